@@ -174,8 +174,10 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         let report = Report::from_plan(plan, self.function, self.id.clone(), self.now, self.mode, regions);
         let mut report = Report { of_chosen_only: self.chosen.is_some(), ..report };
         let may_end = check_subscribers(&mut report, audience) && self.record_ahead(&mut report).await;
-        self.act(&mut report, |step| step.action.announced_mark().is_none() && (may_end || !step.action.is_end()))
-            .await;
+        self.act(&mut report, |step| {
+            step.action.announced_mark().is_none() && (may_end || !step.action.stops_or_deletes())
+        })
+        .await;
         let mut news = notify::notifications(&report, &recalled.memory, recalled.home(), self.now);
         news.extend(untold);
         let delivered = self.notify_teams(&mut report, &news, &recalled.memory).await;
@@ -328,7 +330,7 @@ fn check_subscribers(report: &mut Report, audience: Subscribers) -> bool {
 }
 
 fn is_reached_end(step: &Step) -> bool {
-    step.action.is_end() && step.mode == Mode::Enforce && step.held.is_none()
+    step.action.stops_or_deletes() && step.mode == Mode::Enforce && step.held.is_none()
 }
 
 fn not_ended(report: &mut Report, why: &str) {

@@ -1,9 +1,8 @@
-//! What people should hear of a run: one paragraph per resource, only for what changed.
+//! The notifications of a run: one paragraph for each resource, only for what changed.
 //!
-//! A paragraph is an **event** (something was done: it is told, and owed where SNS did not take it; a start too, which is
-//! remembered like a state besides), a **state** (something
-//! is so: told once, or once a day while it lasts, and remembered by topic), or an **announcement** (a mark, which is written
-//! only after its message was taken).
+//! A notification is an **event** (something was done; if SNS does not accept it, a later run sends it), a **state** (it is sent once, or
+//! once a day while it lasts, and remembered by its key), or an **announcement** (its mark is written only after SNS has accepted the
+//! message). A start is an event that is also remembered like a state.
 
 mod message;
 mod paragraph;
@@ -32,25 +31,25 @@ use plan::{
 pub use message::{Message, messages};
 pub use remember::update_log;
 
-/// Everything to say of a run that earlier runs have not said. Marks count as announced now: call this before they are
-/// written, and write only those whose message was taken.
+/// The notifications that earlier runs have not sent. Call this before marks are written, and write only those whose message SNS has
+/// accepted.
 #[must_use]
 pub fn notifications(report: &Report, memory: &NotificationLogs, home: &Region, now: Timestamp) -> Vec<Notification> {
-    // What a person has chosen to end, no later run tries again by itself.
-    let again = !report.of_chosen_only;
+    // No later run repeats by itself what a person chose.
+    let is_retried = !report.of_chosen_only;
     let of_steps = report
         .steps
         .iter()
-        .filter_map(|(step, outcome)| step_notification(step, outcome.kind, outcome.error.as_deref(), again, now));
-    let besides =
+        .filter_map(|(step, outcome)| step_notification(step, outcome.kind, outcome.error.as_deref(), is_retried, now));
+    let of_findings =
         report.steps.iter().filter_map(|(step, _)| Some(finding_notification(&step.target, step.finding.as_ref()?)));
-    let of_spared = report.skipped.iter().filter_map(skip_notification);
-    // Whoever chose the resources sees the gaps, and it may be their own permission that is missing.
+    let of_skipped = report.skipped.iter().filter_map(skip_notification);
+    // A person who chose the resources sees the gaps, which may come from their own permissions.
     let of_gaps = report.gaps.iter().filter(|_| !report.of_chosen_only).map(|gap| gap_notification(gap, home));
-    of_steps.chain(besides).chain(of_spared).chain(of_gaps).filter(|news| !is_known(news, memory, now)).collect()
+    of_steps.chain(of_findings).chain(of_skipped).chain(of_gaps).filter(|one| !is_known(one, memory, now)).collect()
 }
 
-/// What there is to say that was not yet so when this run's messages were sent: it is owed.
+/// The notifications that came up after this run's messages were sent: a later run sends them.
 #[must_use]
 pub fn late_notifications(
     report: &Report,
@@ -68,10 +67,10 @@ fn step_notification(
     step: &Step,
     outcome: OutcomeKind,
     error: Option<&str>,
-    again: bool,
+    is_retried: bool,
     now: Timestamp,
 ) -> Option<Notification> {
-    let (severity, kind) = weight(step, outcome, now)?;
+    let (severity, kind) = severity_and_kind(step, outcome, now)?;
     let is_start = matches!(step.action, Action::Instance(_, InstanceAction::Start));
     Some(Notification {
         team: team_attribute(&step.target),
@@ -80,14 +79,14 @@ fn step_notification(
         resource: Some(step.target.resource.clone()),
         happened: kind == NotificationKind::Event || (is_start && outcome == OutcomeKind::Done),
         kind,
-        text: paragraph::step_paragraph(step, outcome, error, again, now),
+        text: paragraph::step_paragraph(step, outcome, error, is_retried, now),
         mode: (!is_notify_only(step)).then_some(step.mode),
         loses: paragraph::data_loss(step, outcome),
     })
 }
 
-/// How much an outcome matters and how it is remembered; `None` where there is nothing to say.
-fn weight(step: &Step, outcome: OutcomeKind, now: Timestamp) -> Option<(Severity, NotificationKind)> {
+/// The severity of an outcome and how it is remembered; `None` if no one is notified.
+fn severity_and_kind(step: &Step, outcome: OutcomeKind, now: Timestamp) -> Option<(Severity, NotificationKind)> {
     use OutcomeKind::{Done, Failed, NotReached, Observed};
     let rule = step.evidence.rule();
     let once = |topic, what| NotificationKind::State { topic, what, repeat: RepeatPolicy::Never };
@@ -102,7 +101,7 @@ fn weight(step: &Step, outcome: OutcomeKind, now: Timestamp) -> Option<(Severity
     };
     let deadline = || step.deadline.map(|at| at.to_string()).unwrap_or_default();
     Some(match (step.action.announcement(), &step.action, outcome) {
-        // Nothing would have been done, so nothing was missed.
+        // In observe mode no action was missed.
         (_, _, Failed) if step.mode == Mode::Observe => return None,
         (_, action, Failed) => (Severity::Error, daily(action.as_str())),
         (_, _, NotReached) if step.held.is_some() => (Severity::Error, daily("held")),
@@ -131,13 +130,13 @@ fn weight(step: &Step, outcome: OutcomeKind, now: Timestamp) -> Option<(Severity
             Action::Volume(_, VolumeAction::Snapshot { .. }) | Action::Snapshot(_, SnapshotAction::TagDeletedAt(_)),
             Done,
         ) => (Severity::Info, NotificationKind::Event),
-        (_, action, Done) if action.is_end() => (Severity::Action, NotificationKind::Event),
+        (_, action, Done) if action.stops_or_deletes() => (Severity::Action, NotificationKind::Event),
         (_, action, Observed) => (Severity::Info, would_end(action.ending()?)),
         _ => return None,
     })
 }
 
-/// Each share of a budget speaks once a month, and again only after the budget was changed, or what follows.
+/// Each threshold of a budget notifies once a month, and again only after a change of the budget or of its `over_budget`.
 fn budget_notification(step: &Step, action: BudgetAction) -> Option<(Severity, NotificationKind)> {
     let Evidence::OverBudget(over) = &step.evidence else { return None };
     let limit = BudgetLimit { budget: over.budget_usd, over_budget: over.over_budget, mode: step.mode };
@@ -151,19 +150,19 @@ fn budget_notification(step: &Step, action: BudgetAction) -> Option<(Severity, N
     Some((severity, NotificationKind::State { topic, what, repeat: RepeatPolicy::Never }))
 }
 
-/// A budget at which people are told, and nothing else follows.
+/// A budget whose `over_budget` is `notify`.
 fn is_notify_only(step: &Step) -> bool {
     matches!(step.action, Action::Budget(_))
         && matches!(&step.evidence, Evidence::OverBudget(over) if over.over_budget == OverBudget::Notify)
 }
 
-/// The `team` attribute of what is said about a resource.
+/// The `team` attribute of notifications about a resource.
 #[must_use]
 pub fn team_attribute(target: &Target) -> String {
     target.team.as_ref().map_or(NO_TEAM, |team| team.as_str()).to_owned()
 }
 
-/// What would be lost for good by carrying a step out.
+/// The data that the step would lose for good.
 #[must_use]
 pub fn would_lose(step: &Step) -> Option<String> {
     paragraph::data_loss(step, OutcomeKind::NotReached)
@@ -177,9 +176,9 @@ fn announcing(step: &Step) -> Severity {
 }
 
 fn skip_notification(skipped: &Skipped) -> Option<Notification> {
-    let news = finding_notification(&skipped.target, skipped.finding.as_ref()?);
-    let severity = if skipped.reason == SkipReason::Unreadable { Severity::Warning } else { news.severity };
-    Some(Notification { severity, ..news })
+    let notification = finding_notification(&skipped.target, skipped.finding.as_ref()?);
+    let severity = if skipped.reason == SkipReason::Unreadable { Severity::Warning } else { notification.severity };
+    Some(Notification { severity, ..notification })
 }
 
 fn finding_notification(target: &Target, finding: &OwnerFinding) -> Notification {
@@ -200,7 +199,7 @@ fn finding_notification(target: &Target, finding: &OwnerFinding) -> Notification
     }
 }
 
-/// The news of a gap, remembered with the region `home`.
+/// The notification of a gap, remembered with the region `home`.
 #[must_use]
 pub fn gap_notification(gap: &Gap, home: &Region) -> Notification {
     Notification {
@@ -220,7 +219,7 @@ pub fn gap_notification(gap: &Gap, home: &Region) -> Notification {
     }
 }
 
-/// The news of a configuration that was refused, or could not be read: told once a day.
+/// The daily notification that the configuration is invalid or could not be read.
 #[must_use]
 pub fn refused_config_notification(
     home: &Region,
@@ -228,7 +227,7 @@ pub fn refused_config_notification(
     memory: &NotificationLogs,
     now: Timestamp,
 ) -> Option<Notification> {
-    let news = Notification {
+    let notification = Notification {
         team: NO_TEAM.to_owned(),
         severity: Severity::Error,
         region: home.clone(),
@@ -243,7 +242,7 @@ pub fn refused_config_notification(
         mode: None,
         loses: None,
     };
-    (!is_known(&news, memory, now)).then_some(news)
+    (!is_known(&notification, memory, now)).then_some(notification)
 }
 
 #[cfg(test)]

@@ -36,7 +36,7 @@ pub(super) fn step_paragraph(
         (Action::Instance(_, InstanceAction::Start), Evidence::Hours { hours, at }) => {
             format!("within its hours ({hours}) since {at}")
         }
-        (_, evidence) => evidence.explained(now),
+        (_, evidence) => evidence.describe(now),
     };
     let cost = cost_sentence(step);
     match (step.action.announcement(), &step.action, outcome) {
@@ -122,7 +122,7 @@ fn mark_paragraph(step: &Step, mark: &Mark, named: &str, why: &str, cost: &str, 
         step.deadline.unwrap_or(now)
     );
     for (evidence, deadline) in &step.further_evidence {
-        let (why, action) = (evidence.explained(now), announced(evidence.rule()));
+        let (why, action) = (evidence.describe(now), announced(evidence.rule()));
         let _ = write!(text, " Also: {why}; it {would} be {action} at {deadline}.");
     }
     let _ = write!(text, " {cost}{} Keep it: curfew keep {} 7d", remedy(&step.evidence), step.target.resource);

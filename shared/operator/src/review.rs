@@ -114,7 +114,7 @@ fn has_ended(item: &RecordedStep, seen: &ObservedResource) -> bool {
 
 fn is_as_reviewed(item: &RecordedStep, step: &Step) -> bool {
     step.mode == Mode::Enforce
-        && step.action.is_end()
+        && step.action.stops_or_deletes()
         && step.action.as_str() == item.action
         && step.evidence.rule().as_str() == item.evidence.rule
 }

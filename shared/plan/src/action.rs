@@ -1,4 +1,4 @@
-//! What a step does, by kind of resource: no action can be paired with a resource that it is not for.
+//! The actions by kind of resource, so that no step can have an action that its resource does not allow.
 
 use jiff::Timestamp;
 use model::id::ResourceId;
@@ -8,27 +8,27 @@ use model::rule::ResourceAction;
 use model::volume::{Snapshot, Volume};
 use serde::{Serialize, Serializer};
 
-/// What a step does, and the resource as it was seen: it must not have changed when the step is carried out.
+/// The action of a step with the resource as it was observed: it must not have changed when the step is carried out.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
     Instance(Instance, InstanceAction),
     Volume(Volume, VolumeAction),
-    /// One that Curfew made.
+    /// A snapshot that Curfew made.
     Snapshot(Snapshot, SnapshotAction),
-    /// About the budget of a team, or of the account: no step changes a resource for it.
+    /// About the budget of a team or of the account: no resource changes.
     Budget(BudgetAction),
 }
 
-/// What an owner hears about an action, and what the resource remembers of that.
+/// A notification of the owner, with the tag by which the resource remembers it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Announcement {
     /// Write the mark: a stop, a termination or a deletion has been announced.
     Mark(Mark),
-    /// Take back what no longer holds.
+    /// Call off an announcement.
     Unmark {
         /// What is still announced.
         remaining: Option<Mark>,
-        /// A tag of Curfew's that goes too: it speaks of what is over.
+        /// Another tag of Curfew's that is no longer true.
         also: Option<&'static str>,
     },
     /// Notify the owner, and write nothing.
@@ -132,7 +132,7 @@ impl Action {
 
     /// Whether it ends something.
     #[must_use]
-    pub const fn is_end(&self) -> bool {
+    pub const fn stops_or_deletes(&self) -> bool {
         self.ending().is_some() && !matches!(self, Self::Volume(_, VolumeAction::Snapshot { .. }))
     }
 
@@ -152,7 +152,7 @@ impl Action {
         }
     }
 
-    /// What the owner of an instance or a volume hears, where the step does no more.
+    /// The announcement, if the step does no more.
     #[must_use]
     pub const fn announcement(&self) -> Option<&Announcement> {
         match self {
@@ -171,7 +171,7 @@ impl Action {
         }
     }
 
-    /// The instance, where it is about one.
+    /// `None` for an action on anything else.
     #[must_use]
     pub const fn instance(&self) -> Option<&Instance> {
         match self {

@@ -98,7 +98,7 @@ fn seconds<S: Serializer>(duration: &SignedDuration, serializer: S) -> Result<S:
 impl Evidence {
     /// The evidence for people.
     #[must_use]
-    pub fn explained(&self, now: Timestamp) -> String {
+    pub fn describe(&self, now: Timestamp) -> String {
         match self {
             Self::Expired { expires_at } => {
                 format!("its curfew:expires-at ({expires_at}) has passed")

@@ -1,4 +1,4 @@
-//! The plan: what will be done to each observed thing and why, or why it is spared. Plain data.
+//! The plan: the action for each observed resource with its evidence, or the reason why it is skipped. Plain data.
 
 mod action;
 mod evidence;
@@ -24,51 +24,49 @@ pub use action::{Action, Announcement, BudgetAction, InstanceAction, SafetySnaps
 pub use evidence::{Evidence, NotifyOnlyReason, OrphanedEvidence, RepeatedEvidence, ResolvedEvidence};
 pub use staleness::{StaleStep, StillHolds, is_safe, may_become_safe};
 
-/// What a run will do. Every observed thing is in `steps` or in `skipped`, exactly once.
+/// What a run will do. Every observed resource is in `steps` or in `skipped`, exactly once.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// How many instances, or volumes, were seen; snapshots do not count.
+    /// How many instances or volumes were observed; snapshots do not count.
     pub seen: usize,
     pub steps: Vec<Step>,
     pub skipped: Vec<Skipped>,
-    /// What could not be seen.
     pub gaps: Vec<Gap>,
 }
 
-/// One thing to do to one resource.
+/// One action on one resource.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
     pub target: Target,
     pub action: Action,
     pub evidence: Evidence,
-    /// From when on the announced action is due, or was.
+    /// The time from which on the announced action is due.
     pub deadline: Option<Timestamp>,
     /// Why the step only notifies.
     pub notify_only: Option<NotifyOnlyReason>,
-    /// What else was found at the same time, each with its deadline, in a mark.
+    /// The other violated rules of a mark, each with its deadline.
     pub further_evidence: Vec<(Evidence, Timestamp)>,
     /// Observe: nothing is written.
     pub mode: Mode,
-    /// What the action saves, where the price is known.
+    /// What the action saves; `None` if the price is unknown.
     pub saves: Option<Quote>,
-    /// Why it must wait for a person.
+    /// Why it awaits approval.
     pub held: Option<LimitsExceeded>,
-    /// Whether people have heard of it, so that only the write is missing.
+    /// Whether the owner was notified, so that only the write is missing.
     pub already_notified: bool,
-    /// What its owner should hear besides.
+    /// A further finding for the owner.
     pub finding: Option<OwnerFinding>,
-    /// What stays remembered about the resource.
     pub memory: ResourceMemory,
 }
 
-/// Whom a step or a finding is about.
+/// The resource of a step or a finding, and its owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
     pub region: Region,
     pub resource: ResourceId,
-    /// Its team, where its tags say.
+    /// By its tags.
     pub team: Option<TeamName>,
-    /// Its owner, where its tags say.
+    /// By its tags.
     pub owner: Option<String>,
     /// Its `Name` tag.
     pub name: Option<String>,
@@ -76,49 +74,48 @@ pub struct Target {
     pub what: String,
 }
 
-/// Something that is not touched, and why.
+/// A resource that a run does not change.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Skipped {
     pub target: Target,
     pub reason: SkipReason,
-    /// What its owner should hear about it.
+    /// A finding for the owner.
     pub finding: Option<OwnerFinding>,
-    /// What stays remembered about it.
     pub memory: ResourceMemory,
 }
 
-/// What stays remembered about one resource after a run; everything else about it is forgotten.
+/// What the log of notifications keeps about one resource after a run; it forgets everything else.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ResourceMemory {
-    /// Topics that, once told, need not be told again: those that still stand, or that nobody can say anything about.
+    /// Notifications that are not repeated, because their reason still holds or is unknown.
     pub active_keys: Vec<NotificationKey>,
-    /// What was announced in observe mode before, and still binds.
+    /// What was announced in observe mode before, and still holds.
     pub shadow_mark: Option<Mark>,
-    /// What was announced before, still binds, and could not be written on it yet.
+    /// What was announced before, still holds, and could not be written on the resource yet.
     pub unwritten_mark: Option<Mark>,
-    /// What is written on it and binds nobody any more: it was mended while nothing could be written.
+    /// What is written on the resource although it was called off: nothing could be written at that time.
     pub void_mark: Option<Mark>,
-    /// Before this moment a volume was not unattached, or not seen to be.
+    /// When a volume was first seen unattached, if no tag on it says so.
     pub first_sight: Option<Timestamp>,
-    /// The instance that a volume was last seen on, with what its tags say of its owner.
+    /// The instance that a volume was last attached to, with the owner tags of that instance.
     pub last_host: Option<(ResourceId, Tags)>,
 }
 
-/// Why something is spared.
+/// Why a run skips a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SkipReason {
-    /// It carries `curfew:protected`.
+    /// It has `curfew:protected`.
     Protected,
-    /// Its `curfew:keep-until` lies ahead.
+    /// Its `curfew:keep-until` is in the future.
     Kept,
-    /// A tag of it cannot be read.
+    /// One of its tags cannot be read.
     Unreadable,
-    /// Another controller owns it.
+    /// Another controller manages it.
     ForeignOwned,
     /// It does not run.
     NotRunning,
-    /// Its end is announced, and its deadline lies ahead.
+    /// Its action is announced, and the deadline is in the future.
     Marked,
     /// Its owner was notified, and nothing more is due.
     Notified,
@@ -126,40 +123,40 @@ pub enum SkipReason {
     Busy,
     /// Launched too recently to be judged.
     Young,
-    /// Nobody can say whether it works.
+    /// Its usage is unknown.
     UsageUnknown,
-    /// No rule is broken.
+    /// No rule is violated.
     Compliant,
     /// A volume that is attached.
     Attached,
     /// A volume that is neither attached nor available.
     NotAvailable,
-    /// A volume made for a claim of a Kubernetes cluster, which may be scaled to zero.
+    /// A volume of a Kubernetes claim, which may be scaled to zero.
     Kubernetes,
     /// A volume that several instances may share.
     MultiAttach,
-    /// Of a job that is not finished: an instance that its state knows, or a volume.
+    /// An instance or a volume of a job that is not finished.
     LiveJob,
-    /// An instance that names a job, of which nobody can say whether it is that job's.
+    /// An instance that names a job, where it is unknown whether it belongs to that job.
     JobUnknown,
-    /// A volume whose snapshot is not whole yet.
+    /// A volume whose snapshot is not complete yet.
     SnapshotPending,
     /// A snapshot that Curfew made, of a volume that exists.
     VolumeExists,
     /// A snapshot from which a deleted volume can be restored.
     Restorable,
-    /// A budget of which not so much is spent that anybody is to hear of it.
+    /// A budget below its first threshold.
     WithinBudget,
     /// A team without a budget.
     WithoutBudget,
-    /// A budget of which nobody can say how much is spent.
+    /// A budget whose spend is unknown.
     BudgetUnknown,
 }
 
-/// What an owner should hear about something that is spared.
+/// A finding that the owner of a resource is notified of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnerFinding {
-    /// What it is about; told again when `what` changes.
+    /// The owner is notified again when `what` changes.
     pub topic: NotificationKey,
     /// A fingerprint of what was found.
     pub what: String,
@@ -168,7 +165,7 @@ pub struct OwnerFinding {
 }
 
 impl Step {
-    /// A step with nothing but these.
+    /// A step without deadline, price and findings.
     #[must_use]
     pub fn bare(target: Target, action: Action, evidence: Evidence, mode: Mode) -> Self {
         Self {
@@ -187,14 +184,14 @@ impl Step {
         }
     }
 
-    /// Whether it ends something for a reason that Curfew inferred, for real: what the limits count.
+    /// Whether it is a policy action that is enforced: what `[limits]` count.
     #[must_use]
-    pub fn is_inferred_end(&self) -> bool {
-        self.mode == Mode::Enforce && self.action.is_end() && !self.evidence.rule().is_owners_own()
+    pub fn is_policy_action(&self) -> bool {
+        self.mode == Mode::Enforce && self.action.stops_or_deletes() && !self.evidence.rule().is_owners_own()
     }
 }
 
-/// How many are spared, by reason.
+/// The number of skipped resources by reason.
 #[must_use]
 pub fn count_skipped(skipped: &[Skipped]) -> BTreeMap<SkipReason, usize> {
     let mut counts = BTreeMap::new();

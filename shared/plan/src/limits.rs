@@ -42,7 +42,7 @@ const FLEET_MIN_FOR_SHARE: usize = 10;
 /// held.
 pub fn hold_where_exceeded(plan: &mut Plan, limits: &LimitsConfig) {
     let (steps, fleet) = (&mut plan.steps, plan.seen);
-    let ends = steps.iter().filter(|step| step.is_inferred_end()).count();
+    let ends = steps.iter().filter(|step| step.is_policy_action()).count();
     let share_max = usize::from(limits.fleet_share_max_percent.get());
     let too_many = ends > usize::try_from(limits.actions_max).unwrap_or(usize::MAX);
     let too_large_a_share = fleet >= FLEET_MIN_FOR_SHARE && ends * 100 > fleet * share_max;
@@ -56,7 +56,7 @@ pub fn hold_where_exceeded(plan: &mut Plan, limits: &LimitsConfig) {
         actions_max: limits.actions_max,
         fleet_share_max_percent: limits.fleet_share_max_percent.get(),
     };
-    for step in steps.iter_mut().filter(|step| step.is_inferred_end()) {
+    for step in steps.iter_mut().filter(|step| step.is_policy_action()) {
         step.held = Some(exceeded);
     }
 }

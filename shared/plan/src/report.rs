@@ -1,4 +1,4 @@
-//! What the plan said and what became of each step: the source of the response, the audit record and the messages.
+//! The plan with the outcome of each step: the source of the response, the audit record and the messages.
 
 mod approval;
 mod jobs;
@@ -25,16 +25,16 @@ pub struct StepOutcome {
     pub error: Option<String>,
 }
 
-/// What became of one step, in one word.
+/// The outcome of a step, without its error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OutcomeKind {
     Done,
     /// It would have been done.
     Observed,
-    /// The resource had ended by itself.
+    /// The resource was already stopped or deleted.
     AlreadyGone,
-    /// The resource had changed since the look; the next run looks again.
+    /// The resource has changed since it was observed; the next run looks again.
     Changed,
     /// The run ended before it, or a person is asked first.
     NotReached,
@@ -59,25 +59,23 @@ impl StepOutcome {
 pub struct Report {
     pub function: &'static str,
     pub run: RunId,
-    /// When it looked.
+    /// When it observed.
     pub at: Timestamp,
     /// `CURFEW_MODE`.
     pub mode: Mode,
-    /// Where it looked.
     pub regions: Vec<Region>,
     pub seen: usize,
     /// What it did, in the plan's order.
     pub steps: Vec<(Step, StepOutcome)>,
-    /// What it left alone.
     pub skipped: Vec<Skipped>,
-    /// What it could not see, or could not say.
+    /// What it could not read, or could not send.
     pub gaps: Vec<Gap>,
-    /// Whether it is about resources that a person has chosen: of all others everything stays remembered.
+    /// Whether it is about resources that a person chose: the log of notifications keeps everything about the others.
     pub of_chosen_only: bool,
 }
 
 impl Report {
-    /// A report of a plan of which nothing has been done yet.
+    /// The report of a plan before any step is carried out.
     #[must_use]
     pub fn from_plan(
         plan: Plan,
@@ -87,7 +85,7 @@ impl Report {
         mode: Mode,
         regions: Vec<Region>,
     ) -> Self {
-        let untouched = |step| (step, StepOutcome::from_kind(OutcomeKind::NotReached));
+        let not_reached = |step| (step, StepOutcome::from_kind(OutcomeKind::NotReached));
         Self {
             function,
             run,
@@ -95,14 +93,14 @@ impl Report {
             mode,
             regions,
             seen: plan.seen,
-            steps: plan.steps.into_iter().map(untouched).collect(),
+            steps: plan.steps.into_iter().map(not_reached).collect(),
             skipped: plan.skipped,
             gaps: plan.gaps,
             of_chosen_only: false,
         }
     }
 
-    /// Why every region stayed unseen, where it did, so that the run achieved nothing.
+    /// Why no region could be observed; `None` if at least one was.
     #[must_use]
     pub fn saw_nothing(&self) -> Option<String> {
         let unseen = |region: &Region| self.gaps.iter().any(|gap| gap.region == *region && gap.kind.hides_region());

@@ -1,4 +1,4 @@
-//! Whether a step may still be carried out, by what is read again just before.
+//! Whether a step may still be carried out: its resource is read again just before.
 
 use jiff::Timestamp;
 use model::instance::{Instance, InstanceState};
@@ -6,11 +6,10 @@ use model::volume::{Snapshot, SnapshotState, Volume, VolumeState};
 
 /// A resource that a step changes.
 pub trait StillHolds {
-    /// Whether the reason for a step still stands, by the resource as it is now. Whatever has changed since the look, be it a
-    /// tag, the state or a new life, the next run looks at again.
+    /// Whether the resource is still as it was observed. If a tag, the state or the launch has changed, the next run decides again.
     ///
     /// # Errors
-    /// What keeps the step from being carried out.
+    /// Why the step must not be carried out.
     fn still_holds(&self, fresh: &Self) -> Result<(), StaleStep>;
 }
 
@@ -30,7 +29,6 @@ impl StillHolds for Instance {
     }
 }
 
-/// All that a volume is: what it is doing changes while it is deleted.
 impl StillHolds for Volume {
     fn still_holds(&self, fresh: &Self) -> Result<(), StaleStep> {
         match fresh.state {
@@ -47,14 +45,14 @@ impl StillHolds for Snapshot {
     }
 }
 
-/// Whether a volume can be restored from a snapshot: it is one that Curfew made of this very volume, since it is unattached,
-/// and it is whole. The tag alone proves nothing: it is copied with a snapshot.
+/// Whether a volume can be restored from a snapshot: Curfew made it of this volume since the volume is unattached, and it is complete.
+/// The tag alone proves nothing: a copy of a snapshot has it too.
 #[must_use]
 pub fn is_safe(snapshot: &Snapshot, volume: &Volume, unattached_since: Timestamp) -> bool {
     snapshot.state == SnapshotState::Completed && may_become_safe(snapshot, volume, unattached_since)
 }
 
-/// The same, but for its being whole.
+/// [`is_safe`] for a snapshot that may not be complete yet.
 #[must_use]
 pub fn may_become_safe(snapshot: &Snapshot, volume: &Volume, unattached_since: Timestamp) -> bool {
     snapshot.is_of_curfew()
@@ -64,11 +62,10 @@ pub fn may_become_safe(snapshot: &Snapshot, volume: &Volume, unattached_since: T
         && snapshot.started_at >= unattached_since
 }
 
-/// What became of a reason.
+/// Why a step must not be carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StaleStep {
-    /// The resource has ended by itself.
+    /// The resource was already stopped or deleted.
     AlreadyGone,
-    /// It is not what it was.
     Changed,
 }

@@ -98,7 +98,7 @@ pub(crate) trait AnnouncementTarget: Copy {
     /// Everything announced but the news, which nobody has heard yet.
     fn still_announced(self, track: &RuleTrack) -> Option<Mark> {
         let is_news =
-            |rule: &Rule| track.settled.newly_announced.iter().any(|(broken, _)| broken.evidence.rule() == *rule);
+            |rule: &Rule| track.settled.newly_announced.iter().any(|(violation, _)| violation.evidence.rule() == *rule);
         let known: AnnouncedActions = track
             .settled
             .entries
@@ -118,9 +118,9 @@ pub(crate) trait AnnouncementTarget: Copy {
 
     /// The end whose deadline has passed. What was announced but could not be written yet is written first.
     fn due(self, track: &RuleTrack) -> Option<Step> {
-        let (broken, announced) = track.settled.due.as_ref()?;
-        let rule = broken.evidence.rule();
-        let owners_moment = matches!(broken.due, DueAction::AtOnce(..));
+        let (violation, announced) = track.settled.due.as_ref()?;
+        let rule = violation.evidence.rule();
+        let owners_moment = matches!(violation.due, DueAction::AtOnce(..));
         let on_record = self.written(track).get(&rule).copied();
         let says_this = |on_record: AnnouncedAction| {
             on_record.deadline == announced.deadline && on_record.ending >= announced.ending
@@ -137,13 +137,13 @@ pub(crate) trait AnnouncementTarget: Copy {
         Some(Step {
             deadline: Some(announced.deadline),
             already_notified,
-            ..self.step(track.mode, action, broken.evidence.clone())
+            ..self.step(track.mode, action, violation.evidence.clone())
         })
     }
 
     /// What must be written before an end that was inferred, which may be held, run after run: the mark of an end that its
     /// owner wrote down, and that something else which was announced is called off.
-    fn before_an_inferred_end(self, track: &RuleTrack) -> Option<Step> {
+    fn write_before_policy_action(self, track: &RuleTrack) -> Option<Step> {
         let (due, _) = track.settled.due.as_ref()?;
         let entries = &track.settled.entries;
         let written = self.written(track);
@@ -200,9 +200,9 @@ pub(crate) trait AnnouncementTarget: Copy {
         if track.mode != Mode::Observe {
             return None;
         }
-        let asked = |rule: Rule| known.iter().find(|(broken, _)| broken.evidence.rule() == rule);
+        let asked = |rule: Rule| known.iter().find(|(violation, _)| violation.evidence.rule() == rule);
         let evidence = |rule: Rule| match asked(rule) {
-            Some((broken, _)) => broken.evidence.clone(),
+            Some((violation, _)) => violation.evidence.clone(),
             None => Evidence::Repeated(RepeatedEvidence { rule, not_queried_again: true }),
         };
         let mut said: Vec<_> =
@@ -242,11 +242,11 @@ pub(crate) trait AnnouncementTarget: Copy {
     }
 
     fn notify_only_step(self, track: &RuleTrack) -> Option<Step> {
-        let untold = |(broken, why): &&(Violation, NotifyOnlyReason)| {
-            !self.notices().was_notified(self.id(), &NotificationKey::rule(broken.evidence.rule()), why.as_str())
+        let untold = |(violation, why): &&(Violation, NotifyOnlyReason)| {
+            !self.notices().was_notified(self.id(), &NotificationKey::rule(violation.evidence.rule()), why.as_str())
         };
-        let (broken, why) = track.settled.notify_only.iter().find(untold)?;
-        let step = self.step(track.mode, Announcement::Notify.into(), broken.evidence.clone());
+        let (violation, why) = track.settled.notify_only.iter().find(untold)?;
+        let step = self.step(track.mode, Announcement::Notify.into(), violation.evidence.clone());
         Some(Step { notify_only: Some(*why), ..step })
     }
 }
@@ -258,7 +258,7 @@ type FurtherEvidence = Vec<(Evidence, Timestamp)>;
 fn first_said(track: &RuleTrack) -> Option<(Evidence, Timestamp, FurtherEvidence)> {
     let SettledVerdicts { newly_announced: news, announced_before: known, .. } = &track.settled;
     let said = if news.is_empty() { known } else { news };
-    let mut said = said.iter().map(|(broken, announced)| (broken.evidence.clone(), announced.deadline));
+    let mut said = said.iter().map(|(violation, announced)| (violation.evidence.clone(), announced.deadline));
     let (evidence, deadline) = said.next()?;
     Some((evidence, deadline, said.collect()))
 }

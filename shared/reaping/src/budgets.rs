@@ -100,7 +100,7 @@ impl BudgetCase<'_> {
         };
         let action = Action::Budget(if holds { BudgetAction::Hold } else { BudgetAction::Notify });
         let step = Step::bare(self.target(), action, Evidence::OverBudget(evidence), document.mode);
-        Ok(Step { already_notified, memory: self.memo(), ..step })
+        Ok(Step { already_notified, memory: self.resource_memory(), ..step })
     }
 
     /// Of this share, or of a higher one: where the spend recedes, people have heard of more.
@@ -116,11 +116,11 @@ impl BudgetCase<'_> {
     }
 
     fn skip(self, reason: SkipReason) -> Skipped {
-        Skipped { target: self.target(), reason, finding: None, memory: self.memo() }
+        Skipped { target: self.target(), reason, finding: None, memory: self.resource_memory() }
     }
 
-    /// What was told of any share stays remembered: another month or another budget is told anew by its fingerprint.
-    fn memo(self) -> ResourceMemory {
+    /// What was told of any share stays remembered: another month or another budget is announced again by its fingerprint.
+    fn resource_memory(self) -> ResourceMemory {
         ResourceMemory {
             active_keys: self.thresholds().into_iter().map(NotificationKey::budget).collect(),
             ..ResourceMemory::default()

@@ -1,7 +1,6 @@
-//! What there is to say of one resource: what every rule finds, on what evidence, and what becomes of it when.
+//! How each rule judges one resource, on what evidence, and what Curfew does when.
 //!
-//! It is made of the very verdicts and announcements that a plan is made of, and its decision is a plan's own: so that what is
-//! explained is what happens.
+//! An explanation is made of the verdicts and announcements of a plan, and has the decision of a plan: it explains what a run does.
 
 mod held;
 mod words;
@@ -24,105 +23,96 @@ use plan::{NotifyOnlyReason, Plan, SkipReason, Skipped, Step, Target};
 use crate::announcements::RuleTrack;
 use crate::policy::{DueAction, ModeSource, Verdict};
 
-/// Everything there is to say of one resource.
+/// How the rules judge one resource, and what a run does about it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Explanation {
-    /// What it is, and whose.
     pub target: Target,
-    /// What it is doing, in EC2's word.
+    /// EC2's name for the state.
     pub state: String,
-    /// When it was launched, created or begun.
+    /// When it was launched, created or started.
     pub since: Timestamp,
-    /// What it costs, or what ending it saves, where that is known.
+    /// What it costs, or what stopping it saves; `None` if unknown.
     pub price: Option<Quote>,
-    /// Its mode for reasons that Curfew infers.
+    /// Its mode for policy actions.
     pub mode: EffectiveMode,
-    /// Why it is left alone whatever the rules find.
+    /// Why Curfew skips it whatever the rules find.
     pub skipped: Option<ImmediateSkip>,
-    /// Every rule for such a resource.
+    /// Every rule for this kind of resource.
     pub rules: Vec<RuleExplanation>,
-    /// What a run does now.
     pub decision: PlanDecision,
 }
 
 /// When a rule is enforced that cannot be violated as long as only time passes.
 pub const WHILE_COMPLIANT: &str = "not while it complies";
 
-/// A mode, and where it comes from.
+/// A mode, and what sets it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EffectiveMode {
-    /// What holds, under the ceiling.
+    /// Limited by the ceiling.
     pub mode: Mode,
-    /// What tags and configuration want.
+    /// What tags and configuration say.
     pub wanted: Mode,
-    /// Which of them.
     pub source: ModeSource,
 }
 
-/// Why something is left alone before any rule is looked at, and what ends that.
+/// Why Curfew skips a resource before it judges any rule, and until when.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImmediateSkip {
-    /// The reason.
     pub reason: SkipReason,
     /// For people.
     pub words: String,
 }
 
-/// What a rule finds, in a word.
+/// The verdict of a rule, without its details.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RuleVerdict {
-    /// The rule holds, or does not apply.
+    /// The rule is not violated, or does not apply.
     Compliant,
-    /// Nobody can say.
+    /// The evidence is missing.
     Unknown,
-    /// The rule is broken.
     Violated,
-    /// The rule does not look at it as it is.
+    /// The rule does not judge the resource in its present state.
     NotJudged,
 }
 
-/// One rule and what follows.
+/// One rule, its verdict and what follows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RuleExplanation {
-    /// The rule.
     pub rule: Rule,
-    /// What it finds.
     pub verdict: RuleVerdict,
-    /// Broken at a moment that its owner wrote down and that lies ahead, as the end of its hours.
+    /// Violated only from a later time on, such as the end of its hours.
     pub is_ahead: bool,
     /// The evidence, for people.
     pub evidence: String,
     /// The resource's mode for this rule.
     pub mode: EffectiveMode,
-    /// What is due: an end, or `notify`.
+    /// What is due: `stop`, `terminate`, … or `notify`.
     pub action: Option<&'static str>,
-    /// From when on the end is due; where it is not announced yet, if a run announced it now.
+    /// From when on the action is due; if it is not announced yet, as if a run announced it now.
     pub deadline: Option<Timestamp>,
-    /// Whether people have been told.
+    /// Whether the owner was notified.
     pub announced: bool,
-    /// Why no more is done than telling, or not yet.
+    /// Why Curfew only notifies.
     pub notify_only: Option<NotifyOnlyReason>,
-    /// When it would be acted on, for people.
+    /// When Curfew acts, for people.
     pub when: String,
 }
 
-/// Where a plan has the resource.
+/// What a plan does about the resource.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PlanDecision {
-    /// Something is done.
     Step(Box<Step>),
-    /// It is left alone.
     Skipped(Box<Skipped>),
 }
 
-/// When a rule that is kept can be broken at the earliest, and what is due then.
+/// When a rule that is not violated can be violated at the earliest, and what is due then.
 pub(crate) struct UpcomingViolation {
     pub(crate) at: Timestamp,
     pub(crate) due: Option<DueAction>,
 }
 
-/// One rule's verdict with everything that it is told by.
+/// One rule's verdict with everything that its explanation needs.
 pub(crate) struct JudgedRule<'a> {
     pub(crate) rule: Rule,
     pub(crate) verdict: &'a Verdict,
@@ -139,7 +129,7 @@ impl JudgedRule<'_> {
         let before = self.track.announced_before.get(&self.rule);
         let announced = said.is_some_and(|said| before.is_some_and(|before| before.deadline == said.deadline));
         let due = match self.verdict {
-            Verdict::Violated(broken) => Some(broken.due),
+            Verdict::Violated(violation) => Some(violation.due),
             Verdict::Compliant | Verdict::Unknown => None,
         };
         let notify_only = match due {
@@ -154,7 +144,7 @@ impl JudgedRule<'_> {
                 Verdict::Unknown => RuleVerdict::Unknown,
                 Verdict::Violated(_) => RuleVerdict::Violated,
             },
-            is_ahead: matches!(self.verdict, Verdict::Violated(broken) if broken.evidence.is_ahead(self.now)),
+            is_ahead: matches!(self.verdict, Verdict::Violated(violation) if violation.evidence.is_ahead(self.now)),
             action: said.map(|said| said.ending.as_str()).or(notify),
             deadline: said.map(|said| said.deadline),
             announced,
@@ -195,7 +185,7 @@ impl JudgedRule<'_> {
         match self.mode.mode {
             Mode::Observe => format!("never in observe mode; in enforce mode {ended} from {deadline} on"),
             Mode::Enforce if owners_moment || (announced && deadline <= self.now) => {
-                // What else a run ends is not to be known from one resource.
+                // One resource does not show how many actions the run has.
                 let unless = if self.rule.is_owners_own() { "" } else { ", unless that run exceeds [limits]" };
                 match ending {
                     ResourceAction::SnapshotAndDelete => format!(
@@ -232,7 +222,7 @@ impl UpcomingViolation {
 }
 
 impl RuleExplanation {
-    /// A rule that does not look at the resource as it is.
+    /// A rule that does not judge the resource in its present state.
     pub(crate) const fn not_judged(rule: Rule, mode: EffectiveMode, evidence: String, when: String) -> Self {
         Self {
             rule,
@@ -248,7 +238,7 @@ impl RuleExplanation {
         }
     }
 
-    /// As of something that is spared at sight.
+    /// The same rule for a resource that Curfew skips.
     pub(crate) fn while_skipped(self) -> Self {
         let when = match self.verdict {
             RuleVerdict::Violated | RuleVerdict::Unknown | RuleVerdict::Compliant => {
@@ -261,14 +251,13 @@ impl RuleExplanation {
 }
 
 impl PlanDecision {
-    /// Of a plan that is about one resource alone.
+    /// The decision of a plan about one resource.
     pub(crate) fn from_plan(plan: Plan, resource: &str) -> Option<Self> {
         let step = plan.steps.into_iter().find(|step| step.target.resource.as_str() == resource);
         let skipped = || plan.skipped.into_iter().find(|skipped| skipped.target.resource.as_str() == resource);
         step.map(|step| Self::Step(Box::new(step))).or_else(|| Some(Self::Skipped(Box::new(skipped()?))))
     }
 
-    /// To whom.
     #[must_use]
     pub const fn target(&self) -> &Target {
         match self {
@@ -301,7 +290,7 @@ impl fmt::Display for ModeSource {
     }
 }
 
-/// What the tag that spares something says, for people; `None` where it is spared for another reason.
+/// The tag by which Curfew skips the resource, for people; `None` for another reason.
 pub(crate) fn skipping_tag(reason: SkipReason, tags: &Tags, unreadable: Option<&Vec<UnreadableTag>>) -> Option<String> {
     match reason {
         SkipReason::Protected => {
@@ -319,7 +308,7 @@ pub(crate) fn skipping_tag(reason: SkipReason, tags: &Tags, unreadable: Option<&
     }
 }
 
-/// EC2's word for a state.
+/// EC2's name for a state.
 pub(crate) fn state_of(state: &impl Serialize) -> String {
     let word = serde_json::to_value(state).unwrap_or_default();
     word.as_str().unwrap_or_default().to_owned()

@@ -72,10 +72,10 @@ impl RuleInput {
     }
 
     pub fn judge(&self, rule: impl Fn(InstanceSubject<'_>) -> Verdict) -> Verdict {
-        let says = CurfewTags::read(&self.instance).unwrap();
+        let curfew_tags = CurfewTags::read(&self.instance).unwrap();
         rule(InstanceSubject {
             instance: &self.instance,
-            curfew_tags: &says,
+            curfew_tags: &curfew_tags,
             usage: &self.usage,
             config: &self.config,
             budgets: &self.budgets,

@@ -1,7 +1,8 @@
-//! The instance reaper's decisions: whom to ask about, what to do to each instance, and whom to spare.
+//! The decisions of reap-instances: which usage to query, which instances to skip, and what to do to the others.
 //!
-//! Spares come first: protected, kept, unreadable, foreign-owned. A job's machine past its absolute deadline is spared only as protected. Then **all** rules are judged; each broken one keeps its
-//! own deadline, the earliest that may be enforced acts, and one that is only told or only observed never hides it.
+//! Skips come first: protected, kept, unreadable, foreign-owned; a job's machine past its deadline is skipped only if it is protected. Then
+//! **all** rules are judged. Each violated rule keeps its own deadline, and the earliest one that may be enforced acts. A rule that only
+//! notifies, or that is only observed, never hides it.
 
 mod explain;
 mod scan;
@@ -37,7 +38,7 @@ use crate::rules::{expired, hours, idle, lifetime, over_budget, untagged};
 
 const NOT_ASKED: Usage = Usage::Unknown(UnknownUsage::NotAsked);
 
-/// Plans for every instance that was seen. The same arguments give the same plan.
+/// The plan for all observed instances. The same arguments give the same plan.
 #[must_use]
 pub fn decide(
     seen: &Observation<Instance>,
@@ -62,13 +63,12 @@ pub fn decide(
     plan
 }
 
-/// Where the plan has one instance.
 enum InstanceDecision {
     Step(Box<Step>),
     Skipped(Box<Skipped>),
 }
 
-/// One instance and all that is known about it.
+/// One instance with everything that is known about it.
 #[derive(Clone, Copy)]
 struct InstanceCase<'a> {
     instance: &'a Instance,
@@ -83,12 +83,12 @@ impl<'a> InstanceCase<'a> {
         if let Some(skipped) = self.immediate_skip() {
             return InstanceDecision::Skipped(Box::new(skipped));
         }
-        // Unreadable tags have been spared at sight.
-        let says = CurfewTags::read(self.instance).unwrap_or_default();
+        // `immediate_skip` has skipped unreadable tags.
+        let curfew_tags = CurfewTags::read(self.instance).unwrap_or_default();
         match self.instance.state {
-            InstanceState::Running => self.decide_running(&says),
-            InstanceState::Stopped => self.decide_stopped(&says),
-            // A start that comes to nothing goes through here, and is told no more often for it.
+            InstanceState::Running => self.decide_running(&curfew_tags),
+            InstanceState::Stopped => self.decide_stopped(&curfew_tags),
+            // A failed start passes through this state; the keys keep it from being announced again.
             InstanceState::Pending => {
                 InstanceDecision::Skipped(Box::new(self.skip(SkipReason::Young, self.unjudged(start_keys()))))
             }
@@ -101,10 +101,10 @@ impl<'a> InstanceCase<'a> {
         }
     }
 
-    fn subject(self, says: &'a CurfewTags) -> InstanceSubject<'a> {
+    fn subject(self, curfew_tags: &'a CurfewTags) -> InstanceSubject<'a> {
         InstanceSubject {
             instance: self.instance,
-            curfew_tags: says,
+            curfew_tags,
             usage: self.usage,
             config: &self.policy.config,
             budgets: &self.policy.budgets,
@@ -114,12 +114,12 @@ impl<'a> InstanceCase<'a> {
         }
     }
 
-    fn mode(self, says: &'a CurfewTags, rule: Rule) -> Mode {
-        self.subject(says).mode(rule).min(self.policy.ceiling)
+    fn mode(self, curfew_tags: &'a CurfewTags, rule: Rule) -> Mode {
+        self.subject(curfew_tags).mode(rule).min(self.policy.ceiling)
     }
 
-    fn verdicts(self, says: &'a CurfewTags) -> Vec<(Rule, Verdict)> {
-        let subject = self.subject(says);
+    fn verdicts(self, curfew_tags: &'a CurfewTags) -> Vec<(Rule, Verdict)> {
+        let subject = self.subject(curfew_tags);
         Rule::OF_INSTANCES
             .into_iter()
             .map(|rule| {
@@ -139,17 +139,17 @@ impl<'a> InstanceCase<'a> {
             .collect()
     }
 
-    fn decide_running(self, says: &'a CurfewTags) -> InstanceDecision {
-        let verdicts = self.verdicts(says);
-        let running = RunningInstance { case: self, curfew_tags: says };
+    fn decide_running(self, curfew_tags: &'a CurfewTags) -> InstanceDecision {
+        let verdicts = self.verdicts(curfew_tags);
+        let running = RunningInstance { case: self, curfew_tags };
         let enforced = running.track(&verdicts, Mode::Enforce);
         let observed = running.track(&verdicts, Mode::Observe);
         let mut active_keys = active_keys(&verdicts, self.usage);
         active_keys.extend(self.rejected_claim_key());
-        if says.stopped.is_some() {
+        if curfew_tags.stopped.is_some() {
             active_keys.extend(start_keys());
         }
-        let memo = ResourceMemory {
+        let resource_memory = ResourceMemory {
             active_keys,
             shadow_mark: running.still_announced(&observed),
             unwritten_mark: running.still_unwritten(&enforced),
@@ -157,51 +157,57 @@ impl<'a> InstanceCase<'a> {
             ..ResourceMemory::default()
         };
         let action = running
-            .before_an_inferred_end(&enforced)
+            .write_before_policy_action(&enforced)
             .or_else(|| running.due(&enforced))
             .or_else(|| running.rewrite(&enforced))
             .or_else(|| running.notify_only_step(&enforced))
             .or_else(|| running.notify_only_step(&observed))
-            // An observed end stays due in every run: once told, it hides nothing else.
+            // An observed action stays due in every run: once announced, it must not hide others.
             .or_else(|| running.due(&observed).filter(|step| !step.already_notified))
             .or_else(|| running.rewrite(&observed))
             .or_else(|| running.due(&observed))
             .or_else(|| running.observed_before(&observed).filter(|_| !self.ownership().knows_only_its_expiry()));
         match action {
             Some(step) => {
-                // In the same message as the step: the next run would have nothing else to say.
-                let finding =
-                    self.rejected_claim_finding().or_else(|| self.uninstrumented()).filter(|_| !step.action.is_end());
-                InstanceDecision::Step(Box::new(Step { finding, memory: memo, ..step }))
+                // In the same message as the step.
+                let finding = self
+                    .rejected_claim_finding()
+                    .or_else(|| self.uninstrumented())
+                    .filter(|_| !step.action.stops_or_deletes());
+                InstanceDecision::Step(Box::new(Step { finding, memory: resource_memory, ..step }))
             }
-            None => InstanceDecision::Skipped(Box::new(self.skip_after_judging(&[enforced, observed], memo))),
+            None => {
+                InstanceDecision::Skipped(Box::new(self.skip_after_judging(&[enforced, observed], resource_memory)))
+            }
         }
     }
 
-    fn decide_stopped(self, says: &CurfewTags) -> InstanceDecision {
-        let began = hours::start_is_due(self.instance, says, self.now);
+    fn decide_stopped(self, curfew_tags: &CurfewTags) -> InstanceDecision {
+        let began = hours::start_is_due(self.instance, curfew_tags, self.now);
         let began = began.filter(|began| !self.was_stopped_again(*began) && !self.ownership().knows_only_its_expiry());
         let Some(began) = began else {
-            let memo = self.unjudged(start_keys());
-            return InstanceDecision::Skipped(Box::new(self.skip(SkipReason::NotRunning, memo)));
+            let resource_memory = self.unjudged(start_keys());
+            return InstanceDecision::Skipped(Box::new(self.skip(SkipReason::NotRunning, resource_memory)));
         };
-        let mode = self.mode(says, Rule::Hours);
-        let evidence =
-            Evidence::Hours { hours: says.hours.as_ref().map(ToString::to_string).unwrap_or_default(), at: began };
+        let mode = self.mode(curfew_tags, Rule::Hours);
+        let evidence = Evidence::Hours {
+            hours: curfew_tags.hours.as_ref().map(ToString::to_string).unwrap_or_default(),
+            at: began,
+        };
         let already_notified = mode == Mode::Observe
             && self.notices.was_notified(&self.instance.id, &NotificationKey::would(Rule::Hours), &began.to_string());
-        let memo = self.unjudged(start_keys());
+        let resource_memory = self.unjudged(start_keys());
         let step = self.step(mode, InstanceAction::Start, evidence);
         InstanceDecision::Step(Box::new(Step {
             deadline: Some(began),
             already_notified,
             saves: None,
-            memory: memo,
+            memory: resource_memory,
             ..step
         }))
     }
 
-    /// Curfew has started it for these hours, the start did not fail, and it is stopped: somebody wants it so.
+    /// Curfew has started it for these hours without a failure, and it is stopped: somebody stopped it.
     fn was_stopped_again(self, began: Timestamp) -> bool {
         self.notices.was_notified(&self.instance.id, &NotificationKey::started(), &began.to_string())
             && self.instance.last_start_failed().is_none()
@@ -232,7 +238,7 @@ fn start_keys() -> Vec<NotificationKey> {
     vec![NotificationKey::would(Rule::Hours), NotificationKey::undone(Rule::Hours), NotificationKey::started()]
 }
 
-/// Topics that may be remembered: those of rules that are broken, or that nobody can say anything about.
+/// The notifications that must not be repeated: those of rules that are violated or unknown.
 fn active_keys(verdicts: &[(Rule, Verdict)], usage: &Usage) -> Vec<NotificationKey> {
     let unsettled = verdicts.iter().filter(|(_, verdict)| *verdict != Verdict::Compliant).map(|(rule, _)| *rule);
     let of_rules = unsettled
@@ -289,7 +295,7 @@ impl AnnouncementTarget for RunningInstance<'_> {
         }
     }
 
-    /// It says that Curfew stopped it, and yet it runs: somebody started it again.
+    /// Its tag says that Curfew stopped it, but it runs: somebody started it again.
     fn stale_tag(self) -> Option<(Rule, &'static str)> {
         let rule = self.curfew_tags.stopped.as_ref().and_then(|stopped| Rule::read(&stopped.rule));
         let starts_by_hours = self.curfew_tags.hours.is_some() && self.mode(Rule::Hours) == Mode::Enforce;
@@ -300,14 +306,14 @@ impl AnnouncementTarget for RunningInstance<'_> {
 }
 
 impl InstanceCase<'_> {
-    /// What stays remembered of one whose rules are not judged now: a mark that was called off is void as long as it is written.
+    /// The memory of an instance whose rules are not judged now: a mark that was called off stays void as long as it is written.
     fn unjudged(self, active_keys: Vec<NotificationKey>) -> ResourceMemory {
         let void = self.notices.void_marks.get(&self.instance.id);
         let void_mark = void.filter(|_| self.instance.tags.contains_key(MARKED)).cloned();
         ResourceMemory { active_keys, void_mark, ..ResourceMemory::default() }
     }
 
-    fn skip(self, reason: SkipReason, memo: ResourceMemory) -> Skipped {
-        Skipped { target: self.target(), reason, finding: None, memory: memo }
+    fn skip(self, reason: SkipReason, resource_memory: ResourceMemory) -> Skipped {
+        Skipped { target: self.target(), reason, finding: None, memory: resource_memory }
     }
 }

@@ -1,12 +1,11 @@
-//! Whether an instance is the job's that its `curfew:job` names. Anybody can write that tag, and "launch more like this" copies
-//! it: it is believed if and only if the state of that job knows this very instance.
+//! Whether an instance belongs to the job that its `curfew:job` names. Anybody can write that tag, and "launch more like this" copies
+//! it: Curfew accepts it if and only if the state of that job lists this instance.
 //!
-//! - **Ours**: it does, and the job is not closed. `run-jobs` ends it; of the rules it knows only `expired`.
-//! - **Unsayable**: the state could not be read, or a launch is under way of which nobody has heard yet. Nothing is known, so
-//!   nothing but `expired` ends it, and nothing that was announced is taken back.
-//! - **Stranger**: there is no such job, or it is closed, or it does not know this instance. The tag was copied, or the answer to
-//!   a launch was lost. It is judged like one that lacks a required tag: `[untagged]` says when and how it ends. Where there is no such job,
-//!   its expiry terminates it.
+//! - **Owned**: the state lists it, and the job is not closed. `run-jobs` terminates it; the only rule for it is `expired`.
+//! - **Unknown**: the state could not be read, or a launch has no answer yet. Only `expired` acts on it, and no announcement is called
+//!   off.
+//! - **Not owned**: there is no such job, or it is closed, or its state does not list this instance. Somebody copied the tag, or the
+//!   answer to a launch was lost. It is judged as untagged, by `[untagged]`. If there is no such job, `expired` terminates it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,40 +14,38 @@ use jobs::{EXPIRES_AFTER, Job, JobId};
 use model::curfew_tags::{ATTEMPT, JOB};
 use model::instance::Instance;
 
-/// What the states of jobs say: of each that an instance names and that could be looked up, its state, or that there is none.
+/// The states of the jobs that instances name; `None` for a job that does not exist. A job whose state could not be read is absent.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct JobStates(pub BTreeMap<JobId, Option<Job>>);
 
-/// Whose an instance is, as far as jobs go.
+/// Whether an instance belongs to a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobOwnership<'a> {
     /// It names no job.
     None,
-    /// The job knows it.
+    /// It belongs to this job.
     Owned(&'a str),
-    /// Nobody can say whether it does.
+    /// It is unknown whether it belongs to this job.
     Unknown(&'a str),
-    /// It is not the job's that it names.
+    /// It does not belong to the job that it names.
     NotOwned(RejectedClaim<'a>),
 }
 
-/// An instance that names a job which does not know it.
+/// The `curfew:job` of an instance that does not belong to that job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RejectedClaim<'a> {
-    /// What its `curfew:job` says.
     pub job: &'a str,
-    /// Why that is not believed.
     pub why: RejectionReason,
 }
 
-/// Why an instance is not the job's that it names.
+/// Why an instance does not belong to the job that it names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RejectionReason {
     /// The tag names no job.
     NoName,
     /// There is no such job.
     NoJob,
-    /// That job is over, and everything of it is gone.
+    /// That job has ended, and all its machines are gone.
     Closed,
     /// That job's state names other machines.
     NotItsOwn,
@@ -68,14 +65,14 @@ impl RejectionReason {
 }
 
 impl JobOwnership<'_> {
-    /// Whether only an end that was written down at its launch may befall it.
+    /// Whether `expired` is the only rule that may act on it.
     #[must_use]
     pub const fn knows_only_its_expiry(self) -> bool {
         matches!(self, Self::Owned(_) | Self::Unknown(_))
     }
 }
 
-/// The jobs that these instances name, each once: what has to be looked up.
+/// The jobs that these instances name, each once.
 #[must_use]
 pub fn claimed_jobs<'a>(instances: impl IntoIterator<Item = &'a Instance>) -> Vec<JobId> {
     let named = instances.into_iter().filter_map(|instance| JobId::read(instance.tags.get(JOB)?).ok());
@@ -84,7 +81,6 @@ pub fn claimed_jobs<'a>(instances: impl IntoIterator<Item = &'a Instance>) -> Ve
 }
 
 impl JobStates {
-    /// Whose an instance is.
     #[must_use]
     pub fn ownership<'a>(&self, instance: &'a Instance) -> JobOwnership<'a> {
         let Some(job) = instance.tags.get(JOB).map(String::as_str) else { return JobOwnership::None };
@@ -103,8 +99,8 @@ impl JobStates {
         }
     }
 
-    /// The absolute deadline of a job's machine as the job's state says it, which Curfew alone writes; `None` of any other instance, and of a
-    /// machine that another one has replaced.
+    /// The deadline of a job's machine by the job's state, which only Curfew writes; `None` for any other instance, and for a machine
+    /// that another one has replaced.
     #[must_use]
     pub fn deadline(&self, instance: &Instance) -> Option<Timestamp> {
         let JobOwnership::Owned(job) = self.ownership(instance) else { return None };

@@ -1,4 +1,4 @@
-//! The policies: what is done to whom, and why. One file per rule; each begins with what the rule means.
+//! What a rule is given, what it returns, and the effective mode of a resource.
 
 use billing::budget::BudgetStatuses;
 use billing::price::PriceBook;
@@ -15,82 +15,70 @@ use plan::{Evidence, NotifyOnlyReason};
 
 use crate::job_ownership::{JobOwnership, JobStates};
 
-/// By which the log of notifications remembers that tags cannot be read.
+/// The notification about tags that cannot be read.
 pub(crate) const UNREADABLE: &str = "unreadable";
 
-/// What the account wants: its configuration, under the function's own ceiling, and what things cost.
+/// The account's configuration under the ceiling, with the facts that the rules need.
 #[derive(Debug, Clone)]
 pub struct Policy {
-    /// The account's configuration.
     pub config: Config,
-    /// What no resource's mode exceeds: `CURFEW_MODE`, and observe where nobody listens.
+    /// The maximum for every resource: `CURFEW_MODE`; observe without a confirmed subscription.
     pub ceiling: Mode,
-    /// What things cost.
     pub prices: PriceBook,
-    /// Where budgets stand, of those by which instances may be stopped.
+    /// The status of the budgets that may stop instances.
     pub budgets: BudgetStatuses,
-    /// What the states of the jobs say that instances name.
+    /// The states of the jobs that instances name.
     pub jobs: JobStates,
 }
 
-/// One instance with everything a rule may look at.
+/// One running instance with everything that a rule may use.
 #[derive(Debug, Clone, Copy)]
 pub struct InstanceSubject<'a> {
-    /// The instance; it runs.
     pub instance: &'a Instance,
-    /// What its tags say.
     pub curfew_tags: &'a CurfewTags,
-    /// What it has been doing.
     pub usage: &'a Usage,
-    /// The configuration.
     pub config: &'a Config,
-    /// Where budgets stand.
     pub budgets: &'a BudgetStatuses,
-    /// Whose it is, as far as jobs go.
     pub ownership: JobOwnership<'a>,
-    /// Of a job's machine its absolute deadline, as the job's state says it.
+    /// The deadline of a job's machine, by the job's state.
     pub job_deadline: Option<Timestamp>,
-    /// When it is.
     pub now: Timestamp,
 }
 
-/// What one rule finds.
+/// The verdict of one rule.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Verdict {
-    /// The rule holds, or does not apply.
+    /// The rule is not violated, or does not apply.
     Compliant,
-    /// Nobody can say: neither a reason to act nor to forget an announcement.
+    /// The evidence is missing: neither a reason to act nor to call off an announcement.
     Unknown,
-    /// The rule is broken.
     Violated(Violation),
 }
 
-/// A broken rule and what is due for it.
+/// A violated rule and what is due for it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Violation {
-    /// The evidence.
     pub evidence: Evidence,
-    /// What is due.
     pub due: DueAction,
 }
 
-/// What is due for a broken rule.
+/// What is due for a violated rule.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum DueAction {
-    /// At once: its owner wrote the moment down.
+    /// At once: its owner set the time.
     AtOnce(ResourceAction, Timestamp),
-    /// From that moment on, if it is first announced now.
+    /// From that time on, if a run announces it now.
     After(ResourceAction, Timestamp),
-    /// A message, and why nothing more.
+    /// Only a notification, and why.
     NotifyOnly(NotifyOnlyReason),
 }
 
-/// What says in which mode a resource is.
+/// What sets the mode of a resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ModeSource {
     /// Its own `curfew:mode`.
     Tag,
-    /// Its owner wrote the end down.
+    /// A schedule tag of its owner.
     OwnersSchedule,
     /// `[untagged] mode`.
     Untagged,
@@ -192,12 +180,16 @@ impl InstanceSubject<'_> {
 
 /// The effective mode of a resource for a reason that Curfew inferred, before the ceiling: its own `curfew:mode`; else, where
 /// it lacks a required tag, the account's mode for untagged ones; else its team's; else the account's.
-pub(crate) fn effective_mode(says: &CurfewTags, tags: &Tags, config: &Config) -> Mode {
-    effective_mode_and_its_source(says, tags, config).0
+pub(crate) fn effective_mode(curfew_tags: &CurfewTags, tags: &Tags, config: &Config) -> Mode {
+    effective_mode_and_its_source(curfew_tags, tags, config).0
 }
 
-pub(crate) fn effective_mode_and_its_source(says: &CurfewTags, tags: &Tags, config: &Config) -> (Mode, ModeSource) {
-    if let Some(own) = says.mode {
+pub(crate) fn effective_mode_and_its_source(
+    curfew_tags: &CurfewTags,
+    tags: &Tags,
+    config: &Config,
+) -> (Mode, ModeSource) {
+    if let Some(own) = curfew_tags.mode {
         return (own, ModeSource::Tag);
     }
     if !missing_tags(tags, config).is_empty() {

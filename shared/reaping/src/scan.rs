@@ -1,5 +1,5 @@
-//! What a look at an account finds, before anything is deployed or besides: what costs and does nothing, what nobody
-//! can say anything of, and whose nobody knows. Nothing is announced and nothing done for it.
+//! What a scan of an account finds, without a deployment: idle instances, those with unknown usage, those without an owner, and unattached
+//! volumes. A scan announces and changes nothing.
 //!
 //! The rules are those of [`policy`](crate::policy); what is protected or kept is left out, as there. What belongs to
 //! somebody's controller is told together with it.
@@ -61,9 +61,9 @@ pub enum FindingKind {
     Reserved,
     /// An instance that lacks a required tag.
     Untagged,
-    /// An instance of which nobody can say whether it works.
+    /// An instance whose usage is unknown.
     Uninstrumented,
-    /// A volume that is attached to nothing.
+    /// A volume that is unattached.
     Orphaned,
 }
 

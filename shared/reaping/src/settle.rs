@@ -1,4 +1,4 @@
-//! Mark, wait, look again, act: what follows for one resource from what its rules find and what was announced before.
+//! Mark, wait, observe again, act: what follows for one resource from the verdicts of its rules and from earlier announcements.
 
 use std::collections::BTreeMap;
 
@@ -9,29 +9,28 @@ use plan::{Evidence, NotifyOnlyReason};
 
 use crate::policy::{DueAction, Verdict, Violation};
 
-/// What was announced, by rule.
+/// The announced action of each rule.
 pub(crate) type AnnouncedActions = BTreeMap<Rule, AnnouncedAction>;
 
-/// What follows.
+/// What follows from the verdicts of rules that share a mode.
 #[derive(Debug, PartialEq)]
 pub(crate) struct SettledVerdicts {
-    /// The broken rule whose deadline has passed: what its owner wrote down before what was inferred, the earliest first.
+    /// The violated rule whose deadline has passed: scheduled actions before policy actions, then the earliest.
     pub(crate) due: Option<(Violation, AnnouncedAction)>,
     /// Everything that is announced from now on.
     pub(crate) entries: AnnouncedActions,
-    /// Those of them that nobody has heard of.
+    /// Those of them that the owner was not notified of.
     pub(crate) newly_announced: Vec<(Violation, AnnouncedAction)>,
-    /// Those of them that are broken and were announced before.
+    /// Those of them that are violated and were announced before.
     pub(crate) announced_before: Vec<(Violation, AnnouncedAction)>,
-    /// Broken rules that are only told.
+    /// Violated rules that only notify.
     pub(crate) notify_only: Vec<(Violation, NotifyOnlyReason)>,
 }
 
 /// Settles the verdicts of rules that share a mode.
 ///
-/// `before` is what was announced and still binds. An entry stays while its rule is broken or unknown; an entry that
-/// announces something milder than is due now, or an end of other hours, is replaced and told anew; one whose rule is
-/// mended goes.
+/// `before` is what was announced and still holds. An entry stays while its rule is violated or unknown. An entry that announces a milder
+/// action than is due now, or other hours, is replaced and announced again. An entry whose rule complies is removed.
 pub(crate) fn settle<'a>(
     verdicts: impl Iterator<Item = &'a (Rule, Verdict)>,
     before: &AnnouncedActions,
@@ -49,64 +48,66 @@ pub(crate) fn settle<'a>(
         match verdict {
             Verdict::Compliant => {}
             Verdict::Unknown => settled.entries.extend(announced.map(|announced| (*rule, announced))),
-            Verdict::Violated(broken) => settled.settle_rule(*rule, broken, announced, now),
+            Verdict::Violated(violation) => settled.settle_rule(*rule, violation, announced, now),
         }
     }
     settled
 }
 
 impl SettledVerdicts {
-    fn settle_rule(&mut self, rule: Rule, broken: &Violation, announced: Option<AnnouncedAction>, now: Timestamp) {
-        match broken.due {
-            // Work defers an announced end, and so does a Spot request that could not be read; neither takes it back: the
-            // reason for it still stands.
+    fn settle_rule(&mut self, rule: Rule, violation: &Violation, announced: Option<AnnouncedAction>, now: Timestamp) {
+        match violation.due {
+            // Work and an unreadable Spot request defer an announced action; neither calls it off, because its reason still
+            // holds.
             DueAction::NotifyOnly(NotifyOnlyReason::Busy | NotifyOnlyReason::SpotRequestUnknown)
                 if announced.is_some() =>
             {
                 if let Some(announced) = announced {
-                    self.stays(rule, broken, announced);
+                    self.stays(rule, violation, announced);
                 }
             }
-            DueAction::NotifyOnly(why) => self.notify_only.push((broken.clone(), why)),
-            DueAction::AtOnce(ending, deadline) => self.becomes_due(rule, broken, AnnouncedAction { ending, deadline }),
+            DueAction::NotifyOnly(why) => self.notify_only.push((violation.clone(), why)),
+            DueAction::AtOnce(ending, deadline) => {
+                self.becomes_due(rule, violation, AnnouncedAction { ending, deadline });
+            }
             DueAction::After(ending, first_deadline) => {
-                match announced.filter(|announced| covers(*announced, broken, ending)) {
+                match announced.filter(|announced| covers(*announced, violation, ending)) {
                     Some(announced) if announced.deadline <= now => {
-                        self.becomes_due(rule, broken, AnnouncedAction { ending, ..announced });
+                        self.becomes_due(rule, violation, AnnouncedAction { ending, ..announced });
                     }
-                    Some(announced) => self.stays(rule, broken, announced),
+                    Some(announced) => self.stays(rule, violation, announced),
                     None => {
                         let announced = AnnouncedAction { ending, deadline: whole_second(first_deadline) };
                         self.entries.insert(rule, announced);
-                        self.newly_announced.push((broken.clone(), announced));
+                        self.newly_announced.push((violation.clone(), announced));
                     }
                 }
             }
         }
     }
 
-    fn stays(&mut self, rule: Rule, broken: &Violation, announced: AnnouncedAction) {
+    fn stays(&mut self, rule: Rule, violation: &Violation, announced: AnnouncedAction) {
         self.entries.insert(rule, announced);
-        self.announced_before.push((broken.clone(), announced));
+        self.announced_before.push((violation.clone(), announced));
     }
 
-    fn becomes_due(&mut self, rule: Rule, broken: &Violation, announced: AnnouncedAction) {
-        self.stays(rule, broken, announced);
-        // What its owner wrote down comes first: the limits hold only what was inferred, and that must not hide it.
+    fn becomes_due(&mut self, rule: Rule, violation: &Violation, announced: AnnouncedAction) {
+        self.stays(rule, violation, announced);
+        // Scheduled actions come first: the limits hold only policy actions, which must not hide them.
         let order = |rule: Rule, announced: &AnnouncedAction| (!rule.is_owners_own(), announced.deadline);
         let is_first = |(first, earliest): &(Violation, AnnouncedAction)| {
             order(rule, &announced) < order(first.evidence.rule(), earliest)
         };
         if self.due.as_ref().is_none_or(is_first) {
-            self.due = Some((broken.clone(), announced));
+            self.due = Some((violation.clone(), announced));
         }
     }
 }
 
-/// Whether nobody needs to hear of this end: neither is it harsher than was announced, nor is it a later end of its hours,
-/// nor of the budget of a later month.
-fn covers(announced: AnnouncedAction, broken: &Violation, ending: ResourceAction) -> bool {
-    let of_this_end = match broken.evidence {
+/// Whether the announcement covers this action: it is not harsher than announced, and belongs to the same hours or to the same month of
+/// a budget.
+fn covers(announced: AnnouncedAction, violation: &Violation, ending: ResourceAction) -> bool {
+    let of_this_end = match violation.evidence {
         Evidence::Hours { at, .. } => announced.deadline >= at,
         Evidence::OverBudget(ref over) => announced.deadline >= over.month_began,
         _ => true,

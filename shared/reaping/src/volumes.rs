@@ -1,53 +1,50 @@
-//! The volume reaper's decisions: whom to ask about, what to do to each volume and to each snapshot that Curfew made, and whom
-//! to spare.
+//! The decisions of reap-volumes: which volumes to query, which to skip, and what to do to the others and to the snapshots that Curfew
+//! made.
 //!
-//! Spares come first. What is attached, or shows use, is no longer remembered as unattached; what is unattached is
-//! remembered as such at first sight, and judged by one rule, [`orphaned`](crate::rules::orphaned). An announced end is carried out
-//! in two runs at least: one begins a snapshot, a later one that finds it whole deletes the volume.
+//! Skips come first. The first run that sees a volume unattached records that; use or an attachment ends it. One rule judges unattached
+//! volumes, [`orphaned`](crate::rules::orphaned). A deletion takes at least two runs past the deadline: one starts a snapshot, a later one
+//! that finds it complete deletes the volume.
 
 mod explain;
 mod owner;
 mod scan;
 mod skip;
 mod snapshots;
+mod tracked;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use billing::price;
 use jiff::{SignedDuration, Timestamp};
-use model::curfew_tags::{CurfewTags, PROTECTED, RESTORE, SNAPSHOT_OF, UNATTACHED_SINCE};
+use model::curfew_tags::{CurfewTags, RESTORE, SNAPSHOT_OF};
 use model::id::{Region, ResourceId};
 use model::instance::Tags;
-use model::mark::{Mark, whole_second};
+use model::mark::whole_second;
 use model::mode::Mode;
-use model::notification_log::{NotificationKey, NotificationLog, NotificationLogs};
+use model::notification_log::{NotificationLog, NotificationLogs};
 use model::ownership::value_of;
-use model::rule::{ResourceAction, Rule};
-use model::volume::{
-    ObservedStorage, Snapshot, SnapshotState, Volume, VolumeHost, VolumeOrigin, VolumeUse, VolumeUseQuery, own_tags,
-};
-use plan::{
-    Action, Announcement, Evidence, Plan, ResourceMemory, SafetySnapshot, SkipReason, Skipped, Step, Target,
-    VolumeAction, is_safe, limits, may_become_safe,
-};
+use model::rule::Rule;
+use model::volume::{ObservedStorage, Snapshot, Volume, VolumeHost, VolumeOrigin, VolumeUse, VolumeUseQuery, own_tags};
+use plan::{Plan, SkipReason, Skipped, Step, Target, limits};
 
-use crate::announcements::{AnnouncementTarget, RuleTrack};
+use crate::announcements::AnnouncementTarget;
 use crate::policy::{Policy, Verdict, effective_mode};
 use crate::rules::orphaned::{self, VolumeSubject};
 
 pub use explain::{explain, full_use_query};
 pub use owner::{is_of_interest, wants_its_source};
 pub use scan::scan;
+use tracked::TrackedVolume;
 
 /// A snapshot that failed is not tried again at once: every try may leave one more.
 const TRY_AGAIN_AFTER: SignedDuration = SignedDuration::from_hours(24);
 
-/// What other documents of the bucket say.
+/// The jobs that are not finished, as `<team>/<job>`.
 pub type LiveJobs = BTreeSet<String>;
 
-/// Plans for every volume, and every snapshot of Curfew's, that was seen. The same arguments give the same plan.
+/// The plan for all observed volumes and snapshots that Curfew made. The same arguments give the same plan.
 ///
-/// `live_jobs` are those of the jobs that [`jobs`] names which are not finished, or of which nobody can say.
+/// `live_jobs`: those of [`jobs`] that are not finished, or whose state is unknown.
 #[must_use]
 pub fn decide(
     seen: &ObservedStorage,
@@ -78,8 +75,8 @@ pub fn decide(
     plan
 }
 
-/// Whom to ask `CloudWatch` about, which bills by the metric: those of whom the answer may change anything, and once a day
-/// those of whom everything has been said.
+/// The volumes to query `CloudWatch` about, which bills by the metric: those where the answer may change the decision, and once a day the
+/// others.
 #[must_use]
 pub fn volume_use_queries(
     seen: &ObservedStorage,
@@ -92,7 +89,7 @@ pub fn volume_use_queries(
     let unattached = seen.volumes.items.iter().filter(|volume| volume.is_unattached());
     let cases = unattached.map(|volume| view.case(volume, Some(VolumeUse::None)));
     let due = cases.filter(|case| now.duration_since(case.since) >= policy.config.volumes.orphaned_after);
-    due.filter(|case| case.matters())
+    due.filter(|case| case.is_decided_by_use())
         .map(|case| VolumeUseQuery {
             region: case.volume.region.clone(),
             volume: case.volume.id.clone(),
@@ -108,13 +105,12 @@ pub fn jobs(seen: &ObservedStorage) -> BTreeSet<String> {
     unattached.filter_map(|volume| CurfewTags::read_volume(&volume.tags).ok()?.job).collect()
 }
 
-/// Where the plan has one volume, or one snapshot.
 enum VolumeDecision {
     Step(Box<Step>),
     Skipped(Box<Skipped>),
 }
 
-/// Everything that was seen, by what it belongs to.
+/// Everything that was observed, indexed.
 struct StorageView<'a> {
     volumes: BTreeSet<(&'a Region, &'a ResourceId)>,
     snapshots: BTreeMap<&'a ResourceId, Vec<&'a Snapshot>>,
@@ -159,7 +155,7 @@ impl<'a> StorageView<'a> {
     fn case<'c>(&'c self, volume: &'c Volume, used: Option<VolumeUse>) -> VolumeCase<'c> {
         let notices = self.notices(&volume.region);
         let host = volume.attached_to.iter().find_map(|id| self.hosts.get(id).copied());
-        let written = CurfewTags::read_volume(&volume.tags).ok().and_then(|says| says.unattached_since);
+        let written = CurfewTags::read_volume(&volume.tags).ok().and_then(|curfew_tags| curfew_tags.unattached_since);
         // What is remembered beside a tag is newer: the tag could not be taken away when the volume was in use.
         let since =
             written.max(notices.first_sights.get(&volume.id).copied()).unwrap_or_else(|| whole_second(self.now));
@@ -167,7 +163,7 @@ impl<'a> StorageView<'a> {
     }
 }
 
-/// One volume and all that is known about it.
+/// One volume with everything that is known about it.
 #[derive(Clone, Copy)]
 struct VolumeCase<'a> {
     view: &'a StorageView<'a>,
@@ -178,7 +174,7 @@ struct VolumeCase<'a> {
     host: Option<&'a VolumeHost>,
     /// Since when it is unattached, by its own tag.
     written: Option<Timestamp>,
-    /// Since when it is unattached, as far as anybody has seen; now, where it was seen so for the first time.
+    /// When it was first seen unattached; now, if this run is the first.
     since: Timestamp,
 }
 
@@ -187,9 +183,13 @@ impl<'a> VolumeCase<'a> {
         if let Some(skipped) = self.immediate_skip() {
             return VolumeDecision::Skipped(Box::new(skipped));
         }
-        // Unreadable tags have been spared at sight.
-        let says = CurfewTags::read_volume(&self.volume.tags).unwrap_or_default();
-        if self.volume.is_unattached() { self.decide_unattached(&says) } else { self.decide_attached(&says) }
+        // `immediate_skip` has skipped unreadable tags.
+        let curfew_tags = CurfewTags::read_volume(&self.volume.tags).unwrap_or_default();
+        if self.volume.is_unattached() {
+            self.decide_unattached(&curfew_tags)
+        } else {
+            self.decide_attached(&curfew_tags)
+        }
     }
 
     fn subject(self) -> VolumeSubject<'a> {
@@ -205,40 +205,40 @@ impl<'a> VolumeCase<'a> {
         }
     }
 
-    fn decide_unattached(self, says: &CurfewTags) -> VolumeDecision {
+    fn decide_unattached(self, curfew_tags: &CurfewTags) -> VolumeDecision {
         let verdicts = [(Rule::Orphaned, orphaned::judge(self.subject()))];
-        let tracked = TrackedVolume { case: self, curfew_tags: says, mode: self.mode(says) };
+        let tracked = TrackedVolume { case: self, curfew_tags, mode: self.mode(curfew_tags) };
         let track = tracked.track(&verdicts, tracked.mode);
         let observing = tracked.mode == Mode::Observe;
         let due = tracked.due(&track);
         let action = match due {
-            // An observed end stays due in every run: once told, it hides nothing else.
+            // An observed action stays due in every run: once announced, it must not hide others.
             Some(step) if !(observing && step.already_notified) => Some(step),
             due => {
                 let changed = tracked.rewrite(&track).or_else(|| tracked.first_sight());
                 changed.or_else(|| tracked.notify_only_step(&track)).or(due).or_else(|| tracked.observed_before(&track))
             }
         };
-        let memo = tracked.memo(&track, &verdicts[0].1);
+        let resource_memory = tracked.resource_memory(&track, &verdicts[0].1);
         match action {
-            Some(step) => VolumeDecision::Step(Box::new(Step { memory: memo, ..step })),
-            None => VolumeDecision::Skipped(Box::new(self.skip_after_judging(&track, memo))),
+            Some(step) => VolumeDecision::Step(Box::new(Step { memory: resource_memory, ..step })),
+            None => VolumeDecision::Skipped(Box::new(self.skip_after_judging(&track, resource_memory))),
         }
     }
 
-    /// Nothing but an announcement, or the memory of its being unattached, has to go.
-    fn decide_attached(self, says: &CurfewTags) -> VolumeDecision {
-        let tracked = TrackedVolume { case: self, curfew_tags: says, mode: self.mode(says) };
+    /// Only an announcement, or the record that it was unattached, may have to be removed.
+    fn decide_attached(self, curfew_tags: &CurfewTags) -> VolumeDecision {
+        let tracked = TrackedVolume { case: self, curfew_tags, mode: self.mode(curfew_tags) };
         let track = tracked.track(&[(Rule::Orphaned, Verdict::Compliant)], tracked.mode);
-        let memo = tracked.memo(&track, &Verdict::Compliant);
+        let resource_memory = tracked.resource_memory(&track, &Verdict::Compliant);
         match tracked.rewrite(&track) {
-            Some(step) => VolumeDecision::Step(Box::new(Step { memory: memo, ..step })),
-            None => VolumeDecision::Skipped(Box::new(self.skip_attached(memo))),
+            Some(step) => VolumeDecision::Step(Box::new(Step { memory: resource_memory, ..step })),
+            None => VolumeDecision::Skipped(Box::new(self.skip_attached(resource_memory))),
         }
     }
 
-    /// Whether the answer that nobody has used it changes anything.
-    fn matters(self) -> bool {
+    /// Whether an answer without any use would change the decision.
+    fn is_decided_by_use(self) -> bool {
         let its_hour = || {
             let number: i64 = self.volume.id.as_str().bytes().map(i64::from).sum();
             number.rem_euclid(24) == self.view.now.as_second().div_euclid(3600).rem_euclid(24)
@@ -253,12 +253,12 @@ impl<'a> VolumeCase<'a> {
         }
     }
 
-    fn mode(self, says: &CurfewTags) -> Mode {
+    fn mode(self, curfew_tags: &CurfewTags) -> Mode {
         let policy = self.view.policy;
-        effective_mode(says, &self.tags_of_owner(), &policy.config).min(policy.ceiling)
+        effective_mode(curfew_tags, &self.tags_of_owner(), &policy.config).min(policy.ceiling)
     }
 
-    /// Whether something shows that it is, or was, in use since it was first seen unattached.
+    /// Whether it is, or was, in use since it was first seen unattached.
     fn is_in_use(self) -> bool {
         !self.volume.is_unattached() || matches!(self.used, Some(VolumeUse::UsedAt(_)))
     }
@@ -267,8 +267,7 @@ impl<'a> VolumeCase<'a> {
         self.view.snapshots.get(&self.volume.id).map_or(&[], Vec::as_slice)
     }
 
-    /// Whose it is, which must be known when volume, instance and source are gone; what its owner wrote on the volume; and from
-    /// what and to what it can be restored.
+    /// The owner tags, which must survive volume, instance and source; the tags of the volume; and what a restoration needs.
     fn tags_of_snapshot(self) -> Tags {
         let Self { volume, .. } = self;
         let mut tags = self.tags_of_owner();
@@ -289,129 +288,5 @@ impl<'a> VolumeCase<'a> {
             name: value_of(&self.volume.tags, "Name").map(str::to_owned),
             what: format!("{} GiB {}", self.volume.size_gib, self.volume.volume_type),
         }
-    }
-}
-
-/// A volume whose tags can be read.
-#[derive(Clone, Copy)]
-struct TrackedVolume<'a> {
-    case: VolumeCase<'a>,
-    curfew_tags: &'a CurfewTags,
-    mode: Mode,
-}
-
-impl TrackedVolume<'_> {
-    /// That it is unattached is written down at once, of which nobody needs to hear.
-    fn first_sight(self) -> Option<Step> {
-        let VolumeCase { since, written, .. } = self.case;
-        if self.mode == Mode::Observe || self.case.is_in_use() || written == Some(since) {
-            return None;
-        }
-        let evidence = Evidence::Orphaned(self.case.subject().evidence());
-        Some(self.step(self.mode, VolumeAction::TagUnattachedSince(since), evidence))
-    }
-
-    fn memo(self, track: &RuleTrack, verdict: &Verdict) -> ResourceMemory {
-        let active_keys = match verdict {
-            Verdict::Compliant => Vec::new(),
-            Verdict::Unknown | Verdict::Violated(_) => {
-                vec![
-                    NotificationKey::rule(Rule::Orphaned),
-                    NotificationKey::would(Rule::Orphaned),
-                    NotificationKey::undone(Rule::Orphaned),
-                ]
-            }
-        };
-        let observed = self.mode == Mode::Observe;
-        ResourceMemory {
-            active_keys: [active_keys, self.case.active_finding_keys()].concat(),
-            shadow_mark: self.still_announced(track).filter(|_| observed),
-            unwritten_mark: self.still_unwritten(track).filter(|_| !observed),
-            void_mark: self.called_off_unwritten(track),
-            first_sight: self.first_sight_to_remember(),
-            last_host: self.case.last_host(),
-        }
-    }
-
-    /// What no tag says. Where only observing keeps a tag from being taken away, or corrected, what is remembered here is newer.
-    fn first_sight_to_remember(self) -> Option<Timestamp> {
-        let VolumeCase { view, since, written, .. } = self.case;
-        if self.case.is_in_use() {
-            return written.filter(|_| self.mode == Mode::Observe).map(|_| whole_second(view.now));
-        }
-        let remembered = self.case.notices.first_sights.contains_key(&self.case.volume.id);
-        Some(since).filter(|since| written != Some(*since) && (remembered || self.mode == Mode::Observe))
-    }
-}
-
-impl AnnouncementTarget for TrackedVolume<'_> {
-    type Action = VolumeAction;
-
-    fn id(&self) -> &ResourceId {
-        &self.case.volume.id
-    }
-
-    fn since(self) -> Timestamp {
-        self.case.since
-    }
-
-    fn curfew_tags(&self) -> &CurfewTags {
-        self.curfew_tags
-    }
-
-    fn notices(&self) -> &NotificationLog {
-        self.case.notices
-    }
-
-    fn now(self) -> Timestamp {
-        self.case.view.now
-    }
-
-    fn mode(self, _: Rule) -> Mode {
-        self.mode
-    }
-
-    fn step(self, mode: Mode, action: VolumeAction, evidence: Evidence) -> Step {
-        let VolumeCase { view, volume, .. } = self.case;
-        let saves = match action {
-            VolumeAction::Announce(Announcement::Unmark { .. }) => None,
-            _ => view.policy.prices.volume_cost(volume),
-        };
-        Step { saves, ..Step::bare(self.case.target(), Action::Volume(volume.clone(), action), evidence, mode) }
-    }
-
-    /// A snapshot first, where one is wanted; the volume goes once that is whole.
-    fn end(self, ending: ResourceAction, _: Rule, _: Option<Mark>) -> Option<VolumeAction> {
-        let VolumeCase { view, volume, since, .. } = self.case;
-        let snapshots = self.case.snapshots();
-        let at = whole_second(view.now);
-        // Nobody may write on a protected one, and one of several that is refused is all of them.
-        let datable = snapshots.iter().filter(|snapshot| !snapshot.tags.contains_key(PROTECTED));
-        let expiring = datable.map(|snapshot| snapshot.id.clone()).collect();
-        match ending {
-            ResourceAction::Delete => Some(VolumeAction::Delete { safety: None, expiring, at }),
-            ResourceAction::SnapshotAndDelete => {
-                if let Some(safe) = snapshots.iter().find(|snapshot| is_safe(snapshot, volume, since)) {
-                    let kept_until = at + view.policy.config.volumes.keep_snapshots;
-                    return Some(VolumeAction::Delete {
-                        safety: Some(SafetySnapshot { snapshot: safe.id.clone(), kept_until }),
-                        expiring,
-                        at,
-                    });
-                }
-                let mut tried = snapshots.iter().filter(|snapshot| may_become_safe(snapshot, volume, since));
-                let waits = tried.any(|snapshot| {
-                    snapshot.state == SnapshotState::Pending
-                        || view.now.duration_since(snapshot.started_at) < TRY_AGAIN_AFTER
-                });
-                (!waits).then(|| VolumeAction::Snapshot { tags: self.case.tags_of_snapshot() })
-            }
-            ResourceAction::Stop | ResourceAction::Terminate => None,
-        }
-    }
-
-    fn stale_tag(self) -> Option<(Rule, &'static str)> {
-        let is_written = self.case.volume.tags.contains_key(UNATTACHED_SINCE);
-        (self.case.is_in_use() && is_written).then_some((Rule::Orphaned, UNATTACHED_SINCE))
     }
 }

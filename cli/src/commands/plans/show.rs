@@ -102,7 +102,8 @@ fn regions(record: &RunRecord) -> String {
 
 fn table(record: &RunRecord, sequel: &ApprovalStatus) -> Table<8> {
     let mut steps: Vec<&RecordedStep> = record.steps.iter().collect();
-    let worth_of = |step: &RecordedStep| step.saves_usd_per_hour.filter(|_| step.is_end()).unwrap_or_default();
+    let worth_of =
+        |step: &RecordedStep| step.saves_usd_per_hour.filter(|_| step.stops_or_deletes()).unwrap_or_default();
     steps.sort_by(|one, other| {
         worth_of(other)
             .cmp(&worth_of(one))
@@ -120,7 +121,7 @@ fn table(record: &RunRecord, sequel: &ApprovalStatus) -> Table<8> {
     ]);
     for step in steps {
         let saves = match step.saves_usd_per_hour {
-            _ if !step.is_end() => "-".to_owned(),
+            _ if !step.stops_or_deletes() => "-".to_owned(),
             None => "?".to_owned(),
             Some(saves) => worth(&record.function, saves),
         };

@@ -62,7 +62,7 @@ fn explains(explained: &Explanation, step: &Step, now: Timestamp) -> bool {
                 row.mode.mode != step.mode || said && (row.announced || row.verdict == RuleVerdict::Violated)
             })
         }),
-        None if step.action.is_end() => find(step.evidence.rule()).is_some_and(|row| {
+        None if step.action.stops_or_deletes() => find(step.evidence.rule()).is_some_and(|row| {
             let is_repeated = matches!(step.evidence, Evidence::Repeated(_));
             let verdict = if is_repeated { RuleVerdict::Unknown } else { RuleVerdict::Violated };
             (row.verdict, row.deadline, row.mode.mode) == (verdict, step.deadline, step.mode)

@@ -41,7 +41,7 @@ pub(crate) async fn live(session: &Rc<Session>, run: &Run<'_, Session, Session>)
     }
     let seen = std::mem::take(&mut planned.seen.instances.items);
     session.decided(&planned.plan, seen.len());
-    let ends = planned.plan.steps.iter().filter(|step| step.action.is_end());
+    let ends = planned.plan.steps.iter().filter(|step| step.action.stops_or_deletes());
     *session.tempting.borrow_mut() = ends.map(|step| step.target.resource.clone()).collect();
     {
         let mut account = session.account();

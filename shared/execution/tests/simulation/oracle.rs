@@ -141,9 +141,9 @@ impl InvariantOracle {
         }
         let is_inferred = |rule: Rule| !matches!(rule, Rule::Expired | Rule::Hours);
         let inferred = || {
-            plan.steps
-                .iter()
-                .filter(|step| step.mode == Mode::Enforce && step.action.is_end() && is_inferred(step.evidence.rule()))
+            plan.steps.iter().filter(|step| {
+                step.mode == Mode::Enforce && step.action.stops_or_deletes() && is_inferred(step.evidence.rule())
+            })
         };
         let exceeded = !within_limits(i64::try_from(inferred().count()).unwrap_or(i64::MAX), facts);
         for step in inferred() {

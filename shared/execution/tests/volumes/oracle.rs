@@ -119,7 +119,8 @@ impl InvariantOracle {
             self.violated(facts.now, format!("the plan has {planned:?}, and seen were {expected:?}"));
         }
         let inferred = || {
-            let enforced = plan.steps.iter().filter(|step| step.mode == Mode::Enforce && step.action.is_end());
+            let enforced =
+                plan.steps.iter().filter(|step| step.mode == Mode::Enforce && step.action.stops_or_deletes());
             enforced.filter(|step| step.evidence.rule() == Rule::Orphaned)
         };
         let exceeded = !within_limits(i64::try_from(inferred().count()).unwrap_or(i64::MAX), facts);

@@ -157,7 +157,7 @@ impl TagCheck<'_> {
         self.findings
     }
 
-    /// Whoever wrote it meant something, most likely to have the resource spared, which it would no more be without the tag; but
+    /// Whoever wrote it meant something, most likely to have the resource skipped, which it would no more be without the tag; but
     /// what Curfew writes itself is of no use to anybody.
     fn unreadable(&mut self, UnreadableTag { key, value, problem }: &UnreadableTag) {
         let delete = delete_tag(&self.one.region, &self.one.resource, key);

@@ -252,7 +252,7 @@ proptest! {
             let reviewed = reviewed.expect("it is on the list");
             prop_assert_eq!(step.action.as_str(), &reviewed.action);
             prop_assert_eq!(step.evidence.rule().as_str(), &reviewed.evidence.rule);
-            prop_assert!(step.mode == Mode::Enforce && step.action.is_end() && step.held.is_none());
+            prop_assert!(step.mode == Mode::Enforce && step.action.stops_or_deletes() && step.held.is_none());
             let seen = step.action.instance().expect("it was seen");
             prop_assert!(!seen.tags.contains_key("curfew:protected") && seen.state == InstanceState::Running);
             prop_assert!(seen.tags.contains_key("curfew:marked"));

@@ -21,7 +21,7 @@ use proptest::prelude::*;
 use reaping::fixture::{NOW, enforcing, idle, time, untagged};
 use reaping::policy::Policy;
 
-/// Everything enforced, at once, without a limit: whatever is not spared is ended.
+/// Everything enforced, at once, without a limit: whatever is not skipped is ended.
 const MERCILESS: &str = r#"
     mode = "enforce"
     [untagged]

@@ -1,4 +1,4 @@
-//! Any tags on an instance that is idle, beyond all deadlines and fully enforced: it is spared where one of them cannot be
+//! Any tags on an instance that is idle, beyond all deadlines and fully enforced: it is skipped where one of them cannot be
 //! read, and its owner hears which.
 
 use std::collections::BTreeMap;
@@ -226,7 +226,7 @@ proptest! {
         for step in plan(&doomed).steps {
             let owners_moment = says.expires_at.is_some_and(|at| at <= now());
             let on_tag = says.marked.as_ref().is_some_and(|mark| mark.resource == doomed.id);
-            prop_assert!(!step.action.is_end() || on_tag || owners_moment, "{step:?}");
+            prop_assert!(!step.action.stops_or_deletes() || on_tag || owners_moment, "{step:?}");
             prop_assert!(says.mode != Some(Mode::Observe) || step.mode == Mode::Observe, "{step:?}");
         }
     }

@@ -1,4 +1,4 @@
-//! What has become since of the ends that a run left to a person, by the records of later runs.
+//! What happened since to the actions of a run that awaited approval, by the records of later runs.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,13 @@ use model::money::Rate;
 
 use super::{APPLIED, OutcomeKind, RecordedStep, RunRecord};
 
-/// Of one record as much as the sequel of another one needs.
+/// The part of a record that the approval status of other runs needs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunTrace {
     function: String,
     run: RunId,
     at: Timestamp,
-    /// What an apply settled; of any other run, what it left to a person.
+    /// The actions that an apply carried out; for any other run, those that await approval.
     ends: Vec<TracedAction>,
 }
 
@@ -40,7 +40,8 @@ impl RunTrace {
     #[must_use]
     pub fn from_record(record: &RunRecord) -> Self {
         let is_settled = |step: &&RecordedStep| {
-            matches!(step.outcome, OutcomeKind::Done | OutcomeKind::AlreadyGone | OutcomeKind::Changed) && step.is_end()
+            matches!(step.outcome, OutcomeKind::Done | OutcomeKind::AlreadyGone | OutcomeKind::Changed)
+                && step.stops_or_deletes()
         };
         let ends = if record.is_of_apply() {
             record.steps.iter().filter(is_settled).map(TracedAction::from_step).collect()
@@ -61,18 +62,18 @@ impl RunTrace {
     }
 }
 
-/// What has become of the ends that a run left to a person.
+/// What happened to the actions of a run that awaited approval.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ApprovalStatus {
     /// The runs that carried out some of them, the oldest first.
     pub applied_by: Vec<RunId>,
-    /// The newest run of the same function, where that is a later one: what still has to end it has found again.
+    /// The newest run of the same function, if it is later: it has found again what is still due.
     pub superseded_by: Option<RunId>,
-    /// What became of those that need nobody any more.
+    /// The outcome of those that no longer await approval.
     pub settled: BTreeMap<(Region, ResourceId), OutcomeKind>,
-    /// How many still wait.
+    /// How many still await approval.
     pub waiting: usize,
-    /// What those would save, as far as that is known.
+    /// What those would save, as far as prices are known.
     pub at_stake: Rate,
 }
 
@@ -80,9 +81,9 @@ impl ApprovalStatus {
     /// Of a run, by the traces of others; its own may be among them.
     #[must_use]
     pub fn from_traces(plan: &RunTrace, others: &[RunTrace]) -> Self {
-        let mut sequel = Self::default();
+        let mut status = Self::default();
         if plan.is_of_apply() || plan.ends.is_empty() {
-            return sequel;
+            return status;
         }
         let of_function = || others.iter().filter(|other| other.function == plan.function);
         let mut applies: Vec<&RunTrace> = of_function().filter(|other| other.is_of_apply()).collect();
@@ -93,21 +94,21 @@ impl ApprovalStatus {
             // has not changed since this one.
             let counts = |end: &&TracedAction| own || (apply.at >= plan.at && end.outcome != OutcomeKind::Changed);
             let ends = apply.ends.iter().filter(|end| plan.ends.iter().any(|of_plan| of_plan.item == end.item));
-            let before = sequel.settled.len();
+            let before = status.settled.len();
             for end in ends.filter(counts) {
-                sequel.settled.entry(end.item.clone()).or_insert(end.outcome);
+                status.settled.entry(end.item.clone()).or_insert(end.outcome);
             }
-            if sequel.settled.len() > before {
-                sequel.applied_by.push(apply.run.clone());
+            if status.settled.len() > before {
+                status.applied_by.push(apply.run.clone());
             }
         }
         let newest = of_function().filter(|other| !other.is_of_apply()).max_by_key(|other| other.at);
-        sequel.superseded_by = newest.filter(|newest| newest.at > plan.at).map(|newest| newest.run.clone());
-        if sequel.superseded_by.is_none() {
-            let left = plan.ends.iter().filter(|end| !sequel.settled.contains_key(&end.item));
-            (sequel.waiting, sequel.at_stake) = left.fold((0, Rate::ZERO), |(n, sum), end| (n + 1, sum + end.saves));
+        status.superseded_by = newest.filter(|newest| newest.at > plan.at).map(|newest| newest.run.clone());
+        if status.superseded_by.is_none() {
+            let left = plan.ends.iter().filter(|end| !status.settled.contains_key(&end.item));
+            (status.waiting, status.at_stake) = left.fold((0, Rate::ZERO), |(n, sum), end| (n + 1, sum + end.saves));
         }
-        sequel
+        status
     }
 
     /// How many of them have been carried out.
@@ -143,12 +144,12 @@ mod tests {
     /// Of the run `a`, which left two ends at 12:10: how many wait, how many are done, whose runs did it, and which overtook.
     fn check(others: &[RunTrace], waiting: usize, done: usize, applied_by: &[&str], superseded_by: Option<&str>) {
         let plan = trace("a", 10, &HELD);
-        let sequel = ApprovalStatus::from_traces(&plan, &[others, std::slice::from_ref(&plan)].concat());
+        let status = ApprovalStatus::from_traces(&plan, &[others, std::slice::from_ref(&plan)].concat());
         let dollars = u64::try_from(waiting).unwrap();
-        assert_eq!((sequel.waiting, sequel.done()), (waiting, done));
-        assert_eq!(sequel.at_stake, Rate::from_usd_micros_per_hour(dollars * 1_000_000));
-        assert_eq!(sequel.applied_by.iter().map(RunId::as_str).collect::<Vec<_>>(), applied_by);
-        assert_eq!(sequel.superseded_by.as_ref().map(RunId::as_str), superseded_by);
+        assert_eq!((status.waiting, status.done()), (waiting, done));
+        assert_eq!(status.at_stake, Rate::from_usd_micros_per_hour(dollars * 1_000_000));
+        assert_eq!(status.applied_by.iter().map(RunId::as_str).collect::<Vec<_>>(), applied_by);
+        assert_eq!(status.superseded_by.as_ref().map(RunId::as_str), superseded_by);
     }
 
     #[test]

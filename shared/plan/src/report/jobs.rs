@@ -1,4 +1,4 @@
-//! What became of jobs in one run: the function's response and the audit record, in the form that those of all functions have.
+//! The response and the audit record of run-jobs, in the form of all functions.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::record::{AuditedStep, RunHeader, SCHEMA, STEPS_MAX, key_of};
 use super::{OutcomeKind, StepOutcome};
 
-/// One run of the function that launches and ends what teams ask for as jobs.
+/// One run of run-jobs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobsReport {
     pub function: &'static str,
@@ -22,27 +22,26 @@ pub struct JobsReport {
     /// `CURFEW_MODE`.
     pub mode: Mode,
     pub seen: usize,
-    /// What it did, or found, in order.
     pub steps: Vec<JobStep>,
     /// What it could not see, or could not say.
     pub gaps: Vec<Gap>,
 }
 
-/// One thing that was done for a job, or found out about it.
+/// One action for a job, or one finding about it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct JobStep {
-    /// Where its machine is, or else the home region.
+    /// The region of its machine; without one, the home region.
     region: Region,
-    /// The machine, where there is one; else `<job>`, without its team.
+    /// The machine; without one, `<job>` without its team.
     resource: ResourceId,
     team: TeamName,
     action: JobAction,
     evidence: JobEvidence,
-    /// Always null: a job is ended when its team says.
+    /// Always null: a job saves nothing.
     saves_usd_per_hour: Option<()>,
     outcome: OutcomeKind,
     error: Option<String>,
-    /// What it is, for people: in the audit record alone.
+    /// For people: only in the audit record.
     #[serde(skip)]
     what: String,
 }
@@ -56,7 +55,7 @@ pub enum JobAction {
     Terminate,
     /// It may not be launched now.
     Hold,
-    /// Said, and no more.
+    /// The team is only notified.
     Notify,
 }
 
@@ -70,7 +69,7 @@ struct JobEvidence {
 }
 
 impl JobStep {
-    /// About a transition: of its machine, where it names one.
+    /// The step of a transition.
     #[must_use]
     pub fn from_transition(job: &Job, transition: &JobTransition, home: &Region) -> Self {
         let (action, machine) = match &transition.kind {
@@ -121,7 +120,7 @@ impl JobStep {
         Self { action: JobAction::Launch, outcome: OutcomeKind::Observed, ..self }
     }
 
-    /// Adds it, or what became of it, where the same thing stands there already as decided.
+    /// Adds a step, or its outcome to the same step that was decided before.
     pub fn take_up(steps: &mut Vec<Self>, step: Self) {
         let is_same = |one: &&mut Self| one.action == step.action && one.resource == step.resource;
         match steps.iter_mut().rev().find(is_same) {
@@ -130,14 +129,12 @@ impl JobStep {
         }
     }
 
-    /// The same with what became of it.
     #[must_use]
     pub fn with(self, outcome: StepOutcome) -> Self {
         Self { outcome: outcome.kind, error: outcome.error, ..self }
     }
 }
 
-/// What Lambda's caller gets.
 #[derive(Debug, Serialize)]
 pub struct JobsResponse<'a> {
     #[serde(flatten)]
@@ -147,7 +144,6 @@ pub struct JobsResponse<'a> {
     gaps: &'a [Gap],
 }
 
-/// What stays in the bucket.
 #[derive(Debug, Serialize)]
 pub struct JobsRecord<'a> {
     schema: u32,
@@ -167,20 +163,18 @@ impl JobsReport {
         RunHeader { function, run, at: *at, mode: *mode, regions, seen: *seen }
     }
 
-    /// Whether nothing is worth a record: nothing was done, found or missed.
+    /// Whether it needs no record: it has neither steps nor gaps.
     #[must_use]
     pub const fn is_quiet(&self) -> bool {
         self.steps.is_empty() && self.gaps.is_empty()
     }
 
-    /// What Lambda's caller gets.
     #[must_use]
     pub fn response(&self) -> JobsResponse<'_> {
         let steps = &self.steps[..self.steps.len().min(STEPS_MAX)];
         JobsResponse { head: self.head(), steps, skipped: BTreeMap::new(), gaps: &self.gaps }
     }
 
-    /// What stays in the bucket.
     #[must_use]
     pub fn record(&self) -> JobsRecord<'_> {
         let steps =
@@ -188,7 +182,7 @@ impl JobsReport {
         JobsRecord { schema: SCHEMA, head: self.head(), steps, skipped: BTreeMap::new(), gaps: &self.gaps }
     }
 
-    /// Where its record lies, as that of every function.
+    /// The key of its record.
     #[must_use]
     pub fn key(&self) -> String {
         key_of(self.at, self.function, &self.run)

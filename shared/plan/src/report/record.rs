@@ -1,4 +1,4 @@
-//! How a report is written down: as a function's response, and as the audit record.
+//! The two documents of a report: the function's response and the audit record.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::{OutcomeKind, Report, StepOutcome};
 use crate::{Action, Evidence, NotifyOnlyReason, SkipReason, Step, count_skipped};
 
-/// Of every document that is written now.
+/// The `schema` of the documents.
 pub const SCHEMA: u32 = 1;
 
 /// The most steps of a response; Lambda takes 6 MB (Lambda developer guide, "Lambda quotas"). The audit record has all.
@@ -29,7 +29,7 @@ pub struct Response<'a> {
     gaps: &'a [Gap],
 }
 
-/// The audit record: every step and every spared resource by its reason.
+/// The audit record: every step and every skipped resource by its reason.
 #[derive(Debug, Serialize)]
 pub struct AuditRecord<'a> {
     schema: u32,
@@ -40,7 +40,7 @@ pub struct AuditRecord<'a> {
     gaps: &'a [Gap],
 }
 
-/// Which run it was, and what it looked at.
+/// The run, and what it observed.
 #[derive(Debug, Serialize)]
 pub(super) struct RunHeader<'a> {
     pub(super) function: &'static str,
@@ -70,7 +70,7 @@ struct StepRecord<'a> {
     error: Option<&'a str>,
 }
 
-/// A step, and what people know its resource by.
+/// A step with the type and name of its resource.
 #[derive(Debug, Serialize)]
 pub(super) struct AuditedStep<'a, S> {
     #[serde(flatten)]
@@ -78,7 +78,7 @@ pub(super) struct AuditedStep<'a, S> {
     pub(super) what: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) name: Option<&'a str>,
-    /// Above the limits: a person decides.
+    /// Above `[limits]`: it awaits approval.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) held: bool,
 }
@@ -94,7 +94,6 @@ struct EvidenceRecord<'a> {
 }
 
 impl<'a> Response<'a> {
-    /// What Lambda's caller gets.
     #[must_use]
     pub fn from_report(report: &'a Report) -> Self {
         Self {
@@ -107,7 +106,6 @@ impl<'a> Response<'a> {
 }
 
 impl<'a> AuditRecord<'a> {
-    /// What stays in the bucket.
     #[must_use]
     pub fn from_report(report: &'a Report) -> Self {
         let mut skipped: BTreeMap<SkipReason, Vec<&ResourceId>> = BTreeMap::new();
@@ -129,7 +127,7 @@ impl<'a> AuditRecord<'a> {
         }
     }
 
-    /// Where a report's record lies: `plans/<yyyy-mm-dd>/<function>/<run>.json`.
+    /// The key of a report's record: `plans/<yyyy-mm-dd>/<function>/<run>.json`.
     #[must_use]
     pub fn key(report: &Report) -> String {
         key_of(report.at, report.function, &report.run)

@@ -1,6 +1,6 @@
-//! An audit record as it is read back, for whoever reviews what a run did and what waits for a person.
+//! An audit record as it is read back, for people who review what a run did and what awaits approval.
 //!
-//! No run reads it. What a later version of Curfew adds to a record is passed over; what this one needs must be there.
+//! No run reads it. Fields that a later version of Curfew adds are ignored; those that this version needs must exist.
 
 mod evidence;
 
@@ -16,8 +16,7 @@ use serde_json::{Map, Value};
 
 use super::OutcomeKind;
 
-/// Begins the id of a run by which a person carried out what another run left to them. Other ids are Lambda's, of
-/// hexadecimal digits.
+/// The prefix of the run ids of `curfew apply`. Other ids are Lambda's, of hexadecimal digits.
 pub const APPLIED: &str = "apply-";
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -33,7 +32,6 @@ pub struct RunRecord {
     #[serde(default)]
     pub seen: usize,
     pub steps: Vec<RecordedStep>,
-    /// Whom it left alone, by the reason.
     #[serde(default)]
     pub skipped: BTreeMap<String, Vec<ResourceId>>,
     /// What it could not see, or could not say.
@@ -41,7 +39,7 @@ pub struct RunRecord {
     pub gaps: Vec<RecordedGap>,
 }
 
-/// One thing that was done to one resource, or was to be.
+/// One action on one resource, with its outcome.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RecordedStep {
     pub region: Region,
@@ -56,14 +54,14 @@ pub struct RecordedStep {
     /// What, as in responses: `stop`.
     pub action: String,
     pub evidence: RecordedEvidence,
-    /// What it saves, where that is known.
+    /// `None` if unknown.
     #[serde(default, deserialize_with = "rate")]
     pub saves_usd_per_hour: Option<Rate>,
     pub outcome: OutcomeKind,
     /// What went wrong, or why it was not reached.
     #[serde(default)]
     pub error: Option<String>,
-    /// It was above `[limits]`: a person decides.
+    /// It was above `[limits]`: it awaits approval.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub held: bool,
 }
@@ -71,7 +69,7 @@ pub struct RecordedStep {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RecordedEvidence {
     pub rule: String,
-    /// From when on the end was due.
+    /// The time from which on the action was due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
     /// The evidence, each rule's own.
@@ -93,7 +91,7 @@ pub struct RecordedGap {
 pub struct RunTally {
     /// Steps that were carried out.
     pub done: usize,
-    /// Of those, how many ended something.
+    /// Of those, how many stopped, terminated or deleted something.
     pub ended: usize,
     /// Steps that were only observed.
     pub observed: usize,
@@ -101,17 +99,17 @@ pub struct RunTally {
     pub overtaken: usize,
     /// Steps that failed.
     pub failed: usize,
-    /// Steps that were not reached, and wait for no person: another run takes them up.
+    /// Steps that were not reached and do not await approval: the next run repeats them.
     pub not_reached: usize,
-    /// Ends that wait for a person.
+    /// Actions that await approval.
     pub waiting: usize,
-    /// What the ends that were carried out save, as far as that is known.
+    /// What the actions that were carried out save, as far as prices are known.
     #[serde(rename = "saved_usd_per_hour")]
     pub saved: Rate,
-    /// What the ends that were only observed would save, as far as that is known.
+    /// What the actions in observe mode would save, as far as prices are known.
     #[serde(rename = "would_save_usd_per_hour")]
     pub would_save: Rate,
-    /// What the ends that wait would save, as far as that is known.
+    /// What the actions that await approval would save, as far as prices are known.
     #[serde(rename = "at_stake_usd_per_hour")]
     pub at_stake: Rate,
 }
@@ -123,7 +121,7 @@ impl RunRecord {
         super::record::key_of(self.at, &self.function, &self.run)
     }
 
-    /// Whether it is of a run by which a person carried another one's list out.
+    /// Whether it is the record of a `curfew apply`.
     #[must_use]
     pub fn is_of_apply(&self) -> bool {
         self.run.as_str().starts_with(APPLIED)
@@ -135,28 +133,27 @@ impl RunRecord {
         self.steps.is_empty() && self.gaps.is_empty()
     }
 
-    /// The ends that wait for a person. What an apply did not reach waits in the plan that it carries out, and what was
-    /// planned in observe mode for nobody.
+    /// The actions that await approval. What an apply did not reach awaits it in the plan that the apply carries out; in observe mode
+    /// nothing does.
     pub fn waiting(&self) -> impl Iterator<Item = &RecordedStep> {
         self.steps.iter().filter(|step| self.waits(step))
     }
 
-    /// Whether this step of it does.
+    /// Whether this step of it awaits approval.
     #[must_use]
     pub fn waits(&self, step: &RecordedStep) -> bool {
-        self.mode == Mode::Enforce && !self.is_of_apply() && step.is_inferred_end_not_reached()
+        self.mode == Mode::Enforce && !self.is_of_apply() && step.is_unreached_policy_action()
     }
 
-    /// In figures.
     #[must_use]
     pub fn tally(&self) -> RunTally {
         let mut tally = RunTally::default();
         for step in &self.steps {
-            let saves = step.saves_usd_per_hour.filter(|_| step.is_end()).unwrap_or_default();
+            let saves = step.saves_usd_per_hour.filter(|_| step.stops_or_deletes()).unwrap_or_default();
             match step.outcome {
                 OutcomeKind::Done => {
                     tally.done += 1;
-                    tally.ended += usize::from(step.is_end());
+                    tally.ended += usize::from(step.stops_or_deletes());
                     tally.saved = tally.saved + saves;
                 }
                 OutcomeKind::Observed => {
@@ -177,20 +174,20 @@ impl RunRecord {
 }
 
 impl RecordedStep {
-    /// Whether it ends something.
+    /// Whether it stops, terminates or deletes something.
     #[must_use]
-    pub fn is_end(&self) -> bool {
+    pub fn stops_or_deletes(&self) -> bool {
         matches!(self.action.as_str(), "stop" | "terminate" | "delete")
     }
 
-    /// An owner's own end that was not reached needs nobody's review: the next run takes it up.
-    fn is_inferred_end_not_reached(&self) -> bool {
+    /// A scheduled action that was not reached needs no approval: the next run repeats it.
+    fn is_unreached_policy_action(&self) -> bool {
         let inferred = Rule::read(&self.evidence.rule).is_some_and(|rule| !rule.is_owners_own());
-        self.outcome == OutcomeKind::NotReached && self.is_end() && inferred
+        self.outcome == OutcomeKind::NotReached && self.stops_or_deletes() && inferred
     }
 }
 
-/// USD per hour, as [`Rate`] writes itself. What is no price is not known.
+/// USD per hour, as [`Rate`] writes itself; `None` for a value that is no price.
 fn rate<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Rate>, D::Error> {
     /// Beyond any account; below it a float holds micro-USD exactly.
     const USD_PER_HOUR_MAX: f64 = 1e9;

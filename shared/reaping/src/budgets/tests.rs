@@ -96,7 +96,7 @@ fn told_of(threshold: u16, limit: BudgetLimit) -> NotificationLogs {
     NotificationLogs::from([(HOME.into(), NotificationLog { notified: told, ..NotificationLog::default() })])
 }
 
-/// Action of the step, or why it is spared; and whether people have heard.
+/// Action of the step, or why it is skipped; and whether people have heard.
 fn of_step(spent: f64, config: &str, memory: &NotificationLogs) -> String {
     of_document(of_vision(vec![spend("i-1", spent)], config), config, memory)
 }
@@ -154,7 +154,7 @@ fn a_hold_that_becomes_real_is_told_anew() {
         "hold at 100 in Enforce",
     );
     check(100, 5_000.0, limit(OverBudget::Hold, Mode::Enforce), HOLDS, "hold at 100 in Enforce, told");
-    // Below, nothing follows yet; and where people are only told, nothing ever does.
+    // Below, nothing follows yet; and where people are notify only, nothing ever does.
     check(80, 4_000.0, limit(OverBudget::Notify, Mode::Observe), HOLDS, "\"notified\"");
     check(100, 5_000.0, limit(OverBudget::Notify, Mode::Observe), &HOLDS.replace("hold", "notify"), "\"notified\"");
 }
@@ -177,10 +177,10 @@ fn what_could_not_be_made_anew_goes_by_what_is_set_now() {
 fn of_what_could_not_be_read_nobody_says_that_it_is_within() {
     assert_eq!(of_document(Budget::default(), HOLDS, &nothing_told()), "\"budget-unknown\"");
     let plan = decided(&BTreeMap::from([(vision(), Budget::default())]), HOLDS, &nothing_told());
-    let (target, memo) = (&plan.skipped[0].target, &plan.skipped[0].memory);
+    let (target, resource_memory) = (&plan.skipped[0].target, &plan.skipped[0].memory);
     assert_eq!(target.team, Some("vision".into()));
     // What was told of it is not forgotten.
-    assert!(memo.active_keys.contains(&NotificationKey::budget(100)));
+    assert!(resource_memory.active_keys.contains(&NotificationKey::budget(100)));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What earlier runs held, and a person has not looked at yet.
+//! Actions of earlier runs that await approval.
 
 use jiff::Timestamp;
 use model::id::RunId;
@@ -7,19 +7,19 @@ use plan::report::{RecordedStep, RunRecord};
 
 use super::{Explanation, PlanDecision};
 
-/// An end that is due, and that waits for a person.
+/// A due action that awaits approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ActionAwaitingApproval {
     /// The run whose list it is on.
     pub run: RunId,
-    /// When that run looked.
+    /// When that run observed.
     pub at: Timestamp,
-    /// Why it held it, in its own words.
+    /// Why it was held.
     pub error: String,
 }
 
 impl Explanation {
-    /// By the function's newest record: whether what is due now was due then as well, and was above `[limits]`.
+    /// By the function's newest record: whether the present action was due then too, and was above `[limits]`.
     #[must_use]
     pub fn held_by(&self, newest: &RunRecord) -> Option<ActionAwaitingApproval> {
         let PlanDecision::Step(step) = &self.decision else { return None };
@@ -28,7 +28,7 @@ impl Explanation {
                 && recorded.action == step.action.as_str()
                 && recorded.evidence.rule == step.evidence.rule().as_str()
         };
-        // What a run had no time for waits for the next one, and for nobody.
+        // What a run had no time for needs no approval.
         let found = newest.waiting().find(is_it).filter(|found| step.mode == Mode::Enforce && found.held)?;
         let error = found.error.clone().unwrap_or_default();
         Some(ActionAwaitingApproval { run: newest.run.clone(), at: newest.at, error })

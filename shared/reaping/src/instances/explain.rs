@@ -40,12 +40,12 @@ pub fn explain(
     let usage = usage.unwrap_or(&NOT_ASKED);
     let decision = decision(instance, usage, notices, policy, now)?;
     let case = InstanceCase { instance, usage, notices, policy, now };
-    let says = CurfewTags::read(instance);
+    let curfew_tags = CurfewTags::read(instance);
     let skipped = case.immediate_skip_explained();
-    let rules = case.rules(&says);
-    let says = says.unwrap_or_default();
+    let rules = case.rules(&curfew_tags);
+    let curfew_tags = curfew_tags.unwrap_or_default();
     // As of any end that Curfew infers.
-    let (wanted, from) = case.subject(&says).mode_and_its_source(Rule::Lifetime);
+    let (wanted, from) = case.subject(&curfew_tags).mode_and_its_source(Rule::Lifetime);
     Some(Explanation {
         target: case.target(),
         state: state_of(&instance.state),
@@ -61,8 +61,8 @@ pub fn explain(
 /// What to ask `CloudWatch` about one instance, whether or not a run would ask now; `None` where it does not run.
 #[must_use]
 pub fn full_usage_query<'a>(instance: &'a Instance, config: &Config, now: Timestamp) -> Option<UsageQuery<'a>> {
-    let says = CurfewTags::read(instance).unwrap_or_default();
-    let length = idle::window(&says, config).unwrap_or(config.idle.window);
+    let curfew_tags = CurfewTags::read(instance).unwrap_or_default();
+    let length = idle::window(&curfew_tags, config).unwrap_or(config.idle.window);
     let ask = UsageQuery::in_full(instance, UsageWindow::ending_before(now, length));
     Some(ask).filter(|_| instance.state == InstanceState::Running)
 }
@@ -92,15 +92,15 @@ impl InstanceCase<'_> {
         Some(ImmediateSkip { reason, words })
     }
 
-    fn rules(self, says: &Result<CurfewTags, Vec<UnreadableTag>>) -> Vec<RuleExplanation> {
+    fn rules(self, curfew_tags: &Result<CurfewTags, Vec<UnreadableTag>>) -> Vec<RuleExplanation> {
         let nothing = CurfewTags::default();
-        let legible = says.as_ref().unwrap_or(&nothing);
+        let legible = curfew_tags.as_ref().unwrap_or(&nothing);
         let not_judged = |why: &str, when: &str| {
             let of =
                 |rule| RuleExplanation::not_judged(rule, self.in_mode(legible, rule), why.to_owned(), when.to_owned());
             Rule::OF_INSTANCES.map(of).to_vec()
         };
-        if says.is_err() && self.immediate_skip().is_some() {
+        if curfew_tags.is_err() && self.immediate_skip().is_some() {
             return not_judged("one of its tags cannot be read", "not while a tag cannot be read");
         }
         if let Some(why) = self.only_its_expiry_counts() {
@@ -111,7 +111,7 @@ impl InstanceCase<'_> {
                     if row.rule == Rule::Expired {
                         *row = judged;
                     } else {
-                        // What was announced before still is, where nobody can say whose it is.
+                        // What was announced before still is, where it is unknown whose it is.
                         (row.announced, row.deadline) = (judged.announced, judged.deadline);
                     }
                 }
@@ -156,17 +156,18 @@ impl InstanceCase<'_> {
     }
 
     /// When what Curfew stopped for the night is started again.
-    fn when_started(self, says: &CurfewTags) -> Option<String> {
-        let at = match says.hours.as_ref()?.position(self.now) {
+    fn when_started(self, curfew_tags: &CurfewTags) -> Option<String> {
+        let at = match curfew_tags.hours.as_ref()?.position(self.now) {
             HoursPosition::Inside { .. } => self.now,
             HoursPosition::Outside { until, .. } => until?,
         };
-        let began = hours::start_is_due(self.instance, says, at).filter(|began| !self.was_stopped_again(*began))?;
+        let began =
+            hours::start_is_due(self.instance, curfew_tags, at).filter(|began| !self.was_stopped_again(*began))?;
         Some(format!("started by the first run from {began} on, as its hours begin"))
     }
 
-    fn in_mode(self, says: &CurfewTags, rule: Rule) -> EffectiveMode {
-        let (wanted, from) = self.subject(says).mode_and_its_source(rule);
+    fn in_mode(self, curfew_tags: &CurfewTags, rule: Rule) -> EffectiveMode {
+        let (wanted, from) = self.subject(curfew_tags).mode_and_its_source(rule);
         EffectiveMode { mode: wanted.min(self.policy.ceiling), wanted, source: from }
     }
 }
@@ -174,7 +175,7 @@ impl InstanceCase<'_> {
 /// The evidence of a verdict in words.
 fn evidence(subject: InstanceSubject<'_>, rule: Rule, verdict: &Verdict) -> String {
     match (verdict, rule) {
-        (Verdict::Violated(broken), _) => broken.evidence.explained(subject.now),
+        (Verdict::Violated(violation), _) => violation.evidence.describe(subject.now),
         (_, Rule::Expired) => match subject.curfew_tags.expires_at {
             Some(at) => format!("its curfew:expires-at ({at}) is in the future"),
             None => "it carries no curfew:expires-at".to_owned(),
@@ -261,18 +262,18 @@ fn coming(subject: InstanceSubject<'_>, rule: Rule, verdict: &Verdict) -> Option
     if *verdict != Verdict::Compliant {
         return None;
     }
-    let InstanceSubject { instance, curfew_tags: says, config, .. } = subject;
+    let InstanceSubject { instance, curfew_tags, config, .. } = subject;
     // Not yet at the moment itself, but right after it.
     let after = |at: Timestamp| at + SignedDuration::from_secs(1);
     let due = |at: Timestamp, judge: fn(InstanceSubject<'_>) -> Verdict| match judge(InstanceSubject {
         now: at,
         ..subject
     }) {
-        Verdict::Violated(broken) => Some(broken.due),
+        Verdict::Violated(violation) => Some(violation.due),
         Verdict::Compliant | Verdict::Unknown => None,
     };
     let (at, due) = match rule {
-        Rule::Expired => says.expires_at.map(|at| (at, due(at, expired::judge)))?,
+        Rule::Expired => curfew_tags.expires_at.map(|at| (at, due(at, expired::judge)))?,
         Rule::Untagged if subject.missing_tags().is_empty() && untagged::disowned_by(subject).is_none() => return None,
         Rule::Untagged => {
             let at = instance.launched_at + config.untagged.settle;
@@ -288,12 +289,12 @@ fn coming(subject: InstanceSubject<'_>, rule: Rule, verdict: &Verdict) -> Option
             let at = next_end(subject)? - NOTICE;
             (at, due(at, hours::judge))
         }
-        Rule::Lifetime if says.expires_at.is_some() => return None,
+        Rule::Lifetime if curfew_tags.expires_at.is_some() => return None,
         Rule::Lifetime => {
             let at = after(instance.launched_at + config.lifetime.max);
             (at, due(at, lifetime::judge))
         }
-        // When it will be spent, nobody can say.
+        // When it will be spent, it is unknown.
         Rule::OverBudget | Rule::Orphaned => return None,
     };
     Some(UpcomingViolation { at, due })

@@ -114,16 +114,16 @@ impl InstanceCase<'_> {
         if self.ownership().knows_only_its_expiry() {
             return Vec::new();
         }
-        let says = CurfewTags::read(self.instance).unwrap_or_default();
-        let subject = self.subject(&says);
+        let curfew_tags = CurfewTags::read(self.instance).unwrap_or_default();
+        let subject = self.subject(&curfew_tags);
         let mut found = Vec::new();
-        if let Verdict::Violated(broken) = idle::judge(subject)
-            && let Evidence::Idle(quiet) = &broken.evidence
+        if let Verdict::Violated(violation) = idle::judge(subject)
+            && let Evidence::Idle(quiet) = &violation.evidence
         {
             let kind = if quiet.reserved { FindingKind::Reserved } else { FindingKind::Idle };
             found.push(InstanceFinding {
                 kind,
-                evidence: broken.evidence.explained(self.now),
+                evidence: violation.evidence.describe(self.now),
                 in_short: in_short(quiet),
             });
         }
@@ -133,7 +133,7 @@ impl InstanceCase<'_> {
             let names =
                 untagged::disowned_by(subject).map(|RejectedClaim { job, .. }| format!("not launched by {job}"));
             let in_short = lacks.into_iter().chain(names).collect::<Vec<_>>().join(", ");
-            InstanceFinding { kind: FindingKind::Untagged, evidence: evidence.explained(self.now), in_short }
+            InstanceFinding { kind: FindingKind::Untagged, evidence: evidence.describe(self.now), in_short }
         }));
         found
     }

@@ -1,4 +1,4 @@
-//! Whom to leave alone, and what to say about it.
+//! Which instances to skip, and what to notify their owners of.
 
 use billing::price;
 use jobs::is_protected;
@@ -20,8 +20,8 @@ const FOREIGN_OWNED: &str = "foreign-owned";
 const DISOWNED: &str = "disowned";
 
 impl<'a> InstanceCase<'a> {
-    /// Protected, kept, unreadable and foreign-owned ones, in this order. Of a job's machine past its deadline only protected ones: the
-    /// deadline bounds what the job costs, whatever is written on the machine.
+    /// Skips protected, kept, unreadable and foreign-owned instances, in this order; a job's machine past its deadline only if it is
+    /// protected, because the deadline bounds the cost of the job, whatever its tags say.
     pub(super) fn immediate_skip(self) -> Option<Skipped> {
         if self.instance.tags.contains_key(PROTECTED) {
             return Some(self.skip(SkipReason::Protected, self.unjudged(Vec::new())));
@@ -29,20 +29,20 @@ impl<'a> InstanceCase<'a> {
         if self.is_overdue_machine() {
             return None;
         }
-        let says = CurfewTags::read(self.instance);
-        let unreadable = says.as_ref().err().map(|unreadable| self.unreadable(unreadable));
+        let curfew_tags = CurfewTags::read(self.instance);
+        let unreadable = curfew_tags.as_ref().err().map(|unreadable| self.unreadable(unreadable));
         if kept_until(&self.instance.tags).is_some_and(|until| self.now < until) {
             return Some(Skipped {
                 reason: SkipReason::Kept,
                 ..unreadable.unwrap_or_else(|| self.skip(SkipReason::Kept, self.unjudged(Vec::new())))
             });
         }
-        let Ok(says) = says else { return unreadable };
+        let Ok(curfew_tags) = curfew_tags else { return unreadable };
         let owner = controller(self.instance, &self.policy.config.managed)?;
-        Some(self.foreign_owned(&says, &owner))
+        Some(self.foreign_owned(&curfew_tags, &owner))
     }
 
-    /// Whether it is a job's machine that runs past its absolute deadline, and nobody protects it.
+    /// Whether it is an unprotected machine of a job that runs past its deadline.
     fn is_overdue_machine(self) -> bool {
         let deadline = self.policy.jobs.deadline(self.instance);
         self.instance.state == InstanceState::Running
@@ -55,30 +55,30 @@ impl<'a> InstanceCase<'a> {
         self.finding(SkipReason::Unreadable, UNREADABLE, text.clone(), text)
     }
 
-    /// Told where a rule is broken: its controller would replace it, or miss it.
-    fn foreign_owned(self, says: &CurfewTags, controller: &str) -> Skipped {
+    /// The owner is notified if a rule is violated; a controller would replace the instance.
+    fn foreign_owned(self, curfew_tags: &CurfewTags, controller: &str) -> Skipped {
         if self.instance.state != InstanceState::Running {
             return self.skip(SkipReason::ForeignOwned, self.unjudged(Vec::new()));
         }
-        let verdicts = self.verdicts(says);
-        let broken: Vec<&str> = verdicts
+        let verdicts = self.verdicts(curfew_tags);
+        let violated: Vec<&str> = verdicts
             .iter()
             .filter(|(_, verdict)| matches!(verdict, Verdict::Violated(_)))
             .map(|(rule, _)| rule.as_str())
             .collect();
         let unknown = verdicts.iter().any(|(_, verdict)| *verdict == Verdict::Unknown);
-        if broken.is_empty() {
+        if violated.is_empty() {
             let active_keys = if unknown { vec![NotificationKey::named(FOREIGN_OWNED)] } else { Vec::new() };
             return self.skip(SkipReason::ForeignOwned, self.unjudged(active_keys));
         }
         let text =
-            format!("{}, but managed by {controller}, so Curfew skips it; change it there", broken.join(" and "));
-        // Told once a controller: which rules are known to be broken changes with what is asked.
+            format!("{}, but managed by {controller}, so Curfew skips it; change it there", violated.join(" and "));
+        // Once for each controller: the known violations change with the queries.
         self.finding(SkipReason::ForeignOwned, FOREIGN_OWNED, controller.to_owned(), text)
     }
 
-    /// Why nothing is due for an instance that was judged.
-    pub(super) fn skip_after_judging(self, tracks: &[RuleTrack], memo: ResourceMemory) -> Skipped {
+    /// Why no action is due for an instance that was judged.
+    pub(super) fn skip_after_judging(self, tracks: &[RuleTrack], resource_memory: ResourceMemory) -> Skipped {
         let any = |found: fn(&RuleTrack) -> bool| tracks.iter().any(found);
         let reason = if any(|track| !track.settled.entries.is_empty()) {
             SkipReason::Marked
@@ -98,17 +98,20 @@ impl<'a> InstanceCase<'a> {
                 Usage::Unknown(_) => SkipReason::UsageUnknown,
             }
         };
-        Skipped { finding: self.rejected_claim_finding().or_else(|| self.uninstrumented()), ..self.skip(reason, memo) }
+        Skipped {
+            finding: self.rejected_claim_finding().or_else(|| self.uninstrumented()),
+            ..self.skip(reason, resource_memory)
+        }
     }
 
     pub(super) fn ownership(self) -> JobOwnership<'a> {
         self.policy.jobs.ownership(self.instance)
     }
 
-    /// Said once: that its tag is not believed, why, and what it costs meanwhile.
+    /// Why Curfew does not accept its `curfew:job`, and what it costs meanwhile.
     pub(super) fn rejected_claim_finding(self) -> Option<OwnerFinding> {
         let JobOwnership::NotOwned(RejectedClaim { job, why }) = self.ownership() else { return None };
-        // By then a launch that was answered is in the state of its job.
+        // By then the state of the job has every launch that was answered.
         if self.now < self.instance.launched_at + self.policy.config.untagged.settle {
             return None;
         }
@@ -122,13 +125,13 @@ impl<'a> InstanceCase<'a> {
         Some(OwnerFinding { topic: NotificationKey::named(DISOWNED), what: job.to_owned(), text })
     }
 
-    /// Once told, it is not told again while nobody can say otherwise.
+    /// The owner is not notified again while this is unknown.
     pub(super) fn rejected_claim_key(self) -> Option<NotificationKey> {
         matches!(self.ownership(), JobOwnership::NotOwned(_) | JobOwnership::Unknown(_))
             .then(|| NotificationKey::named(DISOWNED))
     }
 
-    /// Found idle when last asked about, which is asked once a window.
+    /// Whether it was idle at the last query, which comes once a window.
     fn was_notified_idle(self) -> bool {
         let topics = self.notices.notified.get(&self.instance.id);
         topics.is_some_and(|topics| topics.contains_key(&NotificationKey::rule(Rule::Idle)))
@@ -137,10 +140,10 @@ impl<'a> InstanceCase<'a> {
     pub(super) fn is_judged_for_idleness(self) -> bool {
         !self.ownership().knows_only_its_expiry()
             && CurfewTags::read(self.instance)
-                .is_ok_and(|says| crate::rules::idle::window(&says, &self.policy.config).is_some())
+                .is_ok_and(|curfew_tags| crate::rules::idle::window(&curfew_tags, &self.policy.config).is_some())
     }
 
-    /// Said whatever else was said of it: nobody else would notice that it cannot be judged.
+    /// Reported beside any other finding: otherwise no one would notice that Curfew cannot judge it.
     pub(super) fn uninstrumented(self) -> Option<OwnerFinding> {
         let why = describe_unknown(self.cannot_be_judged()?);
         let cost = price::describe_cost(self.policy.prices.saved_by_ending(self.instance));
@@ -148,7 +151,7 @@ impl<'a> InstanceCase<'a> {
         Some(OwnerFinding { topic: NotificationKey::named(USAGE_UNKNOWN), what: USAGE_UNKNOWN.to_owned(), text })
     }
 
-    /// Why nobody can say whether it works, of one that was asked about and is old enough.
+    /// Why its usage is unknown; `None` if it was not queried or is too young.
     pub(super) fn cannot_be_judged(self) -> Option<&'a UnknownUsage> {
         let Usage::Unknown(unknown) = self.usage else {
             return None;
@@ -161,12 +164,12 @@ impl<'a> InstanceCase<'a> {
 
     fn finding(self, reason: SkipReason, topic: &str, what: String, text: String) -> Skipped {
         let topic = NotificationKey::named(topic);
-        let memo = self.unjudged(vec![topic.clone()]);
-        Skipped { finding: Some(OwnerFinding { topic, what, text }), ..self.skip(reason, memo) }
+        let resource_memory = self.unjudged(vec![topic.clone()]);
+        Skipped { finding: Some(OwnerFinding { topic, what, text }), ..self.skip(reason, resource_memory) }
     }
 }
 
-/// Why nobody can say whether it works, for people.
+/// Why the usage is unknown, for people.
 pub(super) fn describe_unknown(unknown: &UnknownUsage) -> String {
     match unknown {
         UnknownUsage::NotAsked => "CloudWatch was not queried, or did not answer".to_owned(),

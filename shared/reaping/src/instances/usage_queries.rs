@@ -59,24 +59,24 @@ impl InstanceCase<'_> {
         if self.ownership().knows_only_its_expiry() {
             return None;
         }
-        let says = CurfewTags::read(self.instance).ok()?;
-        let window = idle::window(&says, &self.policy.config);
-        let untagged = self.spares_busy_untagged(&says);
+        let curfew_tags = CurfewTags::read(self.instance).ok()?;
+        let window = idle::window(&curfew_tags, &self.policy.config);
+        let untagged = self.spares_busy_untagged(&curfew_tags);
         if window.is_none() && !untagged {
             return None;
         }
         let length = window.unwrap_or(self.policy.config.idle.window);
         let is_foreign = skipped.is_some();
-        if self.hangs_on_an_answer(&says, is_foreign, untagged, asked) {
+        if self.hangs_on_an_answer(&curfew_tags, is_foreign, untagged, asked) {
             return Some((length, QueryDepth::Full));
         }
-        Some((length, self.depth(&says, is_foreign, untagged, length, asked)?))
+        Some((length, self.depth(&curfew_tags, is_foreign, untagged, length, asked)?))
     }
 
     /// Whether an end, or the announcement of one, waits for what it is doing now.
     fn hangs_on_an_answer(
         self,
-        says: &CurfewTags,
+        curfew_tags: &CurfewTags,
         is_foreign: bool,
         untagged: bool,
         asked: Option<&LastInquiry>,
@@ -85,7 +85,7 @@ impl InstanceCase<'_> {
             mark.entries.contains_key(&Rule::Idle) || (untagged && mark.entries.contains_key(&Rule::Untagged))
         };
         let unwritten = self.notices.unwritten_marks.get(&self.instance.id);
-        if !is_foreign && says.marked.iter().chain(unwritten).any(marked) {
+        if !is_foreign && curfew_tags.marked.iter().chain(unwritten).any(marked) {
             return true;
         }
         let shadow = self.notices.shadow_marks.get(&self.instance.id);
@@ -93,13 +93,13 @@ impl InstanceCase<'_> {
             return true;
         }
         let worked = asked.is_some_and(|asked| asked.busy_until.is_some());
-        !is_foreign && !worked && self.waits_for_an_answer(says)
+        !is_foreign && !worked && self.waits_for_an_answer(curfew_tags)
     }
 
     /// How far to ask about it, where it is time to.
     fn depth(
         self,
-        says: &CurfewTags,
+        curfew_tags: &CurfewTags,
         is_foreign: bool,
         untagged: bool,
         length: SignedDuration,
@@ -111,7 +111,7 @@ impl InstanceCase<'_> {
             return None;
         }
         let Some(asked) = asked else { return Some(QueryDepth::Full) };
-        let notify_only = |reserved: bool| is_foreign || !self.ends_if_idle(says, reserved);
+        let notify_only = |reserved: bool| is_foreign || !self.ends_if_idle(curfew_tags, reserved);
         let not_before = match asked.found_idle_reserved {
             Some(reserved) if notify_only(reserved) => asked.at + length,
             _ => asked.idle_not_before,
@@ -133,24 +133,24 @@ impl InstanceCase<'_> {
     }
 
     /// Whether nothing but an answer is missing to announce that it lacks its tags.
-    fn waits_for_an_answer(self, says: &CurfewTags) -> bool {
-        let unwritten = match self.mode(says, Rule::Untagged) {
+    fn waits_for_an_answer(self, curfew_tags: &CurfewTags) -> bool {
+        let unwritten = match self.mode(curfew_tags, Rule::Untagged) {
             Mode::Enforce => &self.notices.unwritten_marks,
             Mode::Observe => &self.notices.shadow_marks,
         };
-        let mut marks = says.marked.iter().chain(unwritten.get(&self.instance.id));
-        untagged::judge(self.subject(says)) == Verdict::Unknown
+        let mut marks = curfew_tags.marked.iter().chain(unwritten.get(&self.instance.id));
+        untagged::judge(self.subject(curfew_tags)) == Verdict::Unknown
             && !marks.any(|mark| mark.entries.contains_key(&Rule::Untagged))
     }
 
     /// Whether it would be announced and ended, by tags and configuration as they are now.
-    fn ends_if_idle(self, says: &CurfewTags, reserved: bool) -> bool {
-        idle::ending(self.subject(says), reserved).is_ok() && self.mode(says, Rule::Idle) == Mode::Enforce
+    fn ends_if_idle(self, curfew_tags: &CurfewTags, reserved: bool) -> bool {
+        idle::ending(self.subject(curfew_tags), reserved).is_ok() && self.mode(curfew_tags, Rule::Idle) == Mode::Enforce
     }
 
-    fn spares_busy_untagged(self, says: &CurfewTags) -> bool {
+    fn spares_busy_untagged(self, curfew_tags: &CurfewTags) -> bool {
         let rule = &self.policy.config.untagged;
-        rule.spare_busy && untagged::judge(self.subject(says)) != Verdict::Compliant
+        rule.spare_busy && untagged::judge(self.subject(curfew_tags)) != Verdict::Compliant
     }
 
     /// Whether a shadow mark's deadline has passed and nobody has heard what would be done.
@@ -218,10 +218,10 @@ pub fn learn_usage(
 
 /// What an instance is believed to do that nobody asked about.
 fn usage_of_unasked(instance: &Instance, activity: &ActivityCache, policy: &Policy, now: Timestamp) -> Usage {
-    let Ok(says) = CurfewTags::read(instance) else {
+    let Ok(curfew_tags) = CurfewTags::read(instance) else {
         return Usage::Unknown(UnknownUsage::NotAsked);
     };
-    let length = idle::window(&says, &policy.config).unwrap_or(policy.config.idle.window);
+    let length = idle::window(&curfew_tags, &policy.config).unwrap_or(policy.config.idle.window);
     let window = UsageWindow::ending_before(now, length);
     let asked = activity.last_inquiry(instance, now);
     if let Some(until) = asked.and_then(|asked| asked.busy_until).filter(|until| *until > window.from) {

@@ -1,11 +1,12 @@
 //! **Expired**, if and only if
-//! - the instance carries `curfew:expires-at`, or is the machine of a job, whose state says its absolute deadline,
-//! - and that moment has come.
+//! - the instance carries `curfew:expires-at`, or is the machine of a job, whose state has its deadline,
+//! - and that time has passed.
 //!
-//! Of a job's machine past that deadline no tag moves or observes the end; only `curfew:protected` makes Curfew skip it (`instances/skip.rs`).
+//! No tag moves the deadline of a job's machine, or makes Curfew only observe it; only `curfew:protected` makes Curfew skip it
+//! (`instances/skip.rs`).
 //!
-//! It ends at once: stopped; terminated where its `curfew:job` is of a job that knows it, of which nobody can say, or that does not
-//! exist (`job_ownership.rs`), where it says `curfew:on-idle=terminate`, or cannot be stopped. An instance of a persistent Spot request would be launched again, so it is notify only.
+//! It is stopped at once. It is terminated if it belongs, or may belong, to the job of its `curfew:job`, or if that job does not exist
+//! (`job_ownership.rs`); also with `curfew:on-idle=terminate`, or if it cannot be stopped. An instance of a persistent Spot request would be launched again, so it is notify only.
 
 use model::config::RuleAction;
 use model::instance::PurchaseOption;
@@ -34,8 +35,8 @@ pub fn judge(subject: InstanceSubject<'_>) -> Verdict {
     Verdict::Violated(Violation { evidence: Evidence::Expired { expires_at }, due })
 }
 
-/// A tag that was copied from a job's machine takes nobody's disks. Of a job of which nobody can say, or whose state was lost, its own timer
-/// would have terminated it.
+/// A tag that was copied from a job's machine must not terminate an instance. If the state of the job is unknown or lost, the
+/// machine's own timer would have terminated it.
 const fn is_of_a_job(claim: JobOwnership<'_>) -> bool {
     match claim {
         JobOwnership::Owned(_) | JobOwnership::Unknown(_) => true,
@@ -51,7 +52,7 @@ mod tests {
 
     fn check(given: RuleInput, expect: Option<DueAction>) {
         let found = match given.judge(judge) {
-            Verdict::Violated(broken) => Some(broken.due),
+            Verdict::Violated(violation) => Some(violation.due),
             _ => None,
         };
         assert_eq!(found, expect);

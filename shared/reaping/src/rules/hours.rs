@@ -51,10 +51,10 @@ impl InstanceSubject<'_> {
 /// Whether a stopped instance starts now, and since when it should run: its hours have begun after Curfew stopped it for a
 /// reason that ends with the night. What was stopped because it expired, has no owner, or is too old stays stopped.
 #[must_use]
-pub fn start_is_due(instance: &Instance, says: &CurfewTags, now: Timestamp) -> Option<Timestamp> {
-    let (hours, stopped) = says.hours.as_ref().zip(says.stopped.as_ref())?;
+pub fn start_is_due(instance: &Instance, curfew_tags: &CurfewTags, now: Timestamp) -> Option<Timestamp> {
+    let (hours, stopped) = curfew_tags.hours.as_ref().zip(curfew_tags.stopped.as_ref())?;
     let ends_with_the_night = [Rule::Hours, Rule::Idle].into_iter().any(|rule| stopped.rule == rule.as_str());
-    let expired = says.expires_at.is_some_and(|at| at <= now);
+    let expired = curfew_tags.expires_at.is_some_and(|at| at <= now);
     if instance.state != InstanceState::Stopped || !ends_with_the_night || expired {
         return None;
     }
@@ -132,9 +132,9 @@ mod tests {
             .tag("curfew:hours", hours)
             .tag("curfew:stopped", stopped)
             .build();
-        let says = CurfewTags::read(&instance).unwrap();
+        let curfew_tags = CurfewTags::read(&instance).unwrap();
         assert_eq!(
-            start_is_due(&instance, &says, now.parse().unwrap()).is_some(),
+            start_is_due(&instance, &curfew_tags, now.parse().unwrap()).is_some(),
             expect,
             "stopped {stopped}, now {now}"
         );

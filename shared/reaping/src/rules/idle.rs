@@ -3,8 +3,8 @@
 //! - and its usage over its window is [`Usage::Idle`] (see [`model::usage`] for what that takes).
 //!
 //! The window is `curfew:idle-after`, else `[idle].window`; what happens is `curfew:on-idle`, else `[idle].action`. Where
-//! GPU memory is held (a notebook, a waiting server) it is "reserved", and where NVMe storage is to be kept it would be
-//! lost: both are only told.
+//! GPU memory is held (a notebook, a waiting server) it is "reserved", and where NVMe storage must be kept a stop would lose
+//! it: both are notify only.
 
 use jiff::SignedDuration;
 use model::config::{Config, DiskPolicy};
@@ -15,10 +15,10 @@ use plan::{Evidence, NotifyOnlyReason};
 
 use crate::policy::{DueAction, InstanceSubject, Verdict, Violation};
 
-/// For how long an instance must have been idle; `None` where its owner does not want it judged.
+/// For how long an instance must have been idle; `None` with `curfew:idle-after=off`.
 #[must_use]
-pub fn window(says: &CurfewTags, config: &Config) -> Option<SignedDuration> {
-    match says.idle_after {
+pub fn window(curfew_tags: &CurfewTags, config: &Config) -> Option<SignedDuration> {
+    match curfew_tags.idle_after {
         Some(IdleAfter::Off) => None,
         Some(IdleAfter::Window(window)) => Some(window),
         None => Some(config.idle.window),
@@ -44,14 +44,14 @@ pub fn judge(subject: InstanceSubject<'_>) -> Verdict {
     Verdict::Violated(Violation { evidence: Evidence::Idle(quiet), due })
 }
 
-/// How one ends that is idle, with GPU memory held or not; or why its owner is only told.
+/// The action for an idle instance, with GPU memory held or not; or why Curfew only notifies.
 pub(crate) fn ending(subject: InstanceSubject<'_>, reserved: bool) -> Result<ResourceAction, NotifyOnlyReason> {
     let action = subject.curfew_tags.on_idle.unwrap_or(subject.config.idle.action);
     let ending = subject.feasible(action, local_disk(subject))?;
     if reserved { Err(NotifyOnlyReason::Reserved) } else { Ok(ending) }
 }
 
-/// Its own tag, else its team's word, else the account's.
+/// By its own tag, else by its team's setting, else by the account's.
 fn local_disk(subject: InstanceSubject<'_>) -> DiskPolicy {
     let of_team = || subject.team().and_then(|team| subject.config.team(&team)?.local_disk);
     subject.curfew_tags.local_disk.or_else(of_team).unwrap_or(subject.config.idle.local_disk)

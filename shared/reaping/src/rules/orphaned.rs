@@ -1,9 +1,9 @@
 //! **Orphaned**, if and only if
-//! - the volume is attached to nothing: EC2 calls it `available`,
+//! - the volume is unattached: EC2 calls it `available`,
 //! - it was first seen so at least `orphaned_after` ago (nothing says when it was detached),
 //! - and `CloudWatch` has not one sign of use since: a volume that is attached for an hour each night is not orphaned.
 //!
-//! What nobody has asked, or nobody answered, is unknown.
+//! Without an answer of CloudWatch it is unknown.
 
 use jiff::Timestamp;
 use model::config::{VolumeAction, VolumesConfig};
@@ -18,24 +18,20 @@ use crate::policy::{DueAction, Verdict, Violation};
 /// EC2 user guide, "Tag restrictions", less `curfew:deleted-at`, which comes later.
 const TAGS_MAX: usize = 50 - 1;
 
-/// One volume with everything that the rule looks at.
+/// One unattached volume with everything that the rule uses.
 #[derive(Debug, Clone, Copy)]
 pub struct VolumeSubject<'a> {
-    /// The volume; it is attached to nothing.
     pub volume: &'a Volume,
-    /// Since when, as far as anybody has seen.
+    /// When Curfew first saw it unattached.
     pub unattached_since: Timestamp,
-    /// What `CloudWatch` says of it since then; `None` where it was not asked, or did not answer.
+    /// Its use since then, by `CloudWatch`; `None` without an answer.
     pub used: Option<VolumeUse>,
     /// How many tags a snapshot of it has.
     pub tags_to_keep: usize,
-    /// What it costs.
     pub price: Option<Rate>,
-    /// The instance that it was last seen on.
+    /// The instance that it was last attached to.
     pub last_host: Option<&'a ResourceId>,
-    /// The account's rule.
     pub rule: &'a VolumesConfig,
-    /// When it is.
     pub now: Timestamp,
 }
 
@@ -63,7 +59,6 @@ pub fn judge(subject: VolumeSubject<'_>) -> Verdict {
 }
 
 impl VolumeSubject<'_> {
-    /// What there is to say of a volume that is attached to nothing.
     #[must_use]
     pub fn evidence(self) -> OrphanedEvidence {
         OrphanedEvidence {
@@ -101,7 +96,7 @@ mod tests {
     const LONG_AGO: &str = "2026-08-18T12:00:00Z";
     const UNUSED: Option<VolumeUse> = Some(VolumeUse::None);
 
-    fn broken(since: &str, due: DueAction) -> Verdict {
+    fn violation(since: &str, due: DueAction) -> Verdict {
         let evidence = OrphanedEvidence {
             unattached_since: time(since),
             size_gib: 500,
@@ -118,9 +113,9 @@ mod tests {
 
     #[test]
     fn fourteen_days_without_a_sign_of_use() {
-        check(volume(), LONG_AGO, UNUSED, "", &broken(LONG_AGO, due_after_grace()));
+        check(volume(), LONG_AGO, UNUSED, "", &violation(LONG_AGO, due_after_grace()));
         check(volume(), "2026-08-18T12:00:01Z", UNUSED, "", &Verdict::Compliant);
-        check(volume(), NOW, UNUSED, "[volumes]\norphaned_after = \"0s\"", &broken(NOW, due_after_grace()));
+        check(volume(), NOW, UNUSED, "[volumes]\norphaned_after = \"0s\"", &violation(NOW, due_after_grace()));
     }
 
     #[test]
@@ -132,23 +127,23 @@ mod tests {
 
     #[test]
     fn the_account_says_what_happens() {
-        let delete = broken(LONG_AGO, DueAction::After(ResourceAction::Delete, time(NOW)));
+        let delete = violation(LONG_AGO, DueAction::After(ResourceAction::Delete, time(NOW)));
         check(volume(), LONG_AGO, UNUSED, "[volumes]\naction = \"delete\"\ngrace = \"0s\"", &delete);
-        let told = broken(LONG_AGO, DueAction::NotifyOnly(NotifyOnlyReason::Configured));
+        let told = violation(LONG_AGO, DueAction::NotifyOnly(NotifyOnlyReason::Configured));
         check(volume(), LONG_AGO, UNUSED, "[volumes]\naction = \"notify\"", &told);
     }
 
     #[test]
     fn what_could_not_be_restored_with_all_its_tags_is_told() {
         let tagged = |count: usize| (2..count).fold(volume(), |volume, number| volume.tag(&format!("k{number}"), "v"));
-        let due = broken(LONG_AGO, due_after_grace());
+        let due = violation(LONG_AGO, due_after_grace());
         check(tagged(47), LONG_AGO, UNUSED, "", &due);
         check(
             tagged(48),
             LONG_AGO,
             UNUSED,
             "",
-            &broken(LONG_AGO, DueAction::NotifyOnly(NotifyOnlyReason::TooManyTags)),
+            &violation(LONG_AGO, DueAction::NotifyOnly(NotifyOnlyReason::TooManyTags)),
         );
     }
 }

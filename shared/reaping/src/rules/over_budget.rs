@@ -1,12 +1,12 @@
 //! **Over budget**, if and only if
 //! - the configuration says `over_budget = "stop"` for the instance's team, or for the account,
-//! - and of that budget all is spent this month, by a beat of this month no older than [`STALE_AFTER`]: of what was set at that
-//!   beat, and of what is set now. Whoever raises a budget need not wait for the next beat.
+//! - and that budget is spent this month, by a beat of this month no older than [`STALE_AFTER`], both by the budget at that beat and by
+//!   the present one: a raised budget counts before the next beat.
 //!
-//! Where nothing so young says where the budget stands, nobody can say.
+//! Without such a beat it is unknown.
 //!
-//! It is enforced no more than the mode of whose budget it is: an account in observe mode stops nobody in a team in enforce mode.
-//! Where one of the two is enforced, that one alone is judged here; of the other its own message says what would follow.
+//! Its mode is at most that of the budget's holder: the budget of an account in observe mode stops no instance of a team in enforce mode. If
+//! only one of the two budgets is enforced, only that one is judged.
 
 use billing::budget;
 use billing::budget::{BudgetHolder, BudgetLimit, BudgetMonth, BudgetStatus, OverBudgetEvidence, STALE_AFTER};
@@ -23,14 +23,14 @@ pub fn judge(subject: InstanceSubject<'_>) -> Verdict {
     for (holder, limit) in stopping(subject) {
         match current_status(&holder, subject) {
             None => found = Verdict::Unknown,
-            Some(status) if is_spent(status, &limit) => return broken(&holder, &limit, status, subject),
+            Some(status) if is_spent(status, &limit) => return violation(&holder, &limit, status, subject),
             Some(_) => {}
         }
     }
     found
 }
 
-/// The budgets by which the instance may be stopped, and where each stands; where none is, that none is.
+/// The budgets that may stop the instance, and how much of each is spent.
 #[must_use]
 pub fn describe_budgets(subject: InstanceSubject<'_>) -> String {
     let month = BudgetMonth::containing(subject.now, subject.config).month;
@@ -56,7 +56,7 @@ pub fn describe_budgets(subject: InstanceSubject<'_>) -> String {
     said.join("; ")
 }
 
-/// The mode of the budgets by which the instance may be stopped, before the ceiling, and what says so; `None` where there are none.
+/// The mode of the budgets that may stop the instance, before the ceiling, and what sets it; `None` without such a budget.
 pub(crate) fn mode(subject: InstanceSubject<'_>) -> Option<(Mode, ModeSource)> {
     let (holder, limit) = stopping(subject).next()?;
     let from = match holder {
@@ -68,8 +68,8 @@ pub(crate) fn mode(subject: InstanceSubject<'_>) -> Option<(Mode, ModeSource)> {
     Some((limit.mode, from))
 }
 
-/// The budgets by which the instance may be stopped, its team's and the account's: those in enforce mode, and only where none is,
-/// those in observe mode.
+/// The budgets of its team and of the account that may stop the instance: those in enforce mode, or, if there are none, those in
+/// observe mode.
 fn stopping(subject: InstanceSubject<'_>) -> impl Iterator<Item = (BudgetHolder, BudgetLimit)> {
     let stops = |holder: BudgetHolder| {
         let limit = BudgetLimit::from_config(&holder, subject.config, Mode::Enforce)?;
@@ -81,7 +81,7 @@ fn stopping(subject: InstanceSubject<'_>) -> impl Iterator<Item = (BudgetHolder,
     all.into_iter().filter(move |(_, limit)| Some(limit.mode) == strictest)
 }
 
-/// Where a budget stands, as far as that still holds.
+/// The status of a budget, if it is fresh and of this month.
 fn current_status<'a>(holder: &BudgetHolder, subject: InstanceSubject<'a>) -> Option<&'a BudgetStatus> {
     let known = subject.budgets.0.get(holder);
     known.filter(|status| is_fresh(status, subject) && is_of_this_month(status, subject))
@@ -94,7 +94,7 @@ const fn noun(holder: &BudgetHolder) -> &'static str {
     }
 }
 
-/// By what was set at the beat, of which people were told, and by what is set now.
+/// By the budget at the beat and by the present one.
 fn is_spent(status: &BudgetStatus, limit: &BudgetLimit) -> bool {
     status.verdict == budget::BudgetVerdict::Stop && limit.verdict(status.spent) == budget::BudgetVerdict::Stop
 }
@@ -103,12 +103,17 @@ fn is_fresh(status: &BudgetStatus, subject: InstanceSubject<'_>) -> bool {
     subject.now.duration_since(status.as_of).abs() <= STALE_AFTER
 }
 
-/// The last beat of a month says nothing of the next one.
+/// The last beat of a month does not count in the next one.
 fn is_of_this_month(status: &BudgetStatus, subject: InstanceSubject<'_>) -> bool {
     status.month == BudgetMonth::containing(subject.now, subject.config).month
 }
 
-fn broken(holder: &BudgetHolder, limit: &BudgetLimit, status: &BudgetStatus, subject: InstanceSubject<'_>) -> Verdict {
+fn violation(
+    holder: &BudgetHolder,
+    limit: &BudgetLimit,
+    status: &BudgetStatus,
+    subject: InstanceSubject<'_>,
+) -> Verdict {
     let due = match subject.feasible(RuleAction::Stop, subject.own_local_disk()) {
         Err(notify_only) => DueAction::NotifyOnly(notify_only),
         Ok(ending) => DueAction::After(ending, subject.now + subject.config.account.over_budget_grace),
@@ -120,7 +125,7 @@ fn broken(holder: &BudgetHolder, limit: &BudgetLimit, status: &BudgetStatus, sub
         budget_usd: limit.budget,
         spent_usd: status.spent,
         reserved_usd: status.reserved,
-        // Of a budget of nothing, everything is over.
+        // A budget of $0 is spent.
         percent: status.spent.percent_of(limit.budget).unwrap_or(100),
         threshold_percent: budget::SPENT_PERCENT,
         over_budget: limit.over_budget,
@@ -180,7 +185,7 @@ mod tests {
         let Verdict::Violated(Violation { evidence, due }) = verdict else { panic!("{verdict:?}") };
         assert_eq!(due, DueAction::After(ResourceAction::Stop, time("2026-09-01T13:00:00Z")));
         assert_snapshot!(serde_json::to_string(&evidence).unwrap(), @r#"{"rule":"over-budget","month":"2026-09","of":"team","budget_usd":100.0,"spent_usd":120.0,"reserved_usd":30.0,"percent":120,"threshold_percent":100,"over_budget":"stop","as_of":"2026-09-01T11:45:00Z"}"#);
-        assert_snapshot!(evidence.explained(time("2026-09-01T12:00:00Z")), @"its team has spent $120.00 of its budget of $100.00 for 2026-09, as of 2026-09-01T11:45:00Z");
+        assert_snapshot!(evidence.describe(time("2026-09-01T12:00:00Z")), @"its team has spent $120.00 of its budget of $100.00 for 2026-09, as of 2026-09-01T11:45:00Z");
     }
 
     #[test]
@@ -310,11 +315,11 @@ mod tests {
 
     #[test]
     fn the_last_beat_of_a_month_says_nothing_of_the_next() {
-        let check = |zone: &str, now: &str, as_of: &str, broken: bool| {
+        let check = |zone: &str, now: &str, as_of: &str, violation: bool| {
             let config = format!("{STOPS}[account]\ntime_zone = \"{zone}\"");
             let given = RuleInput::from(instance()).at_time(now);
             let verdict = judged(given, &config, [team(as_of, budget::BudgetVerdict::Stop)]);
-            assert_eq!(verdict == Verdict::Unknown, !broken, "{zone} {now}: {verdict:?}");
+            assert_eq!(verdict == Verdict::Unknown, !violation, "{zone} {now}: {verdict:?}");
         };
         check("UTC", "2026-09-30T23:59:59Z", "2026-09-30T23:45:00Z", true);
         check("UTC", "2026-10-01T00:00:00Z", "2026-09-30T23:45:00Z", false);
@@ -329,7 +334,7 @@ mod tests {
             config,
             [team("2026-09-01T11:45:00Z", budget::BudgetVerdict::Stop)],
         ) {
-            Verdict::Violated(broken) => broken.due,
+            Verdict::Violated(violation) => violation.due,
             other => panic!("{other:?}"),
         };
         assert_eq!(due(STOPS), DueAction::After(ResourceAction::Stop, time("2026-09-01T13:00:00Z")));

@@ -74,39 +74,39 @@ fn narrowed(seen: &ObservedStorage, id: &ResourceId) -> ObservedStorage {
 
 impl VolumeCase<'_> {
     fn explanation(self, decision: PlanDecision) -> Explanation {
-        let says = CurfewTags::read_volume(&self.volume.tags);
+        let curfew_tags = CurfewTags::read_volume(&self.volume.tags);
         let skipped = self.immediate_skip().map(|skipped| ImmediateSkip {
             reason: skipped.reason,
-            words: skipping_tag(skipped.reason, &self.volume.tags, says.as_ref().err())
+            words: skipping_tag(skipped.reason, &self.volume.tags, curfew_tags.as_ref().err())
                 .unwrap_or_else(|| describe_skip_reason(skipped.reason).to_owned()),
         });
-        let row = self.row(&says);
-        let says = says.unwrap_or_default();
+        let row = self.row(&curfew_tags);
+        let curfew_tags = curfew_tags.unwrap_or_default();
         Explanation {
             target: self.target(),
             state: state_of(&self.volume.state),
             since: self.volume.created_at,
             price: self.view.policy.prices.volume_cost(self.volume),
-            mode: self.in_mode(&says),
+            mode: self.in_mode(&curfew_tags),
             rules: vec![if skipped.is_some() { row.while_skipped() } else { row }],
             skipped,
             decision,
         }
     }
 
-    fn in_mode(self, says: &CurfewTags) -> EffectiveMode {
+    fn in_mode(self, curfew_tags: &CurfewTags) -> EffectiveMode {
         let policy = self.view.policy;
-        let (wanted, from) = effective_mode_and_its_source(says, &self.tags_of_owner(), &policy.config);
+        let (wanted, from) = effective_mode_and_its_source(curfew_tags, &self.tags_of_owner(), &policy.config);
         EffectiveMode { mode: wanted.min(policy.ceiling), wanted, source: from }
     }
 
-    fn row(self, says: &Result<CurfewTags, Vec<UnreadableTag>>) -> RuleExplanation {
+    fn row(self, curfew_tags: &Result<CurfewTags, Vec<UnreadableTag>>) -> RuleExplanation {
         let nothing = CurfewTags::default();
-        let legible = says.as_ref().unwrap_or(&nothing);
+        let legible = curfew_tags.as_ref().unwrap_or(&nothing);
         let (rule, mode) = (Rule::Orphaned, self.in_mode(legible));
         let not_judged =
             |evidence: String, when: &str| RuleExplanation::not_judged(rule, mode.clone(), evidence, when.to_owned());
-        if says.is_err() {
+        if curfew_tags.is_err() {
             return not_judged("one of its tags cannot be read".to_owned(), "not while a tag cannot be read");
         }
         if !self.volume.is_attached() && !self.volume.is_unattached() {
@@ -126,7 +126,7 @@ impl VolumeCase<'_> {
         let Self { since, volume, view, .. } = self;
         let after = duration::format_duration(view.policy.config.volumes.orphaned_after);
         match (verdict, self.used) {
-            (Verdict::Violated(broken), _) => broken.evidence.explained(view.now),
+            (Verdict::Violated(violation), _) => violation.evidence.describe(view.now),
             (Verdict::Compliant, _) if volume.is_attached() => {
                 let hosts: Vec<&str> = volume.attached_to.iter().map(ResourceId::as_str).collect();
                 format!("it is attached to {}", hosts.join(", "))
@@ -155,7 +155,7 @@ impl VolumeCase<'_> {
         let at = since + config.orphaned_after;
         let then = VolumeSubject { unattached_since: since, used: Some(VolumeUse::None), now: at, ..self.subject() };
         let due = match orphaned::judge(then) {
-            Verdict::Violated(broken) => Some(broken.due),
+            Verdict::Violated(violation) => Some(violation.due),
             Verdict::Compliant | Verdict::Unknown => None,
         };
         Some(UpcomingViolation { at, due })
@@ -174,9 +174,9 @@ const fn describe_skip_reason(reason: SkipReason) -> &'static str {
 
 /// A snapshot ends by the one rule that its owner hears of when its volume is deleted.
 fn explain_snapshot(snapshot: &Snapshot, decision: PlanDecision, policy: &Policy) -> Explanation {
-    let says = CurfewTags::read_snapshot(&snapshot.tags);
+    let curfew_tags = CurfewTags::read_snapshot(&snapshot.tags);
     let nothing = CurfewTags::default();
-    let legible = says.as_ref().unwrap_or(&nothing);
+    let legible = curfew_tags.as_ref().unwrap_or(&nothing);
     let (wanted, from) = effective_mode_and_its_source(legible, &snapshot.tags, &policy.config);
     let mode = EffectiveMode { mode: wanted.min(policy.ceiling), wanted, source: from };
     let keep = policy.config.volumes.keep_snapshots;
@@ -200,7 +200,7 @@ fn explain_snapshot(snapshot: &Snapshot, decision: PlanDecision, policy: &Policy
                     Mode::Observe => format!("never in observe mode; in enforce mode deleted from {expires_at} on"),
                     Mode::Enforce => "deleted by the next run".to_owned(),
                 },
-                ..kept(step.evidence.explained(snapshot.started_at), None)
+                ..kept(step.evidence.describe(snapshot.started_at), None)
             },
             (Evidence::SnapshotExpired { expires_at, volume, .. }, None) => {
                 kept(format!("{volume} is gone; the next run records that"), Some(*expires_at))
@@ -214,7 +214,7 @@ fn explain_snapshot(snapshot: &Snapshot, decision: PlanDecision, policy: &Policy
                 kept(evidence, Some(at + keep))
             }
             (because, _) => {
-                let words = skipping_tag(because, &snapshot.tags, says.as_ref().err());
+                let words = skipping_tag(because, &snapshot.tags, curfew_tags.as_ref().err());
                 let words = words.unwrap_or_else(|| "it is a copy, or Curfew did not make it".to_owned());
                 skipped = Some(ImmediateSkip { reason: because, words });
                 let (evidence, when) = ("it is skipped".to_owned(), "not while it is skipped".to_owned());

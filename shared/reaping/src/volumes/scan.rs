@@ -11,8 +11,8 @@ use super::{StorageView, VolumeCase, jobs};
 use crate::policy::Policy;
 use crate::scan::{FindingKind, ScanFinding};
 
-/// Every volume that is attached to nothing, and that is nobody's claim, share or job. Nothing says since when it is
-/// unattached: only when it was created. A job of which nobody can say is not finished.
+/// Every unattached volume that belongs to no Kubernetes claim and no job, and is not shared. EC2 reports when it was created, not since
+/// when it is unattached. A job with an unknown state counts as unfinished.
 #[must_use]
 pub fn scan(seen: &ObservedStorage, policy: &Policy, now: Timestamp) -> Vec<ScanFinding> {
     let (live_jobs, memory) = (jobs(seen), NotificationLogs::default());
@@ -28,11 +28,11 @@ impl VolumeCase<'_> {
         if matches!(skipped, Some(SkipReason::Protected | SkipReason::Kept)) {
             return None;
         }
-        let says = CurfewTags::read_volume(&self.volume.tags);
+        let curfew_tags = CurfewTags::read_volume(&self.volume.tags);
         let unreadable =
-            says.as_ref().err().map(|unreadable| (name_unreadable(unreadable), explain_unreadable(unreadable)));
+            curfew_tags.as_ref().err().map(|unreadable| (name_unreadable(unreadable), explain_unreadable(unreadable)));
         let (named, unreadable) = unreadable.unzip();
-        match self.kept_by_others(&says.unwrap_or_default()) {
+        match self.kept_by_others(&curfew_tags.unwrap_or_default()) {
             None | Some(SkipReason::ForeignOwned) => {}
             Some(_) => return None,
         }

@@ -1,4 +1,4 @@
-//! Which volumes to leave alone, and what to say about them.
+//! Which volumes to skip, and what to notify their owners of.
 
 use billing::price;
 use model::curfew_tags::{CurfewTags, MARKED, PROTECTED, UNATTACHED_SINCE, explain_unreadable, kept_until, stopped_at};
@@ -19,15 +19,15 @@ const ON_STOPPED_INSTANCE: &str = "on-stopped-instance";
 const SNAPSHOT_FAILED: &str = "snapshot-failed";
 
 impl VolumeCase<'_> {
-    /// Protected, kept and unreadable ones; of those that are attached to nothing, also those that are somebody else's, or
+    /// Protected, kept and unreadable ones; of those that are unattached, also those that are somebody else's, or
     /// of whose use nothing can be said.
     pub(super) fn immediate_skip(self) -> Option<Skipped> {
         let tags = &self.volume.tags;
         if tags.contains_key(PROTECTED) {
             return Some(self.skip(SkipReason::Protected));
         }
-        let says = CurfewTags::read_volume(tags);
-        let unreadable = says.as_ref().err().map(|unreadable| {
+        let curfew_tags = CurfewTags::read_volume(tags);
+        let unreadable = curfew_tags.as_ref().err().map(|unreadable| {
             let text = explain_unreadable(unreadable);
             self.finding(SkipReason::Unreadable, UNREADABLE, text.clone(), text)
         });
@@ -37,33 +37,35 @@ impl VolumeCase<'_> {
                 ..unreadable.unwrap_or_else(|| self.skip(SkipReason::Kept))
             });
         }
-        let Ok(says) = says else { return unreadable };
+        let Ok(curfew_tags) = curfew_tags else { return unreadable };
         if self.volume.is_attached() {
             return None;
         }
-        self.kept_by_others(&says).map(|reason| self.skip(reason))
+        self.kept_by_others(&curfew_tags).map(|reason| self.skip(reason))
     }
 
-    /// Of one that is attached to nothing: why it may not be an orphan.
-    pub(super) fn kept_by_others(self, says: &CurfewTags) -> Option<SkipReason> {
+    /// Of one that is unattached: why it may not be an orphan.
+    pub(super) fn kept_by_others(self, curfew_tags: &CurfewTags) -> Option<SkipReason> {
         Some(match keeper(self.volume, &self.view.policy.config.managed) {
             _ if self.volume.state != VolumeState::Available => SkipReason::NotAvailable,
             Some(VolumeController::Kubernetes) => SkipReason::Kubernetes,
             Some(VolumeController::Other) => SkipReason::ForeignOwned,
             None if self.volume.multi_attach => SkipReason::MultiAttach,
-            None if says.job.as_ref().is_some_and(|job| self.view.live_jobs.contains(job)) => SkipReason::LiveJob,
+            None if curfew_tags.job.as_ref().is_some_and(|job| self.view.live_jobs.contains(job)) => {
+                SkipReason::LiveJob
+            }
             None => return None,
         })
     }
 
-    /// Nothing is wrong with what is attached, unless it hangs on an instance that nobody has started for long.
-    pub(super) fn skip_attached(self, memo: ResourceMemory) -> Skipped {
+    /// Attached volumes are skipped, with a finding if their instance has been stopped for long.
+    pub(super) fn skip_attached(self, resource_memory: ResourceMemory) -> Skipped {
         let finding = self.on_stopped_instance();
-        Skipped { target: self.target(), reason: SkipReason::Attached, finding, memory: memo }
+        Skipped { target: self.target(), reason: SkipReason::Attached, finding, memory: resource_memory }
     }
 
     /// Why nothing is due for a volume that was judged.
-    pub(super) fn skip_after_judging(self, track: &RuleTrack, memo: ResourceMemory) -> Skipped {
+    pub(super) fn skip_after_judging(self, track: &RuleTrack, resource_memory: ResourceMemory) -> Skipped {
         let observed = track.mode == Mode::Observe;
         let is_young = self.view.now.duration_since(self.since) < self.view.policy.config.volumes.orphaned_after;
         let waits = track.settled.due.is_some();
@@ -77,7 +79,7 @@ impl VolumeCase<'_> {
             None => SkipReason::UsageUnknown,
         };
         let finding = self.failed_snapshot().filter(|_| waits);
-        Skipped { target: self.target(), reason, finding, memory: memo }
+        Skipped { target: self.target(), reason, finding, memory: resource_memory }
     }
 
     /// Found orphaned when last asked about, which is asked once a day.
@@ -150,7 +152,7 @@ impl VolumeCase<'_> {
     fn finding(self, reason: SkipReason, topic: &str, what: String, text: String) -> Skipped {
         let topic = NotificationKey::named(topic);
         let skipped = self.skip(reason);
-        let memo = ResourceMemory { active_keys: vec![topic.clone()], ..skipped.memory };
-        Skipped { finding: Some(OwnerFinding { topic, what, text }), memory: memo, ..skipped }
+        let resource_memory = ResourceMemory { active_keys: vec![topic.clone()], ..skipped.memory };
+        Skipped { finding: Some(OwnerFinding { topic, what, text }), memory: resource_memory, ..skipped }
     }
 }

@@ -31,15 +31,15 @@ impl StorageView<'_> {
         if kept_until(&snapshot.tags).is_some_and(|until| self.now < until) {
             return skipped(SkipReason::Kept);
         }
-        let says = match CurfewTags::read_snapshot(&snapshot.tags) {
-            Ok(says) => says,
+        let curfew_tags = match CurfewTags::read_snapshot(&snapshot.tags) {
+            Ok(curfew_tags) => curfew_tags,
             Err(unreadable) => {
                 let (topic, text) = (NotificationKey::named("unreadable"), explain_unreadable(&unreadable));
-                let memo = ResourceMemory { active_keys: vec![topic.clone()], ..ResourceMemory::default() };
+                let resource_memory = ResourceMemory { active_keys: vec![topic.clone()], ..ResourceMemory::default() };
                 let finding = Some(OwnerFinding { topic, what: text.clone(), text });
                 return VolumeDecision::Skipped(Box::new(Skipped {
                     finding,
-                    memory: memo,
+                    memory: resource_memory,
                     ..of(SkipReason::Unreadable)
                 }));
             }
@@ -47,11 +47,11 @@ impl StorageView<'_> {
         if self.volumes.contains(&(&snapshot.region, &snapshot.of_volume)) {
             return skipped(SkipReason::VolumeExists);
         }
-        let deleted_at = says.deleted_at.unwrap_or_else(|| whole_second(self.now));
+        let deleted_at = curfew_tags.deleted_at.unwrap_or_else(|| whole_second(self.now));
         let expires_at = deleted_at + self.policy.config.volumes.keep_snapshots;
         let evidence = Evidence::SnapshotExpired { volume: snapshot.of_volume.clone(), deleted_at, expires_at };
-        let mode = effective_mode(&says, &snapshot.tags, &self.policy.config).min(self.policy.ceiling);
-        if says.deleted_at.is_none() {
+        let mode = effective_mode(&curfew_tags, &snapshot.tags, &self.policy.config).min(self.policy.ceiling);
+        if curfew_tags.deleted_at.is_none() {
             // People hear of it: a run whose deletion was answered too late, or not at all, could not say so.
             let step = self.step(snapshot, SnapshotAction::TagDeletedAt(deleted_at), evidence, mode);
             return VolumeDecision::Step(Box::new(Step { already_notified: mode == Mode::Observe, ..step }));
@@ -74,8 +74,8 @@ impl StorageView<'_> {
     fn step(&self, snapshot: &Snapshot, action: SnapshotAction, evidence: Evidence, mode: Mode) -> Step {
         let action = Action::Snapshot(snapshot.clone(), action);
         let active_keys = vec![NotificationKey::would(Rule::Expired), NotificationKey::undone(Rule::Expired)];
-        let memo = ResourceMemory { active_keys, ..ResourceMemory::default() };
-        Step { memory: memo, ..Step::bare(self.target(snapshot), action, evidence, mode) }
+        let resource_memory = ResourceMemory { active_keys, ..ResourceMemory::default() };
+        Step { memory: resource_memory, ..Step::bare(self.target(snapshot), action, evidence, mode) }
     }
 
     fn target(&self, snapshot: &Snapshot) -> Target {

@@ -123,10 +123,10 @@ fn nothing_else(_: &CaseBuilder<'_>) -> Vec<PermissionCase> {
 pub fn cases(function: &str, place: &DeploymentArns) -> Vec<PermissionCase> {
     let table = CaseBuilder { place, function };
     match function {
-        "reap-instances" => table.cases_of(&instances::DEEDS),
-        "reap-volumes" => table.cases_of(&volumes::DEEDS),
-        "enforce-budgets" => table.cases_of(&budgets::DEEDS),
-        "run-jobs" => table.cases_of(&jobs::DEEDS),
+        "reap-instances" => table.cases_of(&instances::ACTIONS),
+        "reap-volumes" => table.cases_of(&volumes::ACTIONS),
+        "enforce-budgets" => table.cases_of(&budgets::ACTIONS),
+        "run-jobs" => table.cases_of(&jobs::ACTIONS),
         _ => Vec::new(),
     }
 }
@@ -137,24 +137,24 @@ struct CaseBuilder<'a> {
 }
 
 impl CaseBuilder<'_> {
-    fn cases_of(&self, deeds: &FunctionActions<'_>) -> Vec<PermissionCase> {
+    fn cases_of(&self, actions: &FunctionActions<'_>) -> Vec<PermissionCase> {
         let mut cases: Vec<PermissionCase> =
-            deeds.looks.iter().map(|action| self.case(action, "*", "anything", Always, OBSERVES)).collect();
-        cases.extend(deeds.done.iter().map(|(ask, why)| self.ec2(*ask, Enforcing, why)));
+            actions.looks.iter().map(|action| self.case(action, "*", "anything", Always, OBSERVES)).collect();
+        cases.extend(actions.done.iter().map(|(ask, why)| self.ec2(*ask, Enforcing, why)));
         // One of each kind: whatever else it carries, the denial is the same.
         let mut kinds: BTreeMap<(&str, &str), Ec2Request> = BTreeMap::new();
-        for (ask, _) in deeds.done.iter().filter(|(ask, _)| !ask.is_about_a_new_one()) {
+        for (ask, _) in actions.done.iter().filter(|(ask, _)| !ask.is_about_a_new_one()) {
             kinds.entry((ask.action, ask.on.as_str())).or_insert(*ask);
         }
         cases.extend(kinds.into_values().map(|ask| self.protected(ask)));
-        cases.extend(deeds.never.iter().map(|(ask, why)| self.ec2(*ask, Never, why)));
+        cases.extend(actions.never.iter().map(|(ask, why)| self.ec2(*ask, Never, why)));
         cases.extend(
-            deeds.denied.iter().map(|(ask, why)| PermissionCase { even_so: true, ..self.ec2(*ask, Never, why) }),
+            actions.denied.iter().map(|(ask, why)| PermissionCase { even_so: true, ..self.ec2(*ask, Never, why) }),
         );
-        cases.extend(self.bucket_cases(deeds));
+        cases.extend(self.bucket_cases(actions));
         cases.extend(self.report());
-        cases.extend(self.elsewhere(deeds));
-        cases.extend((deeds.further)(self));
+        cases.extend(self.elsewhere(actions));
+        cases.extend((actions.further)(self));
         cases
     }
 
@@ -167,8 +167,8 @@ impl CaseBuilder<'_> {
     }
 
     /// What it reads of the state bucket, and of it what it may write.
-    fn bucket_cases(&self, deeds: &FunctionActions<'_>) -> Vec<PermissionCase> {
-        let of_other = format!("notices/{}/us-east-1.json", deeds.other);
+    fn bucket_cases(&self, actions: &FunctionActions<'_>) -> Vec<PermissionCase> {
+        let of_other = format!("notices/{}/us-east-1.json", actions.other);
         let mut cases = vec![
             self.object(PUT, "config/curfew.toml", Never, OWN),
             self.object(GET, &of_other, Never, OWN),
@@ -177,7 +177,7 @@ impl CaseBuilder<'_> {
             self.listing("plans/", Never),
         ];
         for (prefix, written) in
-            [("config/", None)].into_iter().chain(deeds.own.iter().map(|(own, w)| (*own, Some(*w))))
+            [("config/", None)].into_iter().chain(actions.own.iter().map(|(own, w)| (*own, Some(*w))))
         {
             let key = format!("{prefix}one");
             cases.push(self.object(GET, &key, Always, OBSERVES));
@@ -243,10 +243,10 @@ impl CaseBuilder<'_> {
     }
 
     /// What neither does, anywhere.
-    fn elsewhere(&self, deeds: &FunctionActions<'_>) -> Vec<PermissionCase> {
+    fn elsewhere(&self, actions: &FunctionActions<'_>) -> Vec<PermissionCase> {
         let instance = RequestTarget::Instance.arn(self.place);
         let mut cases = vec![
-            self.object(PUT, &format!("plans/2026-09-01/{}/run.json", deeds.other), Never, OWN),
+            self.object(PUT, &format!("plans/2026-09-01/{}/run.json", actions.other), Never, OWN),
             self.case(
                 "s3:ListBucket",
                 &format!("arn:{}:s3:::other", self.place.partition),

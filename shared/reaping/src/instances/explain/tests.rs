@@ -332,10 +332,10 @@ fn what_was_stopped_for_the_night_is_started_again() {
 fn what_is_coming_comes_then() {
     let check = |of: InstanceBuilder, rule: Rule, judge: fn(InstanceSubject<'_>) -> Verdict| {
         let (instance, config) = (of.build(), model::config::Config::read(ENFORCED).unwrap());
-        let says = CurfewTags::read(&instance).unwrap();
+        let curfew_tags = CurfewTags::read(&instance).unwrap();
         let subject = InstanceSubject {
             instance: &instance,
-            curfew_tags: &says,
+            curfew_tags: &curfew_tags,
             usage: &idle(),
             config: &config,
             budgets: &BudgetStatuses::default(),
@@ -346,8 +346,10 @@ fn what_is_coming_comes_then() {
         let coming = coming(subject, rule, &judge(subject)).unwrap();
         let second = SignedDuration::from_secs(1);
         assert_eq!(judge(InstanceSubject { now: coming.at - second, ..subject }), Verdict::Compliant, "{rule}");
-        let Verdict::Violated(broken) = judge(InstanceSubject { now: coming.at, ..subject }) else { panic!("{rule}") };
-        assert_eq!(coming.due, Some(broken.due));
+        let Verdict::Violated(violation) = judge(InstanceSubject { now: coming.at, ..subject }) else {
+            panic!("{rule}")
+        };
+        assert_eq!(coming.due, Some(violation.due));
     };
     check(instance().tag("curfew:expires-at", "2026-09-30T00:00:00Z"), Rule::Expired, expired::judge);
     check(untagged().launched("2026-09-01T11:55:00Z"), Rule::Untagged, untagged::judge);

@@ -18,7 +18,7 @@ fn show(explained: &Explanation) -> String {
     format!("{:?}: {}; {}{skipped}", row.verdict, row.evidence, row.when)
 }
 
-/// `verdict: evidence; when [why it is spared]`.
+/// `verdict: evidence; when [why it is skipped]`.
 fn check(of: VolumeBuilder, used: Option<VolumeUse>, config: &str, expect: &str) {
     let storage = ObservedStorage {
         volumes: Observation { items: vec![of.build()], gaps: Vec::new() },

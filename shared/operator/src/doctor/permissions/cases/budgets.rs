@@ -21,7 +21,7 @@ const DENIED: &[ReasonedRequest] = &[
     (tagging(DELETE_TAGS, Instance, &[MARKED], &[MARKED]), LOOKS),
 ];
 
-pub(super) const DEEDS: FunctionActions<'static> = FunctionActions {
+pub(super) const ACTIONS: FunctionActions<'static> = FunctionActions {
     looks: &[
         "ec2:DescribeRegions",
         "ec2:DescribeInstances",

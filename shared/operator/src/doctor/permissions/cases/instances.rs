@@ -15,7 +15,7 @@ const START: &str = "ec2:StartInstances";
 const BY_ITS_OWNER: &str = "its owner set when it expires";
 const OF_A_JOB: &str = "it terminates machines of jobs past their deadline";
 
-pub(super) const DEEDS: FunctionActions<'static> = FunctionActions {
+pub(super) const ACTIONS: FunctionActions<'static> = FunctionActions {
     looks: &[
         "ec2:DescribeRegions",
         "ec2:DescribeInstances",

@@ -28,7 +28,7 @@ const LAUNCHED: &[&str] = &[JOB, ATTEMPT, EXPIRES_AT, MODE];
 /// What no launch says.
 const PROTECTING: &[&str] = &[JOB, ATTEMPT, EXPIRES_AT, PROTECTED];
 
-pub(super) const DEEDS: FunctionActions<'static> = FunctionActions {
+pub(super) const ACTIONS: FunctionActions<'static> = FunctionActions {
     looks: &[
         "ec2:DescribeInstances",
         "ec2:DescribeInstanceTypes",

@@ -17,7 +17,7 @@ const ALONG: &str = "a snapshot gets the tags of its volume";
 const SAYS_OF_WHAT: &str = "a snapshot must name its volume";
 const OF_OTHERS: &str = "it must not delete or claim snapshots of others";
 
-pub(super) const DEEDS: FunctionActions<'static> = FunctionActions {
+pub(super) const ACTIONS: FunctionActions<'static> = FunctionActions {
     looks: &[
         "ec2:DescribeRegions",
         "ec2:DescribeVolumes",
