@@ -15,7 +15,7 @@ use jobs::checkpoints::{
     CheckpointProgress, CheckpointStep, DirectoryWatch, QUIET, StepNumber, WriterState, rewritten, to_upload,
 };
 use jobs::warning::PendingUpload;
-use jobs::{AgentWarningKind, Checkpoint, CheckpointSpec};
+use jobs::{Checkpoint, CheckpointSpec};
 use store::{CheckpointError, FileOwner, StoreError};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -80,8 +80,10 @@ struct KeeperTask {
     /// Those that the framework has not deleted, and whether it deletes any.
     there: BTreeSet<u64>,
     framework_deletes: bool,
-    /// How many were deleted before they were kept or held, since the last one was kept.
+    /// How many could not be kept since the last one was: they were deleted before they were held, or changed while they were uploaded.
     lost: u32,
+    /// Why the last of them could not.
+    lost_why: String,
     progress: CheckpointProgress,
     load: Arc<Mutex<PendingUpload>>,
     said: BTreeMap<String, Instant>,
@@ -183,6 +185,7 @@ impl CheckpointKeeper {
             there: BTreeSet::new(),
             framework_deletes: restored.has_others,
             lost: 0,
+            lost_why: String::new(),
             progress: CheckpointProgress::since(step),
             load: Arc::clone(&load),
             said: BTreeMap::new(),
@@ -225,7 +228,7 @@ impl KeeperTask {
             let stands = *self.writer.borrow_and_update();
             let kept = self.keep_newest().await;
             if matches!(kept, KeepOutcome::Nothing | KeepOutcome::Kept) && self.finished.left.is_none() {
-                self.agent.clear_warning(AgentWarningKind::NotKept);
+                self.tell_lost();
             }
             match (stands, kept) {
                 (_, KeepOutcome::Fenced) => return KeeperSummary::default(),
@@ -278,7 +281,11 @@ impl KeeperTask {
                     self.not_kept(step, &error.to_string());
                     return if error.lasts() { KeepOutcome::Refused } else { KeepOutcome::Failed(error) };
                 }
-                Err(KeepError::Own(words)) => drop(self.not_kept(step, &words)),
+                Err(KeepError::Own(words)) => {
+                    self.not_kept(step, &words);
+                    self.lost = self.lost.saturating_add(1);
+                    self.lost_why = words;
+                }
             }
             came = KeepOutcome::Refused;
         }

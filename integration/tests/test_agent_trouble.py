@@ -101,6 +101,18 @@ def test_what_is_never_kept_is_told_until_something_is(job: Job) -> None:
         machine.until(lambda: job.kept() == 7 and told(job) == {})
 
 
+def test_what_is_written_over_during_each_upload_is_told_until_one_comes_through(job: Job) -> None:
+    """As a file of more than 2 GiB, which is not copied first."""
+    folder, go = job.checkpoints, job.scratch / "go"
+    job.aws.fault("s3:PutObject", "slow", seconds=2, match="files/step-7/a", times=None)
+    job.spec(f"mkdir {folder}/step-7; while ! [ -e {go} ]; do echo 7 >> {folder}/step-7/a; sleep 1.7; done; sleep 600")
+    with job.machine(1, hurry=QUICK) as machine:
+        machine.until(lambda: "checkpoints in a row could not be kept" in told(job).get("not-kept", ""))
+        assert "step-7/a was changed" in told(job)["not-kept"]
+        go.touch()
+        machine.until(lambda: job.kept() == 7 and "not-kept" not in told(job))
+
+
 def test_what_cannot_be_deleted_is_told_until_it_is(job: Job) -> None:
     folder, go = job.checkpoints, job.scratch / "go"
     writes = " ".join(f"mkdir {folder}/step-{step}; echo a > {folder}/step-{step}/a; touch {folder}/step-{step}/.complete; while ! [ -e {go}-{step} ]; do sleep 0.1; done;" for step in (1, 2, 3))

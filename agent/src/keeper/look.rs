@@ -11,9 +11,6 @@ use super::KeeperTask;
 use crate::directory::{self, DirectoryScan};
 use crate::world::left_until;
 
-/// Where so many checkpoints were deleted before they could be kept, none will be.
-const LOST_MAX: u32 = 3;
-
 impl KeeperTask {
     /// What is in the directory now, the newest step first, where the command stands so.
     pub(super) async fn scan_steps(&mut self, writer: WriterState) -> Option<Vec<CheckpointStep>> {
@@ -81,14 +78,11 @@ impl KeeperTask {
         self.framework_deletes |= !gone.is_empty();
         let lost = gone.difference(&held).filter(|step| self.kept.is_none_or(|kept| **step > kept)).count();
         self.lost = self.lost.saturating_add(u32::try_from(lost).unwrap_or(u32::MAX));
-        self.there = there;
-        if self.lost >= LOST_MAX {
-            let why = self.held.unheld.clone().unwrap_or_else(|| "each was there for less than ten seconds".to_owned());
-            self.warn_if_lasting(
-                AgentWarningKind::NotKept,
-                format!("{} checkpoints were deleted before they could be kept: {why}", self.lost),
-            );
+        if lost > 0 {
+            let why = self.held.unheld.as_deref().unwrap_or("it was there for less than ten seconds");
+            self.lost_why = format!("it was deleted before it could be held: {why}");
         }
+        self.there = there;
     }
 
     /// Where nothing is kept, and nothing there can be, for twice as long as the spec expects one to take, its owner has to hear.

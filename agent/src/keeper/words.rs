@@ -11,6 +11,9 @@ use super::KeeperTask;
 /// The same is said again after so long.
 const SAID_FOR: SignedDuration = SignedDuration::from_hours(1);
 
+/// Where so many checkpoints in a row could not be kept, the next ones will not be either.
+const LOST_MAX: u32 = 3;
+
 /// So many different things are said in that time.
 const SAID_MAX: usize = 100;
 
@@ -53,6 +56,15 @@ impl KeeperTask {
         self.warn_if_lasting(AgentWarningKind::NotKept, words.clone());
         self.finished.left = Some(words.clone());
         words
+    }
+
+    /// Says that what is written is gone, or written over, before it is kept. At a look nothing may be wrong: the next one is being written.
+    pub(super) fn tell_lost(&mut self) {
+        if self.lost < LOST_MAX {
+            return self.agent.clear_warning(AgentWarningKind::NotKept);
+        }
+        let words = format!("{} checkpoints in a row could not be kept, the last because {}", self.lost, self.lost_why);
+        self.warn_if_lasting(AgentWarningKind::NotKept, words);
     }
 
     /// Says it, and the owner hears it where it stays so.
