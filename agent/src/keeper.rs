@@ -12,7 +12,8 @@ use std::time::Instant;
 
 use jiff::{SignedDuration, Timestamp};
 use jobs::checkpoints::{
-    CheckpointProgress, CheckpointStep, DirectoryWatch, QUIET, StepNumber, WriterState, rewritten, to_upload,
+    CheckpointProgress, CheckpointStep, DirectoryWatch, QUIET, StepNumber, WriterState, put_best_first, rewritten,
+    to_upload,
 };
 use jobs::warning::PendingUpload;
 use jobs::{Checkpoint, CheckpointSpec};
@@ -265,8 +266,13 @@ impl KeeperTask {
         let torn = changed.iter().flatten().copied().find(is_torn);
         self.finished.left = self.tell_problems(&steps, torn);
         let again = changed.into_iter().flatten().filter(is_over);
+        let mut next: Vec<&CheckpointStep> = to_upload(&steps, self.kept, self.kept_at()).chain(again).collect();
+        if let Some(newest) = next.first() {
+            let best = self.best_of(newest).await;
+            put_best_first(&mut next, best);
+        }
         let mut came = KeepOutcome::Nothing;
-        for step in to_upload(&steps, self.kept, self.kept_at()).chain(again) {
+        for step in next {
             self.tell_kind(step);
             match self.keep(step, &steps).await {
                 Ok(()) => {

@@ -257,3 +257,16 @@ def test_the_best_checkpoint_and_the_pointer_come_back_beside_the_newest(job: Jo
         machine.ends()
     assert job.head()["result"]["succeeded"], machine.said()
     assert "step 1, which the command keeps besides, is there as well" in machine.said()
+
+
+def test_the_best_checkpoint_is_kept_though_newer_ones_came_before_its_upload(job: Job) -> None:
+    folder, new = job.checkpoints, job.scratch / "new"
+    state = 'printf \'{"best_model_checkpoint": "/a/checkpoint-1", "epoch": 1}\' > checkpoint-$n/trainer_state.json'
+    job.spec(f"mkdir {new} && cd {new}; for n in 1 2 3; do mkdir checkpoint-$n; echo $n > checkpoint-$n/a; {state}; done; mv * {folder}; sleep 600", keep=1)
+    with job.machine(1) as machine:
+        machine.until(lambda: job.kept() == 3)
+        machine.pull_the_plug()
+    job.spec(f"cd {folder} && [ $CURFEW_RESUME_FROM = {folder}/checkpoint-3 ] && [ $(cat checkpoint-1/a) = 1 ] && ! [ -e checkpoint-2 ]")
+    with job.machine(2) as machine:
+        machine.ends()
+    assert job.head()["result"]["succeeded"], machine.said()

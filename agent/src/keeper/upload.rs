@@ -91,12 +91,15 @@ impl KeeperTask {
         let taken = self.disk.run(move || {
             let mut taken = StepSnapshot::capture(&directory, &step, &others, &links)?;
             taken.freeze()?;
-            let states = step.entries.iter().map(|entry| directory.path.join(entry).join("trainer_state.json"));
-            let best =
-                states.filter_map(|state| beginning_of(&state)).find_map(|text| Some(best_named(&text)?.to_owned()));
-            Ok((taken, best.and_then(|name| step_of(&name)).map(|named| named.step)))
+            Ok((taken, best_in(&directory.path, &step.entries)))
         });
         taken.await
+    }
+
+    /// The step that a checkpoint names as the best.
+    pub(super) async fn best_of(&mut self, step: &CheckpointStep) -> Option<u64> {
+        let (path, entries) = (self.directory.path.clone(), step.entries.clone());
+        self.disk.run(move || Ok(best_in(&path, &entries))).await.ok().flatten()
     }
 
     /// The checkpoints that the framework keeps on purpose beside that one.
@@ -149,6 +152,13 @@ impl KeeperTask {
         }
         *self.load.lock().unwrap_or_else(PoisonError::into_inner) = PendingUpload { bytes: 0, last: Some(measured) };
     }
+}
+
+/// The step that the entries of a checkpoint name as the best.
+fn best_in(directory: &Path, entries: &[String]) -> Option<u64> {
+    let states = entries.iter().map(|entry| directory.join(entry).join("trainer_state.json"));
+    let name = states.filter_map(|state| beginning_of(&state)).find_map(|text| Some(best_named(&text)?.to_owned()))?;
+    step_of(&name).map(|named| named.step)
 }
 
 fn beginning_of(path: &Path) -> Option<String> {

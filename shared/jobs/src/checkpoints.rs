@@ -32,8 +32,8 @@ pub use pattern::{check_pattern, matches_pattern};
 pub use progress::CheckpointProgress;
 pub use retention::{BESIDE_MAX, StoredCheckpoint, place_of, to_keep, to_prune, to_put_beside, to_restore};
 pub use selection::{
-    PathOfStep, PointerTarget, best_named, kept_by_framework, overtaken, points_to, resume_path, rewritten, to_upload,
-    unfinished,
+    PathOfStep, PointerTarget, best_named, kept_by_framework, overtaken, points_to, put_best_first, resume_path,
+    rewritten, to_upload, unfinished,
 };
 pub use watch::{COMPANION_BYTES_MAX, CheckpointStep, DirectoryEntry, DirectoryWatch, QUIET, StepNumber, WriterState};
 

@@ -36,6 +36,23 @@ fn nothing_is_uploaded_that_is_not_newer() {
 }
 
 #[test]
+fn the_best_is_uploaded_before_the_newest_while_it_is_newer_than_what_is_kept() {
+    let mut watch = DirectoryWatch::default();
+    let names = ["checkpoint-5", "checkpoint-10", "checkpoint-15"];
+    watch.observe(names.map(entry).to_vec(), time("2026-09-01T12:00:00Z"));
+    let steps = watch.steps(WriterState::Ended, time("2026-09-01T12:00:00Z"));
+    let order = |kept, best| {
+        let mut chosen: Vec<&CheckpointStep> = to_upload(&steps, kept, None).collect();
+        put_best_first(&mut chosen, best);
+        chosen.iter().filter_map(|step| step.number.named()).collect::<Vec<_>>()
+    };
+    assert_eq!(order(None, None), [15, 10, 5]);
+    assert_eq!(order(None, Some(15)), [15, 10, 5]);
+    assert_eq!(order(None, Some(5)), [5, 15, 10]);
+    assert_eq!(order(Some(5), Some(5)), [15, 10], "it is kept");
+}
+
+#[test]
 fn a_lower_step_that_comes_later_is_noticed() {
     let mut watch = DirectoryWatch::default();
     watch.observe(vec![entry("step-3"), entry("step-4"), entry("step-9")], time("2026-09-01T12:00:00Z"));
