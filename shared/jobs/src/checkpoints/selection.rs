@@ -28,8 +28,8 @@ pub fn to_upload(
     certain.chain(steps.iter().filter(newer).filter(|step| step.unverified))
 }
 
-/// The same, but the one that the first of them names as the best before it: once a newer one is kept, it is too old, and a command that asks
-/// for its best in the end would take another one.
+/// Moves the best step before all others. Once a newer one is kept, it is too old to be uploaded, and a command that loads its best at the end
+/// would load another one.
 pub fn put_best_first(steps: &mut Vec<&CheckpointStep>, best: Option<u64>) {
     let is_best = |step: &&CheckpointStep| best.is_some() && step.number.named() == best;
     if let Some(index) = steps.iter().position(is_best) {
