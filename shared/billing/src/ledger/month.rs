@@ -23,12 +23,6 @@ impl Default for TimeSpan {
 }
 
 impl TimeSpan {
-    /// Whether the moment is in it.
-    #[must_use]
-    pub fn contains(&self, at: Timestamp) -> bool {
-        self.from <= at && at < self.to
-    }
-
     /// What is in both; empty if nothing is.
     #[must_use]
     pub fn within(&self, other: Self) -> Self {
