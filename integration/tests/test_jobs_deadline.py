@@ -9,7 +9,7 @@ import pytest
 
 from command import curfew
 from jobs import SPEC, JobAccount
-from reaping import ago, moment, now
+from reaping import ago, moment, now, rfc3339
 
 pytestmark = pytest.mark.skipif(not moved_clock.IS_HERE, reason="a process's clock is moved on Linux alone")
 
@@ -36,12 +36,12 @@ def test_it_waits_for_spot_and_is_launched_on_demand_at_the_last_moment(jobs: Jo
     job = jobs.job()
     assert job.state == "waiting" and "Spot capacity may return and the deadline leaves time to wait" in job.phase["said"], job.phase
     assert "the deadline lets it wait until" in run.messages[0]["message"]
-    last = begun + WITHIN - SET_ASIDE
-    for moment_ in (begun + timedelta(minutes=20), last - timedelta(minutes=2)):
-        jobs.tick_at(moment_)
-        assert job.state == "waiting" and jobs.ever_launched() == [], job.phase
-    jobs.tick_at(last + timedelta(minutes=2))
+    jobs.tick_at(begun + timedelta(minutes=20))
+    assert job.state == "waiting" and jobs.ever_launched() == [], job.phase
+    # By then no run has come for long, so nothing was decided before.
+    run = jobs.tick_at(begun + WITHIN - SET_ASIDE + timedelta(minutes=2))
     assert job.state == "running" and lifecycle(jobs) == "on-demand", job.phase
+    assert run.counts["ec2:RunInstances"] == 1, "Spot is not asked any more"
     assert moment(job.phase["ends_at"]) - begun <= WITHIN + timedelta(seconds=5)
     assert job.document["deadline"]["decision"] == {"capacity": "on_demand", "reason": "no_time_to_lose"}
     out = curfew(jobs.environment(), "jobs").out
@@ -71,3 +71,39 @@ def test_a_deadline_that_cannot_be_met_is_held_with_how_much_is_missing(jobs: Jo
     assert (phase["state"], phase["by"]) == ("held", "deadline") and "which is 10m" in phase["why"], phase
     assert "Cancel it, and submit it with a later deadline" in run.messages[0]["message"]
     assert jobs.ever_launched() == [] and jobs.tick_at(begun + timedelta(minutes=6)).messages == []
+
+
+def test_it_returns_to_spot_after_a_checkpoint_once_ec2_accepts(jobs: JobAccount, begun: datetime) -> None:
+    jobs.aws.set_capacity(0, lifecycle="spot")
+    jobs.submit(text=SPEC_WITH_DEADLINE.replace('"4h"', '"12h"').replace('"1h"', '"6h"').replace('"8h"', '"1d"'))
+    job, at = None, begun
+    for _ in range(60):
+        jobs.tick_at(at)
+        job = jobs.job()
+        if job.state == "running":
+            break
+        at += timedelta(minutes=10)
+    assert job is not None and lifecycle(jobs) == "on-demand", job.phase
+    assert job.document["deadline"]["decision"]["reason"] == "spot_stays_away"
+    # The local EC2 launches by another clock than the process's.
+    phase = job.document["phase"]
+    job.rewrite(phase={**phase, "of": {**phase["of"], "launched_at": rfc3339(at)}})
+    on_demand, launches = job.machine, jobs.ever_launched()
+    job.beats(job.attempt, at)
+    jobs.tick_at(at + timedelta(minutes=1))
+    attempt = job.phase["attempt"]
+    job.checkpoint(7, attempt)
+    job.beats(attempt, at + timedelta(minutes=20))
+    jobs.tick_at(at + timedelta(minutes=20))
+    assert job.machine == on_demand and jobs.ever_launched() == launches, "EC2 refuses, and the machine goes on"
+    assert job.attempt == attempt + 1 and job.phase["attempt"] == attempt
+    jobs.aws.set_capacity(9, lifecycle="spot")
+    job.checkpoint(8, attempt)
+    job.beats(attempt, at + timedelta(minutes=36))
+    run = jobs.tick_at(at + timedelta(minutes=36))
+    # What follows the termination is of that other clock: the new machine seems old, and sent no heartbeat.
+    launch, notify, terminate = run.steps[:3]
+    assert [step["action"] for step in (launch, notify, terminate)] == ["launch", "notify", "terminate"]
+    assert notify["resource"] == terminate["resource"] == on_demand not in jobs.machines()
+    assert jobs.aws.instance(launch["resource"])["InstanceLifecycle"] == "spot"
+    assert "is left for a machine on Spot" in notify["evidence"]["why"]

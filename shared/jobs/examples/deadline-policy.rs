@@ -71,7 +71,7 @@ fn decide(task: &Task, seen: &Observation, history: &mut SpotHistory) -> Output 
         spot: rate(task.spot_usd_h),
         running: seen.last,
         spot_is_available: seen.spot,
-        returns_to_spot: true,
+        sees_spot_return: true,
     };
     Output { run: choose_capacity(&situation, history, now).capacity }
 }

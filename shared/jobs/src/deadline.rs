@@ -46,8 +46,9 @@ pub struct DeadlineSituation {
     pub running: Capacity,
     /// Whether Spot can be had now. A Spot machine that was just lost cannot be kept.
     pub spot_is_available: bool,
-    /// Whether a machine on demand is left where Spot returns. Else nothing is gained by taking one before the last moment.
-    pub returns_to_spot: bool,
+    /// Whether a job on on-demand sees that Spot is back, and since when. EC2 says it only by a launch that it accepts: who has to take Spot
+    /// in order to see it cannot distrust it for a while.
+    pub sees_spot_return: bool,
 }
 
 /// What a job runs on.
@@ -83,8 +84,6 @@ pub enum CapacityReason {
     SpotSavesNothing,
     /// It runs on Spot.
     SpotRuns,
-    /// It runs on demand, and stays there.
-    OnDemandRuns,
     /// Spot can be had, and is expected to stay long enough to pay for the restart.
     SpotPays,
     /// Spot can be had, and is expected to go too soon to pay for the restart.
@@ -102,7 +101,6 @@ impl fmt::Display for CapacityReason {
             Self::NoTimeToLose => "the deadline leaves no time for another restart",
             Self::SpotSavesNothing => "Spot capacity costs as much as on-demand capacity",
             Self::SpotRuns => "Spot capacity is running",
-            Self::OnDemandRuns => "on-demand capacity is running",
             Self::SpotPays => "Spot capacity is available and pays for a restart",
             Self::SpotIsYoung => "Spot capacity has just returned and may not last long enough to pay for a restart",
             Self::SpotMayReturn => "Spot capacity may return and the deadline leaves time to wait",
@@ -150,13 +148,6 @@ fn spend_spare_time(
 ) -> (Capacity, CapacityReason) {
     if situation.spot_is_available && situation.running == Capacity::Spot {
         return (Capacity::Spot, CapacityReason::SpotRuns);
-    }
-    if !situation.returns_to_spot {
-        return match (situation.running, situation.spot_is_available) {
-            (Capacity::OnDemand, _) => (Capacity::OnDemand, CapacityReason::OnDemandRuns),
-            (_, true) => (Capacity::Spot, CapacityReason::SpotPays),
-            (_, false) => (Capacity::None, CapacityReason::SpotMayReturn),
-        };
     }
     let plan = Market::new(situation, history, now).cheapest_plan();
     let hours = history.hours_since_change(now);

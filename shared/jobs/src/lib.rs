@@ -228,13 +228,20 @@ impl Job {
 
     /// The machine of its present attempt, if there is one.
     #[must_use]
-    pub const fn machine(&self) -> Option<&JobMachine> {
+    pub fn machine(&self) -> Option<&JobMachine> {
         match &self.phase {
             Phase::Running(placed) => Some(placed),
             Phase::Interrupted(replacing) => Some(&replacing.machine),
             Phase::Ended(ended) => ended.machine.as_ref(),
-            Phase::Submitted | Phase::Reserving | Phase::Launching(_) | Phase::Waiting(_) | Phase::Held(_) => None,
+            Phase::Launching(launching) => launching.replaces.as_deref(),
+            Phase::Submitted | Phase::Reserving | Phase::Waiting(_) | Phase::Held(_) => None,
         }
+    }
+
+    /// The attempt of that machine: an earlier one than the latest where EC2 has refused to replace it. Without a machine the latest.
+    #[must_use]
+    pub fn machine_attempt(&self) -> u32 {
+        self.machine().map_or(self.attempt, |machine| machine.attempt)
     }
 
     /// Whether that instance is this job's: what its tag `curfew:job` says is believed only then. `None`: it may be, for a launch of that

@@ -132,7 +132,10 @@ fn terminate_previous_machine(job: &Job, facts: &JobFacts, after: SignedDuration
 /// Nothing to change, and nothing to do but to see to its previous machine.
 fn stay(job: Job, facts: &JobFacts, now: Timestamp) -> JobDecision {
     let is_asked = facts.answer.is_some();
-    let effect = terminate_previous_machine(&job, facts, PREDECESSOR_AFTER, now).filter(|_| !is_asked);
+    // One that was left for Spot has nothing to bring away, and was to be terminated at once.
+    let was_left = job.lost == Some(LossReason::ReturnedToSpot);
+    let after = if was_left { SignedDuration::ZERO } else { PREDECESSOR_AFTER };
+    let effect = terminate_previous_machine(&job, facts, after, now).filter(|_| !is_asked);
     (job, effect.into_iter().collect())
 }
 
@@ -164,7 +167,8 @@ impl LossReason {
             | Self::HeartbeatStopped
             | Self::ShutDown
             | Self::Overdue
-            | Self::Deadline => false,
+            | Self::Deadline
+            | Self::ReturnedToSpot => false,
         }
     }
 
@@ -194,6 +198,7 @@ impl LossReason {
             Self::AwsFault => "was terminated by a fault of AWS (Server.InternalError)",
             Self::Gone => "is gone, and EC2 gives no reason",
             Self::Overdue => "reached its deadline",
+            Self::ReturnedToSpot => "is left for a machine on Spot, which costs less",
             Self::Deadline => {
                 "is left for a machine on demand, because the job's deadline leaves no time for another loss"
             }

@@ -49,6 +49,7 @@ impl Job {
                 self.draft_machine_held(machine, self.machine_hold.as_ref()?)
             }
             Phase::Launching(launching) if launching.unanswered => self.draft_unanswered(launching),
+            Phase::Launching(launching) if launching.replaces.is_some() => return None,
             Phase::Submitted | Phase::Reserving | Phase::Launching(_) => self.draft_lost()?,
             // Of launches that come to nothing, one after the other, people have heard: the next is told once something is heard of it.
             Phase::Running(_) if self.launches_without_heartbeat > 1 => return None,

@@ -315,6 +315,7 @@ mod tests {
             avoid: None,
             unanswered: false,
             refused: crate::RefusedCandidates::default(),
+            replaces: None,
         };
         let ranking = crate::next::tests::fixture::ranking(time(NOW));
         let ranked = Job { ranking: Some(ranking), ..job(Phase::Launching(launching.clone())) };

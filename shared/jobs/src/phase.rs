@@ -51,6 +51,9 @@ pub struct LaunchInProgress {
     /// The candidates that EC2 has refused for good in this pass.
     #[serde(default)]
     pub refused: RefusedCandidates,
+    /// The machine that it replaces once EC2 has accepted it, and that goes on where EC2 refuses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<Box<JobMachine>>,
 }
 
 /// A quota that refused a launch. Each region has its own (EC2 user guide, "Amazon EC2 service quotas").
@@ -152,6 +155,8 @@ pub enum LossReason {
     Overdue,
     /// It was left for one on demand.
     Deadline,
+    /// It was left for one on Spot.
+    ReturnedToSpot,
 }
 
 /// Until there is capacity.

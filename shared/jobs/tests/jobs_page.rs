@@ -194,6 +194,7 @@ fn after(phase: &Phase) -> Option<Phase> {
             avoid: None,
             unanswered: false,
             refused: RefusedCandidates::default(),
+            replaces: None,
         }),
         Phase::Launching(_) => Phase::Running(placed()),
         Phase::Running(_) => {

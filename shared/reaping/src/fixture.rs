@@ -127,6 +127,7 @@ pub fn launching() -> Phase {
         avoid: None,
         unanswered: false,
         refused: RefusedCandidates::default(),
+        replaces: None,
     })
 }
 

@@ -27,7 +27,7 @@ pub(super) struct JobDetails {
 impl JobDetails {
     /// All that can be read, and what cannot.
     pub(super) async fn read(store: &Store, job: &Job) -> (Self, Vec<String>) {
-        let (id, attempt) = (&job.job, job.attempt);
+        let (id, attempt) = (&job.job, job.machine_attempt());
         let mut problems = Vec::new();
         let (head, cancel) = futures::join!(store.read_head(id), store.read_cancel(id));
         let mut details = Self {

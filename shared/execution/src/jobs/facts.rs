@@ -101,7 +101,7 @@ impl JobsRun<'_> {
         let (machine, reaped, machine_hold) = self.sight(machine, known).await;
         let (previous_attempt, ..) = self.sight(previous_attempt, known).await;
         self.read_documents(job, wants, known).await;
-        let of_attempt = |attempt: &u32| *attempt == job.attempt;
+        let of_attempt = |attempt: &u32| *attempt == job.machine_attempt();
         JobFacts {
             may_act: self.may_act,
             no_progress_attempts_max: self.config.jobs.no_progress_attempts_max,
@@ -111,7 +111,7 @@ impl JobsRun<'_> {
             previous_attempt,
             head: known.head.clone().filter(|_| wants.head),
             heartbeat: known.heartbeat.filter(|(attempt, _)| wants.heartbeat && of_attempt(attempt)).map(|(_, at)| at),
-            command_runs: wants.heartbeat && known.command_runs == Some(job.attempt),
+            command_runs: wants.heartbeat && known.command_runs == Some(job.machine_attempt()),
             exit: known.exit.clone().filter(|(attempt, _)| wants.exit && of_attempt(attempt)).map(|(_, exit)| exit),
             cancel: known.cancel.clone().filter(|_| wants.cancel),
             ..JobFacts::default()
@@ -135,7 +135,7 @@ impl JobsRun<'_> {
 
     /// Reads what is wanted and was not read yet. What could not be read stays unknown.
     async fn read_documents(&self, job: &Job, wants: NeededFacts, known: &mut JobDocuments) {
-        let (store, id, attempt) = (self.run.store, &job.job, job.attempt);
+        let (store, id, attempt) = (self.run.store, &job.job, job.machine_attempt());
         let head = async { if wants.head && known.head.is_none() { Some(store.read_head(id).await) } else { None } };
         let cancel =
             async { if wants.cancel && known.cancel.is_none() { Some(store.read_cancel(id).await) } else { None } };

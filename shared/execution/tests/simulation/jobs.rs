@@ -203,6 +203,7 @@ fn state(id: JobId, one: &SimulatedJob, says: JobStateSays, now: i64) -> Job {
             avoid: None,
             unanswered: false,
             refused: RefusedCandidates::default(),
+            replaces: None,
         }),
         JobStateSays::Knows => Phase::Running(placed),
         JobStateSays::Forgot | JobStateSays::Deleted => Phase::Submitted,

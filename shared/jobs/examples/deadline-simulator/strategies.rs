@@ -129,7 +129,7 @@ impl Strategy for Curfew {
             spot: self.spot,
             running: seen.running.capacity(),
             spot_is_available: zone.is_some(),
-            returns_to_spot: true,
+            sees_spot_return: true,
         };
         match choose_capacity(&situation, &self.any_zone, now).capacity {
             Capacity::None => Machine::None,

@@ -116,7 +116,7 @@ impl Market {
                 spot: self.spot,
                 running,
                 spot_is_available: is_available,
-                returns_to_spot: false,
+                sees_spot_return: false,
             };
             let next = choose_capacity(&situation, &history, now).capacity;
             if next != running {
@@ -124,8 +124,9 @@ impl Market {
             }
             running = next;
             let used = if running == Capacity::None {
-                // Nothing changes before Spot returns, or the last moment comes.
-                (changes_at - elapsed).min(situation.spare_seconds().saturating_add(1)).max(1)
+                // A long wait need not be exact to ten minutes.
+                let pause = (elapsed / 50).max(STEP.as_secs());
+                pause.min(changes_at - elapsed).min(situation.spare_seconds().saturating_add(1)).max(1)
             } else {
                 STEP.as_secs().min(restart_left + self.work - done)
             };

@@ -42,6 +42,7 @@ pub(super) struct Market {
     spot_usd: f64,
     /// The pace that the deadline asks for.
     work_per_hour: f64,
+    sees_spot_return: bool,
 }
 
 #[expect(clippy::cast_precision_loss, reason = "seconds until a deadline stay far below 2^52")]
@@ -60,6 +61,7 @@ impl Market {
             on_demand_usd: situation.on_demand.usd_per_hour(),
             spot_usd: situation.spot.usd_per_hour(),
             work_per_hour: work / (work + hours(situation.spare_seconds())),
+            sees_spot_return: situation.sees_spot_return,
         }
     }
 
@@ -85,7 +87,8 @@ impl Market {
         let ages = self.ages();
         // Spot that has been away for longer than the time left is not waited for at all.
         let waits = ages.iter().copied().chain([self.horizon_hours]);
-        let pairs = waits.flat_map(|wait| ages.iter().map(move |distrust| (wait, *distrust)));
+        let distrusts = if self.sees_spot_return { &ages[..] } else { &[0.0] };
+        let pairs = waits.flat_map(|wait| distrusts.iter().map(move |distrust| (wait, *distrust)));
         let mut plans = vec![(ON_DEMAND_ONLY, Pace { work: 1.0, usd: self.on_demand_usd })];
         plans.extend(pairs.map(|(wait_hours, distrust_hours)| {
             let plan = WaitingPlan { wait_hours, distrust_hours };

@@ -25,7 +25,7 @@ fn situation() -> DeadlineSituation {
         spot: usd(1),
         running: Capacity::None,
         spot_is_available: false,
-        returns_to_spot: true,
+        sees_spot_return: true,
     }
 }
 
@@ -67,11 +67,16 @@ fn takes_on_demand_where_spot_stays_away() {
 }
 
 #[test]
-fn waits_to_the_last_moment_where_on_demand_is_not_left_again() {
-    let situation = DeadlineSituation { returns_to_spot: false, ..situation() };
-    check(situation, &[(false, 0)], 12 * HOUR, (Capacity::None, CapacityReason::SpotMayReturn));
-    let last = DeadlineSituation { time_left_seconds: 48 * HOUR + 720 + 600 - 1, ..situation };
-    check(last, &[(false, 0)], 12 * HOUR, (Capacity::OnDemand, CapacityReason::NoTimeToLose));
+fn takes_spot_to_see_it_where_it_cannot_be_seen_otherwise() {
+    let unseen = DeadlineSituation {
+        spot_is_available: true,
+        running: Capacity::OnDemand,
+        sees_spot_return: false,
+        ..situation()
+    };
+    check(unseen, &[(false, 0), (true, 600)], 600, (Capacity::Spot, CapacityReason::SpotPays));
+    let tight = DeadlineSituation { time_left_seconds: 48 * HOUR + 720 + 600 + 60, ..unseen };
+    check(tight, &[(false, 0), (true, 600)], 600, (Capacity::OnDemand, CapacityReason::SpotIsYoung));
 }
 
 #[test]
@@ -130,9 +135,9 @@ fn a_looser_deadline_is_expected_to_cost_less() {
         .collect();
     assert_snapshot!(rows.join("\n"), @r"
     Some(173700): $192.67 ($192.67 to $192.67)
-    Some(216000): $145.84 ($72.97 to $192.57)
-    Some(324000): $85.89 ($19.97 to $179.27)
-    None: $21.02 ($19.97 to $22.30)
+    Some(216000): $113.68 ($46.97 to $181.20)
+    Some(324000): $80.24 ($19.97 to $165.60)
+    None: $21.95 ($19.97 to $22.30)
     ");
     assert_eq!(expected_costs(&asked, &candidates, time(NOW)), costs);
     assert!(expected_costs(&terms("within = \"60h\""), &candidates, time(NOW)).is_empty());
@@ -160,7 +165,7 @@ fn any_blow() -> impl Strategy<Value = Blow> {
 fn any_situation() -> impl Strategy<Value = DeadlineSituation> {
     let times = (1..20 * HOUR, 0..2 * HOUR, 600..HOUR, 0..10 * HOUR);
     (times, 1..9_u64, 0..9_u64, any::<bool>()).prop_map(
-        |((work, restart, interval, spare), on_demand, spot, returns_to_spot)| DeadlineSituation {
+        |((work, restart, interval, spare), on_demand, spot, sees_spot_return)| DeadlineSituation {
             work_left_seconds: work,
             time_left_seconds: work + restart + interval + spare,
             restart_seconds: restart,
@@ -169,7 +174,7 @@ fn any_situation() -> impl Strategy<Value = DeadlineSituation> {
             spot: usd(spot),
             running: Capacity::None,
             spot_is_available: false,
-            returns_to_spot,
+            sees_spot_return,
         },
     )
 }

@@ -4,11 +4,11 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::limits::{TimeLeft, after};
 use super::place::{RANKING_IS_OLD_AFTER, TEAM_ROLE_HELD_FOR, again, ask_for_money, covers, hold};
-use super::{ABSENT_AFTER, JobDecision, deadline, note, over, run};
+use super::{ABSENT_AFTER, JobDecision, deadline, note, over, run, stay};
 use crate::{
-    ATTEMPT_MIN, Candidate, Capacity, CapacityDecision, CapacityWait, Effect, EffectResult, HoldReason, Job, JobFacts,
-    JobMachine, JobResult, LaunchInProgress, LaunchRequest, LaunchResult, Lifecycle, LossReason, Phase,
-    RefusedCandidates, TransitionKind, UsedUpQuota, token,
+    ATTEMPT_MIN, Candidate, Capacity, CapacityDecision, CapacityReason, CapacityWait, Effect, EffectResult, HoldReason,
+    Job, JobDeadline, JobFacts, JobMachine, JobResult, LaunchInProgress, LaunchRequest, LaunchResult, Lifecycle,
+    LossReason, Phase, RefusedCandidates, TransitionKind, UsedUpQuota, token,
 };
 
 /// Minutes between passes: capacity comes back in minutes, or in hours.
@@ -50,9 +50,45 @@ pub(super) fn first(mut job: Job, candidate: u8, ends_at: Timestamp, avoid: Opti
     }
     job.passes = job.passes.saturating_add(1);
     let (pass, refused) = (job.passes, RefusedCandidates::default());
+    let (quotas, replaces) = (Vec::new(), None);
     let launching =
-        LaunchInProgress { candidate, pass, at: now, ends_at, quotas: Vec::new(), avoid, unanswered: false, refused };
+        LaunchInProgress { candidate, pass, at: now, ends_at, quotas, avoid, unanswered: false, refused, replaces };
     ask(job, launching)
+}
+
+/// Asks for a machine on Spot, for which that one is left once EC2 has accepted.
+pub(super) fn replace(mut job: Job, machine: &JobMachine, facts: &JobFacts, now: Timestamp) -> JobDecision {
+    let without = deadline::without_machine(&job, machine, now);
+    let (Ok((candidate, ends_at)), true) = (choose(&without, None, &[], None, now), covers(&without, now)) else {
+        return stay(job, facts, now);
+    };
+    job.deadline =
+        job.deadline.zip(without.deadline).map(|(own, other)| JobDeadline { decision: other.decision, ..own });
+    let (job, _) = first(job, candidate, ends_at, None, now);
+    let Phase::Launching(launching) = job.phase.clone() else { return (job, Vec::new()) };
+    ask(job, LaunchInProgress { replaces: Some(Box::new(machine.clone())), ..launching })
+}
+
+/// EC2 has refused a machine on Spot: the next candidate is asked for, and after the last one the machine on demand goes on.
+fn go_on_with(
+    mut job: Job,
+    launching: LaunchInProgress,
+    answer: &LaunchResult,
+    machine: JobMachine,
+    (facts, now): (&JobFacts, Timestamp),
+) -> JobDecision {
+    let without = deadline::without_machine(&job, &machine, now);
+    let is_tried = facts.may_act && matches!(answer, LaunchResult::NoCapacity(_)) && covers(&without, now);
+    if let (true, Ok((candidate, ends_at))) = (is_tried, choose(&without, Some(launching.candidate), &[], None, now)) {
+        return ask(job, LaunchInProgress { candidate, at: now, ends_at, unanswered: false, ..launching });
+    }
+    if let Some(deadline) = &mut job.deadline {
+        deadline.spot.observe(false, now);
+        let (capacity, reason) = (Capacity::OnDemand, CapacityReason::SpotStaysAway);
+        deadline.decision = Some(CapacityDecision { capacity, reason });
+    }
+    job.phase = Phase::Running(machine);
+    (job, Vec::new())
 }
 
 /// Where two reconcilers ask for one candidate, and there is no capacity for the one, there may be for the other a moment later: a machine
@@ -91,6 +127,9 @@ pub(super) fn go_on(job: Job, launching: LaunchInProgress, facts: &JobFacts, now
     let is_young = now.duration_since(launching.at) < ABSENT_AFTER;
     match answer {
         LaunchResult::Unknown(_) => (unanswered(job, launching, now), Vec::new()),
+        // EC2 may not show yet what was launched a moment ago.
+        LaunchResult::Mismatch(_) if is_young => (job, Vec::new()),
+        LaunchResult::NoCapacity(_) if is_young && launch.only_find => (job, Vec::new()),
         LaunchResult::Launched { instance, launched_at } => {
             let placed = JobMachine {
                 instance: instance.clone(),
@@ -106,7 +145,10 @@ pub(super) fn go_on(job: Job, launching: LaunchInProgress, facts: &JobFacts, now
                 launched_at: *launched_at,
                 ends_at: launching.ends_at,
             };
-            launched(job, placed, facts, now)
+            launched(job, placed, launching.replaces.map(|machine| *machine), facts, now)
+        }
+        refusal if let Some(machine) = launching.replaces.clone() => {
+            go_on_with(job, launching, refusal, *machine, (facts, now))
         }
         LaunchResult::Refused(said) => refused(job, launching, said, facts, now),
         LaunchResult::RefusedRequest(said) => {
@@ -117,9 +159,6 @@ pub(super) fn go_on(job: Job, launching: LaunchInProgress, facts: &JobFacts, now
         LaunchResult::Denied(said) => denied(job, &launching, said, facts, now),
         LaunchResult::SpotRoleMissing(said) => hold_unless_over(job, HoldReason::SpotRole, said, facts, now),
         LaunchResult::ProfileUnknown(said) => profile_unknown(job, &launching, said, facts, now),
-        // EC2 may not show yet what was launched a moment ago.
-        LaunchResult::Mismatch(_) if is_young => (job, Vec::new()),
-        LaunchResult::NoCapacity(_) if is_young && launch.only_find => (job, Vec::new()),
         LaunchResult::NoCapacity(said) | LaunchResult::Mismatch(said) => {
             next_candidate(job, launching, said, facts, now)
         }
@@ -247,7 +286,17 @@ fn unanswered(mut job: Job, launching: LaunchInProgress, now: Timestamp) -> Job 
 }
 
 /// There it is; it ends with the job, and may have been warned already.
-fn launched(mut job: Job, placed: JobMachine, facts: &JobFacts, now: Timestamp) -> JobDecision {
+fn launched(
+    mut job: Job,
+    placed: JobMachine,
+    left: Option<JobMachine>,
+    facts: &JobFacts,
+    now: Timestamp,
+) -> JobDecision {
+    let left = left.map(|machine| JobMachine { ends_at: machine.ends_at.min(now), ..machine });
+    if let Some(machine) = &left {
+        job = deadline::leave(job, machine, now);
+    }
     let why = format!(
         "{} {} in {}, at most {} until {}",
         if job.machines > 0 { "launched again:" } else { "launched:" },
@@ -271,6 +320,10 @@ fn launched(mut job: Job, placed: JobMachine, facts: &JobFacts, now: Timestamp) 
     job.phase = Phase::Running(placed.clone());
     let (job, effects) = if let Some((result, why)) = over::verdict(&job, facts) {
         over::end(job, result, why, facts, now)
+    } else if let Some(machine) = left {
+        let lost = TransitionKind::Lost(machine.instance.clone(), LossReason::ReturnedToSpot);
+        let lost = note(&job, lost, format!("{} {}", machine.instance, LossReason::ReturnedToSpot.describe()));
+        (job, vec![lost, Effect::Terminate(machine)])
     } else if facts.warned.as_ref() == Some(&placed.instance) {
         run::warned(job, &placed, facts, now)
     } else {

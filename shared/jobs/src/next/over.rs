@@ -49,7 +49,7 @@ pub(super) fn verdict(job: &Job, facts: &JobFacts) -> Option<(JobResult, String)
         return Some((ending(result.succeeded), describe_result(result.succeeded, result.code, &result.why)));
     }
     let is_present = matches!(job.phase, Phase::Running(_) | Phase::Interrupted(_));
-    let exit = facts.exit.iter().flatten().find(|exit| is_present && exit.attempt == job.attempt);
+    let exit = facts.exit.iter().flatten().find(|exit| is_present && exit.attempt == job.machine_attempt());
     let exit = exit.filter(|exit| matches!(exit.reason, ExitReason::Succeeded | ExitReason::Failed));
     if let Some(exit) = exit {
         let succeeded = exit.reason == ExitReason::Succeeded;

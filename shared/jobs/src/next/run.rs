@@ -136,6 +136,9 @@ fn alive(mut job: Job, placed: &JobMachine, facts: &JobFacts, now: Timestamp) ->
         job.machine_hold = None;
     }
     let Some(lost) = lost.filter(|_| facts.may_act) else {
+        if may_leave && facts.may_act && deadline::returns_to_spot(&job, placed, now) {
+            return launch::replace(job, placed, facts, now);
+        }
         return stay(job, facts, now);
     };
     if let Some(why) = nothing_left(&job, placed, facts, now) {
@@ -309,8 +312,13 @@ fn lose(job: Job, machine: &JobMachine, loss: &MachineLoss, facts: &JobFacts, no
     let previous_attempt = JobMachine { ends_at: machine.ends_at.min(until), ..machine.clone() };
     // An older one that nobody has seen gone is still to be seen to, where the newer one is gone.
     let (newer, older) = ((!loss.is_gone).then_some(previous_attempt), job.previous_attempt.take());
-    let seen = if newer.is_some() { &facts.machine } else { &facts.previous_attempt };
-    job.previous_attempt = newer.or(older);
+    // One on demand that was left for Spot is not taken back by EC2, so it is seen to first.
+    let is_older = match (&newer, &older) {
+        (Some(_), Some(older)) => job.deadline.is_some() && older.lifecycle == Lifecycle::OnDemand,
+        (newer, _) => newer.is_none(),
+    };
+    let seen = if is_older { &facts.previous_attempt } else { &facts.machine };
+    job.previous_attempt = if is_older { older } else { newer };
     job.phase = Phase::Submitted;
     let why = format!("{} {}", machine.instance, loss.how.describe());
     let noted = note(&job, TransitionKind::Lost(machine.instance.clone(), loss.how), why);

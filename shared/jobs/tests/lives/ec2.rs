@@ -140,8 +140,9 @@ fn check_launch(world: &mut ModelWorld, order: &LaunchOrder) {
     if !world.reserved.is_some_and(covers) {
         world.breaks(BrokenInvariant::Unreserved);
     }
-    let is_in_the_way =
-        |machine: &ModelMachine| machine.runs() && machine.warned_at.is_none() && !world.is_stray(machine);
+    let is_in_the_way = |machine: &ModelMachine| {
+        machine.runs() && machine.warned_at.is_none() && !world.is_stray(machine) && !world.is_left_for_spot(machine)
+    };
     if world.machines.iter().any(is_in_the_way) {
         world.breaks(BrokenInvariant::ReplacedTooSoon);
     }

@@ -285,8 +285,14 @@ impl Model for JobModel {
                 let attempts = world.machines.iter().filter(gave).count();
                 usize::try_from(world.state.progress.attempts_without).unwrap() <= attempts
             }),
-            Property::always("it computes no longer than it may", |_, world: &ModelWorld| {
-                world.computed() <= RUNTIME_MAX
+            Property::always("it computes no longer than it may", |explored: &Self, world: &ModelWorld| {
+                // A machine on demand and the one on Spot that replaces it run side by side for as long as nobody reconciles.
+                let alone = |one: &ModelMachine| one.order.ends_at.duration_since(one.launched_at) <= RUNTIME_MAX;
+                if explored.bounds.has_deadline {
+                    world.machines.iter().all(alone)
+                } else {
+                    world.computed() <= RUNTIME_MAX
+                }
             }),
             Property::always("it comes to an end", |explored: &Self, world: &ModelWorld| explored.ends(world)),
             Property::sometimes("an attempt follows a warning", |_, world: &ModelWorld| {

@@ -26,7 +26,7 @@ pub(crate) fn begin() -> Timestamp {
 
 /// How long it takes where a deadline decides what it runs on, and when it is submitted so long before that.
 const ESTIMATED: SignedDuration = SignedDuration::from_mins(30);
-const DEADLINE_WITHIN: SignedDuration = SignedDuration::from_mins(150);
+const DEADLINE_WITHIN: SignedDuration = SignedDuration::from_mins(110);
 
 /// From then on the time left covers no loss: the work, 10 minutes to start, 5 until a decision, 5 to end in order.
 pub(crate) fn leaves_spot_at() -> Timestamp {

@@ -15,7 +15,7 @@
 //! machines taken back with and without a warning, or ended by EC2 before they run, hanging agents, agents that give up, timers that do not
 //! ring, people who terminate, stop and cancel; `CURFEW_MODE` that changes; a clock that moves to the next deadline, or over hours in which nobody reconciles.
 //!
-//! Bounds: one job of two hours in six, or of an estimated half hour in two and a half whose deadline decides what it runs on; two pools under one quota, three attempts without progress. [`ModelBounds`] says how much goes wrong in one
+//! Bounds: one job of two hours in six, or of an estimated half hour in less than two whose deadline decides what it runs on; two pools under one quota, three attempts without progress. [`ModelBounds`] says how much goes wrong in one
 //! life, and how often the clock moves on. Everything else is without bound, and the states are still finite.
 //!
 //! Assumed of EC2: one client token is one instance (for 24 hours; a refusal is not remembered, so the same token may succeed

@@ -305,12 +305,18 @@ fn facts(world: &ModelWorld, decision: &PendingDecision<SharedValue<Job>>, eyes:
         Some(placed) if wanted => sight(world, &placed.instance, eyes == ObservationQuality::Late),
         _ => MachineSight::Unknown,
     };
-    let of_attempt = || world.machines.iter().filter(|machine| machine.order.attempt == job.attempt);
+    let of_attempt = || world.machines.iter().filter(|machine| machine.order.attempt == job.machine_attempt());
     let heart = || of_attempt().filter_map(|machine| machine.heart(world.now)).max();
     let exit = || {
         let exits = of_attempt().filter_map(|machine| Some((machine.over_at()?, machine.exit?)));
         let last = exits.max_by_key(|(at, _)| *at);
-        last.map(|(at, reason)| ExitRecord { attempt: job.attempt, at, reason, code: None, why: String::new() })
+        last.map(|(at, reason)| ExitRecord {
+            attempt: job.machine_attempt(),
+            at,
+            reason,
+            code: None,
+            why: String::new(),
+        })
     };
     JobFacts {
         machine: sight(wants.machine, job.machine()),

@@ -25,7 +25,9 @@ pub(crate) fn next_moment(world: &ModelWorld) -> Option<Timestamp> {
         Phase::Ended(ended) if !ended.closed => moments.push(ended.at + AFTER_END),
         Phase::Ended(_) | Phase::Submitted | Phase::Reserving | Phase::Launching(_) | Phase::Running(_) => {}
     }
-    moments.extend(world.state.deadline.as_ref().map(|_| leaves_spot_at()));
+    if world.state.deadline.is_some() && world.machines.iter().any(ModelMachine::runs) {
+        moments.push(leaves_spot_at());
+    }
     for machine in &world.machines {
         moments.extend(of_machine(machine));
     }

@@ -293,6 +293,15 @@ impl ModelWorld {
         placed.any(|placed| placed.instance == id)
     }
 
+    /// Whether a launch on Spot is under way for which it is left, or it was left for one: where a crash lost its termination, the next run
+    /// terminates it, and until then the fence holds it off.
+    pub(crate) fn is_left_for_spot(&self, machine: &ModelMachine) -> bool {
+        let Phase::Launching(launching) = &self.state.phase else { return false };
+        let is_on_demand = machine.order.lifecycle == Lifecycle::OnDemand && self.state.deadline.is_some();
+        let mut left = launching.replaces.as_deref().into_iter().chain(&self.state.previous_attempt);
+        is_on_demand && left.any(|left| left.instance == machine.id())
+    }
+
     /// Whether a launch of that token was once refused for sure: then another request of it may have come through later, of which
     /// nobody can hear any more.
     pub(crate) fn is_stray(&self, machine: &ModelMachine) -> bool {

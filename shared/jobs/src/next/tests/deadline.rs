@@ -181,7 +181,8 @@ impl AdversaryWorld {
     }
 
     fn launch(&mut self, launch: &LaunchRequest) -> LaunchResult {
-        assert!(self.running().is_none(), "two at once: {:#?}", self.log);
+        let replaces = matches!(&self.job.phase, Phase::Launching(launching) if launching.replaces.is_some());
+        assert!(replaces || self.running().is_none(), "two at once: {:#?}", self.log);
         let lifecycle = launch.candidate.lifecycle;
         let is_there = if lifecycle == Lifecycle::Spot { self.has_spot } else { self.has_on_demand };
         if !is_there {
@@ -230,7 +231,7 @@ fn these_lives_meet_what_a_deadline_decides() {
         on_demand += world.machines.iter().filter(|machine| machine.lifecycle == Lifecycle::OnDemand).count();
     }
     assert!(spot > 40 && on_demand > 4, "{spot} {on_demand}");
-    for kind in ["waiting after", "Reclaimed", "Deadline"] {
+    for kind in ["waiting after", "Reclaimed", "Deadline", "ReturnedToSpot"] {
         assert!(met.contains(kind), "never {kind}");
     }
 }
@@ -295,4 +296,67 @@ fn work_left_is_what_no_checkpoint_holds_or_what_steps_show_if_that_is_more() {
     }
     check_work_left(Some(u64::MAX), 1, i64::MAX);
     check_work_left(Some(0), 0, 6 * HOUR);
+}
+
+/// `i-1` runs on demand, and has just completed a checkpoint.
+fn on_demand() -> JobInput {
+    let given = running().checkpoint(1, 5).at_time(2 * HOUR).heart(2 * HOUR);
+    given.facts(|facts| facts.command_runs = true).job(|job| {
+        job.phase = Phase::Running(JobMachine { lifecycle: Lifecycle::OnDemand, ..placed("i-1", 1) });
+        job.terms.max_runtime_seconds = 48 * HOUR;
+        job.terms.estimated_runtime_seconds = Some(4 * HOUR);
+        job.terms.finish_by = Some(at(24 * HOUR));
+        job.reserved = job.reserved.map(|reserved| JobReservation { until: at(48 * HOUR), ..reserved });
+        job.deadline = Some(JobDeadline { command_since: Some(at(HOUR)), ..JobDeadline::default() });
+    })
+}
+
+#[test]
+fn it_leaves_on_demand_once_spot_is_there() {
+    let asked = on_demand();
+    check(asked.clone(), "launching 2.1.0: launch g6.xlarge until 12:00:00");
+    let asked = asked.next();
+    assert_eq!(asked.job.machine().map(|machine| machine.instance.as_str()), Some("i-1"));
+    assert_eq!(asked.job.notification(), None);
+    let launched = asked.launched("i-2", 2 * HOUR);
+    let effects = "note launched i-2, note lost i-1 ReturnedToSpot, terminate i-1, settle i-2";
+    check(launched.clone(), &format!("running i-2: {effects}"));
+    let job = launched.next().job;
+    assert_eq!(
+        job.previous_attempt.map(|machine| (machine.instance.to_string(), machine.ends_at)),
+        Some(("i-1".to_owned(), at(2 * HOUR)))
+    );
+    assert_eq!((job.attempt, job.progress.attempts_without), (2, 0));
+}
+
+#[test]
+fn where_spot_is_refused_the_machine_on_demand_goes_on() {
+    let second = on_demand().next().no_capacity();
+    check(second.clone(), "launching 2.1.1: launch g5.xlarge until 12:00:00");
+    let back = second.next().no_capacity();
+    check(back.clone(), "running i-1");
+    let back = back.next();
+    assert_eq!((back.job.attempt, back.job.machine_attempt()), (2, 1));
+    // Its own record counts, and another try has another token.
+    check(back.clone().exit(Some(ExitReason::Succeeded)), "succeeded with i-1: note over, release");
+    check(back.clone(), "launching 2.2.0: launch g6.xlarge until 12:00:00");
+    check_nothing(back.at_time(2 * HOUR + 3 * MINUTE).heart(2 * HOUR + 3 * MINUTE));
+    let denied = LaunchResult::Denied("no".to_owned());
+    check(on_demand().next().answered(EffectResult::Launched(denied)), "running i-1");
+    let unknown = on_demand().next().answered(EffectResult::Launched(LaunchResult::Unknown("?".to_owned())));
+    check(unknown, "launching 2.1.0");
+}
+
+#[test]
+fn without_time_for_restarts_or_a_fresh_checkpoint_it_stays_on_demand() {
+    let stays = |given: JobInput| {
+        let (job, effects) = given.turn();
+        assert!(matches!(job.job.phase, Phase::Running(_)) && effects.is_empty(), "{effects:?}");
+    };
+    stays(on_demand().job(|job| job.terms.finish_by = Some(at(6 * HOUR))));
+    stays(on_demand().job(|job| job.terms.estimated_runtime_seconds = None));
+    stays(on_demand().head_unknown());
+    stays(on_demand().observing());
+    stays(on_demand().facts(|facts| facts.machine_hold = Some(MachineHold::Protected)));
+    stays(on_demand().job(|job| job.reserved = None));
 }

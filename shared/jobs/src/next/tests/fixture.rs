@@ -150,6 +150,7 @@ pub(crate) fn launching() -> JobInput {
             avoid: None,
             unanswered: false,
             refused: RefusedCandidates::default(),
+            replaces: None,
         });
     });
     given.facts(|facts| (facts.head, facts.cancel) = (None, None))

@@ -76,7 +76,9 @@ fn a_result_of_an_attempt_that_was_never_launched_is_none() {
 
 #[test]
 fn a_record_of_another_attempt_is_no_result() {
-    let given = running().exit(Some(ExitReason::Succeeded)).job(|job| job.attempt = 2);
+    let given = running().exit(Some(ExitReason::Succeeded)).facts(|facts| {
+        facts.exit.iter_mut().flatten().for_each(|exit| exit.attempt = 2);
+    });
     check_nothing(given);
     check_nothing(waiting().exit(Some(ExitReason::Succeeded)));
     check_nothing(running().exit(Some(ExitReason::Expired)));
