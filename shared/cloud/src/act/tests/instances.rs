@@ -25,7 +25,7 @@ fn step(action: InstanceAction, tags: &[(&str, &str)]) -> Step {
     let seen = untagged().host("ip-10-0-0-1").build();
     let machine = InstanceTypeFacts { instance_storage_gb: 250, ..InstanceTypeFacts::UNKNOWN };
     let seen = Instance { tags: tags_of(tags), machine, ..seen };
-    let evidence = Evidence::Resolved(ResolvedEvidence { rule: Rule::Idle, mended: true });
+    let evidence = Evidence::Resolved(ResolvedEvidence { rule: Rule::Idle, resolved: true });
     Step::bare(target("i-0abc"), Action::Instance(seen, action), evidence, Mode::Enforce)
 }
 

@@ -113,7 +113,7 @@ async fn nothing_is_deleted_while_nobody_can_say_whether_it_could_be_restored() 
 
 #[tokio::test]
 async fn without_a_moment_since_when_no_snapshot_is_new_enough() {
-    let evidence = Evidence::Resolved(ResolvedEvidence { rule: Rule::Orphaned, mended: true });
+    let evidence = Evidence::Resolved(ResolvedEvidence { rule: Rule::Orphaned, resolved: true });
     let step = Step { evidence, ..deletion() };
     let whole = || page_of("snapshotSet", &[snapshot_xml("snap-1", "vol-0abc", "completed", OF_IT)], None);
     assert_eq!(with_snapshot(&step, whole).await.kind, OutcomeKind::Changed);
