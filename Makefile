@@ -27,9 +27,6 @@ CARGO_DENY_VERSION := 0.20.2
 CARGO_DENY := target/cargo-deny-$(CARGO_DENY_VERSION)
 PYTEST := PYTHONPATH=integration $(VENV)/bin/python -m pytest
 
-# One more than cores: while aws-sdk-ec2 is compiled it holds two places of Cargo's, and uses one core for a minute.
-export CARGO_BUILD_JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
-
 SIMULATION := cargo test --profile simulation --locked --quiet
 # The product's own runs, without AWS: nothing of the SDK is built.
 SIMULATED_RUNS := $(SIMULATION) --package execution --no-default-features
