@@ -148,14 +148,15 @@ template: $(VENV_LINT)/.installed ## Lint the templates (sam validate, cfn-lint)
 	$(VENV_LINT)/bin/cfn-lint
 
 # Whole files go to one process or another, so that what shares a file shares no moment; most tests wait most of the time. The trials
-# of every fault are many at once by themselves, and nothing else is timed beside them.
+# of every fault are many at once by themselves, and nothing else is timed beside them; of each function some hang for 100 s, at the same
+# time.
 TESTS_AT_ONCE ?= 4
 EVERY_FAULT := integration/tests/test_every_fault.py
 
 integration: $(VENV)/.installed ## Run the real binaries end to end against a local AWS
 	$(LINTED) $(BUILD)
 	$(PYTEST) integration --ignore $(EVERY_FAULT) --numprocesses $(TESTS_AT_ONCE) --dist loadfile --quiet
-	$(PYTEST) $(EVERY_FAULT) --quiet
+	$(PYTEST) $(EVERY_FAULT) --numprocesses $(TESTS_AT_ONCE) --dist worksteal --quiet
 
 recipes: $(VENV)/.installed $(VENV_RECIPES)/.installed ## Run the recipes of docs/recipes on the CPU, with a plug that is pulled and a warning
 	$(LINTED) $(BUILD)

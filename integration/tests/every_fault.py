@@ -8,6 +8,7 @@ clean. What differs from function to function is its plot: plot_of_instances.py,
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -24,7 +25,8 @@ STRUCK_RUN_SECONDS_MAX = 120
 _SLOW_SECONDS = 2.0
 _HANG_SECONDS = 600.0
 
-_AT_ONCE = 12  # more than cores: most of the time the SDK waits before it tries again
+# More than cores: most of the time the SDK waits before it tries again. Beside each other functions have fewer each.
+_AT_ONCE = 24 // max(2, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
 _OF_ONE_SEED = 100  # what instances report grows old within ten minutes
 _TRIAL_SECONDS_MAX = 300
 
