@@ -1,7 +1,8 @@
 //! Replays Spot availability and prints what each policy for jobs with a deadline costs, beside what could have been known afterwards.
 //!
-//! `deadline-simulator [FOLDER] [--step SECONDS] [--starts COUNT]`: the folder holds traces as `skypilot-org/spot-traces` has them. Without
-//! it, availability is made up, from exponential stays and absences.
+//! `deadline-simulator [FOLDER] [--step SECONDS] [--starts COUNT] [--unseen-return]`: the folder holds traces as `skypilot-org/spot-traces` has
+//! them. Without it, availability is made up, from exponential stays and absences. With `--unseen-return` Curfew's policy is asked as
+//! `run-jobs` asks it, which cannot see since when Spot is back.
 
 mod optimum;
 mod replay;
@@ -34,15 +35,17 @@ struct Settings {
     folder: Option<PathBuf>,
     step: i64,
     starts: usize,
+    sees_spot_return: bool,
 }
 
 fn settings() -> Result<Settings, Box<dyn Error>> {
-    let mut settings = Settings { folder: None, step: 600, starts: 40 };
+    let mut settings = Settings { folder: None, step: 600, starts: 40, sees_spot_return: true };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--step" => settings.step = arguments.next().ok_or("--step needs seconds.")?.parse()?,
             "--starts" => settings.starts = arguments.next().ok_or("--starts needs a count.")?.parse()?,
+            "--unseen-return" => settings.sees_spot_return = false,
             folder => settings.folder = Some(folder.into()),
         }
     }
@@ -92,13 +95,13 @@ impl Row {
     }
 }
 
-fn run_one(zones: &[&[bool]], task: Task, step: i64) -> Row {
+fn run_one(zones: &[&[bool]], task: Task, &Settings { step, sees_spot_return, .. }: &Settings) -> Row {
     let market = Market { zones, step, on_demand: ON_DEMAND, spot: SPOT };
     let mut strategies: [Box<dyn Strategy>; 4] = [
         Box::new(OnDemandOnly),
         Box::new(Greedy::new(task, step)),
         Box::new(UniformProgress::new(task, step)),
-        Box::new(Curfew::new(task, &market)),
+        Box::new(Curfew::new(task, &market, sees_spot_return)),
     ];
     let mut row = Row { runs: 1.0, ..Row::default() };
     for (n, strategy) in strategies.iter_mut().enumerate() {
@@ -118,7 +121,7 @@ fn run_all(zones: &[&Trace], task: Task, settings: &Settings) -> Row {
     for start in 0..settings.starts {
         let from = length.saturating_sub(needed) * start / settings.starts.saturating_sub(1).max(1);
         let windows: Vec<&[bool]> = zones.iter().map(|zone| &zone.is_available[from..]).collect();
-        row.add(&run_one(&windows, task, settings.step));
+        row.add(&run_one(&windows, task, settings));
     }
     row
 }

@@ -91,10 +91,11 @@ pub(crate) struct Curfew {
     /// Of Spot in any zone.
     any_zone: SpotHistory,
     zones: Vec<SpotHistory>,
+    sees_spot_return: bool,
 }
 
 impl Curfew {
-    pub(crate) fn new(task: Task, market: &Market<'_>) -> Self {
+    pub(crate) fn new(task: Task, market: &Market<'_>, sees_spot_return: bool) -> Self {
         Self {
             task,
             step: market.step,
@@ -102,6 +103,7 @@ impl Curfew {
             spot: market.spot,
             any_zone: SpotHistory::default(),
             zones: vec![SpotHistory::default(); market.zones.len()],
+            sees_spot_return,
         }
     }
 
@@ -129,7 +131,7 @@ impl Strategy for Curfew {
             spot: self.spot,
             running: seen.running.capacity(),
             spot_is_available: zone.is_some(),
-            sees_spot_return: true,
+            sees_spot_return: self.sees_spot_return,
         };
         match choose_capacity(&situation, &self.any_zone, now).capacity {
             Capacity::None => Machine::None,
