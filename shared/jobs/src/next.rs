@@ -1,6 +1,6 @@
 //! The state machine. A file for what a job does in each part of its life: [`place`] before it has a machine, [`launch`] while one is asked
-//! for, [`run`] while it has one, [`over`] when it has ended; [`deadline`] says what it runs on, where
-//! that follows from a deadline; [`limits`] says how much time and money is left.
+//! for, [`run`] while it has one, [`over`] when it has ended; [`deadline`] says what it runs on, where that follows from a deadline; [`limits`]
+//! says how much time and money is left.
 
 mod deadline;
 mod launch;

@@ -9,8 +9,8 @@
 //!
 //! On Spot, besides: it is to be had on Spot, and costs no more now than the most that is paid for it, which is
 //! `max_usd_per_hour` or what the type costs on demand, whichever is less. On demand, besides: the job is not for Spot, or there was nothing
-//! to be had for as long as `fallback_to_on_demand_after` says, or its deadline decides, which chooses between the two afterwards. `max_usd_per_hour` is of `[spot]`: who asks to fall back asks for the price of
-//! that as well, and `max_usd` still limits it.
+//! to be had for as long as `fallback_to_on_demand_after` says, or its deadline chooses between the two afterwards. `max_usd_per_hour` is of
+//! `[spot]`: who asks to fall back asks for the price of that as well, and `max_usd` still limits it.
 
 mod hardware;
 mod words;
