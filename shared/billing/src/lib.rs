@@ -6,3 +6,4 @@ pub mod budget;
 pub mod ledger;
 pub mod price;
 pub mod restoration;
+pub mod savings;
