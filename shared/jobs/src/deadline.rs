@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 pub use forecast::{ExpectedCost, expected_costs};
 pub use history::SpotHistory;
-use plan::Market;
+use plan::WaitingPlanner;
 pub(crate) use state::CHECKPOINT_SEEN_AFTER;
 pub use state::JobDeadline;
 
@@ -46,8 +46,8 @@ pub struct DeadlineSituation {
     pub running: Capacity,
     /// Whether Spot can be had now. A Spot machine that was just lost cannot be kept.
     pub spot_is_available: bool,
-    /// Whether a job on on-demand sees that Spot is back, and since when. EC2 says it only by a launch that it accepts: who has to take Spot
-    /// in order to see it cannot distrust it for a while.
+    /// Whether a job on on-demand sees that Spot is back, and since when. EC2 says it only by a launch that it accepts: who has to take
+    /// Spot in order to see it cannot distrust it for a while.
     pub sees_spot_return: bool,
 }
 
@@ -149,7 +149,7 @@ fn spend_spare_time(
     if situation.spot_is_available && situation.running == Capacity::Spot {
         return (Capacity::Spot, CapacityReason::SpotRuns);
     }
-    let plan = Market::new(situation, history, now).cheapest_plan();
+    let plan = WaitingPlanner::new(situation, history, now).cheapest_plan();
     let hours = history.hours_since_change(now);
     match (situation.spot_is_available, situation.running) {
         (true, Capacity::OnDemand) if hours < plan.distrust_hours => (Capacity::OnDemand, CapacityReason::SpotIsYoung),

@@ -1,8 +1,8 @@
 //! What was seen of Spot, and what that says of how long it stays and stays away.
 //!
-//! Real availability has no typical length: most stays end within the hour, and a few last for days. What has lasted long is
-//! likely to last long still. The Lomax distribution (a Pareto distribution that begins at zero) is the simplest with that property: what has
-//! lasted for `t` ends within the next moment with a chance in proportion to `shape / (SCALE_HOURS + t)`. Its scale is fixed, and its shape is
+//! Real availability has no typical length: most stays end within the hour, and a few last for days. What has lasted long is likely to last
+//! long still. The Lomax distribution (a Pareto distribution that begins at zero) is the simplest with that property: what has lasted for
+//! `t` ends within the next moment with a chance in proportion to `shape / (SCALE_HOURS + t)`. Its scale is fixed, and its shape is
 //! learned: with a Gamma prior, the estimate needs only a count and a sum.
 
 use jiff::Timestamp;
@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 /// savings within half a point.
 const SCALE_HOURS: f64 = 1.0;
 
-/// As if so many stays had been seen before the first, of shape 1: half of all stays outlive an hour, and half of those that have lasted for
-/// `t` hours last for another `t + 1`. Four outweigh the first surprises, and are outweighed within a day.
+/// As if so many stays had been seen before the first, of shape 1: half of all stays outlive an hour, and half of those that have lasted
+/// for `t` hours last for another `t + 1`. Four outweigh the first surprises, and are outweighed within a day.
 const PRIOR_STAYS: f64 = 4.0;
 
 /// Sums are kept in thousandths, so that a state can be compared and hashed.

@@ -1,9 +1,10 @@
 //! How long to wait for Spot, and how long to distrust it, so that the work is done just in time at the least cost.
 //!
 //! Spot comes and goes in cycles: a stay, then an absence. A [`WaitingPlan`] is two ages. For each plan one can say what a mean cycle costs
-//! and how much work it does. A plan that waits long is cheap and slow, one that never waits is dear and fast. The pace that the deadline asks
-//! for lies between, and plans can be mixed: first the one, then the other. So the cheapest mixture lies on the lower convex hull of all plans,
-//! and the job follows the faster of the two plans that it mixes. Time gained so asks for less pace, and the slower one comes in its turn.
+//! and how much work it does. A plan that waits long is cheap and slow, one that never waits is dear and fast. The pace that the deadline
+//! asks for lies between, and plans can be mixed: first the one, then the other. So the cheapest mixture lies on the lower convex hull of
+//! all plans, and the job follows the faster of the two plans that it mixes. Time gained so asks for less pace, and the slower one comes in
+//! its turn.
 
 use jiff::Timestamp;
 
@@ -32,7 +33,7 @@ struct Pace {
 
 /// What a plan is judged by.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Market {
+pub(super) struct WaitingPlanner {
     stays: LengthDistribution,
     absences: LengthDistribution,
     /// No stay matters beyond the deadline.
@@ -50,7 +51,7 @@ fn hours(seconds: i64) -> f64 {
     seconds as f64 / 3600.0
 }
 
-impl Market {
+impl WaitingPlanner {
     pub(super) fn new(situation: &DeadlineSituation, history: &SpotHistory, now: Timestamp) -> Self {
         let work = hours(situation.work_left_seconds);
         Self {

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use super::{CapacityDecision, SpotHistory};
 use crate::Checkpoint;
 
-/// A checkpoint rests unchanged for a minute, is uploaded in two (an agent warns of more), and a run comes each minute. So what a run sees in
-/// head holds no work of these last minutes.
+/// A checkpoint rests unchanged for a minute, is uploaded in two (an agent warns of more), and a run comes each minute. So what a run sees
+/// in head holds no work of these last minutes.
 pub(crate) const CHECKPOINT_SEEN_AFTER: SignedDuration = SignedDuration::from_mins(5);
 
 /// It does not grow. Times are those at which a run saw something: no machine can move them.

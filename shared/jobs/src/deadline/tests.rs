@@ -135,9 +135,9 @@ fn a_looser_deadline_is_expected_to_cost_less() {
         .collect();
     assert_snapshot!(rows.join("\n"), @r"
     Some(173700): $192.67 ($192.67 to $192.67)
-    Some(216000): $113.68 ($46.97 to $181.20)
-    Some(324000): $80.24 ($19.97 to $165.60)
-    None: $21.95 ($19.97 to $22.30)
+    Some(216000): $106.05 ($23.30 to $183.13)
+    Some(324000): $81.77 ($19.75 to $170.33)
+    None: $22.50 ($19.73 to $22.42)
     ");
     assert_eq!(expected_costs(&asked, &candidates, time(NOW)), costs);
     assert!(expected_costs(&terms("within = \"60h\""), &candidates, time(NOW)).is_empty());
