@@ -1,13 +1,16 @@
 //! The state machine. A file for what a job does in each part of its life: [`place`] before it has a machine, [`launch`] while one is asked
-//! for, [`run`] while it has one, [`over`] when it has ended; [`deadline`] says what it runs on, where that follows from a deadline; [`limits`]
-//! says how much time and money is left.
+//! for, [`no_capacity`] while there is none to be had, [`run`] while it has one, [`spot_return`] while it leaves that one for Spot,
+//! [`over`] when it has ended; [`deadline`] says what it runs on, where that follows from a deadline; [`limits`] says how much time and
+//! money is left.
 
 mod deadline;
 mod launch;
 mod limits;
+mod no_capacity;
 mod over;
 mod place;
 mod run;
+mod spot_return;
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -28,7 +31,7 @@ use super::{
 const ABSENT_AFTER: SignedDuration = SignedDuration::from_mins(15);
 
 /// A previous machine that is still there so long after it should be gone is ended: its agent and AWS had their chance.
-const PREDECESSOR_AFTER: SignedDuration = SignedDuration::from_mins(5);
+const TERMINATE_PREVIOUS_AFTER: SignedDuration = SignedDuration::from_mins(5);
 
 /// A launch without an answer is asked again by the next run, a minute later. One that is older was met after a crash: a person may have
 /// cancelled meanwhile.
@@ -97,7 +100,7 @@ pub fn next(job: &Job, facts: &JobFacts, now: Timestamp) -> (Job, Vec<Effect>) {
     match job.phase.clone() {
         Phase::Running(placed) => run::running(job, &placed, facts, now),
         Phase::Interrupted(replacing) => run::interrupted(job, &replacing, facts, now),
-        Phase::Waiting(waiting) => place::waiting(job, &waiting, facts, now),
+        Phase::Waiting(waiting) => no_capacity::waiting(job, &waiting, facts, now),
         Phase::Held(held) => place::held(job, &held, facts, now),
         Phase::Reserving => place::reserving(job, facts, now),
         Phase::Submitted | Phase::Launching(_) | Phase::Ended(_) => place::submitted(job, facts, now),
@@ -134,7 +137,7 @@ fn stay(job: Job, facts: &JobFacts, now: Timestamp) -> JobDecision {
     let is_asked = facts.answer.is_some();
     // One that was left for Spot has nothing to bring away, and was to be terminated at once.
     let was_left = job.lost == Some(LossReason::ReturnedToSpot);
-    let after = if was_left { SignedDuration::ZERO } else { PREDECESSOR_AFTER };
+    let after = if was_left { SignedDuration::ZERO } else { TERMINATE_PREVIOUS_AFTER };
     let effect = terminate_previous_machine(&job, facts, after, now).filter(|_| !is_asked);
     (job, effect.into_iter().collect())
 }

@@ -10,10 +10,11 @@ use super::limits::{TimeLeft, after, use_up};
 use crate::deadline::CHECKPOINT_SEEN_AFTER;
 use crate::{
     AGENT_ENDS_BEFORE, ATTEMPT_MIN, Candidate, Capacity, CapacityReason, DeadlineSituation, Job, JobDeadline, JobFacts,
-    JobId, JobMachine, JobTerms, Lifecycle, LossReason, Phase, Ranking, choose_capacity,
+    JobId, JobMachine, JobTerms, Lifecycle, Phase, Ranking, choose_capacity,
 };
 
-/// From a launch to the command, until the job's own attempts have shown it: a GPU machine boots in two to five minutes, and `setup` takes some.
+/// From a launch to the command, until the job's own attempts have shown it: a GPU machine boots in two to five minutes, and `setup` takes
+/// some.
 pub(crate) const START: SignedDuration = SignedDuration::from_mins(10);
 
 /// The soonest deadline is so much later than the work takes.
@@ -185,45 +186,6 @@ pub(super) fn waited_enough(job: &Job, now: Timestamp) -> bool {
 /// Until when a job without a machine can wait for Spot at the latest.
 pub(crate) fn on_demand_from(job: &Job, now: Timestamp) -> Option<Timestamp> {
     Some(after(now, SignedDuration::from_secs(situation(job, false, now)?.spare_seconds())))
-}
-
-/// How long a machine may still run after the one that replaces it was launched.
-const OVERLAP: SignedDuration = SignedDuration::from_mins(6);
-
-/// A checkpoint that a run has seen so recently holds nearly all work.
-const CHECKPOINT_IS_FRESH: SignedDuration = SignedDuration::from_mins(2);
-
-/// The job as it is once its machine is left, with what that is decided to be left for.
-pub(super) fn without_machine(job: &Job, placed: &JobMachine, now: Timestamp) -> Job {
-    let mut job = Job { phase: Phase::Submitted, ..use_up(job.clone(), placed, after(now, OVERLAP)) };
-    if let Some(deadline) = &mut job.deadline {
-        deadline.end_attempt();
-    }
-    decide(job, true, now)
-}
-
-/// Its machine is left for the one that was just launched.
-pub(super) fn leave(job: Job, machine: &JobMachine, now: Timestamp) -> Job {
-    let job = without_machine(&job, machine, now);
-    Job { lost: Some(LossReason::ReturnedToSpot), previous_attempt: Some(machine.clone()), ..job }
-}
-
-/// Whether a machine on demand may be left for one on Spot: just after a checkpoint, and where that deadline could bear its loss.
-pub(super) fn returns_to_spot(job: &Job, placed: &JobMachine, now: Timestamp) -> bool {
-    let checkpoint = job.deadline.as_ref().and_then(|deadline| deadline.checkpoint);
-    placed.lifecycle == Lifecycle::OnDemand
-        && job.previous_attempt.is_none()
-        && checkpoint.is_some_and(|(_, seen)| now.duration_since(seen) <= CHECKPOINT_IS_FRESH)
-        && leaves_for_spot(&without_machine(job, placed, now), now)
-}
-
-/// Whether the deadline leaves time for restarts.
-fn leaves_for_spot(without: &Job, now: Timestamp) -> bool {
-    let Some((situation, deadline)) = situation(without, true, now).zip(without.deadline.as_ref()) else {
-        return false;
-    };
-    let situation = DeadlineSituation { running: Capacity::OnDemand, ..situation };
-    choose_capacity(&situation, &deadline.spot, now).capacity == Capacity::Spot
 }
 
 /// Whether a machine on Spot is to be left for one on demand: just when the deadline could no longer bear its loss. Where that moment has

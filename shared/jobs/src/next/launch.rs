@@ -3,25 +3,20 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::limits::{TimeLeft, after};
+use super::no_capacity::{pause, wait};
 use super::place::{RANKING_IS_OLD_AFTER, TEAM_ROLE_HELD_FOR, again, ask_for_money, covers, hold};
-use super::{ABSENT_AFTER, JobDecision, deadline, note, over, run, stay};
+use super::{ABSENT_AFTER, JobDecision, deadline, note, over, run, spot_return};
 use crate::{
-    ATTEMPT_MIN, Candidate, Capacity, CapacityDecision, CapacityReason, CapacityWait, Effect, EffectResult, HoldReason,
-    Job, JobDeadline, JobFacts, JobMachine, JobResult, LaunchInProgress, LaunchRequest, LaunchResult, Lifecycle,
-    LossReason, Phase, RefusedCandidates, TransitionKind, UsedUpQuota, token,
+    ATTEMPT_MIN, Candidate, Capacity, Effect, EffectResult, HoldReason, Job, JobFacts, JobMachine, JobResult,
+    LaunchInProgress, LaunchRequest, LaunchResult, Lifecycle, LossReason, Phase, RefusedCandidates, TransitionKind,
+    UsedUpQuota, token,
 };
 
-/// Minutes between passes: capacity comes back in minutes, or in hours.
-const BACK_OFF_MINUTES: [u32; 5] = [1, 2, 4, 8, 15];
-
-/// The longest pause where the deadline calls for a machine on demand, and EC2 has none.
-const ON_DEMAND_TRIED_AGAIN: SignedDuration = SignedDuration::from_mins(5);
-
-/// The predecessor may hold the quota's vCPUs for so long.
-const PREDECESSOR_GOES_IN: SignedDuration = SignedDuration::from_mins(1);
+/// The previous machine may hold the quota's vCPUs for so long.
+pub(super) const PREVIOUS_MACHINE_GONE_IN: SignedDuration = SignedDuration::from_mins(1);
 
 /// When a quota is looked at again: a person has to raise it.
-const QUOTA_HELD_FOR: SignedDuration = SignedDuration::from_mins(15);
+pub(super) const QUOTA_HELD_FOR: SignedDuration = SignedDuration::from_mins(15);
 
 /// When a permission that is missing is looked at again: it may be on its way, or be taken away for a while on purpose.
 const PERMISSION_HELD_FOR: SignedDuration = SignedDuration::from_mins(15);
@@ -56,44 +51,9 @@ pub(super) fn first(mut job: Job, candidate: u8, ends_at: Timestamp, avoid: Opti
     ask(job, launching)
 }
 
-/// Asks for a machine on Spot, for which that one is left once EC2 has accepted.
-pub(super) fn replace(mut job: Job, machine: &JobMachine, facts: &JobFacts, now: Timestamp) -> JobDecision {
-    let without = deadline::without_machine(&job, machine, now);
-    let (Ok((candidate, ends_at)), true) = (choose(&without, None, &[], None, now), covers(&without, now)) else {
-        return stay(job, facts, now);
-    };
-    job.deadline =
-        job.deadline.zip(without.deadline).map(|(own, other)| JobDeadline { decision: other.decision, ..own });
-    let (job, _) = first(job, candidate, ends_at, None, now);
-    let Phase::Launching(launching) = job.phase.clone() else { return (job, Vec::new()) };
-    ask(job, LaunchInProgress { replaces: Some(Box::new(machine.clone())), ..launching })
-}
-
-/// EC2 has refused a machine on Spot: the next candidate is asked for, and after the last one the machine on demand goes on.
-fn go_on_with(
-    mut job: Job,
-    launching: LaunchInProgress,
-    answer: &LaunchResult,
-    machine: JobMachine,
-    (facts, now): (&JobFacts, Timestamp),
-) -> JobDecision {
-    let without = deadline::without_machine(&job, &machine, now);
-    let is_tried = facts.may_act && matches!(answer, LaunchResult::NoCapacity(_)) && covers(&without, now);
-    if let (true, Ok((candidate, ends_at))) = (is_tried, choose(&without, Some(launching.candidate), &[], None, now)) {
-        return ask(job, LaunchInProgress { candidate, at: now, ends_at, unanswered: false, ..launching });
-    }
-    if let Some(deadline) = &mut job.deadline {
-        deadline.spot.observe(false, now);
-        let (capacity, reason) = (Capacity::OnDemand, CapacityReason::SpotStaysAway);
-        deadline.decision = Some(CapacityDecision { capacity, reason });
-    }
-    job.phase = Phase::Running(machine);
-    (job, Vec::new())
-}
-
 /// Where two reconcilers ask for one candidate, and there is no capacity for the one, there may be for the other a moment later: a machine
 /// of this attempt that nobody waits for any more. The fence tells launches of one attempt apart, [`Head::admits`](crate::Head::admits).
-fn ask(mut job: Job, launching: LaunchInProgress) -> JobDecision {
+pub(super) fn ask(mut job: Job, launching: LaunchInProgress) -> JobDecision {
     let launch = launch(&job, &launching, launching.at).map(Effect::Launch);
     job.phase = Phase::Launching(launching);
     (job, launch.into_iter().collect())
@@ -148,7 +108,7 @@ pub(super) fn go_on(job: Job, launching: LaunchInProgress, facts: &JobFacts, now
             launched(job, placed, launching.replaces.map(|machine| *machine), facts, now)
         }
         refusal if let Some(machine) = launching.replaces.clone() => {
-            go_on_with(job, launching, refusal, *machine, (facts, now))
+            spot_return::try_next(job, launching, refusal, *machine, (facts, now))
         }
         LaunchResult::Refused(said) => refused(job, launching, said, facts, now),
         LaunchResult::RefusedRequest(said) => {
@@ -254,18 +214,21 @@ pub(super) fn ended(job: Job, machine: &JobMachine, lost: LossReason, is_at_hand
     match lost {
         // The volumes of the previous machine may still count.
         LossReason::StorageUsedUp if job.previous_attempt.is_some() && job.launches_without_heartbeat == 1 => {
-            pause(job, PREDECESSOR_GOES_IN, why, now)
+            pause(job, PREVIOUS_MACHINE_GONE_IN, why, now)
         }
         LossReason::StorageUsedUp => hold(job, HoldReason::Quota, why, after(now, QUOTA_HELD_FOR)),
         LossReason::KeyRefused => hold(job, HoldReason::Permission, why, after(now, PERMISSION_HELD_FOR)),
         LossReason::NoSnapshot => hold(job, HoldReason::Unplaceable, why, after(now, SNAPSHOT_HELD_FOR)),
-        _ => match choose(&job, Some(machine.candidate), &[], None, now) {
-            Ok((candidate, ends_at)) if is_at_hand => first(job, candidate, ends_at, None, now),
-            _ => {
-                let said = describe_launches_without_heartbeat(&job).unwrap_or(why);
-                wait(job, &[], &said, now)
+        _ => {
+            let job = deadline::decide(job, true, now);
+            match choose(&job, Some(machine.candidate), &[], None, now) {
+                Ok((candidate, ends_at)) if is_at_hand => first(job, candidate, ends_at, None, now),
+                _ => {
+                    let said = describe_launches_without_heartbeat(&job).unwrap_or(why);
+                    wait(job, &[], &said, now)
+                }
             }
-        },
+        }
     }
 }
 
@@ -295,7 +258,7 @@ fn launched(
 ) -> JobDecision {
     let left = left.map(|machine| JobMachine { ends_at: machine.ends_at.min(now), ..machine });
     if let Some(machine) = &left {
-        job = deadline::leave(job, machine, now);
+        job = spot_return::leave(&job, machine, now);
     }
     let why = format!(
         "{} {} in {}, at most {} until {}",
@@ -388,53 +351,6 @@ fn without_spot(
         Ok(_) => ask_for_money(job, now),
         Err(_) => wait(job, &launching.quotas, said, now),
     }
-}
-
-pub(super) fn wait(mut job: Job, quotas: &[UsedUpQuota], said: &str, now: Timestamp) -> JobDecision {
-    job.unplaced_since = job.unplaced_since.or(Some(now));
-    let mut candidates = job.ranking.iter().flat_map(|ranking| &ranking.candidates);
-    let is_quota = !quotas.is_empty() && candidates.all(|one| quotas.iter().any(|quota| quota.counts(one)));
-    let named: Vec<String> = quotas.iter().map(|quota| format!("{} in {}", quota.code.0, quota.region)).collect();
-    let named = named.join(", ");
-    if is_quota && job.previous_attempt.is_none() {
-        let why = format!("the quota {named} is used up: {said}. Ask Service Quotas to raise it");
-        return hold(job, HoldReason::Quota, why, after(now, QUOTA_HELD_FOR));
-    }
-    let (long, why) = if is_quota {
-        let why = format!("the quota {named} is used up, and the previous machine may still count against it: {said}");
-        (PREDECESSOR_GOES_IN, why)
-    } else if quotas.is_empty() {
-        (back_off(&job), said.to_owned())
-    } else {
-        (back_off(&job), format!("{said} (of other pools the quota {named} is used up)"))
-    };
-    let (long, why) = match job.deadline.as_ref().and_then(|deadline| deadline.decision) {
-        Some(CapacityDecision { capacity: Capacity::None, reason }) => (long, format!("{why}; {reason}")),
-        Some(CapacityDecision { capacity: Capacity::OnDemand, .. }) => (long.min(ON_DEMAND_TRIED_AGAIN), why),
-        _ => (long, why),
-    };
-    pause(job, long, why, now)
-}
-
-/// Nothing is asked for until then.
-fn pause(mut job: Job, pause: SignedDuration, why: String, now: Timestamp) -> JobDecision {
-    let noted = note(&job, TransitionKind::Waits, why.as_str());
-    job.phase = Phase::Waiting(CapacityWait { until: after(now, pause), passes: job.passes, said: why });
-    (job, vec![noted])
-}
-
-/// Longer with each pass, and by a quarter shorter or longer by chance: the same of the same pass. As many machines that were never heard of
-/// as there are candidates are a pass as well.
-fn back_off(job: &Job) -> SignedDuration {
-    let candidates = job.ranking.as_ref().map_or(1, |ranking| ranking.candidates.len().max(1));
-    let unheard = job.launches_without_heartbeat.div_ceil(u32::try_from(candidates).unwrap_or(u32::MAX));
-    let place = usize::try_from(job.passes.max(unheard).saturating_sub(1)).unwrap_or(usize::MAX);
-    let minutes = BACK_OFF_MINUTES[place.min(BACK_OFF_MINUTES.len() - 1)];
-    // No candidate has this number, so no launch has this hash.
-    let hash = token(&job.job, job.attempt, job.passes, u8::MAX);
-    let chance = hash.bytes().take(8).fold(0_u32, |sum, digit| sum.wrapping_mul(16).wrapping_add(u32::from(digit)));
-    let per_mille = 750 + i64::from(chance % 501);
-    SignedDuration::from_secs(i64::from(minutes) * 60 * per_mille / 1_000)
 }
 
 /// The candidate that is tried after that one, and the end that an attempt there has: best first, the one to avoid last, none that a

@@ -5,10 +5,10 @@ use model::money::{Amount, Rate};
 
 use super::launch::{self, choose};
 use super::limits::{TimeLeft, after, rounded_up};
-use super::{JobDecision, deadline, note, over, stay};
+use super::{JobDecision, deadline, no_capacity, note, over, stay};
 use crate::{
-    Capacity, CapacityWait, Effect, EffectResult, HoldReason, Job, JobFacts, JobReservation, JobResult, LaunchHold,
-    Phase, Ranking, ReserveResult, TransitionKind,
+    Capacity, Effect, EffectResult, HoldReason, Job, JobFacts, JobReservation, JobResult, LaunchHold, Phase, Ranking,
+    ReserveResult, TransitionKind,
 };
 
 /// A ranking whose prices are older is made anew, where there is time to.
@@ -100,7 +100,7 @@ pub(super) fn begin(job: Job, avoid: Option<u8>, facts: &JobFacts, now: Timestam
     }
     let job = deadline::decide(job, true, now);
     if deadline::decided(&job) == Some(Capacity::None) {
-        return launch::wait(job, &[], "no Spot candidate costs less than is paid for it", now);
+        return no_capacity::wait(job, &[], "no Spot candidate costs less than is paid for it", now);
     }
     match choose(&job, None, &[], avoid, now) {
         Ok((candidate, ends_at)) if covers(&job, now) => launch::first(job, candidate, ends_at, avoid, now),
@@ -181,15 +181,6 @@ fn avoided(job: &Job) -> Option<u8> {
             == (&lost.region, &lost.zone, &lost.instance_type, lost.lifecycle)
     });
     place.and_then(|place| u8::try_from(place).ok())
-}
-
-/// There was no capacity.
-pub(super) fn waiting(job: Job, waiting: &CapacityWait, facts: &JobFacts, now: Timestamp) -> JobDecision {
-    let is_due = now >= waiting.until || deadline::waited_enough(&job, now);
-    if TimeLeft::on_any_machine(&job, now).is_over() || (is_due && facts.may_act) {
-        return again(job, facts, now);
-    }
-    stay(job, facts, now)
 }
 
 /// It was not to be launched.

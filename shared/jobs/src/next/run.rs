@@ -7,7 +7,7 @@ use model::rule::Rule;
 
 use super::limits::{TimeLeft, after, latest_end, use_up};
 use super::place::{self, RANKING_IS_OLD_AFTER};
-use super::{ABSENT_AFTER, JobDecision, deadline, is_going, launch, note, over, stay};
+use super::{ABSENT_AFTER, JobDecision, deadline, is_going, launch, note, over, spot_return, stay};
 use crate::transfer::CostMax;
 use crate::{
     AGENT_ENDS_BEFORE, Candidate, EXPIRES_AFTER, Effect, ExitReason, FIRST_HEARTBEAT_AFTER, Job, JobFacts, JobMachine,
@@ -136,10 +136,8 @@ fn alive(mut job: Job, placed: &JobMachine, facts: &JobFacts, now: Timestamp) ->
         job.machine_hold = None;
     }
     let Some(lost) = lost.filter(|_| facts.may_act) else {
-        if may_leave && facts.may_act && deadline::returns_to_spot(&job, placed, now) {
-            return launch::replace(job, placed, facts, now);
-        }
-        return stay(job, facts, now);
+        let request = if may_leave && facts.may_act { spot_return::request(&job, placed, now) } else { None };
+        return request.unwrap_or_else(|| stay(job, facts, now));
     };
     if let Some(why) = nothing_left(&job, placed, facts, now) {
         return over::end(job, JobResult::Expired, why, facts, now);
@@ -335,7 +333,6 @@ fn lose(job: Job, machine: &JobMachine, loss: &MachineLoss, facts: &JobFacts, no
         cancel: facts.cancel.clone(),
         ..JobFacts::default()
     };
-    let job = deadline::decide(job, true, now);
     let (job, effects) = match (may_go_on, is_unheard, is_at_hand) {
         (true, true, _) => launch::ended(job, machine, loss.how, is_at_hand, now),
         (true, false, true) => place::begin(job, Some(machine.candidate), &facts, now),

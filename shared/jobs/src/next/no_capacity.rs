@@ -1,0 +1,73 @@
+//! While there is no capacity: until when a job asks for nothing, and why.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::launch::{PREVIOUS_MACHINE_GONE_IN, QUOTA_HELD_FOR};
+use super::limits::{TimeLeft, after};
+use super::place::{again, hold};
+use super::{JobDecision, deadline, note, stay};
+use crate::{
+    Capacity, CapacityDecision, CapacityWait, HoldReason, Job, JobFacts, Phase, TransitionKind, UsedUpQuota, token,
+};
+
+/// Minutes between passes: capacity comes back in minutes, or in hours.
+const BACK_OFF_MINUTES: [u32; 5] = [1, 2, 4, 8, 15];
+
+/// The longest pause where the deadline calls for a machine on demand, and EC2 has none.
+const ON_DEMAND_TRIED_AGAIN: SignedDuration = SignedDuration::from_mins(5);
+
+/// It waits for capacity, or for the moment when its deadline asks for a machine on demand.
+pub(super) fn waiting(job: Job, waiting: &CapacityWait, facts: &JobFacts, now: Timestamp) -> JobDecision {
+    let is_due = now >= waiting.until || deadline::waited_enough(&job, now);
+    if TimeLeft::on_any_machine(&job, now).is_over() || (is_due && facts.may_act) {
+        return again(job, facts, now);
+    }
+    stay(job, facts, now)
+}
+
+pub(super) fn wait(mut job: Job, quotas: &[UsedUpQuota], said: &str, now: Timestamp) -> JobDecision {
+    job.unplaced_since = job.unplaced_since.or(Some(now));
+    let mut candidates = job.ranking.iter().flat_map(|ranking| &ranking.candidates);
+    let is_quota = !quotas.is_empty() && candidates.all(|one| quotas.iter().any(|quota| quota.counts(one)));
+    let named: Vec<String> = quotas.iter().map(|quota| format!("{} in {}", quota.code.0, quota.region)).collect();
+    let named = named.join(", ");
+    if is_quota && job.previous_attempt.is_none() {
+        let why = format!("the quota {named} is used up: {said}. Ask Service Quotas to raise it");
+        return hold(job, HoldReason::Quota, why, after(now, QUOTA_HELD_FOR));
+    }
+    let (long, why) = if is_quota {
+        let why = format!("the quota {named} is used up, and the previous machine may still count against it: {said}");
+        (PREVIOUS_MACHINE_GONE_IN, why)
+    } else if quotas.is_empty() {
+        (back_off(&job), said.to_owned())
+    } else {
+        (back_off(&job), format!("{said} (of other pools the quota {named} is used up)"))
+    };
+    let (long, why) = match job.deadline.as_ref().and_then(|deadline| deadline.decision) {
+        Some(CapacityDecision { capacity: Capacity::None, reason }) => (long, format!("{why}; {reason}")),
+        Some(CapacityDecision { capacity: Capacity::OnDemand, .. }) => (long.min(ON_DEMAND_TRIED_AGAIN), why),
+        _ => (long, why),
+    };
+    pause(job, long, why, now)
+}
+
+/// Nothing is asked for until then.
+pub(super) fn pause(mut job: Job, pause: SignedDuration, why: String, now: Timestamp) -> JobDecision {
+    let noted = note(&job, TransitionKind::Waits, why.as_str());
+    job.phase = Phase::Waiting(CapacityWait { until: after(now, pause), passes: job.passes, said: why });
+    (job, vec![noted])
+}
+
+/// Longer with each pass, and by a quarter shorter or longer by chance: the same of the same pass. As many machines that were never heard
+/// of as there are candidates are a pass as well.
+fn back_off(job: &Job) -> SignedDuration {
+    let candidates = job.ranking.as_ref().map_or(1, |ranking| ranking.candidates.len().max(1));
+    let unheard = job.launches_without_heartbeat.div_ceil(u32::try_from(candidates).unwrap_or(u32::MAX));
+    let place = usize::try_from(job.passes.max(unheard).saturating_sub(1)).unwrap_or(usize::MAX);
+    let minutes = BACK_OFF_MINUTES[place.min(BACK_OFF_MINUTES.len() - 1)];
+    // No candidate has this number, so no launch has this hash.
+    let hash = token(&job.job, job.attempt, job.passes, u8::MAX);
+    let chance = hash.bytes().take(8).fold(0_u32, |sum, digit| sum.wrapping_mul(16).wrapping_add(u32::from(digit)));
+    let per_mille = 750 + i64::from(chance % 501);
+    SignedDuration::from_secs(i64::from(minutes) * 60 * per_mille / 1_000)
+}
