@@ -13,7 +13,6 @@ mod working_hours;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::ops::{Deref, DerefMut};
 
 use insta::assert_snapshot;
 use model::config::Config;
@@ -47,19 +46,6 @@ struct Account {
     log: String,
 }
 
-impl Deref for Account {
-    type Target = AwsInMemory;
-    fn deref(&self) -> &AwsInMemory {
-        &self.aws
-    }
-}
-
-impl DerefMut for Account {
-    fn deref_mut(&mut self) -> &mut AwsInMemory {
-        &mut self.aws
-    }
-}
-
 /// One instance of the configuration, idle.
 fn enforcing_account(of: InstanceBuilder, config: &str) -> Account {
     fleet([of], config)
@@ -80,19 +66,19 @@ fn fleet(of: impl IntoIterator<Item = InstanceBuilder>, config: &str) -> Account
 
 impl Account {
     fn all_are(&mut self, usage: &Usage) -> &mut Self {
-        self.usages = self.instances.iter().map(|instance| (instance.id.clone(), usage.clone())).collect();
+        self.usages = self.aws.instances.iter().map(|instance| (instance.id.clone(), usage.clone())).collect();
         self
     }
 
     fn tag(&mut self, key: &str, value: &str) -> &mut Self {
-        for instance in &mut self.instances {
+        for instance in &mut self.aws.instances {
             instance.tags.insert(key.to_owned(), value.to_owned());
         }
         self
     }
 
     fn state(&mut self, state: InstanceState) -> &mut Self {
-        for instance in &mut self.instances {
+        for instance in &mut self.aws.instances {
             instance.state = state;
         }
         self
@@ -104,18 +90,18 @@ impl Account {
     }
 
     fn tag_of(&self, key: &str) -> Option<&str> {
-        self.instances[0].tags.get(key).map(String::as_str)
+        self.aws.instances[0].tags.get(key).map(String::as_str)
     }
 
     fn plan(&self) -> Plan {
-        let seen = Observation { items: self.instances.clone(), gaps: self.gaps.clone() };
-        decide(&seen, &self.usages, &self.memory, &self.policy, self.now)
+        let seen = Observation { items: self.aws.instances.clone(), gaps: self.gaps.clone() };
+        decide(&seen, &self.usages, &self.aws.memory, &self.policy, self.aws.now)
     }
 
     /// One run at `day hour:minute` of September 2026.
     fn run(&mut self, at: &str) -> &mut Self {
         let (day, clock) = at.split_once(' ').unwrap();
-        self.now = time(&format!("2026-09-{day}T{clock}:00Z"));
+        self.aws.now = time(&format!("2026-09-{day}T{clock}:00Z"));
         let plan = self.plan();
         let report = self.aws.carry_out(plan, &self.policy);
         self.write_down(at, &report);
@@ -135,7 +121,7 @@ impl Account {
             did.push(format!("{}skipped {}", who(&skipped.target), reason.as_str().unwrap()));
         }
         let delivered: BTreeMap<&str, &str> =
-            self.messages.iter().map(|message| (message.team.as_str(), message.severity)).collect();
+            self.aws.messages.iter().map(|message| (message.team.as_str(), message.severity)).collect();
         let told: Vec<String> = delivered.iter().map(|(team, severity)| format!("{team} ({severity})")).collect();
         let told = if told.is_empty() { String::new() } else { format!(" | notified {}", told.join(", ")) };
         let _ = writeln!(self.log, "{at} {}{told}", did.join(", "));

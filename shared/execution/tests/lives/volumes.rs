@@ -8,7 +8,6 @@ mod whole_lives;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::ops::{Deref, DerefMut};
 
 use insta::assert_snapshot;
 use jiff::Timestamp;
@@ -44,19 +43,6 @@ struct Account {
     log: String,
 }
 
-impl Deref for Account {
-    type Target = AwsInMemory;
-    fn deref(&self) -> &AwsInMemory {
-        &self.aws
-    }
-}
-
-impl DerefMut for Account {
-    fn deref_mut(&mut self) -> &mut AwsInMemory {
-        &mut self.aws
-    }
-}
-
 fn enforcing_account(volumes: impl IntoIterator<Item = VolumeBuilder>, config: &str) -> Account {
     let volumes = volumes.into_iter().map(VolumeBuilder::build).collect();
     Account {
@@ -72,11 +58,11 @@ fn enforcing_account(volumes: impl IntoIterator<Item = VolumeBuilder>, config: &
 
 impl Account {
     fn volume(&mut self) -> &mut Volume {
-        &mut self.storage.volumes.items[0]
+        &mut self.aws.storage.volumes.items[0]
     }
 
     fn tag_of(&self, key: &str) -> Option<&str> {
-        self.storage.volumes.items[0].tags.get(key).map(String::as_str)
+        self.aws.storage.volumes.items[0].tags.get(key).map(String::as_str)
     }
 
     fn attach(&mut self, instance: &str) -> &mut Self {
@@ -97,14 +83,14 @@ impl Account {
     }
 
     fn snapshots_are(&mut self, state: SnapshotState) -> &mut Self {
-        for snapshot in &mut self.storage.snapshots {
+        for snapshot in &mut self.aws.storage.snapshots {
             snapshot.state = state;
         }
         self
     }
 
     fn asked(&self) -> Vec<VolumeUseQuery> {
-        volume_use_queries(&self.storage, &self.live_jobs, &self.memory, &self.policy, self.now)
+        volume_use_queries(&self.aws.storage, &self.live_jobs, &self.aws.memory, &self.policy, self.aws.now)
     }
 
     fn uses(&self) -> BTreeMap<ResourceId, VolumeUse> {
@@ -119,7 +105,8 @@ impl Account {
     fn is_explained_as(&self, plan: &Plan) {
         let uses = self.uses();
         let explained = |id: &ResourceId| {
-            explain(&self.storage, &uses, &self.live_jobs, &self.memory, &self.policy, self.now, id).unwrap()
+            explain(&self.aws.storage, &uses, &self.live_jobs, &self.aws.memory, &self.policy, self.aws.now, id)
+                .unwrap()
         };
         for step in &plan.steps {
             let explained = explained(&step.target.resource);
@@ -136,7 +123,7 @@ impl Account {
                 None if step.action.ending().is_some() => {
                     let not_queried_again = matches!(step.evidence, Evidence::Repeated(_));
                     let finds = if not_queried_again { RuleVerdict::Unknown } else { RuleVerdict::Violated };
-                    assert!(row.verdict == finds && row.announced && row.deadline <= Some(self.now), "{row:?}");
+                    assert!(row.verdict == finds && row.announced && row.deadline <= Some(self.aws.now), "{row:?}");
                 }
                 Some(Announcement::Unmark { .. }) | None => {}
             }
@@ -150,11 +137,12 @@ impl Account {
 
     /// One run at `month-day hour:minute` of 2026.
     fn run(&mut self, at: &str) -> &mut Self {
-        self.now = time(&format!("2026-{}:00Z", at.replace(' ', "T")));
-        let plan = decide(&self.storage, &self.uses(), &self.live_jobs, &self.memory, &self.policy, self.now);
+        self.aws.now = time(&format!("2026-{}:00Z", at.replace(' ', "T")));
+        let plan =
+            decide(&self.aws.storage, &self.uses(), &self.live_jobs, &self.aws.memory, &self.policy, self.aws.now);
         self.is_explained_as(&plan);
         let report = self.aws.carry_out(plan, &self.policy);
-        self.messages_text = self.messages.iter().map(|message| message.body.clone()).collect();
+        self.messages_text = self.aws.messages.iter().map(|message| message.body.clone()).collect();
         self.write_down(at, &report);
         self
     }

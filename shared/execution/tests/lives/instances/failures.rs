@@ -3,9 +3,9 @@ use super::*;
 #[test]
 fn a_message_that_is_not_taken_leaves_nothing_marked() {
     let mut account = enforcing_account(instance(), ENFORCED);
-    account.deaf.insert("vision");
+    account.aws.deaf.insert("vision");
     account.run("01 12:00").run("01 12:05");
-    account.deaf.clear();
+    account.aws.deaf.clear();
     account.run("01 12:10").run("01 13:10");
     assert_snapshot!(account.log, @"
     01 12:00 mark idle=stop@01T13:00 (not reached)
@@ -18,9 +18,9 @@ fn a_message_that_is_not_taken_leaves_nothing_marked() {
 #[test]
 fn a_mark_that_could_not_be_written_is_written_later_and_only_the_failure_is_told_besides() {
     let mut account = enforcing_account(instance(), ENFORCED);
-    account.refuses = Some("UnauthorizedOperation: ec2:CreateTags");
+    account.aws.refuses = Some("UnauthorizedOperation: ec2:CreateTags");
     account.run("01 12:00").run("01 12:05").run("01 13:05");
-    account.refuses = None;
+    account.aws.refuses = None;
     account.run("01 13:10").run("01 13:15");
     assert_snapshot!(account.log, @"
     01 12:00 mark idle=stop@01T13:00 (failed) | notified vision (warning)
@@ -34,9 +34,9 @@ fn a_mark_that_could_not_be_written_is_written_later_and_only_the_failure_is_tol
 #[test]
 fn a_mark_that_could_not_be_written_outlives_a_run_in_which_nobody_can_say_whether_it_works() {
     let mut account = enforcing_account(instance(), ENFORCED);
-    account.refuses = Some("UnauthorizedOperation: ec2:CreateTags");
+    account.aws.refuses = Some("UnauthorizedOperation: ec2:CreateTags");
     account.run("01 12:00");
-    account.refuses = None;
+    account.aws.refuses = None;
     account.all_are(&NOT_ASKED).run("01 12:05").run("01 13:05");
     account.all_are(&idle()).run("01 13:10").run("01 13:15");
     assert_snapshot!(account.log, @"
@@ -46,7 +46,7 @@ fn a_mark_that_could_not_be_written_outlives_a_run_in_which_nobody_can_say_wheth
     01 13:10 mark idle=stop@01T13:00
     01 13:15 stop for idle | notified vision (action)
     ");
-    assert!(account.memory[&Region::from("us-east-1")].unwritten_marks.is_empty());
+    assert!(account.aws.memory[&Region::from("us-east-1")].unwritten_marks.is_empty());
 }
 
 #[test]
@@ -54,9 +54,9 @@ fn a_spot_request_that_cannot_be_read_defers_what_was_announced_and_does_not_tak
     let spot = instance().purchase(PurchaseOption::SpotOneTime).tag("curfew:on-idle", "terminate");
     let mut account = enforcing_account(spot, ENFORCED);
     account.run("01 12:00");
-    account.instances[0].purchase = PurchaseOption::SpotUnknown;
+    account.aws.instances[0].purchase = PurchaseOption::SpotUnknown;
     account.run("01 13:00");
-    account.instances[0].purchase = PurchaseOption::SpotOneTime;
+    account.aws.instances[0].purchase = PurchaseOption::SpotOneTime;
     account.run("01 13:05");
     assert_snapshot!(account.log, @"
     01 12:00 mark idle=terminate@01T13:00 | notified vision (warning)
@@ -69,9 +69,9 @@ fn a_spot_request_that_cannot_be_read_defers_what_was_announced_and_does_not_tak
 fn what_was_done_and_could_not_be_told_is_owed() {
     let mut account = enforcing_account(instance(), ENFORCED);
     account.run("01 12:00");
-    account.deaf.insert("vision");
+    account.aws.deaf.insert("vision");
     account.run("01 13:00").run("01 13:05");
-    account.deaf.clear();
+    account.aws.deaf.clear();
     account.run("01 13:10").run("01 13:15");
     assert_snapshot!(account.log, @"
     01 12:00 mark idle=stop@01T13:00 | notified vision (warning)
@@ -86,9 +86,9 @@ fn what_was_done_and_could_not_be_told_is_owed() {
 fn a_stop_that_fails_is_told_once_a_day_and_tried_in_every_run() {
     let mut account = enforcing_account(instance(), ENFORCED);
     account.run("01 12:00");
-    account.refuses = Some("UnauthorizedOperation");
+    account.aws.refuses = Some("UnauthorizedOperation");
     account.run("01 13:00").run("01 13:05").run("02 13:00");
-    account.refuses = None;
+    account.aws.refuses = None;
     account.run("02 13:05");
     assert_snapshot!(account.log, @"
     01 12:00 mark idle=stop@01T13:00 | notified vision (warning)
@@ -121,9 +121,9 @@ fn what_is_called_off_is_told_even_beside_a_stale_entry() {
 #[test]
 fn a_stale_mark_on_the_resource_does_not_stand_in_for_one_that_could_not_be_written() {
     let mut account = enforcing_account(instance().tag(MARKED, "i-0abc idle=stop@2026-08-31T00:00:00Z"), ENFORCED);
-    account.refuses = Some("UnauthorizedOperation: ec2:CreateTags");
+    account.aws.refuses = Some("UnauthorizedOperation: ec2:CreateTags");
     account.run("01 12:00");
-    account.refuses = None;
+    account.aws.refuses = None;
     account.run("01 13:00").run("01 13:05");
     assert_snapshot!(account.log, @"
     01 12:00 mark idle=stop@01T13:00 (failed) | notified vision (warning)
@@ -155,6 +155,6 @@ fn a_gap_is_told_once_a_day() {
 fn what_is_announced_and_ended_in_one_run_leaves_nothing_to_write() {
     let mut account = enforcing_account(instance().tag("curfew:expires-at", "2026-09-01T11:59:00Z"), "");
     account.run("01 12:00");
-    assert_eq!(account.memory["us-east-1"].unwritten_marks, BTreeMap::new());
+    assert_eq!(account.aws.memory["us-east-1"].unwritten_marks, BTreeMap::new());
     assert_eq!(account.tag_of(MARKED), None);
 }

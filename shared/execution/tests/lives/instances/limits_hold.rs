@@ -48,7 +48,7 @@ fn held_ends_are_told_once_a_day_until_the_limit_is_raised() {
 fn ends_that_owners_wrote_down_are_neither_counted_nor_held() {
     let mut account = many(3, 0, "mode = \"enforce\"\n[limits]\nactions_max = 0\n");
     account.run("01 12:00");
-    account.instances[0].tags.insert("curfew:expires-at".to_owned(), "2026-09-01T12:30:00Z".to_owned());
+    account.aws.instances[0].tags.insert("curfew:expires-at".to_owned(), "2026-09-01T12:30:00Z".to_owned());
     account.run("01 13:00");
     assert_snapshot!(account.log, @"
     01 12:00 i-000 mark idle=stop@01T13:00, i-001 mark idle=stop@01T13:00, i-002 mark idle=stop@01T13:00 | notified vision (warning)

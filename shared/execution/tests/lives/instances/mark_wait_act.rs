@@ -57,7 +57,7 @@ fn no_grace_still_takes_two_runs() {
 fn what_was_stopped_and_started_by_hand_begins_anew() {
     let mut account = enforcing_account(instance(), ENFORCED);
     account.run("01 12:00").run("01 13:00");
-    account.state(InstanceState::Running).instances[0].launched_at = time("2026-09-01T14:00:00Z");
+    account.state(InstanceState::Running).aws.instances[0].launched_at = time("2026-09-01T14:00:00Z");
     account.run("01 16:00").run("01 16:05").run("01 17:05");
     assert_snapshot!(account.log, @"
     01 12:00 mark idle=stop@01T13:00 | notified vision (warning)

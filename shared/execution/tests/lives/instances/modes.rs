@@ -57,7 +57,7 @@ fn a_ceiling_of_observe_stops_everything() {
     let mut account = enforcing_account(instance().tag("curfew:mode", "enforce").tag("curfew:hours", OFFICE), ENFORCED);
     account.policy.ceiling = Mode::Observe;
     account.run("01 12:00").run("01 13:00").run("01 13:05").run("01 19:30").run("01 20:00").run("01 20:05");
-    let seen = account.instances[0].tags.keys().filter(|key| *key == MARKED || *key == STOPPED).count();
+    let seen = account.aws.instances[0].tags.keys().filter(|key| *key == MARKED || *key == STOPPED).count();
     assert_eq!(seen, 0);
     assert_snapshot!(account.log, @"
     01 12:00 mark idle=stop@01T13:00 (observed) | notified vision (info)

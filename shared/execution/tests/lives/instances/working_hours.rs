@@ -28,9 +28,9 @@ fn marked_stopped_and_started_in_the_morning() {
 fn a_start_that_could_not_be_told_is_owed() {
     let mut account = office();
     account.run("01 19:30").run("01 20:00");
-    account.deaf.insert("vision");
+    account.aws.deaf.insert("vision");
     account.run("02 08:00").run("02 08:05");
-    account.deaf.clear();
+    account.aws.deaf.clear();
     account.run("02 08:10").run("02 08:15");
     assert_snapshot!(account.log, @"
     01 19:30 mark hours=stop@01T20:00 | notified vision (warning)
@@ -46,9 +46,9 @@ fn a_start_that_could_not_be_told_is_owed() {
 fn a_start_that_fails_is_told_once_a_day_and_tried_again() {
     let mut account = office();
     account.run("01 19:30").run("01 20:00");
-    account.refuses = Some("InsufficientInstanceCapacity");
+    account.aws.refuses = Some("InsufficientInstanceCapacity");
     account.run("02 08:00").run("02 08:05").run("02 19:55").run("02 20:00").run("03 08:00").run("03 08:05");
-    account.refuses = None;
+    account.aws.refuses = None;
     account.run("03 08:10").run("03 08:15");
     assert_snapshot!(account.log, @"
     01 19:30 mark hours=stop@01T20:00 | notified vision (warning)
@@ -68,7 +68,7 @@ fn a_start_that_fails_is_told_once_a_day_and_tried_again() {
 fn a_start_that_comes_to_nothing_is_told_once_a_day() {
     let mut account = office();
     account.run("01 19:30").run("01 20:00").run("02 08:00");
-    account.state(InstanceState::Stopped).instances[0].state_reason = Some("Client.InternalError".to_owned());
+    account.state(InstanceState::Stopped).aws.instances[0].state_reason = Some("Client.InternalError".to_owned());
     account.run("02 08:05");
     account.state(InstanceState::Pending).run("02 08:10");
     account.state(InstanceState::Stopped).run("02 08:15");
@@ -127,7 +127,7 @@ fn stopped_by_hand_it_stays_stopped() {
 #[test]
 fn what_idled_is_not_started_by_the_hours_that_began_with_its_stop() {
     let mut account = enforcing_account(instance().tag("curfew:hours", "Mon-Fri 13:00-20:00 UTC"), ENFORCED);
-    account.instances[0].launched_at = time("2026-08-31T21:00:00Z");
+    account.aws.instances[0].launched_at = time("2026-08-31T21:00:00Z");
     account.run("01 12:00").run("01 13:00").run("01 13:05").run("02 13:00");
     assert_snapshot!(account.log, @"
     01 12:00 mark idle=stop@01T13:00 | notified vision (warning)
@@ -161,7 +161,7 @@ fn what_people_stop_again_within_its_hours_stays_stopped() {
 #[test]
 fn what_people_started_and_stopped_in_between_is_not_curfews_to_start() {
     let mut account = office();
-    account.run("01 19:30").run("01 20:00").instances[0].launched_at = time("2026-09-01T21:00:00Z");
+    account.run("01 19:30").run("01 20:00").aws.instances[0].launched_at = time("2026-09-01T21:00:00Z");
     account.run("02 08:00");
     assert_snapshot!(account.log, @"
     01 19:30 mark hours=stop@01T20:00 | notified vision (warning)

@@ -8,7 +8,7 @@ fn hours_asked(account: &mut Account, day: &str) -> usize {
     let mut hours = 0;
     for hour in 0..24 {
         let at = format!("{day} {hour:02}:00");
-        account.now = time(&format!("2026-{}:00Z", at.replace(' ', "T")));
+        account.aws.now = time(&format!("2026-{}:00Z", at.replace(' ', "T")));
         hours += account.asked().len();
         account.run(&at);
     }
@@ -20,7 +20,7 @@ fn only_what_can_be_orphaned_by_now() {
     let mut account = enforcing_account([volume()], ENFORCED);
     account.run("09-01 12:00").run("09-15 11:59");
     assert_eq!(account.asked(), []);
-    account.now = time("2026-09-15T12:00:00Z");
+    account.aws.now = time("2026-09-15T12:00:00Z");
     let since = time("2026-09-01T12:00:00Z");
     assert_eq!(account.asked(), [VolumeUseQuery { region: "us-east-1".into(), volume: "vol-0abc".into(), since }]);
 }

@@ -22,7 +22,7 @@ fn snapshot(tags: &[(&str, &str)]) -> Snapshot {
 
 fn check(snapshot: Snapshot, volumes: Vec<VolumeBuilder>, config: &str, expect: &str) {
     let mut account = enforcing_account(volumes, config);
-    account.storage.snapshots = vec![snapshot];
+    account.aws.storage.snapshots = vec![snapshot];
     account.run("09-01 12:00");
     assert!(account.log.contains(expect), "{} lacks {expect}", account.log);
 }
@@ -45,7 +45,7 @@ fn it_is_dated_and_told_where_its_volume_went_unseen() {
 /// What people hear of a snapshot whose volume went unseen, and which says this of it.
 fn told_of(restore: &str, state: SnapshotState) -> String {
     let mut account = enforcing_account([], ENFORCED);
-    account.storage.snapshots = vec![Snapshot { state, ..snapshot(&[(RESTORE, restore)]) }];
+    account.aws.storage.snapshots = vec![Snapshot { state, ..snapshot(&[(RESTORE, restore)]) }];
     account.run("09-01 12:00");
     account.messages_text.concat()
 }
@@ -88,10 +88,10 @@ fn never_one_that_is_protected_kept_unreadable_or_a_copy() {
 #[test]
 fn however_many_expire_at_once_they_were_announced_and_are_not_held() {
     let mut account = enforcing_account([], ENFORCED);
-    account.storage.snapshots =
+    account.aws.storage.snapshots =
         (0..30).map(|number| Snapshot { id: ResourceId::new(format!("snap-{number}")), ..snapshot(&[GONE]) }).collect();
     account.run("09-01 12:00");
-    assert_eq!(account.storage.snapshots, []);
+    assert_eq!(account.aws.storage.snapshots, []);
 }
 
 #[test]
@@ -115,11 +115,11 @@ fn a_protected_one_is_not_even_dated_when_its_volume_goes() {
     let mut account =
         enforcing_account([orphan_marked(volume().tag(UNATTACHED_SINCE, "2026-06-01T12:00:00Z"))], ENFORCED);
     let protected = Snapshot { id: "snap-0".into(), ..snapshot(&[("curfew:protected", "")]) };
-    account.storage.snapshots = vec![protected.clone(), snapshot(&[])];
+    account.aws.storage.snapshots = vec![protected.clone(), snapshot(&[])];
     account.run("09-01 12:00");
     assert!(account.log.contains("vol-0abc delete, kept by snap-0"), "{}", account.log);
-    assert_eq!(account.storage.snapshots[0], protected);
-    assert!(account.storage.snapshots[1].tags.contains_key(DELETED_AT));
+    assert_eq!(account.aws.storage.snapshots[0], protected);
+    assert!(account.aws.storage.snapshots[1].tags.contains_key(DELETED_AT));
 }
 
 fn orphan_marked(volume: VolumeBuilder) -> VolumeBuilder {

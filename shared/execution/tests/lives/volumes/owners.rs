@@ -8,8 +8,14 @@ fn host(id: &str, tags: &[(&str, &str)]) -> VolumeHost {
 }
 
 fn team(account: &Account) -> String {
-    let plan =
-        decide(&account.storage, &account.uses(), &account.live_jobs, &account.memory, &account.policy, account.now);
+    let plan = decide(
+        &account.aws.storage,
+        &account.uses(),
+        &account.live_jobs,
+        &account.aws.memory,
+        &account.policy,
+        account.aws.now,
+    );
     let targets = plan.steps.iter().map(|step| &step.target).chain(plan.skipped.iter().map(|skipped| &skipped.target));
     let team = |target: &Target| target.team.as_ref().map_or("none", |team| team.as_str()).to_owned();
     targets.map(team).collect::<Vec<_>>().join(" ")
@@ -20,10 +26,10 @@ const VISION: [(&str, &str); 2] = [("Team", "vision"), ("Owner", "ada")];
 #[test]
 fn of_whoever_it_was_last_seen_on_also_when_that_is_gone() {
     let mut account = enforcing_account([volume().untagged().on("i-1")], "[teams.vision]\nmode = \"enforce\"\n");
-    account.storage.hosts = vec![host("i-1", &VISION)];
+    account.aws.storage.hosts = vec![host("i-1", &VISION)];
     account.run("09-01 12:00");
     assert_eq!(team(&account), "vision");
-    account.storage.hosts.clear();
+    account.aws.storage.hosts.clear();
     account.detach().run("09-02 12:00").run("09-16 12:00");
     assert_eq!(team(&account), "vision");
     assert!(account.messages_text[0].contains("last attached to i-1"), "{:?}", account.messages_text);
@@ -43,15 +49,15 @@ fn of_whoever_it_was_last_seen_on_also_when_that_is_gone() {
 fn its_own_tags_come_first_then_its_instance_then_its_source() {
     let mut account = enforcing_account([volume().tag("Owner", " ").on("i-1")], ENFORCED);
     account.volume().from_snapshot = Some("snap-9".into());
-    account.storage.sources =
+    account.aws.storage.sources =
         BTreeMap::from([("snap-9".into(), host("", &[("Team", "platform"), ("Owner", "bo")]).tags)]);
-    account.storage.hosts = vec![host("i-1", &[("Team", "audio")])];
+    account.aws.storage.hosts = vec![host("i-1", &[("Team", "audio")])];
     assert_eq!(team(&account), "vision");
     account.volume().tags.clear();
     assert_eq!(team(&account), "audio");
-    account.storage.hosts.clear();
+    account.aws.storage.hosts.clear();
     assert_eq!(team(&account), "platform");
-    account.storage.sources.clear();
+    account.aws.storage.sources.clear();
     assert_eq!(team(&account), "none");
 }
 
@@ -103,15 +109,15 @@ fn whose_a_volume_was_stands_on_its_snapshot_when_all_else_is_gone() {
         volume.from_snapshot = Some("snap-9".into());
     });
     let mut account = enforcing_account([orphan], "[teams.vision]\nmode = \"enforce\"\n");
-    account.storage.sources = BTreeMap::from([("snap-9".into(), host("", &VISION).tags)]);
+    account.aws.storage.sources = BTreeMap::from([("snap-9".into(), host("", &VISION).tags)]);
     account.run("09-01 12:00").run("09-04 12:00").run("09-04 13:00");
-    account.storage.sources.clear();
-    account.memory = NotificationLogs::from([("us-east-1".into(), NotificationLog::default())]);
+    account.aws.storage.sources.clear();
+    account.aws.memory = NotificationLogs::from([("us-east-1".into(), NotificationLog::default())]);
     account.run("10-04 14:00");
     assert!(
         account.messages_text[0].contains("team vision") || account.messages_text[0].contains("owner ada"),
         "{:?}",
         account.messages_text
     );
-    assert_eq!(account.storage.snapshots, []);
+    assert_eq!(account.aws.storage.snapshots, []);
 }

@@ -63,7 +63,7 @@ fn the_attached_are_left_alone_and_those_on_long_stopped_instances_are_told_once
         stopped: true,
         stopped_at: Some(time(stopped_at)),
     };
-    account.storage.hosts = vec![host("2026-08-20T12:00:00Z")];
+    account.aws.storage.hosts = vec![host("2026-08-20T12:00:00Z")];
     account.run("09-01 12:00").run("09-03 12:00");
     assert!(
         account.messages_text[0].contains("i-1, which has been stopped since 2026-08-20T12:00:00Z"),
@@ -72,9 +72,9 @@ fn the_attached_are_left_alone_and_those_on_long_stopped_instances_are_told_once
     );
     assert!(account.messages_text[0].contains("$40.00 a month"), "{:?}", account.messages_text);
     account.run("09-03 13:00");
-    account.storage.hosts = vec![host("2026-09-03T12:30:00Z")];
+    account.aws.storage.hosts = vec![host("2026-09-03T12:30:00Z")];
     account.run("09-04 13:00").run("09-17 12:30");
-    account.storage.hosts = vec![VolumeHost { stopped_at: None, ..host("2026-09-03T12:30:00Z") }];
+    account.aws.storage.hosts = vec![VolumeHost { stopped_at: None, ..host("2026-09-03T12:30:00Z") }];
     account.run("09-18 13:00");
     assert_snapshot!(account.log, @r"
     09-01 12:00 skipped attached

@@ -8,7 +8,7 @@ fn seen_announced_snapshotted_deleted_and_restorable_for_a_month() {
     account.run("09-01 12:00").run("09-01 13:00").run("09-15 11:00").run("09-15 12:00");
     assert_eq!(account.tag_of(MARKED), Some("vol-0abc orphaned=snapshot-and-delete@2026-09-18T12:00:00Z"));
     account.run("09-16 12:00").run("09-18 11:00").run("09-18 12:00").run("09-18 13:00");
-    assert!(account.storage.volumes.items.is_empty());
+    assert!(account.aws.storage.volumes.items.is_empty());
     account.run("09-18 14:00").run("10-18 12:00").run("10-18 13:00").run("10-18 14:00");
     assert_snapshot!(account.log, @r"
     09-01 12:00 curfew:unattached-since=2026-09-01T12:00:00Z
@@ -29,7 +29,7 @@ fn seen_announced_snapshotted_deleted_and_restorable_for_a_month() {
 #[test]
 fn a_large_snapshot_takes_many_runs_and_none_waits_for_it() {
     let mut account = enforcing_account([volume()], ENFORCED);
-    account.new_snapshots = SnapshotState::Pending;
+    account.aws.new_snapshots = SnapshotState::Pending;
     account.run("09-01 12:00").run("09-15 12:00").run("09-18 12:00").run("09-18 13:00").run("09-19 06:00");
     account.snapshots_are(SnapshotState::Completed).run("09-19 07:00");
     assert_snapshot!(account.log, @r"
@@ -45,7 +45,7 @@ fn a_large_snapshot_takes_many_runs_and_none_waits_for_it() {
 #[test]
 fn a_snapshot_that_fails_is_told_and_tried_again_a_day_later() {
     let mut account = enforcing_account([volume()], ENFORCED);
-    account.new_snapshots = SnapshotState::Error;
+    account.aws.new_snapshots = SnapshotState::Error;
     account.run("09-01 12:00").run("09-15 12:00").run("09-18 12:00").run("09-18 13:00");
     assert!(account.messages_text[0].contains("its snapshot snap-1 failed"), "{:?}", account.messages_text);
     account.run("09-18 14:00").run("09-19 12:00").snapshots_are(SnapshotState::Completed).run("09-19 13:00");
@@ -200,7 +200,7 @@ fn observed_it_is_remembered_and_told_and_nothing_is_written() {
         account.messages_text
     );
     account.run("09-15 13:00").run("09-18 12:00").run("09-18 13:00");
-    assert_eq!(account.storage, self::enforcing_account([volume()], "").storage);
+    assert_eq!(account.aws.storage, self::enforcing_account([volume()], "").aws.storage);
     account.attach("i-1").run("09-19 12:00").detach().run("09-19 13:00");
     assert_snapshot!(account.log, @r"
     09-01 12:00 skipped young
@@ -248,11 +248,11 @@ fn deletions_above_the_limits_wait_and_snapshots_do_not() {
         (0..11).map(|number| volume().id(&format!("vol-{number:02}")).tag(UNATTACHED_SINCE, "2026-08-01T12:00:00Z"));
     let mut account = enforcing_account(volumes, &format!("{ENFORCED}[limits]\nfleet_share_max_percent = 100\n"));
     account.run("09-01 12:00").run("09-04 12:00").run("09-04 13:00");
-    assert_eq!(account.storage.snapshots.len(), 11);
-    assert_eq!(account.storage.volumes.items.len(), 11);
+    assert_eq!(account.aws.storage.snapshots.len(), 11);
+    assert_eq!(account.aws.storage.volumes.items.len(), 11);
     assert!(account.messages_text[0].contains("11 of 11 volumes"), "{:?}", account.messages_text);
     account.run("09-04 14:00");
-    assert_eq!(account.storage.snapshots.len(), 11);
+    assert_eq!(account.aws.storage.snapshots.len(), 11);
 }
 
 #[test]
