@@ -1,12 +1,13 @@
-//! Patterns of `[checkpoint] include` and `exclude`.
+//! Patterns of `[checkpoint] include` and `exclude`. The matcher is our own because `**.pt` crosses directories here and `[`, `{` and `\`
+//! are plain characters: `globset` reads such a `**` as `*`, `glob` refuses it, and both give brackets a meaning.
 
 use model::fault::InvalidValue;
 
 /// The longest pattern, in bytes: what is compared with it takes as many steps as both have bytes, multiplied.
 const PATTERN_BYTES_MAX: usize = 200;
 
-/// Whether a path in the checkpoint directory is one of a pattern, or lies below one: `*` is any part of a name, `?` one character of it, and `**`
-/// any part of a path.
+/// Whether a path in the checkpoint directory is one of a pattern, or lies below one: `*` is any part of a name, `?` one character of it,
+/// and `**` any part of a path.
 #[must_use]
 pub fn matches_pattern(pattern: &str, path: &str) -> bool {
     let starts = std::iter::once(path.len()).chain(path.match_indices('/').map(|(at, _)| at));
