@@ -37,11 +37,13 @@ pub(crate) struct Jobs {
 /// ```json
 /// {"schema": 1, "at": "2026-11-22T05:00:00Z",
 ///  "jobs": [{"job": "vision/llama-1a2b3c4d", "owner": "ada", "state": "running", "over": false, "why": "", "submitted_at": "…",
-///            "attempts": 1, "machine": {"instance": "i-…", …}, "step": 1200, "slack_seconds": null, "seconds": 3600, "cost_usd_max": 0.41, "until": "…"}],
+///            "attempts": 1, "machine": {"instance": "i-…", …}, "step": 1200, "slack_seconds": null,
+///            "seconds": 3600, "cost_usd_max": 0.41, "until": "…"}],
 ///  "problems": []}
 /// ```
 /// `machine` is null if there is none. `until` is when it ended; of one that runs the absolute end of its attempt; of one that waits or is
-/// held when it is tried again. `slack_seconds` is the time to spare of a job whose deadline decides what it runs on. `problems` says what could not be read.
+/// held when it is tried again. `slack_seconds` is the time to spare of a job whose deadline decides what it runs on. `problems` says what
+/// could not be read.
 #[derive(Serialize)]
 struct JobListOutput<'a> {
     schema: u32,

@@ -25,10 +25,10 @@ use crate::screen;
 /// Submit a GPU job, or estimate what it costs and where it would run
 #[derive(Debug, Args)]
 #[command(
-    after_help = "It checks the file as Curfew does, and first shows where it would run now, and what it can cost at most. \
-                        Exit codes: 0 submitted, or with --dry-run legal; 1 it has mistakes, was rejected, or would be held, or can be launched \
-                        nowhere now; 2 error or incomplete result.\n\nExample:\n  curfew submit train.toml --team vision --dry-run\n  \
-                        curfew submit train.toml --team vision --wait"
+    after_help = "It checks the file as Curfew does, and first shows where it would run now, and what it can cost at most. Exit codes: \
+        0 submitted, or with --dry-run legal; 1 it has mistakes, was rejected, or would be held, or can be launched nowhere now; \
+        2 error or incomplete result.\n\nExample:\n  curfew submit train.toml --team vision --dry-run\n  \
+        curfew submit train.toml --team vision --wait"
 )]
 pub(crate) struct Submit {
     /// The job, as docs/jobs.md describes it; - for standard input
@@ -46,7 +46,8 @@ pub(crate) struct Submit {
 }
 
 /// ```json
-/// {"schema": 1, "file": "train.toml", "team": "vision", "mistakes": [{"line": 3, "key": "gpu.count", "problem": "…"}], "role_missing": null,
+/// {"schema": 1, "file": "train.toml", "team": "vision", "role_missing": null,
+///  "mistakes": [{"line": 3, "key": "gpu.count", "problem": "…"}],
 ///  "transfers": [{"region": "us-west-2", "bucket_region": "us-east-1", "upload_usd_per_gb": 0.02, "download_usd_per_gb": 0.02,
 ///                 "size_gb": 10, "upload_usd": 0.2, "upload_usd_per_day": 19.2}],
 ///  "estimate": {"candidates": [{"region": "us-east-1", …, "rate": 0.31, "rate_max": 0.8}],
@@ -54,7 +55,8 @@ pub(crate) struct Submit {
 ///               "expected_costs": [{"within_seconds": 187200, "usd": 19.2, "usd_low": 15.1, "usd_high": 27.4}], "nowhere": null},
 ///  "submitted": "inbox/vision/train.toml", "job": "vision/train-1a2b3c4d", "answer": {"accepted": true, "mistakes": []}}
 /// ```
-/// `expected_costs` is empty unless the deadline decides what the job runs on; `within_seconds` is null without a deadline. `estimate` is null where nobody could say. `submitted` and `job` are null where nothing was, `answer` where nobody waited for one.
+/// `expected_costs` is empty unless the deadline decides what the job runs on; `within_seconds` is null without a deadline. `estimate` is
+/// null where nobody could say. `submitted` and `job` are null where nothing was, `answer` where nobody waited for one.
 #[derive(Debug, Serialize)]
 struct SubmitOutput<'a> {
     schema: u32,

@@ -60,8 +60,8 @@ struct CachedPrices {
 }
 
 impl PriceCache {
-    /// The same as [`refresh`] of whatever is wanted beside what is known, as of `now`, for as long as `timeout` says. What was asked for in
-    /// this run before, and not answered, is not asked for again; once an answer did not come in time, nothing is.
+    /// The same as [`refresh`] of whatever is wanted beside what is known, as of `now`, for as long as `timeout` says. What was asked for
+    /// in this run before, and not answered, is not asked for again; once an answer did not come in time, nothing is.
     pub(crate) async fn ask(
         &self,
         run: &Run<'_, impl BudgetCloud, impl Documents>,

@@ -74,8 +74,8 @@ pub struct QueueShares<T> {
 
 /// Takes of each folder its share.
 ///
-/// A folder that holds more than its share gives one half by age, and one half in the order of its keys, after which its bookmark is set: so
-/// each object is reached after a number of runs that depends on its own folder alone, even if a run cannot get done with the oldest.
+/// A folder that holds more than its share gives one half by age, and one half in the order of its keys, after which its bookmark is set:
+/// so each object is reached after a number of runs that depends on its own folder alone, even if a run cannot get done with the oldest.
 #[must_use]
 pub fn take_shares<T: QueueItem>(
     queues: BTreeMap<String, BacklogQueue<T>>,

@@ -8,9 +8,9 @@
 //!   or only the flag of another one, and carries a marker ([`is_marker`]), or has not changed for [`QUIET`], or the command has ended. Where a
 //!   directory of another step carried a marker, being quiet is not enough for one, nor is any end but success: who marks has only paused.
 //!
-//! A complete one is **unverified** where the command has ended in another way than with success, and some of it neither carries a marker nor
-//! was quiet; and where files that are written over are never quiet, and only paused. It may be incomplete, and most often is not. It is kept
-//! beside the newest certain one ([`to_keep`]).
+//! A complete one is **unverified** where the command has ended in another way than with success, and some of it neither carries a marker
+//! nor was quiet; and where files that are written over are never quiet, and only paused. It may be incomplete, and most often is not. It
+//! is kept beside the newest certain one ([`to_keep`]).
 //!
 //! In the bucket a checkpoint is complete if its manifest is there, which is written last, and it counts if `head.json` named it.
 
@@ -37,8 +37,8 @@ pub use selection::{
 };
 pub use watch::{COMPANION_BYTES_MAX, CheckpointStep, DirectoryEntry, DirectoryWatch, QUIET, StepNumber, WriterState};
 
-/// A command that fails so soon after it went on from a checkpoint, and had kept nothing yet, may have failed because of that one: it is run
-/// again from the one before. To read a checkpoint takes minutes, and what fails later does so for a reason of its own.
+/// A command that fails so soon after it went on from a checkpoint, and had kept nothing yet, may have failed because of that one: it is
+/// run again from the one before. To read a checkpoint takes minutes, and what fails later does so for a reason of its own.
 pub const DOUBTED_FOR: SignedDuration = SignedDuration::from_mins(30);
 
 #[cfg(test)]

@@ -9,8 +9,8 @@ use super::{AgentWarning, JobId};
 /// The schema of every document of a job.
 pub const SCHEMA: u32 = 1;
 
-/// The largest head, heartbeat and exit record that are read, in bytes. Any command on a job's machine can write them, and run-jobs
-/// reads those of dozens of jobs at once in 512 MB. A head that names [`CHECKPOINTS_KEPT_MAX`] checkpoints, and each of them among those that may
+/// The largest head, heartbeat and exit record that are read, in bytes. Any command on a job's machine can write them, and run-jobs reads
+/// those of dozens of jobs at once in 512 MB. A head that names [`CHECKPOINTS_KEPT_MAX`] checkpoints, and each of them among those that may
 /// be cut off, has some 45 KiB.
 pub const MACHINE_DOCUMENT_BYTES_MAX: usize = 64 * 1024;
 

@@ -1,9 +1,9 @@
 //! Which quota of vCPUs counts an instance. A launch that a quota refused does not say which one it was.
 //!
-//! Service Quotas says it by the name of each quota ("All P5 Spot Instance Requests", "Running On-Demand G and VT instances") and by the class
-//! of its usage metric ("P5/Spot", "G/OnDemand"): `ListServiceQuotas` (Service Quotas API reference), "CloudWatch metrics that are
-//! available for your instances" (EC2 user guide). The closest one counts: a name or class with the generation (`p5`) before one with the letters alone (`p`), and of these the
-//! name first. Where AWS names none of them, the dated table of [`model::quota`] says it.
+//! Service Quotas says it by the name of each quota ("All P5 Spot Instance Requests", "Running On-Demand G and VT instances") and by the
+//! class of its usage metric ("P5/Spot", "G/OnDemand"): `ListServiceQuotas` (Service Quotas API reference), "CloudWatch metrics that are
+//! available for your instances" (EC2 user guide). The closest one counts: a name or class with the generation (`p5`) before one with the
+//! letters alone (`p`), and of these the name first. Where AWS names none of them, the dated table of [`model::quota`] says it.
 
 use model::id::TypeName;
 use model::quota;
@@ -24,8 +24,8 @@ pub struct ListedQuota {
     pub vcpus: f64,
 }
 
-/// The quota that counts a candidate, and a sentence about it: what it grants, or why only the table names it. `listed` is what Service Quotas
-/// lists in the candidate's region, or why it did not.
+/// The quota that counts a candidate, and a sentence about it: what it grants, or why only the table names it. `listed` is what Service
+/// Quotas lists in the candidate's region, or why it did not.
 #[must_use]
 pub fn governing_quota(candidate: &Candidate, listed: Result<&[ListedQuota], &str>) -> (Option<QuotaCode>, String) {
     let region = &candidate.region;

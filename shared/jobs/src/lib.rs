@@ -145,7 +145,8 @@ pub struct Job {
     pub reserved: Option<JobReservation>,
     /// Where it can be launched, best first, as it was last ranked.
     pub ranking: Option<Ranking>,
-    /// Since when nothing could be launched for it; `None` once something was, and after [`Job::launches_without_heartbeat`] once that is heard of.
+    /// Since when nothing could be launched for it; `None` once something was, and after [`Job::launches_without_heartbeat`] once that is
+    /// heard of.
     pub unplaced_since: Option<Timestamp>,
     /// Whether it was ever held because Curfew only observed: then its permissions may come a moment later than its mode.
     #[serde(default)]

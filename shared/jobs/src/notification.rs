@@ -83,8 +83,8 @@ impl Job {
         Some(JobNotification { fingerprint, news })
     }
 
-    /// What its team hears where Curfew could not end a machine of it, for as long as that is so once a day. Remembered with the region that
-    /// faults are remembered with, `home`.
+    /// What its team hears where Curfew could not end a machine of it, for as long as that is so once a day. Remembered with the region
+    /// that faults are remembered with, `home`.
     #[must_use]
     pub fn notify_not_terminated(&self, machine: &JobMachine, error: &str, home: &Region) -> Notification {
         let JobMachine { instance, region, rate_max, ends_at, .. } = machine;
@@ -146,7 +146,8 @@ impl Job {
         self.machines
     }
 
-    /// A machine was lost, and the next launch has no answer yet. Mostly it has one a second later: whoever asks then hears of the two in one.
+    /// A machine was lost, and the next launch has no answer yet. Mostly it has one a second later: whoever asks then hears of the two in
+    /// one.
     fn draft_lost(&self) -> Option<NotificationDraft> {
         let lost = self.lost.filter(|_| self.passes <= 1)?;
         let text = format!(

@@ -27,8 +27,8 @@ fn urgency(job: &Job, now: Timestamp) -> Urgency {
 }
 
 /// In the order in which a sweep sees to them. Among the equally urgent it is the turn of each team after the other, so that a team with
-/// thousands of jobs costs the others nothing. Of each team, and of more teams than a sweep sees to, others are first each minute, so that a
-/// sweep that sees to `at_once` of them comes round to each. One without a state comes last.
+/// thousands of jobs costs the others nothing. Of each team, and of more teams than a sweep sees to, others are first each minute, so that
+/// a sweep that sees to `at_once` of them comes round to each. One without a state comes last.
 pub fn by_priority<T>(all: Vec<T>, job: impl Fn(&T) -> Option<&Job>, at_once: usize, now: Timestamp) -> Vec<T> {
     let mut groups: BTreeMap<Urgency, BTreeMap<Option<TeamName>, Vec<T>>> = BTreeMap::new();
     for one in all {

@@ -7,10 +7,10 @@
 //! - there is an image for its architecture in its region;
 //! - what it costs now, and what it can cost at most, are known. None is guessed.
 //!
-//! On Spot, besides: it is to be had on Spot, and costs no more now than the most that is paid for it, which is
-//! `max_usd_per_hour` or what the type costs on demand, whichever is less. On demand, besides: the job is not for Spot, or there was nothing
-//! to be had for as long as `fallback_to_on_demand_after` says, or its deadline chooses between the two afterwards. `max_usd_per_hour` is of
-//! `[spot]`: who asks to fall back asks for the price of that as well, and `max_usd` still limits it.
+//! On Spot, besides: it is to be had on Spot, and costs no more now than the most that is paid for it, which is `max_usd_per_hour` or what
+//! the type costs on demand, whichever is less. On demand, besides: the job is not for Spot, or there was nothing to be had for as long as
+//! `fallback_to_on_demand_after` says, or its deadline chooses between the two afterwards. `max_usd_per_hour` is of `[spot]`: who asks to
+//! fall back asks for the price of that as well, and `max_usd` still limits it.
 
 mod hardware;
 mod words;
@@ -83,13 +83,13 @@ impl LaunchObstacle {
     }
 }
 
-/// The pools from which a job can be launched now, the cheapest first, with the transfer of its checkpoints; at equal prices the smaller machine, then by names. So the order is
-/// total, and the same whatever order `pools` are in.
+/// The pools from which a job can be launched now, the cheapest first, with the transfer of its checkpoints; at equal prices the smaller
+/// machine, then by names. So the order is total, and the same whatever order `pools` are in.
 ///
 /// A Spot pool without a live price is ranked by the most that it can cost. `images` are one of each region and architecture. At most
-/// [`Ranking::MAX`] candidates are kept: half of them the cheapest of its zone each, so that they are never all of one zone where there are others.
-/// `finish_by` and `max_usd` do not change the order: nothing here knows how long a job takes, on which type. They limit how long an attempt may
-/// run, and are looked at where that is decided.
+/// [`Ranking::MAX`] candidates are kept: half of them the cheapest of its zone each, so that they are never all of one zone where there are
+/// others. `finish_by` and `max_usd` do not change the order: nothing here knows how long a job takes, on which type. They limit how long
+/// an attempt may run, and are looked at where that is decided.
 ///
 /// # Errors
 /// Why there is none, for its owner.

@@ -18,9 +18,9 @@ pub fn is_sweep(now: Timestamp) -> bool {
     now.to_zoned(TimeZone::UTC).minute() == MINUTE
 }
 
-/// Whether a sweep at that time looks at this job: each is looked at in one hour of the day, UTC. What is finished stays under `jobs/` for long,
-/// and has to be read to know that it is: so no run reads more than a part of it. To list ten thousand jobs takes ten calls, which is once an
-/// hour some cents in a month (Amazon S3 pricing, "Requests & data retrievals").
+/// Whether a sweep at that time looks at this job: each is looked at in one hour of the day, UTC. What is finished stays under `jobs/` for
+/// long, and has to be read to know that it is: so no run reads more than a part of it. To list ten thousand jobs takes ten calls, which is
+/// once an hour some cents in a month (Amazon S3 pricing, "Requests & data retrievals").
 #[must_use]
 pub fn is_swept(job: &JobId, now: Timestamp) -> bool {
     let hash = Sha256::digest(job.to_string().as_bytes());

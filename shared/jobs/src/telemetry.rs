@@ -9,8 +9,8 @@ use model::usage::MetricSeries;
 
 use super::JobId;
 
-/// NVML's utilisation is that of the last sixth of a second to a second (NVML API reference, `nvmlDeviceGetUtilizationRates`), so what works in
-/// bursts is seen only by who looks often.
+/// NVML's utilisation is that of the last sixth of a second to a second (NVML API reference, `nvmlDeviceGetUtilizationRates`), so what
+/// works in bursts is seen only by who looks often.
 pub const SAMPLED_EVERY: SignedDuration = SignedDuration::from_secs(5);
 
 /// The finest that `CloudWatch` keeps of a standard metric (`CloudWatch` API reference, `MetricDatum`, `StorageResolution`).

@@ -13,8 +13,8 @@ const GRACE_MIN: SignedDuration = SignedDuration::from_secs(15);
 /// Nothing is begun in the last of the time.
 const LAST_SECONDS: SignedDuration = SignedDuration::from_secs(5);
 
-/// In bytes a second, where no upload was measured yet: less than half of what a volume gives by default (EBS user guide, "General Purpose SSD
-/// volumes": gp3 has 125 MiB/s), and an upload reads from one.
+/// In bytes a second, where no upload was measured yet: less than half of what a volume gives by default (EBS user guide, "General Purpose
+/// SSD volumes": gp3 has 125 MiB/s), and an upload reads from one.
 const RATE: u64 = 50_000_000;
 
 /// How large the last checkpoint was, and how long its upload took.

@@ -11,8 +11,8 @@ use crate::id::ResourceId;
 /// Stands for `x86_64` or `arm64` in the name of a parameter.
 const ARCHITECTURE: &str = "{architecture}";
 
-/// The newest Deep Learning Base AMI of Ubuntu 24.04, with NVIDIA's open driver (AWS Deep Learning AMIs developer guide, "Finding the ID of a
-/// DLAMI", for the form; its release notes for the name, which both architectures share).
+/// The newest Deep Learning Base AMI of Ubuntu 24.04, with NVIDIA's open driver (AWS Deep Learning AMIs developer guide, "Finding the ID of
+/// a DLAMI", for the form; its release notes for the name, which both architectures share).
 const DEFAULT: &str =
     "/aws/service/deeplearning/ami/{architecture}/base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id";
 

@@ -19,8 +19,8 @@ pub use notification::{
     ACCOUNT, NO_TEAM, NO_TEAM_LABEL, Notification, NotificationKind, Severity, is_known, without_known,
 };
 
-/// The longest text that is kept to be compared, in bytes. A longer one is kept as its hash: one resource can have 50 tags of 255 characters
-/// that cannot be read, and there are hundreds of such resources in a document.
+/// The longest text that is kept to be compared, in bytes. A longer one is kept as its hash: one resource can have 50 tags of 255
+/// characters that cannot be read, and there are hundreds of such resources in a document.
 const COMPARED_BYTES_MAX: usize = 64;
 
 /// A lasting error is told once in so long.

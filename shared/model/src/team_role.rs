@@ -17,9 +17,9 @@ const HASH_DIGITS: usize = 20;
 
 /// The name of a team's role, and of its instance profile: `curfew-job-<team>`, and never that of another team.
 ///
-/// `a` to `z`, digits, `.`, `_` and `-` stand for themselves. Every other character is `=` and two hex digits: IAM does not tell names apart
-/// by case (IAM user guide, "IAM and AWS STS quotas"), so `Vision` is `curfew-job-=56ision`. A name that would be too long ends in `==` and
-/// a hash of the whole, which no other spelling contains.
+/// `a` to `z`, digits, `.`, `_` and `-` stand for themselves. Every other character is `=` and two hex digits: IAM does not tell names
+/// apart by case (IAM user guide, "IAM and AWS STS quotas"), so `Vision` is `curfew-job-=56ision`. A name that would be too long ends in
+/// `==` and a hash of the whole, which no other spelling contains.
 ///
 /// # Errors
 /// Why there is none: a name with letters beyond ASCII. `CloudFormation` writes a `?` for them, which a policy would take for any letter.
@@ -45,8 +45,8 @@ pub fn team_role(team: &TeamName) -> Result<String, InvalidValue> {
     Ok(format!("{TEAM_ROLE_PREFIX}{begin}=={hash}"))
 }
 
-/// The name of the `CloudFormation` stack that makes a team's role. It takes letters, digits and hyphens only: of another name it is the part
-/// that it takes, and a hash of the whole.
+/// The name of the `CloudFormation` stack that makes a team's role. It takes letters, digits and hyphens only: of another name it is the
+/// part that it takes, and a hash of the whole.
 #[must_use]
 pub fn team_stack_name(team: &TeamName) -> String {
     let name = team.as_str();

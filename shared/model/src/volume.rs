@@ -216,8 +216,8 @@ impl ObservedStorage {
     }
 }
 
-/// What `CloudWatch` says of a volume since a moment. `VolumeIdleTime` is reported only while a volume is attached to a running instance, so
-/// any sample of it is a sign of use (EBS user guide, "Amazon CloudWatch metrics for Amazon EBS").
+/// What `CloudWatch` says of a volume since a moment. `VolumeIdleTime` is reported only while a volume is attached to a running instance,
+/// so any sample of it is a sign of use (EBS user guide, "Amazon CloudWatch metrics for Amazon EBS").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VolumeUse {
     /// Not one sample.

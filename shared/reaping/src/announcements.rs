@@ -193,8 +193,8 @@ pub(crate) trait AnnouncementTarget: Copy {
         })
     }
 
-    /// What was announced in observe mode before, so that each run's report lists it although nobody hears of it again: as a mark; or, where
-    /// its end was told and this run did not ask again, as that end.
+    /// What was announced in observe mode before, so that each run's report lists it although nobody hears of it again: as a mark; or,
+    /// where its end was told and this run did not ask again, as that end.
     fn observed_before(self, track: &RuleTrack) -> Option<Step> {
         let SettledVerdicts { entries, announced_before: known, .. } = &track.settled;
         if track.mode != Mode::Observe {

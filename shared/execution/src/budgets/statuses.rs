@@ -13,8 +13,8 @@ use ports::BudgetDocuments;
 use super::timed_out;
 use crate::AT_ONCE;
 
-/// Where each budget stands by which instances may be stopped: one object each, and none where nobody says `stop`. Of what could
-/// not be read within `timeout`, or is said to be of another holder, nobody can say, and so nothing is ended by it: a gap of the region `home`.
+/// Where each budget stands by which instances may be stopped: one object each, and none where nobody says `stop`. Of what could not be
+/// read within `timeout`, or is said to be of another holder, nobody can say, and so nothing is ended by it: a gap of the region `home`.
 pub async fn load_budget_statuses(
     store: &impl BudgetDocuments,
     config: &Config,

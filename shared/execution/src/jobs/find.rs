@@ -129,8 +129,8 @@ impl JobsRun<'_> {
         taken.into_iter().map(|entry: JobEntry| entry.job).collect()
     }
 
-    /// The jobs of this hour that are not finished and not on the index, which says no more than a name. They are put there again. Of a team
-    /// with more jobs than one sweep looks through, those that come after where the last sweep stopped, whatever their hour.
+    /// The jobs of this hour that are not finished and not on the index, which says no more than a name. They are put there again. Of a
+    /// team with more jobs than one sweep looks through, those that come after where the last sweep stopped, whatever their hour.
     async fn missing(&self, indexed: &[JobId]) -> Vec<JobId> {
         let (now, home) = (self.now(), self.run.cloud.home());
         if !is_sweep(now) {

@@ -100,8 +100,8 @@ impl JobsRun<'_> {
         base.gaps
     }
 
-    /// Where nobody can read what was told before, what was done is told all the same, and what is so once an hour: each minute would be too
-    /// often, and never would hide the very fault.
+    /// Where nobody can read what was told before, what was done is told all the same, and what is so once an hour: each minute would be
+    /// too often, and never would hide the very fault.
     fn without_memory(&self, base: &Report, besides: Vec<Notification>, is_its_turn: bool) -> Vec<Notification> {
         let of_gaps = base.gaps.iter().map(|gap| notify::gap_notification(gap, self.run.cloud.home()));
         of_gaps.chain(besides).filter(|one| is_its_turn || one.kind == NotificationKind::Event).collect()

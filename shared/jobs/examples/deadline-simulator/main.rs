@@ -1,7 +1,7 @@
 //! Replays Spot availability and prints what each policy for jobs with a deadline costs, beside what could have been known afterwards.
 //!
-//! `deadline-simulator [FOLDER] [--step SECONDS] [--starts COUNT] [--unseen-return]`: the folder holds traces as `skypilot-org/spot-traces` has
-//! them. Without it, availability is made up, from exponential stays and absences. With `--unseen-return` Curfew's policy is asked as
+//! `deadline-simulator [FOLDER] [--step SECONDS] [--starts COUNT] [--unseen-return]`: the folder holds traces as `skypilot-org/spot-traces`
+//! has them. Without it, availability is made up, from exponential stays and absences. With `--unseen-return` Curfew's policy is asked as
 //! `run-jobs` asks it, which cannot see since when Spot is back.
 
 mod optimum;

@@ -13,13 +13,14 @@ const MARKERS: [MarkerRule; 6] = [
     MarkerRule { name: COMPLETE, is_whole: |_| true },
     // Hadoop, Spark: FileOutputCommitter.SUCCEEDED_FILE_NAME, empty.
     MarkerRule { name: "_SUCCESS", is_whole: |_| true },
-    // torch 2.15.0, torch/distributed/checkpoint/filesystem.py, _FileSystemWriter.finish: renamed into place when all ranks have written. Where they
-    // do not tell each other (`use_collectives=False`) each has a file of its own, `__0.metadata`, which marks nothing.
+    // torch 2.15.0, torch/distributed/checkpoint/filesystem.py, _FileSystemWriter.finish: renamed into place when all ranks have written.
+    // Where they do not tell each other (`use_collectives=False`) each has a file of its own, `__0.metadata`, which marks nothing.
     MarkerRule { name: ".metadata", is_whole: |end| !end.is_empty() },
-    // transformers 5.23.0, transformers/trainer.py, _save_checkpoint: after the model, the optimizer and the state of randomness of this rank; those of
-    // other ranks may come later, which is a change after it was kept.
+    // transformers 5.23.0, transformers/trainer.py, _save_checkpoint: after the model, the optimizer and the state of randomness of this
+    // rank; those of other ranks may come later, which is a change after it was kept.
     MarkerRule { name: "trainer_state.json", is_whole: ends_on_brace },
-    // orbax-checkpoint 0.12.8, orbax/checkpoint/_src/path/atomicity.py, finalize: before the directory is renamed, and where it cannot be renamed.
+    // orbax-checkpoint 0.12.8, orbax/checkpoint/_src/path/atomicity.py, finalize: before the directory is renamed, and where it cannot be
+    // renamed.
     MarkerRule { name: "commit_success.txt", is_whole: |end| !end.is_empty() },
     // The same, and _src/metadata/checkpoint.py: written at the beginning, and in finalize again with the time of the commit.
     MarkerRule { name: "_CHECKPOINT_METADATA", is_whole: |end| ends_on_brace(end) && has_commit_time(end) },
@@ -48,8 +49,9 @@ pub fn marked_step(text: &[u8]) -> Option<u64> {
     std::str::from_utf8(text).ok()?.trim().strip_prefix("step=")?.parse().ok()
 }
 
-/// The file beside a file of `TensorFlow`'s that marks it: `ckpt-5.index` of `ckpt-5.data-00000-of-00001`. github.com/tensorflow/tensorflow,
-/// `tensorflow/core/util/tensor_bundle/tensor_bundle.cc`, `MergeBundles`: the data is renamed first, the index is written last, in place.
+/// The file beside a file of `TensorFlow`'s that marks it: `ckpt-5.index` of `ckpt-5.data-00000-of-00001`.
+/// github.com/tensorflow/tensorflow, `tensorflow/core/util/tensor_bundle/tensor_bundle.cc`, `MergeBundles`: the data is renamed first, the
+/// index is written last, in place.
 #[must_use]
 pub fn index_of(name: &str) -> Option<String> {
     if name.rsplit_once('.').is_some_and(|(_, extension)| extension == "index") {

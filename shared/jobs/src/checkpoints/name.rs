@@ -191,13 +191,15 @@ mod tests {
         }
     }
 
-    /// What each framework calls its checkpoints by default, or in its own documentation, with the version that was read, and where that stands.
+    /// What each framework calls its checkpoints by default, or in its own documentation, with the version that was read, and where that
+    /// stands.
     #[test]
     fn each_framework_s_names_say_their_step() {
         let table: &[(&str, &str, Option<u64>)] = &[
             // transformers 5.23.0, transformers/trainer_utils.py: PREFIX_CHECKPOINT_DIR.
             ("Hugging Face Trainer", "checkpoint-500", Some(500)),
-            // accelerate 1.15.0, accelerate/accelerator.py: save_state; github.com/huggingface/accelerate, examples/by_feature/checkpointing.py.
+            // accelerate 1.15.0, accelerate/accelerator.py: save_state; github.com/huggingface/accelerate,
+            // examples/by_feature/checkpointing.py.
             ("Accelerate", "checkpoint_7", Some(7)),
             ("Accelerate", "step_100", Some(100)),
             ("Accelerate", "epoch_1", Some(1)),

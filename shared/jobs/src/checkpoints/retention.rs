@@ -65,8 +65,8 @@ fn order(checkpoint: &Checkpoint) -> std::cmp::Reverse<(u64, u32, u32)> {
     std::cmp::Reverse((checkpoint.step, checkpoint.attempt, checkpoint.rewrite))
 }
 
-/// What an attempt keeps a step as, beside what head names of that already, damaged or not: that stays as it is until head names the next one, and
-/// what is written after another attempt has taken over is nowhere that head names.
+/// What an attempt keeps a step as, beside what head names of that already, damaged or not: that stays as it is until head names the next
+/// one, and what is written after another attempt has taken over is nowhere that head names.
 #[must_use]
 pub fn place_of(named: &[Checkpoint], attempt: u32, step: u64) -> Checkpoint {
     let before = named.iter().filter(|other| (other.attempt, other.step) == (attempt, step));

@@ -16,8 +16,8 @@ fn is_newer(step: &CheckpointStep, kept: Option<u64>, kept_at: Option<Timestamp>
     }
 }
 
-/// The complete steps that are newer than the one that is kept, which changed last at `kept_at`: the newest first, and the unverified ones after all
-/// others, so that what they may have to be given up for is in the bucket by then.
+/// The complete steps that are newer than the one that is kept, which changed last at `kept_at`: the newest first, and the unverified ones
+/// after all others, so that what they may have to be given up for is in the bucket by then.
 pub fn to_upload(
     steps: &[CheckpointStep],
     kept: Option<u64>,
@@ -28,8 +28,8 @@ pub fn to_upload(
     certain.chain(steps.iter().filter(newer).filter(|step| step.unverified))
 }
 
-/// Moves the best step before all others. Once a newer one is kept, it is too old to be uploaded, and a command that loads its best at the end
-/// would load another one.
+/// Moves the best step before all others. Once a newer one is kept, it is too old to be uploaded, and a command that loads its best at the
+/// end would load another one.
 pub fn put_best_first(steps: &mut Vec<&CheckpointStep>, best: Option<u64>) {
     let is_best = |step: &&CheckpointStep| best.is_some() && step.number.named() == best;
     if let Some(index) = steps.iter().position(is_best) {
@@ -101,8 +101,8 @@ pub enum PointerTarget {
     Other,
 }
 
-/// What a text points to, where these `entries` are the checkpoint, and `others` are the entries of other ones: by a name, or by the number of the
-/// step alone.
+/// What a text points to, where these `entries` are the checkpoint, and `others` are the entries of other ones: by a name, or by the number
+/// of the step alone.
 #[must_use]
 pub fn points_to(text: &str, entries: &[String], others: &[String]) -> PointerTarget {
     let number: Option<u64> = text.trim().parse().ok();
@@ -132,8 +132,8 @@ fn names_entry(text: &str, name: &str) -> bool {
     })
 }
 
-/// The checkpoint that a `trainer_state.json` of Hugging Face calls the best, by its name; transformers 5.23, `src/transformers/trainer_callback.py`,
-/// `TrainerState`. Its keys are sorted, so the beginning of the file has it.
+/// The checkpoint that a `trainer_state.json` of Hugging Face calls the best, by its name; transformers 5.23,
+/// `src/transformers/trainer_callback.py`, `TrainerState`. Its keys are sorted, so the beginning of the file has it.
 #[must_use]
 pub fn best_named(trainer_state: &str) -> Option<&str> {
     let (_, after) = trainer_state.split_once("\"best_model_checkpoint\":")?;
@@ -141,8 +141,8 @@ pub fn best_named(trainer_state: &str) -> Option<&str> {
     path.trim_end_matches('/').rsplit('/').next()
 }
 
-/// The steps that a framework keeps on purpose, of those that are `there`: all of them where it deletes what it does not need, and one that is
-/// named as the best.
+/// The steps that a framework keeps on purpose, of those that are `there`: all of them where it deletes what it does not need, and one that
+/// is named as the best.
 #[must_use]
 pub fn kept_by_framework(there: &BTreeSet<u64>, deletes: bool, best: Option<u64>) -> BTreeSet<u64> {
     there.iter().copied().filter(|step| deletes || Some(*step) == best).collect()

@@ -9,15 +9,15 @@ use super::name::{NamedStep, is_temporary, is_text, may_be_model, step_of};
 /// A checkpoint without a marker that has not changed for so long is complete.
 pub const QUIET: SignedDuration = SignedDuration::from_secs(60);
 
-/// Files that are written over are kept at their next pause, once they have changed for so many times [`QUIET`] without being quiet. Each time
-/// takes an upload of all of them.
+/// Files that are written over are kept at their next pause, once they have changed for so many times [`QUIET`] without being quiet. Each
+/// time takes an upload of all of them.
 const RESTLESS: i32 = 3;
 
 /// A pause is this part of [`QUIET`]: what no look and the next one show changed.
 const PAUSE: i32 = 6;
 
-/// A file without a number beside checkpoints with one is part of each of them up to so many bytes, such as `latest` and `config.json`. A larger
-/// one is a checkpoint by itself, such as `last.ckpt`.
+/// A file without a number beside checkpoints with one is part of each of them up to so many bytes, such as `latest` and `config.json`. A
+/// larger one is a checkpoint by itself, such as `last.ckpt`.
 pub const COMPANION_BYTES_MAX: u64 = 1024 * 1024;
 
 /// One entry of the checkpoint directory, as one look saw it.

@@ -19,8 +19,8 @@ pub(super) fn has_architecture(terms: &JobTerms, pool: &CapacityPool) -> bool {
 }
 
 /// Whether the driver of a job's image drives the GPUs of a pool. The owner of a job that names an image knows which driver that has. The
-/// image of the configuration is for the jobs of all teams, and Curfew does not know its driver: it gets no other GPUs than the built-in one. A GPU
-/// that EC2 does not name, or by a new name, counts as one that is driven.
+/// image of the configuration is for the jobs of all teams, and Curfew does not know its driver: it gets no other GPUs than the built-in
+/// one. A GPU that EC2 does not name, or by a new name, counts as one that is driven.
 pub(super) fn has_driver(terms: &JobTerms, pool: &CapacityPool) -> bool {
     let is_too_old =
         || pool.gpu_name.split(|one: char| !one.is_ascii_alphanumeric()).any(|word| TOO_OLD.contains(&word));

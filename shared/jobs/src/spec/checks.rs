@@ -89,8 +89,8 @@ pub(super) fn variable(name: &str) -> Result<(), InvalidValue> {
 }
 
 /// Secrets Manager user guide, "Determine who has permissions", and "What's in a Secrets Manager secret?" (the ARN ends on `-` and six
-/// random characters, without which it may be taken for another secret's); Systems Manager user guide, "Restricting access to Parameter Store
-/// parameters using IAM policies".
+/// random characters, without which it may be taken for another secret's); Systems Manager user guide, "Restricting access to Parameter
+/// Store parameters using IAM policies".
 pub(super) fn secret(arn: &str) -> Result<(), InvalidValue> {
     let legal = |character: char| character.is_ascii_alphanumeric() || "/_+=.@-".contains(character);
     let is_name = |name: &str| !name.is_empty() && name.len() <= 1_024 && name.chars().all(legal);

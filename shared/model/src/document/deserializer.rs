@@ -1,5 +1,5 @@
-//! Reads the meaning of a parsed document. TOML's own deserializer says what is wrong in one sentence for programmers; this one keeps what was
-//! found, what is legal, and where.
+//! Reads the meaning of a parsed document. TOML's own deserializer says what is wrong in one sentence for programmers; this one keeps what
+//! was found, what is legal, and where.
 
 use std::borrow::Cow;
 use std::fmt::{self, Display};

@@ -4,8 +4,8 @@ use super::NotificationLog;
 
 impl NotificationLog {
     /// The same notices in at most so many bytes of JSON, without what is least important: first the oldest of what was told, then of what
-    /// is undelivered, then marks that are told anew. Losing these repeats messages, or leaves a paragraph to the audit records, and acts on
-    /// nothing. What keeps Curfew from acting is never dropped: marks that were called off, and first sights of volumes. `None` if these
+    /// is undelivered, then marks that are told anew. Losing these repeats messages, or leaves a paragraph to the audit records, and acts
+    /// on nothing. What keeps Curfew from acting is never dropped: marks that were called off, and first sights of volumes. `None` if these
     /// alone do not fit.
     #[must_use]
     pub fn reduced_to(&self, bytes_max: usize) -> Option<Self> {

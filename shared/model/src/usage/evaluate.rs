@@ -243,7 +243,8 @@ impl InstanceSamples<'_> {
         })
     }
 
-    /// Whether the samples of accelerators all lie between 0 and 1, and are not all whole: half of the devices' time, or half a percent of it.
+    /// Whether the samples of accelerators all lie between 0 and 1, and are not all whole: half of the devices' time, or half a percent of
+    /// it.
     fn may_be_ratios(&self) -> bool {
         let is_whole = |value: f64| value.fract() == 0.0;
         self.gpus().all(|(_, value)| (0.0..=1.0).contains(&value)) && self.gpus().any(|(_, value)| !is_whole(value))

@@ -6,7 +6,8 @@
 //! (`instances/skip.rs`).
 //!
 //! It is stopped at once. It is terminated if it belongs, or may belong, to the job of its `curfew:job`, or if that job does not exist
-//! (`job_ownership.rs`); also with `curfew:on-idle=terminate`, or if it cannot be stopped. An instance of a persistent Spot request would be launched again, so it is notify only.
+//! (`job_ownership.rs`); also with `curfew:on-idle=terminate`, or if it cannot be stopped. An instance of a persistent Spot request would
+//! be launched again, so it is notify only.
 
 use model::config::RuleAction;
 use model::instance::PurchaseOption;

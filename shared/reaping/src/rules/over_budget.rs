@@ -5,8 +5,8 @@
 //!
 //! Without such a beat it is unknown.
 //!
-//! Its mode is at most that of the budget's holder: the budget of an account in observe mode stops no instance of a team in enforce mode. If
-//! only one of the two budgets is enforced, only that one is judged.
+//! Its mode is at most that of the budget's holder: the budget of an account in observe mode stops no instance of a team in enforce mode.
+//! If only one of the two budgets is enforced, only that one is judged.
 
 use billing::budget;
 use billing::budget::{BudgetHolder, BudgetLimit, BudgetMonth, BudgetStatus, OverBudgetEvidence, STALE_AFTER};
