@@ -3,6 +3,7 @@
 //! Pure: no I/O, no async, no clock, no environment. Time is an argument, and the same arguments give the same answer.
 
 pub mod budget;
+pub mod energy;
 pub mod ledger;
 pub mod price;
 pub mod restoration;

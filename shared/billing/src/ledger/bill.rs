@@ -9,6 +9,7 @@ use model::money::{Amount, Rate};
 
 use super::run::{Attribution, Pricing, PurchaseTerms, RunEntry, RunKind, earliest};
 use super::{BLIND_AFTER, Ledger, Tariff, TariffRates, TimeSpan};
+use crate::energy::RunningTime;
 use crate::price::PriceSource;
 
 /// What each start of an instance costs at least (EC2 user guide, "On-Demand Instances").
@@ -296,6 +297,15 @@ impl<'a> LedgerRun<'a> {
             ChargeStatus::PerhapsFree => RunCost { amount: Amount::ZERO, uncertain: most, unpriced_seconds },
             ChargeStatus::Due => RunCost { amount: least, uncertain: most.saturating_sub(least), unpriced_seconds },
         }
+    }
+
+    /// For how long it ran within that span, which ends now at the latest.
+    #[must_use]
+    pub fn running_time(&self, window: TimeSpan) -> RunningTime {
+        let known = self.known_until();
+        let possible = self.latest().unwrap_or_else(|| window.to.max(known));
+        let seconds = |until| TimeSpan { from: self.began, to: until }.within(window).seconds();
+        RunningTime { least_seconds: seconds(known), most_seconds: seconds(possible) }
     }
 
     /// Until when it is known to be billed: until its end, or until it was seen last.

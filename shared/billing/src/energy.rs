@@ -1,0 +1,303 @@
+//! Energy and carbon of what ran: a range for each figure, with the source and the year of every value behind it.
+//!
+//! Energy is the power of a machine over its running time, times the PUE of its region. The power of the accelerators is measured where
+//! somebody measured it, else worked out from their utilisation, else between idle and full. Operational carbon is that energy times the
+//! grid factor of the region (location-based, a yearly mean); embodied carbon is the share of making the machine that falls into the
+//! running time, and a figure of its own. What is in no table is named in [`FootprintGaps`], and counted nowhere. `docs/carbon.md` is the
+//! method for people.
+
+mod accelerator;
+mod figures;
+mod grid;
+mod hardware;
+mod ledger;
+
+use std::collections::BTreeSet;
+use std::iter::Sum;
+use std::ops::Add;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use model::id::{Region, TypeName};
+use serde::Serialize;
+
+pub use accelerator::{ACCELERATORS, AcceleratorModel, AcceleratorName};
+pub use figures::{Carbon, Energy};
+pub use grid::{GRID, GridFactor, GridSource, Pue, REGIONAL_PUE, grid_factor, pue};
+pub use hardware::{MACHINES, MachineFamily, MachineHardware, hardware};
+pub use ledger::{FootprintKey, footprints};
+
+use figures::Bounds;
+
+/// Watts of one vCPU, idle and fully used (Cloud Carbon Footprint, "Methodology", AWS averages from `SPECpower`), in milliwatts.
+pub const VCPU_MILLIWATTS: (u64, u64) = (740, 3_500);
+
+/// Milliwatts of one GiB of memory (the same).
+pub const MEMORY_MILLIWATTS_PER_GIB: u64 = 392;
+
+/// What fans, network cards and power supplies add, in percent. An 8-GPU H100 node was measured at 8.4 kW where the parts above add up to
+/// 7.1 kW (Latif et al., "Single-Node Power Demand During AI Training", IEEE Access 13, 2025).
+pub const OTHER_PARTS_PERCENT: (u64, u64) = (0, 20);
+
+/// What an accelerator draws at a reported utilisation of 100 %, in percent of its full power: utilisation says that a kernel ran, not how
+/// much of the chip worked. H100s were measured between 267 and 680 W of 700 W, by batch size (Serial Alice, "GPU Energy Benchmark", 2026).
+pub const AT_FULL_UTILIZATION_PERCENT: (u64, u64) = (38, 100);
+
+/// How far the sensor of a GPU may be off, in percent (NVML API reference, `nvmlDeviceGetPowerUsage`, which says so of old GPUs alone).
+pub const SENSOR_ERROR_PERCENT: u64 = 5;
+
+/// What making a server without accelerators and memory emits, in kg of CO2 (Teads, "Building an AWS EC2 Carbon Emissions Dataset", 2021).
+pub const SERVER_KG: u64 = 1_000;
+
+/// What making one GiB of memory emits, in g of CO2: 2.2 kg for a square centimetre, that holds 1.25 or 0.625 GB (Boavizta, "RAM", 2023).
+pub const MEMORY_G_PER_GIB: (u64, u64) = (1_760, 3_520);
+
+/// For how many years a server is used (Amazon, Form 10-K for 2024: six years, a subset five). The shorter time gives the larger share.
+pub const SERVER_YEARS: (u64, u64) = (5, 6);
+
+/// A value of that many years ago or more is called old.
+pub const OLD_AFTER_YEARS: i16 = 2;
+
+const SECONDS_PER_YEAR: u64 = 31_557_600;
+const SECONDS_PER_HOUR: u64 = 3_600;
+
+/// How hard the accelerators of a machine worked, as far as is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AcceleratorLoad {
+    #[default]
+    Unknown,
+    /// In the mean over the time and over all of them.
+    Utilization { percent: u8 },
+    /// In the mean over the time, of all of them together.
+    Measured { milliwatts: u64 },
+}
+
+/// For how long a machine ran: an end that nobody saw leaves it open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RunningTime {
+    pub least_seconds: u64,
+    pub most_seconds: u64,
+}
+
+impl RunningTime {
+    #[must_use]
+    pub const fn exactly(seconds: u64) -> Self {
+        Self { least_seconds: seconds, most_seconds: seconds }
+    }
+}
+
+/// One machine at work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MachineUse<'a> {
+    pub instance_type: &'a TypeName,
+    /// `None` if it is unknown.
+    pub region: Option<&'a Region>,
+    pub time: RunningTime,
+    pub load: AcceleratorLoad,
+}
+
+/// What one or several machines used and emitted.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Footprint {
+    /// With what their data center used for them.
+    #[serde(rename = "energy_kwh")]
+    pub energy: Energy,
+    /// From generating that energy.
+    #[serde(rename = "operational_kg_co2e")]
+    pub operational: Carbon,
+    /// From making the machines.
+    #[serde(rename = "embodied_kg_co2e")]
+    pub embodied: Carbon,
+    /// What these figures leave out.
+    #[serde(skip_serializing_if = "FootprintGaps::is_empty")]
+    pub gaps: FootprintGaps,
+    /// Where they ran.
+    #[serde(skip)]
+    pub regions: BTreeSet<Region>,
+}
+
+/// What is in no table, and so in no figure.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct FootprintGaps {
+    /// Types without a model: neither their energy nor their carbon is counted.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub types: BTreeSet<TypeName>,
+    /// Types of whose making nobody publishes anything: their embodied carbon is not counted.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub types_without_embodied: BTreeSet<TypeName>,
+    /// Regions without a grid factor: their operational carbon is not counted.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub regions: BTreeSet<Region>,
+    /// Whether machines of an unknown region lack operational carbon.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unknown_region: bool,
+    /// Runs that the ledger keeps as sums of money alone.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub folded_runs: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+impl FootprintGaps {
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Footprint {
+    /// Of one machine. Zero, with a gap, if its type has no model.
+    #[must_use]
+    pub fn from_use(machine: &MachineUse<'_>) -> Self {
+        let mut footprint = Self::default();
+        let Some(hardware) = hardware(machine.instance_type) else {
+            footprint.gaps.types.insert(machine.instance_type.clone());
+            return footprint;
+        };
+        let at_machine = power(&hardware, machine.load).over(machine.time);
+        let pue = machine.region.and_then(pue).map_or(grid::pue_of_all_regions(), |pue| (pue.percent, pue.percent));
+        let energy = at_machine.times(pue, 100);
+        footprint.energy = Energy::from_bounds(energy);
+        footprint.regions.extend(machine.region.cloned());
+        match machine.region.map(|region| (region, grid_factor(region))) {
+            Some((_, Some(factor))) => {
+                let grams_per_kwh = u64::from(factor.grams_per_kwh);
+                // Milliwatt-hours times g per kWh are millionths of a gram.
+                footprint.operational = Carbon::from_bounds(energy.times((grams_per_kwh, grams_per_kwh), 1_000));
+            }
+            Some((region, None)) => {
+                footprint.gaps.regions.insert(region.clone());
+            }
+            None => footprint.gaps.unknown_region = true,
+        }
+        match embodied_grams(&hardware) {
+            Some(grams) => footprint.embodied = Carbon::from_bounds(share_of_making(grams, machine.time)),
+            None => {
+                footprint.gaps.types_without_embodied.insert(machine.instance_type.clone());
+            }
+        }
+        footprint
+    }
+
+    /// Whether it says anything at all.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        self.energy != Energy::default()
+    }
+
+    /// What has to be said beside the figures: what they leave out, and which values are old. One sentence without a full stop each.
+    #[must_use]
+    pub fn caveats(&self, now: Timestamp) -> Vec<String> {
+        let FootprintGaps { types, types_without_embodied, regions, unknown_region, folded_runs } = &self.gaps;
+        let year = now.to_zoned(TimeZone::UTC).year();
+        let mut said = Vec::new();
+        if !types.is_empty() {
+            said.push(format!("not counted, because no model of its power exists: {}", listed(types)));
+        }
+        if *folded_runs > 0 {
+            said.push(format!("not counted: {folded_runs} runs of which the ledger keeps only what they cost"));
+        }
+        if !regions.is_empty() {
+            said.push(format!("without operational carbon, because no grid factor is known: {}", listed(regions)));
+        }
+        if *unknown_region {
+            said.push("without operational carbon: machines of an unknown region".to_owned());
+        }
+        if !types_without_embodied.is_empty() {
+            said.push(format!(
+                "without embodied carbon, of which nothing is published: {}",
+                listed(types_without_embodied)
+            ));
+        }
+        let factors = self.regions.iter().filter_map(|region| Some((region, grid_factor(region)?)));
+        for (region, factor) in factors.filter(|(_, factor)| factor.is_old(year)) {
+            said.push(format!("the grid factor of {region} is of {}, older than {OLD_AFTER_YEARS} years", factor.year));
+        }
+        said
+    }
+}
+
+fn listed<T: ToString>(all: &BTreeSet<T>) -> String {
+    all.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+impl Add for Footprint {
+    type Output = Self;
+    fn add(mut self, other: Self) -> Self {
+        self.energy = self.energy + other.energy;
+        self.operational = self.operational + other.operational;
+        self.embodied = self.embodied + other.embodied;
+        self.regions.extend(other.regions);
+        self.gaps.types.extend(other.gaps.types);
+        self.gaps.types_without_embodied.extend(other.gaps.types_without_embodied);
+        self.gaps.regions.extend(other.gaps.regions);
+        self.gaps.unknown_region |= other.gaps.unknown_region;
+        self.gaps.folded_runs = self.gaps.folded_runs.saturating_add(other.gaps.folded_runs);
+        self
+    }
+}
+
+impl Sum for Footprint {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), Self::add)
+    }
+}
+
+/// What the machine draws, in milliwatts, without its data center.
+fn power(hardware: &MachineHardware, load: AcceleratorLoad) -> Bounds {
+    let (idle_vcpu, full_vcpu) = VCPU_MILLIWATTS;
+    let memory = u64::from(hardware.memory_gib) * MEMORY_MILLIWATTS_PER_GIB;
+    let vcpus = u64::from(hardware.vcpus);
+    let rest = Bounds { low: vcpus * idle_vcpu + memory, high: vcpus * full_vcpu + memory };
+    let (low, high) = OTHER_PARTS_PERCENT;
+    (accelerator_power(hardware, load) + rest).times((100 + low, 100 + high), 100)
+}
+
+fn accelerator_power(hardware: &MachineHardware, load: AcceleratorLoad) -> Bounds {
+    let model = hardware.accelerator.model();
+    let eighths = u64::from(hardware.accelerator_eighths);
+    let all = |milliwatts: u64| milliwatts * eighths / 8;
+    let (idle_low, idle_high) = (all(model.idle_milliwatts.0), all(model.idle_milliwatts.1));
+    let full = all(model.full_milliwatts);
+    match load {
+        AcceleratorLoad::Unknown => Bounds { low: idle_low, high: full },
+        AcceleratorLoad::Measured { milliwatts } => Bounds { low: milliwatts, high: milliwatts }
+            .times((100 - SENSOR_ERROR_PERCENT, 100 + SENSOR_ERROR_PERCENT), 100),
+        AcceleratorLoad::Utilization { percent } => {
+            let percent = u64::from(percent.min(100));
+            let at = |idle: u64, busy: u64| idle + busy.saturating_sub(idle) * percent / 100;
+            let (least, most) = AT_FULL_UTILIZATION_PERCENT;
+            Bounds { low: at(idle_low, full * least / 100), high: at(idle_high, full * most / 100) }
+        }
+    }
+}
+
+/// What making the machine emitted, in grams: its accelerators, its memory, and its share of a server by vCPUs.
+fn embodied_grams(hardware: &MachineHardware) -> Option<Bounds> {
+    let (low_kg, high_kg) = hardware.accelerator.model().embodied_kg?;
+    let eighths = u64::from(hardware.accelerator_eighths);
+    let accelerators = Bounds { low: u64::from(low_kg) * 125 * eighths, high: u64::from(high_kg) * 125 * eighths };
+    let server = SERVER_KG * 1_000 * u64::from(hardware.vcpus) / u64::from(hardware.server_vcpus);
+    let memory_gib = u64::from(hardware.memory_gib);
+    let memory = Bounds { low: memory_gib * MEMORY_G_PER_GIB.0, high: memory_gib * MEMORY_G_PER_GIB.1 };
+    Some(accelerators + memory + Bounds { low: server, high: server })
+}
+
+/// The part of it, in milligrams, that falls into that time.
+fn share_of_making(grams: Bounds, time: RunningTime) -> Bounds {
+    let (shortest, longest) = SERVER_YEARS;
+    let share = |grams: u64, seconds: u64, years: u64| {
+        u128::from(grams) * 1_000 * u128::from(seconds) / u128::from(years * SECONDS_PER_YEAR)
+    };
+    let whole = |milligrams: u128| u64::try_from(milligrams).unwrap_or(u64::MAX);
+    Bounds {
+        low: whole(share(grams.low, time.least_seconds, longest)),
+        high: whole(share(grams.high, time.most_seconds, shortest)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

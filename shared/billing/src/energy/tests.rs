@@ -1,0 +1,137 @@
+use jiff::tz::TimeZone;
+use model::fixture::time;
+
+use super::*;
+use crate::ledger::{
+    BillingState, CalendarMonth, Ledger, LedgerBeat, PurchaseTerms, RunFacts, RunKind, Sighting, Tariff, TimeSpan,
+};
+
+const HOUR: RunningTime = RunningTime::exactly(3_600);
+
+fn footprint(instance_type: &str, region: Option<&str>, time: RunningTime, load: AcceleratorLoad) -> Footprint {
+    let region = region.map(Region::from);
+    Footprint::from_use(&MachineUse { instance_type: &instance_type.into(), region: region.as_ref(), time, load })
+}
+
+/// `expect`: energy, operational and embodied carbon.
+fn check(instance_type: &str, load: AcceleratorLoad, expect: [&str; 3]) {
+    let found = footprint(instance_type, Some("us-east-1"), HOUR, load);
+    assert_eq!([found.energy.to_string(), found.operational.to_string(), found.embodied.to_string()], expect);
+}
+
+#[test]
+fn a_figure_spans_what_is_unknown_and_a_measurement_narrows_it() {
+    check("g5.xlarge", AcceleratorLoad::Unknown, ["27-450 Wh", "7.5-120 g CO2e", "2-5.2 g CO2e"]);
+    check("g5.xlarge", AcceleratorLoad::Utilization { percent: 90 }, ["130-410 Wh", "35-110 g CO2e", "2-5.2 g CO2e"]);
+    check(
+        "g5.xlarge",
+        AcceleratorLoad::Measured { milliwatts: 200_000 },
+        ["220-320 Wh", "61-86 g CO2e", "2-5.2 g CO2e"],
+    );
+    check("p5.48xlarge", AcceleratorLoad::Unknown, ["1.4-9.8 kWh", "0.38-2.7 kg CO2e", "110-220 g CO2e"]);
+    check("g6f.large", AcceleratorLoad::Unknown, ["5.8-27 Wh", "1.5-7.2 g CO2e", "0.6-1.4 g CO2e"]);
+}
+
+#[test]
+fn the_model_covers_what_was_measured_on_a_node_of_eight_h100s() {
+    let hardware = hardware(&"p5.48xlarge".into()).unwrap();
+    let full = power(&hardware, AcceleratorLoad::Unknown);
+    assert!((full.low..=full.high).contains(&8_400_000), "{full:?}");
+}
+
+#[test]
+fn what_is_in_no_table_is_named_and_counted_nowhere() {
+    let unknown_type = footprint("m7i.large", Some("us-east-1"), HOUR, AcceleratorLoad::Unknown);
+    assert_eq!((unknown_type.is_known(), unknown_type.gaps.types.len()), (false, 1));
+    let now = time("2026-11-23T00:00:00Z");
+    let said = |of: &Footprint| of.caveats(now).join("; ");
+    assert_eq!(said(&unknown_type), "not counted, because no model of its power exists: m7i.large");
+    let unknown_region = footprint("g5.xlarge", Some("xx-north-9"), HOUR, AcceleratorLoad::Unknown);
+    assert_eq!((unknown_region.operational, unknown_region.is_known()), (Carbon::default(), true));
+    assert_eq!(said(&unknown_region), "without operational carbon, because no grid factor is known: xx-north-9");
+    let neuron = footprint("trn2.48xlarge", Some("eu-north-1"), HOUR, AcceleratorLoad::Unknown);
+    assert_eq!(neuron.embodied, Carbon::default());
+    assert_eq!(said(&neuron), "without embodied carbon, of which nothing is published: trn2.48xlarge");
+    let nowhere = footprint("g5.xlarge", None, HOUR, AcceleratorLoad::Unknown);
+    assert_eq!(said(&(nowhere.clone() + unknown_type)).split("; ").count(), 2);
+    assert!(nowhere.energy.low() < unknown_region.energy.high());
+}
+
+#[test]
+fn a_value_of_a_region_that_is_older_than_two_years_says_so() {
+    let virginia = footprint("g5.xlarge", Some("us-east-1"), HOUR, AcceleratorLoad::Unknown);
+    assert_eq!(virginia.caveats(time("2025-12-31T23:59:59Z")), [""; 0]);
+    let old = "the grid factor of us-east-1 is of 2023, older than 2 years";
+    assert_eq!(virginia.caveats(time("2026-01-01T00:00:00Z")), [old]);
+}
+
+#[test]
+fn ranges_are_shown_with_two_significant_digits_and_never_narrower_than_they_are() {
+    let shown = |low, high| Energy::from_bounds(Bounds { low, high }).to_string();
+    assert_eq!(shown(0, 0), "0 Wh");
+    assert_eq!(shown(12_345, 67_891), "12-68 Wh");
+    assert_eq!(shown(1_234_567, 1_890_001), "1.2-1.9 kWh");
+    assert_eq!(shown(12_345, 1_890_001), "0.012-1.9 kWh");
+    assert_eq!(shown(1_234_567_890_123, 1_990_000_000_000), "1,200-2,000 MWh");
+    assert_eq!(shown(999, 999), "0.99-1 Wh");
+    let json = serde_json::to_string(&Carbon::from_bounds(Bounds { low: 1_234_567, high: 1_890_001 })).unwrap();
+    assert_eq!(json, r#"{"low":1.2,"high":1.9}"#);
+}
+
+#[test]
+fn every_accelerator_stands_at_its_place_and_every_region_has_both_values() {
+    for (place, model) in ACCELERATORS.iter().enumerate() {
+        assert_eq!(model.name as usize, place, "{}", model.text);
+        assert!(model.idle_milliwatts.1 < model.full_milliwatts, "{}", model.text);
+    }
+    let (grid, pue) = (GRID.map(|(region, _)| region), REGIONAL_PUE.map(|(region, _)| region));
+    assert_eq!(grid, pue);
+    for (family, _, server_vcpus, sizes) in MACHINES {
+        assert!(sizes.iter().all(|(_, eighths, vcpus, _)| *eighths > 0 && *vcpus <= server_vcpus), "{family}");
+    }
+}
+
+#[test]
+fn the_sum_of_two_halves_is_the_whole() {
+    let half = footprint("g5.xlarge", Some("us-east-1"), RunningTime::exactly(1_800), AcceleratorLoad::Unknown);
+    let whole = footprint("g5.xlarge", Some("us-east-1"), HOUR, AcceleratorLoad::Unknown);
+    assert!(whole.energy.high() - (half.clone() + half).energy.high() <= 1);
+}
+
+#[test]
+fn a_ledger_is_split_by_team_and_job_and_an_open_end_widens_the_range() {
+    let month = CalendarMonth::read("2026-11", &TimeZone::UTC).unwrap();
+    let mut ledger = Ledger::new(&month, &"us-east-1".into());
+    let sighting = |resource: &str, job: Option<&str>, life| Sighting {
+        resource: resource.into(),
+        began: time("2026-11-10T10:00:00Z"),
+        facts: RunFacts {
+            kind: RunKind::Instance,
+            team: Some("vision".into()),
+            owner: None,
+            name: None,
+            what: "g5.xlarge".to_owned(),
+            terms: PurchaseTerms::OnDemand,
+            job: job.map(str::to_owned),
+            attached_to: None,
+            tariff: Tariff::new("g5.xlarge"),
+        },
+        life,
+        prices: Vec::new(),
+    };
+    let stopped = BillingState::Ended { at: Some(time("2026-11-10T11:00:00Z")), terminated: false, reclaimed: false };
+    let items =
+        vec![sighting("i-1", None, stopped), sighting("i-2", Some("vision/llama-1a2b3c4d"), BillingState::Live)];
+    let at = time("2026-11-10T11:00:00Z");
+    ledger.observe(&LedgerBeat { at, region: "us-east-1".into(), whole: true, items });
+    let until = |to| footprints([&ledger], TimeSpan { to: time(to), ..month.span() });
+    let hour = footprint("g5.xlarge", Some("us-east-1"), HOUR, AcceleratorLoad::Unknown);
+    let team = FootprintKey { team: Some("vision".into()), job: None };
+    let job = FootprintKey { job: Some("vision/llama-1a2b3c4d".to_owned()), ..team.clone() };
+    let now = until("2026-11-10T11:00:00Z");
+    assert_eq!((now.len(), &now[&team], &now[&job]), (2, &hour, &hour));
+    let later = until("2026-11-10T13:00:00Z");
+    let open = RunningTime { least_seconds: 3_600, most_seconds: 3 * 3_600 };
+    assert_eq!(later[&job], footprint("g5.xlarge", Some("us-east-1"), open, AcceleratorLoad::Unknown));
+    assert_eq!(later[&team], hour);
+}
