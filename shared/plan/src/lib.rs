@@ -16,7 +16,7 @@ use model::mark::Mark;
 use model::mode::Mode;
 use model::notification_log::NotificationKey;
 use model::observation::Gap;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::limits::LimitsExceeded;
 
@@ -102,7 +102,7 @@ pub struct ResourceMemory {
 }
 
 /// Why a run skips a resource.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SkipReason {
     /// It has `curfew:protected`.
