@@ -17,13 +17,13 @@
 //! lives whole quarters, optimised.
 
 mod account;
+mod check;
+mod jobs;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use billing::budget::{
-    Budget, BudgetHolder, BudgetLimit, ReservationRefusal, ReservationRequest, launched, release, reserve, withdraw,
-};
+use billing::budget::{Budget, BudgetHolder};
 use billing::ledger::{CalendarMonth, InspectedInstance, Ledger, TimeSpan};
 use billing::price;
 use jiff::Timestamp;
@@ -32,7 +32,6 @@ use model::config::Config;
 use model::curfew_tags::JOB;
 use model::fixture::untagged;
 use model::instance::{Instance, InstanceState};
-use model::mode::Mode;
 use model::money::{Amount, Rate};
 use model::notification_log::NotificationLog;
 
@@ -277,161 +276,6 @@ impl QuarterWorld {
     fn spent(&self, holder: &BudgetHolder, from: i64, to: i64, wanted: impl Fn(&QuarterMachine) -> bool) -> Amount {
         let of_holder = self.machines.iter().filter(|machine| Self::is_of(machine.team, holder) && wanted(machine));
         of_holder.map(|machine| machine.spent(from, to)).sum()
-    }
-
-    /// Every document that the beat of that moment has written.
-    fn check_documents(&self, now: i64) {
-        let month = self.month(now);
-        let documents = self.documents(&month);
-        assert!(documents.contains_key(&BudgetHolder::Account), "at {now}: no beat has written the account's document");
-        for (holder, document) in documents.iter().filter(|(_, one)| one.as_of == Some(stamp(now))) {
-            self.check_document(holder, document, &month, now);
-        }
-    }
-
-    /// It says what is truly spent, but for what it says itself; and holds every reservation that is needed.
-    fn check_document(&self, holder: &BudgetHolder, document: &Budget, month: &CalendarMonth, now: i64) {
-        let truth = self.spent(holder, month.span().from.as_second(), now, |_| true);
-        let rounding = Amount::from_usd_micros(ROUNDED);
-        assert!(document.spent_usd <= truth + rounding, "{holder:?} at {now}: {} of {truth}", document.spent_usd);
-        let most = document.spent_usd + document.uncertain_usd + rounding;
-        assert!(truth <= most, "{holder:?} at {now}: {most} at most of {truth}");
-        // What nobody has released is void once its job must have ended.
-        let is_needed =
-            |job: &&QuarterJob| !job.released && job.runs.is_some_and(|(usd, since, _)| job.until(usd, since) >= now);
-        for job in self.jobs.iter().filter(|job| Self::is_of(job.team, holder)).filter(is_needed) {
-            assert!(document.reservations.contains_key(&job.name), "{holder:?} at {now}: {} is forgotten", job.name);
-        }
-    }
-
-    /// A job that waits tries again.
-    fn somebody_wants(&mut self, now: i64) {
-        for place in 0..self.jobs.len() {
-            let after = self.machines.len();
-            let job = &mut self.jobs[place];
-            if job.released && job.next <= now {
-                let name = format!("{}/job-{place}-{after}", TEAMS[job.team]);
-                *job = QuarterJob { name, runs: None, released: false, ..job.clone() };
-            }
-        }
-        let waiting: Vec<usize> = (0..self.jobs.len()).filter(|place| self.jobs[*place].runs.is_none()).collect();
-        if !waiting.is_empty() {
-            let place = waiting[self.chance.usize(0..waiting.len())];
-            self.launch(place, now);
-        }
-    }
-
-    /// Reserves with the team, then with the account, and launches. It asks for exactly what is left, where it can use that.
-    fn launch(&mut self, place: usize, now: i64) {
-        let job = self.jobs[place].clone();
-        let month = self.month(now);
-        let holders = [BudgetHolder::Team(TEAMS[job.team].into()), BudgetHolder::Account];
-        let rate = Rate::from_usd_micros_per_hour(RATES[job.kind].1);
-        let binds = |holder: &&BudgetHolder| {
-            BudgetLimit::from_config(holder, &self.config, Mode::Enforce).unwrap().holds_launches()
-        };
-        let left = holders.iter().filter(binds).filter_map(|holder| self.read(&month, holder).1.remaining_usd).min();
-        let most = Amount::from_usd_micros(job.most * 1_000_000);
-        let usd = left.map_or(most, |left| left.min(most)).max(Amount::from_rate(rate, SHORTEST.unsigned_abs()));
-        self.tally.tight += u64::from(Some(usd) == left);
-        let until = job.until(usd, now);
-        let seconds = until - now - 60;
-        let wanted = ReservationRequest { job: job.name.clone(), usd, until: stamp(until) };
-        for (nth, holder) in holders.iter().enumerate() {
-            let reserved = loop {
-                let (version, mut document) = self.read(&month, holder);
-                let reserved = reserve(&mut document, holder, &wanted, (&self.config, Mode::Enforce), stamp(now));
-                if reserved.is_err() || self.write(&month, holder, version, &document) {
-                    break reserved;
-                }
-            };
-            if let Err(refused) = reserved {
-                self.tally.by_account += u64::try_from(nth).unwrap();
-                match refused {
-                    ReservationRefusal::TooMuch(_) => self.tally.too_much += 1,
-                    ReservationRefusal::Unknown(_) => self.tally.unknown += 1,
-                }
-                for holder in &holders[..nth] {
-                    let (version, mut document) = self.read(&month, holder);
-                    assert!(withdraw(&mut document, &job.name) && self.write(&month, holder, version, &document));
-                }
-                return;
-            }
-        }
-        let began = now + self.chance.i64(1..60);
-        let ended = began + self.chance.i64(seconds * 3 / 10..=seconds).max(SHORTEST.min(seconds));
-        let id = format!("i-job-{}", self.machines.len());
-        let lives = vec![(began, ended)];
-        for holder in &holders {
-            let (version, mut document) = self.read(&month, holder);
-            assert!(launched(&mut document, &job.name, id.as_str().into()));
-            assert!(self.write(&month, holder, version, &document));
-        }
-        self.machines.push(QuarterMachine {
-            id,
-            team: job.team,
-            kind: job.kind,
-            job: Some(job.name),
-            copies: None,
-            lives,
-        });
-        self.jobs[place].runs = Some((usd, now, self.machines.len() - 1));
-        self.tally.admitted += 1;
-        self.tally.into_next_month += u64::from(self.month(ended) != month);
-        for holder in holders
-            .iter()
-            .filter(|holder| BudgetLimit::from_config(holder, &self.config, Mode::Enforce).unwrap().holds_launches())
-        {
-            self.check_launch(holder, &month, now);
-        }
-    }
-
-    /// What is truly spent and reserved does not exceed the budget, but for one beat's burn of what reserves nothing.
-    fn check_launch(&self, holder: &BudgetHolder, month: &CalendarMonth, now: i64) {
-        let begins = month.span().from.as_second();
-        let (_, document) = self.read(month, holder);
-        let as_of = document.as_of.unwrap().as_second();
-        assert!(now - as_of <= HOUR, "{holder:?} at {now}: launched by a document of {as_of}");
-        let spent = self.spent(holder, begins, now, |_| true);
-        let of_holder = self.jobs.iter().filter(|job| Self::is_of(job.team, holder));
-        let reserved: Amount = of_holder
-            .filter_map(|job| {
-                let (usd, since, machine) = job.runs?;
-                let machine = &self.machines[machine];
-                assert!(machine.spent(since, i64::MAX) <= usd, "{} costs more than it reserved", job.name);
-                let runs = machine.lives[0].1 > now;
-                runs.then(|| usd.saturating_sub(machine.spent(since, now)))
-            })
-            .sum();
-        let burn = self.spent(holder, as_of, now, |machine| machine.job.is_none());
-        let allowed = document.budget_usd.unwrap() + burn + Amount::from_usd_micros(ROUNDED);
-        assert!(
-            spent + reserved <= allowed,
-            "{holder:?} at {now}: {spent} spent and {reserved} reserved, where {allowed} is allowed, {burn} of it by the last beat"
-        );
-    }
-
-    /// What has ended is released, sooner or later.
-    fn release(&mut self, now: i64) {
-        for place in 0..self.jobs.len() {
-            let job = self.jobs[place].clone();
-            let ended = job.runs.is_some_and(|(_, _, machine)| self.machines[machine].lives[0].1 <= now);
-            if !ended || job.released || self.chance.u8(0..4) == 0 {
-                continue;
-            }
-            self.jobs[place].released = true;
-            let (_, since, machine) = job.runs.unwrap();
-            let cost = self.machines[machine].spent(since, i64::MAX) + Amount::from_usd_micros(ROUNDED);
-            self.jobs[place].next = now + self.chance.i64(HOUR..3 * DAY);
-            for month in [self.month(now).previous(), self.month(now)] {
-                for holder in [BudgetHolder::Team(TEAMS[job.team].into()), BudgetHolder::Account] {
-                    let (version, mut document) = self.read(&month, &holder);
-                    if release(&mut document, &job.name, cost, stamp(now)) {
-                        assert!(self.write(&month, &holder, version, &document));
-                    }
-                }
-            }
-        }
     }
 }
 
