@@ -1,4 +1,6 @@
+mod reservations;
 mod retag;
+mod text;
 mod turn;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -244,148 +246,6 @@ fn what_has_no_team_counts_for_the_account_and_has_no_budget() {
     assert_eq!(account.teams, BTreeMap::from([("untagged".to_owned(), usd(70.0)), ("vision".to_owned(), usd(50.0))]));
 }
 
-fn wanted(usd_wanted: f64) -> ReservationRequest {
-    ReservationRequest {
-        job: "vision/llama-1".to_owned(),
-        usd: usd(usd_wanted),
-        until: "2026-12-02T00:00:00Z".parse().unwrap(),
-    }
-}
-
-fn reserved(
-    document: &mut Budget,
-    want: f64,
-    config: &str,
-    at: Timestamp,
-) -> Result<ReservationOutcome, ReservationRefusal> {
-    reserve(document, &vision(), &wanted(want), (&Config::read(config).unwrap(), Mode::Enforce), at)
-}
-
-#[test]
-fn a_job_is_launched_where_its_worst_case_fits() {
-    let mut document = of_vision(vec![spend("i-1", 4_000.0)], HOLDS);
-    let refused = reserved(&mut document, 1_000.01, HOLDS, now()).unwrap_err();
-    assert_snapshot!(refused, @"vision/llama-1 may cost up to $1,000.01, but the budget of team vision has $1,000.00 left: $5,000.00 for 2026-11, less $4,000.00 spent and $0.00 reserved, as of 2026-11-22T12:00:00Z");
-    assert!(document.reservations.is_empty());
-    assert_eq!(reserved(&mut document, 1_000.0, HOLDS, now()), Ok(ReservationOutcome::Fits));
-    assert_eq!((document.reserved_usd, document.remaining_usd), (usd(1_000.0), Some(Amount::ZERO)));
-    // The same job again takes the place of its own reservation; another has no room.
-    assert_eq!(reserved(&mut document, 900.0, HOLDS, now()), Ok(ReservationOutcome::Fits));
-    let other = ReservationRequest { job: "vision/other-2".to_owned(), ..wanted(100.01) };
-    let config = Config::read(HOLDS).unwrap();
-    assert!(reserve(&mut document, &vision(), &other, (&config, Mode::Enforce), now()).is_err());
-    assert!(withdraw(&mut document, "vision/llama-1") && !withdraw(&mut document, "vision/llama-1"));
-    assert!(reserve(&mut document, &vision(), &other, (&config, Mode::Enforce), now()).is_ok());
-}
-
-#[test]
-fn where_nobody_can_say_jobs_wait() {
-    let at = |text: &str| -> Timestamp { text.parse().unwrap() };
-    let known = || of_vision(vec![spend("i-1", 0.0)], HOLDS);
-    let refusal = |mut document: Budget, now| reserved(&mut document, 1.0, HOLDS, now).unwrap_err().to_string();
-    assert_snapshot!(refusal(Budget::default(), now()), @"it is unknown how much of the budget of team vision is spent: there are no figures for 2026-11 yet; enforce-budgets writes them every quarter of an hour");
-    assert_snapshot!(refusal(known(), at("2026-11-22T13:00:01Z")), @"it is unknown how much of the budget of team vision is spent: it was last counted at 2026-11-22T12:00:00Z, more than an hour ago; enforce-budgets does not run");
-    assert_snapshot!(refusal(known(), at("2026-12-01T00:00:00Z")), @"it is unknown how much of the budget of team vision is spent: there are no figures for 2026-12 yet; enforce-budgets writes them every quarter of an hour");
-    let blind = Budget { blind_since: Some(at("2026-11-22T10:59:59Z")), ..known() };
-    assert_snapshot!(refusal(blind, now()), @"it is unknown how much of the budget of team vision is spent: something that runs was last seen at 2026-11-22T10:59:59Z; see the gaps of enforce-budgets");
-    assert_eq!(reserved(&mut known(), 1.0, HOLDS, at("2026-11-22T13:00:00Z")), Ok(ReservationOutcome::Fits));
-}
-
-#[test]
-fn what_only_notifies_or_observes_lets_jobs_go_and_says_what_it_thinks() {
-    for config in [HOLDS.replace("hold", "notify"), HOLDS.replace("enforce", "observe")] {
-        let mut document = of_vision(vec![spend("i-1", 6_000.0)], &config);
-        assert!(matches!(
-            reserved(&mut document, 1.0, &config, now()),
-            Ok(ReservationOutcome::Anyway(ReservationRefusal::TooMuch(_)))
-        ));
-        assert_eq!(document.reserved_usd, usd(1.0));
-    }
-    let mut unheard = Budget::default();
-    assert_eq!(reserved(&mut unheard, 1.0, "", now()), Ok(ReservationOutcome::Fits));
-    assert_eq!(unheard.month, "2026-11");
-}
-
-/// $100 for a job that ends on the second of December.
-fn reservation(since: Timestamp) -> BudgetReservation {
-    let until = "2026-12-02T00:00:00Z".parse().unwrap();
-    BudgetReservation {
-        usd: usd(100.0),
-        spent_usd: Amount::ZERO,
-        since,
-        instances: BTreeSet::new(),
-        until,
-        ended: None,
-    }
-}
-
-#[test]
-fn a_reservation_shrinks_by_what_its_job_spends_and_ends_with_it() {
-    let since: Timestamp = "2026-11-22T09:00:00Z".parse().unwrap();
-    let config = Config::read(HOLDS).unwrap();
-    let mut stored = Budget::default();
-    stored.reservations.insert("vision/llama-1".to_owned(), BudgetReservation { until: now(), ..reservation(since) });
-    assert!(launched(&mut stored, "vision/llama-1", "i-1".into()) && !launched(&mut stored, "vision/x", "i-1".into()));
-    let volume = Spend { on: Some("i-1".into()), ..of_job("vol-1", "vision/llama-1", since, 1.0) };
-    let copied = of_job("i-3", "vision/llama-1", since, 4.0);
-    let of_other = of_job("i-2", "vision/other", since, 5.0);
-    let spends = spends(vec![of_job("i-1", "vision/llama-1", since, 29.0), volume, copied, of_other]);
-    let earlier = BTreeMap::new();
-    let at = |now| BudgetBooks::new((&config, Mode::Enforce), &spends, &earlier, now).budget_of(&vision(), &stored);
-    let budget = at(now());
-    // Not by what only says that it is of the job.
-    assert_eq!((budget.spent_usd, budget.reserved_usd), (usd(39.0), usd(70.0)));
-    assert_eq!(budget.remaining_usd, Some(usd(4_891.0)));
-    assert!(at(now() + SignedDuration::from_secs(1)).reservations.is_empty());
-    // Its end is known to the beat after it alone.
-    let mut ended = budget;
-    assert!(release(&mut ended, "vision/llama-1", usd(31.0), now()));
-    assert_eq!((ended.reserved_usd, ended.remaining_usd), (usd(1.0), Some(usd(4_960.0))));
-    // It is said once more, by a run that knows of less.
-    assert!(release(&mut ended, "vision/llama-1", usd(200.0), now() + SignedDuration::from_secs(9)));
-    assert_eq!((ended.reserved_usd, ended.reservations["vision/llama-1"].ended), (usd(1.0), Some(now())));
-    assert!(!release(&mut ended, "vision/other", usd(1.0), now()));
-    let books = |now| BudgetBooks::new((&config, Mode::Enforce), &spends, &earlier, now);
-    assert_eq!(books(now()).budget_of(&vision(), &ended).reservations.len(), 1);
-    assert!(books(now() + SignedDuration::from_secs(1)).budget_of(&vision(), &ended).reservations.is_empty());
-}
-
-#[test]
-fn what_may_be_spent_besides_is_kept_free() {
-    let uncertain = Spend { uncertain: usd(10.0), ..stopped("i-3", 4_000.0) };
-    let mut document = of_vision(vec![uncertain], HOLDS);
-    assert_eq!(document.remaining_usd, Some(usd(990.0)));
-    assert!(matches!(reserved(&mut document, 990.01, HOLDS, now()), Err(ReservationRefusal::TooMuch(_))));
-    assert_eq!(reserved(&mut document, 990.0, HOLDS, now()), Ok(ReservationOutcome::Fits));
-}
-
-#[test]
-fn what_is_reserved_is_not_spent_and_a_beat_keeps_it() {
-    let (config, since) = (Config::read(HOLDS).unwrap(), "2026-11-22T09:00:00Z".parse().unwrap());
-    let of = |usd_reserved: f64| BudgetReservation {
-        usd: usd(usd_reserved),
-        spent_usd: Amount::ZERO,
-        since,
-        until: "2026-12-02T00:00:00Z".parse().unwrap(),
-        instances: BTreeSet::new(),
-        ended: None,
-    };
-    let document = |month: &str, one: BudgetReservation| Budget {
-        month: month.to_owned(),
-        reservations: BTreeMap::from([("vision/llama-1".to_owned(), one)]),
-        ..Budget::default()
-    };
-    let spends = spends(vec![spend("i-1", 4_000.0)]);
-    // The month before has the same job, as it stood there.
-    let earlier = BTreeMap::from([(vision(), document("2026-10", of(7.0)))]);
-    let budget = BudgetBooks::new((&config, Mode::Enforce), &spends, &earlier, now())
-        .budget_of(&vision(), &document("2026-11", of(3_000.0)));
-    assert_eq!(
-        (budget.verdict, budget.spent_usd, budget.reserved_usd),
-        (BudgetVerdict::Ok, usd(4_000.0), usd(3_000.0))
-    );
-}
-
 #[test]
 fn what_runs_and_was_not_seen_by_the_last_beat_is_said() {
     let seen = |minutes: i64| {
@@ -397,27 +257,6 @@ fn what_runs_and_was_not_seen_by_the_last_beat_is_said() {
 }
 
 #[test]
-fn a_reservation_goes_on_into_the_next_month_with_what_is_left_of_it() {
-    let since: Timestamp = "2026-11-30T12:00:00Z".parse().unwrap();
-    let december: Timestamp = "2026-12-01T00:15:00Z".parse().unwrap();
-    let config = Config::read(HOLDS).unwrap();
-    let mut november = Budget { month: "2026-11".to_owned(), ..Budget::default() };
-    november.reservations.insert("vision/llama-1".to_owned(), reservation(since));
-    assert!(launched(&mut november, "vision/llama-1", "i-1".into()));
-    let copied = of_job("i-2", "vision/llama-1", since, 2.0);
-    let spends = LedgerSpends {
-        before: vec![of_job("i-1", "vision/llama-1", since, 40.0), copied.clone()],
-        ..spends(vec![of_job("i-1", "vision/llama-1", since, 3.0), copied])
-    };
-    let earlier = BTreeMap::from([(vision(), november)]);
-    let books = BudgetBooks::new((&config, Mode::Enforce), &spends, &earlier, december);
-    let document = books.documents(&BTreeMap::new()).remove(&vision()).unwrap();
-    assert_eq!((document.spent_usd, document.reserved_usd), (usd(5.0), usd(57.0)));
-    // Once more, and nothing changes.
-    assert_eq!(books.budget_of(&vision(), &document), document);
-}
-
-#[test]
 fn a_beat_that_comes_late_writes_nothing_over_a_later_one() {
     let later = of_vision(vec![spend("i-1", 50.0)], HOLDS);
     let config = Config::read(HOLDS).unwrap();
@@ -425,79 +264,6 @@ fn a_beat_that_comes_late_writes_nothing_over_a_later_one() {
     let of = |now| BudgetBooks::new((&config, Mode::Enforce), &spends, &earlier, now).budget_of(&vision(), &later);
     assert_eq!(of(now() - SignedDuration::from_mins(15)), later);
     assert_eq!(of(now() + SignedDuration::from_mins(15)).spent_usd, usd(40.0));
-}
-
-fn said(of_month: Vec<Spend>, config: &str) -> String {
-    let documents = BTreeMap::from([(vision(), of_vision(of_month, config))]);
-    let plan = decided(&documents, config, &nothing_told());
-    let plan::Evidence::OverBudget(evidence) = &plan.steps[0].evidence else { panic!("{plan:?}") };
-    assert!(matches!(plan.steps[0].action, Action::Budget(_)));
-    evidence.text.clone()
-}
-
-#[test]
-fn what_people_hear() {
-    let p5 = Spend {
-        rate: Some(Rate::from_usd_micros_per_hour(55_040_000)),
-        what: "p5.48xlarge".to_owned(),
-        ..spend("i-5", 3_900.0)
-    };
-    assert_snapshot!(said(vec![p5.clone(), stopped("i-1", 200.0)], HOLDS), @r#"Team vision has spent $4,100.00 of its budget of $5,000.00 for 2026-11 (82 %), as of 2026-11-22T12:00:00Z; $900.00 is left. Once it is spent, no further job is launched. The most was spent on i-5 (p5.48xlarge "bench", owner ada, us-east-1) $3,900.00, still running at $55.04/h; i-1 (g5.xlarge "bench", owner ada, us-east-1) $200.00. By the end of the month, $4,305.22 will be spent: $4,100.00 spent, and for the 8d12h left $24.14 a day, the mean of the 7d since 2026-11-15T12:00:00Z. What runs now costs $55.04/h, which spends the remainder by 2026-11-23T04:21:06Z; $4.41/h would last until the month ends at 2026-12-01T00:00:00Z. To stay within it, stop i-5 (p5.48xlarge, us-east-1, $55.04/h). The command: aws ec2 stop-instances --region us-east-1 --instance-ids i-5"#);
-    let unpriced = Spend { rate: None, unpriced_seconds: 12_000, uncertain: usd(4.5), ..spend("i-2", 0.0) };
-    assert_snapshot!(said(vec![p5.clone(), Spend { resource: "i-6".into(), spent: usd(2_000.0), ..p5 }, unpriced], &HOLDS.replace("hold", "stop")), @r#"Team vision has spent $5,900.00 of its budget of $5,000.00 for 2026-11 (118 %), as of 2026-11-22T12:00:00Z; $0.00 is left. No further job is launched this month, and instances that run are stopped, each after its own announcement. The most was spent on i-5 (p5.48xlarge "bench", owner ada, us-east-1) $3,900.00, still running at $55.04/h; i-6 (p5.48xlarge "bench", owner ada, us-east-1) $2,000.00, still running at $55.04/h. Not counted, because the price is unknown: i-2 (g5.xlarge, us-east-1), which ran for 3h20m. Up to $4.50 more may be spent, on resources with an unobserved stop, or not seen since. By the end of the month, $6,515.67 will be spent: $5,900.00 spent, and for the 8d12h left $72.43 a day, the mean of the 7d since 2026-11-15T12:00:00Z. Nothing brings it back under its budget this month: it is $900.00 over. The next month begins at 2026-12-01T00:00:00Z; a larger budget is set by monthly_budget_usd in config/curfew.toml. To spend no more, stop i-5 (p5.48xlarge, us-east-1, $55.04/h), i-6 (p5.48xlarge, us-east-1, $55.04/h). The command: aws ec2 stop-instances --region us-east-1 --instance-ids i-5 i-6"#);
-    let within = said(vec![spend("i-1", 2_600.0)], HOLDS);
-    assert_snapshot!(within, @r#"Team vision has spent $2,600.00 of its budget of $5,000.00 for 2026-11 (52 %), as of 2026-11-22T12:00:00Z; $2,400.00 is left. Once it is spent, no further job is launched. The most was spent on i-1 (g5.xlarge "bench", owner ada, us-east-1) $2,600.00, still running at $1.01/h. By the end of the month, $2,805.22 will be spent: $2,600.00 spent, and for the 8d12h left $24.14 a day, the mean of the 7d since 2026-11-15T12:00:00Z."#);
-}
-
-#[test]
-fn people_hear_of_nothing_that_cost_nothing_and_of_one_other() {
-    let small = |id: &str, spent: f64| stopped(id, spent);
-    let config = "[teams.vision]\nmonthly_budget_usd = 10\n";
-    let said = |of_month| said(of_month, config);
-    let few = said(vec![small("i-1", 9.5), small("i-2", 0.004)]);
-    assert_snapshot!(few, @r#"Team vision has spent $9.50 of its budget of $10.00 for 2026-11 (95 %), as of 2026-11-22T12:00:00Z; $0.50 is left. The most was spent on i-1 (g5.xlarge "bench", owner ada, us-east-1) $9.50. By the end of the month, $9.50 will be spent: $9.50 spent, and for the 8d12h left $0.00 a day, the mean of the 7d since 2026-11-15T12:00:00Z."#);
-    let six = (1..=6_u8).map(|nth| small(&format!("i-{nth}"), f64::from(nth))).chain([small("i-7", 0.004)]);
-    let unpriced = |id: &str, seconds| Spend { unpriced_seconds: seconds, rate: None, ..spend(id, 0.0) };
-    let many = said(six.chain([unpriced("i-8", 7_200), unpriced("i-9", 3_600)]).collect());
-    assert_snapshot!(many, @r#"Team vision has spent $21.00 of its budget of $10.00 for 2026-11 (210 %), as of 2026-11-22T12:00:00Z; $0.00 is left. The most was spent on i-6 (g5.xlarge "bench", owner ada, us-east-1) $6.00; i-5 (g5.xlarge "bench", owner ada, us-east-1) $5.00; i-4 (g5.xlarge "bench", owner ada, us-east-1) $4.00; i-3 (g5.xlarge "bench", owner ada, us-east-1) $3.00; i-2 (g5.xlarge "bench", owner ada, us-east-1) $2.00; 1 other $1.00. Not counted, because the price is unknown: i-8 (g5.xlarge, us-east-1), which ran for 2h; and 1 other. By the end of the month, $431.45 will be spent: $21.00 spent, and for the 8d12h left $48.29 a day, the mean of the 7d since 2026-11-15T12:00:00Z. Nothing brings it back under its budget this month: it is $11.00 over. The next month begins at 2026-12-01T00:00:00Z; a larger budget is set by monthly_budget_usd in config/curfew.toml."#);
-}
-
-#[test]
-fn what_is_advised_can_be_done() {
-    let check = |of_month: Vec<Spend>| of_vision(of_month, HOLDS).remedy.join("\n");
-    let dear = |id: &str, region: &str, usd_per_hour: u64| Spend {
-        region: region.into(),
-        rate: Some(Rate::from_usd_micros_per_hour(usd_per_hour * 1_000_000)),
-        ..spend(id, 700.0)
-    };
-    // In two regions, one on Spot.
-    let spot = Spend { ends: SavingAction::Terminating, ..dear("i-3", HOME, 40) };
-    assert_snapshot!(check(vec![dear("i-1", HOME, 20), dear("i-2", "eu-west-1", 30), spot]), @"
-        What runs now costs $90.00/h, which spends the remainder by 2026-11-23T20:13:20Z; $14.22/h would last until the month ends at 2026-12-01T00:00:00Z.
-        To stay within it, stop i-3 (g5.xlarge on Spot, us-east-1, $40.00/h), i-2 (g5.xlarge, eu-west-1, $30.00/h), i-1 (g5.xlarge, us-east-1, $20.00/h).
-        A Spot instance of a one-time request can only be terminated; of a persistent one, cancel the request first.
-        The command: aws ec2 stop-instances --region eu-west-1 --instance-ids i-2; aws ec2 stop-instances --region us-east-1 --instance-ids i-1
-        ");
-    // More than are named.
-    let many = (1..=6).map(|nth| dear(&format!("i-{nth}"), HOME, 100 - nth)).chain([stopped("i-9", 5_000.0)]);
-    assert_snapshot!(check(many.collect()), @"
-        Nothing brings it back under its budget this month: it is $4,200.00 over. The next month begins at 2026-12-01T00:00:00Z; a larger budget is set by monthly_budget_usd in config/curfew.toml.
-        To spend no more, stop i-1 (g5.xlarge, us-east-1, $99.00/h), i-2 (g5.xlarge, us-east-1, $98.00/h), i-3 (g5.xlarge, us-east-1, $97.00/h), i-4 (g5.xlarge, us-east-1, $96.00/h), i-5 (g5.xlarge, us-east-1, $95.00/h), 1 other ($94.00/h).
-        The command: aws ec2 stop-instances --region us-east-1 --instance-ids i-1 i-2 i-3 i-4 i-5
-        ");
-    // What is paid for anyway, and a volume.
-    let reserved = Spend { ends: SavingAction::Nothing, ..dear("i-1", HOME, 98) };
-    assert_snapshot!(check(vec![reserved.clone()]), @"
-        What runs now costs $98.00/h, which spends the remainder by 2026-11-24T07:52:39Z; $21.08/h would last until the month ends at 2026-12-01T00:00:00Z.
-        Stopping instances saves none of that: it is for volumes, or for capacity that is paid for anyway.
-        ");
-    assert_snapshot!(check(vec![reserved, dear("i-2", HOME, 2)]), @"
-        What runs now costs $100.00/h, which spends the remainder by 2026-11-24T00:00:00Z; $17.65/h would last until the month ends at 2026-12-01T00:00:00Z.
-        Nothing keeps it until then; to spend it later, stop i-2 (g5.xlarge, us-east-1, $2.00/h).
-        The command: aws ec2 stop-instances --region us-east-1 --instance-ids i-2
-        ");
-    // Nothing that runs, and exactly spent.
-    assert_snapshot!(check(vec![stopped("i-1", 5_000.0)]), @"Nothing brings it back under its budget this month: all of it is spent. The next month begins at 2026-12-01T00:00:00Z; a larger budget is set by monthly_budget_usd in config/curfew.toml.");
 }
 
 #[test]
@@ -556,21 +322,4 @@ fn no_two_budgets_share_a_name() {
     let holders = teams.map(|team| BudgetHolder::Team(team.into())).into_iter().chain([BudgetHolder::Account]);
     let names: Vec<String> = holders.map(|holder| resource_of(&holder).to_string()).collect();
     assert_snapshot!(names.join(", "), @"team account, team team account, team team team account, team, team accounts, vision, account");
-}
-
-#[test]
-fn the_tables_are_named_by_which_some_of_it_is_counted() {
-    let table = |of| Some(billing::price::PriceSource::Table { of });
-    let found = said(
-        vec![
-            Spend { table: table("2026-09-24"), ..spend("i-1", 2_000.0) },
-            Spend { table: table("2026-09-24"), ..spend("i-2", 1_000.0) },
-            Spend { table: table("2026-09-30"), ..spend("vol-3", 2_000.0) },
-            spend("i-4", 500.0),
-        ],
-        HOLDS,
-    );
-    let words =
-        "Some prices are not from the Price List, but from the table of 2026-09-24, and of the table of 2026-09-30.";
-    assert!(found.contains(words), "{found}");
 }
