@@ -38,7 +38,8 @@ pub(crate) struct Jobs {
 /// {"schema": 1, "at": "2026-11-22T05:00:00Z",
 ///  "jobs": [{"job": "vision/llama-1a2b3c4d", "owner": "ada", "state": "running", "over": false, "why": "", "submitted_at": "…",
 ///            "attempts": 1, "machine": {"instance": "i-…", …}, "step": 1200, "slack_seconds": null,
-///            "seconds": 3600, "cost_usd_max": 0.41, "until": "…"}],
+///            "seconds": 3600, "cost_usd_max": 0.41,
+///            "footprint": {"energy_kwh": {"low": 0.027, "high": 0.45}, "operational_kg_co2e": {…}, "embodied_kg_co2e": {…}}, "until": "…"}],
 ///  "problems": []}
 /// ```
 /// `machine` is null if there is none. `until` is when it ended; of one that runs the absolute end of its attempt; of one that waits or is

@@ -52,7 +52,10 @@ pub(crate) struct Submit {
 ///                 "size_gb": 10, "upload_usd": 0.2, "upload_usd_per_day": 19.2}],
 ///  "estimate": {"candidates": [{"region": "us-east-1", …, "rate": 0.31, "rate_max": 0.8}],
 ///               "worst_case": {"seconds": 28800, "usd_per_hour": 0.8, "usd": 6.4},
-///               "expected_costs": [{"within_seconds": 187200, "usd": 19.2, "usd_low": 15.1, "usd_high": 27.4}], "nowhere": null},
+///               "expected_costs": [{"within_seconds": 187200, "usd": 19.2, "usd_low": 15.1, "usd_high": 27.4}],
+///               "footprint": {"type": "g5.xlarge", "region": "us-east-1",
+///                             "per_hour": {"energy_kwh": {"low": 0.027, "high": 0.45}, "operational_kg_co2e": {…}, "embodied_kg_co2e": {…}},
+///                             "run_seconds": 28800, "is_most": true, "run": {…}, "caveats": ["…"]}, "nowhere": null},
 ///  "submitted": "inbox/vision/train.toml", "job": "vision/train-1a2b3c4d", "answer": {"accepted": true, "mistakes": []}}
 /// ```
 /// `expected_costs` is empty unless the deadline decides what the job runs on; `within_seconds` is null without a deadline. `estimate` is

@@ -182,6 +182,15 @@ impl Footprint {
         footprint
     }
 
+    /// Of one of two machines, where nobody knows of which.
+    #[must_use]
+    pub fn spanning(self, other: Self) -> Self {
+        let energy = self.energy.spanning(other.energy);
+        let operational = self.operational.spanning(other.operational);
+        let embodied = self.embodied.spanning(other.embodied);
+        Self { energy, operational, embodied, ..self + other }
+    }
+
     /// Whether it says anything at all.
     #[must_use]
     pub fn is_known(&self) -> bool {

@@ -13,6 +13,7 @@ mod deadline;
 mod documents;
 mod effect;
 mod facts;
+mod footprint;
 mod governing_quota;
 mod id;
 mod identity;
@@ -56,6 +57,7 @@ pub use documents::{
 };
 pub use effect::{Effect, JobTransition, LaunchRequest, TransitionKind};
 pub use facts::{EffectResult, JobFacts, LaunchResult, MachineSight, NeededFacts, ReserveResult};
+pub use footprint::{ExpectedFootprint, figures, job_footprint};
 pub use governing_quota::{ListedQuota, governing_quota};
 pub use id::{JobId, JobName, UnreadableJob};
 pub use identity::MachineIdentity;

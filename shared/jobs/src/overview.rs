@@ -1,5 +1,6 @@
 //! A job, for whoever asks about it: where it stands, what it took, and which one was meant.
 
+use billing::energy::Footprint;
 use jiff::{SignedDuration, Timestamp};
 use model::duration::format_duration;
 use model::fault::InvalidValue;
@@ -9,6 +10,7 @@ use serde::Serialize;
 use super::next::{after, most, slack_seconds};
 use super::{
     EXPIRES_AFTER, Job, JobId, JobMachine, JobReservation, JobResult, LaunchInProgress, Lifecycle, Phase, Ranking,
+    job_footprint,
 };
 
 /// So many jobs are named where somebody's words fit several, or none.
@@ -39,6 +41,8 @@ pub struct JobOverview {
     pub seconds: i64,
     /// What that cost at most.
     pub cost_usd_max: Amount,
+    /// The energy and carbon of that time.
+    pub footprint: Footprint,
     /// When it ended; of one that runs the absolute end of its attempt; else, where it waits or is held, when it is tried again.
     pub until: Option<Timestamp>,
 }
@@ -66,6 +70,7 @@ impl JobOverview {
             slack_seconds,
             seconds,
             cost_usd_max,
+            footprint: job_footprint(job, now),
             until: match &job.phase {
                 Phase::Submitted | Phase::Reserving => None,
                 Phase::Launching(launching) => Some(launching.ends_at),

@@ -1,7 +1,7 @@
 //! Jobs for people.
 
 use jiff::{SignedDuration, Timestamp};
-use jobs::{Job, JobMachine, JobOverview, JobTerms, Lifecycle, still_reserved};
+use jobs::{Job, JobMachine, JobOverview, JobTerms, Lifecycle, figures, still_reserved};
 use model::duration;
 use model::id::TypeName;
 
@@ -26,6 +26,7 @@ pub(super) fn print_jobs(jobs: &[JobOverview], all: bool, now: Timestamp) {
         ("step", ColumnAlignment::Right),
         ("ran", ColumnAlignment::Right),
         ("cost at most", ColumnAlignment::Right),
+        ("energy", ColumnAlignment::Right),
         ("until", ColumnAlignment::Left),
         ("why", ColumnAlignment::Left),
     ])
@@ -41,6 +42,7 @@ pub(super) fn print_jobs(jobs: &[JobOverview], all: bool, now: Timestamp) {
             job.step.map_or_else(|| "-".to_owned(), |step| step.to_string()),
             length(job.seconds),
             job.cost_usd_max.to_string(),
+            if job.footprint.is_known() { job.footprint.energy.to_string() } else { "-".to_owned() },
             job.until.map_or_else(|| "-".to_owned(), |until| until_when(until, now)),
             job.why.clone(),
         ]);
@@ -72,6 +74,10 @@ pub(super) fn print_job(job: &Job, overview: &JobOverview, details: &JobDetails,
     facts.extend(warnings.map(|warning| ("warning", warning.words)));
     facts.push(("ran", format!("{} at most", length(overview.seconds))));
     facts.push(("cost", format!("{} at most", overview.cost_usd_max)));
+    if overview.footprint.is_known() {
+        facts.push(("energy", figures(&overview.footprint)));
+    }
+    facts.extend(overview.footprint.caveats(now).into_iter().map(|caveat| ("", caveat)));
     if let Some(reserved) = still_reserved(job) {
         facts.push(("reserved", format!("{} until {} UTC", reserved.usd, minute(reserved.until))));
     }

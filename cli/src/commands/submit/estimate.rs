@@ -7,8 +7,8 @@ use billing::price::{PriceBook, PriceDocument};
 use cloud::CallError;
 use cloud::jobs::AnswerCache;
 use jobs::{
-    Candidate, CapacityPool, ExpectedCost, JobTerms, LaunchObstacle, MachineImage, WorstCase, deadline_obstacle,
-    expected_costs, image_source, prices_wanted, rank,
+    Candidate, CapacityPool, ExpectedCost, ExpectedFootprint, JobTerms, LaunchObstacle, MachineImage, WorstCase,
+    deadline_obstacle, expected_costs, image_source, prices_wanted, rank,
 };
 use model::config::Config;
 use model::id::Region;
@@ -32,6 +32,8 @@ pub(super) struct JobEstimate {
     pub(super) worst_case: Option<WorstCase>,
     /// What it is expected to cost by its deadline, and by others.
     pub(super) expected_costs: Vec<ExpectedCost>,
+    /// What it would use on the machine that is tried first.
+    pub(super) footprint: Option<ExpectedFootprint>,
     /// Why it would be launched nowhere.
     pub(super) nowhere: Option<String>,
 }
@@ -65,12 +67,14 @@ pub(super) async fn estimate_job(
             nowhere: deadline_obstacle(terms, &ranking, context.now),
             expected_costs: expected_costs(terms, &ranking.candidates, context.now),
             worst_case: WorstCase::from_ranking(terms, &ranking, context.now),
+            footprint: ExpectedFootprint::from_candidates(terms, &ranking.candidates, context.now),
             candidates: ranking.candidates,
         },
         Err(why) => JobEstimate {
             candidates: Vec::new(),
             worst_case: None,
             expected_costs: Vec::new(),
+            footprint: None,
             nowhere: Some(why.to_string()),
         },
     })

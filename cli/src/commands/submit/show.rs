@@ -62,6 +62,12 @@ pub(super) fn estimate(spec: &JobSpec, estimate: Option<&JobEstimate>) {
     if !estimate.expected_costs.is_empty() {
         expected_costs(&estimate.expected_costs);
     }
+    if let Some(footprint) = &estimate.footprint {
+        screen::print_line("");
+        for line in footprint.describe() {
+            screen::print_line(plain(&line));
+        }
+    }
 }
 
 fn expected_costs(costs: &[ExpectedCost]) {

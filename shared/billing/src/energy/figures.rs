@@ -99,6 +99,11 @@ macro_rules! range_type {
                 Self(bounds)
             }
 
+            /// From the lower of two low ends to the higher of two high ends.
+            pub(super) fn spanning(self, other: Self) -> Self {
+                Self(Bounds { low: self.low().min(other.low()), high: self.high().max(other.high()) })
+            }
+
             /// The low end, in thousandths of the smallest unit.
             #[must_use]
             pub const fn low(self) -> u64 {

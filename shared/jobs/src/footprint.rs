@@ -1,0 +1,156 @@
+//! Energy and carbon of a job: what it used so far, and what it would use where it would be launched first.
+
+use std::collections::BTreeSet;
+
+use billing::energy::{AcceleratorLoad, Footprint, MachineUse, RunningTime};
+use jiff::{SignedDuration, Timestamp};
+use model::duration::format_duration;
+use model::id::{Region, TypeName};
+use serde::Serialize;
+
+use super::{Candidate, Job, JobTerms};
+
+const HOUR_SECONDS: u64 = 3_600;
+
+/// What a job would use on the machine that is tried first.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ExpectedFootprint {
+    #[serde(rename = "type")]
+    pub instance_type: TypeName,
+    pub region: Region,
+    pub per_hour: Footprint,
+    /// For how long the run below is: the estimated time, or the most that the job may take.
+    pub run_seconds: u64,
+    /// Whether that is only the most.
+    pub is_most: bool,
+    pub run: Footprint,
+    /// What has to be said beside the figures.
+    pub caveats: Vec<String>,
+}
+
+impl ExpectedFootprint {
+    /// On the first candidate; `None` if there is none.
+    #[must_use]
+    pub fn from_candidates(terms: &JobTerms, candidates: &[Candidate], now: Timestamp) -> Option<Self> {
+        let Candidate { instance_type, region, .. } = candidates.first()?;
+        let seconds = |seconds: i64| u64::try_from(seconds).unwrap_or(0);
+        let run_seconds = seconds(terms.estimated_runtime_seconds.unwrap_or(terms.max_runtime_seconds));
+        let is_most = terms.estimated_runtime_seconds.is_none();
+        let time = RunningTime { least_seconds: if is_most { 0 } else { run_seconds }, most_seconds: run_seconds };
+        let per_hour = on_machine(instance_type, Some(region), RunningTime::exactly(HOUR_SECONDS));
+        let caveats = per_hour.caveats(now);
+        let run = on_machine(instance_type, Some(region), time);
+        Some(Self {
+            instance_type: instance_type.clone(),
+            region: region.clone(),
+            per_hour,
+            run_seconds,
+            is_most,
+            run,
+            caveats,
+        })
+    }
+
+    /// One line each: by the hour, for the run, and what has to be said beside them.
+    #[must_use]
+    pub fn describe(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if self.per_hour.is_known() {
+            let length =
+                format_duration(SignedDuration::from_secs(i64::try_from(self.run_seconds).unwrap_or(i64::MAX)));
+            let most = if self.is_most { " at most" } else { "" };
+            lines.push(format!(
+                "An hour on a {} in {} takes {}",
+                self.instance_type,
+                self.region,
+                figures(&self.per_hour)
+            ));
+            lines.push(format!("Its run of {length}{most} takes {}", figures(&self.run)));
+        }
+        lines.extend(self.caveats.iter().cloned());
+        lines
+    }
+}
+
+/// What a job used until now. How hard its machines worked is in no document, so each figure spans from idle to full; and machines that
+/// are gone were of any of the types that the job can run on.
+#[must_use]
+pub fn job_footprint(job: &Job, now: Timestamp) -> Footprint {
+    let (seconds, _) = job.used_by(now);
+    let earlier = RunningTime::exactly(u64::try_from(job.used.seconds).unwrap_or(0));
+    let present = RunningTime::exactly(u64::try_from(seconds.saturating_sub(job.used.seconds)).unwrap_or(0));
+    let machine = job.machine().filter(|_| present.most_seconds > 0);
+    let of_machine = machine.map(|machine| on_machine(&machine.instance_type, Some(&machine.region), present));
+    if earlier.most_seconds == 0 {
+        return of_machine.unwrap_or_default();
+    }
+    let candidates = job.ranking.iter().flat_map(|ranking| &ranking.candidates);
+    let mut places: BTreeSet<(&TypeName, Option<&Region>)> =
+        candidates.map(|candidate| (&candidate.instance_type, Some(&candidate.region))).collect();
+    if places.is_empty() {
+        places = job.terms.gpu.types.iter().map(|instance_type| (instance_type, None)).collect();
+    }
+    let of_earlier = places.into_iter().map(|(instance_type, region)| on_machine(instance_type, region, earlier));
+    of_earlier.reduce(Footprint::spanning).unwrap_or_default() + of_machine.unwrap_or_default()
+}
+
+/// In words: `1.2-1.9 kWh and 0.4-0.7 kg CO2e, and 21-40 g CO2e for making the machine`.
+#[must_use]
+pub fn figures(footprint: &Footprint) -> String {
+    let Footprint { energy, operational, embodied, .. } = footprint;
+    format!("{energy} and {operational}, and {embodied} for making the machine")
+}
+
+fn on_machine(instance_type: &TypeName, region: Option<&Region>, time: RunningTime) -> Footprint {
+    Footprint::from_use(&MachineUse { instance_type, region, time, load: AcceleratorLoad::Unknown })
+}
+
+#[cfg(test)]
+mod tests {
+    use model::fixture::time;
+
+    use super::*;
+    use crate::next::tests::fixture::{ranking, terms};
+    use crate::{JobId, JobUsage, Phase};
+
+    const NOW: &str = "2026-11-22T05:00:00Z";
+
+    fn job(phase: Phase, used_seconds: i64) -> Job {
+        let id = JobId { team: "vision".into(), job: "llama-1a2b3c4d".to_owned() };
+        let job = Job::submitted(id, None, terms(), time(NOW));
+        let used = JobUsage { seconds: used_seconds, ..JobUsage::default() };
+        Job { phase, used, ranking: Some(ranking(time(NOW))), ..job }
+    }
+
+    #[test]
+    fn a_machine_that_is_gone_was_of_any_type_of_the_ranking() {
+        let used = job_footprint(&job(Phase::Submitted, 3_600), time(NOW));
+        let on = |name: &str| on_machine(&name.into(), Some(&"us-east-1".into()), RunningTime::exactly(3_600));
+        let all = ["g6.xlarge", "g5.xlarge", "g6e.xlarge"].map(on);
+        let low = all.iter().map(|one| one.energy.low()).min().unwrap();
+        let high = all.iter().map(|one| one.energy.high()).max().unwrap();
+        assert_eq!((used.energy.low(), used.energy.high()), (low, high));
+        assert_eq!(job_footprint(&job(Phase::Submitted, 0), time(NOW)), Footprint::default());
+    }
+
+    #[test]
+    fn a_job_without_an_estimate_is_shown_for_the_most_that_it_may_take() {
+        let candidates = ranking(time(NOW)).candidates;
+        let described =
+            |terms: &JobTerms| ExpectedFootprint::from_candidates(terms, &candidates, time(NOW)).unwrap().describe();
+        let said = described(&terms());
+        assert!(said[0].starts_with("An hour on a g6.xlarge in us-east-1 takes "), "{said:?}");
+        assert!(said[1].starts_with("Its run of 8h at most takes 0-"), "{said:?}");
+        assert_eq!(said[2], "the grid factor of us-east-1 is of 2023, older than 2 years");
+        let estimated = JobTerms { estimated_runtime_seconds: Some(7_200), ..terms() };
+        assert!(described(&estimated)[1].starts_with("Its run of 2h takes "));
+        assert_eq!(ExpectedFootprint::from_candidates(&terms(), &[], time(NOW)), None);
+    }
+
+    #[test]
+    fn an_unknown_type_is_named_and_gets_no_figure() {
+        let candidate = Candidate { instance_type: "g4ad.xlarge".into(), ..ranking(time(NOW)).candidates[0].clone() };
+        let expected = ExpectedFootprint::from_candidates(&terms(), &[candidate], time(NOW)).unwrap();
+        assert_eq!(expected.describe(), ["not counted, because no model of its power exists: g4ad.xlarge"]);
+    }
+}
