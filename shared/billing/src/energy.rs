@@ -55,7 +55,7 @@ pub const MEMORY_G_PER_GIB: (u64, u64) = (1_760, 3_520);
 /// For how many years a server is used (Amazon, Form 10-K for 2024: six years, a subset five). The shorter time gives the larger share.
 pub const SERVER_YEARS: (u64, u64) = (5, 6);
 
-/// A value of that many years ago or more is called old.
+/// A value that is older than so many years is called old.
 pub const OLD_AFTER_YEARS: i16 = 2;
 
 const SECONDS_PER_YEAR: u64 = 31_557_600;

@@ -1,0 +1,61 @@
+//! The tables of `docs/carbon.md`, compared with those of the code.
+
+use billing::energy::{ACCELERATORS, GRID, MACHINES, REGIONAL_PUE};
+
+const PAGE: &str = include_str!("../../../docs/carbon.md");
+
+/// The rows must stand on the page, in this order and next to one another.
+fn check(rows: Vec<String>) {
+    let table = rows.join("\n");
+    assert!(PAGE.contains(&table), "docs/carbon.md lacks this table:\n{table}");
+}
+
+fn range(low: u64, high: u64) -> String {
+    if low == high { low.to_string() } else { format!("{low}-{high}") }
+}
+
+#[test]
+fn every_accelerator_is_on_the_page() {
+    check(
+        ACCELERATORS
+            .iter()
+            .map(|model| {
+                let (low, high) = model.idle_milliwatts;
+                let families = MACHINES.iter().filter(|(_, accelerator, ..)| *accelerator == model.name);
+                let families: Vec<&str> = families.map(|(family, ..)| *family).collect();
+                let embodied =
+                    model.embodied_kg.map_or("unknown".to_owned(), |(low, high)| range(low.into(), high.into()));
+                format!(
+                    "| {} | {} | {} | {} | {embodied} | {} |",
+                    model.text,
+                    families.join(", "),
+                    range(low / 1_000, high / 1_000),
+                    model.full_milliwatts / 1_000,
+                    model.source
+                )
+            })
+            .collect(),
+    );
+}
+
+#[test]
+fn every_region_is_on_the_page() {
+    check(
+        GRID.iter()
+            .zip(REGIONAL_PUE)
+            .map(|((region, factor), (of_pue, pue))| {
+                assert_eq!(*region, of_pue);
+                let mean = if pue.is_mean { " (mean)" } else { "" };
+                format!(
+                    "| {region} | {} | {} | {} | {} | {}.{:02}{mean} |",
+                    factor.grams_per_kwh,
+                    factor.year,
+                    factor.grid,
+                    factor.source.describe(),
+                    pue.percent / 100,
+                    pue.percent % 100
+                )
+            })
+            .collect(),
+    );
+}
