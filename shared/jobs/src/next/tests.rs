@@ -1,13 +1,16 @@
 //! One `check`: what is given, and in a line where the job stands then, and what is done.
 
 mod deadline;
+mod denials;
 pub(crate) mod fixture;
 mod launching;
 mod limits;
 mod lives;
+mod lost;
 mod machine_hold;
 mod over;
 mod placing;
+mod progress;
 mod refusals;
 mod running;
 mod totality;

@@ -376,3 +376,21 @@ fn effect(effect: &Effect) -> String {
         },
     }
 }
+
+pub(crate) const RECLAIMED: Option<&str> = Some("Server.SpotInstanceTermination");
+
+pub(crate) const ITSELF: Option<&str> = Some("Client.InstanceInitiatedShutdown");
+
+pub(crate) const A_PERSON: Option<&str> = Some("Client.UserInitiatedShutdown");
+
+pub(crate) const GOING: [InstanceState; 4] =
+    [InstanceState::ShuttingDown, InstanceState::Terminated, InstanceState::Stopping, InstanceState::Stopped];
+
+/// The ranking of noon is still young.
+pub(crate) fn soon() -> JobInput {
+    running().at_time(14 * MINUTE).heart(13 * MINUTE)
+}
+
+pub(crate) fn says(answer: fn(String) -> LaunchResult) -> EffectResult {
+    EffectResult::Launched(answer("so EC2 says".to_owned()))
+}

@@ -1,0 +1,103 @@
+//! What is progress, and how many attempts may do without it.
+
+use model::instance::InstanceState;
+
+use super::fixture::*;
+use crate::*;
+
+#[test]
+fn an_attempt_with_a_new_checkpoint_made_progress() {
+    let given = running().checkpoint(1, 300).next();
+    let expect = JobProgress { step: Some(300), attempt: 1, attempts_without: 0 };
+    assert_eq!(given.job.progress, expect);
+    let lost = |given: JobInput| given.warned("i-1").next().job.progress;
+    assert_eq!(lost(given.clone()), expect, "it made progress, whatever came after");
+    let without = third().job(|job| job.progress = JobProgress { step: Some(300), attempt: 2, attempts_without: 0 });
+    assert_eq!(lost(without.clone()).attempts_without, 1);
+    // What an earlier attempt wrote is none, and neither is what is of an attempt that was not launched yet.
+    for (attempt, step) in [(2, 300), (2, 299), (1, 300), (4, 400)] {
+        assert_eq!(lost(without.clone().checkpoint(attempt, step).next()).attempts_without, 1, "{attempt} {step}");
+    }
+}
+
+#[test]
+fn a_checkpoint_of_the_same_or_a_lower_step_is_progress_of_the_attempt_that_wrote_it() {
+    for step in [300, 120] {
+        let progress = third().checkpoint(3, step).next().job.progress;
+        assert_eq!(progress, JobProgress { step: Some(300), attempt: 3, attempts_without: 0 }, "the step never falls");
+        check(
+            third().checkpoint(3, step).with_machine(InstanceState::Terminated, RECLAIMED),
+            "submitted: note lost i-1 Reclaimed, rank",
+        );
+    }
+}
+
+#[test]
+fn one_that_may_be_cut_off_is_progress_where_its_step_is_higher_or_it_was_written_over_one_that_counts() {
+    let before = |step| Checkpoint { attempt: 2, step, rewrite: 0 };
+    let cases = [(299, 299, false), (300, 200, false), (300, 300, true), (301, 200, true)];
+    for (step, kept, counts) in cases {
+        let given = third().checkpoint(3, step).facts(|facts| {
+            let head = facts.head.iter_mut().flatten();
+            head.for_each(|head| {
+                head.unverified.extend(head.checkpoint);
+                head.kept = vec![before(kept)];
+            });
+        });
+        let progress = given.next().job.progress;
+        assert_eq!(progress.attempt == 3 && progress.attempts_without == 0, counts, "{step}");
+    }
+}
+
+/// Attempt 3, and only attempt 0 wrote a checkpoint.
+fn third() -> JobInput {
+    running().job(|job| {
+        job.attempt = 3;
+        job.progress = JobProgress { step: Some(300), attempt: 0, attempts_without: 2 };
+        if let Phase::Running(placed) = &mut job.phase {
+            placed.attempt = 3;
+        }
+    })
+}
+
+#[test]
+fn attempts_without_progress_end_the_job() {
+    let given = third().with_machine(InstanceState::Terminated, RECLAIMED);
+    check(given.clone(), "failed: note lost i-1 Reclaimed, note over, release");
+    let Phase::Ended(ended) = given.clone().next().job.phase else { unreachable!() };
+    assert!(ended.why.starts_with("3 attempts in a row made no progress"), "{}", ended.why);
+    check(given.clone().checkpoint(3, 301), "submitted: note lost i-1 Reclaimed, rank");
+    check(given.facts(|facts| facts.no_progress_attempts_max = 4), "submitted: note lost i-1 Reclaimed, rank");
+}
+
+#[test]
+fn whether_an_attempt_made_progress_is_read_before_the_job_ends_and_after_its_last_two_minutes() {
+    let warned = third().warned("i-1");
+    check(warned.clone(), "submitted: note lost i-1 Reclaimed");
+    let then = warned.next().facts(|facts| (facts.warned, facts.cancel) = (None, Some(None)));
+    let wanted = wants(&then.job, false, then.now);
+    assert!(wanted.head && wanted.previous_attempt);
+    // Once it is gone, it writes nothing more.
+    let gone = then.clone().facts(|facts| {
+        (facts.head, facts.previous_attempt) =
+            (Some(None), MachineSight::Seen { state: InstanceState::Terminated, reason: None });
+    });
+    check(gone.at_time(HOUR + MINUTE), "failed: note over, release");
+    check_nothing(then.clone().at_time(HOUR + 3 * MINUTE));
+    check_nothing(then.clone().at_time(HOUR + MINUTE).facts(|facts| facts.head = Some(None)));
+    let read = then.at_time(HOUR + 3 * MINUTE);
+    check(read.clone().facts(|facts| facts.head = Some(None)), "failed: note over, release");
+    check(read.clone().checkpoint(3, 301), "submitted: rank");
+    check(read.result(3, true), "succeeded: note over, release");
+}
+
+#[test]
+fn a_job_that_ends_for_want_of_progress_says_what_became_of_its_last_machine() {
+    let given = third().with_machine(InstanceState::Terminated, Some("Client.InternalError"));
+    let Phase::Ended(ended) = given.next().job.phase else { unreachable!() };
+    assert!(
+        ended.why.contains("Its last machine was terminated by EC2 at its launch (Client.InternalError)"),
+        "{}",
+        ended.why
+    );
+}
