@@ -1,5 +1,7 @@
 //! What a spec means.
 
+mod limits;
+
 use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
@@ -10,14 +12,13 @@ use model::fault::InvalidValue;
 use model::id::{Region, ResourceId, TeamName, TypeName};
 use model::image_source::{check_ami, check_id};
 use model::money::{Amount, Rate};
-use model::{duration, moment};
 
 use super::judge::SpecValidator;
 use super::written::{self, RawSpec};
 use super::{CheckpointSpec, GpuSpec, JobSpec, JobTerms, MachineSpec, SpotSpec, Workload, checks};
 use crate::checkpoints::check_pattern;
 use crate::machine_role::allow_profile;
-use crate::{ATTEMPT_MIN, CHECKPOINTS_KEPT_MAX, JobName, SpecMistake};
+use crate::{CHECKPOINTS_KEPT_MAX, JobName, SpecMistake};
 
 const DIR: &str = "/var/curfew/checkpoints";
 const EVERY: SignedDuration = SignedDuration::from_mins(15);
@@ -240,92 +241,6 @@ impl SpecValidator<'_> {
             max_rate: max_usd.map(|usd| Rate::from_usd_micros_per_hour(Amount::from_usd(usd).usd_micros())),
             fallback_to_on_demand_after_seconds: fallback.map(|length| length.as_secs()),
         })
-    }
-
-    fn max_runtime(&mut self, limits: &written::RawLimits, config: &Config) -> i64 {
-        let path = ["limits", "max_runtime"];
-        let least = duration::format_duration(ATTEMPT_MIN);
-        match limits.max_runtime {
-            Some(said) if said < ATTEMPT_MIN => {
-                let problem = format!(
-                    "{} is too short; a machine has to boot first: write {least} or more",
-                    duration::format_exact_duration(said)
-                );
-                self.refuse(&path, &problem);
-            }
-            None if config.lifetime.max < ATTEMPT_MIN => {
-                let default = duration::format_exact_duration(config.lifetime.max);
-                let problem = format!(
-                    "it is missing, and [lifetime] max of the configuration, {default}, is too short: write {least} or more"
-                );
-                self.report_missing(&path, &problem);
-            }
-            _ => {}
-        }
-        limits.max_runtime.unwrap_or(config.lifetime.max).as_secs()
-    }
-
-    /// By either key.
-    fn deadline(&mut self, limits: &written::RawLimits, now: Timestamp) -> Option<Timestamp> {
-        let finish_by = self.finish_by(limits, now);
-        let Some(within) = limits.within else { return finish_by };
-        let path = ["limits", "within"];
-        if limits.finish_by.is_some() {
-            self.refuse(&path, "`finish_by` says the same in another way; leave one of them out");
-        }
-        if within < ATTEMPT_MIN {
-            let (said, least) = (duration::format_exact_duration(within), duration::format_duration(ATTEMPT_MIN));
-            self.refuse(&path, &format!("{said} is too short; a machine has to boot first: write {least} or more"));
-        }
-        Timestamp::from_second(now.as_second().saturating_add(within.as_secs())).ok()
-    }
-
-    /// Of a job whose deadline decides between Spot and on-demand.
-    fn estimated_runtime(&mut self, written: &RawSpec, config: &Config) -> Option<i64> {
-        let (limits, path) = (&written.limits, ["limits", "estimated_runtime"]);
-        let estimated = limits.estimated_runtime?;
-        self.length(&path, Some(estimated), "write how long the job takes on a machine that is never lost");
-        if limits.finish_by.is_none() && limits.within.is_none() {
-            self.refuse(&path, "it has no meaning without a deadline; write `finish_by` or `within` beside it");
-        }
-        if written.spot.enabled == Some(false) {
-            self.refuse(
-                &path,
-                "it lets the deadline decide between Spot and on-demand, and `spot.enabled` is false; leave it out",
-            );
-        }
-        if written.spot.fallback_to_on_demand_after.is_some() {
-            let problem = "`limits.estimated_runtime` lets the deadline decide this; leave one of them out";
-            self.refuse(&["spot", "fallback_to_on_demand_after"], problem);
-        }
-        let max = limits.max_runtime.unwrap_or(config.lifetime.max);
-        if estimated > max {
-            let max = duration::format_exact_duration(max);
-            self.refuse(&path, &format!("it is longer than `max_runtime`, {max}; write a longer `max_runtime`"));
-        }
-        Some(estimated.as_secs())
-    }
-
-    fn finish_by(&mut self, limits: &written::RawLimits, now: Timestamp) -> Option<Timestamp> {
-        let path = ["limits", "finish_by"];
-        let text = limits.finish_by.as_deref()?;
-        let Some(at) = moment::read(text) else {
-            let problem = format!(
-                "{text:?} is not a moment; write date, time and offset, such as `2026-12-24T18:00:00+01:00` or `2026-12-24T17:00:00Z`"
-            );
-            self.refuse(&path, &problem);
-            return None;
-        };
-        if at <= now {
-            self.refuse(&path, &format!("{text} is in the past (it is {now:.0}); write a later moment"));
-        } else if at.duration_since(now) < ATTEMPT_MIN {
-            let least = duration::format_duration(ATTEMPT_MIN);
-            self.refuse(
-                &path,
-                &format!("{text} is too soon (it is {now:.0}): a machine has to boot first; leave it {least} or more"),
-            );
-        }
-        Some(at)
     }
 
     fn checkpoint(

@@ -1,0 +1,86 @@
+//! What the owner of a job hears when it has ended.
+
+use jiff::{SignedDuration, Timestamp};
+use model::duration;
+use model::notification_log::Severity;
+
+use super::NotificationDraft;
+use crate::next::{after, most};
+use crate::{EXPIRES_AFTER, Job, JobEnd, JobMachine, JobResult, JobUsage};
+
+impl Job {
+    pub(super) fn draft_ended(&self, ended: &JobEnd, may_act: bool) -> NotificationDraft {
+        let (severity, word) = match ended.result {
+            JobResult::Succeeded => (Severity::Info, "succeeded"),
+            JobResult::Failed => (Severity::Error, "failed"),
+            JobResult::Expired => (Severity::Warning, "expired"),
+            JobResult::Cancelled => (Severity::Info, "was cancelled"),
+        };
+        let used = self.used_with(ended.machine.as_ref(), after(ended.at, EXPIRES_AFTER));
+        let attempts = self.machines;
+        let took = match attempts {
+            0 => "It was never launched, and cost nothing".to_owned(),
+            _ => format!(
+                "{attempts} attempt{} took at most {} and cost at most {}",
+                if attempts == 1 { "" } else { "s" },
+                duration::format_duration(SignedDuration::from_secs(used.seconds)),
+                used.usd
+            ),
+        };
+        let text = format!(
+            "{}: it {word} at {}: {}. {took}. {} {}",
+            self.named(),
+            ended.at,
+            ended.why.trim_end_matches('.'),
+            self.left_over(ended, may_act),
+            if attempts == 0 { String::new() } else { format!("Its log: curfew logs {}", self.job) }
+        );
+        let ends = matches!(ended.result, JobResult::Expired | JobResult::Cancelled);
+        let machine = ended.machine.as_ref().filter(|_| ends);
+        let kept_by = self.machine_hold.as_ref().filter(|_| machine.is_some());
+        let loses = machine.filter(|_| may_act && kept_by.is_none()).map(|machine| self.loses(machine));
+        // A word that is told once: what is left over goes without another, except for what goes on while nothing may be ended.
+        let goes_on = match kept_by {
+            Some(hold) => format!(", machine {}", hold.as_str()),
+            None if machine.is_some() && !may_act => ", observed".to_owned(),
+            None => String::new(),
+        };
+        NotificationDraft {
+            fingerprint: format!("ended {word}{goes_on}"),
+            severity,
+            text: text.trim_end().to_owned(),
+            loses,
+        }
+    }
+
+    fn left_over(&self, ended: &JobEnd, may_act: bool) -> String {
+        let of_machine = ended.machine.as_ref().map(|machine| {
+            let id = &machine.instance;
+            if let Some(hold) = &self.machine_hold {
+                let (hold, ends_at) = (hold.describe(), machine.ends_at);
+                return format!("{id} {hold}: Curfew does not terminate it; its own timer shuts it down at {ends_at}.");
+            }
+            match ended.result {
+                JobResult::Succeeded | JobResult::Failed => {
+                    format!("{id} shuts itself down now, and is terminated in five minutes if it does not.")
+                }
+                JobResult::Expired | JobResult::Cancelled if may_act => format!("{id} is terminated now."),
+                JobResult::Expired | JobResult::Cancelled => {
+                    format!(
+                        "{id} keeps running: Curfew only observes, and terminates it once enforce mode is on and a subscription is confirmed."
+                    )
+                }
+            }
+        });
+        let of_predecessor = self.previous_attempt.as_ref().map(|lost| {
+            format!("{}, which it ran on before, is going, and is terminated if it does not.", lost.instance)
+        });
+        let left: Vec<String> = of_machine.into_iter().chain(of_predecessor).collect();
+        if left.is_empty() { "It has no machine any more.".to_owned() } else { left.join(" ") }
+    }
+
+    fn used_with(&self, machine: Option<&JobMachine>, until: Timestamp) -> JobUsage {
+        let (seconds, usd) = machine.map(|machine| most(machine, until)).unwrap_or_default();
+        JobUsage { seconds: self.used.seconds.saturating_add(seconds), usd: self.used.usd + usd }
+    }
+}
