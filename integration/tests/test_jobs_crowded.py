@@ -53,7 +53,8 @@ def test_a_name_that_cannot_be_answered_is_refused_and_told_once(jobs: JobAccoun
     assert run.gaps == [] and "was not accepted" in told(run)["vision"] and "s3:GetObject" in run.counts
     assert jobs.keys("jobs/") == [] and jobs.keys("active/") == [] and jobs.ever_launched() == []
     again = jobs.tick()
-    assert again.messages == [] and sum(again.counts.values()) <= 5, "it costs no call a minute"
+    calls = sum(again.counts.values())
+    assert again.messages == [] and calls <= 7, "it costs no call a minute; two of them are of the minute that looks for lost jobs"
 
 
 @pytest.mark.skipif(not moved_clock.IS_HERE, reason="a process's clock is moved on Linux alone")
