@@ -32,7 +32,7 @@ SIMULATION := cargo test --profile simulation --locked --quiet
 SIMULATED_RUNS := $(SIMULATION) --package execution --no-default-features
 
 # The crates that need neither AWS nor a network.
-PURE := $(addprefix --package ,model billing jobs plan reaping notify operator)
+PURE := $(addprefix --package ,model billing jobs plan reaping notify operator report)
 
 # With the feature that tests need, so that the libraries of `cargo test --workspace` are not compiled again without it.
 BUILD := cargo build --workspace --locked --features reaping/fixture

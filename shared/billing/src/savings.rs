@@ -71,6 +71,16 @@ impl EndingAction {
             _ => None,
         }
     }
+
+    /// For people: `stopped`.
+    #[must_use]
+    pub const fn describe(self) -> &'static str {
+        match self {
+            Self::Stop => "stopped",
+            Self::Terminate => "terminated",
+            Self::Delete => "deleted",
+        }
+    }
 }
 
 /// What one action saved.

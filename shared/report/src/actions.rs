@@ -1,0 +1,137 @@
+//! What the reapers did on one day, condensed from their audit records.
+//!
+//! A month has about 9,400 records of the reapers, most of which repeat one another. Condensed day by day they need little memory.
+
+use std::collections::BTreeMap;
+
+use billing::savings::{EndedResource, EndingAction};
+use jiff::Timestamp;
+use model::hours::Hours;
+use model::id::{Region, ResourceId, TeamName};
+use model::money::Rate;
+use plan::report::{OutcomeKind, RecordedStep, RunRecord};
+
+/// Different actions of one day that are kept: about 2 MB. An account with more is told how many are missing.
+pub const ACTIONS_MAX: usize = 5_000;
+
+/// A standard snapshot, if every block of the volume is in use (Amazon EBS pricing, us-east-1, 2026-11: $0.05 a GB and month).
+const SNAPSHOT_USD_MICROS_PER_GIB_MONTH: u64 = 50_000;
+
+/// One action on one resource, however many runs of the day repeated it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RecordedAction {
+    pub region: Region,
+    pub resource: ResourceId,
+    /// What it is, for people: `g5.xlarge`.
+    pub what: Option<String>,
+    pub name: Option<String>,
+    pub team: Option<TeamName>,
+    /// As in responses: `stop`.
+    pub action: String,
+    pub rule: String,
+    pub outcome: OutcomeKind,
+    /// When the first run of the day did it, and the last.
+    pub first_at: Timestamp,
+    pub last_at: Timestamp,
+    /// What the action saves; `None` if unknown.
+    pub saves_usd_per_hour: Option<Rate>,
+    /// Its `curfew:hours`, where they were the reason.
+    pub hours: Option<String>,
+    /// The size of a volume.
+    pub size_gib: Option<u64>,
+    /// The key of the audit record of the first run.
+    pub audit_key: String,
+}
+
+type ActionKey = (ResourceId, String, String, Option<Timestamp>);
+
+/// What the reapers did on a day, UTC.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct DayActions {
+    pub actions: Vec<RecordedAction>,
+    /// How many more there were.
+    pub omitted: usize,
+}
+
+impl DayActions {
+    /// Condenses the records of a day, in any order.
+    #[must_use]
+    pub fn from_records<'a>(records: impl IntoIterator<Item = &'a RunRecord>) -> Self {
+        let mut all: BTreeMap<ActionKey, RecordedAction> = BTreeMap::new();
+        let mut records: Vec<&RunRecord> = records.into_iter().collect();
+        records.sort_by_key(|record| record.at);
+        for record in records {
+            for step in &record.steps {
+                // What was done can be done again later in the day, and counts again. What only would have been is one thing.
+                let done_at = (step.outcome == OutcomeKind::Done).then_some(record.at);
+                let key = (step.resource.clone(), step.action.clone(), step.evidence.rule.clone(), done_at);
+                let repeated = all.entry(key).or_insert_with(|| RecordedAction::from_step(step, record));
+                repeated.last_at = record.at;
+                repeated.outcome = step.outcome;
+            }
+        }
+        let omitted = all.len().saturating_sub(ACTIONS_MAX);
+        let mut actions: Vec<RecordedAction> = all.into_values().collect();
+        // What changed something counts most, and then what it saves.
+        actions.sort_by_key(|action| {
+            (action.outcome != OutcomeKind::Done, std::cmp::Reverse(action.saves_usd_per_hour), action.first_at)
+        });
+        actions.truncate(ACTIONS_MAX);
+        actions.sort_by(|one, other| (one.first_at, &one.resource).cmp(&(other.first_at, &other.resource)));
+        Self { actions, omitted }
+    }
+
+    /// What was stopped, terminated or deleted on that day, once for each time.
+    pub fn ended(&self) -> impl Iterator<Item = EndedResource> + '_ {
+        self.actions.iter().filter_map(RecordedAction::to_ended)
+    }
+}
+
+impl RecordedAction {
+    fn from_step(step: &RecordedStep, record: &RunRecord) -> Self {
+        let hours = step.evidence.details.get("hours").and_then(|hours| hours.as_str());
+        Self {
+            region: step.region.clone(),
+            resource: step.resource.clone(),
+            what: step.what.clone(),
+            name: step.name.clone(),
+            team: step.team.as_deref().map(TeamName::from),
+            action: step.action.clone(),
+            rule: step.evidence.rule.clone(),
+            outcome: step.outcome,
+            first_at: record.at,
+            last_at: record.at,
+            saves_usd_per_hour: step.saves_usd_per_hour,
+            hours: hours.map(str::to_owned),
+            size_gib: step.evidence.details.get("size_gib").and_then(serde_json::Value::as_u64),
+            audit_key: record.key(),
+        }
+    }
+
+    /// What the snapshot of a deleted volume costs at most.
+    fn snapshot_rate(&self) -> Rate {
+        let gib = self.size_gib.filter(|_| self.action == "delete").unwrap_or_default();
+        Rate::from_usd_micros_per_month(gib.saturating_mul(SNAPSHOT_USD_MICROS_PER_GIB_MONTH))
+    }
+
+    fn to_ended(&self) -> Option<EndedResource> {
+        let action = EndingAction::read(&self.action).filter(|_| self.outcome == OutcomeKind::Done)?;
+        // The expiry of a snapshot deletes what Curfew itself made.
+        if self.resource.as_str().starts_with("snap-") {
+            return None;
+        }
+        Some(EndedResource {
+            region: self.region.clone(),
+            resource: self.resource.clone(),
+            what: self.what.clone().unwrap_or_default(),
+            team: self.team.clone(),
+            rule: self.rule.clone(),
+            action,
+            at: self.first_at,
+            rate: self.saves_usd_per_hour,
+            remaining_rate: self.snapshot_rate(),
+            hours: self.hours.as_deref().and_then(|hours| Hours::read(hours).ok()),
+            audit_key: self.audit_key.clone(),
+        })
+    }
+}

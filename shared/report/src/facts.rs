@@ -1,0 +1,35 @@
+//! What was read of a month.
+
+use std::collections::BTreeMap;
+
+use billing::budget::{Budget, BudgetHolder};
+use billing::ledger::{CalendarMonth, Ledger};
+use billing::price::PriceBook;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use jobs::JobOverview;
+use plan::report::RunRecord;
+
+use crate::DayActions;
+
+/// Everything that a report is made from.
+#[derive(Debug)]
+pub struct MonthFacts {
+    pub month: CalendarMonth,
+    /// The account's time zone: its days are those of the report.
+    pub zone: TimeZone,
+    pub now: Timestamp,
+    /// Of the month, one a region.
+    pub ledgers: Vec<Ledger>,
+    pub budgets: BTreeMap<BudgetHolder, Budget>,
+    /// By which Spot is compared with on-demand.
+    pub prices: PriceBook,
+    /// Of the month, and of the seven days before it: what was stopped then still saves.
+    pub days: Vec<DayActions>,
+    /// The newest record of each reaper.
+    pub newest: Vec<RunRecord>,
+    /// Jobs that are unfinished, or were until lately.
+    pub jobs: Vec<JobOverview>,
+    /// What could not be read, in words.
+    pub gaps: Vec<String>,
+}

@@ -1,0 +1,289 @@
+//! The figures of a month.
+
+use std::collections::BTreeMap;
+
+use billing::budget::{Budget, BudgetHolder};
+use billing::energy::{Footprint, footprints};
+use billing::ledger::TimeSpan;
+use billing::savings::{SavingLine, StartIndex, savings};
+use jiff::Timestamp;
+use model::id::{ResourceId, TeamName};
+use model::mode::Mode;
+use model::money::{Amount, Rate};
+use serde::Serialize;
+
+use crate::idle::idle_times;
+use crate::jobs::job_rows;
+use crate::spend::{MonthSpend, team_label};
+use crate::waste::find_waste;
+use crate::{DayActions, DaySpend, JobRow, MonthFacts, NO_TEAM, WasteRow};
+
+/// A month, of the account or of one team.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct MonthReport {
+    /// `yyyy-mm`.
+    pub month: String,
+    pub at: Timestamp,
+    /// Then nothing is said of waste: what still runs is of another month.
+    pub is_over: bool,
+    /// Whose part it is; `None` of the account.
+    pub team: Option<String>,
+    /// `CURFEW_MODE`, by the newest run; `None` if no run is known.
+    pub mode: Option<Mode>,
+    pub headline: Headline,
+    pub days: Vec<DaySpend>,
+    /// The dearest first.
+    pub teams: Vec<TeamRow>,
+    /// By time.
+    pub savings: Vec<SavingRow>,
+    pub waste: Vec<WasteRow>,
+    pub jobs: Vec<JobRow>,
+    /// What has to be said beside the figures of energy and carbon.
+    pub footprint_caveats: Vec<String>,
+    /// What could not be read.
+    pub gaps: Vec<String>,
+}
+
+/// What a reader looks for first.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Headline {
+    #[serde(rename = "spent_usd")]
+    pub spent: Amount,
+    /// By how much more it may be.
+    #[serde(rename = "uncertain_usd")]
+    pub uncertain: Amount,
+    /// What the month is expected to cost; `None` if unknown, or if the month is over.
+    #[serde(rename = "forecast_usd")]
+    pub forecast: Option<Amount>,
+    #[serde(rename = "budget_usd")]
+    pub budget: Option<Amount>,
+    #[serde(rename = "saved_usd")]
+    pub saved: Amount,
+    /// What found waste costs now, as far as prices are known.
+    #[serde(rename = "waste_usd_per_hour")]
+    pub waste: Rate,
+    #[serde(rename = "spot_saved_usd")]
+    pub spot_saved: Amount,
+    pub footprint: Footprint,
+}
+
+/// One team.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct TeamRow {
+    pub team: String,
+    #[serde(rename = "spent_usd")]
+    pub spent: Amount,
+    #[serde(rename = "uncertain_usd")]
+    pub uncertain: Amount,
+    /// For so many seconds something ran at an unknown price.
+    pub unpriced_seconds: u64,
+    #[serde(rename = "budget_usd")]
+    pub budget: Option<Amount>,
+    #[serde(rename = "forecast_usd")]
+    pub forecast: Option<Amount>,
+    #[serde(rename = "saved_usd")]
+    pub saved: Amount,
+    #[serde(rename = "waste_usd_per_hour")]
+    pub waste: Rate,
+    /// For how long its instances were announced as idle, and what they cost meanwhile.
+    pub idle_seconds: u64,
+    #[serde(rename = "idle_usd")]
+    pub idle_cost: Amount,
+    pub footprint: Footprint,
+}
+
+/// What one action saved.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SavingRow {
+    pub at: Timestamp,
+    pub resource: ResourceId,
+    pub what: String,
+    pub team: Option<TeamName>,
+    pub action: &'static str,
+    pub rule: String,
+    /// Why it does not count for longer.
+    pub until: &'static str,
+    pub counted_seconds: u64,
+    /// `None` if the price is unknown.
+    #[serde(rename = "saved_usd")]
+    pub saved: Option<Amount>,
+    /// The audit record, a key of the state bucket.
+    pub audit_key: String,
+}
+
+impl From<SavingLine> for SavingRow {
+    fn from(line: SavingLine) -> Self {
+        Self {
+            at: line.ended.at,
+            action: line.ended.action.describe(),
+            until: line.limit.describe(),
+            counted_seconds: line.counted.seconds(),
+            saved: line.saved,
+            resource: line.ended.resource,
+            what: line.ended.what,
+            team: line.ended.team,
+            rule: line.ended.rule,
+            audit_key: line.ended.audit_key,
+        }
+    }
+}
+
+impl MonthReport {
+    /// Of the whole account.
+    #[must_use]
+    pub fn from_facts(facts: &MonthFacts) -> Self {
+        let month = facts.month.span();
+        let span = TimeSpan { from: month.from, to: month.to.min(facts.now).max(month.from) };
+        let mut spend = MonthSpend::new(span, &facts.zone);
+        for ledger in &facts.ledgers {
+            spend.add_ledger(ledger, &facts.prices, span);
+        }
+        let starts = StartIndex::from_ledgers(&facts.ledgers);
+        let saved = savings(facts.days.iter().flat_map(DayActions::ended), &starts, span);
+        let savings: Vec<SavingRow> = saved.lines.into_iter().map(SavingRow::from).collect();
+        let waste = find_waste(&facts.newest, &facts.days, &spend.running);
+        let (by_team, by_job) = split_footprints(facts, span);
+        let jobs = job_rows(&facts.jobs, &spend.by_job, by_job);
+        let is_over = facts.now >= month.to;
+        let teams = team_rows(facts, &spend, (&savings, &waste), by_team, is_over);
+        let of_account = facts.budgets.get(&BudgetHolder::Account);
+        let headline = Headline {
+            budget: of_account.and_then(|budget| budget.budget_usd),
+            forecast: of_account.and_then(|budget| budget.forecast_usd).filter(|_| !is_over),
+            ..Headline::sum(&teams, &jobs)
+        };
+        let omitted = facts.days.iter().map(|day| day.omitted).sum::<usize>();
+        let mut gaps = facts.gaps.clone();
+        if omitted > 0 {
+            gaps.push(format!("{omitted} actions are missing: one day had more than {}", crate::ACTIONS_MAX));
+        }
+        Self {
+            month: facts.month.to_string(),
+            at: facts.now,
+            is_over,
+            team: None,
+            mode: facts.newest.iter().max_by_key(|record| record.at).map(|record| record.mode),
+            footprint_caveats: headline.footprint.caveats(facts.now),
+            headline,
+            days: spend.days.into_iter().map(|(day, _)| day).collect(),
+            teams,
+            savings,
+            waste,
+            jobs,
+            gaps,
+        }
+    }
+
+    /// The part of one team, by its label: [`NO_TEAM`] is what belongs to none.
+    #[must_use]
+    pub fn of_team(&self, team: &str) -> Self {
+        let is_of = |other: Option<&TeamName>| team_label(other) == team;
+        let teams: Vec<TeamRow> = self.teams.iter().filter(|row| row.team == team).cloned().collect();
+        let jobs: Vec<JobRow> = self.jobs.iter().filter(|row| is_of(row.team.as_ref())).cloned().collect();
+        let row = teams.first();
+        let headline = Headline {
+            budget: row.and_then(|row| row.budget),
+            forecast: row.and_then(|row| row.forecast),
+            ..Headline::sum(&teams, &jobs)
+        };
+        let of_day = |day: &DaySpend| DaySpend {
+            day: day.day,
+            by_team: day
+                .by_team
+                .iter()
+                .filter(|(name, _)| *name == team)
+                .map(|(name, usd)| (name.clone(), *usd))
+                .collect(),
+        };
+        Self {
+            month: self.month.clone(),
+            at: self.at,
+            is_over: self.is_over,
+            team: Some(team.to_owned()),
+            mode: self.mode,
+            footprint_caveats: headline.footprint.caveats(self.at),
+            headline,
+            days: self.days.iter().map(of_day).collect(),
+            teams,
+            savings: self.savings.iter().filter(|row| is_of(row.team.as_ref())).cloned().collect(),
+            waste: self.waste.iter().filter(|row| is_of(row.team.as_ref())).cloned().collect(),
+            jobs,
+            gaps: self.gaps.clone(),
+        }
+    }
+}
+
+impl Headline {
+    fn sum(teams: &[TeamRow], jobs: &[JobRow]) -> Self {
+        Self {
+            spent: teams.iter().map(|row| row.spent).sum(),
+            uncertain: teams.iter().map(|row| row.uncertain).sum(),
+            forecast: None,
+            budget: None,
+            saved: teams.iter().map(|row| row.saved).sum(),
+            waste: teams.iter().fold(Rate::ZERO, |sum, row| sum + row.waste),
+            spot_saved: jobs.iter().map(|row| row.spot_saved).sum(),
+            footprint: teams.iter().map(|row| row.footprint.clone()).sum(),
+        }
+    }
+}
+
+fn split_footprints(facts: &MonthFacts, span: TimeSpan) -> (BTreeMap<String, Footprint>, BTreeMap<String, Footprint>) {
+    let mut by_team: BTreeMap<String, Footprint> = BTreeMap::new();
+    let mut by_job: BTreeMap<String, Footprint> = BTreeMap::new();
+    for (key, footprint) in footprints(&facts.ledgers, span) {
+        if let Some(job) = key.job {
+            let sum = by_job.entry(job).or_default();
+            *sum = std::mem::take(sum) + footprint.clone();
+        }
+        let sum = by_team.entry(team_label(key.team.as_ref())).or_default();
+        *sum = std::mem::take(sum) + footprint;
+    }
+    (by_team, by_job)
+}
+
+fn team_rows(
+    facts: &MonthFacts,
+    spend: &MonthSpend,
+    (savings, waste): (&[SavingRow], &[WasteRow]),
+    footprints: BTreeMap<String, Footprint>,
+    is_over: bool,
+) -> Vec<TeamRow> {
+    let mut rows: BTreeMap<String, TeamRow> = BTreeMap::new();
+    let month = facts.month.span();
+    let span = TimeSpan { from: month.from, to: month.to.min(facts.now).max(month.from) };
+    for (team, cost) in &spend.by_team {
+        let row = rows.entry(team.clone()).or_default();
+        (row.spent, row.uncertain, row.unpriced_seconds) = (cost.amount, cost.uncertain, cost.unpriced_seconds);
+    }
+    for row in savings {
+        let of_team = rows.entry(team_label(row.team.as_ref())).or_default();
+        of_team.saved = of_team.saved + row.saved.unwrap_or_default();
+    }
+    for row in waste.iter().filter(|row| row.kind.is_waste()) {
+        let of_team = rows.entry(team_label(row.team.as_ref())).or_default();
+        of_team.waste = of_team.waste + row.usd_per_hour.unwrap_or_default();
+    }
+    for (team, idle) in idle_times(&facts.days, &facts.ledgers, span) {
+        let row = rows.entry(team).or_default();
+        (row.idle_seconds, row.idle_cost) = (idle.seconds, idle.cost);
+    }
+    for (team, footprint) in footprints {
+        rows.entry(team).or_default().footprint = footprint;
+    }
+    for (holder, budget) in &facts.budgets {
+        if let BudgetHolder::Team(team) = holder {
+            add_budget(&mut rows, team, budget, is_over);
+        }
+    }
+    let mut rows: Vec<TeamRow> = rows.into_iter().map(|(team, row)| TeamRow { team, ..row }).collect();
+    rows.sort_by(|one, other| (other.spent, &one.team).cmp(&(one.spent, &other.team)));
+    rows
+}
+
+fn add_budget(rows: &mut BTreeMap<String, TeamRow>, team: &TeamName, budget: &Budget, is_over: bool) {
+    let label = if team.as_str() == model::notification_log::NO_TEAM { NO_TEAM } else { team.as_str() };
+    let row = rows.entry(label.to_owned()).or_default();
+    row.budget = budget.budget_usd;
+    row.forecast = budget.forecast_usd.filter(|_| !is_over);
+}

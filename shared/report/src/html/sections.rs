@@ -1,0 +1,208 @@
+//! The sections of the page: money first, then waste, then the rest.
+
+use billing::energy::Footprint;
+use billing::savings::COUNTERFACTUAL;
+use jiff::SignedDuration;
+use maud::{Markup, html};
+use model::duration::format_duration;
+use model::money::{Amount, Rate};
+
+use super::{minute, plain};
+use crate::{JobRow, MonthReport, ROWS_MAX, TeamRow, WasteKind, WasteRow};
+
+fn monthly(rate: Rate) -> String {
+    format!("${}", model::money::usd(rate.usd_cents_per_month()))
+}
+
+fn optional<T: ToString>(value: Option<T>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| value.to_string())
+}
+
+fn length(seconds: u64) -> String {
+    format_duration(SignedDuration::from_secs(i64::try_from(seconds).unwrap_or(i64::MAX)))
+}
+
+fn known(footprint: &Footprint, text: impl ToString) -> String {
+    if footprint.is_known() { text.to_string() } else { "-".to_owned() }
+}
+
+/// A sentence for the rows that a table leaves out.
+fn omitted(rows: usize) -> Markup {
+    html! { @if rows > ROWS_MAX { p.muted { "and " (rows - ROWS_MAX) " more" } } }
+}
+
+pub(super) fn headline(report: &MonthReport) -> Markup {
+    let money = &report.headline;
+    let budget = money.budget.and_then(|budget| Some((budget, money.spent.percent_of(budget)?)));
+    html! {
+        dl.cards {
+            div { dt { "Spent" } dd { (money.spent)
+                @if money.uncertain.is_a_cent() { small { "up to " (money.uncertain) " more, where nobody saw an end" } }
+                @if let Some((budget, percent)) = budget { small { (percent) " % of " (budget) } } } }
+            @if let Some(forecast) = money.forecast { div { dt { "Expected by the end of the month" } dd { (forecast) } } }
+            div { dt { "Saved by Curfew" } dd { (money.saved) } }
+            @if !report.is_over { div { dt { "Waste that still runs" } dd { (monthly(money.waste)) small { "a month" } } } }
+            @if money.spot_saved.is_a_cent() { div { dt { "Saved by Spot" } dd { (money.spot_saved) } } }
+        }
+    }
+}
+
+pub(super) fn gaps(report: &MonthReport) -> Markup {
+    html! {
+        @if !report.gaps.is_empty() {
+            section aria-labelledby="gaps" {
+                h2 id="gaps" { "What this report does not know" }
+                ul { @for gap in report.gaps.iter().take(ROWS_MAX) { li { (model::fault::one_line(gap, 300)) } } }
+                (omitted(report.gaps.len()))
+            }
+        }
+    }
+}
+
+pub(super) fn teams(report: &MonthReport) -> Markup {
+    html! {
+        section aria-labelledby="teams" {
+            h2 id="teams" { "Teams" }
+            div.scroll tabindex="0" role="region" aria-labelledby="teams" { table {
+                caption { "Spend of the month by team. Idle is the time for which instances were announced as idle, with its cost." }
+                thead { tr {
+                    th scope="col" { "Team" } th.n scope="col" { "Spent" } th.n scope="col" { "Budget" }
+                    th.n scope="col" { "Expected" } th.n scope="col" { "Saved" } th.n scope="col" { "Waste a month" }
+                    th.n scope="col" { "Idle" }
+                } }
+                tbody { @for row in report.teams.iter().take(ROWS_MAX) { (team_row(row)) } }
+            } }
+            (omitted(report.teams.len()))
+        }
+    }
+}
+
+fn team_row(row: &TeamRow) -> Markup {
+    let idle =
+        if row.idle_seconds > 0 { format!("{} ({})", length(row.idle_seconds), row.idle_cost) } else { "-".to_owned() };
+    let unpriced = row.unpriced_seconds > 0;
+    html! { tr {
+        th scope="row" { (plain(&row.team)) }
+        td.n { (row.spent) @if unpriced { " and " (length(row.unpriced_seconds)) " at an unknown price" } }
+        td.n { (optional(row.budget)) } td.n { (optional(row.forecast)) } td.n { (row.saved) }
+        td.n { (monthly(row.waste)) } td.n { (idle) }
+    } }
+}
+
+pub(super) fn waste(report: &MonthReport) -> Markup {
+    html! {
+        section aria-labelledby="waste" {
+            h2 id="waste" { "Waste, and what nobody can judge" }
+            @if report.waste.is_empty() { p { "The newest runs found none." } }
+            @for kind in WasteKind::ALL {
+                @let rows: Vec<&WasteRow> = report.waste.iter().filter(|row| row.kind == kind).collect();
+                @if !rows.is_empty() { (waste_table(kind, &rows)) }
+            }
+        }
+    }
+}
+
+fn waste_table(kind: WasteKind, rows: &[&WasteRow]) -> Markup {
+    let total = rows.iter().filter_map(|row| row.usd_per_hour).fold(Rate::ZERO, |sum, rate| sum + rate);
+    html! {
+        div.scroll tabindex="0" role="region" aria-label=(kind.describe()) { table {
+            caption { (rows.len()) " " (kind.describe()) ", " (monthly(total)) " a month" }
+            thead { tr { th scope="col" { "Resource" } th scope="col" { "What" } th scope="col" { "Team" } th scope="col" { "Why" }
+                th.n scope="col" { "A month" } } }
+            tbody { @for row in rows.iter().take(ROWS_MAX) { tr {
+                th scope="row" { (plain(row.resource.as_str())) @if let Some(name) = &row.name { " " span.muted { (plain(name)) } } }
+                td { (plain(&row.what)) } td { (plain(&crate::spend::team_label(row.team.as_ref()))) } td { (plain(&row.why)) }
+                td.n { (row.usd_per_hour.map_or_else(|| "unknown".to_owned(), monthly)) }
+            } } }
+        } }
+        (omitted(rows.len()))
+    }
+}
+
+pub(super) fn savings(report: &MonthReport) -> Markup {
+    let mut rows: Vec<_> = report.savings.iter().collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.saved));
+    html! {
+        section aria-labelledby="savings" {
+            h2 id="savings" { "What Curfew stopped, and what that saved" }
+            @if rows.is_empty() { p { "Curfew stopped, terminated and deleted nothing." } } @else {
+                p.muted { (COUNTERFACTUAL) }
+                div.scroll tabindex="0" role="region" aria-labelledby="savings" { table {
+                    caption { (rows.len()) " actions, the largest saving first" }
+                    thead { tr { th scope="col" { "When" } th scope="col" { "Resource" } th scope="col" { "Team" } th scope="col" { "Action" }
+                        th scope="col" { "Counts for" } th.n scope="col" { "Saved" } th scope="col" { "Audit record" } } }
+                    tbody { @for row in rows.iter().take(ROWS_MAX) { tr {
+                        td { (minute(row.at)) } th scope="row" { (plain(row.resource.as_str())) " " span.muted { (plain(&row.what)) } }
+                        td { (plain(&crate::spend::team_label(row.team.as_ref()))) } td { (row.action) ": " (plain(&row.rule)) }
+                        td { (length(row.counted_seconds)) ", " (row.until) }
+                        td.n { (row.saved.map_or_else(|| "unknown".to_owned(), |saved| saved.to_string())) }
+                        td { code { (model::fault::one_line(&row.audit_key, 200)) } }
+                    } } }
+                } }
+                (omitted(rows.len()))
+            }
+        }
+    }
+}
+
+pub(super) fn jobs(report: &MonthReport) -> Markup {
+    html! {
+        @if !report.jobs.is_empty() {
+            section aria-labelledby="jobs" {
+                h2 id="jobs" { "Jobs" }
+                div.scroll tabindex="0" role="region" aria-labelledby="jobs" { table {
+                    caption { "Jobs that are unfinished, or that cost something in the month" }
+                    thead { tr { th scope="col" { "Job" } th scope="col" { "State" } th.n scope="col" { "Attempts" }
+                        th.n scope="col" { "Step" } th.n scope="col" { "Spent" } th.n scope="col" { "Saved by Spot" }
+                        th.n scope="col" { "Energy" } } }
+                    tbody { @for row in report.jobs.iter().take(ROWS_MAX) { (job_row(row)) } }
+                } }
+                (omitted(report.jobs.len()))
+            }
+        }
+    }
+}
+
+fn job_row(row: &JobRow) -> Markup {
+    let overview = row.overview.as_ref();
+    let spot = match (row.spot_saved.is_a_cent(), row.spot_saved_at_least) {
+        (true, false) => row.spot_saved.to_string(),
+        (true, true) => format!("at least {}", row.spot_saved),
+        (false, true) => "unknown".to_owned(),
+        (false, false) => Amount::ZERO.to_string(),
+    };
+    html! { tr {
+        th scope="row" { (plain(&row.job)) }
+        td { (overview.map_or("unknown", |one| one.state)) }
+        td.n { (optional(overview.map(|one| one.attempts))) } td.n { (optional(overview.and_then(|one| one.step))) }
+        td.n { (row.spent) } td.n { (spot) } td.n { (known(&row.footprint, row.footprint.energy)) }
+    } }
+}
+
+pub(super) fn energy(report: &MonthReport) -> Markup {
+    let total = &report.headline.footprint;
+    html! {
+        @if total.is_known() || !report.footprint_caveats.is_empty() {
+            section aria-labelledby="energy" {
+                h2 id="energy" { "Energy and carbon" }
+                div.scroll tabindex="0" role="region" aria-labelledby="energy" { table {
+                    caption { "Of instances. Each figure spans from idle to fully used, because the ledger does not know how hard they worked." }
+                    thead { tr { th scope="col" { "Team" } th.n scope="col" { "Energy" } th.n scope="col" { "Operational carbon" }
+                        th.n scope="col" { "Embodied carbon" } } }
+                    tbody {
+                        @for row in report.teams.iter().filter(|row| row.footprint.is_known()).take(ROWS_MAX) {
+                            (footprint_row(&plain(&row.team), &row.footprint))
+                        }
+                        (footprint_row("all", total))
+                    }
+                } }
+                @for caveat in &report.footprint_caveats { p.muted { (model::fault::one_line(caveat, 300)) } }
+            }
+        }
+    }
+}
+
+fn footprint_row(whose: &str, footprint: &Footprint) -> Markup {
+    html! { tr { th scope="row" { (whose) } td.n { (known(footprint, footprint.energy)) }
+    td.n { (known(footprint, footprint.operational)) } td.n { (known(footprint, footprint.embodied)) } } }
+}

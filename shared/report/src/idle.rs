@@ -1,0 +1,56 @@
+//! For how long instances stood idle before somebody, or Curfew, ended it.
+
+use std::collections::BTreeMap;
+
+use billing::ledger::{Ledger, TimeSpan};
+use billing::savings::EndingAction;
+use jiff::Timestamp;
+use model::id::ResourceId;
+use model::money::Amount;
+use plan::report::OutcomeKind;
+
+use crate::DayActions;
+use crate::spend::team_label;
+
+/// Idle time that Curfew announced, of one team.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct IdleTime {
+    pub(crate) seconds: u64,
+    pub(crate) cost: Amount,
+}
+
+/// By team: from the first announcement that an instance is idle until it is called off, the instance ends, or the span does. Idle time
+/// before the announcement is not counted.
+pub(crate) fn idle_times(days: &[DayActions], ledgers: &[Ledger], span: TimeSpan) -> BTreeMap<String, IdleTime> {
+    let spans = announced_spans(days, span.to);
+    let mut all: BTreeMap<String, IdleTime> = BTreeMap::new();
+    for run in ledgers.iter().flat_map(Ledger::runs) {
+        for idle in spans.get(run.resource).into_iter().flatten() {
+            for share in run.shares(idle.within(span)) {
+                let of_team = all.entry(team_label(share.team)).or_default();
+                of_team.seconds = of_team.seconds.saturating_add(run.running_time(share.span).least_seconds);
+                of_team.cost = of_team.cost + run.spent(share.span).amount;
+            }
+        }
+    }
+    all.retain(|_, idle| idle.seconds > 0);
+    all
+}
+
+/// From when to when each resource was announced as idle. A mark of an earlier month is not known here.
+fn announced_spans(days: &[DayActions], now: Timestamp) -> BTreeMap<&ResourceId, Vec<TimeSpan>> {
+    let mut actions: Vec<_> = days.iter().flat_map(|day| &day.actions).collect();
+    actions.sort_by_key(|action| action.first_at);
+    let mut spans: BTreeMap<&ResourceId, Vec<TimeSpan>> = BTreeMap::new();
+    for action in actions {
+        let of_resource = spans.entry(&action.resource).or_default();
+        let open = of_resource.last_mut().filter(|span| span.to == now);
+        let has_ended = action.outcome == OutcomeKind::Done && EndingAction::read(&action.action).is_some();
+        match (open, has_ended || action.action == "unmark") {
+            (Some(span), true) => span.to = action.first_at,
+            (None, false) if action.rule == "idle" => of_resource.push(TimeSpan { from: action.first_at, to: now }),
+            _ => {}
+        }
+    }
+    spans
+}

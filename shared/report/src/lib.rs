@@ -1,0 +1,31 @@
+//! The report of a month: what a team spent, what Curfew saved, and what is still wasted.
+//!
+//! [`MonthFacts`] is what was read from the state bucket. [`MonthReport`] is made from it and nothing else. [`render_html`] shows it as one
+//! self-contained page, and [`digest`] as text. `MonthReport::of_team` is the part of one team.
+//!
+//! What could not be read is named in the report. A figure never counts what is unknown.
+
+mod actions;
+mod digest;
+mod facts;
+mod figures;
+mod html;
+mod idle;
+mod jobs;
+mod spend;
+mod waste;
+
+pub use actions::{ACTIONS_MAX, DayActions, RecordedAction};
+pub use digest::digest;
+pub use facts::MonthFacts;
+pub use figures::{Headline, MonthReport, SavingRow, TeamRow};
+pub use html::render_html;
+pub use jobs::JobRow;
+pub use spend::DaySpend;
+pub use waste::{WasteKind, WasteRow};
+
+/// How a row without a team is called.
+pub const NO_TEAM: &str = "(no team)";
+
+/// Lines of a table on the page. The rest is counted below the table.
+pub const ROWS_MAX: usize = 50;

@@ -1,0 +1,149 @@
+//! What each team spent on each day, from the ledgers.
+
+use std::collections::BTreeMap;
+
+use billing::ledger::{Ledger, LedgerRun, PurchaseTerms, RunCost, RunKind, TimeSpan};
+use billing::price::{self, PriceBook};
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, ToSpan as _};
+use model::id::{Region, ResourceId, TeamName, TypeName};
+use model::money::{Amount, Rate};
+use serde::Serialize;
+
+use crate::NO_TEAM;
+
+/// What one day cost, by team.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DaySpend {
+    pub day: Date,
+    #[serde(rename = "usd_by_team")]
+    pub by_team: BTreeMap<String, Amount>,
+}
+
+/// The ledgers of a month, added up.
+#[derive(Debug, Default)]
+pub(crate) struct MonthSpend {
+    pub(crate) days: Vec<(DaySpend, TimeSpan)>,
+    pub(crate) by_team: BTreeMap<String, RunCost>,
+    /// By job, `<team>/<job>`.
+    pub(crate) by_job: BTreeMap<String, JobSpend>,
+    /// What runs now.
+    pub(crate) running: BTreeMap<ResourceId, RunningResource>,
+}
+
+/// What the instances of a job cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct JobSpend {
+    pub(crate) spent: Amount,
+    /// What its Spot instances would have cost on demand, beyond what they cost.
+    pub(crate) spot_saved: Amount,
+    /// Whether a Spot instance was of a type without a known on-demand price: then `spot_saved` is too low.
+    pub(crate) has_unpriced: bool,
+}
+
+/// An instance, or an attached volume, that is still billed.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct RunningResource {
+    pub(crate) region: Option<Region>,
+    pub(crate) what: String,
+    pub(crate) name: Option<String>,
+    pub(crate) team: Option<TeamName>,
+    pub(crate) rate: Option<Rate>,
+}
+
+/// How a team is called in a table.
+pub(crate) fn team_label(team: Option<&TeamName>) -> String {
+    team.map_or_else(|| NO_TEAM.to_owned(), |team| team.as_str().to_owned())
+}
+
+impl MonthSpend {
+    /// Of the days of `span` in that zone.
+    pub(crate) fn new(span: TimeSpan, zone: &TimeZone) -> Self {
+        let begins =
+            |day: Date| zone.to_ambiguous_zoned(day.at(0, 0, 0, 0)).compatible().map(|midnight| midnight.timestamp());
+        let first = zone.to_datetime(span.from).date();
+        let days = (0..31_i64).map(|place| first.saturating_add(place.days()));
+        let days = days.filter_map(|day| {
+            let window =
+                TimeSpan { from: begins(day).ok()?, to: begins(day.saturating_add(1.day())).ok()? }.within(span);
+            (window.from < window.to).then(|| (DaySpend { day, by_team: BTreeMap::new() }, window))
+        });
+        Self { days: days.collect(), ..Self::default() }
+    }
+
+    pub(crate) fn add_ledger(&mut self, ledger: &Ledger, prices: &PriceBook, span: TimeSpan) {
+        let within = span.within(ledger.span());
+        for run in ledger.runs() {
+            for share in run.shares(within) {
+                self.add_share(&run, share.span, share.team, share.job, prices);
+                if share.is_last && run.is_running() {
+                    let running = RunningResource {
+                        region: run.region.cloned(),
+                        what: share.what.to_owned(),
+                        name: run.name().map(str::to_owned),
+                        team: share.team.cloned(),
+                        rate: run.rate_now(),
+                    };
+                    self.running.insert(run.resource.clone(), running);
+                }
+            }
+        }
+        for (key, sum) in ledger.folded() {
+            let team = team_label(key.team.as_ref());
+            self.add_to_day(key.span().from.max(within.from), &team, sum.spent.amount);
+            let total = self.by_team.entry(team).or_default();
+            *total = *total + sum.spent;
+        }
+    }
+
+    fn add_share(
+        &mut self,
+        run: &LedgerRun<'_>,
+        span: TimeSpan,
+        team: Option<&TeamName>,
+        job: Option<&str>,
+        prices: &PriceBook,
+    ) {
+        let team = team_label(team);
+        let spent = run.spent(span);
+        let total = self.by_team.entry(team.clone()).or_default();
+        *total = *total + spent;
+        let first = self.days.partition_point(|(_, window)| window.to <= span.from);
+        for (day, window) in self.days.iter_mut().skip(first).take_while(|(_, window)| window.from < span.to) {
+            let of_day = run.spent(span.within(*window)).amount;
+            if of_day != Amount::ZERO {
+                let sum = day.by_team.entry(team.clone()).or_default();
+                *sum = *sum + of_day;
+            }
+        }
+        if let Some(job) = job {
+            let of_job = self.by_job.entry(job.to_owned()).or_default();
+            of_job.spent = of_job.spent + spent.amount;
+            if run.kind() == RunKind::Instance && run.terms() == PurchaseTerms::Spot {
+                of_job.add_spot(run, span, spent.amount, prices);
+            }
+        }
+    }
+
+    fn add_to_day(&mut self, at: Timestamp, team: &str, amount: Amount) {
+        let place = self.days.partition_point(|(_, window)| window.to <= at);
+        if let Some((day, _)) = self.days.get_mut(place) {
+            let sum = day.by_team.entry(team.to_owned()).or_default();
+            *sum = *sum + amount;
+        }
+    }
+}
+
+impl JobSpend {
+    fn add_spot(&mut self, run: &LedgerRun<'_>, span: TimeSpan, spent: Amount, prices: &PriceBook) {
+        let on_demand = run.region.and_then(|region| prices.on_demand(region, &TypeName::from(run.what())));
+        match price::rate(on_demand) {
+            Some(rate) => {
+                let on_demand = Amount::from_rate(rate, run.running_time(span).least_seconds);
+                self.spot_saved = self.spot_saved + on_demand.saturating_sub(spent);
+            }
+            None => self.has_unpriced = true,
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Waste that was found and that nobody has ended yet, and machines that nobody can judge.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::id::{ResourceId, TeamName};
+use model::money::Rate;
+use plan::report::{OutcomeKind, RecordedStep, RunRecord};
+use serde::Serialize;
+
+use crate::spend::RunningResource;
+use crate::{DayActions, RecordedAction};
+
+/// Why a resource costs money without need, or perhaps does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WasteKind {
+    /// `[limits]` hold the action until a person approves it.
+    AwaitsApproval,
+    /// Observe mode: the action would have been carried out.
+    ObserveOnly,
+    /// The action failed, or was not reached.
+    Failed,
+    /// The action is announced, and due later.
+    Announced,
+    /// The owner was notified, and Curfew does no more.
+    NotifyOnly,
+    /// No GPU metric says whether it works.
+    Uninstrumented,
+    /// Its owner keeps it by a tag.
+    Kept,
+}
+
+impl WasteKind {
+    pub const ALL: [Self; 7] = [
+        Self::AwaitsApproval,
+        Self::ObserveOnly,
+        Self::Failed,
+        Self::Announced,
+        Self::NotifyOnly,
+        Self::Uninstrumented,
+        Self::Kept,
+    ];
+
+    /// For people, in a table.
+    #[must_use]
+    pub const fn describe(self) -> &'static str {
+        match self {
+            Self::AwaitsApproval => "awaits approval",
+            Self::ObserveOnly => "observe mode",
+            Self::Failed => "action failed",
+            Self::Announced => "announced",
+            Self::NotifyOnly => "notify only",
+            Self::Uninstrumented => "no GPU metric",
+            Self::Kept => "kept by its owner",
+        }
+    }
+
+    /// Whether it counts as waste. What nobody can judge, or what an owner keeps, may be needed.
+    #[must_use]
+    pub const fn is_waste(self) -> bool {
+        !matches!(self, Self::Uninstrumented | Self::Kept)
+    }
+
+    fn from_skip_reason(reason: &str) -> Option<Self> {
+        match reason {
+            "marked" => Some(Self::Announced),
+            "notified" => Some(Self::NotifyOnly),
+            "usage-unknown" => Some(Self::Uninstrumented),
+            "kept" | "protected" => Some(Self::Kept),
+            _ => None,
+        }
+    }
+
+    fn from_step(step: &RecordedStep, record: &RunRecord) -> Option<Self> {
+        match step.outcome {
+            OutcomeKind::AlreadyGone | OutcomeKind::Changed => None,
+            _ if step.action == "unmark" || step.action == "start" => None,
+            OutcomeKind::Done if step.stops_or_deletes() || step.action == "snapshot" => None,
+            _ if record.waits(step) => Some(Self::AwaitsApproval),
+            OutcomeKind::Observed if step.stops_or_deletes() => Some(Self::ObserveOnly),
+            OutcomeKind::Failed | OutcomeKind::NotReached => Some(Self::Failed),
+            OutcomeKind::Done | OutcomeKind::Observed if step.action == "notify" => Some(Self::NotifyOnly),
+            OutcomeKind::Done | OutcomeKind::Observed => Some(Self::Announced),
+        }
+    }
+}
+
+/// One resource of that kind.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct WasteRow {
+    pub kind: WasteKind,
+    pub resource: ResourceId,
+    pub what: String,
+    pub name: Option<String>,
+    pub team: Option<TeamName>,
+    /// In a few words; empty if the newest run did not say it again.
+    pub why: String,
+    pub usd_per_hour: Option<Rate>,
+}
+
+/// What the newest runs found, the dearest first within each kind. A resource is named once, by the first kind that it is of.
+pub(crate) fn find_waste(
+    newest: &[RunRecord],
+    days: &[DayActions],
+    running: &BTreeMap<ResourceId, RunningResource>,
+) -> Vec<WasteRow> {
+    let mut announced: BTreeMap<&ResourceId, &RecordedAction> = BTreeMap::new();
+    for action in days.iter().flat_map(|day| &day.actions) {
+        announced.insert(&action.resource, action);
+    }
+    let mut rows = Vec::new();
+    for record in newest {
+        rows.extend(record.steps.iter().filter_map(|step| row_of_step(step, record)));
+        for (reason, resources) in &record.skipped {
+            let Some(kind) = WasteKind::from_skip_reason(reason) else { continue };
+            rows.extend(resources.iter().filter_map(|resource| {
+                row_of_skipped(kind, resource, running.get(resource), announced.get(resource).copied())
+            }));
+        }
+    }
+    rows.sort_by(|one, other| {
+        (one.kind, other.usd_per_hour, &one.resource).cmp(&(other.kind, one.usd_per_hour, &other.resource))
+    });
+    let mut named = BTreeSet::new();
+    rows.retain(|row| named.insert(row.resource.clone()));
+    rows
+}
+
+fn row_of_step(step: &RecordedStep, record: &RunRecord) -> Option<WasteRow> {
+    if step.resource.as_str().starts_with("snap-") {
+        return None;
+    }
+    Some(WasteRow {
+        kind: WasteKind::from_step(step, record)?,
+        resource: step.resource.clone(),
+        what: step.what.clone().unwrap_or_default(),
+        name: step.name.clone(),
+        team: step.team.as_deref().map(TeamName::from),
+        why: format!("{}: {}", step.evidence.rule, step.evidence.describe(&step.action)),
+        usd_per_hour: step.saves_usd_per_hour,
+    })
+}
+
+/// What neither runs nor was ever announced costs nothing that this report knows of: a stopped instance, or a volume that is kept.
+fn row_of_skipped(
+    kind: WasteKind,
+    resource: &ResourceId,
+    running: Option<&RunningResource>,
+    announced: Option<&RecordedAction>,
+) -> Option<WasteRow> {
+    let announced_rate = announced.and_then(|action| action.saves_usd_per_hour);
+    let (what, name, team, rate) = match (running, announced) {
+        (Some(one), _) => (one.what.clone(), one.name.clone(), one.team.clone(), announced_rate.or(one.rate)),
+        (None, Some(one)) => (one.what.clone().unwrap_or_default(), one.name.clone(), one.team.clone(), announced_rate),
+        (None, None) => return None,
+    };
+    let why = announced.map(|action| action.rule.clone()).filter(|_| kind.is_waste()).unwrap_or_default();
+    Some(WasteRow { kind, resource: resource.clone(), what, name, team, why, usd_per_hour: rate })
+}

@@ -1,0 +1,210 @@
+//! The report of a month that is known to the cent, as figures, as text and as a page; and with hostile texts in every place of a tag.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use billing::budget::{Budget, BudgetHolder};
+use billing::ledger::{
+    BillingState, CalendarMonth, Ledger, LedgerBeat, PurchaseTerms, RunFacts, RunKind, Sighting, Tariff,
+};
+use billing::price::PriceBook;
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+use model::fixture::time;
+use model::money::{Amount, Rate};
+use plan::report::RunRecord;
+use proptest::prelude::*;
+use report::{DayActions, MonthFacts, MonthReport, WasteKind, digest, render_html};
+use scraper::{Html, Node};
+use serde_json::json;
+
+const NOW: &str = "2026-11-11T10:00:00Z";
+
+/// An instance at $1 an hour.
+fn instance(resource: &str, text: &str, began: Timestamp, life: BillingState) -> Sighting {
+    Sighting {
+        resource: resource.into(),
+        began,
+        facts: RunFacts {
+            kind: RunKind::Instance,
+            team: Some(text.into()),
+            owner: None,
+            name: Some(text.to_owned()),
+            what: "g5.xlarge".to_owned(),
+            terms: PurchaseTerms::Spot,
+            job: Some(format!("{text}/llama-1a2b3c4d")),
+            attached_to: None,
+            tariff: Tariff::new("g5.xlarge"),
+        },
+        life,
+        prices: vec![(began, Rate::from_usd_micros_per_hour(1_000_000))],
+    }
+}
+
+fn november() -> CalendarMonth {
+    CalendarMonth::read("2026-11", &TimeZone::UTC).unwrap()
+}
+
+fn ledger(at: &str, items: Vec<Sighting>) -> Ledger {
+    let mut ledger = Ledger::new(&november(), &"us-east-1".into());
+    ledger.observe(&LedgerBeat { at: time(at), region: "us-east-1".into(), whole: true, items });
+    ledger
+}
+
+fn record(at: &str, steps: serde_json::Value, skipped: serde_json::Value) -> RunRecord {
+    let record = json!({ "function": "reap-instances", "run": "r1", "at": at, "mode": "enforce", "regions": ["us-east-1"],
+                         "seen": 3, "steps": steps, "skipped": skipped });
+    serde_json::from_value(record).unwrap()
+}
+
+fn step(resource: &str, team: &str, action: &str, outcome: &str) -> serde_json::Value {
+    json!({ "region": "us-east-1", "resource": resource, "what": "g5.xlarge", "name": team, "team": team, "action": action,
+            "evidence": { "rule": "idle" }, "saves_usd_per_hour": 1.0, "outcome": outcome })
+}
+
+fn facts(ledger: Ledger, records: &[RunRecord], newest: RunRecord) -> MonthFacts {
+    MonthFacts {
+        month: november(),
+        zone: TimeZone::UTC,
+        now: time(NOW),
+        ledgers: vec![ledger],
+        budgets: BTreeMap::new(),
+        prices: PriceBook::dated(),
+        days: vec![DayActions::from_records(records)],
+        newest: vec![newest],
+        jobs: Vec::new(),
+        gaps: Vec::new(),
+    }
+}
+
+/// Two instances since the morning before: `i-1` is announced as idle at 12:00 and stopped at 22:00, `i-2` runs on without a metric.
+fn two_teams(vision: &str, nlp: &str) -> MonthFacts {
+    let began = time("2026-11-10T10:00:00Z");
+    let stopped = BillingState::Ended { at: Some(time("2026-11-10T22:00:00Z")), terminated: false, reclaimed: false };
+    let items = vec![instance("i-1", vision, began, stopped), instance("i-2", nlp, began, BillingState::Live)];
+    let marked = record("2026-11-10T12:00:00Z", json!([step("i-1", vision, "mark", "done")]), json!({}));
+    let ended = record("2026-11-10T22:00:00Z", json!([step("i-1", vision, "stop", "done")]), json!({}));
+    let newest = record(NOW, json!([step("i-3", vision, "stop", "observed")]), json!({ "usage-unknown": ["i-2"] }));
+    let budget = Budget { budget_usd: Some(Amount::from_usd(100.0)), ..Budget::default() };
+    let budgets = BTreeMap::from([(BudgetHolder::Team(vision.into()), budget)]);
+    MonthFacts { budgets, ..facts(ledger(NOW, items), &[marked, ended], newest) }
+}
+
+#[test]
+fn the_figures_are_those_of_the_ledger_and_of_the_records() {
+    let report = MonthReport::from_facts(&two_teams("vision", "nlp"));
+    let rows = report.teams.iter().map(|row| {
+        let idle = format!("idle {}h {}", row.idle_seconds / 3_600, row.idle_cost);
+        format!("{} spent {} saved {} waste {} {idle}", row.team, row.spent, row.saved, row.waste)
+    });
+    let expect = [
+        "nlp spent $24.00 saved $0.00 waste $0.00/h idle 0h $0.00",
+        "vision spent $12.00 saved $12.00 waste $1.00/h idle 10h $10.00",
+    ];
+    assert_eq!(rows.collect::<Vec<_>>(), expect);
+    let days: Vec<String> = report
+        .days
+        .iter()
+        .filter(|day| !day.by_team.is_empty())
+        .map(|day| format!("{} {:?}", day.day, day.by_team.values().map(ToString::to_string).collect::<Vec<_>>()))
+        .collect();
+    assert_eq!(days, ["2026-11-10 [\"$14.00\", \"$12.00\"]", "2026-11-11 [\"$10.00\"]"]);
+    let kinds: Vec<(WasteKind, &str)> = report.waste.iter().map(|row| (row.kind, row.resource.as_str())).collect();
+    assert_eq!(kinds, [(WasteKind::ObserveOnly, "i-3"), (WasteKind::Uninstrumented, "i-2")]);
+    let [saving] = &report.savings[..] else { panic!("{:?}", report.savings) };
+    assert_eq!(saving.audit_key, "plans/2026-11-10/reap-instances/r1.json");
+}
+
+#[test]
+fn spot_is_compared_with_the_on_demand_price() {
+    let report = MonthReport::from_facts(&two_teams("vision", "nlp"));
+    let on_demand = PriceBook::dated().on_demand(&"us-east-1".into(), &"g5.xlarge".into());
+    let per_hour = billing::price::rate(on_demand).unwrap().usd_micros_per_hour() - 1_000_000;
+    let saved = report.jobs.iter().map(|job| job.spot_saved.usd_micros()).collect::<Vec<_>>();
+    assert_eq!(saved, [24 * per_hour, 12 * per_hour]);
+}
+
+#[test]
+fn the_digest_names_money_first() {
+    let text = digest(&MonthReport::from_facts(&two_teams("vision", "nlp")));
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[0], "$36.00 spent on GPUs in 2026-11.");
+    assert!(lines[1].starts_with("Curfew saved $12.00. Spot saved "), "{text}");
+    assert_eq!(lines[2], "1 resource wastes $730.00 a month now:");
+    assert_eq!(lines[3], "       $730.00  i-3 g5.xlarge of vision: observe mode");
+    assert_eq!(lines[4..7], ["Teams:", "        $24.00  nlp", "        $12.00  vision"]);
+    assert!(lines[7].starts_with("Energy: "), "{text}");
+}
+
+#[test]
+fn a_month_that_is_over_says_nothing_of_what_runs_now() {
+    let now = time("2026-12-01T00:00:00Z");
+    let report = MonthReport::from_facts(&MonthFacts { now, newest: Vec::new(), ..two_teams("vision", "nlp") });
+    assert!(report.is_over && report.headline.forecast.is_none());
+    assert!(!digest(&report).contains("waste") && !render_html(&report).contains("Waste that still runs"));
+}
+
+#[test]
+fn a_team_gets_its_own_part_and_nothing_of_others() {
+    let part = MonthReport::from_facts(&two_teams("vision", "nlp")).of_team("vision");
+    assert_eq!(
+        (part.headline.spent.to_string(), part.headline.saved.to_string()),
+        ("$12.00".to_owned(), "$12.00".to_owned())
+    );
+    assert_eq!(part.headline.budget, Some(Amount::from_usd(100.0)));
+    let page = render_html(&part);
+    assert!(!page.contains("nlp") && !page.contains("i-2"), "{page}");
+    assert!(page.contains("12 % of $100.00"));
+}
+
+/// The elements of a page with their attributes, without its texts.
+fn elements(page: &str) -> Vec<String> {
+    let document = Html::parse_document(page);
+    let shown = |node: &Node| match node {
+        Node::Element(element) => {
+            Some(format!("{} {:?}", element.name(), element.attrs().map(|(name, _)| name).collect::<Vec<_>>()))
+        }
+        Node::Comment(_) | Node::ProcessingInstruction(_) => Some("comment".to_owned()),
+        _ => None,
+    };
+    document.tree.values().filter_map(shown).collect()
+}
+
+proptest! {
+    #[test]
+    fn hostile_tags_add_no_markup(
+        vision in prop_oneof![Just("</td></style><script>alert(1)</script>".to_owned()), "[<>&\"'a/!\\-\u{202e}\u{0}\n]{1,40}", "\\PC{1,60}"],
+    ) {
+        prop_assume!(vision.trim() == vision && vision != "nlp" && vision != "untagged");
+        let hostile = render_html(&MonthReport::from_facts(&two_teams(&vision, "nlp")));
+        let harmless = render_html(&MonthReport::from_facts(&two_teams("vision", "nlp")));
+        let mut expect = elements(&harmless);
+        let mut given = elements(&hostile);
+        expect.sort();
+        given.sort();
+        prop_assert_eq!(given, expect);
+        prop_assert!(!hostile.contains(['\u{202e}', '\0']), "a character that turns a line");
+    }
+}
+
+/// The dev profile takes several times as long as what is deployed.
+#[test]
+fn ten_thousand_runs_take_a_few_seconds_and_the_page_stays_small() {
+    let began = time("2026-11-01T00:00:00Z");
+    let items = (0..10_000_i64).map(|place| {
+        let began = began + SignedDuration::from_mins(place);
+        let ended = BillingState::Ended {
+            at: Some(began + SignedDuration::from_hours(30)),
+            terminated: true,
+            reclaimed: false,
+        };
+        instance(&format!("i-{place:017x}"), &format!("team-{}", place % 40), began, ended)
+    });
+    let facts = facts(ledger(NOW, items.collect()), &[], record(NOW, json!([]), json!({})));
+    let start = Instant::now();
+    let page = render_html(&MonthReport::from_facts(&facts));
+    assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
+    assert!(page.len() < 200_000, "{} bytes", page.len());
+}
