@@ -3,7 +3,8 @@
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::commands::{
-    apply, budget, cancel, completions, config, doctor, explain, jobs, keep, logs, plans, scan, submit, team, undo,
+    apply, budget, cancel, completions, config, doctor, explain, jobs, keep, logs, plans, report, scan, submit, team,
+    undo,
 };
 
 /// Controls GPU spend on EC2: find waste before you deploy anything, review before Curfew acts, undo after.
@@ -58,6 +59,7 @@ pub(crate) enum Command {
     Explain(explain::Explain),
     Plans(plans::Plans),
     Budget(budget::Budget),
+    Report(report::Report),
     Apply(apply::Apply),
     Keep(keep::Keep),
     Protect(keep::Protect),

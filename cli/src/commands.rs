@@ -11,6 +11,7 @@ pub(crate) mod jobs;
 pub(crate) mod keep;
 pub(crate) mod logs;
 pub(crate) mod plans;
+pub(crate) mod report;
 pub(crate) mod scan;
 pub(crate) mod submit;
 pub(crate) mod team;
@@ -38,6 +39,7 @@ pub(crate) async fn run(Arguments { global, command }: Arguments) -> Result<Comm
         Command::Explain(explain) => explain.run(&context).await,
         Command::Plans(plans) => plans.run(&context).await,
         Command::Budget(budget) => budget.run(&context).await,
+        Command::Report(report) => report.run(&context).await,
         Command::Apply(apply) => apply.run(&context).await,
         Command::Keep(keep) => keep.run(&context).await,
         Command::Protect(protect) => protect.run(&context).await,

@@ -1,5 +1,7 @@
 //! Where a command works: whose credentials, which region, which deployment, and what time it is.
 
+use billing::budget::BudgetMonth;
+use billing::ledger::CalendarMonth;
 use billing::price;
 use billing::price::PriceBook;
 use cloud::Aws;
@@ -124,6 +126,24 @@ impl CommandContext {
             Some(store) => execution::prices::load(store, config, self.now).await,
             None => PriceBook::from_document(price::PriceDocument::default(), &config.prices, self.now),
         }
+    }
+
+    /// The month of that name, `yyyy-mm`, or the present one, in the account's time zone.
+    ///
+    /// # Errors
+    /// If it names none, or one that has not begun.
+    pub(crate) fn month(&self, named: Option<&str>, config: &Config) -> Result<CalendarMonth, CommandError> {
+        let first = match named {
+            Some(named) => BudgetMonth::named(named, config).map_err(CommandError::new)?.from,
+            None => self.now,
+        };
+        let month = CalendarMonth::containing(first, &config.account.zone());
+        if first > self.now {
+            return Err(CommandError::new(format!(
+                "{month} has not begun yet; without --month it is the present month"
+            )));
+        }
+        Ok(month)
     }
 
     /// The deployment.

@@ -100,7 +100,7 @@ pub(crate) fn plain(text: &str) -> String {
 }
 
 /// The same of what has lines of its own.
-fn plain_lines(text: &str) -> String {
+pub(crate) fn plain_lines(text: &str) -> String {
     text.lines().map(plain).collect::<Vec<_>>().join("\n")
 }
 

@@ -38,7 +38,8 @@ ALL = list(commands())
 def test_there_are_the_commands_of_the_readme() -> None:
     assert re.fullmatch(r"curfew \d+\.\d+\.\d+\n", curfew({}, "--version").fine().out)
     assert {words[0] for words in ALL if words} == {
-        *("scan", "config", "explain", "plans", "budget", "apply", "keep", "protect", "release", "undo", "submit", "jobs", "logs", "cancel", "team", "doctor", "completions")
+        *("scan", "config", "explain", "plans", "budget", "report", "apply", "keep", "protect", "release"),
+        *("undo", "submit", "jobs", "logs", "cancel", "team", "doctor", "completions"),
     }
 
 
@@ -108,7 +109,7 @@ def test_without_a_region_it_says_where_one_can_be_named() -> None:
 
 
 SPEAKING_TO_AWS = (
-    *("scan", "config show", "plans", "budget", "doctor", f"explain {NOBODY}", f"keep {NOBODY} 1d", f"release {NOBODY}"),
+    *("scan", "config show", "plans", "budget", "report", "doctor", f"explain {NOBODY}", f"keep {NOBODY} 1d", f"release {NOBODY}"),
     *(f"undo {NOBODY}", "apply 20300101T000000Z-0123456789abcdef", "jobs", "jobs llama", "logs llama", "cancel llama --yes"),
     *("submit /dev/null --team vision", "team create vision", "team list", "team delete vision"),
 )

@@ -25,6 +25,7 @@ from command import COMMAND
 from deploying import deploy
 from local_aws import LocalAws
 from reaping import BUCKET, REPOSITORY, Account, now
+from reaping_budgets import BudgetAccount
 from reaping_volumes import VolumeAccount
 from template_actions import template
 from test_cli_budget import write as write_budget
@@ -139,6 +140,7 @@ class Reader:
             "RUN": self._held,
             "ID": self._stopped,
             "budget": self._budgets,
+            "report": self._month,
             "llama": self._job,
         }
 
@@ -194,6 +196,15 @@ class Reader:
             write_budget(self.account, team)
             write_budget(self.account, team, at="2026-10", as_of="2026-10-31T23:30:00Z")
         return "budget"
+
+    def _month(self) -> str:
+        """A ledger, and a run of each reaper."""
+        self.account.gpu()
+        with VolumeAccount(self.aws, heard=False) as storage, BudgetAccount(self.aws, heard=False) as money:
+            storage.tick()
+            money.tick()
+        self.account.tick()
+        return "report"
 
     def _job(self) -> str:
         running(self.account)

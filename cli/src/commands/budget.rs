@@ -55,16 +55,7 @@ impl Budget {
     pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandStatus, CommandError> {
         let deployed = context.needs_deployed().await?;
         let config = deployed.store.read_config().await?;
-        let period = match &self.month {
-            Some(month) => BudgetMonth::named(month, &config).map_err(CommandError::new)?,
-            None => BudgetMonth::containing(context.now, &config),
-        };
-        if period.from > context.now {
-            return Err(CommandError::new(format!(
-                "{} has not begun yet; without --month it is the present month",
-                period.month
-            )));
-        }
+        let period = BudgetMonth::from(&context.month(self.month.as_deref(), &config)?);
         let wanted = match self.team {
             Some(team) => Some(overview::holder(team.as_str())),
             None => self.account.then_some(BudgetHolder::Account),

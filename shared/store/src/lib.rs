@@ -11,6 +11,7 @@ mod config;
 mod document;
 mod jobs;
 mod ledger;
+mod month_facts;
 mod plans;
 mod ports_impl;
 mod prices;

@@ -1,0 +1,102 @@
+//! `curfew report`: what GPUs cost in a month, what Curfew saved, and what is still wasted.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use clap::Args;
+use report::{MonthReport, digest, render_html};
+use serde::Serialize;
+
+use crate::command_error::CommandError;
+use crate::command_status::CommandStatus;
+use crate::context::CommandContext;
+use crate::screen;
+
+/// Write the report of a month: spend, savings, waste, jobs, energy and carbon
+#[derive(Debug, Args)]
+#[command(after_help = "Exit codes: 0 written; 2 error, or something could not be read.\n\n\
+                        Example:\n  curfew report --open\n  curfew report --month 2026-10 --team vision")]
+pub(crate) struct Report {
+    /// Report on this month instead of the current one, such as 2026-10
+    #[arg(long, value_name = "MONTH")]
+    month: Option<String>,
+    /// Report on this team only, by the value of its tag; "(no team)" for what has none
+    #[arg(long, value_name = "TEAM")]
+    team: Option<String>,
+    /// Write the page to this file [default: curfew-report-<month>.html; none with --json]
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Open the page in a browser
+    #[arg(long)]
+    open: bool,
+}
+
+/// The figures of the page. Amounts are in US dollars, and `gaps` says what could not be read:
+/// ```json
+/// {"schema": 1, "month": "2026-11", "at": "…", "is_over": false, "team": null, "mode": "enforce",
+///  "headline": {"spent_usd": 36.0, "saved_usd": 12.0, "waste_usd_per_hour": 1.0, …},
+///  "days": [{"day": "2026-11-01", "usd_by_team": {"vision": 12.0}}], "teams": […], "savings": […], "waste": […], "jobs": […],
+///  "footprint_caveats": […], "gaps": []}
+/// ```
+#[derive(Serialize)]
+struct ReportOutput<'a> {
+    schema: u32,
+    #[serde(flatten)]
+    report: &'a MonthReport,
+}
+
+impl Report {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandStatus, CommandError> {
+        let store = context.needs_deployed().await?.store;
+        let config = store.read_config().await?;
+        let month = context.month(self.month.as_deref(), &config)?;
+        screen::progress(format_args!("reading the ledger and the audit records of {month}"));
+        let prices = context.prices(Some(&store), &config).await;
+        let facts = store.read_month_facts(month, config.account.zone(), prices, context.now).await;
+        let report = self.part(MonthReport::from_facts(&facts))?;
+        let is_page_wanted = self.open || !context.global.json;
+        let usual = || is_page_wanted.then(|| PathBuf::from(format!("curfew-report-{}.html", report.month)));
+        let file = self.output.clone().or_else(usual);
+        if let Some(file) = &file {
+            let cannot = |error| CommandError::new(format!("{} could not be written: {error}", file.display()));
+            std::fs::write(file, render_html(&report)).map_err(cannot)?;
+        }
+        if context.global.json {
+            for gap in &report.gaps {
+                screen::warn(gap);
+            }
+            screen::json(&ReportOutput { schema: screen::SCHEMA, report: &report })?;
+        } else {
+            screen::print_line(screen::plain_lines(digest(&report).trim_end()));
+        }
+        if let Some(file) = &file {
+            screen::progress(format_args!("the page is {}", file.display()));
+            if self.open {
+                open_in_browser(file)?;
+            }
+        }
+        Ok(if report.gaps.is_empty() { CommandStatus::Success } else { CommandStatus::Error })
+    }
+
+    /// The account's, or the named team's.
+    fn part(&self, report: MonthReport) -> Result<MonthReport, CommandError> {
+        let Some(team) = &self.team else { return Ok(report) };
+        if report.teams.iter().any(|row| row.team == *team) {
+            return Ok(report.of_team(team));
+        }
+        let known: Vec<&str> = report.teams.iter().map(|row| row.team.as_str()).collect();
+        let problem = format!("{} knows no team {team}", report.month);
+        Err(CommandError::with(problem, format!("it knows: {}", known.join(", "))))
+    }
+}
+
+fn open_in_browser(file: &Path) -> Result<(), CommandError> {
+    let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let outcome =
+        Command::new(opener).arg(file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    match outcome {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(CommandError::new(format!("{opener} {} failed: {status}", file.display()))),
+        Err(error) => Err(CommandError::new(format!("{opener} could not be run: {error}; open {}", file.display()))),
+    }
+}
