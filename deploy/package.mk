@@ -25,6 +25,7 @@ build-ReapInstances: NAME := reap-instances
 build-ReapVolumes: NAME := reap-volumes
 build-EnforceBudgets: NAME := enforce-budgets
 build-RunJobs: NAME := run-jobs
+build-SendReport: NAME := send-report
 
 # What run-jobs carries beside itself: the agent for the machines of jobs, whatever it runs on itself. It is no function, and its
 # machines may be older than Lambda's, so cargo-zigbuild builds it, for any processor. Each is built for the

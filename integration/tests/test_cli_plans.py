@@ -164,7 +164,7 @@ def test_what_is_wrong(account: Account) -> None:
         (["--since", "soon"], "`soon` is not a duration"),
         (["--since", "100d"], "92d is the most"),
         (["--limit", "0"], "it is at least 1"),
-        (["--function", "reap-instance"], "[possible values: reap-instances, reap-volumes, enforce-budgets, run-jobs]"),
+        (["--function", "reap-instance"], "[possible values: reap-instances, reap-volumes, enforce-budgets, run-jobs, send-report]"),
         (["zzzz"], "plans/<day>/<function>/<run>.json"),
         (["abc"], "at least 4 characters"),
         (["abcd", "--all"], "cannot be used with"),

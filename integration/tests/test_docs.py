@@ -181,7 +181,7 @@ class Reader:
         """What the stack would have made besides: of these only that they can be paused matters."""
         functions, iam = self.aws.client("lambda"), self.aws.client("iam")
         [role, *_] = iam.list_roles()["Roles"]
-        for name in ("curfew-reap-instances", "curfew-reap-volumes", "curfew-enforce-budgets", "curfew-run-jobs"):
+        for name in ("curfew-reap-instances", "curfew-reap-volumes", "curfew-enforce-budgets", "curfew-run-jobs", "curfew-send-report"):
             functions.create_function(
                 FunctionName=name,
                 Role=role["Arn"],

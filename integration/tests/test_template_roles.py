@@ -29,7 +29,9 @@ STOPPED, EXPIRES, UNATTACHED = "curfew:stopped", "curfew:expires-at", "curfew:un
 THEIRS = (PROTECTED, MODE, KEEP)
 KEYS = (MARKED, STOPPED, EXPIRES, JOB, "curfew:attempt", UNATTACHED, OF, DELETED, MODE, KEEP, "Team", "Name")
 KINDS = (INSTANCE, VOLUME, SNAPSHOT)
-ALL = {"reap-instances", "reap-volumes", "enforce-budgets", "run-jobs"}
+ALL = {"reap-instances", "reap-volumes", "enforce-budgets", "run-jobs", "send-report"}
+# They change nothing of EC2's, whatever else they are allowed.
+READERS = ("enforce-budgets", "send-report")
 
 # What ends or begins something: on what, and the tags that announce it. Any one of these sets is enough.
 ANNOUNCED: list[set[str]] = [{MARKED}, {EXPIRES}, {JOB}]
@@ -45,6 +47,7 @@ ACTIONS: dict[str, dict[str, tuple[str, list[set[str]]]]] = {
     },
     "run-jobs": {"ec2:TerminateInstances": (INSTANCE, [{JOB}])},
     "enforce-budgets": {},
+    "send-report": {},
 }
 EVERY_ACTION = sorted({action for of_function in ACTIONS.values() for action in of_function})
 
@@ -88,7 +91,7 @@ def test_tags_are_written_by_their_exact_keys(function: str) -> None:
             assert may(function, writing) == expect, (action, kind, keys, on)
             assert not may(function, writing, enforcing=False)
             assert not may(function, Request(action, kind, tags=(*on, PROTECTED), tag_keys=keys))
-        if set(keys) & set(THEIRS) and function != "enforce-budgets":
+        if set(keys) & set(THEIRS) and function not in READERS:
             assert not may(function, Request(action, kind, tag_keys=keys), besides=(ADMINISTRATOR,)), keys
 
 
@@ -101,10 +104,10 @@ def test_what_is_denied_stays_so_whatever_else_is_allowed() -> None:
             for at, key in product((INSTANCE, VOLUME), (PROTECTED, KEEP))
         ),
         ("reap-volumes", Request("ec2:DeleteSnapshot", SNAPSHOT, tags=(DELETED, "Name"))),
-        *(("enforce-budgets", Request(action, kind, tags=KEYS)) for action, kind in product(EVERY_ACTION, KINDS)),
-        *(("enforce-budgets", Request(action, INSTANCE, tag_keys=(MARKED,))) for action in ("ec2:CreateTags", "ec2:DeleteTags")),
-        ("enforce-budgets", Request("ec2:RunInstances", INSTANCE)),
-        ("enforce-budgets", Request("ec2:CreateSnapshot", VOLUME, tags=(MARKED,))),
+        *((one, Request(action, kind, tags=KEYS)) for one, action, kind in product(READERS, EVERY_ACTION, KINDS)),
+        *((one, Request(action, INSTANCE, tag_keys=(MARKED,))) for one in READERS for action in ("ec2:CreateTags", "ec2:DeleteTags")),
+        *((one, Request("ec2:RunInstances", INSTANCE)) for one in READERS),
+        *((one, Request("ec2:CreateSnapshot", VOLUME, tags=(MARKED,))) for one in READERS),
     ]
     for function, request in denied:
         for enforcing in (True, False):
@@ -251,43 +254,46 @@ def test_only_parameters_that_name_images_are_asked_for(parameter: str, expect: 
 # Each key of the state bucket: who reads it, writes it, deletes it, and deletes a version of it.
 LIVES = "vision/llama-0123abcd"
 ACCESS: list[tuple[str, ...]] = [
-    # key, reap-instances, reap-volumes, enforce-budgets, run-jobs; the machines of any team, those of vision
-    ("config/curfew.toml", "r", "r", "r", "r", "", ""),
-    ("notices/reap-instances/eu-west-1.json", "rw", "", "", "", "", ""),
-    ("notices/reap-volumes/eu-west-1.json", "", "rw", "", "", "", ""),
-    ("notices/enforce-budgets/eu-west-1.json", "", "", "rw", "", "", ""),
-    ("notices/run-jobs/eu-west-1.json", "", "", "", "rw", "", ""),
-    ("plans/2026-09-01/reap-instances/run.json", "w", "", "", "", "", ""),
-    ("plans/2026-09-01/reap-volumes/run.json", "", "w", "", "", "", ""),
-    ("plans/2026-09-01/enforce-budgets/run.json", "", "", "w", "", "", ""),
-    ("plans/2026-09-01/run-jobs/run.json", "", "", "", "w", "", ""),
-    ("activity/eu-west-1.json", "rw", "", "", "", "", ""),
-    ("budgets/2026-11.json", "r", "", "rw", "rw", "", ""),
-    ("budgets/vision/2026-11.json", "r", "", "rw", "rw", "", ""),
-    ("ledger/2026-11/eu-west-1.json", "", "", "rw", "", "", ""),
-    ("prices/current.json", "r", "r", "rw", "rw", "", ""),
-    ("agent/0123abcd", "", "", "", "rw", "r", "r"),
-    ("inbox/vision/llama.toml", "", "", "", "r", "", ""),
-    ("inbox/vision/llama.accepted.json", "", "", "", "rwd", "", ""),
-    ("inbox/vision/llama.rejected.json", "", "", "", "rwd", "", ""),
-    (f"active/{LIVES}", "", "r", "", "rwd", "", ""),
-    (f"jobs/{LIVES}/spec.toml", "", "", "", "rw", "r", "r"),
-    (f"jobs/{LIVES}/state.json", "r", "", "", "rw", "r", "r"),
-    (f"jobs/{LIVES}/cancel.json", "", "", "", "r", "r", "r"),
-    (f"attempts/{LIVES}/head.json", "", "", "", "r", "rw", "rw"),
-    (f"attempts/{LIVES}/1/heartbeat.json", "", "", "", "r", "rw", "rw"),
-    (f"attempts/{LIVES}/1/log", "", "", "", "r", "rw", "rw"),
-    ("attempts/nlp/bert-0123abcd/head.json", "", "", "", "r", "rw", ""),
-    ("attempts/vision-2/bert-0123abcd/head.json", "", "", "", "r", "rw", ""),
+    # key, reap-instances, reap-volumes, enforce-budgets, run-jobs, send-report; the machines of any team, those of vision
+    ("config/curfew.toml", "r", "r", "r", "r", "r", "", ""),
+    ("notices/reap-instances/eu-west-1.json", "rw", "", "", "", "", "", ""),
+    ("notices/reap-volumes/eu-west-1.json", "", "rw", "", "", "", "", ""),
+    ("notices/enforce-budgets/eu-west-1.json", "", "", "rw", "", "", "", ""),
+    ("notices/run-jobs/eu-west-1.json", "", "", "", "rw", "", "", ""),
+    ("plans/2026-09-01/reap-instances/run.json", "w", "", "", "", "r", "", ""),
+    ("plans/2026-09-01/reap-volumes/run.json", "", "w", "", "", "r", "", ""),
+    ("plans/2026-09-01/enforce-budgets/run.json", "", "", "w", "", "r", "", ""),
+    ("plans/2026-09-01/run-jobs/run.json", "", "", "", "w", "r", "", ""),
+    ("plans/2026-09-01/send-report/run.json", "", "", "", "", "rw", "", ""),
+    ("notices/send-report/eu-west-1.json", "", "", "", "", "rw", "", ""),
+    ("reports/2026-11-21/report.html", "", "", "", "", "rw", "", ""),
+    ("activity/eu-west-1.json", "rw", "", "", "", "", "", ""),
+    ("budgets/2026-11.json", "r", "", "rw", "rw", "r", "", ""),
+    ("budgets/vision/2026-11.json", "r", "", "rw", "rw", "r", "", ""),
+    ("ledger/2026-11/eu-west-1.json", "", "", "rw", "", "r", "", ""),
+    ("prices/current.json", "r", "r", "rw", "rw", "r", "", ""),
+    ("agent/0123abcd", "", "", "", "rw", "", "r", "r"),
+    ("inbox/vision/llama.toml", "", "", "", "r", "", "", ""),
+    ("inbox/vision/llama.accepted.json", "", "", "", "rwd", "", "", ""),
+    ("inbox/vision/llama.rejected.json", "", "", "", "rwd", "", "", ""),
+    (f"active/{LIVES}", "", "r", "", "rwd", "", "", ""),
+    (f"jobs/{LIVES}/spec.toml", "", "", "", "rw", "r", "r", "r"),
+    (f"jobs/{LIVES}/state.json", "r", "", "", "rw", "r", "r", "r"),
+    (f"jobs/{LIVES}/cancel.json", "", "", "", "r", "r", "r", "r"),
+    (f"attempts/{LIVES}/head.json", "", "", "", "r", "", "rw", "rw"),
+    (f"attempts/{LIVES}/1/heartbeat.json", "", "", "", "r", "", "rw", "rw"),
+    (f"attempts/{LIVES}/1/log", "", "", "", "r", "", "rw", "rw"),
+    ("attempts/nlp/bert-0123abcd/head.json", "", "", "", "r", "", "rw", ""),
+    ("attempts/vision-2/bert-0123abcd/head.json", "", "", "", "r", "", "rw", ""),
     # What a machine leaves behind may be called as it likes.
-    (f"outputs/{LIVES}/1/results/state.json", "", "", "", "", "rw", "rw"),
-    ("outputs/nlp/bert-0123abcd/1/results/a.pt", "", "", "", "", "rw", ""),
-    (f"checkpoints/{LIVES}/1/100/manifest.json", "", "", "", "", "rwv", "rwv"),
-    ("checkpoints/nlp/bert-0123abcd/1/100/manifest.json", "", "", "", "", "rwv", ""),
+    (f"outputs/{LIVES}/1/results/state.json", "", "", "", "", "", "rw", "rw"),
+    ("outputs/nlp/bert-0123abcd/1/results/a.pt", "", "", "", "", "", "rw", ""),
+    (f"checkpoints/{LIVES}/1/100/manifest.json", "", "", "", "", "", "rwv", "rwv"),
+    ("checkpoints/nlp/bert-0123abcd/1/100/manifest.json", "", "", "", "", "", "rwv", ""),
     # What only looks like a machine's own: `*` matches `/` in IAM.
-    (f"jobs/{LIVES}/attempts/1/heartbeat.json", "", "", "", "r", "r", "r"),
-    ("jobs/attempts/vision/state.json", "r", "", "", "rw", "r", ""),
-    (f"/attempts/{LIVES}/head.json", "", "", "", "", "", ""),
+    (f"jobs/{LIVES}/attempts/1/heartbeat.json", "", "", "", "r", "r", "r", "r"),
+    ("jobs/attempts/vision/state.json", "r", "", "", "rw", "r", "r", ""),
+    (f"/attempts/{LIVES}/head.json", "", "", "", "", "", "", ""),
 ]
 TEAM_ROLE = template(REPOSITORY / "deploy" / "team-role.yaml")["Resources"]["JobRole"]["Properties"]
 
@@ -307,7 +313,7 @@ def team_role(request: Request, besides: tuple[Any, ...] = ()) -> bool:
 
 
 MACHINES = (common_role, team_role)
-FUNCTIONS = ("reap-instances", "reap-volumes", "enforce-budgets", "run-jobs")
+FUNCTIONS = ("reap-instances", "reap-volumes", "enforce-budgets", "run-jobs", "send-report")
 LETTERS = {"r": "s3:GetObject", "w": "s3:PutObject", "d": "s3:DeleteObject", "v": "s3:DeleteObjectVersion"}
 
 
@@ -318,13 +324,13 @@ def test_each_reads_and_writes_its_own_part_of_the_bucket(key: str, expect: list
 
     for enforcing in (True, False):
         own = [may_do(lambda one: may(function, one, enforcing=enforcing)) for function in FUNCTIONS]
-        assert own == expect[:4], enforcing
-    assert [may_do(who) for who in MACHINES] == expect[4:]
-    for who, letters in zip(MACHINES, expect[4:]):
+        assert own == expect[:5], enforcing
+    assert [may_do(who) for who in MACHINES] == expect[5:]
+    for who, letters in zip(MACHINES, expect[5:]):
         # What a machine has not uploaded whole, it gives up.
         assert who(Request("s3:AbortMultipartUpload", f"{BUCKET}/{key}")) == ("w" in letters)
         # Whatever a team gives its role, a machine does not say what functions believe.
-        if "w" not in expect[4] and not key.startswith("/"):
+        if "w" not in expect[5] and not key.startswith("/"):
             for action in ("s3:PutObject", "s3:DeleteObject", "s3:DeleteObjectVersion"):
                 assert not who(Request(action, f"{BUCKET}/{key}"), besides=(ADMINISTRATOR,)), (who, action)
 

@@ -12,6 +12,8 @@ pub mod instances;
 mod job_states;
 #[cfg(feature = "aws")]
 pub mod jobs;
+#[cfg(feature = "aws")]
+pub mod month_report;
 mod notification_logs;
 pub mod prices;
 mod steps;

@@ -15,6 +15,7 @@ mod month_facts;
 mod plans;
 mod ports_impl;
 mod prices;
+mod report_pages;
 
 use aws_config::SdkConfig;
 use model::config::Config;

@@ -1,6 +1,6 @@
 //! **Alive** if and only if the newest record of a function in `plans/` is at most three periods of its schedule old. A function that
-//! records only runs with steps or gaps cannot be judged by that: its alarm reports whether it runs (`RunJobsNotRunAlarm` in
-//! `template.yaml`). Each gap of a run of the last three periods is a warning.
+//! records only runs with steps or gaps cannot be judged by that, nor one that runs once a day: their alarms report whether they run
+//! (`RunJobsNotRunAlarm` and `SendReportNotRunAlarm` in `template.yaml`). Each gap of a run of the last three periods is a warning.
 
 use jiff::{SignedDuration, Timestamp};
 use model::duration;
@@ -34,6 +34,8 @@ pub enum RecordPolicy {
     EveryRun,
     /// Those with steps or gaps.
     Events,
+    /// All, but there may be none on the day of the deployment.
+    Daily,
 }
 
 impl ScheduledFunction {
@@ -45,7 +47,7 @@ impl ScheduledFunction {
 }
 
 /// Every function.
-pub const FUNCTIONS: [ScheduledFunction; 4] = [
+pub const FUNCTIONS: [ScheduledFunction; 5] = [
     ScheduledFunction {
         function: "reap-instances",
         every: SignedDuration::from_mins(5),
@@ -62,6 +64,7 @@ pub const FUNCTIONS: [ScheduledFunction; 4] = [
         records: RecordPolicy::EveryRun,
     },
     ScheduledFunction { function: "run-jobs", every: SignedDuration::from_mins(1), records: RecordPolicy::Events },
+    ScheduledFunction { function: "send-report", every: SignedDuration::from_hours(24), records: RecordPolicy::Daily },
 ];
 
 /// Judges one function by its newest record; `deployed` is its name in Lambda, if known.
@@ -74,7 +77,7 @@ pub fn check(
 ) -> Vec<DoctorFinding> {
     let ScheduledFunction { function, every, records } = scheduled;
     let is_old = last.is_none_or(|last| now.duration_since(last.at) > scheduled.alive_within());
-    if is_old && records == RecordPolicy::Events {
+    if is_old && records != RecordPolicy::EveryRun {
         return Vec::new();
     }
     let Some(last) = last else {
@@ -101,7 +104,7 @@ pub fn summary(scheduled: ScheduledFunction, last: Option<&RunRecord>, now: Time
     let function = scheduled.function;
     let ran = last.map(|last| format!("{} ago in {} mode", ago(now, last.at), last.mode.as_str()));
     match (ran, scheduled.records) {
-        (Some(ran), RecordPolicy::EveryRun) => format!("{function} ran {ran}"),
+        (Some(ran), RecordPolicy::EveryRun | RecordPolicy::Daily) => format!("{function} ran {ran}"),
         (Some(ran), RecordPolicy::Events) => format!("{function} last acted {ran} (its alarm reports whether it runs)"),
         (None, _) => format!("{function} left no record today or yesterday (its alarm reports whether it runs)"),
     }

@@ -3,6 +3,7 @@
 mod budgets;
 mod instances;
 mod jobs;
+mod report;
 mod volumes;
 
 use std::collections::BTreeMap;
@@ -45,6 +46,8 @@ struct FunctionActions<'a> {
     own: &'a [(&'static str, bool)],
     /// What is of its kind alone.
     further: fn(&CaseBuilder<'_>) -> Vec<PermissionCase>,
+    /// Whether it reads the audit trail of all, and enforces nothing.
+    is_reader: bool,
     /// The other function.
     other: &'static str,
 }
@@ -127,6 +130,7 @@ pub fn cases(function: &str, place: &DeploymentArns) -> Vec<PermissionCase> {
         "reap-volumes" => table.cases_of(&volumes::ACTIONS),
         "enforce-budgets" => table.cases_of(&budgets::ACTIONS),
         "run-jobs" => table.cases_of(&jobs::ACTIONS),
+        "send-report" => table.cases_of(&report::ACTIONS),
         _ => Vec::new(),
     }
 }
@@ -152,7 +156,7 @@ impl CaseBuilder<'_> {
             actions.denied.iter().map(|(ask, why)| PermissionCase { even_so: true, ..self.ec2(*ask, Never, why) }),
         );
         cases.extend(self.bucket_cases(actions));
-        cases.extend(self.report());
+        cases.extend(self.report(actions.is_reader));
         cases.extend(self.elsewhere(actions));
         cases.extend((actions.further)(self));
         cases
@@ -174,8 +178,8 @@ impl CaseBuilder<'_> {
             self.object(GET, &of_other, Never, OWN),
             self.object(PUT, &of_other, Never, OWN),
             self.object("s3:DeleteObject", "plans/2026-09-01/run.json", Never, OWN),
-            self.listing("plans/", Never),
         ];
+        cases.extend((!actions.is_reader).then(|| self.listing("plans/", Never)));
         for (prefix, written) in
             [("config/", None)].into_iter().chain(actions.own.iter().map(|(own, w)| (*own, Some(*w))))
         {
@@ -191,17 +195,20 @@ impl CaseBuilder<'_> {
     }
 
     /// What both functions tell and leave behind, there and nowhere else.
-    fn report(&self) -> Vec<PermissionCase> {
+    fn report(&self, is_reader: bool) -> Vec<PermissionCase> {
         let DeploymentArns { topic_arn, key_arn, queue_arn, partition, region, account, log_groups, .. } = self.place;
         let record = format!("plans/2026-09-01/{}/run.json", self.function);
+        let (trail, why) = if is_reader { (Always, OBSERVES) } else { (Never, OWN) };
         let listens = "it enforces only with a confirmed subscription";
         let mut cases = vec![
             self.object(PUT, &record, Always, REPORTS),
-            self.object(GET, &record, Never, OWN),
+            self.object(GET, &record, trail, why),
             self.case("sns:Publish", topic_arn, "the topic", Always, REPORTS),
             self.case("sns:Publish", &format!("{topic_arn}-other"), "another topic", Never, OTHERS),
-            self.case("sns:ListSubscriptionsByTopic", topic_arn, "the topic", Always, listens),
         ];
+        cases.extend(
+            (!is_reader).then(|| self.case("sns:ListSubscriptionsByTopic", topic_arn, "the topic", Always, listens)),
+        );
         if let Some(key) = key_arn {
             let through_sns = |mut case: PermissionCase| {
                 case.context.push(single("kms:ViaService", &format!("sns.{region}.amazonaws.com")));
@@ -362,12 +369,12 @@ mod tests {
         for scheduled in FUNCTIONS {
             for expected in [Always, Enforcing, Never] {
                 let found = all(scheduled.function).iter().filter(|case| case.expected == expected).count();
-                // Nothing that budgets say is done by the function that says it.
-                let is_any = scheduled.function != "enforce-budgets" || expected != Enforcing;
+                // Nothing that budgets or the report say is done by the function that says it.
+                let is_any = !matches!(scheduled.function, "enforce-budgets" | "send-report") || expected != Enforcing;
                 assert_eq!(found > 6, is_any, "{} {expected:?}: {found}", scheduled.function);
             }
         }
-        assert_eq!(all("send-report"), []);
+        assert_eq!(all("reap-everything"), []);
     }
 
     #[test]

@@ -5,10 +5,10 @@ use model::curfew_tags::{DELETED_AT, MARKED, PROTECTED, SNAPSHOT_OF, STOPPED};
 use super::RequestTarget::{Instance, Snapshot, Volume};
 use super::{CREATE_TAGS, DELETE_TAGS, FunctionActions, OTHERS, ReasonedRequest, ask, nothing_else, tagging};
 
-const LOOKS: &str = "it only reads: other functions carry out what follows from a budget";
+const LOOKS: &str = "it only reads: other functions act";
 
-/// Everything that a reaper may do.
-const DENIED: &[ReasonedRequest] = &[
+/// Everything that a reaper may do, and no function that only reads.
+pub(super) const DENIED: &[ReasonedRequest] = &[
     (ask("ec2:StopInstances", Instance, &[MARKED]), LOOKS),
     (ask("ec2:TerminateInstances", Instance, &[MARKED]), LOOKS),
     (ask("ec2:StartInstances", Instance, &[STOPPED]), LOOKS),
@@ -35,5 +35,6 @@ pub(super) const ACTIONS: FunctionActions<'static> = FunctionActions {
     denied: DENIED,
     own: &[("notices/enforce-budgets/", true), ("ledger/", true), ("budgets/", true), ("prices/", true)],
     further: nothing_else,
+    is_reader: false,
     other: "reap-instances",
 };

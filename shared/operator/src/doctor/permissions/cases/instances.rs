@@ -56,6 +56,7 @@ pub(super) const ACTIONS: FunctionActions<'static> = FunctionActions {
     ],
     own: &[("notices/reap-instances/", true), ("activity/", true), ("budgets/", false), ("prices/", false)],
     further: of_jobs,
+    is_reader: false,
     other: "reap-volumes",
 };
 

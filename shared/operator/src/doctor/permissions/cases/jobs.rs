@@ -68,6 +68,7 @@ pub(super) const ACTIONS: FunctionActions<'static> = FunctionActions {
         ("agent/", true),
     ],
     further,
+    is_reader: false,
     other: "reap-instances",
 };
 

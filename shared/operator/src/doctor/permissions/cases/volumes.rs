@@ -67,6 +67,7 @@ pub(super) const ACTIONS: FunctionActions<'static> = FunctionActions {
     ],
     own: &[("notices/reap-volumes/", true), ("active/", false), ("prices/", false)],
     further: nothing_else,
+    is_reader: false,
     other: "reap-instances",
 };
 

@@ -1,0 +1,25 @@
+//! `send-report`: writes the report of the month each day, and sends its digest.
+//!
+//! It reads the state bucket and nothing else, and changes no resource.
+
+use std::process::ExitCode;
+
+use execution::{Clients, month_report};
+use runtime::{EventKind, Failure, FunctionSettings, Invocation, InvocationResponse};
+
+const FUNCTION: &str = "send-report";
+
+fn main() -> ExitCode {
+    runtime::serve(
+        &[EventKind::Scheduled],
+        async |FunctionSettings { bucket, topic_arn, mode, .. }| Clients::connect(bucket, topic_arn, mode).await,
+        send,
+    )
+}
+
+async fn send(clients: &Clients, invocation: Invocation) -> Result<InvocationResponse, Failure> {
+    let Invocation { run: id, now, deadline, clock, .. } = invocation;
+    let run = clients.run(FUNCTION, id, (now, deadline), &clock);
+    let report = Box::pin(month_report::send(&run)).await?;
+    InvocationResponse::from_report(&report)
+}

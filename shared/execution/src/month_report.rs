@@ -1,0 +1,69 @@
+//! The report of the month, once a day: the page in the bucket, and its digest to whoever listens.
+
+use billing::ledger::CalendarMonth;
+use jiff::SignedDuration;
+use model::notification_log::{NO_TEAM, Severity};
+use model::observation::{Gap, GapKind};
+use notify::Message;
+use plan::report::Report;
+use ports::{CallError, Cloud as _, ConfigLoadError};
+use report::{MonthReport, digest, render_html};
+
+use crate::clients::Run;
+use crate::prices;
+
+/// The report is of the month of the day before: on the first of a month of the one that has just ended.
+const DAY: SignedDuration = SignedDuration::from_hours(24);
+
+/// Why there is no report.
+#[derive(Debug, thiserror::Error)]
+pub enum MonthReportError {
+    #[error(transparent)]
+    Config(#[from] ConfigLoadError),
+    #[error("the digest could not be sent, and the page was not written; a repeated run tries both again")]
+    Digest(#[source] CallError),
+}
+
+/// Sends the digest unless the day has a page already, and writes the page of the day.
+///
+/// # Errors
+/// If the configuration was refused or could not be read, or if SNS did not accept the digest.
+pub async fn send(run: &Run<'_>) -> Result<Report, MonthReportError> {
+    let config = run.config().await?;
+    let zone = config.account.zone();
+    let prices = prices::load(run.store, &config, run.now).await;
+    let month = CalendarMonth::containing(run.now - DAY, &zone);
+    let day = run.now.to_zoned(zone.clone()).date();
+    let facts = run.store.read_month_facts(month, zone, prices, run.now).await;
+    let of_month = MonthReport::from_facts(&facts);
+    let home = run.cloud.home();
+    let unread = of_month.gaps.iter().map(|gap| Gap::new(home, "s3:GetObject", gap.clone(), GapKind::Part));
+    let seen = of_month.teams.len();
+    let mut report = Report { regions: vec![home.clone()], ..run.report_without_steps(seen, unread.collect()) };
+    let has_page = run.store.has_report_page(day).await;
+    if !matches!(has_page, Ok(true)) {
+        let address = run.store.report_page_address(day);
+        let message = message(run.function, &of_month, &address);
+        run.cloud.publish(run.topic_arn, &message).await.map_err(MonthReportError::Digest)?;
+    }
+    let written = run.store.write_report_page(day, render_html(&of_month)).await;
+    report.gaps.extend(has_page.err().into_iter().chain(written.err()).map(|error| error.gap(home)));
+    report.gaps.extend(run.record(&report).await);
+    for gap in &report.gaps {
+        tracing::warn!(region = gap.region.as_str(), call = gap.call, "{}", gap.in_run());
+    }
+    Ok(report)
+}
+
+fn message(function: &'static str, of_month: &MonthReport, address: &str) -> Message {
+    Message {
+        team: NO_TEAM.to_owned(),
+        function,
+        severity: Severity::Info.as_str(),
+        subject: format!("Curfew: {} spent on GPUs in {}", of_month.headline.spent, of_month.month),
+        body: format!(
+            "{}\nThe whole report, as a page: {address}\n`curfew report --team <team>` writes the part of one team.\n",
+            digest(of_month)
+        ),
+    }
+}

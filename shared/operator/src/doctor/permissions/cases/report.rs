@@ -1,0 +1,23 @@
+//! `send-report`: it reads what the other functions wrote, and asks EC2 nothing.
+
+use super::budgets::DENIED;
+use super::{FunctionActions, nothing_else};
+
+pub(super) const ACTIONS: FunctionActions<'static> = FunctionActions {
+    looks: &[],
+    done: &[],
+    never: &[],
+    denied: DENIED,
+    own: &[
+        ("notices/send-report/", true),
+        ("reports/", true),
+        ("ledger/", false),
+        ("budgets/", false),
+        ("prices/", false),
+        ("plans/", false),
+        ("jobs/", false),
+    ],
+    further: nothing_else,
+    is_reader: true,
+    other: "reap-instances",
+};

@@ -1,0 +1,36 @@
+//! The pages of reports, one a day.
+
+use jiff::civil::Date;
+
+use crate::bucket::WriteCondition;
+use crate::{Store, StoreError};
+
+const HTML: &str = "text/html; charset=utf-8";
+
+fn page_key(day: Date) -> String {
+    format!("reports/{day}/report.html")
+}
+
+impl Store {
+    /// Whether that day has a page.
+    ///
+    /// # Errors
+    /// If S3 refused.
+    pub async fn has_report_page(&self, day: Date) -> Result<bool, StoreError> {
+        self.bucket.exists(&page_key(day)).await
+    }
+
+    /// Writes the page of that day, over an earlier one.
+    ///
+    /// # Errors
+    /// If S3 refused.
+    pub async fn write_report_page(&self, day: Date, page: String) -> Result<(), StoreError> {
+        self.bucket.put_as(HTML, &page_key(day), page.into_bytes(), WriteCondition::None).await.map(drop)
+    }
+
+    /// Where the page of that day is: `s3://<bucket>/reports/<yyyy-mm-dd>/report.html`.
+    #[must_use]
+    pub fn report_page_address(&self, day: Date) -> String {
+        self.bucket.address(&page_key(day))
+    }
+}
