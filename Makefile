@@ -32,6 +32,9 @@ SIMULATION := cargo test --profile simulation --locked --quiet
 SIMULATED_RUNS := $(SIMULATION) --package execution --no-default-features
 
 # The crates that need neither AWS nor a network.
+AXE := target/axe-core
+AXE_VERSION := 4.14.1
+AXE_SHA256 := e6b0ce02b84d892e2e33e403485e7f3d6c29e2be6df65daf44d89ba564139745
 PURE := $(addprefix --package ,model billing jobs plan reaping notify operator report)
 
 # With the feature that tests need, so that the libraries of `cargo test --workspace` are not compiled again without it.
@@ -50,7 +53,7 @@ PARTS := format unit simulate-quick template integration
 # What `make test-all` runs besides.
 PARTS_ALL := deny fuzz simulate simulate-all simulate-model-all every-fault end-to-end-all agent-baseline
 
-.PHONY: help demo playground docs test test-all test-fast fuzz fmt lint format deny clippy environments unit simulate-quick simulate simulate-instances simulate-volumes simulate-quarter \
+.PHONY: help page screenshots demo playground docs test test-all test-fast fuzz fmt lint format deny clippy environments unit simulate-quick simulate simulate-instances simulate-volumes simulate-quarter \
 	simulate-model simulate-deadline simulate-all simulate-model-all template integration \
 	every-fault end-to-end-all recipes recipes-torch witness bench bench-scan bench-peer bench-agent agent-baseline install build deploy clean
 
@@ -158,6 +161,14 @@ integration: $(VENV)/.installed ## Run the real binaries end to end against a lo
 	$(PYTEST) integration --ignore $(EVERY_FAULT) --numprocesses $(TESTS_AT_ONCE) --dist loadfile --quiet
 	$(PYTEST) $(EVERY_FAULT) --numprocesses $(TESTS_AT_ONCE) --dist worksteal --quiet
 
+page: $(VENV)/.installed $(AXE)/package/axe.min.js ## Look at the report's page in Chromium, and check that everybody can read it (needs chromium and npm)
+	cargo build --locked --package report --example sample
+	$(PYTEST) integration/tests/test_report_page.py --quiet -rs
+
+screenshots: ## Make the pictures of the report for README.md and docs (needs chromium)
+	cargo build --locked --package report --example sample
+	$(PYTHON) integration/screenshots.py docs/images
+
 recipes: $(VENV)/.installed $(VENV_RECIPES)/.installed ## Run the recipes of docs/recipes on the CPU, with a plug that is pulled and a warning
 	$(LINTED) $(BUILD)
 	RECIPES_PYTHON="$(CURDIR)/$(VENV_RECIPES)/bin/python" $(PYTEST) integration/tests/test_recipes.py --quiet -rs -s
@@ -231,6 +242,13 @@ clean: ## Remove everything that was built or installed here
 
 $(CARGO_DENY)/bin/cargo-deny:
 	cargo install cargo-deny --version $(CARGO_DENY_VERSION) --locked --root $(CARGO_DENY)
+
+# Finds what people who see or hear badly could not read. Only the tests of the report's page need it.
+$(AXE)/package/axe.min.js:
+	mkdir -p $(AXE)
+	cd $(AXE) && npm pack --silent axe-core@$(AXE_VERSION)
+	echo "$(AXE_SHA256)  $(AXE)/axe-core-$(AXE_VERSION).tgz" | sha256sum --check --quiet
+	tar --extract --file $(AXE)/axe-core-$(AXE_VERSION).tgz --directory $(AXE) --touch
 
 environments: $(VENV)/.installed $(VENV_LINT)/.installed
 

@@ -58,7 +58,7 @@ pub fn render_html(report: &MonthReport) -> String {
 
 fn chart_section(report: &MonthReport) -> Markup {
     html! {
-        section aria-labelledby="days" {
+        section {
             h2 id="days" { "Spend by day" }
             @match chart::spend_by_day(&report.days) {
                 Some(chart) => (chart),

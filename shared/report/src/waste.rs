@@ -31,16 +31,6 @@ pub enum WasteKind {
 }
 
 impl WasteKind {
-    pub const ALL: [Self; 7] = [
-        Self::AwaitsApproval,
-        Self::ObserveOnly,
-        Self::Failed,
-        Self::Announced,
-        Self::NotifyOnly,
-        Self::Uninstrumented,
-        Self::Kept,
-    ];
-
     /// For people, in a table.
     #[must_use]
     pub const fn describe(self) -> &'static str {
@@ -130,13 +120,15 @@ fn row_of_step(step: &RecordedStep, record: &RunRecord) -> Option<WasteRow> {
     if step.resource.as_str().starts_with("snap-") {
         return None;
     }
+    let detail = step.evidence.describe(&step.action);
+    let colon = if detail.is_empty() { "" } else { ": " };
     Some(WasteRow {
         kind: WasteKind::from_step(step, record)?,
         resource: step.resource.clone(),
         what: step.what.clone().unwrap_or_default(),
         name: step.name.clone(),
         team: step.team.as_deref().map(TeamName::from),
-        why: format!("{}: {}", step.evidence.rule, step.evidence.describe(&step.action)),
+        why: format!("{}{colon}{detail}", step.evidence.rule),
         usd_per_hour: step.saves_usd_per_hour,
     })
 }

@@ -2,94 +2,43 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod fixture;
+
 use std::collections::BTreeMap;
 use std::time::Instant;
 
 use billing::budget::{Budget, BudgetHolder};
-use billing::ledger::{
-    BillingState, CalendarMonth, Ledger, LedgerBeat, PurchaseTerms, RunFacts, RunKind, Sighting, Tariff,
-};
+use billing::ledger::{BillingState, PurchaseTerms, Sighting};
 use billing::price::PriceBook;
-use jiff::tz::TimeZone;
+use fixture::{Machine, facts, ledger, record, step, stopped_at};
 use jiff::{SignedDuration, Timestamp};
 use model::fixture::time;
-use model::money::{Amount, Rate};
-use plan::report::RunRecord;
+use model::money::Amount;
 use proptest::prelude::*;
-use report::{DayActions, MonthFacts, MonthReport, WasteKind, digest, render_html};
+use report::{MonthFacts, MonthReport, WasteKind, digest, render_html};
 use scraper::{Html, Node};
 use serde_json::json;
 
 const NOW: &str = "2026-11-11T10:00:00Z";
 
-/// An instance at $1 an hour.
+/// A Spot instance of a job, at $1 an hour.
 fn instance(resource: &str, text: &str, began: Timestamp, life: BillingState) -> Sighting {
-    Sighting {
-        resource: resource.into(),
-        began,
-        facts: RunFacts {
-            kind: RunKind::Instance,
-            team: Some(text.into()),
-            owner: None,
-            name: Some(text.to_owned()),
-            what: "g5.xlarge".to_owned(),
-            terms: PurchaseTerms::Spot,
-            job: Some(format!("{text}/llama-1a2b3c4d")),
-            attached_to: None,
-            tariff: Tariff::new("g5.xlarge"),
-        },
-        life,
-        prices: vec![(began, Rate::from_usd_micros_per_hour(1_000_000))],
-    }
-}
-
-fn november() -> CalendarMonth {
-    CalendarMonth::read("2026-11", &TimeZone::UTC).unwrap()
-}
-
-fn ledger(at: &str, items: Vec<Sighting>) -> Ledger {
-    let mut ledger = Ledger::new(&november(), &"us-east-1".into());
-    ledger.observe(&LedgerBeat { at: time(at), region: "us-east-1".into(), whole: true, items });
-    ledger
-}
-
-fn record(at: &str, steps: serde_json::Value, skipped: serde_json::Value) -> RunRecord {
-    let record = json!({ "function": "reap-instances", "run": "r1", "at": at, "mode": "enforce", "regions": ["us-east-1"],
-                         "seen": 3, "steps": steps, "skipped": skipped });
-    serde_json::from_value(record).unwrap()
-}
-
-fn step(resource: &str, team: &str, action: &str, outcome: &str) -> serde_json::Value {
-    json!({ "region": "us-east-1", "resource": resource, "what": "g5.xlarge", "name": team, "team": team, "action": action,
-            "evidence": { "rule": "idle" }, "saves_usd_per_hour": 1.0, "outcome": outcome })
-}
-
-fn facts(ledger: Ledger, records: &[RunRecord], newest: RunRecord) -> MonthFacts {
-    MonthFacts {
-        month: november(),
-        zone: TimeZone::UTC,
-        now: time(NOW),
-        ledgers: vec![ledger],
-        budgets: BTreeMap::new(),
-        prices: PriceBook::dated(),
-        days: vec![DayActions::from_records(records)],
-        newest: vec![newest],
-        jobs: Vec::new(),
-        gaps: Vec::new(),
-    }
+    let job = Some(format!("{text}/llama-1a2b3c4d"));
+    let (what, terms) = ("g5.xlarge", PurchaseTerms::Spot);
+    Machine { resource, what, team: text, terms, job, began, life, usd_micros_per_hour: 1_000_000 }.sighting()
 }
 
 /// Two instances since the morning before: `i-1` is announced as idle at 12:00 and stopped at 22:00, `i-2` runs on without a metric.
 fn two_teams(vision: &str, nlp: &str) -> MonthFacts {
     let began = time("2026-11-10T10:00:00Z");
-    let stopped = BillingState::Ended { at: Some(time("2026-11-10T22:00:00Z")), terminated: false, reclaimed: false };
+    let stopped = stopped_at(time("2026-11-10T22:00:00Z"));
     let items = vec![instance("i-1", vision, began, stopped), instance("i-2", nlp, began, BillingState::Live)];
-    let marked = record("2026-11-10T12:00:00Z", json!([step("i-1", vision, "mark", "done")]), json!({}));
-    let ended = record("2026-11-10T22:00:00Z", json!([step("i-1", vision, "stop", "done")]), json!({}));
-    let newest = record(NOW, json!([step("i-3", vision, "stop", "observed")]), json!({ "usage-unknown": ["i-2"] }));
+    let marked = record("2026-11-10T12:00:00Z", &[step("i-1", vision, "mark", "done")], &json!({}));
+    let ended = record("2026-11-10T22:00:00Z", &[step("i-1", vision, "stop", "done")], &json!({}));
+    let newest = record(NOW, &[step("i-3", vision, "stop", "observed")], &json!({ "usage-unknown": ["i-2"] }));
     let budget = Budget { budget_usd: Some(Amount::from_usd(100.0)), ..Budget::default() };
     let budgets = BTreeMap::from([(BudgetHolder::Team(vision.into()), budget)]);
-    MonthFacts { budgets, ..facts(ledger(NOW, items), &[marked, ended], newest) }
+    MonthFacts { budgets, ..facts(NOW, ledger(NOW, items), &[marked, ended], newest) }
 }
 
 #[test]
@@ -202,7 +151,7 @@ fn ten_thousand_runs_take_a_few_seconds_and_the_page_stays_small() {
         };
         instance(&format!("i-{place:017x}"), &format!("team-{}", place % 40), began, ended)
     });
-    let facts = facts(ledger(NOW, items.collect()), &[], record(NOW, json!([]), json!({})));
+    let facts = facts(NOW, ledger(NOW, items.collect()), &[], record(NOW, &[], &json!({})));
     let start = Instant::now();
     let page = render_html(&MonthReport::from_facts(&facts));
     assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());

@@ -46,7 +46,7 @@ pub(super) fn spend_by_day(days: &[DaySpend]) -> Option<Markup> {
     let has_others = days.iter().flat_map(|day| day.by_team.keys()).any(|team| !teams.contains(team));
     Some(html! {
         figure style="margin:0" {
-            div role="img" aria-label=(title) { (PreEscaped(svg)) }
+            div.scroll.chart tabindex="0" role="img" aria-label=(title) { (PreEscaped(svg)) }
             figcaption {
                 ul.legend {
                     @for (place, team) in teams.iter().enumerate() { li { i class={ "c" (place) } {} (plain(team)) } }

@@ -8,7 +8,7 @@ use model::duration::format_duration;
 use model::money::{Amount, Rate};
 
 use super::{minute, plain};
-use crate::{JobRow, MonthReport, ROWS_MAX, TeamRow, WasteKind, WasteRow};
+use crate::{JobRow, MonthReport, ROWS_MAX, TeamRow, WasteRow};
 
 fn monthly(rate: Rate) -> String {
     format!("${}", model::money::usd(rate.usd_cents_per_month()))
@@ -50,7 +50,7 @@ pub(super) fn headline(report: &MonthReport) -> Markup {
 pub(super) fn gaps(report: &MonthReport) -> Markup {
     html! {
         @if !report.gaps.is_empty() {
-            section aria-labelledby="gaps" {
+            section {
                 h2 id="gaps" { "What this report does not know" }
                 ul { @for gap in report.gaps.iter().take(ROWS_MAX) { li { (model::fault::one_line(gap, 300)) } } }
                 (omitted(report.gaps.len()))
@@ -61,7 +61,7 @@ pub(super) fn gaps(report: &MonthReport) -> Markup {
 
 pub(super) fn teams(report: &MonthReport) -> Markup {
     html! {
-        section aria-labelledby="teams" {
+        section {
             h2 id="teams" { "Teams" }
             div.scroll tabindex="0" role="region" aria-labelledby="teams" { table {
                 caption { "Spend of the month by team. Idle is the time for which instances were announced as idle, with its cost." }
@@ -90,28 +90,32 @@ fn team_row(row: &TeamRow) -> Markup {
 }
 
 pub(super) fn waste(report: &MonthReport) -> Markup {
+    let (waste, others): (Vec<&WasteRow>, Vec<&WasteRow>) = report.waste.iter().partition(|row| row.kind.is_waste());
     html! {
-        section aria-labelledby="waste" {
-            h2 id="waste" { "Waste, and what nobody can judge" }
-            @if report.waste.is_empty() { p { "The newest runs found none." } }
-            @for kind in WasteKind::ALL {
-                @let rows: Vec<&WasteRow> = report.waste.iter().filter(|row| row.kind == kind).collect();
-                @if !rows.is_empty() { (waste_table(kind, &rows)) }
+        section {
+            h2 id="waste" { "Waste that still runs" }
+            @if waste.is_empty() { p { "The newest runs found none." } } @else { (waste_table("waste", &waste)) }
+        }
+        @if !others.is_empty() {
+            section {
+                h2 id="others" { "What nobody can judge, and what owners keep" }
+                (waste_table("others", &others))
             }
         }
     }
 }
 
-fn waste_table(kind: WasteKind, rows: &[&WasteRow]) -> Markup {
+fn waste_table(heading: &str, rows: &[&WasteRow]) -> Markup {
     let total = rows.iter().filter_map(|row| row.usd_per_hour).fold(Rate::ZERO, |sum, rate| sum + rate);
     html! {
-        div.scroll tabindex="0" role="region" aria-label=(kind.describe()) { table {
-            caption { (rows.len()) " " (kind.describe()) ", " (monthly(total)) " a month" }
-            thead { tr { th scope="col" { "Resource" } th scope="col" { "What" } th scope="col" { "Team" } th scope="col" { "Why" }
-                th.n scope="col" { "A month" } } }
+        div.scroll tabindex="0" role="region" aria-labelledby=(heading) { table {
+            caption { (rows.len()) " in all, " (monthly(total)) " a month" }
+            thead { tr { th scope="col" { "Resource" } th scope="col" { "What" } th scope="col" { "Team" } th scope="col" { "State" }
+                th scope="col" { "Why" } th.n scope="col" { "A month" } } }
             tbody { @for row in rows.iter().take(ROWS_MAX) { tr {
                 th scope="row" { (plain(row.resource.as_str())) @if let Some(name) = &row.name { " " span.muted { (plain(name)) } } }
-                td { (plain(&row.what)) } td { (plain(&crate::spend::team_label(row.team.as_ref()))) } td { (plain(&row.why)) }
+                td { (plain(&row.what)) } td { (plain(&crate::spend::team_label(row.team.as_ref()))) } td { (row.kind.describe()) }
+                td { (plain(&row.why)) }
                 td.n { (row.usd_per_hour.map_or_else(|| "unknown".to_owned(), monthly)) }
             } } }
         } }
@@ -123,7 +127,7 @@ pub(super) fn savings(report: &MonthReport) -> Markup {
     let mut rows: Vec<_> = report.savings.iter().collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.saved));
     html! {
-        section aria-labelledby="savings" {
+        section {
             h2 id="savings" { "What Curfew stopped, and what that saved" }
             @if rows.is_empty() { p { "Curfew stopped, terminated and deleted nothing." } } @else {
                 p.muted { (COUNTERFACTUAL) }
@@ -148,7 +152,7 @@ pub(super) fn savings(report: &MonthReport) -> Markup {
 pub(super) fn jobs(report: &MonthReport) -> Markup {
     html! {
         @if !report.jobs.is_empty() {
-            section aria-labelledby="jobs" {
+            section {
                 h2 id="jobs" { "Jobs" }
                 div.scroll tabindex="0" role="region" aria-labelledby="jobs" { table {
                     caption { "Jobs that are unfinished, or that cost something in the month" }
@@ -183,7 +187,7 @@ pub(super) fn energy(report: &MonthReport) -> Markup {
     let total = &report.headline.footprint;
     html! {
         @if total.is_known() || !report.footprint_caveats.is_empty() {
-            section aria-labelledby="energy" {
+            section {
                 h2 id="energy" { "Energy and carbon" }
                 div.scroll tabindex="0" role="region" aria-labelledby="energy" { table {
                     caption { "Of instances. Each figure spans from idle to fully used, because the ledger does not know how hard they worked." }

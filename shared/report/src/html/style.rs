@@ -12,17 +12,20 @@ main { max-width: 60rem; margin: 0 auto; padding: 1rem; }
 h1 { font-size: 1.6rem; line-height: 1.2; margin: 0.5rem 0; overflow-wrap: anywhere; }
 h2 { font-size: 1.2rem; margin: 2rem 0 0.5rem; }
 p { margin: 0.3rem 0; overflow-wrap: anywhere; }
-.muted { color: var(--muted); }
+.muted { color: var(--muted); font-weight: 400; }
 .cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(9rem, 1fr)); gap: 0.75rem; margin: 1rem 0; padding: 0; }
 .cards div { background: var(--card); border-radius: 0.5rem; padding: 0.75rem; }
 .cards dt { color: var(--muted); font-size: 0.9rem; }
 .cards dd { margin: 0; font-size: 1.4rem; font-weight: 600; overflow-wrap: anywhere; }
 .cards small { display: block; color: var(--muted); font-size: 0.8rem; font-weight: 400; }
 .scroll { overflow-x: auto; }
+.scroll:focus-visible { outline: 2px solid var(--s0); }
 table { border-collapse: collapse; width: 100%; font-size: 0.9rem; font-variant-numeric: tabular-nums; }
 caption { text-align: left; color: var(--muted); padding-bottom: 0.25rem; }
 th, td { text-align: left; padding: 0.3rem 0.6rem 0.3rem 0; border-bottom: 1px solid var(--line); vertical-align: top; }
 th.n, td.n { text-align: right; white-space: nowrap; }
+code { font-size: 0.85em; overflow-wrap: anywhere; }
+.chart svg { min-width: 34rem; }
 svg { display: block; width: 100%; height: auto; }
 svg text { fill: var(--ink); font-family: system-ui, sans-serif; }
 svg .grid { stroke: var(--line); }
@@ -31,5 +34,6 @@ svg .grid { stroke: var(--line); }
 .c0 { background: var(--s0); fill: var(--s0); } .c1 { background: var(--s1); fill: var(--s1); }
 .c2 { background: var(--s2); fill: var(--s2); } .c3 { background: var(--s3); fill: var(--s3); }
 .c4 { background: var(--s4); fill: var(--s4); } .c5 { background: var(--s5); fill: var(--s5); }
-@media print { body { font-size: 10pt; } .scroll { overflow: visible; } section { break-inside: avoid-page; } tr { break-inside: avoid; } }
+@media (max-width: 30rem) { .cards dd { font-size: 1.15rem; } }
+@media print { .chart svg { min-width: 0; } body { font-size: 10pt; } table { font-size: 8pt; } .scroll { overflow: visible; } section { break-inside: avoid-page; } tr { break-inside: avoid; } }
 ";

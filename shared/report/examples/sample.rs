@@ -1,0 +1,123 @@
+//! Prints the page of a made-up month with every section: `cargo run -p report --example sample > sample.html`.
+
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "an example")]
+
+#[path = "../tests/fixture/mod.rs"]
+mod fixture;
+
+use std::collections::BTreeMap;
+
+use billing::budget::{Budget, BudgetHolder};
+use billing::ledger::{BillingState, PurchaseTerms, Sighting};
+use fixture::{Machine, facts, ledger, record, step, stopped_at};
+use jiff::SignedDuration;
+use model::fixture::time;
+use model::money::Amount;
+use plan::report::RunRecord;
+use report::{MonthFacts, MonthReport, render_html};
+use serde_json::{Value, json};
+
+const NOW: &str = "2026-11-23T06:00:00Z";
+/// The last two show that nothing long breaks the page.
+const TEAMS: [&str; 8] = [
+    "vision",
+    "nlp",
+    "speech",
+    "robotics",
+    "search",
+    "ads",
+    "research and development of foundation models for everything",
+    "a-team-whose-name-has-sixty-characters-and-not-a-single-blank",
+];
+/// Types with their on-demand price per hour in micro-USD.
+const TYPES: [(&str, u64); 5] = [
+    ("p5.48xlarge", 55_040_000),
+    ("p4d.24xlarge", 21_957_642),
+    ("g5.12xlarge", 5_672_000),
+    ("g6.12xlarge", 4_601_600),
+    ("g5.xlarge", 1_006_000),
+];
+
+/// Forty instances. Two of three were stopped after some hours, and every fourth was a job's on Spot.
+fn machines() -> Vec<Sighting> {
+    let machine = |place: usize| {
+        let place_i64 = i64::try_from(place).unwrap();
+        let (what, usd_micros) = TYPES[place % TYPES.len()];
+        let is_spot = place.is_multiple_of(4);
+        let began = time("2026-11-01T07:30:00Z") + SignedDuration::from_hours(13 * place_i64);
+        let ended = began + SignedDuration::from_hours(5 + 11 * (place_i64 % 7));
+        let is_live = place.is_multiple_of(3) && place > 30;
+        Machine {
+            resource: &format!("i-0{place:016x}"),
+            what,
+            team: TEAMS[place % 7 * 5 % TEAMS.len()],
+            terms: if is_spot { PurchaseTerms::Spot } else { PurchaseTerms::OnDemand },
+            job: is_spot.then(|| format!("vision/llama-{place:08x}")),
+            began,
+            life: if is_live { BillingState::Live } else { stopped_at(ended) },
+            usd_micros_per_hour: if is_spot { usd_micros * 2 / 5 } else { usd_micros },
+        }
+        .sighting()
+    };
+    (0..40).map(machine).collect()
+}
+
+/// Every sixth instance was announced as idle, and stopped two hours later.
+fn records(machines: &[Sighting]) -> Vec<RunRecord> {
+    let stops = machines.iter().step_by(6).filter_map(|machine| match machine.life {
+        BillingState::Ended { at: Some(at), .. } => Some((at, machine)),
+        _ => None,
+    });
+    let of = |machine: &Sighting, action: &str| {
+        let team = machine.facts.team.as_ref().map_or("", |team| team.as_str());
+        let rate = machine.prices[0].1.usd_micros_per_hour();
+        let usd = f64::from(u32::try_from(rate).unwrap()) / 1e6;
+        let named = json!({ "what": machine.facts.what, "saves_usd_per_hour": usd });
+        merged(step(machine.resource.as_str(), team, action, "done"), &named)
+    };
+    let of_stop = |(at, machine): (jiff::Timestamp, &Sighting)| {
+        let announced = (at - SignedDuration::from_hours(2)).to_string();
+        [
+            record(&announced, &[of(machine, "mark")], &json!({})),
+            record(&at.to_string(), &[of(machine, "stop")], &json!({})),
+        ]
+    };
+    stops.flat_map(of_stop).collect()
+}
+
+/// What the newest run found: one of each kind of waste.
+fn newest() -> RunRecord {
+    let found = |id: &str, team: usize, action: &str, outcome: &str, usd: f64| {
+        let what = json!({ "what": "g5.12xlarge", "name": "notebook of ada", "saves_usd_per_hour": usd });
+        merged(step(id, TEAMS[team], action, outcome), &what)
+    };
+    let steps = [
+        found("i-0aaaaaaaaaaaaaaa1", 0, "stop", "not-reached", 5.672),
+        found("i-0aaaaaaaaaaaaaaa2", 6, "stop", "observed", 5.672),
+        found("i-0aaaaaaaaaaaaaaa3", 7, "stop", "failed", 1.006),
+        found("i-0aaaaaaaaaaaaaaa4", 1, "mark", "done", 21.96),
+        found("i-0aaaaaaaaaaaaaaa5", 2, "notify", "done", 1.006),
+    ];
+    record(NOW, &steps, &json!({ "usage-unknown": ["i-00000000000000021"], "kept": ["i-00000000000000024"] }))
+}
+
+fn merged(mut step: Value, more: &Value) -> Value {
+    step.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    step
+}
+
+fn main() {
+    let items = machines();
+    let records = records(&items);
+    let usd = |usd: f64| Some(Amount::from_usd(usd));
+    let account = Budget { budget_usd: usd(30_000.0), forecast_usd: usd(28_400.0), ..Budget::default() };
+    let team = |of: usize, budget: f64, forecast: f64| {
+        let budget = Budget { budget_usd: usd(budget), forecast_usd: usd(forecast), ..Budget::default() };
+        (BudgetHolder::Team(TEAMS[of].into()), budget)
+    };
+    let budgets =
+        BTreeMap::from([(BudgetHolder::Account, account), team(0, 9_000.0, 8_100.0), team(1, 12_000.0, 13_400.0)]);
+    let gaps = vec!["the ledger of eu-central-1 could not be read: s3:GetObject on s3://curfew-state/ledger/2026-11/eu-central-1.json failed: AccessDenied".to_owned()];
+    let facts = MonthFacts { budgets, gaps, ..facts(NOW, ledger(NOW, items), &records, newest()) };
+    println!("{}", render_html(&MonthReport::from_facts(&facts)));
+}
