@@ -303,6 +303,8 @@ mod tests {
             Some("it is of attempt 3, and names a checkpoint of attempt 0"),
         );
         check(&head(3, None, vec![checkpoint(1); 5_000]), Some("it names more than 500 checkpoints"));
+        let unverified = Head { unverified: vec![checkpoint(1); 5_000], ..head(3, None, Vec::new()) };
+        check(&unverified, Some("it names more than 500 checkpoints"));
         let result = HeadResult { succeeded: true, code: None, why: String::new(), at: Timestamp::UNIX_EPOCH };
         let nobodys = Head { result: Some(result), ..Head::default() };
         check(&nobodys, Some("it names a result, and no attempt that came to it"));

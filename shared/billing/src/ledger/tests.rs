@@ -4,6 +4,8 @@ mod fold;
 use jiff::tz::TimeZone;
 use model::fixture::time;
 
+use crate::budget::LedgerSpends;
+
 use super::*;
 
 fn november() -> CalendarMonth {
@@ -53,6 +55,16 @@ fn ledger(beats: &[LedgerBeat]) -> Ledger {
 
 fn stopped(clock: &str) -> BillingState {
     BillingState::Ended { at: Some(at(clock)), terminated: false, reclaimed: false }
+}
+
+#[test]
+fn a_volume_is_spent_on_the_instance_that_it_is_attached_to() {
+    let facts = RunFacts { kind: RunKind::Volume, attached_to: Some("i-1".into()), ..facts() };
+    let volume = Sighting { resource: "vol-1".into(), facts, ..sighting(BillingState::Live) };
+    let ledger = ledger(&[beat("10:15", vec![sighting(BillingState::Live), volume])]);
+    let spends = LedgerSpends::from_ledgers(&[ledger], &[], [], at("10:15")).of_month;
+    let on = spends.iter().map(|spend| (spend.resource.as_str(), spend.on.as_ref().map(ResourceId::as_str)));
+    assert_eq!(on.collect::<Vec<_>>(), [("i-1", None), ("vol-1", Some("i-1"))]);
 }
 
 /// Known and uncertain, in tenths of a cent, until noon.

@@ -252,6 +252,7 @@ mod tests {
             "mode = \"enforce\"\n[teams.a]\nmode = \"enforce\"",
             &["teams.a.mode: - -> \"enforce\""],
         );
+        check("", "[teams.a]\nlocal_disk = \"expendable\"", &["teams.a.local_disk: - -> \"expendable\" !"]);
         let opted_out = "mode = \"enforce\"\n[teams.a]\nmode = \"observe\"";
         check(opted_out, "mode = \"enforce\"", &["teams.a.mode: \"observe\" -> - !"]);
     }

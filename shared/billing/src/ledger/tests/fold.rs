@@ -61,6 +61,14 @@ fn a_run_is_folded_once_a_whole_beat_after_its_end_is_settled() {
 }
 
 #[test]
+fn rates_are_kept_as_long_as_a_run_has_them() {
+    let mut ledger = ledger(&[beat("06:15", vec![short("vision")]), beat("07:15", vec![])]);
+    assert_eq!(ledger.rates.len(), 1);
+    assert!(ledger.fold(&ALL));
+    assert_eq!(ledger.rates.len(), 0);
+}
+
+#[test]
 fn a_run_that_is_seen_first_long_after_its_end_waits_for_late_beats() {
     check(&[beat("09:00", vec![short("nlp")]), beat("08:40", vec![short("vision")])], "vision 600+0", false);
     let settles = [beat("09:00", vec![short("nlp")]), beat("08:40", vec![short("vision")]), beat("10:00", vec![])];

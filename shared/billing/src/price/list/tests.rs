@@ -73,6 +73,20 @@ fn what_does_not_say_one_price_says_none() {
 }
 
 #[test]
+fn filters_name_attributes_as_the_price_list_writes_them() {
+    let (region, instance) = ("us-east-1".into(), g5("1.0060000000"));
+    for (name, value) in instance_filters(&region, &"g5.xlarge".into()) {
+        assert_eq!(instance.pointer(&format!("/product/attributes/{name}")), Some(&json!(value)));
+    }
+    let volume = product("Storage", json!({"regionCode": "us-east-1"}), "GB-Mo", "0.0800000000");
+    let places = storage_filters(&region, "Storage").map(|(name, value)| {
+        let within = |folder| volume.pointer(&format!("{folder}/{name}")) == Some(&json!(value));
+        (within("/product"), within("/product/attributes"))
+    });
+    assert_eq!(places, [(false, true), (true, false)]);
+}
+
+#[test]
 fn what_was_not_asked_for_does_not_count() {
     let other = |name: &str, value: &str| with(g5("9.0"), &format!("/product/attributes/{name}"), json!(value));
     for (name, value) in [

@@ -73,6 +73,7 @@ fn a_file_has_no_more_parts_than_s3_takes() {
         let part_bytes = ManifestFile::part_bytes_of(bytes);
         let parts = ManifestFile::parts(bytes, part_bytes);
         assert!(parts.len() <= 10_000, "{bytes}");
+        assert_eq!(part_bytes % (1024 * 1024), 0, "{bytes}");
         assert_eq!(parts.iter().map(|(_, length)| length).sum::<u64>(), bytes);
     }
 }

@@ -68,6 +68,28 @@ fn a_machine_that_nobody_waits_for_any_more_is_disowned() {
 }
 
 #[test]
+fn a_run_that_loses_its_write_terminates_only_a_machine_that_the_job_rejects() {
+    let given = launching();
+    let Reconciliation::Observe(decision) = Reconciliation::<Box<Job>>::begin(Box::new(given.job.clone()), None) else {
+        panic!("it begins with what it observes")
+    };
+    let Reconciliation::CarryOut(Effect::Launch(_), pending) = decision.decide(given.facts.clone(), given.now) else {
+        panic!("it launches")
+    };
+    let answer = given.clone().launched("i-1", 2).facts.answer;
+    let Reconciliation::Observe(decision) = pending.carried_out(answer) else { panic!("it decides on the answer") };
+    let Reconciliation::Write(write) = decision.decide(given.facts.clone(), given.now) else { panic!("it writes") };
+    let Reconciliation::ReadAgain(unrecorded) = write.lost() else { panic!("it reads what the other run wrote") };
+    let compare = |job: Option<Job>| unrecorded.clone().compare(job.map(Box::new));
+    let recorded = given.clone().launched("i-1", 2).next().job;
+    assert_eq!(compare(Some(recorded)), Reconciliation::Lost);
+    assert_eq!(compare(None), Reconciliation::Lost);
+    let moved_on = given.no_capacity().next().job;
+    let machine = unrecorded.machine().clone();
+    assert_eq!(compare(Some(moved_on.clone())), Reconciliation::Terminate(machine, Box::new(moved_on)));
+}
+
+#[test]
 fn an_unknown_answer_waits_for_the_next_run() {
     check_nothing(launching().answered(EffectResult::Launched(LaunchResult::Unknown("timeout".to_owned()))));
 }

@@ -149,6 +149,7 @@ fn evidence_in_few_words() {
         json!({ "rule": "idle", "from": "2026-09-01T10:50:00Z", "gpu_max_percent": 0.4, "cpu_max_vcpus": 0.12 }),
         "GPU at 0 %, CPU 0.1 vCPUs since 2026-09-01T10:50",
     );
+    check(json!({ "rule": "job", "attempt": 2, "why": "interrupted" }), "attempt 2: interrupted");
     check(json!({ "rule": "untagged", "missing": ["Team", "Owner"] }), "lacks Team, Owner");
     check(json!({ "rule": "lifetime", "launched_at": "2026-08-01T00:00:00Z" }), "runs since 2026-08-01T00:00");
     let hours = || json!({ "rule": "hours", "hours": "Mon-Fri 08:00-20:00 UTC", "at": "2026-09-01T20:00:00Z" });

@@ -279,6 +279,20 @@ fn what_is_announced() {
 }
 
 #[test]
+fn an_old_stop_is_removed_by_its_rule_or_by_the_hours() {
+    let describe = |stopped_by: &str, hours: &str| {
+        let tagged = instance().tag("curfew:stopped", &format!("{stopped_by} 2026-08-30T12:00:00Z"));
+        let tagged = if hours.is_empty() { tagged } else { tagged.tag("curfew:hours", hours) };
+        explained(tagged, &busy(), ENFORCED).decision.describe()
+    };
+    let removes = "the next run removes curfew:stopped: it runs again";
+    assert_eq!(describe("idle", ""), removes);
+    // `[untagged]` observes, whatever the account does.
+    assert_eq!(describe("untagged", OFFICE), removes);
+    assert_eq!(describe("untagged", ""), "skipped: it is busy");
+}
+
+#[test]
 fn what_is_spared_is_explained_all_the_same() {
     let check = |of: InstanceBuilder, expect: &str| {
         let explained = explained(of, &idle(), ENFORCED);

@@ -80,6 +80,22 @@ fn orphaned_ones() {
 }
 
 #[test]
+fn a_volume_in_use_again() {
+    let describe = |of: VolumeBuilder| {
+        let storage = ObservedStorage {
+            volumes: Observation { items: vec![of.on("i-0abc").build()], gaps: Vec::new() },
+            ..ObservedStorage::default()
+        };
+        explained(&storage, None, ENFORCED, "vol-0abc").decision.describe()
+    };
+    assert_eq!(describe(orphan()), "the next run removes curfew:unattached-since: it is in use again");
+    assert_eq!(
+        describe(orphan().tag("curfew:marked", "vol-0abc orphaned=snapshot-and-delete@2026-09-02T12:00:00Z")),
+        "the next run notifies its owner, and calls off what it announced for orphaned",
+    );
+}
+
+#[test]
 fn others() {
     check(
         volume(),
