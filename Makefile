@@ -31,10 +31,11 @@ SIMULATION := cargo test --profile simulation --locked --quiet
 # The product's own runs, without AWS: nothing of the SDK is built.
 SIMULATED_RUNS := $(SIMULATION) --package execution --no-default-features
 
-# The crates that need neither AWS nor a network.
 AXE := target/axe-core
 AXE_VERSION := 4.14.1
 AXE_SHA256 := e6b0ce02b84d892e2e33e403485e7f3d6c29e2be6df65daf44d89ba564139745
+
+# The crates that need neither AWS nor a network.
 PURE := $(addprefix --package ,model billing jobs plan reaping notify operator report)
 
 # With the feature that tests need, so that the libraries of `cargo test --workspace` are not compiled again without it.
@@ -130,7 +131,7 @@ simulate-instances: ## Those of instances, with all that goes wrong: make simula
 simulate-volumes: ## Those of volumes: make simulate-volumes [ARGS="--seed 7"]
 	$(SIMULATED_RUNS) --test simulation-volumes -- $(ARGS)
 
-simulate-quarter: ## Those of budgets: 200 instances and 40 jobs through a quarter, several times
+simulate-quarter: ## Budgets of 200 instances and 40 jobs, and what 60 machines saved, through a quarter, several times
 	$(SIMULATED_RUNS) --test lives -- --ignored --nocapture quarter
 
 simulate-model: ## All lives of a job within bounds: two reconcilers, crashes everywhere, a fault, and time (a minute)

@@ -21,6 +21,8 @@ pub struct MonthFacts {
     pub now: Timestamp,
     /// Of the month, one a region.
     pub ledgers: Vec<Ledger>,
+    /// Of the month before: what was stopped in its last days may have started again in it.
+    pub previous_ledgers: Vec<Ledger>,
     pub budgets: BTreeMap<BudgetHolder, Budget>,
     /// By which Spot is compared with on-demand.
     pub prices: PriceBook,

@@ -138,7 +138,7 @@ impl MonthReport {
         for ledger in &facts.ledgers {
             spend.add_ledger(ledger, &facts.prices, span);
         }
-        let starts = StartIndex::from_ledgers(&facts.ledgers);
+        let starts = StartIndex::from_ledgers(facts.ledgers.iter().chain(&facts.previous_ledgers));
         let saved = savings(facts.days.iter().flat_map(DayActions::ended), &starts, span);
         let savings: Vec<SavingRow> = saved.lines.into_iter().map(SavingRow::from).collect();
         let waste = find_waste(&facts.newest, &facts.days, &spend.running);

@@ -55,18 +55,19 @@ impl Store {
     ) -> MonthFacts {
         let mut gaps = Gaps::default();
         let ledgers = self.month_ledgers(&month, &mut gaps).await;
+        if ledgers.is_empty() {
+            gaps.0.push(format!("{month} has no ledger: what ran is unknown; enforce-budgets keeps it"));
+        }
+        let previous_ledgers = self.month_ledgers(&month.previous(), &mut gaps).await;
         let budgets = self.month_budgets(&month, &mut gaps).await;
         let days = self.month_actions(month.span(), now, &mut gaps).await;
         let newest = if now < month.span().to { self.newest_of_reapers(now, &mut gaps).await } else { Vec::new() };
         let jobs = self.month_jobs(&ledgers, month.span(), now, &mut gaps).await;
-        MonthFacts { month, zone, now, ledgers, budgets, prices, days, newest, jobs, gaps: gaps.0 }
+        MonthFacts { month, zone, now, ledgers, previous_ledgers, budgets, prices, days, newest, jobs, gaps: gaps.0 }
     }
 
     async fn month_ledgers(&self, month: &CalendarMonth, gaps: &mut Gaps) -> Vec<Ledger> {
         let regions = gaps.keep("the ledger", self.list_ledgers(month).await).unwrap_or_default();
-        if regions.is_empty() {
-            gaps.0.push(format!("{month} has no ledger: what ran is unknown; enforce-budgets keeps it"));
-        }
         let mut ledgers = Vec::new();
         for region in regions {
             let read = self.read_ledger(month, &region).await;

@@ -1,13 +1,13 @@
 //! An account in memory, as a run reaches it by the traits of `ports`.
 
 use std::cell::{RefCell, RefMut};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use billing::price::PriceDocument;
 use execution::{Run, Subscribers};
 use jiff::{SignedDuration, Timestamp};
 use model::config::Config;
-use model::id::{Region, ResourceId};
+use model::id::{Region, ResourceId, RunId};
 use model::instance::{Instance, InstanceState, Tags};
 use model::notification_log::{NotificationLog, NotificationLogs};
 use model::observation::Observation;
@@ -33,6 +33,8 @@ pub(crate) struct AwsInMemory {
     pub(crate) refuses: Option<&'static str>,
     /// How new snapshots begin.
     pub(crate) new_snapshots: SnapshotState,
+    /// Each run's audit record, as it was written last, by its key.
+    pub(crate) audits: BTreeMap<String, String>,
     /// What SNS accepted in the last run.
     pub(crate) messages: Vec<Message>,
     pub(crate) now: Timestamp,
@@ -49,6 +51,7 @@ impl AwsInMemory {
             deaf: BTreeSet::new(),
             refuses: None,
             new_snapshots: SnapshotState::Completed,
+            audits: BTreeMap::new(),
             messages: Vec::new(),
             now,
         }
@@ -64,7 +67,7 @@ impl AwsInMemory {
             store: &seam,
             topic_arn: "arn:aws:sns:us-east-1:123456789012:curfew",
             function: FUNCTION,
-            id: "run-1".into(),
+            id: RunId::new(format!("run-{}", now.as_second())),
             mode: policy.ceiling,
             now,
             deadline: now + SignedDuration::from_mins(5),
@@ -222,8 +225,9 @@ impl Documents for Seam<'_> {
         panic!("each document can be read")
     }
 
-    async fn write_audit(&self, _key: &str, record: &impl Serialize) -> Result<(), StoreError> {
-        serde_json::to_string(record).unwrap();
+    async fn write_audit(&self, key: &str, record: &impl Serialize) -> Result<(), StoreError> {
+        let json = serde_json::to_string(record).unwrap();
+        self.aws().audits.insert(key.to_owned(), json);
         Ok(())
     }
 
