@@ -181,8 +181,10 @@ def schedules() -> dict[str, timedelta]:
     for name, logical_id in logical_ids().items():
         events = resources()[logical_id]["Properties"]["Events"].values()
         [rate] = [one["Properties"]["Schedule"] for one in events if "Schedule" in one["Properties"]]
-        count, unit = re.fullmatch(r"rate\((\d+) (minute|hour)s?\)", rate).groups()
-        found[name] = timedelta(**{f"{unit}s": int(count)})
+        often = re.fullmatch(r"rate\((\d+) (minute|hour)s?\)", rate)
+        daily = re.fullmatch(r"cron\(\d+ \d+ \* \* \? \*\)", rate)
+        assert often or daily, rate
+        found[name] = timedelta(**{f"{often[2]}s": int(often[1])}) if often else timedelta(days=1)
     return found
 
 
