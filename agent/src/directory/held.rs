@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use jobs::checkpoints::{COMPLETE, DirectoryEntry};
 
 use super::content::DirectoryContent;
-use super::{CheckpointDirectory, DirectoryScan, describe_io_error, entry_of, full, names};
+use super::{CheckpointDirectory, DirectoryScan, describe_io_error, entry_of, names};
 
 /// Where they are, by their names.
 const HELD: &str = ".curfew-held";
@@ -40,12 +40,14 @@ pub(crate) struct HeldSteps {
 }
 
 impl HeldSteps {
-    /// Holds what a look showed and is not decided yet, lets go of the rest, and adds to the look what is gone and is held.
+    /// Holds what a look showed and is not decided yet, lets go of the rest, and adds to the look what is gone and is held. On a full
+    /// disk it holds nothing that is gone.
     pub(crate) fn update(
         &mut self,
         directory: &CheckpointDirectory,
         scan: &mut DirectoryScan,
         is_undecided: impl Fn(&DirectoryEntry) -> bool,
+        is_disk_full: bool,
     ) -> io::Result<()> {
         let place = directory.path.join(HELD);
         self.unheld = None;
@@ -68,7 +70,7 @@ impl HeldSteps {
             }
         }
         gone.sort_by_key(|entry| std::cmp::Reverse(entry.step().map(|named| named.step)));
-        let most = if full(&directory.path).is_some() { 0 } else { GONE_MAX };
+        let most = if is_disk_full { 0 } else { GONE_MAX };
         for entry in gone.split_off(gone.len().min(most)) {
             self.release(&place, &entry.name);
         }
@@ -209,10 +211,14 @@ mod tests {
     use super::*;
 
     fn look(held: &mut HeldSteps, scratch: &Scratch, kept: u64) -> Vec<(String, u64)> {
+        look_at_disk(held, scratch, kept, false)
+    }
+
+    fn look_at_disk(held: &mut HeldSteps, scratch: &Scratch, kept: u64, is_full: bool) -> Vec<(String, u64)> {
         let directory = scratch.directory();
         let mut scan = scan_directory(&directory).unwrap();
         let is_undecided = |entry: &DirectoryEntry| entry.step().is_some_and(|named| named.step > kept);
-        held.update(&directory, &mut scan, is_undecided).unwrap();
+        held.update(&directory, &mut scan, is_undecided, is_full).unwrap();
         let mut seen: Vec<_> = scan.entries.into_iter().map(|entry| (entry.name, entry.files)).collect();
         seen.sort_unstable();
         seen
@@ -275,5 +281,7 @@ mod tests {
             seen.iter().all(|(name, _)| !["step-1", "step-2", "step-3", "step-4"].contains(&name.as_str())),
             "{seen:?}"
         );
+        assert_eq!(look_at_disk(&mut held, &scratch, 0, true), [], "a full disk holds nothing that is gone");
+        assert_eq!(names(&scratch.0.join(HELD)).unwrap().len(), 0);
     }
 }

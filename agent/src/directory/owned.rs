@@ -147,7 +147,7 @@ mod tests {
         let linked = directory.join("step-2/key");
         assert_eq!(user.run(|| fs::read(&linked)).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
         let (mut held, mut scan) = (HeldSteps::default(), DirectoryScan { entries, links, left_out });
-        user.run(|| held.update(&checkpoints, &mut scan, |_| true)).unwrap();
+        user.run(|| held.update(&checkpoints, &mut scan, |_| true, false)).unwrap();
         assert_eq!(held.unheld.as_deref(), Some("Permission denied"));
         let mut found = FoundFiles::default();
         collect_files(&directory.join("step-1"), &mut found);

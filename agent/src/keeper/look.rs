@@ -18,7 +18,8 @@ impl KeeperTask {
         let looked = self.disk.run(move || {
             let mut scan = directory::scan_directory(&directory)?;
             let there: BTreeSet<u64> = scan.entries.iter().filter_map(step_of_data).collect();
-            held.update(&directory, &mut scan, |entry| is_undecided(entry, kept))?;
+            let is_disk_full = directory::full(&directory.path).is_some();
+            held.update(&directory, &mut scan, |entry| is_undecided(entry, kept), is_disk_full)?;
             Ok((scan, there, held))
         });
         let (DirectoryScan { entries, links, left_out }, there) = match looked.await {
