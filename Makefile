@@ -115,6 +115,7 @@ clippy: ## Lint the code, with warnings denied
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 
 unit: ## Lint every crate and run its tests
+	.ci/compiled-once
 	$(LINTED) cargo test --workspace --locked
 
 simulate-quick: ## Live 300 days of simulated accounts of instances and 1,500 of volumes, with what `make unit` has built
