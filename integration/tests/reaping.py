@@ -35,7 +35,6 @@ def scheduled(function: str) -> bytes:
 
 
 BINARY = binary("reap-instances")
-SCHEDULED = scheduled("reap-instances")
 BUCKET = "curfew-state"
 EUROPE = "eu-central-1"
 REGIONS = [EUROPE, REGION]  # those that the account has enabled, in order

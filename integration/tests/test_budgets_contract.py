@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
-import pytest
 
 from contract import assert_all_is_in_it_once, assert_contract, assert_recorded
 from reaping import EUROPE, REGIONS, REPOSITORY, ago
@@ -48,16 +46,6 @@ def test_what_is_left_behind(money: BudgetAccount) -> None:
     assert {money.read(key)["schema"] for key in documents} == {1}
 
 
-EVENTS = sorted((REPOSITORY / "events" / "enforce-budgets").glob("*.json"))
-
-
-@pytest.mark.parametrize("path", EVENTS, ids=lambda path: path.stem)
-def test_its_schedules_and_aws_budgets_wake_it(money: BudgetAccount, path: Any) -> None:
-    money.budget(90, money.gpu())
-    run = money.tick(path.read_bytes())
-    assert run.said("vision") == ("notify", "over-budget", "done")
-
-
 def test_what_aws_budgets_says_is_never_a_figure(money: BudgetAccount) -> None:
     money.gpu()
     money.budgets(vision={"monthly_budget_usd": 100_000})
@@ -66,12 +54,3 @@ def test_what_aws_budgets_says_is_never_a_figure(money: BudgetAccount) -> None:
     run = money.tick(event)
     assert (run.steps, run.messages) == ([], [])
     assert money.document("vision")["spent_usd"] < 1000
-
-
-def test_a_wrong_configuration_acts_on_nothing(money: BudgetAccount) -> None:
-    money.gpu()
-    money.write_config('[account]\ntime_zone = "Berlin"')
-    run = money.tick()
-    assert "time_zone" in run.error and "line 2" in run.error
-    assert not any(key.startswith(("ledger/", "budgets/")) for key in money.keys())
-    assert run.error in run.message("untagged") and money.tick().messages == []

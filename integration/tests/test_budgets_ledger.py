@@ -1,43 +1,26 @@
-"""What becomes of money when beats are lost, repeated or come twice at once, and of what ends between two of them."""
+"""Spend through beats at once, the end of a month and a budget that stops. plot_of_budgets.py has prices that change and instances that end
+between two beats, to the millionth of a dollar."""
 
 from __future__ import annotations
 
-import json
 from datetime import datetime, timedelta, timezone
 
 import moved_clock
 import pytest
 
 from local_aws.client import REGION
-from pricing import know_prices, listed
-from reaping import BUCKET, EUROPE, ago, let_a_second_pass, moment
+from pricing import know_prices
+from reaping import BUCKET, EUROPE, Account, ago, let_a_second_pass, moment, rfc3339
 from reaping_budgets import HOURLY, BudgetAccount, month
 
-
-def spent_on(money: BudgetAccount, gpu: str) -> float:
-    found = [one["usd"] for one in money.document("vision")["top"] if one["resource"] == gpu]
-    return found[0] if found else 0.0
-
-
-def cost(seconds: float, of: str = "g5.xlarge") -> float:
-    return HOURLY[of] * seconds / 3600
+moves_the_clock = pytest.mark.skipif(not moved_clock.IS_HERE, reason="a process's clock is moved on Linux alone")
+# When March ends in Berlin; it has an hour less, because summer time begins.
+END = datetime(2031, 3, 31, 22, tzinfo=timezone.utc)
+MARCH, APRIL = "2031-03", "2031-04"
 
 
-def test_what_ends_between_two_beats_is_billed_until_its_end(money: BudgetAccount) -> None:
-    gpu = money.gpu(launched=ago(hours=3))
-    launched = money.aws.instance(gpu)["LaunchTime"]
-    money.tick()
-    ended = ago(minutes=7).replace(microsecond=0)
-    money.ended(gpu, ended)
-    # What was seen running later than its end has run until then.
-    money.tick()
-    running = moment(money.document("vision")["as_of"])
-    assert spent_on(money, gpu) == pytest.approx(cost((ended - launched).total_seconds()), abs=cost(8 * 60))
-    assert spent_on(money, gpu) <= cost((running - launched).total_seconds())
-
-
-def test_two_beats_at_once_lose_nothing(money: BudgetAccount) -> None:
-    """Another beat writes the ledger between this one's look and its write: both are in it."""
+def test_two_beats_at_once_lose_no_run(money: BudgetAccount) -> None:
+    """Another beat writes the ledger after this one has read it: the next document has the runs of both."""
     mine, theirs = money.gpu(launched=ago(hours=3)), money.gpu(launched=ago(hours=4))
     money.tick()
     key = f"ledger/{month()}/{REGION}.json"
@@ -54,37 +37,10 @@ def test_two_beats_at_once_lose_nothing(money: BudgetAccount) -> None:
     assert len(reads) >= 2
 
 
-def test_a_ledger_that_cannot_be_read_renews_no_budget(money: BudgetAccount) -> None:
-    """It would say too little. It is told, and nothing is overwritten."""
-    money.budget(120, money.gpu(), over_budget="stop")
-    money.tick()
-    before, key = money.document("vision"), f"ledger/{month()}/{REGION}.json"
-    money.put(key, b"{")
-    run = money.tick()
-    assert money.document("vision") == before
-    assert [(gap["region"], gap["call"]) for gap in run.gaps] == [(REGION, "s3:GetObject")]
-    assert "cannot be understood" in run.message("untagged")
-    # It is held as it was, and nobody is told again.
-    assert run.said("vision") == ("hold", "over-budget", "done") and money.tick().messages == []
-    assert money.aws.client("s3").get_object(Bucket=BUCKET, Key=key)["Body"].read() == b"{"
-
-
-def test_a_budget_that_cannot_be_read_is_not_overwritten(money: BudgetAccount) -> None:
-    gpu = money.gpu()
-    money.budget(120, gpu)
-    key = f"budgets/vision/{month()}.json"
-    money.put(key, b'{"schema": 9}')
-    run = money.tick()
-    assert [gap["call"] for gap in run.gaps] == ["s3:GetObject"] and "has schema 9" in run.message("untagged")
-    assert money.read(key) == {"schema": 9}
-    # Nothing is known of it, so nothing is said.
-    assert run.steps == [] and money.document()["spent_usd"] > 0
-
-
-def test_what_a_region_cost_stays_spent_where_it_is_looked_at_no_longer(money: BudgetAccount) -> None:
-    """Taken out of the configuration in the middle of the month: no money comes back, and nobody is let go."""
+def test_a_region_that_is_no_longer_configured_keeps_its_spend(money: BudgetAccount) -> None:
+    """Otherwise a change of the configuration would give money back in the middle of a month."""
     money.gpu(region=EUROPE, launched=ago(hours=5))
-    know_prices(money, {"g5.xlarge": listed(1.25)}, region=EUROPE)
+    know_prices(money, {"g5.xlarge": 1.25}, region=EUROPE)
     money.tick()
     money.budget(120, over_budget="hold")
     money.tick()
@@ -98,27 +54,14 @@ def test_what_a_region_cost_stays_spent_where_it_is_looked_at_no_longer(money: B
     assert {call["region"] for call in run.calls if call["action"] == "ec2:DescribeInstances"} == {REGION}
 
 
-def test_without_the_list_of_ledgers_no_budget_is_renewed(money: BudgetAccount) -> None:
-    """One that is not looked at any more may be missing. What was seen is taken down all the same."""
-    gpu = money.gpu()
-    money.tick()
-    before, of = money.document("vision"), money.ledger()
-    let_a_second_pass()
-    money.aws.fault("s3:ListObjectsV2", "access_denied", match=f"prefix=ledger%2F{month()}%2F", times=None)
-    run = money.tick()
-    assert [(gap["region"], gap["call"]) for gap in run.gaps] == [(REGION, "s3:ListBucket")]
-    assert money.document("vision") == before
-    assert len(money.ledger()["beats"]) > len(of["beats"]) and gpu in json.dumps(money.ledger())
-
-
-@pytest.mark.skipif(not moved_clock.IS_HERE, reason="a process's clock is moved on Linux alone")
-def test_cost_explorer_is_asked_once_a_day_whether_it_answers_or_not(money: BudgetAccount) -> None:
-    """Each question costs a cent."""
+@moves_the_clock
+def test_cost_explorer_is_queried_once_a_day(money: BudgetAccount) -> None:
+    """Each query costs a cent, also one that fails."""
     noon = datetime(2031, 1, 17, 12, tzinfo=timezone.utc)
     money.launch(noon - timedelta(hours=5))
     money.budgets(account={"cost_explorer": True})
     money.tick_at(noon - timedelta(days=9))
-    # Whoever loses the swap has asked all the same.
+    # A beat that loses the swap has queried it as well.
     late = {"status": 412, "code": "PreconditionFailed", "message": "too late"}
     money.aws.fault("s3:PutObject", "custom", match=f"budgets/{month(noon)}.json", **late)
     money.aws.fault("ce:GetCostAndUsage", "access_denied", times=None)
@@ -127,3 +70,52 @@ def test_cost_explorer_is_asked_once_a_day_whether_it_answers_or_not(money: Budg
     assert money.document(of=month(noon))["unanswered"]["error"] == run.gaps[0]["error"]
     again = money.tick_at(noon + timedelta(minutes=15))
     assert (again.gaps, again.counts["ce:GetCostAndUsage"]) == ([], 0)
+
+
+def spent_since(money: BudgetAccount, of: str, start: datetime) -> tuple[object, float]:
+    """What one g5.xlarge has cost from `start` until the beat looked, and that nothing of it is uncertain."""
+    ran = moment(money.document("vision", of)["as_of"]) - start
+    return pytest.approx(HOURLY["g5.xlarge"] * (ran / timedelta(hours=1)), abs=2e-6), 0
+
+
+def spent(money: BudgetAccount, of: str) -> tuple[float, float]:
+    document = money.document("vision", of)
+    return document["spent_usd"], document["uncertain_usd"]
+
+
+@moves_the_clock
+def test_each_month_has_its_part_to_the_second(money: BudgetAccount) -> None:
+    """In the time zone of the account."""
+    money.budgets(account={"time_zone": "Europe/Berlin"})
+    launched = END - timedelta(hours=30)
+    money.detach(gpu := money.launch(launched))
+    money.tick_at(END - timedelta(minutes=10))
+    assert spent(money, MARCH) == spent_since(money, MARCH, launched)
+    assert f"budgets/vision/{APRIL}.json" not in money.keys()
+    for late in (5, 20):
+        run = money.tick_at(END + timedelta(minutes=late))
+        assert run.gaps == [] and spent(money, APRIL) == spent_since(money, APRIL, END)
+        assert money.document("vision", APRIL)["month"] == APRIL
+        # March is closed: every later beat says the same.
+        [march] = money.ledger(of=MARCH)["runs"]
+        assert (march["instance"], march["launched_at"]) == (gpu, rfc3339(launched))
+        assert march["seen"] >= rfc3339(END)
+        assert money.ledger(of=MARCH)["to"] == rfc3339(END) == money.ledger(of=APRIL)["from"]
+
+
+def test_a_spent_budget_marks_and_then_stops(money: BudgetAccount) -> None:
+    gpu = money.gpu()
+    money.budget(120, gpu, over_budget="stop")
+    money.tick()
+    reaper = Account.__new__(Account)  # reaps the same account
+    reaper.__dict__.update(money.__dict__, _function=None)
+    with reaper:
+        first = reaper.tick()
+        assert first.said(gpu) == ("mark", "over-budget", "done")
+        evidence = first.step(gpu)["evidence"]
+        assert (evidence["of"], evidence["over_budget"], evidence["month"]) == ("team", "stop", month())
+        assert gpu in first.messages[-1]["message"] and "budget" in first.messages[-1]["message"]
+        assert reaper.state(gpu) == "running"
+        assert reaper.tick().said(gpu) == ("stop", "over-budget", "done")
+    assert reaper.state(gpu) == "stopped"
+    assert reaper.aws.tags(gpu)["curfew:stopped"].startswith("over-budget ")

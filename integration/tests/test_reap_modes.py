@@ -62,18 +62,6 @@ def test_observe_mode_writes_nothing_and_tells_and_enforce_mode_acts(account: Ac
     }
 
 
-def test_nothing_is_enforced_by_default(account: Account) -> None:
-    """No configuration at all: everything is only told, but for what owners wrote down themselves."""
-    account.aws.client("s3").delete_object(Bucket="curfew-state", Key="config/curfew.toml")
-    account.idle(account.gpu(tags={"curfew:local-disk": "expendable"}))
-    account.untagged()
-    account.gpu(launched=ago(days=9))
-    expired = account.gpu(tags={"curfew:expires-at": rfc3339(ago(minutes=5))})
-    run = account.tick()
-    assert {step["resource"] for step in run.steps if step["outcome"] != "observed"} == {expired}
-    assert {write[1] for write in run.ec2_writes} == {expired}
-
-
 @pytest.mark.parametrize("subscription", ["unconfirmed", "denied"])
 def test_without_a_confirmed_subscription_nothing_is_ended(aws: LocalAws, subscription: str) -> None:
     with Account(aws, heard=False) as account:
@@ -106,21 +94,6 @@ def test_without_a_confirmed_subscription_nothing_is_ended(aws: LocalAws, subscr
 
 def outcomes(run: Run) -> Counter[str]:
     return Counter(f"{step['action']} {step['outcome']}" for step in run.steps)
-
-
-def test_above_ten_none_is_ended(account: Account) -> None:
-    """In all regions together; told once, and asked for a person."""
-    gpus, far = due(account, 6), due(account, 5, EUROPE)
-    run = account.tick()
-    assert outcomes(run) == {"stop not-reached": 11}
-    assert {step["error"] for step in run.steps} == {run.steps[0]["error"]}
-    assert "11 of 11" in run.steps[0]["error"] and "actions_max = 10" in run.steps[0]["error"]
-    assert run.ec2_writes == [] and run.severities() == {"vision": "error"}
-    assert all(gpu in run.message() for gpu in gpus + far)
-    again = account.tick()
-    assert outcomes(again) == {"stop not-reached": 11} and again.messages == []
-    account.configure(limits={"actions_max": 11})
-    assert outcomes(account.tick()) == {"stop done": 11}
 
 
 def test_without_time_left_nothing_is_ended_and_yet_it_answers(account: Account) -> None:

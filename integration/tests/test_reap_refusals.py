@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
 
 import pytest
 
 from local_aws.client import REGION
-from reaping import SCHEDULED, Account, ago, rfc3339
+from reaping import Account, ago, rfc3339
 
 
 def in_danger(account: Account) -> str:
@@ -35,30 +33,6 @@ def test_a_configuration_that_is_refused_or_cannot_be_read_is_not_the_default(ac
     process = account.process_id
     account.aws.clear_faults()
     assert account.tick().said(gpu) == ("stop", "expired", "done") and account.process_id == process
-
-
-BAD_EVENTS: list[tuple[Any, str]] = [
-    (b"", "empty"),
-    (b"{", "JSON"),
-    (b"\xff\xfe\x00", "UTF-8"),
-    ({"source": "my.app", "detail-type": "Scheduled Event", "detail": {}}, "my.app"),
-    ({"Records": [{"Sns": {"Message": "AWS Budgets"}}]}, ""),
-    (json.dumps({"source": "x" * 200_000, "detail-type": "y", "detail": {}}).encode(), "xxx…"),
-    (b"{" + b" " * 3_000_000 + b"}", "at most"),
-]
-
-
-def test_bad_events_are_errors_with_a_sentence_and_the_process_lives(account: Account) -> None:
-    gpu = in_danger(account)
-    for event, named in BAD_EVENTS:
-        run = account.tick(event)
-        process = account.process_id
-        assert named in run.error and len(run.error) < 5000, run.error
-        assert run.error.endswith((".", "…")) or len(run.error.split()) > 4, run.error
-        assert run.counts == {} and run.messages == []
-    assert account.state(gpu) == "running"
-    assert account.tick(SCHEDULED).said(gpu) == ("stop", "expired", "done")
-    assert account.process_id == process
 
 
 def test_a_wrong_environment_fails_at_start_and_says_what_to_set(account: Account) -> None:

@@ -1,10 +1,10 @@
-"""What a run answers and leaves behind: the response, the audit record, the bucket; and what it refuses."""
+"""What a run answers, records and changes in each mode."""
 
 from __future__ import annotations
 
 from contract import assert_all_is_in_it_once, assert_contract, assert_recorded
 from reaping import EUROPE, REGIONS, ago
-from reaping_volumes import VolumeAccount
+from reaping_volumes import EC2_WRITES, VolumeAccount
 
 RULES = {"orphaned": {"mark", "unmark", "notify", "snapshot", "delete"}, "expired": {"mark", "delete"}}
 
@@ -32,8 +32,49 @@ def test_a_run_answers_and_records_what_the_contract_says(storage: VolumeAccount
     assert_recorded(storage, run, "protected", [protected])
 
 
-def test_a_wrong_configuration_acts_on_nothing(storage: VolumeAccount) -> None:
-    volume = storage.marked()
-    storage.write_config('[volumes]\naction = "stop"')
+def full_house(storage: VolumeAccount) -> dict[str, str]:
+    """One case of everything that a run could act on, each due in this very run."""
+    house = {
+        "new": storage.volume(),
+        "orphan": storage.orphan(),
+        "due": storage.marked(),
+        "safe": storage.marked(),
+        "mended": storage.marked(),
+        "expired": storage.left_behind(ago(days=40)),
+        "undated": storage.left_behind(),
+    }
+    storage.snapshot_of(house["safe"])
+    storage.attach(house["mended"])
+    return house
+
+
+def test_observe_mode_writes_nothing_and_tells_and_enforce_mode_acts(storage: VolumeAccount) -> None:
+    house = full_house(storage)
+    storage.restart(CURFEW_MODE="observe")
+    before = {one: storage.aws.tags(one) for one in house.values()}
+    runs = [storage.tick() for _ in range(3)]
+    for run in runs:
+        assert run.response["mode"] == "observe"
+        assert {step["outcome"] for step in run.steps} <= {"observed"}
+        assert run.ec2_writes == [] and not EC2_WRITES & set(run.counts)
+    told = "".join(one["message"] for one in runs[0].messages)
+    assert all(house[name] in told for name in ("orphan", "due", "safe", "expired"))
+    assert "Observe mode" in told
+    assert {one["attributes"]["severity"] for one in runs[0].messages} == {"info"}
+    assert runs[-1].messages == []
+    assert {one: storage.aws.tags(one) for one in house.values()} == before
+
+    storage.restart()
     run = storage.tick()
-    assert "action" in run.error and run.ec2_writes == [] and storage.exists(volume)
+    assert {name: run.said(one) for name, one in house.items()} == {
+        "new": ("mark", "orphaned", "done"),
+        "orphan": ("mark", "orphaned", "done"),
+        "due": ("snapshot", "orphaned", "done"),
+        "safe": ("delete", "orphaned", "done"),
+        "mended": ("unmark", "orphaned", "done"),
+        "expired": ("delete", "expired", "done"),
+        "undated": ("mark", "expired", "done"),
+    }
+    storage.tag(house["due"], mode="observe")
+    storage.tick()
+    assert storage.exists(house["due"]), "a team may opt out after the snapshot"

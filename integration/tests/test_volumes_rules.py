@@ -1,30 +1,16 @@
-"""From first sight to deletion: written down, announced, snapshotted, deleted once the snapshot is whole, and what prevents it."""
+"""Each action on volumes, from the first sight of an orphan to the deletion of its snapshot. Which rule decides when is tested by
+shared/execution/tests/lives/volumes/, and every reason to skip one by test_every_fault.py."""
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 from local_aws.client import REGION
-from reaping import BUCKET, EUROPE, TAGGED, Run, ago, moment, now, rfc3339
-from reaping_volumes import VolumeAccount, soon
+from reaping import EUROPE, TAGGED, Run, ago, moment, now, rfc3339
+from reaping_volumes import VolumeAccount
 
 
 def paragraph(run: Run, resource_id: str, team: str = "vision") -> str:
     [found] = [one for one in run.message(team).split("\n\n") if one.startswith(f"{resource_id} (")]
     return found
-
-
-def assert_announced(storage: VolumeAccount, volume: str, action: str = "snapshot-and-delete") -> Run:
-    """Marked exactly so, told, and there still."""
-    run = storage.tick()
-    deadline = run.step(volume)["evidence"]["deadline"]
-    assert run.said(volume) == ("mark", "orphaned", "done")
-    assert storage.mark(volume) == f"{volume} orphaned={action}@{deadline}"
-    assert deadline in paragraph(run, volume) and run.ec2_writes == [("CreateTags", volume)]
-    return run
-
-
-# The whole way
 
 
 def test_seen_announced_snapshotted_and_deleted(storage: VolumeAccount) -> None:
@@ -82,124 +68,30 @@ def test_seen_announced_snapshotted_and_deleted(storage: VolumeAccount) -> None:
         assert not storage.snapshots(gone, region)
 
 
-def test_a_snapshot_takes_as_many_runs_as_it_takes_and_one_that_fails_deletes_nothing(storage: VolumeAccount) -> None:
-    large, unlucky = storage.marked(size=16_384), storage.marked()
-    storage.aws.client("ec2").create_snapshot(VolumeId=large)  # somebody's backup, which ends when they want it to end
-    storage.aws.hold_snapshots()
-    run = storage.tick()
-    assert {run.said(volume) for volume in (large, unlucky)} == {("snapshot", "orphaned", "done")}
-    run = storage.tick()
-    assert (run.steps, run.skipped) == ([], {"snapshot-pending": 2, "volume-exists": 2}) and run.is_quiet
-    snapshot = storage.snapshot(unlucky)
-    storage.aws.complete_snapshots()
-    storage.aws.set_snapshot(snapshot, state="error")
-    run = storage.tick()
-    assert run.said(large) == ("delete", "orphaned", "done") and storage.exists(unlucky)
-    assert snapshot in paragraph(run, unlucky) and {write[1] for write in run.ec2_writes} & {unlucky, snapshot} == set()
-    assert storage.tick().is_quiet
-
-
-def test_what_is_configured_now_counts_and_a_snapshot_that_is_there_already(storage: VolumeAccount) -> None:
-    """Where something harsher was announced; and where an earlier run has begun one, whose mark was taken back since."""
-    harsher, volume = storage.marked("delete"), storage.orphan()
-    snapshot = storage.snapshot_of(volume, started=ago(days=3))
-    run = storage.tick()
-    assert (run.said(harsher)[0], run.said(volume)[0]) == ("snapshot", "mark")
-    run = storage.tick()
-    assert {run.said(one) for one in (harsher, volume)} == {("delete", "orphaned", "done")}
-    assert storage.snapshots(volume) == [snapshot] and len(storage.snapshots(harsher)) == 1
-
-
 def test_deleted_without_a_snapshot_where_the_account_says_so(storage: VolumeAccount) -> None:
     storage.configure(volumes={"action": "delete"})
     volume = storage.orphan()
-    run = assert_announced(storage, volume, "delete")
+    run = storage.tick()
+    assert run.said(volume) == ("mark", "orphaned", "done") and run.ec2_writes == [("CreateTags", volume)]
+    assert storage.mark(volume) == f"{volume} orphaned=delete@{run.step(volume)['evidence']['deadline']}"
     assert run.message().splitlines()[0].startswith(f"Data lost by these actions: {volume}")
     run = storage.tick()
     assert run.said(volume) == ("delete", "orphaned", "done") and run.ec2_writes == [("DeleteVolume", volume)]
     assert storage.snapshots(volume) == [] and "aws ec2 create-volume" not in run.message()
 
 
-def test_attached_again_both_tags_go(storage: VolumeAccount) -> None:
-    storage.configure(volumes={"grace": "3d"})
-    volume = storage.orphan(create_time=ago(hours=1), snapshot_id="snap-0123456789abcdef0")
-    # Restored from a backup of another volume, with its tags: what was announced for that one binds nobody.
-    storage.tag(volume, marked=f"vol-0123456789abcdef0 orphaned=delete@{rfc3339(ago(days=1))}")
-    run = assert_announced(storage, volume)
-    assert timedelta(days=2, hours=23) < moment(run.step(volume)["evidence"]["deadline"]) - now() <= soon(days=3) - now()
-    storage.attach(volume)
+def test_snapshots_of_others_are_not_touched(storage: VolumeAccount) -> None:
+    """Snapshots without the tag, snapshots that only carry a copy of it, and another account's."""
+    ec2, past = storage.aws.client("ec2"), {"curfew:deleted-at": "2020-01-01T00:00:00Z"}
+    gone = storage.volume()
+    plain = ec2.create_snapshot(VolumeId=gone)["SnapshotId"]
+    tagged = ec2.create_snapshot(VolumeId=gone)["SnapshotId"]
+    storage.aws.tag(tagged, past)
+    of_another = storage.snapshot_of(
+        gone, deleted_at=ago(days=400), tags={"curfew:snapshot-of": "vol-0123456789abcdef0"}
+    )
+    foreign = storage.snapshot_of(gone, deleted_at=ago(days=400), owner_id="999999999999")
+    storage.aws.delete(gone)
     run = storage.tick()
-    assert run.said(volume) == ("unmark", "orphaned", "done") and run.ec2_writes == [("DeleteTags", volume)]
-    assert storage.aws.tags(volume) == TAGGED and "is called off" in paragraph(run, volume)
-    again = storage.tick()
-    assert again.is_quiet and again.skipped == {"attached": 1}
-
-
-def test_used_since_it_was_seen_unattached(storage: VolumeAccount) -> None:
-    """EBS reports a volume's idle time only while it hangs on a running instance; after 15 days not by the minute any more."""
-    volume, due = storage.orphan(), storage.marked()
-    storage.used_at(volume, ago(days=19))
-    assert storage.tick().said(due)[0] == "snapshot" and storage.mark(volume) is None
-    storage.used_at(due, ago(minutes=30))
-    assert storage.tick().said(due) == ("unmark", "orphaned", "done")
-    assert storage.exists(due) and storage.mark(due) is None
-
-
-def test_limits_hold_deletions(storage: VolumeAccount) -> None:
-    """Above the limit none is deleted, and that is told; snapshots and marks are not counted."""
-    storage.configure(limits={"actions_max": 1})
-    volumes = [storage.marked() for _ in range(2)]
-    run = storage.tick()
-    assert {run.said(volume) for volume in volumes} == {("snapshot", "orphaned", "done")}
-    run = storage.tick()
-    assert {run.said(volume) for volume in volumes} == {("delete", "orphaned", "not-reached")}
-    assert "actions_max = 1" in run.step(volumes[0])["error"] and run.ec2_writes == []
-    assert run.severities() == {"vision": "error"}
-    assert storage.tick().messages == []
-    storage.configure(limits={"actions_max": 2})
-    run = storage.tick()
-    assert {run.said(volume) for volume in volumes} == {("delete", "orphaned", "done")}
-
-
-# What prevents it
-
-
-def test_what_is_skipped_is_not_touched_and_told_at_most_once(storage: VolumeAccount) -> None:
-    """Each is announced, past its deadline, with its snapshot whole."""
-
-    def due() -> str:
-        volume = storage.marked()
-        storage.snapshot_of(volume)
-        return volume
-
-    of: dict[str, tuple[str, str]] = {}
-    unreadable = [("curfew:unattached-since", "yesterday"), ("Curfew:Protected", "")]
-    job = ("curfew:job", "vision/train-0123abcd")
-    for key, value in [("curfew:protected", "false"), *unreadable, job]:
-        of[due()] = (key, value)
-    for volume, (key, value) in of.items():
-        storage.aws.tag(volume, {key: value})
-    storage.put("active/vision/train-0123abcd", b"")
-    since = ago(days=20)
-    host = storage.stopped_host(since)
-    attached, ended = storage.attached(host, size=500), due()
-    first, second = storage.tick(), storage.tick()
-    assert first.said(ended) == ("delete", "orphaned", "done"), "without a reason it is deleted"
-    expected = {"protected": 1, "unreadable": 2, "live-job": 1, "attached": 1}
-    for run, more in ((first, {"volume-exists": len(of) + 1}), (second, {"volume-exists": len(of), "restorable": 1})):
-        assert run.skipped == {**expected, **more}
-        assert {step["resource"] for step in run.steps} <= {ended}
-    assert second.is_quiet and all(storage.exists(volume) and storage.mark(volume) for volume in of)
-    for volume, (key, value) in of.items():
-        if (key, value) in unreadable:
-            assert f"{key}={value} cannot be read" in paragraph(first, volume)
-        else:
-            assert volume not in first.message()
-    for part in (host, f"{since:%Y-%m-%dT%H:%M:%S}Z", "14d", "$40.00 a month"):
-        assert part in paragraph(first, attached), part
-    storage.aws.fault("s3:GetObject", "access_denied", match="active/")
-    run = storage.tick()
-    assert run.skipped["live-job"] == 1 and [gap["call"] for gap in run.gaps] == ["s3:GetObject"], "nobody can say that it is over"
-    storage.aws.client("s3").delete_object(Bucket=BUCKET, Key="active/vision/train-0123abcd")
-    [of_job] = [volume for volume, tag in of.items() if tag == job]
-    assert storage.tick().said(of_job) == ("delete", "orphaned", "done")
+    assert run.ec2_writes == [] and run.steps == []
+    assert all(storage.snapshot_exists(one) for one in (plain, tagged, of_another, foreign))
