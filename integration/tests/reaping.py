@@ -303,11 +303,6 @@ class Account:
         self._report(instance_id, region, gpus, _BUSY, 20_000.0)
         return instance_id
 
-    def wakes_up(self, instance_id: str, region: str = REGION) -> None:
-        """One fresh sample of work."""
-        at = {"InstanceId": instance_id, "index": "0"}
-        self.aws.put_metrics("CWAgent", "nvidia_smi_utilization_gpu", at, [80.0], now(), region=region)
-
     def reports(self, instance_id: str, metric: str, values: list[float], region: str = REGION) -> None:
         """One of EC2's metrics: the last value is the newest."""
         start = now() - _PERIOD * len(values)

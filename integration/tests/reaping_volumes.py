@@ -9,11 +9,11 @@ assert storage.tick().said(volume) == ("delete", "orphaned", "done")
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from local_aws.client import REGION
-from reaping import TAGGED, Account, ago, now, rfc3339
+from reaping import TAGGED, Account, ago, rfc3339
 
 
 READS = {
@@ -195,7 +195,3 @@ class VolumeAccount(Account):
     def _found(self, kind: str, resource_id: str, region: str) -> list[Any]:
         describe = getattr(self.aws.client("ec2", region), f"describe_{kind}s")
         return describe(Filters=[{"Name": f"{kind}-id", "Values": [resource_id]}])[f"{kind.capitalize()}s"]
-
-
-def soon(**span: float) -> datetime:
-    return now() + timedelta(**span)

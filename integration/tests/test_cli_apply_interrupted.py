@@ -16,10 +16,9 @@ import pytest
 
 import moved_clock
 from command import COMMAND
-from held import applied, held, key_of, rewrite
-from local_aws.client import REGION
+from held import applied, held, key_of
 from moved_clock import MovedClock
-from reaping import Account, ago, rfc3339
+from reaping import Account
 from terminal import Terminal
 
 SECONDS_MAX = 30
@@ -106,33 +105,6 @@ def test_killed(account: Account, tmp_path: Path) -> None:
     said, outcomes = applied(account, plan)
     assert said.code == 0 and set(outcomes.values()) == {"already-gone"}
     assert len(account.aws.messages()[told:]) == 1 and account.aws.calls("s3:PutObject") == []
-
-
-def test_killed_the_day_before(account: Account) -> None:
-    """Its record lies in the folder of another day."""
-    [gpu], plan = held(account, 1)
-    account.tick()
-    [step] = account.read(rewrite(account, plan, at=ago(hours=23, minutes=50)))["steps"]
-    at = ago(hours=23, minutes=45)
-    run = f"apply-{plan}-{at:%Y%m%dT%H%M%S000Z}"
-    record = account.read(key_of(account, plan)) | {"run": run, "at": rfc3339(at), "steps": [{**step, "error": None}]}
-    account.put(f"plans/{at:%Y-%m-%d}/reap-instances/{run}.json", json.dumps(record).encode())
-    account.aws.client("ec2").stop_instances(InstanceIds=[gpu])
-    told = len(account.aws.messages())
-    assert [applied(account, plan)[1] for _ in range(2)] == [{gpu: "already-gone"}] * 2
-    [message] = account.aws.messages()[told:]
-    assert gpu in message["message"] and "was interrupted" in message["message"]
-
-
-def test_killed_before_it_began(account: Account, tmp_path: Path) -> None:
-    """Nothing is recorded, and nothing done."""
-    [gpu], plan = held(account, 1)
-    account.aws.fault("cloudwatch:GetMetricData", "slow", seconds=SECONDS_MAX)
-    with applying(account, plan, tmp_path):
-        wait_for(lambda: bool(account.aws.calls("ec2:DescribeInstances", REGION)))
-    account.aws.clear_faults()
-    assert account.state(gpu) == "running" and not any("apply-" in key for key in account.keys("plans/"))
-    assert applied(account, plan)[1] == {gpu: "done"}
 
 
 def test_the_terminal_is_closed(account: Account) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from held import applied, apply, hold
-from local_aws.client import REGION
 from reaping import Account
-from reaping_volumes import VolumeAccount, soon
+from reaping_volumes import VolumeAccount
 from test_cli_apply import check_refused, touched
 
 
@@ -35,23 +34,6 @@ def test_the_whole_list(storage: VolumeAccount) -> None:
     [message] = storage.aws.messages()[told:]
     assert all(snapshot in message["message"] for snapshot in snapshots)
     assert "2 ended before" in apply(storage, plan, "--yes").fine().out
-
-
-def test_what_changed_since_is_left_alone(storage: VolumeAccount) -> None:
-    volumes, plan = held(storage, 6)
-    attached, unsafe, pending, used, protected, last = volumes
-    storage.attach(attached)
-    storage.aws.delete(storage.snapshot(unsafe))
-    storage.aws.set_snapshot(storage.snapshot(pending), REGION, state="pending")
-    storage.used_at(used, soon(minutes=-30))
-    storage.tag(protected, protected="")
-    said, outcomes = applied(storage, plan)
-    changed = {attached, unsafe, pending, used, protected}
-    assert outcomes == {volume: "changed" for volume in changed} | {last: "done"}, said
-    reasons = {step["resource"]: step["error"] for step in said.json()["steps"]}
-    assert "no complete snapshot" in reasons[unsafe] and "not complete yet" in reasons[pending]
-    assert touched(storage) - {storage.snapshot(last)} == {last}
-    assert all(storage.exists(volume) for volume in changed)
 
 
 def test_break_glass_reaches_what_is_woken_every_hour(storage: VolumeAccount, account: Account) -> None:

@@ -98,16 +98,6 @@ def test_one_in_detail_that_is_over(account: Account) -> None:
 # Nobody can say
 
 
-def test_without_any_figures_it_says_so(account: Account) -> None:
-    account.configure(teams={"nlp": {"monthly_budget_usd": 100}, "vision": {}})
-    said = budget(account)
-    assert said.code == 2 and [line.split()[0] for line in rows(said)[1:]] == ["(account)", "nlp"]
-    assert f"(account), nlp: nothing is known of {month()} yet" in said.err and "curfew doctor" in said.err
-    assert [row["budget"] for row in budget(account, "--json").json()["budgets"]] == [None, None]
-    said = budget(account, "nobody")
-    assert said.code == 2 and said.out == f"nobody, {month()}: unknown\n"
-
-
 def test_a_damaged_document_is_a_warning(account: Account) -> None:
     """The others are shown."""
     write(account, None)
@@ -124,25 +114,4 @@ def test_a_damaged_document_is_a_warning(account: Account) -> None:
     assert said.code == 2 and said.out == "" and "cannot be understood" in said.err
 
 
-def test_what_may_not_be_read_is_an_error(account: Account) -> None:
-    write(account, None)
-    account.aws.fault("s3:ListObjectsV2", "access_denied", times=None)
-    said = budget(account)
-    assert said.code == 2 and said.out == "" and "grant the role that asked s3:ListBucket" in said.err, said
-
-
 # Months and names
-
-
-def test_what_is_wrong(account: Account) -> None:
-    for arguments, why in [
-        (["--month", "soon"], "`soon` is no month; write it as 2026-10"),
-        (["--month", "2026-13"], "`2026-13` is no month"),
-        (["--month", "2999-01"], "2999-01 has not begun yet"),
-        (["a", "b"], "unexpected argument 'b'"),
-    ]:
-        said = budget(account, *arguments)
-        assert said.code == 2 and why in said.err and said.out == "", said
-    account.write_config("[account]\ntime_zone = 7\n")
-    said = budget(account)
-    assert said.code == 2 and "time_zone" in said.err

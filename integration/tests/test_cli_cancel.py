@@ -10,7 +10,7 @@ import pytest
 from command import Said, curfew
 from reaping import BUCKET, Account, moment, now
 from terminal import Terminal
-from test_cli_jobs import LLAMA, MACHINE, OLD, ended, running, write
+from test_cli_jobs import LLAMA, MACHINE, running
 
 
 def cancel(account: Account, *arguments: str) -> Said:
@@ -38,24 +38,6 @@ def test_somebody_who_cancels_at_the_same_time_is_named(account: Account) -> Non
     assert cancel(account, "llama", "--yes").fine().out == f"{LLAMA}: was cancelled at 2026-09-01T12:00:00Z (unchanged)\n"
 
 
-def test_what_collides_with_another_write_is_written_again_or_not_said_to_be_done(account: Account) -> None:
-    running(account)
-    collision = {"status": 409, "code": "ConditionalRequestConflict", "message": "Somebody else writes it."}
-    account.aws.fault("s3:PutObject", "custom", match="cancel.json", times=None, **collision)
-    said = cancel(account, "llama", "--yes")
-    assert said.code == 2 and "cancel.json was not written" in said.err and f"jobs/{LLAMA}/cancel.json" not in account.keys("jobs/")
-    account.aws.clear_faults()
-    account.aws.fault("s3:PutObject", "custom", match="cancel.json", times=1, **collision)
-    cancel(account, "llama", "--yes").fine()
-    assert account.read(f"jobs/{LLAMA}/cancel.json")["by"] == "bob"
-
-
-def test_what_is_over_stays_as_it_is(account: Account) -> None:
-    write(account, OLD, ended(), active=False)
-    assert cancel(account, OLD).fine().out == f"{OLD}: has succeeded (unchanged)\n"
-    assert account.keys(f"jobs/{OLD}/") == [f"jobs/{OLD}/state.json"]
-
-
 @pytest.mark.parametrize(("answer", "code"), [("y", 0), ("", 1)])
 def test_whoever_is_asked_decides(account: Account, answer: str, code: int) -> None:
     running(account, progress={"step": 40, "attempts_without": 0})
@@ -72,10 +54,3 @@ def test_where_nobody_can_answer_it_names_the_flag(account: Account) -> None:
     running(account)
     said = cancel(account, "llama")
     assert said.code == 2 and "--yes" in said.err and f"jobs/{LLAMA}/cancel.json" not in account.keys("jobs/")
-
-
-def test_who_may_not_hears_which_permission_lacks(account: Account) -> None:
-    running(account)
-    account.aws.fault("s3:PutObject", "access_denied", times=None)
-    said = cancel(account, "llama", "--yes")
-    assert said.code == 2 and said.out == "" and "grant the role that asked s3:PutObject" in said.err

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from command import Said, curfew
-from local_aws import LocalAws
 from reaping import BUCKET, Account
 
 DEPLOYED = f"s3://{BUCKET}/config/curfew.toml"
@@ -91,28 +90,6 @@ def test_what_changes_against_what_is_deployed(account: Account, file: Path) -> 
         "beware": "people have less time after the announcement",
     }
     assert found["changes"][3]["to"] is None
-
-
-def undeployed(aws: LocalAws) -> None:
-    """As CloudFormation says it (API reference, DescribeStackResources)."""
-    message = "Stack with id curfew does not exist"
-    aws.fault("cloudformation:DescribeStackResources", "custom", code="ValidationError", message=message, times=None)
-
-
-def test_against_the_defaults_where_nothing_is_deployed(aws: LocalAws, file: Path) -> None:
-    undeployed(aws)
-    said = check(aws.environment(), file, 'mode = "enforce"', "--json").fine()
-    assert said.json()["compared_with"] == "defaults"
-    assert [change["key"] for change in said.json()["changes"]] == ["mode"]
-
-
-def test_what_is_deployed_may_be_wrong_itself_or_denied(account: Account, file: Path) -> None:
-    account.write_config(WRONG)
-    said = check(account.environment(), file, 'mode = "enforce"')
-    assert said.code == 0 and "not compared" in said.err and "config/curfew.toml, line" in said.err
-    account.aws.fault("s3:GetObject", "access_denied", times=None)
-    said = check(account.environment(), file, 'mode = "enforce"')
-    assert said.code == 0 and "not compared" in said.err and "s3:GetObject" in said.err
 
 
 # Regions

@@ -149,17 +149,3 @@ def test_without_a_deployment_there_is_nothing_to_look_at(account: Account) -> N
 
 
 # Tags
-
-
-def test_the_roles_are_judged_by_the_mode_and_where_nobody_knows_it_that_is_said(stack: Deployment) -> None:
-    stack.account.aws.fault("s3:GetObject", "access_denied", times=None)
-    (finding,) = findings(doctor(stack), "permissions")
-    assert finding["severity"] == "unknown" and "CURFEW_MODE" in finding["remedy"]
-
-
-def test_a_bucket_without_its_stack_is_checked_as_far_as_it_goes(stack: Deployment) -> None:
-    said = doctor(stack, "--stack", "another", CURFEW_BUCKET=BUCKET, CURFEW_TOPIC_ARN=stack.account.topic_arn)
-    assert said.code == 1 and said.json()["stack"] is None
-    states = {one["check"]: one["state"] for one in said.json()["checks"]}
-    assert {check for check, state in states.items() if state == "unknown"} == {"alarms", "permissions"}
-    assert all("--stack" in findings(said, check)[0]["remedy"] for check in ("alarms", "permissions"))

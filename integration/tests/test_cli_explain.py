@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from datetime import timedelta
 from typing import Any
 
 
 from command import Said, curfew
 from held import apply, due, held
-from reaping import EUROPE, Account, ago, moment, now, rfc3339
+from reaping import Account, ago, moment, rfc3339
 from reaping_volumes import VolumeAccount
 
 
@@ -65,21 +64,6 @@ def test_one_that_is_idle_is_marked_and_stopped_as_explained(account: Account) -
     assert explained(account, gpu)["decision"]["reason"] == "not-running"
 
 
-def test_a_budget_that_stops_is_read_as_the_function_reads_it(account: Account) -> None:
-    account.configure(teams={"vision": {"mode": "enforce", "monthly_budget_usd": 100, "over_budget": "stop"}})
-    gpu, month = account.busy(account.gpu()), now().strftime("%Y-%m")
-    row = rule(explained(account, gpu), "over-budget")
-    unknown = f"the spend of its team for {month} is unknown"
-    assert (row["verdict"], row["evidence"]) == ("unknown", unknown)
-    document = {"schema": 1, "team": "vision", "month": month, "as_of": rfc3339(ago(minutes=5)), "budget_usd": 100}
-    document |= {"over_budget": "stop", "spent_usd": 120, "verdict": "stop", "mode": "enforce"}
-    account.put(f"budgets/vision/{month}.json", json.dumps(document).encode())
-    one = explained(account, gpu)
-    row = rule(one, "over-budget")
-    assert (row["verdict"], row["action"], one["decision"]["action"]) == ("violated", "stop", "mark")
-    assert account.tick().said(gpu) == ("mark", "over-budget", "done")
-
-
 OF_JOB = {"curfew:job": "vision/a-0123abcd", "curfew:attempt": "1", "curfew:mode": "enforce"}
 
 
@@ -100,13 +84,6 @@ def test_the_machine_of_a_job_and_one_that_only_says_so(account: Account) -> Non
     unsayable = explained(account, own)
     assert unsayable["decision"]["reason"] == "job-unknown"
     assert rule(unsayable, "idle")["evidence"] == "it is unknown whether it belongs to the job vision/a-0123abcd that it names"
-
-
-def test_one_without_an_accelerator(account: Account) -> None:
-    cpu = account.gpu("m5.large")
-    one = explained(account, cpu)
-    assert one["rules"] == [] and one["decision"]["reason"] == "no-accelerator"
-    assert "not managed by Curfew" in explain(account, cpu).fine().out
 
 
 def test_one_that_waits_for_a_person(account: Account) -> None:
@@ -145,21 +122,7 @@ def test_the_ceiling_is_that_of_the_newest_run(account: Account) -> None:
     assert rule(default, "idle")["verdict"] == "violated"
 
 
-def test_a_region_where_no_run_looks(account: Account) -> None:
-    account.configure(regions=[EUROPE])
-    gpu = account.idle(account.gpu())
-    assert "no run looks at us-east-1" in explained(account, gpu)["notes"][0]
-
-
 # What cannot be explained
-
-
-def test_what_is_nowhere(account: Account) -> None:
-    said = explain(account, "i-0123456789abcdef0", "--json")
-    assert said.code == 2 and "i-0123456789abcdef0" in said.err
-    assert "i-0123456789abcdef0" in explain(account, "llama").err, "it shows what an id looks like"
-    [unexplained] = said.json()["unexplained"]
-    assert "none of the account's 2 regions has it" in unexplained["error"]
 
 
 def test_a_volume_that_curfew_deleted_can_be_undone(storage: VolumeAccount) -> None:
@@ -174,20 +137,6 @@ def test_a_volume_that_curfew_deleted_can_be_undone(storage: VolumeAccount) -> N
     assert moment(words.rsplit(" ", 1)[1]) - moment(one["since"]) == timedelta(days=30)
     undone = curfew(storage.environment(), "undo", volume, "--yes", "--json").json()["resources"]
     assert f"as {undone[0]['restored_as']}" in explained(storage, volume)["decision"]["words"]
-
-
-def test_what_may_not_be_asked_is_a_gap_and_no_reason(account: Account) -> None:
-    gpu = account.idle(account.gpu())
-    account.aws.fault("cloudwatch:GetMetricData", "access_denied", times=None)
-    one = explained(account, gpu)
-    assert rule(one, "idle")["verdict"] == "unknown"
-    assert [gap["call"] for gap in one["gaps"]] == ["cloudwatch:GetMetricData"]
-
-
-def test_a_configuration_that_is_refused(account: Account) -> None:
-    account.write_config("mode = 1")
-    said = explain(account, account.gpu())
-    assert said.code == 2 and "config/curfew.toml, line 1" in said.err
 
 
 # Volumes

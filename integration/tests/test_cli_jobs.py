@@ -151,29 +151,3 @@ def test_how_one_ended_is_the_exit_code(account: Account, result: str, code: int
     assert said.code == code and said.out.startswith(f"{OLD}: {result}\n"), said
     assert re.search(r"^last exit +attempt 1 at .* UTC, exit code 3\nreason +boom$", said.out, re.MULTILINE)
     assert not re.search("^heart ", said.out, re.MULTILINE), "nobody waits for the heart of what is over"
-
-
-def test_a_part_of_the_name_is_enough_where_it_is_one_job_s(account: Account) -> None:
-    running(account)
-    running(account, BERT)
-    write(account, OLD, ended(), active=False)
-    for named, job in [("bert", BERT), ("llama", LLAMA), ("llama-1a2b3c4d", LLAMA), ("9999", OLD), (OLD, OLD)]:
-        assert jobs(account, named).out.startswith(f"{job}: "), named
-    running(account, "nlp/llama-00000000")
-    said = jobs(account, "llama")
-    assert said.code == 2 and said.out == "" and "is in the names of 3 jobs: " in said.err and LLAMA in said.err, said
-    said = jobs(account, "gpt")
-    assert said.code == 2 and 'there is no job "gpt"; there are ' in said.err and "curfew jobs --all" in said.err
-
-
-def test_a_damaged_document_is_a_warning(account: Account) -> None:
-    running(account)
-    account.put(f"jobs/{BERT}/state.json", b'{"schema": 7}')
-    account.put(f"active/{BERT}", b"")
-    account.put("active/vision/gone-00000000", b"")
-    said = jobs(account)
-    assert said.code == 2 and len(said.out.splitlines()) == 2 and "a job could not be read: " in said.err, said
-    assert len(jobs(account, "--json").json()["problems"]) == 1
-    account.put(f"attempts/{LLAMA}/head.json", b"{")
-    said = jobs(account, LLAMA)
-    assert said.code == 2 and "how far it is cannot be read: " in said.err and f"{LLAMA}: running" in said.out

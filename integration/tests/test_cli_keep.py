@@ -9,8 +9,6 @@ from command import Said, curfew
 from reaping import EUROPE, Account, ago, moment, now, rfc3339
 from reaping_volumes import VolumeAccount
 
-NOBODY = "i-0123456789abcdef0"
-
 
 def said(account: Account, *arguments: str) -> Said:
     return curfew(account.environment(), *arguments)
@@ -81,39 +79,3 @@ def test_release_takes_nothing_but_what_it_says(account: Account) -> None:
     assert "curfew:protected" in tags and "curfew:keep-until" not in tags
     said(account, "release", "--protected", gpu).fine()
     assert account.aws.tags(gpu) == {"Team": "vision", "Owner": "ada", "curfew:mode": "enforce"}
-
-
-def test_one_that_fails_does_not_stop_the_others(account: Account) -> None:
-    gone, gpu = account.gpu(state="terminated"), account.gpu()
-    answer = said(account, "keep", gone, NOBODY, gpu, "3d")
-    assert answer.code == 1 and f"{gpu} (us-east-1): kept until" in answer.out
-    assert f"{gone} (us-east-1): it is terminated" in answer.err
-    assert f"{NOBODY}: none of the account's 2 regions has it" in answer.err
-    outcomes = [one["outcome"] for one in said(account, "keep", gone, gpu, "4d", "--json").json()["resources"]]
-    assert outcomes == ["failed", "kept"]
-
-
-def test_what_ec2_does_not_show_yet_is_said(account: Account) -> None:
-    gpu = account.gpu()
-    untag = {"untag": {"resource": gpu, "keys": ["curfew:protected"]}}
-    account.aws.before("ec2:DescribeInstances", untag, skip=1)
-    answer = said(account, "protect", gpu).fine()
-    assert "does not show it yet" in answer.out
-
-
-def test_of_a_deleted_volume_it_says_how_to_restore_it(account: Account) -> None:
-    volume = NOBODY.replace("i-", "vol-")
-    answer = said(account, "keep", volume, "3d")
-    assert answer.code == 2 and f"curfew undo {volume}" in answer.err
-
-
-def test_a_lost_answer_is_asked_again(account: Account) -> None:
-    gpu = account.gpu()
-    account.aws.fault("ec2:CreateTags", "lost_answer")
-    assert only(said(account, "protect", gpu, "--json").fine())["outcome"] == "protected"
-
-
-def test_a_region_that_does_not_answer_may_have_it(account: Account) -> None:
-    account.aws.fault("ec2:DescribeInstances", "access_denied", region=EUROPE, times=None)
-    answer = said(account, "protect", NOBODY)
-    assert answer.code == 2 and f"ec2:DescribeInstances failed in {EUROPE}" in answer.err

@@ -70,12 +70,3 @@ def test_following_ends_with_the_job(account: Account) -> None:
     out, err = follower.communicate(timeout=30)
     assert (follower.returncode, out) == (0, "again\nlast\n")
     assert err.splitlines() == [f"{LLAMA}, attempt 1", f"{LLAMA}, attempt 2", f"{LLAMA}: succeeded"]
-
-
-def test_following_what_is_over_waits_for_nothing(account: Account) -> None:
-    write(account, LLAMA, ended(), active=False)
-    upload(account, "all\n")
-    account.aws.clear_calls()
-    assert logs(account, LLAMA, "--follow").fine().out == "all\n"
-    read = [key for call in account.aws.calls("s3:GetObject") for key in call["resources"]]
-    assert sum(key.endswith("/log") for key in read) == 1, read

@@ -98,34 +98,6 @@ def test_newest_first_as_many_as_asked_for(account: Account) -> None:
     assert [one["run"] for one in listed(account, "--since", "7d")] == runs
 
 
-def test_a_damaged_record_is_a_warning(account: Account) -> None:
-    """The others are listed, and nobody can say what that one has."""
-    due(account, 1)
-    run = account.tick().response["run"]
-    folder = key_of(account, run).rsplit("/", 1)[0]
-    account.put(f"{folder}/damaged.json", b"{")
-    account.put(f"{folder}/later.json", b'{"schema": 7}')
-    account.put(f"{folder}/deeper/x.json", b"")
-    account.put("plans/notes.txt", b"")
-    said = plans(account, "--json")
-    assert said.code == 2 and [one["run"] for one in said.json()["plans"]] == [run]
-    assert said.json()["unread"] == 2 and len(said.json()["warnings"]) == 2 and said.err.count("warning:") == 2
-    assert "damaged.json cannot be understood" in said.err and "schema 7" in said.err
-    assert said.err.count("1 of 3 records could not be read: ") == 2
-
-
-def test_records_that_may_not_be_read_are_not_nothing(account: Account) -> None:
-    account.idle(account.gpu())
-    for _ in range(3):
-        account.tick()
-    account.aws.fault("s3:GetObject", "access_denied", match="plans/", times=None)
-    said = plans(account)
-    assert said.code == 2 and said.out == "" and said.err.count("warning:") == 1, said
-    assert "3 of 3 records could not be read, the first of them: s3:GetObject on s3://curfew-state/plans/" in said.err
-    said = plans(account, "--json")
-    assert said.code == 2 and said.json()["unread"] == 3 and said.json()["plans"] == []
-
-
 def test_one_run_to_be_reviewed(account: Account) -> None:
     """Every step, the dearest first, with the errors, the totals and the command."""
     account.gpu(tags={"curfew:protected": ""})
@@ -157,22 +129,3 @@ def test_a_run_of_last_week_is_found(account: Account) -> None:
     assert plans(account, run[:8]).fine()
     rewrite(account, run, at=ago(days=9))
     assert plans(account, run[:8]).code == 2
-
-
-def test_what_is_wrong(account: Account) -> None:
-    for arguments, why in [
-        (["--since", "soon"], "`soon` is not a duration"),
-        (["--since", "100d"], "92d is the most"),
-        (["--limit", "0"], "it is at least 1"),
-        (["--function", "reap-instance"], "[possible values: reap-instances, reap-volumes, enforce-budgets, run-jobs, send-report]"),
-        (["zzzz"], "plans/<day>/<function>/<run>.json"),
-        (["abc"], "at least 4 characters"),
-        (["abcd", "--all"], "cannot be used with"),
-    ]:
-        said = plans(account, *arguments)
-        assert said.code == 2 and why in said.err and said.out == "", said
-    account.aws.fault("s3:ListObjectsV2", "access_denied", times=None)
-    said = plans(account)
-    assert said.code == 2 and "grant the role that asked s3:ListBucket" in said.err
-
-

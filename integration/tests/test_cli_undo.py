@@ -10,11 +10,9 @@ import pytest
 
 from command import Said, curfew
 from local_aws.client import REGION
-from reaping import EUROPE, TAGGED, Account, ago, now, rfc3339
+from reaping import EUROPE, TAGGED, Account, now, rfc3339
 from reaping_volumes import VolumeAccount, described
 from terminal import Terminal
-
-NOBODY = "vol-0123456789abcdef0"
 
 
 def undo(account: Account, *resources: str, yes: bool = True, **over: str | None) -> Said:
@@ -63,16 +61,6 @@ def test_what_the_reaper_stopped_runs_again(account: Account) -> None:
     assert "curfew:stopped" not in account.aws.tags(gpu)
 
 
-def test_without_a_deployment_the_tags_are_enough(account: Account) -> None:
-    gpu = stopped(account, region=EUROPE)
-    no_stack = {"status": 400, "code": "ValidationError", "message": "Stack with id curfew does not exist"}
-    account.aws.fault("cloudformation:DescribeStackResources", "custom", times=None, **no_stack)
-    answer = undo(account, gpu, CURFEW_BUCKET=None, CURFEW_TOPIC_ARN=None).fine()
-    assert account.state(gpu, EUROPE) == "running"
-    assert "the audit trail is not read: there is no stack curfew in us-east-1" in answer.err
-    assert "stopped by Curfew at " in answer.err and "price unknown" in answer.err
-
-
 def test_what_is_terminated_is_gone_and_the_trail_says_who_did_it(account: Account) -> None:
     gpu = account.idle(account.gpu(tags={"curfew:on-idle": "terminate"}))
     account.tick()
@@ -83,33 +71,6 @@ def test_what_is_terminated_is_gone_and_the_trail_says_who_did_it(account: Accou
     assert answer.code == 1
     assert f"that was the run {run.response['run']} of reap-instances" in answer.err
     assert f"{by_others} (us-east-1): it is terminated, which cannot be undone; by the audit trail, Curfew" in answer.err
-
-
-def test_a_start_that_comes_to_nothing_is_told(account: Account) -> None:
-    gpu = stopped(account)
-    gives_up = {"instance": gpu, "state": "stopped", "state_reason": "Client.InternalError"}
-    account.aws.before("ec2:DescribeInstances", {"set_instance": gives_up}, skip=1)
-    answer = undo(account, gpu)
-    assert answer.code == 1 and "gave it up (Client.InternalError)" in answer.err and "kms:CreateGrant" in answer.err
-
-
-def test_a_start_that_is_refused_says_why(account: Account) -> None:
-    gpu = stopped(account)
-    account.aws.fault("ec2:StartInstances", "access_denied", times=None)
-    answer = undo(account, gpu)
-    assert answer.code == 2 and "ec2:StartInstances failed in us-east-1" in answer.err
-    assert "grant ec2:StartInstances" in answer.err and "credentials of the environment" in answer.err
-    account.aws.clear_faults()
-    account.aws.fault("ec2:StartInstances", "custom", code="InsufficientInstanceCapacity", message="None left.")
-    answer = undo(account, gpu)
-    assert answer.code == 2 and "InsufficientInstanceCapacity: None left; AWS has none at the moment; try again in a minute" in answer.err
-
-
-def test_a_start_whose_answer_is_lost(account: Account) -> None:
-    gpu = stopped(account)
-    account.aws.fault("ec2:StartInstances", "lost_answer", times=None)
-    undo(account, gpu).fine()
-    assert account.state(gpu) == "running"
 
 
 # Volumes
@@ -126,21 +87,6 @@ def test_a_deleted_volume_comes_back_as_it_was(storage: VolumeAccount) -> None:
     assert restored["SnapshotId"] == one["snapshot"] == storage.snapshot(before["VolumeId"])
     assert described(restored) == described(before)
     assert {tag["Key"]: tag["Value"] for tag in restored["Tags"]} == {**TAGGED, **awkward}
-
-
-def test_where_it_was_is_known_from_the_trail(storage: VolumeAccount) -> None:
-    volume = storage.untagged_volume()
-    host = storage.attach(volume, storage.host(tags=TAGGED))
-    storage.tick()
-    storage.detach(volume)
-    storage.tag(volume, unattached_since=rfc3339(ago(days=20)))
-    for _ in range(3):
-        storage.tick()
-    answer = undo(storage, volume).fine()
-    [restored] = [one for one in volumes(storage) if one != volume]
-    assert f"restored as {restored} in us-east-1a" in answer.out
-    assert f"last attached to {host}: aws ec2 attach-volume" in answer.out
-    assert f"--volume-id {restored} --instance-id {host} --device /dev/sdf" in answer.out
 
 
 def test_twice_it_is_there_already(storage: VolumeAccount) -> None:
@@ -183,19 +129,6 @@ def test_what_ec2_does_not_list_yet_is_not_made_once_more(storage: VolumeAccount
     assert third["outcome"] == "failed" and "--again makes another" in third["error"]
 
 
-def test_what_was_deleted_for_good_stays_so(storage: VolumeAccount) -> None:
-    storage.configure(volumes={"action": "delete"})
-    volume = storage.orphan()
-    storage.tick()
-    run = storage.tick()
-    assert run.said(volume) == ("delete", "orphaned", "done")
-    answer = undo(storage, volume, NOBODY)
-    assert answer.code == 1
-    assert f"{volume}: it is deleted, and Curfew has no snapshot of it; that was the run" in answer.err
-    unknown = "none of the account's 2 regions has it, nor a snapshot that Curfew made of it; by the audit trail"
-    assert f"{NOBODY}: {unknown}" in answer.err
-
-
 def test_what_is_asked_is_legible_and_volumes_are_priced_by_the_month(storage: VolumeAccount) -> None:
     volume = deleted(storage, size=500)["VolumeId"]
     asleep = storage.host(tags={"curfew:stopped": f"idle {rfc3339(now() + timedelta(seconds=5))}"}, state="stopped")
@@ -207,19 +140,3 @@ def test_what_is_asked_is_legible_and_volumes_are_priced_by_the_month(storage: V
     assert question in terminal.shown
     terminal.type("n\n")
     assert terminal.end() == 1 and volumes(storage) == []
-
-
-def test_a_region_that_does_not_answer_may_have_the_snapshot(storage: VolumeAccount) -> None:
-    storage.aws.fault("ec2:DescribeSnapshots", "access_denied", region=EUROPE, times=None)
-    answer = undo(storage, NOBODY)
-    assert answer.code == 2 and f"ec2:DescribeSnapshots failed in {EUROPE}" in answer.err
-
-
-def test_where_the_trail_is_forbidden_the_tags_are_enough(storage: VolumeAccount) -> None:
-    volume = deleted(storage)["VolumeId"]
-    storage.aws.fault("s3:ListObjectsV2", "access_denied", times=None)
-    answer = undo(storage, NOBODY, volume)
-    assert answer.code == 1 and "restored as" in answer.out
-    assert answer.err.count("the audit trail is not read: s3:ListBucket") == 1
-
-

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
 
-import pytest
 
 from contract import assert_contract
-from jobs import SPEC, JobAccount, sample
+from jobs import JobAccount
 from local_aws import LocalAws
 from local_aws.client import REGION
-from reaping import REPOSITORY, Run
+from reaping import Run
 
 RULES = {"job": {"launch", "terminate", "hold", "notify"}}
 
@@ -50,20 +48,6 @@ def test_a_run_that_finds_nothing_new_says_and_writes_nothing(jobs: JobAccount) 
     assert run.response["seen"] == 1
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in (REPOSITORY / "events" / "run-jobs").glob("*.json")))
-def test_every_sample_event_is_answered(jobs: JobAccount, name: str) -> None:
-    """Those of the bucket name AWS's example, and not this one's."""
-    event: dict[str, Any] = sample(name)
-    run = jobs.tick(event)
-    if name.startswith("s3-"):
-        assert "curfew-statebucket-1x2y3z4w5v6u" in run.error and "nothing was done" in run.error
-        event["detail"]["bucket"]["name"] = "curfew-state"
-        run = jobs.tick(event)
-    if name == "s3-object-created-cancel":
-        assert [gap["error"] for gap in run.gaps if "the job is unknown: vision/llama-ft-3b1d6c0e" in gap["error"]]
-    assert run.steps == [] and not run.ec2_writes
-
-
 def test_observe_mode_answers_the_inbox_and_launches_nothing(jobs: JobAccount) -> None:
     jobs.restart(CURFEW_MODE="observe")
     key = jobs.submit()
@@ -96,21 +80,3 @@ def test_where_nobody_listens_nothing_is_launched(aws: LocalAws) -> None:
         jobs.subscribe()
         jobs.tick()
         assert jobs.job().state == "running"
-
-
-def test_a_refused_configuration_stops_everything(jobs: JobAccount) -> None:
-    jobs.write_config("mode = 1")
-    jobs.submit()
-    assert "mode" in jobs.tick().error
-    assert jobs.keys("jobs/") == [] and jobs.answer("inbox/vision/llama.toml") is None
-
-
-def test_several_teams_hear_of_their_own(jobs: JobAccount) -> None:
-    for team in ("vision", "speech"):
-        jobs.aws.client("iam").create_instance_profile(InstanceProfileName=f"curfew-job-{team}", Path="/curfew/")
-    jobs.submit("one")
-    jobs.submit("two")
-    jobs.submit("three", SPEC, team="speech")
-    run = jobs.tick()
-    assert sorted(message["attributes"]["team"] for message in run.messages) == ["speech", "vision"]
-    assert len(jobs.machines()) == 3

@@ -48,31 +48,6 @@ def test_it_waits_for_spot_and_is_launched_on_demand_at_the_last_moment(jobs: Jo
     assert "the deadline leaves no time for another restart; it has " in out, out
 
 
-def test_it_leaves_spot_where_no_checkpoint_comes_in_time(jobs: JobAccount, begun: datetime) -> None:
-    jobs.submit(text=SPEC_WITH_DEADLINE)
-    jobs.tick_at(begun)
-    job = jobs.job()
-    spot = job.machine
-    assert lifecycle(jobs) == "spot"
-    for minutes in (3, 150, 170):
-        assert job.machine == spot
-        at = begun + timedelta(minutes=minutes)
-        job.beats(1, at)
-        run = jobs.tick_at(at)
-    assert lifecycle(jobs) == "on-demand" and jobs.machines() == [job.machine] and job.attempt == 2
-    assert [step["action"] for step in run.steps] == ["terminate", "notify", "launch"], run.steps
-    assert "leaves no time for another loss" in run.messages[0]["message"]
-
-
-def test_a_deadline_that_cannot_be_met_is_held_with_how_much_is_missing(jobs: JobAccount, begun: datetime) -> None:
-    jobs.submit(text=SPEC_WITH_DEADLINE.replace('"4h"', '"65m"'))
-    run = jobs.tick_at(begun)
-    phase = jobs.job().phase
-    assert (phase["state"], phase["by"]) == ("held", "deadline") and "which is 10m" in phase["why"], phase
-    assert "Cancel it, and submit it with a later deadline" in run.messages[0]["message"]
-    assert jobs.ever_launched() == [] and jobs.tick_at(begun + timedelta(minutes=6)).messages == []
-
-
 def test_it_returns_to_spot_after_a_checkpoint_once_ec2_accepts(jobs: JobAccount, begun: datetime) -> None:
     jobs.aws.set_capacity(0, lifecycle="spot")
     jobs.submit(text=SPEC_WITH_DEADLINE.replace('"4h"', '"12h"').replace('"1h"', '"6h"').replace('"8h"', '"1d"'))

@@ -54,14 +54,6 @@ def test_a_storm_of_events_is_one_look_at_all_jobs(jobs: JobAccount) -> None:
     assert run.counts["ec2:DescribeInstances"] < 10 and run.counts["s3:ListBucket"] < 10
 
 
-def test_a_batch_of_one_event_is_that_event(jobs: JobAccount) -> None:
-    """A foreign instance costs one look at it, as without the queue, however often its event comes."""
-    jobs.running()
-    event = jobs.event_of("ec2-instance-state-change", jobs.gpu())
-    alone, repeated = jobs.tick(event), jobs.tick(jobs.batch_of([event] * 3))
-    assert repeated.counts == alone.counts and repeated.counts["s3:ListBucket"] == 0
-
-
 def test_foreign_instances_do_nothing(jobs: JobAccount) -> None:
     job = jobs.running()
     others = [

@@ -61,13 +61,3 @@ def test_a_person_cancels_a_running_job(jobs: JobAccount) -> None:
     assert [step["action"] for step in run.steps] == ["notify", "terminate"]
     jobs.tick()
     assert job.phase["closed"] and not job.is_active
-
-
-def test_a_state_that_cannot_be_understood_stops_no_other_job(jobs: JobAccount) -> None:
-    broken = jobs.running("broken")
-    machine = broken.machine
-    jobs.put(f"jobs/{broken.id}/state.json", b'{"schema": 2}')
-    jobs.submit("fine")
-    run = jobs.tick()
-    assert jobs.job("fine").state == "running" and jobs.state(machine) == "running"
-    assert any(broken.id in gap["error"] and "schema 2" in gap["error"] for gap in run.gaps)

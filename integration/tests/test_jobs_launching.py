@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import email
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -94,16 +93,6 @@ def test_the_agent_is_in_the_bucket_once(jobs: JobAccount) -> None:
     assert jobs.aws.client("s3").get_object(Bucket=BUCKET, Key=key)["Body"].read() == AGENT + b"x86_64"
 
 
-def test_a_deployment_whose_agent_cannot_be_read_holds_jobs(jobs: JobAccount, tmp_path: Path) -> None:
-    (tmp_path / "agent-x86_64").mkdir()
-    jobs.restart(LAMBDA_TASK_ROOT=str(tmp_path))
-    jobs.submit()
-    run = jobs.tick()
-    phase = jobs.job().phase
-    assert (phase["state"], phase["by"]) == ("held", "unplaceable") and "agent-x86_64 cannot be read" in phase["why"]
-    assert "agent-x86_64 cannot be read" in run.messages[0]["message"] and jobs.ever_launched() == []
-
-
 # Images
 
 
@@ -154,16 +143,6 @@ def test_a_quota_is_named_and_holds_it(jobs: JobAccount) -> None:
     assert (job.state, job.phase["by"]) == ("held", "quota") and "L-3819A6DF" in job.phase["why"]
     assert "L-3819A6DF" in run.messages[0]["message"]
     assert [step["action"] for step in run.steps] == ["hold"] and run.counts["ec2:RunInstances"] == 1
-
-
-def test_a_missing_permission_fails_it_at_once(jobs: JobAccount) -> None:
-    jobs.aws.fault("ec2:RunInstances", "access_denied", times=None)
-    jobs.submit()
-    run = jobs.tick()
-    job = jobs.job()
-    assert (job.state, job.phase["result"]) == ("ended", "failed") and "ec2:RunInstances" in job.phase["why"]
-    assert run.counts["ec2:RunInstances"] == 1 and "ec2:RunInstances" in run.messages[0]["message"]
-    assert not job.is_active or jobs.tick() and not job.is_active
 
 
 def made_profile(jobs: JobAccount, name: str) -> None:
@@ -227,20 +206,6 @@ def test_when_it_has_ended_no_more_is_kept_than_it_can_have_cost(jobs: JobAccoun
     assert jobs.read(budget_key("vision"))["reserved_usd"] == kept["usd"]
     jobs.told_of(jobs.submit("third"))
     assert jobs.job("third").state == "running"
-
-
-def test_a_budget_that_is_too_small_holds_it_until_there_is_money(jobs: JobAccount) -> None:
-    jobs.configure(teams={"vision": {"monthly_budget_usd": 100, "over_budget": "hold"}})
-    jobs.write_budget(100, spent_usd=95)
-    jobs.submit()
-    run = jobs.tick()
-    job = jobs.job()
-    assert (job.state, job.phase["by"]) == ("held", "budget") and "$5.00 left" in job.phase["why"]
-    assert "$5.00 left" in run.messages[0]["message"] and jobs.ever_launched() == []
-    assert jobs.tick().steps == [], "not before its time"
-    jobs.write_budget(100, spent_usd=10)
-    jobs.tick_at(moment(job.phase["until"]) + timedelta(seconds=1))
-    assert job.state == "running"
 
 
 def test_another_region_where_the_spec_says_so(jobs: JobAccount) -> None:

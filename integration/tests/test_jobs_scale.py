@@ -1,4 +1,5 @@
-"""Many jobs at once: what they have in common is asked for once, and all are launched, or wait and say so, within a few sweeps.
+"""Many jobs at once are launched within a few sweeps, with one query of what they have in common; and a team that fills its folder delays no
+other. shared/jobs/src/backlog/tests.rs tests in which order a run takes what is too much for it.
 
 `JOBS=500 pytest integration/tests/test_jobs_scale.py -k at_once -s` prints what each sweep took (docs/measurements.md).
 """
@@ -9,10 +10,12 @@ import os
 from collections import Counter
 
 from jobs import SPEC, JobAccount
+from reaping import BUCKET
 
+LISTED_MAX = 5_000  # of a folder in one run, as in shared/store/src/jobs/backlog.rs
 JOBS = int(os.environ.get("JOBS", "12"))
 RANKINGS_MAX = 120  # of one sweep, as in shared/execution/src/jobs/work.rs
-# What a ranking takes of AWS, for however many jobs that want the same.
+# The calls of a ranking, for any number of jobs with the same needs.
 ONCE = {
     "ec2:DescribeInstanceTypes": 1,
     "ec2:DescribeInstanceTypeOfferings": 1,
@@ -22,18 +25,10 @@ ONCE = {
 }
 
 
-def states(jobs: JobAccount, count: int) -> Counter[str]:
-    return Counter(jobs.job(f"job{number:03}").state for number in range(count))
-
-
-def submit(jobs: JobAccount, count: int) -> None:
-    for number in range(count):
+def test_jobs_at_once_are_launched_within_few_sweeps_and_ask_once(jobs: JobAccount) -> None:
+    for number in range(JOBS):
         jobs.submit(f"job{number:03}")
     jobs.written_long_ago()
-
-
-def test_jobs_at_once_are_launched_within_few_sweeps_and_ask_once(jobs: JobAccount) -> None:
-    submit(jobs, JOBS)
     sweeps = -(-JOBS // RANKINGS_MAX)
     for sweep in range(1, sweeps + 1):
         run = jobs.tick(patience_s=300)
@@ -48,21 +43,14 @@ def test_jobs_at_once_are_launched_within_few_sweeps_and_ask_once(jobs: JobAccou
     assert Counter(job.state for job in all_jobs) == {"running": JOBS} and len({job.machine for job in all_jobs}) == JOBS
 
 
-def test_each_kind_of_job_asks_for_what_is_its_own(jobs: JobAccount) -> None:
-    jobs.aws.set_listed_price("g5.2xlarge", usd="1.212")
-    for number in range(4):
-        types = ("g5.xlarge", "g5.2xlarge")[number % 2]
-        jobs.submit(f"job{number:03}", SPEC.replace("g5.xlarge", types))
-    run = jobs.tick()
-    assert states(jobs, 4) == {"running": 4}
-    twice = {"ec2:DescribeInstanceTypes": 2, "ec2:DescribeInstanceTypeOfferings": 2}
-    assert {action: run.counts[action] for action in ONCE} == ONCE | twice
-    assert run.counts["pricing:GetProducts"] == 2
-
-
-def test_what_the_price_list_does_not_say_is_asked_once_a_run(jobs: JobAccount) -> None:
-    jobs.aws.fault("pricing:GetProducts", "access_denied", times=None)
-    submit(jobs, 4)
-    run = jobs.tick()
-    assert states(jobs, 4) == {"running": 4}, "the table knows the price"
-    assert run.counts["pricing:GetProducts"] == 1 and len(run.gaps) == 1
+def test_a_team_that_fills_its_folder_delays_no_other(jobs: JobAccount) -> None:
+    jobs.aws.add_objects(BUCKET, "inbox/flood/", LISTED_MAX + 1)
+    key = jobs.submit()
+    jobs.put("inbox/llama.toml", SPEC.encode())
+    run = jobs.tick(patience_s=120)
+    answer = jobs.answer(key)
+    assert run.gaps == [] and answer and answer["is"] == "accepted" and jobs.job().state == "running"
+    assert "is in no team's folder" in str(jobs.answer("inbox/llama.toml"))
+    assert "inbox/flood/ has more" in run.message("flood") and "flood" not in run.message("vision")
+    bookmarks = jobs.read("notices/run-jobs/bookmarks.json")
+    assert bookmarks["after"] == {"inbox/flood/": "inbox/flood/004999"}, "where the next run resumes"
