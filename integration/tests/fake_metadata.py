@@ -48,7 +48,3 @@ class Metadata(metadata.Metadata):
 
     def go_on(self) -> None:
         self.answers.set()
-
-    def forget_tokens(self) -> None:
-        """None that was given out is good any more."""
-        self._tokens.clear()

@@ -229,17 +229,6 @@ def test_a_checkpoint_that_does_not_fit_the_disk_is_not_restored_and_the_attempt
     assert job.kept() == 1
 
 
-def test_what_each_checkpoint_replaces_within_a_minute_is_kept(job: Job) -> None:
-    folder = job.checkpoints
-    job.spec(f"cd {folder}; n=0; while :; do n=$((n+1)); echo $n > .new; mv .new epoch=$n-loss=2.91.ckpt; rm -f epoch=$((n-1))-*; sleep 0.8; done")
-    # A minute is three seconds here.
-    with job.machine(1) as machine:
-        kept = machine.until(lambda: job.kept())
-        assert job.newest(f"epoch={kept}-loss=2.91.ckpt") == b"%d\n" % kept
-        machine.until(lambda: job.kept() > kept)
-    assert "is not kept" not in machine.said()
-
-
 def test_the_best_checkpoint_and_the_pointer_come_back_beside_the_newest(job: Job) -> None:
     folder = job.checkpoints
     one = 'mkdir checkpoint-$n; echo $n > checkpoint-$n/a; echo checkpoint-$n > latest; ' + (
@@ -257,16 +246,3 @@ def test_the_best_checkpoint_and_the_pointer_come_back_beside_the_newest(job: Jo
         machine.ends()
     assert job.head()["result"]["succeeded"], machine.said()
     assert "step 1, which the command keeps besides, is there as well" in machine.said()
-
-
-def test_the_best_checkpoint_is_kept_though_newer_ones_came_before_its_upload(job: Job) -> None:
-    folder, new = job.checkpoints, job.scratch / "new"
-    state = 'printf \'{"best_model_checkpoint": "/a/checkpoint-1", "epoch": 1}\' > checkpoint-$n/trainer_state.json'
-    job.spec(f"mkdir {new} && cd {new}; for n in 1 2 3; do mkdir checkpoint-$n; echo $n > checkpoint-$n/a; {state}; done; mv * {folder}; sleep 600", keep=1)
-    with job.machine(1) as machine:
-        machine.until(lambda: job.kept() == 3)
-        machine.pull_the_plug()
-    job.spec(f"cd {folder} && [ $CURFEW_RESUME_FROM = {folder}/checkpoint-3 ] && [ $(cat checkpoint-1/a) = 1 ] && ! [ -e checkpoint-2 ]")
-    with job.machine(2) as machine:
-        machine.ends()
-    assert job.head()["result"]["succeeded"], machine.said()

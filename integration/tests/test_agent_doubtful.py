@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
 
 from attempts import Job, Machine, head, is_taken_back
 
@@ -43,27 +42,6 @@ def test_what_was_renamed_just_before_the_signal_is_kept_beside_a_certain_one(jo
     assert (job.kept(), job.newest(f"model-{newest}.pt")) == (newest, b"%d\n" % newest)
     [certain] = job.head()["kept"]
     assert doubtful(job) == [(1, newest)] and job.manifests() == [(1, certain["step"]), (1, newest)]
-
-
-@pytest.mark.parametrize("end", ["exit 1", "sleep 600 >> model-1000.pt & exit 0"])
-def test_what_is_written_just_before_an_end_that_is_not_all_success_is_kept_and_that_is_said(job: Job, end: str) -> None:
-    job.spec(f"cd {job.checkpoints}; echo weights > model-1000.pt; {end}")
-    with job.machine(1) as machine:
-        machine.ends()
-    assert job.newest("model-1000.pt") == b"weights\n" and doubtful(job) == [(1, 1000)]
-    result = job.head()["result"]
-    assert result["succeeded"] == ("exit 0" in end)
-    assert "the checkpoint of step 1000 may be incomplete: it was written in the last minute, without a marker" in result["why"]
-
-
-def test_the_exit_record_of_what_is_taken_back_says_what_is_not_kept(job: Job) -> None:
-    job.spec(f"mkdir {job.checkpoints}/step-9.tmp; echo half > {job.checkpoints}/step-9.tmp/a; touch {job.trail}; sleep 600")
-    with job.machine(1) as machine:
-        machine.until(job.trail.exists)
-        is_taken_back(machine)
-    why = job.exit(1)["why"]
-    assert why.startswith("EC2 takes the machine back") and not job.kept()
-    assert why.endswith("the checkpoint of step 9 is not kept: `step-9.tmp`: its name says that it is still being written")
 
 
 def runs(job: Job) -> list[str]:

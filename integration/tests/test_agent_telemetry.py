@@ -178,15 +178,6 @@ def test_a_gpu_that_falls_off_the_bus_takes_no_other_with_it(watched: Watched) -
     assert said_once(machine, "GPU 1 has fallen off the bus")
 
 
-def test_all_that_fall_off_are_looked_for_again(watched: Watched) -> None:
-    with watched.machine() as machine:
-        machine.until(lambda: watched.calls())
-        watched.gpus.shows([Gpu(utilization=LOST)])
-        machine.until(lambda: "GPU 0 has fallen off the bus" in machine.said())
-        watched.gpus.shows([Gpu(5)])
-        machine.until(lambda: watched.told(UTILIZATION, gpu()).low == 5)
-
-
 def test_a_call_that_hangs_holds_nothing_up(watched: Watched) -> None:
     watched.gpus.shows([Gpu(97), Gpu(power=HANGS)])
     with watched.machine() as machine:
@@ -196,13 +187,6 @@ def test_a_call_that_hangs_holds_nothing_up(watched: Watched) -> None:
         watched.gpus.shows([Gpu(97), Gpu()])
         machine.until(lambda: watched.calls())
     assert said_once(machine, "NVML does not answer")
-
-
-def test_an_attempt_ends_while_a_call_hangs(watched: Watched) -> None:
-    watched.gpus.shows([Gpu(97)], begins=HANGS)
-    with watched.machine() as machine:
-        machine.until(lambda: "NVML does not answer" in machine.said())
-    assert watched.calls() == 0
 
 
 # CloudWatch
@@ -218,24 +202,6 @@ def test_what_cloudwatch_refuses_is_dropped_and_said_once(watched: Watched) -> N
         taken = watched.told(UTILIZATION, gpu()).samples
         assert taken <= 13 * (watched.calls() - refused + 1), "nothing is kept for later"
     assert said_once(machine, "CloudWatch is told nothing of GPUs: AccessDenied")
-
-
-def test_a_cloudwatch_that_cannot_be_reached_is_in_nobodys_way(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a subnet without a way out."""
-    monkeypatch.setenv("AWS_ENDPOINT_URL_CLOUDWATCH", "http://127.0.0.1:9")
-    with watched.machine() as machine:
-        machine.until(lambda: "CloudWatch is told nothing of GPUs: " in machine.said())
-        beats_twice(watched, machine)
-    assert said_once(machine, "CloudWatch is told nothing of GPUs: ")
-
-
-def test_a_machine_that_does_not_know_its_own_id_tells_nothing_until_it_does(watched: Watched) -> None:
-    with watched.machine(instance=None) as machine:
-        machine.until(lambda: f"the instance metadata has no {INSTANCE_PATH}" in machine.said())
-        assert watched.calls() == 0
-        machine.metadata.says[INSTANCE_PATH] = INSTANCE
-        machine.until(lambda: watched.calls())
-    assert said_once(machine, "the instance metadata has no")
 
 
 def beats_twice(watched: Watched, machine: Machine) -> None:

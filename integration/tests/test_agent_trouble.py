@@ -59,16 +59,6 @@ def test_that_all_are_damaged_is_told_with_what_follows(job: Job) -> None:
     assert ", of step 1 (" in words and words.endswith(") are damaged")
 
 
-def test_a_checkpoint_that_takes_too_long_is_told_though_the_attempt_ends_with_it(job: Job) -> None:
-    # After a warning there are 95 s for it.
-    job.aws.fault("s3:PutObject", "slow", seconds=95 / HURRY + 1, match="files/step-1/weights", times=1)
-    job.spec(f"mkdir {job.checkpoints}/step-1; echo 1 > {job.checkpoints}/step-1/weights")
-    with job.machine(1) as machine:
-        machine.ends()
-    assert job.kept() == 1
-    assert "after an interruption warning there are 95 s for it" in told(job)["too-large"]
-
-
 def test_what_is_found_out_last_is_told_by_a_last_beat(job: Job) -> None:
     job.aws.fault("s3:PutObject", "slow", seconds=95 / HURRY + 1, match="files/step-1/weights", times=1)
     # The beat that comes at once does not come through.
@@ -92,27 +82,6 @@ def test_that_nothing_is_a_checkpoint_is_told_as_long_as_nothing_is_kept(job: Jo
     assert machine.said().count("`train-9.log` is part of no checkpoint") == 1
 
 
-def test_what_is_never_kept_is_told_until_something_is(job: Job) -> None:
-    folder, go = job.checkpoints, job.scratch / "go"
-    job.spec(f"mkdir {folder}/step-7.tmp; echo 7 > {folder}/step-7.tmp/a; while ! [ -e {go} ]; do sleep 0.1; done; mv {folder}/step-7.tmp {folder}/step-7; sleep 600")
-    with job.machine(1, hurry=QUICK) as machine:
-        assert hears(job, machine, "not-kept").startswith("the checkpoint of step 7 is not kept: `step-7.tmp`: ")
-        go.touch()
-        machine.until(lambda: job.kept() == 7 and told(job) == {})
-
-
-def test_what_is_written_over_during_each_upload_is_told_until_one_comes_through(job: Job) -> None:
-    """As a file of more than 2 GiB, which is not copied first."""
-    folder, go = job.checkpoints, job.scratch / "go"
-    job.aws.fault("s3:PutObject", "slow", seconds=2, match="files/step-7/a", times=None)
-    job.spec(f"mkdir {folder}/step-7; while ! [ -e {go} ]; do echo 7 >> {folder}/step-7/a; sleep 1.7; done; sleep 600")
-    with job.machine(1, hurry=QUICK) as machine:
-        machine.until(lambda: "checkpoints in a row could not be kept" in told(job).get("not-kept", ""))
-        assert "step-7/a was changed" in told(job)["not-kept"]
-        go.touch()
-        machine.until(lambda: job.kept() == 7 and "not-kept" not in told(job))
-
-
 def test_what_cannot_be_deleted_is_told_until_it_is(job: Job) -> None:
     folder, go = job.checkpoints, job.scratch / "go"
     writes = " ".join(f"mkdir {folder}/step-{step}; echo a > {folder}/step-{step}/a; touch {folder}/step-{step}/.complete; while ! [ -e {go}-{step} ]; do sleep 0.1; done;" for step in (1, 2, 3))
@@ -127,15 +96,6 @@ def test_what_cannot_be_deleted_is_told_until_it_is(job: Job) -> None:
         Path(f"{go}-2").touch()
         machine.until(lambda: job.kept() == 3 and told(job) == {})
     assert job.manifests() == [(1, 3)]
-
-
-def test_a_lower_step_that_comes_later_is_told(job: Job) -> None:
-    folder = job.checkpoints
-    job.spec(f"mkdir {folder}/step-500; echo a > {folder}/step-500/a; while ! [ -e {job.trail} ]; do sleep 0.1; done; mkdir {folder}/step-10; echo a > {folder}/step-10/a; sleep 600")
-    with job.machine(1, hurry=QUICK) as machine:
-        machine.until(lambda: job.kept() == 500)
-        job.trail.touch()
-        assert "step 10 was written after step 500 was kept, and is not kept" in hears(job, machine, "overtaken")
 
 
 def test_that_the_directory_is_gone_is_told_until_it_is_there_again(job: Job) -> None:
