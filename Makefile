@@ -17,7 +17,6 @@ export PYTHON
 
 VENV := target/venv
 VENV_LINT := target/venv-lint
-VENV_PEER := target/venv-peer
 VENV_WITNESS := target/venv-witness
 VENV_RECIPES := target/venv-recipes
 VENV_RECIPES_TORCH := target/venv-recipes-torch
@@ -56,7 +55,7 @@ PARTS_ALL := deny fuzz simulate simulate-all simulate-model-all every-fault end-
 
 .PHONY: help page screenshots demo playground docs test test-all test-fast fuzz fmt lint format deny clippy environments unit simulate-quick simulate simulate-instances simulate-volumes simulate-quarter \
 	simulate-model simulate-deadline simulate-all simulate-model-all template integration \
-	every-fault end-to-end-all recipes recipes-torch witness bench bench-scan bench-peer bench-agent agent-baseline install build deploy clean
+	every-fault end-to-end-all recipes recipes-torch witness bench bench-scan agent-baseline install build deploy clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -191,14 +190,6 @@ bench-scan: $(VENV)/.installed ## Measure `curfew scan` on 10,000 instances in 1
 	$(RELEASE) --package cli
 	$(BENCH) scan $(ARGS)
 
-bench-peer: $(VENV)/.installed $(VENV_PEER)/.installed ## Measure Cloud Custodian beside it: make bench-peer [ARGS="--counts 10000"]
-	$(RELEASE) --package reap-instances
-	$(BENCH) peer $(ARGS)
-
-bench-agent: $(VENV)/.installed ## Measure the agent beside `aws s3 cp`, and idle: make bench-agent [ARGS="--check"] (release: 10 minutes and more)
-	$(RELEASE) --package agent
-	$(BENCH) agent $(ARGS)
-
 every-fault: $(VENV)/.installed ## Try every fault at every call that a run makes (hours)
 	$(BUILD)
 	$(PYTEST) $(EVERY_FAULT) --every-fault=all --quiet
@@ -260,11 +251,10 @@ $(MDBOOK)/bin/mdbook:
 # A virtual environment is made anew when its list of packages changes, and is complete only once it is stamped.
 $(VENV)/.installed: integration/requirements.txt
 $(VENV_LINT)/.installed: integration/requirements-lint.txt
-$(VENV_PEER)/.installed: integration/requirements-peer.txt
 $(VENV_WITNESS)/.installed: integration/requirements-witness.txt
 $(VENV_RECIPES)/.installed: docs/recipes/requirements.txt
 $(VENV_RECIPES_TORCH)/.installed: docs/recipes/requirements-torch.txt
-$(VENV)/.installed $(VENV_LINT)/.installed $(VENV_PEER)/.installed $(VENV_WITNESS)/.installed $(VENV_RECIPES)/.installed \
+$(VENV)/.installed $(VENV_LINT)/.installed $(VENV_WITNESS)/.installed $(VENV_RECIPES)/.installed \
 	$(VENV_RECIPES_TORCH)/.installed:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed (make PYTHON=/path/to/python3)" >&2; exit 1; }
 	@echo "Installing $< into $(@D)"

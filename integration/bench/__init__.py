@@ -1,8 +1,8 @@
-"""Measures the release binaries on accounts of thousands, beside what people use today.
+"""Measures the release binaries on accounts of thousands.
 
     make bench          every reaper: CPU, memory, calls, and how they grow with the account
-    make bench-peer     Cloud Custodian, doing the same work against the same answers
+    make bench-scan     the command `curfew scan`
 
-Moto takes half a minute to describe 10,000 instances, so the answers here are rendered beforehand and served by a
-process of its own (endpoint.py), whose work is nobody's measurement.
+Moto takes half a minute to describe 10,000 instances, so a process of its own (endpoint.py) renders the answers beforehand; its CPU time
+counts for no figure.
 """

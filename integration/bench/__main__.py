@@ -1,8 +1,7 @@
-"""`python -m bench`: measures the release binaries. `python -m bench peer`: Cloud Custodian beside that of instances.
-`python -m bench scan`: the command `curfew scan`. `python -m bench agent`: the agent beside `aws s3 cp`.
+"""`python -m bench`: measures the reapers. `python -m bench scan`: the command `curfew scan`.
 
-Prints Markdown, and writes it to target/bench-FUNCTION.md, bench-peer.md, bench-scan.md or bench-agent.md there; with --record also to
-docs/measurements.md. A missed target is said, and fails only with --check, because figures depend on the machine.
+Prints Markdown, and writes it to target/bench-FUNCTION.md or bench-scan.md; with --record also to docs/measurements.md. A missed target
+fails only with --check, because figures depend on the machine.
 """
 
 from __future__ import annotations
@@ -11,8 +10,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from . import agent, measure, peer, report
-from .agent_checkpoint import FULL
+from . import measure, report
 from .measure import REPOSITORY, Runs
 from .report import Verdict
 from .served import serving
@@ -20,19 +18,17 @@ from .subjects import INSTANCES, SCAN, SUBJECTS, VOLUMES, Subject
 
 _DOCS = REPOSITORY / "docs" / "measurements.md"
 _BINARIES = REPOSITORY / "target" / "release"
-_COUNTS = {"functions": "1000,10000,50000", "peer": "1000,10000", "scan": "10000", "agent": "1"}
+_COUNTS = {"functions": "1000,10000,50000", "scan": "10000"}
 
 
 def main() -> int:
     asked = _asked()
-    names = {"scan": ["curfew"], "agent": ["agent"]}.get(asked.what) or [one.function for one in asked.subjects]
+    names = ["curfew"] if asked.what == "scan" else [one.function for one in asked.subjects]
     absent = [name for name in names if not _binary(asked, name).is_file()]
     if absent:
         packages = " ".join(f"--package {'cli' if name == 'curfew' else name}" for name in absent)
         print(f"{_binary(asked, absent[0])} is not there: cargo build --release --locked {packages}", file=sys.stderr)
         return 2
-    if asked.what in ("peer", "agent"):
-        return _told(asked, f"make bench-{asked.what}", *(_peer if asked.what == "peer" else _agent)(asked))
     place = "make bench-scan" if asked.what == "scan" else "make bench: {0}"
     return max([_told(asked, place.format(one.function), *_subject(asked, one)) for one in asked.subjects])
 
@@ -42,8 +38,7 @@ def _asked() -> argparse.Namespace:
     parser.add_argument("what", nargs="?", choices=_COUNTS, default="functions")
     parser.add_argument("--function", choices=[INSTANCES.function, VOLUMES.function], help="this one only")
     parser.add_argument("--counts", help=f"instances or volumes, comma-separated ({_COUNTS})")
-    parser.add_argument("--repeats", type=int, help="of each run (5; the peer's: 3)")
-    parser.add_argument("--seconds", type=float, default=90, help="that the agent is watched while it is idle (90)")
+    parser.add_argument("--repeats", type=int, default=5, help="of each run (5)")
     parser.add_argument("--starts", type=int, default=20, help="of the process, to its first poll (20)")
     parser.add_argument("--binary", type=Path, help="another one of --function")
     parser.add_argument("--record", action="store_true", help="put the figures into docs/measurements.md")
@@ -51,10 +46,9 @@ def _asked() -> argparse.Namespace:
     asked = parser.parse_args()
     if asked.binary and asked.what == "functions" and not asked.function:
         parser.error("--binary wants --function")
-    subjects = {"functions": [INSTANCES, VOLUMES], "peer": [INSTANCES], "scan": [SCAN], "agent": []}[asked.what]
+    subjects = [SCAN] if asked.what == "scan" else [INSTANCES, VOLUMES]
     asked.subjects = [SUBJECTS[asked.function]] if asked.function and asked.what == "functions" else subjects
     asked.counts = [int(one) for one in (asked.counts or _COUNTS[asked.what]).split(",")]
-    asked.repeats = asked.repeats or (3 if asked.what == "peer" else 5)
     return asked
 
 
@@ -96,35 +90,6 @@ def _subject(asked: argparse.Namespace, subject: Subject) -> tuple[dict[str, str
         parts["Start"] = report.starts_table(*start, binary.stat().st_size)
         found.append(report.start_verdict(start[0]))
     return parts, found
-
-
-def _peer(asked: argparse.Namespace) -> tuple[dict[str, str], list[Verdict]]:
-    compared = []
-    for count in asked.counts:
-        with serving(INSTANCES.function, count) as served:
-            _progress(f"{count:,} instances, {asked.repeats} times Cloud Custodian and the reaper")
-            ours = measure.repeated(served, _binary(asked, INSTANCES.function), asked.repeats)
-            theirs = Runs(count, tuple(peer.scan(served) for _ in range(asked.repeats)))
-            compared.append({**dict(zip(peer.OURS, ours)), peer.THEIRS: theirs})
-    parts = {
-        "Where, and what": f"{peer.version()}.",
-        "The same fleet": peer.comparison(compared),
-        "AWS calls": report.calls_table({f"{name}, {runs.count:,}": runs for one in compared for name, runs in one.items()}),
-        "Start": peer.starts_table(asked.starts),
-    }
-    return parts, list(peer.verdicts(compared))
-
-
-def _agent(asked: argparse.Namespace) -> tuple[dict[str, str], list[Verdict]]:
-    binary = _binary(asked, "agent")
-    _progress(f"{FULL}: {asked.repeats} times each, and {2 * asked.seconds:.0f} s idle")
-    measured = agent.measure(binary, FULL, asked.repeats, asked.seconds)
-    parts = {
-        "Where, and what": agent.described(measured, binary),
-        "Transfers": agent.transfers_table(measured),
-        "Idle": agent.idle_table(measured),
-    }
-    return parts, list(agent.verdicts(measured))
 
 
 def _progress(text: str) -> None:

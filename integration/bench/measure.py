@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import socket
 import statistics
 import subprocess
@@ -197,16 +196,3 @@ def growth(smaller: Runs, larger: Runs) -> float:
     """How CPU per instance, or volume, grows: 1.0 is linear."""
     ratio = larger.spread("cpu_seconds").median / smaller.spread("cpu_seconds").median
     return ratio / (larger.count / smaller.count) if smaller.count else math.nan
-
-
-def python_environment(address: str, home: str) -> dict[str, str]:
-    """Of what is written in Python and speaks to that endpoint."""
-    return {
-        "PATH": os.environ.get("PATH", ""),
-        "HOME": home,
-        "AWS_ACCESS_KEY_ID": "testing",
-        "AWS_SECRET_ACCESS_KEY": "testing",
-        "AWS_REGION": REGION,
-        "AWS_DEFAULT_REGION": REGION,
-        "AWS_ENDPOINT_URL": address,
-    }

@@ -36,8 +36,7 @@ def _demo(sockets: Path) -> int:
         lived = jobs.play(account, sockets)
         functions = [played.instances, played.volumes, [*spent, *lived.beats], lived.runs]
         copies = str(_keep_copies(functions).relative_to(REPOSITORY))
-        show.audit(functions, played.applied, account.id_of("sweep-lr"), copies)
-        show.calls(functions)
+        show.trail(functions, copies)
     heading("The end")
     records = [*(run.record for run in played.instances), played.applied]
     ended = [step for record in records for step in record["steps"] if _done(step, "stop", "terminate")]

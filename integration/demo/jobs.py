@@ -11,7 +11,7 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -64,15 +64,6 @@ every = "15m"
 user = "{user}"
 outputs = ["{disk}/result"]
 """
-WRONG = """\
-comand = "python train.py"
-[gpu]
-count = 0
-types = ["quick"]
-[limits]
-max_runtime = "5m"
-"""
-MISTAKES = {"owner", "command", "comand", "gpu.count", "gpu.types[0]", "limits.max_runtime"}
 
 
 @dataclass(frozen=True)
@@ -99,21 +90,19 @@ class Stage:
 
 @dataclass
 class Lived:
-    """The life of the job, and what was answered to the document that is none."""
+    """The life of the job."""
 
     job: str = ""
-    refusing: list[Run] = field(default_factory=list)
     stages: dict[str, Stage] = field(default_factory=dict)
     beats: list[Run] = field(default_factory=list)
 
     @property
     def runs(self) -> list[Run]:
         """Those of run-jobs, in order."""
-        launched, *later = self.stages.values()
-        return [launched.run, *self.refusing, *(stage.run for stage in later)]
+        return [stage.run for stage in self.stages.values()]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Scene:
     """What the acts need."""
 
@@ -141,8 +130,7 @@ def play(account: Account, sockets: Path) -> Lived:
     with reaper(account, "enforce", BUDGETS) as beats, _scene(lived, account, sockets) as scene:
         prepare(account)
         lived.beats.append(_give(account, beats))
-        scene = _submit(scene)
-        _reject(scene)
+        _submit(scene)
         _warn(scene)
         _fall_silent(scene)
         _end(scene)
@@ -200,7 +188,7 @@ def _give(account: Account, beats: Reaper) -> Run:
     return beats.run()
 
 
-def _submit(scene: Scene) -> Scene:
+def _submit(scene: Scene) -> None:
     lived, disk = scene.lived, scene.hosts.disk
     line()
     paragraph(f"Three teams share the account, so the machines of each get a role of their own. The platform engineer makes that of {TEAM}:")
@@ -216,7 +204,7 @@ def _submit(scene: Scene) -> Scene:
     line()
     run = scene.jobs.run(_created(key))
     lived.job = json.loads(_read(scene.account, key.replace(".toml", ".accepted.json")))["job"]
-    scene = replace(scene, watch=Watch(scene.account, scene.hosts, lived.job, scene.scratch / "trail"))
+    scene.watch = Watch(scene.account, scene.hosts, lived.job, scene.scratch / "trail")
     stage = _stage(scene, "launched", run)
     _show(run, "S3's event starts run-jobs, which accepts the job, reserves the money, and launches")
     placed, tried = stage.placed, [call for call in run.asked if call["action"] == "ec2:RunInstances"]
@@ -241,28 +229,6 @@ def _submit(scene: Scene) -> Scene:
         f"each of its {STEPS} steps depends on the previous one."
     )
     scene.watched.until("the first checkpoint", lambda: scene.watched.kept)
-    return scene
-
-
-def _reject(scene: Scene) -> None:
-    lived = scene.lived
-    line()
-    paragraph(
-        f"Meanwhile Emmy puts a document into the inbox of research without asking `curfew submit`. It has {len(MISTAKES)} "
-        "mistakes."
-    )
-    line()
-    key = "inbox/research/quick.toml"
-    _write(scene.account, key, WRONG)
-    run = scene.jobs.run(_created(key))
-    lived.refusing.append(run)
-    mistakes = json.loads(_read(scene.account, key.replace(".toml", ".rejected.json")))["mistakes"]
-    expect("where mistakes were found", MISTAKES, {mistake["key"] for mistake in mistakes})
-    expect("who heard of them", {"research"}, run.heard)
-    _show(run, "run-jobs answers with every mistake at once")
-    for mistake in mistakes:
-        where = f"line {mistake['line']}" if mistake["line"] else "lacks"
-        paragraph(f"{where}, {mistake['key']}: {mistake['problem']}", "  ")
 
 
 def _warn(scene: Scene) -> None:
@@ -283,12 +249,7 @@ def _warn(scene: Scene) -> None:
     expect(f"that {CALLS_MAX} calls suffice from the warning to the launch", True, len(until) <= CALLS_MAX)
     took = until[-1]["at"] - until[0]["at"]
     _show(run, "The warning starts run-jobs, which launches the next machine at once")
-    paragraph(
-        f"From the event to the accepted launch: {len(until)} AWS calls (the limit is {CALLS_MAX}), {took * 1000:.0f} ms from the "
-        "first of them to the last:",
-        "  ",
-    )
-    paragraph(", ".join(call["action"] for call in until), "    ", "dim")
+    paragraph(f"From the event to the accepted launch: {len(until)} AWS calls (the limit is {CALLS_MAX}), {took * 1000:.0f} ms.", "  ")
     placed = stage.placed
     line(f"  {placed['type']}  {placed['zone']}  ${placed['rate']:.2f}/h  {placed['instance']}, attempt {placed['attempt']}")
     _messages(run)
@@ -411,10 +372,6 @@ def _read(account: Account, key: str) -> bytes:
         raise Broken(f"{key} was to be there: {error}") from None
 
 
-def _write(account: Account, key: str, text: str) -> None:
-    account.aws.client("s3").put_object(Bucket=BUCKET, Key=key, Body=text.encode())
-
-
 # What is shown
 
 
@@ -427,5 +384,3 @@ def _messages(run: Run) -> None:
     for message in run.messages:
         text = message["message"].partition("\n\n")[2]
         show.message({**message, "message": text}, whole=False)
-
-

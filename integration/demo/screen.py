@@ -30,10 +30,6 @@ def heading(text: str) -> None:
     line(paint(f"== {text} ".ljust(WIDTH, "="), "bold"))
 
 
-def subheading(text: str) -> None:
-    line(paint(f"-- {text} ".ljust(WIDTH, "-"), "bold"))
-
-
 def paragraph(text: str, indent: str = "", *styles: str) -> None:
     """Wraps text to the screen; words are never broken, so that commands can be copied."""
     wrapped = textwrap.wrap(
@@ -52,11 +48,6 @@ def hanging(label: str, text: str) -> None:
     """A label, and the text in a column beside it."""
     wrapped = textwrap.wrap(text, WIDTH - len(label), break_on_hyphens=False) or [""]
     line(label + f"\n{' ' * len(label)}".join(wrapped))
-
-
-def fit(text: str, width: int) -> str:
-    """The text in exactly that many columns."""
-    return text.ljust(width) if len(text) <= width else text[: width - 2] + ".."
 
 
 class Progress:

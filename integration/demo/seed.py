@@ -79,11 +79,6 @@ class Account:
         everything = {**self.machines, **self.cpu_machines}
         return next(instance_id for instance_id, machine in everything.items() if machine.name == name)
 
-    def name_of(self, resource_id: str) -> str | None:
-        """Of an accelerated machine, a volume or a snapshot; root volumes have none."""
-        cast = {**self.machines, **self.storage.disks, **self.storage.safeties}
-        return cast[resource_id].name if resource_id in cast else None
-
 
 def seed(aws: LocalAws, progress: Callable[[str], None]) -> Account:
     now = datetime.now(timezone.utc)

@@ -34,18 +34,8 @@ class Disk:
         return {**owned, **since, **self.tags}
 
 
-@dataclass(frozen=True)
-class Safety:
-    """A snapshot that Curfew made, of a volume of that name. Those without an age are made while the story goes on."""
-
-    of: str
-    deleted: timedelta | None = None  # how long ago the volume was deleted
-
-    @property
-    def name(self) -> str:
-        return f"snapshot of {self.of}"
-
-
+# Snapshots of volumes that earlier runs deleted, and how long ago.
+SAFETIES = {"pilot-data": timedelta(days=31), "raw-audio": timedelta(days=12)}
 # One that comes back.
 RESTORED = "imagenet-copy"
 # One that says nothing of its own, and hangs on a machine that does.
@@ -90,13 +80,3 @@ def disks(now: datetime) -> list[Disk]:
             asked={"Iops": 3000}, fields={"multi_attach_enabled": True},
         ),
     ]  # fmt: skip
-
-
-def safeties() -> list[Safety]:
-    """Every snapshot that Curfew made, or makes."""
-    return [
-        Safety("pilot-data", timedelta(days=31)),
-        Safety("raw-audio", timedelta(days=12)),
-        Safety(RESTORED),
-        Safety("old-embeddings"),
-    ]

@@ -46,7 +46,6 @@ def play(account: Account) -> Played:
     with reapers(account, "observe") as rehearsing:
         heading("Run 1: CURFEW_MODE=observe, so Curfew writes nothing")
         _run(played, rehearsing, account, show.subjects)
-        show.findings(played.volumes[-1])
     heading("Meanwhile")
     paragraph("Grace terminates ray-worker. Its data volume stays, without any tags.")
     _terminate(account, "ray-worker")
@@ -72,7 +71,6 @@ def play(account: Account) -> Played:
 
         heading("Run 3: the deadlines have passed, but these actions exceed the account's limits for one run")
         _run(played, enforcing, account, show.messages)
-        account.storage.find_snapshots(account.aws)
 
         heading("Meanwhile")
         paragraph(f"Grace reads that {NAMELESS} was hers, and gives it a week.")
@@ -100,11 +98,10 @@ def play(account: Account) -> Played:
 def _run(played: Played, reapers: tuple[Reaper, Reaper], account: Account, tell: Callable[[Run], None]) -> None:
     """The machines, then the volumes."""
     number = len(played.instances)
-    names = number < 2  # after that nearly all of them are the same
     for reaper, runs, meant in zip(reapers, (played.instances, played.volumes), _ACTED[number], strict=True):
         run = reaper.run()
         runs.append(run)
-        show.run(run, account, names)
+        show.run(run, account)
         tell(run)
         expect("what became of them, and who heard", meant, (show.acted(run), run.heard))
         expect("what could not be seen", [], run.record["gaps"])
@@ -147,8 +144,7 @@ def _restore(account: Account) -> None:
     old_id = account.storage.id_of(RESTORED)
     told = command.curfew(account, "undo", old_id, "--yes")
     expect("whether it is there again", 1, told.count("restored as"))
-    account.storage.adopt(told.partition("restored as ")[2].split()[0], old_id)
-    _attach(account, account.storage.id_of(f"{RESTORED} (again)"), "preprocess")
+    _attach(account, told.partition("restored as ")[2].split()[0], "preprocess")
 
 
 def _wait_for_deadlines(played: Played) -> None:
