@@ -16,17 +16,16 @@ use crate::fence::Fence;
 use crate::log::Log;
 use crate::world::{Pace, left_until, now};
 
-/// Between the last thing that is done in order and the absolute end.
+/// The time between the orderly end of the attempt and its absolute end.
 const SPARE: SignedDuration = SignedDuration::from_mins(1);
 
-/// Why the attempt has to end before its command does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct EndCause {
-    /// As the exit record says it.
+    /// As in the exit record.
     pub(crate) reason: ExitReason,
-    /// For its owner.
+    /// In words for the owner.
     pub(crate) why: String,
-    /// Until when something can be brought away.
+    /// Until when the agent can upload.
     pub(crate) until: Instant,
 }
 
@@ -35,13 +34,12 @@ impl EndCause {
         other.reason == ExitReason::Fenced && self.reason != ExitReason::Fenced
     }
 
-    /// Nothing of this attempt counts any more.
+    /// Another attempt has the fence.
     pub(crate) fn fenced(why: String) -> Self {
         Self { reason: ExitReason::Fenced, why, until: Instant::now() }
     }
 }
 
-/// How an attempt ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AttemptEnd {
     pub(crate) reason: ExitReason,
@@ -61,7 +59,7 @@ impl From<EndCause> for AttemptEnd {
     }
 }
 
-/// What the heart tells.
+/// What a heartbeat says.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct AgentStatus {
     pub(crate) doing: &'static str,
@@ -111,39 +109,38 @@ impl Agent {
         set(&mut self.status.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Says what it does from now on.
     pub(crate) fn set_activity(&self, doing: &'static str) {
         self.set_status(|status| status.doing = doing);
     }
 
-    /// The owner of the job hears of something that has happened, by a beat that comes at once: the attempt may be over in a minute.
+    /// Reports an event to the owner by an immediate heartbeat: the attempt may be over in a minute.
     pub(crate) fn warn_owner(&self, kind: AgentWarningKind, words: &str) {
         if self.with_warnings(|troubles, at| troubles.add_event(kind, words, at)) {
             self.unsent_warning.notify_one();
         }
     }
 
-    /// The owner hears of something that is so, if it stays so for as long as anything may that passes by itself.
+    /// Reports a condition to the owner if it outlasts anything that passes by itself.
     pub(crate) fn warn_owner_if_lasting(&self, kind: AgentWarningKind, words: &str) {
         self.warn_owner_after(STANDS_AFTER, kind, words);
     }
 
-    /// The same, if it stays so for that long.
+    /// Reports a condition if it lasts so long.
     pub(crate) fn warn_owner_after(&self, stands_after: SignedDuration, kind: AgentWarningKind, words: &str) {
         self.with_warnings(|troubles, at| troubles.set_condition(kind, words, stands_after, at));
     }
 
-    /// It is not so any more.
+    /// The condition is over.
     pub(crate) fn clear_warning(&self, kind: AgentWarningKind) {
         self.with_warnings(|troubles, _| troubles.clear(kind));
     }
 
-    /// What the owner of the job has to hear now.
+    /// The warnings for the owner of the job.
     pub(crate) fn current_warnings(&self) -> Vec<AgentWarning> {
         self.with_warnings(|troubles, at| troubles.to_report(at))
     }
 
-    /// Returns once there is something of which no beat has told.
+    /// Returns once there is a warning that no heartbeat has sent.
     pub(crate) async fn wait_for_warning(&self) {
         self.unsent_warning.notified().await;
     }
@@ -153,7 +150,7 @@ impl Agent {
         with(&mut self.warnings.lock().unwrap_or_else(PoisonError::into_inner), at)
     }
 
-    /// Has to end, and why. The first reason stays, but for that nothing counts any more; of the time, what is least.
+    /// Ends the attempt. The first reason stays, unless the fence is lost; the shortest time counts.
     pub(crate) fn end(&self, cause: EndCause) {
         let words = match &*self.cause.borrow() {
             None => format!("this attempt ends: {}", cause.why),
@@ -168,17 +165,16 @@ impl Agent {
         self.log.write_line(&words);
     }
 
-    /// Whether EC2 or `init` takes the machine away while something of the attempt is still to be done.
+    /// Whether EC2 or `init` ends the machine before the attempt is finished.
     pub(crate) fn is_interrupted(&self) -> Option<EndCause> {
         self.has_to_end().filter(|cause| cause.reason == ExitReason::Interrupted)
     }
 
-    /// Why it has to end, where it has to by now.
     pub(crate) fn has_to_end(&self) -> Option<EndCause> {
         self.cause.borrow().clone()
     }
 
-    /// Why it has to end, once it has to.
+    /// Waits until it has to end; answers why.
     pub(crate) async fn cause(&self) -> EndCause {
         let mut changes = self.cause.subscribe();
         loop {
@@ -190,7 +186,7 @@ impl Agent {
         }
     }
 
-    /// Does that, unless the attempt has to end before.
+    /// Completes the future, unless the attempt has to end before.
     pub(crate) async fn unless_it_ends<T>(&self, work: impl Future<Output = T>) -> Result<T, AttemptEnd> {
         tokio::select! {
             biased;
@@ -199,23 +195,23 @@ impl Agent {
         }
     }
 
-    /// When the agent ends the attempt, in order.
+    /// When the agent ends the attempt in order.
     pub(crate) fn ends_at(&self) -> Timestamp {
         self.identity.ends_at - self.pace.scale(AGENT_ENDS_BEFORE)
     }
 
-    /// How long something can still be brought away.
+    /// How long the agent can still upload.
     pub(crate) fn time_left(&self) -> SignedDuration {
         let latest = (self.identity.ends_at - self.pace.scale(SPARE)).duration_since(now());
         self.cause.borrow().as_ref().map_or(latest, |cause| left_until(cause.until).min(latest))
     }
 
-    /// Returns at the last moment, wherever a warning moves it to.
+    /// Returns at the last moment for uploads, which a warning may move.
     pub(crate) async fn time_is_up(&self) {
         self.comes_to_zero(|left| left).await;
     }
 
-    /// Returns when a command is killed that was told to end at `told`, by what there is to bring away by then.
+    /// Returns when to kill a command that was told to end at `told`; the more is left to upload, the earlier.
     pub(crate) async fn time_to_kill(&self, told: Instant, load: impl Fn() -> PendingUpload) {
         self.comes_to_zero(|left| {
             let since = -left_until(told);
@@ -224,7 +220,7 @@ impl Agent {
         .await;
     }
 
-    /// Waits until what follows from the time that is left is over. A warning shortens that, and so may whoever sets the clock.
+    /// Waits as long as the remaining time allows. A warning shortens it, and a changed clock may.
     async fn comes_to_zero(&self, wait: impl Fn(SignedDuration) -> SignedDuration) {
         let mut changes = self.cause.subscribe();
         loop {
@@ -240,7 +236,7 @@ impl Agent {
         }
     }
 
-    /// Does that, if there is time; `None` where there was not.
+    /// Completes the future in time, or answers `None`.
     pub(crate) async fn in_time<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             done = work => Some(done),

@@ -16,10 +16,9 @@ usage: agent [--identity FILE] [--shutdown-command COMMAND] [--hurry N]
   --hurry N                   every wait N times shorter, for tests (1)
 ";
 
-/// What ends the machine, unless the command line says otherwise.
+/// The default command that ends the machine.
 pub(crate) const SHUTDOWN: &str = "shutdown -h now";
 
-/// The command line.
 #[derive(Debug, Clone)]
 pub(crate) struct Arguments {
     pub(crate) identity: PathBuf,
@@ -27,7 +26,7 @@ pub(crate) struct Arguments {
     pub(crate) pace: Pace,
 }
 
-/// Reads it; the error is for people.
+/// The error is for people.
 pub(crate) fn read(given: impl IntoIterator<Item = String>) -> Result<Arguments, InvalidValue> {
     let mut arguments = Arguments {
         identity: PathBuf::from("/etc/curfew/identity.json"),
@@ -69,13 +68,13 @@ mod tests {
     }
 
     #[test]
-    fn everything_has_a_default() {
+    fn every_argument_has_a_default() {
         check("", Ok(("/etc/curfew/identity.json", "shutdown -h now", 1)));
         check("--hurry 20 --identity a.json --shutdown-command true", Ok(("a.json", "true", 20)));
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn a_wrong_argument_is_named() {
         check("--identity", Err("`--identity` needs a value"));
         check("--speed 3", Err("`--speed` is no argument"));
         check("--hurry 0", Err("whole number from 1 on"));

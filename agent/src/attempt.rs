@@ -1,4 +1,4 @@
-//! One attempt, from taking over to its end.
+//! One attempt, from the fence to its exit.
 
 mod outcome;
 
@@ -31,29 +31,27 @@ use crate::variables::{self, VariableSources};
 use crate::world::now;
 use crate::{command, directory, gpu, secrets};
 
-/// So long the predecessor may take to leave its exit record: its two minutes, and some.
+/// How long to wait for the exit record of the previous attempt: its two minutes, and a margin.
 const PREDECESSOR: SignedDuration = SignedDuration::from_secs(150);
 
-/// A predecessor that has not been heard of for so long is not flushing any more.
+/// A previous attempt without a heartbeat for so long is not flushing any more.
 const PREDECESSOR_SILENT: SignedDuration = SignedDuration::from_secs(60 + WARNING.as_secs());
 
-/// Between one try and the next.
 const AGAIN: SignedDuration = SignedDuration::from_secs(5);
 
-/// How often leave is taken of what has ended and nobody waits for.
+/// How often the agent reaps inherited processes that have ended.
 const REAP_EVERY: SignedDuration = SignedDuration::from_mins(1);
 
 const NO_TIME: &str = "there was no time to keep its last checkpoint";
 
-/// What the machine is asked to do.
 pub(crate) struct AssignedJob {
     pub(crate) work: Workload,
     pub(crate) checkpoint: Option<CheckpointSpec>,
-    /// How many checkpoints are kept; `None` where that is unknown, and nothing may be deleted.
+    /// How many checkpoints to keep; `None` if unknown: then nothing may be deleted.
     pub(crate) keep: Option<u32>,
 }
 
-/// Lives it. Whatever comes back, the machine goes dark.
+/// Runs the attempt. The machine shuts down after any result.
 pub(crate) async fn live(agent: &Arc<Agent>) -> AttemptEnd {
     let (Ok(end) | Err(end)) = Box::pin(attempt(agent)).await;
     // Of a setup, for one, that a warning cut short.
@@ -99,7 +97,7 @@ async fn attempt(agent: &Arc<Agent>) -> Result<AttemptEnd, AttemptEnd> {
     }
 }
 
-/// Puts a checkpoint back, where the job has any.
+/// Restores a checkpoint, if the job has any.
 async fn put_back(
     agent: &Arc<Agent>,
     asked: &AssignedJob,
@@ -132,7 +130,7 @@ fn variables_of(
     variables
 }
 
-/// Watches the GPUs for as long as it lives.
+/// Watches the GPUs until it is dropped.
 struct GpuWatch(JoinHandle<()>);
 
 impl Drop for GpuWatch {
@@ -141,7 +139,7 @@ impl Drop for GpuWatch {
     }
 }
 
-/// Reads the spec; where S3 does not answer, again.
+/// Reads the spec, again while S3 does not answer.
 async fn read_spec(agent: &Agent) -> Result<AssignedJob, AttemptEnd> {
     let mut timeout = RetryTimeout::default();
     let text = loop {
@@ -162,7 +160,7 @@ async fn read_spec(agent: &Agent) -> Result<AssignedJob, AttemptEnd> {
     Ok(AssignedJob { work, checkpoint, keep })
 }
 
-/// How many checkpoints are kept, as the job was accepted; where S3 does not answer, again.
+/// Reads how many checkpoints the accepted job keeps, again while S3 does not answer.
 async fn read_keep(agent: &Agent) -> Option<u32> {
     let mut timeout = RetryTimeout::default();
     let why = loop {
@@ -178,7 +176,7 @@ async fn read_keep(agent: &Agent) -> Option<u32> {
     None
 }
 
-/// Waits politely for the predecessor's last write, and takes the fence.
+/// Waits for the last write of the previous attempt, and takes the fence.
 async fn take_over(agent: &Agent) -> Result<Head, AttemptEnd> {
     let (begun, mut said, mut timeout) = (Instant::now(), false, RetryTimeout::default());
     loop {
@@ -208,8 +206,8 @@ async fn take_over(agent: &Agent) -> Result<Head, AttemptEnd> {
     }
 }
 
-/// Whether the attempt that head names has nothing more to write, or had its time. One that was heard of long ago does not write any more;
-/// of one that was never heard of nobody knows.
+/// Whether the attempt that head names has finished writing, or had its time. One whose last heartbeat is old does not write any more; one
+/// without a heartbeat may.
 async fn may_take(agent: &Agent, head: &Head, begun: Instant) -> bool {
     let (job, before) = (&agent.identity.job, head.attempt);
     if before == 0 || before == agent.identity.attempt {
@@ -239,15 +237,13 @@ async fn run_setup(
     Ok(status)
 }
 
-/// What came of the command.
 enum CommandOutcome {
-    /// The attempt is over.
     Finished(AttemptEnd),
-    /// It failed soon after it went on from a checkpoint: it is run again from another one.
+    /// The command failed soon after it resumed from a checkpoint: it runs again from another one.
     FailedAfterResume(RestoreCandidates),
 }
 
-/// The command, until it ends or has to.
+/// Runs the command until it ends or has to end.
 async fn run(
     agent: &Arc<Agent>,
     asked: &AssignedJob,
@@ -303,8 +299,8 @@ async fn run(
     }
 }
 
-/// Ends what the command left behind and does not end by itself. Whether any of that may have been writing a checkpoint: what stayed as it
-/// was in that time, and is not open for writing, was not being written.
+/// Ends the processes that the command left behind. Answers whether one of them may have been writing a checkpoint: a file that did not
+/// change meanwhile and is not open for writing was complete.
 async fn end_what_is_left(agent: &Agent, keep: Option<&CheckpointSpec>, user: &User) -> bool {
     if command::left_behind().is_empty() {
         return false;
@@ -324,7 +320,7 @@ async fn end_what_is_left(agent: &Agent, keep: Option<&CheckpointSpec>, user: &U
     wrote && left > 0
 }
 
-/// What is in the checkpoint directory; `None` where nobody knows.
+/// The content of the checkpoint directory; `None` if it cannot be read.
 async fn list_checkpoint_directory(directory: Option<CheckpointDirectory>, user: &User) -> Option<Vec<DirectoryEntry>> {
     let directory = directory?;
     let owner = user.file_owner();
@@ -332,7 +328,7 @@ async fn list_checkpoint_directory(directory: Option<CheckpointDirectory>, user:
     Some(looked.await.ok()?.entries)
 }
 
-/// The command failed soon after it went on from a checkpoint. Where the attempt has to end, the next one finds out.
+/// The command failed soon after it resumed from a checkpoint. If the attempt has to end, the next one tries again.
 fn failed_after_resume(agent: &Agent, status: ExitStatus, from: &str, before: RestoreCandidates) -> CommandOutcome {
     let why = format!("{}, soon after it went on from {from}", describe_exit(status, "the command"));
     if let Some(cause) = agent.has_to_end() {
@@ -343,7 +339,7 @@ fn failed_after_resume(agent: &Agent, status: ExitStatus, from: &str, before: Re
     CommandOutcome::FailedAfterResume(before.without(why))
 }
 
-/// Tells the command to end, kills it if it does not, and brings away what it wrote.
+/// Tells the command to end, kills it if it does not, and uploads what it wrote.
 async fn end_early(
     agent: &Agent,
     asked: &AssignedJob,

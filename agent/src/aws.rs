@@ -1,4 +1,4 @@
-//! AWS besides the bucket, which has a region of its own.
+//! AWS besides the bucket, which may be in another region.
 
 use std::error::Error;
 
@@ -11,7 +11,7 @@ pub(crate) async fn config(region: String) -> SdkConfig {
     aws_config::defaults(BehaviorVersion::latest()).region(Region::new(region)).load().await
 }
 
-/// What AWS said, or why it said nothing.
+/// The code and message of AWS, or why there is no answer.
 pub(crate) fn said<E: Error + ProvideErrorMetadata>(error: &E) -> String {
     match (error.code(), error.message()) {
         (Some(code), Some(message)) => format!("{code}: {message}"),

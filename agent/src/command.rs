@@ -1,4 +1,4 @@
-//! The command as a process: in a group of its own, as a user of the machine, and ended with all that it began.
+//! The command as a process: in its own group, as a user of the machine, and ended with everything that it started.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,19 +17,18 @@ use crate::log::Log;
 use crate::user::User;
 use crate::{processes, variables};
 
-/// So long what a command left behind may take to end by itself.
+/// How long processes that a command left behind may take to end by themselves.
 const LEFT_BEHIND: Duration = Duration::from_secs(5);
 
-/// So long nothing is done to it.
+/// Before that the agent does nothing to them.
 const BY_THEMSELVES: Duration = Duration::from_secs(2);
 
-/// How often it is looked whether processes have ended.
+/// How often the agent checks whether processes have ended.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// So long the last of what a command wrote may take to be read. Whoever still holds the other end is no process of the agent's.
+/// The timeout for the last output of a command. A process that still holds the pipe is not the agent's.
 const DRAINED: Duration = Duration::from_secs(5);
 
-/// A command that runs.
 pub(crate) struct RunningCommand {
     child: Child,
     group: Option<Pid>,
@@ -37,7 +36,7 @@ pub(crate) struct RunningCommand {
 }
 
 impl RunningCommand {
-    /// Begins one, by `sh -c`.
+    /// Starts it by `sh -c`.
     pub(crate) fn begin(line: &str, user: &User, variables: &BTreeMap<String, String>, log: &Log) -> io::Result<Self> {
         let (read, write) = io::pipe()?;
         let mut command = std::process::Command::new("/bin/sh");
@@ -52,7 +51,7 @@ impl RunningCommand {
         Ok(Self { child, group, drained })
     }
 
-    /// Waits for its end, and takes leave that often of what ended before and nobody else waits for: the agent inherits it.
+    /// Waits for its end, and meanwhile reaps inherited processes at this interval.
     pub(crate) async fn ended(&mut self, reap_every: Duration) -> io::Result<ExitStatus> {
         loop {
             tokio::select! {
@@ -62,21 +61,21 @@ impl RunningCommand {
         }
     }
 
-    /// Waits until all that it wrote is in the log; after its end, and that of all that it left behind.
+    /// Waits until all its output is in the log, after everything that it started has ended.
     pub(crate) async fn drained(self) {
         let _ = tokio::time::timeout(DRAINED, self.drained).await;
     }
 
-    /// Sends a signal to it and to all of its group.
+    /// Signals its whole group.
     pub(crate) fn signal(&self, signal: Signal) {
         if let Some(group) = self.group {
-            // There may be nobody left.
+            // All may have ended.
             let _ = kill_process_group(group, signal);
         }
     }
 
-    /// Waits until it has ended, and all of its group, after a signal that may have ended no more than the shell. What left the group
-    /// was not told to end, and is not waited for.
+    /// Waits for the end of its whole group after a signal, which may have ended only the shell. A process that left the group got no signal,
+    /// so nothing waits for it.
     pub(crate) async fn group_ended(&mut self) -> CommandExit {
         let (mut own, mut inherited) = (None, Vec::new());
         loop {
@@ -94,12 +93,11 @@ impl RunningCommand {
     }
 }
 
-/// What the agent's commands left behind.
 pub(crate) fn left_behind() -> Vec<Pid> {
     processes::descendants(None).running.into_iter().map(|(process, _)| process).collect()
 }
 
-/// Gives what a command left behind a moment to end by itself, as the helpers of a runtime do that notice the end of their parent.
+/// Gives what a command left behind a moment to end by itself: helpers of a runtime notice the end of their parent.
 pub(crate) async fn end_by_themselves() {
     let begun = Instant::now();
     while begun.elapsed() < BY_THEMSELVES && !left_behind().is_empty() {
@@ -107,14 +105,14 @@ pub(crate) async fn end_by_themselves() {
     }
 }
 
-/// Ends whatever the agent's commands left behind, whether it stayed in its group or not: the agent inherits all of that
-/// ([`processes::inherit`]). How many there were.
+/// Ends all processes that the agent's commands left behind, in their group or not: the agent inherits them ([`processes::inherit`]).
+/// Answers how many there were.
 pub(crate) async fn end_all(patient: bool) -> usize {
     end(patient, left_behind).await
 }
 
-/// Ends what an agent left running that was killed on this machine, in the same attempt, by what [`crate::variables`] give a command: it
-/// would write beside the next one, and nothing that it writes is kept. How many there were.
+/// Ends the processes of an agent that was killed in the same attempt, which it finds by the variables of [`crate::variables`]: they would
+/// write beside the next command. Answers how many there were.
 pub(crate) async fn end_orphans(identity: &MachineIdentity) -> usize {
     let variables = variables::identity_variables(identity).map(|(name, value)| format!("{name}={value}"));
     end(false, || processes::orphans_with(&variables)).await
@@ -140,12 +138,12 @@ async fn end(patient: bool, running: impl Fn() -> Vec<Pid>) -> usize {
     count
 }
 
-/// How a command ended that was told to.
+/// How a command ended after it was told to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CommandExit {
-    /// Its exit code; where the signal ended its shell, that of what the shell had begun.
+    /// Its exit code; if the signal ended its shell, that of the shell's child.
     pub(crate) code: Option<i32>,
-    /// Whether all of it ended with success, and so wrote to the end what it was writing.
+    /// Whether all processes ended with success, so that their writes are complete.
     pub(crate) well: bool,
 }
 
@@ -161,9 +159,8 @@ impl CommandExit {
     }
 }
 
-/// A thread of its own becomes the user, and the process inherits that: no code has to run between fork and exec. The thread ends
-/// as that user, and the agent stays who it is (credentials are a thread's own: Linux manual, `credentials(7)`, "C library/kernel
-/// differences").
+/// A separate thread becomes the user, and the process inherits that, so no code has to run between fork and exec. The agent keeps its own
+/// credentials, because they belong to a thread (Linux manual, `credentials(7)`, "C library/kernel differences").
 fn spawn_as(command: std::process::Command, user: &User) -> io::Result<Child> {
     let (handle, user) = (Handle::current(), user.clone());
     let spawned = std::thread::spawn(move || {
@@ -201,14 +198,14 @@ mod tests {
     }
 
     #[test]
-    fn who_ends_by_itself_says_how() {
+    fn a_command_that_ends_has_its_exit_code() {
         check(Some(0), &[], Some(0), true);
         check(Some(143), &[], Some(143), false);
         check(Some(0), &[None], Some(0), true);
     }
 
     #[test]
-    fn where_the_signal_ended_the_shell_what_it_had_begun_says_how() {
+    fn a_child_gives_the_exit_code_after_a_signal_ends_its_shell() {
         check(None, &[Some(0), Some(0)], Some(0), true);
         check(None, &[Some(0), Some(143)], Some(143), false);
         check(None, &[Some(0), None], Some(0), false);

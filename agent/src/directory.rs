@@ -1,4 +1,4 @@
-//! The checkpoint directory, as it is on the disk. All but [`make`] is done with the rights of its user, by the callers.
+//! The checkpoint directory on the disk. Callers call everything but [`make`] with the rights of its user.
 
 mod collect;
 mod content;
@@ -27,14 +27,14 @@ pub(crate) use held::{HeldSteps, let_go};
 pub(crate) use owned::make;
 pub(crate) use snapshot::{KeptStep, StepSnapshot};
 
-/// Deeper, or more, is no checkpoint, but a directory that was named by mistake.
+/// A deeper or larger directory is a mistake in the spec, not a checkpoint.
 const DEPTH_MAX: u32 = 32;
 const FILES_MAX: usize = 100_000;
 
-/// So much of a marker is read, from its end.
+/// The bytes at the end of a marker that are read.
 const END_BYTES: u64 = 4096;
 
-/// The checkpoint directory of a job, and what in it is part of checkpoints.
+/// The checkpoint directory of a job, and which of its entries are part of checkpoints.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CheckpointDirectory {
     pub(crate) path: PathBuf,
@@ -67,11 +67,11 @@ pub(crate) struct DirectoryScan {
     pub(crate) entries: Vec<DirectoryEntry>,
     /// The names of links to what lies in the directory.
     pub(crate) links: Vec<String>,
-    /// Something that is part of no checkpoint: a log, or a link to elsewhere.
+    /// An entry that is part of no checkpoint: a log, or a link to elsewhere.
     pub(crate) left_out: Option<String>,
 }
 
-/// What is in the directory now. What vanishes while it is looked at was not there.
+/// The present entries. One that vanishes meanwhile does not count.
 pub(crate) fn scan_directory(directory: &CheckpointDirectory) -> io::Result<DirectoryScan> {
     if fs::symlink_metadata(&directory.path)?.is_symlink() {
         return Err(owned::is_a_link(&directory.path));
@@ -98,7 +98,7 @@ pub(crate) fn scan_directory(directory: &CheckpointDirectory) -> io::Result<Dire
     Ok(seen)
 }
 
-/// A checkpoint as it lies there now, where nobody writes.
+/// A checkpoint as it is now, after its writers have ended.
 pub(crate) fn step_in(
     directory: &CheckpointDirectory,
     manifest: &Manifest,
@@ -111,14 +111,14 @@ pub(crate) fn step_in(
     Ok(watch.steps(WriterState::Ended, now).into_iter().find(is_it))
 }
 
-/// The error without the number of the kernel, which std appends.
+/// The error without the kernel's number, which std appends.
 pub(crate) fn describe_io_error(error: &io::Error) -> String {
     let text = error.to_string();
     let number = error.raw_os_error().map(|code| format!(" (os error {code})")).unwrap_or_default();
     text.strip_suffix(&number).unwrap_or(&text).to_owned()
 }
 
-/// How many bytes are free for whoever is not root, where that is below a hundredth: the disk is full.
+/// The bytes that are free for users other than root, if they are less than a hundredth: then the disk is full.
 pub(crate) fn full(path: &Path) -> Option<u64> {
     let disk = rustix::fs::statvfs(path).ok()?;
     (disk.f_bavail < disk.f_blocks / 100).then(|| disk.f_bavail.saturating_mul(disk.f_frsize))
@@ -128,7 +128,7 @@ fn names(directory: &Path) -> io::Result<Vec<OsString>> {
     fs::read_dir(directory)?.map(|entry| entry.map(|entry| entry.file_name())).collect()
 }
 
-/// `None` where it is being renamed or deleted; the next look sees what came of it. `base`: the directory, or where it is held.
+/// `None` while it is renamed or deleted; the next look sees the result. `base`: the directory, or where it is held.
 fn entry_of(name: &OsStr, directory: &CheckpointDirectory, base: &Path) -> Option<DirectoryEntry> {
     let (path, name) = (base.join(name), name.to_string_lossy().into_owned());
     let mut inside = DirectoryContent::beneath(directory, base, directory.is_loose(&name));
@@ -167,7 +167,7 @@ fn find_marker(path: &Path, name: &str, folder: bool, base: &Path) -> (Option<Ti
     (marked_at, marked_step)
 }
 
-/// When it was written, where it is one by its last bytes.
+/// When it was written, if its last bytes make it a marker.
 fn marker_at(path: &Path, is_whole: impl Fn(&[u8]) -> bool) -> Option<Timestamp> {
     // A pipe of that name would be waited for.
     let metadata = fs::metadata(path).ok().filter(Metadata::is_file)?;
@@ -182,7 +182,7 @@ fn end_of(path: &Path) -> io::Result<Vec<u8>> {
     Ok(end)
 }
 
-/// Why something of that name, with that in it, is no checkpoint.
+/// Why an entry of that name and content is no checkpoint.
 fn unfit(name: &str, marked: bool, inside: &DirectoryContent<'_>, base: &Path) -> Option<String> {
     if is_temporary(name) {
         return Some("its name says that it is still being written".to_owned());
@@ -196,7 +196,7 @@ fn unfit(name: &str, marked: bool, inside: &DirectoryContent<'_>, base: &Path) -
     })
 }
 
-/// The path of something in the directory, as the bucket has it.
+/// A path in the directory, as the bucket has it.
 fn within(path: &Path, directory: &Path) -> Result<String, InvalidValue> {
     let inner = path.strip_prefix(directory).unwrap_or(path);
     let is_foreign = || InvalidValue::new(format!("`{}` is no UTF-8, and has no name in the bucket", inner.display()));

@@ -1,7 +1,7 @@
-//! A thread of its own for what looks at the checkpoint directory: a disk takes its time, and a warning has to be heard meanwhile.
+//! A thread that reads the checkpoint directory, so that the agent hears a warning while a disk is slow.
 //!
-//! It is always the same one. Of what a look at many files takes, the allocator keeps a part for each thread that it ever ran on, and the
-//! runtime has as many as there are files on their way.
+//! It is always the same thread: the allocator keeps some memory of a large directory for each thread that read it, and the runtime has as
+//! many threads as files in transfer.
 
 use std::io;
 use std::thread;
@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 
 type DiskTask = Box<dyn FnOnce() + Send>;
 
-/// The thread, once there was something to do.
+/// The thread, after the first work.
 #[derive(Debug)]
 pub(crate) struct Disk {
     owner: FileOwner,
@@ -19,12 +19,12 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
-    /// Begins no thread yet. All work is done with the rights of this owner.
+    /// All work has the rights of this owner. The first work starts the thread.
     pub(crate) const fn with_rights_of(owner: FileOwner) -> Self {
         Self { owner, thread: None }
     }
 
-    /// What comes of the work, which is done after all that came before, also where nobody waits for it any more.
+    /// Does the work after all earlier work, also if its caller stops waiting.
     pub(crate) async fn run<T: Send + 'static>(
         &mut self,
         work: impl FnOnce() -> io::Result<T> + Send + 'static,
@@ -37,7 +37,7 @@ impl Disk {
         told.await.map_err(|_| io::Error::other("a thread of the agent has panicked"))?
     }
 
-    /// Another one, where it has panicked.
+    /// Replaces a thread that has panicked.
     fn thread(&mut self) -> io::Result<&mpsc::UnboundedSender<DiskTask>> {
         self.thread.take_if(|thread| thread.is_closed());
         if let Some(ref thread) = self.thread {
@@ -53,7 +53,7 @@ impl Disk {
     }
 }
 
-/// What comes of the work, on some thread and with the rights of this owner.
+/// Does the work on any thread with the rights of this owner.
 pub(crate) async fn on_disk<T: Send + 'static>(
     owner: &FileOwner,
     work: impl FnOnce() -> io::Result<T> + Send + 'static,

@@ -1,4 +1,4 @@
-//! `head.json`: what it does not name does not exist. Only the launch of the attempt that it names may write it.
+//! `head.json`: only the checkpoints and results that it names count, and only the launch of the attempt that it names may write it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -6,13 +6,13 @@ use jobs::{Checkpoint, Head, HeadResult, JobId, MachineIdentity};
 use store::{Store, StoreError, Versioned};
 use tokio::sync::Mutex;
 
-/// Whoever loses so often against nobody does not lose to another attempt.
+/// After so many lost swaps without another attempt in head, the cause is something else.
 const TRIES: u32 = 5;
 
 /// Why the fence was not written.
 #[derive(Debug)]
 pub(crate) enum FenceError {
-    /// Another attempt has taken over, or the job has a result. In words.
+    /// Another attempt has the fence, or the job has a result; in words.
     Fenced(String),
     /// S3 refused, or did not answer.
     Store(StoreError),
@@ -24,7 +24,7 @@ impl From<StoreError> for FenceError {
     }
 }
 
-/// Whose the last word of an attempt is.
+/// Who writes the exit record of an attempt.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ResultOwner {
     /// This process's.
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn an_attempt_writes_until_a_later_one_has() {
+    fn an_attempt_may_write_until_a_later_one_takes_the_fence() {
         check(0, None, 2, None);
         check(1, None, 2, None);
         check(2, None, 2, None);
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_machines_of_one_attempt_the_second_one_ends() {
+    fn the_second_machine_of_an_attempt_is_fenced() {
         let head = Head { attempt: 2, launch: "0a".to_owned(), ..Head::default() };
         assert_eq!(why_shut(&head, 2, "0a"), None);
         assert!(why_shut(&head, 2, "0b").is_some_and(|why| why.starts_with("another machine of it has taken over")));
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn its_own_result_is_not_somebody_elses() {
+    fn its_own_result_does_not_fence_it() {
         check_landed(|_| {}, true);
         check_landed(|there| there.launch = "0b".to_owned(), false);
         check_landed(|there| there.attempt = 3, false);
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_word_of_an_attempt_is_one_machines_and_said_once() {
+    fn one_machine_writes_the_exit_record_once() {
         let at = "2026-09-01T12:00:00Z".parse().unwrap();
         let result = HeadResult { succeeded: true, code: Some(0), why: String::new(), at };
         let word = |attempt, launch: &str, result: Option<&HeadResult>| {
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_with_a_result_is_over_for_all() {
+    fn a_result_fences_every_other_attempt() {
         check(1, Some(true), 2, Some("has succeeded already, in attempt 1"));
         check(2, Some(false), 2, Some("has failed already"));
     }

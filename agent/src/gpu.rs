@@ -1,8 +1,7 @@
-//! What the machine's GPUs do, told to `CloudWatch` once a minute while the command runs.
+//! Publishes what the machine's GPUs do to `CloudWatch`, once a minute while the command runs.
 //!
-//! Nothing of it is ever in the command's way. NVML lives in a thread of its own, for a call of it can hang as long as the driver does.
-//! What cannot be read, and what `CloudWatch` does not take, is said once and left out: nothing is kept for later, and no attempt ends
-//! for it. It begins with the command, because a `setup` may install the driver.
+//! It never delays the command. NVML has a thread of its own, because its calls hang as long as the driver does. The agent logs once what it
+//! cannot read, and what `CloudWatch` refuses, and drops it. It starts with the command, because a `setup` may install the driver.
 
 mod nvml;
 mod publish;
@@ -22,7 +21,6 @@ use crate::agent::Agent;
 /// NVML answers in milliseconds; the first time, where the driver has to wake the GPUs, in seconds.
 const NVML_SILENT_AFTER: SignedDuration = SignedDuration::from_secs(60);
 
-/// Watches them until it is aborted.
 pub(crate) async fn watch(agent: Arc<Agent>) {
     let mut saying = OnceLog { agent: &agent, said: BTreeSet::new() };
     let mut sampler = match GpuSampler::begin() {
@@ -61,7 +59,7 @@ pub(crate) async fn watch(agent: Arc<Agent>) {
     }
 }
 
-/// Says each thing once.
+/// Logs each problem once.
 struct OnceLog<'a> {
     agent: &'a Agent,
     said: BTreeSet<String>,

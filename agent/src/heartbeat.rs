@@ -1,4 +1,4 @@
-//! The heart, once a minute: a look at the fence, what the agent does and how far the job is, and the end of the log.
+//! The heartbeat, once a minute: it checks the fence, says what the agent does and how far the job is, and uploads the end of the log.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,16 +11,15 @@ use crate::agent::{Agent, EndCause};
 use crate::fence::FenceError;
 use crate::world::{after, now};
 
-/// So long a beat may take.
+/// The timeout of one heartbeat.
 const BEAT: Duration = Duration::from_secs(45);
 
-/// Nobody has heard of an attempt for so long: it was given up by then, and the machine costs in vain.
+/// After so long without a heartbeat the control plane has replaced the attempt, so the machine only costs.
 const UNHEARD_AFTER: SignedDuration = FIRST_HEARTBEAT_AFTER;
 
-/// What can be brought away then is little, for S3 does not take it.
+/// Little can be uploaded then, because S3 does not accept it.
 const LAST_TRY: SignedDuration = SignedDuration::from_mins(2);
 
-/// Beats until the end.
 pub(crate) async fn beat(agent: Arc<Agent>) {
     let (mut heard, mut told, mut uploaded) = (Instant::now(), false, None);
     loop {
@@ -56,8 +55,8 @@ fn log_failed_heartbeat(agent: &Agent, words: &str) {
     agent.end(EndCause { reason: ExitReason::Broken, why, until: after(agent.pace.scale(LAST_TRY)) });
 }
 
-/// One beat. Without the fence a replaced machine without checkpoints would never know, and it comes first: of what another machine of
-/// this attempt writes, nothing is written over.
+/// One heartbeat. It reads the fence first: a replaced machine without checkpoints would not notice otherwise, and must not write over what
+/// another machine of this attempt writes.
 async fn beat_once(agent: &Agent, uploaded: &mut Option<u64>) -> Result<(), StoreError> {
     match agent.fence.check().await {
         Err(FenceError::Fenced(why)) => {
@@ -71,7 +70,6 @@ async fn beat_once(agent: &Agent, uploaded: &mut Option<u64>) -> Result<(), Stor
     upload_log(agent, uploaded).await
 }
 
-/// How the attempt stands.
 pub(crate) async fn send_heartbeat(agent: &Agent) -> Result<(), StoreError> {
     let status = agent.status();
     let heartbeat = Heartbeat {
@@ -85,7 +83,7 @@ pub(crate) async fn send_heartbeat(agent: &Agent) -> Result<(), StoreError> {
     agent.store.beat(&agent.identity.job, &heartbeat).await
 }
 
-/// The end of the log, where there is more of it than was `uploaded`; after what an earlier start of the attempt left, as the reason of its end.
+/// Uploads the end of the log if it has grown beyond `uploaded`, after what an earlier start of the attempt left, such as why it ended.
 pub(crate) async fn upload_log(agent: &Agent, uploaded: &mut Option<u64>) -> Result<(), StoreError> {
     let (job, attempt) = (&agent.identity.job, agent.identity.attempt);
     if !agent.log.goes_on() {

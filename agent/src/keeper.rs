@@ -29,27 +29,27 @@ use crate::restore::RestoredCheckpoint;
 use crate::retry_timeout::RetryTimeout;
 use crate::world::now;
 
-/// How often the directory is looked at.
+/// How often the keeper reads the directory.
 const LOOK_EVERY: SignedDuration = SignedDuration::from_secs(10);
 
-/// After so many failures in a row that do not pass, when the command has ended, what is left is given up.
+/// After the command has ended, the keeper gives up after so many permanent failures in a row.
 const LAST_TRIES: u32 = 5;
 
-/// The part of it that the rest of the agent holds.
+/// The rest of the agent holds this part of the keeper.
 pub(crate) struct CheckpointKeeper {
     writer: watch::Sender<WriterState>,
     task: JoinHandle<KeeperSummary>,
     load: Arc<Mutex<PendingUpload>>,
 }
 
-/// What there is to say of the checkpoints of a command that has ended.
+/// The checkpoints of a command that has ended, in words.
 #[derive(Debug, Default)]
 pub(crate) struct KeeperSummary {
-    /// What is newer than all that is kept, and why it is not.
+    /// The entry that is newer than everything kept, and why it is not kept.
     pub(crate) left: Option<String>,
-    /// That the newest that is kept may be incomplete.
+    /// Says that the newest kept checkpoint may be incomplete.
     pub(crate) unverified_note: Option<String>,
-    /// Whether any was kept since the command began that is certain.
+    /// Whether a certain checkpoint was kept since the command began.
     pub(crate) has_kept: bool,
 }
 
@@ -59,17 +59,17 @@ struct KeeperTask {
     owner: FileOwner,
     disk: Disk,
     writer: watch::Receiver<WriterState>,
-    /// Unknown: nothing is deleted.
+    /// `None`: unknown, so nothing is deleted.
     keep: Option<u32>,
-    /// How often the command is expected to write one.
+    /// The expected interval of checkpoints.
     every: SignedDuration,
-    /// What head named, newest last.
+    /// Those that head names, the newest last.
     counting: Vec<Checkpoint>,
     /// Those of them that may be incomplete.
     unverified: Vec<Checkpoint>,
-    /// The one that the command went on from.
+    /// The one that the command resumed from.
     from: Option<Checkpoint>,
-    /// The newest step that is kept, by its number.
+    /// The highest step that is kept.
     kept: Option<u64>,
     originals: KeptOriginals,
     seen: DirectoryWatch,
@@ -78,12 +78,11 @@ struct KeeperTask {
     links: Vec<String>,
     /// The steps that were there when the newest was kept.
     known: Option<BTreeSet<u64>>,
-    /// Those that the framework has not deleted, and whether it deletes any.
+    /// The steps that the framework has not deleted, and whether it deletes any.
     there: BTreeSet<u64>,
     framework_deletes: bool,
-    /// How many could not be kept since the last one was: they were deleted before they were held, or changed while they were uploaded.
+    /// How many could not be kept since the last one: deleted before they were held, or changed during the upload.
     lost: u32,
-    /// Why the last of them could not.
     lost_why: String,
     progress: CheckpointProgress,
     load: Arc<Mutex<PendingUpload>>,
@@ -93,11 +92,11 @@ struct KeeperTask {
     finished: KeeperSummary,
 }
 
-/// What was kept last, or put back, as it was then.
+/// What was kept or restored last, as it was then.
 #[derive(Debug, Default)]
 struct KeptOriginals {
     step: Option<KeptStep>,
-    /// Of what has no number.
+    /// The files without a number.
     snapshot: Option<KeptStep>,
 }
 
@@ -107,25 +106,20 @@ impl KeptOriginals {
     }
 }
 
-/// What came of one look.
 enum KeepOutcome {
-    /// There was nothing to keep.
     Nothing,
-    /// A checkpoint.
     Kept,
-    /// It was tried in vain, and may come out otherwise the next time.
+    /// The next try may succeed.
     Failed(StoreError),
-    /// It was tried in vain, and nothing that passes was the reason.
+    /// The next try will fail as well.
     Refused,
-    /// Nothing counts any more.
+    /// This attempt has lost the fence.
     Fenced,
 }
 
 /// Why a checkpoint was not kept.
 enum KeepError {
-    /// Another one may be kept.
     Own(String),
-    /// None can be.
     Store(StoreError),
     Fenced(String),
 }
@@ -149,7 +143,7 @@ impl From<FenceError> for KeepError {
 }
 
 impl CheckpointKeeper {
-    /// Begins, where an attempt goes on from what was restored.
+    /// Starts with what was restored.
     pub(crate) fn begin(
         agent: &Arc<Agent>,
         spec: &CheckpointSpec,
@@ -198,24 +192,23 @@ impl CheckpointKeeper {
         Self { writer, task, load }
     }
 
-    /// What there is to bring away, as it was at the last look.
+    /// What is not uploaded yet, as of the last look.
     pub(crate) fn load(&self) -> PendingUpload {
         *self.load.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps what is left after the command has ended, and then ends.
+    /// Keeps the rest after the command has ended, and then ends.
     pub(crate) async fn finish(mut self, writer: WriterState) -> KeeperSummary {
         self.writer.send_replace(writer);
         (&mut self.task).await.unwrap_or_else(|error| KeeperSummary {
             left: Some(format!("its checkpoints are not kept any more: {error}")),
-            // Nobody knows.
             has_kept: true,
             ..KeeperSummary::default()
         })
     }
 }
 
-/// Nothing is written any more once nobody waits for it: after the exit record comes nothing.
+/// It stops writing as soon as its caller stops waiting: the exit record must be the last write.
 impl Drop for CheckpointKeeper {
     fn drop(&mut self) {
         self.task.abort();
@@ -252,8 +245,8 @@ impl KeeperTask {
         }
     }
 
-    /// One look, and what follows from it: the newest is kept, or else the one before, or else what was kept is once more where it was
-    /// written to since, as soon as that has come to its end, and at last what has no number.
+    /// Reads the directory once and keeps the newest complete entry, or else the previous one, or else again a kept one that was written to
+    /// since and is complete, or else the files without a number.
     async fn keep_newest(&mut self) -> KeepOutcome {
         let writer = *self.writer.borrow();
         let Some(steps) = self.scan_steps(writer).await else { return KeepOutcome::Refused };
@@ -298,13 +291,13 @@ impl KeeperTask {
         came
     }
 
-    /// When the newest step that is kept was changed last.
+    /// The last change of the highest step that is kept.
     fn kept_at(&self) -> Option<Timestamp> {
         self.originals.step.as_ref().map(|kept| kept.step.changed_at)
     }
 
-    /// What was kept or put back, where it is something else by now: by its bytes, unless something newer is to be kept first. Of what has no
-    /// number there may be none yet.
+    /// What was kept or restored and has changed since, compared by its bytes, unless something newer comes first. Files without a number may
+    /// not exist yet.
     async fn changed_since_kept<'a>(
         &mut self,
         steps: &'a [CheckpointStep],
@@ -325,13 +318,13 @@ impl KeeperTask {
         (!is_as_kept).then_some(step)
     }
 
-    /// Whether a step has the bytes that were kept. That may take as long as reading it, and is given up where the command ends: then there may
-    /// be something newer.
+    /// Whether a step still has the kept bytes. It may take as long as reading the step, so it stops when the command ends: then there may be
+    /// something newer.
     async fn is_as_kept(&mut self, step: &CheckpointStep, original: &KeptStep) -> Option<bool> {
         let manifest = Arc::clone(&original.manifest);
         let (directory, step, given_up) = (self.directory.clone(), step.clone(), Arc::<AtomicBool>::default());
         let flag = Arc::clone(&given_up);
-        // Of its own, so that whoever waits for the end of the command hears of it as well.
+        // A separate flag, so that the task that waits for the end of the command sees it as well.
         let mut writer = self.writer.clone();
         let compared =
             self.disk.run(move || StepSnapshot::capture(&directory, &step, &[], &[])?.is_still(&manifest, &given_up));

@@ -1,6 +1,5 @@
-//! The log of an attempt: what the command writes and what the agent says, in one stream. All of it goes to the agent's own
-//! output, which is the journal of the machine, and nobody waits for that: whoever reads it may have stopped; the end of it is kept in
-//! memory and uploaded. It needs no disk.
+//! The log of an attempt: the output of the command and the agent's own lines, in one stream. All of it goes to the agent's own output,
+//! which is the machine's journal, without waiting for its reader. The agent keeps the end of it in memory, and uploads it. It needs no disk.
 
 mod outlet;
 
@@ -14,13 +13,12 @@ use tokio::sync::oneshot;
 
 use crate::world::now;
 
-/// So much of its end is kept and uploaded, in bytes.
+/// The bytes at its end that are kept and uploaded.
 const TAIL_BYTES: usize = 256 * 1024;
 
-/// A longer line is cut where it comes.
+/// A longer line is cut as it arrives.
 const LINE_BYTES: usize = 4 * 1024;
 
-/// The log.
 #[derive(Debug, Clone)]
 pub(crate) struct Log {
     tail: Arc<Mutex<LogTail>>,
@@ -31,27 +29,27 @@ pub(crate) struct Log {
 struct LogTail {
     bytes: VecDeque<u8>,
     written: u64,
-    /// Whether it is known what an earlier start of this attempt left.
+    /// Whether the log of an earlier start of this attempt was read.
     goes_on: bool,
 }
 
 impl Log {
-    /// An empty one, that goes to the agent's own output as well.
+    /// An empty log that also goes to the agent's own output.
     pub(crate) fn new() -> Self {
         Self { tail: Arc::default(), output: LogOutput::to_stdout() }
     }
 
-    /// Waits until the agent's own output has all of it, but no longer than that.
+    /// Waits until the agent's own output has all of it, at most `timeout`.
     pub(crate) fn written_within(&self, at_most: Duration) {
         self.output.emptied_within(at_most);
     }
 
-    /// Says something of the agent's own.
+    /// Writes a line of the agent.
     pub(crate) fn write_line(&self, words: &str) {
         self.write(line_of(words).as_bytes());
     }
 
-    /// Takes what the command writes, until nobody holds the other end any more, and then says so.
+    /// Copies the command's output until the last writer closes the pipe, and signals that.
     pub(crate) fn follow(&self, mut from: PipeReader) -> oneshot::Receiver<()> {
         let (log, (drained, told)) = (self.clone(), oneshot::channel());
         std::thread::spawn(move || {
@@ -59,7 +57,7 @@ impl Log {
             while let Ok(read @ 1..) = from.read(&mut some) {
                 log.write(&some[..read]);
             }
-            // Nobody may be waiting for it.
+            // The receiver may be gone.
             let _ = drained.send(());
         });
         told
@@ -69,12 +67,12 @@ impl Log {
         self.locked().goes_on
     }
 
-    /// Goes on from what an earlier start of this attempt left in the bucket, and comes after it there.
+    /// Continues after the log that an earlier start of this attempt left in the bucket.
     pub(crate) fn go_on_from(&self, earlier: &[u8]) {
         self.locked().go_on_from(earlier);
     }
 
-    /// The end of it, from the beginning of a line on where that is near, and how much was written in all.
+    /// Its end, from the beginning of a line if one is near, and how many bytes were written in all.
     pub(crate) fn tail(&self) -> (Vec<u8>, u64) {
         let tail = self.locked();
         (tail.whole_lines(), tail.written)
@@ -115,7 +113,7 @@ impl LogTail {
         self.written = before + own.written;
     }
 
-    /// What was cut off begins in the middle of a line, and of a character perhaps.
+    /// A cut may fall in the middle of a line, even of a character.
     fn whole_lines(&self) -> Vec<u8> {
         let is_cut_off = self.written > u64::try_from(self.bytes.len()).unwrap_or(u64::MAX);
         let near = self.bytes.iter().take(LINE_BYTES);
@@ -134,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_end_is_kept() {
+    fn the_log_keeps_its_end() {
         let mut tail = LogTail::default();
         for part in 0..10_u8 {
             tail.append(&vec![part; 100 * 1024]);
@@ -153,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn it_comes_after_what_an_earlier_start_left() {
+    fn the_log_continues_that_of_an_earlier_start() {
         check_go_on(b"", b"anew\n", "anew\n");
         check_go_on(b"the reason\n", b"anew\n", "the reason\nanew\n");
         check_go_on(b"the rea", b"anew\n", "the rea\nanew\n");
@@ -169,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn it_begins_with_a_line_or_at_least_with_a_character() {
+    fn the_log_begins_with_a_line_or_a_character() {
         check_begin("", "the beginning\n");
         check_begin(&"x".repeat(TAIL_BYTES - 3), "x");
         check_begin(&format!("{}x", "é".repeat(TAIL_BYTES / 2)), "éé");
@@ -179,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_larger_than_that_leaves_its_end() {
+    fn a_write_beyond_the_limit_keeps_its_end() {
         let mut tail = LogTail::default();
         tail.append(&vec![1; TAIL_BYTES]);
         tail.append(&[vec![2; TAIL_BYTES], vec![3]].concat());

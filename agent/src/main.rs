@@ -1,8 +1,8 @@
 //! The agent of a job, on the machine that was launched for it.
 //!
-//! It takes the fence over, restores the newest whole checkpoint, runs the command, keeps what that writes, beats its heart, passes a
-//! warning on and flushes, writes the result, and goes dark: whatever happens after it knows who it is, the machine ends. Two others see to that if it
-//! does not: a timer of the machine's own, and `reap-instances`.
+//! It takes the fence, restores the newest complete checkpoint, runs the command, keeps its checkpoints, sends heartbeats, passes a warning on
+//! and flushes, writes the result, and shuts the machine down, after any failure as well. If it does not, the machine's own timer or
+//! `reap-instances` ends the machine.
 
 mod agent;
 mod agent_error;
@@ -48,11 +48,11 @@ use crate::fence::ResultOwner;
 use crate::log::Log;
 use crate::world::now;
 
-/// So long the last words may take, each; and no less at any pace, for S3 is as slow as it is.
+/// The timeout of each last write. It does not shrink with the pace, because S3 does not get faster.
 const LAST_WORDS: SignedDuration = SignedDuration::from_secs(15);
 const LAST_WORDS_MIN: Duration = Duration::from_secs(3);
 
-/// So long the agent's own output may take to take the last of the log.
+/// The timeout for the last of the log in the agent's own output.
 const LAST_WRITTEN: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
@@ -65,7 +65,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// An agent that does not know who it is must not end the machine: it may be anybody's.
+/// An agent without an identity must not end the machine: it may be anyone's.
 fn begin() -> Result<(), AgentError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| AgentError::new(format!("the agent cannot run: {error}")))?;
@@ -96,7 +96,6 @@ fn read_identity(arguments: &Arguments) -> Result<MachineIdentity, AgentError> {
     Ok(identity)
 }
 
-/// All of it, down to the dark.
 async fn run_agent(identity: MachineIdentity, arguments: &Arguments, log: Log, shutdown: io::Result<Signal>) {
     let store = store_of(&identity).await;
     log.write_line(&format!("attempt {} of the job {}, until {:.0}", identity.attempt, identity.job, identity.ends_at));
@@ -129,8 +128,8 @@ async fn store_of(identity: &MachineIdentity) -> Store {
     Store::new(&config.timeout_config(few).load().await, identity.bucket.clone()).for_machine()
 }
 
-/// The log, and at last the exit record: whoever waits for that finds nothing written after it. Nothing where they are another
-/// machine's to write, or where nobody knows.
+/// Uploads the log, and last of all the exit record, which ends the writes of this attempt. It writes neither if another machine of the attempt
+/// may.
 async fn write_exit(agent: &Agent, end: &AttemptEnd) {
     let MachineIdentity { job, attempt, .. } = &agent.identity;
     let exit =
@@ -158,8 +157,8 @@ async fn write_exit(agent: &Agent, end: &AttemptEnd) {
     }
 }
 
-/// The exit record, where it is this process's to write, or else why it is not. Where an earlier start wrote the result and came no further,
-/// it is of that.
+/// The exit record if this process may write it, or else why not. After an earlier start that ended right after its result, it is of that
+/// result.
 async fn check_exit_owner(agent: &Agent, exit: ExitRecord) -> Result<ExitRecord, AgentError> {
     let MachineIdentity { job, attempt, .. } = &agent.identity;
     let unknown = |error: StoreError| AgentError::new(format!("nothing is left behind: {error}"));
@@ -179,7 +178,7 @@ async fn check_exit_owner(agent: &Agent, exit: ExitRecord) -> Result<ExitRecord,
     }
 }
 
-/// What was found out last, the heart may not have told.
+/// Sends the last warnings, which no heartbeat may have.
 async fn send_last_heartbeat(agent: &Agent) -> Result<(), StoreError> {
     if agent.current_warnings().is_empty() { Ok(()) } else { heartbeat::send_heartbeat(agent).await }
 }

@@ -1,4 +1,4 @@
-//! What EC2 tells a machine of its own end, by `IMDSv2`, and what the machine's own `init` does.
+//! Warnings that the machine ends: EC2's, by `IMDSv2`, and `SIGTERM` of the machine's own `init`.
 
 use std::io;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ const EVERY: SignedDuration = SignedDuration::from_secs(5);
 const INTERRUPTION: &str = "/latest/meta-data/spot/instance-action";
 const REBALANCE: &str = "/latest/meta-data/events/recommendations/rebalance";
 
-/// The unit lets the agent have 150 s, any other one 90 (systemd, `DefaultTimeoutStopSec`); the log and the exit record need some.
+/// The unit grants the agent 150 s, other units 90 (systemd, `DefaultTimeoutStopSec`); the log and the exit record need the rest.
 const TOLD: SignedDuration = SignedDuration::from_secs(60);
 
 /// EC2 user guide, "Spot Instance interruption notices", "instance-action".
@@ -33,7 +33,6 @@ struct InterruptionNotice {
     time: serde_json::Value,
 }
 
-/// Watches the instance metadata until the end.
 pub(crate) async fn watch(agent: Arc<Agent>) {
     let mut client = client();
     let (mut rebalance, mut blind, mut odd) = (false, false, false);
@@ -77,7 +76,6 @@ pub(crate) async fn watch(agent: Arc<Agent>) {
     }
 }
 
-/// The instance metadata.
 pub(crate) fn client() -> Client {
     let few = Duration::from_secs(2);
     let client =
@@ -85,7 +83,7 @@ pub(crate) fn client() -> Client {
     client.build()
 }
 
-/// What they say there; `None` where there is nothing.
+/// The page at `path`; `None` if there is none.
 pub(crate) async fn get(client: &Client, path: &'static str) -> Result<Option<String>, AgentError> {
     match client.get(path).await {
         Ok(text) => Ok(Some(text.into())),
@@ -97,7 +95,7 @@ pub(crate) async fn get(client: &Client, path: &'static str) -> Result<Option<St
     }
 }
 
-/// What it says, and how long something can be done. `None` where it names no action: an empty page, or that of a proxy, is no warning.
+/// The warning in words, and how much time it leaves. `None` if it names no action: an empty page, or a proxy's, is no warning.
 fn interruption(text: &str, now: Timestamp) -> Option<(String, SignedDuration)> {
     let InterruptionNotice { action, time } = serde_json::from_str(text).ok()?;
     let time: Option<Timestamp> = time.as_str().and_then(|time| time.parse().ok());
@@ -108,12 +106,11 @@ fn interruption(text: &str, now: Timestamp) -> Option<(String, SignedDuration)> 
     (!action.trim().is_empty()).then(|| (why, warning::time_to_flush(now, time)))
 }
 
-/// Hears `SIGTERM` from now on, which is how a machine that shuts down tells.
+/// Catches `SIGTERM` from now on: a machine that shuts down sends it.
 pub(crate) fn shutdown() -> io::Result<Signal> {
     signal(SignalKind::terminate())
 }
 
-/// Waits for it.
 pub(crate) async fn wait_for_shutdown(agent: Arc<Agent>, shutdown: io::Result<Signal>) {
     match shutdown {
         Ok(mut shutdown) => drop(shutdown.recv().await),
@@ -123,7 +120,6 @@ pub(crate) async fn wait_for_shutdown(agent: Arc<Agent>, shutdown: io::Result<Si
     agent.end(EndCause { reason: ExitReason::Interrupted, why, until: after(agent.pace.scale(TOLD)) });
 }
 
-/// Waits for the end of the attempt's time.
 pub(crate) async fn wait_for_deadline(agent: Arc<Agent>) {
     sleep_until(agent.ends_at()).await;
     let ends_at = agent.identity.ends_at;
@@ -143,20 +139,20 @@ mod tests {
     }
 
     #[test]
-    fn a_warning_says_when_it_ends() {
+    fn a_warning_has_its_time() {
         let text = r#"{"action": "terminate", "time": "2026-09-01T12:01:40Z"}"#;
         check(text, ("EC2 takes the machine back (terminate at 2026-09-01T12:01:40Z)", 95));
     }
 
     #[test]
-    fn a_warning_whose_time_nobody_can_read_is_one() {
+    fn a_warning_with_an_unreadable_time_counts() {
         check(r#"{"action": "hibernate"}"#, (r#"EC2 takes the machine back (`{"action": "hibernate"}`)"#, 115));
         let text = r#"{"action": "stop", "time": "soon"}"#;
         check(text, (&format!("EC2 takes the machine back (`{text}`)"), 115));
     }
 
     #[test]
-    fn what_names_no_action_is_no_warning() {
+    fn a_page_without_an_action_is_no_warning() {
         for text in
             ["", "<html>", "{}", "null", r#"{"action": ""}"#, r#"{"action": null, "time": "2026-09-01T12:01:40Z"}"#]
         {

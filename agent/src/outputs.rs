@@ -1,4 +1,4 @@
-//! What a job leaves behind besides its checkpoints: `outputs/<team>/<job>/<n>/<path>`.
+//! The outputs of a job besides its checkpoints: `outputs/<team>/<job>/<n>/<path>`.
 
 use std::path::Path;
 
@@ -10,11 +10,10 @@ use crate::disk::on_disk;
 use crate::fence::FenceError;
 use crate::retry_timeout::RetryTimeout;
 
-/// So many refusals are said, for the words have to fit a message; the log has as many.
+/// The most refusals that are named, so that the words fit a message; the log has as many.
 const SAID_MAX: usize = 5;
 
-/// Uploads files, and directories with all that is in them, each by itself, with the rights of the user that made them. What could not be, in
-/// words; `None` where all was.
+/// Uploads files and directories, each file by itself, with the rights of the user. Answers in words what failed; `None` if nothing did.
 pub(crate) async fn upload(agent: &Agent, wanted: &[String], owner: &FileOwner) -> Option<String> {
     agent.set_activity("uploading outputs");
     let paths = wanted.to_vec();
@@ -38,7 +37,7 @@ pub(crate) async fn upload(agent: &Agent, wanted: &[String], owner: &FileOwner) 
     describe_missing(&missing)
 }
 
-/// What is refused while S3 answers, and would be refused again, stays refused; the rest is sent again. What is refused, in words.
+/// Repeats uploads that may succeed later. Answers in words what S3 refuses for good.
 async fn while_s3_answers(agent: &Agent, mut files: Vec<LocalFile>, owner: &FileOwner) -> Vec<String> {
     let (mut refused, mut timeout) = (Vec::new(), RetryTimeout::default());
     loop {
@@ -81,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn some_refusals_are_said_and_the_rest_counted() {
+    fn some_refusals_are_named_and_the_rest_counted() {
         check(0, None);
         check(5, Some("0, 1, 2, 3, 4"));
         check(8, Some("0, 1, 2, 3, 4, and 3 more"));

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rustix::process::{Pid, WaitOptions, getpid, set_child_subreaper, waitpid};
 
-/// Makes the agent the parent of each process whose own one ends, as `init` is that of all others.
+/// Makes the agent the parent of each descendant whose parent ends, as `init` is of all others.
 pub(crate) fn inherit() {
     // Without it only the group of the command is ended with it.
     let _ = set_child_subreaper(Some(getpid()));
@@ -15,13 +15,13 @@ pub(crate) fn inherit() {
 /// What descends from the agent.
 #[derive(Debug, Default)]
 pub(crate) struct Descendants {
-    /// All that run, each with its process group.
+    /// The running ones, each with its process group.
     pub(crate) running: Vec<(Pid, i32)>,
-    /// How those ended that the agent had inherited, each with its process group: the exit code, or `None` where a signal ended it.
+    /// The inherited ones that have ended, each with its process group: the exit code, or `None` if a signal ended it.
     pub(crate) ended: Vec<(Option<i32>, i32)>,
 }
 
-/// Looks at them, and takes leave of those that have ended, but for `own_child`, whose end somebody else waits for.
+/// Lists them and reaps those that have ended, except `own_child`, which another task waits for.
 pub(crate) fn descendants(own_child: Option<Pid>) -> Descendants {
     let agent = getpid().as_raw_nonzero().get();
     let all: BTreeMap<i32, Process> = processes().collect();
@@ -38,7 +38,7 @@ pub(crate) fn descendants(own_child: Option<Pid>) -> Descendants {
     found
 }
 
-/// What runs with those variables (`NAME=value`) in its environment, and descends from no agent: the one that began it has ended.
+/// Processes with these variables (`NAME=value`) in their environment that descend from no running agent.
 pub(crate) fn orphans_with(variables: &[String]) -> Vec<Pid> {
     let all: BTreeMap<i32, Process> = processes().collect();
     let (agent, own) = (getpid().as_raw_nonzero().get(), size_of_program("self"));
@@ -54,12 +54,12 @@ pub(crate) fn orphans_with(variables: &[String]) -> Vec<Pid> {
     running.filter(|id| is_orphan(id)).filter_map(|id| Pid::from_raw(*id)).collect()
 }
 
-/// By which an agent knows another one: a copy of a program is as large, wherever it lies.
+/// Identifies another agent: a copy of a program has the same size.
 fn size_of_program(process: &str) -> Option<u64> {
     fs::metadata(format!("/proc/{process}/exe")).ok().map(|program| program.len())
 }
 
-/// Whether a process has a file at or below a path open for writing, or may have. The path is that without links.
+/// Whether a process may have a file at or below the path open for writing. The path must have no links.
 pub(crate) fn writes_below(path: &Path, process: Pid) -> bool {
     let own = format!("/proc/{}", process.as_raw_nonzero());
     // It has ended, or does not let itself be looked at.
@@ -71,7 +71,7 @@ pub(crate) fn writes_below(path: &Path, process: Pid) -> bool {
     })
 }
 
-/// Linux manual, `proc_pid_fdinfo(5)`: the flags of `open(2)`, octal, of which the last two bits are the access mode, and 0 is reading only.
+/// Linux manual, `proc_pid_fdinfo(5)`: the flags of `open(2)`, octal; the last two bits are the access mode, and 0 means read only.
 fn is_for_writing(info: &str) -> bool {
     let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
     flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok()).is_none_or(|flags| flags & 0b11 != 0)
@@ -90,7 +90,7 @@ fn processes() -> impl Iterator<Item = (i32, Process)> {
     ids.filter_map(|id| Some((id, process_of(&fs::read_to_string(format!("/proc/{id}/stat")).ok()?)?)))
 }
 
-/// Linux manual, `proc_pid_stat(5)`: the name stands in parentheses, and may hold any; then come the state, the parent, and the process group.
+/// Linux manual, `proc_pid_stat(5)`: the name in parentheses may hold any character; then come the state, the parent, and the process group.
 fn process_of(stat: &str) -> Option<Process> {
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
     let state = fields.next()?;
@@ -117,14 +117,14 @@ mod tests {
     }
 
     #[test]
-    fn a_name_may_hold_anything() {
+    fn a_process_name_may_hold_any_character() {
         check("12 (sh) S 7 12 12 0 -1", Some((7, 12, false)));
         check("12 (a) Z 9 (b) Z 7 11", Some((7, 11, true)));
         check("12 (sh", None);
     }
 
     #[test]
-    fn a_file_that_is_open_for_writing_is_seen() {
+    fn a_file_open_for_writing_is_found() {
         let folder = std::env::temp_dir().join(format!("curfew-open-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let folder = folder.canonicalize().unwrap();
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn it_descends_over_any_number_of_parents() {
+    fn a_descendant_is_found_through_any_number_of_parents() {
         let parents = [(2, 1), (3, 2), (4, 3), (5, 1), (6, 7), (7, 6)];
         let all = parents.map(|(id, parent)| (id, Process { parent, group: 1, ended: false })).into_iter().collect();
         let found: Vec<i32> = (1..8).filter(|id| descends(*id, 2, &all)).collect();

@@ -1,4 +1,4 @@
-//! Puts back the newest whole checkpoint that head named.
+//! Restores the newest complete checkpoint that head names.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;
@@ -17,43 +17,40 @@ use crate::retry_timeout::RetryTimeout;
 use crate::user::User;
 use crate::world::now;
 
-/// Where it is put together, in the directory itself, because a rename does not lead from disk to disk. A name that begins with
-/// a dot is no checkpoint.
+/// Where it is assembled: in the directory itself, because a rename stays on one disk. A name with a leading dot is no checkpoint.
 const RESTORING: &str = ".curfew-restoring";
 
-/// Where that is put which was there before, with a number after it.
+/// Prefix of the place for earlier content; a number follows.
 const ASIDE: &str = ".curfew-before-";
 
-/// What was put back, and all that counts.
+/// What was restored, and the checkpoints that count.
 #[derive(Debug, Default)]
 pub(crate) struct RestoredCheckpoint {
     pub(crate) checkpoint: Option<Checkpoint>,
-    /// The step that its names say.
+    /// The step of its names.
     pub(crate) step: Option<u64>,
-    /// Where its entries are.
     pub(crate) entries: Vec<PathBuf>,
-    /// The one path that a command goes on from.
+    /// The path that the command resumes from.
     pub(crate) resume: Option<PathBuf>,
-    /// What it is, in words.
     pub(crate) what: String,
-    /// Whether others came back beside it, which the framework keeps on purpose.
+    /// Whether it restored others as well, which the framework keeps on purpose.
     pub(crate) has_others: bool,
-    /// What the command finds there: what it writes over it, is to be kept.
+    /// The restored content, by which later changes are noticed.
     pub(crate) original: Option<KeptStep>,
-    /// The checkpoints that head named and that are not damaged, the newest last.
+    /// The undamaged checkpoints of head, the newest last.
     pub(crate) counting: Vec<Checkpoint>,
     /// Those of them that may be incomplete.
     pub(crate) unverified: Vec<Checkpoint>,
-    /// Which newer ones were not put back, and why, in sentences.
+    /// Why newer ones were not restored, in sentences.
     pub(crate) skipped: Vec<String>,
-    /// Whether the command has failed on another one before.
+    /// Whether the command has failed on another one in this attempt.
     has_failed: bool,
 }
 
 impl RestoredCheckpoint {
-    /// What the command is run from again where it fails on this one, for a failure right after a resume is not final by itself: from the one before.
-    /// Each that may be incomplete is gone back from, down to the beginning; of the others one, unless the command has failed on another one already.
-    /// The first snapshot of a job may be of files that are no checkpoint.
+    /// Which checkpoint the command resumes from if it fails on this one, because the checkpoint may be why: the previous one. It steps back from
+    /// every unverified checkpoint, down to the beginning, and once from a verified one, unless the command has failed on another one already. The
+    /// first snapshot of a job may be of files that are no checkpoint.
     pub(crate) fn before_failed(&self) -> Option<RestoreCandidates> {
         let failed = self.checkpoint?;
         let is_unverified = self.unverified.contains(&failed);
@@ -71,16 +68,14 @@ impl RestoredCheckpoint {
     }
 }
 
-/// What can be put back.
 #[derive(Debug)]
 pub(crate) struct RestoreCandidates {
-    /// The first one that is not damaged is.
+    /// The first undamaged one is restored.
     in_order: Vec<Checkpoint>,
     /// Those of them that may be incomplete.
     unverified: Vec<Checkpoint>,
-    /// Which newer ones there were, and why they are none of these.
+    /// Newer ones, and why they are left out.
     skipped: Vec<String>,
-    /// Whether the command has failed on one of those.
     has_failed: bool,
 }
 
@@ -89,14 +84,14 @@ impl RestoreCandidates {
         Self { in_order: to_restore(head), unverified: head.unverified.clone(), skipped: Vec::new(), has_failed: false }
     }
 
-    /// Takes down why a newer one is none of these.
+    /// Notes why a newer one is left out.
     pub(crate) fn without(mut self, newer: String) -> Self {
         self.skipped.push(newer);
         self
     }
 }
 
-/// Restores; where the job has no checkpoint yet, there is nothing to put back.
+/// Restores a checkpoint, if the job has one.
 pub(crate) async fn restore(
     agent: &Arc<Agent>,
     candidates: RestoreCandidates,
@@ -173,7 +168,7 @@ pub(crate) async fn restore(
     Ok(RestoredCheckpoint::default())
 }
 
-/// The owner hears of all of them at once, and what came of it.
+/// Reports all damaged ones to the owner at once, with the result.
 fn tell_skipped(agent: &Agent, skipped: &mut Vec<String>, damaged: &[String], goes_on: &str) {
     if !damaged.is_empty() {
         let what = if damaged.len() == 1 { "the checkpoint" } else { "the checkpoints" };
@@ -189,7 +184,7 @@ fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
-/// The directory, empty and the user's own.
+/// Makes the directory empty and the user's own.
 async fn prepare(agent: &Arc<Agent>, into: &Path, owner: &FileOwner) -> io::Result<()> {
     let (place, for_owner) = (into.to_owned(), owner.clone());
     tokio::task::spawn_blocking(move || directory::make(&place, &for_owner)).await.map_err(io::Error::other)??;
@@ -201,8 +196,8 @@ async fn prepare(agent: &Arc<Agent>, into: &Path, owner: &FileOwner) -> io::Resu
     .await
 }
 
-/// One that the framework keeps on purpose comes back beside the newest. Without it the command goes on all the same, and may come to another
-/// result, which its owner hears.
+/// Restores a checkpoint that the framework keeps on purpose beside the newest. The command can resume without it, but its result may differ,
+/// so the owner gets a warning.
 async fn restore_beside(
     agent: &Agent,
     checkpoint: Checkpoint,
@@ -232,12 +227,11 @@ async fn restore_beside(
     }
 }
 
-/// A checkpoint, by how it is numbered.
 fn describe(manifest: &Manifest) -> String {
     if manifest.snapshot { "the files without a number".to_owned() } else { format!("step {}", manifest.step) }
 }
 
-/// Where the entries of a checkpoint are, and the one that a command goes on from.
+/// The paths of a checkpoint's entries, and the one that the command resumes from.
 fn paths_of(manifest: &Manifest, into: &Path) -> (Vec<PathBuf>, Option<PathBuf>) {
     let mut sizes: BTreeMap<&str, u64> = BTreeMap::new();
     for file in &manifest.files {
@@ -254,10 +248,10 @@ fn paths_of(manifest: &Manifest, into: &Path) -> (Vec<PathBuf>, Option<PathBuf>)
     (sizes.keys().map(|name| into.join(name)).collect(), resume)
 }
 
-/// What a checkpoint consists of, and how it lies there.
+/// The content of a checkpoint as it is on the disk.
 type RestoredStep = (Arc<Manifest>, Option<KeptStep>);
 
-/// One checkpoint: put together beside the others, and then renamed.
+/// Restores one checkpoint: assembles it beside the others, and renames it.
 async fn restore_one(
     agent: &Agent,
     checkpoint: Checkpoint,
@@ -293,7 +287,7 @@ async fn restore_one(
     put_back.await.map_err(disk)
 }
 
-/// What a checkpoint holds besides files, and its place.
+/// Directories and links of a checkpoint.
 fn finish(manifest: &Manifest, restoring: &Path, into: &Path) -> io::Result<()> {
     for folder in &manifest.folders {
         fs::create_dir_all(restoring.join(folder))?;
@@ -316,7 +310,7 @@ fn finish(manifest: &Manifest, restoring: &Path, into: &Path) -> io::Result<()> 
     fs::remove_dir_all(restoring)
 }
 
-/// What lies there already, by an earlier start of this machine or by its image, may be cut off anywhere: it is put beside.
+/// Moves earlier content aside: an earlier start of this machine may have left it incomplete.
 fn set_aside(agent: &Agent, directory: &Path) -> io::Result<()> {
     let mut aside = None;
     for entry in fs::read_dir(directory)? {
@@ -345,7 +339,7 @@ fn set_aside(agent: &Agent, directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// `.curfew-before-1` in the directory, or the next number that is free: a rename does not lead from disk to disk.
+/// `.curfew-before-1` in the directory, or the next free number: a rename stays on one disk.
 fn folder_beside(directory: &Path) -> io::Result<PathBuf> {
     let mut number = 1;
     loop {
@@ -358,7 +352,7 @@ fn folder_beside(directory: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// Deletes what was put beside; whether there was anything.
+/// Deletes what was moved aside. Answers whether there was anything.
 async fn clear_away(agent: &Agent, directory: &Path, owner: &FileOwner) -> bool {
     let within = directory.to_owned();
     let cleared = on_disk(owner, move || {

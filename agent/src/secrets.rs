@@ -1,8 +1,8 @@
-//! The values of secrets and parameters, for the command's environment and for nothing else: they are never written down.
+//! The values of secrets and parameters, for the command's environment only: the agent never writes them anywhere.
 //!
-//! Both come from Parameter Store, which passes the question for a secret on (Systems Manager user guide, "Referencing AWS Secrets
-//! Manager secrets from Parameter Store parameters"). It knows a secret by its name, which its ARN does not tell for sure: `my-secret` may be
-//! a whole name, or `my` with a random end. So what stands there is asked for first, and without its end only where there is none of it.
+//! Both come from Parameter Store, which forwards queries for secrets (Systems Manager user guide, "Referencing AWS Secrets
+//! Manager secrets from Parameter Store parameters"). It knows a secret by its name, which its ARN leaves open: `my-secret` may be a whole
+//! name, or `my` with a random end. So the agent asks for the whole first, and without the end only if there is none.
 //! The machine's role needs `ssm:GetParameter` on either, and `secretsmanager:GetSecretValue` on a secret.
 
 use std::collections::BTreeMap;
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn each_has_a_name_in_parameter_store() {
+    fn every_arn_has_a_name_in_parameter_store() {
         check("arn:aws:ssm:eu-central-1:123456789012:parameter/token", &["token"]);
         check("arn:aws:ssm:eu-central-1:123456789012:parameter/team/token", &["/team/token"]);
         check("arn:aws:s3:eu-central-1:123456789012:bucket", &[]);
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_secrets_arn_may_be_that_of_its_name() {
+    fn the_end_of_a_secret_arn_may_belong_to_its_name() {
         let secret = "arn:aws:secretsmanager:eu-central-1:123456789012:secret";
         let reference = "/aws/reference/secretsmanager";
         for (name, stripped) in [("hf-AbCdEf", "hf"), ("team/hf-token-AbCdEf", "team/hf-token"), ("my-secret", "my")] {

@@ -1,4 +1,4 @@
-//! The end of the machine. It is launched so that a shutdown terminates it.
+//! The shutdown of the machine, which terminates it: it is launched that way.
 
 use std::io;
 use std::process::Stdio;
@@ -9,13 +9,13 @@ use tokio::process::Command;
 use crate::arguments::SHUTDOWN;
 use crate::log::Log;
 
-/// So long a shutdown may take to be accepted.
+/// The timeout until `shutdown` is accepted.
 const ACCEPTED: Duration = Duration::from_secs(30);
 
-/// Where `shutdown` does not do it, by force, and at last without any program's help (Linux kernel, "Magic `SysRq` key").
+/// If `shutdown` fails: by force, and at last without any program (Linux kernel, "Magic `SysRq` key").
 const BY_FORCE: [&str; 2] = ["poweroff -f", "echo o > /proc/sysrq-trigger"];
 
-/// Ends the machine. Where nothing does, the timer of the machine and `reap-instances` will.
+/// Ends the machine. If that fails, the machine's timer or `reap-instances` ends it.
 pub(crate) async fn go_dark(log: &Log, command: &str) {
     let forced: &[&str] = if command == SHUTDOWN { &BY_FORCE } else { &[] };
     for line in std::iter::once(command).chain(forced.iter().copied()) {
@@ -31,11 +31,11 @@ pub(crate) async fn go_dark(log: &Log, command: &str) {
     }
 }
 
-/// What it says comes into the log: whoever reads the agent's own output may have stopped, and would hold it.
+/// Its output goes to the log: the agent's own output could block it.
 fn to_log(log: &Log) -> io::Result<(Stdio, Stdio)> {
     let (read, write) = io::pipe()?;
     let both = (write.try_clone()?.into(), write.into());
-    // Nobody waits for its end: what it began may go on.
+    // Without a wait for its end, because its children may run on.
     drop(log.follow(read));
     Ok(both)
 }

@@ -1,4 +1,4 @@
-//! As whom the command runs.
+//! The user that the command runs as.
 
 use std::fs;
 
@@ -15,7 +15,7 @@ pub(crate) struct User {
     pub(crate) name: String,
     pub(crate) uid: u32,
     pub(crate) gid: u32,
-    /// The groups it is in besides, such as `docker` and `video`.
+    /// Supplementary groups, such as `docker` and `video`.
     pub(crate) groups: Vec<u32>,
     pub(crate) home: String,
 }
@@ -27,7 +27,7 @@ impl User {
     }
 }
 
-/// The user of that name, or else the machine's first one, or else who the agent is. Only root can become another.
+/// The user of that name, or else the machine's first one, or else the agent's own. Only root can become another user.
 pub(crate) fn find(name: Option<&str>, own: u32) -> Result<User, AgentError> {
     let read = |path: &str| fs::read_to_string(path).map_err(|error| AgentError::new(format!("{path}: {error}")));
     let (passwd, group) = (read("/etc/passwd")?, read("/etc/group")?);
@@ -88,14 +88,14 @@ mod tests {
     }
 
     #[test]
-    fn it_is_the_one_that_was_asked_for_with_its_groups() {
+    fn the_requested_user_has_its_groups() {
         check(Some("ubuntu"), 0, PASSWD, Ok(("ubuntu", &[44, 998])));
         check(Some("root"), 0, PASSWD, Ok(("root", &[])));
         check(Some("ada"), 0, PASSWD, Err("no user `ada`"));
     }
 
     #[test]
-    fn else_it_is_the_first_of_the_machine() {
+    fn the_default_is_the_first_user_of_the_machine() {
         check(None, 0, PASSWD, Ok(("ubuntu", &[44, 998])));
         check(None, 0, "root:x:0:0:root:/root:/bin/sh", Ok(("root", &[])));
         check(None, 65534, PASSWD, Ok(("nobody", &[])));

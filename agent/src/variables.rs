@@ -1,14 +1,14 @@
-//! What a command finds in its environment.
+//! The environment of a command.
 //!
 //! - `CURFEW_JOB`: the job, `<team>/<job>`; `CURFEW_TEAM`: its team;
 //! - `CURFEW_ATTEMPT`: 1, 2, …; `CURFEW_BUCKET` and `CURFEW_REGION`: the state bucket;
-//! - `CURFEW_ENDS_AT`: when it is told to end at the latest, as `2026-09-01T12:00:00Z`;
-//! - `CURFEW_CHECKPOINT_DIR`: where its checkpoints belong, if the spec says so; and where it goes on from one, `CURFEW_RESUME_STEP`, its step, and
-//!   `CURFEW_RESUME_FROM`, the one path to go on from, and `CURFEW_RESUME_ALL`, all of its paths, one in each line. Without one they are absent, and
-//!   the step is where nothing has a number;
-//! - `CURFEW_SIGNAL`: what tells it that the machine is taken away.
+//! - `CURFEW_ENDS_AT`: the latest moment at which the agent tells it to end, as `2026-09-01T12:00:00Z`;
+//! - `CURFEW_CHECKPOINT_DIR`: the directory of its checkpoints, if the spec has one. If it resumes from a checkpoint, `CURFEW_RESUME_STEP` is its step,
+//!   `CURFEW_RESUME_FROM` the one path to resume from, and `CURFEW_RESUME_ALL` all of its paths, one in each line. Otherwise they are absent;
+//!   so is the step of files without a number;
+//! - `CURFEW_SIGNAL`: the signal that tells it that the machine ends.
 //!
-//! `HOME`, `USER`, `LOGNAME` and `SHELL` are those of the user, `PYTHONUNBUFFERED` is 1, so that the log is not late, and what the spec says under `env` comes
+//! `HOME`, `USER`, `LOGNAME` and `SHELL` are those of the user, `PYTHONUNBUFFERED` is 1, so that the log is not late, and the spec's `env` comes
 //! last.
 
 use std::collections::BTreeMap;
@@ -23,7 +23,6 @@ use crate::user::User;
 /// Variables by name.
 pub(crate) type VariableMap = BTreeMap<String, String>;
 
-/// What they are made of.
 pub(crate) struct VariableSources<'a> {
     pub(crate) identity: &'a MachineIdentity,
     pub(crate) asked: &'a AssignedJob,
@@ -31,12 +30,11 @@ pub(crate) struct VariableSources<'a> {
     pub(crate) restored: &'a RestoredCheckpoint,
 }
 
-/// Those that say of which attempt a process is.
+/// The variables that identify the attempt of a process.
 pub(crate) fn identity_variables(identity: &MachineIdentity) -> [(&'static str, String); 2] {
     [("CURFEW_JOB", identity.job.to_string()), ("CURFEW_ATTEMPT", identity.attempt.to_string())]
 }
 
-/// All of them.
 pub(crate) fn build_variables(from: &VariableSources<'_>, ends_at: Timestamp) -> VariableMap {
     let VariableSources { identity, asked, user, restored } = from;
     let mut all: Vec<(&str, String)> = vec![

@@ -1,4 +1,4 @@
-//! What the end of a command means, and how it is written down.
+//! What the end of a command means, and its exit record.
 
 use std::path::Path;
 use std::process::ExitStatus;
@@ -13,7 +13,7 @@ use crate::user::User;
 use crate::world::now;
 use crate::{directory, outputs};
 
-/// What the end of the command, or of its setup, means; written to head, for then it counts.
+/// Writes the result of the command, or of its setup, to head: only then it counts.
 pub(super) async fn outcome(
     agent: &Agent,
     asked: &AssignedJob,
@@ -57,7 +57,7 @@ pub(super) async fn outcome(
     }
 }
 
-/// The command has ended with success, and the machine is taken away before all of it was brought away: the next attempt does that.
+/// The command succeeded, but the machine ends before the upload is complete: the next attempt uploads the rest.
 pub(super) fn unfinished(cause: EndCause, what: &str) -> AttemptEnd {
     AttemptEnd {
         reason: cause.reason,

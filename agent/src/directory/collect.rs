@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_file_loses_nothing_of_the_rest() {
+    fn an_unreadable_file_does_not_lose_the_others() {
         let scratch = Scratch::new("outputs").file("a/one.txt").file("a/two.txt");
         std::os::unix::fs::symlink("/nowhere/at-all", scratch.0.join("a/absent")).unwrap();
         std::os::unix::fs::symlink("/", scratch.0.join("a/root")).unwrap();

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_deleted_is_held_until_it_is_decided() {
+    fn a_deleted_step_is_held_until_it_is_decided() {
         let scratch =
             Scratch::new("held").file("step-1/deep/a.bin").file("step-2.pt").file("step-2.pt.complete").file("last.pt");
         let mut held = HeldSteps::default();
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_being_deleted_stays_as_it_was_and_what_was_only_tidied_does_not() {
+    fn a_step_under_deletion_keeps_its_snapshot_and_a_tidied_one_does_not() {
         let scratch = Scratch::new("shrinks").file("step-1/a.bin").file("step-1/b.bin");
         let mut held = HeldSteps::default();
         look(&mut held, &scratch, 0);
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn of_what_is_gone_the_newest_are_held() {
+    fn the_newest_deleted_steps_are_held() {
         let (mut scratch, mut held) = (Scratch::new("gone"), HeldSteps::default());
         for step in 1..=12 {
             scratch = scratch.file(&format!("step-{step}"));

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_is_made_for_its_user_where_only_root_may() {
+    fn root_makes_a_directory_for_its_user() {
         let Some((scratch, user)) = scratch("made") else { return };
         let directory = scratch.0.join("var/curfew/checkpoints");
         make(&directory, &user).unwrap();
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_of_roots_is_not_given_away_by_what_a_user_makes() {
+    fn a_user_cannot_make_root_give_a_directory_away() {
         let Some((scratch, user)) = scratch("refused") else { return };
         let (secret, home) = (scratch.0.join("secret"), scratch.0.join("home"));
         symlink(&secret, home.join("checkpoints")).unwrap();
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_user_may_not_read_is_not_read_by_a_link_or_another_name_of_it() {
+    fn a_link_does_not_read_what_the_user_may_not() {
         let Some((scratch, user)) = scratch("unread") else { return };
         let (key, directory): (PathBuf, PathBuf) = (scratch.0.join("secret/step-1/key"), scratch.0.join("home"));
         for step in ["step-1", "step-2"] {

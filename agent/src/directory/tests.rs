@@ -50,7 +50,7 @@ fn seen(name: &str, bytes: u64, marked: bool, unfit: Option<&str>) -> Seen {
 }
 
 #[test]
-fn each_framework_is_seen_as_it_writes() {
+fn the_files_of_each_framework_are_recognised() {
     let trainer = "checkpoint-500/trainer_state.json";
     let scratch = Scratch::new("frameworks").with(trainer, "{\n }\n").file("checkpoint-500/model/a.bin");
     let scratch = scratch.file("step_7/.metadata").file("step_7/__0_0.distcp").file("epoch=1-step=20.ckpt");
@@ -68,7 +68,7 @@ fn each_framework_is_seen_as_it_writes() {
 }
 
 #[test]
-fn a_marker_that_is_cut_off_marks_nothing() {
+fn an_incomplete_marker_marks_nothing() {
     let scratch = Scratch::new("torn").with("step-1/trainer_state.json", "{\"a\":").with("step-2/.metadata", "");
     let long = format!("{{\"a\": \"{}\"}}", "x".repeat(2000));
     let scratch = scratch.with("step-3/_SUCCESS", "").with("step-4/trainer_state.json", &long).file("ckpt-5.index");
@@ -77,7 +77,7 @@ fn a_marker_that_is_cut_off_marks_nothing() {
 }
 
 #[test]
-fn a_marker_of_a_framework_and_of_curfew_s_own_is_read() {
+fn markers_of_frameworks_and_of_curfew_are_read() {
     let index = b"\0\0\x57\xfb\x80\x8b\x24\x75\x47\xdb";
     let scratch = Scratch::new("markers").with("ckpt-5.index", index).file("ckpt-5.data-00000-of-00001");
     let scratch =
@@ -90,7 +90,7 @@ fn a_marker_of_a_framework_and_of_curfew_s_own_is_read() {
 }
 
 #[test]
-fn a_log_and_what_the_spec_excludes_are_part_of_no_checkpoint() {
+fn a_log_and_excluded_entries_are_no_checkpoint() {
     let scratch = Scratch::new("records").file("train-900.log").file("model-5.pt").file("config-5.json");
     let scratch =
         scratch.file("train/last.pt").file("train/events.out.tfevents.1.a").file("train/a.csv").file("wandb/run");
@@ -105,14 +105,14 @@ fn a_log_and_what_the_spec_excludes_are_part_of_no_checkpoint() {
 }
 
 #[test]
-fn what_holds_something_temporary_is_temporary() {
+fn a_directory_with_a_temporary_entry_is_temporary() {
     let scratch = Scratch::new("temporary").file("step-1/a.bin").file("step-1/b.bin.tmp").file("step-2/.zarray");
     let unfit = "the name of `step-1/b.bin.tmp` says that it is still being written";
     assert_eq!(scratch.look(), [seen("step-1", 10, false, Some(unfit)), seen("step-2", 5, false, None)]);
 }
 
 #[test]
-fn a_link_is_no_checkpoint_and_leads_nowhere_else() {
+fn a_link_is_no_checkpoint_and_is_not_followed() {
     let scratch = Scratch::new("links").file("step-1/a.bin");
     std::os::unix::fs::symlink("step-1", scratch.0.join("latest-1")).unwrap();
     std::os::unix::fs::symlink("/etc", scratch.0.join("etc-1")).unwrap();
@@ -124,7 +124,7 @@ fn a_link_is_no_checkpoint_and_leads_nowhere_else() {
 }
 
 #[test]
-fn what_could_not_be_brought_back_stops_nothing_else() {
+fn a_failed_restore_of_a_held_step_stops_no_other() {
     let scratch = Scratch::new("unfit").file("step-1/a.bin").file("step-2/a\nb");
     fs::create_dir_all(scratch.0.join("step-3").join("deep/".repeat(40))).unwrap();
     let seen = scratch.look();

@@ -1,5 +1,5 @@
-//! The agent's own output. A thread writes it, for a pipe or a socket that nobody reads takes nothing more, and holds its writer for ever
-//! (Linux manual, `pipe(7)`, "I/O on pipes and FIFOs"). What there is no room for is left out, and that is said as soon as there is some.
+//! The agent's own output. A thread writes it, because a full pipe without a reader blocks its writer for ever (Linux manual, `pipe(7)`,
+//! "I/O on pipes and FIFOs"). The outlet drops what it has no room for, and says so as soon as there is room.
 
 use std::fs::File;
 use std::io::Write;
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::line_of;
 
-/// So much waits to be written, in bytes, beside as much that is being written: some seconds of a command that says much.
+/// The most bytes that wait to be written, beside as many that are being written: some seconds of a talkative command.
 const WAITING_BYTES: usize = 1024 * 1024;
 
 /// Where the log goes besides the bucket.
@@ -26,18 +26,18 @@ struct OutputState {
 #[derive(Debug, Default)]
 struct PendingOutput {
     bytes: Vec<u8>,
-    /// What came after them and was left out, in bytes.
+    /// Dropped bytes after them.
     left_out: u64,
     is_writing: bool,
 }
 
 impl LogOutput {
     pub(super) fn to_stdout() -> Self {
-        // Without the buffer of the standard library, which is written out at the end of the process, whoever reads it.
+        // Without the buffer of the standard library, whose flush at the end of the process would block.
         Self::to(std::io::stdout().as_fd().try_clone_to_owned().map(File::from))
     }
 
-    /// Without a file it takes everything and writes nothing: the bucket has the log.
+    /// Without a file it accepts everything and writes nothing: the bucket has the log.
     fn to(file: std::io::Result<impl Write + Send + 'static>) -> Self {
         let shared = Arc::<OutputState>::default();
         if let Ok(file) = file {
@@ -48,13 +48,12 @@ impl LogOutput {
         Self(shared)
     }
 
-    /// Takes that without a wait.
     pub(super) fn write(&self, bytes: &[u8]) {
         self.0.locked().append(bytes);
         self.0.changed.notify_all();
     }
 
-    /// Returns once all of it is written, or that time is over.
+    /// Returns once everything is written, or after `timeout`.
     pub(super) fn emptied_within(&self, at_most: Duration) {
         let OutputState { changed, .. } = &*self.0;
         // What stays is in the bucket.
@@ -70,7 +69,7 @@ impl OutputState {
             let mut waiting = self.locked();
             waiting.is_writing = false;
             if written.is_err() {
-                // Nobody listens any more, or does not for now.
+                // The reader is gone, or pauses.
                 waiting.left_out += size(&bytes);
             }
             drop(waiting);
@@ -78,7 +77,7 @@ impl OutputState {
         }
     }
 
-    /// What is to be written next, as soon as there is any.
+    /// The next bytes to write, as soon as there are any.
     fn next(&self) -> Vec<u8> {
         let waiting = self.changed.wait_while(self.locked(), |waiting| waiting.bytes.is_empty());
         let mut waiting = waiting.unwrap_or_else(PoisonError::into_inner);
@@ -92,7 +91,7 @@ impl OutputState {
 }
 
 impl PendingOutput {
-    /// Where something was left out, so is what comes after it, until there is a place to say so.
+    /// After dropped bytes everything is dropped, until there is room to say so.
     fn append(&mut self, bytes: &[u8]) {
         let is_full = self.left_out > 0 || self.bytes.len() + bytes.len() > WAITING_BYTES;
         if is_full && !self.bytes.is_empty() {
@@ -137,7 +136,7 @@ mod tests {
     const LATE: Duration = Duration::from_mins(1);
 
     #[test]
-    fn nobody_waits_for_what_nobody_reads_and_what_is_missing_is_said() {
+    fn a_stopped_reader_blocks_nothing_and_dropped_bytes_are_named() {
         let (reader, writer) = std::io::pipe().unwrap();
         let outlet = LogOutput::to(Ok(writer));
         let (line, lines) = ([b"x".repeat(1023), b"\n".to_vec()].concat(), 3 * WAITING_BYTES / 1024);
@@ -166,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_has_gone_holds_nothing_up() {
+    fn a_closed_reader_blocks_nothing() {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
         let outlet = LogOutput::to(Ok(writer));
@@ -178,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_cut_off_is_ended_before_what_is_said_of_it() {
+    fn a_cut_line_ends_before_the_note_about_it() {
         let mut waiting = PendingOutput::default();
         waiting.append(b"half of a li");
         waiting.append(&vec![0; WAITING_BYTES]);

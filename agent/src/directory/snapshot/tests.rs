@@ -17,7 +17,7 @@ fn snapshot(scratch: &Scratch) -> StepSnapshot {
 }
 
 #[test]
-fn what_is_no_file_is_part_of_it_as_well() {
+fn a_snapshot_has_links_and_empty_directories() {
     let scratch = Scratch::new("content").file("step-1/deep/a.bin").file("step-2.pt");
     fs::create_dir(scratch.0.join("step-1/empty")).unwrap();
     for (name, to) in [("to-directory", "deep"), ("to-file", "deep/a.bin"), ("to-nothing", "/nowhere/at-all")] {
@@ -35,7 +35,7 @@ fn what_is_no_file_is_part_of_it_as_well() {
 }
 
 #[test]
-fn what_is_no_longer_all_that_was_looked_at_is_noticed() {
+fn a_file_that_is_gone_is_noticed() {
     let scratch = Scratch::new("less").file("step-1/a.bin").file("step-1/b.bin");
     let step = steps(&scratch).remove(0);
     assert!(snapshot(&scratch).is_all_of(&step));
@@ -48,7 +48,7 @@ fn what_is_no_longer_all_that_was_looked_at_is_noticed() {
 }
 
 #[test]
-fn what_comes_or_changes_is_noticed_and_what_goes_was_read() {
+fn a_new_or_changed_file_is_noticed_and_a_deleted_one_was_read() {
     let scratch = Scratch::new("changes").file("step-1/a.bin").file("step-1/b.bin");
     let taken = snapshot(&scratch);
     fs::remove_file(scratch.0.join("step-1/b.bin")).unwrap();
@@ -101,7 +101,7 @@ fn check_still(name: &str, change: impl Fn(&Path), expect: bool) {
 }
 
 #[test]
-fn what_is_only_touched_is_still_the_same_and_each_other_change_is_seen() {
+fn a_touched_file_is_the_same_and_any_other_change_is_noticed() {
     check_still("same", |_| {}, true);
     check_still("touched", |step| fs::write(step.join("a.bin"), "12345").unwrap(), true);
     check_still("first-part", |step| fs::write(step.join("a.bin"), "12945").unwrap(), false);
@@ -115,14 +115,14 @@ fn what_is_only_touched_is_still_the_same_and_each_other_change_is_seen() {
 }
 
 #[test]
-fn a_comparison_that_nobody_waits_for_is_given_up() {
+fn an_abandoned_comparison_stops() {
     let scratch = Scratch::new("given-up").file("step-1/a.bin");
     let taken = snapshot(&scratch);
     assert!(taken.is_still(&manifest(&taken), &AtomicBool::new(true)).is_err());
 }
 
 #[test]
-fn what_has_no_number_is_copied_and_may_be_written_over() {
+fn a_file_without_a_number_is_copied() {
     let scratch = Scratch::new("frozen")
         .file("last.pt")
         .file("best.pt")
@@ -149,7 +149,7 @@ fn what_has_no_number_is_copied_and_may_be_written_over() {
 }
 
 #[test]
-fn a_pointer_and_a_link_come_with_the_step_that_they_lead_to() {
+fn a_pointer_and_a_link_belong_to_their_step() {
     let scratch = Scratch::new("pointers").file("step-1/a.bin").file("step-2/a.bin").file("config.json");
     fs::write(scratch.0.join("latest"), "step-1").unwrap();
     fs::write(scratch.0.join("newest"), "step-2").unwrap();

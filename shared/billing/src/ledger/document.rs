@@ -1,18 +1,20 @@
-//! The ledger as it is written down: each run with all that is known of it, so that who reads it joins nothing. What of it is worked
-//! out is written for readers alone, and not read back.
+//! The ledger as a document: each run with all that is known of it, so that readers join nothing. Figures that follow from the rest are
+//! written for readers alone, and not read back.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod row;
+
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use model::id::{Region, ResourceId, TeamName};
+use model::id::{Region, TeamName};
 use model::money::{Amount, Rate};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use self::row::LedgerRow;
 use super::fold::{FoldKey, FoldSum, FoldedRuns};
-use super::run::{Attribution, CarriedRun, FactSource, Pricing, RunEntry, RunLabel};
-use super::timeline::Timeline;
-use super::{Ledger, LedgerRun, PurchaseTerms, RunCost, RunKind, Tariff, TimeSpan, is_sane};
+use super::run::RunEntry;
+use super::{Ledger, RunCost, RunKind, Tariff, TimeSpan, is_sane};
 
 /// The document, as it is read.
 #[derive(Deserialize, Default)]
@@ -80,121 +82,6 @@ impl Serialize for LedgerRows<'_> {
     }
 }
 
-/// A run, by its instance or by its volume.
-#[derive(Serialize, Deserialize)]
-struct LedgerRow {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    instance: Option<ResourceId>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    volume: Option<ResourceId>,
-    /// Of a volume its attachment.
-    launched_at: Timestamp,
-    team: Option<TeamName>,
-    #[serde(rename = "type")]
-    what: String,
-    lifecycle: PurchaseTerms,
-    tariff: Tariff,
-    /// The present rate, or the last one; null if unknown.
-    #[serde(skip_deserializing)]
-    usd_per_hour: Option<Rate>,
-    /// Where in the month it begins.
-    #[serde(skip_deserializing)]
-    from: Timestamp,
-    /// Until when in the month it is known to be billed.
-    #[serde(skip_deserializing)]
-    until: Timestamp,
-    /// Whether that is its end.
-    #[serde(skip_deserializing)]
-    ended: bool,
-    /// What it is known to have cost in the month.
-    #[serde(skip_deserializing)]
-    usd: Amount,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    owner: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    name: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    job: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    attached_to: Option<ResourceId>,
-    #[serde(default, skip_serializing_if = "is_usual")]
-    told: FactSource,
-    /// When it was told; left out where it is `seen`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    at: Option<Timestamp>,
-    /// The first beat of the month that saw it running; left out where that was the first beat after it began.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    first: Option<Timestamp>,
-    /// The beats since `first` that did not see it running, written as `beats` are.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    missed: Vec<i64>,
-    /// Who was charged before, in order.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    charged: Vec<ChargedSpan>,
-    /// Since when nobody is charged any more, for it changed too often.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    uncharged_since: Option<Timestamp>,
-    /// What it was before, in order.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    priced: Vec<PricedSpan>,
-    /// Since when changes of its price are not followed any more.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    unpriced_since: Option<Timestamp>,
-    /// What held when the month began.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    carried: Option<CarriedRow>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    seen: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    stopped: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    terminated: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    ended_by: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    reclaimed: Option<bool>,
-}
-
-/// Whose a run was until a beat saw that it was another's.
-#[derive(Serialize, Deserialize)]
-struct ChargedSpan {
-    until: Timestamp,
-    team: Option<TeamName>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    job: Option<String>,
-    /// What it is known to have cost in the month until then, since the change before.
-    #[serde(skip_deserializing)]
-    usd: Amount,
-}
-
-/// What a run was until a beat saw that it was something else.
-#[derive(Serialize, Deserialize)]
-struct PricedSpan {
-    until: Timestamp,
-    #[serde(rename = "type")]
-    what: String,
-    lifecycle: PurchaseTerms,
-    tariff: Tariff,
-}
-
-/// What the month before said last.
-#[derive(Serialize, Deserialize)]
-struct CarriedRow {
-    at: Timestamp,
-    team: Option<TeamName>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    job: Option<String>,
-    #[serde(rename = "type")]
-    what: String,
-    lifecycle: PurchaseTerms,
-    tariff: Tariff,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn is_usual(source: &FactSource) -> bool {
-    *source == FactSource::default()
-}
-
 impl Serialize for Ledger {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let rates = self.rates.iter().map(|(tariff, rates)| {
@@ -257,7 +144,7 @@ fn read(stored: StoredLedger) -> Option<Ledger> {
     }
     for row in stored.runs {
         let began = row.launched_at;
-        let (id, entry) = row.entry(&ledger.looks)?;
+        let (id, entry) = row.into_entry(&ledger.looks)?;
         ledger.runs.insert((id, began), entry);
     }
     let all_sane = moments(&ledger).all(is_sane);
@@ -302,147 +189,5 @@ impl FoldedRow {
         let Self { day, team, kind, what, runs, usd, uncertain_usd, unpriced_seconds } = self;
         let spent = RunCost { amount: usd, uncertain: uncertain_usd, unpriced_seconds };
         (FoldKey { day, team, kind, what }, FoldSum { runs, spent })
-    }
-}
-
-impl LedgerRow {
-    fn from_run(run: &LedgerRun<'_>, ledger: &Ledger) -> Self {
-        let RunEntry { label, source, facts_at, first_at, missed, seen, .. } = run.entry.clone();
-        let RunEntry { stopped, terminated, ended_by, reclaimed, .. } = *run.entry;
-        let RunLabel { kind, owner, name, attached_to } = label;
-        let Pricing { what, terms, tariff } = run.entry.pricing.last().clone();
-        let uncharged_since = run.entry.attribution.untracked_since;
-        let Attribution { team, job } = match uncharged_since {
-            Some(_) => Attribution::default(),
-            None => run.entry.attribution.last().clone(),
-        };
-        let (known_until, month) = (run.known_until(), ledger.span);
-        let TimeSpan { from, to: until } = TimeSpan { from: run.began, to: known_until }.within(month);
-        let of_kind = |wanted| (kind == wanted).then(|| run.resource.clone());
-        let usual = RunEntry::first_possible(run.began, facts_at, &ledger.looks);
-        Self {
-            instance: of_kind(RunKind::Instance),
-            volume: of_kind(RunKind::Volume),
-            launched_at: run.began,
-            team,
-            what,
-            lifecycle: terms,
-            tariff,
-            usd_per_hour: run.rate_at(until),
-            from,
-            until,
-            ended: !run.is_running() && known_until <= month.to,
-            usd: run.spent(month).amount,
-            owner,
-            name,
-            job,
-            attached_to,
-            told: source,
-            at: Some(facts_at).filter(|at| Some(*at) != seen),
-            first: Some(first_at).filter(|at| source == FactSource::Within && *at != usual),
-            missed: to_steps(&missed),
-            charged: charged(run, month),
-            uncharged_since,
-            priced: priced(run),
-            unpriced_since: run.entry.pricing.untracked_since,
-            carried: run.entry.carried.as_deref().map(CarriedRow::from_carried),
-            seen,
-            stopped,
-            terminated,
-            ended_by,
-            reclaimed,
-        }
-    }
-
-    fn entry(self, looks: &BTreeSet<Timestamp>) -> Option<(ResourceId, RunEntry)> {
-        let (kind, resource) = match (self.instance, self.volume) {
-            (Some(instance), None) => (RunKind::Instance, instance),
-            (None, Some(volume)) => (RunKind::Volume, volume),
-            _ => return None,
-        };
-        let Self { team, owner, name, what, lifecycle: terms, job, attached_to, tariff, .. } = self;
-        let facts_at = self.at.or(self.seen)?;
-        let usual = match self.told {
-            FactSource::Within => RunEntry::first_possible(self.launched_at, facts_at, looks),
-            FactSource::After | FactSource::Outside => facts_at,
-        };
-        let charged =
-            self.charged.into_iter().map(|ChargedSpan { until, team, job, .. }| (until, Attribution { team, job }));
-        let priced = self
-            .priced
-            .into_iter()
-            .map(|PricedSpan { until, what, lifecycle, tariff }| (until, Pricing { what, terms: lifecycle, tariff }));
-        let entry = RunEntry {
-            label: RunLabel { kind, owner, name, attached_to },
-            attribution: timeline(charged.collect(), Attribution { team, job }, self.uncharged_since),
-            pricing: Timeline {
-                untracked_since: self.unpriced_since,
-                ..timeline(priced.collect(), Pricing { what, terms, tariff }, None)
-            },
-            carried: self.carried.map(|before| Box::new(before.carried())),
-            source: self.told,
-            facts_at,
-            first_at: self.first.unwrap_or(usual),
-            missed: from_steps(self.missed)?,
-            seen: self.seen,
-            stopped: self.stopped,
-            terminated: self.terminated,
-            ended_by: self.ended_by,
-            reclaimed: self.reclaimed,
-        };
-        Some((resource, entry))
-    }
-}
-
-/// Whose it was before, with what they are charged.
-fn charged(run: &LedgerRun<'_>, month: TimeSpan) -> Vec<ChargedSpan> {
-    let Timeline { first, changes, untracked_since } = &run.entry.attribution;
-    let values = std::iter::once(first).chain(changes.iter().map(|(_, value)| value));
-    let untils = changes.iter().map(|(at, _)| *at).chain(*untracked_since);
-    let mut from = Timestamp::MIN;
-    let charged = values.zip(untils).map(|(Attribution { team, job }, until)| {
-        let span = TimeSpan { from: std::mem::replace(&mut from, until), to: until }.within(month);
-        ChargedSpan { until, team: team.clone(), job: job.clone(), usd: run.spent(span).amount }
-    });
-    charged.collect()
-}
-
-/// What it was before.
-fn priced(run: &LedgerRun<'_>) -> Vec<PricedSpan> {
-    let Timeline { first, changes, .. } = &run.entry.pricing;
-    let values = std::iter::once(first).chain(changes.iter().map(|(_, value)| value));
-    let of = |(Pricing { what, terms, tariff }, (until, _)): (&Pricing, &(Timestamp, Pricing))| PricedSpan {
-        until: *until,
-        what: what.clone(),
-        lifecycle: *terms,
-        tariff: tariff.clone(),
-    };
-    values.zip(changes).map(of).collect()
-}
-
-/// From each value with its end, and the last one, which counts only where it is followed.
-fn timeline<T, const MAX: usize>(
-    before: Vec<(Timestamp, T)>,
-    last: T,
-    untracked_since: Option<Timestamp>,
-) -> Timeline<T, MAX> {
-    let (untils, mut values): (Vec<Timestamp>, Vec<T>) = before.into_iter().unzip();
-    if untracked_since.is_none() || values.is_empty() {
-        values.push(last);
-    }
-    let first = values.remove(0);
-    Timeline { first, changes: untils.into_iter().zip(values).collect(), untracked_since }
-}
-
-impl CarriedRow {
-    fn from_carried(carried: &CarriedRun) -> Self {
-        let CarriedRun { at, attribution: Attribution { team, job }, pricing } = carried.clone();
-        let Pricing { what, terms, tariff } = pricing;
-        Self { at, team, job, what, lifecycle: terms, tariff }
-    }
-
-    fn carried(self) -> CarriedRun {
-        let Self { at, team, job, what, lifecycle: terms, tariff } = self;
-        CarriedRun { at, attribution: Attribution { team, job }, pricing: Pricing { what, terms, tariff } }
     }
 }

@@ -1,4 +1,4 @@
-//! One account: a seed's life of owners, weather, configurations and runs, tick by tick.
+//! One simulated account: what a seed makes of owners, faults, configurations and runs, tick by tick.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -29,13 +29,11 @@ use crate::session::{Facts, debug_action};
 use crate::settings::SimulatedConfig;
 use crate::world::SimulatedMachine;
 
-/// Monday, 2026-01-05.
-const EPOCH: i64 = 1_767_571_200;
+const EPOCH: i64 = 1_767_571_200; // Monday, 2026-01-05
 
 pub(crate) struct SimulatedAccount {
     pub(crate) machines: Vec<SimulatedMachine>,
     pub(crate) regions: usize,
-    /// The bucket: documents with their versions.
     pub(crate) notices: BTreeMap<Region, (u64, NotificationLog)>,
     pub(crate) activity: BTreeMap<Region, (u64, ActivityCache)>,
     pub(crate) faults: FaultInjector,
@@ -43,7 +41,6 @@ pub(crate) struct SimulatedAccount {
     pub(crate) jobs: SimulatedJobs,
     pub(crate) oracle: InvariantOracle,
     pub(crate) settings: Rc<SimulatedConfig>,
-    /// What the document says.
     pub(crate) config: Rc<Config>,
     pub(crate) ceiling: Mode,
     pub(crate) clock: i64,
@@ -52,27 +49,22 @@ pub(crate) struct SimulatedAccount {
     fleet: usize,
     launched: u32,
     next_edit: i64,
-    /// The longest between two edits of the configuration.
-    edited_within: i64,
+    edit_interval_max: i64,
     next_launch: i64,
     pub(crate) listing: Listing,
     behaviours: Vec<u64>,
     pub(crate) messages: u64,
     pub(crate) calls: CallCounts,
-    /// Writes of notices that another run was faster with.
     pub(crate) lost_swaps: u64,
     verbosity: u8,
 }
 
-/// What runs asked `CloudWatch` for.
 #[derive(Default)]
 pub(crate) struct CallCounts {
     pub(crate) metrics: u64,
-    /// Lists of all series of a region.
     pub(crate) lists: u64,
 }
 
-/// What one life came to.
 pub(crate) struct AccountSummary {
     pub(crate) seed: u64,
     pub(crate) days: u64,
@@ -87,7 +79,6 @@ pub(crate) struct AccountSummary {
     pub(crate) clean: bool,
 }
 
-/// How long a seed's account lives.
 pub(crate) fn days_of(seed: u64) -> u64 {
     u64::try_from(RandomStream::from_seed(seed, 0).between(30, 90)).unwrap_or(30)
 }
@@ -160,7 +151,7 @@ impl SimulatedAccount {
         let settings = Rc::new(SimulatedConfig::draw(&mut owners));
         let now = EPOCH + owners.between(0, 365) * DAY;
         let fleet = owners.below(16) + 1;
-        let edited_within = owners.pick(&[DAY, 5 * DAY, 15 * DAY]);
+        let edit_interval_max = owners.pick(&[DAY, 5 * DAY, 15 * DAY]);
         Self {
             machines: Vec::new(),
             regions: if owners.one_in(3) { 2 } else { 1 },
@@ -177,8 +168,8 @@ impl SimulatedAccount {
             runs: 0,
             fleet,
             launched: 0,
-            next_edit: now + owners.ticks(HOUR, edited_within),
-            edited_within,
+            next_edit: now + owners.ticks(HOUR, edit_interval_max),
+            edit_interval_max,
             next_launch: now,
             owners,
             listing: Listing::default(),
@@ -236,7 +227,7 @@ impl SimulatedAccount {
         if self.clock < self.next_edit {
             return;
         }
-        self.next_edit = self.clock + self.owners.ticks(HOUR, self.edited_within);
+        self.next_edit = self.clock + self.owners.ticks(HOUR, self.edit_interval_max);
         self.oracle.configured_at = self.clock;
         if self.owners.one_in(4) || self.ceiling == Mode::Observe {
             let observes = self.ceiling == Mode::Observe;
@@ -270,12 +261,10 @@ impl SimulatedAccount {
         jobs.pass(*clock, machines, |behaviour| behaviours[behaviour as usize] += 1);
     }
 
-    /// What a run reads of the jobs.
     pub(crate) fn read_jobs(&mut self, now: i64) -> JobReading {
         self.jobs.read(now, &mut self.faults)
     }
 
-    /// What a run reads of the budgets.
     pub(crate) fn read_budgets(&mut self, now: i64) -> [Option<BudgetReading>; HOLDERS] {
         self.budgets.read(now, &mut self.faults)
     }
@@ -340,7 +329,7 @@ impl SimulatedAccount {
         self.machines.push(machine);
     }
 
-    /// From another machine, rather from a marked one: what Curfew wrote on it comes along.
+    /// Copies the tags of another machine, of a marked one if there is any, with Curfew's own.
     fn copy_tags_to(&mut self, machine: &mut SimulatedMachine) {
         let is_marked = |other: &&SimulatedMachine| other.ec2.tags.contains_key(MARKED) && other.id() != machine.id();
         let marked: Vec<&SimulatedMachine> = self.machines.iter().filter(is_marked).collect();
@@ -368,7 +357,6 @@ impl SimulatedAccount {
         }
     }
 
-    /// A message reaches people.
     pub(crate) fn deliver_message(&mut self, message: &Message, facts: &Facts) {
         self.messages += 1;
         if self.verbosity > 0 {
@@ -378,7 +366,6 @@ impl SimulatedAccount {
         self.oracle.check_message(message, &self.machines, facts);
     }
 
-    /// A run came to its end.
     pub(crate) fn ran(&mut self, facts: &Facts) {
         self.oracle.ran(facts, &self.machines, self.faults.last_at);
     }
@@ -405,7 +392,6 @@ impl SimulatedAccount {
     }
 }
 
-/// The document is written by the simulation: a refusal is a defect of its own.
 fn config(settings: &SimulatedConfig) -> Rc<Config> {
     match Config::read(&settings.toml()) {
         Ok(config) => Rc::new(config),

@@ -1,5 +1,5 @@
-//! One run of a reaper, as the simulated account sees it: the run is the product's own, and a session is its way to the account, on which
-//! everything can go wrong. A run is a future. At each of its effects it lets another one go on, and may be cut off there.
+//! One run of a reaper: the run is the product's own, and the session connects it to the simulated account with all faults on the way. A
+//! run is a future. At each of its effects it lets another run continue, and may be cut off there.
 
 #[path = "under_way.rs"]
 mod under_way;
@@ -37,21 +37,20 @@ use crate::settings::SimulatedConfig;
 
 pub(crate) use under_way::UnderWay;
 
-/// As long as Lambda lets a run last.
+/// Lambda's limit of one run.
 const RUN_MAX: SignedDuration = SignedDuration::from_mins(10);
 
-/// What a run goes by.
+/// What a run knows when it begins.
 pub(crate) struct Facts {
     pub(crate) id: u64,
     pub(crate) now: i64,
     pub(crate) settings: Rc<SimulatedConfig>,
     /// `CURFEW_MODE`, and observe once the run knows that the topic has no confirmed subscription.
     pub(crate) ceiling: Mode,
-    /// How many resources it saw.
     pub(crate) fleet: usize,
 }
 
-/// A run's way to the account.
+/// The connection of one run to the account.
 pub(crate) struct Session {
     account: Rc<RefCell<SimulatedAccount>>,
     facts: RefCell<Facts>,
@@ -59,7 +58,7 @@ pub(crate) struct Session {
     /// Effects before the run is cut off.
     effects_left: Cell<Option<u32>>,
     is_cut: Cell<bool>,
-    /// Steps that it has time for.
+    /// Steps until its time is over.
     steps_left: Cell<Option<u32>>,
     phase: Cell<Phase>,
     /// The rule of each step of its plan, and whether it only dates.
@@ -70,7 +69,7 @@ pub(crate) struct Session {
     pub(crate) unanswered: RefCell<BTreeSet<ResourceId>>,
 }
 
-/// How far a run has come.
+/// The progress of a run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Looks,
@@ -103,7 +102,7 @@ impl Session {
         }
     }
 
-    /// Lives one run, as a function does.
+    /// Carries out one run, as a function does.
     async fn live(self: Rc<Self>) {
         let mode = self.account().ceiling;
         let clock = || self.clock();
@@ -125,7 +124,7 @@ impl Session {
         look::live(&self, &run).await;
     }
 
-    /// The time runs out after so many steps; else it stands still.
+    /// The clock stands still until the time is over after `steps`.
     fn clock(&self) -> Timestamp {
         let now = stamp(self.now());
         match self.steps_left.get() {
@@ -153,7 +152,7 @@ impl Session {
         self.account().faults.strikes(fault, self.now())
     }
 
-    /// Before each effect: another run has its turn, and this one may be cut off here.
+    /// Before each effect: lets another run continue, and may cut this one off.
     pub(crate) async fn effect(&self) {
         let mut has_waited = false;
         poll_fn(|context| {
@@ -167,7 +166,7 @@ impl Session {
         self.is_cut_here().await;
     }
 
-    /// The same where nothing of another run can come between.
+    /// The same without a turn for another run.
     pub(crate) async fn is_cut_here(&self) {
         match self.effects_left.get() {
             Some(0) => {
@@ -190,7 +189,6 @@ impl Session {
         Err(self.failed("ec2:Describe", CallErrorKind::Other, "the simulation refuses it"))
     }
 
-    /// It has decided, and saw so many resources.
     pub(crate) fn decided(&self, plan: &Plan, fleet: usize) {
         self.facts.borrow_mut().fleet = fleet;
         let only_dates = |step: &Step| matches!(step.action, Action::Snapshot(_, SnapshotAction::TagDeletedAt(_)));
@@ -306,7 +304,7 @@ const fn name_of(write: &Ec2Write<'_>) -> &'static str {
     }
 }
 
-/// Tags that were perhaps written are written again by the next run; of all else somebody has to find out what became of it.
+/// The next run writes tags again that may be lost; for everything else somebody has to find out what happened.
 const fn looked_at_again<'a>(write: &Ec2Write<'a>) -> Option<&'a ResourceId> {
     match write {
         Ec2Write::CreateTags { .. } => None,

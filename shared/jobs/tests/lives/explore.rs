@@ -14,28 +14,27 @@ use crate::run::{EffectOutcome, ObservationQuality, ReconcilerState, other_outco
 use crate::time::{INVOCATION_MAX, advance, long_after, next_moment};
 use crate::world::{AgentState, BrokenInvariant, MachineEndReason, MachineLife, ModelMachine, ModelWorld};
 
-/// What is explored: how much may go wrong, and what is wrong on purpose.
+/// The bounds of one exploration, and the fault that is planted in it.
 pub(crate) struct JobModel {
     pub(crate) bounds: ModelBounds,
     pub(crate) planted: Option<PlantedFault>,
-    /// Places from which it was found to end.
+    /// States from which the job is known to finish.
     pub(crate) settled: Mutex<HashSet<u64>>,
 }
 
-/// How far it is explored.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ModelBounds {
-    /// So many reconcile at once: 1 or 2.
+    /// 1 or 2 at once.
     pub(crate) reconcilers: usize,
-    /// So much goes wrong at most, in one life.
+    /// The most faults in one history.
     pub(crate) faults: u8,
-    /// So often the clock moves on at most; after that nothing more becomes due.
+    /// The most steps of the clock; after them nothing more becomes due.
     pub(crate) jumps: u8,
     /// Whether a deadline decides between Spot and on-demand.
     pub(crate) has_deadline: bool,
 }
 
-/// A fault of the world, or of the loop, put in on purpose: the properties must find it.
+/// A defect of the world or of the loop that a property must find.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PlantedFault {
     /// EC2 ignores the client token, or it is not sent.
@@ -44,50 +43,44 @@ pub(crate) enum PlantedFault {
     SwapIgnored,
     /// An agent begins without its number in head.
     FenceNotBumped,
-    /// Who loses a swap carries its effects out all the same.
+    /// The loser of a swap carries out its effects.
     LoserGoesOn,
-    /// Who loses a swap leaves the machine that it has launched.
+    /// The loser of a swap leaves the machine that it launched.
     LoserLeaves,
-    /// What is owed is not done again by who comes after a crash.
+    /// The reconciler after a crash does not repeat the effects.
     EffectsOnce,
-    /// A heart is taken to beat from the launch on.
+    /// A machine counts as alive from its launch on.
     HeartImagined,
 }
 
-/// One thing that happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ModelAction {
     /// A reconciler reads the state, and the facts that it wants, and decides.
     Look(usize, ObservationQuality),
-    /// It does what the loop says next, and that comes of it.
+    /// It carries out the next effect, with this result.
     Step(usize, EffectOutcome),
-    /// It is no more.
+    /// It crashes.
     Crash(usize),
-    /// The agent of that machine goes on.
+    /// The agent of that machine takes its next step.
     Agent(usize, AgentAction),
-    /// What shuts down is down.
+    /// The machine that shuts down is off.
     Down(usize),
     /// EC2 warns of taking it back.
     Warn(usize),
-    /// EC2 takes it back.
     Reclaim(usize),
-    /// EC2 had no capacity for it after all.
+    /// EC2 found no capacity after it accepted the launch.
     Withhold(usize),
-    /// Its agent hangs.
     Silence(usize),
-    /// The timer of its boothook will not ring.
+    /// The timer of its boothook is broken.
     BreakTimer(usize),
-    /// A person terminates it.
     Kill(usize),
-    /// A person stops it.
     Stop(usize),
-    /// A person cancels the job.
     Cancel,
     /// `CURFEW_MODE` changes.
     Observe(bool),
-    /// The clock moves on to the next moment at which anything may be due.
+    /// The clock moves to the next moment at which something may be due.
     Advance,
-    /// Nobody reconciles for hours.
+    /// No reconciler runs for hours.
     Sleep,
 }
 
@@ -247,7 +240,7 @@ impl Model for JobModel {
         );
         world.runs = runs.map(|run| if reduces { run.reduced(&world) } else { run });
         leave_machines(&mut world, last, action);
-        // Which of the two it is makes no difference.
+        // Both are alike.
         if rank(&world.runs[0]) < rank(&world.runs[1]) {
             world.runs.swap(0, 1);
         }
@@ -278,7 +271,7 @@ impl Model for JobModel {
             }),
             Property::always("it succeeded as head says", |_, world: &ModelWorld| succeeded_as_head_says(world)),
             Property::always("what never ran is no attempt without progress", |_, world: &ModelWorld| {
-                // Whom AWS has warned, it has taken back.
+                // AWS terminates what it has warned.
                 let gave = |one: &&ModelMachine| {
                     one.warned_at.is_some() || !matches!(one.life, MachineLife::Over(MachineEndReason::NotGiven, _))
                 };
@@ -286,7 +279,7 @@ impl Model for JobModel {
                 usize::try_from(world.state.progress.attempts_without).unwrap() <= attempts
             }),
             Property::always("it computes no longer than it may", |explored: &Self, world: &ModelWorld| {
-                // A machine on demand and the one on Spot that replaces it run side by side for as long as nobody reconciles.
+                // A machine on demand and its replacement on Spot run side by side until a reconciler runs.
                 let alone = |one: &ModelMachine| one.order.ends_at.duration_since(one.launched_at) <= RUNTIME_MAX;
                 if explored.bounds.has_deadline {
                     world.machines.iter().all(alone)
@@ -311,7 +304,7 @@ impl Model for JobModel {
     }
 }
 
-/// Of a machine that no state names, nobody has the answer any more.
+/// No reconciler has the answer of a machine that no state names.
 fn leave_machines(world: &mut ModelWorld, last: &ModelWorld, action: ModelAction) {
     let is_excused = match action {
         ModelAction::Crash(_) | ModelAction::Advance | ModelAction::Sleep => true,
@@ -349,7 +342,7 @@ const BROKEN: [(&str, Condition); 8] = [
 ];
 
 impl JobModel {
-    /// Asked only where nobody reconciles: from everywhere else a crash leads there.
+    /// Only where no reconciler runs: from everywhere else a crash leads there.
     fn ends(&self, world: &ModelWorld) -> bool {
         world.runs != [ReconcilerState::Idle, ReconcilerState::Idle]
             || world.broken.is_some()
@@ -357,7 +350,7 @@ impl JobModel {
     }
 }
 
-/// The clock moves on, and whoever has reconciled for longer than Lambda lets it is no more.
+/// Moves the clock, and ends each reconciler that has run longer than Lambda allows.
 fn jump(world: &mut ModelWorld, to: Timestamp) -> Option<()> {
     world.jumps = world.jumps.checked_sub(1)?;
     if to.duration_since(world.now) > INVOCATION_MAX {
@@ -376,7 +369,7 @@ fn one_past_the_fence(world: &ModelWorld) -> bool {
     world.machines.iter().filter(may_write).count() <= 1
 }
 
-/// But for strays, which the fence tells apart.
+/// Without strays, which the fence tells apart.
 fn one_of_an_attempt(world: &ModelWorld) -> bool {
     let ours = world.machines.iter().filter(|machine| machine.runs() && !world.is_stray(machine));
     let attempts: Vec<u32> = ours.map(|machine| machine.order.attempt).collect();

@@ -1,3 +1,5 @@
+mod tokens;
+
 use std::time::Duration;
 
 use aws_config::retry::RetryConfig;
@@ -66,7 +68,7 @@ async fn ordered(launch: &LaunchRequest, machine: MachineSpec, user_data: &str, 
     super::launch(aws, &AnswerCache::default(), &order).await
 }
 
-/// The parameters of the one call that is made for this launch.
+/// The parameters of the only call of this launch.
 async fn said(launch: &LaunchRequest, machine: MachineSpec) -> (String, Vec<String>) {
     let (aws, calls) = aws(|_| answer(LAUNCHED));
     ordered(launch, machine, "#!/bin/sh\n", &aws).await;
@@ -79,7 +81,7 @@ fn answer(items: &str) -> ReplayAnswer {
     ReplayAnswer::ok(format!("<reservationId>r-1</reservationId><instancesSet>{items}</instancesSet>"))
 }
 
-/// What comes of a launch to which EC2 answers this, at the first try.
+/// The result of a launch to which EC2 gives this answer at the first try.
 async fn check(
     answer: impl Fn(&ReplayedCall) -> ReplayAnswer + Send + Sync + 'static,
 ) -> (LaunchResult, ReplayedCalls) {
@@ -144,7 +146,7 @@ async fn a_spot_launch_says_exactly_this() {
     assert_eq!(parameters, expect);
 }
 
-/// All that a launch on demand of the barest image says beyond the other.
+/// What the barest launch on demand says besides.
 #[tokio::test]
 async fn on_demand_has_no_market_and_the_barest_image_one_device() {
     let (_, bare) = said(&on_demand(), MachineSpec::default()).await;
@@ -306,7 +308,7 @@ async fn a_lost_answer_is_asked_for_again_by_the_same_token() {
 }
 
 #[tokio::test]
-async fn where_no_answer_comes_nobody_knows() {
+async fn a_launch_without_an_answer_is_unknown() {
     let (aws, calls) = repeating(Duration::from_millis(20), |_| ReplayAnswer::Silence);
     let answered = ordered(&spot(), MachineSpec::default(), "", &aws).await;
     assert!(matches!(answered, LaunchResult::Unknown(_)), "{answered:?}");
@@ -314,7 +316,7 @@ async fn where_no_answer_comes_nobody_knows() {
 }
 
 #[tokio::test]
-async fn no_capacity_is_not_asked_for_again_but_trouble_is() {
+async fn a_server_error_is_repeated_and_no_capacity_is_not() {
     for (code, tries) in [("InsufficientInstanceCapacity", 1), ("InternalError", 3)] {
         let (aws, calls) = repeating(Duration::from_secs(5), move |_| ReplayAnswer::error_of(500, code, "said"));
         ordered(&spot(), MachineSpec::default(), "", &aws).await;
@@ -322,46 +324,8 @@ async fn no_capacity_is_not_asked_for_again_but_trouble_is() {
     }
 }
 
-/// EC2 does not say which instance it was: it is found by its token.
 #[tokio::test]
-async fn a_token_whose_instance_is_terminated_was_launched() {
-    let gone = |call: &ReplayedCall, page: ReplayAnswer| match call.name.as_str() {
-        "RunInstances" => ReplayAnswer::error("IdempotentInstanceTerminated", "said"),
-        _ => page,
-    };
-    let (answered, calls) =
-        check(move |call| gone(call, instances_page(&[instance_xml(ID, "terminated", &[], "")], None))).await;
-    let launched_at = "2026-08-31T12:00:00Z".parse().unwrap();
-    assert_eq!(answered, LaunchResult::Launched { instance: ID.into(), launched_at });
-    assert_eq!(calls.said()[1], "DescribeInstances Filter.1.Name=client-token Filter.1.Value.1=a-token");
-
-    let (answered, _) = check(move |call| gone(call, instances_page(&[], None))).await;
-    assert!(matches!(answered, LaunchResult::NoCapacity(_)), "{answered:?}");
-    let (answered, _) = check(move |call| gone(call, ReplayAnswer::error("RequestLimitExceeded", "said"))).await;
-    assert!(matches!(answered, LaunchResult::Unknown(_)), "{answered:?}");
-    let nameless = "<item><instanceType>g5.xlarge</instanceType></item>".to_owned();
-    let (answered, _) = check(move |call| gone(call, instances_page(std::slice::from_ref(&nameless), None))).await;
-    assert!(matches!(answered, LaunchResult::Unknown(_)), "{answered:?}");
-}
-
-/// As after the account's tags were configured anew, between two tries.
-#[tokio::test]
-async fn a_token_by_which_something_else_was_asked_for_is_resolved() {
-    let mismatch = |call: &ReplayedCall, page: ReplayAnswer| match call.name.as_str() {
-        "RunInstances" => ReplayAnswer::error("IdempotentParameterMismatch", "said"),
-        _ => page,
-    };
-    let (answered, _) =
-        check(move |call| mismatch(call, instances_page(&[instance_xml(ID, "running", &[], "")], None))).await;
-    assert!(matches!(&answered, LaunchResult::Launched { instance, .. } if instance.as_str() == ID), "{answered:?}");
-    let (answered, _) = check(move |call| mismatch(call, instances_page(&[], None))).await;
-    assert!(matches!(&answered, LaunchResult::Mismatch(why) if why.contains("IdempotentParameterMismatch")));
-    let (answered, _) = check(move |call| mismatch(call, ReplayAnswer::error("InternalError", "said"))).await;
-    assert!(matches!(answered, LaunchResult::Unknown(_)), "{answered:?}");
-}
-
-#[tokio::test]
-async fn a_missing_permission_is_named_even_where_it_is_not_the_calls_own() {
+async fn a_missing_permission_of_another_service_is_named() {
     let (answered, _) = check(|_| {
         let said = "You are not authorized to perform this operation. User: arn:aws:sts::1:assumed-role/r is not authorized \
                     to perform: iam:PassRole on resource: arn:aws:iam::1:role/x because no identity-based policy allows it";
@@ -374,7 +338,7 @@ async fn a_missing_permission_is_named_even_where_it_is_not_the_calls_own() {
 }
 
 #[tokio::test]
-async fn without_the_role_for_spot_it_is_said_how_to_create_it() {
+async fn a_missing_role_for_spot_says_how_to_create_it() {
     let (answered, _) = check(|_| {
         let code = "AuthFailure.ServiceLinkedRoleCreationNotPermitted";
         ReplayAnswer::error_of(403, code, "The provided credentials do not have permission to create the role")
@@ -385,29 +349,11 @@ async fn without_the_role_for_spot_it_is_said_how_to_create_it() {
     );
 }
 
-/// As EC2 says it of a profile that was created a moment ago.
+/// EC2 says so of a profile that was created a moment ago.
 #[tokio::test]
-async fn a_profile_that_ec2_does_not_know_is_no_refusal_of_the_candidate() {
+async fn an_unknown_profile_does_not_refuse_the_candidate() {
     let message =
         "Value (curfew-job) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name";
     let (answered, _) = check(move |_| ReplayAnswer::error("InvalidParameterValue", message)).await;
     assert!(matches!(&answered, LaunchResult::ProfileUnknown(why) if why.contains("curfew-job")), "{answered:?}");
-}
-
-/// EC2 may have forgotten the token, and would launch once more.
-#[tokio::test]
-async fn of_an_old_token_it_is_only_asked_what_was_launched_by_it() {
-    let look = |answer: fn() -> ReplayAnswer| async move {
-        let (aws, calls) = repeating(Duration::from_secs(5), move |_| answer());
-        let launch = LaunchRequest { only_find: true, ..spot() };
-        let answered = ordered(&launch, MachineSpec::default(), "", &aws).await;
-        assert!(calls.recorded().iter().all(|call| call.name == "DescribeInstances"), "nothing is launched");
-        answered
-    };
-    let answered = look(|| instances_page(&[instance_xml(ID, "terminated", &[], "")], None)).await;
-    assert!(matches!(&answered, LaunchResult::Launched { instance, .. } if instance.as_str() == ID), "{answered:?}");
-    let answered = look(|| instances_page(&[], None)).await;
-    assert!(matches!(answered, LaunchResult::NoCapacity(_)), "{answered:?}");
-    let answered = look(|| ReplayAnswer::error("UnauthorizedOperation", "said")).await;
-    assert!(matches!(answered, LaunchResult::Unknown(_)), "{answered:?}");
 }

@@ -32,27 +32,26 @@ const PEOPLE: &str = "only people set these tags";
 const ENDS: &str = "it carries out what it announced";
 const MARKS: &str = "it marks a resource before it acts on it";
 
-/// What one function does to EC2, and never does.
+/// What one function does to EC2, and must never do.
 struct FunctionActions<'a> {
     /// In each run.
     looks: &'a [&'static str],
-    /// In enforce mode, and not to what is protected.
+    /// In enforce mode only, and never to protected resources.
     done: &'a [ReasonedRequest],
-    /// One tag away from what it does.
+    /// What differs from that by one tag.
     never: &'a [ReasonedRequest],
     /// What a policy denies, whatever others allow.
     denied: &'a [ReasonedRequest],
-    /// Beginnings of keys of the state bucket that it reads, and whether it writes them too.
+    /// Prefixes in the state bucket that it reads, and whether it writes them too.
     own: &'a [(&'static str, bool)],
     /// What is of its kind alone.
     further: fn(&CaseBuilder<'_>) -> Vec<PermissionCase>,
     /// Whether it reads the audit trail of all, and enforces nothing.
     is_reader: bool,
-    /// The other function.
     other: &'static str,
 }
 
-/// A request and why it is made, or never is.
+/// A request, and why the function makes it or must not.
 type ReasonedRequest = (Ec2Request, &'static str);
 
 /// What a request is about.
@@ -116,7 +115,6 @@ const fn tagging(
     Ec2Request { action, on, tags, keys, creating: None }
 }
 
-/// None.
 fn nothing_else(_: &CaseBuilder<'_>) -> Vec<PermissionCase> {
     Vec::new()
 }
@@ -145,7 +143,7 @@ impl CaseBuilder<'_> {
         let mut cases: Vec<PermissionCase> =
             actions.looks.iter().map(|action| self.case(action, "*", "anything", Always, OBSERVES)).collect();
         cases.extend(actions.done.iter().map(|(ask, why)| self.ec2(*ask, Enforcing, why)));
-        // One of each kind: whatever else it carries, the denial is the same.
+        // One of each kind, because the denial depends on no other tag.
         let mut kinds: BTreeMap<(&str, &str), Ec2Request> = BTreeMap::new();
         for (ask, _) in actions.done.iter().filter(|(ask, _)| !ask.is_about_a_new_one()) {
             kinds.entry((ask.action, ask.on.as_str())).or_insert(*ask);
@@ -162,7 +160,7 @@ impl CaseBuilder<'_> {
         cases
     }
 
-    /// The same of what is protected: denied, whatever else is allowed.
+    /// The same for protected resources: an explicit denial.
     fn protected(&self, ask: Ec2Request) -> PermissionCase {
         let mut case = self.ec2(ask, Never, PROTECTED_REASON);
         case.about = format!("{} that also carries {PROTECTED}", case.about);
@@ -194,7 +192,7 @@ impl CaseBuilder<'_> {
         cases
     }
 
-    /// What both functions tell and leave behind, there and nowhere else.
+    /// Where both functions publish and write, and that they do so nowhere else.
     fn report(&self, is_reader: bool) -> Vec<PermissionCase> {
         let DeploymentArns { topic_arn, key_arn, queue_arn, partition, region, account, log_groups, .. } = self.place;
         let record = format!("plans/2026-09-01/{}/run.json", self.function);
@@ -249,7 +247,7 @@ impl CaseBuilder<'_> {
         cases
     }
 
-    /// What neither does, anywhere.
+    /// What neither function may do.
     fn elsewhere(&self, actions: &FunctionActions<'_>) -> Vec<PermissionCase> {
         let instance = RequestTarget::Instance.arn(self.place);
         let mut cases = vec![
@@ -316,7 +314,7 @@ impl CaseBuilder<'_> {
         case
     }
 
-    /// Policies of organisations often ask for the region, and deny where it is not said.
+    /// Policies of organisations often deny requests without a region.
     fn case(
         &self,
         action: &'static str,
