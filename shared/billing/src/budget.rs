@@ -78,7 +78,7 @@ pub struct Budget {
     /// Until when something that ran was last seen, where that is not as young as `as_of`: what it cost since is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blind_since: Option<Timestamp>,
-    /// When nobody looked, for longer than an hour, the longest first; 20 at most. Of the whole account.
+    /// The times without a beat for longer than an hour, the longest first; 20 at most. For the whole account.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unseen: Vec<ObservationGap>,
     /// When the ledger began, where that was within the month: what ended before is in no figure.
@@ -87,13 +87,13 @@ pub struct Budget {
     /// What is known to be spent.
     #[serde(default)]
     pub spent_usd: Amount,
-    /// By how much more it may be: ends that nobody saw.
+    /// By how much more it may be: unseen ends.
     #[serde(default)]
     pub uncertain_usd: Amount,
     /// What is reserved for jobs and not spent yet.
     #[serde(default)]
     pub reserved_usd: Amount,
-    /// What will be spent by the end of the month, and how that is estimated; absent if nobody can say.
+    /// What will be spent by the end of the month, and how that is estimated; absent if unknown.
     #[serde(default)]
     pub forecast_usd: Option<Amount>,
     /// How the forecast is made, in words.
@@ -117,7 +117,7 @@ pub struct Budget {
     /// How many more there are, and what they cost together.
     #[serde(default)]
     pub others: OtherSpenders,
-    /// What nobody knows the price of.
+    /// What has no known price.
     #[serde(default)]
     pub unpriced: Vec<UnpricedResource>,
     /// The dated tables by which some of it is counted, for the Price List had not said what it costs: `table of 2026-09-24`.
@@ -170,7 +170,7 @@ pub struct OtherSpenders {
     pub usd: Amount,
 }
 
-/// Something whose price nobody knows.
+/// Something without a known price.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnpricedResource {
     pub resource: ResourceId,
@@ -243,7 +243,7 @@ pub struct BudgetStatus {
     pub reserved: Amount,
 }
 
-/// The evidence against whoever has spent too much, or enough that people are to hear of it.
+/// The evidence that a budget is spent, or spent so far that people must hear of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OverBudgetEvidence {
     pub month: String,

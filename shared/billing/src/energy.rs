@@ -55,7 +55,7 @@ pub const MEMORY_G_PER_GIB: (u64, u64) = (1_760, 3_520);
 /// For how many years a server is used (Amazon, Form 10-K for 2024: six years, a subset five). The shorter time gives the larger share.
 pub const SERVER_YEARS: (u64, u64) = (5, 6);
 
-/// A value that is older than so many years is called old.
+/// After so many years a value is called old.
 pub const OLD_AFTER_YEARS: i16 = 2;
 
 const SECONDS_PER_YEAR: u64 = 31_557_600;
@@ -72,7 +72,7 @@ pub enum AcceleratorLoad {
     Measured { milliwatts: u64 },
 }
 
-/// For how long a machine ran: an end that nobody saw leaves it open.
+/// How long a machine ran; open after an unseen end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RunningTime {
     pub least_seconds: u64,
@@ -122,7 +122,7 @@ pub struct FootprintGaps {
     /// Types without a model: neither their energy nor their carbon is counted.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub types: BTreeSet<TypeName>,
-    /// Types of whose making nobody publishes anything: their embodied carbon is not counted.
+    /// Types without a published figure for their making: their embodied carbon is not counted.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub types_without_embodied: BTreeSet<TypeName>,
     /// Regions without a grid factor: their operational carbon is not counted.
@@ -182,7 +182,7 @@ impl Footprint {
         footprint
     }
 
-    /// Of one of two machines, where nobody knows of which.
+    /// One of two machines; which one is unknown.
     #[must_use]
     pub fn spanning(self, other: Self) -> Self {
         let energy = self.energy.spanning(other.energy);

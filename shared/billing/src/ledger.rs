@@ -5,7 +5,7 @@
 //! out the end and the amount when asked. So a beat may be lost, repeated, late, or come together with another one, and
 //! money is counted once:
 //!
-//! - The end of a run that EC2 names (`StateTransitionReason`) is exact. One that nobody saw lies between the last sighting and
+//! - The end of a run that EC2 names (`StateTransitionReason`) is exact. An unseen end lies between the last sighting and
 //!   the first whole beat without it, or the launch of its next life: what that could cost is said as uncertain.
 //! - Of one resource, no two runs overlap.
 //! - Prices are facts of a [`Tariff`], not of a run: each is kept once, with the moment from which AWS says that it holds.
@@ -17,7 +17,7 @@
 //!
 //! A run is charged to whom its tags name, at the price of what it is, each from the beat that saw it: a retag, a changed size or a
 //! changed discount never counts backwards. What the first beat saw counts from the beginning. What is seen after the end of a run
-//! counts only where nobody saw it running: the type of a stopped instance can change, and that of its next life is another run's.
+//! counts only without a sighting of the run: the type of a stopped instance can change, and that of its next life is another run's.
 
 mod bill;
 mod document;
@@ -47,7 +47,7 @@ pub use sighting::{BillingState, LedgerBeat, Sighting};
 use fold::FoldedRuns;
 use run::RunEntry;
 
-/// Without a whole beat for so long, something may have begun and ended unseen: EC2 shows what was terminated for about an
+/// After so long without a whole beat something may have begun and ended unseen: EC2 shows what was terminated for about an
 /// hour (EC2 user guide, "Terminate Amazon EC2 instances").
 pub const BLIND_AFTER: SignedDuration = SignedDuration::from_hours(1);
 

@@ -1,7 +1,7 @@
 //! What instances and volumes cost: live prices, and where there are none the dated tables that come with Curfew.
 //!
-//! A price is of the Price List, of the history of Spot prices, or of a table, and says so: whoever sees a figure of a table
-//! is told of which day it is. What none of them knows has no price, and none is guessed: neither of another region or zone,
+//! A price comes from the Price List, the history of Spot prices, or a table, and names its source: a figure of a table
+//! has its day. Curfew guesses no price: neither of another region or zone,
 //! nor of Spot from on-demand.
 
 mod dated;
@@ -114,13 +114,13 @@ pub fn format_quote(quote: Option<Quote>) -> String {
     shown(rate(quote), quote.and_then(|quote| quote.source.caveat()))
 }
 
-/// The same of several together, none of which is unknown.
+/// The sum of several known prices.
 #[must_use]
 pub fn format_quote_sum(quotes: impl Iterator<Item = Quote> + Clone) -> String {
     shown(Some(quotes.clone().map(|quote| quote.rate).sum()), caveats(quotes))
 }
 
-/// The same of what is too small to be told by the hour: `$8.00 a month (table of 2026-09-30)`.
+/// For amounts too small for an hour: `$8.00 a month (table of 2026-09-30)`.
 #[must_use]
 pub fn format_monthly_quote(quote: Option<Quote>) -> String {
     with_caveats(money::format_monthly_rate(rate(quote)), quote.into_iter())
@@ -295,7 +295,7 @@ impl PriceBook {
         self.storage_cost(region, zone, VolumeShape { volume_type, size_gib: *size_gib, iops, throughput_mibps })
     }
 
-    /// What the list leaves out, the table may know: a tier that nobody uses there is no reason to know nothing.
+    /// The table may know what the list leaves out.
     fn storage_cost(&self, region: &Region, zone: &str, made: VolumeShape<'_>) -> Option<Quote> {
         in_a_zone_of_the_region(region, zone).then_some(())?;
         let listed = self.live.storage.get(region);

@@ -22,7 +22,7 @@ pub const COUNTERFACTUAL: &str = "A resource that Curfew stopped, terminated or 
      or replaced, until its usual hours (curfew:hours) end the next time, or for 7 days, whichever comes first. It counts at the price \
      that it had when Curfew acted, a deleted volume less what its snapshot costs. What has no known price saves nothing.";
 
-/// So long an action saves at most: by then somebody would have noticed.
+/// The longest that an action saves: by then somebody would have noticed.
 pub const COUNTED_MAX: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 /// A resource that Curfew stopped, terminated or deleted, as an audit record says.

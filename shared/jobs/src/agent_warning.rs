@@ -8,20 +8,20 @@ use model::fault::one_line;
 use model::notification_log::REPEAT_AFTER;
 use serde::{Deserialize, Serialize};
 
-/// The longest words that are told of one trouble, in characters: they come from a machine, and several have to fit a message.
+/// The longest words of one warning, in characters: they come from a machine, and several have to fit a message.
 const WORDS_MAX: usize = 500;
 
-/// What is so is told once it has been so for this long: a rename, or a file that is read while it is written, is over by then.
+/// A condition is reported after it has lasted so long: a rename, or a read during a write, is over by then.
 pub const STANDS_AFTER: SignedDuration = SignedDuration::from_mins(2);
 
-/// What has happened is told for this long: people hear of a trouble that lasts once a day ([`REPEAT_AFTER`]), and of this one once.
+/// An event is reported for so long: people hear of a lasting condition once a day ([`REPEAT_AFTER`]), and of an event once.
 const HAPPENED_FOR: SignedDuration = SignedDuration::from_hours(REPEAT_AFTER.as_hours() - 1);
 
 /// Of what kind it is. People hear of each kind at most once a day, whatever figures the words have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AgentWarningKind {
-    /// A checkpoint was damaged, or the command failed on one that may be cut off, and the attempt went on from an older one, or from zero.
+    /// A checkpoint was damaged, or the command failed on an unverified one, and the attempt resumed from an older one, or began at zero.
     Damaged,
     /// A checkpoint takes longer to upload than an interruption leaves.
     TooLarge,
@@ -39,7 +39,7 @@ pub enum AgentWarningKind {
     Directory,
     /// The disk is nearly full.
     Disk,
-    /// The agent could not go on. No heartbeat says it, but the exit record.
+    /// The agent had to give up. The exit record says so, and no heartbeat.
     Broken,
     /// What another version of the agent knows.
     #[serde(other)]
@@ -87,7 +87,7 @@ impl AgentWarning {
         Self { kind, words: one_line(words, WORDS_MAX) }
     }
 
-    /// What a document says, whoever wrote it: one of each kind, in words that fit.
+    /// The warnings of an untrusted document: one of each kind, in words that fit.
     #[must_use]
     pub fn sanitize(all: &[Self]) -> Vec<Self> {
         let by_kind: BTreeMap<AgentWarningKind, &str> = all.iter().map(|one| (one.kind, one.words.as_str())).collect();
@@ -105,14 +105,14 @@ struct ActiveWarning {
     /// When it was first found, and when last.
     first: SignedDuration,
     last: SignedDuration,
-    /// It is told once the two lie so far apart.
+    /// It is reported once the two are so far apart.
     stands_after: SignedDuration,
-    /// It is told no longer than until then.
+    /// It is reported until then at most.
     until: SignedDuration,
 }
 
 impl AgentWarnings {
-    /// Something has happened: it is told at once, and for most of a day. Whether none of its kind was told of yet.
+    /// Reports an event at once, and for most of a day. Answers whether it is the first of its kind.
     pub fn add_event(&mut self, kind: AgentWarningKind, words: &str, at: SignedDuration) -> bool {
         let (is_new, stands_after, until) =
             (self.reported_text(kind, at).is_none(), SignedDuration::ZERO, at + HAPPENED_FOR);
@@ -120,7 +120,7 @@ impl AgentWarnings {
         is_new
     }
 
-    /// Something is so, as a look at that moment shows: it is told once it stands for that long, until it is mended.
+    /// Reports a condition, as observed at that moment, once it has lasted so long, until it is over.
     pub fn set_condition(
         &mut self,
         kind: AgentWarningKind,

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 /// What lies in the folder of one team, as far as a run has listed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BacklogQueue<T> {
-    /// What waits, in the order of the list. The list begins after the bookmark, and goes on from the folder's beginning.
+    /// What waits, in the order of the list, which begins after the bookmark and wraps around to the folder's beginning.
     pub waiting: Vec<T>,
     /// The key after which the list began.
     pub bookmark: Option<String>,
@@ -66,7 +66,7 @@ impl ShareLimits {
 pub struct QueueShares<T> {
     /// What it takes: of each team the oldest first, and the teams in turn.
     pub taken: Vec<T>,
-    /// How much of what was listed it leaves, by folder; without those of which it leaves nothing.
+    /// How much of the list it leaves, by folder; without folders that it takes whole.
     pub left: BTreeMap<String, usize>,
     /// After which key the next run begins, by folder; without those that were listed and taken whole.
     pub bookmarks: BTreeMap<String, String>,

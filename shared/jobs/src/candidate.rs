@@ -23,7 +23,7 @@ pub struct Ranking {
 }
 
 impl Ranking {
-    /// So many candidates are kept: every type of every zone of two regions that somebody would wait for.
+    /// The most candidates that are kept: every type of every zone of two regions that somebody would wait for.
     pub const MAX: usize = 60;
 
     /// Takes in which quota counts a candidate: it counts all of its family that are bought alike in its region.

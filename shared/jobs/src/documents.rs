@@ -50,7 +50,7 @@ pub struct Head {
     /// Those that it named before and that are kept, the newest first, for where that one is damaged.
     #[serde(default)]
     pub kept: Vec<Checkpoint>,
-    /// Which of all these may be cut off: the newest as well, for most often it is not.
+    /// Which of these are unverified; the newest may be one of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unverified: Vec<Checkpoint>,
     /// How the job ended.
@@ -141,7 +141,7 @@ impl HeadResult {
 /// `attempts/<team>/<job>/<n>/heartbeat.json`, once a minute.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Heartbeat {
-    /// When, by the machine's own clock. Whether a heart beats is told by when S3 took it.
+    /// When, by the machine's own clock. The time at which S3 took it decides whether the machine is alive.
     pub at: Timestamp,
     pub attempt: u32,
     /// The newest checkpoint of the directory, by its step.
@@ -152,7 +152,7 @@ pub struct Heartbeat {
     /// What it does: `starting`, `waiting for the attempt before`, `restoring`, `setup`, `running`, `flushing`, `uploading outputs`.
     #[serde(default)]
     pub doing: String,
-    /// What its owner has to hear, one of each kind. The machine's words: whoever shows them takes [`Trouble::sanitize`].
+    /// The warnings for its owner, one of each kind. They are the machine's words: show them by [`Trouble::sanitize`].
     #[serde(default)]
     pub warnings: Vec<AgentWarning>,
 }
@@ -238,7 +238,7 @@ pub enum ExitReason {
     Expired,
     /// Another attempt has taken over.
     Fenced,
-    /// The agent could not go on: no checkpoint directory, no bucket, a full disk.
+    /// The agent had to give up: no checkpoint directory, no bucket, a full disk.
     Broken,
 }
 

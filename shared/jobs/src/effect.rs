@@ -6,7 +6,7 @@ use model::money::Amount;
 
 use super::{Candidate, JobMachine, LossReason, MachineImage};
 
-/// What is to be done. At most one of a round has an answer, which is a fact of the next; all follow from the state alone, so whoever
+/// What to do. At most one effect of a round has a result, which is a fact of the next; all follow from the state alone, so the run that
 /// comes after a crash does them again, and each can be done again without harm.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Effect {

@@ -7,12 +7,12 @@ use model::rule::Rule;
 
 use super::{CancelRequest, ExitRecord, Head, LaunchObstacle, MachineHold, QuotaCode, Ranking};
 
-/// What is known. What was not looked at, and what nobody could say, is `None`, or [`MachineSight::Unknown`]: never a reason to act.
+/// What is known. An unread or unknown fact is `None`, or [`MachineSight::Unknown`]: never a reason to act.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct JobFacts {
     /// Whether anything may be launched or ended: `CURFEW_MODE`, and somebody listens.
     pub may_act: bool,
-    /// After so many attempts without progress a job ends: `[jobs] no_progress_attempts_max`.
+    /// The attempts without progress after which a job ends: `[jobs] no_progress_attempts_max`.
     pub no_progress_attempts_max: u32,
     /// An instance that EC2 has warned of an interruption.
     pub warned: Option<ResourceId>,
@@ -32,7 +32,7 @@ pub struct JobFacts {
     pub command_runs: bool,
     /// How the present attempt's agent ended it. `Some(None)`: it has not.
     pub exit: Option<Option<ExitRecord>>,
-    /// Whether a person wants it to end. `Some(None)`: nobody does.
+    /// A person's request to end it. `Some(None)`: there is none.
     pub cancel: Option<Option<CancelRequest>>,
     /// What came of the effect of the round before.
     pub answer: Option<EffectResult>,
@@ -41,7 +41,7 @@ pub struct JobFacts {
 /// An instance, as EC2 tells of it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum MachineSight {
-    /// Nobody has looked, or EC2 did not say.
+    /// Not read, or EC2 did not say.
     #[default]
     Unknown,
     /// EC2 does not know it: it is not there yet, or not any more.
@@ -76,7 +76,7 @@ pub enum EffectResult {
 pub enum ReserveResult {
     /// It fits, or holds nothing.
     Granted,
-    /// It does not fit, or nobody can say where the budget stands.
+    /// It does not fit, or the state of the budget is unknown.
     Refused(String),
     /// The documents could not be read or written.
     Unknown(String),
@@ -110,7 +110,7 @@ pub enum LaunchResult {
     ProfileUnknown(String),
     /// By this token something else was asked for before; and nothing is there that was launched by it, as far as EC2 says yet.
     Mismatch(String),
-    /// Nobody knows whether it was launched: the same token has to be asked again.
+    /// Whether it was launched is unknown: the next run repeats the request with the same token.
     Unknown(String),
 }
 

@@ -1,7 +1,7 @@
 //! GPU jobs: what a team submits, what becomes of it, and what is done next.
 //!
-//! [`next()`] is the whole of the decision: `(job, facts, now) -> (job', effects)`. Whoever reconciles a job writes `job'` over the
-//! version that it read, and whoever loses that swap stops quietly; then it carries out the effect; and what came of that is a
+//! [`next()`] is the whole decision: `(job, facts, now) -> (job', effects)`. A reconciler writes `job'` over the version that it read, and
+//! stops if it loses that swap; otherwise it carries out the effect, whose result is a
 //! fact of the next round. Everything that still has to be done follows from the state alone, so a crash at any point, a repeated, lost or
 //! reordered event, or two reconcilers at once never run a job twice and never forget one. `tests/model` explores this very function.
 
@@ -83,7 +83,7 @@ pub use transfer::{TransferCost, TransferPrice};
 pub use user_data::{USER_DATA_BYTES_MAX, user_data};
 pub use worst_case::WorstCase;
 
-/// How long a machine may take until its agent is first heard of.
+/// How long a machine may take until its agent's first heartbeat.
 pub const FIRST_HEARTBEAT_AFTER: jiff::SignedDuration = jiff::SignedDuration::from_mins(15);
 
 /// How long a heart may be silent. It beats every minute ([`HEARTBEAT_EVERY`]).
@@ -133,7 +133,7 @@ pub struct Job {
     /// Passes through the ranking since it had a machine; part of the token.
     #[serde(default)]
     pub passes: u32,
-    /// The machine of an earlier attempt, as long as nobody has seen it gone. It may write until its two minutes are over; nothing
+    /// The machine of an earlier attempt, until EC2 shows it gone. It may write until its two minutes are over; nothing
     /// of that counts. Its `ends_at` is when it should be gone.
     pub previous_attempt: Option<JobMachine>,
     /// How the latest machine was lost; `None` before any was.
@@ -159,7 +159,7 @@ pub struct Job {
     /// What its deadline decides by; `None` where it decides nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<JobDeadline>,
-    /// What people were last told of it: a fingerprint of [`Job::notification`].
+    /// The last notification: a fingerprint of [`Job::notification`].
     pub notified: Option<String>,
 }
 
@@ -282,7 +282,7 @@ impl Job {
         knows == Some(false) || (knows.is_none() && self.awaited().as_deref() != Some(token))
     }
 
-    /// Whether a warning of that instance may be about its machine: its own, or one of which nobody has heard yet; and none that was bought
+    /// Whether a warning of that instance may be about its machine: its own, or one without a heartbeat yet; and none that was bought
     /// on demand, which AWS does not take back.
     #[must_use]
     pub fn is_warned_by(&self, warned: &ResourceId) -> bool {

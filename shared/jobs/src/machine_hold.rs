@@ -16,7 +16,7 @@ pub enum MachineHold {
     Kept { until: Timestamp },
     /// `curfew:mode=observe`.
     Observing,
-    /// A tag of `curfew` that cannot be read: whoever wrote it meant something.
+    /// An unreadable `curfew` tag: its author meant something by it.
     Unreadable {
         /// Its key.
         tag: String,

@@ -6,7 +6,7 @@
 //! - the account has another team than the job's: one that the configuration names, or one that a job was ever accepted of.
 //!
 //! Otherwise it gets the role that Curfew's stack makes for all. A team cannot make the others fewer: the configuration is the
-//! administrator's, and only run-jobs writes what lies under `jobs/`. What nobody could list isolates, or waits: it never shares.
+//! administrator's, and only run-jobs writes what lies under `jobs/`. An unreadable list isolates, or waits: it never shares.
 
 use model::config::{Config, SharedRole};
 use model::fault::InvalidValue;

@@ -27,10 +27,10 @@ use super::{
     Phase, TransitionKind,
 };
 
-/// EC2 may not know an instance yet so long after its launch, and still know it (EC2 API reference, "Eventual consistency": minutes).
+/// How long after its launch EC2 may not know an instance yet (EC2 API reference, "Eventual consistency": minutes).
 const ABSENT_AFTER: SignedDuration = SignedDuration::from_mins(15);
 
-/// A previous machine that is still there so long after it should be gone is ended: its agent and AWS had their chance.
+/// How long after its time the previous machine may still exist, before Curfew terminates it: its agent and AWS had their chance.
 const TERMINATE_PREVIOUS_AFTER: SignedDuration = SignedDuration::from_mins(5);
 
 /// A launch without an answer is asked again by the next run, a minute later. One that is older was met after a crash: a person may have

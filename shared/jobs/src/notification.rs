@@ -1,4 +1,4 @@
-//! What the owner of a job hears: level-triggered, from where it stands. It is told once for each fingerprint, and a fingerprint changes
+//! What the owner of a job hears: level-triggered, from its state. Curfew sends it once for each fingerprint, and a fingerprint changes
 //! only when there is something new to hear: not with each retry, and not with the figures in the words.
 
 mod ended;
@@ -17,7 +17,7 @@ use super::{
 /// What is to be said of a job, and by what it is remembered that it was.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobNotification {
-    /// What [`Job::notified`] is once people have heard it: told is only what differs from that.
+    /// The value of [`Job::notified`] after this notification; Curfew sends only what differs from it.
     pub fingerprint: String,
     /// The paragraph. Its resource is the machine's id if there is one, or else the job's `<job>`; its region is where the machine is, was
     /// or may be, and empty where nobody has said yet.
@@ -34,7 +34,7 @@ struct NotificationDraft {
 }
 
 impl Job {
-    /// What its owner should have heard of it; `None` if there is nothing to say now, whatever was said last.
+    /// The notification that its owner should have; `None` if there is none now.
     #[must_use]
     pub fn notification(&self) -> Option<JobNotification> {
         self.notification_in(true)
@@ -52,7 +52,7 @@ impl Job {
             Phase::Launching(launching) if launching.unanswered => self.draft_unanswered(launching),
             Phase::Launching(launching) if launching.replaces.is_some() => return None,
             Phase::Submitted | Phase::Reserving | Phase::Launching(_) => self.draft_lost()?,
-            // Of launches that come to nothing, one after the other, people have heard: the next is told once something is heard of it.
+            // People know of the failed launches in a row; they hear of the next one once its machine sends a heartbeat.
             Phase::Running(_) if self.launches_without_heartbeat > 1 => return None,
             Phase::Running(placed) => self.draft_running(placed),
             Phase::Interrupted(replacing) => self.draft_interrupted(replacing),
@@ -116,7 +116,7 @@ impl Job {
         Some(self.daily(Severity::Warning, (format!("trouble {job} {}", kind.as_str()), what), text, home))
     }
 
-    /// What the job's machine wrote cannot be believed, and counts as absent; told once a day.
+    /// A document of the job's machine is not credible and counts as absent; sent once a day.
     #[must_use]
     pub fn notify_refused_document(&self, why: &str, home: &Region) -> Notification {
         let text = format!(
@@ -126,7 +126,7 @@ impl Job {
         self.daily(Severity::Warning, (format!("refused {}", self.job), "lasts".to_owned()), text, home)
     }
 
-    /// What is so, told once a day while it is; by its topic, and what of that was said.
+    /// A lasting condition, sent once a day; by its topic, with its words.
     fn daily(&self, severity: Severity, (topic, what): (String, String), text: String, home: &Region) -> Notification {
         Notification {
             team: self.job.team.as_str().to_owned(),
@@ -331,7 +331,7 @@ impl Job {
         format!("what {} wrote to its own disks{since}", machine.instance)
     }
 
-    /// From where the next attempt goes on.
+    /// Where the next attempt resumes.
     fn goes_on(&self) -> String {
         match (&self.terms.checkpoint, self.progress.step) {
             (None, _) => "it has no [checkpoint], so it begins at zero".to_owned(),

@@ -1,4 +1,4 @@
-//! A job, for whoever asks about it: where it stands, what it took, and which one was meant.
+//! A job for people: its state, what it used, and which job a part of its name means.
 
 use billing::energy::Footprint;
 use jiff::{SignedDuration, Timestamp};
@@ -13,7 +13,7 @@ use super::{
     job_footprint,
 };
 
-/// So many jobs are named where somebody's words fit several, or none.
+/// The most jobs that are named if the words fit several, or none.
 const NAMED_MAX: usize = 8;
 
 /// Where a job stands.

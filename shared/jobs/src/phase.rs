@@ -16,7 +16,7 @@ pub enum Phase {
     Submitted,
     /// Ranked; money has to be reserved, [`Job::reserved`](super::Job::reserved).
     Reserving,
-    /// A launch was decided, and nobody has heard yet what came of it.
+    /// A launch was decided, and has no result yet.
     Launching(LaunchInProgress),
     Running(JobMachine),
     /// Its machine was lost without a warning, and is ended before there is another one.
@@ -45,13 +45,13 @@ pub struct LaunchInProgress {
     pub quotas: Vec<UsedUpQuota>,
     /// The pool that was just lost comes last.
     pub avoid: Option<u8>,
-    /// Whether EC2 has said nothing of it for so long that its owner should know.
+    /// Whether EC2 has not answered for so long that its owner should know.
     #[serde(default)]
     pub unanswered: bool,
     /// The candidates that EC2 has refused for good in this pass.
     #[serde(default)]
     pub refused: RefusedCandidates,
-    /// The machine that it replaces once EC2 has accepted it, and that goes on where EC2 refuses.
+    /// The machine that it replaces once EC2 accepts it; if EC2 refuses, that machine runs on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaces: Option<Box<JobMachine>>,
 }
@@ -81,7 +81,7 @@ pub struct RefusedCandidates {
 }
 
 impl RefusedCandidates {
-    /// So many reasons are kept: the state stays small, and a message readable.
+    /// The most reasons that are kept, so that the state stays small and a message readable.
     pub const REASONS_MAX: usize = 3;
 
     /// Adds one candidate, and the reason unless it is known.
@@ -133,7 +133,7 @@ pub struct MachineReplacement {
 pub enum LossReason {
     /// AWS took it back, after a warning or without one.
     Reclaimed,
-    /// Its agent was never heard of.
+    /// Its agent never sent a heartbeat.
     NoHeartbeat,
     /// Its heart stopped.
     HeartbeatStopped,
@@ -149,7 +149,7 @@ pub enum LossReason {
     NoCapacity,
     /// AWS had a fault of its own.
     AwsFault,
-    /// It is gone, and nobody knows why.
+    /// It is gone for an unknown reason.
     Gone,
     /// It ran on past its absolute end.
     Overdue,
@@ -186,11 +186,11 @@ pub struct LaunchHold {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HoldReason {
-    /// A budget, or that nobody can say where it stands.
+    /// A budget is spent, or its state is unknown.
     Budget,
     /// A quota of the account.
     Quota,
-    /// `CURFEW_MODE=observe`, or nobody listening.
+    /// `CURFEW_MODE=observe`, or no confirmed subscription.
     Observing,
     /// A permission that the role had before, or is about to get.
     Permission,

@@ -1,4 +1,4 @@
-//! The loop around [`next()`], without I/O: it says what is done next for one job, and whoever drives it hands back what came of that.
+//! The loop around [`next()`], without I/O: it says what to do next for one job, and its driver hands back the result.
 //!
 //! `execution` drives it on AWS. `tests/lives` drives it through every life of a job, and interleaves two of them step by step.
 
@@ -61,7 +61,7 @@ pub struct PendingEffects<J> {
     answer: Option<EffectResult>,
 }
 
-/// A machine that was launched, and that no state names: another run was told that there is no capacity for it, and went on.
+/// A launched machine that no state names: EC2 told another run that there is no capacity, and that run tried another pool.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct UnrecordedMachine {
     job: JobId,
@@ -133,7 +133,7 @@ impl<J: Deref<Target = Job> + From<Job>> PendingWrite<J> {
         &self.job
     }
 
-    /// Whether a launch of this round is decided in it: nobody has asked EC2 for it before.
+    /// Whether this round decided the launch, so that EC2 has no earlier request.
     pub fn is_first_ask(&self) -> bool {
         self.job.awaited() != self.round.job.awaited()
     }

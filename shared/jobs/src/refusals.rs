@@ -10,7 +10,7 @@ const COUNTS_FOR: SignedDuration = SignedDuration::from_mins(1);
 /// Launches that were refused, by what they were asked for: of many jobs that want the same, the first asks. Each further one would take a
 /// call of the two a second that EC2 lets an account have, and learn nothing.
 ///
-/// It speaks only for launches that nobody has asked for yet: of a token that was asked for before, only EC2 knows what came of it.
+/// It answers only for launches without an earlier request: only EC2 knows the result of a token that was used before.
 #[derive(Debug, Clone, Default)]
 pub struct LaunchRefusals(Vec<LaunchRefusal>);
 
@@ -75,7 +75,7 @@ mod tests {
         LaunchResult::Quota("MaxSpotInstanceCountExceeded: no".to_owned(), Some(QuotaCode("L-SPOT".to_owned())))
     }
 
-    /// Whether the refusal of the first candidate answers for another one, so many seconds later.
+    /// Whether the refusal of the first candidate answers for another one after these seconds.
     fn check(answer: &LaunchResult, other: &Candidate, seconds: i64, expect: bool) {
         let mut refusals = LaunchRefusals::default();
         refusals.record(&first(), answer, at(0));

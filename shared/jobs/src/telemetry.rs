@@ -19,8 +19,8 @@ pub const PUBLISHED_EVERY: SignedDuration = SignedDuration::from_secs(60);
 /// No instance type has more than 16. With each of these GPUs a call has 193 of 1,000 data (`PutMetricData`).
 pub const GPUS_MAX: u32 = 64;
 
-/// The dimension of the series that is of a whole job. The machine is none of its dimensions: so it goes on where the job does, an
-/// alarm can be set on it, and nobody takes it for one more GPU.
+/// The dimension of the series that is of a whole job. The machine is no dimension, so the series continues with the job, an alarm
+/// can watch it, and it does not look like one more GPU.
 pub const JOB_DIMENSION: &str = "Job";
 
 /// The power of a board in watts (`CloudWatch` user guide, "Collect NVIDIA GPU metrics").

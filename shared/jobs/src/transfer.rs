@@ -1,7 +1,7 @@
 //! What AWS bills for checkpoints between a job's machine and a state bucket in another region.
 //!
 //! AWS bills the region that sends, and not the one that receives (Cost and Usage Report user guide, "Understanding data transfer
-//! charges"): the machine's region for an upload, the bucket's for a download. Nobody knows the size of a checkpoint beforehand, so the
+//! charges"): the machine's region for an upload, the bucket's for a download. The size of a checkpoint is unknown beforehand, so the
 //! job states it as `checkpoint.size_gb`, and nothing is counted without it.
 
 use std::fmt;
@@ -131,7 +131,7 @@ impl fmt::Display for TransferPrice {
 }
 
 impl JobTerms {
-    /// What the checkpoints of a machine in that region cost; `None` if nothing, or where nobody has stated their size.
+    /// What the checkpoints of a machine in that region cost; `None` if nothing, or if their size is not stated.
     #[must_use]
     pub fn transfer_cost(&self, region: &Region) -> Option<TransferCost> {
         let bucket = self.bucket_region.as_ref().filter(|bucket| *bucket != region)?;
@@ -162,7 +162,7 @@ impl JobTerms {
         self.machine.regions.iter().filter(|region| *region != bucket).map(price).collect()
     }
 
-    /// Why `max_usd` cannot count the transfer: nobody has stated the size of a checkpoint.
+    /// Why `max_usd` cannot count the transfer: the size of a checkpoint is not stated.
     pub(crate) fn find_missing_size(&self) -> Option<String> {
         let unknown = self.transfer_prices().into_iter().find(|price| price.size_gb.is_none())?;
         self.max_usd?;

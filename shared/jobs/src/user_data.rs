@@ -1,4 +1,4 @@
-//! What a machine is told at its launch: a MIME document of two parts (cloud-init documentation, "User data formats").
+//! The user data of a machine: a MIME document of two parts (cloud-init documentation, "User data formats").
 //!
 //! The first is the first of the three killers. It runs at every boot, before anything else (cloud-init documentation, "Cloud boothook"),
 //! and powers the machine off at the attempt's absolute end, whatever has become of network, permissions and agent. The second makes
@@ -22,7 +22,7 @@ const UNIT: &str = include_str!("user_data/curfew-agent.service");
 /// On no line of either part: each begins with something else than two hyphens.
 const BOUNDARY: &str = "curfew-user-data";
 
-/// The user data of an attempt, raw: whoever asks for the launch encodes it in base64. ASCII, and the same for the same identity, so that a
+/// The user data of an attempt, raw: the launch encodes it in base64. ASCII, and the same for the same identity, so that a
 /// launch which is asked for again asks for the same. Less than [`USER_DATA_BYTES_MAX`], for a bucket's name has 63 characters at most, and
 /// team and job fit a tag together.
 ///

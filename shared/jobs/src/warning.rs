@@ -62,14 +62,14 @@ impl PendingUpload {
         }
     }
 
-    /// How long it takes where so many bytes take so long.
+    /// How long an upload takes at this throughput.
     fn scaled_time(self, took: SignedDuration, bytes: u64) -> SignedDuration {
         let millis = took.as_millis().saturating_mul(i128::from(self.bytes)) / i128::from(bytes.max(1));
         SignedDuration::from_millis(i64::try_from(millis).unwrap_or(i64::MAX))
     }
 }
 
-/// How long a command that was told to end is waited for, of all the time that there is: until what there is to upload needs the rest.
+/// How long to wait for a command that was told to end: until the upload needs the rest of the time.
 /// A command that has written nothing yet loses what it was about to write if it is ended, and has all of it.
 #[must_use]
 pub fn grace(total: SignedDuration, load: PendingUpload) -> SignedDuration {

@@ -113,7 +113,7 @@ pub struct CostExplorerBill {
     pub by_type: BTreeMap<TypeName, i128>,
 }
 
-/// What the ledger has of instances in those days, by type. What is of unknown price is in no sum; an end that nobody saw
+/// The instances of the ledger in those days, by type. An unknown price is in no sum; an unseen end
 /// counts as the earliest.
 #[must_use]
 pub fn by_type<'a>(ledgers: impl IntoIterator<Item = &'a Ledger>, days: BilledDays) -> BTreeMap<TypeName, Amount> {
@@ -134,7 +134,7 @@ pub fn by_type<'a>(ledgers: impl IntoIterator<Item = &'a Ledger>, days: BilledDa
 }
 
 /// The bill beside the ledger's instances of the same days, by type. Types that the ledger does not have are left out: they
-/// have no accelerator, and nobody of Curfew looks at them.
+/// have no accelerator, so Curfew does not observe them.
 #[must_use]
 pub fn compare(
     bill: &CostExplorerBill,

@@ -20,7 +20,7 @@ use crate::price::PriceSource;
 pub const HOLDERS_MAX: usize = 500;
 /// Of spenders that are named.
 pub(super) const TOP: usize = 5;
-/// Of what nobody knows the price of, in a document.
+/// The most entries without a price in a document.
 pub(super) const UNPRICED_MAX: usize = 50;
 /// What was not seen for longer was missed by a beat, which are a quarter of an hour apart.
 const BLIND_AFTER: SignedDuration = SignedDuration::from_mins(20);
@@ -37,7 +37,7 @@ pub struct BudgetLimit {
 }
 
 impl BudgetLimit {
-    /// `None` if nobody set a budget. What belongs to no team has none, even where a team is called so.
+    /// `None` without a budget. Resources without a team have none, even if a team has that name.
     #[must_use]
     pub fn from_config(holder: &BudgetHolder, config: &Config, ceiling: Mode) -> Option<Self> {
         let (usd, over_budget, mode) = match holder {
@@ -313,7 +313,7 @@ fn settled(spends: &[&Spend], job: &str, reserved: &BudgetReservation) -> Amount
     of_job(spends, job, reserved).filter_map(|one| one.since.get(&reserved.since)).copied().sum()
 }
 
-/// What runs for a job, and the volumes beside it. A tag alone proves nothing: whoever copies one settles nothing.
+/// What runs for a job, and the volumes beside it. A tag alone proves nothing, because anyone can copy it.
 fn of_job<'s>(spends: &'s [&Spend], job: &'s str, reserved: &'s BudgetReservation) -> impl Iterator<Item = &'s Spend> {
     let is_of_job = |one: &&Spend| {
         one.job.as_deref() == Some(job) && reserved.instances.contains(one.on.as_ref().unwrap_or(&one.resource))

@@ -9,7 +9,7 @@ use super::BudgetMonth;
 /// So far back the mean looks: a whole week, for weekends are quiet.
 pub const LOOKS_BACK: SignedDuration = SignedDuration::from_hours(7 * 24);
 
-/// Of less nobody can say what a month will be.
+/// The shortest history for a forecast of a month.
 const AT_LEAST: SignedDuration = SignedDuration::from_hours(1);
 
 /// From when on the mean counts: a week back, or since the ledger is kept.

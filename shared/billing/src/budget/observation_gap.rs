@@ -1,4 +1,4 @@
-//! The times of a month of which nobody can say what ran.
+//! The times of a month in which it is unknown what ran.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -24,7 +24,7 @@ pub struct ObservationGap {
 }
 
 impl ObservationGap {
-    /// Of the times in which nobody looked those since the ledger is kept, the longest first, 20 at most. Where Curfew did not run, it is
+    /// The times without a beat since the ledger is kept, the longest first, 20 at most. Where Curfew did not run, it is
     /// one time of all regions.
     pub(super) fn from_blind_spans(blind: &BTreeMap<TimeSpan, BTreeSet<Region>>, ledger_began: Timestamp) -> Vec<Self> {
         let found = blind.iter().filter(|(span, _)| span.to > ledger_began);

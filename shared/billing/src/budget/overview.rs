@@ -47,7 +47,7 @@ pub struct BudgetRow {
     pub percent: Option<u64>,
     /// The same of the forecast.
     pub forecast_percent: Option<u64>,
-    /// Whether more may be spent than the figures say: of something nobody knows the price, or when it ended, or how it goes on.
+    /// Whether more may be spent than the figures say: a price or an end is unknown.
     pub at_least: bool,
     /// The document; null if there is none.
     pub budget: Option<Budget>,
@@ -82,7 +82,7 @@ impl BudgetRow {
         self.budget.as_ref().is_some_and(|budget| budget.budget_usd.is_some())
     }
 
-    /// The account first, as it has all; then whoever has a budget, the nearest to its end first; then the dearest.
+    /// The account first; then the teams with a budget, the nearest to its end first; then the dearest.
     fn place(&self) -> impl Ord + use<> {
         let spent = self.budget.as_ref().map_or(Amount::ZERO, |budget| budget.spent_usd);
         (
@@ -128,7 +128,7 @@ pub enum BudgetConclusion {
     WithinBudget,
     /// Every figure holds, and somebody is over the budget.
     OverBudget,
-    /// Of some budget nobody can say.
+    /// The state of some budget is unknown.
     Unknown,
 }
 
@@ -208,7 +208,7 @@ impl KnownTeams {
     ) -> Option<Self> {
         let account = documents.get(&BudgetHolder::Account)?;
         let holds = matches!(state(account.as_of, period, now), BudgetDataState::Fresh | BudgetDataState::Final);
-        // Of so many some may have been left out.
+        // Some may be left out of so many.
         (holds && account.teams.len() < HOLDERS_MAX).then(|| Self(account.teams.keys().cloned().collect()))
     }
 

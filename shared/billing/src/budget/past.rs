@@ -13,7 +13,7 @@ impl Budget {
         self.as_of.is_some_and(|as_of| as_of < ended)
     }
 
-    /// As it is told of a month that is over: nothing follows from it any more, and nothing is to come.
+    /// For a month that is over: without a forecast, and without consequences.
     #[must_use]
     pub fn as_past(&self) -> Self {
         Self {

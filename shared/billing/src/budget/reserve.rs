@@ -43,7 +43,7 @@ pub enum ReservationRefusal {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReservationOutcome {
     Fits,
-    /// It does not, or nobody can say; but the configuration lets jobs go on, or only observes.
+    /// It does not fit, or that is unknown; but the configuration lets jobs run, or only observes.
     Anyway(ReservationRefusal),
 }
 
@@ -93,7 +93,7 @@ pub fn launched(document: &mut Budget, job: &str, instance: ResourceId) -> bool 
 }
 
 /// A job has ended, and what it had reserved is given back, except for the most that it can have `cost`; whether there was anything. The
-/// first beat after this gives that back as well: until then nobody knows what the job spent last. It is released in the month before
+/// first beat after this gives that back as well: until then the last spend of the job is unknown. It is released in the month before
 /// first, then in this one: in the other order a beat in between would carry it over again.
 pub fn release(document: &mut Budget, job: &str, cost: Amount, now: Timestamp) -> bool {
     let Some(reservation) = document.reservations.get_mut(job) else { return false };

@@ -67,7 +67,7 @@ pub struct LedgerSpends {
     pub before: Vec<Spend>,
     /// Since when the ledger is kept, as far as these months say.
     pub ledger_began: Option<Timestamp>,
-    /// When nobody looked, in the month, and where.
+    /// The times without a beat in the month, by region.
     pub blind: BTreeMap<TimeSpan, BTreeSet<Region>>,
 }
 

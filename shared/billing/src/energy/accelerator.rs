@@ -1,6 +1,6 @@
 //! What accelerators draw, and what making them emits.
 
-/// The accelerators that EC2 offers and of which somebody publishes the power.
+/// The accelerators of EC2 with a published power.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AcceleratorName {
     V100,
@@ -33,7 +33,7 @@ pub struct AcceleratorModel {
     pub full_milliwatts: u64,
     /// The source of that, with its year.
     pub source: &'static str,
-    /// What making it emits, in kg of CO2, the lowest and the highest; `None` if nobody publishes anything.
+    /// What making it emits, in kg of CO2, the lowest and the highest; `None` if nothing is published.
     pub embodied_kg: Option<(u32, u32)>,
 }
 
@@ -41,7 +41,7 @@ const fn watts(watts: u64) -> u64 {
     watts * 1_000
 }
 
-/// An accelerator of which nobody measured what it draws idle: 5 to 15 % of full. Those that somebody measured draw 11 or 12 %.
+/// The idle power of an accelerator without a measurement: 5 to 15 % of full. Measured ones draw 11 or 12 %.
 const fn unmeasured(
     name: AcceleratorName,
     text: &'static str,

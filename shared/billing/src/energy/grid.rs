@@ -8,7 +8,7 @@ use super::OLD_AFTER_YEARS;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GridFactor {
     pub grams_per_kwh: u16,
-    /// The year of which it is.
+    /// The year of the figure.
     pub year: i16,
     pub source: GridSource,
     /// The grid, as the source names it.
@@ -165,7 +165,7 @@ pub fn pue(region: &Region) -> Option<Pue> {
     REGIONAL_PUE.into_iter().find(|(name, _)| *name == region.as_str()).map(|(_, pue)| pue)
 }
 
-/// The lowest and the highest of all regions, for one of which nothing is published.
+/// The lowest and the highest of all regions, for a region without a published figure.
 pub(super) fn pue_of_all_regions() -> (u64, u64) {
     let all = || REGIONAL_PUE.into_iter().map(|(_, pue)| pue.percent);
     (all().min().unwrap_or(100), all().max().unwrap_or(100))

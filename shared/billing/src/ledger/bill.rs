@@ -21,7 +21,7 @@ pub(super) const FREE_WITHIN: SignedDuration = SignedDuration::from_hours(1);
 /// A beat so soon after a launch may not see it yet: the EC2 API is eventually consistent.
 pub(super) const SETTLES: SignedDuration = SignedDuration::from_mins(5);
 
-/// So long a look takes at most: what a beat did not see running may have ended while it looked.
+/// The longest that a beat observes: what it did not see running may have ended meanwhile.
 const LOOK: SignedDuration = SignedDuration::from_mins(1);
 
 /// One run, with its end and its prices.
@@ -63,7 +63,7 @@ pub enum RunEnd {
     Running,
     /// At this moment.
     At(Timestamp),
-    /// When, nobody saw: from `earliest` on, and by `latest`.
+    /// Unseen: between `earliest` and `latest`.
     Between {
         /// It was still running.
         earliest: Timestamp,
@@ -77,7 +77,7 @@ pub enum RunEnd {
 pub enum ChargeStatus {
     /// By the second.
     Due,
-    /// EC2 took it back within its first hour, or nobody saw that it did not.
+    /// EC2 reclaimed it within its first hour, or may have.
     PerhapsFree,
     /// EC2 took it back within its first hour.
     Free,
@@ -89,9 +89,9 @@ pub enum ChargeStatus {
 pub struct RunCost {
     /// What is known.
     pub amount: Amount,
-    /// By how much more it may be: an end that nobody saw, or no sighting since.
+    /// By how much more it may be: an unseen end, or no sighting since.
     pub uncertain: Amount,
-    /// For so many seconds it ran at a price that nobody knows.
+    /// The seconds at an unknown price.
     pub unpriced_seconds: u64,
 }
 
@@ -169,7 +169,7 @@ impl Ledger {
         let by = earliest(entry.ended_by.map(|at| at + LOOK), next);
         if let Some(terminated) = entry.terminated {
             let by = by.map_or(terminated, |by| by.min(terminated));
-            // EC2 keeps one reason: it may have been stopped long before it was terminated, where nobody looked.
+            // EC2 keeps one reason: an unseen stop may have come long before the termination.
             let is_exact = by == terminated && terminated.duration_since(seen) <= BLIND_AFTER;
             return if is_exact { RunEnd::At(terminated) } else { between(seen, by) };
         }
@@ -278,13 +278,13 @@ impl<'a> LedgerRun<'a> {
         self.end == RunEnd::Running
     }
 
-    /// What it costs while it runs on; `None` if it does not, or nobody knows.
+    /// What it costs while it runs; `None` if it does not, or if that is unknown.
     #[must_use]
     pub fn rate_now(&self) -> Option<Rate> {
         if self.is_running() { self.rate_at(self.seen_until?) } else { None }
     }
 
-    /// What it cost within that span, which ends now at the latest: of what has not been seen since, nobody knows whether it ran on.
+    /// What it cost within that span, which ends now at the latest: without a later sighting it is unknown whether it ran on.
     #[must_use]
     pub fn spent(&self, window: TimeSpan) -> RunCost {
         let known = self.known_until();
@@ -333,7 +333,7 @@ impl<'a> LedgerRun<'a> {
         }
     }
 
-    /// What those seconds cost, and for how many of them nobody knows.
+    /// What those seconds cost, and for how many of them the price is unknown.
     fn cost(&self, span: TimeSpan) -> (Amount, u64) {
         let mut sum = (Amount::ZERO, 0);
         let all: Vec<(Timestamp, &Pricing)> = self.entry.pricings().collect();

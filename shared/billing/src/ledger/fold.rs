@@ -3,7 +3,7 @@
 //! A run is folded once no beat can say anything new of it: a whole beat saw that it was over, and that beat is a day old, so that no
 //! earlier one is still to come. The same beat saw every run that had begun by then, those included that another one saw first. From then
 //! on, what is said of a run that began before the fold and is not in the ledger is a repetition, unless a beat after the fold sees it
-//! running. So a folded run that beats go on to see, as EC2 shows a stopped instance for ever, is not counted again.
+//! running. So a folded run that later beats still see is not counted again: EC2 shows a stopped instance for ever.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -48,7 +48,7 @@ pub struct AttachedVolume {
 }
 
 /// What is known of prices, each with the moment from which it holds: of a list or a table the moment that it is of, not that of
-/// the launch nor of the beat; of Spot that of the change. Empty where nobody knows.
+/// the launch nor of the beat; of Spot that of the change. Empty if unknown.
 pub type KnownPrices = Vec<(Timestamp, Rate)>;
 
 impl RegionObservation {

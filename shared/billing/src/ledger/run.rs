@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::Tariff;
 use super::timeline::{BeatPosition, Timeline};
 
-/// Retags of a run in a month that are followed. People move a machine a few times at most. Whoever retags in every beat would
+/// Retags of a run in a month that are followed. People move a machine a few times at most. A retag in every beat would
 /// make the document grow by 3,000 entries a run. What costs after one more retag is counted for no team.
 pub(super) const RETAGS_MAX: usize = 16;
 
@@ -62,7 +62,7 @@ pub enum PurchaseTerms {
     Spot,
     /// In an on-demand capacity reservation: billed as on demand, and without the instance the reservation is billed the same.
     Reserved,
-    /// In a Capacity Block, or on a dedicated host: paid otherwise than by the instance, and nobody knows what for each.
+    /// In a Capacity Block, or on a dedicated host: not paid by the instance, so the price of each is unknown.
     Prepaid,
 }
 
@@ -94,7 +94,7 @@ pub(super) struct Pricing {
     pub(super) tariff: Tariff,
 }
 
-/// What a run is called: nobody is charged by that.
+/// The labels of a run, which decide no charge.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct RunLabel {
     pub(super) kind: RunKind,
@@ -119,7 +119,7 @@ impl RunFacts {
     }
 }
 
-/// What is kept of a run: facts of which any two can be joined, in any order and any number of times.
+/// The facts of a run. Any two can be joined, in any order and any number of times.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct RunEntry {
     /// The latest.
@@ -142,7 +142,7 @@ pub(super) struct RunEntry {
     pub(super) terminated: Option<Timestamp>,
     /// The first beat that saw that it had ended, where EC2 did not say when.
     pub(super) ended_by: Option<Timestamp>,
-    /// Whether EC2 took it back; `None` if nobody saw why it ended.
+    /// Whether EC2 reclaimed it; `None` if the reason of its end is unknown.
     pub(super) reclaimed: Option<bool>,
 }
 

@@ -1,4 +1,4 @@
-//! A value that changes while a run goes on. Each change counts from the beat that saw it.
+//! A value that changes during a run. Each change counts from the beat that saw it.
 //!
 //! A timeline is worked out from the beats that saw the run, whatever their order: for two beats, the value of the earlier one
 //! holds until the later one. Only the changes are kept. To place a beat that comes late, a timeline needs the moments of the beats
@@ -6,7 +6,7 @@
 
 use jiff::Timestamp;
 
-/// A value, and at most `CHANGES_MAX` changes of it. The change after those ends the timeline: nobody follows the value from then on.
+/// A value, and at most `CHANGES_MAX` changes of it. The next change ends the timeline: later values are not tracked.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Timeline<T, const CHANGES_MAX: usize> {
     /// What the first beat saw. It counts for the time before as well.
@@ -35,7 +35,7 @@ impl<T: Clone + Ord, const CHANGES_MAX: usize> Timeline<T, CHANGES_MAX> {
         Self { first, changes: Vec::new(), untracked_since: None }
     }
 
-    /// The value that counts last; where nobody follows it any more, the last one that was followed.
+    /// The last tracked value.
     pub(super) fn last(&self) -> &T {
         self.changes.last().map_or(&self.first, |(_, value)| value)
     }

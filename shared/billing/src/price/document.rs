@@ -14,7 +14,7 @@ use crate::ledger::is_sane;
 /// The Price List is asked again after this.
 const LISTED_FOR: SignedDuration = SignedDuration::from_hours(24);
 
-/// Where it does not answer, what it said last still counts, for so long.
+/// How long the last answer counts if there is no new one.
 const LISTED_MAX: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 /// Spot prices are asked for again after this.

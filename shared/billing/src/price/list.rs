@@ -22,7 +22,7 @@ pub const STORAGE_FAMILIES: [&str; 3] = ["Storage", "System Operation", "Provisi
 /// The most that is repeated of what cannot be read, in characters.
 const QUOTED_CHARACTERS_MAX: usize = 120;
 
-/// Usage types are told apart by what comes after this; before it stands the region, but for us-east-1.
+/// The part after this distinguishes usage types; before it is the region, except in us-east-1.
 const EBS: &str = "EBS:";
 
 /// The attributes by which an instance is asked for: Linux by the second, on shared hardware, nothing installed, no reservation.

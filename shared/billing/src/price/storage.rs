@@ -58,7 +58,7 @@ impl StoragePrices {
             "io2" => self.io2(iops?)?,
             // Performance comes with the size, and is not provisioned.
             "gp2" | "st1" | "sc1" | "standard" => 0,
-            // Whether anything is provisioned nobody can say of what there was not when this was written.
+            // A later volume type may have provisioned figures that this code does not know.
             _ => return None,
         };
         Some(Rate::from_usd_micros_per_month(size.checked_add(provisioned)?))

@@ -14,7 +14,7 @@ use super::super::documents::is_first;
 /// The name of the manifest in a checkpoint's folder. The files lie in `files/` beside it.
 pub const MANIFEST_FILE: &str = "manifest.json";
 
-/// The smallest part of a file that is uploaded by itself, but for the last, in bytes.
+/// The smallest part of a multipart upload except the last, in bytes.
 const PART_BYTES: u64 = 16 * 1024 * 1024;
 
 /// More are not taken (Amazon S3 user guide, "Amazon S3 multipart upload limits": 10,000).
@@ -48,7 +48,7 @@ pub struct Manifest {
     /// Whether it is all that has no number, written over again and again: its step is that of the checkpoint before it.
     #[serde(default, skip_serializing_if = "is_false")]
     pub snapshot: bool,
-    /// The path that a command goes on from. Absent as earlier versions wrote it.
+    /// The path that a command resumes from. Absent in manifests of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume: Option<String>,
     /// The names of what goes with it and is no entry of its own, such as `latest`.

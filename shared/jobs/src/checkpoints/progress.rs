@@ -11,7 +11,7 @@ pub struct CheckpointProgress {
 }
 
 impl CheckpointProgress {
-    /// Of an attempt that goes on from that step.
+    /// For an attempt that resumes from that step.
     #[must_use]
     pub const fn since(restored: Option<u64>) -> Self {
         Self { above: restored, first: None, newest: None }

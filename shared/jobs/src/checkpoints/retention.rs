@@ -2,14 +2,14 @@
 
 use super::super::{Checkpoint, Head};
 
-/// Head names so many where nobody knows how many are kept: what a spec can ask for at most.
+/// How many head names if `keep` is unknown: the most that a spec can ask for.
 const KEEP_MAX: u32 = 1_000;
 
-/// So many that the framework keeps on purpose are restored beside the newest: each takes as long as that one.
+/// How many that the framework keeps on purpose are restored beside the newest: each takes as long as the newest.
 pub const BESIDE_MAX: usize = 5;
 
 /// In which order checkpoints are tried: what head names, and then what it named before, the highest step first, and of one step what
-/// the latest attempt kept last. What else lies in the bucket may be whole, and was written by nobody who still counted.
+/// the latest attempt kept last. Anything else in the bucket may be complete, but its writer had lost the fence.
 #[must_use]
 pub fn to_restore(head: &Head) -> Vec<Checkpoint> {
     let Some(named) = head.checkpoint else { return Vec::new() };

@@ -1,4 +1,4 @@
-//! Which checkpoint of the directory is kept next, and which path a command goes on from.
+//! Which checkpoint of the directory to keep next, and which path a command resumes from.
 
 use std::collections::BTreeSet;
 
@@ -79,7 +79,7 @@ pub struct PathOfStep {
     pub changed_at: Timestamp,
 }
 
-/// The one path that a command goes on from: the newest that is not called best. Text is taken only where there is nothing else.
+/// The path that a command resumes from: the newest that is not called best. Text is taken only where there is nothing else.
 #[must_use]
 pub fn resume_path(paths: &[PathOfStep]) -> Option<&str> {
     let name = |path: &PathOfStep| path.path.rsplit('/').next().unwrap_or_default().to_owned();

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::name::{NamedStep, is_temporary, is_text, may_be_model, step_of};
 
-/// A checkpoint without a marker that has not changed for so long is complete.
+/// A checkpoint without a marker is complete after so long without a change.
 pub const QUIET: SignedDuration = SignedDuration::from_secs(60);
 
 /// Files that are written over are kept at their next pause, once they have changed for so many times [`QUIET`] without being quiet. Each
@@ -111,7 +111,7 @@ pub struct CheckpointStep {
     pub files: u64,
     /// When the last of it was changed.
     pub changed_at: Timestamp,
-    /// Whether nothing of it has changed for [`QUIET`], or nobody writes any more.
+    /// Whether it has not changed for [`QUIET`], or its writers have ended.
     pub still: bool,
     /// Whether it has come to an end, also where it was complete before: nothing of it has changed for [`QUIET`], or the command has ended
     /// with success, or each entry carries a marker that is as new as all else of it.
@@ -132,7 +132,7 @@ pub enum WriterState {
     Running,
     /// It ended with success: whatever it wrote, it wrote to the end.
     Ended,
-    /// It failed, or was killed, or left processes behind that may have been writing: what was being written may be cut off.
+    /// It failed, was killed, or left processes behind that may have been writing: its last files may be incomplete.
     Killed,
 }
 
@@ -164,7 +164,7 @@ impl Default for DirectoryWatch {
 }
 
 impl DirectoryWatch {
-    /// `quiet` is [`QUIET`], but for tests.
+    /// `quiet` is [`QUIET`], except in tests.
     #[must_use]
     pub const fn new(quiet: SignedDuration) -> Self {
         Self { quiet, seen: BTreeMap::new(), marked: BTreeSet::new(), has_numbers: false, restless_since: None }

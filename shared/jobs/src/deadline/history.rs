@@ -96,7 +96,7 @@ impl LengthSummary {
         self.log_thousandths = self.log_thousandths.saturating_add((log_length(hours) * THOUSANDTHS).round() as u64);
     }
 
-    /// A stay that is not over, of `unfinished_hours`, says only that it lasted so long.
+    /// An unfinished stay, of `unfinished_hours`, only has a minimum.
     #[expect(clippy::cast_precision_loss, reason = "thousandths of the logarithms of hours stay far below 2^52")]
     fn distribution(self, unfinished_hours: Option<f64>) -> LengthDistribution {
         let logs = self.log_thousandths as f64 / THOUSANDTHS + unfinished_hours.map_or(0.0, log_length);
@@ -105,7 +105,7 @@ impl LengthSummary {
 }
 
 impl LengthDistribution {
-    /// The chance to last for so many hours.
+    /// The probability to last `hours`.
     pub(super) fn chance_to_last(self, hours: f64) -> f64 {
         (1.0 + hours / SCALE_HOURS).powf(-self.shape)
     }
@@ -115,7 +115,7 @@ impl LengthDistribution {
         SCALE_HOURS * ((1.0 - share).powf(-self.shape.recip()) - 1.0)
     }
 
-    /// The mean length, where everything is cut off after so many hours.
+    /// The mean length if everything is cut off after `hours`.
     pub(super) fn mean_within(self, hours: f64) -> f64 {
         let exponent = 1.0 - self.shape;
         if exponent.abs() < 1e-6 {

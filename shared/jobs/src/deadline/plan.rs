@@ -14,9 +14,9 @@ use super::{DeadlineSituation, SpotHistory};
 /// What a job does when Spot goes, and when it returns.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct WaitingPlan {
-    /// A job without a machine waits until Spot has been away for so long, then takes on-demand.
+    /// How long Spot has to be away until a waiting job takes on-demand.
     pub(super) wait_hours: f64,
-    /// A job on on-demand goes back to Spot once that has been there for so long.
+    /// How long Spot has to be back until a job on-demand returns to it.
     pub(super) distrust_hours: f64,
 }
 

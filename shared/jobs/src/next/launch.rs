@@ -12,7 +12,7 @@ use crate::{
     UsedUpQuota, token,
 };
 
-/// The previous machine may hold the quota's vCPUs for so long.
+/// How long the previous machine may hold the quota's vCPUs.
 pub(super) const PREVIOUS_MACHINE_GONE_IN: SignedDuration = SignedDuration::from_mins(1);
 
 /// When a quota is looked at again: a person has to raise it.
@@ -24,11 +24,11 @@ const PERMISSION_HELD_FOR: SignedDuration = SignedDuration::from_mins(15);
 /// When a service-linked role or an instance profile that is missing is looked for again: a person has to create it.
 const ROLE_HELD_FOR: SignedDuration = SignedDuration::from_mins(15);
 
-/// For so long EC2 may not know an instance profile that was just created: mostly seconds, minutes at worst (IAM user guide,
+/// How long EC2 may not know a new instance profile: mostly seconds, minutes at worst (IAM user guide,
 /// "Changes that I make are not always immediately visible").
 const PROFILE_APPEARS_IN: SignedDuration = SignedDuration::from_mins(5);
 
-/// When an image is looked at again of which a snapshot is gone: a person has to name another one, or its publisher.
+/// When to read an image again after one of its snapshots is gone: a person, or its publisher, has to name another one.
 const SNAPSHOT_HELD_FOR: SignedDuration = SignedDuration::from_mins(15);
 
 /// From this age on the owner of a job is notified of a launch without an answer.
@@ -52,7 +52,7 @@ pub(super) fn first(mut job: Job, candidate: u8, ends_at: Timestamp, avoid: Opti
 }
 
 /// Where two reconcilers ask for one candidate, and there is no capacity for the one, there may be for the other a moment later: a machine
-/// of this attempt that nobody waits for any more. The fence tells launches of one attempt apart, [`Head::admits`](crate::Head::admits).
+/// of this attempt that no state names any more. The fence tells launches of one attempt apart, [`Head::admits`](crate::Head::admits).
 pub(super) fn ask(mut job: Job, launching: LaunchInProgress) -> JobDecision {
     let launch = launch(&job, &launching, launching.at).map(Effect::Launch);
     job.phase = Phase::Launching(launching);
@@ -194,7 +194,7 @@ fn without_profile(job: Job, said: &str, facts: &JobFacts, now: Timestamp) -> Jo
 }
 
 /// Not with these permissions. Where they were there before, somebody has taken them away, for good or to stop everything; after a change
-/// of the mode they may come later than it. Neither may fail all jobs. A job of which nothing was ever launched fails at once.
+/// of the mode they may come later than it. Neither may fail all jobs. A job that never had a machine fails at once.
 fn denied(job: Job, launching: &LaunchInProgress, said: &str, facts: &JobFacts, now: Timestamp) -> JobDecision {
     if let Some((result, why)) = over::verdict(&job, facts) {
         return over::end(job, result, why, facts, now);
@@ -207,7 +207,7 @@ fn denied(job: Job, launching: &LaunchInProgress, said: &str, facts: &JobFacts, 
     over::end(job, JobResult::Failed, said.to_owned(), facts, now)
 }
 
-/// EC2 took the launch, and ended what came of it before anybody heard of it: what follows is what follows where it refuses a launch in
+/// EC2 accepted the launch, and ended the machine before its first heartbeat: that counts like a refused launch in
 /// these words (EC2 API reference, "`StateReason`"; EC2 user guide, "Troubleshoot Amazon EC2 instance launch issues").
 pub(super) fn ended(job: Job, machine: &JobMachine, lost: LossReason, is_at_hand: bool, now: Timestamp) -> JobDecision {
     let why = format!("{} {}", machine.instance, lost.describe());
@@ -232,7 +232,7 @@ pub(super) fn ended(job: Job, machine: &JobMachine, lost: LossReason, is_at_hand
     }
 }
 
-/// What became of its last machines, where EC2 has ended them before anybody heard of them.
+/// What happened to its last machines that EC2 ended before their first heartbeat.
 pub(super) fn describe_launches_without_heartbeat(job: &Job) -> Option<String> {
     let how = job.lost.filter(|_| job.launches_without_heartbeat > 0)?.describe();
     Some(match job.launches_without_heartbeat {
@@ -270,7 +270,7 @@ fn launched(
     );
     let noted = note(&job, TransitionKind::Launched(placed.instance.clone()), why);
     let settle = Effect::Settle(placed.instance.clone());
-    // After machines that were never heard of, another one is nothing yet.
+    // After machines without a heartbeat another launch is no success yet.
     job.unplaced_since = job.unplaced_since.filter(|_| job.launches_without_heartbeat > 0);
     job.machines = job.machines.saturating_add(1);
     job.passes = 0;
@@ -325,7 +325,7 @@ fn next_candidate(
     }
 }
 
-/// Each Spot candidate was refused: its deadline says whether it waits, or goes on to those on demand.
+/// EC2 refused every Spot candidate: the deadline decides whether the job waits or tries on-demand.
 fn without_spot(
     mut job: Job,
     launching: LaunchInProgress,

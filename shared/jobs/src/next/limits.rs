@@ -66,7 +66,7 @@ impl TimeLeft {
         format!("{left}; no attempt is begun with less than {}", duration::format_duration(ATTEMPT_MIN))
     }
 
-    /// How much is left of which limit.
+    /// What is left of each limit.
     pub(super) fn describe_left(self, job: &Job) -> String {
         let left = duration::format_duration(SignedDuration::from_secs(self.seconds));
         match self.limit {
@@ -99,7 +99,7 @@ pub(crate) fn after(at: Timestamp, duration: SignedDuration) -> Timestamp {
     at.checked_add(duration).unwrap_or(Timestamp::MAX)
 }
 
-/// When a machine has ended at the latest, of which nobody knows better than that it may run `until` then.
+/// The latest end of a machine that may run `until` then.
 pub(super) fn latest_end(machine: &JobMachine, until: Timestamp) -> Timestamp {
     until.min(after(machine.ends_at, EXPIRES_AFTER))
 }

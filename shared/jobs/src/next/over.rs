@@ -17,13 +17,13 @@ const AGENT_SHUTS_DOWN_IN: SignedDuration = SignedDuration::from_mins(5);
 /// The longest name of who cancelled a job, in characters.
 const BY_CHARACTERS_MAX: usize = 200;
 
-/// What nobody could read so long after a machine's end, nobody will.
+/// How long after a machine's end the result may be unreadable before the job counts as over.
 pub(super) const UNREAD_FOR: SignedDuration = SignedDuration::from_hours(1);
 
 /// Why it is over, where there is no other attempt and nobody can read whether the last one came to a result: head.json is damaged, or may
 /// not be read. `None` as long as its machine may still be there.
 pub(super) fn never_read(job: &Job, facts: &JobFacts, now: Timestamp) -> Option<String> {
-    // Between an interruption and the next launch, and after an answer, nobody has asked.
+    // Between an interruption and the next launch, and after an answer, there is no open request.
     let was_asked = facts.warned.is_none() && facts.answer.is_none();
     if !was_asked || job.machines == 0 || facts.head.is_some() {
         return None;

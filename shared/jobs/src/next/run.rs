@@ -15,7 +15,7 @@ use crate::{
     TransitionKind, WARNING,
 };
 
-/// A machine that still runs so long after its absolute end has outlived two of its killers.
+/// After so long beyond its absolute end a machine has outlived two of its killers.
 const OVERDUE_AFTER: SignedDuration = SignedDuration::from_mins(5);
 
 /// Of a machine that Curfew ends by its tag, and earlier than it had written there.
@@ -47,7 +47,7 @@ pub(super) fn read(mut job: Job, facts: &JobFacts) -> Job {
     job
 }
 
-/// Once its machine is heard of, those before it count no more: this launch came to something.
+/// After the first heartbeat of its machine the earlier launches no longer count: this one succeeded.
 pub(super) fn confirm_launch(mut job: Job, facts: &JobFacts) -> Job {
     let (Phase::Running(machine) | Phase::Interrupted(MachineReplacement { machine, .. })) = &job.phase else {
         return job;
@@ -112,7 +112,7 @@ pub(super) fn warned(job: Job, placed: &JobMachine, facts: &JobFacts, now: Times
     lose(job, placed, &loss, facts, now)
 }
 
-/// How its heart says that it is lost; `None` if it beats, or nobody knows.
+/// Why its heartbeats say that it is lost; `None` if they arrive, or are unknown.
 fn silent(placed: &JobMachine, facts: &JobFacts, now: Timestamp) -> Option<LossReason> {
     match facts.heartbeat? {
         None => (now.duration_since(placed.launched_at) >= FIRST_HEARTBEAT_AFTER).then_some(LossReason::NoHeartbeat),
@@ -123,7 +123,7 @@ fn silent(placed: &JobMachine, facts: &JobFacts, now: Timestamp) -> Option<LossR
 /// EC2 says that it runs.
 fn alive(mut job: Job, placed: &JobMachine, facts: &JobFacts, now: Timestamp) -> JobDecision {
     let is_overdue = now.duration_since(placed.ends_at) >= OVERDUE_AFTER;
-    // A result that nobody could read now may be the reason why its heart is silent.
+    // An unreadable result may be the reason for the missing heartbeats.
     let silent = silent(placed, facts, now).filter(|_| facts.head.is_some());
     let lost = is_overdue.then_some(LossReason::Overdue).or(silent);
     let may_leave = facts.head.is_some() && facts.machine_hold.is_none();
@@ -131,7 +131,7 @@ fn alive(mut job: Job, placed: &JobMachine, facts: &JobFacts, now: Timestamp) ->
     if let Some(hold) = facts.machine_hold.as_ref().filter(|_| lost.is_some() && facts.may_act) {
         return keep(job, placed, hold);
     }
-    // Without a heartbeat that was read nobody knows whether it is well again.
+    // Without a readable heartbeat it is unknown whether the machine has recovered.
     if facts.machine_hold.is_none() || (facts.heartbeat.is_some() && facts.head.is_some() && lost.is_none()) {
         job.machine_hold = None;
     }
@@ -308,7 +308,7 @@ fn lose(job: Job, machine: &JobMachine, loss: &MachineLoss, facts: &JobFacts, no
         job.progress.attempts_without = job.progress.attempts_without.saturating_add(1);
     }
     let previous_attempt = JobMachine { ends_at: machine.ends_at.min(until), ..machine.clone() };
-    // An older one that nobody has seen gone is still to be seen to, where the newer one is gone.
+    // After the newer one is gone, an older one may still exist.
     let (newer, older) = ((!loss.is_gone).then_some(previous_attempt), job.previous_attempt.take());
     // One on demand that was left for Spot is not taken back by EC2, so it is seen to first.
     let is_older = match (&newer, &older) {

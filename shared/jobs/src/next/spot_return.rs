@@ -1,4 +1,4 @@
-//! The return to Spot: a machine on demand goes on until EC2 has accepted the launch of one on Spot.
+//! The return to Spot: a machine on demand runs on until EC2 has accepted the launch of one on Spot.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -44,7 +44,7 @@ fn leaves_time_for_restarts(without: &Job, now: Timestamp) -> bool {
     choose_capacity(&situation, &deadline.spot, now).capacity == Capacity::Spot
 }
 
-/// EC2 has refused a machine on Spot: the next candidate is asked for, and after the last one the machine on demand goes on.
+/// EC2 has refused a machine on Spot: the job tries the next candidate, and after the last one keeps the machine on demand.
 pub(super) fn try_next(
     mut job: Job,
     launching: LaunchInProgress,

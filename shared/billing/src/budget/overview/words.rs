@@ -172,7 +172,7 @@ pub(super) fn describe_unknown_team(team: &TeamName, known: BTreeSet<String>, mo
 const UNPRICED_NAMED_MAX: usize = 5;
 
 impl BudgetRow {
-    /// What is in no figure, as nobody knows its price; a line each, and one for all that there are besides.
+    /// What is in no figure because its price is unknown; one line each, and one for the rest.
     #[must_use]
     pub fn unpriced(&self) -> Vec<String> {
         let Some(budget) = &self.budget else { return Vec::new() };
@@ -251,7 +251,7 @@ impl BudgetOverview {
         (!reasons.is_empty()).then(|| format!("+ at least so much: {}", reasons.join("; ")))
     }
 
-    /// Why nobody can say of some of them, and what to do: one sentence a reason.
+    /// Why some of them are unknown, and what to do: one sentence for each reason.
     #[must_use]
     pub fn problems(&self) -> Vec<String> {
         let is_over = self.period.to <= self.now;

@@ -51,7 +51,7 @@ pub(super) struct LedgerRow {
     attached_to: Option<ResourceId>,
     #[serde(default, skip_serializing_if = "is_usual")]
     told: FactSource,
-    /// When it was told; left out where it is `seen`.
+    /// When it was reported; absent if that is `seen`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     at: Option<Timestamp>,
     /// The first beat of the month that saw it running; left out where that was the first beat after it began.
@@ -63,7 +63,7 @@ pub(super) struct LedgerRow {
     /// Who was charged before, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     charged: Vec<ChargedSpan>,
-    /// Since when nobody is charged any more, for it changed too often.
+    /// Since when no team is charged any more, because it changed too often.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     uncharged_since: Option<Timestamp>,
     /// What it was before, in order.
