@@ -107,8 +107,6 @@ DENIED: list[dict[tuple[str, str], set[str]]] = [
         ("ec2:DescribeTags", "ec2:DescribeTags"): {"tags"},
     },
     {("ec2:DescribeRegions", "ec2:DescribeRegions"): {"telemetry", "quotas", "tags"}},
-    {("ec2:DescribeInstances", "ec2:DescribeInstances"): {"telemetry", "quotas", "tags"}},
-    {("ec2:DescribeVolumes", "ec2:DescribeVolumes"): {"tags"}},
 ]
 
 

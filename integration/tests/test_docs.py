@@ -29,7 +29,7 @@ from reaping_budgets import BudgetAccount
 from reaping_volumes import VolumeAccount
 from template_actions import template
 from test_cli_budget import write as write_budget
-from test_cli_jobs import LLAMA, running
+from test_cli_jobs import running
 from test_cli_logs import upload
 
 DOCS = sorted(path.stem for path in REPOSITORY.glob("docs/*.md") if path.stem != "SUMMARY")
@@ -129,7 +129,6 @@ class Reader:
             "AWS_CONFIG_FILE": os.devnull,
             "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
         }
-        self._make_functions()
         self._names: dict[str, str] = {"BUCKET": BUCKET, "TOPIC": self.account.topic_arn, "FILE": "curfew.toml"}
         self._made: dict[str, Callable[[], str]] = {
             "i-0123456789abcdef0": lambda: self.account.busy(self.account.gpu()),
@@ -146,6 +145,8 @@ class Reader:
 
     def prepared(self, text: str) -> str:
         """The same, with what it names made, and by its real name."""
+        if "aws lambda " in text:
+            self._make_functions()
         for name, make in self._made.items():
             if re.search(rf"\b{name}\b", text) and name not in self._names:
                 self._names[name] = make()
@@ -178,8 +179,10 @@ class Reader:
         return ended.returncode, f"{ended.stdout}\n{b''.join(seen).decode(errors='replace')}"
 
     def _make_functions(self) -> None:
-        """What the stack would have made besides: of these only that they can be paused matters."""
+        """The functions of the stack, which a page pauses."""
         functions, iam = self.aws.client("lambda"), self.aws.client("iam")
+        if functions.list_functions()["Functions"]:
+            return
         [role, *_] = iam.list_roles()["Roles"]
         for name in ("curfew-reap-instances", "curfew-reap-volumes", "curfew-enforce-budgets", "curfew-run-jobs", "curfew-send-report"):
             functions.create_function(
