@@ -198,7 +198,7 @@ every-fault: $(VENV)/.installed ## Try every fault at every call that a run make
 end-to-end-all: LIVES ?= 100
 end-to-end-all: $(VENV)/.installed ## Live a hundred jobs whose machines are lost five times at random: make end-to-end-all [SEED=7] (half an hour)
 	$(BUILD)
-	LIVES=$(LIVES) $(if $(SEED),SEED=$(SEED)) $(PYTEST) integration/tests/test_jobs_end_to_end.py -k whatever --capture no --quiet
+	LIVES=$(LIVES) $(if $(SEED),SEED=$(SEED)) $(PYTEST) integration/tests/test_jobs_end_to_end.py -k random_interruptions --capture no --quiet
 
 # LocalStack wants this Python. It is a process, not a container; without Docker it leaves the functions out.
 witness: PYTHON := $(or $(WITNESS_PYTHON),python3.13)

@@ -187,9 +187,6 @@ class BackDoor:
         """Also with tags that only AWS may write."""
         _backend(region).create_tags([resource], tags)
 
-    def untag(self, resource: str, keys: list[str], region: str = REGION) -> None:
-        _backend(region).delete_tag_keys([resource], keys)
-
     # The bucket
 
     def objects(self, bucket: str) -> list[dict[str, str]]:

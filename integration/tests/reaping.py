@@ -252,41 +252,18 @@ class Account:
         return self.aws.run_instance(instance_type, tags, region, launch_time=launched or ago(hours=5), **fields)
 
     def of_job(self, instance_id: str, job: str = "vision/a-0123abcd", region: str = REGION) -> str:
-        """Makes that job's state know the instance, as a machine that nobody has seen gone yet."""
-        machine = {"instance": instance_id, "region": region, "zone": f"{region}a", "type": "g5.xlarge"}
-        bought = {"lifecycle": "on-demand", "rate": 1.006, "rate_max": 1.006, "attempt": 1, "candidate": 0}
-        times = {"launched_at": rfc3339(ago(hours=5)), "ends_at": rfc3339(ago(hours=-5))}
-        self.put_job(job, previous_attempt={**machine, **bought, **times})
+        """Writes a state of that job that knows the instance, as a machine that EC2 has not shown gone yet."""
+        terms = {"gpu": {"count": 1, "memory_gib_min": 0, "types": []}, "spot": None, "max_runtime_seconds": 3600}
+        terms |= {"finish_by": None, "max_usd": None, "checkpoint": None}
+        terms["machine"] = {"regions": [], "subnets": [], "security_groups": []}
+        machine = {"instance": instance_id, "region": region, "zone": f"{region}a", "type": "g5.xlarge", "lifecycle": "on-demand"}
+        machine |= {"rate": 1.006, "rate_max": 1.006, "attempt": 1, "candidate": 0}
+        machine |= {"launched_at": rfc3339(ago(hours=5)), "ends_at": rfc3339(ago(hours=-5))}
+        state = {"schema": 1, "job": job, "owner": None, "terms": terms, "submitted_at": rfc3339(ago(hours=6)), "attempt": 1}
+        state |= {"phase": {"state": "submitted"}, "previous_attempt": machine, "used": {"seconds": 0, "usd": 0.0}}
+        state |= {"progress": {"step": None, "attempts_without": 0}, "reserved": None, "ranking": None}
+        self.put(f"jobs/{job}/state.json", json.dumps({**state, "unplaced_since": None, "notified": None}).encode())
         return instance_id
-
-    def put_job(self, job: str, **over: Any) -> None:
-        """The state of a job that waits for its next machine, and knows none."""
-        terms = {
-            "gpu": {"count": 1, "memory_gib_min": 0, "types": []},
-            "spot": None,
-            "max_runtime_seconds": 3600,
-            "finish_by": None,
-            "max_usd": None,
-            "checkpoint": None,
-            "machine": {"regions": [], "subnets": [], "security_groups": []},
-        }
-        state = {
-            "schema": 1,
-            "job": job,
-            "owner": None,
-            "terms": terms,
-            "submitted_at": rfc3339(ago(hours=6)),
-            "attempt": 1,
-            "phase": {"state": "submitted"},
-            "previous_attempt": None,
-            "used": {"seconds": 0, "usd": 0.0},
-            "progress": {"step": None, "attempts_without": 0},
-            "reserved": None,
-            "ranking": None,
-            "unplaced_since": None,
-            "notified": None,
-        }
-        self.put(f"jobs/{job}/state.json", json.dumps({**state, **over}).encode())
 
     def untagged(self, instance_type: str = "g5.xlarge", region: str = REGION, **fields: Any) -> str:
         """One without any tags but these."""

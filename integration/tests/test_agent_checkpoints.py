@@ -13,7 +13,7 @@ from attempts import BUCKET, NAME, Job, Machine, head, is_taken_back
 MIB = 1024 * 1024
 
 
-def test_a_warned_training_is_told_flushed_and_goes_on_elsewhere(job: Job) -> None:
+def test_a_warned_training_is_flushed_and_resumes_elsewhere(job: Job) -> None:
     job.training(200, "--every", "1000")
     with job.machine(1) as machine:
         machine.until(lambda: len(job.steps()) > 5)
@@ -33,7 +33,7 @@ def test_a_warned_training_is_told_flushed_and_goes_on_elsewhere(job: Job) -> No
     assert [step for _, step in job.steps()] == list(range(1, 201)), "nothing is done twice"
 
 
-def test_a_command_that_does_not_hear_is_killed_and_what_is_complete_is_kept(job: Job) -> None:
+def test_a_command_that_ignores_the_signal_is_killed_and_its_complete_checkpoints_are_kept(job: Job) -> None:
     job.training(10_000, "--every", "10", "--deaf")
     with job.machine(1) as machine:
         machine.until(lambda: job.kept())
@@ -66,7 +66,7 @@ def test_a_damaged_checkpoint_is_skipped_and_that_is_said(job: Job) -> None:
     assert (1, 15) not in job.manifests() and (1, 10) not in job.manifests()
 
 
-def test_a_checkpoint_that_this_agent_cannot_read_is_left_alone_and_that_is_said(job: Job) -> None:
+def test_an_unreadable_checkpoint_is_kept_and_ends_the_attempt(job: Job) -> None:
     job.training(10)
     with job.machine(1) as machine:
         machine.ends()
@@ -80,7 +80,7 @@ def test_a_checkpoint_that_this_agent_cannot_read_is_left_alone_and_that_is_said
     assert (1, 10) in job.manifests() and job.kept() == 10
 
 
-def test_nothing_is_deleted_where_nobody_knows_how_many_are_kept(job: Job) -> None:
+def test_nothing_is_deleted_while_keep_is_unknown(job: Job) -> None:
     job.training(20, "--step-seconds", "0.2")
     job.s3.delete_object(Bucket=BUCKET, Key=f"jobs/{NAME}/state.json")
     # Neither what the spec says nor the default of the configuration is asked: the machine's role may not read that.
@@ -92,7 +92,7 @@ def test_nothing_is_deleted_where_nobody_knows_how_many_are_kept(job: Job) -> No
     assert len(job.head()["kept"]) == len(job.manifests()) - 1
 
 
-def test_how_many_are_kept_is_asked_for_again_and_what_is_deleted_costs_nothing_any_more(job: Job) -> None:
+def test_a_deletion_removes_every_version(job: Job) -> None:
     """In a bucket with versions, as that of a deployment is."""
     job.s3.put_bucket_versioning(Bucket=BUCKET, VersioningConfiguration={"Status": "Enabled"})
     job.training(20, "--step-seconds", "0.2", keep=1)
@@ -114,7 +114,7 @@ def goes_on(job: Job) -> None:
     job.spec(f'echo "${{CURFEW_RESUME_FROM:+$(cat "$CURFEW_RESUME_FROM")}}" >> {job.trail}; sleep 600')
 
 
-def test_what_is_written_over_a_checkpoint_is_kept_beside_it_and_gone_back_from_where_it_is_damaged(job: Job) -> None:
+def test_a_rewritten_checkpoint_is_kept_beside_the_first_and_replaced_by_it_if_damaged(job: Job) -> None:
     file = job.checkpoints / "model-1.ckpt"
     goes_on(job)
     with job.machine(1, hurry=60) as machine:
@@ -180,7 +180,7 @@ def test_looks_at_many_small_files_take_no_more_memory_with_time(job: Job) -> No
     assert peak < 64, f"{peak} MiB at its peak"
 
 
-def test_a_machine_that_starts_anew_trusts_only_the_bucket(job: Job) -> None:
+def test_a_restarted_machine_trusts_only_the_bucket(job: Job) -> None:
     job.training(60, "--every", "10")
     with job.machine(1) as machine:
         machine.until(lambda: job.kept())
@@ -205,7 +205,7 @@ def test_a_recommendation_is_said_and_ends_nothing(job: Job) -> None:
     assert job.result.read_text() == job.expected
 
 
-def test_a_checkpoint_that_a_full_disk_does_not_take_is_a_defined_end(job: Job, full_disk: Path) -> None:
+def test_a_full_disk_fails_the_job_with_the_reason(job: Job, full_disk: Path) -> None:
     job.checkpoints = full_disk / "checkpoints"
     job.spec(f"mkdir {job.checkpoints}/step-1 && head -c {64 * MIB} /dev/zero > {job.checkpoints}/step-1/a")
     with job.machine(1, disk=False) as machine:
@@ -215,7 +215,7 @@ def test_a_checkpoint_that_a_full_disk_does_not_take_is_a_defined_end(job: Job, 
     assert f"the disk of {job.checkpoints} is full" in result["why"] and "root_volume_gib" in result["why"]
 
 
-def test_a_checkpoint_that_does_not_fit_the_disk_is_not_restored_and_the_attempt_says_so(job: Job, full_disk: Path) -> None:
+def test_a_checkpoint_too_large_for_the_disk_ends_the_attempt(job: Job, full_disk: Path) -> None:
     job.spec(f"mkdir {job.checkpoints}/step-1; head -c {20 * MIB} /dev/zero > {job.checkpoints}/step-1/a")
     with job.machine(1) as machine:
         machine.ends()

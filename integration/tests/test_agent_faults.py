@@ -33,7 +33,7 @@ def go(job: Job, machine: Machine, name: str) -> None:
 # S3 and credentials
 
 
-def test_s3_that_comes_late_delays_a_job_and_ends_none(job: Job) -> None:
+def test_a_late_s3_delays_a_job(job: Job) -> None:
     job.spec("true", checkpoint=False)
     job.aws.fault("s3:*", "reset", times=None)
     with job.machine(1) as machine:
@@ -43,7 +43,7 @@ def test_s3_that_comes_late_delays_a_job_and_ends_none(job: Job) -> None:
     assert job.head()["result"]["succeeded"]
 
 
-def test_s3_that_never_comes_ends_the_machine(job: Job) -> None:
+def test_an_unreachable_s3_ends_the_machine(job: Job) -> None:
     job.spec("echo never", checkpoint=False)
     job.aws.fault("s3:*", "reset", times=None)
     with job.machine(1, hurry=300) as machine:
@@ -53,7 +53,7 @@ def test_s3_that_never_comes_ends_the_machine(job: Job) -> None:
     assert job.exit(1) is None and not job.head()
 
 
-def test_s3_that_is_gone_at_the_end_gets_all_once_it_is_back(job: Job) -> None:
+def test_uploads_wait_for_s3_at_the_end(job: Job) -> None:
     output = job.scratch / "model.txt"
     machine = f'[machine]\nuser = "root"\noutputs = ["{output}"]\n'
     job.spec(waits_for(job, "end") + f"echo fine > {output}; echo 1 > {job.checkpoints}/step-1", more=machine)
@@ -114,7 +114,7 @@ def test_credentials_expire_and_new_ones_come(job: Job) -> None:
 # The instance metadata
 
 
-def test_metadata_that_do_not_answer_end_nothing_and_a_warning_is_heard_afterwards(job: Job) -> None:
+def test_silent_metadata_end_nothing_and_a_later_warning_counts(job: Job) -> None:
     job.training(10_000, "--every", "10")
     with job.machine(1) as machine:
         machine.until(lambda: job.kept())
@@ -132,7 +132,7 @@ def test_metadata_that_do_not_answer_end_nothing_and_a_warning_is_heard_afterwar
 # The time that there is
 
 
-def test_a_warning_shortens_the_time_that_an_end_had_left(job: Job) -> None:
+def test_a_warning_shortens_an_end_that_has_begun(job: Job) -> None:
     job.spec("trap '' TERM; while :; do sleep 0.1; done", checkpoint=False)
     # Five minutes before the end are 150 s here: the command is told after 3 s, and would have nearly two minutes, which is longer than
     # anybody waits for its end here.
@@ -144,7 +144,7 @@ def test_a_warning_shortens_the_time_that_an_end_had_left(job: Job) -> None:
     assert job.exit(1)["reason"] == "expired"
 
 
-def test_outputs_that_a_warning_leaves_no_time_for_are_the_next_attempts(job: Job) -> None:
+def test_the_next_attempt_uploads_outputs_after_a_warning(job: Job) -> None:
     output = job.scratch / "model.txt"
     job.spec(f"echo fine > {output}", checkpoint=False, more=f'[machine]\nuser = "root"\noutputs = ["{output}"]\n')
     job.aws.fault("s3:PutObject", "slow", seconds=30, match="model.txt")
@@ -160,7 +160,7 @@ def test_outputs_that_a_warning_leaves_no_time_for_are_the_next_attempts(job: Jo
 
 
 @pytest.mark.skipif(not moved_clock.IS_HERE, reason="a process's clock is moved on Linux alone")
-def test_a_clock_that_is_set_makes_nothing_quiet(job: Job) -> None:
+def test_a_changed_clock_does_not_complete_a_checkpoint(job: Job) -> None:
     clock, file = moved_clock.MovedClock(), job.checkpoints / "step-1"
     job.spec(f"echo half > {file}; {waits_for(job, 'set')} sleep 3; echo rest >> {file}; sleep 600")
     # A minute is 12 s here, the metadata are asked each second, and the directory each two.
@@ -183,7 +183,7 @@ def test_a_clock_that_is_set_makes_nothing_quiet(job: Job) -> None:
 DEAF = 'trap "" TERM HUP INT; while :; do sleep 0.1; done'
 
 
-def test_what_left_the_group_is_not_waited_for(job: Job) -> None:
+def test_a_process_that_left_the_group_is_not_waited_for(job: Job) -> None:
     stays = f"setsid sh -c '{DEAF}' &"
     ends = f"trap 'echo 9 > {job.checkpoints}/step-9; exit 0' TERM"
     job.spec(f"{stays} {ends}; {waits_for(job, 'told')}", more=f"setup = {json.dumps(stays)}")
@@ -196,7 +196,7 @@ def test_what_left_the_group_is_not_waited_for(job: Job) -> None:
     assert (job.exit(1)["reason"], job.exit(1)["code"], job.kept()) == ("interrupted", 0, 9)
 
 
-def test_of_what_ends_on_its_own_nothing_is_left(job: Job) -> None:
+def test_inherited_processes_are_reaped(job: Job) -> None:
     job.spec("for i in 1 2 3 4 5 6 7 8 9; do (sleep 0.1 &); done; sleep 600", checkpoint=False)
     with job.machine(1) as machine:
         machine.until(lambda: dead_children(machine) > 0)
@@ -256,7 +256,7 @@ def shape(folder: Path) -> dict[str, object]:
     return found
 
 
-def test_a_checkpoint_that_is_deleted_while_it_is_uploaded_is_held(job: Job) -> None:
+def test_a_checkpoint_deleted_during_its_upload_is_kept(job: Job) -> None:
     folder = job.checkpoints
     job.aws.fault("s3:PutObject", "slow", seconds=1.5, match="/files/step-", times=None)
     one = f"mkdir {folder}/tmp-$n; for f in $(seq 20); do echo $n > {folder}/tmp-$n/$f; done; touch {folder}/tmp-$n/_SUCCESS"
@@ -272,7 +272,7 @@ def test_a_checkpoint_that_is_deleted_while_it_is_uploaded_is_held(job: Job) -> 
     assert job.head()["result"]["succeeded"], machine.said()
 
 
-def test_what_is_restored_is_the_users_whatever_the_umask(job: Job) -> None:
+def test_restored_files_belong_to_the_user_under_any_umask(job: Job) -> None:
     for folder in (job.scratch, *job.scratch.parents):
         if folder.is_relative_to("/tmp") and folder != Path("/tmp"):
             folder.chmod(0o755)
@@ -291,7 +291,7 @@ def test_what_is_restored_is_the_users_whatever_the_umask(job: Job) -> None:
 # The disk
 
 
-def test_what_a_restart_left_gives_way_to_what_is_restored(job: Job, full_disk: Path) -> None:
+def test_a_restore_on_a_full_disk_replaces_earlier_content(job: Job, full_disk: Path) -> None:
     job.checkpoints = full_disk / "checkpoints"
     folder = job.checkpoints / "step-1"
     job.spec(f'[ -n "$CURFEW_RESUME_STEP" ] && exit 0; mkdir {folder}; head -c {5 * MIB} /dev/zero > {folder}/a; touch {folder}/_SUCCESS; sleep 600')

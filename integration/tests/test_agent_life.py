@@ -16,7 +16,7 @@ import pytest
 from attempts import AGENT, BUCKET, NAME, Job, head
 
 
-def test_a_command_that_ends_well_is_a_result_and_the_machine_goes_dark(job: Job) -> None:
+def test_a_command_that_succeeds_writes_its_result_and_ends_the_machine(job: Job) -> None:
     job.spec("echo hello from $CURFEW_JOB $CURFEW_ATTEMPT; echo aside >&2", checkpoint=False)
     with job.machine(1) as machine:
         machine.ends()
@@ -29,7 +29,7 @@ def test_a_command_that_ends_well_is_a_result_and_the_machine_goes_dark(job: Job
     assert job.heartbeat(1)["attempt"] == 1
 
 
-def test_setup_comes_first_and_its_failure_is_the_jobs(job: Job) -> None:
+def test_a_failed_setup_fails_the_job(job: Job) -> None:
     job.spec("echo never", checkpoint=False, more='setup = "echo first; exit 4"')
     with job.machine(1) as machine:
         machine.ends()
@@ -49,7 +49,7 @@ def test_the_command_runs_as_the_user_with_its_environment(job: Job) -> None:
     assert lines[at + 3] == lines[at + 4], "the shell leads a process group of its own"
 
 
-def test_secrets_come_into_the_environment_and_nowhere_else(job: Job) -> None:
+def test_secrets_are_in_the_environment_only(job: Job) -> None:
     secret = job.aws.client("secretsmanager").create_secret(Name="team/hf-token", SecretString="s3cret-1")["ARN"]
     job.aws.client("ssm").put_parameter(Name="/team/key", Value="s3cret-2", Type="SecureString")
     parameter = "arn:aws:ssm:us-east-1:123456789012:parameter/team/key"
@@ -61,7 +61,7 @@ def test_secrets_come_into_the_environment_and_nowhere_else(job: Job) -> None:
     assert "s3cret" not in machine.said()
 
 
-def test_a_secret_that_is_not_there_is_named(job: Job) -> None:
+def test_a_missing_secret_is_named(job: Job) -> None:
     parameter = "arn:aws:ssm:us-east-1:123456789012:parameter/absent"
     job.spec("echo never", checkpoint=False, more=f'secrets = {{ KEY = "{parameter}" }}')
     with job.machine(1) as machine:
@@ -71,7 +71,7 @@ def test_a_secret_that_is_not_there_is_named(job: Job) -> None:
     assert "never" not in job.log(1)
 
 
-def test_a_user_that_the_machine_does_not_have_is_named(job: Job) -> None:
+def test_an_unknown_user_is_named(job: Job) -> None:
     job.spec("true", user="nobody-of-that-name", checkpoint=False)
     with job.machine(1) as machine:
         machine.ends()
@@ -80,7 +80,7 @@ def test_a_user_that_the_machine_does_not_have_is_named(job: Job) -> None:
     assert job.head()["attempt"] == 1 and not job.head()["result"]
 
 
-def test_what_a_command_leaves_behind_is_ended(job: Job, tmp_path: Path) -> None:
+def test_processes_that_a_command_left_are_ended(job: Job, tmp_path: Path) -> None:
     left = tmp_path / "left"
     stays = f"sh -c 'echo $$ >> {left}; trap \"\" TERM; while :; do sleep 0.1; done'"
     # One stays in the group, the other one leaves even the session.
@@ -95,7 +95,7 @@ def test_what_a_command_leaves_behind_is_ended(job: Job, tmp_path: Path) -> None
     assert "processes behind, which were ended" in job.log(1)
 
 
-def test_the_heart_beats_and_the_log_comes_while_it_runs(job: Job) -> None:
+def test_a_running_attempt_sends_heartbeats_and_its_log(job: Job) -> None:
     job.spec("echo begun; sleep 60", checkpoint=False)
     with job.machine(1) as machine:
         first = machine.until(lambda: job.heartbeat(1) and job.heartbeat(1)["doing"] == "running" and job.heartbeat(1))
@@ -103,7 +103,7 @@ def test_the_heart_beats_and_the_log_comes_while_it_runs(job: Job) -> None:
         machine.until(lambda: job.heartbeat(1)["at"] > first["at"])
 
 
-def test_it_waits_for_the_last_of_its_predecessor(job: Job) -> None:
+def test_an_attempt_waits_for_the_exit_record_of_the_previous_one(job: Job) -> None:
     job.spec("true", checkpoint=False)
     job.put(f"attempts/{NAME}/head.json", head(1))
     job.put(f"attempts/{NAME}/1/heartbeat.json", json.dumps({"schema": 1, "at": "2026-11-01T00:00:00Z", "attempt": 1}))
@@ -119,7 +119,7 @@ def test_it_waits_for_the_last_of_its_predecessor(job: Job) -> None:
     assert job.head()["attempt"] == 2 and job.head()["result"]["succeeded"]
 
 
-def test_what_an_agent_that_was_killed_left_running_is_ended_before_the_next_one_runs_anything(job: Job) -> None:
+def test_processes_of_a_killed_agent_are_ended_before_the_next_command(job: Job) -> None:
     began, stopped, beside = (job.scratch / name for name in ("began", "stopped", "beside"))
     first = f"touch {began}; trap '' TERM; while [ ! -e {stopped} ]; do sleep 0.1; done; touch {beside}"
     job.spec(f"if [ -e {began} ]; then touch {stopped}; sleep 1; exit 0; fi; {first}", checkpoint=False)
@@ -133,7 +133,7 @@ def test_what_an_agent_that_was_killed_left_running_is_ended_before_the_next_one
     assert job.head()["result"]["succeeded"] and not beside.exists()
 
 
-def test_a_machine_that_starts_anew_after_its_result_leaves_what_is_there(job: Job) -> None:
+def test_a_restart_after_the_result_changes_nothing(job: Job) -> None:
     job.spec(f"echo once >> {job.scratch}/ran; exit 4", checkpoint=False)
     with job.machine(1) as machine:
         machine.ends()
@@ -151,7 +151,7 @@ def test_a_machine_that_starts_anew_after_its_result_leaves_what_is_there(job: J
 
 
 @pytest.mark.parametrize("heard", [True, False])
-def test_it_does_not_wait_for_ever(job: Job, heard: bool) -> None:
+def test_an_attempt_waits_150_seconds_at_most(job: Job, heard: bool) -> None:
     job.spec("true", checkpoint=False)
     job.put(f"attempts/{NAME}/head.json", head(1))
     begun = time.monotonic()
@@ -168,7 +168,7 @@ def test_it_does_not_wait_for_ever(job: Job, heard: bool) -> None:
 
 
 @pytest.mark.skipif(not moved_clock.IS_HERE, reason="a process's clock is moved on Linux alone")
-def test_it_does_not_wait_for_a_predecessor_that_nobody_hears_of_any_more(job: Job) -> None:
+def test_an_attempt_does_not_wait_for_a_previous_one_without_heartbeats(job: Job) -> None:
     job.spec("true", checkpoint=False)
     job.put(f"attempts/{NAME}/head.json", head(1))
     job.put(f"attempts/{NAME}/1/heartbeat.json", json.dumps({"schema": 1, "at": "2026-11-01T00:00:00Z", "attempt": 1}))
@@ -180,7 +180,7 @@ def test_it_does_not_wait_for_a_predecessor_that_nobody_hears_of_any_more(job: J
     assert job.head()["attempt"] == 3
 
 
-def test_an_attempt_that_was_replaced_ends_at_once_and_nothing_of_it_counts(job: Job, tmp_path: Path) -> None:
+def test_a_replaced_attempt_ends_at_once_and_changes_nothing(job: Job, tmp_path: Path) -> None:
     ran = tmp_path / "ran-on"
     job.spec(f"trap '' TERM; sleep 4; touch {ran}", checkpoint=False)
     with job.machine(1) as machine:
@@ -201,7 +201,7 @@ def test_the_agent_ends_the_attempt_before_its_absolute_end(job: Job) -> None:
     assert not job.head()["result"]
 
 
-def test_a_machine_that_shuts_down_leaves_its_last(job: Job) -> None:
+def test_a_shutdown_leaves_an_exit_record(job: Job) -> None:
     job.spec("sleep 600", checkpoint=False)
     with job.machine(1) as machine:
         machine.until(lambda: "runs the command" in machine.said())
@@ -211,7 +211,7 @@ def test_a_machine_that_shuts_down_leaves_its_last(job: Job) -> None:
     assert "SIGTERM" in job.exit(1)["why"]
 
 
-def test_a_machine_that_shuts_down_while_its_agent_starts_leaves_its_last(job: Job) -> None:
+def test_a_shutdown_during_the_start_leaves_an_exit_record(job: Job) -> None:
     job.spec("echo never", checkpoint=False)
     with job.machine(1, knows=False) as machine:
         machine.until(lambda: machine.hears(signal.SIGTERM))
@@ -222,7 +222,7 @@ def test_a_machine_that_shuts_down_while_its_agent_starts_leaves_its_last(job: J
     assert "never" not in job.log(1)
 
 
-def test_without_a_bucket_it_goes_dark_after_a_while(job: Job) -> None:
+def test_an_attempt_without_a_bucket_ends_the_machine(job: Job) -> None:
     job.spec("sleep 600", checkpoint=False)
     with job.machine(1, hurry=300) as machine:
         machine.until(lambda: "runs the command" in machine.said())
@@ -231,7 +231,7 @@ def test_without_a_bucket_it_goes_dark_after_a_while(job: Job) -> None:
     assert "ExpiredToken" in said and "the attempt counts as lost" in said
 
 
-def test_outputs_are_there_before_the_result_and_one_that_is_refused_loses_none_of_the_others(job: Job, tmp_path: Path) -> None:
+def test_a_refused_output_is_named_and_loses_no_other(job: Job, tmp_path: Path) -> None:
     folder = tmp_path / "out"
     folder.mkdir()
     names = [*(f"{number}.txt" for number in range(20)), "deep/a"]
@@ -251,7 +251,7 @@ def test_outputs_are_there_before_the_result_and_one_that_is_refused_loses_none_
     assert f"{folder}/3.txt: s3:PutObject" in result["why"] and f"{folder}/link (No such file" in result["why"]
 
 
-def test_who_does_not_know_who_it_is_ends_no_machine(tmp_path: Path) -> None:
+def test_an_agent_without_an_identity_ends_no_machine(tmp_path: Path) -> None:
     dark = tmp_path / "dark"
     words = [AGENT, "--identity", tmp_path / "absent.json", "--shutdown-command", f"touch {dark}"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=20)

@@ -34,7 +34,7 @@ def secret(tmp_path: Path) -> Path:
     return folder
 
 
-def test_what_the_user_may_not_read_is_not_uploaded(job: Job, secret: Path, tmp_path: Path) -> None:
+def test_files_that_the_user_may_not_read_are_not_uploaded(job: Job, secret: Path, tmp_path: Path) -> None:
     outputs = tmp_path / "outputs"
     outputs.mkdir()
     outputs.chmod(0o777)
@@ -54,7 +54,7 @@ def test_what_the_user_may_not_read_is_not_uploaded(job: Job, secret: Path, tmp_
     assert not any(b"only for root" in body for body in stored)
 
 
-def test_a_checkpoint_directory_that_became_a_link_is_left_alone(job: Job, secret: Path) -> None:
+def test_a_checkpoint_directory_that_became_a_link_is_not_followed(job: Job, secret: Path) -> None:
     job.put(f"attempts/{NAME}/head.json", head(0))
     home = job.checkpoints.parent / "home"
     home.mkdir()

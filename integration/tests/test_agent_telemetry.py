@@ -110,7 +110,7 @@ def said_once(machine: Machine, words: str) -> bool:
 # What is told
 
 
-def test_each_gpu_has_three_series_and_its_job_one_of_the_busiest(watched: Watched) -> None:
+def test_each_gpu_has_three_series_and_the_job_has_that_of_the_busiest(watched: Watched) -> None:
     """In one call, where the machine is, and not where the bucket is."""
     watched.gpus.shows([Gpu(index * 10, 18_000, 71.5) for index in range(8)])
     with watched.machine(region=EUROPE) as machine:
@@ -145,7 +145,7 @@ def test_no_gpu_is_watched_before_the_command_runs(watched: Watched, tmp_path: P
 # What cannot be told
 
 
-def test_without_the_library_nothing_is_told_and_the_job_succeeds(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_succeeds_without_the_nvidia_library(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LD_LIBRARY_PATH")
     with watched.machine() as machine:
         machine.until(lambda: "NVIDIA's library cannot be loaded: libnvidia-ml.so.1" in machine.said())
@@ -153,7 +153,7 @@ def test_without_the_library_nothing_is_told_and_the_job_succeeds(watched: Watch
     assert watched.calls() == 0 and said_once(machine, "NVIDIA's library cannot be loaded")
 
 
-def test_without_a_driver_nothing_is_told_until_there_is_one(watched: Watched) -> None:
+def test_gpus_are_published_once_there_is_a_driver(watched: Watched) -> None:
     words = "NVML cannot be begun: NVIDIA driver is not loaded"
     watched.gpus.shows([Gpu()], NO_DRIVER)
     with watched.machine() as machine:
@@ -164,7 +164,7 @@ def test_without_a_driver_nothing_is_told_until_there_is_one(watched: Watched) -
         machine.until(lambda: watched.calls())
 
 
-def test_a_gpu_that_falls_off_the_bus_takes_no_other_with_it(watched: Watched) -> None:
+def test_a_gpu_that_falls_off_the_bus_leaves_the_others(watched: Watched) -> None:
     watched.gpus.shows([Gpu(10), Gpu(50)])
     with watched.machine() as machine:
         machine.until(lambda: watched.calls())
@@ -178,7 +178,7 @@ def test_a_gpu_that_falls_off_the_bus_takes_no_other_with_it(watched: Watched) -
     assert said_once(machine, "GPU 1 has fallen off the bus")
 
 
-def test_a_call_that_hangs_holds_nothing_up(watched: Watched) -> None:
+def test_a_hanging_call_delays_nothing(watched: Watched) -> None:
     watched.gpus.shows([Gpu(97), Gpu(power=HANGS)])
     with watched.machine() as machine:
         machine.until(lambda: "NVML does not answer" in machine.said())
@@ -192,7 +192,7 @@ def test_a_call_that_hangs_holds_nothing_up(watched: Watched) -> None:
 # CloudWatch
 
 
-def test_what_cloudwatch_refuses_is_dropped_and_said_once(watched: Watched) -> None:
+def test_refused_metrics_are_dropped_and_logged_once(watched: Watched) -> None:
     watched.aws.fault(PUT, "access_denied", times=None)
     with watched.machine() as machine:
         machine.until(lambda: watched.calls() >= 3)

@@ -13,7 +13,7 @@ BECAUSE = ["rule", "month", "of", "budget_usd", "spent_usd", "reserved_usd", "pe
 BECAUSE += ["over_budget", "as_of"]
 
 
-def test_a_beat_answers_and_records_what_the_contract_says(money: BudgetAccount) -> None:
+def test_a_beat_fulfils_the_contract(money: BudgetAccount) -> None:
     gpu = money.gpu(launched=ago(hours=5))
     money.budget(90, gpu)
     run = money.tick()
@@ -29,7 +29,7 @@ def test_a_beat_answers_and_records_what_the_contract_says(money: BudgetAccount)
     assert_recorded(money, run, "without-budget", ["account"])
 
 
-def test_what_is_left_behind(money: BudgetAccount) -> None:
+def test_a_beat_writes_these_documents(money: BudgetAccount) -> None:
     money.gpu()
     money.untagged(region=EUROPE)
     money.budgets(**{"ml/ops": {"monthly_budget_usd": 5}})
@@ -46,7 +46,7 @@ def test_what_is_left_behind(money: BudgetAccount) -> None:
     assert {money.read(key)["schema"] for key in documents} == {1}
 
 
-def test_what_aws_budgets_says_is_never_a_figure(money: BudgetAccount) -> None:
+def test_the_text_of_aws_budgets_is_ignored(money: BudgetAccount) -> None:
     money.gpu()
     money.budgets(vision={"monthly_budget_usd": 100_000})
     event = json.loads((REPOSITORY / "events" / "enforce-budgets" / "sns-budget-notification.json").read_text())

@@ -167,7 +167,7 @@ def test_a_run_that_has_nothing_to_do(account: Account) -> None:
     assert run.counts == {**empty, "ec2:DescribeInstanceTypes": 1, "s3:GetObject": 5}
 
 
-def test_what_every_run_reads_and_writes_is_what_the_bill_counts(account: Account) -> None:
+def test_a_quiet_run_reads_and_writes_what_the_bill_counts(account: Account) -> None:
     """shared/operator/tests/bill.rs: four objects read, one written, in a run that has nothing to do in one region."""
     account.configure(regions=[REGION])
     account.busy(account.gpu())

@@ -76,7 +76,7 @@ def test_for_people(account: Account) -> None:
     assert "1 ended before" in again.out and is_untouched(account)
 
 
-def test_what_changes_in_the_last_second_is_left_alone(account: Account) -> None:
+def test_a_change_in_the_last_second_is_respected(account: Account) -> None:
     [gpu], plan = held(account, 1)
     change = {"tag": {"resource": gpu, "tags": {"curfew:protected": ""}}}
     account.aws.before("ec2:DescribeInstances", change, match="InstanceId.1")
@@ -84,7 +84,7 @@ def test_what_changes_in_the_last_second_is_left_alone(account: Account) -> None
     assert said.code == 1 and outcomes == {gpu: "changed"} and touched(account) == set()
 
 
-def test_what_is_remembered_of_others_survives(account: Account) -> None:
+def test_an_apply_keeps_the_notifications_of_other_resources(account: Account) -> None:
     """Told once: the finding of an instance that is not on the list, and what it would have been stopped for."""
     account.configure(limits={"actions_max": 0}, teams={"nlp": {"mode": "observe"}})
     account.gpu(tags={"curfew:idle-after": "soon"})
@@ -110,7 +110,7 @@ def check_refused(account: Account, plan: str, why: str, **over: str | None) -> 
     assert said.out == "" and is_untouched(account), account.aws.counts()
 
 
-def test_where_nothing_may_be_ended(account: Account) -> None:
+def test_an_apply_is_refused_where_nothing_may_be_ended(account: Account) -> None:
     """For want of somebody who listens, of a configuration, or of a sign that the function runs."""
     gpus, plan = held(account)
     check_refused(account, plan, "no topic is named", CURFEW_TOPIC_ARN=None)
@@ -148,7 +148,7 @@ def test_only_narrows(account: Account) -> None:
     assert said.code == 0 and outcomes == {gpus[0]: "done"} and touched(account) == {gpus[0]}
 
 
-def test_what_is_no_list(account: Account) -> None:
+def test_a_plan_that_is_no_list_is_refused(account: Account) -> None:
     gpus, plan = held(account)
     [step, _] = account.read(key_of(account, plan))["steps"]
     record = account.read(key_of(account, plan))
@@ -205,7 +205,7 @@ def test_a_call_that_fails(account: Account, fault: dict[str, Any], outcome: str
     assert applied(account, plan)[1] == {gpu: "done"}
 
 
-def test_what_is_owed_is_owed_though_another_run_wrote_meanwhile(account: Account) -> None:
+def test_an_undelivered_message_survives_a_write_of_another_run(account: Account) -> None:
     """Whoever may apply may not be allowed to publish, and the function runs every five minutes."""
     [gpu], plan = held(account, 1)
     account.aws.fault("sns:Publish", "access_denied", times=None)

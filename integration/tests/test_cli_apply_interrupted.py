@@ -138,7 +138,7 @@ def test_asked(account: Account) -> None:
 
 
 @pytest.mark.skipif(not moved_clock.IS_HERE, reason="a process's clock is moved on Linux alone")
-def test_whoever_took_their_time_gets_a_second_look_by_what_is_wanted_by_then(account: Account) -> None:
+def test_a_late_answer_is_checked_again_by_the_new_configuration(account: Account) -> None:
     [gpu], plan = held(account, 1)
     clock = MovedClock()
     terminal = Terminal(account.environment(**clock.environment()), "apply", plan)

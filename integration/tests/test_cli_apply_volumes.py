@@ -36,7 +36,7 @@ def test_the_whole_list(storage: VolumeAccount) -> None:
     assert "2 ended before" in apply(storage, plan, "--yes").fine().out
 
 
-def test_break_glass_reaches_what_is_woken_every_hour(storage: VolumeAccount, account: Account) -> None:
+def test_break_glass_reaches_the_hourly_function(storage: VolumeAccount, account: Account) -> None:
     """CURFEW_MODE is the account's: the reaper of instances shows within minutes that it is observe."""
     _, plan = held(storage, 1)
     account.restart(CURFEW_MODE="observe")

@@ -78,7 +78,7 @@ def test_every_budget_the_nearest_to_its_end_first(account: Account) -> None:
     assert of_team["budget"]["spent_usd"] == 4210.13 and of_team["budget"]["usd_per_hour"] == 12.3
 
 
-def test_one_in_detail_that_is_over(account: Account) -> None:
+def test_an_exceeded_budget_in_detail(account: Account) -> None:
     spender = {"region": "us-east-1", "what": "p5.48xlarge", "usd": 3302.4, "usd_per_hour": 55.04, "running": True}
     top = [{"resource": "i-0aaa", "name": "llama", "owner": "ada", **spender}]
     write(account, None, budget_usd=None)
@@ -112,6 +112,3 @@ def test_a_damaged_document_is_a_warning(account: Account) -> None:
     assert len(budget(account, "--json").json()["problems"]) == 2
     said = budget(account, "nlp")
     assert said.code == 2 and said.out == "" and "cannot be understood" in said.err
-
-
-# Months and names

@@ -17,7 +17,7 @@ def cancel(account: Account, *arguments: str) -> Said:
     return curfew(account.environment(USER="bob"), "cancel", *arguments)
 
 
-def test_it_is_written_who_wants_it_and_since_when(account: Account) -> None:
+def test_a_cancel_names_its_author_and_time(account: Account) -> None:
     running(account)
     said = cancel(account, "llama", "--yes").fine()
     assert said.out == f"{LLAMA}: is cancelled; follow it with:  curfew jobs {LLAMA}\n"
@@ -30,7 +30,7 @@ def test_it_is_written_who_wants_it_and_since_when(account: Account) -> None:
     assert account.read(f"jobs/{LLAMA}/cancel.json") == document
 
 
-def test_somebody_who_cancels_at_the_same_time_is_named(account: Account) -> None:
+def test_a_cancel_at_the_same_time_is_named(account: Account) -> None:
     running(account)
     theirs = {"schema": 1, "at": "2026-09-01T12:00:00Z", "by": "eve"}
     theirs = {"bucket": BUCKET, "key": f"jobs/{LLAMA}/cancel.json", "text": json.dumps(theirs)}
@@ -39,7 +39,7 @@ def test_somebody_who_cancels_at_the_same_time_is_named(account: Account) -> Non
 
 
 @pytest.mark.parametrize(("answer", "code"), [("y", 0), ("", 1)])
-def test_whoever_is_asked_decides(account: Account, answer: str, code: int) -> None:
+def test_the_prompt_decides(account: Account, answer: str, code: int) -> None:
     running(account, progress={"step": 40, "attempts_without": 0})
     terminal = Terminal(account.environment(), "cancel", "llama")
     terminal.wait_for("[y/N]")
@@ -50,7 +50,7 @@ def test_whoever_is_asked_decides(account: Account, answer: str, code: int) -> N
     assert (f"jobs/{LLAMA}/cancel.json" in account.keys("jobs/")) == (code == 0)
 
 
-def test_where_nobody_can_answer_it_names_the_flag(account: Account) -> None:
+def test_a_cancel_without_a_terminal_names_the_flag(account: Account) -> None:
     running(account)
     said = cancel(account, "llama")
     assert said.code == 2 and "--yes" in said.err and f"jobs/{LLAMA}/cancel.json" not in account.keys("jobs/")

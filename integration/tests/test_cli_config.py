@@ -67,7 +67,7 @@ def test_without_access_the_file_is_checked_all_the_same(file: Path) -> None:
     assert check(NOTHING, file, "", "--json").json()["compared_with"] is None
 
 
-def test_what_changes_against_what_is_deployed(account: Account, file: Path) -> None:
+def test_a_check_lists_changes_against_the_deployment(account: Account, file: Path) -> None:
     account.write_config('mode = "enforce"\n[idle]\ngrace = "2h"\n[teams.vision]\nemail = "v@example.com"\n')
     text = '[idle]\ngrace = "10m"\n[limits]\nactions_max = 5\n'
     said = check(account.environment(), file, text).fine()
@@ -95,7 +95,7 @@ def test_what_changes_against_what_is_deployed(account: Account, file: Path) -> 
 # Regions
 
 
-def test_a_region_that_is_none_is_a_mistake_with_its_line(account: Account, file: Path) -> None:
+def test_an_unknown_region_is_a_mistake_with_its_line(account: Account, file: Path) -> None:
     said = check(account.environment(), file, 'regions = [\n  "us-east-1",\n  "us-eats-1",\n]\n')
     assert said.code == 1
     assert said.out.startswith(f"{file}:3:3: key `regions`: there is no region us-eats-1 enabled; enabled are ")

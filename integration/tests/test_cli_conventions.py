@@ -62,14 +62,14 @@ def test_completions_know_every_command(shell: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "words", [(), ("nonsense",), ("undo", "llama"), ("scan", "--nonsense")]
 )
-def test_wrong_usage_ends_with_2_and_says_what_is_right(words: tuple[str, ...]) -> None:
+def test_wrong_usage_exits_with_2_and_shows_the_usage(words: tuple[str, ...]) -> None:
     answer = curfew({}, *words)
     assert answer.code == 2 and answer.out == "", answer
     assert "Usage:" in answer.err or "try '--help'" in answer.err
 
 
 @pytest.mark.parametrize("words", [(), *ALL], ids=lambda words: " ".join(words) or "curfew")
-def test_what_a_variable_sets_is_not_called_mandatory(words: tuple[str, ...]) -> None:
+def test_an_argument_with_a_variable_is_not_mandatory(words: tuple[str, ...]) -> None:
     named = {"CURFEW_BUCKET": "state", "CURFEW_TOPIC_ARN": "arn:aws:sns:us-east-1:1:t", "CURFEW_STACK": "ours"}
     usage = curfew(named, *words, "--help").out.partition("Usage: ")[2].splitlines()[0]
     wrong = curfew(named, *words)
@@ -81,13 +81,13 @@ def test_what_a_variable_sets_is_not_called_mandatory(words: tuple[str, ...]) ->
 # Who and where
 
 
-def test_a_profile_that_is_not_there_is_named() -> None:
+def test_a_missing_profile_is_named() -> None:
     for environment, arguments in ((OFFLINE, ("--profile", "nope")), ({**OFFLINE, "AWS_PROFILE": "nope"}, ())):
         answer = curfew(environment, "protect", NOBODY, *arguments)
         assert answer.code == 2 and "there is no profile nope" in answer.err and "list-profiles" in answer.err
 
 
-def test_a_profile_that_is_there_is_used(account: Account, tmp_path: Path) -> None:
+def test_a_profile_is_used(account: Account, tmp_path: Path) -> None:
     """Before credentials of the environment, as with the AWS CLI."""
     gpu = account.gpu(region="eu-central-1")
     files = {"AWS_CONFIG_FILE": "[profile research]\nregion = eu-central-1\n", "AWS_SHARED_CREDENTIALS_FILE": ""}
@@ -101,7 +101,7 @@ def test_a_profile_that_is_there_is_used(account: Account, tmp_path: Path) -> No
     assert {call["region"] for call in account.aws.calls()} == {"eu-central-1"}
 
 
-def test_without_a_region_it_says_where_one_can_be_named() -> None:
+def test_a_missing_region_says_where_to_set_one() -> None:
     answer = curfew({"AWS_EC2_METADATA_DISABLED": "true"}, "protect", NOBODY)
     assert answer.code == 2 and "no AWS region" in answer.err
     for words in ("--region", "AWS_REGION", "aws configure set region"):
@@ -122,7 +122,7 @@ def one_error(answer: Said) -> str:
 
 
 @pytest.mark.parametrize("words", SPEAKING_TO_AWS)
-def test_without_credentials_it_says_where_to_get_them_and_nothing_else(words: str) -> None:
+def test_missing_credentials_are_the_only_error(words: str) -> None:
     """Even where a bucket is named, so that no stack has to be looked for."""
     for deployed in ({}, {"CURFEW_BUCKET": "state", "CURFEW_TOPIC_ARN": "arn:aws:sns:us-east-1:1:t"}):
         said = one_error(curfew({**OFFLINE, **deployed}, *words.split()))
@@ -171,7 +171,7 @@ def expire(home: str) -> None:
     ("profile", "logs_in", "expired"),
     [("people", "people", True), ("old", "old", False), ("role", "people", False)],
 )
-def test_who_is_not_logged_in_hears_how_to(
+def test_an_expired_login_names_the_command(
     profiled: dict[str, str], profile: str, logs_in: str, expired: bool
 ) -> None:
     if expired:
@@ -197,7 +197,7 @@ def at_once(environment: Mapping[str, str], commands: Sequence[str]) -> list[Sai
 
 
 @pytest.mark.parametrize("call", ["ec2:DescribeRegions", "ec2:CreateTags"])
-def test_who_lacks_a_permission_hears_which_where_and_whose(account: Account, call: str) -> None:
+def test_a_missing_permission_is_named_with_region_and_role(account: Account, call: str) -> None:
     gpu = account.gpu(region="eu-central-1") if call == "ec2:DescribeRegions" else account.gpu()
     account.aws.fault(call, "access_denied", times=None)
     answer = curfew(account.environment(), "protect", gpu)
@@ -214,7 +214,7 @@ def asleep(account: Account) -> str:
 
 
 @pytest.mark.parametrize(("answer", "state", "code"), [("y", "running", 0), ("", "stopped", 1)])
-def test_whoever_is_asked_decides(account: Account, answer: str, state: str, code: int) -> None:
+def test_the_prompt_decides(account: Account, answer: str, state: str, code: int) -> None:
     gpu = asleep(account)
     terminal = Terminal(account.environment(), "undo", gpu)
     terminal.wait_for("[y/N]")
@@ -224,7 +224,7 @@ def test_whoever_is_asked_decides(account: Account, answer: str, state: str, cod
     assert ("it was not confirmed" in terminal.shown) == (code == 1)
 
 
-def test_what_is_typed_ahead_is_no_answer(account: Account) -> None:
+def test_typed_ahead_input_is_no_answer(account: Account) -> None:
     gpu = asleep(account)
     account.aws.fault("ec2:DescribeRegions", "slow", seconds=60)
     terminal = Terminal(account.environment(), "undo", gpu)
@@ -236,7 +236,7 @@ def test_what_is_typed_ahead_is_no_answer(account: Account) -> None:
     assert terminal.end() == 1 and account.state(gpu) == "stopped"
 
 
-def test_colours_are_for_terminals_whose_owner_wants_them() -> None:
+def test_colours_are_for_terminals_that_want_them() -> None:
     def shown(**environment: str) -> str:
         terminal = Terminal({**OFFLINE, **environment}, "protect", NOBODY, "--profile", "nope")
         assert terminal.end() == 2
@@ -251,7 +251,7 @@ def test_colours_are_for_terminals_whose_owner_wants_them() -> None:
 
 
 @pytest.mark.parametrize("words", ["completions bash", "keep GPU 1d --json", "release"])
-def test_whoever_has_read_enough_closes_the_pipe(account: Account, words: str) -> None:
+def test_a_closed_pipe_is_no_panic(account: Account, words: str) -> None:
     """`curfew … | head -1`, and with nobody at stderr either."""
     arguments = words.replace("GPU", account.gpu()).split()
     read, write = os.pipe()

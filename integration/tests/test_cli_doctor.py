@@ -89,9 +89,6 @@ def test_each_illness_is_found_once(stack: Deployment) -> None:
     assert ["eu-central-1", "P", "0/0", "0/96"] in rows
 
 
-# What cannot be looked at
-
-
 # Calls that are denied together, each with its permission and the checks that it leaves unknown; all others are fine.
 DENIED: list[dict[tuple[str, str], set[str]]] = [
     {
@@ -111,7 +108,7 @@ DENIED: list[dict[tuple[str, str], set[str]]] = [
 
 
 @pytest.mark.parametrize("denied", DENIED, ids=[next(iter(calls))[0] for calls in DENIED])
-def test_what_is_denied_is_unknown_and_the_rest_is_checked(
+def test_a_denied_call_is_unknown_and_the_rest_is_checked(
     stack: Deployment, denied: dict[tuple[str, str], set[str]]
 ) -> None:
     account = stack.account
@@ -133,17 +130,14 @@ def test_what_is_denied_is_unknown_and_the_rest_is_checked(
                 assert "grant" in finding["remedy"], finding
 
 
-def test_nobody_can_say_where_nothing_could_be_looked_at(stack: Deployment) -> None:
+def test_everything_denied_exits_with_2(stack: Deployment) -> None:
     stack.account.aws.fault("*", "access_denied", times=None)
     said = doctor(stack, CURFEW_BUCKET=BUCKET, CURFEW_TOPIC_ARN=stack.account.topic_arn)
     assert said.code == 2
     assert {one["state"] for one in said.json()["checks"]} == {"unknown"}
 
 
-def test_without_a_deployment_there_is_nothing_to_look_at(account: Account) -> None:
+def test_a_missing_deployment_is_an_error(account: Account) -> None:
     said = doctor(Deployment(account, "observe"))
     assert said.code == 2 and said.out == ""
     assert "no stack curfew in us-east-1" in said.err and "--stack" in said.err
-
-
-# Tags

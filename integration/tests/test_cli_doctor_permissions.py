@@ -28,7 +28,7 @@ def test_the_roles_of_the_template_are_as_they_should_be_in_both_modes(account: 
 STOP = {"Action": "ec2:StopInstances", "Resource": "*"}
 
 
-def test_a_role_that_may_stop_what_nobody_marked_is_a_problem(stack: Deployment) -> None:
+def test_a_role_that_may_stop_unmarked_instances_is_a_problem(stack: Deployment) -> None:
     stack.attach("reap-instances", STOP)
     finding = the_only(doctor(stack), "permissions")
     assert finding["severity"] == "problem"
@@ -58,7 +58,7 @@ def test_a_role_for_spot_that_is_missing_and_may_not_be_created_is_a_problem(sta
     assert findings(doctor(stack), "permissions") == []
 
 
-def test_every_statement_of_the_template_is_missed_when_it_is_gone(stack: Deployment) -> None:
+def test_every_removed_statement_of_the_template_is_found(stack: Deployment) -> None:
     """Whoever changes a policy of the template has to tell the doctor's cases what it is for."""
     iam = stack.account.aws.client("iam")
     roles = {function: stack.role(function) for function in ("reap-instances", "reap-volumes", "enforce-budgets", "send-report")}

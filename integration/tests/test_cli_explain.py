@@ -30,7 +30,7 @@ def rule(one: dict[str, Any], name: str) -> dict[str, Any]:
 # Instances
 
 
-def test_one_that_is_idle_is_marked_and_stopped_as_explained(account: Account) -> None:
+def test_an_idle_instance_is_marked_and_stopped_as_explained(account: Account) -> None:
     account.configure(idle={"grace": "1h"})
     gpu = account.idle(account.gpu())
     keys = account.keys()
@@ -67,7 +67,7 @@ def test_one_that_is_idle_is_marked_and_stopped_as_explained(account: Account) -
 OF_JOB = {"curfew:job": "vision/a-0123abcd", "curfew:attempt": "1", "curfew:mode": "enforce"}
 
 
-def test_the_machine_of_a_job_and_one_that_only_says_so(account: Account) -> None:
+def test_a_machine_of_a_job_differs_from_one_with_a_copied_tag(account: Account) -> None:
     account.configure(untagged={"mode": "observe"})
     own = account.of_job(account.idle(account.gpu(tags=OF_JOB)))
     other = account.idle(account.gpu(tags=OF_JOB))
@@ -86,7 +86,7 @@ def test_the_machine_of_a_job_and_one_that_only_says_so(account: Account) -> Non
     assert rule(unsayable, "idle")["evidence"] == "it is unknown whether it belongs to the job vision/a-0123abcd that it names"
 
 
-def test_one_that_waits_for_a_person(account: Account) -> None:
+def test_a_held_stop_says_how_to_approve_it(account: Account) -> None:
     [gpu, _], run = held(account)
     account.configure(limits={"actions_max": 1})
     one = explained(account, gpu)
@@ -167,7 +167,7 @@ def test_an_orphan_is_deleted_as_explained(storage: VolumeAccount) -> None:
 # For people
 
 
-def test_it_reads_well(account: Account) -> None:
+def test_an_explanation_for_people(account: Account) -> None:
     account.configure(idle={"grace": "1h"})
     gpu = account.idle(account.gpu(tags={"Name": "bench"}))
     said = explain(account, gpu).fine()

@@ -74,7 +74,7 @@ def leave(account: Account, job: str, name: str, **document: Any) -> None:
     account.put(f"attempts/{job}/{name}", json.dumps({"schema": 1, **document}).encode())
 
 
-def test_those_that_are_not_over_the_newest_first(account: Account) -> None:
+def test_unfinished_jobs_are_listed_newest_first(account: Account) -> None:
     running(account, progress={"step": 1200, "attempts_without": 0})
     held = {"by": "budget", "why": "the budget of nlp is spent", "until": rfc3339(now() + timedelta(minutes=5)), "passes": 0}
     write(account, BERT, {"state": "held", "of": held}, attempt=0, machines=0, submitted_at=rfc3339(ago(hours=1)))
@@ -103,7 +103,7 @@ def test_all_of_a_team(account: Account) -> None:
     assert (one["schema"], one["state"], one["terms"]["max_usd"], one["head"], one["problems"]) == (1, "running", 120, None, [])
 
 
-def test_one_in_full(account: Account) -> None:
+def test_a_job_in_full(account: Account) -> None:
     lost = placed(1, instance="i-0fedcba9876543210")
     running(account, attempt=2, lost="heartbeat-stopped", previous_attempt=lost, used={"seconds": 3600, "usd": 1.0})
     leave(account, LLAMA, "head.json", attempt=2, checkpoint={"attempt": 1, "step": 900})
@@ -128,7 +128,7 @@ def test_one_in_full(account: Account) -> None:
         assert re.search(rf"^{line}$", out, re.MULTILINE), (line, out)
 
 
-def test_what_its_agent_found_out(account: Account) -> None:
+def test_warnings_of_the_agent_are_shown(account: Account) -> None:
     running(account)
     beat = {"at": rfc3339(now()), "attempt": 1, "step": 10, "steps_per_hour": None, "doing": "running"}
     troubles = [{"kind": "disk", "words": "the disk is\u001b[2J nearly full"}, {"kind": "damaged", "words": "step 15 is damaged"}]
@@ -144,7 +144,7 @@ def test_what_its_agent_found_out(account: Account) -> None:
 
 
 @pytest.mark.parametrize(("result", "code"), [("succeeded", 0), ("failed", 1)])
-def test_how_one_ended_is_the_exit_code(account: Account, result: str, code: int) -> None:
+def test_the_result_of_a_job_is_the_exit_code(account: Account, result: str, code: int) -> None:
     write(account, OLD, ended(result, "so it was"), active=False)
     leave(account, OLD, "1/exit.json", attempt=1, at=rfc3339(ago(hours=1)), reason="failed", code=3, why="boom")
     said = jobs(account, OLD)

@@ -19,7 +19,7 @@ def only(answer: Said) -> dict[str, Any]:
     return one
 
 
-def test_what_is_kept_is_spared_and_what_is_released_taken_up(account: Account) -> None:
+def test_a_kept_instance_is_skipped_until_it_is_released(account: Account) -> None:
     gpu = account.idle(account.gpu())
     assert account.tick().said(gpu) == ("mark", "idle", "done")
     answer = said(account, "keep", gpu, "3d").fine()
@@ -66,7 +66,7 @@ def test_in_another_region_and_without_a_deployment(account: Account) -> None:
     assert account.aws.tags(gpu, EUROPE)["curfew:keep-until"] == "2999-06-01T12:00:00+02:00"
 
 
-def test_release_takes_nothing_but_what_it_says(account: Account) -> None:
+def test_release_removes_only_the_named_tags(account: Account) -> None:
     """DeleteTags without keys would take all tags away."""
     gpu = account.gpu(tags={"curfew:mode": "enforce"})
     account.aws.clear_calls()

@@ -39,7 +39,7 @@ def test_a_pipe_gets_every_byte_and_a_terminal_nothing_that_moves_its_cursor(acc
     assert terminal.end() == 0 and "\x1b" not in terminal.shown and "?[2Jdone" in terminal.shown
 
 
-def test_where_there_is_none(account: Account) -> None:
+def test_a_missing_log_says_why(account: Account) -> None:
     running(account)
     said = logs(account, "llama")
     assert said.code == 1 and said.out == "" and f"{LLAMA} has no log yet: it is running" in said.err

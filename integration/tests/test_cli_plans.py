@@ -53,7 +53,7 @@ def test_a_run_that_acted(account: Account) -> None:
     assert "$2.01/h" in said.out and "curfew apply" not in said.out
 
 
-def test_what_waits_is_pointed_out(account: Account) -> None:
+def test_a_held_action_is_pointed_out(account: Account) -> None:
     """Of the newest run alone, and no longer once it has been carried out."""
     gpus, _ = held(account)
     account.restart()
@@ -81,7 +81,7 @@ def newest_but(account: Account, run: str) -> str:
     return other.split("/")[-1].removesuffix(".json")
 
 
-def test_newest_first_as_many_as_asked_for(account: Account) -> None:
+def test_plans_are_listed_newest_first_up_to_the_limit(account: Account) -> None:
     quiet = account.tick().response["run"]
     assert listed(account) == [] and [one["run"] for one in listed(account, "--all")] == [quiet]
     assert quiet[:8] in plans(account, "--all").fine().out
@@ -98,7 +98,7 @@ def test_newest_first_as_many_as_asked_for(account: Account) -> None:
     assert [one["run"] for one in listed(account, "--since", "7d")] == runs
 
 
-def test_one_run_to_be_reviewed(account: Account) -> None:
+def test_a_run_for_review(account: Account) -> None:
     """Every step, the dearest first, with the errors, the totals and the command."""
     account.gpu(tags={"curfew:protected": ""})
     [dear] = due(account, 1)

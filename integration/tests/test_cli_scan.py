@@ -141,7 +141,7 @@ def test_a_region_that_denies_is_named_and_the_others_are_seen(bare: Undeployed,
     assert f"{EUROPE}: could not be seen" in said.err and "AWS_ACCESS_KEY_ID" in said.err
 
 
-def test_a_region_that_the_organisation_forbids_is_no_trouble(bare: Undeployed, aws: LocalAws) -> None:
+def test_a_region_forbidden_by_the_organisation_is_no_warning(bare: Undeployed, aws: LocalAws) -> None:
     aws.fault("ec2:Describe*", "scp_denied", region=EUROPE, times=None)
     said = bare.scan()
     assert said.code == 0 and "warning" not in said.err
@@ -153,7 +153,7 @@ def test_a_region_that_the_organisation_forbids_is_no_trouble(bare: Undeployed, 
     assert said.code == 2 and f"ec2:DescribeVolumes failed in {EUROPE}" in said.err and "forbids it:" not in said.err
 
 
-def test_interrupted_it_says_what_it_saw_until_then(bare: Undeployed, aws: LocalAws) -> None:
+def test_an_interrupted_scan_shows_what_it_saw(bare: Undeployed, aws: LocalAws) -> None:
     here = bare.idle(bare.gpu())
     aws.fault("ec2:DescribeInstances", "slow", seconds=600, region=EUROPE)
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
@@ -167,7 +167,7 @@ def test_interrupted_it_says_what_it_saw_until_then(bare: Undeployed, aws: Local
     assert here in out and out.endswith(f"interrupted: 1 of 2 regions seen, not {EUROPE}\n"), out
 
 
-def test_judged_by_the_file_that_is_named(bare: Undeployed, tmp_path: Path, aws: LocalAws) -> None:
+def test_a_scan_uses_the_named_file(bare: Undeployed, tmp_path: Path, aws: LocalAws) -> None:
     bare.idle(bare.gpu())
     mine = bare.idle(bare.untagged(tags={"Squad": "nlp"}))
     file = tmp_path / "curfew.toml"
@@ -183,7 +183,7 @@ def test_judged_by_the_file_that_is_named(bare: Undeployed, tmp_path: Path, aws:
     assert said.code == 2 and "No such file" in said.err and "AWS_ACCESS_KEY_ID" not in said.err
 
 
-def test_judged_by_the_deployment_that_is_named(account: Account, aws: LocalAws) -> None:
+def test_a_scan_uses_the_deployment(account: Account, aws: LocalAws) -> None:
     gpu = account.idle(account.gpu())
     account.configure(tags={"required": ["Team", "CostCenter"]})
     said = curfew(account.environment(), "scan", "--json")

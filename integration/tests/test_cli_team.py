@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from command import Said, curfew
 from reaping import BUCKET, Account
-from terminal import Terminal
 from test_cli_jobs import LLAMA, running
 
 VISION = "curfew-job-vision"
@@ -35,7 +32,7 @@ def test_a_role_is_made_and_said(account: Account) -> None:
     assert stack(account, "curfew-team-vision") == {"Team": "vision", "RoleName": VISION, "StateBucket": BUCKET}
 
 
-def test_once_more_changes_what_is_given_and_keeps_the_rest(account: Account) -> None:
+def test_a_second_create_changes_only_the_given_arguments(account: Account) -> None:
     one, other = (f"arn:aws:ssm:us-east-1:123456789012:parameter/{name}" for name in ("one", "other"))
     policy = "arn:aws:iam::aws:policy/AmazonS3ReadOnlyAccess"
     team(account, "create", "vision", "--secret-arn", one, "--secret-arn", other, "--policy-arn", policy).fine()
@@ -48,7 +45,7 @@ def test_once_more_changes_what_is_given_and_keeps_the_rest(account: Account) ->
     assert (made["SecretArns"], made["PolicyArns"]) == (one, policy)
 
 
-def test_a_stack_of_somebody_else_is_left_as_it_is(account: Account) -> None:
+def test_a_foreign_stack_is_not_changed(account: Account) -> None:
     account.aws.put_stack("curfew-team-vision", {"Queue": ("AWS::SQS::Queue", "theirs")})
     for word in ("create", "delete"):
         said = team(account, word, "vision")
@@ -56,13 +53,13 @@ def test_a_stack_of_somebody_else_is_left_as_it_is(account: Account) -> None:
     assert account.aws.client("cloudformation").describe_stacks(StackName="curfew-team-vision")["Stacks"]
 
 
-def test_what_cloudformation_refuses_is_said_with_the_permission(account: Account) -> None:
+def test_a_refusal_of_cloudformation_names_the_permission(account: Account) -> None:
     account.aws.fault("cloudformation:CreateStack", "access_denied", times=None)
     said = team(account, "create", "vision")
     assert said.code == 2 and "grant cloudformation:CreateStack" in said.err and not profiles(account)
 
 
-def test_teams_are_listed_with_what_they_lack(account: Account) -> None:
+def test_a_list_shows_missing_roles(account: Account) -> None:
     assert "no team yet" in team(account, "list").fine().out
     running(account)
     said = team(account, "list").fine()
@@ -77,7 +74,7 @@ def test_teams_are_listed_with_what_they_lack(account: Account) -> None:
     assert rows == {"nlp": (True, True, 0), "vision": (False, True, 1)} and document["others"] == ["curfew-job-old"]
 
 
-def test_a_role_that_jobs_need_is_not_deleted_unless_somebody_insists(account: Account) -> None:
+def test_a_role_of_unfinished_jobs_is_deleted_only_by_force(account: Account) -> None:
     team(account, "create", "vision").fine()
     running(account)
     said = team(account, "delete", "vision", "--yes", "--json")
@@ -88,16 +85,7 @@ def test_a_role_that_jobs_need_is_not_deleted_unless_somebody_insists(account: A
     assert team(account, "delete", "vision").fine().out.endswith("(unchanged)\n")
 
 
-@pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 1)])
-def test_whoever_is_asked_decides(account: Account, answer: str, code: int) -> None:
-    team(account, "create", "vision").fine()
-    terminal = Terminal(account.environment(), "team", "delete", "vision")
-    terminal.wait_for("[y/N]")
-    terminal.type(f"{answer}\n")
-    assert terminal.end() == code and (profiles(account) == []) == (code == 0)
-
-
-def test_the_doctor_says_which_teams_lack_a_role(account: Account) -> None:
+def test_the_doctor_names_teams_without_a_role(account: Account) -> None:
     running(account)
     account.configure(teams={"nlp": {}})
     (check,) = [one for one in curfew(account.environment(), "doctor", "--json").json()["checks"] if one["check"] == "roles"]

@@ -50,7 +50,7 @@ def volumes(storage: VolumeAccount, region: str = REGION) -> list[str]:
 # Instances
 
 
-def test_what_the_reaper_stopped_runs_again(account: Account) -> None:
+def test_a_stopped_instance_runs_again(account: Account) -> None:
     gpu = stopped(account)
     answer = undo(account, gpu).fine()
     assert account.state(gpu) == "running"
@@ -61,7 +61,7 @@ def test_what_the_reaper_stopped_runs_again(account: Account) -> None:
     assert "curfew:stopped" not in account.aws.tags(gpu)
 
 
-def test_what_is_terminated_is_gone_and_the_trail_says_who_did_it(account: Account) -> None:
+def test_a_terminated_instance_cannot_be_undone(account: Account) -> None:
     gpu = account.idle(account.gpu(tags={"curfew:on-idle": "terminate"}))
     account.tick()
     run = account.tick()
@@ -89,7 +89,7 @@ def test_a_deleted_volume_comes_back_as_it_was(storage: VolumeAccount) -> None:
     assert {tag["Key"]: tag["Value"] for tag in restored["Tags"]} == {**TAGGED, **awkward}
 
 
-def test_twice_it_is_there_already(storage: VolumeAccount) -> None:
+def test_a_second_undo_names_the_restored_volume(storage: VolumeAccount) -> None:
     volume = deleted(storage, region=EUROPE)["VolumeId"]
     [one] = told(storage, volume)
     again = undo(storage, volume)
@@ -99,14 +99,14 @@ def test_twice_it_is_there_already(storage: VolumeAccount) -> None:
     assert len(volumes(storage, EUROPE)) == 2
 
 
-def test_two_at_once_make_one_volume_only(storage: VolumeAccount) -> None:
+def test_two_undos_at_once_make_one_volume(storage: VolumeAccount) -> None:
     volume = deleted(storage)["VolumeId"]
     with ThreadPoolExecutor() as both:
         answers = list(both.map(lambda one: undo(storage, one, one), [volume] * 2))
     assert {said.code for said in answers} <= {0, 1} and len(volumes(storage)) == 1, answers
 
 
-def test_where_nobody_answers_the_next_undo_finds_what_was_made(storage: VolumeAccount) -> None:
+def test_an_undo_after_a_lost_answer_finds_the_volume(storage: VolumeAccount) -> None:
     volume = deleted(storage)["VolumeId"]
     storage.aws.fault("ec2:CreateVolume", "lost_answer", times=None)
     answer = undo(storage, volume)
@@ -117,7 +117,7 @@ def test_where_nobody_answers_the_next_undo_finds_what_was_made(storage: VolumeA
     assert answer.code == 1 and f"already, as {made}" in answer.err
 
 
-def test_what_ec2_does_not_list_yet_is_not_made_once_more(storage: VolumeAccount) -> None:
+def test_an_unlisted_volume_is_not_made_twice(storage: VolumeAccount) -> None:
     """The same volume and snapshot are the same ClientToken."""
     volume = deleted(storage, tags={"Name": "data"})["VolumeId"]
     [first] = told(storage, volume)
@@ -129,7 +129,7 @@ def test_what_ec2_does_not_list_yet_is_not_made_once_more(storage: VolumeAccount
     assert third["outcome"] == "failed" and "--again makes another" in third["error"]
 
 
-def test_what_is_asked_is_legible_and_volumes_are_priced_by_the_month(storage: VolumeAccount) -> None:
+def test_the_prompt_prices_volumes_by_the_month(storage: VolumeAccount) -> None:
     volume = deleted(storage, size=500)["VolumeId"]
     asleep = storage.host(tags={"curfew:stopped": f"idle {rfc3339(now() + timedelta(seconds=5))}"}, state="stopped")
     terminal = Terminal(storage.environment(), "undo", volume, asleep)

@@ -58,7 +58,7 @@ def told() -> str:
     return told
 
 
-def test_the_story_ends_as_it_should(told: str) -> None:
+def test_the_demo_ends_as_its_story_says(told: str) -> None:
     for line in (
         "Machines, volumes, budgets and the job ended as expected.",
         "vision was notified at 80 % and at 100 % of its budget, and is held.",
@@ -84,7 +84,7 @@ def test_the_story_ends_as_it_should(told: str) -> None:
     assert len(told.splitlines()) <= 1000, "somebody is to read it"
 
 
-def test_the_front_page_and_the_page_of_the_demo_show_what_it_says(told: str) -> None:
+def test_the_readme_and_the_page_of_the_demo_match_its_output(told: str) -> None:
     for shown in scan_of_the_readme():
         assert without_ids(shown) in {without_ids(line) for line in told.splitlines()}, f"the README shows {shown!r}"
     transcript, said = transcript_of_the_page(), {without_figures(line) for line in told.splitlines()}
@@ -93,7 +93,7 @@ def test_the_front_page_and_the_page_of_the_demo_show_what_it_says(told: str) ->
     assert len(changed) <= len(transcript) / 10, "docs/demo.md shows what the demo does not say:\n" + "\n".join(changed)
 
 
-def test_a_promise_that_is_not_kept_is_no_happy_end() -> None:
+def test_a_broken_expectation_fails_the_demo() -> None:
     expect("the result", "a", "a")
     with pytest.raises(Broken, match=re.escape("not as in the story: what nobody was told was to be [], and is ['i-1']")):
         expect("what nobody was told", [], ["i-1"])
@@ -137,7 +137,7 @@ sys.exit(demo.main())
 """
 
 
-def test_interrupted_it_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_an_interrupted_demo_leaves_nothing_behind(tmp_path: Path) -> None:
     """Ctrl-C reaches every process of the group at once, but no machine."""
     with demo("-c", ONLY_THE_JOB, TMPDIR=str(tmp_path)) as running:
         wait_for("attempt 1  the agent runs", running)

@@ -192,7 +192,7 @@ def test_without_an_endpoint_it_asks_the_regions_own(machine: Machine, aws_serve
 
 
 @pytest.mark.parametrize("by_command_line", [True, False])
-def test_what_has_another_sha256_is_never_put_there(machine: Machine, aws_server: Aws, by_command_line: bool) -> None:
+def test_an_agent_with_another_sha256_is_never_installed(machine: Machine, aws_server: Aws, by_command_line: bool) -> None:
     aws_server.objects = {path: b"malice" for path in aws_server.objects}
     if by_command_line:
         (machine.root / "served").write_bytes(b"malice")
@@ -209,7 +209,7 @@ def test_it_tries_again_after_a_pause(machine: Machine, aws_server: Aws) -> None
     assert machine.said("sleep") == ["sleep 3", "sleep 6", "sleep 9"]
 
 
-def test_it_gives_up_where_nobody_says_who_it_is(machine: Machine, aws_server: Aws) -> None:
+def test_it_gives_up_without_credentials(machine: Machine, aws_server: Aws) -> None:
     aws_server.metadata = False
     said = fetch(machine, aws_server, expect=1)
     assert said.count("could not be fetched") == TRIES_MAX
@@ -218,6 +218,6 @@ def test_it_gives_up_where_nobody_says_who_it_is(machine: Machine, aws_server: A
     assert machine.clock == sum(3 * number for number in range(1, TRIES_MAX))
 
 
-def test_without_any_way_it_says_so_and_gives_up(machine: Machine, aws_server: Aws) -> None:
+def test_it_gives_up_without_curl_and_the_aws_cli(machine: Machine, aws_server: Aws) -> None:
     machine.tool("curl", None)
     assert "could not be fetched" in fetch(machine, aws_server, expect=1)

@@ -126,7 +126,7 @@ def test_from_a_warning_to_the_end_of_the_run(jobs: JobAccount) -> None:
     }
 
 
-def test_from_a_silent_heart_to_another_machine(jobs: JobAccount) -> None:
+def test_from_missing_heartbeats_to_another_machine(jobs: JobAccount) -> None:
     job = jobs.running()
     job.checkpoint(1)
     job.beats()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-
-
 from contract import assert_contract
 from jobs import JobAccount
 from local_aws import LocalAws
@@ -20,7 +18,7 @@ def assert_answers(run: Run) -> None:
         assert list(step["evidence"]) == ["rule", "job", "attempt", "step", "why"] and step["evidence"]["why"]
 
 
-def test_a_launch_is_answered_recorded_and_told(jobs: JobAccount) -> None:
+def test_a_launch_is_answered_recorded_and_notified(jobs: JobAccount) -> None:
     jobs.submit()
     run = jobs.tick()
     assert_answers(run)
@@ -37,7 +35,7 @@ def test_a_launch_is_answered_recorded_and_told(jobs: JobAccount) -> None:
     assert job.machine in message["message"] and job.id in message["message"]
 
 
-def test_a_run_that_finds_nothing_new_says_and_writes_nothing(jobs: JobAccount) -> None:
+def test_a_quiet_run_sends_and_writes_nothing(jobs: JobAccount) -> None:
     job = jobs.running()
     job.beats()
     jobs.written_long_ago()
@@ -66,7 +64,7 @@ def test_observe_mode_answers_the_inbox_and_launches_nothing(jobs: JobAccount) -
     assert job.state == "running"
 
 
-def test_where_nobody_listens_nothing_is_launched(aws: LocalAws) -> None:
+def test_nothing_is_launched_without_a_subscription(aws: LocalAws) -> None:
     with JobAccount(aws, heard=False) as jobs:
         jobs.submit()
         aws.fault("sns:ListSubscriptionsByTopic", "access_denied", times=None)

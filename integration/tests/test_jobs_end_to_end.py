@@ -43,7 +43,7 @@ def live_all(aws: LocalAws, scratch: Path, seeds: tuple[int, ...]) -> None:
         world.check()
 
 
-def test_the_seeds_try_all_that_there_is() -> None:
+def test_the_seeds_cover_every_kind_of_loss() -> None:
     tried = [loss for seed in SEEDS for loss in losses(seed)]
     assert {(loss.kind, loss.steps is None) for loss in tried} == {(kind, early) for kind in KINDS for early in (True, False)}
     assert all(len(losses(seed)) == INTERRUPTIONS for seed in SEEDS)
@@ -70,18 +70,18 @@ STEPS = [*((1, step) for step in range(1, 8)), *((2, step) for step in range(6, 
         (lambda owed: check_kept(LIVED, owed), {1: 7}, "attempt 1 could keep step 7, and attempt 2 goes on after 5"),
     ],
 )
-def test_a_life_that_is_not_as_it_should_be_is_found(check: Callable[[Any], None], wrong: Any, words: str) -> None:
+def test_a_wrong_history_is_found(check: Callable[[Any], None], wrong: Any, words: str) -> None:
     check_fence(LIVED), check_steps(LIVED, STEPS), check_kept(LIVED, {1: 5})
     with pytest.raises(AssertionError, match=words):
         check(wrong)
 
 
-def test_interrupted_five_times_it_ends_as_if_nothing_had_happened(aws: LocalAws, tmp_path: Path) -> None:
+def test_five_interruptions_change_no_result(aws: LocalAws, tmp_path: Path) -> None:
     live_all(aws, tmp_path, SEEDS)
 
 
 @pytest.mark.skipif("LIVES" not in os.environ, reason="make end-to-end-all")
-def test_whatever_befalls_it(aws: LocalAws, tmp_path: Path) -> None:
+def test_random_interruptions_change_no_result(aws: LocalAws, tmp_path: Path) -> None:
     seed = os.environ.get("SEED")
     count = int(os.environ["LIVES"])
     begin = random.SystemRandom().randrange(10**9)

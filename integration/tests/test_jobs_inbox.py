@@ -33,7 +33,7 @@ def test_a_job_is_accepted_and_its_spec_kept_as_it_was_written(jobs: JobAccount)
     assert job.is_active and job.document["schema"] == 1 and job.document["owner"] == "ada@example.com"
 
 
-def test_every_mistake_is_answered_at_once_and_told_and_what_was_mended_is_accepted(jobs: JobAccount) -> None:
+def test_every_mistake_is_answered_at_once_and_a_corrected_spec_is_accepted(jobs: JobAccount) -> None:
     key = jobs.submit("wrong", WRONG)
     run = jobs.tick()
     answer = jobs.answer(key)
@@ -53,7 +53,7 @@ def test_every_mistake_is_answered_at_once_and_told_and_what_was_mended_is_accep
     assert mended and mended["job"] == jobs.job("wrong").id
 
 
-def test_the_answer_of_a_faster_run_is_left(jobs: JobAccount) -> None:
+def test_the_answer_of_a_faster_run_stays(jobs: JobAccount) -> None:
     """It was written after this run had read the answers, and is to what came after."""
     key = jobs.submit("llama", WRONG)
     jobs.told_of(key)
@@ -80,7 +80,7 @@ def test_a_spec_of_any_size_is_answered(jobs: JobAccount) -> None:
     assert jobs.tick().messages == []
 
 
-def test_what_replaces_a_spec_that_is_too_long_is_not_answered_for_it(jobs: JobAccount) -> None:
+def test_a_spec_that_replaces_a_long_one_gets_its_own_answer(jobs: JobAccount) -> None:
     key = "inbox/vision/llama.toml"
     jobs.put(key, SPEC.encode() + b"#" * 64 * 1024)
     replaced = {"bucket": BUCKET, "key": key, "text": SPEC}
@@ -104,7 +104,7 @@ def test_a_team_with_an_odd_name_is_one_folder_everywhere(jobs: JobAccount) -> N
     assert [step["action"] for step in jobs.warn(machine).steps] == ["notify", "launch"]
 
 
-def test_a_state_that_lies_elsewhere_than_it_says_launches_nothing(jobs: JobAccount) -> None:
+def test_a_state_at_a_foreign_key_launches_nothing(jobs: JobAccount) -> None:
     """Whoever can copy a state, or write at a key that looks like a job's, gets no machine by it."""
     job = jobs.running()
     forged = {**job.document, "phase": {"state": "submitted"}, "attempt": 0, "machines": 0}
@@ -120,7 +120,7 @@ def test_a_state_that_lies_elsewhere_than_it_says_launches_nothing(jobs: JobAcco
     assert json.loads(jobs.aws.client("s3").get_object(Bucket=BUCKET, Key="jobs/nlp/other-0123abcd/state.json")["Body"].read()) == forged
 
 
-def test_an_answer_about_another_teams_job_is_none(jobs: JobAccount) -> None:
+def test_an_answer_about_another_teams_job_does_not_count(jobs: JobAccount) -> None:
     key = jobs.submit()
     etag = jobs.aws.client("s3").head_object(Bucket=BUCKET, Key=key)["ETag"]
     forged = {"schema": 1, "object": etag, "at": rfc3339(now()), "job": "nlp/bert-0123abcd"}

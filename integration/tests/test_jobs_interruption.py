@@ -31,7 +31,7 @@ def test_a_warning_launches_the_next_attempt_in_six_calls(jobs: JobAccount) -> N
     assert first in run.messages[0]["message"] or job.machine in run.messages[0]["message"]
 
 
-def test_state_changes_and_rebalances_only_say_look_now(jobs: JobAccount) -> None:
+def test_state_changes_and_rebalances_only_start_a_look(jobs: JobAccount) -> None:
     job = jobs.running()
     job.beats()
     for event in ("ec2-instance-state-change", "ec2-rebalance-recommendation"):
@@ -72,7 +72,7 @@ def test_foreign_instances_do_nothing(jobs: JobAccount) -> None:
     assert job.document == before
 
 
-def test_where_ec2_does_not_say_whose_it_is_its_job_is_found_by_the_index(jobs: JobAccount) -> None:
+def test_a_warning_without_an_owner_finds_its_job_by_the_index(jobs: JobAccount) -> None:
     job = jobs.running()
     first = job.machine
     jobs.aws.fault("ec2:DescribeInstances", "access_denied")

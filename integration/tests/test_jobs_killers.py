@@ -6,7 +6,7 @@ from jobs import JobAccount
 from reaping import ago
 
 
-def test_a_silent_heart_is_terminated_then_replaced(jobs: JobAccount) -> None:
+def test_a_machine_without_heartbeats_is_terminated_then_replaced(jobs: JobAccount) -> None:
     job = jobs.running()
     first = job.machine
     job.checkpoint(40)
@@ -20,7 +20,7 @@ def test_a_silent_heart_is_terminated_then_replaced(jobs: JobAccount) -> None:
     assert any("stopped sending heartbeats" in message["message"] or "launched again" in message["message"] for message in run.messages)
 
 
-def test_a_machine_that_a_tag_holds_is_neither_ended_nor_replaced(jobs: JobAccount) -> None:
+def test_a_machine_held_by_a_tag_is_neither_ended_nor_replaced(jobs: JobAccount) -> None:
     job = jobs.running()
     job.checkpoint(1)
     job.beats(at=ago(minutes=30))
@@ -38,7 +38,7 @@ def test_a_machine_that_a_tag_holds_is_neither_ended_nor_replaced(jobs: JobAccou
 # Ends
 
 
-def test_a_job_that_succeeded_is_closed_and_its_money_given_back(jobs: JobAccount) -> None:
+def test_a_job_that_succeeded_is_closed_and_its_reservation_released(jobs: JobAccount) -> None:
     job = jobs.running()
     job.ends()
     run = jobs.tick()

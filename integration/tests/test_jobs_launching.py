@@ -39,7 +39,7 @@ def documented(jobs: JobAccount, instance: str, attribute: str) -> Any:
     return jobs.aws.client("ec2").describe_instance_attribute(**asked)
 
 
-def test_a_machine_has_all_that_ends_it_and_nothing_open(jobs: JobAccount) -> None:
+def test_a_machine_has_every_killer_and_no_open_port(jobs: JobAccount) -> None:
     ec2 = jobs.aws.client("ec2")
     group = ec2.create_security_group(GroupName="mine", Description="of the team")["GroupId"]
     jobs.aws.set_spot_price("g5.xlarge", {"us-east-1b": 0.30, "us-east-1a": 0.41}, since=ago(minutes=5))
@@ -192,7 +192,7 @@ def test_money_is_reserved_before_and_settled_by_the_machine(jobs: JobAccount) -
         assert one["instances"] == [job.machine] and "ended" not in one
 
 
-def test_when_it_has_ended_no_more_is_kept_than_it_can_have_cost(jobs: JobAccount) -> None:
+def test_a_finished_job_reserves_no_more_than_it_can_have_cost(jobs: JobAccount) -> None:
     """The next beat knows what it did cost; the next job need not wait for it."""
     jobs.configure(teams={"vision": {"monthly_budget_usd": 10, "over_budget": "hold"}})
     jobs.write_budget(10)

@@ -48,7 +48,7 @@ def test_an_event_and_the_schedule_at_once_launch_one_machine(jobs: JobAccount) 
     assert job.state == "running" and jobs.machines(job=job.id) == [job.machine]
 
 
-def test_two_warnings_and_the_schedule_at_once_launch_one_successor(jobs: JobAccount) -> None:
+def test_two_warnings_and_the_schedule_at_once_launch_one_machine(jobs: JobAccount) -> None:
     job = jobs.running()
     first = job.machine
     warning = jobs.event_of("ec2-spot-interruption-warning", first)
@@ -71,7 +71,7 @@ def test_a_job_is_accepted_once_it_is_written(jobs: JobAccount) -> None:
     assert jobs.job().state == "running"
 
 
-def test_a_launch_without_an_answer_is_asked_again_by_its_token(jobs: JobAccount) -> None:
+def test_a_launch_without_an_answer_is_repeated_with_its_token(jobs: JobAccount) -> None:
     """Every try of the run gets no answer: as a crash right after RunInstances."""
     jobs.submit()
     jobs.aws.fault("ec2:RunInstances", "lost_answer", times=RETRIED)
@@ -125,7 +125,7 @@ def launched_late(jobs: JobAccount, **meanwhile: object) -> Run:
 WAITS = {"until": "2999-01-01T00:00:00Z", "passes": 1, "said": "no capacity"}
 
 
-def test_a_machine_that_comes_when_nobody_waits_for_it_any_more_is_ended(jobs: JobAccount) -> None:
+def test_a_machine_that_no_state_expects_is_terminated(jobs: JobAccount) -> None:
     """The other run was told that there is no capacity, and has gone on."""
     run = launched_late(jobs, phase={"state": "waiting", "of": WAITS})
     launched = jobs.ever_launched()
@@ -135,7 +135,7 @@ def test_a_machine_that_comes_when_nobody_waits_for_it_any_more_is_ended(jobs: J
     assert jobs.job().state == "waiting", "whose swap was lost writes nothing"
 
 
-def test_a_machine_that_the_other_run_knows_goes_on(jobs: JobAccount) -> None:
+def test_a_machine_that_the_other_run_knows_runs_on(jobs: JobAccount) -> None:
     """Both were given the same instance, and the other has only written of it since, that it was asked again."""
     run = launched_late(jobs, told="something")
     assert len(jobs.machines()) == 1 and run.counts["ec2:TerminateInstances"] == 0
@@ -143,7 +143,7 @@ def test_a_machine_that_the_other_run_knows_goes_on(jobs: JobAccount) -> None:
     assert jobs.job().state == "running" and jobs.ever_launched() == [jobs.job().machine]
 
 
-def test_a_run_whose_time_is_over_says_so_and_the_next_takes_it_up(jobs: JobAccount) -> None:
+def test_the_next_run_continues_after_a_timeout(jobs: JobAccount) -> None:
     jobs.submit()
     jobs.aws.fault("ec2:RunInstances", "slow", seconds=20)
     run = jobs.tick(deadline_s=23)
@@ -163,7 +163,7 @@ def test_the_loser_of_a_swap_stops_quietly(jobs: JobAccount) -> None:
     assert run.steps == [] and run.gaps == [] and run.counts["ec2:RunInstances"] == 0 and jobs.machines() == [first]
 
 
-def test_the_last_word_of_a_job_is_not_lost_with_it(jobs: JobAccount) -> None:
+def test_the_last_message_of_a_job_is_sent_after_it_is_closed(jobs: JobAccount) -> None:
     """It ends and is closed in one run, and SNS refuses the message: only what is on the index is met again."""
     job = jobs.running()
     job.ends()

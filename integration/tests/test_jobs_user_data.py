@@ -43,9 +43,6 @@ def boot(machine: Machine) -> None:
     assert ended.returncode == 0, ended.stderr
 
 
-# What it says
-
-
 # The end of the machine
 
 
@@ -139,7 +136,7 @@ def test_without_a_timer_the_clock_is_watched(machine: Machine, script: str | No
     assert machine.said(*OFF) == [ORDERLY]
 
 
-def test_a_systemd_of_long_ago_gets_what_it_knows(machine: Machine) -> None:
+def test_an_old_systemd_gets_options_that_it_knows(machine: Machine) -> None:
     old = 'for of in "$@"; do case $of in --no-block | *DefaultDependencies*) exit 1 ;; esac; done\n'
     machine.tool("systemd-run", RECORDER + old)
     boot(machine)
@@ -148,7 +145,7 @@ def test_a_systemd_of_long_ago_gets_what_it_knows(machine: Machine) -> None:
     assert plain == f"systemd-run {timer} /bin/sh {machine.root}/run/curfew-end end"
 
 
-def test_a_systemd_that_does_not_answer_holds_nothing_up(machine: Machine) -> None:
+def test_a_hanging_systemd_delays_nothing(machine: Machine) -> None:
     machine.tool("systemd-run", RECORDER + "kill -STOP $$\n")
     machine.tool("timeout", f'#!/bin/sh\nshift\nexec {shutil.which("timeout")} -s KILL 0.2 "$@"\n')
     boot(machine)
@@ -185,7 +182,7 @@ def test_an_end_that_has_begun_is_not_stopped_by_the_shutdown(machine: Machine, 
     assert machine.file("proc/sysrq-trigger") == "s\nu\no\n"
 
 
-def test_the_last_of_the_shutdown_does_not_wait_for_it(machine: Machine) -> None:
+def test_the_end_of_the_shutdown_does_not_wait_for_the_script(machine: Machine) -> None:
     """That waits for what does not heed its SIGTERM, for `DefaultTimeoutStopSec`, and powers off by itself."""
     end_and_be_told_to(machine, "systemd-shutdow")
     assert machine.said(*OFF) == [ORDERLY] and machine.clock <= END + 10
@@ -202,7 +199,7 @@ def test_without_systemctl_older_ways_are_taken(machine: Machine) -> None:
     assert machine.said(*OFF) == ["shutdown -h now", "poweroff", "poweroff -f"]
 
 
-def test_a_clock_that_was_never_set_ends_it_after_a_quarter_of_an_hour(machine: Machine) -> None:
+def test_a_machine_without_a_clock_ends_after_a_quarter_of_an_hour(machine: Machine) -> None:
     machine.clock = 0
     boot(machine)
     call = machine.wait_for(ORDERLY, *OFF)
@@ -210,7 +207,7 @@ def test_a_clock_that_was_never_set_ends_it_after_a_quarter_of_an_hour(machine: 
     assert "--on-calendar=2026-11-22 18:30:05 UTC" in machine.calls("systemd-run")[0].arguments
 
 
-def test_a_clock_that_is_set_late_is_believed_from_then_on(machine: Machine) -> None:
+def test_a_clock_that_is_set_late_counts_from_then_on(machine: Machine) -> None:
     machine.clock = 0
     (machine.root / "clock-set").write_text(f"{END - 1200}\n")
     boot(machine)
@@ -299,7 +296,7 @@ def test_without_systemd_an_agent_that_fails_is_run_again(machine: Machine) -> N
     wait_for_agent(machine, 3)
 
 
-def test_nothing_of_the_machine_is_cut_off_where_the_disk_is(machine: Machine) -> None:
+def test_a_failed_write_leaves_no_partial_identity(machine: Machine) -> None:
     """What is written is whole or not there: a half identity would be another one."""
     machine.tool("base64", None)
     machine.run("setup")

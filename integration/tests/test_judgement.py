@@ -200,7 +200,7 @@ OF_JOBS: list[tuple[Case, str, list[Edit]]] = [
 @pytest.mark.parametrize(
     "plot, cases", [(INSTANCES, OF_INSTANCES), (VOLUMES, OF_VOLUMES), (BUDGETS, OF_BUDGETS), (JOBS, OF_JOBS)], ids=["instances", "volumes", "budgets", "jobs"]
 )
-def test_the_judgement_finds_what_was_doctored(plot: Plot, cases: list[tuple[Case, str, list[Edit]]]) -> None:
+def test_the_judgement_finds_every_planted_defect(plot: Plot, cases: list[tuple[Case, str, list[Edit]]]) -> None:
     faultless = faultless_story(plot)
     for case, finding, edits in cases:
         assert case.call in calls_of(plot, faultless), case

@@ -22,7 +22,7 @@ def test_the_agent_is_missing(lone: LoneMachine) -> None:
     assert not (host.root / AGENT).exists()
 
 
-def test_there_never_was_a_network(lone: LoneMachine) -> None:
+def test_a_machine_without_a_network_ends_by_its_timer(lone: LoneMachine) -> None:
     lone.hosts.have_network = False
     lone.launch(lone.training(STEPS))
     host = lone.boot()
@@ -52,7 +52,7 @@ def test_the_agent_is_killed_again_and_again(lone: LoneMachine) -> None:
 # A reboot in between
 
 
-def test_after_a_reboot_it_is_there_again_and_the_agent_goes_on(lone: LoneMachine) -> None:
+def test_the_timer_survives_a_reboot(lone: LoneMachine) -> None:
     host = lone.train_for_ever()
     host.reboot()
     before = lone.step()
@@ -62,7 +62,7 @@ def test_after_a_reboot_it_is_there_again_and_the_agent_goes_on(lone: LoneMachin
     lone.ends_by_its_timer()
 
 
-def test_a_boot_after_the_end_goes_dark_before_anything_else_runs(lone: LoneMachine) -> None:
+def test_a_boot_after_the_end_powers_off_first(lone: LoneMachine) -> None:
     host = lone.train_for_ever()
     host.pull_the_plug()
     boot, steps = host.console(), lone.trail()

@@ -52,7 +52,7 @@ def has_no_killer(lone: LoneMachine) -> Host:
     return host
 
 
-def test_without_any_of_them_a_machine_outlives_its_end(lone: LoneMachine) -> None:
+def test_a_machine_without_any_killer_outlives_its_end(lone: LoneMachine) -> None:
     host = has_no_killer(lone)
     lone.clock.move_to(lone.ends_at + timedelta(hours=2))
     lone.says("the timer of curfew-end.service is broken")
@@ -80,7 +80,7 @@ def test_the_reaper_ends_a_machine_ten_minutes_after_its_end(lone: LoneMachine) 
 # Nobody needs to be ended by them
 
 
-def test_a_job_that_the_control_plane_never_sees_succeeds_and_is_settled_when_it_is_back(lone: LoneMachine) -> None:
+def test_a_job_succeeds_without_the_control_plane(lone: LoneMachine) -> None:
     jobs, ledger = lone.jobs, f"budgets/vision/{month()}.json"
     with Control(lone.aws, lone.environment, every=0.5) as control:
         jobs.submit(text=lone.spec(lone.training(STEPS)))

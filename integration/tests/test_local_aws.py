@@ -127,7 +127,7 @@ def test_a_slow_call_holds_up_no_other(aws: LocalAws, instance_id: str) -> None:
     slow.join()
 
 
-def test_somebody_protects_the_instance_between_look_and_act(aws: LocalAws, instance_id: str) -> None:
+def test_a_change_between_a_look_and_an_action_is_seen(aws: LocalAws, instance_id: str) -> None:
     protect = {"tag": {"resource": instance_id, "tags": {"curfew:protected": "yes"}}}
     aws.before("ec2:DescribeInstances", protect, match=instance_id, skip=1)
     looks = ["curfew:protected" in {tag["Key"] for tag in aws.instance(instance_id)["Tags"]} for _ in range(2)]
@@ -166,7 +166,7 @@ def test_a_token_launches_once_and_in_one_zone_with_one_request(aws: LocalAws) -
         launch(aws, "t")
 
 
-def test_what_happens_at_once_happens_one_after_the_other(aws: LocalAws) -> None:
+def test_calls_at_once_are_serialised(aws: LocalAws) -> None:
     s3, _ = aws.client("s3"), aws.client("ec2")  # made once, as boto3's clients are thread-safe but their making is not
     s3.create_bucket(Bucket="state")
     write = lambda: str(s3.put_object(Bucket="state", Key="k", Body=b"1", IfNoneMatch="*") and "won")  # noqa: E731
@@ -187,7 +187,7 @@ def outcomes(acts: list[Callable[[], str]]) -> Counter:
         return Counter(pool.map(outcome, acts))
 
 
-def test_what_ec2_refuses_of_instances(aws: LocalAws) -> None:
+def test_ec2_refuses_wrong_calls_about_instances(aws: LocalAws) -> None:
     ec2 = aws.client("ec2")
     for fields in ({"spot_instance_request": "one-time"}, {"root_device_type": "instance-store"}):
         with pytest.raises(ClientError, match="UnsupportedOperation"):
@@ -206,7 +206,7 @@ def test_what_ec2_refuses_of_instances(aws: LocalAws) -> None:
     assert [state(aws, one) for one in (same_zone, protected, elsewhere)] == ["running", "running", "terminated"]
 
 
-def test_what_ec2_refuses_of_launches(aws: LocalAws) -> None:
+def test_ec2_refuses_wrong_launches(aws: LocalAws) -> None:
     launch(aws, "t" * 64, UserData="x" * 16384)
     for asked in ({"UserData": "x" * 16385}, {"ClientToken": "t" * 65}):
         with pytest.raises(ClientError, match="InvalidParameterValue"):
@@ -246,7 +246,7 @@ def test_a_snapshot_behind_an_image_stays(aws: LocalAws) -> None:
         ec2.delete_snapshot(SnapshotId=snapshot)
 
 
-def test_a_volume_comes_of_a_whole_snapshot_only(aws: LocalAws) -> None:
+def test_a_volume_is_made_from_a_complete_snapshot_only(aws: LocalAws) -> None:
     ec2 = aws.client("ec2")
     original = aws.create_volume(100, {}, asked={"Encrypted": True, "Iops": 4000, "Throughput": 250})
     aws.hold_snapshots()

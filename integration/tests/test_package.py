@@ -47,7 +47,7 @@ def check(*files: Path, glibc: str = "2.26") -> subprocess.CompletedProcess[str]
     return subprocess.run(words, capture_output=True, text=True, check=False)
 
 
-def test_what_an_old_machine_has_is_enough(link: Link) -> None:
+def test_an_old_glibc_is_enough(link: Link) -> None:
     program = link("GLIBC_2.2.5", "GLIBC_2.17", "GLIBC_2.26")
     told = check(program)
     assert (told.returncode, told.stderr) == (0, "")
@@ -63,7 +63,7 @@ def test_a_newer_symbol_is_refused_and_named(link: Link) -> None:
     assert "GLIBC_2.100" in told.stderr and "GLIBC_2.3," not in told.stderr
 
 
-def test_what_only_glibc_itself_may_need_is_refused(link: Link) -> None:
+def test_private_symbols_of_glibc_are_refused(link: Link) -> None:
     told = check(link("GLIBC_PRIVATE"))
     assert told.returncode == 1 and "GLIBC_PRIVATE" in told.stderr
 

@@ -54,7 +54,7 @@ def playground(typed: str, tmp_path: Path, **environment: str) -> tuple[int, str
                 os.kill(int(one.split()[0]), signal.SIGKILL)
 
 
-def test_its_commands_work_as_on_aws(tmp_path: Path) -> None:
+def test_the_commands_of_the_playground_work(tmp_path: Path) -> None:
     code, said = playground(TYPED, tmp_path)
     assert code == 0, said
     for shown in ("llama-ft", "reap-instances 1", "To vision: Curfew", "applied", "$20,000.00", "saved ", "launched again"):
@@ -62,6 +62,6 @@ def test_its_commands_work_as_on_aws(tmp_path: Path) -> None:
     assert "Say how long" in said and "failed" not in said and "gone: nothing of it runs" in said, said
 
 
-def test_a_speed_that_is_none_is_refused(tmp_path: Path) -> None:
+def test_a_wrong_speed_is_refused(tmp_path: Path) -> None:
     code, said = playground("", tmp_path, SPEED="fast")
     assert code == 1 and "SPEED=fast is no whole number from 1 to 120" in said, said

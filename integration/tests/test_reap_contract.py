@@ -20,7 +20,7 @@ def assert_answers(response: dict[str, Any]) -> None:
     assert all(step["resource"].startswith("i-") for step in response["steps"])
 
 
-def test_a_run_answers_records_and_tells_what_the_contract_says(account: Account) -> None:
+def test_a_run_fulfils_the_contract(account: Account) -> None:
     idle = account.idle(account.gpu(tags={"Name": "bench"}))
     forgotten = account.untagged("p4d.24xlarge")
     expired = account.gpu("inf2.xlarge", EUROPE, tags={"curfew:expires-at": rfc3339(ago(hours=1)), "Team": "nlp"})
@@ -73,7 +73,7 @@ def queue_for_team(account: Account, team: str) -> str:
     return url
 
 
-def test_what_does_not_change_is_told_and_written_once_whatever_process_asks(account: Account) -> None:
+def test_an_unchanged_account_is_notified_once_across_processes(account: Account) -> None:
     account.configure(idle={"grace": "1h"}, untagged={"grace": "1h"})
     account.idle(account.gpu())
     account.untagged(region=EUROPE)

@@ -32,7 +32,7 @@ def full_house(account: Account) -> dict[str, str]:
     return house
 
 
-def test_observe_mode_writes_nothing_and_tells_and_enforce_mode_acts(account: Account) -> None:
+def test_observe_mode_only_notifies_and_enforce_mode_acts(account: Account) -> None:
     house = full_house(account)
     regions = {gpu: EUROPE if name == "untagged" else REGION for name, gpu in house.items()}
     account.restart(CURFEW_MODE="observe")
@@ -96,7 +96,7 @@ def outcomes(run: Run) -> Counter[str]:
     return Counter(f"{step['action']} {step['outcome']}" for step in run.steps)
 
 
-def test_without_time_left_nothing_is_ended_and_yet_it_answers(account: Account) -> None:
+def test_a_run_without_time_acts_on_nothing_and_answers(account: Account) -> None:
     """From 20 s before its deadline on, a run starts no step: telling and recording come after them."""
     gpus = due(account, 3)
     expired = account.gpu(tags={"curfew:expires-at": rfc3339(ago(minutes=5))})
@@ -108,7 +108,7 @@ def test_without_time_left_nothing_is_ended_and_yet_it_answers(account: Account)
     assert outcomes(account.tick()) == {"stop done": 4}
 
 
-def test_a_call_that_hangs_costs_its_own_part_only(account: Account) -> None:
+def test_a_hanging_region_is_a_gap(account: Account) -> None:
     """The region that does not answer is a gap; what is due elsewhere is done, told and recorded in time."""
     due(account, 1)
     far = due(account, 1, EUROPE)

@@ -10,7 +10,7 @@ from reaping import EUROPE, Account, now
 LOOK = "ec2:DescribeInstances"
 
 
-def test_one_throttled_call_slows_down_no_other(account: Account) -> None:
+def test_a_throttled_call_delays_no_other(account: Account) -> None:
     """Retries that limit all calls together would hold this run for half a minute, and leave no time for a step."""
     [gpu] = due(account, 1)
     account.aws.fault(LOOK, "throttle", region=EUROPE)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import pytest
 
 from local_aws.client import REGION
@@ -14,7 +13,7 @@ def in_danger(account: Account) -> str:
     return account.gpu(tags={"curfew:expires-at": rfc3339(ago(minutes=5))})
 
 
-def test_a_configuration_that_is_refused_or_cannot_be_read_is_not_the_default(account: Account) -> None:
+def test_a_refused_or_unreadable_configuration_is_not_the_default(account: Account) -> None:
     gpu = in_danger(account)
     account.write_config("[idle]\nwindow = 60\n")
     run = account.tick()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from local_aws.client import REGION
 from reaping import EUROPE, Account, Run, ago, moment, now, rfc3339
 
@@ -24,7 +23,7 @@ def assert_ended(account: Account, run: Run, gpu: str, rule: str, action: str, r
         assert "curfew:marked" not in tags and by == rule and abs((now() - moment(at)).total_seconds()) < 60
 
 
-def test_every_rule_is_announced_and_then_carried_out(account: Account) -> None:
+def test_every_rule_announces_and_then_acts(account: Account) -> None:
     account.configure(untagged={"action": "terminate"}, lifetime={"action": "stop"})
     to_terminate = {"spot_instance_request": "one-time", "tags": {"curfew:on-idle": "terminate"}}
     idle, ownerless = account.idle(account.gpu()), {"Team": "vision", "Owner": " "}
@@ -64,7 +63,7 @@ def test_every_rule_is_announced_and_then_carried_out(account: Account) -> None:
     assert account.state(younger) == "running" and (last.messages, last.ec2_writes) == ([], [])
 
 
-def test_an_owners_own_end_takes_one_run(account: Account) -> None:
+def test_a_scheduled_action_takes_one_run(account: Account) -> None:
     account.configure(mode="observe")  # its owner's word is enough
     expires = {"curfew:expires-at": rfc3339(ago(seconds=5))}
     ends = {

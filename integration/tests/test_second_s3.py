@@ -65,7 +65,7 @@ def test_six_runs_at_once_launch_each_of_ten_jobs_once(jobs: JobAccount) -> None
     assert all(jobs.answer(f"inbox/vision/{name}.toml")["is"] == "accepted" for name in NAMES)
 
 
-def test_a_budget_that_ten_jobs_race_for_is_never_reserved_twice(jobs: JobAccount) -> None:
+def test_ten_racing_jobs_never_reserve_a_budget_twice(jobs: JobAccount) -> None:
     """It carries three jobs of eight hours, and not four."""
     usd = 3.5 * 8 * ON_DEMAND["g5.xlarge"]
     jobs.configure(teams={"vision": {"monthly_budget_usd": usd, "over_budget": "hold"}}, account={"monthly_budget_usd": 1000})
@@ -110,7 +110,7 @@ def test_a_large_file_goes_in_parts_and_comes_back(seaweed: Any, tmp_path: Path)
     assert job.head()["result"]["succeeded"] and "large: OK" in job.log(2), machine.said()
 
 
-def test_of_two_machines_of_an_attempt_one_counts(seaweed: Any, tmp_path: Path) -> None:
+def test_one_of_two_machines_of_an_attempt_counts(seaweed: Any, tmp_path: Path) -> None:
     """Both swap `head.json` at once."""
     job = Job(seaweed, tmp_path)
     job.spec("sleep 600", checkpoint=False)

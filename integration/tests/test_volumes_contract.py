@@ -9,7 +9,7 @@ from reaping_volumes import EC2_WRITES, VolumeAccount
 RULES = {"orphaned": {"mark", "unmark", "notify", "snapshot", "delete"}, "expired": {"mark", "delete"}}
 
 
-def test_a_run_answers_and_records_what_the_contract_says(storage: VolumeAccount) -> None:
+def test_a_run_fulfils_the_contract(storage: VolumeAccount) -> None:
     orphan = storage.orphan()
     due = storage.marked(region=EUROPE)
     storage.attached()
@@ -48,7 +48,7 @@ def full_house(storage: VolumeAccount) -> dict[str, str]:
     return house
 
 
-def test_observe_mode_writes_nothing_and_tells_and_enforce_mode_acts(storage: VolumeAccount) -> None:
+def test_observe_mode_only_notifies_and_enforce_mode_acts(storage: VolumeAccount) -> None:
     house = full_house(storage)
     storage.restart(CURFEW_MODE="observe")
     before = {one: storage.aws.tags(one) for one in house.values()}

@@ -1,4 +1,5 @@
-"""Checkpoints that may be cut off, for their command did not end with success: they are kept, and gone back from where a command fails on one."""
+"""Unverified checkpoints, which may be incomplete because their command did not succeed: the agent keeps them, and steps back from one on which
+a command fails."""
 
 from __future__ import annotations
 
@@ -9,29 +10,29 @@ from pathlib import Path
 from attempts import Job, Machine, head, is_taken_back
 
 
-def doubtful(job: Job) -> list[tuple[int, int]]:
-    """Attempt and step of what head says may be cut off."""
+def unverified(job: Job) -> list[tuple[int, int]]:
+    """Attempt and step of the unverified checkpoints in head."""
     return [(one["attempt"], one["step"]) for one in job.head().get("unverified", [])]
 
 
-def test_what_a_handler_saves_unmarked_before_it_exits_with_143_is_gone_on_from(job: Job) -> None:
+def test_an_unmarked_checkpoint_of_a_signal_handler_is_resumed_from(job: Job) -> None:
     job.training(200, "--every", "1000", "--unmarked")
     with job.machine(1) as machine:
         machine.until(lambda: len(job.steps()) > 5)
         is_taken_back(machine)
     done = len(job.steps())
     assert (job.exit(1)["reason"], job.exit(1)["code"], "not kept" in job.exit(1)["why"]) == ("interrupted", 143, False)
-    assert (job.kept(), doubtful(job)) == (done, [(1, done)])
+    assert (job.kept(), unverified(job)) == (done, [(1, done)])
     assert f"the checkpoint of step {done} may be incomplete" in job.log(1)
     with job.machine(2) as machine:
         machine.ends()
     assert f"goes on from step {done}, which attempt 1 kept, and which may be incomplete" in machine.said()
     assert job.result.read_text() == job.expected
     assert [step for _, step in job.steps()] == list(range(1, 201)), "nothing is done twice"
-    assert job.manifests() == [(1, done), (2, 200)] and not doubtful(job), "what was gone on from was whole"
+    assert job.manifests() == [(1, done), (2, 200)] and not unverified(job), "what was gone on from was whole"
 
 
-def test_what_was_renamed_just_before_the_signal_is_kept_beside_a_certain_one(job: Job) -> None:
+def test_a_checkpoint_renamed_just_before_the_signal_is_kept_beside_a_verified_one(job: Job) -> None:
     folder = job.checkpoints
     job.spec(f"cd {folder}; n=0; while :; do n=$((n+1)); echo $n > .new; mv .new model-$n.pt; sleep 0.2; done", keep=1)
     # A minute, in which the newest is not certain, is 6 s here: longer than a busy machine takes from the signal to the last look.
@@ -41,7 +42,7 @@ def test_what_was_renamed_just_before_the_signal_is_kept_beside_a_certain_one(jo
     newest = max(int(path.stem.partition("-")[2]) for path in folder.glob("model-*.pt"))
     assert (job.kept(), job.newest(f"model-{newest}.pt")) == (newest, b"%d\n" % newest)
     [certain] = job.head()["kept"]
-    assert doubtful(job) == [(1, newest)] and job.manifests() == [(1, certain["step"]), (1, newest)]
+    assert unverified(job) == [(1, newest)] and job.manifests() == [(1, certain["step"]), (1, newest)]
 
 
 def runs(job: Job) -> list[str]:
@@ -63,13 +64,13 @@ def is_killed_while_it_writes(job: Job, then: str) -> None:
         machine.until(lambda: job.kept() == 1)
         (folder / "model-2.pt").write_text("ha")
         is_taken_back(machine)
-    assert (job.kept(), doubtful(job)) == (2, [(1, 2)])
+    assert (job.kept(), unverified(job)) == (2, [(1, 2)])
 
 
 READS = 'if [ -n "$CURFEW_RESUME_FROM" ]; then grep -q whole "$CURFEW_RESUME_FROM" || exit 3; fi; '
 
 
-def test_a_command_that_fails_on_what_is_cut_off_is_run_again_from_the_one_before(job: Job) -> None:
+def test_a_command_that_fails_on_an_incomplete_checkpoint_runs_again_from_the_previous_one(job: Job) -> None:
     is_killed_while_it_writes(job, READS + "printf whole > model-3.pt; exit 0")
     with job.machine(2) as machine:
         machine.ends()
@@ -85,7 +86,7 @@ def test_a_command_that_fails_on_what_is_cut_off_is_run_again_from_the_one_befor
     assert "goes on from step 1, which attempt 1 kept\n" in job.log(2)
 
 
-def test_a_command_that_fails_for_a_reason_of_its_own_is_run_twice_and_no_more(job: Job) -> None:
+def test_a_command_that_always_fails_runs_twice(job: Job) -> None:
     is_killed_while_it_writes(job, "exit 7")
     with job.machine(2) as machine:
         machine.ends()
@@ -95,15 +96,15 @@ def test_a_command_that_fails_for_a_reason_of_its_own_is_run_twice_and_no_more(j
     assert job.kept() == 2, "which nobody but the command can tell from a whole one"
 
 
-def test_a_command_that_has_kept_something_had_not_failed_on_what_it_went_on_from(job: Job) -> None:
+def test_a_command_that_kept_a_checkpoint_is_not_run_again(job: Job) -> None:
     is_killed_while_it_writes(job, "echo whole > model-3.pt; touch model-3.pt.complete; exit 7")
     with job.machine(2) as machine:
         machine.ends()
     assert runs(job) == ["1 ", "2 model-2.pt"] and job.exit(2)["code"] == 7
-    assert (job.kept(), doubtful(job)) == (3, [])
+    assert (job.kept(), unverified(job)) == (3, [])
 
 
-def test_what_a_command_leaves_behind_that_failed_on_it_takes_no_doubt_away(job: Job) -> None:
+def test_files_of_a_failed_run_do_not_verify_a_checkpoint(job: Job) -> None:
     once = f"[ -e {job.result} ] || {{ touch {job.result}; mkdir run-20261122; echo x > run-20261122/events; }}; "
     is_killed_while_it_writes(job, once + READS + "printf whole > model-3.pt; exit 0")
     with job.machine(2) as machine:
@@ -112,19 +113,19 @@ def test_what_a_command_leaves_behind_that_failed_on_it_takes_no_doubt_away(job:
     assert {**job.head(), "result": None} == json.loads(head(2, (2, 3), kept=[(1, 1)])) and job.head()["result"]["succeeded"]
 
 
-def test_one_that_may_be_cut_off_says_nothing_of_the_one_before(job: Job) -> None:
+def test_an_unverified_checkpoint_does_not_verify_the_previous_one(job: Job) -> None:
     second = f"if [ $CURFEW_ATTEMPT = 2 ]; then mkdir run-9; echo x > run-9/events; touch {job.result}; sleep 600; fi; "
     is_killed_while_it_writes(job, second + READS + "exit 0")
     with job.machine(2) as machine:
         machine.until(job.result.exists)
         is_taken_back(machine)
-    assert sorted(doubtful(job)) == [(1, 2), (2, 9)]
+    assert sorted(unverified(job)) == [(1, 2), (2, 9)]
     with job.machine(3) as machine:
         machine.ends()
     assert runs(job) == ["1 ", "2 model-2.pt", "3 run-9", "3 model-2.pt", "3 model-1.pt"] and job.head()["result"]["succeeded"]
 
 
-def test_what_fails_later_than_half_an_hour_fails_for_good(job: Job) -> None:
+def test_a_failure_after_half_an_hour_is_final(job: Job) -> None:
     is_killed_while_it_writes(job, "sleep 7; exit 3")
     # Half an hour is 6 s here.
     with job.machine(2, hurry=300) as machine:
@@ -132,7 +133,7 @@ def test_what_fails_later_than_half_an_hour_fails_for_good(job: Job) -> None:
     assert runs(job) == ["1 ", "2 model-2.pt"] and job.exit(2)["reason"] == "failed"
 
 
-def test_what_may_have_failed_on_it_as_the_machine_is_taken_back_fails_nothing(job: Job) -> None:
+def test_a_failure_during_an_interruption_is_left_to_the_next_attempt(job: Job) -> None:
     # What it leaves behind gets two seconds to end by itself.
     is_killed_while_it_writes(job, f'touch {job.result}; if [ $CURFEW_ATTEMPT = 2 ]; then sleep 600 & fi; {READS} exit 0')
     with job.machine(2) as machine:

@@ -1,4 +1,4 @@
-"""What people hear of a job beside where it stands: that a machine could not be ended, why one is gone, and faults of the run itself."""
+"""Notifications about a job besides its state: a machine that could not be terminated, warnings of its agent, and why a machine is gone."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def silent(jobs: JobAccount) -> str:
     return job.machine
 
 
-def test_the_team_hears_once_a_day_of_a_machine_that_is_not_ended(jobs: JobAccount) -> None:
+def test_a_failed_termination_is_notified_once_a_day(jobs: JobAccount) -> None:
     machine = silent(jobs)
     jobs.aws.fault("ec2:TerminateInstances", "access_denied", times=None)
     run = jobs.tick()
@@ -44,7 +44,7 @@ def disk(mib: int) -> dict[str, str]:
     return {"kind": "disk", "words": f"the disk of /data is nearly full ({mib} MiB are left)"}
 
 
-def test_what_an_agent_finds_out_is_told_once_and_what_lasts_once_a_day(jobs: JobAccount) -> None:
+def test_a_warning_of_the_agent_is_sent_once_and_a_lasting_one_once_a_day(jobs: JobAccount) -> None:
     job = jobs.running()
     job.beats(warnings=[DAMAGED, disk(90)])
     run = jobs.tick()
@@ -66,7 +66,7 @@ def test_what_an_agent_finds_out_is_told_once_and_what_lasts_once_a_day(jobs: Jo
 # Why a machine is gone
 
 
-def test_a_machine_that_curfew_ended_by_its_tag_is_no_persons_doing(jobs: JobAccount) -> None:
+def test_a_machine_that_expired_is_not_called_cancelled(jobs: JobAccount) -> None:
     job = jobs.running()
     machine = job.machine
     jobs.aws.set_instance(machine, launch_time=ago(minutes=10))

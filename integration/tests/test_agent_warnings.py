@@ -1,4 +1,4 @@
-"""What the real agent finds out and the owner of a job has to hear: its heartbeat tells it, as long as it is so."""
+"""Warnings for the owner of a job: the heartbeat of the real agent has each as long as it lasts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def with_checkpoints(job: Job, *damaged: int) -> None:
     job.put(f"attempts/{NAME}/head.json", head(1, (1, 2), kept=[(1, 1)]))
 
 
-def test_a_damaged_checkpoint_is_told_at_once(job: Job) -> None:
+def test_a_damaged_checkpoint_is_reported_at_once(job: Job) -> None:
     """The machine may be gone before a minute is over."""
     with_checkpoints(job, 2)
     job.spec("sleep 600")
@@ -49,7 +49,7 @@ def test_a_damaged_checkpoint_is_told_at_once(job: Job) -> None:
     assert set(told(job, 2)) == {"damaged"}
 
 
-def test_that_all_are_damaged_is_told_with_what_follows(job: Job) -> None:
+def test_the_loss_of_all_checkpoints_is_reported(job: Job) -> None:
     with_checkpoints(job, 1, 2)
     job.spec("true")
     with job.machine(2) as machine:
@@ -59,7 +59,7 @@ def test_that_all_are_damaged_is_told_with_what_follows(job: Job) -> None:
     assert ", of step 1 (" in words and words.endswith(") are damaged")
 
 
-def test_what_is_found_out_last_is_told_by_a_last_beat(job: Job) -> None:
+def test_a_last_heartbeat_has_the_last_warning(job: Job) -> None:
     job.aws.fault("s3:PutObject", "slow", seconds=95 / HURRY + 1, match="files/step-1/weights", times=1)
     # The beat that comes at once does not come through.
     job.spec(f"mkdir {job.checkpoints}/step-1; echo 1 > {job.checkpoints}/step-1/weights; touch {job.scratch}/written")
@@ -71,7 +71,7 @@ def test_what_is_found_out_last_is_told_by_a_last_beat(job: Job) -> None:
     assert job.kept() == 1 and "too-large" in told(job)
 
 
-def test_that_nothing_is_a_checkpoint_is_told_as_long_as_nothing_is_kept(job: Job) -> None:
+def test_a_directory_without_a_checkpoint_is_reported_until_one_is_kept(job: Job) -> None:
     folder, go = job.checkpoints, job.scratch / "go"
     job.spec(f"echo > {folder}/train-9.log; while ! [ -e {go} ]; do sleep 0.1; done; mkdir {folder}/step-5; echo 5 > {folder}/step-5/a; sleep 600")
     with job.machine(1, hurry=QUICK) as machine:
@@ -82,7 +82,7 @@ def test_that_nothing_is_a_checkpoint_is_told_as_long_as_nothing_is_kept(job: Jo
     assert machine.said().count("`train-9.log` is part of no checkpoint") == 1
 
 
-def test_what_cannot_be_deleted_is_told_until_it_is(job: Job) -> None:
+def test_an_undeleted_checkpoint_is_reported_until_it_is_deleted(job: Job) -> None:
     folder, go = job.checkpoints, job.scratch / "go"
     writes = " ".join(f"mkdir {folder}/step-{step}; echo a > {folder}/step-{step}/a; touch {folder}/step-{step}/.complete; while ! [ -e {go}-{step} ]; do sleep 0.1; done;" for step in (1, 2, 3))
     job.spec(f"{writes} sleep 600", keep=1)
@@ -98,7 +98,7 @@ def test_what_cannot_be_deleted_is_told_until_it_is(job: Job) -> None:
     assert job.manifests() == [(1, 3)]
 
 
-def test_that_the_directory_is_gone_is_told_until_it_is_there_again(job: Job) -> None:
+def test_a_missing_directory_is_reported_until_it_exists_again(job: Job) -> None:
     go = job.scratch / "go"
     job.spec(f"rmdir {job.checkpoints}; while ! [ -e {go} ]; do sleep 0.1; done; mkdir {job.checkpoints}; sleep 600")
     with job.machine(1, hurry=QUICK) as machine:
@@ -107,7 +107,7 @@ def test_that_the_directory_is_gone_is_told_until_it_is_there_again(job: Job) ->
         machine.until(lambda: "directory" not in told(job))
 
 
-def test_that_the_disk_is_nearly_full_is_told_until_there_is_room(job: Job, full_disk: Path) -> None:
+def test_a_full_disk_is_reported_until_there_is_room(job: Job, full_disk: Path) -> None:
     job.checkpoints = full_disk / "checkpoints"
     junk, go = full_disk / "junk", job.scratch / "go"
     job.spec(f"head -c {64 * MIB} /dev/zero > {junk}; while ! [ -e {go} ]; do sleep 0.1; done; rm {junk}; sleep 600")
