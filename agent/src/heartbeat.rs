@@ -15,27 +15,27 @@ use crate::world::{after, now};
 const BEAT: Duration = Duration::from_secs(45);
 
 /// After so long without a heartbeat the control plane has replaced the attempt, so the machine only costs.
-const UNHEARD_AFTER: SignedDuration = FIRST_HEARTBEAT_AFTER;
+const LOST_AFTER: SignedDuration = FIRST_HEARTBEAT_AFTER;
 
 /// Little can be uploaded then, because S3 does not accept it.
 const LAST_TRY: SignedDuration = SignedDuration::from_mins(2);
 
 pub(crate) async fn beat(agent: Arc<Agent>) {
-    let (mut heard, mut told, mut uploaded) = (Instant::now(), false, None);
+    let (mut last_success, mut is_logged, mut uploaded) = (Instant::now(), false, None);
     loop {
-        let unheard = match tokio::time::timeout(BEAT, beat_once(&agent, &mut uploaded)).await {
+        let problem = match tokio::time::timeout(BEAT, beat_once(&agent, &mut uploaded)).await {
             Ok(Ok(())) => None,
             Ok(Err(error)) => Some(error.to_string()),
             Err(_) => Some("S3 did not answer".to_owned()),
         };
-        match unheard {
-            None => (heard, told) = (Instant::now(), false),
+        match problem {
+            None => (last_success, is_logged) = (Instant::now(), false),
             Some(words) => {
-                if !told {
-                    agent.log.write_line(&format!("nobody hears of this attempt: {words}"));
+                if !is_logged {
+                    agent.log.write_line(&format!("no heartbeat can be written: {words}"));
                 }
-                told = true;
-                if heard.elapsed() >= agent.pace.wait(UNHEARD_AFTER) {
+                is_logged = true;
+                if last_success.elapsed() >= agent.pace.wait(LOST_AFTER) {
                     log_failed_heartbeat(&agent, &words);
                 }
             }
@@ -48,7 +48,7 @@ pub(crate) async fn beat(agent: Arc<Agent>) {
 }
 
 fn log_failed_heartbeat(agent: &Agent, words: &str) {
-    let minutes = UNHEARD_AFTER.as_mins();
+    let minutes = LOST_AFTER.as_mins();
     let why = format!(
         "nothing could be written to the bucket for {minutes} minutes, and the attempt counts as lost: {words}"
     );

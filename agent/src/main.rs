@@ -111,9 +111,9 @@ async fn run_agent(identity: MachineIdentity, arguments: &Arguments, log: Log, s
             .log
             .write_line(&format!("an earlier start of this agent left {orphans} processes running, which were ended"));
     }
-    let heart = tokio::spawn(heartbeat::beat(Arc::clone(&agent)));
+    let heartbeats = tokio::spawn(heartbeat::beat(Arc::clone(&agent)));
     let end = attempt::live(&agent).await;
-    heart.abort();
+    heartbeats.abort();
     Box::pin(write_exit(&agent, &end)).await;
     for watch in watching {
         watch.abort();

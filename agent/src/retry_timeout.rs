@@ -15,7 +15,7 @@ const AGAIN: SignedDuration = SignedDuration::from_secs(10);
 /// (IAM user guide, "Troubleshoot IAM": changes are eventually consistent).
 const TRIES: u32 = 6;
 
-/// What may pass, for so long: as an attempt counts as lost of which nobody hears.
+/// For errors that may pass: as long as an attempt without heartbeats does not count as lost.
 const AT_MOST: SignedDuration = FIRST_HEARTBEAT_AFTER;
 
 /// The patience with one thing.
@@ -28,7 +28,7 @@ pub(crate) struct RetryTimeout {
 }
 
 impl RetryTimeout {
-    /// Whether another try is worth it, after a pause. Why it was in vain is said, but not again and again.
+    /// Whether another try is worth it, after a pause. It logs each reason once.
     pub(crate) async fn pause_and_retry(&mut self, agent: &Agent, what: &str, error: &StoreError) -> bool {
         let words = format!("{what}: {error}");
         if self.said != words {

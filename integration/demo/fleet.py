@@ -1,6 +1,6 @@
 """The cast: every machine of the account, and what it does.
 
-Each accelerated machine is one case that Curfew must get right: every rule once, and every way to be spared.
+Each accelerated machine is one case that Curfew must get right: every rule once, and every reason to skip one.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def cast(now: datetime) -> list[Machine]:
         # Only observed: by the team's mode, and by the machine's own tag
         Machine("world-model", EAST_2, "p6-b200.48xlarge", "research", "idle"),
         Machine("render-farm", EAST_2, "g7e.24xlarge", "vision", "idle", {"curfew:mode": "observe"}),
-        # Spared
+        # Skipped
         Machine("train-detr", EAST_1, "p4d.24xlarge", "vision", "busy"),
         Machine("pretrain-2", EAST_1, "p4de.24xlarge", "nlp", "idle", launched=timedelta(minutes=12)),
         Machine(

@@ -264,8 +264,8 @@ def _fall_silent(scene: Scene) -> None:
     watch.until("a step of the second machine after a checkpoint", lambda: watch.is_ahead(2))
     second.pull_the_plug()
     watch.until(f"the end of {second.id}", second.dark.is_set, goes_on=True)
-    heart = f"attempts/{scene.lived.job}/2/heartbeat.json"
-    account.aws.set_object(BUCKET, heart, show.now() - _SILENT)
+    heartbeat = f"attempts/{scene.lived.job}/2/heartbeat.json"
+    account.aws.set_object(BUCKET, heartbeat, show.now() - _SILENT)
     account.aws.hold_ends(EAST_1, False)  # a machine that is off has nothing to end
     line()
     paragraph(

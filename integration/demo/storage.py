@@ -61,7 +61,7 @@ def disks(now: datetime) -> list[Disk]:
         Disk("nightly-index", EAST_1, "gp3", 300, "nlp", unattached=_LONG, used=timedelta(hours=9)),
         # Only observed, by its team's mode
         Disk("world-cache", EAST_1, "io2", 200, "research", unattached=_LONG, asked={"Iops": 4000}),
-        # Spared
+        # Skipped
         Disk("eval-tmp", EAST_1, "gp3", 100, "vision"),
         Disk("features", EAST_1, "gp3", 500, "nlp", on="feature-store"),
         Disk("labels-2024", EAST_1, "gp2", 400, "vision", on="annotate"),

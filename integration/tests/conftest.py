@@ -43,28 +43,28 @@ def aws(_running_aws: LocalAws) -> LocalAws:
 
 @pytest.fixture
 def account(aws: LocalAws) -> Iterator[Account]:
-    """One with a state bucket and somebody who listens, reaped in enforce mode and without patience."""
+    """A state bucket and a confirmed subscription; reaped in enforce mode with no grace."""
     with Account(aws) as account:
         yield account
 
 
 @pytest.fixture
 def storage(aws: LocalAws) -> Iterator[VolumeAccount]:
-    """One whose volumes are reaped, in enforce mode and without patience after the announcement."""
+    """An account whose volumes are reaped, in enforce mode with no grace."""
     with VolumeAccount(aws) as storage:
         yield storage
 
 
 @pytest.fixture
 def money(aws: LocalAws) -> Iterator[BudgetAccount]:
-    """One whose teams have budgets, in enforce mode and without patience."""
+    """An account whose teams have budgets, in enforce mode with no grace."""
     with BudgetAccount(aws) as money:
         yield money
 
 
 @pytest.fixture
 def jobs(aws: LocalAws) -> Iterator[JobAccount]:
-    """One whose teams submit jobs, in enforce mode."""
+    """An account whose teams submit jobs, in enforce mode."""
     with JobAccount(aws) as jobs:
         yield jobs
 
@@ -79,7 +79,7 @@ def packaged(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def job(aws: LocalAws, tmp_path: Path) -> Job:
-    """One of which the real agent runs attempts."""
+    """A job whose attempts the real agent runs."""
     return Job(aws, tmp_path)
 
 
@@ -91,6 +91,6 @@ def full_disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def lone(jobs: JobAccount, tmp_path: Path, packaged: Path) -> Iterator[LoneMachine]:
-    """A job's machine that nobody looks after."""
+    """A machine of a job without a control plane."""
     with LoneMachine(jobs, tmp_path / "hosts", packaged) as lone:
         yield lone

@@ -34,8 +34,8 @@ Story = dict[str, Any]  # everything that can be judged of its runs, as JSON
 
 # What the SDK repeats: "lasting" is each attempt of the call. All else is final at once, and lasts as it is.
 IN_TROUBLE = ("throttle", "error500", "insufficient_capacity", "reset")
-UNHEARD = ("lost_answer", "cut_off")
-REPEATED = (*IN_TROUBLE, *UNHEARD)
+CARRIED_OUT = ("lost_answer", "cut_off")
+REPEATED = (*IN_TROUBLE, *CARRIED_OUT)
 # CreateSnapshot has no token by which a repeat is known (EC2 API reference, "Ensuring idempotency").
 NOT_REPEATED = ("ec2:CreateSnapshot",)
 ANSWERS = (("ec2:RunInstances", "insufficient_capacity"),)  # where a pool has nothing, the next one is asked
@@ -106,16 +106,16 @@ def cases(calls: list[Call]) -> list[Case]:
 
 
 def some(calls: list[Call], of_a_look: int | None, hangs: bool = True) -> list[Case]:
-    """Of each call three cases: it is refused, it is in trouble that lasts, it is carried out unheard or its answer
-    damaged; of every fifth call two more, of those that pass; and one that hangs of each service. In which way it is
-    refused and so on goes round, from call to call. `of_a_look`: of a call that changes nothing in EC2 only so many of
-    these cases, by turns. Without `hangs` none does."""
-    trouble, unheard = [(fault, True) for fault in IN_TROUBLE], [(fault, False) for fault in (*UNHEARD, *DAMAGED)]
-    trouble_passes, unheard = [(fault, False) for fault in IN_TROUBLE], [*unheard, ("lost_answer", True)]
+    """Of each call three cases: it is refused, it is in trouble that lasts, its answer is lost or damaged; of
+    every fifth call two more, of those that pass; and one that hangs of each service. The kinds of refusal, trouble and
+    so on take turns from call to call. `of_a_look`: of a call that changes nothing in EC2 only so many of these cases, by
+    turns. Without `hangs` none hangs."""
+    trouble, unread = [(fault, True) for fault in IN_TROUBLE], [(fault, False) for fault in (*CARRIED_OUT, *DAMAGED)]
+    trouble_passes, unread = [(fault, False) for fault in IN_TROUBLE], [*unread, ("lost_answer", True)]
     first = {call.action.partition(":")[0]: call for call in reversed(calls)}
     chosen = [Case(call, "hang", lasting=True) for call in first.values() if hangs]
     for place, call in enumerate(calls):
-        wanted = [(REFUSED[place % len(REFUSED)], False), trouble[place % len(trouble)], unheard[place % len(unheard)]]
+        wanted = [(REFUSED[place % len(REFUSED)], False), trouble[place % len(trouble)], unread[place % len(unread)]]
         if place % 5 == 0:
             wanted += [trouble_passes[place // 5 % len(trouble)], ("slow", False)]
         if call.is_look:

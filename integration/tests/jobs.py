@@ -96,7 +96,7 @@ class Job:
         self.account.put(f"attempts/{self.id}/{name}", json.dumps({"schema": 1, **fields}).encode())
 
     def beats(self, attempt: int | None = None, at: datetime | None = None, **fields: Any) -> None:
-        """Its heart beats, now or at that moment by S3's clock."""
+        """A heartbeat of its machine, now or at that moment by S3's clock."""
         attempt = attempt or self.attempt
         self.write(f"{attempt}/heartbeat.json", at=rfc3339(at or now()), attempt=attempt, doing="running", **fields)
         if at is not None:

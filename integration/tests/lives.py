@@ -36,7 +36,7 @@ _STEPS_BETWEEN_MAX = 24
 STEPS = 2 * INTERRUPTIONS * _STEPS_BETWEEN_MAX  # for it goes on while a checkpoint is uploaded
 EVERY = 5
 _STEP_SECONDS = 0.03
-_EARLY_SECONDS_MAX = 3.0  # into the boot, the wait for the predecessor, the restore, and the first steps
+_EARLY_SECONDS_MAX = 3.0  # into the boot, the wait for the previous attempt, the restore, and the first steps
 _NOTICE_SECONDS = 1.0, 9.0  # instead of two minutes; the agent keeps the last five of them for itself
 _SHORT_NOTICE_SECONDS = 5.0  # from here on it shall be enough to keep all, on a slow machine as well:
 _LONG_NOTICE_SECONDS = 60.0  # which takes no longer, for the machine shuts down once all is kept
@@ -146,7 +146,7 @@ def losses(seed: int) -> list[Loss]:
 
 
 class Life:
-    """One job, and what befalls it."""
+    """One job and its losses."""
 
     def __init__(self, world: World, seed: int) -> None:
         self.world, self.seed, self.losses = world, seed, losses(seed)

@@ -1,9 +1,9 @@
-"""The story of `run-jobs`: a job that is warned of an interruption and comes to its end, one whose heart stops, one that a
+"""The story of `run-jobs`: a job that is warned of an interruption and comes to its end, one whose heartbeats stop, one that a
 person cancels, and a spec that is wrong; the first pool has no capacity, and a budget pays. What must never be of them is in
 fates_of_jobs.py.
 
 Machines and what their agents write are played by the story, by what stands in EC2 alone. So whatever a fault has changed,
-the world goes on as it would: a machine that is there beats its heart, a command comes to its end once it has run, a person
+the world goes on as it would: a machine sends its heartbeats, a command comes to its end once it has run, a person
 cancels what there is. Each run begins at its moment of a clock of its own, which is a few hours behind EC2's at most.
 """
 
@@ -30,7 +30,7 @@ from reaping_budgets import budget_key, month
 # minute 30, and its job ends at 45. The last run finds nothing left to do.
 MINUTES = (0, 1, 3, 15, 16, 17, 18, 30, 45, 46)
 # The runs in which that happens, if there is a machine by then. No two jobs want money in one run: which comes second would be chance.
-SUBMITTED, WARNED, ENDING, CANCELLING = (0, 1, 4), 2, 5, 6  # and in the fourth a heart has been silent for long enough
+SUBMITTED, WARNED, ENDING, CANCELLING = (0, 1, 4), 2, 5, 6  # and in the fourth heartbeats have been missing long enough
 STRUCK_RUNS = CANCELLING + 1
 LISTS_ALL = 3  # the story begins so that this run lists all jobs
 BUDGETED = (0, STRUCK_RUNS)  # the runs before which `enforce-budgets` has said where budgets stand: that is believed for an hour

@@ -26,7 +26,7 @@ OBSERVED = "orphaned and observed"
 DELETED = ("orphaned", "due", "photographed", "safe")  # of which a snapshot is kept
 GONE = ("deleted", "expired", "behind an AMI")  # volumes that are gone from the start
 # Never touched: neither they nor their tags change.
-SPARED = (
+SKIPPED = (
     *("protected", "snapshot of protected", "kept", "of a live job", "mistyped"),
     *("announced", "announced in Europe", "on a stopped instance", OBSERVED, "snapshot of behind an AMI"),
 )
@@ -144,7 +144,7 @@ def _image(storage: VolumeAccount, snapshot_id: str) -> None:
 
 def never(story: Story) -> Iterator[str]:
     """No volume goes without a whole snapshot of it that is there; no snapshot ends while its volume is there, or before its
-    time; and what is spared does not change."""
+    time; and what is skipped does not change."""
     before, earlier = story["before"], story["before"]
     for number, run in enumerate(story["runs"]):
         world = run["world"]
@@ -156,7 +156,7 @@ def never(story: Story) -> Iterator[str]:
                 yield f"run {number + 1}: {name} is deleted, and its volume was there"
             if name != volume and number < RECOVERED and volume != "expired":
                 yield f"run {number + 1}: {name} is deleted before its time"
-        for name in SPARED:
+        for name in SKIPPED:
             if world.get(name) != before[name]:
                 yield f"run {number + 1}: {name} is {world.get(name)}, and was {before[name]}"
         earlier = world

@@ -111,7 +111,7 @@ def check_refused(account: Account, plan: str, why: str, **over: str | None) -> 
 
 
 def test_an_apply_is_refused_where_nothing_may_be_ended(account: Account) -> None:
-    """For want of somebody who listens, of a configuration, or of a sign that the function runs."""
+    """Without a confirmed subscription, a configuration, or a sign that the function runs."""
     gpus, plan = held(account)
     check_refused(account, plan, "no topic is named", CURFEW_TOPIC_ARN=None)
     deaf = account.aws.client("sns").create_topic(Name="deaf")["TopicArn"]

@@ -62,7 +62,7 @@ def test_the_faultless_story_of_volumes_makes_every_call_and_every_step() -> Non
     assert faultless["runs"][-1]["writes"] == [["DeleteSnapshot", "snapshot of behind an AMI"]]
     assert list(plot.wrongs(faultless)) == []
     left = set(faultless["runs"][-1]["world"])
-    assert left == {"first seen", "attached again", "used", *plot_of_volumes.SPARED}
+    assert left == {"first seen", "attached again", "used", *plot_of_volumes.SKIPPED}
 
 
 def test_the_faultless_story_of_budgets_makes_every_call_and_every_step() -> None:

@@ -70,7 +70,7 @@ def test_nothing_is_launched_without_a_subscription(aws: LocalAws) -> None:
         aws.fault("sns:ListSubscriptionsByTopic", "access_denied", times=None)
         run = jobs.tick()
         assert any(gap["call"] == "sns:ListSubscriptionsByTopic" for gap in run.gaps)
-        assert jobs.job().state == "submitted", "where nobody can say who listens, jobs stay as they are"
+        assert jobs.job().state == "submitted", "while the subscriptions are unknown, jobs stay as they are"
         aws.clear_faults()
         run = jobs.tick()
         assert [gap["call"] for gap in run.gaps] == ["sns:ListSubscriptionsByTopic"]

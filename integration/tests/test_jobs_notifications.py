@@ -12,7 +12,7 @@ from runtime_api import Function
 
 
 def silent(jobs: JobAccount) -> str:
-    """The machine of a job whose heart has stopped."""
+    """The machine of a job without heartbeats."""
     job = jobs.running()
     job.checkpoint(40)
     job.beats(at=ago(minutes=11))

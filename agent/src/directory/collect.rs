@@ -23,33 +23,33 @@ pub(crate) fn collect_files(path: &Path, found: &mut FoundFiles) {
 }
 
 fn below(path: &Path, base: &Path, depth_left: u32, found: &mut FoundFiles) {
-    let mut lacks = |why: &dyn std::fmt::Display| found.missing.push(format!("{} ({why})", path.display()));
+    let mut report = |why: &dyn std::fmt::Display| found.missing.push(format!("{} ({why})", path.display()));
     let (own, target) = match fs::symlink_metadata(path).and_then(|own| Ok((own, fs::metadata(path)?))) {
         Ok(both) => both,
-        Err(error) => return lacks(&describe_io_error(&error)),
+        Err(error) => return report(&describe_io_error(&error)),
     };
     if target.is_dir() {
         if own.is_symlink() {
-            return lacks(&"a link to a directory, which may lead anywhere");
+            return report(&"a link to a directory, which may lead anywhere");
         }
         if depth_left == 0 {
-            return lacks(&"too many levels");
+            return report(&"too many levels");
         }
         match names(path) {
             Ok(inside) => inside.iter().for_each(|name| below(&path.join(name), base, depth_left - 1, found)),
-            Err(error) => lacks(&describe_io_error(&error)),
+            Err(error) => report(&describe_io_error(&error)),
         }
     } else if !target.is_file() {
-        lacks(&"neither a file nor a directory");
+        report(&"neither a file nor a directory");
     } else if own.is_symlink() && !leads_below(path, base) {
-        lacks(&format!("a link to a file outside of {}", base.display()));
+        report(&format!("a link to a file outside of {}", base.display()));
     } else if found.files.len() >= FILES_MAX {
-        lacks(&"too many files");
+        report(&"too many files");
     } else if let Some(name) = path.to_str() {
         let path_there = name.trim_start_matches('/').to_owned();
         found.files.push(LocalFile { path: path_there, from: path.to_owned(), found: None });
     } else {
-        lacks(&"it is no UTF-8, and has no name in the bucket");
+        report(&"it is no UTF-8, and has no name in the bucket");
     }
 }
 

@@ -194,7 +194,7 @@ pub async fn reconcile(run: &Run<'_>, machines: &MachineSetup, hint: EventHint) 
     }
     let named = Box::pin(jobs.named_by(&hint, looked)).await;
     let seen = named.len();
-    // Where it is unknown whether somebody listens, nothing is begun or ended; the next run asks again.
+    // While the subscriptions are unknown, the run begins and ends nothing; the next run asks again.
     let worked: Vec<(Job, Option<String>)> = if may_judge { jobs.work_on(named).await } else { Vec::new() };
     let steps = jobs.with_findings(|found| std::mem::take(&mut found.steps));
     let report = JobsReport {

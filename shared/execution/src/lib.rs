@@ -101,7 +101,7 @@ pub enum Subscribers {
 }
 
 impl<C: Cloud, D: Documents> Run<'_, C, D> {
-    /// What the account wants, and whether anybody listens. A configuration that is refused, or cannot be read, is told.
+    /// The configuration, and whether a subscription is confirmed. A refused or unreadable configuration is notified.
     ///
     /// # Errors
     /// Where the configuration was refused, or could not be read.
@@ -217,7 +217,7 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         self.record_notifications(&mut report, &news, &delivered, &recalled).await;
     }
 
-    /// Whether somebody listens; asked only where something could be enforced.
+    /// Whether a subscription is confirmed; asked only if something could be enforced.
     async fn subscribers(&self) -> Subscribers {
         if self.mode == Mode::Observe {
             return Subscribers::Confirmed;

@@ -1,4 +1,4 @@
-//! The report of the month, once a day: the page in the bucket, and its digest to whoever listens.
+//! The report of the month, once a day: the page in the bucket, and its digest to the subscribers.
 
 use billing::ledger::CalendarMonth;
 use jiff::SignedDuration;

@@ -69,12 +69,12 @@ impl PriceCache {
         (now, timeout): (Timestamp, Duration),
         wanted: impl FnOnce(&PriceDocument) -> PriceQueries,
     ) -> (PriceBook, Vec<Gap>) {
-        let mut in_turn = self.0.lock().await;
-        let (live, mut gaps) = match in_turn.take() {
+        let mut shared = self.0.lock().await;
+        let (live, mut gaps) = match shared.take() {
             Some(live) => (live, Vec::new()),
             None => read(run).await,
         };
-        let live = in_turn.insert(live);
+        let live = shared.insert(live);
         let wanted = wanted(&live.prices).without(&live.asked);
         if wanted.is_empty() || live.is_late {
             return (PriceBook::from_document(live.prices.clone(), &config.prices, now), gaps);

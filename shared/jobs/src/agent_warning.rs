@@ -138,7 +138,7 @@ impl AgentWarnings {
         self.0.remove(&kind);
     }
 
-    /// What the heart tells at that moment.
+    /// The warnings of a heartbeat at that moment.
     #[must_use]
     pub fn to_report(&self, at: SignedDuration) -> Vec<AgentWarning> {
         self.0.keys().filter_map(|kind| Some(AgentWarning::new(*kind, self.reported_text(*kind, at)?))).collect()

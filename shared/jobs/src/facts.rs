@@ -10,7 +10,7 @@ use super::{CancelRequest, ExitRecord, Head, LaunchObstacle, MachineHold, QuotaC
 /// What is known. An unread or unknown fact is `None`, or [`MachineSight::Unknown`]: never a reason to act.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct JobFacts {
-    /// Whether anything may be launched or ended: `CURFEW_MODE`, and somebody listens.
+    /// Whether anything may be launched or ended: `CURFEW_MODE`, and a confirmed subscription.
     pub may_act: bool,
     /// The attempts without progress after which a job ends: `[jobs] no_progress_attempts_max`.
     pub no_progress_attempts_max: u32,
@@ -26,7 +26,7 @@ pub struct JobFacts {
     pub previous_attempt: MachineSight,
     /// The fence. `Some(None)`: there is none yet.
     pub head: Option<Option<Head>>,
-    /// When the present attempt's heart last beat, by S3's clock. `Some(None)`: never.
+    /// The last heartbeat of the present attempt, by S3's clock. `Some(None)`: there is none.
     pub heartbeat: Option<Option<Timestamp>>,
     /// Whether the present attempt's heartbeat says that its command runs.
     pub command_runs: bool,

@@ -86,10 +86,10 @@ pub use worst_case::WorstCase;
 /// How long a machine may take until its agent's first heartbeat.
 pub const FIRST_HEARTBEAT_AFTER: jiff::SignedDuration = jiff::SignedDuration::from_mins(15);
 
-/// How long a heart may be silent. It beats every minute ([`HEARTBEAT_EVERY`]).
+/// How long heartbeats may be missing. The agent sends one every minute ([`HEARTBEAT_EVERY`]).
 pub const SILENT_AFTER: jiff::SignedDuration = jiff::SignedDuration::from_mins(10);
 
-/// How often the agent beats its heart.
+/// The interval of heartbeats.
 pub const HEARTBEAT_EVERY: jiff::SignedDuration = jiff::SignedDuration::from_secs(60);
 
 /// Between an interruption warning and the end of the machine (EC2 user guide, "Spot Instance interruption notices").

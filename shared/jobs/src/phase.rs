@@ -135,7 +135,7 @@ pub enum LossReason {
     Reclaimed,
     /// Its agent never sent a heartbeat.
     NoHeartbeat,
-    /// Its heart stopped.
+    /// It stopped sending heartbeats.
     HeartbeatStopped,
     /// It shut itself down and left no result.
     ShutDown,

@@ -37,7 +37,7 @@ pub const LOCAL_DISK: &str = "curfew:local-disk";
 pub const EXPIRES_AT: &str = "curfew:expires-at";
 /// When this instance should run.
 pub const HOURS: &str = "curfew:hours";
-/// Until when this resource is spared.
+/// Until when Curfew skips this resource.
 pub const KEEP_UNTIL: &str = "curfew:keep-until";
 /// The job this resource was launched for.
 pub const JOB: &str = "curfew:job";

@@ -74,7 +74,7 @@ impl NotificationKey {
         Self(format!("{} {}", gap.region, gap.call))
     }
 
-    /// Something that is said of a spared resource, or of the account.
+    /// A notification about a skipped resource, or about the account.
     #[must_use]
     pub fn named(name: impl Into<String>) -> Self {
         Self(name.into())

@@ -25,7 +25,7 @@ fn page(arns: &[&str], next: &str) -> String {
 const CONFIRMED: &str = "arn:aws:sns:eu-central-1:123456789012:curfew:6b0e71bd";
 
 #[tokio::test]
-async fn whoever_confirmed_listens() {
+async fn a_confirmed_subscription_counts() {
     let table: [(&[&str], bool); 4] = [
         (&[], false),
         (&["PendingConfirmation"], false),

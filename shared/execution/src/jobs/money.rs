@@ -34,7 +34,7 @@ fn cost_max(job: &Job) -> Amount {
 
 impl JobsRun<'_> {
     pub(super) async fn reserve(&self, job: &Job, usd: Amount, until: Timestamp) -> ReserveResult {
-        let _in_turn = self.budgets.lock().await;
+        let _exclusive = self.budgets.lock().await;
         let now = self.now();
         let month = BudgetMonth::containing(now, self.config).month;
         let wanted = ReservationRequest { job: job.job.to_string(), usd, until };
@@ -91,7 +91,7 @@ impl JobsRun<'_> {
 
     /// In the month before first, where the job may have something there, and of each month with the team first.
     async fn change(&self, job: &Job, change: impl Fn(&mut Budget, &str) -> bool) -> Result<(), StoreError> {
-        let _in_turn = self.budgets.lock().await;
+        let _exclusive = self.budgets.lock().await;
         let name = job.job.to_string();
         for month in months(job, self.config, self.now()) {
             for holder in holders(job) {

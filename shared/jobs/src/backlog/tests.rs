@@ -41,7 +41,7 @@ fn keys(shares: &QueueShares<Object>) -> String {
 }
 
 #[test]
-fn what_fits_is_taken_whole_oldest_first_and_the_teams_in_turn() {
+fn what_fits_is_taken_whole_oldest_first_and_team_by_team() {
     let all = shares(&[("v/", queue(&[("v1", 3), ("v2", 1), ("v3", 2)])), ("w/", queue(&[("w1", 9)]))], 3, 9);
     assert_eq!(keys(&all), "v2 w1 v3 v1");
     assert!(all.left.is_empty() && all.bookmarks.is_empty());

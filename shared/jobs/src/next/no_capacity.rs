@@ -62,8 +62,8 @@ pub(super) fn pause(mut job: Job, pause: SignedDuration, why: String, now: Times
 /// of as there are candidates are a pass as well.
 fn back_off(job: &Job) -> SignedDuration {
     let candidates = job.ranking.as_ref().map_or(1, |ranking| ranking.candidates.len().max(1));
-    let unheard = job.launches_without_heartbeat.div_ceil(u32::try_from(candidates).unwrap_or(u32::MAX));
-    let place = usize::try_from(job.passes.max(unheard).saturating_sub(1)).unwrap_or(usize::MAX);
+    let launches = job.launches_without_heartbeat.div_ceil(u32::try_from(candidates).unwrap_or(u32::MAX));
+    let place = usize::try_from(job.passes.max(launches).saturating_sub(1)).unwrap_or(usize::MAX);
     let minutes = BACK_OFF_MINUTES[place.min(BACK_OFF_MINUTES.len() - 1)];
     // No candidate has this number, so no launch has this hash.
     let hash = token(&job.job, job.attempt, job.passes, u8::MAX);

@@ -55,9 +55,9 @@ pub(super) fn again(mut job: Job, facts: &JobFacts, now: Timestamp) -> JobDecisi
 
 /// Why there is no other attempt, and what kept it from one, where EC2 did.
 fn nothing_left(job: &Job, left: TimeLeft) -> String {
-    let unheard =
-        launch::describe_launches_without_heartbeat(job).map(|unheard| format!("; {unheard}")).unwrap_or_default();
-    format!("{}{unheard}", left.describe(job))
+    let launches =
+        launch::describe_launches_without_heartbeat(job).map(|launches| format!("; {launches}")).unwrap_or_default();
+    format!("{}{launches}", left.describe(job))
 }
 
 /// There is no other attempt. What the last one may have left behind is read first: it may write until its two minutes are over.

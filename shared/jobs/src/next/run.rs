@@ -58,7 +58,7 @@ pub(super) fn confirm_launch(mut job: Job, facts: &JobFacts) -> Job {
     job
 }
 
-/// Whether its heart has beaten, or it wrote into head, or left an exit record, as far as anybody has read.
+/// Whether it sent a heartbeat, wrote head or left an exit record, as far as that was read.
 fn has_heartbeat(machine: &JobMachine, facts: &JobFacts) -> bool {
     let has_beat = facts.heartbeat.flatten().is_some();
     let is_in_head = facts.head.iter().flatten().any(|head| head.attempt == machine.attempt);

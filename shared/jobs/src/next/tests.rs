@@ -14,6 +14,6 @@ mod progress;
 mod refusals;
 mod running;
 mod totality;
-mod unheard;
 mod wanting;
+mod without_heartbeat;
 mod world;

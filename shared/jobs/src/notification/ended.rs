@@ -72,10 +72,10 @@ impl Job {
                 }
             }
         });
-        let of_predecessor = self.previous_attempt.as_ref().map(|lost| {
+        let of_previous = self.previous_attempt.as_ref().map(|lost| {
             format!("{}, which it ran on before, is going, and is terminated if it does not.", lost.instance)
         });
-        let left: Vec<String> = of_machine.into_iter().chain(of_predecessor).collect();
+        let left: Vec<String> = of_machine.into_iter().chain(of_previous).collect();
         if left.is_empty() { "It has no machine any more.".to_owned() } else { left.join(" ") }
     }
 

@@ -13,7 +13,7 @@ const STEP: u64 = 1;
 /// What an agent may do next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AgentAction {
-    /// It comes up, beats its heart, and reads the fence.
+    /// It boots, sends a heartbeat, and reads the fence.
     Begin,
     /// It swaps its number in.
     Swap,

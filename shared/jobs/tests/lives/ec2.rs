@@ -48,7 +48,11 @@ impl JobModel {
                 world.breaks(BrokenInvariant::TokenReused);
                 return LaunchResult::Mismatch("IdempotentParameterMismatch".to_owned());
             }
-            return if outcome == EffectOutcome::Unheard { LaunchResult::Unknown(said()) } else { launched(machine) };
+            return if outcome == EffectOutcome::AnswerLost {
+                LaunchResult::Unknown(said())
+            } else {
+                launched(machine)
+            };
         }
         let is_refused = matches!(outcome, EffectOutcome::Refused | EffectOutcome::Quota | EffectOutcome::Denied);
         if is_refused && !world.refused.contains(&order.token) {
@@ -75,7 +79,7 @@ impl JobModel {
                 };
                 let answer = launched(&machine);
                 world.machines.push(machine);
-                if outcome == EffectOutcome::Unheard { LaunchResult::Unknown(said()) } else { answer }
+                if outcome == EffectOutcome::AnswerLost { LaunchResult::Unknown(said()) } else { answer }
             }
         }
     }

@@ -308,7 +308,7 @@ impl Model for JobModel {
 fn leave_machines(world: &mut ModelWorld, last: &ModelWorld, action: ModelAction) {
     let is_excused = match action {
         ModelAction::Crash(_) | ModelAction::Advance | ModelAction::Sleep => true,
-        ModelAction::Step(_, outcome) => outcome == EffectOutcome::Unheard || !last.may_act,
+        ModelAction::Step(_, outcome) => outcome == EffectOutcome::AnswerLost || !last.may_act,
         _ => false,
     };
     let left = |machine: &ModelMachine| {

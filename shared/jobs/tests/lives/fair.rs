@@ -16,7 +16,7 @@ use crate::world::{AgentState, MachineEndReason, ModelWorld};
 pub(crate) enum FairScenario {
     /// Each agent does its work.
     Works,
-    /// Each agent beats its heart, and its command never ends; nor do timers ring: only Curfew ends anything.
+    /// Each agent sends heartbeats, and no command or timer ends: only Curfew ends anything.
     Endless,
     /// No agent is heard of any more.
     Mute,

@@ -29,7 +29,7 @@
 //! that comes as late is forgotten by the budget at its end.
 //!
 //! Left out: a state that becomes, in every byte, what it was before is not told apart from it by a swap that is still to
-//! come; the facts of one look are of one moment; and the warned predecessor of a machine that is lost too is left to EC2.
+//! come; the facts of one look are of one moment; and EC2 alone ends the warned machine before one that is lost too.
 //!
 //! That the properties can fail is shown by faults put into the world on purpose ([`PlantedFault`]). `cargo test` explores the least;
 //! `make simulate-model` more, optimised; `make simulate-model-all` the most.
@@ -115,7 +115,7 @@ fn told(path: &Path<ModelWorld, ModelAction>) -> String {
         last.state.progress, last.head, last.reserved, last.broken
     )
     .unwrap();
-    writeln!(text, "predecessor {:?}\n{:#?}", last.state.previous_attempt, last.machines).unwrap();
+    writeln!(text, "previous attempt {:?}\n{:#?}", last.state.previous_attempt, last.machines).unwrap();
     text
 }
 

@@ -48,7 +48,7 @@ pub(crate) enum EffectOutcome {
     /// What it is meant to.
     Done,
     /// It was done, and the answer was lost.
-    Unheard,
+    AnswerLost,
     /// It never got there, and nobody knows.
     Lost,
     /// There is no capacity; there is no money; it is not to be had now.
@@ -63,10 +63,10 @@ pub(crate) enum EffectOutcome {
 pub(crate) const fn other_outcomes(effect: &Effect) -> &'static [EffectOutcome] {
     match effect {
         Effect::Rank | Effect::Terminate(_) | Effect::Release => &[EffectOutcome::Refused],
-        Effect::Reserve { .. } => &[EffectOutcome::Refused, EffectOutcome::Unheard, EffectOutcome::Lost],
+        Effect::Reserve { .. } => &[EffectOutcome::Refused, EffectOutcome::AnswerLost, EffectOutcome::Lost],
         Effect::Launch(launch) if launch.only_find => &[EffectOutcome::Lost],
         Effect::Launch(_) => &[
-            EffectOutcome::Unheard,
+            EffectOutcome::AnswerLost,
             EffectOutcome::Lost,
             EffectOutcome::Refused,
             EffectOutcome::Quota,
@@ -233,12 +233,12 @@ impl JobModel {
             (Effect::Rank, EffectOutcome::Done) => Some(EffectResult::Ranked(Ok(job::ranking(world.now)))),
             (Effect::Rank, _) => Some(EffectResult::Ranked(Err(LaunchObstacle::new("so")))),
             (Effect::Reserve { usd, until }, outcome) => {
-                if matches!(outcome, EffectOutcome::Done | EffectOutcome::Unheard) {
+                if matches!(outcome, EffectOutcome::Done | EffectOutcome::AnswerLost) {
                     reserve(world, *usd, *until);
                 }
                 Some(EffectResult::Reserved(match outcome {
                     EffectOutcome::Done => ReserveResult::Granted,
-                    EffectOutcome::Unheard | EffectOutcome::Lost => ReserveResult::Unknown(said()),
+                    EffectOutcome::AnswerLost | EffectOutcome::Lost => ReserveResult::Unknown(said()),
                     _ => ReserveResult::Refused(said()),
                 }))
             }
@@ -306,7 +306,7 @@ fn facts(world: &ModelWorld, decision: &PendingDecision<SharedValue<Job>>, eyes:
         _ => MachineSight::Unknown,
     };
     let of_attempt = || world.machines.iter().filter(|machine| machine.order.attempt == job.machine_attempt());
-    let heart = || of_attempt().filter_map(|machine| machine.heart(world.now)).max();
+    let beat_at = || of_attempt().filter_map(|machine| machine.last_heartbeat(world.now)).max();
     let exit = || {
         let exits = of_attempt().filter_map(|machine| Some((machine.over_at()?, machine.exit?)));
         let last = exits.max_by_key(|(at, _)| *at);
@@ -322,7 +322,7 @@ fn facts(world: &ModelWorld, decision: &PendingDecision<SharedValue<Job>>, eyes:
         machine: sight(wants.machine, job.machine()),
         previous_attempt: sight(wants.previous_attempt, job.previous_attempt.as_ref()),
         head: wants.head.then(|| world.head.clone()),
-        heartbeat: wants.heartbeat.then(heart),
+        heartbeat: wants.heartbeat.then(beat_at),
         exit: wants.exit.then(exit),
         cancel: wants.cancel.then(|| world.cancelled.then(|| CancelRequest { at: job::begin(), by: None })),
         ..blind(world)

@@ -81,7 +81,7 @@ pub(crate) struct ModelWorld {
     pub(crate) active: bool,
     /// What the budget has reserved.
     pub(crate) reserved: Option<ModelReservation>,
-    /// `CURFEW_MODE`, and somebody listens.
+    /// `CURFEW_MODE`, and a confirmed subscription.
     pub(crate) may_act: bool,
     /// What EC2 ever launched, in that order.
     pub(crate) machines: Vec<ModelMachine>,
@@ -140,7 +140,7 @@ pub(crate) struct ModelMachine {
     pub(crate) warned_at: Option<Timestamp>,
     pub(crate) life: MachineLife,
     pub(crate) agent: AgentState,
-    /// When the heart beat last, of a heart that no longer does.
+    /// The last heartbeat of a machine that sends none any more.
     pub(crate) beat: Option<Timestamp>,
     pub(crate) exit: Option<ExitReason>,
     /// Whether the timer of its boothook will ring.
@@ -199,7 +199,7 @@ pub(crate) enum MachineEndReason {
 pub(crate) enum AgentState {
     /// Nobody has heard of it.
     Boots,
-    /// It beats its heart, has read the fence, and is about to swap its number in.
+    /// It sends heartbeats, has read the fence, and is about to swap its number in.
     Saw(Option<Head>),
     /// It is past the fence, and this is what it believes to stand there.
     Past(Head),
@@ -234,8 +234,7 @@ impl ModelMachine {
         }
     }
 
-    /// When its heart last beat.
-    pub(crate) fn heart(&self, now: Timestamp) -> Option<Timestamp> {
+    pub(crate) fn last_heartbeat(&self, now: Timestamp) -> Option<Timestamp> {
         match self.agent {
             AgentState::Saw(_) | AgentState::Past(_) => Some(now),
             AgentState::Boots | AgentState::Dead => self.beat,
@@ -244,7 +243,7 @@ impl ModelMachine {
 
     /// Its agent does nothing from now on.
     pub(crate) fn silence(&mut self, now: Timestamp) {
-        self.beat = self.heart(now);
+        self.beat = self.last_heartbeat(now);
         self.agent = AgentState::Dead;
     }
 

@@ -170,7 +170,7 @@ fn a_response_has_a_thousand_steps_at_most_and_the_audit_record_has_all() {
 }
 
 #[test]
-fn an_audit_record_says_its_schema_and_who_was_spared() {
+fn an_audit_record_has_its_schema_and_the_skipped_resources() {
     let report = report(every_kind());
     let record = serde_json::to_value(AuditRecord::from_report(&report)).unwrap();
     assert_eq!(record["schema"], 1);

@@ -26,7 +26,7 @@ fn only_what_can_be_orphaned_by_now() {
 }
 
 #[test]
-fn neither_the_attached_nor_the_spared() {
+fn neither_attached_nor_skipped_volumes() {
     for skipped in [volume().on("i-1"), volume().tag("curfew:protected", ""), volume().tag("CSIVolumeName", "x")] {
         assert_eq!(enforcing_account([skipped.tag(UNATTACHED_SINCE, LONG_AGO)], ENFORCED).asked(), []);
     }

@@ -1,4 +1,4 @@
-//! Who is left alone, and why.
+//! Skipped volumes, and why.
 
 use super::*;
 

@@ -19,7 +19,7 @@ fn check(entries: &[DirectoryEntry], writer: WriterState, seconds_later: i64, ex
     check_all(entries, writer, seconds_later, &expect.map(|step| (step, false)).into_iter().collect::<Vec<_>>());
 }
 
-/// The first that is uploaded, and those that are only tried after it or doubtful, each with whether it is.
+/// The first candidate for an upload, and the later or unverified ones, each with whether it is unverified.
 #[track_caller]
 fn check_all(entries: &[DirectoryEntry], writer: WriterState, seconds_later: i64, expect: &[(u64, bool)]) {
     let steps = seen(entries, writer, seconds_later);
@@ -53,7 +53,7 @@ fn what_a_command_wrote_that_ended_by_itself_is_complete() {
 }
 
 #[test]
-fn what_a_killed_command_wrote_last_is_complete_and_doubtful() {
+fn the_last_files_of_a_killed_command_are_unverified() {
     let marked = |name| DirectoryEntry { marked_at: Some(Timestamp::MAX), ..entry(name) };
     check_all(&[entry("step-1")], WriterState::Killed, 59, &[(1, true)]);
     check_all(&[entry("step-1")], WriterState::Killed, 60, &[(1, false)]);
@@ -68,7 +68,7 @@ fn what_a_killed_command_wrote_last_is_complete_and_doubtful() {
 }
 
 #[test]
-fn what_is_certain_is_uploaded_before_what_is_doubtful() {
+fn a_verified_checkpoint_is_uploaded_before_an_unverified_one() {
     let files =
         |names: &[&str]| names.iter().map(|name| DirectoryEntry { folder: false, ..entry(name) }).collect::<Vec<_>>();
     let mut entries = files(&["a-1", "a-2", "a-3", "a-4"]);

@@ -34,7 +34,7 @@ fn head_names_the_newest_and_no_more() {
 }
 
 #[test]
-fn beside_a_doubtful_one_head_names_a_certain_one() {
+fn head_names_a_verified_checkpoint_beside_an_unverified_one() {
     let counting = [at(1, 10), at(1, 20), at(2, 30)];
     let check = |newest: u64, keep, unverified: &[u64], expect: &[u64]| {
         let unverified: Vec<Checkpoint> =
@@ -52,9 +52,9 @@ fn beside_a_doubtful_one_head_names_a_certain_one() {
     assert_eq!(to_keep(&[at(1, 20)], at(2, 40), Some(1), &[at(1, 20), at(2, 40)], &[]), [], "there is none");
 }
 
-/// Head as earlier versions wrote it, and as all do where nothing is doubtful.
+/// Head of earlier versions, and of all versions without unverified checkpoints.
 #[test]
-fn what_is_doubtful_is_in_head_only_where_something_is() {
+fn head_has_the_key_unverified_only_where_it_needs_it() {
     let text = serde_json::to_string(&Head { checkpoint: Some(at(1, 7)), ..Head::default() }).unwrap();
     assert!(!text.contains("unverified"));
     assert_eq!(serde_json::from_str::<Head>(&text).unwrap().unverified, []);

@@ -300,7 +300,7 @@ fn work_left_is_what_no_checkpoint_holds_or_what_steps_show_if_that_is_more() {
 
 /// `i-1` runs on demand, and has just completed a checkpoint.
 fn on_demand() -> JobInput {
-    let given = running().checkpoint(1, 5).at_time(2 * HOUR).heart(2 * HOUR);
+    let given = running().checkpoint(1, 5).at_time(2 * HOUR).heartbeat_at(2 * HOUR);
     given.facts(|facts| facts.command_runs = true).job(|job| {
         job.phase = Phase::Running(JobMachine { lifecycle: Lifecycle::OnDemand, ..placed("i-1", 1) });
         job.terms.max_runtime_seconds = 48 * HOUR;
@@ -340,7 +340,7 @@ fn where_spot_is_refused_the_machine_on_demand_goes_on() {
     // Its own record counts, and another try has another token.
     check(back.clone().exit(Some(ExitReason::Succeeded)), "succeeded with i-1: note over, release");
     check(back.clone(), "launching 2.2.0: launch g6.xlarge until 12:00:00");
-    check_nothing(back.at_time(2 * HOUR + 3 * MINUTE).heart(2 * HOUR + 3 * MINUTE));
+    check_nothing(back.at_time(2 * HOUR + 3 * MINUTE).heartbeat_at(2 * HOUR + 3 * MINUTE));
     let denied = LaunchResult::Denied("no".to_owned());
     check(on_demand().next().answered(EffectResult::Launched(denied)), "running i-1");
     let unknown = on_demand().next().answered(EffectResult::Launched(LaunchResult::Unknown("?".to_owned())));

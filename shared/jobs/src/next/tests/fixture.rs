@@ -162,7 +162,7 @@ pub(crate) fn running() -> JobInput {
         (job.attempt, job.machines) = (1, 1);
         job.phase = Phase::Running(placed("i-1", 1));
     });
-    given.at_time(HOUR).with_machine(InstanceState::Running, None).heart(HOUR - MINUTE).exit(None)
+    given.at_time(HOUR).with_machine(InstanceState::Running, None).heartbeat_at(HOUR - MINUTE).exit(None)
 }
 
 pub(crate) fn interrupted() -> JobInput {
@@ -250,8 +250,8 @@ impl JobInput {
         self.job(|job| job.previous_attempt = Some(lost)).facts(|facts| facts.previous_attempt = sight)
     }
 
-    /// Its heart beat last so many seconds after noon.
-    pub(crate) fn heart(self, seconds: i64) -> Self {
+    /// The last heartbeat, in seconds after noon.
+    pub(crate) fn heartbeat_at(self, seconds: i64) -> Self {
         self.facts(|facts| facts.heartbeat = Some(Some(at(seconds))))
     }
 
@@ -388,7 +388,7 @@ pub(crate) const GOING: [InstanceState; 4] =
 
 /// The ranking of noon is still young.
 pub(crate) fn soon() -> JobInput {
-    running().at_time(14 * MINUTE).heart(13 * MINUTE)
+    running().at_time(14 * MINUTE).heartbeat_at(13 * MINUTE)
 }
 
 pub(crate) fn says(answer: fn(String) -> LaunchResult) -> EffectResult {

@@ -45,7 +45,7 @@ fn a_machine_that_began_late_is_replaced_after_its_end_for_the_time_that_is_left
 }
 
 #[test]
-fn whom_a_person_has_ended_is_not_launched_again() {
+fn a_job_whose_machine_a_person_ended_is_not_launched_again() {
     for state in GOING {
         let given = running().with_machine(state, A_PERSON);
         check(given.clone(), "cancelled: note over, release");
@@ -71,7 +71,7 @@ fn what_the_reaper_ends_at_its_time_has_expired() {
 }
 
 #[test]
-fn whom_curfew_itself_has_ended_says_so() {
+fn a_machine_that_curfew_ended_says_so() {
     let ended = |state, rule| {
         let given = running().with_machine(state, A_PERSON).facts(|facts| facts.reaped = Some(rule));
         let Phase::Ended(ended) = given.next().job.phase else { unreachable!() };
@@ -110,36 +110,39 @@ fn any_other_end_is_a_loss_and_says_which() {
 fn a_machine_that_ec2_does_not_know_is_gone_only_after_a_while_and_in_silence() {
     let absent = |seconds| running().sight(MachineSight::Absent).at_time(seconds);
     check_nothing(absent(15 * MINUTE - 1).never_heard());
-    check_nothing(absent(15 * MINUTE).heart(14 * MINUTE));
+    check_nothing(absent(15 * MINUTE).heartbeat_at(14 * MINUTE));
     check_nothing(absent(HOUR).facts(|facts| facts.heartbeat = None));
-    check_nothing(absent(HOUR).heart(0).head_unknown());
-    check(absent(HOUR).heart(0), "submitted: note lost i-1 Gone, rank");
+    check_nothing(absent(HOUR).heartbeat_at(0).head_unknown());
+    check(absent(HOUR).heartbeat_at(0), "submitted: note lost i-1 Gone, rank");
     check(absent(15 * MINUTE).never_heard(), "submitted: note lost i-1 Gone, rank");
 }
 
 #[test]
-fn a_machine_that_is_never_heard_of_is_terminated_first() {
+fn a_machine_without_any_heartbeat_is_terminated_first() {
     check_nothing(running().never_heard().at_time(15 * MINUTE - 1));
     check(running().never_heard().at_time(15 * MINUTE), "interrupted i-1 NoHeartbeat: note ended i-1, terminate i-1");
     check_nothing(running().never_heard().observing());
 }
 
 #[test]
-fn a_machine_whose_heart_has_stopped_is_terminated_first() {
-    check_nothing(running().heart(HOUR - 10 * MINUTE + 1));
-    check(running().heart(HOUR - 10 * MINUTE), "interrupted i-1 HeartbeatStopped: note ended i-1, terminate i-1");
-    check_nothing(running().heart(0).observing());
+fn a_machine_without_heartbeats_is_terminated_first() {
+    check_nothing(running().heartbeat_at(HOUR - 10 * MINUTE + 1));
+    check(
+        running().heartbeat_at(HOUR - 10 * MINUTE),
+        "interrupted i-1 HeartbeatStopped: note ended i-1, terminate i-1",
+    );
+    check_nothing(running().heartbeat_at(0).observing());
 }
 
 #[test]
 fn silence_before_the_end_of_all_time_ends_the_job() {
-    let given = running().at_time(7 * HOUR + 50 * MINUTE).heart(7 * HOUR);
+    let given = running().at_time(7 * HOUR + 50 * MINUTE).heartbeat_at(7 * HOUR);
     check(given, "expired with i-1: note over, terminate i-1");
 }
 
 #[test]
 fn a_machine_that_outlives_its_end_is_terminated() {
-    let given = |seconds: i64| running().at_time(8 * HOUR + seconds).heart(8 * HOUR + seconds);
+    let given = |seconds: i64| running().at_time(8 * HOUR + seconds).heartbeat_at(8 * HOUR + seconds);
     check_nothing(given(5 * MINUTE - 1));
     check(given(5 * MINUTE), "expired with i-1: note over, terminate i-1");
     check_nothing(given(5 * MINUTE).observing());

@@ -9,7 +9,7 @@ fn kept(given: JobInput) -> JobInput {
 }
 
 fn silent() -> JobInput {
-    running().heart(HOUR - 11 * MINUTE)
+    running().heartbeat_at(HOUR - 11 * MINUTE)
 }
 
 #[test]
@@ -50,12 +50,12 @@ fn the_job_goes_on_once_the_tag_is_gone_the_machine_well_again_or_gone() {
     let held = kept(silent()).next();
     let untagged = held.clone().facts(|facts| facts.machine_hold = None);
     check(untagged, "interrupted i-1 HeartbeatStopped: note ended i-1, terminate i-1");
-    assert_eq!(held.clone().heart(HOUR).next().job.machine_hold, None);
+    assert_eq!(held.clone().heartbeat_at(HOUR).next().job.machine_hold, None);
     check(
         held.clone().with_machine(InstanceState::Terminated, Some("Server.SpotInstanceTermination")),
         "submitted: note lost i-1 Reclaimed, rank",
     );
-    // Where nobody has read whether its heart beats, nobody knows.
+    // Without a read heartbeat its state is unknown.
     let unread = held.facts(|facts| facts.heartbeat = None).next();
     assert!(unread.job.machine_hold.is_some());
 }

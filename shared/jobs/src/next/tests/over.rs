@@ -146,7 +146,7 @@ fn a_machine_that_ec2_does_not_know_may_not_be_there_yet() {
 }
 
 #[test]
-fn it_is_not_closed_while_its_predecessor_is_there() {
+fn a_job_is_not_closed_while_its_previous_machine_exists() {
     let there = MachineSight::Seen { state: InstanceState::Running, reason: None };
     let given =
         |sight| ended(JobResult::Succeeded).job(release).with_machine(InstanceState::Terminated, None).after(sight);

@@ -6,22 +6,22 @@ use crate::*;
 #[test]
 fn a_machine_that_is_well_is_left_alone() {
     check_nothing(running());
-    check_nothing(running().at_time(8 * HOUR).heart(8 * HOUR - MINUTE));
+    check_nothing(running().at_time(8 * HOUR).heartbeat_at(8 * HOUR - MINUTE));
     check_nothing(running().with_machine(InstanceState::Pending, None));
-    check_nothing(running().heart(2 * HOUR));
+    check_nothing(running().heartbeat_at(2 * HOUR));
 }
 
 #[test]
-fn what_nobody_knows_is_no_reason_to_act() {
+fn an_unknown_fact_is_no_reason_to_act() {
     check_nothing(running().knowing_nothing());
     check_nothing(running().knowing_nothing().at_time(31 * 24 * HOUR));
     check_nothing(running().sight(MachineSight::Unknown).never_heard().at_time(31 * 24 * HOUR));
-    check_nothing(running().sight(MachineSight::Unknown).heart(0).at_time(31 * 24 * HOUR));
-    check_nothing(running().with_machine(InstanceState::Unknown, RECLAIMED).heart(0).at_time(9 * HOUR));
+    check_nothing(running().sight(MachineSight::Unknown).heartbeat_at(0).at_time(31 * 24 * HOUR));
+    check_nothing(running().with_machine(InstanceState::Unknown, RECLAIMED).heartbeat_at(0).at_time(9 * HOUR));
     check_nothing(running().facts(|facts| facts.heartbeat = None).at_time(7 * HOUR));
-    check_nothing(running().heart(0).head_unknown());
+    check_nothing(running().heartbeat_at(0).head_unknown());
     for state in GOING {
-        check_nothing(running().with_machine(state, None).heart(0));
+        check_nothing(running().with_machine(state, None).heartbeat_at(0));
         check_nothing(running().with_machine(state, ITSELF).head_unknown());
         check_nothing(running().with_machine(state, ITSELF).facts(|facts| facts.exit = None));
         check_nothing(running().with_machine(state, A_PERSON).head_unknown());
@@ -29,7 +29,7 @@ fn what_nobody_knows_is_no_reason_to_act() {
 }
 
 #[test]
-fn only_a_warning_of_its_own_machine_on_spot_is_heeded() {
+fn only_a_warning_of_its_own_spot_machine_counts() {
     let on_spot = running().job;
     assert!(on_spot.is_warned_by(&ResourceId::from("i-1")) && !on_spot.is_warned_by(&ResourceId::from("i-2")));
     let on_demand = running()
@@ -101,7 +101,7 @@ fn a_warning_at_the_end_of_all_time_leaves_two_minutes_for_a_result() {
 }
 
 #[test]
-fn a_predecessor_is_watched_until_it_is_gone() {
+fn a_previous_machine_is_watched_until_it_is_gone() {
     let seen = |state| MachineSight::Seen { state, reason: None };
     let has = |sight: MachineSight| running().after(sight).next().job.previous_attempt.is_some();
     assert_eq!(
@@ -115,12 +115,12 @@ fn a_predecessor_is_watched_until_it_is_gone() {
         .map(has),
         [true, true, true, false, false]
     );
-    let young = running().at_time(10 * MINUTE).heart(9 * MINUTE).after(MachineSight::Absent);
+    let young = running().at_time(10 * MINUTE).heartbeat_at(9 * MINUTE).after(MachineSight::Absent);
     assert!(young.next().job.previous_attempt.is_some(), "EC2 may not know it yet");
 }
 
 #[test]
-fn an_older_predecessor_is_not_forgotten_where_the_newer_machine_is_gone() {
+fn an_older_machine_is_watched_after_the_newer_one_is_gone() {
     let there = MachineSight::Seen { state: InstanceState::Running, reason: None };
     let older = |given: JobInput| given.job.previous_attempt.map(|placed| placed.instance.to_string());
     let lost = running().after(there.clone()).exit(None).facts(|facts| facts.head = Some(None));
@@ -134,10 +134,10 @@ fn an_older_predecessor_is_not_forgotten_where_the_newer_machine_is_gone() {
 }
 
 #[test]
-fn a_predecessor_that_does_not_go_is_terminated() {
+fn a_previous_machine_that_stays_is_terminated() {
     let there = MachineSight::Seen { state: InstanceState::Running, reason: None };
     let since =
-        |given: JobInput, seconds: i64| given.at_time(HOUR + seconds).heart(HOUR + seconds).after(there.clone());
+        |given: JobInput, seconds: i64| given.at_time(HOUR + seconds).heartbeat_at(HOUR + seconds).after(there.clone());
     check_nothing(since(running(), 5 * MINUTE - 1));
     check_nothing(since(running(), 5 * MINUTE).observing());
     check(since(running(), 5 * MINUTE), "running i-1: terminate i-0");

@@ -37,7 +37,7 @@ pub(super) struct WorldMachine {
     ends_at: i64,
     warned_at: Option<i64>,
     candidate: Candidate,
-    /// When its heart stopped; it may never have beaten.
+    /// When its heartbeats stopped; it may never have sent one.
     silent_since: Option<i64>,
     ended: Option<(i64, &'static str)>,
 }
@@ -198,7 +198,7 @@ impl JobWorld {
     fn observe(&mut self, wants: NeededFacts) -> JobFacts {
         let machine = self.job.machine().map(|placed| placed.instance.to_string());
         let previous_attempt = self.job.previous_attempt.as_ref().map(|placed| placed.instance.to_string());
-        let heart = machine.as_ref().and_then(|id| self.machines.iter().find(|one| one.id == *id)).map(|machine| {
+        let beat = machine.as_ref().and_then(|id| self.machines.iter().find(|one| one.id == *id)).map(|machine| {
             let (ended_at, _) = machine.ended.unwrap_or((self.now, ""));
             let last = ended_at.min(machine.silent_since.unwrap_or(i64::MAX)).min(self.now);
             (last > machine.launched_at + MINUTE).then(|| at(last))
@@ -215,7 +215,7 @@ impl JobWorld {
                 MachineSight::Unknown
             },
             head: (wants.head && !self.happens(5)).then_some(head),
-            heartbeat: heart.filter(|_| wants.heartbeat && !self.happens(5)),
+            heartbeat: beat.filter(|_| wants.heartbeat && !self.happens(5)),
             exit: (wants.exit && !self.happens(5)).then_some(None),
             cancel: (wants.cancel && !self.happens(5)).then_some(cancel),
             ..JobFacts::default()

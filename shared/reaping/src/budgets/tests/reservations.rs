@@ -59,9 +59,9 @@ fn what_only_notifies_or_observes_lets_jobs_go_and_says_what_it_thinks() {
         ));
         assert_eq!(document.reserved_usd, usd(1.0));
     }
-    let mut unheard = Budget::default();
-    assert_eq!(reserved(&mut unheard, 1.0, "", now()), Ok(ReservationOutcome::Fits));
-    assert_eq!(unheard.month, "2026-11");
+    let mut new = Budget::default();
+    assert_eq!(reserved(&mut new, 1.0, "", now()), Ok(ReservationOutcome::Fits));
+    assert_eq!(new.month, "2026-11");
 }
 
 /// $100 for a job that ends on the second of December.

@@ -32,8 +32,8 @@ fn on(given: JobInput, candidate: u8) -> JobInput {
 }
 
 /// So many machines before it were never heard of either.
-fn after_others(given: JobInput, unheard: u32) -> JobInput {
-    given.job(|job| (job.launches_without_heartbeat, job.unplaced_since) = (unheard, Some(at(0))))
+fn after_others(given: JobInput, launches: u32) -> JobInput {
+    given.job(|job| (job.launches_without_heartbeat, job.unplaced_since) = (launches, Some(at(0))))
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn it_is_no_attempt_without_progress() {
 #[test]
 fn what_was_heard_of_is_one() {
     let heard: [fn(JobInput) -> JobInput; 3] = [
-        |given| given.heart(MINUTE),
+        |given| given.heartbeat_at(MINUTE),
         |given| given.facts(|facts| facts.head = Some(Some(Head { attempt: 1, ..Head::default() }))),
         |given| given.exit(Some(ExitReason::Interrupted)),
     ];
@@ -97,14 +97,14 @@ fn what_took_its_time_on_a_machine_is_one_heard_of_or_not() {
 
 #[test]
 fn once_a_machine_is_heard_of_those_before_it_count_no_more() {
-    let given = after_others(booting(), 3).heart(MINUTE);
+    let given = after_others(booting(), 3).heartbeat_at(MINUTE);
     check(given.clone(), "running i-1");
     let next = given.next();
     assert_eq!((next.job.launches_without_heartbeat, next.job.unplaced_since), (0, None));
     check_nothing(next.clone());
     check_nothing(next.facts(|facts| facts.heartbeat = None));
     // Where there were none, nothing is written down.
-    check_nothing(booting().heart(MINUTE));
+    check_nothing(booting().heartbeat_at(MINUTE));
 }
 
 #[test]
@@ -248,7 +248,7 @@ fn its_team_hears_of_it_once_and_when_it_is_over() {
     let given = given
         .job(|job| job.phase = Phase::Running(last))
         .with_machine(InstanceState::Running, None)
-        .heart(300 * MINUTE)
+        .heartbeat_at(300 * MINUTE)
         .next();
     let said = given.job.notification().unwrap();
     assert_eq!(said.fingerprint, "runs 99");
