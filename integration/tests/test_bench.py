@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 from xml.etree import ElementTree
 
@@ -11,10 +10,9 @@ import pytest
 
 from bench import ebs_xml, ec2_xml, measure, report
 from bench.fleet import REGION, fleet
-from bench.measure import Runs, Spread, Usage
 from bench.served import serving
 from bench.storage import storage
-from bench.subjects import INSTANCES, SCAN, SUBJECTS, Subject
+from bench.subjects import SCAN, SUBJECTS, Subject
 from bench.xml_pages import listing
 from command import COMMAND
 from reaping import BINARY, REPOSITORY
@@ -67,22 +65,7 @@ def test_pages_have_no_element_that_ec2_does_not_send(operation: str, page: byte
     check(answer, model.operation_model(operation).output_shape)
 
 
-def test_a_missed_target_is_said() -> None:
-    def missed(**fields: Any) -> list[str]:
-        usage = replace(Usage(0.5, 1.0, 40, {"ec2:DescribeInstances": 105}, 0, ()), **fields)
-        found = [*report.verdicts(INSTANCES, "first run", [Runs(10_000, (usage,))]), report.start_verdict(Spread((0.004,)))]
-        return [one.target.partition(": ")[2] for one in found if not one.is_met]
-
-    assert missed() == []
-    assert missed(cpu_seconds=0.81) == ["CPU at most 0.8 s"]
-    assert missed(wrong=("seen 9, not 10",)) == ["every instance judged right"]
-    assert missed(calls_fewest=99) == ["at most 5% more calls than the fewest possible"]
-
-
-PLACES = ["make bench: reap-instances", "make bench: reap-volumes", "make bench-scan"]
-
-
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", ["make bench: reap-instances", "make bench: reap-volumes", "make bench-scan"])
 def test_the_page_has_a_place_for_the_figures(place: str) -> None:
     page = (REPOSITORY / "docs" / "measurements.md").read_text()
     assert f"<!-- {place} -->\n\none figure\n\n<!-- end of {place} -->" in report.recorded(page, place, "one figure\n")

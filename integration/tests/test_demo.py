@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from demo.run import Broken, expect
 from hosts.inside import processes
 
 INTEGRATION = Path(__file__).resolve().parents[1]
@@ -91,12 +90,6 @@ def test_the_readme_and_the_page_of_the_demo_match_its_output(told: str) -> None
     changed = [shown for shown in transcript if without_figures(shown) not in said]
     # Moments differ from run to run, and so does where a sentence is wrapped.
     assert len(changed) <= len(transcript) / 10, "docs/demo.md shows what the demo does not say:\n" + "\n".join(changed)
-
-
-def test_a_broken_expectation_fails_the_demo() -> None:
-    expect("the result", "a", "a")
-    with pytest.raises(Broken, match=re.escape("not as in the story: what nobody was told was to be [], and is ['i-1']")):
-        expect("what nobody was told", [], ["i-1"])
 
 
 def scan_of_the_readme() -> list[str]:

@@ -181,22 +181,16 @@ def test_one_team_has_the_common_role_and_a_second_team_isolates_both(jobs: JobA
 # Money
 
 
-def test_money_is_reserved_before_and_settled_by_the_machine(jobs: JobAccount) -> None:
-    jobs.configure(teams={"vision": {"monthly_budget_usd": 100, "over_budget": "hold"}}, account={"monthly_budget_usd": 500})
-    jobs.write_budget(100)
-    jobs.write_budget(500, team=None)
-    job = jobs.running()
-    for team in ("vision", None):
-        one = jobs.reserved(team)[job.id]
-        assert one["usd"] == pytest.approx(8 * ON_DEMAND["g5.xlarge"], abs=0.01)
-        assert one["instances"] == [job.machine] and "ended" not in one
-
-
-def test_a_finished_job_reserves_no_more_than_it_can_have_cost(jobs: JobAccount) -> None:
-    """The next beat knows what it did cost; the next job need not wait for it."""
-    jobs.configure(teams={"vision": {"monthly_budget_usd": 10, "over_budget": "hold"}})
+def test_a_job_reserves_its_ceiling_until_it_ends_and_then_what_it_can_have_cost(jobs: JobAccount) -> None:
+    """The next run knows what it did cost; the next job need not wait for it."""
+    jobs.configure(teams={"vision": {"monthly_budget_usd": 10, "over_budget": "hold"}}, account={"monthly_budget_usd": 500})
     jobs.write_budget(10)
+    jobs.write_budget(500, team=None)
     first = jobs.running("first")
+    for team in ("vision", None):
+        one = jobs.reserved(team)[first.id]
+        assert one["usd"] == pytest.approx(8 * ON_DEMAND["g5.xlarge"], abs=0.01)
+        assert one["instances"] == [first.machine] and "ended" not in one
     jobs.told_of(jobs.submit("second"))
     assert jobs.job("second").phase["by"] == "budget"
     first.ends()

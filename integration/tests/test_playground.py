@@ -32,11 +32,11 @@ advance soon
 """
 
 
-def playground(typed: str, tmp_path: Path, **environment: str) -> tuple[int, str]:
+def playground(typed: str, tmp_path: Path) -> tuple[int, str]:
     """How it ended, and what it said. Nothing of it is left."""
     process = subprocess.Popen(
         [sys.executable, "-m", "playground"],
-        env={**os.environ, "PYTHONPATH": str(INTEGRATION), "TMPDIR": str(tmp_path), **environment},
+        env={**os.environ, "PYTHONPATH": str(INTEGRATION), "TMPDIR": str(tmp_path)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -60,8 +60,3 @@ def test_the_commands_of_the_playground_work(tmp_path: Path) -> None:
     for shown in ("llama-ft", "reap-instances 1", "To vision: Curfew", "applied", "$20,000.00", "saved ", "launched again"):
         assert shown in said, f"{shown!r} is missing in:\n{said}"
     assert "Say how long" in said and "failed" not in said and "gone: nothing of it runs" in said, said
-
-
-def test_a_wrong_speed_is_refused(tmp_path: Path) -> None:
-    code, said = playground("", tmp_path, SPEED="fast")
-    assert code == 1 and "SPEED=fast is no whole number from 1 to 120" in said, said
