@@ -65,6 +65,8 @@ pub(crate) struct AgentStatus {
     pub(crate) doing: &'static str,
     pub(crate) step: Option<u64>,
     pub(crate) steps_per_hour: Option<f64>,
+    /// Of the busiest one in the last minute.
+    pub(crate) gpu_percent: Option<f64>,
 }
 
 /// What all parts of the agent share.

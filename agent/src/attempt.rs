@@ -80,7 +80,7 @@ async fn attempt(agent: &Arc<Agent>) -> Result<AttemptEnd, AttemptEnd> {
             return Ok(outcome(agent, &asked, &user, status, "`setup`", Vec::new()).await);
         }
     }
-    let _gpus = GpuWatch(tokio::spawn(gpu::watch(Arc::clone(agent))));
+    let _gpus = GpuWatch { agent, watching: tokio::spawn(gpu::watch(Arc::clone(agent))) };
     loop {
         agent.set_activity(Heartbeat::RUNNING);
         agent.log.write_line(&format!("runs the command as {}", user.name));
@@ -131,11 +131,15 @@ fn variables_of(
 }
 
 /// Watches the GPUs until it is dropped.
-struct GpuWatch(JoinHandle<()>);
+struct GpuWatch<'a> {
+    agent: &'a Agent,
+    watching: JoinHandle<()>,
+}
 
-impl Drop for GpuWatch {
+impl Drop for GpuWatch<'_> {
     fn drop(&mut self) {
-        self.0.abort();
+        self.watching.abort();
+        self.agent.set_status(|status| status.gpu_percent = None);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Publishes what the machine's GPUs do to `CloudWatch`, once a minute while the command runs.
+//! Publishes what the machine's GPUs do to `CloudWatch` and in the heartbeat, once a minute while the command runs.
 //!
 //! It never delays the command. NVML has a thread of its own, because its calls hang as long as the driver does. The agent logs once what it
 //! cannot read, and what `CloudWatch` refuses, and drops it. It starts with the command, because a `setup` may install the driver.
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use jiff::SignedDuration;
-use jobs::telemetry::{PUBLISHED_EVERY, SAMPLED_EVERY};
+use jobs::telemetry::{PUBLISHED_EVERY, SAMPLED_EVERY, mean_of_busiest};
 use tokio::time::MissedTickBehavior;
 
 use self::nvml::GpuSampler;
@@ -43,6 +43,7 @@ pub(crate) async fn watch(agent: Arc<Agent>) {
         moments.extend(sees_some.then_some(look.gpus));
         if !moments.is_empty() && (!sees_some || since.elapsed() >= agent.pace.wait(PUBLISHED_EVERY)) {
             since = Instant::now();
+            agent.set_status(|status| status.gpu_percent = mean_of_busiest(&moments));
             match publisher.publish(&agent.identity.job, &std::mem::take(&mut moments)).await {
                 Ok(()) => refused = false,
                 Err(_) if refused => {}
@@ -53,6 +54,7 @@ pub(crate) async fn watch(agent: Arc<Agent>) {
             }
         }
         if !sees_some {
+            agent.set_status(|status| status.gpu_percent = None);
             // Whatever it is that lacks, it is not there in a moment.
             agent.pace.sleep(PUBLISHED_EVERY).await;
         }

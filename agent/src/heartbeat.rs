@@ -77,6 +77,7 @@ pub(crate) async fn send_heartbeat(agent: &Agent) -> Result<(), StoreError> {
         attempt: agent.identity.attempt,
         step: status.step,
         steps_per_hour: status.steps_per_hour,
+        gpu_percent: status.gpu_percent,
         doing: status.doing.to_owned(),
         warnings: agent.current_warnings(),
     };

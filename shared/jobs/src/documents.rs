@@ -149,6 +149,9 @@ pub struct Heartbeat {
     pub step: Option<u64>,
     #[serde(default)]
     pub steps_per_hour: Option<f64>,
+    /// The use of its busiest GPU over the last minute, in percent; `None` if no GPU tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu_percent: Option<f64>,
     /// What it does: `starting`, `waiting for the attempt before`, `restoring`, `setup`, `running`, `flushing`, `uploading outputs`.
     #[serde(default)]
     pub doing: String,
@@ -167,6 +170,9 @@ impl Heartbeat {
     /// What cannot be.
     pub fn check(&self, attempt: u32) -> Result<(), InvalidValue> {
         is_of(attempt, self.attempt)?;
+        if self.gpu_percent.is_some_and(|percent| !(0.0..=100.0).contains(&percent)) {
+            return Err(InvalidValue::new("it says a use of GPUs that is not between 0 and 100 percent"));
+        }
         match self.steps_per_hour.filter(|pace| !(0.0..=STEPS_PER_HOUR_MAX).contains(pace)) {
             Some(_) => Err(InvalidValue::new(format!(
                 "it says a number of steps an hour that is not between 0 and {STEPS_PER_HOUR_MAX}"
@@ -327,16 +333,19 @@ mod tests {
             attempt,
             step: None,
             steps_per_hour: pace,
+            gpu_percent: None,
             doing: String::new(),
             warnings: Vec::new(),
         };
         assert_eq!(beat(2, Some(3.5)).check(2), Ok(()));
+        assert_eq!(Heartbeat { gpu_percent: Some(100.0), ..beat(2, None) }.check(2), Ok(()));
         assert_eq!(
             beat(1, None).check(2),
             Err(InvalidValue::new("it says that it is of attempt 1, and lies at that of attempt 2"))
         );
         for impossible in [-1.0, 1e300, f64::NAN, f64::INFINITY] {
             assert!(beat(2, Some(impossible)).check(2).is_err(), "{impossible}");
+            assert!(Heartbeat { gpu_percent: Some(impossible), ..beat(2, None) }.check(2).is_err(), "{impossible}");
         }
         let exit = ExitRecord {
             attempt: 2,

@@ -83,6 +83,14 @@ pub fn data(moments: &[Vec<GpuSample>], instance: &str, job: &JobId) -> Vec<GpuM
     counts.into_iter().map(datum).collect()
 }
 
+/// The use of the busiest GPU, in percent: the mean over all moments that tell of one; `None` if none does.
+#[must_use]
+pub fn mean_of_busiest(moments: &[Vec<GpuSample>]) -> Option<f64> {
+    let busiest = moments.iter().filter_map(|gpus| gpus.iter().filter_map(|gpu| gpu.utilization_percent).max());
+    let (sum, count) = busiest.fold((0.0, 0_u32), |(sum, count), percent| (sum + f64::from(percent), count + 1));
+    (count > 0).then(|| sum / f64::from(count))
+}
+
 fn dimensions_of(gpu: &GpuSample, instance: &str, names: &SeriesNames) -> Vec<(String, String)> {
     let own = [
         (names.instance_dimension.clone(), instance.to_owned()),
@@ -134,6 +142,15 @@ mod tests {
             "nvidia_smi_utilization_gpu Job=vision/llama-1a2b3c4d [(30.0, 1), (90.0, 2)]",
         ];
         assert_eq!(published(&moments), expect);
+    }
+
+    #[test]
+    fn the_busiest_gpu_stands_for_all_of_them() {
+        let check = |moments: &[Vec<GpuSample>], expect| assert_eq!(mean_of_busiest(moments), expect);
+        check(&[vec![gpu(0, 0), gpu(1, 90)], vec![gpu(0, 30), gpu(1, 0)]], Some(60.0));
+        let silent = GpuSample { index: 0, ..GpuSample::default() };
+        check(&[vec![silent.clone()], vec![gpu(0, 7)], vec![]], Some(7.0));
+        check(&[vec![silent], vec![]], None);
     }
 
     #[test]
