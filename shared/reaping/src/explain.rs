@@ -97,6 +97,10 @@ pub struct RuleExplanation {
     pub notify_only: Option<NotifyOnlyReason>,
     /// When Curfew acts, for people.
     pub when: String,
+    /// When a rule that is not violated can be violated at the earliest, if only time passes.
+    pub coming: Option<UpcomingViolation>,
+    /// When a stopped instance is started again, as its hours begin.
+    pub starts_at: Option<Timestamp>,
 }
 
 /// What a plan does about the resource.
@@ -107,9 +111,11 @@ pub enum PlanDecision {
 }
 
 /// When a rule that is not violated can be violated at the earliest, and what is due then.
-pub(crate) struct UpcomingViolation {
-    pub(crate) at: Timestamp,
-    pub(crate) due: Option<DueAction>,
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct UpcomingViolation {
+    pub at: Timestamp,
+    /// `None` if that depends on more than time.
+    pub due: Option<DueAction>,
 }
 
 /// One rule's verdict with everything that its explanation needs.
@@ -150,6 +156,8 @@ impl JudgedRule<'_> {
             announced,
             notify_only,
             when: self.when(said, announced, due),
+            coming: self.coming,
+            starts_at: None,
             evidence: self.evidence,
             mode: self.mode,
         }
@@ -235,6 +243,8 @@ impl RuleExplanation {
             announced: false,
             notify_only: None,
             when,
+            coming: None,
+            starts_at: None,
         }
     }
 
@@ -246,7 +256,7 @@ impl RuleExplanation {
             }
             RuleVerdict::NotJudged => self.when,
         };
-        Self { when, ..self }
+        Self { when, coming: None, starts_at: None, ..self }
     }
 }
 

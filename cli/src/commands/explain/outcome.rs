@@ -243,6 +243,8 @@ impl ExplainedRule {
             announced,
             notify_only,
             when,
+            coming: _,
+            starts_at: _,
         } = explained;
         let EffectiveMode { source: from, .. } = &mode;
         Self {

@@ -122,7 +122,10 @@ impl InstanceCase<'_> {
             let state = format!("it is {}", state_of(&self.instance.state));
             let mut rules = not_judged(&state, "not before it runs");
             for row in rules.iter_mut().filter(|row| row.rule == Rule::Hours) {
-                row.when = self.when_started(legible).unwrap_or_else(|| row.when.clone());
+                if let Some(began) = self.starts_at(legible) {
+                    row.starts_at = Some(began);
+                    row.when = format!("started by the first run from {began} on, as its hours begin");
+                }
             }
             return rules;
         }
@@ -156,14 +159,12 @@ impl InstanceCase<'_> {
     }
 
     /// When what Curfew stopped for the night is started again.
-    fn when_started(self, curfew_tags: &CurfewTags) -> Option<String> {
+    fn starts_at(self, curfew_tags: &CurfewTags) -> Option<Timestamp> {
         let at = match curfew_tags.hours.as_ref()?.position(self.now) {
             HoursPosition::Inside { .. } => self.now,
             HoursPosition::Outside { until, .. } => until?,
         };
-        let began =
-            hours::start_is_due(self.instance, curfew_tags, at).filter(|began| !self.was_stopped_again(*began))?;
-        Some(format!("started by the first run from {began} on, as its hours begin"))
+        hours::start_is_due(self.instance, curfew_tags, at).filter(|began| !self.was_stopped_again(*began))
     }
 
     fn in_mode(self, curfew_tags: &CurfewTags, rule: Rule) -> EffectiveMode {
