@@ -1,4 +1,4 @@
-//! The decisions behind commands of people: review, undo, keep and doctor.
+//! The decisions behind commands of people: review, undo, keep, doctor and watch.
 //!
 //! Pure: no I/O, no async, no clock, no environment. Time is an argument, and the same arguments give the same answer.
 
@@ -6,3 +6,4 @@ pub mod doctor;
 pub mod keep;
 pub mod review;
 pub mod undo;
+pub mod watch;

@@ -1,0 +1,102 @@
+//! What is already known of the use of an instance's GPUs, and since when. Nothing is asked for it.
+//!
+//! It is the newest of these: the evidence of the newest run (`gpu_max_percent`, the highest of any GPU in the window), what
+//! `activity/` has of the last inquiry, and the heartbeat of the job that runs on it. A reading from before the launch is of an
+//! earlier life of the instance.
+
+use jiff::Timestamp;
+use model::instance::{Instance, InstanceState};
+use model::usage::LastInquiry;
+use plan::report::{RecordedStep, RunRecord};
+use serde::Serialize;
+
+use super::format_moment;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GpuState {
+    /// It worked; how much is in `percent`, if anybody measured that.
+    Busy,
+    /// Idle for the whole window.
+    Idle,
+    /// The same, but GPU memory is held.
+    Reserved,
+    /// A measurement alone, of a job's machine.
+    Measured,
+    Unknown,
+    /// It does not run.
+    Off,
+}
+
+/// What the GPUs of one instance did, as far as known.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct GpuUse {
+    pub state: GpuState,
+    /// Of the busiest GPU, in percent.
+    pub percent: Option<f64>,
+    /// Until when that was seen.
+    pub at: Option<Timestamp>,
+}
+
+impl GpuUse {
+    pub(super) const UNKNOWN: Self = Self { state: GpuState::Unknown, percent: None, at: None };
+    pub(super) const OFF: Self = Self { state: GpuState::Off, percent: None, at: None };
+
+    pub(super) const fn measured(percent: f64, at: Timestamp) -> Self {
+        Self { state: GpuState::Measured, percent: Some(percent), at: Some(at) }
+    }
+
+    pub(super) fn of_instance(
+        instance: &Instance,
+        asked: Option<&LastInquiry>,
+        newest: Option<&RunRecord>,
+        measured: Option<Self>,
+    ) -> Self {
+        if instance.state != InstanceState::Running {
+            return Self::OFF;
+        }
+        let evidence = newest.and_then(|run| evidence_of(run, instance));
+        let known = [asked.and_then(learnt), evidence, measured];
+        let of_this_life =
+            known.into_iter().flatten().filter(|one| one.at.is_some_and(|at| at >= instance.launched_at));
+        // Of two of one moment the later one in the list: it has a figure.
+        of_this_life.max_by_key(|one| one.at).unwrap_or(Self::UNKNOWN)
+    }
+
+    /// `97 % 12:03`, `busy 11:50`, `unknown`.
+    #[must_use]
+    pub fn describe(&self, now: Timestamp) -> String {
+        let percent = self.percent.map(|percent| format!("{percent:.0} %"));
+        let what = match self.state {
+            GpuState::Unknown => return "unknown".to_owned(),
+            GpuState::Off => return "off".to_owned(),
+            GpuState::Reserved => "held".to_owned(),
+            GpuState::Busy => percent.unwrap_or_else(|| "busy".to_owned()),
+            GpuState::Idle | GpuState::Measured => percent.unwrap_or_else(|| "idle".to_owned()),
+        };
+        self.at.map_or(what.clone(), |at| format!("{what} {}", format_moment(at, now)))
+    }
+}
+
+/// What `activity/` has: no figure, but whether it worked.
+fn learnt(asked: &LastInquiry) -> Option<GpuUse> {
+    let idle = asked.found_idle_reserved.map(|reserved| {
+        let state = if reserved { GpuState::Reserved } else { GpuState::Idle };
+        GpuUse { state, percent: None, at: Some(asked.at) }
+    });
+    idle.or_else(|| asked.busy_until.map(|until| GpuUse { state: GpuState::Busy, percent: None, at: Some(until) }))
+}
+
+/// What the newest run gives as evidence that it was idle.
+fn evidence_of(run: &RunRecord, instance: &Instance) -> Option<GpuUse> {
+    let is_of = |step: &&RecordedStep| step.resource == instance.id && step.region == instance.region;
+    run.steps.iter().filter(is_of).find_map(|step| {
+        let details = Some(&step.evidence.details).filter(|_| step.evidence.rule == "idle")?;
+        let percent = details.get("gpu_max_percent")?.as_f64().filter(|percent| (0.0..=100.0).contains(percent))?;
+        details.get("to")?.as_str()?.parse::<Timestamp>().ok()?;
+        let is_reserved = details.get("reserved").and_then(serde_json::Value::as_bool).unwrap_or_default();
+        let state = if is_reserved { GpuState::Reserved } else { GpuState::Idle };
+        // The run saw it: what `activity/` has is of the same moment.
+        Some(GpuUse { state, percent: Some(percent), at: Some(run.at) })
+    })
+}

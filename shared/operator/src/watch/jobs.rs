@@ -1,0 +1,100 @@
+//! Unfinished jobs as rows.
+
+use std::cmp::{Ordering, Reverse};
+
+use ::jobs::{Heartbeat, JobId, JobOverview};
+use jiff::Timestamp;
+use model::id::{Region, ResourceId, TypeName};
+use model::money::{Amount, Rate};
+use serde::Serialize;
+
+use super::{GpuUse, WatchedJob};
+
+/// One job.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct JobRow {
+    pub job: JobId,
+    pub owner: Option<String>,
+    pub state: &'static str,
+    pub why: String,
+    pub attempts: u32,
+    pub instance: Option<ResourceId>,
+    pub instance_type: Option<TypeName>,
+    pub region: Option<Region>,
+    /// What its machine costs now; zero without one.
+    pub usd_per_hour: Rate,
+    /// What it has cost at most.
+    pub cost_usd_max: Amount,
+    /// What it may cost, if its owner said that.
+    pub max_usd: Option<Amount>,
+    /// The newest step that its machine or a checkpoint names.
+    pub step: Option<u64>,
+    pub total_steps: Option<u64>,
+    pub gpu: GpuUse,
+    /// What its machine says that it does.
+    pub doing: Option<String>,
+    /// When its machine was last heard of.
+    pub heartbeat_at: Option<Timestamp>,
+    /// When its attempt ends; of one that waits or is held, when it is tried again.
+    pub until: Option<Timestamp>,
+    /// When it should be finished, if its owner said that.
+    pub finish_by: Option<Timestamp>,
+    /// Below 0 it will be late.
+    pub slack_seconds: Option<i64>,
+}
+
+impl JobRow {
+    pub(super) fn from_job(watched: &WatchedJob, now: Timestamp) -> Self {
+        let WatchedJob { job, heartbeat } = watched;
+        let overview = JobOverview::from_job(job, now);
+        // Without a machine, the last heartbeat is of one that is gone.
+        let beat = heartbeat.as_ref().filter(|_| overview.machine.is_some());
+        let machine = overview.machine;
+        Self {
+            job: overview.job,
+            owner: overview.owner,
+            state: overview.state,
+            why: overview.why,
+            attempts: overview.attempts,
+            usd_per_hour: machine.as_ref().map(|machine| machine.rate).unwrap_or_default(),
+            cost_usd_max: overview.cost_usd_max,
+            max_usd: job.terms.max_usd,
+            step: beat.and_then(|(_, said)| said.step).max(overview.step),
+            total_steps: job.terms.checkpoint.as_ref().and_then(|checkpoint| checkpoint.total_steps),
+            gpu: gpu_of(machine.is_some(), beat),
+            doing: beat.map(|(_, said)| said.doing.clone()).filter(|doing| !doing.is_empty()),
+            heartbeat_at: beat.map(|(at, _)| *at),
+            until: overview.until,
+            finish_by: job.terms.finish_by,
+            slack_seconds: overview.slack_seconds,
+            region: machine.as_ref().map(|machine| machine.region.clone()),
+            instance_type: machine.as_ref().map(|machine| machine.instance_type.clone()),
+            instance: machine.map(|machine| machine.instance),
+        }
+    }
+
+    /// The dearest first, by the hour, then by what it has cost.
+    pub(super) fn by_money(&self, other: &Self) -> Ordering {
+        let place = |row: &Self| (Reverse(row.usd_per_hour), Reverse(row.cost_usd_max));
+        place(self).cmp(&place(other)).then_with(|| self.job.cmp(&other.job))
+    }
+
+    /// `1200 of 5000 (24 %)`, `1200`, or `-`.
+    #[must_use]
+    pub fn describe_progress(&self) -> String {
+        match (self.step, self.total_steps.filter(|total| *total > 0)) {
+            (None, None) => "-".to_owned(),
+            (Some(step), None) => step.to_string(),
+            (step, Some(total)) => {
+                let step = step.unwrap_or_default();
+                let percent = u128::from(step) * 100 / u128::from(total);
+                format!("{step} of {total} ({} %)", percent.min(100))
+            }
+        }
+    }
+}
+
+fn gpu_of(has_machine: bool, beat: Option<&(Timestamp, Heartbeat)>) -> GpuUse {
+    let measured = beat.and_then(|(at, said)| Some(GpuUse::measured(said.gpu_percent?, *at)));
+    measured.unwrap_or(if has_machine { GpuUse::UNKNOWN } else { GpuUse::OFF })
+}
