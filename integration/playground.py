@@ -67,6 +67,7 @@ It is {now:%A %H:%M} UTC. Curfew runs in enforce mode, and the teams vision and 
   curfew plans                          find a run that waits for you: more is due than [limits] allows
   curfew apply RUN                      carry it out
   curfew budget vision                  see what a team has spent, and on what
+  curfew watch                          watch all of it, and what happens next
   curfew submit train.toml --team nlp   train on Spot; then: curfew jobs train, curfew logs train
   interrupt                             AWS takes the machine of the job away
 

@@ -4,7 +4,7 @@ use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::commands::{
     apply, budget, cancel, completions, config, doctor, explain, jobs, keep, logs, plans, report, scan, submit, team,
-    undo,
+    undo, watch,
 };
 
 /// Controls GPU spend on EC2: find waste before you deploy anything, review before Curfew acts, undo after.
@@ -60,6 +60,7 @@ pub(crate) enum Command {
     Plans(plans::Plans),
     Budget(budget::Budget),
     Report(report::Report),
+    Watch(watch::Watch),
     Apply(apply::Apply),
     Keep(keep::Keep),
     Protect(keep::Protect),

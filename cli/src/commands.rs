@@ -16,6 +16,7 @@ pub(crate) mod scan;
 pub(crate) mod submit;
 pub(crate) mod team;
 pub(crate) mod undo;
+pub(crate) mod watch;
 
 use crate::arguments::{Arguments, Command};
 use crate::command_error::CommandError;
@@ -51,6 +52,7 @@ pub(crate) async fn run(Arguments { global, command }: Arguments) -> Result<Comm
         Command::Cancel(cancel) => cancel.run(&context).await,
         Command::Team(team) => team.run(&context).await,
         Command::Doctor(doctor) => doctor.run(&context).await,
+        Command::Watch(watch) => watch.run(&context).await,
         Command::Completions(_) | Command::Config(_) => Ok(CommandStatus::Success),
     };
     done.map_err(|failure| context.blame(failure))

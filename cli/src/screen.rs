@@ -125,7 +125,7 @@ fn is_command(letter: char) -> bool {
 }
 
 /// How many columns the result has: as `COLUMNS` says, else as the terminal has; `None` if it goes elsewhere.
-fn columns() -> Option<usize> {
+pub(crate) fn columns() -> Option<usize> {
     let said = world::variable("COLUMNS").and_then(|columns| columns.parse().ok()).filter(|columns| *columns > 0);
     said.or_else(|| terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0)))
 }

@@ -1,0 +1,92 @@
+//! Refreshing in the background, as long as the screen is open.
+
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
+
+use operator::watch::{Dashboard, dashboard};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{mpsc, watch};
+use tokio::time::sleep;
+
+use super::read::FactsReader;
+use super::terminal;
+use super::view::RefreshStatus;
+use crate::command_error::CommandError;
+use crate::command_status::CommandStatus;
+use crate::world;
+
+/// What the screen shows: the last dashboard that could be read, and what became of the refreshes since.
+#[derive(Default)]
+pub(super) struct Shown {
+    pub(super) dashboard: Option<Arc<Dashboard>>,
+    pub(super) status: RefreshStatus,
+}
+
+/// Draws and refreshes until somebody quits. The screen has a thread of its own, so that no refresh keeps it from a key.
+pub(super) async fn run(reader: FactsReader<'_>, every: Duration) -> Result<CommandStatus, CommandError> {
+    let (sender, shown) = watch::channel(Shown::default());
+    let (wishes, wished) = mpsc::channel(1);
+    let mut screen = tokio::task::spawn_blocking(move || terminal::show(shown, &wishes));
+    let ended = tokio::select! {
+        ended = &mut screen => ended,
+        // The screen closes once nobody refreshes it.
+        () = refresh_until_ended(reader, every, sender, wished) => screen.await,
+    };
+    ended.map_err(CommandError::new)?.map_err(|error| {
+        CommandError::with(format!("the terminal: {error}"), "curfew watch --once prints one frame")
+    })?;
+    Ok(CommandStatus::Success)
+}
+
+async fn refresh_until_ended(
+    reader: FactsReader<'_>,
+    every: Duration,
+    sender: watch::Sender<Shown>,
+    wished: mpsc::Receiver<()>,
+) {
+    tokio::select! {
+        () = refresh(reader, every, sender, wished) => {}
+        () = signalled(SignalKind::terminate()) => {}
+        () = signalled(SignalKind::hangup()) => {}
+        () = signalled(SignalKind::interrupt()) => {}
+    }
+}
+
+async fn refresh(
+    mut reader: FactsReader<'_>,
+    every: Duration,
+    sender: watch::Sender<Shown>,
+    mut wished: mpsc::Receiver<()>,
+) {
+    let mut anew = false;
+    loop {
+        sender.send_modify(|shown| shown.status.is_refreshing = true);
+        let read = reader.read(world::clock(), anew).await.map(|facts| Arc::new(dashboard(facts)));
+        sender.send_modify(|shown| {
+            shown.status.is_refreshing = false;
+            match read {
+                Ok(dashboard) => {
+                    shown.status.as_of = Some(dashboard.at);
+                    shown.status.error = None;
+                    shown.dashboard = Some(dashboard);
+                }
+                Err(CommandError { problem, .. }) => shown.status.error = Some(problem),
+            }
+        });
+        anew = tokio::select! {
+            () = sleep(every) => false,
+            wish = wished.recv() => match wish {
+                Some(()) => true,
+                None => return,
+            },
+        };
+    }
+}
+
+async fn signalled(kind: SignalKind) {
+    match signal(kind) {
+        Ok(mut signal) => drop(signal.recv().await),
+        Err(_) => pending().await,
+    }
+}

@@ -1,0 +1,66 @@
+//! The screen of a terminal, and its keys. However it ends, the terminal is as it was.
+
+use std::io;
+use std::time::Duration;
+
+use anstream::{AutoStream, ColorChoice};
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event};
+use tokio::sync::{mpsc, watch};
+
+use super::frame::draw;
+use super::live::Shown;
+use super::palette::Palette;
+use super::view::{KeyAction, View};
+
+/// A key is answered at once; what was refreshed is seen so much later at most.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Shows what is refreshed until somebody quits, or nobody refreshes it any more.
+pub(super) fn show(mut shown: watch::Receiver<Shown>, wishes: &mpsc::Sender<()>) -> io::Result<()> {
+    let palette = Palette { has_colors: AutoStream::choice(&io::stdout()) != ColorChoice::Never };
+    let mut screen = OpenScreen::open()?;
+    let mut view = View::default();
+    loop {
+        let now = shown.borrow_and_update();
+        screen.0.draw(|frame| draw(now.dashboard.as_deref(), &mut view, &now.status, frame.buffer_mut(), palette))?;
+        drop(now);
+        loop {
+            if event::poll(TICK)? {
+                match event::read()? {
+                    Event::Key(key) => match view.press(key) {
+                        KeyAction::Quit => return Ok(()),
+                        // One that is under way, or asked for, is as good.
+                        KeyAction::Refresh => drop(wishes.try_send(())),
+                        KeyAction::Draw => break,
+                        KeyAction::Ignore => {}
+                    },
+                    Event::Resize(..) => break,
+                    _ => {}
+                }
+            }
+            match shown.has_changed() {
+                Ok(true) => break,
+                Ok(false) => {}
+                Err(_) => return Ok(()),
+            }
+        }
+    }
+}
+
+/// A terminal in raw mode, on its other screen.
+struct OpenScreen(DefaultTerminal);
+
+impl OpenScreen {
+    /// A panic restores the terminal as well, before it says why.
+    fn open() -> io::Result<Self> {
+        ratatui::try_init().map(Self).inspect_err(|_| drop(ratatui::try_restore()))
+    }
+}
+
+impl Drop for OpenScreen {
+    fn drop(&mut self) {
+        // Without a terminal there is nobody to restore it for.
+        let _ = ratatui::try_restore();
+    }
+}
