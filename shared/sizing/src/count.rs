@@ -1,0 +1,153 @@
+//! How many parameters a model has.
+
+use serde::Serialize;
+
+use crate::architecture::{ArchitectureBasis, ModelArchitecture};
+use crate::workload::LoraTargets;
+
+/// The parameters of a model, by where they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct ParameterCount {
+    pub total: u64,
+    /// Those that a token passes through: fewer than `total` with experts.
+    pub active: u64,
+    /// Weights of the linear layers inside the blocks: what quantization makes smaller.
+    pub linear: u64,
+    /// Of the largest block, which is gathered or recomputed as a whole.
+    pub largest_block: u64,
+    /// The larger of embedding and output matrix.
+    pub vocabulary_matrix: u64,
+}
+
+impl ModelArchitecture {
+    /// Every weight and bias. Where only the number of parameters is known, `total` is that number.
+    #[must_use]
+    pub fn parameters(&self) -> ParameterCount {
+        let [dense, sparse] = [u64::from(self.dense_layers()), u64::from(self.layers - self.dense_layers())];
+        let attention = sum(&self.attention_matrices());
+        let dense_mlp = sum(&self.mlp_matrices(self.mlp.intermediate));
+        let (experts, active_experts) = self.expert_weights();
+        let linear = dense * (attention + dense_mlp) + sparse * (attention + experts);
+        let inactive = sparse * (experts - active_experts);
+        let other = u64::from(self.layers) * self.small_parameters_of_layer() + dense * self.mlp_biases();
+        let embedding = self.embedding_parameters();
+        let counted = linear + other + embedding;
+        let largest = attention + experts.max(if dense > 0 { dense_mlp } else { 0 });
+        let vocabulary_matrix = u64::from(self.embeddings.vocabulary) * u64::from(self.hidden);
+        match self.basis {
+            ArchitectureBasis::HfConfig => ParameterCount {
+                total: counted,
+                active: counted - inactive,
+                linear,
+                largest_block: largest,
+                vocabulary_matrix,
+            },
+            // The rounding of the shape is put into its blocks.
+            ArchitectureBasis::Assumed { parameters, .. } => {
+                let linear = parameters.saturating_sub(counted - linear);
+                let largest_block = linear / u64::from(self.layers);
+                ParameterCount { total: parameters, active: parameters, linear, largest_block, vocabulary_matrix }
+            }
+        }
+    }
+
+    /// The parameters of adapters of this rank: rank times input and output size of each matrix ("LoRA", section 4.1).
+    pub(crate) fn adapter_parameters(&self, rank: u32, targets: LoraTargets) -> u64 {
+        let sides = |matrices: &[[u64; 2]]| matrices.iter().map(|[input, output]| input + output).sum::<u64>();
+        let attention = self.attention_matrices();
+        let layers = u64::from(self.layers);
+        let of_attention = match (targets, attention.as_slice()) {
+            // Queries and values: the first and the third of a plain attention, and the ends of a latent one.
+            (LoraTargets::QueryValue, [query, _, value, _]) => sides(&[*query, *value]),
+            (_, all) => sides(all),
+        };
+        let of_mlps = if targets == LoraTargets::AllLinear {
+            let dense = u64::from(self.dense_layers()) * sides(&self.mlp_matrices(self.mlp.intermediate));
+            let sparse = self.experts.map_or(0, |experts| {
+                let one = sides(&self.mlp_matrices(experts.intermediate));
+                let shared = sides(&self.mlp_matrices(experts.shared_intermediate));
+                let shared = if experts.shared_intermediate > 0 { shared } else { 0 };
+                (layers - u64::from(experts.dense_layers)) * (u64::from(experts.count) * one + shared)
+            });
+            dense + sparse
+        } else {
+            0
+        };
+        u64::from(rank) * (layers * of_attention + of_mlps)
+    }
+
+    /// Input and output size of each matrix of attention: query, key, value, output.
+    fn attention_matrices(&self) -> Vec<[u64; 2]> {
+        let hidden = u64::from(self.hidden);
+        let Some(latent) = self.attention.latent else {
+            let (query, kv) = (self.query_width(), self.kv_width());
+            return vec![[hidden, query], [hidden, kv], [hidden, kv], [query, hidden]];
+        };
+        let (kv_rank, rope) = (u64::from(latent.kv_rank), u64::from(latent.rope_dim));
+        let nope = self.query_width() - u64::from(self.attention.heads) * rope;
+        let mut matrices = match latent.q_rank.map(u64::from) {
+            Some(rank) => vec![[hidden, rank], [rank, self.query_width()]],
+            None => vec![[hidden, self.query_width()]],
+        };
+        let value = self.value_width();
+        matrices.extend([[hidden, kv_rank + rope], [kv_rank, nope + value], [value, hidden]]);
+        matrices
+    }
+
+    fn mlp_matrices(&self, intermediate: u32) -> Vec<[u64; 2]> {
+        let (hidden, intermediate) = (u64::from(self.hidden), u64::from(intermediate));
+        let up = [hidden, intermediate];
+        let down = [intermediate, hidden];
+        if self.mlp.is_gated { vec![up, up, down] } else { vec![up, down] }
+    }
+
+    /// The weights of all experts of a layer with their router, and of those that a token passes through.
+    fn expert_weights(&self) -> (u64, u64) {
+        let Some(experts) = self.experts else { return (0, 0) };
+        let hidden = u64::from(self.hidden);
+        let one = sum(&self.mlp_matrices(experts.intermediate));
+        let router = hidden * u64::from(experts.count) + if experts.has_shared_gate { hidden } else { 0 };
+        let always = router + sum(&self.mlp_matrices(experts.shared_intermediate));
+        (always + u64::from(experts.count) * one, always + u64::from(experts.active) * one)
+    }
+
+    /// Norms and the biases of attention.
+    fn small_parameters_of_layer(&self) -> u64 {
+        let attention = &self.attention;
+        let qkv_bias = if attention.has_qkv_bias { self.query_width() + 2 * self.kv_width() } else { 0 };
+        let out_bias = if attention.has_out_bias { u64::from(self.hidden) } else { 0 };
+        let latent_norms =
+            attention.latent.map_or(0, |latent| u64::from(latent.kv_rank) + latent.q_rank.map_or(0, u64::from));
+        qkv_bias
+            + out_bias
+            + attention.qk_norm_parameters
+            + latent_norms
+            + u64::from(self.norms.per_layer) * self.norm_parameters()
+    }
+
+    fn mlp_biases(&self) -> u64 {
+        if !self.mlp.has_bias {
+            return 0;
+        }
+        let ups = if self.mlp.is_gated { 2 } else { 1 };
+        ups * u64::from(self.mlp.intermediate) + u64::from(self.hidden)
+    }
+
+    fn norm_parameters(&self) -> u64 {
+        u64::from(self.hidden) * if self.norms.has_bias { 2 } else { 1 }
+    }
+
+    fn embedding_parameters(&self) -> u64 {
+        let (hidden, embeddings) = (u64::from(self.hidden), &self.embeddings);
+        let vocabulary = u64::from(embeddings.vocabulary);
+        let rows = vocabulary + u64::from(embeddings.positions) + u64::from(embeddings.token_types);
+        let head = if embeddings.is_tied || self.is_encoder { 0 } else { vocabulary * hidden };
+        let head_bias = if embeddings.has_head_bias { vocabulary } else { 0 };
+        let pooler = if embeddings.has_pooler { hidden * (hidden + 1) } else { 0 };
+        rows * hidden + head + head_bias + pooler + u64::from(self.norms.outside) * self.norm_parameters()
+    }
+}
+
+fn sum(matrices: &[[u64; 2]]) -> u64 {
+    matrices.iter().map(|[input, output]| input * output).sum()
+}

@@ -1,0 +1,139 @@
+//! What a workload takes on each GPU.
+//!
+//! Sources: "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models" (Rajbhandari et al. 2020), "Reducing Activation
+//! Recomputation in Large Transformer Models" (Korthikanti et al. 2022), "QLoRA" (Dettmers et al. 2023), "LoRA" (Hu et al. 2021).
+
+mod activations;
+mod states;
+
+use model::fault::InvalidValue;
+
+use crate::architecture::{ArchitectureBasis, ModelArchitecture};
+use crate::memory::{MemoryEstimate, MemoryPart};
+use crate::parallelism::{GPUS_MAX, Parallelism};
+use crate::precision::Precision;
+use crate::workload::{BATCH_MAX, LORA_RANK_MAX, TOKENS_MAX, Task, Workload};
+
+/// What the CUDA context, loaded kernels and the workspaces of cuBLAS take of each GPU.
+const OVERHEAD_BYTES: u64 = 1 << 30;
+
+/// A workload that cannot be: why, and what can.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct WorkloadError(#[from] InvalidValue);
+
+/// What one of the computations needs.
+#[derive(Clone, Copy)]
+struct Sizing<'a> {
+    architecture: &'a ModelArchitecture,
+    workload: &'a Workload,
+    parallelism: Parallelism,
+    parameters: crate::count::ParameterCount,
+}
+
+/// The memory that a workload takes on each GPU.
+///
+/// # Errors
+/// A workload that cannot be: a number out of range, weights that cannot be trained, or heads that cannot be cut so.
+pub fn estimate(
+    architecture: &ModelArchitecture,
+    workload: &Workload,
+    parallelism: Parallelism,
+) -> Result<MemoryEstimate, WorkloadError> {
+    check(architecture, workload, parallelism)?;
+    let parameters = architecture.parameters();
+    let sizing = Sizing { architecture, workload, parallelism, parameters };
+    let overhead = MemoryPart {
+        bytes: OVERHEAD_BYTES,
+        formula: "the CUDA context, kernels and workspaces, whatever the model".to_owned(),
+        source: "Hugging Face, \"Model memory anatomy\"",
+    };
+    Ok(MemoryEstimate {
+        parallelism,
+        parameters,
+        weights: sizing.weights(),
+        gradients: sizing.gradients(),
+        optimizer: sizing.optimizer(),
+        activations: sizing.activations(),
+        logits: sizing.logits(),
+        kv_cache: sizing.kv_cache(),
+        overhead,
+        assumptions: assumptions(architecture, workload),
+    })
+}
+
+fn check(architecture: &ModelArchitecture, workload: &Workload, parallelism: Parallelism) -> Result<(), InvalidValue> {
+    let numbers = [
+        ("batch", workload.batch, BATCH_MAX),
+        ("number of tokens", workload.tokens, TOKENS_MAX),
+        ("rank of LoRA", workload.lora_rank, LORA_RANK_MAX),
+        ("number of GPUs", parallelism.gpus, GPUS_MAX),
+    ];
+    for (what, number, most) in numbers {
+        if number == 0 || number > most {
+            return Err(InvalidValue::new(format!("the {what} is {number}; write a whole number from 1 to {most}")));
+        }
+    }
+    if workload.task == Task::Full && workload.precision.is_quantized() {
+        return Err(InvalidValue::new(format!(
+            "weights in {} cannot be trained; write `bf16`, or the task `qlora`, which trains adapters beside them",
+            workload.precision
+        )));
+    }
+    let degree = parallelism.tensor_degree();
+    let heads = architecture.attention.heads;
+    if !u64::from(heads).is_multiple_of(degree) {
+        return Err(InvalidValue::new(format!(
+            "{heads} attention heads cannot be cut for {degree} GPUs; write a number of GPUs that divides {heads}"
+        )));
+    }
+    Ok(())
+}
+
+fn assumptions(architecture: &ModelArchitecture, workload: &Workload) -> Vec<String> {
+    let mut assumptions = architecture.notes.clone();
+    if let ArchitectureBasis::Assumed { like, .. } = architecture.basis {
+        assumptions
+            .push(format!("layers, heads and vocabulary are those of {like}; a config.json of the model says its own"));
+    }
+    if let Some(most) = architecture.context_max.filter(|most| u64::from(workload.tokens) > *most) {
+        assumptions.push(format!("{} tokens, though the model was made for {most} at most", workload.tokens));
+    }
+    assumptions
+}
+
+impl Sizing<'_> {
+    /// How many sequences and tokens are in one pass.
+    fn tokens(&self) -> u128 {
+        u128::from(self.workload.batch) * u128::from(self.workload.tokens)
+    }
+
+    /// Whether adapters are trained, and nothing else.
+    fn is_adapted(&self) -> bool {
+        matches!(self.workload.task, Task::Lora | Task::Qlora)
+    }
+
+    /// In what the weights of the linear layers are kept.
+    fn storage(&self) -> Precision {
+        match (self.workload.task, self.workload.precision) {
+            (Task::Qlora, precision) if !precision.is_quantized() => Precision::Nf4,
+            (_, precision) => precision,
+        }
+    }
+
+    /// Bytes of a number that is computed with.
+    fn compute_bytes(&self) -> u64 {
+        self.workload.precision.compute_bytes()
+    }
+
+    fn adapter_parameters(&self) -> u64 {
+        if !self.is_adapted() {
+            return 0;
+        }
+        self.architecture.adapter_parameters(self.workload.lora_rank, self.workload.lora_targets)
+    }
+}
+
+fn part(bytes: u128, formula: String, source: &'static str) -> MemoryPart {
+    MemoryPart { bytes: u64::try_from(bytes).unwrap_or(u64::MAX), formula, source }
+}

@@ -1,0 +1,26 @@
+//! Whether an estimate fits a GPU.
+
+use serde::Serialize;
+
+use crate::memory::MemoryEstimate;
+
+/// How much of a GPU's memory may be planned with. vLLM plans with 90 % by default (`gpu_memory_utilization`): the rest is for fragmentation
+/// and for what no formula knows.
+pub const USABLE_SHARE_PERCENT: u64 = 90;
+
+/// An estimate beside a GPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Fit {
+    pub fits: bool,
+    pub needed_bytes: u64,
+    /// [`USABLE_SHARE_PERCENT`] of the GPU's memory.
+    pub usable_bytes: u64,
+}
+
+/// Compares an estimate with the memory of one GPU, in bytes.
+#[must_use]
+pub fn fit(estimate: &MemoryEstimate, gpu_memory_bytes: u64) -> Fit {
+    let needed_bytes = estimate.total_bytes();
+    let usable_bytes = gpu_memory_bytes / 100 * USABLE_SHARE_PERCENT;
+    Fit { fits: needed_bytes <= usable_bytes, needed_bytes, usable_bytes }
+}

@@ -1,0 +1,93 @@
+//! In how many bits numbers are kept.
+
+use std::fmt;
+use std::str::FromStr;
+
+use model::fault::InvalidValue;
+use serde::{Deserialize, Serialize};
+
+/// A number format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Precision {
+    Fp32,
+    /// Computed in 19 bits, kept in 32.
+    Tf32,
+    Fp16,
+    Bf16,
+    Fp8,
+    Int8,
+    /// In groups of 128, as GPTQ and AWQ write it.
+    Int4,
+    /// The 4-bit `NormalFloat` of QLoRA with double quantization.
+    Nf4,
+}
+
+impl Precision {
+    pub const ALL: [Self; 8] =
+        [Self::Fp32, Self::Tf32, Self::Fp16, Self::Bf16, Self::Fp8, Self::Int8, Self::Int4, Self::Nf4];
+
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Fp32 => "fp32",
+            Self::Tf32 => "tf32",
+            Self::Fp16 => "fp16",
+            Self::Bf16 => "bf16",
+            Self::Fp8 => "fp8",
+            Self::Int8 => "int8",
+            Self::Int4 => "int4",
+            Self::Nf4 => "nf4",
+        }
+    }
+
+    /// Thousandths of a bit that one weight of a linear layer takes, with the constants of its quantization.
+    ///
+    /// int4: a scale of 16 bits and a zero point of 4 bits for each 128 weights (GPTQ, section 4, and the files of `AutoGPTQ`). nf4: 0.127
+    /// bits for the constants (QLoRA, section 3, "Double Quantization"). int8 and fp8: a scale for each row, or for each matrix, is less than
+    /// a thousandth.
+    pub(crate) const fn weight_millibits(self) -> u64 {
+        match self {
+            Self::Fp32 | Self::Tf32 => 32_000,
+            Self::Fp16 | Self::Bf16 => 16_000,
+            Self::Fp8 | Self::Int8 => 8_000,
+            Self::Int4 => 4_156,
+            Self::Nf4 => 4_127,
+        }
+    }
+
+    /// Bytes of a number that is computed with. Quantized weights are computed with in 16 bits.
+    pub(crate) const fn compute_bytes(self) -> u64 {
+        match self {
+            Self::Fp32 | Self::Tf32 => 4,
+            _ => 2,
+        }
+    }
+
+    /// Whether only the linear layers are kept in it, and everything else in 16 bits.
+    pub(crate) const fn is_quantized(self) -> bool {
+        matches!(self, Self::Fp8 | Self::Int8 | Self::Int4 | Self::Nf4)
+    }
+}
+
+impl fmt::Display for Precision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Precision {
+    type Err = InvalidValue;
+
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
+        find_by_name(&Self::ALL, Self::as_str, text)
+    }
+}
+
+/// The one with this name.
+pub(crate) fn find_by_name<T: Copy>(all: &[T], name: fn(T) -> &'static str, text: &str) -> Result<T, InvalidValue> {
+    all.iter().copied().find(|one| name(*one) == text).ok_or_else(|| {
+        let names: Vec<String> = all.iter().map(|one| format!("`{}`", name(*one))).collect();
+        InvalidValue::new(format!("{:?} is none of {}", model::fault::shortened(text, 40), names.join(", ")))
+    })
+}

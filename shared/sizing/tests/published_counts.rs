@@ -1,0 +1,101 @@
+//! Parameters counted from configuration files, beside the counts that are published.
+
+use sizing::read_hf_config;
+
+fn check(config: &str, expect: u64) {
+    let architecture = read_hf_config(config).unwrap_or_else(|error| panic!("{config}\n{error}"));
+    assert_eq!(architecture.parameters().total, expect, "{config}");
+}
+
+/// A file of the usual keys: layers, hidden size, heads, key-value heads, intermediate size, vocabulary.
+fn usual(
+    model_type: &str,
+    [layers, hidden, heads, kv_heads, intermediate, vocabulary]: [u32; 6],
+    more: &str,
+) -> String {
+    format!(
+        r#"{{"model_type": "{model_type}", "num_hidden_layers": {layers}, "hidden_size": {hidden},
+            "num_attention_heads": {heads}, "num_key_value_heads": {kv_heads}, "intermediate_size": {intermediate},
+            "vocab_size": {vocabulary}{more}}}"#
+    )
+}
+
+#[test]
+fn llama_and_mistral() {
+    check(&usual("llama", [32, 4_096, 32, 32, 11_008, 32_000], ""), 6_738_415_616);
+    check(&usual("llama", [40, 5_120, 40, 40, 13_824, 32_000], ""), 13_015_864_320);
+    check(&usual("llama", [80, 8_192, 64, 8, 28_672, 32_000], ""), 68_976_648_192);
+    check(&usual("llama", [32, 4_096, 32, 8, 14_336, 128_256], ""), 8_030_261_248);
+    check(&usual("llama", [80, 8_192, 64, 8, 28_672, 128_256], ""), 70_553_706_496);
+    check(&usual("llama", [126, 16_384, 128, 8, 53_248, 128_256], ""), 405_853_388_800);
+    check(&usual("llama", [16, 2_048, 32, 8, 8_192, 128_256], r#", "tie_word_embeddings": true"#), 1_235_814_400);
+    check(&usual("llama", [22, 2_048, 32, 4, 5_632, 32_000], ""), 1_100_048_384);
+    check(&usual("mistral", [32, 4_096, 32, 8, 14_336, 32_000], ""), 7_241_732_096);
+    check(&usual("phi3", [32, 3_072, 32, 32, 8_192, 32_064], ""), 3_821_079_552);
+}
+
+#[test]
+fn qwen() {
+    check(&usual("qwen2", [28, 3_584, 28, 4, 18_944, 152_064], ""), 7_615_616_512);
+    check(&usual("qwen2", [24, 896, 14, 2, 4_864, 151_936], r#", "tie_word_embeddings": true"#), 494_032_768);
+    check(&usual("qwen3", [36, 4_096, 32, 8, 12_288, 151_936], r#", "head_dim": 128"#), 8_190_735_360);
+}
+
+#[test]
+fn experts() {
+    let mixtral = r#", "num_local_experts": 8, "num_experts_per_tok": 2"#;
+    check(&usual("mixtral", [32, 4_096, 32, 8, 14_336, 32_000], mixtral), 46_702_792_704);
+    let qwen3 = r#", "head_dim": 128, "num_experts": 128, "num_experts_per_tok": 8, "moe_intermediate_size": 768"#;
+    check(&usual("qwen3_moe", [48, 2_048, 32, 4, 6_144, 151_936], qwen3), 30_532_122_624);
+    let qwen2 = r#", "num_experts": 60, "num_experts_per_tok": 4, "moe_intermediate_size": 1408, "shared_expert_intermediate_size": 5632"#;
+    check(&usual("qwen2_moe", [24, 2_048, 16, 16, 5_632, 151_936], qwen2), 14_315_784_192);
+    let deepseek = r#", "kv_lora_rank": 512, "q_lora_rank": null, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128,
+        "n_routed_experts": 64, "num_experts_per_tok": 6, "n_shared_experts": 2, "moe_intermediate_size": 1408, "first_k_dense_replace": 1"#;
+    check(&usual("deepseek_v2", [27, 2_048, 16, 16, 10_944, 102_400], deepseek), 15_706_484_224);
+    let deepseek = r#", "kv_lora_rank": 512, "q_lora_rank": 1536, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128,
+        "n_routed_experts": 256, "num_experts_per_tok": 8, "n_shared_experts": 1, "moe_intermediate_size": 2048, "first_k_dense_replace": 3"#;
+    check(&usual("deepseek_v3", [61, 7_168, 128, 128, 18_432, 129_280], deepseek), 671_026_404_352);
+}
+
+#[test]
+fn gemma() {
+    check(&usual("gemma", [28, 3_072, 16, 16, 24_576, 256_000], r#", "head_dim": 256"#), 8_537_680_896);
+    check(&usual("gemma2", [42, 3_584, 16, 8, 14_336, 256_000], r#", "head_dim": 256"#), 9_241_705_984);
+    check(&usual("gemma3_text", [26, 1_152, 4, 1, 6_912, 262_144], r#", "head_dim": 256"#), 999_885_952);
+}
+
+#[test]
+fn gpt() {
+    check(
+        r#"{"model_type": "gpt2", "n_layer": 12, "n_embd": 768, "n_head": 12, "n_positions": 1024, "vocab_size": 50257}"#,
+        124_439_808,
+    );
+    check(&usual("gpt_neox", [32, 4_096, 32, 32, 16_384, 50_432], ""), 6_857_302_016);
+    check(&usual("phi", [32, 2_560, 32, 32, 10_240, 51_200], ""), 2_779_683_840);
+    check(
+        r#"{"model_type": "opt", "num_hidden_layers": 12, "hidden_size": 768, "num_attention_heads": 12, "ffn_dim": 3072,
+            "max_position_embeddings": 2048, "vocab_size": 50272, "word_embed_proj_dim": 768}"#,
+        125_239_296,
+    );
+    check(
+        r#"{"model_type": "bloom", "n_layer": 30, "hidden_size": 4096, "n_head": 32, "vocab_size": 250880}"#,
+        7_069_016_064,
+    );
+    check(
+        r#"{"model_type": "falcon", "num_hidden_layers": 32, "hidden_size": 4544, "num_attention_heads": 71, "vocab_size": 65024,
+            "multi_query": true, "parallel_attn": true, "bias": false, "new_decoder_architecture": false}"#,
+        6_921_720_704,
+    );
+    check(
+        r#"{"model_type": "gptj", "n_layer": 28, "n_embd": 4096, "n_head": 16, "n_positions": 2048, "vocab_size": 50400}"#,
+        6_050_882_784,
+    );
+}
+
+#[test]
+fn bert() {
+    let positions = r#", "max_position_embeddings": 512, "type_vocab_size": 2"#;
+    check(&usual("bert", [12, 768, 12, 12, 3_072, 30_522], positions), 109_482_240);
+    let positions = r#", "max_position_embeddings": 514, "type_vocab_size": 1"#;
+    check(&usual("roberta", [12, 768, 12, 12, 3_072, 50_265], positions), 124_645_632);
+}
