@@ -3,8 +3,7 @@
 use sizing::read_hf_config;
 
 fn check(config: &str, expect: u64) {
-    let architecture = read_hf_config(config).unwrap_or_else(|error| panic!("{config}\n{error}"));
-    assert_eq!(architecture.parameters().total, expect, "{config}");
+    assert_eq!(read_hf_config(config).map(|architecture| architecture.parameters().total), Ok(expect), "{config}");
 }
 
 /// A file of the usual keys: layers, hidden size, heads, key-value heads, intermediate size, vocabulary.
