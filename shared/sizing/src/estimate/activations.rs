@@ -5,9 +5,6 @@ use crate::memory::MemoryPart;
 
 const ACTIVATIONS_PAPER: &str = "Korthikanti et al. 2022, sections 4 and 5, for each tensor of the block";
 
-/// A server computes a long prompt in pieces: vLLM's `max_num_batched_tokens` is 8,192 for its online server on large GPUs.
-const PREFILL_TOKENS_MAX: u128 = 8_192;
-
 /// Elements that a token leaves behind in one block.
 struct BlockElements {
     /// On every GPU, even with tensor parallelism.
@@ -73,16 +70,23 @@ impl Sizing<'_> {
         part(held, format!("{tokens} tokens x ({words})"), ACTIVATIONS_PAPER)
     }
 
-    /// Of one block at a time: its input, its output, and its widest tensors.
+    /// Of one block at a time: its input, its output, and its widest tensors. A decoder reads one prompt at a time, and then one token of each
+    /// sequence; an encoder reads the whole batch.
     fn inference_activations(&self) -> MemoryPart {
-        let tokens = if self.architecture.is_encoder { self.tokens() } else { self.tokens().min(PREFILL_TOKENS_MAX) };
+        let architecture = self.architecture;
+        let tokens = if architecture.is_encoder { self.tokens() } else { u128::from(self.workload.tokens) };
         let bytes = u128::from(self.compute_bytes());
-        let elements = self.block_elements();
+        // Without a backward pass the product before the activation is gone when the last one is made.
+        let mlp = if architecture.mlp.is_gated { self.mlp_elements() * 3 / 4 } else { self.mlp_elements() };
+        let attention = self.block_elements().cut - self.mlp_elements();
         let degree = u128::from(self.parallelism.tensor_degree());
-        let widest = self.mlp_elements().max(elements.cut - self.mlp_elements());
-        let of_token = (2 * u128::from(self.architecture.hidden) + widest / degree) * bytes;
-        let formula = format!("{tokens} tokens at once x {of_token} bytes of one block");
-        part(tokens * of_token, formula, "vLLM, max_num_batched_tokens; the tensors of one block")
+        let of_token = (2 * u128::from(architecture.hidden) + mlp.max(attention) / degree) * bytes;
+        let formula = format!("{tokens} tokens x {of_token} bytes of the widest moment of one block");
+        part(
+            tokens * of_token,
+            formula,
+            "the tensors of one block; vLLM without chunked prefill reads one prompt at a time",
+        )
     }
 
     pub(super) fn logits(&self) -> MemoryPart {

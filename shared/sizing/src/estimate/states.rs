@@ -8,6 +8,7 @@ use crate::parallelism::Strategy;
 use crate::workload::{Optimizer, Task};
 
 const ZERO_PAPER: &str = "ZeRO (Rajbhandari et al. 2020), section 3.1";
+const MIXED_PRECISION: &str = "Hugging Face, \"Model training anatomy\", mixed precision: 18 bytes a parameter in all";
 const LORA_PAPER: &str = "LoRA (Hu et al. 2021), section 4.1; adapters in 32 bits as PEFT keeps them";
 
 impl Sizing<'_> {
@@ -76,6 +77,11 @@ impl Sizing<'_> {
         if self.is_adapted() && self.workload.master_weights { 4 } else { self.compute_bytes() }
     }
 
+    /// Mixed precision keeps gradients in 32 bits, as Megatron-LM and the `Trainer` of Hugging Face do. The ZeRO paper has them in 16.
+    fn gradient_bytes(&self) -> u64 {
+        if self.workload.master_weights { 4 } else { self.trained_bytes() }
+    }
+
     pub(super) fn gradients(&self) -> MemoryPart {
         let trained = self.trained();
         if trained == 0 {
@@ -84,18 +90,19 @@ impl Sizing<'_> {
         let shards = self.parallelism.shards(&[Strategy::Zero2, Strategy::Zero3, Strategy::Tensor]);
         let is_copied = self.parallelism.strategy == Strategy::Data && self.parallelism.gpus > 1;
         let copies = if is_copied { 2 } else { 1 };
-        let mut formula = format!("{trained} parameters x {} bytes", self.trained_bytes());
+        let of_one = self.gradient_bytes();
+        let mut formula = format!("{trained} parameters x {of_one} bytes");
         if is_copied {
             formula.push_str(" x 2, because DistributedDataParallel keeps a copy in its buckets");
         }
         if shards > 1 {
             let _ = write!(formula, " / {shards} GPUs");
         }
-        let bytes = u128::from(trained) * u128::from(self.trained_bytes()) * copies / u128::from(shards);
+        let bytes = u128::from(trained) * u128::from(of_one) * copies / u128::from(shards);
         part(
             bytes,
             formula,
-            if is_copied { "PyTorch, DistributedDataParallel, gradient_as_bucket_view" } else { ZERO_PAPER },
+            if is_copied { "PyTorch, DistributedDataParallel, gradient_as_bucket_view" } else { MIXED_PRECISION },
         )
     }
 

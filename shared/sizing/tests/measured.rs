@@ -1,0 +1,186 @@
+//! Estimates beside what others measured and published. `docs/sizing.md` has the same table.
+#![expect(clippy::unwrap_used, reason = "a test that fails may say so by panicking")]
+
+use sizing::{Parallelism, Precision, Strategy, Task, Workload, estimate, read_hf_config, to_gib};
+
+/// The parts of a measurement that its source counts.
+#[derive(Clone, Copy, PartialEq)]
+enum Counted {
+    /// What the framework allocated: without the CUDA context.
+    Allocated,
+    /// What the GPU said, or what does not say otherwise.
+    Everything,
+}
+
+const PAGE: &str = include_str!("../../../docs/sizing.md");
+
+struct MeasuredCase {
+    name: &'static str,
+    config: &'static str,
+    workload: Workload,
+    parallelism: Parallelism,
+    measured_gib: f64,
+    counted: Counted,
+    source: &'static str,
+}
+
+const GB: f64 = 1e9 / 1_073_741_824.0;
+
+const QWEN_1_8B: &str = r#"{"model_type": "qwen2", "num_hidden_layers": 24, "hidden_size": 2048, "num_attention_heads": 16,
+    "intermediate_size": 5504, "vocab_size": 151936}"#;
+const QWEN_7B: &str = r#"{"model_type": "qwen2", "num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads": 32,
+    "intermediate_size": 11008, "vocab_size": 151936}"#;
+const QWEN_14B: &str = r#"{"model_type": "qwen2", "num_hidden_layers": 40, "hidden_size": 5120, "num_attention_heads": 40,
+    "intermediate_size": 13696, "vocab_size": 152064}"#;
+const QWEN_72B: &str = r#"{"model_type": "qwen2", "num_hidden_layers": 80, "hidden_size": 8192, "num_attention_heads": 64,
+    "intermediate_size": 24576, "vocab_size": 152064}"#;
+const QWEN_2_5_7B: &str = r#"{"model_type": "qwen2", "num_hidden_layers": 28, "hidden_size": 3584, "num_attention_heads": 28,
+    "num_key_value_heads": 4, "intermediate_size": 18944, "vocab_size": 152064}"#;
+const QWEN_2_5_14B: &str = r#"{"model_type": "qwen2", "num_hidden_layers": 48, "hidden_size": 5120, "num_attention_heads": 40,
+    "num_key_value_heads": 8, "intermediate_size": 13824, "vocab_size": 152064}"#;
+const LLAMA_2_7B: &str = r#"{"model_type": "llama", "num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads": 32,
+    "intermediate_size": 11008, "vocab_size": 32000}"#;
+const LLAMA_3_8B: &str = r#"{"model_type": "llama", "num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads": 32,
+    "num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 128256}"#;
+const LLAMA_3_70B: &str = r#"{"model_type": "llama", "num_hidden_layers": 80, "hidden_size": 8192, "num_attention_heads": 64,
+    "num_key_value_heads": 8, "intermediate_size": 28672, "vocab_size": 128256}"#;
+const BERT_LARGE: &str = r#"{"model_type": "bert", "num_hidden_layers": 24, "hidden_size": 1024, "num_attention_heads": 16,
+    "intermediate_size": 4096, "vocab_size": 30522, "max_position_embeddings": 512, "type_vocab_size": 2}"#;
+
+fn infer(precision: Precision, tokens: u32) -> Workload {
+    Workload { tokens, ..Workload::new(Task::Inference, precision) }
+}
+
+/// Qwen's `finetune.py`: rank 64 on every linear layer, one sequence, checkpointing.
+fn qwen(task: Task, precision: Precision, tokens: u32) -> Workload {
+    Workload { tokens, lora_rank: 64, gradient_checkpointing: true, ..Workload::new(task, precision) }
+}
+
+/// torchtune's recipes: rank 8, everything in bf16, two sequences of 2,048 tokens, the loss in pieces.
+fn torchtune(task: Task) -> Workload {
+    Workload {
+        batch: 2,
+        lora_rank: 8,
+        gradient_checkpointing: true,
+        master_weights: false,
+        fused_loss: true,
+        ..Workload::new(task, Precision::Bf16)
+    }
+}
+
+/// A case of one GPU whose source counts everything.
+fn case(
+    source: &'static str,
+    name: &'static str,
+    config: &'static str,
+    workload: Workload,
+    measured_gib: f64,
+) -> MeasuredCase {
+    let (parallelism, counted) = (Parallelism::ONE_GPU, Counted::Everything);
+    MeasuredCase { name, config, workload, parallelism, measured_gib, counted, source }
+}
+
+impl MeasuredCase {
+    fn allocated(self) -> Self {
+        Self { counted: Counted::Allocated, ..self }
+    }
+
+    fn sharded(self, gpus: u32) -> Self {
+        Self { parallelism: Parallelism::new(Strategy::Zero3, gpus), ..self }
+    }
+}
+
+/// Of its first series Qwen's documentation says GB: of two GPUs of 80 GiB it says more than they have if these were GiB. Of Qwen2.5 it says
+/// GiB: a model that has read one token would take less than its weights if these were GB. Both are what PyTorch allocated.
+fn inference() -> Vec<MeasuredCase> {
+    let (int4, int8, bf16) = (Precision::Int4, Precision::Int8, Precision::Bf16);
+    let of_qwen = |name, config, workload, gb: f64| case("Qwen", name, config, workload, gb * GB);
+    let of_newer = |name, config, workload, gib| case("Qwen2.5", name, config, workload, gib);
+    let cases = vec![
+        of_qwen("Qwen-7B, bf16, 2,048 tokens", QWEN_7B, infer(bf16, 2_048), 16.99),
+        of_qwen("Qwen-7B, int4, 2,048 tokens", QWEN_7B, infer(int4, 2_048), 8.21),
+        of_qwen("Qwen-72B, int4, 2,048 tokens", QWEN_72B, infer(int4, 2_048), 48.86),
+        of_newer("Qwen2.5-7B, bf16, 16,384 tokens", QWEN_2_5_7B, infer(bf16, 16_384), 16.91),
+        of_newer("Qwen2.5-7B, bf16, 32,768 tokens", QWEN_2_5_7B, infer(bf16, 32_768), 19.97),
+        of_newer("Qwen2.5-14B, bf16, 8,192 tokens", QWEN_2_5_14B, infer(bf16, 8_192), 29.50),
+        of_newer("Qwen2.5-14B, int8, 16,384 tokens", QWEN_2_5_14B, infer(int8, 16_384), 19.98),
+        of_newer("Qwen2.5-14B, int4, 32,768 tokens", QWEN_2_5_14B, infer(int4, 32_768), 18.71),
+    ];
+    cases.into_iter().map(MeasuredCase::allocated).collect()
+}
+
+fn training_of_qwen() -> Vec<MeasuredCase> {
+    let of = |name, config, workload, gb: f64| case("Qwen", name, config, workload, gb * GB);
+    let full = |tokens| qwen(Task::Full, Precision::Bf16, tokens);
+    let lora = |tokens| qwen(Task::Lora, Precision::Bf16, tokens);
+    let qlora = |tokens| qwen(Task::Qlora, Precision::Int4, tokens);
+    vec![
+        of("Qwen-1.8B, full, 2,048 tokens", QWEN_1_8B, full(2_048), 43.5),
+        of("Qwen-1.8B, full, 8,192 tokens", QWEN_1_8B, full(8_192), 48.3),
+        of("Qwen-7B, full, 1,024 tokens, ZeRO-3 on 2 GPUs", QWEN_7B, full(1_024), 162.0 / 2.0).sharded(2),
+        of("Qwen-7B, LoRA, 2,048 tokens", QWEN_7B, lora(2_048), 23.8),
+        of("Qwen-7B, LoRA, 8,192 tokens", QWEN_7B, lora(8_192), 36.6),
+        of("Qwen-14B, LoRA, 2,048 tokens", QWEN_14B, lora(2_048), 37.4),
+        of("Qwen-72B, LoRA, 2,048 tokens, ZeRO-3 on 4 GPUs", QWEN_72B, lora(2_048), 228.8 / 4.0).sharded(4),
+        of("Qwen-7B, QLoRA, 2,048 tokens", QWEN_7B, qlora(2_048), 13.9),
+        of("Qwen-7B, QLoRA, 8,192 tokens", QWEN_7B, qlora(8_192), 23.5),
+        of("Qwen-72B, QLoRA, 2,048 tokens", QWEN_72B, qlora(2_048), 64.1),
+    ]
+}
+
+fn other_training() -> Vec<MeasuredCase> {
+    let unchecked = Workload { gradient_checkpointing: false, ..torchtune(Task::Lora) };
+    let of_torchtune = |name, config, workload, gib| case("torchtune", name, config, workload, gib).allocated();
+    let factory = |tokens| Workload { lora_rank: 8, ..qwen(Task::Qlora, Precision::Bf16, tokens) };
+    let of_factory = |name, tokens, gb: f64| case("LLaMA-Factory", name, LLAMA_2_7B, factory(tokens), gb * GB);
+    let vanilla = Workload::new(Task::Full, Precision::Fp32);
+    let vanilla = Workload { batch: 4, tokens: 512, flash_attention: false, ..vanilla };
+    vec![
+        of_torchtune("Llama 3.1 8B, LoRA", LLAMA_3_8B, torchtune(Task::Lora), 16.2),
+        of_torchtune("Llama 3.1 8B, LoRA without checkpointing", LLAMA_3_8B, unchecked, 30.3),
+        of_torchtune("Llama 3.1 8B, QLoRA", LLAMA_3_8B, torchtune(Task::Qlora), 7.4),
+        of_torchtune("Llama 3.1 70B, LoRA, FSDP on 8 GPUs", LLAMA_3_70B, torchtune(Task::Lora), 27.6).sharded(8),
+        of_factory("Llama 2 7B, QLoRA, 8,192 tokens", 8_192, 12.0),
+        of_factory("Llama 2 7B, QLoRA, 16,384 tokens", 16_384, 19.0),
+        case("Transformers", "BERT-large, full in fp32, 4 x 512 tokens", BERT_LARGE, vanilla, 14_949.0 / 1_024.0),
+    ]
+}
+
+fn estimated_gib(case: &MeasuredCase) -> f64 {
+    let architecture = read_hf_config(case.config).unwrap();
+    let estimate = estimate(&architecture, &case.workload, case.parallelism).unwrap();
+    let overhead = if case.counted == Counted::Allocated { estimate.overhead.bytes } else { 0 };
+    to_gib(estimate.total_bytes() - overhead)
+}
+
+#[test]
+fn the_median_error_is_small_none_is_large_and_the_page_has_every_row() {
+    let cases: Vec<MeasuredCase> = inference().into_iter().chain(training_of_qwen()).chain(other_training()).collect();
+    let mut errors = Vec::new();
+    let mut rows = String::new();
+    for case in &cases {
+        let estimated = estimated_gib(case);
+        let percent = (estimated / case.measured_gib - 1.0) * 100.0;
+        errors.push(percent.abs());
+        let MeasuredCase { name, source, measured_gib, .. } = case;
+        rows.push_str("| ");
+        rows.push_str(
+            &[
+                name.to_string(),
+                source.to_string(),
+                format!("{measured_gib:.1}"),
+                format!("{estimated:.1}"),
+                format!("{percent:+.0} %"),
+            ]
+            .join(" | "),
+        );
+        rows.push_str(" |\n");
+    }
+    errors.sort_by(f64::total_cmp);
+    let median = f64::midpoint(errors[(errors.len() - 1) / 2], errors[errors.len() / 2]);
+    let most = errors[errors.len() - 1];
+    assert!(cases.len() >= 10 && median <= 10.0 && most <= 25.0, "median {median}, most {most}\n{rows}");
+    assert!(PAGE.contains(&rows), "docs/sizing.md lacks these rows:\n{rows}");
+    let summary = format!("median error of {median:.0} %, and the largest is {most:.0} %");
+    assert!(PAGE.contains(&summary), "docs/sizing.md lacks: {summary}");
+}
