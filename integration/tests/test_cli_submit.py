@@ -74,6 +74,19 @@ def test_what_it_would_cost_and_where_it_would_run(account: Account, here: Path)
     assert {one["lifecycle"] for one in estimate["candidates"]} == {"on-demand"} and estimate["nowhere"] is None
 
 
+def test_a_model_says_how_much_memory_its_gpus_need(account: Account, here: Path) -> None:
+    model = 'model = { params = "7b", task = "inference" }'
+    text = with_image(account).replace('types = ["g5.xlarge"]', f'types = ["g4dn.xlarge", "g5.xlarge"]\n{model}')
+    said = submit(account, here, text, "--dry-run").fine()
+    assert "The model 7b (inference, bf16) takes about 14.9 GiB on one GPU, so a GPU has to have 18 GB: weights 13.0" in said.out
+    assert "Assumed: layers, heads and vocabulary are those of Mistral 7B" in said.out
+    assert re.search(r"^g5\.xlarge ", said.out, re.MULTILINE) and "g4dn" not in said.out
+    sizing = submit(account, here, text, "--dry-run", "--json").fine().json()["sizing"]
+    assert sizing["gpu_gb_min"] == 18 and 14.9 < sizing["estimate"]["total_gib"] < 15
+    both = submit(account, here, text.replace(model, f"memory_gib_min = 16\n{model}"), "--dry-run")
+    assert both.code == 1 and "key `gpu.memory_gib_min`: `gpu.model` says how much memory is needed" in both.out
+
+
 def test_what_a_deadline_costs(account: Account, here: Path) -> None:
     account.aws.set_spot_price("g5.xlarge", {"us-east-1a": 0.3}, since=ago(minutes=5))
     limits = '"3d"\nwithin = "60h"\nestimated_runtime = "48h"\n[checkpoint]'

@@ -9,7 +9,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use jobs::{InboxAnswer, JobId, JobSpec, SpecMistake, TransferPrice};
+use jobs::{InboxAnswer, JobId, JobSpec, ModelSizing, SpecMistake, TransferPrice};
 use model::config::Config;
 use model::id::TeamName;
 use model::ownership::{TEAM_NAME_RULE, is_team};
@@ -47,6 +47,8 @@ pub(crate) struct Submit {
 
 /// ```json
 /// {"schema": 1, "file": "train.toml", "team": "vision", "role_missing": null,
+///  "sizing": {"model": "7b", "task": "lora", "precision": "bf16", "gpu_gb_min": 31,
+///             "estimate": {"strategy": "data", "gpus": 1, "parameters": 7000000000, "weights_gib": 13.2, …, "total_gib": 25.6}},
 ///  "mistakes": [{"line": 3, "key": "gpu.count", "problem": "…"}],
 ///  "transfers": [{"region": "us-west-2", "bucket_region": "us-east-1", "upload_usd_per_gb": 0.02, "download_usd_per_gb": 0.02,
 ///                 "size_gb": 10, "upload_usd": 0.2, "upload_usd_per_day": 19.2}],
@@ -58,7 +60,7 @@ pub(crate) struct Submit {
 ///                             "run_seconds": 28800, "is_most": true, "run": {…}, "caveats": ["…"]}, "nowhere": null},
 ///  "submitted": "inbox/vision/train.toml", "job": "vision/train-1a2b3c4d", "answer": {"accepted": true, "mistakes": []}}
 /// ```
-/// `expected_costs` is empty unless the deadline decides what the job runs on; `within_seconds` is null without a deadline. `estimate` is
+/// `sizing` is null without `[gpu] model`. `expected_costs` is empty unless the deadline decides what the job runs on; `within_seconds` is null without a deadline. `estimate` is
 /// null where nobody could say. `submitted` and `job` are null where nothing was, `answer` where nobody waited for one.
 #[derive(Debug, Serialize)]
 struct SubmitOutput<'a> {
@@ -68,6 +70,8 @@ struct SubmitOutput<'a> {
     mistakes: Vec<SpecMistake>,
     /// Why it would be held: its machines would get no role.
     role_missing: Option<String>,
+    /// How the memory of `[gpu] model` was estimated.
+    sizing: Option<ModelSizing>,
     /// What checkpoints cost from each region beyond the bucket's.
     transfers: Vec<TransferPrice>,
     estimate: Option<JobEstimate>,
@@ -94,6 +98,7 @@ impl Submit {
             team: &team,
             mistakes: Vec::new(),
             role_missing: None,
+            sizing: None,
             transfers: Vec::new(),
             estimate: None,
             submitted: None,
@@ -111,6 +116,7 @@ impl Submit {
         if !config.teams.is_empty() && config.team(&team).is_none() {
             screen::warn(format!("the configuration has no team {team}; it has {}", teams(&config)));
         }
+        document.sizing.clone_from(&spec.sizing);
         document.transfers = spec.terms.transfer_prices();
         document.role_missing = role::missing(context, &store, &config, &team, &spec.terms).await;
         document.estimate = estimate::estimate_job(context, &store, &config, &spec.terms).await;

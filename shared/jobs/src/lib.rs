@@ -76,7 +76,7 @@ pub use rank::{CapacityPool, LaunchObstacle, prices_wanted, rank};
 pub use reaped::reaped;
 pub use reconciliation::{PendingDecision, PendingEffects, PendingWrite, Reconciliation, UnrecordedMachine};
 pub use refusals::LaunchRefusals;
-pub use spec::{CheckpointSpec, GpuSpec, JobSpec, JobTerms, MachineSpec, SpotSpec, Workload};
+pub use spec::{CheckpointSpec, GpuSpec, JobSpec, JobTerms, MachineSpec, ModelSizing, SpotSpec, Workload};
 pub use sweep::{is_sweep, is_swept};
 pub use token::{launch_id, token};
 pub use transfer::{TransferCost, TransferPrice};

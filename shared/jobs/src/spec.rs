@@ -2,6 +2,7 @@
 
 mod checks;
 mod judge;
+mod model_sizing;
 mod read;
 mod written;
 
@@ -13,6 +14,7 @@ use model::money::{Amount, Rate};
 use serde::{Deserialize, Serialize};
 
 use super::JobName;
+pub use model_sizing::ModelSizing;
 
 /// A whole spec.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +25,8 @@ pub struct JobSpec {
     pub work: Workload,
     /// What it may take, and where it runs.
     pub terms: JobTerms,
+    /// How the memory of `[gpu] model` was estimated.
+    pub sizing: Option<ModelSizing>,
 }
 
 /// What the machine does. None of it ever comes into user data: the agent reads it from `spec.toml`.

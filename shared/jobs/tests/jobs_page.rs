@@ -89,6 +89,28 @@ fn every_key_has_a_row_and_stands_in_a_document() {
 }
 
 #[test]
+fn every_key_of_a_model_has_a_row_with_what_is_legal() {
+    let model = |rest: &str| read(&format!("{LEAST}[gpu.model]\n{rest}"));
+    let rows = rows("A model instead of a size");
+    let mistakes = model("\"?\" = 0\n").unwrap_err();
+    let said = mistakes.iter().find_map(|one| one.problem.strip_prefix("there is no key `?`; there are "));
+    let accepted: BTreeSet<&str> = quoted(said.unwrap()).collect();
+    assert_eq!(rows.keys().copied().collect::<BTreeSet<_>>(), accepted, "documented on the left");
+    for key in ["task", "precision", "optimizer"] {
+        let legal: BTreeSet<&str> = quoted(rows[key][2].split(';').next().unwrap()).collect();
+        let others = if key == "task" { "params = \"7b\"" } else { "params = \"7b\"\ntask = \"lora\"" };
+        let mistakes = model(&format!("{others}\n{key} = \"?\"\n")).unwrap_err();
+        assert_eq!(quoted(&mistakes[0].problem).collect::<BTreeSet<_>>(), legal, "documented on the right");
+    }
+    for (key, most) in [("batch", 65_536), ("lora_rank", 8_192)] {
+        assert_eq!(rows[key][2], format!("1 to {most}"));
+        let takes = |value: u64| model(&format!("params = \"1m\"\ntask = \"qlora\"\n{key} = {value}\n"));
+        let refuses = |value| takes(value).is_err_and(|found| found[0].problem.contains(&format!("1 to {most}")));
+        assert!(refuses(0) && refuses(most + 1) && !refuses(most), "{key}: {:?}", [0, most, most + 1].map(takes));
+    }
+}
+
+#[test]
 fn a_key_in_the_wrong_place_is_shown_where_it_belongs() {
     for (section, key) in accepted().iter().filter_map(|key| key.split_once('.')) {
         let mistakes = read(&format!("{LEAST}{key} = 0\n")).unwrap_err();

@@ -46,7 +46,7 @@ pub fn estimate(
     let overhead = MemoryPart {
         bytes: OVERHEAD_BYTES,
         formula: "the CUDA context, kernels and workspaces, whatever the model".to_owned(),
-        source: "Hugging Face, \"Model memory anatomy\"",
+        source: "Hugging Face, \"Model training anatomy\"",
     };
     Ok(MemoryEstimate {
         parallelism,

@@ -4,6 +4,8 @@ use serde::Serialize;
 
 use crate::memory::MemoryEstimate;
 
+const BYTES_PER_GB: u64 = 1_000_000_000;
+
 /// How much of a GPU's memory may be planned with. vLLM plans with 90 % by default (`gpu_memory_utilization`): the rest is for fragmentation
 /// and for what no formula knows.
 pub const USABLE_SHARE_PERCENT: u64 = 90;
@@ -15,6 +17,12 @@ pub struct Fit {
     pub needed_bytes: u64,
     /// [`USABLE_SHARE_PERCENT`] of the GPU's memory.
     pub usable_bytes: u64,
+}
+
+/// From how many GB on a GPU has enough memory for an estimate, as GPUs are sold: in units of 10^9 bytes.
+#[must_use]
+pub fn gpu_gb_min(estimate: &MemoryEstimate) -> u64 {
+    (estimate.total_bytes() / USABLE_SHARE_PERCENT).saturating_mul(100).div_ceil(BYTES_PER_GB)
 }
 
 /// Compares an estimate with the memory of one GPU, in bytes.

@@ -176,7 +176,9 @@ fn experts(
     else {
         return Ok(None);
     };
-    if !family.has_experts {
+    // Experts in each so manieth layer only.
+    let steps = keys.number(&["decoder_sparse_step", "moe_layer_freq", "interleave_moe_layer_step"])?;
+    if !family.has_experts || steps.is_some_and(|steps| steps > 1) {
         return Err(InvalidValue::new(format!(
             "how experts are laid out in the model type {:?} is not known; give the number of parameters instead",
             shortened(keys.model_type(), 40)
@@ -211,6 +213,6 @@ fn window(keys: &ConfigKeys<'_>, family: &Family, layers: u32) -> Result<Option<
     let listed = keys.count_in_list("layer_types", "sliding_attention");
     let pattern = keys.number(&["sliding_window_pattern"])?.or(family.window_pattern).filter(|pattern| *pattern > 0);
     // Each so manieth layer sees everything.
-    let layers = listed.unwrap_or_else(|| layers - pattern.map_or(0, |pattern| layers / pattern));
-    Ok((layers > 0).then_some(SlidingWindow { tokens, layers }))
+    let windowed = listed.unwrap_or_else(|| layers - pattern.map_or(0, |pattern| layers / pattern)).min(layers);
+    Ok((windowed > 0).then_some(SlidingWindow { tokens, layers: windowed }))
 }

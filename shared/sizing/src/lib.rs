@@ -19,7 +19,7 @@ mod workload;
 pub use architecture::{ArchitectureBasis, ModelArchitecture};
 pub use count::ParameterCount;
 pub use estimate::{WorkloadError, estimate};
-pub use fit::{Fit, USABLE_SHARE_PERCENT, fit};
+pub use fit::{Fit, USABLE_SHARE_PERCENT, fit, gpu_gb_min};
 pub use hf_config::{HF_CONFIG_BYTES_MAX, HfConfigError, read_hf_config};
 pub use memory::{BYTES_PER_GIB, MemoryEstimate, MemoryPart, to_gib};
 pub use parallelism::{GPUS_MAX, Parallelism, Strategy};

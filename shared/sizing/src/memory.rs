@@ -62,14 +62,17 @@ impl MemoryEstimate {
     #[must_use]
     pub fn explain(&self) -> String {
         let mut text = String::new();
-        for (name, part) in self.parts() {
+        for (name, part) in self.parts().into_iter().filter(|(_, part)| part.bytes > 0) {
             let _ = writeln!(text, "{name:<12} {:>9.2} GiB  {}", to_gib(part.bytes), part.formula);
-            if !part.source.is_empty() {
-                let _ = writeln!(text, "{:>28}{}", "", part.source);
-            }
+            let _ = writeln!(text, "{:>28}{}", "", part.source);
         }
-        let _ =
-            writeln!(text, "{:<12} {:>9.2} GiB on each GPU: {}", "total", to_gib(self.total_bytes()), self.parallelism);
+        let _ = writeln!(
+            text,
+            "{:<12} {:>9.2} GiB on each GPU, with {}",
+            "total",
+            to_gib(self.total_bytes()),
+            self.parallelism
+        );
         for assumption in &self.assumptions {
             let _ = writeln!(text, "Assumed: {assumption}");
         }

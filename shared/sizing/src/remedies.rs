@@ -1,5 +1,7 @@
 //! What would make a workload fit.
 
+use std::mem::discriminant;
+
 use serde::Serialize;
 
 use crate::architecture::ModelArchitecture;
@@ -13,6 +15,9 @@ use crate::workload::{Optimizer, Task, Workload};
 /// Numbers of GPUs that machines of EC2 have.
 const GPU_COUNTS: [u32; 4] = [2, 4, 8, 16];
 
+/// Shorter sequences are no use to anybody.
+const TOKENS_WORTH_WHILE: u32 = 512;
+
 /// One change of a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -23,6 +28,8 @@ pub enum Change {
     Optimizer(Optimizer),
     Task(Task),
     Batch(u32),
+    /// Shorter sequences.
+    Tokens(u32),
     Gpus(Parallelism),
 }
 
@@ -34,8 +41,8 @@ pub struct Remedy {
     pub estimate: MemoryEstimate,
 }
 
-/// Every single change that makes a workload fit GPUs of so many bytes, those that change least of the result first. Empty where it fits
-/// already, and where no single change is enough.
+/// The single changes that make a workload fit GPUs of so many bytes: the least of each kind that is enough, those first that change nothing
+/// of the result. Empty where it fits already, and where no single change is enough.
 #[must_use]
 pub fn remedies(
     architecture: &ModelArchitecture,
@@ -49,14 +56,15 @@ pub fn remedies(
     if fitting(workload, parallelism).is_some() {
         return Vec::new();
     }
-    changes(workload, parallelism)
-        .into_iter()
-        .filter_map(|change| {
-            let (workload, parallelism) = change.apply(workload, parallelism);
-            let estimate = fitting(&workload, parallelism)?;
-            Some(Remedy { change, workload, estimate })
-        })
-        .collect()
+    let mut found: Vec<Remedy> = Vec::new();
+    for change in changes(workload, parallelism) {
+        if found.iter().any(|remedy| discriminant(&remedy.change) == discriminant(&change)) {
+            continue;
+        }
+        let (workload, parallelism) = change.apply(workload, parallelism);
+        found.extend(fitting(&workload, parallelism).map(|estimate| Remedy { change, workload, estimate }));
+    }
+    found
 }
 
 /// The fewest GPUs of so many bytes that hold a workload, of one machine: sharded by ZeRO-3 to train, by tensor parallelism to infer.
@@ -83,6 +91,7 @@ impl Change {
             Self::Optimizer(optimizer) => changed.optimizer = optimizer,
             Self::Task(task) => changed.task = task,
             Self::Batch(batch) => changed.batch = batch,
+            Self::Tokens(tokens) => changed.tokens = tokens,
             Self::Gpus(parallelism) => return (changed, parallelism),
         }
         (changed, parallelism)
@@ -98,11 +107,13 @@ impl std::fmt::Display for Change {
             Self::Optimizer(optimizer) => write!(f, "the optimizer {optimizer}"),
             Self::Task(task) => write!(f, "the task {task}"),
             Self::Batch(batch) => write!(f, "a batch of {batch}"),
+            Self::Tokens(tokens) => write!(f, "sequences of {tokens} tokens"),
             Self::Gpus(parallelism) => write!(f, "{parallelism}"),
         }
     }
 }
 
+/// Every change that is worth a try; of each kind the least first.
 fn changes(workload: &Workload, parallelism: Parallelism) -> Vec<Change> {
     let mut changes = Vec::new();
     let is_training = workload.task.is_training();
@@ -112,9 +123,10 @@ fn changes(workload: &Workload, parallelism: Parallelism) -> Vec<Change> {
     if is_training && !workload.fused_loss {
         changes.push(Change::FusedLoss);
     }
-    // Half as many again and again: the largest that fits is found by the caller's filter, which keeps all.
-    let halves = std::iter::successors(Some(workload.batch / 2), |batch| Some(batch / 2));
-    changes.extend(halves.take_while(|batch| *batch > 0).map(Change::Batch));
+    changes.extend(halves(workload.batch, 1).map(Change::Batch));
+    let strategy = if is_training { Strategy::Zero3 } else { Strategy::Tensor };
+    let more = GPU_COUNTS.into_iter().filter(|gpus| *gpus > parallelism.gpus);
+    changes.extend(more.map(|gpus| Change::Gpus(Parallelism::new(strategy, gpus))));
     if is_training && workload.optimizer == Optimizer::Adamw {
         changes.push(Change::Optimizer(Optimizer::Adamw8bit));
     }
@@ -124,14 +136,18 @@ fn changes(workload: &Workload, parallelism: Parallelism) -> Vec<Change> {
         (_, 4) => &[Precision::Bf16],
         _ => &[],
     };
-    changes.extend(lower.iter().copied().filter(|lower| *lower != workload.precision).map(Change::Precision));
+    let takes_less = |lower: &Precision| lower.weight_millibits() < workload.precision.weight_millibits();
+    changes.extend(lower.iter().copied().filter(takes_less).map(Change::Precision));
     match workload.task {
         Task::Full => changes.extend([Change::Task(Task::Lora), Change::Task(Task::Qlora)]),
         Task::Lora => changes.push(Change::Task(Task::Qlora)),
         Task::Inference | Task::Qlora => {}
     }
-    let strategy = if is_training { Strategy::Zero3 } else { Strategy::Tensor };
-    let more = GPU_COUNTS.into_iter().filter(|gpus| *gpus > parallelism.gpus);
-    changes.extend(more.map(|gpus| Change::Gpus(Parallelism::new(strategy, gpus))));
+    changes.extend(halves(workload.tokens, TOKENS_WORTH_WHILE).map(Change::Tokens));
     changes
+}
+
+/// Half of it, half of that, and so on.
+fn halves(number: u32, least: u32) -> impl Iterator<Item = u32> {
+    std::iter::successors(Some(number / 2), |half| Some(half / 2)).take_while(move |half| *half >= least)
 }

@@ -1,7 +1,7 @@
 //! What comes of a job, for people.
 
 use jiff::SignedDuration;
-use jobs::{ExpectedCost, JobSpec, Lifecycle, SpecMistake};
+use jobs::{ExpectedCost, JobSpec, Lifecycle, ModelSizing, SpecMistake};
 use model::duration;
 
 use super::estimate::JobEstimate;
@@ -19,6 +19,9 @@ pub(super) fn estimate(spec: &JobSpec, estimate: Option<&JobEstimate>) {
         None => "without [checkpoint] it begins at zero whenever its machine is lost".to_owned(),
     };
     screen::print_line(plain(&format!("{}: for {max} at most; {restarts}", spec.name.as_str())));
+    for line in spec.sizing.iter().flat_map(ModelSizing::describe) {
+        screen::print_line(plain(&line));
+    }
     for price in terms.transfer_prices() {
         screen::print_line(plain(&price.to_string()));
     }

@@ -1,6 +1,7 @@
 //! What a spec means.
 
 mod limits;
+mod sized_model;
 
 use std::collections::BTreeSet;
 
@@ -15,7 +16,7 @@ use model::money::{Amount, Rate};
 
 use super::judge::SpecValidator;
 use super::written::{self, RawSpec};
-use super::{CheckpointSpec, GpuSpec, JobSpec, JobTerms, MachineSpec, SpotSpec, Workload, checks};
+use super::{CheckpointSpec, GpuSpec, JobSpec, JobTerms, MachineSpec, ModelSizing, SpotSpec, Workload, checks};
 use crate::checkpoints::check_pattern;
 use crate::machine_role::allow_profile;
 use crate::{CHECKPOINTS_KEPT_MAX, JobName, SpecMistake};
@@ -47,8 +48,9 @@ impl JobSpec {
         let owner = judge.owner(&written, config);
         judge.tags(&written, config);
         let work = judge.work(&written);
+        let (gpu, sizing) = judge.gpu(&written.gpu);
         let terms = JobTerms {
-            gpu: judge.gpu(&written.gpu),
+            gpu,
             spot: judge.spot(&written.spot),
             max_runtime_seconds: judge.max_runtime(&written.limits, config),
             finish_by: judge.deadline(&written.limits, now),
@@ -62,7 +64,7 @@ impl JobSpec {
         if let Some(problem) = terms.find_missing_size() {
             judge.report_missing(&["checkpoint", "size_gb"], &problem);
         }
-        judge.done((name, work), |(name, work)| Some(Self { name: name?, owner, work: work?, terms }))
+        judge.done((name, work), |(name, work)| Some(Self { name: name?, owner, work: work?, terms, sizing }))
     }
 
     /// The same of its bytes.
@@ -216,18 +218,22 @@ impl SpecValidator<'_> {
         })
     }
 
-    fn gpu(&mut self, gpu: &written::RawGpu) -> GpuSpec {
+    fn gpu(&mut self, gpu: &written::RawGpu) -> (GpuSpec, Option<ModelSizing>) {
         self.list(&["gpu", "types"], &gpu.types, checks::instance_type);
-        GpuSpec {
-            count: self.some(&["gpu", "count"], gpu.count, 1, [1, checks::GPUS_MAX]),
-            memory_gib_min: self.some(
+        let count = gpu.count.map(|_| self.some(&["gpu", "count"], gpu.count, 1, [1, checks::GPUS_MAX]));
+        let memory_gib_min =
+            self.some(&["gpu", "memory_gib_min"], gpu.memory_gib_min, 0, [0, checks::GPU_MEMORY_GIB_MAX]);
+        let sizing = gpu.model.as_ref().and_then(|model| self.model(model, count));
+        if gpu.model.is_some() && gpu.memory_gib_min.is_some() {
+            self.refuse(
                 &["gpu", "memory_gib_min"],
-                gpu.memory_gib_min,
-                0,
-                [0, checks::GPU_MEMORY_GIB_MAX],
-            ),
-            types: gpu.types.iter().map(|name| TypeName::from(name.as_str())).collect(),
+                "`gpu.model` says how much memory is needed; leave one of them out",
+            );
         }
+        let types = gpu.types.iter().map(|name| TypeName::from(name.as_str())).collect();
+        let of_model = sizing.as_ref().map(|sizing| (sizing.estimate.parallelism.gpus, sizing.gpu_gb_min));
+        let (count, memory_gib_min) = of_model.unwrap_or((count.unwrap_or(1), memory_gib_min));
+        (GpuSpec { count, memory_gib_min, types }, sizing)
     }
 
     fn spot(&mut self, spot: &written::RawSpot) -> Option<SpotSpec> {

@@ -1,5 +1,6 @@
 mod any;
 mod refused;
+mod sized_model;
 
 use std::collections::BTreeMap;
 

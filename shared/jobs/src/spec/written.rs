@@ -39,6 +39,24 @@ pub(super) struct RawGpu {
     pub(super) count: Option<u32>,
     pub(super) memory_gib_min: Option<u32>,
     pub(super) types: Vec<String>,
+    pub(super) model: Option<RawModel>,
+}
+
+/// `[gpu.model]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RawModel {
+    pub(super) params: Option<String>,
+    /// The keys of a `config.json`.
+    pub(super) hf_config: Option<serde_json::Map<String, serde_json::Value>>,
+    pub(super) task: Option<String>,
+    pub(super) precision: Option<String>,
+    pub(super) batch: Option<u32>,
+    #[serde(deserialize_with = "some_tokens")]
+    pub(super) tokens: Option<String>,
+    pub(super) optimizer: Option<String>,
+    pub(super) gradient_checkpointing: bool,
+    pub(super) lora_rank: Option<u32>,
 }
 
 /// `[spot]`.
@@ -98,9 +116,23 @@ pub(super) struct RawMachine {
 
 /// Every key that there is; `shared/jobs/tests/jobs_page.rs` asks the parser whether these are all.
 fn every_key() -> Vec<String> {
-    let sections: [(&str, &[&str]); 6] = [
+    let sections: [(&str, &[&str]); 7] = [
         ("", &["name", "owner", "command", "setup", "tags", "env", "secrets"]),
-        ("gpu.", &["count", "memory_gib_min", "types"]),
+        ("gpu.", &["count", "memory_gib_min", "types", "model"]),
+        (
+            "gpu.model.",
+            &[
+                "params",
+                "hf_config",
+                "task",
+                "precision",
+                "batch",
+                "tokens",
+                "optimizer",
+                "gradient_checkpointing",
+                "lora_rank",
+            ],
+        ),
         ("spot.", &["enabled", "max_usd_per_hour", "fallback_to_on_demand_after"]),
         ("limits.", &["max_runtime", "finish_by", "within", "estimated_runtime", "max_usd"]),
         ("checkpoint.", &["dir", "every", "keep", "size_gb", "total_steps", "include", "exclude", "signal"]),
@@ -142,5 +174,32 @@ impl Visitor<'_> for TimestampVisitor {
 
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<String, E> {
         Ok(text.to_owned())
+    }
+}
+
+/// A number of tokens as a text such as `8k`, or as a number.
+fn some_tokens<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    deserializer.deserialize_any(TokensVisitor).map(Some)
+}
+
+struct TokensVisitor;
+
+impl Visitor<'_> for TokensVisitor {
+    type Value = String;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number of tokens such as `4096` or `8k`")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<String, E> {
+        Ok(text.to_owned())
+    }
+
+    fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<String, E> {
+        Ok(number.to_string())
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<String, E> {
+        Ok(number.to_string())
     }
 }

@@ -78,7 +78,9 @@ impl Sizing<'_> {
         let bytes = u128::from(self.compute_bytes());
         // Without a backward pass the product before the activation is gone when the last one is made.
         let mlp = if architecture.mlp.is_gated { self.mlp_elements() * 3 / 4 } else { self.mlp_elements() };
-        let attention = self.block_elements().cut - self.mlp_elements();
+        let heads = u128::from(architecture.attention.heads);
+        let scores = if self.workload.flash_attention { 0 } else { heads * tokens };
+        let attention = self.block_elements().cut - self.mlp_elements() + scores;
         let degree = u128::from(self.parallelism.tensor_degree());
         let of_token = (2 * u128::from(architecture.hidden) + mlp.max(attention) / degree) * bytes;
         let formula = format!("{tokens} tokens x {of_token} bytes of the widest moment of one block");
@@ -95,18 +97,20 @@ impl Sizing<'_> {
         }
         let vocabulary = u128::from(self.architecture.embeddings.vocabulary);
         let degree = u128::from(self.parallelism.tensor_degree());
+        let share = if degree > 1 { format!(" / {degree} GPUs") } else { String::new() };
         if !self.workload.task.is_training() {
             let batch = u128::from(self.workload.batch);
-            let formula = format!("{batch} sequences x {vocabulary} words x 4 bytes");
+            let formula = format!("{batch} sequences x {vocabulary} words x 4 bytes{share}");
             return part(batch * vocabulary * 4 / degree, formula, "one token of each sequence is predicted");
         }
         let tokens = self.tokens();
         if self.workload.fused_loss {
             let hidden = u128::from(self.architecture.hidden);
-            let formula = format!("{tokens} tokens x {hidden} x 12 bytes, computed in pieces");
+            let formula = format!("{tokens} tokens x {hidden} x 12 bytes, computed in pieces{share}");
             return part(tokens * hidden * 12 / degree, formula, "Liger Kernel (Hsu et al. 2024), section 3.2");
         }
-        let formula = format!("{tokens} tokens x {vocabulary} words x 12 bytes: logits, probabilities and gradient");
+        let formula =
+            format!("{tokens} tokens x {vocabulary} words x 12 bytes of logits, probabilities and gradient{share}");
         part(tokens * vocabulary * 12 / degree, formula, "Cut Your Losses (Wijmans et al. 2024), table 1")
     }
 

@@ -26,11 +26,11 @@ proptest! {
             proptest::sample::select(vec![
                 "command", "owner", "name", "setup", "tags", "env", "secrets", "gpu", "spot", "limits", "checkpoint",
                 "machine", "gpu.count", "gpu.types", "limits.finish_by", "limits.max_runtime", "spot.enabled",
-                "checkpoint.dir", "machine.ami", "machine.regions", "[gpu]", "[machine]", "[[tags]]", "[env",
+                "checkpoint.dir", "machine.ami", "machine.regions", "[gpu]", "[machine]", "[[tags]]", "[env", "[gpu.model]", "gpu.model.params", "gpu.model.tokens", "gpu.model.task",
             ]),
             proptest::sample::select(vec![
                 "1", "-1", "true", "\"x\"", "\"\"", "[]", "[1]", "[\"x\"]", "{}", "{ a = 1 }", "2026-12-24", "nan", "",
-                "2026-12-24T00:00:00Z", "\"1h\"", "'''\n'''", "\"\\u0000\"", "[[]]", "1e400",
+                "2026-12-24T00:00:00Z", "\"1h\"", "'''\n'''", "\"\\u0000\"", "[[]]", "1e400", "\"7b\"", "\"lora\"",
             ]),
         ), 0..12),
     ) {

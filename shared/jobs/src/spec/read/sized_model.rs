@@ -1,0 +1,119 @@
+//! `[gpu] model`: a model instead of a size.
+
+use std::fmt::Display;
+use std::str::FromStr;
+
+use sizing::{
+    BATCH_MAX, LORA_RANK_MAX, ModelArchitecture, Parallelism, Precision, Strategy, Task, estimate, gpu_gb_min,
+    read_hf_config, read_params, read_tokens, smallest_parallelism,
+};
+
+use crate::spec::judge::SpecValidator;
+use crate::spec::written::RawModel;
+use crate::spec::{ModelSizing, checks};
+
+/// A100 and H100: the largest GPU that EC2 also sells one at a time (EC2 instance types, p5.4xlarge).
+const GPU_BYTES_USUAL: u64 = 80 << 30;
+
+/// No machine with such GPUs has more (EC2 instance types, "Accelerated computing").
+const GPUS_OF_MACHINE: u32 = 8;
+
+impl SpecValidator<'_> {
+    /// `count`: how many GPUs the job asks for.
+    pub(super) fn model(&mut self, model: &RawModel, count: Option<u32>) -> Option<ModelSizing> {
+        let architecture = self.architecture(model);
+        let workload = self.workload(model);
+        let (architecture, workload) = (architecture?, workload?);
+        let strategy = if workload.task.is_training() { Strategy::Zero3 } else { Strategy::Tensor };
+        let parallelism = count.map_or_else(
+            || {
+                smallest_parallelism(&architecture, &workload, GPU_BYTES_USUAL)
+                    .filter(|parallelism| parallelism.gpus <= GPUS_OF_MACHINE)
+                    .unwrap_or(Parallelism::new(strategy, GPUS_OF_MACHINE))
+            },
+            |count| Parallelism::new(strategy, count),
+        );
+        let path = ["gpu", "model"];
+        let estimate = match estimate(&architecture, &workload, parallelism) {
+            Ok(estimate) => estimate,
+            Err(problem) => {
+                self.refuse(&path, &problem.to_string());
+                return None;
+            }
+        };
+        let gb = gpu_gb_min(&estimate);
+        let Some(gpu_gb_min) = u32::try_from(gb).ok().filter(|gb| *gb <= checks::GPU_MEMORY_GIB_MAX) else {
+            let problem = format!(
+                "it needs {gb} GB on each of {} GPUs, and no GPU has more than {}; use a lower precision, a shorter sequence, or LoRA",
+                parallelism.gpus,
+                checks::GPU_MEMORY_GIB_MAX
+            );
+            self.refuse(&path, &problem);
+            return None;
+        };
+        let (task, precision) = (workload.task, workload.precision);
+        Some(ModelSizing { model: architecture.name, task, precision, gpu_gb_min, estimate })
+    }
+
+    fn architecture(&mut self, model: &RawModel) -> Option<ModelArchitecture> {
+        let (key, read) = match (&model.params, &model.hf_config) {
+            (Some(params), None) => ("params", read_params(params).map_err(|problem| problem.to_string())),
+            (None, Some(config)) => {
+                let text = serde_json::Value::Object(config.clone()).to_string();
+                ("hf_config", read_hf_config(&text).map_err(|problem| problem.to_string()))
+            }
+            (Some(_), Some(_)) => {
+                self.refuse(
+                    &["gpu", "model", "params"],
+                    "`hf_config` says the same in another way; leave one of them out",
+                );
+                return None;
+            }
+            (None, None) => {
+                let problem = "it is missing: write `params = \"7b\"`, or the keys of a config.json under `hf_config`";
+                self.report_missing(&["gpu", "model", "params"], problem);
+                return None;
+            }
+        };
+        read.map_err(|problem| self.refuse(&["gpu", "model", key], &problem)).ok()
+    }
+
+    fn workload(&mut self, model: &RawModel) -> Option<sizing::Workload> {
+        let Some(task) = &model.task else {
+            let names: Vec<String> = Task::ALL.iter().map(|task| format!("`{task}`")).collect();
+            let problem = format!("it is missing: write one of {}", names.join(", "));
+            self.report_missing(&["gpu", "model", "task"], &problem);
+            return None;
+        };
+        let task: Option<Task> = self.named("task", task);
+        let precision = model.precision.as_deref().map_or(Some(Precision::Bf16), |name| self.named("precision", name));
+        let defaults = sizing::Workload::new(task?, precision?);
+        let optimizer =
+            model.optimizer.as_deref().map_or(Some(defaults.optimizer), |name| self.named("optimizer", name));
+        let tokens = match model.tokens.as_deref().map(read_tokens) {
+            None => Some(defaults.tokens),
+            Some(read) => read.map_err(|problem| self.refuse(&["gpu", "model", "tokens"], &problem.to_string())).ok(),
+        };
+        let batch = self.number("batch", model.batch, defaults.batch, BATCH_MAX);
+        let lora_rank = self.number("lora_rank", model.lora_rank, defaults.lora_rank, LORA_RANK_MAX);
+        Some(sizing::Workload {
+            batch: batch?,
+            lora_rank: lora_rank?,
+            tokens: tokens?,
+            optimizer: optimizer?,
+            gradient_checkpointing: model.gradient_checkpointing,
+            ..defaults
+        })
+    }
+
+    /// From 1 to the most.
+    fn number(&mut self, key: &str, said: Option<u32>, default: u32, most: u32) -> Option<u32> {
+        let number = self.some(&["gpu", "model", key], said, default, [1, most]);
+        (1..=most).contains(&number).then_some(number)
+    }
+
+    /// One of the names that a key may have.
+    fn named<T: FromStr<Err: Display>>(&mut self, key: &str, name: &str) -> Option<T> {
+        name.parse().map_err(|problem: T::Err| self.refuse(&["gpu", "model", key], &problem.to_string())).ok()
+    }
+}

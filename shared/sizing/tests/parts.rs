@@ -1,0 +1,164 @@
+//! What is read, what is refused, and what the parts are.
+
+use sizing::{
+    HfConfigError, Parallelism, Precision, Strategy, Task, Workload, estimate, fit, read_hf_config, read_params,
+    read_tokens, remedies, smallest_parallelism,
+};
+
+fn config(more: &str) -> String {
+    format!(
+        r#"{{"model_type": "llama", "num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads": 32,
+            "intermediate_size": 11008, "vocab_size": 32000{more}}}"#
+    )
+}
+
+/// GPT-3 with 175 billion parameters: Korthikanti et al. 2022, section 4.1, with the constants of its equation 2.
+#[test]
+fn a_block_of_gpt_with_dropout_keeps_34_bytes_and_5_of_the_scores() {
+    let gpt = r#"{"model_type": "gpt2", "n_layer": 1, "n_embd": 12288, "n_head": 96, "n_positions": 2048, "vocab_size": 50257}"#;
+    let model = read_hf_config(gpt).unwrap();
+    let workload = Workload { batch: 1, tokens: 2_048, ..Workload::new(Task::Full, Precision::Fp16) };
+    let kept = |flash_attention, gpus| {
+        let parallelism = Parallelism::new(Strategy::Tensor, gpus);
+        estimate(&model, &Workload { flash_attention, ..workload }, parallelism).unwrap().activations.bytes
+    };
+    let (tokens, hidden, heads) = (2_048, 12_288, 96);
+    assert_eq!(kept(true, 1), 34 * tokens * hidden);
+    assert_eq!(kept(false, 1), tokens * (34 * hidden + 5 * heads * tokens));
+    // Equation 2: 10 + 24 / t + 5as / ht.
+    assert_eq!(kept(false, 8), tokens * (10 * hidden + 24 * hidden / 8 + 5 * heads * tokens / 8));
+}
+
+#[test]
+fn numbers_of_parameters_and_tokens() {
+    let params = |text| read_params(text).map(|model| model.parameters().total).ok();
+    for (text, expect) in
+        [("7b", 7_000_000_000), ("1.5B", 1_500_000_000), ("350m", 350_000_000), ("8030261248", 8_030_261_248)]
+    {
+        assert_eq!(params(text), Some(expect), "{text}");
+    }
+    for text in
+        ["", "b", "7 b", "-7b", "7.b", ".5b", "7bb", "0", "999k", "11t", "1.2345b", "99999999999999999999b", "７b"]
+    {
+        assert_eq!(params(text), None, "{text}");
+    }
+    assert_eq!(
+        (read_tokens("8k").ok(), read_tokens("4096").ok(), read_tokens("1m").ok()),
+        (Some(8_192), Some(4_096), Some(1 << 20))
+    );
+    for text in ["0", "", "17m", "8kb", "1.0001k"] {
+        assert!(read_tokens(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn a_file_that_describes_no_model_is_refused_with_what_it_lacks() {
+    let refusal = |text: &str| read_hf_config(text).unwrap_err().to_string();
+    assert_eq!(
+        refusal(r#"{"model_type": "mamba", "hidden_size": 768, "num_hidden_layers": 24, "vocab_size": 50280}"#),
+        "the model type \"mamba\" lacks num_attention_heads, intermediate_size; write them, or give the number of parameters instead"
+    );
+    assert!(
+        refusal("{}").contains("num_hidden_layers, hidden_size, num_attention_heads, vocab_size, intermediate_size")
+    );
+    assert!(refusal("[]").starts_with("it is no JSON object"));
+    assert!(refusal("{\"a\": ").starts_with("it is no JSON object"));
+    assert!(refusal(&"[".repeat(100_000)).starts_with("it is no JSON object"));
+    assert!(refusal(&config(r#", "head_dim": -1"#)).starts_with("head_dim: -1 is no number"));
+    assert!(refusal(&config(r#", "head_dim": 0"#)).contains("head size: 0 is out of range"));
+    assert!(refusal(&config(r#", "num_key_value_heads": 64"#)).contains("1 to 32 are possible"));
+    assert!(refusal(&config(r#", "is_encoder_decoder": true"#)).contains("an encoder and a decoder"));
+    assert!(refusal(&config(r#", "num_local_experts": 16"#)).contains("how experts are laid out"));
+    let huge = r#"{"model_type": "llama", "num_hidden_layers": 4294967295, "hidden_size": 4294967295, "num_attention_heads": 1,
+        "intermediate_size": 1, "vocab_size": 1}"#;
+    assert!(refusal(huge).contains("out of range"));
+    let experts = r#", "num_experts": 8, "num_experts_per_tok": 2, "decoder_sparse_step": 2"#;
+    assert!(refusal(&config(experts).replace("\"llama\"", "\"qwen2_moe\"")).contains("how experts are laid out"));
+    let long = format!("{}{}", config(""), " ".repeat(1 << 20));
+    assert!(matches!(read_hf_config(&long), Err(HfConfigError::TooLarge(_))));
+}
+
+#[test]
+fn an_unknown_type_with_the_usual_keys_is_counted_as_a_llama_and_says_so() {
+    let unknown = config("").replace("\"llama\"", "\"tomorrow\"");
+    let model = read_hf_config(&unknown).unwrap();
+    assert_eq!(model.parameters().total, 6_738_415_616);
+    assert_eq!(model.notes, ["the model type \"tomorrow\" is not known; it is counted as a Llama of these sizes"]);
+}
+
+#[test]
+fn the_part_for_text_of_a_larger_model_is_read() {
+    let nested = format!(
+        r#"{{"model_type": "llava", "text_config": {}, "vision_config": {{"hidden_size": 1024}}}}"#,
+        config("")
+    );
+    let model = read_hf_config(&nested).unwrap();
+    assert_eq!((model.parameters().total, model.notes.len()), (6_738_415_616, 1));
+}
+
+#[test]
+fn windows_and_latent_attention_shrink_the_kv_cache() {
+    let cache = |text: &str| {
+        let workload = Workload { tokens: 32_768, ..Workload::new(Task::Inference, Precision::Bf16) };
+        estimate(&read_hf_config(text).unwrap(), &workload, Parallelism::ONE_GPU).unwrap().kv_cache.bytes
+    };
+    let whole = cache(&config(""));
+    assert_eq!(whole, 2 * 32 * 4_096 * 32_768 * 2);
+    assert_eq!(cache(&config(r#", "sliding_window": 4096"#)), whole / 8);
+    assert_eq!(cache(&config(r#", "sliding_window": 4096, "use_sliding_window": false"#)), whole);
+    let listed =
+        format!(r#", "sliding_window": 4096, "layer_types": [{}]"#, vec![r#""sliding_attention""#; 40].join(","));
+    assert_eq!(cache(&config(&listed)), whole / 8, "more layers than there are");
+    let latent = r#", "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128"#;
+    assert_eq!(cache(&config(latent)), 32 * (512 + 64) * 32_768 * 2);
+}
+
+#[test]
+fn remedies_are_computed_and_fit() {
+    let model = read_params("7b").unwrap();
+    let gpu = 24 << 30;
+    let named = |workload: &Workload| -> Vec<String> {
+        let found = remedies(&model, workload, Parallelism::ONE_GPU, gpu);
+        assert!(found.iter().all(|remedy| fit(&remedy.estimate, gpu).fits));
+        found.iter().map(|remedy| remedy.change.to_string()).collect()
+    };
+    assert_eq!(
+        named(&Workload::new(Task::Inference, Precision::Fp32)),
+        ["2 GPUs with tensor parallelism", "precision bf16"]
+    );
+    assert_eq!(
+        named(&Workload::new(Task::Lora, Precision::Bf16)),
+        ["gradient checkpointing", "2 GPUs with ZeRO-3 (FSDP)", "the task qlora", "sequences of 1024 tokens"]
+    );
+    let long = Workload { batch: 16, tokens: 8_192, ..Workload::new(Task::Inference, Precision::Bf16) };
+    assert_eq!(
+        named(&long),
+        ["a batch of 4", "2 GPUs with tensor parallelism", "precision int4", "sequences of 2048 tokens"]
+    );
+    assert_eq!(named(&Workload::new(Task::Inference, Precision::Bf16)), Vec::<String>::new());
+    let full = Workload { gradient_checkpointing: true, ..Workload::new(Task::Full, Precision::Bf16) };
+    assert_eq!(smallest_parallelism(&model, &full, 80 << 30), Some(Parallelism::new(Strategy::Zero3, 2)));
+    assert_eq!(smallest_parallelism(&model, &full, 1 << 30), None);
+}
+
+#[test]
+fn every_part_is_explained_with_its_numbers_and_source() {
+    let model = read_params("7b").unwrap();
+    let text = estimate(&model, &Workload::new(Task::Qlora, Precision::Bf16), Parallelism::ONE_GPU).unwrap().explain();
+    insta::assert_snapshot!(text, @r#"
+    weights           3.88 GiB  7000000000 parameters in nf4: 6737589760 in linear layers x 4.127 bits, the others x 16 bits, and 41943040 of adapters x 4 bytes
+                                LoRA (Hu et al. 2021), section 4.1; adapters in 32 bits as PEFT keeps them
+    gradients         0.16 GiB  41943040 parameters x 4 bytes
+                                Hugging Face, "Model training anatomy", mixed precision: 18 bytes a parameter in all
+    optimizer         0.31 GiB  41943040 parameters: 8 bytes of two moments
+                                ZeRO (Rajbhandari et al. 2020), section 3.1
+    activations      10.25 GiB  2048 tokens x (167936 bytes x 32 blocks)
+                                Korthikanti et al. 2022, sections 4 and 5, for each tensor of the block
+    logits            0.73 GiB  2048 tokens x 32000 words x 12 bytes of logits, probabilities and gradient
+                                Cut Your Losses (Wijmans et al. 2024), table 1
+    overhead          1.00 GiB  the CUDA context, kernels and workspaces, whatever the model
+                                Hugging Face, "Model training anatomy"
+    total            16.33 GiB on each GPU, with one GPU
+    Assumed: layers, heads and vocabulary are those of Mistral 7B; a config.json of the model says its own
+    "#);
+}
