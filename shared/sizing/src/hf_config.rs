@@ -3,7 +3,7 @@
 mod family;
 mod keys;
 
-use model::fault::{InvalidValue, shortened};
+use model::fault::{InvalidValue, one_line, shortened};
 use serde_json::{Map, Value};
 
 use crate::architecture::{
@@ -56,7 +56,7 @@ pub fn read_hf_config(text: &str) -> Result<ModelArchitecture, HfConfigError> {
 }
 
 fn read_architecture(keys: &ConfigKeys<'_>, family: &Family) -> Result<ModelArchitecture, HfConfigError> {
-    let name = keys.model_type();
+    let name = model_type(keys);
     let layers = keys.number(&["num_hidden_layers", "n_layer", "n_layers", "num_layers"])?;
     let hidden = keys.number(&["hidden_size", "n_embd", "n_embed", "d_model", "dim"])?;
     let heads = keys.number(&["num_attention_heads", "n_head", "n_heads"])?;
@@ -73,7 +73,7 @@ fn read_architecture(keys: &ConfigKeys<'_>, family: &Family) -> Result<ModelArch
         named.map(|(_, number)| number)
     else {
         let missing = named.iter().filter(|(_, number)| number.is_none()).map(|(key, _)| (*key).to_owned()).collect();
-        return Err(HfConfigError::MissingKeys { model_type: name.to_owned(), keys: missing });
+        return Err(HfConfigError::MissingKeys { model_type: name, keys: missing });
     };
     let attention = attention(keys, family, hidden, heads)?;
     let positions = match family.positions {
@@ -83,7 +83,7 @@ fn read_architecture(keys: &ConfigKeys<'_>, family: &Family) -> Result<ModelArch
         }
     };
     Ok(ModelArchitecture {
-        name: name.to_owned(),
+        name,
         basis: ArchitectureBasis::HfConfig,
         layers,
         hidden,
@@ -113,8 +113,13 @@ fn read_architecture(keys: &ConfigKeys<'_>, family: &Family) -> Result<ModelArch
     })
 }
 
+/// As it is shown to people: the file may say anything.
+fn model_type(keys: &ConfigKeys<'_>) -> String {
+    one_line(keys.model_type(), 40)
+}
+
 fn note_guess(keys: &ConfigKeys<'_>, family: &Family) -> Option<String> {
-    let model_type = shortened(keys.model_type(), 40);
+    let model_type = model_type(keys);
     family
         .is_guessed
         .then(|| format!("the model type {model_type:?} is not known; it is counted as a Llama of these sizes"))
@@ -159,7 +164,7 @@ fn latent(keys: &ConfigKeys<'_>) -> Result<Option<(LatentAttention, u32)>, HfCon
         [keys.number(&names[..1])?, keys.number(&names[1..2])?, keys.number(&names[2..])?];
     let (Some(nope), Some(rope_dim), Some(value_dim)) = (nope, rope_dim, value_dim) else {
         let missing = names.iter().filter(|name| !keys.has(name)).map(|name| (*name).to_owned()).collect();
-        return Err(HfConfigError::MissingKeys { model_type: keys.model_type().to_owned(), keys: missing });
+        return Err(HfConfigError::MissingKeys { model_type: model_type(keys), keys: missing });
     };
     let q_rank = keys.number(&["q_lora_rank"])?;
     Ok(Some((LatentAttention { q_rank, kv_rank, rope_dim, value_dim }, nope.saturating_add(rope_dim))))
@@ -181,13 +186,13 @@ fn experts(
     if !family.has_experts || steps.is_some_and(|steps| steps > 1) {
         return Err(InvalidValue::new(format!(
             "how experts are laid out in the model type {:?} is not known; give the number of parameters instead",
-            shortened(keys.model_type(), 40)
+            model_type(keys)
         ))
         .into());
     }
     let Some(active) = keys.number(&["num_experts_per_tok", "experts_per_token"])? else {
         let keys_missing = vec!["num_experts_per_tok".to_owned()];
-        return Err(HfConfigError::MissingKeys { model_type: keys.model_type().to_owned(), keys: keys_missing });
+        return Err(HfConfigError::MissingKeys { model_type: model_type(keys), keys: keys_missing });
     };
     let of_expert = keys.number(&["moe_intermediate_size"])?.unwrap_or(intermediate);
     let shared = match keys.number(&["shared_expert_intermediate_size"])? {

@@ -74,6 +74,8 @@ fn a_file_that_describes_no_model_is_refused_with_what_it_lacks() {
     assert!(refusal(huge).contains("out of range"));
     let experts = r#", "num_experts": 8, "num_experts_per_tok": 2, "decoder_sparse_step": 2"#;
     assert!(refusal(&config(experts).replace("\"llama\"", "\"qwen2_moe\"")).contains("how experts are laid out"));
+    let named = read_hf_config(&config("").replace("\"llama\"", "\"a\\n\u{202e}b\"")).map(|model| model.name);
+    assert_eq!(named.as_deref(), Ok("a  b"));
     let long = format!("{}{}", config(""), " ".repeat(1 << 20));
     assert!(matches!(read_hf_config(&long), Err(HfConfigError::TooLarge(_))));
 }

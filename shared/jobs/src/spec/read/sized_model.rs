@@ -44,9 +44,8 @@ impl SpecValidator<'_> {
         let gb = gpu_gb_min(&estimate);
         let Some(gpu_gb_min) = u32::try_from(gb).ok().filter(|gb| *gb <= checks::GPU_MEMORY_GIB_MAX) else {
             let problem = format!(
-                "it needs {gb} GB on each of {} GPUs, and no GPU has more than {}; use a lower precision, a shorter sequence, or LoRA",
-                parallelism.gpus,
-                checks::GPU_MEMORY_GIB_MAX
+                "it needs {gb} GB on each of {} GPUs, more than any GPU has; use a lower precision, a shorter sequence, or LoRA",
+                parallelism.gpus
             );
             self.refuse(&path, &problem);
             return None;

@@ -112,7 +112,7 @@ fn mistakes_in_a_model() {
     check(
         "[gpu.model]\nparams = \"1t\"\ntask = \"full\"\n",
         &[
-            "3 gpu.model: it needs 2729 GB on each of 8 GPUs, and no GPU has more than 1024; use a lower precision, a shorter sequence, \
+            "3 gpu.model: it needs 2729 GB on each of 8 GPUs, more than any GPU has; use a lower precision, a shorter sequence, \
            or LoRA",
         ],
     );
