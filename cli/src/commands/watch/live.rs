@@ -7,7 +7,7 @@ use std::time::Duration;
 use operator::watch::{Dashboard, dashboard};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::read::FactsReader;
 use super::terminal;
@@ -15,6 +15,9 @@ use super::view::RefreshStatus;
 use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;
 use crate::world;
+
+/// So long a screen takes at most to close: it looks ten times a second.
+const CLOSING: Duration = Duration::from_secs(2);
 
 /// What the screen shows: the last dashboard that could be read, and what became of the refreshes since.
 #[derive(Default)]
@@ -30,8 +33,11 @@ pub(super) async fn run(reader: FactsReader<'_>, every: Duration) -> Result<Comm
     let mut screen = tokio::task::spawn_blocking(move || terminal::show(shown, &wishes));
     let ended = tokio::select! {
         ended = &mut screen => ended,
-        // The screen closes once nobody refreshes it.
-        () = refresh_until_ended(reader, every, sender, wished) => screen.await,
+        // The screen closes once nobody refreshes it. Where its terminal is gone, crossterm reads that end for ever.
+        () = refresh_until_ended(reader, every, sender, wished) => match timeout(CLOSING, &mut screen).await {
+            Ok(ended) => ended,
+            Err(_) => std::process::exit(CommandStatus::Error as i32),
+        },
     };
     ended.map_err(CommandError::new)?.map_err(|error| {
         CommandError::with(format!("the terminal: {error}"), "curfew watch --once prints one frame")
