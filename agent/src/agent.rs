@@ -5,9 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
+use jobs::checkpoints::UnsavedWork;
 use jobs::warning::{PendingUpload, grace};
 use jobs::{
-    AGENT_ENDS_BEFORE, AgentWarning, AgentWarningKind, AgentWarnings, ExitReason, MachineIdentity, STANDS_AFTER,
+    AGENT_ENDS_BEFORE, AgentWarning, AgentWarningKind, AgentWarnings, ExitReason, GpuWork, Heartbeat, MachineIdentity,
+    STANDS_AFTER,
 };
 use store::Store;
 use tokio::sync::{Notify, watch};
@@ -60,13 +62,15 @@ impl From<EndCause> for AttemptEnd {
 }
 
 /// What a heartbeat says.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct AgentStatus {
     pub(crate) doing: &'static str,
     pub(crate) step: Option<u64>,
     pub(crate) steps_per_hour: Option<f64>,
     /// Of the busiest one in the last minute.
     pub(crate) gpu_percent: Option<f64>,
+    pub(crate) unsaved: UnsavedWork,
+    pub(crate) gpus: Option<GpuWork>,
 }
 
 /// What all parts of the agent share.
@@ -104,7 +108,7 @@ impl Agent {
     }
 
     pub(crate) fn status(&self) -> AgentStatus {
-        *self.status.lock().unwrap_or_else(PoisonError::into_inner)
+        self.status.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(crate) fn set_status(&self, set: impl FnOnce(&mut AgentStatus)) {
@@ -112,7 +116,14 @@ impl Agent {
     }
 
     pub(crate) fn set_activity(&self, doing: &'static str) {
-        self.set_status(|status| status.doing = doing);
+        self.set_status(|status| {
+            status.doing = doing;
+            if doing == Heartbeat::RUNNING {
+                status.unsaved.begin_command(now());
+            } else {
+                status.unsaved.end_command(now());
+            }
+        });
     }
 
     /// Reports an event to the owner by an immediate heartbeat: the attempt may be over in a minute.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use jiff::SignedDuration;
-use jobs::telemetry::{PUBLISHED_EVERY, SAMPLED_EVERY, mean_of_busiest};
+use jobs::telemetry::{GpuMeans, PUBLISHED_EVERY, SAMPLED_EVERY, mean_of_busiest};
 use tokio::time::MissedTickBehavior;
 
 use self::nvml::GpuSampler;
@@ -31,6 +31,7 @@ pub(crate) async fn watch(agent: Arc<Agent>) {
     };
     let mut publisher = Publisher::default();
     let (mut moments, mut since, mut refused) = (Vec::new(), Instant::now(), false);
+    let mut means = GpuMeans::default();
     let every = agent.pace.wait(SAMPLED_EVERY);
     // Not at once: what has just begun uses no GPU yet.
     let mut moment = tokio::time::interval_at(tokio::time::Instant::now() + every, every);
@@ -39,7 +40,8 @@ pub(crate) async fn watch(agent: Arc<Agent>) {
         moment.tick().await;
         let look = sampler.read(agent.pace.wait(NVML_SILENT_AFTER)).await;
         look.problems.into_iter().for_each(|problem| saying.once(problem));
-        let sees_some = !look.gpus.is_empty();
+        let (sees_some, gpus) = (!look.gpus.is_empty(), look.gpus.len());
+        means.add(&look.gpus);
         moments.extend(sees_some.then_some(look.gpus));
         if !moments.is_empty() && (!sees_some || since.elapsed() >= agent.pace.wait(PUBLISHED_EVERY)) {
             since = Instant::now();
@@ -51,6 +53,10 @@ pub(crate) async fn watch(agent: Arc<Agent>) {
                     agent.log.write_line(&format!("CloudWatch is told nothing of GPUs: {words}"));
                     refused = true;
                 }
+            }
+            if let Some(instance) = publisher.instance().filter(|_| sees_some) {
+                let work = means.to_work(instance, gpus);
+                agent.set_status(|status| status.gpus = Some(work));
             }
         }
         if !sees_some {

@@ -80,6 +80,8 @@ pub(crate) async fn send_heartbeat(agent: &Agent) -> Result<(), StoreError> {
         gpu_percent: status.gpu_percent,
         doing: status.doing.to_owned(),
         warnings: agent.current_warnings(),
+        unsaved_seconds: status.unsaved.seconds(now()),
+        gpus: status.gpus,
     };
     agent.store.beat(&agent.identity.job, &heartbeat).await
 }

@@ -141,9 +141,10 @@ async fn write_exit(agent: &Agent, end: &AttemptEnd) {
         Ok(exit) => exit,
         Err(why) => return agent.log.write_line(&why.to_string()),
     };
+    // What was found out last, and what the last checkpoint saved, the heart may not have told.
     let mut uploaded = None;
     let (told, log) = tokio::join!(
-        tokio::time::timeout(last_words, send_last_heartbeat(agent)),
+        tokio::time::timeout(last_words, heartbeat::send_heartbeat(agent)),
         tokio::time::timeout(last_words, heartbeat::upload_log(agent, &mut uploaded)),
     );
     let left = tokio::time::timeout(last_words, agent.store.leave_exit(job, &exit)).await;
@@ -176,11 +177,6 @@ async fn check_exit_owner(agent: &Agent, exit: ExitRecord) -> Result<ExitRecord,
             }
         },
     }
-}
-
-/// Sends the last warnings, which no heartbeat may have.
-async fn send_last_heartbeat(agent: &Agent) -> Result<(), StoreError> {
-    if agent.current_warnings().is_empty() { Ok(()) } else { heartbeat::send_heartbeat(agent).await }
 }
 
 const fn name_of(reason: ExitReason) -> &'static str {

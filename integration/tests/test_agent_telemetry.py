@@ -124,6 +124,8 @@ def test_each_gpu_has_three_series_and_the_job_has_that_of_the_busiest(watched: 
     assert (busiest.low, busiest.high) == (70, 70)
     # Sampled more often than told.
     assert busiest.samples == watched.told(POWER, gpu(7), EUROPE).samples > watched.calls(EUROPE)
+    last = watched.job.heartbeat(1)
+    assert last["gpus"] == {"instance": INSTANCE, "milliwatts": 572_000, "utilization_percent": 35} and last["unsaved_seconds"] >= 0
     assert watched.series(REGION) == set() and watched.calls(REGION) == 0 and "GPU" not in machine.said()
 
 

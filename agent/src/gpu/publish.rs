@@ -32,6 +32,11 @@ struct PublishingMachine {
 }
 
 impl Publisher {
+    /// This machine, once it is known.
+    pub(super) fn instance(&self) -> Option<&str> {
+        self.0.as_ref().map(|machine| machine.instance.as_str())
+    }
+
     /// Publishes what was sampled since the last time.
     ///
     /// # Errors

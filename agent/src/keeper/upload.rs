@@ -63,6 +63,7 @@ impl KeeperTask {
         let kept = self.name(checkpoint, step.unverified, &beside).await?;
         self.note_kept(step, place, KeptStep { step: step.clone(), manifest: Arc::new(manifest) });
         self.measure(step, begun);
+        agent.set_status(|status| status.unsaved.save(step.changed_at.min(now())));
         self.finished.unverified_note = None;
         if step.unverified {
             let words = format!(

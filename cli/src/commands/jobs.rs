@@ -103,8 +103,12 @@ impl Jobs {
 async fn show_one_job(context: &CommandContext, named: &str) -> Result<CommandStatus, CommandError> {
     let store = context.needs_deployed().await?.store;
     let job: Job = resolve_job(&store, named).await?;
-    let overview = JobOverview::from_job(&job, context.now);
     let (details, problems) = Box::pin(JobDetails::read(&store, &job)).await;
+    let overview = JobOverview::from_job(&job, context.now);
+    let overview = match details.heartbeat.as_ref().and_then(|heartbeat| heartbeat.gpus.as_ref()) {
+        Some(work) => overview.with_gpu_work(&job, work, context.now),
+        None => overview,
+    };
     for problem in &problems {
         screen::warn(problem);
     }

@@ -273,7 +273,8 @@ fn accelerator_power(hardware: &MachineHardware, load: AcceleratorLoad) -> Bound
     let full = all(model.full_milliwatts);
     match load {
         AcceleratorLoad::Unknown => Bounds { low: idle_low, high: full },
-        AcceleratorLoad::Measured { milliwatts } => Bounds { low: milliwatts, high: milliwatts }
+        // A program on the machine can write any figure.
+        AcceleratorLoad::Measured { milliwatts } => Bounds { low: milliwatts.min(full), high: milliwatts.min(full) }
             .times((100 - SENSOR_ERROR_PERCENT, 100 + SENSOR_ERROR_PERCENT), 100),
         AcceleratorLoad::Utilization { percent } => {
             let percent = u64::from(percent.min(100));

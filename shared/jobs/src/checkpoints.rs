@@ -29,7 +29,7 @@ pub use manifest::{MANIFEST_FILE, Manifest, ManifestFile, ManifestLink, PartDige
 pub use markers::{COMPLETE, index_of, is_marker, is_whole_index, marked_step, marker_names};
 pub use name::{NamedStep, is_record, is_temporary, is_text, step_of};
 pub use pattern::{check_pattern, matches_pattern};
-pub use progress::CheckpointProgress;
+pub use progress::{CheckpointProgress, UnsavedWork};
 pub use retention::{BESIDE_MAX, StoredCheckpoint, place_of, to_keep, to_prune, to_put_beside, to_restore};
 pub use selection::{
     PathOfStep, PointerTarget, best_named, kept_by_framework, overtaken, points_to, put_best_first, resume_path,

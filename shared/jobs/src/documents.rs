@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use model::fault::{InvalidValue, one_line};
 use serde::{Deserialize, Serialize};
 
+use super::telemetry::GpuWork;
 use super::{AgentWarning, JobId};
 
 /// The schema of every document of a job.
@@ -158,6 +159,13 @@ pub struct Heartbeat {
     /// The warnings for its owner, one of each kind. They are the machine's words: show them by [`Trouble::sanitize`].
     #[serde(default)]
     pub warnings: Vec<AgentWarning>,
+    /// For how many seconds the command has run since the newest checkpoint that counts was written: were the machine lost now, so much
+    /// would be done twice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unsaved_seconds: Option<u64>,
+    /// What its GPUs did since the command began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpus: Option<GpuWork>,
 }
 
 impl Heartbeat {
@@ -187,6 +195,9 @@ impl Heartbeat {
         Self {
             doing: one_line(&self.doing, DOING_CHARACTERS_MAX),
             warnings: AgentWarning::sanitize(&self.warnings),
+            gpus: self
+                .gpus
+                .map(|work| GpuWork { instance: said_by_machine(work.instance.as_str()).as_str().into(), ..work }),
             ..self
         }
     }
@@ -336,6 +347,8 @@ mod tests {
             gpu_percent: None,
             doing: String::new(),
             warnings: Vec::new(),
+            unsaved_seconds: None,
+            gpus: None,
         };
         assert_eq!(beat(2, Some(3.5)).check(2), Ok(()));
         assert_eq!(Heartbeat { gpu_percent: Some(100.0), ..beat(2, None) }.check(2), Ok(()));

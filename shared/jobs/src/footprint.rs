@@ -72,15 +72,18 @@ impl ExpectedFootprint {
     }
 }
 
-/// What a job used until now. How hard its machines worked is in no document, so each figure spans from idle to full; and machines that
-/// are gone were of any of the types that the job can run on.
+/// What a job used until now. How hard earlier machines worked is not asked for, so their figures span from idle to full; and they were of
+/// any of the types that the job can run on. `load` is that of the present machine.
 #[must_use]
-pub fn job_footprint(job: &Job, now: Timestamp) -> Footprint {
+pub fn job_footprint(job: &Job, load: AcceleratorLoad, now: Timestamp) -> Footprint {
     let (seconds, _) = job.used_by(now);
     let earlier = RunningTime::exactly(u64::try_from(job.used.seconds).unwrap_or(0));
     let present = RunningTime::exactly(u64::try_from(seconds.saturating_sub(job.used.seconds)).unwrap_or(0));
     let machine = job.machine().filter(|_| present.most_seconds > 0);
-    let of_machine = machine.map(|machine| on_machine(&machine.instance_type, Some(&machine.region), present));
+    let of_machine = machine.map(|machine| {
+        let (instance_type, region) = (&machine.instance_type, Some(&machine.region));
+        Footprint::from_use(&MachineUse { instance_type, region, time: present, load })
+    });
     if earlier.most_seconds == 0 {
         return of_machine.unwrap_or_default();
     }
@@ -124,13 +127,14 @@ mod tests {
 
     #[test]
     fn a_machine_that_is_gone_was_of_any_type_of_the_ranking() {
-        let used = job_footprint(&job(Phase::Submitted, 3_600), time(NOW));
+        let unknown = AcceleratorLoad::Unknown;
+        let used = job_footprint(&job(Phase::Submitted, 3_600), unknown, time(NOW));
         let on = |name: &str| on_machine(&name.into(), Some(&"us-east-1".into()), RunningTime::exactly(3_600));
         let all = ["g6.xlarge", "g5.xlarge", "g6e.xlarge"].map(on);
         let low = all.iter().map(|one| one.energy.low()).min().unwrap();
         let high = all.iter().map(|one| one.energy.high()).max().unwrap();
         assert_eq!((used.energy.low(), used.energy.high()), (low, high));
-        assert_eq!(job_footprint(&job(Phase::Submitted, 0), time(NOW)), Footprint::default());
+        assert_eq!(job_footprint(&job(Phase::Submitted, 0), unknown, time(NOW)), Footprint::default());
     }
 
     #[test]

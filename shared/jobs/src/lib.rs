@@ -78,6 +78,7 @@ pub use reconciliation::{PendingDecision, PendingEffects, PendingWrite, Reconcil
 pub use refusals::LaunchRefusals;
 pub use spec::{CheckpointSpec, GpuSpec, JobSpec, JobTerms, MachineSpec, ModelSizing, SpotSpec, Workload};
 pub use sweep::{is_sweep, is_swept};
+pub use telemetry::GpuWork;
 pub use token::{launch_id, token};
 pub use transfer::{TransferCost, TransferPrice};
 pub use user_data::{USER_DATA_BYTES_MAX, user_data};

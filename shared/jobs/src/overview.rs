@@ -1,6 +1,6 @@
 //! A job for people: its state, what it used, and which job a part of its name means.
 
-use billing::energy::Footprint;
+use billing::energy::{AcceleratorLoad, Footprint};
 use jiff::{SignedDuration, Timestamp};
 use model::duration::format_duration;
 use model::fault::InvalidValue;
@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use super::next::{after, most, slack_seconds};
 use super::{
-    EXPIRES_AFTER, Job, JobId, JobMachine, JobReservation, JobResult, LaunchInProgress, Lifecycle, Phase, Ranking,
-    job_footprint,
+    EXPIRES_AFTER, GpuWork, Job, JobId, JobMachine, JobReservation, JobResult, LaunchInProgress, Lifecycle, Phase,
+    Ranking, job_footprint,
 };
 
 /// The most jobs that are named if the words fit several, or none.
@@ -70,7 +70,7 @@ impl JobOverview {
             slack_seconds,
             seconds,
             cost_usd_max,
-            footprint: job_footprint(job, now),
+            footprint: job_footprint(job, AcceleratorLoad::Unknown, now),
             until: match &job.phase {
                 Phase::Submitted | Phase::Reserving => None,
                 Phase::Launching(launching) => Some(launching.ends_at),
@@ -81,6 +81,15 @@ impl JobOverview {
                 Phase::Ended(ended) => Some(ended.at),
             },
         }
+    }
+
+    /// The same, with the energy of what the GPUs of its present machine did.
+    #[must_use]
+    pub fn with_gpu_work(self, job: &Job, work: &GpuWork, now: Timestamp) -> Self {
+        if self.machine.as_ref().is_none_or(|machine| machine.instance != work.instance) {
+            return self;
+        }
+        Self { footprint: job_footprint(job, work.load(), now), ..self }
     }
 }
 
@@ -332,6 +341,17 @@ mod tests {
     fn what_it_took_counts_the_machine_that_runs() {
         let overview = JobOverview::from_job(&job(Phase::Running(placed(2))), time(NOW));
         assert_eq!((overview.seconds, overview.cost_usd_max), (7_200, Amount::from_usd(1.6)));
+    }
+
+    #[test]
+    fn a_measured_power_narrows_the_energy_of_its_machine() {
+        let job = job(Phase::Running(placed(2)));
+        let overview = JobOverview::from_job(&job, time(NOW));
+        let width = |overview: &JobOverview| overview.footprint.energy.high() - overview.footprint.energy.low();
+        let work = |id: &str| GpuWork { instance: id.into(), milliwatts: Some(50_000), utilization_percent: Some(90) };
+        let measured = overview.clone().with_gpu_work(&job, &work("i-0123456789abcdef0"), time(NOW));
+        assert!(width(&measured) < width(&overview), "{measured:?}");
+        assert_eq!(overview.clone().with_gpu_work(&job, &work("i-2"), time(NOW)), overview, "another machine's");
     }
 
     fn check_find(named: &str, expect: Result<&str, &str>) {

@@ -3,9 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use billing::energy::AcceleratorLoad;
 use jiff::SignedDuration;
 use model::config::{JOB_METRICS_NAMESPACE, SeriesNames};
+use model::id::ResourceId;
 use model::usage::MetricSeries;
+use serde::{Deserialize, Serialize};
 
 use super::JobId;
 
@@ -39,6 +42,73 @@ pub struct GpuSample {
     pub memory_used_mib: Option<u32>,
     /// Power of the whole board, in milliwatts.
     pub power_milliwatts: Option<u32>,
+}
+
+/// What the GPUs of a machine did in the mean, of all of them and all samples.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GpuWork {
+    /// The machine.
+    pub instance: ResourceId,
+    /// The power of all of them together; `None` if one does not tell it.
+    #[serde(default)]
+    pub milliwatts: Option<u64>,
+    #[serde(default)]
+    pub utilization_percent: Option<u8>,
+}
+
+impl GpuWork {
+    /// By their power, or else by their utilization.
+    #[must_use]
+    pub fn load(&self) -> AcceleratorLoad {
+        let measured = self.milliwatts.map(|milliwatts| AcceleratorLoad::Measured { milliwatts });
+        let utilized = self.utilization_percent.map(|percent| AcceleratorLoad::Utilization { percent });
+        measured.or(utilized).unwrap_or_default()
+    }
+}
+
+/// What all GPUs of a machine did, in the mean. A moment in which one of them does not tell it counts for nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct GpuMeans {
+    milliwatts: Mean,
+    utilization_percent: Mean,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Mean {
+    sum: u64,
+    count: u64,
+}
+
+impl Mean {
+    fn add(&mut self, values: impl Iterator<Item = Option<u32>>) {
+        if let Some(values) = values.collect::<Option<Vec<u32>>>().filter(|values| !values.is_empty()) {
+            self.sum = self.sum.saturating_add(values.iter().copied().map(u64::from).sum());
+            self.count += u64::try_from(values.len()).unwrap_or_default();
+        }
+    }
+
+    fn times(self, factor: u64) -> Option<u64> {
+        self.sum.saturating_mul(factor).checked_div(self.count)
+    }
+}
+
+impl GpuMeans {
+    /// One moment.
+    pub fn add(&mut self, gpus: &[GpuSample]) {
+        self.milliwatts.add(gpus.iter().map(|gpu| gpu.power_milliwatts));
+        self.utilization_percent.add(gpus.iter().map(|gpu| gpu.utilization_percent));
+    }
+
+    /// Of so many GPUs of this machine.
+    #[must_use]
+    pub fn to_work(self, instance: &str, gpus: usize) -> GpuWork {
+        let percent = self.utilization_percent.times(1);
+        GpuWork {
+            instance: instance.into(),
+            milliwatts: self.milliwatts.times(u64::try_from(gpus).unwrap_or_default()),
+            utilization_percent: percent.and_then(|percent| u8::try_from(percent).ok()),
+        }
+    }
 }
 
 /// All samples of one series within a minute.
@@ -159,6 +229,18 @@ mod tests {
         assert_eq!(published(&[vec![silent.clone()], vec![]]), [""; 0]);
         let memory_alone = GpuSample { memory_used_mib: Some(5), ..silent };
         assert_eq!(published(&[vec![memory_alone]]), ["nvidia_smi_memory_used InstanceId=i-1,index=0 [(5.0, 1)]"]);
+    }
+
+    #[test]
+    fn the_mean_is_that_of_all_gpus_and_of_all_moments_that_tell_it() {
+        let mut means = GpuMeans::default();
+        assert_eq!((means.to_work("i-1", 2).milliwatts, means.to_work("i-1", 2).utilization_percent), (None, None));
+        means.add(&[gpu(0, 100), gpu(1, 0)]);
+        means.add(&[gpu(0, 50), GpuSample { power_milliwatts: None, ..gpu(1, 50) }]);
+        means.add(&[]);
+        let work = means.to_work("i-1", 2);
+        assert_eq!((work.milliwatts, work.utilization_percent), (Some(142_500), Some(50)));
+        assert_eq!(work.load(), AcceleratorLoad::Measured { milliwatts: 142_500 });
     }
 
     #[test]

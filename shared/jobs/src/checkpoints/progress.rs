@@ -1,6 +1,6 @@
-//! How fast a job goes, by the checkpoints that an attempt writes.
+//! How fast a job goes, by the checkpoints that an attempt writes, and what it would do twice.
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 
 /// The first and the newest checkpoint of an attempt, each with when it was seen, since the command began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -37,9 +37,61 @@ impl CheckpointProgress {
     }
 }
 
+/// How long a command has run since the newest checkpoint that counts was written: a machine that is lost then has done that in vain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct UnsavedWork {
+    since: Option<Timestamp>,
+    until: Option<Timestamp>,
+}
+
+impl UnsavedWork {
+    pub const fn begin_command(&mut self, now: Timestamp) {
+        (self.since, self.until) = (Some(now), None);
+    }
+
+    /// Nothing is added any more.
+    pub const fn end_command(&mut self, now: Timestamp) {
+        if self.until.is_none() {
+            self.until = Some(now);
+        }
+    }
+
+    /// What was written at that time counts. A time before the command began is that of another machine's file.
+    pub fn save(&mut self, written_at: Timestamp) {
+        self.since = self.since.map(|since| since.max(written_at));
+    }
+
+    /// `None` before the command began.
+    #[must_use]
+    pub fn seconds(&self, now: Timestamp) -> Option<u64> {
+        let run = self.until.unwrap_or(now).duration_since(self.since?);
+        Some(u64::try_from(run.as_secs()).unwrap_or(0))
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use model::fixture::time;
+
     use super::*;
+
+    #[test]
+    fn what_ran_since_the_newest_checkpoint_would_be_done_twice() {
+        let at = |minute: i64| time("2026-11-22T05:00:00Z") + SignedDuration::from_mins(minute);
+        let mut work = UnsavedWork::default();
+        assert_eq!(work.seconds(at(5)), None);
+        work.begin_command(at(10));
+        assert_eq!(work.seconds(at(25)), Some(900));
+        work.save(at(20));
+        assert_eq!(work.seconds(at(25)), Some(300));
+        work.save(at(1));
+        assert_eq!(work.seconds(at(25)), Some(300), "a time before that says nothing");
+        work.end_command(at(30));
+        work.end_command(at(50));
+        assert_eq!(work.seconds(at(60)), Some(600));
+        work.save(at(40));
+        assert_eq!(work.seconds(at(60)), Some(0), "what was written at the very end");
+    }
 
     fn check(restored: Option<u64>, seen: &[(u64, i64)], expect: Option<f64>) {
         let mut progress = CheckpointProgress::since(restored);

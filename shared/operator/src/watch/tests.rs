@@ -184,6 +184,8 @@ fn beat(gpu_percent: Option<f64>) -> Heartbeat {
         gpu_percent,
         doing: "running".to_owned(),
         warnings: Vec::new(),
+        unsaved_seconds: None,
+        gpus: None,
     }
 }
 
