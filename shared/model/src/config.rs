@@ -25,7 +25,8 @@ pub use regions::{misshapen_regions, unknown_regions};
 pub use metrics::{MetricsConfig, SeriesNames, UtilizationUnit};
 pub use sections::{
     AccountConfig, DiskPolicy, IdleConfig, JobsConfig, LifetimeConfig, LimitsConfig, ManagedConfig, OverBudget,
-    Percent, PricesConfig, RuleAction, SharedRole, TagKeys, TeamConfig, UntaggedConfig, VolumeAction, VolumesConfig,
+    Percent, PricesConfig, ReportConfig, RuleAction, SharedRole, TagKeys, TeamConfig, UntaggedConfig, VolumeAction,
+    VolumesConfig,
 };
 pub use settings::{Setting, SettingSource, Settings, as_toml};
 
@@ -74,6 +75,8 @@ pub struct Config {
     pub jobs: JobsConfig,
     /// The budget above those of the teams.
     pub account: AccountConfig,
+    /// Who gets the report by mail.
+    pub report: ReportConfig,
     /// What this account pays less than the list says.
     pub prices: PricesConfig,
     /// What teams set for themselves, by the value of the team tag.

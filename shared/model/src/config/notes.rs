@@ -36,6 +36,7 @@ const ACCOUNT_OBSERVES: &str =
 const MOVED_PROFILES: &str = "without effect: each team has its own list, `instance_profiles` under [teams.<name>]";
 const SHARED_ROLE: &str =
     "the machines of all teams get one role: a job of one team can read, and spoil, the checkpoints of another";
+const NO_SENDER: &str = "without effect: there is no `sender` under [report]";
 const BORROWED_ROLE: &str = "one of these reaches what another team keeps in the state bucket";
 const ONE_IMAGE: &str =
     "an image has one region and one architecture, and jobs find none elsewhere; a parameter can have one for each";
@@ -93,6 +94,7 @@ pub fn notes(config: &Config, document: &str) -> Vec<ConfigNote> {
     let said = account_notes(config)
         .into_iter()
         .chain(jobs_notes(config))
+        .chain(report_notes(config))
         .chain(teams_notes(config))
         .chain(discount_notes(config));
     let place = |(path, note): (Vec<&str>, String)| {
@@ -133,10 +135,16 @@ fn jobs_notes(config: &Config) -> Vec<KeyedNote<'_>> {
     said
 }
 
+fn report_notes(config: &Config) -> Option<KeyedNote<'_>> {
+    let is_vain = config.report.email.is_some() && config.report.sender.is_none();
+    is_vain.then(|| (vec!["report", "email"], NO_SENDER.to_owned()))
+}
+
 fn teams_notes(config: &Config) -> impl Iterator<Item = KeyedNote<'_>> {
     config.teams.iter().flat_map(|(name, team)| {
         let mode = team.mode.unwrap_or(config.mode);
-        let notes = if name.as_str() == NO_TEAM { no_team_notes(team) } else { team_notes(team, mode) };
+        let mut notes = if name.as_str() == NO_TEAM { no_team_notes(team) } else { team_notes(team, mode) };
+        notes.extend((team.email.is_some() && config.report.sender.is_none()).then_some(("email", NO_SENDER)));
         let with_path = |(key, note): (&'static str, &str)| (vec!["teams", name.as_str(), key], note.to_owned());
         notes.into_iter().map(with_path).collect::<Vec<_>>()
     })
@@ -228,6 +236,13 @@ mod tests {
                 "6:1 teams.\"a b\".over_budget: without effect: there is no `monthly_budget_usd` beside it",
             ],
         );
+    }
+
+    #[test]
+    fn of_addresses_that_nothing_is_mailed_to() {
+        let addresses = "[report]\nemail = \"all@example.com\"\n[teams.a]\nemail = \"a@example.com\"\n";
+        check(addresses, &[&format!("2:1 report.email: {NO_SENDER}"), &format!("4:1 teams.a.email: {NO_SENDER}")]);
+        check(&addresses.replace("[report]", "[report]\nsender = \"curfew@example.com\""), &[]);
     }
 
     #[test]

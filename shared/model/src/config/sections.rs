@@ -347,6 +347,18 @@ impl Default for AccountConfig {
     }
 }
 
+/// `[report]`: who gets the report of a month by mail. Each team gets its own part at its `email`.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ReportConfig {
+    /// The address that SES sends it from; absent: it is not mailed.
+    #[serde(deserialize_with = "checks::email")]
+    pub sender: Option<String>,
+    /// Who gets the whole of it.
+    #[serde(deserialize_with = "checks::email")]
+    pub email: Option<String>,
+}
+
 /// `[prices]`: what this account pays less than the list says.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]

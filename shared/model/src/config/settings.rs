@@ -6,7 +6,9 @@ use serde::Serialize;
 use serde_json::Value;
 use toml::de::DeTable;
 
-use super::{AccountConfig, Config, DiskPolicy, MetricsConfig, OverBudget, PricesConfig, SeriesNames, TeamConfig};
+use super::{
+    AccountConfig, Config, DiskPolicy, MetricsConfig, OverBudget, PricesConfig, ReportConfig, SeriesNames, TeamConfig,
+};
 use crate::document::{dotted, position, quoted, written_at};
 use crate::mode::Mode;
 
@@ -14,7 +16,7 @@ mod sections;
 
 use sections::{
     account_section, idle_section, jobs_section, lifetime_section, limits_section, managed_section, prices_section,
-    section, series_section, tags_section, team_section, to_value, untagged_section, volumes_section,
+    report_section, section, series_section, tags_section, team_section, to_value, untagged_section, volumes_section,
 };
 
 /// Comments begin here, where the value leaves room: so that they can be read down.
@@ -71,6 +73,7 @@ impl Settings {
             limits,
             jobs,
             account,
+            report,
             prices,
             teams,
         } = config;
@@ -89,7 +92,7 @@ impl Settings {
             volumes_section(volumes),
             jobs_section(jobs),
         ]);
-        sections.extend([account_section(account), prices_section(prices)]);
+        sections.extend([account_section(account), report_section(report), prices_section(prices)]);
         sections.extend(teams.iter().map(|(name, team)| team_section(name.as_str(), team)));
         sections.extend(neuron.iter().map(|names| series_section("neuron", names)));
         sections.extend(amd.iter().map(|names| series_section("amd", names)));
@@ -175,7 +178,8 @@ pub(super) fn every_key() -> Vec<String> {
     let teams = [("NAME".into(), team)].into();
     let account = AccountConfig { monthly_budget_usd: Some(0.0), ..AccountConfig::default() };
     let prices = PricesConfig { discount_percent: [("FAMILY".to_owned(), 0.0)].into() };
-    let settings = Settings::from_config(&Config { metrics, account, prices, teams, ..Config::default() });
+    let report = ReportConfig { sender: Some(String::new()), email: Some(String::new()) };
+    let settings = Settings::from_config(&Config { metrics, account, report, prices, teams, ..Config::default() });
     settings.values().map(|setting| setting.key).collect()
 }
 
@@ -222,6 +226,7 @@ mod tests {
         [volumes]
         [jobs]
         [account]
+        [report]
         [prices.discount_percent]
         [teams."a b"]                                    # line 3
         [teams.vision]

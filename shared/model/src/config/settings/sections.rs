@@ -5,8 +5,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::super::{
-    AccountConfig, IdleConfig, JobsConfig, LifetimeConfig, LimitsConfig, ManagedConfig, PricesConfig, SeriesNames,
-    TagKeys, TeamConfig, UntaggedConfig, VolumesConfig,
+    AccountConfig, IdleConfig, JobsConfig, LifetimeConfig, LimitsConfig, ManagedConfig, PricesConfig, ReportConfig,
+    SeriesNames, TagKeys, TeamConfig, UntaggedConfig, VolumesConfig,
 };
 use super::{Setting, SettingSource, SettingsSection};
 use crate::duration;
@@ -157,6 +157,11 @@ pub(super) fn account_section(account: &AccountConfig) -> SettingsSection {
         Some(("cost_explorer", to_value(cost_explorer))),
     ];
     section(&["account"], settings)
+}
+
+pub(super) fn report_section(ReportConfig { sender, email }: &ReportConfig) -> SettingsSection {
+    let address = |key, address: &Option<String>| address.as_ref().map(|address| (key, to_value(address)));
+    section(&["report"], [address("sender", sender), address("email", email)])
 }
 
 pub(super) fn prices_section(PricesConfig { discount_percent }: &PricesConfig) -> SettingsSection {
