@@ -18,10 +18,13 @@ use aws_smithy_http_client::tls::Provider;
 use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
 use aws_smithy_http_client::{Builder, ConnectorBuilder};
 use model::id::Region;
+use plan::report::RunUsage;
 use tokio::sync::OnceCell;
 
+use crate::meter::UsageMeter;
+
 /// The first attempt and its retries.
-const ATTEMPTS_MAX: u32 = 4;
+pub(crate) const ATTEMPTS_MAX: u32 = 4;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 const OPERATION_TIMEOUT: Duration = Duration::from_secs(100);
@@ -39,6 +42,7 @@ pub struct Aws {
     pricing: RegionalClients<aws_sdk_pricing::Client>,
     sns: RegionalClients<aws_sdk_sns::Client>,
     ssm: RegionalClients<aws_sdk_ssm::Client>,
+    meter: UsageMeter,
 }
 
 impl Aws {
@@ -50,7 +54,19 @@ impl Aws {
     /// guide, "Retry behavior": it is experimental, and for clients of a single resource).
     pub async fn connect() -> Self {
         let (loader, http_client) = loader();
-        Self::with(loader.credentials_provider(credentials(http_client)).load().await)
+        let meter = UsageMeter::default();
+        let loader = loader.http_client(meter.metered(http_client.clone()));
+        let config = loader.credentials_provider(credentials(http_client)).load().await;
+        Self { meter, ..Self::with(config) }
+    }
+
+    /// Counts what the calls do not show by themselves, or what a run left in no record.
+    pub fn add_usage(&self, more: RunUsage) {
+        self.meter.add(more);
+    }
+
+    pub(crate) fn take_usage(&self) -> RunUsage {
+        self.meter.take()
     }
 
     /// With a configuration as it is.
@@ -62,7 +78,7 @@ impl Aws {
         let home = Region::from(home);
         let (ec2, cloudwatch) = (RegionalClients::default(), RegionalClients::default());
         let (pricing, sns, ssm) = (RegionalClients::default(), RegionalClients::default(), RegionalClients::default());
-        Self { config, home, ec2, cloudwatch, pricing, sns, ssm }
+        Self { config, home, ec2, cloudwatch, pricing, sns, ssm, meter: UsageMeter::default() }
     }
 
     /// The region that the environment names.

@@ -11,6 +11,7 @@ pub mod cost_explorer;
 mod describe;
 mod error;
 pub mod jobs;
+mod meter;
 mod observe;
 #[cfg(feature = "operator")]
 pub mod operator;

@@ -14,6 +14,7 @@ use model::observation::{Gap, Observation};
 use model::usage::{MetricQuestion, MetricSeries, SeriesOwners};
 use model::volume::{ObservedStorage, Snapshot, Volume, VolumeUse, VolumeUseQuery};
 use notify::Message;
+use plan::report::RunUsage;
 use ports::{Answered, BudgetCloud, Cloud, Ec2Write, Hosts, InstanceCloud, VolumeCloud};
 
 use crate::aws::Aws;
@@ -36,6 +37,10 @@ impl Cloud for Aws {
 
     async fn publish(&self, topic_arn: &str, message: &Message) -> Result<(), CallError> {
         sns::publish(self, topic_arn, message).await
+    }
+
+    fn take_usage(&self) -> RunUsage {
+        self.take_usage()
     }
 
     async fn describe_instance(&self, region: &Region, instance: &ResourceId) -> Result<Instance, CallError> {
@@ -70,6 +75,7 @@ impl InstanceCloud for Aws {
         questions: impl Iterator<Item = MetricQuestion>,
         until: Timestamp,
     ) -> Answered {
+        let questions = questions.inspect(|_| self.add_usage(RunUsage { metrics: 1, ..RunUsage::default() }));
         metric_data::ask(&self.cloudwatch(region), region, questions, until).await
     }
 

@@ -27,7 +27,7 @@ use model::id::{Region, ResourceId, TeamName};
 use model::mode::Mode;
 use model::notification_log::Notification;
 use model::observation::Gap;
-use plan::report::{JobStep, JobsReport};
+use plan::report::{JobStep, JobsReport, RunUsage};
 use store::{ConfigLoadError, Versioned};
 
 use crate::clients::Run;
@@ -205,6 +205,7 @@ pub async fn reconcile(run: &Run<'_>, machines: &MachineSetup, hint: EventHint) 
         seen,
         steps,
         gaps: Vec::new(),
+        usage: RunUsage::default(),
     };
     Ok(Box::pin(jobs.notify_and_record(report, worked, hint == EventHint::All)).await)
 }

@@ -34,7 +34,7 @@ use model::id::{Region, ResourceId, RunId};
 use model::mode::Mode;
 use model::notification_log::{Notification, NotificationLogs};
 use model::observation::{Gap, GapKind, Observation};
-use plan::report::{AuditRecord, OutcomeKind, Report, StepOutcome};
+use plan::report::{AuditRecord, OutcomeKind, Report, RunUsage, StepOutcome};
 use plan::{Plan, Step, Target};
 use ports::{Cloud, ConfigLoadError, Documents};
 use reaping::job_ownership::JobStates;
@@ -185,7 +185,8 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         let delivered = self.notify_teams(&mut report, &news, &recalled.memory).await;
         let heard = |step: &Step| step.already_notified || delivered.contains(&notify::team_attribute(&step.target));
         self.act(&mut report, |step| step.action.announced_mark().is_some() && heard(step)).await;
-        report.gaps.extend(self.record(&report).await);
+        let unrecorded = self.record(&mut report).await;
+        report.gaps.extend(unrecorded);
         self.record_notifications(&mut report, &news, &delivered, &recalled).await;
         report
     }
@@ -202,6 +203,7 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
             steps: Vec::new(),
             skipped: Vec::new(),
             gaps,
+            usage: RunUsage::default(),
             of_chosen_only: false,
         }
     }
@@ -285,9 +287,16 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         false
     }
 
-    async fn record(&self, report: &Report) -> Option<Gap> {
+    async fn record(&self, report: &mut Report) -> Option<Gap> {
+        report.usage += self.cloud.take_usage();
+        (report.usage.runs, report.usage.milliseconds) = (1, self.elapsed_milliseconds());
+        let report = &*report;
         let written = self.store.write_audit(&AuditRecord::key(report), &AuditRecord::from_report(report)).await;
         written.err().map(|error| error.gap(self.cloud.home()))
+    }
+
+    fn elapsed_milliseconds(&self) -> u64 {
+        u64::try_from((self.clock)().duration_since(self.now).as_millis()).unwrap_or_default()
     }
 
     /// Writes down what was told. Where that fails the next run repeats itself, so at least the reason is told with it.

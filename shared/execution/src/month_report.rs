@@ -48,7 +48,8 @@ pub async fn send(run: &Run<'_>) -> Result<Report, MonthReportError> {
     }
     let written = run.store.write_report_page(day, render_html(&of_month)).await;
     report.gaps.extend(has_page.err().into_iter().chain(written.err()).map(|error| error.gap(home)));
-    report.gaps.extend(run.record(&report).await);
+    let unrecorded = run.record(&mut report).await;
+    report.gaps.extend(unrecorded);
     for gap in &report.gaps {
         tracing::warn!(region = gap.region.as_str(), call = gap.call, "{}", gap.in_run());
     }

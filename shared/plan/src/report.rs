@@ -4,6 +4,7 @@ mod approval;
 mod jobs;
 mod record;
 mod recorded;
+mod usage;
 
 use jiff::Timestamp;
 use model::id::{Region, RunId};
@@ -17,6 +18,7 @@ pub use approval::{ApprovalStatus, RunTrace};
 pub use jobs::{JobAction, JobStep, JobsRecord, JobsReport, JobsResponse};
 pub use record::{AuditRecord, Response, SCHEMA, STEPS_MAX, folder_of};
 pub use recorded::{APPLIED, RecordedEvidence, RecordedGap, RecordedStep, RunRecord, RunTally};
+pub use usage::RunUsage;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepOutcome {
@@ -70,6 +72,8 @@ pub struct Report {
     pub skipped: Vec<Skipped>,
     /// What it could not read, or could not send.
     pub gaps: Vec<Gap>,
+    /// What it took itself.
+    pub usage: RunUsage,
     /// Whether it is about resources that a person chose: the log of notifications keeps everything about the others.
     pub of_chosen_only: bool,
 }
@@ -96,6 +100,7 @@ impl Report {
             steps: plan.steps.into_iter().map(not_reached).collect(),
             skipped: plan.skipped,
             gaps: plan.gaps,
+            usage: RunUsage::default(),
             of_chosen_only: false,
         }
     }

@@ -14,6 +14,7 @@ use model::observation::{Gap, Observation};
 use model::usage::{MetricQuestion, MetricSamples, MetricSeries, SeriesOwners};
 use model::volume::{ObservedStorage, Snapshot, Volume, VolumeHost, VolumeUse, VolumeUseQuery};
 use notify::Message;
+use plan::report::RunUsage;
 
 use crate::CallError;
 
@@ -69,6 +70,11 @@ pub trait Cloud {
 
     /// Sends one message.
     async fn publish(&self, topic_arn: &str, message: &Message) -> Result<(), CallError>;
+
+    /// What AWS bills of all calls since the last time, those to the bucket included. A simulated account bills nothing.
+    fn take_usage(&self) -> RunUsage {
+        RunUsage::default()
+    }
 
     /// One instance.
     async fn describe_instance(&self, region: &Region, instance: &ResourceId) -> Result<Instance, CallError>;

@@ -12,6 +12,7 @@ use model::id::{Region, ResourceId};
 use model::observation::Gap;
 use model::usage::{MetricSeries, Statistic};
 use model::volume::{VolumeUse, VolumeUseQuery};
+use plan::report::RunUsage;
 
 use self::spans::{UseCall, calls};
 use super::metric_data::{CALLS_AT_ONCE_MAX, GET_METRIC_DATA, PeriodSpan, answers, not_in_full, query};
@@ -36,6 +37,7 @@ pub async fn volume_uses(
         let client = &client;
         let answers = calls(asks, now).into_iter().map(|call| async move {
             let asked = call.questions.len();
+            aws.add_usage(RunUsage { metrics: u64::try_from(asked).unwrap_or(u64::MAX), ..RunUsage::default() });
             (asked, uses(client, region, call).await)
         });
         let mut answers = stream::iter(answers).buffer_unordered(CALLS_AT_ONCE_MAX);

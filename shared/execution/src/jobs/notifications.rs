@@ -8,7 +8,8 @@ use futures::{StreamExt, stream};
 use jobs::{Job, JobNotification, is_sweep};
 use model::notification_log::{Notification, NotificationKind};
 use model::observation::Gap;
-use plan::report::{JobsReport, Report};
+use plan::report::{JobsReport, Report, RunUsage};
+use ports::Cloud as _;
 use store::StoreError;
 
 use super::JobsRun;
@@ -56,13 +57,19 @@ impl JobsRun<'_> {
             let base = self.run.report_without_steps(report.seen, gaps);
             report.gaps = self.tell(base, untold, news, (&report, is_of_all)).await;
         } else {
-            report.gaps.extend(self.record(&report).await);
+            let unrecorded = self.record(&mut report, is_of_all).await;
+            report.gaps.extend(unrecorded);
         }
         report
     }
 
-    async fn record(&self, report: &JobsReport) -> Option<Gap> {
-        if report.is_quiet() {
+    /// A quiet run leaves a record once an hour only, of what the quiet runs of its process took.
+    async fn record(&self, report: &mut JobsReport, is_of_all: bool) -> Option<Gap> {
+        let (cloud, milliseconds) = (self.run.cloud, self.run.elapsed_milliseconds());
+        report.usage = cloud.take_usage();
+        report.usage += RunUsage { runs: 1, milliseconds, ..RunUsage::default() };
+        if report.is_quiet() && !(is_of_all && is_sweep(self.run.now)) {
+            cloud.add_usage(std::mem::take(&mut report.usage));
             return None;
         }
         let written = self.run.store.write_audit(&report.key(), &report.record()).await;
@@ -93,8 +100,8 @@ impl JobsRun<'_> {
         let all: Vec<Notification> = remembered.iter().cloned().chain(of_jobs).collect();
         let delivered = run.notify_teams(&mut base, &all, &recalled.memory).await;
         self.write_down(&mut base, untold, &delivered).await;
-        let report = JobsReport { gaps: base.gaps.clone(), ..report.clone() };
-        base.gaps.extend(self.record(&report).await);
+        let mut report = JobsReport { gaps: base.gaps.clone(), ..report.clone() };
+        base.gaps.extend(self.record(&mut report, is_of_all).await);
         // What is told of a job is remembered with the job.
         run.record_notifications(&mut base, &remembered, &delivered, &recalled).await;
         base.gaps

@@ -153,6 +153,7 @@ mod tests {
             steps: Vec::new(),
             skipped: BTreeMap::new(),
             gaps: vec![missed; gaps],
+            usage: None,
         }
     }
 

@@ -12,7 +12,7 @@ use model::money::Amount;
 use model::observation::{Gap, GapKind, Observation};
 use model::rule::Rule;
 use model::usage::{IdleEvidence, UnknownUsage, Usage};
-use plan::report::{AuditRecord, OutcomeKind, Report, Response, SCHEMA, StepOutcome};
+use plan::report::{AuditRecord, OutcomeKind, Report, Response, RunUsage, SCHEMA, StepOutcome};
 use plan::{Evidence, OrphanedEvidence, RepeatedEvidence, ResolvedEvidence};
 use reaping::instances::decide;
 use reaping::job_ownership::JobStates;
@@ -164,5 +164,6 @@ fn the_audit_record_is_the_response_and_what_the_page_says_besides() {
     expect["schema"] = json!(SCHEMA);
     expect["skipped"] = json!({ "protected": ["i-0bbb"] });
     expect["steps"][0]["what"] = json!("g5.xlarge");
+    expect["usage"] = json!(RunUsage::default());
     assert_eq!(expect, serde_json::to_value(AuditRecord::from_report(&report)).unwrap(), "documented on the left");
 }

@@ -10,7 +10,7 @@ use model::observation::Gap;
 use serde::Serialize;
 
 use super::record::{AuditedStep, RunHeader, SCHEMA, STEPS_MAX, key_of};
-use super::{OutcomeKind, StepOutcome};
+use super::{OutcomeKind, RunUsage, StepOutcome};
 
 /// One run of run-jobs.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,6 +25,8 @@ pub struct JobsReport {
     pub steps: Vec<JobStep>,
     /// What it could not see, or could not say.
     pub gaps: Vec<Gap>,
+    /// What it took itself, and the quiet runs before it.
+    pub usage: RunUsage,
 }
 
 /// One action for a job, or one finding about it.
@@ -152,6 +154,7 @@ pub struct JobsRecord<'a> {
     steps: Vec<AuditedStep<'a, &'a JobStep>>,
     skipped: BTreeMap<String, Vec<ResourceId>>,
     gaps: &'a [Gap],
+    usage: RunUsage,
 }
 
 impl JobsReport {
@@ -179,7 +182,14 @@ impl JobsReport {
     pub fn record(&self) -> JobsRecord<'_> {
         let steps =
             self.steps.iter().map(|step| AuditedStep { step, what: &step.what, name: None, held: false }).collect();
-        JobsRecord { schema: SCHEMA, head: self.head(), steps, skipped: BTreeMap::new(), gaps: &self.gaps }
+        JobsRecord {
+            schema: SCHEMA,
+            head: self.head(),
+            steps,
+            skipped: BTreeMap::new(),
+            gaps: &self.gaps,
+            usage: self.usage,
+        }
     }
 
     /// The key of its record.

@@ -10,7 +10,7 @@ use model::money::Rate;
 use model::observation::Gap;
 use serde::Serialize;
 
-use super::{OutcomeKind, Report, StepOutcome};
+use super::{OutcomeKind, Report, RunUsage, StepOutcome};
 use crate::{Action, Evidence, NotifyOnlyReason, SkipReason, Step, count_skipped};
 
 /// The `schema` of the documents.
@@ -38,6 +38,7 @@ pub struct AuditRecord<'a> {
     steps: Vec<AuditedStep<'a, StepRecord<'a>>>,
     skipped: BTreeMap<SkipReason, Vec<&'a ResourceId>>,
     gaps: &'a [Gap],
+    usage: RunUsage,
 }
 
 /// The run, and what it observed.
@@ -124,6 +125,7 @@ impl<'a> AuditRecord<'a> {
             steps: steps.collect(),
             skipped,
             gaps: &report.gaps,
+            usage: report.usage,
         }
     }
 

@@ -14,7 +14,7 @@ use model::rule::Rule;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use super::OutcomeKind;
+use super::{OutcomeKind, RunUsage};
 
 /// The prefix of the run ids of `curfew apply`. Other ids are Lambda's, of hexadecimal digits.
 pub const APPLIED: &str = "apply-";
@@ -37,6 +37,9 @@ pub struct RunRecord {
     /// What it could not see, or could not say.
     #[serde(default)]
     pub gaps: Vec<RecordedGap>,
+    /// What it took itself; older records do not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<RunUsage>,
 }
 
 /// One action on one resource, with its outcome.
