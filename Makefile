@@ -53,7 +53,7 @@ PARTS := format unit simulate-quick template integration
 # What `make test-all` runs besides.
 PARTS_ALL := deny fuzz simulate simulate-all simulate-model-all every-fault end-to-end-all agent-baseline
 
-.PHONY: help page screenshots demo playground docs test test-all test-fast fuzz fmt lint format deny clippy environments unit simulate-quick simulate simulate-instances simulate-volumes simulate-quarter \
+.PHONY: help page screenshots measure-report demo playground docs test test-all test-fast fuzz fmt lint format deny clippy environments unit simulate-quick simulate simulate-instances simulate-volumes simulate-quarter \
 	simulate-model simulate-deadline simulate-all simulate-model-all template integration \
 	every-fault end-to-end-all recipes recipes-torch witness bench bench-scan agent-baseline install build deploy clean
 
@@ -133,6 +133,10 @@ simulate-volumes: ## Those of volumes: make simulate-volumes [ARGS="--seed 7"]
 
 simulate-quarter: ## Budgets of 200 instances and 40 jobs, and what 60 machines saved, through a quarter, several times
 	$(SIMULATED_RUNS) --test lives -- --ignored --nocapture quarter
+
+measure-report: ## CPU and memory of the report of a month of 10,000 runs, of the ledger and of audit records
+	$(SIMULATION) --package report --test report -- --ignored --nocapture --exact measured::ten_thousand_runs_in_the_ledger
+	$(SIMULATION) --package report --test report -- --ignored --nocapture --exact measured::ten_thousand_audit_records
 
 simulate-model: ## All lives of a job within bounds: two reconcilers, crashes everywhere, a fault, and time (a minute)
 	$(SIMULATION) --package jobs --test lives -- --ignored --nocapture --test-threads 1 simulate

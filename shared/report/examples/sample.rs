@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use billing::budget::{Budget, BudgetHolder};
 use billing::ledger::{BillingState, PurchaseTerms, Sighting};
-use fixture::{Machine, facts, ledger, record, step, stopped_at};
+use fixture::{Machine, attempt, checkpoints, facts, job, ledger, own_runs, record, step, stopped_at};
 use jiff::SignedDuration;
 use model::fixture::time;
 use model::money::Amount;
@@ -118,6 +118,19 @@ fn main() {
     let budgets =
         BTreeMap::from([(BudgetHolder::Account, account), team(0, 9_000.0, 8_100.0), team(1, 12_000.0, 13_400.0)]);
     let gaps = vec!["the ledger of eu-central-1 could not be read: s3:GetObject on s3://curfew-state/ledger/2026-11/eu-central-1.json failed: AccessDenied".to_owned()];
-    let facts = MonthFacts { budgets, gaps, ..facts(NOW, ledger(NOW, items), &records, newest()) };
+    let llama = "vision/llama-00000000";
+    let facts = MonthFacts {
+        budgets,
+        gaps,
+        runs: own_runs(),
+        jobs: vec![job("vision", "llama-00000000")],
+        attempts: BTreeMap::from([(llama.to_owned(), vec![attempt(false, "i-00000000000000000", 2_100_000)])]),
+        checkpoints: checkpoints(&[
+            (TEAMS[0], "llama-00000000", 640),
+            (TEAMS[0], "bert-11111111", 1_900),
+            (TEAMS[7], "gpt-22222222", 80),
+        ]),
+        ..facts(NOW, ledger(NOW, items), &records, newest())
+    };
     println!("{}", render_html(&MonthReport::from_facts(&facts)));
 }

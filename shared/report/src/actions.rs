@@ -1,8 +1,10 @@
 //! What the reapers did on one day, condensed from their audit records.
 //!
-//! A month has about 9,400 records of the reapers, most of which repeat one another. Condensed day by day they need little memory.
+//! A month has about 9,400 records of the reapers, most of which repeat one another. Condensed as they are read they need little memory:
+//! a record of 10,000 instances has a megabyte.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use billing::savings::{EndedResource, EndingAction};
 use jiff::Timestamp;
@@ -53,23 +55,26 @@ pub struct DayActions {
     pub omitted: usize,
 }
 
-impl DayActions {
-    /// Condenses the records of a day, in any order.
-    #[must_use]
-    pub fn from_records<'a>(records: impl IntoIterator<Item = &'a RunRecord>) -> Self {
-        let mut all: BTreeMap<ActionKey, RecordedAction> = BTreeMap::new();
-        let mut records: Vec<&RunRecord> = records.into_iter().collect();
-        records.sort_by_key(|record| record.at);
-        for record in records {
-            for step in &record.steps {
-                // What was done can be done again later in the day, and counts again. What only would have been is one thing.
-                let done_at = (step.outcome == OutcomeKind::Done).then_some(record.at);
-                let key = (step.resource.clone(), step.action.clone(), step.evidence.rule.clone(), done_at);
-                let repeated = all.entry(key).or_insert_with(|| RecordedAction::from_step(step, record));
-                repeated.last_at = record.at;
-                repeated.outcome = step.outcome;
+/// Condenses the records of a day, one after the other, in any order.
+#[derive(Debug, Default)]
+pub struct DayCondenser(BTreeMap<ActionKey, RecordedAction>);
+
+impl DayCondenser {
+    pub fn add(&mut self, record: &RunRecord) {
+        for step in &record.steps {
+            // What was done can be done again later in the day, and counts again. What only would have been is one thing.
+            let done_at = (step.outcome == OutcomeKind::Done).then_some(record.at);
+            let key = (step.resource.clone(), step.action.clone(), step.evidence.rule.clone(), done_at);
+            match self.0.entry(key) {
+                Entry::Vacant(first) => drop(first.insert(RecordedAction::from_step(step, record))),
+                Entry::Occupied(mut known) => known.get_mut().repeat(step, record),
             }
         }
+    }
+
+    #[must_use]
+    pub fn finish(self) -> DayActions {
+        let all = self.0;
         let omitted = all.len().saturating_sub(ACTIONS_MAX);
         let mut actions: Vec<RecordedAction> = all.into_values().collect();
         // What changed something counts most, and then what it saves.
@@ -78,7 +83,17 @@ impl DayActions {
         });
         actions.truncate(ACTIONS_MAX);
         actions.sort_by(|one, other| (one.first_at, &one.resource).cmp(&(other.first_at, &other.resource)));
-        Self { actions, omitted }
+        DayActions { actions, omitted }
+    }
+}
+
+impl DayActions {
+    /// Condenses the records of a day, in any order.
+    #[must_use]
+    pub fn from_records<'a>(records: impl IntoIterator<Item = &'a RunRecord>) -> Self {
+        let mut day = DayCondenser::default();
+        records.into_iter().for_each(|record| day.add(record));
+        day.finish()
     }
 
     /// What was stopped, terminated or deleted on that day, once for each time.
@@ -105,6 +120,16 @@ impl RecordedAction {
             hours: hours.map(str::to_owned),
             size_gib: step.evidence.details.get("size_gib").and_then(serde_json::Value::as_u64),
             audit_key: record.key(),
+        }
+    }
+
+    /// Another run did the same. Its outcome counts if it is the last, all else if it is the first.
+    fn repeat(&mut self, step: &RecordedStep, record: &RunRecord) {
+        if record.at >= self.last_at {
+            (self.last_at, self.outcome) = (record.at, step.outcome);
+        }
+        if record.at < self.first_at {
+            *self = Self { last_at: self.last_at, outcome: self.outcome, ..Self::from_step(step, record) };
         }
     }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use model::fault::one_line;
-use model::money::usd;
+use model::money::{Amount, usd};
 
 use crate::{MonthReport, WasteRow};
 
@@ -46,6 +46,13 @@ pub fn digest(report: &MonthReport) -> String {
     }
     if money.footprint.is_known() {
         let _ = write!(text, "\nEnergy: {}; {}.", money.footprint.energy, money.footprint.operational);
+    }
+    let checkpoints = report.checkpoints.iter().map(|row| row.cost).sum::<Amount>();
+    if checkpoints.is_a_cent() {
+        let _ = write!(text, "\nCheckpoints take {checkpoints} a month in S3.");
+    }
+    if let Some(own) = &report.own {
+        let _ = write!(text, "\nCurfew itself: about {} ({} runs, {} metrics).", own.total(), own.runs, own.metrics);
     }
     for gap in report.gaps.iter().take(NAMED_MAX) {
         let _ = write!(text, "\nNot known: {}", one_line(gap, 300));

@@ -10,7 +10,7 @@ use jiff::tz::TimeZone;
 use jobs::JobOverview;
 use plan::report::RunRecord;
 
-use crate::DayActions;
+use crate::{AttemptRecord, DayActions, FunctionRuns, StoredCheckpoints};
 
 /// Everything that a report is made from.
 #[derive(Debug)]
@@ -28,10 +28,16 @@ pub struct MonthFacts {
     pub prices: PriceBook,
     /// Of the month, and of the seven days before it: what was stopped then still saves.
     pub days: Vec<DayActions>,
+    /// Curfew's own runs of the month, by function.
+    pub runs: BTreeMap<String, FunctionRuns>,
     /// The newest record of each reaper.
     pub newest: Vec<RunRecord>,
     /// Jobs that are unfinished, or were until lately.
     pub jobs: Vec<JobOverview>,
+    /// What the attempts of jobs last said in the month, by job, `<team>/<job>`.
+    pub attempts: BTreeMap<String, Vec<AttemptRecord>>,
+    /// What checkpoints take now; nothing of a month that is over.
+    pub checkpoints: StoredCheckpoints,
     /// What could not be read, in words.
     pub gaps: Vec<String>,
 }

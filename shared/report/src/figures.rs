@@ -1,6 +1,6 @@
 //! The figures of a month.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use billing::budget::{Budget, BudgetHolder};
 use billing::energy::{Footprint, footprints};
@@ -12,11 +12,12 @@ use model::mode::Mode;
 use model::money::{Amount, Rate};
 use serde::Serialize;
 
+use crate::checkpoints::checkpoint_rows;
 use crate::idle::idle_times;
-use crate::jobs::job_rows;
+use crate::jobs::{job_rows, load_of};
 use crate::spend::{MonthSpend, team_label};
 use crate::waste::find_waste;
-use crate::{DayActions, DaySpend, JobRow, MonthFacts, NO_TEAM, WasteRow};
+use crate::{CheckpointRow, DayActions, DaySpend, JobRow, MonthFacts, NO_TEAM, OwnCost, WasteRow};
 
 /// A month, of the account or of one team.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -38,6 +39,10 @@ pub struct MonthReport {
     pub savings: Vec<SavingRow>,
     pub waste: Vec<WasteRow>,
     pub jobs: Vec<JobRow>,
+    /// The largest first.
+    pub checkpoints: Vec<CheckpointRow>,
+    /// What Curfew itself cost; `None` of a team.
+    pub own: Option<OwnCost>,
     /// What has to be said beside the figures of energy and carbon.
     pub footprint_caveats: Vec<String>,
     /// What could not be read.
@@ -143,7 +148,9 @@ impl MonthReport {
         let savings: Vec<SavingRow> = saved.lines.into_iter().map(SavingRow::from).collect();
         let waste = find_waste(&facts.newest, &facts.days, &spend.running);
         let (by_team, by_job) = split_footprints(facts, span);
-        let jobs = job_rows(&facts.jobs, &spend.by_job, by_job);
+        let jobs = job_rows(&facts.jobs, &spend.by_job, &facts.attempts, by_job);
+        let unfinished: BTreeSet<String> =
+            facts.jobs.iter().filter(|job| !job.over).map(|job| job.job.to_string()).collect();
         let is_over = facts.now >= month.to;
         let teams = team_rows(facts, &spend, (&savings, &waste), by_team, is_over);
         let of_account = facts.budgets.get(&BudgetHolder::Account);
@@ -170,6 +177,8 @@ impl MonthReport {
             savings,
             waste,
             jobs,
+            checkpoints: checkpoint_rows(&facts.checkpoints, |job| unfinished.contains(job)),
+            own: Some(OwnCost::from_runs(&facts.runs, span)),
             gaps,
         }
     }
@@ -208,6 +217,8 @@ impl MonthReport {
             savings: self.savings.iter().filter(|row| is_of(row.team.as_ref())).cloned().collect(),
             waste: self.waste.iter().filter(|row| is_of(row.team.as_ref())).cloned().collect(),
             jobs,
+            checkpoints: self.checkpoints.iter().filter(|row| row.team == team).cloned().collect(),
+            own: None,
             gaps: self.gaps.clone(),
         }
     }
@@ -231,7 +242,7 @@ impl Headline {
 fn split_footprints(facts: &MonthFacts, span: TimeSpan) -> (BTreeMap<String, Footprint>, BTreeMap<String, Footprint>) {
     let mut by_team: BTreeMap<String, Footprint> = BTreeMap::new();
     let mut by_job: BTreeMap<String, Footprint> = BTreeMap::new();
-    for (key, footprint) in footprints(&facts.ledgers, span) {
+    for (key, footprint) in footprints(&facts.ledgers, span, |job, machine| load_of(&facts.attempts, job, machine)) {
         if let Some(job) = key.job {
             let sum = by_job.entry(job).or_default();
             *sum = std::mem::take(sum) + footprint.clone();

@@ -49,7 +49,9 @@ pub fn render_html(report: &MonthReport) -> String {
                 @if !report.is_over { (sections::waste(report)) }
                 (sections::savings(report))
                 (sections::jobs(report))
+                (sections::checkpoints(report))
                 (sections::energy(report))
+                (sections::own(report))
             } }
         }
     };

@@ -1,14 +1,75 @@
-//! Jobs of the month: what they took, and what Spot saved.
+//! Jobs of the month: what they took, what they did twice, and what Spot saved.
 
 use std::collections::BTreeMap;
 
-use billing::energy::Footprint;
-use jobs::JobOverview;
-use model::id::TeamName;
+use billing::energy::{AcceleratorLoad, Footprint};
+use jobs::{GpuWork, Heartbeat, JobOverview};
+use model::id::{ResourceId, TeamName};
 use model::money::Amount;
 use serde::Serialize;
 
 use crate::spend::JobSpend;
+
+/// What an attempt last said.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AttemptRecord {
+    /// Whether no later one followed it: then nothing of it is done twice yet.
+    pub is_latest: bool,
+    /// For how long its command had run since its newest checkpoint.
+    pub unsaved_seconds: u64,
+    pub steps_per_hour: Option<f64>,
+    pub gpus: Option<GpuWork>,
+}
+
+impl AttemptRecord {
+    /// By its last heartbeat. An agent of an earlier version does not say what it has not saved.
+    #[must_use]
+    pub fn new(said: Heartbeat, is_latest: bool) -> Self {
+        let Heartbeat { unsaved_seconds, steps_per_hour, gpus, .. } = said;
+        Self { is_latest, unsaved_seconds: unsaved_seconds.unwrap_or_default(), steps_per_hour, gpus }
+    }
+}
+
+/// How hard that machine of a job worked. A machine says it of itself alone, and its word counts for its own job.
+pub(crate) fn load_of(
+    attempts: &BTreeMap<String, Vec<AttemptRecord>>,
+    job: &str,
+    machine: &ResourceId,
+) -> AcceleratorLoad {
+    let work = attempts.get(job).into_iter().flatten().filter_map(|attempt| attempt.gpus.as_ref());
+    work.filter(|work| work.instance == *machine).map(GpuWork::load).next_back().unwrap_or_default()
+}
+
+/// What was done twice because a machine was lost after its newest checkpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct RepeatedWork {
+    pub seconds: u64,
+    /// By the pace of each attempt; too few where one never told its pace.
+    pub steps: u64,
+}
+
+impl RepeatedWork {
+    /// `ran_seconds`: no machine has lost more than all of them ran, whatever one of them wrote.
+    fn from_attempts(attempts: &[AttemptRecord], ran_seconds: u64) -> Self {
+        let mut repeated = Self::default();
+        for attempt in attempts.iter().filter(|attempt| !attempt.is_latest) {
+            let seconds = attempt.unsaved_seconds.min(ran_seconds - repeated.seconds);
+            repeated.seconds += seconds;
+            repeated.steps = repeated.steps.saturating_add(steps(seconds, attempt.steps_per_hour.unwrap_or_default()));
+        }
+        repeated
+    }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "shown, never computed with; a cast of floats saturates"
+)]
+fn steps(seconds: u64, per_hour: f64) -> u64 {
+    (seconds as f64 * per_hour / 3_600.0).round() as u64
+}
 
 /// One job.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -26,6 +87,8 @@ pub struct JobRow {
     pub spot_saved: Amount,
     /// Whether the on-demand price of one of its types is unknown: then Spot saved more.
     pub spot_saved_at_least: bool,
+    /// What its attempts of the month did twice.
+    pub repeated: RepeatedWork,
     pub footprint: Footprint,
 }
 
@@ -33,6 +96,7 @@ pub struct JobRow {
 pub(crate) fn job_rows(
     overviews: &[JobOverview],
     spends: &BTreeMap<String, JobSpend>,
+    attempts: &BTreeMap<String, Vec<AttemptRecord>>,
     mut footprints: BTreeMap<String, Footprint>,
 ) -> Vec<JobRow> {
     let by_name: BTreeMap<String, &JobOverview> = overviews.iter().map(|one| (one.job.to_string(), one)).collect();
@@ -44,6 +108,8 @@ pub(crate) fn job_rows(
         .into_iter()
         .map(|name| {
             let spend = spends.get(name).copied().unwrap_or_default();
+            let ran_seconds = by_name.get(name).and_then(|one| u64::try_from(one.seconds).ok()).unwrap_or_default();
+            let attempts = attempts.get(name).map(Vec::as_slice).unwrap_or_default();
             JobRow {
                 job: name.clone(),
                 team: name.split_once('/').map(|(team, _)| TeamName::from(team)),
@@ -51,10 +117,54 @@ pub(crate) fn job_rows(
                 spent: spend.spent,
                 spot_saved: spend.spot_saved,
                 spot_saved_at_least: spend.has_unpriced,
+                repeated: RepeatedWork::from_attempts(attempts, ran_seconds),
                 footprint: footprints.remove(name).unwrap_or_default(),
             }
         })
         .collect();
     rows.sort_by(|one, other| other.spent.cmp(&one.spent).then_with(|| one.job.cmp(&other.job)));
     rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attempt(unsaved_seconds: u64, steps_per_hour: Option<f64>) -> AttemptRecord {
+        AttemptRecord { is_latest: false, unsaved_seconds, steps_per_hour, gpus: None }
+    }
+
+    fn check(attempts: &[AttemptRecord], ran_seconds: u64, seconds: u64, steps: u64) {
+        assert_eq!(RepeatedWork::from_attempts(attempts, ran_seconds), RepeatedWork { seconds, steps });
+    }
+
+    #[test]
+    fn what_an_attempt_had_not_saved_was_done_twice_by_the_next() {
+        check(&[], 100, 0, 0);
+        check(&[attempt(600, Some(300.0)), attempt(300, None)], 10_000, 900, 50);
+        check(&[AttemptRecord { is_latest: true, ..attempt(600, Some(300.0)) }], 10_000, 0, 0);
+    }
+
+    #[test]
+    fn no_machine_lost_more_than_all_of_them_ran() {
+        check(&[attempt(u64::MAX, Some(1e9)), attempt(600, Some(300.0))], 3_600, 3_600, 1_000_000_000);
+    }
+
+    #[test]
+    fn a_machine_speaks_for_itself_alone() {
+        let work = |instance: &str, milliwatts| GpuWork {
+            instance: instance.into(),
+            milliwatts: Some(milliwatts),
+            utilization_percent: None,
+        };
+        let said = |work| AttemptRecord { gpus: Some(work), ..attempt(0, None) };
+        let attempts = BTreeMap::from([
+            ("vision/a".to_owned(), vec![said(work("i-1", 5)), said(work("i-2", 7))]),
+            ("nlp/b".to_owned(), vec![said(work("i-1", 9))]),
+        ]);
+        let load = |job: &str, machine: &str| load_of(&attempts, job, &machine.into());
+        assert_eq!(load("vision/a", "i-1"), AcceleratorLoad::Measured { milliwatts: 5 });
+        assert_eq!(load("vision/a", "i-3"), AcceleratorLoad::Unknown);
+        assert_eq!(load("nlp/b", "i-2"), AcceleratorLoad::Unknown);
+    }
 }

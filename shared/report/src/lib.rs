@@ -1,26 +1,32 @@
 //! The report of a month: what a team spent, what Curfew saved, and what is still wasted.
 //!
 //! [`MonthFacts`] is what was read from the state bucket. [`MonthReport`] is made from it and nothing else. [`render_html`] shows it as one
-//! self-contained page, and [`digest`] as text. `MonthReport::of_team` is the part of one team.
+//! self-contained page, [`digest`] as text, and [`mail()`] as a mail with both. `MonthReport::of_team` is the part of one team.
 //!
 //! What could not be read is named in the report. A figure never counts what is unknown.
 
 mod actions;
+mod checkpoints;
 mod digest;
 mod facts;
 mod figures;
 mod html;
 mod idle;
 mod jobs;
+mod mail;
+mod own;
 mod spend;
 mod waste;
 
-pub use actions::{ACTIONS_MAX, DayActions, RecordedAction};
+pub use actions::{ACTIONS_MAX, DayActions, DayCondenser, RecordedAction};
+pub use checkpoints::{CheckpointRow, StoredCheckpoints};
 pub use digest::digest;
 pub use facts::MonthFacts;
 pub use figures::{Headline, MonthReport, SavingRow, TeamRow};
 pub use html::render_html;
-pub use jobs::JobRow;
+pub use jobs::{AttemptRecord, JobRow};
+pub use mail::{Mail, mail};
+pub use own::{FUNCTIONS, FunctionRuns, OwnCost};
 pub use spend::DaySpend;
 pub use waste::{WasteKind, WasteRow};
 

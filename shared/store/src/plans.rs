@@ -30,14 +30,15 @@ pub struct PlanKey {
     pub run: RunId,
     /// When it was written, to the second: about the end of the run.
     pub written_at: Timestamp,
+    pub bytes: u64,
 }
 
 impl PlanKey {
     /// `None` if Curfew could not have written it there.
-    fn from_key(ListedObject { key, written_at }: ListedObject) -> Option<Self> {
+    fn from_key(ListedObject { key, written_at, bytes }: ListedObject) -> Option<Self> {
         let name = key.strip_prefix("plans/")?.strip_suffix(".json")?;
         let [_, function, run] = name.split('/').collect::<Vec<_>>().try_into().ok()?;
-        Some(Self { function: function.to_owned(), run: RunId::from(run), written_at, key })
+        Some(Self { function: function.to_owned(), run: RunId::from(run), written_at, bytes, key })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::id::{TeamName, TypeName};
+use model::id::{ResourceId, TeamName, TypeName};
 
 use super::{AcceleratorLoad, Footprint, FootprintGaps, MachineUse};
 use crate::ledger::{Ledger, RunKind, TimeSpan};
@@ -16,11 +16,12 @@ pub struct FootprintKey {
 }
 
 /// What the instances of these ledgers used and emitted within a span that ends now at the latest, by team and job. How hard they worked
-/// is in no ledger: each figure spans from idle to full.
+/// is in no ledger: `load_of` says it of the machines of jobs; of all others each figure spans from idle to full.
 #[must_use]
 pub fn footprints<'a>(
     ledgers: impl IntoIterator<Item = &'a Ledger>,
     span: TimeSpan,
+    load_of: impl Fn(&str, &ResourceId) -> AcceleratorLoad,
 ) -> BTreeMap<FootprintKey, Footprint> {
     let mut all: BTreeMap<FootprintKey, Footprint> = BTreeMap::new();
     for ledger in ledgers {
@@ -32,7 +33,7 @@ pub fn footprints<'a>(
                     continue;
                 }
                 let instance_type = &TypeName::from(share.what);
-                let load = AcceleratorLoad::Unknown;
+                let load = share.job.map_or(AcceleratorLoad::Unknown, |job| load_of(job, run.resource));
                 let footprint = Footprint::from_use(&MachineUse { instance_type, region: run.region, time, load });
                 let key = FootprintKey { team: share.team.cloned(), job: share.job.map(str::to_owned) };
                 let sum = all.entry(key).or_default();

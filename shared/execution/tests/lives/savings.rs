@@ -23,7 +23,7 @@ use plan::report::RunRecord;
 use reaping::fixture::{busy, enforcing, idle, instance, time};
 use reaping::instances::decide;
 use reaping::policy::Policy;
-use report::{DayActions, MonthFacts, MonthReport};
+use report::{DayActions, MonthFacts, MonthReport, StoredCheckpoints};
 
 use crate::aws::AwsInMemory;
 
@@ -225,8 +225,11 @@ impl Quarter {
             budgets: BTreeMap::new(),
             prices: self.policy.prices.clone(),
             days: days.values().map(DayActions::from_records).collect(),
+            runs: BTreeMap::new(),
             newest: Vec::new(),
             jobs: Vec::new(),
+            attempts: BTreeMap::new(),
+            checkpoints: StoredCheckpoints::default(),
             gaps: Vec::new(),
         };
         MonthReport::from_facts(&facts).headline.saved

@@ -8,7 +8,7 @@ use model::duration::format_duration;
 use model::money::{Amount, Rate};
 
 use super::{minute, plain};
-use crate::{JobRow, MonthReport, ROWS_MAX, TeamRow, WasteRow};
+use crate::{CheckpointRow, JobRow, MonthReport, ROWS_MAX, TeamRow, WasteRow};
 
 fn monthly(rate: Rate) -> String {
     format!("${}", model::money::usd(rate.usd_cents_per_month()))
@@ -157,8 +157,8 @@ pub(super) fn jobs(report: &MonthReport) -> Markup {
                 div.scroll tabindex="0" role="region" aria-labelledby="jobs" { table {
                     caption { "Jobs that are unfinished, or that cost something in the month" }
                     thead { tr { th scope="col" { "Job" } th scope="col" { "State" } th.n scope="col" { "Attempts" }
-                        th.n scope="col" { "Step" } th.n scope="col" { "Spent" } th.n scope="col" { "Saved by Spot" }
-                        th.n scope="col" { "Energy" } } }
+                        th.n scope="col" { "Step" } th scope="col" { "Done twice" } th.n scope="col" { "Spent" }
+                        th.n scope="col" { "Saved by Spot" } th.n scope="col" { "Energy" } } }
                     tbody { @for row in report.jobs.iter().take(ROWS_MAX) { (job_row(row)) } }
                 } }
                 (omitted(report.jobs.len()))
@@ -179,8 +179,70 @@ fn job_row(row: &JobRow) -> Markup {
         th scope="row" { (plain(&row.job)) }
         td { (overview.map_or("unknown", |one| one.state)) }
         td.n { (optional(overview.map(|one| one.attempts))) } td.n { (optional(overview.and_then(|one| one.step))) }
-        td.n { (row.spent) } td.n { (spot) } td.n { (known(&row.footprint, row.footprint.energy)) }
+        td { (repeated(row)) } td.n { (row.spent) } td.n { (spot) } td.n { (known(&row.footprint, row.footprint.energy)) }
     } }
+}
+
+fn repeated(row: &JobRow) -> String {
+    match (row.repeated.seconds, row.repeated.steps) {
+        (0, _) => "-".to_owned(),
+        (seconds, 0) => length(seconds),
+        (seconds, steps) => format!("{} (about {steps} steps)", length(seconds)),
+    }
+}
+
+pub(super) fn checkpoints(report: &MonthReport) -> Markup {
+    let total = report.checkpoints.iter().map(|row| row.cost).sum::<Amount>();
+    html! {
+        @if !report.checkpoints.is_empty() {
+            section {
+                h2 id="checkpoints" { "Checkpoints" }
+                div.scroll tabindex="0" role="region" aria-labelledby="checkpoints" { table {
+                    caption { "What jobs keep in the state bucket now: " (total) " a month, by S3's price in us-east-1" }
+                    thead { tr { th scope="col" { "Team" } th.n scope="col" { "Jobs" } th.n scope="col" { "Size" }
+                        th.n scope="col" { "Of jobs that are over" } th.n scope="col" { "A month" } } }
+                    tbody { @for row in report.checkpoints.iter().take(ROWS_MAX) { (checkpoint_row(row)) } }
+                } }
+                (omitted(report.checkpoints.len()))
+            }
+        }
+    }
+}
+
+fn checkpoint_row(row: &CheckpointRow) -> Markup {
+    let at_least = if row.is_incomplete { "at least " } else { "" };
+    html! { tr { th scope="row" { (plain(&row.team)) } td.n { (row.jobs) } td.n { (at_least) (gib(row.bytes)) }
+    td.n { (gib(row.bytes_of_ended)) } td.n { (at_least) (row.cost) } } }
+}
+
+/// To a tenth.
+fn gib(bytes: u64) -> String {
+    let tenths = (u128::from(bytes) * 10) >> 30;
+    format!("{}.{} GiB", tenths / 10, tenths % 10)
+}
+
+pub(super) fn own(report: &MonthReport) -> Markup {
+    let Some(own) = &report.own else { return Markup::default() };
+    let parts = [
+        ("Alarms and the key", own.stack),
+        ("CloudWatch metrics", own.metrics_cost),
+        ("Lambda", own.lambda),
+        ("Calls to S3, SNS and Cost Explorer", own.calls),
+        ("Audit records of the month", own.storage),
+    ];
+    html! {
+        section {
+            h2 id="own" { "Curfew itself" }
+            div.scroll tabindex="0" role="region" aria-labelledby="own" { table {
+                caption { "About " (own.total()) ", for " (own.runs) " runs and " (own.metrics) " metrics. List prices of us-east-1, without AWS's free tiers." }
+                thead { tr { th scope="col" { "Part" } th.n scope="col" { "Cost" } } }
+                tbody { @for (part, cost) in parts { tr { th scope="row" { (part) } td.n { (cost) } } } }
+            } }
+            @if own.unmeasured_runs > 0 {
+                p.muted { (own.unmeasured_runs) " of these runs left no figures, and count with their number alone." }
+            }
+        }
+    }
 }
 
 pub(super) fn energy(report: &MonthReport) -> Markup {
@@ -190,7 +252,7 @@ pub(super) fn energy(report: &MonthReport) -> Markup {
             section {
                 h2 id="energy" { "Energy and carbon" }
                 div.scroll tabindex="0" role="region" aria-labelledby="energy" { table {
-                    caption { "Of instances. Each figure spans from idle to fully used, because the ledger does not know how hard they worked." }
+                    caption { "Of instances. A figure spans from idle to fully used, unless it is of a job whose agent measured its GPUs." }
                     thead { tr { th scope="col" { "Team" } th.n scope="col" { "Energy" } th.n scope="col" { "Operational carbon" }
                         th.n scope="col" { "Embodied carbon" } } }
                     tbody {

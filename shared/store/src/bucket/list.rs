@@ -20,6 +20,8 @@ pub struct ListedObject {
     pub key: String,
     /// To the second; for a folder, which has no time in S3, long ago.
     pub written_at: Timestamp,
+    /// 0 for a folder.
+    pub bytes: u64,
 }
 
 /// What a run has listed of a prefix.
@@ -54,6 +56,27 @@ impl Bucket {
             }
         }
         Ok(all)
+    }
+
+    /// Passes every object with that prefix to `each`, a page at a time. Returns whether that were all: no more than so many pages are asked
+    /// for.
+    pub(crate) async fn each_listed(
+        &self,
+        prefix: &str,
+        pages_max: usize,
+        mut each: impl FnMut(ListedObject),
+    ) -> Result<bool, StoreError> {
+        let mut pages = self.listing(prefix, ListDepth::All, None).into_paginator().send();
+        for _ in 0..pages_max {
+            let Some(page) = pages.next().await else { return Ok(true) };
+            let page = page.map_err(|error| self.failed(LIST, prefix, &error))?;
+            let is_last = page.is_truncated() != Some(true);
+            items(page).into_iter().for_each(&mut each);
+            if is_last {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// The first key with that prefix.
@@ -134,10 +157,11 @@ fn items(page: ListObjectsV2Output) -> Vec<ListedObject> {
     let named = |key: String| if is_encoded { decoded(&key).unwrap_or(key) } else { key };
     let objects = page.contents.unwrap_or_default().into_iter().filter_map(|object| {
         let written_at = moment(object.last_modified.as_ref());
-        object.key.map(|key| ListedObject { key: named(key), written_at })
+        let bytes = object.size.and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or_default();
+        object.key.map(|key| ListedObject { key: named(key), written_at, bytes })
     });
     let folders = page.common_prefixes.unwrap_or_default().into_iter().filter_map(|folder| folder.prefix);
-    let folders = folders.map(|key| ListedObject { key: named(key), written_at: Timestamp::MIN });
+    let folders = folders.map(|key| ListedObject { key: named(key), written_at: Timestamp::MIN, bytes: 0 });
     let mut items: Vec<ListedObject> = objects.chain(folders).collect();
     items.sort_by(|one, other| one.key.cmp(&other.key));
     items

@@ -94,7 +94,7 @@ impl Backlog {
 impl JobEntry {
     /// `None` if it names no job.
     #[must_use]
-    pub fn read(backlog: Backlog, ListedObject { key, written_at }: ListedObject) -> Option<Self> {
+    pub fn read(backlog: Backlog, ListedObject { key, written_at, .. }: ListedObject) -> Option<Self> {
         let path = key.strip_prefix(backlog.as_str())?;
         let job = team_and_job(path.strip_suffix('/').unwrap_or(path))?;
         Some(Self { job, key, since: written_at })
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn a_job_is_named_by_its_folder_and_by_the_index() {
         let entry = |backlog, key: &str| {
-            JobEntry::read(backlog, ListedObject { key: key.to_owned(), written_at: Timestamp::MIN })
+            JobEntry::read(backlog, ListedObject { key: key.to_owned(), written_at: Timestamp::MIN, bytes: 0 })
                 .map(|entry| entry.job)
         };
         let job = JobId::read("vision/llama-0123abcd").unwrap();

@@ -185,14 +185,14 @@ impl QueueItem for InboxObject {
 #[must_use]
 pub fn match_answers(listed: Vec<ListedObject>) -> Vec<InboxObject> {
     let mut answers: BTreeMap<String, Vec<Timestamp>> = BTreeMap::new();
-    for ListedObject { key, written_at } in &listed {
+    for ListedObject { key, written_at, .. } in &listed {
         if let Some(stem) = key.strip_suffix(ACCEPTED).or_else(|| key.strip_suffix(REJECTED)) {
             answers.entry(format!("{stem}{SUBMITTED}")).or_default().push(*written_at);
         }
     }
     let submitted = listed.into_iter().filter(|one| team_and_name(&one.key).is_some());
     submitted
-        .map(|ListedObject { key, written_at }| {
+        .map(|ListedObject { key, written_at, .. }| {
             let answered = answers.get(&key).map(Vec::as_slice).unwrap_or_default();
             InboxObject {
                 answered_at: answered.iter().max().copied(),
@@ -289,7 +289,7 @@ mod tests {
     #[test]
     fn the_newest_answer_counts() {
         let at = |second| Timestamp::from_second(second).unwrap();
-        let listed = |key: &str, second| ListedObject { key: key.to_owned(), written_at: at(second) };
+        let listed = |key: &str, second| ListedObject { key: key.to_owned(), written_at: at(second), bytes: 0 };
         let seen = match_answers(vec![
             listed("inbox/vision/a.accepted.json", 5),
             listed("inbox/vision/a.rejected.json", 3),

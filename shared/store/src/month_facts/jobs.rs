@@ -1,0 +1,132 @@
+//! The jobs of a month: their states, what the last heartbeat of each attempt said, and what their checkpoints take.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use billing::ledger::{Ledger, TimeSpan};
+use futures::stream::{self, StreamExt as _};
+use jiff::Timestamp;
+use jobs::{Job, JobId, JobOverview};
+use model::id::TeamName;
+use report::{AttemptRecord, StoredCheckpoints};
+
+use super::{AT_ONCE, Gaps};
+use crate::budgets::list::team_of;
+use crate::{Store, StoreError};
+
+/// Jobs whose states are read: each is a call.
+const JOBS_MAX: usize = 5_000;
+
+/// Attempts whose heartbeats are read, of one job, the newest first, and of all jobs: each is a call.
+const ATTEMPTS_OF_JOB_MAX: u32 = 100;
+const ATTEMPTS_MAX: usize = 10_000;
+
+const CHECKPOINTS: &str = "checkpoints/";
+
+const TEAMS_MAX: usize = 1_000;
+
+/// Pages of 1,000 objects of one team: half a cent (Amazon S3 pricing, 2026-11: $0.005 for 1,000 lists). A machine writes as many objects
+/// as it likes, and hides by that nothing but how much its own team has.
+const PAGES_OF_TEAM_MAX: usize = 1_000;
+
+/// Teams whose objects are listed at once.
+const TEAMS_AT_ONCE: usize = 8;
+
+/// The jobs of a month.
+#[derive(Default)]
+pub(super) struct MonthJobs {
+    pub(super) overviews: Vec<JobOverview>,
+    /// By job, `<team>/<job>`.
+    pub(super) attempts: BTreeMap<String, Vec<AttemptRecord>>,
+}
+
+impl Store {
+    /// Those that are unfinished, and those that the ledgers name.
+    pub(super) async fn month_jobs(
+        &self,
+        ledgers: &[Ledger],
+        month: TimeSpan,
+        now: Timestamp,
+        gaps: &mut Gaps,
+    ) -> MonthJobs {
+        let active = gaps.keep("the list of jobs", self.active().await).unwrap_or_default();
+        let mut names: BTreeSet<JobId> = active.into_iter().collect();
+        let shares = ledgers.iter().flat_map(Ledger::runs).flat_map(|run| run.shares(month));
+        names.extend(shares.filter_map(|share| JobId::read(share.job?).ok()));
+        if names.len() > JOBS_MAX {
+            gaps.add(format!("of {} jobs the states of {JOBS_MAX} were read", names.len()));
+        }
+        let reads = names.into_iter().take(JOBS_MAX).map(|id| async move { self.read_job(&id).await });
+        let mut reads = stream::iter(reads).buffered(AT_ONCE);
+        let (mut jobs, mut attempts) = (MonthJobs::default(), Vec::new());
+        while let Some(read) = reads.next().await {
+            let Some(job) = gaps.keep("a job", read).and_then(|read| read.value) else { continue };
+            attempts.extend(attempts_of(&job));
+            jobs.overviews.push(JobOverview::from_job(&job, now));
+        }
+        jobs.attempts = self.month_attempts(attempts, month, gaps).await;
+        jobs
+    }
+
+    /// What was not heard of in the month is of another one. What a machine wrote and cannot be believed says nothing.
+    async fn month_attempts(
+        &self,
+        mut attempts: Vec<(JobId, u32, bool)>,
+        month: TimeSpan,
+        gaps: &mut Gaps,
+    ) -> BTreeMap<String, Vec<AttemptRecord>> {
+        if attempts.len() > ATTEMPTS_MAX {
+            gaps.add(format!("of {} attempts the heartbeats of {ATTEMPTS_MAX} were read", attempts.len()));
+            attempts.truncate(ATTEMPTS_MAX);
+        }
+        let reads = attempts.into_iter().map(|(job, attempt, is_latest)| async move {
+            let read = self.read_heartbeat(&job, attempt).await;
+            (job, is_latest, read)
+        });
+        let mut reads = stream::iter(reads).buffer_unordered(AT_ONCE);
+        let mut found: BTreeMap<String, Vec<AttemptRecord>> = BTreeMap::new();
+        while let Some((job, is_latest, read)) = reads.next().await {
+            let beat = gaps.keep("the heartbeat of an attempt", read).and_then(|read| read.into_parts().0);
+            if let Some(beat) = beat.filter(|beat| month.from <= beat.at && beat.at < month.to) {
+                found.entry(job.to_string()).or_default().push(AttemptRecord::new(beat.said, is_latest));
+            }
+        }
+        found
+    }
+
+    /// What lies below `checkpoints/` now, by its sizes in the list: nothing is read.
+    pub(super) async fn stored_checkpoints(&self, gaps: &mut Gaps) -> StoredCheckpoints {
+        let folders = self.bucket.folders(CHECKPOINTS, TEAMS_MAX).await;
+        let folders = gaps.keep("the list of checkpoints", folders).unwrap_or_default();
+        let lists = folders.into_iter().map(|folder| async move { self.checkpoints_of_team(&folder).await });
+        let mut lists = stream::iter(lists).buffer_unordered(TEAMS_AT_ONCE);
+        let mut stored = StoredCheckpoints::default();
+        while let Some(listed) = lists.next().await {
+            let Some((team, bytes, are_all)) = gaps.keep("the checkpoints of a team", listed) else { continue };
+            stored.bytes.extend(bytes.into_iter().map(|(job, bytes)| ((team.clone(), job), bytes)));
+            stored.incomplete.extend((!are_all).then_some(team));
+        }
+        stored
+    }
+
+    async fn checkpoints_of_team(&self, folder: &str) -> Result<(TeamName, BTreeMap<String, u64>, bool), StoreError> {
+        let name = folder.strip_prefix(CHECKPOINTS).and_then(|name| name.strip_suffix('/')).unwrap_or(folder);
+        let team = TeamName::new(team_of(name).unwrap_or_else(|| name.to_owned()));
+        let mut jobs: BTreeMap<String, u64> = BTreeMap::new();
+        let are_all = self.bucket.each_listed(folder, PAGES_OF_TEAM_MAX, |object| {
+            let job = object.key.strip_prefix(folder).and_then(|rest| rest.split('/').next()).unwrap_or_default();
+            // What a machine wrote under the name of no job is counted together.
+            let job = JobId::read(&format!("{team}/{job}")).map(|id| id.job).unwrap_or_default();
+            let sum = jobs.entry(job).or_default();
+            *sum = sum.saturating_add(object.bytes);
+        });
+        let are_all = are_all.await?;
+        Ok((team, jobs, are_all))
+    }
+}
+
+/// The newest attempts of a job, each with whether no later one followed it.
+fn attempts_of(job: &Job) -> impl Iterator<Item = (JobId, u32, bool)> + use<> {
+    let (id, latest) = (job.job.clone(), job.attempt);
+    let first = latest.saturating_sub(ATTEMPTS_OF_JOB_MAX).saturating_add(1);
+    (first..=latest).map(move |attempt| (id.clone(), attempt, attempt == latest))
+}
