@@ -1,7 +1,8 @@
 """Recognises which AWS call an HTTP request is: service, operation, region, protocol, resources, permissions.
 
 Four wire protocols occur: EC2 and the older services send a form with `Action=`, the newer ones JSON with
-`X-Amz-Target`, CloudWatch CBOR with the operation in the path ("Smithy RPC v2 CBOR"), and S3 speaks REST.
+`X-Amz-Target`, CloudWatch CBOR with the operation in the path ("Smithy RPC v2 CBOR"), and S3 speaks REST, as does the one call of SES
+that Curfew makes.
 """
 
 from __future__ import annotations
@@ -58,6 +59,9 @@ def identify(request: Request) -> AwsCall:
     form = {**request.query_parameters, **request.form}
     if "Action" in form:
         return _query(service, region, form)
+    if request.path == "/v2/email/outbound-emails":
+        recipients = _decoded_json(request.body).get("Destination", {}).get("ToAddresses", [])
+        return AwsCall(service, "SendEmail", region, "json", tuple(recipients), ("ses:SendEmail",))
     return AwsCall(service, f"{request.method} {request.path}", region, "json")
 
 

@@ -1,8 +1,11 @@
-"""`send-report`: the page of the day in the bucket, and its digest to whoever listens, by the real function."""
+"""`send-report`: the page of the day in the bucket, its digest to whoever listens, and its mails, by the real function."""
 
 from __future__ import annotations
 
+import json
+import urllib.request
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -17,9 +20,10 @@ class ReportAccount(Account):
 
 @pytest.fixture
 def sender(aws: LocalAws) -> Iterator[ReportAccount]:
-    """One in which an instance of team vision has run for five hours, as the ledger knows."""
+    """One in which instances of the teams vision and nlp have run for five hours, as the ledger knows."""
     with BudgetAccount(aws) as money, ReportAccount(aws, heard=False) as sender:
         money.launch(ago(hours=5))
+        money.launch(ago(hours=5), tags={"Team": "nlp"})
         money.tick()
         sender.aws.client("sqs").purge_queue(QueueUrl=sender.aws.client("sqs").get_queue_url(QueueName="curfew-listener")["QueueUrl"])
         yield sender
@@ -59,3 +63,42 @@ def test_what_cannot_be_read_is_a_gap_of_the_response_and_a_line_of_the_digest(s
     run = sender.tick()
     [message] = run.messages
     assert any("ledger" in gap["error"] for gap in run.gaps) and "Not known: the ledger of us-east-1 could not be read" in message["message"]
+
+
+def test_the_page_has_the_price_of_checkpoints_and_of_curfew_itself(sender: ReportAccount) -> None:
+    sender.put("checkpoints/vision/llama-0123abcd/1/100/files/model.pt", b"x" * 300_000)
+    sender.put("checkpoints/vision/llama-0123abcd/1/100/manifest.json", b"{}")
+    sender.tick()
+    page = sender.aws.client("s3").get_object(Bucket=BUCKET, Key=page_key(sender))["Body"].read().decode()
+    assert '<h2 id="checkpoints">' in page and "0.0 GiB" in page
+    assert "for 1 runs and 0 metrics" in page, "the beat of enforce-budgets that the fixture made"
+    usage = sender.read(sender.keys("plans/")[0])["usage"]
+    assert usage["runs"] == 1 and usage["milliseconds"] > 0 and usage["s3_reads"] > 3 and usage["s3_writes"] >= 3, usage
+
+
+def mails(sender: ReportAccount) -> dict[str, dict[str, Any]]:
+    """What SES took, by recipient."""
+    with urllib.request.urlopen(f"{sender.aws.endpoint}/moto-api/data.json", timeout=30) as answer:
+        sent = json.load(answer)["ses"].get("Message", [])
+    return {address: mail for mail in sent for address in mail["destinations"]["ToAddresses"]}
+
+
+def test_each_team_is_mailed_its_own_part_once_a_day_and_what_fails_is_told(sender: ReportAccount) -> None:
+    teams = {"vision": {"email": "vision@example.com"}, "nlp": {"email": "nlp@example.com"}, "idlers": {"email": "idle@example.com"}}
+    sender.configure(teams=teams, report={"sender": "curfew@example.com", "email": "finops@example.com"})
+    sender.aws.client("sesv2").create_email_identity(EmailIdentity="curfew@example.com")
+    sender.aws.fault("ses:SendEmail", "custom", match="nlp@example.com", status=400, code="MessageRejected", message="not verified", times=None)
+    run = sender.tick()
+    assert run.counts["ses:SendEmail"] == 3
+    sent = mails(sender)
+    assert set(sent) == {"vision@example.com", "finops@example.com"}
+    assert {mail["source"] for mail in sent.values()} == {"curfew@example.com"}
+    assert " spent by vision on GPUs in " in sent["vision@example.com"]["subject"] and "nlp" not in sent["vision@example.com"]["body"]
+    assert "nlp" in sent["finops@example.com"]["body"] and "<table" in sent["finops@example.com"]["body"]
+    [gap] = [gap for gap in run.gaps if gap["call"] == "ses:SendEmail"]
+    assert gap["error"].startswith("nlp@example.com: ") and "MessageRejected: not verified" in gap["error"]
+    digest, told = run.messages
+    assert told["attributes"]["severity"] == "warning" and "nlp@example.com" in told["message"]
+    sender.aws.clear_faults()
+    again = sender.tick()
+    assert again.counts["ses:SendEmail"] == 0 and again.messages == []

@@ -91,7 +91,7 @@ ONLY_THIS_ONE_DOES = {
     "run-jobs": (PERMISSIONS - ALL_DO)
     | KEYS_OF_VOLUMES
     | {"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes", CREATE_ROLE},
-    DAILY: set(),
+    DAILY: {"ses:SendEmail"},
     "reap-volumes": {
         "cloudwatch:GetMetricData",
         "ec2:CreateSnapshot",
@@ -374,6 +374,13 @@ def test_cost_explorer_is_asked_only_where_somebody_asks_for_it() -> None:
     assert [one.only_if for one in asking] == [("AsksCostExplorer",)]
     assert template()["Conditions"]["AsksCostExplorer"] == {"Fn::Equals": [{"Ref": "CostExplorer"}, "yes"]}
     assert template()["Parameters"]["CostExplorer"]["Default"] == "no"
+
+
+def test_reports_are_mailed_only_from_the_address_that_somebody_named() -> None:
+    (mailing,) = [one for one in allowed(DAILY) if "ses:SendEmail" in one.actions]
+    assert mailing.only_if == ("HasReportSender",) and mailing.conditions == {"StringEquals": {"ses:FromAddress": {"Ref": "ReportSender"}}}
+    assert template()["Conditions"]["HasReportSender"] == {"Fn::Not": [{"Fn::Equals": [{"Ref": "ReportSender"}, ""]}]}
+    assert template()["Parameters"]["ReportSender"]["Default"] == ""
 
 
 def test_what_budgets_say_is_done_by_others() -> None:

@@ -281,7 +281,7 @@ ACCESS: list[tuple[str, ...]] = [
     (f"jobs/{LIVES}/state.json", "r", "", "", "rw", "r", "r", "r"),
     (f"jobs/{LIVES}/cancel.json", "", "", "", "r", "r", "r", "r"),
     (f"attempts/{LIVES}/head.json", "", "", "", "r", "", "rw", "rw"),
-    (f"attempts/{LIVES}/1/heartbeat.json", "", "", "", "r", "", "rw", "rw"),
+    (f"attempts/{LIVES}/1/heartbeat.json", "", "", "", "r", "r", "rw", "rw"),
     (f"attempts/{LIVES}/1/log", "", "", "", "r", "", "rw", "rw"),
     ("attempts/nlp/bert-0123abcd/head.json", "", "", "", "r", "", "rw", ""),
     ("attempts/vision-2/bert-0123abcd/head.json", "", "", "", "r", "", "rw", ""),

@@ -17,6 +17,7 @@ mod observe;
 pub mod operator;
 mod ports_impl;
 mod prices;
+pub mod ses;
 pub mod sns;
 
 #[cfg(test)]

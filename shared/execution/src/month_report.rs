@@ -1,19 +1,26 @@
-//! The report of the month, once a day: the page in the bucket, and its digest to the subscribers.
+//! The report of the month, once a day: the page in the bucket, its digest to the subscribers, and by mail to each team its own part.
 
 use billing::ledger::CalendarMonth;
+use cloud::ses;
+use futures::{StreamExt as _, stream};
 use jiff::SignedDuration;
+use model::config::Config;
 use model::notification_log::{NO_TEAM, Severity};
 use model::observation::{Gap, GapKind};
 use notify::Message;
 use plan::report::Report;
 use ports::{CallError, Cloud as _, ConfigLoadError};
-use report::{MonthReport, digest, render_html};
+use report::{MonthReport, digest, mail, render_html};
 
 use crate::clients::Run;
 use crate::prices;
 
 /// The report is of the month of the day before: on the first of a month of the one that has just ended.
 const DAY: SignedDuration = SignedDuration::from_hours(24);
+
+/// Mails at once: SES accepts 14 a second from most accounts, and one from a new one (Amazon SES developer guide, "Service quotas in Amazon
+/// SES").
+const MAILS_AT_ONCE: usize = 4;
 
 /// Why there is no report.
 #[derive(Debug, thiserror::Error)]
@@ -24,7 +31,8 @@ pub enum MonthReportError {
     Digest(#[source] CallError),
 }
 
-/// Sends the digest unless the day has a page already, and writes the page of the day.
+/// Sends the digest unless the day has a page already, and writes the page of the day. Mails are sent only by the run that wrote the day's
+/// first page: never twice, and what SES does not accept is told.
 ///
 /// # Errors
 /// If the configuration was refused or could not be read, or if SNS did not accept the digest.
@@ -36,6 +44,7 @@ pub async fn send(run: &Run<'_>) -> Result<Report, MonthReportError> {
     let day = run.now.to_zoned(zone.clone()).date();
     let facts = run.store.read_month_facts(month, zone, prices, run.now).await;
     let of_month = MonthReport::from_facts(&facts);
+    drop(facts);
     let home = run.cloud.home();
     let unread = of_month.gaps.iter().map(|gap| Gap::new(home, "s3:GetObject", gap.clone(), GapKind::Part));
     let seen = of_month.teams.len();
@@ -43,10 +52,15 @@ pub async fn send(run: &Run<'_>) -> Result<Report, MonthReportError> {
     let has_page = run.store.has_report_page(day).await;
     if !matches!(has_page, Ok(true)) {
         let address = run.store.report_page_address(day);
-        let message = message(run.function, &of_month, &address);
-        run.cloud.publish(run.topic_arn, &message).await.map_err(MonthReportError::Digest)?;
+        run.cloud
+            .publish(run.topic_arn, &digest_message(run, &of_month, &address))
+            .await
+            .map_err(MonthReportError::Digest)?;
     }
     let written = run.store.write_report_page(day, render_html(&of_month)).await;
+    if matches!(has_page, Ok(false)) && written.is_ok() {
+        report.gaps.extend(send_mails(run, &config, &of_month).await);
+    }
     report.gaps.extend(has_page.err().into_iter().chain(written.err()).map(|error| error.gap(home)));
     let unrecorded = run.record(&mut report).await;
     report.gaps.extend(unrecorded);
@@ -56,10 +70,39 @@ pub async fn send(run: &Run<'_>) -> Result<Report, MonthReportError> {
     Ok(report)
 }
 
-fn message(function: &'static str, of_month: &MonthReport, address: &str) -> Message {
+/// Sends every mail, and tells which were not accepted.
+async fn send_mails(run: &Run<'_>, config: &Config, of_month: &MonthReport) -> Vec<Gap> {
+    let Some(sender) = &config.report.sender else { return Vec::new() };
+    let mails = of_month.recipients(config).into_iter().map(|(address, part)| async move {
+        let sent = ses::send(run.cloud, sender, &address, &mail(&part)).await;
+        sent.err().map(|error| (address, error))
+    });
+    let refused: Vec<(String, CallError)> =
+        stream::iter(mails).buffer_unordered(MAILS_AT_ONCE).filter_map(async |refused| refused).collect().await;
+    let mut gaps: Vec<Gap> =
+        refused.iter().map(|(address, error)| Gap { error: format!("{address}: {error}"), ..error.gap() }).collect();
+    if !refused.is_empty() {
+        let lines = refused.iter().map(|(address, error)| format!("  {address}: {error}\n"));
+        let message = Message {
+            team: NO_TEAM.to_owned(),
+            function: run.function,
+            severity: Severity::Warning.as_str(),
+            subject: format!("Curfew: {} reports could not be mailed", refused.len()),
+            body: format!(
+                "The report of {} was not accepted by SES for these addresses. It is not sent again; the page is in the bucket.\n{}",
+                of_month.month,
+                lines.collect::<String>()
+            ),
+        };
+        gaps.extend(run.cloud.publish(run.topic_arn, &message).await.err().map(|error| error.gap()));
+    }
+    gaps
+}
+
+fn digest_message(run: &Run<'_>, of_month: &MonthReport, address: &str) -> Message {
     Message {
         team: NO_TEAM.to_owned(),
-        function,
+        function: run.function,
         severity: Severity::Info.as_str(),
         subject: format!("Curfew: {} spent on GPUs in {}", of_month.headline.spent, of_month.month),
         body: format!(
