@@ -380,7 +380,7 @@ def _show(run: Run, what: str) -> None:
 
 
 def _messages(run: Run) -> None:
-    """Without their first line, which says again what the subject says."""
+    """Without their first lines: the paragraphs say all of it."""
     for message in run.messages:
         text = message["message"].partition("\n\n")[2]
         show.message({**message, "message": text}, whole=False)

@@ -8,7 +8,7 @@ from typing import Any
 
 from contract import assert_all_is_in_it_once, assert_contract, assert_recorded
 from local_aws.client import REGION
-from reaping import EUROPE, REGIONS, REPOSITORY, Account, Run, ago, rfc3339
+from reaping import EUROPE, REGIONS, REPOSITORY, Account, Run, ago, moment, rfc3339
 
 INFERRED = {"mark", "unmark", "notify", "stop", "terminate"}
 RULES = {"untagged": INFERRED, "idle": INFERRED, "lifetime": INFERRED, "hours": {*INFERRED, "start"}, "expired": INFERRED}
@@ -54,8 +54,9 @@ def test_a_run_fulfils_the_contract(account: Account) -> None:
         assert message["topic"] == account.topic_arn
     assert severities == {}
     told = first.message()
-    assert told.splitlines()[0] == f"Data lost by these actions: the NVMe scratch of {idle} (250 GB)."
     deadline = first.step(idle)["evidence"]["deadline"]
+    lost, until = f"the NVMe scratch of {idle} (250 GB)", f"{moment(deadline):%Y-%m-%d %H:%M UTC}"
+    assert told.splitlines()[0] == f"Data lost: {lost}. Curfew will stop {idle} of team vision at {until}: $1.01/h."
     for part in ("g5.xlarge", '"bench"', "owner ada", REGION, "idle", "$1.01/h", deadline, f"Keep it: curfew keep {idle} 7d"):
         assert part in told, part
     assert forgotten in first.message("untagged")

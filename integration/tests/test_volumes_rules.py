@@ -74,7 +74,7 @@ def test_deleted_without_a_snapshot_where_the_account_says_so(storage: VolumeAcc
     run = storage.tick()
     assert run.said(volume) == ("mark", "orphaned", "done") and run.ec2_writes == [("CreateTags", volume)]
     assert storage.mark(volume) == f"{volume} orphaned=delete@{run.step(volume)['evidence']['deadline']}"
-    assert run.message().splitlines()[0].startswith(f"Data lost by these actions: {volume}")
+    assert run.message().splitlines()[0].startswith(f"Data lost: {volume}")
     run = storage.tick()
     assert run.said(volume) == ("delete", "orphaned", "done") and run.ec2_writes == [("DeleteVolume", volume)]
     assert storage.snapshots(volume) == [] and "aws ec2 create-volume" not in run.message()

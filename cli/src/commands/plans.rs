@@ -17,7 +17,7 @@ use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
 
 pub(super) use find::find;
-pub(super) use show::{minute, outcome_name, worth};
+pub(super) use show::{minute, worth};
 
 /// Records are listed day by day, so that there is an end to it.
 const SINCE_MAX: SignedDuration = SignedDuration::from_hours(92 * 24);

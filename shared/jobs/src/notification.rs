@@ -2,16 +2,22 @@
 //! only when there is something new to hear: not with each retry, and not with the figures in the words.
 
 mod ended;
+mod faults;
+
+use std::borrow::Cow;
 
 use jiff::{SignedDuration, Timestamp};
 use model::id::{Region, ResourceId};
 use model::mode::Mode;
-use model::notification_log::{Notification, NotificationKey, NotificationKind, RepeatPolicy, Severity};
+use model::notification_log::{
+    Headline, HeadlineCost, HeadlineObject, Notification, NotificationFacts, NotificationKey, NotificationKind,
+    RepeatPolicy, Severity,
+};
 
 use super::next::{after, most, on_demand_from};
 use super::{
-    AgentWarning, CapacityWait, HoldReason, Job, JobMachine, LaunchHold, LaunchInProgress, Lifecycle, LossReason,
-    MachineHold, MachineReplacement, Phase,
+    CapacityWait, HoldReason, Job, JobMachine, LaunchHold, LaunchInProgress, Lifecycle, LossReason, MachineHold,
+    MachineReplacement, Phase,
 };
 
 /// What is to be said of a job, and by what it is remembered that it was.
@@ -31,6 +37,7 @@ struct NotificationDraft {
     text: String,
     /// What Curfew's own act loses, if it acts.
     loses: Option<String>,
+    headline: Headline,
 }
 
 impl Job {
@@ -60,7 +67,7 @@ impl Job {
             Phase::Held(held) => self.draft_held(held),
             Phase::Ended(ended) => self.draft_ended(ended, may_act),
         };
-        let NotificationDraft { fingerprint, severity, text, loses } = paragraph;
+        let NotificationDraft { fingerprint, severity, text, loses, headline } = paragraph;
         let machine = self.machine().or(self.previous_attempt.as_ref());
         let named = self.machine().map_or_else(|| ResourceId::new(&self.job.job), |placed| placed.instance.clone());
         let candidates = self.ranking.iter().flat_map(|ranking| &ranking.candidates);
@@ -80,64 +87,22 @@ impl Job {
             happened: false,
             mode: loses.is_some().then_some(Mode::Enforce),
             loses,
+            headline,
+            facts: self.facts(),
         };
         Some(JobNotification { fingerprint, news })
     }
 
-    /// What its team hears where Curfew could not end a machine of it, for as long as that is so once a day. Remembered with the region
-    /// that faults are remembered with, `home`.
-    #[must_use]
-    pub fn notify_not_terminated(&self, machine: &JobMachine, error: &str, home: &Region) -> Notification {
-        let JobMachine { instance, region, rate_max, ends_at, .. } = machine;
-        let text = format!(
-            "{}: {instance} should be terminated, but was not: {}. Curfew retries each minute; until then it costs {rate_max} at most, \
-             and shuts itself down at {ends_at} at the latest. To terminate it by hand: aws ec2 terminate-instances --region {region} --instance-ids \
-             {instance}",
-            self.named(),
-            error.trim_end_matches('.'),
-        );
-        self.daily(Severity::Error, (format!("not-ended {instance}"), "not-ended".to_owned()), text, home)
+    fn headline(&self, sentence: impl Into<Cow<'static, str>>) -> Headline {
+        Headline::new(sentence, HeadlineObject::Job, format!("job {}", self.job.job))
     }
 
-    /// What its team hears of what that attempt's agent found out, once a day while it lasts; `None` if the end of the job says it.
-    /// Remembered as [`Job::notify_not_terminated`].
-    #[must_use]
-    pub fn notify_agent_warning(&self, attempt: u32, trouble: &AgentWarning, home: &Region) -> Option<Notification> {
-        let AgentWarning { kind, words } = trouble;
-        if matches!(&self.phase, Phase::Ended(ended) if ended.why.contains(words.trim_end_matches('…'))) {
-            return None;
-        }
-        let (job, words) = (&self.job, words.trim_end_matches('.'));
-        let text = format!(
-            "{}: attempt {attempt} says: {words}. Its log: curfew logs {job} --attempt {attempt}",
-            self.named()
-        );
-        let what = if kind.is_of_attempt() { attempt.to_string() } else { "lasts".to_owned() };
-        Some(self.daily(Severity::Warning, (format!("trouble {job} {}", kind.as_str()), what), text, home))
-    }
-
-    /// A document of the job's machine is not credible and counts as absent; sent once a day.
-    #[must_use]
-    pub fn notify_refused_document(&self, why: &str, home: &Region) -> Notification {
-        let text = format!(
-            "{}: Curfew ignores a document of its machine: {why}. Whatever runs on the machine can write there: look at the job's command",
-            self.named()
-        );
-        self.daily(Severity::Warning, (format!("refused {}", self.job), "lasts".to_owned()), text, home)
-    }
-
-    /// A lasting condition, sent once a day; by its topic, with its words.
-    fn daily(&self, severity: Severity, (topic, what): (String, String), text: String, home: &Region) -> Notification {
-        Notification {
-            team: self.job.team.as_str().to_owned(),
-            severity,
-            region: home.clone(),
-            resource: None,
-            kind: NotificationKind::State { topic: NotificationKey::named(topic), what, repeat: RepeatPolicy::Daily },
-            text,
-            happened: false,
-            mode: None,
-            loses: None,
+    fn facts(&self) -> NotificationFacts {
+        NotificationFacts {
+            job: Some(self.job.to_string()),
+            owner: self.owner.clone(),
+            what: self.machine().map(|machine| machine.instance_type.to_string()),
+            ..NotificationFacts::default()
         }
     }
 
@@ -159,7 +124,13 @@ impl Job {
             self.goes_on(),
             self.how_to_stop()
         );
-        Some(NotificationDraft { fingerprint: self.in_spell("lost"), severity: Severity::Warning, text, loses: None })
+        Some(NotificationDraft {
+            fingerprint: self.in_spell("lost"),
+            severity: Severity::Warning,
+            text,
+            loses: None,
+            headline: self.headline("The machine of {} was lost"),
+        })
     }
 
     /// Until it has a machine again that is heard of, each kind of thing is told once, however often it is now this and now that: the kinds
@@ -182,7 +153,14 @@ impl Job {
             launching.ends_at,
             self.how_to_stop()
         );
-        NotificationDraft { fingerprint: self.in_spell("unanswered"), severity: Severity::Warning, text, loses: None }
+        let headline = self.headline("EC2 has not answered the launch request of {}");
+        NotificationDraft {
+            fingerprint: self.in_spell("unanswered"),
+            severity: Severity::Warning,
+            text,
+            loses: None,
+            headline: Headline { at: Some(launching.at), ..headline },
+        }
     }
 
     fn draft_running(&self, placed: &JobMachine) -> NotificationDraft {
@@ -212,7 +190,10 @@ impl Job {
             placed.attempt,
             self.how_to_stop()
         );
-        NotificationDraft { fingerprint: format!("runs {}", placed.attempt), severity, text, loses: None }
+        let sentence = if self.machines > 1 { "Curfew launched {} again" } else { "Curfew launched {}" };
+        let (at, cost) = (Some(placed.launched_at), HeadlineCost::Hourly(Some(placed.rate)));
+        let headline = Headline { at, cost, ..self.headline(sentence) };
+        NotificationDraft { fingerprint: format!("runs {}", placed.attempt), severity, text, loses: None, headline }
     }
 
     fn draft_interrupted(&self, replacing: &MachineReplacement) -> NotificationDraft {
@@ -227,7 +208,8 @@ impl Job {
         );
         let fingerprint = format!("interrupted {}", replacing.machine.attempt);
         let loses = Some(self.loses(&replacing.machine));
-        NotificationDraft { fingerprint, severity: Severity::Warning, text, loses }
+        let headline = self.headline("Curfew terminates the lost machine of {}");
+        NotificationDraft { fingerprint, severity: Severity::Warning, text, loses, headline }
     }
 
     fn draft_machine_held(&self, machine: &JobMachine, hold: &MachineHold) -> NotificationDraft {
@@ -240,7 +222,10 @@ impl Job {
             self.how_to_stop()
         );
         let fingerprint = format!("machine-held {attempt} {}", hold.as_str());
-        NotificationDraft { fingerprint, severity: Severity::Warning, text, loses: None }
+        let cost = HeadlineCost::Hourly(Some(*rate_max));
+        let headline = self.headline("Curfew may not end the lost machine of {}");
+        let headline = Headline { cost, ..headline };
+        NotificationDraft { fingerprint, severity: Severity::Warning, text, loses: None, headline }
     }
 
     fn draft_waiting(&self, waiting: &CapacityWait) -> NotificationDraft {
@@ -254,7 +239,14 @@ impl Job {
             self.falls_back(since),
             self.how_to_stop()
         );
-        NotificationDraft { fingerprint: self.in_spell("waits"), severity: Severity::Warning, text, loses: None }
+        let headline = self.headline("Curfew cannot launch {} yet");
+        NotificationDraft {
+            fingerprint: self.in_spell("waits"),
+            severity: Severity::Warning,
+            text,
+            loses: None,
+            headline,
+        }
     }
 
     fn draft_held(&self, held: &LaunchHold) -> NotificationDraft {
@@ -301,6 +293,7 @@ impl Job {
             severity,
             text,
             loses: None,
+            headline: self.headline(format!("Curfew does not launch {{}} ({})", held.by.as_str())),
         }
     }
 

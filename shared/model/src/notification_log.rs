@@ -1,6 +1,7 @@
 //! What was told when: the memory that keeps Curfew from repeating itself. Losing it repeats messages, and never acts.
 
 mod bound;
+mod headline;
 mod notification;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,8 +16,10 @@ use crate::mark::{AnnouncedAction, Mark};
 use crate::observation::Gap;
 use crate::rule::Rule;
 
+pub use headline::{Headline, HeadlineCost, HeadlineObject};
 pub use notification::{
-    ACCOUNT, NO_TEAM, NO_TEAM_LABEL, Notification, NotificationKind, Severity, is_known, without_known,
+    ACCOUNT, NO_TEAM, NO_TEAM_LABEL, Notification, NotificationFacts, NotificationKind, Severity, is_known,
+    without_known,
 };
 
 /// The longest text that is kept to be compared, in bytes. A longer one is kept as its hash: one resource can have 50 tags of 255

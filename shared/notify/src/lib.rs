@@ -4,6 +4,8 @@
 //! once a day while it lasts, and remembered by its key), or an **announcement** (its mark is written only after SNS has accepted the
 //! message). A start is an event that is also remembered like a state.
 
+mod first_line;
+mod headline;
 mod message;
 mod paragraph;
 mod remember;
@@ -18,8 +20,8 @@ use model::id::Region;
 use model::mark::AnnouncedAction;
 use model::mode::Mode;
 use model::notification_log::{
-    NO_TEAM, Notification, NotificationKey, NotificationKind, NotificationLogs, RepeatPolicy, Severity, is_known,
-    would_fingerprint,
+    Headline, HeadlineObject, NO_TEAM, Notification, NotificationFacts, NotificationKey, NotificationKind,
+    NotificationLogs, RepeatPolicy, Severity, is_known, would_fingerprint,
 };
 use model::observation::{Gap, GapKind};
 use plan::report::{OutcomeKind, Report};
@@ -41,8 +43,10 @@ pub fn notifications(report: &Report, memory: &NotificationLogs, home: &Region, 
         .steps
         .iter()
         .filter_map(|(step, outcome)| step_notification(step, outcome.kind, outcome.error.as_deref(), is_retried, now));
-    let of_findings =
-        report.steps.iter().filter_map(|(step, _)| Some(finding_notification(&step.target, step.finding.as_ref()?)));
+    let of_findings = report
+        .steps
+        .iter()
+        .filter_map(|(step, _)| Some(finding_notification(&step.target, step.finding.as_ref()?, None)));
     let of_skipped = report.skipped.iter().filter_map(skip_notification);
     // A person who chose the resources sees the gaps, which may come from their own permissions.
     let of_gaps = report.gaps.iter().filter(|_| !report.of_chosen_only).map(|gap| gap_notification(gap, home));
@@ -82,6 +86,8 @@ fn step_notification(
         text: paragraph::step_paragraph(step, outcome, error, is_retried, now),
         mode: (!is_notify_only(step)).then_some(step.mode),
         loses: paragraph::data_loss(step, outcome),
+        headline: headline::step_headline(step, outcome),
+        facts: headline::step_facts(step, outcome),
     })
 }
 
@@ -176,12 +182,12 @@ fn announcing(step: &Step) -> Severity {
 }
 
 fn skip_notification(skipped: &Skipped) -> Option<Notification> {
-    let notification = finding_notification(&skipped.target, skipped.finding.as_ref()?);
+    let notification = finding_notification(&skipped.target, skipped.finding.as_ref()?, Some(skipped.reason));
     let severity = if skipped.reason == SkipReason::Unreadable { Severity::Warning } else { notification.severity };
     Some(Notification { severity, ..notification })
 }
 
-fn finding_notification(target: &Target, finding: &OwnerFinding) -> Notification {
+fn finding_notification(target: &Target, finding: &OwnerFinding, skipped: Option<SkipReason>) -> Notification {
     Notification {
         team: team_attribute(target),
         severity: Severity::Info,
@@ -196,6 +202,8 @@ fn finding_notification(target: &Target, finding: &OwnerFinding) -> Notification
         happened: false,
         mode: None,
         loses: None,
+        headline: headline::finding_headline(target, skipped),
+        facts: headline::target_facts(target),
     }
 }
 
@@ -216,6 +224,12 @@ pub fn gap_notification(gap: &Gap, home: &Region) -> Notification {
         happened: false,
         mode: None,
         loses: None,
+        headline: Headline::new(
+            "Curfew could not complete {}",
+            HeadlineObject::Call,
+            format!("{} in {}", gap.call, gap.region),
+        ),
+        facts: NotificationFacts::default(),
     }
 }
 
@@ -241,6 +255,12 @@ pub fn refused_config_notification(
         happened: false,
         mode: None,
         loses: None,
+        headline: Headline::new(
+            "Curfew changes nothing, because it refused {}",
+            HeadlineObject::Configuration,
+            "the configuration",
+        ),
+        facts: NotificationFacts::default(),
     };
     (!is_known(&notification, memory, now)).then_some(notification)
 }

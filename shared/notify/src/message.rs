@@ -8,10 +8,10 @@ use model::mode::Mode;
 use model::notification_log::{NO_TEAM, Notification, NotificationLogs, Severity};
 use plan::report::{AuditRecord, Report};
 
+use crate::first_line::first_line;
+
 /// SNS accepts 256 KB with everything around the paragraphs (SNS developer guide, "Quotas").
 const PARAGRAPHS_BYTES_MAX: usize = 192 * 1024;
-/// The first line names at most so many losses.
-const LOSSES_MAX: usize = 50;
 /// SNS API reference, "Publish": fewer than 100 characters, ASCII.
 const SUBJECT_MAX: usize = 99;
 
@@ -23,7 +23,8 @@ pub struct Message {
     pub severity: &'static str,
     /// ASCII, fewer than 100 characters.
     pub subject: String,
-    /// Plain text; its first line names the data that is lost.
+    /// Plain text. Its first line has fewer than 160 characters: the data that is lost, then what happens, to whose resources,
+    /// when, and how much money that is.
     pub body: String,
 }
 
@@ -52,11 +53,11 @@ pub fn messages(report: &Report, notifications: &[Notification], logs: &Notifica
     by_team.into_iter().flat_map(team_messages).collect()
 }
 
-struct MessageParagraph<'a> {
+pub(super) struct MessageParagraph<'a> {
     text: String,
-    severity: Severity,
+    pub(super) severity: Severity,
     /// `None` if an earlier run could not deliver the paragraph.
-    notification: Option<&'a Notification>,
+    pub(super) notification: Option<&'a Notification>,
 }
 
 /// The text on one line, so that a line break in a tag cannot forge a paragraph, and short enough for a message: SNS would refuse
@@ -92,8 +93,11 @@ fn message(report: &Report, team: &str, paragraphs: &[MessageParagraph<'_>]) -> 
     let count = paragraphs.len();
     let noun = if count == 1 { "notification" } else { "notifications" };
     let summary = format!("{count} {noun} for {}", describe_recipient(team, paragraphs));
-    let first_line = describe_losses(&notifications).unwrap_or_else(|| format!("Curfew: {summary}."));
-    let mut body = to_one_line(&first_line);
+    let first = first_line(report, team, paragraphs);
+    let mut body = to_one_line(&first.text);
+    if let Some(losses) = first.losses {
+        let _ = write!(body, "\n{}", to_one_line(&losses));
+    }
     if let Some(disclaimer) = disclaimer(report.mode, &notifications) {
         let _ = write!(body, "\n{disclaimer}");
     }
@@ -115,24 +119,6 @@ fn message(report: &Report, team: &str, paragraphs: &[MessageParagraph<'_>]) -> 
         subject: to_subject(&format!("Curfew ({}): {summary}", severity.as_str())),
         body,
     }
-}
-
-/// The data that these actions lose, and the data that they would lose in enforce mode.
-fn describe_losses(notifications: &[&Notification]) -> Option<String> {
-    let losses = |mode| -> Vec<&str> {
-        notifications.iter().filter(|one| one.mode == Some(mode)).filter_map(|one| one.loses.as_deref()).collect()
-    };
-    let lost = join_losses(&losses(Mode::Enforce)).map(|lost| format!("Data lost by these actions: {lost}."));
-    let would_lose =
-        join_losses(&losses(Mode::Observe)).map(|lost| format!("Data that enforce mode would lose: {lost}."));
-    let sentences: Vec<String> = lost.into_iter().chain(would_lose).collect();
-    (!sentences.is_empty()).then(|| sentences.join(" "))
-}
-
-fn join_losses(losses: &[&str]) -> Option<String> {
-    let (named, others) = losses.split_at(losses.len().min(LOSSES_MAX));
-    let others = if others.is_empty() { String::new() } else { format!(", and {} more", others.len()) };
-    (!named.is_empty()).then(|| format!("{}{others}", named.join(", ")))
 }
 
 /// The sentence by which a reader in observe mode knows that nothing changes.

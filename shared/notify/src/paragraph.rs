@@ -167,11 +167,10 @@ pub(super) fn data_loss(step: &Step, outcome: OutcomeKind) -> Option<String> {
             }
             terminates.then(|| format!("{resource} with its root volume"))
         }
-        Action::Volume(volume, _) => is_to(ResourceAction::Delete)
-            .then(|| format!("{resource} with its data ({} GiB), without a snapshot", volume.size_gib)),
-        Action::Snapshot(snapshot, SnapshotAction::Delete) => {
-            Some(format!("{resource}, a snapshot of the deleted {}", snapshot.of_volume))
+        Action::Volume(volume, _) => {
+            is_to(ResourceAction::Delete).then(|| format!("{resource} ({} GiB, without a snapshot)", volume.size_gib))
         }
+        Action::Snapshot(snapshot, SnapshotAction::Delete) => Some(format!("{resource} (of {})", snapshot.of_volume)),
         Action::Snapshot(..) | Action::Budget(_) => None,
     }
 }

@@ -153,8 +153,7 @@ fn notifications_about(
             told.insert(resource.clone(), standing);
         }
     }
-    // What is undelivered counts as sent.
-    for one in notifications.iter().filter(|one| one.happened || delivered.contains(&one.team)) {
+    for one in notifications.iter().filter(|one| one.counts_as_sent(delivered)) {
         remember_state(&mut told, one, now);
     }
     told

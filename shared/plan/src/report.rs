@@ -44,6 +44,21 @@ pub enum OutcomeKind {
     Failed,
 }
 
+impl OutcomeKind {
+    /// The name in responses.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Observed => "observed",
+            Self::AlreadyGone => "already-gone",
+            Self::Changed => "changed",
+            Self::NotReached => "not-reached",
+            Self::Failed => "failed",
+        }
+    }
+}
+
 impl StepOutcome {
     #[must_use]
     pub const fn from_kind(kind: OutcomeKind) -> Self {

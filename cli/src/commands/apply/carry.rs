@@ -11,7 +11,6 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::ItemOutcomes;
 use super::review::{ApplyTask, ReviewedPlan};
-use crate::commands::plans::outcome_name;
 use crate::screen;
 
 impl ApplyTask<'_> {
@@ -54,7 +53,7 @@ impl ApplyTask<'_> {
 fn line(step: &Step, outcome: &StepOutcome) -> String {
     let error = outcome.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
     let (action, target) = (step.action.as_str(), &step.target);
-    format!("{action} {} ({}): {}{error}", target.resource, target.region, outcome_name(outcome.kind))
+    format!("{action} {} ({}): {}{error}", target.resource, target.region, outcome.kind.as_str())
 }
 
 /// What has begun is finished, told and recorded, whoever interrupts it; only nothing more is begun.

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::ItemOutcomes;
 use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;
-use crate::commands::plans::{outcome_name, worth};
+use crate::commands::plans::worth;
 use crate::screen;
 
 /// The result.
@@ -117,7 +117,7 @@ impl<'a> ApplyOutput<'a> {
         for item in self.steps.iter().filter(|item| !item.is_settled()) {
             let AppliedItem { resource, region, action, outcome, error, .. } = item;
             let error = error.unwrap_or("no reason was given");
-            screen::print_line(format!("{resource} ({region}): {action} {}: {error}", outcome_name(*outcome)));
+            screen::print_line(format!("{resource} ({region}): {action} {}: {error}", outcome.as_str()));
         }
     }
 }

@@ -8,7 +8,10 @@ use std::collections::BTreeSet;
 use jiff::SignedDuration;
 use model::id::{Region, ResourceId};
 use model::mode::Mode;
-use model::notification_log::{NO_TEAM, Notification, NotificationKind, Severity};
+use model::notification_log::{
+    Headline, HeadlineObject, NO_TEAM, Notification, NotificationFacts, NotificationKind, Severity,
+};
+use model::rule::{ResourceAction, Rule};
 use plan::report::{OutcomeKind, RecordedStep, RunRecord};
 use store::StoreError;
 
@@ -71,7 +74,9 @@ fn unexplained(record: &RunRecord) -> impl Iterator<Item = (Region, ResourceId)>
 }
 
 fn news(item: &RecordedStep) -> Notification {
-    let RecordedStep { region, resource, team, action, evidence, .. } = item;
+    let RecordedStep { region, resource, team, action, evidence, what, name, saves_usd_per_hour, .. } = item;
+    let ending = ResourceAction::read(action);
+    let ended = ending.map_or("ended", ResourceAction::past_tense);
     let undo = if action == "terminate" { String::new() } else { format!(" Undo: curfew undo {resource}") };
     Notification {
         team: team.clone().unwrap_or_else(|| NO_TEAM.to_owned()),
@@ -88,5 +93,18 @@ fn news(item: &RecordedStep) -> Notification {
         happened: true,
         mode: Some(Mode::Enforce),
         loses: None,
+        headline: Headline::new(
+            format!("Curfew {ended} {{}} before it was interrupted"),
+            HeadlineObject::from_id(resource),
+            resource.as_str(),
+        ),
+        facts: NotificationFacts {
+            action: ending.map(ResourceAction::as_str),
+            rule: Rule::read(&evidence.rule),
+            what: what.clone(),
+            name: name.clone(),
+            saves_usd_per_hour: *saves_usd_per_hour,
+            ..NotificationFacts::default()
+        },
     }
 }

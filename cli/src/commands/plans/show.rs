@@ -142,11 +142,11 @@ fn table(record: &RunRecord, sequel: &ApprovalStatus) -> Table<8> {
 /// What became of it, by now.
 fn outcome(record: &RunRecord, sequel: &ApprovalStatus, step: &RecordedStep) -> &'static str {
     if !record.waits(step) {
-        return outcome_name(step.outcome);
+        return step.outcome.as_str();
     }
     match sequel.settled.get(&(step.region.clone(), step.resource.clone())) {
         Some(OutcomeKind::Done) => "applied",
-        Some(outcome) => outcome_name(*outcome),
+        Some(outcome) => outcome.as_str(),
         None if sequel.superseded_by.is_some() => "superseded",
         None => "waits",
     }
@@ -204,18 +204,6 @@ fn totals(record: &RunRecord, tally: RunTally) -> String {
         }
     }
     totals
-}
-
-/// As in responses.
-pub(crate) const fn outcome_name(kind: OutcomeKind) -> &'static str {
-    match kind {
-        OutcomeKind::Done => "done",
-        OutcomeKind::Observed => "observed",
-        OutcomeKind::AlreadyGone => "already-gone",
-        OutcomeKind::Changed => "changed",
-        OutcomeKind::NotReached => "not-reached",
-        OutcomeKind::Failed => "failed",
-    }
 }
 
 /// `2026-09-01 12:00`, in UTC.

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use futures::{StreamExt, stream};
 use jobs::{BacklogQueue, QueueItem, QueueShares, ShareLimits, take_shares};
-use model::notification_log::{NO_TEAM, Notification, NotificationKey, NotificationKind, RepeatPolicy, Severity};
+use model::notification_log::{
+    Headline, HeadlineObject, NO_TEAM, Notification, NotificationFacts, NotificationKey, NotificationKind,
+    RepeatPolicy, Severity,
+};
 use store::{Backlog, Bookmarks, ListedObject, StoreError};
 
 use super::JobsRun;
@@ -126,7 +129,8 @@ impl JobsRun<'_> {
                 self.run.store.bucket_name(),
                 limits.team_max,
             );
-            self.notify(self.lasting_notification(backlog, folder, "backlog", text));
+            let sentence = "Curfew leaves a part of {} to later runs";
+            self.notify(self.lasting_notification(backlog, folder, "backlog", (sentence, text)));
         }
     }
 
@@ -136,7 +140,7 @@ impl JobsRun<'_> {
         backlog: Backlog,
         folder: &str,
         topic: &str,
-        text: String,
+        (sentence, text): (&'static str, String),
     ) -> Notification {
         Notification {
             team: backlog.team(folder).map_or_else(|| NO_TEAM.to_owned(), |team| team.as_str().to_owned()),
@@ -152,6 +156,8 @@ impl JobsRun<'_> {
             happened: false,
             mode: None,
             loses: None,
+            headline: Headline::new(sentence, HeadlineObject::Folder, folder),
+            facts: NotificationFacts::default(),
         }
     }
 }

@@ -3,7 +3,9 @@
 use futures::{StreamExt, stream};
 use jobs::{InboxAnswer, Job, JobId, JobSpec, ShareLimits, SpecMistake};
 use model::fault::shortened;
-use model::notification_log::{NO_TEAM, Notification, NotificationKind, Severity};
+use model::notification_log::{
+    Headline, HeadlineObject, NO_TEAM, Notification, NotificationFacts, NotificationKind, Severity,
+};
 use store::{
     Backlog, InboxAnswers, InboxObject, ListedObject, StoreError, Submission, has_legal_keys, is_answerable,
     match_answers,
@@ -52,7 +54,12 @@ impl JobsRun<'_> {
         );
         self.notify(Notification {
             severity: Severity::Error,
-            ..self.lasting_notification(Backlog::Inbox, folder, "unanswerable", text)
+            ..self.lasting_notification(
+                Backlog::Inbox,
+                folder,
+                "unanswerable",
+                ("Curfew refuses a document of {} for its name", text),
+            )
         });
     }
 
@@ -175,6 +182,8 @@ impl JobsRun<'_> {
             happened: true,
             mode: None,
             loses: None,
+            headline: Headline::new("Curfew rejected {}", HeadlineObject::Job, format!("job {}", submission.name)),
+            facts: NotificationFacts::default(),
         }
     }
 }

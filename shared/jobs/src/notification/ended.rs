@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use model::duration;
-use model::notification_log::Severity;
+use model::notification_log::{Headline, HeadlineCost, Severity};
 
 use super::NotificationDraft;
 use crate::next::{after, most};
@@ -45,11 +45,14 @@ impl Job {
             None if machine.is_some() && !may_act => ", observed".to_owned(),
             None => String::new(),
         };
+        let headline = self.headline(format!("Curfew closed {{}} as {}", word.trim_start_matches("was ")));
+        let cost = HeadlineCost::Total(format!("{} at most", used.usd));
         NotificationDraft {
             fingerprint: format!("ended {word}{goes_on}"),
             severity,
             text: text.trim_end().to_owned(),
             loses,
+            headline: Headline { at: Some(ended.at), cost, ..headline },
         }
     }
 

@@ -1,8 +1,11 @@
 use model::id::Region;
 use model::instance::InstanceState;
 use model::notification_log::{
-    Notification, NotificationEntry, NotificationKind, NotificationLog, NotificationLogs, Severity, without_known,
+    Headline, Notification, NotificationEntry, NotificationKind, NotificationLog, NotificationLogs, Severity,
+    without_known,
 };
+
+use insta::assert_snapshot;
 
 use crate::next::tests::fixture::*;
 use crate::*;
@@ -19,6 +22,35 @@ fn check(given: JobInput, fingerprint: &str, severity: Severity, expect: &str) {
     assert_eq!(said.news.team, "vision");
     let named = given.job.machine().map_or("llama-1a2b3c4d", |placed| placed.instance.as_str());
     assert_eq!(said.news.resource.unwrap().as_str(), named);
+}
+
+/// The first line of a message about it alone; all together are short enough for one that also says what is lost.
+#[track_caller]
+fn headline(news: &Notification) -> String {
+    let headline = Headline::describe(&[&news.headline], &news.team, at(HOUR));
+    assert!(headline.chars().count() < 120, "{headline}");
+    headline
+}
+
+#[test]
+fn a_headline_says_what_becomes_of_whose_job_when_and_for_how_much() {
+    let of = |given: JobInput| headline(&given.job.notification().unwrap().news);
+    assert_snapshot!(of(running()), @"Curfew launched job llama-1a2b3c4d of team vision at 2026-09-01 12:00 UTC: $0.40/h");
+    assert_snapshot!(of(again(running())), @"Curfew launched job llama-1a2b3c4d of team vision again at 2026-09-01 13:00 UTC: $0.50/h");
+    assert_snapshot!(of(running().warned("i-1").next()), @"The machine of job llama-1a2b3c4d of team vision was lost at 2026-09-01 13:00 UTC");
+    assert_snapshot!(of(interrupted()), @"Curfew terminates the lost machine of job llama-1a2b3c4d of team vision at 2026-09-01 13:00 UTC");
+    assert_snapshot!(of(waiting()), @"Curfew cannot launch job llama-1a2b3c4d of team vision yet at 2026-09-01 13:00 UTC");
+    assert_snapshot!(of(held(HoldReason::Quota)), @"Curfew does not launch job llama-1a2b3c4d of team vision (quota) at 2026-09-01 13:00 UTC");
+    assert_snapshot!(of(ended(JobResult::Succeeded)), @"Curfew closed job llama-1a2b3c4d of team vision as succeeded at 2026-09-01 13:00 UTC: $1.17 at most");
+    assert_snapshot!(of(ended(JobResult::Cancelled)), @"Curfew closed job llama-1a2b3c4d of team vision as cancelled at 2026-09-01 13:00 UTC: $1.17 at most");
+    let job = running().job;
+    let machine = job.machine().unwrap();
+    let home = Region::new("us-east-1");
+    assert_snapshot!(headline(&job.notify_not_terminated(machine, "UnauthorizedOperation", &home)), @"Curfew could not terminate the machine of job llama-1a2b3c4d of team vision at 2026-09-01 13:00 UTC: $1.00/h");
+    assert_snapshot!(headline(&job.notify_refused_document("it is too large", &home)), @"Curfew ignores a document of the machine of job llama-1a2b3c4d of team vision at 2026-09-01 13:00 UTC");
+    assert_snapshot!(headline(&trouble(&running(), 1, AgentWarningKind::Disk, "the disk is nearly full").unwrap()), @"The agent of job llama-1a2b3c4d of team vision reports a warning at 2026-09-01 13:00 UTC");
+    let kept = interrupted().job(|job| job.machine_hold = Some(MachineHold::Protected));
+    assert_snapshot!(of(kept), @"Curfew may not end the lost machine of job llama-1a2b3c4d of team vision at 2026-09-01 13:00 UTC: $1.00/h");
 }
 
 fn again(given: JobInput) -> JobInput {

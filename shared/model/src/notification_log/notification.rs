@@ -1,11 +1,15 @@
 //! What people hear of one thing: a paragraph as data, and whether earlier runs said it.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{NotificationEntry, NotificationKey, NotificationLogs, RepeatPolicy};
+use super::{Headline, NotificationEntry, NotificationKey, NotificationLogs, RepeatPolicy};
 use crate::id::{Region, ResourceId};
 use crate::mode::Mode;
+use crate::money::Rate;
+use crate::rule::Rule;
 
 /// The `team` attribute of what belongs to no team.
 pub const NO_TEAM: &str = "untagged";
@@ -63,6 +67,31 @@ pub struct Notification {
     pub mode: Option<Mode>,
     /// What is lost, for the message's first line.
     pub loses: Option<String>,
+    /// The same in a few words.
+    pub headline: Headline,
+    /// What of it machines can read.
+    pub facts: NotificationFacts,
+}
+
+/// What is known of a notification's resource and of the step about it, for events.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct NotificationFacts {
+    /// The step's action, by its name in responses; of an announcement, what it announces.
+    pub action: Option<&'static str>,
+    /// The step's outcome; `None` for an announcement, whose mark is written after it.
+    pub outcome: Option<&'static str>,
+    pub rule: Option<Rule>,
+    /// Such as `g5.xlarge`.
+    pub what: Option<String>,
+    /// The resource's `Name` tag.
+    pub name: Option<String>,
+    pub owner: Option<String>,
+    /// `<team>/<job>`.
+    pub job: Option<String>,
+    /// When the announced action is due.
+    pub deadline: Option<Timestamp>,
+    /// What the action saves; `None` if the price is unknown.
+    pub saves_usd_per_hour: Option<Rate>,
 }
 
 impl Notification {
@@ -76,6 +105,12 @@ impl Notification {
     #[must_use]
     pub fn is_all_done(&self) -> bool {
         self.mode.is_none() && matches!(&self.kind, NotificationKind::State { topic, .. } if topic.is_about_budget())
+    }
+
+    /// Whether no later run sends it again as new: SNS accepted its message, or it is undelivered.
+    #[must_use]
+    pub fn counts_as_sent(&self, delivered: &BTreeSet<String>) -> bool {
+        self.happened || delivered.contains(&self.team)
     }
 
     /// No two of a run share it.

@@ -1,0 +1,79 @@
+//! What the owner of a job hears once a day, for as long as it lasts.
+
+use model::id::Region;
+use model::notification_log::{
+    Headline, HeadlineCost, Notification, NotificationKey, NotificationKind, RepeatPolicy, Severity,
+};
+
+use crate::{AgentWarning, Job, JobMachine, Phase};
+
+impl Job {
+    /// What its team hears where Curfew could not end a machine of it, for as long as that is so once a day. Remembered with the region
+    /// that faults are remembered with, `home`.
+    #[must_use]
+    pub fn notify_not_terminated(&self, machine: &JobMachine, error: &str, home: &Region) -> Notification {
+        let JobMachine { instance, region, rate_max, ends_at, .. } = machine;
+        let text = format!(
+            "{}: {instance} should be terminated, but was not: {}. Curfew retries each minute; until then it costs {rate_max} at most, \
+             and shuts itself down at {ends_at} at the latest. To terminate it by hand: aws ec2 terminate-instances --region {region} --instance-ids \
+             {instance}",
+            self.named(),
+            error.trim_end_matches('.'),
+        );
+        let cost = HeadlineCost::Hourly(Some(*rate_max));
+        let headline = Headline { cost, ..self.headline("Curfew could not terminate the machine of {}") };
+        self.daily(Severity::Error, (format!("not-ended {instance}"), "not-ended".to_owned()), (headline, text), home)
+    }
+
+    /// What its team hears of what that attempt's agent found out, once a day while it lasts; `None` if the end of the job says it.
+    /// Remembered as [`Job::notify_not_terminated`].
+    #[must_use]
+    pub fn notify_agent_warning(&self, attempt: u32, trouble: &AgentWarning, home: &Region) -> Option<Notification> {
+        let AgentWarning { kind, words } = trouble;
+        if matches!(&self.phase, Phase::Ended(ended) if ended.why.contains(words.trim_end_matches('…'))) {
+            return None;
+        }
+        let (job, words) = (&self.job, words.trim_end_matches('.'));
+        let text = format!(
+            "{}: attempt {attempt} says: {words}. Its log: curfew logs {job} --attempt {attempt}",
+            self.named()
+        );
+        let what = if kind.is_of_attempt() { attempt.to_string() } else { "lasts".to_owned() };
+        let headline = self.headline("The agent of {} reports a warning");
+        Some(self.daily(Severity::Warning, (format!("trouble {job} {}", kind.as_str()), what), (headline, text), home))
+    }
+
+    /// A document of the job's machine is not credible and counts as absent; sent once a day.
+    #[must_use]
+    pub fn notify_refused_document(&self, why: &str, home: &Region) -> Notification {
+        let text = format!(
+            "{}: Curfew ignores a document of its machine: {why}. Whatever runs on the machine can write there: look at the job's command",
+            self.named()
+        );
+        let headline = self.headline("Curfew ignores a document of the machine of {}");
+        self.daily(Severity::Warning, (format!("refused {}", self.job), "lasts".to_owned()), (headline, text), home)
+    }
+
+    /// A lasting condition, sent once a day; by its topic, with its words.
+    fn daily(
+        &self,
+        severity: Severity,
+        (topic, what): (String, String),
+        (headline, text): (Headline, String),
+        home: &Region,
+    ) -> Notification {
+        Notification {
+            team: self.job.team.as_str().to_owned(),
+            severity,
+            region: home.clone(),
+            resource: None,
+            kind: NotificationKind::State { topic: NotificationKey::named(topic), what, repeat: RepeatPolicy::Daily },
+            text,
+            happened: false,
+            mode: None,
+            loses: None,
+            headline,
+            facts: self.facts(),
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! What a step or a finding says in a few words, and in fields for machines.
+
+use model::mode::Mode;
+use model::notification_log::{Headline, HeadlineCost, HeadlineObject, NotificationFacts};
+use model::rule::ResourceAction;
+use plan::report::OutcomeKind;
+use plan::{
+    Action, Announcement, BudgetAction, Evidence, InstanceAction, SkipReason, SnapshotAction, Step, Target,
+    VolumeAction,
+};
+
+pub(super) fn step_headline(step: &Step, outcome: OutcomeKind) -> Headline {
+    if let (Action::Budget(action), Evidence::OverBudget(over)) = (&step.action, &step.evidence) {
+        let spent = format!("{} of {} for {} spent ({} %)", over.spent_usd, over.budget_usd, over.month, over.percent);
+        let sentence = match (action, step.mode) {
+            (BudgetAction::Hold, Mode::Enforce) => format!("Curfew holds the jobs of {{}}: {spent}"),
+            (BudgetAction::Hold, Mode::Observe) => format!("Curfew would hold the jobs of {{}}: {spent}"),
+            (BudgetAction::Notify, _) => format!("Budget of {{}}: {spent}"),
+        };
+        let holder = step.target.team.as_ref().map_or("the account".to_owned(), |team| format!("team {team}"));
+        return Headline { at: Some(over.as_of), ..Headline::new(sentence, HeadlineObject::Budget, holder) };
+    }
+    let object = object_of(&step.action);
+    let rate = billing::price::rate(step.saves);
+    let cost = match (&step.action, step.action.announcement()) {
+        (_, Some(Announcement::Unmark { .. })) => HeadlineCost::Unsaid,
+        (Action::Instance(_, InstanceAction::Start) | Action::Snapshot(_, SnapshotAction::TagDeletedAt(_)), _) => {
+            HeadlineCost::Unsaid
+        }
+        (Action::Instance(..), _) => HeadlineCost::Hourly(rate),
+        _ => HeadlineCost::Monthly(rate),
+    };
+    let is_announced = announced(step).is_some() && outcome != OutcomeKind::Failed;
+    let headline = Headline::new(sentence(step, outcome), object, step.target.resource.as_str());
+    Headline { at: step.deadline.filter(|_| is_announced), cost, ..headline }
+}
+
+/// What the step's own rule announces.
+fn announced(step: &Step) -> Option<ResourceAction> {
+    let mark = step.action.announced_mark()?;
+    mark.entries.get(&step.evidence.rule()).map(|announced| announced.ending)
+}
+
+fn object_of(action: &Action) -> HeadlineObject {
+    match action {
+        Action::Instance(..) => HeadlineObject::Instance,
+        Action::Volume(..) => HeadlineObject::Volume,
+        Action::Snapshot(..) => HeadlineObject::Snapshot,
+        Action::Budget(_) => HeadlineObject::Budget,
+    }
+}
+
+/// The same cases as those of the paragraph.
+fn sentence(step: &Step, outcome: OutcomeKind) -> String {
+    use OutcomeKind::{Failed, NotReached, Observed};
+    let rule = step.evidence.rule();
+    match (step.action.announcement(), &step.action, outcome) {
+        (_, action, Failed) => format!("Curfew could not {} {{}}", action.as_str()),
+        (_, action, NotReached) if step.held.is_some() => {
+            format!("Curfew needs approval to {} {{}}", action.ending().map_or("end".to_owned(), verb))
+        }
+        (Some(Announcement::Mark(_)), ..) => {
+            let would = if step.mode == Mode::Observe { "would" } else { "will" };
+            format!("Curfew {would} {} {{}}", announced(step).map_or("end".to_owned(), verb))
+        }
+        (Some(Announcement::Unmark { .. }), ..) => "Curfew called off what it announced for {}".to_owned(),
+        (Some(Announcement::Notify), ..) => format!("Curfew only notifies ({rule}): {{}}"),
+        (_, Action::Instance(_, InstanceAction::Start), Observed) => "Curfew would start {}".to_owned(),
+        (_, Action::Instance(seen, InstanceAction::Start), _) => match seen.last_start_failed() {
+            Some(_) => "Curfew started {} again after a failed start".to_owned(),
+            None => "Curfew started {}".to_owned(),
+        },
+        (_, Action::Snapshot(_, SnapshotAction::TagDeletedAt(_)), _) => {
+            "Curfew noticed that the volume of {} is gone".to_owned()
+        }
+        (_, action, Observed) => {
+            format!("Curfew would {} {{}}", action.ending().map_or("end".to_owned(), verb))
+        }
+        (_, Action::Volume(_, VolumeAction::Snapshot { .. }), _) => "Curfew began the snapshot of {}".to_owned(),
+        // Its snapshot was begun by an earlier run.
+        (_, Action::Volume(_, VolumeAction::Delete { .. }), _) => "Curfew deleted {}".to_owned(),
+        (_, action, _) => format!("Curfew {} {{}}", action.ending().map_or("ended", ResourceAction::past_tense)),
+    }
+}
+
+fn verb(ending: ResourceAction) -> String {
+    ending.as_str().replace('-', " ")
+}
+
+pub(super) fn finding_headline(target: &Target, skipped: Option<SkipReason>) -> Headline {
+    let sentence = match skipped {
+        Some(SkipReason::Unreadable) => "Curfew skips {} because of an unreadable tag",
+        Some(SkipReason::ForeignOwned) => "Curfew skips {} because of another controller",
+        Some(SkipReason::UsageUnknown) => "Curfew cannot judge whether {} is idle",
+        _ => "Curfew has a finding about {}",
+    };
+    Headline::new(sentence, HeadlineObject::from_id(&target.resource), target.resource.as_str())
+}
+
+pub(super) fn step_facts(step: &Step, outcome: OutcomeKind) -> NotificationFacts {
+    NotificationFacts {
+        action: Some(announced(step).map_or(step.action.as_str(), ResourceAction::as_str)),
+        outcome: step.action.announced_mark().is_none().then(|| outcome.as_str()),
+        rule: Some(step.evidence.rule()),
+        deadline: step.deadline,
+        saves_usd_per_hour: billing::price::rate(step.saves),
+        ..target_facts(&step.target)
+    }
+}
+
+pub(super) fn target_facts(target: &Target) -> NotificationFacts {
+    NotificationFacts {
+        what: Some(target.what.clone()),
+        name: target.name.clone(),
+        owner: target.owner.clone(),
+        ..NotificationFacts::default()
+    }
+}

@@ -1,0 +1,143 @@
+//! When people are notified again, and of what they are not.
+
+use super::*;
+
+/// The memory after a run whose messages were taken, but for those of `deaf` teams.
+fn after(report: &Report, memory: &NotificationLogs, deaf: &[&str], now: Timestamp) -> NotificationLogs {
+    let news = notifications(report, memory, &home(), now);
+    let sent = messages(report, &news, memory).into_iter().map(|message| message.team);
+    let delivered: BTreeSet<String> = sent.filter(|team| !deaf.contains(&team.as_str())).collect();
+    let late = late_notifications(report, &news, memory, &home(), now);
+    update_log(memory, report, &news, &late, &delivered, now)
+}
+
+fn gap(region: &str, kind: GapKind) -> Gap {
+    let call = "ec2:DescribeInstances".to_owned();
+    Gap::new(&region.into(), call, "UnauthorizedOperation", kind)
+}
+
+/// How often a gap that lasts is told in 5 days of runs an hour apart.
+fn times_told(gap: &Gap) -> usize {
+    let mut memory = no_memory();
+    let mut times = 0;
+    for hour in 0..120 {
+        let now = time(NOW) + SignedDuration::from_hours(hour);
+        let report = Report { gaps: vec![gap.clone()], ..planned(instance(), &busy(), "") };
+        times += notifications(&report, &memory, &home(), now).len();
+        memory = after(&report, &memory, &[], now);
+    }
+    times
+}
+
+#[test]
+fn a_gap_is_told_once_a_day_and_a_forbidden_region_once_ever() {
+    assert_eq!(times_told(&gap("eu-west-1", GapKind::Region)), 5);
+    assert_eq!(times_told(&gap("us-east-1", GapKind::Part)), 5);
+    assert_eq!(times_told(&gap("eu-west-1", GapKind::ForbiddenRegion)), 1);
+}
+
+#[test]
+fn a_gap_names_region_call_and_answer_and_goes_to_those_without_a_team() {
+    let report = Report { gaps: vec![gap("eu-west-1", GapKind::Region)], ..planned(instance(), &busy(), "") };
+    check(&report, "error", &["eu-west-1", "ec2:DescribeInstances", "UnauthorizedOperation"]);
+    assert_eq!(message(&report).team, NO_TEAM);
+}
+
+#[test]
+fn a_refused_configuration_is_told_once_a_day_and_another_refusal_at_once() {
+    let tell = |memory: &NotificationLogs, refusal: &str, now: &str| {
+        refused_config_notification(&home(), refusal, memory, time(now)).is_some()
+    };
+    let mut memory = no_memory();
+    let topic = NotificationKey::named("configuration");
+    assert!(tell(&memory, "line 3", NOW));
+    let told = NotificationEntry { at: time(NOW), what: "line 3".to_owned() };
+    memory.get_mut("us-east-1").unwrap().gaps.insert(topic, told);
+    assert!(!tell(&memory, "line 3", "2026-09-02T11:59:00Z"));
+    assert!(tell(&memory, "line 3", "2026-09-02T12:00:00Z"));
+    assert!(tell(&memory, "line 4", NOW));
+}
+
+#[test]
+fn an_event_that_was_not_taken_is_owed_until_it_is() {
+    let stopped = done(instance().tag(MARKED, DUE), &idle(), ENFORCED);
+    let memory = after(&stopped, &no_memory(), &["vision"], time(NOW));
+    let owed = &memory[&home()].undelivered;
+    assert_eq!(
+        owed,
+        &[UndeliveredParagraph {
+            team: "vision".to_owned(),
+            severity: Severity::Action,
+            text: told(&stopped)[0].text.clone()
+        }]
+    );
+    let nothing_new = planned(instance(), &busy(), ENFORCED);
+    let sent = messages(&nothing_new, &[], &memory);
+    assert!(sent[0].body.contains("It was stopped"), "{}", sent[0].body);
+    let still_deaf = after(&nothing_new, &memory, &["vision"], time(NOW));
+    assert_eq!(&still_deaf[&home()].undelivered, owed);
+    assert_eq!(after(&nothing_new, &memory, &[], time(NOW))[&home()].undelivered, []);
+}
+
+#[test]
+fn a_state_that_was_not_taken_is_told_again_and_not_owed() {
+    let finding = planned(instance().tag("curfew:mode", "on"), &idle(), ENFORCED);
+    let deaf = after(&finding, &no_memory(), &["vision"], time(NOW));
+    assert_eq!(deaf, no_memory());
+    let heard = after(&finding, &no_memory(), &[], time(NOW));
+    assert_eq!(notifications(&finding, &heard, &home(), time(NOW)), []);
+}
+
+#[test]
+fn a_region_that_was_not_seen_keeps_what_was_told() {
+    let finding = planned(instance().tag("curfew:mode", "on"), &idle(), ENFORCED);
+    let memory = after(&finding, &no_memory(), &[], time(NOW));
+    let told = |memory: &NotificationLogs| memory[&home()].notified.len();
+    assert_eq!(told(&memory), 1);
+    let nothing = |kind: Option<GapKind>, regions: &[&str]| Report {
+        skipped: Vec::new(),
+        gaps: kind.map(|kind| gap("us-east-1", kind)).into_iter().collect(),
+        regions: regions.iter().map(|region| (*region).into()).collect(),
+        ..finding.clone()
+    };
+    assert_eq!(told(&after(&nothing(Some(GapKind::Region), &["us-east-1"]), &memory, &[], time(NOW))), 1);
+    assert_eq!(told(&after(&nothing(None, &["eu-west-1"]), &memory, &[], time(NOW))), 1);
+    assert_eq!(told(&after(&nothing(None, &["us-east-1"]), &memory, &[], time(NOW))), 0);
+    assert_eq!(told(&after(&nothing(Some(GapKind::Listing), &["us-east-1"]), &memory, &[], time(NOW))), 1);
+    assert_eq!(told(&after(&nothing(Some(GapKind::OtherRegions), &["us-east-1"]), &memory, &[], time(NOW))), 1);
+    assert_eq!(told(&after(&nothing(Some(GapKind::Part), &["us-east-1"]), &memory, &[], time(NOW))), 0);
+    // Nor is it seen where a run has nothing to do but knows of another one there.
+    let other = planned(instance().id("i-0def").tag("curfew:protected", ""), &idle(), ENFORCED);
+    assert!(other.steps.is_empty() && !other.skipped.is_empty());
+    let half = Report { skipped: other.skipped, ..nothing(Some(GapKind::Region), &["us-east-1"]) };
+    assert_eq!(told(&after(&half, &memory, &[], time(NOW))), 1);
+    let of_others = Report { of_chosen_only: true, ..nothing(None, &["us-east-1"]) };
+    assert_eq!(after(&of_others, &memory, &[], time(NOW)), memory);
+}
+
+#[test]
+fn a_mark_is_remembered_where_it_was_told_and_not_written() {
+    let unwritten = |outcome: &StepOutcome, deaf: &[&str]| {
+        let report = with(planned(instance(), &idle(), ENFORCED), &StepOutcome::from_kind(OutcomeKind::NotReached));
+        let news = told(&report);
+        let delivered = ["vision".to_owned()].into_iter().filter(|team| !deaf.contains(&team.as_str())).collect();
+        let acted = with(report, outcome);
+        update_log(&no_memory(), &acted, &news, &[], &delivered, time(NOW))[&home()].unwritten_marks.len()
+    };
+    assert_eq!(unwritten(&StepOutcome::from_kind(OutcomeKind::Done), &[]), 0);
+    assert_eq!(unwritten(&StepOutcome::with(OutcomeKind::Failed, "x"), &[]), 1);
+    assert_eq!(unwritten(&StepOutcome::from_kind(OutcomeKind::NotReached), &[]), 1);
+    assert_eq!(unwritten(&StepOutcome::from_kind(OutcomeKind::NotReached), &["vision"]), 0);
+}
+
+#[test]
+fn a_mark_that_fails_is_late_news_and_an_announcement_is_none() {
+    let report = planned(instance(), &idle(), ENFORCED);
+    let sent = told(&report);
+    assert_eq!(late_notifications(&report, &sent, &no_memory(), &home(), time(NOW)), []);
+    let failed = with(report, &StepOutcome::with(OutcomeKind::Failed, "UnauthorizedOperation: ec2:CreateTags"));
+    let late = late_notifications(&failed, &sent, &no_memory(), &home(), time(NOW));
+    assert_eq!(late.len(), 1);
+    assert!(late[0].text.contains("could not mark it"), "{}", late[0].text);
+    assert_eq!(late[0].severity, Severity::Error);
+}
