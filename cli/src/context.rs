@@ -32,6 +32,8 @@ pub(crate) struct DeployedResources {
     pub(crate) bucket: String,
     /// Absent where the bucket was named by hand, and the topic was not.
     pub(crate) topic_arn: Option<String>,
+    /// `CURFEW_CHAT_TOPIC_ARN`, or the stack's.
+    pub(crate) chat_topic_arn: Option<String>,
 }
 
 /// What a function may do at present, as far as a command can know.
@@ -110,14 +112,23 @@ impl CommandContext {
     pub(crate) async fn deployed(&self) -> Result<Option<DeployedResources>, CommandError> {
         let Global { bucket, topic_arn, .. } = &self.global;
         if let Some(bucket) = bucket {
-            return Ok(Some(self.deployed_resources(bucket.clone(), topic_arn.clone())));
+            return Ok(Some(self.deployed_resources(bucket.clone(), topic_arn.clone(), None)));
         }
-        let stack = self.stack().await?;
-        Ok(stack.map(|stack| self.deployed_resources(stack.bucket, Some(topic_arn.clone().unwrap_or(stack.topic_arn)))))
+        let Some(stack) = self.stack().await? else { return Ok(None) };
+        let topic_arn = topic_arn.clone().unwrap_or(stack.topic_arn);
+        let chat_topic_arn = stack.made.get("ChatTopic").cloned();
+        Ok(Some(self.deployed_resources(stack.bucket, Some(topic_arn), chat_topic_arn)))
     }
 
-    fn deployed_resources(&self, bucket: String, topic_arn: Option<String>) -> DeployedResources {
-        DeployedResources { store: Store::new(self.aws.sdk_config(), bucket.clone()), bucket, topic_arn }
+    fn deployed_resources(
+        &self,
+        bucket: String,
+        topic_arn: Option<String>,
+        chat_topic_arn: Option<String>,
+    ) -> DeployedResources {
+        let store = Store::new(self.aws.sdk_config(), bucket.clone());
+        let chat_topic_arn = world::variable("CURFEW_CHAT_TOPIC_ARN").or(chat_topic_arn);
+        DeployedResources { store, bucket, topic_arn, chat_topic_arn }
     }
 
     /// What things cost, by a deployment's live prices where there are any.

@@ -26,6 +26,7 @@ What moto 5.2.5 gets wrong and this package corrects:
     created with tags, and DeleteTags without tags deletes none (honest_tags.py; RunInstances is not checked).
   - Tags of one resource are searched among those of all, which makes large accounts slow.
   - DescribeSpotPriceHistory answers 0.00001 USD of 2006 for everything (spot_prices.py).
+  - Events reach a target without their account, and only with a package that is not installed here (honest_events.py).
   - SNS counts no subscribers, and takes e-mail subscriptions as confirmed (honest_sns.py).
   - S3 tells every caller that an object is absent, also one that may not list the bucket (honest_absence.py).
   - CloudWatch speaks no CBOR; metrics: see honest_cloudwatch.py.

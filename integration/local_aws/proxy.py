@@ -24,6 +24,7 @@ from . import (
     honest_cloudwatch,
     honest_ebs,
     honest_ec2,
+    honest_events,
     honest_launch,
     honest_sns,
     honest_tags,
@@ -67,6 +68,7 @@ class Proxy:
         honest_tags.apply()
         honest_cloudwatch.apply()
         honest_sns.apply()
+        honest_events.apply()
         spot_prices.apply()
         self.back_door = BackDoor(self)
         self.ledger = Ledger()

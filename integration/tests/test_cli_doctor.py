@@ -35,6 +35,12 @@ def test_a_healthy_deployment_is_fine(account: Account) -> None:
     assert shown.out.endswith("All is well.\n")
 
 
+def test_a_topic_for_chats_that_no_channel_reads_is_found(stack: Deployment) -> None:
+    topic_arn = stack.account.aws.client("sns").create_topic(Name="curfew-chat")["TopicArn"]
+    [unread] = findings(doctor(stack, CURFEW_CHAT_TOPIC_ARN=topic_arn), "subscriptions")
+    assert topic_arn in str(unread) and "no channel is connected" in unread["found"]
+
+
 def test_each_illness_is_found_once(stack: Deployment) -> None:
     account, aws = stack.account, stack.account.aws
     soon, long_ago = rfc3339(now() + timedelta(hours=1)), rfc3339(ago(days=2))

@@ -138,6 +138,9 @@ class Reader:
             "vol-0a1b2c3d4e5f60718": self._deleted,
             "RUN": self._held,
             "ID": self._stopped,
+            "CHAT_TOPIC": self._chat_topic,
+            "QUEUE_ARN": self._queue,
+            "SUBSCRIPTION": self._subscription,
             "budget": self._budgets,
             "report": self._month,
             "llama": self._job,
@@ -208,6 +211,18 @@ class Reader:
             money.tick()
         self.account.tick()
         return "report"
+
+    def _chat_topic(self) -> str:
+        return self.aws.client("sns").create_topic(Name="curfew-chat")["TopicArn"]
+
+    def _queue(self) -> str:
+        sqs = self.aws.client("sqs")
+        url = sqs.create_queue(QueueName="tickets")["QueueUrl"]
+        return sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+
+    def _subscription(self) -> str:
+        listening = self.aws.client("sns").subscribe(TopicArn=self._chat_topic(), Protocol="sqs", Endpoint=self._queue())
+        return listening["SubscriptionArn"]
 
     def _job(self) -> str:
         running(self.account)

@@ -65,6 +65,8 @@ ALL_DO = {
     "sns:Publish",
     "sqs:SendMessage",
 }
+# To channels beside the topic, if the account has them.
+TO_CHANNELS = {"events:PutEvents"}
 ONLY_THIS_ONE_DOES = {
     "enforce-budgets": {
         "ce:GetCostAndUsage",
@@ -166,7 +168,7 @@ def test_everything_is_granted_on_everything_only_where_aws_offers_no_less(funct
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_a_function_may_do_what_it_does_and_no_more(function: str) -> None:
-    assert granted_actions(function) == (ALL_DO | ONLY_THIS_ONE_DOES[function]) - NOT_DONE.get(function, set())
+    assert granted_actions(function) == (ALL_DO | TO_CHANNELS | ONLY_THIS_ONE_DOES[function]) - NOT_DONE.get(function, set())
     # Of each function alike, but for these: they are others' calls in its name.
     assert function != "run-jobs" or ALL_DO - PERMISSIONS == {
         one for one in ALL_DO if one.startswith(("kms:", "logs:", "sqs:"))
@@ -263,6 +265,8 @@ def test_nothing_is_done_before_somebody_asks_for_it() -> None:
     assert environment == {
         "CURFEW_BUCKET": {"Ref": "StateBucket"},
         "CURFEW_TOPIC_ARN": {"Ref": "Topic"},
+        "CURFEW_CHAT_TOPIC_ARN": {"Fn::If": ["HasChatTopic", {"Ref": "ChatTopic"}, ""]},
+        "CURFEW_EVENT_BUS": {"Ref": "EventBus"},
         "CURFEW_MODE": {"Ref": "Mode"},
         "MALLOC_TRIM_THRESHOLD_": "1048576",
     }
@@ -381,6 +385,19 @@ def test_reports_are_mailed_only_from_the_address_that_somebody_named() -> None:
     assert mailing.only_if == ("HasReportSender",) and mailing.conditions == {"StringEquals": {"ses:FromAddress": {"Ref": "ReportSender"}}}
     assert template()["Conditions"]["HasReportSender"] == {"Fn::Not": [{"Fn::Equals": [{"Ref": "ReportSender"}, ""]}]}
     assert template()["Parameters"]["ReportSender"]["Default"] == ""
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_channel_is_reached_only_where_somebody_asks_for_it(function: str) -> None:
+    to_chat = [one for one in allowed(function) if {"Ref": "ChatTopic"} in one.resources]
+    assert [(one.actions, one.resources, one.only_if) for one in to_chat] == [(("sns:Publish",), ({"Ref": "ChatTopic"},), ("HasChatTopic",))]
+    to_bus = [one for one in allowed(function) if "events:PutEvents" in one.actions]
+    assert [(one.actions, one.only_if) for one in to_bus] == [(("events:PutEvents",), ("HasEventBus",))]
+    conditions, parameters = template()["Conditions"], template()["Parameters"]
+    assert conditions["HasChatTopic"] == {"Fn::Equals": [{"Ref": "ChatNotifications"}, "yes"]}
+    assert conditions["HasEventBus"] == {"Fn::Not": [{"Fn::Equals": [{"Ref": "EventBus"}, ""]}]}
+    assert (parameters["ChatNotifications"]["Default"], parameters["EventBus"]["Default"]) == ("no", "")
+    assert {resources()[name]["Condition"] for name in ("ChatTopic", "ChatTopicPolicy")} == {"HasChatTopic"}
 
 
 def test_what_budgets_say_is_done_by_others() -> None:

@@ -251,6 +251,18 @@ def test_only_parameters_that_name_images_are_asked_for(parameter: str, expect: 
     assert may("run-jobs", Request("ssm:GetParameter", f"arn:aws:ssm:eu-west-1:{parameter}")) == expect
 
 
+@pytest.mark.parametrize("function", sorted(ALL))
+def test_notifications_go_to_the_channels_of_the_stack_alone(function: str) -> None:
+    bus = f"arn:aws:events:us-east-1:{ACCOUNT}:event-bus"
+    assert may(function, Request("events:PutEvents", f"{bus}/EventBus"), enforcing=False)
+    for other in (f"{bus}/EventBus2", f"{bus}/default", f"arn:aws:events:eu-west-1:{ACCOUNT}:event-bus/EventBus"):
+        assert not may(function, Request("events:PutEvents", other)), other
+    for topic in ("Topic", "ChatTopic"):
+        assert may(function, Request("sns:Publish", topic), enforcing=False)
+    assert not may(function, Request("sns:Publish", "BudgetNotifications"))
+    assert not may(function, Request("events:PutRule", f"arn:aws:events:us-east-1:{ACCOUNT}:rule/EventBus/x"))
+
+
 # Each key of the state bucket: who reads it, writes it, deletes it, and deletes a version of it.
 LIVES = "vision/llama-0123abcd"
 ACCESS: list[tuple[str, ...]] = [

@@ -13,7 +13,7 @@ const FUNCTION: &str = "enforce-budgets";
 fn main() -> ExitCode {
     runtime::serve(
         &[EventKind::Scheduled, EventKind::BudgetNotification],
-        async |FunctionSettings { bucket, topic_arn, mode, .. }| Clients::connect(bucket, topic_arn, mode).await,
+        async |FunctionSettings { bucket, channels, mode, .. }| Clients::connect(bucket, channels, mode).await,
         enforce,
     )
 }

@@ -12,7 +12,7 @@ const FUNCTION: &str = "reap-instances";
 fn main() -> ExitCode {
     runtime::serve(
         &[EventKind::Scheduled],
-        async |FunctionSettings { bucket, topic_arn, mode, .. }| Clients::connect(bucket, topic_arn, mode).await,
+        async |FunctionSettings { bucket, channels, mode, .. }| Clients::connect(bucket, channels, mode).await,
         reap,
     )
 }

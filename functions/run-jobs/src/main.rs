@@ -23,9 +23,9 @@ const WOKEN_BY: &[EventKind] = &[
 fn main() -> ExitCode {
     runtime::serve(
         WOKEN_BY,
-        async |FunctionSettings { bucket, topic_arn, mode, job_profile }| {
+        async |FunctionSettings { bucket, channels, mode, job_profile }| {
             let machines = MachineSetup { agents: AgentBinaries::new(runtime::agents()), profile: job_profile };
-            (Clients::connect(bucket, topic_arn, mode).await, machines)
+            (Clients::connect(bucket, channels, mode).await, machines)
         },
         reconcile,
     )

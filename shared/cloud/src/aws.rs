@@ -112,6 +112,11 @@ impl Aws {
         aws_sdk_costexplorer::Client::new(&self.config)
     }
 
+    /// In the home region, whose bus it is.
+    pub(crate) fn eventbridge(&self) -> aws_sdk_eventbridge::Client {
+        aws_sdk_eventbridge::Client::new(&self.config)
+    }
+
     /// In the home region, where Curfew is deployed.
     #[cfg(feature = "operator")]
     pub(crate) fn cloudformation(&self) -> aws_sdk_cloudformation::Client {

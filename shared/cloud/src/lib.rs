@@ -10,6 +10,7 @@ mod convert;
 pub mod cost_explorer;
 mod describe;
 mod error;
+mod events;
 pub mod jobs;
 mod meter;
 mod observe;

@@ -13,14 +13,14 @@ use model::instance::Instance;
 use model::observation::{Gap, Observation};
 use model::usage::{MetricQuestion, MetricSeries, SeriesOwners};
 use model::volume::{ObservedStorage, Snapshot, Volume, VolumeUse, VolumeUseQuery};
-use notify::Message;
+use notify::{Event, Message};
 use plan::report::RunUsage;
 use ports::{Answered, BudgetCloud, Cloud, Ec2Write, Hosts, InstanceCloud, VolumeCloud};
 
 use crate::aws::Aws;
 use crate::error::CallError;
 use crate::observe::metric_data;
-use crate::{act, describe, observe, sns};
+use crate::{act, describe, events, observe, sns};
 
 impl Cloud for Aws {
     fn home(&self) -> &Region {
@@ -41,6 +41,10 @@ impl Cloud for Aws {
 
     fn take_usage(&self) -> RunUsage {
         self.take_usage()
+    }
+
+    async fn put_events(&self, bus: &str, events: &[Event]) -> Result<(), CallError> {
+        events::put(self, bus, events).await
     }
 
     async fn describe_instance(&self, region: &Region, instance: &ResourceId) -> Result<Instance, CallError> {

@@ -2,6 +2,7 @@
 
 use cloud::Aws;
 use jiff::Timestamp;
+use model::channels::NotificationChannels;
 use model::id::RunId;
 use model::mode::Mode;
 use store::Store;
@@ -15,16 +16,16 @@ pub(crate) type Run<'a> = crate::Run<'a, Aws, Store>;
 pub struct Clients {
     aws: Aws,
     store: Store,
-    topic_arn: String,
+    channels: NotificationChannels,
     mode: Mode,
 }
 
 impl Clients {
     /// Nothing is called yet.
-    pub async fn connect(bucket: String, topic_arn: String, mode: Mode) -> Self {
+    pub async fn connect(bucket: String, channels: NotificationChannels, mode: Mode) -> Self {
         let aws = Aws::connect().await;
         let store = Store::new(aws.sdk_config(), bucket);
-        Self { aws, store, topic_arn, mode }
+        Self { aws, store, channels, mode }
     }
 
     /// A run about everything that the function looks after, from `now` to `deadline` as `clock` tells it.
@@ -36,8 +37,8 @@ impl Clients {
         (now, deadline): (Timestamp, Timestamp),
         clock: &'a dyn Fn() -> Timestamp,
     ) -> Run<'a> {
-        let Self { aws: cloud, store, topic_arn, mode } = self;
+        let Self { aws: cloud, store, channels, mode } = self;
         let (chosen, progress, halted) = (None, &log, None);
-        Run { cloud, store, topic_arn, function, id, mode: *mode, now, deadline, clock, chosen, progress, halted }
+        Run { cloud, store, channels, function, id, mode: *mode, now, deadline, clock, chosen, progress, halted }
     }
 }

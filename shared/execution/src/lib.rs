@@ -8,6 +8,7 @@ mod act;
 pub mod budgets;
 #[cfg(feature = "aws")]
 mod clients;
+mod delivery;
 pub mod instances;
 mod job_states;
 #[cfg(feature = "aws")]
@@ -27,14 +28,14 @@ use std::time::Duration;
 use billing::budget::BudgetStatuses;
 use billing::price::PriceBook;
 use futures::future::join;
-use futures::{StreamExt, stream};
 use jiff::{SignedDuration, Timestamp};
+use model::channels::NotificationChannels;
 use model::config::Config;
 use model::id::{Region, ResourceId, RunId};
 use model::mode::Mode;
 use model::notification_log::{Notification, NotificationLogs};
 use model::observation::{Gap, GapKind, Observation};
-use plan::report::{AuditRecord, OutcomeKind, Report, RunUsage, StepOutcome};
+use plan::report::{AuditRecord, Report, RunUsage, StepOutcome};
 use plan::{Plan, Step, Target};
 use ports::{Cloud, ConfigLoadError, Documents};
 use reaping::job_ownership::JobStates;
@@ -65,7 +66,7 @@ pub struct Run<'a, C, D> {
     /// The bucket.
     pub store: &'a D,
     /// Where people hear of it.
-    pub topic_arn: &'a str,
+    pub channels: &'a NotificationChannels,
     /// The function's name.
     pub function: &'static str,
     /// The run's id.
@@ -224,13 +225,13 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         if self.mode == Mode::Observe {
             return Subscribers::Confirmed;
         }
-        match self.cloud.has_confirmed_subscription(self.topic_arn).await {
+        let topic_arn = &self.channels.topic_arn;
+        match self.cloud.has_confirmed_subscription(topic_arn).await {
             Ok(true) => Subscribers::Confirmed,
             Ok(false) => {
                 let error = format!(
-                    "the topic {} has no confirmed subscription, so Curfew only observes; \
-                     subscribe somebody and confirm the e-mail",
-                    self.topic_arn
+                    "the topic {topic_arn} has no confirmed subscription, so Curfew only observes; \
+                     subscribe somebody and confirm the e-mail"
                 );
                 let call = "sns:ListSubscriptionsByTopic";
                 Subscribers::NoneConfirmed(Gap::new(self.cloud.home(), call, error, GapKind::Part))
@@ -245,34 +246,6 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
     pub fn timeout(&self) -> Duration {
         let third = (self.deadline.duration_since(self.now) - RESERVE) / 3;
         Duration::try_from(third).unwrap_or_default().max(PATIENCE_MIN)
-    }
-
-    /// Sends each team its messages; the teams that were told everything.
-    async fn notify_teams(
-        &self,
-        report: &mut Report,
-        news: &[Notification],
-        memory: &NotificationLogs,
-    ) -> BTreeSet<String> {
-        let messages = notify::messages(report, news, memory);
-        let mut delivered: BTreeSet<String> = messages.iter().map(|message| message.team.clone()).collect();
-        let sent = stream::iter(messages).map(|message| async move {
-            let taken = self.cloud.publish(self.topic_arn, &message).await;
-            (message.team, taken)
-        });
-        for (team, taken) in sent.buffer_unordered(AT_ONCE).collect::<Vec<_>>().await {
-            let Err(error) = taken else { continue };
-            delivered.remove(&team);
-            let unmarked = |(step, outcome): &&mut (Step, StepOutcome)| {
-                let of_team = notify::team_attribute(&step.target) == team && !step.already_notified;
-                of_team && step.action.announced_mark().is_some() && outcome.kind == OutcomeKind::NotReached
-            };
-            for (_, outcome) in report.steps.iter_mut().filter(unmarked) {
-                outcome.error = Some(format!("not marked, because its owner could not be notified: {error}"));
-            }
-            report.gaps.push(error.gap());
-        }
-        delivered
     }
 
     /// Writes the plan down before it ends anything: a run that is cut off leaves a trace. What cannot be recorded is not
@@ -309,6 +282,8 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
     ) {
         let late = notify::late_notifications(report, news, &recalled.memory, recalled.home(), self.now);
         let after = notify::update_log(&recalled.memory, report, news, &late, delivered, self.now);
+        let events = notify::events(report, &late.iter().collect::<Vec<_>>());
+        report.gaps.extend(self.copy_to_channels(&[], &events).await);
         let unwritten = self.write_notices(recalled, &after).await;
         // A person who applies a plan sees it, and it may be their own permission that is missing.
         if !unwritten.is_empty() && self.chosen.is_some() {

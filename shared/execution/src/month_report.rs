@@ -52,10 +52,10 @@ pub async fn send(run: &Run<'_>) -> Result<Report, MonthReportError> {
     let has_page = run.store.has_report_page(day).await;
     if !matches!(has_page, Ok(true)) {
         let address = run.store.report_page_address(day);
-        run.cloud
-            .publish(run.topic_arn, &digest_message(run, &of_month, &address))
-            .await
-            .map_err(MonthReportError::Digest)?;
+        let message = digest_message(run, &of_month, &address);
+        run.cloud.publish(&run.channels.topic_arn, &message).await.map_err(MonthReportError::Digest)?;
+        let event = notify::digest_event(&report, &message);
+        report.gaps.extend(run.copy_to_channels(&[&message], &[event]).await);
     }
     let written = run.store.write_report_page(day, render_html(&of_month)).await;
     if matches!(has_page, Ok(false)) && written.is_ok() {
@@ -94,7 +94,7 @@ async fn send_mails(run: &Run<'_>, config: &Config, of_month: &MonthReport) -> V
                 lines.collect::<String>()
             ),
         };
-        gaps.extend(run.cloud.publish(run.topic_arn, &message).await.err().map(|error| error.gap()));
+        gaps.extend(run.cloud.publish(&run.channels.topic_arn, &message).await.err().map(|error| error.gap()));
     }
     gaps
 }
@@ -109,5 +109,6 @@ fn digest_message(run: &Run<'_>, of_month: &MonthReport, address: &str) -> Messa
             "{}\nThe whole report, as a page: {address}\n`curfew report --team <team>` writes the part of one team.\n",
             digest(of_month)
         ),
+        resources: Vec::new(),
     }
 }

@@ -4,6 +4,8 @@
 //! once a day while it lasts, and remembered by its key), or an **announcement** (its mark is written only after SNS has accepted the
 //! message). A start is an event that is also remembered like a state.
 
+mod chat;
+mod event;
 mod first_line;
 mod headline;
 mod message;
@@ -30,6 +32,8 @@ use plan::{
     SnapshotAction, Step, Target, VolumeAction,
 };
 
+pub use chat::to_chat;
+pub use event::{DETAIL_TYPE, Event, SOURCE, digest_event, events};
 pub use message::{Message, messages};
 pub use remember::update_log;
 

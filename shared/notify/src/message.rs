@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use model::fault::breaks_line;
+use model::id::ResourceId;
 use model::mode::Mode;
 use model::notification_log::{NO_TEAM, Notification, NotificationLogs, Severity};
 use plan::report::{AuditRecord, Report};
@@ -26,6 +27,8 @@ pub struct Message {
     /// Plain text. Its first line has fewer than 160 characters: the data that is lost, then what happens, to whose resources,
     /// when, and how much money that is.
     pub body: String,
+    /// What it is about.
+    pub resources: Vec<ResourceId>,
 }
 
 /// The messages with a run's notifications and with those that earlier runs could not deliver, ordered by team. No paragraph is
@@ -62,7 +65,7 @@ pub(super) struct MessageParagraph<'a> {
 
 /// The text on one line, so that a line break in a tag cannot forge a paragraph, and short enough for a message: SNS would refuse
 /// a longer one in every run, with all other paragraphs of the team.
-fn to_one_line(text: &str) -> String {
+pub(super) fn to_one_line(text: &str) -> String {
     let end = text.floor_char_boundary(PARAGRAPHS_BYTES_MAX);
     let cut = if end < text.len() { "…" } else { "" };
     text[..end].chars().map(|c| if breaks_line(c) { ' ' } else { c }).chain(cut.chars()).collect()
@@ -118,6 +121,7 @@ fn message(report: &Report, team: &str, paragraphs: &[MessageParagraph<'_>]) -> 
         severity: severity.as_str(),
         subject: to_subject(&format!("Curfew ({}): {summary}", severity.as_str())),
         body,
+        resources: notifications.iter().filter_map(|one| one.resource.clone()).collect(),
     }
 }
 

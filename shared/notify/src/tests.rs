@@ -20,6 +20,8 @@ use reaping::instances::decide;
 use super::*;
 
 mod budgets;
+mod chat;
+mod events;
 mod golden;
 mod losses;
 mod once;

@@ -13,7 +13,7 @@ use model::instance::{Instance, Tags};
 use model::observation::{Gap, Observation};
 use model::usage::{MetricQuestion, MetricSamples, MetricSeries, SeriesOwners};
 use model::volume::{ObservedStorage, Snapshot, Volume, VolumeHost, VolumeUse, VolumeUseQuery};
-use notify::Message;
+use notify::{Event, Message};
 use plan::report::RunUsage;
 
 use crate::CallError;
@@ -70,6 +70,9 @@ pub trait Cloud {
 
     /// Sends one message.
     async fn publish(&self, topic_arn: &str, message: &Message) -> Result<(), CallError>;
+
+    /// Sends events to a bus of the home region. An error says how many of them were not accepted.
+    async fn put_events(&self, bus: &str, events: &[Event]) -> Result<(), CallError>;
 
     /// What AWS bills of all calls since the last time, those to the bucket included. A simulated account bills nothing.
     fn take_usage(&self) -> RunUsage {

@@ -1,8 +1,9 @@
-//! Settings from the environment: bucket, topic and mode.
+//! Settings from the environment: bucket, channels of notifications, and mode.
 
 use std::ffi::OsString;
 use std::fmt;
 
+use model::channels::NotificationChannels;
 use model::fault::InvalidValue;
 use model::mode::Mode;
 
@@ -11,8 +12,8 @@ use model::mode::Mode;
 pub struct FunctionSettings {
     /// `CURFEW_BUCKET`: the name of the state bucket.
     pub bucket: String,
-    /// `CURFEW_TOPIC_ARN`: the SNS topic of all messages.
-    pub topic_arn: String,
+    /// `CURFEW_TOPIC_ARN`, and besides it `CURFEW_CHAT_TOPIC_ARN` and `CURFEW_EVENT_BUS`.
+    pub channels: NotificationChannels,
     /// `CURFEW_MODE`: the account's ceiling. Absent means observe.
     pub mode: Mode,
     /// `CURFEW_JOB_PROFILE`: the name of the instance profile of jobs that name none. Absent: they get none.
@@ -45,19 +46,24 @@ impl FunctionSettings {
         };
         let bucket = text("CURFEW_BUCKET").and_then(|value| bucket(value.as_deref()));
         let topic_arn = text("CURFEW_TOPIC_ARN").and_then(|value| topic_arn(value.as_deref()));
+        let chat_topic_arn = text("CURFEW_CHAT_TOPIC_ARN").and_then(chat_topic_arn);
+        let event_bus = text("CURFEW_EVENT_BUS").and_then(event_bus);
         let mode = text("CURFEW_MODE").and_then(|value| mode(value.as_deref()));
         let profile = text("CURFEW_JOB_PROFILE").and_then(profile);
         let region =
             ["AWS_REGION", "AWS_DEFAULT_REGION"].iter().any(|name| variable(name).is_some_and(|at| !at.is_empty()));
         let region =
             if region { Ok(()) } else { Err(InvalidValue::new("AWS_REGION is not set; set it, as Lambda does")) };
-        match (bucket, topic_arn, mode, profile, region) {
-            (Ok(bucket), Ok(topic_arn), Ok(mode), Ok(job_profile), Ok(())) => {
-                Ok(Self { bucket, topic_arn, mode, job_profile })
+        match (bucket, topic_arn, chat_topic_arn, event_bus, mode, profile, region) {
+            (Ok(bucket), Ok(topic_arn), Ok(chat_topic_arn), Ok(event_bus), Ok(mode), Ok(job_profile), Ok(())) => {
+                let channels = NotificationChannels { topic_arn, chat_topic_arn, event_bus };
+                Ok(Self { bucket, channels, mode, job_profile })
             }
-            (bucket, topic_arn, mode, profile, region) => {
-                let mistakes = [bucket.err(), topic_arn.err(), mode.err(), profile.err(), region.err()];
-                Err(SettingsError(mistakes.into_iter().flatten().collect()))
+            (bucket, topic_arn, chat_topic_arn, event_bus, mode, profile, region) => {
+                let of_channels = [topic_arn.err(), chat_topic_arn.err(), event_bus.err()];
+                let mistakes = [bucket.err()].into_iter().chain(of_channels);
+                let mistakes = mistakes.chain([mode.err(), profile.err(), region.err()]);
+                Err(SettingsError(mistakes.flatten().collect()))
             }
         }
     }
@@ -90,10 +96,32 @@ fn topic_arn(value: Option<&str>) -> Result<String, InvalidValue> {
         None | Some("") => Err(InvalidValue::new(
             "CURFEW_TOPIC_ARN is not set; set it to the ARN of the SNS topic that people subscribe to",
         )),
-        Some(arn) if is_topic_arn(arn) => Ok(arn.to_owned()),
-        Some(other) => Err(InvalidValue::new(format!(
-            "CURFEW_TOPIC_ARN is {other:?}, which is not the ARN of a standard topic; an example is arn:aws:sns:eu-central-1:123456789012:curfew"
+        Some(arn) => standard_topic("CURFEW_TOPIC_ARN", arn),
+    }
+}
+
+fn chat_topic_arn(value: Option<String>) -> Result<Option<String>, InvalidValue> {
+    let arn = value.filter(|arn| !arn.is_empty());
+    arn.map(|arn| standard_topic("CURFEW_CHAT_TOPIC_ARN", &arn)).transpose()
+}
+
+fn standard_topic(variable: &str, arn: &str) -> Result<String, InvalidValue> {
+    if is_topic_arn(arn) {
+        return Ok(arn.to_owned());
+    }
+    Err(InvalidValue::new(format!(
+        "{variable} is {arn:?}, which is not the ARN of a standard topic; an example is arn:aws:sns:eu-central-1:123456789012:curfew"
+    )))
+}
+
+/// Amazon `EventBridge` API reference, "`CreateEventBus`": 1 to 256 of these characters.
+fn event_bus(value: Option<String>) -> Result<Option<String>, InvalidValue> {
+    let is_legal = |byte: u8| byte.is_ascii_alphanumeric() || b"/.-_".contains(&byte);
+    match value.filter(|name| !name.is_empty()) {
+        Some(name) if name.len() > 256 || !name.bytes().all(is_legal) => Err(InvalidValue::new(format!(
+            "CURFEW_EVENT_BUS is {name:?}, which is not the name of an event bus; set it to the name alone, without arn:, such as default"
         ))),
+        name => Ok(name),
     }
 }
 

@@ -1,6 +1,7 @@
 //! When nothing may be ended, whatever the plan says.
 
 use jiff::{SignedDuration, Timestamp};
+use model::channels::NotificationChannels;
 use model::config::Config;
 use model::duration;
 use model::mode::Mode;
@@ -10,6 +11,7 @@ use plan::report::RunRecord;
 
 use crate::command_error::CommandError;
 use crate::context::{CommandContext, DeployedResources, FunctionCeiling, own_ceiling};
+use crate::world;
 
 /// What was reviewed longer ago says too little of what is there now, and every run makes a new plan.
 const APPLY_WITHIN: SignedDuration = SignedDuration::from_hours(24);
@@ -45,7 +47,7 @@ impl ReapFunction {
 pub(super) struct ApplyGate {
     pub(super) function: ReapFunction,
     pub(super) config: Config,
-    pub(super) topic_arn: String,
+    pub(super) channels: NotificationChannels,
 }
 
 impl ApplyGate {
@@ -73,7 +75,10 @@ impl ApplyGate {
                 "subscribe somebody and confirm the e-mail; nothing is stopped without a notification",
             ));
         }
-        Ok(Self { function, config, topic_arn })
+        let chat_topic_arn = deployed.chat_topic_arn.clone();
+        let channels =
+            NotificationChannels { topic_arn, chat_topic_arn, event_bus: world::variable("CURFEW_EVENT_BUS") };
+        Ok(Self { function, config, channels })
     }
 }
 

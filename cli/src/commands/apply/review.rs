@@ -76,7 +76,7 @@ impl ApplyTask<'_> {
         Run {
             cloud: &self.context.aws,
             store: &self.deployed.store,
-            topic_arn: &self.gate.topic_arn,
+            channels: &self.gate.channels,
             function: self.gate.function.as_str(),
             id: id.as_str().into(),
             mode: Mode::Enforce,

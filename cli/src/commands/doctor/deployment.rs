@@ -81,9 +81,19 @@ pub(super) async fn subscriptions(context: &CommandContext, deployed: &DeployedR
     match cloud::operator::subscriptions(&context.aws, topic_arn).await {
         Ok(all) => {
             let summary = subscriptions::summary(&all);
-            DoctorSection::new(subscriptions::CHECK, subscriptions::check(topic_arn, &all), summary)
+            let mut findings = subscriptions::check(topic_arn, &all);
+            findings.extend(chat_subscriptions(context, deployed).await);
+            DoctorSection::new(subscriptions::CHECK, findings, summary)
         }
         Err(error) => DoctorSection::new(subscriptions::CHECK, vec![unanswered(&error)], ""),
+    }
+}
+
+async fn chat_subscriptions(context: &CommandContext, deployed: &DeployedResources) -> Option<DoctorFinding> {
+    let topic_arn = deployed.chat_topic_arn.as_ref()?;
+    match cloud::operator::subscriptions(&context.aws, topic_arn).await {
+        Ok(all) => subscriptions::check_chat(topic_arn, &all),
+        Err(error) => Some(unanswered(&error)),
     }
 }
 

@@ -10,6 +10,7 @@ fn message() -> Message {
         severity: "action",
         subject: "Curfew: 1 matter".to_owned(),
         body: "i-0abc".to_owned(),
+        resources: Vec::new(),
     }
 }
 

@@ -6,13 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use billing::price::PriceDocument;
 use execution::{Run, Subscribers};
 use jiff::{SignedDuration, Timestamp};
+use model::channels::NotificationChannels;
 use model::config::Config;
 use model::id::{Region, ResourceId, RunId};
 use model::instance::{Instance, InstanceState, Tags};
 use model::notification_log::{NotificationLog, NotificationLogs};
 use model::observation::Observation;
 use model::volume::{ObservedStorage, Snapshot, SnapshotState, Volume};
-use notify::Message;
+use notify::{Event, Message};
 use plan::Plan;
 use plan::report::Report;
 use ports::{CallError, CallErrorKind, Cloud, ConfigLoadError, Documents, Ec2Write, StoreError, Versioned};
@@ -21,22 +22,28 @@ use serde::Serialize;
 
 const HOME: &str = "us-east-1";
 const FUNCTION: &str = "reap";
+const TOPIC_ARN: &str = "arn:aws:sns:us-east-1:123456789012:curfew";
 
 /// What EC2, SNS and the bucket hold.
 pub(crate) struct AwsInMemory {
     pub(crate) instances: Vec<Instance>,
     pub(crate) storage: ObservedStorage,
     pub(crate) memory: NotificationLogs,
+    pub(crate) channels: NotificationChannels,
     /// Teams whose messages SNS refuses.
     pub(crate) deaf: BTreeSet<&'static str>,
+    /// Whether the chat topic and the event bus refuse everything.
+    pub(crate) refuses_copies: bool,
     /// What EC2 answers to every write, where it refuses them.
     pub(crate) refuses: Option<&'static str>,
     /// How new snapshots begin.
     pub(crate) new_snapshots: SnapshotState,
     /// Each run's audit record, as it was written last, by its key.
     pub(crate) audits: BTreeMap<String, String>,
-    /// What SNS accepted in the last run.
+    /// What the topic accepted in the last run, the chat topic, and the event bus.
     pub(crate) messages: Vec<Message>,
+    pub(crate) chat: Vec<Message>,
+    pub(crate) events: Vec<Event>,
     pub(crate) now: Timestamp,
 }
 
@@ -48,11 +55,15 @@ impl AwsInMemory {
             instances,
             storage,
             memory: NotificationLogs::from([(HOME.into(), NotificationLog::default())]),
+            channels: NotificationChannels::topic(TOPIC_ARN.to_owned()),
             deaf: BTreeSet::new(),
+            refuses_copies: false,
             refuses: None,
             new_snapshots: SnapshotState::Completed,
             audits: BTreeMap::new(),
             messages: Vec::new(),
+            chat: Vec::new(),
+            events: Vec::new(),
             now,
         }
     }
@@ -60,12 +71,14 @@ impl AwsInMemory {
     /// Carries a plan out as a function does.
     pub(crate) fn carry_out(&mut self, plan: Plan, policy: &Policy) -> Report {
         self.messages.clear();
-        let now = self.now;
+        self.chat.clear();
+        self.events.clear();
+        let (now, channels) = (self.now, self.channels.clone());
         let seam = Seam { aws: RefCell::new(self), home: HOME.into() };
         let run = Run {
             cloud: &seam,
             store: &seam,
-            topic_arn: "arn:aws:sns:us-east-1:123456789012:curfew",
+            channels: &channels,
             function: FUNCTION,
             id: RunId::new(format!("run-{}", now.as_second())),
             mode: policy.ceiling,
@@ -167,11 +180,22 @@ impl Cloud for Seam<'_> {
         Ok(true)
     }
 
-    async fn publish(&self, _topic_arn: &str, message: &Message) -> Result<(), CallError> {
-        if self.aws().deaf.contains(message.team.as_str()) {
+    async fn publish(&self, topic_arn: &str, message: &Message) -> Result<(), CallError> {
+        let is_copy = topic_arn != TOPIC_ARN;
+        if self.aws().deaf.contains(message.team.as_str()) || (is_copy && self.aws().refuses_copies) {
             return Err(self.error("sns:Publish", CallErrorKind::Throttled, "Throttled"));
         }
-        self.aws().messages.push(message.clone());
+        let mut aws = self.aws();
+        let accepted = if is_copy { &mut aws.chat } else { &mut aws.messages };
+        accepted.push(message.clone());
+        Ok(())
+    }
+
+    async fn put_events(&self, _bus: &str, events: &[Event]) -> Result<(), CallError> {
+        if self.aws().refuses_copies {
+            return Err(self.error("events:PutEvents", CallErrorKind::Throttled, "ThrottlingException"));
+        }
+        self.aws().events.extend_from_slice(events);
         Ok(())
     }
 

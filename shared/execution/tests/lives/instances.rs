@@ -1,5 +1,6 @@
 //! The state machine over several runs: what is marked, ended, told and remembered from one run to the next.
 
+mod channels;
 mod failures;
 mod limits_hold;
 mod mark_wait_act;

@@ -7,7 +7,7 @@ use model::money::Amount;
 use reaping::budgets::decide as of_budgets;
 
 /// A beat in which so much of a budget of $100 is spent, of the team vision or of the account.
-fn beat(section: &str, over_budget: &str, spent: f64, mode: Mode) -> Report {
+pub(super) fn beat(section: &str, over_budget: &str, spent: f64, mode: Mode) -> Report {
     let text = format!("mode = \"enforce\"\n[{section}]\nmonthly_budget_usd = 100\nover_budget = \"{over_budget}\"\n");
     let config = Config::read(&text).unwrap();
     let holder = if section == "account" { BudgetHolder::Account } else { BudgetHolder::Team("vision".into()) };

@@ -85,7 +85,7 @@ fn the_first_line_is_bounded_too() {
     for message in send(&losing) {
         assert!(message.body.len() < SNS_BYTES_MAX, "{}", message.body.len());
         let lines: Vec<&str> = message.body.lines().take(2).collect();
-        let count = message.body.matches(&"x".repeat(50)).count();
+        let count = message.resources.len();
         let expect = format!(
             ", and {} more. Curfew stopped {count} instances of team vision at 2026-09-01 12:00 UTC.",
             count - 1

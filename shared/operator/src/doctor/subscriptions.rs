@@ -49,6 +49,19 @@ pub fn check(topic_arn: &str, subscriptions: &[Subscription]) -> Vec<DoctorFindi
     findings
 }
 
+/// Judges the subscriptions of the topic for chats: a channel that Amazon Q Developer shows is one of them.
+#[must_use]
+pub fn check_chat(topic_arn: &str, subscriptions: &[Subscription]) -> Option<DoctorFinding> {
+    let is_connected = subscriptions.iter().any(|one| one.state == SubscriptionState::Confirmed);
+    (!is_connected).then(|| {
+        DoctorFinding::warning(
+            topic_arn,
+            "no channel is connected to the topic for chats, so its messages reach no one",
+            "connect one in the console of Amazon Q Developer in chat applications, or deploy with ChatNotifications=no",
+        )
+    })
+}
+
 /// For people, if all is well.
 #[must_use]
 pub fn summary(subscriptions: &[Subscription]) -> String {
@@ -62,16 +75,30 @@ mod tests {
     use super::*;
     use crate::doctor::FindingSeverity;
 
-    fn check(states: &[SubscriptionState], expect: &[FindingSeverity]) {
+    const TOPIC_ARN: &str = "arn:aws:sns:us-east-1:123456789012:curfew";
+
+    fn subscriptions(states: &[SubscriptionState]) -> Vec<Subscription> {
         let one = |state: &SubscriptionState| Subscription {
             protocol: "email".to_owned(),
             endpoint: "ada@example.com".to_owned(),
             state: *state,
         };
-        let subscriptions: Vec<Subscription> = states.iter().map(one).collect();
-        let findings = super::check("arn:aws:sns:us-east-1:123456789012:curfew", &subscriptions);
+        states.iter().map(one).collect()
+    }
+
+    fn check(states: &[SubscriptionState], expect: &[FindingSeverity]) {
+        let findings = super::check(TOPIC_ARN, &subscriptions(states));
         let severities: Vec<FindingSeverity> = findings.iter().map(|finding| finding.severity).collect();
         assert_eq!(severities, expect, "{states:?}");
+    }
+
+    #[test]
+    fn a_chat_topic_without_a_channel_is_a_warning() {
+        let check = |states: &[SubscriptionState]| check_chat(TOPIC_ARN, &subscriptions(states));
+        assert_eq!(check(&[Pending, Confirmed]), None);
+        for nobody in [&[][..], &[Deleted]] {
+            assert_eq!(check(nobody).map(|finding| finding.severity), Some(FindingSeverity::Warning));
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ fn read(bucket: Option<&str>, topic_arn: Option<&str>, mode: Option<&str>) -> Re
         "CURFEW_BUCKET" => bucket.map(OsString::from),
         "CURFEW_TOPIC_ARN" => topic_arn.map(OsString::from),
         "CURFEW_MODE" => mode.map(OsString::from),
-        "CURFEW_JOB_PROFILE" => None,
+        "CURFEW_JOB_PROFILE" | "CURFEW_CHAT_TOPIC_ARN" | "CURFEW_EVENT_BUS" => None,
         "AWS_REGION" => Some(OsString::from("eu-central-1")),
         other => panic!("nobody sets {other}"),
     };
@@ -22,8 +22,8 @@ fn check_refused(bucket: Option<&str>, topic_arn: Option<&str>, mode: Option<&st
 
 #[test]
 fn everything_is_read() {
-    let settings =
-        |mode| FunctionSettings { bucket: BUCKET.to_owned(), topic_arn: TOPIC_ARN.to_owned(), mode, job_profile: None };
+    let channels = || NotificationChannels::topic(TOPIC_ARN.to_owned());
+    let settings = |mode| FunctionSettings { bucket: BUCKET.to_owned(), channels: channels(), mode, job_profile: None };
     assert_eq!(read(Some(BUCKET), Some(TOPIC_ARN), None), Ok(settings(Mode::Observe)));
     assert_eq!(read(Some(BUCKET), Some(TOPIC_ARN), Some("observe")), Ok(settings(Mode::Observe)));
     assert_eq!(read(Some(BUCKET), Some(TOPIC_ARN), Some("enforce")), Ok(settings(Mode::Enforce)));
@@ -90,7 +90,7 @@ fn a_topic_is_a_standard_topics_arn() {
         "arn:aws-cn:sns:cn-north-1:123456789012:a",
         "arn:aws-us-gov:sns:us-gov-west-1:123456789012:Curfew_Topic-8Jx1",
     ] {
-        assert_eq!(read(Some(BUCKET), Some(arn), None).map(|settings| settings.topic_arn), Ok(arn.to_owned()));
+        assert_eq!(read(Some(BUCKET), Some(arn), None).map(|settings| settings.channels.topic_arn), Ok(arn.to_owned()));
     }
     for arn in [
         "curfew",
@@ -117,7 +117,7 @@ fn what_is_no_utf8_is_a_mistake() {
     let settings = FunctionSettings::read(|_| Some(OsString::from_vec(vec![0xff])));
     let sentence = settings.unwrap_err().to_string();
     assert!(
-        sentence.ends_with("CURFEW_BUCKET is not UTF-8; CURFEW_TOPIC_ARN is not UTF-8; CURFEW_MODE is not UTF-8; CURFEW_JOB_PROFILE is not UTF-8"),
+        sentence.ends_with("CURFEW_BUCKET is not UTF-8; CURFEW_TOPIC_ARN is not UTF-8; CURFEW_CHAT_TOPIC_ARN is not UTF-8; CURFEW_EVENT_BUS is not UTF-8; CURFEW_MODE is not UTF-8; CURFEW_JOB_PROFILE is not UTF-8"),
         "{sentence}"
     );
 }
@@ -135,22 +135,40 @@ fn a_region_is_needed() {
     assert!(settings("REGION").unwrap_err().to_string().ends_with("AWS_REGION is not set; set it, as Lambda does"));
 }
 
+/// What is read where one further variable is set.
+fn read_with(name: &'static str, value: &str) -> Result<FunctionSettings, String> {
+    let variable = |asked: &str| match asked {
+        "CURFEW_BUCKET" => Some(BUCKET.into()),
+        "CURFEW_TOPIC_ARN" => Some(TOPIC_ARN.into()),
+        "AWS_REGION" => Some("eu-central-1".into()),
+        asked => (asked == name).then(|| value.into()),
+    };
+    FunctionSettings::read(variable).map_err(|error| error.to_string())
+}
+
 #[test]
 fn jobs_get_the_profile_that_is_named_or_none() {
-    let read = |profile: &str| {
-        let variable = |name: &str| match name {
-            "CURFEW_BUCKET" => Some(BUCKET.into()),
-            "CURFEW_TOPIC_ARN" => Some(TOPIC_ARN.into()),
-            "CURFEW_JOB_PROFILE" => Some(profile.into()),
-            "AWS_REGION" => Some("eu-central-1".into()),
-            _ => None,
-        };
-        FunctionSettings::read(variable).map(|settings| settings.job_profile).map_err(|error| error.to_string())
-    };
+    let read = |profile: &str| read_with("CURFEW_JOB_PROFILE", profile).map(|settings| settings.job_profile);
     assert_eq!(read("curfew-job"), Ok(Some("curfew-job".to_owned())));
     assert_eq!(read(""), Ok(None));
     for wrong in ["arn:aws:iam::123456789012:instance-profile/curfew-job", "curfew/curfew-job", "a b", &"a".repeat(129)]
     {
         assert!(read(wrong).unwrap_err().contains("CURFEW_JOB_PROFILE"), "{wrong}");
+    }
+}
+
+#[test]
+fn the_channels_beside_the_topic_are_there_if_somebody_names_them() {
+    let chat = |arn: &str| read_with("CURFEW_CHAT_TOPIC_ARN", arn).map(|settings| settings.channels.chat_topic_arn);
+    assert_eq!(chat(TOPIC_ARN), Ok(Some(TOPIC_ARN.to_owned())));
+    assert_eq!(chat(""), Ok(None));
+    assert!(chat("curfew").unwrap_err().contains("CURFEW_CHAT_TOPIC_ARN is \"curfew\", which is not the ARN of"));
+    let bus = |name: &str| read_with("CURFEW_EVENT_BUS", name).map(|settings| settings.channels.event_bus);
+    for name in ["default", "aws.partner/example.com/1", &"b".repeat(256)] {
+        assert_eq!(bus(name), Ok(Some(name.to_owned())));
+    }
+    assert_eq!(bus(""), Ok(None));
+    for wrong in ["arn:aws:events:eu-central-1:123456789012:event-bus/curfew", "a b", &"b".repeat(257)] {
+        assert!(bus(wrong).unwrap_err().contains("CURFEW_EVENT_BUS is"), "{wrong}");
     }
 }

@@ -1,0 +1,97 @@
+//! Delivering notifications: to the topic, and copies of them to the other channels.
+//!
+//! The topic decides: what it does not accept is sent again, and no mark is written for it. A chat gets each message that the topic
+//! accepted, and the event bus each notification once, when it counts as sent. What they do not accept is a gap, and is not sent
+//! again: people are notified of the gap as of any other.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use futures::future::join;
+use futures::{StreamExt, stream};
+use model::notification_log::{Notification, NotificationLogs};
+use model::observation::Gap;
+use notify::{Event, Message};
+use plan::Step;
+use plan::report::{OutcomeKind, Report, StepOutcome};
+use ports::{CallError, Cloud, Documents};
+
+use crate::{AT_ONCE, Run};
+
+/// A channel that hangs must not take the time in which a run marks and records what it has announced: ten seconds.
+const CHANNEL_TIMEOUT: Duration = Duration::from_secs(4);
+
+impl<C: Cloud, D: Documents> Run<'_, C, D> {
+    /// Sends each team its messages; the teams that were told everything.
+    pub(crate) async fn notify_teams(
+        &self,
+        report: &mut Report,
+        news: &[Notification],
+        memory: &NotificationLogs,
+    ) -> BTreeSet<String> {
+        let messages = notify::messages(report, news, memory);
+        let mut delivered: BTreeSet<String> = messages.iter().map(|message| message.team.clone()).collect();
+        let sent = stream::iter(&messages).map(|message| async move {
+            let taken = self.cloud.publish(&self.channels.topic_arn, message).await;
+            (&message.team, taken)
+        });
+        for (team, taken) in sent.buffer_unordered(AT_ONCE).collect::<Vec<_>>().await {
+            let Err(error) = taken else { continue };
+            delivered.remove(team);
+            let unmarked = |(step, outcome): &&mut (Step, StepOutcome)| {
+                let of_team = notify::team_attribute(&step.target) == *team && !step.already_notified;
+                of_team && step.action.announced_mark().is_some() && outcome.kind == OutcomeKind::NotReached
+            };
+            for (_, outcome) in report.steps.iter_mut().filter(unmarked) {
+                outcome.error = Some(format!("not marked, because its owner could not be notified: {error}"));
+            }
+            report.gaps.push(error.gap());
+        }
+        let accepted: Vec<&Message> = messages.iter().filter(|message| delivered.contains(&message.team)).collect();
+        let counted: Vec<&Notification> = news.iter().filter(|one| one.counts_as_sent(&delivered)).collect();
+        let gaps = self.copy_to_channels(&accepted, &notify::events(report, &counted)).await;
+        report.gaps.extend(gaps);
+        delivered
+    }
+
+    /// Copies messages to the chat topic and sends events to the bus, where the deployment has them.
+    pub(crate) async fn copy_to_channels(&self, messages: &[&Message], events: &[Event]) -> Vec<Gap> {
+        let (chat, bus) = join(self.copy_to_chat(messages), self.send_events(events)).await;
+        [chat, bus].into_iter().filter_map(Result::err).map(|error| error.gap()).collect()
+    }
+
+    async fn copy_to_chat(&self, messages: &[&Message]) -> Result<(), CallError> {
+        let Some(topic_arn) = self.channels.chat_topic_arn.as_deref().filter(|_| !messages.is_empty()) else {
+            return Ok(());
+        };
+        let copies = stream::iter(messages)
+            .map(|message| async move { self.cloud.publish(topic_arn, &notify::to_chat(message, &self.id)).await });
+        let first_refusal = async {
+            let refusals = copies.buffer_unordered(AT_ONCE).filter_map(async |sent| sent.err());
+            refusals.collect::<Vec<CallError>>().await.into_iter().next().map_or(Ok(()), Err)
+        };
+        let sent = self.within_timeout("sns:Publish", first_refusal).await;
+        sent.map_err(|error| CallError {
+            message: format!("to the chat topic {topic_arn}: {}", error.message),
+            ..error
+        })
+    }
+
+    async fn send_events(&self, events: &[Event]) -> Result<(), CallError> {
+        match &self.channels.event_bus {
+            Some(bus) if !events.is_empty() => {
+                self.within_timeout("events:PutEvents", self.cloud.put_events(bus, events)).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn within_timeout(
+        &self,
+        call: &'static str,
+        sent: impl Future<Output = Result<(), CallError>>,
+    ) -> Result<(), CallError> {
+        let sent = tokio::time::timeout(CHANNEL_TIMEOUT, sent).await;
+        sent.unwrap_or_else(|_| Err(CallError::timed_out(call, self.cloud.home(), CHANNEL_TIMEOUT)))
+    }
+}

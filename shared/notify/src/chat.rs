@@ -1,0 +1,132 @@
+//! A message as a custom notification of Amazon Q Developer in chat applications, which Slack and Teams show.
+//!
+//! Amazon Q Developer in chat applications administrator guide, "Custom notifications": `version`, `source` and
+//! `content.description` are required. Anything else that is published to its topic is not shown.
+
+use model::fault::shortened;
+use model::id::RunId;
+use serde_json::json;
+
+use crate::Message;
+
+/// A section of a Slack message has at most 3,000 characters (Slack API, "Section block"). AWS's own limit is higher.
+const DESCRIPTION_CHARACTERS_MAX: usize = 2800;
+const RESOURCES_MAX: usize = 10;
+const KEYWORD_CHARACTERS_MAX: usize = 60;
+/// Of what a chat does not show.
+const REST: &str = "\n\nThe rest is in the message to the topic, and in the audit record.";
+
+/// The message for the chat topic, with the same attributes. Messages of one run are one thread, where the channel allows threads.
+#[must_use]
+pub fn to_chat(message: &Message, run: &RunId) -> Message {
+    let (first_line, rest) = message.body.split_once('\n').unwrap_or((&message.body, ""));
+    let title = neutralize(first_line.trim_end_matches('.'));
+    let description = neutralize(rest.trim());
+    let description = match shortened(&description, DESCRIPTION_CHARACTERS_MAX) {
+        // Amazon Q refuses an empty one.
+        whole if whole.is_empty() => title.clone(),
+        whole if whole == description => whole,
+        part => part + REST,
+    };
+    let short = |text: &str| shortened(&neutralize(text), KEYWORD_CHARACTERS_MAX);
+    let (team, function, severity) = (short(&message.team), message.function, message.severity);
+    let resources: Vec<String> = message.resources.iter().take(RESOURCES_MAX).map(|id| short(id.as_str())).collect();
+    let notification = json!({
+        "version": "1.0",
+        "source": "custom",
+        "content": {
+            "textType": "client-markdown",
+            "title": title,
+            "description": description,
+            "keywords": [team, severity, function],
+        },
+        "metadata": {
+            "threadId": run,
+            "summary": title,
+            "eventType": crate::DETAIL_TYPE,
+            "relatedResources": resources,
+            "additionalContext": { "team": team, "function": function, "severity": severity, "run": run },
+        },
+    });
+    Message { body: notification.to_string(), ..message.clone() }
+}
+
+/// The same text, with look-alikes for every character by which Slack's or Teams' markdown would format it, mention somebody or
+/// make a link. Slack can escape three of them, Teams others; so none is escaped.
+fn neutralize(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut before = ' ';
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let is_inside_word = before.is_alphanumeric() && letters.peek().is_some_and(|next| next.is_alphanumeric());
+        shown.push(match letter {
+            '<' => '‹',
+            '>' => '›',
+            '&' => '＆',
+            '@' => '＠',
+            '#' => '＃',
+            '*' => '∗',
+            '~' => '∼',
+            '`' => '‘',
+            '[' => '［',
+            ']' => '］',
+            '|' => '¦',
+            '\\' => '＼',
+            // `max_usd` is no emphasis.
+            '_' if !is_inside_word => '＿',
+            // Only the addresses of S3 are Curfew's own.
+            '/' if before == ':' && !shown.ends_with("s3:") => '⁄',
+            other => other,
+        });
+        before = letter;
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn check_is_neutral(text: &str) {
+        let shown = neutralize(text);
+        assert!(!shown.contains(['<', '>', '&', '@', '#', '*', '~', '`', '[', ']', '|', '\\']), "{shown}");
+        let letters: Vec<char> = shown.chars().collect();
+        for (place, letter) in letters.iter().enumerate() {
+            let is_in_word = |at: Option<&char>| at.is_some_and(|other| other.is_alphanumeric());
+            let before = place.checked_sub(1).and_then(|before| letters.get(before));
+            assert!(*letter != '_' || (is_in_word(before) && is_in_word(letters.get(place + 1))), "{shown}");
+        }
+        assert!(shown.match_indices("://").all(|(at, _)| shown[..at].ends_with("s3")), "{shown}");
+        assert_eq!(letters.len(), text.chars().count());
+    }
+
+    proptest! {
+        #[test]
+        fn no_tag_value_formats_mentions_or_links(text in "[<>&@#*~`\\[\\]|\\\\_:/a-s3 é\u{1f525}]{0,40}") {
+            check_is_neutral(&text);
+        }
+
+        #[test]
+        fn no_text_at_all_does(text in any::<String>()) {
+            check_is_neutral(&text);
+        }
+    }
+
+    #[test]
+    fn what_people_copy_stays_as_it_is() {
+        for text in [
+            "Keep it: curfew keep i-0abc 7d",
+            "aws ec2 start-instances --region us-east-1 --instance-ids i-0abc",
+            "actions_max = 10",
+            "s3://state/reports/2026-11-21/report.html",
+        ] {
+            assert_eq!(neutralize(text), text);
+        }
+        assert_eq!(
+            neutralize("<!channel> @here [x](http://evil) *b* _i_"),
+            "‹!channel› ＠here ［x］(http:⁄/evil) ∗b∗ ＿i＿"
+        );
+    }
+}
