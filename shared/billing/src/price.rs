@@ -254,6 +254,15 @@ impl PriceBook {
         Some(Quote { rate: Rate::from_usd_micros_per_hour(*usd_micros), source })
     }
 
+    /// The zone of a region, itself no Local Zone, where a type costs the least on Spot now, and what it costs there.
+    #[must_use]
+    pub fn cheapest_spot(&self, region: &Region, instance_type: &TypeName) -> Option<(&str, Quote)> {
+        let zones = self.live.spot.get(region)?.get(instance_type)?.zones.keys();
+        let zones = zones.filter(|zone| in_a_zone_of_the_region(region, zone));
+        let quotes = zones.filter_map(|zone| Some((zone.as_str(), self.spot(region, instance_type, zone)?)));
+        quotes.min_by_key(|(zone, quote)| (quote.rate, *zone))
+    }
+
     /// What is known of what an instance costs while it runs, by the moment from which each holds, for the ledger: of Spot
     /// every change that is known; of the list since when it says so; of a table its day. Empty where no price is known.
     #[must_use]

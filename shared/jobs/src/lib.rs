@@ -80,7 +80,7 @@ pub use spec::{CheckpointSpec, GpuSpec, JobSpec, JobTerms, MachineSpec, ModelSiz
 pub use sweep::{is_sweep, is_swept};
 pub use telemetry::GpuWork;
 pub use token::{launch_id, token};
-pub use transfer::{TransferCost, TransferPrice};
+pub use transfer::{TransferCost, TransferPrice, transfer_usd_per_gb};
 pub use user_data::{USER_DATA_BYTES_MAX, user_data};
 pub use worst_case::WorstCase;
 

@@ -137,7 +137,7 @@ impl JobTerms {
         let bucket = self.bucket_region.as_ref().filter(|bucket| *bucket != region)?;
         let checkpoint = self.checkpoint.as_ref()?;
         let size = checkpoint.size_gb?;
-        let (up, down) = (usd_per_gb(region, bucket), usd_per_gb(bucket, region));
+        let (up, down) = (transfer_usd_per_gb(region, bucket), transfer_usd_per_gb(bucket, region));
         let (up, down) = (usd_of(size, up), usd_of(size, down));
         Some(TransferCost { usd_per_hour: hourly(up, checkpoint), usd_per_machine: up + down })
     }
@@ -147,13 +147,13 @@ impl JobTerms {
     pub fn transfer_prices(&self) -> Vec<TransferPrice> {
         let (Some(bucket), Some(checkpoint)) = (&self.bucket_region, &self.checkpoint) else { return Vec::new() };
         let price = |region: &Region| {
-            let upload_usd_per_gb = usd_per_gb(region, bucket);
+            let upload_usd_per_gb = transfer_usd_per_gb(region, bucket);
             let upload_usd = checkpoint.size_gb.map(|size| usd_of(size, upload_usd_per_gb));
             TransferPrice {
                 region: region.clone(),
                 bucket_region: bucket.clone(),
                 upload_usd_per_gb,
-                download_usd_per_gb: usd_per_gb(bucket, region),
+                download_usd_per_gb: transfer_usd_per_gb(bucket, region),
                 size_gb: checkpoint.size_gb,
                 upload_usd,
                 upload_usd_per_day: upload_usd.map(|usd| Amount::from_rate(hourly(usd, checkpoint), SECONDS_PER_DAY)),
@@ -174,7 +174,9 @@ impl JobTerms {
     }
 }
 
-fn usd_per_gb(from: &Region, to: &Region) -> Amount {
+/// What AWS bills for each GB that one region sends to another.
+#[must_use]
+pub fn transfer_usd_per_gb(from: &Region, to: &Region) -> Amount {
     let are_all_in = |regions: &[&str]| [from, to].iter().all(|region| regions.contains(&region.as_str()));
     Amount::from_usd_micros(if are_all_in(&NEIGHBOUR_REGIONS) {
         NEIGHBOUR_USD_MICROS

@@ -278,6 +278,12 @@ impl<'a> LedgerRun<'a> {
         self.end == RunEnd::Running
     }
 
+    /// Whether EC2 took it back, of a run on Spot that has ended; `None` if nobody saw why it ended.
+    #[must_use]
+    pub const fn was_reclaimed(&self) -> Option<bool> {
+        self.entry.reclaimed
+    }
+
     /// What it costs while it runs; `None` if it does not, or if that is unknown.
     #[must_use]
     pub fn rate_now(&self) -> Option<Rate> {

@@ -1,0 +1,116 @@
+//! The Savings Plan that costs the least, for a curve of hourly spend on demand.
+//!
+//! A Compute Savings Plan is a commitment to pay so much for every hour of its term, used or not (Savings Plans user guide, "How Savings
+//! Plans apply to your usage"). Usage up to it is billed at the plan's rates, the rest on demand. With one discount for all usage, covering
+//! `x` of on-demand spend an hour costs `x * (1 - discount)` in every hour, and `max(0, spend - x)` in each. That is convex and has its
+//! corners at the spend of the hours, so trying these is exact.
+//!
+//! Real discounts differ by type, and AWS covers what has the largest one first: with the mean of the types that run, the answer is close.
+
+mod curve;
+mod draw;
+
+use jiff::Timestamp;
+use model::money::{Amount, Rate};
+use serde::Serialize;
+
+pub use curve::{SpendCurve, on_demand_curve};
+pub use draw::draw_commitment;
+
+const MILLION: u128 = 1_000_000;
+
+/// What was spent on demand in an hour that began then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct HourSpend {
+    pub from: Timestamp,
+    #[serde(rename = "usd")]
+    pub spent: Amount,
+}
+
+/// By how much less the plan's rates are, in millionths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PlanDiscount(u32);
+
+impl PlanDiscount {
+    /// Above 0 and below 100 percent; `None` for everything else.
+    #[must_use]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it lies between 0 and a million")]
+    pub fn from_percent(percent: f64) -> Option<Self> {
+        (percent > 0.0 && percent < 100.0).then(|| Self((percent * 10_000.0).round() as u32))
+    }
+
+    const fn paid_millionths(self) -> u128 {
+        MILLION - self.0 as u128
+    }
+}
+
+/// The commitment that costs the least, and what it would have cost in these hours.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Commitment {
+    /// What is paid for each hour; zero: none pays.
+    #[serde(rename = "usd_per_hour")]
+    pub rate: Rate,
+    /// How much spend on demand it covers in an hour.
+    #[serde(rename = "covers_usd_per_hour")]
+    pub covered: Rate,
+    pub hours: usize,
+    /// What all hours cost on demand.
+    #[serde(rename = "on_demand_usd")]
+    pub on_demand: Amount,
+    /// What they would have cost with it.
+    #[serde(rename = "cost_usd")]
+    pub cost: Amount,
+    #[serde(rename = "saved_usd")]
+    pub saved: Amount,
+    /// How much of what is committed would have been used.
+    pub used_percent: u64,
+    /// The hours in which all of it would have been used.
+    pub full_hours: usize,
+    /// It costs more than on demand if less than this of what is committed is used.
+    pub used_percent_min: u64,
+}
+
+/// The cheapest for these hours; of two that cost the same the smaller one.
+#[must_use]
+pub fn best_commitment(hours: &[HourSpend], discount: PlanDiscount) -> Commitment {
+    let mut spends: Vec<u64> = hours.iter().map(|hour| hour.spent.usd_micros()).collect();
+    spends.sort_unstable();
+    let total: u128 = spends.iter().map(|spent| u128::from(*spent)).sum();
+    let count = spends.len();
+    let paid = discount.paid_millionths();
+    // In millionths of a micro-dollar, so that nothing is rounded before the choice.
+    let mut best = (total * MILLION, 0_u64, 0_u128);
+    let mut below = 0_u128;
+    for (place, covered) in spends.iter().copied().enumerate() {
+        let above = count - place;
+        let uncovered = (total - below) - u128::from(covered) * above as u128;
+        let cost = u128::from(covered) * paid * count as u128 + uncovered * MILLION;
+        if cost < best.0 {
+            best = (cost, covered, below + u128::from(covered) * above as u128);
+        }
+        below += u128::from(covered);
+    }
+    let (cost, covered, used) = best;
+    let committed = u128::from(covered) * count as u128;
+    let amount = |micros: u128| Amount::from_usd_micros(u64::try_from(micros).unwrap_or(u64::MAX));
+    let (on_demand, cost) = (amount(total), amount(cost.div_ceil(MILLION)));
+    let rate = u64::try_from((u128::from(covered) * paid).div_ceil(MILLION)).unwrap_or(u64::MAX);
+    Commitment {
+        rate: Rate::from_usd_micros_per_hour(rate),
+        covered: Rate::from_usd_micros_per_hour(covered),
+        hours: count,
+        on_demand,
+        cost,
+        saved: on_demand.saturating_sub(cost),
+        used_percent: percent(used, committed),
+        full_hours: if covered == 0 { 0 } else { spends.iter().filter(|spent| **spent >= covered).count() },
+        used_percent_min: percent(paid, MILLION),
+    }
+}
+
+fn percent(part: u128, whole: u128) -> u64 {
+    (part * 100).checked_div(whole).and_then(|percent| u64::try_from(percent).ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests;

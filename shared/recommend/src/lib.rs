@@ -1,0 +1,22 @@
+//! Which GPU, where, and how to pay for it.
+//!
+//! [`rank_places`] orders instance types, regions and ways to buy them for a workload. [`commitment`] finds the Savings Plan that costs the
+//! least for a curve of hourly spend, and [`purchase`] the hours a month from which a bought machine costs less than a rented one.
+//!
+//! Pure: no I/O, no async, no clock, no environment. What is unknown is `None` and is said, and no figure is without its source.
+
+mod catalog;
+pub mod commitment;
+mod interruptions;
+pub mod purchase;
+mod quota;
+mod rank;
+mod throughput;
+
+pub use catalog::{GpuOffer, TABLE_DATE, TABLE_SOURCE, network_gbps, tabled_offers};
+pub use interruptions::{InterruptionHistory, Interruptions, interruption_history};
+pub use quota::{AccountQuotas, QuotaVerdict};
+pub use rank::{
+    DataCost, DataPlace, Duration, PlacementFacts, PlacementRequest, RankedPlace, RunCost, S3_GBPS_MAX, rank_places,
+};
+pub use throughput::{GENERATION_SOURCE, GpuPeak, PEAKS, RunLength, TRAINING_PERCENT, TRAINING_SOURCE, TokenWork};

@@ -1,0 +1,184 @@
+//! From how many hours a month on a bought machine costs less than a rented one.
+//!
+//! What is bought costs the same whether it is used or not: its price over its life, its rack, its electricity (counted as if it always
+//! drew all of its power, which is the dearer case) and the people who look after it. What is rented costs by the hour. Money that is bound
+//! in the machine bears no interest here, and nothing is counted for repairs and for the network.
+
+use model::money::{Amount, Rate};
+use serde::Serialize;
+
+/// Hours of a month, as AWS counts them (AWS Pricing Calculator user guide).
+pub const MONTH_HOURS: u64 = 730;
+
+const PERCENT: u64 = 100;
+const WATTS_PER_KW: u64 = 1_000;
+
+/// An assumption: what is taken if nobody says otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Assumption {
+    /// The option that replaces it.
+    pub option: &'static str,
+    pub value: &'static str,
+    /// Who says so, and when.
+    pub source: &'static str,
+}
+
+/// The defaults of [`Machine`]: a server with 8 H100 GPUs. The price is what one reseller quoted; a price of today comes from a quotation.
+pub const ASSUMPTIONS: [Assumption; 8] = [
+    Assumption {
+        option: "--price-usd",
+        value: "317000",
+        source: "quotation of a reseller (Thinkmate) for 8 H100 SXM with InfiniBand, August 2024",
+    },
+    Assumption {
+        option: "--watts",
+        value: "10200",
+        source: "NVIDIA DGX H100 data sheet, the most that it draws, 2023",
+    },
+    Assumption { option: "--pue", value: "1.54", source: "Uptime Institute, Global Data Center Survey 2025" },
+    Assumption {
+        option: "--usd-per-kwh",
+        value: "0.1282",
+        source: "EIA, Electric Power Monthly, table 5.6.A, commercial, East North Central, April 2025",
+    },
+    Assumption {
+        option: "--colocation-usd-per-kw-month",
+        value: "184.06",
+        source: "CBRE, North America Data Center Trends H2 2024, primary markets, without electricity, February 2025",
+    },
+    Assumption {
+        option: "--staff-usd-per-month",
+        value: "1000",
+        source: "an assumption: no source covers one machine",
+    },
+    Assumption {
+        option: "--years",
+        value: "5",
+        source: "Amazon, Form 10-K for 2024: useful life of a part of its servers",
+    },
+    Assumption { option: "--residual-percent", value: "0", source: "an assumption: nobody buys it afterwards" },
+];
+
+/// A machine that somebody could buy, and what it needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Machine {
+    #[serde(rename = "price_usd")]
+    pub price: Amount,
+    pub watts: u64,
+    /// Times a hundred.
+    pub pue_percent: u64,
+    #[serde(rename = "usd_per_kwh")]
+    pub kwh: Amount,
+    #[serde(rename = "colocation_usd_per_kw_month")]
+    pub colocation: Amount,
+    #[serde(rename = "staff_usd_per_month")]
+    pub staff: Amount,
+    /// For how long it is written off.
+    pub months: u64,
+    /// What it sells for afterwards, of its price.
+    pub residual_percent: u64,
+}
+
+/// When it pays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct BreakEven {
+    /// What it costs each month, used or not: with what is written off.
+    #[serde(rename = "owned_usd_per_month")]
+    pub owned_per_month: Amount,
+    /// Without what is written off.
+    #[serde(rename = "running_usd_per_month")]
+    pub running_per_month: Amount,
+    /// From so many hours a month on it costs less than renting; `None`: more than a month has.
+    pub hours_per_month: Option<u64>,
+    /// After so many tenths of a month of full use it has paid for itself; `None`: never within its life.
+    pub payback_tenths_of_months: Option<u64>,
+}
+
+impl Machine {
+    /// Compared with renting at that price; a price of nothing is never beaten.
+    #[must_use]
+    pub fn break_even(&self, rent: Rate) -> BreakEven {
+        let running_per_month = self.electricity() + self.rack() + self.staff;
+        let written_off = self.price.scaled(PERCENT.saturating_sub(self.residual_percent), PERCENT);
+        let owned_per_month = written_off.scaled(1, self.months.max(1)) + running_per_month;
+        let hour = u128::from(rent.usd_micros_per_hour());
+        let micros = |amount: Amount| u128::from(amount.usd_micros());
+        let hours = micros(owned_per_month).div_ceil(hour.max(1));
+        let full_use = hour * u128::from(MONTH_HOURS);
+        let gain = full_use.checked_sub(micros(running_per_month)).filter(|gain| *gain > 0);
+        let payback = gain.map(|gain| (micros(self.price) * 10).div_ceil(gain));
+        let payback = payback.filter(|tenths| *tenths <= u128::from(self.months) * 10);
+        BreakEven {
+            owned_per_month,
+            running_per_month,
+            hours_per_month: u64::try_from(hours).ok().filter(|hours| hour > 0 && *hours <= MONTH_HOURS),
+            payback_tenths_of_months: payback.and_then(|tenths| u64::try_from(tenths).ok()),
+        }
+    }
+
+    fn electricity(&self) -> Amount {
+        let watt_hours = self.watts.saturating_mul(MONTH_HOURS);
+        self.kwh.scaled(watt_hours.saturating_mul(self.pue_percent), WATTS_PER_KW * PERCENT)
+    }
+
+    fn rack(&self) -> Amount {
+        self.colocation.scaled(self.watts, WATTS_PER_KW)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn h100() -> Machine {
+        Machine {
+            price: Amount::from_usd(317_000.0),
+            watts: 10_200,
+            pue_percent: 154,
+            kwh: Amount::from_usd(0.1282),
+            colocation: Amount::from_usd(184.06),
+            staff: Amount::from_usd(1_000.0),
+            months: 60,
+            residual_percent: 0,
+        }
+    }
+
+    const P5: Rate = Rate::from_usd_micros_per_hour(55_040_000);
+
+    fn check(machine: Machine, rent: Rate, hours: Option<u64>, payback_tenths: Option<u64>) {
+        let found = machine.break_even(rent);
+        assert_eq!((found.hours_per_month, found.payback_tenths_of_months), (hours, payback_tenths), "{found:?}");
+    }
+
+    #[test]
+    fn eight_h100_pay_after_9_months_of_full_use_against_on_demand() {
+        // 10.2 kW x 1.54 x 730 h x $0.1282 = $1,470; 10.2 x $184.06 = $1,877; $1,000; and $317,000 / 60 = $5,283.
+        let found = h100().break_even(P5);
+        assert_eq!(found.running_per_month.to_string(), "$4,347.46");
+        assert_eq!(found.owned_per_month.to_string(), "$9,630.79");
+        check(h100(), P5, Some(175), Some(89));
+    }
+
+    #[test]
+    fn it_takes_12_to_18_months_at_a_dearer_price_or_a_cheaper_rent() {
+        let dgx = Machine { price: Amount::from_usd(430_000.0), ..h100() };
+        check(dgx, P5, Some(210), Some(121));
+        check(h100(), Rate::from_usd_micros_per_hour(33_000_000), Some(292), Some(161));
+    }
+
+    #[test]
+    fn what_can_never_pay_is_said() {
+        check(h100(), Rate::from_usd_micros_per_hour(5_000_000), None, None);
+        check(h100(), Rate::ZERO, None, None);
+        // Cheaper than all hours of a month, but not within its life.
+        let short = Machine { months: 6, residual_percent: 90, ..h100() };
+        check(short, P5, Some(175), None);
+    }
+
+    #[test]
+    fn every_assumption_is_the_default_of_the_tests() {
+        let values: Vec<&str> = ASSUMPTIONS.iter().map(|one| one.value).collect();
+        assert_eq!(values, ["317000", "10200", "1.54", "0.1282", "184.06", "1000", "5", "0"]);
+        assert!(ASSUMPTIONS.iter().all(|one| one.source.contains("20") || one.source.starts_with("an assumption")));
+    }
+}

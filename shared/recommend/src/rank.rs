@@ -1,0 +1,203 @@
+//! Types x regions x ways to buy them, the cheapest first.
+//!
+//! An offer is a candidate **if and only if** its CPU is of the architecture that is asked for, the caller's `fit` says that its GPUs hold
+//! what is to run, and it is sold in one of the ways that are asked for, or nobody knows whether it is.
+//!
+//! The order: first what has a price and what no quota refuses; then what a run costs at least, with what its data costs, or by the hour
+//! where nobody says how long it runs; at equal costs fewer GPUs, less memory, fewer vCPUs, and then names. What is unknown is `None`, and never guessed:
+//! neither a price of another region nor Spot from on demand.
+
+mod data;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use billing::energy::{AcceleratorLoad, Footprint, MachineUse, RunningTime};
+use billing::price::{PriceBook, Quote};
+use jobs::Lifecycle;
+use model::id::{Region, TypeName};
+use model::money::{Amount, Rate};
+use serde::Serialize;
+
+pub use data::{DataCost, DataPlace, S3_GBPS_MAX};
+
+use crate::{AccountQuotas, GpuOffer, InterruptionHistory, Interruptions, QuotaVerdict, RunLength, TokenWork};
+
+const HOUR_SECONDS: u64 = 3_600;
+
+/// How long what is to run takes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Duration {
+    /// It is ranked by the hour.
+    Unknown,
+    Seconds(u64),
+    /// By type.
+    Tokens(TokenWork),
+}
+
+/// What is asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlacementRequest {
+    /// `x86_64` or `arm64`.
+    pub architecture: String,
+    pub lifecycles: Vec<Lifecycle>,
+    pub duration: Duration,
+    pub data: Option<DataPlace>,
+}
+
+/// What is known of prices and of the account.
+#[derive(Debug, Clone, Copy)]
+pub struct PlacementFacts<'a> {
+    pub prices: &'a PriceBook,
+    pub quotas: &'a AccountQuotas,
+    pub interruptions: &'a InterruptionHistory,
+}
+
+/// One place to run. `F` is how it fits, as the caller's function says.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RankedPlace<F> {
+    #[serde(rename = "type")]
+    pub instance_type: TypeName,
+    pub region: Region,
+    pub lifecycle: Lifecycle,
+    /// Of Spot the zone of the price.
+    pub zone: Option<String>,
+    pub gpus: u32,
+    pub gpu_name: String,
+    pub gpu_memory_mib: u32,
+    pub vcpus: Option<u32>,
+    pub fit: F,
+    pub usd_per_hour: Option<Rate>,
+    /// Whose price it is, in words: `table of 2026-09-24`.
+    pub price_source: Option<String>,
+    /// How long the run takes, without loading its data.
+    pub run: Option<RunLength>,
+    pub cost: Option<RunCost>,
+    /// What an hour uses and emits.
+    pub footprint_per_hour: Footprint,
+    pub quota: QuotaVerdict,
+    /// On Spot: what the account's ledgers saw; `None` if nothing.
+    pub interruptions: Option<Interruptions>,
+    pub data: Option<DataCost>,
+}
+
+/// What a run costs, with its data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct RunCost {
+    #[serde(rename = "least_usd")]
+    pub least: Amount,
+    /// `None` if the run has no known upper bound.
+    #[serde(rename = "most_usd")]
+    pub most: Option<Amount>,
+}
+
+/// Every candidate, best first. `fit` is asked with a number of GPUs and the bytes that each holds, once for each such pair; `None`: what is
+/// to run does not fit.
+#[must_use]
+pub fn rank_places<F: Clone>(
+    request: &PlacementRequest,
+    offers: &[GpuOffer],
+    facts: PlacementFacts<'_>,
+    fit: impl Fn(u32, u64) -> Option<F>,
+) -> Vec<RankedPlace<F>> {
+    let executable = || offers.iter().filter(|offer| offer.architecture == request.architecture);
+    let shapes: BTreeSet<(u32, u64)> = executable().map(|offer| (offer.gpus, offer.gpu_memory_bytes())).collect();
+    let fits: BTreeMap<(u32, u64), F> =
+        shapes.into_iter().filter_map(|(gpus, bytes)| Some(((gpus, bytes), fit(gpus, bytes)?))).collect();
+    let mut places = Vec::new();
+    for offer in executable() {
+        let Some(fit) = fits.get(&(offer.gpus, offer.gpu_memory_bytes())) else { continue };
+        let footprint = footprint_per_hour(offer);
+        for lifecycle in request.lifecycles.iter().copied().filter(|bought| is_sold(offer, *bought)) {
+            places.push(place(request, offer, (lifecycle, fit.clone(), footprint.clone()), facts));
+        }
+    }
+    places.sort_by(|one, other| order(one).cmp(&order(other)));
+    places
+}
+
+fn is_sold(offer: &GpuOffer, lifecycle: Lifecycle) -> bool {
+    lifecycle == Lifecycle::OnDemand || offer.spot != Some(false)
+}
+
+fn footprint_per_hour(offer: &GpuOffer) -> Footprint {
+    let (instance_type, region) = (&offer.instance_type, Some(&offer.region));
+    let time = RunningTime::exactly(HOUR_SECONDS);
+    Footprint::from_use(&MachineUse { instance_type, region, time, load: AcceleratorLoad::Unknown })
+}
+
+fn place<F>(
+    request: &PlacementRequest,
+    offer: &GpuOffer,
+    (lifecycle, fit, footprint_per_hour): (Lifecycle, F, Footprint),
+    facts: PlacementFacts<'_>,
+) -> RankedPlace<F> {
+    let GpuOffer { region, instance_type, gpus, gpu_name, gpu_memory_mib, vcpus, .. } = offer;
+    let (zone, quote) = price(facts.prices, offer, lifecycle);
+    let run = match request.duration {
+        Duration::Unknown => None,
+        Duration::Seconds(seconds) => Some(RunLength::exactly(seconds)),
+        Duration::Tokens(work) => RunLength::for_tokens(work, gpu_name, *gpus),
+    };
+    let data = request.data.as_ref().map(|data| DataCost::at(data, offer));
+    let usd_per_hour = quote.map(|quote| quote.rate);
+    RankedPlace {
+        cost: usd_per_hour.zip(run).map(|(rate, run)| RunCost::of_run(rate, run, data)),
+        interruptions: facts
+            .interruptions
+            .get(&(region.clone(), instance_type.clone()))
+            .copied()
+            .filter(|_| lifecycle == Lifecycle::Spot),
+        quota: facts.quotas.verdict(offer, lifecycle),
+        instance_type: instance_type.clone(),
+        region: region.clone(),
+        lifecycle,
+        zone,
+        gpus: *gpus,
+        gpu_name: gpu_name.clone(),
+        gpu_memory_mib: *gpu_memory_mib,
+        vcpus: *vcpus,
+        fit,
+        usd_per_hour,
+        price_source: quote.map(|quote| quote.source.describe()),
+        run,
+        footprint_per_hour,
+        data,
+    }
+}
+
+/// A list that says that something costs nothing is wrong.
+fn price(prices: &PriceBook, offer: &GpuOffer, lifecycle: Lifecycle) -> (Option<String>, Option<Quote>) {
+    let GpuOffer { region, instance_type, .. } = offer;
+    let (zone, quote) = match lifecycle {
+        Lifecycle::OnDemand => (None, prices.on_demand(region, instance_type)),
+        Lifecycle::Spot => match prices.cheapest_spot(region, instance_type) {
+            Some((zone, quote)) => (Some(zone.to_owned()), Some(quote)),
+            None => (None, None),
+        },
+    };
+    (zone, quote.filter(|quote| quote.rate > Rate::ZERO))
+}
+
+impl RunCost {
+    fn of_run(rate: Rate, run: RunLength, data: Option<DataCost>) -> Self {
+        let egress = data.map(|data| data.egress).unwrap_or_default();
+        let loading = data.and_then(|data| data.load_seconds_least).unwrap_or_default();
+        let amount = |seconds: u64| Amount::from_rate(rate, seconds.saturating_add(loading)) + egress;
+        Self { least: amount(run.least_seconds), most: run.most_seconds.map(amount) }
+    }
+}
+
+fn order<F>(place: &RankedPlace<F>) -> impl Ord + use<'_, F> {
+    let least = place.cost.map(|cost| cost.least);
+    (
+        place.usd_per_hour.is_none(),
+        place.quota.is_refused(),
+        // Where one run has a length, a place without one is not comparable, and comes after.
+        (least.is_none(), least, place.usd_per_hour),
+        (place.gpus, place.gpu_memory_mib, place.vcpus),
+        (&place.region, &place.instance_type, place.lifecycle),
+    )
+}
+
+#[cfg(test)]
+mod tests;

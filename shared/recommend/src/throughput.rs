@@ -1,0 +1,151 @@
+//! How long a number of tokens takes on a type.
+//!
+//! A program reaches a part of what its GPUs can do at most, and which part differs by a factor of three between published runs. So the
+//! answer is a range, and its words name the sources. Of a GPU that is not in [`PEAKS`] nothing is said.
+
+use serde::{Serialize, Serializer};
+
+/// What a GPU does at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GpuPeak {
+    /// As EC2 names it.
+    pub gpu_name: &'static str,
+    /// Dense 16-bit operations with tensor cores: where a data sheet states the rate with sparsity, half of that.
+    pub teraflops: u32,
+    /// The bandwidth of its memory.
+    pub memory_gb_per_second: u32,
+    pub source: &'static str,
+}
+
+const fn peak(gpu_name: &'static str, teraflops: u32, memory_gb_per_second: u32, source: &'static str) -> GpuPeak {
+    GpuPeak { gpu_name, teraflops, memory_gb_per_second, source }
+}
+
+pub const PEAKS: [GpuPeak; 9] = [
+    peak("T4", 65, 320, "NVIDIA T4 data sheet, 2019"),
+    peak("T4G", 65, 320, "as the T4"),
+    peak("A10G", 70, 600, "NVIDIA A10G data sheet, 2021"),
+    peak("L4", 121, 300, "NVIDIA L4 data sheet, 2023"),
+    peak("L40S", 362, 864, "NVIDIA L40S data sheet, 2023"),
+    peak("A100", 312, 1_555, "NVIDIA A100 data sheet, 40 GB, 2021"),
+    peak("H100", 989, 3_350, "NVIDIA H100 data sheet, SXM, 2023"),
+    peak("H200", 989, 4_800, "NVIDIA H200 data sheet, SXM, 2024"),
+    peak("B200", 2_250, 7_700, "NVIDIA HGX B200 data sheet, 2025"),
+];
+
+/// What published training runs reached of the peak, in percent. The low end is Llama 3 8B: 15 trillion tokens in 1.3 million hours of an
+/// H100 (its model card, 2024). The high end is Llama 3 405B on 8,192 H100 ("The Llama 3 Herd of Models", table 4, 2024).
+pub const TRAINING_PERCENT: (u32, u32) = (16, 43);
+
+/// The same for people.
+pub const TRAINING_SOURCE: &str =
+    "16-43 % of the peak, as published for Llama 3 8B (model card) and 405B (table 4 of its paper) on H100, 2024";
+
+/// What generating tokens is bounded by, for people.
+pub const GENERATION_SOURCE: &str =
+    "at least the time to read the weights from memory for each step of the batch, at the bandwidth of the data sheet";
+
+/// What is to be done with tokens.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum TokenWork {
+    /// So many operations for each token: 6 for each parameter that is trained in full, 4 where most are frozen (Kaplan et al., "Scaling
+    /// Laws for Neural Language Models", 2020, section 2.1; without gradients of frozen weights).
+    Training { tokens: f64, operations_per_token: f64 },
+    /// So many tokens are generated, `batch` at a time, and each step reads so many bytes.
+    Generation { tokens: f64, batch: f64, bytes_per_step: f64 },
+}
+
+/// For how long something runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RunLength {
+    pub least_seconds: u64,
+    /// `None` where only a bound from below is known.
+    pub most_seconds: Option<u64>,
+}
+
+impl RunLength {
+    #[must_use]
+    pub const fn exactly(seconds: u64) -> Self {
+        Self { least_seconds: seconds, most_seconds: Some(seconds) }
+    }
+
+    /// On so many GPUs of that name; `None` if the GPU is unknown.
+    #[must_use]
+    pub fn for_tokens(work: TokenWork, gpu_name: &str, gpus: u32) -> Option<Self> {
+        let peak = PEAKS.into_iter().find(|peak| peak.gpu_name.eq_ignore_ascii_case(gpu_name))?;
+        let gpus = f64::from(gpus.max(1));
+        Some(match work {
+            TokenWork::Training { tokens, operations_per_token } => {
+                let at_peak = tokens * operations_per_token / (f64::from(peak.teraflops) * 1e12 * gpus);
+                let (low, high) = TRAINING_PERCENT;
+                let at = |percent: u32| whole_seconds(at_peak * 100.0 / f64::from(percent));
+                Self { least_seconds: at(high), most_seconds: Some(at(low)) }
+            }
+            TokenWork::Generation { tokens, batch, bytes_per_step } => {
+                let seconds_per_step = bytes_per_step / (f64::from(peak.memory_gb_per_second) * 1e9 * gpus);
+                let least_seconds = whole_seconds(tokens / batch.max(1.0) * seconds_per_step);
+                Self { least_seconds, most_seconds: None }
+            }
+        })
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a cast of floats saturates, and makes 0 of what is negative or no number"
+)]
+fn whole_seconds(seconds: f64) -> u64 {
+    seconds.ceil() as u64
+}
+
+/// `{"least_hours": 1.5, "most_hours": null}`.
+impl Serialize for RunLength {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Hours {
+            least_hours: f64,
+            most_hours: Option<f64>,
+        }
+        Hours { least_hours: hours(self.least_seconds), most_hours: self.most_seconds.map(hours) }.serialize(serializer)
+    }
+}
+
+/// To the second.
+#[expect(clippy::cast_precision_loss, reason = "nothing runs for 285 million years")]
+fn hours(seconds: u64) -> f64 {
+    seconds as f64 / 3_600.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 15 trillion tokens of 8 billion parameters on one H100, in hours.
+    #[test]
+    fn the_published_run_of_llama_3_8b_lies_at_the_upper_end() {
+        let work = TokenWork::Training { tokens: 15e12, operations_per_token: 6.0 * 8e9 };
+        let length = RunLength::for_tokens(work, "H100", 1).unwrap();
+        let most = length.most_seconds.unwrap() / 3_600;
+        assert!((1_200_000..1_350_000).contains(&most), "{most}");
+        assert!(length.least_seconds < length.most_seconds.unwrap());
+    }
+
+    #[test]
+    fn generating_is_bounded_by_the_memory_from_below_only() {
+        let work = TokenWork::Generation { tokens: 1e6, batch: 16.0, bytes_per_step: 14e9 };
+        let on = |name, gpus| RunLength::for_tokens(work, name, gpus);
+        assert_eq!(on("A10G", 1), Some(RunLength { least_seconds: 1_459, most_seconds: None }));
+        assert_eq!(on("A10G", 4), Some(RunLength { least_seconds: 365, most_seconds: None }));
+        assert_eq!(on("K80", 1), None);
+    }
+
+    #[test]
+    fn no_work_takes_no_time_and_no_number_is_read_as_none() {
+        let training =
+            |tokens| RunLength::for_tokens(TokenWork::Training { tokens, operations_per_token: 1e9 }, "T4", 1);
+        assert_eq!(training(0.0), Some(RunLength::exactly(0)));
+        assert_eq!(training(f64::NAN), Some(RunLength::exactly(0)));
+        assert_eq!(training(f64::INFINITY).unwrap().least_seconds, u64::MAX);
+    }
+}
