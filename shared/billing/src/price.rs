@@ -325,6 +325,12 @@ impl PriceBook {
     }
 }
 
+/// The regions of which the dated table has prices of instances.
+#[must_use]
+pub fn table_regions() -> BTreeSet<Region> {
+    dated::regions()
+}
+
 /// By how many percent this account pays less on demand than the list says; `None` if it pays the same.
 #[must_use]
 pub fn discount_percent(config: &PricesConfig, instance_type: &TypeName) -> Option<f64> {

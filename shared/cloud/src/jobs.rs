@@ -6,7 +6,7 @@ mod answer_cache;
 mod image;
 mod launch;
 mod machine;
-mod pools;
+pub(crate) mod pools;
 pub(crate) mod quotas;
 mod refusal;
 

@@ -3,6 +3,7 @@
 mod alarms;
 mod all_tags;
 mod deployment;
+mod gpu_offers;
 mod identity;
 mod locate;
 mod permissions;
@@ -12,10 +13,12 @@ mod subscriptions;
 mod tags;
 mod team_stack;
 mod telemetry;
+mod usage_history;
 
 pub use alarms::alarms;
 pub use all_tags::{tagged, tagged_instances, volumes};
 pub use deployment::{Deployment, deployment};
+pub use gpu_offers::gpu_offers;
 pub use identity::{ConnectionError, ConnectionOptions, has_profile};
 pub use locate::{LocateResult, ResourceKind, locate};
 pub use permissions::{has_role, simulate};
@@ -28,5 +31,6 @@ pub use team_stack::{
     team_stack, update_team_stack,
 };
 pub use telemetry::reporting;
+pub use usage_history::usage_history;
 
 pub use crate::observe::unattached;

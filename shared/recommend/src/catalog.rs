@@ -37,6 +37,21 @@ pub struct GpuOffer {
 }
 
 impl GpuOffer {
+    /// A type of which nothing but its name counts, to ask for its price.
+    #[must_use]
+    pub fn named(region: &Region, instance_type: &TypeName) -> Self {
+        Self {
+            region: region.clone(),
+            instance_type: instance_type.clone(),
+            architecture: String::new(),
+            gpus: 0,
+            gpu_name: String::new(),
+            gpu_memory_mib: 0,
+            vcpus: None,
+            spot: None,
+        }
+    }
+
     /// What one GPU holds.
     #[must_use]
     pub const fn gpu_memory_bytes(&self) -> u64 {

@@ -8,13 +8,16 @@
 mod catalog;
 pub mod commitment;
 mod interruptions;
+mod job;
 pub mod purchase;
 mod quota;
 mod rank;
 mod throughput;
+pub mod usage;
 
 pub use catalog::{GpuOffer, TABLE_DATE, TABLE_SOURCE, network_gbps, tabled_offers};
 pub use interruptions::{InterruptionHistory, Interruptions, interruption_history};
+pub use job::JobDraft;
 pub use quota::{AccountQuotas, QuotaVerdict};
 pub use rank::{
     DataCost, DataPlace, Duration, PlacementFacts, PlacementRequest, RankedPlace, RunCost, S3_GBPS_MAX, rank_places,

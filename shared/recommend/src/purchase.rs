@@ -95,6 +95,21 @@ pub struct BreakEven {
 }
 
 impl Machine {
+    /// By the [`ASSUMPTIONS`].
+    #[must_use]
+    pub const fn eight_h100() -> Self {
+        Self {
+            price: Amount::from_usd_micros(317_000_000_000),
+            watts: 10_200,
+            pue_percent: 154,
+            kwh: Amount::from_usd_micros(128_200),
+            colocation: Amount::from_usd_micros(184_060_000),
+            staff: Amount::from_usd_micros(1_000_000_000),
+            months: 60,
+            residual_percent: 0,
+        }
+    }
+
     /// Compared with renting at that price; a price of nothing is never beaten.
     #[must_use]
     pub fn break_even(&self, rent: Rate) -> BreakEven {
@@ -130,19 +145,6 @@ impl Machine {
 mod tests {
     use super::*;
 
-    fn h100() -> Machine {
-        Machine {
-            price: Amount::from_usd(317_000.0),
-            watts: 10_200,
-            pue_percent: 154,
-            kwh: Amount::from_usd(0.1282),
-            colocation: Amount::from_usd(184.06),
-            staff: Amount::from_usd(1_000.0),
-            months: 60,
-            residual_percent: 0,
-        }
-    }
-
     const P5: Rate = Rate::from_usd_micros_per_hour(55_040_000);
 
     fn check(machine: Machine, rent: Rate, hours: Option<u64>, payback_tenths: Option<u64>) {
@@ -153,32 +155,45 @@ mod tests {
     #[test]
     fn eight_h100_pay_after_9_months_of_full_use_against_on_demand() {
         // 10.2 kW x 1.54 x 730 h x $0.1282 = $1,470; 10.2 x $184.06 = $1,877; $1,000; and $317,000 / 60 = $5,283.
-        let found = h100().break_even(P5);
+        let found = Machine::eight_h100().break_even(P5);
         assert_eq!(found.running_per_month.to_string(), "$4,347.46");
         assert_eq!(found.owned_per_month.to_string(), "$9,630.79");
-        check(h100(), P5, Some(175), Some(89));
+        check(Machine::eight_h100(), P5, Some(175), Some(89));
     }
 
     #[test]
     fn it_takes_12_to_18_months_at_a_dearer_price_or_a_cheaper_rent() {
-        let dgx = Machine { price: Amount::from_usd(430_000.0), ..h100() };
+        let dgx = Machine { price: Amount::from_usd(430_000.0), ..Machine::eight_h100() };
         check(dgx, P5, Some(210), Some(121));
-        check(h100(), Rate::from_usd_micros_per_hour(33_000_000), Some(292), Some(161));
+        check(Machine::eight_h100(), Rate::from_usd_micros_per_hour(33_000_000), Some(292), Some(161));
     }
 
     #[test]
     fn what_can_never_pay_is_said() {
-        check(h100(), Rate::from_usd_micros_per_hour(5_000_000), None, None);
-        check(h100(), Rate::ZERO, None, None);
+        check(Machine::eight_h100(), Rate::from_usd_micros_per_hour(5_000_000), None, None);
+        check(Machine::eight_h100(), Rate::ZERO, None, None);
         // Cheaper than all hours of a month, but not within its life.
-        let short = Machine { months: 6, residual_percent: 90, ..h100() };
+        let short = Machine { months: 6, residual_percent: 90, ..Machine::eight_h100() };
         check(short, P5, Some(175), None);
     }
 
     #[test]
-    fn every_assumption_is_the_default_of_the_tests() {
-        let values: Vec<&str> = ASSUMPTIONS.iter().map(|one| one.value).collect();
-        assert_eq!(values, ["317000", "10200", "1.54", "0.1282", "184.06", "1000", "5", "0"]);
+    fn every_assumption_is_the_default_and_has_a_source_with_its_year() {
+        let values: Vec<f64> = ASSUMPTIONS.iter().map(|one| one.value.parse().unwrap()).collect();
+        let Machine { price, watts, pue_percent, kwh, colocation, staff, months, residual_percent } =
+            Machine::eight_h100();
+        let number = |whole: u64| f64::from(u32::try_from(whole).unwrap());
+        let defaults = [
+            price.usd(),
+            number(watts),
+            number(pue_percent) / 100.0,
+            kwh.usd(),
+            colocation.usd(),
+            staff.usd(),
+            number(months) / 12.0,
+            number(residual_percent),
+        ];
+        assert_eq!(values, defaults);
         assert!(ASSUMPTIONS.iter().all(|one| one.source.contains("20") || one.source.starts_with("an assumption")));
     }
 }

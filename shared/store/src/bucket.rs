@@ -2,6 +2,7 @@
 
 mod files;
 mod list;
+mod measure;
 
 use std::time::Duration;
 
@@ -22,6 +23,7 @@ use crate::StoreError;
 pub(crate) use files::{ObjectStream, Payload};
 pub(crate) use list::ListDepth;
 pub use list::{ListPart, ListedObject};
+pub use measure::{MeasuredData, measure_data};
 
 const GET: &str = "s3:GetObject";
 const PUT: &str = "s3:PutObject";

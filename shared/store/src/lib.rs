@@ -27,7 +27,7 @@ use serde::Serialize;
 use bucket::{Bucket, FoundObject, WriteCondition};
 use document::{StoredDocument, decode, encode};
 
-pub use bucket::{ListPart, ListedObject};
+pub use bucket::{ListPart, ListedObject, MeasuredData, measure_data};
 pub use budgets::team_folder;
 pub use checkpoints::{CheckpointContent, CheckpointError, FileFingerprint, FileOwner, LocalFile, UnsentFile};
 pub use jobs::{

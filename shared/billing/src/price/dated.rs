@@ -1,6 +1,6 @@
 //! The tables that come with Curfew: a fallback, of the day that they name, where no live price is known.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -70,6 +70,11 @@ pub(super) fn midnight(of: &str) -> Option<Timestamp> {
 pub(super) fn on_demand(region: &Region, instance_type: &TypeName) -> Option<Rate> {
     let is_it = |(of, name, _): &&(&str, &str, u64)| *of == region.as_str() && *name == instance_type.as_str();
     ON_DEMAND.iter().find(is_it).map(|(_, _, usd_micros)| Rate::from_usd_micros_per_hour(*usd_micros))
+}
+
+/// The regions of which the table has instances.
+pub(super) fn regions() -> BTreeSet<Region> {
+    ON_DEMAND.iter().map(|(region, ..)| Region::from(*region)).collect()
 }
 
 /// What storage costs in a region by the table.

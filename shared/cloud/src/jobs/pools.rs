@@ -94,13 +94,21 @@ fn no_subnet(region: &Region, named: &[ResourceId]) -> CallError {
 
 /// What a pool takes from its type.
 #[derive(Debug, Clone, PartialEq)]
-struct TypeOffering {
-    architecture: &'static str,
-    gpus: u32,
-    gpu_name: String,
-    gpu_memory_mib: u32,
-    spot: bool,
+pub(crate) struct TypeOffering {
+    pub(crate) architecture: &'static str,
+    pub(crate) vcpus: u32,
+    pub(crate) gpus: u32,
+    pub(crate) gpu_name: String,
+    pub(crate) gpu_memory_mib: u32,
+    pub(crate) spot: bool,
     bare_metal: bool,
+}
+
+/// Every type of a region with whole NVIDIA GPUs, except bare metal.
+#[cfg(feature = "operator")]
+pub(crate) async fn all_kinds(aws: &Aws, region: &Region) -> Result<BTreeMap<TypeName, TypeOffering>, CallError> {
+    let ec2 = aws.ec2(region);
+    with_timeout(DESCRIBE_TYPES, region, kinds(&ec2, region, &BTreeSet::new())).await
 }
 
 /// The named types, or all; by a filter, because one unknown name in `InstanceTypes` fails the whole call.
@@ -168,6 +176,7 @@ fn kind(info: &InstanceTypeInfo) -> Option<TypeOffering> {
     let sold = |class| info.supported_usage_classes().contains(&class);
     (gpus > 0 && sold(UsageClassType::OnDemand)).then(|| TypeOffering {
         architecture,
+        vcpus: whole(info.v_cpu_info.as_ref().and_then(|vcpus| vcpus.default_v_cpus)),
         gpus,
         gpu_name: devices.iter().find_map(GpuDeviceInfo::name).unwrap_or_default().to_owned(),
         gpu_memory_mib: devices.iter().map(memory).min().unwrap_or_default(),

@@ -91,14 +91,14 @@ async fn ask_batch(
 
 /// From the start of one period to the end of another.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct PeriodSpan {
-    pub(super) from: Timestamp,
-    pub(super) until: Timestamp,
+pub(crate) struct PeriodSpan {
+    pub(crate) from: Timestamp,
+    pub(crate) until: Timestamp,
 }
 
 /// Sends one call, page by page, and passes `send_each` the samples of a query by its place, some at a time. Returns the places of the
 /// queries that were answered in full.
-pub(super) async fn answers(
+pub(crate) async fn answers(
     client: &Client,
     region: &Region,
     span: PeriodSpan,
@@ -135,7 +135,7 @@ pub(super) async fn answers(
 }
 
 /// Ids begin with a lowercase letter (`CloudWatch` API reference, `MetricDataQuery`).
-pub(super) fn query(
+pub(crate) fn query(
     place: usize,
     series: &MetricSeries,
     statistic: Statistic,

@@ -1,0 +1,171 @@
+//! A job document for the best places, as `curfew submit` takes it.
+
+use std::fmt::Write as _;
+
+use jiff::SignedDuration;
+use jobs::Lifecycle;
+use model::duration::format_exact_duration;
+
+use crate::RankedPlace;
+
+/// So many types are named: with one alone, a zone without capacity stops the job.
+const TYPES_MAX: usize = 3;
+
+/// No attempt is shorter (`limits.max_runtime` of a job).
+const RUNTIME_MIN_SECONDS: u64 = 15 * 60;
+
+/// What a job document says beside where it runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobDraft<'a> {
+    /// What it was made for, in a comment.
+    pub purpose: &'a str,
+    pub command: &'a str,
+    pub owner: Option<&'a str>,
+    /// GPUs that the program uses.
+    pub gpus: u32,
+    /// Whether it may run on Spot.
+    pub on_spot: bool,
+}
+
+impl JobDraft<'_> {
+    /// The document, for the first places of a ranking that have a price and that no quota refuses; `None` if there is none. All its types
+    /// are of the region of the best place.
+    #[must_use]
+    pub fn to_document<F>(&self, places: &[RankedPlace<F>]) -> Option<String> {
+        let mut usable =
+            places.iter().filter(|place| place.usd_per_hour.is_some() && !place.quota.is_refused()).peekable();
+        let best = *usable.peek()?;
+        let mut types: Vec<&str> = Vec::new();
+        for place in usable.filter(|place| place.region == best.region && place.gpus >= self.gpus) {
+            let name = place.instance_type.as_str();
+            if types.len() < TYPES_MAX && !types.contains(&name) {
+                types.push(name);
+            }
+        }
+        let types: Vec<String> = types.into_iter().map(quoted).collect();
+        let mut text = String::new();
+        let _ = writeln!(text, "# {}", self.purpose.replace(|letter: char| letter.is_control(), " "));
+        let _ = writeln!(text, "command = {}", quoted(self.command));
+        if let Some(owner) = self.owner {
+            let _ = writeln!(text, "owner = {}", quoted(owner));
+        }
+        let _ = writeln!(text, "\n[gpu]\ncount = {}\ntypes = [{}]", self.gpus, types.join(", "));
+        let _ = writeln!(text, "\n[spot]\nenabled = {}", self.on_spot && best.has_spot_in_region(places));
+        if let Some(most) = best.run.and_then(|run| run.most_seconds) {
+            let seconds = most.max(RUNTIME_MIN_SECONDS);
+            // Whole minutes: the document is for people.
+            let minutes = i64::try_from(seconds.div_ceil(60)).unwrap_or(i64::MAX / 60);
+            let length = format_exact_duration(SignedDuration::from_mins(minutes));
+            let _ = writeln!(text, "\n[limits]\nmax_runtime = {}", quoted(&length));
+        }
+        let _ = writeln!(text, "\n[machine]\nregions = [{}]", quoted(best.region.as_str()));
+        Some(text)
+    }
+}
+
+impl<F> RankedPlace<F> {
+    /// Whether the ranking has a place on Spot in its region.
+    fn has_spot_in_region(&self, places: &[Self]) -> bool {
+        places.iter().any(|place| place.lifecycle == Lifecycle::Spot && place.region == self.region)
+    }
+}
+
+/// A basic string (TOML v1.0.0, "String").
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for letter in text.chars() {
+        match letter {
+            '"' | '\\' => quoted.extend(['\\', letter]),
+            _ if letter.is_control() => {
+                let _ = write!(quoted, "\\u{:04X}", u32::from(letter));
+            }
+            _ => quoted.push(letter),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use billing::price::PriceBook;
+    use jobs::JobSpec;
+    use model::config::Config;
+    use model::fixture::time;
+
+    use super::*;
+    use crate::{
+        AccountQuotas, Duration, InterruptionHistory, PlacementFacts, PlacementRequest, rank_places, tabled_offers,
+    };
+
+    fn places(seconds: u64, lifecycles: Vec<Lifecycle>) -> Vec<RankedPlace<()>> {
+        let (prices, quotas, interruptions) =
+            (PriceBook::dated(), AccountQuotas::default(), InterruptionHistory::new());
+        let facts = PlacementFacts { prices: &prices, quotas: &quotas, interruptions: &interruptions };
+        let request = PlacementRequest {
+            architecture: "x86_64".to_owned(),
+            lifecycles,
+            duration: Duration::Seconds(seconds),
+            data: None,
+        };
+        rank_places(&request, &tabled_offers(&["us-east-1".into()]), facts, |_, bytes| {
+            (bytes > 20_000_000_000).then_some(())
+        })
+    }
+
+    fn draft(command: &str) -> JobDraft<'_> {
+        JobDraft {
+            purpose: "curfew recommend --params 7b",
+            command,
+            owner: Some("ada@example.com"),
+            gpus: 1,
+            on_spot: true,
+        }
+    }
+
+    fn read(text: &str) -> JobSpec {
+        let (team, now) = ("vision".into(), time("2026-11-24T12:00:00Z"));
+        JobSpec::read(text, "llama.toml", Some(&team), &Config::default(), &"us-east-1".into(), now).unwrap()
+    }
+
+    #[test]
+    fn submit_reads_what_it_writes() {
+        let text = draft("python train.py").to_document(&places(30_000, vec![Lifecycle::OnDemand])).unwrap();
+        insta::assert_snapshot!(text, @r#"
+        # curfew recommend --params 7b
+        command = "python train.py"
+        owner = "ada@example.com"
+
+        [gpu]
+        count = 1
+        types = ["g6.xlarge", "g5.xlarge", "g6e.xlarge"]
+
+        [spot]
+        enabled = false
+
+        [limits]
+        max_runtime = "8h20m"
+
+        [machine]
+        regions = ["us-east-1"]
+        "#);
+        let spec = read(&text);
+        assert_eq!(spec.terms.gpu.types, ["g6.xlarge".into(), "g5.xlarge".into(), "g6e.xlarge".into()]);
+        assert_eq!((spec.terms.max_runtime_seconds, spec.terms.spot), (30_000, None));
+    }
+
+    #[test]
+    fn a_command_of_any_letters_stays_that_command() {
+        let command = "echo \"a\\b\"\n\tpython 'train.py' # größe \u{7}";
+        let text = draft(command).to_document(&places(60, vec![Lifecycle::Spot, Lifecycle::OnDemand])).unwrap();
+        let spec = read(&text);
+        assert_eq!(spec.work.command, command);
+        assert!(spec.terms.spot.is_some() && spec.terms.max_runtime_seconds == 900);
+    }
+
+    #[test]
+    fn without_a_priced_place_there_is_no_document() {
+        assert_eq!(draft("true").to_document(&places(60, vec![Lifecycle::Spot])), None);
+        assert_eq!(draft("true").to_document(&places(60, Vec::new())), None);
+    }
+}
