@@ -35,7 +35,7 @@ AXE_VERSION := 4.14.1
 AXE_SHA256 := e6b0ce02b84d892e2e33e403485e7f3d6c29e2be6df65daf44d89ba564139745
 
 # The crates that need neither AWS nor a network.
-PURE := $(addprefix --package ,model sizing billing jobs plan reaping notify operator report)
+PURE := $(addprefix --package ,model sizing billing jobs plan reaping notify operator recommend report)
 
 # With the feature that tests need, so that the libraries of `cargo test --workspace` are not compiled again without it.
 BUILD := cargo build --workspace --locked --features reaping/fixture

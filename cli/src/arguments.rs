@@ -3,8 +3,8 @@
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::commands::{
-    apply, budget, cancel, completions, config, doctor, explain, jobs, keep, logs, plans, report, scan, submit, team,
-    undo, watch,
+    apply, budget, cancel, completions, config, doctor, explain, jobs, keep, logs, plans, recommend, report, scan,
+    submit, team, undo, watch,
 };
 
 /// Controls GPU spend on EC2: find waste before you deploy anything, review before Curfew acts, undo after.
@@ -61,6 +61,7 @@ pub(crate) enum Command {
     Budget(budget::Budget),
     Report(report::Report),
     Watch(watch::Watch),
+    Recommend(Box<recommend::Recommend>),
     Apply(apply::Apply),
     Keep(keep::Keep),
     Protect(keep::Protect),

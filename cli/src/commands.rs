@@ -11,6 +11,7 @@ pub(crate) mod jobs;
 pub(crate) mod keep;
 pub(crate) mod logs;
 pub(crate) mod plans;
+pub(crate) mod recommend;
 pub(crate) mod report;
 pub(crate) mod scan;
 pub(crate) mod submit;
@@ -30,6 +31,9 @@ pub(crate) async fn run(Arguments { global, command }: Arguments) -> Result<Comm
     }
     if let Command::Config(config) = command {
         return config.run(global).await;
+    }
+    if let Command::Recommend(recommend) = command {
+        return recommend.run(global).await;
     }
     if let Command::Keep(keep) = &command {
         keep.resources()?;
@@ -53,7 +57,7 @@ pub(crate) async fn run(Arguments { global, command }: Arguments) -> Result<Comm
         Command::Team(team) => team.run(&context).await,
         Command::Doctor(doctor) => doctor.run(&context).await,
         Command::Watch(watch) => watch.run(&context).await,
-        Command::Completions(_) | Command::Config(_) => Ok(CommandStatus::Success),
+        Command::Completions(_) | Command::Config(_) | Command::Recommend(_) => Ok(CommandStatus::Success),
     };
     done.map_err(|failure| context.blame(failure))
 }

@@ -62,6 +62,15 @@ impl CommandContext {
     /// # Errors
     /// Where no region is named anywhere, a profile is not there, or there are no credentials.
     pub(crate) async fn connect(global: Global) -> Result<Self, CommandError> {
+        Self::connect_if_possible(global).await?
+    }
+
+    /// The same for a command that can do without: the inner error is that neither a region nor credentials are named anywhere, and
+    /// that nobody named a profile.
+    ///
+    /// # Errors
+    /// All others.
+    pub(crate) async fn connect_if_possible(global: Global) -> Result<Result<Self, CommandError>, CommandError> {
         let named = named_profile(&global);
         let profile = named.as_deref().unwrap_or("default");
         let has_it = has_profile(profile).await.map_err(CommandError::new)?;
@@ -73,7 +82,14 @@ impl CommandContext {
         }
         let region = global.region.as_deref().map(Region::from);
         let identity = ConnectionOptions { profile: global.profile.clone(), region };
-        let aws = Aws::connect_as(&identity).await.map_err(|why| unconnected(why, profile, has_it))?;
+        let aws = match Aws::connect_as(&identity).await {
+            Ok(aws) => aws,
+            Err(why) => {
+                let is_absent = matches!(why, ConnectionError::NoRegion | ConnectionError::NoCredentials);
+                let error = unconnected(why, profile, has_it);
+                return if is_absent && named.is_none() { Ok(Err(error)) } else { Err(error) };
+            }
+        };
         let who = if global.profile.is_none() && world::variable("AWS_ACCESS_KEY_ID").is_some() {
             "credentials of the environment (AWS_ACCESS_KEY_ID)".to_owned()
         } else if has_it {
@@ -81,7 +97,7 @@ impl CommandContext {
         } else {
             "no profile".to_owned()
         };
-        Ok(Self { aws, now: world::clock(), global, who })
+        Ok(Ok(Self { aws, now: world::clock(), global, who }))
     }
 
     /// Whose credentials and which region, for errors.

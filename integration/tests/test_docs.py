@@ -37,7 +37,7 @@ PAGES = ("README.md", "CONTRIBUTING.md", *(f"docs/{page}.md" for page in DOCS))
 
 _PROGRAMS = ("curfew", "aws", "make", "cargo", "for", "mkdir")
 # What ends with 1 where there is something to say.
-_FINDS = re.compile(r"^curfew (scan|doctor|plans)\b")
+_FINDS = re.compile(r"^curfew (scan|doctor|plans|recommend)\b")
 _DAY = re.compile(r"\b20\d\d-\d\d-\d\d\b(?!T)")
 _NOT_RUN = {
     "cargo": "builds and tests: the rest of `make test` does",
@@ -143,6 +143,7 @@ class Reader:
             "SUBSCRIPTION": self._subscription,
             "budget": self._budgets,
             "report": self._month,
+            "commitment": self._hours,
             "llama": self._job,
         }
 
@@ -223,6 +224,14 @@ class Reader:
     def _subscription(self) -> str:
         listening = self.aws.client("sns").subscribe(TopicArn=self._chat_topic(), Protocol="sqs", Endpoint=self._queue())
         return listening["SubscriptionArn"]
+
+    def _hours(self) -> str:
+        """A ledger that has seen some whole hours."""
+        with BudgetAccount(self.aws, heard=False) as money:
+            money.launch(now() - timedelta(hours=9))
+            money.tick_at(now() - timedelta(hours=5))
+            money.tick_at(now() - timedelta(seconds=1))
+        return "commitment"
 
     def _job(self) -> str:
         running(self.account)

@@ -226,7 +226,7 @@ impl ScanResult {
 }
 
 /// Becomes part of an address (EC2 user guide, "Regions and Zones").
-fn region(text: &str) -> Result<Region, InvalidValue> {
+pub(crate) fn region(text: &str) -> Result<Region, InvalidValue> {
     let text = text.trim();
     let is_legal = |letter: u8| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == b'-';
     let legal = !text.is_empty() && text.bytes().all(is_legal);

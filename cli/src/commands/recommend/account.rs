@@ -1,0 +1,181 @@
+//! What is read of the account for a recommendation: as much as there are credentials for, and nothing without them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use billing::ledger::{CalendarMonth, Ledger};
+use billing::price::{PriceBook, PriceDocument};
+use cloud::operator::{gpu_offers, quotas};
+use futures::future::join_all;
+use jiff::Timestamp;
+use model::config::Config;
+use model::id::{Region, TypeName};
+use recommend::{GpuOffer, tabled_offers};
+use store::Store;
+
+use crate::arguments::Global;
+use crate::command_error::{CommandError, describe_call_error, describe_gap, describe_store_error};
+use crate::context::CommandContext;
+use crate::{screen, world};
+
+/// The Price List has so long to answer; what it does not say by then is taken from the table, or unknown.
+const PRICES_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The Price List answers a few questions a second, one for each type and region. Those of the smallest types come first.
+pub(super) const PRICES_ASKED_MAX: usize = 50;
+
+/// More regions than AWS has.
+pub(super) const REGIONS_MAX: usize = 60;
+
+/// Where prices, quotas and the past come from.
+pub(super) struct Account {
+    /// `None`: without credentials, or not wanted.
+    pub(super) context: Option<CommandContext>,
+    pub(super) now: Timestamp,
+    pub(super) json: bool,
+    /// Why there is no context.
+    pub(super) why_offline: &'static str,
+}
+
+/// A deployment and its configuration, as far as there is one.
+pub(super) struct Deployed {
+    pub(super) store: Option<Store>,
+    pub(super) config: Config,
+}
+
+impl Account {
+    /// Without `offline` it looks for credentials. Whoever names a profile means it.
+    pub(super) async fn connect(global: Global, offline: bool) -> Result<Self, CommandError> {
+        let (now, json) = (world::clock(), global.json);
+        if offline {
+            return Ok(Self { context: None, now, json, why_offline: "--offline" });
+        }
+        let context = CommandContext::connect_if_possible(global).await?.ok();
+        Ok(Self { context, now, json, why_offline: "no credentials" })
+    }
+
+    /// Says of a failure whose credentials it had.
+    pub(super) fn blame<T>(&self, done: Result<T, CommandError>) -> Result<T, CommandError> {
+        done.map_err(|failure| match &self.context {
+            Some(context) => context.blame(failure),
+            None => failure,
+        })
+    }
+
+    /// # Errors
+    /// Without credentials.
+    pub(super) fn needs_context(&self) -> Result<&CommandContext, CommandError> {
+        self.context.as_ref().ok_or_else(|| {
+            CommandError::with(
+                format!("the ledger cannot be read: {}", self.why_offline),
+                "set AWS_PROFILE, or pass --profile",
+            )
+        })
+    }
+
+    /// The deployment. That there is none, or that it cannot be found, is no error: only a named bucket must be there.
+    pub(super) async fn deployed(&self) -> Result<Deployed, CommandError> {
+        let Some(context) = &self.context else { return Ok(Deployed { store: None, config: Config::default() }) };
+        let read = async {
+            let Some(deployed) = context.deployed().await? else { return Ok(None) };
+            Ok::<_, CommandError>(Some((deployed.store.read_config().await?, deployed.store)))
+        };
+        match read.await {
+            Ok(Some((config, store))) => Ok(Deployed { store: Some(store), config }),
+            Ok(None) => Ok(Deployed { store: None, config: Config::default() }),
+            Err(failure) if context.global.bucket.is_some() => Err(context.blame(failure)),
+            Err(failure) => {
+                screen::warn(format_args!("{}; quotas in use and interruptions are unknown", failure.problem));
+                Ok(Deployed { store: None, config: Config::default() })
+            }
+        }
+    }
+
+    /// Every type of these regions, by the table where nobody is asked; and whether all regions answered.
+    pub(super) async fn offers(&self, regions: &[Region]) -> (Vec<GpuOffer>, bool) {
+        let Some(context) = &self.context else { return (tabled_offers(regions), true) };
+        let looks = regions.iter().map(|region| gpu_offers(&context.aws, region));
+        let (mut offers, mut is_complete) = (Vec::new(), true);
+        for answer in join_all(looks).await {
+            match answer {
+                Ok(of_region) => offers.extend(of_region),
+                Err(error) => {
+                    is_complete = false;
+                    screen::warn(describe_call_error(&error));
+                }
+            }
+        }
+        (offers, is_complete)
+    }
+
+    /// Those that are kept, and what of these types is missing or too old, asked for anew and not kept.
+    pub(super) async fn prices(&self, deployed: &Deployed, offers: &[GpuOffer], on_spot: bool) -> PriceBook {
+        let mut known = match &deployed.store {
+            Some(store) => match store.read_prices().await {
+                Ok(versioned) => versioned.value,
+                Err(error) => {
+                    screen::warn(describe_store_error(&error));
+                    PriceDocument::default()
+                }
+            },
+            None => PriceDocument::default(),
+        };
+        if let Some(context) = &self.context {
+            let name = |offer: &GpuOffer| (offer.region.clone(), offer.instance_type.clone());
+            let mut smallest: Vec<&GpuOffer> = offers.iter().collect();
+            smallest.sort_by_key(|offer| (offer.gpus, offer.vcpus, offer.gpu_memory_mib, name(offer)));
+            let listed: BTreeSet<(Region, TypeName)> =
+                smallest.iter().take(PRICES_ASKED_MAX).map(|offer| name(offer)).collect();
+            let spot: BTreeSet<(Region, TypeName)> = offers.iter().filter(|_| on_spot).map(name).collect();
+            let wanted = known.wanted_of_types(&listed, &spot, self.now);
+            for gap in cloud::prices(&context.aws, &mut known, &wanted, self.now, PRICES_TIMEOUT).await {
+                screen::warn(describe_gap(&gap));
+            }
+        }
+        PriceBook::from_document(known, &deployed.config.prices, self.now)
+    }
+
+    /// What Service Quotas grants in these regions. A region that does not answer is unknown.
+    pub(super) async fn quotas(&self, regions: &[Region]) -> BTreeMap<Region, BTreeMap<String, f64>> {
+        let Some(context) = &self.context else { return BTreeMap::new() };
+        let looks = regions.iter().map(|region| async move { (region.clone(), quotas(&context.aws, region).await) });
+        let mut granted = BTreeMap::new();
+        for (region, answer) in join_all(looks).await {
+            match answer {
+                Ok(values) => {
+                    granted.insert(region, values);
+                }
+                Err(error) => screen::warn(describe_call_error(&error)),
+            }
+        }
+        granted
+    }
+
+    /// The ledgers of this month and of so many before it, of these regions; of all that have one, where none are named.
+    pub(super) async fn ledgers(
+        &self,
+        deployed: &Deployed,
+        regions: Option<&[Region]>,
+        months_before: usize,
+    ) -> Vec<Ledger> {
+        let Some(store) = &deployed.store else { return Vec::new() };
+        let mut month = CalendarMonth::containing(self.now, &deployed.config.account.zone());
+        let mut ledgers = Vec::new();
+        for _ in 0..=months_before {
+            match store.list_ledgers(&month).await {
+                Ok(listed) => {
+                    let wanted = listed.iter().filter(|region| regions.is_none_or(|named| named.contains(region)));
+                    for read in join_all(wanted.map(|region| store.read_ledger(&month, region))).await {
+                        match read {
+                            Ok(read) => ledgers.push(read.value),
+                            Err(error) => screen::warn(describe_store_error(&error)),
+                        }
+                    }
+                }
+                Err(error) => screen::warn(describe_store_error(&error)),
+            }
+            month = month.previous();
+        }
+        ledgers
+    }
+}

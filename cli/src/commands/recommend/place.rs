@@ -1,0 +1,227 @@
+//! Where a model fits, and what it costs there.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use billing::price::table_regions;
+use clap::Args;
+use jobs::Lifecycle;
+use model::fault::InvalidValue;
+use model::id::Region;
+use recommend::{
+    AccountQuotas, DataPlace, Duration, GpuOffer, JobDraft, PlacementFacts, PlacementRequest, RankedPlace,
+    interruption_history, rank_places,
+};
+
+use super::account::{Account, Deployed, PRICES_ASKED_MAX, REGIONS_MAX};
+use super::workload::{GpuFit, Sized};
+use crate::command_error::CommandError;
+use crate::commands::scan::region;
+
+/// A hundred years.
+const HOURS_MAX: f64 = 876_600.0;
+
+/// More than anybody has trained on.
+const TOKENS_MAX: f64 = 1e18;
+
+/// An exabyte.
+const GB_MAX: u64 = 1_000_000_000;
+
+const BYTES_PER_GB: u64 = 1_000_000_000;
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Place")]
+pub(super) struct PlaceArguments {
+    /// Compare these regions, comma-separated [default: those of the configuration, else the home region]
+    #[arg(long, value_name = "REGIONS", value_delimiter = ',', value_parser = region)]
+    regions: Vec<Region>,
+    /// Rank by what a run of so many hours costs
+    #[arg(long, value_name = "HOURS", value_parser = hours, conflicts_with = "tokens")]
+    hours: Option<f64>,
+    /// Rank by what a run over so many tokens costs, such as 2b or 15t
+    #[arg(long, value_name = "COUNT", value_parser = tokens)]
+    tokens: Option<f64>,
+    /// Count what it costs to read the data under this address once
+    #[arg(long, value_name = "S3-URL", value_parser = s3_address)]
+    data: Option<S3Address>,
+    /// The size of the data in GB, instead of listing it
+    #[arg(long, value_name = "GB", value_parser = clap::value_parser!(u64).range(1..=GB_MAX), requires = "data_region")]
+    data_gb: Option<u64>,
+    /// The region of the data, instead of asking S3
+    #[arg(long, value_name = "REGION", value_parser = region, requires = "data_gb")]
+    data_region: Option<Region>,
+    /// Only on Spot
+    #[arg(long, conflicts_with = "on_demand")]
+    spot: bool,
+    /// Only on demand
+    #[arg(long)]
+    on_demand: bool,
+    /// The CPU that the program runs on
+    #[arg(long, value_name = "NAME", default_value = "x86_64", value_parser = ["x86_64", "arm64"])]
+    architecture: String,
+    /// Write a job for the best places to this file, which curfew submit takes; - for standard output
+    #[arg(long, value_name = "FILE", requires = "command")]
+    job: Option<PathBuf>,
+    /// The command of that job
+    #[arg(long, value_name = "COMMAND", requires = "job")]
+    command: Option<String>,
+    /// The owner of that job
+    #[arg(long, value_name = "NAME", requires = "job")]
+    owner: Option<String>,
+}
+
+/// A bucket, and a prefix that may be empty.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct S3Address {
+    pub(super) bucket: String,
+    pub(super) prefix: String,
+}
+
+/// The ranking, and what it was made from.
+pub(super) struct Ranking {
+    pub(super) regions: Vec<Region>,
+    pub(super) offers: Vec<GpuOffer>,
+    pub(super) places: Vec<RankedPlace<GpuFit>>,
+    pub(super) data: Option<DataPlace>,
+    pub(super) duration: Duration,
+    /// So many types and regions were not asked of the Price List.
+    pub(super) unasked: usize,
+    /// Whether every region answered.
+    pub(super) is_complete: bool,
+}
+
+impl PlaceArguments {
+    pub(super) async fn rank(&self, account: &Account, sized: &Sized) -> Result<Ranking, CommandError> {
+        let deployed = account.deployed().await?;
+        let regions = self.regions(account, &deployed)?;
+        let data = self.data(account).await?;
+        let (mut offers, is_complete) = account.offers(&regions).await;
+        offers.retain(|offer| offer.architecture == self.architecture);
+        let fits = |offer: &&GpuOffer| sized.fit(offer.gpus, offer.gpu_memory_bytes()).is_some();
+        let fitting: Vec<GpuOffer> = offers.iter().filter(fits).cloned().collect();
+        let lifecycles = self.lifecycles(account);
+        let prices = account.prices(&deployed, &fitting, lifecycles.contains(&Lifecycle::Spot)).await;
+        let ledgers = account.ledgers(&deployed, Some(&regions), 1).await;
+        let quotas = AccountQuotas::new(account.quotas(&regions).await, &ledgers);
+        let interruptions = interruption_history(&ledgers);
+        let facts = PlacementFacts { prices: &prices, quotas: &quotas, interruptions: &interruptions };
+        let duration = self.duration(sized);
+        let architecture = self.architecture.clone();
+        let request = PlacementRequest { architecture, lifecycles, duration, data: data.clone() };
+        let places = rank_places(&request, &offers, facts, |gpus, bytes| sized.fit(gpus, bytes));
+        let unasked = if account.context.is_some() { fitting.len().saturating_sub(PRICES_ASKED_MAX) } else { 0 };
+        Ok(Ranking { regions, offers, places, data, duration, unasked, is_complete })
+    }
+
+    /// Without AWS those of which the table has prices.
+    fn regions(&self, account: &Account, deployed: &Deployed) -> Result<Vec<Region>, CommandError> {
+        let configured = &deployed.config.regions;
+        let regions: BTreeSet<Region> = match &account.context {
+            _ if !self.regions.is_empty() => self.regions.iter().cloned().collect(),
+            None => table_regions(),
+            Some(_) if !configured.is_empty() => configured.iter().cloned().collect(),
+            Some(context) => BTreeSet::from([context.aws.home().clone()]),
+        };
+        if regions.len() > REGIONS_MAX {
+            return Err(CommandError::new(format!(
+                "--regions: {} are more than AWS has; name at most {REGIONS_MAX}",
+                regions.len()
+            )));
+        }
+        Ok(regions.into_iter().collect())
+    }
+
+    /// Without AWS nobody knows a Spot price: then on demand alone, unless Spot is asked for.
+    fn lifecycles(&self, account: &Account) -> Vec<Lifecycle> {
+        match (self.spot, self.on_demand) {
+            (true, _) => vec![Lifecycle::Spot],
+            (_, true) => vec![Lifecycle::OnDemand],
+            _ if account.context.is_none() => vec![Lifecycle::OnDemand],
+            _ => vec![Lifecycle::Spot, Lifecycle::OnDemand],
+        }
+    }
+
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "hours lie between 0 and a hundred years"
+    )]
+    fn duration(&self, sized: &Sized) -> Duration {
+        match (self.hours, self.tokens) {
+            (Some(hours), _) => Duration::Seconds((hours * 3_600.0).ceil() as u64),
+            (None, Some(tokens)) => sized.work(tokens),
+            (None, None) => Duration::Unknown,
+        }
+    }
+
+    async fn data(&self, account: &Account) -> Result<Option<DataPlace>, CommandError> {
+        if let (Some(gb), Some(region)) = (self.data_gb, &self.data_region) {
+            return Ok(Some(DataPlace { region: region.clone(), bytes: gb * BYTES_PER_GB }));
+        }
+        let Some(address) = &self.data else { return Ok(None) };
+        let context = account.context.as_ref().ok_or_else(|| {
+            CommandError::with(
+                format!("s3://{}/{} cannot be listed: {}", address.bucket, address.prefix, account.why_offline),
+                "say where the data is and how large: --data-region us-east-1 --data-gb 500",
+            )
+        })?;
+        let measured = store::measure_data(context.aws.sdk_config(), &address.bucket, &address.prefix).await?;
+        Ok(Some(DataPlace { region: measured.region, bytes: measured.bytes }))
+    }
+
+    /// Writes the job, where one was asked for; `None` if nobody asked.
+    pub(super) fn write_job(&self, sized: &Sized, ranking: &Ranking) -> Result<Option<String>, CommandError> {
+        let (Some(file), Some(command)) = (&self.job, &self.command) else { return Ok(None) };
+        let best = ranking.places.iter().find(|place| place.usd_per_hour.is_some() && !place.quota.is_refused());
+        let draft = JobDraft {
+            purpose: &format!("curfew recommend {} --task {}", sized.name, sized.workload.task),
+            command,
+            owner: self.owner.as_deref(),
+            gpus: best.map_or(1, |place| place.fit.gpus),
+            on_spot: !self.on_demand,
+        };
+        let text = draft.to_document(&ranking.places).ok_or_else(|| {
+            CommandError::new("no job was written: no place that fits has a known price and a quota that allows it")
+        })?;
+        if file.as_os_str() == "-" {
+            return Ok(Some(text));
+        }
+        std::fs::write(file, &text)
+            .map_err(|error| CommandError::new(format!("{} could not be written: {error}", file.display())))?;
+        Ok(Some(file.display().to_string()))
+    }
+
+    /// Whether the job goes to standard output, instead of the table.
+    pub(super) fn prints_job(&self) -> bool {
+        self.job.as_ref().is_some_and(|file| file.as_os_str() == "-")
+    }
+}
+
+fn hours(text: &str) -> Result<f64, InvalidValue> {
+    let hours = text.parse().ok().filter(|hours| *hours > 0.0 && *hours <= HOURS_MAX);
+    hours.ok_or_else(|| InvalidValue::new("write hours as a number above 0, such as 8 or 0.5"))
+}
+
+/// `2b`, `1.5t`: thousands, millions, billions, trillions.
+fn tokens(text: &str) -> Result<f64, InvalidValue> {
+    let text = text.to_ascii_lowercase();
+    let units = [('k', 1e3), ('m', 1e6), ('b', 1e9), ('t', 1e12)];
+    let (digits, unit) =
+        units.iter().find_map(|(name, unit)| Some((text.strip_suffix(*name)?, *unit))).unwrap_or((text.as_str(), 1.0));
+    let tokens = digits.parse::<f64>().ok().map(|digits| digits * unit);
+    tokens
+        .filter(|tokens| *tokens >= 1.0 && *tokens <= TOKENS_MAX)
+        .ok_or_else(|| InvalidValue::new("write a number of tokens such as 500m, 2b or 15t"))
+}
+
+fn s3_address(text: &str) -> Result<S3Address, InvalidValue> {
+    let (bucket, prefix) =
+        text.strip_prefix("s3://").map(|rest| rest.split_once('/').unwrap_or((rest, ""))).unwrap_or_default();
+    let is_legal = |letter: u8| letter.is_ascii_lowercase() || letter.is_ascii_digit() || b".-".contains(&letter);
+    // Amazon S3 user guide, "General purpose bucket naming rules".
+    if (3..=63).contains(&bucket.len()) && bucket.bytes().all(is_legal) {
+        Ok(S3Address { bucket: bucket.to_owned(), prefix: prefix.to_owned() })
+    } else {
+        Err(InvalidValue::new("write it as s3://bucket/prefix"))
+    }
+}

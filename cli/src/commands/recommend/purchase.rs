@@ -1,0 +1,234 @@
+//! `curfew recommend purchase`: from how many hours a month on a bought machine costs less than a rented one.
+
+use clap::Args;
+use model::fault::InvalidValue;
+use model::id::Region;
+use model::id::TypeName;
+use model::money::{Amount, Rate};
+use recommend::GpuOffer;
+use recommend::purchase::{ASSUMPTIONS, Assumption, BreakEven, MONTH_HOURS, Machine};
+use serde::Serialize;
+
+use super::account::Account;
+use crate::command_error::CommandError;
+use crate::command_status::CommandStatus;
+use crate::screen::{self, ColumnAlignment, Table, plain};
+
+/// The type of which the defaults are.
+const DEFAULT_TYPE: &str = "p5.48xlarge";
+const DEFAULT_REGION: &str = "us-east-1";
+
+/// The largest figure that is read, in dollars: a thousand of the dearest servers.
+const USD_MAX: f64 = 1e9;
+
+/// Compare buying a GPU server with renting an instance: the hours a month from which buying costs less
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The defaults are of a server with 8 H100 GPUs; for another type name at least its price and its watts. Every \
+                        default is shown with its source. Exit codes: 0 compared; 2 error.\n\nExample:\n  \
+                        curfew recommend purchase\n  curfew recommend purchase --price-usd 430000 --usd-per-hour 38.5"
+)]
+pub(crate) struct Purchase {
+    /// Compare with this instance type on demand
+    #[arg(long = "type", value_name = "TYPE", default_value = DEFAULT_TYPE)]
+    instance_type: String,
+    /// Rent at this price an hour instead [default: on demand, by the Price List or the dated table]
+    #[arg(long, value_name = "USD", value_parser = usd)]
+    usd_per_hour: Option<f64>,
+    /// What the server costs [default: 317000, of 8 H100]
+    #[arg(long, value_name = "USD", value_parser = usd)]
+    price_usd: Option<f64>,
+    /// What it draws, all the time [default: 10200, of 8 H100]
+    #[arg(long, value_name = "WATTS", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    watts: Option<u64>,
+    /// How much more its data center takes: the PUE [default: 1.54]
+    #[arg(long, value_name = "FACTOR", value_parser = pue)]
+    pue: Option<f64>,
+    /// What electricity costs [default: 0.1282]
+    #[arg(long, value_name = "USD", value_parser = usd)]
+    usd_per_kwh: Option<f64>,
+    /// What its place in a rack costs for each kilowatt, without electricity [default: 184.06]
+    #[arg(long, value_name = "USD", value_parser = usd)]
+    colocation_usd_per_kw_month: Option<f64>,
+    /// What people cost who look after it [default: 1000]
+    #[arg(long, value_name = "USD", value_parser = usd)]
+    staff_usd_per_month: Option<f64>,
+    /// For how many years it is used [default: 5]
+    #[arg(long, value_name = "YEARS", value_parser = clap::value_parser!(u64).range(1..=20))]
+    years: Option<u64>,
+    /// What it sells for afterwards, in percent of its price [default: 0]
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u64).range(0..=99))]
+    residual_percent: Option<u64>,
+    /// Ask AWS nothing: take the price on demand from the dated table
+    #[arg(long)]
+    offline: bool,
+}
+
+/// ```json
+/// {"schema": 1, "type": "p5.48xlarge", "usd_per_hour": 55.04, "price_source": "table of 2026-09-24",
+///  "machine": {"price_usd": 317000.0, "watts": 10200, "pue_percent": 154, …, "months": 60, "residual_percent": 0},
+///  "owned_usd_per_month": 9630.76, "running_usd_per_month": 4347.43, "hours_per_month": 175, "payback_months": 8.9,
+///  "assumptions": [{"option": "--price-usd", "value": "317000", "source": "…"}]}
+/// ```
+/// `hours_per_month` is null if renting costs less even for a whole month; `payback_months`, at full use, if it takes longer than its life.
+/// `assumptions` are the defaults that nobody replaced.
+#[derive(Serialize)]
+struct PurchaseOutput {
+    schema: u32,
+    #[serde(rename = "type")]
+    instance_type: TypeName,
+    usd_per_hour: Rate,
+    price_source: String,
+    machine: Machine,
+    #[serde(flatten)]
+    found: BreakEvenOutput,
+    assumptions: Vec<Assumption>,
+}
+
+#[derive(Serialize)]
+struct BreakEvenOutput {
+    owned_usd_per_month: Amount,
+    running_usd_per_month: Amount,
+    hours_per_month: Option<u64>,
+    payback_months: Option<f64>,
+}
+
+impl Purchase {
+    pub(super) async fn run(self, account: &Account) -> Result<CommandStatus, CommandError> {
+        let instance_type = TypeName::from(self.instance_type.as_str());
+        let is_default = self.instance_type == DEFAULT_TYPE;
+        let needed = |option: &str| {
+            let problem = format!("{option} is needed for {instance_type}: the default is of {DEFAULT_TYPE}");
+            CommandError::new(problem)
+        };
+        let usual = Machine::eight_h100();
+        let price = self.price_usd.map(Amount::from_usd).or(is_default.then_some(usual.price));
+        let watts = self.watts.or(is_default.then_some(usual.watts));
+        let machine = Machine {
+            price: price.ok_or_else(|| needed("--price-usd"))?,
+            watts: watts.ok_or_else(|| needed("--watts"))?,
+            pue_percent: self.pue.map_or(usual.pue_percent, hundredths),
+            kwh: self.usd_per_kwh.map_or(usual.kwh, Amount::from_usd),
+            colocation: self.colocation_usd_per_kw_month.map_or(usual.colocation, Amount::from_usd),
+            staff: self.staff_usd_per_month.map_or(usual.staff, Amount::from_usd),
+            months: self.years.map_or(usual.months, |years| years * 12),
+            residual_percent: self.residual_percent.unwrap_or(usual.residual_percent),
+        };
+        let (rent, price_source) = self.rent(account, &instance_type).await?;
+        let found = machine.break_even(rent);
+        let assumptions = self.assumptions();
+        if account.json {
+            let found = BreakEvenOutput {
+                owned_usd_per_month: found.owned_per_month,
+                running_usd_per_month: found.running_per_month,
+                hours_per_month: found.hours_per_month,
+                payback_months: found.payback_tenths_of_months.map(tenths),
+            };
+            let schema = screen::SCHEMA;
+            let output =
+                PurchaseOutput { schema, instance_type, usd_per_hour: rent, price_source, machine, found, assumptions };
+            screen::json(&output)?;
+        } else {
+            show(&instance_type, (rent, &price_source), &machine, &found, &assumptions);
+        }
+        Ok(CommandStatus::Success)
+    }
+}
+
+impl Purchase {
+    pub(super) const fn is_offline(&self) -> bool {
+        self.offline
+    }
+
+    /// What renting costs an hour, and who says so.
+    async fn rent(&self, account: &Account, instance_type: &TypeName) -> Result<(Rate, String), CommandError> {
+        if let Some(usd) = self.usd_per_hour {
+            let rate = Rate::from_usd_micros_per_hour(Amount::from_usd(usd).usd_micros());
+            return Ok((rate, "as --usd-per-hour says".to_owned()));
+        }
+        let region = match &account.context {
+            Some(context) => context.aws.home().clone(),
+            None => Region::from(DEFAULT_REGION),
+        };
+        let deployed = account.deployed().await?;
+        let prices = account.prices(&deployed, &[GpuOffer::named(&region, instance_type)], false).await;
+        let quote = prices.on_demand(&region, instance_type).ok_or_else(|| {
+            CommandError::with(
+                format!("what {instance_type} costs on demand in {region} is unknown"),
+                "pass --usd-per-hour",
+            )
+        })?;
+        Ok((quote.rate, format!("on demand in {region}, {}", quote.source.describe())))
+    }
+
+    /// The defaults that nobody replaced.
+    fn assumptions(&self) -> Vec<Assumption> {
+        let is_said = |option: &str| match option {
+            "--price-usd" => self.price_usd.is_some(),
+            "--watts" => self.watts.is_some(),
+            "--pue" => self.pue.is_some(),
+            "--usd-per-kwh" => self.usd_per_kwh.is_some(),
+            "--colocation-usd-per-kw-month" => self.colocation_usd_per_kw_month.is_some(),
+            "--staff-usd-per-month" => self.staff_usd_per_month.is_some(),
+            "--years" => self.years.is_some(),
+            "--residual-percent" => self.residual_percent.is_some(),
+            _ => false,
+        };
+        ASSUMPTIONS.into_iter().filter(|one| !is_said(one.option)).collect()
+    }
+}
+
+fn show(
+    instance_type: &TypeName,
+    (rent, source): (Rate, &str),
+    machine: &Machine,
+    found: &BreakEven,
+    assumptions: &[Assumption],
+) {
+    screen::print_line(plain(&format!(
+        "Renting a {instance_type} costs {rent} ({source}). A server for {}, written off over {} months, costs {} a month, used or \
+         not; {} of that without what is written off.",
+        machine.price, machine.months, found.owned_per_month, found.running_per_month
+    )));
+    screen::print_line(match found.hours_per_month {
+        Some(hours) => format!("Buying costs less from {hours} hours a month on, of {MONTH_HOURS}."),
+        None => format!("Renting costs less even for all {MONTH_HOURS} hours of a month."),
+    });
+    screen::print_line(match found.payback_tenths_of_months {
+        Some(payback) => format!("At full use it has paid for itself after {:.1} months.", tenths(payback)),
+        None => "It does not pay for itself within its life, even at full use.".to_owned(),
+    });
+    screen::print_line("Not counted: interest, repairs, and the network between servers.");
+    if assumptions.is_empty() {
+        return;
+    }
+    let mut table = Table::new([
+        ("assumed", ColumnAlignment::Whole),
+        ("value", ColumnAlignment::Right),
+        ("source", ColumnAlignment::Left),
+    ]);
+    for Assumption { option, value, source } in assumptions {
+        table.row([(*option).to_owned(), (*value).to_owned(), (*source).to_owned()]);
+    }
+    screen::print_line(format!("\n{table}"));
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a life has a few hundred tenths of months")]
+fn tenths(tenths: u64) -> f64 {
+    tenths as f64 / 10.0
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a PUE lies between 1 and 10")]
+fn hundredths(factor: f64) -> u64 {
+    (factor * 100.0).round() as u64
+}
+
+fn usd(text: &str) -> Result<f64, InvalidValue> {
+    let usd = text.parse().ok().filter(|usd| *usd >= 0.0 && *usd <= USD_MAX);
+    usd.ok_or_else(|| InvalidValue::new("write US dollars as a number, such as 1000 or 0.12"))
+}
+
+fn pue(text: &str) -> Result<f64, InvalidValue> {
+    let factor = text.parse().ok().filter(|factor| *factor >= 1.0 && *factor <= 10.0);
+    factor.ok_or_else(|| InvalidValue::new("write a factor from 1 to 10, such as 1.3"))
+}

@@ -1,0 +1,171 @@
+//! The model and what is done with it, from the command line.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use recommend::{Duration, TokenWork};
+use serde::Serialize;
+use sizing::{
+    Fit, HF_CONFIG_BYTES_MAX, LoraTargets, MemoryEstimate, ModelArchitecture, Optimizer, Parallelism, Precision,
+    Remedy, Strategy, Task, Workload, estimate, fit, read_hf_config, read_params, read_tokens, remedies,
+    smallest_parallelism,
+};
+
+use crate::command_error::CommandError;
+
+/// Numbers of GPUs that types have.
+const GPU_COUNTS: [u32; 4] = [1, 2, 4, 8];
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Model")]
+pub(super) struct ModelArguments {
+    /// How many parameters the model has, such as 7b or 350m
+    #[arg(long, value_name = "COUNT", group = "what")]
+    params: Option<String>,
+    /// The model's config.json, as Hugging Face has it
+    #[arg(long, value_name = "FILE", group = "what")]
+    hf_config: Option<PathBuf>,
+    /// What is done with it: inference, full, lora or qlora
+    #[arg(long, value_name = "TASK", default_value_t = Task::Inference)]
+    task: Task,
+    /// In which format: fp32, tf32, bf16, fp16, fp8, int8, int4 or nf4
+    #[arg(long, value_name = "FORMAT", default_value_t = Precision::Bf16)]
+    precision: Precision,
+    /// The length of each sequence in tokens, such as 8k [default: 4096 for inference, 2048 for training]
+    #[arg(long, value_name = "TOKENS", visible_alias = "seq-len", value_parser = read_tokens)]
+    context: Option<u32>,
+    /// Sequences at once: concurrent requests, or the micro-batch of training
+    #[arg(long, value_name = "COUNT", default_value_t = 1)]
+    batch: u32,
+    /// adamw, adamw-8bit, adafactor, sgd or lion
+    #[arg(long, value_name = "NAME", default_value_t = Optimizer::Adamw)]
+    optimizer: Optimizer,
+    /// Recompute activations in the backward pass instead of keeping them
+    #[arg(long)]
+    gradient_checkpointing: bool,
+    /// The rank of LoRA
+    #[arg(long, value_name = "RANK", default_value_t = 16)]
+    lora_rank: u32,
+    /// What gets an adapter: query-value, attention or all-linear
+    #[arg(long, value_name = "NAME", default_value_t = LoraTargets::AllLinear)]
+    lora_targets: LoraTargets,
+}
+
+/// A model, what is done with it, and what that takes on one GPU.
+pub(super) struct Sized {
+    pub(super) architecture: ModelArchitecture,
+    pub(super) workload: Workload,
+    pub(super) on_one_gpu: MemoryEstimate,
+    /// How the model was named, for a comment.
+    pub(super) name: String,
+}
+
+/// How a type holds the workload.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct GpuFit {
+    pub(super) strategy: Strategy,
+    /// The fewest that hold it; a type may have more.
+    pub(super) gpus: u32,
+    /// On each.
+    pub(super) needed_bytes: u64,
+    /// Of each.
+    pub(super) usable_bytes: u64,
+}
+
+/// What it takes on each GPU, spread in one way.
+#[derive(Debug, Serialize)]
+pub(super) struct Spread {
+    pub(super) strategy: Strategy,
+    /// GiB on each of 1, 2, 4 and 8 GPUs; null where the model cannot be cut so.
+    pub(super) gib_by_gpus: Vec<(u32, Option<f64>)>,
+}
+
+impl ModelArguments {
+    /// Reads the model, and sizes it for one GPU.
+    pub(super) fn size(&self) -> Result<Sized, CommandError> {
+        let (architecture, name) = match (&self.params, &self.hf_config) {
+            (Some(params), _) => (read_params(params).map_err(CommandError::new)?, format!("--params {params}")),
+            (None, Some(file)) => (read_file(file)?, format!("--hf-config {}", file.display())),
+            (None, None) => return Err(unnamed()),
+        };
+        let usual = Workload::new(self.task, self.precision);
+        let workload = Workload {
+            batch: self.batch,
+            tokens: self.context.unwrap_or(usual.tokens),
+            optimizer: self.optimizer,
+            gradient_checkpointing: self.gradient_checkpointing,
+            lora_rank: self.lora_rank,
+            lora_targets: self.lora_targets,
+            ..usual
+        };
+        let on_one_gpu = estimate(&architecture, &workload, Parallelism::ONE_GPU).map_err(CommandError::new)?;
+        Ok(Sized { architecture, workload, on_one_gpu, name })
+    }
+}
+
+fn unnamed() -> CommandError {
+    CommandError::with(
+        "nothing to recommend for: no model is named",
+        "pass --params 7b or --hf-config config.json, or look at what was used with --from-usage",
+    )
+}
+
+fn read_file(file: &Path) -> Result<ModelArchitecture, CommandError> {
+    use std::io::Read as _;
+
+    let cannot = |error| CommandError::new(format!("{} cannot be read: {error}", file.display()));
+    let bytes_max = u64::try_from(HF_CONFIG_BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
+    let mut text = String::new();
+    let open = std::fs::File::open(file).map_err(cannot)?;
+    open.take(bytes_max).read_to_string(&mut text).map_err(cannot)?;
+    read_hf_config(&text).map_err(|error| CommandError::new(format!("{}: {error}", file.display())))
+}
+
+impl Sized {
+    /// With the fewest GPUs of so many bytes, of which there are so many.
+    pub(super) fn fit(&self, gpus: u32, gpu_memory_bytes: u64) -> Option<GpuFit> {
+        let parallelism = smallest_parallelism(&self.architecture, &self.workload, gpu_memory_bytes)?;
+        (parallelism.gpus <= gpus).then_some(())?;
+        let estimate = estimate(&self.architecture, &self.workload, parallelism).ok()?;
+        let Fit { needed_bytes, usable_bytes, .. } = fit(&estimate, gpu_memory_bytes);
+        Some(GpuFit { strategy: parallelism.strategy, gpus: parallelism.gpus, needed_bytes, usable_bytes })
+    }
+
+    /// What would make it fit one GPU of so many bytes.
+    pub(super) fn remedies(&self, gpu_memory_bytes: u64) -> Vec<Remedy> {
+        remedies(&self.architecture, &self.workload, Parallelism::ONE_GPU, gpu_memory_bytes)
+    }
+
+    /// Over several GPUs, in every way.
+    pub(super) fn spreads(&self) -> Vec<Spread> {
+        let strategies = Strategy::ALL.into_iter();
+        let sensible = strategies.filter(|strategy| match strategy {
+            Strategy::Data | Strategy::Tensor => true,
+            Strategy::Zero1 | Strategy::Zero2 | Strategy::Zero3 => self.workload.task.is_training(),
+        });
+        let gib = |strategy, gpus| {
+            let estimate = estimate(&self.architecture, &self.workload, Parallelism::new(strategy, gpus)).ok()?;
+            Some((sizing::to_gib(estimate.total_bytes()) * 100.0).round() / 100.0)
+        };
+        let spread = |strategy| Spread {
+            strategy,
+            gib_by_gpus: GPU_COUNTS.into_iter().map(|gpus| (gpus, gib(strategy, gpus))).collect(),
+        };
+        sensible.map(spread).collect()
+    }
+
+    /// The time that so many tokens take.
+    #[expect(clippy::cast_precision_loss, reason = "it is an estimate of two digits")]
+    pub(super) fn work(&self, tokens: f64) -> Duration {
+        let parameters = self.on_one_gpu.parameters.active as f64;
+        Duration::Tokens(match self.workload.task {
+            Task::Inference => TokenWork::Generation {
+                tokens,
+                batch: f64::from(self.workload.batch),
+                bytes_per_step: (self.on_one_gpu.weights.bytes + self.on_one_gpu.kv_cache.bytes) as f64,
+            },
+            Task::Full => TokenWork::Training { tokens, operations_per_token: 6.0 * parameters },
+            Task::Lora | Task::Qlora => TokenWork::Training { tokens, operations_per_token: 4.0 * parameters },
+        })
+    }
+}

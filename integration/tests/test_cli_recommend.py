@@ -1,0 +1,162 @@
+"""`curfew recommend`: which GPU, where, and how to pay, without credentials and on the local AWS."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command import Said, curfew
+from local_aws import LocalAws
+from pricing import know_prices, listed, spot
+from reaping import Account, ago
+from reaping_budgets import BudgetAccount
+from test_cli_conventions import OFFLINE
+from test_cli_submit import submit
+
+NOBODY: Mapping[str, str] = {"AWS_EC2_METADATA_DISABLED": "true"}
+TABLE = "table of 2026-11-24"
+
+
+def recommend(environment: Mapping[str, str], *arguments: str) -> Said:
+    return curfew(environment, "recommend", *arguments)
+
+
+def places(said: Said) -> list[dict[str, Any]]:
+    return said.json()["places"]
+
+
+@pytest.mark.parametrize("environment", [NOBODY, OFFLINE])
+def test_without_credentials_the_tables_answer_and_say_so(environment: Mapping[str, str]) -> None:
+    said = recommend(environment, "--params", "7b").fine()
+    assert f"In us-east-1, us-east-2 ({TABLE}; no credentials):" in said.out and said.err == ""
+    first, second, *_ = [line.split() for line in said.out.splitlines() if line.startswith(("g", "p")) and "$" in line]
+    assert (first[:4], second[:2]) == (["g6.xlarge", "us-east-1", "on", "demand"], ["g5.xlarge", "us-east-1"])
+    assert "would fit is unknown" in said.out and "Prices: table of 2026-09-24." in said.out
+    found = recommend(environment, "--params", "7b", "--json").fine().json()
+    assert (found["schema"], found["source"], found["parameters"]) == (1, f"{TABLE}; no credentials", 7_000_000_000)
+    assert {place["lifecycle"] for place in found["places"]} == {"on-demand"}
+    assert found["places"][0]["quota"] == {"verdict": "unknown"}
+
+
+def test_what_does_not_fit_is_said_with_what_would_make_it_fit() -> None:
+    said = recommend(NOBODY, "--params", "405b", "--task", "full", "--offline")
+    assert said.code == 1 and "Nothing fits on the GPUs of one machine." in said.out, said
+    small = recommend(NOBODY, "--params", "13b", "--offline", "--json").fine().json()["too_small"]
+    assert {row["gpu_name"] for row in small} >= {"T4", "A10G", "L4"}
+    changes = [remedy["change"] for row in small if row["gpu_name"] == "A10G" for remedy in row["remedies"]]
+    assert {"precision": "int8"} in changes
+    explained = recommend(NOBODY, "--params", "7b", "--task", "full", "--offline", "--explain").fine().out
+    assert "ZeRO" in explained and "zero3" in explained and "8 GPUs" in explained
+
+
+def test_data_elsewhere_and_hours_count() -> None:
+    run = ("--params", "7b", "--offline", "--hours", "10", "--regions", "us-east-1", "--json")
+    alone = places(recommend(NOBODY, *run).fine())[0]
+    assert alone["cost"] == {"least_usd": 8.048, "most_usd": 8.048}
+    data = ("--data-gb", "1000", "--data-region", "eu-west-1")
+    far = places(recommend(NOBODY, *run, *data).fine())[0]
+    assert far["data"]["egress_usd"] == 20.0 and far["data"]["load_seconds_least"] == 1_600
+    assert far["cost"]["least_usd"] == pytest.approx(8.048 + 20 + 0.8048 * 1_600 / 3_600, abs=1e-4)
+
+
+def test_a_job_is_what_submit_takes(account: Account, tmp_path: Path) -> None:
+    job = tmp_path / "llama.toml"
+    asked = ("--params", "7b", "--task", "qlora", "--hours", "8", "--on-demand", "--offline")
+    recommend(NOBODY, *asked, "--job", str(job), "--command", "python train.py", "--owner", "ada@example.com").fine()
+    printed = recommend(NOBODY, *asked, "--job", "-", "--command", "python train.py", "--owner", "ada@example.com").fine()
+    assert printed.out == job.read_text()
+    said = submit(account, tmp_path, job.read_text(), "--dry-run", "--json", name="llama.toml")
+    assert said.json()["mistakes"] == [], said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ([], "--params <COUNT>|--hf-config <FILE>"),
+        (["--params", "many"], '"many" is no number of parameters; write one such as `7b`'),
+        (["--params", "7b", "--precision", "fp7"], "`bf16`"),
+        (["--params", "7b", "--hours", "0"], "write hours as a number above 0"),
+        (["--params", "7b", "--tokens", "lots"], "write a number of tokens such as 500m"),
+        (["--params", "7b", "--data", "bucket"], "write it as s3://bucket/prefix"),
+        (["--params", "7b", "--data", "s3://corpus/x"], "s3://corpus/x cannot be listed: no credentials"),
+        (["--params", "7b", "--job", "job.toml"], "--command <COMMAND>"),
+        (["--hf-config", "/nowhere/config.json"], "/nowhere/config.json cannot be read: No such file"),
+        (["--from-usage"], "the ledger cannot be read: no credentials"),
+        (["commitment"], "--discount-percent <PERCENT>"),
+        (["commitment", "--discount-percent", "100"], "write a percentage above 0 and below 100"),
+        (["purchase", "--type", "g6.xlarge"], "--price-usd is needed for g6.xlarge: the default is of p5.48xlarge"),
+    ],
+)
+def test_what_is_wrong_is_said_with_what_is_legal(arguments: list[str], error: str) -> None:
+    said = recommend(NOBODY, *arguments)
+    assert said.code == 2 and said.out == "" and error in said.err, said
+
+
+def test_a_purchase_names_every_assumption_with_its_source() -> None:
+    said = recommend(NOBODY, "purchase", "--offline").fine()
+    assert "Buying costs less from 175 hours a month on, of 730." in said.out
+    assert "At full use it has paid for itself after 8.9 months." in said.out
+    for option in ("--price-usd", "--watts", "--pue", "--usd-per-kwh", "--years"):
+        assert f"\n{option}" in said.out
+    found = recommend(NOBODY, "purchase", "--offline", "--json", "--price-usd", "430000", "--pue", "1.2").fine().json()
+    assert found["payback_months"] == 11.9 and found["price_source"] == "on demand in us-east-1, table of 2026-09-24"
+    assert not {"--price-usd", "--pue"} & {row["option"] for row in found["assumptions"]}
+
+
+# On the local AWS
+
+
+def test_types_prices_and_data_of_the_account(account: Account) -> None:
+    know_prices(account, on_demand={"g5.xlarge": listed(0.9)}, spot={"g5.xlarge": spot({"us-east-1b": 0.25})})
+    account.aws.set_quota("L-3819A6DF", 8)
+    s3 = account.aws.client("s3")
+    s3.create_bucket(Bucket="corpus")
+    s3.put_object(Bucket="corpus", Key="train/0.bin", Body=b"x" * 1_000)
+    said = recommend(account.environment(), "--params", "7b", "--data", "s3://corpus/train/", "--json").fine()
+    found = said.json()
+    assert found["source"] == "AWS" and found["regions"] == ["us-east-1"]
+    assert found["data"] == {"region": "us-east-1", "bytes": 1_000}
+    cheapest = found["places"][0]
+    assert (cheapest["type"], cheapest["lifecycle"], cheapest["zone"], cheapest["usd_per_hour"]) == ("g5.xlarge", "spot", "us-east-1b", 0.25)
+    on_demand = next(place for place in found["places"] if place["type"] == "g5.xlarge" and place["lifecycle"] == "on-demand")
+    assert cheapest["quota"] == {"verdict": "allowed", "code": "L-3819A6DF", "granted_vcpus": 8.0, "used_vcpus": 0}
+    assert on_demand["quota"]["verdict"] == "refused" and found["places"].index(on_demand) > 0
+    assert on_demand["usd_per_hour"] == 0.9 and on_demand["price_source"].startswith("Price List of ")
+
+
+def test_the_commitment_follows_the_hours_of_the_ledger(money: BudgetAccount) -> None:
+    early = recommend(money.environment(), "commitment", "--discount-percent", "30")
+    assert early.code == 2 and "the ledger has seen no whole hour yet" in early.err
+    money.launch(ago(hours=9))
+    money.tick_at(ago(hours=6))
+    money.tick_at(ago(seconds=1))
+    found = recommend(money.environment(), "commitment", "--discount-percent", "30", "--json").fine().json()
+    assert (found["usd_per_hour"], found["covers_usd_per_hour"], found["used_percent"]) == (0.7042, 1.006, 100)
+    assert found["hours"] == len(found["curve"]["hours"]) >= 4
+    assert found["saved_usd"] == pytest.approx(found["hours"] * 1.006 * 0.3, abs=1e-3)
+    said = recommend(money.environment(), "commitment", "--discount-percent", "30").fine()
+    assert "<- covered by the commitment" in said.out and "A commitment of $0.70/h" in said.out
+    assert "fewer hours than a week has" in said.err
+
+
+def test_a_machine_of_which_one_gpu_works_could_be_smaller(account: Account) -> None:
+    gpu = account.gpu("g5.12xlarge", launched=ago(hours=24 * 30))
+    hours = 24 * 20
+    for index, percent, mib in ((0, 80, 9_000), (1, 0, 0), (2, 0, 0), (3, 0, 0)):
+        dimensions = {"InstanceId": gpu, "index": str(index)}
+        for metric, value in (("nvidia_smi_utilization_gpu", percent), ("nvidia_smi_memory_used", mib)):
+            account.aws.put_metrics("CWAgent", metric, dimensions, [value] * hours, ago(hours=hours), step_seconds=3_600)
+    know_prices(account, on_demand={"g5.xlarge": listed(1.0), "g5.12xlarge": listed(5.0)})
+    said = recommend(account.environment(), "--from-usage", "--json")
+    assert said.code == 1, said
+    found = said.json()
+    [smaller] = [finding for finding in found["findings"] if finding["kind"] == "smaller"]
+    assert (smaller["resource"], smaller["what"], smaller["team"]) == (gpu, "g5.12xlarge", "vision")
+    assert "it used 1 of its 4 GPUs" in smaller["evidence"] and "try a g5.xlarge" in smaller["action"]
+    assert found["metrics_asked"] == 8
+    none = recommend(account.environment(), "--from-usage", "nlp", "--json").fine()
+    assert json.loads(none.out)["findings"] == []
