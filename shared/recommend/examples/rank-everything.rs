@@ -13,7 +13,7 @@ use jobs::Lifecycle;
 use model::config::PricesConfig;
 use model::id::Region;
 use recommend::{
-    AccountQuotas, Duration, InterruptionHistory, PlacementFacts, PlacementRequest, rank_places, tabled_offers,
+    AccountQuotas, InterruptionHistory, PlacementFacts, PlacementRequest, RunDuration, rank_places, tabled_offers,
 };
 use sizing::{Precision, Task, Workload, read_params, smallest_parallelism};
 
@@ -43,7 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let request = PlacementRequest {
         architecture: "x86_64".to_owned(),
         lifecycles,
-        duration: Duration::Seconds(3_600),
+        duration: RunDuration::Seconds(3_600),
         data: None,
     };
     let (model, workload) = (read_params("7b")?, Workload::new(Task::Inference, Precision::Bf16));

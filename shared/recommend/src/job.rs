@@ -95,7 +95,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        AccountQuotas, Duration, InterruptionHistory, PlacementFacts, PlacementRequest, rank_places, tabled_offers,
+        AccountQuotas, InterruptionHistory, PlacementFacts, PlacementRequest, RunDuration, rank_places, tabled_offers,
     };
 
     fn places(seconds: u64, lifecycles: Vec<Lifecycle>) -> Vec<RankedPlace<()>> {
@@ -105,7 +105,7 @@ mod tests {
         let request = PlacementRequest {
             architecture: "x86_64".to_owned(),
             lifecycles,
-            duration: Duration::Seconds(seconds),
+            duration: RunDuration::Seconds(seconds),
             data: None,
         };
         rank_places(&request, &tabled_offers(&["us-east-1".into()]), facts, |_, bytes| {

@@ -20,6 +20,6 @@ pub use interruptions::{InterruptionHistory, Interruptions, interruption_history
 pub use job::JobDraft;
 pub use quota::{AccountQuotas, QuotaVerdict};
 pub use rank::{
-    DataCost, DataPlace, Duration, PlacementFacts, PlacementRequest, RankedPlace, RunCost, S3_GBPS_MAX, rank_places,
+    DataCost, DataPlace, PlacementFacts, PlacementRequest, RankedPlace, RunCost, RunDuration, S3_GBPS_MAX, rank_places,
 };
 pub use throughput::{GENERATION_SOURCE, GpuPeak, PEAKS, RunLength, TRAINING_PERCENT, TRAINING_SOURCE, TokenWork};

@@ -26,7 +26,7 @@ const HOUR_SECONDS: u64 = 3_600;
 
 /// How long what is to run takes.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Duration {
+pub enum RunDuration {
     /// It is ranked by the hour.
     Unknown,
     Seconds(u64),
@@ -40,7 +40,7 @@ pub struct PlacementRequest {
     /// `x86_64` or `arm64`.
     pub architecture: String,
     pub lifecycles: Vec<Lifecycle>,
-    pub duration: Duration,
+    pub duration: RunDuration,
     pub data: Option<DataPlace>,
 }
 
@@ -134,9 +134,9 @@ fn place<F>(
     let GpuOffer { region, instance_type, gpus, gpu_name, gpu_memory_mib, vcpus, .. } = offer;
     let (zone, quote) = price(facts.prices, offer, lifecycle);
     let run = match request.duration {
-        Duration::Unknown => None,
-        Duration::Seconds(seconds) => Some(RunLength::exactly(seconds)),
-        Duration::Tokens(work) => RunLength::for_tokens(work, gpu_name, *gpus),
+        RunDuration::Unknown => None,
+        RunDuration::Seconds(seconds) => Some(RunLength::exactly(seconds)),
+        RunDuration::Tokens(work) => RunLength::for_tokens(work, gpu_name, *gpus),
     };
     let data = request.data.as_ref().map(|data| DataCost::at(data, offer));
     let usd_per_hour = quote.map(|quote| quote.rate);

@@ -52,8 +52,11 @@ struct CommitmentOutput<'a> {
 impl CommitmentArguments {
     pub(super) async fn run(self, account: &Account) -> Result<CommandStatus, CommandError> {
         let context = account.needs_context()?;
-        context.needs_deployed().await?;
         let deployed = account.deployed().await?;
+        if deployed.store.is_none() {
+            // It says what is not there.
+            context.needs_deployed().await?;
+        }
         let ledgers = account.ledgers(&deployed, None, usize::from(self.months) - 1).await;
         let curve = on_demand_curve(&ledgers, account.now);
         if curve.hours.is_empty() {

@@ -9,7 +9,7 @@ use jobs::Lifecycle;
 use model::fault::InvalidValue;
 use model::id::Region;
 use recommend::{
-    AccountQuotas, DataPlace, Duration, GpuOffer, JobDraft, PlacementFacts, PlacementRequest, RankedPlace,
+    AccountQuotas, DataPlace, GpuOffer, JobDraft, PlacementFacts, PlacementRequest, RankedPlace, RunDuration,
     interruption_history, rank_places,
 };
 
@@ -83,7 +83,7 @@ pub(super) struct Ranking {
     pub(super) offers: Vec<GpuOffer>,
     pub(super) places: Vec<RankedPlace<GpuFit>>,
     pub(super) data: Option<DataPlace>,
-    pub(super) duration: Duration,
+    pub(super) duration: RunDuration,
     /// So many types and regions were not asked of the Price List.
     pub(super) unasked: usize,
     /// Whether every region answered.
@@ -146,11 +146,11 @@ impl PlaceArguments {
         clippy::cast_sign_loss,
         reason = "hours lie between 0 and a hundred years"
     )]
-    fn duration(&self, sized: &Sized) -> Duration {
+    fn duration(&self, sized: &Sized) -> RunDuration {
         match (self.hours, self.tokens) {
-            (Some(hours), _) => Duration::Seconds((hours * 3_600.0).ceil() as u64),
+            (Some(hours), _) => RunDuration::Seconds((hours * 3_600.0).ceil() as u64),
             (None, Some(tokens)) => sized.work(tokens),
-            (None, None) => Duration::Unknown,
+            (None, None) => RunDuration::Unknown,
         }
     }
 

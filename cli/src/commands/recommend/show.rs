@@ -5,7 +5,7 @@ use jobs::Lifecycle;
 use model::duration::format_duration;
 use model::id::Region;
 use recommend::{
-    Duration, GENERATION_SOURCE, Interruptions, QuotaVerdict, RankedPlace, RunCost, RunLength, TRAINING_SOURCE,
+    GENERATION_SOURCE, Interruptions, QuotaVerdict, RankedPlace, RunCost, RunDuration, RunLength, TRAINING_SOURCE,
     TokenWork,
 };
 use sizing::to_gib;
@@ -88,7 +88,9 @@ pub(super) fn places(ranking: &Ranking, source: &str, all: bool) {
     for place in priced.iter().take(count) {
         table.row(row(place));
     }
-    screen::print_line(table);
+    if !table.is_empty() {
+        screen::print_line(table);
+    }
     let more = priced.len().saturating_sub(count);
     if more > 0 {
         screen::print_line(format!("and {}; --all shows them", screen::counted(more, "more place")));
@@ -187,11 +189,14 @@ fn sources(ranking: &Ranking, priced: &[&RankedPlace<GpuFit>]) -> Vec<String> {
     let mut sources: Vec<&str> = priced.iter().filter_map(|place| place.price_source.as_deref()).collect();
     sources.sort_unstable();
     sources.dedup();
-    let mut lines = vec![format!("Prices: {}.", sources.join(", "))];
+    let mut lines = Vec::new();
+    if !sources.is_empty() {
+        lines.push(format!("Prices: {}.", sources.join(", ")));
+    }
     match ranking.duration {
-        Duration::Tokens(TokenWork::Training { .. }) => lines.push(format!("Time: {TRAINING_SOURCE}.")),
-        Duration::Tokens(TokenWork::Generation { .. }) => lines.push(format!("Time: {GENERATION_SOURCE}.")),
-        Duration::Seconds(_) | Duration::Unknown => {}
+        RunDuration::Tokens(TokenWork::Training { .. }) => lines.push(format!("Time: {TRAINING_SOURCE}.")),
+        RunDuration::Tokens(TokenWork::Generation { .. }) => lines.push(format!("Time: {GENERATION_SOURCE}.")),
+        RunDuration::Seconds(_) | RunDuration::Unknown => {}
     }
     lines
 }

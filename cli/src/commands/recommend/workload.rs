@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use recommend::{Duration, TokenWork};
+use recommend::{RunDuration, TokenWork};
 use serde::Serialize;
 use sizing::{
     Fit, HF_CONFIG_BYTES_MAX, LoraTargets, MemoryEstimate, ModelArchitecture, Optimizer, Parallelism, Precision,
@@ -156,9 +156,9 @@ impl Sized {
 
     /// The time that so many tokens take.
     #[expect(clippy::cast_precision_loss, reason = "it is an estimate of two digits")]
-    pub(super) fn work(&self, tokens: f64) -> Duration {
+    pub(super) fn work(&self, tokens: f64) -> RunDuration {
         let parameters = self.on_one_gpu.parameters.active as f64;
-        Duration::Tokens(match self.workload.task {
+        RunDuration::Tokens(match self.workload.task {
             Task::Inference => TokenWork::Generation {
                 tokens,
                 batch: f64::from(self.workload.batch),

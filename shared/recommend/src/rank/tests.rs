@@ -18,7 +18,7 @@ fn request() -> PlacementRequest {
     PlacementRequest {
         architecture: "x86_64".to_owned(),
         lifecycles: vec![Lifecycle::OnDemand],
-        duration: Duration::Unknown,
+        duration: RunDuration::Unknown,
         data: None,
     }
 }
@@ -116,7 +116,7 @@ fn a_type_that_the_quota_refuses_comes_after_what_it_allows_and_says_why() {
 #[test]
 fn by_the_job_a_dear_type_wins_if_it_is_fast_enough() {
     let work = TokenWork::Training { tokens: 1e9, operations_per_token: 6.0 * 7e9 };
-    let request = PlacementRequest { duration: Duration::Tokens(work), ..request() };
+    let request = PlacementRequest { duration: RunDuration::Tokens(work), ..request() };
     let places = ranked(&request, &PriceBook::dated(), 24);
     let lines: Vec<String> =
         places.iter().take(3).map(|place| format!("{} {}", place.instance_type, place.cost.unwrap().least)).collect();
@@ -129,7 +129,7 @@ fn by_the_job_a_dear_type_wins_if_it_is_fast_enough() {
 #[test]
 fn data_elsewhere_costs_egress_and_time() {
     let data = DataPlace { region: "us-east-2".into(), bytes: 1_000_000_000_000 };
-    let request = PlacementRequest { data: Some(data), duration: Duration::Seconds(3_600), ..request() };
+    let request = PlacementRequest { data: Some(data), duration: RunDuration::Seconds(3_600), ..request() };
     let places = ranked(&request, &PriceBook::dated(), 24);
     let of = |name: &str, region: &str| {
         let place = places
@@ -165,7 +165,7 @@ proptest! {
     fn the_order_is_total_and_no_place_is_lost(gb in 1_u64..200, seed in any::<u64>(), hours in 0_u64..1_000) {
         let request = PlacementRequest {
             lifecycles: vec![Lifecycle::Spot, Lifecycle::OnDemand],
-            duration: if hours == 0 { Duration::Unknown } else { Duration::Seconds(hours * 3_600) },
+            duration: if hours == 0 { RunDuration::Unknown } else { RunDuration::Seconds(hours * 3_600) },
             ..request()
         };
         let (prices, quotas, interruptions) = (live(&[("us-east-1a", 1 + seed % 9_000_000)]), AccountQuotas::default(), InterruptionHistory::new());
