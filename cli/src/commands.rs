@@ -56,7 +56,7 @@ pub(crate) async fn run(Arguments { global, command }: Arguments) -> Result<Comm
         Command::Cancel(cancel) => cancel.run(&context).await,
         Command::Team(team) => team.run(&context).await,
         Command::Doctor(doctor) => doctor.run(&context).await,
-        Command::Watch(watch) => watch.run(&context).await,
+        Command::Watch(watch) => Box::pin(watch.run(&context)).await,
         Command::Completions(_) | Command::Config(_) | Command::Recommend(_) => Ok(CommandStatus::Success),
     };
     done.map_err(|failure| context.blame(failure))

@@ -30,7 +30,7 @@ use crate::{screen, world};
 /// EC2 takes 20 calls a second of an account in a region, and other tools need some of them.
 const EVERY_MIN: Duration = Duration::from_secs(5);
 /// Who looks more seldom does not watch.
-const EVERY_MAX: Duration = Duration::from_secs(3600);
+const EVERY_MAX: Duration = Duration::from_hours(1);
 
 /// Watch instances, jobs, budgets and what happens next, on one screen
 ///
@@ -76,9 +76,9 @@ impl Watch {
         let store = context.needs_deployed().await?.store;
         let mut reader = FactsReader::new(context, store);
         if !self.once && !context.global.json && has_terminal() {
-            return live::run(reader, self.every).await;
+            return Box::pin(live::run(reader, self.every)).await;
         }
-        let facts = reader.read(context.now, false).await?;
+        let facts = Box::pin(reader.read(context.now, false)).await?;
         let is_incomplete = !facts.problems.is_empty();
         let dashboard = dashboard(facts);
         if context.global.json {

@@ -87,12 +87,14 @@ async fn send_mails(run: &Run<'_>, config: &Config, of_month: &MonthReport) -> V
             team: NO_TEAM.to_owned(),
             function: run.function,
             severity: Severity::Warning.as_str(),
-            subject: format!("Curfew: {} reports could not be mailed", refused.len()),
+            subject: format!("Curfew: the report of {} could not be mailed", of_month.month),
             body: format!(
-                "The report of {} was not accepted by SES for these addresses. It is not sent again; the page is in the bucket.\n{}",
+                "SES did not accept the report of {} for {} addresses.\nIt is not mailed again; the page is in the bucket.\n{}",
                 of_month.month,
+                refused.len(),
                 lines.collect::<String>()
             ),
+            resources: Vec::new(),
         };
         gaps.extend(run.cloud.publish(&run.channels.topic_arn, &message).await.err().map(|error| error.gap()));
     }

@@ -2,11 +2,12 @@
 
 use std::future::pending;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use operator::watch::{Dashboard, dashboard};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{sleep, timeout};
 
 use super::read::FactsReader;
@@ -17,7 +18,7 @@ use crate::command_status::CommandStatus;
 use crate::world;
 
 /// So long a screen takes at most to close: it looks ten times a second.
-const CLOSING: Duration = Duration::from_secs(2);
+const CLOSING_MAX: Duration = Duration::from_secs(2);
 
 /// What the screen shows: the last dashboard that could be read, and what became of the refreshes since.
 #[derive(Default)]
@@ -26,18 +27,19 @@ pub(super) struct Shown {
     pub(super) status: RefreshStatus,
 }
 
-/// Draws and refreshes until somebody quits. The screen has a thread of its own, so that no refresh keeps it from a key.
+/// Draws and refreshes until somebody quits. The screen has a thread of its own, so that no refresh keeps it from a key. Nobody waits for
+/// that thread for ever: crossterm reads the end of a terminal that is gone again and again.
 pub(super) async fn run(reader: FactsReader<'_>, every: Duration) -> Result<CommandStatus, CommandError> {
     let (sender, shown) = watch::channel(Shown::default());
-    let (wishes, wished) = mpsc::channel(1);
-    let mut screen = tokio::task::spawn_blocking(move || terminal::show(shown, &wishes));
+    let (ask_refresh, asked) = mpsc::channel(1);
+    let (closed, mut closing) = oneshot::channel();
+    thread::spawn(move || closed.send(terminal::show(shown, &ask_refresh)));
     let ended = tokio::select! {
-        ended = &mut screen => ended,
-        // The screen closes once nobody refreshes it. Where its terminal is gone, crossterm reads that end for ever.
-        () = refresh_until_ended(reader, every, sender, wished) => match timeout(CLOSING, &mut screen).await {
-            Ok(ended) => ended,
-            Err(_) => std::process::exit(CommandStatus::Error as i32),
-        },
+        ended = &mut closing => ended,
+        // The screen closes once nobody refreshes it.
+        () = refresh_until_ended(reader, every, sender, asked) => timeout(CLOSING_MAX, closing)
+            .await
+            .map_err(|_| CommandError::new("the terminal is gone"))?,
     };
     ended.map_err(CommandError::new)?.map_err(|error| {
         CommandError::with(format!("the terminal: {error}"), "curfew watch --once prints one frame")
@@ -49,10 +51,10 @@ async fn refresh_until_ended(
     reader: FactsReader<'_>,
     every: Duration,
     sender: watch::Sender<Shown>,
-    wished: mpsc::Receiver<()>,
+    asked: mpsc::Receiver<()>,
 ) {
     tokio::select! {
-        () = refresh(reader, every, sender, wished) => {}
+        () = refresh(reader, every, sender, asked) => {}
         () = signalled(SignalKind::terminate()) => {}
         () = signalled(SignalKind::hangup()) => {}
         () = signalled(SignalKind::interrupt()) => {}
@@ -63,12 +65,12 @@ async fn refresh(
     mut reader: FactsReader<'_>,
     every: Duration,
     sender: watch::Sender<Shown>,
-    mut wished: mpsc::Receiver<()>,
+    mut asked: mpsc::Receiver<()>,
 ) {
     let mut anew = false;
     loop {
         sender.send_modify(|shown| shown.status.is_refreshing = true);
-        let read = reader.read(world::clock(), anew).await.map(|facts| Arc::new(dashboard(facts)));
+        let read = Box::pin(reader.read(world::clock(), anew)).await.map(|facts| Arc::new(dashboard(facts)));
         sender.send_modify(|shown| {
             shown.status.is_refreshing = false;
             match read {
@@ -82,7 +84,7 @@ async fn refresh(
         });
         anew = tokio::select! {
             () = sleep(every) => false,
-            wish = wished.recv() => match wish {
+            wish = asked.recv() => match wish {
                 Some(()) => true,
                 None => return,
             },
