@@ -71,7 +71,7 @@ fn write_waste(text: &mut String, mut waste: Vec<&WasteRow>) {
         let _ = write!(
             text,
             "\n  {cost:>12}  {} {} of {team}: {}",
-            row.resource,
+            one_line(row.resource.as_str(), 60),
             one_line(&row.what, 40),
             row.kind.describe()
         );
