@@ -36,8 +36,10 @@ def assert_all_is_in_it_once(response: dict[str, Any], besides: int = 0) -> None
 
 
 def assert_recorded(account: Account, run: Run, reason: str, skipped: list[str]) -> None:
-    """The audit record tells the same, what people know a resource by, and who was skipped for this reason."""
+    """The audit record tells the same, what people know a resource by, who was skipped for this reason, and what AWS bills of the run."""
     record = account.audit(run)
+    usage = record.pop("usage")
+    assert usage["runs"] == 1 and usage["s3_reads"] > 0 and usage["s3_writes"] > 0, usage
     assert record.pop("schema") == 1 and record.pop("skipped").get(reason, []) == skipped
     for step in record["steps"]:
         assert step.pop("what") and step.pop("name", "-")

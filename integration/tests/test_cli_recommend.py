@@ -11,7 +11,7 @@ import pytest
 
 from command import Said, curfew
 from local_aws import LocalAws
-from pricing import know_prices, listed, spot
+from pricing import know_prices
 from reaping import Account, ago
 from reaping_budgets import BudgetAccount
 from test_cli_conventions import OFFLINE
@@ -111,7 +111,7 @@ def test_a_purchase_names_every_assumption_with_its_source() -> None:
 
 
 def test_types_prices_and_data_of_the_account(account: Account) -> None:
-    know_prices(account, on_demand={"g5.xlarge": listed(0.9)}, spot={"g5.xlarge": spot({"us-east-1b": 0.25})})
+    know_prices(account, {"g5.xlarge": 0.9}, spot={"g5.xlarge": {"us-east-1b": 0.25}})
     account.aws.set_quota("L-3819A6DF", 8)
     s3 = account.aws.client("s3")
     s3.create_bucket(Bucket="corpus")
@@ -150,7 +150,7 @@ def test_a_machine_of_which_one_gpu_works_could_be_smaller(account: Account) -> 
         dimensions = {"InstanceId": gpu, "index": str(index)}
         for metric, value in (("nvidia_smi_utilization_gpu", percent), ("nvidia_smi_memory_used", mib)):
             account.aws.put_metrics("CWAgent", metric, dimensions, [value] * hours, ago(hours=hours), step_seconds=3_600)
-    know_prices(account, on_demand={"g5.xlarge": listed(1.0), "g5.12xlarge": listed(5.0)})
+    know_prices(account, {"g5.xlarge": 1.0, "g5.12xlarge": 5.0})
     said = recommend(account.environment(), "--from-usage", "--json")
     assert said.code == 1, said
     found = said.json()
