@@ -70,7 +70,7 @@ def test_the_demo_ends_as_its_story_says(told: str) -> None:
         "Reserved for jobs: $0.00.",
         "The job reward-model lost two machines, and succeeded on the third, as if nothing had happened.",
         "run-jobs/",
-        "curfew:keep-until",
+        "1 kubernetes, 1 multi-attach, 1 protected, 1 restorable, 1 unreadable",
         "plans/",
         "reap-volumes/",
         "aws ec2 create-volume",
