@@ -18,20 +18,20 @@ impl KeeperTask {
         let looked = self.disk.run(move || {
             let mut scan = directory::scan_directory(&directory)?;
             let there: BTreeSet<u64> = scan.entries.iter().filter_map(step_of_data).collect();
-            let is_disk_full = directory::full(&directory.path).is_some();
-            held.update(&directory, &mut scan, |entry| is_undecided(entry, kept), is_disk_full)?;
-            Ok((scan, there, held))
+            let free = directory::full(&directory.path);
+            held.update(&directory, &mut scan, |entry| is_undecided(entry, kept), free.is_some())?;
+            Ok((scan, there, held, free))
         });
-        let (DirectoryScan { entries, links, left_out }, there) = match looked.await {
-            Ok((scan, there, held)) => {
+        let (DirectoryScan { entries, links, left_out }, there, free) = match looked.await {
+            Ok((scan, there, held, free)) => {
                 self.agent.clear_warning(AgentWarningKind::Directory);
                 self.held = held;
-                (scan, there)
+                (scan, there, free)
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let words = format!("the checkpoint directory {} is not there any more", self.directory.path.display());
                 self.warn_if_lasting(AgentWarningKind::Directory, words);
-                (DirectoryScan::default(), BTreeSet::new())
+                (DirectoryScan::default(), BTreeSet::new(), None)
             }
             Err(error) => {
                 let (place, words) = (self.directory.path.display(), directory::describe_io_error(&error));
@@ -61,7 +61,7 @@ impl KeeperTask {
                 "`{name}` is part of no checkpoint: no log, picture, event file, core dump or link to elsewhere is"
             ));
         }
-        match directory::full(&self.directory.path) {
+        match free {
             Some(free) => {
                 let (place, mib) = (self.directory.path.display(), free / (1024 * 1024));
                 let words = format!("the disk of {place} is nearly full ({mib} MiB are left): set `root_volume_gib`");
