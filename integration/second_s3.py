@@ -49,12 +49,13 @@ class BesideS3:
 
     def __init__(self, aws: LocalAws, endpoint: str) -> None:
         self._aws, self._endpoint = aws, endpoint
+        self._s3 = client(endpoint)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._aws, name)
 
     def client(self, service: str, region: str = REGION) -> Any:
-        return client(self._endpoint) if service == "s3" else self._aws.client(service, region)
+        return self._s3 if service == "s3" else self._aws.client(service, region)
 
     def environment(self, region: str = REGION) -> dict[str, str]:
         # "Service-specific endpoints" (AWS SDKs and Tools reference guide).

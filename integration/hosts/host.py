@@ -349,5 +349,5 @@ def wait_for(what: Callable[[], Any], seconds: float, otherwise: Callable[[], st
     while not (found := what()):
         if time.monotonic() > until:
             raise AssertionError(otherwise())
-        time.sleep(0.02)
+        time.sleep(0.05)
     return found

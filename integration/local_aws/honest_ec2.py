@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import re
+from functools import lru_cache
 from typing import Any
 
 from moto.core.responses import ActionResult
@@ -157,6 +158,7 @@ def passes_filter(value: Any, accepted: list[str]) -> bool:
     return any(_wildcard(pattern).fullmatch(text) for pattern in accepted for text in texts)
 
 
+@lru_cache(maxsize=10_000)
 def _wildcard(pattern: str) -> re.Pattern:
     return re.compile(re.escape(pattern).replace(r"\*", ".*").replace(r"\?", "."))
 

@@ -20,6 +20,7 @@ from . import (
     cloudwatch_cbor,
     control,
     ebs_listing,
+    fast_moto,
     honest_absence,
     honest_cloudwatch,
     honest_ebs,
@@ -69,6 +70,7 @@ class Proxy:
         honest_cloudwatch.apply()
         honest_sns.apply()
         honest_events.apply()
+        fast_moto.apply()
         spot_prices.apply()
         self.back_door = BackDoor(self)
         self.ledger = Ledger()
