@@ -23,9 +23,12 @@ from typing import IO, Any
 from local_aws import LocalAws
 from local_aws.proxy import Proxy
 from local_aws.server import serving
+from moto.core.utils import get_service_model
 
 _POLL_SECONDS = 0.02
 _THREADS_END_SECONDS = 5.0
+# botocore and moto read the description of a service from megabytes of JSON at its first use: here, and not in each copy.
+_DESCRIBED_ONCE = ("ec2", "s3", "sns")
 
 Seed = Callable[[LocalAws], Any]
 Trial = Callable[[LocalAws, Any, Any], Any]  # the copy's endpoint, what the seed answered, the subject; answers JSON
@@ -85,6 +88,9 @@ def _seed_and_fork(
     proxy = Proxy(regions)
     with serving(proxy) as aws:
         seeded = seed(aws)
+        for service in _DESCRIBED_ONCE:
+            aws.client(service)
+            get_service_model(service)
         aws.client.cache_clear()
     del aws
     _wait_until_alone()
