@@ -39,6 +39,11 @@ def save(directory: Path, step: int, state: str, padding: int, marked: bool) -> 
     temporary.rename(final)
 
 
+def must_pause(after: Path | None, step: int) -> bool:
+    """An empty file is one that is just being written."""
+    return after is not None and after.exists() and step >= int(after.read_text() or 0)
+
+
 def main() -> int:
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--steps", type=int, required=True)
@@ -49,6 +54,7 @@ def main() -> int:
     arguments.add_argument("--deaf", action="store_true", help="ignores the signal")
     arguments.add_argument("--result", type=Path, required=True)
     arguments.add_argument("--trail", type=Path, required=True)
+    arguments.add_argument("--pause-after", type=Path, help="a file with the step after which to wait; without the file it does not")
     given = arguments.parse_args()
 
     told = []
@@ -59,14 +65,19 @@ def main() -> int:
         read = json.loads((Path(resumed) / "state.json").read_text())
         step, state = read["step"], read["state"]
         assert step == int(os.environ["CURFEW_RESUME_STEP"])
+    saved = step
     while step < given.steps:
-        step, state = step + 1, advanced(state, step + 1)
-        with given.trail.open("a") as trail:
-            trail.write(f"{os.environ['CURFEW_ATTEMPT']} {step}\n")
-        time.sleep(given.step_seconds)
+        while not told and must_pause(given.pause_after, step):
+            time.sleep(given.step_seconds)
+        if not told:
+            step, state = step + 1, advanced(state, step + 1)
+            with given.trail.open("a") as trail:
+                trail.write(f"{os.environ['CURFEW_ATTEMPT']} {step}\n")
+            time.sleep(given.step_seconds)
         last = told or step == given.steps
-        if step % given.every == 0 or last:
+        if step != saved and (step % given.every == 0 or last):
             save(directory, step, state, given.padding, not given.unmarked)
+            saved = step
             print("saved", step)
         if told:
             return 143

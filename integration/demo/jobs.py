@@ -23,7 +23,7 @@ from hosts import Host, Hosts, package
 
 from . import budgets, command, machines, show
 from .fleet import EAST_1
-from .machines import STEPS, TRAINING, Watch
+from .machines import PAUSE_AFTER, PAUSES, STEPS, TRAINING, Watch
 from .run import BINARIES, BUDGETS, JOBS, REPOSITORY, Broken, Reaper, Run, expect, reaper
 from .screen import heading, line, paint, paragraph
 from .seed import BUCKET, Account
@@ -196,6 +196,7 @@ def _submit(scene: Scene) -> None:
     line()
     paragraph(f"Grace writes {NAME}.toml, and submits it:")
     line()
+    _pause_after(scene, PAUSES[0])
     spec = SPEC.format(command=machines.command(scene.scratch, disk), disk=disk, user=scene.hosts.user)
     for one in filter(None, spec.splitlines()):
         line(f"  {one}")
@@ -233,7 +234,7 @@ def _submit(scene: Scene) -> None:
 
 def _warn(scene: Scene) -> None:
     first, watch = scene.host("launched"), scene.watched
-    watch.until("a step of the first machine after a checkpoint", lambda: watch.is_ahead(1))
+    watch.until("a step of the first machine after a checkpoint", lambda: watch.pauses_after(1, PAUSES[0]))
     scene.account.aws.set_capacity(10, "g6.xlarge", zone=FULL, lifecycle="spot")
     line()
     seen = _stage(scene, "seen", _event("scheduled-rule"))
@@ -261,9 +262,11 @@ def _warn(scene: Scene) -> None:
 def _fall_silent(scene: Scene) -> None:
     watch, account = scene.watched, scene.account
     second = scene.host("warned")
-    watch.until("a step of the second machine after a checkpoint", lambda: watch.is_ahead(2))
+    _pause_after(scene, PAUSES[1])
+    watch.until("a step of the second machine after a checkpoint", lambda: watch.pauses_after(2, PAUSES[1]))
     second.pull_the_plug()
     watch.until(f"the end of {second.id}", second.dark.is_set, goes_on=True)
+    _pause_after(scene, STEPS)
     heartbeat = f"attempts/{scene.lived.job}/2/heartbeat.json"
     account.aws.set_object(BUCKET, heartbeat, show.now() - _SILENT)
     account.aws.hold_ends(EAST_1, False)  # a machine that is off has nothing to end
@@ -299,6 +302,10 @@ def _end(scene: Scene) -> None:
     line()
     machines.show(trained)
     machines.judge(trained)
+
+
+def _pause_after(scene: Scene, step: int) -> None:
+    (scene.scratch / PAUSE_AFTER).write_text(str(step))
 
 
 def _let_a_second_pass() -> None:

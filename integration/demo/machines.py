@@ -23,7 +23,9 @@ from .seed import BUCKET, Account
 TRAINING = REPOSITORY / "integration" / "training.py"
 STEPS, EVERY = 100, 10  # of the training; a checkpoint every so many of them
 _STEP_SECONDS = 0.07
-_PATIENCE_SECONDS = 60.0  # for anything that the story waits for
+# The training waits between two checkpoints until its machine is taken away, however slow everything else is.
+PAUSE_AFTER, PAUSES = "pause-after", (27, 48)
+_TIMEOUT_SECONDS = 60.0  # for anything that the story waits for
 _LOOK_SECONDS = 0.1
 _BAR = 40  # columns
 
@@ -83,10 +85,9 @@ class Watch:
         lines = self._trail.read_text().splitlines() if self._trail.exists() else []
         return [(int(attempt), int(step)) for attempt, step in map(str.split, lines)]
 
-    def is_ahead(self, attempt: int) -> bool:
-        """Whether it has done steps that its newest checkpoint does not have."""
-        kept = self.head.get("checkpoint") or {}
-        return kept.get("attempt") == attempt and self.steps()[-1] > (attempt, kept["step"] + EVERY // 2)
+    def pauses_after(self, attempt: int, step: int) -> bool:
+        """Whether it has done this step, and its checkpoint before it counts."""
+        return self.steps()[-1:] == [(attempt, step)] and self.kept == step - step % EVERY
 
     def number_of(self, host: Host) -> int:
         """Each attempt has one machine, and they come one after the other."""
@@ -95,7 +96,7 @@ class Watch:
     def until(self, awaited: str, is_so: Callable[[], Any], goes_on: bool = False) -> Any:
         """Shows what comes, until it is so; below an empty line, where it does not go on from the last time."""
         self._begins = not goes_on
-        until = time.monotonic() + _PATIENCE_SECONDS
+        until = time.monotonic() + _TIMEOUT_SECONDS
         while not (found := self._looked() and is_so()):
             if time.monotonic() > until:
                 raise Broken(f"{awaited} was to come:\n" + "\n".join(host.console() for host in self._hosts.all()))
@@ -242,5 +243,5 @@ def command(scratch: Path, disk: Path, steps: int = STEPS) -> str:
     return (
         f"cd {scratch}\n"
         f"exec python3 training.py --steps {steps} --every {EVERY} --step-seconds {_STEP_SECONDS} \\\n"
-        f"    --result {disk.relative_to(scratch)}/result --trail trail"
+        f"    --result {disk.relative_to(scratch)}/result --trail trail --pause-after {PAUSE_AFTER}"
     )
