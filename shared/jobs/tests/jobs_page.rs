@@ -169,7 +169,7 @@ fn the_documented_limits_of_tags_and_lists_are_the_code_s() {
         let tags: Vec<String> = (0..count).map(|number| format!("t{number} = \"\"")).collect();
         read(&format!("{LEAST}[tags]\n{}", tags.join("\n")))
     };
-    assert!(PAGE.contains("more than 50, with the 8 that come by themselves"));
+    assert!(PAGE.contains("more than 50, with the 8 that Curfew adds"));
     assert!(tags(42).is_ok() && tags(43).is_err());
     let outputs = |count: usize| {
         let paths: Vec<String> = (0..count).map(|number| format!("\"/o/{number}\"")).collect();
