@@ -25,7 +25,7 @@ const SPARE: SignedDuration = SignedDuration::from_mins(1);
 pub(crate) struct EndCause {
     /// As in the exit record.
     pub(crate) reason: ExitReason,
-    /// In words for the owner.
+    /// For the owner.
     pub(crate) why: String,
     /// Until when the agent can upload.
     pub(crate) until: Instant,
@@ -67,13 +67,12 @@ pub(crate) struct AgentStatus {
     pub(crate) doing: &'static str,
     pub(crate) step: Option<u64>,
     pub(crate) steps_per_hour: Option<f64>,
-    /// Of the busiest one in the last minute.
+    /// That of the busiest GPU in the last minute.
     pub(crate) gpu_percent: Option<f64>,
     pub(crate) unsaved: UnsavedWork,
     pub(crate) gpus: Option<GpuWork>,
 }
 
-/// What all parts of the agent share.
 #[derive(Debug)]
 pub(crate) struct Agent {
     pub(crate) identity: MachineIdentity,
@@ -92,7 +91,7 @@ impl Agent {
     pub(crate) fn new(identity: MachineIdentity, store: Store, log: Log, pace: Pace) -> Arc<Self> {
         let fence = Fence::new(store.clone(), &identity);
         let (status, cause) = (Mutex::default(), watch::Sender::new(None));
-        let (begun, troubles, untold) = (Instant::now(), Mutex::default(), Notify::new());
+        let (begun, warnings, unsent_warning) = (Instant::now(), Mutex::default(), Notify::new());
         Arc::new(Self {
             identity,
             store,
@@ -101,8 +100,8 @@ impl Agent {
             fence,
             status,
             begun,
-            warnings: troubles,
-            unsent_warning: untold,
+            warnings,
+            unsent_warning,
             cause,
         })
     }
@@ -128,7 +127,7 @@ impl Agent {
 
     /// Reports an event to the owner by an immediate heartbeat: the attempt may be over in a minute.
     pub(crate) fn warn_owner(&self, kind: AgentWarningKind, words: &str) {
-        if self.with_warnings(|troubles, at| troubles.add_event(kind, words, at)) {
+        if self.with_warnings(|warnings, at| warnings.add_event(kind, words, at)) {
             self.unsent_warning.notify_one();
         }
     }
@@ -140,17 +139,17 @@ impl Agent {
 
     /// Reports a condition if it lasts so long.
     pub(crate) fn warn_owner_after(&self, stands_after: SignedDuration, kind: AgentWarningKind, words: &str) {
-        self.with_warnings(|troubles, at| troubles.set_condition(kind, words, stands_after, at));
+        self.with_warnings(|warnings, at| warnings.set_condition(kind, words, stands_after, at));
     }
 
     /// The condition is over.
     pub(crate) fn clear_warning(&self, kind: AgentWarningKind) {
-        self.with_warnings(|troubles, _| troubles.clear(kind));
+        self.with_warnings(|warnings, _| warnings.clear(kind));
     }
 
     /// The warnings for the owner of the job.
     pub(crate) fn current_warnings(&self) -> Vec<AgentWarning> {
-        self.with_warnings(|troubles, at| troubles.to_report(at))
+        self.with_warnings(|warnings, at| warnings.to_report(at))
     }
 
     /// Returns once there is a warning that no heartbeat has sent.
@@ -179,15 +178,15 @@ impl Agent {
     }
 
     /// Whether EC2 or `init` ends the machine before the attempt is finished.
-    pub(crate) fn is_interrupted(&self) -> Option<EndCause> {
-        self.has_to_end().filter(|cause| cause.reason == ExitReason::Interrupted)
+    pub(crate) fn interruption(&self) -> Option<EndCause> {
+        self.end_cause().filter(|cause| cause.reason == ExitReason::Interrupted)
     }
 
-    pub(crate) fn has_to_end(&self) -> Option<EndCause> {
+    pub(crate) fn end_cause(&self) -> Option<EndCause> {
         self.cause.borrow().clone()
     }
 
-    /// Waits until it has to end; answers why.
+    /// Waits until the attempt has to end; returns why.
     pub(crate) async fn cause(&self) -> EndCause {
         let mut changes = self.cause.subscribe();
         loop {
@@ -224,10 +223,10 @@ impl Agent {
         self.comes_to_zero(|left| left).await;
     }
 
-    /// Returns when to kill a command that was told to end at `told`; the more is left to upload, the earlier.
-    pub(crate) async fn time_to_kill(&self, told: Instant, load: impl Fn() -> PendingUpload) {
+    /// Returns when to kill a command that got the signal at `signaled_at`: the more it still has to upload, the earlier.
+    pub(crate) async fn time_to_kill(&self, signaled_at: Instant, load: impl Fn() -> PendingUpload) {
         self.comes_to_zero(|left| {
-            let since = -left_until(told);
+            let since = -left_until(signaled_at);
             grace(left + since, load()) - since
         })
         .await;

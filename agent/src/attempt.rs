@@ -32,17 +32,17 @@ use crate::world::now;
 use crate::{command, directory, gpu, secrets};
 
 /// How long to wait for the exit record of the previous attempt: its two minutes, and a margin.
-const PREDECESSOR: SignedDuration = SignedDuration::from_secs(150);
+const PREVIOUS_EXIT_TIMEOUT: SignedDuration = SignedDuration::from_secs(150);
 
-/// A previous attempt without a heartbeat for so long is not flushing any more.
-const PREDECESSOR_SILENT: SignedDuration = SignedDuration::from_secs(60 + WARNING.as_secs());
+/// A previous attempt without a heartbeat for so long does not upload any more.
+const PREVIOUS_HEARTBEAT_STALE_AFTER: SignedDuration = SignedDuration::from_secs(60 + WARNING.as_secs());
 
-const AGAIN: SignedDuration = SignedDuration::from_secs(5);
+const RETRY_EVERY: SignedDuration = SignedDuration::from_secs(5);
 
 /// How often the agent reaps inherited processes that have ended.
 const REAP_EVERY: SignedDuration = SignedDuration::from_mins(1);
 
-const NO_TIME: &str = "there was no time to keep its last checkpoint";
+const NO_TIME: &str = "there was no time to upload its last checkpoint";
 
 pub(crate) struct AssignedJob {
     pub(crate) work: Workload,
@@ -52,17 +52,17 @@ pub(crate) struct AssignedJob {
 }
 
 /// Runs the attempt. The machine shuts down after any result.
-pub(crate) async fn live(agent: &Arc<Agent>) -> AttemptEnd {
+pub(crate) async fn run(agent: &Arc<Agent>) -> AttemptEnd {
     let (Ok(end) | Err(end)) = Box::pin(attempt(agent)).await;
-    // Of a setup, for one, that a warning cut short.
-    command::end_all(false).await;
+    // Such as processes of a setup that a warning cut short.
+    command::kill_leftovers(false).await;
     end
 }
 
 async fn attempt(agent: &Arc<Agent>) -> Result<AttemptEnd, AttemptEnd> {
     agent.set_activity("starting");
     let asked = Box::pin(agent.unless_it_ends(read_spec(agent))).await??;
-    agent.set_activity("waiting for the attempt before");
+    agent.set_activity("waiting for the previous attempt");
     let head = agent.unless_it_ends(Box::pin(take_over(agent))).await??;
     let user =
         user::find(asked.work.user.as_deref(), rustix::process::getuid().as_raw()).map_err(AttemptEnd::broken)?;
@@ -86,9 +86,9 @@ async fn attempt(agent: &Arc<Agent>) -> Result<AttemptEnd, AttemptEnd> {
         agent.log.write_line(&format!("runs the command as {}", user.name));
         let running = RunningCommand::begin(&asked.work.command, &user, &variables, &agent.log);
         let running =
-            running.map_err(|error| AttemptEnd::broken(format!("the command could not be begun: {error}")))?;
-        // Each time there are fewer.
-        let before = match run(agent, &asked, &user, running, restored).await {
+            running.map_err(|error| AttemptEnd::broken(format!("the command could not be started: {error}")))?;
+        // Each retry has fewer candidates.
+        let before = match run_command(agent, &asked, &user, running, restored).await {
             CommandOutcome::Finished(end) => return Ok(end),
             CommandOutcome::FailedAfterResume(before) => before,
         };
@@ -143,7 +143,7 @@ impl Drop for GpuWatch<'_> {
     }
 }
 
-/// Reads the spec, again while S3 does not answer.
+/// Reads the spec, and retries while S3 does not answer.
 async fn read_spec(agent: &Agent) -> Result<AssignedJob, AttemptEnd> {
     let mut timeout = RetryTimeout::default();
     let text = loop {
@@ -154,7 +154,7 @@ async fn read_spec(agent: &Agent) -> Result<AssignedJob, AttemptEnd> {
             Err(error) => return Err(AttemptEnd::broken(format!("the spec cannot be read: {error}"))),
         }
     };
-    // What it takes from the configuration is how many checkpoints are kept, which may have changed since it was accepted.
+    // It takes only the number of checkpoints to keep from the configuration, which may have changed since.
     let read = JobSpec::accepted(&text, &Config::default()).map_err(|mistakes| {
         let first = mistakes.first().map(|mistake| format!("{}: {}", mistake.key, mistake.problem)).unwrap_or_default();
         AttemptEnd::broken(format!("this agent cannot read the spec that was accepted: {first}"))
@@ -164,19 +164,19 @@ async fn read_spec(agent: &Agent) -> Result<AssignedJob, AttemptEnd> {
     Ok(AssignedJob { work, checkpoint, keep })
 }
 
-/// Reads how many checkpoints the accepted job keeps, again while S3 does not answer.
+/// Reads how many checkpoints the accepted job keeps, and retries while S3 does not answer.
 async fn read_keep(agent: &Agent) -> Option<u32> {
     let mut timeout = RetryTimeout::default();
     let why = loop {
         match agent.store.read_keep(&agent.identity.job).await {
             Ok(Some(keep)) => return Some(keep),
-            Ok(None) => break "state.json does not say it".to_owned(),
+            Ok(None) => break "state.json does not have it".to_owned(),
             Err(error) if error.lasts() => break error.to_string(),
             Err(error) if timeout.pause_and_retry(agent, "state.json cannot be read yet", &error).await => {}
             Err(error) => break error.to_string(),
         }
     };
-    agent.log.write_line(&format!("how many checkpoints are kept is unknown, and none is deleted: {why}"));
+    agent.log.write_line(&format!("the number of checkpoints to keep is unknown, so none is deleted: {why}"));
     None
 }
 
@@ -191,10 +191,10 @@ async fn take_over(agent: &Agent) -> Result<Head, AttemptEnd> {
             },
             Ok(head) => {
                 if !said {
-                    agent.log.write_line(&format!("waits for attempt {} to leave its last", head.attempt));
+                    agent.log.write_line(&format!("waits for the exit record of attempt {}", head.attempt));
                     said = true;
                 }
-                agent.pace.sleep(AGAIN).await;
+                agent.pace.sleep(RETRY_EVERY).await;
                 continue;
             }
             Err(shut) => shut,
@@ -210,22 +210,22 @@ async fn take_over(agent: &Agent) -> Result<Head, AttemptEnd> {
     }
 }
 
-/// Whether the attempt that head names has finished writing, or had its time. One whose last heartbeat is old does not write any more; one
-/// without a heartbeat may.
+/// Whether the attempt that head names has finished writing, or is past its time. An attempt whose last heartbeat is old does not write any more;
+/// one without a heartbeat may.
 async fn may_take(agent: &Agent, head: &Head, begun: Instant) -> bool {
     let (job, before) = (&agent.identity.job, head.attempt);
     if before == 0 || before == agent.identity.attempt {
         return true;
     }
-    if begun.elapsed() >= agent.pace.wait(PREDECESSOR) {
+    if begun.elapsed() >= agent.pace.wait(PREVIOUS_EXIT_TIMEOUT) {
         return true;
     }
     if matches!(agent.store.read_exit(job, before).await, Ok(MachineDocument::Believed(_))) {
         return true;
     }
-    let silent = agent.pace.scale(PREDECESSOR_SILENT);
+    let stale_after = agent.pace.scale(PREVIOUS_HEARTBEAT_STALE_AFTER);
     let beat = agent.store.read_heartbeat(job, before).await;
-    matches!(beat, Ok(MachineDocument::Believed(beat)) if now().duration_since(beat.at) > silent.max(SignedDuration::from_secs(2)))
+    matches!(beat, Ok(MachineDocument::Believed(beat)) if now().duration_since(beat.at) > stale_after.max(SignedDuration::from_secs(2)))
 }
 
 async fn run_setup(
@@ -248,7 +248,7 @@ enum CommandOutcome {
 }
 
 /// Runs the command until it ends or has to end.
-async fn run(
+async fn run_command(
     agent: &Arc<Agent>,
     asked: &AssignedJob,
     user: &User,
@@ -266,7 +266,7 @@ async fn run(
     match ended {
         Ok(Ok(status)) => {
             let is_early = begun.elapsed() < agent.pace.wait(DOUBTED_FOR);
-            let wrote = end_what_is_left(agent, keep, user).await;
+            let wrote = end_leftovers(agent, keep, user).await;
             running.drained().await;
             agent.set_activity("flushing");
             let writer = if status.success() && !wrote { WriterState::Ended } else { WriterState::Killed };
@@ -283,7 +283,7 @@ async fn run(
                 return failed_after_resume(agent, status, from, before);
             }
             let went_on = from.map(|from| format!("resumed from {from}"));
-            CommandOutcome::Finished(match (finished, agent.is_interrupted()) {
+            CommandOutcome::Finished(match (finished, agent.interruption()) {
                 (None, Some(cause)) if status.success() => unfinished(cause, "its last checkpoint"),
                 (None, _) => {
                     let lost = went_on.into_iter().chain([NO_TIME.to_owned()]).collect();
@@ -296,30 +296,30 @@ async fn run(
             })
         }
         Ok(Err(error)) => {
-            command::end_all(false).await;
-            CommandOutcome::Finished(AttemptEnd::broken(format!("the command cannot be watched: {error}")))
+            command::kill_leftovers(false).await;
+            CommandOutcome::Finished(AttemptEnd::broken(format!("the agent cannot wait for the command: {error}")))
         }
         Err(cause) => CommandOutcome::Finished(end_early(agent, asked, running, keeper, cause).await),
     }
 }
 
-/// Ends the processes that the command left behind. Answers whether one of them may have been writing a checkpoint: a file that did not
+/// Kills the leftover processes of the command. Returns whether one of them may have been writing a checkpoint: a file that did not
 /// change meanwhile and is not open for writing was complete.
-async fn end_what_is_left(agent: &Agent, keep: Option<&CheckpointSpec>, user: &User) -> bool {
-    if command::left_behind().is_empty() {
+async fn end_leftovers(agent: &Agent, keep: Option<&CheckpointSpec>, user: &User) -> bool {
+    if command::leftover_processes().is_empty() {
         return false;
     }
     let listed = keep.map(CheckpointDirectory::from_spec);
     // As the kernel shows what is open.
     let directory = keep.and_then(|keep| Path::new(&keep.dir).canonicalize().ok());
     let before = list_checkpoint_directory(listed.clone(), user).await;
-    command::end_by_themselves().await;
+    command::wait_for_leftovers().await;
     let after = list_checkpoint_directory(listed.clone(), user).await;
-    let is_open = |below: &PathBuf| command::left_behind().iter().any(|process| writes_below(below, *process));
+    let is_open = |below: &PathBuf| command::leftover_processes().iter().any(|process| writes_below(below, *process));
     let wrote = before.is_none() || before != after || directory.as_ref().is_none_or(is_open);
-    let left = command::end_all(true).await;
+    let left = command::kill_leftovers(true).await;
     if left > 0 {
-        agent.log.write_line(&format!("the command left {left} processes behind, which were ended"));
+        agent.log.write_line(&format!("the command left {left} processes behind, which were killed"));
     }
     wrote && left > 0
 }
@@ -334,12 +334,12 @@ async fn list_checkpoint_directory(directory: Option<CheckpointDirectory>, user:
 
 /// The command failed soon after it resumed from a checkpoint. If the attempt has to end, the next one tries again.
 fn failed_after_resume(agent: &Agent, status: ExitStatus, from: &str, before: RestoreCandidates) -> CommandOutcome {
-    let why = format!("{}, soon after it went on from {from}", describe_exit(status, "the command"));
-    if let Some(cause) = agent.has_to_end() {
-        let why = format!("{why}, which the next attempt tries again: {}", cause.why);
+    let why = format!("{}, soon after it resumed from {from}", describe_exit(status, "the command"));
+    if let Some(cause) = agent.end_cause() {
+        let why = format!("{why}, which the next attempt retries: {}", cause.why);
         return CommandOutcome::Finished(AttemptEnd { code: status.code(), why, ..cause.into() });
     }
-    agent.log.write_line(&format!("{why}: it is run again"));
+    agent.log.write_line(&format!("{why}: the agent runs it again"));
     CommandOutcome::FailedAfterResume(before.without(why))
 }
 
@@ -352,23 +352,23 @@ async fn end_early(
     cause: EndCause,
 ) -> AttemptEnd {
     if cause.reason == ExitReason::Fenced {
-        command::end_all(false).await;
+        command::kill_leftovers(false).await;
         return cause.into();
     }
     agent.set_activity("flushing");
     let signal = asked.checkpoint.as_ref().map_or("SIGTERM", |checkpoint| &checkpoint.signal);
     let load = || keeper.as_ref().map(CheckpointKeeper::load).unwrap_or_default();
-    let (told, timeout) = (Instant::now(), duration::format_duration(grace(agent.time_left(), load())));
+    let (signaled_at, timeout) = (Instant::now(), duration::format_duration(grace(agent.time_left(), load())));
     agent.log.write_line(&format!("sends {signal} to the command, which has {timeout}"));
     running.signal(signal_of(signal));
     let ending = tokio::select! {
         ending = running.group_ended() => Some(ending),
-        () = agent.time_to_kill(told, load) => None,
+        () = agent.time_to_kill(signaled_at, load) => None,
     };
     if ending.is_none() {
-        agent.log.write_line(&format!("the command did not end by {signal}, and is killed"));
+        agent.log.write_line(&format!("the command did not end after {signal}, and is killed"));
     }
-    command::end_all(ending.is_some()).await;
+    command::kill_leftovers(ending.is_some()).await;
     running.drained().await;
     let code = ending.and_then(|ending| ending.code);
     let writer = if ending.is_some_and(|ending| ending.well) { WriterState::Ended } else { WriterState::Killed };

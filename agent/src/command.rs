@@ -17,17 +17,17 @@ use crate::log::Log;
 use crate::user::User;
 use crate::{processes, variables};
 
-/// How long processes that a command left behind may take to end by themselves.
-const LEFT_BEHIND: Duration = Duration::from_secs(5);
+/// How long leftover processes of a command may take to end by themselves.
+const SIGTERM_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Before that the agent does nothing to them.
-const BY_THEMSELVES: Duration = Duration::from_secs(2);
+/// Until then the agent does nothing to them.
+const SELF_EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How often the agent checks whether processes have ended.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// The timeout for the last output of a command. A process that still holds the pipe is not the agent's.
-const DRAINED: Duration = Duration::from_secs(5);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(crate) struct RunningCommand {
     child: Child,
@@ -63,7 +63,7 @@ impl RunningCommand {
 
     /// Waits until all its output is in the log, after everything that it started has ended.
     pub(crate) async fn drained(self) {
-        let _ = tokio::time::timeout(DRAINED, self.drained).await;
+        let _ = tokio::time::timeout(DRAIN_TIMEOUT, self.drained).await;
     }
 
     /// Signals its whole group.
@@ -93,38 +93,38 @@ impl RunningCommand {
     }
 }
 
-pub(crate) fn left_behind() -> Vec<Pid> {
+pub(crate) fn leftover_processes() -> Vec<Pid> {
     processes::descendants(None).running.into_iter().map(|(process, _)| process).collect()
 }
 
-/// Gives what a command left behind a moment to end by itself: helpers of a runtime notice the end of their parent.
-pub(crate) async fn end_by_themselves() {
+/// Gives leftover processes a moment to end by themselves: helpers of a runtime notice the end of their parent.
+pub(crate) async fn wait_for_leftovers() {
     let begun = Instant::now();
-    while begun.elapsed() < BY_THEMSELVES && !left_behind().is_empty() {
+    while begun.elapsed() < SELF_EXIT_TIMEOUT && !leftover_processes().is_empty() {
         tokio::time::sleep(LOOK_EVERY).await;
     }
 }
 
-/// Ends all processes that the agent's commands left behind, in their group or not: the agent inherits them ([`processes::inherit`]).
-/// Answers how many there were.
-pub(crate) async fn end_all(patient: bool) -> usize {
-    end(patient, left_behind).await
+/// Kills all leftover processes of the agent's commands, in their group or not: the agent inherits them ([`processes::inherit`]). With
+/// `with_sigterm` it sends SIGTERM first. Returns how many there were.
+pub(crate) async fn kill_leftovers(with_sigterm: bool) -> usize {
+    kill_processes(with_sigterm, leftover_processes).await
 }
 
-/// Ends the processes of an agent that was killed in the same attempt, which it finds by the variables of [`crate::variables`]: they would
-/// write beside the next command. Answers how many there were.
-pub(crate) async fn end_orphans(identity: &MachineIdentity) -> usize {
+/// Kills the processes of a killed agent of the same attempt, which it finds by the variables of [`crate::variables`]: they would
+/// write beside the next command. Returns how many there were.
+pub(crate) async fn kill_orphans(identity: &MachineIdentity) -> usize {
     let variables = variables::identity_variables(identity).map(|(name, value)| format!("{name}={value}"));
-    end(false, || processes::orphans_with(&variables)).await
+    kill_processes(false, || processes::orphans_with(&variables)).await
 }
 
-async fn end(patient: bool, running: impl Fn() -> Vec<Pid>) -> usize {
+async fn kill_processes(with_sigterm: bool, running: impl Fn() -> Vec<Pid>) -> usize {
     let mut left = running();
     let count = left.len();
     let begun = Instant::now();
     while !left.is_empty() {
-        let signal = if patient && begun.elapsed() < LEFT_BEHIND { Signal::TERM } else { Signal::KILL };
-        if begun.elapsed() > 2 * LEFT_BEHIND {
+        let signal = if with_sigterm && begun.elapsed() < SIGTERM_TIMEOUT { Signal::TERM } else { Signal::KILL };
+        if begun.elapsed() > 2 * SIGTERM_TIMEOUT {
             // In the kernel, on a dead disk perhaps. The machine is about to go.
             break;
         }

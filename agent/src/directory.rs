@@ -23,7 +23,7 @@ use model::fault::InvalidValue;
 use self::content::{DirectoryContent, leads_below};
 
 pub(crate) use collect::{FoundFiles, collect_files};
-pub(crate) use held::{HeldSteps, let_go};
+pub(crate) use held::{HeldSteps, release};
 pub(crate) use owned::make;
 pub(crate) use snapshot::{KeptStep, StepSnapshot};
 
@@ -61,13 +61,12 @@ impl CheckpointDirectory {
     }
 }
 
-/// What one look at the directory showed.
 #[derive(Debug, Default)]
 pub(crate) struct DirectoryScan {
     pub(crate) entries: Vec<DirectoryEntry>,
     /// The names of links to what lies in the directory.
     pub(crate) links: Vec<String>,
-    /// An entry that is part of no checkpoint: a log, or a link to elsewhere.
+    /// An entry that belongs to no checkpoint: a log, or a link that leaves the directory.
     pub(crate) left_out: Option<String>,
 }
 
@@ -199,7 +198,7 @@ fn unfit(name: &str, marked: bool, inside: &DirectoryContent<'_>, base: &Path) -
 /// A path in the directory, as the bucket has it.
 fn within(path: &Path, directory: &Path) -> Result<String, InvalidValue> {
     let inner = path.strip_prefix(directory).unwrap_or(path);
-    let is_foreign = || InvalidValue::new(format!("`{}` is no UTF-8, and has no name in the bucket", inner.display()));
+    let is_foreign = || InvalidValue::new(format!("`{}` is not UTF-8, so the bucket cannot hold it", inner.display()));
     let shown = inner.to_str().ok_or_else(is_foreign)?;
     check_path(shown).map(|()| shown.to_owned())
 }

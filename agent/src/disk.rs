@@ -29,12 +29,12 @@ impl Disk {
         &mut self,
         work: impl FnOnce() -> io::Result<T> + Send + 'static,
     ) -> io::Result<T> {
-        let (tell, told) = oneshot::channel();
+        let (send_result, result) = oneshot::channel();
         let owner = self.owner.clone();
         let thread = self.thread()?;
-        // What is not taken is not told either.
-        let _ = thread.send(Box::new(move || drop(tell.send(owner.run(work)))));
-        told.await.map_err(|_| io::Error::other("a thread of the agent has panicked"))?
+        // A caller that stopped waiting gets no result.
+        let _ = thread.send(Box::new(move || drop(send_result.send(owner.run(work)))));
+        result.await.map_err(|_| io::Error::other("a thread of the agent has panicked"))?
     }
 
     /// Replaces a thread that has panicked.

@@ -7,7 +7,7 @@ use store::{Store, StoreError, Versioned};
 use tokio::sync::Mutex;
 
 /// After so many lost swaps without another attempt in head, the cause is something else.
-const TRIES: u32 = 5;
+const TRIES_MAX: u32 = 5;
 
 /// Why the fence was not written.
 #[derive(Debug)]
@@ -27,11 +27,10 @@ impl From<StoreError> for FenceError {
 /// Who writes the exit record of an attempt.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ResultOwner {
-    /// This process's.
     ThisProcess,
-    /// That of another machine of the same attempt.
+    /// Another machine of the same attempt.
     AnotherMachine,
-    /// An earlier start on this machine had it: the command has ended.
+    /// An earlier start on this machine wrote it: the command has ended.
     EarlierStart(HeadResult),
 }
 
@@ -64,10 +63,10 @@ impl Fence {
         Self { store, job: job.clone(), attempt: *attempt, launch: launch.clone(), last, held: AtomicBool::new(false) }
     }
 
-    /// What is there now; an attempt that comes after this one, or a result, is an error.
+    /// The fence as it is now. A later attempt, or a result, is an error.
     pub(crate) async fn read(&self) -> Result<Head, FenceError> {
         let read = Box::pin(self.store.read_fence(&self.job)).await?;
-        if let Some(why) = why_shut(&read.value, self.attempt, &self.launch) {
+        if let Some(why) = refusal(&read.value, self.attempt, &self.launch) {
             return Err(FenceError::Fenced(why));
         }
         let head = read.value.clone();
@@ -75,19 +74,19 @@ impl Fence {
         Ok(head)
     }
 
-    /// Whether this attempt may still write. What it last read stays what it swaps against.
+    /// Whether this attempt may still write. It does not change the version for the next swap.
     pub(crate) async fn check(&self) -> Result<(), FenceError> {
         let read = Box::pin(self.store.read_fence(&self.job)).await?;
-        // Its own result is no reason to end: it is about to.
+        // Its own result is no reason to end: the attempt is about to.
         let own = read.value.attempt == self.attempt && read.value.launch == self.launch;
-        match why_shut(&read.value, self.attempt, &self.launch).filter(|_| !own) {
+        match refusal(&read.value, self.attempt, &self.launch).filter(|_| !own) {
             Some(why) => Err(FenceError::Fenced(why)),
             None => Ok(()),
         }
     }
 
-    /// Whose what belongs to the attempt is, such as its exit record. Once this process has been in the fence, only a later attempt is.
-    pub(crate) async fn last_word(&self) -> Result<ResultOwner, StoreError> {
+    /// Who may write the exit record of this attempt. Once this process has held the fence, only a later attempt can take it.
+    pub(crate) async fn find_result_owner(&self) -> Result<ResultOwner, StoreError> {
         if self.held.load(Ordering::Relaxed) {
             return Ok(ResultOwner::ThisProcess);
         }
@@ -101,10 +100,10 @@ impl Fence {
         checkpoint.iter().chain(kept).copied().collect()
     }
 
-    /// Changes what is there, as this attempt; `change` may be asked again, of what is there by then.
+    /// Changes the fence as this attempt. After a lost swap `change` is applied again to the newer content.
     pub(crate) async fn swap(&self, change: impl Fn(&mut Head)) -> Result<Head, FenceError> {
         let mut last = self.last.lock().await;
-        let mut tries = 1..TRIES;
+        let mut tries = 1..TRIES_MAX;
         loop {
             let mut head = last.value.clone();
             (head.attempt, head.launch) = (self.attempt, self.launch.clone());
@@ -121,7 +120,7 @@ impl Fence {
                         *last = read;
                         return Ok(head);
                     }
-                    if let Some(why) = why_shut(&read.value, self.attempt, &self.launch) {
+                    if let Some(why) = refusal(&read.value, self.attempt, &self.launch) {
                         return Err(FenceError::Fenced(why));
                     }
                     *last = read;
@@ -132,14 +131,14 @@ impl Fence {
     }
 }
 
-/// Whether the result that is there is the one that was to be written: the answer to that was lost.
+/// Whether the result in head is the one that this process wrote: only the response was lost.
 fn has_landed(there: &Head, written: &Head) -> bool {
     let whose = |head: &Head| (head.attempt, head.launch.clone());
     written.result.is_some() && there.result == written.result && whose(there) == whose(written)
 }
 
-/// Why that launch of that attempt may not write; `None` where it may.
-fn why_shut(head: &Head, attempt: u32, launch: &str) -> Option<String> {
+/// Why that launch of that attempt may not write; `None` if it may.
+fn refusal(head: &Head, attempt: u32, launch: &str) -> Option<String> {
     if head.admits(attempt, launch) {
         return None;
     }
@@ -159,7 +158,7 @@ mod tests {
         let at = "2026-09-01T12:00:00Z".parse().unwrap();
         let result = succeeded.map(|succeeded| HeadResult { succeeded, code: None, why: String::new(), at });
         let head = Head { attempt: head_attempt, launch: "0a".to_owned(), result, ..Head::default() };
-        let why = why_shut(&head, attempt, "0a");
+        let why = refusal(&head, attempt, "0a");
         match (&why, expect) {
             (Some(why), Some(expect)) => assert!(why.contains(expect), "{why}"),
             _ => assert_eq!(why.as_deref(), expect),
@@ -177,9 +176,9 @@ mod tests {
     #[test]
     fn the_second_machine_of_an_attempt_is_fenced() {
         let head = Head { attempt: 2, launch: "0a".to_owned(), ..Head::default() };
-        assert_eq!(why_shut(&head, 2, "0a"), None);
-        assert!(why_shut(&head, 2, "0b").is_some_and(|why| why.starts_with("another machine of it has taken over")));
-        assert_eq!(why_shut(&head, 3, "0b"), None);
+        assert_eq!(refusal(&head, 2, "0a"), None);
+        assert!(refusal(&head, 2, "0b").is_some_and(|why| why.starts_with("another machine of it has taken over")));
+        assert_eq!(refusal(&head, 3, "0b"), None);
     }
 
     fn check_landed(change: impl Fn(&mut Head), expect: bool) {

@@ -18,27 +18,27 @@ use self::nvml::GpuSampler;
 use self::publish::Publisher;
 use crate::agent::Agent;
 
-/// NVML answers in milliseconds; the first time, where the driver has to wake the GPUs, in seconds.
-const NVML_SILENT_AFTER: SignedDuration = SignedDuration::from_secs(60);
+/// NVML answers in milliseconds; the first time in seconds, if the driver has to wake the GPUs.
+const NVML_TIMEOUT: SignedDuration = SignedDuration::from_secs(60);
 
 pub(crate) async fn watch(agent: Arc<Agent>) {
     let mut saying = OnceLog { agent: &agent, said: BTreeSet::new() };
     let mut sampler = match GpuSampler::begin() {
         Ok(sampler) => sampler,
         Err(error) => {
-            return saying.once(format!("CloudWatch is told nothing of GPUs: no thread can be begun ({error})"));
+            return saying.once(format!("GPU metrics are not published: no thread can be started ({error})"));
         }
     };
     let mut publisher = Publisher::default();
     let (mut moments, mut since, mut refused) = (Vec::new(), Instant::now(), false);
     let mut means = GpuMeans::default();
     let every = agent.pace.wait(SAMPLED_EVERY);
-    // Not at once: what has just begun uses no GPU yet.
+    // Not at once: a command that has just begun uses no GPU yet.
     let mut moment = tokio::time::interval_at(tokio::time::Instant::now() + every, every);
     moment.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         moment.tick().await;
-        let look = sampler.read(agent.pace.wait(NVML_SILENT_AFTER)).await;
+        let look = sampler.read(agent.pace.wait(NVML_TIMEOUT)).await;
         look.problems.into_iter().for_each(|problem| saying.once(problem));
         let (sees_some, gpus) = (!look.gpus.is_empty(), look.gpus.len());
         means.add(&look.gpus);
@@ -50,7 +50,7 @@ pub(crate) async fn watch(agent: Arc<Agent>) {
                 Ok(()) => refused = false,
                 Err(_) if refused => {}
                 Err(words) => {
-                    agent.log.write_line(&format!("CloudWatch is told nothing of GPUs: {words}"));
+                    agent.log.write_line(&format!("GPU metrics are not published: {words}"));
                     refused = true;
                 }
             }
@@ -61,7 +61,7 @@ pub(crate) async fn watch(agent: Arc<Agent>) {
         }
         if !sees_some {
             agent.set_status(|status| status.gpu_percent = None);
-            // Whatever it is that lacks, it is not there in a moment.
+            // A missing driver or GPU does not appear within seconds.
             agent.pace.sleep(PUBLISHED_EVERY).await;
         }
     }

@@ -12,18 +12,18 @@ use crate::fence::FenceError;
 use crate::world::{after, now};
 
 /// The timeout of one heartbeat.
-const BEAT: Duration = Duration::from_secs(45);
+const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(45);
 
 /// After so long without a heartbeat the control plane has replaced the attempt, so the machine only costs.
 const LOST_AFTER: SignedDuration = FIRST_HEARTBEAT_AFTER;
 
-/// Little can be uploaded then, because S3 does not accept it.
-const LAST_TRY: SignedDuration = SignedDuration::from_mins(2);
+/// Less can be uploaded then, because S3 does not accept it.
+const LAST_UPLOAD_TIME: SignedDuration = SignedDuration::from_mins(2);
 
 pub(crate) async fn beat(agent: Arc<Agent>) {
     let (mut last_success, mut is_logged, mut uploaded) = (Instant::now(), false, None);
     loop {
-        let problem = match tokio::time::timeout(BEAT, beat_once(&agent, &mut uploaded)).await {
+        let problem = match tokio::time::timeout(HEARTBEAT_TIMEOUT, beat_once(&agent, &mut uploaded)).await {
             Ok(Ok(())) => None,
             Ok(Err(error)) => Some(error.to_string()),
             Err(_) => Some("S3 did not answer".to_owned()),
@@ -52,7 +52,7 @@ fn log_failed_heartbeat(agent: &Agent, words: &str) {
     let why = format!(
         "nothing could be written to the bucket for {minutes} minutes, and the attempt counts as lost: {words}"
     );
-    agent.end(EndCause { reason: ExitReason::Broken, why, until: after(agent.pace.scale(LAST_TRY)) });
+    agent.end(EndCause { reason: ExitReason::Broken, why, until: after(agent.pace.scale(LAST_UPLOAD_TIME)) });
 }
 
 /// One heartbeat. It reads the fence first: a replaced machine without checkpoints would not notice otherwise, and must not write over what
@@ -89,12 +89,12 @@ pub(crate) async fn send_heartbeat(agent: &Agent) -> Result<(), StoreError> {
 /// Uploads the end of the log if it has grown beyond `uploaded`, after what an earlier start of the attempt left, such as why it ended.
 pub(crate) async fn upload_log(agent: &Agent, uploaded: &mut Option<u64>) -> Result<(), StoreError> {
     let (job, attempt) = (&agent.identity.job, agent.identity.attempt);
-    if !agent.log.goes_on() {
+    if !agent.log.resumes() {
         let earlier = match agent.store.read_log(job, attempt).await {
             Ok(earlier) => earlier.unwrap_or_default(),
             Err(error) if error.lasts() => {
                 agent.log.write_line(&format!(
-                    "what an earlier start of this attempt left of its log is written over: {error}"
+                    "the log of an earlier start of this attempt is overwritten: {error}"
                 ));
                 Vec::new()
             }

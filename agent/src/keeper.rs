@@ -1,4 +1,4 @@
-//! Keeps checkpoints: looks at the directory, uploads what is complete, has head name it, and deletes what is old.
+//! Uploads checkpoints: reads the directory, uploads complete ones, names them in head, and deletes old ones.
 
 mod look;
 mod prune;
@@ -42,14 +42,14 @@ pub(crate) struct CheckpointKeeper {
     load: Arc<Mutex<PendingUpload>>,
 }
 
-/// The checkpoints of a command that has ended, in words.
+/// The checkpoints of a command that has ended, for people.
 #[derive(Debug, Default)]
 pub(crate) struct KeeperSummary {
     /// The entry that is newer than everything kept, and why it is not kept.
     pub(crate) left: Option<String>,
-    /// Says that the newest kept checkpoint may be incomplete.
+    /// A note that the newest uploaded checkpoint is unverified.
     pub(crate) unverified_note: Option<String>,
-    /// Whether a certain checkpoint was kept since the command began.
+    /// Whether a verified checkpoint was uploaded since the command began.
     pub(crate) has_kept: bool,
 }
 
@@ -65,7 +65,7 @@ struct KeeperTask {
     every: SignedDuration,
     /// Those that head names, the newest last.
     counting: Vec<Checkpoint>,
-    /// Those of them that may be incomplete.
+    /// Those of them that are unverified.
     unverified: Vec<Checkpoint>,
     /// The one that the command resumed from.
     from: Option<Checkpoint>,
@@ -74,14 +74,14 @@ struct KeeperTask {
     originals: KeptOriginals,
     seen: DirectoryWatch,
     held: HeldSteps,
-    /// The names of links to what lies in the directory.
+    /// The names of links to entries of the directory.
     links: Vec<String>,
-    /// The steps that were there when the newest was kept.
+    /// The steps in the directory when the newest was uploaded.
     known: Option<BTreeSet<u64>>,
     /// The steps that the framework has not deleted, and whether it deletes any.
     there: BTreeSet<u64>,
     framework_deletes: bool,
-    /// How many could not be kept since the last one: deleted before they were held, or changed during the upload.
+    /// How many failed since the last upload: deleted before they were held, or changed during the upload.
     lost: u32,
     lost_why: String,
     progress: CheckpointProgress,
@@ -92,7 +92,7 @@ struct KeeperTask {
     finished: KeeperSummary,
 }
 
-/// What was kept or restored last, as it was then.
+/// The content of the last uploads or restores.
 #[derive(Debug, Default)]
 struct KeptOriginals {
     step: Option<KeptStep>,
@@ -192,7 +192,7 @@ impl CheckpointKeeper {
         Self { writer, task, load }
     }
 
-    /// What is not uploaded yet, as of the last look.
+    /// The bytes that are not uploaded yet, by the last look.
     pub(crate) fn load(&self) -> PendingUpload {
         *self.load.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -201,7 +201,7 @@ impl CheckpointKeeper {
     pub(crate) async fn finish(mut self, writer: WriterState) -> KeeperSummary {
         self.writer.send_replace(writer);
         (&mut self.task).await.unwrap_or_else(|error| KeeperSummary {
-            left: Some(format!("its checkpoints are not kept any more: {error}")),
+            left: Some(format!("its checkpoints are no longer kept: {error}")),
             has_kept: true,
             ..KeeperSummary::default()
         })
@@ -222,7 +222,7 @@ impl KeeperTask {
             let stands = *self.writer.borrow_and_update();
             let kept = self.keep_newest().await;
             if matches!(kept, KeepOutcome::Nothing | KeepOutcome::Kept) && self.finished.left.is_none() {
-                self.tell_lost();
+                self.warn_of_failures();
             }
             match (stands, kept) {
                 (_, KeepOutcome::Fenced) => return KeeperSummary::default(),
@@ -237,7 +237,7 @@ impl KeeperTask {
                 (_, KeepOutcome::Nothing) => return self.finished,
                 (_, KeepOutcome::Refused) if tries.next().is_none() => return self.finished,
                 (_, KeepOutcome::Failed(error)) if !timeout.should_retry(&self.agent, &error) => return self.finished,
-                // Who waits for it may have less time.
+                // The caller may have less time.
                 (_, KeepOutcome::Refused | KeepOutcome::Failed(_)) => {
                     self.agent.pace.sleep(SignedDuration::from_secs(3)).await;
                 }
@@ -245,8 +245,8 @@ impl KeeperTask {
         }
     }
 
-    /// Reads the directory once and keeps the newest complete entry, or else the previous one, or else again a kept one that was written to
-    /// since and is complete, or else the files without a number.
+    /// Reads the directory once and uploads the newest complete entry, or else the previous one, or else a rewritten entry that is complete again,
+    /// or else the files without a number.
     async fn keep_newest(&mut self) -> KeepOutcome {
         let writer = *self.writer.borrow();
         let Some(steps) = self.scan_steps(writer).await else { return KeepOutcome::Refused };
@@ -257,7 +257,7 @@ impl KeeperTask {
         ];
         let is_torn = |step: &&CheckpointStep| !is_over(step) && writer != WriterState::Running;
         let torn = changed.iter().flatten().copied().find(is_torn);
-        self.finished.left = self.tell_problems(&steps, torn);
+        self.finished.left = self.warn_of_problems(&steps, torn);
         let again = changed.into_iter().flatten().filter(is_over);
         let mut next: Vec<&CheckpointStep> = to_upload(&steps, self.kept, self.kept_at()).chain(again).collect();
         if let Some(newest) = next.first() {
@@ -266,7 +266,7 @@ impl KeeperTask {
         }
         let mut came = KeepOutcome::Nothing;
         for step in next {
-            self.tell_kind(step);
+            self.report_number(step);
             match self.keep(step, &steps).await {
                 Ok(()) => {
                     self.known = Some(steps.iter().filter_map(|step| step.number.named()).collect());
@@ -291,13 +291,12 @@ impl KeeperTask {
         came
     }
 
-    /// The last change of the highest step that is kept.
+    /// When the highest uploaded step last changed.
     fn kept_at(&self) -> Option<Timestamp> {
         self.originals.step.as_ref().map(|kept| kept.step.changed_at)
     }
 
-    /// What was kept or restored and has changed since, compared by its bytes, unless something newer comes first. Files without a number may
-    /// not exist yet.
+    /// The rewritten entry, compared by its bytes, unless a newer one comes first. Files without a number may not exist yet.
     async fn changed_since_kept<'a>(
         &mut self,
         steps: &'a [CheckpointStep],
@@ -312,14 +311,14 @@ impl KeeperTask {
         let is_as_kept =
             if (step.still || step.settled) && is_next { self.is_as_kept(step, &original).await? } else { false };
         if let Some(original) = self.originals.slot(number).as_mut().filter(|_| is_as_kept) {
-            // It was only touched, which need not be found out again.
+            // It was only touched: remember that.
             original.step = step.clone();
         }
         (!is_as_kept).then_some(step)
     }
 
-    /// Whether a step still has the kept bytes. It may take as long as reading the step, so it stops when the command ends: then there may be
-    /// something newer.
+    /// Whether a step still has the uploaded bytes. It may take as long as reading the step, so it stops when the command ends: then there may be a
+    /// newer step.
     async fn is_as_kept(&mut self, step: &CheckpointStep, original: &KeptStep) -> Option<bool> {
         let manifest = Arc::clone(&original.manifest);
         let (directory, step, given_up) = (self.directory.clone(), step.clone(), Arc::<AtomicBool>::default());
@@ -329,7 +328,7 @@ impl KeeperTask {
         let compared =
             self.disk.run(move || StepSnapshot::capture(&directory, &step, &[], &[])?.is_still(&manifest, &given_up));
         tokio::select! {
-            // What cannot be read is not uploaded either, which says why.
+            // An unreadable file is not uploaded either, and the upload reports why.
             compared = compared => Some(compared.unwrap_or(false)),
             Ok(()) = writer.changed() => {
                 flag.store(true, Ordering::Relaxed);

@@ -1,5 +1,5 @@
-//! The log of an attempt: the output of the command and the agent's own lines, in one stream. All of it goes to the agent's own output,
-//! which is the machine's journal, without waiting for its reader. The agent keeps the end of it in memory, and uploads it. It needs no disk.
+//! The log of an attempt: the output of the command and the agent's own lines, in one stream. All of it goes to the agent's own output, the
+//! machine's journal, without waiting for its reader. The agent keeps the tail in memory and uploads it. It needs no disk.
 
 mod outlet;
 
@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 
 use crate::world::now;
 
-/// The bytes at its end that are kept and uploaded.
+/// The bytes of the tail.
 const TAIL_BYTES: usize = 256 * 1024;
 
 /// A longer line is cut as it arrives.
@@ -30,7 +30,7 @@ struct LogTail {
     bytes: VecDeque<u8>,
     written: u64,
     /// Whether the log of an earlier start of this attempt was read.
-    goes_on: bool,
+    resumes: bool,
 }
 
 impl Log {
@@ -39,7 +39,7 @@ impl Log {
         Self { tail: Arc::default(), output: LogOutput::to_stdout() }
     }
 
-    /// Waits until the agent's own output has all of it, at most `timeout`.
+    /// Waits until the agent's own output has all of it, up to `timeout`.
     pub(crate) fn written_within(&self, at_most: Duration) {
         self.output.emptied_within(at_most);
     }
@@ -51,7 +51,7 @@ impl Log {
 
     /// Copies the command's output until the last writer closes the pipe, and signals that.
     pub(crate) fn follow(&self, mut from: PipeReader) -> oneshot::Receiver<()> {
-        let (log, (drained, told)) = (self.clone(), oneshot::channel());
+        let (log, (drained, has_drained)) = (self.clone(), oneshot::channel());
         std::thread::spawn(move || {
             let mut some = vec![0; 64 * 1024];
             while let Ok(read @ 1..) = from.read(&mut some) {
@@ -60,11 +60,11 @@ impl Log {
             // The receiver may be gone.
             let _ = drained.send(());
         });
-        told
+        has_drained
     }
 
-    pub(crate) fn goes_on(&self) -> bool {
-        self.locked().goes_on
+    pub(crate) fn resumes(&self) -> bool {
+        self.locked().resumes
     }
 
     /// Continues after the log that an earlier start of this attempt left in the bucket.
@@ -72,14 +72,14 @@ impl Log {
         self.locked().go_on_from(earlier);
     }
 
-    /// Its end, from the beginning of a line if one is near, and how many bytes were written in all.
+    /// Its tail, from the beginning of a line if one is near, and the number of bytes ever written.
     pub(crate) fn tail(&self) -> (Vec<u8>, u64) {
         let tail = self.locked();
         (tail.whole_lines(), tail.written)
     }
 
     fn write(&self, bytes: &[u8]) {
-        // The one after the other under the same lock, so that both have it in the same order.
+        // Both under the same lock, so that they have the same order.
         let mut tail = self.locked();
         tail.append(bytes);
         self.output.write(bytes);
@@ -103,7 +103,7 @@ impl LogTail {
     }
 
     fn go_on_from(&mut self, earlier: &[u8]) {
-        let own = std::mem::replace(self, Self { goes_on: true, ..Self::default() });
+        let own = std::mem::replace(self, Self { resumes: true, ..Self::default() });
         self.append(earlier);
         if !earlier.is_empty() && !earlier.ends_with(b"\n") {
             self.append(b"\n");
@@ -146,7 +146,7 @@ mod tests {
         tail.append(own);
         tail.go_on_from(earlier);
         let whole = String::from_utf8(tail.whole_lines()).unwrap();
-        assert!(whole.starts_with(expect) && tail.goes_on, "{}", &whole[..whole.len().min(60)]);
+        assert!(whole.starts_with(expect) && tail.resumes, "{}", &whole[..whole.len().min(60)]);
         assert!(tail.bytes.len() <= TAIL_BYTES && tail.written >= u64::try_from(earlier.len() + own.len()).unwrap());
     }
 

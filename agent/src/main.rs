@@ -49,11 +49,11 @@ use crate::log::Log;
 use crate::world::now;
 
 /// The timeout of each last write. It does not shrink with the pace, because S3 does not get faster.
-const LAST_WORDS: SignedDuration = SignedDuration::from_secs(15);
-const LAST_WORDS_MIN: Duration = Duration::from_secs(3);
+const EXIT_TIMEOUT: SignedDuration = SignedDuration::from_secs(15);
+const EXIT_TIMEOUT_MIN: Duration = Duration::from_secs(3);
 
 /// The timeout for the last of the log in the agent's own output.
-const LAST_WRITTEN: Duration = Duration::from_secs(1);
+const LOG_DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
     match begin() {
@@ -65,7 +65,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// An agent without an identity must not end the machine: it may be anyone's.
+/// An agent without an identity must not end the machine: it may belong to another user.
 fn begin() -> Result<(), AgentError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| AgentError::new(format!("the agent cannot run: {error}")))?;
@@ -76,8 +76,8 @@ fn begin() -> Result<(), AgentError> {
     processes::inherit();
     let log = Log::new();
     runtime.block_on(LocalSet::new().run_until(run_agent(identity, &arguments, log.clone(), shutdown)));
-    log.written_within(LAST_WRITTEN);
-    // What still reads or writes a disk is not waited for.
+    log.written_within(LOG_DRAIN_TIMEOUT);
+    // It does not wait for threads that still read or write a disk.
     runtime.shutdown_background();
     Ok(())
 }
@@ -105,14 +105,14 @@ async fn run_agent(identity: MachineIdentity, arguments: &Arguments, log: Log, s
         tokio::spawn(notice::wait_for_deadline(Arc::clone(&agent))),
         tokio::spawn(notice::watch(Arc::clone(&agent))),
     ];
-    let orphans = command::end_orphans(&agent.identity).await;
+    let orphans = command::kill_orphans(&agent.identity).await;
     if orphans > 0 {
         agent
             .log
-            .write_line(&format!("an earlier start of this agent left {orphans} processes running, which were ended"));
+            .write_line(&format!("an earlier start of this agent left {orphans} processes running, which were killed"));
     }
     let heartbeats = tokio::spawn(heartbeat::beat(Arc::clone(&agent)));
-    let end = attempt::live(&agent).await;
+    let end = attempt::run(&agent).await;
     heartbeats.abort();
     Box::pin(write_exit(&agent, &end)).await;
     for watch in watching {
@@ -135,42 +135,42 @@ async fn write_exit(agent: &Agent, end: &AttemptEnd) {
     let exit =
         ExitRecord { attempt: *attempt, at: now(), reason: end.reason, code: end.code, why: said_by_machine(&end.why) };
     agent.log.write_line(&format!("attempt {attempt} ends ({}): {}", name_of(end.reason), end.why));
-    let last_words = agent.pace.wait(LAST_WORDS).max(LAST_WORDS_MIN);
-    let whose = tokio::time::timeout(last_words, check_exit_owner(agent, exit)).await;
-    let exit = match whose.unwrap_or_else(|_| Err(AgentError::new("nothing is left behind: S3 did not answer"))) {
+    let timeout = agent.pace.wait(EXIT_TIMEOUT).max(EXIT_TIMEOUT_MIN);
+    let whose = tokio::time::timeout(timeout, check_exit_owner(agent, exit)).await;
+    let exit = match whose.unwrap_or_else(|_| Err(AgentError::new("no exit record is written: S3 did not answer"))) {
         Ok(exit) => exit,
         Err(why) => return agent.log.write_line(&why.to_string()),
     };
-    // What was found out last, and what the last checkpoint saved, the heart may not have told.
+    // The last findings and the last checkpoint may not be in a heartbeat yet.
     let mut uploaded = None;
-    let (told, log) = tokio::join!(
-        tokio::time::timeout(last_words, heartbeat::send_heartbeat(agent)),
-        tokio::time::timeout(last_words, heartbeat::upload_log(agent, &mut uploaded)),
+    let (heartbeat, log) = tokio::join!(
+        tokio::time::timeout(timeout, heartbeat::send_heartbeat(agent)),
+        tokio::time::timeout(timeout, heartbeat::upload_log(agent, &mut uploaded)),
     );
-    let left = tokio::time::timeout(last_words, agent.store.leave_exit(job, &exit)).await;
-    for done in [told, log, left] {
+    let left = tokio::time::timeout(timeout, agent.store.leave_exit(job, &exit)).await;
+    for done in [heartbeat, log, left] {
         let problem = match done {
             Ok(Ok(())) => continue,
             Ok(Err(error)) => error.to_string(),
             Err(_) => "S3 did not answer".to_owned(),
         };
-        agent.log.write_line(&format!("not all could be left behind: {problem}"));
+        agent.log.write_line(&format!("the last writes of the attempt are incomplete: {problem}"));
     }
 }
 
-/// The exit record if this process may write it, or else why not. After an earlier start that ended right after its result, it is of that
+/// The exit record if this process may write it, or else why not. After an earlier start that ended right after its result, the record has that
 /// result.
 async fn check_exit_owner(agent: &Agent, exit: ExitRecord) -> Result<ExitRecord, AgentError> {
     let MachineIdentity { job, attempt, .. } = &agent.identity;
-    let unknown = |error: StoreError| AgentError::new(format!("nothing is left behind: {error}"));
-    match agent.fence.last_word().await.map_err(unknown)? {
+    let unknown = |error: StoreError| AgentError::new(format!("no exit record is written: {error}"));
+    match agent.fence.find_result_owner().await.map_err(unknown)? {
         ResultOwner::ThisProcess => Ok(exit),
         ResultOwner::AnotherMachine => {
-            Err(AgentError::new("another machine of this attempt leaves behind how it ends, not this one"))
+            Err(AgentError::new("another machine of this attempt writes the exit record"))
         }
         ResultOwner::EarlierStart(result) => match agent.store.read_exit(job, *attempt).await.map_err(unknown)? {
             MachineDocument::Believed(_) => {
-                Err(AgentError::new("an earlier start of this attempt has left behind how it ended"))
+                Err(AgentError::new("an earlier start of this attempt has written the exit record"))
             }
             MachineDocument::Absent | MachineDocument::Refused(_) => {
                 Ok(ExitRecord { reason: result.reason(), code: result.code, why: result.why, ..exit })

@@ -17,13 +17,13 @@ use crate::agent_error::AgentError;
 use crate::world::{after, now, sleep_until};
 
 /// EC2 user guide, "Spot Instance interruption notices": check every 5 seconds.
-const EVERY: SignedDuration = SignedDuration::from_secs(5);
+const CHECK_EVERY: SignedDuration = SignedDuration::from_secs(5);
 
 const INTERRUPTION: &str = "/latest/meta-data/spot/instance-action";
 const REBALANCE: &str = "/latest/meta-data/events/recommendations/rebalance";
 
 /// The unit grants the agent 150 s, other units 90 (systemd, `DefaultTimeoutStopSec`); the log and the exit record need the rest.
-const TOLD: SignedDuration = SignedDuration::from_secs(60);
+const SHUTDOWN_TIME: SignedDuration = SignedDuration::from_secs(60);
 
 /// EC2 user guide, "Spot Instance interruption notices", "instance-action".
 #[derive(Debug, PartialEq, Eq, Deserialize)]
@@ -45,7 +45,7 @@ pub(crate) async fn watch(agent: Arc<Agent>) {
                 if !odd {
                     let text = shortened(&text, 200);
                     agent.log.write_line(&format!(
-                        "the instance metadata tell of an interruption without an action, which is none: `{text}`"
+                        "the instance metadata reports an interruption without an action, which is no warning: `{text}`"
                     ));
                 }
                 odd = true;
@@ -58,21 +58,21 @@ pub(crate) async fn watch(agent: Arc<Agent>) {
             Err(words) => {
                 if !blind {
                     agent.log.write_line(&format!(
-                        "the instance metadata does not answer, and a warning would not be seen: {words}"
+                        "the instance metadata does not answer, so the agent would miss an interruption warning: {words}"
                     ));
                 }
                 blind = true;
-                // It would hold on to a token that is no good any more.
+                // It would hold on to an expired token.
                 client = self::client();
             }
         }
         if !rebalance && let Ok(Some(_)) = get(&client, REBALANCE).await {
             rebalance = true;
             agent.log.write_line(
-                "EC2 recommends to move this machine, for an interruption has become likelier; the job goes on",
+                "EC2 recommends to move this machine, because an interruption has become likelier; the job continues",
             );
         }
-        agent.pace.sleep(EVERY).await;
+        agent.pace.sleep(CHECK_EVERY).await;
     }
 }
 
@@ -95,7 +95,7 @@ pub(crate) async fn get(client: &Client, path: &'static str) -> Result<Option<St
     }
 }
 
-/// The warning in words, and how much time it leaves. `None` if it names no action: an empty page, or a proxy's, is no warning.
+/// The warning for people, and how much time it leaves. `None` if it names no action: an empty page, or that of a proxy, is no warning.
 fn interruption(text: &str, now: Timestamp) -> Option<(String, SignedDuration)> {
     let InterruptionNotice { action, time } = serde_json::from_str(text).ok()?;
     let time: Option<Timestamp> = time.as_str().and_then(|time| time.parse().ok());
@@ -114,10 +114,10 @@ pub(crate) fn shutdown() -> io::Result<Signal> {
 pub(crate) async fn wait_for_shutdown(agent: Arc<Agent>, shutdown: io::Result<Signal>) {
     match shutdown {
         Ok(mut shutdown) => drop(shutdown.recv().await),
-        Err(error) => return agent.log.write_line(&format!("a shutdown of this machine would not be heard: {error}")),
+        Err(error) => return agent.log.write_line(&format!("the agent would miss a shutdown of this machine: {error}")),
     }
-    let why = "the machine shuts down, or somebody ended the agent (SIGTERM)".to_owned();
-    agent.end(EndCause { reason: ExitReason::Interrupted, why, until: after(agent.pace.scale(TOLD)) });
+    let why = "the machine shuts down, or a person stopped the agent (SIGTERM)".to_owned();
+    agent.end(EndCause { reason: ExitReason::Interrupted, why, until: after(agent.pace.scale(SHUTDOWN_TIME)) });
 }
 
 pub(crate) async fn wait_for_deadline(agent: Arc<Agent>) {

@@ -10,10 +10,10 @@ use crate::disk::on_disk;
 use crate::fence::FenceError;
 use crate::retry_timeout::RetryTimeout;
 
-/// The most refusals that are named, so that the words fit a message; the log has as many.
+/// The most refusals in a message; the log has all of them.
 const SAID_MAX: usize = 5;
 
-/// Uploads files and directories, each file by itself, with the rights of the user. Answers in words what failed; `None` if nothing did.
+/// Uploads files and directories, each file by itself, with the rights of the user. Returns the failures for people; `None` if there are none.
 pub(crate) async fn upload(agent: &Agent, wanted: &[String], owner: &FileOwner) -> Option<String> {
     agent.set_activity("uploading outputs");
     let paths = wanted.to_vec();
@@ -37,20 +37,20 @@ pub(crate) async fn upload(agent: &Agent, wanted: &[String], owner: &FileOwner) 
     describe_missing(&missing)
 }
 
-/// Repeats uploads that may succeed later. Answers in words what S3 refuses for good.
+/// Retries uploads that may succeed later. Returns for people what S3 refuses for good.
 async fn while_s3_answers(agent: &Agent, mut files: Vec<LocalFile>, owner: &FileOwner) -> Vec<String> {
     let (mut refused, mut timeout) = (Vec::new(), RetryTimeout::default());
     loop {
         let unsent = agent.store.upload_outputs(&agent.identity.job, agent.identity.attempt, files, owner).await;
-        let (fenced, silent) = match agent.fence.check().await {
+        let (fenced, unreachable) = match agent.fence.check().await {
             Ok(()) => (false, None),
             Err(FenceError::Fenced(_)) => (true, None),
             Err(FenceError::Store(error)) => (false, Some(error)),
         };
-        let is_sent_again = |one: &UnsentFile| !fenced && (silent.is_some() || one.passing.is_some());
+        let is_sent_again = |one: &UnsentFile| !fenced && (unreachable.is_some() || one.passing.is_some());
         let (again, over): (Vec<UnsentFile>, Vec<UnsentFile>) = unsent.into_iter().partition(is_sent_again);
         refused.extend(over.into_iter().map(|one| one.words));
-        let passing = again.iter().find_map(|one| silent.as_ref().or(one.passing.as_ref()));
+        let passing = again.iter().find_map(|one| unreachable.as_ref().or(one.passing.as_ref()));
         let Some(error) = passing else { return refused };
         if !timeout.pause_and_retry(agent, "the outputs cannot be uploaded yet", error).await {
             refused.extend(again.into_iter().map(|one| one.words));

@@ -12,7 +12,6 @@ pub(crate) fn inherit() {
     let _ = set_child_subreaper(Some(getpid()));
 }
 
-/// What descends from the agent.
 #[derive(Debug, Default)]
 pub(crate) struct Descendants {
     /// The running ones, each with its process group.
@@ -42,7 +41,7 @@ pub(crate) fn descendants(own_child: Option<Pid>) -> Descendants {
 pub(crate) fn orphans_with(variables: &[String]) -> Vec<Pid> {
     let all: BTreeMap<i32, Process> = processes().collect();
     let (agent, own) = (getpid().as_raw_nonzero().get(), size_of_program("self"));
-    // Who begins an agent by hand, in the environment of a command.
+    // A person may start an agent by hand in the environment of a command.
     let is_above = |id: i32| id == agent || ancestors(agent, &all).any(|ancestor| ancestor == id);
     let is_agent = |id: i32| own.is_some() && size_of_program(&id.to_string()) == own;
     let is_orphan = |id: &i32| {
@@ -54,7 +53,7 @@ pub(crate) fn orphans_with(variables: &[String]) -> Vec<Pid> {
     running.filter(|id| is_orphan(id)).filter_map(|id| Pid::from_raw(*id)).collect()
 }
 
-/// Identifies another agent: a copy of a program has the same size.
+/// Identifies another agent: a copy of the program has the same size.
 fn size_of_program(process: &str) -> Option<u64> {
     fs::metadata(format!("/proc/{process}/exe")).ok().map(|program| program.len())
 }
@@ -62,7 +61,7 @@ fn size_of_program(process: &str) -> Option<u64> {
 /// Whether a process may have a file at or below the path open for writing. The path must have no links.
 pub(crate) fn writes_below(path: &Path, process: Pid) -> bool {
     let own = format!("/proc/{}", process.as_raw_nonzero());
-    // It has ended, or does not let itself be looked at.
+    // It has ended, or cannot be inspected.
     let Ok(open) = fs::read_dir(format!("{own}/fd")) else { return Path::new(&own).exists() };
     open.flatten().any(|file| {
         let is_below = fs::read_link(file.path()).is_ok_and(|opened| opened.starts_with(path));
@@ -104,7 +103,7 @@ fn descends(id: i32, from: i32, all: &BTreeMap<i32, Process>) -> bool {
 
 fn ancestors(id: i32, all: &BTreeMap<i32, Process>) -> impl Iterator<Item = i32> {
     let processes = std::iter::successors(all.get(&id), |process| all.get(&process.parent));
-    // The processes were read one after the other: what looks like a circle is none, and ends.
+    // The processes were read one after the other, so an apparent cycle is none.
     processes.take(all.len()).map(|process| process.parent)
 }
 

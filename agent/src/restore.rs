@@ -33,24 +33,24 @@ pub(crate) struct RestoredCheckpoint {
     /// The path that the command resumes from.
     pub(crate) resume: Option<PathBuf>,
     pub(crate) what: String,
-    /// Whether it restored others as well, which the framework keeps on purpose.
+    /// Whether it restored others as well, which the framework retains.
     pub(crate) has_others: bool,
     /// The restored content, by which later changes are noticed.
     pub(crate) original: Option<KeptStep>,
     /// The undamaged checkpoints of head, the newest last.
     pub(crate) counting: Vec<Checkpoint>,
-    /// Those of them that may be incomplete.
+    /// Those of them that are unverified.
     pub(crate) unverified: Vec<Checkpoint>,
-    /// Why newer ones were not restored, in sentences.
+    /// Why newer ones were not restored, for people.
     pub(crate) skipped: Vec<String>,
     /// Whether the command has failed on another one in this attempt.
     has_failed: bool,
 }
 
 impl RestoredCheckpoint {
-    /// Which checkpoint the command resumes from if it fails on this one, because the checkpoint may be why: the previous one. It steps back from
-    /// every unverified checkpoint, down to the beginning, and once from a verified one, unless the command has failed on another one already. The
-    /// first snapshot of a job may be of files that are no checkpoint.
+    /// The checkpoints that remain if the command fails on this one, because the checkpoint may be why: the previous ones. It steps back from every
+    /// unverified checkpoint, down to the beginning, and once from a verified one, unless the command has failed on another one already. The first
+    /// snapshot of a job may consist of files that are no checkpoint.
     pub(crate) fn before_failed(&self) -> Option<RestoreCandidates> {
         let failed = self.checkpoint?;
         let is_unverified = self.unverified.contains(&failed);
@@ -72,9 +72,9 @@ impl RestoredCheckpoint {
 pub(crate) struct RestoreCandidates {
     /// The first undamaged one is restored.
     in_order: Vec<Checkpoint>,
-    /// Those of them that may be incomplete.
+    /// Those of them that are unverified.
     unverified: Vec<Checkpoint>,
-    /// Newer ones, and why they are left out.
+    /// Why newer ones are left out.
     skipped: Vec<String>,
     has_failed: bool,
 }
@@ -115,11 +115,11 @@ pub(crate) async fn restore(
         };
         match Box::pin(restore_one(agent, checkpoint, directory, owner)).await {
             Ok((manifest, original)) => {
-                let doubt = if unverified.contains(&checkpoint) { ", and which may be incomplete" } else { "" };
+                let doubt = if unverified.contains(&checkpoint) { ", which may be incomplete" } else { "" };
                 let what = describe(&manifest);
-                let goes_on = format!("goes on from {what}, which attempt {} kept{doubt}", checkpoint.attempt);
-                agent.log.write_line(&goes_on);
-                tell_skipped(agent, &mut skipped, &damaged, &goes_on);
+                let resumes = format!("resumes from {what}, which attempt {} kept{doubt}", checkpoint.attempt);
+                agent.log.write_line(&resumes);
+                warn_of_skipped(agent, &mut skipped, &damaged, &resumes);
                 for beside in manifest.beside.iter().filter(|beside| counting.contains(beside)) {
                     restore_beside(agent, *beside, directory, owner).await?;
                 }
@@ -141,7 +141,7 @@ pub(crate) async fn restore(
             }
             Err(CheckpointError::Damaged(words)) => {
                 agent.log.write_line(&format!(
-                    "the checkpoint of step {step} is damaged, and the one before is taken: {words}"
+                    "the checkpoint of step {step} is damaged, and the previous one is restored: {words}"
                 ));
                 damaged.push(format!("of step {step} ({words})"));
                 counting.remove(0);
@@ -154,7 +154,7 @@ pub(crate) async fn restore(
                 }
             }
             Err(CheckpointError::Disk { error, .. }) if is_full(&error) && clear_away(agent, into, owner).await => {
-                agent.log.write_line("the disk is full: what was in the checkpoint directory before is deleted");
+                agent.log.write_line("the disk is full: the earlier contents of the checkpoint directory are deleted");
             }
             Err(CheckpointError::Disk { path, error }) => {
                 let hint = if is_full(&error) { "; set `root_volume_gib`" } else { "" };
@@ -163,20 +163,20 @@ pub(crate) async fn restore(
             Err(error) => return cannot(error, ""),
         }
     }
-    agent.log.write_line("there is no checkpoint to go on from: the job begins at its beginning");
-    tell_skipped(agent, &mut skipped, &damaged, "begins at the job's beginning, for there is no other one");
+    agent.log.write_line("there is no checkpoint to resume from: the job starts at zero");
+    warn_of_skipped(agent, &mut skipped, &damaged, "starts at zero, because there is no other checkpoint");
     Ok(RestoredCheckpoint::default())
 }
 
 /// Reports all damaged ones to the owner at once, with the result.
-fn tell_skipped(agent: &Agent, skipped: &mut Vec<String>, damaged: &[String], goes_on: &str) {
+fn warn_of_skipped(agent: &Agent, skipped: &mut Vec<String>, damaged: &[String], resumes: &str) {
     if !damaged.is_empty() {
         let what = if damaged.len() == 1 { "the checkpoint" } else { "the checkpoints" };
         let is = if damaged.len() == 1 { "is" } else { "are" };
         skipped.push(format!("{what} {} {is} damaged", damaged.join(", ")));
     }
     if !skipped.is_empty() {
-        agent.warn_owner(AgentWarningKind::Damaged, &format!("it {goes_on}: {}", skipped.join("; ")));
+        agent.warn_owner(AgentWarningKind::Damaged, &format!("it {resumes}: {}", skipped.join("; ")));
     }
 }
 
@@ -184,20 +184,20 @@ fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
-/// Makes the directory empty and the user's own.
+/// Makes an empty directory that belongs to the user.
 async fn prepare(agent: &Arc<Agent>, into: &Path, owner: &FileOwner) -> io::Result<()> {
     let (place, for_owner) = (into.to_owned(), owner.clone());
     tokio::task::spawn_blocking(move || directory::make(&place, &for_owner)).await.map_err(io::Error::other)??;
     let (agent, into) = (Arc::clone(agent), into.to_owned());
     on_disk(owner, move || {
-        directory::let_go(&into);
+        directory::release(&into);
         set_aside(&agent, &into)
     })
     .await
 }
 
-/// Restores a checkpoint that the framework keeps on purpose beside the newest. The command can resume without it, but its result may differ,
-/// so the owner gets a warning.
+/// Restores a checkpoint that the framework retains beside the newest. The command can resume without it, but its result may differ, so the owner
+/// gets a warning.
 async fn restore_beside(
     agent: &Agent,
     checkpoint: Checkpoint,
@@ -208,7 +208,7 @@ async fn restore_beside(
     loop {
         let error = match Box::pin(restore_one(agent, checkpoint, directory, owner)).await {
             Ok(_) => {
-                agent.log.write_line(&format!("step {step}, which the command keeps besides, is there as well"));
+                agent.log.write_line(&format!("step {step}, which the command keeps besides, is restored as well"));
                 return Ok(());
             }
             Err(CheckpointError::Store(error)) => {
@@ -220,7 +220,7 @@ async fn restore_beside(
             }
             Err(error) => error.to_string(),
         };
-        let words = format!("step {step}, which the command had kept besides, does not come back: {error}");
+        let words = format!("step {step}, which the command keeps besides, is not restored: {error}");
         agent.log.write_line(&words);
         agent.warn_owner(AgentWarningKind::Damaged, &words);
         return Ok(());
@@ -301,7 +301,7 @@ fn finish(manifest: &Manifest, restoring: &Path, into: &Path) -> io::Result<()> 
     for entry in fs::read_dir(restoring)? {
         let entry = entry?;
         let (name, there) = (entry.file_name(), into.join(entry.file_name()));
-        // What came with the newest one stays as it is.
+        // Companions of the newest checkpoint stay as they are.
         let is_companion = manifest.companions.iter().any(|companion| *companion == *name.to_string_lossy());
         if !is_companion || fs::symlink_metadata(&there).is_err() {
             fs::rename(entry.path(), &there)?;
@@ -325,7 +325,7 @@ fn set_aside(agent: &Agent, directory: &Path) -> io::Result<()> {
         };
         let (from, to) = (directory.join(&name), folder.join(&name));
         match fs::rename(&from, to) {
-            // A directory that a container made as root may be renamed by its user, and not moved: over an empty one.
+            // Its user may rename a directory that a container made as root, but not move it into another: rename it over an empty one.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 fs::rename(&from, folder_beside(directory)?)?;
             }
@@ -333,7 +333,7 @@ fn set_aside(agent: &Agent, directory: &Path) -> io::Result<()> {
         }
     }
     if let Some(folder) = aside {
-        let words = "what was in the checkpoint directory before counts for nothing, and now lies in";
+        let words = "the earlier contents of the checkpoint directory are moved to";
         agent.log.write_line(&format!("{words} {}", folder.display()));
     }
     Ok(())
@@ -352,7 +352,7 @@ fn folder_beside(directory: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// Deletes what was moved aside. Answers whether there was anything.
+/// Deletes the contents that were moved aside. Returns whether there were any.
 async fn clear_away(agent: &Agent, directory: &Path, owner: &FileOwner) -> bool {
     let within = directory.to_owned();
     let cleared = on_disk(owner, move || {
@@ -368,7 +368,7 @@ async fn clear_away(agent: &Agent, directory: &Path, owner: &FileOwner) -> bool 
     });
     cleared.await.unwrap_or_else(|error| {
         let (place, words) = (directory.display(), directory::describe_io_error(&error));
-        agent.log.write_line(&format!("what was put aside in {place} cannot be deleted: {words}"));
+        agent.log.write_line(&format!("the earlier contents in {place} cannot be deleted: {words}"));
         false
     })
 }

@@ -1,4 +1,4 @@
-//! How long something that S3 refuses, or does not answer, is tried again.
+//! How long a call that S3 refuses or does not answer is retried.
 
 use std::time::Instant;
 
@@ -8,17 +8,17 @@ use store::StoreError;
 
 use crate::agent::Agent;
 
-/// Between one try and the next.
-const AGAIN: SignedDuration = SignedDuration::from_secs(10);
+/// The pause between two tries.
+const RETRY_EVERY: SignedDuration = SignedDuration::from_secs(10);
 
-/// What does not pass, such as a permission that lacks, is tried so often: one that was just granted takes a while to be known everywhere
-/// (IAM user guide, "Troubleshoot IAM": changes are eventually consistent).
-const TRIES: u32 = 6;
+/// The tries after a permanent error, such as a missing permission: a permission that was just granted takes a while to propagate (IAM user guide,
+/// "Troubleshoot IAM": changes are eventually consistent).
+const TRIES_MAX: u32 = 6;
 
-/// For errors that may pass: as long as an attempt without heartbeats does not count as lost.
-const AT_MOST: SignedDuration = FIRST_HEARTBEAT_AFTER;
+/// The timeout of other errors: as long as an attempt without heartbeats does not count as lost.
+const TIMEOUT: SignedDuration = FIRST_HEARTBEAT_AFTER;
 
-/// The patience with one thing.
+/// The retries of one call.
 #[derive(Debug, Default)]
 pub(crate) struct RetryTimeout {
     since: Option<Instant>,
@@ -28,7 +28,7 @@ pub(crate) struct RetryTimeout {
 }
 
 impl RetryTimeout {
-    /// Whether another try is worth it, after a pause. It logs each reason once.
+    /// Whether to try again, after a pause. It logs each reason once.
     pub(crate) async fn pause_and_retry(&mut self, agent: &Agent, what: &str, error: &StoreError) -> bool {
         let words = format!("{what}: {error}");
         if self.said != words {
@@ -37,16 +37,16 @@ impl RetryTimeout {
         }
         let bears = self.should_retry(agent, error);
         if bears {
-            agent.pace.sleep(AGAIN).await;
+            agent.pace.sleep(RETRY_EVERY).await;
         }
         bears
     }
 
-    /// Whether another try is worth it after that one; without a pause, and without a word.
+    /// Whether to try again, without a pause and without a line in the log.
     pub(crate) fn should_retry(&mut self, agent: &Agent, error: &StoreError) -> bool {
         self.tries += 1;
         self.lasting += u32::from(error.lasts());
         let since = self.since.get_or_insert_with(Instant::now).elapsed();
-        self.lasting < TRIES && (self.tries < TRIES || since < agent.pace.wait(AT_MOST))
+        self.lasting < TRIES_MAX && (self.tries < TRIES_MAX || since < agent.pace.wait(TIMEOUT))
     }
 }

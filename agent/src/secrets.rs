@@ -44,7 +44,7 @@ async fn fetch_secret(arn: &str) -> Result<String, AgentError> {
                 return value.ok_or_else(|| AgentError::new("it has no value"));
             }
             Err(error) => {
-                // Anything else says nothing about whether there is one.
+                // Any other error does not say whether there is one.
                 if error.code() != Some("ParameterNotFound") {
                     return Err(AgentError::new(aws::said(&error)));
                 }
@@ -55,7 +55,7 @@ async fn fetch_secret(arn: &str) -> Result<String, AgentError> {
     Err(AgentError::new(absent))
 }
 
-/// The region, and the names that Parameter Store may know it by, in the order in which they are asked for.
+/// The region, and the possible names in Parameter Store, in the order of the queries.
 fn place(arn: &str) -> Option<(String, Vec<String>)> {
     let parts: Vec<&str> = arn.splitn(6, ':').collect();
     let [_, _, service, region, _, resource] = parts.as_slice() else { return None };
@@ -68,7 +68,7 @@ fn place(arn: &str) -> Option<(String, Vec<String>)> {
             names.map(|name| format!("/aws/reference/secretsmanager/{name}")).collect()
         }
         "ssm" => match resource.strip_prefix("parameter/")? {
-            // The name of one in folders begins with `/`, which its ARN does not repeat.
+            // The name of a parameter in folders begins with `/`, which its ARN does not repeat.
             name if name.contains('/') => vec![format!("/{name}")],
             name => vec![name.to_owned()],
         },

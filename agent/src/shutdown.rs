@@ -10,7 +10,7 @@ use crate::arguments::SHUTDOWN;
 use crate::log::Log;
 
 /// The timeout until `shutdown` is accepted.
-const ACCEPTED: Duration = Duration::from_secs(30);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// If `shutdown` fails: by force, and at last without any program (Linux kernel, "Magic `SysRq` key").
 const BY_FORCE: [&str; 2] = ["poweroff -f", "echo o > /proc/sysrq-trigger"];
@@ -21,7 +21,7 @@ pub(crate) async fn go_dark(log: &Log, command: &str) {
     for line in std::iter::once(command).chain(forced.iter().copied()) {
         let (output, errors) = to_log(log).unwrap_or_else(|_| (Stdio::null(), Stdio::null()));
         let ended = Command::new("/bin/sh").arg("-c").arg(line).stdout(output).stderr(errors).status();
-        let problem = match tokio::time::timeout(ACCEPTED, ended).await {
+        let problem = match tokio::time::timeout(SHUTDOWN_TIMEOUT, ended).await {
             Ok(Ok(status)) if status.success() => return,
             Ok(Ok(status)) => status.to_string(),
             Ok(Err(error)) => error.to_string(),
@@ -35,7 +35,7 @@ pub(crate) async fn go_dark(log: &Log, command: &str) {
 fn to_log(log: &Log) -> io::Result<(Stdio, Stdio)> {
     let (read, write) = io::pipe()?;
     let both = (write.try_clone()?.into(), write.into());
-    // Without a wait for its end, because its children may run on.
+    // It does not wait for its end, because its children may keep running.
     drop(log.follow(read));
     Ok(both)
 }

@@ -21,7 +21,7 @@ pub(crate) struct User {
 }
 
 impl User {
-    /// Who owns the files that the agent reads and writes for this user.
+    /// The owner of the files that the agent reads and writes for this user.
     pub(crate) fn file_owner(&self) -> FileOwner {
         FileOwner { uid: self.uid, gid: self.gid, groups: self.groups.clone() }
     }

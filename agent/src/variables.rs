@@ -2,11 +2,11 @@
 //!
 //! - `CURFEW_JOB`: the job, `<team>/<job>`; `CURFEW_TEAM`: its team;
 //! - `CURFEW_ATTEMPT`: 1, 2, …; `CURFEW_BUCKET` and `CURFEW_REGION`: the state bucket;
-//! - `CURFEW_ENDS_AT`: the latest moment at which the agent tells it to end, as `2026-09-01T12:00:00Z`;
+//! - `CURFEW_ENDS_AT`: the latest time at which the agent sends the signal to end, as `2026-09-01T12:00:00Z`;
 //! - `CURFEW_CHECKPOINT_DIR`: the directory of its checkpoints, if the spec has one. If it resumes from a checkpoint, `CURFEW_RESUME_STEP` is its step,
 //!   `CURFEW_RESUME_FROM` the one path to resume from, and `CURFEW_RESUME_ALL` all of its paths, one in each line. Otherwise they are absent;
 //!   so is the step of files without a number;
-//! - `CURFEW_SIGNAL`: the signal that tells it that the machine ends.
+//! - `CURFEW_SIGNAL`: the signal that announces the loss of the machine.
 //!
 //! `HOME`, `USER`, `LOGNAME` and `SHELL` are those of the user, `PYTHONUNBUFFERED` is 1, so that the log is not late, and the spec's `env` comes
 //! last.

@@ -265,7 +265,7 @@ def _fall_silent(scene: Scene) -> None:
     _pause_after(scene, PAUSES[1])
     watch.until("a step of the second machine after a checkpoint", lambda: watch.pauses_after(2, PAUSES[1]))
     second.pull_the_plug()
-    watch.until(f"the end of {second.id}", second.dark.is_set, goes_on=True)
+    watch.until(f"the end of {second.id}", second.dark.is_set, continues=True)
     _pause_after(scene, STEPS)
     heartbeat = f"attempts/{scene.lived.job}/2/heartbeat.json"
     account.aws.set_object(BUCKET, heartbeat, show.now() - _SILENT)
@@ -290,7 +290,7 @@ def _end(scene: Scene) -> None:
     third = scene.host("silent")
     watch.until(f"the end of {third.id}", third.dark.is_set)
     says = scene.account.aws.instance
-    watch.until(f"what EC2 says of {third.id}", lambda: says(third.id)["State"]["Name"] == "terminated", goes_on=True)
+    watch.until(f"what EC2 says of {third.id}", lambda: says(third.id)["State"]["Name"] == "terminated", continues=True)
     line()
     succeeded = _stage(scene, "succeeded", _of_instance("ec2-instance-state-change", third.id))
     _show(succeeded.run, "EC2's event starts run-jobs")

@@ -93,9 +93,9 @@ class Watch:
         """Each attempt has one machine, and they come one after the other."""
         return self._hosts.all().index(host) + 1
 
-    def until(self, awaited: str, is_so: Callable[[], Any], goes_on: bool = False) -> Any:
+    def until(self, awaited: str, is_so: Callable[[], Any], continues: bool = False) -> Any:
         """Shows what comes, until it is so; below an empty line, where it does not go on from the last time."""
-        self._begins = not goes_on
+        self._begins = not continues
         until = time.monotonic() + _TIMEOUT_SECONDS
         while not (found := self._looked() and is_so()):
             if time.monotonic() > until:

@@ -27,7 +27,7 @@ def test_a_warned_training_is_flushed_and_resumes_elsewhere(job: Job) -> None:
     assert job.head() == json.loads(head(1, (1, done)))
     with job.machine(2) as machine:
         machine.until(lambda: len(job.steps()) > done)
-        assert f"goes on from step {done}, which attempt 1 kept" in machine.said()
+        assert f"resumes from step {done}, which attempt 1 kept" in machine.said()
         machine.ends()
     assert job.result.read_text() == job.expected
     assert [step for _, step in job.steps()] == list(range(1, 201)), "nothing is done twice"
@@ -41,7 +41,7 @@ def test_a_command_that_ignores_the_signal_is_killed_and_its_complete_checkpoint
         machine.metadata.warn(seconds=10)
         machine.ends()
     assert job.exit(1)["reason"] == "interrupted" and job.exit(1)["code"] is None
-    assert "did not end by SIGTERM, and is killed" in job.log(1)
+    assert "did not end after SIGTERM, and is killed" in job.log(1)
     assert job.kept() % 10 == 0 and job.kept() >= len(job.steps()) - 10
 
 
@@ -61,7 +61,7 @@ def test_a_damaged_checkpoint_is_skipped_and_that_is_said(job: Job) -> None:
     said = machine.said()
     assert "the checkpoint of step 15 is damaged" in said and "does not have its checksum from byte 0" in said
     assert "the checkpoint of step 10 is damaged" in said
-    assert "goes on from step 5, which attempt 1 kept" in said
+    assert "resumes from step 5, which attempt 1 kept" in said
     assert job.result.read_text() == job.expected
     assert (1, 15) not in job.manifests() and (1, 10) not in job.manifests()
 
@@ -87,7 +87,7 @@ def test_nothing_is_deleted_while_keep_is_unknown(job: Job) -> None:
     job.aws.fault("s3:GetObject", "access_denied", match="config/curfew.toml", times=None)
     with job.machine(1) as machine:
         machine.ends()
-    assert "how many checkpoints are kept is unknown, and none is deleted" in machine.said()
+    assert "the number of checkpoints to keep is unknown, so none is deleted" in machine.said()
     assert len(job.manifests()) > 3
     assert len(job.head()["kept"]) == len(job.manifests()) - 1
 
@@ -109,14 +109,14 @@ def runs(job: Job, machine: Machine) -> None:
     machine.until(lambda: job.trail.exists() and job.trail.read_text().count("\n") == machine.attempt)
 
 
-def goes_on(job: Job) -> None:
+def resumes(job: Job) -> None:
     """A command that puts down what it goes on from, and leaves writing to the test."""
     job.spec(f'echo "${{CURFEW_RESUME_FROM:+$(cat "$CURFEW_RESUME_FROM")}}" >> {job.trail}; sleep 600')
 
 
 def test_a_rewritten_checkpoint_is_kept_beside_the_first_and_replaced_by_it_if_damaged(job: Job) -> None:
     file = job.checkpoints / "model-1.ckpt"
-    goes_on(job)
+    resumes(job)
     with job.machine(1, hurry=60) as machine:
         runs(job, machine)
         file.write_text("one\n")
@@ -126,7 +126,7 @@ def test_a_rewritten_checkpoint_is_kept_beside_the_first_and_replaced_by_it_if_d
         runs(job, machine)
         file.write_text("two\n")
         machine.until(lambda: job.head() == json.loads(head(2, (2, 1), kept=[(1, 1)])))
-        assert "step 1 was changed after it was kept, and is uploaded again" in machine.said()
+        assert "step 1 changed after it was kept, and is uploaded again" in machine.said()
         is_taken_back(machine)
     assert job.manifests() == [(1, 1), (2, 1)]
     job.put(f"checkpoints/{NAME}/2/1/files/model-1.ckpt", "torn")
@@ -191,8 +191,8 @@ def test_a_restarted_machine_trusts_only_the_bucket(job: Job) -> None:
     (torn / "_SUCCESS").touch()
     with job.machine(1, disk=False) as machine:
         machine.ends()
-    assert f"goes on from step {kept}, which attempt 1 kept" in machine.said()
-    assert "what was in the checkpoint directory before counts for nothing" in machine.said()
+    assert f"resumes from step {kept}, which attempt 1 kept" in machine.said()
+    assert "the earlier contents of the checkpoint directory are moved to" in machine.said()
     assert job.result.read_text() == job.expected
 
 
@@ -245,4 +245,4 @@ def test_the_best_checkpoint_and_the_pointer_come_back_beside_the_newest(job: Jo
     with job.machine(2) as machine:
         machine.ends()
     assert job.head()["result"]["succeeded"], machine.said()
-    assert "step 1, which the command keeps besides, is there as well" in machine.said()
+    assert "step 1, which the command keeps besides, is restored as well" in machine.said()

@@ -48,7 +48,7 @@ def test_an_unreachable_s3_ends_the_machine(job: Job) -> None:
     job.aws.fault("s3:*", "reset", times=None)
     with job.machine(1, hurry=300) as machine:
         said = machine.ends()
-    assert "nothing is left behind" in said and "runs the command" not in said
+    assert "no exit record is written" in said and "runs the command" not in said
     job.aws.clear_faults()
     assert job.exit(1) is None and not job.head()
 
@@ -89,7 +89,7 @@ def test_a_result_that_may_not_be_written_is_a_defined_end(job: Job) -> None:
         go(job, machine, "end")
         machine.ends(30)
     assert job.exit(1)["reason"] == "broken"
-    assert "the command has ended with success, and that could not be written down: s3:PutObject" in job.exit(1)["why"]
+    assert "the command has ended with success, but the result could not be written: s3:PutObject" in job.exit(1)["why"]
 
 
 def test_credentials_expire_and_new_ones_come(job: Job) -> None:
@@ -153,7 +153,7 @@ def test_the_next_attempt_uploads_outputs_after_a_warning(job: Job) -> None:
         machine.metadata.warn(seconds=8)
         machine.ends()
     assert job.exit(1)["reason"] == "interrupted" and not job.head()["result"]
-    assert "there was no time to bring its outputs away" in job.exit(1)["why"]
+    assert "there was no time to upload its outputs" in job.exit(1)["why"]
     with job.machine(2) as machine:
         machine.ends()
     assert job.head()["result"]["succeeded"] and job.get(f"outputs/{NAME}/2{output}") == b"fine\n"
@@ -191,7 +191,7 @@ def test_a_process_that_left_the_group_is_not_waited_for(job: Job) -> None:
         machine.until((job.scratch / "at-told").exists)
         machine.metadata.warn(seconds=60)
         machine.ends()
-    assert "did not end by SIGTERM" not in machine.said()
+    assert "did not end after SIGTERM" not in machine.said()
     # It ended with success, so what it wrote is whole.
     assert (job.exit(1)["reason"], job.exit(1)["code"], job.kept()) == ("interrupted", 0, 9)
 

@@ -92,7 +92,7 @@ def test_processes_that_a_command_left_are_ended(job: Job, tmp_path: Path) -> No
     for process in map(int, left.read_text().split()):
         with pytest.raises(ProcessLookupError):
             os.kill(process, 0)
-    assert "processes behind, which were ended" in job.log(1)
+    assert "processes behind, which were killed" in job.log(1)
 
 
 def test_a_running_attempt_sends_heartbeats_and_its_log(job: Job) -> None:
@@ -140,7 +140,7 @@ def test_a_restart_after_the_result_changes_nothing(job: Job) -> None:
     exit, result = job.exit(1), job.head()["result"]
     assert exit["reason"] == "failed"
     with job.machine(1) as machine:
-        assert "an earlier start of this attempt has left behind how it ended" in machine.ends()
+        assert "an earlier start of this attempt has written the exit record" in machine.ends()
     assert (job.exit(1), job.head()["result"]) == (exit, result)
     # It may have come no further than to the result.
     job.s3.delete_object(Bucket=BUCKET, Key=f"attempts/{NAME}/1/exit.json")

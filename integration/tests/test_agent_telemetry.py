@@ -175,7 +175,7 @@ def test_a_gpu_that_falls_off_the_bus_leaves_the_others(watched: Watched) -> Non
         machine.until(lambda: watched.told(UTILIZATION, gpu(0)).high == 20)
         before = watched.told(UTILIZATION, gpu(1))
         machine.until(lambda: "GPU 1 has fallen off the bus" in machine.said())
-        goes_on(watched, machine)
+        resumes(watched, machine)
     assert watched.told(UTILIZATION, gpu(1)) == before, "nothing is told of it any more, least of all that it idles"
     assert watched.told(UTILIZATION, OF_THE_JOB).low == 20
     assert said_once(machine, "GPU 1 has fallen off the bus")
@@ -204,7 +204,7 @@ def test_refused_metrics_are_dropped_and_logged_once(watched: Watched) -> None:
         machine.until(lambda: watched.told(UTILIZATION, gpu()))
         taken = watched.told(UTILIZATION, gpu()).samples
         assert taken <= 13 * (watched.calls() - refused + 1), "nothing is kept for later"
-    assert said_once(machine, "CloudWatch is told nothing of GPUs: AccessDenied")
+    assert said_once(machine, "GPU metrics are not published: AccessDenied")
 
 
 def beats_twice(watched: Watched, machine: Machine) -> None:
@@ -214,6 +214,6 @@ def beats_twice(watched: Watched, machine: Machine) -> None:
         machine.until(lambda: (watched.job.heartbeat(1) or {}).get("at") != last)
 
 
-def goes_on(watched: Watched, machine: Machine) -> None:
+def resumes(watched: Watched, machine: Machine) -> None:
     calls = watched.calls()
     machine.until(lambda: watched.calls() >= calls + 2)

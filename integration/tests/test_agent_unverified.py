@@ -26,7 +26,7 @@ def test_an_unmarked_checkpoint_of_a_signal_handler_is_resumed_from(job: Job) ->
     assert f"the checkpoint of step {done} may be incomplete" in job.log(1)
     with job.machine(2) as machine:
         machine.ends()
-    assert f"goes on from step {done}, which attempt 1 kept, and which may be incomplete" in machine.said()
+    assert f"resumes from step {done}, which attempt 1 kept, which may be incomplete" in machine.said()
     assert job.result.read_text() == job.expected
     assert [step for _, step in job.steps()] == list(range(1, 201)), "nothing is done twice"
     assert job.manifests() == [(1, done), (2, 200)] and not unverified(job), "what was gone on from was whole"
@@ -79,11 +79,11 @@ def test_a_command_that_fails_on_an_incomplete_checkpoint_runs_again_from_the_pr
     expect = json.loads(head(2, (2, 3), kept=[(1, 1)]))
     assert {**job.head(), "result": None} == expect and job.manifests() == [(1, 1), (2, 3)]
     assert job.head()["result"]["why"] == "the command has ended with success; resumed from step 1"
-    assert "the command has failed with exit code 3, soon after it went on from step 2: it is run again" in job.log(2)
+    assert "the command has failed with exit code 3, soon after it resumed from step 2: the agent runs it again" in job.log(2)
     [trouble] = job.heartbeat(2)["warnings"]
-    assert trouble["kind"] == "damaged" and trouble["words"].endswith("exit code 3, soon after it went on from step 2")
-    assert trouble["words"].startswith("it goes on from step 1,")
-    assert "goes on from step 1, which attempt 1 kept\n" in job.log(2)
+    assert trouble["kind"] == "damaged" and trouble["words"].endswith("exit code 3, soon after it resumed from step 2")
+    assert trouble["words"].startswith("it resumes from step 1,")
+    assert "resumes from step 1, which attempt 1 kept\n" in job.log(2)
 
 
 def test_a_command_that_always_fails_runs_twice(job: Job) -> None:
@@ -141,7 +141,7 @@ def test_a_failure_during_an_interruption_is_left_to_the_next_attempt(job: Job) 
         machine.until(lambda: not running(machine, "sh"))
         is_taken_back(machine)
     assert job.exit(2)["reason"] == "interrupted" and job.head()["result"] is None
-    assert "which the next attempt tries again: EC2 takes the machine back" in job.exit(2)["why"]
+    assert "which the next attempt retries: EC2 takes the machine back" in job.exit(2)["why"]
     with job.machine(3) as machine:
         machine.ends()
     assert runs(job) == ["1 ", "2 model-2.pt", "3 model-2.pt", "3 model-1.pt"] and job.head()["result"]["succeeded"]

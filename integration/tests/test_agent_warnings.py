@@ -44,8 +44,8 @@ def test_a_damaged_checkpoint_is_reported_at_once(job: Job) -> None:
     job.spec("sleep 600")
     with job.machine(2, hurry=1) as machine:
         words = hears(job, machine, "damaged", SOON)
-    assert words.startswith("it goes on from step 1, which attempt 1 kept: the checkpoint of step 2 (") and words.endswith(") is damaged")
-    assert machine.said().count("the checkpoint of step 2 is damaged, and the one before is taken") == 1, "as the log says it"
+    assert words.startswith("it resumes from step 1, which attempt 1 kept: the checkpoint of step 2 (") and words.endswith(") is damaged")
+    assert machine.said().count("the checkpoint of step 2 is damaged, and the previous one is restored") == 1, "as the log says it"
     assert set(told(job, 2)) == {"damaged"}
 
 
@@ -55,7 +55,7 @@ def test_the_loss_of_all_checkpoints_is_reported(job: Job) -> None:
     with job.machine(2) as machine:
         machine.ends()
     words = told(job, 2)["damaged"]
-    assert words.startswith("it begins at the job's beginning, for there is no other one: the checkpoints of step 2 (")
+    assert words.startswith("it starts at zero, because there is no other checkpoint: the checkpoints of step 2 (")
     assert ", of step 1 (" in words and words.endswith(") are damaged")
 
 
@@ -91,7 +91,7 @@ def test_an_undeleted_checkpoint_is_reported_until_it_is_deleted(job: Job) -> No
         machine.until(lambda: job.kept() == 1)
         Path(f"{go}-1").touch()
         words = hears(job, machine, "not-pruned", SOON)
-        assert words.startswith("the checkpoint of step 1 is not deleted, and costs on: s3:DeleteObjectVersion on s3://") and "grant" in words
+        assert words.startswith("the checkpoint of step 1 is not deleted, and still costs money: s3:DeleteObjectVersion on s3://") and "grant" in words
         job.aws.clear_faults()
         Path(f"{go}-2").touch()
         machine.until(lambda: job.kept() == 3 and told(job) == {})
@@ -102,7 +102,7 @@ def test_a_missing_directory_is_reported_until_it_exists_again(job: Job) -> None
     go = job.scratch / "go"
     job.spec(f"rmdir {job.checkpoints}; while ! [ -e {go} ]; do sleep 0.1; done; mkdir {job.checkpoints}; sleep 600")
     with job.machine(1, hurry=QUICK) as machine:
-        assert hears(job, machine, "directory") == f"the checkpoint directory {job.checkpoints} is not there any more"
+        assert hears(job, machine, "directory") == f"the checkpoint directory {job.checkpoints} is gone"
         go.touch()
         machine.until(lambda: "directory" not in told(job))
 

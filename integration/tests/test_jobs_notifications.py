@@ -37,7 +37,7 @@ def test_a_failed_termination_is_notified_once_a_day(jobs: JobAccount) -> None:
 
 # What an agent finds out
 
-DAMAGED = {"kind": "damaged", "words": "it goes on from step 10, which attempt 1 kept: the checkpoint of step 15 (torn) is damaged"}
+DAMAGED = {"kind": "damaged", "words": "it resumes from step 10, which attempt 1 kept: the checkpoint of step 15 (torn) is damaged"}
 
 
 def disk(mib: int) -> dict[str, str]:

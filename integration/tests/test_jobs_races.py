@@ -91,7 +91,7 @@ def wait_for_launch(jobs: JobAccount) -> None:
 
 
 def test_a_process_that_is_killed_while_ec2_launches(jobs: JobAccount) -> None:
-    """The state says that a launch was decided; EC2 carries it out when nobody waits for it any more, and is asked meanwhile by the next run."""
+    """The state says that a launch was decided; EC2 carries it out only after the next run has queried EC2."""
     jobs.submit()
     jobs.aws.fault("ec2:RunInstances", "slow", seconds=HELD_SECONDS)
     function = Function(binary("run-jobs"), env=jobs.environment()).__enter__()

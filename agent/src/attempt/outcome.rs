@@ -33,7 +33,7 @@ pub(super) async fn outcome(
     let Workload { outputs: wanted, .. } = &asked.work;
     if !wanted.is_empty() {
         let uploaded = agent.in_time(outputs::upload(agent, wanted, &user.file_owner())).await;
-        if let (None, Some(cause)) = (&uploaded, agent.is_interrupted())
+        if let (None, Some(cause)) = (&uploaded, agent.interruption())
             && succeeded
         {
             return unfinished(cause, "its outputs");
@@ -50,7 +50,7 @@ pub(super) async fn outcome(
         Some(Ok(())) => end,
         Some(Err(FenceError::Fenced(why))) => EndCause::fenced(why).into(),
         Some(Err(FenceError::Store(error))) => unwritten(end, ExitReason::Broken, &error.to_string()),
-        None => match agent.is_interrupted() {
+        None => match agent.interruption() {
             Some(cause) => unwritten(end, cause.reason, &cause.why),
             None => unwritten(end, ExitReason::Broken, "there was no time"),
         },
@@ -62,12 +62,12 @@ pub(super) fn unfinished(cause: EndCause, what: &str) -> AttemptEnd {
     AttemptEnd {
         reason: cause.reason,
         code: Some(0),
-        why: format!("the command has ended with success, and there was no time to bring {what} away: {}", cause.why),
+        why: format!("the command has ended with success, but there was no time to upload {what}: {}", cause.why),
     }
 }
 
 fn unwritten(end: AttemptEnd, reason: ExitReason, why: &str) -> AttemptEnd {
-    AttemptEnd { reason, why: format!("{}, and that could not be written down: {why}", end.why), ..end }
+    AttemptEnd { reason, why: format!("{}, but the result could not be written: {why}", end.why), ..end }
 }
 
 async fn write_result(agent: &Agent, result: &HeadResult) -> Result<(), FenceError> {
@@ -87,7 +87,7 @@ pub(super) fn describe_exit(status: ExitStatus, what: &str) -> String {
     match (status.code(), status.signal()) {
         (Some(0), _) => format!("{what} has ended with success"),
         (Some(code), _) => format!("{what} has failed with exit code {code}"),
-        (None, Some(9)) => format!("{what} was killed by signal 9; if nobody did it, the machine ran out of memory"),
+        (None, Some(9)) => format!("{what} was killed by signal 9; unless a person killed it, the machine ran out of memory"),
         (None, signal) => format!("{what} was ended by signal {}", signal.unwrap_or_default()),
     }
 }

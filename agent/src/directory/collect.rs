@@ -1,4 +1,4 @@
-//! The files of outputs: what is uploaded, and what is not.
+//! The files of outputs: those to upload, and those that are missing.
 
 use std::fs;
 use std::path::Path;
@@ -8,15 +8,14 @@ use store::LocalFile;
 use super::content::leads_below;
 use super::{DEPTH_MAX, FILES_MAX, describe_io_error, names};
 
-/// What is uploaded, and what is not.
 #[derive(Debug, Default)]
 pub(crate) struct FoundFiles {
     pub(crate) files: Vec<LocalFile>,
-    /// In words.
+    /// For people.
     pub(crate) missing: Vec<String>,
 }
 
-/// Every file at or below a path of the machine, by its path there. What is none, or cannot be read, loses nothing of the rest.
+/// Every file at or below a path of the machine. An unreadable file does not affect the others.
 pub(crate) fn collect_files(path: &Path, found: &mut FoundFiles) {
     let base = if path.is_dir() { path } else { path.parent().unwrap_or(path) };
     below(path, base, DEPTH_MAX, found);
@@ -49,7 +48,7 @@ fn below(path: &Path, base: &Path, depth_left: u32, found: &mut FoundFiles) {
         let path_there = name.trim_start_matches('/').to_owned();
         found.files.push(LocalFile { path: path_there, from: path.to_owned(), found: None });
     } else {
-        report(&"it is no UTF-8, and has no name in the bucket");
+        report(&"it is not UTF-8, so the bucket cannot hold it");
     }
 }
 

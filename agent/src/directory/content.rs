@@ -8,18 +8,18 @@ use jobs::checkpoints::{is_record, is_temporary, is_text};
 
 use super::{CheckpointDirectory, DEPTH_MAX, FILES_MAX, names};
 
-/// What lies at or below a path.
+/// What is at or below a path.
 #[derive(Debug)]
 pub(super) struct DirectoryContent<'a> {
     directory: &'a CheckpointDirectory,
-    /// Where the path lies: the directory, or where it is held.
+    /// Where the path is: the directory, or where it is held.
     base: &'a Path,
-    /// Whether it has no number: then logs and what is temporary are left out, and text counts for no change.
+    /// Whether it has no number: then logs and temporary files are left out, and a change of text does not count as a change.
     is_loose: bool,
     pub(super) files: Vec<(PathBuf, Metadata)>,
-    /// Files that are part of it, and may change meanwhile.
+    /// Files that belong to it and may change meanwhile.
     pub(super) text: Vec<(PathBuf, Metadata)>,
-    /// Links to directories, and to nothing, with what they say.
+    /// Links to directories and broken links, with their targets.
     pub(super) links: Vec<(PathBuf, PathBuf)>,
     /// Empty directories.
     pub(super) folders: Vec<PathBuf>,
@@ -30,7 +30,7 @@ impl<'a> DirectoryContent<'a> {
         Self { directory, base, is_loose, files: Vec::new(), text: Vec::new(), links: Vec::new(), folders: Vec::new() }
     }
 
-    /// Adds what lies at or below a name.
+    /// Adds everything at or below a name.
     pub(super) fn add(&mut self, name: &str) -> io::Result<()> {
         self.walk(&self.base.join(name), DEPTH_MAX)
     }
@@ -44,9 +44,8 @@ impl<'a> DirectoryContent<'a> {
         self.files.len() + self.text.len() + self.links.len() + self.folders.len()
     }
 
-    /// A link to a file of the checkpoint directory counts as that file, and one to a file elsewhere is an error: what it leads to would neither
-    /// be kept nor come back. A link to a directory may lead anywhere, and is kept as the link that it is. Sockets and pipes are nothing that
-    /// could be kept.
+    /// A link to a file of the checkpoint directory counts as that file. A link to a file elsewhere is an error, because its target would be
+    /// neither uploaded nor restored. A link to a directory may lead anywhere and is uploaded as a link. Sockets and pipes are left out.
     fn walk(&mut self, path: &Path, depth_left: u32) -> io::Result<()> {
         let too_many =
             |what: &str| io::Error::other(format!("{} has too many {what} to be a checkpoint", path.display()));
@@ -94,7 +93,7 @@ impl<'a> DirectoryContent<'a> {
     }
 }
 
-/// Whether a link leads to what lies at or below a directory. The rights of the user are what holds where it is changed just then.
+/// Whether the target of a link is at or below a directory. If the link changes meanwhile, the rights of the user still apply.
 pub(super) fn leads_below(link: &Path, directory: &Path) -> bool {
     let both = link.canonicalize().and_then(|target| Ok((target, directory.canonicalize()?)));
     both.is_ok_and(|(target, directory)| target.starts_with(directory))

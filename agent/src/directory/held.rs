@@ -1,5 +1,5 @@
-//! Checkpoints that are held from first sight, for a framework may delete each when it has written the next: hard links, which take no room before
-//! that; where the disk has none, copies.
+//! Checkpoints that are held from first sight, because a framework may delete each when it has written the next: by hard links, which take no space
+//! before that, or by copies where the disk supports none.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -13,35 +13,34 @@ use jobs::checkpoints::{COMPLETE, DirectoryEntry};
 use super::content::DirectoryContent;
 use super::{CheckpointDirectory, DirectoryScan, describe_io_error, entry_of, names};
 
-/// Where they are, by their names.
+/// The directory of held entries.
 const HELD: &str = ".curfew-held";
 
-/// Where one of them is put together.
+/// Where a held entry is assembled.
 const NEW: &str = ".new";
 
-/// Where that is copied which is written over while it is uploaded.
+/// Copies of files that may be overwritten during their upload.
 const COPIES: &str = ".copies";
 
-/// A file is copied up to so many bytes: what is larger takes longer than it stays as it is.
+/// A larger file changes before its copy is finished.
 const COPY_BYTES_MAX: u64 = 2 << 30;
 
-/// So many that their framework has deleted are held at once: what is quiet for a minute is decided, and a look comes every ten seconds.
+/// The most deleted steps that are held at once: an unchanged step is decided after a minute, and the agent looks every ten seconds.
 const GONE_MAX: usize = 8;
 
-/// What is held, as the last looks showed it.
 #[derive(Debug, Default)]
 pub(crate) struct HeldSteps {
     /// The entries as they were when they were held.
     held: BTreeMap<String, DirectoryEntry>,
-    /// Those of which some was gone at the last look, as they were then.
+    /// Entries that were partly gone at the last look, as they were then.
     shrunk: BTreeMap<String, DirectoryEntry>,
     /// Why something cannot be held.
     pub(crate) unheld: Option<String>,
 }
 
 impl HeldSteps {
-    /// Holds what a look showed and is not decided yet, lets go of the rest, and adds to the look what is gone and is held. On a full
-    /// disk it holds nothing that is gone.
+    /// Holds the undecided entries of a look, releases the rest, and adds held entries that are gone to the look. On a full disk it holds no
+    /// deleted entry.
     pub(crate) fn update(
         &mut self,
         directory: &CheckpointDirectory,
@@ -78,7 +77,7 @@ impl HeldSteps {
         Ok(())
     }
 
-    /// Holds an entry as it is. Of what is being deleted it stays as it was, and the look shows that.
+    /// Holds an entry as it is. If it is being deleted, the earlier hold stays, and the look shows that.
     fn hold(&mut self, directory: &CheckpointDirectory, place: &Path, entry: &mut DirectoryEntry) {
         let name = entry.name.clone();
         if self.held.get(&name) == Some(entry) {
@@ -123,7 +122,7 @@ impl HeldSteps {
     }
 }
 
-/// Whether some of it is gone, and nothing of the rest is newer.
+/// Whether a part of it is gone, and no other part is newer.
 fn is_less(now: &DirectoryEntry, before: &DirectoryEntry) -> bool {
     now.files < before.files && now.bytes <= before.bytes && now.changed_at <= before.changed_at
 }
@@ -132,7 +131,7 @@ fn none_where_absent(error: io::Error) -> io::Result<Vec<std::ffi::OsString>> {
     if error.kind() == io::ErrorKind::NotFound { Ok(Vec::new()) } else { Err(error) }
 }
 
-/// Puts an entry, and the file beside it that marks it, together anew.
+/// Assembles an entry and the marker file beside it anew.
 fn hold_entry(directory: &CheckpointDirectory, place: &Path, name: &str) -> io::Result<()> {
     let new = place.join(NEW);
     let _ = fs::remove_dir_all(&new);
@@ -158,9 +157,9 @@ fn hold_entry(directory: &CheckpointDirectory, place: &Path, name: &str) -> io::
     Ok(())
 }
 
-/// A further name of a file; where it can have none, a copy.
+/// A hard link to a file, or else a copy.
 fn link_or_copy(from: &Path, to: &Path, metadata: &Metadata) -> io::Result<()> {
-    // Of a link there would be another link.
+    // A hard link to a symbolic link would be another symbolic link.
     let target = from.canonicalize()?;
     match fs::hard_link(&target, to) {
         Err(error) if metadata.len() > COPY_BYTES_MAX => Err(error),
@@ -169,19 +168,19 @@ fn link_or_copy(from: &Path, to: &Path, metadata: &Metadata) -> io::Result<()> {
     }
 }
 
-/// A copy, which shares its blocks where the disk can do that, with the time of the original.
+/// A copy with the time of the original. It shares its blocks if the disk supports that.
 fn copy(from: &Path, to: &Path, metadata: &Metadata) -> io::Result<()> {
     fs::copy(from, to)?;
     File::options().write(true).open(to)?.set_modified(metadata.modified()?)
 }
 
-/// Where an entry of a checkpoint is read: where it is held, or else where it is.
+/// Where an entry of a checkpoint is read: where it is held, or else in the directory.
 pub(super) fn base_of(directory: &CheckpointDirectory, name: &str) -> PathBuf {
     let place = directory.path.join(HELD);
     if fs::symlink_metadata(place.join(name)).is_ok() { place } else { directory.path.clone() }
 }
 
-/// Where a file can be read that may be written over meanwhile; `None` where it is too large to be copied.
+/// A copy of a file that may be overwritten meanwhile; `None` if it is too large.
 pub(super) fn copied(directory: &Path, path: &str, from: &Path, metadata: &Metadata) -> io::Result<Option<PathBuf>> {
     if metadata.len() > COPY_BYTES_MAX {
         return Ok(None);
@@ -195,12 +194,12 @@ pub(super) fn copied(directory: &Path, path: &str, from: &Path, metadata: &Metad
 /// Deletes the copies.
 pub(super) fn delete_copies(directory: &Path) {
     let _ = fs::remove_dir_all(directory.join(HELD).join(COPIES));
-    // Where nothing else is held.
+    // Removes the directory if nothing else is held.
     let _ = fs::remove_dir(directory.join(HELD));
 }
 
-/// Lets go of all that an earlier start held there.
-pub(crate) fn let_go(directory: &Path) {
+/// Releases everything that an earlier start held there.
+pub(crate) fn release(directory: &Path) {
     let _ = fs::remove_dir_all(directory.join(HELD));
 }
 

@@ -1,4 +1,4 @@
-//! Makes the checkpoint directory of a user, which takes root's rights where only root may make a directory.
+//! Makes the checkpoint directory of a user, with root's rights if only root may make it.
 
 use std::fs;
 use std::io;
@@ -14,11 +14,11 @@ const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOF
 const STICKY: u32 = 0o1000;
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 
-/// Makes the directory, and sees to it that it belongs to the user. What the user may not make, root makes, and gives to the user; but only
-/// below directories that nobody but root can change, and never through a link: so no user can have root give away anything else.
+/// Makes the directory, and makes the user its owner. If the user may not make it, root does, but only below directories that only root can change,
+/// and never through a link: so no user can make root give away anything else.
 ///
 /// # Errors
-/// It is a link or no directory, lies where the user may not make it and others than root may change the path, or the disk refuses.
+/// It is a link or no directory; the user may not make it and others than root may change the path; or the disk refuses.
 pub(crate) fn make(directory: &Path, owner: &FileOwner) -> io::Result<()> {
     let made = owner.run(|| {
         fs::create_dir_all(directory)?;
@@ -32,7 +32,6 @@ pub(crate) fn make(directory: &Path, owner: &FileOwner) -> io::Result<()> {
     }
 }
 
-/// The error of a checkpoint directory that is a link.
 pub(super) fn is_a_link(directory: &Path) -> io::Error {
     io::Error::other(format!("{} is a link, and is not followed", directory.display()))
 }
@@ -52,7 +51,7 @@ fn make_as_root(directory: &Path, owner: &FileOwner) -> io::Result<()> {
         };
         at = openat(&at, name, FOLDER, Mode::empty())?;
         if is_new {
-            // Whatever the agent's umask is.
+            // The agent's umask may be anything.
             fchmod(&at, Mode::from_raw_mode(0o755))?;
         }
     }
@@ -60,7 +59,7 @@ fn make_as_root(directory: &Path, owner: &FileOwner) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether only root can change what a directory's entries are.
+/// Whether only root can change the entries of a directory.
 fn is_roots_alone(directory: &Stat) -> bool {
     directory.st_uid == 0 && (directory.st_mode & WRITABLE_BY_OTHERS == 0 || directory.st_mode & STICKY != 0)
 }
@@ -76,7 +75,7 @@ mod tests {
 
     const NOBODY: u32 = 65534;
 
-    /// A directory of root's with one of a user in it, `home`; `None` where the test is not run by root.
+    /// A directory of root with a user's directory `home` in it; `None` if the test is not run by root.
     fn scratch(name: &str) -> Option<(Scratch, FileOwner)> {
         if !rustix::process::geteuid().is_root() {
             eprintln!("skipped: only root can take the rights of another user");
@@ -124,7 +123,7 @@ mod tests {
         assert!(scan_directory(&directory).unwrap_err().to_string().contains("is a link"));
         check_refused(&home.join("checkpoints/new"), &user, &secret, "may be changed by others than root");
         assert!(!secret.join("new").exists());
-        // A directory of root's that the user has renamed.
+        // A directory of root that the user has renamed.
         fs::create_dir(home.join("roots")).unwrap();
         check_refused(&home.join("roots"), &user, &home.join("roots"), "may be changed by others than root");
     }
@@ -137,7 +136,7 @@ mod tests {
             fs::create_dir(directory.join(step)).unwrap();
         }
         symlink(&key, directory.join("step-1/key")).unwrap();
-        // As where `fs.protected_hardlinks` is 0.
+        // Possible if `fs.protected_hardlinks` is 0.
         fs::hard_link(&key, directory.join("step-2/key")).unwrap();
         let checkpoints = CheckpointDirectory { path: directory.clone(), ..CheckpointDirectory::default() };
         let DirectoryScan { entries, links, left_out } = user.run(|| scan_directory(&checkpoints)).unwrap();

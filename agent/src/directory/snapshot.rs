@@ -1,4 +1,4 @@
-//! What a checkpoint consists of while it is uploaded.
+//! The files of a checkpoint during its upload.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,24 +18,23 @@ use super::content::DirectoryContent;
 use super::held::{base_of, copied, delete_copies};
 use super::{CheckpointDirectory, changed_at, within};
 
-/// So much of a file is read at once, in bytes.
 const READ_BYTES: usize = 256 * 1024;
 
-/// A checkpoint that is in the bucket, and its step as it lay in the directory when it was kept or put back.
+/// A checkpoint in the bucket, and its step as it was in the directory when it was uploaded or restored.
 #[derive(Debug, Clone)]
 pub(crate) struct KeptStep {
     pub(crate) step: CheckpointStep,
     pub(crate) manifest: Arc<Manifest>,
 }
 
-/// A checkpoint, as it was at one moment.
+/// A checkpoint at one moment.
 #[derive(Debug)]
 pub(crate) struct StepSnapshot {
     pub(crate) content: CheckpointContent,
     directory: CheckpointDirectory,
-    /// Its entries, with where each is read.
+    /// Its entries, with the path that each is read from.
     entries: Vec<(String, PathBuf)>,
-    /// What may change meanwhile.
+    /// Files that may change meanwhile.
     text: Vec<LocalFile>,
     /// The files that may not, by their paths.
     seen: BTreeMap<String, FileFingerprint>,
@@ -44,7 +43,7 @@ pub(crate) struct StepSnapshot {
 }
 
 impl StepSnapshot {
-    /// Of one checkpoint of a directory, where `others` are the entries of all checkpoints, and `links` what leads from name to name.
+    /// One checkpoint of a directory. `others` are the entries of all checkpoints, and `links` the links between names.
     pub(crate) fn capture(
         directory: &CheckpointDirectory,
         step: &CheckpointStep,
@@ -67,7 +66,7 @@ impl StepSnapshot {
             let mut inside = DirectoryContent::beneath(directory, &base, directory.is_loose(&name));
             inside.add(&name)?;
             let found = taken.take(inside, &base)?;
-            // What marks a file may say its step, and comes back with it.
+            // A marker file may say the step, and is restored with it.
             let mark = format!("{name}{COMPLETE}");
             if let Ok(metadata) = fs::metadata(base.join(&mark)) {
                 let found = Some(FileFingerprint::from_metadata(&metadata));
@@ -94,7 +93,7 @@ impl StepSnapshot {
         Ok(taken)
     }
 
-    /// Adds what was found below `base`, and gives the paths of the files that count.
+    /// Adds the content found below `base`, and returns the paths of the files that count.
     fn take(&mut self, inside: DirectoryContent<'_>, base: &Path) -> io::Result<Vec<PathOfStep>> {
         let named = |path: &Path| within(path, base).map_err(io::Error::other);
         let mut paths = Vec::new();
@@ -109,7 +108,7 @@ impl StepSnapshot {
             self.text.push(LocalFile { path: named(from)?, from: from.clone(), found });
         }
         for (from, to) in &inside.links {
-            let unnamed = || io::Error::other(format!("{} leads to what is no UTF-8", from.display()));
+            let unnamed = || io::Error::other(format!("{} leads to a path that is not UTF-8", from.display()));
             let to = to.to_str().ok_or_else(unnamed)?.to_owned();
             self.content.links.push(ManifestLink { path: named(from)?, to });
         }
@@ -123,17 +122,17 @@ impl StepSnapshot {
         self.entries.iter().any(|(entry, _)| entry == name) || self.content.companions.iter().any(|one| one == name)
     }
 
-    /// Whether it has as many files, and as many bytes, as were looked at before: else some of it is gone already, or came since.
+    /// Whether it has as many files and bytes as at the last look. Otherwise some were deleted or added since.
     pub(crate) fn is_all_of(&self, step: &CheckpointStep) -> bool {
         let bytes: u64 = self.seen.values().map(FileFingerprint::bytes).sum();
         (u64::try_from(self.seen.len()), bytes) == (Ok(step.files), step.bytes)
     }
 
-    /// Copies what may be written over while it is uploaded. Of what has no number that is all of it, where it is not too large.
+    /// Copies files that may be overwritten during the upload: all files without a number, unless they are too large.
     pub(crate) fn freeze(&mut self) -> io::Result<()> {
         delete_copies(&self.directory.path);
         for mut file in std::mem::take(&mut self.text) {
-            // What is being written, or gone, is left out: it was no part of what was looked at.
+            // A file that is being written, or is gone, was no part of the last look.
             if self.freeze_file(&mut file).is_ok_and(|is_copied| is_copied) {
                 self.content.files.push(file);
             }
@@ -167,14 +166,14 @@ impl StepSnapshot {
         delete_copies(&self.directory.path);
     }
 
-    /// A file that was written since, or came to it. One that is gone was read before.
+    /// A file that was written or added since. A deleted file was already read.
     pub(crate) fn changed(&self) -> Option<PathBuf> {
         if self.is_frozen {
             return None;
         }
         self.entries.iter().find_map(|(name, base)| {
             let mut now = DirectoryContent::beneath(&self.directory, base, self.directory.is_loose(name));
-            // What cannot be looked at is being deleted.
+            // An unreadable path is being deleted.
             let _ = now.add(name);
             let is_changed =
                 |path: &Path, found| within(path, base).is_ok_and(|path| self.seen.get(&path) != Some(&found));
@@ -186,8 +185,8 @@ impl StepSnapshot {
         })
     }
 
-    /// Whether it is what a manifest describes, byte for byte, though it was touched since. What was changed last is read first: where it
-    /// is something else, that shows soon. Given up, it is an error.
+    /// Whether it has the bytes of a manifest, although it was touched since. It reads the last changed files first, because a difference shows
+    /// there first. An abandoned comparison is an error.
     pub(crate) fn is_still(&self, manifest: &Manifest, given_up: &AtomicBool) -> io::Result<bool> {
         let own = |path: &str| self.entries.iter().any(|(entry, _)| path.split('/').next() == Some(entry));
         let text: BTreeSet<&str> = self.text.iter().map(|file| file.path.as_str()).collect();
@@ -221,21 +220,21 @@ impl StepSnapshot {
     }
 }
 
-/// The path of an entry, as large as all that was found in it.
+/// The path of an entry, with the size of everything found in it.
 fn joined(name: String, found: &[PathOfStep]) -> Vec<PathOfStep> {
     let changed_at = found.iter().map(|path| path.changed_at).max();
     let bytes = found.iter().map(|path| path.bytes).sum();
     changed_at.map(|changed_at| PathOfStep { path: name, bytes, changed_at }).into_iter().collect()
 }
 
-/// Whether a small file names another checkpoint: beside this one it would mislead.
+/// Whether a small file names another checkpoint: restored with this one it would mislead.
 fn leads_elsewhere(path: &Path, entries: &[String], others: &[String]) -> bool {
     let is_small = fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.len() <= COMPANION_BYTES_MAX);
     let text = if is_small { fs::read_to_string(path).unwrap_or_default() } else { String::new() };
     points_to(&text, entries, others) == PointerTarget::Other
 }
 
-/// A link to what comes back with it.
+/// A link to a path that is restored with it.
 fn link_within(directory: &CheckpointDirectory, name: &str, has: impl Fn(&str) -> bool) -> Option<ManifestLink> {
     let link = directory.path.join(name);
     let (target, below) = (link.canonicalize().ok()?, directory.path.canonicalize().ok()?);
@@ -245,7 +244,7 @@ fn link_within(directory: &CheckpointDirectory, name: &str, has: impl Fn(&str) -
     has(first.as_os_str().to_str()?).then_some(ManifestLink { path, to })
 }
 
-/// Whether a file has the digest of each part of one that is described.
+/// Whether a file has the digests of the parts in a manifest.
 fn has_digests(path: &Path, described: &ManifestFile, given_up: &AtomicBool) -> io::Result<bool> {
     let (mut file, mut piece) = (fs::File::open(path)?, vec![0; READ_BYTES]);
     let parts = ManifestFile::parts(described.bytes, described.part_bytes);
@@ -253,7 +252,7 @@ fn has_digests(path: &Path, described: &ManifestFile, given_up: &AtomicBool) -> 
         let (mut digest, mut left) = (PartDigest::default(), length);
         while left > 0 {
             if given_up.load(Ordering::Relaxed) {
-                return Err(io::Error::other("nobody waits for it any more"));
+                return Err(io::Error::other("the comparison was cancelled"));
             }
             let most = usize::try_from(left).unwrap_or(READ_BYTES).min(READ_BYTES);
             file.read_exact(&mut piece[..most])?;

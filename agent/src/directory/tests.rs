@@ -1,6 +1,6 @@
 use super::*;
 
-/// A directory of the test's own, which goes with it.
+/// A directory for one test, deleted with it.
 pub(super) struct Scratch(pub(super) PathBuf);
 
 impl Scratch {
@@ -22,7 +22,6 @@ impl Scratch {
         self
     }
 
-    /// All of it, without patterns.
     pub(super) fn directory(&self) -> CheckpointDirectory {
         CheckpointDirectory { path: self.0.clone(), ..CheckpointDirectory::default() }
     }

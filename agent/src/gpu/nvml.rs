@@ -1,4 +1,4 @@
-//! NVIDIA's management library, loaded at run time, in a thread of its own that answers one question after the other.
+//! NVIDIA's management library, loaded at run time, in its own thread that answers one query at a time.
 
 use std::fmt::Display;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -14,7 +14,7 @@ use crate::agent_error::AgentError;
 
 const MIB: u64 = 1024 * 1024;
 
-/// What was seen at one moment, and in words what was not.
+/// One sample of all GPUs, and for people the problems.
 #[derive(Debug, Default)]
 pub(super) struct GpuReading {
     pub(super) gpus: Vec<GpuSample>,
@@ -27,37 +27,36 @@ impl GpuReading {
     }
 }
 
-/// Asks the thread.
 pub(super) struct GpuSampler {
     ask: Sender<oneshot::Sender<GpuReading>>,
-    /// The question that has not been answered yet: there is never more than one.
+    /// The pending query: at most one.
     asked: Option<oneshot::Receiver<GpuReading>>,
 }
 
 impl GpuSampler {
-    /// Begins the thread; it ends when nobody can ask it any more.
+    /// Starts the thread, which ends when this value is dropped.
     pub(super) fn begin() -> std::io::Result<Self> {
         let (ask, asked) = mpsc::channel();
         std::thread::Builder::new().name("nvml".to_owned()).spawn(move || serve_requests(&asked))?;
         Ok(Self { ask, asked: None })
     }
 
-    /// What the GPUs do now. Where NVML has not answered in time, that answer is what the next call waits for.
+    /// Samples the GPUs now. If NVML is late, the next call waits for the same answer.
     pub(super) async fn read(&mut self, timeout: Duration) -> GpuReading {
         let mut answer = self.asked.take().unwrap_or_else(|| {
             let (tell, answer) = oneshot::channel();
-            // Where the thread is gone, so is the answer.
+            // If the thread is gone, so is the answer.
             let _ = self.ask.send(tell);
             answer
         });
         match tokio::time::timeout(timeout, &mut answer).await {
             Ok(Ok(look)) => look,
             Ok(Err(_)) => GpuReading::from_problem(
-                "CloudWatch is told nothing of GPUs any more: reading them failed in a way that nobody has foreseen",
+                "GPU metrics are no longer published: the thread that reads them has panicked",
             ),
             Err(_) => {
                 self.asked = Some(answer);
-                GpuReading::from_problem("NVML does not answer, and CloudWatch is told nothing of GPUs until it does")
+                GpuReading::from_problem("NVML does not answer, and GPU metrics are not published until it does")
             }
         }
     }
@@ -68,10 +67,10 @@ fn serve_requests(asked: &Receiver<oneshot::Sender<GpuReading>>) {
     while let Ok(tell) = asked.recv() {
         let seen = read_gpus(&mut open).unwrap_or_else(GpuReading::from_problem);
         if seen.gpus.is_empty() {
-            // Opened anew the next time: a driver that was replaced is another one.
+            // Reopened the next time, because the driver may have been replaced.
             open = None;
         }
-        // Nobody may be waiting any more.
+        // The caller may have stopped waiting.
         let _ = tell.send(seen);
     }
 }
@@ -85,7 +84,7 @@ fn read_gpus(open: &mut Option<Nvml>) -> Result<GpuReading, AgentError> {
         |error: NvmlError| AgentError::new(format!("the GPUs cannot be counted: {}", error_sentence(&error)));
     let count = nvml.device_count().map_err(uncounted)?;
     let mut look = match count {
-        0 => GpuReading::from_problem("there is no NVIDIA GPU here of which CloudWatch could be told"),
+        0 => GpuReading::from_problem("GPU metrics are not published, because the machine has no NVIDIA GPU"),
         _ => GpuReading::default(),
     };
     for index in 0..count.min(GPUS_MAX) {
@@ -101,28 +100,28 @@ fn read_gpus(open: &mut Option<Nvml>) -> Result<GpuReading, AgentError> {
 fn not_opened(error: &NvmlError) -> AgentError {
     AgentError::new(match error {
         NvmlError::LibloadingError(error) => {
-            format!("CloudWatch is told nothing of GPUs, for NVIDIA's library cannot be loaded: {error}")
+            format!("GPU metrics are not published, because NVIDIA's library cannot be loaded: {error}")
         }
-        error => format!("CloudWatch is told nothing of GPUs, for NVML cannot be begun: {}", error_sentence(error)),
+        error => format!("GPU metrics are not published, because NVML cannot be started: {}", error_sentence(error)),
     })
 }
 
-/// What one of them tells; of what it does not tell, why.
+/// The figures of one GPU, and why others are missing.
 fn sample(nvml: &Nvml, index: u32, problems: &mut Vec<String>) -> Result<GpuSample, NvmlError> {
     let device = nvml.device_by_index(index)?;
-    let mut told = |what: &str, read: Result<u32, NvmlError>| match read {
+    let mut or_problem = |what: &str, read: Result<u32, NvmlError>| match read {
         Ok(value) => Ok(Some(value)),
         Err(error @ NvmlError::GpuLost) => Err(error),
         Err(error) => {
-            problems.push(format!("GPU {index} does not tell its {what}: {}", error_sentence(&error)));
+            problems.push(format!("GPU {index} does not report its {what}: {}", error_sentence(&error)));
             Ok(None)
         }
     };
     Ok(GpuSample {
         index,
-        utilization_percent: told("utilisation", device.utilization_rates().map(|rates| rates.gpu))?,
-        memory_used_mib: told("memory", memory_used_mib(&device))?,
-        power_milliwatts: told("power", device.power_usage())?,
+        utilization_percent: or_problem("utilisation", device.utilization_rates().map(|rates| rates.gpu))?,
+        memory_used_mib: or_problem("memory", memory_used_mib(&device))?,
+        power_milliwatts: or_problem("power", device.power_usage())?,
         name: device.name().ok(),
     })
 }

@@ -1,4 +1,4 @@
-//! The call of `CloudWatch`, in the machine's own region, which need not be the bucket's: it is where `reap-instances` asks.
+//! The call of `CloudWatch` in the machine's own region, where `reap-instances` queries; the bucket may be in another.
 
 use std::time::Duration;
 
@@ -15,13 +15,13 @@ use crate::agent_error::AgentError;
 use crate::world::now;
 use crate::{aws, notice};
 
-/// So long one call may take, with all before it: the next one is due in a minute.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// The timeout of one call with everything before it: the next one is due in a minute.
+const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
 const INSTANCE: &str = "/latest/meta-data/instance-id";
 const REGION: &str = "/latest/meta-data/placement/region";
 
-/// Which machine this is, once the instance metadata has said so.
+/// This machine, once the instance metadata has answered.
 #[derive(Debug, Default)]
 pub(super) struct Publisher(Option<PublishingMachine>);
 
@@ -32,17 +32,16 @@ struct PublishingMachine {
 }
 
 impl Publisher {
-    /// This machine, once it is known.
     pub(super) fn instance(&self) -> Option<&str> {
         self.0.as_ref().map(|machine| machine.instance.as_str())
     }
 
-    /// Publishes what was sampled since the last time.
+    /// Publishes the samples since the last call.
     ///
     /// # Errors
-    /// Why `CloudWatch` does not have it.
+    /// Why `CloudWatch` did not accept them.
     pub(super) async fn publish(&mut self, job: &JobId, moments: &[Vec<GpuSample>]) -> Result<(), AgentError> {
-        let call = tokio::time::timeout(PATIENCE, self.put(job, moments)).await;
+        let call = tokio::time::timeout(CALL_TIMEOUT, self.put(job, moments)).await;
         call.unwrap_or_else(|_| Err(AgentError::new("it did not answer")))
     }
 
@@ -77,7 +76,7 @@ async fn said(metadata: &imds::Client, path: &'static str) -> Result<String, Age
     answer.ok_or_else(|| AgentError::new(format!("the instance metadata has no {path}")))
 }
 
-/// All values and how often each was seen, so that the average, the extremes and any percentile of a minute are true.
+/// All values and how often each occurred, so that the average, the extremes and any percentile of a minute are exact.
 fn metric_datum(datum: GpuMetric, at: Timestamp) -> MetricDatum {
     let (values, counts) = datum.values.into_iter().map(|(value, count)| (value, f64::from(count))).unzip();
     let dimension = |(name, value)| Dimension::builder().name(name).value(value).build();

@@ -1,4 +1,4 @@
-//! One look at the checkpoint directory, and what it tells.
+//! One look at the checkpoint directory, and its warnings.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -12,7 +12,7 @@ use crate::directory::{self, DirectoryScan};
 use crate::world::left_until;
 
 impl KeeperTask {
-    /// What is in the directory now, the newest step first, where the command stands so.
+    /// The entries of the directory now, the newest step first, for this state of the writer.
     pub(super) async fn scan_steps(&mut self, writer: WriterState) -> Option<Vec<CheckpointStep>> {
         let (directory, mut held, kept) = (self.directory.clone(), std::mem::take(&mut self.held), self.kept);
         let looked = self.disk.run(move || {
@@ -29,13 +29,13 @@ impl KeeperTask {
                 (scan, there, free)
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let words = format!("the checkpoint directory {} is not there any more", self.directory.path.display());
+                let words = format!("the checkpoint directory {} is gone", self.directory.path.display());
                 self.warn_if_lasting(AgentWarningKind::Directory, words);
                 (DirectoryScan::default(), BTreeSet::new(), None)
             }
             Err(error) => {
                 let (place, words) = (self.directory.path.display(), directory::describe_io_error(&error));
-                let words = format!("the checkpoints in {place} cannot be looked at: {words}");
+                let words = format!("the checkpoints in {place} cannot be read: {words}");
                 self.finished.left = Some(words.clone());
                 self.warn_if_lasting(AgentWarningKind::Directory, words);
                 return None;
@@ -43,13 +43,13 @@ impl KeeperTask {
         };
         self.links = links;
         self.compare_with_last_look(there, &entries);
-        // Not the machine's clock, which may be set: what is quiet for a minute is so for a minute.
+        // A monotonic time, because the machine's clock may be set: a quiet minute is a real minute.
         let now = self.begun_at - left_until(self.begun);
         self.seen.observe(entries, now);
         let steps = self.seen.steps(writer, now);
         self.known.get_or_insert_with(|| steps.iter().filter_map(|step| step.number.named()).collect());
-        self.tell_progress(&steps);
-        self.tell_nothing_kept(&steps, left_out.as_deref());
+        self.report_progress(&steps);
+        self.warn_of_no_checkpoint(&steps, left_out.as_deref());
         let is_unkept = |step: &&CheckpointStep| match step.number.named() {
             Some(number) => self.kept.is_none_or(|kept| number > kept),
             None => self.originals.snapshot.as_ref().is_none_or(|kept| kept.step.changed_at != step.changed_at),
@@ -72,7 +72,7 @@ impl KeeperTask {
         Some(steps)
     }
 
-    /// Which steps the framework has deleted since, and whether any of them was neither kept nor held.
+    /// Finds the steps that the framework has deleted since, and whether one of them was neither uploaded nor held.
     fn compare_with_last_look(&mut self, there: BTreeSet<u64>, entries: &[DirectoryEntry]) {
         let gone: BTreeSet<u64> = self.there.difference(&there).copied().collect();
         let held: BTreeSet<u64> = entries.iter().filter_map(step_of_data).collect();
@@ -81,29 +81,29 @@ impl KeeperTask {
         self.lost = self.lost.saturating_add(u32::try_from(lost).unwrap_or(u32::MAX));
         if lost > 0 {
             let why = self.held.unheld.as_deref().unwrap_or("it was there for less than ten seconds");
-            self.lost_why = format!("it was deleted before it could be held: {why}");
+            self.lost_why = format!("it was deleted before the agent could hold it: {why}");
         }
         self.there = there;
     }
 
-    /// Where nothing is kept, and nothing there can be, for twice as long as the spec expects one to take, its owner has to hear.
-    fn tell_nothing_kept(&self, steps: &[CheckpointStep], left_out: Option<&str>) {
+    /// Warns the owner if no checkpoint exists, and no file can become one, for twice the expected interval.
+    fn warn_of_no_checkpoint(&self, steps: &[CheckpointStep], left_out: Option<&str>) {
         if !steps.is_empty() || !self.counting.is_empty() {
             return self.agent.clear_warning(AgentWarningKind::NoCheckpoint);
         }
         let place = self.directory.path.display();
         let what = left_out.map_or_else(
-            || format!("nothing that could be a checkpoint is in {place}"),
+            || format!("no possible checkpoint is in {place}"),
             |name| format!("`{name}` is no checkpoint, nor is anything else in {place}"),
         );
         let words = format!(
-            "{what}, and an interruption loses all that was done: the command has to write to CURFEW_CHECKPOINT_DIR"
+            "{what}, and an interruption loses all work: the command must write to CURFEW_CHECKPOINT_DIR"
         );
         self.agent.warn_owner_after((self.every * 2).max(STANDS_AFTER), AgentWarningKind::NoCheckpoint, &words);
     }
 
-    /// How far the job is, and how fast.
-    fn tell_progress(&mut self, steps: &[CheckpointStep]) {
+    /// Reports the progress and the speed of the job.
+    fn report_progress(&mut self, steps: &[CheckpointStep]) {
         let named = |step: &CheckpointStep| step.number.named().filter(|_| step.complete);
         let Some(newest) = steps.iter().find_map(named) else { return };
         self.progress.saw(newest, -left_until(self.begun));
@@ -111,21 +111,21 @@ impl KeeperTask {
         self.agent.set_status(|status| (status.step, status.steps_per_hour) = (Some(newest), steps_per_hour));
     }
 
-    /// Says how a checkpoint is numbered, where its name does not tell.
-    pub(super) fn tell_kind(&mut self, step: &CheckpointStep) {
+    /// Reports how a checkpoint is numbered if its name is ambiguous.
+    pub(super) fn report_number(&mut self, step: &CheckpointStep) {
         let is_again = self.originals.slot(step.number).as_ref().is_some_and(|kept| kept.step.number == step.number);
         match step.number {
             StepNumber::Ambiguous(number) => {
                 let name = step.entries.first().map_or("", String::as_str);
                 let words = format!(
-                    "`{name}` has several numbers, and {number} is taken for its step; which checkpoint is newer, the time says: write the step \
+                    "`{name}` has several numbers, and {number} is taken as its step; the time decides which checkpoint is newer: write the step \
                      with its key, as in `step={number}`"
                 );
                 self.agent.warn_owner(AgentWarningKind::AmbiguousStep, &words);
                 self.log_once(words);
             }
             StepNumber::Named(number) if is_again => {
-                self.log_once(format!("step {number} was changed after it was kept, and is uploaded again"));
+                self.log_once(format!("step {number} changed after it was kept, and is uploaded again"));
             }
             StepNumber::Named(_) | StepNumber::Snapshot => {}
         }
@@ -136,7 +136,7 @@ fn step_of_data(entry: &DirectoryEntry) -> Option<u64> {
     entry.step().filter(|_| entry.folder || !is_text(&entry.name)).map(|named| named.step)
 }
 
-/// Whether it may be the next one that is kept.
+/// Whether it may be the next upload.
 fn is_undecided(entry: &DirectoryEntry, kept: Option<u64>) -> bool {
     let is_newer = |step: u64| kept.is_none_or(|kept| step > kept);
     step_of_data(entry).is_some() && entry.step().is_some_and(|named| named.is_ambiguous || is_newer(named.step))

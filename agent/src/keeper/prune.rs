@@ -1,4 +1,4 @@
-//! Deletes what head does not name.
+//! Deletes checkpoints that head does not name.
 
 use jobs::checkpoints::to_prune;
 use jobs::{AgentWarningKind, Checkpoint};
@@ -7,8 +7,8 @@ use store::StoreError;
 use super::KeeperTask;
 
 impl KeeperTask {
-    /// Deletes all but what head names. What cannot be deleted goes on to cost, is tried again with the next one, and is told: at once, for
-    /// there may be no next one.
+    /// Deletes all checkpoints that head does not name. A failed deletion still costs money; it is retried with the next one, and reported at once,
+    /// because there may be no next one.
     pub(super) async fn prune(&mut self, newest: Checkpoint, kept: &[Checkpoint]) {
         let Some(words) = self.delete_all_but(newest, kept).await else {
             return self.agent.clear_warning(AgentWarningKind::NotPruned);
@@ -17,12 +17,12 @@ impl KeeperTask {
         self.log_once(words);
     }
 
-    /// Each that can be deleted is. Which could not be, and why the first of them.
+    /// Deletes all that it can. Returns which failed, and why the first did.
     async fn delete_all_but(&self, newest: Checkpoint, kept: &[Checkpoint]) -> Option<String> {
         let (store, job) = (&self.agent.store, &self.agent.identity.job);
         let listed = match store.list_checkpoints(job).await {
             Ok(listed) => listed,
-            Err(error) => return Some(format!("old checkpoints are not deleted, and cost on: {error}")),
+            Err(error) => return Some(format!("old checkpoints are not deleted, and still cost money: {error}")),
         };
         let mut left: Vec<(u64, StoreError)> = Vec::new();
         for old in to_prune(&listed, newest, kept, self.agent.identity.attempt) {
@@ -31,9 +31,9 @@ impl KeeperTask {
         let (step, error) = left.first()?;
         let others = left.len() - 1;
         let more = if others > 0 {
-            format!(", and {others} more, are not deleted, and cost on")
+            format!(", and {others} more, are not deleted, and still cost money")
         } else {
-            " is not deleted, and costs on".to_owned()
+            " is not deleted, and still costs money".to_owned()
         };
         Some(format!("the checkpoint of step {step}{more}: {error}"))
     }

@@ -1,4 +1,4 @@
-//! The upload of one checkpoint, from the look at it to its name in head.
+//! The upload of one checkpoint, from the look to its entry in head.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -20,7 +20,7 @@ use crate::directory::{self, KeptStep, StepSnapshot};
 use crate::fence::FenceError;
 use crate::world::now;
 
-/// So much of a `trainer_state.json` is read, in bytes: what it says of the best checkpoint stands at its beginning.
+/// The bytes read of a `trainer_state.json`: the best checkpoint is named at its beginning.
 const STATE_BYTES: u64 = 4096;
 
 impl KeeperTask {
@@ -42,8 +42,7 @@ impl KeeperTask {
         let uploaded = loop {
             tokio::select! {
                 done = &mut upload => break done,
-                // It may take long, and what is written meanwhile is as quiet as it is. A look may take long as well, and the upload
-                // goes on beside it.
+                // It may take long, and files written meanwhile become quiet. A look may take long as well, so the upload continues beside it.
                 () = async {
                     agent.pace.sleep(LOOK_EVERY).await;
                     let writer = *self.writer.borrow();
@@ -68,7 +67,7 @@ impl KeeperTask {
         if step.unverified {
             let words = format!(
                 "the checkpoint of {} may be incomplete: it was written in the last minute, without a marker, by a command that did not end \
-                 with success, or that goes on to write",
+                 with success, or that is still writing",
                 describe(step.number)
             );
             self.log_once(words.clone());
@@ -103,20 +102,20 @@ impl KeeperTask {
         self.disk.run(move || Ok(best_in(&path, &entries))).await.ok().flatten()
     }
 
-    /// The checkpoints that the framework keeps on purpose beside that one.
+    /// The checkpoints that the framework retains beside that one.
     fn beside(&self, newest: Checkpoint, best: Option<u64>) -> Vec<Checkpoint> {
         let steps: BTreeSet<u64> = kept_by_framework(&self.there, self.framework_deletes, best);
         to_put_beside(&self.counting, newest, &steps)
     }
 
-    /// Has head name it, and gives what head names beside it.
+    /// Names it in head, and returns the other checkpoints that head names.
     async fn name(
         &mut self,
         newest: Checkpoint,
         is_unverified: bool,
         beside: &[Checkpoint],
     ) -> Result<Vec<Checkpoint>, FenceError> {
-        // What a command has gone on from, and come so far, was whole. Of what may be incomplete nobody knows that it came so far.
+        // A checkpoint from which a command resumed and came this far was whole. An unverified one does not prove that it came so far.
         let others = self.unverified.iter().copied().filter(|other| is_unverified || Some(*other) != self.from);
         let mut unverified: Vec<Checkpoint> = others.chain(is_unverified.then_some(newest)).collect();
         let kept = to_keep(&self.counting, newest, self.keep, &unverified, beside);

@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use super::line_of;
 
-/// The most bytes that wait to be written, beside as many that are being written: some seconds of a talkative command.
+/// The most pending bytes, beside as many that are being written: some seconds of a verbose command.
 const WAITING_BYTES: usize = 1024 * 1024;
 
-/// Where the log goes besides the bucket.
+/// The destination of the log besides the bucket.
 #[derive(Debug, Clone)]
 pub(super) struct LogOutput(Arc<OutputState>);
 
@@ -42,7 +42,7 @@ impl LogOutput {
         let shared = Arc::<OutputState>::default();
         if let Ok(file) = file {
             let of_thread = Arc::clone(&shared);
-            // A machine that has no thread for it has a log in the bucket.
+            // A machine without a thread for it has its log in the bucket.
             let _ = Builder::new().spawn(move || of_thread.write_all_to(file));
         }
         Self(shared)
@@ -56,7 +56,7 @@ impl LogOutput {
     /// Returns once everything is written, or after `timeout`.
     pub(super) fn emptied_within(&self, at_most: Duration) {
         let OutputState { changed, .. } = &*self.0;
-        // What stays is in the bucket.
+        // The rest is in the bucket.
         let _ = changed.wait_timeout_while(self.0.locked(), at_most, |waiting| !waiting.is_empty());
     }
 }
@@ -110,7 +110,7 @@ impl PendingOutput {
             }
             let kib = left_out.div_ceil(1024);
             let words = format!(
-                "{kib} KiB of the log are missing here, for nobody read it fast enough; the bucket has its end"
+                "{kib} KiB of the log are missing here, because the journal was too slow; the bucket has its end"
             );
             bytes.extend(line_of(&words).bytes());
         }

@@ -37,7 +37,7 @@ pub use selection::{
 };
 pub use watch::{COMPANION_BYTES_MAX, CheckpointStep, DirectoryEntry, DirectoryWatch, QUIET, StepNumber, WriterState};
 
-/// A command that fails so soon after it went on from a checkpoint, and had kept nothing yet, may have failed because of that one: it is
+/// A command that fails so soon after it resumed from a checkpoint, and had kept nothing yet, may have failed because of that one: it is
 /// run again from the one before. To read a checkpoint takes minutes, and what fails later does so for a reason of its own.
 pub const DOUBTED_FOR: SignedDuration = SignedDuration::from_mins(30);
 

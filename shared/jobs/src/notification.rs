@@ -121,7 +121,7 @@ impl Job {
             self.named(),
             lost.describe(),
             if matches!(self.phase, Phase::Launching(_)) { "" } else { ", if its limits allow" },
-            self.goes_on(),
+            self.resume_point(),
             self.how_to_stop()
         );
         Some(NotificationDraft {
@@ -183,9 +183,9 @@ impl Job {
             }
             _ => (Severity::Action, String::new()),
         };
-        let goes_on = if before.is_empty() { String::new() } else { format!("; {}", self.goes_on()) };
+        let resume_point = if before.is_empty() { String::new() } else { format!("; {}", self.resume_point()) };
         let text = format!(
-            "{}: {before}attempt {} runs on {machine}{goes_on}. {}",
+            "{}: {before}attempt {} runs on {machine}{resume_point}. {}",
             self.named(),
             placed.attempt,
             self.how_to_stop()
@@ -203,7 +203,7 @@ impl Job {
             self.named(),
             replacing.machine.attempt,
             replacing.lost.describe(),
-            self.goes_on(),
+            self.resume_point(),
             self.how_to_stop()
         );
         let fingerprint = format!("interrupted {}", replacing.machine.attempt);
@@ -325,7 +325,7 @@ impl Job {
     }
 
     /// Where the next attempt resumes.
-    fn goes_on(&self) -> String {
+    fn resume_point(&self) -> String {
         match (&self.terms.checkpoint, self.progress.step) {
             (None, _) => "it has no [checkpoint], so it begins at zero".to_owned(),
             (Some(_), Some(step)) => format!("it resumes from its newest complete checkpoint, step {step} or later"),

@@ -4,7 +4,7 @@ use super::super::scan_directory;
 use super::super::tests::Scratch;
 use super::*;
 
-/// The steps that are there, where nobody writes.
+/// The steps in the directory while no process writes.
 fn steps(scratch: &Scratch) -> Vec<CheckpointStep> {
     let (now, mut watch) = (crate::world::now(), DirectoryWatch::default());
     watch.observe(scan_directory(&scratch.directory()).unwrap().entries, now);
@@ -61,7 +61,7 @@ fn a_new_or_changed_file_is_noticed_and_a_deleted_one_was_read() {
     assert_eq!(taken.changed(), Some(scratch.0.join("step-1/a.bin")));
 }
 
-/// As it would be described once it is uploaded.
+/// The manifest that its upload would have.
 fn manifest(taken: &StepSnapshot) -> Manifest {
     let described = |file: &LocalFile| {
         let bytes = fs::read(&file.from).unwrap();

@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_lost_its_beginning_goes_on_where_it_was() {
+    fn a_log_that_lost_its_beginning_resumes_where_it_was() {
         check("one\ntwo\nthree\n", "two\nthree\nfour\n", ("two\nthree\nfour\n", true));
         let shown: String = (0..2_000).map(|line| format!("line {line}\n")).collect::<Vec<_>>().concat();
         let log = format!("{}line 2000\n", &shown[shown.len() / 2..]);

@@ -77,9 +77,9 @@ impl Grid<'_, '_> {
             }
             for machine in 0..self.machines() {
                 for phase in 0..=self.phases {
-                    let goes_on = machine > 0 && phase > 0 && is_there(machine);
+                    let continues = machine > 0 && phase > 0 && is_there(machine);
                     let running =
-                        if goes_on { self.cost_of_running(machine, phase, now, lag, later) } else { f64::INFINITY };
+                        if continues { self.cost_of_running(machine, phase, now, lag, later) } else { f64::INFINITY };
                     costs[self.at(machine, phase, lag)] = if is_done { 0.0 } else { fresh.min(running) };
                 }
             }

@@ -57,13 +57,13 @@ fn what_does_not_fit_is_taken_by_age_and_by_name() {
 }
 
 #[test]
-fn a_list_that_stopped_goes_on_there() {
+fn a_stopped_list_continues_there() {
     let one = BacklogQueue { stopped_at: Some("z".to_owned()), ..queue(&[("a", 0)]) };
     assert_eq!(shares(&[("v/", one)], 4, 9).bookmarks, [("v/".to_owned(), "z".to_owned())].into());
 }
 
 #[test]
-fn a_run_goes_on_after_the_bookmark_and_then_from_the_beginning() {
+fn a_run_resumes_after_the_bookmark_and_then_from_the_beginning() {
     let check = |bookmark: &str, expect: [&str; 3]| {
         let queue = queue(&[("a", 0), ("b", 0), ("c", 0)]).resume(Some(bookmark.to_owned()));
         assert_eq!(queue.waiting.iter().map(QueueItem::key).collect::<Vec<_>>(), expect, "{bookmark}");

@@ -40,7 +40,7 @@ impl Job {
         let kept_by = self.machine_hold.as_ref().filter(|_| machine.is_some());
         let loses = machine.filter(|_| may_act && kept_by.is_none()).map(|machine| self.loses(machine));
         // A word that is told once: what is left over goes without another, except for what goes on while nothing may be ended.
-        let goes_on = match kept_by {
+        let resumes = match kept_by {
             Some(hold) => format!(", machine {}", hold.as_str()),
             None if machine.is_some() && !may_act => ", observed".to_owned(),
             None => String::new(),
@@ -48,7 +48,7 @@ impl Job {
         let headline = self.headline(format!("Curfew closed {{}} as {}", word.trim_start_matches("was ")));
         let cost = HeadlineCost::Total(format!("{} at most", used.usd));
         NotificationDraft {
-            fingerprint: format!("ended {word}{goes_on}"),
+            fingerprint: format!("ended {word}{resumes}"),
             severity,
             text: text.trim_end().to_owned(),
             loses,

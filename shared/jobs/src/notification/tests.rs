@@ -76,7 +76,7 @@ fn a_first_launch_says_what_runs_where_for_how_much_and_until_when() {
 }
 
 #[test]
-fn a_launch_after_an_interruption_says_from_which_step_it_goes_on() {
+fn a_launch_after_an_interruption_says_from_which_step_it_resumes() {
     let lost = "its machine before was taken back by AWS; attempt 2 runs on i-2 (g5.xlarge, Spot, us-east-1b) since \
                 2026-09-01T13:00:00Z. It costs $0.50/h now and $2.00/h at most, which is $13.93 until its end at \
                 2026-09-01T19:58:00Z; ";
@@ -294,7 +294,7 @@ fn a_launch_that_nobody_answers_is_told_once_after_a_while() {
 }
 
 #[test]
-fn where_nothing_may_be_ended_an_end_says_that_its_machine_goes_on() {
+fn the_end_of_a_job_names_a_machine_that_keeps_running_in_observe_mode() {
     let given = running().cancelled().next();
     let observed = given.job.notification_in(false).unwrap();
     assert!(observed.news.text.contains("i-1 keeps running: Curfew only observes"), "{}", observed.news.text);

@@ -191,7 +191,7 @@ fn a_fence_that_is_not_bumped_is_found() {
 }
 
 #[test]
-fn a_loser_that_goes_on_is_found() {
+fn a_fenced_reconciler_that_keeps_writing_is_found() {
     finds(PlantedFault::LoserGoesOn, "no machine is forgotten");
 }
 

@@ -126,7 +126,7 @@ fn of_ambiguous_names_the_last_to_be_written_is_the_newest() {
 }
 
 #[test]
-fn a_command_goes_on_from_the_newest_that_is_not_called_best() {
+fn a_command_resumes_from_the_newest_that_is_not_called_best() {
     let path = |path: &str, bytes, second| PathOfStep {
         path: path.to_owned(),
         bytes,

@@ -330,7 +330,7 @@ fn it_leaves_on_demand_once_spot_is_there() {
 }
 
 #[test]
-fn where_spot_is_refused_the_machine_on_demand_goes_on() {
+fn the_on_demand_machine_keeps_running_if_spot_is_refused() {
     let second = on_demand().next().no_capacity();
     check(second.clone(), "launching 2.1.1: launch g5.xlarge until 12:00:00");
     let back = second.next().no_capacity();

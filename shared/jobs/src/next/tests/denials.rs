@@ -20,7 +20,7 @@ fn a_denied_launch_fails_the_job_at_once() {
 }
 
 #[test]
-fn a_refusal_of_one_candidate_goes_on_to_the_next() {
+fn a_refused_candidate_is_followed_by_the_next() {
     let second = refused(launching().at_time(2), "UnsupportedOperation: not this type");
     check(second.clone(), "launching 1.1.1: launch g5.xlarge until 20:00:02");
     let third = second.next().at_time(4).no_capacity();

@@ -46,7 +46,7 @@ fn a_job_that_is_over_does_not_terminate_a_held_machine() {
 }
 
 #[test]
-fn the_job_goes_on_once_the_tag_is_gone_the_machine_well_again_or_gone() {
+fn the_job_continues_once_the_tag_or_the_machine_is_gone_or_the_machine_is_healthy() {
     let held = kept(silent()).next();
     let untagged = held.clone().facts(|facts| facts.machine_hold = None);
     check(untagged, "interrupted i-1 HeartbeatStopped: note ended i-1, terminate i-1");

@@ -112,7 +112,7 @@ fn granted_money_launches_the_best_candidate() {
 }
 
 #[test]
-fn an_attempt_that_was_never_placed_keeps_its_number_and_goes_on_with_its_passes() {
+fn an_attempt_that_was_never_placed_keeps_its_number_and_its_passes() {
     let given = reserving().job(|job| (job.attempt, job.passes) = (3, 7));
     check(given.answered(reserves(ReserveResult::Granted)), "launching 3.8.0: launch g6.xlarge until 20:00:00");
 }
@@ -153,7 +153,7 @@ fn where_curfew_only_observes_nothing_is_ranked_reserved_or_launched() {
 }
 
 #[test]
-fn it_goes_on_as_soon_as_curfew_may_act() {
+fn it_continues_as_soon_as_curfew_may_act() {
     check(held(HoldReason::Observing), "submitted: rank");
 }
 
