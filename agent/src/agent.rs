@@ -92,18 +92,7 @@ impl Agent {
         let fence = Fence::new(store.clone(), &identity);
         let (status, cause) = (Mutex::default(), watch::Sender::new(None));
         let (begun, warnings, unsent_warning) = (Instant::now(), Mutex::default(), Notify::new());
-        Arc::new(Self {
-            identity,
-            store,
-            log,
-            pace,
-            fence,
-            status,
-            begun,
-            warnings,
-            unsent_warning,
-            cause,
-        })
+        Arc::new(Self { identity, store, log, pace, fence, status, begun, warnings, unsent_warning, cause })
     }
 
     pub(crate) fn status(&self) -> AgentStatus {

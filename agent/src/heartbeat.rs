@@ -93,9 +93,7 @@ pub(crate) async fn upload_log(agent: &Agent, uploaded: &mut Option<u64>) -> Res
         let earlier = match agent.store.read_log(job, attempt).await {
             Ok(earlier) => earlier.unwrap_or_default(),
             Err(error) if error.lasts() => {
-                agent.log.write_line(&format!(
-                    "the log of an earlier start of this attempt is overwritten: {error}"
-                ));
+                agent.log.write_line(&format!("the log of an earlier start of this attempt is overwritten: {error}"));
                 Vec::new()
             }
             Err(error) => return Err(error),

@@ -165,9 +165,7 @@ async fn check_exit_owner(agent: &Agent, exit: ExitRecord) -> Result<ExitRecord,
     let unknown = |error: StoreError| AgentError::new(format!("no exit record is written: {error}"));
     match agent.fence.find_result_owner().await.map_err(unknown)? {
         ResultOwner::ThisProcess => Ok(exit),
-        ResultOwner::AnotherMachine => {
-            Err(AgentError::new("another machine of this attempt writes the exit record"))
-        }
+        ResultOwner::AnotherMachine => Err(AgentError::new("another machine of this attempt writes the exit record")),
         ResultOwner::EarlierStart(result) => match agent.store.read_exit(job, *attempt).await.map_err(unknown)? {
             MachineDocument::Believed(_) => {
                 Err(AgentError::new("an earlier start of this attempt has written the exit record"))

@@ -114,7 +114,9 @@ pub(crate) fn shutdown() -> io::Result<Signal> {
 pub(crate) async fn wait_for_shutdown(agent: Arc<Agent>, shutdown: io::Result<Signal>) {
     match shutdown {
         Ok(mut shutdown) => drop(shutdown.recv().await),
-        Err(error) => return agent.log.write_line(&format!("the agent would miss a shutdown of this machine: {error}")),
+        Err(error) => {
+            return agent.log.write_line(&format!("the agent would miss a shutdown of this machine: {error}"));
+        }
     }
     let why = "the machine shuts down, or a person stopped the agent (SIGTERM)".to_owned();
     agent.end(EndCause { reason: ExitReason::Interrupted, why, until: after(agent.pace.scale(SHUTDOWN_TIME)) });

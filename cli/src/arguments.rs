@@ -19,7 +19,7 @@ pub(crate) struct Arguments {
     pub(crate) command: Command,
 }
 
-/// What every command takes.
+/// Options of every command.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
@@ -50,7 +50,6 @@ pub(crate) struct Global {
     pub(crate) json: bool,
 }
 
-/// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Scan(scan::Scan),
@@ -77,15 +76,15 @@ pub(crate) enum Command {
     Completions(completions::Completions),
 }
 
-/// What was typed; help and errors are printed here, and end it.
+/// The parsed command line. Help and errors are printed here, and end the process.
 pub(crate) fn read() -> Arguments {
     let mut command = command();
     let matches = command.get_matches_mut();
     Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut command).exit())
 }
 
-/// The command line. Each command's usage is written down before it is parsed: else an error's would list as mandatory whatever
-/// a variable has set.
+/// The command line. Each command's usage is stored before parsing: an error's usage would otherwise list as mandatory every option that a variable
+/// has set.
 pub(crate) fn command() -> clap::Command {
     let mut named = Arguments::command();
     named.build();

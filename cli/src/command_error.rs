@@ -1,4 +1,4 @@
-//! Why a command could not do what it was asked.
+//! Why a command failed.
 
 use std::fmt::Display;
 
@@ -7,38 +7,36 @@ use model::fault::Passing;
 use model::observation::Gap;
 use store::{ConfigLoadError, StoreError};
 
-/// For people: what went wrong, and what to do about it.
+/// For people: what failed, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CommandError {
-    /// What went wrong.
     pub(crate) problem: String,
-    /// What to do, where there is more to say than the problem says.
+    /// What to do, unless the problem says it.
     pub(crate) advice: Option<String>,
 }
 
 impl CommandError {
-    /// A problem that says by itself what to do.
+    /// A problem that says itself what to do.
     pub(crate) fn new(problem: impl Display) -> Self {
         Self { problem: problem.to_string(), advice: None }
     }
 
-    /// A problem and what to do.
     pub(crate) fn with(problem: impl Display, advice: impl Display) -> Self {
         Self { problem: problem.to_string(), advice: Some(advice.to_string()) }
     }
 }
 
-/// A call that failed, in words for somebody who waits for it.
+/// A failed call, in words for a person who waits for it.
 pub(crate) fn describe_call_error(error: &CallError) -> String {
     with_advice(error, error.passing())
 }
 
-/// The same of a gap.
+/// The same for a gap.
 pub(crate) fn describe_gap(gap: &Gap) -> String {
     format!("{} failed in {}: {}", gap.call, gap.region, gap.in_command())
 }
 
-/// The same of the bucket.
+/// The same for the bucket.
 pub(crate) fn describe_store_error(error: &StoreError) -> String {
     with_advice(error, error.passing())
 }

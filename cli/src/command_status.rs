@@ -1,15 +1,14 @@
-//! How a command ends, for scripts: as `diff` and `grep` do.
+//! The exit code of a command, for scripts, like those of `diff` and `grep`.
 
 use std::process::ExitCode;
 
-/// The exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum CommandStatus {
-    /// 0: all is well, there is nothing, or it was done.
+    /// 0: nothing was found, or everything was done.
     Success,
-    /// 1: there is something: a finding, a mistake in a file, something that was not done.
+    /// 1: a finding, a mistake in a file, or something was not done.
     Findings,
-    /// 2: nobody can say: wrong usage, or a call that failed.
+    /// 2: error or incomplete result, such as wrong usage, or a failed call.
     Error,
 }
 

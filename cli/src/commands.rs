@@ -1,4 +1,4 @@
-//! One file a command: its arguments, what it asks and does, and how it is shown.
+//! One file a command: its arguments, its calls and actions, and its output.
 
 pub(crate) mod apply;
 pub(crate) mod budget;
@@ -24,7 +24,7 @@ use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
 
-/// Does what was asked. Whatever speaks to AWS says in its error whose credentials it had.
+/// Runs the command. Errors of AWS calls name the credentials.
 pub(crate) async fn run(Arguments { global, command }: Arguments) -> Result<CommandStatus, CommandError> {
     if let Command::Completions(completions) = command {
         return Ok(completions.run());

@@ -1,4 +1,4 @@
-//! Where a command works: whose credentials, which region, which deployment, and what time it is.
+//! The context of a command: credentials, region, deployment, and time.
 
 use billing::budget::BudgetMonth;
 use billing::ledger::CalendarMonth;
@@ -17,38 +17,38 @@ use crate::arguments::Global;
 use crate::command_error::CommandError;
 use crate::world;
 
-/// What every command that speaks to AWS has.
+/// What every command that calls AWS has.
 pub(crate) struct CommandContext {
     pub(crate) aws: Aws,
     pub(crate) now: Timestamp,
     pub(crate) global: Global,
-    /// Whose credentials it has, in words.
+    /// The credentials, for people.
     who: String,
 }
 
-/// The state bucket and the topic of a deployment, named by hand or by its stack.
+/// The state bucket and the topic of a deployment, named by options or by its stack.
 pub(crate) struct DeployedResources {
     pub(crate) store: Store,
     pub(crate) bucket: String,
-    /// Absent where the bucket was named by hand, and the topic was not.
+    /// Absent if the bucket was named by an option, and the topic was not.
     pub(crate) topic_arn: Option<String>,
     /// `CURFEW_CHAT_TOPIC_ARN`, or the stack's.
     pub(crate) chat_topic_arn: Option<String>,
 }
 
-/// What a function may do at present, as far as a command can know.
+/// The current mode of a function, as far as a command can know.
 pub(crate) struct FunctionCeiling {
-    /// `CURFEW_MODE` as the function last had it, or as this command's environment has it: the lesser.
+    /// `CURFEW_MODE` of the function's newest run, or of this command's environment: the lesser.
     pub(crate) mode: Mode,
     /// The record of the function's newest own run.
     pub(crate) newest: RunRecord,
 }
 
 impl FunctionCeiling {
-    /// At that moment, which is not when the command began where a person was asked something since.
+    /// At that moment: a question to a person may have taken time since the command began.
     ///
     /// # Errors
-    /// Where nobody can say.
+    /// If it is unknown.
     pub(crate) async fn read(store: &Store, function: &str, now: Timestamp) -> Result<Option<Self>, CommandError> {
         let own = own_ceiling()?.unwrap_or(Mode::Enforce);
         let newest = store.newest_plan(function, now).await?;
@@ -57,16 +57,16 @@ impl FunctionCeiling {
 }
 
 impl CommandContext {
-    /// Connects, and loads the credentials: whoever has none hears it once, before anything is asked.
+    /// Connects, and loads the credentials, so that missing ones are reported once, before any call.
     ///
     /// # Errors
-    /// Where no region is named anywhere, a profile is not there, or there are no credentials.
+    /// If there is no region, a profile is missing, or there are no credentials.
     pub(crate) async fn connect(global: Global) -> Result<Self, CommandError> {
         Self::connect_if_possible(global).await?
     }
 
-    /// The same for a command that can do without: the inner error is that neither a region nor credentials are named anywhere, and
-    /// that nobody named a profile.
+    /// The same for a command that can do without AWS: the inner error means that there is neither a region nor credentials, and that no profile
+    /// was named.
     ///
     /// # Errors
     /// All others.
@@ -100,12 +100,12 @@ impl CommandContext {
         Ok(Ok(Self { aws, now: world::clock(), global, who }))
     }
 
-    /// Whose credentials and which region, for errors.
+    /// The credentials and the region, for errors.
     pub(crate) fn whereabouts(&self) -> String {
         format!("{}, home region {}", self.who, self.aws.home())
     }
 
-    /// A failure that does not say what to do says at least whose credentials it had.
+    /// Adds the credentials to an error without advice.
     pub(crate) fn blame(&self, failure: CommandError) -> CommandError {
         match failure.advice {
             Some(_) => failure,
@@ -116,7 +116,7 @@ impl CommandContext {
     /// The deployment's stack; `None` if there is none.
     ///
     /// # Errors
-    /// Where `CloudFormation` refused.
+    /// If `CloudFormation` refused.
     pub(crate) async fn stack(&self) -> Result<Option<Deployment>, CommandError> {
         Ok(deployment(&self.aws, &self.global.stack).await?)
     }
@@ -124,7 +124,7 @@ impl CommandContext {
     /// The deployment; `None` if there is none.
     ///
     /// # Errors
-    /// Where nobody can say.
+    /// If it is unknown.
     pub(crate) async fn deployed(&self) -> Result<Option<DeployedResources>, CommandError> {
         let Global { bucket, topic_arn, .. } = &self.global;
         if let Some(bucket) = bucket {
@@ -147,7 +147,7 @@ impl CommandContext {
         DeployedResources { store, bucket, topic_arn, chat_topic_arn }
     }
 
-    /// What things cost, by a deployment's live prices where there are any.
+    /// Prices: the live ones of a deployment, if there are any.
     pub(crate) async fn prices(&self, store: Option<&Store>, config: &Config) -> PriceBook {
         match store {
             Some(store) => execution::prices::load(store, config, self.now).await,
@@ -155,7 +155,7 @@ impl CommandContext {
         }
     }
 
-    /// The month of that name, `yyyy-mm`, or the present one, in the account's time zone.
+    /// The month of that name, `yyyy-mm`, or the current one, in the account's time zone.
     ///
     /// # Errors
     /// If it names none, or one that has not begun.
@@ -176,7 +176,7 @@ impl CommandContext {
     /// The deployment.
     ///
     /// # Errors
-    /// Where there is none, or nobody can say.
+    /// If there is none, or it is unknown.
     pub(crate) async fn needs_deployed(&self) -> Result<DeployedResources, CommandError> {
         self.deployed().await?.ok_or_else(|| {
             CommandError::with(
@@ -186,22 +186,22 @@ impl CommandContext {
         })
     }
 
-    /// The most that a function does at present: by its newest record, and by `CURFEW_MODE` of this command's own environment. `None` if it
-    /// left no record today or yesterday.
+    /// The highest mode of a function: by its newest record, and by `CURFEW_MODE` of this command's own environment. `None` if it left no record
+    /// today or yesterday.
     ///
     /// # Errors
-    /// Where nobody can say.
+    /// If it is unknown.
     pub(crate) async fn ceiling(&self, store: &Store, function: &str) -> Result<Option<FunctionCeiling>, CommandError> {
         FunctionCeiling::read(store, function, self.now).await
     }
 }
 
-/// The profile that somebody named, here or for all commands of their shell.
+/// The profile of the option or of the environment.
 fn named_profile(global: &Global) -> Option<String> {
     global.profile.clone().or_else(|| world::variable("AWS_PROFILE"))
 }
 
-/// Why nothing can be asked of AWS. `has_it`: the profile is in the configuration files.
+/// Why AWS cannot be called. `has_it`: the profile is in the configuration files.
 fn unconnected(why: ConnectionError, profile: &str, has_it: bool) -> CommandError {
     match why {
         ConnectionError::NoRegion => CommandError::with(

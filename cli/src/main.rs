@@ -1,7 +1,7 @@
 //! `curfew`, the command: see before you deploy, review before it acts, undo after.
 //!
-//! It makes no decision of its own: what it says and does comes from the crates that the functions are built on. Results go to
-//! stdout; progress, questions and errors to stderr.
+//! It makes no decision of its own: its results come from the crates that the functions are built on. Results go to stdout; progress, questions and
+//! errors to stderr.
 
 mod arguments;
 mod command_error;

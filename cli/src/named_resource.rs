@@ -1,4 +1,4 @@
-//! Resources that somebody named by their ids, and where they are.
+//! Resources named by their ids, and their regions.
 
 use std::str::FromStr;
 
@@ -33,15 +33,15 @@ impl FromStr for NamedResource {
     }
 }
 
-/// Why somebody's resource is not at hand, for people.
+/// Why a resource was not found, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct MissingResource {
     pub(crate) why: String,
-    /// The regions that did not answer, so that it may be there.
+    /// The regions that did not answer: it may be there.
     pub(crate) unseen: Vec<Region>,
 }
 
-/// Every region that the account has enabled: a resource may be where no run looks.
+/// Every region that the account has enabled: a resource may be in a region that no run observes.
 pub(crate) struct EnabledRegions(pub(crate) Observation<Region>);
 
 impl EnabledRegions {
@@ -58,7 +58,7 @@ impl EnabledRegions {
         match locate(&context.aws, regions, named.kind, &named.id).await {
             LocateResult::Here(seen) => Ok(*seen),
             LocateResult::Unknown(unseen) => Err(unknown(&unseen)),
-            // Where only the home region is known, the others may have it.
+            // If only the home region is known, the others may have it.
             LocateResult::Nowhere if !gaps.is_empty() => Err(unknown(gaps)),
             LocateResult::Nowhere => {
                 let hint = match named.kind {

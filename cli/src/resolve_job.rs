@@ -1,4 +1,4 @@
-//! The job that somebody means.
+//! Resolves the name of a job.
 
 use futures::{StreamExt as _, stream};
 use jobs::{Job, JobId, find};
@@ -6,13 +6,13 @@ use store::{Store, StoreError};
 
 use crate::command_error::CommandError;
 
-/// So many states are read at once.
+/// Concurrent reads of states.
 const AT_ONCE: usize = 16;
 
-/// Its name, and where it stands: by its whole name, or a part of it that is only its own. Those that are not over come first.
+/// The job and its state, by its whole name or a unique part of it. Unfinished jobs come first.
 ///
 /// # Errors
-/// Where it is none, or could be several; or nobody can say.
+/// If there is none, or several; or the states cannot be read.
 pub(crate) async fn resolve_job(store: &Store, named: &str) -> Result<Job, CommandError> {
     if let Ok(id) = JobId::read(named)
         && let Some(job) = store.read_job(&id).await?.value
@@ -29,9 +29,9 @@ pub(crate) async fn resolve_job(store: &Store, named: &str) -> Result<Job, Comma
     job.ok_or_else(|| CommandError::new(format!("of {id} nothing is written but its name; look at curfew doctor")))
 }
 
-/// Where each of them stands, in their order; what could not be read is an error of its own.
+/// The states of these jobs, in their order; an unreadable one is an error of its own.
 pub(crate) async fn states(store: &Store, jobs: Vec<JobId>) -> Vec<Result<Job, StoreError>> {
     let read = stream::iter(jobs).map(|id| async move { store.read_job(&id).await.map(|read| read.value) });
-    // One that is gone meanwhile is no job any more.
+    // A job that was deleted meanwhile is left out.
     read.buffered(AT_ONCE).filter_map(|read| async move { read.transpose() }).collect().await
 }

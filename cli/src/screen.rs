@@ -1,5 +1,5 @@
-//! The terminal: errors, progress and questions on stderr, results on stdout. Colours end where `NO_COLOR` is set, or where
-//! nobody looks (<https://no-color.org>).
+//! The terminal: errors, progress and questions on stderr, results on stdout. No colours if `NO_COLOR` is set, or the output is no terminal
+//! (<https://no-color.org>).
 
 mod table;
 
@@ -29,28 +29,28 @@ pub(crate) fn complain(CommandError { problem, advice }: &CommandError) {
     }
 }
 
-/// Something that a person should know besides.
+/// A warning besides the result.
 pub(crate) fn warn(text: impl Display) {
     aside(format_args!("{WARNING}warning:{WARNING:#} {}", plain_lines(&text.to_string())));
 }
 
-/// What is going on.
+/// Progress.
 pub(crate) fn progress(text: impl Display) {
     aside(format_args!("{DIM}{text}{DIM:#}"));
 }
 
-/// Where stderr cannot be written, nobody is told; anstream's macros would panic, and what has begun would not be finished.
+/// Ignores a closed stderr: anstream's macros would panic, and interrupt the work.
 fn aside(line: fmt::Arguments<'_>) {
     let _ = writeln!(anstream::stderr(), "{line}");
 }
 
-/// `1 end`, `2 ends`.
+/// `1 action`, `2 actions`.
 pub(crate) fn counted(count: usize, noun: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {noun}{plural}")
 }
 
-/// One line of the result. Whoever has read enough (`curfew … | head`) closes the pipe, which is no error.
+/// One line of the result. A reader that has enough (`curfew … | head`) closes the pipe, which is no error.
 pub(crate) fn print_line(text: impl Display) {
     let mut out = anstream::stdout();
     if let Err(error) = writeln!(out, "{text}").and_then(|()| out.flush())
@@ -60,7 +60,7 @@ pub(crate) fn print_line(text: impl Display) {
     }
 }
 
-/// Of every result in JSON: fields are added to it, and what is there keeps its name and meaning.
+/// The schema of every result in JSON: fields are added, and existing ones keep their name and meaning.
 pub(crate) const SCHEMA: u32 = 1;
 
 /// The result as JSON.
@@ -70,8 +70,8 @@ pub(crate) fn json(value: &impl Serialize) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// JSON leaves U+007F to U+009F as they are, and some terminals take them for commands; what turns the direction of writing makes
-/// a text look like another one. Outside of its texts there is no such character but the end of a line.
+/// JSON leaves U+007F to U+009F as they are, and some terminals take them for commands; characters that change the direction of writing disguise a
+/// text. Outside of its texts the only such character is the end of a line.
 fn escaped(json: String) -> String {
     let is_command = |letter: char| is_command(letter) && letter != '\n';
     if !json.contains(is_command) {
@@ -88,8 +88,8 @@ fn escaped(json: String) -> String {
     json.chars().map(each).collect()
 }
 
-/// Words of others, such as tags, on one line: each blank as a plain one, and `?` for what would move the cursor, turn the
-/// direction of writing or show nothing at all.
+/// Foreign text, such as tags, on one line: each blank as a plain one, and `?` for characters that would move the cursor, turn the direction of
+/// writing or show nothing.
 pub(crate) fn plain(text: &str) -> String {
     let shown = |letter: char| match letter {
         _ if letter.is_whitespace() => ' ',
@@ -99,13 +99,13 @@ pub(crate) fn plain(text: &str) -> String {
     text.chars().map(shown).collect()
 }
 
-/// The same of what has lines of its own.
+/// The same for text with several lines.
 pub(crate) fn plain_lines(text: &str) -> String {
     text.lines().map(plain).collect::<Vec<_>>().join("\n")
 }
 
-/// Control characters, and those for formatting (Unicode Standard Annex 44, "General Category Values", Cc and Cf), but for
-/// the few of Cf that are signs of their own, as U+0600.
+/// Control characters, and those for formatting (Unicode Standard Annex 44, "General Category Values", Cc and Cf), except for the few of Cf that
+/// are visible, such as U+0600.
 fn is_command(letter: char) -> bool {
     letter.is_control()
         || matches!(
@@ -124,31 +124,30 @@ fn is_command(letter: char) -> bool {
         )
 }
 
-/// How many columns the result has: as `COLUMNS` says, else as the terminal has; `None` if it goes elsewhere.
+/// The width of the result: by `COLUMNS`, else of the terminal; `None` if it goes elsewhere.
 pub(crate) fn columns() -> Option<usize> {
     let said = world::variable("COLUMNS").and_then(|columns| columns.parse().ok()).filter(|columns| *columns > 0);
     said.or_else(|| terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0)))
 }
 
-/// What a question is about: it is read, or it is not asked.
+/// The subject of a question: it is shown, or the question is not asked.
 pub(crate) fn propose(text: impl Display) {
     aside(format_args!("{text}"));
 }
 
-/// Asks before something is done that cannot be taken back, or costs. Where nobody can answer, the answer is an error that names
-/// `--yes`.
+/// Asks before an action that costs money or cannot be undone. Without a terminal it is an error that names `--yes`.
 pub(crate) fn confirm(question: impl Display, yes: bool) -> Result<bool, CommandError> {
     if yes {
         return Ok(true);
     }
-    // A question that goes to a file is seen by nobody.
+    // A person cannot see a question that goes to a file.
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Err(CommandError::with(
             "there is no terminal to confirm at",
             "pass --yes to do it without being asked",
         ));
     }
-    // What was typed before the question is no answer to it.
+    // Input from before the question is no answer to it.
     tcflush(io::stdin(), QueueSelector::IFlush).map_err(CommandError::new)?;
     write!(anstream::stderr(), "{question} [y/N] ").map_err(CommandError::new)?;
     let mut answer = String::new();

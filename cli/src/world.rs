@@ -1,4 +1,4 @@
-//! What is read of the world besides AWS: the clock, and variables.
+//! The inputs besides AWS: the clock, and variables.
 
 use jiff::Timestamp;
 

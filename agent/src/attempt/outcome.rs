@@ -87,7 +87,9 @@ pub(super) fn describe_exit(status: ExitStatus, what: &str) -> String {
     match (status.code(), status.signal()) {
         (Some(0), _) => format!("{what} has ended with success"),
         (Some(code), _) => format!("{what} has failed with exit code {code}"),
-        (None, Some(9)) => format!("{what} was killed by signal 9; unless a person killed it, the machine ran out of memory"),
+        (None, Some(9)) => {
+            format!("{what} was killed by signal 9; unless a person killed it, the machine ran out of memory")
+        }
         (None, signal) => format!("{what} was ended by signal {}", signal.unwrap_or_default()),
     }
 }

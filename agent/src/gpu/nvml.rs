@@ -51,9 +51,9 @@ impl GpuSampler {
         });
         match tokio::time::timeout(timeout, &mut answer).await {
             Ok(Ok(look)) => look,
-            Ok(Err(_)) => GpuReading::from_problem(
-                "GPU metrics are no longer published: the thread that reads them has panicked",
-            ),
+            Ok(Err(_)) => {
+                GpuReading::from_problem("GPU metrics are no longer published: the thread that reads them has panicked")
+            }
             Err(_) => {
                 self.asked = Some(answer);
                 GpuReading::from_problem("NVML does not answer, and GPU metrics are not published until it does")

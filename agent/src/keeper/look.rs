@@ -96,9 +96,8 @@ impl KeeperTask {
             || format!("no possible checkpoint is in {place}"),
             |name| format!("`{name}` is no checkpoint, nor is anything else in {place}"),
         );
-        let words = format!(
-            "{what}, and an interruption loses all work: the command must write to CURFEW_CHECKPOINT_DIR"
-        );
+        let words =
+            format!("{what}, and an interruption loses all work: the command must write to CURFEW_CHECKPOINT_DIR");
         self.agent.warn_owner_after((self.every * 2).max(STANDS_AFTER), AgentWarningKind::NoCheckpoint, &words);
     }
 

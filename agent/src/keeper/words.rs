@@ -20,7 +20,11 @@ const SAID_MAX: usize = 100;
 impl KeeperTask {
     /// Warns about steps newer than all uploads that cannot be uploaded, and about older ones that came later. Returns the newest of them after the
     /// command has ended.
-    pub(super) fn warn_of_problems(&mut self, steps: &[CheckpointStep], torn: Option<&CheckpointStep>) -> Option<String> {
+    pub(super) fn warn_of_problems(
+        &mut self,
+        steps: &[CheckpointStep],
+        torn: Option<&CheckpointStep>,
+    ) -> Option<String> {
         let mut left = None;
         for step in unfinished(steps, self.kept, self.kept_at()) {
             if let Some(why) = &step.problem {

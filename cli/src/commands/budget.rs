@@ -1,4 +1,4 @@
-//! `curfew budget`: where every budget stands, or one of them in detail.
+//! `curfew budget`: the status of every budget, or one of them in detail.
 
 mod read;
 mod show;
@@ -38,9 +38,9 @@ pub(crate) struct Budget {
 ///   "problems": []
 /// }
 /// ```
-/// `budget` is the document in the state bucket, null if there is none; `state` is `fresh`, `final` (the month is over), `stale`,
-/// `absent` or `gone` (neither the configuration nor the ledger has the team any more). A percentage is null without a budget. `at_least`
-/// says that more may be spent than the figures say. `problems` says why nobody can say, and what to do.
+/// `budget` is the document in the state bucket, null if there is none; `state` is `fresh`, `final` (the month is over), `stale`, `absent` or
+/// `gone` (neither the configuration nor the ledger has the team any more). A percentage is null without a budget. `at_least` means that the real
+/// figures may be higher. `problems` says what is unknown, why, and what to do.
 #[derive(Serialize)]
 struct BudgetOutput<'a> {
     schema: u32,

@@ -1,4 +1,4 @@
-//! `curfew cancel`: a person wants a job to end.
+//! `curfew cancel`: cancels a job.
 
 use clap::Args;
 use jiff::Timestamp;
@@ -31,7 +31,7 @@ pub(crate) struct Cancel {
 #[derive(Serialize)]
 struct CancelOutput<'a> {
     schema: u32,
-    /// `cancelled`, or `unchanged` where it is over, or was cancelled, already; `declined` where the question was answered so.
+    /// `cancelled`; `unchanged` if it was already over or cancelled; `declined` if the person said no.
     outcome: &'static str,
     cancel: Option<&'a Wish>,
     #[serde(flatten)]

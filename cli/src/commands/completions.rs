@@ -17,7 +17,7 @@ pub(crate) struct Completions {
 
 impl Completions {
     pub(crate) fn run(self) -> CommandStatus {
-        // To stdout itself it would panic where the pipe is closed.
+        // Writing to stdout itself would panic if the pipe is closed.
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut arguments::command(), "curfew", &mut script);
         screen::print_line(String::from_utf8_lossy(&script).trim_end());

@@ -1,4 +1,4 @@
-//! `curfew config`: what a configuration says, before and after it is put in place.
+//! `curfew config`: checks a configuration before its deployment, and shows it afterwards.
 
 mod check;
 mod document;
@@ -20,7 +20,7 @@ pub(crate) enum Config {
 }
 
 impl Config {
-    /// A file needs neither region nor credentials, so nothing is connected before something is to be asked.
+    /// A file needs neither region nor credentials, so it connects only when a call is needed.
     pub(crate) async fn run(self, global: Global) -> Result<CommandStatus, CommandError> {
         match self {
             Self::Check(check) => check.run(global).await,
@@ -29,7 +29,7 @@ impl Config {
     }
 }
 
-/// The configuration that a file has; `-` is standard input.
+/// Reads the configuration of a file; `-` is standard input.
 pub(super) fn read_config_file(file: &Path) -> Result<model::config::Config, CommandError> {
     Ok(document::read_document_file(file)?.config)
 }

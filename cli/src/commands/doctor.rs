@@ -1,10 +1,10 @@
-//! `curfew doctor`: is the deployment alive and safe.
+//! `curfew doctor`: checks whether the deployment is alive and safe.
 //!
-//! Every check is made, whatever becomes of the others, and what could not be looked at is a finding that names the permission
-//! that lacks: `cloudformation:DescribeStackResources`; `s3:ListBucket` and `s3:GetObject` on the state bucket;
-//! `cloudwatch:DescribeAlarms` and `cloudwatch:ListMetrics`; `sns:ListSubscriptionsByTopic`; `iam:SimulatePrincipalPolicy`, `iam:GetRole`, `iam:ListInstanceProfiles`;
+//! It makes every check, even if others fail, and a check that fails for a missing permission is a finding that names it:
+//! `cloudformation:DescribeStackResources`; `s3:ListBucket` and `s3:GetObject` on the state bucket; `cloudwatch:DescribeAlarms` and
+//! `cloudwatch:ListMetrics`; `sns:ListSubscriptionsByTopic`; `iam:SimulatePrincipalPolicy`, `iam:GetRole`, `iam:ListInstanceProfiles`;
 //! `servicequotas:ListServiceQuotas`; `ec2:DescribeRegions`, `ec2:DescribeInstances`, `ec2:DescribeInstanceTypes`,
-//! `ec2:DescribeSpotInstanceRequests`, `ec2:DescribeVolumes` and `ec2:DescribeTags`. Nothing is ever written.
+//! `ec2:DescribeSpotInstanceRequests`, `ec2:DescribeVolumes` and `ec2:DescribeTags`. It writes nothing.
 
 mod account;
 mod deployment;
@@ -96,7 +96,7 @@ impl Doctor {
     }
 }
 
-/// `CURFEW_MODE` of the deployment, as its newest run says; where none does, as the command's own environment says.
+/// `CURFEW_MODE` of the deployment, by its newest run, or else by the command's own environment.
 fn ceiling(last: &[deployment::LastRun]) -> Result<Option<Mode>, CommandError> {
     let runs = last.iter().filter_map(|(_, run)| run.as_ref().ok()?.as_ref());
     let newest = runs.max_by_key(|run| run.at).map(|run| run.mode);

@@ -1,4 +1,4 @@
-//! `curfew jobs`: where jobs stand, or one of them in full.
+//! `curfew jobs`: the states of jobs, or one of them in full.
 
 mod read;
 mod show;
@@ -42,9 +42,8 @@ pub(crate) struct Jobs {
 ///            "footprint": {"energy_kwh": {"low": 0.027, "high": 0.45}, "operational_kg_co2e": {…}, "embodied_kg_co2e": {…}}, "until": "…"}],
 ///  "problems": []}
 /// ```
-/// `machine` is null if there is none. `until` is when it ended; of one that runs the absolute end of its attempt; of one that waits or is
-/// held when it is tried again. `slack_seconds` is the time to spare of a job whose deadline decides what it runs on. `problems` says what
-/// could not be read.
+/// `machine` is null if there is none. `until` is when the job ended; for a running job the absolute end of its attempt; for a waiting or held job
+/// its next try. `slack_seconds` is the time to spare of a job whose deadline decides what it runs on. `problems` says what could not be read.
 #[derive(Serialize)]
 struct JobListOutput<'a> {
     schema: u32,
@@ -53,7 +52,7 @@ struct JobListOutput<'a> {
     problems: Vec<String>,
 }
 
-/// The same of one, and besides what it was asked for by, and what its agent last said: `heartbeat.problem` is what that found out.
+/// One job, with its terms and its agent's last heartbeat: `heartbeat.problem` is the agent's warning.
 #[derive(Serialize)]
 struct JobOutput<'a> {
     schema: u32,

@@ -1,4 +1,4 @@
-//! `curfew logs`: what a job said.
+//! `curfew logs`: the log of a job.
 
 mod new_bytes;
 
@@ -47,7 +47,7 @@ struct LogsOutput<'a> {
     log: Option<String>,
 }
 
-/// A log as far as it was shown.
+/// The part of a log that was shown.
 #[derive(Default)]
 struct ShownLog {
     attempt: u32,
@@ -85,7 +85,7 @@ impl Logs {
         Ok(CommandStatus::Success)
     }
 
-    /// The log of the attempt that was named, or of the newest that has one.
+    /// The log of the named attempt, or of the newest that has one.
     async fn newest(&self, store: &Store, job: &Job) -> Result<Option<ShownLog>, CommandError> {
         let attempts = match self.attempt {
             Some(attempt) => attempt..=attempt,
@@ -99,7 +99,7 @@ impl Logs {
         Ok(None)
     }
 
-    /// Until it is over, and its last words have been read.
+    /// Until the job is over, and its whole log was read.
     async fn go_on(&self, store: &Store, mut job: Job) -> Result<CommandStatus, CommandError> {
         let mut shown = ShownLog::default();
         loop {
@@ -130,10 +130,10 @@ fn stands(job: &Job) -> &'static str {
     jobs::JobOverview::from_job(job, job.submitted_at).state
 }
 
-/// As it is; on a terminal without what would move the cursor.
+/// Unchanged; on a terminal without characters that would move the cursor.
 fn write(bytes: &[u8]) {
     let mut out = std::io::stdout().lock();
     let bytes = if out.is_terminal() { legible(bytes).into_bytes() } else { bytes.to_vec() };
-    // Whoever has read enough closes the pipe, which is no error.
+    // A reader that has enough (`head`) closes the pipe, which is no error.
     let _ = out.write_all(&bytes).and_then(|()| out.flush());
 }

@@ -19,7 +19,7 @@ use crate::context::CommandContext;
 pub(super) use find::find;
 pub(super) use show::{minute, worth};
 
-/// Records are listed day by day, so that there is an end to it.
+/// Records are listed day by day, so this is the limit.
 const SINCE_MAX: SignedDuration = SignedDuration::from_hours(92 * 24);
 
 /// List what recent runs found and did, or show one run for review
@@ -58,7 +58,7 @@ impl Plans {
     }
 }
 
-/// How far back, and in the words of whoever asked.
+/// The period, and the words of the option.
 #[derive(Debug, Clone)]
 pub(crate) struct SincePeriod {
     duration: SignedDuration,

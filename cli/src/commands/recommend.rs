@@ -79,8 +79,8 @@ enum Payment {
 ///  "too_small": [{"gpu_name": "T4", "gpu_memory_mib": 15258, "remedies": [{"change": {"precision": "int8"}, …}]}],
 ///  "job": "job.toml"}
 /// ```
-/// `places` are in order, best first; what is unknown is null. `explanation` and `spreads` are there with `--explain`. `too_small` has the
-/// GPUs of which one alone does not hold the workload, with each single change that makes it fit. `source` is `AWS`, or the tables.
+/// `places` are in order, best first; unknown values are null. `explanation` and `spreads` are there with `--explain`. `too_small` has the GPUs
+/// that cannot hold the workload alone, with each single change that makes it fit. `source` is `AWS`, or the tables.
 #[derive(Serialize)]
 struct RecommendOutput<'a> {
     schema: u32,
@@ -177,7 +177,7 @@ impl Recommend {
     }
 }
 
-/// Whose word the types are.
+/// The source of the types.
 fn source(account: &Account) -> String {
     match account.context {
         Some(_) => "AWS".to_owned(),

@@ -1,4 +1,4 @@
-//! `curfew submit`: a job into the inbox, after it was judged as the reconciler judges it.
+//! `curfew submit`: puts a job into the inbox, after it was checked by the reconciler's rules.
 
 mod answer;
 mod estimate;
@@ -60,8 +60,9 @@ pub(crate) struct Submit {
 ///                             "run_seconds": 28800, "is_most": true, "run": {…}, "caveats": ["…"]}, "nowhere": null},
 ///  "submitted": "inbox/vision/train.toml", "job": "vision/train-1a2b3c4d", "answer": {"accepted": true, "mistakes": []}}
 /// ```
-/// `sizing` is null without `[gpu] model`. `expected_costs` is empty unless the deadline decides what the job runs on; `within_seconds` is null without a deadline. `estimate` is
-/// null where nobody could say. `submitted` and `job` are null where nothing was, `answer` where nobody waited for one.
+/// `sizing` is null without `[gpu] model`. `expected_costs` is empty unless the deadline decides what the job runs on; `within_seconds` is null
+/// without a deadline. `estimate` is null if it is unknown, `submitted` and `job` if nothing was submitted, and `answer` if the command did not
+/// wait for one.
 #[derive(Debug, Serialize)]
 struct SubmitOutput<'a> {
     schema: u32,
@@ -174,7 +175,7 @@ fn teams(config: &Config) -> String {
     config.teams.keys().map(TeamName::as_str).collect::<Vec<_>>().join(", ")
 }
 
-/// Not over one that nobody has answered: it would never be.
+/// Not over an unanswered document: it would never be answered.
 async fn put(store: &Store, team: &TeamName, spec: &JobSpec, bytes: &[u8]) -> Result<SubmittedSpec, CommandError> {
     if let Some(key) = answer::unanswered(store, team, &spec.name).await? {
         return Err(CommandError::with(
@@ -199,7 +200,7 @@ fn finish(
     Ok(ending)
 }
 
-/// The bytes of a file; `-` is standard input. No more of them than tells that they are too many.
+/// The bytes of a file, up to one more than the limit; `-` is standard input.
 fn read(file: &Path) -> Result<Vec<u8>, CommandError> {
     let bytes_max = u64::try_from(JobSpec::BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
     let mut bytes = Vec::new();

@@ -16,7 +16,7 @@ use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
 use crate::screen;
 
-/// CloudFormation makes a role within a minute; the profile that is made with it takes two.
+/// CloudFormation creates a role within a minute; its instance profile takes two.
 const TIMEOUT: Duration = Duration::from_mins(10);
 const POLL_EVERY: Duration = Duration::from_secs(3);
 
@@ -38,7 +38,6 @@ impl Team {
     }
 }
 
-/// The name of a team's role.
 fn role_of(team: &TeamName) -> Result<String, CommandError> {
     match team.as_str().trim() {
         "" => Err(CommandError::new("the team's name is empty; name it as its folder of the inbox is called")),
@@ -49,7 +48,7 @@ fn role_of(team: &TeamName) -> Result<String, CommandError> {
     }
 }
 
-/// Waits until `CloudFormation` is done with a stack; how it stands then, or that it is gone.
+/// Waits until `CloudFormation` is done with a stack. Returns its state, or that it is gone.
 async fn wait(context: &CommandContext, stack: &str) -> Result<Option<TeamStack>, CommandError> {
     let poll = async {
         loop {
@@ -69,7 +68,7 @@ async fn wait(context: &CommandContext, stack: &str) -> Result<Option<TeamStack>
     tokio::time::timeout(TIMEOUT, poll).await.map_err(late)?
 }
 
-/// That a stack is not what it should be.
+/// The error of a stack in an unexpected state.
 fn not_done(stack: &str, found: Option<&TeamStack>) -> CommandError {
     let status = found.map_or("gone", |found| found.status.as_str());
     let reason =

@@ -1,6 +1,6 @@
 //! `curfew watch`: instances, jobs, budgets and what happens next, on one screen that refreshes itself.
 //!
-//! At a terminal it draws until somebody quits; otherwise it prints one frame.
+//! At a terminal it draws until the person quits; otherwise it prints one frame.
 
 mod frame;
 mod live;
@@ -27,9 +27,9 @@ use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
 use crate::{screen, world};
 
-/// EC2 takes 20 calls a second of an account in a region, and other tools need some of them.
+/// EC2 accepts 20 calls a second of an account in a region, and other tools need some of them.
 const EVERY_MIN: Duration = Duration::from_secs(5);
-/// Who looks more seldom does not watch.
+/// A slower refresh is no watching.
 const EVERY_MAX: Duration = Duration::from_hours(1);
 
 /// Watch instances, jobs, budgets and what happens next, on one screen
@@ -63,7 +63,7 @@ pub(crate) struct Watch {
 ///  "jobs": […], "budgets": […], "next": [{"at": "…", "kind": "instance", "what": "stop", "subject": "i-…", …}],
 ///  "awaiting_approval": [], "runs": […], "problems": []}
 /// ```
-/// What is not known is null. `gpu.state` is `busy`, `idle`, `reserved`, `measured`, `unknown` or `off`.
+/// Unknown values are null. `gpu.state` is `busy`, `idle`, `reserved`, `measured`, `unknown` or `off`.
 #[derive(Serialize)]
 struct WatchOutput<'a> {
     schema: u32,
@@ -92,7 +92,7 @@ impl Watch {
     }
 }
 
-/// Whether somebody sees the screen, can press keys, and the terminal can move its cursor.
+/// Whether stdin and stdout are terminals that can move their cursor.
 fn has_terminal() -> bool {
     let is_dumb = world::variable("TERM").is_none_or(|term| term == "dumb");
     io::stdin().is_terminal() && io::stdout().is_terminal() && !is_dumb

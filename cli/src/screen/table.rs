@@ -4,28 +4,28 @@ use std::fmt;
 
 use super::{BOLD, columns, plain};
 
-/// Between two columns.
+/// The space between two columns.
 const GAP: usize = 2;
-/// In a terminal that is too narrow for all of it, no column but the last is wider: one long name must not cost every row.
+/// In a terminal that is too narrow, only the last column is wider: one long name must not cost every row.
 const WIDTH_MAX: usize = 24;
-/// Narrower than this, columns that can be spared are left out first.
+/// On a narrower terminal, optional columns are left out first.
 const WIDTH_READABLE: usize = 11;
-/// Narrower than this, no column says anything.
+/// A narrower column is useless.
 const WIDTH_MIN: usize = 6;
 
-/// On which side a column's words stand.
+/// The alignment of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ColumnAlignment {
-    /// Words, which are cut where the terminal is too narrow.
+    /// Words, cut if the terminal is too narrow.
     Left,
-    /// Names that are of use only whole, such as ids.
+    /// Names that are useful only in full, such as ids.
     Whole,
     /// Figures.
     Right,
 }
 
-/// Rows under headings, each column as wide as its widest cell. The last column is not filled up. Where `COLUMNS` or the
-/// terminal says how wide a row may be, words are cut to fit, the longest first.
+/// Rows under headings, each column as wide as its widest cell. The last column is not padded. If `COLUMNS` or the terminal limits the width, words
+/// are cut to fit, the longest first.
 #[derive(Debug, Clone)]
 pub(crate) struct Table<const COLUMNS: usize> {
     headings: [(&'static str, ColumnAlignment); COLUMNS],
@@ -34,17 +34,16 @@ pub(crate) struct Table<const COLUMNS: usize> {
 }
 
 impl<const COLUMNS: usize> Table<COLUMNS> {
-    /// Without rows.
     pub(crate) const fn new(headings: [(&'static str, ColumnAlignment); COLUMNS]) -> Self {
         Self { headings, rows: Vec::new(), spare: 0 }
     }
 
-    /// So many of the last columns are left out, one by one, before the others are cut until nobody can read them.
+    /// How many of the last columns may be left out, one by one, before the others become unreadable.
     pub(crate) fn sparing(self, spare: usize) -> Self {
         Self { spare, ..self }
     }
 
-    /// One more row, of whose words none moves the cursor.
+    /// Adds a row. Control characters in it are replaced.
     pub(crate) fn row(&mut self, cells: [String; COLUMNS]) {
         self.rows.push(cells.map(|cell| plain(&cell)));
     }
@@ -69,7 +68,7 @@ impl<const COLUMNS: usize> Table<COLUMNS> {
             let min = if COLUMNS - shown < self.spare { WIDTH_READABLE } else { WIDTH_MIN };
             let fits = (min..=WIDTH_MAX).rev().map(|max| self.cut(&natural[..shown], max));
             if let Some(mut widths) = fits.into_iter().find(|widths| whole(widths) <= available) {
-                // What is left over helps whoever is cut, the last one first.
+                // The remaining width goes to cut columns, the last one first.
                 let mut over = available - whole(&widths);
                 for (place, width) in widths.iter_mut().enumerate().rev() {
                     let max =
@@ -115,7 +114,6 @@ impl<const COLUMNS: usize> Table<COLUMNS> {
     }
 }
 
-/// Of a row of such columns.
 fn whole(widths: &[usize]) -> usize {
     widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
 }

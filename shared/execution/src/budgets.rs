@@ -1,13 +1,11 @@
-//! Everything that a beat does before it decides about budgets: it looks at what runs, takes it down in the ledger, and makes each
-//! budget document anew from that.
+//! Everything that a beat does before it decides about budgets: it observes what runs, adds it to the ledger, and makes each budget document anew
+//! from that.
 //!
-//! Two beats at once do no harm: what a beat saw can be taken down any number of times in any order, documents are written over
-//! the version that was read and no other, and whoever loses reads again. What a document reserves for jobs is kept
-//! by each of them.
+//! Two beats at once are harmless: an observation can be added any number of times in any order, a document is written only over the version that
+//! was read, and a beat that loses the swap reads again. Every beat keeps the reservations of jobs.
 //!
-//! What is not known says nothing: of a region that was not seen, all that is known stays, and nothing is over; where a ledger could
-//! not be read, no budget document is renewed, for it would say too little; after an hour it is stale, and nobody holds or
-//! stops anything by it.
+//! Unknown data changes nothing: an unobserved region keeps its runs. While a ledger cannot be read, no budget document is renewed, because it
+//! would show too little; after an hour it is stale, and no function holds or stops anything by it.
 
 mod closing;
 mod cost_explorer;
@@ -34,15 +32,14 @@ use crate::{RecalledLogs, Run, prices};
 use documents::{LoadedBudgets, UpdatedBudgets};
 pub use statuses::load_budget_statuses;
 
-/// What a beat reads and writes of the bucket.
 pub trait BeatDocuments: CommonDocuments + BudgetDocuments + LedgerDocuments {}
 
 impl<D: CommonDocuments + BudgetDocuments + LedgerDocuments> BeatDocuments for D {}
 
-/// One beat of a run: looks, keeps the ledger and the documents, decides, tells and records.
+/// One beat of a run: observes, updates ledgers and documents, decides, notifies and records.
 ///
 /// # Errors
-/// Where the configuration was refused, or could not be read.
+/// If the configuration was refused, or could not be read.
 pub async fn enforce(run: &Run<'_, impl BudgetCloud, impl BeatDocuments>) -> Result<Report, ConfigLoadError> {
     let (policy, audience) = run.prepare_without_prices().await?;
     let seen = observe(run, &policy).await;
@@ -52,21 +49,21 @@ pub async fn enforce(run: &Run<'_, impl BudgetCloud, impl BeatDocuments>) -> Res
     Ok(run.carry_out(Plan { gaps: seen.gaps, ..plan }, seen.regions, audience, seen.recalled).await)
 }
 
-/// What a beat knows of the account.
+/// What a beat has read of the account.
 pub struct BudgetsObservation {
-    /// Where was looked.
+    /// The regions to observe.
     pub regions: Vec<Region>,
-    /// Each budget as its document has it now.
+    /// Each budget by its current document.
     pub budgets: BTreeMap<BudgetHolder, Budget>,
-    /// Those of the month before that this beat closed.
+    /// The budgets of the previous month that this beat closed.
     pub closed: BTreeMap<BudgetHolder, Budget>,
-    /// What could not be seen, read or written.
+    /// What could not be observed, read or written.
     pub gaps: Vec<Gap>,
-    /// What earlier beats told: all of it with the home region.
+    /// The notifications of earlier beats, all in the log of the home region.
     pub recalled: RecalledLogs,
 }
 
-/// The month that it is, and the one before, in the account's time zone.
+/// The current month and the previous one, in the account's time zone.
 struct BudgetMonths {
     this: CalendarMonth,
     previous: CalendarMonth,
@@ -79,11 +76,10 @@ impl BudgetMonths {
     }
 }
 
-/// One beat.
 pub async fn observe(run: &Run<'_, impl BudgetCloud, impl BeatDocuments>, policy: &Policy) -> BudgetsObservation {
     let Observation { items: regions, mut gaps } = run.regions(&policy.config).await;
     let recalled = recall(run, &regions).await;
-    // Without what was told nothing is told anew, and nothing else depends on it: the region is seen all the same.
+    // Without the log no notification is sent, but nothing else depends on it: the region is observed all the same.
     gaps.extend(recalled.gaps.iter().map(|gap| Gap { kind: GapKind::Part, ..gap.clone() }));
     let Observation { items: beats, gaps: unseen } = observe_regions(run, policy, &regions).await;
     gaps.extend(unseen);
@@ -97,7 +93,7 @@ pub async fn observe(run: &Run<'_, impl BudgetCloud, impl BeatDocuments>, policy
     BudgetsObservation { regions, budgets, closed, gaps, recalled }
 }
 
-/// What runs now, as beats of the ledger, with prices that are asked for as far as they are missing or old.
+/// What runs now, as beats of the ledger. Missing and old prices are requested.
 async fn observe_regions(
     run: &Run<'_, impl BudgetCloud, impl BeatDocuments>,
     policy: &Policy,
@@ -121,15 +117,14 @@ async fn observe_regions(
     Observation { items: looks.into_iter().map(of_look).collect(), gaps }
 }
 
-/// All that is told of budgets is remembered with the home region. Where that cannot be read, there is at least a place to remember that
-/// this was told.
+/// The log of the home region has all notifications about budgets. If it cannot be read, an empty one takes at least the notification of that.
 async fn recall(run: &Run<'_, impl BudgetCloud, impl BeatDocuments>, regions: &[Region]) -> RecalledLogs {
     let recalled = run.recall(&[]).await;
     if recalled.memory.is_empty() { run.recall(regions).await } else { recalled }
 }
 
-/// What could not be awaited.
+/// A gap for a read that timed out.
 pub(crate) fn timed_out(timeout: Duration, region: &Region, call: &str, what: &str) -> Gap {
-    let error = format!("{what} was not there within {} s", timeout.as_secs());
+    let error = format!("{what}: S3 did not answer within {} s", timeout.as_secs());
     Gap { passing: Some(Passing::Later), ..Gap::new(region, call, error, GapKind::Part) }
 }

@@ -1,4 +1,4 @@
-//! What all runs of a function share: made once, before the first event.
+//! The clients that all runs of a function share, created once, before the first event.
 
 use cloud::Aws;
 use jiff::Timestamp;
@@ -12,7 +12,7 @@ use crate::log;
 /// A run on AWS.
 pub(crate) type Run<'a> = crate::Run<'a, Aws, Store>;
 
-/// The connections, and what the function's environment says.
+/// The clients, and the settings from the function's environment.
 pub struct Clients {
     aws: Aws,
     store: Store,
@@ -21,14 +21,14 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// Nothing is called yet.
+    /// It makes no call.
     pub async fn connect(bucket: String, channels: NotificationChannels, mode: Mode) -> Self {
         let aws = Aws::connect().await;
         let store = Store::new(aws.sdk_config(), bucket);
         Self { aws, store, channels, mode }
     }
 
-    /// A run about everything that the function looks after, from `now` to `deadline` as `clock` tells it.
+    /// A run about everything that the function manages, from `now` to `deadline` by `clock`.
     #[must_use]
     pub fn run<'a>(
         &'a self,

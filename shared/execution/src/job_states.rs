@@ -1,4 +1,4 @@
-//! Whose the instances are that name a job, by what the states of those jobs say.
+//! The jobs that instances name, by the states of those jobs.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,9 +13,8 @@ use reaping::job_ownership::{JobStates, claimed_jobs};
 use crate::AT_ONCE;
 use crate::budgets::timed_out;
 
-/// The state of each job that an instance names, read once, after the instances were listed: a job knows its machine no later
-/// than EC2's answer to the launch. Of one that could not be read, or not within `timeout` for all of them, nobody can say
-/// anything: a gap of the region `home`.
+/// The state of each job that an instance names, read once, after the instances were listed: a job knows its machine no later than EC2's response
+/// to the launch. A job whose state cannot be read within `timeout` for all of them is unknown: a gap of the region `home`.
 pub async fn load_job_states<'a>(
     store: &impl JobDocuments,
     instances: impl IntoIterator<Item = &'a Instance>,

@@ -1,8 +1,8 @@
-//! Jobs: every hint only names jobs to look at now, and for each of them the state machine of `jobs` says what to do.
+//! Jobs: every hint only names jobs to reconcile now, and the state machine of `jobs` decides what to do for each.
 //!
-//! The order is the contract. The new state is written first, over the very version that was read; whoever loses that swap stops, and does
-//! nothing; then comes the effect, which can be repeated without harm; then what came of it is a fact of the next round. People are told
-//! last, and that they were is written down only after SNS took the message. What fails for one job never stops the others.
+//! The order is the contract. The new state is written first, over the version that was read; a run that loses that swap stops and does nothing.
+//! Then comes the effect, which is idempotent; its result is a fact of the next round. Notifications come last, and are recorded only after SNS
+//! accepted the message. A failure of one job never stops the others.
 
 mod agents;
 mod backlog;
@@ -36,75 +36,73 @@ use crate::{RESERVE, Subscribers, prices};
 pub use agents::AgentBinaries;
 use facts::MachineSightings;
 
-/// What an event says: where to look now, and never what is there.
+/// What an event says: where to look now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EventHint {
-    /// At the inbox, and at every job that is not finished.
+    /// At the inbox, and at every unfinished job.
     All,
-    /// At what was written to a bucket.
+    /// At an object of a bucket.
     Object {
         bucket: String,
         /// The key as the event has it.
         key: String,
-        /// The key that this would be if it were encoded, where that is another one.
+        /// The key that this would be if it were encoded, if that differs.
         decoded: Option<String>,
     },
-    /// At the job of an instance.
     Instance {
         region: Region,
         instance: ResourceId,
-        /// Whether AWS takes it back in two minutes.
+        /// Whether AWS interrupts it in two minutes.
         warned: bool,
     },
 }
 
-/// What the machines of jobs get from this deployment.
+/// What this deployment provides to the machines of jobs.
 #[derive(Debug)]
 pub struct MachineSetup {
-    /// What each runs first.
+    /// The agents, which each runs first.
     pub agents: AgentBinaries,
-    /// The instance profile, by name, of jobs that name none; `None`: they get none.
+    /// The name of the instance profile for jobs that name none; `None`: they get none.
     pub profile: Option<String>,
 }
 
-/// Why a run did nothing at all.
 #[derive(Debug, thiserror::Error)]
 pub enum ReconcileError {
     /// The configuration was refused, or could not be read.
     #[error(transparent)]
     Configuration(#[from] ConfigLoadError),
-    /// The event is of a bucket that is not Curfew's.
+    /// The event names a bucket that is not Curfew's.
     #[error(
         "the event is of the bucket {0}, and the state bucket is {1}; nothing was done. Correct the rule that sent it"
     )]
     ForeignBucket(String, String),
 }
 
-/// One run, while it goes on.
+/// The state of one run.
 struct JobsRun<'a> {
     run: &'a Run<'a>,
     config: &'a Config,
     agents: &'a AgentBinaries,
-    /// The instance profile of jobs that name none.
+    /// The instance profile for jobs that name none.
     profile: Option<&'a str>,
-    /// Whether anything may be launched or ended.
+    /// Whether this run may launch and terminate machines.
     may_act: bool,
-    /// The instance that AWS has warned of.
+    /// The instance of the interruption warning.
     warned: Option<ResourceId>,
-    /// Instances as they were looked at for all jobs together.
+    /// Instances that were described for all jobs together.
     sights: MachineSightings,
-    /// What was asked of EC2 for one of them, and holds for the others.
+    /// Answers of EC2 for one job that hold for the others.
     asked: AnswerCache,
     prices: prices::PriceCache,
-    /// The teams of which jobs were ever accepted, once one has to be known.
+    /// The teams with accepted jobs, once a job needs to know.
     teams: tokio::sync::OnceCell<Vec<TeamName>>,
     refusals: Mutex<LaunchRefusals>,
-    /// One job after the other writes the budgets: those of one run do not lose to each other.
+    /// Jobs write the budgets one after the other, so those of one run do not lose to each other.
     budgets: tokio::sync::Mutex<()>,
     findings: Mutex<RunFindings>,
 }
 
-/// What a run has to report.
+/// The report of a run.
 #[derive(Debug, Default)]
 struct RunFindings {
     steps: Vec<JobStep>,
@@ -137,23 +135,23 @@ impl JobsRun<'_> {
         });
     }
 
-    /// The time, in whole seconds, as documents and tags show it.
+    /// The time, in whole seconds, as documents and tags have it.
     fn now(&self) -> Timestamp {
         let now = (self.run.clock)();
         Timestamp::from_second(now.as_second()).unwrap_or(now)
     }
 
-    /// How long something may still take that is begun now; `None` if nothing is begun any more.
+    /// How long a call that begins now may take; `None` if it is too late to begin one.
     fn time_left(&self) -> Option<Duration> {
         let left = self.run.deadline.duration_since((self.run.clock)());
         (left > RESERVE).then(|| Duration::try_from(left - RESERVE / 2).unwrap_or_default())
     }
 }
 
-/// Looks at the jobs that a hint names, does for each what is next, and tells people what they should hear.
+/// Finds the jobs that a hint names, reconciles each, and notifies people.
 ///
 /// # Errors
-/// Where the configuration was refused or could not be read, or the event is of a foreign bucket: nothing was done.
+/// If the configuration was refused or could not be read, or the event names a foreign bucket: nothing was done.
 pub async fn reconcile(run: &Run<'_>, machines: &MachineSetup, hint: EventHint) -> Result<JobsReport, ReconcileError> {
     if let EventHint::Object { bucket, .. } = &hint
         && *bucket != run.store.bucket_name()
@@ -195,7 +193,7 @@ pub async fn reconcile(run: &Run<'_>, machines: &MachineSetup, hint: EventHint) 
     let named = Box::pin(jobs.named_by(&hint, looked)).await;
     let seen = named.len();
     // While the subscriptions are unknown, the run begins and ends nothing; the next run asks again.
-    let worked: Vec<(Job, Option<String>)> = if may_judge { jobs.work_on(named).await } else { Vec::new() };
+    let worked: Vec<(Job, Option<String>)> = if may_judge { jobs.reconcile_all(named).await } else { Vec::new() };
     let steps = jobs.with_findings(|found| std::mem::take(&mut found.steps));
     let report = JobsReport {
         function: run.function,

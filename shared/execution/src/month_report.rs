@@ -15,14 +15,13 @@ use report::{MonthReport, digest, mail, render_html};
 use crate::clients::Run;
 use crate::prices;
 
-/// The report is of the month of the day before: on the first of a month of the one that has just ended.
+/// The report covers the month of the day before: on the first of a month the month that has just ended.
 const DAY: SignedDuration = SignedDuration::from_hours(24);
 
-/// Mails at once: SES accepts 14 a second from most accounts, and one from a new one (Amazon SES developer guide, "Service quotas in Amazon
+/// Concurrent mails: SES accepts 14 a second from most accounts, and one from a new one (Amazon SES developer guide, "Service quotas in Amazon
 /// SES").
 const MAILS_AT_ONCE: usize = 4;
 
-/// Why there is no report.
 #[derive(Debug, thiserror::Error)]
 pub enum MonthReportError {
     #[error(transparent)]
@@ -31,8 +30,8 @@ pub enum MonthReportError {
     Digest(#[source] CallError),
 }
 
-/// Sends the digest unless the day has a page already, and writes the page of the day. Mails are sent only by the run that wrote the day's
-/// first page: never twice, and what SES does not accept is told.
+/// Sends the digest unless the day has a page already, and writes the page of the day. Only the run that wrote the day's first page sends mails:
+/// never twice, and refused mails are reported.
 ///
 /// # Errors
 /// If the configuration was refused or could not be read, or if SNS did not accept the digest.
@@ -70,7 +69,7 @@ pub async fn send(run: &Run<'_>) -> Result<Report, MonthReportError> {
     Ok(report)
 }
 
-/// Sends every mail, and tells which were not accepted.
+/// Sends every mail, and returns which were refused.
 async fn send_mails(run: &Run<'_>, config: &Config, of_month: &MonthReport) -> Vec<Gap> {
     let Some(sender) = &config.report.sender else { return Vec::new() };
     let mails = of_month.recipients(config).into_iter().map(|(address, part)| async move {

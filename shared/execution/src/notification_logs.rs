@@ -1,4 +1,4 @@
-//! What earlier runs told, read before and written after.
+//! The notification logs of earlier runs, read before a run and written after it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,24 +10,24 @@ use ports::{Cloud, Documents, StoreError, Versioned};
 
 use crate::{AT_ONCE, Run};
 
-/// Whoever loses so often does not lose to another run.
+/// After so many lost swaps in a row the cause is not another run.
 const OWE_TRIES_MAX: usize = 3;
 
-/// What earlier runs told, and what could not be read of it.
+/// The logs of earlier runs, and the gaps.
 pub struct RecalledLogs {
-    /// By region; a region whose notices could not be read is absent, and must not be judged: people would be told twice.
+    /// By region. A region without a readable log is absent, and must not be judged: people would be notified twice.
     pub memory: NotificationLogs,
-    /// Where notices could not be read.
+    /// The regions whose log could not be read.
     pub gaps: Vec<Gap>,
     asked: Vec<Region>,
     home: Region,
-    /// The versions that were read, by which the next are written.
+    /// The versions that were read, for the next write.
     etags: BTreeMap<Region, Option<String>>,
 }
 
 impl RecalledLogs {
-    /// The region with which faults of the account are remembered: the home region, or where its notices could not be
-    /// read, another one; without any memory a fault could not be told just once a day.
+    /// The region whose log has faults of the account: the home region, or another one if that log could not be read. Without any log a fault could
+    /// not be limited to one notification a day.
     #[must_use]
     pub fn home(&self) -> &Region {
         let remembered = self.memory.contains_key(&self.home);
@@ -42,7 +42,7 @@ impl RecalledLogs {
 }
 
 impl<C: Cloud, D: Documents> Run<'_, C, D> {
-    /// Reads what was told about these regions, and about the account with the home region.
+    /// Reads the logs of these regions, and the account's with the home region.
     pub async fn recall(&self, regions: &[Region]) -> RecalledLogs {
         let home = self.cloud.home().clone();
         let with_home: BTreeSet<Region> = regions.iter().cloned().chain([home.clone()]).collect();
@@ -69,8 +69,8 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         recalled
     }
 
-    /// A region that is not judged in this run, because its notices could not be read. Where no run ever could read them, they begin anew:
-    /// from the next run on the region is judged, and people are notified again what they may have heard.
+    /// A region that this run does not judge, because its log could not be read. If no run can ever read it, a new log begins: from the next run on
+    /// the region is judged, and people are notified again.
     async fn gap_of_notices(&self, error: StoreError, region: &Region) -> Gap {
         let mut gap = Gap { kind: GapKind::Region, ..error.gap(region) };
         if error.is_unreadable() {
@@ -85,7 +85,7 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         gap
     }
 
-    /// Writes what has changed.
+    /// Writes the logs that have changed.
     pub(crate) async fn write_notices(&self, recalled: &RecalledLogs, after: &NotificationLogs) -> Vec<Gap> {
         let changed = after.iter().filter(|(region, notices)| recalled.memory.get(*region) != Some(*notices));
         let writes = stream::iter(changed).map(|(region, notices)| async move {
@@ -93,7 +93,7 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
             let written = self.store.write_notices(self.function, region, notices, last).await;
             match written {
                 Ok(()) => None,
-                // Of two runs at once one loses, quietly: what it told may be told once more. What it owes no later run sees.
+                // Of two runs at once one loses the swap: its notifications may be sent once more, and no later run sees what it owes.
                 Err(error @ StoreError::Lost { .. }) => {
                     tracing::warn!(region = region.as_str(), "{error}");
                     let before =
@@ -107,7 +107,7 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         writes.buffer_unordered(AT_ONCE).filter_map(std::future::ready).collect().await
     }
 
-    /// Adds to what is owed by now, whoever wrote that.
+    /// Adds to the pending notifications in the log, whichever run wrote them.
     async fn add_undelivered(&self, region: &Region, new: Vec<UndeliveredParagraph>) -> Result<(), StoreError> {
         let mut tries = 1..=OWE_TRIES_MAX;
         while !new.is_empty() {

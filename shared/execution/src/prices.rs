@@ -1,4 +1,4 @@
-//! What things cost: read by every run, and asked for anew by the one that keeps the ledger.
+//! Prices: every run reads them, and the run that keeps the ledger refreshes them.
 
 use std::time::Duration;
 
@@ -16,11 +16,10 @@ use crate::Run;
 /// No run waits longer for what it can do without.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Prices as they were last asked for; where there are none, or they cannot be read, those of the tables that come with
-/// Curfew, which are named as such wherever one is shown.
+/// The prices of the last refresh; if they are missing or unreadable, those of Curfew's tables, marked as such wherever one is shown.
 pub async fn load(store: &impl Documents, config: &Config, now: Timestamp) -> PriceBook {
     let unread = |why: &dyn std::fmt::Display| {
-        tracing::warn!("live prices could not be read, so the dated tables count: {why}");
+        tracing::warn!("live prices could not be read, so the dated tables apply: {why}");
         PriceDocument::default()
     };
     let live = match timeout(TIMEOUT, store.read_prices()).await {
@@ -31,8 +30,7 @@ pub async fn load(store: &impl Documents, config: &Config, now: Timestamp) -> Pr
     PriceBook::from_document(live, &config.prices, now)
 }
 
-/// The same, after asking AWS for what is missing or too old of what these instances, and storage in these regions, cost; and what
-/// could not be asked, or remembered. What is asked is kept for all runs to come.
+/// Refreshes missing and old prices of these instances, and of storage in these regions; returns the gaps. New prices are stored for later runs.
 pub async fn refresh(
     run: &Run<'_, impl BudgetCloud, impl Documents>,
     config: &Config,
@@ -43,25 +41,25 @@ pub async fn refresh(
     PriceCache::default().ask(run, config, (run.now, run.timeout()), wanted).await
 }
 
-/// Prices in one run: read once, and asked for as they are needed, each once.
+/// Prices in one run: read once, and each requested at most once.
 #[derive(Debug, Default)]
 pub(crate) struct PriceCache(tokio::sync::Mutex<Option<CachedPrices>>);
 
 #[derive(Debug)]
 struct CachedPrices {
     prices: PriceDocument,
-    /// By which they are written next; `None` if they could not be read, or another run has written them since: then they are not written
-    /// either, and the next run asks again for what that one did not learn.
+    /// The version for the next write; `None` if they could not be read, or another run has written them since. Then they are not written, and the
+    /// next run requests what that one did not.
     last: Option<Versioned<()>>,
-    /// What was asked, and answered or not.
+    /// The requested prices, answered or not.
     asked: PriceQueries,
-    /// Whether an answer was waited for in vain. All who ask wait in turn, and one such wait is enough for a run.
+    /// Whether a request timed out. Requests wait one after the other, and one timeout is enough for a run.
     is_late: bool,
 }
 
 impl PriceCache {
-    /// The same as [`refresh`] of whatever is wanted beside what is known, as of `now`, for as long as `timeout` says. What was asked for
-    /// in this run before, and not answered, is not asked for again; once an answer did not come in time, nothing is.
+    /// Refreshes the prices that are wanted and unknown, as of `now`, within `timeout`. A price that this run requested before without an answer is
+    /// not requested again; after a timeout no price is.
     pub(crate) async fn ask(
         &self,
         run: &Run<'_, impl BudgetCloud, impl Documents>,
@@ -83,7 +81,7 @@ impl PriceCache {
         gaps.extend(run.cloud.prices(&mut live.prices, &wanted, now, timeout).await);
         live.is_late = began.elapsed() >= timeout;
         live.asked.extend(wanted);
-        // The ledger learns every change that was told; less is kept.
+        // The ledger gets every reported change; fewer are stored.
         let book = PriceBook::from_document(live.prices.clone(), &config.prices, now);
         live.prices.prune(now);
         if live.prices != before

@@ -1,5 +1,4 @@
-//! What instances have been doing, in two rounds: first what most likely shows work, then everything else of those of whom
-//! it showed none.
+//! What instances have been doing, in two rounds: first the metrics that most likely show work, then all others for the instances that showed none.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,22 +13,22 @@ use model::usage::{
 };
 use ports::{CallError, InstanceCloud, gaps};
 
-/// So many samples of each round are held at once. Each takes 24 bytes, and the smallest Lambda has 128 MB.
+/// The most samples of a round in memory. Each takes 24 bytes, and the smallest Lambda has 128 MB.
 const SAMPLES_AT_ONCE_MAX: usize = 500_000;
 
-/// Whoever looks back no further asks for series that reported of late; a longer window may have begun with one that ended.
-const OF_LATE: SignedDuration = SignedDuration::from_hours(2);
+/// A window up to this length needs only series that reported recently; a longer one may have begun with a series that has ended.
+const RECENT: SignedDuration = SignedDuration::from_hours(2);
 
-/// How accelerators report, and what counts as idle.
+/// How accelerators report, and the thresholds of idleness.
 #[derive(Clone, Copy)]
 pub struct IdleThresholds<'a> {
     pub metrics: &'a MetricsConfig,
-    /// Below which lines.
+    /// The thresholds.
     pub idle: &'a IdleConfig,
 }
 
-/// What the instances of this region have been doing, of all that are asked about. Whoever could not be asked about in
-/// full, or within `timeout`, is not among them, unless what was answered shows work; and there is a gap.
+/// What the queried instances of this region have been doing. An instance that could not be queried in full, or within `timeout`, is left out,
+/// unless an answer shows work; and there is a gap.
 pub async fn usages(
     cloud: &impl InstanceCloud,
     region: &Region,
@@ -48,7 +47,7 @@ pub async fn usages(
     (inquiry.found, gaps(inquiry.errors))
 }
 
-/// Parts whose samples fit, each of one at least.
+/// Parts whose samples fit into the limit, each of one instance at least.
 fn parts<T>(all: Vec<T>, samples_of: impl Fn(&T) -> usize) -> Vec<Vec<T>> {
     let mut parts: Vec<Vec<T>> = Vec::new();
     let mut room = 0;
@@ -68,7 +67,7 @@ fn parts<T>(all: Vec<T>, samples_of: impl Fn(&T) -> usize) -> Vec<Vec<T>> {
     parts
 }
 
-/// The rounds in which one region is asked.
+/// The rounds of queries about one region.
 struct RegionInquiry<'a, C> {
     cloud: &'a C,
     region: &'a Region,
@@ -78,14 +77,14 @@ struct RegionInquiry<'a, C> {
     errors: Vec<CallError>,
 }
 
-/// An instance of the second round, with the utilisation series of its devices, and how many samples will answer for it.
+/// An instance of the second round, with the utilisation series of its devices, and the number of samples to expect.
 struct FurtherQuery<'a> {
     open: OpenQuery<'a>,
     devices: Vec<MetricSeries>,
     samples: usize,
 }
 
-/// How many samples answer so many questions about one instance.
+/// The number of samples for so many queries about one instance.
 fn samples(ask: &UsageQuery<'_>, questions: usize) -> usize {
     ask.window.periods().saturating_mul(questions)
 }
@@ -96,26 +95,26 @@ impl<C: InstanceCloud> RegionInquiry<'_, C> {
         let (mut open, mut samples_kept) = (Vec::new(), 0_usize);
         for part in parts(asks, |ask| samples_of(ask)) {
             let room = SAMPLES_AT_ONCE_MAX.saturating_sub(part.iter().map(|ask| samples_of(ask)).sum());
-            // All are listed together, unless what the first round said of them takes too much room.
+            // All are listed together, unless the answers of the first round take too much room.
             if samples_kept > room {
-                self.ask_further(std::mem::take(&mut open)).await;
+                self.start_second_round(std::mem::take(&mut open)).await;
                 samples_kept = 0;
             }
             let more = self.first_round(&part).await;
             samples_kept += more.iter().map(|one| samples_of(one.ask)).sum::<usize>();
             open.extend(more);
         }
-        self.ask_further(open).await;
+        self.start_second_round(open).await;
     }
 
-    async fn ask_further(&mut self, open: Vec<OpenQuery<'_>>) {
+    async fn start_second_round(&mut self, open: Vec<OpenQuery<'_>>) {
         let further = self.list(open).await;
         for part in parts(further, |further| further.samples) {
             self.second_round(&part).await;
         }
     }
 
-    /// Whom the first round leaves open.
+    /// The instances that the first round leaves open.
     async fn first_round<'a>(&mut self, asks: &[&'a UsageQuery<'a>]) -> Vec<OpenQuery<'a>> {
         let questions = asks.iter().flat_map(|ask| first_questions(ask));
         let mut answered = self.cloud.metric_data(self.region, questions, self.until).await;
@@ -133,7 +132,7 @@ impl<C: InstanceCloud> RegionInquiry<'_, C> {
         open
     }
 
-    /// Whom to ask further, and what. Whoever's devices could not be listed is left out.
+    /// The instances to query further, with the queries. Instances whose devices could not be listed are left out.
     async fn list<'a>(&mut self, open: Vec<OpenQuery<'a>>) -> Vec<FurtherQuery<'a>> {
         let mut by_kind: BTreeMap<Accelerator, Vec<OpenQuery<'a>>> = BTreeMap::new();
         for one in open {
@@ -171,16 +170,16 @@ impl<C: InstanceCloud> RegionInquiry<'_, C> {
         names: &SeriesNames,
         open: &[OpenQuery<'_>],
     ) -> Result<BTreeMap<ResourceId, Vec<MetricSeries>>, CallError> {
-        let of_late = open.iter().all(|open| self.until.duration_since(open.ask.window.from) <= OF_LATE);
+        let is_recent = open.iter().all(|open| self.until.duration_since(open.ask.window.from) <= RECENT);
         let owners = SeriesOwners::among(open.iter().map(|open| open.ask.instance), names);
-        let listed = self.cloud.series(self.region, names, of_late, &owners).await?;
+        let listed = self.cloud.series(self.region, names, is_recent, &owners).await?;
         Ok(devices(listed, &owners))
     }
 
     async fn second_round(&mut self, part: &[FurtherQuery<'_>]) {
         let metrics = self.lines.metrics;
         let names_of = |open: &OpenQuery<'_>| metrics.series_names(open.ask.instance.machine.accelerator);
-        // Made anew for each call: all at once they would take more room than all answers.
+        // Built anew for each call: all at once they would take more room than all answers.
         let questions = part
             .iter()
             .flat_map(|FurtherQuery { open, devices, .. }| open.questions(devices, names_of(open)).unwrap_or_default());

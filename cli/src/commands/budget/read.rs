@@ -13,17 +13,17 @@ use crate::command_error::{CommandError, describe_store_error};
 /// Calls at once.
 const READS_AT_ONCE: usize = 16;
 
-/// What was read, and what of it could not be.
+/// The documents that were read, and the failures.
 pub(super) struct ReadBudgets {
     pub(super) documents: BTreeMap<BudgetHolder, Budget>,
-    /// Why, for people.
+    /// For people.
     pub(super) unread: Vec<String>,
 }
 
-/// One of them, and the account's where it is needed to say why there is none that holds; or all of that month.
+/// One of them, and the account's if it explains why a document is missing; or all of that month.
 ///
 /// # Errors
-/// Where none could be read.
+/// If none could be read.
 pub(super) async fn read(
     store: &Store,
     wanted: Option<&BudgetHolder>,

@@ -7,7 +7,7 @@ use model::money::{Amount, Rate};
 use crate::commands::plans::minute;
 use crate::screen::{self, ColumnAlignment, Table, plain};
 
-/// When it stood so, and what is reserved: a narrow terminal shows how much is left first.
+/// The time and the reservations: a narrow terminal shows the rest of the budget first.
 const SPARED: usize = 2;
 
 /// All of them in a table, or one in detail.
@@ -28,7 +28,7 @@ pub(super) fn show(overview: &BudgetOverview, is_one: bool) {
     }
 }
 
-/// As a shell takes it.
+/// Quoted for a shell.
 fn quoted(name: &str) -> String {
     let is_plain = name.chars().all(|letter| letter.is_alphanumeric() || "-_./".contains(letter));
     if is_plain { name.to_owned() } else { format!("'{}'", name.replace('\'', r"'\''")) }
@@ -136,7 +136,7 @@ fn burns(spender: &Spender) -> String {
     }
 }
 
-/// Of the account, the dearest first.
+/// The account's, the most expensive first.
 fn teams(budget: &Budget) {
     let mut teams: Vec<_> = budget.teams.iter().filter(|(_, usd)| usd.is_a_cent()).collect();
     teams.sort_by(|(one, usd), (other, more)| more.cmp(usd).then_with(|| one.cmp(other)));

@@ -19,7 +19,7 @@ use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
 use crate::screen;
 
-/// So long AWS has to answer: a file can be checked where nobody ever answers.
+/// The timeout of AWS, because a file can be checked without it.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Find every mistake in a file, what has no effect, and what it would change
@@ -39,12 +39,12 @@ struct CheckOutput {
     schema: u32,
     file: String,
     mistakes: Vec<ConfigMistake>,
-    /// What is legal and has no effect, or less than it seems.
+    /// Legal entries that have no effect, or a smaller one than expected.
     notes: Vec<NoteOutput>,
-    /// Null where it was not compared.
+    /// Null if it was not compared.
     compared_with: Option<String>,
     changes: Vec<ChangeOutput>,
-    /// Teams of which the other says something, and this nothing.
+    /// Teams that the other configuration has, and this one lacks.
     teams_lost: Vec<String>,
 }
 
@@ -128,7 +128,7 @@ impl Check {
 }
 
 impl CheckOutput {
-    /// By those that the account has enabled; where nobody says which, by their shape, which is no proof.
+    /// Regions are checked against those that the account has enabled, or else only by their format.
     async fn look_at_regions(&mut self, context: Option<&CommandContext>, config: &Config, document: &str) {
         if config.regions.is_empty() {
             return;
@@ -151,7 +151,7 @@ impl CheckOutput {
         }
     }
 
-    /// With what is deployed.
+    /// Compares with the deployed configuration.
     async fn compare(&mut self, context: &CommandContext, config: &Config) -> Result<(), CommandError> {
         let deployed = async { document::deployed(context).await.map_err(|failure| context.blame(failure)) };
         let in_time = tokio::time::timeout(TIMEOUT, deployed).await;

@@ -1,4 +1,4 @@
-//! Documents: a file, standard input, or the one that is deployed.
+//! Documents: a file, standard input, or the deployed one.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -9,11 +9,11 @@ use model::config::{Config, Settings, mistakes};
 use crate::command_error::CommandError;
 use crate::context::CommandContext;
 
-/// A configuration that is in force, or would be, and where it was read.
+/// A configuration, and where it was read.
 pub(super) struct ConfigDocument {
     pub(super) config: Config,
     pub(super) settings: Settings,
-    /// `s3://…`, or a file; `defaults` where there is no document.
+    /// `s3://…`, or a file; `defaults` if there is no document.
     pub(super) from: String,
 }
 
@@ -23,7 +23,7 @@ impl ConfigDocument {
     }
 }
 
-/// The bytes of a file; `-` is standard input. No more of them than tells that they are too many.
+/// The bytes of a file, up to one more than the limit; `-` is standard input.
 pub(super) fn read(file: &Path) -> Result<Vec<u8>, CommandError> {
     let bytes_max = u64::try_from(config::BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
     let mut bytes = Vec::new();
@@ -40,12 +40,12 @@ fn is_stdin(file: &Path) -> bool {
     file.as_os_str() == "-"
 }
 
-/// As compilers name it.
+/// The file name as compilers print it.
 pub(super) fn named(file: &Path) -> String {
     if is_stdin(file) { "<stdin>".to_owned() } else { file.display().to_string().replace(char::is_control, "?") }
 }
 
-/// What a file says that is legal; else its first mistake.
+/// The configuration of a file, or else its first mistake.
 pub(super) fn read_document_file(file: &Path) -> Result<ConfigDocument, CommandError> {
     let bytes = read(file)?;
     let config = Config::read_bytes(&bytes).map_err(|first| {
@@ -59,7 +59,7 @@ pub(super) fn read_document_file(file: &Path) -> Result<ConfigDocument, CommandE
     Ok(ConfigDocument::new(config, &String::from_utf8_lossy(&bytes), named(file)))
 }
 
-/// What is in force: the deployed document, or the defaults where nothing is deployed, or nothing is configured.
+/// The configuration in force: the deployed document, or the defaults without a deployment or document.
 pub(super) async fn deployed(context: &CommandContext) -> Result<ConfigDocument, CommandError> {
     let document = match context.deployed().await? {
         Some(deployed) => {

@@ -1,4 +1,4 @@
-//! What is looked up of the account, in every region at once: telemetry, quotas and tags.
+//! Checks of the account, in every region at once: telemetry, quotas and tags.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,15 +19,14 @@ use super::section::{DoctorSection, unanswered, unseen};
 use super::tags;
 use crate::context::{CommandContext, DeployedResources};
 
-/// For the instances of one region.
 const TIMEOUT: Duration = Duration::from_mins(1);
-/// Service Quotas takes few calls a second.
+/// Service Quotas accepts few calls a second.
 const QUOTAS_AT_ONCE: usize = 8;
 
 /// A region and its quotas by their codes.
 type QuotaAnswer<'a> = (&'a Region, Result<BTreeMap<String, f64>, CallError>);
 
-/// Looks at every region that the configuration names, or that the account has.
+/// Reads every region that the configuration names, or that the account has.
 pub(super) async fn check_regions(
     context: &CommandContext,
     deployed: &DeployedResources,
@@ -52,7 +51,7 @@ pub(super) async fn check_regions(
     vec![telemetry, quotas_of(quotas, &instances, unlisted), tags]
 }
 
-/// A region that could not be seen in full, or whose metrics could not be listed, is not judged.
+/// A region that could not be observed in full, or whose metrics could not be listed, is not judged.
 async fn telemetry_of(
     context: &CommandContext,
     config: &Config,
@@ -99,7 +98,7 @@ fn quotas_of(
             Err(error) => findings.push(unanswered(&error)),
         }
     }
-    // What runs there is not known.
+    // The instances there are unknown.
     let unseen_there = instances.gaps.iter().filter(|gap| gap.kind.hides_region() && values.contains_key(&gap.region));
     findings.extend(unseen_there.map(unseen));
     let quotas = quotas::quotas(&values, &instances.items);

@@ -1,4 +1,4 @@
-//! What is looked up of the deployment itself: its stack, its last runs, its alarms, its topic, its configuration.
+//! Checks of the deployment itself: its stack, its last runs, its alarms, its topic, its configuration.
 
 use cloud::operator::Deployment;
 use model::config::Config;
@@ -11,10 +11,10 @@ use store::{ConfigLoadError, StoreError};
 use super::section::{DoctorSection, unanswered, unread};
 use crate::context::{CommandContext, DeployedResources};
 
-/// Each function with what is known of its last run.
+/// Each function with its last run.
 pub(super) type LastRun = (ScheduledFunction, Result<Option<RunRecord>, StoreError>);
 
-/// The stack of this bucket; else why it is not known.
+/// The stack of this bucket, or why it is unknown.
 pub(super) async fn stack(context: &CommandContext, deployed: &DeployedResources) -> Result<Deployment, DoctorFinding> {
     let name = &context.global.stack;
     let remedy = "name the deployment's --stack and --region";

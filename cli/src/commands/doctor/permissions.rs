@@ -1,4 +1,4 @@
-//! What the role of each function may do, by IAM's policy simulator.
+//! The permissions of each function's role, by IAM's policy simulator.
 
 use cloud::operator::{Deployment, has_role, simulate};
 use model::mode::Mode;
@@ -9,7 +9,7 @@ use operator::doctor::{DoctorFinding, permissions};
 use super::section::{DoctorSection, unanswered};
 use crate::context::CommandContext;
 
-/// Asks about every function of the stack, one after the other: IAM takes few calls a second.
+/// Simulates every function of the stack, one after the other: IAM accepts few calls a second.
 pub(super) async fn check(
     context: &CommandContext,
     stack: &Result<Deployment, DoctorFinding>,
@@ -48,7 +48,7 @@ pub(super) async fn check(
             findings.push(DoctorFinding::unknown(function, found, "ask again"));
         }
         findings.extend(error.as_ref().map(unanswered));
-        // Only where the role may not be created it matters whether it exists.
+        // Only if the role may not be created it matters whether it exists.
         if mode == Some(Mode::Enforce) && answers.iter().any(|(case, allowed)| creates_spot_role(case) && !allowed) {
             match Box::pin(has_role(&context.aws, SPOT_ROLE)).await {
                 Ok(false) => {}
@@ -69,7 +69,7 @@ pub(super) async fn check(
     DoctorSection::new(permissions::CHECK, findings, summary)
 }
 
-/// Where the stack is, and what it made.
+/// The location of the stack, and its resources.
 fn place(stack: &Deployment) -> Option<DeploymentArns> {
     let place = DeploymentArns::of_topic(&stack.topic_arn, &stack.bucket)?;
     let DeploymentArns { partition, region, account, .. } = &place;

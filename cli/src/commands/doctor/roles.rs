@@ -9,7 +9,7 @@ use operator::doctor::roles::team_roles;
 use super::section::{DoctorSection, unanswered, unread};
 use crate::context::{CommandContext, DeployedResources};
 
-/// IAM is asked only where a team needs a role of its own.
+/// IAM is only queried if a team needs its own role.
 pub(super) async fn check(context: &CommandContext, deployed: &DeployedResources, config: &Config) -> DoctorSection {
     let with_jobs = match deployed.store.teams_with_jobs().await {
         Ok(teams) => teams,

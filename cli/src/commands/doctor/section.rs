@@ -1,4 +1,4 @@
-//! One check and how it is told, and errors as findings.
+//! One check and its output, and errors as findings.
 
 use cloud::{CallError, CallErrorKind};
 use model::fault::Passing;
@@ -8,15 +8,14 @@ use operator::doctor::{CheckResult, DoctorFinding};
 use serde::Serialize;
 use store::{CallAdvice, StoreError};
 
-/// One check.
 #[derive(Serialize)]
 pub(super) struct DoctorSection {
     #[serde(flatten)]
     pub(super) checked: CheckResult,
-    /// What was seen, in a few words.
+    /// A summary of a few words.
     #[serde(skip)]
     pub(super) summary: String,
-    /// Of that check alone.
+    /// The findings of that check.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) quotas: Option<Vec<RegionQuota>>,
 }
@@ -27,7 +26,7 @@ impl DoctorSection {
     }
 }
 
-/// A call that failed.
+/// A failed call.
 pub(super) fn unanswered(error: &CallError) -> DoctorFinding {
     let remedy = match error.kind {
         CallErrorKind::Denied { by_organisation: false } => {
@@ -43,7 +42,7 @@ pub(super) fn unanswered(error: &CallError) -> DoctorFinding {
     DoctorFinding::unknown(&error.region, format!("{} failed: {}", error.call, error.message), remedy)
 }
 
-/// Something that a look at regions left out.
+/// A gap in the observation of regions.
 pub(super) fn unseen(gap: &Gap) -> DoctorFinding {
     let found = format!("{} failed", gap.call);
     DoctorFinding::unknown(&gap.region, found, gap.in_command())

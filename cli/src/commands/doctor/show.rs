@@ -1,4 +1,4 @@
-//! How findings are shown to people.
+//! Findings for people.
 
 use anstyle::{AnsiColor, Style};
 use model::quota::PurchaseMarket;
@@ -10,7 +10,7 @@ use crate::screen::{BOLD, ColumnAlignment, DIM, ERROR, Table, WARNING, plain, pr
 
 const GREEN: Style = AnsiColor::Green.on_default();
 
-/// One line a check, and below it what was found.
+/// One line a check, with its findings below.
 pub(super) fn print_sections(sections: &[DoctorSection]) {
     let width = sections.iter().map(|section| section.checked.check.len()).max().unwrap_or_default();
     for DoctorSection { checked, summary, quotas } in sections {
@@ -27,7 +27,7 @@ pub(super) fn print_sections(sections: &[DoctorSection]) {
             table.to_string().lines().for_each(|line| print_line(format!("  {line}")));
         }
         for (place, finding) in checked.findings.iter().enumerate() {
-            // Of several in a row that have the same remedy, the last one shows it.
+            // Of several in a row with the same remedy, the last one shows it.
             let next = checked.findings.get(place + 1);
             print_finding(finding, next.is_none_or(|next| next.remedy != finding.remedy));
         }
@@ -51,7 +51,7 @@ pub(super) fn print_sections(sections: &[DoctorSection]) {
     print_line(if counts.is_empty() { "All is well.".to_owned() } else { counts.join(", ") });
 }
 
-/// Region by region and family by family: what runs, of what was granted.
+/// By region and family: the running vCPUs of those granted.
 fn table(quotas: &[RegionQuota]) -> Table<4> {
     let mut table = Table::new([
         ("region", ColumnAlignment::Left),

@@ -1,4 +1,4 @@
-//! What is looked up to judge tags: everything that carries one, and what it is.
+//! Reads everything that carries a tag, to judge tags.
 
 use std::collections::BTreeSet;
 
@@ -15,14 +15,14 @@ use operator::doctor::{DoctorFinding, tags};
 use super::section::{DoctorSection, unanswered, unread, unseen};
 use crate::context::{CommandContext, DeployedResources};
 
-/// The most jobs that are looked up in the state bucket, and how many at once.
+/// The most jobs that are read from the state bucket, and how many at once.
 const JOBS_MAX: usize = 100;
 const JOBS_AT_ONCE: usize = 10;
 
-/// What carries tags in a region.
+/// The tagged resources of a region.
 pub(super) type RegionTags = (Region, Result<Vec<TaggedResource>, CallError>);
 
-/// Judges the tags of all regions. A region of which something could not be seen is not judged.
+/// Judges the tags of all regions. A region with a gap is not judged.
 pub(super) async fn check(
     context: &CommandContext,
     deployed: &DeployedResources,
@@ -76,7 +76,7 @@ async fn check_region(
     Ok((tagged, known))
 }
 
-/// Those that are not active; and why nobody knows of others.
+/// The jobs that are not active, and why others are unknown.
 async fn inactive_jobs(
     deployed: &DeployedResources,
     named: &BTreeSet<String>,

@@ -1,4 +1,4 @@
-//! What a job's agent and its owner last said.
+//! The documents of a job's agent and of its owner.
 
 use std::fmt::Display;
 
@@ -9,23 +9,22 @@ use store::{MachineDocument, Store, StoreError};
 
 use crate::command_error::describe_store_error;
 
-/// Of the latest attempt, except for the fence, which is of all.
+/// Documents of the latest attempt, except for the fence, which all attempts share.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct JobDetails {
-    /// The fence.
     pub(super) head: Option<Head>,
-    /// What the heart last said.
+    /// The last heartbeat.
     pub(super) heartbeat: Option<Heartbeat>,
-    /// When it last beat, by S3's clock.
+    /// When it was written, by S3's clock.
     pub(super) heartbeat_at: Option<Timestamp>,
-    /// What the agent left behind as its last.
+    /// The exit record of the agent.
     pub(super) exit: Option<ExitRecord>,
-    /// That somebody wants it to end.
+    /// The request to cancel it.
     pub(super) cancel: Option<CancelRequest>,
 }
 
 impl JobDetails {
-    /// All that can be read, and what cannot.
+    /// All readable documents, and the failures.
     pub(super) async fn read(store: &Store, job: &Job) -> (Self, Vec<String>) {
         let (id, attempt) = (&job.job, job.machine_attempt());
         let mut problems = Vec::new();

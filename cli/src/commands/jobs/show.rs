@@ -9,7 +9,7 @@ use super::read::JobDetails;
 use crate::commands::plans::minute;
 use crate::screen::{self, ColumnAlignment, Table, plain};
 
-/// Why, and until when: a narrow terminal shows the rest first.
+/// The reason, and the time: a narrow terminal shows the rest first.
 const SPARED: usize = 2;
 
 pub(super) fn print_jobs(jobs: &[JobOverview], all: bool, now: Timestamp) {

@@ -1,18 +1,18 @@
-//! What of a log is new, and how it is shown.
+//! The new part of a log.
 
 use crate::screen::plain;
 
-/// By so much of what was shown last it is found again in a log that has lost its beginning.
+/// The bytes of the shown part by which it is found again in a log that has lost its beginning.
 const ANCHOR_BYTES: usize = 4_096;
 
-/// What came since.
+/// The new bytes.
 pub(super) struct NewLogBytes<'a> {
     pub(super) bytes: &'a [u8],
-    /// Whether something may lie between.
+    /// Whether bytes in between may be missing.
     pub(super) skipped: bool,
 }
 
-/// A log holds only its last so many bytes: what was shown may have lost its beginning, or be gone.
+/// A log only holds its last bytes, so the shown part may have lost its beginning, or be gone.
 pub(super) fn news<'a>(shown: &[u8], log: &'a [u8]) -> NewLogBytes<'a> {
     if let Some(bytes) = log.strip_prefix(shown) {
         return NewLogBytes { bytes, skipped: false };
@@ -25,7 +25,7 @@ pub(super) fn news<'a>(shown: &[u8], log: &'a [u8]) -> NewLogBytes<'a> {
     }
 }
 
-/// Line by line, of which a progress bar makes many.
+/// By line; a progress bar writes many.
 pub(super) fn legible(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes).replace("\r\n", "\n").replace('\r', "\n");
     text.split('\n').map(plain).collect::<Vec<_>>().join("\n")

@@ -9,16 +9,16 @@ use super::show::minute;
 use crate::command_error::CommandError;
 use crate::context::{CommandContext, DeployedResources};
 
-/// A run is found by the beginning of its id among those of so many days.
+/// A run is found by the beginning of its id in so many days.
 const DAYS: i64 = 8;
-/// A shorter beginning is no name.
+/// A shorter beginning is ambiguous.
 const PREFIX_MIN: usize = 4;
 /// Calls at once.
 const DAYS_AT_ONCE: usize = 8;
-/// Of runs that are meant equally well.
+/// The most ambiguous runs in a message.
 const CANDIDATES_MAX: usize = 10;
 
-/// The record that `plan` names: by its key, as it is or with its bucket, by the id of its run, or by the beginning of that.
+/// The record that `plan` names: by its key, with or without its bucket, by the id of its run, or by the beginning of that.
 pub(crate) async fn find(
     context: &CommandContext,
     deployed: &DeployedResources,
@@ -77,7 +77,7 @@ async fn by_run(context: &CommandContext, deployed: &DeployedResources, run: &st
     }
 }
 
-/// What has become since of what a run left to a person. It is carried out within a day.
+/// What happened since to the actions of a run that await approval. They are carried out within a day.
 pub(super) async fn sequel(
     context: &CommandContext,
     deployed: &DeployedResources,

@@ -20,25 +20,25 @@ use crate::command_status::CommandStatus;
 use crate::context::{CommandContext, DeployedResources};
 use crate::screen::{self, ColumnAlignment, Table};
 
-/// Of a run's id in a table; more where that is not enough to tell it from others.
+/// Characters of a run's id in a table; more if they are ambiguous.
 const SHORT: usize = 8;
 /// Records may have some megabytes each.
 const READS_AT_ONCE: usize = 16;
-/// From the beginning of a run to its record, with room: half an hour is the longest, of an apply.
+/// The longest time from the beginning of a run to its record, with a margin: half an hour, for an apply.
 const RUN_MAX: SignedDuration = SignedDuration::from_hours(1);
 
 #[derive(Serialize)]
 struct PlanListOutput {
     schema: u32,
     plans: Vec<PlanRow>,
-    /// Whether there are more than were asked for.
+    /// Whether there are more than the limit.
     more: bool,
     /// How many records could not be read.
     unread: usize,
     warnings: Vec<String>,
 }
 
-/// One run in short; of what it left to a person only what still waits.
+/// The summary of one run; of the actions that awaited approval only the pending ones.
 #[derive(Serialize)]
 struct PlanRow {
     key: String,
@@ -50,11 +50,11 @@ struct PlanRow {
     #[serde(flatten)]
     tally: RunTally,
     gaps: usize,
-    /// The runs by which a person carried some of that out.
+    /// The runs by which a person applied some of them.
     applied_by: Vec<RunId>,
-    /// How many of it these have done.
+    /// How many these have done.
     applied: usize,
-    /// The newest run of the function, where that has found again what this one left.
+    /// The newest run of the function, if it has found the remaining ones again.
     superseded_by: Option<RunId>,
 }
 
@@ -82,7 +82,7 @@ impl PlanRow {
         Self { applied_by, superseded_by, ..self }
     }
 
-    /// What has become of what it left to a person.
+    /// What happened to the actions that awaited approval.
     fn since_then(&self, all: &[Self]) -> String {
         let applied = match self.applied_by.as_slice() {
             [] => None,
@@ -119,7 +119,7 @@ pub(super) async fn list(
     })
 }
 
-/// As many as were asked for. What follows a run is written down after it, and so has been read before it.
+/// Up to the limit. Later runs are recorded later, so they were read before.
 async fn read(asked: &Plans, deployed: &DeployedResources, since: Timestamp, keys: Vec<PlanKey>) -> PlanListOutput {
     let (mut rows, mut traces, mut more) = (Vec::new(), Vec::new(), false);
     let (mut unread, mut total) = (UnreadRecords::default(), 0);
@@ -150,7 +150,7 @@ async fn read(asked: &Plans, deployed: &DeployedResources, since: Timestamp, key
     PlanListOutput { schema: screen::SCHEMA, plans, more, unread: unread.count(), warnings: unread.warnings(total) }
 }
 
-/// Newest first. A run is written down when it ends, which may be on the day after it began.
+/// Newest first. A run is recorded at its end, which may be on the day after it began.
 async fn keys(
     asked: &Plans,
     deployed: &DeployedResources,
@@ -162,7 +162,7 @@ async fn keys(
     Ok(keys)
 }
 
-/// A moment of each day, by the calendar, on which a run may have begun that ended since.
+/// A moment of each calendar day on which a run that has ended since may have begun.
 fn days(since: Timestamp, now: Timestamp) -> impl Iterator<Item = Timestamp> {
     let first = folder_of(since - RUN_MAX);
     (0..).map(move |day| now - SignedDuration::from_hours(24 * day)).take_while(move |day| folder_of(*day) >= first)
@@ -171,7 +171,7 @@ fn days(since: Timestamp, now: Timestamp) -> impl Iterator<Item = Timestamp> {
 fn show(listed: &PlanListOutput, asked: &Plans) {
     let table = table(&listed.plans);
     if table.is_empty() {
-        // Of records that nobody could read nobody knows what they found.
+        // The findings of unreadable records are unknown.
         if listed.unread == 0 {
             let quiet = if asked.all { "" } else { " found anything (--all shows quiet runs too)" };
             screen::print_line(format!("No run of the last {}{quiet}.", asked.since.text));
@@ -236,7 +236,7 @@ fn table(rows: &[PlanRow]) -> Table<13> {
     table
 }
 
-/// As much of a run's id as tells it from the others.
+/// The shortest unambiguous part of a run's id.
 fn short(run: &RunId, all: &[PlanRow]) -> String {
     let run = run.as_str();
     let from = if run.starts_with(APPLIED) { APPLIED.len() + SHORT } else { SHORT };

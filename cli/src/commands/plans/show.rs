@@ -1,4 +1,4 @@
-//! One run, to be reviewed.
+//! One run, for review.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -27,7 +27,7 @@ struct PlanOutput<'a> {
     superseded_by: Option<&'a RunId>,
 }
 
-/// A record, and what has become since of what it left to a person. Where nobody can say that, it may all wait still.
+/// A record, and what happened since to the actions that awaited approval. If that is unknown, all may still be pending.
 pub(super) fn show(
     record: &RunRecord,
     sequel: Result<ApprovalStatus, StoreError>,
@@ -139,7 +139,7 @@ fn table(record: &RunRecord, sequel: &ApprovalStatus) -> Table<8> {
     table
 }
 
-/// What became of it, by now.
+/// Its outcome by now.
 fn outcome(record: &RunRecord, sequel: &ApprovalStatus, step: &RecordedStep) -> &'static str {
     if !record.waits(step) {
         return step.outcome.as_str();
@@ -152,7 +152,7 @@ fn outcome(record: &RunRecord, sequel: &ApprovalStatus, step: &RecordedStep) -> 
     }
 }
 
-/// What people know it by, as far as the record says it.
+/// Its name for people, if the record has it.
 fn what(RecordedStep { what, name, .. }: &RecordedStep) -> String {
     let name = name.as_ref().map(|name| format!("\"{name}\""));
     let parts: Vec<String> = what.iter().cloned().chain(name).collect();
@@ -165,7 +165,7 @@ fn why(step: &RecordedStep) -> String {
     format!("{}: {}{notify_only}", evidence.rule, evidence.describe(&step.action))
 }
 
-/// The same error of many is said once.
+/// An error that many share is shown once.
 fn errors(record: &RunRecord) {
     let mut errors: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for step in &record.steps {
@@ -211,7 +211,7 @@ pub(crate) fn minute(at: Timestamp) -> String {
     at.strftime("%Y-%m-%d %H:%M").to_string()
 }
 
-/// What instances cost is said by the hour, and what volumes cost by the month.
+/// The cost of instances is by the hour, and that of volumes by the month.
 pub(crate) fn worth(function: &str, rate: Rate) -> String {
     match function {
         _ if rate == Rate::ZERO => "-".to_owned(),

@@ -2,10 +2,10 @@
 
 use store::StoreError;
 
-/// The same refusal of many is one warning.
+/// An error that many records share is one warning.
 #[derive(Default)]
 pub(super) struct UnreadRecords {
-    /// The first of each, and how many there were.
+    /// The first of each error, and the count.
     refusals: Vec<(StoreError, usize)>,
 }
 
@@ -21,7 +21,7 @@ impl UnreadRecords {
         self.refusals.iter().map(|(_, count)| count).sum()
     }
 
-    /// Of so many records that were to be read.
+    /// `total`: how many records were to be read.
     pub(super) fn warnings(&self, total: usize) -> Vec<String> {
         let each = self.refusals.iter().map(|(first, count)| {
             let which = if *count == 1 { "" } else { ", the first of them" };
@@ -31,7 +31,7 @@ impl UnreadRecords {
     }
 }
 
-/// Whether the same mends both. What is wrong in a document is its own.
+/// Whether one remedy fixes both. A mistake in a document concerns only that document.
 fn is_alike(one: &StoreError, other: &StoreError) -> bool {
     match (one, other) {
         (

@@ -1,4 +1,4 @@
-//! What is read of the account for a recommendation: as much as there are credentials for, and nothing without them.
+//! What a recommendation reads of the account: as much as the credentials allow, and nothing without them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -18,18 +18,18 @@ use crate::command_error::{CommandError, describe_call_error, describe_gap, desc
 use crate::context::CommandContext;
 use crate::{screen, world};
 
-/// The Price List has so long to answer; what it does not say by then is taken from the table, or unknown.
+/// The timeout of the Price List; a price without an answer is that of the table, or unknown.
 const PRICES_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The Price List answers a few questions a second, one for each type and region. Those of the smallest types come first.
+/// The Price List answers a few queries a second, one for each type and region. Those of the smallest types come first.
 pub(super) const PRICES_ASKED_MAX: usize = 50;
 
 /// More regions than AWS has.
 pub(super) const REGIONS_MAX: usize = 60;
 
-/// Where prices, quotas and the past come from.
+/// The sources of prices, quotas and history.
 pub(super) struct Account {
-    /// `None`: without credentials, or not wanted.
+    /// `None`: without credentials, or with --offline.
     pub(super) context: Option<CommandContext>,
     pub(super) now: Timestamp,
     pub(super) json: bool,
@@ -37,14 +37,14 @@ pub(super) struct Account {
     pub(super) why_offline: &'static str,
 }
 
-/// A deployment and its configuration, as far as there is one.
+/// A deployment and its configuration, if there is one.
 pub(super) struct Deployed {
     pub(super) store: Option<Store>,
     pub(super) config: Config,
 }
 
 impl Account {
-    /// Without `offline` it looks for credentials. Whoever names a profile means it.
+    /// Without `offline` it looks for credentials. If a profile is named, its absence is an error.
     pub(super) async fn connect(global: Global, offline: bool) -> Result<Self, CommandError> {
         let (now, json) = (world::clock(), global.json);
         if offline {
@@ -54,7 +54,7 @@ impl Account {
         Ok(Self { context, now, json, why_offline: "no credentials" })
     }
 
-    /// Says of a failure whose credentials it had.
+    /// Adds the credentials to an error.
     pub(super) fn blame<T>(&self, done: Result<T, CommandError>) -> Result<T, CommandError> {
         done.map_err(|failure| match &self.context {
             Some(context) => context.blame(failure),
@@ -73,7 +73,7 @@ impl Account {
         })
     }
 
-    /// The deployment. That there is none, or that it cannot be found, is no error: only a named bucket must be there.
+    /// The deployment. It may be missing, unless a bucket is named.
     pub(super) async fn deployed(&self) -> Result<Deployed, CommandError> {
         let Some(context) = &self.context else { return Ok(Deployed { store: None, config: Config::default() }) };
         let read = async {
@@ -91,7 +91,7 @@ impl Account {
         }
     }
 
-    /// Every type of these regions, by the table where nobody is asked; and whether all regions answered.
+    /// Every type of these regions, from the table without AWS; and whether all regions answered.
     pub(super) async fn offers(&self, regions: &[Region]) -> (Vec<GpuOffer>, bool) {
         let Some(context) = &self.context else { return (tabled_offers(regions), true) };
         let looks = regions.iter().map(|region| gpu_offers(&context.aws, region));
@@ -108,7 +108,7 @@ impl Account {
         (offers, is_complete)
     }
 
-    /// Those that are kept, and what of these types is missing or too old, asked for anew and not kept.
+    /// The stored prices, with missing and old ones of these types refreshed but not stored.
     pub(super) async fn prices(&self, deployed: &Deployed, offers: &[GpuOffer], on_spot: bool) -> PriceBook {
         let mut known = match &deployed.store {
             Some(store) => match store.read_prices().await {
@@ -135,7 +135,7 @@ impl Account {
         PriceBook::from_document(known, &deployed.config.prices, self.now)
     }
 
-    /// What Service Quotas grants in these regions. A region that does not answer is unknown.
+    /// The quotas of these regions. A region that does not answer is unknown.
     pub(super) async fn quotas(&self, regions: &[Region]) -> BTreeMap<Region, BTreeMap<String, f64>> {
         let Some(context) = &self.context else { return BTreeMap::new() };
         let looks = regions.iter().map(|region| async move { (region.clone(), quotas(&context.aws, region).await) });
@@ -151,7 +151,7 @@ impl Account {
         granted
     }
 
-    /// The ledgers of this month and of so many before it, of these regions; of all that have one, where none are named.
+    /// The ledgers of this month and of so many before it, of these regions; without regions, of all that have one.
     pub(super) async fn ledgers(
         &self,
         deployed: &Deployed,

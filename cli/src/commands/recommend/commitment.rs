@@ -14,7 +14,7 @@ use crate::screen::{self, plain};
 
 const HOUR_SECONDS: u64 = 3_600;
 
-/// Fewer hours than a week has do not show what weekends are like.
+/// Fewer hours than a week has do not show weekends.
 const HOURS_FEW: usize = 7 * 24;
 
 /// Find the Savings Plan commitment that would have cost the least, by the ledger's hourly spend
@@ -26,7 +26,7 @@ const HOURS_FEW: usize = 7 * 24;
                         curfew recommend commitment --discount-percent 45.5 --months 6 --json"
 )]
 pub(super) struct CommitmentArguments {
-    /// By how many percent the plan's rates are below on demand, in the mean of the types that run
+    /// By how many percent the plan's rates are below on demand, on average over the running types
     #[arg(long, value_name = "PERCENT", value_parser = discount)]
     discount_percent: f64,
     /// Look at so many months, with the current one
@@ -39,7 +39,7 @@ pub(super) struct CommitmentArguments {
 ///  "cost_usd": 4900.0, "saved_usd": 1200.0, "used_percent": 97, "full_hours": 650, "used_percent_min": 72,
 ///  "curve": {"hours": [{"from": "…", "usd": 7.2}], "unpriced_seconds": 0, "folded_runs": 0}}
 /// ```
-/// All amounts are of the hours of the curve. `usd_per_hour` is 0 where no commitment pays.
+/// All amounts are for the hours of the curve. `usd_per_hour` is 0 if no commitment pays.
 #[derive(Serialize)]
 struct CommitmentOutput<'a> {
     schema: u32,
@@ -54,7 +54,7 @@ impl CommitmentArguments {
         let context = account.needs_context()?;
         let deployed = account.deployed().await?;
         if deployed.store.is_none() {
-            // It says what is not there.
+            // It says what is missing.
             context.needs_deployed().await?;
         }
         let ledgers = account.ledgers(&deployed, None, usize::from(self.months) - 1).await;

@@ -1,4 +1,4 @@
-//! `curfew recommend --from-usage`: what could cost less, by what was used.
+//! `curfew recommend --from-usage`: what could cost less, by past usage.
 
 use std::time::Duration;
 
@@ -26,13 +26,13 @@ use crate::screen::{self, ColumnAlignment, Table, plain};
 /// Tens of thousands of instances take a minute or two.
 const TIMEOUT: Duration = Duration::from_mins(5);
 
-/// The jobs of so long are looked at.
+/// The period of the jobs.
 const LEDGER_DAYS: i64 = 30;
 
-/// The dearest jobs, of each of which the state is read in a call.
+/// The most expensive jobs; the state of each is read in a call.
 const JOBS_MAX: usize = 200;
 
-/// More findings than anybody reads.
+/// The most findings.
 const FINDINGS_MAX: usize = 500;
 
 /// ```json
@@ -40,7 +40,7 @@ const FINDINGS_MAX: usize = 500;
 ///  "findings": [{"kind": "hours", "region": "us-east-1", "resource": "i-0abc", "what": "g5.12xlarge", "team": "vision",
 ///                "saves_usd_per_month": 2786.4, "evidence": "from 2026-11-02 …", "action": "tag it curfew:hours=…"}]}
 /// ```
-/// `kind` is `spot`, `hours` or `smaller`. `metrics_asked` is how many metrics CloudWatch was asked for: 100,000 cost a dollar.
+/// `kind` is `spot`, `hours` or `smaller`. `metrics_asked` is the number of metrics requested from CloudWatch: 100,000 cost a dollar.
 #[derive(Serialize)]
 struct UsageOutput<'a> {
     schema: u32,
@@ -50,7 +50,7 @@ struct UsageOutput<'a> {
     findings: &'a [UsageFinding],
 }
 
-/// What was read, and what came of it.
+/// The data that was read, and the findings.
 #[derive(Default)]
 struct Found {
     findings: Vec<UsageFinding>,
@@ -98,7 +98,7 @@ async fn of_instances(account: &Account, context: &CommandContext, deployed: &De
     }
 }
 
-/// What somebody runs by the hour with NVIDIA's GPUs, and no job does.
+/// Instances that are rented by the hour, have NVIDIA GPUs, and run no job.
 fn is_concerned(instance: &Instance) -> bool {
     instance.state == InstanceState::Running
         && instance.purchase == PurchaseOption::OnDemand

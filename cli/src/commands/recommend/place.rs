@@ -84,7 +84,7 @@ pub(super) struct Ranking {
     pub(super) places: Vec<RankedPlace<GpuFit>>,
     pub(super) data: Option<DataPlace>,
     pub(super) duration: RunDuration,
-    /// So many types and regions were not asked of the Price List.
+    /// How many types and regions were not queried in the Price List.
     pub(super) unasked: usize,
     /// Whether every region answered.
     pub(super) is_complete: bool,
@@ -113,7 +113,7 @@ impl PlaceArguments {
         Ok(Ranking { regions, offers, places, data, duration, unasked, is_complete })
     }
 
-    /// Without AWS those of which the table has prices.
+    /// Without AWS the types with a price in the table.
     fn regions(&self, account: &Account, deployed: &Deployed) -> Result<Vec<Region>, CommandError> {
         let configured = &deployed.config.regions;
         let regions: BTreeSet<Region> = match &account.context {
@@ -131,7 +131,7 @@ impl PlaceArguments {
         Ok(regions.into_iter().collect())
     }
 
-    /// Without AWS nobody knows a Spot price: then on demand alone, unless Spot is asked for.
+    /// Without AWS Spot prices are unknown: then on demand only, unless Spot is requested.
     fn lifecycles(&self, account: &Account) -> Vec<Lifecycle> {
         match (self.spot, self.on_demand) {
             (true, _) => vec![Lifecycle::Spot],
@@ -169,7 +169,7 @@ impl PlaceArguments {
         Ok(Some(DataPlace { region: measured.region, bytes: measured.bytes }))
     }
 
-    /// Writes the job, where one was asked for; `None` if nobody asked.
+    /// Writes the job; `None` if none was requested.
     pub(super) fn write_job(&self, sized: &Sized, ranking: &Ranking) -> Result<Option<String>, CommandError> {
         let (Some(file), Some(command)) = (&self.job, &self.command) else { return Ok(None) };
         let best = ranking.places.iter().find(|place| place.usd_per_hour.is_some() && !place.quota.is_refused());

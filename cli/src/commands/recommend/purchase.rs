@@ -1,4 +1,4 @@
-//! `curfew recommend purchase`: from how many hours a month on a bought machine costs less than a rented one.
+//! `curfew recommend purchase`: from how many hours a month a bought machine costs less than a rented one.
 
 use clap::Args;
 use model::fault::InvalidValue;
@@ -14,11 +14,11 @@ use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;
 use crate::screen::{self, ColumnAlignment, Table, plain};
 
-/// The type of which the defaults are.
+/// The type of the defaults.
 const DEFAULT_TYPE: &str = "p5.48xlarge";
 const DEFAULT_REGION: &str = "us-east-1";
 
-/// The largest figure that is read, in dollars: a thousand of the dearest servers.
+/// The largest accepted figure, in dollars: a thousand of the most expensive servers.
 const USD_MAX: f64 = 1e9;
 
 /// Compare buying a GPU server with renting an instance: the hours a month from which buying costs less
@@ -71,7 +71,7 @@ pub(crate) struct Purchase {
 ///  "assumptions": [{"option": "--price-usd", "value": "317000", "source": "…"}]}
 /// ```
 /// `hours_per_month` is null if renting costs less even for a whole month; `payback_months`, at full use, if it takes longer than its life.
-/// `assumptions` are the defaults that nobody replaced.
+/// `assumptions` are the defaults in use.
 #[derive(Serialize)]
 struct PurchaseOutput {
     schema: u32,
@@ -140,7 +140,7 @@ impl Purchase {
         self.offline
     }
 
-    /// What renting costs an hour, and who says so.
+    /// The price of renting an hour, and its source.
     async fn rent(&self, account: &Account, instance_type: &TypeName) -> Result<(Rate, String), CommandError> {
         if let Some(usd) = self.usd_per_hour {
             let rate = Rate::from_usd_micros_per_hour(Amount::from_usd(usd).usd_micros());
@@ -161,7 +161,7 @@ impl Purchase {
         Ok((quote.rate, format!("on demand in {region}, {}", quote.source.describe())))
     }
 
-    /// The defaults that nobody replaced.
+    /// The defaults in use.
     fn assumptions(&self) -> Vec<Assumption> {
         let is_said = |option: &str| match option {
             "--price-usd" => self.price_usd.is_some(),

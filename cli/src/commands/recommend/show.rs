@@ -17,13 +17,13 @@ use crate::screen::{self, ColumnAlignment, Table, plain, plain_lines};
 
 const PLACES_MAX: usize = 10;
 
-/// Less is 0.0 GiB.
+/// A smaller value is shown as 0.0 GiB.
 const SHOWN_BYTES_MIN: u64 = 60 << 20;
 
-/// So many types of an unknown price are named.
+/// The most types with an unknown price that are named.
 const UNKNOWN_MAX: usize = 8;
 
-/// So many changes are named for a GPU that is too small.
+/// The most changes that are named for a GPU that is too small.
 const REMEDIES_MAX: usize = 3;
 
 pub(super) fn estimate(sized: &Sized, explain: bool) {
@@ -184,7 +184,7 @@ fn unknown(unpriced: &[&RankedPlace<GpuFit>], unasked: usize) {
     )));
 }
 
-/// Where the figures come from.
+/// The source of the figures.
 fn sources(ranking: &Ranking, priced: &[&RankedPlace<GpuFit>]) -> Vec<String> {
     let mut sources: Vec<&str> = priced.iter().filter_map(|place| place.price_source.as_deref()).collect();
     sources.sort_unstable();
@@ -201,7 +201,7 @@ fn sources(ranking: &Ranking, priced: &[&RankedPlace<GpuFit>]) -> Vec<String> {
     lines
 }
 
-/// What would make it fit one GPU: of the largest that is too small where others are large enough, else of all.
+/// The changes that make it fit one GPU: the largest that is too small if others are large enough, else every one.
 pub(super) fn too_small(kinds: &[TooSmall], nothing_fits: bool) {
     let shown = if nothing_fits { kinds } else { kinds.last().map(std::slice::from_ref).unwrap_or_default() };
     for TooSmall { gpu_name, gpu_memory_mib, remedies } in shown.iter().filter(|kind| !kind.remedies.is_empty()) {

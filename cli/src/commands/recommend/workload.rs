@@ -1,4 +1,4 @@
-//! The model and what is done with it, from the command line.
+//! The model and its task, from the command line.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use sizing::{
 
 use crate::command_error::CommandError;
 
-/// Numbers of GPUs that types have.
+/// The numbers of GPUs that types have.
 const GPU_COUNTS: [u32; 4] = [1, 2, 4, 8];
 
 #[derive(Debug, Args)]
@@ -25,10 +25,10 @@ pub(super) struct ModelArguments {
     /// The model's config.json, as Hugging Face has it
     #[arg(long, value_name = "FILE", group = "what")]
     hf_config: Option<PathBuf>,
-    /// What is done with it: inference, full, lora or qlora
+    /// The task: inference, full, lora or qlora
     #[arg(long, value_name = "TASK", default_value_t = Task::Inference)]
     task: Task,
-    /// In which format: fp32, tf32, bf16, fp16, fp8, int8, int4 or nf4
+    /// The precision: fp32, tf32, bf16, fp16, fp8, int8, int4 or nf4
     #[arg(long, value_name = "FORMAT", default_value_t = Precision::Bf16)]
     precision: Precision,
     /// The length of each sequence in tokens, such as 8k [default: 4096 for inference, 2048 for training]
@@ -51,12 +51,12 @@ pub(super) struct ModelArguments {
     lora_targets: LoraTargets,
 }
 
-/// A model, what is done with it, and what that takes on one GPU.
+/// A model, its task, and what that takes on one GPU.
 pub(super) struct Sized {
     pub(super) architecture: ModelArchitecture,
     pub(super) workload: Workload,
     pub(super) on_one_gpu: MemoryEstimate,
-    /// How the model was named, for a comment.
+    /// The name of the model, for a comment.
     pub(super) name: String,
 }
 
@@ -64,19 +64,17 @@ pub(super) struct Sized {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct GpuFit {
     pub(super) strategy: Strategy,
-    /// The fewest that hold it; a type may have more.
+    /// The fewest GPUs that hold it; a type may have more.
     pub(super) gpus: u32,
-    /// On each.
     pub(super) needed_bytes: u64,
-    /// Of each.
     pub(super) usable_bytes: u64,
 }
 
-/// What it takes on each GPU, spread in one way.
+/// The memory on each GPU, spread in one way.
 #[derive(Debug, Serialize)]
 pub(super) struct Spread {
     pub(super) strategy: Strategy,
-    /// GiB on each of 1, 2, 4 and 8 GPUs; null where the model cannot be cut so.
+    /// GiB on each of 1, 2, 4 and 8 GPUs; null if the model cannot be split so.
     pub(super) gib_by_gpus: Vec<(u32, Option<f64>)>,
 }
 
@@ -122,7 +120,7 @@ fn read_file(file: &Path) -> Result<ModelArchitecture, CommandError> {
 }
 
 impl Sized {
-    /// With the fewest GPUs of so many bytes, of which there are so many.
+    /// The fewest of the `gpus` GPUs with this memory that hold it.
     pub(super) fn fit(&self, gpus: u32, gpu_memory_bytes: u64) -> Option<GpuFit> {
         let parallelism = smallest_parallelism(&self.architecture, &self.workload, gpu_memory_bytes)?;
         (parallelism.gpus <= gpus).then_some(())?;
@@ -131,12 +129,12 @@ impl Sized {
         Some(GpuFit { strategy: parallelism.strategy, gpus: parallelism.gpus, needed_bytes, usable_bytes })
     }
 
-    /// What would make it fit one GPU of so many bytes.
+    /// The changes that make it fit one GPU with this memory.
     pub(super) fn remedies(&self, gpu_memory_bytes: u64) -> Vec<Remedy> {
         remedies(&self.architecture, &self.workload, Parallelism::ONE_GPU, gpu_memory_bytes)
     }
 
-    /// Over several GPUs, in every way.
+    /// Spread over several GPUs, in every way.
     pub(super) fn spreads(&self) -> Vec<Spread> {
         let strategies = Strategy::ALL.into_iter();
         let sensible = strategies.filter(|strategy| match strategy {
@@ -154,7 +152,7 @@ impl Sized {
         sensible.map(spread).collect()
     }
 
-    /// The time that so many tokens take.
+    /// The time for this number of tokens.
     #[expect(clippy::cast_precision_loss, reason = "it is an estimate of two digits")]
     pub(super) fn work(&self, tokens: f64) -> RunDuration {
         let parameters = self.on_one_gpu.parameters.active as f64;

@@ -1,4 +1,4 @@
-//! What the inbox says.
+//! The answer of the inbox.
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use tokio::time::{Instant, sleep};
 use crate::command_error::CommandError;
 use crate::screen;
 
-/// An event wakes run-jobs at once, and its schedule a minute later at most.
+/// An event starts run-jobs at once, and its schedule a minute later at most.
 const TIMEOUT: Duration = Duration::from_mins(3);
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
-/// Until this very document is answered.
+/// Waits until this very document is answered.
 ///
 /// # Errors
-/// Where nobody answers in time.
+/// If there is no answer in time.
 pub(super) async fn wait(store: &Store, submitted: &SubmittedSpec) -> Result<InboxAnswer, CommandError> {
     screen::progress("waiting for the answer");
     let deadline = Instant::now() + TIMEOUT;
@@ -35,7 +35,7 @@ pub(super) async fn wait(store: &Store, submitted: &SubmittedSpec) -> Result<Inb
     }
 }
 
-/// The key of a document of that name that is there, and that nobody has answered; `None` if there is none.
+/// The key of an unanswered document of that name; `None` if there is none.
 pub(super) async fn unanswered(store: &Store, team: &TeamName, name: &JobName) -> Result<Option<String>, CommandError> {
     let key = store::submission_key(team, name);
     let Some(submission) = store.read_submission(&key).await? else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! Where a job would be launched now, and what it can cost: asked as the reconciler asks before a launch.
+//! Where a job would be launched now, and what it can cost, by the queries of the reconciler before a launch.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -20,25 +20,25 @@ use crate::command_error::{describe_call_error, describe_gap, describe_store_err
 use crate::context::CommandContext;
 use crate::screen;
 
-/// The Price List has so long to answer; what it does not say by then is taken from the tables.
+/// The timeout of the Price List; a price without an answer is that of the tables.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What would come of a job that was launched now.
+/// The estimate of a launch now.
 #[derive(Debug, Serialize)]
 pub(super) struct JobEstimate {
-    /// Where it would be tried, in that order.
+    /// The candidates, in the order of their launch requests.
     pub(super) candidates: Vec<Candidate>,
-    /// What is reserved for it before it is launched.
+    /// The reservation before its launch.
     pub(super) worst_case: Option<WorstCase>,
-    /// What it is expected to cost by its deadline, and by others.
+    /// Its expected cost by its deadline, and by others.
     pub(super) expected_costs: Vec<ExpectedCost>,
-    /// What it would use on the machine that is tried first.
+    /// Its footprint on the first candidate.
     pub(super) footprint: Option<ExpectedFootprint>,
-    /// Why it would be launched nowhere.
+    /// Why it would not be launched.
     pub(super) nowhere: Option<String>,
 }
 
-/// `None` if somebody did not answer; who and why is told.
+/// `None` if a call failed, which is reported.
 pub(super) async fn estimate_job(
     context: &CommandContext,
     store: &Store,
@@ -86,7 +86,7 @@ async fn pools(context: &CommandContext, regions: &[Region], terms: &JobTerms) -
     Ok(futures::future::try_join_all(looks).await?.concat())
 }
 
-/// One of each region and architecture, and why there is none of others. Which agent it would boot is not known here, nor asked.
+/// One of each region and architecture, and why there is none for others. The agent is not checked here.
 async fn images(
     context: &CommandContext,
     config: &Config,
@@ -107,14 +107,14 @@ async fn images(
             Err(why) => refused.push(why),
         }
     }
-    // An image is of one architecture: that it is not of the other says nothing.
+    // An image has one architecture, so a missing one proves nothing about the other.
     if !images.is_empty() && matches!(source, ImageSource::Image(_)) {
         refused.clear();
     }
     (images, refused)
 }
 
-/// Those that are kept, and what of them is missing or too old, asked for anew and not kept.
+/// The stored prices, with missing and old ones refreshed but not stored.
 async fn prices(
     context: &CommandContext,
     store: &Store,

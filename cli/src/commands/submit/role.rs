@@ -12,7 +12,7 @@ use crate::command_error::{describe_call_error, describe_store_error};
 use crate::context::CommandContext;
 use crate::screen;
 
-/// Why it would be held, if it would. What nobody said is told, and holds nothing here.
+/// Why it would be held, if it would. If that is unknown, a warning says so.
 pub(super) async fn missing(
     context: &CommandContext,
     store: &Store,

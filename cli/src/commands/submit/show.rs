@@ -1,4 +1,4 @@
-//! What comes of a job, for people.
+//! The result of a submission, for people.
 
 use jiff::SignedDuration;
 use jobs::{ExpectedCost, JobSpec, Lifecycle, ModelSizing, SpecMistake};
@@ -8,7 +8,7 @@ use super::estimate::JobEstimate;
 use super::{SubmitAnswer, SubmitOutput};
 use crate::screen::{self, ColumnAlignment, Table, plain};
 
-/// So many of the places where it would be tried are shown.
+/// The most candidates that are shown.
 const CANDIDATES_MAX: usize = 5;
 
 pub(super) fn estimate(spec: &JobSpec, estimate: Option<&JobEstimate>) {
@@ -97,7 +97,7 @@ pub(super) fn submitted(document: &SubmitOutput<'_>) {
     screen::print_line(plain(&format!("{job}: submitted as {key}")));
 }
 
-/// What is wrong with it, or what the answer was.
+/// Its mistakes, or its answer.
 pub(super) fn end(document: &SubmitOutput<'_>) {
     mistakes(&document.file, &document.mistakes);
     match (&document.answer, &document.job) {
@@ -113,7 +113,7 @@ pub(super) fn end(document: &SubmitOutput<'_>) {
 
 fn mistakes(file: &str, mistakes: &[SpecMistake]) {
     for SpecMistake { line, key, problem } in mistakes {
-        // What lacks is nowhere.
+        // A missing key has no line.
         let place = if *line == 0 { file.to_owned() } else { format!("{file}:{line}") };
         let key = if key.is_empty() { String::new() } else { format!("key `{key}`: ") };
         screen::print_line(plain(&format!("{place}: {key}{problem}")));

@@ -40,7 +40,7 @@ pub(crate) struct Create {
 /// ```json
 /// {"schema": 1, "team": "vision", "outcome": "created", "role": "curfew-job-vision", "stack": "curfew-team-vision"}
 /// ```
-/// `outcome` is `created`, `updated` or `unchanged`. The instance profile is called as the role is.
+/// `outcome` is `created`, `updated` or `unchanged`. The instance profile has the name of the role.
 #[derive(Serialize)]
 struct TeamCreateOutput<'a> {
     schema: u32,
@@ -104,12 +104,12 @@ impl Create {
     }
 }
 
-/// An update that failed was taken back: the role is as it was before.
+/// A failed update was rolled back: the role is as before.
 fn is_done(status: &str) -> bool {
     matches!(status, "CREATE_COMPLETE" | "UPDATE_COMPLETE")
 }
 
-/// For a new stack nothing is the template's default; for one that is there it keeps what it has.
+/// An absent option is the template's default for a new stack, and the earlier value for an existing one.
 fn join_arns(arns: &[String]) -> Option<String> {
     (!arns.is_empty()).then(|| arns.join(","))
 }

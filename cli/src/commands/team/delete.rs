@@ -36,7 +36,7 @@ pub(crate) struct Delete {
 /// ```json
 /// {"schema": 1, "team": "vision", "outcome": "refused", "stack": "curfew-team-vision", "unfinished_jobs": ["vision/llama-1a2b3c4d"]}
 /// ```
-/// `outcome` is `deleted`; `unchanged` where there was none; `refused` for its unfinished jobs; `declined` where the question was answered so.
+/// `outcome` is `deleted`; `unchanged` if there was none; `refused` for its unfinished jobs; `declined` if the person said no.
 #[derive(Serialize)]
 struct TeamDeleteOutput<'a> {
     schema: u32,

@@ -22,7 +22,7 @@ pub(crate) struct List {}
 /// {"schema": 1, "teams": [{"team": "vision", "role": "curfew-job-vision", "exists": true, "is_needed": true, "problem": null,
 ///                          "unfinished_jobs": 2}], "others": ["curfew-job-old"]}
 /// ```
-/// `others` are instance profiles that are called as a team's, and belong to none.
+/// `others` are instance profiles that are named like a team's, and belong to none.
 #[derive(Serialize)]
 struct TeamListOutput<'a> {
     schema: u32,

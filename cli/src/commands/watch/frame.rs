@@ -11,7 +11,7 @@ use super::panels::{describe_totals, panels};
 use super::text::{cut, safe, width};
 use super::view::{RefreshStatus, View};
 
-/// Smaller, no panel says anything.
+/// A smaller screen shows no useful panel.
 const WIDTH_MIN: u16 = 40;
 const HEIGHT_MIN: u16 = 8;
 /// From this height on a line names the newest runs.
@@ -35,7 +35,7 @@ const HELP: [&str; 15] = [
     "Keep it:               curfew keep ID 3d",
 ];
 
-/// Draws what there is to see, and notes in the view how much of each panel that is.
+/// Draws the dashboard, and stores in the view how much of each panel is visible.
 pub(super) fn draw(
     dashboard: Option<&Dashboard>,
     view: &mut View,
@@ -101,7 +101,7 @@ fn draw_foot(status: &RefreshStatus, hidden: &str, line: Rect, buffer: &mut Buff
     draw_text(&cut(&text, usize::from(line.width)), line, buffer, style);
 }
 
-/// Says so, and what matters most.
+/// A screen that is too small shows the most important line.
 fn draw_too_small(dashboard: Option<&Dashboard>, area: Rect, buffer: &mut Buffer) {
     let size = format!("too small: {}x{}, needs {WIDTH_MIN}x{HEIGHT_MIN}", area.width, area.height);
     let money = dashboard.map(describe_totals);
@@ -134,7 +134,7 @@ fn runs_line(dashboard: &Dashboard) -> String {
     format!("newest runs: {}", if runs.is_empty() { "none".to_owned() } else { runs.join(", ") })
 }
 
-/// All of it as plain lines: each panel with every row, in so many columns at most.
+/// All of it as plain lines: each panel with every row, up to this width.
 pub(super) fn lines(dashboard: &Dashboard, columns: Option<usize>) -> Vec<String> {
     let palette = Palette { has_colors: false };
     let panels = panels(dashboard);
@@ -150,7 +150,7 @@ pub(super) fn lines(dashboard: &Dashboard, columns: Option<usize>) -> Vec<String
     lines
 }
 
-/// Row by row: the whole of a large account as one picture would take a lot of memory.
+/// Row by row: one picture of a large account would take a lot of memory.
 fn panel_lines(panel: &Panel, columns: u16, palette: Palette) -> Vec<String> {
     let view = PanelView { offset: 0, is_focused: false, palette };
     let overhead = u16::try_from(panel.overhead() + usize::from(panel.rows.is_empty())).unwrap_or(u16::MAX);
@@ -166,7 +166,7 @@ fn panel_lines(panel: &Panel, columns: u16, palette: Palette) -> Vec<String> {
     lines
 }
 
-/// A line as text: a wide letter has the cells after it.
+/// A line as text: a wide letter covers the cells after it.
 pub(super) fn line_of(buffer: &Buffer, y: u16) -> String {
     let mut line = String::new();
     let mut skipped = 0;

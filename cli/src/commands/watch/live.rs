@@ -1,4 +1,4 @@
-//! Refreshing in the background, as long as the screen is open.
+//! Refreshes in the background, as long as the screen is open.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -17,18 +17,18 @@ use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;
 use crate::world;
 
-/// So long a screen takes at most to close: it looks ten times a second.
+/// The longest time until a screen closes: it checks ten times a second.
 const CLOSING_MAX: Duration = Duration::from_secs(2);
 
-/// What the screen shows: the last dashboard that could be read, and what became of the refreshes since.
+/// The state of the screen: the last dashboard that was read, and the result of later refreshes.
 #[derive(Default)]
 pub(super) struct Shown {
     pub(super) dashboard: Option<Arc<Dashboard>>,
     pub(super) status: RefreshStatus,
 }
 
-/// Draws and refreshes until somebody quits. The screen has a thread of its own, so that no refresh keeps it from a key. Nobody waits for
-/// that thread for ever: crossterm reads the end of a terminal that is gone again and again.
+/// Draws and refreshes until the person quits. The screen has its own thread, so that a refresh never delays a key. The wait for that thread is
+/// limited: crossterm reads the end of a lost terminal again and again.
 pub(super) async fn run(reader: FactsReader<'_>, every: Duration) -> Result<CommandStatus, CommandError> {
     let (sender, shown) = watch::channel(Shown::default());
     let (ask_refresh, asked) = mpsc::channel(1);
@@ -36,7 +36,7 @@ pub(super) async fn run(reader: FactsReader<'_>, every: Duration) -> Result<Comm
     thread::spawn(move || closed.send(terminal::show(shown, &ask_refresh)));
     let ended = tokio::select! {
         ended = &mut closing => ended,
-        // The screen closes once nobody refreshes it.
+        // The screen closes once the refreshes end.
         () = refresh_until_ended(reader, every, sender, asked) => timeout(CLOSING_MAX, closing)
             .await
             .map_err(|_| CommandError::new("the terminal is gone"))?,

@@ -1,4 +1,4 @@
-//! Colours, where the terminal has them and nobody objects (<https://no-color.org>). Whatever they say, words say too.
+//! Colours, if the terminal has them and NO_COLOR is not set (<https://no-color.org>). They add nothing that the words do not say.
 
 use ratatui::style::{Color, Modifier, Style};
 
@@ -10,9 +10,9 @@ pub(super) struct Palette {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Emphasis {
     Normal,
-    /// Something ends soon, or is not known.
+    /// An action is due soon, or a value is unknown.
     Warning,
-    /// A budget is spent, or somebody has to approve.
+    /// A budget is spent, or an action awaits approval.
     Alert,
     /// It costs nothing now.
     Dim,

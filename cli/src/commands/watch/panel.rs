@@ -1,4 +1,4 @@
-//! One list of the dashboard: a title, headings and rows, in as many columns as there is room for.
+//! One list of the dashboard: a title, headings and rows, in as many columns as fit.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -6,17 +6,17 @@ use ratatui::layout::Rect;
 use super::palette::{Emphasis, Palette};
 use super::text::{cut, safe, width};
 
-/// Between two columns.
+/// The space between two columns.
 const GAP: usize = 2;
 
-/// How a column behaves where there is little room.
+/// How a column shrinks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ColumnWidth {
-    /// Figures, to the right; never cut.
+    /// Figures, right-aligned; never cut.
     Figure,
     /// Ids and times; never cut.
     Whole,
-    /// Words, cut to so many columns at least.
+    /// Words, cut to this width at least.
     Words(usize),
 }
 
@@ -24,7 +24,7 @@ pub(super) enum ColumnWidth {
 pub(super) struct Column {
     pub(super) heading: &'static str,
     pub(super) width: ColumnWidth,
-    /// Where there is no room, the highest is left out first; 0 never is.
+    /// If there is no room, the highest is left out first; 0 never is.
     pub(super) rank: u8,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct PanelRow {
 }
 
 impl PanelRow {
-    /// Its cells have to be as many as the columns.
+    /// As many cells as columns.
     pub(super) fn new(cells: impl IntoIterator<Item = String>, emphasis: Emphasis) -> Self {
         Self { cells: cells.into_iter().map(|cell| safe(&cell)).collect(), emphasis }
     }
@@ -51,11 +51,11 @@ pub(super) struct Panel {
     /// A panel of sentences has one, without heading.
     pub(super) columns: Vec<Column>,
     pub(super) rows: Vec<PanelRow>,
-    /// Instead of rows.
+    /// Shown if there are no rows.
     pub(super) nothing: &'static str,
 }
 
-/// Which of the rows are shown, and how the panel looks.
+/// The visible rows, and the style of the panel.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PanelView {
     pub(super) offset: usize,
@@ -90,7 +90,7 @@ impl Panel {
         cells.fold(heading, usize::max)
     }
 
-    /// Of each column; `None` if it is left out.
+    /// The width of each column; `None` if it is left out.
     pub(super) fn widths(&self, available: usize) -> Vec<Option<usize>> {
         let naturals: Vec<usize> = (0..self.columns.len()).map(|place| self.natural(place)).collect();
         let mut widths: Vec<Option<usize>> = self
@@ -150,7 +150,7 @@ impl Panel {
         last - first
     }
 
-    /// Title and headings; instead of rows that there are none.
+    /// Title and headings; without rows a note.
     pub(super) fn draw_top(&self, area: Rect, buffer: &mut Buffer, view: PanelView, shown: Option<(usize, usize)>) {
         let PanelView { is_focused, palette, .. } = view;
         let widths = self.widths(usize::from(area.width));
@@ -182,7 +182,7 @@ impl Panel {
         self.draw_cells(row.cells.iter().map(String::as_str), widths, line, buffer, palette.emphasis(row.emphasis));
     }
 
-    /// Each cell at its own place, so that no cell moves another one, whatever is in it.
+    /// Each cell at its own place, so that no content moves another one.
     fn draw_cells<'a>(
         &self,
         cells: impl Iterator<Item = &'a str>,
@@ -215,7 +215,7 @@ pub(super) fn draw_text(text: &str, line: Rect, buffer: &mut Buffer, style: rata
     buffer.set_stringn(line.x, line.y, text, usize::from(line.width), style);
 }
 
-/// How many lines each panel gets; 0 for one that has no room. The one in focus comes first, and gets twice as much of the rest.
+/// The number of lines of each panel; 0 for one that has no room. The one in focus comes first, and gets twice as much of the rest.
 pub(super) fn allocate(panels: &[Panel], focus: usize, height: usize) -> Vec<usize> {
     let mut lines = vec![0; panels.len()];
     let mut left = height;

@@ -1,4 +1,4 @@
-//! The dashboard as panels: which columns each has, and what stands in them.
+//! The dashboard as panels: the columns of each, and their cells.
 
 use jiff::Timestamp;
 use model::duration::format_duration;
@@ -12,7 +12,7 @@ use super::panel::ColumnWidth::{Figure, Whole, Words};
 use super::panel::{Panel, PanelRow, column};
 use crate::screen::counted;
 
-/// Of a budget's gauge.
+/// The width of a budget's gauge.
 const GAUGE: u64 = 10;
 
 /// Every panel, in the order of Tab. The one about problems is there only if there is a problem.

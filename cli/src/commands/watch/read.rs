@@ -27,13 +27,13 @@ use crate::command_error::{CommandError, describe_gap, describe_store_error};
 use crate::context::CommandContext;
 use crate::resolve_job::states;
 
-/// So long a region has to answer.
+/// The timeout of a region.
 const TIMEOUT: Duration = Duration::from_mins(1);
 /// Calls to the bucket at once.
 const READS_AT_ONCE: usize = 16;
-/// Two objects each; more jobs fit no screen.
+/// Each is two objects, and more jobs fit no screen.
 const JOBS_MAX: usize = 200;
-/// A record that is due and not there yet is looked for so often.
+/// How often a record that is due and missing is read again.
 const LOOK_AGAIN: SignedDuration = SignedDuration::from_mins(1);
 const REAPER: &str = "reap-instances";
 
@@ -58,7 +58,7 @@ impl<'a> FactsReader<'a> {
     /// All facts as of `now`; `anew` also lists records that are not due.
     ///
     /// # Errors
-    /// If the configuration could not be read: then nobody knows by what to judge.
+    /// If the configuration could not be read: every judgement depends on it.
     pub(super) async fn read(&mut self, now: Timestamp, anew: bool) -> Result<WatchFacts, CommandError> {
         let config = self.store.read_config().await?;
         let mut problems = Problems::default();
@@ -104,7 +104,7 @@ impl<'a> FactsReader<'a> {
         (regions, seen)
     }
 
-    /// Looks for the records that are due, and says which could not be read: then the last one that was counts.
+    /// Reads the records that are due. If one cannot be read, the previous one counts.
     async fn refresh_runs(&mut self, now: Timestamp, anew: bool) -> Vec<String> {
         let is_due = |function: &str| self.runs.get(function).is_none_or(|known| anew || known.look_again_at <= now);
         let due: Vec<ScheduledFunction> = functions_to_read().filter(|scheduled| is_due(scheduled.function)).collect();
@@ -126,7 +126,7 @@ impl<'a> FactsReader<'a> {
         problems
     }
 
-    /// Of every job that an instance names: as it was just read, if it is unfinished.
+    /// The state of every job that an instance names: as just read, if it is unfinished.
     async fn job_states(&self, jobs: &[WatchedJob], instances: &[Instance]) -> Read<JobStates> {
         let known = jobs.iter().map(|watched| (watched.job.job.clone(), Some(watched.job.clone())));
         let mut states: BTreeMap<JobId, Option<Job>> = known.collect();
@@ -141,7 +141,7 @@ impl<'a> FactsReader<'a> {
     }
 }
 
-/// What was read, and what could not be.
+/// What was read, and the failures.
 struct Read<T> {
     value: T,
     problems: Vec<String>,
@@ -220,7 +220,7 @@ async fn read_heartbeat(store: &Store, job: &Job) -> (Option<(Timestamp, Heartbe
     (beat.map(|beat| (beat.at, beat.said)), problem)
 }
 
-/// What runs learnt and told, of the regions that have instances.
+/// The memory and the notifications of runs, for the regions that have instances.
 async fn read_regions(
     store: &Store,
     instances: &[Instance],

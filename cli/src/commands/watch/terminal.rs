@@ -1,4 +1,4 @@
-//! The screen of a terminal, and its keys. However it ends, the terminal is as it was.
+//! The screen of a terminal, and its keys. It always restores the terminal.
 
 use std::io;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use super::live::Shown;
 use super::palette::Palette;
 use super::view::{KeyAction, View};
 
-/// A key is answered at once; what was refreshed is seen so much later at most.
+/// The longest delay until a refresh is visible; keys are handled at once.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Shows what is refreshed until somebody quits, or nobody refreshes it any more.
+/// Shows the dashboard until the person quits, or the refreshes end.
 pub(super) fn show(mut shown: watch::Receiver<Shown>, wishes: &mpsc::Sender<()>) -> io::Result<()> {
     let palette = Palette { has_colors: AutoStream::choice(&io::stdout()) != ColorChoice::Never };
     let mut screen = OpenScreen::open()?;
@@ -30,7 +30,7 @@ pub(super) fn show(mut shown: watch::Receiver<Shown>, wishes: &mpsc::Sender<()>)
                 match event::read()? {
                     Event::Key(key) => match view.press(key) {
                         KeyAction::Quit => return Ok(()),
-                        // One that is under way, or asked for, is as good.
+                        // A pending refresh is as good.
                         KeyAction::Refresh => drop(wishes.try_send(())),
                         KeyAction::Draw => break,
                         KeyAction::Ignore => {}
@@ -48,11 +48,11 @@ pub(super) fn show(mut shown: watch::Receiver<Shown>, wishes: &mpsc::Sender<()>)
     }
 }
 
-/// A terminal in raw mode, on its other screen.
+/// A terminal in raw mode, on its alternate screen.
 struct OpenScreen(DefaultTerminal);
 
 impl OpenScreen {
-    /// A panic restores the terminal as well, before it says why.
+    /// A panic restores the terminal as well, before it prints its message.
     fn open() -> io::Result<Self> {
         ratatui::try_init().map(Self).inspect_err(|_| drop(ratatui::try_restore()))
     }
@@ -60,7 +60,7 @@ impl OpenScreen {
 
 impl Drop for OpenScreen {
     fn drop(&mut self) {
-        // Without a terminal there is nobody to restore it for.
+        // Without a terminal there is nothing to restore.
         let _ = ratatui::try_restore();
     }
 }

@@ -1,10 +1,10 @@
-//! Words of others in a cell of the screen: they can neither move the cursor nor take more columns than they are given.
+//! Foreign text in a cell of the screen: it can neither move the cursor nor take more columns than it gets.
 
 use ratatui::text::Span;
 
 use crate::screen::plain;
 
-/// Of one letter; more is no writing system, and covers the lines above and below.
+/// The most marks on one letter: no writing system needs more, and they cover the lines above and below.
 const MARKS_MAX: usize = 2;
 
 /// The same text on one line, without anything whose width depends on the terminal: variation selectors, flags, skin tones.
@@ -31,7 +31,7 @@ pub(super) fn width(text: &str) -> usize {
     text.chars().map(width_of).sum()
 }
 
-/// Its first so many columns, with `…` where there is more.
+/// Its beginning up to this width, with `…` if there is more.
 pub(super) fn cut(text: &str, columns: usize) -> String {
     if width(text) <= columns {
         return text.to_owned();
@@ -45,7 +45,7 @@ pub(super) fn cut(text: &str, columns: usize) -> String {
     if columns == 0 { String::new() } else { format!("{}…", kept.trim_end()) }
 }
 
-/// As the screen counts it.
+/// As the screen measures it.
 fn width_of(letter: char) -> usize {
     Span::raw(letter.encode_utf8(&mut [0; 4]) as &str).width()
 }

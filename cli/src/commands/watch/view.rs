@@ -1,4 +1,4 @@
-//! What a person looks at: which panel, how far down, and what the last refresh came to.
+//! The view of a person: the panel, the scroll position, and the result of the last refresh.
 
 use jiff::Timestamp;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
@@ -15,13 +15,13 @@ pub(super) struct View {
     pub(super) focus: usize,
     /// The first row of each panel.
     pub(super) offsets: Vec<usize>,
-    /// How many rows of each are shown, and how many it has.
+    /// How many rows of each are visible, and how many it has.
     pub(super) shown: Vec<usize>,
     rows: Vec<usize>,
     pub(super) has_help: bool,
 }
 
-/// What a key asks for besides another look of the screen.
+/// What a key requests besides a redraw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeyAction {
     Quit,
@@ -30,10 +30,10 @@ pub(super) enum KeyAction {
     Ignore,
 }
 
-/// What is known of refreshes.
+/// The state of refreshes.
 #[derive(Debug, Default)]
 pub(super) struct RefreshStatus {
-    /// Of what is shown.
+    /// The time of the shown dashboard.
     pub(super) as_of: Option<Timestamp>,
     pub(super) is_refreshing: bool,
     /// Why the last one failed.
@@ -49,7 +49,7 @@ impl RefreshStatus {
 }
 
 impl View {
-    /// To the panels of another dashboard: what was scrolled too far comes back.
+    /// For the panels of another dashboard: limits the scroll positions.
     pub(super) fn fit(&mut self, panels: &[Panel]) {
         self.rows = panels.iter().map(|panel| panel.rows.len()).collect();
         self.offsets.resize(panels.len(), 0);

@@ -1,4 +1,4 @@
-//! The documents of the month before, closed: made anew once, as of its end. The last beat before midnight could not know the minutes
+//! Closes the documents of the previous month: they are made anew once, as of its end. The last beat before midnight could not know the minutes
 //! after it.
 
 use std::collections::BTreeMap;
@@ -14,8 +14,8 @@ use super::ledgers::LedgerSummary;
 use super::{BeatDocuments, BudgetMonths};
 use crate::{AT_ONCE, Run};
 
-/// Closes those that are open, from ledgers that all know the month's end, and gives them. Of a region that is not looked at any
-/// more no beat tells it: after an hour it is not awaited any longer.
+/// Closes the open documents from ledgers that all include the month's end, and returns them. The ledger of a region that is no longer observed
+/// never does: it is awaited for an hour.
 pub(super) async fn closed(
     run: &Run<'_, impl BudgetCloud, impl BeatDocuments>,
     policy: &Policy,
@@ -26,7 +26,7 @@ pub(super) async fn closed(
     let period = BudgetMonth::from(&months.previous);
     let waited = run.now.duration_since(period.to) > STALE_AFTER;
     let is_known = ledgers.is_before_whole && (ledgers.knows_end_of_before || waited);
-    // Without the ledgers of that month nobody knows what it came to.
+    // Without the ledgers of that month its total is unknown.
     let Some(spends) = ledgers.closing.as_ref().filter(|_| is_known) else {
         return (BTreeMap::new(), Vec::new());
     };

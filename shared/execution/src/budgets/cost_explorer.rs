@@ -1,4 +1,4 @@
-//! What Cost Explorer says, once a day, beside the account's ledger.
+//! The total of Cost Explorer, once a day, beside the account's ledger.
 
 use std::collections::BTreeMap;
 
@@ -16,8 +16,8 @@ use crate::Run;
 
 const CALL: &str = "ce:GetCostAndUsage";
 
-/// Asks where the configuration wants it and it was not asked within a day, and puts the answer into the account's document. Where
-/// nobody can say, what was there stays: it has its date; and that is asked again only after a day, for a question costs a cent.
+/// Queries it if the configuration enables it and the last query is a day old, and writes the answer into the account's document. After an error
+/// the old value stays, with its date, and the next query is a day away, because each costs a cent.
 pub(super) async fn renew(
     run: &Run<'_, impl BudgetCloud, impl BeatDocuments>,
     policy: &Policy,
@@ -28,7 +28,7 @@ pub(super) async fn renew(
     let days =
         billed::due(account, &BudgetMonth::containing(run.now, &policy.config), ledgers.spends.ledger_began?, run.now)?;
     let home = run.cloud.home();
-    // The ledgers are read once more, one after the other: that is once a day.
+    // The ledgers are read once more, one after the other: once a day.
     let mut by_type = BTreeMap::<TypeName, Amount>::new();
     for region in &ledgers.regions {
         let month = CalendarMonth::containing(run.now, &policy.config.account.zone());

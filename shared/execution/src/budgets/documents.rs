@@ -15,36 +15,34 @@ use super::ledgers::LedgerSummary;
 use super::{BeatDocuments, BudgetMonths, closing, cost_explorer, timed_out};
 use crate::{AT_ONCE, Run};
 
-/// So long into a month the documents of the one before are read: what they reserve goes on. Once is enough, in the first beat of the
-/// month, whenever that is; but whoever reserved just before midnight may have been slow to write it.
-const CARRIED_OVER: SignedDuration = SignedDuration::from_hours(24);
+/// How long into a month the documents of the previous one are read, to carry their reservations over. The first beat of the month does it; but a
+/// reservation from just before midnight may have been written late.
+const CARRY_OVER_TIME: SignedDuration = SignedDuration::from_hours(24);
 
-/// Documents as they were read. One that could not be is missing.
+/// The documents as they were read, without unreadable ones.
 pub(super) type StoredBudgets = BTreeMap<BudgetHolder, Versioned<Budget>>;
 
-/// What became of the documents.
+/// The result of an update.
 pub(super) struct UpdatedBudgets {
-    /// Each of the month as it is in the bucket now.
+    /// Each document of the month as it is in the bucket now.
     pub(super) budgets: BTreeMap<BudgetHolder, Budget>,
-    /// Those of the month before that were closed by this beat.
+    /// Those of the previous month that this beat closed.
     pub(super) closed: BTreeMap<BudgetHolder, Budget>,
 }
 
-/// The documents of some holders, as they were read.
 pub(super) struct LoadedBudgets {
-    /// Whose were asked for.
+    /// The requested holders.
     holders: BTreeSet<BudgetHolder>,
-    /// Of the month.
     stored: StoredBudgets,
-    /// Whose were asked for of the month before.
+    /// The requested holders of the previous month.
     of_earlier: BTreeSet<BudgetHolder>,
-    /// Of the month before.
+    /// Those of the previous month.
     of_before: StoredBudgets,
     gaps: Vec<Gap>,
 }
 
 impl LoadedBudgets {
-    /// Those of the account and of the teams that the configuration names. The account's has every reservation.
+    /// The documents of the account and of the teams in the configuration. The account's has every reservation.
     pub(super) async fn read_named(
         run: &Run<'_, impl BudgetCloud, impl BeatDocuments>,
         policy: &Policy,
@@ -61,7 +59,7 @@ impl LoadedBudgets {
         months: &BudgetMonths,
     ) -> Self {
         let (stored, mut gaps) = read(run, &holders, &months.this).await;
-        let is_young = run.now.duration_since(months.this.span().from) < CARRIED_OVER;
+        let is_young = run.now.duration_since(months.this.span().from) < CARRY_OVER_TIME;
         let is_new = |holder: &BudgetHolder| stored.get(holder).is_some_and(|one| one.value.as_of.is_none());
         let of_earlier: BTreeSet<BudgetHolder> =
             holders.iter().filter(|one| is_young || is_new(one)).cloned().collect();
@@ -70,12 +68,11 @@ impl LoadedBudgets {
         Self { holders, stored, of_earlier, of_before, gaps }
     }
 
-    /// When something was reserved.
     pub(super) fn moments(&self) -> ReservationTimes<'_> {
         ReservationTimes::from_documents(self.stored.values().chain(self.of_before.values()).map(|one| &one.value))
     }
 
-    /// The same of exactly these holders.
+    /// Only the documents of these holders.
     async fn for_holders(
         mut self,
         run: &Run<'_, impl BudgetCloud, impl BeatDocuments>,
@@ -93,7 +90,7 @@ impl LoadedBudgets {
     }
 }
 
-/// Makes each document anew, and closes those of the month before.
+/// Makes each document anew, and closes those of the previous month.
 pub(super) async fn renewed(
     run: &Run<'_, impl BudgetCloud, impl BeatDocuments>,
     policy: &Policy,
@@ -117,14 +114,14 @@ pub(super) async fn renewed(
     let (known, earlier): (BTreeMap<BudgetHolder, Budget>, BTreeMap<BudgetHolder, Budget>) =
         (values(&stored), values(&of_before));
     let books = BudgetBooks::new(terms, spends, &earlier, run.now);
-    // Of what cannot be renewed the old document stays, and of what cannot even be read nothing is known.
+    // A document that cannot be renewed stays; an unreadable one is unknown.
     let mut budgets: BTreeMap<BudgetHolder, Budget> =
         holders.into_iter().map(|holder| (holder, Budget::default())).collect();
     budgets.extend(known);
     if *is_whole {
         let account = stored.get_mut(&BudgetHolder::Account).map(|one| &mut one.value);
         gaps.extend(cost_explorer::renew(run, policy, ledgers, account).await);
-        // So late that nobody looks back, all that was reserved is taken over: rather too much than too little.
+        // So late that the previous month is not read any more, every reservation is carried over: too much is safer than too little.
         let is_known = *is_before_whole || since_midnight >= LOOKS_BACK;
         let is_complete = |holder: &BudgetHolder, one: &Budget| {
             !of_earlier.contains(holder)
@@ -144,7 +141,7 @@ pub(super) async fn renewed(
     (UpdatedBudgets { budgets, closed }, gaps)
 }
 
-/// Nobody's spend goes uncounted: that of a team without a document is in the account's.
+/// The account's document includes the spend of teams without a document.
 fn without_document(run: &Run<'_, impl BudgetCloud, impl BeatDocuments>, count: usize) -> Option<Gap> {
     let error = format!(
         "{count} more teams spend than {HOLDERS_MAX} documents of budgets hold; those of them that have no budget and spend the \
@@ -178,7 +175,7 @@ async fn read(
     (stored, gaps)
 }
 
-/// Writes one over what was read, or over what another run wrote since.
+/// Writes a document over the version that was read, or over one that another run wrote since.
 pub(super) async fn renew(
     run: &Run<'_, impl BudgetCloud, impl BeatDocuments>,
     books: &BudgetBooks<'_>,
@@ -195,7 +192,7 @@ pub(super) async fn renew(
         match run.store.write_budget(&holder, month, &budget, stored.etag.as_deref()).await {
             Err(StoreError::Lost { .. }) => {
                 let again = |there: &mut Budget| -> Result<Budget, Infallible> {
-                    // What was asked in this beat is not asked again.
+                    // Each is requested once in a beat.
                     there.learn_billed(&stored.value);
                     *there = books.budget_of(&holder, there);
                     Ok(there.clone())

@@ -1,8 +1,7 @@
-//! The ledger: what a beat saw is taken down, once for the month that it is, and once more for the one before as long as that one
-//! still counts.
+//! Writes what a beat observed to the ledger of the current month, and to that of the previous month as long as that one still counts.
 //!
-//! Beats follow the regions that are looked at. What was spent does not: a region that is looked at no longer, for it was taken out of
-//! the configuration, was disabled, or nobody could say which there are, has its ledger all the same, and that counts.
+//! Beats follow the observed regions; spend does not. A region that is no longer observed (removed from the configuration, disabled, or unlisted
+//! because the list failed) still has a ledger, and that counts.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,26 +15,26 @@ use ports::BudgetCloud;
 use super::{BeatDocuments, BudgetMonths, timed_out};
 use crate::Run;
 
-/// How long a ledger is awaited after another one did not come: all are in one bucket.
-const PATIENCE_AFTER_TIMEOUT: Duration = Duration::from_secs(1);
+/// The timeout of a ledger after another one timed out: all are in one bucket.
+const TIMEOUT_AFTER_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What the ledgers of all regions say, with what this beat saw. The ledgers themselves are in memory one after the other.
+/// The totals of all regional ledgers, with this beat. Only one ledger is in memory at a time.
 pub(super) struct LedgerSummary {
-    /// What was spent in this month, and in the month before as long as the forecast looks back to it.
+    /// The spend of this month, and of the previous month as long as the forecast needs it.
     pub(super) spends: LedgerSpends,
-    /// What was spent in the month before, as of its end; `None` if no ledger of it was read.
+    /// The spend of the previous month, as of its end; `None` if none of its ledgers was read.
     pub(super) closing: Option<LedgerSpends>,
-    /// The regions of which the ledger of this month was read.
+    /// The regions whose ledger of this month was read.
     pub(super) regions: Vec<Region>,
-    /// Whether none of this month is missing.
+    /// Whether all ledgers of this month were read.
     pub(super) is_whole: bool,
-    /// Whether none of the month before is missing.
+    /// Whether all ledgers of the previous month were read.
     pub(super) is_before_whole: bool,
-    /// Whether a beat after the month before was seen by each of its ledgers.
+    /// Whether each ledger of the previous month includes a beat after its end.
     pub(super) knows_end_of_before: bool,
 }
 
-/// Takes down what the beats saw, and reads what is kept of all other regions, one region after the other.
+/// Adds the beats, and reads the ledgers of all other regions, one region after the other.
 pub(super) async fn kept(
     run: &Run<'_, impl BudgetCloud, impl BeatDocuments>,
     months: &BudgetMonths,
@@ -60,7 +59,7 @@ pub(super) async fn kept(
         match with_ledger(run, month).await {
             Ok(found) => all.extend(found),
             Err(gap) => {
-                // What ran on from the month before is seen by this month's beats, and nothing else of it is spent in this one.
+                // Runs that continue from the previous month are in this month's beats; nothing else of that month counts in this one.
                 ledgers.is_whole &= *month != months.this;
                 ledgers.is_before_whole &= *month != months.previous;
                 gaps.push(gap);
@@ -70,15 +69,16 @@ pub(super) async fn kept(
     let mut timeout = run.timeout();
     for region in &all {
         let beat = beats.iter().find(|beat| beat.region == *region);
-        // The month before is closed by the first beat after it, and in the same way by each that follows.
+        // The first beat after a month closes it; each later one repeats that with the same result.
         let mut before = None;
         if looks_back {
             let unclosed;
-            (before, unclosed) = patiently(run, &months.previous, region, beat, None, &mut timeout).await;
+            (before, unclosed) = update_ledger_in_time(run, &months.previous, region, beat, None, &mut timeout).await;
             ledgers.is_before_whole &= before.is_some();
             gaps.extend(unclosed);
         }
-        let (of_month, unkept) = patiently(run, &months.this, region, beat, before.as_ref(), &mut timeout).await;
+        let (of_month, unkept) =
+            update_ledger_in_time(run, &months.this, region, beat, before.as_ref(), &mut timeout).await;
         gaps.extend(unkept);
         ledgers.is_whole &= of_month.is_some();
         ledgers.spends.add_region(of_month.as_ref(), before.as_ref(), moments, run.now);
@@ -92,7 +92,7 @@ pub(super) async fn kept(
     (ledgers, gaps)
 }
 
-/// The regions of which there is a ledger of that month.
+/// The regions that have a ledger of that month.
 async fn with_ledger(
     run: &Run<'_, impl BudgetCloud, impl BeatDocuments>,
     month: &CalendarMonth,
@@ -104,7 +104,7 @@ async fn with_ledger(
     }
 }
 
-async fn patiently(
+async fn update_ledger_in_time(
     run: &Run<'_, impl BudgetCloud, impl BeatDocuments>,
     month: &CalendarMonth,
     region: &Region,
@@ -115,12 +115,12 @@ async fn patiently(
     let kept = tokio::time::timeout(*timeout, keep(run, month, region, beat, before)).await;
     kept.unwrap_or_else(|_| {
         let gap = timed_out(*timeout, region, "s3:GetObject", &format!("the ledger of {month}"));
-        *timeout = PATIENCE_AFTER_TIMEOUT.min(*timeout);
+        *timeout = TIMEOUT_AFTER_TIMEOUT.min(*timeout);
         (None, Some(gap))
     })
 }
 
-/// Adds what was seen to what is there by now. What could not be written is known for this run all the same.
+/// Adds the observation to the current ledger. If the write fails, this run still counts it.
 async fn keep(
     run: &Run<'_, impl BudgetCloud, impl BeatDocuments>,
     month: &CalendarMonth,

@@ -13,8 +13,8 @@ use ports::BudgetDocuments;
 use super::timed_out;
 use crate::AT_ONCE;
 
-/// Where each budget stands by which instances may be stopped: one object each, and none where nobody says `stop`. Of what could not be
-/// read within `timeout`, or is said to be of another holder, nobody can say, and so nothing is ended by it: a gap of the region `home`.
+/// The status of each budget that may stop instances: one object each, and none if no budget has `stop`. A budget that cannot be read within
+/// `timeout`, or whose document names another holder, is unknown, so it stops nothing: a gap of the region `home`.
 pub async fn load_budget_statuses(
     store: &impl BudgetDocuments,
     config: &Config,

@@ -1,4 +1,4 @@
-//! The agents that come with the function: what every machine runs first.
+//! The agents in the function's package: each machine runs one first.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -8,15 +8,15 @@ use model::digest::sha256_hex;
 use store::{Store, StoreError};
 use tokio::sync::{Mutex, OnceCell};
 
-/// The largest agent that is read, in bytes. As it is deployed it has a few megabytes; unoptimised, with its line tables, 130.
+/// The most bytes of an agent. The deployed one has a few megabytes; an unoptimised one, with its line tables, 130.
 const BYTES_MAX: u64 = 256 * 1024 * 1024;
 
-/// The agents that come with the function. They are read and hashed once, when a job is first ranked.
+/// The agents in the function's package, read and hashed once, when a job is first ranked.
 #[derive(Debug)]
 pub struct AgentBinaries {
     files: Vec<(&'static str, PathBuf)>,
     read: OnceCell<BTreeMap<&'static str, AgentBinary>>,
-    /// The hashes of those that are in the bucket.
+    /// The hashes of those in the bucket.
     kept: Mutex<BTreeSet<String>>,
 }
 
@@ -27,13 +27,13 @@ struct AgentBinary {
 }
 
 impl AgentBinaries {
-    /// Those files, by the architecture that they are for.
+    /// The files, by architecture.
     #[must_use]
     pub fn new(files: Vec<(&'static str, PathBuf)>) -> Self {
         Self { files, read: OnceCell::new(), kept: Mutex::default() }
     }
 
-    /// The SHA-256 of the agent of each architecture that there is one for.
+    /// The SHA-256 of each agent, by architecture.
     ///
     /// # Errors
     /// There is none at all, or one cannot be read.
@@ -49,7 +49,7 @@ impl AgentBinaries {
         Ok(read.iter().map(|(architecture, agent)| (*architecture, agent.sha256.clone())).collect())
     }
 
-    /// Copies that agent to the bucket, from where machines fetch it, if it is not there.
+    /// Copies that agent to the bucket, where machines download it, if it is not there.
     ///
     /// # Errors
     /// The bucket refuses it.
@@ -78,7 +78,7 @@ fn read(files: &[(&'static str, PathBuf)]) -> Result<BTreeMap<&'static str, Agen
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
             Err(error) => return Err(unread(error)),
             Ok(file) if file.len() > BYTES_MAX => {
-                let why = format!("{} has {} bytes, which is not an agent", path.display(), file.len());
+                let why = format!("{} has {} bytes, which is too large for an agent", path.display(), file.len());
                 return Err(LaunchObstacle::new(why));
             }
             Ok(_) => std::fs::read(path).map_err(unread)?,

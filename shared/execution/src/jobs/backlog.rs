@@ -1,4 +1,4 @@
-//! What lies in the folders of teams: of each its share, however much another one has there.
+//! A fair share of each team's folder, whatever the size of the others.
 
 use std::collections::BTreeMap;
 
@@ -16,8 +16,8 @@ use crate::AT_ONCE;
 type Queues<T> = BTreeMap<String, BacklogQueue<T>>;
 
 impl JobsRun<'_> {
-    /// Takes of each team's folder its share. `read` says what of a list waits for a run: it gets the folder, the list, and whether earlier
-    /// runs could not take the whole folder either. What could not be listed is a gap.
+    /// Takes a share of each team's folder. `read` selects the pending entries of a list: it gets the folder, the list, and whether earlier runs
+    /// could not take the whole folder either. A folder that cannot be listed is a gap.
     pub(super) async fn take_backlog<T: QueueItem>(
         &self,
         backlog: Backlog,
@@ -36,7 +36,7 @@ impl JobsRun<'_> {
         }
     }
 
-    /// What fits is listed and taken at once. Else bookmarks say where the next run goes on.
+    /// A list within the limit is taken at once. Otherwise bookmarks say where the next run continues.
     async fn share_backlog<T: QueueItem>(
         &self,
         backlog: Backlog,
@@ -44,7 +44,7 @@ impl JobsRun<'_> {
         read: impl Fn(&str, Vec<ListedObject>, bool) -> Vec<T>,
     ) -> Result<QueueShares<T>, StoreError> {
         let (store, function) = (self.run.store, self.run.function);
-        // Of all jobs that there are, each is under its team's folder.
+        // Each job is in its team's folder.
         let whole = if backlog == Backlog::Jobs { None } else { store.list_backlog(backlog).await? };
         let whole = whole.map(|listed| split(backlog, listed, &read));
         if whole.as_ref().is_some_and(|queues| limits.admit(queues)) {
@@ -72,7 +72,7 @@ impl JobsRun<'_> {
         Ok(shares)
     }
 
-    /// Each team's folder by itself, several at once: what cannot be listed of one stops no other.
+    /// Each team's folder by itself, several at once: a failure affects only that team.
     async fn list_teams<T: QueueItem>(
         &self,
         backlog: Backlog,
@@ -87,7 +87,7 @@ impl JobsRun<'_> {
             Some(folder) => drop(bookmarks.after.insert(of_teams, folder)),
             None => drop(bookmarks.after.remove(&of_teams)),
         }
-        // What lies in no team's folder is answered too.
+        // Objects outside of all team folders get an answer too.
         let rest = (backlog == Backlog::Inbox).then(|| top.to_owned());
         let lists = stream::iter(teams.items.into_iter().chain(rest)).map(|folder| {
             let bookmark = before.after.get(&folder).cloned();
@@ -111,21 +111,21 @@ impl JobsRun<'_> {
         Ok(queues)
     }
 
-    /// A team that has more than its share hears of it once a day, and nobody else does.
+    /// Notifies a team that has more than its share, once a day.
     fn notify_of_backlog<T>(&self, backlog: Backlog, limits: ShareLimits, shares: &QueueShares<T>) {
         for folder in shares.bookmarks.keys() {
             let left = shares.left.get(folder).copied().unwrap_or_default();
-            tracing::warn!(folder, left, "more than one run takes; the next ones go on");
+            tracing::warn!(folder, left, "more entries than one run takes; later runs continue");
             let (what, remedy) = match backlog {
-                Backlog::Inbox => ("documents to answer", "delete those that are not needed"),
-                Backlog::Active => ("unfinished jobs", "cancel those that are not needed, with `curfew cancel`"),
-                // They are finished, but for one in thousands.
+                Backlog::Inbox => ("documents to answer", "delete unneeded ones"),
+                Backlog::Active => ("unfinished jobs", "cancel unneeded ones with `curfew cancel`"),
+                // Almost all of them are finished.
                 Backlog::Jobs => continue,
             };
-            let listed = if left == 0 { String::new() } else { format!("; {left} of those that it listed wait") };
+            let listed = if left == 0 { String::new() } else { format!("; {left} of the listed ones wait") };
             let text = format!(
-                "s3://{}/{folder} has more {what} than one run takes, which is {} of a team{listed}. Later runs go on with \
-                 them, and other teams wait for none of them. To have yours done sooner, {remedy}.",
+                "s3://{}/{folder} has more {what} than one run takes, which is {} of a team{listed}. Later runs continue with \
+                 them; other teams do not wait. To shorten the wait, {remedy}.",
                 self.run.store.bucket_name(),
                 limits.team_max,
             );
@@ -134,7 +134,7 @@ impl JobsRun<'_> {
         }
     }
 
-    /// What is so of a folder, told to its team once a day.
+    /// A notification about a folder, once a day to its team.
     pub(super) fn lasting_notification(
         &self,
         backlog: Backlog,

@@ -1,4 +1,4 @@
-//! What is done for a job once its new state is written. Each can be done again without harm.
+//! The effects of a job's new state, once that is written. Each is idempotent.
 
 use std::sync::PoisonError;
 
@@ -18,7 +18,7 @@ use super::facts::JobDocuments;
 use super::notifications::is_notified;
 
 impl JobsRun<'_> {
-    /// Carries one effect out. Its answer; `None` if it has none, or there is nothing to go on with.
+    /// Carries one effect out and returns its result; `None` if it has none, or the round cannot continue.
     pub(super) async fn carry_out(&self, job: &Job, effect: &Effect, known: &mut JobDocuments) -> Option<EffectResult> {
         let home = self.run.cloud.home();
         match effect {
@@ -47,7 +47,7 @@ impl JobsRun<'_> {
                 }
                 return Some(EffectResult::Released(released.is_ok()));
             }
-            // What nobody meets any more, nobody tells: see `telling`.
+            // A job that left the index is not notified: see `notifications`.
             Effect::Forget if !is_notified(job, self.may_act) => {}
             Effect::Forget => {
                 if let Err(error) = self.run.store.forget_active(&job.job).await {
@@ -66,22 +66,22 @@ impl JobsRun<'_> {
         self.step(if observes && note.kind == TransitionKind::Held { found.observed() } else { found });
     }
 
-    /// Launches. What was refused to another job of this run a moment ago is not asked for again, unless it may have been asked for before.
+    /// Launches. A candidate that another job of this run was just refused is not requested again, unless this launch may already have been.
     async fn launch(&self, job: &Job, launch: &LaunchRequest, is_first_ask: bool) -> LaunchResult {
         let candidate = &launch.candidate;
         if let Some(refused) =
             self.refusals(|refusals| refusals.predict(candidate, self.now())).filter(|_| is_first_ask)
         {
             let (instance_type, zone) = (candidate.instance_type.as_str(), candidate.zone.as_str());
-            tracing::info!(job = %job.job, attempt = launch.attempt, instance_type, zone, answer = ?refused, "launch not asked for");
+            tracing::info!(job = %job.job, attempt = launch.attempt, instance_type, zone, answer = ?refused, "launch not requested");
             return refused;
         }
         let has_other_teams = job.ranking.as_ref().is_some_and(|ranking| ranking.has_other_teams);
-        // Of what may have been launched, only EC2 knows.
+        // Only EC2 knows whether an earlier request launched a machine.
         if is_first_ask && let Err(why) = job.check_role(self.config, has_other_teams) {
             return LaunchResult::NoProfile(why.to_string());
         }
-        let answer = self.ask_for_machine(job, launch).await;
+        let answer = self.request_machine(job, launch).await;
         if is_first_ask {
             self.refusals(|refusals| refusals.record(candidate, &answer, self.now()));
         }
@@ -92,7 +92,7 @@ impl JobsRun<'_> {
         with(&mut self.refusals.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    async fn ask_for_machine(&self, job: &Job, launch: &LaunchRequest) -> LaunchResult {
+    async fn request_machine(&self, job: &Job, launch: &LaunchRequest) -> LaunchResult {
         let identity = MachineIdentity {
             schema: SCHEMA,
             bucket: self.run.store.bucket_name().to_owned(),
@@ -152,7 +152,7 @@ impl JobsRun<'_> {
                 let said =
                     format!("{instance} of the job {} was not terminated, and keeps costing money: {error}", job.job);
                 self.gap(Gap { error: said, ..error.gap() });
-                // What a minute mends, its team need not hear.
+                // A condition that resolves within a minute needs no notification.
                 if !(error.kind == CallErrorKind::Throttled || error.kind.is_unanswered()) {
                     let news = job.notify_not_terminated(placed, &error.to_string(), self.run.cloud.home());
                     self.notify(news);

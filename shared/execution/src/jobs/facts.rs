@@ -1,4 +1,4 @@
-//! What is looked at of a job before the next decision: only what that decision wants.
+//! The facts of a job before the next decision: only those that the decision wants.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,11 +16,11 @@ use store::{MachineDocument, StoreError};
 use super::JobsRun;
 use super::find::NamedJob;
 
-/// Instances as they were looked at in this run.
+/// The instances that this run described.
 #[derive(Debug, Default)]
 pub(super) struct MachineSightings(BTreeMap<(Region, ResourceId), MachineSighting>);
 
-/// A machine, the rule for which Curfew has ended it, and the tag that holds it.
+/// A machine, the rule by which Curfew ended it, and the tag that protects it.
 type MachineSighting = (MachineSight, Option<Rule>, Option<MachineHold>);
 
 impl MachineSightings {
@@ -33,30 +33,29 @@ impl MachineSightings {
     }
 }
 
-/// What was read of one job in this run. Documents are read once: a run lasts for seconds.
+/// What this run read of one job. Documents are read once, because a run takes seconds.
 #[derive(Debug, Default)]
 #[expect(clippy::option_option, reason = "as in `Facts`: whether it was read, and whether there is one")]
 pub(super) struct JobDocuments {
     head: Option<Option<Head>>,
     cancel: Option<Option<CancelRequest>>,
-    /// Of this attempt.
     heartbeat: Option<(u32, Option<Timestamp>)>,
     exit: Option<(u32, Option<ExitRecord>)>,
-    /// Of which attempt the heartbeat says that its command runs.
+    /// The attempt whose command runs, by the heartbeat.
     command_runs: Option<u32>,
-    /// What its owner has to hear, by attempt.
+    /// The agent's warnings, by attempt.
     pub(super) warnings: Vec<(u32, AgentWarning)>,
     /// Why documents of its machine are not believed.
     pub(super) refused: Vec<String>,
-    /// Whether a launch was decided, and written, in this very round: nobody has asked for it yet.
+    /// Whether this round decided and wrote a launch, so that no earlier run requested it.
     pub(super) is_first_ask: bool,
-    /// Instances that were ended since they were looked at.
+    /// Instances that were terminated since they were described.
     pub(super) changed: BTreeSet<ResourceId>,
 }
 
 impl JobsRun<'_> {
-    /// Looks at the machines of all jobs at once: one call a region.
-    pub(super) async fn look_at_all(&mut self, named: &[NamedJob]) {
+    /// Describes the machines of all jobs at once: one call a region.
+    pub(super) async fn describe_machines(&mut self, named: &[NamedJob]) {
         let now = self.now();
         let mut by_region: BTreeMap<Region, Vec<ResourceId>> = BTreeMap::new();
         for job in named.iter().filter_map(|(_, read)| read.value.as_ref()) {
@@ -77,7 +76,7 @@ impl JobsRun<'_> {
                 Ok(looked) => looked.into_iter().for_each(|one| self.sights.insert(region.clone(), one)),
                 Err(error) => {
                     self.gap(error.gap());
-                    // Asked, and not answered: nobody asks again in this run.
+                    // A query without an answer is not repeated in this run.
                     let unknown = |id| ((region.clone(), id), MachineSighting::default());
                     self.sights.0.extend(ids.into_iter().map(unknown));
                 }
@@ -85,7 +84,7 @@ impl JobsRun<'_> {
         }
     }
 
-    /// What the next decision wants to know, except for what it knows itself.
+    /// The facts that the next decision wants.
     pub(super) async fn facts(
         &self,
         decision: &PendingDecision<Box<Job>>,
@@ -95,7 +94,7 @@ impl JobsRun<'_> {
         let (job, wants) = (decision.job(), decision.wants(now));
         let (machine, previous_attempt) =
             (job.machine().filter(|_| wants.machine), job.previous_attempt.as_ref().filter(|_| wants.previous_attempt));
-        // At a warning its instance was looked at to find the job: that is no further call.
+        // After a warning its instance was already described to find the job.
         let at_warning = job.machine().filter(|_| decision.warned().is_some());
         let held_at_warning = at_warning.and_then(|placed| self.sights.find(placed)?.2);
         let (machine, reaped, machine_hold) = self.sight(machine, known).await;
@@ -133,7 +132,7 @@ impl JobsRun<'_> {
         }
     }
 
-    /// Reads what is wanted and was not read yet. What could not be read stays unknown.
+    /// Reads the wanted facts that were not read yet. A failed read leaves the fact unknown.
     async fn read_documents(&self, job: &Job, wants: NeededFacts, known: &mut JobDocuments) {
         let (store, id, attempt) = (self.run.store, &job.job, job.machine_attempt());
         let head = async { if wants.head && known.head.is_none() { Some(store.read_head(id).await) } else { None } };
@@ -160,7 +159,7 @@ impl JobsRun<'_> {
         }
     }
 
-    /// What a machine wrote, as far as it can be believed. Why it cannot, its owner hears: it is no reason to ask a person of the account.
+    /// Reads a document of a machine, as far as it can be believed. The job's owner is notified why not, rather than the account.
     #[expect(clippy::option_option, reason = "as in `Facts`: whether it was read, and whether there is one")]
     fn believe_or_report<T>(
         &self,

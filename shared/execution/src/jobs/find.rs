@@ -1,4 +1,4 @@
-//! Which jobs a hint names.
+//! The jobs that a hint names.
 
 use std::collections::BTreeSet;
 
@@ -15,15 +15,15 @@ use super::{EventHint, JobsRun, ReadJob};
 use crate::AT_ONCE;
 use crate::clients::Run;
 
-/// So many states are read in one sweep. The jobs of one team are seen to within minutes still, and what has become of a machine EC2 tells.
+/// The most states that one sweep reads. Even so each job of one team is reconciled within minutes, and EC2 sends events about machines.
 const JOBS_MAX: ShareLimits = ShareLimits { team_max: 2_000, total_max: 5_000 };
 
 const NO_LIMITS: ShareLimits = ShareLimits { team_max: usize::MAX, total_max: usize::MAX };
 
-/// A job as it is looked at: which, and its state.
+/// A job to reconcile: its id, and its state.
 pub(super) type NamedJob = (JobId, ReadJob);
 
-/// What EC2 says of the instance that the hint is of; `None` if it is of none.
+/// EC2's description of the hint's instance; `None` if the hint names none.
 pub(super) async fn observe_hinted_machine(
     run: &Run<'_>,
     hint: &EventHint,
@@ -53,7 +53,7 @@ impl JobsRun<'_> {
             (EventHint::Instance { region, instance, .. }, Some(Ok(looked))) => {
                 self.jobs_of_instance(region, instance, looked).await
             }
-            // A warning leaves two minutes: its job may still be found by what the jobs know. Anything else the next sweep sees as well.
+            // A warning leaves two minutes, so the states of the jobs are searched for its instance. Other events can wait for the next sweep.
             (EventHint::Instance { warned: false, .. }, Some(Err(error))) => {
                 self.gap(error.gap());
                 Vec::new()
@@ -79,13 +79,13 @@ impl JobsRun<'_> {
                 all.dedup();
                 let named =
                     by_priority(self.read(all).await, |(_, read)| read.value.as_ref(), RANKINGS_MAX, self.now());
-                self.look_at_all(&named).await;
+                self.describe_machines(&named).await;
                 named
             }
         }
     }
 
-    /// `None`: there is nothing of that key.
+    /// `None`: there is no object with this key.
     async fn job_of_object(&self, key: &str) -> Option<Option<JobId>> {
         if let Some(job) = job_of_key(key).filter(|_| key.ends_with("/cancel.json")) {
             return Some(Some(job));
@@ -104,7 +104,7 @@ impl JobsRun<'_> {
         }
     }
 
-    /// The job that the instance says it is of, if that job knows it.
+    /// The job that the instance names, if that job knows it.
     async fn jobs_of_instance(
         &mut self,
         region: &Region,
@@ -122,15 +122,15 @@ impl JobsRun<'_> {
         self.read(vec![job]).await.into_iter().filter(knows).collect()
     }
 
-    /// The jobs that are not finished, as the index says: of each team as many as that.
+    /// The unfinished jobs by the index, up to the limit for each team.
     async fn active(&self, limits: ShareLimits) -> Vec<JobId> {
         let read = |_: &str, listed: Vec<ListedObject>, _: bool| entries(Backlog::Active, listed).collect();
         let taken = self.take_backlog(Backlog::Active, limits, read).await;
         taken.into_iter().map(|entry: JobEntry| entry.job).collect()
     }
 
-    /// The jobs of this hour that are not finished and not on the index, which says no more than a name. They are put there again. Of a
-    /// team with more jobs than one sweep looks through, those that come after where the last sweep stopped, whatever their hour.
+    /// The jobs of this hour that are unfinished and not on the index, which has only names. They are put there again. For a team with more jobs
+    /// than one sweep reads, the search continues where the last sweep stopped, whatever their hour.
     async fn missing(&self, indexed: &[JobId]) -> Vec<JobId> {
         let (now, home) = (self.now(), self.run.cloud.home());
         if !is_sweep(now) {
@@ -145,7 +145,7 @@ impl JobsRun<'_> {
         let due = self.take_backlog(Backlog::Jobs, JOBS_MAX, read).await.into_iter().map(|entry| entry.job);
         let looks = stream::iter(due).map(|job| async move {
             self.time_left()?;
-            match self.take_up(&job).await {
+            match self.restore_to_index(&job).await {
                 Ok(is_open) => is_open.then_some(job),
                 Err(error) => {
                     self.gap(error.gap(home));
@@ -156,8 +156,8 @@ impl JobsRun<'_> {
         looks.buffered(AT_ONCE).filter_map(std::future::ready).collect().await
     }
 
-    /// Puts a job on the index, unless it is finished; whether it is not.
-    async fn take_up(&self, job: &JobId) -> Result<bool, StoreError> {
+    /// Puts a job on the index, unless it is finished. Returns whether it is unfinished.
+    async fn restore_to_index(&self, job: &JobId) -> Result<bool, StoreError> {
         let is_open = self.index(job).await?.unwrap_or(false);
         if is_open {
             tracing::warn!(job = %job, "it is not finished, and was not on the index; it was put there again");
@@ -165,7 +165,7 @@ impl JobsRun<'_> {
         Ok(is_open)
     }
 
-    /// Puts a job on the index, unless it is finished; whether it is unfinished, and `None` if there is no such job.
+    /// Puts a job on the index, unless it is finished. Returns whether it is unfinished, and `None` if there is no such job.
     pub(super) async fn index(&self, job: &JobId) -> Result<Option<bool>, StoreError> {
         let Some(state) = self.run.store.read_job(job).await?.value else { return Ok(None) };
         if state.is_closed() {
@@ -175,7 +175,7 @@ impl JobsRun<'_> {
         Ok(Some(true))
     }
 
-    /// With their states; without those of which there is none, or which cannot be read.
+    /// With their states; jobs without a readable state are left out.
     async fn read(&self, jobs: Vec<JobId>) -> Vec<NamedJob> {
         let home = self.run.cloud.home();
         let reads = stream::iter(jobs).map(|job| async move {
@@ -188,8 +188,8 @@ impl JobsRun<'_> {
                 Ok(read) if read.value.is_some() => named.push((job, read)),
                 Ok(_) => {
                     let error = format!(
-                        "the job is unknown: {job}: there is no state.json of it. Look whether an instance carries the tag \
-                         curfew:job={job}, end it, and delete the job's object under active/"
+                        "the job {job} has no state.json. Terminate any instance with the tag curfew:job={job}, and delete the \
+                         job's object under active/"
                     );
                     self.gap(Gap::new(home, "s3:GetObject", error, GapKind::Part));
                 }

@@ -1,4 +1,4 @@
-//! Accepting what teams drop into the inbox, or saying what is wrong with it.
+//! Accepts or rejects the documents that teams put into the inbox.
 
 use futures::{StreamExt, stream};
 use jobs::{InboxAnswer, Job, JobId, JobSpec, ShareLimits, SpecMistake};
@@ -14,19 +14,19 @@ use store::{
 use super::JobsRun;
 use crate::AT_ONCE;
 
-/// So many documents are read in one sweep; the others wait for the next, a minute later.
+/// The most documents that one sweep reads; the others wait for the next, a minute later.
 const SUBMISSIONS_MAX: ShareLimits = ShareLimits { team_max: 200, total_max: 500 };
 
-/// The most of a name that a message says.
+/// The most characters of a name in a message.
 const NAME_CHARACTERS_MAX: usize = 100;
 
-/// The most mistakes that a message names; the answer beside the document has all.
+/// The most mistakes in a message; the answer beside the document has all.
 const NAMED_MAX: usize = 20;
 
 impl JobsRun<'_> {
-    /// Takes what nobody has answered yet; the jobs that were accepted.
+    /// Reads the unanswered documents, and returns the accepted jobs.
     pub(super) async fn sweep_inbox(&self) -> Vec<JobId> {
-        // Moments of S3 are whole seconds: an answer of the same second may be to what was there before.
+        // S3 rounds times to seconds: an answer of the same second may be to the previous version.
         let is_open = |one: &InboxObject| one.answered_twice || one.answered_at.is_none_or(|at| at <= one.written_at);
         let read = |folder: &str, listed: Vec<ListedObject>, _: bool| {
             let (mut open, refused): (Vec<_>, Vec<_>) =
@@ -36,15 +36,15 @@ impl JobsRun<'_> {
             open
         };
         let open = self.take_backlog(Backlog::Inbox, SUBMISSIONS_MAX, read).await;
-        let takes = stream::iter(open).map(|one| self.take_inboxed(one));
+        let takes = stream::iter(open).map(|one| self.read_inbox_object(one));
         takes.buffered(AT_ONCE).map(stream::iter).flatten().collect().await
     }
 
-    /// Tells the owner of documents whose answers S3 would not take. They are not even read: no job begins that cannot be answered.
+    /// Notifies the owner of documents whose answers S3 would refuse. They are not read, because each job must have an answer.
     fn refuse_names(&self, folder: &str, refused: &[InboxObject]) {
         let Some(first) = refused.first() else { return };
         let text = format!(
-            "{} of s3://{}/{folder}: the answer beside a document has a longer name than S3 takes, which is 1,024 bytes with the folder. Put              each there again by a shorter name, and delete this one. The first is {}",
+            "{} of s3://{}/{folder}: the answer beside a document has a longer name than the S3 limit of 1,024 bytes with the folder. Upload each again with a shorter name, and delete this one. The first is {}",
             match refused.len() {
                 1 => "A document was not accepted".to_owned(),
                 count => format!("{count} documents were not accepted"),
@@ -63,8 +63,8 @@ impl JobsRun<'_> {
         });
     }
 
-    /// The jobs of one document, where it is accepted: of what was there, and of what was put there meanwhile.
-    async fn take_inboxed(&self, one: InboxObject) -> Vec<JobId> {
+    /// The jobs of one document, if it is accepted: of the version that was read, and of one that replaced it meanwhile.
+    async fn read_inbox_object(&self, one: InboxObject) -> Vec<JobId> {
         if self.time_left().is_none() {
             return Vec::new();
         }
@@ -83,8 +83,8 @@ impl JobsRun<'_> {
         }
     }
 
-    /// Writes an answer again that is as old as what it answers, so that no later sweep has to look whether it is to that. What was
-    /// put there meanwhile is taken at once: it may seem older than the answer.
+    /// Rewrites an answer that is as old as its document, so that later sweeps need not compare them. A version that replaced the document
+    /// meanwhile is read at once, because it may seem older than the answer.
     async fn renew(&self, key: &str, object: &str) -> Option<JobId> {
         let renewed = async {
             if let Some(answer) = self.run.store.read_answers(key).await?.to(object) {
@@ -101,7 +101,7 @@ impl JobsRun<'_> {
         }
     }
 
-    /// Answers one document, unless it is answered; the job, where it is accepted.
+    /// Answers one document, unless it has an answer. Returns the job, if it is accepted.
     pub(super) async fn answer_submission(&self, submission: Submission) -> Option<JobId> {
         match self.answered(&submission).await {
             Ok(job) => job,
@@ -138,7 +138,7 @@ impl JobsRun<'_> {
         Ok(None)
     }
 
-    /// Writes a job down that is accepted, unless an earlier run has.
+    /// Writes the state of an accepted job, unless an earlier run has.
     async fn begin(&self, job: &Job, submission: &Submission) -> Result<JobId, StoreError> {
         let id = job.job.clone();
         self.run.store.keep_spec(&id, submission.bytes.as_deref().unwrap_or_default()).await?;
@@ -150,8 +150,8 @@ impl JobsRun<'_> {
         Ok(id)
     }
 
-    /// The job that an earlier run began for this very object, and whose answer was lost. It was accepted: what the configuration refuses
-    /// today does not undo that, and its owner must not hear that it was not.
+    /// The job that an earlier run created for this very object without writing the answer. It stays accepted even if the configuration refuses it
+    /// today, and its owner must not get a rejection.
     async fn find_begun(&self, submission: &Submission) -> Result<Option<JobId>, StoreError> {
         let Submission { team: Some(team), name, object, bytes: Ok(bytes), .. } = submission else { return Ok(None) };
         let Some(name) = JobSpec::read_name(bytes, name) else { return Ok(None) };
@@ -159,7 +159,7 @@ impl JobsRun<'_> {
         Ok(self.index(&id).await?.map(|_| id))
     }
 
-    /// An acceptance and a rejection side by side say nothing to a person.
+    /// An acceptance and a rejection side by side would confuse a person.
     async fn forget_outdated(&self, submission: &Submission, answers: &InboxAnswers) {
         let Some(outdated) = answers.outdated(&submission.object) else { return };
         if let Err(error) = self.run.store.forget_answer(&submission.key, outdated).await {
@@ -178,7 +178,7 @@ impl JobsRun<'_> {
             region: self.run.cloud.home().clone(),
             resource: None,
             kind: NotificationKind::Event,
-            text: format!("The job {address} was not accepted: {named}{more}. Mend it and put it there again."),
+            text: format!("The job {address} was not accepted: {named}{more}. Correct it and upload it again."),
             happened: true,
             mode: None,
             loses: None,
@@ -188,7 +188,7 @@ impl JobsRun<'_> {
     }
 }
 
-/// What is asked for; or every mistake.
+/// The spec, or every mistake.
 fn read(submission: &Submission, jobs: &JobsRun<'_>) -> Result<Job, Vec<SpecMistake>> {
     let Submission { team, canonical_folder, name, object, bytes, .. } = submission;
     let mut mistakes = Vec::new();

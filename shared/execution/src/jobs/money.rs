@@ -1,4 +1,4 @@
-//! Money of a job on the budgets: with its team first, then with the account.
+//! Reservations of a job on the budgets: first its team's, then the account's.
 
 use billing::budget::{
     Budget, BudgetHolder, BudgetMonth, ReservationOutcome, ReservationRequest, launched, release, reserve, withdraw,
@@ -18,8 +18,7 @@ fn holders(job: &Job) -> [BudgetHolder; 2] {
     [BudgetHolder::Team(job.job.team.clone()), BudgetHolder::Account]
 }
 
-/// The months in which something can be reserved for a job, the earlier first: in the month before this one, if it was submitted
-/// before this one began.
+/// The months in which a job can have a reservation, the earlier first: also the previous month, if it was submitted before this one began.
 fn months(job: &Job, config: &Config, now: Timestamp) -> Vec<String> {
     let this = BudgetMonth::containing(now, config);
     let before = (job.submitted_at < this.from)
@@ -27,7 +26,7 @@ fn months(job: &Job, config: &Config, now: Timestamp) -> Vec<String> {
     before.into_iter().chain([this]).map(|period| period.month).collect()
 }
 
-/// The most that it will have cost, if nothing more is launched for it.
+/// The most that it will have cost without a further launch.
 fn cost_max(job: &Job) -> Amount {
     job.used_by(Timestamp::MAX).1
 }
@@ -61,7 +60,7 @@ impl JobsRun<'_> {
         ReserveResult::Granted
     }
 
-    /// What the team gave. What it gave in the month before is given back as well, and first: a beat would carry it over to this one again.
+    /// Releases the team's reservation. That of the previous month is released as well, and first: a beat would carry it over again.
     async fn withdraw(&self, job: &Job, now: Timestamp) -> Result<(), StoreError> {
         let (name, team) = (job.job.to_string(), BudgetHolder::Team(job.job.team.clone()));
         let (this, cost) = (BudgetMonth::containing(now, self.config).month, cost_max(job));
@@ -79,7 +78,7 @@ impl JobsRun<'_> {
         self.change(job, |document, name| launched(document, name, instance.clone())).await
     }
 
-    /// Of a job that never had a machine, everything at once: it has spent nothing.
+    /// Releases everything at once, for a job that never had a machine: it has spent nothing.
     pub(super) async fn release(&self, job: &Job) -> Result<(), StoreError> {
         let now = self.now();
         if job.machines == 0 {
@@ -89,7 +88,7 @@ impl JobsRun<'_> {
         self.change(job, |document, name| release(document, name, cost, now)).await
     }
 
-    /// In the month before first, where the job may have something there, and of each month with the team first.
+    /// First in the previous month, if the job may have a reservation there, and in each month the team's first.
     async fn change(&self, job: &Job, change: impl Fn(&mut Budget, &str) -> bool) -> Result<(), StoreError> {
         let _exclusive = self.budgets.lock().await;
         let name = job.job.to_string();

@@ -1,6 +1,6 @@
-//! What people hear of a run about jobs, one message a team; and what stays written of it.
+//! The notifications of a run about jobs, one message a team, and the record of them.
 //!
-//! A job that is closed stays on the index of those that are not finished until its end was told: whom no run meets, none tells.
+//! A closed job stays on the index of unfinished jobs until its end was notified, because no run finds it otherwise.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use store::StoreError;
 use super::JobsRun;
 use crate::AT_ONCE;
 
-/// A job of which there is something to say, and the version by which it is written down that it was said.
+/// A job with a pending notification, and the version by which it is recorded as sent.
 struct UnsentNotification {
     job: Job,
     etag: Option<String>,
@@ -23,26 +23,24 @@ struct UnsentNotification {
 }
 
 impl UnsentNotification {
-    /// `None` if people have heard it.
+    /// `None` if it was sent.
     fn from_job((job, etag): (Job, Option<String>), may_act: bool) -> Option<Self> {
         let said = pending_notification(&job, may_act)?;
         Some(Self { job, etag, said })
     }
 }
 
-/// What there is to say of a job that people have not heard.
 fn pending_notification(job: &Job, may_act: bool) -> Option<JobNotification> {
     job.notification_in(may_act).filter(|said| job.notified.as_ref() != Some(&said.fingerprint))
 }
 
-/// Whether people have heard what there is to say of a job.
+/// Whether all notifications of a job were sent.
 pub(super) fn is_notified(job: &Job, may_act: bool) -> bool {
     pending_notification(job, may_act).is_none()
 }
 
 impl JobsRun<'_> {
-    /// Tells what there is to say, and records what was done. `is_of_all`: it is the run of the minute, and what earlier
-    /// runs owe is told as well.
+    /// Sends the notifications, and records what was done. `is_of_all`: the run of the minute, which also sends what earlier runs owe.
     pub(super) async fn notify_and_record(
         &self,
         mut report: JobsReport,
@@ -63,7 +61,7 @@ impl JobsRun<'_> {
         report
     }
 
-    /// A quiet run leaves a record once an hour only, of what the quiet runs of its process took.
+    /// A quiet run leaves a record only once an hour, of what the quiet runs of its process took.
     async fn record(&self, report: &mut JobsReport, is_of_all: bool) -> Option<Gap> {
         let (cloud, milliseconds) = (self.run.cloud, self.run.elapsed_milliseconds());
         report.usage = cloud.take_usage();
@@ -76,7 +74,7 @@ impl JobsRun<'_> {
         written.err().map(|error| error.gap(self.run.cloud.home()))
     }
 
-    /// Tells, and records what was done. The gaps, those of both included: what is late for this run's messages is owed.
+    /// Sends the notifications and records what was done, with the gaps of both. A gap that comes too late for this run's messages is owed.
     async fn tell(
         &self,
         mut base: Report,
@@ -88,7 +86,7 @@ impl JobsRun<'_> {
         let recalled = run.recall(&[]).await;
         base.gaps.extend(recalled.gaps.iter().cloned());
         let remembered: Vec<Notification> = if recalled.memory.is_empty() {
-            self.without_memory(&base, besides, is_of_all && is_sweep(run.now))
+            self.notify_without_log(&base, besides, is_of_all && is_sweep(run.now))
         } else {
             let besides = model::notification_log::without_known(besides, &recalled.memory, run.now);
             notify::notifications(&base, &recalled.memory, recalled.home(), run.now)
@@ -102,19 +100,19 @@ impl JobsRun<'_> {
         self.write_down(&mut base, untold, &delivered).await;
         let mut report = JobsReport { gaps: base.gaps.clone(), ..report.clone() };
         base.gaps.extend(self.record(&mut report, is_of_all).await);
-        // What is told of a job is remembered with the job.
+        // The state of a job has its notifications.
         run.record_notifications(&mut base, &remembered, &delivered, &recalled).await;
         base.gaps
     }
 
-    /// Where nobody can read what was told before, what was done is told all the same, and what is so once an hour: each minute would be
-    /// too often, and never would hide the very fault.
-    fn without_memory(&self, base: &Report, besides: Vec<Notification>, is_its_turn: bool) -> Vec<Notification> {
+    /// While the log cannot be read, actions are notified all the same, and conditions once an hour: each minute would be too often, and silence
+    /// would hide the fault.
+    fn notify_without_log(&self, base: &Report, besides: Vec<Notification>, is_its_turn: bool) -> Vec<Notification> {
         let of_gaps = base.gaps.iter().map(|gap| notify::gap_notification(gap, self.run.cloud.home()));
         of_gaps.chain(besides).filter(|one| is_its_turn || one.kind == NotificationKind::Event).collect()
     }
 
-    /// Whoever has written a job since says it again: nothing is lost, and a message may come twice.
+    /// A run that has written the job since notifies again: no notification is lost, but a message may come twice.
     async fn write_down(&self, base: &mut Report, untold: Vec<UnsentNotification>, delivered: &BTreeSet<String>) {
         let heard = untold.into_iter().filter(|one| delivered.contains(&one.said.news.team));
         let writes = stream::iter(heard).map(|UnsentNotification { job, etag, said }| async move {

@@ -1,4 +1,4 @@
-//! Where a job can be launched, at which price, from which image: everything that is asked of AWS for it.
+//! Where a job can be launched, at which price, from which image: every query to AWS for the ranking.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -13,11 +13,11 @@ use model::observation::{Gap, GapKind};
 
 use super::JobsRun;
 
-/// For the prices of one job. What has no answer by then has that of the dated table, or none.
-const PRICES_PATIENCE: Duration = Duration::from_secs(5);
+/// The timeout for the prices of one job. Without an answer the price is that of the dated table, or unknown.
+const PRICES_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl JobsRun<'_> {
-    /// Where it can be launched, or in words why nowhere; `None` if AWS did not say enough, and the next run asks again.
+    /// Where it can be launched, or for people why nowhere; `None` if AWS did not answer enough, and the next run tries again.
     pub(super) async fn ranked(&self, job: &Job) -> Option<EffectResult> {
         let has_other_teams = self.has_other_teams(&job.job.team).await?;
         if let Err(why) = job.check_role(self.config, has_other_teams) {
@@ -27,8 +27,8 @@ impl JobsRun<'_> {
         Some(EffectResult::Ranked(ranked.map(|ranking| Ranking { has_other_teams, ..ranking })))
     }
 
-    /// Whether jobs of another team were accepted; `None` if S3 did not say, and nothing may be launched. Where the configuration settles
-    /// which role the team's machines get, nobody asks.
+    /// Whether jobs of another team were accepted; `None` if S3 did not answer, and nothing may be launched. It makes no call if the configuration
+    /// settles the role of the team's machines.
     async fn has_other_teams(&self, team: &TeamName) -> Option<bool> {
         if !depends_on_jobs(team, self.config) {
             return Some(false);
@@ -51,7 +51,7 @@ impl JobsRun<'_> {
         let terms = &job.terms;
         let (pools, unasked) = self.pools(job).await;
         if pools.is_empty() && !unasked.is_empty() {
-            // What a permission or a subnet lacks, its owner has to hear; what a minute mends, nobody.
+            // The owner is notified of a missing permission or subnet, but not of a condition that resolves within a minute.
             let passes = unasked.iter().any(|(_, passes)| *passes);
             let why = || unasked.iter().map(|(why, _)| why.as_str()).collect::<Vec<_>>().join("; ");
             return (!passes).then(|| Err(LaunchObstacle::new(why())));
@@ -66,7 +66,7 @@ impl JobsRun<'_> {
         };
         for image in &ranking.images {
             if let Err(why) = self.agents.keep(&image.agent_sha256, self.run.store).await {
-                let why = format!("the agent could not be put where a machine fetches it: {why}");
+                let why = format!("the agent could not be copied to where a machine downloads it: {why}");
                 self.unsaid("s3:PutObject", why);
                 return None;
             }
@@ -78,7 +78,7 @@ impl JobsRun<'_> {
         self.gap(Gap::new(self.run.cloud.home(), call, error, GapKind::Part));
     }
 
-    /// The pools of every region where it may run, and of each region that did not say why, and whether that may mend itself in a minute.
+    /// The pools of every region where it may run, and of each region without an answer why, and whether that may resolve within a minute.
     async fn pools(&self, job: &Job) -> (Vec<CapacityPool>, Vec<(String, bool)>) {
         let home = [self.run.cloud.home().clone()];
         let regions = &job.terms.machine.regions;
@@ -98,7 +98,7 @@ impl JobsRun<'_> {
         (pools, unasked)
     }
 
-    /// One image of each region and architecture that a pool is of and an agent is there for; and why there is none of others.
+    /// One image for each region and architecture that has a pool and an agent, and why there is none for the others.
     async fn images(
         &self,
         job: &Job,
@@ -126,10 +126,10 @@ impl JobsRun<'_> {
         (images, unfit)
     }
 
-    /// Prices of today of all that fits, asked for as far as they are missing or old; what was asked is kept for all runs to come.
+    /// Current prices of every type that fits. Missing and old ones are requested, and stored for later runs.
     async fn prices(&self, job: &Job, pools: &[CapacityPool]) -> PriceBook {
         let (run, now) = (self.run, self.now());
-        let timeout = run.timeout().min(PRICES_PATIENCE);
+        let timeout = run.timeout().min(PRICES_TIMEOUT);
         let wanted = |known: &PriceDocument| prices_wanted(&job.terms, pools, known, self.config, now);
         let (book, gaps) = self.prices.ask(run, self.config, (now, timeout), wanted).await;
         for gap in gaps {
@@ -139,7 +139,7 @@ impl JobsRun<'_> {
     }
 }
 
-/// That nothing fits may be for want of an image.
+/// A missing image may be why nothing fits.
 fn with_images(why: LaunchObstacle, unfit: &[LaunchObstacle]) -> LaunchObstacle {
     unfit.iter().fold(why, |why, unfit| LaunchObstacle::new(format!("{why}; {unfit}")))
 }

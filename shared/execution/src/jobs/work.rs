@@ -1,4 +1,4 @@
-//! One job, round by round: the loop is `jobs`' own, and this does what it says on AWS.
+//! One job, round by round: the loop is in `jobs`, and this drives it on AWS.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -12,27 +12,26 @@ use super::find::NamedJob;
 use super::{JobsRun, ReadJob};
 use crate::AT_ONCE;
 
-/// More rounds than there are candidates of a ranking: each of them has an answer of its own.
+/// More rounds than a ranking has candidates: each candidate can be refused.
 const ROUNDS_MAX: usize = 80;
 
-/// So many jobs are ranked in a run, of which there is one a minute: EC2 lets an account launch two a second in the long run (EC2 API
-/// reference, "Request throttling"), and what is asked for a ranking is asked once for all of them. The others have their turn in the next
-/// run.
+/// The most jobs that a run ranks, one run a minute: EC2 lets an account launch two a second in the long run (EC2 API reference, "Request
+/// throttling"), and the queries for a ranking are made once for all of them. The others wait for the next run.
 pub(super) const RANKINGS_MAX: usize = 120;
 
-/// A job as it was left, and the version by which it is written next; `None` if another run has written it since.
+/// A job after its last round, and the version to write it over; `None` if another run has written it since.
 type ProcessedJob = (Job, Option<String>);
 
 impl JobsRun<'_> {
-    /// Does for each of them what is next, several at once; those that were carried through to where nothing is left to do now.
-    pub(super) async fn work_on(&self, named: Vec<NamedJob>) -> Vec<ProcessedJob> {
+    /// Reconciles each of them, several at once; returns those that have nothing left to do now.
+    pub(super) async fn reconcile_all(&self, named: Vec<NamedJob>) -> Vec<ProcessedJob> {
         let rankings = &AtomicUsize::new(0);
         let works = stream::iter(named).map(|(id, read)| async move {
             let timeout = self.time_left()?;
             if let Ok(left) = tokio::time::timeout(timeout, Box::pin(self.work(read, rankings))).await {
                 return left;
             }
-            // What was begun follows from the state, which the next run finds.
+            // The state has what was begun, and the next run continues it.
             self.report_late(&id);
             None
         });
@@ -40,7 +39,7 @@ impl JobsRun<'_> {
     }
 
     fn report_late(&self, job: &JobId) {
-        let error = format!("the run's time was over before {job} was done with; the next run takes it up");
+        let error = format!("the run's time was over before {job} was reconciled; the next run continues");
         self.gap(Gap::new(self.run.cloud.home(), "lambda:InvokeFunction", error, GapKind::Part));
     }
 
@@ -101,7 +100,7 @@ impl JobsRun<'_> {
                 },
                 Reconciliation::Terminate(machine, now) => {
                     tracing::warn!(job = %now.job, instance = machine.instance.as_str(), "launched, but its job no longer wants it");
-                    // What failed is a step of the report; the machine's own end and `reap-instances` bound it.
+                    // A failure is a step of the report; the machine's own timer and `reap-instances` bound its cost.
                     self.terminate(&now, &machine).await;
                     return None;
                 }
@@ -113,14 +112,14 @@ impl JobsRun<'_> {
         Some((*job, etag))
     }
 
-    /// Notifies the owner of what documents of the job's machine say, and of those that are not believed.
+    /// Notifies the owner of warnings in documents of the job's machine, and of documents that are not believed.
     fn notify_of_documents(&self, job: &Job, known: &JobDocuments) {
         let home = self.run.cloud.home();
         let warnings = known.warnings.iter();
         for news in warnings.filter_map(|(attempt, warning)| job.notify_agent_warning(*attempt, warning, home)) {
             self.notify(news);
         }
-        // Of several one is notified a day: they have one cause.
+        // One of them a day is enough: they have one cause.
         if let Some(why) = known.refused.first() {
             tracing::warn!(job = %job.job, why, "a document of its machine is not believed");
             self.notify(job.notify_refused_document(why, home));

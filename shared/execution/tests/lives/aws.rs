@@ -1,4 +1,4 @@
-//! An account in memory, as a run reaches it by the traits of `ports`.
+//! An account in memory that implements the traits of `ports`.
 
 use std::cell::{RefCell, RefMut};
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,7 +24,7 @@ const HOME: &str = "us-east-1";
 const FUNCTION: &str = "reap";
 const TOPIC_ARN: &str = "arn:aws:sns:us-east-1:123456789012:curfew";
 
-/// What EC2, SNS and the bucket hold.
+/// The contents of EC2, SNS and the bucket.
 pub(crate) struct AwsInMemory {
     pub(crate) instances: Vec<Instance>,
     pub(crate) storage: ObservedStorage,
@@ -34,13 +34,13 @@ pub(crate) struct AwsInMemory {
     pub(crate) deaf: BTreeSet<&'static str>,
     /// Whether the chat topic and the event bus refuse everything.
     pub(crate) refuses_copies: bool,
-    /// What EC2 answers to every write, where it refuses them.
+    /// The error of every write to EC2, if it refuses them.
     pub(crate) refuses: Option<&'static str>,
-    /// How new snapshots begin.
+    /// The state of a new snapshot.
     pub(crate) new_snapshots: SnapshotState,
-    /// Each run's audit record, as it was written last, by its key.
+    /// The audit record of each run, as last written, by its key.
     pub(crate) audits: BTreeMap<String, String>,
-    /// What the topic accepted in the last run, the chat topic, and the event bus.
+    /// What the topic, the chat topic, and the event bus accepted in the last run.
     pub(crate) messages: Vec<Message>,
     pub(crate) chat: Vec<Message>,
     pub(crate) events: Vec<Event>,

@@ -1,4 +1,4 @@
-//! The state machine over several runs: what is marked, ended, told and remembered from one run to the next.
+//! The state machine over several runs: marks, actions, notifications and the log from one run to the next.
 
 mod channels;
 mod failures;
@@ -38,7 +38,7 @@ const ENFORCED: &str = "mode = \"enforce\"\n";
 const UNTAGGED_ENFORCED: &str = "[untagged]\nmode = \"enforce\"\n";
 const OFFICE: &str = "Mon-Fri 08:00-20:00 UTC";
 
-/// An account that runs are made over, with a log of what each run did and told.
+/// An account for several runs, with a log of what each run did and notified.
 struct Account {
     aws: AwsInMemory,
     usages: BTreeMap<ResourceId, Usage>,

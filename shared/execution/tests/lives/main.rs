@@ -1,8 +1,8 @@
-//! Whole lives of resources over several runs: what each run did, told and remembered, as a log (`instances`, `volumes`); and of budgets,
-//! what a quarter of beats leaves (`quarter`); and of what Curfew stopped, what it saved (`savings`).
+//! Resources over several runs: a log of what each run did, notified and remembered (`instances`, `volumes`); a quarter of beats for budgets
+//! (`quarter`); and what Curfew's stops saved (`savings`).
 //!
-//! A test of resources says what the account holds, and what is known of its use. From the plan on the run is the product's: it acts,
-//! tells, marks and remembers on an account in memory.
+//! A test of resources states what the account holds and how it is used. The plan and the run are the product's: it acts, notifies, marks and
+//! remembers on an account in memory.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test panics where something is not as it must be")]
 
 mod aws;

@@ -1,20 +1,19 @@
-//! A quarter of 200 instances and 40 jobs on the budgets of four teams and of their account, with beats that are lost, late
-//! and doubled, with documents of which two write at once, and with instances that carry the tag of a job that they are not of.
+//! A quarter of 200 instances and 40 jobs on the budgets of four teams and of their account. Beats are lost, late and doubled, two runs write a
+//! document at once, and instances carry the tag of a job that is not theirs.
 //!
-//! Proven, at every launch of a job, of its team's budget and of the account's, where they hold launches: what is truly spent
-//! in the month, and what is truly reserved, the new job included, exceed the budget by no more than what instances that
-//! reserve nothing have truly spent since the last beat, which is never more than an hour old. A team that runs jobs alone
-//! never spends more than its budget. And what a document says is spent is the true integral of price over time, or less by
-//! no more than it says itself.
+//! Proven at every launch of a job, for its team's budget and the account's, if they hold launches: the true spend of the month plus the true
+//! reservations, with the new job, exceed the budget by no more than what instances without a reservation have truly spent since the last beat,
+//! which is never more than an hour old. A team that only runs jobs never spends more than its budget. And the spend in a document is the true
+//! integral of price over time, or less by at most the uncertainty in the document.
 //!
-//! The beats are those of `enforce-budgets`, by the very code: `Account` below is what they see of the world.
+//! The beats run the code of `enforce-budgets`; `Account` below is the world that they observe.
 //!
-//! Assumed: a job costs no more than it reserved (it is launched after that, at the price it reserved for, and ends in time);
-//! nothing begins and ends within a time without a beat that is longer than EC2 shows what is gone, an hour; and every
-//! writer of a document writes over the version that it read.
+//! Assumed: a job costs no more than it reserved (it is launched after that, at the reserved price, and ends in time); nothing begins and ends
+//! within a time without a beat that is longer than the hour for which EC2 shows terminated instances; and every writer of a document writes over
+//! the version that it read.
 //!
-//! `cargo test` lives fewer instances through the end of one month and the beginning of the next; `make simulate-quarter`
-//! lives whole quarters, optimised.
+//! `cargo test` simulates fewer instances over the end of one month and the beginning of the next; `make simulate-quarter` whole quarters,
+//! optimised.
 
 mod account;
 mod check;
@@ -63,12 +62,12 @@ const RATES: [(&str, u64); 4] =
 const BEAT: i64 = 900;
 const HOUR: i64 = 3_600;
 const DAY: i64 = 24 * HOUR;
-/// A job is worth launching from so long on; instances run for as long at least.
+/// A job is worth launching from this runtime on; instances run for at least as long.
 const SHORTEST: i64 = 2 * HOUR;
-/// Documents have whole micro-USD: so much may be lost by rounding each of their figures.
+/// Documents have whole micro-USD: rounding may lose this much in each of their figures.
 const ROUNDED: u64 = 60;
 
-/// How much is lived.
+/// The length of a simulation.
 struct QuarterSize {
     from: &'static str,
     to: &'static str,
@@ -76,7 +75,7 @@ struct QuarterSize {
     jobs: u64,
 }
 
-/// The last quarter of 2026, in Berlin: clocks are changed in it.
+/// The last quarter of 2026 in Berlin, with a change of the clocks.
 const QUARTER: QuarterSize =
     QuarterSize { from: "2026-10-01T00:00:00+02:00", to: "2027-01-01T00:00:00+01:00", instances: 200, jobs: 40 };
 /// The change of the clocks, and the end of a month.
@@ -88,13 +87,13 @@ fn stamp(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
 }
 
-/// What runs, truly.
+/// The true runs.
 struct QuarterMachine {
     id: String,
     team: usize,
     kind: usize,
     job: Option<String>,
-    /// The place of a job whose tag it carries, and has no right to.
+    /// The job whose tag it carries without being its machine.
     copies: Option<usize>,
     lives: Vec<(i64, i64)>,
 }
@@ -110,7 +109,7 @@ impl QuarterMachine {
         Amount::from_rate(self.rate(), self.lives.iter().map(overlap).sum::<i64>().unsigned_abs())
     }
 
-    /// As EC2 shows it: what is terminated for an hour.
+    /// As EC2 shows it: terminated instances for an hour.
     fn sighting(&self, now: i64, jobs: &[QuarterJob]) -> Option<InspectedInstance> {
         let (began, ended) = *self.lives.iter().rfind(|(began, _)| *began <= now)?;
         let terminates = self.job.is_some();
@@ -140,12 +139,12 @@ struct QuarterJob {
     /// What it reserved, and when; its machine.
     runs: Option<(Amount, i64, usize)>,
     released: bool,
-    /// When the one is wanted that comes after it.
+    /// When the next job is wanted.
     next: i64,
 }
 
 impl QuarterJob {
-    /// When it ends at the latest, where it reserved that much, and when it did.
+    /// Its latest end, if it reserved that much, and its end.
     fn until(&self, usd: Amount, since: i64) -> i64 {
         let rate = Rate::from_usd_micros_per_hour(RATES[self.kind].1);
         since + 60 + i64::try_from(usd.lasts_at(rate).unwrap()).unwrap()
@@ -177,7 +176,7 @@ struct QuarterWorld {
     store: BTreeMap<(String, BudgetHolder), (u64, String)>,
     notices: (u64, NotificationLog),
     prices: (u64, price::PriceDocument),
-    /// When somebody wants a machine, in the midst of a beat's writing.
+    /// When a team requests a machine during a beat's write.
     interrupts_at: Option<i64>,
     tally: QuarterTally,
 }
@@ -190,7 +189,7 @@ impl QuarterWorld {
             let mut at = begins + chance.i64(-5 * DAY..5 * DAY);
             while at < ends {
                 let until = at + chance.i64(SHORTEST..6 * DAY);
-                // What had ended before the first beat is in no ledger.
+                // Runs that ended before the first beat are in no ledger.
                 if until > begins {
                     lives.push((at, until));
                 }
@@ -251,7 +250,7 @@ impl QuarterWorld {
         found.map_or((0, Budget::default()), |(version, json)| (*version, serde_json::from_str(json).unwrap()))
     }
 
-    /// Whether nobody else wrote it since.
+    /// Whether no other run wrote it since.
     fn write(&mut self, month: &CalendarMonth, holder: &BudgetHolder, read: u64, document: &Budget) -> bool {
         let stored = self.store.entry((month.to_string(), holder.clone())).or_default();
         if stored.0 != read {
@@ -261,7 +260,7 @@ impl QuarterWorld {
         let before: Option<Budget> = (read > 0).then(|| serde_json::from_str(&stored.1).unwrap());
         let is_new = |job: &&String| !before.as_ref().is_some_and(|before| before.reservations.contains_key(*job));
         if document.as_of != before.as_ref().and_then(|before| before.as_of) {
-            // A beat adds no reservation but those that it takes over from the month before.
+            // A beat adds no reservation except those that it carries over from the previous month.
             self.tally.carried += u64::try_from(document.reservations.keys().filter(is_new).count()).unwrap();
         }
         *stored = (read + 1, serde_json::to_string(document).unwrap());
@@ -272,7 +271,7 @@ impl QuarterWorld {
         *holder == BudgetHolder::Account || *holder == BudgetHolder::Team(TEAMS[team].into())
     }
 
-    /// What is truly spent by those machines.
+    /// The true spend of those machines.
     fn spent(&self, holder: &BudgetHolder, from: i64, to: i64, wanted: impl Fn(&QuarterMachine) -> bool) -> Amount {
         let of_holder = self.machines.iter().filter(|machine| Self::is_of(machine.team, holder) && wanted(machine));
         of_holder.map(|machine| machine.spent(from, to)).sum()
@@ -302,7 +301,7 @@ fn live(seed: u64, extent: &QuarterSize) -> QuarterTally {
             world = shared.borrow_mut();
         }
         let mut at = now + 30 + world.chance.i64(20..2_000);
-        // Between two beats: jobs end, are released, and others ask for what that leaves.
+        // Between two beats jobs end, are released, and others use the freed amount.
         while at < now + BEAT - 30 {
             world.release(at);
             world.somebody_wants(at + 1);
@@ -311,7 +310,7 @@ fn live(seed: u64, extent: &QuarterSize) -> QuarterTally {
         now += BEAT;
     }
     let world = shared.into_inner();
-    // Whoever runs jobs alone stays within the budget of every month.
+    // A team that only runs jobs stays within the budget of every month.
     let pure = BudgetHolder::Team(TEAMS[0].into());
     let zone = TimeZone::get("Europe/Berlin").unwrap();
     for text in ["2026-10", "2026-11", "2026-12"] {

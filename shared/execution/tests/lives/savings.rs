@@ -1,11 +1,11 @@
-//! A quarter of machines whose owners forget them: what the report says that Curfew saved, against what each owner knows.
+//! A quarter of machines whose owners forget them: the savings in the report against the true ones.
 //!
-//! Owners work on weekdays. In the evening some of them stop their machine, and some forget it. Without Curfew a forgotten machine runs on
-//! until its owner comes back, or until a colleague notices it: on Mondays they stop what did nothing for a week. One in ten owners is away
-//! for 12 days once, and one in forty leaves. Machines with usual hours are left to Curfew. One stop in twenty is wrong, and the owner
-//! starts the machine again a quarter of an hour later.
+//! Owners work on weekdays. In the evening some of them stop their machine, and some forget it. Without Curfew a forgotten machine runs on until
+//! its owner comes back, or until a colleague notices it: on Mondays they stop machines that were idle for a week. One in ten owners is away for 12
+//! days once, and one in forty leaves. Machines with usual hours are left to Curfew. One stop in twenty is wrong, and the owner starts the machine
+//! again a quarter of an hour later.
 //!
-//! The truth is added up while the machines live, a quarter of an hour at a time, and knows nothing of the rule that the report counts by.
+//! The truth is added up while the machines run, a quarter of an hour at a time, independent of the report's rule.
 
 use std::collections::BTreeMap;
 
@@ -42,9 +42,9 @@ struct Owned {
     /// When the owner works, by time.
     sessions: Vec<(Timestamp, Timestamp)>,
     has_hours: bool,
-    /// Since when nobody works on it.
+    /// Since when it is unused.
     unused_since: Timestamp,
-    /// Whether it would run now if there were no Curfew, though Curfew stopped it.
+    /// Whether it would run now without Curfew, although Curfew stopped it.
     is_saved: bool,
     /// When its owner finds that it was stopped by mistake.
     misses_it_at: Option<Timestamp>,
@@ -55,13 +55,13 @@ struct Quarter {
     zone: TimeZone,
     aws: AwsInMemory,
     policy: Policy,
-    /// Of a machine that works, and of one that does not.
+    /// Of a machine that works, and of an idle one.
     usages: (Usage, Usage),
     owned: Vec<Owned>,
-    /// When each machine stopped, as EC2 says.
+    /// When each machine stopped, by EC2.
     ended: BTreeMap<ResourceId, Timestamp>,
     ledgers: BTreeMap<String, Ledger>,
-    /// What Curfew truly saved, by month.
+    /// The true savings, by month.
     truth: BTreeMap<String, Amount>,
 }
 
@@ -151,7 +151,7 @@ impl Quarter {
         }
     }
 
-    /// A run of `reap-instances`, with what the metrics would say.
+    /// A run of `reap-instances`, with the metrics that fit the state.
     fn reap(&mut self) {
         let now = self.aws.now;
         let (working, idling) = &self.usages;
@@ -178,7 +178,7 @@ impl Quarter {
         }
     }
 
-    /// A beat of `enforce-budgets`, for the month that it is, and on the first day for the one before.
+    /// A beat of `enforce-budgets` for the current month, and on the first day for the previous one.
     fn beat(&mut self) {
         let inspected = |instance: &Instance| InspectedInstance {
             ended_at: self.ended.get(&instance.id).copied(),
@@ -236,7 +236,7 @@ impl Quarter {
     }
 }
 
-/// Of one seed: what is reported, in percent of the truth, each month and together.
+/// For one seed: the report in percent of the truth, each month and together.
 fn percentages(seed: u64, machines: usize) -> (Vec<f64>, f64) {
     let mut quarter = Quarter::new(seed, machines);
     let first = CalendarMonth::containing(time(FIRST), &quarter.zone);
@@ -256,13 +256,13 @@ fn check_a_quarter(seed: u64, machines: usize) {
 }
 
 #[test]
-fn the_report_says_what_the_owners_know() {
+fn the_savings_match_the_owners() {
     check_a_quarter(1, 12);
 }
 
 #[test]
 #[ignore = "takes a minute: make simulate-quarter"]
-fn the_report_of_a_quarter_says_what_many_owners_know() {
+fn the_savings_of_a_quarter_match_many_owners() {
     for seed in 2..=6 {
         check_a_quarter(seed, 60);
     }

@@ -1,4 +1,4 @@
-//! The state machine over several runs: what is remembered, marked, snapshotted, deleted, told and skipped.
+//! The state machine over several runs: memory, marks, snapshots, deletions, notifications and skips.
 
 mod asking;
 mod own_snapshots;
@@ -29,16 +29,16 @@ use crate::aws::AwsInMemory;
 
 const ENFORCED: &str = "mode = \"enforce\"\n";
 
-/// An account of volumes, and what becomes of them from run to run.
+/// An account of volumes over several runs.
 struct Account {
     aws: AwsInMemory,
-    /// What shows use, and when.
+    /// Which metrics show use, and when.
     used: BTreeMap<ResourceId, Timestamp>,
     /// Whether `CloudWatch` answers.
     answers: bool,
     live_jobs: LiveJobs,
     policy: Policy,
-    /// What people were told in the last run.
+    /// The notifications of the last run.
     messages_text: Vec<String>,
     log: String,
 }
@@ -101,7 +101,7 @@ impl Account {
         self.asked().into_iter().filter(|_| self.answers).map(used).collect()
     }
 
-    /// What would be explained of each is what is planned, limits aside, which count all.
+    /// The explanation of each volume equals its step in the plan, except for the limits, which count all.
     fn is_explained_as(&self, plan: &Plan) {
         let uses = self.uses();
         let explained = |id: &ResourceId| {

@@ -1,4 +1,4 @@
-//! One simulated account: what a seed makes of owners, faults, configurations and runs, tick by tick.
+//! One simulated account: a seed's owners, faults, configurations and runs, tick by tick.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -97,7 +97,7 @@ pub(crate) fn live(seed: u64, days: u64, verbosity: u8) -> AccountSummary {
         behaviours: account.behaviours,
         violations: account.oracle.violations,
         share: account.oracle.share,
-        clean: account.faults.climate == FaultLevel::Clean,
+        clean: account.faults.fault_level == FaultLevel::Clean,
     }
 }
 
@@ -108,7 +108,7 @@ impl Scheduled for SimulatedAccount {
         self.clock += TICK;
         let now = self.clock;
         self.listing.refresh(&self.machines);
-        self.faults.weather(now);
+        self.faults.update_bursts(now);
         self.pass_time();
         self.edit_configuration();
         self.spend();
@@ -130,12 +130,12 @@ impl Scheduled for SimulatedAccount {
         }
     }
 
-    fn meddle(&mut self, tempting: &[ResourceId]) {
-        // An account without a fleet of its own has no colleagues either.
-        if self.fleet == 0 || tempting.is_empty() || !self.owners.one_in(8) {
+    fn meddle(&mut self, interfered: &[ResourceId]) {
+        // An account without its own fleet has no colleagues either.
+        if self.fleet == 0 || interfered.is_empty() || !self.owners.one_in(8) {
             return;
         }
-        let id = &tempting[self.owners.below(tempting.len())];
+        let id = &interfered[self.owners.below(interfered.len())];
         let now = self.clock + 8;
         let Self { machines, owners, behaviours, .. } = &mut *self;
         if let Some(machine) = machines.iter_mut().find(|machine| machine.ec2.id == *id) {
@@ -181,11 +181,11 @@ impl SimulatedAccount {
         }
     }
 
-    /// One machine in one region, where nothing goes wrong and no person changes anything.
+    /// One machine in one region, without faults and without changes by people.
     pub(crate) fn from_parts(config: &str, machine: SimulatedMachine, now: i64) -> Self {
         let account = Self::from_seed(0, 0);
         let mut faults = account.faults;
-        faults.climate = FaultLevel::Clean;
+        faults.fault_level = FaultLevel::Clean;
         let config = match Config::read(config) {
             Ok(config) => Rc::new(config),
             Err(error) => unreachable!("{error}"),
@@ -202,7 +202,7 @@ impl SimulatedAccount {
         }
     }
 
-    /// Machines work, and EC2 goes on with what it began.
+    /// Machines work, and EC2 continues its pending changes.
     fn pass_time(&mut self) {
         let now = self.clock;
         let publishing = PublishingDelays {
@@ -219,7 +219,7 @@ impl SimulatedAccount {
             }
             machine.settle(now);
         }
-        // EC2 shows what was terminated for an hour.
+        // EC2 shows a terminated instance for an hour.
         self.machines.retain(|machine| now - machine.gone_at < HOUR);
     }
 
@@ -297,8 +297,8 @@ impl SimulatedAccount {
             };
             let team = machine.says.team();
             machine.follow_plan(now, owners, &mut did);
-            if now >= machine.next_whim {
-                machine.follow_whim(now, owners, &mut did);
+            if now >= machine.next_random_action {
+                machine.act_randomly(now, owners, &mut did);
             }
             if machine.retagged_at == now {
                 machine.team_before = team;
@@ -329,7 +329,7 @@ impl SimulatedAccount {
         self.machines.push(machine);
     }
 
-    /// Copies the tags of another machine, of a marked one if there is any, with Curfew's own.
+    /// Copies the tags of another machine, a marked one if there is any, with Curfew's own.
     fn copy_tags_to(&mut self, machine: &mut SimulatedMachine) {
         let is_marked = |other: &&SimulatedMachine| other.ec2.tags.contains_key(MARKED) && other.id() != machine.id();
         let marked: Vec<&SimulatedMachine> = self.machines.iter().filter(is_marked).collect();
@@ -347,12 +347,12 @@ impl SimulatedAccount {
     }
 
     fn lose_documents(&mut self) {
-        if self.faults.strikes(Fault::NoticesLost, self.clock) {
+        if self.faults.occurs(Fault::LogLost, self.clock) {
             self.notices.clear();
             self.oracle.notices_are_lost();
-            self.log(|| "the notices are lost".to_owned());
+            self.log(|| "the notification log is lost".to_owned());
         }
-        if self.faults.strikes(Fault::ActivityLost, self.clock) {
+        if self.faults.occurs(Fault::ActivityLost, self.clock) {
             self.activity.clear();
         }
     }

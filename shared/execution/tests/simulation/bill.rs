@@ -1,4 +1,4 @@
-//! What asking costs in a month: 1,000 instances of 8 GPUs, a run every 5 minutes, every metric counted that a run asks for.
+//! The cost of queries in a month: 1,000 instances of 8 GPUs, a run every 5 minutes, with every metric that a run requests.
 //!
 //!     cargo test --package execution --no-default-features --test simulation -- --bill
 
@@ -18,7 +18,7 @@ const DAYS: i64 = 30;
 /// Tuesday, 2026-09-01.
 const BEGIN: i64 = 1_788_220_800;
 
-/// `CloudWatch` pricing, us-east-1: `GetMetricData` per metric asked for, other calls per request.
+/// `CloudWatch` pricing, us-east-1: `GetMetricData` per requested metric, other calls per request.
 const USD_PER_METRIC: f64 = 0.01 / 1000.0;
 const USD_PER_LIST: f64 = 0.01 / 1000.0;
 /// S3 pricing, Standard, us-east-1: `PUT` and `GET`; and SNS pricing per publish.
@@ -38,13 +38,13 @@ struct Fleet {
     work: Option<MachineWork>,
     instrumented: bool,
     config: &'static str,
-    /// US dollars of a month, at least and at most.
+    /// US dollars of a month: the least and the most.
     bounds: (f64, f64),
 }
 
 const ENFORCED: &str = "mode = \"enforce\"\n";
 const EXPENDABLE: &str = "mode = \"enforce\"\n[idle]\nlocal_disk = \"expendable\"\n";
-/// Whatever is due waits for a person, and a run asks about it in full, as it may end it.
+/// Due actions await approval, and a run queries these instances in full, because it may act on them.
 const HELD: &str = "mode = \"enforce\"\n[idle]\nlocal_disk = \"expendable\"\n[limits]\nactions_max = 0\n";
 const BOUNDS: (f64, f64) = (1.0, 30.0);
 
@@ -63,7 +63,7 @@ const fn fleet(name: &'static str, work: Option<MachineWork>, config: &'static s
     Fleet { name, work, instrumented: true, config, bounds: BOUNDS }
 }
 
-/// Prints the bill of each fleet; whether all are within their bounds.
+/// Prints the bill of each fleet. Returns whether all are within their bounds.
 pub(crate) fn check() -> bool {
     println!("| 1,000 instances of 8 GPUs that  | metrics   | USD     | with requests |");
     println!("|---------------------------------|-----------|---------|---------------|");
@@ -88,7 +88,7 @@ fn cost(fleet: &Fleet) -> f64 {
     }
     let months = DAYS as f64 / days as f64;
     let runs = (DAYS * DAY / TICK) as f64;
-    // There is something to ask, to list and to remember of one of 1,000 instances in most runs.
+    // One of 1,000 instances has something to query, to list and to remember in most runs.
     let in_runs = |lived: u64| (lived as f64 * months * INSTANCES).min(runs);
     let versions = account.activity.values().map(|(version, _)| *version);
     let writes: f64 = versions.chain(account.notices.values().map(|(version, _)| *version)).map(in_runs).sum();
@@ -134,6 +134,6 @@ fn machine(fleet: &Fleet) -> SimulatedMachine {
         ..machine.ec2
     };
     machine.retag(BEGIN);
-    (machine.work_until, machine.next_whim) = (i64::MAX, i64::MAX);
+    (machine.work_until, machine.next_random_action) = (i64::MAX, i64::MAX);
     machine
 }

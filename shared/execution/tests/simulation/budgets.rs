@@ -1,4 +1,4 @@
-//! Budgets as the beats leave them: spent and raised, in time, old, of last month, or unread.
+//! Budgets as the beats leave them: spent, raised, current, stale, of last month, or unreadable.
 
 use billing::budget::{Budget, BudgetHolder, BudgetVerdict};
 use jiff::tz::TimeZone;
@@ -16,7 +16,7 @@ pub(crate) const BEAT: i64 = 15 * MINUTE;
 pub(crate) const HOLDERS: usize = 4;
 pub(crate) const OF_ACCOUNT: usize = 3;
 
-/// What the last beat wrote of one budget.
+/// The last document of one budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BudgetReading {
     pub(crate) verdict: BudgetVerdict,
@@ -36,14 +36,14 @@ pub(crate) struct SimulatedBudgets {
     chance: RandomStream,
     month: YearMonth,
     spent: [bool; HOLDERS],
-    /// When that changed last.
+    /// When that last changed.
     pub(crate) changed_at: [i64; HOLDERS],
     left: [Option<BudgetReading>; HOLDERS],
-    /// Until then no beat comes.
+    /// The end of a pause without beats.
     silent_until: i64,
 }
 
-/// What happened to a budget.
+/// An event of a budget.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum BudgetEvent {
     Spent,
@@ -87,7 +87,7 @@ impl SimulatedBudgets {
         if now % BEAT != 0 {
             return;
         }
-        if faults.strikes(Fault::BeatsLost, now) {
+        if faults.occurs(Fault::BeatsLost, now) {
             self.silent_until = self.silent_until.max(now + self.chance.ticks(TICK, 6 * HOUR));
         } else if now < self.silent_until {
             faults.count(Fault::BeatsLost, now);
@@ -115,9 +115,9 @@ impl SimulatedBudgets {
         self.left[holder].is_some()
     }
 
-    /// What a run reads of them.
+    /// The documents that a run reads.
     pub(crate) fn read(&self, now: i64, faults: &mut FaultInjector) -> [Option<BudgetReading>; HOLDERS] {
-        self.left.map(|left| left.filter(|_| !faults.strikes(Fault::BudgetUnread, now)))
+        self.left.map(|left| left.filter(|_| !faults.occurs(Fault::BudgetUnread, now)))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Chance and time: every draw comes from the account's seed, so that an account can be lived again.
+//! Random draws and time: every draw comes from the account's seed, so that an account can be repeated.
 
 use jiff::Timestamp;
 use model::id::Region;
@@ -24,7 +24,7 @@ pub(crate) fn region(place: usize) -> Region {
 pub(crate) struct RandomStream(fastrand::Rng);
 
 impl RandomStream {
-    /// One stream of a seed's draws: streams do not disturb each other.
+    /// One stream of a seed's draws: streams are independent.
     pub(crate) fn from_seed(seed: u64, stream: u64) -> Self {
         let mut mixed = fastrand::Rng::with_seed(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ stream);
         Self(mixed.fork())

@@ -1,4 +1,4 @@
-//! Lives as many accounts as are asked for, or one of them again.
+//! Simulates the requested number of accounts, or repeats one of them.
 
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -24,17 +24,17 @@ struct Arguments {
     verbose: bool,
 }
 
-/// What is simulated: how a seed's account lives, and what many lives come to.
+/// What is simulated: an account by its seed, and the total of many accounts.
 pub(crate) struct Simulation<L, T> {
     /// The test target's.
     pub(crate) name: &'static str,
-    /// How many days a seed's account lives.
+    /// How many days a seed's account lasts.
     pub(crate) days_of: fn(u64) -> u64,
-    /// Lives an account, by seed, days and verbosity.
+    /// Simulates an account, by seed, days and verbosity.
     pub(crate) live: fn(u64, u64, u8) -> L,
-    /// Adds a life to the tally.
+    /// Adds an account to the tally.
     pub(crate) add: fn(&mut T, L),
-    /// Prints the tally; whether it passes.
+    /// Prints the tally. Returns whether it passes.
     pub(crate) print: fn(T, Duration) -> bool,
 }
 
@@ -59,11 +59,11 @@ pub(crate) fn run<L, T: Default + Send>(simulation: &Simulation<L, T>) -> ExitCo
     if (simulation.print)(tally, begin.elapsed()) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Lives accounts until their days are enough. The same arguments give the same result, whatever the threads.
+/// Simulates accounts until their days are enough. The same arguments give the same result with any number of threads.
 fn live_all<L, T: Default + Send>(simulation: &Simulation<L, T>, arguments: &Arguments) -> T {
     let mut plan = Vec::new();
     let mut days_left = arguments.account_days;
-    // A short simulation is of several accounts all the same.
+    // A short simulation still has several accounts.
     let days_max = days_left.div_ceil(8);
     for seed in arguments.base_seed.. {
         if days_left == 0 {
@@ -117,7 +117,7 @@ fn arguments(target: &str) -> Result<Option<Arguments>, InvalidValue> {
                 println!("{HELP}");
                 return Ok(None);
             }
-            // `cargo test` passes its own arguments to every target; there is but one test to list or to leave out.
+            // `cargo test` passes its own arguments to every target; there is only one test to list or to leave out.
             "--list" | "--ignored" => return Ok(None),
             "--skip" | "--test-threads" | "--format" | "--color" => drop(given.next()),
             "--nocapture" | "--no-capture" | "--exact" | "--quiet" | "-q" | "--include-ignored" | "--show-output" => {}

@@ -1,4 +1,4 @@
-//! EC2 as a run looks at one instance again, and changes it: one call about one instance.
+//! EC2 for one instance: a run reads it again and changes it, one call about one instance.
 
 use model::id::ResourceId;
 use model::instance::{Instance, InstanceState, PurchaseOption};
@@ -30,7 +30,7 @@ pub(crate) fn describe_snapshots_of(_: &Session, volume: &ResourceId) -> Result<
     unreachable!("there is no volume {volume}")
 }
 
-/// What the call does, if EC2 takes it.
+/// The effect of the call, if EC2 accepts it.
 pub(crate) fn write(session: &Session, call: &'static str, write: &Ec2Write<'_>) -> Result<(), CallError> {
     match write {
         Ec2Write::CreateTags { resources: [id], tags } => change(session, call, id, |account, place| {
@@ -59,7 +59,7 @@ pub(crate) fn write(session: &Session, call: &'static str, write: &Ec2Write<'_>)
             oracle.started(machine, &session.facts());
             let stopped_by = machine.stopped_by;
             machine.start(*clock);
-            if faults.strikes(Fault::StartFell, session.now()) {
+            if faults.occurs(Fault::StartFailed, session.now()) {
                 machine.fall_back(*clock);
                 machine.stopped_by = stopped_by;
             }
@@ -91,7 +91,7 @@ fn end(session: &Session, call: &'static str, id: &ResourceId, ending: ResourceA
     })
 }
 
-/// Why a call came to nothing.
+/// Why a call failed.
 type Refusal = (CallErrorKind, &'static str);
 
 fn change(

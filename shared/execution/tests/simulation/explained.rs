@@ -1,4 +1,4 @@
-//! What is explained of an instance is what the run does with it, and the order in which EC2 lists instances changes nothing.
+//! The explanation of an instance equals the run's step, and the order in which EC2 lists instances changes nothing.
 
 use execution::instances::Planned;
 use jiff::Timestamp;
@@ -10,10 +10,10 @@ use plan::{Announcement, Evidence, SkipReason, Step};
 use reaping::explain::{Explanation, PlanDecision, RuleVerdict};
 use reaping::instances::{decide, explain};
 
-/// One in so many runs decides again, on the same instances in another order.
+/// One run in so many decides again, on the same instances in another order.
 const SHUFFLED_RUN: usize = 16;
 
-/// A difference between the plan and what is explained of one instance, in each run of another one.
+/// A difference between the plan and the explanation of one instance, another one in each run.
 pub(crate) fn find_contradiction(planned: &Planned, run: u64, now: Timestamp) -> Option<String> {
     let Planned { plan, seen, .. } = planned;
     let run = usize::try_from(run).unwrap_or(0);
@@ -52,7 +52,7 @@ pub(crate) fn find_contradiction(planned: &Planned, run: u64, now: Timestamp) ->
     })
 }
 
-/// Whether the rows of the rules say what the step does.
+/// Whether the rows of the rules agree with the step.
 fn explains(explained: &Explanation, step: &Step, now: Timestamp) -> bool {
     let find = |rule: Rule| explained.rules.iter().find(|row| row.rule == rule);
     match step.action.announcement() {

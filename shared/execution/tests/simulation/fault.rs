@@ -1,15 +1,14 @@
-//! Everything that can go wrong.
+//! Every kind of fault.
 
 use crate::chance::{DAY, HOUR};
 use crate::named::named;
 
-/// The longest storm.
-pub(crate) const STORM_MAX: i64 = 12 * HOUR;
-/// The longest calm between two storms, of a mild climate and of a nasty one.
+/// The longest time with frequent faults.
+pub(crate) const BURST_MAX: i64 = 12 * HOUR;
+/// The longest time without faults, of a mild account and of a harsh one.
 pub(crate) const CALM_MAX: [i64; 2] = [7 * DAY, 2 * DAY];
 
 named! {
-    /// Every kind of fault.
     Fault {
         RunLost = "run lost",
         RunLate = "run late",
@@ -18,11 +17,11 @@ named! {
         RunCut = "run cut off",
         RunOutOfTime = "run out of time",
         ConfigurationRefused = "configuration refused",
-        NobodyListens = "nobody listens",
-        AudienceUnknown = "nobody can say who listens",
-        NoticesUnreadable = "notices unreadable",
-        NoticesUnwritten = "notices not written",
-        NoticesLost = "notices lost",
+        NoConfirmedSubscription = "no confirmed subscription",
+        SubscriptionsUnknown = "subscriptions unknown",
+        LogUnreadable = "notification log unreadable",
+        LogUnwritten = "notification log not written",
+        LogLost = "notification log lost",
         ListingStale = "listing a tick old",
         ListingFailed = "listing failed",
         SpotUnread = "Spot request unread",
@@ -38,19 +37,19 @@ named! {
         BudgetUnread = "budget unread",
         JobUnread = "state of a job unread",
         AuditUnwritten = "audit record not written",
-        SecondLookFailed = "second look failed",
+        SecondReadFailed = "second read failed",
         WriteRefused = "write refused",
-        WriteUnheard = "write done unheard",
-        StartFell = "start came to nothing",
+        WriteResponseLost = "write done, response lost",
+        StartFailed = "start failed",
         MessageRefused = "message refused",
-        MessageUnheard = "message sent unheard",
+        MessageResponseLost = "message sent, response lost",
     }
 }
 
 impl Fault {
-    /// Whether a run cannot tell or remember what it did: it is cut off, or its memory is not written or is lost. Of two runs at once
-    /// each remembers what it owes.
+    /// Whether a run cannot notify or remember what it did: it is cut off, or its log is not written or is lost. Of two runs at once each remembers
+    /// what it owes.
     pub(crate) const fn is_forgetful(self) -> bool {
-        matches!(self, Self::RunCut | Self::NoticesUnwritten | Self::NoticesLost)
+        matches!(self, Self::RunCut | Self::LogUnwritten | Self::LogLost)
     }
 }

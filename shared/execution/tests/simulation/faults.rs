@@ -1,21 +1,21 @@
-//! How often something goes wrong: in storms, between which the sky is clear.
+//! How often faults occur: in bursts, with none in between.
 
 use crate::chance::{HOUR, RandomStream, TICK};
-use crate::fault::{CALM_MAX, Fault, STORM_MAX};
+use crate::fault::{BURST_MAX, CALM_MAX, Fault};
 
-/// How nasty an account's life is.
+/// How frequent the faults of an account are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FaultLevel {
     Clean,
     Mild,
-    Nasty,
+    Harsh,
 }
 
 pub(crate) struct FaultInjector {
-    pub(crate) climate: FaultLevel,
+    pub(crate) fault_level: FaultLevel,
     chance: RandomStream,
     rates: Vec<f64>,
-    storm_until: i64,
+    burst_until: i64,
     calm_until: i64,
     counts: Vec<u64>,
     /// The last one of any kind.
@@ -27,17 +27,17 @@ pub(crate) struct FaultInjector {
 impl FaultInjector {
     pub(crate) fn from_seed(seed: u64) -> Self {
         let mut chance = RandomStream::from_seed(seed, 3);
-        let climate = match chance.below(10) {
+        let fault_level = match chance.below(10) {
             0..3 => FaultLevel::Clean,
             3..7 => FaultLevel::Mild,
-            _ => FaultLevel::Nasty,
+            _ => FaultLevel::Harsh,
         };
         let kinds = Fault::ALL.len();
         Self {
-            climate,
+            fault_level,
             chance,
             rates: vec![0.0; kinds],
-            storm_until: 0,
+            burst_until: 0,
             calm_until: 0,
             counts: vec![0; kinds],
             last_at: 0,
@@ -45,27 +45,27 @@ impl FaultInjector {
         }
     }
 
-    /// The weather of this tick.
-    pub(crate) fn weather(&mut self, now: i64) {
-        if self.climate == FaultLevel::Clean || now < self.storm_until || now < self.calm_until {
+    /// Begins and ends bursts at this tick.
+    pub(crate) fn update_bursts(&mut self, now: i64) {
+        if self.fault_level == FaultLevel::Clean || now < self.burst_until || now < self.calm_until {
             return;
         }
-        if self.calm_until > self.storm_until {
-            let worst = if self.climate == FaultLevel::Nasty { 0.3 } else { 0.05 };
+        if self.calm_until > self.burst_until {
+            let worst = if self.fault_level == FaultLevel::Harsh { 0.3 } else { 0.05 };
             for rate in &mut self.rates {
                 let common = self.chance.pick(&[0.0, 0.0, 0.01, 0.1, 1.0]);
                 *rate = worst * common;
             }
-            self.storm_until = now + self.chance.ticks(TICK, STORM_MAX);
+            self.burst_until = now + self.chance.ticks(TICK, BURST_MAX);
         } else {
-            let longest = CALM_MAX[usize::from(self.climate == FaultLevel::Nasty)];
+            let longest = CALM_MAX[usize::from(self.fault_level == FaultLevel::Harsh)];
             self.rates.fill(0.0);
             self.calm_until = now + self.chance.ticks(HOUR, longest);
         }
     }
 
-    /// Whether it happens now.
-    pub(crate) fn strikes(&mut self, fault: Fault, now: i64) -> bool {
+    /// Whether it occurs now.
+    pub(crate) fn occurs(&mut self, fault: Fault, now: i64) -> bool {
         if self.rate(fault, now) <= 0.0 {
             return false;
         }
@@ -76,9 +76,9 @@ impl FaultInjector {
         struck
     }
 
-    /// How likely it is now.
+    /// Its probability now.
     pub(crate) fn rate(&self, fault: Fault, now: i64) -> f64 {
-        if now < self.storm_until { self.rates[fault as usize] } else { 0.0 }
+        if now < self.burst_until { self.rates[fault as usize] } else { 0.0 }
     }
 
     pub(crate) fn count(&mut self, fault: Fault, now: i64) {
@@ -93,7 +93,7 @@ impl FaultInjector {
         &self.counts
     }
 
-    /// Between which effects a run is cut.
+    /// After which effect the run is cut off.
     pub(crate) fn effects_before_cut(&mut self) -> u32 {
         u32::try_from(self.chance.below(12)).unwrap_or(0)
     }

@@ -1,5 +1,4 @@
-//! Jobs and their machines: launches that are answered late or never, states that know their machine, jobs that end, and tags
-//! that are copied.
+//! Jobs and their machines: launches that are answered late or never, states that know their machine, jobs that end, and copied tags.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -19,15 +18,15 @@ use crate::world::SimulatedMachine;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum JobStateSays {
-    /// Its launch is under way.
+    /// Its launch is pending.
     Launching,
     /// It knows its machine.
     Knows,
-    /// The answer to its launch was lost: it waits for another machine.
+    /// The answer to its launch was lost: it expects another machine.
     Forgot,
-    /// It is over, and everything of it gone.
+    /// It is over, and all its resources are gone.
     Closed,
-    /// Somebody deleted it.
+    /// Its state was deleted.
     Deleted,
 }
 
@@ -36,7 +35,7 @@ struct SimulatedJob {
     machine: String,
     region: model::id::Region,
     says: JobStateSays,
-    /// When that changes next.
+    /// When that next changes.
     until: i64,
 }
 
@@ -46,22 +45,22 @@ pub(crate) struct SimulatedJobs {
     all: Vec<SimulatedJob>,
 }
 
-/// What a run read of each: its state and its machine; `None` where it could not.
+/// What a run read of each: its state and its machine; `None` if the read failed.
 #[derive(Clone, Default)]
 pub(crate) struct JobReading(Rc<Vec<Option<(JobStateSays, String)>>>);
 
-/// Whose a machine is, by what a run read.
+/// The job of a machine, by what a run read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MachineOwner {
     /// It names no job.
     NoJob,
-    /// The job's that it names.
+    /// It belongs to the job that it names.
     OwnJob,
-    /// Nobody can say.
+    /// Unknown.
     Unknown,
-    /// It names a job of which there is no state.
+    /// It names a job without a state.
     MissingJob,
-    /// Not the job's that it names.
+    /// It does not belong to the job that it names.
     NotOwned,
 }
 
@@ -126,19 +125,19 @@ impl SimulatedJobs {
         }
     }
 
-    /// What is so.
+    /// The truth.
     pub(crate) fn truth(&self) -> JobReading {
         JobReading(Rc::new(self.all.iter().map(|one| Some((one.says, one.machine.clone()))).collect()))
     }
 
-    /// What a run reads: each by itself, so that each can fail.
+    /// The states that a run reads, each by itself, so that each read can fail.
     pub(crate) fn read(&self, now: i64, faults: &mut FaultInjector) -> JobReading {
         let read =
-            |one: &SimulatedJob| (!faults.strikes(Fault::JobUnread, now)).then(|| (one.says, one.machine.clone()));
+            |one: &SimulatedJob| (!faults.occurs(Fault::JobUnread, now)).then(|| (one.says, one.machine.clone()));
         JobReading(Rc::new(self.all.iter().map(read).collect()))
     }
 
-    /// The document of a job; the inner `None` where there is none, the outer where the run could not read it.
+    /// The document of a job; the inner `None` if there is none, the outer if the run could not read it.
     #[expect(clippy::option_option, reason = "whether it was read, and whether there is one")]
     pub(crate) fn document(&self, read: &JobReading, id: &JobId, now: i64) -> Option<Option<Job>> {
         let number = u32::from_str_radix(id.job.strip_prefix("sim-").unwrap_or_default(), 16);
@@ -219,7 +218,7 @@ fn state(id: JobId, one: &SimulatedJob, says: JobStateSays, now: i64) -> Job {
     Job { attempt: 1, phase, ..Job::submitted(id, None, terms, at) }
 }
 
-/// Everything that a launch says of a machine of a job, which may be copied: it is opted in, and ends.
+/// Every tag of a job's machine, which may be copied: it is opted in, and has a deadline.
 pub(crate) fn says_of(number: u32, now: i64, chance: &mut RandomStream) -> crate::tags::OwnerTags {
     crate::tags::OwnerTags {
         team: Some(0),

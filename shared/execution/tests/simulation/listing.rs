@@ -7,19 +7,19 @@ use crate::world::SimulatedMachine;
 #[derive(Default)]
 pub(crate) struct Listing {
     items: Vec<Instance>,
-    /// Of each machine, the version that is shown.
+    /// The shown version of each machine.
     versions: Vec<u32>,
-    /// A run has it, and gives it back.
+    /// A run has it, and returns it.
     lent: bool,
 }
 
 impl Listing {
-    /// Shows what is so now.
+    /// Shows the current state.
     pub(crate) fn refresh(&mut self, machines: &[SimulatedMachine]) {
         let mut place = 0;
         for machine in machines.iter().filter(|machine| machine.is_listed()) {
             if self.items.get(place).is_none_or(|shown| shown.id != machine.ec2.id) {
-                // Another machine stands here: from here on all is new.
+                // Another machine is in this place: everything after it is new.
                 self.items.truncate(place);
                 self.versions.truncate(place);
                 self.items.push(machine.ec2.clone());
@@ -40,7 +40,7 @@ impl Listing {
         std::mem::take(&mut self.items)
     }
 
-    /// What was lent will be changed, so it is copied back beforehand.
+    /// The borrower changes it, so it is copied beforehand.
     pub(crate) fn keep(&mut self, lent: &[Instance]) {
         if std::mem::take(&mut self.lent) {
             self.items = lent.to_vec();

@@ -1,4 +1,4 @@
-//! What a run about instances sees of the account: whom EC2 lists, what `CloudWatch` says, and what others have written.
+//! What a run about instances observes of the account: the list of EC2, the metrics of `CloudWatch`, and the documents of others.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -25,10 +25,9 @@ use crate::explained::find_contradiction;
 use crate::fault::Fault;
 use crate::session::{Session, gap, refused_to_read, refused_to_write};
 
-/// The function, as it names itself.
 pub(crate) const FUNCTION: &str = "reap-instances";
 
-/// Lives one run. Between its decision and what it does a colleague may come, or time may pass.
+/// Carries out one run. Between its decision and its action a colleague may intervene, or time may pass.
 pub(crate) async fn live(session: &Rc<Session>, run: &Run<'_, Session, Session>) {
     {
         let mut account = session.account();
@@ -42,7 +41,7 @@ pub(crate) async fn live(session: &Rc<Session>, run: &Run<'_, Session, Session>)
     let seen = std::mem::take(&mut planned.seen.instances.items);
     session.decided(&planned.plan, seen.len());
     let ends = planned.plan.steps.iter().filter(|step| step.action.stops_or_deletes());
-    *session.tempting.borrow_mut() = ends.map(|step| step.target.resource.clone()).collect();
+    *session.interfered.borrow_mut() = ends.map(|step| step.target.resource.clone()).collect();
     {
         let mut account = session.account();
         account.oracle.planned(&planned.plan, &seen, &session.facts());
@@ -55,17 +54,17 @@ pub(crate) async fn live(session: &Rc<Session>, run: &Run<'_, Session, Session>)
 }
 
 impl InstanceCloud for Session {
-    async fn instances(&self, regions: &[Region], _patience: Duration) -> Observation<Instance> {
+    async fn instances(&self, regions: &[Region], _timeout: Duration) -> Observation<Instance> {
         let (mut borrowed, now) = (self.account(), self.now());
         let SimulatedAccount { faults, listing, machines, regions: count, .. } = &mut *borrowed;
-        if !faults.strikes(Fault::ListingStale, now) {
+        if !faults.occurs(Fault::ListingStale, now) {
             listing.refresh(machines);
         }
         let mut seen = Observation { items: listing.lend(), gaps: Vec::new() };
         for place in 0..*count {
             let region = crate::chance::region(place);
             let is_asked = regions.contains(&region);
-            let unseen = is_asked && faults.strikes(Fault::ListingFailed, now);
+            let unseen = is_asked && faults.occurs(Fault::ListingFailed, now);
             if unseen {
                 seen.gaps.push(Gap { kind: GapKind::Region, ..gap(&region, "ec2:DescribeInstances") });
             }
@@ -74,7 +73,7 @@ impl InstanceCloud for Session {
                 seen.items.retain(|instance| instance.region != region);
             }
         }
-        if faults.strikes(Fault::SpotUnread, now) {
+        if faults.occurs(Fault::SpotUnread, now) {
             listing.keep(&seen.items);
             for instance in &mut seen.items {
                 if matches!(instance.purchase, PurchaseOption::SpotOneTime | PurchaseOption::SpotPersistent) {
@@ -99,10 +98,10 @@ impl InstanceCloud for Session {
         }
         let (mut borrowed, now) = (self.account(), self.now());
         let SimulatedAccount { faults, machines, calls, .. } = &mut *borrowed;
-        let failed = faults.strikes(Fault::MetricsFailed, now);
+        let failed = faults.occurs(Fault::MetricsFailed, now);
         for question in questions {
             calls.metrics += 1;
-            if failed || faults.strikes(Fault::MetricsPartly, now) {
+            if failed || faults.occurs(Fault::MetricsPartly, now) {
                 answered.missed.insert(question.instance);
                 continue;
             }
@@ -124,14 +123,14 @@ impl InstanceCloud for Session {
         &self,
         region: &Region,
         _names: &SeriesNames,
-        of_late: bool,
+        is_recent: bool,
         owners: &SeriesOwners<'_>,
     ) -> Result<BTreeSet<MetricSeries>, CallError> {
-        if self.strikes(Fault::SeriesUnlisted) {
+        if self.occurs(Fault::SeriesUnlisted) {
             return Err(self.failed("cloudwatch:ListMetrics", CallErrorKind::Other, "the simulation refuses it"));
         }
         let now = self.now();
-        let since = if of_late { now - 3 * HOUR } else { i64::MIN };
+        let since = if is_recent { now - 3 * HOUR } else { i64::MIN };
         let mut account = self.account();
         account.calls.lists += 1;
         let of_region = account.machines.iter().filter(|machine| machine.ec2.region == *region);
@@ -142,7 +141,7 @@ impl InstanceCloud for Session {
 
 impl ActivityDocuments for Session {
     async fn read_activity(&self, region: &Region) -> Result<Versioned<ActivityCache>, StoreError> {
-        if self.strikes(Fault::ActivityUnreadable) {
+        if self.occurs(Fault::ActivityUnreadable) {
             return Err(refused_to_read());
         }
         let mut account = self.account();
@@ -157,12 +156,12 @@ impl ActivityDocuments for Session {
         last: Option<&str>,
     ) -> Result<(), StoreError> {
         self.is_cut_here().await;
-        if self.strikes(Fault::ActivityUnwritten) {
+        if self.occurs(Fault::ActivityUnwritten) {
             return Err(refused_to_write());
         }
         let mut account = self.account();
         let (version, there) = account.activity.entry(region.clone()).or_default();
-        // Where another run was faster, what that one learnt is as good.
+        // If another run was faster, its findings are as good.
         if last == Some(version.to_string().as_str()) {
             (*version, *there) = (*version + 1, activity.clone());
         }

@@ -1,6 +1,5 @@
-//! A simulated account, and many of them: instances and owners over months of 5-minute ticks, with everything that goes
-//! wrong, under the real policy in the order of the product; and an oracle, which knows nothing of the policy, that says
-//! what must never happen and what must happen in the end.
+//! Many simulated accounts: instances and owners over months of 5-minute ticks, with every kind of fault, under the real policy in the order of the
+//! product. An oracle, which is independent of the policy, checks what must never happen and what must happen in the end.
 //!
 //! `cargo test -p execution --test simulation -- --help` lists the arguments; `make simulate` runs the usual amount.
 #![expect(clippy::print_stdout, reason = "the result of a simulation is what it prints")]

@@ -1,4 +1,4 @@
-//! What machines do in 5-minute periods, and what `CloudWatch` knows of it when.
+//! The activity of machines in 5-minute periods, and when `CloudWatch` shows it.
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,7 @@ use model::usage::{MetricSeries, MetricSignal, Sample};
 use crate::chance::{RandomStream, TICK, stamp};
 use crate::world::{LastActivity, MachineWork, SimulatedMachine};
 
-/// So many periods are kept: more than the longest window, a day less than nothing would need.
+/// The number of stored periods: more than the longest window needs.
 const KEPT: usize = 100;
 /// A sample that never arrives.
 pub(crate) const NEVER: i64 = i64::MAX;
@@ -25,7 +25,7 @@ pub(crate) struct MachinePeriod {
     pub(crate) ec2_at: i64,
     /// When its GPUs' samples can be read.
     pub(crate) gpu_at: i64,
-    /// The one whose sample is missing.
+    /// The GPU whose sample is missing.
     pub(crate) gpu_missing: Option<u32>,
 }
 
@@ -48,14 +48,14 @@ impl MachinePeriods {
     }
 }
 
-/// How samples come: late within what AWS says, or worse.
+/// The delay of samples: within AWS's documented limit, or worse.
 #[derive(Clone, Copy)]
 pub(crate) struct PublishingDelays {
     pub(crate) missing: f64,
     pub(crate) late: f64,
 }
 
-/// What became of a period's samples.
+/// The result of a period's samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PublishResult {
     InTime,
@@ -64,7 +64,7 @@ pub(crate) enum PublishResult {
 }
 
 impl SimulatedMachine {
-    /// What it did in the tick that ends now.
+    /// The activity in the tick that ends now.
     pub(crate) fn work_a_period(
         &mut self,
         now: i64,
@@ -135,7 +135,7 @@ impl SimulatedMachine {
         published
     }
 
-    /// The samples of a signal that can be read at `now`.
+    /// The samples of a signal that are available at `now`.
     pub(crate) fn samples(&self, signal: MetricSignal, series: &MetricSeries, from: i64, now: i64) -> Vec<Sample> {
         let vcpus = f64::from(self.ec2.machine.vcpus);
         let bytes = |mbps: f64| mbps * 1e6 / 8.0 * 300.0 / 2.0;
@@ -159,7 +159,7 @@ impl SimulatedMachine {
         samples
     }
 
-    /// Its series that `ListMetrics` names at `now`.
+    /// The series of it that `ListMetrics` names at `now`.
     pub(crate) fn listed_series(&self, since: i64, now: i64) -> &[MetricSeries] {
         // Neuron devices report nothing under NVIDIA's name.
         let silent = self.ec2.machine.accelerator != Accelerator::Nvidia;

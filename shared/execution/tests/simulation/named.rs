@@ -1,4 +1,4 @@
-//! Enumerations whose variants have names, so that each can be counted and told.
+//! Enumerations whose variants have names, for counts and output.
 
 macro_rules! named {
     ($(#[$doc:meta])* $name:ident { $($variant:ident = $text:literal,)* }) => {

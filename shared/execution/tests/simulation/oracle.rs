@@ -1,9 +1,9 @@
-//! The oracle: what must never happen, and what must happen in the end. It is written from the contract and asks nothing of
-//! the policy: neither `decide`, nor how tags, configuration, usage or limits are read.
+//! The oracle: what must never happen, and what must happen in the end. It is written from the contract and uses nothing of the policy: neither
+//! `decide`, nor its parsing of tags, configuration, usage or limits.
 
-mod ends;
+mod actions;
 mod liveness;
-mod telling;
+mod notifications;
 mod truth;
 
 use std::collections::VecDeque;
@@ -23,58 +23,57 @@ use crate::jobs::{JobReading, MachineOwner};
 use crate::session::Facts;
 use crate::world::SimulatedMachine;
 
-/// So many violations of one account are kept: the first ones say what is wrong.
+/// The most violations that one account stores: the first ones explain the rest.
 const VIOLATIONS_MAX: usize = 20;
-/// Two at once, and one that acts a tick later.
+/// Two runs at once, and one that acts a tick later.
 const RUNS_UNDER_WAY_MAX: usize = 4;
 
 #[derive(Default)]
 pub(crate) struct InvariantOracle {
     pub(crate) violations: Vec<(i64, String)>,
     pub(crate) share: IdleShare,
-    /// The last fault of any kind, the last by which a run may forget what it did, and the last edit of the configuration or
-    /// of `CURFEW_MODE`.
+    /// The last fault of any kind, the last that may make a run forget what it did, and the last edit of the configuration or of `CURFEW_MODE`.
     pub(crate) last_fault: i64,
     pub(crate) last_forgotten: i64,
     pub(crate) configured_at: i64,
-    /// When a budget was spent or raised last, or a month began.
+    /// When a budget was last spent or raised, or a month began.
     pub(crate) budgets_changed_at: i64,
-    /// Ends that were inferred, of one run.
+    /// Policy actions of one run.
     inferred: (u64, i64),
     records: Vec<MachineRecord>,
-    /// What the latest runs read of budgets, and of jobs.
+    /// The budgets and jobs as the latest runs read them.
     reads: VecDeque<(u64, [Option<BudgetReading>; HOLDERS], JobReading)>,
-    /// Ends by rule, stops and terminations.
+    /// Stops and terminations by rule.
     pub(crate) ends: [[u64; 2]; Rule::OF_INSTANCES.len()],
 }
 
-/// What the oracle knows of one machine.
+/// The oracle's record of one machine.
 #[derive(Default)]
 pub(crate) struct MachineRecord {
     announced: Vec<PromisedAction>,
-    /// Fingerprints of what was told, and when.
+    /// Fingerprints of notifications, and when they were sent.
     told: Vec<(u64, i64)>,
-    /// An end of which nobody has heard yet.
+    /// An action without a notification so far.
     untold_end: Option<i64>,
-    /// Held by the limits, in this run.
+    /// Held by the limits in this run.
     held_at: i64,
-    /// Since when it should be ended or started, by what should do so.
+    /// Since when which rule should act on it.
     overdue: [Option<i64>; 6],
-    /// The last end and the last start of its hours before a moment, for hours that were set then.
+    /// The last end and the last start of its hours before a moment, by the hours of then.
     hours: Option<(i64, bool, i64)>,
 }
 
-/// What people were told will be done.
+/// An announcement.
 struct PromisedAction {
     rule: Rule,
     ending: ResourceAction,
     deadline: i64,
     told_at: i64,
-    /// The rule's grace then.
+    /// The rule's grace at that time.
     grace: i64,
-    /// A run has found the rule mended since, and could remember that.
+    /// A later run has found the rule compliant, and could remember that.
     mended: bool,
-    /// The run that told it was called off.
+    /// The run that announced it was cancelled.
     called_off_by: Option<u64>,
 }
 
@@ -85,25 +84,25 @@ impl InvariantOracle {
         }
     }
 
-    /// What a run read of budgets, and of jobs.
+    /// The budgets and jobs as a run read them.
     pub(crate) fn read(&mut self, run: u64, budgets: [Option<BudgetReading>; HOLDERS], jobs: JobReading) {
         self.reads.push_front((run, budgets, jobs));
         self.reads.truncate(RUNS_UNDER_WAY_MAX);
     }
 
-    /// What that run reads of budgets.
+    /// Records the budgets that this run reads.
     pub(crate) fn budgets_of(&self, facts: &Facts) -> [Option<BudgetReading>; HOLDERS] {
         let read = self.reads.iter().find(|(run, ..)| *run == facts.id);
         read.map_or([None; HOLDERS], |(_, budgets, _)| *budgets)
     }
 
-    /// What that run reads of jobs.
+    /// Records the jobs that this run reads.
     pub(crate) fn jobs_of(&self, facts: &Facts) -> JobReading {
         let read = self.reads.iter().find(|(run, ..)| *run == facts.id);
         read.map(|(.., jobs)| jobs.clone()).unwrap_or_default()
     }
 
-    /// What that run read of a budget, if it is young enough, and of this month.
+    /// A budget as that run read it, if it is recent, and of this month.
     fn said(&self, holder: usize, facts: &Facts) -> Option<BudgetVerdict> {
         let (_, budgets, _) = self.reads.iter().find(|(run, ..)| *run == facts.id)?;
         let read = budgets[holder]?;
@@ -111,7 +110,7 @@ impl InvariantOracle {
         (!is_old).then_some(read.verdict)
     }
 
-    /// Whose a machine is, by what that run read.
+    /// The job of a machine, by what that run read.
     fn whose(&self, machine: &SimulatedMachine, facts: &Facts) -> MachineOwner {
         let read = self.reads.iter().find(|(run, ..)| *run == facts.id);
         read.map_or(MachineOwner::NoJob, |(.., jobs)| jobs.whose(machine))
@@ -126,7 +125,7 @@ impl InvariantOracle {
         &mut self.records[number]
     }
 
-    /// A plan has every instance that was seen exactly once, and holds what exceeds the limits, and nothing else.
+    /// A plan names every observed instance exactly once, and holds exactly what exceeds the limits.
     pub(crate) fn planned(&mut self, plan: &Plan, seen: &[Instance], facts: &Facts) {
         let of_steps = plan.steps.iter().map(|step| &step.target);
         let mut planned: Vec<&str> = of_steps
@@ -159,7 +158,7 @@ impl InvariantOracle {
         }
     }
 
-    /// Curfew writes tags: never on what it must not touch, and no mark of which nobody has heard.
+    /// Curfew writes tags: never on a protected resource, and no mark before its notification was accepted.
     pub(crate) fn tagged(&mut self, machine: &SimulatedMachine, tags: &[(&str, String)], facts: &Facts) {
         self.may_write(machine, "its tags are written", facts);
         let Some((_, mark)) = tags.iter().find(|(key, _)| *key == MARKED) else { return };
@@ -168,17 +167,17 @@ impl InvariantOracle {
             self.violated(facts.now, format!("{}: is given the mark of another: {mark}", machine.id()));
         }
         for word in words {
-            // An owner's own moment needs no announcement: it is marked and carried out in one run.
+            // An owner's own deadline needs no announcement: it is marked and enforced in one run.
             if word.starts_with("expired=") {
                 continue;
             }
-            // What is due now may be milder than what was announced, and is marked so.
-            let heard = self.record(machine.id()).announced.iter().any(|one| {
+            // The due action may be milder than the announced one, and is marked so.
+            let was_announced = self.record(machine.id()).announced.iter().any(|one| {
                 let marked = |ending| word == format!("{}={ending}@{}", one.rule, stamp(one.deadline));
                 marked(one.ending) || (one.ending == ResourceAction::Terminate && marked(ResourceAction::Stop))
             });
-            if !heard {
-                self.violated(facts.now, format!("{}: is marked {word}, of which nobody has heard", machine.id()));
+            if !was_announced {
+                self.violated(facts.now, format!("{}: is marked {word}, which was not announced", machine.id()));
             }
         }
     }
@@ -193,7 +192,7 @@ impl InvariantOracle {
     }
 }
 
-/// Whether a run may carry out so many inferred ends.
+/// Whether the limits allow a run so many policy actions.
 fn within_limits(ends: i64, facts: &Facts) -> bool {
     let fleet = i64::try_from(facts.fleet).unwrap_or(i64::MAX);
     let too_large_a_share = fleet >= 10 && ends * 100 > fleet * facts.settings.fleet_share_max_percent;

@@ -11,7 +11,7 @@ use crate::tags::{OwnerHours, OwnerIdleAfter, OwnerTags, TYPOS};
 use crate::world::{MachineWork, SimulatedMachine, StoppedBy};
 
 named! {
-    /// Everything that owners do.
+    /// Every action of owners.
     Behaviour {
         Launch = "launch",
         TagAtOnce = "tag at once",
@@ -80,7 +80,7 @@ pub(crate) fn first_tags(now: i64, chance: &mut RandomStream) -> (OwnerTags, Opt
 }
 
 impl SimulatedMachine {
-    /// What its owner does by plan: the next work, and the tags that were put off.
+    /// Planned actions of its owner: the next work, and delayed tags.
     pub(crate) fn follow_plan(&mut self, now: i64, chance: &mut RandomStream, mut did: impl FnMut(Behaviour)) {
         if self.tags_at.is_some_and(|at| at <= now) {
             self.tags_at = None;
@@ -128,9 +128,9 @@ impl SimulatedMachine {
         did(behaviour);
     }
 
-    /// What its owner does out of the blue.
-    pub(crate) fn follow_whim(&mut self, now: i64, chance: &mut RandomStream, did: impl FnMut(Behaviour)) {
-        self.next_whim = now + chance.ticks(TICK, 3 * DAY);
+    /// Random actions of its owner.
+    pub(crate) fn act_randomly(&mut self, now: i64, chance: &mut RandomStream, did: impl FnMut(Behaviour)) {
+        self.next_random_action = now + chance.ticks(TICK, 3 * DAY);
         self.change_mind(now, chance, did);
     }
 
@@ -169,10 +169,10 @@ impl SimulatedMachine {
         }
     }
 
-    /// "Launch more like this": also what Curfew wrote on the other.
+    /// "Launch more like this": also Curfew's tags on the other.
     pub(crate) fn copy_tags(&mut self, other: &OwnerTags, written: [Option<String>; 2], now: i64) {
         self.says = other.clone();
-        // Who copies `curfew:stopped` over that of a stopped machine makes Curfew believe another stop.
+        // A `curfew:stopped` that is copied over that of a stopped machine makes Curfew believe in another stop.
         self.stopped_by = None;
         for (key, value) in [MARKED, STOPPED].into_iter().zip(written) {
             self.ec2.tags.extend(value.map(|value| (key.to_owned(), value)));
@@ -199,7 +199,7 @@ impl OwnerTags {
         }
     }
 
-    /// Says how it wants to be treated.
+    /// Changes the tags that say how to treat it.
     fn reword(&mut self, chance: &mut RandomStream) -> Behaviour {
         match chance.below(9) {
             0 => {
@@ -235,7 +235,7 @@ impl OwnerTags {
         }
     }
 
-    /// Mistypes, mends, removes, and sets what the account requires.
+    /// Mistypes, corrects, removes, and sets the tags that the account requires.
     fn tidy(&mut self, chance: &mut RandomStream) -> Behaviour {
         match chance.below(7) {
             0 => {

@@ -1,4 +1,4 @@
-//! The schedule: mostly one run a tick; but runs are lost or late, come twice, or act when it is too late.
+//! The schedule: mostly one run a tick; but runs are lost, late or doubled, or act when it is too late.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -9,27 +9,27 @@ use crate::account::SimulatedAccount;
 use crate::fault::Fault;
 use crate::session::UnderWay;
 
-/// What happens in an account besides its runs.
+/// Events of an account besides its runs.
 pub(crate) trait Scheduled {
-    /// So many seconds late a run may be.
+    /// The longest delay of a run, in seconds.
     const RUN_LATE_MAX: i64;
 
     /// Before the run of a tick.
     fn begin_tick(&mut self);
 
-    /// A run begins to look.
+    /// A run begins to observe.
     fn begin_run(&mut self, _now: i64) {}
 
     /// After the run of a tick.
     fn end_tick(&mut self);
 
-    /// A colleague comes between a look and its act: rarely, but then where something is about to be done.
-    fn meddle(&mut self, tempting: &[ResourceId]);
+    /// A colleague intervenes between an observation and its action: rarely, but only if an action follows.
+    fn meddle(&mut self, interfered: &[ResourceId]);
 }
 
-/// Lives an account for so many ticks.
+/// Simulates an account for so many ticks.
 pub(crate) fn live(account: SimulatedAccount, ticks: i64) -> SimulatedAccount {
-    // What a run may wait for has a limit in time, by tokio's clock. Here that clock stands still: nothing turns it.
+    // A run has timeouts by tokio's clock. Here that clock stands still: no event advances it.
     let clock = match tokio::runtime::Builder::new_current_thread().enable_time().build() {
         Ok(clock) => clock,
         Err(error) => unreachable!("a runtime without threads or I/O: {error}"),
@@ -49,21 +49,21 @@ pub(crate) fn live(account: SimulatedAccount, ticks: i64) -> SimulatedAccount {
     }
 }
 
-/// The runs of one tick. Takes the one that looked in the tick before, and gives the one that will act in the next.
+/// The runs of one tick. Takes the one that observed in the tick before, and returns the one that will act in the next.
 fn tick(account: &Rc<RefCell<SimulatedAccount>>, slow: Option<UnderWay>) -> Option<UnderWay> {
-    let strikes = |fault, now| account.borrow_mut().faults.strikes(fault, now);
+    let occurs = |fault, now| account.borrow_mut().faults.occurs(fault, now);
     if let Some(slow) = slow {
         slow.finish();
     }
     let clock = account.borrow().clock;
     let now = clock + 7;
-    if strikes(Fault::RunLost, now) {
+    if occurs(Fault::RunLost, now) {
         return None;
     }
-    let late = strikes(Fault::RunLate, now);
+    let late = occurs(Fault::RunLate, now);
     let now = if late { clock + account.borrow_mut().owners.between(20, SimulatedAccount::RUN_LATE_MAX) } else { now };
     account.borrow_mut().begin_run(now);
-    let doubled = strikes(Fault::RunDoubled, now);
+    let doubled = occurs(Fault::RunDoubled, now);
     let mut run = UnderWay::begin(account, now);
     if !run.look() {
         return None;
@@ -75,11 +75,11 @@ fn tick(account: &Rc<RefCell<SimulatedAccount>>, slow: Option<UnderWay>) -> Opti
         } else {
             run.finish();
         }
-    } else if strikes(Fault::RunSlow, now) {
+    } else if occurs(Fault::RunSlow, now) {
         return Some(run);
     } else {
-        let tempting = run.session.tempting.take();
-        account.borrow_mut().meddle(&tempting);
+        let interfered = run.session.interfered.take();
+        account.borrow_mut().meddle(&interfered);
         run.finish();
     }
     None

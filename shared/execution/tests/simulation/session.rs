@@ -1,5 +1,5 @@
-//! One run of a reaper: the run is the product's own, and the session connects it to the simulated account with all faults on the way. A
-//! run is a future. At each of its effects it lets another run continue, and may be cut off there.
+//! One run of a reaper: the run is the product's own, and the session connects it to the simulated account with all faults in between. A run is a
+//! future. At each of its effects it lets another run continue, and may be cut off there.
 
 #[path = "under_way.rs"]
 mod under_way;
@@ -41,7 +41,7 @@ pub(crate) use under_way::UnderWay;
 /// Lambda's limit of one run.
 const RUN_MAX: SignedDuration = SignedDuration::from_mins(10);
 
-/// What a run knows when it begins.
+/// The inputs of a run.
 pub(crate) struct Facts {
     pub(crate) id: u64,
     pub(crate) now: i64,
@@ -62,11 +62,11 @@ pub(crate) struct Session {
     /// Steps until its time is over.
     steps_left: Cell<Option<u32>>,
     phase: Cell<Phase>,
-    /// The rule of each step of its plan, and whether it only dates.
+    /// The rule of each step of its plan, and whether it only sets a date.
     steps: RefCell<BTreeMap<ResourceId, (Rule, bool)>>,
-    /// What a colleague may change just before the run acts on it.
-    pub(crate) tempting: RefCell<Vec<ResourceId>>,
-    /// Resources that were changed by a call whose answer was lost.
+    /// Resources that a colleague may change just before the run acts on them.
+    pub(crate) interfered: RefCell<Vec<ResourceId>>,
+    /// Resources that were changed by a call whose response was lost.
     pub(crate) unanswered: RefCell<BTreeSet<ResourceId>>,
 }
 
@@ -83,9 +83,9 @@ impl Session {
     fn begin(account: &Rc<RefCell<SimulatedAccount>>, now: i64) -> Self {
         let mut borrowed = account.borrow_mut();
         let SimulatedAccount { faults, .. } = &mut *borrowed;
-        let cut = faults.strikes(Fault::RunCut, now);
+        let cut = faults.occurs(Fault::RunCut, now);
         let effects_left = cut.then(|| faults.effects_before_cut());
-        let steps_left = faults.strikes(Fault::RunOutOfTime, now).then(|| u32::try_from(now % 3).unwrap_or(0));
+        let steps_left = faults.occurs(Fault::RunOutOfTime, now).then(|| u32::try_from(now % 3).unwrap_or(0));
         borrowed.runs += 1;
         let (settings, ceiling) = (Rc::clone(&borrowed.settings), borrowed.ceiling);
         let facts = RefCell::new(Facts { id: borrowed.runs, now, settings, ceiling, fleet: 0 });
@@ -98,7 +98,7 @@ impl Session {
             steps_left: Cell::new(steps_left),
             phase: Cell::new(Phase::Looks),
             steps: RefCell::default(),
-            tempting: RefCell::default(),
+            interfered: RefCell::default(),
             unanswered: RefCell::default(),
         }
     }
@@ -150,8 +150,8 @@ impl Session {
         self.facts.borrow()
     }
 
-    pub(crate) fn strikes(&self, fault: Fault) -> bool {
-        self.account().faults.strikes(fault, self.now())
+    pub(crate) fn occurs(&self, fault: Fault) -> bool {
+        self.account().faults.occurs(fault, self.now())
     }
 
     /// Before each effect: lets another run continue, and may cut this one off.
@@ -179,10 +179,10 @@ impl Session {
         }
     }
 
-    /// Whether EC2 answers a second look.
+    /// Whether EC2 answers a second read.
     fn may_look_at(&self, id: &ResourceId) -> Result<(), CallError> {
         let was_unanswered = self.unanswered.borrow_mut().remove(id);
-        if !self.strikes(Fault::SecondLookFailed) {
+        if !self.occurs(Fault::SecondReadFailed) {
             return Ok(());
         }
         if was_unanswered {
@@ -205,12 +205,12 @@ impl Session {
         poll_fn(|_| if self.phase.get() == Phase::Acts { Poll::Ready(()) } else { Poll::Pending }).await;
     }
 
-    /// The rule of the step about a resource, and whether that step only dates it.
+    /// The rule of the step about a resource, and whether that step only sets a date.
     pub(crate) fn step(&self, resource: &ResourceId) -> Option<(Rule, bool)> {
         self.steps.borrow().get(resource).copied()
     }
 
-    /// What AWS answers to a call that fails.
+    /// AWS's error for a failed call.
     pub(crate) fn failed(&self, call: &'static str, kind: CallErrorKind, message: &str) -> CallError {
         CallError::new(call, &self.home, kind, message)
     }
@@ -226,11 +226,11 @@ impl Cloud for Session {
     }
 
     async fn has_confirmed_subscription(&self, _topic_arn: &str) -> Result<bool, CallError> {
-        if self.strikes(Fault::NobodyListens) {
+        if self.occurs(Fault::NoConfirmedSubscription) {
             self.facts.borrow_mut().ceiling = Mode::Observe;
             return Ok(false);
         }
-        if self.strikes(Fault::AudienceUnknown) {
+        if self.occurs(Fault::SubscriptionsUnknown) {
             return Err(self.failed("sns:ListSubscriptionsByTopic", CallErrorKind::Other, "the simulation refuses it"));
         }
         Ok(true)
@@ -239,11 +239,11 @@ impl Cloud for Session {
     async fn publish(&self, _topic_arn: &str, message: &Message) -> Result<(), CallError> {
         self.effect().await;
         let refused = |kind| Err(self.failed("sns:Publish", kind, "the simulation refuses it"));
-        if self.strikes(Fault::MessageRefused) {
+        if self.occurs(Fault::MessageRefused) {
             return refused(CallErrorKind::Other);
         }
         self.account().deliver_message(message, &self.facts());
-        if self.strikes(Fault::MessageUnheard) { refused(CallErrorKind::Unanswered) } else { Ok(()) }
+        if self.occurs(Fault::MessageResponseLost) { refused(CallErrorKind::Unanswered) } else { Ok(()) }
     }
 
     async fn put_events(&self, bus: &str, _events: &[Event]) -> Result<(), CallError> {
@@ -269,15 +269,15 @@ impl Cloud for Session {
         ec2::describe_snapshots_of(self, volume)
     }
 
-    /// A call is carried out unless it is refused; and then its answer may be lost.
+    /// A call is carried out unless it is refused; then its response may be lost.
     async fn write(&self, _region: &Region, write: Ec2Write<'_>) -> Result<(), CallError> {
         self.effect().await;
         let call = name_of(&write);
-        if self.strikes(Fault::WriteRefused) {
+        if self.occurs(Fault::WriteRefused) {
             return Err(self.failed(call, CallErrorKind::Throttled, "RequestLimitExceeded"));
         }
         ec2::write(self, call, &write)?;
-        if self.strikes(Fault::WriteUnheard) {
+        if self.occurs(Fault::WriteResponseLost) {
             if let Some(resource) = looked_at_again(&write) {
                 self.unanswered.borrow_mut().insert(resource.clone());
             }
@@ -287,7 +287,7 @@ impl Cloud for Session {
     }
 }
 
-/// What a step does, without the resource, for logs.
+/// The effect of a step, without the resource, for logs.
 pub(crate) fn debug_action(step: &Step) -> &dyn Debug {
     match &step.action {
         Action::Instance(_, action) => action,
@@ -310,7 +310,7 @@ const fn name_of(write: &Ec2Write<'_>) -> &'static str {
     }
 }
 
-/// The next run writes tags again that may be lost; for everything else somebody has to find out what happened.
+/// The next run writes lost tags again; any other lost call needs a person to find out what happened.
 const fn looked_at_again<'a>(write: &Ec2Write<'a>) -> Option<&'a ResourceId> {
     match write {
         Ec2Write::CreateTags { .. } => None,
@@ -326,7 +326,7 @@ const fn looked_at_again<'a>(write: &Ec2Write<'a>) -> Option<&'a ResourceId> {
 
 impl Documents for Session {
     async fn read_config(&self) -> Result<Config, ConfigLoadError> {
-        if self.strikes(Fault::ConfigurationRefused) {
+        if self.occurs(Fault::ConfigurationRefused) {
             let (key, problem) = ("idle.windw".to_owned(), "unknown".to_owned());
             return Err(ConfigLoadError::Refused(ConfigError { line: 3, column: 1, key, problem }));
         }
@@ -334,7 +334,7 @@ impl Documents for Session {
     }
 
     async fn read_notices(&self, _function: &str, region: &Region) -> Result<Versioned<NotificationLog>, StoreError> {
-        if self.strikes(Fault::NoticesUnreadable) {
+        if self.occurs(Fault::LogUnreadable) {
             if self.phase.get() == Phase::Acts {
                 // The run lost to another one, and cannot add what it owes.
                 self.account().faults.forgotten_at = self.now();
@@ -346,7 +346,7 @@ impl Documents for Session {
         Ok(Versioned { value: notices.clone(), etag: Some(version.to_string()) })
     }
 
-    /// Over the version that was read and no other.
+    /// Over the version that was read.
     async fn write_notices(
         &self,
         _function: &str,
@@ -355,7 +355,7 @@ impl Documents for Session {
         last: Option<&str>,
     ) -> Result<(), StoreError> {
         self.effect().await;
-        let is_refused = self.strikes(Fault::NoticesUnwritten);
+        let is_refused = self.occurs(Fault::LogUnwritten);
         let mut account = self.account();
         let (version, there) = account.notices.entry(region.clone()).or_default();
         if last != Some(version.to_string().as_str()) {
@@ -375,7 +375,7 @@ impl Documents for Session {
 
     async fn write_audit(&self, _key: &str, _record: &impl Serialize) -> Result<(), StoreError> {
         self.effect().await;
-        if self.strikes(Fault::AuditUnwritten) { Err(refused_to_write()) } else { Ok(()) }
+        if self.occurs(Fault::AuditUnwritten) { Err(refused_to_write()) } else { Ok(()) }
     }
 
     async fn read_prices(&self) -> Result<Versioned<price::PriceDocument>, StoreError> {

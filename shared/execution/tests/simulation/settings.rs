@@ -1,5 +1,4 @@
-//! The account's configuration, known by its structure: `model` reads the document that is made of it, the oracle the
-//! structure itself.
+//! The account's configuration by its structure: `model` reads the document that is made of it, the oracle the structure itself.
 
 use std::fmt::Write as _;
 
@@ -19,9 +18,9 @@ pub(crate) struct SimulatedConfig {
     pub(crate) untagged: SimulatedUntagged,
     pub(crate) idle: SimulatedIdle,
     pub(crate) lifetime: SimulatedLifetime,
-    /// From mark to stop of what runs over a budget.
+    /// From mark to stop of a machine over a budget.
     pub(crate) over_budget_grace: i64,
-    /// What happens above the account's budget, where it has one.
+    /// The action above the account's budget, if it has one.
     pub(crate) account_over_budget: Option<OverBudget>,
     pub(crate) actions_max: i64,
     pub(crate) fleet_share_max_percent: i64,
@@ -63,7 +62,7 @@ pub(crate) struct SimulatedLifetime {
 pub(crate) struct SimulatedTeam {
     pub(crate) mode: Option<Mode>,
     pub(crate) local_disk: Option<DiskPolicy>,
-    /// What happens above its budget, where it has one.
+    /// The action above its budget, if it has one.
     pub(crate) over_budget: Option<OverBudget>,
 }
 
@@ -117,7 +116,7 @@ impl SimulatedConfig {
         }
     }
 
-    /// Somebody edits a section.
+    /// A person edits a section.
     pub(crate) fn edit(&mut self, chance: &mut RandomStream) {
         let other = Self::draw(chance);
         match chance.below(8) {
@@ -138,12 +137,12 @@ impl SimulatedConfig {
         }
     }
 
-    /// What happens above the budget of a team, or of the account, by its place; none where it has no budget.
+    /// The action above the budget of a team, or of the account, by its place; none without a budget.
     pub(crate) fn over_budget(&self, holder: usize) -> Option<OverBudget> {
         self.teams.get(holder).map_or(self.account_over_budget, |team| team.over_budget)
     }
 
-    /// The mode of whose budget it is.
+    /// The mode of the budget's holder.
     pub(crate) fn mode_of(&self, holder: usize) -> Mode {
         self.teams.get(holder).and_then(|team| team.mode).unwrap_or(self.mode)
     }

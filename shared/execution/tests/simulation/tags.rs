@@ -1,4 +1,4 @@
-//! What owners say by tags, known by its structure: `model` reads the tags, the oracle the structure.
+//! The tags of owners by their structure: `model` reads the tags, the oracle the structure.
 
 use jiff::civil::Weekday;
 use jiff::tz::TimeZone;
@@ -9,7 +9,7 @@ use model::mode::Mode;
 use crate::chance::{RandomStream, TICK, stamp};
 use crate::settings::{self, TEAMS};
 
-/// What cannot be read, and must spare.
+/// Unreadable tags, which protect.
 pub(crate) const TYPOS: [(&str, &str); 8] = [
     ("curfew:idle-after", "soon"),
     ("curfew:on-idle", "kill"),
@@ -30,9 +30,9 @@ pub(crate) enum OwnerIdleAfter {
 
 #[derive(Clone, Default)]
 pub(crate) struct OwnerTags {
-    /// A place of [`TEAMS`].
+    /// An index into [`TEAMS`].
     pub(crate) team: Option<usize>,
-    /// The team is written under a mistyped key, so that there is none.
+    /// The team is under a mistyped key, so there is none.
     pub(crate) team_mistyped: bool,
     pub(crate) owner: bool,
     pub(crate) protected: bool,
@@ -43,7 +43,7 @@ pub(crate) struct OwnerTags {
     pub(crate) idle_after: Option<OwnerIdleAfter>,
     pub(crate) on_idle: Option<RuleAction>,
     pub(crate) local_disk: Option<DiskPolicy>,
-    /// A place of [`TYPOS`].
+    /// An index into [`TYPOS`].
     pub(crate) typo: Option<usize>,
     /// The number of the job that it names.
     pub(crate) job: Option<u32>,
@@ -101,7 +101,7 @@ impl OwnerTags {
     }
 }
 
-/// Hours whose ends lie on whole ticks and not where clocks change, so that a look at the clock tells.
+/// Hours that end on whole ticks and not at a change of the clocks, so that the time decides.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) struct OwnerHours {
     days: &'static str,
@@ -136,7 +136,7 @@ impl OwnerHours {
         (on(local.weekday()) && minutes >= self.start) || (on(local.weekday().previous()) && minutes < self.end)
     }
 
-    /// When its hours ended last, and when they began last; within a week, which they always did.
+    /// When its hours last ended, and when they last began; within a week, which always holds.
     pub(crate) fn last_end(self, now: i64) -> i64 {
         let on_tick = now.div_euclid(TICK) * TICK;
         let mut ticks = (0..7 * 24 * 12).map(|back| on_tick - back * TICK);

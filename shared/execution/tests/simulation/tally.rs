@@ -1,4 +1,4 @@
-//! What many lives came to, and whether that is good.
+//! The totals of many accounts, and whether they pass.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::fault::Fault;
 use crate::oracle::IdleShare;
 use crate::owners::Behaviour;
 
-/// From so many account-days on, everything that can happen must have happened.
+/// From this number of account-days on, every possible event must have happened.
 const DAYS_FOR_EVERYTHING: u64 = 4_000;
 const RECOVERED_MIN_PERCENT: f64 = 95.0;
 const VIOLATIONS_PRINTED_MAX: usize = 20;
@@ -50,7 +50,7 @@ impl SimulationTally {
         }
     }
 
-    /// Prints all of it; whether it passes.
+    /// Prints all of it. Returns whether it passes.
     pub(crate) fn print(mut self, took: Duration) -> bool {
         println!(
             "{} accounts, {} account-days, {} runs, {} messages, {} swaps lost",
@@ -59,7 +59,7 @@ impl SimulationTally {
         let ends = Rule::OF_INSTANCES.iter().zip(self.ends);
         let ends =
             ends.map(|(rule, [stops, terminations])| format!("{rule} {stops} stopped + {terminations} terminated"));
-        println!("ends: {}", ends.collect::<Vec<_>>().join(", "));
+        println!("actions: {}", ends.collect::<Vec<_>>().join(", "));
         println!("faults: {}", counted(Fault::ALL.iter().map(|fault| fault.as_str()), &self.faults));
         println!("owners: {}", counted(Behaviour::ALL.iter().map(|one| one.as_str()), &self.behaviours));
         let mut passes = self.everything_happened();
@@ -81,7 +81,7 @@ impl SimulationTally {
         passes && self.violations.is_empty()
     }
 
-    /// A check that cannot fail is a defect, and so is a fault that never strikes.
+    /// A check that cannot fail is a defect, and so is a fault that never occurs.
     fn everything_happened(&self) -> bool {
         if self.days < DAYS_FOR_EVERYTHING {
             return true;

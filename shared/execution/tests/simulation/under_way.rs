@@ -1,4 +1,4 @@
-//! Runs that are under way: futures that are polled from effect to effect.
+//! Active runs: futures that are polled from effect to effect.
 
 use std::cell::RefCell;
 use std::pin::Pin;
@@ -8,10 +8,10 @@ use std::task::{Context, Waker};
 use super::{Phase, Session};
 use crate::account::SimulatedAccount;
 
-/// No run is polled so often: it would wait for what never comes.
+/// The most polls of a run: beyond that it waits for nothing.
 const POLLS_MAX: u32 = 1_000_000;
 
-/// A run that is under way.
+/// An active run.
 pub(crate) struct UnderWay {
     pub(crate) session: Rc<Session>,
     life: Pin<Box<dyn Future<Output = ()>>>,
@@ -26,18 +26,18 @@ impl UnderWay {
         Self { session, life, is_over: false, polls: 0 }
     }
 
-    /// Goes on until its next effect.
+    /// Continues until its next effect.
     fn poll(&mut self) {
         if self.is_over {
             return;
         }
         self.polls += 1;
-        assert!(self.polls < POLLS_MAX, "a run waits for what never comes");
+        assert!(self.polls < POLLS_MAX, "a run waits for ever");
         let is_done = self.life.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready();
         self.is_over = is_done || self.session.is_cut.get();
     }
 
-    /// Goes on until it has decided; whether it does anything then.
+    /// Continues until it has decided. Returns whether it does anything then.
     pub(crate) fn look(&mut self) -> bool {
         while !self.is_over && self.session.phase.get() == Phase::Looks {
             self.poll();
@@ -45,7 +45,7 @@ impl UnderWay {
         !self.is_over
     }
 
-    /// Goes on to its end, or to where it is cut off.
+    /// Continues to its end, or to where it is cut off.
     pub(crate) fn finish(mut self) {
         self.session.phase.set(Phase::Acts);
         while !self.is_over {
@@ -53,7 +53,7 @@ impl UnderWay {
         }
     }
 
-    /// Two runs at once, which go on in turn.
+    /// Two runs at once that take turns.
     pub(crate) fn finish_both(mut self, mut other: Self) {
         self.session.phase.set(Phase::Acts);
         other.session.phase.set(Phase::Acts);

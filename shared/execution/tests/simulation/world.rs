@@ -1,4 +1,4 @@
-//! The truth: machines with their tags, state and work, as EC2 keeps them. Nothing here asks the policy.
+//! The truth: machines with their tags, state and work, as EC2 has them. It uses nothing of the policy.
 
 use model::curfew_tags::{MARKED, STOPPED};
 use model::instance::{
@@ -11,16 +11,16 @@ use crate::metrics::{MachinePeriods, series_of};
 use crate::settings::MANAGED_TAG;
 use crate::tags::OwnerTags;
 
-/// How a machine reports what its GPUs do.
+/// How a machine reports its GPUs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Instrumentation {
     Fully,
-    /// All but its last GPU.
+    /// All GPUs except its last.
     Half,
     No,
 }
 
-/// Whose controller owns a machine, where not its team.
+/// The controller that owns a machine, if its team does not.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ForeignController {
     AutoScaling,
@@ -37,7 +37,7 @@ impl ForeignController {
     }
 }
 
-/// What does not change while a machine exists.
+/// The constant properties of a machine.
 pub(crate) struct MachineTraits {
     pub(crate) foreign: Option<ForeignController>,
     pub(crate) instrumented: Instrumentation,
@@ -45,7 +45,7 @@ pub(crate) struct MachineTraits {
     pub(crate) series: Vec<MetricSeries>,
 }
 
-/// What a machine does, as far as its owner goes.
+/// What a machine does for its owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MachineWork {
     Train,
@@ -55,16 +55,16 @@ pub(crate) enum MachineWork {
     Cpu,
     Network,
     Disk,
-    /// Nothing, but GPU memory is held.
+    /// Idle, but it holds GPU memory.
     HoldsMemory,
     Nothing,
 }
 
-/// What it did in the last period.
+/// Its activity in the last period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LastActivity {
     Works,
-    /// Nothing, but GPU memory is held.
+    /// Idle, but it holds GPU memory.
     Holds,
     Nothing,
 }
@@ -79,22 +79,22 @@ pub(crate) enum StoppedBy {
 pub(crate) struct SimulatedMachine {
     /// As EC2 describes it now.
     pub(crate) ec2: Instance,
-    /// Counts what a listing shows.
+    /// Counts the changes that a listing shows.
     pub(crate) version: u32,
     pub(crate) says: OwnerTags,
     pub(crate) make: MachineTraits,
     pub(crate) periods: MachinePeriods,
     pub(crate) work: MachineWork,
-    /// Until then its owner has planned.
+    /// The end of its owner's plan.
     pub(crate) work_until: i64,
-    pub(crate) next_whim: i64,
-    /// When its owner adds the tags that are still missing.
+    pub(crate) next_random_action: i64,
+    /// When its owner adds the missing tags.
     pub(crate) tags_at: Option<i64>,
-    /// Its owner wants it up, once it can be started.
+    /// Its owner wants it to run, once it can be started.
     pub(crate) wanted_up: bool,
     pub(crate) launched: i64,
     pub(crate) stopped_by: Option<StoppedBy>,
-    /// The last change of tags by people, of state by anybody.
+    /// The last change of tags by people, of state by any cause.
     pub(crate) changed_at: i64,
     /// The last change of tags by people alone.
     pub(crate) retagged_at: i64,
@@ -103,7 +103,7 @@ pub(crate) struct SimulatedMachine {
     /// The end of the last period with work, or its launch.
     pub(crate) idle_since: i64,
     pub(crate) does: LastActivity,
-    /// When that changed last.
+    /// When that last changed.
     pub(crate) work_changed_at: i64,
     pub(crate) gone_at: i64,
 }
@@ -173,7 +173,7 @@ impl SimulatedMachine {
             periods: MachinePeriods::default(),
             work: MachineWork::Train,
             work_until: now,
-            next_whim: now + chance.ticks(TICK, 2 * DAY),
+            next_random_action: now + chance.ticks(TICK, 2 * DAY),
             tags_at: None,
             wanted_up: false,
             launched: now,
@@ -206,7 +206,7 @@ impl SimulatedMachine {
         self.says.team().unwrap_or("untagged")
     }
 
-    /// Writes what its owner says; what Curfew wrote stays.
+    /// Writes the tags of its owner; those of Curfew stay.
     pub(crate) fn retag(&mut self, now: i64) {
         let mut tags = self.says.tags();
         let controller = match self.make.foreign {
@@ -233,7 +233,7 @@ impl SimulatedMachine {
         self.changed_at = now;
     }
 
-    /// Starts it, by whomever; EC2 counts a new life.
+    /// Starts it; EC2 counts a new start.
     pub(crate) fn start(&mut self, now: i64) {
         self.enter(InstanceState::Pending, now);
         self.ec2.launched_at = stamp(now);
@@ -244,7 +244,7 @@ impl SimulatedMachine {
         self.wanted_up = false;
     }
 
-    /// What EC2 does by itself, a tick later.
+    /// EC2's own changes, a tick later.
     pub(crate) fn settle(&mut self, now: i64) {
         match self.ec2.state {
             InstanceState::Pending => self.enter(InstanceState::Running, now),
@@ -257,7 +257,7 @@ impl SimulatedMachine {
         }
     }
 
-    /// A start that was accepted comes to nothing.
+    /// An accepted start fails.
     pub(crate) fn fall_back(&mut self, now: i64) {
         self.enter(InstanceState::Stopped, now);
         self.ec2.state_reason = Some("Client.InternalError".to_owned());

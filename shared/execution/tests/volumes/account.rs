@@ -1,4 +1,4 @@
-//! One account: a seed's life of owners, weather, configurations and runs, hour by hour.
+//! One account: a seed's owners, faults, configurations and runs, hour by hour.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -34,7 +34,7 @@ pub(crate) struct SimulatedAccount {
     pub(crate) faults: FaultInjector,
     pub(crate) oracle: InvariantOracle,
     pub(crate) settings: Rc<SimulatedConfig>,
-    /// What the document says.
+    /// The structure of the document.
     pub(crate) config: Rc<Config>,
     pub(crate) ceiling: Mode,
     pub(crate) clock: i64,
@@ -44,22 +44,22 @@ pub(crate) struct SimulatedAccount {
     next_edit: i64,
     /// The longest between two edits of the configuration.
     edited_within: i64,
-    /// What lists showed an hour ago.
+    /// The lists of an hour ago.
     pub(crate) an_hour_ago: (Vec<Volume>, Vec<Snapshot>),
     looked_at: i64,
     undos: Vec<(i64, UndoCommand)>,
-    /// Volumes whose owners have just heard what will become of them.
+    /// Volumes whose owners were just notified of an announcement.
     warned: Vec<usize>,
     behaviours: Vec<u64>,
     actions: Vec<u64>,
     spared: Vec<u64>,
     messages: u64,
-    /// Writes of notices that another run was faster with.
+    /// Writes of logs that another run won.
     pub(crate) lost_swaps: u64,
     verbosity: u8,
 }
 
-/// What one life came to.
+/// The totals of one account.
 pub(crate) struct AccountSummary {
     pub(crate) seed: u64,
     pub(crate) days: u64,
@@ -73,7 +73,7 @@ pub(crate) struct AccountSummary {
     pub(crate) violations: Vec<(i64, String)>,
 }
 
-/// How long a seed's account lives.
+/// How long a seed's account lasts.
 pub(crate) fn days_of(seed: u64) -> u64 {
     u64::try_from(RandomStream::from_seed(seed, 0).between(60, 180)).unwrap_or(60)
 }
@@ -102,7 +102,7 @@ impl Scheduled for SimulatedAccount {
         self.an_hour_ago = self.lists();
         self.clock += HOUR;
         let now = self.clock;
-        self.faults.weather(now);
+        self.faults.update_bursts(now);
         if self.world.settle(now) {
             self.faults.count(Fault::SnapshotFailed, now);
         }
@@ -111,10 +111,10 @@ impl Scheduled for SimulatedAccount {
         self.owners_live(now, |owners| owners.live());
         self.follow_advice();
         self.undo();
-        if self.faults.strikes(Fault::NoticesLost, now) {
+        if self.faults.occurs(Fault::LogLost, now) {
             self.notices.clear();
             self.oracle.notices_are_lost();
-            self.log(|| "the notices are lost".to_owned());
+            self.log(|| "the notification log is lost".to_owned());
         }
     }
 
@@ -129,8 +129,8 @@ impl Scheduled for SimulatedAccount {
         oracle.watch(world, settings, *ceiling, *clock);
     }
 
-    fn meddle(&mut self, tempting: &[ResourceId]) {
-        let places: Vec<usize> = tempting.iter().filter_map(|id| self.world.disk(id.as_str())).collect();
+    fn meddle(&mut self, interfered: &[ResourceId]) {
+        let places: Vec<usize> = interfered.iter().filter_map(|id| self.world.disk(id.as_str())).collect();
         if places.is_empty() || !self.owners.one_in(8) {
             return;
         }
@@ -173,11 +173,11 @@ impl SimulatedAccount {
             lost_swaps: 0,
             verbosity,
         };
-        account.log(|| format!("the climate is {:?}", account.faults.climate));
+        account.log(|| format!("the fault_level is {:?}", account.faults.fault_level));
         account
     }
 
-    /// What lists show.
+    /// What the lists of EC2 show.
     pub(crate) fn lists(&self) -> (Vec<Volume>, Vec<Snapshot>) {
         let disks = self.world.disks.iter().filter(|disk| disk.is_listed());
         let snaps = self.world.snaps.iter().filter(|snap| snap.exists());
@@ -218,7 +218,7 @@ impl SimulatedAccount {
         live(&mut Owners { world, regions, fleet, chance: owners, now, looked_at, did: &mut did });
     }
 
-    /// Some owners do what a message says to keep a volume.
+    /// Some owners follow a message's advice to keep a volume.
     fn follow_advice(&mut self) {
         let now = self.clock;
         for place in std::mem::take(&mut self.warned) {
@@ -240,11 +240,11 @@ impl SimulatedAccount {
             disk.retag(now);
             self.behaviours[behaviour as usize] += 1;
             let id = disk.id().to_owned();
-            self.log(|| format!("{id}: its owner heard of it: {}", behaviour.as_str()));
+            self.log(|| format!("{id}: its owner was notified: {}", behaviour.as_str()));
         }
     }
 
-    /// Somebody follows the command of a message.
+    /// A person runs the command of a message.
     fn undo(&mut self) {
         let now = self.clock;
         let Some(place) = self.undos.iter().position(|(at, _)| *at <= now) else { return };
@@ -270,7 +270,7 @@ impl SimulatedAccount {
         self.world.disks.push(disk);
     }
 
-    /// A colleague attaches a volume between the second look and the call.
+    /// A colleague attaches a volume between the second read and the call.
     pub(crate) fn attach_at_the_call(&mut self, place: usize, now: i64) {
         if !self.owners.one_in(20) {
             return;
@@ -280,7 +280,7 @@ impl SimulatedAccount {
         self.owners_live(now, |owners| owners.attach(place));
     }
 
-    /// A message reaches people.
+    /// A message was delivered.
     pub(crate) fn deliver_message(&mut self, message: &Message, facts: &Facts) {
         self.messages += 1;
         if self.verbosity > 0 {
@@ -297,7 +297,7 @@ impl SimulatedAccount {
         }
     }
 
-    /// A run came to its end.
+    /// A run finished.
     pub(crate) fn ran(&mut self, facts: &Facts) {
         self.oracle.last_fault = self.faults.last_at;
         self.oracle.ran(facts, &self.world, &self.notices);

@@ -1,4 +1,4 @@
-//! EC2 as a run looks at one volume, or snapshot, again, and changes it: one call about one resource.
+//! EC2 for one volume or snapshot: a run reads it again and changes it, one call about one resource.
 
 use model::curfew_tags::DELETED_AT;
 use model::id::ResourceId;
@@ -12,7 +12,7 @@ use crate::fault::Fault;
 use crate::session::Session;
 use crate::world::SnapshotMaker;
 
-/// Why a call came to nothing.
+/// Why a call failed.
 type Refusal = (CallErrorKind, &'static str);
 
 const NOT_FOUND: Refusal = (CallErrorKind::NotFound, "NotFound");
@@ -22,7 +22,7 @@ pub(crate) fn describe_instance(_: &Session, instance: &ResourceId) -> Result<In
 }
 
 pub(crate) fn describe_snapshots_of(session: &Session, volume: &ResourceId) -> Result<Vec<Snapshot>, CallError> {
-    if session.strikes(Fault::SecondLookFailed) {
+    if session.occurs(Fault::SecondReadFailed) {
         return Err(failed(session, "ec2:DescribeSnapshots", (CallErrorKind::Other, "the look failed")));
     }
     let account = session.account();
@@ -49,7 +49,7 @@ fn failed(session: &Session, call: &'static str, (kind, message): Refusal) -> Ca
     session.failed(call, kind, message)
 }
 
-/// What the call does, if EC2 takes it.
+/// The effect of the call, if EC2 accepts it.
 pub(crate) fn write(session: &Session, call: &'static str, write: &Ec2Write<'_>) -> Result<(), CallError> {
     let mut account = session.account();
     let now = account.clock.max(session.now() + 1);
@@ -67,7 +67,7 @@ pub(crate) fn write(session: &Session, call: &'static str, write: &Ec2Write<'_>)
     done.map_err(|refusal| failed(session, call, refusal))
 }
 
-/// One that is unknown, and none of them is tagged.
+/// If one resource is unknown, none of them is tagged.
 fn create_tags(
     account: &mut SimulatedAccount,
     session: &Session,
@@ -79,7 +79,7 @@ fn create_tags(
     let is_date = tags.iter().all(|(key, _)| *key == DELETED_AT);
     let has_own_step = |id: &ResourceId| session.step(id).is_some_and(|(_, only_dates)| only_dates);
     let after_its_volume = is_date && !resources.iter().any(has_own_step);
-    if after_its_volume && faults.strikes(Fault::DateRefused, facts.now) {
+    if after_its_volume && faults.occurs(Fault::DateRefused, facts.now) {
         return Err((CallErrorKind::Throttled, "RequestLimitExceeded"));
     }
     let exists = |id: &ResourceId| {
@@ -130,10 +130,10 @@ fn create_snapshot(
     tags: &Tags,
     now: i64,
 ) -> Result<(), Refusal> {
-    let fails = account.faults.strikes(Fault::SnapshotFailed, now);
+    let fails = account.faults.occurs(Fault::SnapshotFailed, now);
     let SimulatedAccount { world, oracle, faults, .. } = account;
     let place = world.disk(id.as_str()).filter(|place| world.disks[*place].exists()).ok_or(NOT_FOUND)?;
-    let doubling = [Fault::RunDoubled, Fault::RunSlow, Fault::SnapshotsStale, Fault::WriteUnheard];
+    let doubling = [Fault::RunDoubled, Fault::RunSlow, Fault::SnapshotsStale, Fault::WriteResponseLost];
     oracle.doublings = doubling.iter().map(|fault| faults.counts()[*fault as usize]).sum();
     oracle.last_fault = faults.last_at;
     oracle.snapshot_begun(world, place, tags, &session.facts());
@@ -143,7 +143,7 @@ fn create_snapshot(
 
 fn delete_volume(account: &mut SimulatedAccount, session: &Session, id: &ResourceId, now: i64) -> Result<(), Refusal> {
     let place = account.world.disk(id.as_str()).ok_or(NOT_FOUND)?;
-    // Of two runs at once both may have looked before either asked.
+    // Two runs at once may both have read it before either request.
     if account.world.disks[place].gone_at.is_some_and(|at| now - at < MINUTE) {
         return Err(NOT_FOUND);
     }

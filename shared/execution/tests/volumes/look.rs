@@ -1,4 +1,4 @@
-//! What a run about volumes sees of the account: what EC2 lists, what `CloudWatch` says, and which jobs are unfinished.
+//! What a run about volumes observes of the account: the list of EC2, the metrics of `CloudWatch`, and the unfinished jobs.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -21,16 +21,15 @@ use crate::session::{Session, gap, refused_to_read};
 use crate::tags::job_name;
 use crate::world::{LAG, SimulatedHost};
 
-/// The function, as it names itself.
 pub(crate) const FUNCTION: &str = "reap-volumes";
 
-/// Lives one run. Between its decision and what it does a colleague may come, or time may pass.
+/// Carries out one run. Between its decision and its action a colleague may intervene, or time may pass.
 pub(crate) async fn live(session: &Rc<Session>, run: &Run<'_, Session, Session>) {
     let Ok(planned) = volumes::plan(run).await else { return };
     session.decided(&planned.plan, planned.seen.storage.volumes.items.len());
     let is_of_volume = |step: &&Step| matches!(step.action, Action::Volume(..));
     let done = planned.plan.steps.iter().filter(is_of_volume).filter(|step| step.action.ending().is_some());
-    *session.tempting.borrow_mut() = done.map(|step| step.target.resource.clone()).collect();
+    *session.interfered.borrow_mut() = done.map(|step| step.target.resource.clone()).collect();
     {
         let mut account = session.account();
         let SimulatedAccount { oracle, world, .. } = &mut *account;
@@ -46,23 +45,23 @@ impl VolumeCloud for Session {
     async fn storage(
         &self,
         regions: &[Region],
-        _patience: Duration,
+        _timeout: Duration,
         tags: impl Fn(&Volume, &Hosts) -> bool,
         source: impl Fn(&Volume) -> bool,
     ) -> ObservedStorage {
         let (mut account, now) = (self.account(), self.now());
         let account = &mut *account;
         let (mut volumes, mut snapshots) = account.lists();
-        if account.faults.strikes(Fault::VolumesStale, now) {
+        if account.faults.occurs(Fault::VolumesStale, now) {
             volumes.clone_from(&account.an_hour_ago.0);
         }
-        if account.faults.strikes(Fault::SnapshotsStale, now) {
+        if account.faults.occurs(Fault::SnapshotsStale, now) {
             snapshots.clone_from(&account.an_hour_ago.1);
         }
-        if !volumes.is_empty() && account.faults.strikes(Fault::VolumeUnlisted, now) {
+        if !volumes.is_empty() && account.faults.occurs(Fault::VolumeUnlisted, now) {
             let unlisted = account.owners.below(volumes.len());
             volumes.remove(unlisted);
-            // What is remembered about it is forgotten with it.
+            // The memory of it is deleted with it.
             account.oracle.notices_are_lost();
         }
         let mut seen = ObservedStorage { snapshots, ..ObservedStorage::default() };
@@ -70,7 +69,7 @@ impl VolumeCloud for Session {
         for place in 0..account.regions {
             let region = region(place);
             let is_asked = regions.contains(&region);
-            let unseen = is_asked && account.faults.strikes(Fault::ListingFailed, now);
+            let unseen = is_asked && account.faults.occurs(Fault::ListingFailed, now);
             if unseen {
                 seen.volumes.gaps.push(Gap { kind: GapKind::Region, ..gap(&region, "ec2:DescribeVolumes") });
             }
@@ -101,16 +100,16 @@ impl VolumeCloud for Session {
         region: &Region,
         asks: &[VolumeUseQuery],
         _now: Timestamp,
-        _patience: Duration,
+        _timeout: Duration,
     ) -> (BTreeMap<ResourceId, VolumeUse>, Vec<Gap>) {
         let (mut account, now) = (self.account(), self.now());
         let account = &mut *account;
         let mut answers = BTreeMap::new();
-        let unanswered = account.faults.strikes(Fault::UseUnanswered, now);
+        let unanswered = account.faults.occurs(Fault::UseUnanswered, now);
         let mut complete = !unanswered;
         for ask in asks.iter().filter(|ask| ask.region == *region) {
             let Some(disk) = account.world.disk(ask.volume.as_str()) else { continue };
-            if unanswered || account.faults.strikes(Fault::UsePartly, now) {
+            if unanswered || account.faults.occurs(Fault::UsePartly, now) {
                 complete = false;
                 account.oracle.unanswered(disk, now);
                 continue;
@@ -131,7 +130,7 @@ impl JobDocuments for Session {
     }
 
     async fn is_active(&self, job: &str) -> Result<bool, StoreError> {
-        if self.strikes(Fault::JobUnread) {
+        if self.occurs(Fault::JobUnread) {
             return Err(refused_to_read());
         }
         let (account, now) = (self.account(), self.now());

@@ -1,6 +1,6 @@
-//! A simulated account, and many of them: volumes, their owners and the instances that they hang on over months of hourly
-//! looks, with everything that goes wrong, under the real policy in the order of the product; and an oracle, which knows
-//! nothing of the policy, that says what must never happen and what must happen in the end.
+//! Many simulated accounts: volumes, their owners and the instances that they are attached to over months of hourly runs, with every kind of fault,
+//! under the real policy in the order of the product. An oracle, which is independent of the policy, checks what must never happen and what must
+//! happen in the end.
 //!
 //! `cargo test -p execution --test simulation-volumes -- --help` lists the arguments; `make simulate` runs the usual amount.
 #![expect(clippy::print_stdout, reason = "the result of a simulation is what it prints")]
@@ -19,6 +19,7 @@ mod look;
 mod named;
 mod oracle;
 mod owners;
+mod random_actions;
 #[path = "../simulation/schedule.rs"]
 mod schedule;
 #[path = "../simulation/session.rs"]
@@ -26,7 +27,6 @@ mod session;
 mod settings;
 mod tags;
 mod tally;
-mod whims;
 mod world;
 
 use std::process::ExitCode;

@@ -1,10 +1,10 @@
-//! The oracle: what must never happen, and what must happen in the end. It is written from the contract and asks nothing of
-//! the policy: neither `decide`, nor how tags, configuration, use or limits are read.
+//! The oracle: what must never happen, and what must happen in the end. It is written from the contract and uses nothing of the policy: neither
+//! `decide`, nor its parsing of tags, configuration, use or limits.
 
-mod ends;
+mod deletions;
 mod liveness;
 mod memory;
-mod telling;
+mod notifications;
 mod truth;
 
 use model::curfew_tags::{MARKED, UNATTACHED_SINCE};
@@ -13,66 +13,65 @@ use model::rule::{ResourceAction, Rule};
 use model::volume::ObservedStorage;
 use plan::Plan;
 
-pub(crate) use telling::UndoCommand;
+pub(crate) use notifications::UndoCommand;
 
 use crate::chance::stamp;
 use crate::session::Facts;
 use crate::world::SimulatedWorld;
 
-/// So many violations of one account are kept: the first ones say what is wrong.
+/// The most violations that one account stores: the first ones explain the rest.
 const VIOLATIONS_MAX: usize = 20;
 
 #[derive(Default)]
 pub(crate) struct InvariantOracle {
     pub(crate) violations: Vec<(i64, String)>,
-    /// The last fault of any kind, the last by which a run may forget what it did, and the last edit of the configuration or
-    /// of `CURFEW_MODE`.
+    /// The last fault of any kind, the last that may make a run forget what it did, and the last edit of the configuration or of `CURFEW_MODE`.
     pub(crate) last_fault: i64,
     pub(crate) last_forgotten: i64,
     pub(crate) configured_at: i64,
-    /// Faults by which a snapshot may be taken twice, and snapshots that were.
+    /// Faults that may lead to a second snapshot, and second snapshots.
     pub(crate) doublings: u64,
     doubled: u64,
-    /// A colleague attached a volume between the second look and the call.
+    /// A colleague attached a volume between the second read and the call.
     pub(crate) meddled_at_the_call: i64,
-    /// Ends that were inferred, of one run.
+    /// Policy actions of one run.
     inferred: (u64, i64),
     disks: Vec<ResourceRecord>,
     snaps: Vec<ResourceRecord>,
 }
 
-/// What the oracle knows of one volume, or of one snapshot.
+/// The oracle's record of one volume, or of one snapshot.
 #[derive(Default)]
 struct ResourceRecord {
     announced: Vec<PromisedAction>,
-    /// Fingerprints of what was told, and when.
+    /// Fingerprints of notifications, and when they were sent.
     told: Vec<(u64, i64)>,
-    /// An end of which nobody has heard yet.
+    /// A deletion without a notification so far.
     untold_end: Option<i64>,
-    /// Held by the limits, in this run.
+    /// Held by the limits in this run.
     held_at: i64,
-    /// A run that could see, write and remember everything saw it attached.
+    /// A run that could read, write and remember everything saw it attached.
     seen_attached_at: i64,
-    /// A look at that moment got no answer whether it is used.
+    /// A query of its use at that time failed.
     unknown_at: i64,
-    /// Told that it hangs on a stopped instance.
+    /// Notified that it is attached to a stopped instance.
     idle_host_told_at: i64,
-    /// Told that it cannot be read.
+    /// Notified that it cannot be read.
     unreadable_told_at: i64,
-    /// Already complained of.
+    /// Already reported.
     overdue: [i64; liveness::DUES],
 }
 
-/// What people were told will be done.
+/// An announcement.
 struct PromisedAction {
     ending: ResourceAction,
     deadline: i64,
     told_at: i64,
-    /// The grace of then.
+    /// The grace at that time.
     grace: i64,
-    /// A run has seen it attached since, or called it off, and could remember that.
+    /// A later run has seen it attached, or cancelled it, and could remember that.
     void: bool,
-    /// The run that told it was called off.
+    /// The run that announced it was cancelled.
     called_off_by: Option<u64>,
 }
 
@@ -97,13 +96,12 @@ impl InvariantOracle {
         &mut self.snaps[place]
     }
 
-    /// Nobody could say whether a volume is used.
+    /// The use of a volume was unknown.
     pub(crate) fn unanswered(&mut self, place: usize, now: i64) {
         self.disk(place).unknown_at = now;
     }
 
-    /// A plan has every volume and every snapshot that was seen exactly once, and holds what exceeds the limits, and nothing
-    /// else.
+    /// A plan names every observed volume and snapshot exactly once, and holds exactly what exceeds the limits.
     pub(crate) fn planned(&mut self, plan: &Plan, seen: &ObservedStorage, world: &SimulatedWorld, facts: &Facts) {
         let of_steps = plan.steps.iter().map(|step| &step.target);
         let mut planned: Vec<&str> = of_steps
@@ -136,11 +134,11 @@ impl InvariantOracle {
             }
         }
         if plan.steps.iter().any(|step| step.held.is_some() && step.evidence.rule() != Rule::Orphaned) {
-            self.violated(facts.now, "what nobody inferred is held".to_owned());
+            self.violated(facts.now, "a step is held that is no policy action".to_owned());
         }
     }
 
-    /// Curfew writes tags on a volume: never on what it must not touch, and no mark of which nobody has heard.
+    /// Curfew writes tags on a volume: never on a protected one, and no mark before its notification was accepted.
     pub(crate) fn tagged(
         &mut self,
         world: &SimulatedWorld,
@@ -164,18 +162,17 @@ impl InvariantOracle {
             self.violated(facts.now, format!("{id}: called unattached since {since}, before it was made"));
         }
         let Some((_, mark)) = tags.iter().find(|(key, _)| *key == MARKED) else { return };
-        let heard = self.disk(place).announced.iter().any(|one| {
+        let was_announced = self.disk(place).announced.iter().any(|one| {
             let marked = |ending| *mark == format!("{id} orphaned={ending}@{}", stamp(one.deadline));
-            // What is due now may be milder than what was announced, and is marked so.
+            // The due action may be milder than the announced one, and is marked so.
             marked(one.ending) || (one.ending == ResourceAction::Delete && marked(ResourceAction::SnapshotAndDelete))
         });
-        if !heard {
-            self.violated(facts.now, format!("{id}: is marked {mark}, of which nobody has heard"));
+        if !was_announced {
+            self.violated(facts.now, format!("{id}: is marked {mark}, which was not announced"));
         }
     }
 
-    /// Neither what is protected, kept or unreadable; nor, unless it is attached, what is somebody else's; nor what is only
-    /// observed.
+    /// Neither a protected, kept or unreadable volume; nor, unless it is attached, one of another controller; nor one in observe mode.
     fn may_write(&mut self, world: &SimulatedWorld, place: usize, what: &str, facts: &Facts) {
         let disk = &world.disks[place];
         let id = disk.id();
@@ -192,7 +189,7 @@ impl InvariantOracle {
     }
 }
 
-/// Whether a run may carry out so many inferred ends.
+/// Whether the limits allow a run so many policy actions.
 fn within_limits(ends: i64, facts: &Facts) -> bool {
     let fleet = i64::try_from(facts.fleet).unwrap_or(i64::MAX);
     let too_large_a_share = fleet >= 10 && ends * 100 > fleet * facts.settings.fleet_share_max_percent;

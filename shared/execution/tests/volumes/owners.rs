@@ -9,7 +9,7 @@ use crate::tags::OwnerTags;
 use crate::world::{SimulatedHost, SimulatedVolume, SimulatedWorld, SnapshotMaker};
 
 named! {
-    /// Everything that owners and colleagues do.
+    /// Every action of owners and colleagues.
     Behaviour {
         Create = "create",
         CreateOfSnapshot = "create of a snapshot",
@@ -73,14 +73,14 @@ pub(crate) fn first_tags(jobs: usize, chance: &mut RandomStream) -> (OwnerTags, 
     }
 }
 
-/// What everybody does in an hour.
+/// The actions of an hour.
 pub(crate) struct Owners<'a> {
     pub(crate) world: &'a mut SimulatedWorld,
     pub(crate) regions: usize,
     pub(crate) fleet: usize,
     pub(crate) chance: &'a mut RandomStream,
     pub(crate) now: i64,
-    /// When a run looked, or acted, last.
+    /// When a run last observed, or acted.
     pub(crate) looked_at: i64,
     pub(crate) did: &'a mut dyn FnMut(Behaviour, &str),
 }
@@ -195,7 +195,7 @@ impl Owners<'_> {
     fn live_with(&mut self, place: usize) {
         let now = self.now;
         self.use_for_an_hour(place);
-        // What nothing else ever clears away, its owner does.
+        // Its owner deletes what nothing else deletes.
         if self.world.spared(place, now).is_some() && self.world.disks[place].host.is_none() && self.chance.one_in(300)
         {
             let disk = &mut self.world.disks[place];
@@ -227,13 +227,13 @@ impl Owners<'_> {
                 self.attach(place);
             }
         }
-        if self.world.disks[place].exists() && now >= self.world.disks[place].next_whim {
-            self.world.disks[place].next_whim = now + self.chance.between(HOUR, 12 * DAY);
-            self.follow_whim(place);
+        if self.world.disks[place].exists() && now >= self.world.disks[place].next_random_action {
+            self.world.disks[place].next_random_action = now + self.chance.between(HOUR, 12 * DAY);
+            self.act_randomly(place);
         }
     }
 
-    /// Attached and detached between two looks: nothing but its samples ever shows it.
+    /// Attached and detached between two observations: only its samples show it.
     fn use_for_an_hour(&mut self, place: usize) {
         let Self { world, chance, now, .. } = self;
         let disk = &mut world.disks[place];
@@ -305,7 +305,7 @@ impl Owners<'_> {
                     return;
                 };
                 let of_volume = world.snaps[place].ec2.of_volume.as_str();
-                // Who writes Curfew's tag on a snapshot of that very volume has made it Curfew's.
+                // A snapshot of that very volume with Curfew's tag counts as Curfew's.
                 if tags.get(SNAPSHOT_OF).is_some_and(|volume| volume == of_volume) {
                     return;
                 }
@@ -327,7 +327,7 @@ impl crate::world::SimulatedSnapshot {
     }
 }
 
-/// EC2 user guide, "Copy an Amazon EBS snapshot": it names a volume that never was, and takes the tags along.
+/// EC2 user guide, "Copy an Amazon EBS snapshot": it names a volume that does not exist, and copies the tags.
 fn copy_snapshot(world: &mut SimulatedWorld, place: usize, now: i64) {
     let (number, snap) = (world.snaps.len(), &world.snaps[place]);
     let mut ec2 = snap.ec2.clone();

@@ -1,5 +1,4 @@
-//! The account's configuration, known by its structure: `model` reads the document that is made of it, the oracle the
-//! structure itself.
+//! The account's configuration by its structure: `model` reads the document that is made of it, the oracle the structure itself.
 
 use std::fmt::Write as _;
 
@@ -60,7 +59,7 @@ impl SimulatedConfig {
         }
     }
 
-    /// Somebody edits a section.
+    /// A person edits a section.
     pub(crate) fn edit(&mut self, chance: &mut RandomStream) {
         let other = Self::draw(chance);
         match chance.below(8) {

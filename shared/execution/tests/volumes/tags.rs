@@ -1,4 +1,4 @@
-//! What owners say by tags, known by its structure: `model` reads the tags, the oracle the structure.
+//! The tags of owners by their structure: `model` reads the tags, the oracle the structure.
 
 use model::instance::Tags;
 use model::mode::Mode;
@@ -6,7 +6,7 @@ use model::mode::Mode;
 use crate::chance::stamp;
 use crate::settings::{self, TEAMS};
 
-/// What cannot be read, and must spare.
+/// Unreadable tags, which protect.
 pub(crate) const TYPOS: [(&str, &str); 8] = [
     ("curfew:mode", "Observe"),
     ("Curfew:Protected", "yes"),
@@ -15,28 +15,28 @@ pub(crate) const TYPOS: [(&str, &str); 8] = [
     ("curfew:unattached-since", "yesterday"),
     ("curfew:marked", "yes"),
     ("curfew:idle-after", "soon"),
-    // Of a snapshot, copied to what was restored from it.
+    // From a snapshot, copied to the restored volume.
     ("curfew:snapshot-of", "vol-0abc"),
 ];
 
 #[derive(Clone, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a tag that is there or not")]
 pub(crate) struct OwnerTags {
-    /// A place of [`TEAMS`].
+    /// An index into [`TEAMS`].
     pub(crate) team: Option<usize>,
-    /// The team is written under a mistyped key, so that there is none.
+    /// The team is under a mistyped key, so there is none.
     pub(crate) team_mistyped: bool,
     pub(crate) owner: bool,
     pub(crate) protected: bool,
     pub(crate) kept_until: Option<i64>,
     pub(crate) mode: Option<Mode>,
-    /// A place of [`TYPOS`].
+    /// An index into [`TYPOS`].
     pub(crate) typo: Option<usize>,
-    /// A place of the account's jobs.
+    /// An index into the account's jobs.
     pub(crate) job: Option<usize>,
-    /// Tags that mean something on instances alone.
+    /// Tags that apply to instances only.
     pub(crate) of_an_instance: bool,
-    /// So many tags more.
+    /// The number of further tags.
     pub(crate) further: usize,
 }
 

@@ -1,4 +1,4 @@
-//! What many lives came to, and whether that is good.
+//! The totals of many accounts, and whether they pass.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use crate::chance::stamp;
 use crate::fault::Fault;
 use crate::owners::Behaviour;
 
-/// From so many account-days on, everything that can happen must have happened.
+/// From this number of account-days on, every possible event must have happened.
 const DAYS_FOR_EVERYTHING: u64 = 4_000;
 const VIOLATIONS_PRINTED_MAX: usize = 20;
 
-/// Everything that a run does.
+/// Every action of a run.
 pub(crate) const ACTIONS: [&str; 9] = [
     "date a volume",
     "date a snapshot",
@@ -26,7 +26,7 @@ pub(crate) const ACTIONS: [&str; 9] = [
     "delete a snapshot",
 ];
 
-/// Every reason to spare a volume, or a snapshot.
+/// Every reason to skip a volume, or a snapshot.
 pub(crate) const SPARED: [SkipReason; 17] = [
     SkipReason::Protected,
     SkipReason::Kept,
@@ -94,7 +94,7 @@ impl SimulationTally {
         self.violations.extend(life.violations.into_iter().map(|(at, what)| (seed, days, at, what)));
     }
 
-    /// Prints all of it; whether it passes.
+    /// Prints all of it. Returns whether it passes.
     pub(crate) fn print(mut self, took: Duration) -> bool {
         println!(
             "{} accounts, {} account-days, {} runs, {} messages, {} swaps lost",
@@ -118,7 +118,7 @@ impl SimulationTally {
             println!("    make simulate-volumes ARGS=\"--seed {seed} --days {days}\"");
         }
         println!("{:.1} s", took.as_secs_f64());
-        // A check that cannot fail is a defect, and so is a fault that never strikes.
+        // A check that cannot fail is a defect, and so is a fault that never occurs.
         let everything_happened = self.days < DAYS_FOR_EVERYTHING || never.is_empty();
         if !everything_happened {
             println!("NEVER HAPPENED: {}", never.join(", "));

@@ -1,4 +1,4 @@
-//! The truth: volumes, the instances that they hang on, and snapshots, as EC2 keeps them. Nothing here asks the policy.
+//! The truth: volumes, the instances that they are attached to, and snapshots, as EC2 has them. It uses nothing of the policy.
 
 use model::curfew_tags::{MARKED, UNATTACHED_SINCE};
 use model::id::ResourceId;
@@ -9,10 +9,10 @@ use crate::chance::{DAY, HOUR, MINUTE, REGIONS, RandomStream, region, stamp};
 use crate::settings::{MANAGED_TAG, TEAMS};
 use crate::tags::{OwnerTags, TYPOS};
 
-/// So late `CloudWatch` may be.
+/// The longest delay of `CloudWatch`.
 pub(crate) const LAG: i64 = 15 * MINUTE;
 
-/// Who keeps a volume, where not its team.
+/// The controller that owns a volume, if its team does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SimulatedKeeper {
     Kubernetes,
@@ -40,18 +40,18 @@ pub(crate) struct SimulatedVolume {
     pub(crate) says: OwnerTags,
     pub(crate) keeper: Option<SimulatedKeeper>,
     pub(crate) created: i64,
-    /// What it is attached to, and was.
+    /// The instances that it is and was attached to.
     pub(crate) host: Option<usize>,
     pub(crate) hosts_ever: Vec<usize>,
     /// `DeleteOnTermination`.
     pub(crate) goes_with_host: bool,
     /// From when to when it was attached to a running instance.
     pub(crate) uses: Vec<(i64, i64)>,
-    /// Used for an hour each night until then, at that minute of the day.
+    /// It is used for an hour each night until then, at that minute of the day.
     pub(crate) nights_until: i64,
     pub(crate) night_minute: i64,
-    pub(crate) next_whim: i64,
-    /// Until then its owner leaves it where it is.
+    pub(crate) next_random_action: i64,
+    /// Until then its owner does nothing to it.
     pub(crate) rest_until: i64,
     /// The last change by people: tags, attachment, state.
     pub(crate) changed_at: i64,
@@ -60,7 +60,7 @@ pub(crate) struct SimulatedVolume {
     pub(crate) source: Option<usize>,
     /// How long a snapshot of it takes.
     pub(crate) snapshot_takes: i64,
-    /// Somebody copied Curfew's own tags to it, or took them away.
+    /// A person copied Curfew's own tags to it, or removed them.
     pub(crate) meddled_at: i64,
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct SimulatedHost {
     pub(crate) owner: bool,
     pub(crate) running: bool,
     pub(crate) stopped_at: Option<i64>,
-    /// EC2 says since when it is stopped.
+    /// The time of its stop, by EC2.
     pub(crate) legible: bool,
     pub(crate) gone: bool,
 }
@@ -87,7 +87,7 @@ pub(crate) enum SnapshotMaker {
 pub(crate) struct SimulatedSnapshot {
     pub(crate) ec2: Snapshot,
     pub(crate) maker: SnapshotMaker,
-    /// Of which it has the data.
+    /// The volume whose data it has.
     pub(crate) disk: usize,
     pub(crate) says: OwnerTags,
     pub(crate) completes_at: i64,
@@ -160,7 +160,7 @@ impl SimulatedVolume {
             uses: Vec::new(),
             nights_until: 0,
             night_minute: 0,
-            next_whim: now + chance.between(HOUR, 6 * DAY),
+            next_random_action: now + chance.between(HOUR, 6 * DAY),
             rest_until: now + chance.between(HOUR, 10 * DAY),
             changed_at: now,
             gone_at: None,
@@ -180,7 +180,7 @@ impl SimulatedVolume {
         self.gone_at.is_none()
     }
 
-    /// Whether a list shows it: for a while also what is being deleted.
+    /// Whether a list shows it: for a while also after its deletion.
     pub(crate) fn is_listed(&self) -> bool {
         self.exists() || self.ec2.state == VolumeState::Deleting
     }
@@ -189,7 +189,7 @@ impl SimulatedVolume {
         self.exists() && self.ec2.state == VolumeState::Available
     }
 
-    /// Writes what its owner says; what Curfew wrote stays.
+    /// Writes the tags of its owner; those of Curfew stay.
     pub(crate) fn retag(&mut self, now: i64) {
         let mut tags = self.says.tags();
         tags.extend(self.keeper.and_then(SimulatedKeeper::tag).map(|key| (key.to_owned(), "x".to_owned())));
@@ -224,7 +224,7 @@ impl SimulatedVolume {
         self.pause(now);
     }
 
-    /// Its instance runs no more.
+    /// Its instance is not running any more.
     fn pause(&mut self, now: i64) {
         if let Some(last) = self.uses.last_mut().filter(|last| last.1 == i64::MAX) {
             last.1 = now;
@@ -238,8 +238,8 @@ impl SimulatedVolume {
         self.gone_at = Some(now);
     }
 
-    /// The newest sample since a moment that can be read, where `CloudWatch` is so late: by the minute for 15 days, by 5 minutes
-    /// for 63; of longer periods the one that the moment lies in does not count.
+    /// The newest available sample since a moment, with this delay of `CloudWatch`: by the minute for 15 days, by 5 minutes for 63; of longer
+    /// periods the one that contains the moment does not count.
     pub(crate) fn used(&self, since: i64, now: i64, lag: i64) -> Option<i64> {
         let (age, day) = (now - since, DAY);
         let period = if age < 15 * day - HOUR {
@@ -257,7 +257,7 @@ impl SimulatedVolume {
         })
     }
 
-    /// The end of the last use of which anybody who looks then must know.
+    /// The end of the last use that every observation at that time must show.
     pub(crate) fn known_use(&self, now: i64) -> i64 {
         let known = self.uses.iter().filter(|(begin, _)| begin + MINUTE <= now - LAG);
         known.map(|(_, end)| *end).max().unwrap_or(0)
@@ -288,7 +288,7 @@ impl SimulatedSnapshot {
         self.gone_at.is_none()
     }
 
-    /// Whether the data of a volume can be restored from it, or will be.
+    /// Whether the data of a volume can be restored from it, now or later.
     pub(crate) fn is_begun(&self) -> bool {
         self.exists() && matches!(self.ec2.state, SnapshotState::Pending | SnapshotState::Completed)
     }
@@ -299,7 +299,7 @@ impl SimulatedSnapshot {
 }
 
 impl SimulatedWorld {
-    /// What EC2 does by itself; whether a snapshot came to nothing.
+    /// EC2's own changes. Returns whether a snapshot failed.
     pub(crate) fn settle(&mut self, now: i64) -> bool {
         for disk in &mut self.disks {
             match disk.ec2.state {
@@ -353,7 +353,7 @@ impl SimulatedWorld {
         }
     }
 
-    /// A snapshot is begun, by whomever.
+    /// A snapshot begins.
     pub(crate) fn begin_snapshot(
         &mut self,
         place: usize,

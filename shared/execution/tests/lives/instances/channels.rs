@@ -35,7 +35,7 @@ fn both_get_what_the_topic_accepts_once() {
 }
 
 #[test]
-fn an_announcement_that_the_topic_refuses_reaches_neither() {
+fn an_announcement_refused_by_the_topic_reaches_no_channel() {
     let mut account = account(ENFORCED);
     account.aws.deaf.insert("vision");
     account.run("01 12:00");
@@ -49,7 +49,7 @@ fn an_announcement_that_the_topic_refuses_reaches_neither() {
 }
 
 #[test]
-fn what_was_done_is_an_event_at_once_and_comes_to_the_chat_with_its_message() {
+fn an_action_is_an_event_at_once_and_reaches_the_chat_with_its_message() {
     let mut account = account(ENFORCED);
     account.run("01 12:00");
     account.aws.deaf.insert("vision");
@@ -62,7 +62,7 @@ fn what_was_done_is_an_event_at_once_and_comes_to_the_chat_with_its_message() {
 }
 
 #[test]
-fn a_channel_that_refuses_everything_holds_nothing_up_and_is_notified_once_a_day() {
+fn a_refusing_channel_delays_nothing_and_is_notified_once_a_day() {
     let mut account = account(ENFORCED);
     account.aws.refuses_copies = true;
     account.run("01 12:00");

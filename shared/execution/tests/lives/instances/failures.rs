@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn a_message_that_is_not_taken_leaves_nothing_marked() {
+fn a_refused_message_leaves_nothing_marked() {
     let mut account = enforcing_account(instance(), ENFORCED);
     account.aws.deaf.insert("vision");
     account.run("01 12:00").run("01 12:05");
@@ -16,7 +16,7 @@ fn a_message_that_is_not_taken_leaves_nothing_marked() {
 }
 
 #[test]
-fn a_mark_that_could_not_be_written_is_written_later_and_only_the_failure_is_told_besides() {
+fn a_failed_mark_is_written_later_and_only_the_failure_is_notified() {
     let mut account = enforcing_account(instance(), ENFORCED);
     account.aws.refuses = Some("UnauthorizedOperation: ec2:CreateTags");
     account.run("01 12:00").run("01 12:05").run("01 13:05");
@@ -32,7 +32,7 @@ fn a_mark_that_could_not_be_written_is_written_later_and_only_the_failure_is_tol
 }
 
 #[test]
-fn a_mark_that_could_not_be_written_outlives_a_run_in_which_nobody_can_say_whether_it_works() {
+fn a_failed_mark_survives_a_run_with_unknown_use() {
     let mut account = enforcing_account(instance(), ENFORCED);
     account.aws.refuses = Some("UnauthorizedOperation: ec2:CreateTags");
     account.run("01 12:00");
@@ -50,7 +50,7 @@ fn a_mark_that_could_not_be_written_outlives_a_run_in_which_nobody_can_say_wheth
 }
 
 #[test]
-fn a_spot_request_that_cannot_be_read_defers_what_was_announced_and_does_not_take_it_back() {
+fn an_unreadable_spot_request_defers_an_announced_action() {
     let spot = instance().purchase(PurchaseOption::SpotOneTime).tag("curfew:on-idle", "terminate");
     let mut account = enforcing_account(spot, ENFORCED);
     account.run("01 12:00");
@@ -66,7 +66,7 @@ fn a_spot_request_that_cannot_be_read_defers_what_was_announced_and_does_not_tak
 }
 
 #[test]
-fn what_was_done_and_could_not_be_told_is_owed() {
+fn an_unsent_notification_of_an_action_is_owed() {
     let mut account = enforcing_account(instance(), ENFORCED);
     account.run("01 12:00");
     account.aws.deaf.insert("vision");
@@ -83,7 +83,7 @@ fn what_was_done_and_could_not_be_told_is_owed() {
 }
 
 #[test]
-fn a_stop_that_fails_is_told_once_a_day_and_tried_in_every_run() {
+fn a_failed_stop_is_notified_once_a_day_and_retried_in_every_run() {
     let mut account = enforcing_account(instance(), ENFORCED);
     account.run("01 12:00");
     account.aws.refuses = Some("UnauthorizedOperation");
@@ -100,7 +100,7 @@ fn a_stop_that_fails_is_told_once_a_day_and_tried_in_every_run() {
 }
 
 #[test]
-fn an_old_stop_is_taken_off_what_runs_again() {
+fn an_old_stopped_tag_is_removed_from_a_running_instance() {
     let mut account = enforcing_account(instance().tag(STOPPED, "idle 2026-08-30T12:00:00Z"), ENFORCED);
     account.all_are(&busy()).run("01 12:00").run("01 12:05");
     assert_snapshot!(account.log, @"
@@ -110,7 +110,7 @@ fn an_old_stop_is_taken_off_what_runs_again() {
 }
 
 #[test]
-fn what_is_called_off_is_told_even_beside_a_stale_entry() {
+fn a_withdrawal_is_notified_even_beside_a_stale_entry() {
     let old = instance().launched("2026-08-01T00:00:00Z").tag("curfew:expires-at", "2026-12-01T00:00:00Z");
     let mark = "i-0abc idle=stop@2026-09-01T12:30:00Z untagged=stop@2026-08-10T00:00:00Z";
     let mut account = enforcing_account(old.tag(MARKED, mark), ENFORCED);
@@ -119,7 +119,7 @@ fn what_is_called_off_is_told_even_beside_a_stale_entry() {
 }
 
 #[test]
-fn a_stale_mark_on_the_resource_does_not_stand_in_for_one_that_could_not_be_written() {
+fn a_stale_mark_does_not_replace_a_failed_one() {
     let mut account = enforcing_account(instance().tag(MARKED, "i-0abc idle=stop@2026-08-31T00:00:00Z"), ENFORCED);
     account.aws.refuses = Some("UnauthorizedOperation: ec2:CreateTags");
     account.run("01 12:00");
@@ -133,7 +133,7 @@ fn a_stale_mark_on_the_resource_does_not_stand_in_for_one_that_could_not_be_writ
 }
 
 #[test]
-fn a_gap_is_told_once_a_day() {
+fn a_gap_is_notified_once_a_day() {
     let mut account = enforcing_account(instance(), "");
     account.all_are(&busy()).gaps =
         vec![Gap::new(&"eu-west-1".into(), "ec2:DescribeInstances", "RequestLimitExceeded", GapKind::Region)];
@@ -152,7 +152,7 @@ fn a_gap_is_told_once_a_day() {
 }
 
 #[test]
-fn what_is_announced_and_ended_in_one_run_leaves_nothing_to_write() {
+fn an_action_announced_and_enforced_in_one_run_leaves_no_mark() {
     let mut account = enforcing_account(instance().tag("curfew:expires-at", "2026-09-01T11:59:00Z"), "");
     account.run("01 12:00");
     assert_eq!(account.aws.memory["us-east-1"].unwritten_marks, BTreeMap::new());

@@ -19,7 +19,7 @@ fn check(account: &mut Account, expect: (usize, usize)) {
 }
 
 #[test]
-fn above_either_limit_none_is_ended() {
+fn above_either_limit_no_instance_is_stopped() {
     check(&mut many(10, 90, ENFORCED), (0, 9));
     check(&mut many(11, 90, ENFORCED), (11, 0));
     check(&mut many(2, 8, ENFORCED), (0, 1));
@@ -29,7 +29,7 @@ fn above_either_limit_none_is_ended() {
 }
 
 #[test]
-fn held_ends_are_told_once_a_day_until_the_limit_is_raised() {
+fn held_actions_are_notified_once_a_day_until_the_limit_is_raised() {
     let small = "mode = \"enforce\"\n[limits]\nactions_max = 1\n";
     let mut account = many(2, 0, small);
     account.run("01 12:00").run("01 13:00").run("01 13:05").run("02 12:55").run("02 13:00");
@@ -45,7 +45,7 @@ fn held_ends_are_told_once_a_day_until_the_limit_is_raised() {
 }
 
 #[test]
-fn ends_that_owners_wrote_down_are_neither_counted_nor_held() {
+fn deadlines_of_owners_are_neither_counted_nor_held() {
     let mut account = many(3, 0, "mode = \"enforce\"\n[limits]\nactions_max = 0\n");
     account.run("01 12:00");
     account.aws.instances[0].tags.insert("curfew:expires-at".to_owned(), "2026-09-01T12:30:00Z".to_owned());
@@ -57,7 +57,7 @@ fn ends_that_owners_wrote_down_are_neither_counted_nor_held() {
 }
 
 #[test]
-fn an_end_that_is_held_does_not_hide_one_that_its_owner_wrote_down() {
+fn a_held_action_does_not_hide_the_owners_own_deadline() {
     let mut account =
         enforcing_account(instance().tag("curfew:hours", OFFICE), "mode = \"enforce\"\n[limits]\nactions_max = 0\n");
     account.run("01 18:00").run("01 19:00").run("01 19:30").run("01 19:35").run("01 20:00");
@@ -71,7 +71,7 @@ fn an_end_that_is_held_does_not_hide_one_that_its_owner_wrote_down() {
 }
 
 #[test]
-fn a_held_end_does_not_keep_another_from_being_called_off() {
+fn a_held_action_does_not_prevent_another_withdrawal() {
     let both =
         "mode = \"enforce\"\n[lifetime]\naction = \"stop\"\nmax = \"1d\"\ngrace = \"1h\"\n[limits]\nactions_max = 0";
     let mut account = enforcing_account(instance(), both);

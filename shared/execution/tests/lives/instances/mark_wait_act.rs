@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn tells_marks_waits_and_stops() {
+fn notifies_marks_waits_and_stops() {
     let mut account = enforcing_account(instance(), ENFORCED);
     account.run("01 12:00").run("01 12:05").run("01 12:55").run("01 13:00").run("01 13:05");
     assert_snapshot!(account.log, @"
@@ -16,7 +16,7 @@ fn tells_marks_waits_and_stops() {
 }
 
 #[test]
-fn what_is_mended_is_unmarked_and_begins_anew() {
+fn a_resolved_violation_is_unmarked_and_starts_over() {
     let mut account = enforcing_account(instance(), ENFORCED);
     account.run("01 12:00").all_are(&busy()).run("01 12:30").run("01 12:35");
     account.all_are(&idle()).run("01 14:00");
@@ -44,7 +44,7 @@ fn unknown_neither_acts_nor_unmarks() {
 }
 
 #[test]
-fn no_grace_still_takes_two_runs() {
+fn without_grace_a_stop_still_takes_two_runs() {
     let mut account = enforcing_account(instance(), &format!("{ENFORCED}[idle]\ngrace = \"0s\""));
     account.run("01 12:00").run("01 12:05");
     assert_snapshot!(account.log, @"
@@ -54,7 +54,7 @@ fn no_grace_still_takes_two_runs() {
 }
 
 #[test]
-fn what_was_stopped_and_started_by_hand_begins_anew() {
+fn an_instance_stopped_and_started_by_hand_starts_over() {
     let mut account = enforcing_account(instance(), ENFORCED);
     account.run("01 12:00").run("01 13:00");
     account.state(InstanceState::Running).aws.instances[0].launched_at = time("2026-09-01T14:00:00Z");
@@ -69,7 +69,7 @@ fn what_was_stopped_and_started_by_hand_begins_anew() {
 }
 
 #[test]
-fn expired_is_marked_and_ended_in_one_run() {
+fn expired_is_marked_and_enforced_in_one_run() {
     let mut account = enforcing_account(instance().tag("curfew:expires-at", "2026-09-01T12:00:00Z"), "");
     account.all_are(&busy()).run("01 11:55").run("01 12:00").run("01 12:05");
     assert_snapshot!(account.log, @"
@@ -80,7 +80,7 @@ fn expired_is_marked_and_ended_in_one_run() {
 }
 
 #[test]
-fn one_time_spot_is_told_or_terminated() {
+fn one_time_spot_is_notified_or_terminated() {
     let spot = || instance().purchase(PurchaseOption::SpotOneTime);
     let mut told = enforcing_account(spot(), ENFORCED);
     told.run("01 12:00").run("01 13:00").run("02 13:00");

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn observe_says_once_what_would_be_done_and_enforcing_begins_anew() {
+fn observe_mode_notifies_once_and_enforcing_starts_over() {
     let mut account = enforcing_account(instance(), "");
     account.run("01 12:00").run("01 12:05").run("01 13:00").run("01 13:05").run("01 13:10");
     assert_eq!(account.tag_of(MARKED), None);
@@ -19,7 +19,7 @@ fn observe_says_once_what_would_be_done_and_enforcing_begins_anew() {
 }
 
 #[test]
-fn what_was_told_is_listed_in_each_run_also_where_nobody_is_asked_again() {
+fn every_run_lists_notify_only_findings_without_another_query() {
     let mut account = enforcing_account(instance(), "");
     account.run("01 12:00");
     account.usages.clear();
@@ -37,7 +37,7 @@ fn what_was_told_is_listed_in_each_run_also_where_nobody_is_asked_again() {
 }
 
 #[test]
-fn what_was_called_off_while_nothing_could_be_written_stays_called_off() {
+fn a_withdrawal_without_writes_stays_in_force() {
     let mut account = enforcing_account(instance(), ENFORCED);
     account.run("01 12:00").policy.ceiling = Mode::Observe;
     account.all_are(&busy()).run("01 12:05");
@@ -53,7 +53,7 @@ fn what_was_called_off_while_nothing_could_be_written_stays_called_off() {
 }
 
 #[test]
-fn a_ceiling_of_observe_stops_everything() {
+fn observe_mode_of_the_function_stops_everything() {
     let mut account = enforcing_account(instance().tag("curfew:mode", "enforce").tag("curfew:hours", OFFICE), ENFORCED);
     account.policy.ceiling = Mode::Observe;
     account.run("01 12:00").run("01 13:00").run("01 13:05").run("01 19:30").run("01 20:00").run("01 20:05");
@@ -70,7 +70,7 @@ fn a_ceiling_of_observe_stops_everything() {
 }
 
 #[test]
-fn a_second_rule_is_told_while_another_is_observed_as_due() {
+fn a_second_rule_is_notified_while_another_is_due_in_observe_mode() {
     let mut account = enforcing_account(instance(), "[lifetime]\naction = \"stop\"\nmax = \"25h\"");
     account.run("01 12:00").run("01 13:00").run("01 13:05").run("01 13:10");
     account.run("02 13:05").run("02 13:10");
@@ -85,7 +85,7 @@ fn a_second_rule_is_told_while_another_is_observed_as_due() {
 }
 
 #[test]
-fn without_a_required_tag_the_teams_mode_does_not_count() {
+fn without_a_required_tag_the_teams_mode_does_not_apply() {
     let of_team = "[teams.vision]\nmode = \"enforce\"\n";
     let ownerless = || untagged().tag("Team", "vision");
     let mut observed = enforcing_account(ownerless(), of_team);

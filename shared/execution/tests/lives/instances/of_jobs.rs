@@ -1,4 +1,4 @@
-//! Instances that name a job, by what the state of that job says.
+//! Instances that name a job, by the state of that job.
 
 use jobs::Phase;
 
@@ -7,7 +7,7 @@ use reaping::fixture::{jobs, launching, placed};
 use reaping::job_ownership::JobStates;
 
 const NAMED: &str = "vision/llama-0123abcd";
-/// What "launch more like this" would copy.
+/// The tags that "launch more like this" would copy.
 const OPTED_IN: &str = "curfew:mode";
 
 fn of_job() -> InstanceBuilder {
@@ -22,7 +22,7 @@ fn of_another() -> JobStates {
     jobs(Phase::Running(placed("i-0other", "us-east-1")))
 }
 
-/// Everything that could be found is: idle for hours, without an owner, too old.
+/// It violates every rule: idle for hours, without an owner, too old.
 const STRICT: &str =
     "mode = \"enforce\"\n[untagged]\nmode = \"enforce\"\n[lifetime]\nmax = \"1h\"\naction = \"stop\"\n";
 
@@ -50,12 +50,12 @@ fn a_jobs_machine_knows_no_rule_but_its_expiry() {
 }
 
 #[test]
-fn of_what_may_be_a_jobs_nothing_but_its_expiry_is_due() {
-    for nobody_can_say in [JobStates::default(), jobs(launching())] {
-        let log = check(of_job().tag("Owner", ""), nobody_can_say.clone(), STRICT, &["01 12:00", "03 12:00"]);
+fn a_possible_job_machine_is_only_subject_to_its_expiry() {
+    for unknown in [JobStates::default(), jobs(launching())] {
+        let log = check(of_job().tag("Owner", ""), unknown.clone(), STRICT, &["01 12:00", "03 12:00"]);
         assert_eq!(log, "01 12:00 skipped job-unknown\n03 12:00 skipped job-unknown\n");
         let expiring = of_job().tag("curfew:expires-at", "2026-09-01T13:00:00Z");
-        let log = check(expiring, nobody_can_say, STRICT, &["01 13:00"]);
+        let log = check(expiring, unknown, STRICT, &["01 13:00"]);
         assert_eq!(
             log,
             "01 13:00 mark expired=terminate@01T13:00 and terminate for expired | notified vision (action)\n"
@@ -63,7 +63,7 @@ fn of_what_may_be_a_jobs_nothing_but_its_expiry_is_due() {
     }
 }
 
-/// The machine's job wants it gone by 2 September, 12:10.
+/// The machine's deadline by its job is 2 September, 12:10.
 const LIVE_AND_OVERDUE: [&str; 2] = ["02 12:05", "02 12:10"];
 
 fn check_deadline(of: InstanceBuilder, known: JobStates, expect: &str) {
@@ -72,7 +72,7 @@ fn check_deadline(of: InstanceBuilder, known: JobStates, expect: &str) {
 }
 
 #[test]
-fn no_tag_but_protected_spares_a_jobs_machine_past_its_own_deadline() {
+fn only_protected_spares_a_jobs_machine_past_its_deadline() {
     let terminated = "mark expired=terminate@02T12:10 and terminate for expired | notified";
     let tagged = |key: &str, value: &str| of_job().tag("curfew:expires-at", "2026-09-02T12:10:00Z").tag(key, value);
     for (key, value, before) in [
@@ -93,7 +93,7 @@ fn no_tag_but_protected_spares_a_jobs_machine_past_its_own_deadline() {
 }
 
 #[test]
-fn a_tag_that_names_a_job_brings_no_deadline_of_that_job() {
+fn a_job_tag_alone_sets_no_deadline() {
     let kept = || of_job().tag("curfew:expires-at", "2026-09-02T12:10:00Z").tag("curfew:keep-until", "2027-01-01");
     for known in [of_another(), JobStates::default(), jobs(launching())] {
         check_deadline(kept(), known, "skipped kept");
@@ -101,13 +101,13 @@ fn a_tag_that_names_a_job_brings_no_deadline_of_that_job() {
 }
 
 #[test]
-fn a_stranger_is_told_and_ends_as_the_untagged_do() {
+fn an_instance_with_a_foreign_job_tag_is_notified_and_stopped_like_an_untagged_one() {
     assert_snapshot!(check(of_job(), of_another(), UNTAGGED_ENFORCED, &["01 12:00", "01 12:05", "02 12:00"]), @"
     01 12:00 mark untagged=stop@02T12:00 idle=stop@01T13:00 | notified vision (warning)
     01 12:05 skipped marked
     02 12:00 stop for idle | notified vision (action)
     ");
-    // Its tags opt in to nothing: the account decides.
+    // Its tags have no opt-in: the account decides.
     let runs = &["01 12:00", "01 12:05", "02 12:00", "02 12:05"];
     assert_snapshot!(check(of_job(), of_another(), "mode = \"enforce\"", runs), @"
     01 12:00 mark untagged=stop@02T12:00 idle=stop@01T13:00 (observed) | notified vision (info)
@@ -124,7 +124,7 @@ fn a_stranger_is_told_and_ends_as_the_untagged_do() {
 }
 
 #[test]
-fn a_stranger_that_was_just_launched_may_still_be_known() {
+fn a_just_launched_instance_may_still_belong_to_its_job() {
     let young = of_job().launched("2026-09-01T11:55:00Z");
     assert_snapshot!(check(young, of_another(), UNTAGGED_ENFORCED, &["01 12:00", "01 12:05"]), @"
     01 12:00 mark idle=stop@01T13:00 | notified vision (warning)
@@ -133,20 +133,20 @@ fn a_stranger_that_was_just_launched_may_still_be_known() {
 }
 
 #[test]
-fn a_stranger_expires_but_loses_no_disk_by_a_copied_tag() {
+fn an_instance_with_a_foreign_job_tag_expires_but_loses_no_disk() {
     let expiring = of_job().tag("curfew:expires-at", "2026-09-01T13:00:00Z");
     assert_snapshot!(check(expiring, of_another(), UNTAGGED_ENFORCED, &["01 13:00"]), @"01 13:00 mark expired=stop@01T13:00 and stop for expired | notified vision (action)");
 }
 
 #[test]
-fn a_machine_expires_as_a_job_whose_state_was_lost_wanted_it() {
+fn a_machine_expires_by_its_tag_if_the_state_of_its_job_is_lost() {
     let expiring = of_job().tag("curfew:expires-at", "2026-09-01T13:00:00Z");
     let lost = JobStates(of_another().0.into_keys().map(|job| (job, None)).collect());
     assert_snapshot!(check(expiring, lost, UNTAGGED_ENFORCED, &["01 13:00"]), @"01 13:00 mark expired=terminate@01T13:00 and terminate for expired | notified vision (action)");
 }
 
 #[test]
-fn what_was_announced_waits_while_nobody_can_say() {
+fn an_announced_action_waits_while_the_use_is_unknown() {
     let mut account = enforcing_account(of_job(), UNTAGGED_ENFORCED);
     account.policy.jobs = of_another();
     account.run("01 12:00");
@@ -163,7 +163,7 @@ fn what_was_announced_waits_while_nobody_can_say() {
 }
 
 #[test]
-fn a_stranger_at_work_is_told_of_once() {
+fn a_busy_instance_with_a_foreign_job_tag_is_notified_once() {
     let mut account = enforcing_account(of_job(), UNTAGGED_ENFORCED);
     account.policy.jobs = of_another();
     account.all_are(&busy()).run("01 12:00").run("01 12:05").run("02 12:05");
@@ -172,7 +172,7 @@ fn a_stranger_at_work_is_told_of_once() {
     01 12:05 skipped notified
     02 12:05 skipped notified
     ");
-    // And where nobody was asked.
+    // And if the state was not read.
     let mut account = super::enforcing_account(of_job(), UNTAGGED_ENFORCED);
     account.policy.jobs = of_another();
     account.usages.clear();
@@ -185,7 +185,7 @@ fn a_stranger_at_work_is_told_of_once() {
 }
 
 #[test]
-fn what_people_are_told_of_a_stranger() {
+fn the_notification_about_a_foreign_job_tag() {
     let mut account = enforcing_account(of_job(), UNTAGGED_ENFORCED);
     account.policy.jobs = of_another();
     account.usages.clear();

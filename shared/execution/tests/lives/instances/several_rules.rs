@@ -16,7 +16,7 @@ fn each_keeps_its_own_deadline_and_the_earliest_acts() {
 }
 
 #[test]
-fn one_is_mended_and_the_other_stays() {
+fn one_violation_is_resolved_and_the_other_stays() {
     let mut account = enforcing_account(instance(), BOTH);
     account.run("01 11:55").run("01 12:05").all_are(&busy()).run("01 12:10").run("01 12:35");
     assert_snapshot!(account.log, @"
@@ -28,7 +28,7 @@ fn one_is_mended_and_the_other_stays() {
 }
 
 #[test]
-fn one_that_is_only_told_hides_no_other_and_is_told_once() {
+fn a_notify_only_finding_hides_no_other_and_is_notified_once() {
     let mut account = enforcing_account(instance(), "mode = \"enforce\"\n[lifetime]\nmax = \"1h\"");
     account.run("01 12:00").run("01 12:05").run("01 12:10").run("01 13:00").run("01 13:05");
     assert_snapshot!(account.log, @"
@@ -41,7 +41,7 @@ fn one_that_is_only_told_hides_no_other_and_is_told_once() {
 }
 
 #[test]
-fn a_held_memory_is_told_once_and_told_anew_after_work() {
+fn held_gpu_memory_is_notified_once_and_again_after_work() {
     let mut account = enforcing_account(instance(), ENFORCED);
     account.all_are(&reserved()).run("01 12:00").run("01 12:05").run("02 13:00");
     account.all_are(&busy()).run("02 13:05").all_are(&reserved()).run("02 15:00");
@@ -55,14 +55,14 @@ fn a_held_memory_is_told_once_and_told_anew_after_work() {
 }
 
 #[test]
-fn an_owners_own_end_marks_nothing_else_of_which_nobody_has_heard() {
+fn an_owners_own_deadline_marks_nothing_unannounced() {
     let mut account = enforcing_account(instance().tag("curfew:expires-at", "2026-09-01T12:00:00Z"), ENFORCED);
     account.run("01 12:00");
     assert_snapshot!(account.log, @"01 12:00 mark expired=stop@01T12:00 and stop for expired | notified vision (action)");
 }
 
 #[test]
-fn an_owners_own_end_leaves_marked_what_was_announced_before() {
+fn an_owners_own_deadline_keeps_earlier_marks() {
     let mut account = enforcing_account(instance().tag("curfew:expires-at", "2026-09-01T12:30:00Z"), ENFORCED);
     account.run("01 12:00").run("01 12:30");
     assert_snapshot!(account.log, @"

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn foreign_owned_is_told_once_and_never_marked() {
+fn foreign_owned_is_notified_once_and_never_marked() {
     let mut account = enforcing_account(instance().tag("aws:autoscaling:groupName", "workers"), ENFORCED);
     account.run("01 12:00").run("01 13:00").run("02 14:00");
     account.all_are(&unknown()).run("02 14:05").all_are(&idle()).run("02 14:10");
@@ -19,7 +19,7 @@ fn foreign_owned_is_told_once_and_never_marked() {
 }
 
 #[test]
-fn unreadable_is_told_once_and_anew_when_it_changes() {
+fn an_unreadable_tag_is_notified_once_and_again_when_it_changes() {
     let mut account = enforcing_account(instance().tag("curfew:idle-after", "soon"), ENFORCED);
     account.run("01 12:00").run("01 13:00").run("03 13:00");
     account.tag("curfew:idle-after", "later").run("03 13:05").run("03 13:10");
@@ -35,7 +35,7 @@ fn unreadable_is_told_once_and_anew_when_it_changes() {
 }
 
 #[test]
-fn protected_and_kept_are_left_alone_without_a_word() {
+fn protected_and_kept_volumes_are_skipped_silently() {
     let expired = || instance().tag("curfew:expires-at", "2026-09-01T11:00:00Z");
     let mut account = fleet(
         [
@@ -54,7 +54,7 @@ fn protected_and_kept_are_left_alone_without_a_word() {
 }
 
 #[test]
-fn an_uninstrumented_gpu_is_told_once_even_beside_another_finding() {
+fn an_uninstrumented_gpu_is_notified_once_even_beside_another_finding() {
     let mut alone = enforcing_account(instance(), ENFORCED);
     alone.all_are(&unknown()).run("01 12:00").run("01 12:05").run("02 13:00");
     assert_snapshot!(alone.log, @"

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn work_defers_what_was_announced() {
+fn work_defers_an_announced_action() {
     let mut account = enforcing_account(untagged(), UNTAGGED_ENFORCED);
     account.all_are(&unknown()).run("01 12:00").all_are(&busy()).run("01 12:05").run("02 12:00").run("02 12:05");
     account.all_are(&unknown()).run("02 13:10");
@@ -15,7 +15,7 @@ fn work_defers_what_was_announced() {
 }
 
 #[test]
-fn work_is_told_once_where_nothing_was_announced() {
+fn work_is_notified_once_without_an_announcement() {
     let mut account = enforcing_account(untagged(), UNTAGGED_ENFORCED);
     account.all_are(&busy()).run("01 12:00").run("01 12:05").run("02 12:05");
     assert_snapshot!(account.log, @"
@@ -26,7 +26,7 @@ fn work_is_told_once_where_nothing_was_announced() {
 }
 
 #[test]
-fn a_gap_in_the_metrics_is_no_reason_to_end_what_may_be_at_work() {
+fn a_gap_in_the_metrics_stops_nothing() {
     let mut account = enforcing_account(untagged(), UNTAGGED_ENFORCED);
     account.all_are(&unknown()).run("01 12:00");
     account.usages.clear();
@@ -40,7 +40,7 @@ fn a_gap_in_the_metrics_is_no_reason_to_end_what_may_be_at_work() {
 }
 
 #[test]
-fn tags_call_it_off() {
+fn tags_withdraw_the_announcement() {
     let mut account = enforcing_account(untagged(), UNTAGGED_ENFORCED);
     account.all_are(&busy());
     account.config("[untagged]\nmode = \"enforce\"\nspare_busy = false").run("01 12:00");

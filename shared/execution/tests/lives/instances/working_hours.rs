@@ -25,7 +25,7 @@ fn marked_stopped_and_started_in_the_morning() {
 }
 
 #[test]
-fn a_start_that_could_not_be_told_is_owed() {
+fn an_unsent_notification_of_a_start_is_owed() {
     let mut account = office();
     account.run("01 19:30").run("01 20:00");
     account.aws.deaf.insert("vision");
@@ -43,7 +43,7 @@ fn a_start_that_could_not_be_told_is_owed() {
 }
 
 #[test]
-fn a_start_that_fails_is_told_once_a_day_and_tried_again() {
+fn a_failed_start_is_notified_once_a_day_and_retried() {
     let mut account = office();
     account.run("01 19:30").run("01 20:00");
     account.aws.refuses = Some("InsufficientInstanceCapacity");
@@ -65,7 +65,7 @@ fn a_start_that_fails_is_told_once_a_day_and_tried_again() {
 }
 
 #[test]
-fn a_start_that_comes_to_nothing_is_told_once_a_day() {
+fn a_start_without_effect_is_notified_once_a_day() {
     let mut account = office();
     account.run("01 19:30").run("01 20:00").run("02 08:00");
     account.state(InstanceState::Stopped).aws.instances[0].state_reason = Some("Client.InternalError".to_owned());
@@ -83,7 +83,7 @@ fn a_start_that_comes_to_nothing_is_told_once_a_day() {
 }
 
 #[test]
-fn hours_that_are_moved_a_little_are_not_cut_short() {
+fn slightly_moved_hours_are_not_cut_short() {
     let mut account = office();
     account.run("01 19:45").tag("curfew:hours", "Mon-Fri 08:00-20:15 UTC").run("01 19:50").run("01 20:00");
     account.run("01 20:15");
@@ -96,7 +96,7 @@ fn hours_that_are_moved_a_little_are_not_cut_short() {
 }
 
 #[test]
-fn an_announcement_of_yesterday_does_not_end_today_early() {
+fn an_announcement_of_yesterday_does_not_stop_it_early_today() {
     let mut account = office();
     account.run("01 19:30").run("02 19:40").run("02 20:00");
     assert_snapshot!(account.log, @"
@@ -107,7 +107,7 @@ fn an_announcement_of_yesterday_does_not_end_today_early() {
 }
 
 #[test]
-fn hours_that_are_prolonged_call_the_end_off() {
+fn prolonged_hours_withdraw_the_stop() {
     let mut account = office();
     account.run("01 19:30").tag("curfew:hours", "Mon-Fri 08:00-22:00 UTC").run("01 19:35").run("01 21:30");
     assert_snapshot!(account.log, @"
@@ -125,7 +125,7 @@ fn stopped_by_hand_it_stays_stopped() {
 }
 
 #[test]
-fn what_idled_is_not_started_by_the_hours_that_began_with_its_stop() {
+fn an_idle_stop_at_the_begin_of_its_hours_is_not_undone_by_them() {
     let mut account = enforcing_account(instance().tag("curfew:hours", "Mon-Fri 13:00-20:00 UTC"), ENFORCED);
     account.aws.instances[0].launched_at = time("2026-08-31T21:00:00Z");
     account.run("01 12:00").run("01 13:00").run("01 13:05").run("02 13:00");
@@ -138,7 +138,7 @@ fn what_idled_is_not_started_by_the_hours_that_began_with_its_stop() {
 }
 
 #[test]
-fn what_people_stop_again_within_its_hours_stays_stopped() {
+fn a_manual_stop_within_its_hours_stays() {
     let mut account = office();
     account
         .run("01 19:30")
@@ -159,7 +159,7 @@ fn what_people_stop_again_within_its_hours_stays_stopped() {
 }
 
 #[test]
-fn what_people_started_and_stopped_in_between_is_not_curfews_to_start() {
+fn an_instance_that_people_started_and_stopped_is_not_started() {
     let mut account = office();
     account.run("01 19:30").run("01 20:00").aws.instances[0].launched_at = time("2026-09-01T21:00:00Z");
     account.run("02 08:00");
@@ -171,7 +171,7 @@ fn what_people_started_and_stopped_in_between_is_not_curfews_to_start() {
 }
 
 #[test]
-fn observed_starts_are_told_once_a_morning() {
+fn starts_in_observe_mode_are_notified_once_a_morning() {
     let mut account = enforcing_account(
         instance().tag("curfew:hours", OFFICE).tag(STOPPED, "hours 2026-08-31T20:00:00Z").state(InstanceState::Stopped),
         "",

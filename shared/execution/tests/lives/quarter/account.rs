@@ -1,4 +1,4 @@
-//! The world of a quarter as a beat sees it, by the traits of `ports`.
+//! The world of a quarter as a beat observes it, through the traits of `ports`.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ struct Account<'a> {
     home: Region,
 }
 
-/// One beat, or two at once that go on in turn.
+/// One beat, or two at once that take turns.
 pub(super) fn beat(world: &RefCell<QuarterWorld>, now: i64, is_doubled: bool) {
     let account = Account { world, now, home: HOME.into() };
     let clock = || stamp(now);
@@ -73,7 +73,7 @@ pub(super) fn beat(world: &RefCell<QuarterWorld>, now: i64, is_doubled: bool) {
 }
 
 impl Account<'_> {
-    /// The other of two beats goes on.
+    /// The other of two beats continues.
     async fn give_way(&self) {
         tokio::task::yield_now().await;
     }
@@ -131,7 +131,7 @@ impl Cloud for Account<'_> {
 }
 
 impl BudgetCloud for Account<'_> {
-    async fn looks(&self, _regions: &[Region], _patience: Duration) -> Observation<RegionObservation> {
+    async fn looks(&self, _regions: &[Region], _timeout: Duration) -> Observation<RegionObservation> {
         let world = self.world.borrow();
         let instances = world.machines.iter().filter_map(|machine| machine.sighting(self.now, &world.jobs)).collect();
         let look = RegionObservation { region: self.home.clone(), whole: true, instances, volumes: Vec::new() };
@@ -143,7 +143,7 @@ impl BudgetCloud for Account<'_> {
         known: &mut PriceDocument,
         wanted: &PriceQueries,
         now: Timestamp,
-        _patience: Duration,
+        _timeout: Duration,
     ) -> Vec<Gap> {
         for question in &wanted.listed {
             let PriceQuery::Instance(region, name) = question else { continue };
@@ -219,7 +219,7 @@ impl BudgetDocuments for Account<'_> {
         ))
     }
 
-    /// Somebody else may write in between.
+    /// Another run may write in between.
     async fn write_budget(
         &self,
         holder: &BudgetHolder,

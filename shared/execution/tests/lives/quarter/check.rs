@@ -1,4 +1,4 @@
-//! What must hold of every document, and at every launch.
+//! The invariants of every document, and of every launch.
 
 use billing::budget::{Budget, BudgetHolder};
 use billing::ledger::CalendarMonth;
@@ -7,7 +7,7 @@ use model::money::Amount;
 use super::{HOUR, QuarterJob, QuarterWorld, ROUNDED, stamp};
 
 impl QuarterWorld {
-    /// Every document that the beat of that moment has written.
+    /// Every document that this beat has written.
     pub(super) fn check_documents(&self, now: i64) {
         let month = self.month(now);
         let documents = self.documents(&month);
@@ -17,14 +17,14 @@ impl QuarterWorld {
         }
     }
 
-    /// It says what is truly spent, but for what it says itself; and holds every reservation that is needed.
+    /// It has the true spend, up to the uncertainty that it states, and every reservation that is needed.
     fn check_document(&self, holder: &BudgetHolder, document: &Budget, month: &CalendarMonth, now: i64) {
         let truth = self.spent(holder, month.span().from.as_second(), now, |_| true);
         let rounding = Amount::from_usd_micros(ROUNDED);
         assert!(document.spent_usd <= truth + rounding, "{holder:?} at {now}: {} of {truth}", document.spent_usd);
         let most = document.spent_usd + document.uncertain_usd + rounding;
         assert!(truth <= most, "{holder:?} at {now}: {most} at most of {truth}");
-        // What nobody has released is void once its job must have ended.
+        // An unreleased reservation expires once its job must have ended.
         let is_needed =
             |job: &&QuarterJob| !job.released && job.runs.is_some_and(|(usd, since, _)| job.until(usd, since) >= now);
         for job in self.jobs.iter().filter(|job| Self::is_of(job.team, holder)).filter(is_needed) {
@@ -32,7 +32,7 @@ impl QuarterWorld {
         }
     }
 
-    /// What is truly spent and reserved does not exceed the budget, but for one beat's burn of what reserves nothing.
+    /// True spend plus true reservations stay within the budget, up to one beat's spend without a reservation.
     pub(super) fn check_launch(&self, holder: &BudgetHolder, month: &CalendarMonth, now: i64) {
         let begins = month.span().from.as_second();
         let (_, document) = self.read(month, holder);

@@ -9,7 +9,7 @@ use model::money::{Amount, Rate};
 use super::{DAY, HOUR, QuarterJob, QuarterMachine, QuarterWorld, RATES, ROUNDED, SHORTEST, TEAMS, stamp};
 
 impl QuarterWorld {
-    /// A job that waits tries again.
+    /// A waiting job tries again.
     pub(super) fn somebody_wants(&mut self, now: i64) {
         for place in 0..self.jobs.len() {
             let after = self.machines.len();
@@ -26,7 +26,7 @@ impl QuarterWorld {
         }
     }
 
-    /// Reserves with the team, then with the account, and launches. It asks for exactly what is left, where it can use that.
+    /// Reserves with the team, then with the account, and launches. It requests exactly the rest of the budget, if it can use that.
     fn launch(&mut self, place: usize, now: i64) {
         let job = self.jobs[place].clone();
         let month = self.month(now);
@@ -91,7 +91,7 @@ impl QuarterWorld {
         }
     }
 
-    /// What has ended is released, sooner or later.
+    /// An ended job is released, sooner or later.
     pub(super) fn release(&mut self, now: i64) {
         for place in 0..self.jobs.len() {
             let job = self.jobs[place].clone();

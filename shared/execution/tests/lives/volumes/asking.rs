@@ -1,4 +1,4 @@
-//! Whom `CloudWatch` is asked about: a month of asking costs more than some volumes.
+//! Which volumes are queried in `CloudWatch`: a month of queries costs more than some volumes.
 
 use super::*;
 
@@ -16,7 +16,7 @@ fn hours_asked(account: &mut Account, day: &str) -> usize {
 }
 
 #[test]
-fn only_what_can_be_orphaned_by_now() {
+fn only_volumes_that_may_be_orphaned_are_queried() {
     let mut account = enforcing_account([volume()], ENFORCED);
     account.run("09-01 12:00").run("09-15 11:59");
     assert_eq!(account.asked(), []);
@@ -26,14 +26,14 @@ fn only_what_can_be_orphaned_by_now() {
 }
 
 #[test]
-fn neither_attached_nor_skipped_volumes() {
+fn attached_and_skipped_volumes_are_not_queried() {
     for skipped in [volume().on("i-1"), volume().tag("curfew:protected", ""), volume().tag("CSIVolumeName", "x")] {
         assert_eq!(enforcing_account([skipped.tag(UNATTACHED_SINCE, LONG_AGO)], ENFORCED).asked(), []);
     }
 }
 
 #[test]
-fn what_is_marked_in_every_run_and_what_is_only_told_once_a_day() {
+fn marked_volumes_are_queried_in_every_run_and_notify_only_ones_once_a_day() {
     let orphan = || volume().tag(UNATTACHED_SINCE, LONG_AGO);
     let mut marked = enforcing_account([orphan()], ENFORCED);
     marked.run("08-31 12:00");
@@ -46,9 +46,9 @@ fn what_is_marked_in_every_run_and_what_is_only_told_once_a_day() {
     assert_eq!(hours_asked(&mut observed, "09-04"), 1);
 }
 
-/// Amazon `CloudWatch` pricing: USD 0.01 for 1,000 metrics asked for by `GetMetricData`.
+/// Amazon `CloudWatch` pricing: USD 0.01 for 1,000 metrics requested by `GetMetricData`.
 #[test]
-fn a_thousand_orphans_held_for_a_month_cost_seven_dollars_and_told_ones_thirty_cents() {
+fn queries_of_a_thousand_orphans_cost_seven_dollars_a_month_if_held_and_thirty_cents_if_notified() {
     let orphans = || (0..20).map(|number| volume().id(&format!("vol-{number:02}")).tag(UNATTACHED_SINCE, LONG_AGO));
     let a_month_of_a_thousand_usd = |mut account: Account| {
         account.run("08-31 12:00").run("09-03 12:00").run("09-03 13:00");

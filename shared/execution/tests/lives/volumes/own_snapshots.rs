@@ -1,4 +1,4 @@
-//! What becomes of the snapshots that Curfew made, and that nobody else's are touched.
+//! Snapshots that Curfew made expire, and it never touches others.
 
 use super::*;
 
@@ -37,12 +37,12 @@ fn it_ends_a_month_after_its_volume() {
 }
 
 #[test]
-fn it_is_dated_and_told_where_its_volume_went_unseen() {
+fn it_gets_an_expiry_and_a_notification_if_its_volume_vanished() {
     check(snapshot(&[]), vec![], ENFORCED, "curfew:deleted-at=2026-09-01T12:00:00Z | notified\n");
     check(snapshot(&[]), vec![], "", "curfew:deleted-at=2026-09-01T12:00:00Z (Observed)\n");
 }
 
-/// What people hear of a snapshot whose volume went unseen, and which says this of it.
+/// The notification about a snapshot whose volume was not observed, with this reason.
 fn told_of(restore: &str, state: SnapshotState) -> String {
     let mut account = enforcing_account([], ENFORCED);
     account.aws.storage.snapshots = vec![Snapshot { state, ..snapshot(&[(RESTORE, restore)]) }];
@@ -51,7 +51,7 @@ fn told_of(restore: &str, state: SnapshotState) -> String {
 }
 
 #[test]
-fn what_went_unseen_can_be_undone() {
+fn a_volume_that_vanished_can_be_restored() {
     let told = told_of("us-east-1a,gp3,500,4000,", SnapshotState::Completed);
     let undo = "its volume is gone. Undo until 2026-10-01T12:00:00Z: aws ec2 create-volume --region us-east-1 \
                 --availability-zone us-east-1a --snapshot-id snap-1 --volume-type gp3 --size 500 --iops 4000 \
@@ -61,7 +61,7 @@ fn what_went_unseen_can_be_undone() {
 }
 
 #[test]
-fn no_command_is_made_of_words_that_somebody_else_wrote() {
+fn no_command_contains_foreign_text() {
     for restore in ["us-east-1a;reboot,gp3,500,,", "us-east-1a,gp3,a lot,,", "us-east-1a,gp3,500", "", "a,b,1,2,3,4"] {
         let told = told_of(restore, SnapshotState::Completed);
         assert!(told.contains("its volume is gone.") && !told.contains("Undo"), "{told}");
@@ -70,13 +70,13 @@ fn no_command_is_made_of_words_that_somebody_else_wrote() {
 }
 
 #[test]
-fn never_while_its_volume_exists() {
+fn a_snapshot_stays_while_its_volume_exists() {
     check(snapshot(&[GONE]), vec![volume()], ENFORCED, "snap-1 skipped volume-exists");
     check(snapshot(&[GONE]), vec![volume().on("i-1")], ENFORCED, "snap-1 skipped volume-exists");
 }
 
 #[test]
-fn never_one_that_is_protected_kept_unreadable_or_a_copy() {
+fn a_protected_kept_unreadable_or_copied_snapshot_stays() {
     check(snapshot(&[GONE, ("curfew:protected", "")]), vec![], ENFORCED, "skipped protected");
     check(snapshot(&[GONE, ("curfew:keep-until", "2026-10-01")]), vec![], ENFORCED, "skipped kept");
     check(snapshot(&[(DELETED_AT, "long ago")]), vec![], ENFORCED, "skipped unreadable | notified");
@@ -86,7 +86,7 @@ fn never_one_that_is_protected_kept_unreadable_or_a_copy() {
 }
 
 #[test]
-fn however_many_expire_at_once_they_were_announced_and_are_not_held() {
+fn any_number_of_announced_expiries_is_enforced_at_once() {
     let mut account = enforcing_account([], ENFORCED);
     account.aws.storage.snapshots =
         (0..30).map(|number| Snapshot { id: ResourceId::new(format!("snap-{number}")), ..snapshot(&[GONE]) }).collect();
@@ -111,7 +111,7 @@ fn no_copy_of_the_tag_makes_a_snapshot_proof_of_a_volume() {
 }
 
 #[test]
-fn a_protected_one_is_not_even_dated_when_its_volume_goes() {
+fn a_protected_snapshot_gets_no_expiry_when_its_volume_goes() {
     let mut account =
         enforcing_account([orphan_marked(volume().tag(UNATTACHED_SINCE, "2026-06-01T12:00:00Z"))], ENFORCED);
     let protected = Snapshot { id: "snap-0".into(), ..snapshot(&[("curfew:protected", "")]) };

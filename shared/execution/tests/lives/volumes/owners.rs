@@ -1,4 +1,4 @@
-//! Whose a volume is, and so which mode holds.
+//! Who owns a volume, and so which mode applies.
 
 use super::*;
 
@@ -24,7 +24,7 @@ fn team(account: &Account) -> String {
 const VISION: [(&str, &str); 2] = [("Team", "vision"), ("Owner", "ada")];
 
 #[test]
-fn of_whoever_it_was_last_seen_on_also_when_that_is_gone() {
+fn it_belongs_to_the_owner_of_its_last_instance_even_if_that_is_gone() {
     let mut account = enforcing_account([volume().untagged().on("i-1")], "[teams.vision]\nmode = \"enforce\"\n");
     account.aws.storage.hosts = vec![host("i-1", &VISION)];
     account.run("09-01 12:00");
@@ -62,7 +62,7 @@ fn its_own_tags_come_first_then_its_instance_then_its_source() {
 }
 
 #[test]
-fn nobodys_are_judged_by_the_mode_of_the_untagged() {
+fn a_volume_without_owner_has_the_mode_of_untagged_ones() {
     for (config, expect) in [
         (ENFORCED, "09-01 12:00 skipped young\n"),
         ("[untagged]\nmode = \"enforce\"\n", "09-01 12:00 curfew:unattached-since=2026-09-01T12:00:00Z\n"),
@@ -74,7 +74,7 @@ fn nobodys_are_judged_by_the_mode_of_the_untagged() {
 }
 
 #[test]
-fn only_snapshots_that_could_say_whose_it_is_are_asked() {
+fn only_snapshots_that_may_name_the_owner_are_read() {
     let config = Config::default();
     assert!(wants_its_source(&volume().untagged().build(), &config));
     assert!(wants_its_source(&volume().tag("Owner", "").build(), &config));
@@ -104,7 +104,7 @@ fn the_details_of_a_volume_in_quiet_use_are_not_kept() {
 }
 
 #[test]
-fn whose_a_volume_was_stands_on_its_snapshot_when_all_else_is_gone() {
+fn the_snapshot_names_the_owner_of_a_deleted_volume() {
     let orphan = volume().untagged().tag(UNATTACHED_SINCE, "2026-08-01T12:00:00Z").with(|volume| {
         volume.from_snapshot = Some("snap-9".into());
     });

@@ -4,7 +4,7 @@ use super::*;
 
 const SINCE: &str = "2026-07-01T12:00:00Z";
 
-/// An orphan, but for what `change` does to it.
+/// An orphaned volume with this change.
 fn check(change: impl FnOnce(VolumeBuilder) -> VolumeBuilder, config: &str, expect: &str) {
     let mut account =
         enforcing_account([change(volume().tag(UNATTACHED_SINCE, SINCE))], &format!("{ENFORCED}{config}"));
@@ -37,7 +37,7 @@ fn each_has_its_reason() {
 }
 
 #[test]
-fn what_a_copied_tag_of_an_instance_says_means_nothing_here() {
+fn copied_tags_of_an_instance_have_no_effect() {
     let marked = "mark orphaned=snapshot-and-delete@2026-09-04T12:00:00Z | notified";
     for (key, value) in [
         ("curfew:idle-after", "off"),
@@ -54,7 +54,7 @@ fn what_a_copied_tag_of_an_instance_says_means_nothing_here() {
 }
 
 #[test]
-fn the_attached_are_left_alone_and_those_on_long_stopped_instances_are_told_once() {
+fn attached_volumes_are_skipped_and_those_on_long_stopped_instances_notified_once() {
     let mut account = enforcing_account([volume().on("i-1")], ENFORCED);
     let host = |stopped_at: &str| VolumeHost {
         id: "i-1".into(),

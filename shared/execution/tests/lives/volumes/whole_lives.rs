@@ -1,9 +1,9 @@
-//! From first sight to the end, and everything that turns it.
+//! From the first observation to the deletion, and everything that prevents it.
 
 use super::*;
 
 #[test]
-fn seen_announced_snapshotted_deleted_and_restorable_for_a_month() {
+fn an_orphan_is_announced_snapshotted_deleted_and_restorable_for_a_month() {
     let mut account = enforcing_account([volume()], ENFORCED);
     account.run("09-01 12:00").run("09-01 13:00").run("09-15 11:00").run("09-15 12:00");
     assert_eq!(account.tag_of(MARKED), Some("vol-0abc orphaned=snapshot-and-delete@2026-09-18T12:00:00Z"));
@@ -43,7 +43,7 @@ fn a_large_snapshot_takes_many_runs_and_none_waits_for_it() {
 }
 
 #[test]
-fn a_snapshot_that_fails_is_told_and_tried_again_a_day_later() {
+fn a_failed_snapshot_is_notified_and_retried_a_day_later() {
     let mut account = enforcing_account([volume()], ENFORCED);
     account.aws.new_snapshots = SnapshotState::Error;
     account.run("09-01 12:00").run("09-15 12:00").run("09-18 12:00").run("09-18 13:00");
@@ -61,7 +61,7 @@ fn a_snapshot_that_fails_is_told_and_tried_again_a_day_later() {
 }
 
 #[test]
-fn nothing_is_waited_for_where_all_durations_are_zero() {
+fn with_zero_durations_nothing_waits() {
     let zero = "[volumes]\norphaned_after = \"0s\"\ngrace = \"0s\"\nkeep_snapshots = \"0s\"\n";
     let mut account = enforcing_account([volume()], &format!("{ENFORCED}{zero}"));
     account.run("09-01 12:00");
@@ -77,7 +77,7 @@ fn nothing_is_waited_for_where_all_durations_are_zero() {
 }
 
 #[test]
-fn what_is_attached_again_is_forgotten_and_begins_anew() {
+fn a_reattached_volume_starts_over() {
     let mut account = enforcing_account([volume()], ENFORCED);
     account.run("09-01 12:00").run("09-15 12:00").attach("i-1").run("09-16 12:00");
     assert!(account.messages_text[0].contains("called off"), "{:?}", account.messages_text);
@@ -95,7 +95,7 @@ fn what_is_attached_again_is_forgotten_and_begins_anew() {
 }
 
 #[test]
-fn a_snapshot_of_before_it_was_attached_again_proves_nothing() {
+fn a_snapshot_from_before_a_reattachment_proves_nothing() {
     let mut account = enforcing_account([volume()], ENFORCED);
     account.run("09-01 12:00").run("09-15 12:00").run("09-18 12:00").attach("i-1").run("09-18 13:00");
     account.detach().run("09-18 14:00").run("10-02 14:00").run("10-05 14:00").run("10-05 15:00");
@@ -112,7 +112,7 @@ fn a_snapshot_of_before_it_was_attached_again_proves_nothing() {
 }
 
 #[test]
-fn use_between_two_looks_begins_it_anew() {
+fn use_between_two_runs_restarts_the_time() {
     let mut account = enforcing_account([volume()], ENFORCED);
     account.run("09-01 12:00");
     account.used.insert("vol-0abc".into(), time("2026-09-10T03:00:00Z"));
@@ -130,7 +130,7 @@ fn use_between_two_looks_begins_it_anew() {
 }
 
 #[test]
-fn nobody_acts_while_cloudwatch_does_not_answer_and_nothing_is_forgotten() {
+fn without_cloudwatch_nothing_is_acted_on_or_forgotten() {
     let mut account = enforcing_account([volume()], ENFORCED);
     account.run("09-01 12:00");
     account.answers = false;
@@ -151,7 +151,7 @@ fn nobody_acts_while_cloudwatch_does_not_answer_and_nothing_is_forgotten() {
 }
 
 #[test]
-fn deleted_without_a_snapshot_where_the_account_says_so() {
+fn deleted_without_a_snapshot_if_so_configured() {
     let mut account = enforcing_account([volume()], &format!("{ENFORCED}[volumes]\naction = \"delete\""));
     account.run("09-01 12:00").run("09-15 12:00");
     let first_line = account.messages_text[0].lines().next().unwrap().to_owned();
@@ -166,7 +166,7 @@ fn deleted_without_a_snapshot_where_the_account_says_so() {
 }
 
 #[test]
-fn what_was_announced_as_milder_is_told_anew() {
+fn a_milder_announcement_is_repeated() {
     let mut account = enforcing_account([volume()], ENFORCED);
     account.run("09-01 12:00").run("09-15 12:00").config(&format!("{ENFORCED}[volumes]\naction = \"delete\""));
     account.run("09-18 12:00").config(ENFORCED).run("09-21 12:00");
@@ -191,7 +191,7 @@ fn notify_says_so_once() {
 }
 
 #[test]
-fn observed_it_is_remembered_and_told_and_nothing_is_written() {
+fn observe_mode_remembers_and_notifies_and_writes_nothing() {
     let mut account = enforcing_account([volume()], "");
     account.run("09-01 12:00").run("09-15 12:00");
     assert!(
@@ -214,7 +214,7 @@ fn observed_it_is_remembered_and_told_and_nothing_is_written() {
 }
 
 #[test]
-fn what_was_observed_counts_once_it_is_enforced_and_is_announced_for_real() {
+fn an_observed_violation_is_announced_again_once_enforced() {
     let mut account = enforcing_account([volume()], "");
     account.run("09-01 12:00").run("09-15 12:00").config(ENFORCED).run("09-16 12:00").run("09-18 12:00");
     account.run("09-19 12:00");
@@ -228,7 +228,7 @@ fn what_was_observed_counts_once_it_is_enforced_and_is_announced_for_real() {
 }
 
 #[test]
-fn a_tag_that_could_not_be_taken_away_while_it_was_attached_is_not_believed() {
+fn a_tag_that_could_not_be_removed_while_attached_is_void() {
     let mut account = enforcing_account([volume()], ENFORCED);
     account.run("09-01 12:00").config("").attach("i-1").run("09-14 12:00").detach().run("09-14 13:00");
     account.config(ENFORCED).run("09-15 12:00").run("09-28 11:00").run("09-28 13:00");
@@ -243,7 +243,7 @@ fn a_tag_that_could_not_be_taken_away_while_it_was_attached_is_not_believed() {
 }
 
 #[test]
-fn deletions_above_the_limits_wait_and_snapshots_do_not() {
+fn deletions_above_the_limits_are_held_and_snapshots_are_not() {
     let volumes =
         (0..11).map(|number| volume().id(&format!("vol-{number:02}")).tag(UNATTACHED_SINCE, "2026-08-01T12:00:00Z"));
     let mut account = enforcing_account(volumes, &format!("{ENFORCED}[limits]\nfleet_share_max_percent = 100\n"));

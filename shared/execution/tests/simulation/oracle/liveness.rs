@@ -1,4 +1,4 @@
-//! What must happen in the end: idle hours are recovered, what owners wrote down is carried out, and mornings come.
+//! What must happen in the end: idle hours are recovered, tags of owners are enforced, and machines start in the morning.
 
 use model::curfew_tags::STOPPED;
 use model::instance::{Accelerator, InstanceState};
@@ -15,10 +15,10 @@ use crate::world::{Instrumentation, LastActivity, MachineWork, SimulatedMachine,
 
 /// Windows are whole periods, and a run comes once a tick: one for each of the two, one to mark, one to act.
 const TICKS_OF_A_STATE_MACHINE: i64 = 4 * TICK;
-/// An unknown answer is asked for again a window later; beyond that nothing excuses a wait in clear weather.
-const PATIENCE: i64 = 3 * HOUR;
+/// An unknown answer is queried again a window later; beyond that no delay is acceptable without faults.
+const DELAY_MAX: i64 = 3 * HOUR;
 
-/// Idle time that could be spared, in seconds.
+/// Avoidable idle time, in seconds.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct IdleShare {
     pub(crate) recovered: i64,
@@ -32,7 +32,7 @@ impl IdleShare {
     }
 }
 
-/// What is due, and since when, as far as nothing came between.
+/// The due action, and since when, if no event came between.
 struct OverdueAction {
     what: &'static str,
     place: usize,
@@ -41,7 +41,7 @@ struct OverdueAction {
 }
 
 impl InvariantOracle {
-    /// Looks at a machine once a tick; whether it runs idle for longer than it should.
+    /// Checks a machine once a tick. Returns whether it is idle for longer than it should be.
     pub(crate) fn watch(
         &mut self,
         machine: &SimulatedMachine,
@@ -63,7 +63,7 @@ impl InvariantOracle {
             self.expect(4, start, machine, now);
             return false;
         }
-        // Above the limits a run waits for a person; and what is spared is left alone.
+        // Above the limits an action awaits approval; and the reaper skips protected machines.
         if !machine.is(InstanceState::Running) || held_lately || machine.skip_reason(now).is_some() {
             self.record(machine.id()).overdue = [None; 6];
             return false;
@@ -93,7 +93,7 @@ impl InvariantOracle {
         self.expect(5, over_budget.flatten().filter(|_| now > promised), machine, now);
         let owners = if enforced(Rule::Expired) && machine.says.expires_at.is_some_and(|at| at <= now) {
             let since = machine.says.expires_at.unwrap_or(0).max(unchanged_since);
-            Some(OverdueAction { what: "it expired", place: 3, since, within: 2 * TICK - PATIENCE })
+            Some(OverdueAction { what: "it expired", place: 3, since, within: 2 * TICK - DELAY_MAX })
         } else if enforced(Rule::Hours) {
             self.hours_due(machine, unchanged_since, now)
         } else {
@@ -103,13 +103,13 @@ impl InvariantOracle {
         overdue
     }
 
-    /// When an end that was announced is due: an announcement keeps its deadline where the configuration's grace is cut.
+    /// When an announced action is due: an announcement keeps its deadline if the configured grace is shortened.
     fn promised(&mut self, machine: &SimulatedMachine, rule: Rule) -> i64 {
         let of_rule = self.record(machine.id()).announced.iter().filter(|one| one.rule == rule);
         of_rule.map(|one| one.deadline).max().unwrap_or(0)
     }
 
-    /// Complains where something stays due in clear weather, once.
+    /// Reports once that an action stays due without faults.
     fn expect(&mut self, place: usize, due: Option<OverdueAction>, machine: &SimulatedMachine, now: i64) {
         let Some(due) = due else {
             self.record(machine.id()).overdue[place] = None;
@@ -117,7 +117,7 @@ impl InvariantOracle {
         };
         debug_assert_eq!(place, due.place);
         let since = due.since.max(self.last_fault);
-        if now <= since + due.within + PATIENCE || self.record(machine.id()).overdue[place] == Some(due.since) {
+        if now <= since + due.within + DELAY_MAX || self.record(machine.id()).overdue[place] == Some(due.since) {
             return;
         }
         self.record(machine.id()).overdue[place] = Some(due.since);
@@ -130,7 +130,7 @@ impl InvariantOracle {
         self.violated(now, what);
     }
 
-    /// Whether its hours are on, and since when they are or are not; asked of the clock once a tick.
+    /// Whether its hours are on, and since when; evaluated once a tick.
     fn hours_now(&mut self, machine: &SimulatedMachine, now: i64) -> Option<(bool, i64)> {
         let hours = machine.says.hours?;
         let inside = hours.is_inside(now);
@@ -146,7 +146,7 @@ impl InvariantOracle {
 
     fn hours_due(&mut self, machine: &SimulatedMachine, unchanged_since: i64, now: i64) -> Option<OverdueAction> {
         let (inside, since) = self.hours_now(machine, now)?;
-        let within = HOURS_NOTICE + TICKS_OF_A_STATE_MACHINE - PATIENCE;
+        let within = HOURS_NOTICE + TICKS_OF_A_STATE_MACHINE - DELAY_MAX;
         let since_both = since.max(unchanged_since);
         (!inside && machine.launched < since).then_some(OverdueAction {
             what: "its hours have ended",
@@ -175,12 +175,12 @@ impl InvariantOracle {
             && machine.says.expires_at.is_none_or(|at| at > now);
         let since_all =
             since.max(self.configured_at).max(machine.retagged_at).max(machine.says.kept_until.unwrap_or(0));
-        // Stopped within these hours, it stays so until the next.
+        // A machine that was stopped within these hours stays so until the next.
         (inside && wanted && written && machine.changed_at < since).then_some(OverdueAction {
             what: "its hours have begun",
             place: 4,
             since: since_all,
-            within: 30 * MINUTE - PATIENCE,
+            within: 30 * MINUTE - DELAY_MAX,
         })
     }
 }
@@ -214,7 +214,7 @@ fn untagged_due(
     Some(OverdueAction { what: "it lacks its tags", place: 1, since, within: window + LAG + settings.untagged.grace })
 }
 
-/// The budget that is spent for the longest time, of those by which it is stopped.
+/// Of the budgets by which it is stopped, the one that is spent for the longest time.
 fn over_budget_due(
     machine: &SimulatedMachine,
     settings: &SimulatedConfig,

@@ -1,5 +1,4 @@
-//! What is so, by the structure that tags and configuration were made of, and by the samples that can be read: the
-//! oracle's own reading of the contract.
+//! The truth, by the structures behind tags and configuration, and by the available samples: the oracle's own reading of the contract.
 
 use model::config::{DiskPolicy, OverBudget, RuleAction};
 use model::instance::{Accelerator, PurchaseOption};
@@ -13,12 +12,12 @@ use crate::settings::SimulatedConfig;
 use crate::tags::OwnerIdleAfter;
 use crate::world::SimulatedMachine;
 
-/// So late `CloudWatch` may be.
+/// The longest delay of `CloudWatch`.
 pub(crate) const LAG: i64 = 10 * MINUTE;
 /// Between the announcement and the end of hours.
 pub(crate) const HOURS_NOTICE: i64 = 30 * MINUTE;
 
-/// What the samples that can be read say of a window.
+/// The result of the available samples in a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TrueUsage {
     Busy,
@@ -31,7 +30,7 @@ impl SimulatedMachine {
         self.says.team().is_none() || (settings.owner_required && !self.says.owner)
     }
 
-    /// Why nobody touches it, whatever else is so.
+    /// Why Curfew never touches it, in any other state.
     pub(crate) fn skip_reason(&self, now: i64) -> Option<&'static str> {
         let says = &self.says;
         let copied_expiry = says.expires_at.is_some_and(|at| at < self.launched);
@@ -48,7 +47,7 @@ impl SimulatedMachine {
         }
     }
 
-    /// Its mode for a rule, under `CURFEW_MODE`. Of one that is not the job's that it names the account decides, unless it is opted out.
+    /// Its mode for a rule, under `CURFEW_MODE`. If it is not the machine of the job that it names, the account decides, unless it is opted out.
     pub(crate) fn mode(&self, rule: Rule, whose: MachineOwner, settings: &SimulatedConfig, ceiling: Mode) -> Mode {
         let is_decided_by_account = whose.is_disowned()
             && self.says.mode != Some(Mode::Observe)
@@ -63,14 +62,13 @@ impl SimulatedMachine {
                 team.and_then(|team| settings.teams[team].mode).unwrap_or(settings.mode)
             }
         });
-        // An account that observes stops nobody, whatever mode a team is in.
+        // An account in observe mode stops no machine, in any team's mode.
         let budgets = self.stopping_budgets(settings).map(|holder| settings.mode_of(holder)).max();
         let at_most = budgets.filter(|_| rule == Rule::OverBudget).unwrap_or(Mode::Enforce);
         own.min(at_most).min(ceiling)
     }
 
-    /// The budgets by which it may be stopped: its team's, and the account's; one that only observes says nothing beside one that is
-    /// enforced.
+    /// The budgets by which it may be stopped: its team's, and the account's. A budget in observe mode has no effect beside an enforced one.
     pub(crate) fn stopping_budgets(&self, settings: &SimulatedConfig) -> impl Iterator<Item = usize> {
         let team = self.says.team.filter(|_| !self.says.team_mistyped);
         let holders = team.into_iter().chain([OF_ACCOUNT]);
@@ -80,7 +78,7 @@ impl SimulatedMachine {
         holders.filter(move |holder| stops(holder) && (enforced(holder) || !any_enforced))
     }
 
-    /// How long it must have been idle; none where it says `off`.
+    /// How long it must be idle; none for `off`.
     pub(crate) fn idle_window(&self, settings: &SimulatedConfig) -> Option<i64> {
         match self.says.idle_after {
             Some(OwnerIdleAfter::Off) => None,
@@ -89,7 +87,7 @@ impl SimulatedMachine {
         }
     }
 
-    /// How it may be ended where `action` is wanted; none where its owner is only told.
+    /// The possible action if the configuration has `action`; none if its owner is only notified.
     pub(crate) fn ending(&self, rule: Rule, whose: MachineOwner, settings: &SimulatedConfig) -> Option<ResourceAction> {
         let says = &self.says;
         let ec2 = &self.ec2;
@@ -117,7 +115,7 @@ impl SimulatedMachine {
         if ending == ResourceAction::Stop && unstoppable {
             return None;
         }
-        // Who wrote hours wants the stop, reserved or not.
+        // An owner who set hours wants the stop, reserved or not.
         if rule != Rule::Hours && ec2.prepaid.is_some() {
             return None;
         }
@@ -129,7 +127,7 @@ impl SimulatedMachine {
         (ec2.machine.instance_storage_gb == 0 || disk == DiskPolicy::Expendable).then_some(ending)
     }
 
-    /// What the samples say that could be read at `now`.
+    /// The result of the samples that were available at `now`.
     pub(crate) fn true_usage(&self, window: i64, settings: &SimulatedConfig, now: i64) -> TrueUsage {
         let idle = &settings.idle;
         let to = (now - LAG).div_euclid(TICK) * TICK;

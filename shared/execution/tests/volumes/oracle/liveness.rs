@@ -1,4 +1,4 @@
-//! What must happen in the end: orphans go, safety snapshots end, and marks do not outlive their reason.
+//! What must happen in the end: orphaned volumes are deleted, safety snapshots expire, and marks go with their reason.
 
 use jiff::Timestamp;
 use model::curfew_tags::{DELETED_AT, MARKED, UNATTACHED_SINCE};
@@ -9,12 +9,12 @@ use crate::chance::{DAY, HOUR, stamp};
 use crate::settings::{OrphanAction, SimulatedConfig};
 use crate::world::{SimulatedWorld, SnapshotMaker};
 
-/// In clear weather, beyond the configured times: runs come once an hour, and a state machine has some states.
-const PATIENCE: i64 = 8 * HOUR;
-/// What is simply seen and told, or written.
+/// Without faults, the delay beyond the configured times: runs come once an hour, and a state machine has some states.
+const DELAY_MAX: i64 = 8 * HOUR;
+/// For a direct observation, notification or write.
 const AT_ONCE: i64 = 4 * HOUR;
 
-/// Things that can be overdue, by place.
+/// What can be overdue, by place.
 pub(super) const DUES: usize = 5;
 const GONE: usize = 0;
 const UNMARKED: usize = 1;
@@ -23,7 +23,7 @@ const UNREADABLE: usize = 3;
 const ENDED: usize = 4;
 
 impl InvariantOracle {
-    /// Looks at everything once an hour.
+    /// Checks everything once an hour.
     pub(crate) fn watch(&mut self, world: &SimulatedWorld, settings: &SimulatedConfig, ceiling: Mode, now: i64) {
         for place in 0..world.disks.len() {
             self.is_every_end_told(place, true, now);
@@ -35,7 +35,7 @@ impl InvariantOracle {
             if disk.says.typo.is_some() && !disk.says.protected {
                 let told = self.disk(place).unreadable_told_at >= disk.created;
                 let due = (!told).then_some(quiet_since + AT_ONCE);
-                self.expect(place, UNREADABLE, due, "it cannot be read, and nobody heard of it", world, now);
+                self.expect(place, UNREADABLE, due, "it cannot be read, and was not notified", world, now);
             }
             if disk.untouchable(now).is_some() {
                 continue;
@@ -72,10 +72,10 @@ impl InvariantOracle {
         let told_at = self.disk(place).idle_host_told_at;
         let due =
             stopped_at.filter(|at| told_at < *at).map(|at| quiet_since.max(at + settings.orphaned_after) + AT_ONCE);
-        self.expect(place, IDLE_HOST, due, "its instance is stopped for long, and nobody heard of it", world, now);
+        self.expect(place, IDLE_HOST, due, "its instance is stopped for long, and that was not notified", world, now);
     }
 
-    /// Until when an orphan must be gone.
+    /// When an orphaned volume must be gone.
     fn is_to_go(
         &mut self,
         world: &SimulatedWorld,
@@ -87,19 +87,19 @@ impl InvariantOracle {
         let disk = &world.disks[place];
         let own_tags = disk.says.tags().len();
         let too_many = settings.action == OrphanAction::SnapshotAndDelete && own_tags > 47;
-        // Above the limits a run waits for a person.
+        // Above the limits a deletion awaits approval.
         let held = self.disk(place).held_at > now - 3 * HOUR;
         if world.spared(place, now).is_some() || settings.action == OrphanAction::Notify || too_many || held {
             return None;
         }
-        // Use between two looks is found when it is asked for, once orphaned_after is over; then all begins anew.
+        // Use between two observations is found by the query after orphaned_after; then all begins anew.
         let orphaned_after =
             settings.orphaned_after * if disk.nights_until > 0 || !disk.uses.is_empty() { 2 } else { 1 };
         let promised = self.disk(place).announced.iter().map(|one| one.deadline).max().unwrap_or(0);
         let announced = (quiet_since + orphaned_after + settings.grace).max(promised);
         let snapshot = if settings.action == OrphanAction::SnapshotAndDelete { disk.snapshot_takes + DAY } else { 0 };
         let held_at = self.disk(place).held_at;
-        Some(announced.max(held_at) + snapshot + PATIENCE)
+        Some(announced.max(held_at) + snapshot + DELAY_MAX)
     }
 
     fn watch_snapshot(
@@ -129,7 +129,7 @@ impl InvariantOracle {
         }
     }
 
-    /// Complains where something stays due in clear weather, once.
+    /// Reports once that an action stays due without faults.
     fn expect(&mut self, place: usize, kind: usize, due: Option<i64>, what: &str, world: &SimulatedWorld, now: i64) {
         let Some(due) = due.filter(|due| now > *due) else { return };
         if self.disk(place).overdue[kind] >= due {

@@ -1,4 +1,4 @@
-//! What stays remembered: nothing about what is gone, and no announcement that was taken back.
+//! What stays remembered: nothing about a deleted resource, and no withdrawn announcement.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,18 +10,18 @@ use crate::chance::{DAY, HOUR, MINUTE};
 use crate::session::Facts;
 use crate::world::SimulatedWorld;
 
-/// What went is forgotten by the run that misses it.
+/// The run that misses a resource forgets it.
 const FORGOTTEN_WITHIN: i64 = 4 * HOUR;
 
 impl InvariantOracle {
-    /// A run came to its end: what it saw attached, or called off, may not be carried out any more.
+    /// A run finished: a deletion of a volume that it saw attached, or that it cancelled, may not be carried out any more.
     pub(crate) fn ran(
         &mut self,
         facts: &Facts,
         world: &SimulatedWorld,
         notices: &BTreeMap<Region, (u64, NotificationLog)>,
     ) {
-        // What a run saw and could not read, write or remember is no promise.
+        // An observation that a run could not read, write or remember does not count.
         if self.last_fault >= facts.now {
             return;
         }
@@ -33,7 +33,7 @@ impl InvariantOracle {
                 record.seen_attached_at = facts.now;
             }
             for one in &mut record.announced {
-                // Called off in a run that could remember it: else the mark that stayed may bind again.
+                // Cancelled in a run that could remember it; otherwise the old mark may be valid again.
                 one.void |= attached || one.called_off_by == Some(facts.id);
             }
             record.announced.retain(|one| facts.now - one.deadline < 30 * DAY);
@@ -71,8 +71,7 @@ impl InvariantOracle {
         }
     }
 
-    /// The notices are lost, and with them which marks bind nobody although they are still written: where nothing may be
-    /// written, nothing may be taken away. Those may be believed again.
+    /// The logs are lost, and with them which of the written marks are void: a run that may not write may not remove them. Those may count again.
     pub(crate) fn notices_are_lost(&mut self) {
         for record in &mut self.disks {
             record.announced.iter_mut().for_each(|one| one.void = false);

@@ -1,4 +1,4 @@
-//! What is so, by the structure that tags and configuration were made of: the oracle's own reading of the contract.
+//! The truth, by the structures behind tags and configuration: the oracle's own reading of the contract.
 
 use model::mode::Mode;
 use model::volume::VolumeState;
@@ -8,7 +8,7 @@ use crate::tags::OwnerTags;
 use crate::world::{SimulatedKeeper, SimulatedSnapshot, SimulatedVolume, SimulatedWorld};
 
 impl OwnerTags {
-    /// Why nobody touches it, whatever else is so.
+    /// Why Curfew never touches it, in any other state.
     fn untouchable(&self, now: i64) -> Option<&'static str> {
         if self.protected {
             Some("protected")
@@ -33,7 +33,7 @@ impl SimulatedSnapshot {
 }
 
 impl SimulatedWorld {
-    /// Why a volume that is attached to nothing is left alone.
+    /// Why the reaper skips an unattached volume.
     pub(crate) fn spared(&self, place: usize, now: i64) -> Option<&'static str> {
         let disk = &self.disks[place];
         disk.untouchable(now).or_else(|| match disk.keeper {
@@ -45,7 +45,7 @@ impl SimulatedWorld {
         })
     }
 
-    /// Whose a volume may be, by everything that somebody may know of it or not: its instances, and its source.
+    /// The possible owners of a volume, by everything that a run may know or not: its instances, and its source.
     fn owners(&self, place: usize) -> Vec<(Option<usize>, bool)> {
         let disk = &self.disks[place];
         let own = (disk.says.team(), disk.says.owner);
@@ -58,7 +58,7 @@ impl SimulatedWorld {
         hosts.flat_map(|host| sources.iter().map(move |source| with(host, *source))).collect()
     }
 
-    /// What the snapshot that a volume came from may say: what people wrote on it, or what Curfew wrote when its volume went.
+    /// The tags of the snapshot that a volume came from: those of people, or those that Curfew wrote when its volume was deleted.
     fn owners_by_source(&self, source: Option<usize>) -> Vec<(Option<usize>, bool)> {
         let of_snap = source.map(|source| Self::owners_of_snap(&self.snaps[source]));
         [(None, false)].into_iter().chain(of_snap.into_iter().flatten()).collect()
@@ -81,7 +81,7 @@ impl SimulatedWorld {
         modes(&self.disks[place].says, &self.owners(place), settings, ceiling)
     }
 
-    /// The same of a snapshot, which has the tags of its volume, and whose that was.
+    /// The same for a snapshot, which has the tags of its volume, and for that volume's owners.
     pub(crate) fn modes_of_snap(&self, place: usize, settings: &SimulatedConfig, ceiling: Mode) -> (bool, bool) {
         let snap = &self.snaps[place];
         let owners = Self::owners_of_snap(snap);

@@ -1,4 +1,4 @@
-//! Ends and starts: whom they may befall, for which reason, and after which announcement.
+//! Stops, terminations and starts: of which machines, for which reason, and after which announcement.
 
 use billing::budget::BudgetVerdict;
 use model::mode::Mode;
@@ -42,14 +42,14 @@ impl InvariantOracle {
                 self.violated(facts.now, format!("{}: {what}, the {count}th of a run, above the limits", machine.id()));
             }
         }
-        // What is gone stays idle no longer, for as long as its owner would have left it so.
+        // A terminated machine is idle no longer; its owner would have left it idle until now.
         if rule == Rule::Idle && ending == ResourceAction::Terminate && machine.work == MachineWork::Nothing {
             self.share.recovered += (machine.work_until - facts.now).max(0);
         }
         self.record(machine.id()).untold_end = Some(facts.now);
     }
 
-    /// A delivered message named it, promised nothing milder, and came its grace before.
+    /// A delivered message named it, announced nothing milder, and preceded it by its grace.
     fn is_announced(&mut self, machine: &SimulatedMachine, rule: Rule, ending: ResourceAction, facts: &Facts) {
         // Its owner announced it.
         if rule == Rule::Expired {
@@ -57,28 +57,28 @@ impl InvariantOracle {
         }
         let launched = machine.launched;
         let announced = &self.record(machine.id()).announced;
-        // What was told of an earlier life holds in this one, if its moment comes in this one.
+        // An announcement of an earlier start holds for this one, if its deadline falls into this one.
         let in_this_life = || announced.iter().filter(|one| one.rule == rule && one.deadline >= launched);
         let in_time = |one: &&super::PromisedAction| {
-            // Hours that were set, or found, within half an hour of their end are announced as late as that.
+            // Hours that were set, or observed, within half an hour of their end are announced late.
             let graced = rule == Rule::Hours || one.told_at + one.grace <= one.deadline + 1;
             one.deadline <= facts.now && graced
         };
         let complaint = if in_this_life().next().is_none() {
-            Some("of which nobody has heard")
+            Some("without an announcement")
         } else if !in_this_life().any(|one| in_time(&one)) {
             Some("before its time")
         } else if !in_this_life().any(|one| in_time(&one) && one.ending >= ending) {
-            Some("of which something milder was heard")
+            Some("after a milder announcement")
         } else if !in_this_life().any(|one| in_time(&one) && one.ending >= ending && !one.mended) {
             Some("on an announcement that was mended since")
         } else {
             None
         };
         if let Some(complaint) = complaint {
-            let heard: Vec<String> =
+            let announced: Vec<String> =
                 in_this_life().map(|one| format!("at {} for {}", stamp(one.told_at), stamp(one.deadline))).collect();
-            let what = format!("{}: ended ({ending} for {rule}) {complaint}; told {heard:?}", machine.id());
+            let what = format!("{}: ended ({ending} for {rule}) {complaint}; announced: {announced:?}", machine.id());
             self.violated(facts.now, what);
         }
     }
@@ -101,7 +101,7 @@ impl InvariantOracle {
         if machine.says.expires_at.is_some_and(|at| at <= now) {
             self.violated(now, format!("{id}: started after it expired"));
         }
-        // A stop that Curfew began and could not finish leaves `curfew:stopped` on what its owner stops a moment later.
+        // A stop that Curfew began and could not finish leaves `curfew:stopped` on a machine that its owner stops a moment later.
         let clear = self.last_fault < machine.launched && machine.changed_at - machine.launched > 3 * TICK;
         match machine.stopped_by {
             Some(StoppedBy::Curfew(Rule::Hours | Rule::Idle)) => {}
@@ -113,10 +113,10 @@ impl InvariantOracle {
         }
     }
 
-    /// A run came to its end: what it saw mended may not be carried out any more.
+    /// A run finished: a violation that it found resolved may not be enforced any more.
     pub(crate) fn ran(&mut self, facts: &Facts, machines: &[SimulatedMachine], last_fault: i64) {
         self.last_fault = last_fault;
-        // What a run saw and could not read, write or remember is no promise.
+        // An observation that a run could not read, write or remember does not count.
         if last_fault >= facts.now {
             return;
         }
@@ -134,7 +134,7 @@ impl InvariantOracle {
                     of_rule.for_each(|one| one.mended = true);
                 }
             }
-            // Called off in a run that could remember it: else the mark that stayed may bind again.
+            // Cancelled in a run that could remember it; otherwise the old mark may be valid again.
             for one in &mut self.record(id).announced {
                 one.mended |= one.called_off_by == Some(facts.id);
             }
@@ -143,13 +143,12 @@ impl InvariantOracle {
         }
     }
 
-    /// What the run read of each budget by which the machine may be stopped.
+    /// Each budget by which the machine may be stopped, as the run read it.
     fn stopping(&self, machine: &SimulatedMachine, facts: &Facts) -> Vec<Option<BudgetVerdict>> {
         machine.stopping_budgets(&facts.settings).map(|holder| self.said(holder, facts)).collect()
     }
 
-    /// The notices are lost, and with them which marks bind nobody although they are still written: in observe mode nothing
-    /// may be taken away. Those may be believed again.
+    /// The logs are lost, and with them which of the written marks are void: observe mode may not remove tags. Those may count again.
     pub(crate) fn notices_are_lost(&mut self) {
         for record in &mut self.records {
             record.announced.iter_mut().for_each(|one| one.mended = false);
@@ -157,8 +156,8 @@ impl InvariantOracle {
     }
 }
 
-/// Why the reason that is given does not hold, by what can be read.
-/// `stopping`: what is said of the budgets by which it may be stopped.
+/// Why the given reason does not hold, by the readable data.
+/// `stopping`: the status of the budgets by which it may be stopped.
 fn unfounded(
     machine: &SimulatedMachine,
     rule: Rule,
@@ -199,7 +198,7 @@ fn unfounded(
     }
 }
 
-/// Whether whoever looks now sees that a rule is kept.
+/// Whether the readable data shows a rule compliant.
 /// `stopping`: as above.
 fn is_mended(
     machine: &SimulatedMachine,
@@ -210,7 +209,7 @@ fn is_mended(
 ) -> bool {
     let (settings, now) = (&facts.settings, facts.now);
     if whose.knows_only_its_expiry() {
-        // Of a job's machine nothing else is broken; of what may be one nobody can say.
+        // A job's machine violates no other rule; for a machine that may be one, that is unknown.
         return whose == MachineOwner::OwnJob && rule != Rule::Expired;
     }
     let is_marked = || machine.ec2.tags.get(model::curfew_tags::MARKED).is_some_and(|mark| mark.contains("idle="));
@@ -222,7 +221,7 @@ fn is_mended(
         Rule::Hours => {
             machine.says.hours.is_none_or(|hours| hours.is_inside(now) && hours.is_inside(now + HOURS_NOTICE + TICK))
         }
-        // Marked ones are asked about in every run.
+        // Marked machines are queried in every run.
         Rule::Idle => match machine.idle_window(settings) {
             Some(window) => is_marked() && machine.true_usage(window, settings, now) == TrueUsage::Busy,
             None => true,

@@ -1,4 +1,4 @@
-//! What owners and colleagues do out of the blue: they tag, mistype, copy, protect, delete and take back.
+//! Random actions of owners and colleagues: they tag, mistype, copy, protect, delete and undo.
 
 use model::curfew_tags::{MARKED, UNATTACHED_SINCE};
 use model::mode::Mode;
@@ -10,7 +10,7 @@ use crate::tags::TYPOS;
 use crate::world::SnapshotMaker;
 
 impl Owners<'_> {
-    pub(crate) fn follow_whim(&mut self, place: usize) {
+    pub(crate) fn act_randomly(&mut self, place: usize) {
         let behaviour = match self.chance.below(16) {
             0..10 => self.reword(place),
             10 | 11 => self.meddle_with_marks(place),
@@ -24,7 +24,7 @@ impl Owners<'_> {
         }
     }
 
-    /// A colleague comes between a look and its call.
+    /// A colleague intervenes between a read and its call.
     pub(crate) fn meddle(&mut self, place: usize) {
         let id = self.world.disks[place].id().to_owned();
         (self.did)(Behaviour::Meddle, &id);
@@ -37,7 +37,7 @@ impl Owners<'_> {
                 }
             }
             3 => self.lose_a_snapshot(place),
-            _ => self.follow_whim(place),
+            _ => self.act_randomly(place),
         }
     }
 
@@ -108,7 +108,7 @@ impl Owners<'_> {
         Some(behaviour)
     }
 
-    /// "Tag it like this other one": what Curfew wrote there comes along. Or it is tidied away.
+    /// "Tag it like this other one": with Curfew's tags. Or they are cleaned up.
     fn meddle_with_marks(&mut self, place: usize) -> Option<Behaviour> {
         let Self { world, chance, now, .. } = self;
         let behaviour = if chance.one_in(2) {
@@ -136,7 +136,7 @@ impl Owners<'_> {
 
     fn snapshot_by_hand(&mut self, place: usize) -> Option<Behaviour> {
         let says = &self.world.disks[place].says;
-        // Tags that were copied may say that Curfew made it.
+        // Copied tags may claim that Curfew made it.
         if says.typo.is_some() {
             return None;
         }
@@ -145,7 +145,7 @@ impl Owners<'_> {
         Some(Behaviour::SnapshotByHand)
     }
 
-    /// It is deleted by hand, or its storage fails.
+    /// A person deletes it, or its storage fails.
     fn lose(&mut self, place: usize) -> Option<Behaviour> {
         let now = self.now;
         let disk = &mut self.world.disks[place];

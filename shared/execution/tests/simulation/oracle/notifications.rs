@@ -1,4 +1,4 @@
-//! What people hear: announcements, and the same thing twice.
+//! Notifications: announcements, and repetitions.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -13,13 +13,13 @@ use crate::session::Facts;
 use crate::settings::SimulatedConfig;
 use crate::world::SimulatedMachine;
 
-/// What lasts is told once a day; hours end once a day, an hour earlier where clocks change.
+/// A condition is notified once a day; hours end once a day, an hour earlier at a change of the clocks.
 const REPEATED_WITHIN: i64 = 22 * HOUR;
-/// Once all is quiet, an end must have been told within so long.
+/// Without faults, an action must be notified within this time.
 const TOLD_WITHIN: i64 = 30 * MINUTE;
 
 impl InvariantOracle {
-    /// A message reached people.
+    /// A message was delivered.
     pub(crate) fn check_message(&mut self, message: &Message, machines: &[SimulatedMachine], facts: &Facts) {
         for paragraph in message.body.split("\n\n") {
             let Some((id, _)) = paragraph.split_once(" (").filter(|(id, _)| id.starts_with("i-")) else { continue };
@@ -73,12 +73,12 @@ impl InvariantOracle {
         }
     }
 
-    /// The same words, figures aside, within a day, while nothing changed and no memory could be lost.
+    /// The same words, except for figures, within a day, without a change and without a lost log.
     fn is_no_repetition(&mut self, paragraph: &str, machine: &SimulatedMachine, facts: &Facts) {
         let fingerprint = fingerprint(paragraph);
         let settings = &facts.settings;
         let window = machine.idle_window(settings).unwrap_or(settings.idle.window).max(settings.idle.window);
-        // What happened before a look may become visible a window later.
+        // An event before an observation may become visible a window later.
         let margin = window + LAG + settings.idle.boot_grace + settings.untagged.settle + HOUR;
         let record = self.record(machine.id());
         let before = record.told.iter().find(|(words, _)| *words == fingerprint).map(|(_, at)| *at);
@@ -89,26 +89,25 @@ impl InvariantOracle {
         let changed =
             machine.changed_at.max(machine.work_changed_at).max(self.configured_at).max(self.budgets_changed_at);
         if changed < before - margin && self.last_fault < before - margin && !kept_lately {
-            self.violated(facts.now, format!("{}: told again although nothing changed: {paragraph}", machine.id()));
+            self.violated(facts.now, format!("{}: notified again although nothing changed: {paragraph}", machine.id()));
         }
     }
 
-    /// Whoever ends something says so, sooner or later.
+    /// Every stop and termination is notified in the end.
     pub(super) fn is_every_end_told(&mut self, machine: &SimulatedMachine, now: i64) {
         let Some(ended_at) = self.record(machine.id()).untold_end else { return };
-        // A run that is cut off between an end and its message tells nothing of that end: its audit record, which was
-        // written ahead, is the trace. The same goes for a run whose memory of what it owes came to nothing, and for an
-        // end of which the run heard only that it failed.
+        // A run that is cut off between an action and its message does not notify it: its audit record, written ahead, is the trace. The same holds
+        // for a run whose log of pending notifications was lost, and for an action that the run saw fail.
         if self.last_forgotten >= ended_at {
             self.record(machine.id()).untold_end = None;
         } else if now - ended_at.max(self.last_fault) > TOLD_WITHIN {
             self.record(machine.id()).untold_end = None;
-            self.violated(now, format!("{}: was ended, and nobody was told", machine.id()));
+            self.violated(now, format!("{}: was stopped, and that was not notified", machine.id()));
         }
     }
 }
 
-/// The announcements of a paragraph: rule, ending and deadline of each.
+/// The announcements of a paragraph: rule, action and deadline of each.
 fn announcements(paragraph: &str) -> Vec<(Rule, ResourceAction, i64)> {
     let mut found = Vec::new();
     let mut rest = paragraph;
@@ -132,7 +131,7 @@ fn announcements(paragraph: &str) -> Vec<(Rule, ResourceAction, i64)> {
     found
 }
 
-/// The rule and the deadline of an announcement that a paragraph takes back.
+/// The rule and the deadline of an announcement that a paragraph withdraws.
 fn called_off(paragraph: &str) -> Option<(Rule, i64)> {
     let (_, announced) = paragraph.strip_suffix(") is called off.")?.split_once("the action announced for ")?;
     let (deadline, rule) = announced.split_once(" (")?;

@@ -1,4 +1,4 @@
-//! What people hear: announcements, the same thing twice, and how to undo a deletion.
+//! Notifications: announcements, repetitions, and how to undo a deletion.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -14,18 +14,18 @@ use crate::chance::{HOUR, stamp};
 use crate::session::Facts;
 use crate::world::SimulatedWorld;
 
-/// What lasts is told once a day.
+/// A condition is notified once a day.
 const REPEATED_WITHIN: i64 = 22 * HOUR;
-/// Once all is quiet, an end must have been told within so long.
+/// Without faults, a deletion must be notified within this time.
 const TOLD_WITHIN: i64 = 4 * HOUR;
-/// What happened before a look may become visible so much later.
+/// The longest delay until an event before an observation becomes visible.
 const MARGIN: i64 = 3 * HOUR;
 
-/// How a volume is restored, as a message says it.
+/// How a message restores a volume.
 pub(crate) struct UndoCommand {
     pub(crate) disk: usize,
     pub(crate) snapshot: String,
-    /// As it will be, but for its id and its birth.
+    /// The restored volume, except for its id and its creation.
     pub(crate) volume: Volume,
 }
 
@@ -44,7 +44,7 @@ impl InvariantOracle {
         }
     }
 
-    /// A message reached people; the deletions of which it tells how to undo them.
+    /// A message was delivered. Returns the deletions with a way to undo them.
     pub(crate) fn check_message(
         &mut self,
         message: &Message,
@@ -57,7 +57,7 @@ impl InvariantOracle {
             let about = world.disk(id).map(MessageSubject::Disk).or_else(|| world.snap(id).map(MessageSubject::Snap));
             let Some(about) = about else { continue };
             if let MessageSubject::Disk(place) = about {
-                self.heard_of_volume(paragraph, place, message, world, facts);
+                self.check_volume_paragraph(paragraph, place, message, world, facts);
                 if paragraph.contains("It was deleted") {
                     undos.extend(self.undo(paragraph, place, world, facts));
                 }
@@ -70,7 +70,7 @@ impl InvariantOracle {
         undos
     }
 
-    fn heard_of_volume(
+    fn check_volume_paragraph(
         &mut self,
         paragraph: &str,
         place: usize,
@@ -101,15 +101,15 @@ impl InvariantOracle {
         }
     }
 
-    /// The way back is the whole volume with its own tags, from a snapshot that has its data and is kept as long as it says.
+    /// The command restores the whole volume with its own tags, from a snapshot that has its data and exists as long as promised.
     fn undo(&mut self, paragraph: &str, place: usize, world: &SimulatedWorld, facts: &Facts) -> Option<UndoCommand> {
         let disk = &world.disks[place];
         let id = disk.id();
         let Some((_, undo)) = paragraph.split_once(" Undo until ") else {
-            // Who wants no snapshot has no way back; the configuration may have changed since.
+            // Without a snapshot there is no way back; the configuration may have changed since.
             let lost = self.configured_at < facts.now - MARGIN && self.last_fault < facts.now - MARGIN;
             if facts.settings.action == crate::settings::OrphanAction::SnapshotAndDelete && lost {
-                self.violated(facts.now, format!("{id}: deleted, and nobody says how to undo that: {paragraph}"));
+                self.violated(facts.now, format!("{id}: deleted, without a way to undo that: {paragraph}"));
             }
             return None;
         };
@@ -145,7 +145,7 @@ impl InvariantOracle {
         Some(UndoCommand { disk: place, snapshot, volume: Volume { iops: disk.ec2.iops, ..volume } })
     }
 
-    /// The same words, figures aside, within a day, while nothing changed and no memory could be lost.
+    /// The same words, except for figures, within a day, without a change and without a lost log.
     fn is_no_repetition(&mut self, paragraph: &str, about: MessageSubject, world: &SimulatedWorld, facts: &Facts) {
         let fingerprint = fingerprint(paragraph);
         let record = self.record(about);
@@ -163,30 +163,29 @@ impl InvariantOracle {
         if excused_at < before - MARGIN {
             self.violated(
                 facts.now,
-                format!("told again although nothing changed since {}: {paragraph}", stamp(before)),
+                format!("notified again although nothing changed since {}: {paragraph}", stamp(before)),
             );
         }
     }
 
-    /// Whoever ends something says so, sooner or later.
+    /// Every deletion is notified in the end.
     pub(super) fn is_every_end_told(&mut self, place: usize, is_disk: bool, now: i64) {
         let about = if is_disk { MessageSubject::Disk(place) } else { MessageSubject::Snap(place) };
         let Some(ended_at) = self.record(about).untold_end else { return };
-        // A run that is cut off between an end and its message tells nothing of that end: its audit record, which was
-        // written ahead, is the trace. The same goes for a run whose memory of what it owes came to nothing, and for an
-        // end of which the run heard only that it failed.
+        // A run that is cut off between a deletion and its message does not notify it: its audit record, written ahead, is the trace. The same
+        // holds for a run whose log of pending notifications was lost, and for a deletion that the run saw fail.
         if self.last_forgotten >= ended_at - HOUR {
             self.record(about).untold_end = None;
         } else if now - ended_at.max(self.last_fault) > TOLD_WITHIN {
             self.record(about).untold_end = None;
             let kind = if is_disk { "volume" } else { "snapshot" };
-            self.violated(now, format!("{kind} {place}: was deleted, and nobody was told"));
+            self.violated(now, format!("{kind} {place}: was deleted, and was not notified"));
         }
     }
 }
 
 impl SimulatedWorld {
-    /// When something about a volume changed last, be it by people or by the mere passing of time.
+    /// When a volume last changed, by people or by time alone.
     pub(crate) fn changed_at(&self, place: usize, now: i64) -> i64 {
         let disk = &self.disks[place];
         let source = disk.source.map_or(0, |source| {
@@ -201,7 +200,7 @@ impl SimulatedWorld {
     }
 }
 
-/// What a paragraph announces, and for when.
+/// The action of an announcement, and its deadline.
 fn announcement(paragraph: &str) -> Option<(ResourceAction, i64)> {
     let (_, after) = paragraph.split_once(" It will be ")?;
     let (ending, after) = match after.strip_prefix("snapshotted and deleted at ") {
@@ -212,7 +211,7 @@ fn announcement(paragraph: &str) -> Option<(ResourceAction, i64)> {
     Some((ending, deadline.parse::<Timestamp>().ok()?.as_second()))
 }
 
-/// The deadline of what a paragraph takes back.
+/// The deadline of an announcement that a paragraph withdraws.
 fn called_off(paragraph: &str) -> Option<i64> {
     let (_, announced) =
         paragraph.strip_suffix(" (orphaned) is called off.")?.split_once("the action announced for ")?;
@@ -225,7 +224,7 @@ fn fingerprint(paragraph: &str) -> u64 {
     hasher.finish()
 }
 
-/// The snapshot of a `create-volume`, and what it makes.
+/// The snapshot of a `create-volume`, and the new volume.
 fn parse(command: &str) -> Option<(String, Volume)> {
     let command = command.strip_prefix("aws ec2 create-volume ")?;
     let (flags, tags) = match command.split_once(" --tag-specifications ") {

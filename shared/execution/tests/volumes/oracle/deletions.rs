@@ -1,4 +1,4 @@
-//! Ends: whom they may befall, after which announcement, and with which way back.
+//! Deletions: of which volumes, after which announcement, and with which way to undo them.
 
 use model::curfew_tags::{DELETED_AT, MARKED, RESTORE, SNAPSHOT_OF, UNATTACHED_SINCE};
 use model::instance::Tags;
@@ -11,7 +11,7 @@ use crate::session::Facts;
 use crate::settings::OrphanAction;
 use crate::world::{SimulatedVolume, SimulatedWorld, SnapshotMaker};
 
-/// After so long an announcement binds nobody any more.
+/// An older announcement is void.
 const FORGOTTEN_AFTER: i64 = 7 * DAY;
 
 impl InvariantOracle {
@@ -22,10 +22,10 @@ impl InvariantOracle {
         self.may_write(world, place, "snapshotted", facts);
         self.is_due(world, place, ResourceAction::SnapshotAndDelete, facts);
         if facts.settings.action != OrphanAction::SnapshotAndDelete {
-            self.violated(facts.now, format!("{id}: snapshotted, although nobody wants that"));
+            self.violated(facts.now, format!("{id}: snapshotted, although it is not configured"));
         }
         let own = |key: &String| ![MARKED, UNATTACHED_SINCE].contains(&key.as_str()) && !key.starts_with("aws:");
-        // Whose it is may be written on it besides.
+        // The tags of its owner may be on it as well.
         let whose = |key: &String| ["Team", "Owner"].contains(&key.as_str()) && !disk.ec2.tags.contains_key(key);
         let restored = |key: &String| ![SNAPSHOT_OF, RESTORE].contains(&key.as_str()) && !whose(key);
         let kept: Tags = tags.clone().into_iter().filter(|(key, _)| restored(key)).collect();
@@ -50,7 +50,7 @@ impl InvariantOracle {
         }
     }
 
-    /// EC2 is asked to delete a volume.
+    /// EC2 gets a request to delete a volume.
     pub(crate) fn volume_deleted(&mut self, world: &SimulatedWorld, place: usize, now: i64, facts: &Facts) {
         let disk = &world.disks[place];
         let id = disk.id();
@@ -63,7 +63,7 @@ impl InvariantOracle {
         self.may_write(world, place, "deleted", facts);
         match facts.settings.action {
             OrphanAction::Notify => {
-                self.violated(facts.now, format!("{id}: deleted, although people are only to be told"));
+                self.violated(facts.now, format!("{id}: deleted, although the mode is notify only"));
             }
             OrphanAction::Delete => self.is_due(world, place, ResourceAction::Delete, facts),
             OrphanAction::SnapshotAndDelete => {
@@ -86,7 +86,7 @@ impl InvariantOracle {
         self.disk(place).untold_end = Some(now);
     }
 
-    /// It is orphaned, marked, and people heard of it in time.
+    /// It is orphaned and marked, and people were notified in time.
     fn is_due(&mut self, world: &SimulatedWorld, place: usize, ending: ResourceAction, facts: &Facts) {
         let disk = &world.disks[place];
         let id = disk.id();
@@ -96,13 +96,13 @@ impl InvariantOracle {
             self.violated(facts.now, format!("{id}: touched, and its mark is {mark:?}"));
         }
         if self.disk(place).unknown_at == facts.now {
-            self.violated(facts.now, format!("{id}: touched, although nobody could say whether it is used"));
+            self.violated(facts.now, format!("{id}: touched, although its use is unknown"));
         }
         let seen_attached = self.disk(place).seen_attached_at;
-        // Whoever copies a first sight from another volume is taken at their word.
+        // A first observation that is copied from another volume counts.
         let unless_meddled = |moment: i64| if disk.meddled_at > moment { 0 } else { moment };
         let not_before = unless_meddled(disk.created).max(unless_meddled(seen_attached)).max(disk.known_use(facts.now));
-        // Samples of 15 days ago are of five minutes, and older ones of an hour: the first that counts lies after the first sight.
+        // Samples of 15 days ago are of five minutes, and older ones of an hour: the first that counts is after the first observation.
         let grain = if settings.orphaned_after >= 14 * DAY { HOUR } else { MINUTE };
         if facts.now - not_before < settings.orphaned_after - grain {
             self.violated(facts.now, format!("{id}: touched, but it was in use, or made, at {}", stamp(not_before)));
@@ -118,24 +118,24 @@ impl InvariantOracle {
                 && !overtaken(one.deadline)
         };
         let complaint = if announced.is_empty() {
-            Some("of which nobody has heard")
+            Some("without an announcement")
         } else if !announced.iter().any(|one| in_time(&one)) {
             Some("before its time")
         } else if !announced.iter().any(|one| in_time(&one) && one.ending >= ending) {
-            Some("of which something milder was heard")
+            Some("after a milder announcement")
         } else if !announced.iter().any(|one| in_time(&one) && one.ending >= ending && !one.void) {
-            Some("on an announcement that was called off")
+            Some("on a withdrawn announcement")
         } else {
             None
         };
         if let Some(complaint) = complaint {
-            let heard: Vec<String> =
+            let announced: Vec<String> =
                 announced.iter().map(|one| format!("at {} for {}", stamp(one.told_at), stamp(one.deadline))).collect();
-            self.violated(facts.now, format!("{id}: ended ({ending}) {complaint}; told {heard:?}"));
+            self.violated(facts.now, format!("{id}: ended ({ending}) {complaint}; announced: {announced:?}"));
         }
     }
 
-    /// Curfew dates a snapshot.
+    /// Curfew sets the expiry of a snapshot.
     pub(crate) fn snapshot_tagged(
         &mut self,
         world: &SimulatedWorld,
@@ -154,7 +154,7 @@ impl InvariantOracle {
         if ![SNAPSHOT_OF, DELETED_AT].iter().all(|key| snap.ec2.tags.contains_key(*key)) {
             self.violated(facts.now, format!("{id}: deleted, with the tags {:?}", snap.ec2.tags));
         }
-        // A run dates what it deletes by its look, which may be an hour ago.
+        // The date in a deletion is that of the run's observation, which may be an hour ago.
         let gone_at = world.disks[snap.disk].gone_at.unwrap_or(i64::MAX / 2);
         if now + HOUR + MINUTE < gone_at + settings.keep_snapshots {
             self.violated(facts.now, format!("{id}: deleted, but its volume could be restored until later"));
@@ -172,7 +172,7 @@ impl InvariantOracle {
             self.violated(facts.now, format!("{id}: {what}, although its volume exists"));
         }
         let untouchable = snap.untouchable(facts.now);
-        // What is kept, or cannot be read, may be dated when its volume goes; what is protected is not even that.
+        // A kept or unreadable snapshot may get an expiry when its volume goes; a protected one may not.
         if let Some(skipped) = untouchable.filter(|skipped| !with_its_volume || *skipped == "protected") {
             self.violated(facts.now, format!("{id}: {what}, although it is {skipped}"));
         }
@@ -184,7 +184,7 @@ impl InvariantOracle {
 }
 
 impl SimulatedVolume {
-    /// The last use, as far as it is over.
+    /// The last use that has ended.
     pub(super) fn last_use(&self, now: i64) -> i64 {
         self.uses.last().map_or(0, |(_, end)| *end).min(now)
     }
