@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_a_run_that_does_not_come() {
+    fn a_command_promises_no_later_run() {
         check(CallErrorKind::Other, "");
         check(CallErrorKind::Capacity, "; AWS has none at the moment; try again in a minute");
         check(CallErrorKind::Unreached, "; check the network or AWS_ENDPOINT_URL, then try again");

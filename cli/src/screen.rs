@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_of_others_stay_on_their_line_and_in_their_direction() {
+    fn foreign_text_stays_on_its_line_and_in_its_direction() {
         assert_eq!(plain("a\tb\r\nc\u{2028}d\u{a0}e"), "a b  c d e");
         assert_eq!(plain("\u{202e}gpj\u{2066}\u{200b}\u{ad}\u{e0041}\u{1b}[31m\u{9b}\u{7f}"), "?gpj?????[31m??");
         assert_eq!(plain_lines("a\u{202e}b\nc\td\n"), "a?b\nc d");

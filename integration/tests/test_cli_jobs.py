@@ -116,14 +116,14 @@ def test_a_job_in_full(account: Account) -> None:
         r"why +the previous machine stopped sending heartbeats for .*",
         r"owner +ada",
         rf"machine +{MACHINE} \(g5\.xlarge on Spot, us-east-1a\), \$0\.41/h at launch and \$1\.01/h at most, since .* UTC",
-        r"before +i-0fedcba9876543210 .* which was not seen gone yet",
-        r"heart +\ds ago: running, at step 1234, 350 steps an hour",
+        r"previous +i-0fedcba9876543210 .* not terminated yet",
+        r"heartbeat +\ds ago: running, at step 1234, 350 steps an hour",
         r"checkpoint +step 900, of attempt 1",
         r"ran +3h(\ds)? at most",
         r"cost +\$3\.01 at most",
         r"ends by +.* UTC \(in 6h\w*\)",
         r"cancelled +2026-11-22 05:00 UTC by bob; its machine is terminated next",
-        r"asked for +1 GPU \(g5\.xlarge\) on Spot, after 2h on demand, for 8h at most, \$120\.00 at most",
+        r"requested +1 GPU \(g5\.xlarge\) on Spot, after 2h on demand, for 8h at most, \$120\.00 at most",
     ):
         assert re.search(rf"^{line}$", out, re.MULTILINE), (line, out)
 
@@ -140,7 +140,7 @@ def test_warnings_of_the_agent_are_shown(account: Account) -> None:
     assert not re.search("^warning ", jobs(account, LLAMA).fine().out, re.MULTILINE)
     account.put(f"attempts/{LLAMA}/1/heartbeat.json", b"{")
     said = jobs(account, LLAMA)
-    assert said.code == 2 and "what its agent does cannot be read: " in said.err and not re.search("^heart ", said.out, re.MULTILINE)
+    assert said.code == 2 and "its heartbeat cannot be read: " in said.err and not re.search("^heartbeat ", said.out, re.MULTILINE)
 
 
 @pytest.mark.parametrize(("result", "code"), [("succeeded", 0), ("failed", 1)])
@@ -150,4 +150,4 @@ def test_the_result_of_a_job_is_the_exit_code(account: Account, result: str, cod
     said = jobs(account, OLD)
     assert said.code == code and said.out.startswith(f"{OLD}: {result}\n"), said
     assert re.search(r"^last exit +attempt 1 at .* UTC, exit code 3\nreason +boom$", said.out, re.MULTILINE)
-    assert not re.search("^heart ", said.out, re.MULTILINE)
+    assert not re.search("^heartbeat ", said.out, re.MULTILINE)

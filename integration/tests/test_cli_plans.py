@@ -110,7 +110,7 @@ def test_a_run_for_review(account: Account) -> None:
     assert said.code == 1
     rows = [line.split()[0] for line in said.out.splitlines() if line.startswith("i-") and " waits " in line]
     assert rows == [dear, cheap], said
-    assert "actions_max = 0" in said.out and "1 protected" in said.out and "2 waiting for a person" in said.out
+    assert "actions_max = 0" in said.out and "1 protected" in said.out and "2 awaiting approval" in said.out
     assert "not seen: eu-central-1, cloudwatch:GetMetricData" in said.out
     assert f"curfew apply {run.response['run']}" in said.out and far not in rows
     whole = plans(account, run.response["run"], "--json").json()

@@ -66,7 +66,7 @@ def test_the_job_s_own_name_is_that_of_the_object(account: Account, here: Path) 
 def test_what_it_would_cost_and_where_it_would_run(account: Account, here: Path) -> None:
     said = submit(account, here, with_image(account), "--dry-run").fine()
     assert account.keys("inbox/") == []
-    assert "train: for 8h at most; without [checkpoint] it begins at zero whenever its machine is lost" in said.out
+    assert "train: for 8h at most; without [checkpoint] it starts at zero whenever its machine is lost" in said.out
     assert re.search(r"^g5\.xlarge +on demand +us-east-1[a-f] +\$1\.01/h +\$1\.01/h$", said.out, re.MULTILINE), said.out
     assert "It can cost $8.05: 8h at $1.01/h at most, which is reserved before it begins" in said.out
     estimate = submit(account, here, with_image(account), "--dry-run", "--json").fine().json()["estimate"]
@@ -92,7 +92,7 @@ def test_what_a_deadline_costs(account: Account, here: Path) -> None:
     limits = '"3d"\nwithin = "60h"\nestimated_runtime = "48h"\n[checkpoint]'
     text = with_image(account).replace("enabled = false", "").replace('"8h"', limits)
     said = submit(account, here, text, "--dry-run").fine()
-    assert "What it is expected to cost by its deadline, at the prices of now:" in said.out
+    assert "Expected cost by deadline, at current prices:" in said.out
     row = r"^(48h15m, the soonest|60h00m, as asked|90h00m|none) +\$([\d.]+) +\$[\d.]+ to \$[\d.]+$"
     costs = [float(usd) for _, usd in re.findall(row, said.out, re.MULTILINE)]
     assert len(costs) == 4 and costs == sorted(costs, reverse=True), said.out
@@ -208,7 +208,7 @@ def test_what_waits_for_its_answer_is_not_overwritten(account: Account, here: Pa
 def test_without_permission_to_look_it_is_submitted_all_the_same(account: Account, here: Path) -> None:
     account.aws.fault("ec2:DescribeInstanceTypes", "access_denied", times=None)
     said = submit(account, here, with_image(account)).fine()
-    assert "where it can run, and for how much, is not known: " in said.err and account.keys("inbox/") == [KEY]
+    assert "where it can run, and at what price, is unknown: " in said.err and account.keys("inbox/") == [KEY]
     said = submit(account, here, with_image(account), "--dry-run")
     assert said.code == 2
 

@@ -56,7 +56,7 @@ struct DoctorOutput<'a> {
 impl Doctor {
     pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandStatus, CommandError> {
         let deployed = context.needs_deployed().await?;
-        screen::progress(format!("Looking at the deployment of {} …", deployed.bucket));
+        screen::progress(format!("Checking the deployment of {} …", deployed.bucket));
         let (stack, config, last) = join!(
             deployment::stack(context, &deployed),
             deployed.store.read_config(),

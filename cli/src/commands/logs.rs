@@ -60,7 +60,7 @@ impl Logs {
         let job = resolve_job(&store, &self.job).await?;
         if let Some(attempt) = self.attempt.filter(|attempt| *attempt > job.attempt) {
             let most = match job.attempt {
-                0 => "it has had none yet".to_owned(),
+                0 => "it has none yet".to_owned(),
                 newest => format!("the newest is {newest}"),
             };
             return Err(CommandError::new(format!("{} has no attempt {attempt}; {most}", job.job)));
@@ -77,7 +77,7 @@ impl Logs {
             return Ok(ending);
         }
         let Some(found) = found else {
-            screen::progress(format!("{} has no log yet: it is {}", job.job, stands(&job)));
+            screen::progress(format!("{} has no log yet: it is {}", job.job, describe_state(&job)));
             return Ok(CommandStatus::Findings);
         };
         screen::progress(format!("{}, attempt {}", job.job, found.attempt));
@@ -111,13 +111,13 @@ impl Logs {
                 }
                 let news = news(&shown.bytes, &found.bytes);
                 if news.skipped {
-                    screen::progress("(some lines in between were not seen)");
+                    screen::progress("(some lines in between are missing)");
                 }
                 write(news.bytes);
                 shown = found;
             }
             if was_over {
-                screen::progress(format!("{}: {}", job.job, stands(&job)));
+                screen::progress(format!("{}: {}", job.job, describe_state(&job)));
                 return Ok(if shown.attempt > 0 { CommandStatus::Success } else { CommandStatus::Findings });
             }
             tokio::time::sleep(LOOK_EVERY).await;
@@ -126,7 +126,7 @@ impl Logs {
     }
 }
 
-fn stands(job: &Job) -> &'static str {
+fn describe_state(job: &Job) -> &'static str {
     jobs::JobOverview::from_job(job, job.submitted_at).state
 }
 

@@ -50,8 +50,8 @@ impl Plans {
         match &self.plan {
             Some(plan) => {
                 let record = find(context, &deployed, plan).await?;
-                let sequel = find::sequel(context, &deployed, &record).await;
-                show::show(&record, sequel, context.global.json)
+                let approval = find::approval(context, &deployed, &record).await;
+                show::show(&record, approval, context.global.json)
             }
             None => list::list(&self, context, &deployed).await,
         }

@@ -26,7 +26,7 @@ use crate::screen;
 #[derive(Debug, Args)]
 #[command(
     after_help = "It checks the file as Curfew does, and first shows where it would run now, and what it can cost at most. Exit codes: \
-        0 submitted, or with --dry-run legal; 1 it has mistakes, was rejected, or would be held, or can be launched nowhere now; \
+        0 submitted, or with --dry-run legal; 1 it has mistakes, was rejected, or would be held, or cannot be launched now; \
         2 error or incomplete result.\n\nExample:\n  curfew submit train.toml --team vision --dry-run\n  \
         curfew submit train.toml --team vision --wait"
 )]

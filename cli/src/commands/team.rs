@@ -40,7 +40,7 @@ impl Team {
 
 fn role_of(team: &TeamName) -> Result<String, CommandError> {
     match team.as_str().trim() {
-        "" => Err(CommandError::new("the team's name is empty; name it as its folder of the inbox is called")),
+        "" => Err(CommandError::new("the team's name is empty; use the name of its inbox folder")),
         name if name != team.as_str() => {
             Err(CommandError::new(format!("{:?} has blanks at its ends, which no team's name has", team.as_str())))
         }
@@ -62,7 +62,7 @@ async fn wait(context: &CommandContext, stack: &str) -> Result<Option<TeamStack>
     let late = |_| {
         CommandError::with(
             format!("CloudFormation is still at work on the stack {stack}"),
-            format!("look at it: aws cloudformation describe-stack-events --stack-name {stack}"),
+            format!("check it: aws cloudformation describe-stack-events --stack-name {stack}"),
         )
     };
     tokio::time::timeout(TIMEOUT, poll).await.map_err(late)?

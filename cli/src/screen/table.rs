@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_terminal_is_too_narrow_the_longest_words_are_cut_and_no_id() {
+    fn a_narrow_terminal_cuts_the_longest_words_and_no_id() {
         let table = long("llama", "it does nothing at all");
         check(
             &table,
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_spared_is_left_out_before_the_rest_is_cut_beyond_reading() {
+    fn optional_columns_are_left_out_before_others_are_cut() {
         let (name, why) = ("a-name-of-twenty-two-c", "twenty-five characters of");
         let shown = |width| anstream::adapter::strip_str(&long(name, why).sparing(1).show(Some(width))).to_string();
         assert!(shown(55).contains("why") && !shown(54).contains("why"), "{}", shown(54));

@@ -23,7 +23,7 @@ pub(super) fn show(overview: &BudgetOverview, is_one: bool) {
         }
         let dearest = overview.rows.iter().find(|row| row.over).or_else(|| overview.rows.get(1));
         if let Some(team) = dearest.and_then(|row| row.team.as_ref()) {
-            screen::progress(format!("\nWhat it was spent on:  curfew budget {}", plain(&quoted(team.as_str()))));
+            screen::progress(format!("\nDetails:  curfew budget {}", plain(&quoted(team.as_str()))));
         }
     }
 }
@@ -153,7 +153,7 @@ fn teams(budget: &Budget) {
 fn unpriced(row: &BudgetRow) {
     let lines = row.unpriced();
     if !lines.is_empty() {
-        screen::print_line("\nOf unknown price, and in no figure:");
+        screen::print_line("\nOf unknown price, not counted:");
         for one in &lines {
             screen::print_line(format!("- {}", plain(one)));
         }

@@ -20,8 +20,11 @@ pub(super) async fn check(
         Err(unknown) => return DoctorSection::new(permissions::CHECK, vec![unknown.clone()], ""),
     };
     let Some(place) = place(stack) else {
-        let unknown =
-            DoctorFinding::unknown(&stack.topic_arn, "this is no ARN of a topic", "look at what the stack made");
+        let unknown = DoctorFinding::unknown(
+            &stack.topic_arn,
+            "this is not the ARN of a topic",
+            "check the resources of the stack",
+        );
         return DoctorSection::new(permissions::CHECK, vec![unknown], "");
     };
     let (mut findings, mut asked) = (Vec::new(), 0);

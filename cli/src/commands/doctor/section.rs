@@ -35,7 +35,7 @@ pub(super) fn unanswered(error: &CallError) -> DoctorFinding {
         CallErrorKind::Denied { by_organisation: true } => {
             "a policy of the organisation forbids it, which only its administrators can change".to_owned()
         }
-        CallErrorKind::Throttled => "ask again later: the account makes too many calls".to_owned(),
+        CallErrorKind::Throttled => "try again later: the account makes too many calls".to_owned(),
         CallErrorKind::Unreached => Passing::Unreached.advice().to_owned(),
         _ => "try again; if that does not help, read AWS's message".to_owned(),
     };
@@ -58,7 +58,7 @@ pub(super) fn unread(error: &StoreError) -> DoctorFinding {
             };
             (format!("{action} failed: {said}"), remedy.to_owned())
         }
-        other => (other.to_string(), "look at the object".to_owned()),
+        other => (other.to_string(), "check the object".to_owned()),
     };
     let at = match error {
         StoreError::Call { address, .. } => address.as_str(),

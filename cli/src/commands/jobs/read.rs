@@ -30,13 +30,13 @@ impl JobDetails {
         let mut problems = Vec::new();
         let (head, cancel) = futures::join!(store.read_head(id), store.read_cancel(id));
         let mut details = Self {
-            head: believe_or_report(head, "how far it is", &mut problems),
-            cancel: read_or_report(cancel, "whether it is cancelled", &mut problems),
+            head: believe_or_report(head, "its checkpoints", &mut problems),
+            cancel: read_or_report(cancel, "its cancellation", &mut problems),
             ..Self::default()
         };
         if attempt > 0 {
             let (beat, exit) = futures::join!(store.read_heartbeat(id, attempt), store.read_exit(id, attempt));
-            let beat = believe_or_report(beat, "what its agent does", &mut problems);
+            let beat = believe_or_report(beat, "its heartbeat", &mut problems);
             details.heartbeat_at = beat.as_ref().map(|beat| beat.at);
             details.heartbeat = beat.map(|beat| beat.said);
             details.exit = believe_or_report(exit, "its agent's exit record", &mut problems);

@@ -14,7 +14,7 @@ const SPARED: usize = 2;
 
 pub(super) fn print_jobs(jobs: &[JobOverview], all: bool, now: Timestamp) {
     if jobs.is_empty() {
-        let more = if all { "" } else { "; curfew jobs --all lists those that are over" };
+        let more = if all { "" } else { "; curfew jobs --all also lists finished jobs" };
         return screen::print_line(format!("There are no jobs{more}"));
     }
     let mut table = Table::new([
@@ -49,7 +49,7 @@ pub(super) fn print_jobs(jobs: &[JobOverview], all: bool, now: Timestamp) {
     }
     screen::print_line(table);
     let first = jobs.first().map(|job| job.job.to_string()).unwrap_or_default();
-    screen::progress(format!("\nAll of one:  curfew jobs {}", plain(&first)));
+    screen::progress(format!("\nDetails:  curfew jobs {}", plain(&first)));
 }
 
 pub(super) fn print_job(job: &Job, overview: &JobOverview, details: &JobDetails, now: Timestamp) {
@@ -64,10 +64,10 @@ pub(super) fn print_job(job: &Job, overview: &JobOverview, details: &JobDetails,
         facts.push(("machine", describe_machine(machine)));
     }
     if let Some(previous_attempt) = &job.previous_attempt {
-        facts.push(("before", format!("{}, which was not seen gone yet", describe_machine(previous_attempt))));
+        facts.push(("previous", format!("{}, not terminated yet", describe_machine(previous_attempt))));
     }
     if !overview.over {
-        facts.push(("heart", heart(details, now)));
+        facts.push(("heartbeat", describe_heartbeat(details, now)));
     }
     facts.push(("checkpoint", checkpoint(overview, details)));
     let warnings = details.heartbeat.iter().flat_map(|heartbeat| heartbeat.warnings.clone());
@@ -98,7 +98,7 @@ pub(super) fn print_job(job: &Job, overview: &JobOverview, details: &JobDetails,
         let by = cancel.by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
         facts.push(("cancelled", format!("{} UTC{by}; its machine is terminated next", minute(cancel.at))));
     }
-    facts.push(("asked for", asked_for(&job.terms)));
+    facts.push(("requested", describe_terms(&job.terms)));
     let wide = facts.iter().map(|(label, _)| label.len()).max().unwrap_or_default();
     for (label, fact) in facts.iter().filter(|(_, fact)| !fact.is_empty()) {
         screen::print_line(format!("{label:wide$}  {}", plain(fact)));
@@ -125,7 +125,7 @@ fn describe_machine(machine: &JobMachine) -> String {
 }
 
 /// By S3's clock.
-fn heart(details: &JobDetails, now: Timestamp) -> String {
+fn describe_heartbeat(details: &JobDetails, now: Timestamp) -> String {
     let Some(at) = details.heartbeat_at else { return String::new() };
     let ago = duration::format_duration(now.duration_since(at));
     let Some(heartbeat) = &details.heartbeat else { return format!("{ago} ago") };
@@ -145,7 +145,7 @@ fn checkpoint(overview: &JobOverview, details: &JobDetails) -> String {
     }
 }
 
-fn asked_for(terms: &JobTerms) -> String {
+fn describe_terms(terms: &JobTerms) -> String {
     let gpu = &terms.gpu;
     let memory = if gpu.memory_gib_min > 0 { format!(" of {} GiB", gpu.memory_gib_min) } else { String::new() };
     let types: Vec<&str> = gpu.types.iter().map(TypeName::as_str).collect();

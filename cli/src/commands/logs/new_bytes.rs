@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_is_said_to_be() {
+    fn a_lost_beginning_of_a_log_is_noted() {
         check("one\n", "nine\n", ("nine\n", true));
         check("one\n", "", ("", true));
     }

@@ -42,7 +42,7 @@ pub(crate) async fn find(
     let record = record.ok_or_else(|| nowhere(&format!("there is no record at s3://{}/{key}", deployed.bucket)))?;
     if record.key() != key {
         let problem = format!("the record at {key} claims to be {}", record.key());
-        return Err(CommandError::with(problem, "no run wrote it there: look at who did"));
+        return Err(CommandError::with(problem, "no run wrote it: find out who did"));
     }
     Ok(record)
 }
@@ -78,7 +78,7 @@ async fn by_run(context: &CommandContext, deployed: &DeployedResources, run: &st
 }
 
 /// What happened since to the actions of a run that await approval. They are carried out within a day.
-pub(super) async fn sequel(
+pub(super) async fn approval(
     context: &CommandContext,
     deployed: &DeployedResources,
     record: &RunRecord,

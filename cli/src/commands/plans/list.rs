@@ -75,9 +75,9 @@ impl PlanRow {
         }
     }
 
-    fn followed_by(mut self, sequel: ApprovalStatus) -> Self {
-        self.applied = sequel.done();
-        let ApprovalStatus { applied_by, superseded_by, waiting, at_stake, .. } = sequel;
+    fn followed_by(mut self, approval: ApprovalStatus) -> Self {
+        self.applied = approval.done();
+        let ApprovalStatus { applied_by, superseded_by, waiting, at_stake, .. } = approval;
         self.tally = RunTally { waiting, at_stake, ..self.tally };
         Self { applied_by, superseded_by, ..self }
     }
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_became_of_what_was_left_is_said() {
+    fn the_outcome_of_pending_actions_is_shown() {
         let check = |applied_by: &[&str], applied: usize, superseded_by: Option<&str>, expect: &str| {
             let applied_by = applied_by.iter().map(|run| RunId::from(*run)).collect();
             let of =

@@ -30,27 +30,27 @@ struct PlanOutput<'a> {
 /// A record, and what happened since to the actions that awaited approval. If that is unknown, all may still be pending.
 pub(super) fn show(
     record: &RunRecord,
-    sequel: Result<ApprovalStatus, StoreError>,
+    approval: Result<ApprovalStatus, StoreError>,
     json: bool,
 ) -> Result<CommandStatus, CommandError> {
-    let trouble = sequel.as_ref().err().map(|error| format!("what happened since cannot be read: {error}"));
+    let trouble = approval.as_ref().err().map(|error| format!("what happened since cannot be read: {error}"));
     if let Some(trouble) = &trouble {
         screen::warn(trouble);
     }
-    let sequel = sequel.unwrap_or_else(|_| ApprovalStatus::from_traces(&RunTrace::from_record(record), &[]));
-    let tally = RunTally { waiting: sequel.waiting, at_stake: sequel.at_stake, ..record.tally() };
+    let approval = approval.unwrap_or_else(|_| ApprovalStatus::from_traces(&RunTrace::from_record(record), &[]));
+    let tally = RunTally { waiting: approval.waiting, at_stake: approval.at_stake, ..record.tally() };
     if json {
         screen::json(&PlanOutput {
             schema: screen::SCHEMA,
             key: record.key(),
             record,
             tally,
-            applied_by: &sequel.applied_by,
-            applied: sequel.done(),
-            superseded_by: sequel.superseded_by.as_ref(),
+            applied_by: &approval.applied_by,
+            applied: approval.done(),
+            superseded_by: approval.superseded_by.as_ref(),
         })?;
     } else {
-        print_record(record, &sequel, tally);
+        print_record(record, &approval, tally);
     }
     Ok(match trouble {
         Some(_) => CommandStatus::Error,
@@ -59,7 +59,7 @@ pub(super) fn show(
     })
 }
 
-fn print_record(record: &RunRecord, sequel: &ApprovalStatus, tally: RunTally) {
+fn print_record(record: &RunRecord, approval: &ApprovalStatus, tally: RunTally) {
     let mode = record.mode.as_str();
     screen::print_line(format!("{}, run {}", record.function, record.run));
     screen::print_line(format!("{} UTC, mode {mode}, {} seen in {}", minute(record.at), record.seen, regions(record)));
@@ -67,7 +67,7 @@ fn print_record(record: &RunRecord, sequel: &ApprovalStatus, tally: RunTally) {
     if record.steps.is_empty() {
         screen::print_line("It found nothing to do.");
     } else {
-        screen::print_line(table(record, sequel));
+        screen::print_line(table(record, approval));
     }
     errors(record);
     for gap in &record.gaps {
@@ -78,11 +78,11 @@ fn print_record(record: &RunRecord, sequel: &ApprovalStatus, tally: RunTally) {
         screen::print_line(format!("skipped: {}", skipped.collect::<Vec<_>>().join(", ")));
     }
     screen::print_line(totals(record, tally));
-    if !sequel.applied_by.is_empty() {
-        let by: Vec<&str> = sequel.applied_by.iter().map(RunId::as_str).collect();
-        screen::print_line(format!("applied by {}: {} done", by.join(", "), sequel.done()));
+    if !approval.applied_by.is_empty() {
+        let by: Vec<&str> = approval.applied_by.iter().map(RunId::as_str).collect();
+        screen::print_line(format!("applied by {}: {} done", by.join(", "), approval.done()));
     }
-    if let Some(by) = &sequel.superseded_by {
+    if let Some(by) = &approval.superseded_by {
         screen::print_line(format!("superseded by {by}, which has what remains:  curfew plans {by}"));
     }
     if tally.waiting > 0 {
@@ -100,7 +100,7 @@ fn regions(record: &RunRecord) -> String {
     }
 }
 
-fn table(record: &RunRecord, sequel: &ApprovalStatus) -> Table<8> {
+fn table(record: &RunRecord, approval: &ApprovalStatus) -> Table<8> {
     let mut steps: Vec<&RecordedStep> = record.steps.iter().collect();
     let worth_of =
         |step: &RecordedStep| step.saves_usd_per_hour.filter(|_| step.stops_or_deletes()).unwrap_or_default();
@@ -132,7 +132,7 @@ fn table(record: &RunRecord, sequel: &ApprovalStatus) -> Table<8> {
             step.team.clone().unwrap_or_else(|| "-".to_owned()),
             step.action.clone(),
             saves,
-            outcome(record, sequel, step).to_owned(),
+            outcome(record, approval, step).to_owned(),
             why(step),
         ]);
     }
@@ -140,14 +140,14 @@ fn table(record: &RunRecord, sequel: &ApprovalStatus) -> Table<8> {
 }
 
 /// Its outcome by now.
-fn outcome(record: &RunRecord, sequel: &ApprovalStatus, step: &RecordedStep) -> &'static str {
+fn outcome(record: &RunRecord, approval: &ApprovalStatus, step: &RecordedStep) -> &'static str {
     if !record.waits(step) {
         return step.outcome.as_str();
     }
-    match sequel.settled.get(&(step.region.clone(), step.resource.clone())) {
+    match approval.settled.get(&(step.region.clone(), step.resource.clone())) {
         Some(OutcomeKind::Done) => "applied",
         Some(outcome) => outcome.as_str(),
-        None if sequel.superseded_by.is_some() => "superseded",
+        None if approval.superseded_by.is_some() => "superseded",
         None => "waits",
     }
 }
@@ -193,12 +193,12 @@ fn totals(record: &RunRecord, tally: RunTally) -> String {
         (overtaken, "changed or gone by themselves"),
         (failed, "failed"),
         (not_reached, "not reached"),
-        (waiting, "waiting for a person"),
+        (waiting, "awaiting approval"),
     ];
     let counts: Vec<String> =
         counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
     let mut totals = format!("total: {}", if counts.is_empty() { "nothing".to_owned() } else { counts.join(", ") });
-    for (rate, what) in [(saved, "saved"), (would_save, "in observe mode"), (at_stake, "of what waits")] {
+    for (rate, what) in [(saved, "saved"), (would_save, "in observe mode"), (at_stake, "awaiting approval")] {
         if rate > Rate::ZERO {
             let _ = write!(totals, "; {} {what}", worth(&record.function, rate));
         }

@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_refusal_is_said_once_and_another_one_by_itself() {
+    fn equal_refusals_are_reported_once() {
         let mut unread = UnreadRecords::default();
         assert_eq!((unread.count(), unread.warnings(3)), (0, Vec::new()));
         unread.add(denied("plans/1"));

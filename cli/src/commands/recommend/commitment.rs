@@ -105,19 +105,19 @@ fn show(best: &Commitment, curve: &SpendCurve, discount_percent: f64) {
              {}, which is {} less. {} % of it would have been used; below {} % it costs more than on demand.",
             best.rate, best.covered, best.cost, best.saved, best.used_percent, best.used_percent_min
         ));
-        screen::print_line("It is paid for its whole term, whatever runs: what ran is no promise of what will.");
+        screen::print_line("You pay for its whole term, used or not, and past use does not guarantee future use.");
     }
     if curve.hours.len() < HOURS_FEW {
         screen::warn("these are fewer hours than a week has");
     }
     if curve.unpriced_seconds > 0 {
         let hours = curve.unpriced_seconds.div_ceil(HOUR_SECONDS);
-        screen::warn(format_args!("instances ran for {hours} hours at an unknown price, which is in no figure"));
+        screen::warn(format_args!("instances ran for {hours} hours at an unknown price, which no figure counts"));
     }
     if curve.folded_runs > 0 {
         let runs = curve.folded_runs;
         screen::warn(plain(&format!(
-            "of {runs} runs the ledger keeps only sums: they are in no hour, so the curve is too low"
+            "the ledger has only the sums of {runs} runs, which count in no hour, so the curve is too low"
         )));
     }
 }

@@ -119,7 +119,7 @@ async fn of_region(
     let history = match usage_history(&context.aws, region, instances, names, account.now).await {
         Ok((history, left_out)) => {
             if left_out > 0 {
-                screen::warn(format_args!("{region} has too many GPUs: {left_out} were not looked at"));
+                screen::warn(format_args!("{region} has too many GPUs: {left_out} were not checked"));
             }
             history
         }
@@ -182,7 +182,7 @@ async fn of_jobs(account: &Account, deployed: &Deployed, found: &mut Found) {
 fn show(findings: &[UsageFinding]) {
     if findings.is_empty() {
         return screen::print_line(
-            "Nothing was found that the metrics of three weeks, or the ledger of a month, show to be too dear.",
+            "Nothing was found that could cost less, by the metrics of three weeks and the ledger of a month.",
         );
     }
     let mut table = Table::new([

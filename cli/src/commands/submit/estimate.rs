@@ -52,7 +52,7 @@ pub(super) async fn estimate_job(
     let pools = match pools(context, &regions, terms).await {
         Ok(pools) => pools,
         Err(error) => {
-            screen::warn(format!("where it can run, and for how much, is not known: {}", describe_call_error(&error)));
+            screen::warn(format!("where it can run, and at what price, is unknown: {}", describe_call_error(&error)));
             return None;
         }
     };

@@ -25,7 +25,7 @@ pub(super) async fn missing(
         match store.teams_with_jobs().await {
             Ok(with_jobs) => with_jobs.iter().any(|other| other != team),
             Err(error) => {
-                screen::warn(format!("which role its machines get is not known: {}", describe_store_error(&error)));
+                screen::warn(format!("the role of its machines is unknown: {}", describe_store_error(&error)));
                 return None;
             }
         }
@@ -46,7 +46,7 @@ pub(super) async fn missing(
         Ok(false) => Some(missing_role(team, role, &profile)),
         Err(error) => {
             screen::warn(format!(
-                "whether its machines get the role {profile} is not known: {}",
+                "whether its machines get the role {profile} is unknown: {}",
                 describe_call_error(&error)
             ));
             None

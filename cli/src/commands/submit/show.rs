@@ -16,7 +16,7 @@ pub(super) fn estimate(spec: &JobSpec, estimate: Option<&JobEstimate>) {
     let max = duration::format_duration(SignedDuration::from_secs(terms.max_runtime_seconds));
     let restarts = match &terms.checkpoint {
         Some(checkpoint) => format!("it resumes from its checkpoints in {}", checkpoint.dir),
-        None => "without [checkpoint] it begins at zero whenever its machine is lost".to_owned(),
+        None => "without [checkpoint] it starts at zero whenever its machine is lost".to_owned(),
     };
     screen::print_line(plain(&format!("{}: for {max} at most; {restarts}", spec.name.as_str())));
     for line in spec.sizing.iter().flat_map(ModelSizing::describe) {
@@ -27,7 +27,7 @@ pub(super) fn estimate(spec: &JobSpec, estimate: Option<&JobEstimate>) {
     }
     let Some(estimate) = estimate else { return };
     if let Some(why) = &estimate.nowhere {
-        return screen::print_line(plain(&format!("It can be launched nowhere now, and would wait: {why}")));
+        return screen::print_line(plain(&format!("It cannot be launched now, and would wait: {why}")));
     }
     let mut table = Table::new([
         ("type", ColumnAlignment::Left),
@@ -48,7 +48,7 @@ pub(super) fn estimate(spec: &JobSpec, estimate: Option<&JobEstimate>) {
             candidate.rate_max.to_string(),
         ]);
     }
-    screen::print_line(format!("\nIt would be tried in this order:\n{table}"));
+    screen::print_line(format!("\nLaunch order:\n{table}"));
     let more = estimate.candidates.len().saturating_sub(CANDIDATES_MAX);
     if more > 0 {
         screen::print_line(format!("and {}", screen::counted(more, "more place")));
@@ -88,7 +88,7 @@ fn expected_costs(costs: &[ExpectedCost]) {
             format!("{} to {}", cost.usd_low, cost.usd_high),
         ]);
     }
-    screen::print_line(format!("\nWhat it is expected to cost by its deadline, at the prices of now:\n{table}"));
+    screen::print_line(format!("\nExpected cost by deadline, at current prices:\n{table}"));
 }
 
 pub(super) fn submitted(document: &SubmitOutput<'_>) {
@@ -105,8 +105,8 @@ pub(super) fn end(document: &SubmitOutput<'_>) {
             screen::print_line("It was rejected:");
             mistakes(&document.file, found);
         }
-        (Some(_), Some(job)) => screen::print_line(plain(&format!("{job}: accepted; how it goes:  curfew jobs {job}"))),
-        (None, Some(job)) => screen::progress(plain(&format!("How it goes:  curfew jobs {job}"))),
+        (Some(_), Some(job)) => screen::print_line(plain(&format!("{job}: accepted; follow it:  curfew jobs {job}"))),
+        (None, Some(job)) => screen::progress(plain(&format!("Follow it:  curfew jobs {job}"))),
         (_, None) => {}
     }
 }

@@ -78,7 +78,7 @@ impl Create {
             Some(_) => update_team_stack(&context.aws, &request).await?,
         };
         if is_changed {
-            screen::progress(format!("Making the stack {stack} …"));
+            screen::progress(format!("Creating the stack {stack} …"));
             let found = wait(context, &stack).await?;
             if !found.as_ref().is_some_and(|found| is_done(&found.status)) {
                 return Err(not_done(&stack, found.as_ref()));

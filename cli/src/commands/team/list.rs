@@ -89,7 +89,7 @@ fn show(TeamListOutput { teams, others, .. }: &TeamListOutput<'_>) {
         screen::print_line(table);
     }
     for other in others {
-        screen::print_line(plain(&format!("{other}: an instance profile of no team that is known here")));
+        screen::print_line(plain(&format!("{other}: an instance profile without a known team")));
     }
     let lacking = teams.iter().find(|one| one.role.is_missing() && one.role.role.is_some());
     if let Some(ListedTeam { role, .. }) = lacking {

@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_room_is_left_out_and_said() {
+    fn columns_without_room_are_left_out_and_counted() {
         let panel = panel(3, &["1.00", "i-0123", "it is idle"]);
         assert_eq!(
             drawn(&panel, 24, 5),
@@ -292,7 +292,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nobody_gets_more_lines_than_there_are(sizes in proptest::collection::vec(0_usize..30, 1..6), focus in 0_usize..6, height in 0_usize..60) {
+        fn no_panel_gets_more_lines_than_there_are(sizes in proptest::collection::vec(0_usize..30, 1..6), focus in 0_usize..6, height in 0_usize..60) {
             let panels: Vec<Panel> = sizes.iter().map(|rows| panel(*rows, &["1", "i", "w"])).collect();
             let lines = allocate(&panels, focus, height);
             prop_assert!(lines.iter().sum::<usize>() <= height);

@@ -103,7 +103,7 @@ impl SimulationTally {
         let mut never = Vec::new();
         for (title, names, counts) in [
             ("done", ACTIONS.map(str::to_owned).to_vec(), &self.actions),
-            ("spared", SPARED.map(|one| format!("{one:?}")).to_vec(), &self.spared),
+            ("skipped", SPARED.map(|one| format!("{one:?}")).to_vec(), &self.spared),
             ("faults", Fault::ALL.iter().map(|one| one.as_str().to_owned()).collect(), &self.faults),
             ("people", Behaviour::ALL.iter().map(|one| one.as_str().to_owned()).collect(), &self.behaviours),
         ] {
