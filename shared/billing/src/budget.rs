@@ -108,7 +108,7 @@ pub struct Budget {
     /// What follows.
     #[serde(default)]
     pub verdict: BudgetVerdict,
-    /// Whether that is enforced, or only said.
+    /// Whether the action is enforced, or only reported.
     #[serde(default)]
     pub mode: Mode,
     /// What the most was spent on, the dearest first; five at most.
@@ -120,7 +120,7 @@ pub struct Budget {
     /// What has no known price.
     #[serde(default)]
     pub unpriced: Vec<UnpricedResource>,
-    /// The dated tables by which some of it is counted, for the Price List had not said what it costs: `table of 2026-09-24`.
+    /// The dated tables behind some of the figures, if the Price List has no price: `table of 2026-09-24`.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub tables: BTreeSet<String>,
     /// Of the account: each team's spend. Those of a team: empty.
@@ -243,7 +243,7 @@ pub struct BudgetStatus {
     pub reserved: Amount,
 }
 
-/// The evidence that a budget is spent, or spent so far that people must hear of it.
+/// The evidence that a budget is spent, or has reached a share for a notification.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OverBudgetEvidence {
     pub month: String,
@@ -259,13 +259,13 @@ pub struct OverBudgetEvidence {
     pub reserved_usd: Amount,
     /// The spend in whole percent of the budget, rounded down.
     pub percent: u64,
-    /// The share that was reached, of those at which people want to hear of it.
+    /// The reached share of those that cause a notification.
     pub threshold_percent: u16,
     /// What follows above the budget.
     pub over_budget: OverBudget,
     /// When it stood so.
     pub as_of: Timestamp,
-    /// All that people should hear, in words; not in the response.
+    /// The notification text; not in the response.
     #[serde(skip)]
     pub text: String,
 }
@@ -313,7 +313,7 @@ impl Budget {
         document
     }
 
-    /// What is certainly left of a budget on which so much is reserved.
+    /// The part of a budget that is certainly left beside these reservations.
     fn left_of(&self, budget: Amount, reserved: Amount) -> Amount {
         budget.saturating_sub(self.spent_usd).saturating_sub(self.uncertain_usd).saturating_sub(reserved)
     }

@@ -1,10 +1,9 @@
 //! Energy and carbon of what ran: a range for each figure, with the source and the year of every value behind it.
 //!
-//! Energy is the power of a machine over its running time, times the PUE of its region. The power of the accelerators is measured where
-//! somebody measured it, else worked out from their utilisation, else between idle and full. Operational carbon is that energy times the
-//! grid factor of the region (location-based, a yearly mean); embodied carbon is the share of making the machine that falls into the
-//! running time, and a figure of its own. What is in no table is named in [`FootprintGaps`], and counted nowhere. `docs/carbon.md` is the
-//! method for people.
+//! Energy is the power of a machine over its running time, times the PUE of its region. The power of the accelerators is measured, or else
+//! estimated from their utilisation, or else between idle and full. Operational carbon is that energy times the grid factor of the region
+//! (location-based, a yearly mean); embodied carbon is the share of making the machine that falls into the running time, and a figure of its own.
+//! Values that no table has are named in [`FootprintGaps`], and counted nowhere. `docs/carbon.md` is the method for people.
 
 mod accelerator;
 mod figures;
@@ -55,7 +54,7 @@ pub const MEMORY_G_PER_GIB: (u64, u64) = (1_760, 3_520);
 /// For how many years a server is used (Amazon, Form 10-K for 2024: six years, a subset five). The shorter time gives the larger share.
 pub const SERVER_YEARS: (u64, u64) = (5, 6);
 
-/// After so many years a value is called old.
+/// The age in years from which a value is called old.
 pub const OLD_AFTER_YEARS: i16 = 2;
 
 const SECONDS_PER_YEAR: u64 = 31_557_600;
@@ -197,7 +196,7 @@ impl Footprint {
         self.energy != Energy::default()
     }
 
-    /// What has to be said beside the figures: what they leave out, and which values are old. One sentence without a full stop each.
+    /// Caveats of the figures: what they leave out, and which values are old. One sentence without a full stop each.
     #[must_use]
     pub fn caveats(&self, now: Timestamp) -> Vec<String> {
         let FootprintGaps { types, types_without_embodied, regions, unknown_region, folded_runs } = &self.gaps;

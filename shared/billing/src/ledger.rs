@@ -1,23 +1,22 @@
 //! The ledger: what ran, from when to when, at which price. Of one region and one calendar month.
 //!
-//! A **run** is one life of an instance, by its id and its launch time, or one attachment of a volume. Every beat tells what it
-//! saw; the ledger keeps of each run the facts of which any two can be joined in any order, any number of times, and works
-//! out the end and the amount when asked. So a beat may be lost, repeated, late, or come together with another one, and
-//! money is counted once:
+//! A **run** is one start of an instance, by its id and its launch time, or one attachment of a volume. Every beat adds its observation; the ledger
+//! keeps facts of each run that can be merged in any order, any number of times, and computes the end and the amount on demand. So a beat may be
+//! lost, repeated, late, or concurrent, and money is counted once:
 //!
-//! - The end of a run that EC2 names (`StateTransitionReason`) is exact. An unseen end lies between the last sighting and
-//!   the first whole beat without it, or the launch of its next life: what that could cost is said as uncertain.
+//! - The end of a run that EC2 names (`StateTransitionReason`) is exact. An unseen end lies between the last observation and the first whole beat
+//! without it, or the next launch: the possible cost of that time is uncertain.
 //! - Of one resource, no two runs overlap.
 //! - Prices are facts of a [`Tariff`], not of a run: each is kept once, with the moment from which AWS says that it holds.
 //!
-//! What AWS bills (EC2 user guide, "Amazon EC2 instance state changes", "On-Demand Instances", "Billing for interrupted Spot
-//! Instances"): seconds of `running`, 60 of them at least for each start; nothing where EC2 reclaims a Spot instance within its
-//! first hour. EC2 does not tell when `pending` ended, so a run begins with its launch: some seconds too early. `stopping` and
-//! `shutting-down` are not billed. A volume counts while it is attached, whether its instance runs or is stopped.
+//! What AWS bills (EC2 user guide, "Amazon EC2 instance state changes", "On-Demand Instances", "Billing for interrupted Spot Instances"): seconds
+//! of `running`, 60 of them at least for each start; nothing if EC2 interrupts a Spot instance within its first hour. EC2 does not report when
+//! `pending` ended, so a run begins with its launch: some seconds too early. `stopping` and `shutting-down` are not billed. A volume counts while
+//! it is attached, even if its instance is stopped.
 //!
-//! A run is charged to whom its tags name, at the price of what it is, each from the beat that saw it: a retag, a changed size or a
-//! changed discount never counts backwards. What the first beat saw counts from the beginning. What is seen after the end of a run
-//! counts only without a sighting of the run: the type of a stopped instance can change, and that of its next life is another run's.
+//! A run is charged to the team in its tags, at the price of its type, each from the beat that observed it: a retag, a changed size or a changed
+//! discount never counts backwards. The first observation counts from the beginning. An observation after the end of a run counts only if there is
+//! no earlier one: the type of a stopped instance can change, and that of its next start belongs to another run.
 
 mod bill;
 mod document;
@@ -47,8 +46,8 @@ pub use sighting::{BillingState, LedgerBeat, Sighting};
 use fold::FoldedRuns;
 use run::RunEntry;
 
-/// After so long without a whole beat something may have begun and ended unseen: EC2 shows what was terminated for about an
-/// hour (EC2 user guide, "Terminate Amazon EC2 instances").
+/// After this long without a whole beat a run may have begun and ended unseen: EC2 shows a terminated instance for about an hour (EC2 user guide,
+/// "Terminate Amazon EC2 instances").
 pub const BLIND_AFTER: SignedDuration = SignedDuration::from_hours(1);
 
 /// What sets a price: type, way of buying and, of Spot, zone, on demand what the account pays less; of a volume what it is made
@@ -97,7 +96,7 @@ impl Ledger {
         Self { month: Some(month.to_string()), span: month.span(), region: Some(region.clone()), ..Self::default() }
     }
 
-    /// The same of that month and region, whatever the document said: its time zone may have been changed since.
+    /// The same for that month and region, with any time zone in the document: it may have been changed since.
     #[must_use]
     pub fn with_identity(self, month: &CalendarMonth, region: &Region) -> Self {
         let mut ledger = Self { month: Some(month.to_string()), region: Some(region.clone()), ..self };

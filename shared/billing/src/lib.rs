@@ -1,4 +1,4 @@
-//! What things cost and who says so, what ran and what that cost, and where that leaves a team's budget.
+//! Prices and their sources, runs and their cost, and the status of budgets.
 //!
 //! Pure: no I/O, no async, no clock, no environment. Time is an argument, and the same arguments give the same answer.
 

@@ -70,7 +70,7 @@ impl PriceSource {
         }
     }
 
-    /// What has to be said beside the figure: that it is not a list price of today.
+    /// The caveat of the figure: that it is not today's list price.
     #[must_use]
     pub fn caveat(self) -> Option<String> {
         match self {
@@ -107,8 +107,7 @@ impl Serialize for Quote {
     }
 }
 
-/// A price for people, and what has to be said beside it: `$55.04/h ($40,179 a month; table of 2026-09-24)`; or that it is
-/// not known.
+/// A price for people, with its caveat: `$55.04/h ($40,179 a month; table of 2026-09-24)`; or that it is unknown.
 #[must_use]
 pub fn format_quote(quote: Option<Quote>) -> String {
     shown(rate(quote), quote.and_then(|quote| quote.source.caveat()))
@@ -138,7 +137,7 @@ pub fn describe_monthly_cost(quote: Option<Quote>) -> String {
     quote.map_or("Its price is unknown".to_owned(), |_| format!("It costs {}", format_monthly_quote(quote)))
 }
 
-/// A figure that is made of these prices, and what has to be said beside it.
+/// A figure that is made of these prices, with their caveats.
 #[must_use]
 pub fn with_caveats(figure: String, quotes: impl Iterator<Item = Quote>) -> String {
     figure + &caveats(quotes).map(|caveats| format!(" ({caveats})")).unwrap_or_default()
@@ -158,7 +157,7 @@ pub fn rate(quote: Option<Quote>) -> Option<Rate> {
     quote.map(|quote| quote.rate)
 }
 
-/// What has to be said beside several prices, each once: `table of 2026-09-24`; `None` if nothing has.
+/// The caveats of several prices, each once: `table of 2026-09-24`; `None` if there are none.
 #[must_use]
 pub fn caveats(quotes: impl Iterator<Item = Quote>) -> Option<String> {
     let caveats: BTreeSet<String> = quotes.filter_map(|quote| quote.source.caveat()).collect();
@@ -263,8 +262,8 @@ impl PriceBook {
         quotes.min_by_key(|(zone, quote)| (quote.rate, *zone))
     }
 
-    /// What is known of what an instance costs while it runs, by the moment from which each holds, for the ledger: of Spot
-    /// every change that is known; of the list since when it says so; of a table its day. Empty where no price is known.
+    /// The known prices of a running instance, each with its begin, for the ledger: for Spot every known change; for the list the time of its
+    /// answer; for a table its day. Empty if no price is known.
     #[must_use]
     pub fn known_rates(&self, instance: &Instance) -> Vec<(Timestamp, Rate)> {
         let Instance { region, instance_type, zone, .. } = instance;
@@ -325,7 +324,7 @@ impl PriceBook {
     }
 }
 
-/// The regions of which the dated table has prices of instances.
+/// The regions whose instance prices the dated table has.
 #[must_use]
 pub fn table_regions() -> BTreeSet<Region> {
     dated::regions()

@@ -33,8 +33,7 @@ impl Restoration {
         }
     }
 
-    /// Of a volume that is gone, by what Curfew wrote on its snapshot; `None` if the snapshot is not whole, or somebody wrote something
-    /// else into it.
+    /// For a deleted volume, by Curfew's tags on its snapshot; `None` if the snapshot is not complete, or a person has changed the tags.
     #[must_use]
     pub fn of_snapshot(snapshot: &Snapshot) -> Option<Self> {
         // The snapshot says as well how large its volume was.

@@ -17,12 +17,12 @@ pub use starts::{StartIndex, StartKey};
 
 use crate::ledger::TimeSpan;
 
-/// The rule in words, for the report and the documentation.
+/// The rule for people, for the report and the documentation.
 pub const COUNTERFACTUAL: &str = "A resource that Curfew stopped, terminated or deleted counts as saved until it is started again \
      or replaced, until its usual hours (curfew:hours) end the next time, or for 7 days, whichever comes first. It counts at the price \
      that it had when Curfew acted, a deleted volume less what its snapshot costs. What has no known price saves nothing.";
 
-/// The longest that an action saves: by then somebody would have noticed.
+/// The longest time that an action saves: by then a person would have noticed.
 pub const COUNTED_MAX: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 /// A resource that Curfew stopped, terminated or deleted, as an audit record says.

@@ -1,5 +1,4 @@
-//! What an agent finds out while an attempt runs, and the owner of the job has to hear: its heartbeat tells it, for what is only in a log
-//! nobody reads in time.
+//! The agent's warnings to the job's owner during an attempt. The heartbeat carries them, because a log is rarely read in time.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +13,10 @@ const WORDS_MAX: usize = 500;
 /// A condition is reported after it has lasted so long: a rename, or a read during a write, is over by then.
 pub const STANDS_AFTER: SignedDuration = SignedDuration::from_mins(2);
 
-/// An event is reported for so long: people hear of a lasting condition once a day ([`REPEAT_AFTER`]), and of an event once.
+/// How long an event is reported: people are notified of a lasting condition once a day ([`REPEAT_AFTER`]), and of an event once.
 const HAPPENED_FOR: SignedDuration = SignedDuration::from_hours(REPEAT_AFTER.as_hours() - 1);
 
-/// Of what kind it is. People hear of each kind at most once a day, whatever figures the words have.
+/// Its kind. People are notified of each kind at most once a day, even if the figures change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AgentWarningKind {
@@ -47,7 +46,7 @@ pub enum AgentWarningKind {
 }
 
 impl AgentWarningKind {
-    /// In a word, as the documents write it.
+    /// Its name in documents.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -179,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_so_is_told_once_it_stands_and_until_it_is_mended() {
+    fn a_condition_is_reported_once_it_lasts_until_it_is_fixed() {
         let mut warnings = AgentWarnings::default();
         let mut look = |minute, expect: &[&str]| {
             warnings.set_condition(AgentWarningKind::Disk, &format!("{minute} MiB"), STANDS_AFTER, minutes(minute));
@@ -199,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_seen_only_for_a_moment_is_not_told_later() {
+    fn a_momentary_condition_is_not_reported_later() {
         let mut warnings = AgentWarnings::default();
         warnings.set_condition(
             AgentWarningKind::NotKept,
@@ -211,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn of_what_a_machine_writes_no_more_is_heard_than_fits() {
+    fn words_of_a_machine_are_limited() {
         let all: Vec<AgentWarning> = (0..1000)
             .map(|number| AgentWarning { kind: AgentWarningKind::Disk, words: "x".repeat(number) })
             .chain([AgentWarning { kind: AgentWarningKind::Damaged, words: "step 15".to_owned() }])
@@ -229,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_is_written_in_a_word_and_one_of_a_later_agent_is_another() {
+    fn a_kind_has_a_name_and_an_unknown_one_is_another() {
         use AgentWarningKind::{
             AmbiguousStep, Broken, Damaged, Directory, Disk, NoCheckpoint, NotKept, NotPruned, Other, Overtaken,
             TooLarge,

@@ -144,7 +144,7 @@ pub(super) fn interleave<T>(lists: Vec<Vec<T>>) -> Vec<T> {
     all
 }
 
-/// The number of the minute: what a run knows of the others, of which there is one a minute.
+/// The number of the minute. There is one run a minute, so no run needs to know about the others.
 pub(super) fn minute(now: Timestamp) -> usize {
     usize::try_from(now.as_second().div_euclid(60)).unwrap_or(0)
 }

@@ -23,7 +23,7 @@ pub struct Ranking {
 }
 
 impl Ranking {
-    /// The most candidates that are kept: every type of every zone of two regions that somebody would wait for.
+    /// The most candidates in a ranking: every type of every zone of two regions with a realistic price.
     pub const MAX: usize = 60;
 
     /// Takes in which quota counts a candidate: it counts all of its family that are bought alike in its region.

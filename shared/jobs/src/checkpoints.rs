@@ -4,9 +4,9 @@
 //!   such as `model-500.pt` and `optimizer-500.pt`, are one checkpoint. Where a name has several numbers and no key, the time says which is newer.
 //! - **A snapshot by time.** What has no number is written over: all of it together is one checkpoint, with the number of the newest step that is
 //!   kept, and counts as newer than that. Small files without a number go with each step ([`COMPANION_BYTES_MAX`]).
-//! - **A marker ends the wait.** A checkpoint is **complete** if and only if each of its entries is fit ([`DirectoryEntry::unfit`]), and not empty
-//!   or only the flag of another one, and carries a marker ([`is_marker`]), or has not changed for [`QUIET`], or the command has ended. Where a
-//!   directory of another step carried a marker, being quiet is not enough for one, nor is any end but success: who marks has only paused.
+//! - **A marker ends the wait.** A checkpoint is **complete** if and only if each of its entries is fit ([`DirectoryEntry::unfit`]), is not empty
+//! or only the flag of another one, and has a marker ([`is_marker`]), or has not changed for [`QUIET`], or the command has ended. If a directory of
+//! another step had a marker, an unchanged directory is not enough, nor is an end without success: its writer only paused.
 //!
 //! A complete one is **unverified** where the command has ended in another way than with success, and some of it neither carries a marker
 //! nor was quiet; and where files that are written over are never quiet, and only paused. It may be incomplete, and most often is not. It
@@ -37,8 +37,8 @@ pub use selection::{
 };
 pub use watch::{COMPANION_BYTES_MAX, CheckpointStep, DirectoryEntry, DirectoryWatch, QUIET, StepNumber, WriterState};
 
-/// A command that fails so soon after it resumed from a checkpoint, and had kept nothing yet, may have failed because of that one: it is
-/// run again from the one before. To read a checkpoint takes minutes, and what fails later does so for a reason of its own.
+/// A command that fails this soon after it resumed from a checkpoint, before any upload, may have failed because of that checkpoint: it runs again
+/// from the previous one. Reading a checkpoint takes minutes, and a later failure has another cause.
 pub const DOUBTED_FOR: SignedDuration = SignedDuration::from_mins(30);
 
 #[cfg(test)]

@@ -46,8 +46,8 @@ pub struct DeadlineSituation {
     pub running: Capacity,
     /// Whether Spot can be had now. A Spot machine that was just lost cannot be kept.
     pub spot_is_available: bool,
-    /// Whether a job on on-demand sees that Spot is back, and since when. EC2 says it only by a launch that it accepts: who has to take
-    /// Spot in order to see it cannot distrust it for a while.
+    /// Whether a job on demand can see that Spot is back, and since when. EC2 shows it only by accepting a launch, and a job that must take Spot to
+    /// see it cannot wait to trust it.
     pub sees_spot_return: bool,
 }
 

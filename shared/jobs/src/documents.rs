@@ -150,7 +150,7 @@ pub struct Heartbeat {
     pub step: Option<u64>,
     #[serde(default)]
     pub steps_per_hour: Option<f64>,
-    /// The use of its busiest GPU over the last minute, in percent; `None` if no GPU tells.
+    /// The use of its busiest GPU over the last minute, in percent; `None` if no GPU reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu_percent: Option<f64>,
     /// What it does: `starting`, `waiting for the attempt before`, `restoring`, `setup`, `running`, `flushing`, `uploading outputs`.
@@ -263,7 +263,7 @@ pub enum ExitReason {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CancelRequest {
     pub at: Timestamp,
-    /// Who, where it is known.
+    /// The person, if known.
     #[serde(default)]
     pub by: Option<String>,
 }
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_machine_says_is_a_line_that_fits() {
+    fn words_of_a_machine_are_one_short_line() {
         let said = said_by_machine(&format!("full\n\u{1b}[2J{}", "x".repeat(16 * 1024 * 1024)));
         assert!(said.starts_with("full  [2Jxxx") && said.chars().count() == SAID_CHARACTERS_MAX + 1);
     }

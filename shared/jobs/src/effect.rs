@@ -29,7 +29,7 @@ pub enum Effect {
     Release,
     /// Take it off the index of unfinished jobs. Has no answer.
     Forget,
-    /// A transition, for the audit trail and the response. Has no answer.
+    /// Records a transition in the audit trail and the response. Has no result.
     Record(JobTransition),
 }
 

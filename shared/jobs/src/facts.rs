@@ -38,7 +38,7 @@ pub struct JobFacts {
     pub answer: Option<EffectResult>,
 }
 
-/// An instance, as EC2 tells of it.
+/// An instance as EC2 describes it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum MachineSight {
     /// Not read, or EC2 did not say.

@@ -51,7 +51,7 @@ impl ExpectedFootprint {
         })
     }
 
-    /// One line each: by the hour, for the run, and what has to be said beside them.
+    /// One line each: by the hour, for the run, and the caveats.
     #[must_use]
     pub fn describe(&self) -> Vec<String> {
         let mut lines = Vec::new();

@@ -160,13 +160,13 @@ mod tests {
     }
 
     #[test]
-    fn where_no_name_does_the_usage_metric_says_it() {
+    fn without_a_matching_name_the_usage_metric_decides() {
         check(&LISTED, "p6-b200.48xlarge", Lifecycle::Spot, Some("L-7212CCBC"));
         check(&[("Renamed", "L-NEW", "P5/Spot"), LISTED[1]], "p5.48xlarge", Lifecycle::Spot, Some("L-NEW"));
     }
 
     #[test]
-    fn what_aws_changes_holds_before_the_table() {
+    fn service_quotas_override_the_table() {
         let p6 = ("All P6 Spot Instance Requests", "L-P6", "P6/Spot");
         check(&[LISTED[1], p6, LISTED[2]], "p6-b300.48xlarge", Lifecycle::Spot, Some("L-P6"));
         let all_p = ("All P Spot Instance Requests", "L-ALLP", "P/Spot");
@@ -176,14 +176,14 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_fits_the_dated_table_says_it() {
+    fn without_a_match_the_dated_table_decides() {
         check(&LISTED[5..], "p5.48xlarge", Lifecycle::Spot, Some("L-C4BD4855"));
         check(&LISTED[5..], "p6-b200.48xlarge", Lifecycle::Spot, None);
         check(&[], "g5.xlarge", Lifecycle::OnDemand, Some("L-DB2E81BA"));
     }
 
     #[test]
-    fn it_is_said_what_is_granted_or_why_nobody_knows() {
+    fn the_granted_quota_is_named_or_why_it_is_unknown() {
         let (p5, p6) = (candidate("p5.48xlarge", Lifecycle::Spot), candidate("p6-b200.48xlarge", Lifecycle::Spot));
         let words = |candidate: &Candidate, listed: Result<&[ListedQuota], &str>| governing_quota(candidate, listed).1;
         assert_eq!(

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 /// The most of a text that an error repeats, in characters: more than any job's name has.
 const SHOWN_CHARACTERS_MAX: usize = 256;
 
-/// The longest name, so that `<team>/<name>-<8 hex>` fits a tag and a client token's hash has something to tell apart.
+/// The longest name: `<team>/<name>-<8 hex>` fits a tag, and the hash of a client token stays distinct.
 const NAME_CHARACTERS_MAX: usize = 63;
 
 /// The name that a person gives a job: letters, digits, `-`, `_` and `.`, beginning with a letter or a digit.

@@ -1,4 +1,4 @@
-//! Who a machine is: what its user data says, and its agent reads.
+//! The identity of a machine: its user data has it, and its agent reads it.
 
 use jiff::Timestamp;
 use model::id::Region;
@@ -16,8 +16,8 @@ pub struct MachineIdentity {
     pub region: Region,
     pub job: JobId,
     pub attempt: u32,
-    /// Which launch of it: [`launch_id`](super::launch_id) of its client token. A request that was on its way while another pool was
-    /// asked may launch a second machine of one attempt; the fence tells the two apart.
+    /// The launch: [`launch_id`](super::launch_id) of its client token. A delayed request may launch a second machine of one attempt beside that of
+    /// another pool; the fence tells the two apart.
     pub launch: String,
     /// The attempt's absolute end, to the second.
     pub ends_at: Timestamp,

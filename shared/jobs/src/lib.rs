@@ -88,7 +88,7 @@ pub use worst_case::WorstCase;
 pub const FIRST_HEARTBEAT_AFTER: jiff::SignedDuration = jiff::SignedDuration::from_mins(15);
 
 /// How long heartbeats may be missing. The agent sends one every minute ([`HEARTBEAT_EVERY`]).
-pub const SILENT_AFTER: jiff::SignedDuration = jiff::SignedDuration::from_mins(10);
+pub const HEARTBEAT_TIMEOUT: jiff::SignedDuration = jiff::SignedDuration::from_mins(10);
 
 /// The interval of heartbeats.
 pub const HEARTBEAT_EVERY: jiff::SignedDuration = jiff::SignedDuration::from_secs(60);
@@ -113,20 +113,19 @@ const REPORT_UNANSWERED_LAUNCH_AFTER: jiff::SignedDuration = jiff::SignedDuratio
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Job {
     pub job: JobId,
-    /// Who hears of it, and whose it is: the value of the account's owner tag.
+    /// The owner, who is notified: the value of the account's owner tag.
     pub owner: Option<String>,
     /// What was asked for, except for what only the machine needs.
     pub terms: JobTerms,
     /// When it was accepted.
     pub submitted_at: Timestamp,
-    /// The latest attempt; 0 before the first. Each launch that is asked for is one, whether it comes to a machine or not: a request that
-    /// was delayed may still be carried out after another candidate was asked for, and then the fence has to tell the two apart.
+    /// The latest attempt; 0 before the first. Each requested launch is one, with or without a machine: a delayed request may still be carried out
+    /// after another candidate was requested, and then the fence has to tell the two apart.
     pub attempt: u32,
     /// How many machines it has had.
     #[serde(default)]
     pub machines: u32,
-    /// How many machines in a row EC2 could not bring up, of which nobody heard: they are no attempts that made no progress, but launches
-    /// that came to nothing.
+    /// How many machines in a row EC2 could not start, without a heartbeat. They count as failed launches, not as attempts without progress.
     #[serde(default)]
     pub launches_without_heartbeat: u32,
     /// Where it stands.
@@ -148,8 +147,7 @@ pub struct Job {
     pub reserved: Option<JobReservation>,
     /// Where it can be launched, best first, as it was last ranked.
     pub ranking: Option<Ranking>,
-    /// Since when nothing could be launched for it; `None` once something was, and after [`Job::launches_without_heartbeat`] once that is
-    /// heard of.
+    /// Since when no launch succeeded; `None` after a success, and after [`Job::launches_without_heartbeat`] once the machine sends a heartbeat.
     pub unplaced_since: Option<Timestamp>,
     /// Whether it was ever held because Curfew only observed: then its permissions may come a moment later than its mode.
     #[serde(default)]
@@ -181,8 +179,7 @@ pub struct JobProgress {
     /// The latest attempt that head named a checkpoint of; 0 if there is none.
     #[serde(default)]
     pub attempt: u32,
-    /// How many machines were lost since head last named one, without the one that wrote it, and without those that EC2 ended before
-    /// anybody heard of them.
+    /// How many machines were lost since head last named one, except for the one that wrote it, and those that EC2 ended before a heartbeat.
     pub attempts_without: u32,
 }
 
@@ -248,8 +245,7 @@ impl Job {
         self.machine().map_or(self.attempt, |machine| machine.attempt)
     }
 
-    /// Whether that instance is this job's: what its tag `curfew:job` says is believed only then. `None`: it may be, for a launch of that
-    /// attempt is in progress, and nobody has heard yet what came of it.
+    /// Whether that instance is this job's: only then its tag `curfew:job` counts. `None`: unknown, because a launch of that attempt is pending.
     #[must_use]
     pub fn knows(&self, region: &Region, instance: &ResourceId, attempt: Option<u32>) -> Option<bool> {
         let mut known = self.machine().into_iter().chain(&self.previous_attempt);

@@ -16,7 +16,7 @@ pub enum MachineHold {
     Kept { until: Timestamp },
     /// `curfew:mode=observe`.
     Observing,
-    /// An unreadable `curfew` tag: its author meant something by it.
+    /// An unreadable `curfew` tag: its author had an intention.
     Unreadable {
         /// Its key.
         tag: String,
@@ -39,7 +39,7 @@ impl MachineHold {
         }
     }
 
-    /// In a word, as documents write it.
+    /// Its name in documents.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_is_held_by_what_people_say_and_by_nothing_that_curfew_says() {
+    fn tags_of_people_protect_a_machine_and_curfews_own_do_not() {
         check(&[], None);
         check(&[("curfew:attempt", "3"), ("curfew:expires-at", "2026-09-01T11:00:00Z"), ("team", "vision")], None);
         check(&[("curfew:marked", "i-0abc expired=terminate@2026-09-01T11:59:00Z")], None);

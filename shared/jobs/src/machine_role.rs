@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_team_isolates_whoever_says_that_there_is_one() {
+    fn a_second_team_isolates_the_roles() {
         check("", true, MachineRole::Team);
         check("[teams.vision]\n[teams.nlp]", false, MachineRole::Team);
         check("[teams.nlp]", false, MachineRole::Team);
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_configuration_settles_is_not_listed() {
+    fn a_configured_role_needs_no_list() {
         let depends = |config: &str| depends_on_jobs(&team("vision"), &Config::read(config).unwrap());
         assert!(depends("") && depends("[teams.vision]"));
         assert!(!depends("[teams.nlp]") && !depends("[jobs]\nshared_role = \"allow\""));
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn who_lacks_a_role_hears_how_to_get_one() {
+    fn a_missing_role_is_notified_with_the_remedy() {
         let said = missing_role(&team("vision"), MachineRole::Team, "curfew-job-vision");
         assert!(said.contains("Make it: curfew team create vision.") && said.contains("shared_role"), "{said}");
     }

@@ -147,7 +147,7 @@ fn note(job: &Job, kind: TransitionKind, why: impl Into<String>) -> Effect {
 }
 
 impl LossReason {
-    /// What EC2's `StateReason.Code` says (EC2 API reference, "`StateReason`"), where it is no shutdown that somebody has asked for.
+    /// EC2's `StateReason.Code` (EC2 API reference, "`StateReason`"), if no person requested the shutdown.
     fn from_state_reason(code: &str) -> Self {
         match code {
             "Client.InternalError" => Self::KeyRefused,
@@ -175,7 +175,7 @@ impl LossReason {
         }
     }
 
-    /// In words, after the machine's id; what to do where somebody has to do something.
+    /// The cause, to follow the machine's id, and the remedy if a person must act.
     #[must_use]
     pub const fn describe(self) -> &'static str {
         match self {
@@ -210,7 +210,7 @@ impl LossReason {
 }
 
 impl HoldReason {
-    /// In a word, as the documents write it.
+    /// Its name in documents.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {

@@ -1,5 +1,5 @@
-//! What the owner of a job hears: level-triggered, from its state. Curfew sends it once for each fingerprint, and a fingerprint changes
-//! only when there is something new to hear: not with each retry, and not with the figures in the words.
+//! Notifications to the owner of a job: level-triggered, from its state. Curfew sends each fingerprint once, and a fingerprint changes only with
+//! the facts: not with each retry, and not with the figures in the words.
 
 mod ended;
 mod faults;
@@ -25,8 +25,8 @@ use super::{
 pub struct JobNotification {
     /// The value of [`Job::notified`] after this notification; Curfew sends only what differs from it.
     pub fingerprint: String,
-    /// The paragraph. Its resource is the machine's id if there is one, or else the job's `<job>`; its region is where the machine is, was
-    /// or may be, and empty where nobody has said yet.
+    /// The paragraph. Its resource is the machine's id if there is one, or else the job's `<job>`; its region is where the machine is, was or may
+    /// be, and empty while that is unknown.
     pub news: Notification,
 }
 
@@ -47,7 +47,7 @@ impl Job {
         self.notification_in(true)
     }
 
-    /// The same where nothing may be ended: in observe mode people hear that it is not.
+    /// The same in observe mode: people are notified that it is not terminated.
     #[must_use]
     pub fn notification_in(&self, may_act: bool) -> Option<JobNotification> {
         let paragraph = match &self.phase {
@@ -59,7 +59,7 @@ impl Job {
             Phase::Launching(launching) if launching.unanswered => self.draft_unanswered(launching),
             Phase::Launching(launching) if launching.replaces.is_some() => return None,
             Phase::Submitted | Phase::Reserving | Phase::Launching(_) => self.draft_lost()?,
-            // People know of the failed launches in a row; they hear of the next one once its machine sends a heartbeat.
+            // People were notified of the failed launches in a row; they are notified of the next one once its machine sends a heartbeat.
             Phase::Running(_) if self.launches_without_heartbeat > 1 => return None,
             Phase::Running(placed) => self.draft_running(placed),
             Phase::Interrupted(replacing) => self.draft_interrupted(replacing),
@@ -112,8 +112,7 @@ impl Job {
         self.machines
     }
 
-    /// A machine was lost, and the next launch has no answer yet. Mostly it has one a second later: whoever asks then hears of the two in
-    /// one.
+    /// A machine was lost, and the next launch has no answer yet. Usually the answer arrives a second later, and one notification covers both.
     fn draft_lost(&self) -> Option<NotificationDraft> {
         let lost = self.lost.filter(|_| self.passes <= 1)?;
         let text = format!(
@@ -133,8 +132,8 @@ impl Job {
         })
     }
 
-    /// Until it has a machine again that is heard of, each kind of thing is told once, however often it is now this and now that: the kinds
-    /// that were told are part of the fingerprint. There are few, so it stays short.
+    /// Until a machine sends a heartbeat again, each kind is notified once, even if the kinds alternate: the notified kinds are part of the
+    /// fingerprint. There are few, so it stays short.
     fn in_spell(&self, kind: &str) -> String {
         let spell = format!("unplaced {}: ", self.machines.saturating_sub(self.launches_without_heartbeat));
         match self.notified.as_deref().and_then(|told| told.strip_prefix(&spell)) {
@@ -216,7 +215,7 @@ impl Job {
         let JobMachine { instance, attempt, rate_max, ends_at, .. } = machine;
         let text = format!(
             "{}: {instance}, the machine of attempt {attempt}, is lost, and Curfew neither terminates nor replaces it: it {}. It costs \
-             {rate_max} at most, and its own timer ends it at {ends_at}. Remove or correct the tag, and the job goes on. {}",
+             {rate_max} at most, and its own timer ends it at {ends_at}. Remove or correct the tag, and the job continues. {}",
             self.named(),
             hold.describe(),
             self.how_to_stop()
@@ -232,7 +231,7 @@ impl Job {
         let since = self.unplaced_since.unwrap_or(self.submitted_at);
         let lost = self.in_place_of(&waiting.said);
         let text = format!(
-            "{}: {lost}nothing can be launched for it since {since}: {}. It is tried again and again{}{}. {}",
+            "{}: {lost}nothing can be launched for it since {since}: {}. Curfew retries{}{}. {}",
             self.named(),
             waiting.said.trim_end_matches('.'),
             self.costs_nothing(),
@@ -279,7 +278,7 @@ impl Job {
             | HoldReason::Unplaceable
             | HoldReason::Deadline => Severity::Warning,
         };
-        let again = if again { format!("; it is looked at again from {} on", held.until) } else { String::new() };
+        let again = if again { format!("; Curfew checks again from {} on", held.until) } else { String::new() };
         let text = format!(
             "{}: {}it is not launched: {}{again}{}. {mend} {}",
             self.named(),
@@ -327,7 +326,7 @@ impl Job {
     /// Where the next attempt resumes.
     fn resume_point(&self) -> String {
         match (&self.terms.checkpoint, self.progress.step) {
-            (None, _) => "it has no [checkpoint], so it begins at zero".to_owned(),
+            (None, _) => "it has no [checkpoint], so it starts at zero".to_owned(),
             (Some(_), Some(step)) => format!("it resumes from its newest complete checkpoint, step {step} or later"),
             (Some(_), None) => {
                 "it resumes from its newest complete checkpoint, if there is one: none is known yet".to_owned()

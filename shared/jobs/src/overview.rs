@@ -21,8 +21,8 @@ const NAMED_MAX: usize = 8;
 pub struct JobOverview {
     pub job: JobId,
     pub owner: Option<String>,
-    /// In a word: `submitted`, `reserving`, `launching`, `running`, `interrupted`, `waiting` or `held`; of one that is over `succeeded`,
-    /// `failed`, `expired` or `cancelled`.
+    /// `submitted`, `reserving`, `launching`, `running`, `interrupted`, `waiting` or `held`; or once it is over `succeeded`, `failed`, `expired` or
+    /// `cancelled`.
     pub state: &'static str,
     pub over: bool,
     /// Why, in words.
@@ -155,8 +155,8 @@ fn why_in_phase(job: &Job) -> String {
     }
     match &job.phase {
         Phase::Submitted => match job.lost {
-            Some(lost) => format!("its last machine {}; where there is another is looked up next", lost.describe()),
-            None => "where it can be launched, and for how much, is looked up next".to_owned(),
+            Some(lost) => format!("its last machine {}; Curfew ranks next where to launch another", lost.describe()),
+            None => "Curfew ranks next where it can be launched".to_owned(),
         },
         Phase::Reserving => "its worst case is about to be reserved on the budgets".to_owned(),
         Phase::Launching(launching) => launch(job.ranking.as_ref(), launching),
@@ -166,7 +166,7 @@ fn why_in_phase(job: &Job) -> String {
         },
         Phase::Running(_) => String::new(),
         Phase::Interrupted(replacing) => {
-            format!("{} {}; once it is gone there is another", replacing.machine.instance, replacing.lost.describe())
+            format!("{} {}; it is replaced once it is gone", replacing.machine.instance, replacing.lost.describe())
         }
         Phase::Waiting(waiting) => waiting.said.clone(),
         Phase::Held(held) => held.why.clone(),
@@ -181,19 +181,18 @@ const fn is_over(phase: &Phase) -> bool {
 fn launch(ranking: Option<&Ranking>, launching: &LaunchInProgress) -> String {
     let candidate = ranking.and_then(|ranking| ranking.candidates.get(usize::from(launching.candidate)));
     candidate.map_or_else(
-        || "a machine is asked for".to_owned(),
+        || "a machine is requested".to_owned(),
         |candidate| {
             let bought = match candidate.lifecycle {
                 Lifecycle::Spot => "on Spot",
                 Lifecycle::OnDemand => "on demand",
             };
-            format!("a {} {bought} is asked for in {}", candidate.instance_type, candidate.zone)
+            format!("a {} {bought} is requested in {}", candidate.instance_type, candidate.zone)
         },
     )
 }
 
-/// The one job that somebody means by its name, by `<team>/<job>`, or by a part of that. Whose whole name it is comes before those whose
-/// part it is.
+/// Resolves a job by its name, by `<team>/<job>`, or by a part of that. An exact name precedes partial matches.
 ///
 /// # Errors
 /// Which ones it could be, where it is not one.
@@ -274,7 +273,7 @@ mod tests {
         check(
             Phase::Submitted,
             "submitted",
-            "its last machine stopped sending heartbeats for 10 minutes; where there is another is looked up next",
+            "its last machine stopped sending heartbeats for 10 minutes; Curfew ranks next where to launch another",
             None,
         );
         check(
@@ -300,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_given_back_is_reserved_no_longer() {
+    fn a_released_reservation_is_gone() {
         let check = |phase: Phase, granted: bool, expect: bool| {
             let rate = Rate::from_usd_micros_per_hour(1_000_000);
             let (usd, until) = (Amount::from_usd(8.0), time(NOW));
@@ -333,12 +332,12 @@ mod tests {
         };
         let ranking = crate::next::tests::fixture::ranking(time(NOW));
         let ranked = Job { ranking: Some(ranking), ..job(Phase::Launching(launching.clone())) };
-        assert_eq!(JobOverview::from_job(&ranked, time(NOW)).why, "a g6.xlarge on Spot is asked for in us-east-1a");
-        assert_eq!(why(&job(Phase::Launching(launching)), None), "a machine is asked for");
+        assert_eq!(JobOverview::from_job(&ranked, time(NOW)).why, "a g6.xlarge on Spot is requested in us-east-1a");
+        assert_eq!(why(&job(Phase::Launching(launching)), None), "a machine is requested");
     }
 
     #[test]
-    fn what_it_took_counts_the_machine_that_runs() {
+    fn the_used_time_includes_the_running_machine() {
         let overview = JobOverview::from_job(&job(Phase::Running(placed(2))), time(NOW));
         assert_eq!((overview.seconds, overview.cost_usd_max), (7_200, Amount::from_usd(1.6)));
     }

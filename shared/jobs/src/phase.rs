@@ -209,7 +209,7 @@ pub enum HoldReason {
 /// How it ended.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct JobEnd {
-    /// In a word.
+    /// Its name in documents.
     pub result: JobResult,
     /// For its owner.
     pub why: String,
@@ -222,7 +222,7 @@ pub struct JobEnd {
     pub closed: bool,
 }
 
-/// How it ended, in a word.
+/// Its name in documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum JobResult {

@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_a_machine_comes_first_and_what_only_waits_last() {
+    fn jobs_with_a_machine_come_first_and_waiting_ones_last() {
         let first = [running(), interrupted(), ended(JobResult::Failed), launching()].map(|given| given.job);
         let due = [submitted(), reserving(), held(HoldReason::Observing)].map(|given| given.job);
         let last = [waiting(), held(HoldReason::Budget)].map(|given| given.job);
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_waited_its_time_is_as_urgent_as_what_was_just_submitted() {
+    fn a_due_job_is_as_urgent_as_a_new_one() {
         assert_eq!(urgency(&waiting().job, at(10 * MINUTE - 1)), Urgency::Waits);
         assert_eq!(urgency(&waiting().job, at(10 * MINUTE)), Urgency::IsDue);
         assert_eq!(urgency(&held(HoldReason::Budget).job, at(5 * MINUTE)), Urgency::IsDue);

@@ -1,16 +1,15 @@
 //! Which pool is tried first.
 //!
 //! A pool can be launched from **if and only if**
-//! - it is in a region that the configuration has looked at: elsewhere nobody would end the machine from outside, or count what it costs;
+//! - it is in a region that the configuration observes: elsewhere Curfew would neither terminate the machine from outside nor count its cost;
 //! - its type is one of those that were asked for, or any was; and has GPUs enough, each with memory enough;
 //! - its CPU is `x86_64`, or what `machine.architecture` or the named types say, and the default image has a driver for its GPUs;
 //! - there is an image for its architecture in its region;
 //! - what it costs now, and what it can cost at most, are known. None is guessed.
 //!
-//! On Spot, besides: it is to be had on Spot, and costs no more now than the most that is paid for it, which is `max_usd_per_hour` or what
-//! the type costs on demand, whichever is less. On demand, besides: the job is not for Spot, or there was nothing to be had for as long as
-//! `fallback_to_on_demand_after` says, or its deadline chooses between the two afterwards. `max_usd_per_hour` is of `[spot]`: who asks to
-//! fall back asks for the price of that as well, and `max_usd` still limits it.
+//! On Spot, in addition: the pool offers Spot, at a price up to `max_usd_per_hour` and up to the on-demand price. On demand, in addition: the job
+//! is not for Spot, or Spot had no capacity for `fallback_to_on_demand_after`, or its deadline chooses between the two afterwards.
+//! `max_usd_per_hour` applies to Spot only: a job with a fallback accepts the on-demand price as well, and `max_usd` still limits it.
 
 mod hardware;
 mod words;
@@ -35,7 +34,7 @@ const BYTES_PER_GB: u64 = 1_000_000_000;
 
 const BYTES_PER_MIB: u64 = 1 << 20;
 
-/// A type in a zone, as EC2 tells of it, before prices.
+/// A type in a zone, as EC2 describes it, before prices.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CapacityPool {
     pub region: Region,
@@ -65,13 +64,13 @@ struct PricedPool<'a> {
 
 /// Why a pool cannot be bought in one way.
 enum PriceObjection {
-    /// Nobody knows what it costs, or what it can cost.
+    /// Its price, or its highest price, is unknown.
     Unknown,
     /// It costs more than is paid for it.
     Above { rate: Rate, rate_max: Rate },
 }
 
-/// Why a job can be launched nowhere, for its owner.
+/// Why a job cannot be launched, for its owner.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("{0}")]
 pub struct LaunchObstacle(String);
@@ -193,8 +192,8 @@ fn fitting<'a>(
     narrowed(many, |pool| u64::from(pool.gpu_memory_mib) >= memory_mib_min, |pools| words::too_small(gpu, pools))
 }
 
-/// From how many MiB on a GPU has the memory that was asked for. People name the size that is sold: a GPU of 24 GB has 22,888 MiB as EC2
-/// tells of an A10G (`DescribeInstanceTypes`), or 24,576 of an older one, and is 24 either way.
+/// The least MiB of a GPU with the requested memory. People name the nominal size: EC2 reports 22,888 MiB for an A10G with 24 GB
+/// (`DescribeInstanceTypes`), and 24,576 for an older GPU; both count as 24.
 fn memory_mib_min(gpu: &GpuSpec) -> u64 {
     u64::from(gpu.memory_gib_min) * BYTES_PER_GB / BYTES_PER_MIB
 }
@@ -232,7 +231,7 @@ fn on_spot(spot: &SpotSpec, pool: &CapacityPool, prices: &PriceBook) -> Result<(
         .spot(&pool.region, &pool.instance_type, &pool.zone)
         .map(|quote| quote.rate)
         .filter(|rate| is_a_price(*rate));
-    // What somebody would pay is no price: it says nothing of what the pool costs.
+    // A price limit is no price of the pool.
     live.or(on_demand).ok_or(PriceObjection::Unknown)?;
     let rate_max = spot
         .max_rate

@@ -1,4 +1,4 @@
-//! Whether Curfew itself has ended a machine, as its tags tell: EC2 says the same of it as of a person.
+//! Whether Curfew itself has ended a machine, by its tags: EC2 reports it like an action of a person.
 
 use jiff::Timestamp;
 use model::curfew_tags::{MARKED, STOPPED};
@@ -6,8 +6,8 @@ use model::instance::{Instance, InstanceState};
 use model::mark::Mark;
 use model::rule::{ResourceAction, Rule};
 
-/// The rule for which `reap-instances` has ended this instance: of what was announced for it, that which was due first; or for which it
-/// says that it stopped it. `None` if it had announced nothing that was due: then somebody else has.
+/// The rule by which `reap-instances` has ended this instance: of the due announcements the earliest, or the rule of its stop tag. `None` if no
+/// announcement was due: then another actor ended it.
 ///
 /// Curfew writes the mark before it terminates an instance. The mark stays on it for as long as EC2 shows the instance.
 #[must_use]
@@ -39,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_that_was_due_first_is_the_one_that_came() {
+    fn the_earliest_due_action_is_the_one_that_happened() {
         let check = |mark: &str, expect: Option<Rule>| check(InstanceState::Terminated, &[(MARKED, mark)], expect);
         check("i-1 expired=terminate@2026-09-01T11:59:00Z", Some(Rule::Expired));
         check(

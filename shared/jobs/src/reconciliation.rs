@@ -61,7 +61,7 @@ pub struct PendingEffects<J> {
     answer: Option<EffectResult>,
 }
 
-/// A launched machine that no state names: EC2 told another run that there is no capacity, and that run tried another pool.
+/// A launched machine that no state names: EC2 refused another run's request for capacity, and that run tried another pool.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct UnrecordedMachine {
     job: JobId,

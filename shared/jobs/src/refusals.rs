@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_of_one_launch_says_nothing_of_another() {
+    fn an_answer_to_one_launch_does_not_apply_to_another() {
         let launched = LaunchResult::Launched { instance: "i-1".into(), launched_at: at(0) };
         let words = || "said".to_owned();
         for answer in [

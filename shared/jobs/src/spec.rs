@@ -40,7 +40,7 @@ pub struct Workload {
     pub env: BTreeMap<String, String>,
     /// Variables by the ARN of the secret, or of the parameter, whose value they get.
     pub secrets: BTreeMap<String, String>,
-    /// As whom it runs; else the agent chooses.
+    /// The user that runs it; else the agent chooses.
     pub user: Option<String>,
     /// What is uploaded when it has ended: paths on the machine.
     pub outputs: Vec<String>,
@@ -69,7 +69,7 @@ pub struct JobTerms {
     pub checkpoint: Option<CheckpointSpec>,
     /// `[machine]`.
     pub machine: MachineSpec,
-    /// Where the state bucket is, which holds the checkpoints; `None`: nobody has said.
+    /// The region of the state bucket, which holds the checkpoints; `None`: unknown.
     #[serde(default)]
     pub bucket_region: Option<Region>,
 }
@@ -123,7 +123,7 @@ pub struct CheckpointSpec {
     /// Patterns of paths in it that are part of none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exclude: Vec<String>,
-    /// What tells the command to write one and end: `SIGTERM`.
+    /// The signal to write a checkpoint and end: `SIGTERM`.
     pub signal: String,
 }
 

@@ -11,8 +11,8 @@ const MINUTE: i8 = 7;
 
 const HOURS: u8 = 24;
 
-/// Whether this run, of which there is one a minute, looks for jobs that are missing from the index. It is known from the time alone: a run
-/// that is lost costs a day, and nothing has to be remembered.
+/// Whether this run, one of a minute, searches for jobs that are missing from the index. Only the time decides: a lost run costs a day, and nothing
+/// has to be remembered.
 #[must_use]
 pub fn is_sweep(now: Timestamp) -> bool {
     now.to_zoned(TimeZone::UTC).minute() == MINUTE

@@ -1,5 +1,5 @@
-//! What a job's machine tells `CloudWatch` of its NVIDIA GPUs, by the names that the `CloudWatch` agent gives them: one series for each
-//! figure of each GPU, and one of the busiest GPU of the job. It lies in a namespace of its own, which `reap-instances` never reads.
+//! The GPU metrics that a job's machine publishes to `CloudWatch`, under the names of the `CloudWatch` agent: one series for each figure of each
+//! GPU, and one of the busiest GPU of the job. They have their own namespace, which `reap-instances` never reads.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use super::JobId;
 
-/// NVML's utilisation is that of the last sixth of a second to a second (NVML API reference, `nvmlDeviceGetUtilizationRates`), so what
-/// works in bursts is seen only by who looks often.
+/// NVML's utilisation covers the last sixth of a second to a second (NVML API reference, `nvmlDeviceGetUtilizationRates`), so only frequent samples
+/// see bursts.
 pub const SAMPLED_EVERY: SignedDuration = SignedDuration::from_secs(5);
 
 /// The finest that `CloudWatch` keeps of a standard metric (`CloudWatch` API reference, `MetricDatum`, `StorageResolution`).
@@ -29,7 +29,7 @@ pub const JOB_DIMENSION: &str = "Job";
 /// The power of a board in watts (`CloudWatch` user guide, "Collect NVIDIA GPU metrics").
 const POWER_WATTS: &str = "nvidia_smi_power_draw";
 
-/// What one GPU does at one moment; `None` of what it does not tell.
+/// One sample of one GPU; `None` for figures that it does not report.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GpuSample {
     /// NVML's index, which is `nvidia-smi`'s.
@@ -49,7 +49,7 @@ pub struct GpuSample {
 pub struct GpuWork {
     /// The machine.
     pub instance: ResourceId,
-    /// The power of all of them together; `None` if one does not tell it.
+    /// The power of all of them together; `None` if one does not report it.
     #[serde(default)]
     pub milliwatts: Option<u64>,
     #[serde(default)]
@@ -66,7 +66,7 @@ impl GpuWork {
     }
 }
 
-/// What all GPUs of a machine did, in the mean. A moment in which one of them does not tell it counts for nothing.
+/// The means of all GPUs of a machine. A moment without a figure of one of them does not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct GpuMeans {
     milliwatts: Mean,
@@ -119,8 +119,7 @@ pub struct GpuMetric {
     pub values: Vec<(f64, u32)>,
 }
 
-/// What was sampled on this machine, moment by moment, as the data of one call of `PutMetricData`. What no GPU told is in none of
-/// them: a zero would say that it idles.
+/// The samples of this machine as the data of one call of `PutMetricData`. Missing figures are left out: a zero would mean idle.
 #[must_use]
 pub fn data(moments: &[Vec<GpuSample>], instance: &str, job: &JobId) -> Vec<GpuMetric> {
     let names = SeriesNames::default();
@@ -153,7 +152,7 @@ pub fn data(moments: &[Vec<GpuSample>], instance: &str, job: &JobId) -> Vec<GpuM
     counts.into_iter().map(datum).collect()
 }
 
-/// The use of the busiest GPU, in percent: the mean over all moments that tell of one; `None` if none does.
+/// The use of the busiest GPU, in percent: the mean over all moments that have one; `None` without one.
 #[must_use]
 pub fn mean_of_busiest(moments: &[Vec<GpuSample>]) -> Option<f64> {
     let busiest = moments.iter().filter_map(|gpus| gpus.iter().filter_map(|gpu| gpu.utilization_percent).max());
@@ -224,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_told_is_not_said_to_be_nothing() {
+    fn a_missing_figure_is_not_published_as_zero() {
         let silent = GpuSample { index: 0, ..GpuSample::default() };
         assert_eq!(published(&[vec![silent.clone()], vec![]]), [""; 0]);
         let memory_alone = GpuSample { memory_used_mib: Some(5), ..silent };
@@ -251,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn no_configuration_takes_what_jobs_write_for_evidence() {
+    fn no_configuration_accepts_metrics_of_jobs_as_evidence() {
         let told = data(&[vec![gpu(0, 0), gpu(1, 0)]], "i-1", &job());
         assert!(told.iter().all(|datum| datum.series.namespace == JOB_METRICS_NAMESPACE));
         assert_ne!(SeriesNames::default().namespace, JOB_METRICS_NAMESPACE);

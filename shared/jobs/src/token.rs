@@ -12,7 +12,7 @@ pub fn token(job: &JobId, attempt: u32, pass: u32, candidate: u8) -> String {
     sha256_hex(named.as_bytes())
 }
 
-/// What tells the launches of one attempt apart, of its token.
+/// The part of a token that distinguishes the launches of one attempt.
 #[must_use]
 pub fn launch_id(token: &str) -> String {
     token.chars().take(16).collect()

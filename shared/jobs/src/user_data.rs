@@ -22,9 +22,8 @@ const UNIT: &str = include_str!("user_data/curfew-agent.service");
 /// On no line of either part: each begins with something else than two hyphens.
 const BOUNDARY: &str = "curfew-user-data";
 
-/// The user data of an attempt, raw: the launch encodes it in base64. ASCII, and the same for the same identity, so that a
-/// launch which is asked for again asks for the same. Less than [`USER_DATA_BYTES_MAX`], for a bucket's name has 63 characters at most, and
-/// team and job fit a tag together.
+/// The user data of an attempt, raw: the launch encodes it in base64. ASCII, and the same for the same identity, so that a repeated launch sends
+/// the same request. Less than [`USER_DATA_BYTES_MAX`], because a bucket's name has 63 characters at most, and team and job fit a tag together.
 ///
 /// The machine needs systemd, or runs the agent without; `base64` and `sha256sum`; and the AWS CLI, or a curl that signs every header of
 /// Amazon's (7.88 does; 7.75, the first that signs, may not).

@@ -69,8 +69,8 @@ impl PendingUpload {
     }
 }
 
-/// How long to wait for a command that was told to end: until the upload needs the rest of the time.
-/// A command that has written nothing yet loses what it was about to write if it is ended, and has all of it.
+/// How long to wait for a command after its signal: until the upload needs the rest of the time. A command that has written nothing yet gets all of
+/// it, because a kill would lose its checkpoint.
 #[must_use]
 pub fn grace(total: SignedDuration, load: PendingUpload) -> SignedDuration {
     let total = total.max(SignedDuration::ZERO);
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_measurement_what_lies_there_says_how_much_there_is_to_upload() {
+    fn without_a_measurement_the_size_of_the_files_decides() {
         check_grace(120, 0, None, 110);
         check_grace(30, 0, None, 20);
         check_grace(120, GIB, None, 88);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_aws_says_is_believed_up_to_two_minutes() {
+    fn a_warning_leaves_up_to_two_minutes() {
         let warned = time(NOW);
         let left = |said: Option<i64>| {
             let said = said.map(|seconds| warned + SignedDuration::from_secs(seconds));

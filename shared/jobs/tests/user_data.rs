@@ -173,7 +173,7 @@ proptest! {
         prop_assert_eq!(sandbox.files(), expect.map(str::to_owned).into());
         prop_assert_eq!(sandbox.calls().matches("systemctl\n").count(), 3);
 
-        // Of what it is told, the fetch script makes one argument. It ends at its first pause.
+        // Makes one argument of the script's input. The fetch script ends at its first pause.
         fs::remove_file(sandbox.0.join("calls")).unwrap();
         sandbox.tool("aws", &format!("{RECORDER}exit 1\n"));
         sandbox.tool("curl", "#!/bin/sh\nexit 1\n");
@@ -185,7 +185,7 @@ proptest! {
         prop_assert_eq!(called.lines().nth(6).unwrap(), base64_by_machine(&url));
         prop_assert_eq!(called.lines().nth(5).unwrap(), base64_by_machine(&kept(identity.region.as_str())));
 
-        // The first part is the same for everybody, but for the end.
+        // The first part is the same for every machine, except for its end.
         let ends: Vec<&str> = boothook.lines().filter(|line| line.starts_with("end=") || line.starts_with("calendar=")).collect();
         prop_assert_eq!(ends.len(), 2);
         let end = format!("end={} #", identity.ends_at.as_second());

@@ -40,9 +40,9 @@ pub const KEY: &str = "config/curfew.toml";
 /// The largest document that is read, in bytes: a configuration is written by hand.
 pub const BYTES_MAX: usize = 256 * 1024;
 
-/// The only namespace that the role of a job's machine may write to. What lies there is no evidence about any instance: a command can write
-/// there what it likes, under the id of another machine too. `reap-instances` needs none of it, for it judges no job for idleness, and a
-/// configuration that names this namespace is refused.
+/// The only namespace that the role of a job's machine may write to. It is no evidence about any instance: a command can write any values there,
+/// under the id of another machine too. `reap-instances` needs none of it, because it judges no job for idleness, and a configuration that names
+/// this namespace is refused.
 pub const JOB_METRICS_NAMESPACE: &str = "Curfew/Jobs";
 
 const DOCUMENT: DocumentKind = DocumentKind { bytes_max: BYTES_MAX, every_key: settings::every_key };
@@ -57,7 +57,7 @@ pub struct Config {
     pub regions: Vec<Region>,
     /// The keys by which this account knows team and owner.
     pub tags: TagKeys,
-    /// What else belongs to somebody's own controller.
+    /// Further signs of another controller.
     pub managed: ManagedConfig,
     /// GPU instances lacking a required tag.
     pub untagged: UntaggedConfig,
@@ -75,7 +75,7 @@ pub struct Config {
     pub jobs: JobsConfig,
     /// The budget above those of the teams.
     pub account: AccountConfig,
-    /// Who gets the report by mail.
+    /// The recipients of the report by mail.
     pub report: ReportConfig,
     /// What this account pays less than the list says.
     pub prices: PricesConfig,

@@ -121,8 +121,8 @@ pub struct CurfewTags {
     pub deleted_at: Option<Timestamp>,
 }
 
-/// What carries the tags. What a tag of an instance says means nothing on a volume that it was copied to, but must be legible
-/// there too: whoever wrote it meant something.
+/// The tagged resource. A tag for instances has no effect on a volume that it was copied to, but must be readable there too: its author had an
+/// intention.
 #[derive(Clone, Copy)]
 enum TagCarrier {
     /// An instance, launched then.
@@ -136,7 +136,7 @@ enum TagCarrier {
 pub enum IdleAfter {
     /// Never idle.
     Off,
-    /// Idle after so long.
+    /// How long it must be idle.
     Window(SignedDuration),
 }
 

@@ -1,4 +1,4 @@
-//! Documents that people write in TOML: where a mistake is, what is wrong, and what is legal, in words for whoever wrote it.
+//! TOML documents that people write: the place of a mistake, the problem, and what is legal, for the author.
 
 mod deserializer;
 mod every;
@@ -13,7 +13,7 @@ use crate::fault::shortened;
 use deserializer::{MeaningError, MeaningProblem, ValueDeserializer};
 pub use every::{ParsedDocument, WRONG_MAX, read_all};
 
-/// The most that is repeated of a document, in characters: SNS would refuse a message that repeats it all, and nobody would hear of it.
+/// The most characters of a document in a message: SNS would refuse a message that repeats all of it.
 pub const KEY_CHARACTERS_MAX: usize = 200;
 /// The same of a sentence about it.
 pub const PROBLEM_CHARACTERS_MAX: usize = 1_000;
@@ -143,7 +143,7 @@ pub fn dotted<'a>(path: impl Iterator<Item = &'a str>) -> String {
     path.map(|key| if is_bare(key) { key.to_owned() } else { quoted(key) }).collect::<Vec<_>>().join(".")
 }
 
-/// A text as TOML. JSON's escapes are TOML's, who wants one more character escaped (TOML 1.0, "String").
+/// A text as TOML. JSON's escapes are TOML's, which escapes one more character (TOML 1.0, "String").
 #[must_use]
 pub fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt::Display;
 
-/// A value that is not taken: why, and what is legal, in a sentence for whoever wrote it.
+/// A refused value: why, and what is legal, in a sentence for its author.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidValue(String);
@@ -55,7 +55,7 @@ pub fn error_sentence(error: &dyn Error) -> String {
     sentence
 }
 
-/// The first so many characters of a foreign text, and `…` where there are more: what people are notified has to fit a message.
+/// The beginning of a foreign text up to this number of characters, and `…` if there are more: a notification must fit a message.
 #[must_use]
 pub fn shortened(text: &str, characters_max: usize) -> String {
     match text.char_indices().nth(characters_max) {
@@ -64,7 +64,7 @@ pub fn shortened(text: &str, characters_max: usize) -> String {
     }
 }
 
-/// The first so many characters of a foreign text on one line, with a space for each character that [`breaks_line`] it.
+/// The beginning of a foreign text on one line, with a space for each character that [`breaks_line`] it.
 #[must_use]
 pub fn one_line(text: &str, characters_max: usize) -> String {
     let line = |c| if breaks_line(c) { ' ' } else { c };

@@ -1,4 +1,4 @@
-//! Whether a resource belongs to somebody else's controller, which would replace what we end, or miss it.
+//! Whether a resource belongs to another controller, which would replace or miss a resource that Curfew ends.
 
 use crate::config::ManagedConfig;
 use crate::instance::{Instance, PurchaseOption, Tags};
@@ -47,16 +47,16 @@ const KUBERNETES_TAGS: [&str; 7] = [
 /// `CloudFormation` user guide, "Resource tag": what a stack made, it misses.
 const STACK_TAGS: &str = "aws:cloudformation:*";
 
-/// Who keeps a volume that is attached to nothing.
+/// The owner of an unattached volume.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VolumeController {
     /// A claim of a Kubernetes cluster.
     Kubernetes,
-    /// A stack, another controller, or whoever `[managed]` names.
+    /// A stack, another controller, or a sign of `[managed]`.
     Other,
 }
 
-/// Who keeps a volume; `None` if it is its team's own.
+/// The controller of a volume; `None` if it is its team's own.
 #[must_use]
 pub fn keeper(volume: &Volume, managed: &ManagedConfig) -> Option<VolumeController> {
     if volume.tags.keys().any(|key| KUBERNETES_TAGS.iter().any(|pattern| matches(pattern, key))) {
@@ -65,7 +65,7 @@ pub fn keeper(volume: &Volume, managed: &ManagedConfig) -> Option<VolumeControll
     other_keeper(volume, managed).map(|_| VolumeController::Other)
 }
 
-/// The stack, the other controller, or whoever `[managed]` names, that keeps a volume, for people to read.
+/// The stack, the other controller, or the sign of `[managed]`, for people.
 #[must_use]
 pub fn other_keeper(volume: &Volume, managed: &ManagedConfig) -> Option<String> {
     let made_by_stack = || volume.tags.keys().any(|key| matches(STACK_TAGS, key));

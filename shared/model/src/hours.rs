@@ -112,7 +112,7 @@ impl fmt::Display for Hours {
     }
 }
 
-/// The database's own words for a zone that nobody has set; jiff takes both for UTC.
+/// The database's own words for an unset zone; jiff takes both for UTC.
 const NOWHERE: [&str; 2] = ["Etc/Unknown", "Factory"];
 
 fn read_zone(name: &str) -> Option<TimeZone> {
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_says_what_is_legal() {
+    fn an_unreadable_value_is_answered_with_the_legal_ones() {
         for text in [
             "",
             "weekdays",

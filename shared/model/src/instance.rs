@@ -11,7 +11,7 @@ use crate::observation::{Gap, GapKind, Observation};
 /// All tags of one resource.
 pub type Tags = BTreeMap<String, String>;
 
-/// One instance, as `DescribeInstances` tells it, with the facts of its type.
+/// One instance, as `DescribeInstances` returns it, with the facts of its type.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Instance {
     pub id: ResourceId,
@@ -89,7 +89,7 @@ pub enum PrepaidCapacity {
 /// What a type is, by `DescribeInstanceTypes`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct InstanceTypeFacts {
-    /// Who makes the accelerator.
+    /// The maker of the accelerator.
     pub accelerator: Accelerator,
     /// How many there are; logical ones where the type has a fraction of a GPU.
     pub accelerators: u32,
@@ -138,11 +138,11 @@ impl InstanceTypeFacts {
         Self { accelerator: Accelerator::Other, accelerators: 0, vcpus: 0, instance_storage_gb: 0 };
 }
 
-/// What `DescribeInstanceTypes` said of the types: `None` for those without an accelerator.
+/// The answer of `DescribeInstanceTypes` about the types: `None` for those without an accelerator.
 pub type InstanceTypes = BTreeMap<TypeName, Option<InstanceTypeFacts>>;
 
-/// Keeps the accelerated instances of one region and tells each its type's facts and, where it is unique, its host name.
-/// A type that could not be described is a gap: its instances cannot be judged.
+/// Keeps the accelerated instances of one region and adds to each its type's facts and, if it is unique, its host name. A type that could not be
+/// described is a gap: its instances cannot be judged.
 #[must_use]
 pub fn accelerated(
     region: &Region,
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_has_an_accelerator_is_kept_and_told_its_types_facts() {
+    fn accelerated_instances_get_the_facts_of_their_type() {
         check(
             vec![
                 described(instance().id("i-1"), "ip-10-0-0-1.ec2.internal"),
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_name_that_repeats_is_nobodys_even_where_the_other_has_no_gpu() {
+    fn a_repeated_host_name_identifies_no_instance() {
         check(
             vec![
                 described(instance().id("i-1"), "ip-10-0-0-1.ec2.internal"),

@@ -13,7 +13,7 @@ use crate::id::ResourceId;
 use crate::moment;
 use crate::rule::{ResourceAction, Rule};
 
-/// After so long an announcement is forgotten: whatever kept it from being carried out, people are notified anew.
+/// The age after which an announcement is void: whatever delayed the action, people are notified again.
 const FORGOTTEN_AFTER: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 /// What was announced for one rule.
@@ -42,7 +42,7 @@ pub fn whole_second(at: Timestamp) -> Timestamp {
 /// What was announced for one resource, by rule.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Mark {
-    /// Whom it is about: a copied tag names another.
+    /// The resource that it is about: a copied tag names another.
     pub resource: ResourceId,
     /// Never empty on a resource.
     pub entries: BTreeMap<Rule, AnnouncedAction>,
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_curfew_never_writes_is_refused() {
+    fn an_impossible_document_is_refused() {
         for text in [
             "",
             "i-0abc",

@@ -2,14 +2,14 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-/// S3 refuses a request whose clock differs by more (Amazon S3 API reference, "Error responses", `RequestTimeTooSkewed`), so the
-/// clocks of a document's writer and of its reader differ by at most so much.
+/// S3 refuses a request whose clock differs by more (Amazon S3 API reference, "Error responses", `RequestTimeTooSkewed`), so this is the largest
+/// difference between the clocks of a document's writer and reader.
 pub const CLOCK_SKEW_MAX: SignedDuration = SignedDuration::from_mins(15);
 
 /// Reads `2026-09-30T18:00:00Z` or `2026-09-30T20:00:00.5+02:00`; `None` for everything else.
 ///
-/// jiff reads more: a zone in brackets, which it does not look at, even where it contradicts the offset; offsets of over a
-/// day; years before 0. Whoever wrote that may have meant another moment, and an instance would end at ours.
+/// jiff accepts more: a zone in brackets, which it ignores even if it contradicts the offset; offsets of over a day; years before 0. The author may
+/// have meant another time, and an instance would end at ours.
 #[must_use]
 pub fn read(text: &str) -> Option<Timestamp> {
     if is_rfc_3339(text) { text.parse().ok() } else { None }
@@ -18,7 +18,7 @@ pub fn read(text: &str) -> Option<Timestamp> {
 /// The same, of a moment until which something lasts: one past the last that there is lasts as long.
 #[must_use]
 pub fn read_until(text: &str) -> Option<Timestamp> {
-    // Only the calendar's last year has such moments, and the one before it has the same days.
+    // Only the calendar's last year has such times, and the year before it has the same days.
     let is_moment_of_last_year = || read(&format!("9998{}", text.strip_prefix("9999")?));
     read(text).or_else(|| is_moment_of_last_year().map(|_| Timestamp::MAX))
 }
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_mean_another_moment_is_not() {
+    fn an_ambiguous_time_is_refused() {
         for text in [
             "",
             "2026-09-30",

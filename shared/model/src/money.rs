@@ -23,14 +23,13 @@ impl Rate {
     /// Costs nothing.
     pub const ZERO: Self = Self(0);
 
-    /// A rate of so many micro-USD per hour.
     #[must_use]
     pub const fn from_usd_micros_per_hour(usd_micros: u64) -> Self {
         Self(usd_micros)
     }
 
-    /// The rate of so many micro-USD per month of 730 hours, rounded up to the next micro-USD per hour, so that a price in
-    /// whole cents a month is shown as the same price again.
+    /// From micro-USD per month of 730 hours, rounded up to the next micro-USD per hour, so that a price in whole cents a month is shown as the
+    /// same price again.
     #[must_use]
     pub const fn from_usd_micros_per_month(usd_micros: u64) -> Self {
         Self(usd_micros.div_ceil(HOURS_PER_MONTH))
@@ -123,13 +122,12 @@ impl Amount {
     /// Nothing.
     pub const ZERO: Self = Self(0);
 
-    /// What something of that rate costs in so many seconds.
+    /// The cost of this number of seconds at that rate.
     #[must_use]
     pub const fn from_rate(rate: Rate, seconds: u64) -> Self {
         Self(rate.0 as u128 * seconds as u128)
     }
 
-    /// So many micro-USD.
     #[must_use]
     pub const fn from_usd_micros(usd_micros: u64) -> Self {
         Self(usd_micros as u128 * SECONDS_PER_HOUR)
@@ -186,13 +184,13 @@ impl Amount {
         self.0.checked_div(u128::from(rate.0)).map(|seconds| u64::try_from(seconds).unwrap_or(u64::MAX))
     }
 
-    /// The rate at which it is spent in so many seconds, rounded down; `None` if there is no time.
+    /// The rate at which it is spent in this number of seconds, rounded down; `None` if there is no time.
     #[must_use]
     pub fn spread_over(self, seconds: u64) -> Option<Rate> {
         self.0.checked_div(u128::from(seconds)).map(|rate| Rate(u64::try_from(rate).unwrap_or(u64::MAX)))
     }
 
-    /// So many whole percent of a budget, rounded down; `None` of a budget of nothing.
+    /// This share of a budget in whole percent, rounded down; `None` for a budget of nothing.
     #[must_use]
     pub fn percent_of(self, budget: Self) -> Option<u64> {
         u64::try_from(self.0.saturating_mul(100).checked_div(budget.0)?).ok()
@@ -264,7 +262,7 @@ pub fn format_rate(rate: Option<Rate>) -> String {
     }
 }
 
-/// A rate for people, of what is too small to be told by the hour: `$8.00 a month`, or that it is not known.
+/// A rate that is too small to be shown by the hour, for people: `$8.00 a month`, or that it is unknown.
 #[must_use]
 pub fn format_monthly_rate(rate: Option<Rate>) -> String {
     match rate.map(Rate::usd_cents_per_month) {

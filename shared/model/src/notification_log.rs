@@ -1,4 +1,4 @@
-//! What was told when: the memory that keeps Curfew from repeating itself. Losing it repeats messages, and never acts.
+//! The log of notifications, which prevents repetitions. Losing it repeats messages, and never acts.
 
 mod bound;
 mod headline;
@@ -26,7 +26,7 @@ pub use notification::{
 /// characters that cannot be read, and there are hundreds of such resources in a document.
 const COMPARED_BYTES_MAX: usize = 64;
 
-/// A lasting error is told once in so long.
+/// The interval at which a lasting error is notified again.
 pub const REPEAT_AFTER: SignedDuration = SignedDuration::from_hours(24);
 
 /// What a notice is about.
@@ -35,7 +35,7 @@ pub const REPEAT_AFTER: SignedDuration = SignedDuration::from_hours(24);
 pub struct NotificationKey(String);
 
 impl NotificationKey {
-    /// A rule that is only told.
+    /// A notify-only rule.
     #[must_use]
     pub fn rule(rule: Rule) -> Self {
         Self(rule.to_string())
@@ -53,7 +53,7 @@ impl NotificationKey {
         Self(format!("undone-{rule}"))
     }
 
-    /// A start, of which people hear once a morning however often it is tried.
+    /// A start, notified once a morning for any number of tries.
     #[must_use]
     pub fn started() -> Self {
         Self("started".to_owned())
@@ -84,23 +84,23 @@ impl NotificationKey {
     }
 }
 
-/// What was told about one topic.
+/// The notifications with one key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NotificationEntry {
     pub at: Timestamp,
-    /// A fingerprint of what; something else is told anew.
+    /// The fingerprint of the content; another content is notified again.
     pub what: String,
 }
 
 impl NotificationEntry {
-    /// What was told at a moment, kept short.
+    /// What was notified, and when, in short.
     #[must_use]
     pub fn new(at: Timestamp, what: &str) -> Self {
         Self { at, what: fingerprint(what) }
     }
 }
 
-/// A text of at most [`COMPARED_BYTES_MAX`] bytes, by which another one is told from this one: itself, or 128 bits of its SHA-256.
+/// A text of at most [`COMPARED_BYTES_MAX`] bytes by which texts are compared: itself, or 128 bits of its SHA-256.
 fn fingerprint(text: &str) -> String {
     if text.len() <= COMPARED_BYTES_MAX {
         return text.to_owned();
@@ -109,13 +109,13 @@ fn fingerprint(text: &str) -> String {
     digest.iter().take(16).fold("sha256:".to_owned(), |shown, byte| format!("{shown}{byte:02x}"))
 }
 
-/// What one function told about one region.
+/// The notifications of one function about one region.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct NotificationLog {
     /// Marks of what is in observe mode, which are written on no resource.
     #[serde(default)]
     pub shadow_marks: BTreeMap<ResourceId, Mark>,
-    /// Marks that were told, and could not be written yet.
+    /// Announced marks that could not be written yet.
     #[serde(default)]
     pub unwritten_marks: BTreeMap<ResourceId, Mark>,
     /// Marks that are still written on a resource and were called off where nothing could be written.
@@ -130,13 +130,13 @@ pub struct NotificationLog {
     /// What the tags of those instances say of their owner.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub hosts: BTreeMap<ResourceId, Tags>,
-    /// What was told about resources.
+    /// Notifications about resources.
     #[serde(default)]
     pub notified: BTreeMap<ResourceId, BTreeMap<NotificationKey, NotificationEntry>>,
-    /// What was told about calls that failed, and about the account.
+    /// Notifications about failed calls, and about the account.
     #[serde(default)]
     pub gaps: BTreeMap<NotificationKey, NotificationEntry>,
-    /// What happened and could not be told yet.
+    /// Notifications that could not be sent yet.
     #[serde(default)]
     pub undelivered: Vec<UndeliveredParagraph>,
 }
@@ -152,16 +152,16 @@ pub struct UndeliveredParagraph {
     pub text: String,
 }
 
-/// Whether something is told again.
+/// Whether it is notified again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RepeatPolicy {
-    /// Once, until it is mended or changes.
+    /// Once, until it is fixed or changes.
     Never,
     /// Once a day while it lasts.
     Daily,
 }
 
-/// What earlier runs of one function told, by region.
+/// The notifications of one function's earlier runs, by region.
 pub type NotificationLogs = BTreeMap<Region, NotificationLog>;
 
 /// The fingerprint of an end in observe mode.
@@ -180,7 +180,7 @@ impl NotificationLog {
             || self.notified.contains_key(resource)
     }
 
-    /// Whether this was told about a resource.
+    /// Whether a resource has a notification with this key.
     #[must_use]
     pub fn was_notified(&self, resource: &ResourceId, topic: &NotificationKey, what: &str) -> bool {
         self.notified
@@ -212,8 +212,7 @@ impl NotificationLog {
 }
 
 impl NotificationEntry {
-    /// Whether it need not be told at `now`. A moment that lies further ahead than clocks differ is a damaged one, and must
-    /// not keep a fault quiet until then.
+    /// Whether it need not be sent at `now`. A time further ahead than clocks differ is damaged, and must not silence a fault until then.
     #[must_use]
     pub fn covers(&self, what: &str, repeat: RepeatPolicy, now: Timestamp) -> bool {
         self.what == fingerprint(what)
@@ -226,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lasting_fault_is_told_once_a_day_and_another_one_at_once() {
+    fn a_lasting_fault_is_notified_once_a_day_and_another_one_at_once() {
         let told = NotificationEntry { at: "2026-09-01T12:00:00Z".parse().unwrap(), what: "stop".to_owned() };
         let check = |what: &str, repeat, now: &str, expect| {
             assert_eq!(told.covers(what, repeat, now.parse().unwrap()), expect, "{what} {repeat:?} at {now}");
@@ -242,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_is_kept_as_its_hash_and_told_from_another() {
+    fn a_long_text_is_stored_as_its_hash() {
         let at = "2026-09-01T12:00:00Z".parse().unwrap();
         let (one, other) = ("x".repeat(50 * 255), "x".repeat(50 * 255 - 1) + "y");
         let told = NotificationEntry::new(at, &one);

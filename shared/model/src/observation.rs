@@ -126,7 +126,7 @@ impl Serialize for Gap {
 pub enum GapKind {
     /// The whole region stayed unseen.
     Region,
-    /// The organisation forbids the region, which nobody here can mend: told once.
+    /// The organisation forbids the region, which people here cannot change: notified once.
     ForbiddenRegion,
     /// Which regions there are stayed unknown: only the home region was looked at.
     OtherRegions,

@@ -4,8 +4,8 @@ use crate::config::Config;
 use crate::id::TeamName;
 use crate::instance::Tags;
 
-/// Whether a text can be a team's name: not blank, without blanks at its ends, which nobody sees, and without control characters, which
-/// no tag of a machine may have.
+/// Whether a text can be a team's name: not blank, without invisible blanks at its ends, and without control characters, which no tag of a machine
+/// may have.
 #[must_use]
 pub fn is_team(text: &str) -> bool {
     !text.is_empty() && text.trim() == text && !text.contains(char::is_control)

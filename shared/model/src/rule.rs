@@ -20,7 +20,7 @@ pub enum Rule {
     Hours,
     /// It has run for too long.
     Lifetime,
-    /// A volume that nobody has used for too long.
+    /// A volume that was unused for too long.
     Orphaned,
 }
 

@@ -9,17 +9,17 @@ use crate::id::TeamName;
 /// Every instance profile, and role, that Curfew makes for one team begins so.
 pub const TEAM_ROLE_PREFIX: &str = "curfew-job-";
 
-/// IAM user guide, "IAM and AWS STS quotas": a role's name has at most 64 characters, of which the prefix takes 11.
+/// IAM user guide, "IAM and AWS STS quotas": a role's name has at most 64 characters; the prefix takes 11.
 const TEAM_CHARACTERS_MAX: usize = 64 - TEAM_ROLE_PREFIX.len();
 
-/// So many hex digits of a hash stand for the end of a long name.
+/// The hex digits of the hash that replaces the end of a long name.
 const HASH_DIGITS: usize = 20;
 
 /// The name of a team's role, and of its instance profile: `curfew-job-<team>`, and never that of another team.
 ///
-/// `a` to `z`, digits, `.`, `_` and `-` stand for themselves. Every other character is `=` and two hex digits: IAM does not tell names
-/// apart by case (IAM user guide, "IAM and AWS STS quotas"), so `Vision` is `curfew-job-=56ision`. A name that would be too long ends in
-/// `==` and a hash of the whole, which no other spelling contains.
+/// `a` to `z`, digits, `.`, `_` and `-` stand for themselves. Every other character is `=` and two hex digits: IAM ignores case in names (IAM user
+/// guide, "IAM and AWS STS quotas"), so `Vision` is `curfew-job-=56ision`. A name that would be too long ends in `==` and a hash of the whole,
+/// which no other spelling contains.
 ///
 /// # Errors
 /// Why there is none: a name with letters beyond ASCII. `CloudFormation` writes a `?` for them, which a policy would take for any letter.
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_is_called_as_its_team_where_it_can_be() {
+    fn a_stack_has_the_name_of_its_team_if_possible() {
         assert_eq!(team_stack_name(&team("vision-x")), "curfew-team-vision-x");
         assert_eq!(team_stack_name(&team("computer vision")), "curfew-team-computervision-c1c77e5bab22");
     }

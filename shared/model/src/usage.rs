@@ -143,10 +143,10 @@ pub enum UsageMeasure {
     Gpu(Option<String>),
 }
 
-/// Why nobody can say.
+/// Why it is unknown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UnknownUsage {
-    /// Nothing was asked in this run, or nobody answered, or the answer knows nothing of what was at work before.
+    /// This run did not query it, or got no answer, or the answer lacks a series that was busy before.
     NotAsked,
     /// There is not one sample of it.
     Silent {
@@ -173,7 +173,7 @@ pub enum UnknownUsage {
 /// A series that settled it alone, by work or by memory that is held, and is asked first the next time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DecisiveSeries {
-    /// What it tells; of whichever GPU, as of the first, since it is asked alone.
+    /// The answer for any GPU, as of the first, because it is queried alone.
     pub signal: MetricSignal,
     pub series: MetricSeries,
 }

@@ -11,7 +11,7 @@ use crate::id::{Region, ResourceId};
 use crate::instance::Tags;
 use crate::observation::Observation;
 
-/// One EBS volume, as `DescribeVolumes` tells it.
+/// One EBS volume, as `DescribeVolumes` returns it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Volume {
     pub id: ResourceId,
@@ -74,8 +74,8 @@ impl VolumeOrigin {
         Self { zone, volume_type, size_gib, iops, throughput_mibps }
     }
 
-    /// Of one that is gone, from its snapshot's tag; `None` if somebody has written something else into it. Its words end up in a command,
-    /// so they must be plain ones.
+    /// For a deleted volume, from its snapshot's tag; `None` if a person has changed the tag. Its words become part of a command, so they must be
+    /// plain.
     #[must_use]
     pub fn read(tag: &str) -> Option<Self> {
         let is_plain = |word: &str| {
@@ -94,14 +94,13 @@ impl VolumeOrigin {
         })
     }
 
-    /// What must be said to get its IOPS again; of other types they follow from the size (EBS user guide, "Amazon EBS volume
-    /// types").
+    /// The option that restores its IOPS; for other types they follow from the size (EBS user guide, "Amazon EBS volume types").
     #[must_use]
     pub fn provisioned_iops(&self) -> Option<u64> {
         self.iops.filter(|_| matches!(self.volume_type.as_str(), "gp3" | "io1" | "io2"))
     }
 
-    /// What must be said to get its throughput again, in MiB per second.
+    /// The option that restores its throughput, in MiB per second.
     #[must_use]
     pub fn provisioned_throughput_mibps(&self) -> Option<u64> {
         self.throughput_mibps.filter(|_| self.volume_type == "gp3")
@@ -116,8 +115,8 @@ impl fmt::Display for VolumeOrigin {
     }
 }
 
-/// What a volume's owner wrote on it, and what comes back with it, read off the volume or off its snapshot: neither AWS's own
-/// tags, which nobody else may write, nor what Curfew remembers on either.
+/// The owner's tags of a volume, which are restored, from the volume or its snapshot: neither AWS's own tags, which only AWS may write, nor
+/// Curfew's memory on either.
 pub fn own_tags(tags: &Tags) -> impl Iterator<Item = (&String, &String)> {
     let of_curfew = [MARKED, UNATTACHED_SINCE, SNAPSHOT_OF, RESTORE, DELETED_AT];
     tags.iter().filter(move |(key, _)| !key.starts_with("aws:") && !of_curfew.contains(&key.as_str()))
@@ -143,7 +142,7 @@ pub enum VolumeState {
     Unknown,
 }
 
-/// One EBS snapshot of this account, as `DescribeSnapshots` tells it.
+/// One EBS snapshot of this account, as `DescribeSnapshots` returns it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Snapshot {
     pub id: ResourceId,
@@ -161,7 +160,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Whether Curfew made it. EC2's own word counts as well: a copy has the tags, and is nobody's but whose copied it.
+    /// Whether Curfew made it. EC2's own description counts as well: a copy has the tags, and belongs to the person who made it.
     #[must_use]
     pub fn is_of_curfew(&self) -> bool {
         self.tags.get(SNAPSHOT_OF).is_some_and(|volume| volume == self.of_volume.as_str())

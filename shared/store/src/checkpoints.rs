@@ -25,13 +25,13 @@ use memory::UploadMemory;
 
 pub use owner::FileOwner;
 
-/// So many files, and parts of one file, are begun at once. Of a small file most is waiting for S3.
+/// Concurrent files, and parts of one file. A small file mostly waits for S3.
 const AT_ONCE: usize = 32;
 
 /// A call that failed is made again so often, beside what the SDK repeats by itself.
 const TRIES: u32 = 3;
 
-/// So many attempts of a job, and checkpoints of an attempt, are listed.
+/// The most attempts of a job, and checkpoints of an attempt, that are listed.
 const FOLDERS_MAX: usize = 10_000;
 
 /// A SHA-256 in a manifest: 64 digits, two quotation marks and a comma.
@@ -50,7 +50,7 @@ pub struct LocalFile {
     pub found: Option<FileFingerprint>,
 }
 
-/// What a file that is written again, or replaced, has not in common with the one before.
+/// The properties in which a rewritten or replaced file differs from the previous one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileFingerprint {
     inode: u64,
@@ -89,7 +89,7 @@ pub struct CheckpointContent {
     pub folders: Vec<String>,
     /// Whether it is all that has no number ([`Manifest::snapshot`]).
     pub snapshot: bool,
-    /// The path that a command goes on from.
+    /// The path that a command resumes from.
     pub resume: Option<String>,
     /// The names of what goes with it.
     pub companions: Vec<String>,
@@ -103,7 +103,7 @@ pub struct UnsentFile {
     pub file: LocalFile,
     /// Why not, with its name.
     pub words: String,
-    /// What S3 said, where it may say otherwise the next time.
+    /// An error of S3 that may pass.
     pub passing: Option<StoreError>,
 }
 
@@ -136,7 +136,7 @@ impl From<StoreError> for CheckpointError {
 }
 
 impl Store {
-    /// Every checkpoint of a job of which there is anything, whole or not. However many files they have, that takes a call for each.
+    /// Every checkpoint of a job, complete or not. Each takes one call, with any number of files.
     ///
     /// # Errors
     /// If S3 refused.
@@ -197,9 +197,8 @@ impl Store {
         Ok(manifest)
     }
 
-    /// Writes a checkpoint's files into a directory that exists, and compares each of its parts with its checksum. Until that is done nobody
-    /// should look at them. Its links and empty directories are left to the caller. Files and directories are the owner's, who has to have the
-    /// right to make them.
+    /// Writes a checkpoint's files into an existing directory, and compares each part with its checksum. Until then no process should read them.
+    /// The caller creates its links and empty directories. Files and directories belong to the owner, who must have the right to make them.
     ///
     /// # Errors
     /// [`CheckpointError::Damaged`] where it is not whole; else where the disk or S3 refused. Some files may have been written.

@@ -29,7 +29,7 @@ pub(crate) trait StoredDocument: Serialize + DeserializeOwned + Default {
     /// The largest that is written: half of what is read, so that every written document can be read.
     const WRITTEN_BYTES_MAX: usize = Self::BYTES_MAX / 2;
 
-    /// The same in at most so many bytes, without its least important parts; `None` if it has none.
+    /// The same in at most this number of bytes, without its least important parts; `None` if it has none.
     fn reduced_to(&self, _bytes_max: usize) -> Option<Self> {
         None
     }

@@ -14,7 +14,7 @@ use crate::{BYTES_MAX, Store, StoreError};
 /// The most records of a day that are listed: a function that runs every five seconds leaves fewer.
 const KEYS_MAX: usize = 20_000;
 
-/// S3's times have whole seconds, and runs overlap: among the last so many records their own times decide.
+/// S3 rounds times to seconds, and runs overlap: the order of this number of last records follows their own times.
 const NEWEST_OF: usize = 4;
 
 const DAY: SignedDuration = SignedDuration::from_hours(24);

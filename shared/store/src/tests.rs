@@ -38,7 +38,7 @@ fn server_of_headers(answers: Vec<Headed>) -> (Store, JoinHandle<Vec<String>>) {
     serve(count, move |_| answers.next().unwrap())
 }
 
-/// Answers so many requests, each by what it asks.
+/// Answers a number of requests, each by its content.
 fn server_by(count: usize, answer: impl Fn(&str) -> Prepared + Send + 'static) -> (Store, JoinHandle<Vec<String>>) {
     serve(count, move |request| {
         let (status, body) = answer(request);
@@ -70,7 +70,7 @@ fn one(listener: &TcpListener, answer: &mut impl FnMut(&str) -> Headed) -> Strin
     let request = request(&stream);
     let (status, headers, body) = answer(&request);
     let length = body.len();
-    // Whoever finds the body too large hangs up.
+    // A client that finds the body too large closes the connection.
     let _ = write!(
         stream,
         "HTTP/1.1 {status} Prepared\r\nETag: \"new\"\r\n{headers}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
@@ -158,7 +158,7 @@ async fn a_cache_that_cannot_be_understood_is_lost_and_notices_are_not() {
 }
 
 #[tokio::test]
-async fn what_is_too_large_to_be_read_is_started_anew_over_its_version() {
+async fn a_too_large_document_is_replaced_over_its_version() {
     let huge = "#".repeat(BYTES_MAX + 1).leak();
     for (text, expect) in [(&*huge, true), ("{", true), (r#"{"schema": 2}"#, false), (r#"{"schema": 1}"#, false)] {
         let answers = if expect { vec![(200, text), (200, "")] } else { vec![(200, text)] };
@@ -170,7 +170,7 @@ async fn what_is_too_large_to_be_read_is_started_anew_over_its_version() {
     let (store, served) = server(vec![(200, huge)]);
     let lost = store.read_activity(&home()).await.unwrap();
     assert_eq!(lost, Versioned { value: ActivityCache::default(), etag: Some("\"new\"".to_owned()) });
-    // It still writes what nobody reads any more.
+    // It still writes after the reader is gone.
     drop(served);
 }
 
@@ -212,7 +212,7 @@ async fn the_configuration_is_read_refused_or_unreachable() {
 }
 
 #[tokio::test]
-async fn nobody_listening_is_told_with_its_cause() {
+async fn a_refused_connection_is_reported_with_its_cause() {
     let (store, served) = server(vec![]);
     served.join().unwrap();
     let unreachable = store.read_activity(&home()).await.unwrap_err();
@@ -318,7 +318,7 @@ async fn just_before_midnight_it_may_be_one_of_tomorrow() {
 }
 
 #[tokio::test]
-async fn where_a_newest_record_cannot_be_read_nobody_can_say() {
+async fn an_unreadable_newest_record_is_unknown() {
     let (store, served) = server(vec![
         (200, listing(&[("plans/2026-09-01/reap-instances/a.json", 5)], None)),
         (200, "{"),

@@ -80,7 +80,7 @@ fn asked_at(account: &Budget) -> Option<Timestamp> {
 }
 
 impl Budget {
-    /// Takes over what Cost Explorer said, or did not say, where it was asked later than this document knows.
+    /// Takes over the answer or the error of Cost Explorer, if its query is later than this document's.
     pub fn learn_billed(&mut self, from: &Self) {
         if asked_at(from) > asked_at(self) {
             self.billed.clone_from(&from.billed);
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_asked_is_known_to_a_document_that_another_wrote() {
+    fn an_answer_is_merged_into_the_document_of_another_run() {
         let billed = |at: &str| Some(CostExplorerFigures { asked_at: time(at), ..CostExplorerFigures::default() });
         let unanswered = Some(CostExplorerFailure { asked_at: time("2026-11-21T12:00:00Z"), error: "no".to_owned() });
         let old = Budget { billed: billed("2026-11-19T12:00:00Z"), ..Budget::default() };
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_ledger_does_not_know_is_in_no_difference() {
+    fn unknown_amounts_are_in_no_difference() {
         let days = BilledDays::billed(&period("UTC"), Timestamp::MIN, time("2026-11-21T12:00:00Z")).unwrap();
         let by_type = [("g5.xlarge", 100_500_000), ("m5.large", 70_000_000), ("NoInstanceType", 9_000_000)];
         let by_type = by_type.into_iter().map(|(name, usd)| (TypeName::from(name), usd)).collect();

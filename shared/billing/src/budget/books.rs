@@ -15,8 +15,8 @@ use super::{
 };
 use crate::price::PriceSource;
 
-/// Of documents in one beat: each is a read and a write. Who has a budget has a document, however many there are; of the others
-/// those that spent the most.
+/// The most documents in one beat: each is a read and a write. Every holder with a budget has one, in any number; of the others those with the most
+/// spend.
 pub const HOLDERS_MAX: usize = 500;
 /// Of spenders that are named.
 pub(super) const TOP: usize = 5;
@@ -32,7 +32,7 @@ pub struct BudgetLimit {
     pub budget: Amount,
     /// What happens above it.
     pub over_budget: OverBudget,
-    /// Whether that is enforced, or only said.
+    /// Whether the action is enforced, or only reported.
     pub mode: Mode,
 }
 
@@ -58,7 +58,7 @@ impl BudgetLimit {
         self.mode == Mode::Enforce && self.over_budget != OverBudget::Notify
     }
 
-    /// What follows from so much that is known to be spent. What is reserved, or has no known price, is not spent.
+    /// The actions that a certain spend causes. Reservations and unpriced runs do not count.
     #[must_use]
     pub fn verdict(&self, spent: Amount) -> BudgetVerdict {
         match self.over_budget {
@@ -95,8 +95,7 @@ pub struct BudgetBooks<'a> {
 }
 
 impl<'a> BudgetBooks<'a> {
-    /// The books of the month in which `now` lies; `earlier` are the documents of the month before, whose reservations may
-    /// go on.
+    /// The books of the month of `now`; `earlier` are the documents of the previous month, whose reservations may continue.
     #[must_use]
     pub fn new(
         (config, ceiling): (&'a Config, Mode),
@@ -132,8 +131,8 @@ impl<'a> BudgetBooks<'a> {
         Self { config, ceiling, period, now, ledger_began, unseen, of_month, before, earlier }
     }
 
-    /// Who has a document: the account, and every team that has a section, spends, or has something reserved; of those without
-    /// a budget only as many as there is room for beside the others, [`HOLDERS_MAX`] in all.
+    /// The holders of documents: the account, and every team that has a section, spend, or a reservation; of those without a budget as many as fit
+    /// beside the others, [`HOLDERS_MAX`] in all.
     #[must_use]
     pub fn holders(&self, stored: &BTreeMap<BudgetHolder, Budget>) -> BTreeSet<BudgetHolder> {
         let has_budget = |holder: &BudgetHolder| BudgetLimit::from_config(holder, self.config, self.ceiling).is_some();
@@ -141,13 +140,13 @@ impl<'a> BudgetBooks<'a> {
         ranked.filter(|(place, holder)| *place < HOLDERS_MAX || has_budget(holder)).map(|(_, holder)| holder).collect()
     }
 
-    /// How many teams without a budget have no document, for there was no room.
+    /// How many teams without a budget have no document, because the limit is reached.
     #[must_use]
     pub fn left_out(&self, stored: &BTreeMap<BudgetHolder, Budget>) -> usize {
         self.ranked(stored).len().saturating_sub(self.holders(stored).len())
     }
 
-    /// All of them: the account, who has a budget, who has something reserved, who spent the most.
+    /// All of them in order: the account, holders of budgets, holders of reservations, the highest spend.
     fn ranked(&self, stored: &BTreeMap<BudgetHolder, Budget>) -> Vec<BudgetHolder> {
         let of_config = self.config.teams.keys().cloned().map(BudgetHolder::Team);
         let reserving = self
@@ -248,8 +247,8 @@ impl<'a> BudgetBooks<'a> {
         seen.min().filter(|seen| self.now.duration_since(*seen) > BLIND_AFTER)
     }
 
-    /// Those of the document, and those of the month before that go on, each with what of it is spent. What was spent before
-    /// this month is no part of it any more. Those whose job has ended are forgotten.
+    /// The reservations of the document, and the continuing ones of the previous month, each with its spent part. Spend before this month no longer
+    /// counts. Reservations of ended jobs are dropped.
     fn reservations(&self, holder: &BudgetHolder, stored: &Budget) -> BTreeMap<String, BudgetReservation> {
         let mut kept = stored.reservations.clone();
         for (job, one) in

@@ -15,7 +15,7 @@ use super::{Budget, BudgetHolder, BudgetMonth, BudgetVerdict, SavingAction, Spen
 /// Of what runs and could be stopped, in a remedy.
 const NAMED_MAX: usize = 5;
 
-/// All that people hear of a budget: one paragraph.
+/// The whole notification about a budget: one paragraph.
 #[must_use]
 pub fn describe_budget(holder: &BudgetHolder, budget: &Budget, percent: u64) -> String {
     let whose = match holder {

@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mean_of_a_week_goes_on() {
+    fn the_mean_of_a_week_continues() {
         assert_snapshot!(check(2_100.0, 700.0, "2026-10-01T00:00:00Z", "2026-11-22T00:00:00Z"), @"$3,000.00: $2,100.00 spent, and for the 9d left $100.00 a day, the mean of the 7d since 2026-11-15T00:00:00Z");
     }
 

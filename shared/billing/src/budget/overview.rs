@@ -77,7 +77,7 @@ impl BudgetRow {
         }
     }
 
-    /// Whether somebody said what may be spent.
+    /// Whether there is a budget.
     fn is_limited(&self) -> bool {
         self.budget.as_ref().is_some_and(|budget| budget.budget_usd.is_some())
     }
@@ -126,7 +126,7 @@ fn state(as_of: Option<Timestamp>, period: &BudgetMonth, now: Timestamp) -> Budg
 pub enum BudgetConclusion {
     /// Every figure holds, and no budget is spent.
     WithinBudget,
-    /// Every figure holds, and somebody is over the budget.
+    /// Every figure is complete, and a budget is exceeded.
     OverBudget,
     /// The state of some budget is unknown.
     Unknown,
@@ -195,12 +195,12 @@ impl BudgetOverview {
     }
 }
 
-/// Who spends, by the account's document; only of figures that hold.
+/// The spending teams, by the account's document; only from complete figures.
 #[derive(Debug)]
 struct KnownTeams(BTreeSet<String>);
 
 impl KnownTeams {
-    /// `None` if unknown who spends.
+    /// `None` if the spending teams are unknown.
     fn from_documents(
         documents: &BTreeMap<BudgetHolder, Budget>,
         period: &BudgetMonth,
@@ -208,7 +208,7 @@ impl KnownTeams {
     ) -> Option<Self> {
         let account = documents.get(&BudgetHolder::Account)?;
         let holds = matches!(state(account.as_of, period, now), BudgetDataState::Fresh | BudgetDataState::Final);
-        // Some may be left out of so many.
+        // Above this number some may be left out.
         (holds && account.teams.len() < HOLDERS_MAX).then(|| Self(account.teams.keys().cloned().collect()))
     }
 
@@ -224,8 +224,7 @@ pub fn needs_account(holder: &BudgetHolder, document: Option<&Budget>, period: &
     *holder != BudgetHolder::Account && matches!(state, BudgetDataState::Absent | BudgetDataState::Stale)
 }
 
-/// What to say to a person who asks for a team that neither the configuration nor the ledger has; `None` if one of them has it, or nobody
-/// can say.
+/// The error for a team that neither the configuration nor the ledger has; `None` if one of them has it, or that is unknown.
 #[must_use]
 pub fn unknown_team_message(
     wanted: &BudgetHolder,
@@ -257,7 +256,7 @@ pub fn holder(team: &str) -> BudgetHolder {
 }
 
 /// Whether that is what belongs to no team.
-fn is_nobody(team: &TeamName) -> bool {
+fn is_no_team(team: &TeamName) -> bool {
     team.as_str() == NO_TEAM
 }
 

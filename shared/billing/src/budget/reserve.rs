@@ -47,13 +47,13 @@ pub enum ReservationOutcome {
     Anyway(ReservationRefusal),
 }
 
-/// Reserves for a job on one budget document of this month. What the job had reserved before is replaced. What the
-/// configuration says counts, not what it said at the last beat.
+/// Reserves for a job on one budget document of this month. It replaces the job's earlier reservation. The current configuration counts, not that
+/// of the last beat.
 ///
 /// # Errors
 ///
-/// Where the budget holds launches, and has not room for it, or where nobody can say: the document says nothing yet, or is of
-/// another month, or old, or something that runs was not seen for long. Nothing is changed then.
+/// The budget holds launches and has no room for it, or its status is unknown: the document is empty, of another month, or stale, or a running
+/// resource was not observed for long. Then nothing changes.
 pub fn reserve(
     document: &mut Budget,
     holder: &BudgetHolder,
@@ -85,8 +85,8 @@ pub fn reserve(
     Ok(objection.map_or(ReservationOutcome::Fits, ReservationOutcome::Anyway))
 }
 
-/// An instance was launched for a job: what it costs settles what was reserved from the next beat on. Whether anything was.
-/// Where a month has begun since, it is said in both, in that of the month before first, as with [`release`].
+/// An instance was launched for a job: from the next beat on its cost replaces the reservation. Returns whether there was one. If a month has begun
+/// since, both months' documents get it, the previous month's first, as with [`release`].
 pub fn launched(document: &mut Budget, job: &str, instance: ResourceId) -> bool {
     let reservation = document.reservations.get_mut(job);
     reservation.map(|one| one.instances.insert(instance)).is_some()

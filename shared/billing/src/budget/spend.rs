@@ -34,7 +34,7 @@ pub struct Spend {
     pub uncertain: Amount,
     /// For how long it ran in the month at an unknown price.
     pub unpriced_seconds: u64,
-    /// The dated table by whose price it is counted, where the Price List had not said one.
+    /// The dated table of its price, if the Price List has none.
     pub table: Option<PriceSource>,
     /// Whether it is still billed.
     pub is_running: bool,
@@ -109,8 +109,8 @@ impl LedgerSpends {
         spends
     }
 
-    /// Adds what the ledgers of one region have, of the month in which `now` lies and of the one before. They are not needed any more
-    /// afterwards: what is kept of a hundred thousand runs is what runs, what is reserved for, and what cost the most.
+    /// Adds the ledgers of one region for the month of `now` and the previous one. They can be dropped afterwards: of a hundred thousand runs it
+    /// keeps the running ones, those with reservations, and the most expensive.
     pub fn add_region(
         &mut self,
         of_month: Option<&Ledger>,

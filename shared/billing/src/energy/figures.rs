@@ -32,8 +32,8 @@ impl Bounds {
         self.times((time.least_seconds, time.most_seconds), SECONDS_PER_HOUR)
     }
 
-    /// `1.2-1.9 kWh`: in the largest of the units, each a thousand times the one before and the first a thousand of what is counted, that
-    /// the high end fills.
+    /// `1.2-1.9 kWh`: in the largest unit that the high end fills. Each unit is a thousand times the previous one, and the first a thousand of the
+    /// counted unit.
     fn show(self, f: &mut fmt::Formatter<'_>, units: [&str; 3]) -> fmt::Result {
         let Self { low, high } = self.rounded();
         let place = units.iter().enumerate().rev().find(|(place, _)| high >= unit_size(*place));

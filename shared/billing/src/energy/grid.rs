@@ -15,7 +15,7 @@ pub struct GridFactor {
     pub grid: &'static str,
 }
 
-/// Who says so.
+/// The source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GridSource {
     /// Of a subregion: what leaves the stacks of its power stations.

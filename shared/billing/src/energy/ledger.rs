@@ -7,7 +7,7 @@ use model::id::{ResourceId, TeamName, TypeName};
 use super::{AcceleratorLoad, Footprint, FootprintGaps, MachineUse};
 use crate::ledger::{Ledger, RunKind, TimeSpan};
 
-/// Who used the energy.
+/// The user of the energy.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FootprintKey {
     pub team: Option<TeamName>,

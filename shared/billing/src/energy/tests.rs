@@ -40,7 +40,7 @@ fn the_model_covers_what_was_measured_on_a_node_of_eight_h100s() {
 }
 
 #[test]
-fn what_is_in_no_table_is_named_and_counted_nowhere() {
+fn values_missing_in_the_tables_are_named_and_not_counted() {
     let unknown_type = footprint("m7i.large", Some("us-east-1"), HOUR, AcceleratorLoad::Unknown);
     assert_eq!((unknown_type.is_known(), unknown_type.gaps.types.len()), (false, 1));
     let now = time("2026-11-23T00:00:00Z");

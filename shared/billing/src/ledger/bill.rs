@@ -50,7 +50,7 @@ pub struct RunShare<'a> {
     pub is_last: bool,
     /// The team; `None` if it had none, or changed more often than is followed.
     pub team: Option<&'a TeamName>,
-    /// The job, `<team>/<job>`, that it said it is of.
+    /// The job, `<team>/<job>`, in its tag.
     pub job: Option<&'a str>,
     /// What it was when the share ended: `g5.xlarge`, `500 GiB gp3`.
     pub what: &'a str,
@@ -128,8 +128,8 @@ impl Ledger {
         })
     }
 
-    /// Whether a run may have cost anything in the month. Of one that began before it, and was seen only after an end that nobody
-    /// knows exactly, the ledger of the month before knows whether it had ended by then: see [`Ledger::carry`].
+    /// Whether a run may have cost anything in the month. If it began before the month, and was only observed after an inexact end, the previous
+    /// month's ledger knows whether it had ended by then: see [`Ledger::carry`].
     pub(super) fn concerns(&self, run: &LedgerRun<'_>) -> bool {
         let before = self.span.from;
         let ended_unseen = run.seen_until.is_none() && matches!(run.end, RunEnd::Between { .. });
@@ -242,8 +242,8 @@ impl<'a> LedgerRun<'a> {
         self.entry.label.attached_to.as_ref()
     }
 
-    /// Who is charged for it in that span, in order: the last share at least, even where it is empty. What the run costs in the
-    /// span is the sum of what it costs in the shares.
+    /// The payers of it in that span, in order: at least the last share, even if it is empty. The cost of the run in the span is the sum of the
+    /// shares.
     #[must_use]
     pub fn shares(&self, window: TimeSpan) -> Vec<RunShare<'a>> {
         let mut all = self.entry.attributions();
@@ -278,7 +278,7 @@ impl<'a> LedgerRun<'a> {
         self.end == RunEnd::Running
     }
 
-    /// Whether EC2 took it back, of a run on Spot that has ended; `None` if nobody saw why it ended.
+    /// Whether EC2 interrupted it, for an ended run on Spot; `None` if the reason is unknown.
     #[must_use]
     pub const fn was_reclaimed(&self) -> Option<bool> {
         self.entry.reclaimed
@@ -371,8 +371,8 @@ impl<'a> LedgerRun<'a> {
         (amount, unpriced)
     }
 
-    /// The dated table by whose price it is counted at the beginning of that span, or of its own; none if the Price List, or the history of
-    /// Spot prices, said what it cost by then.
+    /// The dated table of its price at the beginning of that span, or of its own; none if the Price List, or the history of Spot prices, had a
+    /// price by then.
     #[must_use]
     pub fn table(&self, window: TimeSpan) -> Option<PriceSource> {
         self.rate_in_force(window.from.max(self.began)).and_then(|(from, _)| PriceSource::table_holding_from(from))

@@ -1,9 +1,9 @@
 //! Sums in place of the oldest runs that are over. A document of more runs than can be read in time and memory would never be read again.
 //!
-//! A run is folded once no beat can say anything new of it: a whole beat saw that it was over, and that beat is a day old, so that no
-//! earlier one is still to come. The same beat saw every run that had begun by then, those included that another one saw first. From then
-//! on, what is said of a run that began before the fold and is not in the ledger is a repetition, unless a beat after the fold sees it
-//! running. So a folded run that later beats still see is not counted again: EC2 shows a stopped instance for ever.
+//! A run is folded once no beat can change it: a whole beat saw that it was over, and that beat is a day old, so no earlier one is still to come.
+//! The same beat saw every run that had begun by then, also those that another beat saw first. From then on, an observation of a run that began
+//! before the fold and is not in the ledger is a repetition, unless a beat after the fold sees it running. So a folded run that later beats still
+//! see is not counted again: EC2 shows a stopped instance for ever.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ use super::{Ledger, LedgerRun, RunCost, Tariff, TimeSpan};
 /// When runs are folded.
 #[derive(Debug, Clone, Copy)]
 pub struct FoldLimits {
-    /// The size of a document above which its oldest runs are folded, in bytes, as far as it can be told without writing it.
+    /// The estimated size of a document, in bytes, above which its oldest runs are folded.
     pub bytes_max: usize,
     /// How old the whole beat must be that saw a run ended. No beat comes later than that after another one.
     pub settled_after: SignedDuration,
@@ -31,7 +31,7 @@ impl Default for FoldLimits {
     }
 }
 
-/// So much smaller a fold leaves the document, in percent of the limit: else each beat would fold.
+/// How much smaller a fold makes the document, in percent of the limit: otherwise each beat would fold.
 const LEAVES_PERCENT: usize = 75;
 
 /// The bytes of a run in the document beside those of its texts.
@@ -117,7 +117,7 @@ impl Ledger {
         true
     }
 
-    /// Whether that can be said of a run that was folded, and so says nothing.
+    /// Whether an observation may repeat a folded run, and so counts nothing.
     pub(super) fn is_folded(&self, resource: &ResourceId, began: Timestamp, entry: &RunEntry) -> bool {
         self.folded.until.is_some_and(|until| {
             began <= until

@@ -17,8 +17,8 @@ const RATES_MAX: usize = 1_000;
 impl Ledger {
     /// Takes down what a beat saw. The same beats leave the same ledger, in whatever order and however often they come.
     ///
-    /// A beat is for the document of its own month, and for that of the month before: the first whole one after a month is
-    /// what tells its end. One before the month, or of another region, says nothing here.
+    /// A beat belongs to the document of its own month, and to that of the previous one: the first whole beat after a month shows its end. A beat
+    /// before the month, or of another region, is ignored.
     ///
     /// Returns whether anything was new: else the document need not be written.
     pub fn observe(&mut self, beat: &LedgerBeat) -> bool {
@@ -34,9 +34,9 @@ impl Ledger {
         news
     }
 
-    /// Takes over what was not certainly over when the month before ended, and what held of it then. Without it, what ended between the
-    /// last beat of that month and the first of this one is known less exactly. To be repeated after each beat: a late one may have told
-    /// the month before how a run ended.
+    /// Takes over the runs that had not certainly ended at the end of the previous month, with their values of then. Without it, an end between the
+    /// last beat of that month and the first of this one is less exact. It is repeated after each beat, because a late one may have told the
+    /// previous month how a run ended.
     ///
     /// Returns whether anything was new.
     pub fn carry(&mut self, previous: &Self) -> bool {
@@ -161,7 +161,7 @@ fn entry(sighting: &Sighting, began: Timestamp, at: Timestamp, month: TimeSpan) 
         }
         BillingState::Ended { at: said, terminated, reclaimed } => {
             entry.reclaimed = Some(reclaimed);
-            // What is said of a moment before the launch is about an earlier life.
+            // A time before the launch belongs to an earlier start.
             match said.map(whole_second).filter(|said| *said >= began) {
                 Some(said) if terminated => entry.terminated = Some(said),
                 Some(said) => entry.stopped = Some(said),

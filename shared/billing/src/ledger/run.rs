@@ -79,7 +79,7 @@ pub(super) enum FactSource {
     Within,
 }
 
-/// Who pays for a run.
+/// The payer of a run.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(super) struct Attribution {
     pub(super) team: Option<TeamName>,
@@ -234,7 +234,7 @@ impl RunEntry {
         beats.range(began..=facts_at.max(began)).next().copied().unwrap_or(facts_at)
     }
 
-    /// Who pays, and from when on, in order; the first from ever, and `None` for no team.
+    /// The payers, each with its begin, in order; the first from ever, and `None` for no team.
     pub(super) fn attributions(&self) -> Vec<(Timestamp, Option<&Attribution>)> {
         let carried = self.carried.as_ref().map(|carried| &carried.attribution);
         let mut all = self.values(&self.attribution, carried);

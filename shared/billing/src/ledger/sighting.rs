@@ -27,8 +27,8 @@ pub struct Sighting {
     pub facts: RunFacts,
     /// Whether it is billed.
     pub life: BillingState,
-    /// What its tariff is known to cost, each with the moment since when that is known: of a price list when it said so first, of Spot
-    /// the change. Not the beat's own moment, or the ledger grows with every beat. An unknown price is left out.
+    /// Its known prices, each with its begin: for a list price the time of the first such answer, for Spot the change. Not the beat's own time, or
+    /// the ledger would grow with every beat. An unknown price is left out.
     pub prices: Vec<(Timestamp, Rate)>,
 }
 

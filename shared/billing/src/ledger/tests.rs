@@ -76,13 +76,13 @@ fn check(beats: Vec<LedgerBeat>, expect: (u64, u64)) {
 }
 
 #[test]
-fn what_is_seen_running_costs_until_it_was_seen_and_perhaps_since() {
+fn a_running_instance_costs_until_it_was_seen_and_perhaps_since() {
     check(vec![beat("10:15", vec![sighting(BillingState::Live)])], (900, 6_300));
     check(vec![beat("12:00", vec![sighting(BillingState::Live)])], (7_200, 0));
 }
 
 #[test]
-fn an_end_that_ec2_names_is_exact_and_one_that_nobody_saw_is_not() {
+fn an_end_named_by_ec2_is_exact_and_an_unobserved_one_is_not() {
     let seen = beat("10:15", vec![sighting(BillingState::Live)]);
     check(vec![seen.clone(), beat("10:30", vec![sighting(stopped("10:20"))])], (1_200, 0));
     // The look that begins at half past takes a minute.
@@ -96,7 +96,7 @@ fn a_look_that_was_not_whole_ends_nothing() {
 }
 
 #[test]
-fn what_was_running_when_the_month_before_ended_goes_on_until_it_is_seen_gone() {
+fn a_run_of_the_previous_month_continues_until_it_is_seen_gone() {
     let turn = time("2026-12-01T00:00:00Z");
     let minutes = |minutes| turn + SignedDuration::from_mins(minutes);
     let mut november = ledger(&[LedgerBeat { at: minutes(-10), ..beat("10:15", vec![sighting(BillingState::Live)]) }]);
@@ -135,19 +135,19 @@ fn reclaimed(clock: &str) -> BillingState {
 }
 
 #[test]
-fn what_ec2_takes_back_within_the_first_hour_is_free() {
+fn a_spot_run_interrupted_within_its_first_hour_is_free() {
     let seen = beat("10:45", vec![spot(BillingState::Live)]);
     check(vec![seen.clone(), beat("11:15", vec![spot(reclaimed("10:59"))])], (0, 0));
     check(vec![seen.clone(), beat("11:15", vec![spot(reclaimed("11:00"))])], (3_600, 0));
     check(vec![seen.clone(), beat("11:15", vec![spot(stopped("10:59"))])], (3_540, 0));
-    // Nobody saw why, or when.
+    // The reason and the time are unknown.
     check(vec![seen.clone(), beat("11:15", vec![])], (0, 4_560));
     let unsaid = BillingState::Ended { at: None, terminated: true, reclaimed: true };
     check(vec![seen, beat("11:15", vec![spot(unsaid)])], (0, 4_560));
 }
 
 #[test]
-fn ec2_keeps_one_reason_so_a_termination_is_the_end_only_where_it_was_seen_running_before() {
+fn a_termination_is_the_end_only_of_a_run_that_was_seen_running() {
     let terminated = |clock| BillingState::Ended { at: Some(at(clock)), terminated: true, reclaimed: false };
     let seen = beat("10:15", vec![sighting(BillingState::Live)]);
     check(vec![seen.clone(), beat("11:30", vec![sighting(terminated("11:15"))])], (4_500, 0));
@@ -223,7 +223,7 @@ fn the_document_says_of_each_run_all_that_is_known() {
 }
 
 #[test]
-fn what_the_document_works_out_is_not_read_back() {
+fn derived_fields_are_not_read_back() {
     let ledger = ledger(&[beat("10:15", vec![sighting(BillingState::Live)])]);
     let mut changed = document(&ledger);
     for (field, value) in [("from", "soon"), ("until", "later"), ("ended", "perhaps"), ("usd_per_hour", "much")] {
@@ -305,7 +305,7 @@ fn a_document_that_names_a_moment_beyond_all_years_is_damaged() {
 }
 
 #[test]
-fn what_aws_says_of_impossible_moments_can_be_read_again() {
+fn impossible_times_of_aws_can_be_read_again() {
     let forever = Timestamp::MAX;
     let rate = Rate::from_usd_micros_per_hour(1);
     for began in [Timestamp::MIN, Timestamp::MAX] {

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 pub(super) struct Timeline<T, const CHANGES_MAX: usize> {
     /// What the first beat saw. It counts for the time before as well.
     pub(super) first: T,
-    /// Each later value from the beat that saw it first, in order. No value equals the one before it.
+    /// Each later value from the beat that saw it first, in order. No value equals the previous one.
     pub(super) changes: Vec<(Timestamp, T)>,
     /// The first change that is not kept.
     pub(super) untracked_since: Option<Timestamp>,

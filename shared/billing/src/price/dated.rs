@@ -72,7 +72,7 @@ pub(super) fn on_demand(region: &Region, instance_type: &TypeName) -> Option<Rat
     ON_DEMAND.iter().find(is_it).map(|(_, _, usd_micros)| Rate::from_usd_micros_per_hour(*usd_micros))
 }
 
-/// The regions of which the table has instances.
+/// The regions whose instances the table has.
 pub(super) fn regions() -> BTreeSet<Region> {
     ON_DEMAND.iter().map(|(region, ..)| Region::from(*region)).collect()
 }

@@ -46,7 +46,7 @@ pub struct PriceDocument {
     pub storage: BTreeMap<Region, ListedStoragePrices>,
 }
 
-/// What the Price List said of a type in a region.
+/// The Price List's answer about a type in a region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListedPrice {
     /// Micro-USD per hour; null if it did not say one price.
@@ -59,7 +59,7 @@ pub struct ListedPrice {
     pub from: Timestamp,
 }
 
-/// What the Price List said of the storage of a region.
+/// The Price List's answer about the storage of a region.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListedStoragePrices {
     #[serde(flatten)]
@@ -82,7 +82,7 @@ pub struct SpotPrices {
     pub zones: BTreeMap<String, BTreeMap<Timestamp, u64>>,
 }
 
-/// A change of a Spot price, as `DescribeSpotPriceHistory` tells it.
+/// A change of a Spot price, as `DescribeSpotPriceHistory` returns it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpotPrice {
     pub instance_type: TypeName,
@@ -196,7 +196,7 @@ impl PriceDocument {
         listed.is_some_and(|listed| !is_old(listed.as_of, LISTED_FOR, now))
     }
 
-    /// Takes in what the Price List said of a type.
+    /// Adds the Price List's answer about a type.
     pub fn learn_listed(&mut self, region: Region, instance_type: TypeName, price: Option<u64>, now: Timestamp) {
         let types = self.on_demand.entry(region).or_default();
         let before = types.get(&instance_type).filter(|before| before.usd_micros_per_hour == price);
@@ -204,7 +204,7 @@ impl PriceDocument {
         types.insert(instance_type, ListedPrice { usd_micros_per_hour: price, as_of: now, from });
     }
 
-    /// Takes in what the Price List said of storage.
+    /// Adds the Price List's answer about storage.
     pub fn learn_storage(&mut self, region: Region, prices: StoragePrices, now: Timestamp) {
         let before = self.storage.get(&region).filter(|before| before.prices == prices);
         let from = before.map_or(now, |before| before.from.min(now));

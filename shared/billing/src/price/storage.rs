@@ -48,7 +48,7 @@ impl StoragePrices {
         let VolumeShape { volume_type, size_gib, iops, throughput_mibps } = made;
         let size = size_gib.checked_mul(*self.gib_month.get(volume_type)?)?;
         let provisioned = match volume_type {
-            // Where nothing is said, nothing is provisioned beyond what comes with it.
+            // Without a value nothing is provisioned beyond the included part.
             "gp3" => {
                 let iops = self.iops(iops.unwrap_or_default().saturating_sub(GP3_IOPS_FREE), "gp3")?;
                 let mibps = throughput_mibps.unwrap_or_default().saturating_sub(GP3_MIBPS_FREE);

@@ -132,13 +132,13 @@ fn the_ledger_learns_from_when_on_each_price_holds() {
 }
 
 #[test]
-fn what_is_paid_for_anyway_saves_nothing_and_costs_something() {
+fn a_reserved_instance_saves_nothing() {
     let book = PriceBook::from_document(listed(Some(2_000_000), AS_OF), &PricesConfig::default(), time(NOW));
     let check = |of: InstanceBuilder, expect: &str| {
         let instance = of.build();
         assert_eq!(book.saved_by_ending(&instance).map(|saved| saved.rate), Some(Rate::ZERO), "{instance:?}");
         assert_eq!(format_quote(book.running_cost(&instance)), expect, "{instance:?}");
-        // The ledger has the same, and never a zero in place of what nobody knows.
+        // The ledger has the same, and never a zero for an unknown price.
         let known: Vec<Rate> = book.known_rates(&instance).into_iter().map(|(_, rate)| rate).collect();
         assert_eq!(known, Vec::from_iter(rate(book.running_cost(&instance))), "{instance:?}");
     };
@@ -168,7 +168,7 @@ fn the_ledger_learns_the_same_of_volumes() {
 }
 
 #[test]
-fn what_is_asked_is_what_is_missing_or_old() {
+fn only_missing_or_old_prices_are_requested() {
     let instances = [
         instance().build(),
         instance().of_type("p5.48xlarge").build(),
@@ -230,7 +230,7 @@ fn a_run_asks_the_list_only_so_much() {
 }
 
 #[test]
-fn what_no_longer_counts_is_dropped() {
+fn expired_reservations_are_dropped() {
     let mut document = spot();
     document.learn_listed("us-east-1".into(), "g5.xlarge".into(), Some(1), time("2026-08-25T11:59:59Z"));
     document.learn_storage("us-east-1".into(), StoragePrices::default(), time("2026-08-25T11:59:59Z"));

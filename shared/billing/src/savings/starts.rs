@@ -8,7 +8,7 @@ use model::id::{Region, ResourceId, TeamName};
 use super::{EndedResource, EndingAction};
 use crate::ledger::{Ledger, RunKind};
 
-/// What replaces a terminated instance: another one of its type, for its team, in its region.
+/// The replacement of a terminated instance: another one of its type, for its team, in its region.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StartKey {
     pub region: Region,

@@ -84,7 +84,7 @@ fn only_a_terminated_instance_is_replaced_and_one_launch_replaces_one() {
 }
 
 #[test]
-fn what_is_ended_twice_without_a_start_in_between_counts_once() {
+fn two_stops_without_a_start_count_once() {
     let again = "2026-11-09T14:05:00Z";
     let once = ["i-1 16 14:00 7 days were over $168.00", "i-1 09 14:05 counted with an earlier action $0.00"];
     check(vec![stopped(again), stopped(STOPPED)], &[], &once);

@@ -1,8 +1,8 @@
 //! The ledger under any interleaving of beats that are lost, repeated, late or simultaneous, against the integral of price over
 //! running time, second by second (`oracle.rs`), for each team; and its size and speed in a month of 10,000 runs (`size.rs`).
 //!
-//! Where the end of a run was told by a beat that arrived, the ledger is exact; else truth is at least what it knows, and at most
-//! that and what it says is uncertain.
+//! If an arrived beat reported the end of a run, the ledger is exact; otherwise the truth lies between the known amount and that plus the uncertain
+//! one.
 
 #![expect(clippy::unwrap_used, reason = "a test may")]
 
@@ -134,7 +134,7 @@ const LATE: SignedDuration = SignedDuration::from_mins(60);
 /// The beats of a story that arrive, some of them late or twice, in the order of arrival.
 fn late_arrivals(story: &mut LedgerStory, seed: u64) -> Vec<LedgerBeat> {
     let mut beats = story.arrivals();
-    // A price that is learnt after the fold does not count in it: here each beat tells all of them.
+    // A price that is learnt after the fold does not count in it: here each beat has all of them.
     let witnesses: Vec<Sighting> = story.attached_throughout().collect();
     for beat in &mut beats {
         beat.items.extend(witnesses.iter().cloned());

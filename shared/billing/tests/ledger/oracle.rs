@@ -18,8 +18,8 @@ fn sightings<'a>(life: &'a ResourceLife, arrived: &'a [LedgerBeat]) -> impl Iter
     beats.flat_map(move |(at, items)| items.iter().filter(of_it).map(move |item| (at, item)))
 }
 
-/// Micro-USD per hour, summed over seconds, as those beats have it: what the first one saw counts from the beginning, and a change from
-/// the beat that saw it. What was never seen running costs whoever its end was seen with.
+/// Micro-USD per hour, summed over seconds, by those beats: the first observation counts from the beginning, and a change from the beat that saw
+/// it. A run that was never seen running is charged by the observation of its end.
 pub(crate) fn costs(story: &LedgerStory, life: &ResourceLife, arrived: &[LedgerBeat], window: TimeSpan) -> Costs {
     let mut costs = Costs::new();
     let end = life.end.unwrap_or(story.until);
@@ -51,14 +51,14 @@ pub(crate) fn amount(sum: u128) -> Amount {
     Amount::from_rate(Rate::from_usd_micros_per_hour(1), u64::try_from(sum).unwrap())
 }
 
-/// What the beats that arrived told of a life.
+/// What the arrived beats reported of a run.
 #[derive(Debug)]
 pub(crate) struct LifeEvidence {
     /// One saw it running at a time that concerns the window.
     pub(crate) seen_live: bool,
-    /// Nobody saw its type before it was changed for the next life.
+    /// Its type was not observed before it was changed for the next start.
     pub(crate) type_unseen: bool,
-    /// They told all that there is to know of it in the window.
+    /// They reported everything about it in the window.
     pub(crate) end: bool,
 }
 

@@ -1,4 +1,5 @@
-//! A month of 10,000 runs, and one of so many that they are folded: `cargo test --release -p billing --test ledger size -- --nocapture` prints the figures.
+//! A month of 10,000 runs, and one with enough runs for a fold: `cargo test --release -p billing --test ledger size -- --nocapture` prints the
+//! figures.
 
 use std::time::Instant;
 
@@ -21,7 +22,7 @@ const ENDED: usize = 60;
 /// what people look for in each run.
 const BYTES_MAX: usize = 5_000_000;
 
-/// A number that whoever measures may set.
+/// A number that the environment may set.
 #[expect(clippy::disallowed_methods, reason = "how much is measured is said by whoever measures")]
 fn setting<T: std::str::FromStr>(name: &str, default: T) -> T {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
@@ -51,7 +52,7 @@ fn sighting(number: usize, began: Timestamp, life: BillingState, day: Timestamp)
     }
 }
 
-/// A beat in which the newest of so many runs live, and the ones before them have ended.
+/// A beat in which the newest of the runs are running, and the earlier ones have ended.
 fn beat(at: Timestamp, begun: usize, month: &CalendarMonth) -> LedgerBeat {
     let from = month.span().from;
     let each = i64::try_from(month.span().seconds()).unwrap() / i64::try_from(RUNS).unwrap();

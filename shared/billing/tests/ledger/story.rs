@@ -214,7 +214,7 @@ impl LedgerStory {
     }
 }
 
-/// A volume that no team pays for and that nobody detaches.
+/// A volume without a team that stays attached.
 fn witness(id: String, tariff: usize, began: i64) -> ResourceLife {
     ResourceLife {
         id,
@@ -273,7 +273,7 @@ fn lives(chance: &mut Rng, number: usize, from: i64, until: i64, well_told: bool
         at = from + chance.i64(1..HOUR);
     }
     loop {
-        // Stopped and started again between two beats: nobody sees when it was stopped.
+        // Stopped and started again between two beats: the time of the stop is unknown.
         let pause = if well_told { BEAT } else { 1 };
         at += if lives.is_empty() { 0 } else { chance.i64(pause..2 * HOUR) };
         if at >= until {

@@ -22,7 +22,7 @@ const HOUR: i64 = 3600;
 const WORK: i64 = 48 * HOUR;
 const DEADLINES: [i64; 2] = [52 * HOUR, 70 * HOUR];
 const RESTARTS: [i64; 2] = [3 * 60, 12 * 60];
-/// p3.2xlarge, of which the traces are.
+/// p3.2xlarge, the type of the traces.
 const ON_DEMAND: Rate = Rate::from_usd_micros_per_hour(3_060_000);
 const SPOT: Rate = Rate::from_usd_micros_per_hour(973_100);
 

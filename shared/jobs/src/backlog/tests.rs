@@ -41,14 +41,14 @@ fn keys(shares: &QueueShares<Object>) -> String {
 }
 
 #[test]
-fn what_fits_is_taken_whole_oldest_first_and_team_by_team() {
+fn folders_within_the_limits_are_taken_whole_oldest_first_and_round_robin() {
     let all = shares(&[("v/", queue(&[("v1", 3), ("v2", 1), ("v3", 2)])), ("w/", queue(&[("w1", 9)]))], 3, 9);
     assert_eq!(keys(&all), "v2 w1 v3 v1");
     assert!(all.left.is_empty() && all.bookmarks.is_empty());
 }
 
 #[test]
-fn what_does_not_fit_is_taken_by_age_and_by_name() {
+fn a_large_folder_is_taken_by_age_and_by_name() {
     let one = queue(&[("a", 9), ("b", 8), ("c", 7), ("d", 1), ("e", 0)]);
     let all = shares(&[("v/", one)], 4, 9);
     assert_eq!(keys(&all), "e d b a");
@@ -75,7 +75,7 @@ fn a_run_resumes_after_the_bookmark_and_then_from_the_beginning() {
 }
 
 #[test]
-fn only_what_is_too_much_for_one_run_takes_bookmarks() {
+fn only_a_folder_beyond_the_limits_has_a_bookmark() {
     let admits = |team_max, total_max| {
         let queues = [("v/".to_owned(), queue(&[("a", 0), ("b", 0)])), ("w/".to_owned(), queue(&[("c", 0)]))].into();
         ShareLimits { team_max, total_max }.admit(&queues)
@@ -97,7 +97,7 @@ fn a_large_team_gets_what_the_others_leave() {
 const LISTED_MAX: usize = 5;
 const LIMITS: ShareLimits = ShareLimits { team_max: 4, total_max: 6 };
 
-/// One run over folders, of each of which it lists a part: it is done with what it takes, except for what it cannot do.
+/// One run over folders that lists a part of each. It finishes everything that it takes, except for objects that it cannot handle.
 fn run(
     folders: &mut BTreeMap<String, BTreeMap<String, Object>>,
     bookmarks: &mut BTreeMap<String, String>,
@@ -122,7 +122,7 @@ fn run(
 }
 
 proptest! {
-    /// Whatever another team has in its folder and goes on putting there, and whatever of its own no run gets done with.
+    /// For any content of another team's folder, and any own objects that no run can handle.
     #[test]
     fn every_object_is_reached(
         sizes in proptest::collection::vec(0_usize..30, 1..4),

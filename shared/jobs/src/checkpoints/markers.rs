@@ -13,8 +13,8 @@ const MARKERS: [MarkerRule; 6] = [
     MarkerRule { name: COMPLETE, is_whole: |_| true },
     // Hadoop, Spark: FileOutputCommitter.SUCCEEDED_FILE_NAME, empty.
     MarkerRule { name: "_SUCCESS", is_whole: |_| true },
-    // torch 2.15.0, torch/distributed/checkpoint/filesystem.py, _FileSystemWriter.finish: renamed into place when all ranks have written.
-    // Where they do not tell each other (`use_collectives=False`) each has a file of its own, `__0.metadata`, which marks nothing.
+    // torch 2.15.0, torch/distributed/checkpoint/filesystem.py, _FileSystemWriter.finish: renamed into place when all ranks have written. Without
+    // collectives (`use_collectives=False`) each rank has its own file, `__0.metadata`, which marks nothing.
     MarkerRule { name: ".metadata", is_whole: |end| !end.is_empty() },
     // transformers 5.23.0, transformers/trainer.py, _save_checkpoint: after the model, the optimizer and the state of randomness of this
     // rank; those of other ranks may come later, which is a change after it was kept.

@@ -8,7 +8,7 @@ const STEP_KEYS: [&str; 9] =
     ["step", "steps", "globalstep", "iter", "iters", "iteration", "iterations", "update", "updates"];
 const EPOCH_KEYS: [&str; 5] = ["epoch", "epochs", "ep", "round", "rounds"];
 
-/// Words before a number that tells one version of a file from another.
+/// Words before a number that distinguishes versions of a file.
 const VERSION_KEYS: [&str; 2] = ["v", "version"];
 
 /// Extensions that end on a digit.
@@ -19,7 +19,7 @@ const EXTENSIONS: [&str; 6] = ["h5", "hdf5", "pt2", "bz2", "lz4", "7z"];
 pub struct NamedStep {
     /// Its number.
     pub step: u64,
-    /// Whether it is the last of several numbers, none of which has a key.
+    /// Whether it is the last of several numbers without a key.
     pub is_ambiguous: bool,
 }
 
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_still_written_says_so_by_its_name() {
+    fn a_temporary_name_is_recognised() {
         for name in ["tmp-checkpoint-500", "500.orbax-checkpoint-tmp-17", "model.pt.tmp", "a.partial", "x.INCOMPLETE"] {
             assert!(is_temporary(name), "{name}");
         }

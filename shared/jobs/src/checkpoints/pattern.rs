@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_elsewhere_is_no_pattern() {
+    fn a_path_out_of_the_directory_is_no_pattern() {
         for pattern in ["", "/etc", "a//b", "../a", "a/..", "./a", "a\nb"] {
             assert!(check_pattern(pattern).is_err(), "{pattern:?}");
         }

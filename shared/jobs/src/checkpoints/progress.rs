@@ -37,7 +37,7 @@ impl CheckpointProgress {
     }
 }
 
-/// How long a command has run since the newest checkpoint that counts was written: a machine that is lost then has done that in vain.
+/// How long a command has run since the newest checkpoint that counts was written: the work that a loss of the machine would repeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct UnsavedWork {
     since: Option<Timestamp>,
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_ran_since_the_newest_checkpoint_would_be_done_twice() {
+    fn the_time_since_the_newest_checkpoint_is_unsaved() {
         let at = |minute: i64| time("2026-11-22T05:00:00Z") + SignedDuration::from_mins(minute);
         let mut work = UnsavedWork::default();
         assert_eq!(work.seconds(at(5)), None);

@@ -46,9 +46,9 @@ pub fn unfinished(
     steps.iter().filter(move |step| !step.complete && is_newer(step, kept, kept_at))
 }
 
-/// A step that seems to be written to since it was kept or put back, as it was then: its writer had only paused, or writes each checkpoint
-/// over the one before. Where there is only less of it, it is being deleted, and what is kept is all of it. Where none of it is gone, an
-/// earlier time of change is a change as well: a copy may keep the time of its original, and a clock may be set back.
+/// A step that was rewritten since it was uploaded or restored, by its state then: its writer had only paused, or overwrites each checkpoint. If it
+/// only lost files, it is being deleted, and the upload has all of it. If it lost none, an earlier time of change is a change as well: a copy may
+/// keep the time of its original, and a clock may be set back.
 #[must_use]
 pub fn rewritten<'a>(steps: &'a [CheckpointStep], kept: &CheckpointStep) -> Option<&'a CheckpointStep> {
     let now = steps.iter().find(|step| step.number == kept.number)?;

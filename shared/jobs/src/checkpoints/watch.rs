@@ -39,8 +39,8 @@ pub struct DirectoryEntry {
     pub marked_step: Option<u64>,
     /// Whether the spec says that it goes with each checkpoint (`[checkpoint] include`).
     pub is_included: bool,
-    /// Why it is no checkpoint as it is, for its owner: it is, or holds, something that is still written by another name
-    /// ([`is_temporary`]), or something that could not be brought back.
+    /// Why it is no checkpoint, for its owner: it is or contains a file with a temporary name ([`is_temporary`]), or one that could not be
+    /// restored.
     pub unfit: Option<String>,
 }
 
@@ -149,7 +149,7 @@ struct WatchedEntry {
 pub struct DirectoryWatch {
     quiet: SignedDuration,
     seen: BTreeMap<String, WatchedEntry>,
-    /// Steps of which a directory carried a marker at any time; two of them say it of each step.
+    /// Steps with a directory that had a marker at any time; two of them prove that the framework marks every step.
     marked: BTreeSet<u64>,
     /// Whether anything but text has had a number.
     has_numbers: bool,

@@ -10,7 +10,7 @@ use super::{Capacity, DeadlineSituation, SpotHistory, choose_capacity};
 use crate::next::{SOONEST_BEYOND_WORK, START};
 use crate::{Candidate, JobTerms, Lifecycle};
 
-/// The mean of so many lives lies within a tenth of that of 5,000, for the job of `a_looser_deadline_is_expected_to_cost_less`.
+/// The mean of this number of simulations is within a tenth of that of 5,000, for the job of `a_looser_deadline_is_expected_to_cost_less`.
 const LIVES: u64 = 100;
 
 /// Decisions of a life that is made up.

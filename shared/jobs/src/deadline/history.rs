@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 /// savings within half a point.
 const SCALE_HOURS: f64 = 1.0;
 
-/// As if so many stays had been seen before the first, of shape 1: half of all stays outlive an hour, and half of those that have lasted
-/// for `t` hours last for another `t + 1`. Four outweigh the first surprises, and are outweighed within a day.
+/// The prior counts as this number of observed stays of shape 1: half of all stays last longer than an hour, and half of those that have lasted for
+/// `t` hours last for another `t + 1`. Four outweigh the first outliers, and are outweighed within a day.
 const PRIOR_STAYS: f64 = 4.0;
 
 /// Sums are kept in thousandths, so that a state can be compared and hashed.

@@ -67,7 +67,7 @@ fn takes_on_demand_where_spot_stays_away() {
 }
 
 #[test]
-fn takes_spot_to_see_it_where_it_cannot_be_seen_otherwise() {
+fn takes_spot_to_observe_it_if_only_a_launch_shows_it() {
     let unseen = DeadlineSituation {
         spot_is_available: true,
         running: Capacity::OnDemand,
@@ -114,7 +114,7 @@ fn a_history_keeps_changes_only() {
 }
 
 #[test]
-fn what_has_lasted_long_is_expected_to_last_long() {
+fn a_long_stay_is_expected_to_last() {
     let history = history(&[(true, 0)]);
     let left = |hours: i64| history.likely_hours_left(time(NOW) + SignedDuration::from_hours(hours));
     assert!(left(0) < left(1) && left(1) < left(10));

@@ -1,4 +1,4 @@
-//! What a machine is called, and by whom it is ended.
+//! The name of a machine, and which tags end it.
 
 use std::collections::BTreeMap;
 
@@ -71,7 +71,7 @@ fn check(job: &Job, config: &str, expect: &[(&str, &str)]) {
 const NAMED: (&str, &str) = ("Name", "llama-0123abcd");
 
 #[test]
-fn a_machine_says_whose_it_is_and_when_it_ends() {
+fn the_tags_of_a_machine_have_its_owner_and_its_deadline() {
     check(&job(None, &[]), "", &[NAMED, ("Team", "vision")]);
     check(&job(Some("ada"), &[]), "", &[NAMED, ("Owner", "ada"), ("Team", "vision")]);
     let config = "[tags]\nteam = \"squad\"\nowner = \"who\"";

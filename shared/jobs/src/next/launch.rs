@@ -1,4 +1,4 @@
-//! While a machine is asked for: one candidate after the other, each by its own token, and none before the one before is resolved.
+//! Launches a machine: one candidate after the other, each with its own token, and none before the previous one is resolved.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -51,8 +51,8 @@ pub(super) fn first(mut job: Job, candidate: u8, ends_at: Timestamp, avoid: Opti
     ask(job, launching)
 }
 
-/// Where two reconcilers ask for one candidate, and there is no capacity for the one, there may be for the other a moment later: a machine
-/// of this attempt that no state names any more. The fence tells launches of one attempt apart, [`Head::admits`](crate::Head::admits).
+/// If two reconcilers request one candidate, EC2 may refuse the one for capacity and accept the other a moment later: a machine of this attempt
+/// that no state names. The fence tells launches of one attempt apart, [`Head::admits`](crate::Head::admits).
 pub(super) fn ask(mut job: Job, launching: LaunchInProgress) -> JobDecision {
     let launch = launch(&job, &launching, launching.at).map(Effect::Launch);
     job.phase = Phase::Launching(launching);
@@ -193,8 +193,8 @@ fn without_profile(job: Job, said: &str, facts: &JobFacts, now: Timestamp) -> Jo
     hold(job, HoldReason::Role, said.to_owned(), after(now, TEAM_ROLE_HELD_FOR))
 }
 
-/// Not with these permissions. Where they were there before, somebody has taken them away, for good or to stop everything; after a change
-/// of the mode they may come later than it. Neither may fail all jobs. A job that never had a machine fails at once.
+/// A permission is missing. If it was there before, a person removed it, for good or to stop everything; after a change of the mode it may arrive
+/// later than the mode. Neither may fail all jobs. A job that never had a machine fails at once.
 fn denied(job: Job, launching: &LaunchInProgress, said: &str, facts: &JobFacts, now: Timestamp) -> JobDecision {
     if let Some((result, why)) = over::verdict(&job, facts) {
         return over::end(job, result, why, facts, now);

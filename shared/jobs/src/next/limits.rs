@@ -22,7 +22,7 @@ pub(crate) struct TimeLeft {
 enum JobLimit {
     Runtime,
     FinishBy,
-    /// Of which so much is for checkpoints, however long the machine runs.
+    /// The part of it for checkpoints, independent of the machine's runtime.
     Money(Amount),
 }
 

@@ -58,8 +58,8 @@ pub(super) fn pause(mut job: Job, pause: SignedDuration, why: String, now: Times
     (job, vec![noted])
 }
 
-/// Longer with each pass, and by a quarter shorter or longer by chance: the same of the same pass. As many machines that were never heard
-/// of as there are candidates are a pass as well.
+/// Longer with each pass, with a deterministic jitter of up to a quarter. As many machines without a heartbeat as there are candidates also count
+/// as a pass.
 fn back_off(job: &Job) -> SignedDuration {
     let candidates = job.ranking.as_ref().map_or(1, |ranking| ranking.candidates.len().max(1));
     let launches = job.launches_without_heartbeat.div_ceil(u32::try_from(candidates).unwrap_or(u32::MAX));

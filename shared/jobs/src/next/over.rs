@@ -14,14 +14,14 @@ use crate::{
 /// An agent that has come to a result uploads its log and shuts its machine down; what is still there so much later is ended.
 const AGENT_SHUTS_DOWN_IN: SignedDuration = SignedDuration::from_mins(5);
 
-/// The longest name of who cancelled a job, in characters.
+/// The longest name of the person who cancelled a job, in characters.
 const BY_CHARACTERS_MAX: usize = 200;
 
 /// How long after a machine's end the result may be unreadable before the job counts as over.
 pub(super) const UNREAD_FOR: SignedDuration = SignedDuration::from_hours(1);
 
-/// Why it is over, where there is no other attempt and nobody can read whether the last one came to a result: head.json is damaged, or may
-/// not be read. `None` as long as its machine may still be there.
+/// Why the job is over without another attempt although the result of the last one is unknown: head.json is damaged, or may not be read. `None` as
+/// long as its machine may still be there.
 pub(super) fn never_read(job: &Job, facts: &JobFacts, now: Timestamp) -> Option<String> {
     // Between an interruption and the next launch, and after an answer, there is no open request.
     let was_asked = facts.warned.is_none() && facts.answer.is_none();

@@ -10,26 +10,26 @@ use super::place::{self, RANKING_IS_OLD_AFTER};
 use super::{ABSENT_AFTER, JobDecision, deadline, is_going, launch, note, over, spot_return, stay};
 use crate::transfer::CostMax;
 use crate::{
-    AGENT_ENDS_BEFORE, Candidate, EXPIRES_AFTER, Effect, ExitReason, FIRST_HEARTBEAT_AFTER, Job, JobFacts, JobMachine,
-    JobResult, Lifecycle, LossReason, MachineHold, MachineReplacement, MachineSight, Phase, SILENT_AFTER,
+    AGENT_ENDS_BEFORE, Candidate, EXPIRES_AFTER, Effect, ExitReason, FIRST_HEARTBEAT_AFTER, HEARTBEAT_TIMEOUT, Job,
+    JobFacts, JobMachine, JobResult, Lifecycle, LossReason, MachineHold, MachineReplacement, MachineSight, Phase,
     TransitionKind, WARNING,
 };
 
-/// After so long beyond its absolute end a machine has outlived two of its killers.
+/// A machine that runs this long after its absolute end has survived two of its three timers.
 const OVERDUE_AFTER: SignedDuration = SignedDuration::from_mins(5);
 
 /// Of a machine that Curfew ends by its tag, and earlier than it had written there.
-const MOVED: &str = "that is earlier than at its launch, so somebody has changed the tag";
+const MOVED: &str = "that is earlier than at its launch, so a person has changed the tag";
 
-/// Somebody stopped or terminated it (EC2 API reference, "`StateReason`").
+/// A person stopped or terminated it (EC2 API reference, "`StateReason`").
 const BY_HAND: &str = "Client.UserInitiatedShutdown";
 
 /// Clocks differ: what ends so shortly before its time, ends because of it.
 const END_IS_NEAR: SignedDuration = SignedDuration::from_mins(1);
 
-/// Reads the fence: how far the job is. An attempt has head name only what is ahead of what it went on from, by its step or, of the same
-/// step, by its bytes: so one that it names a checkpoint of has made progress, also where a damaged one of a higher step was skipped. One
-/// that may be cut off says so only where its step is higher than all before, or where it was written over one that still counts.
+/// Reads the progress of the job from the fence. An attempt has head name only checkpoints ahead of the one that it resumed from, by step or, for
+/// the same step, by bytes. So an attempt with a checkpoint in head has made progress, even if a damaged one of a higher step was skipped. An
+/// unverified checkpoint counts only if its step is higher than all before, or if it overwrote one that still counts.
 pub(super) fn read(mut job: Job, facts: &JobFacts) -> Job {
     let Some(Some(head)) = &facts.head else { return job };
     let Some(checkpoint) = head.checkpoint.filter(|one| one.attempt <= job.attempt) else { return job };
@@ -78,7 +78,7 @@ pub(super) fn running(job: Job, placed: &JobMachine, facts: &JobFacts, now: Time
         MachineSight::Seen { state, reason } => going(job, placed, (*state, reason.as_deref()), facts, now),
         MachineSight::Absent => {
             let is_old = now.duration_since(placed.launched_at) >= ABSENT_AFTER;
-            if is_old && facts.head.is_some() && silent(placed, facts, now).is_some() {
+            if is_old && facts.head.is_some() && heartbeat_loss(placed, facts, now).is_some() {
                 return lose(
                     job,
                     placed,
@@ -113,10 +113,10 @@ pub(super) fn warned(job: Job, placed: &JobMachine, facts: &JobFacts, now: Times
 }
 
 /// Why its heartbeats say that it is lost; `None` if they arrive, or are unknown.
-fn silent(placed: &JobMachine, facts: &JobFacts, now: Timestamp) -> Option<LossReason> {
+fn heartbeat_loss(placed: &JobMachine, facts: &JobFacts, now: Timestamp) -> Option<LossReason> {
     match facts.heartbeat? {
         None => (now.duration_since(placed.launched_at) >= FIRST_HEARTBEAT_AFTER).then_some(LossReason::NoHeartbeat),
-        Some(beat) => (now.duration_since(beat) >= SILENT_AFTER).then_some(LossReason::HeartbeatStopped),
+        Some(beat) => (now.duration_since(beat) >= HEARTBEAT_TIMEOUT).then_some(LossReason::HeartbeatStopped),
     }
 }
 
@@ -124,8 +124,8 @@ fn silent(placed: &JobMachine, facts: &JobFacts, now: Timestamp) -> Option<LossR
 fn alive(mut job: Job, placed: &JobMachine, facts: &JobFacts, now: Timestamp) -> JobDecision {
     let is_overdue = now.duration_since(placed.ends_at) >= OVERDUE_AFTER;
     // An unreadable result may be the reason for the missing heartbeats.
-    let silent = silent(placed, facts, now).filter(|_| facts.head.is_some());
-    let lost = is_overdue.then_some(LossReason::Overdue).or(silent);
+    let without_heartbeat = heartbeat_loss(placed, facts, now).filter(|_| facts.head.is_some());
+    let lost = is_overdue.then_some(LossReason::Overdue).or(without_heartbeat);
     let may_leave = facts.head.is_some() && facts.machine_hold.is_none();
     let lost = lost.or((may_leave && deadline::leaves_spot(&job, placed, now)).then_some(LossReason::Deadline));
     if let Some(hold) = facts.machine_hold.as_ref().filter(|_| lost.is_some() && facts.may_act) {
@@ -222,7 +222,7 @@ fn by_hand(mut job: Job, placed: &JobMachine, state: InstanceState, facts: &JobF
     };
     let why = match state {
         InstanceState::Stopping | InstanceState::Stopped => {
-            format!("{id} was stopped by {by}; it is left as it is, and its volumes go on costing")
+            format!("{id} was stopped by {by}; it stays stopped, and its volumes still cost money")
         }
         _ => format!("{id} was terminated by {by}"),
     };
@@ -285,14 +285,14 @@ struct MachineLoss {
 /// The next attempt, or none.
 fn lose(job: Job, machine: &JobMachine, loss: &MachineLoss, facts: &JobFacts, now: Timestamp) -> JobDecision {
     let until = latest_end(machine, loss.until);
-    let is_unheard = loss.how.is_of_the_launch() && !has_heartbeat(machine, facts);
+    let is_without_heartbeat = loss.how.is_of_the_launch() && !has_heartbeat(machine, facts);
     // What EC2 never brought up has transferred no checkpoint.
-    let transfer = machine.transfer.filter(|_| !is_unheard);
+    let transfer = machine.transfer.filter(|_| !is_without_heartbeat);
     let mut job = use_up(job, &JobMachine { transfer, ..machine.clone() }, until);
     job.lost = Some(loss.how);
     job.machine_hold = None;
     job.passes = 0;
-    if is_unheard {
+    if is_without_heartbeat {
         job.launches_without_heartbeat = job.launches_without_heartbeat.saturating_add(1);
         job.unplaced_since = job.unplaced_since.or(Some(now));
     } else {
@@ -304,7 +304,7 @@ fn lose(job: Job, machine: &JobMachine, loss: &MachineLoss, facts: &JobFacts, no
             deadline.spot.observe(false, now);
         }
     }
-    if !is_unheard && loss.how != LossReason::Deadline && job.progress.attempt != machine.attempt {
+    if !is_without_heartbeat && loss.how != LossReason::Deadline && job.progress.attempt != machine.attempt {
         job.progress.attempts_without = job.progress.attempts_without.saturating_add(1);
     }
     let previous_attempt = JobMachine { ends_at: machine.ends_at.min(until), ..machine.clone() };
@@ -333,7 +333,7 @@ fn lose(job: Job, machine: &JobMachine, loss: &MachineLoss, facts: &JobFacts, no
         cancel: facts.cancel.clone(),
         ..JobFacts::default()
     };
-    let (job, effects) = match (may_go_on, is_unheard, is_at_hand) {
+    let (job, effects) = match (may_go_on, is_without_heartbeat, is_at_hand) {
         (true, true, _) => launch::ended(job, machine, loss.how, is_at_hand, now),
         (true, false, true) => place::begin(job, Some(machine.candidate), &facts, now),
         _ => place::again(job, &facts, now),

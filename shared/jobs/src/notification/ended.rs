@@ -1,4 +1,4 @@
-//! What the owner of a job hears when it has ended.
+//! The notification of a job's end.
 
 use jiff::{SignedDuration, Timestamp};
 use model::duration;
@@ -39,7 +39,7 @@ impl Job {
         let machine = ended.machine.as_ref().filter(|_| ends);
         let kept_by = self.machine_hold.as_ref().filter(|_| machine.is_some());
         let loses = machine.filter(|_| may_act && kept_by.is_none()).map(|machine| self.loses(machine));
-        // A word that is told once: what is left over goes without another, except for what goes on while nothing may be ended.
+        // Part of the fingerprint: a machine that is left goes without another notification, unless observe mode lets it keep running.
         let resumes = match kept_by {
             Some(hold) => format!(", machine {}", hold.as_str()),
             None if machine.is_some() && !may_act => ", observed".to_owned(),

@@ -1,4 +1,4 @@
-//! What the owner of a job hears once a day, for as long as it lasts.
+//! Notifications to the owner of a job, once a day while the fault lasts.
 
 use model::id::Region;
 use model::notification_log::{
@@ -8,8 +8,8 @@ use model::notification_log::{
 use crate::{AgentWarning, Job, JobMachine, Phase};
 
 impl Job {
-    /// What its team hears where Curfew could not end a machine of it, for as long as that is so once a day. Remembered with the region
-    /// that faults are remembered with, `home`.
+    /// The notification that Curfew could not terminate a machine of the job, once a day while that lasts. It is remembered in the log of the
+    /// region for faults, `home`.
     #[must_use]
     pub fn notify_not_terminated(&self, machine: &JobMachine, error: &str, home: &Region) -> Notification {
         let JobMachine { instance, region, rate_max, ends_at, .. } = machine;
@@ -25,8 +25,8 @@ impl Job {
         self.daily(Severity::Error, (format!("not-ended {instance}"), "not-ended".to_owned()), (headline, text), home)
     }
 
-    /// What its team hears of what that attempt's agent found out, once a day while it lasts; `None` if the end of the job says it.
-    /// Remembered as [`Job::notify_not_terminated`].
+    /// The notification of an agent's warning, once a day while it lasts; `None` if the end of the job says it. It is remembered like
+    /// [`Job::notify_not_terminated`].
     #[must_use]
     pub fn notify_agent_warning(&self, attempt: u32, trouble: &AgentWarning, home: &Region) -> Option<Notification> {
         let AgentWarning { kind, words } = trouble;

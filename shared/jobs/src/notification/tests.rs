@@ -33,7 +33,7 @@ fn headline(news: &Notification) -> String {
 }
 
 #[test]
-fn a_headline_says_what_becomes_of_whose_job_when_and_for_how_much() {
+fn a_headline_has_the_job_its_outcome_time_and_cost() {
     let of = |given: JobInput| headline(&given.job.notification().unwrap().news);
     assert_snapshot!(of(running()), @"Curfew launched job llama-1a2b3c4d of team vision at 2026-09-01 12:00 UTC: $0.40/h");
     assert_snapshot!(of(again(running())), @"Curfew launched job llama-1a2b3c4d of team vision again at 2026-09-01 13:00 UTC: $0.50/h");
@@ -83,11 +83,11 @@ fn a_launch_after_an_interruption_says_from_which_step_it_resumes() {
     let says = |given: JobInput, from: &str| check(again(given), "runs 2", Severity::Warning, &format!("{lost}{from}"));
     says(running().checkpoint(1, 300).next(), "it resumes from its newest complete checkpoint, step 300 or later.");
     says(running(), "it resumes from its newest complete checkpoint, if there is one: none is known yet.");
-    says(running().job(|job| job.terms.checkpoint = None), "it has no [checkpoint], so it begins at zero.");
+    says(running().job(|job| job.terms.checkpoint = None), "it has no [checkpoint], so it starts at zero.");
 }
 
 #[test]
-fn an_interruption_is_told_even_while_the_next_launch_has_no_answer() {
+fn an_interruption_is_notified_even_before_the_next_launch_is_answered() {
     check(
         running().warned("i-1").next(),
         "unplaced 1: lost",
@@ -104,7 +104,7 @@ fn a_machine_that_was_lost_is_only_replaced_within_the_limits_of_the_job() {
 }
 
 #[test]
-fn a_machine_that_is_terminated_says_what_goes_with_it() {
+fn the_notification_of_a_termination_names_the_lost_work() {
     check(
         interrupted(),
         "interrupted 1",
@@ -124,12 +124,12 @@ fn a_machine_that_is_terminated_says_what_goes_with_it() {
 }
 
 #[test]
-fn a_wait_says_since_when_and_what_comes_of_it() {
+fn a_wait_has_its_begin_and_its_next_try() {
     check(
         waiting(),
         "unplaced 0: waits",
         Severity::Warning,
-        "nothing can be launched for it since 2026-09-01T12:00:00Z: no capacity. It is tried again and again, and it costs \
+        "nothing can be launched for it since 2026-09-01T12:00:00Z: no capacity. Curfew retries, and it costs \
          nothing meanwhile; from 2026-09-01T14:00:00Z on it is launched on demand as well.",
     );
     let replaced = waiting().after(MachineSight::Unknown).job(|job| {
@@ -140,14 +140,14 @@ fn a_wait_says_since_when_and_what_comes_of_it() {
         "unplaced 0: waits",
         Severity::Warning,
         "its machine stopped sending heartbeats for 10 minutes; nothing can be launched for it since \
-         2026-09-01T12:00:00Z: no capacity. It is tried again and again.",
+         2026-09-01T12:00:00Z: no capacity. Curfew retries.",
     );
 }
 
 #[test]
 fn a_hold_says_why_until_when_and_what_to_do() {
     let until =
-        "it is not launched: so; it is looked at again from 2026-09-01T12:05:00Z on, and it costs nothing meanwhile.";
+        "it is not launched: so; Curfew checks again from 2026-09-01T12:05:00Z on, and it costs nothing meanwhile.";
     let says = |by: HoldReason, what: &str| {
         let fingerprint = format!("unplaced 0: held {}", by.as_str());
         check(held(by), &fingerprint, Severity::Warning, &format!("{until} {what}"));
@@ -183,7 +183,7 @@ fn a_hold_says_why_until_when_and_what_to_do() {
 }
 
 #[test]
-fn an_end_says_the_result_the_cost_and_what_is_left_over() {
+fn an_end_has_the_result_the_cost_and_the_leftovers() {
     let says = |result, severity, word: &str, left: &str| {
         let text = format!(
             "it {word} at 2026-09-01T13:00:00Z: so. 1 attempt took at most 1h10m and cost at most $1.17. {left} Its log: curfew \
@@ -219,7 +219,7 @@ fn a_job_that_was_never_launched_cost_nothing() {
 }
 
 #[test]
-fn nothing_is_told_anew_by_retries_and_figures() {
+fn retries_and_figures_cause_no_new_notification() {
     let fingerprint = |given: JobInput| given.job.notification().unwrap().fingerprint;
     let later = waiting().job(|job| {
         job.passes = 40;
@@ -238,7 +238,7 @@ fn nothing_is_told_anew_by_retries_and_figures() {
     assert_eq!(fingerprint(wrote), fingerprint(running()));
 }
 
-/// People have heard it.
+/// It was sent.
 fn told(given: JobInput) -> JobInput {
     given.job(|job| job.notified = job.notification().map(|said| said.fingerprint).or(job.notified.take()))
 }
@@ -248,7 +248,7 @@ fn is_news(given: &JobInput) -> bool {
 }
 
 #[test]
-fn until_it_has_a_machine_each_kind_of_thing_is_told_once() {
+fn until_it_has_a_machine_each_kind_is_notified_once() {
     let mut given = told(running().warned("i-1").next());
     let mut heard = Vec::new();
     let held = |by: HoldReason| held(by).job.phase;
@@ -272,7 +272,7 @@ fn until_it_has_a_machine_each_kind_of_thing_is_told_once() {
 }
 
 #[test]
-fn a_launch_that_nobody_answers_is_told_once_after_a_while() {
+fn an_unanswered_launch_is_notified_once_after_a_while() {
     let unknown = |seconds| {
         launching()
             .at_time(seconds)
@@ -309,7 +309,7 @@ fn trouble(given: &JobInput, attempt: u32, kind: AgentWarningKind, words: &str) 
 }
 
 #[test]
-fn what_an_agent_found_out_is_a_warning_of_its_attempt() {
+fn an_agents_finding_is_a_warning_of_its_attempt() {
     let news = trouble(&running(), 1, AgentWarningKind::Disk, "the disk is nearly full.").unwrap();
     assert_eq!((news.team.as_str(), news.severity, news.resource), ("vision", Severity::Warning, None));
     assert_eq!(
@@ -320,7 +320,7 @@ fn what_an_agent_found_out_is_a_warning_of_its_attempt() {
 }
 
 #[test]
-fn what_the_end_of_a_job_says_is_not_said_beside_it() {
+fn a_message_does_not_repeat_the_end_of_the_job() {
     let torn = "the checkpoint of step 7 is not kept: it carries no marker, and may be cut off";
     let over = ended(JobResult::Failed).job(|job| {
         let Phase::Ended(ended) = &mut job.phase else { unreachable!() };
@@ -337,9 +337,9 @@ fn what_the_end_of_a_job_says_is_not_said_beside_it() {
     assert_eq!(trouble(&over, 1, AgentWarningKind::NotKept, &long), None, "nor what is cut off to fit");
 }
 
-/// Whether the second is heard so many seconds after the first was told.
+/// Whether the second is sent so many seconds after the first.
 #[track_caller]
-fn check_heard(first: &Notification, second: &Notification, seconds: i64, expect: bool) {
+fn check_delay(first: &Notification, second: &Notification, seconds: i64, expect: bool) {
     let NotificationKind::State { topic, what, .. } = &first.kind else { panic!("{first:?}") };
     let gaps = [(topic.clone(), NotificationEntry { at: at(0), what: what.clone() })].into();
     let memory =
@@ -348,17 +348,17 @@ fn check_heard(first: &Notification, second: &Notification, seconds: i64, expect
 }
 
 #[test]
-fn a_trouble_is_heard_once_a_day_whatever_its_figures_and_the_damage_of_each_attempt() {
+fn a_warning_is_sent_once_a_day_with_any_figures_and_damage_once_an_attempt() {
     let of = |attempt, kind, words| trouble(&running(), attempt, kind, words).unwrap();
     let (some, less) =
         (of(1, AgentWarningKind::Disk, "90 MiB are left"), of(2, AgentWarningKind::Disk, "80 MiB are left"));
-    check_heard(&some, &some, 60, false);
-    check_heard(&some, &less, 60, false);
-    check_heard(&some, &less, 24 * HOUR, true);
-    check_heard(&some, &of(1, AgentWarningKind::TooLarge, "90 MiB are left"), 60, true);
+    check_delay(&some, &some, 60, false);
+    check_delay(&some, &less, 60, false);
+    check_delay(&some, &less, 24 * HOUR, true);
+    check_delay(&some, &of(1, AgentWarningKind::TooLarge, "90 MiB are left"), 60, true);
     let (first, next) = (of(1, AgentWarningKind::Damaged, "step 15"), of(2, AgentWarningKind::Damaged, "step 10"));
-    check_heard(&first, &first, 60, false);
-    check_heard(&first, &next, 60, true);
+    check_delay(&first, &first, 60, false);
+    check_delay(&first, &next, 60, true);
     let other = running().job(|job| job.job = JobId::read("vision/bert-5e6f7a8b").unwrap());
-    check_heard(&some, &trouble(&other, 1, AgentWarningKind::Disk, "90 MiB are left").unwrap(), 60, true);
+    check_delay(&some, &trouble(&other, 1, AgentWarningKind::Disk, "90 MiB are left").unwrap(), 60, true);
 }

@@ -1,4 +1,4 @@
-//! Candidates: who is one, in which order, and why there is none.
+//! Candidates: which pools qualify, in which order, and why none does.
 
 mod hardware;
 mod properties;
@@ -183,7 +183,7 @@ fn a_limit_bounds_spot_and_leaves_out_what_costs_more() {
 }
 
 #[test]
-fn what_costs_more_on_spot_than_on_demand_is_left_out() {
+fn a_spot_price_above_on_demand_is_left_out() {
     let prices = [("us-east-1a", "g5.xlarge", 1_006_001), ("us-east-1b", "g5.xlarge", 1_006_000)];
     assert_snapshot!(check(&on_spot(Some(9_000_000), None), &two_zones()[..2], &prices), @"us-east-1b g5.xlarge spot 1006000/1006000 L-3819A6DF ami-us-east-1-x86_64");
     assert_snapshot!(check(&on_spot(None, None), &two_zones()[..1], &prices), @"none: every Spot price that is known is above its limit: the cheapest is g5.xlarge in us-east-1a at $1.006001/h, above what it costs on demand, $1.006/h");
@@ -237,8 +237,8 @@ fn each_region_and_architecture_boots_its_own_image() {
 }
 
 #[test]
-fn a_price_that_nobody_knows_is_not_guessed() {
-    // Neither list nor table knows eu-west-1, nor a Local Zone, whatever somebody would pay there.
+fn an_unknown_price_is_not_guessed() {
+    // Neither list nor table has eu-west-1, nor a Local Zone, at any price limit.
     let elsewhere = [pool("eu-west-1a", "g5.xlarge"), pool("eu-west-1b", "g5.xlarge")];
     assert_snapshot!(check(&terms(), &elsewhere, &[]), @"none: no price is known of g5.xlarge in eu-west-1, and none is guessed: it is asked for again");
     assert_snapshot!(check(&on_spot(None, None), &elsewhere, &[("eu-west-1a", "g5.xlarge", 1)]), @"none: no price is known of g5.xlarge in eu-west-1, and none is guessed: it is asked for again");
@@ -258,7 +258,7 @@ fn a_free_machine_is_a_mistake_of_the_list() {
 }
 
 #[test]
-fn it_is_said_what_does_not_fit() {
+fn the_notification_names_what_does_not_fit() {
     let all: Vec<CapacityPool> = TYPES.iter().map(|(name, ..)| pool("us-east-1a", name)).collect();
     assert_snapshot!(check(&terms(), &[], &[]), @"none: no zone of the home region has both a subnet that may be used and any GPU instance type");
     assert_snapshot!(check(&asking(1, 0, &["g9.xlarge", "p5.48xlarge"]), &[], &[]), @"none: no zone of the home region has both a subnet that may be used and one of g9.xlarge, p5.48xlarge");
@@ -286,7 +286,7 @@ fn it_is_said_which_image_is_missing() {
 }
 
 #[test]
-fn nothing_is_launched_where_nobody_looks() {
+fn nothing_is_launched_in_an_unobserved_region() {
     let config = Config::read("regions = [\"eu-west-1\"]").unwrap();
     let rank = |pools: &[CapacityPool]| rank(&terms(), pools, images(), &book(live(&[])), None, &config, time(NOW));
     assert_snapshot!(rank(&two_zones()).unwrap_err().to_string(), @"Curfew does not cover us-east-1: `regions` of its configuration does not name it, so nothing would terminate a machine there, or count its cost");
@@ -301,7 +301,7 @@ fn asked(terms: &JobTerms, known: &PriceDocument) -> (Vec<String>, Vec<String>) 
 }
 
 #[test]
-fn prices_are_asked_of_what_fits_and_only_once() {
+fn prices_are_requested_once_and_only_for_fitting_types() {
     let small = |terms: JobTerms| JobTerms { gpu: asking(1, 0, &["g5.xlarge"]).gpu, ..terms };
     let (listed, spot) = asked(&small(terms()), &PriceDocument::default());
     assert_eq!((listed.len(), spot.len()), (1, 0), "{listed:?} {spot:?}");
@@ -336,7 +336,7 @@ fn the_transfer_of_checkpoints_counts_for_the_order_and_not_for_the_price() {
     assert_eq!(by(Some(3)), [here, (there, 200_000, Some((120_000, 0.06)))]);
 }
 
-/// So many MiB EC2 tells of, and the size by which each is sold (EC2 user guide, "Instance types", accelerated computing).
+/// The MiB that EC2 reports, and the nominal size (EC2 user guide, "Instance types", accelerated computing).
 #[test]
 fn a_gpu_has_the_memory_that_it_is_sold_with() {
     let fits = |mib: u32, asked: u32| {
@@ -366,7 +366,7 @@ fn more_than_are_kept_are_cut_to_the_cheapest_and_one_of_each_zone() {
 
 /// What is given to [`next`](crate::next) is what was ranked from the very job.
 #[test]
-fn where_spot_is_never_to_be_had_it_falls_back_to_what_it_costs_on_demand() {
+fn without_any_spot_it_falls_back_to_the_on_demand_cost() {
     use crate::{EffectResult, HoldReason, Job, JobFacts, JobId, Phase, next};
     let pools = [CapacityPool { spot: false, ..pool("us-east-1a", "g6.xlarge") }];
     let id = JobId::read("vision/llama-1a2b3c4d").unwrap();

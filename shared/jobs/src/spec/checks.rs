@@ -30,7 +30,7 @@ pub(super) const CHECKPOINT_GB_MAX: u32 = ROOT_VOLUME_GIB_MAX;
 /// One step each microsecond for 30 years.
 pub(super) const TOTAL_STEPS_MAX: u64 = 1_000_000_000_000_000;
 
-/// Of what a list holds: nobody writes more by hand, and one call of EC2 takes as many.
+/// The most items of a list: a person writes fewer, and one call of EC2 accepts as many.
 pub(super) const ITEMS_MAX: usize = 100;
 
 /// Says nothing of a legal text. None can be handed to a program that has a NUL in it.

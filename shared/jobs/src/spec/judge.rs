@@ -73,7 +73,7 @@ impl<'t> SpecValidator<'t> {
         self.refuse_at(byte, &format!("{}[{index}]", dotted(path.iter().copied())), problem);
     }
 
-    /// What lacks. Nothing lacks that is there, and wrong in itself; nor can anybody tell, of what could not be parsed.
+    /// The missing keys. A wrong value is not missing; and without a parsed document that is unknown.
     pub(super) fn report_missing(&mut self, path: &[&str], problem: &str) {
         let is_there = self.read.taken_out.iter().any(|out| path.starts_with(&as_path(out)));
         if self.read.is_whole && !is_there {

@@ -207,7 +207,7 @@ fn on_demand_only_is_said_by_a_word() {
 }
 
 #[test]
-fn what_was_accepted_is_read_later_and_elsewhere() {
+fn an_accepted_spec_is_read_later_and_elsewhere() {
     let config = Config::read("[teams.vision]\ninstance_profiles = [\"training\"]").unwrap();
     let text = format!(
         "{LEAST}[limits]\nfinish_by = 2026-11-23T00:00:00Z\n[checkpoint]\nkeep = 4\n[machine]\ninstance_profile = \"training\""

@@ -1,4 +1,4 @@
-//! What a machine is told: read back, and really run by `/bin/sh`.
+//! The user data of a machine: parsed, and run by `/bin/sh`.
 
 use model::fixture::time;
 

@@ -6,8 +6,7 @@ use crate::explore::{JobModel, PlantedFault};
 use crate::job;
 use crate::world::{AgentState, BrokenInvariant, MachineEndReason, MachineLife, ModelMachine, ModelWorld};
 
-/// The one step that is named, as of a command that writes each checkpoint over the one before. Each attempt names it once: more
-/// of one attempt show nothing new.
+/// The one step in head, for a command that overwrites each checkpoint. Each attempt names it once: further ones of one attempt show nothing new.
 const STEP: u64 = 1;
 
 /// What an agent may do next.
@@ -98,7 +97,7 @@ impl JobModel {
                 } else {
                     head.checkpoint = Some(Checkpoint { attempt: mine.0, step: STEP, rewrite: 0 });
                 }
-                // Where somebody else wrote, it looks who: a later attempt, or an answer to itself that was lost.
+                // If another process wrote, it reads which: a later attempt, or itself with a lost response.
                 let swapped = swap(world, mine, Some(&seen), &head);
                 AgentState::Past(if swapped { head } else { world.head.clone().unwrap_or_default() })
             }

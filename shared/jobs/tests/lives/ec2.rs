@@ -131,8 +131,8 @@ pub(crate) fn terminate(world: &mut ModelWorld, instance: &ResourceId) {
     }
 }
 
-/// What a launch may not do, seen from where EC2 and the budget stand. A stray request, which comes through after another one of the
-/// same token was refused, is launched by nobody's decision.
+/// The limits of a launch, by the state of EC2 and of the budget. A stray request, which comes through after another one of the same token was
+/// refused, is a launch without a decision.
 fn check_launch(world: &mut ModelWorld, order: &LaunchOrder) {
     if world.launching().as_deref() != Some(&order.token) && world.refused.contains(&order.token) {
         return;

@@ -44,13 +44,13 @@ pub(crate) enum PlantedFault {
     /// An agent begins without its number in head.
     FenceNotBumped,
     /// The loser of a swap carries out its effects.
-    LoserGoesOn,
+    LoserKeepsWriting,
     /// The loser of a swap leaves the machine that it launched.
     LoserLeaves,
     /// The reconciler after a crash does not repeat the effects.
     EffectsOnce,
     /// A machine counts as alive from its launch on.
-    HeartImagined,
+    HeartbeatImagined,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -236,7 +236,7 @@ impl Model for JobModel {
         let runs = std::mem::replace(&mut world.runs, [ReconcilerState::Idle, ReconcilerState::Idle]);
         let reduces = !matches!(
             self.planted,
-            Some(PlantedFault::SwapIgnored | PlantedFault::LoserGoesOn | PlantedFault::LoserLeaves)
+            Some(PlantedFault::SwapIgnored | PlantedFault::LoserKeepsWriting | PlantedFault::LoserLeaves)
         );
         world.runs = runs.map(|run| if reduces { run.reduced(&world) } else { run });
         leave_machines(&mut world, last, action);
@@ -332,7 +332,7 @@ const BROKEN: [(&str, Condition); 8] = [
     ("a token has one set of parameters", |_, world| world.broken != Some(BrokenInvariant::TokenReused)),
     ("what a fenced attempt writes does not count", |_, world| world.broken != Some(BrokenInvariant::FencedWrote)),
     ("money is reserved before it is spent", |_, world| world.broken != Some(BrokenInvariant::Unreserved)),
-    ("a silent machine is ended before it is replaced", |_, world| {
+    ("a machine without heartbeats is terminated before it is replaced", |_, world| {
         world.broken != Some(BrokenInvariant::ReplacedTooSoon)
     }),
     ("nothing is launched or ended while it observes", |_, world| world.broken != Some(BrokenInvariant::Acted)),

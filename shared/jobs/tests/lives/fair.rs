@@ -11,18 +11,18 @@ use crate::run::{EffectOutcome, ObservationQuality, ReconcilerState};
 use crate::time::{advance, next_moment};
 use crate::world::{AgentState, MachineEndReason, ModelWorld};
 
-/// How the world goes on.
+/// How the world continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum FairScenario {
     /// Each agent does its work.
     Works,
     /// Each agent sends heartbeats, and no command or timer ends: only Curfew ends anything.
     Endless,
-    /// No agent is heard of any more.
+    /// No agent sends heartbeats any more.
     Mute,
     /// Nothing can be launched any more.
     Dry,
-    /// Everything is launched, and ended by EC2 before anything is heard of it.
+    /// Everything is launched, and ended by EC2 before a heartbeat.
     Withheld,
 }
 

@@ -1,32 +1,30 @@
 //! Every life of one job within bounds: stateright explores the very loop of `jobs` that `execution` drives, in a world of the state
 //! bucket, of EC2, of a budget, and of machines with their agents. Reconcilers go round in it one step at a time.
 //!
-//! Proven, within the bounds, of every state that can be reached: at most one attempt is past the fence, and what an earlier one writes
-//! does not count; one machine runs of an attempt (strays aside, below); a token never has two sets of parameters; a machine that runs is
-//! known to the state, or whoever launched it and lost the swap ends it; a silent one is ended before it is replaced, money is reserved
-//! before it is spent; a job computes no longer than it may; what never ran is no attempt without progress; it succeeds only where head
-//! says so; its end is for ever, and once it is closed nothing runs. And from each moment at which nobody reconciles, and so from every
-//! crash, it comes to an end of itself, off the index and given back, if from then on nothing more goes wrong: whether agents work, never
-//! end, or are never heard of again, whether nothing can be launched any more, or whatever is launched is ended by EC2 before it runs
-//! (`fair.rs`).
+//! Proven, within the bounds, of every reachable state: at most one attempt is past the fence, and what an earlier one writes does not count; one
+//! machine runs of an attempt (strays aside, below); a token never has two sets of parameters; the state knows every running machine, or the run
+//! that launched it and lost the swap terminates it; a machine without heartbeats is terminated before it is replaced; money is reserved before it
+//! is spent; a job computes no longer than it may; a machine that never ran is no attempt without progress; the job succeeds only by head; its end
+//! is final, and once it is closed nothing runs. And from each moment without reconcilers, and so from every crash, it ends by itself, off the
+//! index and released, if no more faults follow: whether agents work, never end, or stop sending heartbeats, whether nothing can be launched any
+//! more, or EC2 ends every machine before it runs (`fair.rs`).
 //!
-//! What happens, in any order: one or two reconcilers that read, write by compare-and-swap, carry out an effect, lose its answer, crash, or
-//! stand still at each of these, for as long as Lambda lets an invocation live; warnings that come, come again, come late, or never;
-//! answers of EC2 that lag, and facts that cannot be had; refusals by capacity, quota and permission, by the budget and of the ranking;
-//! machines taken back with and without a warning, or ended by EC2 before they run, hanging agents, agents that give up, timers that do not
-//! ring, people who terminate, stop and cancel; `CURFEW_MODE` that changes; a clock that moves to the next deadline, or over hours in which
-//! nobody reconciles.
+//! What happens, in any order: one or two reconcilers that read, write by compare-and-swap, carry out an effect, lose its response, crash, or pause
+//! at each of these, for as long as Lambda lets an invocation run; warnings that come, are repeated, come late, or never; responses of EC2 that
+//! lag, and failed reads; refusals by capacity, quota and permission, by the budget and of the ranking; machines interrupted with and without a
+//! warning, or ended by EC2 before they run, hanging agents, agents that give up, timers that fail, people who terminate, stop and cancel;
+//! `CURFEW_MODE` that changes; a clock that moves to the next deadline, or over hours without a reconciler.
 //!
 //! Bounds: one job of two hours in six, or of an estimated half hour in less than two whose deadline decides what it runs on; two pools
 //! under one quota, three attempts without progress. [`ModelBounds`] says how much goes wrong in one life, and how often the clock moves
 //! on. Everything else is without bound, and the states are still finite.
 //!
 //! Assumed of EC2: one client token is one instance (for 24 hours; a refusal is not remembered, so the same token may succeed later);
-//! `DescribeInstances` has an instance 10 minutes after its launch, and its end a minute later; it takes a machine back two minutes after
-//! it warned of it; what it terminates writes for a while, and is gone by the next deadline. Of S3: reads follow writes, and a conditional
-//! write compares. A second request of a token that was refused may come through late: such a stray machine is launched by nobody's
-//! decision. The fence lets one launch of an attempt in, and the other ends itself; so do its timer and `reap-instances`. A reservation
-//! that comes as late is forgotten by the budget at its end.
+//! `DescribeInstances` has an instance 10 minutes after its launch, and its end a minute later; it interrupts a machine two minutes after its
+//! warning; a terminated machine writes for a while, and is gone by the next deadline. Of S3: reads follow writes, and a conditional write
+//! compares. A second request of a refused token may come through late: such a stray machine is a launch without a decision. The fence admits one
+//! launch of an attempt, and the other ends itself; so do its timer and `reap-instances`. The budget drops a reservation that comes as late at its
+//! end.
 //!
 //! Left out: a state that becomes, in every byte, what it was before is not told apart from it by a swap that is still to
 //! come; the facts of one look are of one moment; and EC2 alone ends the warned machine before one that is lost too.
@@ -192,7 +190,7 @@ fn a_fence_that_is_not_bumped_is_found() {
 
 #[test]
 fn a_fenced_reconciler_that_keeps_writing_is_found() {
-    finds(PlantedFault::LoserGoesOn, "no machine is forgotten");
+    finds(PlantedFault::LoserKeepsWriting, "no machine is forgotten");
 }
 
 #[test]
@@ -206,6 +204,6 @@ fn effects_that_are_not_done_again_are_found() {
 }
 
 #[test]
-fn a_heart_that_is_imagined_is_found() {
-    finds(PlantedFault::HeartImagined, "what never ran is no attempt without progress");
+fn an_imagined_heartbeat_is_found() {
+    finds(PlantedFault::HeartbeatImagined, "what never ran is no attempt without progress");
 }

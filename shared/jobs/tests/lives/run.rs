@@ -1,4 +1,4 @@
-//! Whoever reconciles, step by step: the product's own loop, in which anything may happen between any two steps.
+//! A reconciler, step by step: the product's own loop, with any event between any two steps.
 
 use jiff::Timestamp;
 use jobs::{
@@ -45,11 +45,11 @@ pub(crate) enum ReconcilerState {
 /// What comes of an effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum EffectOutcome {
-    /// What it is meant to.
+    /// The intended effect.
     Done,
     /// It was done, and the answer was lost.
     AnswerLost,
-    /// It never got there, and nobody knows.
+    /// It never arrived, which is unknown.
     Lost,
     /// There is no capacity; there is no money; it is not to be had now.
     Refused,
@@ -59,7 +59,7 @@ pub(crate) enum EffectOutcome {
     Denied,
 }
 
-/// What may come of an effect, but for [`EffectOutcome::Done`].
+/// The possible outcomes of an effect, except for [`EffectOutcome::Done`].
 pub(crate) const fn other_outcomes(effect: &Effect) -> &'static [EffectOutcome] {
     match effect {
         Effect::Rank | Effect::Terminate(_) | Effect::Release => &[EffectOutcome::Refused],
@@ -108,8 +108,8 @@ impl ReconcilerState {
         }
     }
 
-    /// What is left of it to explore. Whoever will lose its swap does so now, and what it owes that changes nothing, and whose answer
-    /// it could not write, is as if it were not done. A state that becomes what it was before is not explored in this.
+    /// The rest to explore. A reconciler that will lose its swap does so now, and an effect without consequences, whose result it could not write,
+    /// counts as not done. A state that becomes what it was before is not explored in this.
     pub(crate) fn reduced(self, world: &ModelWorld) -> Self {
         let Self::At(at) = &self else { return self };
         match &**at {
@@ -209,7 +209,7 @@ impl JobModel {
         }
     }
 
-    /// Writes over the version that was read. Whoever loses carries nothing out.
+    /// Writes over the version that was read. A reconciler that loses carries nothing out.
     fn write(
         &self,
         world: &mut ModelWorld,
@@ -221,7 +221,7 @@ impl JobModel {
             return decided.written();
         }
         match self.planted {
-            Some(PlantedFault::LoserGoesOn) => decided.written(),
+            Some(PlantedFault::LoserKeepsWriting) => decided.written(),
             Some(PlantedFault::LoserLeaves) => Reconciliation::Lost,
             _ => decided.lost(),
         }
@@ -275,7 +275,7 @@ impl JobModel {
         eyes: ObservationQuality,
     ) -> ReconcilerState {
         let mut facts = if eyes == ObservationQuality::Blind { blind(world) } else { facts(world, &decision, eyes) };
-        if self.planted == Some(PlantedFault::HeartImagined) {
+        if self.planted == Some(PlantedFault::HeartbeatImagined) {
             facts.heartbeat = facts.heartbeat.map(|beat| beat.or(Some(world.now)));
         }
         let may_act = facts.may_act;
@@ -335,7 +335,7 @@ fn reserve(world: &mut ModelWorld, usd: Amount, until: Timestamp) {
     world.reserved = Some(ModelReservation { usd, until, is_stray });
 }
 
-/// What a new state may not say of the one before.
+/// What a new state may not claim after the previous one.
 fn check_step(world: &mut ModelWorld, then: &Job) {
     if then.attempt < world.state.attempt {
         world.breaks(BrokenInvariant::AttemptFell);

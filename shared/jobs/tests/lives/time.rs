@@ -1,12 +1,14 @@
 //! The clock, which moves from one interesting moment to the next.
 
 use jiff::{SignedDuration, Timestamp};
-use jobs::{AGENT_ENDS_BEFORE, EXPIRES_AFTER, FIRST_HEARTBEAT_AFTER, HEARTBEAT_EVERY, Phase, SILENT_AFTER, WARNING};
+use jobs::{
+    AGENT_ENDS_BEFORE, EXPIRES_AFTER, FIRST_HEARTBEAT_AFTER, HEARTBEAT_EVERY, HEARTBEAT_TIMEOUT, Phase, WARNING,
+};
 
 use crate::job::leaves_spot_at;
 use crate::world::{AgentState, MachineEndReason, MachineLife, ModelMachine, ModelWorld};
 
-/// Whoever waits for a moment looks at most a minute later: the schedule is every minute.
+/// A wait ends up to a minute late: the schedule is every minute.
 const LATE: SignedDuration = HEARTBEAT_EVERY;
 
 /// Lambda ends an invocation after 15 minutes at most (AWS Lambda developer guide, "Lambda quotas").
@@ -41,7 +43,7 @@ fn of_machine(machine: &ModelMachine) -> Vec<Timestamp> {
     let ends_at = machine.order.ends_at;
     let mut moments = vec![ends_at - AGENT_ENDS_BEFORE, ends_at, ends_at + AGENT_ENDS_BEFORE, ends_at + EXPIRES_AFTER];
     match (&machine.agent, machine.beat) {
-        (AgentState::Dead, Some(beat)) => moments.push(beat + SILENT_AFTER),
+        (AgentState::Dead, Some(beat)) => moments.push(beat + HEARTBEAT_TIMEOUT),
         (AgentState::Boots, _) | (AgentState::Dead, None) => moments.push(machine.launched_at + FIRST_HEARTBEAT_AFTER),
         (AgentState::Saw(_) | AgentState::Past(_), _) => {}
     }
@@ -49,7 +51,7 @@ fn of_machine(machine: &ModelMachine) -> Vec<Timestamp> {
     moments
 }
 
-/// Nobody reconciles until every machine should be over by itself.
+/// No reconciler runs until every machine should have ended by itself.
 pub(crate) fn long_after(world: &ModelWorld) -> Option<Timestamp> {
     let running = world.machines.iter().filter(|machine| machine.over_at().is_none());
     let last = running.map(|machine| machine.order.ends_at).max()?;

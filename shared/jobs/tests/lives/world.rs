@@ -1,4 +1,4 @@
-//! All that there is at one moment: the bucket, EC2, the budget, machines with their agents, and who reconciles.
+//! The whole world at one moment: the bucket, EC2, the budget, machines with their agents, and reconcilers.
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -85,7 +85,7 @@ pub(crate) struct ModelWorld {
     pub(crate) may_act: bool,
     /// What EC2 ever launched, in that order.
     pub(crate) machines: Vec<ModelMachine>,
-    /// Whoever reconciles, in no order.
+    /// The reconcilers, in no order.
     pub(crate) runs: [ReconcilerState; 2],
     /// So much may still go wrong.
     pub(crate) faults: u8,
@@ -93,7 +93,7 @@ pub(crate) struct ModelWorld {
     pub(crate) jumps: u8,
     /// The latest attempt whose agent got past the fence, and which launch of it.
     pub(crate) begun: (u32, String),
-    /// Tokens of which EC2 said at some time that nothing was launched.
+    /// Tokens that EC2 has refused at some time.
     pub(crate) refused: Vec<String>,
     /// What must never happen, and did.
     pub(crate) broken: Option<BrokenInvariant>,
@@ -108,11 +108,11 @@ pub(crate) enum BrokenInvariant {
     FencedWrote,
     /// Launched for more money, or longer, than the budget has reserved.
     Unreserved,
-    /// Launched while an earlier machine runs of which nobody was warned.
+    /// Launched while an earlier machine without a warning runs.
     ReplacedTooSoon,
     /// Launched or ended where it may only observe.
     Acted,
-    /// What had ended went on, or ended in another way.
+    /// An ended job continued, or ended in another way.
     EndTakenBack,
     /// The number of the attempt fell.
     AttemptFell,
@@ -125,7 +125,7 @@ pub(crate) enum BrokenInvariant {
 pub(crate) struct ModelReservation {
     pub(crate) usd: Amount,
     pub(crate) until: Timestamp,
-    /// Whether it came so late that the state no longer wanted it. Nobody gives it back; a budget forgets it at its end.
+    /// Whether it came so late that the state no longer wanted it. It is never released; a budget drops it at its end.
     pub(crate) is_stray: bool,
 }
 
@@ -145,7 +145,7 @@ pub(crate) struct ModelMachine {
     pub(crate) exit: Option<ExitReason>,
     /// Whether the timer of its boothook will ring.
     pub(crate) timer: bool,
-    /// Whether nobody has the answer to its launch any more: it was lost, whoever had it crashed, or may only observe.
+    /// Whether the response to its launch is lost: in transit, by a crash of its reconciler, or because that may only observe.
     pub(crate) is_left: bool,
 }
 
@@ -197,7 +197,7 @@ pub(crate) enum MachineEndReason {
 /// How far the agent is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum AgentState {
-    /// Nobody has heard of it.
+    /// It sent no heartbeat.
     Boots,
     /// It sends heartbeats, has read the fence, and is about to swap its number in.
     Saw(Option<Head>),
@@ -275,7 +275,7 @@ impl ModelWorld {
         }
     }
 
-    /// The first thing that broke is what is told.
+    /// The first violation is reported.
     pub(crate) fn breaks(&mut self, what: BrokenInvariant) {
         self.broken = self.broken.or(Some(what));
     }
@@ -301,8 +301,7 @@ impl ModelWorld {
         is_on_demand && left.any(|left| left.instance == machine.id())
     }
 
-    /// Whether a launch of that token was once refused for sure: then another request of it may have come through later, of which
-    /// nobody can hear any more.
+    /// Whether a launch of that token was certainly refused: then another request of it may have come through later, without a response.
     pub(crate) fn is_stray(&self, machine: &ModelMachine) -> bool {
         !self.knows(machine) && self.refused.contains(&machine.order.token)
     }
@@ -313,8 +312,8 @@ impl ModelWorld {
         Some(jobs::token(&self.state.job, self.state.attempt, launching.pass, launching.candidate))
     }
 
-    /// Compute time, until now, of all that the job ever launched but for strays. Of one whose timer failed only until it should have
-    /// rung.
+    /// Compute time, until now, of all that the job ever launched except for strays. A machine whose timer failed counts until it should have
+    /// fired.
     pub(crate) fn computed(&self) -> SignedDuration {
         let of = |machine: &ModelMachine| {
             let end = match machine.life {

@@ -51,10 +51,10 @@ fn by_key(settings: &Settings) -> BTreeMap<String, Value> {
     settings.values().map(|setting| (setting.key, setting.value)).collect()
 }
 
-/// What a team gets over its budget, where nobody says.
+/// The action over a team's budget, by default.
 static NOTIFY: LazyLock<Value> = LazyLock::new(|| "notify".into());
 
-/// Who had no budget may not spend without end any more; where only people are notified of it, that is nothing to beware of.
+/// A team without a budget gets one. If the action is only to notify, that needs no warning.
 fn newly_limited(
     key: &str,
     (from, to): (Option<&Value>, Option<&Value>),
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_the_same_is_no_change() {
+    fn equal_values_are_no_change() {
         check("", "", &[]);
         check("", "mode = \"observe\"\n[idle]\nwindow = \"60m\"", &[]);
     }
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_team_that_does_not_say_it_is_only_told() {
+    fn a_team_without_an_action_is_notify_only() {
         check("[teams.a]", "[teams.a]\nover_budget = \"hold\"", &["teams.a.over_budget: - -> \"hold\" !"]);
         check("[teams.a]", "[teams.a]\nover_budget = \"notify\"", &["teams.a.over_budget: - -> \"notify\""]);
         check("[teams.a]\nover_budget = \"stop\"", "[teams.a]", &["teams.a.over_budget: \"stop\" -> -"]);

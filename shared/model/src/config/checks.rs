@@ -148,7 +148,7 @@ pub(super) fn percent<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u8, 
     WholeNumber::<u8, 0, 100>::deserialize(deserializer).map(|percent| percent.0)
 }
 
-/// At more shares than these nobody wants to hear of one budget.
+/// The most shares of one budget.
 const NOTIFY_AT_MAX: usize = 20;
 
 /// Shares of a budget, in whole percent: it can be exceeded ten times.

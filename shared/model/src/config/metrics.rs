@@ -50,7 +50,7 @@ pub enum UtilizationUnit {
     Ratio,
 }
 
-/// How one kind of accelerator reports: one series per device, told apart by a dimension.
+/// How one kind of accelerator reports: one series per device, distinguished by a dimension.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SeriesNames {
@@ -62,7 +62,7 @@ pub struct SeriesNames {
     pub utilization_unit: UtilizationUnit,
     /// Memory held on one device, in MiB; empty if there is no such metric.
     pub memory_used_mib: String,
-    /// The dimension that tells one device of an instance from another.
+    /// The dimension that distinguishes the devices of an instance.
     pub device_dimension: String,
     /// The dimension that holds the instance's id.
     pub instance_dimension: String,
@@ -72,7 +72,7 @@ pub struct SeriesNames {
     pub series_per_device: u32,
 }
 
-/// The defaults are NVIDIA's, so another kind must at least say which metric tells its use.
+/// The defaults are NVIDIA's, so another kind must at least name the metric of its use.
 fn complete<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SeriesNames>, D::Error> {
     let names = SeriesNames::deserialize(deserializer)?;
     if names.utilization != SeriesNames::default().utilization {

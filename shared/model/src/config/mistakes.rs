@@ -3,7 +3,7 @@
 use super::{Config, ConfigError, DOCUMENT};
 use crate::document::{WRONG_MAX, read_all, utf8};
 
-/// So many are found at most: whoever has more begins with these.
+/// The most mistakes: a longer list would not help.
 pub const MISTAKES_MAX: usize = WRONG_MAX;
 
 /// Every mistake, in the order of the document; none if [`Config::read_bytes`] takes it.
@@ -69,13 +69,13 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_parsed_hides_nothing_else() {
+    fn an_unparsed_line_hides_no_other_mistake() {
         check("mode = \nregons = []\n[idle]\nwindow = \"soon\"\n", &["1:8 mode", "2:1 regons", "4:10 idle.window"]);
         check("mode = \"observe\"\nmode = \"enforce\"\nx = 1\n", &["2:1 mode", "3:1 x"]);
     }
 
     #[test]
-    fn what_follows_from_another_mistake_is_none_of_its_own() {
+    fn a_consequence_of_a_mistake_is_no_mistake() {
         check("[metrics.neuron]\nutilization = 3\n", &["2:15 metrics.neuron.utilization"]);
         check("[metrics.neuron]\nutilisation = \"x\"\n", &["2:1 metrics.neuron.utilisation"]);
         check("[metrics.neuron]\nnamespace = \"Neuron\"\n[idle]\nx = 1", &["1:1 metrics.neuron", "4:1 idle.x"]);

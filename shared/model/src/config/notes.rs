@@ -1,6 +1,6 @@
-//! What a legal document says without effect, so that nobody relies on it.
+//! Legal parts of a document without effect, so that people do not rely on them.
 //!
-//! Of a key that merely repeats its default nothing is said: `curfew config show` writes them all.
+//! A key that repeats its default gets no note: `curfew config show` writes them all.
 
 use toml::de::DeTable;
 
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_its_effect_is_not_noted() {
+    fn an_effective_key_gets_no_note() {
         check("", &[]);
         check("[teams.a]\nmonthly_budget_usd = 5\nnotify_at_percent = [50]\nover_budget = \"notify\"", &[]);
         check("[teams.a]\nmode = \"enforce\"\nmonthly_budget_usd = 5\nover_budget = \"stop\"", &[]);
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn of_hold_where_it_is_only_observed() {
+    fn hold_in_observe_mode() {
         let budget = "monthly_budget_usd = 5\nover_budget = \"hold\"\n";
         check(&format!("mode = \"enforce\"\n[account]\n{budget}[teams.a]\n{budget}"), &[]);
         check(

@@ -18,7 +18,7 @@ pub fn unknown_regions(config: &Config, document: &str, enabled: &[Region]) -> V
     })
 }
 
-/// Those of `regions` that cannot be one by their shape, for when nobody says which are enabled.
+/// The `regions` that cannot exist by their format, for when the enabled ones are unknown.
 #[must_use]
 pub fn misshapen_regions(config: &Config, document: &str) -> Vec<ConfigError> {
     let is_none = |region: &Region| !has_shape(region.as_str());

@@ -48,11 +48,11 @@ impl Default for TagKeys {
     }
 }
 
-/// `[managed]`: further signs of somebody else's controller.
+/// `[managed]`: further signs of another controller.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ManagedConfig {
-    /// Tag keys that mean "somebody else's controller owns this".
+    /// Tag keys that mean "another controller owns this".
     #[serde(deserialize_with = "checks::tag_keys")]
     pub tag_keys: Vec<String>,
 }
@@ -74,7 +74,7 @@ pub enum RuleAction {
 pub struct UntaggedConfig {
     /// The mode of a resource that lacks a required tag: it has no team to opt in.
     pub mode: Mode,
-    /// For so long after the launch tags may still arrive.
+    /// How long after the launch tags may still arrive.
     #[serde(deserialize_with = "duration::deserialize")]
     pub settle: SignedDuration,
     /// From mark to action.
@@ -118,7 +118,7 @@ pub struct IdleConfig {
     /// How long everything must have been quiet.
     #[serde(deserialize_with = "checks::window")]
     pub window: SignedDuration,
-    /// In so many of the window's periods each GPU must have reported.
+    /// In how many of the window's periods each GPU must have reported.
     pub coverage_min_percent: Percent,
     /// `CPUUtilization` times vCPUs stays below this.
     #[serde(deserialize_with = "checks::threshold")]
@@ -132,7 +132,7 @@ pub struct IdleConfig {
     /// Held GPU memory above this is "reserved": notify only.
     #[serde(deserialize_with = "checks::threshold")]
     pub gpu_memory_held_mib: f64,
-    /// For so long after the launch nothing is expected of an instance.
+    /// How long after its launch an instance is not judged.
     #[serde(deserialize_with = "duration::deserialize")]
     pub boot_grace: SignedDuration,
     /// From mark to action.
@@ -202,7 +202,7 @@ pub enum VolumeAction {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct VolumesConfig {
-    /// Unattached for so long.
+    /// How long it must be unattached.
     #[serde(deserialize_with = "duration::deserialize")]
     pub orphaned_after: SignedDuration,
     /// From mark to action.
@@ -226,7 +226,7 @@ impl Default for VolumesConfig {
     }
 }
 
-/// `[limits]`: above either, a run acts on none of what it inferred, tells it, and waits.
+/// `[limits]`: above either, a run carries out none of its policy actions, reports them, and waits for approval.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LimitsConfig {
@@ -248,7 +248,7 @@ impl Default for LimitsConfig {
 pub struct JobsConfig {
     /// How many complete checkpoints are kept.
     pub checkpoint_keep: u32,
-    /// After so many attempts without progress a job ends.
+    /// The attempts without progress after which a job ends.
     pub no_progress_attempts_max: u32,
     /// What the machines of jobs boot that name no image.
     pub image: ImageSource,
@@ -311,7 +311,7 @@ pub struct AccountConfig {
     /// What the account may spend in a calendar month.
     #[serde(deserialize_with = "checks::usd")]
     pub monthly_budget_usd: Option<f64>,
-    /// At which shares of a budget its holder hears of it, in percent, 1 to 1000, in any order; teams may say otherwise.
+    /// The shares of a budget at which its holder is notified, in percent, 1 to 1000, in any order; a team may override them.
     #[serde(deserialize_with = "checks::notify_at")]
     pub notify_at_percent: Vec<u16>,
     /// What happens above the account's budget.
@@ -347,14 +347,14 @@ impl Default for AccountConfig {
     }
 }
 
-/// `[report]`: who gets the report of a month by mail. Each team gets its own part at its `email`.
+/// `[report]`: the recipients of the monthly report by mail. Each team gets its own part at its `email`.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ReportConfig {
     /// The address that SES sends it from; absent: it is not mailed.
     #[serde(deserialize_with = "checks::email")]
     pub sender: Option<String>,
-    /// Who gets the whole of it.
+    /// The recipients of the whole report.
     #[serde(deserialize_with = "checks::email")]
     pub email: Option<String>,
 }
@@ -382,7 +382,7 @@ pub struct TeamConfig {
     /// The team's budget of a calendar month.
     #[serde(deserialize_with = "checks::usd")]
     pub monthly_budget_usd: Option<f64>,
-    /// At which shares of the budget the team hears of it.
+    /// The shares of the budget at which the team is notified.
     #[serde(deserialize_with = "checks::some_notify_at")]
     pub notify_at_percent: Option<Vec<u16>>,
     /// What happens above the budget.

@@ -141,7 +141,7 @@ fn a_byte_that_is_no_utf8_is_refused_with_its_place() {
 }
 
 #[test]
-fn a_team_that_nobody_can_be_called_is_refused() {
+fn an_impossible_team_name_is_refused() {
     assert_snapshot!(refusal("[teams.\" vision\"]\nmode = \"enforce\"\n"), @r#"config/curfew.toml, line 1, column 8, key `teams. vision`: " vision" names no team: the name of a team is not blank, and has no blanks at its ends and no control characters"#);
     for name in ["", " ", "vis\\nion", "vision ", "\\t", "vis\\u0085ion", "vis\\u001bion"] {
         let refused = refusal(&format!("[teams.\"{name}\"]\nmode = \"enforce\"\n"));

@@ -12,7 +12,7 @@ use toml::de::{DeTable, DeValue};
 use super::deserializer::PathSegment;
 use super::{DocumentError, DocumentKind, deserialize, syntax_error};
 
-/// So much is found at most: whoever has more begins with these.
+/// The most findings: a longer list would not help.
 pub const WRONG_MAX: usize = 100;
 
 /// What a document says, and all that is wrong with it.
@@ -69,8 +69,7 @@ pub fn read_all<T: DeserializeOwned>(kind: DocumentKind, text: &str) -> Result<P
     Ok(ParsedDocument { meaning, wrong: found, taken_out, is_whole: broken.is_empty(), tree: whole })
 }
 
-/// The lines on which nothing is judged: those that could not be parsed, and what stands below a heading that could not, of which
-/// nobody can say what section it is of.
+/// Lines that are not judged: unparsed ones, and those below an unparsed heading, whose section is unknown.
 fn lost(text: &str, broken: &[DocumentError]) -> BTreeSet<usize> {
     let is_heading = |line: &str| line.trim_start().starts_with('[');
     let mut lost: BTreeSet<usize> = broken.iter().map(|error| error.line).collect();

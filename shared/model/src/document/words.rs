@@ -1,4 +1,4 @@
-//! What is wrong with a document, in words for whoever wrote it.
+//! Mistakes of a document in words for its author.
 
 /// What is taken for a slip of the hand.
 const SLIPS_MAX: usize = 2;
@@ -17,7 +17,7 @@ pub(super) fn listed(names: &[&str]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// What somebody meant by a key that there is not.
+/// The likely intention of an unknown key.
 pub(super) fn no_key(unknown: &str, legal: &[&str], every_key: fn() -> Vec<String>) -> String {
     let slips = |name: &&&str| slips(unknown, name);
     let near = legal.iter().filter(|name| slips(name) <= SLIPS_MAX && 2 * slips(name) <= unknown.chars().count());

@@ -3,10 +3,9 @@
 use super::NotificationLog;
 
 impl NotificationLog {
-    /// The same notices in at most so many bytes of JSON, without what is least important: first the oldest of what was told, then of what
-    /// is undelivered, then marks that are told anew. Losing these repeats messages, or leaves a paragraph to the audit records, and acts
-    /// on nothing. What keeps Curfew from acting is never dropped: marks that were called off, and first sights of volumes. `None` if these
-    /// alone do not fit.
+    /// The same log in at most this many bytes of JSON, without the least important entries: first the oldest notifications, then undelivered ones,
+    /// then marks that are announced again. Losing these repeats messages, or leaves a paragraph to the audit records, and acts on nothing. Entries
+    /// that keep Curfew from acting are never dropped: withdrawn marks, and first observations of volumes. `None` if these alone do not fit.
     #[must_use]
     pub fn reduced_to(&self, bytes_max: usize) -> Option<Self> {
         let mut reduced = self.clone();
@@ -75,7 +74,7 @@ mod tests {
         serde_json::to_vec(notices).unwrap().len()
     }
 
-    /// So many volumes, each with 50 tags of 255 characters of which nothing can be read.
+    /// The number of volumes, each with 50 unreadable tags of 255 characters.
     fn attacked(volumes: i64) -> NotificationLog {
         let text = |number: i64| format!("{number}").repeat(50 * 255);
         let told = |number| {
@@ -88,12 +87,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_of_a_volume_has_one_size_whatever_its_tags_say() {
+    fn the_notification_of_a_volume_has_one_size_with_any_tags() {
         assert!(size_of(&attacked(500)) < 500 * 200, "{}", size_of(&attacked(500)));
     }
 
     #[test]
-    fn the_oldest_that_was_told_goes_first() {
+    fn the_oldest_notification_is_dropped_first() {
         let notices = NotificationLog { first_sights: BTreeMap::from([(volume(0), at(0))]), ..attacked(2000) };
         let reduced = notices.reduced_to(BYTES_MAX).unwrap();
         assert!(size_of(&reduced) <= BYTES_MAX);
@@ -103,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_keeps_curfew_from_acting_is_never_dropped() {
+    fn entries_that_prevent_actions_are_never_dropped() {
         let first_sights = (0..5000).map(|number| (volume(number), at(number))).collect();
         let notices = NotificationLog { first_sights, ..attacked(10) };
         assert_eq!(notices.reduced_to(BYTES_MAX), None);

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_of_the_account_has_no_team() {
+    fn account_notifications_have_no_team() {
         let call =
             Headline::new("Curfew could not complete {}", HeadlineObject::Call, "ec2:DescribeInstances in eu-west-1");
         assert_snapshot!(describe(&[call], NO_TEAM), @"Curfew could not complete ec2:DescribeInstances in eu-west-1 at 2026-09-01 12:00 UTC");

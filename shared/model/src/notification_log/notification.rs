@@ -1,4 +1,4 @@
-//! What people hear of one thing: a paragraph as data, and whether earlier runs said it.
+//! One notification: a paragraph as data, and whether earlier runs sent it.
 
 use std::collections::BTreeSet;
 
@@ -63,7 +63,7 @@ pub struct Notification {
     pub text: String,
     /// Whether something was done, which no later run sees again: it is undelivered where SNS did not take it.
     pub happened: bool,
-    /// The mode of the step it is about; `None` if it is about none, or the step is to tell, in any mode.
+    /// The mode of its step; `None` without a step, or if the step notifies in any mode.
     pub mode: Option<Mode>,
     /// What is lost, for the message's first line.
     pub loses: Option<String>,
@@ -129,29 +129,29 @@ pub enum NotificationKind {
     State {
         /// What it is about.
         topic: NotificationKey,
-        /// What was said; something else is told anew.
+        /// The fingerprint of the content; another content is notified again.
         what: String,
-        /// Whether it is told again while it lasts.
+        /// Whether it is sent again while it lasts.
         repeat: RepeatPolicy,
     },
     /// An end is announced.
     Announcement,
 }
 
-/// Of what besides a report there is to say, what earlier runs have not said.
+/// The notifications besides those of a report that earlier runs have not sent.
 #[must_use]
 pub fn without_known(news: Vec<Notification>, memory: &NotificationLogs, now: Timestamp) -> Vec<Notification> {
     news.into_iter().filter(|one| !is_known(one, memory, now)).collect()
 }
 
-/// Whether an earlier run said it. Gaps and account-wide faults are remembered with the home region.
+/// Whether an earlier run sent it. Gaps and faults of the account are in the log of the home region.
 #[must_use]
 pub fn is_known(news: &Notification, memory: &NotificationLogs, now: Timestamp) -> bool {
     let NotificationKind::State { topic, what, repeat } = &news.kind else {
         return false;
     };
     let Some(notices) = memory.get(&news.region) else {
-        // Without a memory nothing could be remembered: a fault would be told in every run.
+        // Without a log nothing could be remembered: a fault would be notified in every run.
         return news.resource.is_none();
     };
     let told = match &news.resource {

@@ -250,8 +250,8 @@ impl InstanceSamples<'_> {
         self.gpus().all(|(_, value)| (0.0..=1.0).contains(&value)) && self.gpus().any(|(_, value)| !is_whole(value))
     }
 
-    /// Each device that reported within the window, by the dimension that tells it from others, with its coverage in
-    /// percent. Several series of one device are one device: their periods add up.
+    /// Each device that reported within the window, by the dimension that distinguishes it, with its coverage in percent. Several series of one
+    /// device are one device: their periods add up.
     fn reporting_devices<'d>(&self, devices: &'d [MetricSeries], names: &SeriesNames) -> BTreeMap<&'d str, u8> {
         let mut periods: BTreeMap<&str, BTreeSet<Timestamp>> = BTreeMap::new();
         for (place, series) in (0..).zip(devices) {
@@ -264,7 +264,7 @@ impl InstanceSamples<'_> {
     }
 }
 
-/// What the dimension says that tells one device of an instance from another; empty if the series has none.
+/// The value of the dimension that distinguishes the devices of an instance; empty if the series has none.
 #[must_use]
 pub fn device_of<'s>(series: &'s MetricSeries, names: &SeriesNames) -> &'s str {
     series.dimensions.iter().find(|(key, _)| *key == names.device_dimension).map_or("", |(_, value)| value)

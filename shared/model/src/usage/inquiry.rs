@@ -1,8 +1,7 @@
-//! Asking about one instance, round by round, no further than it takes. Pure: whoever calls `CloudWatch` brings the answers.
+//! Queries about one instance, round by round, no further than needed. Pure: the caller queries `CloudWatch` and passes the answers.
 //!
-//! `CloudWatch` bills by the metric, and a machine of eight GPUs has twenty-one. The first round asks for the CPU and for
-//! what showed work, or held memory, the last time; whoever is at work is settled by that. What comes after it depends on
-//! [`QueryDepth`].
+//! `CloudWatch` bills by the metric, and a machine of eight GPUs has twenty-one. The first round queries the CPU and the metrics that last showed
+//! work, or held memory; that decides about busy instances. The next rounds depend on [`QueryDepth`].
 
 use std::collections::BTreeMap;
 
@@ -18,7 +17,6 @@ use crate::instance::Instance;
 /// One instance to ask about.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UsageQuery<'a> {
-    /// Whom.
     pub instance: &'a Instance,
     /// Over which window, and since.
     pub window: UsageWindow,
@@ -28,7 +26,7 @@ pub struct UsageQuery<'a> {
     pub depth: QueryDepth,
 }
 
-/// How far to ask about an instance of which the first round shows no work.
+/// How much to query about an instance that shows no work in the first round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QueryDepth {
     /// Everything there is to know.
@@ -62,20 +60,19 @@ pub enum FirstRound<'a> {
 /// An instance to ask further about.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OpenQuery<'a> {
-    /// Whom, and over which window.
+    /// The instance and the window.
     pub ask: &'a UsageQuery<'a>,
     answers: BTreeMap<MetricSignal, Vec<Sample>>,
 }
 
 impl<'a> UsageQuery<'a> {
-    /// Everything there is to know, of an instance of which nothing is known yet.
+    /// All metrics, for an instance without earlier answers.
     #[must_use]
     pub const fn in_full(instance: &'a Instance, window: UsageWindow) -> Self {
         Self { instance, window, likely: None, depth: QueryDepth::Full }
     }
 
-    /// What the answers to the first round say; `None` if they leave open what they should tell. `complete`: whether each question of that
-    /// round was answered in full.
+    /// The conclusion of the first round; `None` if it is open. `complete`: whether each query of that round was answered in full.
     #[must_use]
     pub fn after_first(
         &'a self,
@@ -180,7 +177,7 @@ impl OpenQuery<'_> {
     }
 }
 
-/// Makes utilisation that is told as a ratio percent.
+/// Converts utilisation from a ratio to percent.
 fn to_percent(answers: &mut BTreeMap<MetricSignal, Vec<Sample>>) {
     let of_devices = answers.iter_mut().filter(|(signal, _)| matches!(signal, MetricSignal::Gpu(_)));
     for (_, value) in of_devices.flat_map(|(_, samples)| samples) {

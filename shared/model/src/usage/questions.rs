@@ -53,7 +53,6 @@ pub enum Statistic {
 /// One series of one instance, over one span of time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MetricQuestion {
-    /// About whom.
     pub instance: ResourceId,
     /// About what.
     pub signal: MetricSignal,
@@ -154,8 +153,8 @@ impl<'a> SeriesOwners<'a> {
     }
 }
 
-/// Which of the listed utilisation series are of which instance. Of several series of one device (a driver update changes its
-/// `name`) all are kept, so that one busy one counts.
+/// The listed utilisation series by instance. Of several series of one device (a driver update changes its `name`) all are kept, so that one busy
+/// one counts.
 #[must_use]
 pub fn devices(
     listed: impl IntoIterator<Item = MetricSeries>,
@@ -187,7 +186,7 @@ mod tests {
         }
     }
 
-    /// Whose a listed series is: i-1 at host ip-1, i-2 at a host whose name repeats, or nobody's.
+    /// The owner of a listed series: i-1 at host ip-1, i-2 at a host whose name repeats, or none.
     fn check(dimensions: &[(&str, &str)], expect: Option<&str>) {
         let (one, two) = (instance().id("i-1").host("ip-1").build(), instance().id("i-2").build());
         let names = SeriesNames::default();
@@ -212,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dimension_that_is_not_configured_names_nobody() {
+    fn an_unconfigured_dimension_identifies_no_instance() {
         let names =
             SeriesNames { instance_dimension: String::new(), host_dimension: String::new(), ..SeriesNames::default() };
         let one = instance().id("i-1").host("ip-1").build();

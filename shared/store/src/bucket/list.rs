@@ -58,8 +58,7 @@ impl Bucket {
         Ok(all)
     }
 
-    /// Passes every object with that prefix to `each`, a page at a time. Returns whether that were all: no more than so many pages are asked
-    /// for.
+    /// Passes every object with that prefix to `each`, a page at a time, up to a number of pages. Returns whether that were all.
     pub(crate) async fn each_listed(
         &self,
         prefix: &str,
@@ -101,7 +100,7 @@ impl Bucket {
         Ok(all)
     }
 
-    /// So many pages of a prefix: those after that key, and then those up to it.
+    /// A number of pages of a prefix: those after that key, and then those up to it.
     pub(crate) async fn list_part(
         &self,
         prefix: &str,

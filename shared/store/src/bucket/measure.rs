@@ -1,4 +1,4 @@
-//! Where a bucket of somebody else's data is, and how much lies under a prefix.
+//! The region of a bucket with data of others, and the size of the data under a prefix.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ const LOCATION: &str = "s3:GetBucketLocation";
 const PAGES_MAX: usize = 100;
 const KEYS_PER_PAGE: usize = 1_000;
 
-/// What somebody waits for.
+/// The timeout for a waiting person.
 const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// What lies under a prefix.

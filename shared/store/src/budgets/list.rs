@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn what_curfew_does_not_write_is_left() {
+    fn foreign_objects_stay() {
         for name in
             ["/2026-10.json", "x2026-10.json", "a/b/2026-10.json", "a/2026-10", "a%2/2026-10.json", "%FF/2026-10.json"]
         {

@@ -15,13 +15,13 @@ use super::{AT_ONCE, CheckpointError, FileOwner};
 use crate::StoreError;
 use crate::bucket::{Bucket, ObjectStream};
 
-/// So many parts come at once. S3 gives 85 to 90 MB/s of one request (Amazon S3 user guide, "Performance design patterns for Amazon S3").
+/// Concurrent parts. S3 sends 85 to 90 MB/s for one request (Amazon S3 user guide, "Performance design patterns for Amazon S3").
 const COMING: usize = 16;
 
-/// So much of a part is written at once, in bytes; it comes in pieces that are smaller as a rule.
+/// The bytes of a part in one write; it usually arrives in smaller pieces.
 const WRITE_BYTES: usize = 256 * 1024;
 
-/// So many times that wait for the disk. With what is being received and written that is 1 MiB of each part, and some.
+/// The pieces that wait for the disk. With those that are received and written that is slightly more than 1 MiB of each part.
 const WAITING: usize = 2;
 
 pub(super) async fn fetch_files(
@@ -89,7 +89,7 @@ impl FileDownload<'_> {
     }
 }
 
-/// Hands what comes to who writes it, as long as that one is there.
+/// Passes the pieces to the writer, as long as it is there.
 async fn pour(mut pieces: ObjectStream, sender: mpsc::Sender<Vec<Bytes>>) -> Result<(), StoreError> {
     let (mut waiting, mut bytes) = (Vec::new(), 0);
     loop {

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use memmap2::MmapMut;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// So much is held at once, in MiB. S3 takes 85 to 90 MB/s of one request (Amazon S3 user guide, "Performance design patterns for Amazon
-/// S3"), so that ten parts of 16 MiB are most of what a network of 10 Gbit/s carries.
+/// The MiB in memory at once. S3 accepts 85 to 90 MB/s for one request (Amazon S3 user guide, "Performance design patterns for Amazon S3"), so ten
+/// parts of 16 MiB fill most of a network of 10 Gbit/s.
 const HELD_MIB: u32 = 160;
 
 /// What is at most so large is not worth a mapping of its own.

@@ -69,7 +69,7 @@ impl SavedRights {
 impl Drop for SavedRights {
     fn drop(&mut self) {
         if self.restore().is_err() {
-            // The kernel always lets a saved uid come back. A thread of unknown rights must not go on.
+            // The kernel always restores a saved uid. A thread with unknown rights must not continue.
             abort();
         }
     }

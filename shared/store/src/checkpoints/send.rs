@@ -13,7 +13,7 @@ use super::memory::{UploadBuffer, UploadMemory};
 use super::{AT_ONCE, CheckpointError, FileFingerprint, FileOwner, LocalFile, TRIES, UnsentFile};
 use crate::bucket::{Bucket, Payload};
 
-/// So much of a file is read and then hashed, in bytes: what is still in the processor's cache is not fetched from memory again.
+/// The bytes that are read and then hashed at once, so that the hash finds them in the processor's cache.
 const READ_BYTES: usize = 256 * 1024;
 
 pub(super) async fn send_files(

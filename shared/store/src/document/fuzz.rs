@@ -99,7 +99,7 @@ fn the_samples_are_read_or_refused_as_meant() {
 
 /// As deep and as large as an object that is read may be.
 #[test]
-fn what_nests_deeply_or_is_large_is_refused_at_once() {
+fn deep_or_large_documents_are_refused_at_once() {
     for opening in ["[", "{\"schema\":", "{\"told\":{\"i\":"] {
         let deep = opening.repeat(crate::BYTES_MAX / 16);
         check::<NotificationLog>(deep.as_bytes());

@@ -14,7 +14,7 @@ use crate::budgets::list::team_of;
 use crate::document::StoredDocument;
 use crate::{Store, StoreError, Versioned};
 
-/// A list of so many takes five calls. If there is more, each team's folder is listed by itself.
+/// A list of this length takes five calls. Above it, each team's folder is listed by itself.
 const LISTED_MAX: usize = 5_000;
 
 /// Pages of a list (Amazon S3 API reference, "`ListObjectsV2`").
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_whose_answer_s3_would_not_take_is_refused() {
+    fn a_name_with_too_long_an_answer_is_refused() {
         let key = |bytes| format!("{:x<1$}.toml", "inbox/vision/", bytes - ".toml".len());
         assert!(is_answerable(&key(1_015)) && !is_answerable(&key(1_016)));
         let answer = key(1_015).replace(".toml", ".accepted.json");

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_no_teams_folder_has_no_team() {
+    fn an_object_outside_of_team_folders_has_no_team() {
         check_key("inbox/x.toml", Some((None, "x")));
         check_key("inbox/a/b/x.toml", Some((None, "x")));
         check_key("inbox/%FF/x.toml", Some((None, "x")));

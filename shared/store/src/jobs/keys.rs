@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_curfew_does_not_write_is_no_job() {
+    fn foreign_objects_are_no_jobs() {
         let forged =
             ["jobs/nlp/attempts/state.json", "jobs/vision/x-0123ABCD/state.json", "jobs/vision/x-0123abc/state.json"];
         let respelt = [

@@ -1,4 +1,4 @@
-//! The jobs of a month: their states, what the last heartbeat of each attempt said, and what their checkpoints take.
+//! The jobs of a month: their states, the last heartbeat of each attempt, and the size of their checkpoints.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -67,7 +67,7 @@ impl Store {
         jobs
     }
 
-    /// What was not heard of in the month is of another one. What a machine wrote and cannot be believed says nothing.
+    /// An attempt without a heartbeat in the month belongs to another one. An untrusted document that cannot be believed does not count.
     async fn month_attempts(
         &self,
         mut attempts: Vec<(JobId, u32, bool)>,

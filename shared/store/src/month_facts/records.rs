@@ -15,7 +15,7 @@ use crate::{PlanKey, Store};
 /// Audit records of one function and day that are read. A run a minute writes 1,440.
 const RECORDS_OF_DAY_MAX: usize = 1_500;
 
-/// What was stopped so long before the month can still save in it.
+/// How long before the month a stop can still save in it.
 const BEFORE: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 /// What the records of a month say.

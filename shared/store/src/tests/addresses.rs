@@ -83,7 +83,7 @@ async fn heartbeat(body: String) -> MachineDocument<ReceivedHeartbeat> {
 }
 
 #[tokio::test]
-async fn what_a_machine_wrote_is_believed_refused_and_cut() {
+async fn documents_of_a_machine_are_believed_refused_or_cut() {
     let beat = |doing: &str, rest: &str| {
         format!(r#"{{"schema": 1, "at": "2026-11-20T12:00:00Z", "attempt": 2, "doing": "{doing}"{rest}}}"#)
     };

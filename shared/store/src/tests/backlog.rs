@@ -42,7 +42,7 @@ async fn a_folder_is_listed_to_its_end() {
 }
 
 #[tokio::test]
-async fn a_list_that_begins_after_a_key_goes_on_from_the_first_one() {
+async fn a_list_after_a_key_wraps_to_the_first_one() {
     let (keys, stopped_at, requests) = list(vec![page(&["c"], false), page(&["a", "b", "c"], true)], Some("b")).await;
     assert_eq!((keys.as_str(), stopped_at), ("c a b", None));
     assert!(requests[0].contains("start-after=b") && !requests[1].contains("start-after"), "{requests:?}");

@@ -1,4 +1,4 @@
-//! Budgets: of two who write at once the slower one reads again.
+//! Budgets: of two concurrent writers the slower one reads again.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -12,7 +12,7 @@ use super::{error, server};
 use crate::StoreError;
 
 const MONTH: &str = "2026-11";
-/// What somebody else reserved.
+/// The reservation of another run.
 const RESERVED: &str = r#"{"schema": 1, "team": "vision", "month": "2026-11", "reservations": {"vision/other":
     {"usd": 2.0, "since": "2026-11-20T12:00:00Z", "until": "2026-11-21T12:00:00Z"}}}"#;
 
@@ -41,7 +41,7 @@ async fn a_change_is_made_to_what_is_there() {
 }
 
 #[tokio::test]
-async fn whoever_loses_changes_what_the_other_wrote() {
+async fn a_lost_swap_is_repeated_on_the_new_content() {
     let (store, served) = server(vec![
         (404, error("NoSuchKey")),
         (412, error("PreconditionFailed")),
@@ -57,7 +57,7 @@ async fn whoever_loses_changes_what_the_other_wrote() {
 }
 
 #[tokio::test]
-async fn what_is_refused_or_unchanged_is_not_written() {
+async fn refused_or_unchanged_documents_are_not_written() {
     let (store, served) = server(vec![(200, RESERVED), (200, RESERVED)]);
     let holder = vision();
     let refused = store.update_budget(&holder, MONTH, |budget| {
@@ -70,7 +70,7 @@ async fn what_is_refused_or_unchanged_is_not_written() {
 }
 
 #[tokio::test]
-async fn whoever_always_loses_gives_up() {
+async fn a_swap_that_always_loses_gives_up() {
     let once = [(200, RESERVED), (412, error("PreconditionFailed")), (200, RESERVED)];
     let (store, served) = server(std::iter::repeat_n(once, 10).flatten().collect());
     let lost = store.update_budget(&vision(), MONTH, reserve).await.unwrap_err();
@@ -79,7 +79,7 @@ async fn whoever_always_loses_gives_up() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_understood_is_neither_lost_nor_overwritten() {
+async fn an_unknown_schema_is_neither_dropped_nor_overwritten() {
     let (store, served) = server(vec![(200, "{"), (200, r#"{"schema": 2}"#)]);
     for _ in ["garbled", "of another version"] {
         let refused = store.update_budget(&BudgetHolder::Account, MONTH, reserve).await.unwrap_err().to_string();

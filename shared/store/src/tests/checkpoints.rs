@@ -15,7 +15,7 @@ const CHECKSUM: &str = "ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=";
 /// What S3 keeps of two parts that are `abc` each: both digests through `openssl dgst -sha256 -binary | base64`, and their number.
 const COMPOSITE: &str = "O3ccqX48F2mK/yEif6BGtWIqMNjuXS3k7hERoc3yWO4=-2";
 
-/// Its digest is that of something else: whoever hashed it once more would find that out.
+/// Its digest belongs to other bytes: hashing it again would show that.
 fn payload() -> Payload {
     Payload { bytes: Bytes::from_static(b"xyz"), sha256: ManifestFile::digest(b"abc") }
 }
@@ -95,7 +95,7 @@ async fn completed(answer: (u16, &'static str), head: Option<(u16, Option<&str>)
 }
 
 #[tokio::test]
-async fn an_upload_whose_completion_was_not_heard_is_done_if_its_checksum_is_there() {
+async fn an_upload_with_a_lost_response_is_done_if_its_checksum_is_there() {
     let unknown = (404, error("NoSuchUpload"));
     assert_eq!(completed(unknown, Some((200, Some(COMPOSITE)))).await, Ok(()));
     for other in [Some((200, Some(CHECKSUM))), Some((200, None)), Some((404, None))] {
@@ -113,7 +113,7 @@ async fn an_upload_whose_completion_fails_late_is_not_done() {
     assert!(failed.to_string().contains("InternalError"), "{failed}");
 }
 
-/// A page of versions, of which the next one begins after the last.
+/// A page of versions; the next one begins after the last.
 fn versions(of: &[(&str, &str)], marker: Option<(&str, &str)>) -> &'static str {
     let version = |(key, id): &(&str, &str)| format!("<Version><Key>{key}</Key><VersionId>{id}</VersionId></Version>");
     let all = of.iter().map(version).collect::<Vec<_>>().concat();
@@ -167,7 +167,7 @@ async fn a_checkpoint_is_deleted_with_all_of_its_versions_page_by_page() {
 }
 
 #[tokio::test]
-async fn what_is_not_deleted_is_said() {
+async fn failed_deletions_are_reported() {
     let refused =
         "<DeleteResult><Error><Key>files/a</Key><Code>AccessDenied</Code><Message>No.</Message></Error></DeleteResult>";
     let (store, served) = server(vec![(200, versions(&[("manifest.json", "v0")], None)), (200, refused)]);

@@ -69,7 +69,7 @@ const SWAPS: [(&str, Write); 6] = [
     }),
 ];
 
-/// All of which another run's content is as good.
+/// The content of another run is as good.
 const CACHES: [(&str, Write); 2] = [
     ("activity", |store, last| {
         Box::pin(async move { store.write_activity(&home(), &ActivityCache::default(), last).await })
@@ -159,7 +159,7 @@ async fn a_write_whose_answer_was_lost_is_done_if_its_bytes_are_there() {
 }
 
 #[tokio::test]
-async fn whoever_comes_too_late_loses() {
+async fn a_late_write_loses() {
     for (name, write) in SWAPS {
         for last in [None, OLD] {
             let (done, _) = outcome(write, last, vec![precondition(), (200, OTHER)]).await;
@@ -173,7 +173,7 @@ async fn whoever_comes_too_late_loses() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_compared_is_neither_done_nor_lost() {
+async fn an_incomparable_write_is_neither_done_nor_lost() {
     for (name, write, last) in all() {
         let (done, _) = outcome(write, last, vec![precondition(), (500, error("InternalError"))]).await;
         let unknown = done.unwrap_err();
@@ -203,7 +203,7 @@ async fn a_job_with_another_spec_is_not_accepted() {
 }
 
 #[tokio::test]
-async fn whoever_cancelled_first_is_named() {
+async fn the_first_cancellation_is_named() {
     let (store, served) = server(vec![precondition(), (200, OTHER), (200, OTHER)]);
     let there = store.cancel(&id(), &cancel()).await.unwrap();
     assert_eq!(there.by.as_deref(), Some("eve"));

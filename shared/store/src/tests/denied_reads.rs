@@ -34,7 +34,7 @@ async fn check(read: Prepared, listed: Option<Prepared>, expect: Result<(), &str
 }
 
 #[tokio::test]
-async fn a_denied_read_is_of_an_absent_object_only_where_the_listing_says_so() {
+async fn a_denied_read_means_absent_only_if_the_list_confirms_it() {
     let denied = || (403, error("AccessDenied"));
     check((404, error("NoSuchKey")), None, Ok(())).await;
     check(denied(), Some((200, listing(&[]))), Ok(())).await;

@@ -57,7 +57,7 @@ async fn ledgers_of_a_month_are_listed_by_region() {
 }
 
 #[tokio::test]
-async fn whoever_loses_takes_it_down_again_beside_what_the_other_wrote() {
+async fn a_lost_swap_adds_the_observation_to_the_new_content() {
     let other = written_by_another().await;
     let (store, served) = server(vec![
         (404, error("NoSuchKey")),
@@ -75,7 +75,7 @@ async fn whoever_loses_takes_it_down_again_beside_what_the_other_wrote() {
 }
 
 #[tokio::test]
-async fn whoever_loses_three_times_says_so() {
+async fn three_lost_swaps_are_an_error() {
     let other = written_by_another().await;
     let round = [(200, other), (412, error("PreconditionFailed")), (200, other)];
     let (store, served) = server(round.repeat(3));
@@ -87,7 +87,7 @@ async fn whoever_loses_three_times_says_so() {
 }
 
 #[tokio::test]
-async fn what_says_nothing_new_is_not_written() {
+async fn unchanged_facts_are_not_written() {
     let (store, served) = server(vec![(200, written_by_another().await)]);
     store.update_ledger(&november(), &home(), |ledger| ledger.observe(&beat("2026-11-20T12:00:00Z"))).await.unwrap();
     assert_eq!(served.join().unwrap().len(), 1);

@@ -49,7 +49,7 @@ fn one(budget: Budget) -> BudgetRow {
 }
 
 #[test]
-fn figures_hold_for_an_hour_or_for_good_once_the_month_is_over() {
+fn figures_are_fresh_for_an_hour_and_final_after_the_month() {
     let state = |as_of: Option<&str>, now: &str| state(as_of.map(time), &november(), time(now));
     assert_eq!(state(None, NOW), BudgetDataState::Absent);
     assert_eq!(state(Some("2026-11-21T23:50:00Z"), NOW), BudgetDataState::Fresh);
@@ -66,7 +66,7 @@ fn figures_hold_for_an_hour_or_for_good_once_the_month_is_over() {
 }
 
 #[test]
-fn the_account_is_first_and_then_whoever_is_nearest_to_the_end() {
+fn the_account_is_first_and_then_the_team_nearest_to_its_limit() {
     let documents = [
         ("account", Budget { budget_usd: None, ..within_budget() }),
         ("little", spent(10.0, BudgetVerdict::Ok)),
@@ -92,7 +92,7 @@ fn nothing_of_a_past_month_is_missed_but_what_was_there() {
 }
 
 #[test]
-fn what_nobody_can_say_comes_before_who_is_over() {
+fn unknown_budgets_come_before_exceeded_ones() {
     let account = ("account", spending(&["vision"]));
     let conclusion = |budget: Budget| of(&[account.clone(), ("vision", budget)], "", november()).conclusion();
     assert_eq!(conclusion(within_budget()), BudgetConclusion::WithinBudget);
@@ -121,7 +121,7 @@ fn stale_and_absent_say_what_to_do() {
 }
 
 #[test]
-fn what_follows_is_said_as_far_as_it_is_enforced() {
+fn the_action_is_named_as_far_as_it_is_enforced() {
     let follows = |verdict, mode| one(Budget { mode, ..spent(5_000.0, verdict) }).consequence();
     assert_eq!(follows(BudgetVerdict::Notify, Mode::Observe), "over: notify only");
     assert_eq!(follows(BudgetVerdict::Hold, Mode::Enforce), "over: no new jobs");
@@ -186,7 +186,7 @@ fn every_figure_is_said_with_what_it_is_based_on() {
 }
 
 #[test]
-fn what_has_no_price_is_named_as_far_as_somebody_reads_it() {
+fn unpriced_types_are_named_up_to_a_limit() {
     let one = |count: usize| {
         let unpriced = UnpricedResource {
             resource: "i-0abc".into(),
@@ -230,7 +230,7 @@ fn a_team_that_is_gone_is_no_trouble() {
 }
 
 #[test]
-fn a_stranger_hears_who_there_is() {
+fn an_unknown_team_is_answered_with_the_existing_ones() {
     let check = |team: &str, account: Budget, config: &str| {
         let documents = BTreeMap::from([(BudgetHolder::Account, account), (holder("ghost"), within_budget())]);
         unknown_team_message(&holder(team), &documents, &Config::read(config).unwrap(), &november(), time(NOW))
@@ -264,7 +264,7 @@ fn the_table_s_own_names_are_understood() {
 }
 
 #[test]
-fn the_account_s_document_is_asked_for_only_where_there_is_something_to_explain() {
+fn the_accounts_document_is_read_only_if_needed() {
     let needs = |team: &str, document: Option<&Budget>| needs_account(&holder(team), document, &november(), time(NOW));
     assert!(!needs("vision", Some(&within_budget())));
     assert!(needs("vision", None) && !needs("(account)", None));
@@ -273,7 +273,7 @@ fn the_account_s_document_is_asked_for_only_where_there_is_something_to_explain(
 }
 
 #[test]
-fn what_is_more_than_the_figures_say_has_a_plus() {
+fn an_incomplete_figure_has_a_plus() {
     let g9 = UnpricedResource {
         resource: "i-0abc".into(),
         region: "us-east-1".into(),
@@ -307,7 +307,7 @@ fn where_a_budget_is_set_is_named() {
 }
 
 #[test]
-fn whoever_is_over_hears_by_how_much_and_whoever_is_not_how_to_stay_under() {
+fn the_text_of_an_exceeded_budget_has_the_excess_and_of_others_the_rest() {
     let over = one(Budget { remaining_usd: Some(Amount::ZERO), ..spent(5_600.85, BudgetVerdict::Notify) });
     assert!(lines(&over).contains("over by      $600.85") && !lines(&over).contains("left"), "{}", lines(&over));
     assert_eq!(over.remedy_is(), "What would bring it back under its budget");

@@ -9,15 +9,15 @@ use model::mode::Mode;
 use model::money::Amount;
 use model::notification_log::{NO_TEAM, NO_TEAM_LABEL};
 
-use super::{BudgetDataState, BudgetOverview, BudgetRow, has_uncertain, has_unpriced, is_nobody};
+use super::{BudgetDataState, BudgetOverview, BudgetRow, has_uncertain, has_unpriced, is_no_team};
 use crate::budget::{Budget, BudgetVerdict, observation_gap};
 
 /// The account in the table.
 pub(super) const ACCOUNT: &str = "(account)";
-/// Of the teams that there are, to a person who asks for another.
+/// The most existing teams in an error about an unknown one.
 const KNOWN_NAMED_MAX: usize = 20;
 
-/// One line about a budget: what it is of, the figure, and what is to be said of it.
+/// One line about a budget: its holder, the figure, and a remark.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BudgetFigure {
     pub label: &'static str,
@@ -123,7 +123,7 @@ impl BudgetRow {
         if self.over { "What would bring it back under its budget" } else { "What would keep it under its budget" }
     }
 
-    /// What is spent, for a table: with a plus where it may be more.
+    /// The spend, for a table: with a plus if it may be more.
     #[must_use]
     pub fn spent(&self) -> Option<String> {
         let budget = self.budget.as_ref().filter(|_| self.state != BudgetDataState::Absent)?;
@@ -134,7 +134,7 @@ impl BudgetRow {
     fn unset(&self) -> String {
         let section = match &self.team {
             None => "[account]".to_owned(),
-            Some(team) if is_nobody(team) => return "none: what has no team can have no budget".to_owned(),
+            Some(team) if is_no_team(team) => return "none: what has no team can have no budget".to_owned(),
             Some(team) => format!("[teams.{}]", key(team.as_str())),
         };
         format!("none; the configuration sets it: monthly_budget_usd in {section}")
@@ -155,7 +155,7 @@ fn key(name: &str) -> String {
 
 /// There is no such team; these there are.
 pub(super) fn describe_unknown_team(team: &TeamName, known: BTreeSet<String>, month: &str) -> String {
-    if is_nobody(team) {
+    if is_no_team(team) {
         return format!("{NO_TEAM_LABEL}: all that the ledger of {month} has belongs to a team");
     }
     let others = known.len().saturating_sub(KNOWN_NAMED_MAX);

@@ -60,7 +60,7 @@ pub(super) struct LedgerRow {
     /// The beats since `first` that did not see it running, written as `beats` are.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     missed: Vec<i64>,
-    /// Who was charged before, in order.
+    /// The earlier payers, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     charged: Vec<ChargedSpan>,
     /// Since when no team is charged any more, because it changed too often.
@@ -109,7 +109,7 @@ struct PricedSpan {
     tariff: Tariff,
 }
 
-/// What the month before said last.
+/// The last values of the previous month.
 #[derive(Serialize, Deserialize)]
 struct CarriedRow {
     at: Timestamp,

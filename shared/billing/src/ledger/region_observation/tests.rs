@@ -22,7 +22,7 @@ fn one(of: InstanceBuilder) -> Sighting {
 }
 
 #[test]
-fn what_is_on_its_way_to_an_end_is_not_billed_any_more() {
+fn a_stopping_instance_is_not_billed() {
     let life = |state| one(instance().state(state)).life;
     let ended = |terminated| BillingState::Ended { at: Some(time(NOW)), terminated, reclaimed: false };
     assert_eq!([InstanceState::Pending, InstanceState::Running].map(life), [BillingState::Live; 2]);
@@ -31,7 +31,7 @@ fn what_is_on_its_way_to_an_end_is_not_billed_any_more() {
 }
 
 #[test]
-fn of_what_nobody_can_say_whether_it_runs_a_look_is_not_whole() {
+fn an_observation_with_unknown_states_is_not_whole() {
     let beat = beat(vec![inspected(instance().state(InstanceState::Unknown))], vec![]);
     assert_eq!((beat.whole, beat.items.len()), (false, 0));
 }
@@ -48,7 +48,7 @@ fn ec2_takes_spot_instances_back_by_two_codes() {
 }
 
 #[test]
-fn what_sets_a_price_is_in_the_tariff() {
+fn the_tariff_has_everything_that_sets_a_price() {
     let check = |of: InstanceBuilder, expect: &str| assert_eq!(one(of).facts.tariff.as_str(), expect);
     check(instance(), "g5.xlarge on demand");
     check(instance().purchase(PurchaseOption::SpotOneTime).in_zone("us-east-1a"), "g5.xlarge on Spot in us-east-1a");
@@ -71,7 +71,7 @@ fn a_price_counts_from_the_second_since_when_it_is_known() {
 }
 
 #[test]
-fn a_volume_is_its_hosts_where_its_own_tags_do_not_say_whose() {
+fn a_volume_without_a_team_tag_belongs_to_its_instances_team() {
     let host = inspected(instance().id("i-1").tag("Name", "host").tag(JOB, "vision/llama-1"));
     let on = |volume| AttachedVolume { volume, on: "i-1".into(), since: time(NOW) };
     let volumes = vec![on(volume().untagged().build()), on(volume().untagged().tag("Team", "nlp").build())];

@@ -1,4 +1,4 @@
-//! Tags, sizes and prices that change while a run goes on.
+//! Tags, sizes and prices that change during a run.
 
 use model::id::TeamName;
 
@@ -9,7 +9,7 @@ fn of_team(team: &str) -> Sighting {
     Sighting { facts: RunFacts { team: Some(team.into()), ..plain.facts.clone() }, ..plain }
 }
 
-/// Who pays how much until noon, in tenths of a cent, known and uncertain, in order.
+/// The amounts of each payer until noon, in tenths of a cent, known and uncertain, in order.
 fn shares(ledger: &Ledger) -> String {
     let until_noon = TimeSpan { to: at("12:00"), ..november().span() };
     let thousandths = |amount: model::money::Amount| amount.usd_micros() / 1_000;
@@ -89,7 +89,7 @@ fn a_volume_that_is_modified_while_it_is_attached_costs_more_from_then_on() {
 }
 
 #[test]
-fn who_retags_in_every_beat_makes_no_document_grow() {
+fn a_retag_in_every_beat_does_not_grow_the_document() {
     let minutes = |minutes: i64| at("10:00") + SignedDuration::from_mins(minutes);
     let beats: Vec<LedgerBeat> = (0..500_i32)
         .map(|nth| LedgerBeat {
@@ -99,7 +99,7 @@ fn who_retags_in_every_beat_makes_no_document_grow() {
         .collect();
     let ledger = ledger(&beats);
     assert!(document(&ledger)["runs"][0].to_string().len() < 2_000);
-    // Nobody pays for what he did not have: from the change that is one too many on no team does.
+    // No team pays for another's part: beyond the limit of changes the rest has no team.
     let noon = shares(&ledger);
     assert!(noon.ends_with("vision g5.xlarge 60+0, nobody g5.xlarge 6180+0"), "{noon}");
     assert_eq!(noon.matches("vision").count(), 9, "{noon}");

@@ -76,7 +76,7 @@ fn a_run_that_is_seen_first_long_after_its_end_waits_for_late_beats() {
 }
 
 #[test]
-fn what_only_a_late_beat_saw_after_a_blind_time_is_not_taken_for_folded() {
+fn a_run_seen_only_by_a_late_beat_is_not_taken_for_folded() {
     // From 05:45 to 09:00 no beat arrives in time: i-1 ends, and i-2 begins before that and ends after it.
     let beats = [
         beat("05:45", vec![run("i-1", "vision", "05:30", BillingState::Live)]),

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// A product with one price of that unit, as `GetProducts` tells it.
+/// A product with one price of that unit, as `GetProducts` returns it.
 fn product(family: &str, attributes: Value, unit: &str, usd: &str) -> Value {
     json!({
         "product": {"productFamily": family, "attributes": attributes, "sku": "3AMHWXFMBSN9HBWT"},
@@ -54,7 +54,7 @@ fn one_hourly_price_in_usd_is_the_price() {
 }
 
 #[test]
-fn what_does_not_say_one_price_says_none() {
+fn an_ambiguous_product_has_no_price() {
     check(&[], None);
     check(&[g5("1.0060000000"), g5("1.1000000000")], None);
     check(&[g5("1.0060000000"), with(g5("1.0060000000"), DIMENSION, json!({}))], None);
@@ -87,7 +87,7 @@ fn filters_name_attributes_as_the_price_list_writes_them() {
 }
 
 #[test]
-fn what_was_not_asked_for_does_not_count() {
+fn unrequested_answers_do_not_count() {
     let other = |name: &str, value: &str| with(g5("9.0"), &format!("/product/attributes/{name}"), json!(value));
     for (name, value) in [
         ("instanceType", "g5.2xlarge"),

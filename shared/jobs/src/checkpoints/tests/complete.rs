@@ -30,13 +30,13 @@ fn check_all(entries: &[DirectoryEntry], writer: WriterState, seconds_later: i64
 }
 
 #[test]
-fn what_does_not_change_for_a_while_is_complete() {
+fn an_unchanged_checkpoint_is_complete() {
     check(&[entry("step-1")], WriterState::Running, 59, None);
     check(&[entry("step-1")], WriterState::Running, 60, Some(1));
 }
 
 #[test]
-fn what_carries_a_marker_is_complete_at_once() {
+fn a_marked_checkpoint_is_complete_at_once() {
     check(&[DirectoryEntry { marked_at: Some(Timestamp::MAX), ..entry("step-1") }], WriterState::Running, 0, Some(1));
     check(
         &[DirectoryEntry { marked_at: Some(Timestamp::MAX), ..entry("step-1") }, entry("step-2")],
@@ -47,7 +47,7 @@ fn what_carries_a_marker_is_complete_at_once() {
 }
 
 #[test]
-fn what_a_command_wrote_that_ended_by_itself_is_complete() {
+fn the_files_of_a_successful_command_are_complete() {
     check(&[entry("step-1")], WriterState::Ended, 0, Some(1));
     check(&[DirectoryEntry { marked_at: Some(Timestamp::MAX), ..entry("step-1") }], WriterState::Killed, 0, Some(1));
 }
@@ -62,7 +62,7 @@ fn the_last_files_of_a_killed_command_are_unverified() {
         check(&[entry(name)], WriterState::Killed, 900, None);
     }
     check(&[DirectoryEntry { bytes: 0, ..entry("step-1") }], WriterState::Killed, 0, None);
-    // Who marks has not come to the end.
+    // A writer of markers has not finished yet.
     check_all(&[marked("step-1"), entry("step-2")], WriterState::Killed, 0, &[(1, false)]);
     assert!(!seen(&[marked("step-1"), entry("step-2")], WriterState::Killed, 0)[0].unverified);
 }
@@ -78,7 +78,7 @@ fn a_verified_checkpoint_is_uploaded_before_an_unverified_one() {
 }
 
 #[test]
-fn what_is_temporary_or_empty_is_never_complete() {
+fn temporary_or_empty_files_are_never_complete() {
     check(&[entry("tmp-step-1")], WriterState::Ended, 900, None);
     check(
         &[DirectoryEntry { marked_at: Some(Timestamp::MAX), ..entry("step-1.tmp") }],
@@ -114,7 +114,7 @@ fn check_problem(entries: &[DirectoryEntry], writer: WriterState, seconds_later:
 }
 
 #[test]
-fn why_a_step_is_not_complete_is_said_once_it_is_quiet_or_nobody_writes() {
+fn an_incomplete_step_has_a_reason_once_unchanged_or_without_writers() {
     let temporary = Some("`step-1.tmp`: it is still being written, by its name");
     check_problem(&[entry("step-1.tmp")], WriterState::Running, 59, None);
     check_problem(&[entry("step-1.tmp")], WriterState::Running, 60, temporary);
@@ -139,7 +139,7 @@ fn a_change_begins_the_wait_anew() {
 }
 
 #[test]
-fn where_others_carry_a_marker_being_quiet_is_not_enough() {
+fn beside_marked_directories_an_unchanged_one_is_not_complete() {
     let marked = DirectoryEntry { marked_at: Some(Timestamp::MAX), ..entry("step-1") };
     check(&[marked.clone(), entry("step-2")], WriterState::Running, 600, Some(1));
     check(&[marked.clone(), entry("step-2")], WriterState::Killed, 600, Some(1));
@@ -156,7 +156,7 @@ fn where_others_carry_a_marker_being_quiet_is_not_enough() {
 }
 
 #[test]
-fn what_is_marked_is_still_once_it_is_quiet_or_nobody_writes() {
+fn a_marked_entry_is_stable_once_unchanged_or_without_writers() {
     let (now, mut watch) = (time("2026-09-01T12:00:00Z"), DirectoryWatch::default());
     watch.observe(vec![DirectoryEntry { marked_at: Some(Timestamp::MAX), ..entry("step-1") }], now);
     let still = |writer, after| watch.steps(writer, now + after)[0].still;
@@ -165,7 +165,7 @@ fn what_is_marked_is_still_once_it_is_quiet_or_nobody_writes() {
 }
 
 #[test]
-fn a_file_that_is_written_over_is_not_marked_by_what_marked_the_one_before() {
+fn an_old_marker_does_not_mark_an_overwritten_file() {
     let before = entry("step-1").changed_at - SignedDuration::from_nanos(1);
     let stale = DirectoryEntry { marked_at: Some(before), ..file("step-1", 9) };
     check(std::slice::from_ref(&stale), WriterState::Running, 0, None);

@@ -16,7 +16,7 @@ fn shown(steps: Vec<CheckpointStep>) -> Vec<Shown> {
 const LARGE: u64 = COMPANION_BYTES_MAX + 1;
 
 #[test]
-fn what_has_no_number_is_one_checkpoint_that_is_written_over() {
+fn files_without_a_number_are_one_overwritten_checkpoint() {
     let all = || vec![file("best.pt", 7), file("last.pt", 9), file("args.yaml", 3), entry("train"), file("a.tmp", 9)];
     let expect = |complete| {
         vec![(StepNumber::Snapshot, names(&["best.pt", "last.pt", "train"]), names(&["args.yaml"]), complete, false)]
@@ -30,7 +30,7 @@ fn what_has_no_number_is_one_checkpoint_that_is_written_over() {
 }
 
 #[test]
-fn beside_numbers_only_what_is_large_and_later_is_a_checkpoint_by_itself() {
+fn beside_steps_only_a_large_later_file_is_its_own_checkpoint() {
     let all = |last: u64| {
         vec![file("epoch=1.ckpt", 9), file("last.ckpt", last), file("latest", 9), file("model.json", LARGE)]
     };
@@ -73,7 +73,7 @@ fn text_is_a_checkpoint_where_nothing_else_is_there_from_the_second_one_on() {
 }
 
 #[test]
-fn what_is_never_quiet_is_kept_at_a_pause_and_is_unverified() {
+fn constantly_written_files_are_kept_at_a_pause_as_unverified() {
     let looks = |until: i64, pause: i64| -> Vec<(i64, Vec<DirectoryEntry>)> {
         let changes =
             (0..=until).step_by(10).map(|second| (second, vec![file("last.pt", 100 + u64::try_from(second).unwrap())]));

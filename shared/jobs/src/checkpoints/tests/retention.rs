@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::*;
 
 #[test]
-fn what_head_does_not_name_is_not_restored() {
+fn only_checkpoints_in_head_are_restored() {
     assert_eq!(to_restore(&Head::default()), []);
     let named = |checkpoint, kept: &[Checkpoint]| Head { checkpoint, kept: kept.to_vec(), ..Head::default() };
     assert_eq!(to_restore(&named(None, &[at(1, 5)])), []);
@@ -15,7 +15,7 @@ fn what_head_does_not_name_is_not_restored() {
 }
 
 #[test]
-fn of_one_step_that_of_the_latest_attempt_is_the_newest() {
+fn the_latest_attempt_has_the_newest_checkpoint_of_a_step() {
     let head = Head { checkpoint: Some(at(3, 1)), kept: vec![at(1, 1), at(2, 1), at(4, 1)], ..Head::default() };
     assert_eq!(to_restore(&head), [at(3, 1), at(2, 1), at(1, 1)]);
     assert_eq!(to_keep(&[at(1, 1), at(2, 1)], at(3, 1), Some(2), &[], &[]), [at(2, 1)]);
@@ -61,7 +61,7 @@ fn head_has_the_key_unverified_only_where_it_needs_it() {
 }
 
 #[test]
-fn what_an_attempt_keeps_of_a_step_again_has_a_place_of_its_own_and_is_newer() {
+fn a_rewritten_step_has_its_own_place_and_is_newer() {
     assert_eq!(place_of(&[], 1, 1), at(1, 1));
     assert_eq!(place_of(&[at(1, 1), at(2, 1)], 2, 1), again(2, 1, 1));
     assert_eq!(place_of(&[again(2, 1, 1), at(2, 1), again(1, 1, 7), again(2, 2, 5)], 2, 1), again(2, 1, 2));
@@ -91,7 +91,7 @@ fn check_pruned(listed: &[(Checkpoint, bool)], kept: &[Checkpoint], expect: &[Ch
 }
 
 #[test]
-fn what_head_names_is_kept_and_what_never_counted_is_not() {
+fn checkpoints_in_head_stay_and_others_are_deleted() {
     let listed = [(at(1, 20), true), (at(1, 35), true), (at(2, 30), true), (at(2, 40), true), (at(3, 41), true)];
     check_pruned(&listed, &[at(1, 20), at(2, 30)], &[at(1, 35)]);
     check_pruned(&listed, &[], &[at(1, 20), at(1, 35), at(2, 30)]);
@@ -99,14 +99,14 @@ fn what_head_names_is_kept_and_what_never_counted_is_not() {
 }
 
 #[test]
-fn half_a_checkpoint_goes_unless_it_may_be_on_its_way() {
+fn a_partial_checkpoint_is_deleted_unless_it_may_be_uploading() {
     check_pruned(&[(at(1, 15), false), (at(1, 99), false)], &[], &[at(1, 15), at(1, 99)]);
     check_pruned(&[(at(2, 39), false)], &[], &[at(2, 39)]);
     check_pruned(&[(at(2, 41), false), (at(3, 5), false)], &[], &[]);
 }
 
 #[test]
-fn what_a_framework_keeps_on_purpose_is_known_by_what_it_deletes_or_names() {
+fn retained_checkpoints_are_known_by_deletions_or_names() {
     let set = |steps: &[u64]| steps.iter().copied().collect::<BTreeSet<u64>>();
     assert_eq!(kept_by_framework(&set(&[1, 2, 3]), false, None), set(&[]));
     assert_eq!(kept_by_framework(&set(&[1, 2, 3]), false, Some(1)), set(&[1]));

@@ -1,4 +1,4 @@
-//! Which checkpoint is uploaded next, what is written over, and what a command goes on from.
+//! Which checkpoint is uploaded next, what was rewritten, and what a command resumes from.
 
 use std::collections::BTreeSet;
 
@@ -71,7 +71,7 @@ fn step(entry: DirectoryEntry) -> Vec<CheckpointStep> {
 }
 
 #[test]
-fn what_is_written_to_after_it_was_kept_is_noticed_and_what_is_deleted_is_not() {
+fn a_rewrite_after_an_upload_is_noticed_and_a_deletion_is_not() {
     let kept = step(entry("step-1")).remove(0);
     let (later, sooner) =
         (kept.changed_at + SignedDuration::from_nanos(1), kept.changed_at - SignedDuration::from_nanos(1));
@@ -90,7 +90,7 @@ fn what_is_written_to_after_it_was_kept_is_noticed_and_what_is_deleted_is_not() 
 }
 
 #[test]
-fn what_is_written_over_has_come_to_an_end_by_a_marker_that_is_as_new_as_the_rest() {
+fn an_overwritten_checkpoint_is_complete_by_a_marker_as_new_as_the_rest() {
     let (now, changed_at) = (time("2026-09-01T12:00:00Z"), entry("step-1").changed_at);
     let is_settled = |marked_at: [Option<Timestamp>; 2], writer, after: i64| {
         let names = ["model-1", "optimizer-1"].into_iter().zip(marked_at);

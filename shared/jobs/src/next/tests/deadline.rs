@@ -219,7 +219,7 @@ proptest! {
 }
 
 #[test]
-fn these_lives_meet_what_a_deadline_decides() {
+fn these_lives_cover_every_decision_of_a_deadline() {
     let mut met = String::new();
     let (mut spot, mut on_demand) = (0, 0);
     for seed in 0..40 {
@@ -237,7 +237,7 @@ fn these_lives_meet_what_a_deadline_decides() {
 }
 
 #[test]
-fn what_cannot_be_met_from_the_start_is_held_with_by_how_much() {
+fn an_impossible_deadline_is_held_with_the_missing_time() {
     let mut world = AdversaryWorld::new(1, 6 * HOUR, 0, None);
     world.job.terms.finish_by = Some(at(5 * HOUR));
     world.live();
@@ -285,7 +285,7 @@ fn check_work_left(total_steps: Option<u64>, step: u64, expect: i64) {
 }
 
 #[test]
-fn work_left_is_what_no_checkpoint_holds_or_what_steps_show_if_that_is_more() {
+fn the_work_left_is_the_unsaved_work_or_more_if_the_steps_show_it() {
     check_work_left(None, 7, 8 * HOUR);
     check_work_left(Some(100), 20, 8 * HOUR);
     // Two hours for ten steps of a hundred.

@@ -78,7 +78,7 @@ fn a_profile_that_ec2_does_not_know_yet_is_asked_for_again_and_then_holds_the_jo
 }
 
 #[test]
-fn what_an_old_ranking_names_may_be_gone_and_is_looked_at_anew_before_it_fails_the_job() {
+fn an_old_ranking_is_made_anew_before_it_fails_the_job() {
     let refused = launching().answered(says(LaunchResult::Refused));
     check(refused.clone().at_time(15 * MINUTE - 1), "launching 1.1.1: launch g5.xlarge until 20:14:59");
     check(refused.clone().at_time(15 * MINUTE), "submitted: rank");
@@ -90,7 +90,7 @@ fn what_an_old_ranking_names_may_be_gone_and_is_looked_at_anew_before_it_fails_t
 }
 
 #[test]
-fn a_permission_that_is_taken_away_holds_what_has_run_or_was_to_wait() {
+fn a_removed_permission_holds_jobs_that_ran_or_waited() {
     let denied = |given: JobInput| given.answered(says(LaunchResult::Denied));
     let expect = "held by permission: note held";
     check(denied(launching().job(|job| job.machines = 1)), expect);

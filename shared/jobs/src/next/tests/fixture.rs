@@ -137,7 +137,7 @@ pub(crate) fn reserving() -> JobInput {
     })
 }
 
-/// The first candidate of the first pass of the first attempt is asked for; nobody has looked at anything else.
+/// The first candidate of the first pass of the first attempt is requested; nothing else was read.
 pub(crate) fn launching() -> JobInput {
     let given = ranked().job(|job| {
         (job.attempt, job.passes) = (1, 1);
@@ -223,7 +223,7 @@ impl JobInput {
         self.facts(|facts| facts.warned = Some(instance.into())).knowing_nothing()
     }
 
-    /// Nobody has looked, or nobody could say.
+    /// Not read, or the read failed.
     pub(crate) fn knowing_nothing(self) -> Self {
         self.facts(|facts| {
             *facts = JobFacts {
@@ -255,7 +255,7 @@ impl JobInput {
         self.facts(|facts| facts.heartbeat = Some(Some(at(seconds))))
     }
 
-    pub(crate) fn never_heard(self) -> Self {
+    pub(crate) fn without_heartbeat(self) -> Self {
         self.facts(|facts| facts.heartbeat = Some(None))
     }
 

@@ -6,7 +6,7 @@ fn a_launch_without_an_answer_is_asked_again_with_the_same_token_and_the_same_wo
     let ask = |given: JobInput| given.turn().1;
     let first = ask(launching());
     assert_eq!(line(&launching().job, &first), "launching 1.1.0: launch g6.xlarge until 20:00:00");
-    // A crash, hours, a new ranking that nobody wrote, a cancel: the same.
+    // A crash, hours, a new ranking that was not written, a cancel: the request stays the same.
     for given in [
         launching().at_time(3 * HOUR),
         launching().at_time(8 * HOUR - 15 * MINUTE),
@@ -19,7 +19,7 @@ fn a_launch_without_an_answer_is_asked_again_with_the_same_token_and_the_same_wo
 }
 
 #[test]
-fn an_old_token_is_not_queried_again_but_what_was_launched_by_it_is_looked_for() {
+fn an_old_token_is_not_repeated_but_its_machine_is_searched_for() {
     let ask = |given: JobInput| match given.turn().1.as_slice() {
         [Effect::Launch(launch)] => launch.clone(),
         other => panic!("{other:?}"),
@@ -54,7 +54,7 @@ fn people_hear_of_a_launch_that_has_no_answer_for_long() {
 }
 
 #[test]
-fn a_machine_that_nobody_waits_for_any_more_is_disowned() {
+fn a_late_machine_is_disowned() {
     let given = launching();
     let token = given.job.awaited().expect("it waits for one");
     let machine = placed("i-1", 1);
@@ -95,7 +95,7 @@ fn an_unknown_answer_waits_for_the_next_run() {
 }
 
 #[test]
-fn where_curfew_only_observes_a_launch_stays_open() {
+fn in_observe_mode_a_launch_stays_open() {
     check_nothing(launching().observing());
     check_nothing(launching().observing().at_time(9 * HOUR).cancelled());
 }
@@ -173,7 +173,7 @@ fn while_the_machine_before_may_hold_the_quota_it_waits_for_a_minute() {
 }
 
 #[test]
-fn too_late_for_an_attempt_nothing_is_launched_but_what_was_is_looked_for() {
+fn too_late_for_an_attempt_nothing_is_launched_but_earlier_machines_are_searched_for() {
     let only_finds = |given: JobInput| match given.turn().1.as_slice() {
         [Effect::Launch(launch)] => launch.only_find,
         other => panic!("{other:?}"),
@@ -289,7 +289,7 @@ fn a_state_that_nothing_can_be_launched_from_is_ranked_anew() {
 }
 
 #[test]
-fn an_attempt_is_one_machine_however_many_candidates_are_asked_for_it() {
+fn an_attempt_is_one_machine_for_any_number_of_candidates() {
     let mut given = launching();
     let mut tokens = Vec::new();
     for minute in 0..100 {

@@ -6,7 +6,7 @@ use super::fixture::*;
 use crate::transfer::CostMax;
 use crate::*;
 
-/// Two dollars an hour, of which half is for checkpoints, and one dollar however long it runs.
+/// Two dollars an hour, half of it for checkpoints, and one dollar for any runtime.
 fn abroad() -> JobMachine {
     let transfer = TransferCost {
         usd_per_hour: Rate::from_usd_micros_per_hour(1_000_000),
@@ -37,7 +37,7 @@ fn checkpoints_to_another_region_are_paid_from_the_same_money() {
 #[test]
 fn a_machine_that_ec2_never_brought_up_has_transferred_nothing() {
     let lost = |reason: &str| {
-        let given = running().at_time(0).job(|job| job.phase = Phase::Running(abroad())).never_heard();
+        let given = running().at_time(0).job(|job| job.phase = Phase::Running(abroad())).without_heartbeat();
         given.with_machine(model::instance::InstanceState::Terminated, Some(reason)).next().job.used.usd.usd_micros()
     };
     assert_eq!(lost("Server.InsufficientInstanceCapacity"), 16_667);

@@ -32,8 +32,8 @@ fn live(seed: u64) -> JobWorld {
 }
 
 proptest! {
-    /// Whatever goes wrong: no two machines at once but for the two minutes of a warned one, no token with two meanings, never more time
-    /// or money than the job may take, and an end.
+    /// With any faults: no two machines at once except for the two minutes of a warned one, no token with two meanings, never more time or money
+    /// than the job may take, and an end.
     #[test]
     fn every_job_ends_within_its_limits(seed in any::<u64>()) {
         let world = live(seed);
@@ -43,7 +43,7 @@ proptest! {
 }
 
 #[test]
-fn these_lives_meet_what_they_are_to_meet() {
+fn these_lives_cover_every_expected_event() {
     let mut endings = BTreeSet::new();
     let mut said = String::new();
     let mut attempts_most = 0;

@@ -27,7 +27,7 @@ fn a_machine_that_shut_itself_down_with_a_result_is_not() {
 }
 
 #[test]
-fn a_machine_that_ended_at_its_end_is_not_replaced_where_nothing_is_left() {
+fn a_machine_that_ended_at_its_deadline_is_not_replaced_without_time_left() {
     let given = running().at_time(8 * HOUR - 5 * MINUTE).with_machine(InstanceState::Terminated, ITSELF);
     check(given.clone().exit(Some(ExitReason::Expired)), "expired: note lost i-1 Overdue, note over, release");
     let Phase::Ended(ended) = given.next().job.phase else { unreachable!() };
@@ -52,7 +52,7 @@ fn a_job_whose_machine_a_person_ended_is_not_launched_again() {
         let Phase::Ended(ended) = given.next().job.phase else { unreachable!() };
         let stopped = matches!(state, InstanceState::Stopping | InstanceState::Stopped);
         let expect =
-            if stopped { "i-1 was stopped by a person; it is left as it is" } else { "i-1 was terminated by a person" };
+            if stopped { "i-1 was stopped by a person; it stays stopped" } else { "i-1 was terminated by a person" };
         assert!(ended.why.starts_with(expect), "{}", ended.why);
         assert_eq!(given.next().job.used.seconds, HOUR);
     }
@@ -64,7 +64,7 @@ fn a_result_counts_before_what_a_person_did_to_the_machine() {
 }
 
 #[test]
-fn what_the_reaper_ends_at_its_time_has_expired() {
+fn a_machine_that_the_reaper_ends_at_its_time_has_expired() {
     let given = running().at_time(8 * HOUR + 10 * MINUTE).with_machine(InstanceState::ShuttingDown, A_PERSON);
     // It may still be going; the sight of it is that of a previous machine now.
     check(given, "expired: note lost i-1 Overdue, note over, release");
@@ -83,7 +83,7 @@ fn a_machine_that_curfew_ended_says_so() {
     let (result, why) = ended(InstanceState::Stopped, Rule::OverBudget);
     assert_eq!(result, JobResult::Failed);
     assert!(
-        why.starts_with("i-1 was stopped by Curfew, for the rule over-budget, as was announced; it is left"),
+        why.starts_with("i-1 was stopped by Curfew, for the rule over-budget, as was announced; it stays"),
         "{why}"
     );
     let succeeded =
@@ -109,19 +109,22 @@ fn any_other_end_is_a_loss_and_says_which() {
 #[test]
 fn a_machine_that_ec2_does_not_know_is_gone_only_after_a_while_and_in_silence() {
     let absent = |seconds| running().sight(MachineSight::Absent).at_time(seconds);
-    check_nothing(absent(15 * MINUTE - 1).never_heard());
+    check_nothing(absent(15 * MINUTE - 1).without_heartbeat());
     check_nothing(absent(15 * MINUTE).heartbeat_at(14 * MINUTE));
     check_nothing(absent(HOUR).facts(|facts| facts.heartbeat = None));
     check_nothing(absent(HOUR).heartbeat_at(0).head_unknown());
     check(absent(HOUR).heartbeat_at(0), "submitted: note lost i-1 Gone, rank");
-    check(absent(15 * MINUTE).never_heard(), "submitted: note lost i-1 Gone, rank");
+    check(absent(15 * MINUTE).without_heartbeat(), "submitted: note lost i-1 Gone, rank");
 }
 
 #[test]
 fn a_machine_without_any_heartbeat_is_terminated_first() {
-    check_nothing(running().never_heard().at_time(15 * MINUTE - 1));
-    check(running().never_heard().at_time(15 * MINUTE), "interrupted i-1 NoHeartbeat: note ended i-1, terminate i-1");
-    check_nothing(running().never_heard().observing());
+    check_nothing(running().without_heartbeat().at_time(15 * MINUTE - 1));
+    check(
+        running().without_heartbeat().at_time(15 * MINUTE),
+        "interrupted i-1 NoHeartbeat: note ended i-1, terminate i-1",
+    );
+    check_nothing(running().without_heartbeat().observing());
 }
 
 #[test]
@@ -158,7 +161,7 @@ fn a_machine_that_outlives_its_end_is_terminated() {
 #[test]
 fn a_clock_that_goes_back_a_little_changes_nothing() {
     check_nothing(running().at_time(-MINUTE));
-    check_nothing(running().at_time(-MINUTE).never_heard());
+    check_nothing(running().at_time(-MINUTE).without_heartbeat());
     let given = running().at_time(-MINUTE).warned("i-1").next();
     assert_eq!(given.job.used.seconds, MINUTE);
     let long_ago = running().at_time(-HOUR).warned("i-1").next();

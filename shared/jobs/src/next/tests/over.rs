@@ -31,7 +31,7 @@ fn a_result_ends_the_job_in_every_phase() {
 }
 
 #[test]
-fn an_end_is_said_once_in_the_words_of_who_saw_it() {
+fn an_end_is_notified_once_in_the_words_of_its_source() {
     let why = |given: JobInput| match given.next().job.phase {
         Phase::Ended(ended) => ended.why,
         other => panic!("{other:?}"),
@@ -102,7 +102,7 @@ fn release(job: &mut Job) {
 }
 
 #[test]
-fn what_was_cancelled_or_has_expired_is_terminated_until_it_is_gone() {
+fn a_cancelled_or_expired_job_terminates_its_machine_until_it_is_gone() {
     for result in [JobResult::Cancelled, JobResult::Expired] {
         let word = format!("{result:?}").to_lowercase();
         check(ended(result), &format!("{word} with i-1: terminate i-1"));
@@ -163,7 +163,7 @@ fn a_job_for_which_nothing_was_reserved_is_closed_at_once() {
 }
 
 #[test]
-fn a_job_whose_time_is_over_before_it_was_ever_launched_expires() {
+fn a_job_expires_if_its_time_is_over_before_its_first_launch() {
     let late = |given: JobInput| given.job(|job| job.terms.finish_by = Some(at(HOUR))).at_time(50 * MINUTE);
     check(late(submitted()), "expired, closed: note over, forget");
     check(
@@ -193,7 +193,7 @@ fn a_job_whose_money_lasts_for_no_candidate_expires() {
 }
 
 #[test]
-fn what_nobody_can_read_an_hour_after_the_end_of_a_machine_that_is_gone_is_over() {
+fn an_unreadable_result_ends_the_job_an_hour_after_its_machine() {
     let itself = Some("Client.InstanceInitiatedShutdown");
     let gone = running().with_machine(InstanceState::Terminated, itself).head_unknown();
     check_nothing(gone.clone().at_time(9 * HOUR - 1));
@@ -201,7 +201,7 @@ fn what_nobody_can_read_an_hour_after_the_end_of_a_machine_that_is_gone_is_over(
     check(gone.clone().sight(MachineSight::Absent).at_time(9 * HOUR), "expired: note over, release");
     let Phase::Ended(ended) = gone.clone().at_time(9 * HOUR).next().job.phase else { unreachable!() };
     assert!(ended.why.starts_with("head.json could not be read"), "{}", ended.why);
-    // It may still be there, nobody has looked, or it is read after all.
+    // It may still be there, it was not read, or it is read after all.
     check_nothing(gone.clone().sight(MachineSight::Unknown).at_time(9 * HOUR));
     let warned = gone.clone().warned("i-1").at_time(9 * HOUR).next();
     assert!(!matches!(warned.job.phase, Phase::Ended(_)));
@@ -209,7 +209,7 @@ fn what_nobody_can_read_an_hour_after_the_end_of_a_machine_that_is_gone_is_over(
 }
 
 #[test]
-fn a_job_with_nothing_left_whose_head_nobody_can_read_is_over_an_hour_after_its_end() {
+fn a_job_without_a_readable_head_is_over_an_hour_after_its_end() {
     let given = running().job(|job| {
         job.phase = Phase::Submitted;
         job.used.seconds = job.terms.max_runtime_seconds;
@@ -221,7 +221,7 @@ fn a_job_with_nothing_left_whose_head_nobody_can_read_is_over_an_hour_after_its_
 }
 
 #[test]
-fn an_exit_that_nobody_can_read_does_not_keep_a_job_for_ever() {
+fn an_unreadable_exit_record_does_not_keep_a_job_for_ever() {
     let given =
         running().with_machine(InstanceState::Terminated, Some("Client.InstanceInitiatedShutdown")).facts(|facts| {
             (facts.exit, facts.head) = (None, Some(None));

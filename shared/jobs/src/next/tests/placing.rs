@@ -65,7 +65,7 @@ fn money_for_checkpoints_to_another_region_is_reserved() {
 }
 
 #[test]
-fn what_was_only_asked_for_covers_nothing() {
+fn a_pending_launch_covers_nothing() {
     let given = reserving().job(|job| job.phase = Phase::Submitted);
     check(given.answered(ranks(Ok(ranking(at(0))))), "reserving: reserve $32.00 until 21:00");
 }
@@ -102,7 +102,7 @@ fn money_is_asked_for_again_after_a_crash() {
 }
 
 #[test]
-fn a_ranking_is_made_anew_where_the_crash_was_long_ago() {
+fn an_old_ranking_is_made_anew_after_a_crash() {
     check(reserving().at_time(15 * MINUTE), "submitted: rank");
 }
 
@@ -118,14 +118,14 @@ fn an_attempt_that_was_never_placed_keeps_its_number_and_its_passes() {
 }
 
 #[test]
-fn refused_money_holds_it_and_so_does_a_budget_that_nobody_can_read() {
+fn a_refused_reservation_and_an_unreadable_budget_hold_it() {
     for answer in [ReserveResult::Refused("spent".to_owned()), ReserveResult::Unknown("unread".to_owned())] {
         check(reserving().answered(reserves(answer)), "held by budget: note held");
     }
 }
 
 #[test]
-fn where_other_runs_write_the_budget_all_the_while_the_next_run_asks_again() {
+fn a_contended_budget_is_retried_by_the_next_run() {
     let given = reserving().answered(reserves(ReserveResult::Overtaken));
     check_nothing(given.clone());
     let then = given.next().facts(|facts| facts.answer = None).at_time(MINUTE);
@@ -142,7 +142,7 @@ fn money_that_was_granted_too_late_is_asked_for_anew() {
 }
 
 #[test]
-fn where_curfew_only_observes_nothing_is_ranked_reserved_or_launched() {
+fn in_observe_mode_nothing_is_ranked_reserved_or_launched() {
     check(submitted().observing(), "held by observing: note held");
     check(submitted().observing().answered(ranks(Ok(ranking(at(0))))), "held by observing: note held");
     check(reserving().observing(), "held by observing: note held");

@@ -33,7 +33,7 @@ fn a_checkpoint_of_the_same_or_a_lower_step_is_progress_of_the_attempt_that_wrot
 }
 
 #[test]
-fn one_that_may_be_cut_off_is_progress_where_its_step_is_higher_or_it_was_written_over_one_that_counts() {
+fn an_unverified_checkpoint_is_progress_if_its_step_is_higher_or_it_overwrote_one_that_counts() {
     let before = |step| Checkpoint { attempt: 2, step, rewrite: 0 };
     let cases = [(299, 299, false), (300, 200, false), (300, 300, true), (301, 200, true)];
     for (step, kept, counts) in cases {
@@ -92,7 +92,7 @@ fn whether_an_attempt_made_progress_is_read_before_the_job_ends_and_after_its_la
 }
 
 #[test]
-fn a_job_that_ends_for_want_of_progress_says_what_became_of_its_last_machine() {
+fn a_job_without_progress_names_the_loss_of_its_last_machine() {
     let given = third().with_machine(InstanceState::Terminated, Some("Client.InternalError"));
     let Phase::Ended(ended) = given.next().job.phase else { unreachable!() };
     assert!(

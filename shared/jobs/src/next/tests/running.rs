@@ -15,7 +15,7 @@ fn a_machine_that_is_well_is_left_alone() {
 fn an_unknown_fact_is_no_reason_to_act() {
     check_nothing(running().knowing_nothing());
     check_nothing(running().knowing_nothing().at_time(31 * 24 * HOUR));
-    check_nothing(running().sight(MachineSight::Unknown).never_heard().at_time(31 * 24 * HOUR));
+    check_nothing(running().sight(MachineSight::Unknown).without_heartbeat().at_time(31 * 24 * HOUR));
     check_nothing(running().sight(MachineSight::Unknown).heartbeat_at(0).at_time(31 * 24 * HOUR));
     check_nothing(running().with_machine(InstanceState::Unknown, RECLAIMED).heartbeat_at(0).at_time(9 * HOUR));
     check_nothing(running().facts(|facts| facts.heartbeat = None).at_time(7 * HOUR));
@@ -35,7 +35,7 @@ fn only_a_warning_of_its_own_spot_machine_counts() {
     let on_demand = running()
         .job(|job| job.phase = Phase::Running(JobMachine { lifecycle: Lifecycle::OnDemand, ..placed("i-1", 1) }));
     assert!(!on_demand.job.is_warned_by(&ResourceId::from("i-1")));
-    assert!(launching().job.is_warned_by(&ResourceId::from("i-1")), "nobody has heard yet which machine it is");
+    assert!(launching().job.is_warned_by(&ResourceId::from("i-1")), "its machine is not known yet");
 }
 
 #[test]
@@ -74,12 +74,12 @@ fn a_warning_without_enough_money_reserved_ranks_anew() {
 }
 
 #[test]
-fn a_warning_where_curfew_only_observes_holds_it() {
+fn a_warning_in_observe_mode_holds_the_job() {
     check(running().warned("i-1").observing(), "held by observing: note lost i-1 Reclaimed, note held");
 }
 
 #[test]
-fn a_warning_that_was_lost_is_seen_by_what_it_led_to() {
+fn a_lost_warning_is_noticed_by_the_interruption() {
     let lost = |given: JobInput| given.with_machine(InstanceState::Terminated, RECLAIMED);
     check(lost(soon()), "launching 2.1.1: note lost i-1 Reclaimed, launch g5.xlarge until 20:00:00");
     check(lost(running()), "submitted: note lost i-1 Reclaimed, rank");
@@ -156,7 +156,7 @@ fn a_previous_machine_that_stays_is_terminated() {
 }
 
 #[test]
-fn what_is_known_of_the_machine_before_is_not_taken_for_what_is_known_of_the_one_that_was_lost() {
+fn facts_of_the_previous_machine_are_not_those_of_the_lost_one() {
     let there = MachineSight::Seen { state: InstanceState::Running, reason: None };
     let given =
         interrupted().at_time(7 * HOUR + 50 * MINUTE).after(there).with_machine(InstanceState::ShuttingDown, A_PERSON);

@@ -34,14 +34,14 @@ fn a_launch_that_was_just_decided_wants_nothing() {
 }
 
 #[test]
-fn what_runs_is_looked_at_whole() {
+fn a_running_job_wants_all_facts() {
     check(running(), false, "machine head heartbeat exit cancel");
     check(running().after(MachineSight::Unknown), false, "machine previous_attempt head heartbeat exit cancel");
     check(interrupted(), false, "machine head exit cancel");
 }
 
 #[test]
-fn what_was_never_launched_has_left_nothing() {
+fn a_job_without_a_launch_leaves_nothing() {
     for given in [submitted(), reserving(), held(HoldReason::Budget)] {
         check(given, false, "cancel");
     }
@@ -52,7 +52,7 @@ fn what_was_never_launched_has_left_nothing() {
 }
 
 #[test]
-fn of_what_has_ended_only_its_machines_matter() {
+fn an_ended_job_only_watches_its_machines() {
     check(ended(JobResult::Cancelled), false, "machine");
     let gone = ended(JobResult::Cancelled).with_machine(InstanceState::Terminated, None).next();
     check(gone.clone().after(MachineSight::Unknown), false, "previous_attempt");

@@ -13,9 +13,9 @@ const STORAGE: &str = "Client.VolumeLimitExceeded";
 const A_SNAPSHOT: &str = "Client.InvalidSnapshot.NotFound";
 const OF_LAUNCHES: [&str; 5] = [NO_CAPACITY, A_FAULT, A_KEY, STORAGE, A_SNAPSHOT];
 
-/// Two minutes after its launch nobody has heard of it.
+/// Two minutes after its launch, without a heartbeat.
 fn booting() -> JobInput {
-    running().never_heard().at_time(2 * MINUTE)
+    running().without_heartbeat().at_time(2 * MINUTE)
 }
 
 fn ended(given: JobInput, code: &str) -> JobInput {
@@ -31,7 +31,7 @@ fn on(given: JobInput, candidate: u8) -> JobInput {
     })
 }
 
-/// So many machines before it were never heard of either.
+/// The number of machines before it without a heartbeat.
 fn after_others(given: JobInput, launches: u32) -> JobInput {
     given.job(|job| (job.launches_without_heartbeat, job.unplaced_since) = (launches, Some(at(0))))
 }
@@ -42,7 +42,7 @@ fn it_is_no_attempt_without_progress() {
         let lost = ended(booting(), code).next();
         assert_eq!((lost.job.progress.attempts_without, lost.job.launches_without_heartbeat), (0, 1), "{code}");
         assert_eq!((lost.job.unplaced_since, lost.job.used.seconds), (Some(at(2 * MINUTE)), 2 * MINUTE), "{code}");
-        // Whether it was heard of may be what nobody knows.
+        // Whether it sent a heartbeat may be unknown.
         let unknown =
             ended(booting(), code).facts(|facts| (facts.heartbeat, facts.head, facts.exit) = (None, None, None));
         assert_eq!(unknown.next().job.progress.attempts_without, 0, "{code}");
@@ -50,7 +50,7 @@ fn it_is_no_attempt_without_progress() {
 }
 
 #[test]
-fn what_was_heard_of_is_one() {
+fn a_machine_with_a_heartbeat_counts() {
     let heard: [fn(JobInput) -> JobInput; 3] = [
         |given| given.heartbeat_at(MINUTE),
         |given| given.facts(|facts| facts.head = Some(Some(Head { attempt: 1, ..Head::default() }))),
@@ -75,7 +75,7 @@ fn what_was_heard_of_is_one() {
 }
 
 #[test]
-fn what_took_its_time_on_a_machine_is_one_heard_of_or_not() {
+fn the_time_of_a_machine_counts_with_or_without_a_heartbeat() {
     let without = |given: JobInput| given.job.progress.attempts_without;
     let silent = booting().at_time(15 * MINUTE).next();
     assert_eq!(line(&silent.job, &[]), "interrupted i-1 NoHeartbeat");
@@ -96,7 +96,7 @@ fn what_took_its_time_on_a_machine_is_one_heard_of_or_not() {
 }
 
 #[test]
-fn once_a_machine_is_heard_of_those_before_it_count_no_more() {
+fn a_heartbeat_resets_the_launches_without_one() {
     let given = after_others(booting(), 3).heartbeat_at(MINUTE);
     check(given.clone(), "running i-1");
     let next = given.next();
@@ -123,7 +123,7 @@ fn without_capacity_the_rest_of_the_pass_is_tried_and_then_it_waits() {
 }
 
 #[test]
-fn what_a_person_has_to_mend_is_held_and_named() {
+fn a_cause_for_a_person_holds_the_job_and_is_named() {
     let held = |code: &str, by: &str, how: &str, words: &str| {
         let given = ended(booting(), code);
         check(given.clone(), &format!("held by {by}: note lost i-1 {how}, note held"));
@@ -156,7 +156,7 @@ fn another_launch_is_nothing_yet() {
 
 /// A run of the reconciler: what it finds running EC2 has ended, and what it asks for it gets. Whether it launched anything.
 fn minute(mut given: JobInput, code: &str, minute: i64) -> (JobInput, bool) {
-    given = ended(given.at_time(minute * MINUTE).never_heard(), code);
+    given = ended(given.at_time(minute * MINUTE).without_heartbeat(), code);
     let mut is_launched = false;
     for _ in 0..10 {
         let (after, effects) = given.turn();
@@ -216,7 +216,7 @@ fn again_and_again_it_is_tried_at_growing_intervals_until_its_own_limits_end_it(
 }
 
 #[test]
-fn without_a_moment_by_which_it_ends_what_each_machine_took_uses_up_its_time() {
+fn without_a_deadline_the_time_of_each_machine_counts() {
     let half_an_hour = submitted().job(|job| job.terms.max_runtime_seconds = 30 * MINUTE);
     let (given, launched) = in_vain(half_an_hour, A_FAULT, 12 * 60);
     let Phase::Ended(ended) = &given.job.phase else { panic!("{:?}", given.job.phase) };

@@ -38,7 +38,7 @@ pub(super) struct WorldMachine {
     warned_at: Option<i64>,
     candidate: Candidate,
     /// When its heartbeats stopped; it may never have sent one.
-    silent_since: Option<i64>,
+    last_heartbeat_lost_at: Option<i64>,
     ended: Option<(i64, &'static str)>,
 }
 
@@ -130,7 +130,7 @@ impl JobWorld {
                 let reasons = ["Server.SpotInstanceTermination", "Client.InstanceInitiatedShutdown", "Client.Strange"];
                 self.machines[number].ended = Some((self.now, reasons[self.chance.usize(0..3)]));
             } else if fault < 5 {
-                self.machines[number].silent_since.get_or_insert(self.now);
+                self.machines[number].last_heartbeat_lost_at.get_or_insert(self.now);
             } else if fault < 15 {
                 self.checkpoint(number);
             }
@@ -200,7 +200,7 @@ impl JobWorld {
         let previous_attempt = self.job.previous_attempt.as_ref().map(|placed| placed.instance.to_string());
         let beat = machine.as_ref().and_then(|id| self.machines.iter().find(|one| one.id == *id)).map(|machine| {
             let (ended_at, _) = machine.ended.unwrap_or((self.now, ""));
-            let last = ended_at.min(machine.silent_since.unwrap_or(i64::MAX)).min(self.now);
+            let last = ended_at.min(machine.last_heartbeat_lost_at.unwrap_or(i64::MAX)).min(self.now);
             (last > machine.launched_at + MINUTE).then(|| at(last))
         });
         let head = self.head.clone();
@@ -258,7 +258,7 @@ impl JobWorld {
             Effect::Release => EffectResult::Released(!self.happens(10)),
             Effect::Settle(_) | Effect::Forget | Effect::Record(_) => return Ok(None),
         };
-        // The effect is done, and nobody hears of it.
+        // The effect is done, and its result is lost.
         self.may_crash()?;
         Ok(Some(answer))
     }
@@ -294,7 +294,7 @@ impl JobWorld {
         let others = self.machines.iter().filter(|machine| machine.runs() && machine.warned_at.is_none());
         let others: Vec<&str> = others.map(|machine| machine.id.as_str()).collect();
         assert!(others.is_empty(), "two at once, {others:?}: {:#?}", self.log);
-        let silent_since = self.happens(5).then_some(self.now);
+        let last_heartbeat_lost_at = self.happens(5).then_some(self.now);
         let ended = self.happens(5).then_some((self.now, "Server.InsufficientInstanceCapacity"));
         self.machines.push(WorldMachine {
             id: format!("i-{}", self.machines.len() + 1),
@@ -304,7 +304,7 @@ impl JobWorld {
             ends_at: launch.ends_at.as_second() - at(0).as_second(),
             warned_at: None,
             candidate: launch.candidate.clone(),
-            silent_since,
+            last_heartbeat_lost_at,
             ended,
         });
         self.machines.len() - 1

@@ -27,7 +27,7 @@ fn every_mistake_at_once() {
 }
 
 #[test]
-fn what_is_there_and_wrong_is_not_missing_as_well() {
+fn a_wrong_key_is_not_also_missing() {
     check_by("", "owner = 1\ncommand = 2", &["1 owner: write a text, not 1", "2 command: write a text, not 2"]);
     check_by("", "owner = \"a\"\ncommand = \"python", &["2 command: invalid basic string, expected `\"`"]);
 }
@@ -58,7 +58,7 @@ fn a_file_without_a_good_name_needs_one() {
 }
 
 #[test]
-fn what_the_account_requires_comes_from_folder_owner_or_tags() {
+fn required_tags_come_from_folder_owner_or_tags() {
     let required = "[tags]\nrequired = [\"Team\", \"Owner\", \"project\"]";
     let project =
         "tags.project: this account requires this tag of every GPU instance; write it, with a value, under [tags]";

@@ -134,7 +134,7 @@ fn a_ratio_is_percent_where_its_unit_is_named() {
 }
 
 #[test]
-fn a_gpu_asked_first_counts_where_it_stands() {
+fn a_gpu_of_the_first_query_counts_at_its_index() {
     let one = four_gpus();
     let ask =
         UsageQuery { likely: Some(shown_by(MetricSignal::Gpu(0), gpu(2))), ..UsageQuery::in_full(&one, window()) };
@@ -160,7 +160,7 @@ fn a_gpu_asked_first_counts_where_it_stands() {
 }
 
 #[test]
-fn what_showed_work_is_the_first_that_does_so_alone() {
+fn the_evidence_of_work_is_its_first_sufficient_metric() {
     let one = four_gpus();
     let ask = UsageQuery::in_full(&one, window());
     let open = open(&ask, &[(MetricSignal::Cpu, 1.0)]);
@@ -177,7 +177,7 @@ fn what_showed_work_is_the_first_that_does_so_alone() {
 }
 
 #[test]
-fn what_was_idle_and_stays_quiet_is_asked_no_further() {
+fn a_quiet_idle_instance_is_queried_no_further() {
     let one = four_gpus();
     let ask = UsageQuery { depth: QueryDepth::WorkOnly, ..UsageQuery::in_full(&one, window()) };
     assert_eq!(first(&ask, &[(MetricSignal::Cpu, 1.0)]), Some(FirstRound::Found(QueryResult::NoWork)));
@@ -188,7 +188,7 @@ fn what_was_idle_and_stays_quiet_is_asked_no_further() {
 }
 
 #[test]
-fn what_holds_memory_is_asked_further_once_it_is_freed() {
+fn held_memory_is_queried_further_once_it_is_freed() {
     let one = four_gpus();
     let in_full = UsageQuery::in_full(&one, window());
     let held = [
@@ -217,7 +217,7 @@ fn what_holds_memory_is_asked_further_once_it_is_freed() {
 }
 
 #[test]
-fn what_was_unknown_is_asked_further_once_its_gpus_report() {
+fn an_unknown_instance_is_queried_further_once_its_gpus_report() {
     let one = four_gpus();
     let names = SeriesNames::default();
     let ask = UsageQuery { depth: QueryDepth::IfInstrumented, ..UsageQuery::in_full(&one, window()) };

@@ -19,7 +19,7 @@ fn one_sample_is_enough_however_fresh() {
 }
 
 #[test]
-fn what_was_before_the_window_does_not_count() {
+fn periods_before_the_window_do_not_count() {
     check(&quiet().at_period("10:45", MetricSignal::Gpu(0), 100.0), "idle");
 }
 
@@ -37,7 +37,7 @@ fn one_of_eight_gpus_is_enough() {
 }
 
 #[test]
-fn what_shows_it_is_said_by_its_name() {
+fn the_evidence_is_named() {
     let eight = watched(instance().accelerators(Accelerator::Nvidia, 8), "")
         .at_period("11:20", MetricSignal::Gpu(7), 30.0)
         .at_period("11:20", MetricSignal::Gpu(3), 97.0)
@@ -97,7 +97,7 @@ fn disk_counts_where_it_reports() {
 }
 
 #[test]
-fn what_an_earlier_life_did_does_not_count() {
+fn work_before_a_restart_does_not_count() {
     let restarted = || instance().launched("2026-09-01T11:00:00Z");
     check(&watched(restarted(), "").at_period("10:50", MetricSignal::Gpu(0), 100.0), "Young");
     check(&watched(restarted(), "").at_period("10:55", MetricSignal::Gpu(0), 100.0), "Young");

@@ -32,7 +32,7 @@ fn samples_after_the_window_cover_nothing() {
 }
 
 #[test]
-fn where_a_gpu_is_missing_or_silent() {
+fn a_gpu_that_is_missing_or_reports_nothing_is_unknown() {
     let eight = || watched(instance().accelerators(Accelerator::Nvidia, 8), "");
     check(&eight().without(MetricSignal::Gpu(3)), "7 of 8 report");
     let mut seven_listed = eight();
