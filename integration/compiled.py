@@ -10,7 +10,7 @@ from pathlib import Path
 
 @cache
 def shared_library(source: Path, library: Path) -> Path:
-    """Compiled when the source is newer. Whoever compiles at the same time puts the same there."""
+    """Compiled when the source is newer. Concurrent compilations write the same file."""
     if not library.exists() or library.stat().st_mtime < source.stat().st_mtime:
         library.parent.mkdir(parents=True, exist_ok=True)
         made = library.with_name(f"{os.getpid()}.so")

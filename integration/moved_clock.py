@@ -26,7 +26,7 @@ _LIBRARY = Path(__file__).resolve().parents[1] / "target" / "moved-clock" / "lib
 
 
 class MovedClock:
-    """It shows the time that it really is until it is moved, and then goes on from there."""
+    """It shows the time that it really is until it is moved, and then runs on from there."""
 
     def __init__(self) -> None:
         self._file = tempfile.NamedTemporaryFile(prefix="moved-clock-")
@@ -45,5 +45,5 @@ class MovedClock:
 
     def _move(self, nanoseconds: int) -> None:
         self.moved_by_seconds = nanoseconds / 1e9
-        # One write, so that nobody sees half of it.
+        # One write, so that no reader sees half of it.
         os.pwrite(self._file.fileno(), nanoseconds.to_bytes(8, sys.byteorder, signed=True), 0)

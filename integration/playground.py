@@ -198,7 +198,7 @@ def _serve(listener: Listener, playground: Playground) -> None:
 
 
 def _answer(connection: Connection, playground: Playground) -> None:
-    with connection, suppress(OSError):  # whoever asked has read enough
+    with connection, suppress(OSError):  # the client has closed the connection
         name, *arguments = connection.recv()
         try:
             getattr(playground, name)(connection.send, *arguments)

@@ -106,7 +106,7 @@ def running(folder: Path) -> Iterator[str]:
         environment = {**os.environ, "HOME": str(folder)}
         process = subprocess.Popen(words, env=environment, cwd=folder, stdout=log, stderr=subprocess.STDOUT)
         stack.callback(process.wait)
-        # Told to end, it takes half a minute, and nobody needs what it would save.
+        # SIGTERM takes half a minute, and its data is not needed.
         stack.callback(process.kill)
         endpoint = f"http://127.0.0.1:{ports['s3.port']}"
         _wait_for(endpoint, process, folder / "log")

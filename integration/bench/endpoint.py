@@ -5,7 +5,7 @@ its address; it ends on SIGTERM, or when its standard input does. What it does n
 
     GET /_bench/told    calls by action, metrics asked for, bytes published by team, what was
                         refused
-    GET /_bench/forget  an empty bucket but for the configuration, and nothing told
+    GET /_bench/forget  an empty bucket except for the configuration, and no notifications
 """
 
 from __future__ import annotations

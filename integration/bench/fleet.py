@@ -113,7 +113,7 @@ class Machine:
 
 
 def fleet(count: int) -> list[Machine]:
-    """Launched between three hours and six days ago: old enough to be idle, and nobody outlives `[lifetime]`."""
+    """Launched between three hours and six days ago: old enough to be idle, and none violates `[lifetime]`."""
     chance = random.Random(count)
     types = _shared_out(count, TYPES, chance)
     usages = _shared_out(count, SHARES, chance)

@@ -24,7 +24,7 @@ from .served import Served
 from .subjects import STEPS_ANSWERED_MAX, SUBJECTS, scanned
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-_PATIENCE_SECONDS = 600
+_TIMEOUT_SECONDS = 600
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def _run(served: Served, function: Function, is_first: bool) -> Usage:
     # proc_pid_clear_refs(5): 5 sets the peak to what is held now.
     Path(f"/proc/{pid}/clear_refs").write_text("5")
     cpu_before = cpu_seconds_of(pid)
-    invocation = function.invoke(event, patience_s=_PATIENCE_SECONDS)
+    invocation = function.invoke(event, patience_s=_TIMEOUT_SECONDS)
     cpu_seconds = cpu_seconds_of(pid) - cpu_before
     peak_mib = status_mib(pid, "VmHWM")
     after = served.told()

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-_PATIENCE_SECONDS = 600
+_TIMEOUT_SECONDS = 600
 
 # The process that starts it is small: what a process held before it became another counts into its peak (getrusage(2)).
 _START = """
@@ -37,5 +37,5 @@ def run(command: Sequence[str | Path], env: Mapping[str, str], stdout: IO, stder
     """`command` is a path and its arguments; `stderr` is ours where it is not given."""
     with tempfile.NamedTemporaryFile("r") as used:
         starter = [sys.executable, "-I", "-S", "-c", _START, used.name, *map(str, command)]
-        subprocess.run(starter, env=env, stdout=stdout, stderr=stderr, check=True, timeout=_PATIENCE_SECONDS)
+        subprocess.run(starter, env=env, stdout=stdout, stderr=stderr, check=True, timeout=_TIMEOUT_SECONDS)
         return Used(*json.load(used))

@@ -1,4 +1,4 @@
-"""The volumes that are measured: what they hang on, which of them nobody uses, and safety snapshots of earlier ones.
+"""The volumes that are measured: their instances, the unused ones, and safety snapshots of earlier ones.
 
 The same number gives the same volumes every time, but for their times, which count from now. Shares are exact where 20
 divides the number. Nothing here makes a run write to EC2: teams enforce and `action` is `notify`, so that the owner of

@@ -13,7 +13,7 @@ from .screen import WIDTH, line, paint, paragraph
 from .seed import BUCKET, Account
 
 _COMMAND = BINARIES / "curfew"
-_NOBODYS_SETTINGS = {"AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull}
+_NO_SETTINGS = {"AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull}
 
 
 def before_deployment(account: Account, config: str, *arguments: str) -> str:
@@ -43,7 +43,7 @@ def _type(account: Account, deployment: dict[str, str], folder: str, *arguments:
     line(paint(f"$ curfew {shlex.join(arguments)}", "bold"))
     told = subprocess.run(
         [_COMMAND, *arguments],
-        env={**account.aws.environment(), **_NOBODYS_SETTINGS, **deployment, "COLUMNS": str(WIDTH)},
+        env={**account.aws.environment(), **_NO_SETTINGS, **deployment, "COLUMNS": str(WIDTH)},
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -59,7 +59,7 @@ def _type(account: Account, deployment: dict[str, str], folder: str, *arguments:
 
 
 def _show(text: str) -> None:
-    """A row of a table is as wide as the command makes it, and a sentence goes on in the next line."""
+    """A row of a table keeps its width, and a sentence wraps."""
     if "  " in text.strip():
         line(text.rstrip())
     else:

@@ -32,7 +32,7 @@ TEAM, NAME = "nlp", "reward-model"
 LEFT_USD = 100  # of the budget that the team is given
 FULL, CHEAPEST, NEXT = "us-east-1b", "us-east-1d", "us-east-1a"  # zones, the cheapest first; in the first there is no capacity
 _SPOT = {"g6.xlarge": {FULL: 0.2907, CHEAPEST: 0.3114}, "g5.xlarge": {NEXT: 0.4021, "us-east-1c": 0.4388}}
-_SILENT = timedelta(minutes=11)
+_WITHOUT_HEARTBEAT = timedelta(minutes=11)
 WARNING_SECONDS = 120  # "Spot Instance interruption notices" (EC2 user guide)
 CALLS_MAX = 6  # from an interruption to the request to launch
 PROFILE = "curfew-job"
@@ -132,7 +132,7 @@ def play(account: Account, sockets: Path) -> Lived:
         lived.beats.append(_give(account, beats))
         _submit(scene)
         _warn(scene)
-        _fall_silent(scene)
+        _stop_heartbeats(scene)
         _end(scene)
         _let_a_second_pass()
         lived.beats.append(beats.run())
@@ -259,7 +259,7 @@ def _warn(scene: Scene) -> None:
     watch.until(f"the end of {first.id}", first.dark.is_set)
 
 
-def _fall_silent(scene: Scene) -> None:
+def _stop_heartbeats(scene: Scene) -> None:
     watch, account = scene.watched, scene.account
     second = scene.host("warned")
     _pause_after(scene, PAUSES[1])
@@ -268,12 +268,12 @@ def _fall_silent(scene: Scene) -> None:
     watch.until(f"the end of {second.id}", second.dark.is_set, continues=True)
     _pause_after(scene, STEPS)
     heartbeat = f"attempts/{scene.lived.job}/2/heartbeat.json"
-    account.aws.set_object(BUCKET, heartbeat, show.now() - _SILENT)
+    account.aws.set_object(BUCKET, heartbeat, show.now() - _WITHOUT_HEARTBEAT)
     account.aws.hold_ends(EAST_1, False)  # a machine that is off has nothing to end
     line()
     paragraph(
         "The demo cuts its power, and EC2 still reports it as running, like a machine that hangs. (Instead of "
-        f"{_SILENT.seconds // 60} minutes of waiting, the demo moves the time of its last heartbeat back.)"
+        f"{_WITHOUT_HEARTBEAT.seconds // 60} minutes of waiting, the demo moves the time of its last heartbeat back.)"
     )
     line()
     run = _stage(scene, "silent", _event("scheduled-rule")).run

@@ -25,7 +25,7 @@ STEPS, EVERY = 100, 10  # of the training; a checkpoint every so many of them
 _STEP_SECONDS = 0.07
 # The training waits between two checkpoints until its machine is taken away, however slow everything else is.
 PAUSE_AFTER, PAUSES = "pause-after", (27, 48)
-_TIMEOUT_SECONDS = 60.0  # for anything that the story waits for
+_TIMEOUT_SECONDS = 60.0  # for each wait of the story
 _LOOK_SECONDS = 0.1
 _BAR = 40  # columns
 
@@ -94,7 +94,7 @@ class Watch:
         return self._hosts.all().index(host) + 1
 
     def until(self, awaited: str, is_so: Callable[[], Any], continues: bool = False) -> Any:
-        """Shows what comes, until it is so; below an empty line, where it does not go on from the last time."""
+        """Shows events until the condition holds; below an empty line, unless it continues the last part."""
         self._begins = not continues
         until = time.monotonic() + _TIMEOUT_SECONDS
         while not (found := self._looked() and is_so()):
@@ -215,7 +215,7 @@ def show(trained: Trained) -> None:
     again, results = len(trained.trail) - STEPS, trained.result == trained.undisturbed
     paragraph(
         f"{len(trained.trail)} steps ran for {STEPS}: {again} of them twice, because no checkpoint had them at the power loss. "
-        f"The result is {trained.result[:16]}…, {'byte for byte' if results else 'NOT'} that of an undisturbed training. "
+        f"The result is {trained.result[:16]}…, {'byte for byte' if results else 'NOT'} that of an uninterrupted training. "
         f"Left of the machines: {trained.processes} processes, {len(trained.volumes)} volumes."
     )
 

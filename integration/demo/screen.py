@@ -1,4 +1,4 @@
-"""A terminal of 100 columns: colour where it helps, none where nobody sees it."""
+"""A terminal of 100 columns, with colour if it is one."""
 
 from __future__ import annotations
 

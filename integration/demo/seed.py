@@ -17,7 +17,7 @@ BUCKET = "curfew-state"
 CONFIG_KEY = "config/curfew.toml"
 PLATFORM_EMAIL = "platform@example.com"
 
-# Shortened, so that nobody waits for hours. Everything else is as it would be written.
+# Shortened, to avoid hours of waiting. The rest is realistic.
 CONFIG = """\
 regions = []                       # every enabled one
 

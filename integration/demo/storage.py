@@ -49,7 +49,7 @@ _LONG = timedelta(days=20)
 def disks(now: datetime) -> list[Disk]:
     """Every volume that matters."""
     return [
-        # Nobody needs them
+        # Unused
         Disk(
             RESTORED, EAST_1, "gp3", 2000, "vision", {"Project": "benchmarks-2025"},
             unattached=_LONG, asked={"Iops": 6000, "Throughput": 250},

@@ -78,7 +78,7 @@ def _run_child(play: Callable[[Path], int], scratch: str, sockets: Path, has_ter
     try:
         return play(sockets)
     except BrokenPipeError:
-        # `python -m demo | head`: whoever has read enough. What is left to be written at the exit goes nowhere either.
+        # `python -m demo | head` closes the pipe. The rest of the output is dropped at the exit, too.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
     except Broken as broken:
@@ -87,7 +87,7 @@ def _run_child(play: Callable[[Path], int], scratch: str, sockets: Path, has_ter
 
 
 def _to_its_group(player: int) -> None:
-    """Both sides do it, so that it is done whoever comes first."""
+    """Both sides do it, in any order."""
     with suppress(OSError):  # it is done, or the player has ended
         os.setpgid(player, player)
 

@@ -105,7 +105,7 @@ class Control:
         self._busy.wait_until_none()
 
     def resume(self) -> None:
-        """It is back. What happened in between nobody tells it."""
+        """It is back, and gets no news of the time in between."""
         self._seen_states, self._seen_objects = self._states(), self._objects()
         self._runs_now.set()
 
@@ -146,7 +146,7 @@ class Control:
     def _guarded(self, what: Any, *arguments: Any) -> None:
         try:
             what(*arguments)
-        except Exception:  # whoever ends it has to hear of it
+        except Exception:  # re-raised in the thread that ends it
             self._failure = traceback.format_exc()
 
     def _serve(self, name: str, function: Function) -> None:

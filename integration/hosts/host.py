@@ -128,7 +128,7 @@ class Host:
         self._go_dark("plug")
 
     def cut_network(self) -> None:
-        """Nothing answers any more: not AWS, and not the instance metadata. Connections stay open, and silent; so it is after a reboot."""
+        """Neither AWS nor the instance metadata answers any more. Connections stay open without data; also after a reboot."""
         self._is_cut = True
         self._metadata().answers.clear()
         if self._relay is not None:
@@ -141,7 +141,7 @@ class Host:
             self.switch_on()
 
     def break_timer(self) -> None:
-        """systemd still takes timers, and they never ring; and nobody watches the clock. So it is after a reboot, too."""
+        """systemd still accepts timers, but they never fire, and nothing watches the clock; also after a reboot."""
         self._has_timers = False
         self._tell(do="break-timer")
 
@@ -282,7 +282,7 @@ class Host:
             init = self._init()
             _signal(init if init is not None else self._process.pid, signal.SIGKILL)
             return
-        # First nobody moves any more, so that none can tell that others are gone.
+        # Stop all of them first, so that none can notice that others are gone.
         for how in (signal.SIGSTOP, signal.SIGKILL):
             for pid in self._pids() | {self._process.pid}:
                 _signal(pid, how)

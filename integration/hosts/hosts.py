@@ -119,7 +119,7 @@ class Hosts:
             while not self._over.wait(_LOOK_SECONDS):
                 for machine in self.aws.machines():
                     self._look_at(machine)
-        except Exception:  # whoever waits for a machine has to hear of it
+        except Exception:  # re-raised in the thread that waits for a machine
             self._failure = traceback.format_exc()
 
     def _look_at(self, machine: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ from functools import cache
 
 NAMESPACES, PROCESSES = "namespaces", "processes"
 
-# What init does in its namespaces, and whoever cannot do that must not begin.
+# What init does in its namespaces; without these rights it must not begin.
 _TRY = """
 import ctypes, os, sys
 sys.path.insert(0, sys.argv[2])

@@ -43,7 +43,7 @@ class Metadata:
     def close(self) -> None:
         self._server.shutdown()
         self._server.server_close()
-        self.answers.set()  # whoever waits is let go
+        self.answers.set()  # releases the waiting thread
 
     def warn(self, seconds: float) -> None:
         """EC2 takes the machine back in so many seconds."""

@@ -40,7 +40,7 @@ class Relay:
         self._loop.do(self._begin())
 
     def cut(self) -> None:
-        """From now on whoever speaks hears nothing, and nothing is closed."""
+        """From now on requests get no answer, and connections stay open."""
         self._loop.do(self._cut())
 
     def close(self) -> None:
@@ -87,7 +87,7 @@ class Relay:
                 both.create_task(self._pump(machine, aws))
                 both.create_task(self._pump(aws, machine))
         except* OSError:
-            pass  # whoever spoke is gone, or the local AWS has closed the connection, as it is told to by a fault
+            pass  # the client is gone, or a fault made the local AWS close the connection
         finally:
             machine.close()
             aws.close()

@@ -87,7 +87,7 @@ class BackDoor:
     # Instances
 
     def machines(self) -> list[dict[str, Any]]:
-        """Every instance of every region. Not a call of EC2: nobody counts it."""
+        """Every instance of every region. Not a call of EC2, and not counted."""
         return [
             {
                 "id": instance.id,
@@ -190,7 +190,7 @@ class BackDoor:
     # The bucket
 
     def objects(self, bucket: str) -> list[dict[str, str]]:
-        """Each object: its key, and when its newest version was written. Not a call of S3: nobody counts it."""
+        """Each object: its key, and when its newest version was written. Not a call of S3, and not counted."""
         found = s3_backends[DEFAULT_ACCOUNT_ID]["aws"].buckets.get(bucket)
         newest = found.keys.items() if found is not None else ()
         return [{"key": key, "written": one.last_modified.isoformat()} for key, one in newest if isinstance(one, FakeKey)]
@@ -240,7 +240,7 @@ class BackDoor:
     def confirm_subscription(self, endpoint: str) -> None:
         """Clicks the link in the e-mail that SNS sends to a new subscriber."""
         if honest_sns.confirm(endpoint) == 0:
-            raise Unknown(f"nobody subscribed {endpoint}")
+            raise Unknown(f"there is no subscription of {endpoint}")
 
 
 def _set(resource: Any, setters: dict[str, Callable[[Any, Any], None]], fields: dict[str, Any]) -> None:

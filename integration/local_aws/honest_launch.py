@@ -5,7 +5,7 @@ Source: "RunInstances" and "Error codes for the Amazon EC2 API" (EC2 API Referen
 what is shutting down still holds its own. Messages are those that people quote from real answers.
 
 Profiles, the size of user data and the length of a token are always looked at; AMIs, types and zones never: tests launch
-what nobody has registered. Capacity, and quotas that are enforced, are endless until a test sets them.
+unregistered parameters. Capacity, and quotas that are enforced, are endless until a test sets them.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def _no_capacity(asked: Asked) -> Refusal:
 
 
 def _held(region: str, code: str | None) -> int:
-    """vCPUs that a quota counts now, whoever can see the instances."""
+    """vCPUs that a quota counts now, including invisible instances."""
     reservations = ec2_backends[DEFAULT_ACCOUNT_ID][region].reservations.values()
     return sum(
         _vcpus(one.instance_type)

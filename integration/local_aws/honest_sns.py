@@ -1,4 +1,4 @@
-"""Corrections of moto's SNS: who is listening. Moto counts nobody, and takes e-mail subscriptions as confirmed.
+"""Corrections of moto's SNS: subscriptions. Moto counts none, and treats e-mail subscriptions as confirmed.
 
 Source: "GetTopicAttributes", "ListSubscriptionsByTopic" (SNS API Reference).
 """

@@ -82,7 +82,7 @@ class DeepLearningAmi(Ami):
         return [*devices, {"DeviceName": "/dev/sdb", "VirtualName": "ephemeral0"}]
 
     def _snapshot(self, size_gib: int) -> Any:
-        """Nobody but Amazon may list it."""
+        """Only Amazon may list it."""
         backend = self.ec2_backend
         volume = backend.create_volume(size=size_gib, zone_name=f"{backend.region_name}a")
         snapshot = backend.create_snapshot(volume.id, f"Of {self.id}", _AMAZON, from_ami=self.id)

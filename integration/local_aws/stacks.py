@@ -1,4 +1,4 @@
-"""CloudFormation, as far as whoever looks after a stack asks it: which resources it made, what it answers, and that it go.
+"""CloudFormation, as far as a stack's owner calls it: which resources it made, what it answers, and that it go.
 Moto's needs dependencies of its own, and knows no serverless functions.
 
 Source: "DescribeStackResources", "DescribeStacks", "CreateStack", "UpdateStack" and "DeleteStack" (AWS CloudFormation API Reference). A

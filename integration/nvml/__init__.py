@@ -28,7 +28,7 @@ _BEGUN = "0"
 
 @dataclass
 class Gpu:
-    """What it answers: percent, MiB, watts; `handle` to whoever wants to ask it at all."""
+    """What it answers: percent, MiB, watts; `handle` to the call that opens it."""
 
     utilization: int | str = 0
     memory: int | str = 3

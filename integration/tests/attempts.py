@@ -35,7 +35,7 @@ BUCKET = "curfew-state"
 # An agent ends what an earlier start left of the same attempt, so each process of tests has a job of its own.
 NAME = f"vision/llama-{os.getpid():08x}"
 HURRY = 20  # every wait of the agent so many times shorter
-PATIENCE = 60
+TIMEOUT_SECONDS = 60
 
 
 class Job:
@@ -207,7 +207,7 @@ class Machine:
                 pass
         self.process.wait()
 
-    def ends(self, seconds: float = PATIENCE) -> str:
+    def ends(self, seconds: float = TIMEOUT_SECONDS) -> str:
         """Waits until the agent has ended and the machine is dark; gives what it wrote."""
         try:
             code = self.process.wait(seconds)
@@ -220,7 +220,7 @@ class Machine:
     def said(self) -> str:
         return self.output.read_text(errors="replace")
 
-    def until(self, holds: Callable[[], Any], seconds: float = PATIENCE) -> Any:
+    def until(self, holds: Callable[[], Any], seconds: float = TIMEOUT_SECONDS) -> Any:
         """Waits until something holds, while the agent runs."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:

@@ -149,7 +149,7 @@ class Machine:
         (self.root / "clock").write_text(f"{seconds}\n")
 
     def freeze(self) -> None:
-        """From now on nobody's sleep ends."""
+        """From now on no sleep ends."""
         (self.root / "frozen").touch()
 
     def unfreeze(self) -> None:
@@ -157,7 +157,7 @@ class Machine:
         (self.root / "frozen").unlink()
 
     def run(self, script: str, *arguments: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess:
-        """Runs one and waits, as cloud-init does, until nobody holds its output any more."""
+        """Runs one and waits, as cloud-init does, until no process holds its output any more."""
         of_machine = {"PATH": str(self.tools), "CURFEW_ROOT": str(self.root)}
         return subprocess.run(
             [self.shell, str(self.root / script), *arguments],

@@ -29,7 +29,7 @@ from reaping_budgets import budget_key, month
 # The minute of each hour in which a run lists all jobs, to find those that nothing leads to (jobs/src/sweep.rs).
 LISTS_AT_MINUTE = 7
 
-AGENT = b"#!/bin/sh\nexit 0\n"  # what an agent is made of, nobody here looks at
+AGENT = b"#!/bin/sh\nexit 0\n"  # the content of the agent does not matter here
 PROFILE = "curfew-job"
 ON_DEMAND = {"g5.xlarge": 1.006, "g5.2xlarge": 1.212}  # USD an hour of the table, us-east-1
 

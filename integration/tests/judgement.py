@@ -1,4 +1,4 @@
-"""What a story in which one call met one fault is judged by: it is the faultless one, but for what the fault explains."""
+"""Judges a story in which one call met one fault: it equals the faultless one, except for what the fault explains."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _nothing_wrong(plot: Plot, seen: Story, faultless: Story) -> Iterator[str]:
             mark = one["tags"].get("curfew:marked")
             is_wish = mark is not None and plot.unannounced is not None and plot.unannounced in mark
             if mark is not None and name not in heard and not is_wish:
-                yield f"run {number + 1}: {name} is marked, and nobody was told"
+                yield f"run {number + 1}: {name} is marked, and was not notified"
 
 
 def _completed(plot: Plot, case: Case, seen: Story, faultless: Story) -> Iterator[str]:

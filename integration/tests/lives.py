@@ -40,8 +40,8 @@ _EARLY_SECONDS_MAX = 3.0  # into the boot, the wait for the previous attempt, th
 _NOTICE_SECONDS = 1.0, 9.0  # instead of two minutes; the agent keeps the last five of them for itself
 _SHORT_NOTICE_SECONDS = 5.0  # from here on it shall be enough to keep all, on a slow machine as well:
 _LONG_NOTICE_SECONDS = 60.0  # which takes no longer, for the machine shuts down once all is kept
-_PATIENCE_SECONDS = 120.0  # for what takes some on a machine that is busy
-_SILENT = timedelta(minutes=11)
+_TIMEOUT_SECONDS = 120.0  # for what takes some on a machine that is busy
+_WITHOUT_HEARTBEAT = timedelta(minutes=11)
 _BUDGET_USD = 1000
 KINDS = ("warning", "plug", "silence")
 
@@ -86,7 +86,7 @@ class World:
         self._all.__exit__(*error)
 
     def until(self, what: Callable[[], Any], said: Callable[[], str]) -> Any:
-        limit = time.monotonic() + _PATIENCE_SECONDS
+        limit = time.monotonic() + _TIMEOUT_SECONDS
         while not (found := what()):
             if time.monotonic() > limit:
                 raise AssertionError(said())
@@ -219,7 +219,7 @@ class Life:
             control.pull_the_plug(host, silent=loss.kind == "silence")
         if loss.kind == "silence":
             assert attempt == self.job.attempt
-            self.world.aws.set_object(BUCKET, beat, now() - _SILENT)
+            self.world.aws.set_object(BUCKET, beat, now() - _WITHOUT_HEARTBEAT)
 
     def _kept(self) -> int:
         """The step that counts."""
@@ -270,7 +270,7 @@ class Life:
 
 
 def check_fence(heads: list[dict[str, Any]]) -> None:
-    """Of all versions of head.json: whoever has lost the fence writes nothing that counts, and whoever takes it changes nothing by that."""
+    """In all versions of head.json an attempt without the fence writes nothing, and taking the fence changes nothing else."""
     launches: dict[int, str] = {}
     before: dict[str, Any] = {"attempt": 0, "checkpoint": None}
     for head in heads:
@@ -292,18 +292,18 @@ def kept(head: dict[str, Any]) -> int:
 
 
 def check_kept(heads: list[dict[str, Any]], owed: dict[int, int]) -> None:
-    """Each attempt goes on after the step that the one before had the time to keep."""
+    """Each attempt resumes after the last step that the previous one had time to upload."""
     for attempt, step in owed.items():
         taken = next(head for head in heads if head["attempt"] > attempt)
-        assert kept(taken) >= step, f"attempt {attempt} could keep step {step}, and attempt {taken['attempt']} goes on after {kept(taken)}"
+        assert kept(taken) >= step, f"attempt {attempt} could keep step {step}, and attempt {taken['attempt']} resumes after {kept(taken)}"
 
 
 def check_steps(heads: list[dict[str, Any]], steps: list[tuple[int, int]]) -> None:
-    """Each attempt goes on after the newest checkpoint that counted, and none works beside another."""
+    """Each attempt resumes after the newest checkpoint that counted, and no two work at once."""
     attempts = [attempt for attempt, _ in steps]
     assert attempts == sorted(attempts), "two attempts worked at one time"
     for attempt in sorted(set(attempts)):
         own = [step for of, step in steps if of == attempt]
         taken = next(head for head in heads if head["attempt"] == attempt)
         first = kept(taken) + 1
-        assert own == list(range(first, first + len(own))), f"attempt {attempt} goes on at {own[0]}, and not at {first}"
+        assert own == list(range(first, first + len(own))), f"attempt {attempt} resumes at {own[0]}, and not at {first}"

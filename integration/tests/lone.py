@@ -1,4 +1,4 @@
-"""A job's machine with nobody to look after it: launched by the real `run-jobs` with the real user data, and near its absolute end.
+"""A job's machine without a control plane: launched by the real `run-jobs` with the real user data, and near its absolute end.
 
 lone = LoneMachine(jobs, folder, package)       # in tests: the fixture `lone`
 lone.launch(lone.training(40))                  # the control plane is gone from then on
@@ -32,7 +32,7 @@ BY_THE_REAPER = "Client.UserInitiatedShutdown"
 _HURRY = 40
 _BOOTS_BEFORE = timedelta(minutes=10)
 _AGENT_ENDS_BEFORE = timedelta(minutes=5)
-_PATIENCE_SECONDS = 60
+_TIMEOUT_SECONDS = 60
 _RINGS = "the timer of curfew-end.service rings"
 
 
@@ -139,7 +139,7 @@ class LoneMachine:
         return self._read("head.json") or {}
 
     def step(self) -> int:
-        """That of the newest checkpoint that counts; 0 where none does."""
+        """The step of the newest checkpoint that counts; 0 without one."""
         return (self.head().get("checkpoint") or {"step": 0})["step"]
 
     def exit(self) -> dict[str, Any] | None:
@@ -150,14 +150,14 @@ class LoneMachine:
         return [int(line.split()[1]) for line in (self.host.root / "trail").read_text().splitlines()]
 
     def until(self, what: Callable[[], Any]) -> None:
-        wait_for(what, _PATIENCE_SECONDS, lambda: f"it never came to that:\n{self.host.console()}")
+        wait_for(what, _TIMEOUT_SECONDS, lambda: f"it never came to that:\n{self.host.console()}")
 
     def says(self, words: str, times: int = 1) -> None:
         self.until(lambda: self.host.console().count(words) >= times)
 
     def has_ended(self, why: str = BY_ITSELF) -> None:
         """It has switched itself off, EC2 has terminated it for this reason, and its volumes are gone with it."""
-        self.host.wait_until_dark(_PATIENCE_SECONDS)
+        self.host.wait_until_dark(_TIMEOUT_SECONDS)
         assert self.host.ended_by == "poweroff" and self.host.processes() == []
         self.until(lambda: self.jobs.state(self.host.id) == "terminated")
         assert self.aws.instance(self.host.id)["StateReason"]["Code"] == why
@@ -165,10 +165,10 @@ class LoneMachine:
         assert self.aws.counts()["ec2:TerminateInstances"] == (why == BY_THE_REAPER)
 
     def ends_by_its_timer(self) -> None:
-        """At its absolute end and not before, and nobody else has ended it."""
+        """It ends at its absolute end, and no other actor ends it before."""
         assert self.host.is_on
         self.comes_to(self.ends_at)
-        self.host.wait_until_dark(_PATIENCE_SECONDS)
+        self.host.wait_until_dark(_TIMEOUT_SECONDS)
         assert datetime.now(timezone.utc) + timedelta(seconds=self.clock.moved_by_seconds) >= self.ends_at
         assert _RINGS in self.host.console() and self.exit() is None
         self.has_ended()

@@ -27,7 +27,7 @@ class OneOfEach:
 
     account: Account
     ids: dict[str, str]  # by name
-    observed: str  # the one of which nothing is done, nor is anybody told that it failed
+    observed: str  # the one in observe mode: no action, and no notification of its failure
     things: tuple[tuple[str, str], ...]  # what a paragraph says, by words that only such a one has; the first that it has
 
     @property
@@ -50,7 +50,7 @@ class OneOfEach:
         return key if key.startswith(NOTICES) else key.partition("/")[0] + "/"
 
     def failed_steps(self, run: Run) -> list[tuple[str, str]]:
-        """What is observed would not have been done: of that nobody hears."""
+        """Failures of steps. A step in observe mode is never notified as failed."""
         failed = [(self.names[step["resource"]], step["action"]) for step in run.steps if step["outcome"] == "failed"]
         return [(name, f"failed to {action}") for name, action in failed if name != self.observed]
 
@@ -74,7 +74,7 @@ class OneOfEach:
         return found
 
     def remembered(self) -> dict[str, Any]:
-        """By region: what the next run knows of what was told, but for faults: these may be remembered for a day."""
+        """By region the notification log for the next run, except for faults, which may be remembered for a day."""
         return {key.removeprefix(NOTICES): self._notices(self.account.read(key)) for key in self.account.keys(NOTICES)}
 
     def _notices(self, notices: dict[str, Any]) -> dict[str, Any]:
@@ -87,14 +87,14 @@ class OneOfEach:
         return {"told": told, "owed": len(notices["undelivered"]), **about}
 
     def told(self, messages: list[dict[str, Any]]) -> list[tuple[str, str]]:
-        """Every paragraph of these messages: of which resource (none: of the account), and what it says."""
+        """Every paragraph of these messages: its resource (none: the account), and its text."""
         return [self._thing(paragraph) for one in messages for paragraph in one["message"].split("\n\n")[1:-1]]
 
     def _thing(self, paragraph: str) -> tuple[str, str]:
         about = _RESOURCE.match(paragraph)
         if about is None:
             account_wide = _OF_THE_ACCOUNT.match(paragraph)
-            assert account_wide, f"nobody knows what this is about: {paragraph}"
+            assert account_wide, f"no resource is named in: {paragraph}"
             return "", account_wide[0]
         name, failed = self.names[about[0]], _FAILED.search(paragraph)
         if failed:

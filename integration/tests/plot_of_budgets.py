@@ -99,7 +99,7 @@ def one_budget_of_each(aws: LocalAws) -> OneBudgetOfEach:
     }
     money.attached_at(ids["nobody's"], BEGIN - timedelta(hours=1))
     money.ended(ids["again"], BEGIN - timedelta(days=2), "stopped")
-    # Of a volume nobody says when it ended, so what it cost would rest on when it was last seen.
+    # AWS does not report when a volume was detached, so its cost would depend on the last observation.
     money.detach(ids["over"])
     for usd, since in ((0.4, timedelta(days=-1)), (0.8, timedelta(minutes=17)), (0.5, timedelta(minutes=41))):
         aws.set_spot_price("g5.xlarge", {f"{EUROPE}a": usd}, EUROPE, since=BEGIN + since)

@@ -127,9 +127,9 @@ PLOT = Plot(
     # In an account with one region.
     fails={
         **FAILS,
-        ("s3:GetObject", f"{NOTICES}reap-instances/{REGION}.json"): "NothingSeen: ",  # nobody knows what people were told
+        ("s3:GetObject", f"{NOTICES}reap-instances/{REGION}.json"): "NothingSeen: ",  # without the log people would be notified twice
         ("ec2:DescribeInstances", ""): "NothingSeen: ",  # nothing is there to judge
-        ("ec2:DescribeInstanceTypes", ""): "NothingSeen: ",  # nobody knows what has a GPU
+        ("ec2:DescribeInstanceTypes", ""): "NothingSeen: ",  # the types with a GPU are unknown
     },
     wrongs=_nothing_else,
     # The mark that could not be removed after a stop. Once the instance runs again it is of an earlier life, and goes.

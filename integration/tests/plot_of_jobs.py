@@ -1,9 +1,9 @@
 """The story of `run-jobs`: a job that is warned of an interruption and comes to its end, one whose heartbeats stop, one that a
 person cancels, and a spec that is wrong; the first pool has no capacity, and a budget pays. What must never be of them is in
-fates_of_jobs.py.
+job_invariants.py.
 
 Machines and what their agents write are played by the story, by what stands in EC2 alone. So whatever a fault has changed,
-the world goes on as it would: a machine sends its heartbeats, a command comes to its end once it has run, a person
+the world continues: a machine sends its heartbeats, a command comes to its end once it has run, a person
 cancels what there is. Each run begins at its moment of a clock of its own, which is a few hours behind EC2's at most.
 """
 
@@ -18,7 +18,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from every_fault import EVERY, EXEMPTIONS, Call, Exemption, Plot
-from fates_of_jobs import CANCELLED, ENDS, JOBS, STOPS_BEATING, WRONG, lives, never
+from job_invariants import CANCELLED, ENDS, JOBS, STOPS_BEATING, WRONG, lives, never
 from jobs import LISTS_AT_MINUTE, SPEC, JobAccount, sample
 from local_aws import LocalAws
 from local_aws.client import REGION
@@ -140,12 +140,12 @@ class OneJobOfEach(OneOfEach):
     # What is seen
 
     def named_object(self, key: str) -> str:
-        """By its key, but for what has the id of a run or of a build in it."""
+        """By its key, without ids of runs and builds."""
         folder = key.partition("/")[0] + "/"
         return folder if folder in ("plans/", "agent/", "config/", "prices/") else key
 
     def failed_steps(self, run: Run) -> list[tuple[str, str]]:
-        """Nobody hears of them: what is not done is tried again, and the state says so."""
+        """They are not notified: a failed step is retried, and the state says so."""
         return []
 
     def world(self) -> dict[str, dict[str, Any]]:
@@ -164,7 +164,7 @@ class OneJobOfEach(OneOfEach):
         return {key: one for key, one in super().remembered().items() if any(one.values())}
 
     def told(self, messages: list[dict[str, Any]]) -> list[tuple[str, str]]:
-        """But for what is said of jobs, which follows from where they stand, and is judged by that."""
+        """Without the notifications about jobs, which follow from their states, and are judged by those."""
         return [thing for thing in super().told(messages) if thing[0] not in JOBS]
 
     def _thing(self, paragraph: str) -> tuple[str, str]:
@@ -285,7 +285,7 @@ class OneJobOfEach(OneOfEach):
 
 
 def _begin() -> datetime:
-    """The last time before now by which all stories make the same calls. Budgets are of a month, so no story goes on into the next."""
+    """The last time before now by which all stories make the same calls. Budgets are of a month, so no story continues into the next."""
     listing = now().replace(minute=LISTS_AT_MINUTE, second=0, microsecond=0)
     begins = (listing + timedelta(hours=1 - back, minutes=-MINUTES[LISTS_ALL]) for back in range(3))
     return next(at for at in begins if at <= now() and month(at) == month(at + timedelta(minutes=MINUTES[-1] + 10)))
@@ -349,7 +349,7 @@ PLOT = Plot(
             untold=(("", f"{REGION}, s3:GetObject"),),
         ),
     ),
-    fails={("s3:GetObject", "config/"): "ReconcileError: "},  # nobody knows what is wanted
+    fails={("s3:GetObject", "config/"): "ReconcileError: "},  # the configuration is unknown
     wrongs=never,
     of_a_look=1,
     hangs=False,

@@ -23,7 +23,7 @@ RECOVERED = STRUCK_RUNS + 2  # one run makes up for what the fault cost, and in 
 RUNS = RECOVERED + 2  # in the first of these all snapshots expire, and in the last there is nothing left to do
 REGIONS = (REGION, EUROPE)
 OBSERVED = "orphaned and observed"
-DELETED = ("orphaned", "due", "photographed", "safe")  # of which a snapshot is kept
+DELETED = ("orphaned", "due", "photographed", "safe")  # with a snapshot that is kept
 GONE = ("deleted", "expired", "behind an AMI")  # volumes that are gone from the start
 # Never touched: neither they nor their tags change.
 SKIPPED = (

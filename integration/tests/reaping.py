@@ -65,7 +65,7 @@ EC2_LOOKS = {
     "ec2:DescribeVolumes",
 }
 
-# Everybody enforces, nobody waits: what is marked by one run is ended by the next.
+# Every team is in enforce mode, without grace: one run marks, and the next one acts.
 EAGER: dict[str, Any] = {
     "mode": "enforce",
     "untagged": {"mode": "enforce", "settle": "0s", "grace": "0s"},
@@ -350,7 +350,7 @@ class Account:
         return run
 
     def tick_at(self, moment: datetime, **how: Any) -> Run:
-        """One run that begins at this moment by its process's own clock, which goes on from there."""
+        """One run that begins at this moment by its process's own clock, which runs on from there."""
         if self._clock is None:
             self.stop()
             self._clock, self._is_as_new = MovedClock(), False

@@ -41,7 +41,7 @@ def month(at: datetime | None = None) -> str:
 
 
 def budget_key(team: str | None, at: datetime | None = None) -> str:
-    """Of the document; that of the account has no team."""
+    """The figures of a document; the account's has no team."""
     return f"budgets/{team}/{month(at)}.json" if team else f"budgets/{month(at)}.json"
 
 

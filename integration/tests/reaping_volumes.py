@@ -27,7 +27,7 @@ READS = {
 }
 EC2_WRITES = {"ec2:CreateSnapshot", "ec2:CreateTags", "ec2:DeleteSnapshot", "ec2:DeleteTags", "ec2:DeleteVolume"}
 
-# Everybody enforces, and nobody waits after the announcement: marked, photographed and deleted by one run each.
+# Every team is in enforce mode, without grace: one run marks, one snapshots, and one deletes.
 EAGER: dict[str, Any] = {
     "mode": "enforce",
     "untagged": {"mode": "enforce"},

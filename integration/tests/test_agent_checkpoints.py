@@ -93,7 +93,7 @@ def test_nothing_is_deleted_while_keep_is_unknown(job: Job) -> None:
 
 
 def test_a_deletion_removes_every_version(job: Job) -> None:
-    """In a bucket with versions, as that of a deployment is."""
+    """In a bucket with versions, like that of a deployment."""
     job.s3.put_bucket_versioning(Bucket=BUCKET, VersioningConfiguration={"Status": "Enabled"})
     job.training(20, "--step-seconds", "0.2", keep=1)
     job.aws.fault("s3:GetObject", "error500", match="state.json", times=1, every_attempt=True)
@@ -105,12 +105,12 @@ def test_a_deletion_removes_every_version(job: Job) -> None:
 
 
 def runs(job: Job, machine: Machine) -> None:
-    """Waits for the command, which has put down what it goes on from."""
+    """Waits until the command has written down what it resumes from."""
     machine.until(lambda: job.trail.exists() and job.trail.read_text().count("\n") == machine.attempt)
 
 
 def resumes(job: Job) -> None:
-    """A command that puts down what it goes on from, and leaves writing to the test."""
+    """A command that writes down what it resumes from, and leaves the checkpoints to the test."""
     job.spec(f'echo "${{CURFEW_RESUME_FROM:+$(cat "$CURFEW_RESUME_FROM")}}" >> {job.trail}; sleep 600')
 
 

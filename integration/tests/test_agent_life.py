@@ -156,7 +156,7 @@ def test_an_attempt_waits_150_seconds_at_most(job: Job, heard: bool) -> None:
     job.put(f"attempts/{NAME}/head.json", head(1))
     begun = time.monotonic()
     if heard:
-        # So that it is not found silent, however slowly this machine starts.
+        # So that it does not miss a heartbeat, even if this machine starts slowly.
         key, later = f"attempts/{NAME}/1/heartbeat.json", datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours=1)
         job.put(key, json.dumps({"schema": 1, "at": later.isoformat(), "attempt": 1}))
         job.aws.set_object(BUCKET, key, later)

@@ -93,7 +93,7 @@ def test_a_command_that_always_fails_runs_twice(job: Job) -> None:
     assert runs(job) == ["1 ", "2 model-2.pt", "2 model-1.pt"]
     assert (job.exit(2)["reason"], job.exit(2)["code"]) == ("failed", 7)
     assert job.head()["result"]["why"] == "the command has failed with exit code 7; resumed from step 1"
-    assert job.kept() == 2, "which nobody but the command can tell from a whole one"
+    assert job.kept() == 2, "which only the command can tell from a whole one"
 
 
 def test_a_command_that_kept_a_checkpoint_is_not_run_again(job: Job) -> None:

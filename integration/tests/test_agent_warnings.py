@@ -27,7 +27,7 @@ def hears(job: Job, machine: Machine, kind: str, seconds: float = 60) -> str:
 
 
 def with_checkpoints(job: Job, *damaged: int) -> None:
-    """The first attempt has kept steps 1 and 2, of which some are damaged since."""
+    """The first attempt has kept steps 1 and 2; some are damaged since."""
     folder = job.checkpoints
     job.spec(f"for step in 1 2; do mkdir {folder}/step-$step; echo of-$step > {folder}/step-$step/weights; touch {folder}/step-$step/.complete; sleep 2; done")
     with job.machine(1) as machine:

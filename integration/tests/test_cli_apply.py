@@ -35,7 +35,7 @@ def is_untouched(account: Account) -> bool:
 
 
 def says_nothing(run: Run) -> bool:
-    """But for what an apply said since the run before."""
+    """Without the notifications of an apply since the run before."""
     own = [one for one in run.messages if "Run apply-" not in one["message"]]
     return not own and not run.ec2_writes
 
@@ -166,7 +166,7 @@ def test_a_plan_that_is_no_list_is_refused(account: Account) -> None:
 
 
 def test_break_glass(account: Account) -> None:
-    """The function went to observe mode since; and whoever has CURFEW_MODE=observe themselves."""
+    """The function went to observe mode since, or the person's CURFEW_MODE is observe."""
     _, plan = held(account)
     check_refused(account, plan, "CURFEW_MODE=observe is set here", CURFEW_MODE="observe")
     check_refused(account, plan, "CURFEW_MODE is \"perhaps\"", CURFEW_MODE="perhaps")
@@ -195,7 +195,7 @@ def newest(account: Account) -> str:
     ],
 )
 def test_a_call_that_fails(account: Account, fault: dict[str, Any], outcome: str) -> None:
-    """Nothing is ended that could not be checked, or recorded first; the same command goes on."""
+    """It acts on nothing that it could not check, or record first; the same command continues."""
     [gpu], plan = held(account, 1)
     account.aws.fault(**{"times": None, **fault})
     said, outcomes = applied(account, plan)
@@ -206,7 +206,7 @@ def test_a_call_that_fails(account: Account, fault: dict[str, Any], outcome: str
 
 
 def test_an_undelivered_message_survives_a_write_of_another_run(account: Account) -> None:
-    """Whoever may apply may not be allowed to publish, and the function runs every five minutes."""
+    """A person who may apply may lack the right to publish, and the function runs every five minutes."""
     [gpu], plan = held(account, 1)
     account.aws.fault("sns:Publish", "access_denied", times=None)
     account.aws.fault("ec2:StopInstances", "slow", seconds=60)

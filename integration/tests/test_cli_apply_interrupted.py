@@ -1,4 +1,4 @@
-"""`curfew apply`, interrupted or killed in the middle: the same command goes on, and nothing is done twice."""
+"""`curfew apply`, interrupted or killed in the middle: the same command continues, and does nothing twice."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_interrupted(account: Account, tmp_path: Path, how: signal.Signals) -> N
 
 
 def test_killed(account: Account, tmp_path: Path) -> None:
-    """The record was written first, so the next one knows what nobody has heard of, and tells it once."""
+    """The record was written first, so the next one finds what was not notified, and notifies it once."""
     gpus, plan = held(account, 3)
     told = len(account.aws.messages())
     account.aws.fault("ec2:DescribeInstances", "slow", seconds=SECONDS_MAX, match=f"InstanceId.1={gpus[2]}")
@@ -108,7 +108,7 @@ def test_killed(account: Account, tmp_path: Path) -> None:
 
 
 def test_the_terminal_is_closed(account: Account) -> None:
-    """Nobody sees any more what becomes of it, and all of it is done, told and recorded."""
+    """Its output is closed, and all of it is still done, notified and recorded."""
     gpus, plan = held(account, 3)
     account.aws.clear_calls()
     account.aws.fault("ec2:StopInstances", "slow", seconds=1)

@@ -95,7 +95,7 @@ def test_an_exceeded_budget_in_detail(account: Account) -> None:
         assert re.search(rf"^{line}$", said.out, re.MULTILINE), (line, said.out)
 
 
-# Nobody can say
+# Unknown
 
 
 def test_a_damaged_document_is_a_warning(account: Account) -> None:

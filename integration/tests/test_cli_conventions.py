@@ -252,7 +252,7 @@ def test_colours_are_for_terminals_that_want_them() -> None:
 
 @pytest.mark.parametrize("words", ["completions bash", "keep GPU 1d --json", "release"])
 def test_a_closed_pipe_is_no_panic(account: Account, words: str) -> None:
-    """`curfew … | head -1`, and with nobody at stderr either."""
+    """`curfew … | head -1`, and with a closed stderr."""
     arguments = words.replace("GPU", account.gpu()).split()
     read, write = os.pipe()
     os.close(read)

@@ -59,7 +59,7 @@ def test_a_role_for_spot_that_is_missing_and_may_not_be_created_is_a_problem(sta
 
 
 def test_every_removed_statement_of_the_template_is_found(stack: Deployment) -> None:
-    """Whoever changes a policy of the template has to tell the doctor's cases what it is for."""
+    """A new permission of the template needs a case of the doctor."""
     iam = stack.account.aws.client("iam")
     roles = {function: stack.role(function) for function in ("reap-instances", "reap-volumes", "enforce-budgets", "send-report")}
     policies = {

@@ -29,7 +29,7 @@ def warnings(said: Said) -> list[str]:
     return [line.removeprefix("warning: ") for line in said.err.splitlines() if line.startswith("warning: ")]
 
 
-def test_an_idle_instance_that_was_stopped_and_one_that_nobody_can_judge(both: tuple[BudgetAccount, Account], tmp_path: Path) -> None:
+def test_a_stopped_idle_instance_and_an_unknown_one(both: tuple[BudgetAccount, Account], tmp_path: Path) -> None:
     money, reaper = both
     reaper.configure(teams={"vision": {"monthly_budget_usd": 50}})
     idle = reaper.idle(money.launch(ago(hours=5)))

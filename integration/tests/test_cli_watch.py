@@ -235,7 +235,7 @@ def test_it_refreshes_itself_and_lists_records_only_when_one_is_due(watched: Wat
 
 @at_a_terminal
 @pytest.mark.parametrize(("variables", "has_colors"), [({}, True), ({"NO_COLOR": "1"}, False)])
-def test_colours_are_for_whoever_wants_them(watched: Watched, variables: dict[str, str], has_colors: bool) -> None:
+def test_colours_follow_the_environment(watched: Watched, variables: dict[str, str], has_colors: bool) -> None:
     with terminal(watched, **variables) as there:
         shown = there.wait_for("q quit") and there.escapes()
         assert bool(re.search(r"\x1b\[[0-9;]*38;5;\d", shown)) == has_colors

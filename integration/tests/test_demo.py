@@ -65,7 +65,7 @@ def test_the_demo_ends_as_its_story_says(told: str) -> None:
         "$ curfew submit reward-model.toml --team nlp",
         "A machine boots, ",
         "attempt 1  its exit record: interrupted: EC2 takes the machine back",
-        "byte for byte that of an undisturbed training.",
+        "byte for byte that of an uninterrupted training.",
         "From the event to the accepted launch: 6 AWS calls (the limit is 6), ",
         "Reserved for jobs: $0.00.",
         "The job reward-model lost two machines, and succeeded on the third, as if nothing had happened.",

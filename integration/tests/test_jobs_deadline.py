@@ -70,7 +70,7 @@ def test_it_returns_to_spot_after_a_checkpoint_once_ec2_accepts(jobs: JobAccount
     job.checkpoint(7, attempt)
     job.beats(attempt, at + timedelta(minutes=20))
     jobs.tick_at(at + timedelta(minutes=20))
-    assert job.machine == on_demand and jobs.ever_launched() == launches, "EC2 refuses, and the machine goes on"
+    assert job.machine == on_demand and jobs.ever_launched() == launches, "EC2 refuses, and the machine keeps running"
     assert job.attempt == attempt + 1 and job.phase["attempt"] == attempt
     jobs.aws.set_capacity(9, lifecycle="spot")
     job.checkpoint(8, attempt)

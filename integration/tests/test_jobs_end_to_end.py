@@ -65,9 +65,9 @@ STEPS = [*((1, step) for step in range(1, 8)), *((2, step) for step in range(6, 
         (check_fence, [*LIVED[:3], head(1, 10), *LIVED[4:]], "the fence went back"),
         (check_fence, [LIVED[0], head(1, 5, launch="b"), *LIVED[2:]], "two machines of attempt 1"),
         (check_fence, [*LIVED[:3], head(2, 4, of=2), *LIVED[4:]], "an older checkpoint"),
-        (lambda steps: check_steps(LIVED, steps), [*STEPS[:7], *((2, step) for step in range(8, 11))], "goes on at 8, and not at 6"),
+        (lambda steps: check_steps(LIVED, steps), [*STEPS[:7], *((2, step) for step in range(8, 11))], "resumes at 8, and not at 6"),
         (lambda steps: check_steps(LIVED, steps), [*STEPS[:8], (1, 8), *STEPS[8:]], "two attempts worked"),
-        (lambda owed: check_kept(LIVED, owed), {1: 7}, "attempt 1 could keep step 7, and attempt 2 goes on after 5"),
+        (lambda owed: check_kept(LIVED, owed), {1: 7}, "attempt 1 could keep step 7, and attempt 2 resumes after 5"),
     ],
 )
 def test_a_wrong_history_is_found(check: Callable[[Any], None], wrong: Any, words: str) -> None:

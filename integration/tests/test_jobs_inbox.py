@@ -105,7 +105,7 @@ def test_a_team_with_an_odd_name_is_one_folder_everywhere(jobs: JobAccount) -> N
 
 
 def test_a_state_at_a_foreign_key_launches_nothing(jobs: JobAccount) -> None:
-    """Whoever can copy a state, or write at a key that looks like a job's, gets no machine by it."""
+    """A copied state, or an object at a key like a job's, launches no machine."""
     job = jobs.running()
     forged = {**job.document, "phase": {"state": "submitted"}, "attempt": 0, "machines": 0}
     before = len(jobs.ever_launched())

@@ -39,4 +39,4 @@ def test_an_unfinished_job_that_is_missing_is_found_within_a_day(jobs: JobAccoun
     jobs.aws.set_capacity(9, "g5.xlarge")
     run = jobs.tick_at(at)
     assert run.response["seen"] == 1 and run.gaps == [] and job.is_active
-    assert job.state == "running", "and it goes on in that very run"
+    assert job.state == "running", "and it continues in that very run"

@@ -168,7 +168,7 @@ def test_one_team_has_the_common_role_and_a_second_team_isolates_both(jobs: JobA
     assert (job.state, job.phase["by"]) == ("held", "role") and "curfew team create nlp" in job.phase["why"]
     (message,) = [one["message"] for one in run.messages]
     assert "curfew team create nlp" in message
-    # It goes on by itself once there is one; and so do the jobs of the first team.
+    # It continues by itself once there is one, like the jobs of the first team.
     made_profile(jobs, "curfew-job-nlp")
     due(job)
     jobs.tick()

@@ -44,7 +44,7 @@ def test_the_agent_ends_its_machine_without_a_network(lone: LoneMachine) -> None
 
 
 def has_no_killer(lone: LoneMachine) -> Host:
-    """Neither a timer nor an agent, and nobody from outside."""
+    """Neither a timer nor an agent, and no control plane."""
     lone.launch(lone.training(STEPS))
     lone.lose_agent()
     host = lone.boot()
@@ -77,7 +77,7 @@ def test_the_reaper_ends_a_machine_ten_minutes_after_its_end(lone: LoneMachine) 
     assert {lone.jobs.state(one) for one in strangers} == {"running"}
 
 
-# Nobody needs to be ended by them
+# Without them
 
 
 def test_a_job_succeeds_without_the_control_plane(lone: LoneMachine) -> None:

@@ -35,7 +35,7 @@ PACKAGES = {
 }
 PYTHON = os.environ.get("RECIPES_PYTHON")
 HURRY = 60
-PATIENCE = 180
+TIMEOUT_SECONDS = 180
 
 
 def python_of(name: str) -> str:
@@ -71,16 +71,16 @@ def test_a_recipe_comes_to_the_undisturbed_result(job: Job, tmp_path: Path, name
     variables = "".join(f"{key} = {value!r}\n" for key, value in {**document.get("env", {}), "PAUSE": "0.2" if PACKAGES[name] else "0.1"}.items())
     job.spec(f"exec {shlex.join(run_here(document['command'], python, job.result))}", more=f"[env]\n{variables}")
     with job.machine(1, hurry=HURRY) as machine:
-        machine.until(lambda: job.head().get("checkpoint"), PATIENCE)
+        machine.until(lambda: job.head().get("checkpoint"), TIMEOUT_SECONDS)
         machine.pull_the_plug()
         before_plug = steps_of(machine.said())
     with job.machine(2, hurry=HURRY) as machine:
-        machine.until(lambda: len(steps_of(machine.said())) > 5, PATIENCE)
+        machine.until(lambda: len(steps_of(machine.said())) > 5, TIMEOUT_SECONDS)
         machine.metadata.warn(seconds=120)
-        machine.ends(PATIENCE)
+        machine.ends(TIMEOUT_SECONDS)
         before_warning = steps_of(machine.said())
     with job.machine(3, hurry=HURRY) as machine:
-        machine.ends(PATIENCE)
+        machine.ends(TIMEOUT_SECONDS)
         after = steps_of(machine.said())
     assert job.head()["result"]["succeeded"], job.head()
     assert job.result.read_bytes() == undisturbed.read_bytes(), machine.said()

@@ -1,4 +1,4 @@
-"""`send-report`: the page of the day in the bucket, its digest to whoever listens, and its mails, by the real function."""
+"""`send-report`: the page of the day in the bucket, its digest to the subscribers, and its mails, by the real function."""
 
 from __future__ import annotations
 

@@ -407,7 +407,7 @@ def test_a_machine_may_do_nothing_beside_its_part_of_the_bucket(who: Any) -> Non
     # What reap-instances reads as evidence.
     assert not who(Request("cloudwatch:PutMetricData", "*", context={"cloudwatch:namespace": "CWAgent"}))
     assert not who(Request("cloudwatch:PutMetricData", "*", context={"cloudwatch:namespace": "AWS/EC2"}))
-    # It ends by shutting down, for which it needs nobody.
+    # It ends by shutting down, which needs no permission.
     for action in ("ec2:TerminateInstances", "ec2:RunInstances", "ec2:CreateTags", "iam:PassRole", "sns:Publish"):
         assert not who(Request(action, INSTANCE, tags=(JOB,)))
     secret = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:token"

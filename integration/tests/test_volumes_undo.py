@@ -89,7 +89,7 @@ def test_grown_after_its_snapshot_it_comes_back_as_large(storage: VolumeAccount,
     storage.tick()
     storage.aws.client("ec2").modify_volume(VolumeId=volume, Size=200)
     before = storage.aws.volume(volume)
-    assert storage.tick().said(volume) == ("snapshot", "orphaned", "done"), "that of the smaller volume is not it"
+    assert storage.tick().said(volume) == ("snapshot", "orphaned", "done"), "the snapshot of the smaller volume does not count"
     run = storage.tick()
     assert run.said(volume) == ("delete", "orphaned", "done")
     restored = storage.aws.volume(paste(storage, command(run, volume), tmp_path)["VolumeId"])

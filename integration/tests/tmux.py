@@ -1,4 +1,4 @@
-"""A real terminal: tmux on a socket of its own, which nobody looks at.
+"""A real terminal: tmux on its own socket.
 
 with Tmux(environment, columns=80, rows=24) as terminal:
     terminal.type("curfew watch\\n")
@@ -23,7 +23,7 @@ _SECONDS_MAX = 60
 
 
 class Tmux:
-    """A shell in a terminal. Nothing of this process's own environment reaches it, but for the path."""
+    """A shell in a terminal. It gets only the path of this process's environment."""
 
     def __init__(self, environment: Mapping[str, str], columns: int = 80, rows: int = 24) -> None:
         self._folder = tempfile.TemporaryDirectory()

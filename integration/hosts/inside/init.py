@@ -85,7 +85,7 @@ class Machine:
                     future.set_result(os.waitstatus_to_exitcode(found[1]))
 
     async def run(self, words: list[str], **how: Any) -> int:
-        """Waits, as cloud-init does, until nobody holds its output any more."""
+        """Waits, as cloud-init does, until no process holds its output any more."""
         reads, writes = os.pipe()
         try:
             _, ended = self.begin(words, output=writes, **how)
@@ -326,7 +326,7 @@ class Machine:
             writer.write(json.dumps([code, said]).encode() + b"\n")
             await writer.drain()
         except (ConnectionError, ValueError):
-            pass  # whoever asked has been killed
+            pass  # the caller has been killed
         finally:
             writer.close()
 
@@ -338,7 +338,7 @@ def _mount(told: dict[str, Any]) -> None:
     if Path("/proc/sysrq-trigger").exists():
         what.append((f"{told['root']}/{_SYSRQ}", "/proc/sysrq-trigger"))
     if not os.access("/root", os.X_OK):
-        # Whoever is root here is somebody else outside, and needs a home of its own.
+        # Root here is another user outside, and needs its own home.
         what.append((f"{told['root']}/root", "/root"))
     for source, target in what:
         if libc.mount(source.encode(), target.encode(), None, _MS_BIND, None):

@@ -10,7 +10,7 @@ from pathlib import Path
 class Process:
     pid: int
     parent: int
-    has_ended: bool  # and nobody has taken note of it yet
+    has_ended: bool  # and was not reaped yet
 
 
 def running() -> dict[int, Process]:

@@ -5,7 +5,7 @@
 //! lost, repeated, late, or concurrent, and money is counted once:
 //!
 //! - The end of a run that EC2 names (`StateTransitionReason`) is exact. An unseen end lies between the last observation and the first whole beat
-//! without it, or the next launch: the possible cost of that time is uncertain.
+//!   without it, or the next launch: the possible cost of that time is uncertain.
 //! - Of one resource, no two runs overlap.
 //! - Prices are facts of a [`Tariff`], not of a run: each is kept once, with the moment from which AWS says that it holds.
 //!

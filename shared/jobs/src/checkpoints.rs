@@ -5,8 +5,8 @@
 //! - **A snapshot by time.** What has no number is written over: all of it together is one checkpoint, with the number of the newest step that is
 //!   kept, and counts as newer than that. Small files without a number go with each step ([`COMPANION_BYTES_MAX`]).
 //! - **A marker ends the wait.** A checkpoint is **complete** if and only if each of its entries is fit ([`DirectoryEntry::unfit`]), is not empty
-//! or only the flag of another one, and has a marker ([`is_marker`]), or has not changed for [`QUIET`], or the command has ended. If a directory of
-//! another step had a marker, an unchanged directory is not enough, nor is an end without success: its writer only paused.
+//!   or only the flag of another one, and has a marker ([`is_marker`]), or has not changed for [`QUIET`], or the command has ended. If a directory of
+//!   another step had a marker, an unchanged directory is not enough, nor is an end without success: its writer only paused.
 //!
 //! A complete one is **unverified** where the command has ended in another way than with success, and some of it neither carries a marker
 //! nor was quiet; and where files that are written over are never quiet, and only paused. It may be incomplete, and most often is not. It

@@ -1,4 +1,4 @@
-"""What must never be of jobs, whatever fault a call has met: see plot_of_jobs.py for the story."""
+"""Invariants of jobs under any fault of a call: see plot_of_jobs.py for the story."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from every_fault import Story
 ENDS, STOPS_BEATING, CANCELLED, WRONG = "ends", "silent", "cancelled", "wrong"
 JOBS = (ENDS, STOPS_BEATING, CANCELLED)
 # What each has come to at the end, unless its first launch was denied.
-FATES = {ENDS: ("ended", "succeeded"), STOPS_BEATING: ("running", None), CANCELLED: ("ended", "cancelled")}
+EXPECTED_ENDS = {ENDS: ("ended", "succeeded"), STOPS_BEATING: ("running", None), CANCELLED: ("ended", "cancelled")}
 DENIES = ("access_denied", "scp_denied")
 JOB_USD = 8 * 1.006  # eight hours of one g5.xlarge
 
 
 def never(story: Story) -> Iterator[str]:
-    """No job has two machines, but for the two minutes of one that was warned; none is forgotten, nor a document, nor money; and
+    """No job has two machines, except for the two minutes of a warned one; no machine, document or reservation is forgotten; and
     what a job has come to is heard, once."""
     struck = next(((n, call) for n, run in enumerate(story["runs"]) for call in run["calls"] if call["fault"]), (-1, {}))
     heard: Counter = Counter()
@@ -67,7 +67,7 @@ def _job(name: str, job: Story, live: list[Story], kept: Story, heard: Counter) 
             yield f"has reserved {one} of the {holder}"
     thing = _says(job)
     if thing not in (None, *(thing for of, thing in heard if of == name)):
-        yield f"is {thing}, and nobody was told"
+        yield f"is {thing}, and was not notified"
 
 
 def _says(job: Story) -> str | None:
@@ -94,11 +94,11 @@ def _fates(last: Story, struck: Story) -> Iterator[str]:
     for one in last["kept"]["machines"]:
         yield from (f"{one['job']}, attempt {one['attempt']}: {wrong}" for wrong in one["wrong"])
     for name, job in last["kept"]["jobs"].items():
-        fate = job and (job["state"], job["result"])
-        if is_denied and fate == ("ended", "failed"):
+        state = job and (job["state"], job["result"])
+        if is_denied and state == ("ended", "failed"):
             failed += 1
-        elif fate != FATES[name]:
-            yield f"{name} came to {job}, and not to {FATES[name]}"
+        elif state != EXPECTED_ENDS[name]:
+            yield f"{name} is {job}, and not {EXPECTED_ENDS[name]}"
         if job and job["state"] == "ended" and not job["closed"]:
             yield f"{name} is not closed"
     if failed > 1:
