@@ -1,6 +1,6 @@
 """A training that comes out the same however often it is interrupted: its state after step n follows from that after step n - 1.
 
-Run by the agent as its command: `python3 training.py --steps 40 --every 5 --result FILE --trail FILE`. It goes on from the
+Run by the agent as its command: `python3 training.py --steps 40 --every 5 --result FILE --trail FILE`. It resumes from the
 checkpoint that CURFEW_RESUME_FROM names, and writes each step into the trail, so that a test can count what was done twice.
 """
 

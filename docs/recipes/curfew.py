@@ -1,10 +1,10 @@
-"""What a training needs of Curfew, in one file without dependencies: copy it beside the training, or fetch it in `setup`.
+"""Resumes and marks checkpoints under Curfew, in one file without dependencies: copy it beside the training, or fetch it in `setup`.
 
-    path, step = curfew.resume()            # (None, 0) at the beginning
+    path, step = curfew.resume()            # (None, 0) at the first start
     ...
     torch.save(state, curfew.path(f"step={step}.pt"))
     curfew.saved(curfew.path(f"step={step}.pt"), step)
-    if curfew.should_stop():                # the machine is taken away: save, and end
+    if curfew.should_stop():                # the machine is interrupted: save, and end
         sys.exit(143)
 
 Outside of Curfew it resumes nothing and never stops.
@@ -20,7 +20,7 @@ _stop = threading.Event()
 
 
 def resume() -> tuple[str | None, int | None]:
-    """The path to go on from and its step; (None, 0) at the beginning. The step is None where the files have no number."""
+    """The path to resume from and its step; (None, 0) at the first start. The step is None if the files have no number."""
     _listen()
     path = os.environ.get("CURFEW_RESUME_FROM")
     if path is None:
@@ -30,7 +30,7 @@ def resume() -> tuple[str | None, int | None]:
 
 
 def should_stop() -> bool:
-    """Whether the command was told that its machine is taken away: two minutes are left at most."""
+    """Whether the signal of an interruption came: two minutes are left at most."""
     _listen()
     return _stop.is_set()
 
@@ -43,10 +43,10 @@ def path(name: str) -> str:
 
 
 def saved(path: str | os.PathLike[str], step: int | None = None) -> None:
-    """Marks a checkpoint, a file or a directory, as complete: it is uploaded at once. `step`: where the name does not say it."""
+    """Marks a checkpoint, a file or a directory, as complete: it is uploaded at once. `step`: if the name does not say it."""
     path = os.fspath(path).rstrip("/")
     marker = os.path.join(path, ".complete") if os.path.isdir(path) else path + ".complete"
-    # Another name first: a marker that is cut off would say another step.
+    # Written under another name first, because an incomplete marker would say another step.
     new = os.path.join(os.path.dirname(marker), ".curfew-marker")
     with open(new, "w") as file:
         file.write("" if step is None else f"step={step}\n")
@@ -54,16 +54,16 @@ def saved(path: str | os.PathLike[str], step: int | None = None) -> None:
 
 
 def _listen() -> None:
-    """Hears the signal, from the first call in the main thread on; what heard it before goes on to."""
+    """Handles the signal, from the first call in the main thread on, and still calls the previous handler."""
     number = getattr(signal, os.environ.get("CURFEW_SIGNAL", "SIGTERM"))
     if threading.current_thread() is not threading.main_thread() or getattr(signal.getsignal(number), "_is_curfew", False):
         return
     before = signal.getsignal(number)
 
-    def told(number: int, frame: object) -> None:
+    def handle(number: int, frame: object) -> None:
         _stop.set()
         if callable(before):
             before(number, frame)
 
-    told._is_curfew = True  # type: ignore[attr-defined]
-    signal.signal(number, told)
+    handle._is_curfew = True  # type: ignore[attr-defined]
+    signal.signal(number, handle)

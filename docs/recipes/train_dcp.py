@@ -42,7 +42,7 @@ def train():
         if distributed.get_rank() == 0:
             print("step", step, flush=True)
         time.sleep(float(os.environ.get("PAUSE", 0)))
-        # Curfew: the first rank that is told ends all of them at the same step.
+        # Curfew: the first rank that gets the signal ends all of them at the same step.
         distributed.all_reduce(stop := torch.tensor(int(curfew.should_stop())), distributed.ReduceOp.MAX)
         if step % 5 == 0 or stop:
             dcp.save(parts_of(model, optimizer), checkpoint_id=curfew.path(f"step-{step}"))

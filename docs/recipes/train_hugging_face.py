@@ -1,4 +1,4 @@
-"""Hugging Face Trainer: a checkpoint every 5 steps, of which it keeps the newest and the best; `--jit` saves at a warning as well."""
+"""Hugging Face Trainer: a checkpoint every 5 steps, and it keeps the newest and the best; `--jit` saves at a warning as well."""
 
 import os
 import sys

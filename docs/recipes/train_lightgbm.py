@@ -1,4 +1,4 @@
-"""LightGBM: one file, `model.txt`, that is written over every 5 rounds."""
+"""LightGBM: one file, `model.txt`, that is overwritten every 5 rounds."""
 
 import os
 import sys

@@ -29,7 +29,7 @@ class Model(lightning.LightningModule):
 
 lightning.seed_everything(7)
 model, rows = Model(), torch.randn(80, 8)
-# Lightning goes on within an epoch only where the loader knows where it was.
+# Lightning resumes within an epoch only if the loader knows its position.
 loader = StatefulDataLoader(rows, batch_size=4, shuffle=True)
 # Curfew, from here …
 keep = ModelCheckpoint(os.environ["CURFEW_CHECKPOINT_DIR"], every_n_train_steps=5, save_on_exception=True)

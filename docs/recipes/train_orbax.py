@@ -1,4 +1,4 @@
-"""JAX with Orbax: a checkpoint each 5 steps, of which three are kept."""
+"""JAX with Orbax: a checkpoint every 5 steps, and it keeps three."""
 
 import os
 import sys

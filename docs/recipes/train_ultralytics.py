@@ -1,4 +1,4 @@
-"""ultralytics: `last.pt`, which is written over after each epoch. The data are made here, and the model begins without weights."""
+"""ultralytics: `last.pt`, which is overwritten after each epoch. The data are made here, and the model begins without weights."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""XGBoost: a model every 5 rounds, and the training goes on from the newest."""
+"""XGBoost: a model every 5 rounds, and the training resumes from the newest."""
 
 import os
 import sys
