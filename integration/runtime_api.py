@@ -39,7 +39,7 @@ Event = Union[bytes, str, dict[str, Any], list[Any]]
 
 @dataclass(frozen=True)
 class Invocation:
-    """What became of one event. Exactly one of `body` and `error` is there."""
+    """The result of one event: exactly one of `body` and `error`."""
 
     request_id: str
     body: bytes | None  # as the function sent it

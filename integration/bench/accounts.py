@@ -80,7 +80,7 @@ class _Region:
 
 
 class _Listed:
-    """What one operation answers: those that are named, or all, page by page."""
+    """The answer of one operation: the named resources, or all, page by page."""
 
     def __init__(self, operation: str, of: str, name: str, items: dict[str, str]) -> None:
         self._operation, self._of, self._name = operation, of, name

@@ -67,7 +67,7 @@ class Runs:
 
     @property
     def worst(self) -> Usage:
-        """The run that made most calls; one that retries is seen here."""
+        """The run with the most calls, which shows retries."""
         return max(self.runs, key=lambda run: sum(run.calls.values()))
 
     @property
@@ -148,7 +148,7 @@ def _scan(served: Served, binary: Path) -> Usage:
 
 
 def differences(pairs: dict[str, tuple[Any, Any]], refused: Iterable[str]) -> tuple[str, ...]:
-    """What was told and is not as meant: a fast run that judges wrongly is no measurement."""
+    """Unexpected notifications: a fast run that judges wrongly is no measurement."""
     return (*(f"{what} {told}, not {meant}" for what, (told, meant) in pairs.items() if told != meant), *refused)
 
 

@@ -2,7 +2,7 @@
 
 The same number gives the same volumes every time, but for their times, which count from now. Shares are exact where 20
 divides the number. Nothing here makes a run write to EC2: teams enforce and `action` is `notify`, so that the owner of
-an orphaned volume is told, and whoever is unattached carries the tag that says since when.
+orphaned volumes are notified, and unattached ones carry the tag with their first observation.
 """
 
 from __future__ import annotations

@@ -45,13 +45,13 @@ class Subject:
     kinds: dict[str, str]  # of runs, by their title
     described: Callable[[float], str]  # by the KiB that one of them has of XML
     judged: Callable[[int, bool], Judged] | None = None  # of a function: by the count, and whether it is the first run
-    # The fewest calls that a run can be made in, given the metrics that it asked for and the bytes that it told each
+    # The fewest calls that a run can be made in, given the metrics that it asked for and the bytes that it sent to each
     # team; None is not known.
     fewest: Callable[[int, bool, int, dict[str, int]], Counter] | None = None
 
 
 def _instances_judged(count: int, is_first: bool) -> Judged:
-    """Whoever is idle is told of in the first run, and was in the second."""
+    """Idle instances are notified in the first run, and not again in the second."""
     usages = Counter(machine.usage for machine in fleet(count))
     skipped = {"busy": usages[WORKS] + usages[COMPUTES], "notified": 0 if is_first else usages[IDLES]}
     return Judged(count, skipped, {("notify", "idle", "done"): usages[IDLES] if is_first else 0})
@@ -68,7 +68,7 @@ def _instances_described(kib: float) -> str:
 
 
 def _volumes_judged(count: int, is_first: bool) -> Judged:
-    """Whoever is orphaned is told of in the first run, and was in the second, where one in 24 is asked about: each has
+    """Orphaned volumes are notified in the first run, and not again in the second, which queries one in 24: each has
     its hour of the day."""
     seen = storage(count)
     usages = Counter(volume.usage for volume in seen.volumes)
@@ -86,8 +86,8 @@ def _volumes_fewest(count: int, is_first: bool, metrics_asked: int, published: d
         "ec2:DescribeInstances": ceil(len(seen.machines) / _PAGE),
         "ec2:DescribeSnapshots": max(1, ceil(len(seen.own) / _PAGE)) + ceil(len(sources) / _FILTER_VALUES),
         "cloudwatch:GetMetricData": ceil(metrics_asked / _METRICS_A_CALL),
-        "s3:GetObject": 3,  # the configuration, prices, and what earlier runs told
-        "s3:PutObject": 2 if is_first else 1,  # the audit record, and what this run told
+        "s3:GetObject": 3,  # the configuration, prices, and the notification log
+        "s3:PutObject": 2 if is_first else 1,  # the audit record, and the notification log
         "sns:ListSubscriptionsByTopic": 1,
         "sns:Publish": sum(ceil(told / _MESSAGE_BYTES) for told in published.values()),
     }

@@ -17,7 +17,7 @@ _LAUNCHED = ("p5.48xlarge", "vlm-pretrain", timedelta(days=2))
 
 
 def play(account: Account) -> list[Run]:
-    """What became of the budget, beat by beat."""
+    """The budget, beat by beat."""
     runs: list[Run] = []
     with reaper(account, "enforce", BUDGETS) as beats:
         heading("The budget of vision: it crosses 80 %, and then 100 %")

@@ -17,14 +17,14 @@ _NO_SETTINGS = {"AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os
 
 
 def before_deployment(account: Account, config: str, *arguments: str) -> str:
-    """Nothing names a deployment; what is idle is said by a file `curfew.toml`."""
+    """No deployment is named; a file `curfew.toml` configures idleness."""
     with TemporaryDirectory() as folder:
         (Path(folder) / "curfew.toml").write_text(config)
         return _type(account, {}, folder, *arguments)
 
 
 def curfew(account: Account, *arguments: str) -> str:
-    """Shows what is typed and answered. Answers what it printed."""
+    """Shows the command line and its output. Returns the output."""
     return _type(account, {"CURFEW_BUCKET": BUCKET, "CURFEW_TOPIC_ARN": account.topic_arn}, ".", *arguments)
 
 

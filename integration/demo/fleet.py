@@ -70,7 +70,7 @@ def cast(now: datetime) -> list[Machine]:
         # Announced, and then somebody does something about it
         Machine("finetune-llava", EAST_1, "g6.12xlarge", "vision", "idle"),
         Machine("llama-ft", EAST_1, "p5.48xlarge", "nlp", "idle", {"curfew:local-disk": "expendable"}),
-        # Only told
+        # Notify only
         Machine("notebook-ada", EAST_1, "g5.xlarge", "vision", "reserved"),
         Machine("rag-index", EAST_1, "g6e.12xlarge", "nlp", "idle"),
         Machine("no-name-2", EAST_1, "g5.48xlarge", None, "busy"),

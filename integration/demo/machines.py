@@ -1,4 +1,4 @@
-"""The machines of the job: what is seen of them while they train, and what was counted when they are gone."""
+"""The machines of the job: their events while they train, and the totals afterwards."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class Watch:
         )
 
     def _heads(self) -> Iterator[dict[str, Any]]:
-        """What the fence said, from the first on: the bucket keeps its versions, as that of the template does."""
+        """All versions of the fence: the bucket keeps versions, like that of the template."""
         s3, key = self._account.aws.client("s3"), f"attempts/{self._job}/head.json"
         for version in reversed(s3.list_object_versions(Bucket=BUCKET, Prefix=key).get("Versions", [])):
             yield json.load(s3.get_object(Bucket=BUCKET, Key=key, VersionId=version["VersionId"])["Body"])
@@ -177,7 +177,7 @@ class Watch:
         kept = self.head.get("checkpoint") or {}
         if kept.get("attempt") == number:
             yield ("kept", kept["step"]), f"the checkpoint of step {kept['step']} is kept"
-        # What is over is looked for no more.
+        # Finished jobs are not polled.
         if ("beat", number) not in self._said and own and (beat := self.read(f"{number}/heartbeat.json") or {}).get("step"):
             rate = f", {beat['steps_per_hour']:,.0f} steps an hour" if beat["steps_per_hour"] else ""
             yield "beat", f"heartbeat: {beat['doing']}, at step {beat['step']}{rate}"
@@ -205,7 +205,7 @@ def kept_apart(hosts: Hosts) -> str:
 
 
 def show(trained: Trained) -> None:
-    """The attempts in a table, and what was done twice."""
+    """The attempts in a table, and the repeated work."""
     line(paint("attempt  machine              resumed from  ran until  kept until  repeated  ended", "bold"))
     for one in trained.attempts:
         how = one.exited["reason"] if one.exited else "without an exit record"
@@ -239,7 +239,7 @@ def _kept_by(head: dict[str, Any]) -> int:
 
 
 def command(scratch: Path, disk: Path, steps: int = STEPS) -> str:
-    """What the job runs. The trail lies on no machine, so that it outlives them all."""
+    """The job's command. The trail is outside of all machines, so that it survives them."""
     return (
         f"cd {scratch}\n"
         f"exec python3 training.py --steps {steps} --every {EVERY} --step-seconds {_STEP_SECONDS} \\\n"

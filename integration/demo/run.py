@@ -58,7 +58,7 @@ class Run:
 
     @property
     def written(self) -> set[str]:
-        """What of EC2 was asked for that changes something."""
+        """The calls of EC2 that change something."""
         return {action for action in self.calls if action.startswith("ec2:") and "Describe" not in action}
 
 
@@ -83,7 +83,7 @@ class Reaper:
             invocation = self._function.invoke(event)
         except TimeoutError as error:
             raise Broken(str(error)) from None
-        # What the agents on the machines of jobs ask for meanwhile is no call of the function.
+        # Concurrent calls of agents do not count as calls of the function.
         calls = [call for call in aws.calls() if call["access_key"] == CREDENTIALS["AWS_ACCESS_KEY_ID"]]
         if invocation.error is not None:
             raise Broken(f"the run failed: {invocation.error}\n{invocation.logs}")

@@ -18,7 +18,7 @@ from .seed_storage import attach
 from .storage import ATTACHED_AGAIN, NAMELESS, RESTORED
 
 _SOON = timedelta(seconds=30)  # deadlines within it are worth waiting for
-# Of each run: what became of machines and of volumes, and which teams hear of them. The last one has nothing new to say.
+# By run: the outcomes of machines and volumes, and the notified teams. The last run notifies no one.
 _ALL = {"vision", "nlp", "research", "untagged"}
 _OWNED = _ALL - {"untagged"}
 _ACTED: list[tuple[tuple[dict[str, int], set[str]], tuple[dict[str, int], set[str]]]] = [

@@ -121,7 +121,7 @@ class Control:
     # What AWS does to machines
 
     def interrupt(self, host: Host, notice: float = 6.0) -> None:
-        """AWS takes a Spot machine back: the machine and the bus hear of it, and after so many seconds it is off, and EC2 says why."""
+        """AWS interrupts a Spot machine: the machine and the bus get a warning, and later it is off, and EC2 reports why."""
         until = time.monotonic() + notice
         host.warn(notice)
         self._tell(_WARNING, host)

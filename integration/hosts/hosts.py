@@ -1,4 +1,4 @@
-"""The machines of a local AWS: each instance that appears with user data is booted, and what becomes of one becomes of the other."""
+"""The machines of a local AWS: each new instance with user data is booted, and both share their state."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Hosts:
     def __exit__(self, kind: Any, *_: object) -> None:
         self._over.set()
         self._watch.join()
-        # Backwards, and each whatever becomes of another.
+        # In reverse order, each independent of the others.
         with ExitStack() as ends:
             ends.callback(shutil.rmtree, self._sockets)
             ends.callback(self._loop.close)

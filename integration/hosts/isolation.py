@@ -46,5 +46,5 @@ def best(python: str, inside: str) -> tuple[str, str]:
 
 
 def user(kind: str) -> str:
-    """Whom a machine's command can run as: the one that its agent is."""
+    """The user of a machine's command: that of its agent."""
     return "root" if kind == NAMESPACES else pwd.getpwuid(os.getuid()).pw_name

@@ -118,7 +118,7 @@ class _Server(ThreadingHTTPServer):
         self.socket, self.metadata = listening, metadata
 
     def handle_error(self, *_: object) -> None:
-        """A machine whose plug is pulled hears no answer."""
+        """A machine without power gets no answer."""
 
 
 class _Handler(BaseHTTPRequestHandler):

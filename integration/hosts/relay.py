@@ -1,4 +1,4 @@
-"""What goes between a machine and the local AWS, as long as its network is not cut."""
+"""Relays between a machine and the local AWS, until its network is cut."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What AWS has no call for: what was asked of it, what shall go wrong, and changes to the account.
+"""A back door without a counterpart in AWS: recorded calls, planned faults, and changes to the account.
 
 Each public method is one of `LocalAws` (client.py), and a route of the control API (control.py): arguments and answer are JSON.
 """
@@ -34,7 +34,7 @@ class BackDoor:
     def __init__(self, proxy: Proxy) -> None:
         self._proxy = proxy
 
-    # What was asked of AWS
+    # Recorded calls
 
     def recorded(self) -> dict[str, Any]:
         """`calls` in order, `counts` by action, and the `permissions` that they needed."""
@@ -58,7 +58,7 @@ class BackDoor:
             for _, message, subject, attributes, _ in topic.sent_notifications
         ]
 
-    # What shall go wrong
+    # Planned faults
 
     def fault(self, action: str, fault: str, **rule: Any) -> None:
         """Makes calls fail: `fault("ec2:StopInstances", "throttle", match="i-0", skip=1, times=None)`."""

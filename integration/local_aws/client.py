@@ -75,7 +75,7 @@ class LocalAws:
             config=Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"}),
         )
 
-    # What was asked of AWS
+    # Recorded calls
 
     def calls(self, action: str | None = None, region: str | None = None) -> list[dict[str, Any]]:
         """The recorded calls in order: action, permissions, region, at, resources, metrics_asked, invocation,

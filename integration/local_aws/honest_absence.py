@@ -1,4 +1,4 @@
-"""What S3 answers of an object that is not there: 404 to a caller that may list the bucket, and else 403.
+"""S3's answer for an absent object: 404 to a caller that may list the bucket, and else 403.
 
 Source: "GetObject" and "HeadObject", Permissions (Amazon S3 API reference). The role of a job's machine may list only by prefix. Whether S3
 takes the key of a read for the prefix is not documented, so a machine gets the answer that is harder to bear.

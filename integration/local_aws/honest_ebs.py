@@ -184,7 +184,7 @@ def _delete_volume(backend: Any, volume_id: str) -> Volume:
 
 
 def _create_snapshot(response: ElasticBlockStore) -> ActionResult:
-    """Answers `pending`, whatever becomes of it at once."""
+    """Answers `pending`, even if the next state follows at once."""
     backend = response.ec2_backend
     tags = _tags_to_create(response, "snapshot")
     volume = volume_of(backend, response._get_param("VolumeId"))

@@ -92,7 +92,7 @@ def identity_with(agent: bytes) -> dict:
 
 
 def user_data(identity: dict) -> bytes:
-    """What a machine with that identity is told."""
+    """The user data for that identity."""
     build = ["cargo", "build", "--quiet", "--locked", "--package", "jobs", "--example", "user_data"]
     subprocess.run(build, cwd=ROOT, check=True)
     made = ROOT / "target" / "debug" / "examples" / "user_data"

@@ -62,6 +62,6 @@ def apply(account: Account, *arguments: str, **over: str | None) -> Said:
 
 
 def applied(account: Account, *arguments: str, **over: str | None) -> tuple[Said, dict[str, str]]:
-    """What the command said as JSON, without being asked; and what became of each resource."""
+    """The command's output as JSON, without a question; and the outcome of each resource."""
     said = apply(account, *arguments, "--yes", "--json", **over)
     return said, {step["resource"]: step["outcome"] for step in said.json()["steps"]} if said.out else {}

@@ -9,7 +9,7 @@ from every_fault import Story
 
 ENDS, STOPS_BEATING, CANCELLED, WRONG = "ends", "silent", "cancelled", "wrong"
 JOBS = (ENDS, STOPS_BEATING, CANCELLED)
-# What each has come to at the end, unless its first launch was denied.
+# The expected state at the end, unless the first launch was denied.
 EXPECTED_ENDS = {ENDS: ("ended", "succeeded"), STOPS_BEATING: ("running", None), CANCELLED: ("ended", "cancelled")}
 DENIES = ("access_denied", "scp_denied")
 JOB_USD = 8 * 1.006  # eight hours of one g5.xlarge
@@ -71,7 +71,7 @@ def _job(name: str, job: Story, live: list[Story], kept: Story, heard: Counter) 
 
 
 def _says(job: Story) -> str | None:
-    """What people have to have heard of it."""
+    """The notifications that it must have caused."""
     if job["state"] == "ended":
         return f"ended: {'was cancelled' if job['result'] == 'cancelled' else job['result']}"
     if job["state"] == "running":
@@ -80,7 +80,7 @@ def _says(job: Story) -> str | None:
 
 
 def _repeated(heard: Counter, _: int, struck: Story) -> Iterator[str]:
-    """SNS may have taken what is said to be refused; and what was told may not have been written down."""
+    """SNS may have accepted a message despite an error; and a sent notification may not be recorded."""
     is_of_state = struck.get("action") == "s3:PutObject" and struck["on"].endswith("/state.json")
     is_unsure = struck.get("action") == "sns:Publish" or is_of_state
     most = 1 + (struck["attempts"] if is_unsure else 0)
@@ -88,7 +88,7 @@ def _repeated(heard: Counter, _: int, struck: Story) -> Iterator[str]:
 
 
 def _fates(last: Story, struck: Story) -> Iterator[str]:
-    """A launch that is denied fails a job that never had a machine, which is said; whatever else happened, each came to its own end."""
+    """A denied launch fails a job that never had a machine, with a notification; every other job ends as expected."""
     is_denied = struck.get("action") == "ec2:RunInstances" and struck["fault"] in DENIES
     failed = 0
     for one in last["kept"]["machines"]:

@@ -107,7 +107,7 @@ class Job:
         self.write("head.json", attempt=attempt, checkpoint={"attempt": attempt, "step": step}, **fields)
 
     def ends(self, succeeded: bool = True, code: int = 0, why: str = "", shuts_down: bool = True) -> None:
-        """The command came to its end: the agent says so, and shuts its machine down."""
+        """The command ended: the agent records that, and shuts its machine down."""
         attempt, machine = self.attempt, self.machine
         result = {"succeeded": succeeded, "code": code, "why": why, "at": rfc3339(now())}
         self.write("head.json", attempt=attempt, result=result)

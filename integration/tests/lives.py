@@ -113,7 +113,7 @@ class World:
         assert self.account.keys("active/") == []
         failed = [(run.why, run.invocation.error) for run in self.control.runs if run.invocation.error]
         assert failed == [], failed
-        # What was reserved is given back by the beat after the end.
+        # The beat after the end releases the reservation.
         self.control.wake("enforce-budgets")
         self.until(lambda: not self.reservations(), lambda: f"money is still held: {self.reservations()}")
 
@@ -129,7 +129,7 @@ class Loss:
 
     @property
     def has_time(self) -> bool:
-        """Whether what was done up to then can be kept."""
+        """Whether the work up to then can be uploaded."""
         return self.kind == "warning" and self.notice == _LONG_NOTICE_SECONDS
 
 
@@ -179,7 +179,7 @@ class Life:
             self._lose(self._next(), loss)
         self.may_end.touch()
         self._until(lambda: self.job.state == "ended" and self.job.phase["closed"])
-        # Its last machine has told EC2 that it is off.
+        # EC2 knows that its last machine is off.
         self._until(lambda: not account.machines(job=self.job.id))
 
     def _next(self) -> Host:
@@ -206,7 +206,7 @@ class Life:
                 self.owed[self.job.attempt] = least
         attempt, beat = self.job.attempt, f"attempts/{self.job.id}/{self.job.attempt}/heartbeat.json"
         if loss.kind == "silence":
-            # Of an agent that was never heard of, a quarter of an hour would have to pass.
+            # Without any heartbeat a quarter of an hour would have to pass.
             self._until(lambda: beat in self.world.account.keys(beat))
         time.sleep(loss.seconds)
         self.lost.append(host.id)
@@ -225,7 +225,7 @@ class Life:
         """The step that counts."""
         return kept(self.world.account.read(f"attempts/{self.job.id}/head.json"))
 
-    # What came of it
+    # Results
 
     def steps(self) -> list[tuple[int, int]]:
         """Attempt and number of each step, in the order in which they were done."""

@@ -17,7 +17,7 @@ _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?Z|\d\d:\d\d-\d\d:\d\d")
 _RESOURCE = re.compile(r"(i|vol|snap|ami)-[0-9a-f]{8,17}")
 _OF_THE_ACCOUNT = re.compile(r"[a-z]+(-[a-z]+)+-\d, \w+:\w+|Curfew changes nothing")
 _FAILED = re.compile(r"could not ([a-z]+) it: .* The next run tries again\.")
-# What notices keep of single resources, besides what was told.
+# The memory of single resources in the log, besides notifications.
 _ABOUT = ("shadow_marks", "unwritten_marks", "void_marks", "first_sights", "seen_on", "hosts")
 
 

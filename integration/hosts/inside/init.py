@@ -129,7 +129,7 @@ class Machine:
             self.start(unit.name)
         done = part / "sem/config_scripts_user"
         if not done.exists():
-            # Once and no more, whatever becomes of it.
+            # Only once, even if it fails.
             done.parent.mkdir(parents=True, exist_ok=True)
             done.touch()
             for script in sorted((part / "scripts").glob("*")):
@@ -346,7 +346,7 @@ def _mount(told: dict[str, Any]) -> None:
 
 
 def _prepare(root: Path) -> None:
-    """What is there before anything runs. Of `/run`, nothing has outlived the last boot."""
+    """The files before the first process. `/run` is empty after each boot."""
     subprocess.run(["/bin/rm", "-rf", root / "run"], check=True)
     for folder in ("run/systemd/system", "proc/sys/kernel", "proc/1", "dev", "etc/systemd/system", "var/log", "tmp", "root"):
         (root / folder).mkdir(parents=True, exist_ok=True)
