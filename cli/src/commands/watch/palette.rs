@@ -1,4 +1,4 @@
-//! Colours, if the terminal has them and NO_COLOR is not set (<https://no-color.org>). They add nothing that the words do not say.
+//! Colours, if the terminal has them and `NO_COLOR` is not set (<https://no-color.org>). They add nothing that the words do not say.
 
 use ratatui::style::{Color, Modifier, Style};
 
