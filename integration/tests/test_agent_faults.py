@@ -300,5 +300,5 @@ def test_a_restore_on_a_full_disk_replaces_earlier_content(job: Job, full_disk: 
         machine.pull_the_plug()
     with job.machine(1, disk=False) as machine:
         machine.ends()
-    assert "what was in the checkpoint directory before is deleted" in machine.said()
+    assert "the earlier contents of the checkpoint directory are deleted" in machine.said()
     assert job.head()["result"]["succeeded"], machine.said()

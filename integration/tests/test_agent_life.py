@@ -111,7 +111,7 @@ def test_an_attempt_waits_for_the_exit_record_of_the_previous_one(job: Job) -> N
     # It asks every 5 s, for 150 s at most: in 37 s here it has to be asked three times.
     with job.machine(2, hurry=4) as machine:
         machine.until(lambda: len([call for call in job.aws.calls("s3:GetObject") if last in call["resources"]]) > 2)
-        assert "waits for attempt 1" in machine.said()
+        assert "waits for the exit record of attempt 1" in machine.said()
         assert job.head()["attempt"] == 1
         exit = {"schema": 1, "attempt": 1, "at": "2026-11-01T00:00:00Z", "reason": "interrupted"}
         job.put(f"attempts/{NAME}/1/exit.json", json.dumps(exit))
@@ -129,7 +129,7 @@ def test_processes_of_a_killed_agent_are_ended_before_the_next_command(job: Job)
         machine.process.wait()
         with job.machine(1) as again:
             said = again.ends()
-    assert "which were ended" in said
+    assert "which were killed" in said
     assert job.head()["result"]["succeeded"] and not beside.exists()
 
 
@@ -176,7 +176,7 @@ def test_an_attempt_does_not_wait_for_a_previous_one_without_heartbeats(job: Job
     later.move_by(600)
     with job.machine(3, clock=later, ends_in=7200) as machine:
         machine.ends()
-    assert "waits for attempt" not in machine.said()
+    assert "waits for the exit record" not in machine.said()
     assert job.head()["attempt"] == 3
 
 

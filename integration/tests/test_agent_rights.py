@@ -65,7 +65,7 @@ def test_a_checkpoint_directory_that_became_a_link_is_not_followed(job: Job, sec
     with job.machine(1) as machine:
         machine.ends()
     assert job.kept() is None
-    assert f"the checkpoints in {job.checkpoints} cannot be looked at: {job.checkpoints} is a link, and is not followed" in machine.said()
+    assert f"the checkpoints in {job.checkpoints} cannot be read: {job.checkpoints} is a link, and is not followed" in machine.said()
     # The same machine once more: it would put aside what is there, and give the directory to the user.
     job.put(f"attempts/{NAME}/head.json", json.dumps({**json.loads(head(1)), "launch": "0a"}))
     with job.machine(1, disk=False) as machine:

@@ -157,7 +157,7 @@ def test_a_job_succeeds_without_the_nvidia_library(watched: Watched, monkeypatch
 
 
 def test_gpus_are_published_once_there_is_a_driver(watched: Watched) -> None:
-    words = "NVML cannot be begun: NVIDIA driver is not loaded"
+    words = "NVML cannot be started: NVIDIA driver is not loaded"
     watched.gpus.shows([Gpu()], NO_DRIVER)
     with watched.machine() as machine:
         machine.until(lambda: words in machine.said())

@@ -46,7 +46,7 @@ def test_a_checkpoint_renamed_just_before_the_signal_is_kept_beside_a_verified_o
 
 
 def runs(job: Job) -> list[str]:
-    """Of each run of the command its attempt, and the file that it went on from."""
+    """Of each run of the command its attempt, and the file that it resumed from."""
     return job.trail.read_text().splitlines() if job.trail.exists() else []
 
 

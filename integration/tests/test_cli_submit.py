@@ -224,4 +224,4 @@ def test_that_the_team_has_no_role_is_said_beforehand(account: Account, here: Pa
     # Who may not ask IAM submits all the same.
     account.aws.fault("iam:GetInstanceProfile", "access_denied", times=None)
     said = submit(account, here, text, "--dry-run").fine()
-    assert "whether its machines get the role curfew-job-vision is not known" in said.err
+    assert "whether its machines get the role curfew-job-vision is unknown" in said.err

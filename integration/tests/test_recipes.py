@@ -84,5 +84,5 @@ def test_a_recipe_comes_to_the_undisturbed_result(job: Job, tmp_path: Path, name
         after = steps_of(machine.said())
     assert job.head()["result"]["succeeded"], job.head()
     assert job.result.read_bytes() == undisturbed.read_bytes(), machine.said()
-    assert after[0] > 1, "it went on from a checkpoint"
+    assert after[0] > 1, "it resumed from a checkpoint"
     print(f"{name}: lost {before_plug[-1] - before_warning[0] + 1} steps at the plug, {before_warning[-1] - after[0] + 1} at the warning")
