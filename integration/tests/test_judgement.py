@@ -187,7 +187,7 @@ OF_JOBS: list[tuple[Case, str, list[Edit]]] = [
     (LOOK_FOR_SUBNETS, "run 4: silent is runs 2, and was not notified", [take(["silent", "runs 2"], *kept(3, "heard"))]),
     (LOOK_FOR_SUBNETS, "ends: ended: succeeded was told 2 times", [add(["ends", "ended: succeeded"], *kept(6, "heard"))]),
     (LOOK_FOR_SUBNETS, "not told: {('wrong', 'rejected'): 1}", [take(["wrong", "rejected"], *told(1))]),
-    (LOOK_FOR_SUBNETS, "ends came to", FAILED_FOR_NO_REASON),
+    (LOOK_FOR_SUBNETS, "ends is {", FAILED_FOR_NO_REASON),
     (LOOK_FOR_SUBNETS, "cancelled is not closed", [_job(6, "cancelled", closed=False)]),
     (LOOK_FOR_SUBNETS, "the last run is not quiet", [add(["silent", "held"], *kept(LAST, "heard"))]),
     # What must be found although the fault explains something like it.
