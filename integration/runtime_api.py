@@ -112,10 +112,10 @@ class Function:
         if outcome != "idle":
             raise AssertionError(f"{self.name} is not ready: {outcome}\n{self._new_logs()}")
 
-    def invoke(self, event: Event, deadline_s: float = 900, patience_s: float = 60) -> Invocation:
+    def invoke(self, event: Event, deadline_s: float = 900, timeout_s: float = 60) -> Invocation:
         """Hands the function one event: bytes and text as they are, anything else as JSON.
 
-        `deadline_s` is what the function is told, and it is killed then; `patience_s` is how long the test waits
+        `deadline_s` is what the function is told, and it is killed then; `timeout_s` is how long the test waits
         for it at most, before that is a failure of the test.
         """
         if self._process is None or self._process.poll() is not None:
@@ -126,11 +126,11 @@ class Function:
         deadline = time.time() + deadline_s + (self.clock.moved_by_seconds if self.clock else 0)
         api.tasks.put(_Task(request_id, _encoded(event), int(deadline * 1000)))
         try:
-            outcome = api.outcomes.get(timeout=min(deadline_s, patience_s))
+            outcome = api.outcomes.get(timeout=min(deadline_s, timeout_s))
         except queue.Empty:
             self._stop()
-            if patience_s < deadline_s:
-                raise TimeoutError(f"{self.name} did not answer in {patience_s} s\n{self._new_logs()}") from None
+            if timeout_s < deadline_s:
+                raise TimeoutError(f"{self.name} did not answer in {timeout_s} s\n{self._new_logs()}") from None
             outcome = _failure("Sandbox.Timedout", f"Task timed out after {deadline_s:.2f} seconds")
         seconds = time.monotonic() - began
         api.wait_until_idle(_SETTLE_SECONDS)

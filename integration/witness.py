@@ -96,8 +96,8 @@ def main() -> None:
     has_docker = shutil.which("docker") is not None and subprocess.run(["docker", "info"], capture_output=True, check=False).returncode == 0
     with localstack() as endpoint:
         common = {"endpoint_url": endpoint, "region_name": "us-east-1", "aws_access_key_id": "test", "aws_secret_access_key": "test"}
-        patient = Config(read_timeout=CREATED_WITHIN_SECONDS)
-        s3, cloudformation = (boto3.client(one, **common, config=patient) for one in ("s3", "cloudformation"))
+        slow_to_answer = Config(read_timeout=CREATED_WITHIN_SECONDS)
+        s3, cloudformation = (boto3.client(one, **common, config=slow_to_answer) for one in ("s3", "cloudformation"))
         s3.create_bucket(Bucket=PACKAGES)
         package = io.BytesIO()
         with zipfile.ZipFile(package, "w") as archive:

@@ -108,7 +108,7 @@ def _run(served: Served, function: Function, is_first: bool) -> Usage:
     # proc_pid_clear_refs(5): 5 sets the peak to what is held now.
     Path(f"/proc/{pid}/clear_refs").write_text("5")
     cpu_before = cpu_seconds_of(pid)
-    invocation = function.invoke(event, patience_s=_TIMEOUT_SECONDS)
+    invocation = function.invoke(event, timeout_s=_TIMEOUT_SECONDS)
     cpu_seconds = cpu_seconds_of(pid) - cpu_before
     peak_mib = status_mib(pid, "VmHWM")
     after = served.told()

@@ -252,7 +252,7 @@ def story(plot: Plot, aws: LocalAws, one_of_each: OneOfEach, case: Case | None) 
             if case is not None and number == case.call.run:
                 rule = case.rule(one_of_each)
                 aws.fault(rule.pop("action"), rule.pop("fault"), **rule)
-            run = one_of_each.run(number, deadline_s=plot.deadline_seconds, patience_s=STRUCK_RUN_SECONDS_MAX)
+            run = one_of_each.run(number, deadline_s=plot.deadline_seconds, timeout_s=STRUCK_RUN_SECONDS_MAX)
             aws.clear_faults()
             world = one_of_each.world() if run.ec2_writes else world
             runs.append({**_facts(one_of_each, run), "world": world})

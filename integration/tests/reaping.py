@@ -335,7 +335,7 @@ class Account:
         assert self._function is not None, "nothing has run yet"
         return self._function.process_id
 
-    def tick(self, event: Any = None, deadline_s: float = 900, patience_s: float = 60) -> Run:
+    def tick(self, event: Any = None, deadline_s: float = 900, timeout_s: float = 60) -> Run:
         """One run, by its schedule if not by another event, and what it did: the calls and messages since the last one
         are not of it."""
         if self._function is None:
@@ -343,7 +343,7 @@ class Account:
         self._is_as_new &= not self.aws.faults()
         self.aws.clear_calls()
         event = scheduled(self.function) if event is None else event
-        invocation = self._function.invoke(event, deadline_s, patience_s)
+        invocation = self._function.invoke(event, deadline_s, timeout_s)
         told = self.aws.messages()
         run = Run(invocation, self.aws.calls(), told[self._told :])
         self._told = len(told)

@@ -31,7 +31,7 @@ def test_jobs_at_once_are_launched_within_few_sweeps_and_ask_once(jobs: JobAccou
     jobs.written_long_ago()
     sweeps = -(-JOBS // RANKINGS_MAX)
     for sweep in range(1, sweeps + 1):
-        run = jobs.tick(patience_s=300)
+        run = jobs.tick(timeout_s=300)
         print(f"sweep {sweep}: {run.invocation.seconds:.1f} s, {sum(run.counts.values())} calls, {run.counts['ec2:RunInstances']} launches")
         assert run.gaps == [] and {action: run.counts[action] for action in ONCE} == ONCE
         assert run.counts["ec2:RunInstances"] == min(RANKINGS_MAX, JOBS - (sweep - 1) * RANKINGS_MAX)
@@ -47,7 +47,7 @@ def test_a_team_that_fills_its_folder_delays_no_other(jobs: JobAccount) -> None:
     jobs.aws.add_objects(BUCKET, "inbox/flood/", LISTED_MAX + 1)
     key = jobs.submit()
     jobs.put("inbox/llama.toml", SPEC.encode())
-    run = jobs.tick(patience_s=120)
+    run = jobs.tick(timeout_s=120)
     answer = jobs.answer(key)
     assert run.gaps == [] and answer and answer["is"] == "accepted" and jobs.job().state == "running"
     assert "is in no team's folder" in str(jobs.answer("inbox/llama.toml"))
