@@ -11,7 +11,9 @@ use jiff::Timestamp;
 use model::hours::Hours;
 use model::id::{Region, ResourceId, TeamName};
 use model::money::Rate;
-use plan::report::{OutcomeKind, RecordedStep, RunRecord};
+use plan::report::OutcomeKind;
+
+use crate::outline::{RunOutline, StepOutline, Text};
 
 /// Different actions of one day that are kept: about 2 MB. An account with more is told how many are missing.
 pub const ACTIONS_MAX: usize = 5_000;
@@ -60,11 +62,11 @@ pub struct DayActions {
 pub struct DayCondenser(BTreeMap<ActionKey, RecordedAction>);
 
 impl DayCondenser {
-    pub fn add(&mut self, record: &RunRecord) {
+    pub fn add(&mut self, record: &RunOutline<'_>) {
         for step in &record.steps {
             // What was done can be done again later in the day, and counts again. What only would have been is one thing.
             let done_at = (step.outcome == OutcomeKind::Done).then_some(record.at);
-            let key = (step.resource.clone(), step.action.clone(), step.evidence.rule.clone(), done_at);
+            let key = (step.resource.as_ref().into(), step.action.to_string(), step.evidence.rule.to_string(), done_at);
             match self.0.entry(key) {
                 Entry::Vacant(first) => drop(first.insert(RecordedAction::from_step(step, record))),
                 Entry::Occupied(mut known) => known.get_mut().repeat(step, record),
@@ -88,14 +90,6 @@ impl DayCondenser {
 }
 
 impl DayActions {
-    /// Condenses the records of a day, in any order.
-    #[must_use]
-    pub fn from_records<'a>(records: impl IntoIterator<Item = &'a RunRecord>) -> Self {
-        let mut day = DayCondenser::default();
-        records.into_iter().for_each(|record| day.add(record));
-        day.finish()
-    }
-
     /// What was stopped, terminated or deleted on that day, once for each time.
     pub fn ended(&self) -> impl Iterator<Item = EndedResource> + '_ {
         self.actions.iter().filter_map(RecordedAction::to_ended)
@@ -103,28 +97,28 @@ impl DayActions {
 }
 
 impl RecordedAction {
-    fn from_step(step: &RecordedStep, record: &RunRecord) -> Self {
-        let hours = step.evidence.details.get("hours").and_then(|hours| hours.as_str());
+    fn from_step(step: &StepOutline<'_>, record: &RunOutline<'_>) -> Self {
+        let owned = |text: &Option<Text<'_>>| text.as_ref().map(|text| text.0.to_string());
         Self {
-            region: step.region.clone(),
-            resource: step.resource.clone(),
-            what: step.what.clone(),
-            name: step.name.clone(),
-            team: step.team.as_deref().map(TeamName::from),
-            action: step.action.clone(),
-            rule: step.evidence.rule.clone(),
+            region: step.region.as_ref().into(),
+            resource: step.resource.as_ref().into(),
+            what: owned(&step.what),
+            name: owned(&step.name),
+            team: step.team.as_ref().map(|team| TeamName::from(team.0.as_ref())),
+            action: step.action.to_string(),
+            rule: step.evidence.rule.to_string(),
             outcome: step.outcome,
             first_at: record.at,
             last_at: record.at,
             saves_usd_per_hour: step.saves_usd_per_hour,
-            hours: hours.map(str::to_owned),
-            size_gib: step.evidence.details.get("size_gib").and_then(serde_json::Value::as_u64),
+            hours: owned(&step.evidence.hours),
+            size_gib: step.evidence.size_gib,
             audit_key: record.key(),
         }
     }
 
     /// Another run did the same. Its outcome counts if it is the last, all else if it is the first.
-    fn repeat(&mut self, step: &RecordedStep, record: &RunRecord) {
+    fn repeat(&mut self, step: &StepOutline<'_>, record: &RunOutline<'_>) {
         if record.at >= self.last_at {
             (self.last_at, self.outcome) = (record.at, step.outcome);
         }

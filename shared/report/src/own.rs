@@ -8,8 +8,10 @@ use std::ops::AddAssign;
 
 use billing::ledger::TimeSpan;
 use model::money::{Amount, Rate};
-use plan::report::{RunRecord, RunUsage};
+use plan::report::RunUsage;
 use serde::Serialize;
+
+use crate::RunOutline;
 
 /// Functions and their memory in MiB, as in `template.yaml`. Lambda bills the time by the memory.
 pub const FUNCTIONS: [(&str, u64); 5] =
@@ -42,7 +44,7 @@ pub struct FunctionRuns {
 
 impl FunctionRuns {
     /// One record, of so many bytes. What `curfew apply` took is not counted: it runs on somebody's own machine.
-    pub fn add_record(&mut self, record: &RunRecord, bytes: u64) {
+    pub fn add_record(&mut self, record: &RunOutline<'_>, bytes: u64) {
         self.record_bytes = self.record_bytes.saturating_add(bytes);
         match record.usage.filter(|usage| usage.runs > 0) {
             _ if record.is_of_apply() => {}
@@ -180,16 +182,16 @@ mod tests {
 
     #[test]
     fn a_record_without_figures_is_a_run_all_the_same_and_an_apply_is_none() {
-        let record = |run: &str, usage: &str| -> RunRecord {
+        let mut runs = FunctionRuns::default();
+        let mut add = |run: &str, usage: &str| {
             let text = format!(
                 "{{\"function\":\"reap-instances\",\"run\":\"{run}\",\"at\":\"2026-11-01T00:00:00Z\",\"mode\":\"enforce\",\"steps\":[]{usage}}}"
             );
-            serde_json::from_str(&text).unwrap()
+            runs.add_record(&serde_json::from_str(&text).unwrap(), 100);
         };
-        let mut runs = FunctionRuns::default();
-        runs.add_record(&record("a", ""), 100);
-        runs.add_record(&record("b", ",\"usage\":{\"runs\":3,\"metrics\":7}"), 100);
-        runs.add_record(&record("apply-b-1", ",\"usage\":{\"runs\":1,\"metrics\":9}"), 100);
+        add("a", "");
+        add("b", ",\"usage\":{\"runs\":3,\"metrics\":7}");
+        add("apply-b-1", ",\"usage\":{\"runs\":1,\"metrics\":9}");
         let cost = OwnCost::from_runs(&BTreeMap::from([("reap-instances".to_owned(), runs)]), no_time());
         assert_eq!((cost.runs, cost.unmeasured_runs, cost.metrics, runs.record_bytes), (4, 1, 7, 300));
     }

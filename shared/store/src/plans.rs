@@ -6,9 +6,10 @@ use jiff::{SignedDuration, Timestamp};
 use model::id::RunId;
 use model::moment::CLOCK_SKEW_MAX;
 use plan::report::{APPLIED, RunRecord, folder_of};
+use report::RunOutline;
 
 use crate::bucket::ListedObject;
-use crate::document::{is_at_home, read};
+use crate::document::{is_at_home, read, read_in_one_pass};
 use crate::{BYTES_MAX, Store, StoreError};
 
 /// The most records of a day that are listed: a function that runs every five seconds leaves fewer.
@@ -66,6 +67,20 @@ impl Store {
         let record: RunRecord = read(&object.bytes, &address, IF_LOST)?;
         is_at_home(record.key() == key, record.key(), &address, IF_LOST)?;
         Ok(Some(record))
+    }
+
+    /// The bytes of an audit record, for [`Self::read_outline`]; `None` if there is none at that key.
+    pub(crate) async fn read_plan_bytes(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(self.bucket.get(key, BYTES_MAX).await?.map(|object| object.bytes))
+    }
+
+    /// What the report of a month needs of the audit record at that key.
+    pub(crate) fn read_outline<'a>(&self, key: &str, bytes: &'a [u8]) -> Result<RunOutline<'a>, StoreError> {
+        let address = self.bucket.address(key);
+        let outline: RunOutline<'_> =
+            read_in_one_pass(bytes, |outline: &RunOutline<'_>| outline.schema, &address, IF_LOST)?;
+        is_at_home(outline.key() == key, outline.key(), &address, IF_LOST)?;
+        Ok(outline)
     }
 
     /// The newest record of a function's own runs, of today or yesterday; `None` if there is none. Runs of `curfew apply` do not count:

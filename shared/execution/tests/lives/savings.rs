@@ -19,11 +19,10 @@ use model::instance::{Instance, InstanceState};
 use model::money::Amount;
 use model::observation::Observation;
 use model::usage::Usage;
-use plan::report::RunRecord;
 use reaping::fixture::{busy, enforcing, idle, instance, time};
 use reaping::instances::decide;
 use reaping::policy::Policy;
-use report::{DayActions, MonthFacts, MonthReport, StoredCheckpoints};
+use report::{DayCondenser, MonthFacts, MonthReport, StoredCheckpoints};
 
 use crate::aws::AwsInMemory;
 
@@ -211,9 +210,9 @@ impl Quarter {
 
     /// As `curfew report --month` would after the month.
     fn reported(&self, month: &CalendarMonth) -> Amount {
-        let mut days: BTreeMap<&str, Vec<RunRecord>> = BTreeMap::new();
+        let mut days: BTreeMap<&str, DayCondenser> = BTreeMap::new();
         for (key, json) in &self.aws.audits {
-            days.entry(&key[..16]).or_default().push(serde_json::from_str(json).unwrap());
+            days.entry(&key[..16]).or_default().add(&serde_json::from_str(json).unwrap());
         }
         let of = |month: &CalendarMonth| self.ledgers.get(&month.to_string()).cloned().into_iter().collect();
         let facts = MonthFacts {
@@ -224,7 +223,7 @@ impl Quarter {
             previous_ledgers: of(&month.previous()),
             budgets: BTreeMap::new(),
             prices: self.policy.prices.clone(),
-            days: days.values().map(DayActions::from_records).collect(),
+            days: days.into_values().map(DayCondenser::finish).collect(),
             runs: BTreeMap::new(),
             newest: Vec::new(),
             jobs: Vec::new(),

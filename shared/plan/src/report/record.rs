@@ -142,7 +142,9 @@ pub fn folder_of(day: Timestamp) -> String {
     format!("plans/{}/", day.strftime("%Y-%m-%d"))
 }
 
-pub(super) fn key_of(at: Timestamp, function: &str, run: &RunId) -> String {
+/// The key of the record of a run that began then.
+#[must_use]
+pub fn key_of(at: Timestamp, function: &str, run: &RunId) -> String {
     format!("{}{function}/{run}.json", folder_of(at))
 }
 

@@ -6,8 +6,7 @@ use billing::ledger::TimeSpan;
 use futures::stream::{self, StreamExt as _};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, ToSpan as _};
-use plan::report::RunRecord;
-use report::{DayActions, DayCondenser, FUNCTIONS, FunctionRuns};
+use report::{DayActions, DayCondenser, FUNCTIONS, FunctionRuns, RunOutline};
 
 use super::{AT_ONCE, Gaps, REAPERS};
 use crate::{PlanKey, Store};
@@ -43,10 +42,10 @@ impl Store {
                 let runs = records.runs.entry(function.to_owned()).or_default();
                 self.each_record(midnight.timestamp(), function, gaps, |record, bytes| {
                     if month.from <= record.at && record.at < month.to {
-                        runs.add_record(&record, bytes);
+                        runs.add_record(record, bytes);
                     }
                     if is_reaper {
-                        actions.add(&record);
+                        actions.add(record);
                     }
                 })
                 .await;
@@ -57,19 +56,28 @@ impl Store {
     }
 
     /// Passes each record of a function and day to `each`, with its size. No more are held than are read at once.
-    async fn each_record(&self, day: Timestamp, function: &str, gaps: &mut Gaps, mut each: impl FnMut(RunRecord, u64)) {
+    async fn each_record(
+        &self,
+        day: Timestamp,
+        function: &str,
+        gaps: &mut Gaps,
+        mut each: impl FnMut(&RunOutline<'_>, u64),
+    ) {
         let what = format!("the audit records of {function} of {}", day.strftime("%Y-%m-%d"));
         let mut keys = gaps.keep(&what, self.list_plans(day, Some(function)).await).unwrap_or_default();
         if keys.len() > RECORDS_OF_DAY_MAX {
             gaps.add(format!("{what} are {}: the newest {RECORDS_OF_DAY_MAX} were read", keys.len()));
             keys.truncate(RECORDS_OF_DAY_MAX);
         }
-        let reads =
-            keys.into_iter().map(|PlanKey { key, bytes, .. }| async move { (self.read_plan(&key).await, bytes) });
+        let reads = keys.into_iter().map(|PlanKey { key, bytes, .. }| async move {
+            let read = self.read_plan_bytes(&key).await;
+            (key, read, bytes)
+        });
         let mut reads = stream::iter(reads).buffer_unordered(AT_ONCE);
-        while let Some((read, bytes)) = reads.next().await {
-            if let Some(record) = gaps.keep("an audit record", read).flatten() {
-                each(record, bytes);
+        while let Some((key, read, bytes)) = reads.next().await {
+            let Some(document) = gaps.keep("an audit record", read).flatten() else { continue };
+            if let Some(outline) = gaps.keep("an audit record", self.read_outline(&key, &document)) {
+                each(&outline, bytes);
             }
         }
     }
