@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from local_aws import LocalAws
+from pricing import know_prices
 from reaping import BUCKET, Account, ago, moment
 from reaping_budgets import BudgetAccount
 
@@ -74,6 +75,36 @@ def test_the_page_has_the_price_of_checkpoints_and_of_curfew_itself(sender: Repo
     assert "for 1 runs and 0 metrics" in page, "the beat of enforce-budgets that the fixture made"
     usage = sender.read(sender.keys("plans/")[0])["usage"]
     assert usage["runs"] == 1 and usage["milliseconds"] > 0 and usage["s3_reads"] > 3 and usage["s3_writes"] >= 3, usage
+
+
+def test_what_could_cost_less_next_month_is_found_by_two_metrics_of_each_gpu(sender: ReportAccount) -> None:
+    without = sender.tick()
+    [message] = without.messages
+    assert "\nNext month: CloudWatch has no GPU metrics of the 2 instances on demand" in message["message"], message
+    sender.aws.client("s3").delete_object(Bucket=BUCKET, Key=page_key(sender))
+    large = sender.gpu("g5.12xlarge", launched=ago(hours=24 * 30))
+    hours = 24 * 20
+    for index in range(4):
+        dimensions = {"InstanceId": large, "index": str(index)}
+        for metric, value in (("nvidia_smi_utilization_gpu", 80), ("nvidia_smi_memory_used", 9_000)):
+            sender.aws.put_metrics("CWAgent", metric, dimensions, [0 if index else value] * hours, ago(hours=hours), step_seconds=3_600)
+    know_prices(sender, {"g5.xlarge": 1.0, "g5.12xlarge": 5.0})
+    run = sender.tick()
+    [message] = run.messages
+    finding = next(line for line in message["message"].splitlines() if large in line)
+    assert finding.startswith("     $2,920.00  ") and "it used 1 of its 4 GPUs" in finding and "try a g5.xlarge" in finding, finding
+    assert "By the GPU metrics of 1 of 3 instances on demand" in message["message"]
+    assert run.counts["cloudwatch:GetMetricData"] == 1 and sender.audit(run)["usage"]["metrics"] == 8
+    assert '<h2 id="next-month">' in sender.aws.client("s3").get_object(Bucket=BUCKET, Key=page_key(sender))["Body"].read().decode()
+
+
+def test_a_denied_metric_is_a_gap_beside_the_rest_of_the_report(sender: ReportAccount) -> None:
+    sender.aws.fault("cloudwatch:ListMetrics", "access_denied", times=None)
+    run = sender.tick()
+    [message] = run.messages
+    [gap] = [gap for gap in run.gaps if gap["call"] == "cloudwatch:ListMetrics"]
+    assert gap["region"] == "us-east-1" and "Next month: The GPU metrics of 2 instances on demand could not be read." in message["message"]
+    assert "Not known: how hard instances in us-east-1 worked: cloudwatch:ListMetrics" in message["message"], message
 
 
 def mails(sender: ReportAccount) -> dict[str, dict[str, Any]]:

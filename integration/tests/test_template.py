@@ -93,7 +93,13 @@ ONLY_THIS_ONE_DOES = {
     "run-jobs": (PERMISSIONS - ALL_DO)
     | KEYS_OF_VOLUMES
     | {"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes", CREATE_ROLE},
-    DAILY: {"ses:SendEmail"},
+    DAILY: {
+        "cloudwatch:GetMetricData",
+        "cloudwatch:ListMetrics",
+        "ec2:DescribeInstanceTypes",
+        "ec2:DescribeSpotInstanceRequests",
+        "ses:SendEmail",
+    },
     "reap-volumes": {
         "cloudwatch:GetMetricData",
         "ec2:CreateSnapshot",
@@ -109,7 +115,7 @@ ONLY_THIS_ONE_DOES = {
 
 
 # What was written says all that it needs.
-NOT_DONE = {DAILY: {"ec2:DescribeInstances", "sns:ListSubscriptionsByTopic"}}
+NOT_DONE = {DAILY: {"sns:ListSubscriptionsByTopic"}}
 
 
 def allowed(function: str) -> list[Statement]:

@@ -2,8 +2,10 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use clap::Args;
+use execution::month_report;
 use report::{MonthReport, digest, render_html};
 use serde::Serialize;
 
@@ -11,6 +13,9 @@ use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
 use crate::screen;
+
+/// EC2 and `CloudWatch` have so long to say how hard instances worked; tens of thousands of instances take a minute or two.
+const TIMEOUT: Duration = Duration::from_mins(5);
 
 /// Write the report of a month: spend, savings, waste, jobs, energy and carbon
 #[derive(Debug, Args)]
@@ -35,8 +40,8 @@ pub(crate) struct Report {
 /// ```json
 /// {"schema": 1, "month": "2026-11", "at": "…", "is_over": false, "team": null, "mode": "enforce",
 ///  "headline": {"spent_usd": 36.0, "saved_usd": 12.0, "waste_usd_per_hour": 1.0, …},
-///  "days": [{"day": "2026-11-01", "usd_by_team": {"vision": 12.0}}], "teams": […], "savings": […], "waste": […], "jobs": […],
-///  "footprint_caveats": […], "gaps": []}
+///  "days": [{"day": "2026-11-01", "usd_by_team": {"vision": 12.0}}], "teams": […], "savings": […], "waste": […],
+///  "next_month": {"findings": […], "coverage": {"vision": {"instances": 2, "measured": 1}}}, "jobs": […], "footprint_caveats": […], "gaps": []}
 /// ```
 #[derive(Serialize)]
 struct ReportOutput<'a> {
@@ -52,8 +57,9 @@ impl Report {
         let month = context.month(self.month.as_deref(), &config)?;
         screen::progress(format_args!("reading the ledger and the audit records of {month}"));
         let prices = context.prices(Some(&store), &config).await;
-        let facts = store.read_month_facts(month, config.account.zone(), prices, context.now).await;
-        let report = self.part(MonthReport::from_facts(&facts))?;
+        let at = (context.now, TIMEOUT);
+        let (report, _) = month_report::read((&context.aws, &store), &config, month, prices, at).await;
+        let report = self.part(report)?;
         let is_page_wanted = self.open || !context.global.json;
         let usual = || is_page_wanted.then(|| PathBuf::from(format!("curfew-report-{}.html", report.month)));
         let file = self.output.clone().or_else(usual);

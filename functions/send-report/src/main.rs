@@ -1,6 +1,6 @@
 //! `send-report`: writes the report of the month each day, and sends its digest.
 //!
-//! It reads the state bucket and nothing else, and changes no resource.
+//! It reads the state bucket, asks EC2 and CloudWatch how hard the dearest instances worked, and changes no resource.
 
 use std::process::ExitCode;
 

@@ -26,5 +26,5 @@ mod replay;
 
 pub use aws::Aws;
 pub use error::{CallError, CallErrorKind};
-pub use observe::{beats, instances, regions, storage, volume_uses};
+pub use observe::{beats, gpu_offers, instances, regions, storage, usage_history, volume_uses};
 pub use prices::prices;

@@ -2,11 +2,13 @@
 
 mod batch;
 mod beats;
+mod gpu_offers;
 mod instances;
 pub(crate) mod metric_data;
 pub(crate) mod pages;
 mod regions;
 mod storage;
+mod usage_history;
 #[cfg(test)]
 mod usages_tests;
 mod volume_use;
@@ -14,12 +16,14 @@ mod volume_use;
 use aws_sdk_ec2::types::Filter;
 
 pub use beats::beats;
+pub use gpu_offers::gpu_offers;
 pub(crate) use instances::DESCRIBE_TYPES;
 pub use instances::instances;
 pub use regions::regions;
 pub use storage::storage;
 #[cfg(feature = "operator")]
 pub use storage::unattached;
+pub use usage_history::usage_history;
 pub use volume_use::volume_uses;
 
 /// The most values of a filter (EC2 user guide, "Filter resources").

@@ -3,7 +3,6 @@
 mod alarms;
 mod all_tags;
 mod deployment;
-mod gpu_offers;
 mod identity;
 mod locate;
 mod permissions;
@@ -13,12 +12,10 @@ mod subscriptions;
 mod tags;
 mod team_stack;
 mod telemetry;
-mod usage_history;
 
 pub use alarms::alarms;
 pub use all_tags::{tagged, tagged_instances, volumes};
 pub use deployment::{Deployment, deployment};
-pub use gpu_offers::gpu_offers;
 pub use identity::{ConnectionError, ConnectionOptions, has_profile};
 pub use locate::{LocateResult, ResourceKind, locate};
 pub use permissions::{has_role, simulate};
@@ -31,6 +28,5 @@ pub use team_stack::{
     team_stack, update_team_stack,
 };
 pub use telemetry::reporting;
-pub use usage_history::usage_history;
 
 pub use crate::observe::unattached;

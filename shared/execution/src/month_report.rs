@@ -1,9 +1,14 @@
 //! The report of the month, once a day: the page in the bucket, its digest to the subscribers, and by mail to each team its own part.
 
+mod usage;
+
+use std::time::Duration;
+
 use billing::ledger::CalendarMonth;
-use cloud::ses;
+use billing::price::PriceBook;
+use cloud::{Aws, ses};
 use futures::{StreamExt as _, stream};
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use model::config::Config;
 use model::notification_log::{NO_TEAM, Severity};
 use model::observation::{Gap, GapKind};
@@ -11,6 +16,7 @@ use notify::Message;
 use plan::report::Report;
 use ports::{CallError, Cloud as _, ConfigLoadError};
 use report::{MonthReport, digest, mail, render_html};
+use store::Store;
 
 use crate::clients::Run;
 use crate::prices;
@@ -30,6 +36,25 @@ pub enum MonthReportError {
     Digest(#[source] CallError),
 }
 
+/// The report of a month that has begun, and what could not be read for it. Of that the report itself has a sentence each.
+pub async fn read(
+    (aws, store): (&Aws, &Store),
+    config: &Config,
+    month: CalendarMonth,
+    prices: PriceBook,
+    (now, timeout): (Timestamp, Duration),
+) -> (MonthReport, Vec<Gap>) {
+    let mut facts = store.read_month_facts(month, config.account.zone(), prices, now).await;
+    let (usage, unseen) = usage::read(aws, config, &facts, timeout).await;
+    facts.usage = usage;
+    let mut of_month = MonthReport::from_facts(&facts);
+    let unread = of_month.gaps.iter().map(|gap| Gap::new(aws.home(), "s3:GetObject", gap.clone(), GapKind::Part));
+    let gaps = unread.chain(unseen.iter().cloned()).collect();
+    let unknown = |gap: &Gap| format!("how hard instances in {} worked: {}: {}", gap.region, gap.call, gap.in_run());
+    of_month.gaps.extend(unseen.iter().map(unknown));
+    (of_month, gaps)
+}
+
 /// Sends the digest unless the day has a page already, and writes the page of the day. Only the run that wrote the day's first page sends mails:
 /// never twice, and refused mails are reported.
 ///
@@ -40,14 +65,11 @@ pub async fn send(run: &Run<'_>) -> Result<Report, MonthReportError> {
     let zone = config.account.zone();
     let prices = prices::load(run.store, &config, run.now).await;
     let month = CalendarMonth::containing(run.now - DAY, &zone);
-    let day = run.now.to_zoned(zone.clone()).date();
-    let facts = run.store.read_month_facts(month, zone, prices, run.now).await;
-    let of_month = MonthReport::from_facts(&facts);
-    drop(facts);
+    let day = run.now.to_zoned(zone).date();
+    let (of_month, unread) = read((run.cloud, run.store), &config, month, prices, (run.now, run.timeout())).await;
     let home = run.cloud.home();
-    let unread = of_month.gaps.iter().map(|gap| Gap::new(home, "s3:GetObject", gap.clone(), GapKind::Part));
     let seen = of_month.teams.len();
-    let mut report = Report { regions: vec![home.clone()], ..run.report_without_steps(seen, unread.collect()) };
+    let mut report = Report { regions: vec![home.clone()], ..run.report_without_steps(seen, unread) };
     let has_page = run.store.has_report_page(day).await;
     if !matches!(has_page, Ok(true)) {
         let address = run.store.report_page_address(day);

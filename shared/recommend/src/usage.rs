@@ -6,6 +6,7 @@
 //!   peak with room to spare, and its GPU must be as fast: utilisation says that a kernel ran, not how much of the chip worked.
 
 mod hours;
+mod instance;
 mod samples;
 mod smaller;
 mod spot;
@@ -16,12 +17,16 @@ use model::money::Rate;
 use serde::Serialize;
 
 pub use hours::{WeeklyHours, find_hours};
+pub use instance::{dearest, is_looked_at};
 pub use samples::{DeviceSamples, usage_hours};
 pub use smaller::find_smaller;
 pub use spot::{JobRuns, find_spot, on_demand_jobs};
 
 /// Two weeks: every hour of the week was seen twice.
 pub const SEEN_MIN: SignedDuration = SignedDuration::from_hours(14 * 24);
+
+/// The jobs of so long are looked at.
+pub const JOBS_SEEN: SignedDuration = SignedDuration::from_hours(30 * 24);
 
 /// Of these hours so many percent have samples: else what was not seen may have been work.
 pub const COVERAGE_MIN_PERCENT: usize = 90;
@@ -33,6 +38,8 @@ pub struct InstanceUsage {
     pub instance: ResourceId,
     pub instance_type: TypeName,
     pub team: Option<TeamName>,
+    /// Whether a tag says its hours already.
+    pub has_hours: bool,
     /// What it costs while it runs; `None` if unknown.
     pub rate: Option<Rate>,
     /// Hours in which every GPU reported, in order.

@@ -9,7 +9,9 @@ use std::collections::BTreeMap;
 
 use billing::budget::{Budget, BudgetHolder};
 use billing::ledger::{BillingState, PurchaseTerms, Sighting};
-use fixture::{Machine, attempt, checkpoints, facts, job, ledger, own_runs, record, step, stopped_at};
+use fixture::{
+    Machine, attempt, checkpoints, facts, job, ledger, own_runs, record, step, stopped_at, usage_facts, used,
+};
 use jiff::SignedDuration;
 use model::fixture::time;
 use model::money::Amount;
@@ -130,6 +132,11 @@ fn main() {
             (TEAMS[0], "bert-11111111", 1_900),
             (TEAMS[7], "gpt-22222222", 80),
         ]),
+        usage: Some(usage_facts(&[
+            used("i-0bbbbbbbbbbbbbbb1", TEAMS[0], true),
+            used("i-0bbbbbbbbbbbbbbb2", TEAMS[7], true),
+            used("i-0bbbbbbbbbbbbbbb3", TEAMS[6], false),
+        ])),
         ..facts(NOW, ledger(NOW, items), &records, newest())
     };
     println!("{}", render_html(&MonthReport::from_facts(&facts)));

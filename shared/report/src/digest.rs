@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use model::fault::one_line;
 use model::money::{Amount, usd};
 
-use crate::{MonthReport, WasteRow};
+use crate::{MonthReport, NextMonth, WasteRow};
 
 /// Teams and resources that are named.
 const NAMED_MAX: usize = 5;
@@ -36,6 +36,9 @@ pub fn digest(report: &MonthReport) -> String {
         let verb = if waste.len() == 1 { "resource wastes" } else { "resources waste" };
         let _ = write!(text, "\n{} {verb} ${} a month now:", waste.len(), usd(cents));
         write_waste(&mut text, waste);
+    }
+    if let Some(next) = &report.next_month {
+        write_next_month(&mut text, next);
     }
     if report.team.is_none() && report.teams.len() > 1 {
         text.push_str("\nTeams:");
@@ -77,6 +80,28 @@ fn write_waste(text: &mut String, mut waste: Vec<&WasteRow>) {
         );
     }
     write_others(text, waste.len());
+}
+
+fn write_next_month(text: &mut String, next: &NextMonth) {
+    if next.findings.is_empty() {
+        let _ = write!(text, "\nNext month: {}", next.basis());
+        return;
+    }
+    let _ = write!(text, "\nNext month could cost less. {}", next.basis());
+    for finding in next.shown() {
+        let _ = write!(
+            text,
+            "\n  {:>12}  {} {} of {}, {}: {}; {}",
+            format!("${}", usd(finding.saves.usd_cents_per_month())),
+            one_line(&finding.resource, 60),
+            one_line(&finding.what, 40),
+            one_line(&crate::spend::team_label(finding.team.as_ref()), 60),
+            finding.kind.as_str(),
+            one_line(&finding.evidence, 300),
+            one_line(&finding.action, 300)
+        );
+    }
+    write_others(text, next.findings.len());
 }
 
 fn write_others(text: &mut String, count: usize) {

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use billing::budget::{Budget, BudgetHolder};
 use billing::ledger::{CalendarMonth, Ledger};
 use billing::price::PriceBook;
-use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
 use jobs::JobOverview;
 use plan::report::RunRecord;
 
-use crate::{AttemptRecord, DayActions, FunctionRuns, StoredCheckpoints};
+use crate::{AttemptRecord, DayActions, FunctionRuns, StoredCheckpoints, UsageFacts};
 
 /// Everything that a report is made from.
 #[derive(Debug)]
@@ -38,6 +38,19 @@ pub struct MonthFacts {
     pub attempts: BTreeMap<String, Vec<AttemptRecord>>,
     /// What checkpoints take now; nothing of a month that is over.
     pub checkpoints: StoredCheckpoints,
+    /// How hard instances worked; `None` if nobody looked.
+    pub usage: Option<UsageFacts>,
     /// What could not be read, in words.
     pub gaps: Vec<String>,
+}
+
+/// The report of a month that ended so lately still says what could cost less next month: it is sent on the first day of that month.
+const LATELY: SignedDuration = SignedDuration::from_hours(24);
+
+impl MonthFacts {
+    /// Whether the use of what runs now is of this month.
+    #[must_use]
+    pub fn is_recent(&self) -> bool {
+        self.now < self.month.span().to + LATELY
+    }
 }

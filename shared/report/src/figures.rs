@@ -17,7 +17,7 @@ use crate::idle::idle_times;
 use crate::jobs::{job_rows, load_of};
 use crate::spend::{MonthSpend, team_label};
 use crate::waste::find_waste;
-use crate::{CheckpointRow, DayActions, DaySpend, JobRow, MonthFacts, NO_TEAM, OwnCost, WasteRow};
+use crate::{CheckpointRow, DayActions, DaySpend, JobRow, MonthFacts, NO_TEAM, NextMonth, OwnCost, WasteRow};
 
 /// A month, of the account or of one team.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -38,6 +38,8 @@ pub struct MonthReport {
     /// By time.
     pub savings: Vec<SavingRow>,
     pub waste: Vec<WasteRow>,
+    /// What could cost less; `None` if nobody looked.
+    pub next_month: Option<NextMonth>,
     pub jobs: Vec<JobRow>,
     /// The largest first.
     pub checkpoints: Vec<CheckpointRow>,
@@ -176,6 +178,7 @@ impl MonthReport {
             teams,
             savings,
             waste,
+            next_month: NextMonth::from_facts(facts),
             jobs,
             checkpoints: checkpoint_rows(&facts.checkpoints, |job| unfinished.contains(job)),
             own: Some(OwnCost::from_runs(&facts.runs, span)),
@@ -216,6 +219,7 @@ impl MonthReport {
             teams,
             savings: self.savings.iter().filter(|row| is_of(row.team.as_ref())).cloned().collect(),
             waste: self.waste.iter().filter(|row| is_of(row.team.as_ref())).cloned().collect(),
+            next_month: self.next_month.as_ref().map(|next| next.of_team(team)),
             jobs,
             checkpoints: self.checkpoints.iter().filter(|row| row.team == team).cloned().collect(),
             own: None,

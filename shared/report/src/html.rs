@@ -47,6 +47,7 @@ pub fn render_html(report: &MonthReport) -> String {
                 (chart_section(report))
                 (sections::teams(report))
                 @if !report.is_over { (sections::waste(report)) }
+                (sections::next_month(report))
                 (sections::savings(report))
                 (sections::jobs(report))
                 (sections::checkpoints(report))

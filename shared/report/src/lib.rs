@@ -1,6 +1,6 @@
-//! The report of a month: what a team spent, what Curfew saved, and what is still wasted.
+//! The report of a month: what a team spent, what Curfew saved, and what is still wasted, and what could cost less.
 //!
-//! [`MonthFacts`] is what was read from the state bucket. [`MonthReport`] is made from it and nothing else. [`render_html`] shows it as one
+//! [`MonthFacts`] is what was read, almost all of it from the state bucket. [`MonthReport`] is made from it and nothing else. [`render_html`] shows it as one
 //! self-contained page, [`digest`] as text, and [`mail()`] as a mail with both. `MonthReport::of_team` is the part of one team.
 //!
 //! What could not be read is named in the report. A figure never counts what is unknown.
@@ -14,6 +14,7 @@ mod html;
 mod idle;
 mod jobs;
 mod mail;
+mod next_month;
 mod outline;
 mod own;
 mod spend;
@@ -27,6 +28,7 @@ pub use figures::{Headline, MonthReport, SavingRow, TeamRow};
 pub use html::render_html;
 pub use jobs::{AttemptRecord, JobRow};
 pub use mail::{Mail, mail};
+pub use next_month::{FINDINGS_SHOWN, NextMonth, UsageCoverage, UsageFacts};
 pub use outline::RunOutline;
 pub use own::{FUNCTIONS, FunctionRuns, OwnCost};
 pub use spend::DaySpend;

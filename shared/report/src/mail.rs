@@ -9,8 +9,9 @@ use model::fault::one_line;
 use model::id::TeamName;
 use model::money::{Amount, Rate};
 use model::notification_log::NO_TEAM as UNTAGGED;
+use recommend::usage::UsageFinding;
 
-use crate::{MonthReport, NO_TEAM, WasteRow, digest, render_html};
+use crate::{MonthReport, NO_TEAM, NextMonth, WasteRow, digest, render_html};
 
 /// Rows of a table. The page has the others.
 const NAMED_MAX: usize = 5;
@@ -70,6 +71,10 @@ fn body(report: &MonthReport) -> Markup {
                 h1 style="font-size:20px;margin:0 0 12px" { "GPU spend" (whose) " in " (report.month) }
                 (table("", &figures(report)))
                 (table("Waste that still runs, a month", &waste(report)))
+                @if let Some(next) = &report.next_month {
+                    (table("What could cost less next month, a month", &next_month(next)))
+                    p style="margin:0 0 8px" { (next.basis()) }
+                }
                 (table("Largest savings", &savings(report)))
                 @if report.team.is_none() { (table("Teams", &teams(report))) }
                 @for gap in report.gaps.iter().take(NAMED_MAX) { p style="margin:0 0 8px" { "Not known: " (one_line(gap, 300)) } }
@@ -120,6 +125,20 @@ fn waste(report: &MonthReport) -> Vec<(String, String)> {
         (name, row.usd_per_hour.map_or_else(|| "unknown".to_owned(), monthly))
     };
     waste.into_iter().take(NAMED_MAX).map(row).collect()
+}
+
+fn next_month(next: &NextMonth) -> Vec<(String, String)> {
+    let row = |finding: &UsageFinding| {
+        let name = format!(
+            "{} {}: {}; {}",
+            one_line(&finding.resource, 60),
+            one_line(&finding.what, 40),
+            one_line(&finding.evidence, 300),
+            one_line(&finding.action, 300)
+        );
+        (name, monthly(finding.saves))
+    };
+    next.shown().map(row).collect()
 }
 
 fn savings(report: &MonthReport) -> Vec<(String, String)> {

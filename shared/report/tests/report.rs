@@ -10,16 +10,19 @@ use std::sync::LazyLock;
 
 use billing::budget::{Budget, BudgetHolder};
 use billing::ledger::{BillingState, PurchaseTerms, Sighting};
-use billing::price::PriceBook;
-use fixture::{Machine, attempt, checkpoints, facts, job, ledger, own_runs, record, step, stopped_at};
+use billing::price::{PriceBook, PriceDocument, SpotPrice};
+use fixture::{
+    Machine, attempt, checkpoints, facts, job, ledger, own_runs, record, step, stopped_at, usage_facts, used,
+};
 use html5ever::{ParseOpts, parse_document, tendril::TendrilSink as _};
 use jiff::{SignedDuration, Timestamp};
 use markup5ever_rcdom::{NodeData, RcDom};
-use model::config::Config;
+use model::config::{Config, PricesConfig};
 use model::fixture::time;
 use model::money::Amount;
 use proptest::prelude::*;
-use report::{Mail, MonthFacts, MonthReport, WasteKind, digest, mail, render_html};
+use recommend::usage::{FindingKind, InstanceUsage};
+use report::{FINDINGS_SHOWN, Mail, MonthFacts, MonthReport, UsageFacts, WasteKind, digest, mail, render_html};
 use serde_json::json;
 
 const NOW: &str = "2026-11-11T10:00:00Z";
@@ -55,7 +58,104 @@ fn with_jobs(vision: &str) -> MonthFacts {
     facts.checkpoints =
         checkpoints(&[(vision, "llama-1a2b3c4d", 100), (vision, "bert-00000000", 400), ("nlp", "gpt-11111111", 10)]);
     facts.runs = own_runs();
+    facts.usage = Some(usage_facts(&[used("i-7", vision, true), used("i-8", "nlp", false)]));
     facts
+}
+
+#[test]
+fn what_could_cost_less_next_month_is_named_with_its_evidence() {
+    let report = MonthReport::from_facts(&with_jobs("vision"));
+    let line = "     $3,406.18  i-7 g5.12xlarge of vision, smaller: from 2026-10-20 to 2026-11-09 it used 1 of its 4 GPUs, and at most 8.8 of \
+                22.4 GiB on one; try a g5.xlarge (1 x A10G) at $1.01/h; its vCPUs and memory are fewer or other ones: check what the program needs of them";
+    let text = digest(&report);
+    assert!(
+        text.contains(&format!(
+            "\nNext month could cost less. By the GPU metrics of 1 of 2 instances on demand in three weeks, and by jobs on demand in 30 days.\n{line}\n"
+        )),
+        "{text}"
+    );
+    let mail = mail(&report);
+    for page in [&mail.page, &mail.html] {
+        assert!(page.contains("$3,406.18") && page.contains("it used 1 of its 4 GPUs"), "{page}");
+    }
+    let part = digest(&report.of_team("nlp"));
+    assert!(
+        part.contains("\nNext month: CloudWatch has no GPU metrics of the 1 instances on demand")
+            && !part.contains("i-7"),
+        "{part}"
+    );
+}
+
+fn check_basis(usage: Option<UsageFacts>, expect: Option<&str>) {
+    let text = digest(&MonthReport::from_facts(&MonthFacts { usage, ..two_teams("vision", "nlp") }));
+    let line = text.lines().find(|line| line.starts_with("Next month"));
+    assert_eq!(line, expect.map(|basis| format!("Next month: {basis}")).as_deref());
+}
+
+#[test]
+fn without_metrics_nothing_is_found_and_one_sentence_says_so() {
+    check_basis(None, None);
+    let none = "No instance runs on demand, except for jobs: there are no metrics to go by.";
+    check_basis(Some(UsageFacts::default()), Some(none));
+    let unmeasured = usage_facts(&[used("i-7", "vision", false), used("i-8", "nlp", false)]);
+    check_basis(
+        Some(unmeasured.clone()),
+        Some("CloudWatch has no GPU metrics of the 2 instances on demand: whether they could cost less is unknown."),
+    );
+    let unread = |mut usage: UsageFacts| {
+        usage.is_incomplete = true;
+        Some(usage)
+    };
+    check_basis(unread(unmeasured), Some("The GPU metrics of 2 instances on demand could not be read."));
+    check_basis(unread(UsageFacts::default()), Some("Which instances run on demand could not be read."));
+}
+
+#[test]
+fn of_many_findings_the_largest_five_are_shown() {
+    let many: Vec<_> = (0..7).map(|one| used(&format!("i-{one}"), "vision", true)).collect();
+    let report = MonthReport::from_facts(&MonthFacts { usage: Some(usage_facts(&many)), ..two_teams("vision", "nlp") });
+    let count = |text: &str| text.matches("it used 1 of its 4 GPUs").count();
+    assert_eq!(
+        [count(&digest(&report)), count(&render_html(&report)), count(&mail(&report).html)],
+        [FINDINGS_SHOWN; 3]
+    );
+    assert!(digest(&report).contains("\n  and 2 more") && render_html(&report).contains("and 2 more: "));
+}
+
+#[test]
+fn a_job_on_demand_with_a_checkpoint_could_run_on_spot() {
+    let (now, began) = (time(NOW), time("2026-11-10T10:00:00Z"));
+    let machine = Machine {
+        resource: "i-5",
+        what: "g5.xlarge",
+        team: "vision",
+        terms: PurchaseTerms::OnDemand,
+        job: Some("vision/llama-1a2b3c4d".to_owned()),
+        began,
+        life: BillingState::Live,
+        usd_micros_per_hour: 1_006_000,
+    };
+    let mut prices = PriceDocument::default();
+    let spot = SpotPrice {
+        instance_type: "g5.xlarge".into(),
+        zone: "us-east-1a".to_owned(),
+        from: began,
+        usd_micros_per_hour: 400_000,
+    };
+    prices.learn_spot(&"us-east-1".into(), &["g5.xlarge".into()].into(), vec![spot], now);
+    let mut facts = MonthFacts {
+        usage: Some(UsageFacts::default()),
+        prices: PriceBook::from_document(prices, &PricesConfig::default(), now),
+        jobs: vec![job("vision", "llama-1a2b3c4d")],
+        ..facts(NOW, ledger(NOW, vec![machine.sighting()]), &[], record(NOW, &[], &json!({})))
+    };
+    let found = |facts: &MonthFacts| MonthReport::from_facts(facts).next_month.unwrap().findings;
+    let findings = found(&facts);
+    let [finding] = &findings[..] else { panic!("{findings:?}") };
+    assert_eq!((finding.kind, finding.resource.as_str()), (FindingKind::Spot, "vision/llama-1a2b3c4d"));
+    assert!(finding.evidence.starts_with("it ran for 24 hours on demand for $24.14"), "{}", finding.evidence);
+    facts.jobs[0].step = None;
+    assert_eq!(found(&facts), [], "without a checkpoint it starts anew");
 }
 
 #[test]
@@ -208,6 +308,7 @@ fn elements(page: &str) -> Vec<String> {
 /// The month with that text as a team and as the name of a job, in every place where an audit record has a tag, and in what could not be read.
 fn with_text(text: &str) -> MonthReport {
     let mut facts = with_jobs(text);
+    facts.usage = Some(usage_facts(&[InstanceUsage { instance: text.into(), ..used("i-7", text, true) }]));
     facts.gaps = vec![text.to_owned()];
     for action in facts.days.iter_mut().flat_map(|day| &mut day.actions) {
         (action.what, action.name, action.rule) = (Some(text.to_owned()), Some(text.to_owned()), text.to_owned());

@@ -99,6 +99,7 @@ impl Store {
             jobs: overviews,
             attempts,
             checkpoints,
+            usage: None,
             gaps: gaps.into_sentences(),
         }
     }

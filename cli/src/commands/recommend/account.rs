@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use billing::ledger::{CalendarMonth, Ledger};
 use billing::price::{PriceBook, PriceDocument};
-use cloud::operator::{gpu_offers, quotas};
+use cloud::gpu_offers;
+use cloud::operator::quotas;
 use futures::future::join_all;
 use jiff::Timestamp;
 use model::config::Config;

@@ -3,18 +3,12 @@
 use std::time::Duration;
 
 use billing::ledger::TimeSpan;
-use billing::price::rate;
-use cloud::operator::usage_history;
-use jiff::SignedDuration;
+use cloud::usage_history;
 use jobs::JobId;
-use model::curfew_tags::{HOURS, JOB};
 use model::id::{Region, TeamName};
-use model::instance::{Accelerator, Instance, InstanceState, PurchaseOption};
-use model::ownership::team_of;
+use model::instance::Instance;
 use recommend::GpuOffer;
-use recommend::usage::{
-    InstanceUsage, UsageFinding, find_hours, find_smaller, find_spot, on_demand_jobs, top_findings, usage_hours,
-};
+use recommend::usage::{InstanceUsage, JOBS_SEEN, UsageFinding, find_spot, is_looked_at, on_demand_jobs, top_findings};
 use serde::Serialize;
 
 use super::account::{Account, Deployed};
@@ -26,8 +20,8 @@ use crate::screen::{self, ColumnAlignment, Table, plain};
 /// Tens of thousands of instances take a minute or two.
 const TIMEOUT: Duration = Duration::from_mins(5);
 
-/// The period of the jobs.
-const LEDGER_DAYS: i64 = 30;
+/// Series of GPUs of one region that are queried, two metrics each: $0.04.
+const SERIES_MAX: usize = 2_000;
 
 /// The most expensive jobs; the state of each is read in a call.
 const JOBS_MAX: usize = 200;
@@ -91,20 +85,11 @@ async fn of_instances(account: &Account, context: &CommandContext, deployed: &De
     }
     for region in &regions.items {
         let concerned: Vec<&Instance> =
-            seen.items.iter().filter(|one| one.region == *region && is_concerned(one)).collect();
+            seen.items.iter().filter(|one| one.region == *region && is_looked_at(one)).collect();
         if !concerned.is_empty() {
             of_region(account, context, deployed, (region, &concerned), found).await;
         }
     }
-}
-
-/// Instances that are rented by the hour, have NVIDIA GPUs, and run no job.
-fn is_concerned(instance: &Instance) -> bool {
-    instance.state == InstanceState::Running
-        && instance.purchase == PurchaseOption::OnDemand
-        && instance.prepaid.is_none()
-        && instance.machine.accelerator == Accelerator::Nvidia
-        && !instance.tags.contains_key(JOB)
 }
 
 async fn of_region(
@@ -116,7 +101,7 @@ async fn of_region(
 ) {
     let config = &deployed.config;
     let Some(names) = &config.metrics.nvidia else { return };
-    let history = match usage_history(&context.aws, region, instances, names, account.now).await {
+    let history = match usage_history(&context.aws, region, instances, names, (account.now, SERIES_MAX)).await {
         Ok((history, left_out)) => {
             if left_out > 0 {
                 screen::warn(format_args!("{region} has too many GPUs: {left_out} were not checked"));
@@ -132,22 +117,10 @@ async fn of_region(
     let (offers, is_complete) = account.offers(std::slice::from_ref(region)).await;
     found.is_incomplete |= !is_complete;
     let prices = account.prices(deployed, &offers, false).await;
-    let zone = config.account.zone();
-    let (busy_percent, held_mib) = (config.idle.gpu_below_percent, config.idle.gpu_memory_held_mib);
     for instance in instances {
         let Some(samples) = history.get(&instance.id) else { continue };
-        let usage = InstanceUsage {
-            region: region.clone(),
-            instance: instance.id.clone(),
-            instance_type: instance.instance_type.clone(),
-            team: team_of(&instance.tags, config),
-            rate: rate(prices.running_cost(instance)),
-            hours: usage_hours(samples, instance.machine.accelerators, names.utilization_unit),
-        };
-        if !instance.tags.contains_key(HOURS) {
-            found.findings.extend(find_hours(&usage, &zone, busy_percent));
-        }
-        found.findings.extend(find_smaller(&usage, &offers, &prices, (busy_percent, held_mib)));
+        let usage = InstanceUsage::from_samples(instance, samples, names.utilization_unit, (&prices, config));
+        found.findings.extend(usage.findings(&offers, &prices, config));
     }
 }
 
@@ -155,7 +128,7 @@ async fn of_region(
 async fn of_jobs(account: &Account, deployed: &Deployed, found: &mut Found) {
     let Some(store) = &deployed.store else { return };
     let ledgers = account.ledgers(deployed, None, 1).await;
-    let span = TimeSpan { from: account.now - SignedDuration::from_hours(LEDGER_DAYS * 24), to: account.now };
+    let span = TimeSpan { from: account.now - JOBS_SEEN, to: account.now };
     let mut jobs = on_demand_jobs(&ledgers, span);
     jobs.sort_by(|one, other| other.cost.cmp(&one.cost).then_with(|| one.job.cmp(&other.job)));
     jobs.truncate(JOBS_MAX);

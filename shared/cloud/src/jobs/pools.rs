@@ -105,7 +105,6 @@ pub(crate) struct TypeOffering {
 }
 
 /// Every type of a region with whole NVIDIA GPUs, except bare metal.
-#[cfg(feature = "operator")]
 pub(crate) async fn all_kinds(aws: &Aws, region: &Region) -> Result<BTreeMap<TypeName, TypeOffering>, CallError> {
     let ec2 = aws.ec2(region);
     with_timeout(DESCRIBE_TYPES, region, kinds(&ec2, region, &BTreeSet::new())).await

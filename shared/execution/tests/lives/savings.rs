@@ -229,6 +229,7 @@ impl Quarter {
             jobs: Vec::new(),
             attempts: BTreeMap::new(),
             checkpoints: StoredCheckpoints::default(),
+            usage: None,
             gaps: Vec::new(),
         };
         MonthReport::from_facts(&facts).headline.saved

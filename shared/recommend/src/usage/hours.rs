@@ -39,10 +39,10 @@ impl fmt::Display for WeeklyHours {
     }
 }
 
-/// The finding about an instance, if its work keeps to some hours in this time zone. `busy_percent`: from which utilisation on a GPU works.
+/// The finding about an instance without a tag of its hours, if its work keeps to some hours in this time zone. `busy_percent`: from which utilisation on a GPU works.
 #[must_use]
 pub fn find_hours(usage: &InstanceUsage, zone: &TimeZone, busy_percent: f64) -> Option<UsageFinding> {
-    let rate = usage.rate.filter(|_| usage.is_evident())?;
+    let rate = usage.rate.filter(|_| usage.is_evident() && !usage.has_hours)?;
     let weekly = weekly_hours(usage, zone, busy_percent)?;
     // Whoever follows the advice writes this tag.
     Hours::read(&weekly.to_string()).ok()?;

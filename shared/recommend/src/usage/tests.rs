@@ -26,6 +26,7 @@ fn usage(busy: impl Fn(Timestamp) -> (Vec<f64>, Vec<f64>)) -> InstanceUsage {
         instance: ResourceId::new("i-0abc"),
         instance_type: "g5.12xlarge".into(),
         team: Some("vision".into()),
+        has_hours: false,
         rate: Some(Rate::from_usd_micros_per_hour(5_672_000)),
         hours: (0..21 * 24).map(hour).collect(),
     }
@@ -74,6 +75,8 @@ fn nothing_is_found_about_hours_without_evidence() {
     let mut patchy = usage(office);
     patchy.hours.retain(|hour| is_office(hour.from));
     assert_eq!(hours(&patchy, "UTC"), None, "what was not seen may have been work");
+    let tagged = InstanceUsage { has_hours: true, ..usage(office) };
+    assert_eq!(hours(&tagged, "UTC"), None);
     let unpriced = InstanceUsage { rate: None, ..usage(office) };
     assert_eq!(hours(&unpriced, "UTC"), None);
     let nights = ["2026-11-14T23:00:00Z", "2026-11-16T02:00:00Z"].map(time);

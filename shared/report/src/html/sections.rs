@@ -5,10 +5,14 @@ use billing::savings::COUNTERFACTUAL;
 use jiff::SignedDuration;
 use maud::{Markup, html};
 use model::duration::format_duration;
+use model::fault::one_line;
 use model::money::{Amount, Rate};
 
 use super::{minute, plain};
-use crate::{CheckpointRow, JobRow, MonthReport, ROWS_MAX, TeamRow, WasteRow};
+use crate::{CheckpointRow, FINDINGS_SHOWN, JobRow, MonthReport, ROWS_MAX, TeamRow, WasteRow};
+
+/// Characters of a sentence with texts from elsewhere in it.
+const TEXT_MAX: usize = 300;
 
 fn monthly(rate: Rate) -> String {
     format!("${}", model::money::usd(rate.usd_cents_per_month()))
@@ -52,7 +56,7 @@ pub(super) fn gaps(report: &MonthReport) -> Markup {
         @if !report.gaps.is_empty() {
             section {
                 h2 id="gaps" { "What this report does not know" }
-                ul { @for gap in report.gaps.iter().take(ROWS_MAX) { li { (model::fault::one_line(gap, 300)) } } }
+                ul { @for gap in report.gaps.iter().take(ROWS_MAX) { li { (one_line(gap, TEXT_MAX)) } } }
                 (omitted(report.gaps.len()))
             }
         }
@@ -123,6 +127,31 @@ fn waste_table(heading: &str, rows: &[&WasteRow]) -> Markup {
     }
 }
 
+pub(super) fn next_month(report: &MonthReport) -> Markup {
+    let Some(next) = &report.next_month else { return Markup::default() };
+    html! {
+        section {
+            h2 id="next-month" { "Next month" }
+            @if next.findings.is_empty() { p { (next.basis()) " Nothing was found that could cost less." } } @else {
+                div.scroll tabindex="0" role="region" aria-labelledby="next-month" { table {
+                    caption { "What could cost less, by what was used. " (next.basis()) }
+                    thead { tr { th scope="col" { "Resource" } th scope="col" { "Team" } th scope="col" { "Finding" } th scope="col" { "Seen" }
+                        th scope="col" { "What to do" } th.n scope="col" { "Saves a month" } } }
+                    tbody { @for finding in next.shown() { tr {
+                        th scope="row" { (plain(&finding.resource)) " " span.muted { (plain(&finding.what)) } }
+                        td { (plain(&crate::spend::team_label(finding.team.as_ref()))) } td { (finding.kind.as_str()) }
+                        td { (one_line(&finding.evidence, TEXT_MAX)) } td { (one_line(&finding.action, TEXT_MAX)) }
+                        td.n { (monthly(finding.saves)) }
+                    } } }
+                } }
+                @if next.findings.len() > FINDINGS_SHOWN {
+                    p.muted { "and " (next.findings.len() - FINDINGS_SHOWN) " more: " code { "curfew recommend --from-usage" } }
+                }
+            }
+        }
+    }
+}
+
 pub(super) fn savings(report: &MonthReport) -> Markup {
     let mut rows: Vec<_> = report.savings.iter().collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.saved));
@@ -140,7 +169,7 @@ pub(super) fn savings(report: &MonthReport) -> Markup {
                         td { (plain(&crate::spend::team_label(row.team.as_ref()))) } td { (row.action) ": " (plain(&row.rule)) }
                         td { (length(row.counted_seconds)) ", " (row.until) }
                         td.n { (row.saved.map_or_else(|| "unknown".to_owned(), |saved| saved.to_string())) }
-                        td { code { (model::fault::one_line(&row.audit_key, 200)) } }
+                        td { code { (one_line(&row.audit_key, 200)) } }
                     } } }
                 } }
                 (omitted(rows.len()))
@@ -262,7 +291,7 @@ pub(super) fn energy(report: &MonthReport) -> Markup {
                         (footprint_row("all", total))
                     }
                 } }
-                @for caveat in &report.footprint_caveats { p.muted { (model::fault::one_line(caveat, 300)) } }
+                @for caveat in &report.footprint_caveats { p.muted { (one_line(caveat, TEXT_MAX)) } }
             }
         }
     }

@@ -1,10 +1,16 @@
-//! `send-report`: it reads what the other functions wrote, and asks EC2 nothing.
+//! `send-report`: it reads what the other functions wrote, and how hard instances worked.
 
 use super::budgets::DENIED;
 use super::{FunctionActions, nothing_else};
 
 pub(super) const ACTIONS: FunctionActions<'static> = FunctionActions {
-    looks: &[],
+    looks: &[
+        "ec2:DescribeInstances",
+        "ec2:DescribeInstanceTypes",
+        "ec2:DescribeSpotInstanceRequests",
+        "cloudwatch:ListMetrics",
+        "cloudwatch:GetMetricData",
+    ],
     done: &[],
     never: &[],
     denied: DENIED,

@@ -9,11 +9,13 @@ use model::config::SeriesNames;
 use model::id::{Region, ResourceId};
 use model::instance::Instance;
 use model::usage::{MetricSeries, Sample, SeriesOwners, Statistic, devices};
+use plan::report::RunUsage;
 use recommend::usage::DeviceSamples;
 
 use crate::aws::Aws;
 use crate::error::CallError;
-use crate::observe::metric_data::{PeriodSpan, answers, query, series};
+
+use super::metric_data::{PeriodSpan, answers, query, series};
 
 const HOUR: SignedDuration = SignedDuration::from_hours(1);
 
@@ -24,11 +26,8 @@ const LOOK_BACK: SignedDuration = SignedDuration::from_hours(21 * 24);
 const QUERIES_MAX: usize = 200;
 const PAGES_MAX: usize = 50;
 
-/// GPUs of one region that are asked about: $0.04.
-const SERIES_MAX: usize = 2_000;
-
 /// The samples of each GPU of these instances of one region, which report by these names, in the last three weeks; and how many series were
-/// left out because there are more than 2,000. Needs `cloudwatch:ListMetrics` and `cloudwatch:GetMetricData`.
+/// left out because there are more than `series_max`. Needs `cloudwatch:ListMetrics` and `cloudwatch:GetMetricData`.
 ///
 /// # Errors
 /// If a call fails: what was seen in part is no evidence.
@@ -37,20 +36,20 @@ pub async fn usage_history(
     region: &Region,
     instances: &[&Instance],
     names: &SeriesNames,
-    now: Timestamp,
+    (now, series_max): (Timestamp, usize),
 ) -> Result<(BTreeMap<ResourceId, Vec<DeviceSamples>>, usize), CallError> {
     let client = aws.cloudwatch(region);
     let owners = SeriesOwners::among(instances.iter().copied(), names);
     let owned = devices(series(&client, region, names, false, &owners).await?, &owners);
     let mut all: Vec<(ResourceId, MetricSeries)> =
         owned.into_iter().flat_map(|(id, series)| series.into_iter().map(move |one| (id.clone(), one))).collect();
-    let left_out = all.len().saturating_sub(SERIES_MAX);
-    all.truncate(SERIES_MAX);
+    let left_out = all.len().saturating_sub(series_max);
+    all.truncate(series_max);
     let until = whole_hour(now);
     let span = PeriodSpan { from: until - LOOK_BACK, until };
     let mut found: BTreeMap<ResourceId, Vec<DeviceSamples>> = BTreeMap::new();
     for part in all.chunks(QUERIES_MAX / 2) {
-        for (id, samples) in part_of_history(&client, region, names, span, part).await? {
+        for (id, samples) in part_of_history((aws, &client), region, names, span, part).await? {
             found.entry(id).or_default().push(samples);
         }
     }
@@ -59,7 +58,7 @@ pub async fn usage_history(
 
 /// Utilisation and memory of each, in one call.
 async fn part_of_history(
-    client: &Client,
+    (aws, client): (&Aws, &Client),
     region: &Region,
     names: &SeriesNames,
     span: PeriodSpan,
@@ -71,8 +70,11 @@ async fn part_of_history(
             (!names.memory_used_mib.is_empty()).then(|| query(2 * place + 1, &memory, Statistic::Maximum, HOUR));
         [Some(query(2 * place, device, Statistic::Maximum, HOUR)), memory].into_iter().flatten()
     });
+    let queries: Vec<_> = queries.collect();
+    let metrics = u64::try_from(queries.len()).unwrap_or(u64::MAX);
+    aws.add_usage(RunUsage { metrics, ..RunUsage::default() });
     let mut samples: BTreeMap<usize, Vec<Sample>> = BTreeMap::new();
-    let complete: BTreeSet<usize> = answers(client, region, span, queries.collect(), PAGES_MAX, |place, more| {
+    let complete: BTreeSet<usize> = answers(client, region, span, queries, PAGES_MAX, |place, more| {
         samples.entry(place).or_default().extend(more);
     })
     .await?;

@@ -1,0 +1,76 @@
+//! How hard the dearest instances worked, for what the report says of the next month.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use billing::ledger::Ledger;
+use cloud::{Aws, gpu_offers, instances, usage_history};
+use model::config::{Config, UtilizationUnit};
+use model::id::{Region, ResourceId};
+use model::instance::Instance;
+use model::observation::Gap;
+use ports::CallError;
+use recommend::usage::{DeviceSamples, InstanceUsage, dearest, is_looked_at};
+use report::{MonthFacts, UsageFacts};
+use tokio::time::{Instant, timeout_at};
+
+/// Series of GPUs that one report queries, in all regions together. Each is two metrics, so a report costs a cent at most, and a month of
+/// daily ones $0.30 (Amazon `CloudWatch` pricing, us-east-1, 2026-11: $0.01 for 1,000 metrics). The report shows five findings, and of the
+/// dearest instances 500 GPUs have those.
+const SERIES_MAX: usize = 500;
+const GPUS_MAX: u32 = 500;
+
+type Samples = BTreeMap<ResourceId, Vec<DeviceSamples>>;
+
+/// `None` where nobody knows of an instance: what runs now is not of that month, or no ledger could be read. Whatever `CloudWatch` and EC2
+/// do not answer within `timeout` is a gap.
+pub(super) async fn read(
+    aws: &Aws,
+    config: &Config,
+    facts: &MonthFacts,
+    timeout: Duration,
+) -> (Option<UsageFacts>, Vec<Gap>) {
+    let first_region = |ledger: &Ledger| ledger.runs().find_map(|run| run.region.cloned());
+    let regions: Vec<Region> = facts.ledgers.iter().filter_map(first_region).collect();
+    if facts.ledgers.is_empty() || !facts.is_recent() {
+        return (None, Vec::new());
+    }
+    let until = Instant::now() + timeout;
+    let seen = instances(aws, &regions, timeout).await;
+    let (mut usage, mut gaps) = (UsageFacts::default(), seen.gaps);
+    let all: Vec<&Instance> = seen.items.iter().filter(|one| is_looked_at(one)).collect();
+    let queried = dearest(all.iter().copied(), &facts.prices, GPUS_MAX);
+    let unit = config.metrics.nvidia.as_ref().map_or(UtilizationUnit::Percent, |names| names.utilization_unit);
+    let mut series_left = SERIES_MAX;
+    for region in &regions {
+        let of_region: Vec<&Instance> = queried.iter().copied().filter(|one| one.region == *region).collect();
+        let (mut samples, mut offers) = (Samples::new(), Vec::new());
+        if !of_region.is_empty() {
+            let history = async {
+                let Some(names) = &config.metrics.nvidia else { return Ok((Samples::new(), 0)) };
+                usage_history(aws, region, &of_region, names, (facts.now, series_left)).await
+            };
+            let history = timeout_at(until, history).await;
+            let history = history.unwrap_or_else(|_| Err(late("cloudwatch:GetMetricData", region, timeout)));
+            let types = timeout_at(until, gpu_offers(aws, region)).await;
+            let types = types.unwrap_or_else(|_| Err(late("ec2:DescribeInstanceTypes", region, timeout)));
+            gaps.extend(history.as_ref().err().map(CallError::gap));
+            gaps.extend(types.as_ref().err().map(CallError::gap));
+            samples = history.map(|(samples, _)| samples).unwrap_or_default();
+            offers = types.unwrap_or_default();
+        }
+        series_left -= samples.values().map(Vec::len).sum::<usize>();
+        for instance in all.iter().filter(|one| one.region == *region) {
+            let of_instance = samples.get(&instance.id).map(Vec::as_slice).unwrap_or_default();
+            let used = InstanceUsage::from_samples(instance, of_instance, unit, (&facts.prices, config));
+            let findings = used.findings(&offers, &facts.prices, config);
+            usage.add(&used, findings);
+        }
+    }
+    usage.is_incomplete = !gaps.is_empty();
+    (Some(usage), gaps)
+}
+
+fn late(call: &'static str, region: &Region, timeout: Duration) -> CallError {
+    CallError::timed_out(call, region, timeout)
+}

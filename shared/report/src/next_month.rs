@@ -1,0 +1,104 @@
+//! What the account could save next month, by what it used: of instances by their metrics, of jobs by the ledger.
+
+use std::collections::BTreeMap;
+
+use billing::ledger::TimeSpan;
+use recommend::usage::{InstanceUsage, JOBS_SEEN, UsageFinding, find_spot, on_demand_jobs, top_findings};
+use serde::Serialize;
+
+use crate::MonthFacts;
+use crate::spend::team_label;
+
+/// Findings that are shown. `curfew recommend --from-usage` shows all.
+pub const FINDINGS_SHOWN: usize = 5;
+
+/// Findings that are kept, so that each team finds its own among them.
+const FINDINGS_MAX: usize = 1_000;
+
+/// What was read of how hard instances worked.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct UsageFacts {
+    findings: Vec<UsageFinding>,
+    /// By team.
+    coverage: BTreeMap<String, UsageCoverage>,
+    /// Whether something was not answered, which the gaps name.
+    pub is_incomplete: bool,
+}
+
+/// Instances that run on demand now, except those of jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct UsageCoverage {
+    pub instances: usize,
+    /// Of these, all of whose GPUs reported in some hour of the last three weeks, as far as `CloudWatch` was asked.
+    pub measured: usize,
+}
+
+impl UsageFacts {
+    /// Takes one instance in, with what was found about it.
+    pub fn add(&mut self, usage: &InstanceUsage, findings: impl IntoIterator<Item = UsageFinding>) {
+        let of_team = self.coverage.entry(team_label(usage.team.as_ref())).or_default();
+        of_team.instances += 1;
+        of_team.measured += usize::from(!usage.hours.is_empty());
+        self.findings.extend(findings);
+    }
+}
+
+/// What could cost less next month.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct NextMonth {
+    /// What saves the most comes first.
+    pub findings: Vec<UsageFinding>,
+    /// By team: without metrics nothing is found about an instance.
+    pub coverage: BTreeMap<String, UsageCoverage>,
+    /// Whether something was not answered, which the gaps name.
+    pub is_incomplete: bool,
+}
+
+impl NextMonth {
+    /// `None` if nobody looked.
+    pub(crate) fn from_facts(facts: &MonthFacts) -> Option<Self> {
+        let UsageFacts { findings, coverage, is_incomplete } = facts.usage.clone()?;
+        let span = TimeSpan { from: facts.now - JOBS_SEEN, to: facts.now };
+        let steps: BTreeMap<String, Option<u64>> =
+            facts.jobs.iter().map(|job| (job.job.to_string(), job.step)).collect();
+        let jobs = on_demand_jobs(facts.ledgers.iter().chain(&facts.previous_ledgers), span);
+        let on_spot = jobs.iter().filter_map(|runs| {
+            let step = steps.get(&runs.job).copied().flatten();
+            find_spot(runs, step, &facts.prices, span)
+        });
+        let findings = top_findings(findings.into_iter().chain(on_spot).collect(), FINDINGS_MAX);
+        Some(Self { findings, coverage, is_incomplete })
+    }
+
+    pub(crate) fn of_team(&self, team: &str) -> Self {
+        let is_of = |finding: &&UsageFinding| team_label(finding.team.as_ref()) == team;
+        Self {
+            findings: self.findings.iter().filter(is_of).cloned().collect(),
+            coverage: self.coverage.iter().filter(|(name, _)| *name == team).map(|(n, c)| (n.clone(), *c)).collect(),
+            is_incomplete: self.is_incomplete,
+        }
+    }
+
+    /// What is shown of it.
+    pub(crate) fn shown(&self) -> impl Iterator<Item = &UsageFinding> {
+        self.findings.iter().take(FINDINGS_SHOWN)
+    }
+
+    /// By what it was found, or why nothing can be found, in one sentence.
+    pub(crate) fn basis(&self) -> String {
+        let sum = |count: fn(&UsageCoverage) -> usize| self.coverage.values().map(count).sum::<usize>();
+        match (sum(|one| one.measured), sum(|one| one.instances)) {
+            (_, 0) if self.is_incomplete => "Which instances run on demand could not be read.".to_owned(),
+            (0, all) if self.is_incomplete => {
+                format!("The GPU metrics of {all} instances on demand could not be read.")
+            }
+            (_, 0) => "No instance runs on demand, except for jobs: there are no metrics to go by.".to_owned(),
+            (0, all) => format!(
+                "CloudWatch has no GPU metrics of the {all} instances on demand: whether they could cost less is unknown."
+            ),
+            (measured, all) => format!(
+                "By the GPU metrics of {measured} of {all} instances on demand in three weeks, and by jobs on demand in 30 days."
+            ),
+        }
+    }
+}
