@@ -6,6 +6,9 @@
 //! The order: first what has a price and what no quota refuses; then what a run costs at least, with what its data costs, or by the hour
 //! where nobody says how long it runs; at equal costs fewer GPUs, less memory, fewer vCPUs, and then names. What is unknown is `None`, and never guessed:
 //! neither a price of another region nor Spot from on demand.
+//!
+//! `jobs::rank` shares none of this on purpose. It fits a number of GPUs and their memory, not a model; leaves out what cannot be launched
+//! now, or has no price, which is shown here; orders zones, not regions; and goes by the hour, because nobody tells it how long a job takes.
 
 mod data;
 
