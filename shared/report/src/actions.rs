@@ -4,7 +4,6 @@
 //! a record of 10,000 instances has a megabyte.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 
 use billing::savings::{EndedResource, EndingAction};
 use jiff::Timestamp;
@@ -47,8 +46,6 @@ pub struct RecordedAction {
     pub audit_key: String,
 }
 
-type ActionKey = (ResourceId, String, String, Option<Timestamp>);
-
 /// What the reapers did on a day, UTC.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct DayActions {
@@ -59,26 +56,38 @@ pub struct DayActions {
 
 /// Condenses the records of a day, one after the other, in any order.
 #[derive(Debug, Default)]
-pub struct DayCondenser(BTreeMap<ActionKey, RecordedAction>);
+pub struct DayCondenser(BTreeMap<ResourceId, Vec<CondensedAction>>);
+
+/// An action with when it was done, if each time counts.
+#[derive(Debug)]
+struct CondensedAction {
+    done_at: Option<Timestamp>,
+    action: RecordedAction,
+}
 
 impl DayCondenser {
     pub fn add(&mut self, record: &RunOutline<'_>) {
         for step in &record.steps {
-            // What was done can be done again later in the day, and counts again. What only would have been is one thing.
-            let done_at = (step.outcome == OutcomeKind::Done).then_some(record.at);
-            let key = (step.resource.as_ref().into(), step.action.to_string(), step.evidence.rule.to_string(), done_at);
-            match self.0.entry(key) {
-                Entry::Vacant(first) => drop(first.insert(RecordedAction::from_step(step, record))),
-                Entry::Occupied(mut known) => known.get_mut().repeat(step, record),
+            // What was done can be done again later in the day, and counts again. What only would have been is one thing, and so is a
+            // notification, which changes nothing.
+            let is_done = step.outcome == OutcomeKind::Done && step.action != "notify";
+            let done_at = is_done.then_some(record.at);
+            // Most steps repeat those of the run before: nothing is allocated for these.
+            let known = self.0.get_mut(step.resource.as_ref());
+            let same = known.into_iter().flatten().find(|one| one.done_at == done_at && one.action.is_of(step));
+            if let Some(CondensedAction { action, .. }) = same {
+                action.repeat(step, record);
+            } else {
+                let action = RecordedAction::from_step(step, record);
+                self.0.entry(action.resource.clone()).or_default().push(CondensedAction { done_at, action });
             }
         }
     }
 
     #[must_use]
     pub fn finish(self) -> DayActions {
-        let all = self.0;
-        let omitted = all.len().saturating_sub(ACTIONS_MAX);
-        let mut actions: Vec<RecordedAction> = all.into_values().collect();
+        let mut actions: Vec<RecordedAction> = self.0.into_values().flatten().map(|one| one.action).collect();
+        let omitted = actions.len().saturating_sub(ACTIONS_MAX);
         // What changed something counts most, and then what it saves.
         actions.sort_by_key(|action| {
             (action.outcome != OutcomeKind::Done, std::cmp::Reverse(action.saves_usd_per_hour), action.first_at)
@@ -115,6 +124,10 @@ impl RecordedAction {
             size_gib: step.evidence.size_gib,
             audit_key: record.key(),
         }
+    }
+
+    fn is_of(&self, step: &StepOutline<'_>) -> bool {
+        self.action == step.action && self.rule == step.evidence.rule
     }
 
     /// Another run did the same. Its outcome counts if it is the last, all else if it is the first.

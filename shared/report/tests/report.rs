@@ -12,7 +12,7 @@ use billing::budget::{Budget, BudgetHolder};
 use billing::ledger::{BillingState, PurchaseTerms, Sighting};
 use billing::price::{PriceBook, PriceDocument, SpotPrice};
 use fixture::{
-    Machine, attempt, checkpoints, facts, job, ledger, own_runs, record, step, stopped_at, usage_facts, used,
+    Machine, attempt, checkpoints, day, facts, job, ledger, own_runs, record, step, stopped_at, usage_facts, used,
 };
 use html5ever::{ParseOpts, parse_document, tendril::TendrilSink as _};
 use jiff::{SignedDuration, Timestamp};
@@ -285,6 +285,20 @@ fn a_team_gets_its_own_part_and_nothing_of_others() {
     let page = render_html(&part);
     assert!(!page.contains("nlp") && !page.contains("i-2"), "{page}");
     assert!(page.contains("12 % of $100.00"));
+}
+
+#[test]
+fn what_changes_something_counts_each_time_and_a_notification_once() {
+    let at = |hour: u32, action: &str| {
+        record(&format!("2026-11-10T{hour:02}:00:00Z"), &[step("i-1", "vision", action, "done")], &json!({}))
+    };
+    let found = day(&[at(9, "notify"), at(10, "stop"), at(8, "notify"), at(12, "stop"), at(11, "notify")]);
+    let actions: Vec<String> = found
+        .actions
+        .iter()
+        .map(|one| format!("{} {}-{}", one.action, one.first_at.strftime("%H"), one.last_at.strftime("%H")))
+        .collect();
+    assert_eq!(actions, ["notify 08-11", "stop 10-10", "stop 12-12"]);
 }
 
 /// The elements of a page with their attributes, without its texts.
