@@ -21,16 +21,23 @@ const fn peak(gpu_name: &'static str, teraflops: u32, memory_gb_per_second: u32,
     GpuPeak { gpu_name, teraflops, memory_gb_per_second, source }
 }
 
+/// Compared on 2026-11-24 with what others quote from these data sheets, because the data sheets themselves could not be read:
+/// <https://sysrqmts.com/en/gpus/nvidia/tesla/t4> (T4), <https://www.baseten.co/blog/nvidia-a10-vs-a10g-for-ml-model-inference/> (A10G),
+/// <https://grokipedia.com/page/NVIDIA_L4_vs_L40S> (L4), <https://www.mullet.se/product.html?product_id=355414> (L40S), and
+/// <https://glennklockwood.com/garden/processors/> (A100, h100 with the H200, B200). No source was found for the 70 teraflops of an A10G,
+/// and none at all for the T4G, which NVIDIA has no data sheet of.
 pub const PEAKS: [GpuPeak; 9] = [
     peak("T4", 65, 320, "NVIDIA T4 data sheet, 2019"),
-    peak("T4G", 65, 320, "as the T4"),
+    peak("T4G", 65, 320, "as the T4, without a data sheet"),
     peak("A10G", 70, 600, "NVIDIA A10G data sheet, 2021"),
     peak("L4", 121, 300, "NVIDIA L4 data sheet, 2023"),
     peak("L40S", 362, 864, "NVIDIA L40S data sheet, 2023"),
-    peak("A100", 312, 1_555, "NVIDIA A100 data sheet, 40 GB, 2021"),
+    // EC2 calls both by one name. The one of 40 GB has 1,555 GB/s: what is a bound from below for the faster one is one for both.
+    peak("A100", 312, 2_039, "NVIDIA A100 data sheet, 80 GB SXM, 2021"),
     peak("H100", 989, 3_350, "NVIDIA H100 data sheet, SXM, 2023"),
     peak("H200", 989, 4_800, "NVIDIA H200 data sheet, SXM, 2024"),
-    peak("B200", 2_250, 7_700, "NVIDIA HGX B200 data sheet, 2025"),
+    // 7,700 GB/s by other quotations.
+    peak("B200", 2_250, 8_000, "NVIDIA Blackwell data sheet, HGX B200, 2025"),
 ];
 
 /// What published training runs reached of the peak, in percent. The low end is Llama 3 8B: 15 trillion tokens in 1.3 million hours of an
