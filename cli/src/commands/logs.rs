@@ -10,7 +10,7 @@ use jobs::{Job, JobId, Phase};
 use serde::Serialize;
 use store::Store;
 
-use self::new_bytes::{legible, news};
+use self::new_bytes::{legible, new_bytes};
 use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
@@ -109,11 +109,11 @@ impl Logs {
                     screen::progress(format!("{}, attempt {}", job.job, found.attempt));
                     shown = ShownLog { attempt: found.attempt, bytes: Vec::new() };
                 }
-                let news = news(&shown.bytes, &found.bytes);
-                if news.skipped {
+                let found_bytes = new_bytes(&shown.bytes, &found.bytes);
+                if found_bytes.skipped {
                     screen::progress("(some lines in between are missing)");
                 }
-                write(news.bytes);
+                write(found_bytes.bytes);
                 shown = found;
             }
             if was_over {

@@ -26,10 +26,10 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
     pub(crate) async fn notify_teams(
         &self,
         report: &mut Report,
-        news: &[Notification],
+        notifications: &[Notification],
         memory: &NotificationLogs,
     ) -> BTreeSet<String> {
-        let messages = notify::messages(report, news, memory);
+        let messages = notify::messages(report, notifications, memory);
         let mut delivered: BTreeSet<String> = messages.iter().map(|message| message.team.clone()).collect();
         let sent = stream::iter(&messages).map(|message| async move {
             let taken = self.cloud.publish(&self.channels.topic_arn, message).await;
@@ -48,7 +48,7 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
             report.gaps.push(error.gap());
         }
         let accepted: Vec<&Message> = messages.iter().filter(|message| delivered.contains(&message.team)).collect();
-        let counted: Vec<&Notification> = news.iter().filter(|one| one.counts_as_sent(&delivered)).collect();
+        let counted: Vec<&Notification> = notifications.iter().filter(|one| one.counts_as_sent(&delivered)).collect();
         let gaps = self.copy_to_channels(&accepted, &notify::events(report, &counted)).await;
         report.gaps.extend(gaps);
         delivered

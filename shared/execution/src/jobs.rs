@@ -107,7 +107,7 @@ struct JobsRun<'a> {
 struct RunFindings {
     steps: Vec<JobStep>,
     gaps: Vec<Gap>,
-    news: Vec<Notification>,
+    notifications: Vec<Notification>,
 }
 
 impl JobsRun<'_> {
@@ -127,10 +127,10 @@ impl JobsRun<'_> {
         });
     }
 
-    fn notify(&self, news: Notification) {
+    fn notify(&self, notification: Notification) {
         self.with_findings(|found| {
-            if !found.news.contains(&news) {
-                found.news.push(news);
+            if !found.notifications.contains(&notification) {
+                found.notifications.push(notification);
             }
         });
     }

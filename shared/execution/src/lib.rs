@@ -52,8 +52,8 @@ pub use usages::{IdleThresholds, usages};
 /// No step is started later than this before the run's deadline: telling and recording come after it.
 const RESERVE: SignedDuration = SignedDuration::from_secs(20);
 
-/// However late it is, a look has so long.
-const PATIENCE_MIN: Duration = Duration::from_secs(1);
+/// However close the deadline is, an observation has this long.
+const OBSERVATION_TIMEOUT_MIN: Duration = Duration::from_secs(1);
 
 /// Calls of one kind at once; EC2 lets an account write about 5 times a second in the long run (EC2 API reference,
 /// "Request throttling"), and the SDK backs off by itself.
@@ -245,7 +245,7 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
     #[must_use]
     pub fn timeout(&self) -> Duration {
         let third = (self.deadline.duration_since(self.now) - RESERVE) / 3;
-        Duration::try_from(third).unwrap_or_default().max(PATIENCE_MIN)
+        Duration::try_from(third).unwrap_or_default().max(OBSERVATION_TIMEOUT_MIN)
     }
 
     /// Writes the plan down before it ends anything: a run that is cut off leaves a trace. What cannot be recorded is not

@@ -27,7 +27,7 @@ pub struct JobNotification {
     pub fingerprint: String,
     /// The paragraph. Its resource is the machine's id if there is one, or else the job's `<job>`; its region is where the machine is, was or may
     /// be, and empty while that is unknown.
-    pub news: Notification,
+    pub notification: Notification,
 }
 
 /// A paragraph before it is about a job.
@@ -73,7 +73,7 @@ impl Job {
         let candidates = self.ranking.iter().flat_map(|ranking| &ranking.candidates);
         let region = machine.map(|placed| &placed.region).or_else(|| self.terms.machine.regions.first());
         let region = region.or_else(|| candidates.map(|candidate| &candidate.region).next());
-        let news = Notification {
+        let notification = Notification {
             team: self.job.team.as_str().to_owned(),
             severity,
             region: region.cloned().unwrap_or_else(|| Region::new("")),
@@ -90,7 +90,7 @@ impl Job {
             headline,
             facts: self.facts(),
         };
-        Some(JobNotification { fingerprint, news })
+        Some(JobNotification { fingerprint, notification })
     }
 
     fn headline(&self, sentence: impl Into<Cow<'static, str>>) -> Headline {
@@ -177,7 +177,7 @@ impl Job {
         );
         let (severity, before) = match self.lost {
             Some(lost) if self.machines > 1 => {
-                let lost = format!("its machine before {}; ", lost.describe());
+                let lost = format!("its previous machine {}; ", lost.describe());
                 (Severity::Warning, lost)
             }
             _ => (Severity::Action, String::new()),

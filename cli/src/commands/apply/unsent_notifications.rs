@@ -33,7 +33,7 @@ impl ApplyTask<'_> {
             Ok(begun) => gone
                 .into_iter()
                 .filter(|item| begun.contains(&(item.region.clone(), item.resource.clone())))
-                .map(news)
+                .map(to_notification)
                 .collect(),
             Err(error) => {
                 screen::warn(format!("an interrupted earlier apply cannot be found: {error}"));
@@ -73,7 +73,7 @@ fn unexplained(record: &RunRecord) -> impl Iterator<Item = (Region, ResourceId)>
     steps.map(|step| (step.region.clone(), step.resource.clone()))
 }
 
-fn news(item: &RecordedStep) -> Notification {
+fn to_notification(item: &RecordedStep) -> Notification {
     let RecordedStep { region, resource, team, action, evidence, what, name, saves_usd_per_hour, .. } = item;
     let ending = ResourceAction::read(action);
     let ended = ending.map_or("ended", ResourceAction::past_tense);

@@ -13,7 +13,7 @@ pub(super) struct NewLogBytes<'a> {
 }
 
 /// A log only holds its last bytes, so the shown part may have lost its beginning, or be gone.
-pub(super) fn news<'a>(shown: &[u8], log: &'a [u8]) -> NewLogBytes<'a> {
+pub(super) fn new_bytes<'a>(shown: &[u8], log: &'a [u8]) -> NewLogBytes<'a> {
     if let Some(bytes) = log.strip_prefix(shown) {
         return NewLogBytes { bytes, skipped: false };
     }
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     fn check(shown: &str, log: &str, expect: (&str, bool)) {
-        let found = news(shown.as_bytes(), log.as_bytes());
+        let found = new_bytes(shown.as_bytes(), log.as_bytes());
         assert_eq!((String::from_utf8_lossy(found.bytes).as_ref(), found.skipped), expect);
     }
 

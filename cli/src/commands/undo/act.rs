@@ -148,9 +148,9 @@ async fn locate_resource(
 }
 
 /// Says what is new.
-fn print_if_new(shown: &mut Option<String>, news: &str) {
-    if shown.as_deref() != Some(news) {
-        screen::progress(news);
-        *shown = Some(news.to_owned());
+fn print_if_new(shown: &mut Option<String>, line: &str) {
+    if shown.as_deref() != Some(line) {
+        screen::progress(line);
+        *shown = Some(line.to_owned());
     }
 }

@@ -26,12 +26,12 @@ impl Ledger {
         if at < self.span.from || self.region.as_ref().is_some_and(|region| *region != beat.region) {
             return false;
         }
-        let mut news = at < self.span.to && self.begin_beat(at);
-        news |= beat.whole && self.add_look(at);
+        let mut changed = at < self.span.to && self.begin_beat(at);
+        changed |= beat.whole && self.add_look(at);
         for sighting in &beat.items {
-            news |= self.add_sighting(sighting, at);
+            changed |= self.add_sighting(sighting, at);
         }
-        news
+        changed
     }
 
     /// Takes over the runs that had not certainly ended at the end of the previous month, with their values of then. Without it, an end between the
@@ -40,7 +40,7 @@ impl Ledger {
     ///
     /// Returns whether anything was new.
     pub fn carry(&mut self, previous: &Self) -> bool {
-        let mut news = false;
+        let mut changed = false;
         for run in previous.all_runs() {
             let is_open = run.latest().is_none_or(|latest| latest > self.span.from);
             let is_known = || self.runs.contains_key(&(run.resource.clone(), run.began));
@@ -53,11 +53,11 @@ impl Ledger {
             }
             let tariff = &entry.pricing.first.tariff;
             if let Some(rates) = previous.rates.get(tariff) {
-                news |= self.learn(tariff, rates.iter().map(|(from, rate)| (*from, *rate)));
+                changed |= self.learn(tariff, rates.iter().map(|(from, rate)| (*from, *rate)));
             }
-            news |= self.keep(run.resource, run.began, entry);
+            changed |= self.keep(run.resource, run.began, entry);
         }
-        news
+        changed
     }
 
     /// Notes the moment of a beat of the month. Where it comes late, the runs before and after it may have been missed by it.
@@ -111,11 +111,11 @@ impl Ledger {
             *in_force = rate.max(*in_force);
         }
         keep_to(&mut rates, self.span);
-        let news = known != Some(&rates) && !rates.is_empty();
-        if news {
+        let changed = known != Some(&rates) && !rates.is_empty();
+        if changed {
             self.rates.insert(tariff.clone(), rates);
         }
-        news
+        changed
     }
 }
 

@@ -154,8 +154,8 @@ impl JobsRun<'_> {
                 self.gap(Gap { error: said, ..error.gap() });
                 // A condition that resolves within a minute needs no notification.
                 if !(error.kind == CallErrorKind::Throttled || error.kind.is_unanswered()) {
-                    let news = job.notify_not_terminated(placed, &error.to_string(), self.run.cloud.home());
-                    self.notify(news);
+                    let notification = job.notify_not_terminated(placed, &error.to_string(), self.run.cloud.home());
+                    self.notify(notification);
                 }
                 StepOutcome::with(OutcomeKind::Failed, error.to_string())
             }

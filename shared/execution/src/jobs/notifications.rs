@@ -49,11 +49,11 @@ impl JobsRun<'_> {
     ) -> JobsReport {
         let untold: Vec<UnsentNotification> =
             worked.into_iter().filter_map(|one| UnsentNotification::from_job(one, self.may_act)).collect();
-        let (gaps, news) =
-            self.with_findings(|found| (std::mem::take(&mut found.gaps), std::mem::take(&mut found.news)));
-        if is_of_all || !untold.is_empty() || !gaps.is_empty() || !news.is_empty() {
+        let (gaps, notifications) =
+            self.with_findings(|found| (std::mem::take(&mut found.gaps), std::mem::take(&mut found.notifications)));
+        if is_of_all || !untold.is_empty() || !gaps.is_empty() || !notifications.is_empty() {
             let base = self.run.report_without_steps(report.seen, gaps);
-            report.gaps = self.tell(base, untold, news, (&report, is_of_all)).await;
+            report.gaps = self.tell(base, untold, notifications, (&report, is_of_all)).await;
         } else {
             let unrecorded = self.record(&mut report, is_of_all).await;
             report.gaps.extend(unrecorded);
@@ -94,7 +94,7 @@ impl JobsRun<'_> {
                 .chain(besides)
                 .collect()
         };
-        let of_jobs = untold.iter().map(|one| one.said.news.clone());
+        let of_jobs = untold.iter().map(|one| one.said.notification.clone());
         let all: Vec<Notification> = remembered.iter().cloned().chain(of_jobs).collect();
         let delivered = run.notify_teams(&mut base, &all, &recalled.memory).await;
         self.write_down(&mut base, untold, &delivered).await;
@@ -114,7 +114,7 @@ impl JobsRun<'_> {
 
     /// A run that has written the job since notifies again: no notification is lost, but a message may come twice.
     async fn write_down(&self, base: &mut Report, untold: Vec<UnsentNotification>, delivered: &BTreeSet<String>) {
-        let heard = untold.into_iter().filter(|one| delivered.contains(&one.said.news.team));
+        let heard = untold.into_iter().filter(|one| delivered.contains(&one.said.notification.team));
         let writes = stream::iter(heard).map(|UnsentNotification { job, etag, said }| async move {
             let job = Job { notified: Some(said.fingerprint), ..job };
             match self.run.store.write_job(&job, etag.as_deref()).await {

@@ -116,8 +116,9 @@ impl JobsRun<'_> {
     fn notify_of_documents(&self, job: &Job, known: &JobDocuments) {
         let home = self.run.cloud.home();
         let warnings = known.warnings.iter();
-        for news in warnings.filter_map(|(attempt, warning)| job.notify_agent_warning(*attempt, warning, home)) {
-            self.notify(news);
+        for notification in warnings.filter_map(|(attempt, warning)| job.notify_agent_warning(*attempt, warning, home))
+        {
+            self.notify(notification);
         }
         // One of them a day is enough: they have one cause.
         if let Some(why) = known.refused.first() {

@@ -14,27 +14,27 @@ use crate::*;
 #[track_caller]
 fn check(given: JobInput, fingerprint: &str, severity: Severity, expect: &str) {
     let said = given.job.notification().unwrap();
-    assert_eq!((said.fingerprint.as_str(), said.news.severity), (fingerprint, severity));
-    let text = said.news.text.strip_prefix("vision/llama-1a2b3c4d (owner ada): ").unwrap();
+    assert_eq!((said.fingerprint.as_str(), said.notification.severity), (fingerprint, severity));
+    let text = said.notification.text.strip_prefix("vision/llama-1a2b3c4d (owner ada): ").unwrap();
     let is_over = matches!(given.job.phase, Phase::Ended(_));
     let stop = " To stop it: curfew cancel vision/llama-1a2b3c4d";
     assert_eq!(if is_over { text } else { text.strip_suffix(stop).unwrap() }, expect);
-    assert_eq!(said.news.team, "vision");
+    assert_eq!(said.notification.team, "vision");
     let named = given.job.machine().map_or("llama-1a2b3c4d", |placed| placed.instance.as_str());
-    assert_eq!(said.news.resource.unwrap().as_str(), named);
+    assert_eq!(said.notification.resource.unwrap().as_str(), named);
 }
 
 /// The first line of a message about it alone; all together are short enough for one that also says what is lost.
 #[track_caller]
-fn headline(news: &Notification) -> String {
-    let headline = Headline::describe(&[&news.headline], &news.team, at(HOUR));
+fn headline(notification: &Notification) -> String {
+    let headline = Headline::describe(&[&notification.headline], &notification.team, at(HOUR));
     assert!(headline.chars().count() < 120, "{headline}");
     headline
 }
 
 #[test]
 fn a_headline_has_the_job_its_outcome_time_and_cost() {
-    let of = |given: JobInput| headline(&given.job.notification().unwrap().news);
+    let of = |given: JobInput| headline(&given.job.notification().unwrap().notification);
     assert_snapshot!(of(running()), @"Curfew launched job llama-1a2b3c4d of team vision at 2026-09-01 12:00 UTC: $0.40/h");
     assert_snapshot!(of(again(running())), @"Curfew launched job llama-1a2b3c4d of team vision again at 2026-09-01 13:00 UTC: $0.50/h");
     assert_snapshot!(of(running().warned("i-1").next()), @"The machine of job llama-1a2b3c4d of team vision was lost at 2026-09-01 13:00 UTC");
@@ -77,7 +77,7 @@ fn a_first_launch_says_what_runs_where_for_how_much_and_until_when() {
 
 #[test]
 fn a_launch_after_an_interruption_says_from_which_step_it_resumes() {
-    let lost = "its machine before was taken back by AWS; attempt 2 runs on i-2 (g5.xlarge, Spot, us-east-1b) since \
+    let lost = "its previous machine was taken back by AWS; attempt 2 runs on i-2 (g5.xlarge, Spot, us-east-1b) since \
                 2026-09-01T13:00:00Z. It costs $0.50/h now and $2.00/h at most, which is $13.93 until its end at \
                 2026-09-01T19:58:00Z; ";
     let says = |given: JobInput, from: &str| check(again(given), "runs 2", Severity::Warning, &format!("{lost}{from}"));
@@ -100,7 +100,9 @@ fn an_interruption_is_notified_even_before_the_next_launch_is_answered() {
 #[test]
 fn a_machine_that_was_lost_is_only_replaced_within_the_limits_of_the_job() {
     let given = running().at_time(7 * HOUR + 50 * MINUTE).warned("i-1").next();
-    assert!(given.job.notification().unwrap().news.text.contains("It is launched again, if its limits allow; "));
+    assert!(
+        given.job.notification().unwrap().notification.text.contains("It is launched again, if its limits allow; ")
+    );
 }
 
 #[test]
@@ -112,7 +114,7 @@ fn the_notification_of_a_termination_names_the_lost_work() {
         "i-1, the machine of attempt 1, stopped sending heartbeats for 10 minutes. It is terminated, and once it is gone \
          another one is launched; it resumes from its newest complete checkpoint, if there is one: none is known yet.",
     );
-    let loses = |given: JobInput| given.job.notification().unwrap().news.loses;
+    let loses = |given: JobInput| given.job.notification().unwrap().notification.loses;
     let with = Some("what i-1 wrote to its own disks since its newest complete checkpoint".to_owned());
     assert_eq!(loses(interrupted()), with);
     assert_eq!(loses(ended(JobResult::Cancelled)), with);
@@ -203,7 +205,7 @@ fn an_end_after_several_attempts_counts_all_of_them() {
     let expect = "2 attempts took at most 3h12m and cost at most $5.37. i-2 shuts itself down now, and is terminated in five \
                   minutes if it does not. i-1, which it ran on before, is going, and is terminated if it does not.";
     let given = again(running()).at_time(3 * HOUR).facts(|facts| facts.warned = None).result(2, true).next();
-    let said = given.job.notification().unwrap().news.text;
+    let said = given.job.notification().unwrap().notification.text;
     assert!(said.contains(expect), "{said}");
 }
 
@@ -265,7 +267,7 @@ fn until_it_has_a_machine_each_kind_is_notified_once() {
     let first = "unplaced 1: lost, waits";
     let third = "unplaced 1: lost, waits, held budget, held unplaceable";
     assert_eq!(heard, [first, "unplaced 1: lost, waits, held budget", third]);
-    // With the next machine all that is news again.
+    // With the next machine all that is new again.
     let again = given.job(|job| (job.machines, job.phase) = (2, waiting().job.phase));
     assert!(is_news(&again));
     assert_eq!(again.job.notification().unwrap().fingerprint, "unplaced 2: waits");
@@ -297,10 +299,14 @@ fn an_unanswered_launch_is_notified_once_after_a_while() {
 fn the_end_of_a_job_names_a_machine_that_keeps_running_in_observe_mode() {
     let given = running().cancelled().next();
     let observed = given.job.notification_in(false).unwrap();
-    assert!(observed.news.text.contains("i-1 keeps running: Curfew only observes"), "{}", observed.news.text);
-    assert_eq!(observed.news.loses, None);
+    assert!(
+        observed.notification.text.contains("i-1 keeps running: Curfew only observes"),
+        "{}",
+        observed.notification.text
+    );
+    assert_eq!(observed.notification.loses, None);
     let enforced = given.job.notification_in(true).unwrap();
-    assert!(enforced.news.text.contains("i-1 is terminated now") && enforced.news.loses.is_some());
+    assert!(enforced.notification.text.contains("i-1 is terminated now") && enforced.notification.loses.is_some());
     assert_ne!(observed.fingerprint, enforced.fingerprint);
 }
 
@@ -310,10 +316,13 @@ fn trouble(given: &JobInput, attempt: u32, kind: AgentWarningKind, words: &str) 
 
 #[test]
 fn an_agents_finding_is_a_warning_of_its_attempt() {
-    let news = trouble(&running(), 1, AgentWarningKind::Disk, "the disk is nearly full.").unwrap();
-    assert_eq!((news.team.as_str(), news.severity, news.resource), ("vision", Severity::Warning, None));
+    let notification = trouble(&running(), 1, AgentWarningKind::Disk, "the disk is nearly full.").unwrap();
     assert_eq!(
-        news.text,
+        (notification.team.as_str(), notification.severity, notification.resource),
+        ("vision", Severity::Warning, None)
+    );
+    assert_eq!(
+        notification.text,
         "vision/llama-1a2b3c4d (owner ada): attempt 1 says: the disk is nearly full. Its log: curfew logs vision/llama-1a2b3c4d \
          --attempt 1"
     );

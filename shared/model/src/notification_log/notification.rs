@@ -140,21 +140,21 @@ pub enum NotificationKind {
 
 /// The notifications besides those of a report that earlier runs have not sent.
 #[must_use]
-pub fn without_known(news: Vec<Notification>, memory: &NotificationLogs, now: Timestamp) -> Vec<Notification> {
-    news.into_iter().filter(|one| !is_known(one, memory, now)).collect()
+pub fn without_known(notifications: Vec<Notification>, memory: &NotificationLogs, now: Timestamp) -> Vec<Notification> {
+    notifications.into_iter().filter(|one| !is_known(one, memory, now)).collect()
 }
 
 /// Whether an earlier run sent it. Gaps and faults of the account are in the log of the home region.
 #[must_use]
-pub fn is_known(news: &Notification, memory: &NotificationLogs, now: Timestamp) -> bool {
-    let NotificationKind::State { topic, what, repeat } = &news.kind else {
+pub fn is_known(notification: &Notification, memory: &NotificationLogs, now: Timestamp) -> bool {
+    let NotificationKind::State { topic, what, repeat } = &notification.kind else {
         return false;
     };
-    let Some(notices) = memory.get(&news.region) else {
+    let Some(notices) = memory.get(&notification.region) else {
         // Without a log nothing could be remembered: a fault would be notified in every run.
-        return news.resource.is_none();
+        return notification.resource.is_none();
     };
-    let told = match &news.resource {
+    let told = match &notification.resource {
         Some(resource) => notices.notified.get(resource).and_then(|topics| topics.get(topic)),
         None => notices.gaps.get(topic),
     };

@@ -247,7 +247,11 @@ fn an_impossible_deadline_is_held_with_the_missing_time() {
     assert!(held.why.contains("until its finish_by, 2026-09-01T17:00:00Z, 4h58m"), "{}", held.why);
     assert!(held.why.contains("which is 1h16m"), "{}", held.why);
     let told = world.job.notification().unwrap();
-    assert!(told.news.text.contains("Cancel it, and submit it with a later deadline."), "{}", told.news.text);
+    assert!(
+        told.notification.text.contains("Cancel it, and submit it with a later deadline."),
+        "{}",
+        told.notification.text
+    );
     world.now = 4 * HOUR;
     world.live();
     assert_eq!(world.job.notification().unwrap().fingerprint, told.fingerprint);

@@ -252,5 +252,9 @@ fn its_team_hears_of_it_once_and_when_it_is_over() {
         .next();
     let said = given.job.notification().unwrap();
     assert_eq!(said.fingerprint, "runs 99");
-    assert!(said.news.text.contains("its machine before was terminated by EC2 at its launch"), "{}", said.news.text);
+    assert!(
+        said.notification.text.contains("its previous machine was terminated by EC2 at its launch"),
+        "{}",
+        said.notification.text
+    );
 }
