@@ -41,7 +41,7 @@ pub(super) fn headline(report: &MonthReport) -> Markup {
     html! {
         dl.cards {
             div { dt { "Spent" } dd { (money.spent)
-                @if money.uncertain.is_a_cent() { small { "up to " (money.uncertain) " more, where nobody saw an end" } }
+                @if money.uncertain.is_a_cent() { small { "up to " (money.uncertain) " more, where no end was seen" } }
                 @if let Some((budget, percent)) = budget { small { (percent) " % of " (budget) } } } }
             @if let Some(forecast) = money.forecast { div { dt { "Expected by the end of the month" } dd { (forecast) } } }
             div { dt { "Saved by Curfew" } dd { (money.saved) } }
@@ -102,7 +102,7 @@ pub(super) fn waste(report: &MonthReport) -> Markup {
         }
         @if !others.is_empty() {
             section {
-                h2 id="others" { "What nobody can judge, and what owners keep" }
+                h2 id="others" { "Uninstrumented and kept resources" }
                 (waste_table("others", &others))
             }
         }
@@ -140,7 +140,7 @@ pub(super) fn next_month(report: &MonthReport) -> Markup {
                     tbody { @for finding in next.shown() { tr {
                         th scope="row" { (plain(&finding.resource)) " " span.muted { (plain(&finding.what)) } }
                         td { (plain(&crate::spend::team_label(finding.team.as_ref()))) } td { (finding.kind.as_str()) }
-                        td { (one_line(&finding.evidence, TEXT_MAX)) } td { (one_line(&finding.action, TEXT_MAX)) }
+                        td.text { (one_line(&finding.evidence, TEXT_MAX)) } td.text { (one_line(&finding.action, TEXT_MAX)) }
                         td.n { (monthly(finding.saves)) }
                     } } }
                 } }

@@ -24,6 +24,7 @@ table { border-collapse: collapse; width: 100%; font-size: 0.9rem; font-variant-
 caption { text-align: left; color: var(--muted); padding-bottom: 0.25rem; }
 th, td { text-align: left; padding: 0.3rem 0.6rem 0.3rem 0; border-bottom: 1px solid var(--line); vertical-align: top; }
 th.n, td.n { text-align: right; white-space: nowrap; }
+td.text { min-width: 12rem; }
 code { font-size: 0.85em; overflow-wrap: anywhere; }
 .chart svg { min-width: 34rem; }
 svg { display: block; width: 100%; height: auto; }
@@ -35,5 +36,5 @@ svg .grid { stroke: var(--line); }
 .c2 { background: var(--s2); fill: var(--s2); } .c3 { background: var(--s3); fill: var(--s3); }
 .c4 { background: var(--s4); fill: var(--s4); } .c5 { background: var(--s5); fill: var(--s5); }
 @media (max-width: 30rem) { .cards dd { font-size: 1.15rem; } }
-@media print { .chart svg { min-width: 0; } body { font-size: 10pt; } table { font-size: 8pt; } .scroll { overflow: visible; } section { break-inside: avoid-page; } tr { break-inside: avoid; } }
+@media print { .chart svg, td.text { min-width: 0; } body { font-size: 10pt; } table { font-size: 8pt; } .scroll { overflow: visible; } section { break-inside: avoid-page; } tr { break-inside: avoid; } }
 ";
