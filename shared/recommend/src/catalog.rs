@@ -59,7 +59,7 @@ impl GpuOffer {
     }
 }
 
-/// Families whose types nobody launches by the second with CUDA: of Neuron, with a part of a GPU, retired (P3), or sold only in Capacity
+/// Families that are no choice for CUDA by the second: of Neuron, with a part of a GPU, retired (P3), or sold only in Capacity
 /// Blocks (P6e-GB200).
 const LEFT_OUT: [&str; 10] = ["p3", "p3dn", "p6e-gb200", "g6f", "gr6f", "trn1", "trn1n", "trn2", "trn2u", "inf2"];
 

@@ -12,7 +12,7 @@ pub struct Interruptions {
     pub runs: u32,
     /// So many of them EC2 took back.
     pub interrupted: u32,
-    /// Of so many nobody saw why they ended.
+    /// Runs whose end has no known reason.
     pub unknown: u32,
     /// How long they ran together.
     pub seconds: u64,

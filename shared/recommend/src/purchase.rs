@@ -13,7 +13,7 @@ pub const MONTH_HOURS: u64 = 730;
 const PERCENT: u64 = 100;
 const WATTS_PER_KW: u64 = 1_000;
 
-/// An assumption: what is taken if nobody says otherwise.
+/// An assumption: the value unless a flag gives another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Assumption {
     /// The option that replaces it.
@@ -56,7 +56,7 @@ pub const ASSUMPTIONS: [Assumption; 8] = [
         value: "5",
         source: "Amazon, Form 10-K for 2024: useful life of a part of its servers",
     },
-    Assumption { option: "--residual-percent", value: "0", source: "an assumption: nobody buys it afterwards" },
+    Assumption { option: "--residual-percent", value: "0", source: "an assumption: it has no value afterwards" },
 ];
 
 /// A machine that somebody could buy, and what it needs.

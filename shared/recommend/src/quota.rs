@@ -26,7 +26,7 @@ pub enum QuotaVerdict {
     Allowed { code: &'static str, granted_vcpus: f64, used_vcpus: u32 },
     /// It is too small: a launch meets `VcpuLimitExceeded` or `MaxSpotInstanceCountExceeded`.
     Refused { code: &'static str, granted_vcpus: f64, used_vcpus: u32, needed_vcpus: u32 },
-    /// Nobody asked, AWS did not say, or which quota counts it is not documented.
+    /// It was not asked for, AWS did not answer, or which quota counts it is not documented.
     Unknown,
 }
 

@@ -1,14 +1,14 @@
 //! Types x regions x ways to buy them, the cheapest first.
 //!
 //! An offer is a candidate **if and only if** its CPU is of the architecture that is asked for, the caller's `fit` says that its GPUs hold
-//! what is to run, and it is sold in one of the ways that are asked for, or nobody knows whether it is.
+//! what is to run, and it is sold in one of the ways that are asked for, or it is unknown whether it is.
 //!
 //! The order: first what has a price and what no quota refuses; then what a run costs at least, with what its data costs, or by the hour
-//! where nobody says how long it runs; at equal costs fewer GPUs, less memory, fewer vCPUs, and then names. What is unknown is `None`, and never guessed:
+//! where how long it runs is unknown; at equal costs fewer GPUs, less memory, fewer vCPUs, and then names. What is unknown is `None`, and never guessed:
 //! neither a price of another region nor Spot from on demand.
 //!
 //! `jobs::rank` shares none of this on purpose. It fits a number of GPUs and their memory, not a model; leaves out what cannot be launched
-//! now, or has no price, which is shown here; orders zones, not regions; and goes by the hour, because nobody tells it how long a job takes.
+//! now, or has no price, which is shown here; orders zones, not regions; and goes by the hour, because how long a job takes is unknown to it.
 
 mod data;
 

@@ -36,7 +36,7 @@ pub struct CheckpointRow {
     /// Jobs that have any.
     pub jobs: usize,
     pub bytes: u64,
-    /// Of them, those of jobs that are over, or that nobody knows any more.
+    /// Of them, those of jobs that are over, or that are unknown by now.
     pub bytes_of_ended: u64,
     /// Whether there are more than were counted.
     pub is_incomplete: bool,

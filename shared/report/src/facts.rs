@@ -38,7 +38,7 @@ pub struct MonthFacts {
     pub attempts: BTreeMap<String, Vec<AttemptRecord>>,
     /// What checkpoints take now; nothing of a month that is over.
     pub checkpoints: StoredCheckpoints,
-    /// How hard instances worked; `None` if nobody looked.
+    /// How hard instances worked; `None` if they were not asked for.
     pub usage: Option<UsageFacts>,
     /// What could not be read, in words.
     pub gaps: Vec<String>,

@@ -38,7 +38,7 @@ pub struct MonthReport {
     /// By time.
     pub savings: Vec<SavingRow>,
     pub waste: Vec<WasteRow>,
-    /// What could cost less; `None` if nobody looked.
+    /// What could cost less; `None` if usage was not asked for.
     pub next_month: Option<NextMonth>,
     pub jobs: Vec<JobRow>,
     /// The largest first.

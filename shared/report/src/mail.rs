@@ -23,7 +23,7 @@ const NAME: &str =
 const FIGURE: &str =
     "text-align:right;padding:4px 0;border-bottom:1px solid #d5d9de;white-space:nowrap;font-weight:600";
 
-/// One mail, for whoever it is sent to.
+/// One mail to one address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mail {
     pub subject: String,

@@ -55,7 +55,7 @@ pub struct NextMonth {
 }
 
 impl NextMonth {
-    /// `None` if nobody looked.
+    /// `None` if usage was not asked for.
     pub(crate) fn from_facts(facts: &MonthFacts) -> Option<Self> {
         let UsageFacts { findings, coverage, is_incomplete } = facts.usage.clone()?;
         let span = TimeSpan { from: facts.now - JOBS_SEEN, to: facts.now };

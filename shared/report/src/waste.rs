@@ -1,4 +1,4 @@
-//! Waste that was found and that nobody has ended yet, and machines that nobody can judge.
+//! Waste that was found and still runs, and machines without enough metrics to judge.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,7 +45,7 @@ impl WasteKind {
         }
     }
 
-    /// Whether it counts as waste. What nobody can judge, or what an owner keeps, may be needed.
+    /// Whether it counts as waste. What is uninstrumented, or what an owner keeps, may be needed.
     #[must_use]
     pub const fn is_waste(self) -> bool {
         !matches!(self, Self::Uninstrumented | Self::Kept)

@@ -14,7 +14,7 @@ pub const TOKENS_MAX: u32 = 1 << 24;
 /// So many sequences at once are more than any server takes by default.
 pub const BATCH_MAX: u32 = 1 << 16;
 
-/// "LoRA", table 6, tries ranks up to 64; nobody gains by thousands.
+/// "LoRA", table 6, tries ranks up to 64; thousands gain nothing.
 pub const LORA_RANK_MAX: u32 = 8_192;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

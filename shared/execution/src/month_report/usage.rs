@@ -22,7 +22,7 @@ const GPUS_MAX: u32 = 500;
 
 type Samples = BTreeMap<ResourceId, Vec<DeviceSamples>>;
 
-/// `None` where nobody knows of an instance: what runs now is not of that month, or no ledger could be read. Whatever `CloudWatch` and EC2
+/// `None` where no instance is known: what runs now is not of that month, or no ledger could be read. Whatever `CloudWatch` and EC2
 /// do not answer within `timeout` is a gap.
 pub(super) async fn read(
     aws: &Aws,

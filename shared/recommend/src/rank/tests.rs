@@ -121,7 +121,7 @@ fn by_the_job_a_dear_type_wins_if_it_is_fast_enough() {
     let lines: Vec<String> =
         places.iter().take(3).map(|place| format!("{} {}", place.instance_type, place.cost.unwrap().least)).collect();
     assert_eq!(lines, ["g6e.xlarge $139.48", "p6-b200.48xlarge $171.75", "g6.xlarge $180.46"]);
-    // Its peak is in no table, so nobody can say how long it takes.
+    // Its peak is in no table, so how long it takes is unknown.
     let rtx = places.iter().find(|place| place.instance_type.as_str() == "g7e.24xlarge").unwrap();
     assert_eq!((rtx.run, rtx.cost), (None, None));
 }

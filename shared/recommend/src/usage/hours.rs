@@ -11,7 +11,7 @@ use super::{FindingKind, InstanceUsage, UsageFinding, UsageHour};
 
 const HOURS_OF_WEEK: u64 = 168;
 
-/// Before and after what was ever busy, so that nobody is stopped a minute early.
+/// Before and after what was ever busy, so that no instance is stopped a minute early.
 const MARGIN_HOURS: i8 = 1;
 
 /// Less than this is no reason to stop a machine each evening.
@@ -44,7 +44,7 @@ impl fmt::Display for WeeklyHours {
 pub fn find_hours(usage: &InstanceUsage, zone: &TimeZone, busy_percent: f64) -> Option<UsageFinding> {
     let rate = usage.rate.filter(|_| usage.is_evident() && !usage.has_hours)?;
     let weekly = weekly_hours(usage, zone, busy_percent)?;
-    // Whoever follows the advice writes this tag.
+    // The advice is to write this tag.
     Hours::read(&weekly.to_string()).ok()?;
     let outside = usage.hours.iter().filter(|hour| !weekly.holds(hour, zone)).count();
     let (outside, seen) = (u64::try_from(outside).ok()?, u64::try_from(usage.hours.len()).ok()?);

@@ -40,7 +40,7 @@ pub fn usage_hours(samples: &[DeviceSamples], gpus: u32, unit: UtilizationUnit) 
     first.filter_map(hour).collect()
 }
 
-/// What makes percent of a sample; `None` if nobody can say: see [`UtilizationUnit::Detect`].
+/// What makes percent of a sample; `None` if it is unknown: see [`UtilizationUnit::Detect`].
 fn percent_factor(samples: &[DeviceSamples], unit: UtilizationUnit) -> Option<f64> {
     let all = || samples.iter().flat_map(|one| &one.utilization).map(|(_, value)| *value);
     match unit {

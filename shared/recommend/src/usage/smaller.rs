@@ -22,7 +22,7 @@ pub fn find_smaller(
     let rate = usage.rate.filter(|_| usage.is_evident())?;
     let is_own = |offer: &&GpuOffer| offer.instance_type == usage.instance_type && offer.region == usage.region;
     let own = offers.iter().find(is_own)?;
-    // Without its memory nobody knows what it needs.
+    // Without its memory its need is unknown.
     let is_measured = usage.hours.iter().all(|hour| hour.memory_mib.len() == hour.utilization.len());
     is_measured.then_some(())?;
     let gpus = own.gpus as usize;
@@ -64,7 +64,7 @@ pub fn find_smaller(
     })
 }
 
-/// The same GPU, or one whose peaks are both as high. Of one that is in no table nobody knows.
+/// The same GPU, or one whose peaks are both as high. Unknown for one that is in no table.
 fn is_as_fast(offer: &GpuOffer, own: &GpuOffer) -> bool {
     let peak = |name: &str| PEAKS.into_iter().find(|peak| peak.gpu_name.eq_ignore_ascii_case(name));
     offer.gpu_name == own.gpu_name

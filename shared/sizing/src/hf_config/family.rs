@@ -28,7 +28,7 @@ pub(super) struct Family {
     kv_heads: KvHeads,
     /// Each so manieth layer sees all tokens.
     pub(super) window_pattern: Option<u32>,
-    /// Whether it is taken for a Llama because nobody knows better.
+    /// Whether it is an unknown kind, which is taken for a Llama.
     pub(super) is_guessed: bool,
 }
 
