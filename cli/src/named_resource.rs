@@ -11,7 +11,7 @@ use model::observation::{Gap, Observation, ObservedResource};
 use crate::command_error::describe_gap;
 use crate::context::CommandContext;
 
-/// An instance, a volume or a snapshot, by its id.
+/// An instance, a volume, a snapshot or a resource of `SageMaker`, by its id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NamedResource {
     pub(crate) kind: ResourceKind,
@@ -25,8 +25,9 @@ impl FromStr for NamedResource {
         let id = ResourceId::from(text);
         let kind = ResourceKind::from_id(&id).ok_or_else(|| {
             InvalidValue::new(
-                "not the id of an instance (i-0123456789abcdef0), a volume (vol-0123456789abcdef0) or a snapshot \
-                 (snap-0123456789abcdef0)",
+                "not the id of an instance (i-0123456789abcdef0), a volume (vol-0123456789abcdef0), a snapshot \
+                 (snap-0123456789abcdef0) or a resource of SageMaker (endpoint/NAME, notebook-instance/NAME, \
+                 app/DOMAIN/OWNER/TYPE/NAME, training-job/NAME)",
             )
         })?;
         Ok(Self { kind, id })
@@ -65,6 +66,9 @@ impl EnabledRegions {
                     ResourceKind::Instance => "; one that was terminated more than an hour ago is forgotten".to_owned(),
                     ResourceKind::Volume => format!("; what Curfew deleted is restored by: curfew undo {}", named.id),
                     ResourceKind::Snapshot => String::new(),
+                    ResourceKind::SageMaker => {
+                        format!("; an endpoint that Curfew deleted is made again by: curfew undo {}", named.id)
+                    }
                 };
                 let why = format!("none of the account's {} regions has it{hint}", regions.len());
                 Err(MissingResource { why, unseen: Vec::new() })

@@ -31,8 +31,15 @@ from test_jobs_calls import PERMISSIONS
 FUNCTIONS = sorted(functions())
 
 
-MINUTES_BETWEEN_RUNS = {"reap-instances": 5, "reap-volumes": 60, "enforce-budgets": 15, "run-jobs": 1}
-MINUTES_OF_SILENCE = {"reap-instances": 15, "reap-volumes": 3 * 60, "enforce-budgets": 45, "run-jobs": 5, "send-report": 2 * 24 * 60}
+MINUTES_BETWEEN_RUNS = {"reap-instances": 5, "reap-volumes": 60, "reap-sagemaker": 60, "enforce-budgets": 15, "run-jobs": 1}
+MINUTES_OF_SILENCE = {
+    "reap-instances": 15,
+    "reap-volumes": 3 * 60,
+    "reap-sagemaker": 3 * 60,
+    "enforce-budgets": 45,
+    "run-jobs": 5,
+    "send-report": 2 * 24 * 60,
+}
 # Every morning: each failure is an alarm of its own.
 DAILY = "send-report"
 
@@ -111,11 +118,41 @@ ONLY_THIS_ONE_DOES = {
         "ec2:DescribeSnapshots",
         "ec2:DescribeVolumes",
     },
+    "reap-sagemaker": {
+        "application-autoscaling:DescribeScalableTargets",
+        "cloudwatch:GetMetricData",
+        "ec2:DescribeInstanceTypes",
+        "ec2:DescribeRegions",
+        "sagemaker:AddTags",
+        "sagemaker:DeleteApp",
+        "sagemaker:DeleteEndpoint",
+        "sagemaker:DeleteTags",
+        "sagemaker:DescribeApp",
+        "sagemaker:DescribeEndpoint",
+        "sagemaker:DescribeEndpointConfig",
+        "sagemaker:DescribeHyperParameterTuningJob",
+        "sagemaker:DescribeNotebookInstance",
+        "sagemaker:DescribeProcessingJob",
+        "sagemaker:DescribeTrainingJob",
+        "sagemaker:ListApps",
+        "sagemaker:ListEndpoints",
+        "sagemaker:ListHyperParameterTuningJobs",
+        "sagemaker:ListNotebookInstances",
+        "sagemaker:ListProcessingJobs",
+        "sagemaker:ListTags",
+        "sagemaker:ListTrainingJobs",
+        "sagemaker:StartNotebookInstance",
+        "sagemaker:StopHyperParameterTuningJob",
+        "sagemaker:StopNotebookInstance",
+        "sagemaker:StopProcessingJob",
+        "sagemaker:StopTrainingJob",
+        "tag:GetResources",
+    },
 }
 
 
 # What was written says all that it needs.
-NOT_DONE = {DAILY: {"sns:ListSubscriptionsByTopic"}}
+NOT_DONE = {DAILY: {"sns:ListSubscriptionsByTopic"}, "reap-sagemaker": {"ec2:DescribeInstances"}}
 
 
 def allowed(function: str) -> list[Statement]:
@@ -127,11 +164,12 @@ def denied(function: str) -> list[Statement]:
 
 
 def changing(function: str) -> set[str]:
-    """What a function may do to anything of EC2's that is not looking at it."""
+    """What a function may do to anything of EC2's or SageMaker's that is not looking at it."""
+    looking = ("ec2:Describe", "sagemaker:Describe", "sagemaker:List")
     return {
         action
         for action in granted_actions(function)
-        if action.startswith("ec2:") and not action.startswith("ec2:Describe")
+        if action.startswith(("ec2:", "sagemaker:")) and not action.startswith(looking)
     }
 
 
@@ -166,6 +204,7 @@ def test_an_observing_role_can_change_nothing(function: str) -> None:
 def test_everything_is_granted_on_everything_only_where_aws_offers_no_less(function: str) -> None:
     unnarrowable = re.compile(
         r"ec2:Describe\w+|cloudwatch:(ListMetrics|GetMetricData)|pricing:GetProducts|ce:GetCostAndUsage|servicequotas:ListServiceQuotas"
+        r"|sagemaker:List(?!Tags)\w+|tag:GetResources|application-autoscaling:DescribeScalableTargets"
     )
     for statement in allowed(function):
         if "*" in statement.resources:

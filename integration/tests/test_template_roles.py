@@ -29,9 +29,9 @@ STOPPED, EXPIRES, UNATTACHED = "curfew:stopped", "curfew:expires-at", "curfew:un
 THEIRS = (PROTECTED, MODE, KEEP)
 KEYS = (MARKED, STOPPED, EXPIRES, JOB, "curfew:attempt", UNATTACHED, OF, DELETED, MODE, KEEP, "Team", "Name")
 KINDS = (INSTANCE, VOLUME, SNAPSHOT)
-ALL = {"reap-instances", "reap-volumes", "enforce-budgets", "run-jobs", "send-report"}
+ALL = {"reap-instances", "reap-volumes", "reap-sagemaker", "enforce-budgets", "run-jobs", "send-report"}
 # They change nothing of EC2's, whatever else they are allowed.
-READERS = ("enforce-budgets", "send-report")
+READERS = ("enforce-budgets", "send-report", "reap-sagemaker")
 
 # What ends or begins something: on what, and the tags that announce it. Any one of these sets is enough.
 ANNOUNCED: list[set[str]] = [{MARKED}, {EXPIRES}, {JOB}]
@@ -46,6 +46,7 @@ ACTIONS: dict[str, dict[str, tuple[str, list[set[str]]]]] = {
         "ec2:DeleteSnapshot": (SNAPSHOT, [{OF, DELETED}]),
     },
     "run-jobs": {"ec2:TerminateInstances": (INSTANCE, [{JOB}])},
+    "reap-sagemaker": {},
     "enforce-budgets": {},
     "send-report": {},
 }
@@ -93,6 +94,48 @@ def test_tags_are_written_by_their_exact_keys(function: str) -> None:
             assert not may(function, Request(action, kind, tags=(*on, PROTECTED), tag_keys=keys))
         if set(keys) & set(THEIRS) and function not in READERS:
             assert not may(function, Request(action, kind, tag_keys=keys), besides=(ADMINISTRATOR,)), keys
+
+
+SAGEMAKER = f"arn:aws:sagemaker:eu-west-1:{ACCOUNT}"
+SAGEMAKER_ACTIONS = {
+    "sagemaker:StopNotebookInstance": ("notebook-instance/research", {MARKED}),
+    "sagemaker:StartNotebookInstance": ("notebook-instance/research", {STOPPED}),
+    "sagemaker:DeleteApp": ("app/d-abc/lab/jupyterlab/default", {MARKED}),
+    "sagemaker:DeleteEndpoint": ("endpoint/llm", {MARKED}),
+    "sagemaker:StopTrainingJob": ("training-job/bert", {MARKED}),
+    "sagemaker:StopProcessingJob": ("processing-job/bert", {MARKED}),
+    "sagemaker:StopHyperParameterTuningJob": ("hyper-parameter-tuning-job/bert", {MARKED}),
+}
+
+
+@pytest.mark.parametrize("function", sorted(ALL))
+def test_nothing_of_sagemaker_ends_that_was_not_announced(function: str) -> None:
+    for action, (kind, announced) in SAGEMAKER_ACTIONS.items():
+        for on in pairs(KEYS):
+            request = Request(action, f"{SAGEMAKER}:{kind}", tags=on)
+            expect = function == "reap-sagemaker" and announced <= set(on)
+            assert may(function, request) == expect, (action, on)
+            assert not may(function, request, enforcing=False)
+            protected = Request(action, f"{SAGEMAKER}:{kind}", tags=(*on, PROTECTED))
+            assert not may(function, protected)
+            assert not expect or not may(function, protected, besides=(ADMINISTRATOR,))
+    for action in ("sagemaker:DeleteEndpointConfig", "sagemaker:DeleteModel", "sagemaker:DeleteSpace", "sagemaker:DeleteNotebookInstance"):
+        kept = Request(action, f"{SAGEMAKER}:x/y", tags=(MARKED,))
+        assert not may(function, kept)
+        assert function != "reap-sagemaker" or not may(function, kept, besides=(ADMINISTRATOR,)), action
+
+
+def test_tags_of_sagemaker_are_written_by_their_exact_keys() -> None:
+    for action, keys in product(("sagemaker:AddTags", "sagemaker:DeleteTags"), pairs(KEYS)):
+        for kind, _ in SAGEMAKER_ACTIONS.values():
+            writing = Request(action, f"{SAGEMAKER}:{kind}", tag_keys=keys)
+            assert may("reap-sagemaker", writing) == (bool(keys) and set(keys) <= {MARKED, STOPPED}), (action, keys)
+            assert not may("reap-sagemaker", writing, enforcing=False)
+            assert not may("reap-sagemaker", Request(action, f"{SAGEMAKER}:{kind}", tags=(PROTECTED,), tag_keys=keys))
+            if set(keys) & set(THEIRS):
+                assert not may("reap-sagemaker", writing, besides=(ADMINISTRATOR,)), keys
+        for kind in ("space/d-abc/lab", "model/llm", "endpoint-config/llm"):
+            assert not may("reap-sagemaker", Request(action, f"{SAGEMAKER}:{kind}", tag_keys=(MARKED,))), kind
 
 
 def test_what_is_denied_stays_so_whatever_else_is_allowed() -> None:
@@ -266,46 +309,48 @@ def test_notifications_go_to_the_channels_of_the_stack_alone(function: str) -> N
 # Each key of the state bucket: who reads it, writes it, deletes it, and deletes a version of it.
 LIVES = "vision/llama-0123abcd"
 ACCESS: list[tuple[str, ...]] = [
-    # key, reap-instances, reap-volumes, enforce-budgets, run-jobs, send-report; the machines of any team, those of vision
-    ("config/curfew.toml", "r", "r", "r", "r", "r", "", ""),
-    ("notices/reap-instances/eu-west-1.json", "rw", "", "", "", "", "", ""),
-    ("notices/reap-volumes/eu-west-1.json", "", "rw", "", "", "", "", ""),
-    ("notices/enforce-budgets/eu-west-1.json", "", "", "rw", "", "", "", ""),
-    ("notices/run-jobs/eu-west-1.json", "", "", "", "rw", "", "", ""),
-    ("plans/2026-09-01/reap-instances/run.json", "w", "", "", "", "r", "", ""),
-    ("plans/2026-09-01/reap-volumes/run.json", "", "w", "", "", "r", "", ""),
-    ("plans/2026-09-01/enforce-budgets/run.json", "", "", "w", "", "r", "", ""),
-    ("plans/2026-09-01/run-jobs/run.json", "", "", "", "w", "r", "", ""),
-    ("plans/2026-09-01/send-report/run.json", "", "", "", "", "rw", "", ""),
-    ("notices/send-report/eu-west-1.json", "", "", "", "", "rw", "", ""),
-    ("reports/2026-11-21/report.html", "", "", "", "", "rw", "", ""),
-    ("activity/eu-west-1.json", "rw", "", "", "", "", "", ""),
-    ("budgets/2026-11.json", "r", "", "rw", "rw", "r", "", ""),
-    ("budgets/vision/2026-11.json", "r", "", "rw", "rw", "r", "", ""),
-    ("ledger/2026-11/eu-west-1.json", "", "", "rw", "", "r", "", ""),
-    ("prices/current.json", "r", "r", "rw", "rw", "r", "", ""),
-    ("agent/0123abcd", "", "", "", "rw", "", "r", "r"),
-    ("inbox/vision/llama.toml", "", "", "", "r", "", "", ""),
-    ("inbox/vision/llama.accepted.json", "", "", "", "rwd", "", "", ""),
-    ("inbox/vision/llama.rejected.json", "", "", "", "rwd", "", "", ""),
-    (f"active/{LIVES}", "", "r", "", "rwd", "", "", ""),
-    (f"jobs/{LIVES}/spec.toml", "", "", "", "rw", "r", "r", "r"),
-    (f"jobs/{LIVES}/state.json", "r", "", "", "rw", "r", "r", "r"),
-    (f"jobs/{LIVES}/cancel.json", "", "", "", "r", "r", "r", "r"),
-    (f"attempts/{LIVES}/head.json", "", "", "", "r", "", "rw", "rw"),
-    (f"attempts/{LIVES}/1/heartbeat.json", "", "", "", "r", "r", "rw", "rw"),
-    (f"attempts/{LIVES}/1/log", "", "", "", "r", "", "rw", "rw"),
-    ("attempts/nlp/bert-0123abcd/head.json", "", "", "", "r", "", "rw", ""),
-    ("attempts/vision-2/bert-0123abcd/head.json", "", "", "", "r", "", "rw", ""),
+    # key, reap-instances, reap-volumes, reap-sagemaker, enforce-budgets, run-jobs, send-report; the machines of any team, those of vision
+    ("config/curfew.toml", "r", "r", "r", "r", "r", "r", "", ""),
+    ("notices/reap-instances/eu-west-1.json", "rw", "", "", "", "", "", "", ""),
+    ("notices/reap-volumes/eu-west-1.json", "", "rw", "", "", "", "", "", ""),
+    ("notices/reap-sagemaker/eu-west-1.json", "", "", "rw", "", "", "", "", ""),
+    ("notices/enforce-budgets/eu-west-1.json", "", "", "", "rw", "", "", "", ""),
+    ("notices/run-jobs/eu-west-1.json", "", "", "", "", "rw", "", "", ""),
+    ("plans/2026-09-01/reap-instances/run.json", "w", "", "", "", "", "r", "", ""),
+    ("plans/2026-09-01/reap-volumes/run.json", "", "w", "", "", "", "r", "", ""),
+    ("plans/2026-09-01/reap-sagemaker/run.json", "", "", "w", "", "", "r", "", ""),
+    ("plans/2026-09-01/enforce-budgets/run.json", "", "", "", "w", "", "r", "", ""),
+    ("plans/2026-09-01/run-jobs/run.json", "", "", "", "", "w", "r", "", ""),
+    ("plans/2026-09-01/send-report/run.json", "", "", "", "", "", "rw", "", ""),
+    ("notices/send-report/eu-west-1.json", "", "", "", "", "", "rw", "", ""),
+    ("reports/2026-11-21/report.html", "", "", "", "", "", "rw", "", ""),
+    ("activity/eu-west-1.json", "rw", "", "", "", "", "", "", ""),
+    ("budgets/2026-11.json", "r", "", "", "rw", "rw", "r", "", ""),
+    ("budgets/vision/2026-11.json", "r", "", "", "rw", "rw", "r", "", ""),
+    ("ledger/2026-11/eu-west-1.json", "", "", "", "rw", "", "r", "", ""),
+    ("prices/current.json", "r", "r", "r", "rw", "rw", "r", "", ""),
+    ("agent/0123abcd", "", "", "", "", "rw", "", "r", "r"),
+    ("inbox/vision/llama.toml", "", "", "", "", "r", "", "", ""),
+    ("inbox/vision/llama.accepted.json", "", "", "", "", "rwd", "", "", ""),
+    ("inbox/vision/llama.rejected.json", "", "", "", "", "rwd", "", "", ""),
+    (f"active/{LIVES}", "", "r", "", "", "rwd", "", "", ""),
+    (f"jobs/{LIVES}/spec.toml", "", "", "", "", "rw", "r", "r", "r"),
+    (f"jobs/{LIVES}/state.json", "r", "", "", "", "rw", "r", "r", "r"),
+    (f"jobs/{LIVES}/cancel.json", "", "", "", "", "r", "r", "r", "r"),
+    (f"attempts/{LIVES}/head.json", "", "", "", "", "r", "", "rw", "rw"),
+    (f"attempts/{LIVES}/1/heartbeat.json", "", "", "", "", "r", "r", "rw", "rw"),
+    (f"attempts/{LIVES}/1/log", "", "", "", "", "r", "", "rw", "rw"),
+    ("attempts/nlp/bert-0123abcd/head.json", "", "", "", "", "r", "", "rw", ""),
+    ("attempts/vision-2/bert-0123abcd/head.json", "", "", "", "", "r", "", "rw", ""),
     # What a machine leaves behind may be called as it likes.
-    (f"outputs/{LIVES}/1/results/state.json", "", "", "", "", "", "rw", "rw"),
-    ("outputs/nlp/bert-0123abcd/1/results/a.pt", "", "", "", "", "", "rw", ""),
-    (f"checkpoints/{LIVES}/1/100/manifest.json", "", "", "", "", "", "rwv", "rwv"),
-    ("checkpoints/nlp/bert-0123abcd/1/100/manifest.json", "", "", "", "", "", "rwv", ""),
+    (f"outputs/{LIVES}/1/results/state.json", "", "", "", "", "", "", "rw", "rw"),
+    ("outputs/nlp/bert-0123abcd/1/results/a.pt", "", "", "", "", "", "", "rw", ""),
+    (f"checkpoints/{LIVES}/1/100/manifest.json", "", "", "", "", "", "", "rwv", "rwv"),
+    ("checkpoints/nlp/bert-0123abcd/1/100/manifest.json", "", "", "", "", "", "", "rwv", ""),
     # What only looks like a machine's own: `*` matches `/` in IAM.
-    (f"jobs/{LIVES}/attempts/1/heartbeat.json", "", "", "", "r", "r", "r", "r"),
-    ("jobs/attempts/vision/state.json", "r", "", "", "rw", "r", "r", ""),
-    (f"/attempts/{LIVES}/head.json", "", "", "", "", "", "", ""),
+    (f"jobs/{LIVES}/attempts/1/heartbeat.json", "", "", "", "", "r", "r", "r", "r"),
+    ("jobs/attempts/vision/state.json", "r", "", "", "", "rw", "r", "r", ""),
+    (f"/attempts/{LIVES}/head.json", "", "", "", "", "", "", "", ""),
 ]
 TEAM_ROLE = template(REPOSITORY / "deploy" / "team-role.yaml")["Resources"]["JobRole"]["Properties"]
 
@@ -325,7 +370,7 @@ def team_role(request: Request, besides: tuple[Any, ...] = ()) -> bool:
 
 
 MACHINES = (common_role, team_role)
-FUNCTIONS = ("reap-instances", "reap-volumes", "enforce-budgets", "run-jobs", "send-report")
+FUNCTIONS = ("reap-instances", "reap-volumes", "reap-sagemaker", "enforce-budgets", "run-jobs", "send-report")
 LETTERS = {"r": "s3:GetObject", "w": "s3:PutObject", "d": "s3:DeleteObject", "v": "s3:DeleteObjectVersion"}
 
 
@@ -336,13 +381,13 @@ def test_each_reads_and_writes_its_own_part_of_the_bucket(key: str, expect: list
 
     for enforcing in (True, False):
         own = [may_do(lambda one: may(function, one, enforcing=enforcing)) for function in FUNCTIONS]
-        assert own == expect[:5], enforcing
-    assert [may_do(who) for who in MACHINES] == expect[5:]
-    for who, letters in zip(MACHINES, expect[5:]):
+        assert own == expect[:6], enforcing
+    assert [may_do(who) for who in MACHINES] == expect[6:]
+    for who, letters in zip(MACHINES, expect[6:]):
         # What a machine has not uploaded whole, it gives up.
         assert who(Request("s3:AbortMultipartUpload", f"{BUCKET}/{key}")) == ("w" in letters)
         # Whatever a team gives its role, a machine does not say what functions believe.
-        if "w" not in expect[5] and not key.startswith("/"):
+        if "w" not in expect[6] and not key.startswith("/"):
             for action in ("s3:PutObject", "s3:DeleteObject", "s3:DeleteObjectVersion"):
                 assert not who(Request(action, f"{BUCKET}/{key}"), besides=(ADMINISTRATOR,)), (who, action)
 

@@ -215,7 +215,7 @@ async fn apply_to_resource(
         Ok(change) => change,
         Err(why) => return failed(Some(region), why.to_string(), false),
     };
-    if let Err(error) = make(context, region, named, &change).await {
+    if let Err(error) = make(context, &seen, &change).await {
         return failed(Some(region), describe_call_error(&error), true);
     }
     let (tags, unseen) = read_again(context, named, &seen, &change).await;
@@ -240,16 +240,11 @@ async fn apply_to_resource(
     }
 }
 
-async fn make(
-    context: &CommandContext,
-    region: &Region,
-    named: &NamedResource,
-    change: &TagChange,
-) -> Result<(), CallError> {
+async fn make(context: &CommandContext, seen: &ObservedResource, change: &TagChange) -> Result<(), CallError> {
     if let Some((key, value)) = &change.written {
-        write_tag(&context.aws, region, &named.id, key, value).await?;
+        write_tag(&context.aws, seen, key, value).await?;
     }
-    remove_tags(&context.aws, region, &named.id, &change.removed).await
+    remove_tags(&context.aws, seen, &change.removed).await
 }
 
 /// Its tags by now, and that they do not say so yet, where they do not: EC2 is eventually consistent.

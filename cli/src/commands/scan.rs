@@ -30,7 +30,7 @@ use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
 use crate::screen;
-use region::{RegionFindings, scan_region};
+use region::{RegionFindings, RegionScan};
 use show::ScanProgress;
 
 /// Of each, a fleet and a list of volumes are held at a time.
@@ -63,6 +63,9 @@ pub(crate) struct Scan {
     /// Judge by this configuration [default: the deployed one, or without a deployment the defaults]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// Look at SageMaker too: notebook instances, Studio apps, endpoints and jobs (docs/sagemaker.md has the permissions)
+    #[arg(long)]
+    sagemaker: bool,
     /// Show no progress: only the result, and what could not be read
     #[arg(long, short)]
     quiet: bool,
@@ -101,7 +104,8 @@ impl Scan {
             budgets: BudgetStatuses::default(),
             jobs: JobStates::default(),
         };
-        let found = find(context, store.as_ref(), seen, &policy, progress).await;
+        let look = RegionScan { store: store.as_ref(), policy: &policy, sagemaker: self.sagemaker, now: context.now };
+        let found = find(context, look, seen, progress).await;
         show::gaps(&found, context);
         if context.global.json {
             screen::json(&document::build_output(&found, context.now))?;
@@ -149,9 +153,8 @@ impl Scan {
 /// Looks at some regions at a time, at home first, and says of each what was found.
 async fn find(
     context: &CommandContext,
-    store: Option<&Store>,
+    look: RegionScan<'_>,
     seen: Observation<Region>,
-    policy: &Policy,
     progress: ScanProgress,
 ) -> ScanResult {
     let Observation { items: mut regions, gaps } = seen;
@@ -167,8 +170,7 @@ async fn find(
         unanswered: BTreeSet::new(),
     };
     progress.begin(&found.regions);
-    let looks =
-        found.regions.clone().into_iter().map(|region| scan_region(&context.aws, store, region, policy, context.now));
+    let looks = found.regions.clone().into_iter().map(|region| look.scan_region(&context.aws, region));
     let mut looks = stream::iter(looks).buffer_unordered(REGIONS_AT_ONCE_MAX);
     let mut waited_for: BTreeSet<Region> = found.regions.iter().cloned().collect();
     let mut interrupted = pin!(tokio::signal::ctrl_c());

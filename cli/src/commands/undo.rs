@@ -27,7 +27,8 @@ use crate::screen;
 #[derive(Debug, Args)]
 #[command(
     after_help = "It starts an instance and watches until it runs. It restores a volume from its safety snapshot, with \
-                        its zone, type, size and tags, under a new id.\n\nExample:\n  curfew undo vol-0123456789abcdef0"
+                        its zone, type, size and tags, under a new id. It starts a notebook instance of SageMaker, and makes an \
+                        endpoint again from its configuration and tags.\n\nExample:\n  curfew undo vol-0123456789abcdef0"
 )]
 pub(crate) struct Undo {
     /// Ids, such as i-0123456789abcdef0 or vol-0123456789abcdef0
@@ -137,6 +138,21 @@ impl Undo {
                 }
                 Err(error) => failed(error),
             },
+            UndoMethod::StartNotebook { notebook } => match act::start_notebook(context, notebook).await {
+                Ok(()) => UndoResult { outcome: UndoOutcome::Started, error: None, ..unchanged(case, "") },
+                Err(error) => failed(error),
+            },
+            UndoMethod::CreateEndpoint { region, origin } => {
+                match act::create_endpoint(context, region, &case.resource, origin).await {
+                    Ok(()) => UndoResult {
+                        outcome: UndoOutcome::Restored,
+                        restored_as: Some(case.resource.clone()),
+                        error: None,
+                        ..unchanged(case, "")
+                    },
+                    Err(error) => failed(error),
+                }
+            }
             UndoMethod::None { .. } => unchanged(case, ""),
         }
     }
@@ -146,11 +162,11 @@ impl Undo {
 fn unchanged<'a>(case: &'a UndoCase, why: &str) -> UndoResult<'a> {
     let (why, unanswered) = match &case.way {
         UndoMethod::None { why, unanswered } => (why.as_str(), *unanswered),
-        UndoMethod::Start { .. } | UndoMethod::Restore { .. } => (why, false),
+        _ => (why, false),
     };
     let snapshot = match &case.way {
         UndoMethod::Restore { restoration } => Some(&restoration.snapshot),
-        UndoMethod::Start { .. } | UndoMethod::None { .. } => None,
+        _ => None,
     };
     UndoResult {
         region: case.region.as_ref(),
@@ -184,6 +200,17 @@ fn describe(case: &UndoCase) {
             let costs = price::format_monthly_quote(case.costs);
             screen::propose(format!("{what}: deleted{by}; made again from {snapshot} it costs: {costs}"));
         }
+        UndoMethod::StartNotebook { notebook } => {
+            let what = format!("{} ({})", notebook.id, notebook.region);
+            screen::propose(format!("{what}: stopped{by}; running it costs again, at a price that is not known"));
+        }
+        UndoMethod::CreateEndpoint { region, origin } => {
+            let what = format!("{} ({region})", case.resource);
+            let config = &origin.config;
+            screen::propose(format!(
+                "{what}: deleted{by}; made again from {config} it costs again, at a price that is not known"
+            ));
+        }
         UndoMethod::None { .. } => {}
     }
 }
@@ -199,7 +226,11 @@ fn question(cases: &[UndoCase]) -> String {
         // Too small to be told by the hour.
         |rate| money::format_monthly_rate(Some(rate)),
     );
-    let parts: Vec<String> = [starts, restores].into_iter().flatten().collect();
+    let is_notebook = |way: &UndoMethod| matches!(way, UndoMethod::StartNotebook { .. });
+    let is_endpoint = |way: &UndoMethod| matches!(way, UndoMethod::CreateEndpoint { .. });
+    let notebooks = part(cases, "start", "notebook instance", is_notebook, |rate| rate.to_string());
+    let endpoints = part(cases, "make again", "endpoint", is_endpoint, |rate| rate.to_string());
+    let parts: Vec<String> = [starts, restores, notebooks, endpoints].into_iter().flatten().collect();
     format!("This will {}. Go on?", parts.join(", and "))
 }
 
@@ -247,6 +278,7 @@ fn show(one: &UndoResult<'_>, case: &UndoCase) {
         (UndoOutcome::Restored, Some(made), UndoMethod::Restore { restoration }) => {
             format!("restored as {made} in {}", restoration.origin.zone)
         }
+        (UndoOutcome::Restored, ..) => "it is made again, and in service once SageMaker has its instances".to_owned(),
         _ => {
             let why = error.as_deref().unwrap_or_default();
             return screen::complain(&CommandError::new(format!("{resource}{place}: {why}")));

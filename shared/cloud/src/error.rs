@@ -47,7 +47,12 @@ pub(crate) fn kind(code: &str, message: &str) -> CallErrorKind {
             let by_organisation = aws_words::BY_ORGANISATION.iter().any(|words| message.contains(words));
             CallErrorKind::Denied { by_organisation }
         }
-        "InvalidInstanceID.NotFound" | "InvalidVolume.NotFound" | "InvalidSnapshot.NotFound" | "NotFound" => {
+        "InvalidInstanceID.NotFound"
+        | "InvalidVolume.NotFound"
+        | "InvalidSnapshot.NotFound"
+        | "NotFound"
+        | "ResourceNotFound" => CallErrorKind::NotFound,
+        "ValidationException" if aws_words::NOT_IN_SAGEMAKER.iter().any(|words| message.contains(words)) => {
             CallErrorKind::NotFound
         }
         "RequestLimitExceeded"

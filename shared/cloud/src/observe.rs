@@ -1,6 +1,6 @@
 //! Observing: regions, instances, volumes, and their use.
 
-mod batch;
+pub(crate) mod batch;
 mod beats;
 mod gpu_offers;
 mod instances;
@@ -19,6 +19,7 @@ pub use beats::beats;
 pub use gpu_offers::gpu_offers;
 pub(crate) use instances::DESCRIBE_TYPES;
 pub use instances::instances;
+pub(crate) use instances::machines;
 pub use regions::regions;
 pub use storage::storage;
 #[cfg(feature = "operator")]

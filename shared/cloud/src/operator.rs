@@ -30,3 +30,4 @@ pub use team_stack::{
 pub use telemetry::reporting;
 
 pub use crate::observe::unattached;
+pub use crate::sagemaker::{create_endpoint, start_notebook};

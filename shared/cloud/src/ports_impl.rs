@@ -11,16 +11,19 @@ use model::config::{Config, SeriesNames};
 use model::id::{Region, ResourceId};
 use model::instance::Instance;
 use model::observation::{Gap, Observation};
+use model::sagemaker::{ActivityQuestion, ActivitySamples, ObservedSageMaker, SageMakerResource};
 use model::usage::{MetricQuestion, MetricSeries, SeriesOwners};
 use model::volume::{ObservedStorage, Snapshot, Volume, VolumeUse, VolumeUseQuery};
 use notify::{Event, Message};
 use plan::report::RunUsage;
-use ports::{Answered, BudgetCloud, Cloud, Ec2Write, Hosts, InstanceCloud, VolumeCloud};
+use ports::{
+    Answered, BudgetCloud, Cloud, Ec2Write, Hosts, InstanceCloud, SageMakerCloud, SageMakerWrite, VolumeCloud,
+};
 
 use crate::aws::Aws;
 use crate::error::CallError;
 use crate::observe::metric_data;
-use crate::{act, describe, events, observe, sns};
+use crate::{act, describe, events, observe, sagemaker, sns};
 
 impl Cloud for Aws {
     fn home(&self) -> &Region {
@@ -65,6 +68,35 @@ impl Cloud for Aws {
 
     async fn write(&self, region: &Region, write: Ec2Write<'_>) -> Result<(), CallError> {
         act::write(self, region, write).await
+    }
+
+    async fn describe_sagemaker(&self, seen: &SageMakerResource) -> Result<SageMakerResource, CallError> {
+        // Boxed: its future is larger than those of all other steps.
+        Box::pin(sagemaker::describe(self, seen)).await
+    }
+
+    async fn write_sagemaker(&self, resource: &SageMakerResource, write: SageMakerWrite<'_>) -> Result<(), CallError> {
+        Box::pin(sagemaker::write(self, resource, write)).await
+    }
+}
+
+impl SageMakerCloud for Aws {
+    async fn sagemaker(
+        &self,
+        regions: &[Region],
+        timeout: Duration,
+        wants_facts: impl Fn(&SageMakerResource) -> bool,
+    ) -> ObservedSageMaker {
+        sagemaker::observe(self, regions, timeout, wants_facts).await
+    }
+
+    async fn activity(
+        &self,
+        region: &Region,
+        questions: &[ActivityQuestion],
+        timeout: Duration,
+    ) -> (ActivitySamples, Vec<Gap>) {
+        sagemaker::activity(self, region, questions, timeout).await
     }
 }
 

@@ -4,6 +4,7 @@
 //! reference, `TerminateInstances`).
 
 mod instance;
+mod sagemaker;
 mod snapshot;
 mod volume;
 
@@ -11,12 +12,14 @@ use std::fmt::Display;
 
 use jiff::Timestamp;
 use model::curfew_tags::MARKED;
+use model::id::{Region, ResourceId};
 use model::instance::{Instance, Tags};
 use model::mode::Mode;
+use model::sagemaker::SageMakerResource;
 use model::volume::{Snapshot, Volume};
 use plan::report::{OutcomeKind, StepOutcome};
 use plan::{Action, Announcement, InstanceAction, StaleStep, Step, StillHolds, Target, VolumeAction};
-use ports::{CallError, CallErrorKind, Cloud, Ec2Write};
+use ports::{CallError, CallErrorKind, Cloud, Ec2Write, SageMakerWrite};
 
 /// A tag that is written.
 type Tag = (&'static str, String);
@@ -54,6 +57,7 @@ async fn still_holds(cloud: &impl Cloud, step: &Step) -> Result<(), StepOutcome>
             snapshot.still_holds().await?;
             snapshot.is_outlived().await
         }
+        Action::SageMaker(seen, _) => StepResource { cloud, step, seen }.still_holds().await,
         Action::Budget(_) => Ok(()),
     }
 }
@@ -64,6 +68,7 @@ async fn write(cloud: &impl Cloud, step: &Step) -> Result<StepOutcome, CallError
         Action::Instance(seen, action) => StepResource { cloud, step, seen }.write_instance(action).await,
         Action::Volume(seen, action) => StepResource { cloud, step, seen }.write_volume(action).await,
         Action::Snapshot(seen, action) => StepResource { cloud, step, seen }.write_snapshot(*action).await,
+        Action::SageMaker(seen, action) => StepResource { cloud, step, seen }.write_sagemaker(action).await,
         // What holds jobs is the budget document, which is written with every beat.
         Action::Budget(_) => Ok(StepOutcome::from_kind(OutcomeKind::Done)),
     }
@@ -73,6 +78,17 @@ async fn write(cloud: &impl Cloud, step: &Step) -> Result<StepOutcome, CallError
 trait ReadAgain: StillHolds + Sized {
     async fn read_again(&self, cloud: &impl Cloud) -> Result<Self, CallError>;
     fn tags(&self) -> &Tags;
+    fn place(&self) -> (&Region, &ResourceId);
+
+    async fn write_tags(&self, cloud: &impl Cloud, tags: &[Tag]) -> Result<(), CallError> {
+        let (region, id) = self.place();
+        cloud.write(region, Ec2Write::CreateTags { resources: std::slice::from_ref(id), tags }).await
+    }
+
+    async fn remove_tags(&self, cloud: &impl Cloud, keys: &[&str]) -> Result<(), CallError> {
+        let (region, resource) = self.place();
+        cloud.write(region, Ec2Write::DeleteTags { resource, keys }).await
+    }
 }
 
 impl ReadAgain for Instance {
@@ -82,6 +98,10 @@ impl ReadAgain for Instance {
 
     fn tags(&self) -> &Tags {
         &self.tags
+    }
+
+    fn place(&self) -> (&Region, &ResourceId) {
+        (&self.region, &self.id)
     }
 }
 
@@ -93,6 +113,10 @@ impl ReadAgain for Volume {
     fn tags(&self) -> &Tags {
         &self.tags
     }
+
+    fn place(&self) -> (&Region, &ResourceId) {
+        (&self.region, &self.id)
+    }
 }
 
 impl ReadAgain for Snapshot {
@@ -102,6 +126,32 @@ impl ReadAgain for Snapshot {
 
     fn tags(&self) -> &Tags {
         &self.tags
+    }
+
+    fn place(&self) -> (&Region, &ResourceId) {
+        (&self.region, &self.id)
+    }
+}
+
+impl ReadAgain for SageMakerResource {
+    async fn read_again(&self, cloud: &impl Cloud) -> Result<Self, CallError> {
+        cloud.describe_sagemaker(self).await
+    }
+
+    fn tags(&self) -> &Tags {
+        &self.tags
+    }
+
+    fn place(&self) -> (&Region, &ResourceId) {
+        (&self.region, &self.id)
+    }
+
+    async fn write_tags(&self, cloud: &impl Cloud, tags: &[Tag]) -> Result<(), CallError> {
+        cloud.write_sagemaker(self, SageMakerWrite::AddTags(tags)).await
+    }
+
+    async fn remove_tags(&self, cloud: &impl Cloud, keys: &[&str]) -> Result<(), CallError> {
+        cloud.write_sagemaker(self, SageMakerWrite::DeleteTags(keys)).await
     }
 }
 
@@ -152,10 +202,7 @@ impl<C: Cloud, R: ReadAgain> StepResource<'_, C, R> {
     }
 
     async fn tag(&self, tags: Vec<Tag>) -> Result<StepOutcome, CallError> {
-        let resources = std::slice::from_ref(&self.target().resource);
-        self.call(Ec2Write::CreateTags { resources, tags: &tags })
-            .await
-            .map(|()| StepOutcome::from_kind(OutcomeKind::Done))
+        self.seen.write_tags(self.cloud, &tags).await.map(|()| StepOutcome::from_kind(OutcomeKind::Done))
     }
 
     /// Once it is dated, no later run tells of it.
@@ -170,7 +217,7 @@ impl<C: Cloud, R: ReadAgain> StepResource<'_, C, R> {
         if keys.is_empty() {
             return Ok(());
         }
-        let answer = self.call(Ec2Write::DeleteTags { resource: &self.target().resource, keys: &keys }).await;
+        let answer = self.seen.remove_tags(self.cloud, &keys).await;
         self.accept_if_already_applied(answer, |fresh| keys.iter().all(|key| !fresh.tags().contains_key(*key))).await
     }
 

@@ -17,6 +17,7 @@ pub mod jobs;
 pub mod month_report;
 mod notification_logs;
 pub mod prices;
+pub mod sagemaker;
 mod steps;
 mod usages;
 pub mod volumes;

@@ -13,7 +13,7 @@ use model::rule::{ResourceAction, Rule};
 #[must_use]
 pub fn reaped(instance: &Instance, now: Timestamp) -> Option<Rule> {
     let mark: Option<Mark> = instance.tags.get(MARKED).and_then(|text| text.parse().ok());
-    let entries = mark.filter(|mark| mark.resource == instance.id).into_iter().flat_map(|mark| mark.entries);
+    let entries = mark.filter(|mark| mark.is_about(&instance.id)).into_iter().flat_map(|mark| mark.entries);
     let due = entries.filter(|(_, said)| {
         let ends = matches!(said.ending, ResourceAction::Stop | ResourceAction::Terminate);
         ends && said.deadline <= now && said.is_fresh(instance.launched_at, now)

@@ -9,6 +9,7 @@ mod metrics;
 mod mistakes;
 mod notes;
 mod regions;
+mod sagemaker;
 mod sections;
 mod settings;
 
@@ -23,6 +24,7 @@ pub use regions::has_shape;
 pub use regions::{misshapen_regions, unknown_regions};
 
 pub use metrics::{MetricsConfig, SeriesNames, UtilizationUnit};
+pub use sagemaker::{SageMakerAction, SageMakerConfig};
 pub use sections::{
     AccountConfig, DiskPolicy, IdleConfig, JobsConfig, LifetimeConfig, LimitsConfig, ManagedConfig, OverBudget,
     Percent, PricesConfig, ReportConfig, RuleAction, SharedRole, TagKeys, TeamConfig, UntaggedConfig, VolumeAction,
@@ -69,6 +71,8 @@ pub struct Config {
     pub lifetime: LifetimeConfig,
     /// Orphaned volumes.
     pub volumes: VolumesConfig,
+    /// What runs under `SageMaker`.
+    pub sagemaker: SageMakerConfig,
     /// How much one run may end.
     pub limits: LimitsConfig,
     /// GPU jobs.

@@ -129,6 +129,8 @@ enum TagCarrier {
     Instance(Timestamp),
     Volume,
     Snapshot,
+    /// A resource of `SageMaker`, created then.
+    SageMaker(Timestamp),
 }
 
 /// `curfew:idle-after`.
@@ -189,6 +191,14 @@ impl CurfewTags {
     /// As [`CurfewTags::read`].
     pub fn read_snapshot(tags: &Tags) -> Result<Self, Vec<UnreadableTag>> {
         Self::read_on(TagCarrier::Snapshot, tags)
+    }
+
+    /// Reads all tags of `curfew` on a resource of `SageMaker`.
+    ///
+    /// # Errors
+    /// As [`CurfewTags::read`].
+    pub fn read_sagemaker(created_at: Timestamp, tags: &Tags) -> Result<Self, Vec<UnreadableTag>> {
+        Self::read_on(TagCarrier::SageMaker(created_at), tags)
     }
 
     fn read_on(on: TagCarrier, tags: &Tags) -> Result<Self, Vec<UnreadableTag>> {

@@ -8,6 +8,8 @@
     reason = "only tests use it"
 )]
 
+mod sagemaker;
+
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
@@ -15,6 +17,8 @@ use jiff::Timestamp;
 use crate::instance::{Accelerator, Instance, InstanceState, InstanceTypeFacts, PrepaidCapacity, PurchaseOption};
 use crate::usage::{BusyEvidence, IdleEvidence, PERIOD, UnknownUsage, Usage, UsageWindow};
 use crate::volume::{Volume, VolumeState};
+
+pub use sagemaker::{SageMakerBuilder, app, endpoint, notebook, training_job};
 
 pub const NOW: &str = "2026-09-01T12:00:00Z";
 

@@ -73,6 +73,24 @@ pub fn other_keeper(volume: &Volume, managed: &ManagedConfig) -> Option<String> 
     volume.operator.clone().or_else(|| controller_by_tags(&volume.tags, managed)).or_else(stack)
 }
 
+/// Tag keys by which a pipeline or another service of AWS marks the `SageMaker` resources that it makes, and misses (Amazon `SageMaker`
+/// developer guide, "Tag propagation" of pipelines, "Add tags to projects").
+const SAGEMAKER_CONTROLLER_TAGS: [(&str, &str); 3] = [
+    ("aws:cloudformation:*", "a CloudFormation stack"),
+    ("sagemaker-pipeline*", "a SageMaker pipeline"),
+    ("sagemaker:pipeline*", "a SageMaker pipeline"),
+];
+
+/// The stack, the pipeline, or whoever `[managed]` names, that makes a resource of `SageMaker`, for people to read.
+#[must_use]
+pub fn sagemaker_controller(tags: &Tags, managed: &ManagedConfig) -> Option<String> {
+    tags.keys().find_map(|key| {
+        let named = managed.tag_keys.contains(key).then(|| format!("the controller of the tag {key}"));
+        let known = SAGEMAKER_CONTROLLER_TAGS.iter().find(|(pattern, _)| matches(pattern, key));
+        named.or_else(|| known.map(|(_, name)| (*name).to_owned()))
+    })
+}
+
 /// The controller that owns an instance, for people to read; `None` if it is its team's own.
 #[must_use]
 pub fn controller(instance: &Instance, managed: &ManagedConfig) -> Option<String> {
@@ -141,6 +159,23 @@ mod tests {
             None
         );
         assert_eq!(controller(&instance().tag("curfew:job", "vision/a-0123abcd").build(), &managed), None);
+    }
+
+    #[test]
+    fn what_a_stack_or_a_pipeline_makes_in_sagemaker_is_theirs() {
+        let managed = ManagedConfig { tag_keys: vec!["spacelift".to_owned()] };
+        let found = |key: &str| sagemaker_controller(&Tags::from([(key.to_owned(), "x".to_owned())]), &managed);
+        for key in [
+            "aws:cloudformation:stack-name",
+            "sagemaker-pipeline-execution-arn",
+            "sagemaker:pipeline-name",
+            "spacelift",
+        ] {
+            assert!(found(key).is_some(), "{key}");
+        }
+        for key in ["sagemaker:domain-arn", "sagemaker:user-profile-arn", "Team"] {
+            assert_eq!(found(key), None, "{key}");
+        }
     }
 
     #[test]

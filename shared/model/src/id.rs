@@ -50,8 +50,12 @@ name_type! {
     Region
 }
 name_type! {
-    /// The id of one EC2 resource, such as `i-0123456789abcdef0`.
+    /// The id of one EC2 resource, such as `i-0123456789abcdef0`; of `SageMaker` the last part of its ARN, such as `endpoint/llm`.
     ResourceId
+}
+name_type! {
+    /// The Amazon Resource Name of one resource.
+    Arn
 }
 name_type! {
     /// A team, by the value of the account's team tag.

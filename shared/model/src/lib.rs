@@ -1,4 +1,4 @@
-//! What Curfew knows by name: ids, money, time, tags, configuration, what instances, volumes and usage are.
+//! What Curfew knows by name: ids, money, time, tags, configuration, what instances, volumes, `SageMaker`'s resources and usage are.
 //!
 //! Pure: no I/O, no async, no clock, no environment. Time is an argument, and the same arguments give the same answer.
 
@@ -23,6 +23,7 @@ pub mod observation;
 pub mod ownership;
 pub mod quota;
 pub mod rule;
+pub mod sagemaker;
 pub mod team_role;
 pub mod usage;
 pub mod volume;

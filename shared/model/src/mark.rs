@@ -9,6 +9,7 @@ use std::str::FromStr;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::digest::sha256_hex;
 use crate::id::ResourceId;
 use crate::moment;
 use crate::rule::{ResourceAction, Rule};
@@ -42,10 +43,36 @@ pub fn whole_second(at: Timestamp) -> Timestamp {
 /// What was announced for one resource, by rule.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Mark {
-    /// The resource that it is about: a copied tag names another.
+    /// The resource that it is about, by its id or the hash of that: a copied tag names another. See [`Mark::is_about`].
     pub resource: ResourceId,
     /// Never empty on a resource.
     pub entries: BTreeMap<Rule, AnnouncedAction>,
+}
+
+/// An id of EC2 has 21 characters, and one of `SageMaker` up to 200: with all rules it would not fit a tag.
+const ID_BYTES_MAX: usize = 26;
+
+impl Mark {
+    /// What is announced for one resource.
+    #[must_use]
+    pub fn new(id: &ResourceId, entries: BTreeMap<Rule, AnnouncedAction>) -> Self {
+        Self { resource: name_in_tag(id), entries }
+    }
+
+    /// Whether it is about this resource: a copied tag names another.
+    #[must_use]
+    pub fn is_about(&self, id: &ResourceId) -> bool {
+        self.resource == name_in_tag(id)
+    }
+}
+
+/// The id; a long one by the beginning of its hash.
+fn name_in_tag(id: &ResourceId) -> ResourceId {
+    if id.as_str().len() <= ID_BYTES_MAX {
+        return id.clone();
+    }
+    let hash = sha256_hex(id.as_str().as_bytes());
+    ResourceId::new(format!("id-{}", &hash[..16]))
 }
 
 impl fmt::Display for Mark {
@@ -130,13 +157,17 @@ mod tests {
     fn the_longest_mark_fits_a_tag_value() {
         let deadline = "2026-09-01T12:00:00Z".parse().unwrap();
         let of_instance = Rule::OF_INSTANCES.map(|rule| (rule, ResourceAction::Terminate));
+        let of_sagemaker = Rule::OF_SAGEMAKER.map(|rule| (rule, ResourceAction::Delete));
         for (resource, ends) in [
             ("i-0123456789abcdef0", of_instance.as_slice()),
             ("vol-0123456789abcdef0", &[(Rule::Orphaned, ResourceAction::SnapshotAndDelete)]),
+            (&format!("app/{0}/{0}/jupyterlab/{0}", "n".repeat(63)), &of_sagemaker),
         ] {
             let entries =
                 ends.iter().map(|(rule, ending)| (*rule, AnnouncedAction { ending: *ending, deadline })).collect();
-            let mark = Mark { resource: ResourceId::from(resource), entries };
+            let id = ResourceId::from(resource);
+            let mark = Mark::new(&id, entries);
+            assert!(mark.is_about(&id) && !mark.is_about(&"i-1".into()), "{mark}");
             // EC2 user guide, "Tag restrictions": 256 characters.
             assert!(mark.to_string().len() <= 256, "{mark}");
         }

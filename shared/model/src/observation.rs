@@ -4,8 +4,9 @@ use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
 use crate::fault::Passing;
-use crate::id::Region;
+use crate::id::{Region, ResourceId};
 use crate::instance::{Instance, Tags};
+use crate::sagemaker::SageMakerResource;
 use crate::volume::{Snapshot, Volume};
 
 /// Items that were seen, and gaps where something could not be.
@@ -43,6 +44,7 @@ pub enum ObservedResource {
     Instance(Instance),
     Volume(Volume),
     Snapshot(Snapshot),
+    SageMaker(SageMakerResource),
 }
 
 impl ObservedResource {
@@ -52,6 +54,17 @@ impl ObservedResource {
             Self::Instance(instance) => &instance.region,
             Self::Volume(volume) => &volume.region,
             Self::Snapshot(snapshot) => &snapshot.region,
+            Self::SageMaker(resource) => &resource.region,
+        }
+    }
+
+    #[must_use]
+    pub const fn id(&self) -> &ResourceId {
+        match self {
+            Self::Instance(instance) => &instance.id,
+            Self::Volume(volume) => &volume.id,
+            Self::Snapshot(snapshot) => &snapshot.id,
+            Self::SageMaker(resource) => &resource.id,
         }
     }
 
@@ -61,6 +74,7 @@ impl ObservedResource {
             Self::Instance(instance) => &instance.tags,
             Self::Volume(volume) => &volume.tags,
             Self::Snapshot(snapshot) => &snapshot.tags,
+            Self::SageMaker(resource) => &resource.tags,
         }
     }
 
@@ -68,7 +82,7 @@ impl ObservedResource {
     pub const fn instance(&self) -> Option<&Instance> {
         match self {
             Self::Instance(instance) => Some(instance),
-            Self::Volume(_) | Self::Snapshot(_) => None,
+            Self::Volume(_) | Self::Snapshot(_) | Self::SageMaker(_) => None,
         }
     }
 }

@@ -31,6 +31,8 @@ impl Rule {
     /// By which instances are judged.
     pub const OF_INSTANCES: [Self; 6] =
         [Self::Expired, Self::OverBudget, Self::Untagged, Self::Idle, Self::Hours, Self::Lifetime];
+    /// By which resources of `SageMaker` are judged.
+    pub const OF_SAGEMAKER: [Self; 5] = [Self::Expired, Self::Untagged, Self::Idle, Self::Hours, Self::Lifetime];
 
     /// The name in marks, messages and responses.
     #[must_use]

@@ -5,8 +5,8 @@ use model::notification_log::{Headline, HeadlineCost, HeadlineObject, Notificati
 use model::rule::ResourceAction;
 use plan::report::OutcomeKind;
 use plan::{
-    Action, Announcement, BudgetAction, Evidence, InstanceAction, SkipReason, SnapshotAction, Step, Target,
-    VolumeAction,
+    Action, Announcement, BudgetAction, Evidence, InstanceAction, SageMakerAction, SkipReason, SnapshotAction, Step,
+    Target, VolumeAction,
 };
 
 pub(super) fn step_headline(step: &Step, outcome: OutcomeKind) -> Headline {
@@ -23,11 +23,11 @@ pub(super) fn step_headline(step: &Step, outcome: OutcomeKind) -> Headline {
     let object = object_of(&step.action);
     let rate = billing::price::rate(step.saves);
     let cost = match (&step.action, step.action.announcement()) {
-        (_, Some(Announcement::Unmark { .. })) => HeadlineCost::Unsaid,
-        (Action::Instance(_, InstanceAction::Start) | Action::Snapshot(_, SnapshotAction::TagDeletedAt(_)), _) => {
+        (_, Some(Announcement::Unmark { .. })) | (Action::Snapshot(_, SnapshotAction::TagDeletedAt(_)), _) => {
             HeadlineCost::Unsaid
         }
-        (Action::Instance(..), _) => HeadlineCost::Hourly(rate),
+        (action, _) if action.is_start() => HeadlineCost::Unsaid,
+        (Action::Instance(..) | Action::SageMaker(..), _) => HeadlineCost::Hourly(rate),
         _ => HeadlineCost::Monthly(rate),
     };
     let is_announced = announced(step).is_some() && outcome != OutcomeKind::Failed;
@@ -46,6 +46,7 @@ fn object_of(action: &Action) -> HeadlineObject {
         Action::Instance(..) => HeadlineObject::Instance,
         Action::Volume(..) => HeadlineObject::Volume,
         Action::Snapshot(..) => HeadlineObject::Snapshot,
+        Action::SageMaker(..) => HeadlineObject::SageMaker,
         Action::Budget(_) => HeadlineObject::Budget,
     }
 }
@@ -65,7 +66,8 @@ fn sentence(step: &Step, outcome: OutcomeKind) -> String {
         }
         (Some(Announcement::Unmark { .. }), ..) => "Curfew called off what it announced for {}".to_owned(),
         (Some(Announcement::Notify), ..) => format!("Curfew only notifies ({rule}): {{}}"),
-        (_, Action::Instance(_, InstanceAction::Start), Observed) => "Curfew would start {}".to_owned(),
+        (_, action, Observed) if action.is_start() => "Curfew would start {}".to_owned(),
+        (_, Action::SageMaker(_, SageMakerAction::Start), _) => "Curfew started {}".to_owned(),
         (_, Action::Instance(seen, InstanceAction::Start), _) => match seen.last_start_failed() {
             Some(_) => "Curfew started {} again after a failed start".to_owned(),
             None => "Curfew started {}".to_owned(),

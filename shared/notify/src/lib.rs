@@ -28,8 +28,8 @@ use model::notification_log::{
 use model::observation::{Gap, GapKind};
 use plan::report::{OutcomeKind, Report};
 use plan::{
-    Action, Announcement, BudgetAction, Evidence, InstanceAction, NotifyOnlyReason, OwnerFinding, SkipReason, Skipped,
-    SnapshotAction, Step, Target, VolumeAction,
+    Action, Announcement, BudgetAction, Evidence, InstanceAction, NotifyOnlyReason, OwnerFinding, SageMakerAction,
+    SkipReason, Skipped, SnapshotAction, Step, Target, VolumeAction,
 };
 
 pub use chat::to_chat;
@@ -79,13 +79,12 @@ fn step_notification(
     now: Timestamp,
 ) -> Option<Notification> {
     let (severity, kind) = severity_and_kind(step, outcome, now)?;
-    let is_start = matches!(step.action, Action::Instance(_, InstanceAction::Start));
     Some(Notification {
         team: team_attribute(&step.target),
         severity,
         region: step.target.region.clone(),
         resource: Some(step.target.resource.clone()),
-        happened: kind == NotificationKind::Event || (is_start && outcome == OutcomeKind::Done),
+        happened: kind == NotificationKind::Event || (step.action.is_start() && outcome == OutcomeKind::Done),
         kind,
         text: paragraph::step_paragraph(step, outcome, error, is_retried, now),
         mode: (!is_notify_only(step)).then_some(step.mode),
@@ -132,9 +131,10 @@ fn severity_and_kind(step: &Step, outcome: OutcomeKind, now: Timestamp) -> Optio
             Some(_) => (Severity::Error, daily("start")),
             None => (Severity::Action, once(NotificationKey::started(), deadline())),
         },
-        (_, Action::Instance(_, InstanceAction::Start), Observed) => {
-            (Severity::Info, once(NotificationKey::would(rule), deadline()))
+        (_, Action::SageMaker(_, SageMakerAction::Start), Done) => {
+            (Severity::Action, once(NotificationKey::started(), deadline()))
         }
+        (_, action, Observed) if action.is_start() => (Severity::Info, once(NotificationKey::would(rule), deadline())),
         (
             _,
             Action::Volume(_, VolumeAction::Snapshot { .. }) | Action::Snapshot(_, SnapshotAction::TagDeletedAt(_)),

@@ -9,7 +9,9 @@ use model::mark::Mark;
 use model::mode::Mode;
 use model::rule::{ResourceAction, Rule};
 use plan::report::OutcomeKind;
-use plan::{Action, Announcement, Evidence, InstanceAction, SnapshotAction, Step, Target, VolumeAction};
+use plan::{
+    Action, Announcement, Evidence, InstanceAction, SageMakerAction, SnapshotAction, Step, Target, VolumeAction,
+};
 
 use super::undo;
 
@@ -32,11 +34,9 @@ pub(super) fn step_paragraph(
         return over.text.clone();
     }
     let named = name_target(&step.target);
-    let why = match (&step.action, &step.evidence) {
-        (Action::Instance(_, InstanceAction::Start), Evidence::Hours { hours, at }) => {
-            format!("within its hours ({hours}) since {at}")
-        }
-        (_, evidence) => evidence.describe(now),
+    let why = match &step.evidence {
+        Evidence::Hours { hours, at } if step.action.is_start() => format!("within its hours ({hours}) since {at}"),
+        evidence => evidence.describe(now),
     };
     let cost = cost_sentence(step);
     match (step.action.announcement(), &step.action, outcome) {
@@ -58,9 +58,8 @@ pub(super) fn step_paragraph(
             let reason = step.notify_only.map(|why| format!(" Curfew only notifies: {}.", why.explain()));
             format!("{named}: {why}. {cost}{}", reason.unwrap_or_default())
         }
-        (_, Action::Instance(_, InstanceAction::Start), OutcomeKind::Observed) => {
-            format!("{named}: {why}. It would be started now.")
-        }
+        (_, action, OutcomeKind::Observed) if action.is_start() => format!("{named}: {why}. It would be started now."),
+        (_, Action::SageMaker(_, SageMakerAction::Start), _) => format!("{named}: {why}. It was started."),
         (_, Action::Instance(seen, InstanceAction::Start), _) => match seen.last_start_failed() {
             Some(code) => format!("{named}: {why}. It was started again; the last start failed with {code}."),
             None => format!("{named}: {why}. It was started."),
@@ -89,7 +88,7 @@ pub(super) fn step_paragraph(
                 "{named}: {why}. It was {}. {}{}",
                 past_tense(action),
                 saving_sentence(step),
-                undo::undo_deletion_sentence(step)
+                undo::undo_sentence(step)
             )
         }
     }
@@ -98,7 +97,7 @@ pub(super) fn step_paragraph(
 /// Volumes are billed by the month.
 fn cost_sentence(step: &Step) -> String {
     let cost = match step.action {
-        Action::Instance(..) | Action::Budget(_) => price::describe_cost(step.saves),
+        Action::Instance(..) | Action::SageMaker(..) | Action::Budget(_) => price::describe_cost(step.saves),
         Action::Volume(..) | Action::Snapshot(..) => price::describe_monthly_cost(step.saves),
     };
     format!("{cost}.")
@@ -107,7 +106,7 @@ fn cost_sentence(step: &Step) -> String {
 fn saving_sentence(step: &Step) -> String {
     let saves = match step.action {
         _ if step.saves.is_none() => return "What that saves is unknown.".to_owned(),
-        Action::Instance(..) | Action::Budget(_) => price::format_quote(step.saves),
+        Action::Instance(..) | Action::SageMaker(..) | Action::Budget(_) => price::format_quote(step.saves),
         Action::Volume(..) | Action::Snapshot(..) => price::format_monthly_quote(step.saves),
     };
     format!("That saves {saves}.")
@@ -137,7 +136,7 @@ fn remedy(evidence: &Evidence) -> String {
             let remove = disowned_by.as_ref().map(|_| " Remove curfew:job and curfew:attempt.".to_owned());
             set.into_iter().chain(remove).collect()
         }
-        Evidence::Idle(_) => String::new(),
+        Evidence::Idle(_) | Evidence::Inactive(_) => String::new(),
         Evidence::Hours { .. } => " Change curfew:hours if it should run longer.".to_owned(),
         Evidence::Lifetime { .. } => " Set curfew:expires-at to the time until which it may run.".to_owned(),
         Evidence::OverBudget(_) => " Ask for a larger budget.".to_owned(),
@@ -171,7 +170,8 @@ pub(super) fn data_loss(step: &Step, outcome: OutcomeKind) -> Option<String> {
             is_to(ResourceAction::Delete).then(|| format!("{resource} ({} GiB, without a snapshot)", volume.size_gib))
         }
         Action::Snapshot(snapshot, SnapshotAction::Delete) => Some(format!("{resource} (of {})", snapshot.of_volume)),
-        Action::Snapshot(..) | Action::Budget(_) => None,
+        // What an app, a notebook instance or an endpoint is made of stays, and so does what a job has saved.
+        Action::Snapshot(..) | Action::SageMaker(..) | Action::Budget(_) => None,
     }
 }
 

@@ -1,21 +1,56 @@
-//! The command that undoes a deletion, ready for a shell.
+//! The command that undoes a deletion or a stop, ready for a shell.
 
 use std::fmt::Write as _;
 
 use billing::restoration::Restoration;
+use model::sagemaker::{EndpointOrigin, SageMakerKind, SageMakerResource};
 use model::volume::{Snapshot, VolumeOrigin};
-use plan::{Action, Evidence, Step, VolumeAction};
+use plan::{Action, Evidence, SageMakerAction, Step, VolumeAction};
 use serde_json::json;
 
 /// The sentence for a step; empty if nothing can be undone.
-pub(super) fn undo_deletion_sentence(step: &Step) -> String {
+pub(super) fn undo_sentence(step: &Step) -> String {
     match &step.action {
         Action::Volume(volume, VolumeAction::Delete { safety: Some(safety), .. }) => {
             let command = create_volume_command(&Restoration::of_volume(volume, &safety.snapshot));
             format!(" Undo until {}: {command}", safety.kept_until)
         }
+        Action::SageMaker(resource, SageMakerAction::Stop { .. } | SageMakerAction::Delete { .. }) => {
+            undo_sagemaker_sentence(resource)
+        }
         _ => String::new(),
     }
+}
+
+fn undo_sagemaker_sentence(resource: &SageMakerResource) -> String {
+    let (region, name) = (&resource.region, resource.name());
+    match (&resource.kind, resource.endpoint_origin()) {
+        (SageMakerKind::NotebookInstance, _) => format!(
+            " Its volume stays. Undo: aws sagemaker start-notebook-instance --region {region} --notebook-instance-name {name}"
+        ),
+        (SageMakerKind::App(_), _) => " Its space and volume stay: open it again in Studio.".to_owned(),
+        (SageMakerKind::Endpoint { .. }, Some(origin)) => {
+            let command = create_endpoint_command(resource, &origin);
+            format!(" Its configuration and model stay. Undo: {command}")
+        }
+        (SageMakerKind::Endpoint { .. } | SageMakerKind::Job(_), _) => String::new(),
+    }
+}
+
+/// AWS CLI command reference, "sagemaker create-endpoint".
+fn create_endpoint_command(
+    resource: &SageMakerResource,
+    EndpointOrigin { endpoint, config, tags }: &EndpointOrigin,
+) -> String {
+    let mut command = format!(
+        "aws sagemaker create-endpoint --region {} --endpoint-name {endpoint} --endpoint-config-name {config}",
+        resource.region
+    );
+    let tags: Vec<_> = tags.iter().map(|(key, value)| json!({ "Key": key, "Value": value })).collect();
+    if !tags.is_empty() {
+        let _ = write!(command, " --tags {}", shell_quoted(&escape_to_ascii(&json!(tags).to_string())));
+    }
+    command
 }
 
 /// The sentence for a snapshot whose volume is gone; empty if the volume cannot be restored from it.
@@ -68,4 +103,46 @@ fn escape_to_ascii(json: &str) -> String {
         }
     }
     escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use model::fixture::{SageMakerBuilder, app, endpoint, notebook};
+    use model::mode::Mode;
+    use plan::Target;
+
+    use super::*;
+
+    fn undo(given: SageMakerBuilder, action: SageMakerAction) -> String {
+        let resource = given.tag("Purpose", "it's a demo").tag("curfew:marked", "x").build();
+        let target = Target {
+            region: resource.region.clone(),
+            resource: resource.id.clone(),
+            team: None,
+            owner: None,
+            name: None,
+            what: String::new(),
+        };
+        let evidence = Evidence::Expired { expires_at: model::fixture::time(model::fixture::NOW) };
+        undo_sentence(&Step::bare(target, Action::SageMaker(resource, action), evidence, Mode::Enforce))
+    }
+
+    #[test]
+    fn what_ended_in_sagemaker_is_made_again_by_one_command() {
+        assert_eq!(
+            undo(endpoint(), SageMakerAction::Delete { mark: None }),
+            " Its configuration and model stay. Undo: aws sagemaker create-endpoint --region us-east-1 --endpoint-name llm \
+             --endpoint-config-name llm-config --tags '[{\"Key\":\"Owner\",\"Value\":\"ada\"},{\"Key\":\"Purpose\",\
+             \"Value\":\"it'\\''s a demo\"},{\"Key\":\"Team\",\"Value\":\"vision\"}]'"
+        );
+        let stopped = String::new();
+        assert_eq!(
+            undo(notebook(), SageMakerAction::Stop { mark: None, stopped }),
+            " Its volume stays. Undo: aws sagemaker start-notebook-instance --region us-east-1 --notebook-instance-name research"
+        );
+        assert_eq!(
+            undo(app(), SageMakerAction::Delete { mark: None }),
+            " Its space and volume stay: open it again in Studio."
+        );
+    }
 }

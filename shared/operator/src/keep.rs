@@ -10,6 +10,7 @@ use model::fault::InvalidValue;
 use model::instance::{InstanceState, Tags};
 use model::mark::{Mark, whole_second};
 use model::observation::ObservedResource;
+use model::sagemaker::SageMakerStatus;
 use model::volume::VolumeState;
 
 /// Until when a resource is kept.
@@ -147,6 +148,11 @@ fn is_there(seen: &ObservedResource) -> Result<(), KeepRefusal> {
             VolumeState::Deleting => gone("being deleted"),
             _ => Ok(()),
         },
+        ObservedResource::SageMaker(resource) => match resource.status {
+            SageMakerStatus::Deleted => gone("deleted"),
+            SageMakerStatus::Deleting => gone("being deleted"),
+            _ => Ok(()),
+        },
         ObservedResource::Snapshot(snapshot) if snapshot.is_of_curfew() => Ok(()),
         ObservedResource::Snapshot(_) => Err(KeepRefusal::ForeignSnapshot),
     }
@@ -206,10 +212,11 @@ fn announced(seen: &ObservedResource, exemption: Exemption, now: Timestamp) -> O
     let (id, since) = match seen {
         ObservedResource::Instance(instance) => (&instance.id, instance.launched_at),
         ObservedResource::Volume(volume) => (&volume.id, volume.created_at),
+        ObservedResource::SageMaker(resource) => (&resource.id, resource.since()),
         ObservedResource::Snapshot(_) => return None,
     };
     let mark: Mark = seen.tags().get(MARKED)?.parse().ok()?;
-    let fresh = mark.entries.iter().filter(|(_, said)| mark.resource == *id && said.is_fresh(since, now));
+    let fresh = mark.entries.iter().filter(|(_, said)| mark.is_about(id) && said.is_fresh(since, now));
     let (rule, said) = fresh.min_by_key(|(_, said)| said.deadline)?;
     let (ending, deadline) = (said.ending, said.deadline);
     let announced = format!("the announced action ({rule}: {ending} at {deadline})");
@@ -230,8 +237,12 @@ fn announced(seen: &ObservedResource, exemption: Exemption, now: Timestamp) -> O
 
 /// Curfew does not start what it skips.
 fn not_started(seen: &ObservedResource, exemption: Exemption) -> Option<String> {
-    let stopped = seen.instance().filter(|instance| instance.state == InstanceState::Stopped);
-    let has_hours = stopped.is_some_and(|instance| instance.tags.contains_key(HOURS));
+    let is_stopped = match seen {
+        ObservedResource::Instance(instance) => instance.state == InstanceState::Stopped,
+        ObservedResource::SageMaker(resource) => resource.status == SageMakerStatus::Stopped,
+        ObservedResource::Volume(_) | ObservedResource::Snapshot(_) => false,
+    };
+    let has_hours = is_stopped && seen.tags().contains_key(HOURS);
     (has_hours && exemption != Exemption::NotExempt)
         .then(|| "it is stopped, and its hours do not start it while it is exempt".to_owned())
 }
@@ -241,6 +252,7 @@ fn mistyped(seen: &ObservedResource) -> Option<String> {
         ObservedResource::Instance(instance) => CurfewTags::read(instance),
         ObservedResource::Volume(volume) => CurfewTags::read_volume(&volume.tags),
         ObservedResource::Snapshot(snapshot) => CurfewTags::read_snapshot(&snapshot.tags),
+        ObservedResource::SageMaker(resource) => CurfewTags::read_sagemaker(resource.created_at, &resource.tags),
     };
     let is_other = |tag: &UnreadableTag| tag.key != KEEP_UNTIL;
     let unreadable: Vec<UnreadableTag> = read.err()?.into_iter().filter(is_other).collect();

@@ -11,6 +11,7 @@ use model::id::Region;
 use model::instance::InstanceState;
 use model::mode::Mode;
 use model::observation::{Gap, GapKind, ObservedResource};
+use model::sagemaker::SageMakerStatus;
 use model::volume::VolumeState;
 use plan::report::{OutcomeKind, RecordedStep, StepOutcome};
 use plan::{Action, Announcement, Plan, SkipReason, Skipped, Step, Target, VolumeAction};
@@ -91,12 +92,7 @@ fn unchecked(gap: &Gap) -> StepOutcome {
 }
 
 fn is_same_resource(item: &RecordedStep, seen: &ObservedResource) -> bool {
-    let (region, id) = match seen {
-        ObservedResource::Instance(instance) => (&instance.region, &instance.id),
-        ObservedResource::Volume(volume) => (&volume.region, &volume.id),
-        ObservedResource::Snapshot(snapshot) => (&snapshot.region, &snapshot.id),
-    };
-    *region == item.region && *id == item.resource
+    *seen.region() == item.region && *seen.id() == item.resource
 }
 
 /// Whether what the item asks for is so already. One that is stopped is not terminated.
@@ -109,6 +105,11 @@ fn has_ended(item: &RecordedStep, seen: &ObservedResource) -> bool {
         },
         ObservedResource::Volume(volume) => matches!(volume.state, VolumeState::Deleting | VolumeState::Deleted),
         ObservedResource::Snapshot(_) => false,
+        ObservedResource::SageMaker(resource) => match resource.status {
+            SageMakerStatus::Deleting | SageMakerStatus::Deleted => true,
+            SageMakerStatus::Stopping | SageMakerStatus::Stopped => item.action == "stop",
+            SageMakerStatus::Running | SageMakerStatus::Changing | SageMakerStatus::Other => false,
+        },
     }
 }
 

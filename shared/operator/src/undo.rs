@@ -12,6 +12,7 @@ use model::instance::{Instance, InstanceState};
 use model::mark::Mark;
 use model::moment;
 use model::rule::Rule;
+use model::sagemaker::{SageMakerKind, SageMakerResource, SageMakerStatus};
 use model::volume::{Snapshot, SnapshotState, Volume, VolumeState};
 
 /// Why there is nothing to undo, for people.
@@ -54,6 +55,40 @@ pub fn stop_to_undo(instance: &Instance) -> Result<StoppedTag, NothingToUndo> {
     }
 }
 
+/// By which rule, and when, Curfew stopped a notebook instance that it may start again.
+///
+/// # Errors
+/// Why there is nothing to start.
+pub fn notebook_stop_to_undo(notebook: &SageMakerResource) -> Result<StoppedTag, NothingToUndo> {
+    let SageMakerResource { id, region, tags, .. } = notebook;
+    let started_by_hand = || {
+        format!("aws sagemaker start-notebook-instance --region {region} --notebook-instance-name {}", notebook.name())
+    };
+    match (&notebook.kind, notebook.status) {
+        (SageMakerKind::NotebookInstance, SageMakerStatus::Stopped) => {
+            tags.get(STOPPED).and_then(|value| read_stopped(value).ok()).ok_or_else(|| {
+                let by_hand = started_by_hand();
+                NothingToUndo::NotByCurfew(format!(
+                    "Curfew did not stop it; start it yourself if you need it: {by_hand}"
+                ))
+            })
+        }
+        (SageMakerKind::NotebookInstance, SageMakerStatus::Stopping) => {
+            Err(NothingToUndo::NeverChanged("it is still stopping: try again in a minute".to_owned()))
+        }
+        (SageMakerKind::Job(_), SageMakerStatus::Stopping | SageMakerStatus::Stopped) => {
+            Err(NothingToUndo::Gone("a job that was stopped cannot be started again: submit it anew".to_owned()))
+        }
+        (SageMakerKind::App(_), SageMakerStatus::Deleting | SageMakerStatus::Deleted) => {
+            Err(NothingToUndo::Gone("open the app again in Studio: its space and volume are still there".to_owned()))
+        }
+        _ => Err(NothingToUndo::NeverChanged(format!(
+            "it was neither stopped nor deleted{}",
+            announced(id, tags.get(MARKED))
+        ))),
+    }
+}
+
 /// What `curfew:stopped` says, unless it is of an earlier life or was copied: then the launch came after it.
 fn stopped_by_curfew(instance: &Instance) -> Option<StoppedTag> {
     let stopped = read_stopped(instance.tags.get(STOPPED)?).ok()?;
@@ -73,7 +108,7 @@ pub fn volume_without_undo(volume: &Volume) -> Option<NothingToUndo> {
 }
 
 fn announced(id: &ResourceId, mark: Option<&String>) -> String {
-    let mark = mark.and_then(|mark| mark.parse::<Mark>().ok()).filter(|mark| mark.resource == *id);
+    let mark = mark.and_then(|mark| mark.parse::<Mark>().ok()).filter(|mark| mark.is_about(id));
     match mark.and_then(|mark| mark.entries.into_values().min_by_key(|said| said.deadline)) {
         Some(said) => {
             format!("; an action is announced ({} at {}). Keep it: curfew keep {id} 7d", said.ending, said.deadline)

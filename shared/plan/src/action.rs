@@ -5,6 +5,7 @@ use model::id::ResourceId;
 use model::instance::{Instance, Tags};
 use model::mark::Mark;
 use model::rule::ResourceAction;
+use model::sagemaker::{EndpointOrigin, SageMakerResource};
 use model::volume::{Snapshot, Volume};
 use serde::{Serialize, Serializer};
 
@@ -15,6 +16,7 @@ pub enum Action {
     Volume(Volume, VolumeAction),
     /// A snapshot that Curfew made.
     Snapshot(Snapshot, SnapshotAction),
+    SageMaker(SageMakerResource, SageMakerAction),
     /// About the budget of a team or of the account: no resource changes.
     Budget(BudgetAction),
 }
@@ -80,6 +82,26 @@ pub enum SnapshotAction {
     Delete,
 }
 
+/// What can be done to a resource of `SageMaker`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SageMakerAction {
+    Announce(Announcement),
+    /// Stop a notebook instance, whose volume stays, or a job.
+    Stop {
+        /// Written first, where the stop is announced and carried out in one run.
+        mark: Option<Mark>,
+        /// What `curfew:stopped` will say.
+        stopped: String,
+    },
+    /// Delete an app, whose space and volume stay, or an endpoint, whose configuration and model stay.
+    Delete {
+        /// Written first, where the deletion is announced and carried out in one run.
+        mark: Option<Mark>,
+    },
+    /// Start a notebook instance.
+    Start,
+}
+
 /// What can follow from a budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BudgetAction {
@@ -100,6 +122,12 @@ impl From<Announcement> for VolumeAction {
     }
 }
 
+impl From<Announcement> for SageMakerAction {
+    fn from(announcement: Announcement) -> Self {
+        Self::Announce(announcement)
+    }
+}
+
 /// The snapshot from which a deleted volume can be restored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SafetySnapshot {
@@ -113,21 +141,30 @@ impl Action {
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Instance(_, InstanceAction::Announce(announcement))
-            | Self::Volume(_, VolumeAction::Announce(announcement)) => match announcement {
+            | Self::Volume(_, VolumeAction::Announce(announcement))
+            | Self::SageMaker(_, SageMakerAction::Announce(announcement)) => match announcement {
                 Announcement::Mark(_) => "mark",
                 Announcement::Unmark { .. } => "unmark",
                 Announcement::Notify => "notify",
             },
-            Self::Instance(_, InstanceAction::Stop { .. }) => "stop",
+            Self::Instance(_, InstanceAction::Stop { .. }) | Self::SageMaker(_, SageMakerAction::Stop { .. }) => "stop",
             Self::Instance(_, InstanceAction::Terminate { .. }) => "terminate",
-            Self::Instance(_, InstanceAction::Start) => "start",
+            Self::Instance(_, InstanceAction::Start) | Self::SageMaker(_, SageMakerAction::Start) => "start",
             Self::Volume(_, VolumeAction::TagUnattachedSince(_))
             | Self::Snapshot(_, SnapshotAction::TagDeletedAt(_)) => "mark",
             Self::Volume(_, VolumeAction::Snapshot { .. }) => "snapshot",
-            Self::Volume(_, VolumeAction::Delete { .. }) | Self::Snapshot(_, SnapshotAction::Delete) => "delete",
+            Self::Volume(_, VolumeAction::Delete { .. })
+            | Self::Snapshot(_, SnapshotAction::Delete)
+            | Self::SageMaker(_, SageMakerAction::Delete { .. }) => "delete",
             Self::Budget(BudgetAction::Notify) => "notify",
             Self::Budget(BudgetAction::Hold) => "hold",
         }
+    }
+
+    /// Whether it starts something again.
+    #[must_use]
+    pub const fn is_start(&self) -> bool {
+        matches!(self, Self::Instance(_, InstanceAction::Start) | Self::SageMaker(_, SageMakerAction::Start))
     }
 
     /// Whether it ends something.
@@ -140,14 +177,16 @@ impl Action {
     #[must_use]
     pub const fn ending(&self) -> Option<ResourceAction> {
         match self {
-            Self::Instance(_, InstanceAction::Stop { .. }) => Some(ResourceAction::Stop),
+            Self::Instance(_, InstanceAction::Stop { .. }) | Self::SageMaker(_, SageMakerAction::Stop { .. }) => {
+                Some(ResourceAction::Stop)
+            }
             Self::Instance(_, InstanceAction::Terminate { .. }) => Some(ResourceAction::Terminate),
             Self::Volume(_, VolumeAction::Snapshot { .. } | VolumeAction::Delete { safety: Some(_), .. }) => {
                 Some(ResourceAction::SnapshotAndDelete)
             }
-            Self::Volume(_, VolumeAction::Delete { safety: None, .. }) | Self::Snapshot(_, SnapshotAction::Delete) => {
-                Some(ResourceAction::Delete)
-            }
+            Self::Volume(_, VolumeAction::Delete { safety: None, .. })
+            | Self::Snapshot(_, SnapshotAction::Delete)
+            | Self::SageMaker(_, SageMakerAction::Delete { .. }) => Some(ResourceAction::Delete),
             _ => None,
         }
     }
@@ -157,7 +196,8 @@ impl Action {
     pub const fn announcement(&self) -> Option<&Announcement> {
         match self {
             Self::Instance(_, InstanceAction::Announce(announcement))
-            | Self::Volume(_, VolumeAction::Announce(announcement)) => Some(announcement),
+            | Self::Volume(_, VolumeAction::Announce(announcement))
+            | Self::SageMaker(_, SageMakerAction::Announce(announcement)) => Some(announcement),
             _ => None,
         }
     }
@@ -176,7 +216,16 @@ impl Action {
     pub const fn instance(&self) -> Option<&Instance> {
         match self {
             Self::Instance(instance, _) => Some(instance),
-            Self::Volume(..) | Self::Snapshot(..) | Self::Budget(_) => None,
+            Self::Volume(..) | Self::Snapshot(..) | Self::SageMaker(..) | Self::Budget(_) => None,
+        }
+    }
+
+    /// What makes the endpoint again that it deletes.
+    #[must_use]
+    pub fn endpoint_origin(&self) -> Option<EndpointOrigin> {
+        match self {
+            Self::SageMaker(endpoint, SageMakerAction::Delete { .. }) => endpoint.endpoint_origin(),
+            _ => None,
         }
     }
 }

@@ -5,6 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use model::id::ResourceId;
 use model::money::Rate;
 use model::rule::Rule;
+use model::sagemaker::{ActivitySource, InactiveEvidence};
 use model::usage::IdleEvidence;
 use model::{duration, money};
 use serde::{Deserialize, Serialize, Serializer};
@@ -26,6 +27,9 @@ pub enum Evidence {
     },
     /// Idle during the whole window.
     Idle(IdleEvidence),
+    /// A resource of `SageMaker` that nobody has used during the whole window.
+    #[serde(rename = "idle")]
+    Inactive(InactiveEvidence),
     /// Outside its hours, or shortly before they end. For a start: within its hours.
     Hours {
         hours: String,
@@ -129,6 +133,7 @@ impl Evidence {
                     idle.network_max_mbps
                 )
             }
+            Self::Inactive(inactive) => describe_inactive(inactive),
             Self::Hours { hours, at } if *at > now => format!("its hours ({hours}) end at {at}"),
             Self::Hours { hours, at } => format!("outside its hours ({hours}) since {at}"),
             Self::Lifetime { launched_at, max } => {
@@ -156,7 +161,7 @@ impl Evidence {
             Self::Expired { .. } | Self::SnapshotExpired { .. } => Rule::Expired,
             Self::OverBudget(_) => Rule::OverBudget,
             Self::Untagged { .. } => Rule::Untagged,
-            Self::Idle(_) => Rule::Idle,
+            Self::Idle(_) | Self::Inactive(_) => Rule::Idle,
             Self::Hours { .. } => Rule::Hours,
             Self::Lifetime { .. } => Rule::Lifetime,
             Self::Orphaned(_) => Rule::Orphaned,
@@ -169,6 +174,16 @@ impl Evidence {
     #[must_use]
     pub fn is_ahead(&self, now: Timestamp) -> bool {
         matches!(self, Self::Hours { at, .. } if *at > now)
+    }
+}
+
+fn describe_inactive(inactive: &InactiveEvidence) -> String {
+    let InactiveEvidence { from, to, shown_by, gpu_max_percent } = inactive;
+    let gpu = gpu_max_percent.map(|percent| format!(", GPUs at {percent:.0} % at most")).unwrap_or_default();
+    match shown_by {
+        ActivitySource::UserActivity => format!("its user was last active at {from}, by SageMaker's look at {to}"),
+        ActivitySource::Requests => format!("no request from {from} to {to}{gpu}"),
+        ActivitySource::Gpu => format!("idle from {from} to {to}{gpu}"),
     }
 }
 
@@ -194,6 +209,10 @@ pub enum NotifyOnlyReason {
     Busy,
     /// Its snapshot would have more tags than EC2 allows.
     TooManyTags,
+    /// A job of `SageMaker`, which is stopped by tag or lifetime alone.
+    JobRuns,
+    /// An endpoint whose configuration is gone: it could not be made again.
+    NoConfiguration,
 }
 
 impl NotifyOnlyReason {
@@ -210,6 +229,8 @@ impl NotifyOnlyReason {
             Self::Reserved => "reserved",
             Self::Busy => "busy",
             Self::TooManyTags => "too-many-tags",
+            Self::JobRuns => "job-runs",
+            Self::NoConfiguration => "no-configuration",
         }
     }
 
@@ -230,6 +251,8 @@ impl NotifyOnlyReason {
             Self::Reserved => "it holds GPU memory, like a notebook or a waiting server",
             Self::Busy => "it is busy",
             Self::TooManyTags => "its snapshot would have more than the 50 tags that EC2 allows; remove some tags",
+            Self::JobRuns => "a job may be waiting for data (curfew:on-idle=stop on the job allows the stop)",
+            Self::NoConfiguration => "its endpoint configuration is deleted, so the endpoint could not be made again",
         }
     }
 }
@@ -251,6 +274,8 @@ mod tests {
             (NotifyOnlyReason::Reserved, "reserved"),
             (NotifyOnlyReason::Busy, "busy"),
             (NotifyOnlyReason::TooManyTags, "too-many-tags"),
+            (NotifyOnlyReason::JobRuns, "job-runs"),
+            (NotifyOnlyReason::NoConfiguration, "no-configuration"),
         ];
         for (reason, name) in names {
             assert_eq!((reason.as_str(), serde_json::to_value(reason).unwrap()), (name, name.into()));

@@ -20,14 +20,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::LimitsExceeded;
 
-pub use action::{Action, Announcement, BudgetAction, InstanceAction, SafetySnapshot, SnapshotAction, VolumeAction};
+pub use action::{
+    Action, Announcement, BudgetAction, InstanceAction, SafetySnapshot, SageMakerAction, SnapshotAction, VolumeAction,
+};
 pub use evidence::{Evidence, NotifyOnlyReason, OrphanedEvidence, RepeatedEvidence, ResolvedEvidence};
 pub use staleness::{StaleStep, StillHolds, is_safe, may_become_safe};
 
 /// What a run will do. Every observed resource is in `steps` or in `skipped`, exactly once.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// How many instances or volumes were observed; snapshots do not count.
+    /// How many instances, volumes or resources of `SageMaker` were observed; snapshots do not count.
     pub seen: usize,
     pub steps: Vec<Step>,
     pub skipped: Vec<Skipped>,
@@ -151,6 +153,20 @@ pub enum SkipReason {
     WithoutBudget,
     /// A budget whose spend is unknown.
     BudgetUnknown,
+    /// An endpoint that Application Auto Scaling scales.
+    Autoscaled,
+    /// An endpoint with several variants.
+    SeveralVariants,
+    /// An endpoint with shadow variants.
+    ShadowVariants,
+    /// An endpoint for asynchronous inference.
+    AsyncInference,
+    /// An endpoint that runs on no instance of its own.
+    Serverless,
+    /// An endpoint that hosts inference components.
+    InferenceComponents,
+    /// An endpoint that was created or changed within its window.
+    RecentlyChanged,
 }
 
 /// A finding that the owner of a resource is notified of.

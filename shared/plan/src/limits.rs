@@ -4,16 +4,16 @@ use std::fmt;
 
 use model::config::LimitsConfig;
 
-use crate::{Action, Plan};
+use crate::{Action, Plan, Step};
 
 /// Why the policy actions of a run await approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LimitsExceeded {
     /// Policy actions that are due.
     pub actions: usize,
-    /// Observed instances or volumes.
+    /// Observed instances, volumes or resources of `SageMaker`.
     pub fleet: usize,
-    /// `instances` or `volumes`.
+    /// `instances`, `volumes` or `SageMaker resources`.
     pub kind: &'static str,
     /// `[limits].actions_max`.
     pub actions_max: u32,
@@ -52,7 +52,7 @@ pub fn hold_where_exceeded(plan: &mut Plan, limits: &LimitsConfig) {
     let exceeded = LimitsExceeded {
         actions: ends,
         fleet,
-        kind: if steps.iter().any(|step| matches!(step.action, Action::Volume(..))) { "volumes" } else { "instances" },
+        kind: kind_of(steps),
         actions_max: limits.actions_max,
         fleet_share_max_percent: limits.fleet_share_max_percent.get(),
     };
@@ -61,10 +61,20 @@ pub fn hold_where_exceeded(plan: &mut Plan, limits: &LimitsConfig) {
     }
 }
 
+/// A function's plan is about one kind, and only about its snapshots besides.
+fn kind_of(steps: &[Step]) -> &'static str {
+    let kinds = steps.iter().find_map(|step| match step.action {
+        Action::Volume(..) => Some("volumes"),
+        Action::SageMaker(..) => Some("SageMaker resources"),
+        Action::Instance(..) | Action::Snapshot(..) | Action::Budget(_) => None,
+    });
+    kinds.unwrap_or("instances")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Announcement, Evidence, InstanceAction, Step, Target};
+    use crate::{Announcement, Evidence, InstanceAction, Target};
     use model::config::Config;
     use model::fixture::instance;
     use model::id::ResourceId;

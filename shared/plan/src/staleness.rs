@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use model::instance::{Instance, InstanceState};
+use model::sagemaker::{SageMakerKind, SageMakerResource, SageMakerStatus, StudioApp};
 use model::volume::{Snapshot, SnapshotState, Volume, VolumeState};
 
 /// A resource that a step changes.
@@ -45,6 +46,28 @@ impl StillHolds for Snapshot {
     }
 }
 
+impl StillHolds for SageMakerResource {
+    fn still_holds(&self, fresh: &Self) -> Result<(), StaleStep> {
+        match fresh.status {
+            SageMakerStatus::Deleting | SageMakerStatus::Deleted => Err(StaleStep::AlreadyGone),
+            SageMakerStatus::Stopping | SageMakerStatus::Stopped if self.status == SageMakerStatus::Running => {
+                Err(StaleStep::AlreadyGone)
+            }
+            _ if without_checks(self) == without_checks(fresh) => Ok(()),
+            _ => Err(StaleStep::Changed),
+        }
+    }
+}
+
+/// `SageMaker` looks at an app all the time, which changes nothing; that somebody uses it does.
+fn without_checks(resource: &SageMakerResource) -> SageMakerResource {
+    let mut resource = resource.clone();
+    if let SageMakerKind::App(StudioApp { last_health_check, .. }) = &mut resource.kind {
+        *last_health_check = None;
+    }
+    resource
+}
+
 /// Whether a volume can be restored from a snapshot: Curfew made it of this volume since the volume is unattached, and it is complete.
 /// The tag alone proves nothing: a copy of a snapshot has it too.
 #[must_use]
@@ -68,4 +91,36 @@ pub enum StaleStep {
     /// The resource was already stopped or deleted.
     AlreadyGone,
     Changed,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::fixture::{SageMakerBuilder, app, endpoint, notebook};
+
+    fn check(seen: SageMakerBuilder, fresh: SageMakerBuilder, expect: Result<(), StaleStep>) {
+        let (seen, fresh) = (seen.build(), fresh.build());
+        assert_eq!(seen.still_holds(&fresh), expect, "{seen:?}\n{fresh:?}");
+    }
+
+    #[test]
+    fn an_app_that_somebody_uses_again_is_kept() {
+        let (old, new) = (Some("2026-09-01T05:00:00Z"), Some("2026-09-01T12:00:00Z"));
+        check(app(), app().used(old, new), Ok(()));
+        check(app(), app().used(new, new), Err(StaleStep::Changed));
+        check(app(), app().used(None, new), Err(StaleStep::Changed));
+        check(app(), app().status(SageMakerStatus::Deleting), Err(StaleStep::AlreadyGone));
+    }
+
+    #[test]
+    fn what_is_changed_in_any_way_is_judged_anew() {
+        check(endpoint(), endpoint().modified("2026-09-01T11:59:00Z"), Err(StaleStep::Changed));
+        check(endpoint(), endpoint().facts(|facts| facts.config = None), Err(StaleStep::Changed));
+        check(endpoint(), endpoint().facts(|facts| facts.is_autoscaled = Some(true)), Err(StaleStep::Changed));
+        check(endpoint(), endpoint().tag("curfew:protected", ""), Err(StaleStep::Changed));
+        check(notebook(), notebook().status(SageMakerStatus::Stopped), Err(StaleStep::AlreadyGone));
+        let stopped = || notebook().status(SageMakerStatus::Stopped);
+        check(stopped(), stopped(), Ok(()));
+        check(stopped(), notebook(), Err(StaleStep::Changed));
+    }
 }

@@ -12,6 +12,10 @@ pub const NOT_AUTHORIZED_TO: &str = "is not authorized to perform: ";
 /// `CloudFormation` API reference, `DescribeStacks` and `DescribeStackResources`: an absent stack is a `ValidationError`.
 pub const NO_SUCH_STACK: &str = "does not exist";
 
+/// `SageMaker` API reference, "`DescribeEndpoint`" and "`DescribeNotebookInstance`": they have no error of their own for what is absent, so
+/// it is a `ValidationException`.
+pub const NOT_IN_SAGEMAKER: [&str; 2] = ["Could not find", "RecordNotFound"];
+
 /// `CloudFormation` user guide, "Troubleshooting CloudFormation": a `ValidationError`.
 pub const NO_UPDATES: &str = "No updates are to be performed";
 

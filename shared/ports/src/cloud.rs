@@ -11,12 +11,13 @@ use model::config::{Config, SeriesNames};
 use model::id::{Region, ResourceId};
 use model::instance::{Instance, Tags};
 use model::observation::{Gap, Observation};
+use model::sagemaker::{ActivityQuestion, ActivitySamples, ObservedSageMaker, SageMakerResource};
 use model::usage::{MetricQuestion, MetricSamples, MetricSeries, SeriesOwners};
 use model::volume::{ObservedStorage, Snapshot, Volume, VolumeHost, VolumeUse, VolumeUseQuery};
 use notify::{Event, Message};
 use plan::report::RunUsage;
 
-use crate::CallError;
+use crate::{CallError, CallErrorKind};
 
 /// The instances of a region by their id.
 pub type Hosts = BTreeMap<ResourceId, VolumeHost>;
@@ -57,6 +58,21 @@ pub enum Ec2Write<'a> {
     DeleteSnapshot(&'a ResourceId),
 }
 
+/// One call that changes a resource of `SageMaker`.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SageMakerWrite<'a> {
+    /// `AddTags`.
+    AddTags(&'a [(&'a str, String)]),
+    /// `DeleteTags`, whatever their values: one key at least.
+    DeleteTags(&'a [&'a str]),
+    /// `StopNotebookInstance`, or the call that stops a job of its kind.
+    Stop,
+    /// `StartNotebookInstance`.
+    Start,
+    /// `DeleteApp` or `DeleteEndpoint`.
+    Delete,
+}
+
 /// What every run asks of AWS.
 pub trait Cloud {
     /// The region where Curfew is deployed.
@@ -91,8 +107,22 @@ pub trait Cloud {
     /// The snapshots that Curfew took of a volume.
     async fn describe_snapshots_of(&self, region: &Region, volume: &ResourceId) -> Result<Vec<Snapshot>, CallError>;
 
-    /// Changes one resource: the only call that does.
+    /// Changes one resource of EC2: the only call that does.
     async fn write(&self, region: &Region, write: Ec2Write<'_>) -> Result<(), CallError>;
+
+    /// A resource of `SageMaker` as it is now, with the facts that `seen` has. A simulated account may have none.
+    async fn describe_sagemaker(&self, seen: &SageMakerResource) -> Result<SageMakerResource, CallError> {
+        Err(without_sagemaker(&seen.region))
+    }
+
+    /// Changes one resource of `SageMaker`: the only call that does.
+    async fn write_sagemaker(&self, resource: &SageMakerResource, _: SageMakerWrite<'_>) -> Result<(), CallError> {
+        Err(without_sagemaker(&resource.region))
+    }
+}
+
+fn without_sagemaker(region: &Region) -> CallError {
+    CallError::new("sagemaker", region, CallErrorKind::Unsupported, "this account is simulated without SageMaker")
 }
 
 /// What `CloudWatch` answered, and whose questions it did not.
@@ -149,6 +179,25 @@ pub trait VolumeCloud: Cloud {
         now: Timestamp,
         timeout: Duration,
     ) -> (BTreeMap<ResourceId, VolumeUse>, Vec<Gap>);
+}
+
+/// What a run about `SageMaker` asks.
+pub trait SageMakerCloud: Cloud {
+    /// Everything of these regions that runs on an accelerator, or may. `wants_facts` says whether an endpoint has to be looked up.
+    async fn sagemaker(
+        &self,
+        regions: &[Region],
+        timeout: Duration,
+        wants_facts: impl Fn(&SageMakerResource) -> bool,
+    ) -> ObservedSageMaker;
+
+    /// The answers to these questions about one region.
+    async fn activity(
+        &self,
+        region: &Region,
+        questions: &[ActivityQuestion],
+        timeout: Duration,
+    ) -> (ActivitySamples, Vec<Gap>);
 }
 
 /// What a beat of the budgets asks.

@@ -11,6 +11,8 @@ mod documents;
 mod store_error;
 
 pub use call_error::{CallError, CallErrorKind, SNAPSHOT_LIMITS, SPOT_ROLE_MISSING, gaps};
-pub use cloud::{Answered, BudgetCloud, Cloud, Ec2Write, Hosts, InstanceCloud, VolumeCloud};
+pub use cloud::{
+    Answered, BudgetCloud, Cloud, Ec2Write, Hosts, InstanceCloud, SageMakerCloud, SageMakerWrite, VolumeCloud,
+};
 pub use documents::{ActivityDocuments, BudgetDocuments, Documents, JobDocuments, LedgerDocuments, Versioned};
 pub use store_error::{CallAdvice, ConfigLoadError, StoreError, action};

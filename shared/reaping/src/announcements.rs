@@ -46,7 +46,7 @@ pub(crate) trait AnnouncementTarget: Copy {
     fn stale_tag(self) -> Option<(Rule, &'static str)>;
 
     fn mark_of(self, entries: AnnouncedActions) -> Mark {
-        Mark { resource: self.id().clone(), entries }
+        Mark::new(self.id(), entries)
     }
 
     fn track(self, verdicts: &[(Rule, Verdict)], mode: Mode) -> RuleTrack {
@@ -62,7 +62,7 @@ pub(crate) trait AnnouncementTarget: Copy {
     /// What was announced for a rule and still binds: on the resource, or where it could not be written there, in memory.
     fn announced(self, rule: Rule, mode: Mode) -> Option<AnnouncedAction> {
         let id = self.id();
-        let on_tag = self.curfew_tags().marked.as_ref().filter(|mark| mark.resource == *id);
+        let on_tag = self.curfew_tags().marked.as_ref().filter(|mark| mark.is_about(id));
         let in_memory = match mode {
             Mode::Enforce => self.notices().unwritten_marks.get(id),
             Mode::Observe => self.notices().shadow_marks.get(id),
@@ -81,7 +81,7 @@ pub(crate) trait AnnouncementTarget: Copy {
     /// What is written on the resource for rules that are observed, and is announced no more: nothing may be written, so that
     /// it must be remembered elsewhere, lest it be believed once they are enforced again.
     fn called_off_unwritten(self, observed: &RuleTrack) -> Option<Mark> {
-        let mark = self.curfew_tags().marked.as_ref().filter(|mark| mark.resource == *self.id())?;
+        let mark = self.curfew_tags().marked.as_ref().filter(|mark| mark.is_about(self.id()))?;
         let called_off =
             |rule: &Rule| self.mode(*rule) == Mode::Observe && !observed.settled.entries.contains_key(rule);
         let void =
@@ -224,7 +224,7 @@ pub(crate) trait AnnouncementTarget: Copy {
 
     /// What is written about this resource for the rules of a track, whether or not it still binds.
     fn written(self, track: &RuleTrack) -> AnnouncedActions {
-        let of_this_resource = |mark: &&Mark| mark.resource == *self.id();
+        let of_this_resource = |mark: &&Mark| mark.is_about(self.id());
         self.of_mode(track.mode, self.mark_on_record(track.mode).filter(of_this_resource))
     }
 

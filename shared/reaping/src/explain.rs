@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 pub use held::ActionAwaitingApproval;
+pub(crate) use words::describe_skip;
 
 use billing::price::Quote;
 use model::curfew_tags::{UnreadableTag, explain_unreadable, kept_until};
@@ -295,6 +296,7 @@ impl fmt::Display for ModeSource {
             Self::OwnersSchedule => f.write_str("its owner's schedule"),
             Self::Untagged => f.write_str("[untagged] mode"),
             Self::Team(team) => write!(f, "[teams.{team}] mode"),
+            Self::SageMaker => f.write_str("[sagemaker] mode"),
             Self::Account => f.write_str("mode at the top of the configuration"),
         }
     }

@@ -1,4 +1,4 @@
-//! The rules, and what they decide about instances, volumes and budgets.
+//! The rules, and what they decide about instances, volumes, `SageMaker`'s resources and budgets.
 //!
 //! Pure: no I/O, no async, no clock, no environment. Time is an argument, and the same arguments give the same answer.
 
@@ -9,6 +9,7 @@ pub mod instances;
 pub mod job_ownership;
 pub mod policy;
 pub mod rules;
+pub mod sagemaker;
 pub mod scan;
 mod settle;
 pub mod volumes;

@@ -84,6 +84,8 @@ pub enum ModeSource {
     Untagged,
     /// Its team's mode.
     Team(TeamName),
+    /// `[sagemaker] mode`.
+    SageMaker,
     /// `mode` at the top of the configuration.
     Account,
 }

@@ -16,6 +16,7 @@ use serde::Serialize;
 
 pub use crate::instances::scan as instances;
 pub use crate::instances::unjudged;
+pub use crate::sagemaker::scan as sagemaker;
 pub use crate::volumes::scan as volumes;
 
 /// One resource and all that is found of it.

@@ -19,19 +19,21 @@ const APPLY_WITHIN: SignedDuration = SignedDuration::from_hours(24);
 /// Whose plans leave something to a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReapFunction {
-    ReapInstances,
-    ReapVolumes,
+    Instances,
+    Volumes,
+    SageMaker,
 }
 
 impl ReapFunction {
     pub(super) const fn as_str(self) -> &'static str {
         match self {
-            Self::ReapInstances => "reap-instances",
-            Self::ReapVolumes => "reap-volumes",
+            Self::Instances => "reap-instances",
+            Self::Volumes => "reap-volumes",
+            Self::SageMaker => "reap-sagemaker",
         }
     }
 
-    const ALL: [Self; 2] = [Self::ReapInstances, Self::ReapVolumes];
+    const ALL: [Self; 3] = [Self::Instances, Self::Volumes, Self::SageMaker];
 
     fn from_record(record: &RunRecord) -> Result<Self, CommandError> {
         Self::ALL.into_iter().find(|function| function.as_str() == record.function).ok_or_else(|| {

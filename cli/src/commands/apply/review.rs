@@ -19,7 +19,7 @@ use plan::report::{APPLIED, RecordedEvidence, RecordedStep, RunRecord, StepOutco
 use plan::{Plan, Step, Target};
 use reaping::job_ownership::JobStates;
 use reaping::policy::Policy;
-use reaping::{instances, volumes};
+use reaping::{instances, sagemaker, volumes};
 use store::Store;
 
 use super::ItemOutcomes;
@@ -109,14 +109,14 @@ impl ApplyTask<'_> {
             jobs: JobStates::default(),
         };
         let (mut fresh, recalled) = match self.gate.function {
-            ReapFunction::ReapInstances => {
+            ReapFunction::Instances => {
                 let account = execution::instances::observe(&run, policy).await;
                 let memory = &account.recalled.memory;
                 let plan = instances::decide(&account.instances, &account.usages, memory, &account.policy, began);
                 let seen = account.instances.items.into_iter().map(ObservedResource::Instance).collect();
                 (CurrentState { regions: account.regions, seen, plan }, account.recalled)
             }
-            ReapFunction::ReapVolumes => {
+            ReapFunction::Volumes => {
                 let account = execution::volumes::observe(&run, policy).await;
                 let memory = &account.recalled.memory;
                 let (storage, uses) = (&account.storage, &account.uses);
@@ -124,8 +124,15 @@ impl ApplyTask<'_> {
                 let seen = account.storage.volumes.items.into_iter().map(ObservedResource::Volume).collect();
                 (CurrentState { regions: account.regions, seen, plan }, account.recalled)
             }
+            ReapFunction::SageMaker => {
+                let account = execution::sagemaker::observe(&run, policy).await;
+                let memory = &account.recalled.memory;
+                let plan = sagemaker::decide(&account.resources, &account.activities, memory, policy, began);
+                let seen = account.resources.items.into_iter().map(ObservedResource::SageMaker).collect();
+                (CurrentState { regions: account.regions, seen, plan }, account.recalled)
+            }
         };
-        if self.gate.function == ReapFunction::ReapInstances {
+        if self.gate.function == ReapFunction::Instances {
             self.locate_unseen(items, &mut fresh).await;
         }
         let regions = fresh.regions.clone();

@@ -14,6 +14,7 @@ use model::instance::{Instance, InstanceState};
 use model::mode::Mode;
 use model::notification_log::{NotificationLog, NotificationLogs};
 use model::observation::{Gap, Observation, ObservedResource};
+use model::sagemaker::SageMakerResource;
 use model::usage::{ActivityCache, Usage};
 use model::volume::ObservedStorage;
 use operator::undo;
@@ -21,7 +22,7 @@ use plan::report::RunRecord;
 use reaping::job_ownership::JobStates;
 use reaping::policy::Policy;
 use reaping::volumes::LiveJobs;
-use reaping::{instances, volumes};
+use reaping::{instances, sagemaker, volumes};
 
 use super::outcome::{ExplainedResource, OutOfScope, Unexplained};
 use crate::command_error::{CommandError, describe_gap};
@@ -33,6 +34,7 @@ const TIMEOUT: Duration = Duration::from_mins(1);
 
 const OF_INSTANCES: &str = "reap-instances";
 const OF_VOLUMES: &str = "reap-volumes";
+const OF_SAGEMAKER: &str = "reap-sagemaker";
 
 /// The account, as far as it is the same for every resource.
 pub(super) struct ExplainAccount<'a> {
@@ -77,7 +79,11 @@ impl<'a> ExplainAccount<'a> {
             Err(missing) => return self.gone(named, missing).await,
         };
         let region = seen.region();
-        let function = if named.kind == ResourceKind::Instance { OF_INSTANCES } else { OF_VOLUMES };
+        let function = match named.kind {
+            ResourceKind::Instance => OF_INSTANCES,
+            ResourceKind::Volume | ResourceKind::Snapshot => OF_VOLUMES,
+            ResourceKind::SageMaker => OF_SAGEMAKER,
+        };
         let mut besides = ExplanationContext::default();
         self.look_for_the_ceiling(function, &mut besides).await;
         if !self.config.regions.is_empty() && !self.config.regions.contains(region) {
@@ -96,6 +102,10 @@ impl<'a> ExplainAccount<'a> {
             ObservedResource::Volume(_) | ObservedResource::Snapshot(_) => {
                 let memory = NotificationLogs::from([(region.clone(), notices)]);
                 self.storage(&named.id, region, &seen, &memory, &policy, besides).await
+            }
+            ObservedResource::SageMaker(resource) => {
+                let memory = NotificationLogs::from([(region.clone(), notices)]);
+                self.sagemaker(resource, &memory, &policy, besides).await
             }
         }
     }
@@ -292,6 +302,28 @@ impl<'a> ExplainAccount<'a> {
             uses
         };
         let explained = volumes::explain(&storage, &uses, &live_jobs, memory, policy, now, id);
+        explained
+            .map(|explained| ExplainedResource::from_explanation(explained, besides))
+            .ok_or_else(|| Unexplained(format!("{id} is in no plan")))
+    }
+
+    /// Looked up by its id already, with everything that a run knows of it.
+    async fn sagemaker(
+        &self,
+        resource: &SageMakerResource,
+        memory: &NotificationLogs,
+        policy: &Policy,
+        mut besides: ExplanationContext,
+    ) -> Result<ExplainedResource, Unexplained> {
+        let CommandContext { aws, now, .. } = self.context;
+        let SageMakerResource { region, id, .. } = resource;
+        let all = std::slice::from_ref(resource);
+        let (activities, gaps) =
+            execution::sagemaker::activities(aws, region, all, &policy.config, *now, TIMEOUT).await;
+        besides.gaps.extend(gaps);
+        besides.stopped = undo::notebook_stop_to_undo(resource).ok();
+        let seen = Observation { items: all.to_vec(), gaps: Vec::new() };
+        let explained = sagemaker::explain(&seen, &activities, memory, policy, *now, (region, id));
         explained
             .map(|explained| ExplainedResource::from_explanation(explained, besides))
             .ok_or_else(|| Unexplained(format!("{id} is in no plan")))

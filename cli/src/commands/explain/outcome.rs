@@ -124,8 +124,8 @@ impl ExplainedResource {
                 rule.when = held.describe();
             }
         }
-        let is_instance = target.resource.as_str().starts_with("i-");
-        let costs = if is_instance { price::format_quote(quote) } else { price::format_monthly_quote(quote) };
+        let is_by_the_hour = !target.resource.as_str().starts_with("vol-");
+        let costs = if is_by_the_hour { price::format_quote(quote) } else { price::format_monthly_quote(quote) };
         Self {
             usd_per_hour: price::rate(quote),
             price_source: quote.map(|quote| quote.source.describe()),
@@ -166,6 +166,9 @@ impl ExplainedResource {
             }
             ObservedResource::Snapshot(one) => {
                 (&one.region, &one.id, format!("snapshot of {}", one.of_volume), word(&one.state), one.started_at)
+            }
+            ObservedResource::SageMaker(one) => {
+                (&one.region, &one.id, "SageMaker".to_owned(), word(&one.status), one.since())
             }
         };
         let state = state.as_str().unwrap_or_default().to_owned();
@@ -280,6 +283,7 @@ const fn name_of(from: &ModeSource) -> &'static str {
         ModeSource::OwnersSchedule => "owners-own-end",
         ModeSource::Untagged => "untagged",
         ModeSource::Team(_) => "team",
+        ModeSource::SageMaker => "sagemaker",
         ModeSource::Account => "account",
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use cloud::Aws;
 use execution::IdleThresholds;
-use futures::future::join;
+use futures::future::join3;
 use jiff::Timestamp;
 use model::id::Region;
 use model::instance::Instance;
@@ -14,6 +14,7 @@ use model::usage::ActivityCache;
 use reaping::instances::{learn_usage, usage_queries};
 use reaping::job_ownership::JobStates;
 use reaping::policy::Policy;
+use reaping::sagemaker::wants_facts;
 use reaping::scan;
 use reaping::scan::ScanFinding;
 use reaping::volumes::wants_its_source;
@@ -45,20 +46,31 @@ impl RegionFindings {
     }
 }
 
-/// `store`: where the states of jobs are; without it nobody can say whose the instances are that name one.
-pub(super) async fn scan_region(
-    aws: &Aws,
-    store: Option<&Store>,
-    region: Region,
-    policy: &Policy,
-    now: Timestamp,
-) -> RegionFindings {
-    let (of_instances, of_volumes) =
-        join(instances(aws, store, &region, policy, now), volumes(aws, &region, policy, now)).await;
-    let gaps = forbidden_once([of_instances.gaps, of_volumes.gaps].concat());
-    let findings = [of_instances.findings, of_volumes.findings].concat();
-    let (instances, unjudged, volumes) = (of_instances.seen, of_instances.unjudged, of_volumes.seen);
-    RegionFindings { region, instances, unjudged, volumes, findings, gaps }
+/// What is looked at in each region.
+#[derive(Clone, Copy)]
+pub(super) struct RegionScan<'a> {
+    /// Where the states of jobs are; without it nobody can say whose the instances are that name one.
+    pub(super) store: Option<&'a Store>,
+    pub(super) policy: &'a Policy,
+    /// Whether to look at `SageMaker` too.
+    pub(super) sagemaker: bool,
+    pub(super) now: Timestamp,
+}
+
+impl RegionScan<'_> {
+    pub(super) async fn scan_region(self, aws: &Aws, region: Region) -> RegionFindings {
+        let Self { store, policy, now, .. } = self;
+        let of_sagemaker = async {
+            if self.sagemaker { sagemaker(aws, &region, policy, now).await } else { (Vec::new(), Vec::new()) }
+        };
+        let (of_instances, of_volumes, (more, unseen)) =
+            join3(instances(aws, store, &region, policy, now), volumes(aws, &region, policy, now), of_sagemaker).await;
+        let mut gaps = forbidden_once([of_instances.gaps, of_volumes.gaps].concat());
+        gaps.extend(unseen);
+        let findings = [of_instances.findings, of_volumes.findings, more].concat();
+        let (instances, unjudged, volumes) = (of_instances.seen, of_instances.unjudged, of_volumes.seen);
+        RegionFindings { region, instances, unjudged, volumes, findings, gaps }
+    }
 }
 
 /// The organisation forbids a region where it forbids every list of it, which is said once; one list alone is unseen.
@@ -119,4 +131,15 @@ async fn volumes(aws: &Aws, region: &Region, policy: &Policy, now: Timestamp) ->
     let findings = scan::volumes(&storage, policy, now);
     let gaps = std::mem::take(&mut storage.volumes.gaps);
     PartialFindings { seen: storage.volumes.items.len(), unjudged: 0, findings, gaps }
+}
+
+/// Its lists are beside the two: a region without them is seen all the same.
+async fn sagemaker(aws: &Aws, region: &Region, policy: &Policy, now: Timestamp) -> (Vec<ScanFinding>, Vec<Gap>) {
+    let wants = |resource: &_| wants_facts(resource, &policy.config, now);
+    let Observation { items, mut gaps } = cloud::sagemaker(aws, std::slice::from_ref(region), TIMEOUT, wants).await;
+    let (activities, unanswered) =
+        execution::sagemaker::activities(aws, region, &items, &policy.config, now, TIMEOUT).await;
+    gaps.extend(unanswered);
+    gaps.iter_mut().filter(|gap| gap.kind.hides_region()).for_each(|gap| gap.kind = GapKind::Listing);
+    (scan::sagemaker(&items, &activities, policy, now), gaps)
 }

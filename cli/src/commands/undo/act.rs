@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use model::id::{Region, ResourceId};
 use model::instance::{Instance, InstanceState};
 use model::observation::ObservedResource;
+use model::sagemaker::{EndpointOrigin, SageMakerResource, SageMakerStatus};
 use model::volume::VolumeState;
 use tokio::time::{Instant, sleep};
 
@@ -76,6 +77,51 @@ pub(super) async fn start_instance(context: &CommandContext, before: &Instance) 
         sleep(BETWEEN_LOOKS).await;
     }
     Err(not_done(format!("EC2 took the start, but {id} does not run after {} s: look at it again", TIMEOUT.as_secs())))
+}
+
+/// Starts a notebook instance, and looks until `SageMaker` starts it: until it is in service takes minutes.
+pub(super) async fn start_notebook(context: &CommandContext, before: &SageMakerResource) -> Result<(), UndoFailure> {
+    let asked = cloud::operator::start_notebook(&context.aws, before).await;
+    if let Some(error) = asked.err().filter(|error| !error.kind.is_unanswered()) {
+        return Err(error.into());
+    }
+    let is_begun = |status| matches!(status, SageMakerStatus::Changing | SageMakerStatus::Running);
+    wait_for_sagemaker(context, &before.region, &before.id, is_begun).await
+}
+
+/// Makes an endpoint again, and looks until `SageMaker` makes it: until it is in service takes minutes. A call that was not answered is not
+/// repeated: the look shows what it did.
+pub(super) async fn create_endpoint(
+    context: &CommandContext,
+    region: &Region,
+    id: &ResourceId,
+    origin: &EndpointOrigin,
+) -> Result<(), UndoFailure> {
+    let asked = cloud::operator::create_endpoint(&context.aws, region, origin).await;
+    if let Some(error) = asked.err().filter(|error| !error.kind.is_unanswered()) {
+        return Err(error.into());
+    }
+    let is_begun = |status| matches!(status, SageMakerStatus::Changing | SageMakerStatus::Running);
+    wait_for_sagemaker(context, region, id, is_begun).await
+}
+
+async fn wait_for_sagemaker(
+    context: &CommandContext,
+    region: &Region,
+    id: &ResourceId,
+    is_begun: impl Fn(SageMakerStatus) -> bool,
+) -> Result<(), UndoFailure> {
+    let began = Instant::now();
+    while began.elapsed() < NOT_YET {
+        if let LocateResult::Here(seen) = locate_resource(context, region, ResourceKind::SageMaker, id).await
+            && let ObservedResource::SageMaker(now) = *seen
+            && is_begun(now.status)
+        {
+            return Ok(());
+        }
+        sleep(BETWEEN_LOOKS).await;
+    }
+    Err(not_done(format!("SageMaker does not show {id} as running after {} s: look at it again", NOT_YET.as_secs())))
 }
 
 /// AWS re:Post, knowledge center, `kms-iam-ec2-permission`: with volumes under a customer's key, whoever starts it must be allowed to make EC2 a grant for the key.

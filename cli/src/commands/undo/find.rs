@@ -7,6 +7,7 @@ use model::curfew_tags::StoppedTag;
 use model::id::{Region, ResourceId};
 use model::instance::Instance;
 use model::observation::ObservedResource;
+use model::sagemaker::{EndpointOrigin, SageMakerResource};
 use operator::undo;
 use operator::undo::NothingToUndo;
 
@@ -33,6 +34,13 @@ pub(super) enum UndoMethod {
     Restore {
         restoration: Box<Restoration>,
     },
+    StartNotebook {
+        notebook: Box<SageMakerResource>,
+    },
+    CreateEndpoint {
+        region: Region,
+        origin: Box<EndpointOrigin>,
+    },
     /// Nothing can be, and why; or nobody can say.
     None {
         why: String,
@@ -45,7 +53,8 @@ impl UndoMethod {
         match self {
             Self::Start { instance, .. } => prices.saved_by_ending(instance),
             Self::Restore { restoration } => restoration.costs(prices),
-            Self::None { .. } => None,
+            // SageMaker's own prices are not known.
+            Self::StartNotebook { .. } | Self::CreateEndpoint { .. } | Self::None { .. } => None,
         }
     }
 }
@@ -79,6 +88,10 @@ impl UndoSearch<'_> {
                 Some(nothing) => (Some(volume.region), (way_of(nothing), None)),
                 None => self.deleted(&volume.id, None).await,
             },
+            (_, Ok(ObservedResource::SageMaker(resource))) => {
+                (Some(resource.region.clone()), self.sagemaker(resource).await)
+            }
+            (ResourceKind::SageMaker, Err(missing)) => self.gone_from_sagemaker(&named.id, missing).await,
             (ResourceKind::Volume, Err(missing)) => self.deleted(&named.id, Some(&missing.unseen)).await,
             (_, Err(MissingResource { why, unseen })) if !unseen.is_empty() => (None, (unknown(why), None)),
             (ResourceKind::Instance, Err(MissingResource { why, .. })) => {
@@ -101,6 +114,42 @@ impl UndoSearch<'_> {
             }
             Err(NothingToUndo::Gone(why)) => self.gone_instance(&instance.id, why).await,
             Err(nothing) => (way_of(nothing), None),
+        }
+    }
+
+    async fn sagemaker(&self, resource: SageMakerResource) -> (UndoMethod, Option<RecordedAction>) {
+        match undo::notebook_stop_to_undo(&resource) {
+            Ok(stopped) => {
+                let ended = match self.trail.find_sagemaker_stop(&resource.id, stopped.at).await {
+                    TrailResult::Ended(ended) => Some(ended),
+                    TrailResult::Silent { .. } | TrailResult::Unread => None,
+                };
+                (UndoMethod::StartNotebook { notebook: Box::new(resource) }, ended)
+            }
+            Err(nothing) => (way_of(nothing), None),
+        }
+    }
+
+    /// What made an endpoint is in the record of the run that deleted it.
+    async fn gone_from_sagemaker(
+        &self,
+        id: &ResourceId,
+        MissingResource { why, unseen }: MissingResource,
+    ) -> (Option<Region>, (UndoMethod, Option<RecordedAction>)) {
+        match self.trail.find_sagemaker_deletion(id).await {
+            TrailResult::Ended(ended) if unseen.contains(&ended.region) => {
+                let why = format!("whether it is gone is unknown: {} did not answer", ended.region);
+                (Some(ended.region.clone()), (unknown(why), Some(ended)))
+            }
+            TrailResult::Ended(ended) => match ended.restore.clone() {
+                Some(origin) => {
+                    let region = ended.region.clone();
+                    (Some(region.clone()), (UndoMethod::CreateEndpoint { region, origin }, Some(ended)))
+                }
+                None => (Some(ended.region.clone()), with_trail(why, TrailResult::Ended(ended))),
+            },
+            found if unseen.is_empty() => (None, with_trail(why, found)),
+            _ => (None, (unknown(why), None)),
         }
     }
 

@@ -10,7 +10,8 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Span, Timestamp};
 use model::config::Config;
-use model::id::{ResourceId, RunId};
+use model::id::{Region, ResourceId, RunId};
+use model::sagemaker::EndpointOrigin;
 use plan::report::{OutcomeKind, RecordedStep, RunRecord};
 use serde::Serialize;
 use serde_json::Value;
@@ -33,6 +34,7 @@ const READS_AT_ONCE: usize = 16;
 /// thousand.
 const INSTANCE_DAYS: i64 = 7;
 const VOLUME_DAYS: i64 = 30;
+const SAGEMAKER_DAYS: i64 = 30;
 
 /// The step that ended something.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -45,6 +47,11 @@ pub(super) struct RecordedAction {
     team: Option<String>,
     /// Of a volume: where it was.
     pub(super) last_attached_to: Option<String>,
+    #[serde(skip)]
+    pub(super) region: Region,
+    /// What makes an endpoint again.
+    #[serde(skip)]
+    pub(super) restore: Option<Box<EndpointOrigin>>,
 }
 
 impl fmt::Display for RecordedAction {
@@ -115,6 +122,16 @@ impl AuditTrail {
     pub(super) async fn find_deletion(&self, volume: &ResourceId, at: Option<Timestamp>) -> TrailResult {
         let span = at.map_or_else(|| self.last(VOLUME_DAYS), around);
         self.search(volume, "reap-volumes", "delete", span).await
+    }
+
+    /// Who stopped a notebook instance of which its tag says when.
+    pub(super) async fn find_sagemaker_stop(&self, id: &ResourceId, at: Timestamp) -> TrailResult {
+        self.search(id, "reap-sagemaker", "stop", around(at)).await
+    }
+
+    /// Who deleted an app or an endpoint.
+    pub(super) async fn find_sagemaker_deletion(&self, id: &ResourceId) -> TrailResult {
+        self.search(id, "reap-sagemaker", "delete", self.last(SAGEMAKER_DAYS)).await
     }
 
     fn last(&self, days: i64) -> (Timestamp, Timestamp) {
@@ -196,6 +213,8 @@ fn ended(record: &RunRecord, resource: &ResourceId, action: &str) -> Option<Reco
         rule: step.evidence.rule.clone(),
         team: step.team.clone(),
         last_attached_to: host.map(str::to_owned),
+        region: step.region.clone(),
+        restore: step.restore.clone().map(Box::new),
     })
 }
 

@@ -42,7 +42,7 @@ pub(super) fn batches(
     })
 }
 
-fn queries_max(from: Timestamp, until: Timestamp) -> usize {
+pub(crate) fn queries_max(from: Timestamp, until: Timestamp) -> usize {
     let seconds = until.duration_since(from).as_secs().max(0);
     let periods = usize::try_from(seconds.div_euclid(PERIOD.as_secs())).unwrap_or(usize::MAX) + 1;
     (DATAPOINTS_MAX / periods).clamp(1, QUERIES_MAX)

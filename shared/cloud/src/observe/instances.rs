@@ -92,7 +92,7 @@ async fn described(ec2: &Client, region: &Region) -> Result<RegionInstances, Cal
 
 /// The facts of these types. By a filter, which answers for the types that exist; one unknown name in `InstanceTypes` fails
 /// the whole call.
-pub(super) async fn machines(
+pub(crate) async fn machines(
     ec2: &Client,
     region: &Region,
     types: &BTreeSet<&TypeName>,

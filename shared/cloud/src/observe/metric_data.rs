@@ -17,13 +17,13 @@ use super::batch::{QuestionBatch, batches};
 use crate::convert::{date_time, timestamp};
 use crate::error::{CallError, CallErrorKind, call_error};
 
-pub(super) const CALLS_AT_ONCE_MAX: usize = 4;
+pub(crate) const CALLS_AT_ONCE_MAX: usize = 4;
 /// Pages of one `GetMetricData` call, which mostly answers in one.
 const DATA_PAGES_MAX: usize = 50;
 /// Pages of 500 series: half a million GPUs in one region.
 const LIST_PAGES_MAX: usize = 1000;
 
-pub(super) const GET_METRIC_DATA: &str = "cloudwatch:GetMetricData";
+pub(crate) const GET_METRIC_DATA: &str = "cloudwatch:GetMetricData";
 const LIST_METRICS: &str = "cloudwatch:ListMetrics";
 
 /// Sends all queries, some calls at a time.
@@ -66,7 +66,7 @@ fn take(answered: &mut Answered, region: &Region, batch: QuestionBatch, mut samp
 }
 
 /// The gap if so many of the requested series were not answered in full.
-pub(super) fn not_in_full(region: &Region, unanswered: usize, asked: usize) -> Option<CallError> {
+pub(crate) fn not_in_full(region: &Region, unanswered: usize, asked: usize) -> Option<CallError> {
     let message = format!("{unanswered} of {asked} series were not answered in full");
     (unanswered > 0).then(|| CallError::new(GET_METRIC_DATA, region, CallErrorKind::Incomplete, message))
 }

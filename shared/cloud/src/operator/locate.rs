@@ -9,6 +9,7 @@ use model::observation::{Gap, ObservedResource};
 use crate::aws::Aws;
 use crate::describe::{self, DESCRIBE_INSTANCES};
 use crate::error::{CallError, CallErrorKind};
+use crate::sagemaker;
 
 /// What was found.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,12 +31,17 @@ pub enum ResourceKind {
     Volume,
     /// `snap-…`
     Snapshot,
+    /// `endpoint/…` and the like.
+    SageMaker,
 }
 
 impl ResourceKind {
     /// By the prefix of an id (EC2 user guide, "Resource IDs"); `None` for other ids.
     #[must_use]
     pub fn from_id(id: &ResourceId) -> Option<Self> {
+        if sagemaker::is_id(id) {
+            return Some(Self::SageMaker);
+        }
         let (prefix, rest) = id.as_str().split_once('-')?;
         let legal = (8..=17).contains(&rest.len()) && rest.bytes().all(|byte| byte.is_ascii_hexdigit());
         match prefix {
@@ -53,10 +59,7 @@ pub async fn locate(aws: &Aws, regions: &[Region], kind: ResourceKind, id: &Reso
     let mut gaps = Vec::new();
     let (home, others): (Vec<&Region>, Vec<&Region>) = regions.iter().partition(|region| *region == aws.home());
     for group in [home, others] {
-        let looks = group.into_iter().map(|region| async move {
-            let ec2 = aws.ec2(region);
-            describe_resource(&ec2, region, kind, id).await
-        });
+        let looks = group.into_iter().map(|region| async move { describe_resource(aws, region, kind, id).await });
         for looked in join_all(looks).await {
             match looked {
                 Ok(seen) => return LocateResult::Here(Box::new(seen)),
@@ -69,12 +72,14 @@ pub async fn locate(aws: &Aws, regions: &[Region], kind: ResourceKind, id: &Reso
 }
 
 async fn describe_resource(
-    ec2: &Client,
+    aws: &Aws,
     region: &Region,
     kind: ResourceKind,
     id: &ResourceId,
 ) -> Result<ObservedResource, CallError> {
+    let ec2 = &aws.ec2(region);
     Ok(match kind {
+        ResourceKind::SageMaker => ObservedResource::SageMaker(sagemaker::find(aws, region, id).await?),
         ResourceKind::Instance => ObservedResource::Instance(instance(ec2, region, id).await?),
         ResourceKind::Volume => ObservedResource::Volume(describe::volume(ec2, region, id).await?),
         ResourceKind::Snapshot => ObservedResource::Snapshot(describe::snapshot(ec2, region, id).await?),
@@ -97,6 +102,14 @@ mod tests {
         check("i-0123456789abcdef0", Some(ResourceKind::Instance));
         check("vol-01234567", Some(ResourceKind::Volume));
         check("snap-0123456789abcdef0", Some(ResourceKind::Snapshot));
+        check("endpoint/llm", Some(ResourceKind::SageMaker));
+        check("notebook-instance/research-1", Some(ResourceKind::SageMaker));
+        check("app/d-abc/lab/jupyterlab/default", Some(ResourceKind::SageMaker));
+        check("training-job/bert", Some(ResourceKind::SageMaker));
+        check("endpoint/", None);
+        check("endpoint/llm; reboot", None);
+        check("endpoint/llm/variant", None);
+        check("model/llm", None);
         check("i-", None);
         check("i-0123456789abcdefgh", None);
         check("ami-0123456789abcdef0", None);

@@ -293,6 +293,7 @@ pub(crate) fn debug_action(step: &Step) -> &dyn Debug {
         Action::Instance(_, action) => action,
         Action::Volume(_, action) => action,
         Action::Snapshot(_, action) => action,
+        Action::SageMaker(_, action) => action,
         Action::Budget(action) => action,
     }
 }

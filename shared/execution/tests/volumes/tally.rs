@@ -61,7 +61,7 @@ pub(crate) fn name_of(step: &Step) -> &'static str {
         },
         Action::Snapshot(_, SnapshotAction::TagDeletedAt(_)) => ACTIONS[1],
         Action::Snapshot(_, SnapshotAction::Delete) => ACTIONS[8],
-        Action::Instance(..) | Action::Budget(_) => "of neither",
+        Action::Instance(..) | Action::SageMaker(..) | Action::Budget(_) => "of neither",
     }
 }
 

@@ -81,13 +81,16 @@ fn beware(key: &str, from: &Value, to: &Value) -> Option<&'static str> {
     let becomes = |value: Value| *to == value && *from != value;
     let (is_so, why) = match key.rsplit('.').next()? {
         "mode" => (becomes("enforce".into()), "it acts where it only observed"),
-        "settle" | "boot_grace" | "window" | "max" | "orphaned_after" => (length(to) < length(from), "it acts sooner"),
+        "settle" | "boot_grace" | "window" | "app_window" | "endpoint_window" | "job_window" | "max"
+        | "orphaned_after" => (length(to) < length(from), "it acts sooner"),
         "over_budget_grace" => (length(to) < length(from), "the grace before a stop over budget is shorter"),
         "over_budget" => (strictness(to) > strictness(from), "a spent budget does more than it did"),
         "monthly_budget_usd" => (falls, "the budget is spent sooner"),
         "grace" => (length(to) < length(from), "people have less time after the announcement"),
         "keep_snapshots" => (length(to) < length(from), "deleted volumes can be restored for a shorter time"),
-        "action" => (harshness(to) > harshness(from), "it stops more, or in a harsher way"),
+        "action" | "app_action" | "endpoint_action" => {
+            (harshness(to) > harshness(from), "it stops more, or in a harsher way")
+        }
         "local_disk" => (becomes("expendable".into()), "NVMe storage may be lost"),
         "spare_busy" => (becomes(false.into()), "instances that work may be stopped"),
         "gpu_below_percent" | "cpu_below_vcpus" | "network_below_mbps" | "disk_below_mbps" | "gpu_memory_held_mib" => {

@@ -16,7 +16,8 @@ mod sections;
 
 use sections::{
     account_section, idle_section, jobs_section, lifetime_section, limits_section, managed_section, prices_section,
-    report_section, section, series_section, tags_section, team_section, to_value, untagged_section, volumes_section,
+    report_section, sagemaker_section, section, series_section, tags_section, team_section, to_value, untagged_section,
+    volumes_section,
 };
 
 /// Comments begin here, where the value leaves room: so that they can be read down.
@@ -70,6 +71,7 @@ impl Settings {
             metrics,
             lifetime,
             volumes,
+            sagemaker,
             limits,
             jobs,
             account,
@@ -90,6 +92,7 @@ impl Settings {
             lifetime_section(lifetime),
             limits_section(limits),
             volumes_section(volumes),
+            sagemaker_section(sagemaker),
             jobs_section(jobs),
         ]);
         sections.extend([account_section(account), report_section(report), prices_section(prices)]);
@@ -224,6 +227,7 @@ mod tests {
         [lifetime]
         [limits]
         [volumes]
+        [sagemaker]
         [jobs]
         [account]
         [report]

@@ -43,11 +43,12 @@ pub(super) fn read_disk_policy(value: &str) -> Result<DiskPolicy, InvalidValue> 
 pub(super) fn read_expiry(value: &str, on: TagCarrier) -> Result<Timestamp, InvalidValue> {
     let at = moment::read(value)
         .ok_or_else(|| InvalidValue::new("write a moment as RFC 3339, such as `2026-09-30T18:00:00Z`"))?;
-    if let TagCarrier::Instance(launched_at) = on
+    if let TagCarrier::Instance(launched_at) | TagCarrier::SageMaker(launched_at) = on
         && at < launched_at
     {
         return Err(InvalidValue::new(format!(
-            "earlier than this instance's own launch at {launched_at}, so it was copied from another instance or an earlier launch; write a new one or remove it"
+            "earlier than this {} at {launched_at}, so it was copied from another one or an earlier launch; write a new one or remove it",
+            if matches!(on, TagCarrier::SageMaker(_)) { "resource's own creation" } else { "instance's own launch" }
         )));
     }
     Ok(at)
@@ -74,7 +75,9 @@ pub fn read_keep_until(value: &str) -> Result<Timestamp, InvalidValue> {
 /// A job is looked up for its volumes alone; on an instance the tag speaks by being there.
 pub(super) fn read_job(value: &str, on: TagCarrier) -> Result<String, InvalidValue> {
     let named = value.split_once('/').is_some_and(|(team, job)| !team.is_empty() && !job.is_empty());
-    if matches!(on, TagCarrier::Instance(_)) || named && value.chars().all(|c| c.is_ascii_graphic()) {
+    if matches!(on, TagCarrier::Instance(_) | TagCarrier::SageMaker(_))
+        || named && value.chars().all(|c| c.is_ascii_graphic())
+    {
         return Ok(value.to_owned());
     }
     Err(InvalidValue::new("not what Curfew writes there (`<team>/<job>`); remove the tag"))

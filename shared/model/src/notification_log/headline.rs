@@ -32,6 +32,7 @@ pub enum HeadlineObject {
     Instance,
     Volume,
     Snapshot,
+    SageMaker,
     Job,
     /// A budget of a team or of the account.
     Budget,
@@ -58,9 +59,12 @@ pub enum HeadlineCost {
 }
 
 impl HeadlineObject {
-    /// What an id of EC2 names (Amazon EC2 user guide, "Resource IDs").
+    /// What an id of EC2 names (Amazon EC2 user guide, "Resource IDs"); those of `SageMaker` are parts of ARNs.
     #[must_use]
     pub fn from_id(id: &ResourceId) -> Self {
+        if id.as_str().contains('/') {
+            return Self::SageMaker;
+        }
         match id.as_str().split('-').next() {
             Some("vol") => Self::Volume,
             Some("snap") => Self::Snapshot,
@@ -75,6 +79,7 @@ impl HeadlineObject {
             Self::Instance => "instance",
             Self::Volume => "volume",
             Self::Snapshot => "snapshot",
+            Self::SageMaker => "SageMaker resource",
             Self::Job => "job",
             Self::Budget => "budget",
             Self::Folder => "folder",
@@ -86,7 +91,10 @@ impl HeadlineObject {
 
     /// Whether its name does not say whose it is.
     const fn needs_team(self) -> bool {
-        matches!(self, Self::Instance | Self::Volume | Self::Snapshot | Self::Job | Self::Notification)
+        matches!(
+            self,
+            Self::Instance | Self::Volume | Self::Snapshot | Self::SageMaker | Self::Job | Self::Notification
+        )
     }
 }
 

@@ -194,7 +194,7 @@ impl TagCheck<'_> {
 
     fn mark(&mut self, says: &CurfewTags) {
         let Some(mark) = &says.marked else { return };
-        if mark.resource != self.one.resource {
+        if !mark.is_about(&self.one.resource) {
             self.add_finding(
                 FindingSeverity::Warning,
                 MARKED,

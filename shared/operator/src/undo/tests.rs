@@ -155,3 +155,24 @@ fn a_volume_that_exists_has_nothing_to_undo() {
     assert!(why(marked.build()).contains("curfew keep vol-0abc 7d"));
     assert_eq!(volume_without_undo(&volume().with(|volume| volume.state = VolumeState::Deleting).build()), None);
 }
+
+#[test]
+fn a_notebook_instance_that_curfew_stopped_is_started() {
+    use model::fixture::{SageMakerBuilder, app, endpoint, notebook};
+    let check =
+        |given: SageMakerBuilder, expect: Result<&str, &str>| match (notebook_stop_to_undo(&given.build()), expect) {
+            (Ok(stopped), Ok(rule)) => assert_eq!(stopped.rule, rule),
+            (
+                Err(NothingToUndo::NeverChanged(why) | NothingToUndo::Gone(why) | NothingToUndo::NotByCurfew(why)),
+                Err(words),
+            ) => assert!(why.contains(words), "{why}"),
+            (found, _) => panic!("{found:?}, and not {expect:?}"),
+        };
+    let stopped = || notebook().status(SageMakerStatus::Stopped);
+    check(stopped().tag(STOPPED, BY_CURFEW), Ok("idle"));
+    check(stopped(), Err("aws sagemaker start-notebook-instance --region us-east-1 --notebook-instance-name research"));
+    check(notebook(), Err("it was neither stopped nor deleted"));
+    check(app().status(SageMakerStatus::Deleted), Err("open the app again in Studio"));
+    let mark = "endpoint/llm idle=delete@2026-09-01T13:00:00Z";
+    check(endpoint().tag(MARKED, mark), Err("an action is announced (delete at 2026-09-01T13:00:00Z)"));
+}

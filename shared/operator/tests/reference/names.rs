@@ -39,8 +39,9 @@ fn actions() {
         }
         Action::Volume(_, VolumeAction::Delete { .. }) => Some(Action::Budget(BudgetAction::Notify)),
         Action::Budget(BudgetAction::Notify) => Some(Action::Budget(BudgetAction::Hold)),
-        // Those of a snapshot are called like those of a volume.
+        // Those of a snapshot and of SageMaker are called like those of a volume and of an instance.
         Action::Budget(BudgetAction::Hold)
+        | Action::SageMaker(..)
         | Action::Volume(_, VolumeAction::Announce(_))
         | Action::Snapshot(_, SnapshotAction::TagDeletedAt(_) | SnapshotAction::Delete) => None,
     });

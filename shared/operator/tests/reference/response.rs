@@ -11,6 +11,7 @@ use model::mode::Mode;
 use model::money::Amount;
 use model::observation::{Gap, GapKind, Observation};
 use model::rule::Rule;
+use model::sagemaker::{ActivitySource, InactiveEvidence};
 use model::usage::{IdleEvidence, UnknownUsage, Usage};
 use plan::report::{AuditRecord, OutcomeKind, Report, Response, RunUsage, SCHEMA, StepOutcome};
 use plan::{Evidence, OrphanedEvidence, RepeatedEvidence, ResolvedEvidence};
@@ -71,7 +72,13 @@ fn the_evidence_of_each_rule() {
         Evidence::Resolved(_) => {
             Some(Evidence::Repeated(RepeatedEvidence { rule: Rule::Idle, not_queried_again: true }))
         }
-        Evidence::Repeated(_) => None,
+        Evidence::Repeated(_) => Some(Evidence::Inactive(InactiveEvidence {
+            from: at,
+            to: at,
+            shown_by: ActivitySource::Requests,
+            gpu_max_percent: Some(0.0),
+        })),
+        Evidence::Inactive(_) => None,
     });
     for because in all {
         let written = serde_json::to_value(&because).unwrap();
@@ -86,14 +93,14 @@ fn the_evidence_of_each_rule() {
             assert!(evidence == BTreeSet::from([key]) && section("### Rules").contains(sentence), "{written}");
             continue;
         }
-        let rule = if matches!(because, Evidence::SnapshotExpired { .. }) {
-            "`expired`, of a snapshot"
-        } else {
-            because.rule().as_str()
+        let rule = because.rule().as_str();
+        let sentence = match because {
+            Evidence::SnapshotExpired { .. } => Some("The evidence of an `expired`, of a snapshot"),
+            Evidence::Inactive(_) => Some("The evidence of `idle`, of a resource of SageMaker"),
+            _ => None,
         };
-        if let Evidence::SnapshotExpired { .. } = because {
-            let sentence = format!("The evidence of an {rule}");
-            let line = section("### Rules").lines().find(|line| line.starts_with(&sentence)).unwrap();
+        if let Some(sentence) = sentence {
+            let line = section("### Rules").lines().find(|line| line.starts_with(sentence)).unwrap();
             assert_eq!(quoted(line).skip(1).collect::<BTreeSet<_>>(), evidence, "documented on the left");
             continue;
         }

@@ -180,8 +180,11 @@ impl JobsReport {
 
     #[must_use]
     pub fn record(&self) -> JobsRecord<'_> {
-        let steps =
-            self.steps.iter().map(|step| AuditedStep { step, what: &step.what, name: None, held: false }).collect();
+        let steps = self
+            .steps
+            .iter()
+            .map(|step| AuditedStep { step, what: &step.what, name: None, held: false, restore: None })
+            .collect();
         JobsRecord {
             schema: SCHEMA,
             head: self.head(),

@@ -8,6 +8,7 @@ use model::id::{Region, ResourceId, RunId, TeamName};
 use model::mode::Mode;
 use model::money::Rate;
 use model::observation::Gap;
+use model::sagemaker::EndpointOrigin;
 use serde::Serialize;
 
 use super::{OutcomeKind, Report, RunUsage, StepOutcome};
@@ -82,6 +83,9 @@ pub(super) struct AuditedStep<'a, S> {
     /// Above `[limits]`: it awaits approval.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) held: bool,
+    /// What makes the endpoint again that was deleted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) restore: Option<EndpointOrigin>,
 }
 
 #[derive(Debug, Serialize)]
@@ -118,6 +122,7 @@ impl<'a> AuditRecord<'a> {
             what: &step.target.what,
             name: step.target.name.as_deref(),
             held: step.held.is_some(),
+            restore: step.action.endpoint_origin(),
         });
         Self {
             schema: SCHEMA,

@@ -11,6 +11,7 @@ use model::id::{Region, ResourceId, RunId};
 use model::mode::Mode;
 use model::money::Rate;
 use model::rule::Rule;
+use model::sagemaker::EndpointOrigin;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
@@ -67,6 +68,9 @@ pub struct RecordedStep {
     /// It was above `[limits]`: it awaits approval.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub held: bool,
+    /// What makes the endpoint again that was deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restore: Option<EndpointOrigin>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

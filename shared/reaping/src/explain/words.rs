@@ -2,10 +2,7 @@
 
 use model::curfew_tags::{DELETED_AT, STOPPED, UNATTACHED_SINCE};
 use model::mode::Mode;
-use plan::{
-    Action, Announcement, BudgetAction, InstanceAction, NotifyOnlyReason, SkipReason, SnapshotAction, Step,
-    VolumeAction,
-};
+use plan::{Action, Announcement, BudgetAction, NotifyOnlyReason, SkipReason, SnapshotAction, Step, VolumeAction};
 
 use super::PlanDecision;
 
@@ -41,7 +38,7 @@ fn describe_step(step: &Step) -> String {
             format!("notifies its owner: {rule}{}", step.notify_only.map(describe_notify_only).unwrap_or_default())
         }
         (None, Action::Budget(BudgetAction::Hold)) => format!("holds its jobs: {rule}"),
-        (None, Action::Instance(_, InstanceAction::Start)) => "starts it: its hours have begun".to_owned(),
+        (None, action) if action.is_start() => "starts it: its hours have begun".to_owned(),
         (None, Action::Volume(_, VolumeAction::TagUnattachedSince(at))) => format!("writes {UNATTACHED_SINCE}={at}"),
         (None, Action::Volume(_, VolumeAction::Snapshot { .. })) => {
             "starts its snapshot; a later run deletes the volume once the snapshot is complete".to_owned()
@@ -63,7 +60,7 @@ fn describe_notify_only(why: NotifyOnlyReason) -> String {
     format!(", and does no more: {}", why.explain())
 }
 
-const fn describe_skip(reason: SkipReason) -> &'static str {
+pub(crate) const fn describe_skip(reason: SkipReason) -> &'static str {
     match reason {
         SkipReason::Protected => "skipped: it carries curfew:protected",
         SkipReason::Kept => "skipped: its curfew:keep-until is in the future",
@@ -88,5 +85,12 @@ const fn describe_skip(reason: SkipReason) -> &'static str {
         SkipReason::WithinBudget => "skipped: it is within its budget",
         SkipReason::WithoutBudget => "skipped: it has no budget",
         SkipReason::BudgetUnknown => "skipped: its spend is unknown",
+        SkipReason::Autoscaled => "skipped: Application Auto Scaling scales it, as it does in production",
+        SkipReason::SeveralVariants => "skipped: it has several variants, as endpoints in production do",
+        SkipReason::ShadowVariants => "skipped: it has shadow variants, as endpoints in production do",
+        SkipReason::AsyncInference => "skipped: it is for asynchronous inference, which waits for requests",
+        SkipReason::Serverless => "skipped: it is serverless, and costs nothing without requests",
+        SkipReason::InferenceComponents => "skipped: it hosts inference components, whose use Curfew does not know",
+        SkipReason::RecentlyChanged => "skipped: it was created or changed within its window",
     }
 }

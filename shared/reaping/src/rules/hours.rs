@@ -10,7 +10,7 @@
 use jiff::{SignedDuration, Timestamp};
 use model::config::RuleAction;
 use model::curfew_tags::CurfewTags;
-use model::hours::HoursPosition;
+use model::hours::{Hours, HoursPosition};
 use model::instance::{Instance, InstanceState};
 use model::rule::Rule;
 use plan::Evidence;
@@ -20,18 +20,29 @@ use crate::policy::{DueAction, InstanceSubject, Verdict, Violation};
 /// Between the announcement and the end.
 pub const NOTICE: SignedDuration = SignedDuration::from_mins(30);
 
+/// What is launched then and has these hours: when they end, or have ended, and the deadline of an announcement that is made now; `None`
+/// while it complies.
+pub(crate) fn end_of_hours(
+    hours: &Hours,
+    launched_at: Timestamp,
+    notice: SignedDuration,
+    now: Timestamp,
+) -> Option<(Timestamp, Timestamp)> {
+    match hours.position(now) {
+        HoursPosition::Inside { until: Some(end), .. } if end.duration_since(now) <= notice => Some((end, end)),
+        HoursPosition::Outside { since: Some(end), .. } if launched_at < end => Some((end, now + notice)),
+        HoursPosition::Inside { .. } | HoursPosition::Outside { .. } => None,
+    }
+}
+
 /// Judges one running instance.
 #[must_use]
 pub fn judge(subject: InstanceSubject<'_>) -> Verdict {
     let Some(hours) = &subject.curfew_tags.hours else {
         return Verdict::Compliant;
     };
-    let (end, deadline) = match hours.position(subject.now) {
-        HoursPosition::Inside { until: Some(end), .. } if end.duration_since(subject.now) <= NOTICE => (end, end),
-        HoursPosition::Outside { since: Some(end), .. } if subject.instance.launched_at < end => {
-            (end, subject.now + NOTICE)
-        }
-        HoursPosition::Inside { .. } | HoursPosition::Outside { .. } => return Verdict::Compliant,
+    let Some((end, deadline)) = end_of_hours(hours, subject.instance.launched_at, NOTICE, subject.now) else {
+        return Verdict::Compliant;
     };
     let due = match subject.feasible_at_owners_word() {
         Err(notify_only) => DueAction::NotifyOnly(notify_only),
@@ -52,17 +63,23 @@ impl InstanceSubject<'_> {
 /// reason that ends with the night. What was stopped because it expired, has no owner, or is too old stays stopped.
 #[must_use]
 pub fn start_is_due(instance: &Instance, curfew_tags: &CurfewTags, now: Timestamp) -> Option<Timestamp> {
+    let is_stopped = instance.state == InstanceState::Stopped;
+    if is_stopped { start_of_stopped(instance.launched_at, curfew_tags, now) } else { None }
+}
+
+/// The same for anything that is stopped, and was launched then for the last time.
+pub(crate) fn start_of_stopped(launched_at: Timestamp, curfew_tags: &CurfewTags, now: Timestamp) -> Option<Timestamp> {
     let (hours, stopped) = curfew_tags.hours.as_ref().zip(curfew_tags.stopped.as_ref())?;
     let ends_with_the_night = [Rule::Hours, Rule::Idle].into_iter().any(|rule| stopped.rule == rule.as_str());
     let expired = curfew_tags.expires_at.is_some_and(|at| at <= now);
-    if instance.state != InstanceState::Stopped || !ends_with_the_night || expired {
+    if !ends_with_the_night || expired {
         return None;
     }
     match hours.position(now) {
         HoursPosition::Outside { .. } => None,
         HoursPosition::Inside { since: Some(began), .. } => {
             // Somebody started it by hand after that, and stopped it again.
-            let overtaken = stopped.at < instance.launched_at && instance.launched_at < began;
+            let overtaken = stopped.at < launched_at && launched_at < began;
             (!overtaken && began > stopped.at).then_some(began)
         }
         // By now its hours are the whole week: there is no next start to wait for.

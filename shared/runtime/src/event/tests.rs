@@ -23,7 +23,9 @@ fn check_refused(payload: impl AsRef<[u8]>, what: &str) {
 
 #[test]
 fn the_samples_of_what_runs_by_schedule_alone_wake_it() {
-    for (name, payload) in ["reap-instances", "reap-volumes", "send-report"].into_iter().flat_map(samples) {
+    for (name, payload) in
+        ["reap-instances", "reap-volumes", "reap-sagemaker", "send-report"].into_iter().flat_map(samples)
+    {
         assert_eq!(Event::read(&payload, OF_A_REAPER), Ok(Event::Scheduled), "{name}");
     }
 }

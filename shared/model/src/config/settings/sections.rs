@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::super::{
     AccountConfig, IdleConfig, JobsConfig, LifetimeConfig, LimitsConfig, ManagedConfig, PricesConfig, ReportConfig,
-    SeriesNames, TagKeys, TeamConfig, UntaggedConfig, VolumesConfig,
+    SageMakerConfig, SeriesNames, TagKeys, TeamConfig, UntaggedConfig, VolumesConfig,
 };
 use super::{Setting, SettingSource, SettingsSection};
 use crate::duration;
@@ -189,4 +189,19 @@ pub(super) fn team_section(name: &str, team: &TeamConfig) -> SettingsSection {
         (!instance_profiles.is_empty()).then(|| ("instance_profiles", to_value(instance_profiles))),
     ];
     section(&["teams", name], settings)
+}
+
+pub(super) fn sagemaker_section(sagemaker: &SageMakerConfig) -> SettingsSection {
+    let SageMakerConfig { mode, app_window, app_action, endpoint_window, endpoint_action, job_window, grace } =
+        sagemaker;
+    let settings = [
+        ("mode", to_value(mode)),
+        ("app_window", duration_value(app_window)),
+        ("app_action", to_value(app_action)),
+        ("endpoint_window", duration_value(endpoint_window)),
+        ("endpoint_action", to_value(endpoint_action)),
+        ("job_window", duration_value(job_window)),
+        ("grace", duration_value(grace)),
+    ];
+    section(&["sagemaker"], settings.map(Some))
 }

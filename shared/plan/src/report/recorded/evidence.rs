@@ -3,17 +3,22 @@
 use serde_json::Value;
 
 use super::RecordedEvidence;
-use crate::{NotifyOnlyReason, Step};
+use crate::{Evidence, NotifyOnlyReason, Step};
 
 impl RecordedEvidence {
     /// As the record of a step will have it.
     #[must_use]
     pub fn from_step(step: &Step) -> Self {
-        let rule = step.evidence.rule().to_string();
-        let evidence = serde_json::to_value(&step.evidence).ok();
+        Self { deadline: step.deadline, ..Self::from_evidence(&step.evidence) }
+    }
+
+    /// The same without a deadline.
+    #[must_use]
+    pub fn from_evidence(evidence: &Evidence) -> Self {
+        let rule = evidence.rule().to_string();
+        let evidence = serde_json::to_value(evidence).ok();
         let evidence = evidence.and_then(|evidence| serde_json::from_value(evidence).ok());
-        let evidence = evidence.unwrap_or(Self { rule, deadline: None, details: serde_json::Map::new() });
-        Self { deadline: step.deadline, ..evidence }
+        evidence.unwrap_or(Self { rule, deadline: None, details: serde_json::Map::new() })
     }
 
     /// The evidence in a few words: `GPU at 0 % since 2026-09-01T10:50`.
@@ -39,6 +44,11 @@ impl RecordedEvidence {
         let number = |key: &str| self.details.get(key)?.as_f64();
         let minute = |key: &str| text(key).map(|at| at.get(..16).unwrap_or(at));
         Some(match self.rule.as_str() {
+            "idle" if self.details.contains_key("shown_by") => match text("shown_by")? {
+                "user-activity" => format!("not used since {}", minute("from")?),
+                "requests" => format!("no request since {}", minute("from")?),
+                _ => format!("GPUs at {:.0} % since {}", number("gpu_max_percent")?, minute("from")?),
+            },
             "idle" => {
                 let (gpu, cpu, from) = (number("gpu_max_percent")?, number("cpu_max_vcpus")?, minute("from")?);
                 format!("GPU at {gpu:.0} %, CPU {cpu:.1} vCPUs since {from}")

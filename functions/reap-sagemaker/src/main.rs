@@ -1,0 +1,25 @@
+//! `reap-sagemaker`: ends what idles under `SageMaker`, in a way that can be undone.
+//!
+//! Runs every hour: observe every region, decide, act, report.
+
+use std::process::ExitCode;
+
+use execution::{Clients, sagemaker};
+use runtime::{EventKind, Failure, FunctionSettings, Invocation, InvocationResponse};
+
+const FUNCTION: &str = "reap-sagemaker";
+
+fn main() -> ExitCode {
+    runtime::serve(
+        &[EventKind::Scheduled],
+        async |FunctionSettings { bucket, channels, mode, .. }| Clients::connect(bucket, channels, mode).await,
+        reap,
+    )
+}
+
+async fn reap(clients: &Clients, invocation: Invocation) -> Result<InvocationResponse, Failure> {
+    let Invocation { run: id, now, deadline, clock, .. } = invocation;
+    let run = clients.run(FUNCTION, id, (now, deadline), &clock);
+    let report = sagemaker::plan(&run).await?.carry_out(&run).await;
+    InvocationResponse::from_report(&report)
+}

@@ -1,0 +1,223 @@
+//! Everything of all regions that runs on an accelerator, or may.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures::future::{join, join_all};
+use futures::{StreamExt, stream};
+use model::id::{Arn, Region};
+use model::instance::Tags;
+use model::observation::{Gap, GapKind, Observation};
+use model::sagemaker::{
+    JobKind, ObservedSageMaker, ProductionSign, SageMakerKind, SageMakerResource, SageMakerStatus, StudioApp,
+    instance_types,
+};
+use serde_json::Value;
+
+use super::calls::{ListCall, list, scalable_targets, tags_of_all};
+use super::describe::{self, OwnerTags, described_endpoint, facts};
+use super::read;
+use crate::aws::Aws;
+use crate::error::{CallError, CallErrorKind, gaps};
+use crate::observe::machines;
+
+const LIST_NOTEBOOKS: ListCall =
+    ListCall { call: "sagemaker:ListNotebookInstances", items: "NotebookInstances", status: None };
+pub(super) const LIST_APPS: ListCall = ListCall { call: "sagemaker:ListApps", items: "Apps", status: None };
+const LIST_ENDPOINTS: ListCall = ListCall { call: "sagemaker:ListEndpoints", items: "Endpoints", status: None };
+const LIST_JOBS: [(JobKind, ListCall); 3] = [
+    (JobKind::Training, in_progress("sagemaker:ListTrainingJobs", "TrainingJobSummaries")),
+    (JobKind::Processing, in_progress("sagemaker:ListProcessingJobs", "ProcessingJobSummaries")),
+    (JobKind::Tuning, in_progress("sagemaker:ListHyperParameterTuningJobs", "HyperParameterTuningJobSummaries")),
+];
+
+/// Looks at single resources at once. `SageMaker` throttles each call by itself, at a rate that it does not publish.
+const AT_ONCE_MAX: usize = 4;
+
+const fn in_progress(call: &'static str, items: &'static str) -> ListCall {
+    ListCall { call, items, status: Some("InProgress") }
+}
+
+/// What runs in all these regions at once. What could not be looked up in full is left out, with a gap: nobody knows whose it is.
+///
+/// A region that has not answered in full within `timeout` is a gap as well: the others must not wait for it.
+pub async fn observe(
+    aws: &Aws,
+    regions: &[Region],
+    timeout: Duration,
+    wants_facts: impl Fn(&SageMakerResource) -> bool,
+) -> ObservedSageMaker {
+    let wants_facts = &wants_facts;
+    let looks = regions.iter().map(|region| async move {
+        let look = tokio::time::timeout(timeout, of_region(aws, region, wants_facts)).await;
+        look.unwrap_or_else(|_| {
+            Observation::nothing_but(CallError::timed_out(LIST_ENDPOINTS.call, region, timeout).gap_of_region())
+        })
+    });
+    let mut seen = ObservedSageMaker::default();
+    for of_region in join_all(looks).await {
+        seen.extend(of_region);
+    }
+    seen
+}
+
+async fn of_region(aws: &Aws, region: &Region, wants_facts: &impl Fn(&SageMakerResource) -> bool) -> ObservedSageMaker {
+    let ((tagged, apps), jobs) = join(
+        join(notebooks_and_endpoints(aws, region, wants_facts), apps(aws, region)),
+        join_all(LIST_JOBS.map(|(kind, call)| jobs(aws, region, kind, call))),
+    )
+    .await;
+    let mut seen = tagged;
+    seen.extend(apps);
+    for of_kind in jobs {
+        seen.extend(of_kind);
+    }
+    let types = instance_types(&seen.items);
+    if types.is_empty() {
+        return seen;
+    }
+    let machines = match machines(&aws.ec2(region), region, &types).await {
+        Ok(machines) => machines,
+        Err(error) => return Observation::nothing_but(error.gap_of_region()),
+    };
+    // What EC2 does not know may have an accelerator; so may an endpoint that was not looked up.
+    seen.items.retain(|resource| match &resource.instance_type {
+        Some(name) => machines.get(name).is_none_or(Option::is_some),
+        None => matches!(resource.kind, SageMakerKind::Endpoint { .. }),
+    });
+    seen
+}
+
+/// The items of a list; where it cannot be read, a gap. All lists of a region are forbidden, or unreachable, for the same reason.
+async fn listed(aws: &Aws, region: &Region, call: ListCall) -> Result<Vec<Value>, Gap> {
+    list(aws, region, call).await.map_err(|error| match error.kind {
+        CallErrorKind::Denied { by_organisation: true } => error.gap_of_region(),
+        _ => error.gap_of_kind(GapKind::Listing),
+    })
+}
+
+async fn notebooks_and_endpoints(
+    aws: &Aws,
+    region: &Region,
+    wants_facts: &impl Fn(&SageMakerResource) -> bool,
+) -> ObservedSageMaker {
+    let (notebooks, endpoints) = join(listed(aws, region, LIST_NOTEBOOKS), listed(aws, region, LIST_ENDPOINTS)).await;
+    let mut seen = ObservedSageMaker::default();
+    let mut take = |list: Result<Vec<Value>, Gap>, read: fn(&Value, &Region) -> Option<SageMakerResource>| match list {
+        Ok(items) => seen.items.extend(items.iter().filter_map(|item| read(item, region))),
+        Err(gap) => seen.gaps.push(gap),
+    };
+    take(notebooks, read::notebook);
+    take(endpoints, read::endpoint);
+    if seen.items.is_empty() {
+        return seen;
+    }
+    let tags: BTreeMap<Arn, Tags> = match tags_of_all(aws, region).await {
+        Ok(tagged) => tagged.into_iter().collect(),
+        Err(error) => {
+            seen.gaps.push(error.gap_of_kind(GapKind::Listing));
+            return ObservedSageMaker { items: Vec::new(), ..seen };
+        }
+    };
+    for resource in &mut seen.items {
+        resource.tags = tags.get(&resource.arn).cloned().unwrap_or_default();
+    }
+    look_at_endpoints(aws, region, seen, wants_facts).await
+}
+
+/// Looks up the endpoints that want it. One that cannot be looked up stays without facts.
+async fn look_at_endpoints(
+    aws: &Aws,
+    region: &Region,
+    mut seen: ObservedSageMaker,
+    wants_facts: &impl Fn(&SageMakerResource) -> bool,
+) -> ObservedSageMaker {
+    let is_wanted =
+        |resource: &SageMakerResource| matches!(resource.kind, SageMakerKind::Endpoint { .. }) && wants_facts(resource);
+    if !seen.items.iter().any(is_wanted) {
+        return seen;
+    }
+    let scaled = match scalable_targets(aws, region, None).await {
+        Ok(ids) => Some(ids),
+        Err(error) => {
+            seen.gaps.push(error.gap());
+            None
+        }
+    };
+    let scaled = scaled.as_deref();
+    let looks = seen.items.into_iter().map(|resource| async move {
+        if !is_wanted(&resource) {
+            return (resource, None);
+        }
+        match looked_up(aws, &resource, scaled).await {
+            Ok(found) => (found, None),
+            Err(error) => (resource, Some(error)),
+        }
+    });
+    let looked: Vec<_> = stream::iter(looks).buffer_unordered(AT_ONCE_MAX).collect().await;
+    let (items, errors): (Vec<_>, Vec<_>) = looked.into_iter().unzip();
+    seen.gaps.extend(gaps(errors.into_iter().flatten().collect()));
+    Observation { items, gaps: seen.gaps }
+}
+
+async fn looked_up(
+    aws: &Aws,
+    seen: &SageMakerResource,
+    scaled: Option<&[String]>,
+) -> Result<SageMakerResource, CallError> {
+    let (endpoint, document) = described_endpoint(aws, &seen.region, seen.name()).await?;
+    let endpoint = SageMakerResource { tags: seen.tags.clone(), ..endpoint };
+    // Its configuration says nothing more about one that is skipped already.
+    let bare = read::with_facts(endpoint.clone(), &document, None, scaled);
+    let is_serverless = |sign: &ProductionSign| *sign == ProductionSign::Serverless;
+    if bare.endpoint().is_some_and(|facts| facts.signs.iter().any(is_serverless)) {
+        return Ok(bare);
+    }
+    facts(aws, endpoint, &document, scaled).await
+}
+
+/// The apps that are in service on an instance of their own.
+async fn apps(aws: &Aws, region: &Region) -> ObservedSageMaker {
+    let items = match listed(aws, region, LIST_APPS).await {
+        Ok(items) => items,
+        Err(gap) => return Observation::nothing_but(gap),
+    };
+    let owners = &OwnerTags::default();
+    let running = items.iter().filter_map(running_app);
+    let looks = running.map(|app| async move { describe::app(aws, region, &app, owners).await });
+    collected(stream::iter(looks).buffer_unordered(AT_ONCE_MAX).collect().await)
+}
+
+/// An item of `ListApps`, which lists apps for a day after they are deleted.
+fn running_app(item: &Value) -> Option<StudioApp> {
+    let is_running =
+        read::text(item, "Status").is_some_and(|name| SageMakerStatus::from_api(&name) == SageMakerStatus::Running);
+    let has_machine =
+        item.pointer("/ResourceSpec/InstanceType").and_then(Value::as_str).is_some_and(|name| name != "system");
+    read::listed_app(item).filter(|_| is_running && has_machine)
+}
+
+async fn jobs(aws: &Aws, region: &Region, kind: JobKind, call: ListCall) -> ObservedSageMaker {
+    let items = match listed(aws, region, call).await {
+        Ok(items) => items,
+        Err(gap) => return Observation::nothing_but(gap),
+    };
+    let running = items.iter().filter_map(|item| read::job(item, region, kind));
+    let looks = running.map(|job| async move { describe::job(aws, region, kind, job.name(), &job.arn).await });
+    collected(stream::iter(looks).buffer_unordered(AT_ONCE_MAX).collect().await)
+}
+
+/// What is gone between the list and the look is no gap.
+fn collected(looked: Vec<Result<SageMakerResource, CallError>>) -> ObservedSageMaker {
+    let mut seen = ObservedSageMaker::default();
+    let mut errors = Vec::new();
+    for one in looked {
+        match one {
+            Ok(found) => seen.items.push(found),
+            Err(error) if error.kind == CallErrorKind::NotFound => {}
+            Err(error) => errors.push(error),
+        }
+    }
+    seen.gaps = gaps(errors).into_iter().map(|gap| Gap { kind: GapKind::Listing, ..gap }).collect();
+    seen
+}

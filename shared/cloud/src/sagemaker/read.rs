@@ -1,0 +1,162 @@
+//! From the documents of `SageMaker` to the types of `model`. A list and a look at one name their fields alike; what lacks its ARN, its
+//! status or its creation time is no resource.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use model::id::{Arn, Region, ResourceId, TypeName};
+use model::instance::Tags;
+use model::sagemaker::{
+    AppOwner, ComputeJob, EndpointFacts, JobKind, ProductionSign, SageMakerKind, SageMakerResource, SageMakerStatus,
+    StudioApp,
+};
+use serde_json::Value;
+
+/// Whole milliseconds, as all answers have them.
+fn moment(of: &Value, key: &str) -> Option<Timestamp> {
+    let seconds = of.get(key)?.as_f64()?;
+    #[expect(clippy::cast_possible_truncation, reason = "a float becomes the nearest i64, and jiff checks the range")]
+    Timestamp::from_millisecond((seconds * 1000.0).round() as i64).ok()
+}
+
+pub(super) fn text(of: &Value, key: &str) -> Option<String> {
+    of.get(key)?.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
+}
+
+fn count(of: &Value, key: &str) -> Option<u32> {
+    u32::try_from(of.get(key)?.as_u64()?).ok()
+}
+
+pub(super) fn take_items(of: &mut Value, key: &str) -> Vec<Value> {
+    match of.get_mut(key).map(Value::take) {
+        Some(Value::Array(items)) => items,
+        _ => Vec::new(),
+    }
+}
+
+pub(super) fn tags(items: &[Value]) -> Tags {
+    items.iter().filter_map(|tag| Some((text(tag, "Key")?, text(tag, "Value").unwrap_or_default()))).collect()
+}
+
+/// `ml.g5.xlarge` is `g5.xlarge` of EC2; `system` and the like are none.
+fn instance_type(of: &Value) -> Option<TypeName> {
+    text(of, "InstanceType")?.strip_prefix("ml.").map(TypeName::from)
+}
+
+/// The last part of an ARN: `endpoint/llm`.
+fn id(arn: &str) -> Option<ResourceId> {
+    arn.splitn(6, ':').nth(5).filter(|id| id.contains('/')).map(ResourceId::from)
+}
+
+/// The fields that all kinds have, under names that begin with the kind's.
+fn resource(of: &Value, region: &Region, prefix: &str, kind: SageMakerKind) -> Option<SageMakerResource> {
+    let arn = text(of, &format!("{prefix}Arn"))?;
+    let status = text(of, &format!("{prefix}Status")).or_else(|| text(of, "Status"))?;
+    let created_at = moment(of, "CreationTime")?;
+    Some(SageMakerResource {
+        id: id(&arn)?,
+        arn: Arn::new(arn),
+        region: region.clone(),
+        status: SageMakerStatus::from_api(&status),
+        created_at,
+        modified_at: moment(of, "LastModifiedTime").unwrap_or(created_at),
+        tags: Tags::new(),
+        instance_type: instance_type(of),
+        instances: None,
+        kind,
+    })
+}
+
+pub(super) fn notebook(of: &Value, region: &Region) -> Option<SageMakerResource> {
+    let notebook = resource(of, region, "NotebookInstance", SageMakerKind::NotebookInstance)?;
+    Some(SageMakerResource { instances: Some(1), ..notebook })
+}
+
+/// Without its facts.
+pub(super) fn endpoint(of: &Value, region: &Region) -> Option<SageMakerResource> {
+    resource(of, region, "Endpoint", SageMakerKind::Endpoint { facts: None })
+}
+
+/// From a look at one: a list has neither its ARN nor when it was used.
+pub(super) fn app(of: &Value, region: &Region) -> Option<SageMakerResource> {
+    let found = resource(of, region, "App", SageMakerKind::App(listed_app(of)?))?;
+    let instance_type = of.get("ResourceSpec").and_then(instance_type);
+    Some(SageMakerResource { instance_type, instances: Some(1), ..found })
+}
+
+/// From a list: what is asked for by these names.
+pub(super) fn listed_app(of: &Value) -> Option<StudioApp> {
+    let owner = text(of, "SpaceName").map(AppOwner::Space);
+    Some(StudioApp {
+        domain: text(of, "DomainId")?,
+        owner: owner.or_else(|| text(of, "UserProfileName").map(AppOwner::UserProfile))?,
+        app_type: text(of, "AppType")?,
+        name: text(of, "AppName")?,
+        last_activity: moment(of, "LastUserActivityTimestamp"),
+        last_health_check: moment(of, "LastHealthCheckTimestamp"),
+    })
+}
+
+/// From a list, without type and hosts, or from a look at one.
+pub(super) fn job(of: &Value, region: &Region, kind: JobKind) -> Option<SageMakerResource> {
+    let prefix = match kind {
+        JobKind::Training => "TrainingJob",
+        JobKind::Processing => "ProcessingJob",
+        JobKind::Tuning => "HyperParameterTuningJob",
+    };
+    let job = ComputeJob { job: kind, tuning_job: text(of, "TuningJobArn").map(Arn::new) };
+    let found = resource(of, region, prefix, SageMakerKind::Job(job))?;
+    let runs_on = match kind {
+        JobKind::Training => of.get("ResourceConfig"),
+        JobKind::Processing => of.pointer("/ProcessingResources/ClusterConfig"),
+        JobKind::Tuning => of.pointer("/TrainingJobDefinition/ResourceConfig"),
+    };
+    let runs_on = runs_on.unwrap_or(&Value::Null);
+    Some(SageMakerResource {
+        instance_type: instance_type(runs_on),
+        instances: count(runs_on, "InstanceCount"),
+        ..found
+    })
+}
+
+/// The same endpoint with its facts. `config`: its configuration, if that exists. `scaled`: the ids of what is scaled, if known.
+pub(super) fn with_facts(
+    endpoint: SageMakerResource,
+    of: &Value,
+    config: Option<&Value>,
+    scaled: Option<&[String]>,
+) -> SageMakerResource {
+    let variants = items(of, "ProductionVariants");
+    let configured = config.map(|config| items(config, "ProductionVariants")).unwrap_or_default();
+    let is_serverless = |variant: &Value| {
+        ["CurrentServerlessConfig", "ServerlessConfig"]
+            .iter()
+            .any(|key| variant.get(*key).is_some_and(|it| !it.is_null()))
+    };
+    let has_shadows = |of: &Value| !items(of, "ShadowProductionVariants").is_empty();
+    let is_async = |of: &Value| of.get("AsyncInferenceConfig").is_some_and(|it| !it.is_null());
+    let signs = [
+        (ProductionSign::Serverless, variants.iter().chain(configured).any(is_serverless)),
+        (ProductionSign::AsyncInference, is_async(of) || config.is_some_and(is_async)),
+        (ProductionSign::ShadowVariants, has_shadows(of) || config.is_some_and(has_shadows)),
+        (ProductionSign::InferenceComponents, configured.iter().any(|variant| text(variant, "ModelName").is_none())),
+    ];
+    let prefix = format!("endpoint/{}/", endpoint.name());
+    let facts = EndpointFacts {
+        config: config.and_then(|config| text(config, "EndpointConfigName")),
+        variants: variants.iter().filter_map(|variant| text(variant, "VariantName")).collect(),
+        signs: signs.into_iter().filter(|(_, has_it)| *has_it).map(|(sign, _)| sign).collect::<BTreeSet<_>>(),
+        is_autoscaled: scaled.map(|ids| ids.iter().any(|id| id.starts_with(&prefix))),
+    };
+    let counts = variants.iter().filter_map(|variant| count(variant, "CurrentInstanceCount"));
+    SageMakerResource {
+        instance_type: configured.iter().find_map(instance_type),
+        instances: counts.reduce(u32::saturating_add),
+        kind: SageMakerKind::Endpoint { facts: Some(facts) },
+        ..endpoint
+    }
+}
+
+fn items<'a>(of: &'a Value, key: &str) -> &'a [Value] {
+    of.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}

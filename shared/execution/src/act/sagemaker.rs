@@ -1,0 +1,64 @@
+//! Ending and starting a resource of `SageMaker`.
+
+use model::curfew_tags::{MARKED, STOPPED};
+use model::mark::Mark;
+use model::sagemaker::{SageMakerKind, SageMakerResource, SageMakerStatus};
+use plan::SageMakerAction;
+use plan::report::{OutcomeKind, StepOutcome};
+use ports::{CallError, Cloud, SageMakerWrite};
+
+use super::{StepResource, tag};
+
+impl<C: Cloud> StepResource<'_, C, SageMakerResource> {
+    pub(super) async fn write_sagemaker(&self, action: &SageMakerAction) -> Result<StepOutcome, CallError> {
+        match action {
+            SageMakerAction::Announce(announcement) => self.announce(announcement, None).await,
+            SageMakerAction::Stop { mark, stopped } => self.stop(mark.as_ref(), stopped).await,
+            SageMakerAction::Delete { mark } => self.delete(mark.as_ref()).await,
+            SageMakerAction::Start => self.start().await,
+        }
+    }
+
+    /// The tags come first, so that a run that is cut off leaves a trace, and because the role may stop only what carries one of them.
+    async fn stop(&self, mark: Option<&Mark>, stopped: &str) -> Result<StepOutcome, CallError> {
+        let is_notebook = matches!(self.seen.kind, SageMakerKind::NotebookInstance);
+        let is_marked = mark.is_some() || self.seen.tags.contains_key(MARKED);
+        let memory = is_notebook.then(|| tag(STOPPED, stopped));
+        let tags: Vec<_> = memory.into_iter().chain(mark.map(|mark| tag(MARKED, mark))).collect();
+        if !tags.is_empty() {
+            self.tag(tags).await?;
+        }
+        let answer = self.call_sagemaker(SageMakerWrite::Stop).await;
+        self.accept_if_already_applied(answer, |fresh| {
+            matches!(fresh.status, SageMakerStatus::Stopping | SageMakerStatus::Stopped)
+        })
+        .await?;
+        // A job never runs again, and its mark is of no more use to anybody.
+        match if is_marked && is_notebook { self.untag(vec![MARKED]).await } else { Ok(()) } {
+            Ok(()) => Ok(StepOutcome::from_kind(OutcomeKind::Done)),
+            Err(error) => Ok(StepOutcome::with(OutcomeKind::Done, format!("stopped, but the mark stayed: {error}"))),
+        }
+    }
+
+    async fn delete(&self, mark: Option<&Mark>) -> Result<StepOutcome, CallError> {
+        if let Some(mark) = mark {
+            self.tag(vec![tag(MARKED, mark)]).await?;
+        }
+        let answer = self.call_sagemaker(SageMakerWrite::Delete).await;
+        self.accept_if_already_gone(answer).await?;
+        Ok(StepOutcome::from_kind(OutcomeKind::Done))
+    }
+
+    async fn start(&self) -> Result<StepOutcome, CallError> {
+        let answer = self.call_sagemaker(SageMakerWrite::Start).await;
+        self.accept_if_already_applied(answer, |fresh| {
+            matches!(fresh.status, SageMakerStatus::Changing | SageMakerStatus::Running)
+        })
+        .await?;
+        Ok(StepOutcome::from_kind(OutcomeKind::Done))
+    }
+
+    async fn call_sagemaker(&self, write: SageMakerWrite<'_>) -> Result<(), CallError> {
+        self.cloud.write_sagemaker(self.seen, write).await
+    }
+}

@@ -1,0 +1,108 @@
+//! Everything that is looked at of `SageMaker`: what runs, whether it is used, and what earlier runs told.
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use jiff::Timestamp;
+use model::config::Config;
+use model::id::Region;
+use model::observation::{Gap, Observation};
+use model::sagemaker::{ActivitySamples, ObservedSageMaker, SageMakerResource};
+use plan::Plan;
+use plan::report::Report;
+use ports::{ConfigLoadError, Documents, SageMakerCloud};
+use reaping::policy::Policy;
+use reaping::sagemaker::{Activities, decide, evaluate, first_questions, further_questions, wants_facts};
+
+use crate::{RecalledLogs, Run, Subscribers};
+
+/// A run that has looked and decided, and has done nothing yet.
+pub struct Planned {
+    /// What it will do.
+    pub plan: Plan,
+    /// What it saw.
+    pub seen: SageMakerObservation,
+    audience: Subscribers,
+}
+
+impl Planned {
+    /// Carries the plan out, and reports what became of it.
+    pub async fn carry_out(self, run: &Run<'_, impl SageMakerCloud, impl Documents>) -> Report {
+        run.carry_out(self.plan, self.seen.regions, self.audience, self.seen.recalled).await
+    }
+}
+
+/// Looks at everything, and decides.
+///
+/// # Errors
+/// Where the configuration was refused, or could not be read.
+pub async fn plan(run: &Run<'_, impl SageMakerCloud, impl Documents>) -> Result<Planned, ConfigLoadError> {
+    let (policy, audience) = run.prepare().await?;
+    let seen = observe(run, &policy).await;
+    let plan = decide(&seen.resources, &seen.activities, &seen.recalled.memory, &policy, run.now);
+    Ok(Planned { plan, seen, audience })
+}
+
+/// What was seen of the account.
+pub struct SageMakerObservation {
+    /// Where was looked.
+    pub regions: Vec<Region>,
+    pub resources: ObservedSageMaker,
+    /// Whether somebody uses them.
+    pub activities: Activities,
+    /// What earlier runs told.
+    pub recalled: RecalledLogs,
+}
+
+/// Looks at every region at once. Of a run about chosen ones, these alone are seen.
+pub async fn observe(run: &Run<'_, impl SageMakerCloud, impl Documents>, policy: &Policy) -> SageMakerObservation {
+    let Observation { items: regions, gaps } = run.regions(&policy.config).await;
+    let recalled = run.recall(&regions).await;
+    let wants = |resource: &SageMakerResource| {
+        run.is_about(&resource.region, &resource.id) && wants_facts(resource, &policy.config, run.now)
+    };
+    let mut resources = run.cloud.sagemaker(&recalled.regions(), run.timeout(), wants).await;
+    resources.items.retain(|resource| run.is_about(&resource.region, &resource.id));
+    resources.gaps.extend(gaps);
+    resources.gaps.extend(recalled.gaps.iter().cloned());
+    let mut activities = Activities::new();
+    let by_region = regions.iter().map(|region| async {
+        let of_region: Vec<SageMakerResource> =
+            resources.items.iter().filter(|one| one.region == *region).cloned().collect();
+        self::activities(run.cloud, region, &of_region, &policy.config, run.now, run.timeout()).await
+    });
+    let asked = join_all(by_region).await;
+    for (of_region, gaps) in asked {
+        activities.extend(of_region);
+        resources.gaps.extend(gaps);
+    }
+    SageMakerObservation { regions, resources, activities, recalled }
+}
+
+/// Whether resources of one region are used, in two rounds of questions: the first clears most that work.
+pub async fn activities(
+    cloud: &impl SageMakerCloud,
+    region: &Region,
+    resources: &[SageMakerResource],
+    config: &Config,
+    now: Timestamp,
+    timeout: Duration,
+) -> (Activities, Vec<Gap>) {
+    let (mut answers, mut gaps) = (ActivitySamples::new(), Vec::new());
+    let first = first_questions(resources, config, now);
+    if !first.is_empty() {
+        (answers, gaps) = cloud.activity(region, &first, timeout / 2).await;
+        let further = further_questions(resources, &answers, config, now);
+        if !further.is_empty() {
+            let (more, unanswered) = cloud.activity(region, &further, timeout / 2).await;
+            gaps.extend(unanswered);
+            for (resource, signals) in more {
+                answers.entry(resource).or_default().extend(signals);
+            }
+        }
+    }
+    let evaluated = resources
+        .iter()
+        .map(|resource| ((region.clone(), resource.id.clone()), evaluate(resource, &answers, config, now)));
+    (evaluated.collect(), gaps)
+}

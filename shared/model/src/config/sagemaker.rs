@@ -1,0 +1,56 @@
+//! `[sagemaker]`: notebook instances, Studio apps, endpoints and jobs of `SageMaker`.
+
+use jiff::SignedDuration;
+use serde::{Deserialize, Serialize};
+
+use super::checks;
+use crate::duration;
+use crate::mode::Mode;
+
+/// What happens to an idle app or endpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SageMakerAction {
+    /// Delete it: an app's space and volume stay, and an endpoint's configuration and model.
+    Delete,
+    /// Only say so.
+    Notify,
+}
+
+/// `[sagemaker]`. Required tags, `[untagged]` and `[lifetime]` apply to `SageMaker` too.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SageMakerConfig {
+    /// The most that teams and account get for `SageMaker`; `curfew:mode` on a resource counts more.
+    pub mode: Mode,
+    /// For so long nobody has used an app.
+    #[serde(deserialize_with = "checks::window")]
+    pub app_window: SignedDuration,
+    /// What happens to an idle app at its deadline.
+    pub app_action: SageMakerAction,
+    /// For so long an endpoint has had no request, and nobody has changed it.
+    #[serde(deserialize_with = "checks::window")]
+    pub endpoint_window: SignedDuration,
+    /// What happens to an idle endpoint at its deadline.
+    pub endpoint_action: SageMakerAction,
+    /// For so long the GPUs of a job have done nothing; it is notify only.
+    #[serde(deserialize_with = "checks::window")]
+    pub job_window: SignedDuration,
+    /// From mark to action.
+    #[serde(deserialize_with = "duration::deserialize")]
+    pub grace: SignedDuration,
+}
+
+impl Default for SageMakerConfig {
+    fn default() -> Self {
+        Self {
+            mode: Mode::Observe,
+            app_window: SignedDuration::from_hours(4),
+            app_action: SageMakerAction::Delete,
+            endpoint_window: SignedDuration::from_hours(24),
+            endpoint_action: SageMakerAction::Notify,
+            job_window: SignedDuration::from_hours(2),
+            grace: SignedDuration::from_hours(4),
+        }
+    }
+}

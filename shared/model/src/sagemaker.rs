@@ -1,0 +1,325 @@
+//! What runs under `SageMaker`, as Curfew sees it: notebook instances, Studio apps, endpoints, and jobs; and what shows whether they are
+//! used.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::curfew_tags::{MARKED, STOPPED};
+use crate::id::{Arn, Region, ResourceId, TypeName};
+use crate::instance::Tags;
+use crate::observation::Observation;
+use crate::usage::{MetricSeries, Sample, Statistic};
+
+/// One resource that is billed by the time it runs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SageMakerResource {
+    /// The last part of its ARN: `endpoint/llm`, `app/d-1/ada/jupyterlab/default`. `SageMaker` has no other ids.
+    pub id: ResourceId,
+    pub arn: Arn,
+    pub region: Region,
+    pub status: SageMakerStatus,
+    pub created_at: Timestamp,
+    pub modified_at: Timestamp,
+    /// All of them, AWS's own included; of an app also those that it inherits: see [`inherited_tags`].
+    pub tags: Tags,
+    /// The EC2 name of its type, without `ml.`; `None` where it was not looked up, or where it has none.
+    pub instance_type: Option<TypeName>,
+    /// How many instances it runs on, where that was looked up.
+    pub instances: Option<u32>,
+    pub kind: SageMakerKind,
+}
+
+/// What it is, with the facts that only decisions about its kind need.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum SageMakerKind {
+    NotebookInstance,
+    App(StudioApp),
+    /// Without facts: it was not looked up.
+    Endpoint {
+        facts: Option<EndpointFacts>,
+    },
+    Job(ComputeJob),
+}
+
+/// An app of `SageMaker` Studio: what is billed while somebody's `JupyterLab` or editor is open. Its space and volume are not part of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct StudioApp {
+    pub domain: String,
+    pub owner: AppOwner,
+    /// As the API writes it: `JupyterLab`.
+    pub app_type: String,
+    pub name: String,
+    /// `None` where `SageMaker` does not report it, or where it was not looked up.
+    pub last_activity: Option<Timestamp>,
+    pub last_health_check: Option<Timestamp>,
+}
+
+/// Whose app it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AppOwner {
+    UserProfile(String),
+    Space(String),
+}
+
+/// The facts that say whether an endpoint may be in production, and what makes it again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct EndpointFacts {
+    /// The name of its configuration, which stays when the endpoint is deleted; `None` where that does not exist any more.
+    pub config: Option<String>,
+    /// Their names.
+    pub variants: Vec<String>,
+    pub signs: BTreeSet<ProductionSign>,
+    /// Whether Application Auto Scaling scales one of its variants; `None` if unknown.
+    pub is_autoscaled: Option<bool>,
+}
+
+/// What speaks for an endpoint in production, or for one that costs nothing while nobody uses it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProductionSign {
+    Serverless,
+    AsyncInference,
+    ShadowVariants,
+    /// Its variant has no model of its own, but hosts inference components.
+    InferenceComponents,
+}
+
+/// A job of training, processing or tuning.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ComputeJob {
+    pub job: JobKind,
+    /// The tuning job that launched it, by its ARN.
+    pub tuning_job: Option<Arn>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum JobKind {
+    Training,
+    Processing,
+    /// It runs nothing itself: its training jobs do.
+    Tuning,
+}
+
+/// The status of any kind, as far as decisions go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SageMakerStatus {
+    /// It works, and is billed: `InService`, or `InProgress` of a job.
+    Running,
+    /// It is being created, started or changed.
+    Changing,
+    Stopping,
+    /// A notebook instance that can be started again; a job that is over.
+    Stopped,
+    Deleting,
+    Deleted,
+    /// It failed, or `SageMaker` did not have this status when this was written.
+    Other,
+}
+
+impl SageMakerStatus {
+    /// By the API's name, which is the same for all kinds.
+    #[must_use]
+    pub fn from_api(name: &str) -> Self {
+        match name {
+            "InService" | "InProgress" => Self::Running,
+            "Pending" | "Creating" | "Updating" | "SystemUpdating" | "RollingBack" => Self::Changing,
+            "Stopping" => Self::Stopping,
+            "Stopped" | "Completed" => Self::Stopped,
+            "Deleting" => Self::Deleting,
+            "Deleted" => Self::Deleted,
+            _ => Self::Other,
+        }
+    }
+}
+
+impl SageMakerResource {
+    /// Its id without its kind; of an app the name of its space or user profile, and the app's own.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.id.as_str().split_once('/').map_or(self.id.as_str(), |(_, name)| name)
+    }
+
+    /// When its present life began, as far as `SageMaker` says so: a notebook instance is started again, and an endpoint changed.
+    #[must_use]
+    pub fn since(&self) -> Timestamp {
+        match (&self.kind, self.status) {
+            // A stop changes it too, and must not seem to be a start.
+            (SageMakerKind::NotebookInstance, SageMakerStatus::Running) | (SageMakerKind::Endpoint { .. }, _) => {
+                self.modified_at.max(self.created_at)
+            }
+            _ => self.created_at,
+        }
+    }
+
+    /// The facts of an endpoint that was looked up.
+    #[must_use]
+    pub const fn endpoint(&self) -> Option<&EndpointFacts> {
+        match &self.kind {
+            SageMakerKind::Endpoint { facts } => facts.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// What a deleted endpoint is made again from; `None` of any other, or where its configuration is gone.
+    #[must_use]
+    pub fn endpoint_origin(&self) -> Option<EndpointOrigin> {
+        let config = self.endpoint()?.config.clone()?;
+        let own = |key: &String| !key.starts_with("aws:") && key != MARKED && key != STOPPED;
+        let tags = self.tags.iter().filter(|(key, _)| own(key));
+        let tags = tags.map(|(key, value)| (key.clone(), value.clone())).collect();
+        Some(EndpointOrigin { endpoint: self.name().to_owned(), config, tags })
+    }
+}
+
+/// What makes an endpoint again, with one call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, serde::Deserialize)]
+pub struct EndpointOrigin {
+    pub endpoint: String,
+    #[serde(rename = "endpoint_config")]
+    pub config: String,
+    /// Those of its owner: neither AWS's own nor what Curfew remembers.
+    pub tags: Tags,
+}
+
+/// The tags of an app: its own; where it does not have a key, those of its space or user profile, and then those of its domain. Apps are
+/// made anew each time that somebody opens them, so their owners tag what stays. What Curfew writes is of one app alone.
+#[must_use]
+pub fn inherited_tags(own: Tags, of_owner: &Tags, of_domain: &Tags) -> Tags {
+    let is_inherited = |key: &str| key != MARKED && key != STOPPED && !key.starts_with("aws:");
+    let mut tags = own;
+    for (key, value) in of_owner.iter().chain(of_domain).filter(|(key, _)| is_inherited(key)) {
+        tags.entry(key.clone()).or_insert_with(|| value.clone());
+    }
+    tags
+}
+
+/// What was seen of an account's `SageMaker`: what runs on an accelerator, or may.
+pub type ObservedSageMaker = Observation<SageMakerResource>;
+
+/// What `CloudWatch` can show of an endpoint or a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ActivitySignal {
+    /// `Invocations`, summed. `SageMaker` does not emit it with a value of zero (Amazon `SageMaker` developer guide, "Automatic scaling").
+    Requests,
+    /// `ConcurrentRequestsPerModel`.
+    ConcurrentRequests,
+    /// `GPUUtilization` of one host, in percent, summed over its GPUs.
+    Gpu(u32),
+}
+
+/// A question about one resource.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ActivityQuestion {
+    pub resource: ResourceId,
+    pub signal: ActivitySignal,
+    pub series: MetricSeries,
+    pub statistic: Statistic,
+    /// The start of its first period.
+    pub from: Timestamp,
+    /// The end of its last period.
+    pub until: Timestamp,
+}
+
+/// The answers: a signal that was answered and has no samples has an empty entry; one that was not answered has none.
+pub type ActivitySamples = BTreeMap<ResourceId, BTreeMap<ActivitySignal, Vec<Sample>>>;
+
+/// Whether somebody has used a resource.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Activity {
+    /// Nobody, over the whole window.
+    Inactive(InactiveEvidence),
+    /// Somebody, until then at least.
+    Active(Timestamp),
+    Unknown(UnknownActivity),
+}
+
+/// The evidence that nobody used it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct InactiveEvidence {
+    pub from: Timestamp,
+    pub to: Timestamp,
+    pub shown_by: ActivitySource,
+    /// The highest utilisation of a host, summed over its GPUs, where that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpu_max_percent: Option<f64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ActivitySource {
+    /// `LastUserActivityTimestamp`.
+    UserActivity,
+    /// No request, and no GPU at work.
+    Requests,
+    /// No GPU at work.
+    Gpu,
+}
+
+/// Why nobody can say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnknownActivity {
+    /// Nothing was asked, or nobody answered.
+    NotAsked,
+    /// It is younger than its window.
+    Young,
+    /// `SageMaker` reports no activity of its kind.
+    Unmeasured,
+    /// Its activity time is that of a health check, and says nothing about people.
+    HealthCheck,
+    /// A metric has too few samples.
+    TooFewSamples(ActivitySignal),
+}
+
+/// The types among the resources of a region, by the names that EC2 knows.
+#[must_use]
+pub fn instance_types(resources: &[SageMakerResource]) -> BTreeSet<&TypeName> {
+    resources.iter().filter_map(|resource| resource.instance_type.as_ref()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{app, endpoint, notebook, time};
+
+    #[test]
+    fn an_app_has_the_tags_of_what_stays() {
+        let tags = |pairs: &[(&str, &str)]| -> Tags {
+            pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+        };
+        let found = inherited_tags(
+            tags(&[("Team", "vision")]),
+            &tags(&[("Team", "speech"), ("Owner", "ada"), (MARKED, "x"), ("aws:cloudformation:stack-name", "x")]),
+            &tags(&[("Owner", "platform"), ("curfew:mode", "enforce")]),
+        );
+        assert_eq!(found, tags(&[("Team", "vision"), ("Owner", "ada"), ("curfew:mode", "enforce")]));
+    }
+
+    #[test]
+    fn a_life_begins_with_the_last_start_or_change() {
+        let changed = |mut resource: SageMakerResource| {
+            resource.modified_at = time("2026-08-31T12:00:00Z");
+            resource.since().to_string()
+        };
+        assert_eq!(changed(notebook().build()), "2026-08-31T12:00:00Z");
+        assert_eq!(changed(notebook().status(SageMakerStatus::Stopped).build()), "2026-08-29T12:00:00Z");
+        assert_eq!(changed(endpoint().build()), "2026-08-31T12:00:00Z");
+        assert_eq!(changed(app().build()), "2026-08-29T12:00:00Z");
+    }
+
+    #[test]
+    fn an_endpoint_is_made_again_from_its_configuration_and_tags() {
+        let marked = endpoint().tag(MARKED, "x").tag("aws:cloudformation:stack-name", "x").build();
+        let origin = marked.endpoint_origin().unwrap();
+        assert_eq!((origin.endpoint.as_str(), origin.config.as_str()), ("llm", "llm-config"));
+        assert_eq!(origin.tags.keys().collect::<Vec<_>>(), ["Owner", "Team"]);
+        assert_eq!(endpoint().facts(|facts| facts.config = None).build().endpoint_origin(), None);
+        assert_eq!(notebook().build().endpoint_origin(), None);
+    }
+}

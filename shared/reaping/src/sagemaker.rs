@@ -1,0 +1,322 @@
+//! The decisions of reap-sagemaker: what to look up, what to ask `CloudWatch`, which resources to skip, and what to do to the others.
+//!
+//! Skips come first: protected, kept, unreadable, made by a stack or a pipeline, and endpoints that may be in production. Then all rules
+//! are judged ([`rules`]), and announcements are followed as for instances.
+
+mod activity;
+mod explain;
+mod rules;
+mod scan;
+mod skip;
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use model::curfew_tags::{CurfewTags, MARKED, STOPPED};
+use model::id::{Region, ResourceId};
+use model::mark::{Mark, whole_second};
+use model::mode::Mode;
+use model::notification_log::{NotificationKey, NotificationLog, NotificationLogs};
+use model::observation::Observation;
+use model::ownership::{owner_of, team_of, value_of};
+use model::rule::{ResourceAction, Rule};
+use model::sagemaker::{
+    Activity, ObservedSageMaker, SageMakerKind, SageMakerResource, SageMakerStatus, UnknownActivity,
+};
+use plan::{Action, Evidence, Plan, ResourceMemory, SageMakerAction, SkipReason, Skipped, Step, Target, limits};
+
+use crate::announcements::AnnouncementTarget;
+use crate::policy::{ModeSource, Policy, Verdict, effective_mode_and_its_source};
+use crate::rules::hours::start_of_stopped;
+
+pub use activity::{evaluate, first_questions, further_questions};
+pub use explain::explain;
+use rules::SageMakerSubject;
+pub use scan::scan;
+pub use skip::wants_facts;
+
+/// What resources are used for. Their ids are names, which repeat from region to region.
+pub type Activities = BTreeMap<(Region, ResourceId), Activity>;
+
+const NOT_ASKED: Activity = Activity::Unknown(UnknownActivity::NotAsked);
+
+/// The plan for everything that was observed. The same arguments give the same plan.
+#[must_use]
+pub fn decide(
+    seen: &ObservedSageMaker,
+    activities: &Activities,
+    memory: &NotificationLogs,
+    policy: &Policy,
+    now: Timestamp,
+) -> Plan {
+    let mut plan = Plan { seen: seen.items.len(), steps: Vec::new(), skipped: Vec::new(), gaps: seen.gaps.clone() };
+    let nothing_told = NotificationLog::default();
+    let mut resources: Vec<&SageMakerResource> = seen.items.iter().collect();
+    resources.sort_by_key(|resource| (&resource.region, &resource.id));
+    for resource in resources {
+        let notices = memory.get(&resource.region).unwrap_or(&nothing_told);
+        match SageMakerCase::new(resource, activities, notices, policy, now).decide() {
+            SageMakerDecision::Step(step) => plan.steps.push(*step),
+            SageMakerDecision::Skipped(skipped) => plan.skipped.push(*skipped),
+        }
+    }
+    limits::hold_where_exceeded(&mut plan, &policy.config.limits);
+    plan
+}
+
+enum SageMakerDecision {
+    Step(Box<Step>),
+    Skipped(Box<Skipped>),
+}
+
+/// One resource with everything that is known about it.
+#[derive(Clone, Copy)]
+struct SageMakerCase<'a> {
+    resource: &'a SageMakerResource,
+    activity: &'a Activity,
+    notices: &'a NotificationLog,
+    policy: &'a Policy,
+    now: Timestamp,
+}
+
+impl<'a> SageMakerCase<'a> {
+    fn new(
+        resource: &'a SageMakerResource,
+        activities: &'a Activities,
+        notices: &'a NotificationLog,
+        policy: &'a Policy,
+        now: Timestamp,
+    ) -> Self {
+        let activity = activities.get(&(resource.region.clone(), resource.id.clone())).unwrap_or(&NOT_ASKED);
+        Self { resource, activity, notices, policy, now }
+    }
+
+    fn decide(self) -> SageMakerDecision {
+        if let Some(skipped) = self.immediate_skip() {
+            return SageMakerDecision::Skipped(Box::new(skipped));
+        }
+        // `immediate_skip` has skipped unreadable tags.
+        let curfew_tags = self.curfew_tags().unwrap_or_default();
+        match (self.resource.status, &self.resource.kind) {
+            (SageMakerStatus::Running, _) => self.decide_running(&curfew_tags),
+            (SageMakerStatus::Stopped, SageMakerKind::NotebookInstance) => self.decide_stopped(&curfew_tags),
+            _ => SageMakerDecision::Skipped(Box::new(self.skip(SkipReason::NotRunning, self.unjudged(start_keys())))),
+        }
+    }
+
+    fn decide_running(self, curfew_tags: &'a CurfewTags) -> SageMakerDecision {
+        let verdicts = self.verdicts(curfew_tags);
+        let running = RunningResource { case: self, curfew_tags };
+        let enforced = running.track(&verdicts, Mode::Enforce);
+        let observed = running.track(&verdicts, Mode::Observe);
+        let mut active_keys = active_keys(&verdicts);
+        active_keys.extend(self.unmeasured().map(|finding| finding.topic));
+        if curfew_tags.stopped.is_some() {
+            active_keys.extend(start_keys());
+        }
+        let memory = ResourceMemory {
+            active_keys,
+            shadow_mark: running.still_announced(&observed),
+            unwritten_mark: running.still_unwritten(&enforced),
+            void_mark: running.called_off_unwritten(&observed),
+            ..ResourceMemory::default()
+        };
+        let action = running
+            .write_before_policy_action(&enforced)
+            .or_else(|| running.due(&enforced))
+            .or_else(|| running.rewrite(&enforced))
+            .or_else(|| running.notify_only_step(&enforced))
+            .or_else(|| running.notify_only_step(&observed))
+            // An observed action stays due in every run: once announced, it must not hide others.
+            .or_else(|| running.due(&observed).filter(|step| !step.already_notified))
+            .or_else(|| running.rewrite(&observed))
+            .or_else(|| running.due(&observed))
+            .or_else(|| running.observed_before(&observed));
+        match action {
+            Some(step) => SageMakerDecision::Step(Box::new(Step { memory, ..step })),
+            None => SageMakerDecision::Skipped(Box::new(self.skip_after_judging(&[enforced, observed], memory))),
+        }
+    }
+
+    fn decide_stopped(self, curfew_tags: &CurfewTags) -> SageMakerDecision {
+        let began = start_of_stopped(self.resource.since(), curfew_tags, self.now);
+        let Some(began) = began.filter(|began| !self.was_started_for(*began)) else {
+            let memory = self.unjudged(start_keys());
+            return SageMakerDecision::Skipped(Box::new(self.skip(SkipReason::NotRunning, memory)));
+        };
+        let (mode, _) = self.mode_and_its_source(curfew_tags, Rule::Hours);
+        let evidence = Evidence::Hours {
+            hours: curfew_tags.hours.as_ref().map(ToString::to_string).unwrap_or_default(),
+            at: began,
+        };
+        let already_notified = mode == Mode::Observe
+            && self.notices.was_notified(&self.resource.id, &NotificationKey::would(Rule::Hours), &began.to_string());
+        let step = self.step(mode, SageMakerAction::Start, evidence);
+        let memory = self.unjudged(start_keys());
+        SageMakerDecision::Step(Box::new(Step { deadline: Some(began), already_notified, memory, ..step }))
+    }
+
+    /// Curfew has started it for these hours, and it is stopped: somebody stopped it.
+    fn was_started_for(self, began: Timestamp) -> bool {
+        self.notices.was_notified(&self.resource.id, &NotificationKey::started(), &began.to_string())
+    }
+
+    fn curfew_tags(self) -> Result<CurfewTags, Vec<model::curfew_tags::UnreadableTag>> {
+        CurfewTags::read_sagemaker(self.resource.created_at, &self.resource.tags)
+    }
+
+    fn verdicts(self, curfew_tags: &'a CurfewTags) -> Vec<(Rule, Verdict)> {
+        let subject = self.subject(curfew_tags);
+        Rule::OF_SAGEMAKER.into_iter().map(|rule| (rule, subject.judge(rule))).collect()
+    }
+
+    fn subject(self, curfew_tags: &'a CurfewTags) -> SageMakerSubject<'a> {
+        let Self { resource, activity, policy, now, .. } = self;
+        SageMakerSubject { resource, curfew_tags, activity, config: &policy.config, now }
+    }
+
+    /// The effective mode for a rule under the ceiling, and what sets it. `[sagemaker] mode` limits what teams and account want, and
+    /// neither what the resource's own tag says nor an end that its owner wrote down.
+    fn mode_and_its_source(self, curfew_tags: &CurfewTags, rule: Rule) -> (Mode, ModeSource) {
+        let (wanted, source) = self.wanted_mode_and_its_source(curfew_tags, rule);
+        (wanted.min(self.policy.ceiling), source)
+    }
+
+    fn wanted_mode_and_its_source(self, curfew_tags: &CurfewTags, rule: Rule) -> (Mode, ModeSource) {
+        let config = &self.policy.config;
+        if curfew_tags.mode.is_none() && rule.is_owners_own() {
+            return (Mode::Enforce, ModeSource::OwnersSchedule);
+        }
+        let (mode, source) = match curfew_tags.mode {
+            // Also once the tags are there: what was announced for their lack is called off in the mode it was announced in.
+            None if rule == Rule::Untagged => (config.untagged.mode, ModeSource::Untagged),
+            _ => effective_mode_and_its_source(curfew_tags, &self.resource.tags, config),
+        };
+        if source != ModeSource::Tag && config.sagemaker.mode < mode {
+            return (config.sagemaker.mode, ModeSource::SageMaker);
+        }
+        (mode, source)
+    }
+
+    fn step(self, mode: Mode, action: SageMakerAction, evidence: Evidence) -> Step {
+        Step::bare(self.target(), Action::SageMaker(self.resource.clone(), action), evidence, mode)
+    }
+
+    fn target(self) -> Target {
+        let SageMakerResource { region, id, tags, .. } = self.resource;
+        Target {
+            region: region.clone(),
+            resource: id.clone(),
+            team: team_of(tags, &self.policy.config),
+            owner: owner_of(tags, &self.policy.config),
+            name: value_of(tags, "Name").map(str::to_owned),
+            what: self.what(),
+        }
+    }
+
+    /// `SageMaker endpoint, 2 x ml.g5.xlarge`.
+    fn what(self) -> String {
+        let SageMakerResource { kind, instance_type, instances, .. } = self.resource;
+        let kind = match kind {
+            SageMakerKind::NotebookInstance => "SageMaker notebook instance".to_owned(),
+            SageMakerKind::App(app) => format!("SageMaker {} app", app.app_type),
+            SageMakerKind::Endpoint { .. } => "SageMaker endpoint".to_owned(),
+            SageMakerKind::Job(job) => format!("SageMaker {} job", crate::explain::state_of(&job.job)),
+        };
+        match (instance_type, instances) {
+            (Some(name), Some(count)) if *count > 1 => format!("{kind}, {count} x ml.{name}"),
+            (Some(name), _) => format!("{kind}, ml.{name}"),
+            (None, _) => kind,
+        }
+    }
+
+    /// The memory of one whose rules are not judged now: a mark that was called off stays void as long as it is written.
+    fn unjudged(self, active_keys: Vec<NotificationKey>) -> ResourceMemory {
+        let void = self.notices.void_marks.get(&self.resource.id);
+        let void_mark = void.filter(|_| self.resource.tags.contains_key(MARKED)).cloned();
+        ResourceMemory { active_keys, void_mark, ..ResourceMemory::default() }
+    }
+
+    fn skip(self, reason: SkipReason, memory: ResourceMemory) -> Skipped {
+        Skipped { target: self.target(), reason, finding: None, memory }
+    }
+}
+
+fn start_keys() -> Vec<NotificationKey> {
+    vec![NotificationKey::would(Rule::Hours), NotificationKey::undone(Rule::Hours), NotificationKey::started()]
+}
+
+/// The notifications that must not be repeated: those of rules that are violated or unknown.
+fn active_keys(verdicts: &[(Rule, Verdict)]) -> Vec<NotificationKey> {
+    let unsettled = verdicts.iter().filter(|(_, verdict)| *verdict != Verdict::Compliant).map(|(rule, _)| *rule);
+    unsettled
+        .flat_map(|rule| [NotificationKey::rule(rule), NotificationKey::would(rule), NotificationKey::undone(rule)])
+        .collect()
+}
+
+/// Of what was seen, one resource: a plan for it alone is held by no limit that counts others.
+fn narrowed(seen: &ObservedSageMaker, region: &Region, id: &ResourceId) -> ObservedSageMaker {
+    let is_it = |resource: &&SageMakerResource| resource.id == *id && resource.region == *region;
+    Observation { items: seen.items.iter().filter(is_it).cloned().collect(), gaps: Vec::new() }
+}
+
+/// A running resource whose tags can be read.
+#[derive(Clone, Copy)]
+struct RunningResource<'a> {
+    case: SageMakerCase<'a>,
+    curfew_tags: &'a CurfewTags,
+}
+
+impl AnnouncementTarget for RunningResource<'_> {
+    type Action = SageMakerAction;
+
+    fn id(&self) -> &ResourceId {
+        &self.case.resource.id
+    }
+
+    fn since(self) -> Timestamp {
+        self.case.resource.since()
+    }
+
+    fn curfew_tags(&self) -> &CurfewTags {
+        self.curfew_tags
+    }
+
+    fn notices(&self) -> &NotificationLog {
+        self.case.notices
+    }
+
+    fn now(self) -> Timestamp {
+        self.case.now
+    }
+
+    fn mode(self, rule: Rule) -> Mode {
+        self.case.mode_and_its_source(self.curfew_tags, rule).0
+    }
+
+    fn step(self, mode: Mode, action: SageMakerAction, evidence: Evidence) -> Step {
+        self.case.step(mode, action, evidence)
+    }
+
+    fn end(self, ending: ResourceAction, rule: Rule, mark: Option<Mark>) -> Option<SageMakerAction> {
+        match ending {
+            ResourceAction::Stop => {
+                Some(SageMakerAction::Stop { mark, stopped: format!("{rule} {}", whole_second(self.case.now)) })
+            }
+            ResourceAction::Delete => Some(SageMakerAction::Delete { mark }),
+            ResourceAction::Terminate | ResourceAction::SnapshotAndDelete => None,
+        }
+    }
+
+    /// Its tag says that Curfew stopped it, but it runs: somebody started it again.
+    fn stale_tag(self) -> Option<(Rule, &'static str)> {
+        let rule = Rule::read(&self.curfew_tags.stopped.as_ref()?.rule)?;
+        let starts_by_hours = self.curfew_tags.hours.is_some() && self.mode(Rule::Hours) == Mode::Enforce;
+        let rule =
+            Some(rule).filter(|rule| self.mode(*rule) == Mode::Enforce).or(starts_by_hours.then_some(Rule::Hours))?;
+        Some((rule, STOPPED))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,259 @@
+//! Whether somebody uses a resource, in three values. A metric that is missing is never zero.
+//!
+//! - **An app** is inactive if and only if its user was last active a window ago or longer, and `SageMaker` has looked at it since: at least
+//!   a window after that, and within the last one. A time of activity that is that of the last look says nothing: `SageMaker` writes it
+//!   at looks without activity too (Amazon `SageMaker` API reference, "`DescribeApp`").
+//! - **An endpoint** is inactive if and only if, over the whole window, its GPUs and its concurrent requests report often enough, the GPUs
+//!   stay below `gpu_below_percent`, and there is no request. `Invocations` proves requests, but not their absence: `SageMaker` does not
+//!   emit it with a value of zero.
+//! - **A job** of training or processing is inactive if and only if the GPUs of every host report often enough, and stay below that line.
+//! - Of notebook instances, of tuning jobs, and of other apps nothing is known.
+//!
+//! One sample to the contrary, however fresh, shows activity.
+
+use jiff::{SignedDuration, Timestamp};
+use model::config::Config;
+use model::curfew_tags::CurfewTags;
+use model::sagemaker::{
+    Activity, ActivityQuestion, ActivitySamples, ActivitySignal, ActivitySource, ComputeJob, EndpointFacts,
+    InactiveEvidence, JobKind, SageMakerKind, SageMakerResource, SageMakerStatus, StudioApp, UnknownActivity,
+};
+use model::usage::{LAG, MetricSeries, Sample, Statistic, UsageWindow};
+
+use super::rules::window;
+use super::skip::production_reason;
+
+/// A job with more hosts is not judged: each costs a metric.
+const HOSTS_MAX: u32 = 64;
+
+/// The apps whose activity `SageMaker` reports (Amazon `SageMaker` developer guide, "Idle shutdown", and the API reference, "`DescribeApp`").
+const MEASURED_APPS: [&str; 4] = ["JupyterLab", "JupyterServer", "CodeEditor", "KernelGateway"];
+
+/// What to ask `CloudWatch` first. One request clears most endpoints, so these alone are asked about requests.
+#[must_use]
+pub fn first_questions(resources: &[SageMakerResource], config: &Config, now: Timestamp) -> Vec<ActivityQuestion> {
+    let asked = resources.iter().filter_map(|resource| AskedResource::new(resource, config, now));
+    asked.flat_map(AskedResource::first_questions).collect()
+}
+
+/// What to ask of those that the first answers have not cleared.
+#[must_use]
+pub fn further_questions(
+    resources: &[SageMakerResource],
+    answers: &ActivitySamples,
+    config: &Config,
+    now: Timestamp,
+) -> Vec<ActivityQuestion> {
+    let asked = resources.iter().filter_map(|resource| AskedResource::new(resource, config, now));
+    asked.flat_map(|asked| asked.further_questions(answers)).collect()
+}
+
+/// What all answers together say of one resource.
+#[must_use]
+pub fn evaluate(resource: &SageMakerResource, answers: &ActivitySamples, config: &Config, now: Timestamp) -> Activity {
+    let Some(window) = window_of(resource, config) else { return Activity::Unknown(UnknownActivity::Unmeasured) };
+    if resource.status != SageMakerStatus::Running {
+        return Activity::Unknown(UnknownActivity::NotAsked);
+    }
+    if let SageMakerKind::App(app) = &resource.kind {
+        return evaluate_app(app, resource.since(), window, now);
+    }
+    match AskedResource::new(resource, config, now) {
+        Some(asked) => asked.evaluate(answers, config),
+        None if resource.since() > UsageWindow::ending_before(now, window).from => {
+            Activity::Unknown(UnknownActivity::Young)
+        }
+        None => Activity::Unknown(UnknownActivity::Unmeasured),
+    }
+}
+
+/// Of what is never idle by its tag the configured one: other rules ask whether it works.
+fn window_of(resource: &SageMakerResource, config: &Config) -> Option<SignedDuration> {
+    let curfew_tags = CurfewTags::read_sagemaker(resource.created_at, &resource.tags).unwrap_or_default();
+    let configured = || window(&resource.kind, &CurfewTags::default(), config);
+    window(&resource.kind, &curfew_tags, config).or_else(configured)
+}
+
+fn evaluate_app(app: &StudioApp, since: Timestamp, window: SignedDuration, now: Timestamp) -> Activity {
+    if !MEASURED_APPS.contains(&app.app_type.as_str()) {
+        return Activity::Unknown(UnknownActivity::Unmeasured);
+    }
+    let Some(last) = app.last_activity else { return Activity::Unknown(UnknownActivity::NotAsked) };
+    let looked = app.last_health_check;
+    if looked == Some(last) {
+        return Activity::Unknown(UnknownActivity::HealthCheck);
+    }
+    if now.duration_since(last) < window {
+        return Activity::Active(last);
+    }
+    if now.duration_since(since) < window {
+        return Activity::Unknown(UnknownActivity::Young);
+    }
+    match looked {
+        Some(looked) if looked.duration_since(last) >= window && now.duration_since(looked) <= window => {
+            Activity::Inactive(InactiveEvidence {
+                from: last,
+                to: looked,
+                shown_by: ActivitySource::UserActivity,
+                gpu_max_percent: None,
+            })
+        }
+        _ => Activity::Unknown(UnknownActivity::NotAsked),
+    }
+}
+
+/// A resource that `CloudWatch` knows something of, and that is old enough to be asked about.
+#[derive(Clone, Copy)]
+struct AskedResource<'a> {
+    resource: &'a SageMakerResource,
+    source: MetricSource<'a>,
+    window: UsageWindow,
+}
+
+#[derive(Clone, Copy)]
+enum MetricSource<'a> {
+    Endpoint { variant: &'a str },
+    Job { namespace: &'static str, hosts: u32 },
+}
+
+impl<'a> AskedResource<'a> {
+    fn new(resource: &'a SageMakerResource, config: &Config, now: Timestamp) -> Option<Self> {
+        let window = UsageWindow::ending_before(now, window_of(resource, config)?);
+        if resource.status != SageMakerStatus::Running || resource.since() > window.from {
+            return None;
+        }
+        let source = match &resource.kind {
+            SageMakerKind::Endpoint { facts: Some(facts) } if production_reason(facts).is_none() => {
+                MetricSource::Endpoint { variant: only_variant(facts)? }
+            }
+            SageMakerKind::Job(ComputeJob { job, .. }) => {
+                let hosts = resource.instances.filter(|hosts| (1..=HOSTS_MAX).contains(hosts))?;
+                MetricSource::Job { namespace: namespace(*job)?, hosts }
+            }
+            SageMakerKind::NotebookInstance | SageMakerKind::App(_) | SageMakerKind::Endpoint { .. } => return None,
+        };
+        Some(Self { resource, source, window })
+    }
+
+    fn first_questions(self) -> Vec<ActivityQuestion> {
+        match self.source {
+            MetricSource::Endpoint { variant } => {
+                vec![self.of_endpoint(ActivitySignal::Requests, variant)]
+            }
+            MetricSource::Job { .. } => vec![self.of_host(0)].into_iter().flatten().collect(),
+        }
+    }
+
+    fn further_questions(self, answers: &ActivitySamples) -> Vec<ActivityQuestion> {
+        let samples = |signal| answers.get(&self.resource.id).and_then(|answers| answers.get(&signal));
+        match self.source {
+            MetricSource::Endpoint { variant } => {
+                let has_request = |samples: &Vec<Sample>| samples.iter().any(|(_, count)| *count > 0.0);
+                if samples(ActivitySignal::Requests).is_none_or(has_request) {
+                    return Vec::new();
+                }
+                let signals = [ActivitySignal::ConcurrentRequests, ActivitySignal::Gpu(0)];
+                signals.map(|signal| self.of_endpoint(signal, variant)).into()
+            }
+            MetricSource::Job { hosts, .. } => {
+                if samples(ActivitySignal::Gpu(0)).is_none_or(Vec::is_empty) {
+                    return Vec::new();
+                }
+                (1..hosts).filter_map(|host| self.of_host(host)).collect()
+            }
+        }
+    }
+
+    /// Amazon `SageMaker` developer guide, "Amazon `SageMaker` AI metrics in Amazon `CloudWatch`".
+    fn of_endpoint(self, signal: ActivitySignal, variant: &str) -> ActivityQuestion {
+        let (namespace, metric, statistic) = match signal {
+            ActivitySignal::Requests => ("AWS/SageMaker", "Invocations", Statistic::Sum),
+            ActivitySignal::ConcurrentRequests => ("AWS/SageMaker", "ConcurrentRequestsPerModel", Statistic::Maximum),
+            ActivitySignal::Gpu(_) => ("/aws/sagemaker/Endpoints", "GPUUtilization", Statistic::Maximum),
+        };
+        let dimensions = vec![
+            ("EndpointName".to_owned(), self.resource.name().to_owned()),
+            ("VariantName".to_owned(), variant.to_owned()),
+        ];
+        let series = MetricSeries { namespace: namespace.to_owned(), metric: metric.to_owned(), dimensions };
+        self.question(signal, series, statistic)
+    }
+
+    /// The same page: a job's host is `<job>/algo-<number>`, from 1.
+    fn of_host(self, host: u32) -> Option<ActivityQuestion> {
+        let MetricSource::Job { namespace, .. } = self.source else { return None };
+        let series = MetricSeries {
+            namespace: namespace.to_owned(),
+            metric: "GPUUtilization".to_owned(),
+            dimensions: vec![("Host".to_owned(), format!("{}/algo-{}", self.resource.name(), host + 1))],
+        };
+        Some(self.question(ActivitySignal::Gpu(host), series, Statistic::Maximum))
+    }
+
+    /// Samples after the window show activity too.
+    fn question(self, signal: ActivitySignal, series: MetricSeries, statistic: Statistic) -> ActivityQuestion {
+        let (from, until) = (self.window.from, self.window.to + LAG);
+        ActivityQuestion { resource: self.resource.id.clone(), signal, series, statistic, from, until }
+    }
+
+    fn evaluate(self, answers: &ActivitySamples, config: &Config) -> Activity {
+        let Some(samples) = answers.get(&self.resource.id) else {
+            return Activity::Unknown(UnknownActivity::NotAsked);
+        };
+        let line = config.idle.gpu_below_percent;
+        let works = |(signal, samples): (&ActivitySignal, &Vec<Sample>)| {
+            let is_work = |value: f64| match signal {
+                ActivitySignal::Requests | ActivitySignal::ConcurrentRequests => value > 0.0,
+                ActivitySignal::Gpu(_) => value >= line,
+            };
+            samples.iter().filter(|(_, value)| is_work(*value)).map(|(at, _)| *at).max()
+        };
+        if let Some(at) = samples.iter().filter_map(works).max() {
+            return Activity::Active(at);
+        }
+        let coverage = config.idle.coverage_min_percent.get();
+        let reports = |signal: &ActivitySignal| {
+            let of_signal = samples.get(signal).map_or(&[][..], Vec::as_slice);
+            let reported = of_signal.iter().filter(|(at, _)| (self.window.from..self.window.to).contains(at)).count();
+            reported > 0 && reported * 100 >= self.window.periods() * usize::from(coverage)
+        };
+        let needed: Vec<ActivitySignal> = match self.source {
+            MetricSource::Endpoint { .. } => vec![ActivitySignal::ConcurrentRequests, ActivitySignal::Gpu(0)],
+            MetricSource::Job { hosts, .. } => (0..hosts).map(ActivitySignal::Gpu).collect(),
+        };
+        // Without an answer about requests nobody knows whether there were any.
+        let is_endpoint = matches!(self.source, MetricSource::Endpoint { .. });
+        if is_endpoint && !samples.contains_key(&ActivitySignal::Requests) {
+            return Activity::Unknown(UnknownActivity::NotAsked);
+        }
+        if let Some(silent) = needed.into_iter().find(|signal| !reports(signal)) {
+            return Activity::Unknown(UnknownActivity::TooFewSamples(silent));
+        }
+        let of_gpus = samples.iter().filter(|(signal, _)| matches!(signal, ActivitySignal::Gpu(_)));
+        let gpu_max_percent = of_gpus.flat_map(|(_, samples)| samples).map(|(_, value)| *value).reduce(f64::max);
+        Activity::Inactive(InactiveEvidence {
+            from: self.window.from,
+            to: self.window.to,
+            shown_by: if is_endpoint { ActivitySource::Requests } else { ActivitySource::Gpu },
+            gpu_max_percent,
+        })
+    }
+}
+
+fn only_variant(facts: &EndpointFacts) -> Option<&str> {
+    match facts.variants.as_slice() {
+        [variant] => Some(variant),
+        _ => None,
+    }
+}
+
+const fn namespace(job: JobKind) -> Option<&'static str> {
+    match job {
+        JobKind::Training => Some("/aws/sagemaker/TrainingJobs"),
+        JobKind::Processing => Some("/aws/sagemaker/ProcessingJobs"),
+        JobKind::Tuning => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,167 @@
+use model::fixture::{NOW, SageMakerBuilder, app, endpoint, notebook, time, training_job};
+use model::sagemaker::JobKind;
+use model::usage::PERIOD;
+
+use super::*;
+
+/// What `CloudWatch` has of one signal: the same value in each of the last periods of the window, or in so many of them.
+#[derive(Clone, Copy)]
+enum Series {
+    Absent,
+    Silent,
+    Steady(f64),
+    Sparse(f64, usize),
+    /// One sample, so many minutes ago.
+    Once(f64, i64),
+}
+
+impl Series {
+    fn samples(self, window: UsageWindow) -> Option<Vec<Sample>> {
+        let last = |count: usize, value: f64| {
+            (0..count).map(|place| (window.from + PERIOD * i32::try_from(place).unwrap(), value)).collect()
+        };
+        match self {
+            Self::Absent => None,
+            Self::Silent => Some(Vec::new()),
+            Self::Steady(value) => Some(last(window.periods(), value)),
+            Self::Sparse(value, count) => Some(last(count, value)),
+            Self::Once(value, minutes) => Some(vec![(time(NOW) - SignedDuration::from_mins(minutes), value)]),
+        }
+    }
+}
+
+#[derive(Debug, PartialEq)]
+enum Found {
+    Inactive,
+    Active,
+    Unknown(UnknownActivity),
+}
+
+fn found(activity: &Activity) -> Found {
+    match activity {
+        Activity::Inactive(_) => Found::Inactive,
+        Activity::Active(_) => Found::Active,
+        Activity::Unknown(unknown) => Found::Unknown(*unknown),
+    }
+}
+
+fn check(given: SageMakerBuilder, answers: &[(ActivitySignal, Series)], expect: Found) {
+    let (resource, config) = (given.build(), Config::default());
+    let window = UsageWindow::ending_before(time(NOW), window_of(&resource, &config).unwrap_or(PERIOD));
+    let of_resource = answers.iter().filter_map(|(signal, series)| Some((*signal, series.samples(window)?))).collect();
+    let answers = ActivitySamples::from([(resource.id.clone(), of_resource)]);
+    assert_eq!(found(&evaluate(&resource, &answers, &config, time(NOW))), expect, "{resource:?} {answers:?}");
+}
+
+const REQUESTS: ActivitySignal = ActivitySignal::Requests;
+const CONCURRENT: ActivitySignal = ActivitySignal::ConcurrentRequests;
+const GPU: ActivitySignal = ActivitySignal::Gpu(0);
+
+fn too_few(signal: ActivitySignal) -> Found {
+    Found::Unknown(UnknownActivity::TooFewSamples(signal))
+}
+
+#[test]
+fn an_endpoint_is_inactive_where_everything_says_so() {
+    let quiet = [(REQUESTS, Series::Silent), (CONCURRENT, Series::Steady(0.0)), (GPU, Series::Steady(1.0))];
+    check(endpoint(), &quiet, Found::Inactive);
+    let zeros = [(REQUESTS, Series::Steady(0.0)), quiet[1], quiet[2]];
+    check(endpoint(), &zeros, Found::Inactive);
+}
+
+#[test]
+fn one_sample_of_any_kind_is_use() {
+    let quiet = [(REQUESTS, Series::Silent), (CONCURRENT, Series::Steady(0.0)), (GPU, Series::Steady(1.0))];
+    check(endpoint(), &[(REQUESTS, Series::Once(1.0, 600)), quiet[1], quiet[2]], Found::Active);
+    check(endpoint(), &[(REQUESTS, Series::Once(1.0, 1))], Found::Active);
+    check(endpoint(), &[quiet[0], (CONCURRENT, Series::Sparse(1.0, 1)), quiet[2]], Found::Active);
+    check(endpoint(), &[quiet[0], quiet[1], (GPU, Series::Sparse(5.0, 1))], Found::Active);
+}
+
+#[test]
+fn a_metric_that_is_missing_is_never_zero() {
+    let quiet = [(REQUESTS, Series::Silent), (CONCURRENT, Series::Steady(0.0)), (GPU, Series::Steady(1.0))];
+    check(endpoint(), &[], Found::Unknown(UnknownActivity::NotAsked));
+    check(endpoint(), &[(REQUESTS, Series::Absent), quiet[1], quiet[2]], Found::Unknown(UnknownActivity::NotAsked));
+    check(endpoint(), &[quiet[0], (CONCURRENT, Series::Silent), quiet[2]], too_few(CONCURRENT));
+    check(endpoint(), &[quiet[0], (CONCURRENT, Series::Absent), quiet[2]], too_few(CONCURRENT));
+    check(endpoint(), &[quiet[0], quiet[1], (GPU, Series::Silent)], too_few(GPU));
+    check(endpoint(), &[quiet[0], quiet[1], (GPU, Series::Sparse(1.0, 200))], too_few(GPU));
+}
+
+#[test]
+fn an_endpoint_that_may_be_in_production_is_not_asked_about() {
+    let asked = |given: SageMakerBuilder| first_questions(&[given.build()], &Config::default(), time(NOW)).len();
+    assert_eq!(asked(endpoint()), 1);
+    assert_eq!(asked(endpoint().facts(|facts| facts.is_autoscaled = Some(true))), 0);
+    assert_eq!(asked(endpoint().facts(|facts| facts.is_autoscaled = None)), 0);
+    assert_eq!(asked(endpoint().facts(|facts| facts.variants.push("b".to_owned()))), 0);
+    assert_eq!(asked(endpoint().modified("2026-08-31T11:55:00Z")), 0);
+    assert_eq!(asked(notebook()), 0);
+    assert_eq!(asked(app()), 0);
+}
+
+#[test]
+fn one_request_spares_two_questions() {
+    let resources = [endpoint().build()];
+    let further = |series: Series| {
+        let window = UsageWindow::ending_before(time(NOW), SignedDuration::from_hours(24));
+        let of_endpoint = series.samples(window).map(|samples| (REQUESTS, samples)).into_iter().collect();
+        let answers = ActivitySamples::from([(resources[0].id.clone(), of_endpoint)]);
+        further_questions(&resources, &answers, &Config::default(), time(NOW)).len()
+    };
+    assert_eq!(further(Series::Silent), 2);
+    assert_eq!(further(Series::Once(3.0, 60)), 0);
+    assert_eq!(further(Series::Absent), 0);
+}
+
+#[test]
+fn every_host_of_a_job_counts() {
+    let hosts = |count: u32| training_job().with(|job| job.instances = Some(count));
+    check(hosts(1), &[(GPU, Series::Steady(0.0))], Found::Inactive);
+    check(hosts(2), &[(GPU, Series::Steady(0.0))], too_few(ActivitySignal::Gpu(1)));
+    let both = [(GPU, Series::Steady(0.0)), (ActivitySignal::Gpu(1), Series::Steady(90.0))];
+    check(hosts(2), &both, Found::Active);
+    check(hosts(65), &[(GPU, Series::Steady(0.0))], Found::Unknown(UnknownActivity::Unmeasured));
+    check(hosts(1).job(JobKind::Tuning), &[], Found::Unknown(UnknownActivity::Unmeasured));
+    check(hosts(1).created("2026-09-01T11:00:00Z"), &[], Found::Unknown(UnknownActivity::Young));
+    let questions = first_questions(&[hosts(2).build()], &Config::default(), time(NOW));
+    assert_eq!(questions[0].series.dimensions, [("Host".to_owned(), "bert/algo-1".to_owned())]);
+}
+
+fn check_app(last_activity: Option<&str>, last_look: Option<&str>, expect: Found) {
+    check(app().used(last_activity, last_look), &[], expect);
+}
+
+#[test]
+fn an_app_is_inactive_where_sagemaker_has_looked_since() {
+    let looked = Some("2026-09-01T11:50:00Z");
+    check_app(Some("2026-09-01T05:00:00Z"), looked, Found::Inactive);
+    check_app(Some("2026-09-01T07:50:00Z"), looked, Found::Inactive);
+    check_app(Some("2026-09-01T08:00:01Z"), looked, Found::Active);
+    check_app(Some("2026-09-01T05:00:00Z"), None, Found::Unknown(UnknownActivity::NotAsked));
+    // It looked soon after, and not since.
+    check_app(Some("2026-09-01T05:00:00Z"), Some("2026-09-01T08:30:00Z"), Found::Unknown(UnknownActivity::NotAsked));
+    check_app(Some("2026-09-01T01:00:00Z"), Some("2026-09-01T07:00:00Z"), Found::Unknown(UnknownActivity::NotAsked));
+    check_app(None, looked, Found::Unknown(UnknownActivity::NotAsked));
+}
+
+#[test]
+fn a_health_check_says_nothing_about_people() {
+    let looked = Some("2026-09-01T11:50:00Z");
+    check_app(looked, looked, Found::Unknown(UnknownActivity::HealthCheck));
+    let long_ago = Some("2026-09-01T01:00:00Z");
+    check_app(long_ago, long_ago, Found::Unknown(UnknownActivity::HealthCheck));
+}
+
+#[test]
+fn other_apps_and_notebook_instances_are_unknown() {
+    let canvas = app().with(|resource| {
+        if let SageMakerKind::App(app) = &mut resource.kind {
+            app.app_type = "Canvas".to_owned();
+        }
+    });
+    check(canvas, &[], Found::Unknown(UnknownActivity::Unmeasured));
+    check(notebook(), &[], Found::Unknown(UnknownActivity::Unmeasured));
+    check(app().created("2026-09-01T09:00:00Z"), &[], Found::Unknown(UnknownActivity::Young));
+}

@@ -1,0 +1,89 @@
+//! What is found of `SageMaker`, without announcing anything: see [`crate::scan`].
+
+use jiff::Timestamp;
+use model::curfew_tags::{CurfewTags, explain_unreadable, name_unreadable};
+use model::foreign::sagemaker_controller;
+use model::notification_log::NotificationLog;
+use model::rule::Rule;
+use model::sagemaker::{Activity, SageMakerKind, SageMakerResource, SageMakerStatus, UnknownActivity};
+use plan::report::RecordedEvidence;
+use plan::{Evidence, SkipReason, Target};
+
+use super::skip::describe_unknown;
+use super::{Activities, SageMakerCase};
+use crate::policy::{Policy, Verdict};
+use crate::scan::{FindingKind, ScanFinding};
+
+/// Everything that is found of these resources, each of which is in one finding at most. Endpoints that may be in production are in none.
+#[must_use]
+pub fn scan(seen: &[SageMakerResource], activities: &Activities, policy: &Policy, now: Timestamp) -> Vec<ScanFinding> {
+    let notices = &NotificationLog::default();
+    let case = |resource| SageMakerCase::new(resource, activities, notices, policy, now);
+    seen.iter().filter_map(|resource| case(resource).scan_finding()).collect()
+}
+
+impl SageMakerCase<'_> {
+    /// Tags that cannot be read hide nothing here: nothing is done.
+    fn scan_finding(self) -> Option<ScanFinding> {
+        let skipped = self.immediate_skip().map(|skipped| skipped.reason);
+        let is_open = matches!(skipped, None | Some(SkipReason::Unreadable | SkipReason::ForeignOwned));
+        if self.resource.status != SageMakerStatus::Running || !is_open {
+            return None;
+        }
+        let curfew_tags = self.curfew_tags();
+        let unreadable =
+            curfew_tags.as_ref().err().map(|unreadable| (explain_unreadable(unreadable), name_unreadable(unreadable)));
+        let mut found = self.found_by_rules(&curfew_tags.unwrap_or_default());
+        found.extend(self.uninstrumented());
+        if found.is_empty() {
+            return None;
+        }
+        let kinds = found.iter().map(|(kind, ..)| *kind).collect();
+        let texts = found.into_iter().map(|(_, evidence, in_short)| (evidence, in_short)).chain(unreadable);
+        let (evidence, in_short): (Vec<String>, Vec<String>) = texts.unzip();
+        let Target { region, resource, team, owner, name, what } = self.target();
+        Some(ScanFinding {
+            region,
+            resource,
+            kinds,
+            team,
+            owner,
+            name,
+            what,
+            price: None,
+            accelerators: 0,
+            size_gib: 0,
+            evidence: evidence.join("; "),
+            in_short: in_short.join("; "),
+            created_at: None,
+            controller: sagemaker_controller(&self.resource.tags, &self.policy.config.managed),
+        })
+    }
+
+    /// In the order of [`FindingKind`].
+    fn found_by_rules(self, curfew_tags: &CurfewTags) -> Vec<(FindingKind, String, String)> {
+        let subject = self.subject(curfew_tags);
+        let judged = [(FindingKind::Idle, Rule::Idle), (FindingKind::Untagged, Rule::Untagged)];
+        let violated = judged.into_iter().filter_map(|(kind, rule)| match subject.judge(rule) {
+            Verdict::Violated(violation) => Some((kind, violation.evidence)),
+            Verdict::Compliant | Verdict::Unknown => None,
+        });
+        violated.map(|(kind, evidence)| (kind, evidence.describe(self.now), in_short(&evidence))).collect()
+    }
+
+    fn uninstrumented(self) -> Option<(FindingKind, String, String)> {
+        let unknown = match self.activity {
+            _ if matches!(self.resource.kind, SageMakerKind::NotebookInstance) => UnknownActivity::Unmeasured,
+            Activity::Active(_)
+            | Activity::Inactive(_)
+            | Activity::Unknown(UnknownActivity::NotAsked | UnknownActivity::Young) => return None,
+            Activity::Unknown(unknown) => *unknown,
+        };
+        let text = format!("its usage is unknown: {}", describe_unknown(unknown));
+        Some((FindingKind::Uninstrumented, text, "activity unknown".to_owned()))
+    }
+}
+
+fn in_short(evidence: &Evidence) -> String {
+    RecordedEvidence::from_evidence(evidence).describe("notify")
+}

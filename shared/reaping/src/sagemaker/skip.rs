@@ -1,0 +1,153 @@
+//! Which resources of `SageMaker` to skip, and what to notify their owners of.
+
+use jiff::Timestamp;
+use model::config::Config;
+use model::curfew_tags::{CurfewTags, PROTECTED, explain_unreadable, kept_until};
+use model::foreign::sagemaker_controller;
+use model::notification_log::NotificationKey;
+use model::sagemaker::{
+    Activity, EndpointFacts, ProductionSign, SageMakerKind, SageMakerResource, SageMakerStatus, UnknownActivity,
+};
+use plan::{OwnerFinding, ResourceMemory, SkipReason, Skipped};
+
+use super::SageMakerCase;
+use super::rules::window;
+use crate::announcements::RuleTrack;
+use crate::policy::UNREADABLE;
+
+const USAGE_UNKNOWN: &str = "usage-unknown";
+
+/// Whether the facts of an endpoint have to be looked up: not where it is skipped without them.
+#[must_use]
+pub fn wants_facts(endpoint: &SageMakerResource, config: &Config, now: Timestamp) -> bool {
+    let is_kept = kept_until(&endpoint.tags).is_some_and(|until| now < until);
+    let curfew_tags = CurfewTags::read_sagemaker(endpoint.created_at, &endpoint.tags);
+    endpoint.status == SageMakerStatus::Running
+        && !endpoint.tags.contains_key(PROTECTED)
+        && !is_kept
+        && sagemaker_controller(&endpoint.tags, &config.managed).is_none()
+        && curfew_tags.is_ok_and(|curfew_tags| !is_recently_changed(endpoint, &curfew_tags, config, now))
+}
+
+/// Whether somebody has created or changed an endpoint within its window. An endpoint that says when it ends is no longer worked on.
+fn is_recently_changed(
+    endpoint: &SageMakerResource,
+    curfew_tags: &CurfewTags,
+    config: &Config,
+    now: Timestamp,
+) -> bool {
+    let changed_within = window(&endpoint.kind, curfew_tags, config).unwrap_or(config.sagemaker.endpoint_window);
+    let is_over = curfew_tags.expires_at.is_some_and(|at| at <= now);
+    !is_over && now.duration_since(endpoint.since()) < changed_within
+}
+
+/// Why an endpoint may be in production, or can be idle for free.
+pub(super) fn production_reason(facts: &EndpointFacts) -> Option<SkipReason> {
+    let of_sign = |sign: &ProductionSign| match sign {
+        ProductionSign::Serverless => SkipReason::Serverless,
+        ProductionSign::AsyncInference => SkipReason::AsyncInference,
+        ProductionSign::ShadowVariants => SkipReason::ShadowVariants,
+        ProductionSign::InferenceComponents => SkipReason::InferenceComponents,
+    };
+    let by_scaling = match (facts.is_autoscaled, facts.variants.len()) {
+        (Some(true), _) => Some(SkipReason::Autoscaled),
+        (_, variants) if variants != 1 => Some(SkipReason::SeveralVariants),
+        (None, _) => Some(SkipReason::UsageUnknown),
+        (Some(false), _) => None,
+    };
+    facts.signs.first().map(of_sign).or(by_scaling)
+}
+
+impl SageMakerCase<'_> {
+    /// Skips protected, kept and unreadable resources, those that a stack or a pipeline made, and endpoints that may be in production, in
+    /// this order.
+    pub(super) fn immediate_skip(self) -> Option<Skipped> {
+        let tags = &self.resource.tags;
+        if tags.contains_key(PROTECTED) {
+            return Some(self.skip(SkipReason::Protected, self.unjudged(Vec::new())));
+        }
+        let curfew_tags = self.curfew_tags();
+        let unreadable = curfew_tags.as_ref().err().map(|unreadable| {
+            let (topic, text) = (NotificationKey::named(UNREADABLE), explain_unreadable(unreadable));
+            let memory = self.unjudged(vec![topic.clone()]);
+            let finding = Some(OwnerFinding { topic, what: text.clone(), text });
+            Skipped { finding, ..self.skip(SkipReason::Unreadable, memory) }
+        });
+        if kept_until(tags).is_some_and(|until| self.now < until) {
+            let kept = || self.skip(SkipReason::Kept, self.unjudged(Vec::new()));
+            return Some(Skipped { reason: SkipReason::Kept, ..unreadable.unwrap_or_else(kept) });
+        }
+        let Ok(curfew_tags) = curfew_tags else { return unreadable };
+        let reason = self.reason_of_others(&curfew_tags)?;
+        Some(self.skip(reason, self.unjudged(Vec::new())))
+    }
+
+    /// Why it is not Curfew's to end, whatever its own tags say.
+    pub(super) fn reason_of_others(self, curfew_tags: &CurfewTags) -> Option<SkipReason> {
+        let Self { resource, policy, now, .. } = self;
+        if sagemaker_controller(&resource.tags, &policy.config.managed).is_some() {
+            return Some(SkipReason::ForeignOwned);
+        }
+        let SageMakerKind::Endpoint { facts } = &resource.kind else { return None };
+        if resource.status != SageMakerStatus::Running {
+            return None;
+        }
+        if is_recently_changed(resource, curfew_tags, &policy.config, now) {
+            return Some(SkipReason::RecentlyChanged);
+        }
+        facts.as_ref().map_or(Some(SkipReason::UsageUnknown), production_reason)
+    }
+
+    /// Why no action is due for a resource that was judged.
+    pub(super) fn skip_after_judging(self, tracks: &[RuleTrack], memory: ResourceMemory) -> Skipped {
+        let any = |found: fn(&RuleTrack) -> bool| tracks.iter().any(found);
+        let reason = if any(|track| !track.settled.entries.is_empty()) {
+            SkipReason::Marked
+        } else if any(|track| !track.settled.notify_only.is_empty()) {
+            SkipReason::Notified
+        } else {
+            match self.activity {
+                Activity::Active(_) => SkipReason::Busy,
+                Activity::Inactive(_) => SkipReason::Compliant,
+                Activity::Unknown(UnknownActivity::Young) => SkipReason::Young,
+                Activity::Unknown(_) if !self.is_judged_for_idleness() => SkipReason::Compliant,
+                Activity::Unknown(_) => SkipReason::UsageUnknown,
+            }
+        };
+        Skipped { finding: self.unmeasured(), ..self.skip(reason, memory) }
+    }
+
+    fn is_judged_for_idleness(self) -> bool {
+        let says = self.curfew_tags().unwrap_or_default();
+        window(&self.resource.kind, &says, &self.policy.config).is_some()
+    }
+
+    /// Its owner should know that Curfew never finds a notebook instance idle.
+    pub(super) fn unmeasured(self) -> Option<OwnerFinding> {
+        let is_notebook = matches!(self.resource.kind, SageMakerKind::NotebookInstance);
+        let says = self.curfew_tags().unwrap_or_default();
+        if !is_notebook || says.hours.is_some() || says.expires_at.is_some() {
+            return None;
+        }
+        let text = "SageMaker does not report whether a notebook instance is used, so Curfew never stops it as idle. Set curfew:hours \
+                    or curfew:expires-at";
+        Some(OwnerFinding {
+            topic: NotificationKey::named(USAGE_UNKNOWN),
+            what: USAGE_UNKNOWN.to_owned(),
+            text: text.to_owned(),
+        })
+    }
+}
+
+/// Why its activity is unknown, for people.
+pub(super) fn describe_unknown(unknown: UnknownActivity) -> &'static str {
+    match unknown {
+        UnknownActivity::NotAsked => "SageMaker or CloudWatch did not say when it was used last",
+        UnknownActivity::Young => "it is younger than its window",
+        UnknownActivity::Unmeasured => "SageMaker does not report whether it is used",
+        UnknownActivity::HealthCheck => {
+            "its last activity is that of SageMaker's health check, which says nothing about its user"
+        }
+        UnknownActivity::TooFewSamples(_) => "its metrics reported too seldom in the window",
+    }
+}

@@ -1,0 +1,350 @@
+use jiff::SignedDuration;
+use model::fixture::{NOW, SageMakerBuilder, app, endpoint, notebook, time, training_job};
+use model::mark::AnnouncedAction;
+use model::sagemaker::{ActivitySource, InactiveEvidence, JobKind, ProductionSign};
+
+use super::*;
+use crate::fixture::enforcing;
+
+fn inactive() -> Activity {
+    Activity::Inactive(InactiveEvidence {
+        from: time(NOW) - SignedDuration::from_hours(24),
+        to: time(NOW),
+        shown_by: ActivitySource::Requests,
+        gpu_max_percent: Some(0.0),
+    })
+}
+
+/// Everything enforces, and endpoints are deleted.
+const ENFORCE: &str = "mode = \"enforce\"\n[untagged]\nmode = \"enforce\"\n[sagemaker]\nmode = \"enforce\"\nendpoint_action = \"delete\"\n";
+
+fn decided(given: SageMakerBuilder, activity: Activity, config: &str, memory: &NotificationLogs, now: &str) -> Plan {
+    let resource = given.build();
+    let activities = Activities::from([((resource.region.clone(), resource.id.clone()), activity)]);
+    let seen = ObservedSageMaker { items: vec![resource], gaps: Vec::new() };
+    decide(&seen, &activities, memory, &enforcing(config), time(now))
+}
+
+/// `mark idle=delete`, `stop hours`, `notify idle configured`, or `skip busy`.
+fn words(plan: &Plan) -> String {
+    assert_eq!(plan.steps.len() + plan.skipped.len(), 1, "{plan:?}");
+    if let Some(skipped) = plan.skipped.first() {
+        return format!("skip {}", serde_json::to_value(skipped.reason).unwrap().as_str().unwrap());
+    }
+    let step = &plan.steps[0];
+    let observed = if step.mode == Mode::Observe { "observe: " } else { "" };
+    let what = match step.action.announced_mark() {
+        Some(mark) => {
+            let entries = mark.entries.iter().map(|(rule, said)| format!("{rule}={}", said.ending));
+            entries.collect::<Vec<_>>().join(" ")
+        }
+        None => step.evidence.rule().to_string(),
+    };
+    let why = step.notify_only.map(|why| format!(" {}", why.as_str())).unwrap_or_default();
+    format!("{observed}{} {what}{why}", step.action.as_str())
+}
+
+fn check_with(given: SageMakerBuilder, activity: Activity, config: &str, expect: &str) {
+    let plan = decided(given, activity, config, &NotificationLogs::new(), NOW);
+    assert_eq!(words(&plan), expect, "{plan:?}");
+}
+
+fn check(given: SageMakerBuilder, activity: Activity, expect: &str) {
+    check_with(given, activity, ENFORCE, expect);
+}
+
+const fn unknown(why: UnknownActivity) -> Activity {
+    Activity::Unknown(why)
+}
+
+#[test]
+fn what_nobody_uses_is_announced() {
+    check(app(), inactive(), "mark idle=delete");
+    check(endpoint(), inactive(), "mark idle=delete");
+    check(training_job(), inactive(), "notify idle job-runs");
+    check(app(), Activity::Active(time(NOW)), "skip busy");
+    check(app(), unknown(UnknownActivity::HealthCheck), "skip usage-unknown");
+    check(app(), unknown(UnknownActivity::Young), "skip young");
+}
+
+#[test]
+fn by_default_it_is_observed_and_endpoints_and_jobs_are_only_told() {
+    let by_team = "[teams.vision]\nmode = \"enforce\"\n";
+    check_with(app(), inactive(), by_team, "observe: mark idle=delete");
+    check_with(endpoint(), inactive(), by_team, "observe: notify idle configured");
+    check_with(training_job(), inactive(), by_team, "observe: notify idle job-runs");
+    check_with(app().tag("curfew:mode", "enforce"), inactive(), "", "mark idle=delete");
+}
+
+#[test]
+fn tags_come_before_configuration() {
+    check(endpoint().tag("curfew:on-idle", "stop"), inactive(), "notify idle cannot-be-stopped");
+    check_with(
+        endpoint().tag("curfew:on-idle", "terminate").tag("curfew:mode", "enforce"),
+        inactive(),
+        "",
+        "mark idle=delete",
+    );
+    check(training_job().tag("curfew:on-idle", "stop"), inactive(), "mark idle=stop");
+    check(app().tag("curfew:on-idle", "notify"), inactive(), "notify idle configured");
+    check(app().tag("curfew:idle-after", "off"), inactive(), "skip compliant");
+}
+
+#[test]
+fn a_notebook_instance_is_stopped_out_of_hours() {
+    let lab = || notebook().tag("curfew:hours", "Mon-Fri 08:00-20:00 Europe/Berlin");
+    let at =
+        |now: &str| words(&decided(lab(), unknown(UnknownActivity::Unmeasured), "", &NotificationLogs::new(), now));
+    assert_eq!(at("2026-09-01T16:59:59Z"), "skip compliant");
+    assert_eq!(at("2026-09-01T17:00:00Z"), "mark hours=stop");
+    let marked = lab().tag(MARKED, "notebook-instance/research hours=stop@2026-09-01T18:00:00Z");
+    let plan =
+        decided(marked, unknown(UnknownActivity::Unmeasured), "", &NotificationLogs::new(), "2026-09-01T18:05:00Z");
+    assert_eq!(words(&plan), "stop hours");
+}
+
+#[test]
+fn a_notebook_instance_is_started_in_the_morning_if_curfew_stopped_it() {
+    let stopped = |tag: &str| {
+        notebook()
+            .status(SageMakerStatus::Stopped)
+            .tag("curfew:hours", "Mon-Fri 08:00-20:00 Europe/Berlin")
+            .tag(STOPPED, tag)
+    };
+    let at = |given: SageMakerBuilder, now: &str| {
+        words(&decided(given, unknown(UnknownActivity::Unmeasured), "", &NotificationLogs::new(), now))
+    };
+    assert_eq!(at(stopped("hours 2026-09-01T18:00:05Z"), "2026-09-02T06:00:00Z"), "start hours");
+    assert_eq!(at(stopped("hours 2026-09-01T18:00:05Z"), "2026-09-02T05:59:00Z"), "skip not-running");
+    assert_eq!(at(stopped("untagged 2026-09-01T18:00:05Z"), "2026-09-02T06:00:00Z"), "skip not-running");
+    let running = notebook().tag(STOPPED, "hours 2026-08-31T18:00:05Z").tag("curfew:hours", "Mon-Sun 00:00-24:00 UTC");
+    assert_eq!(at(running, NOW), "unmark hours");
+}
+
+#[test]
+fn owners_end_things_by_themselves() {
+    let expired = |given: SageMakerBuilder| given.tag("curfew:expires-at", "2026-09-01T11:00:00Z");
+    check_with(expired(notebook()), unknown(UnknownActivity::Unmeasured), "", "stop expired");
+    check_with(expired(app()), Activity::Active(time(NOW)), "", "delete expired");
+    check_with(expired(training_job()), Activity::Active(time(NOW)), "", "stop expired");
+    check_with(expired(endpoint()), Activity::Active(time(NOW)), "", "delete expired");
+    check_with(expired(endpoint()).modified("2026-09-01T10:00:00Z"), inactive(), "", "delete expired");
+    let without = expired(endpoint()).facts(|facts| facts.config = None);
+    check_with(without, inactive(), "", "notify expired no-configuration");
+    let copied = app().tag("curfew:expires-at", "2026-07-01T11:00:00Z");
+    check_with(copied, inactive(), "", "skip unreadable");
+}
+
+#[test]
+fn whoever_lacks_tags_has_a_day() {
+    check(notebook().untagged(), unknown(UnknownActivity::Unmeasured), "mark untagged=stop");
+    check(app().untagged(), Activity::Active(time(NOW)), "notify untagged busy");
+    check(app().untagged(), unknown(UnknownActivity::HealthCheck), "mark untagged=delete");
+    check(app().untagged(), unknown(UnknownActivity::NotAsked), "skip usage-unknown");
+    check(training_job().untagged(), Activity::Active(time(NOW)), "notify untagged job-runs");
+    check(app().untagged().created("2026-09-01T11:55:00Z"), Activity::Active(time(NOW)), "skip busy");
+}
+
+#[test]
+fn what_runs_too_long_is_told_but_for_endpoints() {
+    check(
+        notebook().created("2026-08-01T12:00:00Z"),
+        unknown(UnknownActivity::Unmeasured),
+        "notify lifetime configured",
+    );
+    let stops = format!("{ENFORCE}[lifetime]\naction = \"stop\"\n");
+    check_with(
+        training_job().created("2026-08-01T12:00:00Z"),
+        Activity::Active(time(NOW)),
+        &stops,
+        "mark lifetime=stop",
+    );
+    check_with(endpoint().created("2026-08-01T12:00:00Z"), Activity::Active(time(NOW)), &stops, "skip busy");
+    check_with(
+        notebook().created("2026-08-01T12:00:00Z").modified("2026-08-31T12:00:00Z"),
+        unknown(UnknownActivity::Unmeasured),
+        &stops,
+        "skip compliant",
+    );
+}
+
+#[test]
+fn an_endpoint_in_production_is_skipped_with_its_reason() {
+    let spared = |change: fn(&mut model::sagemaker::EndpointFacts), reason: &str| {
+        check(endpoint().facts(change), inactive(), &format!("skip {reason}"));
+        check(endpoint().facts(change).untagged(), inactive(), &format!("skip {reason}"));
+    };
+    spared(|facts| facts.is_autoscaled = Some(true), "autoscaled");
+    spared(|facts| facts.is_autoscaled = None, "usage-unknown");
+    spared(|facts| facts.variants.push("canary".to_owned()), "several-variants");
+    spared(|facts| facts.variants.clear(), "several-variants");
+    spared(|facts| facts.signs = [ProductionSign::ShadowVariants].into(), "shadow-variants");
+    spared(|facts| facts.signs = [ProductionSign::AsyncInference].into(), "async-inference");
+    spared(|facts| facts.signs = [ProductionSign::Serverless].into(), "serverless");
+    spared(|facts| facts.signs = [ProductionSign::InferenceComponents].into(), "inference-components");
+    check(endpoint().modified("2026-08-31T12:00:01Z"), inactive(), "skip recently-changed");
+    check(endpoint().status(SageMakerStatus::Changing), inactive(), "skip not-running");
+    check(
+        endpoint().with(|endpoint| endpoint.kind = SageMakerKind::Endpoint { facts: None }),
+        inactive(),
+        "skip usage-unknown",
+    );
+    for key in ["aws:cloudformation:stack-name", "sagemaker-pipeline-execution-arn", "sagemaker:pipeline-name"] {
+        check(endpoint().tag(key, "x"), inactive(), "skip foreign-owned");
+    }
+    check(endpoint().facts(|facts| facts.config = None), inactive(), "notify idle no-configuration");
+}
+
+#[test]
+fn tags_that_exempt_come_first() {
+    check(app().tag("curfew:protected", ""), inactive(), "skip protected");
+    check(app().tag("curfew:keep-until", "2026-09-30"), inactive(), "skip kept");
+    check(app().tag("curfew:on-idle", "kill"), inactive(), "skip unreadable");
+    check(app().tag("Curfew:Protected", ""), inactive(), "skip unreadable");
+}
+
+#[test]
+fn an_announced_deletion_is_carried_out_once_its_deadline_has_passed() {
+    let id = "app/d-abc/lab/jupyterlab/default".into();
+    let entries =
+        [(Rule::Idle, AnnouncedAction { ending: ResourceAction::Delete, deadline: time("2026-09-01T11:00:00Z") })];
+    let mark = Mark::new(&id, entries.into()).to_string();
+    check(app().tag(MARKED, &mark), inactive(), "delete idle");
+    check(app().tag(MARKED, &mark), unknown(UnknownActivity::HealthCheck), "skip marked");
+    check(app().tag(MARKED, &mark), Activity::Active(time(NOW)), "unmark idle");
+    // Of another app, from which somebody copied it.
+    check(app().id("app/d-abc/lab/jupyterlab/other").tag(MARKED, &mark), inactive(), "mark idle=delete");
+    // Announced before somebody changed the endpoint.
+    let old = "endpoint/llm idle=delete@2026-08-20T11:00:00Z";
+    check(
+        endpoint().created("2026-08-01T12:00:00Z").modified("2026-08-25T12:00:00Z").tag(MARKED, old),
+        inactive(),
+        "mark idle=delete",
+    );
+}
+
+#[test]
+fn above_the_limits_nothing_is_done() {
+    let one = |number: usize| {
+        let id = format!("endpoint/llm-{number}");
+        let mark = format!("{id} idle=delete@2026-09-01T11:00:00Z");
+        endpoint().id(&id).tag(MARKED, &mark).build()
+    };
+    let held = |count: usize| {
+        let seen = ObservedSageMaker { items: (0..count).map(one).collect(), gaps: Vec::new() };
+        let activities = seen.items.iter().map(|one| ((one.region.clone(), one.id.clone()), inactive())).collect();
+        let plan = decide(&seen, &activities, &NotificationLogs::new(), &enforcing(ENFORCE), time(NOW));
+        assert_eq!(plan.steps.len(), count);
+        plan.steps.iter().filter_map(|step| step.held.map(|held| held.to_string())).collect::<Vec<_>>()
+    };
+    assert_eq!(held(9).len(), 0);
+    assert_eq!(held(11).len(), 11);
+    assert!(held(11)[0].starts_with("11 of 11 SageMaker resources are due at once"), "{:?}", held(11)[0]);
+}
+
+#[test]
+fn an_explanation_has_the_decision_of_a_run() {
+    let resource = endpoint().facts(|facts| facts.is_autoscaled = Some(true)).build();
+    let seen = ObservedSageMaker { items: vec![resource.clone()], gaps: Vec::new() };
+    let place = (&resource.region, &resource.id);
+    let policy = enforcing(ENFORCE);
+    let explained = explain(&seen, &Activities::new(), &NotificationLogs::new(), &policy, time(NOW), place).unwrap();
+    let skipped = explained.skipped.unwrap();
+    assert_eq!(skipped.reason, SkipReason::Autoscaled);
+    assert!(skipped.words.contains("Application Auto Scaling"), "{}", skipped.words);
+    assert_eq!(explained.rules.len(), Rule::OF_SAGEMAKER.len());
+    assert_eq!(explained.target.what, "SageMaker endpoint, ml.g5.xlarge");
+}
+
+#[test]
+fn a_scan_lists_what_is_idle_and_what_nobody_can_judge() {
+    let given = [
+        app(),
+        notebook(),
+        endpoint().facts(|facts| facts.signs = [ProductionSign::AsyncInference].into()),
+        training_job(),
+    ];
+    let seen: Vec<_> = given.into_iter().map(SageMakerBuilder::build).collect();
+    let activities = seen.iter().map(|one| ((one.region.clone(), one.id.clone()), inactive())).collect();
+    let found = scan(&seen, &activities, &enforcing(""), time(NOW));
+    let found: Vec<_> = found.iter().map(|one| (one.resource.as_str(), one.kinds[0].as_str())).collect();
+    assert_eq!(
+        found,
+        [
+            ("app/d-abc/lab/jupyterlab/default", "idle"),
+            ("notebook-instance/research", "uninstrumented"),
+            ("training-job/bert", "idle")
+        ]
+    );
+}
+
+/// Every kind, with each sign of production and without.
+fn kinds() -> Vec<SageMakerResource> {
+    let endpoints = [
+        endpoint(),
+        endpoint().facts(|facts| facts.is_autoscaled = Some(true)),
+        endpoint().facts(|facts| facts.is_autoscaled = None),
+        endpoint().facts(|facts| facts.signs = [ProductionSign::AsyncInference].into()),
+        endpoint().facts(|facts| facts.signs = [ProductionSign::InferenceComponents].into()),
+    ];
+    let others = [notebook(), app(), training_job(), training_job().job(JobKind::Tuning)];
+    endpoints.into_iter().chain(others).map(SageMakerBuilder::build).collect()
+}
+
+const TAGS: [(&str, &str); 11] = [
+    ("Name", "x"),
+    ("curfew:mode", "enforce"),
+    ("curfew:mode", "observe"),
+    ("curfew:on-idle", "terminate"),
+    ("curfew:on-idle", "oops"),
+    ("curfew:protected", ""),
+    ("curfew:keep-until", "2026-09-30"),
+    (MARKED, "endpoint/llm idle=delete@2026-09-01T11:00:00Z"),
+    (MARKED, "training-job/bert idle=stop@2026-09-01T11:00:00Z"),
+    ("aws:cloudformation:stack-id", "x"),
+    ("Team", "speech"),
+];
+
+/// What nobody may end is never ended, whatever else holds; and every resource is in the plan exactly once.
+#[test]
+fn nothing_ends_what_is_exempt_unknown_or_not_announced() {
+    let activities = [
+        inactive(),
+        Activity::Active(time(NOW)),
+        unknown(UnknownActivity::NotAsked),
+        unknown(UnknownActivity::HealthCheck),
+        unknown(UnknownActivity::TooFewSamples(model::sagemaker::ActivitySignal::Gpu(0))),
+    ];
+    let mut ended = 0;
+    for kind in kinds() {
+        for (one, another) in TAGS.iter().flat_map(|one| TAGS.iter().map(move |another| (one, another))) {
+            for (activity, status) in activities.iter().flat_map(|activity| {
+                [SageMakerStatus::Running, SageMakerStatus::Changing].map(|status| (activity, status))
+            }) {
+                let mut resource = SageMakerResource { status, ..kind.clone() };
+                resource.tags.extend([one, another].map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
+                ended += usize::from(is_ended(&resource, activity));
+            }
+        }
+    }
+    assert!(ended > 0, "nothing was ended at all");
+}
+
+fn is_ended(resource: &SageMakerResource, activity: &Activity) -> bool {
+    let seen = ObservedSageMaker { items: vec![resource.clone()], gaps: Vec::new() };
+    let activities = Activities::from([((resource.region.clone(), resource.id.clone()), activity.clone())]);
+    let plan = decide(&seen, &activities, &NotificationLogs::new(), &enforcing(ENFORCE), time(NOW));
+    assert_eq!(plan.steps.len() + plan.skipped.len(), 1, "{resource:?}");
+    let ends = |step: &&Step| step.mode == Mode::Enforce && step.action.stops_or_deletes();
+    let Some(step) = plan.steps.iter().find(ends) else { return false };
+    assert!(resource.tags.contains_key(MARKED) && matches!(activity, Activity::Inactive(_)), "{step:?}");
+    assert_eq!((resource.status, step.notify_only), (SageMakerStatus::Running, None), "{step:?}");
+    for key in ["curfew:protected", "curfew:keep-until", "aws:cloudformation:stack-id"] {
+        assert!(!resource.tags.contains_key(key), "{step:?}");
+    }
+    assert!(resource.tags.get("curfew:on-idle").is_none_or(|action| action == "terminate"), "{step:?}");
+    if let Some(facts) = resource.endpoint() {
+        assert!(facts.signs.is_empty() && facts.is_autoscaled == Some(false), "{step:?}");
+    }
+    true
+}
