@@ -23,7 +23,7 @@ BINARIES := $(ROOT)/target/lambda/$(ARCHITECTURE)
 # The one line that a new function adds.
 build-ReapInstances: NAME := reap-instances
 build-ReapVolumes: NAME := reap-volumes
-build-ReapSageMaker: NAME := reap-sagemaker
+build-ReapSagemaker: NAME := reap-sagemaker
 build-EnforceBudgets: NAME := enforce-budgets
 build-RunJobs: NAME := run-jobs
 build-SendReport: NAME := send-report

@@ -18,7 +18,7 @@ from . import s3_operations
 from .http_message import Request
 
 # Signing names that differ from the prefix of IAM's actions.
-_IAM_PREFIXES = {"monitoring": "cloudwatch", "email": "ses"}
+_IAM_PREFIXES = {"monitoring": "cloudwatch", "email": "ses", "tagging": "tag"}
 _CREDENTIAL_SCOPE = re.compile(r"Credential=[^/]+/\d+/(?P<region>[^/]+)/(?P<service>[^/]+)/aws4_request")
 _CBOR_PATH = re.compile(r"/service/(?P<target>[^/]+)/operation/(?P<operation>\w+)$")
 _RESOURCE_PARAMETER = re.compile(

@@ -228,6 +228,16 @@ class BackDoor:
         """What the Price List says of it from now on."""
         self._proxy.price_list.put(instance_type, region, usd)
 
+    def put_sagemaker(
+        self, kind: str, name: str, fields: dict[str, Any], tags: dict[str, str] | None = None, region: str = REGION
+    ) -> None:
+        """`put_sagemaker("endpoint", "llm", {"EndpointStatus": "InService", …})`; with more fields of one that is there, see sagemaker.py."""
+        self._proxy.sagemaker.put(kind, name, region, fields, tags or {})
+
+    def scale_sagemaker(self, resource_id: str, region: str = REGION) -> None:
+        """Registers `endpoint/<name>/variant/<variant>` with Application Auto Scaling."""
+        self._proxy.sagemaker.scale(resource_id, region)
+
     def put_stack(self, name: str, resources: dict[str, tuple[str, str]], region: str = REGION) -> None:
         """Says what a CloudFormation stack made: the type and the physical id of each logical id."""
         self._proxy.stacks.put(name, region, resources)

@@ -32,6 +32,7 @@ from . import (
     honest_types,
     machine_images,
     policy_simulator,
+    sagemaker,
     spot_prices,
 )
 from .aws_call import AwsCall, identify
@@ -78,6 +79,7 @@ class Proxy:
         self.stacks = Stacks()
         self.quotas = Quotas()
         self.price_list = PriceList()
+        self.sagemaker = sagemaker.SageMaker()
         self.launches = honest_launch.Launches()
         self._tokens = ClientTokens()
         self._moto = _Moto(create_backend_app)
@@ -106,6 +108,7 @@ class Proxy:
             self.stacks.clear()
             self.quotas.clear()
             self.price_list.clear()
+            self.sagemaker.clear()
             self.launches.clear()
             self.rules.clear()
             self.ledger.clear()
@@ -172,6 +175,8 @@ class Proxy:
             return self.quotas.answer(call, request)
         if call.service == "pricing":
             return self.price_list.answer(call, request)
+        if call.service in sagemaker.SERVICES:
+            return self.sagemaker.answer(call, request)
         if call.action == "iam:SimulatePrincipalPolicy":
             return policy_simulator.simulate(call, request)
         return None

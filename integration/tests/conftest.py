@@ -17,6 +17,7 @@ from jobs import JobAccount  # noqa: E402
 from lone import LoneMachine  # noqa: E402
 from reaping import Account, stop_the_warm  # noqa: E402
 from reaping_budgets import BudgetAccount  # noqa: E402
+from reaping_sagemaker import StudioAccount  # noqa: E402
 from reaping_volumes import VolumeAccount  # noqa: E402
 
 # A boto3 client that a test makes without our factory must not find a developer's account.
@@ -53,6 +54,13 @@ def storage(aws: LocalAws) -> Iterator[VolumeAccount]:
     """An account whose volumes are reaped, in enforce mode with no grace."""
     with VolumeAccount(aws) as storage:
         yield storage
+
+
+@pytest.fixture
+def studio(aws: LocalAws) -> Iterator[StudioAccount]:
+    """An account whose SageMaker is reaped, in enforce mode with no grace."""
+    with StudioAccount(aws) as studio:
+        yield studio
 
 
 @pytest.fixture

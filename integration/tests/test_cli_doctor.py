@@ -11,7 +11,7 @@ from deploying import ON_DEMAND_G, STACK, Deployment, deploy, doctor, findings, 
 from reaping import BUCKET, EUROPE, Account, ago, binary, now, rfc3339, scheduled
 from runtime_api import Function
 
-FUNCTIONS = ["reap-instances", "reap-volumes", "enforce-budgets"]
+FUNCTIONS = ["reap-instances", "reap-volumes", "enforce-budgets", "reap-sagemaker"]
 CHECKS = ["runs", "alarms", "subscriptions", "configuration", "permissions", "roles", "telemetry", "quotas", "tags"]
 
 
@@ -71,8 +71,8 @@ def test_each_illness_is_found_once(stack: Deployment) -> None:
     verbs = {call["action"].partition(":")[2] for call in aws.calls()}
     assert all(verb.startswith(("Describe", "Get", "List", "Simulate", "HeadBucket")) for verb in verbs), verbs
     assert said.code == 1
-    instances, volumes, budgets = findings(said, "runs")
-    assert {one["severity"] for one in (instances, volumes, budgets)} == {"problem"}
+    instances, volumes, budgets, sagemaker = findings(said, "runs")
+    assert {one["severity"] for one in (instances, volumes, sagemaker, budgets)} == {"problem"}
     assert instances["found"] == "its last run was 20m ago, and it should run every 5m"
     assert "curfew-reap-instances" in instances["remedy"] and "has left a record" in volumes["found"]
     [alarm], [unconfirmed], [refused] = (findings(said, check) for check in ("alarms", "subscriptions", "configuration"))

@@ -61,7 +61,7 @@ def test_a_role_for_spot_that_is_missing_and_may_not_be_created_is_a_problem(sta
 def test_every_removed_statement_of_the_template_is_found(stack: Deployment) -> None:
     """A new permission of the template needs a case of the doctor."""
     iam = stack.account.aws.client("iam")
-    roles = {function: stack.role(function) for function in ("reap-instances", "reap-volumes", "enforce-budgets", "send-report")}
+    roles = {function: stack.role(function) for function in ("reap-instances", "reap-volumes", "reap-sagemaker", "enforce-budgets", "send-report")}
     policies = {
         function: iam.get_role_policy(RoleName=role, PolicyName="of-the-template")["PolicyDocument"]
         for function, role in roles.items()

@@ -51,7 +51,7 @@ def watched(account: Account) -> Watched:
     there = Watched(account, idle, busy, account.gpu(tags={"curfew:protected": "", "Name": HOSTILE}))
     account.tick()
     gap = {"region": "us-east-1", "call": "ec2:DescribeVolumes", "error": "\x1b[2J\x1b]0;owned\x07"}
-    for function in ("reap-volumes", "enforce-budgets"):
+    for function in ("reap-volumes", "reap-sagemaker", "enforce-budgets"):
         run = {"function": function, "run": "5f1c2a7e", "at": rfc3339(now()), "mode": "enforce", "steps": [], "gaps": [gap]}
         account.put(f"plans/{now():%Y-%m-%d}/{function}/5f1c2a7e.json", json.dumps({"schema": 1, **run}).encode())
     write_budget(account)
@@ -76,7 +76,7 @@ def test_one_frame_in_a_pipe(watched: Watched) -> None:
     assert not set("\x1b\x07\x9b\u202e") & set(said.out) and "?[2J?]0;owned?" in said.out and "??2J東京の訓練??" in said.out
     lines = said.out.splitlines()
     assert re.fullmatch(r"curfew  3 running, \$7\.68/h  as of \d\d:\d\d:\d\d UTC  enforce mode", lines[0]), lines[0]
-    assert re.match(r"newest runs: enforce-budgets \S+, reap-instances \S+, reap-volumes \S+$", lines[1])
+    assert re.match(r"newest runs: enforce-budgets \S+, reap-instances \S+, reap-sagemaker \S+, reap-volumes \S+$", lines[1])
     heading = next(line for line in lines if "instance" in line and "type" in line)
     first, *_ = lines[lines.index(heading) + 1 :]
     assert re.match(rf" 5\.67  {watched.idle}  g5\.12xlarge  vision  0 % \d\d:\d\d   +stop (\w+ +\d+ )?\d\d:\d\d \(idle\)", first), first
@@ -99,14 +99,14 @@ def test_a_frame_costs_next_to_nothing(watched: Watched) -> None:
         "ec2:DescribeRegions": 1,
         "ec2:DescribeInstances": 2,
         "ec2:DescribeInstanceTypes": 1,
-        # Configuration, prices, two budgets, three records, activity, notices, state and heartbeat.
-        "s3:GetObject": 11,
+        # Configuration, prices, two budgets, four records, activity, notices, state and heartbeat.
+        "s3:GetObject": 12,
     }
 
 
 def test_the_document_says_what_is_unknown(watched: Watched) -> None:
     shown: dict[str, Any] = watch(watched, "--json").fine().json()
-    assert (shown["schema"], shown["mode"], len(shown["problems"])) == (1, "enforce", 2)
+    assert (shown["schema"], shown["mode"], len(shown["problems"])) == (1, "enforce", 3)
     by_id = {one["instance"]: one for one in shown["instances"]}
     idle, busy, kept = (by_id[one] for one in (watched.idle, watched.busy, watched.kept))
     assert (idle["gpu"]["state"], idle["gpu"]["percent"], idle["outlook"]["kind"]) == ("idle", 0, "stop")

@@ -26,6 +26,7 @@ from deploying import deploy
 from local_aws import LocalAws
 from reaping import BUCKET, REPOSITORY, Account, now
 from reaping_budgets import BudgetAccount
+from reaping_sagemaker import StudioAccount
 from reaping_volumes import VolumeAccount
 from template_actions import template
 from test_cli_budget import write as write_budget
@@ -136,6 +137,8 @@ class Reader:
             "vol-0123456789abcdef0": lambda: VolumeAccount(aws).orphan(),
             "i-0a1b2c3d4e5f60718": self._stopped,
             "vol-0a1b2c3d4e5f60718": self._deleted,
+            "endpoint/llm": lambda: StudioAccount(aws).endpoint("llm"),
+            "endpoint/bert": self._deleted_endpoint,
             "RUN": self._held,
             "ID": self._stopped,
             "CHAT_TOPIC": self._chat_topic,
@@ -188,7 +191,8 @@ class Reader:
         if functions.list_functions()["Functions"]:
             return
         [role, *_] = iam.list_roles()["Roles"]
-        for name in ("curfew-reap-instances", "curfew-reap-volumes", "curfew-enforce-budgets", "curfew-run-jobs", "curfew-send-report"):
+        reapers = ("curfew-reap-instances", "curfew-reap-volumes", "curfew-reap-sagemaker")
+        for name in (*reapers, "curfew-enforce-budgets", "curfew-run-jobs", "curfew-send-report"):
             functions.create_function(
                 FunctionName=name,
                 Role=role["Arn"],
@@ -251,6 +255,13 @@ class Reader:
             assert storage.tick().said(volume) == ("delete", "orphaned", "done")
         return volume
 
+    def _deleted_endpoint(self) -> str:
+        with StudioAccount(self.aws) as studio:
+            studio.configure(sagemaker={"endpoint_action": "delete"})
+            endpoint = studio.unused(studio.endpoint("bert"))
+            assert [studio.tick().said(endpoint)[0] for _ in range(2)] == ["mark", "delete"]
+        return endpoint
+
     def _held(self) -> str:
         gpus = [self.account.idle(self.account.gpu()) for _ in range(3)]
         self.account.tick()
@@ -305,7 +316,7 @@ def permissions() -> dict[str, set[str]]:
     needs: dict[str, set[str]] = {}
     page = (REPOSITORY / "docs/command.md").read_text().partition("## Permissions")[2]
     for row in re.findall(r"^\| (`.*?) \| (.*) \|$", page, re.MULTILINE):
-        needed = set(re.findall(r"`([a-z0-9]+:\w+)`", row[1]))
+        needed = set(re.findall(r"`([a-z0-9-]+:\w+)`", row[1]))
         for other in re.findall(r"those of `(\w+)`", row[1]):
             needed |= needs[other]
         needs |= {name: needed for name in re.findall(r"`([a-z ]+)`", row[0])}

@@ -14,11 +14,17 @@ use serde::Serialize;
 use crate::RunOutline;
 
 /// Functions and their memory in MiB, as in `template.yaml`. Lambda bills the time by the memory.
-pub const FUNCTIONS: [(&str, u64); 5] =
-    [("reap-instances", 128), ("reap-volumes", 128), ("enforce-budgets", 512), ("run-jobs", 256), ("send-report", 512)];
+pub const FUNCTIONS: [(&str, u64); 6] = [
+    ("reap-instances", 128),
+    ("reap-volumes", 128),
+    ("reap-sagemaker", 128),
+    ("enforce-budgets", 512),
+    ("run-jobs", 256),
+    ("send-report", 512),
+];
 
 /// Alarms and the key of the stack, in micro-USD a month. `docs/costs.md` lists them, and a test counts them in `template.yaml`.
-const STACK_USD_MICROS_PER_MONTH: u64 = 2_500_000;
+const STACK_USD_MICROS_PER_MONTH: u64 = 2_800_000;
 
 /// Nano-USD of one request, or of one unit.
 const GB_SECOND: u128 = 16_667;
@@ -177,7 +183,7 @@ mod tests {
     #[test]
     fn the_stack_costs_by_the_time_that_is_over() {
         let span = TimeSpan { from: time("2026-11-01T00:00:00Z"), to: time("2026-11-16T05:00:00Z") };
-        assert_eq!(OwnCost::from_runs(&BTreeMap::new(), span).total().to_string(), "$1.25");
+        assert_eq!(OwnCost::from_runs(&BTreeMap::new(), span).total().to_string(), "$1.40");
     }
 
     #[test]

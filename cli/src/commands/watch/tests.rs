@@ -65,6 +65,7 @@ fn shown() -> Dashboard {
             run("reap-instances", json!({"busy": ["i-00000000000000001"]}), idle),
             run("reap-volumes", json!({}), json!([])),
             run("enforce-budgets", json!({}), json!([])),
+            run("reap-sagemaker", json!({}), json!([])),
         ],
         problems: vec!["ec2:DescribeInstances failed in eu-west-1: access denied".to_owned()],
     })
@@ -87,7 +88,7 @@ fn text(width: u16, height: u16) -> String {
 fn a_usual_terminal_shows_every_panel() {
     insta::assert_snapshot!(text(80, 24), @r#"
     "curfew  3 running, $57.05/h  as of 12:00:00 UTC, refreshing  enforce mode       "
-    "newest runs: reap-instances 11:55, reap-volumes 11:55, enforce-budgets 11:55    "
+    "newest runs: reap-instances 11:55, reap-volumes 11:55, enforce-budgets 11:55, r…"
     "> INSTANCES  3 running, $57.05/h, 1 not running  [2 columns hidden]             "
     "USD/h  instance             type         team    GPU use    next                "
     "55.04  i-0123456789abcdef0  p5.48xlarge  vision  0 % 11:55  stop 18:00 (idle)   "
@@ -164,7 +165,7 @@ fn colours_are_only_where_they_are_wanted() {
 fn one_frame_has_every_row_and_every_column() {
     insta::assert_snapshot!(lines(&shown(), None).join("\n"), @r"
     curfew  3 running, $57.05/h  as of 12:00:00 UTC  enforce mode
-    newest runs: reap-instances 11:55, reap-volumes 11:55, enforce-budgets 11:55
+    newest runs: reap-instances 11:55, reap-volumes 11:55, enforce-budgets 11:55, reap-sagemaker 11:55
 
     INSTANCES  3 running, $57.05/h, 1 not running
     USD/h  instance             type         team    GPU use    next                     name      region

@@ -47,7 +47,7 @@ impl ScheduledFunction {
 }
 
 /// Every function.
-pub const FUNCTIONS: [ScheduledFunction; 5] = [
+pub const FUNCTIONS: [ScheduledFunction; 6] = [
     ScheduledFunction {
         function: "reap-instances",
         every: SignedDuration::from_mins(5),
@@ -65,6 +65,11 @@ pub const FUNCTIONS: [ScheduledFunction; 5] = [
     },
     ScheduledFunction { function: "run-jobs", every: SignedDuration::from_mins(1), records: RecordPolicy::Events },
     ScheduledFunction { function: "send-report", every: SignedDuration::from_hours(24), records: RecordPolicy::Daily },
+    ScheduledFunction {
+        function: "reap-sagemaker",
+        every: SignedDuration::from_hours(1),
+        records: RecordPolicy::EveryRun,
+    },
 ];
 
 /// Judges one function by its newest record; `deployed` is its name in Lambda, if known.

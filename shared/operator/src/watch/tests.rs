@@ -283,12 +283,12 @@ fn without_a_record_nobody_knows_the_mode() {
         (shown.mode, shown.problems.len())
     };
     assert_eq!(mode(runs()), (Some(Mode::Enforce), 1));
-    assert_eq!(mode(Vec::new()), (None, 4));
+    assert_eq!(mode(Vec::new()), (None, 5));
     let gap =
         json!({"region": "us-east-1", "call": "sns:ListSubscriptionsByTopic", "error": "no confirmed subscription"});
-    assert_eq!(mode(vec![record(runs::OF_INSTANCES, json!({"gaps": [gap]}))]), (Some(Mode::Observe), 4));
+    assert_eq!(mode(vec![record(runs::OF_INSTANCES, json!({"gaps": [gap]}))]), (Some(Mode::Observe), 5));
     let old = json!({"at": "2026-09-01T11:00:00Z"});
-    assert_eq!(mode(vec![record(runs::OF_INSTANCES, old)]), (Some(Mode::Enforce), 4));
+    assert_eq!(mode(vec![record(runs::OF_INSTANCES, old)]), (Some(Mode::Enforce), 5));
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod budgets;
 mod instances;
 mod jobs;
 mod report;
+mod sagemaker;
 mod volumes;
 
 use std::collections::BTreeMap;
@@ -17,6 +18,8 @@ pub(super) use jobs::CREATE_SPOT_ROLE;
 
 const CREATE_TAGS: &str = "ec2:CreateTags";
 const DELETE_TAGS: &str = "ec2:DeleteTags";
+const SAGEMAKER_ADD_TAGS: &str = "sagemaker:AddTags";
+const SAGEMAKER_DELETE_TAGS: &str = "sagemaker:DeleteTags";
 const GET: &str = "s3:GetObject";
 const PUT: &str = "s3:PutObject";
 
@@ -32,7 +35,7 @@ const PEOPLE: &str = "only people set these tags";
 const ENDS: &str = "it carries out what it announced";
 const MARKS: &str = "it marks a resource before it acts on it";
 
-/// What one function does to EC2, and must never do.
+/// What one function does to EC2 and `SageMaker`, and must never do.
 struct FunctionActions<'a> {
     /// In each run.
     looks: &'a [&'static str],
@@ -60,6 +63,11 @@ enum RequestTarget {
     Instance,
     Volume,
     Snapshot,
+    /// By its type in ARNs, and how people call it.
+    SageMaker {
+        kind: &'static str,
+        words: &'static str,
+    },
 }
 
 impl RequestTarget {
@@ -69,6 +77,7 @@ impl RequestTarget {
             Self::Instance => format!("arn:{partition}:ec2:{region}:{account}:instance/i-0123456789abcdef0"),
             Self::Volume => format!("arn:{partition}:ec2:{region}:{account}:volume/vol-0123456789abcdef0"),
             Self::Snapshot => format!("arn:{partition}:ec2:{region}::snapshot/snap-0123456789abcdef0"),
+            Self::SageMaker { kind, .. } => format!("arn:{partition}:sagemaker:{region}:{account}:{kind}/one"),
         }
     }
 
@@ -77,11 +86,12 @@ impl RequestTarget {
             Self::Instance => "an instance",
             Self::Volume => "a volume",
             Self::Snapshot => "a snapshot",
+            Self::SageMaker { words, .. } => words,
         }
     }
 }
 
-/// A request to EC2 about one resource.
+/// A request to EC2, or `SageMaker`, about one resource.
 #[derive(Clone, Copy)]
 struct Ec2Request {
     action: &'static str,
@@ -126,6 +136,7 @@ pub fn cases(function: &str, place: &DeploymentArns) -> Vec<PermissionCase> {
     match function {
         "reap-instances" => table.cases_of(&instances::ACTIONS),
         "reap-volumes" => table.cases_of(&volumes::ACTIONS),
+        "reap-sagemaker" => table.cases_of(&sagemaker::ACTIONS),
         "enforce-budgets" => table.cases_of(&budgets::ACTIONS),
         "run-jobs" => table.cases_of(&jobs::ACTIONS),
         "send-report" => table.cases_of(&report::ACTIONS),
@@ -296,7 +307,9 @@ impl CaseBuilder<'_> {
             tags => format!("with {}", tags.join(" and ")),
         };
         let about = match (action, keys) {
-            (DELETE_TAGS | CREATE_TAGS, []) => format!("{} {carries}, naming no key", on.as_str()),
+            (DELETE_TAGS | CREATE_TAGS | SAGEMAKER_ADD_TAGS | SAGEMAKER_DELETE_TAGS, []) => {
+                format!("{} {carries}, naming no key", on.as_str())
+            }
             (_, []) => format!("{} {carries}", on.as_str()),
             (_, keys) if creating.is_some() => format!("{} that is made, of {}", on.as_str(), keys.join(" and ")),
             (_, keys) => format!("{} {carries}, of {}", on.as_str(), keys.join(" and ")),

@@ -1,0 +1,113 @@
+"""An account whose SageMaker is reaped: builders for what runs there, and the real `reap-sagemaker`.
+
+llm = studio.unused(studio.endpoint("llm"))     # in tests: the fixture `studio`
+assert studio.tick().said(llm) == ("notify", "idle", "done")
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from local_aws.client import ACCOUNT, REGION
+from reaping import TAGGED, Account, ago, now
+
+# What changes SageMaker, by IAM action.
+WRITES = {
+    "sagemaker:AddTags",
+    "sagemaker:DeleteTags",
+    "sagemaker:StopNotebookInstance",
+    "sagemaker:DeleteApp",
+    "sagemaker:DeleteEndpoint",
+    "sagemaker:StopTrainingJob",
+}
+
+EAGER: dict[str, Any] = {
+    "mode": "enforce",
+    "untagged": {"mode": "enforce", "settle": "0s", "grace": "0s"},
+    "lifetime": {"grace": "0s"},
+    "sagemaker": {"mode": "enforce", "grace": "0s"},
+    "limits": {"fleet_share_max_percent": 100},
+}
+
+_PERIOD = timedelta(minutes=5)
+_INSTANCE_TYPE = "ml.g5.xlarge"
+
+
+class StudioAccount(Account):
+    function = "reap-sagemaker"
+    eager = EAGER
+
+    # What is there
+
+    def notebook(self, name: str = "lab", created: datetime | None = None, **tags: str) -> str:
+        fields = {"NotebookInstanceStatus": "InService", "InstanceType": _INSTANCE_TYPE}
+        return self._put("notebook-instance", name, fields, created, tags)
+
+    def app(self, name: str = "vision-lab", used: datetime | None = None, **tags: str) -> str:
+        """JupyterLab of the space of that name in the domain `d-1`: looked at a minute ago, last used six hours ago if not said otherwise."""
+        times = {"LastUserActivityTimestamp": (used or ago(hours=6)).timestamp()}
+        times["LastHealthCheckTimestamp"] = ago(minutes=1).timestamp()
+        named = {"DomainId": "d-1", "SpaceName": name, "AppType": "JupyterLab", "AppName": "default"}
+        spec = {"ResourceSpec": {"InstanceType": _INSTANCE_TYPE}}
+        for kind, owner in (("space", f"d-1/{name}"), ("domain", "d-1")):
+            self.aws.put_sagemaker(kind, owner, {})
+        return self._put("app", f"d-1/{name}/jupyterlab/default", {"Status": "InService", **named, **times, **spec}, None, tags)
+
+    def endpoint(self, name: str, config: dict[str, Any] | None = None, **tags: str) -> str:
+        """One of one variant on one instance, two days old, whose configuration has these fields besides."""
+        variant = {"VariantName": "AllTraffic", "InitialInstanceCount": 1, "InstanceType": _INSTANCE_TYPE, "ModelName": "m"}
+        self._put("endpoint-config", f"{name}-v1", {"ProductionVariants": [variant], **(config or {})}, None, {})
+        running = [{"VariantName": one["VariantName"], "CurrentInstanceCount": 1} for one in [variant]]
+        fields = {"EndpointStatus": "InService", "EndpointConfigName": f"{name}-v1", "ProductionVariants": running}
+        return self._put("endpoint", name, fields, None, tags)
+
+    def job(self, name: str, created: datetime | None = None, **tags: str) -> str:
+        runs_on = {"InstanceType": _INSTANCE_TYPE, "InstanceCount": 1, "VolumeSizeInGB": 50}
+        fields = {"TrainingJobStatus": "InProgress", "SecondaryStatus": "Training", "ResourceConfig": runs_on}
+        return self._put("training-job", name, fields, created, tags)
+
+    def _put(self, kind: str, name: str, fields: dict[str, Any], created: datetime | None, tags: dict[str, str]) -> str:
+        since = (created or ago(days=2)).timestamp()
+        times = {"CreationTime": since, "LastModifiedTime": since}
+        named = {f"curfew:{key.replace('_', '-')}": value for key, value in tags.items()}
+        self.aws.put_sagemaker(kind, name, {**times, **fields}, {**TAGGED, **named})
+        return f"{kind}/{name}"
+
+    def unused(self, endpoint: str, hours: float = 30) -> str:
+        """Its instance reports, and it has no request. Of that SageMaker emits nothing."""
+        self._reports(endpoint, "AWS/SageMaker", "ConcurrentRequestsPerModel", hours)
+        self._reports(endpoint, "/aws/sagemaker/Endpoints", "GPUUtilization", hours)
+        return endpoint
+
+    def asked(self, endpoint: str, when: datetime) -> str:
+        """Somebody asks it for an inference."""
+        self.aws.put_metrics("AWS/SageMaker", "Invocations", self._variant(endpoint), [1.0], when)
+        return endpoint
+
+    def _reports(self, endpoint: str, namespace: str, metric: str, hours: float) -> None:
+        count = int(timedelta(hours=hours) / _PERIOD)
+        self.aws.put_metrics(namespace, metric, self._variant(endpoint), [0.0] * count, now() - _PERIOD * count)
+
+    @staticmethod
+    def _variant(endpoint: str) -> dict[str, str]:
+        return {"EndpointName": endpoint.partition("/")[2], "VariantName": "AllTraffic"}
+
+    # What became of it
+
+    def tags_of(self, resource_id: str) -> dict[str, str]:
+        arn = f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:{resource_id}"
+        found = self.aws.client("sagemaker").list_tags(ResourceArn=arn)["Tags"]
+        return {tag["Key"]: tag["Value"] for tag in found}
+
+    def notebook_status(self, name: str = "lab") -> str:
+        return self.aws.client("sagemaker").describe_notebook_instance(NotebookInstanceName=name)["NotebookInstanceStatus"]
+
+    def endpoints(self) -> dict[str, str]:
+        """By name: its status."""
+        listed = self.aws.client("sagemaker").list_endpoints(MaxResults=100)["Endpoints"]
+        return {one["EndpointName"]: one["EndpointStatus"] for one in listed}
+
+    def app_status(self, name: str = "vision-lab") -> str:
+        key = {"DomainId": "d-1", "SpaceName": name, "AppType": "JupyterLab", "AppName": "default"}
+        return self.aws.client("sagemaker").describe_app(**key)["Status"]

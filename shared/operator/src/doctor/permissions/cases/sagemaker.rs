@@ -1,0 +1,118 @@
+//! `reap-sagemaker`.
+
+use model::curfew_tags::{KEEP_UNTIL, MARKED, MODE, PROTECTED, STOPPED};
+
+use super::ExpectedPermission::{Always, Never};
+use super::budgets::DENIED;
+use super::{
+    ALL_TAGS, CaseBuilder, ENDS, FunctionActions, MARKS, OBSERVES, PEOPLE, PermissionCase, ReasonedRequest,
+    RequestTarget, SAGEMAKER_ADD_TAGS, SAGEMAKER_DELETE_TAGS, TAGS_OF_OTHERS, UNMARKED, ask, tagging,
+};
+
+const NOTEBOOK: RequestTarget = RequestTarget::SageMaker { kind: "notebook-instance", words: "a notebook instance" };
+const APP: RequestTarget = RequestTarget::SageMaker { kind: "app", words: "an app" };
+const ENDPOINT: RequestTarget = RequestTarget::SageMaker { kind: "endpoint", words: "an endpoint" };
+const TRAINING: RequestTarget = RequestTarget::SageMaker { kind: "training-job", words: "a training job" };
+const PROCESSING: RequestTarget = RequestTarget::SageMaker { kind: "processing-job", words: "a processing job" };
+const TUNING: RequestTarget =
+    RequestTarget::SageMaker { kind: "hyper-parameter-tuning-job", words: "a hyperparameter tuning job" };
+
+const STOP: &str = "sagemaker:StopNotebookInstance";
+const START: &str = "sagemaker:StartNotebookInstance";
+const DELETE_APP: &str = "sagemaker:DeleteApp";
+const DELETE_ENDPOINT: &str = "sagemaker:DeleteEndpoint";
+const STOP_TRAINING: &str = "sagemaker:StopTrainingJob";
+const STOP_PROCESSING: &str = "sagemaker:StopProcessingJob";
+const STOP_TUNING: &str = "sagemaker:StopHyperParameterTuningJob";
+
+const STAYS: &str = "by these everything that it ends can be made again";
+
+/// The action on what exists of `SageMaker`, and the kind of that.
+const SEEN: [(&str, &str); 8] = [
+    ("sagemaker:DescribeNotebookInstance", "notebook-instance"),
+    ("sagemaker:DescribeApp", "app"),
+    ("sagemaker:DescribeEndpoint", "endpoint"),
+    ("sagemaker:DescribeEndpointConfig", "endpoint-config"),
+    ("sagemaker:DescribeTrainingJob", "training-job"),
+    ("sagemaker:DescribeProcessingJob", "processing-job"),
+    ("sagemaker:DescribeHyperParameterTuningJob", "hyper-parameter-tuning-job"),
+    ("sagemaker:ListTags", "space"),
+];
+const KEPT: [(&str, &str); 6] = [
+    ("sagemaker:DeleteNotebookInstance", "notebook-instance"),
+    ("sagemaker:DeleteSpace", "space"),
+    ("sagemaker:DeleteUserProfile", "user-profile"),
+    ("sagemaker:DeleteDomain", "domain"),
+    ("sagemaker:DeleteEndpointConfig", "endpoint-config"),
+    ("sagemaker:DeleteModel", "model"),
+];
+
+/// What it does once it has announced it.
+const DONE: &[ReasonedRequest] = &[
+    (ask(STOP, NOTEBOOK, &[MARKED]), ENDS),
+    (ask(START, NOTEBOOK, &[STOPPED]), "it starts again what it has stopped, at the next working hours"),
+    (ask(DELETE_APP, APP, &[MARKED]), ENDS),
+    (ask(DELETE_ENDPOINT, ENDPOINT, &[MARKED]), ENDS),
+    (ask(STOP_TRAINING, TRAINING, &[MARKED]), ENDS),
+    (ask(STOP_PROCESSING, PROCESSING, &[MARKED]), ENDS),
+    (ask(STOP_TUNING, TUNING, &[MARKED]), ENDS),
+    (tagging(SAGEMAKER_ADD_TAGS, NOTEBOOK, &[], &[MARKED, STOPPED]), MARKS),
+    (tagging(SAGEMAKER_ADD_TAGS, APP, &[], &[MARKED]), MARKS),
+    (tagging(SAGEMAKER_ADD_TAGS, ENDPOINT, &[], &[MARKED]), MARKS),
+    (tagging(SAGEMAKER_ADD_TAGS, TRAINING, &[], &[MARKED]), MARKS),
+    (tagging(SAGEMAKER_ADD_TAGS, PROCESSING, &[], &[MARKED]), MARKS),
+    (tagging(SAGEMAKER_ADD_TAGS, TUNING, &[], &[MARKED]), MARKS),
+    (tagging(SAGEMAKER_DELETE_TAGS, ENDPOINT, &[MARKED], &[MARKED]), "it calls off what it announced"),
+];
+
+const NOT_EVEN_SO: [ReasonedRequest; 5] = [
+    (tagging(SAGEMAKER_ADD_TAGS, ENDPOINT, &[], &[PROTECTED]), PEOPLE),
+    (tagging(SAGEMAKER_ADD_TAGS, ENDPOINT, &[], &[MODE]), PEOPLE),
+    (tagging(SAGEMAKER_ADD_TAGS, ENDPOINT, &[], &[KEEP_UNTIL]), PEOPLE),
+    (tagging(SAGEMAKER_DELETE_TAGS, ENDPOINT, &[MARKED], &[PROTECTED]), PEOPLE),
+    (tagging(SAGEMAKER_DELETE_TAGS, ENDPOINT, &[MARKED], &[MODE, MARKED]), PEOPLE),
+];
+
+pub(super) const ACTIONS: FunctionActions<'static> = FunctionActions {
+    looks: &[
+        "ec2:DescribeRegions",
+        "ec2:DescribeInstanceTypes",
+        "sagemaker:ListNotebookInstances",
+        "sagemaker:ListApps",
+        "sagemaker:ListEndpoints",
+        "sagemaker:ListTrainingJobs",
+        "sagemaker:ListProcessingJobs",
+        "sagemaker:ListHyperParameterTuningJobs",
+        "tag:GetResources",
+        "application-autoscaling:DescribeScalableTargets",
+        "cloudwatch:GetMetricData",
+    ],
+    done: DONE,
+    never: &[
+        (ask(STOP, NOTEBOOK, &[]), UNMARKED),
+        (ask(START, NOTEBOOK, &[]), "it starts only what it has stopped"),
+        (ask(DELETE_APP, APP, &[]), UNMARKED),
+        (ask(DELETE_ENDPOINT, ENDPOINT, &[]), UNMARKED),
+        (ask(STOP_TRAINING, TRAINING, &[]), UNMARKED),
+        (ask(STOP_PROCESSING, PROCESSING, &[]), UNMARKED),
+        (ask(STOP_TUNING, TUNING, &[]), UNMARKED),
+        (tagging(SAGEMAKER_ADD_TAGS, ENDPOINT, &[], &[MARKED, "Name"]), TAGS_OF_OTHERS),
+        (tagging(SAGEMAKER_DELETE_TAGS, ENDPOINT, &[MARKED], &[]), ALL_TAGS),
+    ],
+    denied: DENIED,
+    own: &[("notices/reap-sagemaker/", true), ("prices/", false)],
+    further,
+    is_reader: false,
+    other: "reap-instances",
+};
+
+fn further(table: &CaseBuilder<'_>) -> Vec<PermissionCase> {
+    let case = |(action, kind): (&'static str, &'static str), expected, why| {
+        let target = RequestTarget::SageMaker { kind, words: kind };
+        table.case(action, &target.arn(table.place), &format!("one {kind}"), expected, why)
+    };
+    let seen = SEEN.map(|one| case(one, Always, OBSERVES));
+    let kept = KEPT.map(|one| PermissionCase { even_so: true, ..case(one, Never, STAYS) });
+    let never = NOT_EVEN_SO.map(|(ask, why)| PermissionCase { even_so: true, ..table.ec2(ask, Never, why) });
+    seen.into_iter().chain(kept).chain(never).collect()
+}
