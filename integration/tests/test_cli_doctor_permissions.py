@@ -22,7 +22,7 @@ def test_the_roles_of_the_template_are_as_they_should_be_in_both_modes(account: 
         said = doctor(deploy(account, mode))
         assert findings(said, "permissions") == [], mode
         simulated = [call for call in account.aws.calls("iam:SimulatePrincipalPolicy")]
-        assert 120 < len(simulated) < 300
+        assert 120 < len(simulated) < 380
 
 
 STOP = {"Action": "ec2:StopInstances", "Resource": "*"}

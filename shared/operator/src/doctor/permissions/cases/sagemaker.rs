@@ -27,24 +27,23 @@ const STOP_TUNING: &str = "sagemaker:StopHyperParameterTuningJob";
 
 const STAYS: &str = "by these everything that it ends can be made again";
 
-/// The action on what exists of `SageMaker`, and the kind of that.
-const SEEN: [(&str, &str); 8] = [
-    ("sagemaker:DescribeNotebookInstance", "notebook-instance"),
-    ("sagemaker:DescribeApp", "app"),
-    ("sagemaker:DescribeEndpoint", "endpoint"),
-    ("sagemaker:DescribeEndpointConfig", "endpoint-config"),
-    ("sagemaker:DescribeTrainingJob", "training-job"),
-    ("sagemaker:DescribeProcessingJob", "processing-job"),
-    ("sagemaker:DescribeHyperParameterTuningJob", "hyper-parameter-tuning-job"),
-    ("sagemaker:ListTags", "space"),
+const SEEN: [&str; 8] = [
+    "sagemaker:DescribeNotebookInstance",
+    "sagemaker:DescribeApp",
+    "sagemaker:DescribeEndpoint",
+    "sagemaker:DescribeEndpointConfig",
+    "sagemaker:DescribeTrainingJob",
+    "sagemaker:DescribeProcessingJob",
+    "sagemaker:DescribeHyperParameterTuningJob",
+    "sagemaker:ListTags",
 ];
-const KEPT: [(&str, &str); 6] = [
-    ("sagemaker:DeleteNotebookInstance", "notebook-instance"),
-    ("sagemaker:DeleteSpace", "space"),
-    ("sagemaker:DeleteUserProfile", "user-profile"),
-    ("sagemaker:DeleteDomain", "domain"),
-    ("sagemaker:DeleteEndpointConfig", "endpoint-config"),
-    ("sagemaker:DeleteModel", "model"),
+const KEPT: [&str; 6] = [
+    "sagemaker:DeleteNotebookInstance",
+    "sagemaker:DeleteSpace",
+    "sagemaker:DeleteUserProfile",
+    "sagemaker:DeleteDomain",
+    "sagemaker:DeleteEndpointConfig",
+    "sagemaker:DeleteModel",
 ];
 
 /// What it does once it has announced it.
@@ -107,12 +106,11 @@ pub(super) const ACTIONS: FunctionActions<'static> = FunctionActions {
 };
 
 fn further(table: &CaseBuilder<'_>) -> Vec<PermissionCase> {
-    let case = |(action, kind): (&'static str, &'static str), expected, why| {
-        let target = RequestTarget::SageMaker { kind, words: kind };
-        table.case(action, &target.arn(table.place), &format!("one {kind}"), expected, why)
-    };
-    let seen = SEEN.map(|one| case(one, Always, OBSERVES));
-    let kept = KEPT.map(|one| PermissionCase { even_so: true, ..case(one, Never, STAYS) });
+    // All about one resource, because the policies name no kind here: so they are one question to IAM.
+    let arn = ENDPOINT.arn(table.place);
+    let seen = SEEN.map(|action| table.case(action, &arn, "what runs", Always, OBSERVES));
+    let kept =
+        KEPT.map(|action| PermissionCase { even_so: true, ..table.case(action, &arn, "what must stay", Never, STAYS) });
     let never = NOT_EVEN_SO.map(|(ask, why)| PermissionCase { even_so: true, ..table.ec2(ask, Never, why) });
     seen.into_iter().chain(kept).chain(never).collect()
 }
