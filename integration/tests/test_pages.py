@@ -24,6 +24,17 @@ def links(page: Path) -> list[str]:
     return [link for link in found if not re.match(r"[a-z]+:", link)]
 
 
+def test_every_test_that_the_page_about_security_names_exists() -> None:
+    named = re.findall(r"`(\w+(?:\.\w+)?)`", " ".join(_tests_of_rows((REPOSITORY / "docs/security.md").read_text())))
+    sources = [path for kind in ("*.rs", "*.py") for folder in ("shared", "agent", "cli", "integration") for path in (REPOSITORY / folder).rglob(kind)]
+    defined = {name for path in sources for name in (path.name, *re.findall(r"^ *(?:async )?(?:fn|def) (\w+)", path.read_text(), re.MULTILINE))}
+    assert len(named) >= 20 and [name for name in named if name not in defined] == []
+
+
+def _tests_of_rows(page: str) -> list[str]:
+    return [row.rstrip(" |").rpartition("|")[2] for row in page.splitlines() if row.startswith("| ")]
+
+
 @cache
 def anchors(page: Path) -> set[str]:
     """Of every heading: in lower case, without punctuation, with hyphens for blanks."""
