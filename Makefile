@@ -117,9 +117,9 @@ unit: ## Lint every crate and run its tests
 	.ci/compiled-once
 	$(LINTED) cargo test --workspace --locked
 
-simulate-quick: ## Live 300 days of simulated accounts of instances and 1,500 of volumes, with what `make unit` has built
-	$(LINTED) cargo test --workspace --locked --quiet --test simulation -- --account-days 300
-	$(LINTED) cargo test --workspace --locked --quiet --test simulation-volumes -- --account-days 1500
+simulate-quick: ## Live 200 days of simulated accounts of instances and 1,000 of volumes, with what `make unit` has built
+	$(LINTED) cargo test --workspace --locked --quiet --test simulation -- --account-days 200
+	$(LINTED) cargo test --workspace --locked --quiet --test simulation-volumes -- --account-days 1000
 
 # ARGS: `make simulate ARGS=--help` lists them; those of a violation are printed with it.
 simulate simulate-instances simulate-volumes: ARGS ?= --account-days 4000
