@@ -29,7 +29,8 @@ use crate::screen;
     subcommand_negates_reqs = true,
     group = ArgGroup::new("what").required(true),
     after_help = "Without credentials it goes by the tables that come with Curfew, and says so. What has no known price comes last. Exit \
-        codes: 0 something fits; 1 nothing fits, or nothing that fits has a price and a quota that allows it; 2 error, or a region could \
+        codes: 0 something fits; 1 nothing fits, or nothing that fits has a price and a quota that allows it, or with --from-usage \
+        something could cost less; 2 error, or a region could \
         not be read.\n\nExample:\n  \
         curfew recommend --params 7b --task qlora --batch 4 --gradient-checkpointing\n  \
         curfew recommend --params 70b --precision int4 --context 8k --regions us-east-1,us-west-2 --hours 24\n  \
@@ -44,7 +45,7 @@ pub(crate) struct Recommend {
     #[command(flatten)]
     place: PlaceArguments,
     /// Find what could cost less by what was used, of all teams or of this one
-    #[arg(long, value_name = "TEAM", num_args = 0..=1, default_missing_value = "", group = "what")]
+    #[arg(long, value_name = "TEAM", num_args = 0..=1, default_missing_value = "", group = "what", conflicts_with = "offline")]
     from_usage: Option<String>,
     /// Show every part of the memory with its formula and source, and how it spreads over several GPUs
     #[arg(long)]
@@ -76,7 +77,7 @@ enum Payment {
 ///              "quota": {"verdict": "allowed", "code": "L-DB2E81BA", "granted_vcpus": 8.0, "used_vcpus": 0},
 ///              "interruptions": {"runs": 12, "interrupted": 3, "unknown": 0, "seconds": 86400},
 ///              "data": {"egress_usd": 0.0, "load_seconds_least": 400}}],
-///  "too_small": [{"gpu_name": "T4", "gpu_memory_mib": 15258, "remedies": [{"change": {"precision": "int8"}, …}]}],
+///  "too_small": [{"gpu_name": "T4", "gpu_memory_mib": 16384, "remedies": [{"change": {"precision": "int8"}, …}]}],
 ///  "job": "job.toml"}
 /// ```
 /// `places` are in order, best first; unknown values are null. `explanation` and `spreads` are there with `--explain`. `too_small` has the GPUs

@@ -13,7 +13,6 @@ pub const TABLE_DATE: &str = "2026-11-24";
 /// Where they come from.
 pub const TABLE_SOURCE: &str = "AWS, \"Amazon EC2 accelerated computing instances\"";
 
-const BYTES_PER_GB: u64 = 1_000_000_000;
 const BYTES_PER_MIB: u64 = 1 << 20;
 
 /// A type in a region.
@@ -66,23 +65,23 @@ const LEFT_OUT: [&str; 10] = ["p3", "p3dn", "p6e-gb200", "g6f", "gr6f", "trn1", 
 /// Types without a GPU driver of their own image, or that boot too long for a job.
 const BARE_METAL: &str = "metal";
 
-/// GB of memory of each GPU, as it is sold, by family. EC2 counts GiB of some, 16,384 MiB of a T4 and 40,960 of an A100, so the table has up to
-/// 7 % less than EC2 says.
-const MEMORY_GB: [(&str, u64); 14] = [
-    ("g4dn", 16),
-    ("g5", 24),
-    ("g5g", 16),
-    ("g6", 24),
-    ("gr6", 24),
-    ("g6e", 48),
-    ("g7e", 96),
-    ("p4d", 40),
-    ("p4de", 80),
-    ("p5", 80),
-    ("p5e", 141),
-    ("p5en", 141),
-    ("p6-b200", 179),
-    ("p6-b300", 268),
+/// MiB of memory of each GPU by family. Each is what `DescribeInstanceTypes` said under `GpuInfo`, as moto 5.2.5 recorded it
+/// (`moto/ec2/resources/instance_types.json.gz`, 2026-11-24).
+const MEMORY_MIB: [(&str, u32); 14] = [
+    ("g4dn", 16_384),
+    ("g5", 22_888),
+    ("g5g", 16_384),
+    ("g6", 22_888),
+    ("gr6", 22_888),
+    ("g6e", 45_776),
+    ("g7e", 98_304),
+    ("p4d", 40_960),
+    ("p4de", 81_920),
+    ("p5", 81_920),
+    ("p5e", 144_384),
+    ("p5en", 144_384),
+    ("p6-b200", 183_359),
+    ("p6-b300", 275_040),
 ];
 
 /// The network of each type in Gbit/s, the most that it reaches. Each is what `DescribeInstanceTypes` said under `NetworkPerformance`,
@@ -167,10 +166,8 @@ fn tabled_types() -> impl Iterator<Item = GpuOffer> {
     )
 }
 
-/// As EC2 says it of recent types, and as `[gpu] memory_gib_min` of a job counts it.
 fn memory_mib(family: &str) -> Option<u32> {
-    let (_, gb) = MEMORY_GB.into_iter().find(|(name, _)| *name == family)?;
-    u32::try_from(gb * BYTES_PER_GB / BYTES_PER_MIB).ok()
+    MEMORY_MIB.into_iter().find(|(name, _)| *name == family).map(|(_, mib)| mib)
 }
 
 /// The network of a type in Gbit/s, the most that it reaches; `None` if the table does not have it.
@@ -191,7 +188,7 @@ mod tests {
         assert_eq!(offers.len() % 2, 0);
         let of = |name: &str| offers.iter().find(|offer| offer.instance_type.as_str() == name);
         let p4d = of("p4d.24xlarge").unwrap();
-        assert_eq!((p4d.gpus, p4d.gpu_name.as_str(), p4d.gpu_memory_mib), (8, "A100", 38_146));
+        assert_eq!((p4d.gpus, p4d.gpu_name.as_str(), p4d.gpu_memory_mib), (8, "A100", 40_960));
         assert_eq!(of("g5g.xlarge").unwrap().architecture, "arm64");
         for left_out in ["p3.2xlarge", "g6f.large", "trn1.2xlarge", "g4dn.metal", "p6e-gb200.36xlarge"] {
             assert_eq!(of(left_out), None);

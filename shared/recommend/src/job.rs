@@ -35,11 +35,16 @@ impl JobDraft<'_> {
         let mut usable =
             places.iter().filter(|place| place.usd_per_hour.is_some() && !place.quota.is_refused()).peekable();
         let best = *usable.peek()?;
+        let at_most = |place: &RankedPlace<F>| place.run.and_then(|run| run.most_seconds);
         let mut types: Vec<&str> = Vec::new();
+        let mut longest = None;
         for place in usable.filter(|place| place.region == best.region && place.gpus >= self.gpus) {
             let name = place.instance_type.as_str();
-            if types.len() < TYPES_MAX && !types.contains(&name) {
+            // The limit of the best one would end the job on a type whose time is unknown.
+            let fits_limit = at_most(best).is_none() || at_most(place).is_some();
+            if types.len() < TYPES_MAX && fits_limit && !types.contains(&name) {
                 types.push(name);
+                longest = longest.max(at_most(place));
             }
         }
         let types: Vec<String> = types.into_iter().map(quoted).collect();
@@ -51,7 +56,7 @@ impl JobDraft<'_> {
         }
         let _ = writeln!(text, "\n[gpu]\ncount = {}\ntypes = [{}]", self.gpus, types.join(", "));
         let _ = writeln!(text, "\n[spot]\nenabled = {}", self.on_spot && best.has_spot_in_region(places));
-        if let Some(most) = best.run.and_then(|run| run.most_seconds) {
+        if let Some(most) = longest {
             let seconds = most.max(RUNTIME_MIN_SECONDS);
             // Whole minutes: the document is for people.
             let minutes = i64::try_from(seconds.div_ceil(60)).unwrap_or(i64::MAX / 60);
@@ -99,15 +104,14 @@ mod tests {
     };
 
     fn places(seconds: u64, lifecycles: Vec<Lifecycle>) -> Vec<RankedPlace<()>> {
+        places_for(RunDuration::Seconds(seconds), lifecycles)
+    }
+
+    fn places_for(duration: RunDuration, lifecycles: Vec<Lifecycle>) -> Vec<RankedPlace<()>> {
         let (prices, quotas, interruptions) =
             (PriceBook::dated(), AccountQuotas::default(), InterruptionHistory::new());
         let facts = PlacementFacts { prices: &prices, quotas: &quotas, interruptions: &interruptions };
-        let request = PlacementRequest {
-            architecture: "x86_64".to_owned(),
-            lifecycles,
-            duration: RunDuration::Seconds(seconds),
-            data: None,
-        };
+        let request = PlacementRequest { architecture: "x86_64".to_owned(), lifecycles, duration, data: None };
         rank_places(&request, &tabled_offers(&["us-east-1".into()]), facts, |_, bytes| {
             (bytes > 20_000_000_000).then_some(())
         })
@@ -152,6 +156,20 @@ mod tests {
         let spec = read(&text);
         assert_eq!(spec.terms.gpu.types, ["g6.xlarge".into(), "g5.xlarge".into(), "g6e.xlarge".into()]);
         assert_eq!((spec.terms.max_runtime_seconds, spec.terms.spot), (30_000, None));
+    }
+
+    #[test]
+    fn the_limit_holds_on_every_type_that_is_named() {
+        let work = crate::TokenWork::Training { tokens: 1e9, operations_per_token: 6.0 * 1e9 };
+        let mut places = places_for(RunDuration::Tokens(work), vec![Lifecycle::OnDemand]);
+        // The second place is a type whose time is unknown.
+        places[1].run = None;
+        let text = draft("true").to_document(&places).unwrap();
+        let types = read(&text).terms.gpu.types;
+        assert!(!types.contains(&places[1].instance_type) && types.len() == 3, "{text}");
+        let named = places.iter().filter(|place| types.contains(&place.instance_type));
+        let longest = named.filter_map(|place| place.run.and_then(|run| run.most_seconds)).max().unwrap();
+        assert_eq!(u64::try_from(read(&text).terms.max_runtime_seconds).unwrap(), longest.div_ceil(60) * 60);
     }
 
     #[test]

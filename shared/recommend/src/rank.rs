@@ -23,7 +23,7 @@ use serde::Serialize;
 
 pub use data::{DataCost, DataPlace, S3_GBPS_MAX};
 
-use crate::{AccountQuotas, GpuOffer, InterruptionHistory, Interruptions, QuotaVerdict, RunLength, TokenWork};
+use crate::{AccountQuotas, GpuOffer, GpuPeak, InterruptionHistory, Interruptions, QuotaVerdict, RunLength, TokenWork};
 
 const HOUR_SECONDS: u64 = 3_600;
 
@@ -139,7 +139,9 @@ fn place<F>(
     let run = match request.duration {
         RunDuration::Unknown => None,
         RunDuration::Seconds(seconds) => Some(RunLength::exactly(seconds)),
-        RunDuration::Tokens(work) => RunLength::for_tokens(work, gpu_name, *gpus),
+        RunDuration::Tokens(work) => {
+            GpuPeak::find(gpu_name, *gpu_memory_mib).map(|peak| RunLength::for_tokens(work, peak, *gpus))
+        }
     };
     let data = request.data.as_ref().map(|data| DataCost::at(data, offer));
     let usd_per_hour = quote.map(|quote| quote.rate);

@@ -10,6 +10,8 @@ use serde::{Serialize, Serializer};
 pub struct GpuPeak {
     /// As EC2 names it.
     pub gpu_name: &'static str,
+    /// For GPUs with at least this memory: EC2 has one name for both A100s.
+    pub memory_mib_min: u32,
     /// Dense 16-bit operations with tensor cores: where a data sheet states the rate with sparsity, half of that.
     pub teraflops: u32,
     /// The bandwidth of its memory.
@@ -18,7 +20,15 @@ pub struct GpuPeak {
 }
 
 const fn peak(gpu_name: &'static str, teraflops: u32, memory_gb_per_second: u32, source: &'static str) -> GpuPeak {
-    GpuPeak { gpu_name, teraflops, memory_gb_per_second, source }
+    GpuPeak { gpu_name, memory_mib_min: 0, teraflops, memory_gb_per_second, source }
+}
+
+impl GpuPeak {
+    /// `None` for a GPU that is not in [`PEAKS`].
+    #[must_use]
+    pub fn find(gpu_name: &str, memory_mib: u32) -> Option<Self> {
+        PEAKS.into_iter().find(|peak| peak.gpu_name.eq_ignore_ascii_case(gpu_name) && memory_mib >= peak.memory_mib_min)
+    }
 }
 
 /// Compared on 2026-11-24 with what others quote from these data sheets, because the data sheets themselves could not be read:
@@ -26,14 +36,14 @@ const fn peak(gpu_name: &'static str, teraflops: u32, memory_gb_per_second: u32,
 /// <https://grokipedia.com/page/NVIDIA_L4_vs_L40S> (L4), <https://www.mullet.se/product.html?product_id=355414> (L40S), and
 /// <https://glennklockwood.com/garden/processors/> (A100, h100 with the H200, B200). No source was found for the 70 teraflops of an A10G,
 /// and none at all for the T4G, which NVIDIA has no data sheet of.
-pub const PEAKS: [GpuPeak; 9] = [
+pub const PEAKS: [GpuPeak; 10] = [
     peak("T4", 65, 320, "NVIDIA T4 data sheet, 2019"),
     peak("T4G", 65, 320, "as the T4, without a data sheet"),
     peak("A10G", 70, 600, "NVIDIA A10G data sheet, 2021"),
     peak("L4", 121, 300, "NVIDIA L4 data sheet, 2023"),
     peak("L40S", 362, 864, "NVIDIA L40S data sheet, 2023"),
-    // EC2 calls both by one name. The one of 40 GB has 1,555 GB/s: what is a bound from below for the faster one is one for both.
-    peak("A100", 312, 2_039, "NVIDIA A100 data sheet, 80 GB SXM, 2021"),
+    GpuPeak { memory_mib_min: 60_000, ..peak("A100", 312, 2_039, "NVIDIA A100 data sheet, 80 GB SXM, 2021") },
+    peak("A100", 312, 1_555, "NVIDIA A100 data sheet, 40 GB SXM, 2020"),
     peak("H100", 989, 3_350, "NVIDIA H100 data sheet, SXM, 2023"),
     peak("H200", 989, 4_800, "NVIDIA H200 data sheet, SXM, 2024"),
     // 7,700 GB/s by other quotations.
@@ -76,12 +86,11 @@ impl RunLength {
         Self { least_seconds: seconds, most_seconds: Some(seconds) }
     }
 
-    /// On so many GPUs of that name; `None` if the GPU is unknown.
+    /// On so many GPUs with these peaks.
     #[must_use]
-    pub fn for_tokens(work: TokenWork, gpu_name: &str, gpus: u32) -> Option<Self> {
-        let peak = PEAKS.into_iter().find(|peak| peak.gpu_name.eq_ignore_ascii_case(gpu_name))?;
+    pub fn for_tokens(work: TokenWork, peak: GpuPeak, gpus: u32) -> Self {
         let gpus = f64::from(gpus.max(1));
-        Some(match work {
+        match work {
             TokenWork::Training { tokens, operations_per_token } => {
                 let at_peak = tokens * operations_per_token / (f64::from(peak.teraflops) * 1e12 * gpus);
                 let (low, high) = TRAINING_PERCENT;
@@ -93,7 +102,7 @@ impl RunLength {
                 let least_seconds = whole_seconds(tokens / batch.max(1.0) * seconds_per_step);
                 Self { least_seconds, most_seconds: None }
             }
-        })
+        }
     }
 }
 
@@ -132,7 +141,7 @@ mod tests {
     #[test]
     fn the_published_run_of_llama_3_8b_lies_at_the_upper_end() {
         let work = TokenWork::Training { tokens: 15e12, operations_per_token: 6.0 * 8e9 };
-        let length = RunLength::for_tokens(work, "H100", 1).unwrap();
+        let length = RunLength::for_tokens(work, GpuPeak::find("H100", 81_920).unwrap(), 1);
         let most = length.most_seconds.unwrap() / 3_600;
         assert!((1_200_000..1_350_000).contains(&most), "{most}");
         assert!(length.least_seconds < length.most_seconds.unwrap());
@@ -141,18 +150,21 @@ mod tests {
     #[test]
     fn generating_is_bounded_by_the_memory_from_below_only() {
         let work = TokenWork::Generation { tokens: 1e6, batch: 16.0, bytes_per_step: 14e9 };
-        let on = |name, gpus| RunLength::for_tokens(work, name, gpus);
-        assert_eq!(on("A10G", 1), Some(RunLength { least_seconds: 1_459, most_seconds: None }));
-        assert_eq!(on("A10G", 4), Some(RunLength { least_seconds: 365, most_seconds: None }));
-        assert_eq!(on("K80", 1), None);
+        let on = |name, mib, gpus| {
+            GpuPeak::find(name, mib).map(|peak| RunLength::for_tokens(work, peak, gpus).least_seconds)
+        };
+        assert_eq!(on("A10G", 22_888, 1), Some(1_459));
+        assert_eq!(on("A10G", 22_888, 4), Some(365));
+        assert_eq!((on("A100", 40_960, 1), on("A100", 81_920, 1)), (Some(563), Some(430)));
+        assert_eq!(on("K80", 11_441, 1), None);
     }
 
     #[test]
     fn no_work_takes_no_time_and_no_number_is_read_as_none() {
         let training =
-            |tokens| RunLength::for_tokens(TokenWork::Training { tokens, operations_per_token: 1e9 }, "T4", 1);
-        assert_eq!(training(0.0), Some(RunLength::exactly(0)));
-        assert_eq!(training(f64::NAN), Some(RunLength::exactly(0)));
-        assert_eq!(training(f64::INFINITY).unwrap().least_seconds, u64::MAX);
+            |tokens| RunLength::for_tokens(TokenWork::Training { tokens, operations_per_token: 1e9 }, PEAKS[0], 1);
+        assert_eq!(training(0.0), RunLength::exactly(0));
+        assert_eq!(training(f64::NAN), RunLength::exactly(0));
+        assert_eq!(training(f64::INFINITY).least_seconds, u64::MAX);
     }
 }

@@ -85,7 +85,8 @@ pub(super) fn places(ranking: &Ranking, source: &str, all: bool) {
     ])
     .sparing(2);
     let count = if all { priced.len() } else { PLACES_MAX };
-    for place in priced.iter().take(count) {
+    let without_price = unpriced.iter().filter(|_| all);
+    for place in priced.iter().take(count).chain(without_price) {
         table.row(row(place));
     }
     if !table.is_empty() {
@@ -95,7 +96,9 @@ pub(super) fn places(ranking: &Ranking, source: &str, all: bool) {
     if more > 0 {
         screen::print_line(format!("and {}; --all shows them", screen::counted(more, "more place")));
     }
-    unknown(&unpriced, ranking.unasked);
+    if !all {
+        unknown(&unpriced, ranking.unasked);
+    }
     for line in sources(ranking, &priced) {
         screen::print_line(plain(&line));
     }
@@ -179,7 +182,7 @@ fn unknown(unpriced: &[&RankedPlace<GpuFit>], unasked: usize) {
     let places = screen::counted(unpriced.len(), "place");
     screen::print_line("");
     screen::print_line(plain(&format!(
-        "The price of {places} that would fit is unknown{asked}: {}{more}.",
+        "The price of {places} that would fit is unknown{asked}: {}{more}. --all shows them.",
         names.join(", ")
     )));
 }

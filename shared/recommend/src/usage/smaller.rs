@@ -5,7 +5,7 @@ use model::money::Rate;
 
 use super::{FindingKind, InstanceUsage, UsageFinding};
 use crate::GpuOffer;
-use crate::throughput::PEAKS;
+use crate::throughput::GpuPeak;
 
 /// Of the other type's memory: the rest is for fragmentation, and for a peak that the samples missed.
 const USABLE_PERCENT: f64 = 90.0;
@@ -66,9 +66,9 @@ pub fn find_smaller(
 
 /// The same GPU, or one whose peaks are both as high. Unknown for one that is in no table.
 fn is_as_fast(offer: &GpuOffer, own: &GpuOffer) -> bool {
-    let peak = |name: &str| PEAKS.into_iter().find(|peak| peak.gpu_name.eq_ignore_ascii_case(name));
+    let peak = |one: &GpuOffer| GpuPeak::find(&one.gpu_name, one.gpu_memory_mib);
     offer.gpu_name == own.gpu_name
-        || peak(&offer.gpu_name).zip(peak(&own.gpu_name)).is_some_and(|(other, own)| {
+        || peak(offer).zip(peak(own)).is_some_and(|(other, own)| {
             other.teraflops >= own.teraflops && other.memory_gb_per_second >= own.memory_gb_per_second
         })
 }
