@@ -9,7 +9,7 @@ use model::mark::{AnnouncedAction, Mark};
 use model::mode::Mode;
 use model::notification_log::{NotificationKey, NotificationLog, would_fingerprint};
 use model::rule::{ResourceAction, Rule};
-use plan::{Announcement, Evidence, NotifyOnlyReason, RepeatedEvidence, ResolvedEvidence, Step};
+use plan::{Announcement, Evidence, NotifyOnlyReason, RepeatedEvidence, ResolvedEvidence, ResourceMemory, Step};
 
 use crate::policy::{DueAction, Verdict, Violation};
 use crate::settle::{AnnouncedActions, SettledVerdicts, settle};
@@ -114,6 +114,35 @@ pub(crate) trait AnnouncementTarget: Copy {
         let written = self.written(track);
         let is_written = |mark: &Mark| mark.entries.iter().all(|(rule, said)| written.get(rule) == Some(said));
         self.still_announced(track).filter(|mark| !is_written(mark))
+    }
+
+    /// What the next run has to know of a resource whose rules each have a mode of their own.
+    fn memory_of_tracks(
+        self,
+        enforced: &RuleTrack,
+        observed: &RuleTrack,
+        active_keys: Vec<NotificationKey>,
+    ) -> ResourceMemory {
+        ResourceMemory {
+            active_keys,
+            shadow_mark: self.still_announced(observed),
+            unwritten_mark: self.still_unwritten(enforced),
+            void_mark: self.called_off_unwritten(observed),
+            ..ResourceMemory::default()
+        }
+    }
+
+    /// The one step of such a resource, by priority; `None` where nothing changed since the last run.
+    fn step_by_priority(self, enforced: &RuleTrack, observed: &RuleTrack) -> Option<Step> {
+        self.write_before_policy_action(enforced)
+            .or_else(|| self.due(enforced))
+            .or_else(|| self.rewrite(enforced))
+            .or_else(|| self.notify_only_step(enforced))
+            .or_else(|| self.notify_only_step(observed))
+            // An observed action stays due in every run: once announced, it must not hide others.
+            .or_else(|| self.due(observed).filter(|step| !step.already_notified))
+            .or_else(|| self.rewrite(observed))
+            .or_else(|| self.due(observed))
     }
 
     /// The end whose deadline has passed. What was announced but could not be written yet is written first.
@@ -253,6 +282,19 @@ pub(crate) trait AnnouncementTarget: Copy {
 
 /// Reasons with their deadlines.
 type FurtherEvidence = Vec<(Evidence, Timestamp)>;
+
+/// The notifications that must not be repeated: those of rules that are violated or unknown.
+pub(crate) fn unsettled_rule_keys(verdicts: &[(Rule, Verdict)]) -> Vec<NotificationKey> {
+    let unsettled = verdicts.iter().filter(|(_, verdict)| *verdict != Verdict::Compliant).map(|(rule, _)| *rule);
+    unsettled
+        .flat_map(|rule| [NotificationKey::rule(rule), NotificationKey::would(rule), NotificationKey::undone(rule)])
+        .collect()
+}
+
+/// Those about a resource that is started for its hours.
+pub(crate) fn start_keys() -> Vec<NotificationKey> {
+    vec![NotificationKey::would(Rule::Hours), NotificationKey::undone(Rule::Hours), NotificationKey::started()]
+}
 
 /// What a mark says first, and what besides: the news, or where all is known, everything.
 fn first_said(track: &RuleTrack) -> Option<(Evidence, Timestamp, FurtherEvidence)> {

@@ -31,7 +31,7 @@ use plan::{
     Action, Announcement, Evidence, InstanceAction, Plan, ResourceMemory, SkipReason, Skipped, Step, Target, limits,
 };
 
-use crate::announcements::AnnouncementTarget;
+use crate::announcements::{AnnouncementTarget, start_keys, unsettled_rule_keys};
 use crate::job_ownership::JobOwnership;
 use crate::policy::{InstanceSubject, Policy, Verdict};
 use crate::rules::{expired, hours, idle, lifetime, over_budget, untagged};
@@ -144,28 +144,16 @@ impl<'a> InstanceCase<'a> {
         let running = RunningInstance { case: self, curfew_tags };
         let enforced = running.track(&verdicts, Mode::Enforce);
         let observed = running.track(&verdicts, Mode::Observe);
-        let mut active_keys = active_keys(&verdicts, self.usage);
+        let mut active_keys = unsettled_rule_keys(&verdicts);
+        active_keys
+            .extend(matches!(self.usage, Usage::Unknown(_)).then(|| NotificationKey::named(skip::USAGE_UNKNOWN)));
         active_keys.extend(self.rejected_claim_key());
         if curfew_tags.stopped.is_some() {
             active_keys.extend(start_keys());
         }
-        let resource_memory = ResourceMemory {
-            active_keys,
-            shadow_mark: running.still_announced(&observed),
-            unwritten_mark: running.still_unwritten(&enforced),
-            void_mark: running.called_off_unwritten(&observed),
-            ..ResourceMemory::default()
-        };
+        let resource_memory = running.memory_of_tracks(&enforced, &observed, active_keys);
         let action = running
-            .write_before_policy_action(&enforced)
-            .or_else(|| running.due(&enforced))
-            .or_else(|| running.rewrite(&enforced))
-            .or_else(|| running.notify_only_step(&enforced))
-            .or_else(|| running.notify_only_step(&observed))
-            // An observed action stays due in every run: once announced, it must not hide others.
-            .or_else(|| running.due(&observed).filter(|step| !step.already_notified))
-            .or_else(|| running.rewrite(&observed))
-            .or_else(|| running.due(&observed))
+            .step_by_priority(&enforced, &observed)
             .or_else(|| running.observed_before(&observed).filter(|_| !self.ownership().knows_only_its_expiry()));
         match action {
             Some(step) => {
@@ -232,19 +220,6 @@ impl<'a> InstanceCase<'a> {
             what: self.instance.instance_type.to_string(),
         }
     }
-}
-
-fn start_keys() -> Vec<NotificationKey> {
-    vec![NotificationKey::would(Rule::Hours), NotificationKey::undone(Rule::Hours), NotificationKey::started()]
-}
-
-/// The notifications that must not be repeated: those of rules that are violated or unknown.
-fn active_keys(verdicts: &[(Rule, Verdict)], usage: &Usage) -> Vec<NotificationKey> {
-    let unsettled = verdicts.iter().filter(|(_, verdict)| *verdict != Verdict::Compliant).map(|(rule, _)| *rule);
-    let of_rules = unsettled
-        .flat_map(|rule| [NotificationKey::rule(rule), NotificationKey::would(rule), NotificationKey::undone(rule)]);
-    let usage_unknown = matches!(usage, Usage::Unknown(_)).then(|| NotificationKey::named(skip::USAGE_UNKNOWN));
-    of_rules.chain(usage_unknown).collect()
 }
 
 /// A running instance whose tags can be read.

@@ -25,7 +25,7 @@ use model::sagemaker::{
 };
 use plan::{Action, Evidence, Plan, ResourceMemory, SageMakerAction, SkipReason, Skipped, Step, Target, limits};
 
-use crate::announcements::AnnouncementTarget;
+use crate::announcements::{AnnouncementTarget, start_keys, unsettled_rule_keys};
 use crate::policy::{ModeSource, Policy, Verdict, effective_mode_and_its_source};
 use crate::rules::hours::start_of_stopped;
 
@@ -109,29 +109,13 @@ impl<'a> SageMakerCase<'a> {
         let running = RunningResource { case: self, curfew_tags };
         let enforced = running.track(&verdicts, Mode::Enforce);
         let observed = running.track(&verdicts, Mode::Observe);
-        let mut active_keys = active_keys(&verdicts);
+        let mut active_keys = unsettled_rule_keys(&verdicts);
         active_keys.extend(self.unmeasured().map(|finding| finding.topic));
         if curfew_tags.stopped.is_some() {
             active_keys.extend(start_keys());
         }
-        let memory = ResourceMemory {
-            active_keys,
-            shadow_mark: running.still_announced(&observed),
-            unwritten_mark: running.still_unwritten(&enforced),
-            void_mark: running.called_off_unwritten(&observed),
-            ..ResourceMemory::default()
-        };
-        let action = running
-            .write_before_policy_action(&enforced)
-            .or_else(|| running.due(&enforced))
-            .or_else(|| running.rewrite(&enforced))
-            .or_else(|| running.notify_only_step(&enforced))
-            .or_else(|| running.notify_only_step(&observed))
-            // An observed action stays due in every run: once announced, it must not hide others.
-            .or_else(|| running.due(&observed).filter(|step| !step.already_notified))
-            .or_else(|| running.rewrite(&observed))
-            .or_else(|| running.due(&observed))
-            .or_else(|| running.observed_before(&observed));
+        let memory = running.memory_of_tracks(&enforced, &observed, active_keys);
+        let action = running.step_by_priority(&enforced, &observed).or_else(|| running.observed_before(&observed));
         match action {
             Some(step) => SageMakerDecision::Step(Box::new(Step { memory, ..step })),
             None => SageMakerDecision::Skipped(Box::new(self.skip_after_judging(&[enforced, observed], memory))),
@@ -240,18 +224,6 @@ impl<'a> SageMakerCase<'a> {
     fn skip(self, reason: SkipReason, memory: ResourceMemory) -> Skipped {
         Skipped { target: self.target(), reason, finding: None, memory }
     }
-}
-
-fn start_keys() -> Vec<NotificationKey> {
-    vec![NotificationKey::would(Rule::Hours), NotificationKey::undone(Rule::Hours), NotificationKey::started()]
-}
-
-/// The notifications that must not be repeated: those of rules that are violated or unknown.
-fn active_keys(verdicts: &[(Rule, Verdict)]) -> Vec<NotificationKey> {
-    let unsettled = verdicts.iter().filter(|(_, verdict)| *verdict != Verdict::Compliant).map(|(rule, _)| *rule);
-    unsettled
-        .flat_map(|rule| [NotificationKey::rule(rule), NotificationKey::would(rule), NotificationKey::undone(rule)])
-        .collect()
 }
 
 /// Of what was seen, one resource: a plan for it alone is held by no limit that counts others.
