@@ -9,6 +9,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
+import reaping
 from local_aws.client import ACCOUNT, REGION
 from reaping import TAGGED, Account, ago, now
 
@@ -22,13 +23,7 @@ WRITES = {
     "sagemaker:StopTrainingJob",
 }
 
-EAGER: dict[str, Any] = {
-    "mode": "enforce",
-    "untagged": {"mode": "enforce", "settle": "0s", "grace": "0s"},
-    "lifetime": {"grace": "0s"},
-    "sagemaker": {"mode": "enforce", "grace": "0s"},
-    "limits": {"fleet_share_max_percent": 100},
-}
+EAGER: dict[str, Any] = {**reaping.EAGER, "sagemaker": {"mode": "enforce", "grace": "0s"}}
 
 _PERIOD = timedelta(minutes=5)
 _INSTANCE_TYPE = "ml.g5.xlarge"
@@ -58,7 +53,7 @@ class StudioAccount(Account):
         """One of one variant on one instance, two days old, whose configuration has these fields besides."""
         variant = {"VariantName": "AllTraffic", "InitialInstanceCount": 1, "InstanceType": _INSTANCE_TYPE, "ModelName": "m"}
         self._put("endpoint-config", f"{name}-v1", {"ProductionVariants": [variant], **(config or {})}, None, {})
-        running = [{"VariantName": one["VariantName"], "CurrentInstanceCount": 1} for one in [variant]]
+        running = [{"VariantName": variant["VariantName"], "CurrentInstanceCount": 1}]
         fields = {"EndpointStatus": "InService", "EndpointConfigName": f"{name}-v1", "ProductionVariants": running}
         return self._put("endpoint", name, fields, None, tags)
 

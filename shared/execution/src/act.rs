@@ -221,6 +221,15 @@ impl<C: Cloud, R: ReadAgain> StepResource<'_, C, R> {
         self.accept_if_already_applied(answer, |fresh| keys.iter().all(|key| !fresh.tags().contains_key(*key))).await
     }
 
+    /// After a stop: takes the mark away, which an earlier run or this one has written.
+    async fn unmark_stopped(&self, is_marked: bool) -> StepOutcome {
+        match if is_marked { self.untag(vec![MARKED]).await } else { Ok(()) } {
+            Ok(()) => StepOutcome::from_kind(OutcomeKind::Done),
+            // Once it runs again its mark is of an earlier life, and the next run removes it.
+            Err(error) => StepOutcome::with(OutcomeKind::Done, format!("stopped, but the mark stayed: {error}")),
+        }
+    }
+
     /// What was done and not answered is done: no later run would tell of it.
     async fn accept_if_already_applied(
         &self,

@@ -106,10 +106,7 @@ impl UndoSearch<'_> {
     async fn instance(&self, instance: Instance) -> (UndoMethod, Option<RecordedAction>) {
         match undo::stop_to_undo(&instance) {
             Ok(stopped) => {
-                let ended = match self.trail.find_stop(&instance.id, stopped.at).await {
-                    TrailResult::Ended(ended) => Some(ended),
-                    TrailResult::Silent { .. } | TrailResult::Unread => None,
-                };
+                let ended = self.trail.find_stop(&instance.id, stopped.at).await.ended();
                 (UndoMethod::Start { instance: Box::new(instance), stopped }, ended)
             }
             Err(NothingToUndo::Gone(why)) => self.gone_instance(&instance.id, why).await,
@@ -120,10 +117,7 @@ impl UndoSearch<'_> {
     async fn sagemaker(&self, resource: SageMakerResource) -> (UndoMethod, Option<RecordedAction>) {
         match undo::notebook_stop_to_undo(&resource) {
             Ok(stopped) => {
-                let ended = match self.trail.find_sagemaker_stop(&resource.id, stopped.at).await {
-                    TrailResult::Ended(ended) => Some(ended),
-                    TrailResult::Silent { .. } | TrailResult::Unread => None,
-                };
+                let ended = self.trail.find_sagemaker_stop(&resource.id, stopped.at).await.ended();
                 (UndoMethod::StartNotebook { notebook: Box::new(resource) }, ended)
             }
             Err(nothing) => (way_of(nothing), None),
@@ -196,10 +190,7 @@ impl UndoSearch<'_> {
             let why = format!("whether it is gone is unknown: {region} did not answer");
             return (Some(region), (unknown(why), None));
         }
-        let ended = match self.trail.find_deletion(volume, deleted_at).await {
-            TrailResult::Ended(ended) => Some(ended),
-            TrailResult::Silent { .. } | TrailResult::Unread => None,
-        };
+        let ended = self.trail.find_deletion(volume, deleted_at).await.ended();
         (Some(region), (self.restore(restoration).await, ended))
     }
 

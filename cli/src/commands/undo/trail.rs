@@ -80,6 +80,16 @@ pub(super) enum TrailResult {
     Unread,
 }
 
+impl TrailResult {
+    /// What ended it, where the trail says so.
+    pub(super) fn ended(self) -> Option<RecordedAction> {
+        match self {
+            Self::Ended(ended) => Some(ended),
+            Self::Silent { .. } | Self::Unread => None,
+        }
+    }
+}
+
 impl AuditTrail {
     /// Where it cannot be read, a person hears of it once, and the tags are all there is.
     pub(super) async fn open(context: &CommandContext) -> Self {

@@ -30,11 +30,7 @@ impl<C: Cloud> StepResource<'_, C, Instance> {
             is_in(fresh, &[InstanceState::Stopping, InstanceState::Stopped])
         })
         .await?;
-        match if is_marked { self.untag(vec![MARKED]).await } else { Ok(()) } {
-            Ok(()) => Ok(StepOutcome::from_kind(OutcomeKind::Done)),
-            // Once the instance runs again its mark is of an earlier life, and the next run removes it.
-            Err(error) => Ok(StepOutcome::with(OutcomeKind::Done, format!("stopped, but the mark stayed: {error}"))),
-        }
+        Ok(self.unmark_stopped(is_marked).await)
     }
 
     async fn terminate(&self, mark: Option<&Mark>) -> Result<StepOutcome, CallError> {

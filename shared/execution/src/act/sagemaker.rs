@@ -34,10 +34,7 @@ impl<C: Cloud> StepResource<'_, C, SageMakerResource> {
         })
         .await?;
         // A job never runs again, and its mark is of no more use to anybody.
-        match if is_marked && is_notebook { self.untag(vec![MARKED]).await } else { Ok(()) } {
-            Ok(()) => Ok(StepOutcome::from_kind(OutcomeKind::Done)),
-            Err(error) => Ok(StepOutcome::with(OutcomeKind::Done, format!("stopped, but the mark stayed: {error}"))),
-        }
+        Ok(self.unmark_stopped(is_marked && is_notebook).await)
     }
 
     async fn delete(&self, mark: Option<&Mark>) -> Result<StepOutcome, CallError> {
