@@ -17,6 +17,7 @@ use plan::{Plan, Skipped, Step};
 
 use crate::budgets::{BudgetEvent, BudgetReading, HOLDERS, SimulatedBudgets};
 use crate::chance::{DAY, HOUR, RandomStream, TICK, stamp};
+use crate::driver::debug_action;
 use crate::fault::Fault;
 use crate::faults::{FaultInjector, FaultLevel};
 use crate::jobs::{JobReading, SimulatedJobs, says_of};
@@ -25,7 +26,7 @@ use crate::metrics::{PublishResult, PublishingDelays};
 use crate::oracle::{IdleShare, InvariantOracle};
 use crate::owners::{Behaviour, first_tags};
 use crate::schedule::{self, Scheduled};
-use crate::session::{Facts, debug_action};
+use crate::session::Facts;
 use crate::settings::SimulatedConfig;
 use crate::world::SimulatedMachine;
 

@@ -1,11 +1,13 @@
 //! Simulates the requested number of accounts, or repeats one of them.
 
+use std::fmt::Debug;
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use model::fault::InvalidValue;
+use plan::{Action, Step};
 
 const HELP: &str = "\
 --account-days N   live accounts until so many days have passed (default 24)
@@ -129,4 +131,15 @@ fn arguments(target: &str) -> Result<Option<Arguments>, InvalidValue> {
         }
     }
     Ok(Some(arguments))
+}
+
+/// The effect of a step, without the resource, for logs.
+pub(crate) fn debug_action(step: &Step) -> &dyn Debug {
+    match &step.action {
+        Action::Instance(_, action) => action,
+        Action::Volume(_, action) => action,
+        Action::Snapshot(_, action) => action,
+        Action::SageMaker(_, action) => action,
+        Action::Budget(action) => action,
+    }
 }

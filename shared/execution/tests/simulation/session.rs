@@ -6,7 +6,6 @@ mod under_way;
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Debug;
 use std::future::{pending, poll_fn};
 use std::rc::Rc;
 use std::task::Poll;
@@ -284,17 +283,6 @@ impl Cloud for Session {
             return Err(self.failed(call, CallErrorKind::Unreached, "dispatch failure: no answer"));
         }
         Ok(())
-    }
-}
-
-/// The effect of a step, without the resource, for logs.
-pub(crate) fn debug_action(step: &Step) -> &dyn Debug {
-    match &step.action {
-        Action::Instance(_, action) => action,
-        Action::Volume(_, action) => action,
-        Action::Snapshot(_, action) => action,
-        Action::SageMaker(_, action) => action,
-        Action::Budget(action) => action,
     }
 }
 

@@ -13,12 +13,13 @@ use plan::report::StepOutcome;
 use plan::{Plan, Skipped, Step};
 
 use crate::chance::{DAY, HOUR, RandomStream, stamp};
+use crate::driver::debug_action;
 use crate::fault::Fault;
 use crate::faults::FaultInjector;
 use crate::oracle::{InvariantOracle, UndoCommand};
 use crate::owners::{Behaviour, Owners};
 use crate::schedule::{self, Scheduled};
-use crate::session::{Facts, debug_action};
+use crate::session::Facts;
 use crate::settings::SimulatedConfig;
 use crate::tally::{ACTIONS, SPARED};
 use crate::world::{SimulatedVolume, SimulatedWorld};
