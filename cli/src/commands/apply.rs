@@ -96,7 +96,7 @@ impl Apply {
         Ok(waiting.into_iter().filter(|item| self.only.iter().any(|only| only == item.resource.as_str())).collect())
     }
 
-    /// What is to be carried out, as it is now; `None` if the person does not want it. Whoever took their time gets a second look, by the
+    /// What is to be carried out, as it is now; `None` if the person does not want it. A person who took their time gets a second observation, by the
     /// configuration as it is by then, which can only leave out more.
     async fn confirmed<'t>(
         &self,

@@ -126,7 +126,7 @@ struct KeepResult {
     keep_until: Option<Timestamp>,
     notes: Vec<String>,
     error: Option<String>,
-    /// Nobody could say or do it, for want of a permission or an answer.
+    /// It is unknown or was not done, for want of a permission or an answer.
     #[serde(skip)]
     unanswered: bool,
     /// Every region says that there is no such thing.

@@ -117,7 +117,7 @@ impl Scan {
     }
 
     /// The configuration to judge by, its deployment's bucket, and whether something may be deployed. A look must not fail for want of one; but
-    /// whoever names a file or a bucket means that.
+    /// a named file or bucket comes first.
     async fn config(
         &self,
         context: &CommandContext,
@@ -209,7 +209,7 @@ impl ScanResult {
         self.gaps.extend(looked.gaps);
     }
 
-    /// What the organisation forbids, nobody here can mend, and nothing runs there.
+    /// What the organisation forbids cannot be mended here, and nothing runs there.
     fn saw_everything(&self) -> bool {
         self.unanswered.is_empty() && self.gaps.iter().all(|gap| gap.kind == GapKind::ForbiddenRegion)
     }

@@ -7,7 +7,7 @@ use notify::Message;
 use crate::aws::Aws;
 use crate::error::{CallError, call_error};
 
-/// Pages of 100 subscriptions: nobody needs more that are unconfirmed.
+/// Pages of 100 subscriptions: more unconfirmed ones are of no use.
 pub(crate) const PAGES_MAX: usize = 20;
 
 /// Whether the topic has a confirmed subscription.

@@ -1,7 +1,7 @@
 //! Carries a plan out: act, tell, mark, record, remember. The same for every function, and for every mode.
 //!
 //! The order is the contract. What ends something is acted on first, so that the message can say what became of it; the
-//! message is sent before a mark is written, so that nothing is marked of which nobody has heard; all of it is
+//! message is sent before a mark is written, so that nothing is marked without an accepted message; all of it is
 //! recorded, and what was told is remembered. One failure never stops the rest.
 
 mod act;
@@ -96,7 +96,7 @@ pub type ChosenResources = BTreeSet<(Region, ResourceId)>;
 pub enum Subscribers {
     /// Somebody has confirmed.
     Confirmed,
-    /// Nobody has: enforcing is refused.
+    /// No subscription is confirmed: enforcing is refused.
     NoneConfirmed(Gap),
     /// Unknown: nothing is ended in this run.
     Unknown(Gap),

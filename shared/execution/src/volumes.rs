@@ -91,7 +91,7 @@ pub async fn observe(run: &Run<'_, impl VolumeCloud, impl VolumeDocuments>, poli
     VolumesObservation { regions, storage, uses, live_jobs, recalled }
 }
 
-/// The jobs of volumes that are not finished. One of which nobody can say anything, or that there was no time for, counts as
+/// The jobs of volumes that are not finished. A job that is unknown, or that there was no time for, counts as
 /// such.
 async fn live_jobs(run: &Run<'_, impl VolumeCloud, impl VolumeDocuments>, storage: &mut ObservedStorage) -> LiveJobs {
     let mut live = jobs(storage);

@@ -108,7 +108,7 @@ fn family_of_class(class: &str, market: PurchaseMarket) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::next::tests::fixture::{at, ranking};
+    use crate::next::tests::fixture::{noon_plus, ranking};
 
     /// As AWS lists them in 2026: name, code, class of the usage metric.
     const LISTED: [(&str, &str, &str); 9] = [
@@ -135,7 +135,7 @@ mod tests {
 
     fn candidate(name: &str, lifecycle: Lifecycle) -> Candidate {
         let quota = tabled_quota(&name.into(), lifecycle);
-        Candidate { instance_type: name.into(), lifecycle, quota, ..ranking(at(0)).candidates[0].clone() }
+        Candidate { instance_type: name.into(), lifecycle, quota, ..ranking(noon_plus(0)).candidates[0].clone() }
     }
 
     fn check(quotas: &[(&str, &str, &str)], name: &str, lifecycle: Lifecycle, expect: Option<&str>) {

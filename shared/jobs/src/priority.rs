@@ -63,7 +63,7 @@ mod tests {
     use crate::{Job, JobResult};
 
     fn order(jobs: &[Job], seconds: i64) -> Vec<&Job> {
-        by_priority(jobs.iter().collect(), |job| Some(*job), 2, at(seconds))
+        by_priority(jobs.iter().collect(), |job| Some(*job), 2, noon_plus(seconds))
     }
 
     #[test]
@@ -80,9 +80,9 @@ mod tests {
 
     #[test]
     fn a_due_job_is_as_urgent_as_a_new_one() {
-        assert_eq!(urgency(&waiting().job, at(10 * MINUTE - 1)), Urgency::Waits);
-        assert_eq!(urgency(&waiting().job, at(10 * MINUTE)), Urgency::IsDue);
-        assert_eq!(urgency(&held(HoldReason::Budget).job, at(5 * MINUTE)), Urgency::IsDue);
+        assert_eq!(urgency(&waiting().job, noon_plus(10 * MINUTE - 1)), Urgency::Waits);
+        assert_eq!(urgency(&waiting().job, noon_plus(10 * MINUTE)), Urgency::IsDue);
+        assert_eq!(urgency(&held(HoldReason::Budget).job, noon_plus(5 * MINUTE)), Urgency::IsDue);
     }
 
     #[test]

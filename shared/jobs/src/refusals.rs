@@ -60,11 +60,11 @@ impl LaunchRefusal {
 mod tests {
     use super::*;
     use crate::QuotaCode;
-    use crate::next::tests::fixture::{at, ranking};
+    use crate::next::tests::fixture::{noon_plus, ranking};
     use model::money::Rate;
 
     fn first() -> Candidate {
-        ranking(at(0)).candidates[0].clone()
+        ranking(noon_plus(0)).candidates[0].clone()
     }
 
     fn no_capacity() -> LaunchResult {
@@ -78,9 +78,9 @@ mod tests {
     /// Whether the refusal of the first candidate answers for another one after these seconds.
     fn check(answer: &LaunchResult, other: &Candidate, seconds: i64, expect: bool) {
         let mut refusals = LaunchRefusals::default();
-        refusals.record(&first(), answer, at(0));
+        refusals.record(&first(), answer, noon_plus(0));
         let expect = expect.then(|| answer.clone());
-        assert_eq!(refusals.predict(other, at(seconds)), expect, "{answer:?} {other:?} {seconds}");
+        assert_eq!(refusals.predict(other, noon_plus(seconds)), expect, "{answer:?} {other:?} {seconds}");
     }
 
     #[test]
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn an_answer_to_one_launch_does_not_apply_to_another() {
-        let launched = LaunchResult::Launched { instance: "i-1".into(), launched_at: at(0) };
+        let launched = LaunchResult::Launched { instance: "i-1".into(), launched_at: noon_plus(0) };
         let words = || "said".to_owned();
         for answer in [
             launched,

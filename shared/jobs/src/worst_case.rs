@@ -26,8 +26,8 @@ impl WorstCase {
     /// Of a job that would begin now, on whichever of the candidates; `None` if its limits leave it no time at all.
     #[must_use]
     pub fn from_ranking(terms: &JobTerms, ranking: &Ranking, now: Timestamp) -> Option<Self> {
-        let nobody = JobId { team: "".into(), job: String::new() };
-        let job = Job::submitted(nobody, None, terms.clone(), now);
+        let unnamed = JobId { team: "".into(), job: String::new() };
+        let job = Job::submitted(unnamed, None, terms.clone(), now);
         let worst = |candidate: &Candidate| {
             let cost_max = candidate.cost_max();
             let seconds = TimeLeft::on_machine(&job, cost_max, now).seconds;

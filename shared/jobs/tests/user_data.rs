@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use jobs::{JobId, MachineIdentity, USER_DATA_BYTES_MAX, user_data};
 use proptest::prelude::*;
 
-/// What the scripts may find: `touch` is there for whoever manages to call it.
+/// What the scripts may find: `touch` is there in case a script manages to call it.
 const TOOLS: [&str; 10] = ["base64", "cat", "chmod", "cut", "mkdir", "mv", "rm", "sha256sum", "sed", "touch"];
 
 /// Says what it was called with, an argument a line of hex.

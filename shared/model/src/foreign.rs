@@ -81,7 +81,7 @@ const SAGEMAKER_CONTROLLER_TAGS: [(&str, &str); 3] = [
     ("sagemaker:pipeline*", "a SageMaker pipeline"),
 ];
 
-/// The stack, the pipeline, or whoever `[managed]` names, that makes a resource of `SageMaker`, for people to read.
+/// The stack, the pipeline, or the controller of `[managed]` that makes a resource of `SageMaker`, for people to read.
 #[must_use]
 pub fn sagemaker_controller(tags: &Tags, managed: &ManagedConfig) -> Option<String> {
     tags.keys().find_map(|key| {

@@ -77,7 +77,7 @@ pub struct EndpointFacts {
     pub is_autoscaled: Option<bool>,
 }
 
-/// What speaks for an endpoint in production, or for one that costs nothing while nobody uses it.
+/// What speaks for an endpoint in production, or for one that costs nothing while it is unused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProductionSign {
@@ -233,14 +233,14 @@ pub type ActivitySamples = BTreeMap<ResourceId, BTreeMap<ActivitySignal, Vec<Sam
 /// Whether somebody has used a resource.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Activity {
-    /// Nobody, over the whole window.
+    /// Unused over the whole window.
     Inactive(InactiveEvidence),
     /// Somebody, until then at least.
     Active(Timestamp),
     Unknown(UnknownActivity),
 }
 
-/// The evidence that nobody used it.
+/// The evidence that it was unused.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct InactiveEvidence {
     pub from: Timestamp,
@@ -262,10 +262,10 @@ pub enum ActivitySource {
     Gpu,
 }
 
-/// Why nobody can say.
+/// Why its use is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnknownActivity {
-    /// Nothing was asked, or nobody answered.
+    /// No query was sent, or none was answered.
     NotAsked,
     /// It is younger than its window.
     Young,

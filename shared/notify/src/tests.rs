@@ -62,14 +62,14 @@ fn observed(of: InstanceBuilder, usage: &Usage, config: &str) -> Report {
     with(planned(of, usage, config), &StepOutcome::from_kind(OutcomeKind::Observed))
 }
 
-fn told(report: &Report) -> Vec<Notification> {
+fn notify(report: &Report) -> Vec<Notification> {
     notifications(report, &no_memory(), &home(), time(NOW))
 }
 
 /// The only message of a run. Its first line is short.
 #[track_caller]
 fn message(report: &Report) -> Message {
-    let mut messages = messages(report, &told(report), &no_memory());
+    let mut messages = messages(report, &notify(report), &no_memory());
     assert_eq!(messages.len(), 1, "{messages:?}");
     let message = messages.remove(0);
     let first_line = message.body.lines().next().unwrap();
@@ -97,10 +97,10 @@ fn every_message_names_its_run_and_its_audit_record() {
 }
 
 #[test]
-fn what_is_nobodys_goes_to_the_untagged() {
+fn resources_without_a_team_go_to_the_untagged_section() {
     let sent = message(&planned(untagged(), &idle(), "[untagged]\nmode = \"enforce\""));
     assert_eq!((sent.team.as_str(), sent.function), (NO_TEAM, "reap-instances"));
     let ids: Vec<ResourceId> =
-        told(&planned(untagged(), &idle(), ENFORCED)).into_iter().filter_map(|one| one.resource).collect();
+        notify(&planned(untagged(), &idle(), ENFORCED)).into_iter().filter_map(|one| one.resource).collect();
     assert_eq!(ids, ["i-0abc".into()]);
 }

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_knows_where_nothing_could_be_looked_at() {
+    fn without_any_answer_the_verdict_is_unknown() {
         let state = |states: &[CheckState]| {
             let checks: Vec<CheckResult> =
                 states.iter().map(|state| CheckResult { check: "", state: *state, findings: Vec::new() }).collect();

@@ -124,7 +124,7 @@ fn changed(why: String) -> StepOutcome {
     StepOutcome::with(OutcomeKind::Changed, why)
 }
 
-/// What would be done now, which nobody has reviewed.
+/// What would be done now, which was not reviewed.
 fn describe_current_step(step: &Step) -> String {
     let rule = step.evidence.rule();
     let action = step.action.as_str();

@@ -27,7 +27,7 @@ pub enum Evidence {
     },
     /// Idle during the whole window.
     Idle(IdleEvidence),
-    /// A resource of `SageMaker` that nobody has used during the whole window.
+    /// A resource of `SageMaker` that was unused during the whole window.
     #[serde(rename = "idle")]
     Inactive(InactiveEvidence),
     /// Outside its hours, or shortly before they end. For a start: within its hours.

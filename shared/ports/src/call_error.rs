@@ -30,7 +30,7 @@ pub struct CallError {
 pub enum CallErrorKind {
     /// The permission is missing, or denied.
     Denied {
-        /// By a policy of the organisation, which nobody in the account can mend.
+        /// By a policy of the organisation, which no role of the account can change.
         by_organisation: bool,
     },
     /// EC2 says that it does not know the resource, now. An answer that leaves it out says nothing.

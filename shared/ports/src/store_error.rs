@@ -147,7 +147,7 @@ impl Display for CallAdvice {
 /// Why there is no configuration. Without one a run acts on nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigLoadError {
-    /// The document is wrong; whoever wrote it has to mend it.
+    /// The document is wrong; its author has to mend it.
     #[error(transparent)]
     Refused(ConfigError),
     /// The document could not be read.

@@ -95,7 +95,7 @@ pub(crate) trait AnnouncementTarget: Copy {
         void.is_some_and(|mark| mark.entries.get(&rule) == Some(&announced))
     }
 
-    /// Everything announced but the news, which nobody has heard yet.
+    /// Everything announced except the news, for which no message was accepted yet.
     fn still_announced(self, track: &RuleTrack) -> Option<Mark> {
         let is_news =
             |rule: &Rule| track.settled.newly_announced.iter().any(|(violation, _)| violation.evidence.rule() == *rule);
@@ -109,7 +109,7 @@ pub(crate) trait AnnouncementTarget: Copy {
         (!known.is_empty()).then(|| self.mark_of(known))
     }
 
-    /// What of it is not on the resource: an answer that nobody has must not make a run forget what it told.
+    /// What of it is not on the resource: a missing answer must not make a run forget its announcement.
     fn still_unwritten(self, track: &RuleTrack) -> Option<Mark> {
         let written = self.written(track);
         let is_written = |mark: &Mark| mark.entries.iter().all(|(rule, said)| written.get(rule) == Some(said));
@@ -158,7 +158,7 @@ pub(crate) trait AnnouncementTarget: Copy {
         if !written && !owners_moment {
             return None;
         }
-        // An owner's own moment is announced and carried out in one run; what else is news, nobody has heard of.
+        // An owner's own moment is announced and carried out in one run; of other news no message was accepted yet.
         let mark = if written { None } else { self.still_announced(track) };
         let action = self.end(announced.ending, rule, mark)?;
         let already_notified = track.mode == Mode::Observe
@@ -206,7 +206,7 @@ pub(crate) trait AnnouncementTarget: Copy {
         let gone = || {
             on_record.keys().chain(track.announced_before.keys()).filter(|rule| !entries.contains_key(rule)).copied()
         };
-        // What binds nobody (another's, of an earlier life) is taken away without a word.
+        // A mark that binds no run (another's, or of an earlier life) is removed without a message.
         let (rule, called_off) = match gone().find_map(|rule| Some((rule, track.announced_before.get(&rule)?))) {
             Some((rule, announced)) => (rule, Some(announced)),
             None => (gone().next().or(outlived.map(|(rule, _)| rule))?, None),
@@ -222,7 +222,7 @@ pub(crate) trait AnnouncementTarget: Copy {
         })
     }
 
-    /// What was announced in observe mode before, so that each run's report lists it although nobody hears of it again: as a mark; or,
+    /// What was announced in observe mode before, so that each run's report lists it although no message repeats it: as a mark; or,
     /// where its end was told and this run did not ask again, as that end.
     fn observed_before(self, track: &RuleTrack) -> Option<Step> {
         let SettledVerdicts { entries, announced_before: known, .. } = &track.settled;

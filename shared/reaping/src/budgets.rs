@@ -53,7 +53,7 @@ struct BudgetCase<'a> {
 }
 
 impl BudgetCase<'_> {
-    /// The shares at which people hear of it. Whoever is held hears of that, whatever the configuration lists.
+    /// The shares at which people are notified. A team that is held is notified of that, whatever the configuration lists.
     fn thresholds(self) -> Vec<u16> {
         let of_team = match self.holder {
             BudgetHolder::Account => None,

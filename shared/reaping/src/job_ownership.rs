@@ -158,14 +158,14 @@ mod tests {
     }
 
     #[test]
-    fn while_a_launch_is_under_way_nobody_can_say() {
+    fn during_a_launch_the_ownership_is_unknown() {
         check(NAMED, "2", &jobs(launching()), JobOwnership::Unknown(NAMED));
         check(NAMED, "soon", &jobs(launching()), JobOwnership::Unknown(NAMED));
         check(NAMED, "1", &jobs(launching()), stranger(NAMED, RejectionReason::NotItsOwn));
     }
 
     #[test]
-    fn of_a_job_that_could_not_be_read_nobody_can_say() {
+    fn an_unreadable_job_leaves_the_ownership_unknown() {
         check(NAMED, "2", &JobStates::default(), JobOwnership::Unknown(NAMED));
         assert_eq!(JobStates::default().ownership(&instance().build()), JobOwnership::None);
     }

@@ -155,7 +155,7 @@ mod tests {
 
     use super::*;
 
-    fn of(function: &str, usage: RunUsage) -> BTreeMap<String, FunctionRuns> {
+    fn runs_of(function: &str, usage: RunUsage) -> BTreeMap<String, FunctionRuns> {
         BTreeMap::from([(function.to_owned(), FunctionRuns { usage, ..FunctionRuns::default() })])
     }
 
@@ -164,7 +164,7 @@ mod tests {
     }
 
     fn check(function: &str, usage: RunUsage, expect: [u64; 3]) {
-        let cost = OwnCost::from_runs(&of(function, usage), no_time());
+        let cost = OwnCost::from_runs(&runs_of(function, usage), no_time());
         assert_eq!([cost.lambda, cost.metrics_cost, cost.calls].map(Amount::usd_micros), expect, "{usage:?}");
     }
 

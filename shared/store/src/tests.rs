@@ -61,11 +61,11 @@ fn serve(count: usize, mut answer: impl FnMut(&str) -> Headed + Send + 'static) 
             "testing", "testing", None, None, "tests",
         )))
         .build();
-    let served = std::thread::spawn(move || (0..count).map(|_| one(&listener, &mut answer)).collect());
+    let served = std::thread::spawn(move || (0..count).map(|_| answer_one(&listener, &mut answer)).collect());
     (Store::new(&config, "curfew".to_owned()), served)
 }
 
-fn one(listener: &TcpListener, answer: &mut impl FnMut(&str) -> Headed) -> String {
+fn answer_one(listener: &TcpListener, answer: &mut impl FnMut(&str) -> Headed) -> String {
     let (mut stream, _) = listener.accept().unwrap();
     let request = request(&stream);
     let (status, headers, body) = answer(&request);

@@ -21,7 +21,7 @@ use crate::screen;
 use crate::world::clock;
 
 impl ApplyTask<'_> {
-    /// Of what has ended before, what nobody may have heard of. Whoever carries out a part of the list leaves that to whoever
+    /// Of what has ended before, what may have had no message. A run that carries out a part of the list leaves that to the one that
     /// carries out the rest.
     pub(super) async fn unsent_notifications(&self, left: &ItemOutcomes) -> Vec<Notification> {
         let gone = left.iter().filter(|(_, outcome)| outcome.kind == OutcomeKind::AlreadyGone);

@@ -54,7 +54,7 @@ pub(super) struct ExplanationContext {
     pub(super) ceiling: Option<Mode>,
     /// The record of the function's newest run.
     pub(super) newest: Option<RunRecord>,
-    /// Where Curfew stopped it, and nobody started it since.
+    /// Where Curfew stopped it, and it was not started since.
     pub(super) stopped: Option<StoppedTag>,
     pub(super) notes: Vec<String>,
     pub(super) gaps: Vec<Gap>,
@@ -72,7 +72,7 @@ impl<'a> ExplainAccount<'a> {
         Ok(Self { context, deployed, config, prices, everywhere: EnabledRegions::load(context).await, own_ceiling })
     }
 
-    /// What there is to say of it; or why nobody can.
+    /// The explanation; or why there is none.
     pub(super) async fn explain(&self, named: &NamedResource) -> Result<ExplainedResource, Unexplained> {
         let seen = match self.everywhere.find(self.context, named).await {
             Ok(seen) => seen,
@@ -122,7 +122,7 @@ impl<'a> ExplainAccount<'a> {
         statuses
     }
 
-    /// The state of the job that an instance names, as the function reads it. Without a deployment nobody can say.
+    /// The state of the job that an instance names, as the function reads it. Without a deployment it is unknown.
     async fn jobs(&self, seen: &ObservedResource, besides: &mut ExplanationContext) -> JobStates {
         let (ObservedResource::Instance(instance), Some(deployed)) = (seen, &self.deployed) else {
             return JobStates::default();
@@ -133,7 +133,7 @@ impl<'a> ExplainAccount<'a> {
         jobs
     }
 
-    /// `CURFEW_MODE` of the function's newest run, under that of this command's environment; and observe where nobody listens.
+    /// `CURFEW_MODE` of the function's newest run, under that of this command's environment; and observe without a confirmed subscription.
     async fn look_for_the_ceiling(&self, function: &str, besides: &mut ExplanationContext) {
         let Some(deployed) = &self.deployed else {
             besides
@@ -329,7 +329,7 @@ impl<'a> ExplainAccount<'a> {
             .ok_or_else(|| Unexplained(format!("{id} is in no plan")))
     }
 
-    /// The job that the volume was created for, unless it is finished. One of which nobody can say counts as unfinished.
+    /// The job that the volume was created for, unless it is finished. An unknown one counts as unfinished.
     async fn live_jobs(&self, storage: &ObservedStorage, besides: &mut ExplanationContext) -> LiveJobs {
         let mut live = volumes::jobs(storage);
         let Some(deployed) = &self.deployed else { return LiveJobs::new() };

@@ -59,7 +59,7 @@ impl ExplainAccount<'_> {
         let keep = self.config.volumes.keep_snapshots;
         match (undo::restored_already(restoration, &made), deleted_at) {
             (Some(there), _) => format!("it was deleted, and made again from {snapshot} as {}", there.id),
-            // Whoever deleted it: the tag says only when.
+            // The tag says when it was deleted, and not by whom.
             (None, Some(at)) => format!(
                 "deleted at {at}, after Curfew's snapshot of it; curfew undo {volume} restores it from {snapshot}, until {}",
                 at + keep

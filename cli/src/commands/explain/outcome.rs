@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use super::account::ExplanationContext;
 
-/// Why nobody can explain a resource, for people.
+/// Why a resource has no explanation, for people.
 pub(super) struct Unexplained(pub(super) String);
 
 /// One resource.
@@ -32,7 +32,7 @@ pub(super) struct ExplainedResource {
     pub(super) owner: Option<String>,
     pub(super) state: String,
     pub(super) since: Timestamp,
-    /// Where Curfew stopped it, and nobody started it since.
+    /// Where Curfew stopped it, and it was not started since.
     pub(super) stopped: Option<StoppedByCurfew>,
     pub(super) usd_per_hour: Option<Rate>,
     pub(super) price_source: Option<String>,
@@ -42,7 +42,7 @@ pub(super) struct ExplainedResource {
     pub(super) mode_from: Option<&'static str>,
     #[serde(skip)]
     pub(super) mode_in_words: Option<String>,
-    /// Null where nobody can say.
+    /// Null where it is unknown.
     pub(super) ceiling: Option<Mode>,
     pub(super) skipped: Option<ExplainedSkip>,
     pub(super) rules: Vec<ExplainedRule>,

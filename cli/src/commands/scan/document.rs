@@ -20,7 +20,7 @@
 //! }
 //! ```
 //!
-//! `seen` counts instances with an accelerator, how many of these nobody could judge for idleness as `CloudWatch` did not
+//! `seen` counts instances with an accelerator, how many of these could not be judged for idleness, as `CloudWatch` did not
 //! answer, and volumes that are attached to nothing. `unanswered` are the regions that had not answered when the look was
 //! interrupted. What is of two kinds counts in each entry of `kinds`, and once in `teams` and `total`. A month has 730 hours. A
 //! price that is not known is null, and is in no sum; `price_source` says whose it is: the Price List, a Spot price, or a table that comes

@@ -31,7 +31,7 @@ pub(super) struct RegionFindings {
     pub(super) region: Region,
     /// With an accelerator.
     pub(super) instances: usize,
-    /// Of these, how many nobody could judge for idleness, as `CloudWatch` did not answer.
+    /// Of these, how many could not be judged for idleness, as `CloudWatch` did not answer.
     pub(super) unjudged: usize,
     /// Attached to nothing.
     pub(super) volumes: usize,
@@ -49,7 +49,7 @@ impl RegionFindings {
 /// What is looked at in each region.
 #[derive(Clone, Copy)]
 pub(super) struct RegionScan<'a> {
-    /// Where the states of jobs are; without it nobody can say whose the instances are that name one.
+    /// Where the states of jobs are; without it the owner of an instance that names one is unknown.
     pub(super) store: Option<&'a Store>,
     pub(super) policy: &'a Policy,
     /// Whether to look at `SageMaker` too.
@@ -120,7 +120,7 @@ async fn instances(
     gaps.extend(unanswered);
     let learnt = learn_usage(&seen, &due, found, &activity, policy, now);
     let findings = scan::instances(&items, &learnt.usages, policy, now);
-    // Without a refusal, whoever was not asked about is too young to have been idle.
+    // Without a refusal, an instance without a query is too young to have been idle.
     let unjudged = if is_answered { 0 } else { scan::unjudged(&items, &learnt.usages, policy, now) };
     PartialFindings { seen: items.len(), unjudged, findings, gaps }
 }

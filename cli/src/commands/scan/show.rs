@@ -28,7 +28,7 @@ const CELL_CHARACTERS_MAX: usize = 32;
 /// Why, where and whose: a narrow terminal shows who it is first; `--json` and `curfew explain` have the rest.
 const SPARED: usize = 3;
 
-/// What is going on, unless nobody wants to know.
+/// The progress, unless it is switched off.
 #[derive(Clone, Copy)]
 pub(super) struct ScanProgress {
     pub(super) quiet: bool,
@@ -174,7 +174,7 @@ fn by_kind(findings: &[ScanFinding]) -> String {
     )
 }
 
-/// What is in no total, since nobody saw it.
+/// What is in no total, since it was not observed.
 fn unseen(found: &ScanResult) -> Vec<String> {
     let mut lines = Vec::new();
     let of = |call: &str| {

@@ -23,7 +23,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
 /// For so long EC2 may show what was before, or not know what is new (EC2 API reference, "Eventual consistency").
 const NOT_YET: Duration = Duration::from_secs(30);
 
-/// Why it was not done, and whether nobody can say so.
+/// Why it was not done, and whether that is unknown.
 pub(super) struct UndoFailure {
     pub(super) why: String,
     pub(super) unanswered: bool,
@@ -124,7 +124,7 @@ async fn wait_for_sagemaker(
     Err(not_done(format!("SageMaker does not show {id} as running after {} s: look at it again", NOT_YET.as_secs())))
 }
 
-/// AWS re:Post, knowledge center, `kms-iam-ec2-permission`: with volumes under a customer's key, whoever starts it must be allowed to make EC2 a grant for the key.
+/// AWS re:Post, knowledge center, `kms-iam-ec2-permission`: with volumes under a customer's key, the caller that starts it must be allowed to make EC2 a grant for the key.
 fn came_to_nothing(instance: &Instance) -> String {
     let code = instance.state_reason.as_deref().unwrap_or("no reason");
     let advice = match instance.last_start_failed() {

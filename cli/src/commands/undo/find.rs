@@ -41,7 +41,7 @@ pub(super) enum UndoMethod {
         region: Region,
         origin: Box<EndpointOrigin>,
     },
-    /// Nothing can be, and why; or nobody can say.
+    /// Nothing can be undone, or it is unknown; and why.
     None {
         why: String,
         unanswered: bool,
@@ -173,7 +173,7 @@ impl UndoSearch<'_> {
             }
             Err(NothingToUndo::NoSnapshot) => {
                 let found = self.trail.find_deletion(volume, None).await;
-                // Of an id that nobody knows, only the trail says that it ever was.
+                // Of an id that AWS no longer knows, only the audit trail says that it existed.
                 let why = match found {
                     TrailResult::Silent { .. } | TrailResult::Unread if unlisted.is_some() => format!(
                         "none of the account's {} regions has it, nor a snapshot that Curfew made of it",

@@ -66,7 +66,7 @@ impl fmt::Display for RecordedAction {
 pub(super) struct AuditTrail {
     store: Option<Store>,
     now: Timestamp,
-    /// Nobody needs to hear of it once more.
+    /// No second message is needed.
     gave_up: Cell<bool>,
 }
 

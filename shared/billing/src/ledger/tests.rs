@@ -30,19 +30,19 @@ fn facts() -> RunFacts {
 fn sighting(life: BillingState) -> Sighting {
     Sighting {
         resource: "i-1".into(),
-        began: at("10:00"),
+        began: moment("10:00"),
         facts: facts(),
         life,
         prices: vec![(time("2026-09-24T00:00:00Z"), Rate::from_usd_micros_per_hour(3_600_000))],
     }
 }
 
-fn at(clock: &str) -> Timestamp {
+fn moment(clock: &str) -> Timestamp {
     time(&format!("2026-11-10T{clock}:00Z"))
 }
 
 fn beat(clock: &str, items: Vec<Sighting>) -> LedgerBeat {
-    LedgerBeat { at: at(clock), region: "us-east-1".into(), whole: true, items }
+    LedgerBeat { at: moment(clock), region: "us-east-1".into(), whole: true, items }
 }
 
 fn ledger(beats: &[LedgerBeat]) -> Ledger {
@@ -54,7 +54,7 @@ fn ledger(beats: &[LedgerBeat]) -> Ledger {
 }
 
 fn stopped(clock: &str) -> BillingState {
-    BillingState::Ended { at: Some(at(clock)), terminated: false, reclaimed: false }
+    BillingState::Ended { at: Some(moment(clock)), terminated: false, reclaimed: false }
 }
 
 #[test]
@@ -62,14 +62,14 @@ fn a_volume_is_spent_on_the_instance_that_it_is_attached_to() {
     let facts = RunFacts { kind: RunKind::Volume, attached_to: Some("i-1".into()), ..facts() };
     let volume = Sighting { resource: "vol-1".into(), facts, ..sighting(BillingState::Live) };
     let ledger = ledger(&[beat("10:15", vec![sighting(BillingState::Live), volume])]);
-    let spends = LedgerSpends::from_ledgers(&[ledger], &[], [], at("10:15")).of_month;
+    let spends = LedgerSpends::from_ledgers(&[ledger], &[], [], moment("10:15")).of_month;
     let on = spends.iter().map(|spend| (spend.resource.as_str(), spend.on.as_ref().map(ResourceId::as_str)));
     assert_eq!(on.collect::<Vec<_>>(), [("i-1", None), ("vol-1", Some("i-1"))]);
 }
 
 /// Known and uncertain, in tenths of a cent, until noon.
 fn check(beats: Vec<LedgerBeat>, expect: (u64, u64)) {
-    let until_noon = TimeSpan { to: at("12:00"), ..november().span() };
+    let until_noon = TimeSpan { to: moment("12:00"), ..november().span() };
     let spent: RunCost = ledger(&beats).runs().map(|run| run.spent(until_noon)).sum();
     let thousandths = |amount: model::money::Amount| amount.usd_micros() / 1_000;
     assert_eq!((thousandths(spent.amount), thousandths(spent.uncertain)), expect);
@@ -131,7 +131,7 @@ fn spot(life: BillingState) -> Sighting {
 }
 
 fn reclaimed(clock: &str) -> BillingState {
-    BillingState::Ended { at: Some(at(clock)), terminated: true, reclaimed: true }
+    BillingState::Ended { at: Some(moment(clock)), terminated: true, reclaimed: true }
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn a_spot_run_interrupted_within_its_first_hour_is_free() {
 
 #[test]
 fn a_termination_is_the_end_only_of_a_run_that_was_seen_running() {
-    let terminated = |clock| BillingState::Ended { at: Some(at(clock)), terminated: true, reclaimed: false };
+    let terminated = |clock| BillingState::Ended { at: Some(moment(clock)), terminated: true, reclaimed: false };
     let seen = beat("10:15", vec![sighting(BillingState::Live)]);
     check(vec![seen.clone(), beat("11:30", vec![sighting(terminated("11:15"))])], (4_500, 0));
     check(vec![seen.clone(), beat("11:30", vec![sighting(terminated("11:16"))])], (900, 3_660));
@@ -162,7 +162,7 @@ fn a_termination_is_the_end_only_of_a_run_that_was_seen_running() {
 fn a_price_that_is_learnt_later_held_before_unless_it_is_spot() {
     let unpriced = |sighting: Sighting| Sighting { prices: vec![], ..sighting };
     let later = |sighting: Sighting| {
-        let prices = vec![(at("11:00"), sighting.prices[0].1)];
+        let prices = vec![(moment("11:00"), sighting.prices[0].1)];
         Sighting { prices, ..sighting }
     };
     check(vec![beat("12:00", vec![unpriced(sighting(BillingState::Live))])], (0, 0));
@@ -173,13 +173,13 @@ fn a_price_that_is_learnt_later_held_before_unless_it_is_spot() {
     check(beats(spot), (3_600, 0));
     let whole = november().span();
     let ledger = ledger(&beats(spot));
-    let seconds = ledger.runs().map(|run| run.spent(TimeSpan { to: at("12:00"), ..whole }).unpriced_seconds);
+    let seconds = ledger.runs().map(|run| run.spent(TimeSpan { to: moment("12:00"), ..whole }).unpriced_seconds);
     assert_eq!(seconds.sum::<u64>(), 3_600);
 }
 
 #[test]
 fn a_life_ends_where_the_next_begins_and_a_volume_on_two_instances_counts_once() {
-    let next = Sighting { began: at("11:00"), ..sighting(BillingState::Live) };
+    let next = Sighting { began: moment("11:00"), ..sighting(BillingState::Live) };
     check(vec![beat("10:15", vec![sighting(BillingState::Live)]), beat("12:00", vec![next.clone()])], (4_500, 2_700));
     check(vec![beat("12:00", vec![sighting(BillingState::Live), next])], (7_200, 0));
 }
@@ -188,10 +188,10 @@ fn a_life_ends_where_the_next_begins_and_a_volume_on_two_instances_counts_once()
 fn long_times_without_a_beat_are_known() {
     let beats = ["10:15", "11:15", "11:30", "13:00"].map(|clock| beat(clock, vec![]));
     let blind = |clock| -> Vec<String> {
-        let spans = ledger(&beats).blind(at(clock));
+        let spans = ledger(&beats).blind(moment(clock));
         spans
             .iter()
-            .map(|span| format!("{} {}", span.from.as_second() - at("00:00").as_second(), span.seconds()))
+            .map(|span| format!("{} {}", span.from.as_second() - moment("00:00").as_second(), span.seconds()))
             .collect()
     };
     assert_eq!(blind("13:30"), ["-777600 814500", "41400 5400"]);

@@ -23,7 +23,7 @@ const ENDED: usize = 60;
 const BYTES_MAX: usize = 5_000_000;
 
 /// A number that the environment may set.
-#[expect(clippy::disallowed_methods, reason = "how much is measured is said by whoever measures")]
+#[expect(clippy::disallowed_methods, reason = "the environment sets the size of the measurement")]
 fn setting<T: std::str::FromStr>(name: &str, default: T) -> T {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }

@@ -16,7 +16,7 @@ use crate::error::{CallError, CallErrorKind, call_error};
 use crate::observe::pages::{PAGE_SIZE, all_pages};
 use crate::observe::{DESCRIBE_TYPES, FILTER_VALUES_MAX, filter};
 
-/// A longer ranking helps nobody: the next minute asks again.
+/// A longer ranking is useless: the next minute asks again.
 const TIMEOUT: Duration = Duration::from_mins(1);
 /// Where every NVIDIA GPU is (EC2 instance types guide, "Specifications for Amazon EC2 accelerated computing instances"). It only saves
 /// pages of the answer: the description decides what a type is.

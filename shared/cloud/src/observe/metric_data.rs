@@ -41,7 +41,7 @@ pub(crate) async fn ask(
     let mut answered = Answered::default();
     while let Some((batch, samples)) = calls.next().await {
         match samples {
-            Ok(samples) => take(&mut answered, region, batch, samples),
+            Ok(samples) => take_answer(&mut answered, region, batch, samples),
             Err(error) => {
                 answered.missed.extend(batch.questions.into_iter().map(|question| question.instance));
                 answered.errors.push(error);
@@ -51,7 +51,12 @@ pub(crate) async fn ask(
     answered
 }
 
-fn take(answered: &mut Answered, region: &Region, batch: QuestionBatch, mut samples: BTreeMap<usize, Vec<Sample>>) {
+fn take_answer(
+    answered: &mut Answered,
+    region: &Region,
+    batch: QuestionBatch,
+    mut samples: BTreeMap<usize, Vec<Sample>>,
+) {
     let asked = batch.questions.len();
     let mut unanswered = 0;
     for (place, question) in batch.questions.into_iter().enumerate() {

@@ -117,23 +117,24 @@ async fn query_usages(
     (usages_of(found), gaps, calls)
 }
 
-fn one() -> [Instance; 1] {
+fn one_instance() -> [Instance; 1] {
     [instance("i-1", Accelerator::Nvidia)]
 }
 
 #[tokio::test]
 async fn a_busy_cpu_settles_it_in_one_call() {
-    let (usages, gaps, calls) = query_usages(&one(), |_| data(&[Line(90.0, COMPLETE)], None), || listed(&[])).await;
+    let (usages, gaps, calls) =
+        query_usages(&one_instance(), |_| data(&[Line(90.0, COMPLETE)], None), || listed(&[])).await;
     assert!(matches!(&usages["i-1"], Usage::Busy(busy) if busy.until == window().to), "{usages:?}");
     assert_eq!((gaps.len(), calls.names()), (0, vec!["GetMetricData".to_owned()]));
     assert!(calls.recorded()[0].parameters[0].contains("CPUUtilization"));
 }
 
 #[tokio::test]
-async fn whoever_is_quiet_all_over_is_idle() {
+async fn an_instance_without_any_activity_is_idle() {
     let answers = |number| if number == 0 { data(&[Line(1.0, COMPLETE)], None) } else { data(&quiet(), None) };
     // CloudWatch's stand-ins list a series once per datum.
-    let (usages, gaps, calls) = query_usages(&one(), answers, || listed(&["i-1", "i-1", "i-9"])).await;
+    let (usages, gaps, calls) = query_usages(&one_instance(), answers, || listed(&["i-1", "i-1", "i-9"])).await;
     let Usage::Idle(quiet) = &usages["i-1"] else { panic!("{usages:?}") };
     assert_eq!((quiet.devices, quiet.coverage_percent, gaps.len()), (1, 100, 0));
     assert_eq!(calls.names(), ["GetMetricData", "ListMetrics", "GetMetricData"]);
@@ -152,11 +153,11 @@ async fn only_the_quiet_ones_are_asked_about_further() {
 }
 
 #[tokio::test]
-async fn whoever_has_no_series_is_known_to_have_none() {
+async fn an_instance_without_series_is_known_to_have_none() {
     let answers = |number| {
         if number == 0 { data(&[Line(1.0, COMPLETE)], None) } else { data(&quiet()[..4], None) }
     };
-    let (usages, gaps, _) = query_usages(&one(), answers, || listed(&[])).await;
+    let (usages, gaps, _) = query_usages(&one_instance(), answers, || listed(&[])).await;
     assert_eq!(usages["i-1"], Usage::Unknown(UnknownUsage::Uninstrumented { reporting: 0, devices: 1 }));
     assert_eq!(gaps.len(), 0);
 }
@@ -177,7 +178,8 @@ async fn a_list_that_fails_leaves_out_whom_it_is_about() {
     let answers = |number| {
         if number == 0 { data(&[Line(1.0, COMPLETE), Line(1.0, COMPLETE)], None) } else { data(&quiet()[..4], None) }
     };
-    let (usages, gaps, _) = query_usages(&[one()[0].clone(), amd], answers, || fault("AccessDeniedException")).await;
+    let (usages, gaps, _) =
+        query_usages(&[one_instance()[0].clone(), amd], answers, || fault("AccessDeniedException")).await;
     assert_eq!(usages.keys().map(ResourceId::as_str).collect::<Vec<_>>(), ["i-2"]);
     assert_eq!((gaps.len(), gaps[0].kind, gaps[0].call.as_str()), (1, GapKind::Part, "cloudwatch:ListMetrics"));
     assert!(gaps[0].error.ends_with("grant cloudwatch:ListMetrics to the role that asked"), "{gaps:?}");
@@ -185,7 +187,8 @@ async fn a_list_that_fails_leaves_out_whom_it_is_about() {
 
 #[tokio::test]
 async fn a_first_round_that_fails_ends_it() {
-    let (usages, gaps, calls) = query_usages(&one(), |_| fault("InternalServiceFault"), || listed(&["i-1"])).await;
+    let (usages, gaps, calls) =
+        query_usages(&one_instance(), |_| fault("InternalServiceFault"), || listed(&["i-1"])).await;
     assert_eq!((usages.len(), gaps.len(), calls.names().len()), (0, 1, 1));
     assert_eq!(gaps[0].call, "cloudwatch:GetMetricData");
 }
@@ -193,7 +196,7 @@ async fn a_first_round_that_fails_ends_it() {
 #[tokio::test]
 async fn a_second_round_that_fails_leaves_it_unknown() {
     let answers = |number| if number == 0 { data(&[Line(1.0, COMPLETE)], None) } else { fault("InternalServiceFault") };
-    let (usages, gaps, _) = query_usages(&one(), answers, || listed(&["i-1"])).await;
+    let (usages, gaps, _) = query_usages(&one_instance(), answers, || listed(&["i-1"])).await;
     assert_eq!((usages.len(), gaps.len()), (0, 1));
 }
 
@@ -205,7 +208,7 @@ async fn with_half_an_answer(status: &'static str, network_bytes: f64) -> UsageA
         lines[4] = Line(0.0, status);
         if number == 0 { data(&[Line(1.0, COMPLETE)], None) } else { data(&lines, None) }
     };
-    query_usages(&one(), answers, || listed(&["i-1"])).await
+    query_usages(&one_instance(), answers, || listed(&["i-1"])).await
 }
 
 #[tokio::test]
@@ -231,14 +234,14 @@ async fn an_answer_may_go_on_in_the_next_page() {
         1 => data(&[Line(90.0, COMPLETE)], None),
         _ => fault("Unexpected"),
     };
-    let (usages, gaps, _) = query_usages(&one(), answers, || fault("Unexpected")).await;
+    let (usages, gaps, _) = query_usages(&one_instance(), answers, || fault("Unexpected")).await;
     assert!(matches!(usages["i-1"], Usage::Busy(_)), "{usages:?}");
     assert_eq!(gaps.len(), 0);
 }
 
 #[tokio::test]
 async fn other_regions_are_not_asked_here() {
-    let elsewhere = Instance { region: "eu-west-1".into(), ..one()[0].clone() };
+    let elsewhere = Instance { region: "eu-west-1".into(), ..one_instance()[0].clone() };
     let (usages, gaps, calls) = query_usages(&[elsewhere], |_| fault("Unexpected"), || fault("Unexpected")).await;
     assert_eq!((usages.len(), gaps.len(), calls.names().len()), (0, 0, 0));
 }
@@ -254,7 +257,7 @@ async fn told_at_depth(
         "GetMetricData" => data(&quiet(), None),
         _ => listed(listed_gpus),
     });
-    let one = one();
+    let one = one_instance();
     let asks = [UsageQuery { depth, ..UsageQuery::in_full(&one[0], window()) }];
     let config = Config::default();
     let lines = IdleThresholds { metrics: &config.metrics, idle: &config.idle };
@@ -264,7 +267,7 @@ async fn told_at_depth(
 }
 
 #[tokio::test]
-async fn nobody_is_asked_further_than_it_takes() {
+async fn a_query_goes_no_further_than_its_depth() {
     let (found, calls) = told_at_depth(QueryDepth::WorkOnly, &["i-1"]).await;
     assert_eq!((&found["i-1"], calls.names().as_slice()), (&QueryResult::NoWork, &["GetMetricData".to_owned()][..]));
     let (found, calls) = told_at_depth(QueryDepth::IfInstrumented, &["i-9"]).await;
@@ -279,7 +282,7 @@ async fn what_showed_work_is_asked_with_the_cpu() {
     let (aws, calls) = aws(|_| data(&[Line(1.0, COMPLETE), Line(90.0, COMPLETE)], None));
     let series = MetricSeries { namespace: "CWAgent".to_owned(), metric: "gpu".to_owned(), dimensions: Vec::new() };
     let evidence = DecisiveSeries { signal: MetricSignal::Gpu(0), series };
-    let one = one();
+    let one = one_instance();
     let asks = [UsageQuery { likely: Some(evidence.clone()), ..UsageQuery::in_full(&one[0], window()) }];
     let config = Config::default();
     let lines = IdleThresholds { metrics: &config.metrics, idle: &config.idle };

@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(found, [("i-1", false)]);
         assert_eq!(calls.names().len(), 1);
         assert!(tagged_instances(&aws, &home(), &[], &[]).await.unwrap().is_empty());
-        assert_eq!(calls.names().len(), 1, "nothing is asked about nobody");
+        assert_eq!(calls.names().len(), 1, "an empty list causes no call");
     }
 
     #[tokio::test]

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_role_is_there_or_not_or_nobody_says() {
+    async fn a_role_exists_or_is_missing_or_unknown() {
         let found = "<GetRoleResult><Role><Path>/</Path><RoleName>x</RoleName><RoleId>AROA</RoleId><Arn>arn</Arn>\
                      <CreateDate>2026-09-01T00:00:00Z</CreateDate></Role></GetRoleResult>";
         assert_eq!(has_role(&aws(move |_| ReplayAnswer::ok(found)).0, "x").await, Ok(true));

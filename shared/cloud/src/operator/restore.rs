@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_an_id_nobody_knows_what_was_made() {
+    async fn without_an_id_the_created_resource_is_unknown() {
         let (aws, _) = aws(|_| ReplayAnswer::ok(""));
         let error = create_volume(&aws, &restoration("eu-central-1b,gp3,1,,", &[]), "undo-1").await.unwrap_err();
         assert_eq!(error.kind, CallErrorKind::Unanswered);

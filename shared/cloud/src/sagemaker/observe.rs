@@ -38,7 +38,7 @@ const fn in_progress(call: &'static str, items: &'static str) -> ListCall {
     ListCall { call, items, status: Some("InProgress") }
 }
 
-/// What runs in all these regions at once. What could not be looked up in full is left out, with a gap: nobody knows whose it is.
+/// What runs in all these regions at once. What could not be looked up in full is left out, with a gap: its owner is unknown.
 ///
 /// A region that has not answered in full within `timeout` is a gap as well: the others must not wait for it.
 pub async fn observe(

@@ -143,7 +143,7 @@ async fn a_resource_without_an_accelerator_is_not_curfews() {
     let without = "<instanceTypeSet><item><instanceType>g5.xlarge</instanceType></item></instanceTypeSet>";
     let (aws, _) = account(move |call| (call.name == "DescribeInstanceTypes").then(|| ReplayAnswer::ok(without)));
     assert_eq!(seen(&aws).await.items, []);
-    // EC2 does not know the type: nobody can say.
+    // EC2 does not know the type, so the answer is unknown.
     let (aws, _) = account(|call| (call.name == "DescribeInstanceTypes").then(|| types(&[])));
     assert_eq!(seen(&aws).await.items.len(), 4);
 }
@@ -165,7 +165,7 @@ async fn what_cannot_be_looked_up_is_left_out_with_a_gap() {
     check("ListTags", 2, GapKind::Listing).await;
     check("GetResources", 2, GapKind::Listing).await;
     check("DescribeTrainingJob", 3, GapKind::Listing).await;
-    // The endpoint stays, and is skipped as long as nobody knows more of it.
+    // The endpoint stays, and is skipped until more of it is known.
     check("DescribeEndpoint", 4, GapKind::Part).await;
     check("DescribeScalableTargets", 4, GapKind::Part).await;
 }

@@ -51,7 +51,7 @@ async fn a_listener_may_stand_on_a_later_page() {
 }
 
 #[tokio::test]
-async fn nobody_knows_who_listens_where_it_is_not_allowed_to_look() {
+async fn without_permission_the_subscriptions_are_unknown() {
     let (aws, _) = aws(|_| ReplayAnswer::query_error("AuthorizationError", "Not you"));
     let error = has_confirmed_subscription(&aws, TOPIC).await.unwrap_err();
     assert!(error.to_string().ends_with("grant sns:ListSubscriptionsByTopic to the role that asked"), "{error}");

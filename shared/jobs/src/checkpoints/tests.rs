@@ -44,13 +44,13 @@ fn names(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
-fn at(attempt: u32, step: u64) -> Checkpoint {
+fn checkpoint_at(attempt: u32, step: u64) -> Checkpoint {
     Checkpoint { attempt, step, rewrite: 0 }
 }
 
 /// What an attempt kept of a step that it had kept before.
 fn again(attempt: u32, step: u64, rewrite: u32) -> Checkpoint {
-    Checkpoint { rewrite, ..at(attempt, step) }
+    Checkpoint { rewrite, ..checkpoint_at(attempt, step) }
 }
 
 fn manifest(path: &str, bytes: u64, sums: usize) -> Manifest {

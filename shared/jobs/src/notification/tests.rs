@@ -27,7 +27,7 @@ fn check(given: JobInput, fingerprint: &str, severity: Severity, expect: &str) {
 /// The first line of a message about it alone; all together are short enough for one that also says what is lost.
 #[track_caller]
 fn headline(notification: &Notification) -> String {
-    let headline = Headline::describe(&[&notification.headline], &notification.team, at(HOUR));
+    let headline = Headline::describe(&[&notification.headline], &notification.team, noon_plus(HOUR));
     assert!(headline.chars().count() < 120, "{headline}");
     headline
 }
@@ -225,12 +225,13 @@ fn retries_and_figures_cause_no_new_notification() {
     let fingerprint = |given: JobInput| given.job.notification().unwrap().fingerprint;
     let later = waiting().job(|job| {
         job.passes = 40;
-        job.phase = Phase::Waiting(CapacityWait { until: at(9 * HOUR), passes: 40, said: "still none".to_owned() });
+        job.phase =
+            Phase::Waiting(CapacityWait { until: noon_plus(9 * HOUR), passes: 40, said: "still none".to_owned() });
     });
     assert_eq!(fingerprint(later), fingerprint(waiting()));
     let held_later = held(HoldReason::Budget).job(|job| {
         let why = "$5,001.00 of $5,000.00".to_owned();
-        job.phase = Phase::Held(LaunchHold { by: HoldReason::Budget, why, until: at(9 * HOUR), passes: 7 });
+        job.phase = Phase::Held(LaunchHold { by: HoldReason::Budget, why, until: noon_plus(9 * HOUR), passes: 7 });
     });
     assert_eq!(fingerprint(held_later), fingerprint(held(HoldReason::Budget)));
     let gone = ended(JobResult::Failed).with_machine(InstanceState::Terminated, None).next();
@@ -241,7 +242,7 @@ fn retries_and_figures_cause_no_new_notification() {
 }
 
 /// It was sent.
-fn told(given: JobInput) -> JobInput {
+fn notify(given: JobInput) -> JobInput {
     given.job(|job| job.notified = job.notification().map(|said| said.fingerprint).or(job.notified.take()))
 }
 
@@ -251,7 +252,7 @@ fn is_news(given: &JobInput) -> bool {
 
 #[test]
 fn until_it_has_a_machine_each_kind_is_notified_once() {
-    let mut given = told(running().warned("i-1").next());
+    let mut given = notify(running().warned("i-1").next());
     let mut heard = Vec::new();
     let held = |by: HoldReason| held(by).job.phase;
     for _ in 0..20 {
@@ -261,7 +262,7 @@ fn until_it_has_a_machine_each_kind_is_notified_once() {
             if is_news(&given) {
                 heard.push(given.job.notification().unwrap().fingerprint);
             }
-            given = told(given);
+            given = notify(given);
         }
     }
     let first = "unplaced 1: lost, waits";
@@ -289,7 +290,7 @@ fn an_unanswered_launch_is_notified_once_after_a_while() {
         "EC2 has not answered the launch request of 2026-09-01T12:00:00Z. Curfew repeats the same request \
          each minute, so nothing is launched twice; a machine that it may have launched shuts itself down at 2026-09-01T20:00:00Z.",
     );
-    assert!(!is_news(&told(unknown(15 * MINUTE)).at_time(2 * HOUR).next()));
+    assert!(!is_news(&notify(unknown(15 * MINUTE)).at_time(2 * HOUR).next()));
     assert_eq!(unknown(15 * MINUTE).job.awaited(), launching().job.awaited(), "by the same token");
     // The next candidate is another launch.
     assert_eq!(unknown(15 * MINUTE).no_capacity().next().job.notification(), None);
@@ -350,10 +351,10 @@ fn a_message_does_not_repeat_the_end_of_the_job() {
 #[track_caller]
 fn check_delay(first: &Notification, second: &Notification, seconds: i64, expect: bool) {
     let NotificationKind::State { topic, what, .. } = &first.kind else { panic!("{first:?}") };
-    let gaps = [(topic.clone(), NotificationEntry { at: at(0), what: what.clone() })].into();
+    let gaps = [(topic.clone(), NotificationEntry { at: noon_plus(0), what: what.clone() })].into();
     let memory =
         NotificationLogs::from([(first.region.clone(), NotificationLog { gaps, ..NotificationLog::default() })]);
-    assert_eq!(!without_known(vec![second.clone()], &memory, at(seconds)).is_empty(), expect, "{second:?}");
+    assert_eq!(!without_known(vec![second.clone()], &memory, noon_plus(seconds)).is_empty(), expect, "{second:?}");
 }
 
 #[test]

@@ -79,7 +79,7 @@ fn explore_within(bounds: ModelBounds) {
     for property in checker.model().properties() {
         match (property.expectation, found.get(property.name)) {
             (Expectation::Sometimes, None) => panic!("never seen: {}", property.name),
-            (Expectation::Always, Some(path)) => panic!("not so: {}\n{}", property.name, told(path)),
+            (Expectation::Always, Some(path)) => panic!("not so: {}\n{}", property.name, describe_path(path)),
             _ => {}
         }
     }
@@ -93,11 +93,11 @@ fn finds(planted: PlantedFault, expect: &str) {
     let states = checker.unique_state_count();
     let found = checker.discoveries();
     let Some(path) = found.get(expect) else { panic!("{planted:?}: in {states} states only {:?}", found.keys()) };
-    println!("{planted:?}: after {states} states, not so: {expect}\n{}", told(path));
+    println!("{planted:?}: after {states} states, not so: {expect}\n{}", describe_path(path));
 }
 
 /// How it came about, step by step.
-fn told(path: &Path<ModelWorld, ModelAction>) -> String {
+fn describe_path(path: &Path<ModelWorld, ModelAction>) -> String {
     let mut text = String::new();
     for (world, action) in path.clone().into_vec() {
         let phase = format!("{:?}", world.state.phase);

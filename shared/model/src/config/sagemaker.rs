@@ -23,12 +23,12 @@ pub enum SageMakerAction {
 pub struct SageMakerConfig {
     /// The most that teams and account get for `SageMaker`; `curfew:mode` on a resource counts more.
     pub mode: Mode,
-    /// For so long nobody has used an app.
+    /// How long an app must have been unused.
     #[serde(deserialize_with = "checks::window")]
     pub app_window: SignedDuration,
     /// What happens to an idle app at its deadline.
     pub app_action: SageMakerAction,
-    /// For so long an endpoint has had no request, and nobody has changed it.
+    /// How long an endpoint must have been without a request and without a change.
     #[serde(deserialize_with = "checks::window")]
     pub endpoint_window: SignedDuration,
     /// What happens to an idle endpoint at its deadline.

@@ -62,7 +62,7 @@ mod tests {
 
     const BYTES_MAX: usize = 100_000;
 
-    fn at(second: i64) -> Timestamp {
+    fn moment(second: i64) -> Timestamp {
         Timestamp::from_second(1_790_000_000 + second).unwrap()
     }
 
@@ -78,7 +78,10 @@ mod tests {
     fn attacked(volumes: i64) -> NotificationLog {
         let text = |number: i64| format!("{number}").repeat(50 * 255);
         let told = |number| {
-            BTreeMap::from([(NotificationKey::named("unreadable"), NotificationEntry::new(at(number), &text(number)))])
+            BTreeMap::from([(
+                NotificationKey::named("unreadable"),
+                NotificationEntry::new(moment(number), &text(number)),
+            )])
         };
         NotificationLog {
             notified: (0..volumes).map(|number| (volume(number), told(number))).collect(),
@@ -93,7 +96,7 @@ mod tests {
 
     #[test]
     fn the_oldest_notification_is_dropped_first() {
-        let notices = NotificationLog { first_sights: BTreeMap::from([(volume(0), at(0))]), ..attacked(2000) };
+        let notices = NotificationLog { first_sights: BTreeMap::from([(volume(0), moment(0))]), ..attacked(2000) };
         let reduced = notices.reduced_to(BYTES_MAX).unwrap();
         assert!(size_of(&reduced) <= BYTES_MAX);
         assert!(reduced.notified.contains_key(&volume(1999)) && !reduced.notified.contains_key(&volume(0)));
@@ -103,7 +106,7 @@ mod tests {
 
     #[test]
     fn entries_that_prevent_actions_are_never_dropped() {
-        let first_sights = (0..5000).map(|number| (volume(number), at(number))).collect();
+        let first_sights = (0..5000).map(|number| (volume(number), moment(number))).collect();
         let notices = NotificationLog { first_sights, ..attacked(10) };
         assert_eq!(notices.reduced_to(BYTES_MAX), None);
     }

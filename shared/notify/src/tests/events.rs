@@ -12,7 +12,7 @@ const GAP: &str = include_str!("../../../../docs/events/gap.json");
 
 /// The details of all notifications of a run, each as the schema wants it.
 fn details(report: &Report) -> Vec<Value> {
-    let news = told(report);
+    let news = notify(report);
     let events = events(report, &news.iter().collect::<Vec<_>>());
     let details: Vec<Value> = events.iter().map(|event| serde_json::from_str(&event.detail).unwrap()).collect();
     details.iter().for_each(check_schema);
@@ -108,7 +108,7 @@ fn ten_events_of_hostile_tags_fit_one_call() {
         planned(instance().tag("Name", &hostile).tag("Owner", &hostile).tag("Team", &hostile), &idle(), ENFORCED);
     report.steps[0].0.target.what = hostile.clone();
     let news: Vec<Notification> =
-        told(&report).into_iter().map(|one| Notification { text: hostile.repeat(1000), ..one }).collect();
+        notify(&report).into_iter().map(|one| Notification { text: hostile.repeat(1000), ..one }).collect();
     let [event] = &events(&report, &[&news[0]])[..] else { panic!("one notification makes one event") };
     assert!(event.detail.len() * 10 < 256 * 1024, "{}", event.detail.len());
 }

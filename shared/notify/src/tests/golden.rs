@@ -261,7 +261,7 @@ fn what_sns_refused_before_comes_with_what_is_new() {
     Run run-1 of reap-instances at 2026-09-01T12:00:00Z; its audit record is plans/2026-09-01/reap-instances/run-1.json.
     ");
     let report = planned(instance(), &idle(), ENFORCED);
-    let both = messages(&report, &told(&report), &memory);
+    let both = messages(&report, &notify(&report), &memory);
     assert_snapshot!(both[0].body.lines().next().unwrap(), @"Curfew sends what SNS refused before: 1 notification of team vision at 2026-09-01 12:00 UTC; 1 further notification.");
 }
 

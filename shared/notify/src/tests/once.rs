@@ -68,7 +68,7 @@ fn an_event_that_was_not_taken_is_owed_until_it_is() {
         &[UndeliveredParagraph {
             team: "vision".to_owned(),
             severity: Severity::Action,
-            text: told(&stopped)[0].text.clone()
+            text: notify(&stopped)[0].text.clone()
         }]
     );
     let nothing_new = planned(instance(), &busy(), ENFORCED);
@@ -92,25 +92,25 @@ fn a_state_that_was_not_taken_is_told_again_and_not_owed() {
 fn a_region_that_was_not_seen_keeps_what_was_told() {
     let finding = planned(instance().tag("curfew:mode", "on"), &idle(), ENFORCED);
     let memory = after(&finding, &no_memory(), &[], time(NOW));
-    let told = |memory: &NotificationLogs| memory[&home()].notified.len();
-    assert_eq!(told(&memory), 1);
+    let count = |memory: &NotificationLogs| memory[&home()].notified.len();
+    assert_eq!(count(&memory), 1);
     let nothing = |kind: Option<GapKind>, regions: &[&str]| Report {
         skipped: Vec::new(),
         gaps: kind.map(|kind| gap("us-east-1", kind)).into_iter().collect(),
         regions: regions.iter().map(|region| (*region).into()).collect(),
         ..finding.clone()
     };
-    assert_eq!(told(&after(&nothing(Some(GapKind::Region), &["us-east-1"]), &memory, &[], time(NOW))), 1);
-    assert_eq!(told(&after(&nothing(None, &["eu-west-1"]), &memory, &[], time(NOW))), 1);
-    assert_eq!(told(&after(&nothing(None, &["us-east-1"]), &memory, &[], time(NOW))), 0);
-    assert_eq!(told(&after(&nothing(Some(GapKind::Listing), &["us-east-1"]), &memory, &[], time(NOW))), 1);
-    assert_eq!(told(&after(&nothing(Some(GapKind::OtherRegions), &["us-east-1"]), &memory, &[], time(NOW))), 1);
-    assert_eq!(told(&after(&nothing(Some(GapKind::Part), &["us-east-1"]), &memory, &[], time(NOW))), 0);
+    assert_eq!(count(&after(&nothing(Some(GapKind::Region), &["us-east-1"]), &memory, &[], time(NOW))), 1);
+    assert_eq!(count(&after(&nothing(None, &["eu-west-1"]), &memory, &[], time(NOW))), 1);
+    assert_eq!(count(&after(&nothing(None, &["us-east-1"]), &memory, &[], time(NOW))), 0);
+    assert_eq!(count(&after(&nothing(Some(GapKind::Listing), &["us-east-1"]), &memory, &[], time(NOW))), 1);
+    assert_eq!(count(&after(&nothing(Some(GapKind::OtherRegions), &["us-east-1"]), &memory, &[], time(NOW))), 1);
+    assert_eq!(count(&after(&nothing(Some(GapKind::Part), &["us-east-1"]), &memory, &[], time(NOW))), 0);
     // Nor is it seen where a run has nothing to do but knows of another one there.
     let other = planned(instance().id("i-0def").tag("curfew:protected", ""), &idle(), ENFORCED);
     assert!(other.steps.is_empty() && !other.skipped.is_empty());
     let half = Report { skipped: other.skipped, ..nothing(Some(GapKind::Region), &["us-east-1"]) };
-    assert_eq!(told(&after(&half, &memory, &[], time(NOW))), 1);
+    assert_eq!(count(&after(&half, &memory, &[], time(NOW))), 1);
     let of_others = Report { of_chosen_only: true, ..nothing(None, &["us-east-1"]) };
     assert_eq!(after(&of_others, &memory, &[], time(NOW)), memory);
 }
@@ -119,7 +119,7 @@ fn a_region_that_was_not_seen_keeps_what_was_told() {
 fn a_mark_is_remembered_where_it_was_told_and_not_written() {
     let unwritten = |outcome: &StepOutcome, deaf: &[&str]| {
         let report = with(planned(instance(), &idle(), ENFORCED), &StepOutcome::from_kind(OutcomeKind::NotReached));
-        let news = told(&report);
+        let news = notify(&report);
         let delivered = ["vision".to_owned()].into_iter().filter(|team| !deaf.contains(&team.as_str())).collect();
         let acted = with(report, outcome);
         update_log(&no_memory(), &acted, &news, &[], &delivered, time(NOW))[&home()].unwritten_marks.len()
@@ -133,7 +133,7 @@ fn a_mark_is_remembered_where_it_was_told_and_not_written() {
 #[test]
 fn a_mark_that_fails_is_late_news_and_an_announcement_is_none() {
     let report = planned(instance(), &idle(), ENFORCED);
-    let sent = told(&report);
+    let sent = notify(&report);
     assert_eq!(late_notifications(&report, &sent, &no_memory(), &home(), time(NOW)), []);
     let failed = with(report, &StepOutcome::with(OutcomeKind::Failed, "UnauthorizedOperation: ec2:CreateTags"));
     let late = late_notifications(&failed, &sent, &no_memory(), &home(), time(NOW));

@@ -50,7 +50,7 @@ fn every_kind_of_step_names_the_resource_its_type_its_owner_and_its_region() {
 }
 
 #[test]
-fn what_it_costs_is_said_or_that_nobody_knows() {
+fn a_message_states_the_cost_or_that_it_is_unknown() {
     let elsewhere = || instance().region("eu-west-1");
     check(&planned(instance(), &idle(), ENFORCED), "warning", &["$1.01/h"]);
     check(&planned(elsewhere(), &idle(), ENFORCED), "warning", &["Its price is unknown"]);
@@ -100,7 +100,7 @@ fn what_the_limits_hold_names_the_limit() {
         "error",
         &["actions_max = 0", "It was not stopped: 1 of 1 instances", "a person must approve that (`curfew plans`)"],
     );
-    assert_eq!(told(&report)[0].loses, None);
+    assert_eq!(notify(&report)[0].loses, None);
 }
 
 #[test]

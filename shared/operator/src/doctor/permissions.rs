@@ -126,7 +126,7 @@ impl PermissionCase {
     }
 }
 
-/// Whether this asks if the role for Spot may be created, which nobody needs to do where it exists.
+/// Whether this asks if the role for Spot may be created, which is needless where it exists.
 #[must_use]
 pub fn creates_spot_role(case: &PermissionCase) -> bool {
     case.action == cases::CREATE_SPOT_ROLE && case.expected == ExpectedPermission::Enforcing

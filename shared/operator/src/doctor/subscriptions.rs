@@ -96,8 +96,8 @@ mod tests {
     fn a_chat_topic_without_a_channel_is_a_warning() {
         let check = |states: &[SubscriptionState]| check_chat(TOPIC_ARN, &subscriptions(states));
         assert_eq!(check(&[Pending, Confirmed]), None);
-        for nobody in [&[][..], &[Deleted]] {
-            assert_eq!(check(nobody).map(|finding| finding.severity), Some(FindingSeverity::Warning));
+        for unconfirmed in [&[][..], &[Deleted]] {
+            assert_eq!(check(unconfirmed).map(|finding| finding.severity), Some(FindingSeverity::Warning));
         }
     }
 

@@ -135,7 +135,7 @@ fn gap(region: &str, call: &str, kind: GapKind) -> Gap {
 }
 
 #[test]
-fn what_nobody_could_see_is_not_reached() {
+fn unobserved_resources_are_not_reached() {
     let check = |regions: &[&str], of: Gap| {
         let mut fresh = fresh(Vec::new(), &idle(), ENFORCED);
         fresh.regions = regions.iter().map(|region| (*region).into()).collect();

@@ -106,7 +106,7 @@ fn what_is_announced_in_observe_mode_would_happen() {
 }
 
 #[test]
-fn the_newest_run_says_what_nobody_asks_about_here() {
+fn the_newest_run_says_what_this_command_does_not_query() {
     let check = |more: Value, expect: &str| {
         let mut given = facts(ENFORCE, vec![instance().build()]);
         given.runs = vec![record(runs::OF_INSTANCES, more)];
@@ -274,7 +274,7 @@ fn next_is_in_the_order_of_time() {
 }
 
 #[test]
-fn without_a_record_nobody_knows_the_mode() {
+fn without_a_record_the_mode_is_unknown() {
     let marked = || instance().tag("curfew:marked", "i-0abc idle=stop@2026-09-01T18:00:00Z");
     let mode = |runs: Vec<RunRecord>| {
         let mut given = facts(ENFORCE, vec![marked().build()]);

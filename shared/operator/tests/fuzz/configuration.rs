@@ -26,7 +26,7 @@ fn documented() -> Vec<String> {
     blocks.iter().cloned().chain(sections).collect()
 }
 
-/// What nobody documents, and TOML has.
+/// What TOML has, and the reference does not document.
 fn unusual() -> Vec<String> {
     let texts = [
         "",

@@ -1,4 +1,4 @@
-//! Any memory that can be read, whoever wrote it, over any instances: nothing panics, and nothing is ended that its own tag
+//! Any memory that can be read, by any writer, over any instances: nothing panics, and nothing is ended that its own tag
 //! does not announce.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -50,7 +50,7 @@ fn mark() -> impl Strategy<Value = String> {
     })
 }
 
-fn told() -> impl Strategy<Value = Value> {
+fn announcement() -> impl Strategy<Value = Value> {
     let topics = [
         "idle",
         "would-idle",
@@ -81,7 +81,7 @@ fn notices() -> impl Strategy<Value = Value> {
     let owed = (any::<String>(), select(vec!["info", "error"]), ".{0,40}", select(vec![1_usize, 20_000])).prop_map(
         |(team, severity, text, times)| json!({ "team": team, "severity": severity, "text": text.repeat(times) }),
     );
-    (marks(), marks(), marks(), btree_map(id(), told(), 0..3), told(), vec(owed, 0..3)).prop_map(
+    (marks(), marks(), marks(), btree_map(id(), announcement(), 0..3), announcement(), vec(owed, 0..3)).prop_map(
         |(shadow_marks, unwritten_marks, void_marks, told, gaps, owed)| {
             json!({
                 "shadow_marks": shadow_marks, "unwritten_marks": unwritten_marks, "void_marks": void_marks,
@@ -209,7 +209,7 @@ proptest! {
     /// A cache says whom to ask, and what is believed of those that are not asked is never that they are idle. What it says of
     /// days to come keeps nobody from being asked about.
     #[test]
-    fn what_was_learnt_before_makes_nobody_idle(
+    fn earlier_answers_make_no_instance_idle(
         activity in activity(), notices in notices(), fleet in fleet(), answers in vec(prop::option::of(found()), 3),
     ) {
         let activity: ActivityCache = serde_json::from_value(activity).unwrap();

@@ -114,7 +114,7 @@ fn plan(instance: &Instance) -> Plan {
     decide(&seen, &all_idle(&seen.items), &NotificationLogs::new(), &merciless(), now())
 }
 
-/// Begins with `curfew` to whoever looks at it: in any case, after blanks that nobody sees, with letters that look alike.
+/// Begins with `curfew` to the eye: in any case, after invisible blanks, with letters that look alike.
 fn looks_like_ours(key: &str) -> bool {
     let unseen = |c: char| {
         c.is_whitespace() || c.is_control() || "\u{ad}\u{200b}\u{200c}\u{200d}\u{200e}\u{200f}\u{202a}\u{202b}\u{202c}\u{202d}\u{202e}\u{2060}\u{2061}\u{2062}\u{2063}\u{2064}\u{feff}".contains(c)

@@ -11,8 +11,8 @@ use plan::{Action, BudgetAction, Evidence, Plan};
 
 use crate::budgets::decide;
 
-/// The plan of a beat, in which the budgets that it closed speak as well, where a share was reached of which nobody has heard.
-/// Whoever has something to hear of the present month hears that alone: each budget is in the plan once.
+/// The plan of a beat, in which the budgets that it closed speak as well, where a share was reached for which no message was sent.
+/// A budget with a notification for the present month gets that alone: each budget is in the plan once.
 #[must_use]
 pub fn close(
     plan: Plan,

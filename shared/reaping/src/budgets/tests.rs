@@ -88,7 +88,7 @@ fn nothing_told() -> NotificationLogs {
     NotificationLogs::from([(HOME.into(), NotificationLog::default())])
 }
 
-fn told(threshold: u16, budget: f64) -> NotificationLogs {
+fn already_notified(threshold: u16, budget: f64) -> NotificationLogs {
     told_of(threshold, BudgetLimit { budget: usd(budget), over_budget: OverBudget::Hold, mode: Mode::Enforce })
 }
 
@@ -123,21 +123,21 @@ fn the_highest_share_that_is_reached_speaks_once() {
         |spent, memory: &NotificationLogs, expect: &str| assert_eq!(of_step(spent, HOLDS, memory), expect, "{spent}");
     check(2_499.99, &nothing_told(), "\"within-budget\"");
     check(2_500.0, &nothing_told(), "notify at 50 in Enforce");
-    check(2_600.0, &told(50, 5_000.0), "\"notified\"");
-    check(4_000.0, &told(50, 5_000.0), "notify at 80 in Enforce");
-    check(4_999.99, &told(80, 5_000.0), "\"notified\"");
-    check(2_600.0, &told(50, 4_000.0), "notify at 50 in Enforce");
-    check(5_000.0, &told(80, 5_000.0), "hold at 100 in Enforce");
-    check(5_000.0, &told(100, 5_000.0), "hold at 100 in Enforce, told");
+    check(2_600.0, &already_notified(50, 5_000.0), "\"notified\"");
+    check(4_000.0, &already_notified(50, 5_000.0), "notify at 80 in Enforce");
+    check(4_999.99, &already_notified(80, 5_000.0), "\"notified\"");
+    check(2_600.0, &already_notified(50, 4_000.0), "notify at 50 in Enforce");
+    check(5_000.0, &already_notified(80, 5_000.0), "hold at 100 in Enforce");
+    check(5_000.0, &already_notified(100, 5_000.0), "hold at 100 in Enforce, told");
 }
 
 #[test]
 fn what_recedes_is_not_told_again() {
     let check =
         |spent, memory: &NotificationLogs, expect: &str| assert_eq!(of_step(spent, HOLDS, memory), expect, "{spent}");
-    check(3_950.0, &told(80, 5_000.0), "\"notified\"");
-    check(4_950.0, &told(100, 5_000.0), "\"notified\"");
-    check(3_950.0, &told(80, 4_000.0), "notify at 50 in Enforce");
+    check(3_950.0, &already_notified(80, 5_000.0), "\"notified\"");
+    check(4_950.0, &already_notified(100, 5_000.0), "\"notified\"");
+    check(3_950.0, &already_notified(80, 4_000.0), "notify at 50 in Enforce");
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn what_could_not_be_made_anew_goes_by_what_is_set_now() {
 }
 
 #[test]
-fn of_what_could_not_be_read_nobody_says_that_it_is_within() {
+fn an_unreadable_budget_is_never_within() {
     assert_eq!(of_document(Budget::default(), HOLDS, &nothing_told()), "\"budget-unknown\"");
     let plan = decided(&BTreeMap::from([(vision(), Budget::default())]), HOLDS, &nothing_told());
     let (target, resource_memory) = (&plan.skipped[0].target, &plan.skipped[0].memory);
@@ -192,7 +192,7 @@ fn without_its_memory_nothing_is_told_and_jobs_are_held_all_the_same() {
 }
 
 #[test]
-fn whoever_is_held_hears_of_it_whatever_the_list_says() {
+fn a_held_team_is_notified_whatever_the_list_says() {
     let quiet = format!("{HOLDS}notify_at_percent = [90, 20, 90]\n");
     assert_eq!(of_step(1_000.0, &quiet, &nothing_told()), "notify at 20 in Enforce");
     assert_eq!(of_step(5_000.0, &quiet, &nothing_told()), "hold at 100 in Enforce");

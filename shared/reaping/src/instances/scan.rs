@@ -31,7 +31,7 @@ pub fn scan(
     seen.iter().map(case).filter_map(InstanceCase::scan_finding).collect()
 }
 
-/// How many of these instances would be judged for idleness, but nobody answered whether they work. They are in no finding
+/// How many of these instances would be judged for idleness, but no answer said whether they work. They are in no finding
 /// for it.
 #[must_use]
 pub fn unjudged(seen: &[Instance], usages: &BTreeMap<ResourceId, Usage>, policy: &Policy, now: Timestamp) -> usize {
@@ -107,7 +107,7 @@ impl InstanceCase<'_> {
         })
     }
 
-    /// That it is idle, and that it lacks tags. The latter also where nobody could be asked whether it works: nothing
+    /// That it is idle, and that it lacks tags. The latter also where no answer said whether it works: nothing
     /// is to be announced for it.
     fn found_by_rules(self) -> Vec<InstanceFinding> {
         // Of a job's machine, and of what may be one, only its expiry counts, which its launch wrote down.

@@ -21,7 +21,7 @@ use super::InstanceCase;
 use crate::policy::{Policy, Verdict};
 use crate::rules::{idle, untagged};
 
-/// Whoever is idle and would not be ended for it, or cannot be known for want of series, is asked about in full so seldom;
+/// An instance that is idle and would not be ended for it, or that has no series, is queried in full so seldom;
 /// in between only whether it works.
 const IN_FULL_AFTER: SignedDuration = SignedDuration::from_hours(12);
 
@@ -153,7 +153,7 @@ impl InstanceCase<'_> {
         rule.spare_busy && untagged::judge(self.subject(curfew_tags)) != Verdict::Compliant
     }
 
-    /// Whether a shadow mark's deadline has passed and nobody has heard what would be done.
+    /// Whether a shadow mark's deadline has passed and no message said what would be done.
     fn would_act_untold(self, mark: &Mark) -> bool {
         mark.entries.iter().any(|(rule, announced)| {
             announced.deadline <= self.now
@@ -171,7 +171,7 @@ impl InstanceCase<'_> {
 pub struct LearnedUsage {
     /// What each has been doing.
     pub usages: BTreeMap<ResourceId, Usage>,
-    /// What to remember: of whoever was not asked about, or not answered, what was known before.
+    /// What to remember: of an instance without a query or an answer, what was known before.
     pub activity: ActivityCache,
 }
 
@@ -216,7 +216,7 @@ pub fn learn_usage(
     LearnedUsage { usages, activity: ActivityCache { instances: after } }
 }
 
-/// What an instance is believed to do that nobody asked about.
+/// What an instance is believed to do about which no query asked.
 fn usage_of_unasked(instance: &Instance, activity: &ActivityCache, policy: &Policy, now: Timestamp) -> Usage {
     let Ok(curfew_tags) = CurfewTags::read(instance) else {
         return Usage::Unknown(UnknownUsage::NotAsked);

@@ -61,7 +61,7 @@ mod tests {
 
     const PAST: &str = "2026-09-01T11:00:00Z";
 
-    fn at() -> jiff::Timestamp {
+    fn expiry() -> jiff::Timestamp {
         PAST.parse().unwrap()
     }
 
@@ -73,13 +73,16 @@ mod tests {
             instance().tag("curfew:expires-at", "2026-09-01T12:00:00Z").into(),
             Some(DueAction::AtOnce(ResourceAction::Stop, "2026-09-01T12:00:00Z".parse().unwrap())),
         );
-        check(instance().tag("curfew:expires-at", PAST).into(), Some(DueAction::AtOnce(ResourceAction::Stop, at())));
+        check(
+            instance().tag("curfew:expires-at", PAST).into(),
+            Some(DueAction::AtOnce(ResourceAction::Stop, expiry())),
+        );
     }
 
     #[test]
     fn is_terminated_where_it_says_so_or_must_be() {
         let expired = || instance().tag("curfew:expires-at", PAST);
-        let terminate = Some(DueAction::AtOnce(ResourceAction::Terminate, at()));
+        let terminate = Some(DueAction::AtOnce(ResourceAction::Terminate, expiry()));
         check(expired().tag("curfew:job", "vision/a-0123abcd").into(), terminate);
         check(expired().tag("curfew:on-idle", "terminate").into(), terminate);
         check(expired().purchase(PurchaseOption::SpotOneTime).into(), terminate);

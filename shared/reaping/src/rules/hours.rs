@@ -4,7 +4,7 @@
 //! - or its hours have ended and it was launched before that end. (Started by hand outside its hours, it is left until
 //!   the next end.)
 //!
-//! It is announced 30 minutes before the end and stopped at it; where nobody announced it before the end, 30 minutes
+//! It is announced 30 minutes before the end and stopped at it; where no run announced it before the end, 30 minutes
 //! after it was announced. At the next start it is started again if Curfew stopped it: see [`start_is_due`].
 
 use jiff::{SignedDuration, Timestamp};

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_raises_the_budget_need_not_wait_for_a_beat() {
+    fn a_raised_budget_counts_before_the_next_beat() {
         let check = |budget: &str, stops: bool| {
             let config = STOPS.replace("100", budget);
             let verdict = judged(instance(), &config, [team("2026-09-01T11:45:00Z", budget::BudgetVerdict::Stop)]);
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_is_known_nobody_can_say() {
+    fn without_a_document_the_rule_is_unknown() {
         assert_eq!(judged(instance(), STOPS, []), Verdict::Unknown);
         assert_eq!(judged(instance(), ACCOUNT_STOPS, []), Verdict::Unknown);
         let of_team = team("2026-09-01T11:45:00Z", budget::BudgetVerdict::Ok);

@@ -3,7 +3,7 @@
 //! - and it was launched longer than `settle` ago: tags of fleets and Auto Scaling groups arrive late.
 //!
 //! With `spare_busy`, positive evidence of work turns the action into notify; an announcement made before stays, and is
-//! carried out once the work is over. Where nobody has asked whether it works, or nobody answered, nothing is announced or carried
+//! carried out once the work is over. Where no query asked whether it works, or none was answered, nothing is announced or carried
 //! out.
 
 use model::usage::{UnknownUsage, Usage};

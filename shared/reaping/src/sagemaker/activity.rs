@@ -221,7 +221,7 @@ impl<'a> AskedResource<'a> {
             MetricSource::Endpoint { .. } => vec![ActivitySignal::ConcurrentRequests, ActivitySignal::Gpu(0)],
             MetricSource::Job { hosts, .. } => (0..hosts).map(ActivitySignal::Gpu).collect(),
         };
-        // Without an answer about requests nobody knows whether there were any.
+        // Without an answer it is unknown whether there were requests.
         let is_endpoint = matches!(self.source, MetricSource::Endpoint { .. });
         if is_endpoint && !samples.contains_key(&ActivitySignal::Requests) {
             return Activity::Unknown(UnknownActivity::NotAsked);

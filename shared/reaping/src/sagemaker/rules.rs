@@ -3,7 +3,7 @@
 //! - **Expired**, **hours**: a notebook instance or a job is stopped, an app or an endpoint deleted. Hours end notebook instances and apps
 //!   alone, an hour after their announcement, because runs come by the hour; only a notebook instance is started again.
 //! - **Untagged**: a job that runs is notify only.
-//! - **Idle**, if and only if nobody has used an app for `app_window`, an endpoint for `endpoint_window`, or the GPUs of a job for
+//! - **Idle**, if and only if no user was seen in an app for `app_window`, in an endpoint for `endpoint_window`, or the GPUs of a job for
 //!   `job_window` (see [`activity`](super::activity)); `curfew:idle-after` counts more. Nothing shows whether a notebook instance is used.
 //! - **Lifetime**: everything but endpoints, which run for as long as they are needed.
 //!
@@ -33,7 +33,7 @@ pub(super) struct SageMakerSubject<'a> {
     pub(super) now: Timestamp,
 }
 
-/// For how long nobody must have used it; `None` where it is never judged for idleness.
+/// How long it must have been unused; `None` where it is never judged for idleness.
 pub(super) fn window(kind: &SageMakerKind, curfew_tags: &CurfewTags, config: &Config) -> Option<SignedDuration> {
     let configured = match kind {
         SageMakerKind::NotebookInstance => return None,

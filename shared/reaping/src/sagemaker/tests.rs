@@ -58,7 +58,7 @@ const fn unknown(why: UnknownActivity) -> Activity {
 }
 
 #[test]
-fn what_nobody_uses_is_announced() {
+fn unused_resources_are_announced() {
     check(app(), inactive(), "mark idle=delete");
     check(endpoint(), inactive(), "mark idle=delete");
     check(training_job(), inactive(), "notify idle job-runs");
@@ -136,7 +136,7 @@ fn owners_end_things_by_themselves() {
 }
 
 #[test]
-fn whoever_lacks_tags_has_a_day() {
+fn a_resource_without_tags_has_a_day() {
     check(notebook().untagged(), unknown(UnknownActivity::Unmeasured), "mark untagged=stop");
     check(app().untagged(), Activity::Active(time(NOW)), "notify untagged busy");
     check(app().untagged(), unknown(UnknownActivity::HealthCheck), "mark untagged=delete");
@@ -257,7 +257,7 @@ fn an_explanation_has_the_decision_of_a_run() {
 }
 
 #[test]
-fn a_scan_lists_what_is_idle_and_what_nobody_can_judge() {
+fn a_scan_lists_idle_and_unjudged_resources() {
     let given = [
         app(),
         notebook(),
@@ -305,7 +305,7 @@ const TAGS: [(&str, &str); 11] = [
     ("Team", "speech"),
 ];
 
-/// What nobody may end is never ended, whatever else holds; and every resource is in the plan exactly once.
+/// A protected resource is never ended, whatever else holds; and every resource is in the plan exactly once.
 #[test]
 fn nothing_ends_what_is_exempt_unknown_or_not_announced() {
     let activities = [

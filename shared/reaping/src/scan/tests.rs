@@ -19,7 +19,7 @@ fn in_words(findings: &[ScanFinding]) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-fn look(of: InstanceBuilder, usage: Usage, config: &str) -> Vec<ScanFinding> {
+fn scan_one(of: InstanceBuilder, usage: Usage, config: &str) -> Vec<ScanFinding> {
     let seen = of.build();
     let usages = BTreeMap::from([(seen.id.clone(), usage)]);
     instances(&[seen], &usages, &enforcing(config), time(NOW))
@@ -27,7 +27,7 @@ fn look(of: InstanceBuilder, usage: Usage, config: &str) -> Vec<ScanFinding> {
 
 /// What is found of one instance; the end of a line may be left out.
 fn check(of: InstanceBuilder, usage: Usage, expect: &str) {
-    let found = in_words(&look(of, usage, "[managed]\ntag_keys = [\"spacelift\"]"));
+    let found = in_words(&scan_one(of, usage, "[managed]\ntag_keys = [\"spacelift\"]"));
     assert!(found.starts_with(expect) && expect.is_empty() == found.is_empty(), "{found}");
 }
 
@@ -93,19 +93,19 @@ fn what_belongs_to_a_controller_is_told_with_it() {
 
 #[test]
 fn what_an_end_saves_is_known_or_not_or_nothing() {
-    let rate = |of: InstanceBuilder| price::rate(look(of, idle(), "")[0].price).map(Rate::usd_per_hour);
+    let rate = |of: InstanceBuilder| price::rate(scan_one(of, idle(), "")[0].price).map(Rate::usd_per_hour);
     assert_eq!(rate(instance()), Some(1.006));
     assert_eq!(rate(instance().region("eu-central-1")), None);
     assert_eq!(rate(instance().purchase(PurchaseOption::SpotOneTime)), None);
     assert_eq!(rate(instance().prepaid(PrepaidCapacity::CapacityReservation)), Some(0.0));
-    let found = look(instance().prepaid(PrepaidCapacity::CapacityReservation), idle(), "");
+    let found = scan_one(instance().prepaid(PrepaidCapacity::CapacityReservation), idle(), "");
     assert!(found[0].evidence.ends_with("a stop saves nothing until you release that capacity"), "{found:?}");
 }
 
 #[test]
 fn tags_are_those_of_the_account() {
     let config = "[tags]\nteam = \"CostCentre\"\nowner = \"Contact\"\nrequired = []";
-    let found = look(untagged().tag("CostCentre", "4711").tag("Contact", "ada").tag("Name", "n"), idle(), config);
+    let found = scan_one(untagged().tag("CostCentre", "4711").tag("Contact", "ada").tag("Name", "n"), idle(), config);
     let ScanFinding { team, owner, name, kinds, .. } = &found[0];
     assert_eq!((team.as_ref().unwrap().as_str(), owner.as_deref(), name.as_deref()), ("4711", Some("ada"), Some("n")));
     assert_eq!(kinds, &[FindingKind::Idle]);
@@ -113,7 +113,7 @@ fn tags_are_those_of_the_account() {
 
 /// What a table says of one instance.
 fn check_short(of: InstanceBuilder, usage: Usage, expect: &str) {
-    let found = look(of, usage, "");
+    let found = scan_one(of, usage, "");
     assert_eq!(found.iter().map(|found| found.in_short.as_str()).collect::<Vec<_>>(), [expect]);
 }
 
@@ -146,7 +146,7 @@ fn a_metric_that_reports_too_seldom_is_named_in_words() {
 }
 
 #[test]
-fn whoever_nobody_answered_for_is_counted() {
+fn an_instance_without_an_answer_is_counted() {
     let unanswered = |of: InstanceBuilder, usage: Usage| {
         let seen = of.build();
         unjudged(std::slice::from_ref(&seen), &BTreeMap::from([(seen.id.clone(), usage)]), &policy(), time(NOW))
@@ -246,7 +246,7 @@ fn a_volume_without_tags_is_whose_its_snapshot_is() {
 fn finding(resource: &str, team: Option<&str>, usd: Option<u64>) -> ScanFinding {
     let source = PriceSource::Prepaid;
     let price = usd.map(|usd| Quote { rate: Rate::from_usd_micros_per_month(usd * 1_000_000), source });
-    let found = look(instance().id(resource), idle(), "").remove(0);
+    let found = scan_one(instance().id(resource), idle(), "").remove(0);
     ScanFinding { team: team.map(TeamName::from), price, ..found }
 }
 

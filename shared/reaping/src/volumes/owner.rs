@@ -29,7 +29,7 @@ pub fn wants_its_source(volume: &Volume, config: &Config) -> bool {
 }
 
 /// Whether anything may be said, done or remembered about a volume, so that its details have to be kept. Of one that is in
-/// use on a running instance, and says itself whose it is, nobody needs to know more.
+/// use on a running instance, and says itself whose it is, the run needs to know no more.
 #[must_use]
 pub fn is_of_interest(
     volume: &Volume,

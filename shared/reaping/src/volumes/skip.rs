@@ -131,7 +131,7 @@ impl VolumeCase<'_> {
         Skipped { target: self.target(), reason, finding: None, memory: self.unjudged() }
     }
 
-    /// What stays remembered of one that is not judged now: what is written on it and binds nobody stays void.
+    /// What stays remembered of one that is not judged now: a mark on it that binds no run stays void.
     fn unjudged(self) -> ResourceMemory {
         let tags = &self.volume.tags;
         let void = self.notices.void_marks.get(&self.volume.id);

@@ -80,7 +80,7 @@ fn the_samples_of_jobs_wake_it_and_say_what_they_are_about() {
                 Event::StateChange(instance("us-east-1", "i-abcd1111"))
             }
             "sqs-several-events.json" => Event::Batch,
-            other => panic!("nobody says what {other} is"),
+            other => panic!("unknown input: {other}"),
         };
         assert_eq!(event, expect, "{name}");
         seen.push(event.kind());
@@ -136,7 +136,7 @@ fn the_notification_of_budgets_wakes_no_reaper() {
 }
 
 #[test]
-fn foreign_samples_wake_nobody() {
+fn events_of_other_services_are_refused() {
     for (name, payload) in samples("foreign") {
         assert!(Event::read(&payload, OF_A_REAPER).is_err(), "{name}");
         assert!(Event::read(&payload, OF_BUDGETS).is_err(), "{name}");
@@ -188,7 +188,7 @@ fn a_batch_is_the_one_event_that_it_repeats_or_several() {
     check(&[one], of_one());
     check(&[one, one, one], of_one());
     check(&[one, other], Event::Batch);
-    // A message that nobody can read holds back none beside it, however often the queue would hand it over again.
+    // An unreadable message holds back none beside it, however often the queue would hand it over again.
     check(&["{", one, "", "{}"], of_one());
     let storm: Vec<String> = (0..1000).map(|number| state_change(&format!("i-{number}"))).collect();
     check(&storm.iter().map(String::as_str).collect::<Vec<_>>(), Event::Batch);

@@ -10,7 +10,7 @@ fn read(bucket: Option<&str>, topic_arn: Option<&str>, mode: Option<&str>) -> Re
         "CURFEW_MODE" => mode.map(OsString::from),
         "CURFEW_JOB_PROFILE" | "CURFEW_CHAT_TOPIC_ARN" | "CURFEW_EVENT_BUS" => None,
         "AWS_REGION" => Some(OsString::from("eu-central-1")),
-        other => panic!("nobody sets {other}"),
+        other => panic!("unexpected variable: {other}"),
     };
     FunctionSettings::read(variable)
 }

@@ -275,7 +275,7 @@ mod tests {
         }
         let team_folder = |spelt: &str| InboxFolder::from_name(spelt).map(|found| folder(&found.team));
         assert_eq!(team_folder("v%69sion").as_deref(), Some("vision"));
-        assert_eq!(team_folder("vision%20"), None, "nobody sees the blank");
+        assert_eq!(team_folder("vision%20"), None, "the blank is invisible");
     }
 
     #[test]

@@ -20,7 +20,7 @@ const OLD: Option<&str> = Some("\"old\"");
 /// What S3 has instead of what is to be written.
 const OTHER: &str = r#"{"schema": 1, "at": "2026-09-01T11:00:00Z", "by": "eve"}"#;
 
-fn at() -> Timestamp {
+fn now() -> Timestamp {
     "2026-09-01T12:00:00Z".parse().unwrap()
 }
 
@@ -35,18 +35,18 @@ fn job() -> Job {
         None,
         &Config::default(),
         &"us-east-1".into(),
-        at(),
+        now(),
     )
     .unwrap();
-    Job::submitted(id(), None, spec.terms, at())
+    Job::submitted(id(), None, spec.terms, now())
 }
 
 fn cancel() -> CancelRequest {
-    CancelRequest { at: at(), by: Some("ada".to_owned()) }
+    CancelRequest { at: now(), by: Some("ada".to_owned()) }
 }
 
 fn month() -> CalendarMonth {
-    CalendarMonth::containing(at(), &jiff::tz::TimeZone::UTC)
+    CalendarMonth::containing(now(), &jiff::tz::TimeZone::UTC)
 }
 
 /// All that are written over the version that was read.
@@ -86,7 +86,7 @@ const CREATIONS: [(&str, Write); 2] = [
 ];
 
 /// Every write with every condition that it is made with.
-fn all() -> Vec<(&'static str, Write, Option<&'static str>)> {
+fn all_writes() -> Vec<(&'static str, Write, Option<&'static str>)> {
     let both = SWAPS.into_iter().chain(CACHES).flat_map(|(name, write)| [(name, write, None), (name, write, OLD)]);
     both.chain(CREATIONS.into_iter().map(|(name, write)| (name, write, None))).collect()
 }
@@ -117,7 +117,7 @@ fn precondition() -> Prepared {
 
 #[tokio::test]
 async fn a_write_that_collides_is_made_again_with_the_same_condition() {
-    for (name, write, last) in all() {
+    for (name, write, last) in all_writes() {
         let (done, requests) = outcome(write, last, vec![conflict(), (200, "")]).await;
         assert_eq!(done, Ok(()), "{name}");
         let of = |request: &String| {
@@ -137,7 +137,7 @@ async fn a_write_that_collides_is_made_again_with_the_same_condition() {
 
 #[tokio::test]
 async fn a_write_that_collides_for_ever_is_not_done() {
-    let checked = all().into_iter().map(async |(name, write, last)| {
+    let checked = all_writes().into_iter().map(async |(name, write, last)| {
         let (done, _) = outcome(write, last, vec![conflict(); 5]).await;
         let refused = done.unwrap_err();
         assert!(matches!(refused, StoreError::Conflict { .. }), "{name}: {refused}");
@@ -151,7 +151,7 @@ async fn a_write_that_collides_for_ever_is_not_done() {
 
 #[tokio::test]
 async fn a_write_whose_answer_was_lost_is_done_if_its_bytes_are_there() {
-    for (name, write, last) in all() {
+    for (name, write, last) in all_writes() {
         let written = body(write, last).await;
         let (done, _) = outcome(write, last, vec![precondition(), (200, written)]).await;
         assert_eq!(done, Ok(()), "{name}");
@@ -174,7 +174,7 @@ async fn a_late_write_loses() {
 
 #[tokio::test]
 async fn an_incomparable_write_is_neither_done_nor_lost() {
-    for (name, write, last) in all() {
+    for (name, write, last) in all_writes() {
         let (done, _) = outcome(write, last, vec![precondition(), (500, error("InternalError"))]).await;
         let unknown = done.unwrap_err();
         assert!(matches!(unknown, StoreError::Call { action: "s3:GetObject", .. }), "{name}: {unknown}");

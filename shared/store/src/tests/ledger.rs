@@ -31,7 +31,7 @@ fn ours(ledger: &mut Ledger) -> bool {
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "as it is compared with")]
-fn at(text: &str) -> Option<Timestamp> {
+fn moment(text: &str) -> Option<Timestamp> {
     Some(text.parse().unwrap())
 }
 
@@ -68,7 +68,7 @@ async fn a_lost_swap_adds_the_observation_to_the_new_content() {
     ]);
     let (ledger, unwritten) = store.update_ledger(&november(), &home(), ours).await.unwrap();
     assert!(unwritten.is_none());
-    assert_eq!((ledger.since(), ledger.as_of()), (at("2026-11-20T12:00:00Z"), at("2026-11-20T12:15:00Z")));
+    assert_eq!((ledger.since(), ledger.as_of()), (moment("2026-11-20T12:00:00Z"), moment("2026-11-20T12:15:00Z")));
     let requests = served.join().unwrap();
     assert!(requests[1].contains("if-none-match: *\r\n"), "{}", requests[1]);
     assert!(requests[4].contains("if-match: \"new\"\r\n"), "{}", requests[4]);
@@ -82,7 +82,7 @@ async fn three_lost_swaps_are_an_error() {
     let (ledger, lost) = store.update_ledger(&november(), &home(), ours).await.unwrap();
     assert!(matches!(lost, Some(StoreError::Lost { .. })), "{lost:?}");
     // What was seen is known all the same.
-    assert_eq!(ledger.as_of(), at("2026-11-20T12:15:00Z"));
+    assert_eq!(ledger.as_of(), moment("2026-11-20T12:15:00Z"));
     served.join().unwrap();
 }
 

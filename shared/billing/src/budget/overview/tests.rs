@@ -36,7 +36,7 @@ fn spent(amount: f64, verdict: BudgetVerdict) -> Budget {
     Budget { spent_usd: usd(amount), verdict, ..within_budget() }
 }
 
-fn of(documents: &[(&str, Budget)], config: &str, period: BudgetMonth) -> BudgetOverview {
+fn overview_of(documents: &[(&str, Budget)], config: &str, period: BudgetMonth) -> BudgetOverview {
     let documents = documents.iter().map(|(team, budget)| {
         let whose = if *team == "account" { BudgetHolder::Account } else { holder(team) };
         (whose, budget.clone())
@@ -44,7 +44,7 @@ fn of(documents: &[(&str, Budget)], config: &str, period: BudgetMonth) -> Budget
     BudgetOverview::from_documents(documents.collect(), None, &Config::read(config).unwrap(), period, time(NOW))
 }
 
-fn one(budget: Budget) -> BudgetRow {
+fn row(budget: Budget) -> BudgetRow {
     BudgetRow::from_document(&holder("vision"), Some(budget), &november(), time(NOW))
 }
 
@@ -76,7 +76,7 @@ fn the_account_is_first_and_then_the_team_nearest_to_its_limit() {
         ("reserved", Budget { as_of: None, ..within_budget() }),
         ("untagged", Budget { budget_usd: None, spent_usd: usd(2.0), ..within_budget() }),
     ];
-    let overview = of(&documents, "[teams.new]\nmonthly_budget_usd = 1\n[teams.other]\n", november());
+    let overview = overview_of(&documents, "[teams.new]\nmonthly_budget_usd = 1\n[teams.other]\n", november());
     let names: Vec<String> = overview.rows.iter().map(BudgetRow::name).collect();
     let expected = ["(account)", "much", "little", "free", "(no team)", "cheap", "reserved", "new"];
     assert_eq!(names, expected);
@@ -85,7 +85,7 @@ fn the_account_is_first_and_then_the_team_nearest_to_its_limit() {
 #[test]
 fn nothing_of_a_past_month_is_missed_but_what_was_there() {
     let october = BudgetMonth::named("2026-10", &Config::default()).unwrap();
-    let overview = of(&[], "[teams.new]\nmonthly_budget_usd = 1\n", october);
+    let overview = overview_of(&[], "[teams.new]\nmonthly_budget_usd = 1\n", october);
     assert_eq!(overview.rows.len(), 1);
     insta::assert_snapshot!(overview.problems().join("\n"), @"(account): nothing is known of 2026-10; no ledger was kept then, or its documents are gone");
     assert_eq!(overview.conclusion(), BudgetConclusion::Unknown);
@@ -94,21 +94,21 @@ fn nothing_of_a_past_month_is_missed_but_what_was_there() {
 #[test]
 fn unknown_budgets_come_before_exceeded_ones() {
     let account = ("account", spending(&["vision"]));
-    let conclusion = |budget: Budget| of(&[account.clone(), ("vision", budget)], "", november()).conclusion();
+    let conclusion = |budget: Budget| overview_of(&[account.clone(), ("vision", budget)], "", november()).conclusion();
     assert_eq!(conclusion(within_budget()), BudgetConclusion::WithinBudget);
     for verdict in [BudgetVerdict::Notify, BudgetVerdict::Hold, BudgetVerdict::Stop] {
         assert_eq!(conclusion(spent(5_000.0, verdict)), BudgetConclusion::OverBudget);
         let stale = Budget { as_of: Some(time("2026-11-20T00:00:00Z")), ..spent(5_000.0, verdict) };
         assert_eq!(conclusion(stale), BudgetConclusion::Unknown);
     }
-    assert_eq!(of(&[("vision", within_budget())], "", november()).conclusion(), BudgetConclusion::Unknown);
+    assert_eq!(overview_of(&[("vision", within_budget())], "", november()).conclusion(), BudgetConclusion::Unknown);
 }
 
 #[test]
 fn stale_and_absent_say_what_to_do() {
     let old = Budget { as_of: Some(time("2026-11-21T20:50:00Z")), ..within_budget() };
     let overview =
-        of(&[("account", old.clone()), ("vision", old)], "[teams.nlp]\nmonthly_budget_usd = 1\n", november());
+        overview_of(&[("account", old.clone()), ("vision", old)], "[teams.nlp]\nmonthly_budget_usd = 1\n", november());
     insta::assert_snapshot!(overview.problems().join("\n"), @r"
     (account), vision: the figures are older than 1h; nothing is stopped and no job is launched by them. enforce-budgets should run every 15 minutes: curfew doctor says whether it does
     nlp: nothing is known of 2026-11 yet; enforce-budgets writes it every 15 minutes: curfew doctor says whether it runs
@@ -117,23 +117,23 @@ fn stale_and_absent_say_what_to_do() {
     assert_eq!(ages, ["4h ago: stale", "4h ago: stale", "never"]);
     let october = BudgetMonth::named("2026-10", &Config::default()).unwrap();
     let unclosed = Budget { as_of: Some(time("2026-10-30T00:00:00Z")), ..within_budget() };
-    insta::assert_snapshot!(of(&[("account", unclosed)], "", october).problems().join("\n"), @"(account): the last figures are of more than 1h before 2026-10 ended, and what was spent after them is not in them; the ledger of that month may have it: s3://<state bucket>/ledger/2026-10/");
+    insta::assert_snapshot!(overview_of(&[("account", unclosed)], "", october).problems().join("\n"), @"(account): the last figures are of more than 1h before 2026-10 ended, and what was spent after them is not in them; the ledger of that month may have it: s3://<state bucket>/ledger/2026-10/");
 }
 
 #[test]
 fn the_action_is_named_as_far_as_it_is_enforced() {
-    let follows = |verdict, mode| one(Budget { mode, ..spent(5_000.0, verdict) }).consequence();
+    let follows = |verdict, mode| row(Budget { mode, ..spent(5_000.0, verdict) }).consequence();
     assert_eq!(follows(BudgetVerdict::Notify, Mode::Observe), "over: notify only");
     assert_eq!(follows(BudgetVerdict::Hold, Mode::Enforce), "over: no new jobs");
     assert_eq!(follows(BudgetVerdict::Hold, Mode::Observe), "over: no new jobs in enforce mode");
     assert_eq!(follows(BudgetVerdict::Stop, Mode::Enforce), "over: instances are stopped");
-    assert_eq!(one(within_budget()).consequence(), "ok");
+    assert_eq!(row(within_budget()).consequence(), "ok");
     assert_eq!(
-        one(Budget { forecast_usd: Some(usd(5_000.0)), ..within_budget() }).consequence(),
+        row(Budget { forecast_usd: Some(usd(5_000.0)), ..within_budget() }).consequence(),
         "ok; the forecast exceeds it"
     );
-    assert_eq!(one(Budget { budget_usd: None, ..within_budget() }).consequence(), "no budget");
-    assert_eq!(one(Budget { as_of: None, ..within_budget() }).consequence(), "unknown");
+    assert_eq!(row(Budget { budget_usd: None, ..within_budget() }).consequence(), "no budget");
+    assert_eq!(row(Budget { as_of: None, ..within_budget() }).consequence(), "unknown");
 }
 
 fn lines(row: &BudgetRow) -> String {
@@ -160,7 +160,7 @@ fn every_figure_is_said_with_what_it_is_based_on() {
         }),
         ..within_budget()
     };
-    insta::assert_snapshot!(lines(&one(budget)), @r"
+    insta::assert_snapshot!(lines(&row(budget)), @r"
     budget     $5,000.00  
     spent      $4,210.13  84 % of the budget; up to $3.20 more, because some stops were not observed; and what ran after 2026-11-21 22:30 UTC is not in it
     reserved     $120.00  for 1 job
@@ -171,7 +171,7 @@ fn every_figure_is_said_with_what_it_is_based_on() {
     billed     $4,000.00  by Cost Explorer for the GPU instances, 2026-11-01 to before 2026-11-20 (UTC); the ledger says the same. All of EC2 and EBS: $4,500.00
     ");
     let unlimited = Budget { budget_usd: None, remaining_usd: None, forecast_usd: None, ..within_budget() };
-    insta::assert_snapshot!(lines(&one(unlimited)), @r"
+    insta::assert_snapshot!(lines(&row(unlimited)), @r"
     budget             -  none; the configuration sets it: monthly_budget_usd in [teams.vision]
     spent      $4,210.13  
     reserved       $0.00  
@@ -179,7 +179,7 @@ fn every_figure_is_said_with_what_it_is_based_on() {
     burns now   $12.30/h  as far as prices are known
     verdict               no budget
     ");
-    assert_eq!(lines(&one(Budget { as_of: None, ..within_budget() })), "");
+    assert_eq!(lines(&row(Budget { as_of: None, ..within_budget() })), "");
     let closed = Budget { as_of: Some(time("2026-11-30T23:55:00Z")), ..within_budget() };
     let closed = BudgetRow::from_document(&holder("vision"), Some(closed), &november(), time("2026-12-24T00:00:00Z"));
     assert!(!lines(&closed).contains("forecast") && !lines(&closed).contains("burns"));
@@ -187,18 +187,21 @@ fn every_figure_is_said_with_what_it_is_based_on() {
 
 #[test]
 fn unpriced_types_are_named_up_to_a_limit() {
-    let one = |count: usize| {
+    let unpriced_rows = |count: usize| {
         let unpriced = UnpricedResource {
             resource: "i-0abc".into(),
             region: "us-east-1".into(),
             what: "g9".to_owned(),
             seconds: 7_200,
         };
-        one(Budget { unpriced: vec![unpriced; count], ..within_budget() }).unpriced()
+        row(Budget { unpriced: vec![unpriced; count], ..within_budget() }).unpriced()
     };
-    assert_eq!(one(0), [""; 0]);
-    assert_eq!(one(1), ["i-0abc (g9, us-east-1) for 2h"]);
-    assert_eq!((one(5).len(), one(6)[5].as_str(), one(7)[5].as_str()), (5, "1 other", "2 others"));
+    assert_eq!(unpriced_rows(0), [""; 0]);
+    assert_eq!(unpriced_rows(1), ["i-0abc (g9, us-east-1) for 2h"]);
+    assert_eq!(
+        (unpriced_rows(5).len(), unpriced_rows(6)[5].as_str(), unpriced_rows(7)[5].as_str()),
+        (5, "1 other", "2 others")
+    );
 }
 
 fn spending(teams: &[&str]) -> Budget {
@@ -209,7 +212,7 @@ fn spending(teams: &[&str]) -> Budget {
 fn a_team_that_is_gone_is_no_trouble() {
     let old = Budget { as_of: Some(time("2026-11-20T00:00:00Z")), ..spent(6_000.0, BudgetVerdict::Stop) };
     let check = |account: Budget, config: &str, expect: (BudgetDataState, BudgetConclusion)| {
-        let overview = of(&[("account", account), ("ghost", old.clone())], config, november());
+        let overview = overview_of(&[("account", account), ("ghost", old.clone())], config, november());
         let ghost = overview.rows.iter().find(|row| row.team.is_some()).unwrap();
         assert_eq!((ghost.state, overview.conclusion()), expect);
         assert_eq!(overview.problems().is_empty(), expect.0 == BudgetDataState::Gone);
@@ -222,7 +225,8 @@ fn a_team_that_is_gone_is_no_trouble() {
     check(Budget { as_of: None, ..spending(&[]) }, "", trouble);
     let all = Budget { teams: (0..HOLDERS_MAX).map(|team| (team.to_string(), usd(1.0))).collect(), ..within_budget() };
     check(all, "", trouble);
-    let overview = of(&[("account", spending(&[])), ("ghost", old), ("vision", within_budget())], "", november());
+    let overview =
+        overview_of(&[("account", spending(&[])), ("ghost", old), ("vision", within_budget())], "", november());
     let last = overview.rows.last().unwrap();
     assert_eq!((last.name().as_str(), last.consequence(), last.over), ("ghost", "not configured any more", false));
     assert_eq!(overview.how_old(last), "2d ago");
@@ -284,14 +288,14 @@ fn an_incomplete_figure_has_a_plus() {
     let uncertain = Budget { uncertain_usd: usd(0.01), ..within_budget() };
     let blind = Budget { blind_since: Some(time("2026-11-22T00:10:00Z")), ..within_budget() };
     for budget in [&unpriced, &uncertain, &blind] {
-        assert_eq!(one(budget.clone()).spent().unwrap(), "$4,210.13+");
+        assert_eq!(row(budget.clone()).spent().unwrap(), "$4,210.13+");
     }
     let exact = Budget { uncertain_usd: usd(0.009), ..within_budget() };
-    assert_eq!((one(exact.clone()).spent().unwrap().as_str(), one(exact.clone()).at_least), ("$4,210.13", false));
-    assert_eq!(one(Budget { as_of: None, ..unpriced.clone() }).spent(), None);
+    assert_eq!((row(exact.clone()).spent().unwrap().as_str(), row(exact.clone()).at_least), ("$4,210.13", false));
+    assert_eq!(row(Budget { as_of: None, ..unpriced.clone() }).spent(), None);
     let documents = [("account", unpriced.clone()), ("nlp", uncertain), ("blind", blind), ("vision", unpriced)];
-    insta::assert_snapshot!(of(&documents, "", november()).footnote().unwrap(), @"+ at least so much: something has no known price, and is in no figure ((account), vision); a stop was not observed (nlp); something that runs was not seen lately (blind)");
-    assert_eq!(of(&[("account", exact)], "", november()).footnote(), None);
+    insta::assert_snapshot!(overview_of(&documents, "", november()).footnote().unwrap(), @"+ at least so much: something has no known price, and is in no figure ((account), vision); a stop was not observed (nlp); something that runs was not seen lately (blind)");
+    assert_eq!(overview_of(&[("account", exact)], "", november()).footnote(), None);
 }
 
 #[test]
@@ -308,12 +312,12 @@ fn where_a_budget_is_set_is_named() {
 
 #[test]
 fn the_text_of_an_exceeded_budget_has_the_excess_and_of_others_the_rest() {
-    let over = one(Budget { remaining_usd: Some(Amount::ZERO), ..spent(5_600.85, BudgetVerdict::Notify) });
+    let over = row(Budget { remaining_usd: Some(Amount::ZERO), ..spent(5_600.85, BudgetVerdict::Notify) });
     assert!(lines(&over).contains("over by      $600.85") && !lines(&over).contains("left"), "{}", lines(&over));
     assert_eq!(over.remedy_is(), "What would bring it back under its budget");
-    let full = one(Budget { remaining_usd: Some(Amount::ZERO), ..spent(5_000.0, BudgetVerdict::Notify) });
+    let full = row(Budget { remaining_usd: Some(Amount::ZERO), ..spent(5_000.0, BudgetVerdict::Notify) });
     assert!(lines(&full).contains("left           $0.00"), "{}", lines(&full));
-    assert_eq!(one(spent(950.0, BudgetVerdict::Ok)).remedy_is(), "What would keep it under its budget");
+    assert_eq!(row(spent(950.0, BudgetVerdict::Ok)).remedy_is(), "What would keep it under its budget");
     assert_eq!(["untagged", "vision"].map(words::shown), ["(no team)", "vision"]);
 }
 
@@ -321,6 +325,6 @@ fn the_text_of_an_exceeded_budget_has_the_excess_and_of_others_the_rest() {
 fn a_first_month_says_since_when_the_ledger_is_kept() {
     let first = Budget { ledger_since: Some(time("2026-11-20T10:00:00Z")), ..within_budget() };
     let said = "the ledger starts at 2026-11-20 10:00 UTC: what stopped before is not in it";
-    assert!(lines(&one(first)).contains(said));
-    assert!(!lines(&one(within_budget())).contains("ledger"));
+    assert!(lines(&row(first)).contains(said));
+    assert!(!lines(&row(within_budget())).contains("ledger"));
 }

@@ -17,13 +17,13 @@ fn beat(instances: Vec<InspectedInstance>, volumes: Vec<AttachedVolume>) -> Ledg
     look.to_beat(time(NOW), &Config::default(), |_| known.clone(), |_| known.clone())
 }
 
-fn one(of: InstanceBuilder) -> Sighting {
+fn sighting(of: InstanceBuilder) -> Sighting {
     beat(vec![inspected(of)], vec![]).items.remove(0)
 }
 
 #[test]
 fn a_stopping_instance_is_not_billed() {
-    let life = |state| one(instance().state(state)).life;
+    let life = |state| sighting(instance().state(state)).life;
     let ended = |terminated| BillingState::Ended { at: Some(time(NOW)), terminated, reclaimed: false };
     assert_eq!([InstanceState::Pending, InstanceState::Running].map(life), [BillingState::Live; 2]);
     assert_eq!([InstanceState::Stopping, InstanceState::Stopped].map(life), [ended(false); 2]);
@@ -49,7 +49,7 @@ fn ec2_takes_spot_instances_back_by_two_codes() {
 
 #[test]
 fn the_tariff_has_everything_that_sets_a_price() {
-    let check = |of: InstanceBuilder, expect: &str| assert_eq!(one(of).facts.tariff.as_str(), expect);
+    let check = |of: InstanceBuilder, expect: &str| assert_eq!(sighting(of).facts.tariff.as_str(), expect);
     check(instance(), "g5.xlarge on demand");
     check(instance().purchase(PurchaseOption::SpotOneTime).in_zone("us-east-1a"), "g5.xlarge on Spot in us-east-1a");
     check(instance().prepaid(PrepaidCapacity::CapacityReservation), "g5.xlarge on demand");
@@ -65,7 +65,7 @@ fn the_tariff_has_everything_that_sets_a_price() {
 
 #[test]
 fn a_price_counts_from_the_second_since_when_it_is_known() {
-    let from = |of: InstanceBuilder| one(of).prices[0].0;
+    let from = |of: InstanceBuilder| sighting(of).prices[0].0;
     assert_eq!(from(instance()), time("2026-09-24T17:45:00Z"));
     assert_eq!(from(instance().purchase(PurchaseOption::SpotPersistent)), time("2026-09-24T17:45:00Z"));
 }

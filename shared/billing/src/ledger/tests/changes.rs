@@ -11,13 +11,13 @@ fn of_team(team: &str) -> Sighting {
 
 /// The amounts of each payer until noon, in tenths of a cent, known and uncertain, in order.
 fn shares(ledger: &Ledger) -> String {
-    let until_noon = TimeSpan { to: at("12:00"), ..november().span() };
+    let until_noon = TimeSpan { to: moment("12:00"), ..november().span() };
     let thousandths = |amount: model::money::Amount| amount.usd_micros() / 1_000;
     let runs: Vec<LedgerRun<'_>> = ledger.runs().collect();
     let shares = runs.iter().flat_map(|run| run.shares(until_noon).into_iter().map(move |share| (run, share)));
     let words = shares.map(|(run, share)| {
         let spent = run.spent(share.span);
-        let (team, what) = (share.team.map_or("nobody", TeamName::as_str), share.what);
+        let (team, what) = (share.team.map_or("no team", TeamName::as_str), share.what);
         format!("{team} {what} {}+{}", thousandths(spent.amount), thousandths(spent.uncertain))
     });
     words.collect::<Vec<_>>().join(", ")
@@ -90,7 +90,7 @@ fn a_volume_that_is_modified_while_it_is_attached_costs_more_from_then_on() {
 
 #[test]
 fn a_retag_in_every_beat_does_not_grow_the_document() {
-    let minutes = |minutes: i64| at("10:00") + SignedDuration::from_mins(minutes);
+    let minutes = |minutes: i64| moment("10:00") + SignedDuration::from_mins(minutes);
     let beats: Vec<LedgerBeat> = (0..500_i32)
         .map(|nth| LedgerBeat {
             at: minutes(nth.into()),
@@ -101,7 +101,7 @@ fn a_retag_in_every_beat_does_not_grow_the_document() {
     assert!(document(&ledger)["runs"][0].to_string().len() < 2_000);
     // No team pays for another's part: beyond the limit of changes the rest has no team.
     let noon = shares(&ledger);
-    assert!(noon.ends_with("vision g5.xlarge 60+0, nobody g5.xlarge 6180+0"), "{noon}");
+    assert!(noon.ends_with("vision g5.xlarge 60+0, no team g5.xlarge 6180+0"), "{noon}");
     assert_eq!(noon.matches("vision").count(), 9, "{noon}");
     // That lasts until the next month.
     let mut december = Ledger::new(&november().next(), &"us-east-1".into());

@@ -7,14 +7,14 @@ const ALL: FoldLimits = FoldLimits { bytes_max: 0, settled_after: SignedDuration
 
 /// Of each team, what is known and what is uncertain, in tenths of a cent, until noon.
 fn teams(ledger: &Ledger) -> String {
-    let until_noon = TimeSpan { to: at("12:00"), ..november().span() };
+    let until_noon = TimeSpan { to: moment("12:00"), ..november().span() };
     let runs: Vec<LedgerRun<'_>> = ledger.runs().collect();
     let kept =
         runs.iter().flat_map(|run| run.shares(until_noon).into_iter().map(|one| (one.team, run.spent(one.span))));
     let folded = ledger.folded().map(|(key, sum)| (key.team.as_ref(), sum.spent));
     let mut sums: BTreeMap<&str, RunCost> = BTreeMap::new();
     for (team, spent) in kept.chain(folded) {
-        let sum = sums.entry(team.map_or("nobody", TeamName::as_str)).or_default();
+        let sum = sums.entry(team.map_or("no team", TeamName::as_str)).or_default();
         *sum = *sum + spent;
     }
     let thousandths = |amount: model::money::Amount| amount.usd_micros() / 1_000;
@@ -41,7 +41,7 @@ fn check(beats: &[LedgerBeat], expect: &str, folds: bool) {
 fn run(resource: &str, team: &str, began: &str, life: BillingState) -> Sighting {
     let plain = sighting(life);
     let facts = RunFacts { team: Some(team.into()), ..plain.facts.clone() };
-    Sighting { resource: resource.into(), began: at(began), facts, ..plain }
+    Sighting { resource: resource.into(), began: moment(began), facts, ..plain }
 }
 
 fn short(team: &str) -> Sighting {
@@ -54,7 +54,7 @@ fn a_run_is_folded_once_a_whole_beat_after_its_end_is_settled() {
     check(&beats, "vision 600+0", false);
     check(&[beats[0].clone(), beat("07:15", vec![])], "vision 600+0", true);
     // A look begins within five minutes of the end: it may not show yet what began just before.
-    let soon = LedgerBeat { at: at("06:14"), ..beats[0].clone() };
+    let soon = LedgerBeat { at: moment("06:14"), ..beats[0].clone() };
     check(&[soon, beat("07:30", vec![])], "vision 600+0", false);
     let partial = LedgerBeat { whole: false, ..beats[0].clone() };
     check(&[partial, beat("07:30", vec![])], "vision 600+0", false);
@@ -89,7 +89,7 @@ fn a_run_seen_only_by_a_late_beat_is_not_taken_for_folded() {
                     "i-2",
                     "nlp",
                     "06:58",
-                    BillingState::Ended { at: Some(at("07:55")), terminated: true, reclaimed: false },
+                    BillingState::Ended { at: Some(moment("07:55")), terminated: true, reclaimed: false },
                 ),
             ],
         ),

@@ -208,7 +208,7 @@ async fn an_unmarking_that_was_not_answered_is_done_where_the_tags_are_gone() {
 }
 
 /// Every action, and what it is done to.
-fn all() -> Vec<Step> {
+fn all_steps() -> Vec<Step> {
     vec![
         step(Announcement::Mark(mark()).into(), BOTH),
         step(VolumeAction::TagUnattachedSince(SINCE.parse().unwrap()), BOTH),
@@ -243,7 +243,7 @@ async fn a_volume_that_changed_since_the_look_is_left_alone() {
     ];
     for now in table {
         assert_ne!(now, seen);
-        for step in all() {
+        for step in all_steps() {
             let answer = now.clone();
             let (outcome, calls) = carried_out_with(&step, "DescribeVolumes", move || volumes(answer.clone())).await;
             assert_eq!(outcome, StepOutcome::from_kind(OutcomeKind::Changed), "{:?}: {now}", step.action);
@@ -254,7 +254,7 @@ async fn a_volume_that_changed_since_the_look_is_left_alone() {
 
 #[tokio::test]
 async fn a_volume_that_is_gone_is_gone() {
-    for step in all() {
+    for step in all_steps() {
         for state in ["deleting", "deleted"] {
             let going = move || volumes(volume_xml("vol-0abc", state, BOTH, ""));
             let (outcome, calls) = carried_out_with(&step, "DescribeVolumes", going).await;
@@ -278,7 +278,7 @@ async fn a_volume_that_cannot_be_read_again_is_left_alone() {
         || ReplayAnswer::Raw(500, IN_TROUBLE.into()),
     ];
     for answer in unsure {
-        for step in all() {
+        for step in all_steps() {
             let (outcome, calls) = carried_out_with(&step, "DescribeVolumes", answer).await;
             assert_eq!(outcome.kind, OutcomeKind::Failed);
             assert!(outcome.error.unwrap().starts_with("ec2:DescribeVolumes failed"));
@@ -289,7 +289,7 @@ async fn a_volume_that_cannot_be_read_again_is_left_alone() {
 
 #[tokio::test]
 async fn a_volume_that_goes_before_the_write_is_gone() {
-    for (step, name) in all().into_iter().zip(["CreateTags", "CreateTags", "DeleteTags", "CreateSnapshot"]) {
+    for (step, name) in all_steps().into_iter().zip(["CreateTags", "CreateTags", "DeleteTags", "CreateSnapshot"]) {
         let (outcome, calls) = carried_out_with(&step, name, || gone("InvalidVolume.NotFound")).await;
         assert_eq!((outcome, calls.len()), (StepOutcome::from_kind(OutcomeKind::AlreadyGone), 2), "{name}");
     }
@@ -297,7 +297,7 @@ async fn a_volume_that_goes_before_the_write_is_gone() {
 
 #[tokio::test]
 async fn a_refused_write_is_a_failure() {
-    for (step, name) in all().into_iter().zip(["CreateTags", "CreateTags", "DeleteTags", "CreateSnapshot"]) {
+    for (step, name) in all_steps().into_iter().zip(["CreateTags", "CreateTags", "DeleteTags", "CreateSnapshot"]) {
         let (outcome, calls) = carried_out_with(&step, name, denied).await;
         assert_eq!((outcome.kind, calls.len()), (OutcomeKind::Failed, 2), "{name}");
         let error = outcome.error.unwrap();
@@ -307,7 +307,7 @@ async fn a_refused_write_is_a_failure() {
 
 #[tokio::test]
 async fn observing_looks_and_writes_nothing() {
-    for step in all() {
+    for step in all_steps() {
         let with_safety = matches!(step.action, Action::Volume(_, VolumeAction::Delete { safety: Some(_), .. }));
         let looks: &[&str] = if with_safety { &[LOOK, LOOK_AT_SNAPSHOT] } else { &[LOOK] };
         let step = Step { mode: Mode::Observe, ..step };

@@ -24,7 +24,7 @@ async fn page_of(instances: &str) -> InstancesPage {
     asked(move || ReplayAnswer::ok(answer.clone())).await.0.unwrap()
 }
 
-async fn one(instance: &str) -> Instance {
+async fn describe_one(instance: &str) -> Instance {
     let mut page = page_of(instance).await;
     assert_eq!((page.described.len(), page.incomplete), (1, 0));
     page.described.remove(0).instance
@@ -72,7 +72,7 @@ async fn what_cannot_be_judged_is_counted() {
 
 #[tokio::test]
 async fn a_type_newer_than_the_sdk_keeps_its_name() {
-    let newer = one(&running("<instanceType>g99.metal</instanceType>")).await;
+    let newer = describe_one(&running("<instanceType>g99.metal</instanceType>")).await;
     assert_eq!(newer.instance_type.as_str(), "g99.metal");
 }
 
@@ -89,7 +89,7 @@ async fn purchases() {
         (of("scheduled"), PurchaseOption::OnDemand),
     ];
     for (xml, expected) in table {
-        assert_eq!(one(&running(&xml)).await.purchase, expected, "{xml}");
+        assert_eq!(describe_one(&running(&xml)).await.purchase, expected, "{xml}");
     }
     let page = page_of(&running(&(of("spot") + request))).await;
     assert_eq!(page.spot_requests, BTreeMap::from([("i-0abc".into(), "sir-1".to_owned())]));
@@ -112,7 +112,7 @@ async fn prepaid_capacity_and_other_hardware() {
         (runs("SUSE Linux"), None, false),
     ];
     for (xml, prepaid, plain_linux) in table {
-        let instance = one(&running(&xml)).await;
+        let instance = describe_one(&running(&xml)).await;
         assert_eq!((instance.prepaid, instance.plain_linux), (prepaid, plain_linux), "{xml}");
     }
 }
@@ -127,7 +127,7 @@ async fn operators_count_where_they_manage() {
         (by("<principal>eks.amazonaws.com</principal>"), None),
     ];
     for (xml, expected) in table {
-        assert_eq!(one(&running(&xml)).await.operator.as_deref(), expected, "{xml}");
+        assert_eq!(describe_one(&running(&xml)).await.operator.as_deref(), expected, "{xml}");
     }
 }
 
@@ -143,7 +143,7 @@ async fn states() {
         ("hovering", InstanceState::Unknown),
     ];
     for (name, expected) in table {
-        assert_eq!(one(&instance_xml("i-0abc", name, &[], "")).await.state, expected);
+        assert_eq!(describe_one(&instance_xml("i-0abc", name, &[], "")).await.state, expected);
     }
     assert_eq!(state(None), InstanceState::Unknown);
 }
@@ -179,8 +179,8 @@ async fn a_stop_has_a_time_where_ec2_says_it_in_words_that_can_be_read() {
 #[tokio::test]
 async fn an_instance_store_root_is_seen() {
     let on = |device| running(&format!("<rootDeviceType>{device}</rootDeviceType>"));
-    assert!(one(&on("instance-store")).await.root_on_instance_storage);
-    assert!(!one(&on("ebs")).await.root_on_instance_storage);
+    assert!(describe_one(&on("instance-store")).await.root_on_instance_storage);
+    assert!(!describe_one(&on("ebs")).await.root_on_instance_storage);
 }
 
 #[tokio::test]

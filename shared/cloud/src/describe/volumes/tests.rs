@@ -16,7 +16,7 @@ fn set(volumes: Vec<String>) -> impl Fn() -> ReplayAnswer + Send + Sync + 'stati
 }
 
 /// The volume of which EC2 says this as well.
-async fn one(more: &str) -> Volume {
+async fn describe_one(more: &str) -> Volume {
     asked(set(vec![volume_xml("vol-1", "available", &[], more)])).await.0.unwrap()
 }
 
@@ -49,10 +49,10 @@ async fn a_volume_keeps_what_ec2_says() {
 
 #[tokio::test]
 async fn what_ec2_leaves_out_is_left_out() {
-    let plain = one("").await;
+    let plain = describe_one("").await;
     assert_eq!((plain.iops, plain.throughput_mibps, plain.from_snapshot, plain.operator), (None, None, None, None));
     assert_eq!((plain.attached_to, plain.multi_attach, plain.tags.len()), (vec![], false, 0));
-    let odd = one("<iops>-1</iops><multiAttachEnabled>false</multiAttachEnabled>").await;
+    let odd = describe_one("<iops>-1</iops><multiAttachEnabled>false</multiAttachEnabled>").await;
     assert_eq!((odd.iops, odd.multi_attach), (None, false));
 }
 
@@ -84,7 +84,7 @@ async fn operators_count_where_they_manage() {
         (by("<principal>eks.amazonaws.com</principal>"), None),
     ];
     for (xml, expected) in table {
-        assert_eq!(one(&xml).await.operator.as_deref(), expected, "{xml}");
+        assert_eq!(describe_one(&xml).await.operator.as_deref(), expected, "{xml}");
     }
 }
 
@@ -102,7 +102,7 @@ async fn holders(attachments: &[&str]) -> Option<Vec<String>> {
 }
 
 #[tokio::test]
-async fn whoever_holds_a_volume_is_named() {
+async fn the_holder_of_a_volume_is_named() {
     let by = |instance: &str, status: &str| format!("<instanceId>{instance}</instanceId><status>{status}</status>");
     let some = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
     assert_eq!(holders(&[]).await, some(&[]));

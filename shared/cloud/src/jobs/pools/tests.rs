@@ -212,7 +212,7 @@ async fn a_region_without_a_subnet_says_so() {
 }
 
 #[tokio::test]
-async fn a_type_that_nobody_has_is_no_pool_and_no_further_call() {
+async fn a_type_that_no_zone_offers_is_no_pool_and_no_further_call() {
     let account = Account { kinds: Vec::new(), offers: Vec::new(), ..Account::usual() };
     let calls = check(account, terms(&["g9.huge"], MachineSpec::default()), &[]).await;
     assert_eq!(calls.recorded().len(), 2);

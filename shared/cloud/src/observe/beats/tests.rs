@@ -36,7 +36,7 @@ fn no_volumes(_: &ReplayedCall) -> ReplayAnswer {
     page_of("volumeSet", &[], None)
 }
 
-async fn look(instances: Vec<String>, volumes: Vec<String>) -> RegionObservation {
+async fn observe_region(instances: Vec<String>, volumes: Vec<String>) -> RegionObservation {
     let (mut seen, _) = seen(instances, move |_| page_of("volumeSet", &volumes, None)).await;
     assert_eq!((seen.items.len(), &seen.gaps), (1, &vec![]));
     seen.items.remove(0)
@@ -68,7 +68,7 @@ async fn what_is_terminated_is_seen_with_its_end() {
 #[tokio::test]
 async fn an_end_that_ec2_does_not_date_has_none() {
     let reason = "<reason/><stateReason><code>Server.SpotInstanceTermination</code></stateReason>";
-    let look = look(vec![instance_xml("i-1", "terminated", &[], reason)], vec![]).await;
+    let look = observe_region(vec![instance_xml("i-1", "terminated", &[], reason)], vec![]).await;
     let seen = &look.instances[0];
     assert_eq!((seen.ended_at, seen.instance.state_reason.as_deref()), (None, Some("Server.SpotInstanceTermination")));
 }
@@ -90,7 +90,7 @@ async fn a_volume_counts_once_on_its_first_accelerated_host() {
     let (early, late) = ("2026-08-01T00:00:00.000Z", "2026-08-02T00:00:00.000Z");
     let shared = attached("vol-1", &[("i-1", late), ("i-2", early), ("i-0", "2026-07-01T00:00:00.000Z")]);
     let foreign = attached("vol-2", &[("i-0", early)]);
-    let look = look(hosts, vec![shared.clone(), shared, foreign]).await;
+    let look = observe_region(hosts, vec![shared.clone(), shared, foreign]).await;
     let found: Vec<(&str, &str)> = look.volumes.iter().map(|one| (one.volume.id.as_str(), one.on.as_str())).collect();
     assert_eq!((found, look.whole), (vec![("vol-1", "i-2")], true));
     assert_eq!(look.volumes[0].since, early.parse().unwrap());

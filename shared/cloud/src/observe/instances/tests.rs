@@ -5,7 +5,7 @@ use model::instance::{Accelerator, InstanceTypeFacts};
 use super::*;
 use crate::replay::{ReplayAnswer, ReplayedCall, ReplayedCalls, aws, instance_xml, instances_page};
 
-/// `g5.xlarge` has a GPU, `m5.large` has none, and nobody knows another type.
+/// `g5.xlarge` has a GPU, `m5.large` has none, and other types are unknown.
 fn types(call: &ReplayedCall) -> ReplayAnswer {
     let gpu = "<gpuInfo><gpus><item><manufacturer>NVIDIA</manufacturer><count>1</count></item></gpus></gpuInfo>";
     let of = |name: &str, more: &str| {
@@ -129,7 +129,7 @@ async fn a_forbidden_region_is_told_apart() {
 }
 
 #[tokio::test]
-async fn types_that_nobody_knows_are_a_gap() {
+async fn unknown_types_are_a_gap() {
     let (seen, _) = seen_at_home(|call| match call.name.as_str() {
         "DescribeInstances" => {
             instances_page(&[running("i-1", "<instanceType>g99.metal</instanceType>"), running("i-2", "")], None)

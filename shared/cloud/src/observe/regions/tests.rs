@@ -26,7 +26,7 @@ async fn without_configuration_all_that_are_enabled() {
 }
 
 #[tokio::test]
-async fn where_nobody_says_it_is_home() {
+async fn without_a_list_of_regions_only_home_is_observed() {
     let (aws, _) = aws(|_| ReplayAnswer::error("UnauthorizedOperation", "No"));
     let seen = regions(&aws, &Config::default()).await;
     assert_eq!(names(&seen), ["us-east-1"]);

@@ -9,24 +9,24 @@ fn nothing_is_written_through_a_link_of_a_manifest() {
         folders: vec!["step-7/empty".to_owned()],
         ..manifest("step-7/deep/a.pt", 9, 3)
     };
-    assert_eq!(with("step-7/latest", "deep").check(at(2, 7)), Ok(()));
-    assert_eq!(with("step-7/elsewhere", "/mnt/data").check(at(2, 7)), Ok(()));
+    assert_eq!(with("step-7/latest", "deep").check(checkpoint_at(2, 7)), Ok(()));
+    assert_eq!(with("step-7/elsewhere", "/mnt/data").check(checkpoint_at(2, 7)), Ok(()));
     for path in ["step-7/deep", "step-7", "step-7/deep/a.pt", "step-7/empty", "../a", "step-7/empty/b/.."] {
-        assert!(with(path, "/etc").check(at(2, 7)).is_err(), "{path}");
+        assert!(with(path, "/etc").check(checkpoint_at(2, 7)).is_err(), "{path}");
     }
     for to in ["", "a\0b"] {
-        assert!(with("step-7/latest", to).check(at(2, 7)).is_err(), "{to}");
+        assert!(with("step-7/latest", to).check(checkpoint_at(2, 7)).is_err(), "{to}");
     }
 }
 
 #[test]
 fn a_manifest_is_that_of_its_place_and_stays_in_it() {
-    assert_eq!(manifest("step-7/a.pt", 9, 3).check(at(2, 7)), Ok(()));
-    assert!(manifest("step-7/a.pt", 9, 3).check(at(1, 7)).is_err());
-    assert!(manifest("step-7/a.pt", 9, 2).check(at(2, 7)).is_err());
-    assert!(manifest("../a.pt", 9, 3).check(at(2, 7)).is_err());
-    assert!(Manifest { bytes: 8, ..manifest("a", 9, 3) }.check(at(2, 7)).is_err());
-    assert!(Manifest { bytes: 0, files: Vec::new(), ..manifest("a", 9, 3) }.check(at(2, 7)).is_err());
+    assert_eq!(manifest("step-7/a.pt", 9, 3).check(checkpoint_at(2, 7)), Ok(()));
+    assert!(manifest("step-7/a.pt", 9, 3).check(checkpoint_at(1, 7)).is_err());
+    assert!(manifest("step-7/a.pt", 9, 2).check(checkpoint_at(2, 7)).is_err());
+    assert!(manifest("../a.pt", 9, 3).check(checkpoint_at(2, 7)).is_err());
+    assert!(Manifest { bytes: 8, ..manifest("a", 9, 3) }.check(checkpoint_at(2, 7)).is_err());
+    assert!(Manifest { bytes: 0, files: Vec::new(), ..manifest("a", 9, 3) }.check(checkpoint_at(2, 7)).is_err());
     for path in ["/etc/passwd", "a//b", "a/./b", "a/..", "", "a\nb"] {
         assert!(check_path(path).is_err(), "{path}");
     }
@@ -41,16 +41,16 @@ fn a_file_of_a_manifest_has_a_place_of_its_own() {
             .extend(manifest.clone().files.into_iter().map(|file| ManifestFile { path: path.to_owned(), ..file }));
         Manifest { bytes: 18, ..manifest }
     };
-    assert_eq!(with("step-7/b").check(at(2, 7)), Ok(()));
+    assert_eq!(with("step-7/b").check(checkpoint_at(2, 7)), Ok(()));
     for path in ["step-7/a", "step-7/a/b", "step-7/a/b/c", "step-7"] {
-        assert!(with(path).check(at(2, 7)).is_err(), "{path}");
+        assert!(with(path).check(checkpoint_at(2, 7)).is_err(), "{path}");
     }
     for folder in ["step-7/a", "step-7/a/b"] {
         let with = Manifest { folders: vec![folder.to_owned()], ..manifest("step-7/a", 9, 3) };
-        assert!(with.check(at(2, 7)).is_err(), "{folder}");
+        assert!(with.check(checkpoint_at(2, 7)).is_err(), "{folder}");
     }
     let below = vec![ManifestLink { path: "step-7/a/b".to_owned(), to: "c".to_owned() }];
-    assert!(Manifest { links: below, ..manifest("step-7/a", 9, 3) }.check(at(2, 7)).is_err());
+    assert!(Manifest { links: below, ..manifest("step-7/a", 9, 3) }.check(checkpoint_at(2, 7)).is_err());
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn sizes_that_no_number_holds_do_not_add_up() {
         sha256: vec![String::new()],
     };
     (manifest.bytes, manifest.files) = (0, [manifest.files, vec![huge]].concat());
-    assert!(manifest.check(at(2, 7)).is_err_and(|wrong| wrong.to_string().contains("do not add up")));
+    assert!(manifest.check(checkpoint_at(2, 7)).is_err_and(|wrong| wrong.to_string().contains("do not add up")));
 }
 
 #[test]
@@ -93,5 +93,5 @@ fn a_manifest_of_an_earlier_version_is_read() {
         sha256: vec!["ba7816bf".to_owned()],
     };
     assert_eq!(read, Manifest { files: vec![file], ..manifest("", 9, 0) });
-    assert_eq!(read.check(at(2, 7)), Ok(()));
+    assert_eq!(read.check(checkpoint_at(2, 7)), Ok(()));
 }

@@ -49,9 +49,9 @@ impl AdversaryWorld {
         terms.spot = Some(SpotSpec { max_rate: None, fallback_to_on_demand_after_seconds: None });
         terms.max_runtime_seconds = 7 * 24 * HOUR;
         terms.estimated_runtime_seconds = Some(estimated);
-        terms.finish_by = Some(at(estimated + 10 * MINUTE + AGENT_ENDS + 5 * MINUTE + spare));
+        terms.finish_by = Some(noon_plus(estimated + 10 * MINUTE + AGENT_ENDS + 5 * MINUTE + spare));
         terms.checkpoint.iter_mut().for_each(|checkpoint| checkpoint.total_steps = total_steps);
-        let job = Job::submitted(JobId::read("vision/llama-1a2b3c4d").unwrap(), None, terms, at(0));
+        let job = Job::submitted(JobId::read("vision/llama-1a2b3c4d").unwrap(), None, terms, noon_plus(0));
         let (has_spot, turns) = (chance.bool(), chance.u32(0..=12).pow(2));
         let checkpoint_every = chance.i64(10..60) * MINUTE;
         Self {
@@ -116,7 +116,7 @@ impl AdversaryWorld {
     }
 
     fn reconcile(&mut self, warned: Option<String>) {
-        let now = at(self.now);
+        let now = noon_plus(self.now);
         let mut next = Reconciliation::begin(Box::new(self.job.clone()), warned.map(|id| id.as_str().into()));
         for _ in 0..50 {
             next = match next {
@@ -157,7 +157,7 @@ impl AdversaryWorld {
             machine: sight(self.job.machine()),
             previous_attempt: sight(self.job.previous_attempt.as_ref()),
             head: wants.head.then(|| self.head.clone()),
-            heartbeat: wants.heartbeat.then(|| begun.then(|| at(self.now))),
+            heartbeat: wants.heartbeat.then(|| begun.then(|| noon_plus(self.now))),
             command_runs: begun,
             exit: wants.exit.then_some(None),
             cancel: wants.cancel.then_some(None),
@@ -167,7 +167,7 @@ impl AdversaryWorld {
 
     fn act(&mut self, effect: &Effect) -> Option<EffectResult> {
         Some(match effect {
-            Effect::Rank => EffectResult::Ranked(Ok(ranking(at(self.now)))),
+            Effect::Rank => EffectResult::Ranked(Ok(ranking(noon_plus(self.now)))),
             Effect::Reserve { .. } => EffectResult::Reserved(ReserveResult::Granted),
             Effect::Launch(launch) => EffectResult::Launched(self.launch(launch)),
             Effect::Terminate(placed) => {
@@ -191,12 +191,12 @@ impl AdversaryWorld {
         let id = format!("i-{}", self.machines.len() + 1);
         let (attempt, restored, launched_at) = (launch.attempt, self.saved, self.now);
         self.machines.push(SimulatedMachine { id: id.clone(), attempt, lifecycle, launched_at, restored, ended: None });
-        LaunchResult::Launched { instance: id.as_str().into(), launched_at: at(self.now) }
+        LaunchResult::Launched { instance: id.as_str().into(), launched_at: noon_plus(self.now) }
     }
 
     /// Until the work is done, or the agent would end the command.
     fn run(&mut self) {
-        let end = self.job.terms.finish_by.unwrap().as_second() - at(0).as_second() - AGENT_ENDS;
+        let end = self.job.terms.finish_by.unwrap().as_second() - noon_plus(0).as_second() - AGENT_ENDS;
         while self.finished_at.is_none() && self.now < end {
             self.live();
         }
@@ -239,10 +239,10 @@ fn these_lives_cover_every_decision_of_a_deadline() {
 #[test]
 fn an_impossible_deadline_is_held_with_the_missing_time() {
     let mut world = AdversaryWorld::new(1, 6 * HOUR, 0, None);
-    world.job.terms.finish_by = Some(at(5 * HOUR));
+    world.job.terms.finish_by = Some(noon_plus(5 * HOUR));
     world.live();
     let Phase::Held(held) = &world.job.phase else { panic!("{:?}", world.job.phase) };
-    assert_eq!((&held.by, held.until), (&HoldReason::Deadline, at(5 * HOUR)));
+    assert_eq!((&held.by, held.until), (&HoldReason::Deadline, noon_plus(5 * HOUR)));
     assert!(held.why.contains("needs 6h, 10m to start and 5m to end in order"), "{}", held.why);
     assert!(held.why.contains("until its finish_by, 2026-09-01T17:00:00Z, 4h58m"), "{}", held.why);
     assert!(held.why.contains("which is 1h16m"), "{}", held.why);
@@ -277,14 +277,14 @@ fn check_work_left(total_steps: Option<u64>, step: u64, expect: i64) {
     let given = running().checkpoint(1, step).job(|job| {
         let checkpoint = Checkpoint { attempt: 1, step, rewrite: 0 };
         job.terms.estimated_runtime_seconds = Some(10 * HOUR);
-        job.terms.finish_by = Some(at(24 * HOUR));
+        job.terms.finish_by = Some(noon_plus(24 * HOUR));
         job.terms.max_runtime_seconds = 48 * HOUR;
         job.terms.checkpoint.iter_mut().for_each(|checkpoint| checkpoint.total_steps = total_steps);
-        let (command_since, checkpoint) = (Some(at(HOUR)), Some((checkpoint, at(3 * HOUR + 5 * MINUTE))));
+        let (command_since, checkpoint) = (Some(noon_plus(HOUR)), Some((checkpoint, noon_plus(3 * HOUR + 5 * MINUTE))));
         job.deadline = Some(JobDeadline { command_since, checkpoint, ..JobDeadline::default() });
     });
     let job = given.at_time(4 * HOUR).next().job;
-    let left = crate::next::situation(&job, true, at(4 * HOUR)).unwrap().work_left_seconds;
+    let left = crate::next::situation(&job, true, noon_plus(4 * HOUR)).unwrap().work_left_seconds;
     assert_eq!(left, expect, "{total_steps:?} {step}");
 }
 
@@ -309,9 +309,9 @@ fn on_demand() -> JobInput {
         job.phase = Phase::Running(JobMachine { lifecycle: Lifecycle::OnDemand, ..placed("i-1", 1) });
         job.terms.max_runtime_seconds = 48 * HOUR;
         job.terms.estimated_runtime_seconds = Some(4 * HOUR);
-        job.terms.finish_by = Some(at(24 * HOUR));
-        job.reserved = job.reserved.map(|reserved| JobReservation { until: at(48 * HOUR), ..reserved });
-        job.deadline = Some(JobDeadline { command_since: Some(at(HOUR)), ..JobDeadline::default() });
+        job.terms.finish_by = Some(noon_plus(24 * HOUR));
+        job.reserved = job.reserved.map(|reserved| JobReservation { until: noon_plus(48 * HOUR), ..reserved });
+        job.deadline = Some(JobDeadline { command_since: Some(noon_plus(HOUR)), ..JobDeadline::default() });
     })
 }
 
@@ -328,7 +328,7 @@ fn it_leaves_on_demand_once_spot_is_there() {
     let job = launched.next().job;
     assert_eq!(
         job.previous_attempt.map(|machine| (machine.instance.to_string(), machine.ends_at)),
-        Some(("i-1".to_owned(), at(2 * HOUR)))
+        Some(("i-1".to_owned(), noon_plus(2 * HOUR)))
     );
     assert_eq!((job.attempt, job.progress.attempts_without), (2, 0));
 }
@@ -357,7 +357,7 @@ fn without_time_for_restarts_or_a_fresh_checkpoint_it_stays_on_demand() {
         let (job, effects) = given.turn();
         assert!(matches!(job.job.phase, Phase::Running(_)) && effects.is_empty(), "{effects:?}");
     };
-    stays(on_demand().job(|job| job.terms.finish_by = Some(at(6 * HOUR))));
+    stays(on_demand().job(|job| job.terms.finish_by = Some(noon_plus(6 * HOUR))));
     stays(on_demand().job(|job| job.terms.estimated_runtime_seconds = None));
     stays(on_demand().head_unknown());
     stays(on_demand().observing());

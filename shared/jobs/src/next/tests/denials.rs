@@ -60,7 +60,7 @@ fn without_the_role_for_spot_it_is_held_until_somebody_creates_it() {
     check(given.clone().cancelled(), "cancelled: note over, release");
     let held = given.next();
     let Phase::Held(LaunchHold { why, until, .. }) = &held.job.phase else { panic!("{:?}", held.job.phase) };
-    assert_eq!((why.as_str(), *until), ("so EC2 says", at(15 * MINUTE)));
+    assert_eq!((why.as_str(), *until), ("so EC2 says", noon_plus(15 * MINUTE)));
     check_nothing(held.clone().at_time(15 * MINUTE - 1));
     check(held.at_time(15 * MINUTE), "submitted: rank");
 }
@@ -84,7 +84,7 @@ fn an_old_ranking_is_made_anew_before_it_fails_the_job() {
     check(refused.clone().at_time(15 * MINUTE), "submitted: rank");
     check(refused.at_time(15 * MINUTE).cancelled(), "cancelled: note over, release");
     let anew = launching().at_time(15 * MINUTE).answered(says(LaunchResult::Refused)).next();
-    let again = anew.answered(EffectResult::Ranked(Ok(ranking(at(15 * MINUTE))))).next();
+    let again = anew.answered(EffectResult::Ranked(Ok(ranking(noon_plus(15 * MINUTE))))).next();
     check(again.clone(), "launching 1.2.0: launch g6.xlarge until 20:15:00");
     check(again.answered(says(LaunchResult::Refused)), "launching 1.2.1: launch g5.xlarge until 20:15:00");
 }
@@ -99,9 +99,10 @@ fn a_removed_permission_holds_jobs_that_ran_or_waited() {
     check(denied(launching()).cancelled(), "cancelled: note over, release");
     let given = denied(launching().no_capacity().next()).next();
     let Phase::Held(held) = &given.job.phase else { unreachable!() };
-    assert_eq!((held.why.as_str(), held.until), ("so EC2 says", at(15 * MINUTE)));
+    assert_eq!((held.why.as_str(), held.until), ("so EC2 says", noon_plus(15 * MINUTE)));
     // It is asked again, and held again.
-    let again = given.at_time(15 * MINUTE).next().answered(EffectResult::Ranked(Ok(ranking(at(15 * MINUTE))))).next();
+    let again =
+        given.at_time(15 * MINUTE).next().answered(EffectResult::Ranked(Ok(ranking(noon_plus(15 * MINUTE))))).next();
     check(again.clone(), "launching 1.2.0: launch g6.xlarge until 20:15:00");
     check(denied(again), expect);
 }
@@ -114,7 +115,8 @@ fn a_role_that_ec2_does_not_know_holds_the_job_until_it_does() {
     let held = refused.next();
     check_nothing(held.clone().at_time(2 * MINUTE - 1));
     check(held.clone().at_time(2 * MINUTE), "submitted: rank");
-    let again = held.at_time(2 * MINUTE).next().answered(EffectResult::Ranked(Ok(ranking(at(2 * MINUTE))))).next();
+    let again =
+        held.at_time(2 * MINUTE).next().answered(EffectResult::Ranked(Ok(ranking(noon_plus(2 * MINUTE))))).next();
     check(again, "launching 1.2.0: launch g6.xlarge until 20:02:00");
 }
 

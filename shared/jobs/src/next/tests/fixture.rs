@@ -12,7 +12,7 @@ pub(crate) const MINUTE: i64 = 60;
 pub(crate) const HOUR: i64 = 3_600;
 
 /// So many seconds after noon.
-pub(crate) fn at(seconds: i64) -> Timestamp {
+pub(crate) fn noon_plus(seconds: i64) -> Timestamp {
     time(NOW) + SignedDuration::from_secs(seconds)
 }
 
@@ -77,7 +77,7 @@ pub(crate) fn ranking(made_at: Timestamp) -> Ranking {
 }
 
 pub(crate) fn placed(instance: &str, attempt: u32) -> JobMachine {
-    let ranking = ranking(at(0));
+    let ranking = ranking(noon_plus(0));
     let candidate = &ranking.candidates[0];
     JobMachine {
         instance: instance.into(),
@@ -90,8 +90,8 @@ pub(crate) fn placed(instance: &str, attempt: u32) -> JobMachine {
         transfer: None,
         attempt,
         candidate: 0,
-        launched_at: at(0),
-        ends_at: at(8 * HOUR),
+        launched_at: noon_plus(0),
+        ends_at: noon_plus(8 * HOUR),
     }
 }
 
@@ -105,7 +105,7 @@ pub(crate) struct JobInput {
 
 pub(crate) fn submitted() -> JobInput {
     let id = JobId::read("vision/llama-1a2b3c4d").unwrap();
-    let job = Job::submitted(id, Some("ada".to_owned()), terms(), at(0));
+    let job = Job::submitted(id, Some("ada".to_owned()), terms(), noon_plus(0));
     let facts = JobFacts {
         may_act: true,
         no_progress_attempts_max: 3,
@@ -113,18 +113,18 @@ pub(crate) fn submitted() -> JobInput {
         cancel: Some(None),
         ..JobFacts::default()
     };
-    JobInput { job, facts, now: at(0) }
+    JobInput { job, facts, now: noon_plus(0) }
 }
 
 /// Ranked at noon, with money for all of it.
 fn ranked() -> JobInput {
     submitted().job(|job| {
-        job.ranking = Some(ranking(at(0)));
+        job.ranking = Some(ranking(noon_plus(0)));
         job.reserved = Some(JobReservation {
             rate: Rate::from_usd_micros_per_hour(4_000_000),
             transfer_usd: Amount::ZERO,
             usd: Amount::from_usd(32.0),
-            until: at(9 * HOUR),
+            until: noon_plus(9 * HOUR),
             granted: true,
         });
     })
@@ -144,8 +144,8 @@ pub(crate) fn launching() -> JobInput {
         job.phase = Phase::Launching(LaunchInProgress {
             candidate: 0,
             pass: 1,
-            at: at(0),
-            ends_at: at(8 * HOUR),
+            at: noon_plus(0),
+            ends_at: noon_plus(8 * HOUR),
             quotas: Vec::new(),
             avoid: None,
             unanswered: false,
@@ -170,7 +170,7 @@ pub(crate) fn interrupted() -> JobInput {
         job.phase = Phase::Interrupted(MachineReplacement {
             machine: placed("i-1", 1),
             lost: LossReason::HeartbeatStopped,
-            since: at(HOUR),
+            since: noon_plus(HOUR),
         });
     })
 }
@@ -178,15 +178,16 @@ pub(crate) fn interrupted() -> JobInput {
 /// Since noon there is no capacity; the second pass was the last.
 pub(crate) fn waiting() -> JobInput {
     let given = ranked().job(|job| {
-        (job.attempt, job.passes, job.unplaced_since) = (1, 2, Some(at(0)));
-        job.phase = Phase::Waiting(CapacityWait { until: at(10 * MINUTE), passes: 2, said: "no capacity".to_owned() });
+        (job.attempt, job.passes, job.unplaced_since) = (1, 2, Some(noon_plus(0)));
+        job.phase =
+            Phase::Waiting(CapacityWait { until: noon_plus(10 * MINUTE), passes: 2, said: "no capacity".to_owned() });
     });
     given.at_time(5 * MINUTE)
 }
 
 pub(crate) fn held(by: HoldReason) -> JobInput {
     submitted().job(|job| {
-        job.phase = Phase::Held(LaunchHold { by, why: "so".to_owned(), until: at(5 * MINUTE), passes: 0 });
+        job.phase = Phase::Held(LaunchHold { by, why: "so".to_owned(), until: noon_plus(5 * MINUTE), passes: 0 });
     })
 }
 
@@ -194,7 +195,8 @@ pub(crate) fn held(by: HoldReason) -> JobInput {
 pub(crate) fn ended(result: JobResult) -> JobInput {
     running().job(|job| {
         let machine = Some(placed("i-1", 1));
-        let ended = JobEnd { result, why: "so".to_owned(), at: at(HOUR), machine, released: false, closed: false };
+        let ended =
+            JobEnd { result, why: "so".to_owned(), at: noon_plus(HOUR), machine, released: false, closed: false };
         job.phase = Phase::Ended(ended);
     })
 }
@@ -212,7 +214,7 @@ impl JobInput {
 
     /// So many seconds after noon.
     pub(crate) fn at_time(self, seconds: i64) -> Self {
-        Self { now: at(seconds), ..self }
+        Self { now: noon_plus(seconds), ..self }
     }
 
     pub(crate) fn observing(self) -> Self {
@@ -246,13 +248,13 @@ impl JobInput {
 
     /// `i-0` of an earlier attempt, which should be gone at one o'clock, is seen so.
     pub(crate) fn after(self, sight: MachineSight) -> Self {
-        let lost = JobMachine { ends_at: at(HOUR), ..placed("i-0", 0) };
+        let lost = JobMachine { ends_at: noon_plus(HOUR), ..placed("i-0", 0) };
         self.job(|job| job.previous_attempt = Some(lost)).facts(|facts| facts.previous_attempt = sight)
     }
 
     /// The last heartbeat, in seconds after noon.
     pub(crate) fn heartbeat_at(self, seconds: i64) -> Self {
-        self.facts(|facts| facts.heartbeat = Some(Some(at(seconds))))
+        self.facts(|facts| facts.heartbeat = Some(Some(noon_plus(seconds))))
     }
 
     pub(crate) fn without_heartbeat(self) -> Self {
@@ -269,18 +271,19 @@ impl JobInput {
     }
 
     pub(crate) fn result(self, attempt: u32, succeeded: bool) -> Self {
-        let result = HeadResult { succeeded, code: Some(3), why: String::new(), at: at(HOUR) };
+        let result = HeadResult { succeeded, code: Some(3), why: String::new(), at: noon_plus(HOUR) };
         let head = Head { attempt, result: Some(result), ..Head::default() };
         self.facts(|facts| facts.head = Some(Some(head)))
     }
 
     pub(crate) fn exit(self, reason: Option<ExitReason>) -> Self {
-        let exit = |reason| ExitRecord { attempt: 1, at: at(HOUR), reason, code: None, why: "said so".to_owned() };
+        let exit =
+            |reason| ExitRecord { attempt: 1, at: noon_plus(HOUR), reason, code: None, why: "said so".to_owned() };
         self.facts(|facts| facts.exit = Some(reason.map(exit)))
     }
 
     pub(crate) fn cancelled(self) -> Self {
-        self.facts(|facts| facts.cancel = Some(Some(CancelRequest { at: at(HOUR), by: Some("ada".to_owned()) })))
+        self.facts(|facts| facts.cancel = Some(Some(CancelRequest { at: noon_plus(HOUR), by: Some("ada".to_owned()) })))
     }
 
     pub(crate) fn answered(self, answer: EffectResult) -> Self {
@@ -288,7 +291,7 @@ impl JobInput {
     }
 
     pub(crate) fn launched(self, instance: &str, seconds: i64) -> Self {
-        let launched = LaunchResult::Launched { instance: instance.into(), launched_at: at(seconds) };
+        let launched = LaunchResult::Launched { instance: instance.into(), launched_at: noon_plus(seconds) };
         self.answered(EffectResult::Launched(launched))
     }
 

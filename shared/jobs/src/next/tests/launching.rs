@@ -27,7 +27,7 @@ fn an_old_token_is_not_repeated_but_its_machine_is_searched_for() {
     let first = ask(launching());
     let longer = |given: JobInput| {
         given.job(|job| match &mut job.phase {
-            Phase::Launching(launching) => launching.ends_at = at(99 * HOUR),
+            Phase::Launching(launching) => launching.ends_at = noon_plus(99 * HOUR),
             other => panic!("{other:?}"),
         })
     };
@@ -39,7 +39,7 @@ fn an_old_token_is_not_repeated_but_its_machine_is_searched_for() {
     // Surely nothing is there: the next candidate is launched, by a token of its own.
     let second = launching().job(|job| job.terms.max_runtime_seconds = 48 * HOUR).at_time(13 * HOUR).no_capacity();
     let second =
-        second.job(|job| job.reserved = job.reserved.map(|one| JobReservation { until: at(99 * HOUR), ..one }));
+        second.job(|job| job.reserved = job.reserved.map(|one| JobReservation { until: noon_plus(99 * HOUR), ..one }));
     assert!(!ask(second.clone()).only_find && ask(second).token != first.token);
     // It may have come to a result meanwhile.
     check(launching().at_time(13 * HOUR).result(1, true).no_capacity(), "succeeded: note over, release");
@@ -49,7 +49,7 @@ fn an_old_token_is_not_repeated_but_its_machine_is_searched_for() {
 fn people_hear_of_a_launch_that_has_no_answer_for_long() {
     let since = |given: JobInput| given.job.unanswered_since(given.now);
     assert_eq!(since(launching().at_time(10 * MINUTE - 1)), None);
-    assert_eq!(since(launching().at_time(10 * MINUTE)), Some(at(0)));
+    assert_eq!(since(launching().at_time(10 * MINUTE)), Some(noon_plus(0)));
     assert_eq!((since(running()), since(waiting().at_time(9 * HOUR))), (None, None));
 }
 
@@ -104,7 +104,7 @@ fn in_observe_mode_a_launch_stays_open() {
 fn a_launched_machine_runs_until_the_end_that_was_decided() {
     let given = launching().launched("i-1", 2).at_time(5);
     check(given.clone(), "running i-1: note launched i-1, settle i-1");
-    let expect = JobMachine { launched_at: at(2), ..placed("i-1", 1) };
+    let expect = JobMachine { launched_at: noon_plus(2), ..placed("i-1", 1) };
     assert_eq!(given.next().job.machine(), Some(&expect));
 }
 
@@ -127,7 +127,7 @@ fn without_capacity_the_next_candidate_is_tried_until_none_is_left() {
     check(third.clone(), "launching 1.1.2: launch g6e.xlarge until 20:00:04");
     let none = third.next().at_time(6).no_capacity();
     check(none.clone(), "waiting after 1: note waits");
-    assert_eq!(none.next().job.unplaced_since, Some(at(6)));
+    assert_eq!(none.next().job.unplaced_since, Some(noon_plus(6)));
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn used_up_quotas_alone_hold_it_and_are_named() {
     check(given.clone(), "held by quota: note held");
     let Phase::Held(held) = given.next().job.phase else { unreachable!() };
     assert!(held.why.contains("L-SPOT in us-east-1, L-DEMAND in us-east-1"), "{}", held.why);
-    assert_eq!((held.until, given.next().job.unplaced_since), (at(15 * MINUTE), Some(at(0))));
+    assert_eq!((held.until, given.next().job.unplaced_since), (noon_plus(15 * MINUTE), Some(noon_plus(0))));
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn while_the_machine_before_may_hold_the_quota_it_waits_for_a_minute() {
     let given = launching().after(MachineSight::Unknown).over_quota(None).next().over_quota(None);
     check(given.clone(), "waiting after 1: note waits");
     let Phase::Waiting(waiting) = given.next().job.phase else { unreachable!() };
-    assert_eq!(waiting.until, at(MINUTE));
+    assert_eq!(waiting.until, noon_plus(MINUTE));
 }
 
 #[test]
@@ -266,7 +266,7 @@ fn it_waits_longer_each_time_within_a_quarter_and_always_the_same() {
             }
         });
         let Phase::Waiting(waiting) = given.next().job.phase else { unreachable!() };
-        waiting.until.duration_since(at(0)).as_secs()
+        waiting.until.duration_since(noon_plus(0)).as_secs()
     };
     for (passes, minutes) in (1..).zip([1, 2, 4, 8, 15, 15, 15]) {
         let (least, most) = (minutes * 45, minutes * 75);
@@ -296,7 +296,7 @@ fn an_attempt_is_one_machine_for_any_number_of_candidates() {
         given = given.at_time(minute * MINUTE).no_capacity().next();
         if let Phase::Waiting(_) = given.job.phase {
             given = given.at_time((minute + 30) * MINUTE).next();
-            given = given.answered(EffectResult::Ranked(Ok(ranking(at(minute * MINUTE))))).next();
+            given = given.answered(EffectResult::Ranked(Ok(ranking(noon_plus(minute * MINUTE))))).next();
             given = given.answered(EffectResult::Reserved(ReserveResult::Granted)).next();
         }
         let Phase::Launching(launching) = &given.job.phase else { continue };

@@ -18,12 +18,12 @@ fn abroad() -> JobMachine {
 #[test]
 fn checkpoints_to_another_region_are_paid_from_the_same_money() {
     let given = submitted().job(|job| job.terms.max_usd = Some(Amount::from_usd(4.0)));
-    let left = TimeLeft::on_machine(&given.job, abroad().cost_max(), at(HOUR));
+    let left = TimeLeft::on_machine(&given.job, abroad().cost_max(), noon_plus(HOUR));
     assert_eq!(left.seconds, 90 * MINUTE);
-    let usd = |seconds| most(&abroad(), at(seconds)).1;
+    let usd = |seconds| most(&abroad(), noon_plus(seconds)).1;
     assert_eq!([0, HOUR].map(usd), [Amount::from_usd_micros(1_033_334), Amount::from_usd(3.0)]);
     let poor = given.job(|job| job.used.usd = Amount::from_usd(2.9));
-    let left = TimeLeft::on_machine(&poor.job, abroad().cost_max(), at(HOUR));
+    let left = TimeLeft::on_machine(&poor.job, abroad().cost_max(), noon_plus(HOUR));
     assert!(left.is_over());
     assert!(
         left.describe(&poor.job).starts_with(
@@ -50,17 +50,17 @@ fn check(change: impl FnOnce(&mut crate::Job), expect_seconds: i64) {
     let left = TimeLeft::on_machine(
         &given.job,
         CostMax { rate: Rate::from_usd_micros_per_hour(2_000_000), once: Amount::ZERO },
-        at(HOUR),
+        noon_plus(HOUR),
     );
     assert_eq!(left.seconds, expect_seconds);
-    assert_eq!(left.end(at(HOUR)), at(HOUR + expect_seconds.max(0)));
+    assert_eq!(left.end(noon_plus(HOUR)), noon_plus(HOUR + expect_seconds.max(0)));
 }
 
 #[test]
 fn the_least_of_what_the_limits_leave_is_left() {
     check(|_| {}, 8 * HOUR);
     check(|job| job.used.seconds = 3 * HOUR, 5 * HOUR);
-    check(|job| job.terms.finish_by = Some(at(3 * HOUR)), 2 * HOUR);
+    check(|job| job.terms.finish_by = Some(noon_plus(3 * HOUR)), 2 * HOUR);
     check(|job| job.terms.max_usd = Some(Amount::from_usd(3.0)), 90 * MINUTE);
     check(|job| (job.terms.max_usd, job.used.usd) = (Some(Amount::from_usd(3.0)), Amount::from_usd(2.0)), 30 * MINUTE);
 }
@@ -68,23 +68,23 @@ fn the_least_of_what_the_limits_leave_is_left() {
 #[test]
 fn what_is_over_is_over() {
     check(|job| job.used.seconds = 9 * HOUR, -HOUR);
-    check(|job| job.terms.finish_by = Some(at(0)), -HOUR);
+    check(|job| job.terms.finish_by = Some(noon_plus(0)), -HOUR);
     check(|job| (job.terms.max_usd, job.used.usd) = (Some(Amount::from_usd(3.0)), Amount::from_usd(4.0)), 0);
 }
 
 #[test]
 fn an_end_is_a_whole_second_and_never_past_the_end_of_time() {
-    let now = at(0) + jiff::SignedDuration::from_millis(999);
-    assert_eq!(TimeLeft::on_any_machine(&submitted().job, now).end(now), at(8 * HOUR));
+    let now = noon_plus(0) + jiff::SignedDuration::from_millis(999);
+    assert_eq!(TimeLeft::on_any_machine(&submitted().job, now).end(now), noon_plus(8 * HOUR));
     let endless = submitted().job(|job| job.terms.max_runtime_seconds = i64::MAX);
     assert_eq!(TimeLeft::on_any_machine(&endless.job, now).end(now), jiff::Timestamp::MAX);
 }
 
 #[test]
 fn a_machine_counts_from_its_launch_to_its_end_and_at_most_until_it_must_be_gone() {
-    let seconds = |seconds| most(&placed("i-1", 1), at(seconds)).0;
+    let seconds = |seconds| most(&placed("i-1", 1), noon_plus(seconds)).0;
     assert_eq!([-HOUR, 0, HOUR, 8 * HOUR, 48 * HOUR].map(seconds), [0, 0, HOUR, 8 * HOUR, 8 * HOUR + 10 * MINUTE]);
-    let usd = |seconds| most(&placed("i-1", 1), at(seconds)).1.usd_micros();
+    let usd = |seconds| most(&placed("i-1", 1), noon_plus(seconds)).1.usd_micros();
     assert_eq!([0, 60, 3_600].map(usd), [16_667, 16_667, 1_000_000]);
 }
 
@@ -94,8 +94,8 @@ proptest! {
     fn what_is_counted_is_written_down_whole(rate in 0..1_u64 << 30, seconds in 0..HOUR * 24 * 365) {
         let mut machine = placed("i-1", 1);
         machine.rate_max = Rate::from_usd_micros_per_hour(rate);
-        machine.ends_at = at(seconds);
-        let used = use_up(submitted().job, &machine, at(seconds)).used;
+        machine.ends_at = noon_plus(seconds);
+        let used = use_up(submitted().job, &machine, noon_plus(seconds)).used;
         let exact = Amount::from_rate(machine.rate_max, u64::try_from(seconds).unwrap());
         prop_assert!(used.usd >= exact);
         let read: crate::JobUsage = serde_json::from_str(&serde_json::to_string(&used).unwrap()).unwrap();

@@ -38,7 +38,7 @@ fn a_machine_that_ended_at_its_deadline_is_not_replaced_without_time_left() {
 fn a_machine_that_began_late_is_replaced_after_its_end_for_the_time_that_is_left() {
     let given = running().at_time(8 * HOUR).with_machine(InstanceState::Terminated, ITSELF).job(|job| {
         if let Phase::Running(placed) = &mut job.phase {
-            placed.launched_at = at(3 * HOUR);
+            placed.launched_at = noon_plus(3 * HOUR);
         }
     });
     check(given, "submitted: note lost i-1 Overdue, rank");
@@ -152,7 +152,7 @@ fn a_machine_that_outlives_its_end_is_terminated() {
     check(given(5 * MINUTE).head_unknown(), "interrupted i-1 Overdue: note ended i-1, terminate i-1");
     let late = given(5 * MINUTE).job(|job| {
         if let Phase::Running(placed) = &mut job.phase {
-            placed.launched_at = at(3 * HOUR);
+            placed.launched_at = noon_plus(3 * HOUR);
         }
     });
     check(late, "interrupted i-1 Overdue: note ended i-1, terminate i-1");

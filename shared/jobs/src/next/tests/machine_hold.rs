@@ -4,7 +4,7 @@ use super::fixture::*;
 use crate::*;
 
 fn kept(given: JobInput) -> JobInput {
-    let hold = MachineHold::Kept { until: at(48 * HOUR) };
+    let hold = MachineHold::Kept { until: noon_plus(48 * HOUR) };
     given.facts(|facts| facts.machine_hold = Some(hold))
 }
 

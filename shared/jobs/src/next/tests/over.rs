@@ -137,7 +137,7 @@ fn a_machine_that_ec2_does_not_know_may_not_be_there_yet() {
     check(
         absent(15 * MINUTE - 1).job(|job| {
             if let Phase::Ended(ended) = &mut job.phase {
-                ended.at = at(0);
+                ended.at = noon_plus(0);
             }
         }),
         "cancelled with i-1: terminate i-1",
@@ -164,7 +164,7 @@ fn a_job_for_which_nothing_was_reserved_is_closed_at_once() {
 
 #[test]
 fn a_job_expires_if_its_time_is_over_before_its_first_launch() {
-    let late = |given: JobInput| given.job(|job| job.terms.finish_by = Some(at(HOUR))).at_time(50 * MINUTE);
+    let late = |given: JobInput| given.job(|job| job.terms.finish_by = Some(noon_plus(HOUR))).at_time(50 * MINUTE);
     check(late(submitted()), "expired, closed: note over, forget");
     check(
         late(held(HoldReason::Budget).job(|job| job.phase = held_until(9 * HOUR))),
@@ -176,17 +176,17 @@ fn a_job_expires_if_its_time_is_over_before_its_first_launch() {
 }
 
 fn held_until(seconds: i64) -> Phase {
-    Phase::Held(LaunchHold { by: HoldReason::Budget, why: String::new(), until: at(seconds), passes: 0 })
+    Phase::Held(LaunchHold { by: HoldReason::Budget, why: String::new(), until: noon_plus(seconds), passes: 0 })
 }
 
 fn waiting_until(seconds: i64) -> Phase {
-    Phase::Waiting(CapacityWait { until: at(seconds), passes: 9, said: String::new() })
+    Phase::Waiting(CapacityWait { until: noon_plus(seconds), passes: 9, said: String::new() })
 }
 
 #[test]
 fn a_job_whose_money_lasts_for_no_candidate_expires() {
     let given = submitted().job(|job| job.terms.max_usd = Some(model::money::Amount::from_usd(0.2)));
-    let given = given.answered(EffectResult::Ranked(Ok(ranking(at(0)))));
+    let given = given.answered(EffectResult::Ranked(Ok(ranking(noon_plus(0)))));
     check(given.clone(), "expired, closed: note over, forget");
     let Phase::Ended(ended) = given.next().job.phase else { unreachable!() };
     assert!(ended.why.starts_with("of its max_usd of $0.20 $0.20 are left, which last for 12m"), "{}", ended.why);

@@ -17,9 +17,9 @@ fn a_submitted_job_is_ranked_first() {
 
 #[test]
 fn money_for_the_dearest_candidate_is_reserved_for_all_the_time_that_is_left() {
-    check(submitted().answered(ranks(Ok(ranking(at(0))))), "reserving: reserve $32.00 until 21:00");
+    check(submitted().answered(ranks(Ok(ranking(noon_plus(0))))), "reserving: reserve $32.00 until 21:00");
     let half = submitted().job(|job| job.used.seconds = 4 * HOUR);
-    check(half.answered(ranks(Ok(ranking(at(0))))), "reserving: reserve $16.00 until 17:00");
+    check(half.answered(ranks(Ok(ranking(noon_plus(0))))), "reserving: reserve $16.00 until 17:00");
 }
 
 #[test]
@@ -29,27 +29,27 @@ fn no_more_is_reserved_than_may_still_be_spent() {
         job.used.usd = model::money::Amount::from_usd(4.0);
     });
     // Six dollars last for six hours of the cheapest candidate.
-    check(given.answered(ranks(Ok(ranking(at(0))))), "reserving: reserve $6.00 until 19:00");
+    check(given.answered(ranks(Ok(ranking(noon_plus(0))))), "reserving: reserve $6.00 until 19:00");
 }
 
 #[test]
 fn a_reservation_that_covers_every_candidate_is_used_again() {
     let given = running().job(|job| job.phase = Phase::Submitted).at_time(0);
-    check(given.clone().answered(ranks(Ok(ranking(at(0))))), "launching 2.1.0: launch g6.xlarge until 20:00:00");
+    check(given.clone().answered(ranks(Ok(ranking(noon_plus(0))))), "launching 2.1.0: launch g6.xlarge until 20:00:00");
     let dearer = given.clone().answered(ranks(Ok({
-        let mut dearer = ranking(at(0));
+        let mut dearer = ranking(noon_plus(0));
         dearer.candidates[2].rate_max = model::money::Rate::from_usd_micros_per_hour(5_000_000);
         dearer
     })));
     check(dearer, "reserving: reserve $40.00 until 21:00");
-    let later = given.at_time(2 * HOUR).answered(ranks(Ok(ranking(at(2 * HOUR)))));
+    let later = given.at_time(2 * HOUR).answered(ranks(Ok(ranking(noon_plus(2 * HOUR)))));
     check(later, "reserving: reserve $32.00 until 23:00");
 }
 
 #[test]
 fn money_for_checkpoints_to_another_region_is_reserved() {
     let check_transfer = |usd_micros_per_hour: u64, usd: f64, expect: &str| {
-        let mut abroad = ranking(at(0));
+        let mut abroad = ranking(noon_plus(0));
         abroad.candidates[2].transfer = Some(TransferCost {
             usd_per_hour: model::money::Rate::from_usd_micros_per_hour(usd_micros_per_hour),
             usd_per_machine: model::money::Amount::from_usd(usd),
@@ -67,7 +67,7 @@ fn money_for_checkpoints_to_another_region_is_reserved() {
 #[test]
 fn a_pending_launch_covers_nothing() {
     let given = reserving().job(|job| job.phase = Phase::Submitted);
-    check(given.answered(ranks(Ok(ranking(at(0))))), "reserving: reserve $32.00 until 21:00");
+    check(given.answered(ranks(Ok(ranking(noon_plus(0))))), "reserving: reserve $32.00 until 21:00");
 }
 
 #[test]
@@ -75,13 +75,13 @@ fn nowhere_to_run_holds_it_for_five_minutes() {
     let given = submitted().answered(ranks(Err("no type has so much memory")));
     check(given.clone(), "held by unplaceable: note held");
     let Phase::Held(held) = given.next().job.phase else { unreachable!() };
-    assert_eq!((held.why.as_str(), held.until), ("no type has so much memory", at(5 * MINUTE)));
+    assert_eq!((held.why.as_str(), held.until), ("no type has so much memory", noon_plus(5 * MINUTE)));
 }
 
 #[test]
 fn a_ranking_that_nothing_can_be_launched_from_holds_it() {
-    let empty = Ranking { candidates: Vec::new(), ..ranking(at(0)) };
-    let imageless = Ranking { images: Vec::new(), ..ranking(at(0)) };
+    let empty = Ranking { candidates: Vec::new(), ..ranking(noon_plus(0)) };
+    let imageless = Ranking { images: Vec::new(), ..ranking(noon_plus(0)) };
     for ranking in [empty, imageless] {
         check(submitted().answered(ranks(Ok(ranking))), "held by unplaceable: note held");
     }
@@ -89,7 +89,7 @@ fn a_ranking_that_nothing_can_be_launched_from_holds_it() {
 
 #[test]
 fn more_candidates_than_are_kept_are_cut_off() {
-    let mut long = ranking(at(0));
+    let mut long = ranking(noon_plus(0));
     long.candidates = long.candidates.iter().cycle().take(1_000).cloned().collect();
     let given = submitted().answered(ranks(Ok(long))).next();
     assert_eq!(given.job.ranking.unwrap().candidates.len(), Ranking::MAX);
@@ -136,7 +136,7 @@ fn a_contended_budget_is_retried_by_the_next_run() {
 #[test]
 fn money_that_was_granted_too_late_is_asked_for_anew() {
     let given = reserving().at_time(10 * MINUTE).job(|job| {
-        job.reserved = job.reserved.map(|reserved| JobReservation { until: at(8 * HOUR), ..reserved });
+        job.reserved = job.reserved.map(|reserved| JobReservation { until: noon_plus(8 * HOUR), ..reserved });
     });
     check(given.answered(reserves(ReserveResult::Granted)), "reserving: reserve $32.00 until 21:10");
 }
@@ -144,7 +144,7 @@ fn money_that_was_granted_too_late_is_asked_for_anew() {
 #[test]
 fn in_observe_mode_nothing_is_ranked_reserved_or_launched() {
     check(submitted().observing(), "held by observing: note held");
-    check(submitted().observing().answered(ranks(Ok(ranking(at(0))))), "held by observing: note held");
+    check(submitted().observing().answered(ranks(Ok(ranking(noon_plus(0))))), "held by observing: note held");
     check(reserving().observing(), "held by observing: note held");
     check(reserving().observing().answered(reserves(ReserveResult::Granted)), "held by observing: note held");
     check_nothing(held(HoldReason::Observing).observing().at_time(48 * HOUR));
@@ -192,14 +192,14 @@ fn after_a_wait_it_is_ranked_anew() {
     check_nothing(waiting());
     check_nothing(waiting().at_time(-HOUR));
     check(waiting().at_time(10 * MINUTE), "submitted: rank");
-    let ranked = waiting().at_time(10 * MINUTE).next().answered(ranks(Ok(ranking(at(10 * MINUTE)))));
+    let ranked = waiting().at_time(10 * MINUTE).next().answered(ranks(Ok(ranking(noon_plus(10 * MINUTE)))));
     check(ranked, "launching 1.3.0: launch g6.xlarge until 20:10:00");
 }
 
 #[test]
 fn the_pool_that_was_just_lost_comes_last_in_a_new_ranking() {
     let given = running().at_time(0).after(MachineSight::Unknown).job(|job| job.phase = Phase::Submitted);
-    check(given.answered(ranks(Ok(ranking(at(0))))), "launching 2.1.1: launch g5.xlarge until 20:00:00");
+    check(given.answered(ranks(Ok(ranking(noon_plus(0))))), "launching 2.1.1: launch g5.xlarge until 20:00:00");
 }
 
 #[test]
@@ -207,7 +207,7 @@ fn an_answer_to_another_question_is_no_answer() {
     check(submitted().launched("i-9", 0), "submitted: rank");
     check(submitted().answered(reserves(ReserveResult::Granted)), "submitted: rank");
     check(reserving().launched("i-9", 0), "reserving: reserve $32.00 until 21:00");
-    check(reserving().answered(ranks(Ok(ranking(at(0))))), "reserving: reserve $32.00 until 21:00");
+    check(reserving().answered(ranks(Ok(ranking(noon_plus(0))))), "reserving: reserve $32.00 until 21:00");
     check_nothing(waiting().launched("i-9", 0));
     check_nothing(held(HoldReason::Budget).launched("i-9", 0));
     check_nothing(running().launched("i-9", 0));

@@ -1,6 +1,6 @@
 //! Refusals that concern more than one candidate: quotas, and requests that are wrong in themselves.
 
-use super::fixture::{JobInput, at, check, launching};
+use super::fixture::{JobInput, check, launching, noon_plus};
 use crate::{EffectResult, Job, LaunchInProgress, LaunchResult, Phase, QuotaCode};
 
 /// The first two candidates are of one family, in two zones; the third is of another one.
@@ -52,6 +52,6 @@ fn a_request_that_is_wrong_in_itself_is_made_once() {
     let given = wrong(launching());
     check(given.clone(), "failed: note over, release");
     let Phase::Ended(ended) = given.next().job.phase else { unreachable!() };
-    assert_eq!((ended.why.as_str(), ended.at), ("MissingParameter: so EC2 says", at(0)));
+    assert_eq!((ended.why.as_str(), ended.at), ("MissingParameter: so EC2 says", noon_plus(0)));
     check(wrong(launching()).cancelled(), "cancelled: note over, release");
 }

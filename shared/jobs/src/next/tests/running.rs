@@ -45,7 +45,7 @@ fn a_warning_launches_the_next_attempt_at_once_whatever_else_is_unknown() {
     let given = running().warned("i-1").next();
     assert_eq!(given.job.used.seconds, HOUR + 2 * MINUTE);
     assert_eq!(given.job.used.usd.usd_micros(), 1_033_333 + 1);
-    let previous_attempt = JobMachine { ends_at: at(HOUR + 2 * MINUTE), ..placed("i-1", 1) };
+    let previous_attempt = JobMachine { ends_at: noon_plus(HOUR + 2 * MINUTE), ..placed("i-1", 1) };
     assert_eq!((given.job.previous_attempt, given.job.lost), (Some(previous_attempt), Some(LossReason::Reclaimed)));
 }
 
@@ -86,7 +86,7 @@ fn a_lost_warning_is_noticed_by_the_interruption() {
     assert_eq!(lost(running()).next().job.previous_attempt, None);
     for state in [InstanceState::ShuttingDown, InstanceState::Stopping, InstanceState::Stopped] {
         let job = running().with_machine(state, RECLAIMED).next().job;
-        assert_eq!(job.previous_attempt.unwrap().ends_at, at(HOUR), "{state:?}");
+        assert_eq!(job.previous_attempt.unwrap().ends_at, noon_plus(HOUR), "{state:?}");
     }
 }
 
@@ -143,13 +143,14 @@ fn a_previous_machine_that_stays_is_terminated() {
     check(since(running(), 5 * MINUTE), "running i-1: terminate i-0");
     check_nothing(since(running(), 5 * MINUTE).answered(EffectResult::Terminated));
     let waits = || {
-        waiting()
-            .job(|job| job.phase = Phase::Waiting(CapacityWait { until: at(9 * HOUR), passes: 9, said: String::new() }))
+        waiting().job(|job| {
+            job.phase = Phase::Waiting(CapacityWait { until: noon_plus(9 * HOUR), passes: 9, said: String::new() });
+        })
     };
     check(since(waits(), 5 * MINUTE), "waiting after 9: terminate i-0");
     let holds = held(HoldReason::Quota).job(|job| {
         if let Phase::Held(held) = &mut job.phase {
-            held.until = at(9 * HOUR);
+            held.until = noon_plus(9 * HOUR);
         }
     });
     check(since(holds, 5 * MINUTE), "held by quota: terminate i-0");

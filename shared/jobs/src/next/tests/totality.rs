@@ -67,22 +67,22 @@ fn any_sight() -> impl Strategy<Value = MachineSight> {
 fn any_moment() -> impl Strategy<Value = Timestamp> {
     select(vec![
         Timestamp::MIN,
-        at(-HOUR),
-        at(0),
-        at(HOUR),
-        at(8 * HOUR),
-        at(9 * HOUR),
-        at(31 * 24 * HOUR),
+        noon_plus(-HOUR),
+        noon_plus(0),
+        noon_plus(HOUR),
+        noon_plus(8 * HOUR),
+        noon_plus(9 * HOUR),
+        noon_plus(31 * 24 * HOUR),
         Timestamp::MAX,
     ])
 }
 
 fn any_answer() -> impl Strategy<Value = Option<EffectResult>> {
-    let launched = |seconds| LaunchResult::Launched { instance: "i-1".into(), launched_at: at(seconds) };
+    let launched = |seconds| LaunchResult::Launched { instance: "i-1".into(), launched_at: noon_plus(seconds) };
     let quota = || LaunchResult::Quota("so".to_owned(), Some(QuotaCode("L-SPOT".to_owned())));
     select(vec![
         None,
-        Some(EffectResult::Ranked(Ok(ranking(at(0))))),
+        Some(EffectResult::Ranked(Ok(ranking(noon_plus(0))))),
         Some(EffectResult::Ranked(Err(LaunchObstacle::new("so")))),
         Some(EffectResult::Reserved(ReserveResult::Granted)),
         Some(EffectResult::Reserved(ReserveResult::Refused("so".to_owned()))),

@@ -33,7 +33,7 @@ fn on(given: JobInput, candidate: u8) -> JobInput {
 
 /// The number of machines before it without a heartbeat.
 fn after_others(given: JobInput, launches: u32) -> JobInput {
-    given.job(|job| (job.launches_without_heartbeat, job.unplaced_since) = (launches, Some(at(0))))
+    given.job(|job| (job.launches_without_heartbeat, job.unplaced_since) = (launches, Some(noon_plus(0))))
 }
 
 #[test]
@@ -41,7 +41,11 @@ fn it_is_no_attempt_without_progress() {
     for code in OF_LAUNCHES {
         let lost = ended(booting(), code).next();
         assert_eq!((lost.job.progress.attempts_without, lost.job.launches_without_heartbeat), (0, 1), "{code}");
-        assert_eq!((lost.job.unplaced_since, lost.job.used.seconds), (Some(at(2 * MINUTE)), 2 * MINUTE), "{code}");
+        assert_eq!(
+            (lost.job.unplaced_since, lost.job.used.seconds),
+            (Some(noon_plus(2 * MINUTE)), 2 * MINUTE),
+            "{code}"
+        );
         // Whether it sent a heartbeat may be unknown.
         let unknown =
             ended(booting(), code).facts(|facts| (facts.heartbeat, facts.head, facts.exit) = (None, None, None));
@@ -132,7 +136,7 @@ fn a_cause_for_a_person_holds_the_job_and_is_named() {
             held.why.starts_with("i-1 was terminated by EC2 at its launch") && held.why.contains(words),
             "{held:?}"
         );
-        assert_eq!(held.until, at(17 * MINUTE));
+        assert_eq!(held.until, noon_plus(17 * MINUTE));
     };
     held(A_KEY, "permission", "KeyRefused", "create grants for the key");
     held(STORAGE, "quota", "StorageUsedUp", "quota of EBS storage is used up");
@@ -144,14 +148,14 @@ fn while_the_machine_before_may_hold_the_storage_it_waits_for_a_minute_once() {
     let given = ended(booting(), STORAGE).after(MachineSight::Unknown);
     check(given.clone(), "waiting after 0: note lost i-1 StorageUsedUp, note waits");
     let Phase::Waiting(waiting) = given.next().job.phase else { unreachable!() };
-    assert_eq!(waiting.until, at(3 * MINUTE));
+    assert_eq!(waiting.until, noon_plus(3 * MINUTE));
     check(after_others(given, 1), "held by quota: note lost i-1 StorageUsedUp, note held");
 }
 
 #[test]
 fn another_launch_is_nothing_yet() {
     let given = ended(booting(), NO_CAPACITY).next().launched("i-2", 3 * MINUTE).next();
-    assert_eq!((given.job.unplaced_since, given.job.launches_without_heartbeat), (Some(at(2 * MINUTE)), 1));
+    assert_eq!((given.job.unplaced_since, given.job.launches_without_heartbeat), (Some(noon_plus(2 * MINUTE)), 1));
 }
 
 /// A run of the reconciler: what it finds running EC2 has ended, and what it asks for it gets. Whether it launched anything.
@@ -194,7 +198,7 @@ fn in_vain(mut given: JobInput, code: &str, minutes: i64) -> (JobInput, Vec<i64>
 
 #[test]
 fn again_and_again_it_is_tried_at_growing_intervals_until_its_own_limits_end_it() {
-    let a_day = submitted().job(|job| job.terms.finish_by = Some(at(24 * HOUR)));
+    let a_day = submitted().job(|job| job.terms.finish_by = Some(noon_plus(24 * HOUR)));
     let (given, launched) = in_vain(a_day, NO_CAPACITY, 25 * 60);
     let Phase::Ended(ended) = &given.job.phase else { panic!("{:?}", given.job.phase) };
     assert_eq!((ended.result, given.job.progress.attempts_without), (JobResult::Expired, 0));

@@ -80,7 +80,7 @@ impl JobWorld {
         job.terms.max_runtime_seconds = chance.i64(15 * MINUTE..12 * HOUR);
         job.terms.max_usd = chance.bool().then(|| Amount::from_usd(0.25 + 20.0 * chance.f64()));
         job.terms.bucket_region = (seed % 2 == 1).then(|| "us-west-2".into());
-        job.terms.finish_by = chance.bool().then(|| at(chance.i64(HOUR..48 * HOUR)));
+        job.terms.finish_by = chance.bool().then(|| noon_plus(chance.i64(HOUR..48 * HOUR)));
         Self {
             now: 0,
             job,
@@ -98,7 +98,7 @@ impl JobWorld {
 
     /// In every other world the checkpoints of the second candidate go to another region.
     fn ranking(&self) -> Ranking {
-        let mut ranking = ranking(at(self.now));
+        let mut ranking = ranking(noon_plus(self.now));
         ranking.candidates[1].transfer = self.job.terms.bucket_region.as_ref().map(|_| TransferCost {
             usd_per_hour: Rate::from_usd_micros_per_hour(300_000),
             usd_per_machine: Amount::from_usd(0.2),
@@ -164,7 +164,7 @@ impl JobWorld {
 
     /// Drives the product's loop, which may stop short at each step.
     fn reconcile(&mut self, warned: Option<&str>) -> Result<(), Crash> {
-        let now = at(self.now);
+        let now = noon_plus(self.now);
         let mut next = Reconciliation::begin(Box::new(self.job.clone()), warned.map(Into::into));
         for _ in 0..200 {
             next = match next {
@@ -201,10 +201,10 @@ impl JobWorld {
         let beat = machine.as_ref().and_then(|id| self.machines.iter().find(|one| one.id == *id)).map(|machine| {
             let (ended_at, _) = machine.ended.unwrap_or((self.now, ""));
             let last = ended_at.min(machine.last_heartbeat_lost_at.unwrap_or(i64::MAX)).min(self.now);
-            (last > machine.launched_at + MINUTE).then(|| at(last))
+            (last > machine.launched_at + MINUTE).then(|| noon_plus(last))
         });
         let head = self.head.clone();
-        let cancel = self.cancelled.then(|| CancelRequest { at: at(self.now), by: None });
+        let cancel = self.cancelled.then(|| CancelRequest { at: noon_plus(self.now), by: None });
         JobFacts {
             may_act: !self.observing,
             no_progress_attempts_max: 3,
@@ -285,7 +285,7 @@ impl JobWorld {
             return LaunchResult::Unknown("it was launched, and the answer was lost".to_owned());
         }
         let machine = &self.machines[number];
-        LaunchResult::Launched { instance: machine.id.as_str().into(), launched_at: at(machine.launched_at) }
+        LaunchResult::Launched { instance: machine.id.as_str().into(), launched_at: noon_plus(machine.launched_at) }
     }
 
     fn begin(&mut self, launch: &LaunchRequest) -> usize {
@@ -301,7 +301,7 @@ impl JobWorld {
             token: launch.token.clone(),
             attempt: launch.attempt,
             launched_at: self.now,
-            ends_at: launch.ends_at.as_second() - at(0).as_second(),
+            ends_at: launch.ends_at.as_second() - noon_plus(0).as_second(),
             warned_at: None,
             candidate: launch.candidate.clone(),
             last_heartbeat_lost_at,
@@ -317,7 +317,7 @@ impl JobWorld {
         let max = u64::try_from(self.job.terms.max_runtime_seconds).unwrap();
         assert!(seconds <= max, "{seconds} of {max} seconds: {:#?}", self.log);
         assert!(self.job.terms.max_usd.is_none_or(|max| usd <= max), "{usd}: {:#?}", self.log);
-        let finish_by = self.job.terms.finish_by.map_or(i64::MAX, |by| by.as_second() - at(0).as_second());
+        let finish_by = self.job.terms.finish_by.map_or(i64::MAX, |by| by.as_second() - noon_plus(0).as_second());
         assert!(self.machines.iter().all(|one| one.ends_at <= finish_by), "past {finish_by}: {:#?}", self.log);
     }
 

@@ -212,7 +212,7 @@ fn held_memory_is_queried_further_once_it_is_freed() {
     assert!(questions.len() == 4 + 2 * 4 - 1 && !questions.contains(&MetricSignal::GpuMemory(2)));
     assert!(
         matches!(first(&ask, &[(MetricSignal::Cpu, 1.0)]), Some(FirstRound::Open(_))),
-        "nobody says that it is held"
+        "no answer says that it is held"
     );
 }
 

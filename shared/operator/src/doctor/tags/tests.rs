@@ -128,7 +128,7 @@ fn the_remedy_is_a_command() {
 }
 
 #[test]
-fn a_typo_is_for_its_owner_to_mend_and_a_mark_for_nobody() {
+fn a_typo_has_a_remedy_for_its_owner_and_a_mark_has_none() {
     let check = |key: &str, expect: &str| {
         let tags = BTreeMap::from([(key.to_owned(), "yes".to_owned())]);
         let tagged =

@@ -195,7 +195,7 @@ fn any_value() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    /// Whoever wrote a record, reviewing it does not end the command.
+    /// No record, whatever it holds, ends the command that reviews it.
     #[test]
     fn any_evidence_has_words(
         action in "stop|start|mark|.{0,9}",

@@ -37,7 +37,7 @@ fn a_job_is_launched_where_its_worst_case_fits() {
 }
 
 #[test]
-fn where_nobody_can_say_jobs_wait() {
+fn jobs_wait_while_a_budget_is_unknown() {
     let at = |text: &str| -> Timestamp { text.parse().unwrap() };
     let known = || of_vision(vec![spend("i-1", 0.0)], HOLDS);
     let refusal = |mut document: Budget, now| reserved(&mut document, 1.0, HOLDS, now).unwrap_err().to_string();

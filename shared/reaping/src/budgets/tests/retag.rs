@@ -35,7 +35,7 @@ fn spends_of(teams: &[&str]) -> LedgerSpends {
 }
 
 #[test]
-fn a_retag_moves_no_history_to_another_team_and_stops_nobody() {
+fn a_retag_moves_no_history_to_another_team_and_stops_no_instance() {
     let config = "mode = \"enforce\"\n[teams.victim]\nmonthly_budget_usd = 100\nover_budget = \"stop\"\n";
     let found = |teams: &[&str]| {
         let found = documents_at(&spends_of(teams), config, now());

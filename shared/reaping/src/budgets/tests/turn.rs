@@ -1,4 +1,4 @@
-//! The turn of a month, and what nobody looked at.
+//! The turn of a month, and gaps in the observation.
 
 use billing::ledger::{CalendarMonth, Ledger, LedgerBeat};
 
@@ -7,7 +7,7 @@ use super::*;
 const END: &str = "2026-12-01T00:00:00Z";
 const AFTER: &str = "2026-12-01T00:10:00Z";
 
-fn at(text: &str) -> Timestamp {
+fn moment(text: &str) -> Timestamp {
     text.parse().unwrap()
 }
 
@@ -16,13 +16,13 @@ fn closed(known: f64, spent: f64, told: &NotificationLogs) -> (Budget, Plan) {
     let config = Config::read(HOLDS).unwrap();
     let nothing = BTreeMap::new();
     let at_last = spends(vec![spend("i-1", known)]);
-    let last = BudgetBooks::new((&config, Mode::Enforce), &at_last, &nothing, at("2026-11-30T23:50:00Z"));
+    let last = BudgetBooks::new((&config, Mode::Enforce), &at_last, &nothing, moment("2026-11-30T23:50:00Z"));
     let open = last.budget_of(&vision(), &Budget::default());
-    assert!(open.is_open(at(END)));
-    let spends = spends(vec![Spend { seen_until: at(END), ..spend("i-1", spent) }]);
+    assert!(open.is_open(moment(END)));
+    let spends = spends(vec![Spend { seen_until: moment(END), ..spend("i-1", spent) }]);
     let period = BudgetMonth::named("2026-11", &config).unwrap();
     let budget = BudgetBooks::closing((&config, Mode::Enforce), &spends, &nothing, period).budget_of(&vision(), &open);
-    let december = documents_at(&LedgerSpends::default(), HOLDS, at(AFTER));
+    let december = documents_at(&LedgerSpends::default(), HOLDS, moment(AFTER));
     let plan = decided(&december, HOLDS, told);
     assert_eq!((plan.steps.len(), plan.skipped.len()), (0, 2));
     let closed = BTreeMap::from([(vision(), budget.clone())]);
@@ -31,27 +31,30 @@ fn closed(known: f64, spent: f64, told: &NotificationLogs) -> (Budget, Plan) {
 
 #[test]
 fn what_is_spent_in_the_last_minutes_of_a_month_is_told_once() {
-    let (budget, plan) = closed(4_950.0, 5_050.0, &told(80, 5_000.0));
-    assert_eq!((budget.as_of, budget.spent_usd, budget.verdict), (Some(at(END)), usd(5_050.0), BudgetVerdict::Hold));
-    assert_eq!((budget.month.as_str(), budget.is_open(at(END))), ("2026-11", false));
+    let (budget, plan) = closed(4_950.0, 5_050.0, &already_notified(80, 5_000.0));
+    assert_eq!(
+        (budget.as_of, budget.spent_usd, budget.verdict),
+        (Some(moment(END)), usd(5_050.0), BudgetVerdict::Hold)
+    );
+    assert_eq!((budget.month.as_str(), budget.is_open(moment(END))), ("2026-11", false));
     let [step] = &plan.steps[..] else { panic!("{plan:?}") };
-    // Each budget is in the plan once, and nobody is held in December for November.
+    // Each budget is in the plan once, and no team is held in December for November.
     assert_eq!((plan.seen, plan.skipped.len(), step.action.as_str()), (2, 1, "notify"));
     let plan::Evidence::OverBudget(evidence) = &step.evidence else { panic!("{step:?}") };
-    assert_eq!((evidence.month.as_str(), evidence.threshold_percent, evidence.as_of), ("2026-11", 100, at(END)));
+    assert_eq!((evidence.month.as_str(), evidence.threshold_percent, evidence.as_of), ("2026-11", 100, moment(END)));
     assert_snapshot!(evidence.text, @r#"Team vision has spent $5,050.00 of its budget of $5,000.00 for 2026-11 (101 %), as of 2026-12-01T00:00:00Z; $0.00 is left. The most was spent on i-1 (g5.xlarge "bench", owner ada, us-east-1) $5,050.00, still running at $1.01/h."#);
 }
 
 #[test]
 fn a_month_that_ended_as_it_was_told_says_nothing_more() {
     for (spent, heard) in [(4_960.0, 80), (5_050.0, 100)] {
-        let (_, plan) = closed(4_950.0, spent, &told(heard, 5_000.0));
+        let (_, plan) = closed(4_950.0, spent, &already_notified(heard, 5_000.0));
         assert_eq!((plan.steps.len(), plan.skipped.len()), (0, 2), "{spent}");
     }
 }
 
 #[test]
-fn whoever_hears_of_this_month_is_not_told_of_the_last_in_the_same_plan() {
+fn a_budget_is_in_a_plan_for_one_month_only() {
     let config = Config::read(HOLDS).unwrap();
     let present = of_vision(vec![spend("i-1", 5_050.0)], HOLDS);
     let documents = BTreeMap::from([(vision(), present.clone())]);
@@ -61,13 +64,13 @@ fn whoever_hears_of_this_month_is_not_told_of_the_last_in_the_same_plan() {
 
 #[test]
 fn a_month_of_which_no_beat_knew_is_not_closed() {
-    assert!(!Budget::default().is_open(at(END)));
+    assert!(!Budget::default().is_open(moment(END)));
 }
 
 #[test]
 fn what_was_reserved_is_taken_over_once() {
     let config = Config::read(HOLDS).unwrap();
-    let (since, until) = (at("2026-11-30T12:00:00Z"), at("2026-12-02T00:00:00Z"));
+    let (since, until) = (moment("2026-11-30T12:00:00Z"), moment("2026-12-02T00:00:00Z"));
     let reservation = BudgetReservation {
         usd: usd(100.0),
         spent_usd: usd(10.0),
@@ -80,14 +83,14 @@ fn what_was_reserved_is_taken_over_once() {
     let earlier = BTreeMap::from([(vision(), Budget { reservations, ..Budget::default() })]);
     let spends = spends(vec![]);
     let takes_over = |now: &str, stored: &Budget| {
-        BudgetBooks::new((&config, Mode::Enforce), &spends, &earlier, at(now)).takes_over(&vision(), stored)
+        BudgetBooks::new((&config, Mode::Enforce), &spends, &earlier, moment(now)).takes_over(&vision(), stored)
     };
     assert!(takes_over(AFTER, &Budget::default()));
-    let taken = BudgetBooks::new((&config, Mode::Enforce), &spends, &earlier, at(AFTER))
+    let taken = BudgetBooks::new((&config, Mode::Enforce), &spends, &earlier, moment(AFTER))
         .budget_of(&vision(), &Budget::default());
     assert!(!takes_over(AFTER, &taken), "it has it by now");
     assert!(!takes_over("2026-12-02T00:00:01Z", &Budget::default()), "it is over");
-    let december = BudgetBooks::new((&config, Mode::Enforce), &spends, &earlier, at(AFTER));
+    let december = BudgetBooks::new((&config, Mode::Enforce), &spends, &earlier, moment(AFTER));
     assert!(!december.takes_over(&BudgetHolder::Account, &Budget::default()), "it is another's");
 }
 
@@ -100,14 +103,15 @@ fn looked_at(region: &str, hours: &[i64]) -> Ledger {
         beat(month.span().from + SignedDuration::from_hours(hour));
     }
     for hour in hours {
-        beat(at("2026-11-20T00:00:00Z") + SignedDuration::from_hours(*hour));
+        beat(moment("2026-11-20T00:00:00Z") + SignedDuration::from_hours(*hour));
     }
     ledger
 }
 
 #[test]
-fn when_nobody_looked_is_in_the_document_and_told() {
-    let unseen = |ledgers: &[Ledger]| LedgerSpends::from_ledgers(ledgers, &[], [], at("2026-11-20T06:00:00Z")).blind;
+fn gaps_in_observation_are_in_the_document_and_the_message() {
+    let unseen =
+        |ledgers: &[Ledger]| LedgerSpends::from_ledgers(ledgers, &[], [], moment("2026-11-20T06:00:00Z")).blind;
     let whole = looked_at(HOME, &[1, 2, 3, 4, 5]);
     assert!(unseen(std::slice::from_ref(&whole)).is_empty());
     // Of two regions the same three hours; of one the two hours until now besides.

@@ -68,7 +68,7 @@ impl KnownUsage {
         self.ask(at).is_some()
     }
 
-    /// What it is believed to do where nobody asks.
+    /// What it is believed to do where no query asks.
     fn believed(&self, at: &str) -> Usage {
         let nothing = BTreeMap::new();
         let learnt = learn_usage(&[&self.instance], &[], nothing, &self.activity, &self.policy, clock(at));
@@ -85,7 +85,7 @@ fn check(known: &KnownUsage, expect: Option<&str>) {
 }
 
 #[test]
-fn nobody_knows_anything_of_it_yet() {
+fn an_instance_without_memory_is_queried_soon() {
     check(&known(instance(), ""), Some("12:05"));
     check(&known(instance(), ENFORCED), Some("12:05"));
 }
@@ -184,7 +184,7 @@ fn untagged_ones_even_when_young_because_work_spares_them() {
 }
 
 #[test]
-fn nobody_asks_about_what_is_spared_or_does_not_run() {
+fn skipped_or_stopped_instances_are_not_queried() {
     check(&known(instance().tag("curfew:protected", ""), ENFORCED), None);
     check(&known(instance().tag("curfew:keep-until", "2026-09-01"), ENFORCED), None);
     check(&known(instance().tag("curfew:idle-after", "soon"), ENFORCED), None);

@@ -91,7 +91,7 @@ async fn nothing_is_deleted_that_could_not_be_restored() {
 }
 
 #[tokio::test]
-async fn nothing_is_deleted_while_nobody_can_say_whether_it_could_be_restored() {
+async fn no_volume_is_deleted_while_its_restorability_is_unknown() {
     let unsure: [fn() -> ReplayAnswer; 7] = [
         denied,
         throttled,

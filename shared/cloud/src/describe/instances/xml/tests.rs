@@ -22,7 +22,7 @@ fn ours(body: &str) -> Result<(Vec<InstanceXml<'_>>, Option<String>), XmlError> 
     Ok((all, token))
 }
 
-fn one(inner: &str) -> InstanceXml<'static> {
+fn parse_one(inner: &str) -> InstanceXml<'static> {
     let body: &'static str = of_instance(inner).leak();
     let (mut all, _) = ours(body).unwrap();
     assert_eq!(all.len(), 1);
@@ -36,13 +36,13 @@ fn what_is_like_it_elsewhere_is_not_the_instances_own() {
                      <tagSet><item><key>curfew:protected</key><value/></item></tagSet>\
                      <operator><managed>true</managed></operator><capacityBlockId>cb-1</capacityBlockId>";
     let own = "<instanceId>i-1</instanceId><tagSet><item><key>Team</key><value>vision</value></item></tagSet>";
-    let expected = one(own);
+    let expected = parse_one(own);
     for path in
         ["networkInterfaceSet", "networkInterfaceSet/item", "blockDeviceMapping/item/ebs", "placement", "future"]
     {
         let nested = path.rsplit('/').fold(elsewhere.to_owned(), |inner, name| format!("<{name}>{inner}</{name}>"));
-        assert_eq!(one(&format!("{nested}{own}")), expected, "{path}");
-        assert_eq!(one(&format!("{own}{nested}")), expected, "{path}");
+        assert_eq!(parse_one(&format!("{nested}{own}")), expected, "{path}");
+        assert_eq!(parse_one(&format!("{own}{nested}")), expected, "{path}");
     }
     let sets = format!(
         "<groupSet><item>{own}</item></groupSet><instancesSet><item>{own}</item><next>{own}</next></instancesSet>"
@@ -71,7 +71,7 @@ fn tags_are_what_they_were_before_they_were_escaped() {
         ("none", ""),
         ("raw", "<R&D>"),
     ];
-    let found = one(&format!("<tagSet>{tags}</tagSet>")).tags;
+    let found = parse_one(&format!("<tagSet>{tags}</tagSet>")).tags;
     assert_eq!(found.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect::<Vec<_>>(), expected);
 }
 

@@ -18,7 +18,7 @@ fn ours(body: &str) -> Result<(Vec<VolumeXml<'_>>, Option<String>), XmlError> {
     Ok((all, token))
 }
 
-fn one(inner: &str) -> VolumeXml<'static> {
+fn parse_one(inner: &str) -> VolumeXml<'static> {
     let body: &'static str = wrapped(ANSWER, &format!("<volumeSet><item>{inner}</item></volumeSet>")).leak();
     let (mut all, _) = ours(body).unwrap();
     assert_eq!(all.len(), 1);
@@ -32,15 +32,16 @@ fn what_is_like_it_elsewhere_is_not_the_volumes_own() {
                      <tagSet><item><key>curfew:protected</key><value/></item></tagSet>\
                      <operator><managed>true</managed></operator><multiAttachEnabled>true</multiAttachEnabled>";
     let own = "<volumeId>vol-1</volumeId><tagSet><item><key>Team</key><value>vision</value></item></tagSet>";
-    let expected = one(own);
+    let expected = parse_one(own);
     for path in ["future", "future/item", "attachmentSet/next", "tagSet/next", "operator/future"] {
         let nested = path.rsplit('/').fold(elsewhere.to_owned(), |inner, name| format!("<{name}>{inner}</{name}>"));
-        assert_eq!(one(&format!("{nested}{own}")), expected, "{path}");
-        assert_eq!(one(&format!("{own}{nested}")), expected, "{path}");
+        assert_eq!(parse_one(&format!("{nested}{own}")), expected, "{path}");
+        assert_eq!(parse_one(&format!("{own}{nested}")), expected, "{path}");
     }
-    let attached =
-        one("<volumeId>vol-1</volumeId><status>in-use</status><attachmentSet><item><volumeId>vol-2</volumeId>\
-                        <instanceId>i-1</instanceId><status>attaching</status></item></attachmentSet>");
+    let attached = parse_one(
+        "<volumeId>vol-1</volumeId><status>in-use</status><attachmentSet><item><volumeId>vol-2</volumeId>\
+                        <instanceId>i-1</instanceId><status>attaching</status></item></attachmentSet>",
+    );
     assert_eq!((attached.volume_id.as_deref(), attached.state.as_deref()), (Some("vol-1"), Some("in-use")));
     assert_eq!(attached.attachments[0].state.as_deref(), Some("attaching"));
 }

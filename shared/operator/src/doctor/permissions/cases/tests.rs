@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use super::*;
 use crate::doctor::runs::FUNCTIONS;
 
-fn all(function: &str) -> Vec<PermissionCase> {
+fn permission_cases(function: &str) -> Vec<PermissionCase> {
     let place = DeploymentArns::of_topic("arn:aws:sns:us-east-1:123456789012:curfew", "state").unwrap();
     let place = DeploymentArns {
         key_arn: Some("arn:aws:kms:us-east-1:123456789012:key/1".to_owned()),
@@ -18,20 +18,20 @@ fn all(function: &str) -> Vec<PermissionCase> {
 fn every_function_has_cases_of_each_kind() {
     for scheduled in FUNCTIONS {
         for expected in [Always, Enforcing, Never] {
-            let found = all(scheduled.function).iter().filter(|case| case.expected == expected).count();
+            let found = permission_cases(scheduled.function).iter().filter(|case| case.expected == expected).count();
             // Nothing that budgets or the report say is done by the function that says it.
             let is_any = !matches!(scheduled.function, "enforce-budgets" | "send-report") || expected != Enforcing;
             assert_eq!(found > 6, is_any, "{} {expected:?}: {found}", scheduled.function);
         }
     }
-    assert_eq!(all("reap-everything"), []);
+    assert_eq!(permission_cases("reap-everything"), []);
 }
 
 #[test]
 fn no_question_is_asked_twice() {
     for scheduled in FUNCTIONS {
         let mut asked = BTreeSet::new();
-        for case in all(scheduled.function) {
+        for case in permission_cases(scheduled.function) {
             assert!(asked.insert((case.action, case.resource.clone(), case.context.clone(), case.even_so)), "{case:?}");
         }
     }
@@ -41,7 +41,7 @@ fn no_question_is_asked_twice() {
 fn nothing_is_told_twice_in_the_same_words() {
     for scheduled in FUNCTIONS {
         let mut told = BTreeSet::new();
-        for case in all(scheduled.function) {
+        for case in permission_cases(scheduled.function) {
             assert!(told.insert((case.action, case.about.clone(), case.even_so)), "{} {}", case.action, case.about);
         }
     }
