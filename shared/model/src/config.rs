@@ -20,7 +20,6 @@ use serde::Deserialize;
 pub use changes::{ConfigChange, changes, teams_lost};
 pub use mistakes::{MISTAKES_MAX, mistakes};
 pub use notes::{ConfigNote, notes};
-pub use regions::has_shape;
 pub use regions::{misshapen_regions, unknown_regions};
 
 pub use metrics::{MetricsConfig, SeriesNames, UtilizationUnit};

@@ -12,6 +12,7 @@ use crate::fault::shortened;
 
 use deserializer::{MeaningError, MeaningProblem, ValueDeserializer};
 pub use every::{ParsedDocument, WRONG_MAX, read_all};
+pub(crate) use words::{SLIPS_MAX, slips};
 
 /// The most characters of a document in a message: SNS would refuse a message that repeats all of it.
 pub const KEY_CHARACTERS_MAX: usize = 200;

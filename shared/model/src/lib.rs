@@ -22,6 +22,7 @@ pub mod notification_log;
 pub mod observation;
 pub mod ownership;
 pub mod quota;
+pub mod region;
 pub mod rule;
 pub mod sagemaker;
 pub mod team_role;

@@ -86,6 +86,7 @@ fn every_accelerator_stands_at_its_place_and_every_region_has_both_values() {
     }
     let (grid, pue) = (GRID.map(|(region, _)| region), REGIONAL_PUE.map(|(region, _)| region));
     assert_eq!(grid, pue);
+    assert!(grid.into_iter().all(|region| model::region::is_known(&region.into())));
     for (family, _, server_vcpus, sizes) in MACHINES {
         assert!(sizes.iter().all(|(_, eighths, vcpus, _)| *eighths > 0 && *vcpus <= server_vcpus), "{family}");
     }

@@ -1,10 +1,11 @@
 //! What single values of a spec must be. Each says what is legal.
 
-use model::config::{ManagedConfig, has_shape};
+use model::config::ManagedConfig;
 use model::curfew_tags::{TAG_KEY_CHARACTERS_MAX, begins_with_curfew};
 use model::fault::InvalidValue;
 use model::foreign;
 use model::money::USD_MAX;
+use model::region::has_shape;
 
 /// EC2 user guide, "Tag restrictions".
 const TAG_VALUE_CHARACTERS_MAX: usize = 256;

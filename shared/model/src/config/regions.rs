@@ -6,6 +6,7 @@ use toml::de::{DeTable, DeValue};
 use super::{Config, ConfigError};
 use crate::document::position;
 use crate::id::Region;
+use crate::region::has_shape;
 
 /// Those of `regions` that the account has not enabled, each as a mistake at its place.
 #[must_use]
@@ -25,22 +26,6 @@ pub fn misshapen_regions(config: &Config, document: &str) -> Vec<ConfigError> {
     find_regions(config, document, is_none, |region| {
         format!("`{region}` does not look like a region, such as us-east-1")
     })
-}
-
-/// `us-east-1`, `us-gov-west-1`.
-#[must_use]
-pub fn has_shape(region: &str) -> bool {
-    let parts: Vec<&str> = region.split('-').collect();
-    let is_word = |part: &&str| part.len() > 1 && part.bytes().all(|byte| byte.is_ascii_lowercase());
-    match parts.as_slice() {
-        [words @ .., number] => {
-            words.len() >= 2
-                && words.iter().all(is_word)
-                && !number.is_empty()
-                && number.bytes().all(|byte| byte.is_ascii_digit())
-        }
-        [] => false,
-    }
 }
 
 fn find_regions(

@@ -1,7 +1,7 @@
 //! Mistakes of a document in words for its author.
 
 /// What is taken for a slip of the hand.
-const SLIPS_MAX: usize = 2;
+pub(crate) const SLIPS_MAX: usize = 2;
 
 /// What a line that could not be parsed means by an amount as people write it: with `$`, or commas for the thousands.
 pub(super) fn amount(line: &str) -> Option<String> {
@@ -49,7 +49,7 @@ fn sections_of(name: &str, every_key: fn() -> Vec<String>) -> Vec<String> {
 }
 
 /// How many characters are to be put in, left out or changed to make one of the other; more than [`SLIPS_MAX`] are not counted.
-fn slips(one: &str, other: &str) -> usize {
+pub(crate) fn slips(one: &str, other: &str) -> usize {
     let (one, other): (Vec<char>, Vec<char>) = (one.chars().take(100).collect(), other.chars().collect());
     if one.len().abs_diff(other.len()) > SLIPS_MAX {
         return usize::MAX / 2;
