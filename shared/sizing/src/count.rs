@@ -19,6 +19,20 @@ pub struct ParameterCount {
     pub vocabulary_matrix: u64,
 }
 
+/// Parameters for people, with at most two digits after the point: `7 billion`, `134.51 million`, `1 trillion`.
+#[must_use]
+pub fn format_parameters(parameters: u64) -> String {
+    let units = [("trillion", 1_000_000_000_000), ("billion", 1_000_000_000), ("million", 1_000_000)];
+    let hundredths = |unit: u64| (u128::from(parameters) * 100 + u128::from(unit) / 2) / u128::from(unit);
+    let Some((name, hundredths)) =
+        units.into_iter().map(|(name, unit)| (name, hundredths(unit))).find(|(_, hundredths)| *hundredths >= 100)
+    else {
+        return parameters.to_string();
+    };
+    let digits = format!("{}.{:02}", hundredths / 100, hundredths % 100);
+    format!("{} {name}", digits.trim_end_matches('0').trim_end_matches('.'))
+}
+
 impl ModelArchitecture {
     /// Every weight and bias. Where only the number of parameters is known, `total` is that number.
     #[must_use]
@@ -150,4 +164,27 @@ impl ModelArchitecture {
 
 fn sum(matrices: &[[u64; 2]]) -> u64 {
     matrices.iter().map(|[input, output]| input * output).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_have_the_largest_unit_of_which_there_is_one() {
+        for (parameters, expect) in [
+            (0, "0"),
+            (994_999, "994999"),
+            (1_000_000, "1 million"),
+            (134_515_008, "134.52 million"),
+            (999_999_999, "1 billion"),
+            (7_000_000_000, "7 billion"),
+            (7_241_732_096, "7.24 billion"),
+            (1_000_000_000_000, "1 trillion"),
+            (1_600_000_000_000, "1.6 trillion"),
+            (u64::MAX, "18446744.07 trillion"),
+        ] {
+            assert_eq!(format_parameters(parameters), expect);
+        }
+    }
 }

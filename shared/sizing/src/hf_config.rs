@@ -2,8 +2,10 @@
 
 mod family;
 mod keys;
+mod unsized_kind;
 
-use model::fault::{InvalidValue, one_line, shortened};
+use model::fault::{InvalidValue, one_line};
+use serde_json::error::Category;
 use serde_json::{Map, Value};
 
 use crate::architecture::{
@@ -11,16 +13,24 @@ use crate::architecture::{
 };
 use family::{Family, PositionKind};
 use keys::ConfigKeys;
+use unsized_kind::refuse_unsized_kind;
 
 /// Published files have a few kilobytes.
 pub const HF_CONFIG_BYTES_MAX: usize = 1 << 20;
 
+/// What the same is called by different kinds of models, the usual name first.
+const HIDDEN: [&str; 5] = ["hidden_size", "n_embd", "n_embed", "d_model", "dim"];
+const HEADS: [&str; 3] = ["num_attention_heads", "n_head", "n_heads"];
+const KV_HEADS: [&str; 3] = ["num_key_value_heads", "num_kv_heads", "n_head_kv"];
+
 /// A file that describes no model that can be sized: why, and what is needed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HfConfigError {
-    #[error("the file has {0} bytes; a config.json has {HF_CONFIG_BYTES_MAX} at most")]
-    TooLarge(usize),
-    #[error("it is no JSON object: {0}")]
+    #[error(
+        "the file has more than {HF_CONFIG_BYTES_MAX} bytes, and a config.json never has; the weights are other files"
+    )]
+    TooLarge,
+    #[error("it is no JSON object: {0}; take the file as the repository of the model has it")]
     NotJson(String),
     #[error("the model type {model_type:?} lacks {}; write them, or give the number of parameters instead", .keys.join(", "))]
     MissingKeys { model_type: String, keys: Vec<String> },
@@ -34,18 +44,13 @@ pub enum HfConfigError {
 /// A text that is too long or no JSON object, keys that are missing, numbers that no model has, and kinds of models that are not sized.
 pub fn read_hf_config(text: &str) -> Result<ModelArchitecture, HfConfigError> {
     if text.len() > HF_CONFIG_BYTES_MAX {
-        return Err(HfConfigError::TooLarge(text.len()));
+        return Err(HfConfigError::TooLarge);
     }
     let whole: Map<String, Value> =
-        serde_json::from_str(text).map_err(|error| HfConfigError::NotJson(shortened(&error.to_string(), 200)))?;
+        serde_json::from_str(text).map_err(|error| HfConfigError::NotJson(describe_json_fault(&error)))?;
     let part = ["text_config", "llm_config", "language_config"].into_iter().find_map(|key| whole.get(key)?.as_object());
     let keys = ConfigKeys::new(part.unwrap_or(&whole), &whole);
-    if keys.is_true("is_encoder_decoder") {
-        return Err(InvalidValue::new(
-            "models of an encoder and a decoder are not sized; give the number of parameters",
-        )
-        .into());
-    }
+    refuse_unsized_kind(&keys, &model_type(&keys))?;
     let family = Family::find(&keys)?;
     let mut architecture = read_architecture(&keys, &family)?;
     if part.is_some() {
@@ -55,11 +60,20 @@ pub fn read_hf_config(text: &str) -> Result<ModelArchitecture, HfConfigError> {
     Ok(architecture)
 }
 
+fn describe_json_fault(error: &serde_json::Error) -> String {
+    let (line, column) = (error.line(), error.column());
+    match error.classify() {
+        Category::Eof => format!("it ends at line {line}, column {column}, before it is complete"),
+        Category::Data => "it has to begin with `{`".to_owned(),
+        Category::Syntax | Category::Io => format!("line {line}, column {column} is no JSON"),
+    }
+}
+
 fn read_architecture(keys: &ConfigKeys<'_>, family: &Family) -> Result<ModelArchitecture, HfConfigError> {
     let name = model_type(keys);
     let layers = keys.number(&["num_hidden_layers", "n_layer", "n_layers", "num_layers"])?;
-    let hidden = keys.number(&["hidden_size", "n_embd", "n_embed", "d_model", "dim"])?;
-    let heads = keys.number(&["num_attention_heads", "n_head", "n_heads"])?;
+    let hidden = keys.number(&HIDDEN)?;
+    let heads = keys.number(&HEADS)?;
     let vocabulary = keys.number(&["vocab_size"])?;
     let intermediate = intermediate(keys, family, hidden)?;
     let named = [
@@ -83,7 +97,7 @@ fn read_architecture(keys: &ConfigKeys<'_>, family: &Family) -> Result<ModelArch
         }
     };
     Ok(ModelArchitecture {
-        name,
+        name: if name.is_empty() { "unnamed".to_owned() } else { name },
         basis: ArchitectureBasis::HfConfig,
         layers,
         hidden,
@@ -120,9 +134,12 @@ fn model_type(keys: &ConfigKeys<'_>) -> String {
 
 fn note_guess(keys: &ConfigKeys<'_>, family: &Family) -> Option<String> {
     let model_type = model_type(keys);
-    family
-        .is_guessed
-        .then(|| format!("the model type {model_type:?} is not known; it is counted as a Llama of these sizes"))
+    let what = if model_type.is_empty() {
+        "no model_type is named".to_owned()
+    } else {
+        format!("the model type {model_type:?} is not known")
+    };
+    family.is_guessed.then(|| format!("{what}; it is counted as a Llama of these sizes"))
 }
 
 fn intermediate(keys: &ConfigKeys<'_>, family: &Family, hidden: Option<u32>) -> Result<Option<u32>, InvalidValue> {
@@ -135,15 +152,24 @@ fn attention(keys: &ConfigKeys<'_>, family: &Family, hidden: u32, heads: u32) ->
     let latent = latent(keys)?;
     let head_dim = match &latent {
         Some((_, head_dim)) => *head_dim,
-        None => keys
-            .number(&["head_dim"])?
-            .or_else(|| hidden.checked_div(heads))
-            .ok_or_else(|| InvalidValue::new("num_attention_heads: 0 is out of range"))?,
+        None => match keys.number(&["head_dim"])? {
+            Some(head_dim) => head_dim,
+            None => divide_into_heads(keys, hidden, heads)?,
+        },
     };
     let kv_heads = match family.kv_heads(keys) {
         Some(kv_heads) => kv_heads,
-        None => keys.number(&["num_key_value_heads", "num_kv_heads", "n_head_kv"])?.unwrap_or(heads),
+        None => keys.number(&KV_HEADS)?.unwrap_or(heads),
     };
+    // More of them than heads, and none, are refused with the range of all numbers.
+    if latent.is_none() && (1..heads).contains(&kv_heads) && !heads.is_multiple_of(kv_heads) {
+        let [all, of_keys] = [keys.name(&HEADS), keys.name(&KV_HEADS)];
+        return Err(InvalidValue::new(format!(
+            "{all}: {heads} is no multiple of {of_keys}: {kv_heads}, and each key-value head serves as many heads as the others; correct \
+             one of them"
+        ))
+        .into());
+    }
     let bias = keys.boolean("attention_bias", keys.boolean("use_bias", false));
     Ok(Attention {
         heads,
@@ -154,6 +180,21 @@ fn attention(keys: &ConfigKeys<'_>, family: &Family, hidden: u32, heads: u32) ->
         has_out_bias: family.has_out_bias || bias,
         qk_norm_parameters: family.qk_norm_parameters(keys, [heads, kv_heads, head_dim].map(u64::from)),
     })
+}
+
+/// The size of a head where no key says it.
+fn divide_into_heads(keys: &ConfigKeys<'_>, hidden: u32, heads: u32) -> Result<u32, InvalidValue> {
+    let [width, count] = [keys.name(&HIDDEN), keys.name(&HEADS)];
+    match hidden.checked_div(heads) {
+        None => {
+            Err(InvalidValue::new(format!("{count}: 0 is out of range; write a number that divides {width}: {hidden}")))
+        }
+        Some(head_dim) if hidden.is_multiple_of(heads) => Ok(head_dim),
+        Some(_) => Err(InvalidValue::new(format!(
+            "{width}: {hidden} is no multiple of {count}: {heads}, and no head_dim says how wide a head is; correct one of them, or write \
+             head_dim"
+        ))),
+    }
 }
 
 /// Multi-head latent attention, and the size of its heads.

@@ -17,7 +17,7 @@ mod remedies;
 mod workload;
 
 pub use architecture::{ArchitectureBasis, ModelArchitecture};
-pub use count::ParameterCount;
+pub use count::{ParameterCount, format_parameters};
 pub use estimate::{WorkloadError, estimate};
 pub use fit::{Fit, USABLE_SHARE_PERCENT, fit, gpu_gb_min};
 pub use hf_config::{HF_CONFIG_BYTES_MAX, HfConfigError, read_hf_config};
@@ -26,4 +26,4 @@ pub use parallelism::{GPUS_MAX, Parallelism, Strategy};
 pub use params::{read_params, read_tokens};
 pub use precision::Precision;
 pub use remedies::{Change, Remedy, remedies, smallest_parallelism};
-pub use workload::{BATCH_MAX, LORA_RANK_MAX, LoraTargets, Optimizer, TOKENS_MAX, Task, Workload};
+pub use workload::{BATCH_MAX, LORA_RANK_MAX, LoraTargets, Optimizer, TOKENS_MAX, Task, TaskSetting, Workload};

@@ -54,7 +54,7 @@ pub fn read_params(text: &str) -> Result<ModelArchitecture, InvalidValue> {
         .filter(|parameters| (PARAMETERS_MIN..=PARAMETERS_MAX).contains(parameters))
         .ok_or_else(|| {
             InvalidValue::new(format!(
-                "{:?} is no number of parameters; write one such as `7b`, `1.5b` or `350m`, from 1m to 10t",
+                "{:?} is no number of parameters; write one such as `7b`, `1.5b` or `350m`, from 1m to 10t, with at most three digits after the point",
                 shortened(text, 40)
             ))
         })?;

@@ -84,9 +84,9 @@ impl FromStr for Precision {
     }
 }
 
-/// The one with this name.
+/// The one with this name, in capitals or not.
 pub(crate) fn find_by_name<T: Copy>(all: &[T], name: fn(T) -> &'static str, text: &str) -> Result<T, InvalidValue> {
-    all.iter().copied().find(|one| name(*one) == text).ok_or_else(|| {
+    all.iter().copied().find(|one| name(*one).eq_ignore_ascii_case(text)).ok_or_else(|| {
         let names: Vec<String> = all.iter().map(|one| format!("`{}`", name(*one))).collect();
         InvalidValue::new(format!("{:?} is none of {}", model::fault::shortened(text, 40), names.join(", ")))
     })

@@ -50,6 +50,37 @@ impl Task {
     }
 }
 
+/// A setting that only some tasks use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TaskSetting {
+    Optimizer,
+    GradientCheckpointing,
+    LoraRank,
+    LoraTargets,
+}
+
+impl TaskSetting {
+    const fn tasks(self) -> &'static [Task] {
+        match self {
+            Self::Optimizer | Self::GradientCheckpointing => &[Task::Full, Task::Lora, Task::Qlora],
+            Self::LoraRank | Self::LoraTargets => &[Task::Lora, Task::Qlora],
+        }
+    }
+
+    /// # Errors
+    /// The task does not use it; the error names the tasks that do. `name` is what its author calls it.
+    pub fn check_used(self, name: &str, task: Task) -> Result<(), InvalidValue> {
+        if self.tasks().contains(&task) {
+            return Ok(());
+        }
+        let tasks: Vec<&str> = self.tasks().iter().map(|task| task.as_str()).collect();
+        Err(InvalidValue::new(format!(
+            "{name} changes nothing in the task {task}; leave it out, or choose one of the tasks {}",
+            tasks.join(", ")
+        )))
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Optimizer {

@@ -1,8 +1,8 @@
 //! What is read, what is refused, and what the parts are.
 
 use sizing::{
-    HfConfigError, Parallelism, Precision, Strategy, Task, Workload, estimate, fit, read_hf_config, read_params,
-    read_tokens, remedies, smallest_parallelism,
+    HfConfigError, Parallelism, Precision, Strategy, Task, TaskSetting, Workload, estimate, fit, read_hf_config,
+    read_params, read_tokens, remedies, smallest_parallelism,
 };
 
 fn config(more: &str) -> String {
@@ -55,19 +55,24 @@ fn numbers_of_parameters_and_tokens() {
 fn a_file_that_describes_no_model_is_refused_with_what_it_lacks() {
     let refusal = |text: &str| read_hf_config(text).unwrap_err().to_string();
     assert_eq!(
-        refusal(r#"{"model_type": "mamba", "hidden_size": 768, "num_hidden_layers": 24, "vocab_size": 50280}"#),
-        "the model type \"mamba\" lacks num_attention_heads, intermediate_size; write them, or give the number of parameters instead"
+        refusal(r#"{"model_type": "tomorrow", "hidden_size": 768, "num_hidden_layers": 24, "vocab_size": 50280}"#),
+        "the model type \"tomorrow\" lacks num_attention_heads, intermediate_size; write them, or give the number of parameters instead"
     );
     assert!(
         refusal("{}").contains("num_hidden_layers, hidden_size, num_attention_heads, vocab_size, intermediate_size")
     );
-    assert!(refusal("[]").starts_with("it is no JSON object"));
-    assert!(refusal("{\"a\": ").starts_with("it is no JSON object"));
+    let broken = |text: &str| {
+        refusal(text)
+            .replace("it is no JSON object: ", "")
+            .replace("; take the file as the repository of the model has it", "")
+    };
+    assert_eq!(broken("[]"), "it has to begin with `{`");
+    assert_eq!(broken("{\"a\": "), "it ends at line 1, column 6, before it is complete");
+    assert_eq!(broken("{\n  \"a\": x}"), "line 2, column 8 is no JSON");
     assert!(refusal(&"[".repeat(100_000)).starts_with("it is no JSON object"));
     assert!(refusal(&config(r#", "head_dim": -1"#)).starts_with("head_dim: -1 is no number"));
     assert!(refusal(&config(r#", "head_dim": 0"#)).contains("head size: 0 is out of range"));
     assert!(refusal(&config(r#", "num_key_value_heads": 64"#)).contains("1 to 32 are possible"));
-    assert!(refusal(&config(r#", "is_encoder_decoder": true"#)).contains("an encoder and a decoder"));
     assert!(refusal(&config(r#", "num_local_experts": 16"#)).contains("how experts are laid out"));
     let huge = r#"{"model_type": "llama", "num_hidden_layers": 4294967295, "hidden_size": 4294967295, "num_attention_heads": 1,
         "intermediate_size": 1, "vocab_size": 1}"#;
@@ -77,7 +82,74 @@ fn a_file_that_describes_no_model_is_refused_with_what_it_lacks() {
     let named = read_hf_config(&config("").replace("\"llama\"", "\"a\\n\u{202e}b\"")).map(|model| model.name);
     assert_eq!(named.as_deref(), Ok("a  b"));
     let long = format!("{}{}", config(""), " ".repeat(1 << 20));
-    assert!(matches!(read_hf_config(&long), Err(HfConfigError::TooLarge(_))));
+    assert!(matches!(read_hf_config(&long), Err(HfConfigError::TooLarge)));
+}
+
+/// Whatever keys of a Llama they have besides.
+#[test]
+fn a_model_with_other_layers_than_a_transformer_is_refused() {
+    let check = |config: String, what: &str| {
+        let refusal = read_hf_config(&config).unwrap_err().to_string();
+        assert!(refusal.contains(&format!(" has {what}, which are not sized; ")), "{refusal}");
+    };
+    let named = |model_type: &str| config("").replace("llama", model_type);
+    for model_type in ["t5", "whisper"] {
+        check(named(model_type), "an encoder and a decoder");
+    }
+    check(config(r#", "is_encoder_decoder": true"#), "an encoder and a decoder");
+    check(named("tomorrow").replace("32000", r#"32000, "decoder_layers": 6"#), "an encoder and a decoder");
+    for model_type in ["mamba", "jamba"] {
+        check(named(model_type), "recurrent or state-space layers");
+    }
+    check(named("tomorrow").replace("32000", r#"32000, "ssm_state_size": 128"#), "recurrent or state-space layers");
+    check(config(r#", "layer_types": ["full_attention", "linear_attention"]"#), "recurrent or state-space layers");
+    assert!(read_hf_config(&config(r#", "is_encoder_decoder": false, "layer_types": ["full_attention"]"#)).is_ok());
+}
+
+#[test]
+fn heads_that_do_not_divide_are_refused_with_their_keys() {
+    let check = |heads: &str, expect: Option<&str>| {
+        let refusal = read_hf_config(&config("").replace(r#""num_attention_heads": 32,"#, heads)).err();
+        assert_eq!(refusal.map(|refusal| refusal.to_string()).as_deref(), expect);
+    };
+    check(
+        r#""n_head": 30,"#,
+        Some(
+            "hidden_size: 4096 is no multiple of n_head: 30, and no head_dim says how wide a head is; correct one of them, or write head_dim",
+        ),
+    );
+    check(r#""num_attention_heads": 30, "head_dim": 128,"#, None);
+    check(
+        r#""num_attention_heads": 32, "num_key_value_heads": 6,"#,
+        Some(
+            "num_attention_heads: 32 is no multiple of num_key_value_heads: 6, and each key-value head serves as many heads as the others; \
+             correct one of them",
+        ),
+    );
+    check(
+        r#""num_attention_heads": 0,"#,
+        Some("num_attention_heads: 0 is out of range; write a number that divides hidden_size: 4096"),
+    );
+}
+
+#[test]
+fn names_are_read_in_capitals_and_settings_belong_to_tasks() {
+    assert_eq!(("BF16".parse(), "QLoRA".parse()), (Ok(Precision::Bf16), Ok(Task::Qlora)));
+    let refusal =
+        |setting: TaskSetting, task| setting.check_used("--lora-rank", task).err().map(|refusal| refusal.to_string());
+    assert_eq!(
+        refusal(TaskSetting::LoraRank, Task::Full).as_deref(),
+        Some("--lora-rank changes nothing in the task full; leave it out, or choose one of the tasks lora, qlora")
+    );
+    for (setting, tasks) in
+        [(TaskSetting::Optimizer, 3), (TaskSetting::GradientCheckpointing, 3), (TaskSetting::LoraTargets, 2)]
+    {
+        assert_eq!(
+            Task::ALL.into_iter().filter(|task| refusal(setting, *task).is_none()).count(),
+            tasks,
+            "{setting:?}"
+        );
+    }
 }
 
 #[test]
@@ -86,6 +158,9 @@ fn an_unknown_type_with_the_usual_keys_is_counted_as_a_llama_and_says_so() {
     let model = read_hf_config(&unknown).unwrap();
     assert_eq!(model.parameters().total, 6_738_415_616);
     assert_eq!(model.notes, ["the model type \"tomorrow\" is not known; it is counted as a Llama of these sizes"]);
+    let unnamed = read_hf_config(&config("").replace("\"llama\"", "null")).unwrap();
+    assert_eq!(unnamed.name, "unnamed");
+    assert_eq!(unnamed.notes, ["no model_type is named; it is counted as a Llama of these sizes"]);
 }
 
 #[test]

@@ -24,6 +24,11 @@ impl<'a> ConfigKeys<'a> {
         self.value(key).is_some()
     }
 
+    /// Under which of these names it is there; the first if under none.
+    pub(super) fn name<'n>(&self, names: &[&'n str]) -> &'n str {
+        names.iter().find(|name| self.has(name)).or(names.first()).copied().unwrap_or_default()
+    }
+
     pub(super) fn model_type(&self) -> &'a str {
         self.value("model_type").and_then(Value::as_str).unwrap_or("")
     }
