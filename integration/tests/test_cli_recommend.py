@@ -29,17 +29,38 @@ def places(said: Said) -> list[dict[str, Any]]:
     return said.json()["places"]
 
 
-@pytest.mark.parametrize("environment", [NOBODY, OFFLINE])
-def test_without_credentials_the_tables_answer_and_say_so(environment: Mapping[str, str]) -> None:
+@pytest.mark.parametrize(("environment", "regions"), [(NOBODY, "us-east-1, us-east-2"), (OFFLINE, "us-east-1")])
+def test_without_credentials_the_tables_answer_and_say_so(environment: Mapping[str, str], regions: str) -> None:
     said = recommend(environment, "--params", "7b").fine()
-    assert f"In us-east-1, us-east-2 ({TABLE}; no credentials):" in said.out and said.err == ""
-    first, second, *_ = [line.split() for line in said.out.splitlines() if line.startswith(("g", "p")) and "$" in line]
+    assert f"In {regions} ({TABLE}; no credentials):" in said.out and said.err == ""
+    first, second, *_ = [line.split() for line in said.out.splitlines() if line.startswith(("g", "p")) and "on demand" in line]
     assert (first[:4], second[:2]) == (["g6.xlarge", "us-east-1", "on", "demand"], ["g5.xlarge", "us-east-1"])
+    assert "\nAssumed: layers, heads and vocabulary are those of Mistral 7B; " in said.out
     assert "would fit is unknown" in said.out and "Prices: table of 2026-09-24." in said.out
     found = recommend(environment, "--params", "7b", "--json").fine().json()
     assert (found["schema"], found["source"], found["parameters"]) == (1, f"{TABLE}; no credentials", 7_000_000_000)
     assert {place["lifecycle"] for place in found["places"]} == {"on-demand"}
     assert found["places"][0]["quota"] == {"verdict": "unknown"}
+
+
+def test_80_columns_have_room_for_memory_and_costs_with_notes_below() -> None:
+    model = ("--params", "1b", "--task", "full", "--gradient-checkpointing", "--offline", "--tokens", "900b", "--all")
+    out = recommend({**NOBODY, "COLUMNS": "80"}, *model).fine().out
+    table = out[out.index("\ntype ") + 1 :].partition("\nand ")[0].partition("\nWithout ")[0].splitlines()
+    assert table[0].split() == ["type", "region", "bought", "GPUs", "GiB", "USD/h", "USD/run"]
+    assert all(len(line) <= 80 for line in table) and not any("…" in line for line in table if "RTX" not in line)
+    place = next(place for place, line in enumerate(table) if line.startswith("g4dn.12xlarge "))
+    assert "2/4 T4" in table[place] and "T4: no hardware for bf16, no FlashAttention-2" in " ".join(table[place + 1 : place + 3])
+    assert "Without hardware for bf16 it is emulated" in out and "Hardware: NVIDIA, CUDA GPU Compute Capability" in out
+    found = places(recommend(NOBODY, *model, "--json").fine())
+    assert {place["gpu_name"] for place in found if "bf16" in place["lacks"]} == {"T4"}
+
+
+def test_the_region_of_the_option_goes_before_that_of_the_environment() -> None:
+    found = recommend({**OFFLINE}, "--params", "70b", "--offline", "--region", "us-east-2", "--json").fine().json()
+    assert found["regions"] == ["us-east-2"]
+    elsewhere = recommend({**OFFLINE, "AWS_REGION": "eu-central-1"}, "--params", "7b", "--offline")
+    assert elsewhere.code == 1 and "only prices on demand in us-east-1 and us-east-2 are known: --regions " in elsewhere.out
 
 
 def test_what_does_not_fit_is_said_with_what_would_make_it_fit() -> None:
@@ -79,7 +100,14 @@ def test_a_job_is_what_submit_takes(account: Account, tmp_path: Path) -> None:
         ([], "--params <COUNT>|--hf-config <FILE>"),
         (["--params", "many"], '"many" is no number of parameters; write one such as `7b`'),
         (["--params", "7b", "--precision", "fp7"], "`bf16`"),
-        (["--params", "7b", "--hours", "0"], "write hours as a number above 0"),
+        (["--params", "7b", "--hours", "24h"], "write a number of hours above 0 without a unit"),
+        (["--params", "7b", "--batch", "-1"], "write a whole number from 1 to 65536"),
+        (["--params", "7b", "--regions", "us-eats-1"], "--regions: there is no region us-eats-1; did you mean us-east-1?"),
+        (["--params", "7b", "--data-gb", "1", "--data-region", "nowhere-1"], "--data-region: there is no region nowhere-1; there are af-south-1"),
+        (["--params", "7b", "--region", "us-east-11"], "--region, or AWS_REGION: there is no region us-east-11; did you mean"),
+        (["--params", "7b", "--lora-rank", "8"], "--lora-rank changes nothing in the task inference"),
+        (["--params", "7b", "--job", "-", "--command", " "], "it is empty; write it, or leave the option out"),
+        (["--from-usage", "--hours", "8"], "cannot be used with"),
         (["--params", "7b", "--tokens", "lots"], "write a number of tokens such as 500m"),
         (["--params", "7b", "--data", "bucket"], "write it as s3://bucket/prefix"),
         (["--params", "7b", "--data", "s3://corpus/x"], "s3://corpus/x cannot be listed: no credentials"),
@@ -88,6 +116,10 @@ def test_a_job_is_what_submit_takes(account: Account, tmp_path: Path) -> None:
         (["--from-usage"], "the ledger cannot be read: no credentials"),
         (["commitment"], "--discount-percent <PERCENT>"),
         (["commitment", "--discount-percent", "100"], "write a percentage above 0 and below 100"),
+        (["commitment", "--discount-percent", "28", "--months", "0"], "write a whole number from 1 to 36"),
+        (["purchase", "--price-usd", "0"], "write US dollars as a number above 0"),
+        (["purchase", "--usd-per-hour", "1", "--type", "p5.9xlarge"], 'p5 has no size "9xlarge"; it has 4xlarge, 48xlarge'),
+        (["purchase", "--watts", "-1"], "write a whole number from 1 to 1000000"),
         (["purchase", "--type", "g6.xlarge"], "--price-usd is needed for g6.xlarge: the default is of p5.48xlarge"),
     ],
 )
@@ -116,6 +148,8 @@ def test_types_prices_and_data_of_the_account(account: Account) -> None:
     s3 = account.aws.client("s3")
     s3.create_bucket(Bucket="corpus")
     s3.put_object(Bucket="corpus", Key="train/0.bin", Body=b"x" * 1_000)
+    nowhere = recommend(account.environment(), "--params", "7b", "--regions", "nowhere-1")
+    assert nowhere.code == 2 and "--regions: there is no region nowhere-1; there are af-south-1" in nowhere.err
     said = recommend(account.environment(), "--params", "7b", "--data", "s3://corpus/train/", "--json").fine()
     found = said.json()
     assert found["source"] == "AWS" and found["regions"] == ["us-east-1"]

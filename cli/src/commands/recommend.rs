@@ -3,6 +3,7 @@
 mod account;
 mod commitment;
 mod from_usage;
+mod numbers;
 mod place;
 mod purchase;
 mod show;
@@ -10,7 +11,7 @@ mod workload;
 
 use clap::{ArgGroup, Args, Subcommand};
 use model::id::{Region, TeamName};
-use recommend::{DataPlace, RankedPlace, TABLE_DATE};
+use recommend::{DataPlace, RankedPlace, TABLE_DATE, suit_remedies};
 use serde::Serialize;
 use sizing::{MemoryEstimate, Remedy, Workload};
 
@@ -45,7 +46,7 @@ pub(crate) struct Recommend {
     #[command(flatten)]
     place: PlaceArguments,
     /// Find what could cost less by what was used, of all teams or of this one
-    #[arg(long, value_name = "TEAM", num_args = 0..=1, default_missing_value = "", group = "what", conflicts_with = "offline")]
+    #[arg(long, value_name = "TEAM", num_args = 0..=1, default_missing_value = "", group = "what", conflicts_with_all = NOT_OF_USAGE)]
     from_usage: Option<String>,
     /// Show every part of the memory with its formula and source, and how it spreads over several GPUs
     #[arg(long)]
@@ -57,6 +58,35 @@ pub(crate) struct Recommend {
     #[arg(long)]
     offline: bool,
 }
+
+/// By what was used there is neither a model nor a place to choose.
+const NOT_OF_USAGE: [&str; 25] = [
+    "offline",
+    "explain",
+    "all",
+    "task",
+    "precision",
+    "context",
+    "batch",
+    "optimizer",
+    "gradient_checkpointing",
+    "lora_rank",
+    "lora_targets",
+    "regions",
+    "hours",
+    "tokens",
+    "data",
+    "data_gb",
+    "data_region",
+    "spot",
+    "on_demand",
+    "architecture",
+    "job",
+    "command",
+    "owner",
+    "params",
+    "hf_config",
+];
 
 /// How to pay.
 #[derive(Debug, Subcommand)]
@@ -71,7 +101,7 @@ enum Payment {
 ///  "explanation": "…", "spreads": [{"strategy": "zero3", "gib_by_gpus": [[1, 14.6], [2, 7.9], …]}],
 ///  "source": "table of 2026-11-24", "regions": ["us-east-1"], "data": {"region": "us-east-1", "bytes": 1000000000},
 ///  "places": [{"type": "g6.xlarge", "region": "us-east-1", "lifecycle": "on-demand", "zone": null, "gpus": 1, "gpu_name": "L4",
-///              "gpu_memory_mib": 22888, "vcpus": 4, "fit": {"strategy": "data", "gpus": 1, "needed_bytes": …, "usable_bytes": …},
+///              "gpu_memory_mib": 22888, "vcpus": 4, "lacks": ["bf16", "flash-attention"], "fit": {"strategy": "data", "gpus": 1, "needed_bytes": …, "usable_bytes": …},
 ///              "usd_per_hour": 0.8048, "price_source": "table of 2026-09-24", "run": {"least_hours": 8.0, "most_hours": 8.0},
 ///              "cost": {"least_usd": 6.44, "most_usd": 6.44}, "footprint_per_hour": {"energy_kwh": {"low": …, "high": …}, …},
 ///              "quota": {"verdict": "allowed", "code": "L-DB2E81BA", "granted_vcpus": 8.0, "used_vcpus": 0},
@@ -80,7 +110,8 @@ enum Payment {
 ///  "too_small": [{"gpu_name": "T4", "gpu_memory_mib": 16384, "remedies": [{"change": {"precision": "int8"}, …}]}],
 ///  "job": "job.toml"}
 /// ```
-/// `places` are in order, best first; unknown values are null. `explanation` and `spreads` are there with `--explain`. `too_small` has the GPUs
+/// `places` are in order, best first; `lacks` is what a GPU has not in hardware of `bf16`, `tf32`, `fp8` and `flash-attention`, as far as
+/// the workload asks for it; unknown values are null. `explanation` and `spreads` are there with `--explain`. `too_small` has the GPUs
 /// that cannot hold the workload alone, with each single change that makes it fit. `source` is `AWS`, or the tables.
 #[derive(Serialize)]
 struct RecommendOutput<'a> {
@@ -162,6 +193,9 @@ impl Recommend {
         } else {
             show::estimate(sized, self.explain);
             show::places(&ranking, &source, self.all);
+            if account.context.is_none() {
+                show::without_prices(&ranking);
+            }
             show::too_small(&too_small, ranking.places.is_empty());
             if let Some(file) = job {
                 screen::progress(screen::plain(&format!(
@@ -198,7 +232,7 @@ fn too_small(sized: &Sized, ranking: &Ranking) -> Vec<TooSmall> {
         .map(|(gpu_memory_mib, gpu_name)| TooSmall {
             gpu_name: gpu_name.to_owned(),
             gpu_memory_mib,
-            remedies: sized.remedies(mib(gpu_memory_mib)),
+            remedies: suit_remedies(sized.remedies(mib(gpu_memory_mib)), gpu_name),
         })
         .collect()
 }

@@ -6,6 +6,8 @@ use super::{BOLD, columns, plain};
 
 /// The space between two columns.
 const GAP: usize = 2;
+/// Before each line of the notes of a row.
+const NOTE_INDENT: &str = "    ";
 /// In a terminal that is too narrow, only the last column is wider: one long name must not cost every row.
 const WIDTH_MAX: usize = 24;
 /// On a narrower terminal, optional columns are left out first.
@@ -29,8 +31,15 @@ pub(crate) enum ColumnAlignment {
 #[derive(Debug, Clone)]
 pub(crate) struct Table<const COLUMNS: usize> {
     headings: [(&'static str, ColumnAlignment); COLUMNS],
-    rows: Vec<[String; COLUMNS]>,
+    rows: Vec<TableRow<COLUMNS>>,
     spare: usize,
+}
+
+/// Its cells, and the notes that stand below them.
+#[derive(Debug, Clone)]
+struct TableRow<const COLUMNS: usize> {
+    cells: [String; COLUMNS],
+    notes: String,
 }
 
 impl<const COLUMNS: usize> Table<COLUMNS> {
@@ -45,7 +54,12 @@ impl<const COLUMNS: usize> Table<COLUMNS> {
 
     /// Adds a row. Control characters in it are replaced.
     pub(crate) fn row(&mut self, cells: [String; COLUMNS]) {
-        self.rows.push(cells.map(|cell| plain(&cell)));
+        self.row_with_notes(cells, "");
+    }
+
+    /// The same with notes below it, which are broken between words instead of cut.
+    pub(crate) fn row_with_notes(&mut self, cells: [String; COLUMNS], notes: &str) {
+        self.rows.push(TableRow { cells: cells.map(|cell| plain(&cell)), notes: plain(notes) });
     }
 
     /// Whether there is no row.
@@ -57,7 +71,7 @@ impl<const COLUMNS: usize> Table<COLUMNS> {
     fn widths(&self, available: Option<usize>) -> Vec<usize> {
         let mut natural = self.headings.map(|(heading, _)| heading.chars().count());
         for row in &self.rows {
-            for (width, cell) in natural.iter_mut().zip(row) {
+            for (width, cell) in natural.iter_mut().zip(&row.cells) {
                 *width = (*width).max(cell.chars().count());
             }
         }
@@ -108,9 +122,12 @@ impl<const COLUMNS: usize> Table<COLUMNS> {
     fn show(&self, available: Option<usize>) -> String {
         let widths = self.widths(available);
         let headings = self.line(self.headings.map(|(heading, _)| heading), &widths);
-        let rows = self.rows.iter().map(|row| self.line(row.each_ref().map(String::as_str), &widths));
-        let headings = format!("{BOLD}{headings}{BOLD:#}");
-        std::iter::once(headings).chain(rows).collect::<Vec<_>>().join("\n")
+        let mut lines = vec![format!("{BOLD}{headings}{BOLD:#}")];
+        for TableRow { cells, notes } in &self.rows {
+            lines.push(self.line(cells.each_ref().map(String::as_str), &widths));
+            lines.extend(indented(notes, available));
+        }
+        lines.join("\n")
     }
 }
 
@@ -124,6 +141,21 @@ fn shortened(cell: &str, width: usize) -> String {
     }
     let kept: String = cell.chars().take(width.saturating_sub(1)).collect();
     format!("{}…", kept.trim_end())
+}
+
+/// The words in lines of this width, each behind [`NOTE_INDENT`].
+fn indented(notes: &str, available: Option<usize>) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in notes.split(' ').filter(|word| !word.is_empty()) {
+        let fits = |line: &&mut String| {
+            available.is_none_or(|available| line.chars().count() + 1 + word.chars().count() <= available)
+        };
+        match lines.last_mut().filter(fits) {
+            Some(line) => line.extend([" ", word]),
+            None => lines.push(format!("{NOTE_INDENT}{word}")),
+        }
+    }
+    lines
 }
 
 impl<const COLUMNS: usize> fmt::Display for Table<COLUMNS> {
@@ -151,6 +183,15 @@ mod tests {
         table.row(["a\u{1b}[31m".to_owned(), "113.93".to_owned(), String::new()]);
         check(&table, None, "name     USD/h  why\nzürich    1.00  idle\na?[31m  113.93  ");
         check(&table, Some(20), "name     USD/h  why\nzürich    1.00  idle\na?[31m  113.93  ");
+    }
+
+    #[test]
+    fn notes_stand_below_their_row_and_are_broken_between_words() {
+        let mut table = Table::new([("id", ColumnAlignment::Whole), ("USD", ColumnAlignment::Right)]);
+        table.row_with_notes(["i-1".to_owned(), "1.00".to_owned()], "the quota refuses it\nuntil tomorrow");
+        table.row(["i-2".to_owned(), "2.00".to_owned()]);
+        check(&table, None, "id    USD\ni-1  1.00\n    the quota refuses it until tomorrow\ni-2  2.00");
+        check(&table, Some(20), "id    USD\ni-1  1.00\n    the quota\n    refuses it until\n    tomorrow\ni-2  2.00");
     }
 
     fn long(name: &str, why: &str) -> Table<4> {

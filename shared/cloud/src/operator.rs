@@ -16,7 +16,7 @@ mod telemetry;
 pub use alarms::alarms;
 pub use all_tags::{tagged, tagged_instances, volumes};
 pub use deployment::{Deployment, deployment};
-pub use identity::{ConnectionError, ConnectionOptions, has_profile};
+pub use identity::{ConnectionError, ConnectionOptions, has_profile, named_region};
 pub use locate::{LocateResult, ResourceKind, locate};
 pub use permissions::{has_role, simulate};
 pub use quotas::quotas;

@@ -45,6 +45,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         lifecycles,
         duration: RunDuration::Seconds(3_600),
         data: None,
+        features: Vec::new(),
     };
     let (model, workload) = (read_params("7b")?, Workload::new(Task::Inference, Precision::Bf16));
     let begin = Instant::now();

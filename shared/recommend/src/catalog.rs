@@ -4,6 +4,7 @@
 //! sold on Spot: only EC2 does.
 
 use billing::energy::{AcceleratorName, MACHINES};
+use model::fault::{InvalidValue, one_line};
 use model::id::{Region, TypeName};
 use serde::Serialize;
 
@@ -166,6 +167,29 @@ fn tabled_types() -> impl Iterator<Item = GpuOffer> {
     )
 }
 
+/// Refuses a type that neither the tables nor `offers`, what EC2 has, know.
+///
+/// # Errors
+/// It names the sizes of the family, or else all families.
+pub fn check_type(instance_type: &TypeName, offers: &[GpuOffer]) -> Result<(), InvalidValue> {
+    let name = instance_type.as_str();
+    let (family, size) = name.split_once('.').unwrap_or((name, ""));
+    let family_of_table = MACHINES.into_iter().find(|(known, ..)| *known == family);
+    let (problem, names): (String, Vec<&str>) = match family_of_table {
+        _ if offers.iter().any(|offer| offer.instance_type == *instance_type) => return Ok(()),
+        Some((_, _, _, sizes)) if sizes.iter().any(|(known, ..)| *known == size) => return Ok(()),
+        Some((_, _, _, sizes)) => (
+            format!("{family} has no size {:?}; it has", one_line(size, 40)),
+            sizes.iter().map(|(size, ..)| *size).collect(),
+        ),
+        None => (
+            format!("{:?} is of no family with GPUs; write one such as g6.xlarge, of the families", one_line(name, 40)),
+            MACHINES.into_iter().map(|(family, ..)| family).collect(),
+        ),
+    };
+    Err(InvalidValue::new(format!("{problem} {}", names.join(", "))))
+}
+
 fn memory_mib(family: &str) -> Option<u32> {
     MEMORY_MIB.into_iter().find(|(name, _)| *name == family).map(|(_, mib)| mib)
 }
@@ -194,6 +218,22 @@ mod tests {
             assert_eq!(of(left_out), None);
         }
         assert!(offers.iter().all(|offer| offer.gpus > 0 && offer.vcpus.is_some()));
+    }
+
+    #[test]
+    fn a_type_is_one_of_the_table_or_of_ec2() {
+        let refusal =
+            |name: &str, offers: &[GpuOffer]| check_type(&name.into(), offers).err().map(|refusal| refusal.to_string());
+        assert_eq!((refusal("g6.xlarge", &[]), refusal("trn1.32xlarge", &[])), (None, None));
+        assert_eq!(refusal("p5.9xlarge", &[]).as_deref(), Some("p5 has no size \"9xlarge\"; it has 4xlarge, 48xlarge"));
+        assert_eq!(refusal("p5", &[]).as_deref(), Some("p5 has no size \"\"; it has 4xlarge, 48xlarge"));
+        let nonsense = refusal("non\nsense", &[]).unwrap();
+        assert!(
+            nonsense.starts_with("\"non sense\" is of no family with GPUs; ") && nonsense.contains("g4dn, g5"),
+            "{nonsense}"
+        );
+        let of_tomorrow = GpuOffer::named(&"us-east-1".into(), &"g9.xlarge".into());
+        assert_eq!(refusal("g9.xlarge", &[of_tomorrow]), None);
     }
 
     #[test]

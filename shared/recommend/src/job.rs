@@ -37,6 +37,7 @@ impl JobDraft<'_> {
         let best = *usable.peek()?;
         let at_most = |place: &RankedPlace<F>| place.run.and_then(|run| run.most_seconds);
         let mut types: Vec<&str> = Vec::new();
+        let mut lacks: Vec<String> = Vec::new();
         let mut longest = None;
         for place in usable.filter(|place| place.region == best.region && place.gpus >= self.gpus) {
             let name = place.instance_type.as_str();
@@ -44,12 +45,17 @@ impl JobDraft<'_> {
             let fits_limit = at_most(best).is_none() || at_most(place).is_some();
             if types.len() < TYPES_MAX && fits_limit && !types.contains(&name) {
                 types.push(name);
+                lacks.extend(place.describe_lacks());
                 longest = longest.max(at_most(place));
             }
         }
         let types: Vec<String> = types.into_iter().map(quoted).collect();
         let mut text = String::new();
         let _ = writeln!(text, "# {}", self.purpose.replace(|letter: char| letter.is_control(), " "));
+        lacks.dedup();
+        for line in lacks {
+            let _ = writeln!(text, "# {line}");
+        }
         let _ = writeln!(text, "command = {}", quoted(self.command));
         if let Some(owner) = self.owner {
             let _ = writeln!(text, "owner = {}", quoted(owner));
@@ -100,7 +106,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        AccountQuotas, InterruptionHistory, PlacementFacts, PlacementRequest, RunDuration, rank_places, tabled_offers,
+        AccountQuotas, GpuFeature, InterruptionHistory, PlacementFacts, PlacementRequest, RunDuration, rank_places,
+        tabled_offers,
     };
 
     fn places(seconds: u64, lifecycles: Vec<Lifecycle>) -> Vec<RankedPlace<()>> {
@@ -111,7 +118,13 @@ mod tests {
         let (prices, quotas, interruptions) =
             (PriceBook::dated(), AccountQuotas::default(), InterruptionHistory::new());
         let facts = PlacementFacts { prices: &prices, quotas: &quotas, interruptions: &interruptions };
-        let request = PlacementRequest { architecture: "x86_64".to_owned(), lifecycles, duration, data: None };
+        let request = PlacementRequest {
+            architecture: "x86_64".to_owned(),
+            lifecycles,
+            duration,
+            data: None,
+            features: Vec::new(),
+        };
         rank_places(&request, &tabled_offers(&["us-east-1".into()]), facts, |_, bytes| {
             (bytes > 20_000_000_000).then_some(())
         })
@@ -156,6 +169,18 @@ mod tests {
         let spec = read(&text);
         assert_eq!(spec.terms.gpu.types, ["g6.xlarge".into(), "g5.xlarge".into(), "g6e.xlarge".into()]);
         assert_eq!((spec.terms.max_runtime_seconds, spec.terms.spot), (30_000, None));
+    }
+
+    #[test]
+    fn a_comment_says_what_a_gpu_lacks() {
+        let mut places = places(60, vec![Lifecycle::OnDemand]);
+        for place in &mut places[..2] {
+            place.lacks = vec![GpuFeature::Bf16];
+            place.gpu_name = "T4".to_owned();
+        }
+        let text = draft("true").to_document(&places).unwrap();
+        assert!(text.starts_with("# curfew recommend --params 7b\n# T4: no hardware for bf16\ncommand = "), "{text}");
+        read(&text);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //!
 //! Pure: no I/O, no async, no clock, no environment. What is unknown is `None` and is said, and no figure is without its source.
 
+mod capability;
 mod catalog;
 pub mod commitment;
 mod interruptions;
@@ -15,11 +16,14 @@ mod rank;
 mod throughput;
 pub mod usage;
 
-pub use catalog::{GpuOffer, TABLE_DATE, TABLE_SOURCE, network_gbps, tabled_offers};
+pub use capability::{CAPABILITY_SOURCE, GpuFeature, suit_remedies};
+pub use catalog::{GpuOffer, TABLE_DATE, TABLE_SOURCE, check_type, network_gbps, tabled_offers};
 pub use interruptions::{InterruptionHistory, Interruptions, interruption_history};
 pub use job::JobDraft;
 pub use quota::{AccountQuotas, QuotaVerdict};
 pub use rank::{
     DataCost, DataPlace, PlacementFacts, PlacementRequest, RankedPlace, RunCost, RunDuration, S3_GBPS_MAX, rank_places,
 };
-pub use throughput::{GENERATION_SOURCE, GpuPeak, PEAKS, RunLength, TRAINING_PERCENT, TRAINING_SOURCE, TokenWork};
+pub use throughput::{
+    GENERATION_SOURCE, GpuPeak, PEAKS, RunLength, TRAINING_PERCENT, TRAINING_SOURCE, TokenWork, format_length,
+};

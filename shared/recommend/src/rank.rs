@@ -23,7 +23,10 @@ use serde::Serialize;
 
 pub use data::{DataCost, DataPlace, S3_GBPS_MAX};
 
-use crate::{AccountQuotas, GpuOffer, GpuPeak, InterruptionHistory, Interruptions, QuotaVerdict, RunLength, TokenWork};
+use crate::{
+    AccountQuotas, GpuFeature, GpuOffer, GpuPeak, InterruptionHistory, Interruptions, QuotaVerdict, RunLength,
+    TokenWork,
+};
 
 const HOUR_SECONDS: u64 = 3_600;
 
@@ -45,6 +48,8 @@ pub struct PlacementRequest {
     pub lifecycles: Vec<Lifecycle>,
     pub duration: RunDuration,
     pub data: Option<DataPlace>,
+    /// What the GPUs should have in hardware.
+    pub features: Vec<GpuFeature>,
 }
 
 /// What is known of prices and of the account.
@@ -68,6 +73,8 @@ pub struct RankedPlace<F> {
     pub gpu_name: String,
     pub gpu_memory_mib: u32,
     pub vcpus: Option<u32>,
+    /// What its GPUs have not in hardware, of what is asked for.
+    pub lacks: Vec<GpuFeature>,
     pub fit: F,
     pub usd_per_hour: Option<Rate>,
     /// Whose price it is, in words: `table of 2026-09-24`.
@@ -91,6 +98,15 @@ pub struct RunCost {
     /// `None` if the run has no known upper bound.
     #[serde(rename = "most_usd")]
     pub most: Option<Amount>,
+}
+
+impl<F> RankedPlace<F> {
+    /// What its GPUs lack, for people: `T4: no hardware for bf16`.
+    #[must_use]
+    pub fn describe_lacks(&self) -> Option<String> {
+        let lacks: Vec<&str> = self.lacks.iter().map(|feature| feature.absence()).collect();
+        (!lacks.is_empty()).then(|| format!("{}: {}", self.gpu_name, lacks.join(", ")))
+    }
 }
 
 /// Every candidate, best first. `fit` is asked with a number of GPUs and the bytes that each holds, once for each such pair; `None`: what is
@@ -161,6 +177,7 @@ fn place<F>(
         gpu_name: gpu_name.clone(),
         gpu_memory_mib: *gpu_memory_mib,
         vcpus: *vcpus,
+        lacks: GpuFeature::lacking(&request.features, gpu_name),
         fit,
         usd_per_hour,
         price_source: quote.map(|quote| quote.source.describe()),

@@ -3,6 +3,10 @@
 //! A program reaches a part of what its GPUs can do at most, and which part differs by a factor of three between published runs. So the
 //! answer is a range, and its words name the sources. Of a GPU that is not in [`PEAKS`] nothing is said.
 
+use std::fmt;
+
+use jiff::SignedDuration;
+use model::duration::format_duration;
 use serde::{Serialize, Serializer};
 
 /// What a GPU does at most.
@@ -62,6 +66,12 @@ pub const TRAINING_SOURCE: &str =
 pub const GENERATION_SOURCE: &str =
     "at least the time to read the weights from memory for each step of the batch, at the bandwidth of the data sheet";
 
+/// A Julian year.
+const YEAR_SECONDS: u64 = 31_557_600;
+
+/// Nobody waits for longer, and more digits say nothing.
+const YEARS_MAX: u64 = 1_000;
+
 /// What is to be done with tokens.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum TokenWork {
@@ -102,6 +112,29 @@ impl RunLength {
                 let least_seconds = whole_seconds(tokens / batch.max(1.0) * seconds_per_step);
                 Self { least_seconds, most_seconds: None }
             }
+        }
+    }
+}
+
+/// `8h20m`; from two years on in years, and from a thousand on only that.
+#[must_use]
+pub fn format_length(seconds: u64) -> String {
+    match seconds / YEAR_SECONDS {
+        0 | 1 => format_duration(SignedDuration::from_secs(i64::try_from(seconds).unwrap_or(i64::MAX))),
+        years if years < YEARS_MAX => format!("{years} years"),
+        _ => format!("over {YEARS_MAX} years"),
+    }
+}
+
+/// `3h to 8h20m`, `at least 3h`.
+impl fmt::Display for RunLength {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let least = format_length(self.least_seconds);
+        match self.most_seconds.map(format_length) {
+            // "Over 1000 years" is a bound from below already.
+            None if self.least_seconds < YEARS_MAX * YEAR_SECONDS => write!(f, "at least {least}"),
+            Some(most) if most != least => write!(f, "{least} to {most}"),
+            _ => f.write_str(&least),
         }
     }
 }
@@ -157,6 +190,21 @@ mod tests {
         assert_eq!(on("A10G", 22_888, 4), Some(365));
         assert_eq!((on("A100", 40_960, 1), on("A100", 81_920, 1)), (Some(563), Some(430)));
         assert_eq!(on("K80", 11_441, 1), None);
+    }
+
+    #[test]
+    fn a_length_is_written_as_a_person_would() {
+        const HOUR: u64 = 3_600;
+        let check = |least: u64, most, expect: &str| {
+            assert_eq!(RunLength { least_seconds: least * HOUR, most_seconds: most }.to_string(), expect);
+        };
+        check(8, Some(8 * HOUR), "8h");
+        check(8, Some(20 * HOUR + 60), "8h to 20h1m");
+        check(8, None, "at least 8h");
+        check(24 * 400, None, "at least 400d");
+        check(24 * 365 * 3, Some(24 * 365 * 424 * HOUR), "2 years to 423 years");
+        check(24 * 366_000, Some(u64::MAX), "over 1000 years");
+        check(24 * 366_000, None, "over 1000 years");
     }
 
     #[test]

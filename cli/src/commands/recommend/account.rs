@@ -6,11 +6,12 @@ use std::time::Duration;
 use billing::ledger::{CalendarMonth, Ledger};
 use billing::price::{PriceBook, PriceDocument};
 use cloud::gpu_offers;
-use cloud::operator::quotas;
+use cloud::operator::{ConnectionOptions, named_region, quotas};
 use futures::future::join_all;
 use jiff::Timestamp;
 use model::config::Config;
 use model::id::{Region, TypeName};
+use model::region;
 use recommend::{GpuOffer, tabled_offers};
 use store::Store;
 
@@ -28,10 +29,17 @@ pub(super) const PRICES_ASKED_MAX: usize = 50;
 /// More regions than AWS has.
 pub(super) const REGIONS_MAX: usize = 60;
 
+fn check_against(option: &str, regions: &[Region], enabled: &[Region]) -> Result<(), CommandError> {
+    let refusal = regions.iter().find_map(|region| region::check_exists(region, enabled).err());
+    refusal.map_or(Ok(()), |refusal| Err(CommandError::new(format!("{option}: {refusal}"))))
+}
+
 /// The sources of prices, quotas and history.
 pub(super) struct Account {
     /// `None`: without credentials, or with --offline.
     pub(super) context: Option<CommandContext>,
+    /// Of the deployment, if one is named.
+    home: Option<Region>,
     pub(super) now: Timestamp,
     pub(super) json: bool,
     /// Why there is no context.
@@ -48,11 +56,34 @@ impl Account {
     /// Without `offline` it looks for credentials. If a profile is named, its absence is an error.
     pub(super) async fn connect(global: Global, offline: bool) -> Result<Self, CommandError> {
         let (now, json) = (world::clock(), global.json);
-        if offline {
-            return Ok(Self { context: None, now, json, why_offline: "--offline" });
-        }
-        let context = CommandContext::connect_if_possible(global).await?.ok();
-        Ok(Self { context, now, json, why_offline: "no credentials" })
+        let options =
+            ConnectionOptions { profile: global.profile.clone(), region: global.region.as_deref().map(Region::from) };
+        let context = if offline { None } else { CommandContext::connect_if_possible(global).await?.ok() };
+        let home = match &context {
+            Some(context) => Some(context.aws.home().clone()),
+            None => named_region(&options).await,
+        };
+        let why_offline = if offline { "--offline" } else { "no credentials" };
+        Ok(Self { context, home, now, json, why_offline })
+    }
+
+    /// The region of `--region`, of the environment or of the profile.
+    ///
+    /// # Errors
+    /// AWS has no such region.
+    pub(super) async fn home(&self) -> Result<Option<&Region>, CommandError> {
+        self.check_regions("--region, or AWS_REGION", self.home.as_slice()).await?;
+        Ok(self.home.as_ref())
+    }
+
+    /// Refuses regions that AWS does not have. It is asked about those that are not in the list that comes with Curfew.
+    pub(super) async fn check_regions(&self, option: &str, regions: &[Region]) -> Result<(), CommandError> {
+        let Some(context) = self.context.as_ref().filter(|_| !regions.iter().all(region::is_known)) else {
+            return check_against(option, regions, &[]);
+        };
+        let enabled = cloud::regions(&context.aws, &Config::default()).await;
+        let enabled = if enabled.gaps.is_empty() { enabled.items } else { Vec::new() };
+        check_against(option, regions, &enabled)
     }
 
     /// Adds the credentials to an error.

@@ -8,6 +8,7 @@ use recommend::commitment::{
 use serde::Serialize;
 
 use super::account::Account;
+use super::numbers::whole_number;
 use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;
 use crate::screen::{self, plain};
@@ -27,10 +28,10 @@ const HOURS_FEW: usize = 7 * 24;
 )]
 pub(super) struct CommitmentArguments {
     /// By how many percent the plan's rates are below on demand, on average over the running types
-    #[arg(long, value_name = "PERCENT", value_parser = discount)]
+    #[arg(long, value_name = "PERCENT", value_parser = discount, allow_negative_numbers = true)]
     discount_percent: f64,
     /// Look at so many months, with the current one
-    #[arg(long, value_name = "MONTHS", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=36))]
+    #[arg(long, value_name = "MONTHS", default_value_t = 2, value_parser = whole_number::<u8>(1, 36), allow_negative_numbers = true)]
     months: u8,
 }
 

@@ -9,11 +9,12 @@ use jobs::Lifecycle;
 use model::fault::InvalidValue;
 use model::id::Region;
 use recommend::{
-    AccountQuotas, DataPlace, GpuOffer, JobDraft, PlacementFacts, PlacementRequest, RankedPlace, RunDuration,
-    interruption_history, rank_places,
+    AccountQuotas, DataPlace, GpuFeature, GpuOffer, JobDraft, PlacementFacts, PlacementRequest, RankedPlace,
+    RunDuration, interruption_history, rank_places,
 };
 
 use super::account::{Account, Deployed, PRICES_ASKED_MAX, REGIONS_MAX};
+use super::numbers::{number, whole_number, words};
 use super::workload::{GpuFit, Sized};
 use crate::command_error::CommandError;
 use crate::commands::scan::region;
@@ -32,20 +33,21 @@ const BYTES_PER_GB: u64 = 1_000_000_000;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Place")]
 pub(super) struct PlaceArguments {
-    /// Compare these regions, comma-separated [default: those of the configuration, else the home region]
+    /// Compare these regions, comma-separated [default: those of the configuration, else that of --region or AWS_REGION; without a
+    /// region those that the table has prices of, us-east-1 and us-east-2]
     #[arg(long, value_name = "REGIONS", value_delimiter = ',', value_parser = region)]
     regions: Vec<Region>,
     /// Rank by what a run of so many hours costs
-    #[arg(long, value_name = "HOURS", value_parser = hours, conflicts_with = "tokens")]
+    #[arg(long, value_name = "HOURS", value_parser = hours, allow_negative_numbers = true, conflicts_with = "tokens")]
     hours: Option<f64>,
     /// Rank by what a run over so many tokens costs, such as 2b or 15t
-    #[arg(long, value_name = "COUNT", value_parser = tokens)]
+    #[arg(long, value_name = "COUNT", value_parser = tokens, allow_hyphen_values = true)]
     tokens: Option<f64>,
     /// Count what it costs to read the data under this address once
     #[arg(long, value_name = "S3-URL", value_parser = s3_address)]
     data: Option<S3Address>,
     /// The size of the data in GB, instead of listing it
-    #[arg(long, value_name = "GB", value_parser = clap::value_parser!(u64).range(1..=GB_MAX), requires = "data_region")]
+    #[arg(long, value_name = "GB", value_parser = whole_number::<u64>(1, GB_MAX), allow_negative_numbers = true, requires = "data_region")]
     data_gb: Option<u64>,
     /// The region of the data, instead of asking S3
     #[arg(long, value_name = "REGION", value_parser = region, requires = "data_gb")]
@@ -63,10 +65,10 @@ pub(super) struct PlaceArguments {
     #[arg(long, value_name = "FILE", requires = "command")]
     job: Option<PathBuf>,
     /// The command of that job
-    #[arg(long, value_name = "COMMAND", requires = "job")]
+    #[arg(long, value_name = "COMMAND", value_parser = words, requires = "job")]
     command: Option<String>,
     /// The owner of that job
-    #[arg(long, value_name = "NAME", requires = "job")]
+    #[arg(long, value_name = "NAME", value_parser = words, requires = "job")]
     owner: Option<String>,
 }
 
@@ -92,8 +94,12 @@ pub(super) struct Ranking {
 
 impl PlaceArguments {
     pub(super) async fn rank(&self, account: &Account, sized: &Sized) -> Result<Ranking, CommandError> {
+        account.check_regions("--regions", &self.regions).await?;
+        account.check_regions("--data-region", self.data_region.as_slice()).await?;
+        // Before the deployment is looked for there.
+        let home = if self.regions.is_empty() { account.home().await? } else { None };
         let deployed = account.deployed().await?;
-        let regions = self.regions(account, &deployed)?;
+        let regions = self.regions(home, &deployed)?;
         let data = self.data(account).await?;
         let (mut offers, is_complete) = account.offers(&regions).await;
         offers.retain(|offer| offer.architecture == self.architecture);
@@ -107,20 +113,22 @@ impl PlaceArguments {
         let facts = PlacementFacts { prices: &prices, quotas: &quotas, interruptions: &interruptions };
         let duration = self.duration(sized);
         let architecture = self.architecture.clone();
-        let request = PlacementRequest { architecture, lifecycles, duration, data: data.clone() };
+        let features = GpuFeature::needed_by(&sized.workload);
+        let request = PlacementRequest { architecture, lifecycles, duration, data: data.clone(), features };
         let places = rank_places(&request, &offers, facts, |gpus, bytes| sized.fit(gpus, bytes));
         let unasked = if account.context.is_some() { fitting.len().saturating_sub(PRICES_ASKED_MAX) } else { 0 };
         Ok(Ranking { regions, offers, places, data, duration, unasked, is_complete })
     }
 
-    /// Without AWS the types with a price in the table.
-    fn regions(&self, account: &Account, deployed: &Deployed) -> Result<Vec<Region>, CommandError> {
+    /// Where no region is named, those of the dated table.
+    fn regions(&self, home: Option<&Region>, deployed: &Deployed) -> Result<Vec<Region>, CommandError> {
         let configured = &deployed.config.regions;
-        let regions: BTreeSet<Region> = match &account.context {
-            _ if !self.regions.is_empty() => self.regions.iter().cloned().collect(),
-            None => table_regions(),
-            Some(_) if !configured.is_empty() => configured.iter().cloned().collect(),
-            Some(context) => BTreeSet::from([context.aws.home().clone()]),
+        let regions: BTreeSet<Region> = if !self.regions.is_empty() {
+            self.regions.iter().cloned().collect()
+        } else if !configured.is_empty() {
+            configured.iter().cloned().collect()
+        } else {
+            home.map_or_else(table_regions, |home| BTreeSet::from([home.clone()]))
         };
         if regions.len() > REGIONS_MAX {
             return Err(CommandError::new(format!(
@@ -198,8 +206,7 @@ impl PlaceArguments {
 }
 
 fn hours(text: &str) -> Result<f64, InvalidValue> {
-    let hours = text.parse().ok().filter(|hours| *hours > 0.0 && *hours <= HOURS_MAX);
-    hours.ok_or_else(|| InvalidValue::new("write hours as a number above 0, such as 8 or 0.5"))
+    number(text, HOURS_MAX, |hours| hours > 0.0, "a number of hours above 0 without a unit, such as 8 or 0.5")
 }
 
 /// `2b`, `1.5t`: thousands, millions, billions, trillions.
@@ -211,7 +218,7 @@ fn tokens(text: &str) -> Result<f64, InvalidValue> {
     let tokens = digits.parse::<f64>().ok().map(|digits| digits * unit);
     tokens
         .filter(|tokens| *tokens >= 1.0 && *tokens <= TOKENS_MAX)
-        .ok_or_else(|| InvalidValue::new("write a number of tokens such as 500m, 2b or 15t"))
+        .ok_or_else(|| InvalidValue::new("write a number of tokens such as 500m, 2b or 15t, 1000000t at most"))
 }
 
 fn s3_address(text: &str) -> Result<S3Address, InvalidValue> {

@@ -5,11 +5,12 @@ use model::fault::InvalidValue;
 use model::id::Region;
 use model::id::TypeName;
 use model::money::{Amount, Rate};
-use recommend::GpuOffer;
 use recommend::purchase::{ASSUMPTIONS, Assumption, BreakEven, MONTH_HOURS, Machine};
+use recommend::{GpuOffer, check_type};
 use serde::Serialize;
 
 use super::account::Account;
+use super::numbers::{number, whole_number};
 use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;
 use crate::screen::{self, ColumnAlignment, Table, plain};
@@ -32,32 +33,33 @@ pub(crate) struct Purchase {
     /// Compare with this instance type on demand
     #[arg(long = "type", value_name = "TYPE", default_value = DEFAULT_TYPE)]
     instance_type: String,
-    /// Rent at this price an hour instead [default: on demand, by the Price List or the dated table]
-    #[arg(long, value_name = "USD", value_parser = usd)]
+    /// Rent at this price an hour instead [default: on demand in the region of --region or AWS_REGION, else us-east-1, by the
+    /// Price List or the dated table]
+    #[arg(long, value_name = "USD", value_parser = price, allow_negative_numbers = true)]
     usd_per_hour: Option<f64>,
     /// What the server costs [default: 317000, of 8 H100]
-    #[arg(long, value_name = "USD", value_parser = usd)]
+    #[arg(long, value_name = "USD", value_parser = price, allow_negative_numbers = true)]
     price_usd: Option<f64>,
     /// What it draws, all the time [default: 10200, of 8 H100]
-    #[arg(long, value_name = "WATTS", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    #[arg(long, value_name = "WATTS", value_parser = whole_number::<u64>(1, 1_000_000), allow_negative_numbers = true)]
     watts: Option<u64>,
     /// How much more its data center takes: the PUE [default: 1.54]
-    #[arg(long, value_name = "FACTOR", value_parser = pue)]
+    #[arg(long, value_name = "FACTOR", value_parser = pue, allow_negative_numbers = true)]
     pue: Option<f64>,
     /// What electricity costs [default: 0.1282]
-    #[arg(long, value_name = "USD", value_parser = usd)]
+    #[arg(long, value_name = "USD", value_parser = usd, allow_negative_numbers = true)]
     usd_per_kwh: Option<f64>,
     /// What its place in a rack costs for each kilowatt, without electricity [default: 184.06]
-    #[arg(long, value_name = "USD", value_parser = usd)]
+    #[arg(long, value_name = "USD", value_parser = usd, allow_negative_numbers = true)]
     colocation_usd_per_kw_month: Option<f64>,
     /// What people cost who look after it [default: 1000]
-    #[arg(long, value_name = "USD", value_parser = usd)]
+    #[arg(long, value_name = "USD", value_parser = usd, allow_negative_numbers = true)]
     staff_usd_per_month: Option<f64>,
     /// For how many years it is used [default: 5]
-    #[arg(long, value_name = "YEARS", value_parser = clap::value_parser!(u64).range(1..=20))]
+    #[arg(long, value_name = "YEARS", value_parser = whole_number::<u64>(1, 20), allow_negative_numbers = true)]
     years: Option<u64>,
     /// What it sells for afterwards, in percent of its price [default: 0]
-    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u64).range(0..=99))]
+    #[arg(long, value_name = "PERCENT", value_parser = whole_number::<u64>(0, 99), allow_negative_numbers = true)]
     residual_percent: Option<u64>,
     /// Ask AWS nothing: take the price on demand from the dated table
     #[arg(long)]
@@ -96,6 +98,7 @@ struct BreakEvenOutput {
 impl Purchase {
     pub(super) async fn run(self, account: &Account) -> Result<CommandStatus, CommandError> {
         let instance_type = TypeName::from(self.instance_type.as_str());
+        self.check_type(account, &instance_type).await?;
         let is_default = self.instance_type == DEFAULT_TYPE;
         let needed = |option: &str| {
             let problem = format!("{option} is needed for {instance_type}: the default is of {DEFAULT_TYPE}");
@@ -140,22 +143,36 @@ impl Purchase {
         self.offline
     }
 
+    /// Whether the table or EC2 has it. Without a named rent the Price List refuses what nobody sells.
+    async fn check_type(&self, account: &Account, instance_type: &TypeName) -> Result<(), CommandError> {
+        let refusal = match check_type(instance_type, &[]) {
+            Ok(()) => return Ok(()),
+            Err(refusal) => refusal,
+        };
+        let is_sold = match (&account.context, account.home().await?) {
+            (Some(_), _) if self.usd_per_hour.is_none() => true,
+            (Some(_), Some(home)) => {
+                let (offers, _) = account.offers(std::slice::from_ref(home)).await;
+                check_type(instance_type, &offers).is_ok()
+            }
+            _ => false,
+        };
+        if is_sold { Ok(()) } else { Err(CommandError::new(format!("--type: {refusal}"))) }
+    }
+
     /// The price of renting an hour, and its source.
     async fn rent(&self, account: &Account, instance_type: &TypeName) -> Result<(Rate, String), CommandError> {
         if let Some(usd) = self.usd_per_hour {
             let rate = Rate::from_usd_micros_per_hour(Amount::from_usd(usd).usd_micros());
             return Ok((rate, "as --usd-per-hour says".to_owned()));
         }
-        let region = match &account.context {
-            Some(context) => context.aws.home().clone(),
-            None => Region::from(DEFAULT_REGION),
-        };
+        let region = account.home().await?.cloned().unwrap_or_else(|| Region::from(DEFAULT_REGION));
         let deployed = account.deployed().await?;
         let prices = account.prices(&deployed, &[GpuOffer::named(&region, instance_type)], false).await;
         let quote = prices.on_demand(&region, instance_type).ok_or_else(|| {
             CommandError::with(
                 format!("what {instance_type} costs on demand in {region} is unknown"),
-                "pass --usd-per-hour",
+                "pass --usd-per-hour, or another --region",
             )
         })?;
         Ok((quote.rate, format!("on demand in {region}, {}", quote.source.describe())))
@@ -202,13 +219,9 @@ fn show(
     if assumptions.is_empty() {
         return;
     }
-    let mut table = Table::new([
-        ("assumed", ColumnAlignment::Whole),
-        ("value", ColumnAlignment::Right),
-        ("source", ColumnAlignment::Left),
-    ]);
+    let mut table = Table::new([("assumed", ColumnAlignment::Whole), ("value", ColumnAlignment::Right)]);
     for Assumption { option, value, source } in assumptions {
-        table.row([(*option).to_owned(), (*value).to_owned(), (*source).to_owned()]);
+        table.row_with_notes([(*option).to_owned(), (*value).to_owned()], source);
     }
     screen::print_line(format!("\n{table}"));
 }
@@ -223,12 +236,15 @@ fn hundredths(factor: f64) -> u64 {
     (factor * 100.0).round() as u64
 }
 
+fn price(text: &str) -> Result<f64, InvalidValue> {
+    number(text, USD_MAX, |usd| usd > 0.0, "US dollars as a number above 0, such as 1000 or 0.12")
+}
+
+/// What may cost nothing, such as one's own rack.
 fn usd(text: &str) -> Result<f64, InvalidValue> {
-    let usd = text.parse().ok().filter(|usd| *usd >= 0.0 && *usd <= USD_MAX);
-    usd.ok_or_else(|| InvalidValue::new("write US dollars as a number, such as 1000 or 0.12"))
+    number(text, USD_MAX, |usd| usd >= 0.0, "US dollars as a number from 0 on, such as 1000 or 0.12")
 }
 
 fn pue(text: &str) -> Result<f64, InvalidValue> {
-    let factor = text.parse().ok().filter(|factor| *factor >= 1.0 && *factor <= 10.0);
-    factor.ok_or_else(|| InvalidValue::new("write a factor from 1 to 10, such as 1.3"))
+    number(text, 10.0, |factor| factor >= 1.0, "a factor from 1 on, such as 1.3")
 }

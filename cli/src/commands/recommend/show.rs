@@ -1,14 +1,16 @@
 //! A recommendation, for people.
 
-use jiff::SignedDuration;
+use std::collections::BTreeSet;
+
+use billing::price::table_regions;
 use jobs::Lifecycle;
-use model::duration::format_duration;
 use model::id::Region;
+use model::money::Amount;
 use recommend::{
-    GENERATION_SOURCE, Interruptions, QuotaVerdict, RankedPlace, RunCost, RunDuration, RunLength, TRAINING_SOURCE,
-    TokenWork,
+    CAPABILITY_SOURCE, GENERATION_SOURCE, GpuFeature, Interruptions, QuotaVerdict, RankedPlace, RunCost, RunDuration,
+    TRAINING_SOURCE, TokenWork, format_length,
 };
-use sizing::to_gib;
+use sizing::{format_parameters, to_gib};
 
 use super::TooSmall;
 use super::place::Ranking;
@@ -16,6 +18,8 @@ use super::workload::{GpuFit, Sized};
 use crate::screen::{self, ColumnAlignment, Table, plain, plain_lines};
 
 const PLACES_MAX: usize = 10;
+
+const HOUR_SECONDS: u64 = 3_600;
 
 /// A smaller value is shown as 0.0 GiB.
 const SHOWN_BYTES_MIN: u64 = 60 << 20;
@@ -28,10 +32,9 @@ const REMEDIES_MAX: usize = 3;
 
 pub(super) fn estimate(sized: &Sized, explain: bool) {
     let Sized { architecture, workload, on_one_gpu, .. } = sized;
-    let billions = on_one_gpu.parameters.total / 10_000_000;
-    let parameters = format!("{}.{:02} billion parameters", billions / 100, billions % 100);
+    let parameters = format_parameters(on_one_gpu.parameters.total);
     screen::print_line(plain(&format!(
-        "{}: {parameters}, {} in {}, {} x {} tokens",
+        "{}: {parameters} parameters, {} in {}, {} x {} tokens",
         architecture.name, workload.task, workload.precision, workload.batch, workload.tokens
     )));
     if explain {
@@ -46,6 +49,9 @@ pub(super) fn estimate(sized: &Sized, explain: bool) {
         to_gib(on_one_gpu.total_bytes()),
         parts.join(", ")
     ));
+    for assumption in &on_one_gpu.assumptions {
+        screen::print_line(plain(&format!("Assumed: {assumption}")));
+    }
 }
 
 fn spreads(sized: &Sized) {
@@ -73,21 +79,23 @@ pub(super) fn places(ranking: &Ranking, source: &str, all: bool) {
         return screen::print_line("Nothing fits on the GPUs of one machine.");
     }
     let (priced, unpriced): (Vec<_>, Vec<_>) = ranking.places.iter().partition(|place| place.usd_per_hour.is_some());
+    // 80 columns have room for all but the last one: GPUs are those in use and all, GiB those in use and all of each.
     let mut table = Table::new([
         ("type", ColumnAlignment::Whole),
         ("region", ColumnAlignment::Whole),
         ("bought", ColumnAlignment::Left),
-        ("memory", ColumnAlignment::Left),
-        ("price", ColumnAlignment::Right),
-        ("run", ColumnAlignment::Right),
-        ("hourly CO2e", ColumnAlignment::Left),
-        ("notes", ColumnAlignment::Left),
+        ("GPUs", ColumnAlignment::Left),
+        ("GiB", ColumnAlignment::Right),
+        ("USD/h", ColumnAlignment::Right),
+        ("USD/run", ColumnAlignment::Right),
+        ("CO2e/h", ColumnAlignment::Whole),
     ])
-    .sparing(2);
+    .sparing(1);
     let count = if all { priced.len() } else { PLACES_MAX };
     let without_price = unpriced.iter().filter(|_| all);
-    for place in priced.iter().take(count).chain(without_price) {
-        table.row(row(place));
+    let shown: Vec<&RankedPlace<GpuFit>> = priced.iter().take(count).chain(without_price).copied().collect();
+    for place in &shown {
+        table.row_with_notes(row(place), &notes(place));
     }
     if !table.is_empty() {
         screen::print_line(table);
@@ -99,7 +107,7 @@ pub(super) fn places(ranking: &Ranking, source: &str, all: bool) {
     if !all {
         unknown(&unpriced, ranking.unasked);
     }
-    for line in sources(ranking, &priced) {
+    for line in sources(ranking, &shown) {
         screen::print_line(plain(&line));
     }
 }
@@ -110,11 +118,11 @@ fn row(place: &RankedPlace<GpuFit>) -> [String; 8] {
         place.instance_type.to_string(),
         place.zone.clone().unwrap_or_else(|| place.region.to_string()),
         bought(place.lifecycle).to_owned(),
-        format!("{gpus} x {:.0} of {} GiB", to_gib(*needed_bytes).ceil(), place.gpu_memory_mib / 1_024),
-        place.usd_per_hour.map_or_else(|| "unknown".to_owned(), |rate| rate.to_string()),
+        format!("{gpus}/{} {}", place.gpus, place.gpu_name),
+        format!("{:.0}/{}", to_gib(*needed_bytes).ceil(), place.gpu_memory_mib / 1_024),
+        place.usd_per_hour.map_or_else(|| "unknown".to_owned(), |rate| dollars(Amount::from_rate(rate, HOUR_SECONDS))),
         place.cost.map_or_else(|| "-".to_owned(), cost),
-        place.footprint_per_hour.operational.to_string(),
-        notes(place),
+        place.footprint_per_hour.operational.to_string().trim_end_matches(" CO2e").to_owned(),
     ]
 }
 
@@ -125,23 +133,35 @@ const fn bought(lifecycle: Lifecycle) -> &'static str {
     }
 }
 
-fn cost(cost: RunCost) -> String {
-    match cost.most {
-        Some(most) if most == cost.least => most.to_string(),
-        Some(most) => format!("{} to {most}", cost.least),
-        None => format!("at least {}", cost.least),
+fn cost(RunCost { least, most }: RunCost) -> String {
+    match most {
+        Some(most) if most == least => dollars(most),
+        Some(most) => format!("{}-{}", rough_dollars(least, most), rough_dollars(most, most)),
+        None => format!("≥ {}", rough_dollars(least, least)),
     }
 }
 
+/// `1,234.56`.
+fn dollars(amount: Amount) -> String {
+    amount.to_string().trim_start_matches('$').to_owned()
+}
+
+/// One end of a range, by its larger end with cents, without, in thousands or in millions.
+fn rough_dollars(amount: Amount, largest: Amount) -> String {
+    let (unit, name) = match largest.usd() {
+        ..100.0 => return dollars(amount),
+        ..10_000.0 => (1.0, ""),
+        ..10_000_000.0 => (1e3, "k"),
+        _ => (1e6, "m"),
+    };
+    let whole = dollars(Amount::from_usd((amount.usd() / unit).round()));
+    format!("{}{name}", whole.trim_end_matches(".00"))
+}
+
 fn notes(place: &RankedPlace<GpuFit>) -> String {
-    let mut notes = vec![format!("{} {}", place.gpus, place.gpu_name)];
-    if let Some(RunLength { least_seconds, most_seconds }) =
-        place.run.filter(|run| run.most_seconds != Some(run.least_seconds))
-    {
-        notes.push(match most_seconds {
-            Some(most) => format!("{} to {}", length(least_seconds), length(most)),
-            None => format!("at least {}", length(least_seconds)),
-        });
+    let mut notes = Vec::new();
+    if let Some(run) = place.run.filter(|run| run.most_seconds != Some(run.least_seconds)) {
+        notes.push(run.to_string());
     }
     if let QuotaVerdict::Refused { code, granted_vcpus, used_vcpus, needed_vcpus } = &place.quota {
         notes.push(format!(
@@ -152,16 +172,32 @@ fn notes(place: &RankedPlace<GpuFit>) -> String {
         notes.push(format!("{interrupted} of {runs} runs interrupted"));
     }
     if let Some(data) = place.data {
-        let load = data
-            .load_seconds_least
-            .map_or_else(|| "unknown".to_owned(), |seconds| format!("at least {}", length(seconds.div_ceil(60) * 60)));
+        let load = data.load_seconds_least.map_or_else(
+            || "unknown".to_owned(),
+            |seconds| format!("at least {}", format_length(seconds.div_ceil(60) * 60)),
+        );
         notes.push(format!("data: {}, loads in {load}", data.egress));
     }
+    notes.extend(place.describe_lacks());
     notes.join("; ")
 }
 
-fn length(seconds: u64) -> String {
-    format_duration(SignedDuration::from_secs(i64::try_from(seconds).unwrap_or(i64::MAX)))
+/// What the tables of prices lack, if there are places and none has a price.
+pub(super) fn without_prices(ranking: &Ranking) {
+    let known = table_regions();
+    let names: Vec<&str> = known.iter().map(Region::as_str).collect();
+    if ranking.places.is_empty() || ranking.places.iter().any(|place| place.usd_per_hour.is_some()) {
+        return;
+    }
+    if ranking.places.iter().any(|place| place.lifecycle == Lifecycle::Spot) {
+        screen::print_line("Without AWS no price on Spot is known.");
+    } else if !ranking.regions.iter().any(|region| known.contains(region)) {
+        screen::print_line(format!(
+            "Without AWS only prices on demand in {} are known: --regions {}",
+            names.join(" and "),
+            names.join(",")
+        ));
+    }
 }
 
 fn unknown(unpriced: &[&RankedPlace<GpuFit>], unasked: usize) {
@@ -188,11 +224,16 @@ fn unknown(unpriced: &[&RankedPlace<GpuFit>], unasked: usize) {
 }
 
 /// The source of the figures.
-fn sources(ranking: &Ranking, priced: &[&RankedPlace<GpuFit>]) -> Vec<String> {
-    let mut sources: Vec<&str> = priced.iter().filter_map(|place| place.price_source.as_deref()).collect();
+fn sources(ranking: &Ranking, places: &[&RankedPlace<GpuFit>]) -> Vec<String> {
+    let mut sources: Vec<&str> = places.iter().filter_map(|place| place.price_source.as_deref()).collect();
     sources.sort_unstable();
     sources.dedup();
     let mut lines = Vec::new();
+    let lacking: BTreeSet<GpuFeature> = places.iter().flat_map(|place| place.lacks.iter().copied()).collect();
+    lines.extend(lacking.iter().map(|feature| feature.consequence().to_owned()));
+    if !lacking.is_empty() {
+        lines.push(format!("Hardware: {CAPABILITY_SOURCE}."));
+    }
     if !sources.is_empty() {
         lines.push(format!("Prices: {}.", sources.join(", ")));
     }

@@ -6,11 +6,12 @@ use clap::Args;
 use recommend::{RunDuration, TokenWork};
 use serde::Serialize;
 use sizing::{
-    Fit, HF_CONFIG_BYTES_MAX, LoraTargets, MemoryEstimate, ModelArchitecture, Optimizer, Parallelism, Precision,
-    Remedy, Strategy, Task, Workload, estimate, fit, read_hf_config, read_params, read_tokens, remedies,
-    smallest_parallelism,
+    BATCH_MAX, Fit, HF_CONFIG_BYTES_MAX, LORA_RANK_MAX, LoraTargets, MemoryEstimate, ModelArchitecture, Optimizer,
+    Parallelism, Precision, Remedy, Strategy, Task, TaskSetting, Workload, estimate, fit, read_hf_config, read_params,
+    read_tokens, remedies, smallest_parallelism,
 };
 
+use super::numbers::whole_number;
 use crate::command_error::CommandError;
 
 /// The numbers of GPUs that types have.
@@ -20,7 +21,7 @@ const GPU_COUNTS: [u32; 4] = [1, 2, 4, 8];
 #[command(next_help_heading = "Model")]
 pub(super) struct ModelArguments {
     /// How many parameters the model has, such as 7b or 350m
-    #[arg(long, value_name = "COUNT", group = "what")]
+    #[arg(long, value_name = "COUNT", group = "what", allow_hyphen_values = true)]
     params: Option<String>,
     /// The model's config.json, as Hugging Face has it
     #[arg(long, value_name = "FILE", group = "what")]
@@ -32,23 +33,29 @@ pub(super) struct ModelArguments {
     #[arg(long, value_name = "FORMAT", default_value_t = Precision::Bf16)]
     precision: Precision,
     /// The length of each sequence in tokens, such as 8k [default: 4096 for inference, 2048 for training]
-    #[arg(long, value_name = "TOKENS", visible_alias = "seq-len", value_parser = read_tokens)]
+    #[arg(long, value_name = "TOKENS", visible_alias = "seq-len", value_parser = read_tokens, allow_hyphen_values = true)]
     context: Option<u32>,
     /// Sequences at once: concurrent requests, or the micro-batch of training
-    #[arg(long, value_name = "COUNT", default_value_t = 1)]
+    #[arg(
+        long,
+        value_name = "COUNT",
+        default_value_t = 1,
+        value_parser = whole_number::<u32>(1, BATCH_MAX),
+        allow_negative_numbers = true
+    )]
     batch: u32,
-    /// adamw, adamw-8bit, adafactor, sgd or lion
-    #[arg(long, value_name = "NAME", default_value_t = Optimizer::Adamw)]
-    optimizer: Optimizer,
-    /// Recompute activations in the backward pass instead of keeping them
+    /// To train: adamw, adamw-8bit, adafactor, sgd or lion [default: adamw]
+    #[arg(long, value_name = "NAME")]
+    optimizer: Option<Optimizer>,
+    /// To train: recompute activations in the backward pass instead of keeping them
     #[arg(long)]
     gradient_checkpointing: bool,
-    /// The rank of LoRA
-    #[arg(long, value_name = "RANK", default_value_t = 16)]
-    lora_rank: u32,
-    /// What gets an adapter: query-value, attention or all-linear
-    #[arg(long, value_name = "NAME", default_value_t = LoraTargets::AllLinear)]
-    lora_targets: LoraTargets,
+    /// The rank of LoRA [default: 16]
+    #[arg(long, value_name = "RANK", value_parser = whole_number::<u32>(1, LORA_RANK_MAX), allow_negative_numbers = true)]
+    lora_rank: Option<u32>,
+    /// What gets an adapter of LoRA: query-value, attention or all-linear [default: all-linear]
+    #[arg(long, value_name = "NAME")]
+    lora_targets: Option<LoraTargets>,
 }
 
 /// A model, its task, and what that takes on one GPU.
@@ -82,22 +89,37 @@ impl ModelArguments {
     /// Reads the model, and sizes it for one GPU.
     pub(super) fn size(&self) -> Result<Sized, CommandError> {
         let (architecture, name) = match (&self.params, &self.hf_config) {
-            (Some(params), _) => (read_params(params).map_err(CommandError::new)?, format!("--params {params}")),
+            (Some(params), _) => (
+                read_params(params).map_err(|error| CommandError::new(format!("--params: {error}")))?,
+                format!("--params {params}"),
+            ),
             (None, Some(file)) => (read_file(file)?, format!("--hf-config {}", file.display())),
             (None, None) => return Err(unnamed()),
         };
+        self.check_settings()?;
         let usual = Workload::new(self.task, self.precision);
         let workload = Workload {
             batch: self.batch,
             tokens: self.context.unwrap_or(usual.tokens),
-            optimizer: self.optimizer,
+            optimizer: self.optimizer.unwrap_or(usual.optimizer),
             gradient_checkpointing: self.gradient_checkpointing,
-            lora_rank: self.lora_rank,
-            lora_targets: self.lora_targets,
+            lora_rank: self.lora_rank.unwrap_or(usual.lora_rank),
+            lora_targets: self.lora_targets.unwrap_or(usual.lora_targets),
             ..usual
         };
         let on_one_gpu = estimate(&architecture, &workload, Parallelism::ONE_GPU).map_err(CommandError::new)?;
         Ok(Sized { architecture, workload, on_one_gpu, name })
+    }
+
+    fn check_settings(&self) -> Result<(), CommandError> {
+        let settings = [
+            ("--optimizer", self.optimizer.is_some(), TaskSetting::Optimizer),
+            ("--gradient-checkpointing", self.gradient_checkpointing, TaskSetting::GradientCheckpointing),
+            ("--lora-rank", self.lora_rank.is_some(), TaskSetting::LoraRank),
+            ("--lora-targets", self.lora_targets.is_some(), TaskSetting::LoraTargets),
+        ];
+        let mut named = settings.into_iter().filter(|(_, is_named, _)| *is_named);
+        named.try_for_each(|(option, _, setting)| setting.check_used(option, self.task)).map_err(CommandError::new)
     }
 }
 
@@ -113,10 +135,12 @@ fn read_file(file: &Path) -> Result<ModelArchitecture, CommandError> {
 
     let cannot = |error| CommandError::new(format!("{} cannot be read: {error}", file.display()));
     let bytes_max = u64::try_from(HF_CONFIG_BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     let open = std::fs::File::open(file).map_err(cannot)?;
-    open.take(bytes_max).read_to_string(&mut text).map_err(cannot)?;
-    read_hf_config(&text).map_err(|error| CommandError::new(format!("{}: {error}", file.display())))
+    open.take(bytes_max).read_to_end(&mut bytes).map_err(cannot)?;
+    // What is no text is no JSON either, at that place.
+    read_hf_config(&String::from_utf8_lossy(&bytes))
+        .map_err(|error| CommandError::new(format!("{}: {error}", file.display())))
 }
 
 impl Sized {

@@ -4,6 +4,9 @@ use std::borrow::Cow;
 use std::error::Error;
 use std::sync::{Mutex, PoisonError};
 
+use aws_config::environment::EnvironmentVariableRegionProvider;
+use aws_config::meta::region::RegionProviderChain;
+use aws_config::profile::region::ProfileFileRegionProvider;
 use aws_config::profile::{self, ProfileFileCredentialsProvider, ProfileSet};
 use aws_config::provider_config::ProviderConfig;
 use aws_credential_types::Credentials;
@@ -57,6 +60,20 @@ const SOURCES_MAX: usize = 10;
 /// What is wrong with the files.
 pub async fn has_profile(name: &str) -> Result<bool, UnreadableProfiles> {
     Ok(profiles(None).await?.get_profile(name).is_some())
+}
+
+/// The region of [`Aws::connect_as`], as far as option, environment and profile name it: without any call, and so without that of the
+/// machine.
+pub async fn named_region(options: &ConnectionOptions) -> Option<Region> {
+    if let Some(region) = &options.region {
+        return Some(region.clone());
+    }
+    let mut of_profile = ProfileFileRegionProvider::builder();
+    if let Some(profile) = &options.profile {
+        of_profile = of_profile.profile_name(profile);
+    }
+    let chain = RegionProviderChain::first_try(EnvironmentVariableRegionProvider::new()).or_else(of_profile.build());
+    chain.region().await.map(|region| Region::from(region.as_ref())).filter(|region| !region.as_str().is_empty())
 }
 
 #[expect(clippy::default_trait_access, reason = "the SDK keeps the names of these types to itself")]

@@ -20,6 +20,7 @@ fn request() -> PlacementRequest {
         lifecycles: vec![Lifecycle::OnDemand],
         duration: RunDuration::Unknown,
         data: None,
+        features: Vec::new(),
     }
 }
 
@@ -111,6 +112,16 @@ fn a_type_that_the_quota_refuses_comes_after_what_it_allows_and_says_why() {
         QuotaVerdict::Refused { code: "L-DB2E81BA", granted_vcpus: 8.0, used_vcpus: 4, needed_vcpus: 48 }
     );
     assert_eq!(places[of("p4d.24xlarge")].quota, QuotaVerdict::Unknown);
+}
+
+#[test]
+fn what_a_gpu_has_not_in_hardware_is_said_and_changes_no_rank() {
+    let request = PlacementRequest { features: vec![GpuFeature::Bf16], ..request() };
+    let places = ranked(&request, &PriceBook::dated(), 8);
+    let lacking = places.iter().filter(|place| !place.lacks.is_empty());
+    assert!(lacking.clone().count() > 0 && lacking.into_iter().all(|place| place.gpu_name == "T4"));
+    assert_eq!(show(&places, 1), ["g4dn.xlarge us-east-1 $0.53/h"]);
+    assert_eq!(places[0].lacks, [GpuFeature::Bf16]);
 }
 
 #[test]
