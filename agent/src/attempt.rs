@@ -28,6 +28,7 @@ use crate::restore::{RestoreCandidates, RestoredCheckpoint, restore};
 use crate::retry_timeout::RetryTimeout;
 use crate::user::{self, User};
 use crate::variables::{self, VariableSources};
+use crate::workdir::restore_workdir;
 use crate::world::now;
 use crate::{command, directory, gpu, secrets};
 
@@ -73,6 +74,9 @@ async fn attempt(agent: &Arc<Agent>) -> Result<AttemptEnd, AttemptEnd> {
         secrets.extend(read.map_err(AttemptEnd::broken)?);
     }
     let mut variables = variables_of(agent, &asked, &user, &restored, &secrets);
+    if let Some(digest) = &asked.work.workdir {
+        agent.unless_it_ends(Box::pin(restore_workdir(agent, digest, &user))).await??;
+    }
     if let Some(line) = &asked.work.setup {
         agent.set_activity("setup");
         let status = agent.unless_it_ends(run_setup(agent, line, &user, &variables)).await??;

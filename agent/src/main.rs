@@ -26,6 +26,7 @@ mod secrets;
 mod shutdown;
 mod user;
 mod variables;
+mod workdir;
 mod world;
 
 use std::io;

@@ -9,6 +9,7 @@ mod agent_warning;
 mod backlog;
 mod candidate;
 pub mod checkpoints;
+mod command_job;
 mod deadline;
 mod documents;
 mod effect;
@@ -37,6 +38,7 @@ mod token;
 mod transfer;
 mod user_data;
 pub mod warning;
+mod workdir;
 mod worst_case;
 
 use jiff::Timestamp;
@@ -47,6 +49,7 @@ use serde::{Deserialize, Serialize};
 pub use agent_warning::{AgentWarning, AgentWarningKind, AgentWarnings, STANDS_AFTER};
 pub use backlog::{BacklogQueue, QueueItem, QueueShares, ShareLimits, take_shares};
 pub use candidate::{Candidate, Lifecycle, MachineImage, QuotaCode, Ranking};
+pub use command_job::{CommandJob, toml_string};
 pub use deadline::{
     Capacity, CapacityDecision, CapacityReason, DeadlineSituation, ExpectedCost, JobDeadline, SpotHistory,
     choose_capacity, expected_costs,
@@ -82,6 +85,7 @@ pub use telemetry::GpuWork;
 pub use token::{launch_id, token};
 pub use transfer::{TransferCost, TransferPrice, transfer_usd_per_gb};
 pub use user_data::{USER_DATA_BYTES_MAX, user_data};
+pub use workdir::{WORKDIR_ARCHIVE_BYTES_MAX, WORKDIR_ENTRIES_MAX, WORKDIR_UNPACKED_BYTES_MAX, WorkdirDigest};
 pub use worst_case::WorstCase;
 
 /// How long a machine may take until its agent's first heartbeat.

@@ -13,7 +13,7 @@ use model::id::{Region, ResourceId, TypeName};
 use model::money::{Amount, Rate};
 use serde::{Deserialize, Serialize};
 
-use super::JobName;
+use super::{JobName, WorkdirDigest};
 pub use model_sizing::ModelSizing;
 
 /// A whole spec.
@@ -36,6 +36,8 @@ pub struct Workload {
     pub command: String,
     /// What is run before it, in every attempt.
     pub setup: Option<String>,
+    /// The archive that is unpacked in the user's home before `setup`, in every attempt.
+    pub workdir: Option<WorkdirDigest>,
     /// Its environment.
     pub env: BTreeMap<String, String>,
     /// Variables by the ARN of the secret, or of the parameter, whose value they get.

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use jiff::SignedDuration;
-use jobs::Lifecycle;
+use jobs::{Lifecycle, toml_string};
 use model::duration::format_exact_duration;
 
 use crate::RankedPlace;
@@ -49,16 +49,16 @@ impl JobDraft<'_> {
                 longest = longest.max(at_most(place));
             }
         }
-        let types: Vec<String> = types.into_iter().map(quoted).collect();
+        let types: Vec<String> = types.into_iter().map(toml_string).collect();
         let mut text = String::new();
         let _ = writeln!(text, "# {}", self.purpose.replace(|letter: char| letter.is_control(), " "));
         lacks.dedup();
         for line in lacks {
             let _ = writeln!(text, "# {line}");
         }
-        let _ = writeln!(text, "command = {}", quoted(self.command));
+        let _ = writeln!(text, "command = {}", toml_string(self.command));
         if let Some(owner) = self.owner {
-            let _ = writeln!(text, "owner = {}", quoted(owner));
+            let _ = writeln!(text, "owner = {}", toml_string(owner));
         }
         let _ = writeln!(text, "\n[gpu]\ncount = {}\ntypes = [{}]", self.gpus, types.join(", "));
         let _ = writeln!(text, "\n[spot]\nenabled = {}", self.on_spot && best.has_spot_in_region(places));
@@ -67,9 +67,9 @@ impl JobDraft<'_> {
             // Whole minutes: the document is for people.
             let minutes = i64::try_from(seconds.div_ceil(60)).unwrap_or(i64::MAX / 60);
             let length = format_exact_duration(SignedDuration::from_mins(minutes));
-            let _ = writeln!(text, "\n[limits]\nmax_runtime = {}", quoted(&length));
+            let _ = writeln!(text, "\n[limits]\nmax_runtime = {}", toml_string(&length));
         }
-        let _ = writeln!(text, "\n[machine]\nregions = [{}]", quoted(best.region.as_str()));
+        let _ = writeln!(text, "\n[machine]\nregions = [{}]", toml_string(best.region.as_str()));
         Some(text)
     }
 }
@@ -79,22 +79,6 @@ impl<F> RankedPlace<F> {
     fn has_spot_in_region(&self, places: &[Self]) -> bool {
         places.iter().any(|place| place.lifecycle == Lifecycle::Spot && place.region == self.region)
     }
-}
-
-/// A basic string (TOML v1.0.0, "String").
-fn quoted(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for letter in text.chars() {
-        match letter {
-            '"' | '\\' => quoted.extend(['\\', letter]),
-            _ if letter.is_control() => {
-                let _ = write!(quoted, "\\u{:04X}", u32::from(letter));
-            }
-            _ => quoted.push(letter),
-        }
-    }
-    quoted.push('"');
-    quoted
 }
 
 #[cfg(test)]

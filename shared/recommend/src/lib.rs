@@ -8,6 +8,7 @@
 mod capability;
 mod catalog;
 pub mod commitment;
+mod gpu_request;
 mod interruptions;
 mod job;
 pub mod purchase;
@@ -18,6 +19,7 @@ pub mod usage;
 
 pub use capability::{CAPABILITY_SOURCE, GpuFeature, suit_remedies};
 pub use catalog::{GpuOffer, TABLE_DATE, TABLE_SOURCE, check_type, network_gbps, tabled_offers};
+pub use gpu_request::GpuRequest;
 pub use interruptions::{InterruptionHistory, Interruptions, interruption_history};
 pub use job::JobDraft;
 pub use quota::{AccountQuotas, QuotaVerdict};

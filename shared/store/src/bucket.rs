@@ -161,6 +161,11 @@ impl Bucket {
         Ok(self.head(key).await?.and_then(|found| found.checksum_sha256))
     }
 
+    /// When the object at that key was written, to the second; `None` if there is none.
+    pub(crate) async fn written_at(&self, key: &str) -> Result<Option<Timestamp>, StoreError> {
+        Ok(self.head(key).await?.map(|found| moment(found.last_modified.as_ref())))
+    }
+
     async fn head(&self, key: &str) -> Result<Option<HeadObjectOutput>, StoreError> {
         let head = self.client.head_object().bucket(&self.name).key(key).checksum_mode(ChecksumMode::Enabled);
         match head.send().await {

@@ -8,6 +8,7 @@ mod agent;
 mod backlog;
 mod inbox;
 mod keys;
+mod workdir;
 
 use bytes::Bytes;
 use jiff::Timestamp;

@@ -19,7 +19,7 @@ use super::written::{self, RawSpec};
 use super::{CheckpointSpec, GpuSpec, JobSpec, JobTerms, MachineSpec, ModelSizing, SpotSpec, Workload, checks};
 use crate::checkpoints::check_pattern;
 use crate::machine_role::allow_profile;
-use crate::{CHECKPOINTS_KEPT_MAX, JobName, SpecMistake};
+use crate::{CHECKPOINTS_KEPT_MAX, JobName, SpecMistake, WorkdirDigest};
 
 const DIR: &str = "/var/curfew/checkpoints";
 const EVERY: SignedDuration = SignedDuration::from_mins(15);
@@ -196,6 +196,9 @@ impl SpecValidator<'_> {
             Some(command) => self.check(&["command"], checks::text(command)),
         }
         self.check(&["setup"], written.setup.as_deref().map_or(Ok(()), checks::text));
+        let workdir = written.workdir.as_deref().and_then(|written| {
+            WorkdirDigest::read(written).map_err(|problem| self.refuse(&["workdir"], &problem.to_string())).ok()
+        });
         for (name, value) in &written.env {
             self.check(&["env", name], checks::variable(name).and_then(|()| checks::text(value)));
         }
@@ -211,6 +214,7 @@ impl SpecValidator<'_> {
         Some(Workload {
             command: written.command.clone()?,
             setup: written.setup.clone(),
+            workdir,
             env: written.env.clone(),
             secrets: written.secrets.clone(),
             user: machine.user.clone(),

@@ -82,6 +82,7 @@ fn only_the_command_and_what_the_account_requires_are_mandatory() {
         Workload {
             command: "python train.py".to_owned(),
             setup: None,
+            workdir: None,
             env: BTreeMap::new(),
             secrets: BTreeMap::new(),
             user: None,

@@ -22,6 +22,7 @@ pub(super) struct RawSpec {
     pub(super) owner: Option<String>,
     pub(super) command: Option<String>,
     pub(super) setup: Option<String>,
+    pub(super) workdir: Option<String>,
     pub(super) tags: BTreeMap<String, String>,
     pub(super) env: BTreeMap<String, String>,
     pub(super) secrets: BTreeMap<String, String>,

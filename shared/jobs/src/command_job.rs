@@ -1,0 +1,226 @@
+//! A job from a command line, as the document that `curfew submit` takes.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use model::id::TypeName;
+
+use crate::JobName;
+
+/// The longest name that is made of a command. A person may write a longer one.
+const NAME_CHARACTERS_MAX: usize = 40;
+
+/// The name of a job whose command has no letter or digit.
+const NAME_WITHOUT_LETTERS: &str = "run";
+
+/// A job that a person describes by options. All texts are as they were written: the document is judged like any other.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct CommandJob {
+    /// The words of the command. One word is a line of shell; several are a program and its arguments.
+    pub words: Vec<String>,
+    pub name: Option<String>,
+    pub owner: Option<String>,
+    pub setup: Option<String>,
+    /// Variables and values.
+    pub env: Vec<(String, String)>,
+    /// The least number of GPUs.
+    pub gpus: u32,
+    /// The least memory of each GPU, by its nominal size.
+    pub memory_gib_min: u32,
+    /// Empty: every type that fits.
+    pub types: Vec<TypeName>,
+    pub on_demand: bool,
+    pub max_runtime: Option<String>,
+    pub max_usd: Option<f64>,
+    /// Where the command writes its checkpoints.
+    pub checkpoint_dir: Option<String>,
+}
+
+impl CommandJob {
+    /// The document.
+    #[must_use]
+    pub fn to_document(&self) -> String {
+        let mut text = String::new();
+        let name = self.name.clone().unwrap_or_else(|| name_of_command(&self.words));
+        let _ = writeln!(text, "name = {}", toml_string(&name));
+        let _ = writeln!(text, "command = {}", toml_string(&shell_line(&self.words)));
+        for (key, value) in [("owner", &self.owner), ("setup", &self.setup)] {
+            if let Some(value) = value {
+                let _ = writeln!(text, "{key} = {}", toml_string(value));
+            }
+        }
+        if !self.env.is_empty() {
+            text.push_str("\n[env]\n");
+            for (variable, value) in &self.env {
+                let _ = writeln!(text, "{} = {}", toml_string(variable), toml_string(value));
+            }
+        }
+        let _ = writeln!(text, "\n[gpu]\ncount = {}", self.gpus);
+        if self.memory_gib_min > 0 {
+            let _ = writeln!(text, "memory_gib_min = {}", self.memory_gib_min);
+        }
+        if !self.types.is_empty() {
+            let types: Vec<String> = self.types.iter().map(|name| toml_string(name.as_str())).collect();
+            let _ = writeln!(text, "types = [{}]", types.join(", "));
+        }
+        if self.on_demand {
+            text.push_str("\n[spot]\nenabled = false\n");
+        }
+        let limits = [
+            self.max_runtime.as_deref().map(|limit| format!("max_runtime = {}\n", toml_string(limit))),
+            self.max_usd.map(|limit| format!("max_usd = {limit:?}\n")),
+        ];
+        let limits: String = limits.into_iter().flatten().collect();
+        if !limits.is_empty() {
+            let _ = write!(text, "\n[limits]\n{limits}");
+        }
+        if let Some(dir) = &self.checkpoint_dir {
+            let _ = writeln!(text, "\n[checkpoint]\ndir = {}", toml_string(dir));
+        }
+        text
+    }
+}
+
+/// A basic string (TOML v1.0.0, "String").
+#[must_use]
+pub fn toml_string(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for letter in text.chars() {
+        match letter {
+            '"' | '\\' => quoted.extend(['\\', letter]),
+            _ if letter.is_control() => {
+                let _ = write!(quoted, "\\u{:04X}", u32::from(letter));
+            }
+            _ => quoted.push(letter),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// The words as one line of shell, which splits it into the same words again (POSIX.1-2024, "Quoting").
+fn shell_line(words: &[String]) -> String {
+    if let [line] = words {
+        return line.clone();
+    }
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:=,@%+".contains(letter);
+    let quoted = |word: &String| {
+        if !word.is_empty() && word.chars().all(is_plain) {
+            return word.clone();
+        }
+        format!("'{}'", word.replace('\'', r"'\''"))
+    };
+    words.iter().map(quoted).collect::<Vec<_>>().join(" ")
+}
+
+/// The name of the script that an interpreter runs, else of the program.
+fn name_of_command(words: &[String]) -> String {
+    let line: Vec<&str> = match words {
+        [line] => line.split_whitespace().collect(),
+        words => words.iter().map(String::as_str).collect(),
+    };
+    let script = line.iter().find(|word| Path::new(word).extension().is_some() && !word.starts_with('-'));
+    let named = script.or(line.first()).copied().unwrap_or_default();
+    let stem = Path::new(named).file_stem().unwrap_or_default().to_string_lossy();
+    let legal = |letter: char| if letter.is_ascii_alphanumeric() || "-_.".contains(letter) { letter } else { '-' };
+    let name: String = stem.chars().map(legal).collect();
+    let name: String = name
+        .trim_start_matches(|letter: char| !letter.is_ascii_alphanumeric())
+        .chars()
+        .take(NAME_CHARACTERS_MAX)
+        .collect();
+    if JobName::read(&name).is_ok() { name } else { NAME_WITHOUT_LETTERS.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::config::Config;
+    use model::fixture::{NOW, time};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::JobSpec;
+
+    fn words(words: &[&str]) -> Vec<String> {
+        words.iter().map(|word| (*word).to_owned()).collect()
+    }
+
+    fn read(job: &CommandJob) -> JobSpec {
+        let (config, team) = (Config::read("[tags]\nrequired = []").unwrap(), "vision".into());
+        let text = job.to_document();
+        JobSpec::read(&text, "run.toml", Some(&team), &config, &"us-east-1".into(), time(NOW)).unwrap()
+    }
+
+    #[test]
+    fn options_become_a_document() {
+        let job = CommandJob {
+            words: words(&["python", "train.py", "--note", "a b's"]),
+            owner: Some("ada@example.com".to_owned()),
+            setup: Some("pip install -r requirements.txt".to_owned()),
+            env: vec![("WANDB_MODE".to_owned(), "offline".to_owned())],
+            gpus: 1,
+            types: vec!["g5.xlarge".into()],
+            on_demand: true,
+            max_runtime: Some("8h".to_owned()),
+            max_usd: Some(20.0),
+            checkpoint_dir: Some("/data/checkpoints".to_owned()),
+            ..CommandJob::default()
+        };
+        insta::assert_snapshot!(job.to_document(), @r#"
+        name = "train"
+        command = "python train.py --note 'a b'\\''s'"
+        owner = "ada@example.com"
+        setup = "pip install -r requirements.txt"
+
+        [env]
+        "WANDB_MODE" = "offline"
+
+        [gpu]
+        count = 1
+        types = ["g5.xlarge"]
+
+        [spot]
+        enabled = false
+
+        [limits]
+        max_runtime = "8h"
+        max_usd = 20.0
+
+        [checkpoint]
+        dir = "/data/checkpoints"
+        "#);
+        let spec = read(&job);
+        assert_eq!((spec.name.as_str(), spec.work.command.as_str()), ("train", "python train.py --note 'a b'\\''s'"));
+        assert_eq!(spec.terms.max_runtime_seconds, 8 * 3_600);
+    }
+
+    #[test]
+    fn one_word_is_a_line_of_shell() {
+        assert_eq!(shell_line(&words(&["cd src && python a.py | tee log"])), "cd src && python a.py | tee log");
+        assert_eq!(shell_line(&words(&["echo", "", "$HOME", "a=b"])), "echo '' '$HOME' a=b");
+    }
+
+    #[test]
+    fn a_job_is_named_after_its_script() {
+        let check = |line: &[&str], expect: &str| assert_eq!(name_of_command(&words(line)), expect, "{line:?}");
+        check(&["python", "-m", "torch.distributed.run", "src/train_gpt.py"], "torch.distributed");
+        check(&["python", "src/train_gpt.py", "--config", "x.yaml"], "train_gpt");
+        check(&["cd src && python fine tune.py"], "tune");
+        check(&["nvidia-smi"], "nvidia-smi");
+        check(&["./run"], "run");
+        check(&["--", "&&"], "run");
+        check(&["größe.py"], "gr--e");
+        check(&[], "run");
+    }
+
+    proptest! {
+        /// What a person typed is what the shell gets, whatever it is, and never part of the document's own syntax.
+        #[test]
+        fn every_command_survives(command in prop::collection::vec("[^\0]{0,20}", 2..5), value in "[^\0]{0,20}") {
+            let job = CommandJob { words: command.clone(), env: vec![("A".to_owned(), value.clone())], gpus: 1, ..CommandJob::default() };
+            let spec = read(&job);
+            prop_assert_eq!(&spec.work.command, &shell_line(&command));
+            prop_assert_eq!(&spec.work.env["A"], &value);
+        }
+    }
+}

@@ -1,0 +1,249 @@
+use std::collections::BTreeMap;
+use std::fs::{self, File, Permissions};
+use std::io;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use proptest::prelude::*;
+use ruzstd::encoding::{CompressionLevel, compress_to_vec};
+use tar::{Builder, EntryType, Header};
+
+use crate::unpack::unpack_checked;
+use crate::{PackError, UnpackError, pack, unpack};
+
+/// A directory of its own, deleted at the end.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("curfew-workdir-{}-{number}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn write(&self, path: &str, content: &str) -> &Self {
+        let full = self.0.join(path);
+        fs::create_dir_all(full.parent().unwrap()).unwrap();
+        fs::write(full, content).unwrap();
+        self
+    }
+
+    /// All paths below: `/` after a directory, the target of a link, the content of a file and `*` if it is executable.
+    fn listing(&self) -> String {
+        fn list(directory: &Path, root: &Path, lines: &mut BTreeMap<String, String>) {
+            for entry in fs::read_dir(directory).unwrap() {
+                let path = entry.unwrap().path();
+                let name = path.strip_prefix(root).unwrap().display().to_string();
+                let metadata = fs::symlink_metadata(&path).unwrap();
+                let what = if metadata.is_symlink() {
+                    format!(" -> {}", fs::read_link(&path).unwrap().display())
+                } else if metadata.is_dir() {
+                    list(&path, root, lines);
+                    "/".to_owned()
+                } else {
+                    let star = if metadata.permissions().mode() & 0o111 != 0 { "*" } else { "" };
+                    format!("{star} {}", fs::read_to_string(&path).unwrap())
+                };
+                lines.insert(name, what);
+            }
+        }
+        let mut lines = BTreeMap::new();
+        list(&self.0, &self.0, &mut lines);
+        lines.iter().map(|(name, what)| format!("{name}{what}")).collect::<Vec<_>>().join("\n")
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn repository() -> Scratch {
+    let from = Scratch::new();
+    from.write("train.py", "print(1)")
+        .write("run.sh", "python train.py")
+        .write(".env", "A=1")
+        .write("src/model.py", "x");
+    from.write(".git/HEAD", "main").write(".gitignore", "*.ckpt\ndata/\n").write("src/.gitignore", "!kept.ckpt\n");
+    from.write("old.ckpt", "1").write("src/kept.ckpt", "2").write("data/big", "3").write(".ignore", "train.py\n");
+    from.write(".curfewignore", "notebooks/\n").write("notebooks/a.ipynb", "4");
+    fs::set_permissions(from.0.join("run.sh"), Permissions::from_mode(0o700)).unwrap();
+    fs::create_dir(from.0.join("empty")).unwrap();
+    symlink("src/model.py", from.0.join("model.py")).unwrap();
+    symlink("/nowhere", from.0.join("dangling")).unwrap();
+    from
+}
+
+#[test]
+fn a_directory_is_unpacked_as_it_was_without_what_git_ignores() {
+    let (from, into) = (repository(), Scratch::new());
+    let packed = pack(&from.0).unwrap();
+    let unpacked = unpack(&packed.archive, &packed.digest, &into.0).unwrap();
+    assert_eq!((unpacked.entries, unpacked.bytes), (packed.entries, packed.bytes));
+    let expected = [
+        ".curfewignore notebooks/\n",
+        ".env A=1",
+        ".gitignore *.ckpt\ndata/\n",
+        ".ignore train.py\n",
+        "dangling -> /nowhere",
+        "empty/",
+        "model.py -> src/model.py",
+        "run.sh* python train.py",
+        "src/",
+        "src/.gitignore !kept.ckpt\n",
+        "src/kept.ckpt 2",
+        "src/model.py x",
+        "train.py print(1)",
+    ];
+    assert_eq!(into.listing(), expected.join("\n"));
+    // A machine that restarted has it already.
+    into.write("train.py", "print(2)");
+    unpack(&packed.archive, &packed.digest, &into.0).unwrap();
+    assert_eq!(into.listing(), expected.join("\n"));
+}
+
+#[test]
+fn equal_directories_are_one_archive() {
+    let (one, other) = (repository(), repository());
+    File::open(one.0.join("train.py")).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
+    fs::set_permissions(one.0.join("train.py"), Permissions::from_mode(0o600)).unwrap();
+    assert_eq!(pack(&one.0).unwrap(), pack(&other.0).unwrap());
+    let before = pack(&one.0).unwrap().digest;
+    fs::set_permissions(one.0.join("train.py"), Permissions::from_mode(0o755)).unwrap();
+    assert_ne!(pack(&one.0).unwrap().digest, before);
+}
+
+#[test]
+fn a_socket_is_left_out() {
+    let from = Scratch::new();
+    let _socket = UnixListener::bind(from.0.join("socket")).unwrap();
+    assert!(matches!(pack(&from.0), Err(PackError::Empty(_))));
+    let packed = pack(&from.write("a", "").0).unwrap();
+    assert_eq!((packed.entries, packed.skipped), (1, vec![PathBuf::from("socket")]));
+}
+
+#[test]
+fn an_error_names_what_is_too_large() {
+    let from = Scratch::new();
+    from.write("data/raw/a.bin", "").write("train.py", "print(1)");
+    File::options().write(true).open(from.0.join("data/raw/a.bin")).unwrap().set_len(600 << 20).unwrap();
+    let error = pack(&from.0).unwrap_err().to_string();
+    let expected = "has 601 MiB of files, and 512 are allowed; leave data out by a .curfewignore (the format of .gitignore), and read it \
+                    from a bucket instead. The largest: data (600 MiB), train.py (1 MiB)";
+    assert!(error.ends_with(expected), "{error}");
+    assert!(pack(&from.write(".curfewignore", "data").0).is_ok());
+    assert!(pack(&from.0.join("train.py")).unwrap_err().to_string().ends_with("train.py is no directory"));
+    assert!(pack(&from.0.join("gone")).is_err());
+}
+
+fn header(kind: EntryType, size: u64) -> Header {
+    let mut header = Header::new_gnu();
+    header.set_entry_type(kind);
+    header.set_mode(0o6755);
+    header.set_size(size);
+    header
+}
+
+/// An archive with a path that the tar crate would refuse to write.
+fn with_path(builder: &mut Builder<Vec<u8>>, path: &str) {
+    let mut header = header(EntryType::Regular, 1);
+    header.as_old_mut().name[..path.len()].copy_from_slice(path.as_bytes());
+    header.set_cksum();
+    builder.append(&header, b"x".as_slice()).unwrap();
+}
+
+fn compressed(builder: Builder<Vec<u8>>) -> Vec<u8> {
+    compress_to_vec(builder.into_inner().unwrap().as_slice(), CompressionLevel::Fastest)
+}
+
+/// Unpacks a forged archive, and checks that nothing is written beside the directory.
+fn check_forged(forge: impl Fn(&mut Builder<Vec<u8>>), expect: &str) {
+    let around = Scratch::new();
+    let into = around.0.join("home");
+    fs::create_dir(&into).unwrap();
+    let mut builder = Builder::new(Vec::new());
+    forge(&mut builder);
+    let error = unpack_checked(&compressed(builder), &into).unwrap_err().to_string();
+    assert!(error.contains(expect), "{error}");
+    assert_eq!(fs::read_dir(&around.0).unwrap().count(), 1, "{expect}");
+}
+
+#[test]
+fn a_forged_archive_writes_nothing_outside() {
+    check_forged(|builder| with_path(builder, "../escaped"), "../escaped leads out of the directory");
+    check_forged(
+        |builder| {
+            builder.append_link(&mut header(EntryType::Symlink, 0), "link", "..").unwrap();
+            builder.append_data(&mut header(EntryType::Regular, 1), "link/escaped", b"x".as_slice()).unwrap();
+        },
+        "link/escaped",
+    );
+    check_forged(
+        |builder| builder.append_link(&mut header(EntryType::Link, 0), "hard", "/etc/passwd").unwrap(),
+        "hard (Link), which is no file, directory or link",
+    );
+    for kind in [EntryType::Fifo, EntryType::Block, EntryType::GNUSparse] {
+        check_forged(
+            |builder| {
+                let mut header = header(kind, 0);
+                header.as_gnu_mut().unwrap().set_real_size(1 << 40);
+                builder.append_data(&mut header, "odd", io::empty()).unwrap();
+            },
+            "",
+        );
+    }
+    check_forged(
+        |builder| {
+            let mut header = header(EntryType::Regular, 1 << 40);
+            header.set_path("bomb").unwrap();
+            header.set_cksum();
+            builder.append(&header, io::empty()).unwrap();
+        },
+        "or more than 512 MiB",
+    );
+}
+
+#[test]
+fn an_absolute_path_is_taken_from_the_directory_on_and_no_file_is_setuid() {
+    let into = Scratch::new();
+    let mut builder = Builder::new(Vec::new());
+    with_path(&mut builder, "/absolute/file");
+    unpack_checked(&compressed(builder), &into.0).unwrap();
+    assert_eq!(into.listing(), "absolute/\nabsolute/file* x");
+    let metadata = fs::metadata(into.0.join("absolute/file")).unwrap();
+    assert_eq!(metadata.permissions().mode() & 0o7000, 0);
+}
+
+#[test]
+fn only_the_archive_that_was_submitted_is_unpacked() {
+    let (from, into) = (repository(), Scratch::new());
+    let packed = pack(&from.0).unwrap();
+    let mut other = packed.archive.clone();
+    let middle = other.len() / 2;
+    other[middle] ^= 1;
+    let error = unpack(&other, &packed.digest, &into.0).unwrap_err();
+    assert!(matches!(error, UnpackError::OtherContent(_)), "{error}");
+    assert_eq!(into.listing(), "");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// What is damaged ends in an error, not in a panic.
+    #[test]
+    fn no_bytes_panic(at: prop::sample::Index, flip in 1..=255_u8, cut: prop::sample::Index) {
+        let from = Scratch::new();
+        from.write("a.py", "print(1)").write("b/c.py", "print(2)");
+        let mut archive = pack(&from.0).unwrap().archive;
+        let (at, cut) = (at.index(archive.len()), cut.index(archive.len()));
+        archive[at] ^= flip;
+        let into = Scratch::new();
+        let _ = unpack_checked(&archive, &into.0);
+        let _ = unpack_checked(&archive[..cut], &into.0);
+    }
+}
