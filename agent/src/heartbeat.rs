@@ -1,4 +1,5 @@
-//! The heartbeat, once a minute: it checks the fence, says what the agent does and how far the job is, and uploads the end of the log.
+//! The heartbeat, once a minute: it checks the fence, says what the agent does and how far the job is, and uploads the end of the log. In between the
+//! log is uploaded while somebody follows it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,6 +12,12 @@ use crate::agent::{Agent, EndCause};
 use crate::fence::FenceError;
 use crate::world::{after, now};
 
+/// How often the log is uploaded while somebody follows it, if it has grown.
+const FOLLOWED_LOG_EVERY: Duration = Duration::from_secs(5);
+
+/// So long after its start an attempt counts as followed: most commands that fail do so then, and whoever started it waits for the first line.
+const FOLLOWED_AT_START: SignedDuration = SignedDuration::from_mins(10);
+
 /// The timeout of one heartbeat.
 const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(45);
 
@@ -21,7 +28,7 @@ const LOST_AFTER: SignedDuration = FIRST_HEARTBEAT_AFTER;
 const LAST_UPLOAD_TIME: SignedDuration = SignedDuration::from_mins(2);
 
 pub(crate) async fn beat(agent: Arc<Agent>) {
-    let (mut last_success, mut is_logged, mut uploaded) = (Instant::now(), false, None);
+    let (begun, mut last_success, mut is_logged, mut uploaded) = (Instant::now(), Instant::now(), false, None);
     loop {
         let problem = match tokio::time::timeout(HEARTBEAT_TIMEOUT, beat_once(&agent, &mut uploaded)).await {
             Ok(Ok(())) => None,
@@ -40,9 +47,27 @@ pub(crate) async fn beat(agent: Arc<Agent>) {
                 }
             }
         }
+        let is_followed = begun.elapsed() < agent.pace.wait(FOLLOWED_AT_START) || is_followed(&agent).await;
         tokio::select! {
             () = agent.pace.sleep(HEARTBEAT_EVERY) => {}
             () = agent.wait_for_warning() => {}
+            () = upload_log_often(&agent, &mut uploaded), if is_followed => {}
+        }
+    }
+}
+
+/// If S3 does not say, the log comes with the next heartbeat.
+async fn is_followed(agent: &Agent) -> bool {
+    let asked = agent.store.is_followed(&agent.identity.job, now());
+    matches!(tokio::time::timeout(HEARTBEAT_TIMEOUT, asked).await, Ok(Ok(true)))
+}
+
+/// Until it is dropped. A heartbeat reports the failures.
+async fn upload_log_often(agent: &Agent, uploaded: &mut Option<u64>) {
+    loop {
+        tokio::time::sleep(FOLLOWED_LOG_EVERY).await;
+        if matches!(may_write(agent).await, Ok(true)) {
+            let _ = upload_log(agent, uploaded).await;
         }
     }
 }
@@ -58,16 +83,23 @@ fn log_failed_heartbeat(agent: &Agent, words: &str) {
 /// One heartbeat. It reads the fence first: a replaced machine without checkpoints would not notice otherwise, and must not write over what
 /// another machine of this attempt writes.
 async fn beat_once(agent: &Agent, uploaded: &mut Option<u64>) -> Result<(), StoreError> {
+    if may_write(agent).await? {
+        send_heartbeat(agent).await?;
+        upload_log(agent, uploaded).await?;
+    }
+    Ok(())
+}
+
+/// Ends the attempt if another machine has the fence.
+async fn may_write(agent: &Agent) -> Result<bool, StoreError> {
     match agent.fence.check().await {
+        Ok(()) => Ok(true),
         Err(FenceError::Fenced(why)) => {
             agent.end(EndCause::fenced(why));
-            return Ok(());
+            Ok(false)
         }
-        Err(FenceError::Store(error)) => return Err(error),
-        Ok(()) => {}
+        Err(FenceError::Store(error)) => Err(error),
     }
-    send_heartbeat(agent).await?;
-    upload_log(agent, uploaded).await
 }
 
 pub(crate) async fn send_heartbeat(agent: &Agent) -> Result<(), StoreError> {

@@ -257,3 +257,10 @@ def test_an_agent_without_an_identity_ends_no_machine(tmp_path: Path) -> None:
     done = subprocess.run(words, capture_output=True, text=True, timeout=20)
     assert done.returncode == 1 and "absent.json cannot be read" in done.stderr
     assert not dark.exists()
+
+
+def test_a_log_is_uploaded_within_seconds_while_it_is_followed(job: Job) -> None:
+    """At its own pace: the next heartbeat is a minute away, and in its first ten minutes an attempt counts as followed."""
+    job.spec("sleep 2; echo later; sleep 600", checkpoint=False)
+    with job.machine(1, hurry=1) as machine:
+        machine.until(lambda: "later" in job.log(1), seconds=40)

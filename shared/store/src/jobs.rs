@@ -11,7 +11,7 @@ mod keys;
 mod workdir;
 
 use bytes::Bytes;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use jobs::{CancelRequest, ExitRecord, Head, Heartbeat, Job, JobId, MACHINE_DOCUMENT_BYTES_MAX};
 use model::fault::InvalidValue;
 use model::id::TeamName;
@@ -28,6 +28,9 @@ use keys::{JobDocument, active_key, jobs_folder, key, team_and_job, team_of_fold
 
 /// The largest `cancel.json`, and answer of the inbox, in bytes: an answer names each mistake of a spec of at most 64 KiB.
 const SMALL_BYTES_MAX: usize = 1024 * 1024;
+
+/// How long a job counts as followed after the command said so. It says so every minute.
+const FOLLOWED_FOR: SignedDuration = SignedDuration::from_mins(3);
 
 const TOML: &str = "application/toml";
 
@@ -185,6 +188,23 @@ impl Store {
     /// If S3 refused, or the document is not Curfew's.
     pub async fn read_cancel(&self, job: &JobId) -> Result<Option<CancelRequest>, StoreError> {
         self.left_behind(&key(job, JobDocument::Cancel), IF_CANCEL_IS_LOST).await
+    }
+
+    /// Notes that somebody follows the log of a job, for [`FOLLOWED_FOR`].
+    ///
+    /// # Errors
+    /// If S3 refused.
+    pub async fn mark_followed(&self, job: &JobId) -> Result<(), StoreError> {
+        self.bucket.put(&key(job, JobDocument::Followed), b"{}".to_vec(), WriteCondition::None).await.map(drop)
+    }
+
+    /// Whether somebody follows the log of a job. The time of the object counts, and none of its content.
+    ///
+    /// # Errors
+    /// If S3 refused.
+    pub async fn is_followed(&self, job: &JobId, now: Timestamp) -> Result<bool, StoreError> {
+        let marked_at = self.bucket.written_at(&key(job, JobDocument::Followed)).await?;
+        Ok(marked_at.is_some_and(|at| now.duration_since(at) < FOLLOWED_FOR))
     }
 
     /// Requests to cancel a job. Returns the request in force: this one, or an earlier one.
