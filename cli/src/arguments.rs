@@ -3,8 +3,8 @@
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::commands::{
-    apply, budget, cancel, completions, config, doctor, explain, jobs, keep, logs, plans, recommend, report, scan,
-    submit, team, undo, watch,
+    apply, budget, cancel, completions, config, doctor, explain, jobs, keep, logs, plans, recommend, report, rerun,
+    run, scan, ssh, submit, team, undo, watch,
 };
 
 /// Controls GPU spend on EC2: find waste before you deploy anything, review before Curfew acts, undo after.
@@ -67,8 +67,11 @@ pub(crate) enum Command {
     Release(keep::Release),
     Undo(undo::Undo),
     Submit(submit::Submit),
+    Run(Box<run::Run>),
+    Rerun(rerun::Rerun),
     Jobs(jobs::Jobs),
     Logs(logs::Logs),
+    Ssh(ssh::Ssh),
     Cancel(cancel::Cancel),
     #[command(subcommand)]
     Team(team::Team),

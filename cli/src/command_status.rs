@@ -10,10 +10,17 @@ pub(crate) enum CommandStatus {
     Findings,
     /// 2: error or incomplete result, such as wrong usage, or a failed call.
     Error,
+    /// The exit code of a job's command.
+    OfJob(u8),
 }
 
 impl From<CommandStatus> for ExitCode {
     fn from(ending: CommandStatus) -> Self {
-        Self::from(ending as u8)
+        Self::from(match ending {
+            CommandStatus::Success => 0,
+            CommandStatus::Findings => 1,
+            CommandStatus::Error => 2,
+            CommandStatus::OfJob(code) => code,
+        })
     }
 }

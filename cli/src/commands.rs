@@ -13,7 +13,10 @@ pub(crate) mod logs;
 pub(crate) mod plans;
 pub(crate) mod recommend;
 pub(crate) mod report;
+pub(crate) mod rerun;
+pub(crate) mod run;
 pub(crate) mod scan;
+pub(crate) mod ssh;
 pub(crate) mod submit;
 pub(crate) mod team;
 pub(crate) mod undo;
@@ -51,8 +54,11 @@ pub(crate) async fn run(Arguments { global, command }: Arguments) -> Result<Comm
         Command::Release(release) => release.run(&context).await,
         Command::Undo(undo) => undo.run(&context).await,
         Command::Submit(submit) => submit.run(&context).await,
+        Command::Run(run) => Box::pin(run.run(&context)).await,
+        Command::Rerun(rerun) => Box::pin(rerun.run(&context)).await,
         Command::Jobs(jobs) => jobs.run(&context).await,
         Command::Logs(logs) => logs.run(&context).await,
+        Command::Ssh(ssh) => ssh.run(&context).await,
         Command::Cancel(cancel) => cancel.run(&context).await,
         Command::Team(team) => team.run(&context).await,
         Command::Doctor(doctor) => doctor.run(&context).await,

@@ -26,7 +26,10 @@ fn main() -> ExitCode {
             return CommandStatus::Error.into();
         }
     };
-    match runtime.block_on(commands::run(arguments)) {
+    let done = runtime.block_on(commands::run(arguments));
+    // It does not wait for a question that a person has left unanswered.
+    runtime.shutdown_background();
+    match done {
         Ok(ending) => ending.into(),
         Err(failure) => {
             screen::complain(&failure);

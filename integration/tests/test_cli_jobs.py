@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from command import Said, curfew
 from reaping import Account, ago, now, rfc3339
-from datetime import timedelta
 
 LLAMA = "vision/llama-1a2b3c4d"
 BERT = "nlp/bert-5e6f7a8b"
@@ -151,3 +152,28 @@ def test_the_result_of_a_job_is_the_exit_code(account: Account, result: str, cod
     assert said.code == code and said.out.startswith(f"{OLD}: {result}\n"), said
     assert re.search(r"^last exit +attempt 1 at .* UTC, exit code 3\nreason +boom$", said.out, re.MULTILINE)
     assert not re.search("^heartbeat ", said.out, re.MULTILINE)
+
+
+def test_progress_is_shown_where_the_goal_is_known(account: Account) -> None:
+    running(account, terms={**TERMS, "checkpoint": {**TERMS["checkpoint"], "total_steps": 4000}})
+    leave(account, LLAMA, "1/heartbeat.json", at=rfc3339(now()), attempt=1, step=1000, steps_per_hour=1000.0, doing="running")
+    out = jobs(account, "llama").fine().out
+    line = r"progress +\[#####-{15}\] 25 %, step 1000 of 4000, 1000 steps an hour, 3h left, \$5\.03 at most by then"
+    assert re.search(rf"^{line}$", out, re.MULTILINE), out
+    assert jobs(account, "llama", "--json").fine().json()["completion"]["seconds_left"] == 10_800
+
+
+def test_a_shell_is_opened_by_session_manager(account: Account, tmp_path: Path) -> None:
+    """Only the call is tried: no session can be opened here."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "aws").write_text('#!/bin/sh\necho "$@"; exit 3\n')
+    (programs / "aws").chmod(0o755)
+    running(account)
+    environment = account.environment(PATH=str(programs))
+    said = curfew(environment, "ssh", "llama")
+    assert (said.code, said.out) == (3, f"ssm start-session --target {MACHINE} --region us-east-1\n"), said
+    assert "curfew team create \"vision\" --policy-arn" in said.err
+    (programs / "aws").unlink()
+    missing = curfew(environment, "ssh", "llama")
+    assert missing.code == 2 and "the AWS CLI is not installed" in missing.err

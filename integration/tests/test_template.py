@@ -352,6 +352,7 @@ def test_the_state_bucket_does_not_grow_for_ever() -> None:
         "reports/": {"Ref": "AuditRetentionDays"},
         "inbox/": 30,
         "checkpoints/": {"Ref": "CheckpointRetentionDays"},
+        "workdirs/": 180,
     }
     # What is rewritten every minute, or large, or both, has no old versions for a month.
     briefly = {
@@ -359,7 +360,7 @@ def test_the_state_bucket_does_not_grow_for_ever() -> None:
         for rule in rules
         if "Prefix" in rule and rule.get("NoncurrentVersionExpiration") == {"NoncurrentDays": 1}
     }
-    assert {"jobs/", "attempts/", "checkpoints/", "active/", "notices/", "activity/", "ledger/", "budgets/", "prices/"} == briefly
+    assert {"jobs/", "attempts/", "checkpoints/", "active/", "notices/", "activity/", "ledger/", "budgets/", "prices/", "workdirs/"} == briefly
 
 
 def test_a_checkpoint_outlives_a_month_of_waiting() -> None:

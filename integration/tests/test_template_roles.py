@@ -347,6 +347,9 @@ ACCESS: list[tuple[str, ...]] = [
     ("outputs/nlp/bert-0123abcd/1/results/a.pt", "", "", "", "", "", "", "rw", ""),
     (f"checkpoints/{LIVES}/1/100/manifest.json", "", "", "", "", "", "", "rwv", "rwv"),
     ("checkpoints/nlp/bert-0123abcd/1/100/manifest.json", "", "", "", "", "", "", "rwv", ""),
+    # People upload what their jobs bring along.
+    ("workdirs/vision/0123.tar.zst", "", "", "", "", "", "", "r", "r"),
+    ("workdirs/nlp/0123.tar.zst", "", "", "", "", "", "", "r", ""),
     # What only looks like a machine's own: `*` matches `/` in IAM.
     (f"jobs/{LIVES}/attempts/1/heartbeat.json", "", "", "", "", "r", "r", "r", "r"),
     ("jobs/attempts/vision/state.json", "r", "", "", "", "rw", "r", "r", ""),
@@ -419,7 +422,7 @@ TEAMS = [(team, other) for team in NEIGHBOURS for other in NEIGHBOURS if team !=
 @pytest.mark.parametrize(("team", "other"), TEAMS)
 def test_a_team_reaches_nothing_of_another(team: str, other: str) -> None:
     role = role_of(team)
-    for folder, own in (("attempts", "rw"), ("checkpoints", "rwd"), ("outputs", "rw"), ("jobs", "r")):
+    for folder, own in (("attempts", "rw"), ("checkpoints", "rwd"), ("outputs", "rw"), ("jobs", "r"), ("workdirs", "r")):
         for whose, expect in ((team, own), (other, "")):
             key = f"{folder}/{whose}/llama-0123abcd/head.json"
             actions = {"r": "s3:GetObject", "w": "s3:PutObject", "d": "s3:DeleteObjectVersion"}

@@ -58,7 +58,7 @@ impl Cancel {
     }
 }
 
-fn whole_seconds(at: Timestamp) -> Timestamp {
+pub(crate) fn whole_seconds(at: Timestamp) -> Timestamp {
     Timestamp::from_second(at.as_second()).unwrap_or(at)
 }
 

@@ -5,7 +5,7 @@ mod show;
 
 use clap::Args;
 use jiff::Timestamp;
-use jobs::{Job, JobOverview};
+use jobs::{Job, JobCompletion, JobOverview};
 use model::id::TeamName;
 use serde::Serialize;
 
@@ -52,7 +52,8 @@ struct JobListOutput<'a> {
     problems: Vec<String>,
 }
 
-/// One job, with its terms and its agent's last heartbeat: `heartbeat.problem` is the agent's warning.
+/// One job, with its terms and its agent's last heartbeat: `heartbeat.problem` is the agent's warning. `completion` is null unless its document says
+/// how many steps it takes.
 #[derive(Serialize)]
 struct JobOutput<'a> {
     schema: u32,
@@ -62,6 +63,7 @@ struct JobOutput<'a> {
     #[serde(flatten)]
     details: &'a JobDetails,
     terms: &'a jobs::JobTerms,
+    completion: Option<JobCompletion>,
     problems: &'a [String],
 }
 
@@ -108,6 +110,7 @@ async fn show_one_job(context: &CommandContext, named: &str) -> Result<CommandSt
         Some(work) => overview.with_gpu_work(&job, work, context.now),
         None => overview,
     };
+    let completion = JobCompletion::from_job(&job, details.heartbeat.as_ref(), context.now);
     for problem in &problems {
         screen::warn(problem);
     }
@@ -118,10 +121,11 @@ async fn show_one_job(context: &CommandContext, named: &str) -> Result<CommandSt
             overview: &overview,
             details: &details,
             terms: &job.terms,
+            completion,
             problems: &problems,
         })?;
     } else {
-        show::print_job(&job, &overview, &details, context.now);
+        show::print_job(&job, &overview, &details, completion.as_ref(), context.now);
     }
     Ok(match overview.state {
         _ if !problems.is_empty() => CommandStatus::Error,

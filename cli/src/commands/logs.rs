@@ -3,7 +3,7 @@
 mod new_bytes;
 
 use std::io::{IsTerminal as _, Write as _};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use jobs::{Job, JobId, Phase};
@@ -11,14 +11,17 @@ use serde::Serialize;
 use store::Store;
 
 use self::new_bytes::{legible, new_bytes};
-use crate::command_error::CommandError;
+use crate::command_error::{CommandError, describe_store_error};
 use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
 use crate::resolve_job::resolve_job;
 use crate::screen;
 
-/// The agent uploads its log about as often.
+/// The agent uploads its log as often while it is followed.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
+
+/// How often the agent is told that somebody follows the log.
+const MARK_EVERY: Duration = Duration::from_mins(1);
 
 /// Show the log of a job's command
 #[derive(Debug, Args)]
@@ -66,9 +69,10 @@ impl Logs {
             return Err(CommandError::new(format!("{} has no attempt {attempt}; {most}", job.job)));
         }
         if self.follow {
-            return self.go_on(&store, job).await;
+            let (shown, _) = follow(&store, job, self.attempt).await?;
+            return Ok(if shown { CommandStatus::Success } else { CommandStatus::Findings });
         }
-        let found = self.newest(&store, &job).await?;
+        let found = newest(&store, &job, self.attempt).await?;
         if context.global.json {
             let (attempt, log) = found.map(|found| (found.attempt, found.bytes)).unzip();
             let log = log.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
@@ -84,45 +88,56 @@ impl Logs {
         write(&found.bytes);
         Ok(CommandStatus::Success)
     }
+}
 
-    /// The log of the named attempt, or of the newest that has one.
-    async fn newest(&self, store: &Store, job: &Job) -> Result<Option<ShownLog>, CommandError> {
-        let attempts = match self.attempt {
-            Some(attempt) => attempt..=attempt,
-            None => 1..=job.attempt,
-        };
-        for attempt in attempts.rev() {
-            if let Some(bytes) = store.read_log(&job.job, attempt).await? {
-                return Ok(Some(ShownLog { attempt, bytes }));
-            }
+/// The log of the named attempt, or of the newest that has one.
+async fn newest(store: &Store, job: &Job, attempt: Option<u32>) -> Result<Option<ShownLog>, CommandError> {
+    let attempts = match attempt {
+        Some(attempt) => attempt..=attempt,
+        None => 1..=job.attempt,
+    };
+    for attempt in attempts.rev() {
+        if let Some(bytes) = store.read_log(&job.job, attempt).await? {
+            return Ok(Some(ShownLog { attempt, bytes }));
         }
-        Ok(None)
     }
+    Ok(None)
+}
 
-    /// Until the job is over, and its whole log was read.
-    async fn go_on(&self, store: &Store, mut job: Job) -> Result<CommandStatus, CommandError> {
-        let mut shown = ShownLog::default();
-        loop {
-            let was_over = matches!(job.phase, Phase::Ended(_)) || self.attempt.is_some_and(|of| of < job.attempt);
-            if let Some(found) = self.newest(store, &job).await? {
-                if found.attempt != shown.attempt {
-                    screen::progress(format!("{}, attempt {}", job.job, found.attempt));
-                    shown = ShownLog { attempt: found.attempt, bytes: Vec::new() };
+/// Prints the log of the named attempt, or of all from the newest on, until the job is over and its whole log was read. Returns whether there was
+/// any, and the job as it is then.
+pub(crate) async fn follow(store: &Store, mut job: Job, attempt: Option<u32>) -> Result<(bool, Job), CommandError> {
+    // The next time to tell the agent; none once that is refused.
+    let (mut shown, mut mark_at) = (ShownLog::default(), Some(Instant::now()));
+    loop {
+        if mark_at.is_some_and(|at| at <= Instant::now()) {
+            mark_at = match store.mark_followed(&job.job).await {
+                Ok(()) => Some(Instant::now() + MARK_EVERY),
+                Err(error) => {
+                    screen::warn(format!("new lines come once a minute: {}", describe_store_error(&error)));
+                    None
                 }
-                let found_bytes = new_bytes(&shown.bytes, &found.bytes);
-                if found_bytes.skipped {
-                    screen::progress("(some lines in between are missing)");
-                }
-                write(found_bytes.bytes);
-                shown = found;
-            }
-            if was_over {
-                screen::progress(format!("{}: {}", job.job, describe_state(&job)));
-                return Ok(if shown.attempt > 0 { CommandStatus::Success } else { CommandStatus::Findings });
-            }
-            tokio::time::sleep(LOOK_EVERY).await;
-            job = store.read_job(&job.job).await?.value.unwrap_or(job);
+            };
         }
+        let was_over = matches!(job.phase, Phase::Ended(_)) || attempt.is_some_and(|of| of < job.attempt);
+        if let Some(found) = newest(store, &job, attempt).await? {
+            if found.attempt != shown.attempt {
+                screen::progress(format!("{}, attempt {}", job.job, found.attempt));
+                shown = ShownLog { attempt: found.attempt, bytes: Vec::new() };
+            }
+            let found_bytes = new_bytes(&shown.bytes, &found.bytes);
+            if found_bytes.skipped {
+                screen::progress("(some lines in between are missing)");
+            }
+            write(found_bytes.bytes);
+            shown = found;
+        }
+        if was_over {
+            screen::progress(format!("{}: {}", job.job, describe_state(&job)));
+            return Ok((shown.attempt > 0, job));
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+        job = store.read_job(&job.job).await?.value.unwrap_or(job);
     }
 }
 

@@ -4,6 +4,7 @@ mod answer;
 mod estimate;
 mod role;
 mod show;
+mod workdir;
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -14,9 +15,10 @@ use model::config::Config;
 use model::id::TeamName;
 use model::ownership::{TEAM_NAME_RULE, is_team};
 use serde::Serialize;
-use store::{Store, SubmittedSpec};
+use store::Store;
 
 use self::estimate::JobEstimate;
+use self::workdir::{SubmittedWorkdir, packed, uploaded};
 use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
@@ -28,21 +30,40 @@ use crate::screen;
     after_help = "It checks the file as Curfew does, and first shows where it would run now, and what it can cost at most. Exit codes: \
         0 submitted, or with --dry-run legal; 1 it has mistakes, was rejected, or would be held, or cannot be launched now; \
         2 error or incomplete result.\n\nExample:\n  curfew submit train.toml --team vision --dry-run\n  \
-        curfew submit train.toml --team vision --wait"
+        curfew submit train.toml --team vision --workdir . --wait"
 )]
 pub(crate) struct Submit {
     /// The job, as docs/jobs.md describes it; - for standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Submit it for this team, on its budget [default: the only team of the configuration]
-    #[arg(long, value_name = "NAME", env = "CURFEW_TEAM", hide_env_values = true)]
-    team: Option<TeamName>,
-    /// Only show what would happen
-    #[arg(long)]
-    dry_run: bool,
+    /// Bring this directory along: each attempt finds its files in the home of its user, except what git ignores
+    #[arg(long, value_name = "DIRECTORY")]
+    workdir: Option<PathBuf>,
+    #[command(flatten)]
+    options: SubmitOptions,
     /// Wait until it is accepted or rejected
     #[arg(long, conflicts_with = "dry_run")]
     wait: bool,
+}
+
+/// How a job is submitted.
+#[derive(Debug, Args)]
+pub(crate) struct SubmitOptions {
+    /// Submit it for this team, on its budget [default: the only team of the configuration]
+    #[arg(long, value_name = "NAME", env = "CURFEW_TEAM", hide_env_values = true)]
+    pub(crate) team: Option<TeamName>,
+    /// Only show what would happen
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+/// A document to submit.
+pub(crate) struct JobDocument {
+    /// As messages name it.
+    pub(crate) source: String,
+    /// The name of its file, which a job without `name` takes.
+    pub(crate) file_name: String,
+    pub(crate) bytes: Vec<u8>,
 }
 
 /// ```json
@@ -58,9 +79,10 @@ pub(crate) struct Submit {
 ///               "footprint": {"type": "g5.xlarge", "region": "us-east-1",
 ///                             "per_hour": {"energy_kwh": {"low": 0.027, "high": 0.45}, "operational_kg_co2e": {…}, "embodied_kg_co2e": {…}},
 ///                             "run_seconds": 28800, "is_most": true, "run": {…}, "caveats": ["…"]}, "nowhere": null},
+///  "workdir": {"digest": "sha256:…", "entries": 12, "bytes": 4096, "archive_bytes": 1234, "uploaded": true},
 ///  "submitted": "inbox/vision/train.toml", "job": "vision/train-1a2b3c4d", "answer": {"accepted": true, "mistakes": []}}
 /// ```
-/// `sizing` is null without `[gpu] model`. `expected_costs` is empty unless the deadline decides what the job runs on; `within_seconds` is null
+/// `workdir` is null without `--workdir`, and `sizing` without `[gpu] model`. `expected_costs` is empty unless the deadline decides what the job runs on; `within_seconds` is null
 /// without a deadline. `estimate` is null if it is unknown, `submitted` and `job` if nothing was submitted, and `answer` if the command did not
 /// wait for one.
 #[derive(Debug, Serialize)]
@@ -76,6 +98,7 @@ struct SubmitOutput<'a> {
     /// What checkpoints cost from each region beyond the bucket's.
     transfers: Vec<TransferPrice>,
     estimate: Option<JobEstimate>,
+    workdir: Option<SubmittedWorkdir>,
     submitted: Option<String>,
     job: Option<JobId>,
     answer: Option<SubmitAnswer>,
@@ -89,69 +112,115 @@ struct SubmitAnswer {
 
 impl Submit {
     pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandStatus, CommandError> {
-        let bytes = read(&self.file)?;
-        let store = context.needs_deployed().await?.store;
-        let config = store.read_config().await?;
-        let team = self.team(&config)?;
-        let mut document = SubmitOutput {
-            schema: screen::SCHEMA,
-            file: named(&self.file),
-            team: &team,
-            mistakes: Vec::new(),
-            role_missing: None,
-            sizing: None,
-            transfers: Vec::new(),
-            estimate: None,
-            submitted: None,
-            job: None,
-            answer: None,
+        let document = JobDocument {
+            source: named(&self.file),
+            file_name: self.file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
+            bytes: read(&self.file)?,
         };
-        let name = self.file.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-        let spec = match JobSpec::read_bytes(&bytes, &name, Some(&team), &config, context.aws.home(), context.now) {
-            Ok(spec) => spec,
-            Err(mistakes) => {
-                document.mistakes = mistakes;
-                return finish(context, &document, CommandStatus::Findings);
-            }
-        };
-        if !config.teams.is_empty() && config.team(&team).is_none() {
-            screen::warn(format!("the configuration has no team {team}; it has {}", teams(&config)));
-        }
-        document.sizing.clone_from(&spec.sizing);
-        document.transfers = spec.terms.transfer_prices();
-        document.role_missing = role::missing(context, &store, &config, &team, &spec.terms).await;
-        document.estimate = estimate::estimate_job(context, &store, &config, &spec.terms).await;
-        if !context.global.json {
-            show::estimate(&spec, document.estimate.as_ref());
-            if let Some(missing) = &document.role_missing {
-                screen::warn(format!("it would be held: {missing}"));
-            }
-        }
-        if self.dry_run {
-            let ending = match &document.estimate {
-                None => CommandStatus::Error,
-                Some(JobEstimate { nowhere: Some(_), .. }) => CommandStatus::Findings,
-                Some(_) if document.role_missing.is_some() => CommandStatus::Findings,
-                Some(_) => CommandStatus::Success,
-            };
-            return finish(context, &document, ending);
-        }
-        let submitted = put(&store, &team, &spec, &bytes).await?;
-        document.job = Some(JobId::from_object(team.clone(), &spec.name, &submitted.object));
-        document.submitted = Some(submitted.key.clone());
-        if !context.global.json {
-            show::submitted(&document);
-        }
-        if !self.wait {
-            return finish(context, &document, CommandStatus::Success);
-        }
-        let answered = answer::wait(&store, &submitted).await?;
-        let ending = if answered.job.is_some() { CommandStatus::Success } else { CommandStatus::Findings };
-        document.answer = Some(SubmitAnswer::from(&answered));
-        document.job = answered.job;
-        finish(context, &document, ending)
+        let submitted = submit(context, document, &self.options, self.workdir.as_deref(), self.wait).await?;
+        Ok(submitted.ending)
     }
+}
 
+/// What became of a submission.
+pub(crate) struct Submitted {
+    pub(crate) ending: CommandStatus,
+    /// `None` if nothing was submitted.
+    pub(crate) job: Option<JobId>,
+}
+
+/// Checks a document as `run-jobs` does, shows where it would run and what it can cost, and submits it unless it has mistakes. With a `workdir`
+/// that directory is packed and uploaded before.
+pub(crate) async fn submit(
+    context: &CommandContext,
+    document: JobDocument,
+    options: &SubmitOptions,
+    workdir: Option<&Path>,
+    wait: bool,
+) -> Result<Submitted, CommandError> {
+    let packed = workdir.map(packed).transpose()?;
+    let store = context.needs_deployed().await?.store;
+    let config = store.read_config().await?;
+    let team = options.team(&config)?;
+    let mut output = SubmitOutput {
+        schema: screen::SCHEMA,
+        file: document.source,
+        team: &team,
+        mistakes: Vec::new(),
+        role_missing: None,
+        sizing: None,
+        transfers: Vec::new(),
+        estimate: None,
+        workdir: packed.as_ref().map(SubmittedWorkdir::from),
+        submitted: None,
+        job: None,
+        answer: None,
+    };
+    let read = |bytes: &[u8]| {
+        JobSpec::read_bytes(bytes, &document.file_name, Some(&team), &config, context.aws.home(), context.now)
+    };
+    // Its mistakes have the lines of the file as it is.
+    let read_all = read(&document.bytes).and_then(|spec| match &packed {
+        Some(packed) => workdir::add(&document.bytes, &spec, packed).and_then(|bytes| Ok((read(&bytes)?, bytes))),
+        None => Ok((spec, document.bytes)),
+    });
+    let (spec, bytes) = match read_all {
+        Ok(read) => read,
+        Err(mistakes) => {
+            output.mistakes = mistakes;
+            return finish(context, &output, CommandStatus::Findings);
+        }
+    };
+    if !config.teams.is_empty() && config.team(&team).is_none() {
+        screen::warn(format!("the configuration has no team {team}; it has {}", teams(&config)));
+    }
+    output.sizing.clone_from(&spec.sizing);
+    output.transfers = spec.terms.transfer_prices();
+    output.role_missing = role::missing(context, &store, &config, &team, &spec.terms).await;
+    output.estimate = estimate::estimate_job(context, &store, &config, &spec.terms).await;
+    if !context.global.json {
+        show::estimate(&spec, output.estimate.as_ref(), output.role_missing.as_deref());
+    }
+    if options.dry_run {
+        let ending = output.expected_ending();
+        return finish(context, &output, ending);
+    }
+    refuse_unanswered(&store, &team, &spec).await?;
+    if let Some(digest) = &spec.work.workdir {
+        let was_uploaded = uploaded(&store, &team, digest, packed, context.now).await?;
+        if let Some(workdir) = &mut output.workdir {
+            workdir.uploaded = was_uploaded;
+        }
+    }
+    let submitted = store.submit(&team, &spec.name, &String::from_utf8_lossy(&bytes)).await?;
+    output.job = Some(JobId::from_object(team.clone(), &spec.name, &submitted.object));
+    output.submitted = Some(submitted.key.clone());
+    if !context.global.json {
+        show::submitted(&output);
+    }
+    if !wait {
+        return finish(context, &output, CommandStatus::Success);
+    }
+    let answered = answer::wait(&store, &submitted).await?;
+    let ending = if answered.job.is_some() { CommandStatus::Success } else { CommandStatus::Findings };
+    output.answer = Some(SubmitAnswer::from(&answered));
+    output.job = answered.job;
+    finish(context, &output, ending)
+}
+
+impl SubmitOutput<'_> {
+    /// Whether it could be launched now.
+    const fn expected_ending(&self) -> CommandStatus {
+        match &self.estimate {
+            None => CommandStatus::Error,
+            Some(JobEstimate { nowhere: Some(_), .. }) => CommandStatus::Findings,
+            Some(_) if self.role_missing.is_some() => CommandStatus::Findings,
+            Some(_) => CommandStatus::Success,
+        }
+    }
+}
+
+impl SubmitOptions {
     fn team(&self, config: &Config) -> Result<TeamName, CommandError> {
         if let Some(team) = &self.team {
             if is_team(team.as_str()) {
@@ -176,28 +245,27 @@ fn teams(config: &Config) -> String {
 }
 
 /// Not over an unanswered document: it would never be answered.
-async fn put(store: &Store, team: &TeamName, spec: &JobSpec, bytes: &[u8]) -> Result<SubmittedSpec, CommandError> {
-    if let Some(key) = answer::unanswered(store, team, &spec.name).await? {
-        return Err(CommandError::with(
+async fn refuse_unanswered(store: &Store, team: &TeamName, spec: &JobSpec) -> Result<(), CommandError> {
+    match answer::unanswered(store, team, &spec.name).await? {
+        None => Ok(()),
+        Some(key) => Err(CommandError::with(
             format!("{key} exists already, and has no answer yet"),
             "wait for its answer, or use another name; if none comes, run curfew doctor",
-        ));
+        )),
     }
-    let text = String::from_utf8_lossy(bytes);
-    Ok(store.submit(team, &spec.name, &text).await?)
 }
 
 fn finish(
     context: &CommandContext,
-    document: &SubmitOutput<'_>,
+    output: &SubmitOutput<'_>,
     ending: CommandStatus,
-) -> Result<CommandStatus, CommandError> {
+) -> Result<Submitted, CommandError> {
     if context.global.json {
-        screen::json(document)?;
+        screen::json(output)?;
     } else {
-        show::end(document);
+        show::end(output);
     }
-    Ok(ending)
+    Ok(Submitted { ending, job: output.job.clone() })
 }
 
 /// The bytes of a file, up to one more than the limit; `-` is standard input.

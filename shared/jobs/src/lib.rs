@@ -10,6 +10,7 @@ mod backlog;
 mod candidate;
 pub mod checkpoints;
 mod command_job;
+mod completion;
 mod deadline;
 mod documents;
 mod effect;
@@ -50,6 +51,7 @@ pub use agent_warning::{AgentWarning, AgentWarningKind, AgentWarnings, STANDS_AF
 pub use backlog::{BacklogQueue, QueueItem, QueueShares, ShareLimits, take_shares};
 pub use candidate::{Candidate, Lifecycle, MachineImage, QuotaCode, Ranking};
 pub use command_job::{CommandJob, toml_string};
+pub use completion::JobCompletion;
 pub use deadline::{
     Capacity, CapacityDecision, CapacityReason, DeadlineSituation, ExpectedCost, JobDeadline, SpotHistory,
     choose_capacity, expected_costs,

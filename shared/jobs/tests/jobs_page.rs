@@ -132,7 +132,12 @@ fn the_documented_examples_are_accepted() {
     let [_, _, examples, deadline] = documents();
     assert!(read(&format!("{LEAST}{deadline}")).unwrap().terms.deadline_decides());
     let spec = read(&format!("{LEAST}{examples}")).unwrap();
-    assert!(spec.work.setup.is_some() && spec.terms.machine.ami.is_some() && spec.terms.finish_by.is_some());
+    assert!(
+        spec.work.setup.is_some()
+            && spec.work.workdir.is_some()
+            && spec.terms.machine.ami.is_some()
+            && spec.terms.finish_by.is_some()
+    );
 }
 
 /// One of a key, as the parser takes it.

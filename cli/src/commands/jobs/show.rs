@@ -1,7 +1,7 @@
 //! Jobs for people.
 
 use jiff::{SignedDuration, Timestamp};
-use jobs::{Job, JobMachine, JobOverview, JobTerms, Lifecycle, figures, still_reserved};
+use jobs::{Job, JobCompletion, JobMachine, JobOverview, JobTerms, Lifecycle, figures, still_reserved};
 use model::duration;
 use model::id::TypeName;
 
@@ -52,7 +52,13 @@ pub(super) fn print_jobs(jobs: &[JobOverview], all: bool, now: Timestamp) {
     screen::progress(format!("\nDetails:  curfew jobs {}", plain(&first)));
 }
 
-pub(super) fn print_job(job: &Job, overview: &JobOverview, details: &JobDetails, now: Timestamp) {
+pub(super) fn print_job(
+    job: &Job,
+    overview: &JobOverview,
+    details: &JobDetails,
+    completion: Option<&JobCompletion>,
+    now: Timestamp,
+) {
     screen::print_line(format!("{}: {}\n", plain(&overview.job.to_string()), overview.state));
     let mut facts: Vec<(&str, String)> = vec![
         ("why", overview.why.clone()),
@@ -69,6 +75,7 @@ pub(super) fn print_job(job: &Job, overview: &JobOverview, details: &JobDetails,
     if !overview.over {
         facts.push(("heartbeat", describe_heartbeat(details, now)));
     }
+    facts.extend(completion.map(|completion| ("progress", format!("{} {}", completion.bar(), completion.describe()))));
     facts.push(("checkpoint", checkpoint(overview, details)));
     let warnings = details.heartbeat.iter().flat_map(|heartbeat| heartbeat.warnings.clone());
     facts.extend(warnings.map(|warning| ("warning", warning.words)));

@@ -33,7 +33,7 @@ const BYTES_PER_GB: u64 = 1_000_000_000;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Place")]
 pub(super) struct PlaceArguments {
-    /// Compare these regions, comma-separated [default: those of the configuration, else that of --region or AWS_REGION; without a
+    /// Compare these regions, comma-separated [default: those of the configuration, else that of --region or the environment; without a
     /// region those that the table has prices of, us-east-1 and us-east-2]
     #[arg(long, value_name = "REGIONS", value_delimiter = ',', value_parser = region)]
     regions: Vec<Region>,

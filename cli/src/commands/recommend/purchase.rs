@@ -33,7 +33,7 @@ pub(crate) struct Purchase {
     /// Compare with this instance type on demand
     #[arg(long = "type", value_name = "TYPE", default_value = DEFAULT_TYPE)]
     instance_type: String,
-    /// Rent at this price an hour instead [default: on demand in the region of --region or AWS_REGION, else us-east-1, by the
+    /// Rent at this price an hour instead [default: on demand in the region of --region or the environment, else us-east-1, by the
     /// Price List or the dated table]
     #[arg(long, value_name = "USD", value_parser = price, allow_negative_numbers = true)]
     usd_per_hour: Option<f64>,

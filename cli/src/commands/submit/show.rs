@@ -11,7 +11,14 @@ use crate::screen::{self, ColumnAlignment, Table, plain};
 /// The most candidates that are shown.
 const CANDIDATES_MAX: usize = 5;
 
-pub(super) fn estimate(spec: &JobSpec, estimate: Option<&JobEstimate>) {
+pub(super) fn estimate(spec: &JobSpec, estimate: Option<&JobEstimate>, role_missing: Option<&str>) {
+    candidates_and_costs(spec, estimate);
+    if let Some(missing) = role_missing {
+        screen::warn(format!("it would be held: {missing}"));
+    }
+}
+
+fn candidates_and_costs(spec: &JobSpec, estimate: Option<&JobEstimate>) {
     let terms = &spec.terms;
     let max = duration::format_duration(SignedDuration::from_secs(terms.max_runtime_seconds));
     let restarts = match &terms.checkpoint {

@@ -39,6 +39,9 @@ fn what_cannot_be_run() {
     check_by("", "owner = \"a\"\ncommand = \"a\\u0000b\"", &[&format!("2 command: {nul}")]);
     check_key("setup", "\"a\\u0000\"", nul);
     check_key("env", "{ A = \"a\\u0000\" }", nul);
+    let digest = "`curfew submit --workdir` writes it: `sha256:` and 64 hexadecimal digits, not \".\"; to bring a directory along, leave the \
+                  key out and name the directory by --workdir";
+    check_key("workdir", "\".\"", digest);
     check_key("machine.outputs", "[\"/a\\u0000\"]", nul);
 }
 

@@ -1,0 +1,67 @@
+//! `curfew rerun`: submits the document of an earlier job again.
+
+use clap::Args;
+
+use super::submit::{JobDocument, SubmitOptions, submit};
+use crate::command_error::CommandError;
+use crate::command_status::CommandStatus;
+use crate::context::CommandContext;
+use crate::resolve_job::resolve_job;
+
+/// The last line of a document that was submitted again. It makes each of them another object: one with the same content may be the same job.
+const NOTE: &str = "# Submitted again by curfew rerun, for ";
+
+/// Submit a job again, with the same document
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The new job starts without checkpoints, and runs the same directory as the earlier one (--workdir). It belongs to the team \
+                  of the earlier one unless --team says otherwise. A limit that is a time, such as finish_by, may be past by now. \
+                  Exit codes: as submit.\n\nExample:\n  curfew rerun llama\n  curfew rerun vision/llama-1a2b3c4d --dry-run"
+)]
+pub(crate) struct Rerun {
+    /// Name of the job: <team>/<job>, or a unique part of it
+    #[arg(value_name = "JOB")]
+    job: String,
+    #[command(flatten)]
+    options: SubmitOptions,
+    /// Wait until it is accepted or rejected
+    #[arg(long, conflicts_with = "dry_run")]
+    wait: bool,
+}
+
+impl Rerun {
+    pub(crate) async fn run(mut self, context: &CommandContext) -> Result<CommandStatus, CommandError> {
+        let store = context.needs_deployed().await?.store;
+        let job = resolve_job(&store, &self.job).await?.job;
+        let text = store.read_spec(&job).await?;
+        let text = text.ok_or_else(|| CommandError::new(format!("{job} has no document any more")))?;
+        self.options.team.get_or_insert_with(|| job.team.clone());
+        let document = JobDocument {
+            source: job.to_string(),
+            file_name: job.name().to_owned(),
+            bytes: with_note(&text, &format!("{NOTE}{job} at {}", context.now)).into_bytes(),
+        };
+        Ok(submit(context, document, &self.options, None, self.wait).await?.ending)
+    }
+}
+
+fn with_note(text: &str, note: &str) -> String {
+    let text = text.trim_end();
+    let before = match text.rsplit_once('\n') {
+        Some((before, last)) if last.starts_with(NOTE) => before,
+        _ => text,
+    };
+    format!("{before}\n{note}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_document_is_another_one_and_none_grows() {
+        let first = with_note("command = \"a\"\n\n", &format!("{NOTE}1"));
+        assert_eq!(first, format!("command = \"a\"\n{NOTE}1\n"));
+        assert_eq!(with_note(&first, &format!("{NOTE}2")), format!("command = \"a\"\n{NOTE}2\n"));
+    }
+}

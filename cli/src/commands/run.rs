@@ -1,0 +1,150 @@
+//! `curfew run`: a command as a job, from its submission to its exit code.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use jobs::{CancelRequest, CommandJob, Job, JobId, JobResult, Phase};
+use recommend::GpuRequest;
+use store::{MachineDocument, Store};
+use tokio::signal::ctrl_c;
+
+use super::cancel::whole_seconds;
+use super::logs::follow;
+use super::submit::{JobDocument, SubmitOptions, submit};
+use crate::command_error::CommandError;
+use crate::command_status::CommandStatus;
+use crate::context::CommandContext;
+use crate::{screen, world};
+
+/// As a shell ends after Ctrl-C: 128 and the number of SIGINT (POSIX.1-2024, "Exit Status for Commands").
+const INTERRUPTED: u8 = 130;
+
+/// Run a command on a GPU machine, and follow it to its end
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Submits a job, prints its log, and ends with the exit code of the command. Ctrl-C asks whether to cancel the job or to let it \
+                  run. A command without --checkpoint-dir starts at zero whenever its machine is lost. Exit codes: of the command; 1 it could not \
+                  run, or was cancelled or rejected; 2 error or incomplete result; 130 cancelled by Ctrl-C; 0 with --detach, --dry-run, or \
+                  detached.\n\nExample:\n  curfew run --gpu a10g --workdir . --max-runtime 8h -- python train.py --lr 3e-4"
+)]
+pub(crate) struct Run {
+    /// The command and its arguments; one word is a line of shell
+    #[arg(value_name = "COMMAND", required = true, last = true)]
+    words: Vec<String>,
+    /// Run on this GPU, and at least so many: a10g, h100:8, a100-80gb, 24gb, or an instance type
+    #[arg(long, value_name = "GPU[:COUNT]")]
+    gpu: GpuRequest,
+    /// Bring this directory along: the command runs in the home of its user, which has its files, except what git ignores
+    #[arg(long, value_name = "DIRECTORY")]
+    workdir: Option<PathBuf>,
+    /// Run this line of shell before the command, in every attempt
+    #[arg(long, value_name = "LINE")]
+    setup: Option<String>,
+    /// Set this variable for the command
+    #[arg(long, value_name = "NAME=VALUE", value_parser = read_variable)]
+    env: Vec<(String, String)>,
+    /// Keep checkpoints that the command writes into this directory
+    #[arg(long, value_name = "DIRECTORY")]
+    checkpoint_dir: Option<String>,
+    /// End it after so much time on machines, such as 8h [default: [lifetime] max of the configuration]
+    #[arg(long, value_name = "DURATION")]
+    max_runtime: Option<String>,
+    /// Spend at most so much
+    #[arg(long, value_name = "USD")]
+    max_usd: Option<f64>,
+    /// Do not run on Spot
+    #[arg(long)]
+    on_demand: bool,
+    /// Name the job [default: after the command's script]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Notify this person
+    #[arg(long, value_name = "NAME", env = "CURFEW_OWNER", hide_env_values = true)]
+    owner: Option<String>,
+    #[command(flatten)]
+    options: SubmitOptions,
+    /// Submit it and leave it running
+    #[arg(long, conflicts_with = "dry_run")]
+    detach: bool,
+}
+
+fn read_variable(text: &str) -> Result<(String, String), String> {
+    let read = text.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
+    read.ok_or_else(|| "write NAME=VALUE".to_owned())
+}
+
+impl Run {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandStatus, CommandError> {
+        if context.global.json && !self.detach && !self.options.dry_run {
+            return Err(CommandError::with("a log is no JSON", "use --json with --detach or --dry-run"));
+        }
+        let waits = !self.options.dry_run;
+        let document = JobDocument {
+            source: "the command line".to_owned(),
+            file_name: "run".to_owned(),
+            bytes: CommandJob {
+                words: self.words,
+                name: self.name,
+                owner: self.owner,
+                setup: self.setup,
+                env: self.env,
+                gpus: self.gpu.gpus,
+                memory_gib_min: self.gpu.memory_gib_min,
+                types: self.gpu.types,
+                on_demand: self.on_demand,
+                max_runtime: self.max_runtime,
+                max_usd: self.max_usd,
+                checkpoint_dir: self.checkpoint_dir,
+            }
+            .to_document()
+            .into_bytes(),
+        };
+        let submitted = submit(context, document, &self.options, self.workdir.as_deref(), waits).await?;
+        let (Some(job), CommandStatus::Success, false) = (submitted.job, submitted.ending, self.detach) else {
+            return Ok(submitted.ending);
+        };
+        let store = context.needs_deployed().await?.store;
+        tokio::select! {
+            ended = follow_to_end(&store, &job) => ended,
+            _ = ctrl_c() => cancel_or_detach(&store, &job).await,
+        }
+    }
+}
+
+async fn follow_to_end(store: &Store, id: &JobId) -> Result<CommandStatus, CommandError> {
+    let job = store.read_job(id).await?.value;
+    let job = job.ok_or_else(|| CommandError::new(format!("{id} was accepted, and has no state")))?;
+    let (_, job) = follow(store, job, None).await?;
+    let Phase::Ended(end) = &job.phase else { return Ok(CommandStatus::Error) };
+    if end.result == JobResult::Succeeded {
+        return Ok(CommandStatus::Success);
+    }
+    screen::progress(screen::plain(&end.why));
+    Ok(exit_code(store, &job).await?.map_or(CommandStatus::Findings, CommandStatus::OfJob))
+}
+
+/// The exit code of the command in the last attempt; `None` without one.
+async fn exit_code(store: &Store, job: &Job) -> Result<Option<u8>, CommandError> {
+    let MachineDocument::Believed(exit) = store.read_exit(&job.job, job.attempt).await? else { return Ok(None) };
+    Ok(exit.code.and_then(|code| u8::try_from(code).ok()).filter(|code| *code != 0))
+}
+
+/// Without a terminal, or at a second Ctrl-C, the job is left running: only a person ends it.
+async fn cancel_or_detach(store: &Store, job: &JobId) -> Result<CommandStatus, CommandError> {
+    let question = screen::plain(&format!("\nCancel {job}? Without that it keeps running."));
+    let asked = tokio::task::spawn_blocking(move || screen::confirm(question, false).unwrap_or(false));
+    let is_cancelled = tokio::select! {
+        answer = asked => answer.unwrap_or(false),
+        _ = ctrl_c() => false,
+    };
+    if is_cancelled {
+        let wish = CancelRequest { at: whole_seconds(world::clock()), by: world::variable("USER") };
+        store.cancel(job, &wish).await?;
+        screen::progress(format!("{job} is cancelled"));
+        return Ok(CommandStatus::OfJob(INTERRUPTED));
+    }
+    screen::progress(format!(
+        "{job} keeps running. Follow it:  curfew logs {job} --follow   Cancel it:  curfew cancel {job}"
+    ));
+    Ok(CommandStatus::Success)
+}

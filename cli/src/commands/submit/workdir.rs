@@ -1,0 +1,101 @@
+//! The directory that a job brings along.
+
+use std::path::Path;
+
+use ::workdir::{PackedWorkdir, pack};
+use jiff::Timestamp;
+use jobs::{JobSpec, SpecMistake, WorkdirDigest};
+use model::id::TeamName;
+use serde::Serialize;
+use store::Store;
+
+use crate::command_error::CommandError;
+use crate::screen;
+
+const KIB: f64 = 1024.0;
+
+/// What the command says of it.
+#[derive(Debug, Serialize)]
+pub(super) struct SubmittedWorkdir {
+    digest: String,
+    /// Files, directories and links.
+    entries: usize,
+    /// The bytes of its files.
+    bytes: u64,
+    archive_bytes: usize,
+    /// Whether it was uploaded now; the bucket may have had it.
+    pub(super) uploaded: bool,
+}
+
+impl From<&PackedWorkdir> for SubmittedWorkdir {
+    fn from(packed: &PackedWorkdir) -> Self {
+        Self {
+            digest: packed.digest.to_string(),
+            entries: packed.entries,
+            bytes: packed.bytes,
+            archive_bytes: packed.archive.len(),
+            uploaded: false,
+        }
+    }
+}
+
+/// Packs a directory.
+pub(super) fn packed(directory: &Path) -> Result<PackedWorkdir, CommandError> {
+    let packed = pack(directory).map_err(CommandError::new)?;
+    for path in &packed.skipped {
+        screen::warn(format!("{} is no file, directory or link, and is left out", path.display()));
+    }
+    let (entries, bytes) = (packed.entries, size(packed.archive.len()));
+    screen::progress(format!("packed {}, {entries} files and directories: {bytes}", directory.display()));
+    Ok(packed)
+}
+
+/// The document with the key that names the archive, before all others: TOML has no table there yet.
+pub(super) fn add(document: &[u8], spec: &JobSpec, packed: &PackedWorkdir) -> Result<Vec<u8>, Vec<SpecMistake>> {
+    if spec.work.workdir.is_some() {
+        return Err(vec![SpecMistake {
+            line: 0,
+            key: "workdir".to_owned(),
+            problem: "the document names an archive already; leave out the key, or --workdir".to_owned(),
+        }]);
+    }
+    let without_mark = document.strip_prefix("\u{feff}".as_bytes()).unwrap_or(document);
+    Ok([format!("workdir = \"{}\"\n", packed.digest).as_bytes(), without_mark].concat())
+}
+
+/// Uploads the archive unless the bucket has it. Returns whether it did.
+pub(super) async fn uploaded(
+    store: &Store,
+    team: &TeamName,
+    digest: &WorkdirDigest,
+    packed: Option<PackedWorkdir>,
+    now: Timestamp,
+) -> Result<bool, CommandError> {
+    if store.has_workdir(team, digest, now).await? {
+        return Ok(false);
+    }
+    let Some(PackedWorkdir { archive, .. }) = packed else {
+        return Err(CommandError::with(
+            format!("{} is gone, or will be soon", store.workdir_address(team, digest)),
+            "leave out `workdir`, and bring the directory along again by --workdir",
+        ));
+    };
+    let (whole, mut shown) = (archive.len(), 0);
+    let progress = |sent: usize| {
+        let tenths = sent * 10 / whole.max(1);
+        if tenths > shown {
+            screen::progress(format!("uploaded {} of {}", size(sent), size(whole)));
+            shown = tenths;
+        }
+    };
+    store.upload_workdir(team, digest, archive, progress).await?;
+    Ok(true)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "shown with one digit")]
+fn size(bytes: usize) -> String {
+    match bytes as f64 / KIB {
+        kib if kib < KIB => format!("{kib:.1} KiB"),
+        kib => format!("{:.1} MiB", kib / KIB),
+    }
+}
