@@ -51,6 +51,7 @@ pub(crate) struct Fence {
     store: Store,
     job: JobId,
     attempt: u32,
+    retry_of: u32,
     launch: String,
     last: Mutex<Versioned<Head>>,
     held: AtomicBool,
@@ -59,14 +60,18 @@ pub(crate) struct Fence {
 impl Fence {
     pub(crate) fn new(store: Store, identity: &MachineIdentity) -> Self {
         let last = Mutex::new(Versioned { value: Head::default(), etag: None });
-        let MachineIdentity { job, attempt, launch, .. } = identity;
-        Self { store, job: job.clone(), attempt: *attempt, launch: launch.clone(), last, held: AtomicBool::new(false) }
+        let MachineIdentity { job, attempt, retry_of, launch, .. } = identity.clone();
+        Self { store, job, attempt, retry_of, launch, last, held: AtomicBool::new(false) }
     }
 
-    /// The fence as it is now. A later attempt, or a result, is an error.
+    fn refusal(&self, head: &Head) -> Option<String> {
+        refusal(head, self.attempt, &self.launch, self.retry_of)
+    }
+
+    /// The fence as it is now. A later attempt, or a result that is not retried, is an error.
     pub(crate) async fn read(&self) -> Result<Head, FenceError> {
         let read = Box::pin(self.store.read_fence(&self.job)).await?;
-        if let Some(why) = refusal(&read.value, self.attempt, &self.launch) {
+        if let Some(why) = self.refusal(&read.value) {
             return Err(FenceError::Fenced(why));
         }
         let head = read.value.clone();
@@ -79,7 +84,7 @@ impl Fence {
         let read = Box::pin(self.store.read_fence(&self.job)).await?;
         // Its own result is no reason to end: the attempt is about to.
         let own = read.value.attempt == self.attempt && read.value.launch == self.launch;
-        match refusal(&read.value, self.attempt, &self.launch).filter(|_| !own) {
+        match self.refusal(&read.value).filter(|_| !own) {
             Some(why) => Err(FenceError::Fenced(why)),
             None => Ok(()),
         }
@@ -106,7 +111,7 @@ impl Fence {
         let mut tries = 1..TRIES_MAX;
         loop {
             let mut head = last.value.clone();
-            (head.attempt, head.launch) = (self.attempt, self.launch.clone());
+            head.claim(self.attempt, &self.launch);
             change(&mut head);
             match Box::pin(self.store.write_fence(&self.job, &head, last.etag.as_deref())).await {
                 Ok(etag) => {
@@ -120,7 +125,7 @@ impl Fence {
                         *last = read;
                         return Ok(head);
                     }
-                    if let Some(why) = refusal(&read.value, self.attempt, &self.launch) {
+                    if let Some(why) = self.refusal(&read.value) {
                         return Err(FenceError::Fenced(why));
                     }
                     *last = read;
@@ -138,8 +143,8 @@ fn has_landed(there: &Head, written: &Head) -> bool {
 }
 
 /// Why that launch of that attempt may not write; `None` if it may.
-fn refusal(head: &Head, attempt: u32, launch: &str) -> Option<String> {
-    if head.admits(attempt, launch) {
+fn refusal(head: &Head, attempt: u32, launch: &str, retry_of: u32) -> Option<String> {
+    if head.admits(attempt, launch, retry_of) {
         return None;
     }
     if let Some(result) = &head.result {
@@ -158,7 +163,7 @@ mod tests {
         let at = "2026-09-01T12:00:00Z".parse().unwrap();
         let result = succeeded.map(|succeeded| HeadResult { succeeded, code: None, why: String::new(), at });
         let head = Head { attempt: head_attempt, launch: "0a".to_owned(), result, ..Head::default() };
-        let why = refusal(&head, attempt, "0a");
+        let why = refusal(&head, attempt, "0a", 0);
         match (&why, expect) {
             (Some(why), Some(expect)) => assert!(why.contains(expect), "{why}"),
             _ => assert_eq!(why.as_deref(), expect),
@@ -176,9 +181,9 @@ mod tests {
     #[test]
     fn the_second_machine_of_an_attempt_is_fenced() {
         let head = Head { attempt: 2, launch: "0a".to_owned(), ..Head::default() };
-        assert_eq!(refusal(&head, 2, "0a"), None);
-        assert!(refusal(&head, 2, "0b").is_some_and(|why| why.starts_with("another machine of it has taken over")));
-        assert_eq!(refusal(&head, 3, "0b"), None);
+        assert_eq!(refusal(&head, 2, "0a", 0), None);
+        assert!(refusal(&head, 2, "0b", 0).is_some_and(|why| why.starts_with("another machine of it has taken over")));
+        assert_eq!(refusal(&head, 3, "0b", 0), None);
     }
 
     fn check_landed(change: impl Fn(&mut Head), expect: bool) {

@@ -54,17 +54,27 @@ pub struct Head {
     /// Which of these are unverified; the newest may be one of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unverified: Vec<Checkpoint>,
-    /// How the job ended.
+    /// How the job ended, or the attempt, if its failure is retried.
     #[serde(default)]
     pub result: Option<HeadResult>,
 }
 
 impl Head {
-    /// Whether that launch of that attempt may write: it holds the fence, or may take it by writing itself in.
+    /// Whether that launch of that attempt may write: it holds the fence, or may take it by writing itself in. `retry_of`: the latest attempt
+    /// whose failure is retried, [`MachineIdentity::retry_of`](super::MachineIdentity).
     #[must_use]
-    pub fn admits(&self, attempt: u32, launch: &str) -> bool {
+    pub fn admits(&self, attempt: u32, launch: &str, retry_of: u32) -> bool {
         let is_mine = self.attempt == attempt && self.launch == launch;
-        self.result.is_none() && (is_mine || self.attempt < attempt)
+        let is_retried = |result: &HeadResult| !result.succeeded && self.attempt <= retry_of;
+        self.result.as_ref().is_none_or(is_retried) && (is_mine || self.attempt < attempt)
+    }
+
+    /// That launch of that attempt takes the fence, or keeps it. The result of an earlier attempt ends with it.
+    pub fn claim(&mut self, attempt: u32, launch: &str) {
+        if (self.attempt, self.launch.as_str()) != (attempt, launch) {
+            self.result = None;
+        }
+        (self.attempt, self.launch) = (attempt, launch.to_owned());
     }
 
     /// Whether it can be what an agent wrote. That it names an attempt which the state does not know yet is no mistake: the state may have
@@ -293,86 +303,4 @@ pub struct SpecMistake {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn checkpoint(attempt: u32) -> Checkpoint {
-        Checkpoint { attempt, step: 10, rewrite: 0 }
-    }
-
-    fn head(attempt: u32, checkpoint: Option<Checkpoint>, kept: Vec<Checkpoint>) -> Head {
-        Head { attempt, checkpoint, kept, ..Head::default() }
-    }
-
-    fn check(head: &Head, expect: Option<&str>) {
-        assert_eq!(head.check().err(), expect.map(InvalidValue::new));
-    }
-
-    #[test]
-    fn a_head_names_nothing_that_cannot_be() {
-        check(&Head::default(), None);
-        check(&head(3, Some(checkpoint(3)), vec![checkpoint(2), checkpoint(1)]), None);
-        let later = "it is of attempt 3, and names a checkpoint of attempt 4";
-        check(&head(3, Some(checkpoint(4)), Vec::new()), Some(later));
-        check(&head(3, None, vec![checkpoint(4)]), Some(later));
-        check(
-            &head(3, Some(checkpoint(0)), Vec::new()),
-            Some("it is of attempt 3, and names a checkpoint of attempt 0"),
-        );
-        check(&head(3, None, vec![checkpoint(1); 5_000]), Some("it names more than 500 checkpoints"));
-        let unverified = Head { unverified: vec![checkpoint(1); 5_000], ..head(3, None, Vec::new()) };
-        check(&unverified, Some("it names more than 500 checkpoints"));
-        let result = HeadResult { succeeded: true, code: None, why: String::new(), at: Timestamp::UNIX_EPOCH };
-        let nobodys = Head { result: Some(result), ..Head::default() };
-        check(&nobodys, Some("it names a result, and no attempt that came to it"));
-    }
-
-    #[test]
-    fn the_largest_head_of_an_agent_is_read() {
-        let all: Vec<Checkpoint> = (0..=CHECKPOINTS_KEPT_MAX)
-            .map(|of| Checkpoint { step: u64::from(of) + 10_000_000, ..checkpoint(1_000) })
-            .collect();
-        let largest = Head { unverified: all.clone(), ..head(1_000, Some(checkpoint(1_000)), all) };
-        check(&largest, None);
-        assert!(serde_json::to_vec(&largest).unwrap().len() < MACHINE_DOCUMENT_BYTES_MAX);
-    }
-
-    #[test]
-    fn a_heartbeat_and_an_exit_record_are_of_their_attempt() {
-        let beat = |attempt, pace| Heartbeat {
-            at: Timestamp::UNIX_EPOCH,
-            attempt,
-            step: None,
-            steps_per_hour: pace,
-            gpu_percent: None,
-            doing: String::new(),
-            warnings: Vec::new(),
-            unsaved_seconds: None,
-            gpus: None,
-        };
-        assert_eq!(beat(2, Some(3.5)).check(2), Ok(()));
-        assert_eq!(Heartbeat { gpu_percent: Some(100.0), ..beat(2, None) }.check(2), Ok(()));
-        assert_eq!(
-            beat(1, None).check(2),
-            Err(InvalidValue::new("it says that it is of attempt 1, and lies at that of attempt 2"))
-        );
-        for impossible in [-1.0, 1e300, f64::NAN, f64::INFINITY] {
-            assert!(beat(2, Some(impossible)).check(2).is_err(), "{impossible}");
-            assert!(Heartbeat { gpu_percent: Some(impossible), ..beat(2, None) }.check(2).is_err(), "{impossible}");
-        }
-        let exit = ExitRecord {
-            attempt: 2,
-            at: Timestamp::UNIX_EPOCH,
-            reason: ExitReason::Broken,
-            code: None,
-            why: String::new(),
-        };
-        assert_eq!((exit.check(2), exit.check(3).is_err()), (Ok(()), true));
-    }
-
-    #[test]
-    fn words_of_a_machine_are_one_short_line() {
-        let said = said_by_machine(&format!("full\n\u{1b}[2J{}", "x".repeat(16 * 1024 * 1024)));
-        assert!(said.starts_with("full  [2Jxxx") && said.chars().count() == SAID_CHARACTERS_MAX + 1);
-    }
-}
+mod tests;

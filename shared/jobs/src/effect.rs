@@ -37,6 +37,8 @@ pub enum Effect {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct LaunchRequest {
     pub attempt: u32,
+    /// The latest failed attempt that is retried, [`JobRetries::attempt`](super::JobRetries); 0 if none is.
+    pub retry_of: u32,
     /// The client token.
     pub token: String,
     pub candidate: Candidate,
@@ -72,7 +74,7 @@ pub enum TransitionKind {
     Ended(ResourceId),
     /// It may not be launched.
     Held,
-    /// It waits for capacity.
+    /// It waits for capacity, or until it is retried.
     Waits,
     /// It is over.
     Finished,

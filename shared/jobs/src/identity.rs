@@ -5,6 +5,7 @@ use model::id::Region;
 use serde::{Deserialize, Serialize};
 
 use super::JobId;
+use super::spec::is_zero;
 
 /// `/etc/curfew/identity.json` on the machine. No secret, and nothing that a spec says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,6 +17,9 @@ pub struct MachineIdentity {
     pub region: Region,
     pub job: JobId,
     pub attempt: u32,
+    /// The latest failed attempt that is retried; 0 if none is. A failure of a later attempt in head has not been read, and fences this one.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub retry_of: u32,
     /// The launch: [`launch_id`](super::launch_id) of its client token. A delayed request may launch a second machine of one attempt beside that of
     /// another pool; the fence tells the two apart.
     pub launch: String,

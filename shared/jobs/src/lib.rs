@@ -74,7 +74,7 @@ pub use notification::JobNotification;
 pub use overview::{JobOverview, find, still_reserved};
 pub use phase::{
     CapacityWait, HoldReason, JobEnd, JobMachine, JobResult, LaunchHold, LaunchInProgress, LossReason,
-    MachineReplacement, Phase, RefusedCandidates, UsedUpQuota,
+    MachineReplacement, Phase, RefusedCandidates, RetryWait, UsedUpQuota,
 };
 pub use priority::by_priority;
 pub use rank::{CapacityPool, LaunchObstacle, prices_wanted, rank};
@@ -142,6 +142,9 @@ pub struct Job {
     /// The machine of an earlier attempt, until EC2 shows it gone. It may write until its two minutes are over; nothing
     /// of that counts. Its `ends_at` is when it should be gone.
     pub previous_attempt: Option<JobMachine>,
+    /// The failed attempts that were retried, or are about to be.
+    #[serde(default, skip_serializing_if = "JobRetries::is_none")]
+    pub retries: JobRetries,
     /// How the latest machine was lost; `None` before any was.
     #[serde(default)]
     pub lost: Option<LossReason>,
@@ -166,6 +169,23 @@ pub struct Job {
     pub deadline: Option<JobDeadline>,
     /// The last notification: a fingerprint of [`Job::notification`].
     pub notified: Option<String>,
+}
+
+/// The failed attempts of a job that did not end it. A failure is counted once: what head and exit records say of attempts up to the latest
+/// counted one is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct JobRetries {
+    /// How many there were.
+    pub used: u32,
+    /// The latest of them.
+    pub attempt: u32,
+}
+
+impl JobRetries {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+    const fn is_none(&self) -> bool {
+        self.used == 0
+    }
 }
 
 /// What the attempts that are over used up, at the prices that they could not exceed.
@@ -220,6 +240,7 @@ impl Job {
             phase: Phase::Submitted,
             passes: 0,
             previous_attempt: None,
+            retries: JobRetries::default(),
             lost: None,
             used: JobUsage::default(),
             progress: JobProgress::default(),
@@ -239,6 +260,7 @@ impl Job {
         match &self.phase {
             Phase::Running(placed) => Some(placed),
             Phase::Interrupted(replacing) => Some(&replacing.machine),
+            Phase::Retrying(waiting) => waiting.machine.as_ref(),
             Phase::Ended(ended) => ended.machine.as_ref(),
             Phase::Launching(launching) => launching.replaces.as_deref(),
             Phase::Submitted | Phase::Reserving | Phase::Waiting(_) | Phase::Held(_) => None,

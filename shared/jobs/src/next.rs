@@ -1,6 +1,6 @@
 //! The state machine. A file for what a job does in each part of its life: [`place`] before it has a machine, [`launch`] while one is asked
 //! for, [`no_capacity`] while there is none to be had, [`run`] while it has one, [`spot_return`] while it leaves that one for Spot,
-//! [`over`] when it has ended; [`deadline`] says what it runs on, where that follows from a deadline; [`limits`] says how much time and
+//! [`retry`] after its command has failed, [`over`] when it has ended; [`deadline`] says what it runs on, where that follows from a deadline; [`limits`] says how much time and
 //! money is left.
 
 mod deadline;
@@ -9,6 +9,7 @@ mod limits;
 mod no_capacity;
 mod over;
 mod place;
+mod retry;
 mod run;
 mod spot_return;
 
@@ -65,6 +66,13 @@ pub fn wants(job: &Job, warned: bool, now: Timestamp) -> NeededFacts {
             cancel: true,
             ..NeededFacts::default()
         },
+        Phase::Retrying(waiting) => NeededFacts {
+            machine: waiting.machine.is_some(),
+            previous_attempt,
+            head: true,
+            cancel: true,
+            ..NeededFacts::default()
+        },
         Phase::Submitted | Phase::Reserving | Phase::Waiting(_) | Phase::Held(_) => {
             NeededFacts { previous_attempt, head: ran, cancel: true, ..NeededFacts::default() }
         }
@@ -91,8 +99,8 @@ pub fn next(job: &Job, facts: &JobFacts, now: Timestamp) -> (Job, Vec<Effect>) {
         let launching = launching.clone();
         return launch::go_on(job, launching, facts, now);
     }
-    if let Some((result, why)) = over::verdict(&job, facts) {
-        return over::end(job, result, why, facts, now);
+    if let Some(concluded) = over::conclude(&job, facts, now) {
+        return concluded;
     }
     if let Some(why) = over::never_read(&job, facts, now) {
         return over::end(job, JobResult::Expired, why, facts, now);
@@ -101,6 +109,7 @@ pub fn next(job: &Job, facts: &JobFacts, now: Timestamp) -> (Job, Vec<Effect>) {
         Phase::Running(placed) => run::running(job, &placed, facts, now),
         Phase::Interrupted(replacing) => run::interrupted(job, &replacing, facts, now),
         Phase::Waiting(waiting) => no_capacity::waiting(job, &waiting, facts, now),
+        Phase::Retrying(waiting) => retry::go_on(job, waiting, facts, now),
         Phase::Held(held) => place::held(job, &held, facts, now),
         Phase::Reserving => place::reserving(job, facts, now),
         Phase::Submitted | Phase::Launching(_) | Phase::Ended(_) => place::submitted(job, facts, now),
@@ -171,7 +180,8 @@ impl LossReason {
             | Self::ShutDown
             | Self::Overdue
             | Self::Deadline
-            | Self::ReturnedToSpot => false,
+            | Self::ReturnedToSpot
+            | Self::CommandFailed => false,
         }
     }
 
@@ -202,6 +212,7 @@ impl LossReason {
             Self::Gone => "is gone, and EC2 gives no reason",
             Self::Overdue => "reached its deadline",
             Self::ReturnedToSpot => "is left for a machine on Spot, which costs less",
+            Self::CommandFailed => "ended because its command failed",
             Self::Deadline => {
                 "is left for a machine on demand, because the job's deadline leaves no time for another loss"
             }

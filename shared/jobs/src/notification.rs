@@ -17,7 +17,7 @@ use model::notification_log::{
 use super::next::{after, most, on_demand_from};
 use super::{
     CapacityWait, HoldReason, Job, JobMachine, LaunchHold, LaunchInProgress, Lifecycle, LossReason, MachineHold,
-    MachineReplacement, Phase,
+    MachineReplacement, Phase, RetryWait,
 };
 
 /// What is to be said of a job, and by what it is remembered that it was.
@@ -51,7 +51,9 @@ impl Job {
     #[must_use]
     pub fn notification_in(&self, may_act: bool) -> Option<JobNotification> {
         let paragraph = match &self.phase {
-            Phase::Running(machine) | Phase::Interrupted(MachineReplacement { machine, .. })
+            Phase::Running(machine)
+            | Phase::Interrupted(MachineReplacement { machine, .. })
+            | Phase::Retrying(RetryWait { machine: Some(machine), .. })
                 if self.machine_hold.is_some() =>
             {
                 self.draft_machine_held(machine, self.machine_hold.as_ref()?)
@@ -64,6 +66,7 @@ impl Job {
             Phase::Running(placed) => self.draft_running(placed),
             Phase::Interrupted(replacing) => self.draft_interrupted(replacing),
             Phase::Waiting(waiting) => self.draft_waiting(waiting),
+            Phase::Retrying(waiting) => self.draft_retrying(waiting),
             Phase::Held(held) => self.draft_held(held),
             Phase::Ended(ended) => self.draft_ended(ended, may_act),
         };
@@ -245,6 +248,26 @@ impl Job {
             text,
             loses: None,
             headline,
+        }
+    }
+
+    fn draft_retrying(&self, waiting: &RetryWait) -> NotificationDraft {
+        let failed = self.retries.attempt;
+        let text = format!(
+            "{}: {}; {}. Its log: curfew logs {} --attempt {failed}. {}",
+            self.named(),
+            waiting.why,
+            self.resume_point(),
+            self.job,
+            self.how_to_stop()
+        );
+        let headline = self.headline("The command of {} failed; Curfew retries it");
+        NotificationDraft {
+            fingerprint: format!("retries {failed}"),
+            severity: Severity::Warning,
+            text,
+            loses: None,
+            headline: Headline { at: Some(waiting.until), ..headline },
         }
     }
 

@@ -77,6 +77,7 @@ impl JobOverview {
                 Phase::Running(placed) => Some(placed.ends_at),
                 Phase::Interrupted(replacing) => Some(replacing.machine.ends_at),
                 Phase::Waiting(waiting) => Some(waiting.until),
+                Phase::Retrying(waiting) => Some(waiting.until),
                 Phase::Held(held) => Some(held.until),
                 Phase::Ended(ended) => Some(ended.at),
             },
@@ -121,7 +122,7 @@ fn state(phase: &Phase) -> &'static str {
         Phase::Launching(_) => "launching",
         Phase::Running(_) => "running",
         Phase::Interrupted(_) => "interrupted",
-        Phase::Waiting(_) => "waiting",
+        Phase::Waiting(_) | Phase::Retrying(_) => "waiting",
         Phase::Held(_) => "held",
         Phase::Ended(ended) => match ended.result {
             JobResult::Succeeded => "succeeded",
@@ -169,6 +170,7 @@ fn why_in_phase(job: &Job) -> String {
             format!("{} {}; it is replaced once it is gone", replacing.machine.instance, replacing.lost.describe())
         }
         Phase::Waiting(waiting) => waiting.said.clone(),
+        Phase::Retrying(waiting) => waiting.why.clone(),
         Phase::Held(held) => held.why.clone(),
         Phase::Ended(ended) => ended.why.clone(),
     }
@@ -227,7 +229,7 @@ fn list(before: &str, jobs: &[&JobId]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{CapacityWait, HoldReason, JobEnd, LaunchHold, LossReason};
+    use crate::{CapacityWait, HoldReason, JobEnd, LaunchHold, LossReason, RetryWait};
     use model::fixture::time;
     use model::money::Rate;
 
@@ -287,6 +289,9 @@ mod tests {
         check(Phase::Waiting(waiting), "waiting", "no capacity", Some("2026-11-22T05:04:00Z"));
         let held = LaunchHold { by: HoldReason::Budget, why: "the budget is spent".to_owned(), until, passes: 0 };
         check(Phase::Held(held), "held", "the budget is spent", Some("2026-11-22T05:04:00Z"));
+        let why = "attempt 1: the command has failed; retry 1 of 2 at 05:04 UTC".to_owned();
+        let retrying = RetryWait { machine: None, why: why.clone(), since: time("2026-11-22T05:00:00Z"), until };
+        check(Phase::Retrying(retrying), "waiting", &why, Some("2026-11-22T05:04:00Z"));
         let ended = JobEnd {
             result: JobResult::Expired,
             why: "its time is over".to_owned(),

@@ -23,6 +23,8 @@ pub enum Phase {
     Interrupted(MachineReplacement),
     /// There is no capacity.
     Waiting(CapacityWait),
+    /// Its command failed, and is retried.
+    Retrying(RetryWait),
     /// It may not be launched.
     Held(LaunchHold),
     /// It is over.
@@ -157,6 +159,8 @@ pub enum LossReason {
     Deadline,
     /// It was left for one on Spot.
     ReturnedToSpot,
+    /// Its command failed.
+    CommandFailed,
 }
 
 /// Until there is capacity.
@@ -168,6 +172,19 @@ pub struct CapacityWait {
     pub passes: u32,
     /// What EC2 said last.
     pub said: String,
+}
+
+/// After a failed attempt, until the next one.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct RetryWait {
+    /// The machine that may still run: it has to be gone first.
+    pub machine: Option<JobMachine>,
+    /// How the attempt failed, and which retry follows when; for its owner.
+    pub why: String,
+    /// When the failure was read.
+    pub since: Timestamp,
+    /// When it is retried.
+    pub until: Timestamp,
 }
 
 /// Why it may not be launched.

@@ -21,6 +21,8 @@ fn urgency(job: &Job, now: Timestamp) -> Urgency {
     match &job.phase {
         Phase::Running(_) | Phase::Interrupted(_) | Phase::Ended(_) | Phase::Launching(_) => Urgency::HasMachine,
         Phase::Submitted | Phase::Reserving => Urgency::IsDue,
+        Phase::Retrying(waiting) if waiting.machine.is_some() => Urgency::HasMachine,
+        Phase::Retrying(waiting) => due(waiting.until <= now),
         Phase::Waiting(waiting) => due(waiting.until <= now),
         Phase::Held(held) => due(held.by == HoldReason::Observing || held.until <= now),
     }
@@ -60,6 +62,7 @@ mod tests {
 
     use super::*;
     use crate::next::tests::fixture::*;
+    use crate::next::tests::retry::{alone, retrying};
     use crate::{Job, JobResult};
 
     fn order(jobs: &[Job], seconds: i64) -> Vec<&Job> {
@@ -83,6 +86,9 @@ mod tests {
         assert_eq!(urgency(&waiting().job, noon_plus(10 * MINUTE - 1)), Urgency::Waits);
         assert_eq!(urgency(&waiting().job, noon_plus(10 * MINUTE)), Urgency::IsDue);
         assert_eq!(urgency(&held(HoldReason::Budget).job, noon_plus(5 * MINUTE)), Urgency::IsDue);
+        assert_eq!(urgency(&retrying().job, noon_plus(HOUR)), Urgency::HasMachine);
+        assert_eq!(urgency(&alone(retrying()).job, noon_plus(HOUR)), Urgency::Waits);
+        assert_eq!(urgency(&alone(retrying()).job, noon_plus(HOUR + MINUTE)), Urgency::IsDue);
     }
 
     #[test]

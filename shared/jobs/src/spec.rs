@@ -67,6 +67,9 @@ pub struct JobTerms {
     pub estimated_runtime_seconds: Option<i64>,
     /// `[limits] max_usd`.
     pub max_usd: Option<Amount>,
+    /// How often the job is launched again after its command has failed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub retries: u32,
     /// `[checkpoint]`; `None`: it begins at zero with each attempt.
     pub checkpoint: Option<CheckpointSpec>,
     /// `[machine]`.
@@ -74,6 +77,12 @@ pub struct JobTerms {
     /// The region of the state bucket, which holds the checkpoints; `None`: unknown.
     #[serde(default)]
     pub bucket_region: Option<Region>,
+}
+
+/// Whether it is written as it was before there were retries.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+pub(super) const fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 impl JobTerms {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use jobs::{
     CapacityWait, HoldReason, Job, JobEnd, JobId, JobMachine, JobOverview, JobResult, JobSpec, LaunchHold,
-    LaunchInProgress, Lifecycle, LossReason, MachineReplacement, Phase, RefusedCandidates, SpecMistake,
+    LaunchInProgress, Lifecycle, LossReason, MachineReplacement, Phase, RefusedCandidates, RetryWait, SpecMistake,
 };
 use model::config::Config;
 use model::money::Rate;
@@ -142,14 +142,17 @@ fn the_documented_examples_are_accepted() {
 
 /// One of a key, as the parser takes it.
 fn takes(key: &str, value: &str) -> bool {
-    let (section, name) = key.split_once('.').unwrap();
-    read(&format!("{LEAST}[{section}]\n{name} = {value}\n")).is_ok()
+    let document = match key.split_once('.') {
+        Some((section, name)) => format!("{LEAST}[{section}]\n{name} = {value}\n"),
+        None => format!("{LEAST}{key} = {value}\n"),
+    };
+    read(&document).is_ok()
 }
 
 #[test]
 fn the_documented_ranges_are_those_that_are_taken() {
     let mut seen = 0;
-    for (key, cells) in rows("Keys").into_iter().filter(|(key, _)| key.contains('.')) {
+    for (key, cells) in rows("Keys") {
         let Some((least, most)) = cells[2].split_once(" to ") else { continue };
         let (Ok(least), Ok(most)) = (least.parse::<u64>(), most.parse::<u64>()) else { continue };
         assert!(takes(key, &least.to_string()) && takes(key, &most.to_string()), "{key}");
@@ -157,7 +160,7 @@ fn the_documented_ranges_are_those_that_are_taken() {
         assert!(least == 0 || !takes(key, &(least - 1).to_string()), "{key} takes less than {least}");
         seen += 1;
     }
-    assert_eq!(seen, 6, "ranges that were understood");
+    assert_eq!(seen, 7, "ranges that were understood");
     assert!(takes("limits.max_runtime", "\"15m\"") && !takes("limits.max_runtime", "\"14m59s\""));
 }
 
@@ -228,7 +231,8 @@ fn after(phase: &Phase) -> Option<Phase> {
             Phase::Interrupted(MachineReplacement { machine: placed(), lost: LossReason::Gone, since: at })
         }
         Phase::Interrupted(_) => Phase::Waiting(CapacityWait { until, passes: 1, said: String::new() }),
-        Phase::Waiting(_) => Phase::Held(LaunchHold { by: HoldReason::Budget, why: String::new(), until, passes: 0 }),
+        Phase::Waiting(_) => Phase::Retrying(RetryWait { machine: None, why: String::new(), since: at, until }),
+        Phase::Retrying(_) => Phase::Held(LaunchHold { by: HoldReason::Budget, why: String::new(), until, passes: 0 }),
         Phase::Held(_) => ended(JobResult::Succeeded),
         Phase::Ended(last) => match last.result {
             JobResult::Succeeded => ended(JobResult::Failed),

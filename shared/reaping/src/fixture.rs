@@ -107,6 +107,7 @@ pub fn jobs(phase: Phase) -> JobStates {
         finish_by: None,
         estimated_runtime_seconds: None,
         max_usd: None,
+        retries: 0,
         bucket_region: None,
         checkpoint: None,
         machine: MachineSpec::default(),

@@ -99,6 +99,7 @@ impl JobsRun<'_> {
             region: self.run.cloud.home().clone(),
             job: job.job.clone(),
             attempt: launch.attempt,
+            retry_of: launch.retry_of,
             ends_at: launch.ends_at,
             launch: launch_id(&launch.token),
             agent_sha256: launch.image.agent_sha256.clone(),

@@ -72,7 +72,8 @@ impl JobsRun<'_> {
             Ok(Some(submission)) => {
                 let object = submission.object.clone();
                 let taken = self.answer_submission(submission).await;
-                let renewed = if one.answered_at.is_some() { self.renew(&one.key, &object).await } else { None };
+                let renewed =
+                    if one.answered_at.is_some() { Box::pin(self.renew(&one.key, &object)).await } else { None };
                 taken.into_iter().chain(renewed).collect()
             }
             Ok(None) => Vec::new(),

@@ -173,6 +173,7 @@ fn state(id: JobId, one: &SimulatedJob, says: JobStateSays, now: i64) -> Job {
         finish_by: None,
         estimated_runtime_seconds: None,
         max_usd: None,
+        retries: 0,
         bucket_region: None,
         checkpoint: None,
         machine: MachineSpec::default(),

@@ -18,6 +18,7 @@ fn job(owner: Option<&str>, tags: &[(&str, &str)]) -> Job {
         finish_by: None,
         estimated_runtime_seconds: None,
         max_usd: None,
+        retries: 0,
         bucket_region: None,
         checkpoint: None,
         machine: MachineSpec::default(),
@@ -29,6 +30,7 @@ fn job(owner: Option<&str>, tags: &[(&str, &str)]) -> Job {
 fn launch() -> LaunchRequest {
     LaunchRequest {
         attempt: 3,
+        retry_of: 0,
         token: "a".repeat(64),
         candidate: Candidate {
             region: "eu-west-1".into(),

@@ -69,6 +69,7 @@ fn launch(job: &Job, launching: &LaunchInProgress, now: Timestamp) -> Option<Lau
     let only_find = is_old || now != launching.at && launching.ends_at.duration_since(now) < ATTEMPT_MIN;
     Some(LaunchRequest {
         attempt: job.attempt,
+        retry_of: job.retries.attempt,
         token: token(&job.job, job.attempt, launching.pass, launching.candidate),
         candidate,
         image,
@@ -112,8 +113,8 @@ pub(super) fn go_on(job: Job, launching: LaunchInProgress, facts: &JobFacts, now
         }
         LaunchResult::Refused(said) => refused(job, launching, said, facts, now),
         LaunchResult::RefusedRequest(said) => {
-            let (result, why) = over::verdict(&job, facts).unwrap_or((JobResult::Failed, said.clone()));
-            over::end(job, result, why, facts, now)
+            let refused = |job| over::end(job, JobResult::Failed, said.clone(), facts, now);
+            over::conclude(&job, facts, now).unwrap_or_else(|| refused(job))
         }
         LaunchResult::NoProfile(said) => without_profile(job, said, facts, now),
         LaunchResult::Denied(said) => denied(job, &launching, said, facts, now),
@@ -137,8 +138,8 @@ pub(super) fn go_on(job: Job, launching: LaunchInProgress, facts: &JobFacts, now
 /// EC2 refuses this candidate for good: the next one is asked for. An old ranking may name what is not there any more, an image or a
 /// subnet; a new one is believed.
 fn refused(job: Job, mut launching: LaunchInProgress, said: &str, facts: &JobFacts, now: Timestamp) -> JobDecision {
-    if let Some((result, why)) = over::verdict(&job, facts) {
-        return over::end(job, result, why, facts, now);
+    if let Some(concluded) = over::conclude(&job, facts, now) {
+        return concluded;
     }
     let is_old = job.ranking.as_ref().is_none_or(|ranking| now.duration_since(ranking.at) >= RANKING_IS_OLD_AFTER);
     if is_old {
@@ -171,7 +172,7 @@ fn profile_unknown(
     now: Timestamp,
 ) -> JobDecision {
     let may_appear = now.duration_since(launching.at) < PROFILE_APPEARS_IN;
-    if may_appear && over::verdict(&job, facts).is_none() {
+    if may_appear && over::conclude(&job, facts, now).is_none() {
         return (job, Vec::new());
     }
     hold_unless_over(job, HoldReason::InstanceProfile, said, facts, now)
@@ -179,16 +180,16 @@ fn profile_unknown(
 
 /// A person has to create what is missing, and then the job is launched.
 fn hold_unless_over(job: Job, by: HoldReason, said: &str, facts: &JobFacts, now: Timestamp) -> JobDecision {
-    if let Some((result, why)) = over::verdict(&job, facts) {
-        return over::end(job, result, why, facts, now);
+    if let Some(concluded) = over::conclude(&job, facts, now) {
+        return concluded;
     }
     hold(job, by, said.to_owned(), after(now, ROLE_HELD_FOR))
 }
 
 /// No other pool would be launched with this instance profile. It may be made any moment, or EC2 not know of it yet.
 fn without_profile(job: Job, said: &str, facts: &JobFacts, now: Timestamp) -> JobDecision {
-    if let Some((result, why)) = over::verdict(&job, facts) {
-        return over::end(job, result, why, facts, now);
+    if let Some(concluded) = over::conclude(&job, facts, now) {
+        return concluded;
     }
     hold(job, HoldReason::Role, said.to_owned(), after(now, TEAM_ROLE_HELD_FOR))
 }
@@ -196,8 +197,8 @@ fn without_profile(job: Job, said: &str, facts: &JobFacts, now: Timestamp) -> Jo
 /// A permission is missing. If it was there before, a person removed it, for good or to stop everything; after a change of the mode it may arrive
 /// later than the mode. Neither may fail all jobs. A job that never had a machine fails at once.
 fn denied(job: Job, launching: &LaunchInProgress, said: &str, facts: &JobFacts, now: Timestamp) -> JobDecision {
-    if let Some((result, why)) = over::verdict(&job, facts) {
-        return over::end(job, result, why, facts, now);
+    if let Some(concluded) = over::conclude(&job, facts, now) {
+        return concluded;
     }
     // Another candidate was asked for before, and was not refused by permission.
     let was_answered = launching.pass > 1 || launching.candidate > 0;
@@ -281,8 +282,8 @@ fn launched(
         }
     }
     job.phase = Phase::Running(placed.clone());
-    let (job, effects) = if let Some((result, why)) = over::verdict(&job, facts) {
-        over::end(job, result, why, facts, now)
+    let (job, effects) = if let Some(concluded) = over::conclude(&job, facts, now) {
+        concluded
     } else if let Some(machine) = left {
         let lost = TransitionKind::Lost(machine.instance.clone(), LossReason::ReturnedToSpot);
         let lost = note(&job, lost, format!("{} {}", machine.instance, LossReason::ReturnedToSpot.describe()));
@@ -308,8 +309,8 @@ fn next_candidate(
     if let Some(deadline) = job.deadline.as_mut().filter(|_| is_on_demand) {
         deadline.on_demand_refused = true;
     }
-    if let Some((result, why)) = over::verdict(&job, facts) {
-        return over::end(job, result, why, facts, now);
+    if let Some(concluded) = over::conclude(&job, facts, now) {
+        return concluded;
     }
     match choose(&job, Some(launching.candidate), &launching.quotas, launching.avoid, now) {
         Ok(_) if !facts.may_act => again(job, facts, now),

@@ -13,6 +13,12 @@ use crate::{
 /// Minutes between passes: capacity comes back in minutes, or in hours.
 const BACK_OFF_MINUTES: [u32; 5] = [1, 2, 4, 8, 15];
 
+/// The minutes of that pause, from 1 on.
+pub(super) fn back_off_minutes(pause: u32) -> u32 {
+    let place = usize::try_from(pause.saturating_sub(1)).unwrap_or(usize::MAX);
+    BACK_OFF_MINUTES[place.min(BACK_OFF_MINUTES.len() - 1)]
+}
+
 /// The longest pause where the deadline calls for a machine on demand, and EC2 has none.
 const ON_DEMAND_TRIED_AGAIN: SignedDuration = SignedDuration::from_mins(5);
 
@@ -63,8 +69,7 @@ pub(super) fn pause(mut job: Job, pause: SignedDuration, why: String, now: Times
 fn back_off(job: &Job) -> SignedDuration {
     let candidates = job.ranking.as_ref().map_or(1, |ranking| ranking.candidates.len().max(1));
     let launches = job.launches_without_heartbeat.div_ceil(u32::try_from(candidates).unwrap_or(u32::MAX));
-    let place = usize::try_from(job.passes.max(launches).saturating_sub(1)).unwrap_or(usize::MAX);
-    let minutes = BACK_OFF_MINUTES[place.min(BACK_OFF_MINUTES.len() - 1)];
+    let minutes = back_off_minutes(job.passes.max(launches));
     // No candidate has this number, so no launch has this hash.
     let hash = token(&job.job, job.attempt, job.passes, u8::MAX);
     let chance = hash.bytes().take(8).fold(0_u32, |sum, digit| sum.wrapping_mul(16).wrapping_add(u32::from(digit)));

@@ -6,13 +6,14 @@ use model::fault::one_line;
 use super::limits::{TimeLeft, after, use_up};
 use super::place::is_without_progress;
 use super::run::lowest_cost;
-use super::{ABSENT_AFTER, JobDecision, is_going, note, terminate_previous_machine};
+use super::{ABSENT_AFTER, JobDecision, is_going, note, retry, terminate_previous_machine};
 use crate::{
-    Effect, EffectResult, ExitReason, Job, JobEnd, JobFacts, JobMachine, JobResult, MachineSight, Phase, TransitionKind,
+    Effect, EffectResult, ExitReason, HeadResult, Job, JobEnd, JobFacts, JobMachine, JobResult, MachineSight, Phase,
+    TransitionKind,
 };
 
 /// An agent that has come to a result uploads its log and shuts its machine down; what is still there so much later is ended.
-const AGENT_SHUTS_DOWN_IN: SignedDuration = SignedDuration::from_mins(5);
+pub(super) const AGENT_SHUTS_DOWN_IN: SignedDuration = SignedDuration::from_mins(5);
 
 /// The longest name of the person who cancelled a job, in characters.
 const BY_CHARACTERS_MAX: usize = 200;
@@ -41,23 +42,45 @@ pub(super) fn never_read(job: &Job, facts: &JobFacts, now: Timestamp) -> Option<
     is_due.then(why)
 }
 
-/// How it ended, if it has: a result before a person's wish.
-pub(super) fn verdict(job: &Job, facts: &JobFacts) -> Option<(JobResult, String)> {
-    let ending = |succeeded| if succeeded { JobResult::Succeeded } else { JobResult::Failed };
-    let head = facts.head.iter().flatten().find(|head| head.attempt <= job.attempt);
-    if let Some(result) = head.and_then(|head| head.result.as_ref()) {
-        return Some((ending(result.succeeded), describe_result(result.succeeded, result.code, &result.why)));
-    }
-    let is_present = matches!(job.phase, Phase::Running(_) | Phase::Interrupted(_));
-    let exit = facts.exit.iter().flatten().find(|exit| is_present && exit.attempt == job.machine_attempt());
-    let exit = exit.filter(|exit| matches!(exit.reason, ExitReason::Succeeded | ExitReason::Failed));
-    if let Some(exit) = exit {
-        let succeeded = exit.reason == ExitReason::Succeeded;
-        return Some((ending(succeeded), describe_result(succeeded, exit.code, &exit.why)));
+/// How an attempt ended, as its agent says.
+pub(super) struct AttemptResult<'a> {
+    pub(super) attempt: u32,
+    succeeded: bool,
+    pub(super) code: Option<i32>,
+    why: &'a str,
+}
+
+/// What the end of an attempt, or a person, calls for; `None` while neither is known. A result comes before a person's wish.
+pub(super) fn conclude(job: &Job, facts: &JobFacts, now: Timestamp) -> Option<JobDecision> {
+    if let Some(result) = find_result(job, facts) {
+        let why = describe_result(result.succeeded, result.code, result.why);
+        return Some(if result.succeeded {
+            end(job.clone(), JobResult::Succeeded, why, facts, now)
+        } else {
+            retry::retry_or_fail(job.clone(), &result, why, facts, now)
+        });
     }
     let cancel = facts.cancel.iter().flatten().next()?;
     let by = one_line(cancel.by.as_deref().unwrap_or("a person"), BY_CHARACTERS_MAX);
-    Some((JobResult::Cancelled, format!("cancelled by {by}")))
+    Some(end(job.clone(), JobResult::Cancelled, format!("cancelled by {by}"), facts, now))
+}
+
+/// The result of the job, or a failure that no retry has counted yet.
+fn find_result<'a>(job: &Job, facts: &'a JobFacts) -> Option<AttemptResult<'a>> {
+    let head = facts.head.iter().flatten().find(|head| head.attempt <= job.attempt);
+    let in_head = head.and_then(|head| {
+        let HeadResult { succeeded, code, why, .. } = head.result.as_ref()?;
+        Some(AttemptResult { attempt: head.attempt, succeeded: *succeeded, code: *code, why })
+    });
+    let is_present = matches!(job.phase, Phase::Running(_) | Phase::Interrupted(_));
+    let exit = facts.exit.iter().flatten().find(|exit| is_present && exit.attempt == job.machine_attempt());
+    let exit = exit.filter(|exit| matches!(exit.reason, ExitReason::Succeeded | ExitReason::Failed));
+    let in_exit = exit.map(|exit| {
+        let succeeded = exit.reason == ExitReason::Succeeded;
+        AttemptResult { attempt: exit.attempt, succeeded, code: exit.code, why: &exit.why }
+    });
+    let mut results = in_head.into_iter().chain(in_exit);
+    results.find(|result| result.succeeded || result.attempt > job.retries.attempt)
 }
 
 /// What the agent says, which is a whole sentence of how it ended; before it the exit code, where that does not say it.
@@ -105,7 +128,7 @@ pub(super) fn go_on(mut job: Job, mut ended: JobEnd, facts: &JobFacts, now: Time
     (job, effects)
 }
 
-fn is_gone(machine: &JobMachine, facts: &JobFacts, now: Timestamp) -> bool {
+pub(super) fn is_gone(machine: &JobMachine, facts: &JobFacts, now: Timestamp) -> bool {
     match &facts.machine {
         MachineSight::Seen { state, .. } => is_going(*state),
         MachineSight::Absent => now.duration_since(machine.launched_at) >= ABSENT_AFTER,

@@ -12,6 +12,7 @@ mod over;
 mod placing;
 mod progress;
 mod refusals;
+pub(crate) mod retry;
 mod running;
 mod totality;
 mod wanting;

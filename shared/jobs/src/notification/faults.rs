@@ -25,12 +25,17 @@ impl Job {
         self.daily(Severity::Error, (format!("not-ended {instance}"), "not-ended".to_owned()), (headline, text), home)
     }
 
-    /// The notification of an agent's warning, once a day while it lasts; `None` if the end of the job says it. It is remembered like
+    /// The notification of an agent's warning, once a day while it lasts; `None` if the end of the job, or of the attempt, says it. It is remembered like
     /// [`Job::notify_not_terminated`].
     #[must_use]
     pub fn notify_agent_warning(&self, attempt: u32, trouble: &AgentWarning, home: &Region) -> Option<Notification> {
         let AgentWarning { kind, words } = trouble;
-        if matches!(&self.phase, Phase::Ended(ended) if ended.why.contains(words.trim_end_matches('…'))) {
+        let said = match &self.phase {
+            Phase::Ended(ended) => ended.why.as_str(),
+            Phase::Retrying(waiting) => waiting.why.as_str(),
+            _ => "",
+        };
+        if said.contains(words.trim_end_matches('…')) {
             return None;
         }
         let (job, words) = (&self.job, words.trim_end_matches('.'));

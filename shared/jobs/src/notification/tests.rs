@@ -8,6 +8,7 @@ use model::notification_log::{
 use insta::assert_snapshot;
 
 use crate::next::tests::fixture::*;
+use crate::next::tests::retry::{alone, retrying};
 use crate::*;
 
 /// Of a paragraph that begins with the job and ends with how to stop it, what is between.
@@ -123,6 +124,22 @@ fn the_notification_of_a_termination_names_the_lost_work() {
     for given in [running(), again(running()), waiting(), ended(JobResult::Succeeded)] {
         assert_eq!(loses(given), None);
     }
+}
+
+#[test]
+fn a_failure_is_notified_with_its_retry() {
+    for given in [retrying(), alone(retrying())] {
+        check(
+            given,
+            "retries 1",
+            Severity::Warning,
+            "attempt 1: the command has failed with exit code 3; retry 1 of 2 at 13:01 UTC; it resumes from its newest complete checkpoint, \
+             if there is one: none is known yet. Its log: curfew logs vision/llama-1a2b3c4d --attempt 1.",
+        );
+    }
+    assert_snapshot!(headline(&retrying().job.notification().unwrap().notification), @"The command of job llama-1a2b3c4d of team vision failed; Curfew retries it at 2026-09-01 13:01 UTC");
+    let held = retrying().job(|job| job.machine_hold = Some(MachineHold::Protected));
+    assert_eq!(held.job.notification().unwrap().fingerprint, "machine-held 1 protected");
 }
 
 #[test]

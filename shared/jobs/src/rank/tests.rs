@@ -63,6 +63,7 @@ fn terms() -> JobTerms {
         finish_by: None,
         estimated_runtime_seconds: None,
         max_usd: None,
+        retries: 0,
         bucket_region: None,
         checkpoint: None,
         machine: MachineSpec::default(),

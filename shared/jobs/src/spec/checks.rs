@@ -31,6 +31,9 @@ pub(super) const CHECKPOINT_GB_MAX: u32 = ROOT_VOLUME_GIB_MAX;
 /// One step each microsecond for 30 years.
 pub(super) const TOTAL_STEPS_MAX: u64 = 1_000_000_000_000_000;
 
+/// More often than that only a person can make the command succeed; an interruption uses up none.
+pub(super) const RETRIES_MAX: u32 = 10;
+
 /// The most items of a list: a person writes fewer, and one call of EC2 accepts as many.
 pub(super) const ITEMS_MAX: usize = 100;
 

@@ -56,6 +56,7 @@ impl JobSpec {
             finish_by: judge.deadline(&written.limits, now),
             estimated_runtime_seconds: judge.estimated_runtime(&written, config),
             max_usd: judge.usd(&["limits", "max_usd"], written.limits.max_usd).map(Amount::from_usd),
+            retries: judge.some(&["retries"], written.retries, 0, [0, checks::RETRIES_MAX]),
             checkpoint: judge.checkpoint(written.checkpoint.as_ref(), config, checks::own_directory),
             machine: judge.machine(written.machine, team, config),
             tags: written.tags,

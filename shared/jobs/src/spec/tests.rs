@@ -97,6 +97,7 @@ fn only_the_command_and_what_the_account_requires_are_mandatory() {
         finish_by: None,
         estimated_runtime_seconds: None,
         max_usd: None,
+        retries: 0,
         bucket_region: Some("us-east-1".into()),
         checkpoint: None,
         machine: MachineSpec::default(),
@@ -109,6 +110,7 @@ name = "llama-ft.2"
 owner = "ada@example.com"
 command = "python train.py"
 setup = "pip install -r requirements.txt"
+retries = 2
 tags = { "cost center" = "42" }
 env = { WANDB_MODE = "offline" }
 secrets = { HF_TOKEN = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:hf-AbCdEf" }
@@ -158,7 +160,7 @@ fn every_key_is_read() {
     assert_eq!((name.as_str(), terms.tags["cost center"].as_str()), ("llama-ft.2", "42"));
     assert_eq!((work.user.as_deref(), work.outputs.as_slice()), (Some("ubuntu"), &["/home/ubuntu/out".to_owned()][..]));
     assert_eq!(work.setup.as_deref(), Some("pip install -r requirements.txt"));
-    assert_eq!((work.env.len(), work.secrets.len()), (1, 1));
+    assert_eq!((work.env.len(), work.secrets.len(), terms.retries), (1, 1, 2));
     assert_eq!((terms.gpu.count, terms.gpu.memory_gib_min, terms.gpu.types.len()), (2, 20, 2));
     let spot = terms.spot.unwrap();
     assert_eq!(spot.max_rate.map(model::money::Rate::usd_micros_per_hour), Some(3_500_000));

@@ -23,6 +23,7 @@ pub(super) struct RawSpec {
     pub(super) command: Option<String>,
     pub(super) setup: Option<String>,
     pub(super) workdir: Option<String>,
+    pub(super) retries: Option<u32>,
     pub(super) tags: BTreeMap<String, String>,
     pub(super) env: BTreeMap<String, String>,
     pub(super) secrets: BTreeMap<String, String>,
@@ -118,7 +119,7 @@ pub(super) struct RawMachine {
 /// Every key that there is; `shared/jobs/tests/jobs_page.rs` asks the parser whether these are all.
 fn every_key() -> Vec<String> {
     let sections: [(&str, &[&str]); 7] = [
-        ("", &["name", "owner", "command", "setup", "tags", "env", "secrets"]),
+        ("", &["name", "owner", "command", "setup", "retries", "tags", "env", "secrets"]),
         ("gpu.", &["count", "memory_gib_min", "types", "model"]),
         (
             "gpu.model.",

@@ -12,6 +12,7 @@ fn identity() -> MachineIdentity {
         region: "eu-west-1".into(),
         job: JobId::read("vision/llama-ft-0123abcd").unwrap(),
         attempt: 3,
+        retry_of: 2,
         launch: "0a1b2c3d".to_owned(),
         ends_at: time("2026-09-01T20:00:00Z"),
         agent_sha256: "0123456789abcdef".repeat(4),

@@ -4,7 +4,7 @@ use jobs::{AGENT_ENDS_BEFORE, Checkpoint, ExitReason, Head, HeadResult};
 
 use crate::explore::{JobModel, PlantedFault};
 use crate::job;
-use crate::world::{AgentState, BrokenInvariant, MachineEndReason, MachineLife, ModelMachine, ModelWorld};
+use crate::world::{AgentState, BrokenInvariant, LaunchOrder, MachineEndReason, MachineLife, ModelMachine, ModelWorld};
 
 /// The one step in head, for a command that overwrites each checkpoint. Each attempt names it once: further ones of one attempt show nothing new.
 const STEP: u64 = 1;
@@ -18,8 +18,10 @@ pub(crate) enum AgentAction {
     Swap,
     /// It names a checkpoint in head.
     Checkpoint,
-    /// The command has ended, and it writes that into head.
+    /// The command has ended with success, and it writes that into head.
     Result,
+    /// The command has failed, and it writes that into head.
+    Failure,
     /// It leaves an exit record and shuts its machine down.
     Shutdown(ExitReason),
 }
@@ -34,15 +36,19 @@ pub(crate) fn deeds(world: &ModelWorld, machine: &ModelMachine) -> Vec<AgentActi
     match &machine.agent {
         AgentState::Boots => deeds.push(AgentAction::Begin),
         AgentState::Saw(head) => {
-            let is_fenced = head.as_ref().is_some_and(|head| !head.admits(mine, &machine.order.token));
+            let LaunchOrder { token, retry_of, .. } = &*machine.order;
+            let is_fenced = head.as_ref().is_some_and(|head| !head.admits(mine, token, *retry_of));
             deeds.push(if is_fenced { AgentAction::Shutdown(ExitReason::Fenced) } else { AgentAction::Swap });
         }
         AgentState::Past(head) if (head.attempt, &head.launch) != (mine, &machine.order.token) => {
             deeds.push(AgentAction::Shutdown(ExitReason::Fenced));
         }
-        AgentState::Past(Head { result: Some(_), .. }) => deeds.push(AgentAction::Shutdown(ExitReason::Succeeded)),
+        AgentState::Past(Head { result: Some(result), .. }) => deeds.push(AgentAction::Shutdown(result.reason())),
         AgentState::Past(head) => {
             deeds.push(AgentAction::Result);
+            if world.state.terms.retries > 0 {
+                deeds.push(AgentAction::Failure);
+            }
             if head.checkpoint.is_none_or(|named| named.attempt < mine) {
                 deeds.push(AgentAction::Checkpoint);
             }
@@ -79,10 +85,14 @@ impl JobModel {
             (AgentState::Boots, _) => AgentState::Saw(world.head.clone()),
             (AgentState::Saw(seen), _) => {
                 let known_of = seen.clone();
-                let known = seen.clone().unwrap_or_default();
-                let bumps = self.planted != Some(PlantedFault::FenceNotBumped);
-                let (attempt, launch) = if bumps { mine.clone() } else { (known.attempt, known.launch.clone()) };
-                let head = Head { attempt, launch, ..known };
+                let mut head = seen.clone().unwrap_or_default();
+                let earlier = head.result.clone();
+                if self.planted != Some(PlantedFault::FenceNotBumped) {
+                    head.claim(mine.0, &mine.1);
+                }
+                if self.planted == Some(PlantedFault::FailureKept) {
+                    head.result = earlier;
+                }
                 if swap(world, mine, known_of.as_ref(), &head) {
                     AgentState::Past(head)
                 } else {
@@ -91,14 +101,16 @@ impl JobModel {
             }
             (AgentState::Past(seen), deed) => {
                 let (seen, mut head) = (seen.clone(), seen.clone());
-                if deed == AgentAction::Result {
-                    head.result =
-                        Some(HeadResult { succeeded: true, code: Some(0), why: String::new(), at: job::begin() });
+                if matches!(deed, AgentAction::Result | AgentAction::Failure) {
+                    let succeeded = deed == AgentAction::Result;
+                    let code = Some(i32::from(!succeeded));
+                    head.result = Some(HeadResult { succeeded, code, why: String::new(), at: job::begin() });
                 } else {
                     head.checkpoint = Some(Checkpoint { attempt: mine.0, step: STEP, rewrite: 0 });
                 }
                 // If another process wrote, it reads which: a later attempt, or itself with a lost response.
                 let swapped = swap(world, mine, Some(&seen), &head);
+                world.failures += u8::from(swapped && deed == AgentAction::Failure);
                 AgentState::Past(if swapped { head } else { world.head.clone().unwrap_or_default() })
             }
             (AgentState::Dead, _) => return,

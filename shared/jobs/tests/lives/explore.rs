@@ -8,8 +8,8 @@ use jobs::{ExitReason, HeadResult, JobResult, Lifecycle, LossReason, Phase, Reco
 use stateright::{Model, Property};
 
 use crate::agent::{AgentAction, deeds};
-use crate::fair::COURSES;
-use crate::job::{RUNTIME_MAX, submitted, with_deadline};
+use crate::job::{RUNTIME_MAX, with_deadline, with_retries};
+use crate::retries::retry_properties;
 use crate::run::{EffectOutcome, ObservationQuality, ReconcilerState, other_outcomes};
 use crate::time::{INVOCATION_MAX, advance, long_after, next_moment};
 use crate::world::{AgentState, BrokenInvariant, MachineEndReason, MachineLife, ModelMachine, ModelWorld};
@@ -32,6 +32,8 @@ pub(crate) struct ModelBounds {
     pub(crate) jumps: u8,
     /// Whether a deadline decides between Spot and on-demand.
     pub(crate) has_deadline: bool,
+    /// How often a failed command is retried; at 0 none fails.
+    pub(crate) retries: u32,
 }
 
 /// A defect of the world or of the loop that a property must find.
@@ -51,6 +53,8 @@ pub(crate) enum PlantedFault {
     EffectsOnce,
     /// A machine counts as alive from its launch on.
     HeartbeatImagined,
+    /// An agent that retries a failure leaves it in head.
+    FailureKept,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -198,7 +202,7 @@ impl Model for JobModel {
     type Action = ModelAction;
 
     fn init_states(&self) -> Vec<ModelWorld> {
-        let job = if self.bounds.has_deadline { with_deadline() } else { submitted() };
+        let job = if self.bounds.has_deadline { with_deadline() } else { with_retries(self.bounds.retries) };
         vec![ModelWorld::new(job, self.bounds.faults, self.bounds.jumps)]
     }
 
@@ -299,6 +303,9 @@ impl Model for JobModel {
                 world.state.lost == Some(LossReason::Deadline)
             }));
         }
+        if self.bounds.retries > 0 {
+            properties.extend(retry_properties());
+        }
         properties.extend(BROKEN.map(|(name, condition)| Property::always(name, condition)));
         properties
     }
@@ -341,15 +348,6 @@ const BROKEN: [(&str, Condition); 8] = [
     ("one effect of a round has an answer", |_, world| world.broken != Some(BrokenInvariant::TwoAnswers)),
 ];
 
-impl JobModel {
-    /// Only where no reconciler runs: from everywhere else a crash leads there.
-    fn ends(&self, world: &ModelWorld) -> bool {
-        world.runs != [ReconcilerState::Idle, ReconcilerState::Idle]
-            || world.broken.is_some()
-            || COURSES.into_iter().all(|course| self.comes_to_an_end(world, course))
-    }
-}
-
 /// Moves the clock, and ends each reconciler that has run longer than Lambda allows.
 fn jump(world: &mut ModelWorld, to: Timestamp) -> Option<()> {
     world.jumps = world.jumps.checked_sub(1)?;
@@ -381,7 +379,7 @@ fn succeeded_as_head_says(world: &ModelWorld) -> bool {
     ended(world) != Some(JobResult::Succeeded) || matches!(result, Some(HeadResult { succeeded: true, .. }))
 }
 
-fn ended(world: &ModelWorld) -> Option<JobResult> {
+pub(crate) fn ended(world: &ModelWorld) -> Option<JobResult> {
     let Phase::Ended(ended) = &world.state.phase else { return None };
     Some(ended.result)
 }

@@ -13,7 +13,7 @@ use crate::world::{AgentState, MachineEndReason, ModelWorld};
 
 /// How the world continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum FairScenario {
+enum FairScenario {
     /// Each agent does its work.
     Works,
     /// Each agent sends heartbeats, and no command or timer ends: only Curfew ends anything.
@@ -24,10 +24,15 @@ pub(crate) enum FairScenario {
     Dry,
     /// Everything is launched, and ended by EC2 before a heartbeat.
     Withheld,
+    /// Each command fails.
+    Fails,
 }
 
-pub(crate) const COURSES: [FairScenario; 5] =
+const COURSES: [FairScenario; 5] =
     [FairScenario::Works, FairScenario::Endless, FairScenario::Mute, FairScenario::Dry, FairScenario::Withheld];
+
+/// The courses of a job that is retried. In the others a retry is an attempt like any other.
+const COURSES_OF_RETRIES: [FairScenario; 3] = [FairScenario::Works, FairScenario::Endless, FairScenario::Fails];
 
 /// So often the clock moves on until it must be over. Waiting takes the most: six hours by quarters of an hour.
 const MOMENTS_MAX: usize = 120;
@@ -36,9 +41,20 @@ const MOMENTS_MAX: usize = 120;
 const ROUNDS_MAX: usize = 60;
 
 impl JobModel {
+    /// Only where no reconciler runs: from everywhere else a crash leads there.
+    pub(crate) fn ends(&self, world: &ModelWorld) -> bool {
+        world.runs != [ReconcilerState::Idle, ReconcilerState::Idle]
+            || world.broken.is_some()
+            || self.courses().iter().all(|course| self.comes_to_an_end(world, *course))
+    }
+
+    const fn courses(&self) -> &'static [FairScenario] {
+        if self.bounds.retries > 0 { &COURSES_OF_RETRIES } else { &COURSES }
+    }
+
     /// Whether the job is over, off the index and given back, and no machine runs, after some time in which nothing goes wrong. What
     /// was once found to end is remembered.
-    pub(crate) fn comes_to_an_end(&self, world: &ModelWorld, course: FairScenario) -> bool {
+    fn comes_to_an_end(&self, world: &ModelWorld, course: FairScenario) -> bool {
         let mut world = world.clone();
         world.may_act = true;
         let mut way = Vec::new();
@@ -79,8 +95,10 @@ impl JobModel {
             // Begin, swap, result, shutdown; a lost swap more each.
             for _ in 0..8 {
                 let can = deeds(world, &world.machines[index]);
-                let wanted = |deed: &&AgentAction| {
-                    course != FairScenario::Endless || matches!(deed, AgentAction::Begin | AgentAction::Swap)
+                let wanted = |deed: &&AgentAction| match course {
+                    FairScenario::Endless => matches!(deed, AgentAction::Begin | AgentAction::Swap),
+                    FairScenario::Fails => !matches!(deed, AgentAction::Result),
+                    _ => true,
                 };
                 let Some(deed) = can.iter().find(wanted).copied() else { break };
                 self.agent(world, index, deed);

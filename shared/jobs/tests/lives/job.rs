@@ -33,6 +33,12 @@ pub(crate) fn leaves_spot_at() -> Timestamp {
     begin() + DEADLINE_WITHIN - ESTIMATED - SignedDuration::from_mins(20)
 }
 
+pub(crate) fn with_retries(retries: u32) -> Job {
+    let job = submitted();
+    let terms = JobTerms { retries, ..job.terms };
+    Job::submitted(job.job, None, terms, begin())
+}
+
 pub(crate) fn with_deadline() -> Job {
     let job = submitted();
     let terms = JobTerms {
@@ -53,6 +59,7 @@ pub(crate) fn submitted() -> Job {
         finish_by: Some(begin() + FINISH_WITHIN),
         estimated_runtime_seconds: None,
         max_usd: None,
+        retries: 0,
         bucket_region: None,
         checkpoint: Some(CheckpointSpec {
             dir: "/var/curfew/checkpoints".to_owned(),

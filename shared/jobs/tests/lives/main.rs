@@ -1,33 +1,35 @@
 //! Every life of one job within bounds: stateright explores the very loop of `jobs` that `execution` drives, in a world of the state
 //! bucket, of EC2, of a budget, and of machines with their agents. Reconcilers go round in it one step at a time.
 //!
-//! Proven, within the bounds, of every reachable state: at most one attempt is past the fence, and what an earlier one writes does not count; one
-//! machine runs of an attempt (strays aside, below); a token never has two sets of parameters; the state knows every running machine, or the run
-//! that launched it and lost the swap terminates it; a machine without heartbeats is terminated before it is replaced; money is reserved before it
-//! is spent; a job computes no longer than it may; a machine that never ran is no attempt without progress; the job succeeds only by head; its end
-//! is final, and once it is closed nothing runs. And from each moment without reconcilers, and so from every crash, it ends by itself, off the
-//! index and released, if no more faults follow: whether agents work, never end, or stop sending heartbeats, whether nothing can be launched any
+//! Proven, within the bounds, of every reachable state: at most one attempt is past the fence, and what an earlier one writes does not
+//! count; one machine runs of an attempt (strays aside, below); a token never has two sets of parameters; the state knows every running
+//! machine, or the run that launched it and lost the swap terminates it; a machine without heartbeats is terminated before it is replaced;
+//! money is reserved before it is spent; a job computes no longer than it may; a machine that never ran is no attempt without progress; the
+//! job succeeds only by head; its end is final, and once it is closed nothing runs; a failure uses up one retry, and a job whose command
+//! fails ends only after its retries. And from each moment without reconcilers, and so from every crash, it ends by itself, off the index
+//! and released, if no more faults follow: whether agents work, never end, or stop sending heartbeats, whether nothing can be launched any
 //! more, or EC2 ends every machine before it runs (`fair.rs`).
 //!
-//! What happens, in any order: one or two reconcilers that read, write by compare-and-swap, carry out an effect, lose its response, crash, or pause
-//! at each of these, for as long as Lambda lets an invocation run; warnings that come, are repeated, come late, or never; responses of EC2 that
-//! lag, and failed reads; refusals by capacity, quota and permission, by the budget and of the ranking; machines interrupted with and without a
-//! warning, or ended by EC2 before they run, hanging agents, agents that give up, timers that fail, people who terminate, stop and cancel;
-//! `CURFEW_MODE` that changes; a clock that moves to the next deadline, or over hours without a reconciler.
+//! What happens, in any order: one or two reconcilers that read, write by compare-and-swap, carry out an effect, lose its response, crash,
+//! or pause at each of these, for as long as Lambda lets an invocation run; warnings that come, are repeated, come late, or never;
+//! responses of EC2 that lag, and failed reads; refusals by capacity, quota and permission, by the budget and of the ranking; machines
+//! interrupted with and without a warning, or ended by EC2 before they run, commands that fail, hanging agents, agents that give up, timers
+//! that fail, people who terminate, stop and cancel; `CURFEW_MODE` that changes; a clock that moves to the next deadline, or over hours
+//! without a reconciler.
 //!
 //! Bounds: one job of two hours in six, or of an estimated half hour in less than two whose deadline decides what it runs on; two pools
-//! under one quota, three attempts without progress. [`ModelBounds`] says how much goes wrong in one life, and how often the clock moves
-//! on. Everything else is without bound, and the states are still finite.
+//! under one quota, three attempts without progress, one retry or none. [`ModelBounds`] says how much goes wrong in one life, and how often
+//! the clock moves on. Everything else is without bound, and the states are still finite.
 //!
 //! Assumed of EC2: one client token is one instance (for 24 hours; a refusal is not remembered, so the same token may succeed later);
-//! `DescribeInstances` has an instance 10 minutes after its launch, and its end a minute later; it interrupts a machine two minutes after its
-//! warning; a terminated machine writes for a while, and is gone by the next deadline. Of S3: reads follow writes, and a conditional write
-//! compares. A second request of a refused token may come through late: such a stray machine is a launch without a decision. The fence admits one
-//! launch of an attempt, and the other ends itself; so do its timer and `reap-instances`. The budget drops a reservation that comes as late at its
-//! end.
+//! `DescribeInstances` has an instance 10 minutes after its launch, and its end a minute later; it interrupts a machine two minutes after
+//! its warning; a terminated machine writes for a while, and is gone by the next deadline. Of S3: reads follow writes, and a conditional
+//! write compares. A second request of a refused token may come through late: such a stray machine is a launch without a decision. The
+//! fence admits one launch of an attempt, and the other ends itself; so do its timer and `reap-instances`. The budget drops a reservation
+//! that comes as late at its end.
 //!
-//! Left out: a state that becomes, in every byte, what it was before is not told apart from it by a swap that is still to
-//! come; the facts of one look are of one moment; and EC2 alone ends the warned machine before one that is lost too.
+//! Left out: a state that becomes, in every byte, what it was before is not told apart from it by a swap that is still to come; the facts
+//! of one look are of one moment; and EC2 alone ends the warned machine before one that is lost too.
 //!
 //! That the properties can fail is shown by faults put into the world on purpose ([`PlantedFault`]). `cargo test` explores the least;
 //! `make simulate-model` more, optimised; `make simulate-model-all` the most.
@@ -38,6 +40,7 @@ mod ec2;
 mod explore;
 mod fair;
 mod job;
+mod retries;
 mod run;
 mod time;
 mod world;
@@ -55,12 +58,17 @@ const THREADS: usize = 2;
 
 /// Explores all that can happen, and expects that nothing of it breaks a property.
 fn explore(reconcilers: usize, faults: u8, jumps: u8) {
-    explore_within(ModelBounds { reconcilers, faults, jumps, has_deadline: false });
+    explore_within(ModelBounds { reconcilers, faults, jumps, has_deadline: false, retries: 0 });
 }
 
 /// The same of a job whose deadline decides what it runs on.
 fn explore_deadline(reconcilers: usize, faults: u8, jumps: u8) {
-    explore_within(ModelBounds { reconcilers, faults, jumps, has_deadline: true });
+    explore_within(ModelBounds { reconcilers, faults, jumps, has_deadline: true, retries: 0 });
+}
+
+/// The same of a job whose command fails, and is retried once.
+fn explore_retry(reconcilers: usize, faults: u8, jumps: u8) {
+    explore_within(ModelBounds { reconcilers, faults, jumps, has_deadline: false, retries: 1 });
 }
 
 fn explore_within(bounds: ModelBounds) {
@@ -87,8 +95,11 @@ fn explore_within(bounds: ModelBounds) {
 
 /// Explores a world with a fault in it, and expects that what is broken first is that property.
 fn finds(planted: PlantedFault, expect: &str) {
-    let explored =
-        JobModel::new(ModelBounds { reconcilers: 2, faults: 1, jumps: 0, has_deadline: false }, Some(planted));
+    finds_within(ModelBounds { reconcilers: 2, faults: 1, jumps: 0, has_deadline: false, retries: 0 }, planted, expect);
+}
+
+fn finds_within(bounds: ModelBounds, planted: PlantedFault, expect: &str) {
+    let explored = JobModel::new(bounds, Some(planted));
     let checker = explored.checker().finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
     let states = checker.unique_state_count();
     let found = checker.discoveries();
@@ -135,6 +146,17 @@ fn two_reconcilers_while_time_passes() {
 #[test]
 fn two_reconcilers_with_a_deadline_while_time_passes() {
     explore_deadline(2, 0, 1);
+}
+
+#[test]
+fn two_reconcilers_with_a_retry_while_time_passes() {
+    explore_retry(2, 0, 1);
+}
+
+#[test]
+#[ignore = "explored optimised: make simulate-model"]
+fn simulate_one_reconciler_with_a_retry_one_fault_while_time_passes() {
+    explore_retry(1, 1, 1);
 }
 
 #[test]
@@ -206,4 +228,10 @@ fn effects_that_are_not_done_again_are_found() {
 #[test]
 fn an_imagined_heartbeat_is_found() {
     finds(PlantedFault::HeartbeatImagined, "what never ran is no attempt without progress");
+}
+
+#[test]
+fn a_failure_that_its_retry_leaves_in_head_is_found() {
+    let bounds = ModelBounds { reconcilers: 1, faults: 0, jumps: 1, has_deadline: false, retries: 1 };
+    finds_within(bounds, PlantedFault::FailureKept, "it fails only after its retries");
 }

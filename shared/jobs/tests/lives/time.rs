@@ -23,6 +23,7 @@ pub(crate) fn next_moment(world: &ModelWorld) -> Option<Timestamp> {
     match &world.state.phase {
         Phase::Held(held) => moments.push(held.until),
         Phase::Waiting(waiting) => moments.push(waiting.until),
+        Phase::Retrying(waiting) => moments.extend([waiting.until, waiting.since + AFTER_END]),
         Phase::Interrupted(replacing) => moments.push(replacing.since + FIRST_HEARTBEAT_AFTER),
         Phase::Ended(ended) if !ended.closed => moments.push(ended.at + AFTER_END),
         Phase::Ended(_) | Phase::Submitted | Phase::Reserving | Phase::Launching(_) | Phase::Running(_) => {}

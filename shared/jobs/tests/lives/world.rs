@@ -93,6 +93,8 @@ pub(crate) struct ModelWorld {
     pub(crate) jumps: u8,
     /// The latest attempt whose agent got past the fence, and which launch of it.
     pub(crate) begun: (u32, String),
+    /// Commands that have failed, as head said.
+    pub(crate) failures: u8,
     /// Tokens that EC2 has refused at some time.
     pub(crate) refused: Vec<String>,
     /// What must never happen, and did.
@@ -154,6 +156,7 @@ pub(crate) struct ModelMachine {
 pub(crate) struct LaunchOrder {
     pub(crate) token: String,
     pub(crate) attempt: u32,
+    pub(crate) retry_of: u32,
     pub(crate) zone: String,
     pub(crate) lifecycle: Lifecycle,
     pub(crate) usd_per_hour_max: u64,
@@ -165,6 +168,7 @@ impl From<&LaunchRequest> for LaunchOrder {
         Self {
             token: launch.token.clone(),
             attempt: launch.attempt,
+            retry_of: launch.retry_of,
             zone: launch.candidate.zone.clone(),
             lifecycle: launch.candidate.lifecycle,
             usd_per_hour_max: launch.candidate.rate_max.usd_micros_per_hour(),
@@ -270,6 +274,7 @@ impl ModelWorld {
             faults,
             jumps,
             begun: (0, String::new()),
+            failures: 0,
             refused: Vec::new(),
             broken: None,
         }

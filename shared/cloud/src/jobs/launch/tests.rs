@@ -34,7 +34,7 @@ fn spot() -> LaunchRequest {
         other_devices: vec!["/dev/sdf".to_owned()],
     };
     let ends_at = "2026-09-01T20:00:00Z".parse().unwrap();
-    LaunchRequest { attempt: 1, token: "a-token".to_owned(), candidate, image, ends_at, only_find: false }
+    LaunchRequest { attempt: 1, retry_of: 0, token: "a-token".to_owned(), candidate, image, ends_at, only_find: false }
 }
 
 fn on_demand() -> LaunchRequest {
@@ -53,6 +53,7 @@ fn terms(machine: MachineSpec) -> JobTerms {
         finish_by: None,
         estimated_runtime_seconds: None,
         max_usd: None,
+        retries: 0,
         bucket_region: None,
         checkpoint: None,
         machine,

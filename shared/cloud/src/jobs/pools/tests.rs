@@ -80,6 +80,7 @@ fn terms(types: &[&str], machine: MachineSpec) -> JobTerms {
         finish_by: None,
         estimated_runtime_seconds: None,
         max_usd: None,
+        retries: 0,
         bucket_region: None,
         checkpoint: None,
         machine,

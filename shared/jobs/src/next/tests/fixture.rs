@@ -25,6 +25,7 @@ pub(crate) fn terms() -> JobTerms {
         finish_by: None,
         estimated_runtime_seconds: None,
         max_usd: None,
+        retries: 0,
         bucket_region: None,
         checkpoint: Some(CheckpointSpec {
             dir: "/var/curfew/checkpoints".to_owned(),
@@ -340,6 +341,8 @@ pub(crate) fn line(job: &Job, effects: &[Effect]) -> String {
 }
 
 fn phase(job: &Job) -> String {
+    let with =
+        |machine: &Option<JobMachine>| machine.as_ref().map_or(String::new(), |one| format!(" with {}", one.instance));
     match &job.phase {
         Phase::Submitted => "submitted".to_owned(),
         Phase::Reserving => "reserving".to_owned(),
@@ -349,11 +352,11 @@ fn phase(job: &Job) -> String {
         Phase::Running(placed) => format!("running {}", placed.instance),
         Phase::Interrupted(replacing) => format!("interrupted {} {:?}", replacing.machine.instance, replacing.lost),
         Phase::Waiting(waiting) => format!("waiting after {}", waiting.passes),
+        Phase::Retrying(waiting) => format!("retrying{}", with(&waiting.machine)),
         Phase::Held(held) => format!("held by {}", held.by.as_str()),
         Phase::Ended(ended) => {
-            let machine = ended.machine.as_ref().map(|placed| format!(" with {}", placed.instance)).unwrap_or_default();
             let closed = if ended.closed { ", closed" } else { "" };
-            format!("{:?}{machine}{closed}", ended.result).to_lowercase()
+            format!("{:?}{}{closed}", ended.result, with(&ended.machine)).to_lowercase()
         }
     }
 }
@@ -381,9 +384,7 @@ fn effect(effect: &Effect) -> String {
 }
 
 pub(crate) const RECLAIMED: Option<&str> = Some("Server.SpotInstanceTermination");
-
 pub(crate) const ITSELF: Option<&str> = Some("Client.InstanceInitiatedShutdown");
-
 pub(crate) const A_PERSON: Option<&str> = Some("Client.UserInitiatedShutdown");
 
 pub(crate) const GOING: [InstanceState; 4] =

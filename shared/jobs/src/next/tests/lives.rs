@@ -75,6 +75,7 @@ fn these_lives_cover_every_expected_event() {
         "held by unplaceable",
         "held by observing",
         "waiting after 3",
+        "retrying with i-",
         "interrupted",
         "terminate i-",
     ];

@@ -23,7 +23,7 @@ fn a_result_ends_the_job_in_every_phase() {
         let closes = if given.job.reserved.is_some() { ": note over, release" } else { ", closed: note over, forget" };
         check(given.clone().result(1, true), &format!("succeeded{machine}{closes}"));
         check(given.clone().result(1, true).cancelled(), &format!("succeeded{machine}{closes}"));
-        check(given.clone().result(0, false), &format!("failed{machine}{closes}"));
+        check(given.clone().result(1, false), &format!("failed{machine}{closes}"));
         let ended = given.result(1, false).next();
         let Phase::Ended(ended) = ended.job.phase else { unreachable!() };
         assert_eq!(ended.why, "the command has failed with exit code 3");

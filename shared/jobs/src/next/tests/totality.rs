@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::fixture::*;
+use super::retry::{alone, retrying};
 use crate::*;
 
 fn any_state() -> impl Strategy<Value = Job> {
@@ -18,6 +19,8 @@ fn any_state() -> impl Strategy<Value = Job> {
         running().job,
         interrupted().job,
         waiting().job,
+        retrying().job,
+        alone(retrying()).job,
         held(HoldReason::Observing).job,
         held(HoldReason::Quota).job,
         ended(JobResult::Failed).job,
@@ -104,8 +107,8 @@ fn any_answer() -> impl Strategy<Value = Option<EffectResult>> {
 
 fn any_facts() -> impl Strategy<Value = JobFacts> {
     let head = running().checkpoint(1, 300).facts.head;
-    let result = running().result(1, true).facts.head;
-    let heads = select(vec![None, Some(None), head, result]);
+    let result = |succeeded| running().result(1, succeeded).facts.head;
+    let heads = select(vec![None, Some(None), head, result(true), result(false)]);
     let beat = proptest::option::of(proptest::option::of(any_moment()));
     let exits = [None, Some(ExitReason::Succeeded), Some(ExitReason::Interrupted), Some(ExitReason::Expired)];
     let exits = select(exits.map(|reason| running().exit(reason).facts.exit).to_vec());

@@ -1,6 +1,7 @@
 use model::instance::InstanceState;
 
 use super::fixture::*;
+use super::retry::{alone, retrying};
 use crate::*;
 
 #[track_caller]
@@ -49,6 +50,13 @@ fn a_job_without_a_launch_leaves_nothing() {
     for given in [waiting(), submitted().job(|job| job.attempt = 1), reserving().job(|job| job.attempt = 1)] {
         check(given.after(MachineSight::Unknown), false, "previous_attempt head cancel");
     }
+}
+
+#[test]
+fn a_job_that_is_retried_watches_its_machine_until_that_is_gone() {
+    check(retrying(), false, "machine head cancel");
+    check(alone(retrying()), false, "head cancel");
+    check(alone(retrying()).after(MachineSight::Unknown), false, "previous_attempt head cancel");
 }
 
 #[test]

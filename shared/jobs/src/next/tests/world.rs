@@ -23,6 +23,8 @@ pub(super) struct JobWorld {
     head: Option<Head>,
     cancelled: bool,
     observing: bool,
+    /// How many commands have failed.
+    failures: u32,
     /// Nowhere is there any capacity.
     drought: bool,
     log: Vec<String>,
@@ -80,6 +82,7 @@ impl JobWorld {
         job.terms.max_runtime_seconds = chance.i64(15 * MINUTE..12 * HOUR);
         job.terms.max_usd = chance.bool().then(|| Amount::from_usd(0.25 + 20.0 * chance.f64()));
         job.terms.bucket_region = (seed % 2 == 1).then(|| "us-west-2".into());
+        job.terms.retries = chance.u32(0..4);
         job.terms.finish_by = chance.bool().then(|| noon_plus(chance.i64(HOUR..48 * HOUR)));
         Self {
             now: 0,
@@ -91,6 +94,7 @@ impl JobWorld {
             head: None,
             cancelled: false,
             observing: false,
+            failures: 0,
             drought: false,
             log: Vec::new(),
         }
@@ -133,6 +137,8 @@ impl JobWorld {
                 self.machines[number].last_heartbeat_lost_at.get_or_insert(self.now);
             } else if fault < 15 {
                 self.checkpoint(number);
+            } else if fault < 16 && self.job.terms.retries > 0 {
+                self.fail(number);
             }
         }
         // A warning may be lost, and come late, again, and of a machine before.
@@ -153,12 +159,31 @@ impl JobWorld {
         }
     }
 
-    fn checkpoint(&mut self, number: usize) {
-        let attempt = self.machines[number].attempt;
+    /// The fence, if that machine may write it.
+    fn claim_head(&mut self, number: usize) -> Option<&mut Head> {
+        let WorldMachine { attempt, token, .. } = &self.machines[number];
         let head = self.head.get_or_insert_default();
-        if head.attempt <= attempt {
+        if !head.admits(*attempt, token, self.asked[token].retry_of) {
+            return None;
+        }
+        head.claim(*attempt, token);
+        Some(head)
+    }
+
+    fn checkpoint(&mut self, number: usize) {
+        if let Some(head) = self.claim_head(number) {
             let step = head.checkpoint.map_or(0, |checkpoint| checkpoint.step) + 1;
-            (head.attempt, head.checkpoint) = (attempt, Some(Checkpoint { attempt, step, rewrite: 0 }));
+            head.checkpoint = Some(Checkpoint { attempt: head.attempt, step, rewrite: 0 });
+        }
+    }
+
+    /// Its command fails; one machine in two does not shut down.
+    fn fail(&mut self, number: usize) {
+        let at = noon_plus(self.now);
+        if let Some(head) = self.claim_head(number) {
+            head.result = Some(HeadResult { succeeded: false, code: Some(1), why: String::new(), at });
+            self.failures += 1;
+            self.machines[number].ended = self.chance.bool().then_some((self.now, "Client.InstanceInitiatedShutdown"));
         }
     }
 
@@ -318,6 +343,13 @@ impl JobWorld {
         assert!(seconds <= max, "{seconds} of {max} seconds: {:#?}", self.log);
         assert!(self.job.terms.max_usd.is_none_or(|max| usd <= max), "{usd}: {:#?}", self.log);
         let finish_by = self.job.terms.finish_by.map_or(i64::MAX, |by| by.as_second() - noon_plus(0).as_second());
+        let retried = self.job.retries.used;
+        assert!(
+            retried <= self.failures.min(self.job.terms.retries),
+            "{retried} of {}: {:#?}",
+            self.failures,
+            self.log
+        );
         assert!(self.machines.iter().all(|one| one.ends_at <= finish_by), "past {finish_by}: {:#?}", self.log);
     }
 

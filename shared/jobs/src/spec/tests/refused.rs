@@ -153,6 +153,7 @@ fn numbers_out_of_range() {
     check_key("gpu.count", "1.5", "write a whole number, 0 or more, not 1.5");
     check_key("gpu.memory_gib_min", "1025", "write a whole number from 0 to 1024");
     check_key("checkpoint.keep", "0", "write a whole number from 1 to 500");
+    check_key("retries", "11", "write a whole number from 0 to 10");
     check_key("machine.architecture", "\"aarch64\"", "\"aarch64\" is none of `x86_64`, `arm64`");
     check_key("machine.root_volume_gib", "0", "write a whole number from 1 to 65536");
     for key in ["spot.max_usd_per_hour", "limits.max_usd"] {
