@@ -46,6 +46,9 @@ pub(crate) struct Run {
     /// Keep checkpoints that the command writes into this directory
     #[arg(long, value_name = "DIRECTORY")]
     checkpoint_dir: Option<String>,
+    /// Launch it again so often after the command has failed
+    #[arg(long, value_name = "COUNT", default_value_t = 0)]
+    retries: u32,
     /// End it after so much time on machines, such as 8h [default: [lifetime] max of the configuration]
     #[arg(long, value_name = "DURATION")]
     max_runtime: Option<String>,
@@ -91,6 +94,7 @@ impl Run {
                 gpus: self.gpu.gpus,
                 memory_gib_min: self.gpu.memory_gib_min,
                 types: self.gpu.types,
+                retries: self.retries,
                 on_demand: self.on_demand,
                 max_runtime: self.max_runtime,
                 max_usd: self.max_usd,

@@ -32,6 +32,8 @@ pub struct CommandJob {
     pub on_demand: bool,
     pub max_runtime: Option<String>,
     pub max_usd: Option<f64>,
+    /// How often it is launched again after the command has failed; 0: never.
+    pub retries: u32,
     /// Where the command writes its checkpoints.
     pub checkpoint_dir: Option<String>,
 }
@@ -48,6 +50,9 @@ impl CommandJob {
             if let Some(value) = value {
                 let _ = writeln!(text, "{key} = {}", toml_string(value));
             }
+        }
+        if self.retries > 0 {
+            let _ = writeln!(text, "retries = {}", self.retries);
         }
         if !self.env.is_empty() {
             text.push_str("\n[env]\n");
@@ -158,6 +163,7 @@ mod tests {
             owner: Some("ada@example.com".to_owned()),
             setup: Some("pip install -r requirements.txt".to_owned()),
             env: vec![("WANDB_MODE".to_owned(), "offline".to_owned())],
+            retries: 2,
             gpus: 1,
             types: vec!["g5.xlarge".into()],
             on_demand: true,
@@ -171,6 +177,7 @@ mod tests {
         command = "python train.py --note 'a b'\\''s'"
         owner = "ada@example.com"
         setup = "pip install -r requirements.txt"
+        retries = 2
 
         [env]
         "WANDB_MODE" = "offline"
