@@ -7,6 +7,7 @@
 mod dated;
 mod document;
 pub mod list;
+mod sagemaker;
 mod storage;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,7 +23,11 @@ use serde::{Serialize, Serializer};
 
 use storage::in_a_zone_of_the_region;
 
-pub use document::{ListedPrice, ListedStoragePrices, PriceDocument, PriceQueries, PriceQuery, SpotPrice, SpotPrices};
+pub use document::{
+    ListedPrice, ListedSageMakerPrices, ListedStoragePrices, PriceDocument, PriceQueries, PriceQuery, SpotPrice,
+    SpotPrices,
+};
+pub use sagemaker::{SageMakerComponent, SageMakerPrices, sagemaker_types};
 pub use storage::{StoragePrices, VolumeShape};
 
 /// A price, and whose word it is. Serialised as USD per hour, a JSON number.

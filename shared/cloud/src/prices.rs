@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use aws_sdk_pricing::types::{Filter, FilterType};
-use billing::price::list::{SERVICE, STORAGE_FAMILIES};
-use billing::price::{PriceDocument, PriceQueries, PriceQuery, SpotPrice, StoragePrices, list};
+use billing::price::list::{SAGEMAKER_SERVICE, SERVICE, STORAGE_FAMILIES};
+use billing::price::{PriceDocument, PriceQueries, PriceQuery, SageMakerPrices, SpotPrice, StoragePrices, list};
 use futures::{StreamExt, stream};
 use jiff::Timestamp;
 use model::id::{Region, TypeName};
@@ -66,6 +66,7 @@ pub async fn prices(
         match answer {
             Ok(PriceResponse::Instance(region, name, price)) => known.learn_listed(region, name, price, now),
             Ok(PriceResponse::Storage(region, prices)) => known.learn_storage(region, prices, now),
+            Ok(PriceResponse::SageMaker(region, name, prices)) => known.learn_sagemaker(region, name, prices, now),
             Err(error) => errors.push(error),
         }
     }
@@ -82,6 +83,7 @@ pub async fn prices(
 enum PriceResponse {
     Instance(Region, TypeName, Option<u64>),
     Storage(Region, StoragePrices),
+    SageMaker(Region, TypeName, SageMakerPrices),
 }
 
 /// Queries the nearest endpoint of the list, and the others if that one fails. A refusal of the first holds for the others, too.
@@ -116,28 +118,40 @@ async fn ask_list_in(aws: &Aws, endpoint: &Region, question: &PriceQuery) -> Res
     };
     match question {
         PriceQuery::Instance(region, name) => {
-            let products = products(aws, endpoint, &list::instance_filters(region, name)).await?;
+            let products = products(aws, endpoint, SERVICE, &list::instance_filters(region, name)).await?;
             let price = list::on_demand(&products, region, name).map_err(unreadable)?;
             Ok(PriceResponse::Instance(region.clone(), name.clone(), price.map(Rate::usd_micros_per_hour)))
         }
         PriceQuery::Storage(region) => {
             let mut all = Vec::new();
             for family in STORAGE_FAMILIES {
-                all.extend(products(aws, endpoint, &list::storage_filters(region, family)).await?);
+                all.extend(products(aws, endpoint, SERVICE, &list::storage_filters(region, family)).await?);
             }
             Ok(PriceResponse::Storage(region.clone(), list::storage(&all, region).map_err(unreadable)?))
+        }
+        PriceQuery::SageMaker(region, name) => {
+            let instance_name = format!("ml.{name}");
+            let filters = list::sagemaker_filters(region, &instance_name);
+            let products = products(aws, endpoint, SAGEMAKER_SERVICE, &filters).await?;
+            let prices = list::sagemaker(&products, region, name).map_err(unreadable)?;
+            Ok(PriceResponse::SageMaker(region.clone(), name.clone(), prices))
         }
     }
 }
 
 /// Every product with these attributes, each as a JSON text.
-async fn products(aws: &Aws, endpoint: &Region, attributes: &[(&str, &str)]) -> Result<Vec<String>, CallError> {
+async fn products(
+    aws: &Aws,
+    endpoint: &Region,
+    service: &str,
+    attributes: &[(&str, &str)],
+) -> Result<Vec<String>, CallError> {
     let filter = |(field, value): &(&str, &str)| {
         Filter::builder().r#type(FilterType::TermMatch).field(*field).value(*value).build()
     };
     // A filter fails to build only if a part is missing; products that do not match do not count.
     let filters = attributes.iter().flat_map(filter).collect();
-    let call = aws.pricing(endpoint).get_products().service_code(SERVICE).format_version("aws_v1");
+    let call = aws.pricing(endpoint).get_products().service_code(service).format_version("aws_v1");
     let mut pages = call.set_filters(Some(filters)).max_results(PRODUCTS_A_PAGE).into_paginator().send();
     let mut all = Vec::new();
     for _ in 0..PAGES_MAX {

@@ -13,7 +13,7 @@ mod documents;
 mod ledgers;
 mod statuses;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use billing::budget::{Budget, BudgetHolder};
@@ -104,7 +104,7 @@ async fn observe_regions(
         looks.iter().flat_map(|look| &look.instances).map(|one| one.instance.clone()).collect();
     let with_volumes: Vec<Region> =
         looks.iter().filter(|look| !look.volumes.is_empty()).map(|look| look.region.clone()).collect();
-    let (prices, unasked) = prices::refresh(run, &policy.config, &instances, &with_volumes).await;
+    let (prices, unasked) = prices::refresh(run, &policy.config, &instances, &with_volumes, &BTreeSet::new()).await;
     gaps.extend(unasked);
     let of_look = |look: RegionObservation| {
         look.to_beat(

@@ -1,11 +1,12 @@
 //! Prices: every run reads them, and the run that keeps the ledger refreshes them.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use billing::price::{PriceBook, PriceDocument, PriceQueries};
 use jiff::Timestamp;
 use model::config::Config;
-use model::id::Region;
+use model::id::{Region, TypeName};
 use model::instance::Instance;
 use model::observation::Gap;
 use ports::{BudgetCloud, Cloud, Documents, Versioned};
@@ -30,14 +31,16 @@ pub async fn load(store: &impl Documents, config: &Config, now: Timestamp) -> Pr
     PriceBook::from_document(live, &config.prices, now)
 }
 
-/// Refreshes missing and old prices of these instances, and of storage in these regions; returns the gaps. New prices are stored for later runs.
+/// Refreshes missing and old prices of these instances, of storage in these regions, and of these types under `SageMaker`; returns the gaps. New
+/// prices are stored for later runs.
 pub async fn refresh(
     run: &Run<'_, impl BudgetCloud, impl Documents>,
     config: &Config,
     instances: &[Instance],
     regions: &[Region],
+    sagemaker: &BTreeSet<(Region, TypeName)>,
 ) -> (PriceBook, Vec<Gap>) {
-    let wanted = |known: &PriceDocument| known.wanted(instances, regions, run.now);
+    let wanted = |known: &PriceDocument| known.wanted(instances, regions, sagemaker, run.now);
     PriceCache::default().ask(run, config, (run.now, run.timeout()), wanted).await
 }
 

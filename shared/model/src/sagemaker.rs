@@ -75,6 +75,8 @@ pub struct EndpointFacts {
     pub signs: BTreeSet<ProductionSign>,
     /// Whether Application Auto Scaling scales one of its variants; `None` if unknown.
     pub is_autoscaled: Option<bool>,
+    /// How many instances of each type its variants run on now, a serverless one on none; `None` where one does not say so.
+    pub machines: Option<BTreeMap<TypeName, u32>>,
 }
 
 /// What speaks for an endpoint in production, or for one that costs nothing while it is unused.
@@ -94,6 +96,21 @@ pub struct ComputeJob {
     pub job: JobKind,
     /// The tuning job that launched it, by its ARN.
     pub tuning_job: Option<Arn>,
+    pub billing: JobBilling,
+}
+
+/// What `SageMaker` reports of the time that it bills for a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct JobBilling {
+    /// When it began on its instances (`DescribeTrainingJob`, `TrainingStartTime`: "You are billed for the time interval between this time
+    /// and the value of `TrainingEndTime`"); `None` before.
+    pub started_at: Option<Timestamp>,
+    /// When it ended on them.
+    pub ended_at: Option<Timestamp>,
+    /// Whether it runs on managed Spot, of which only `billable_seconds` are billed.
+    pub is_managed_spot: bool,
+    /// Once it has ended: `BillableTimeInSeconds`, which counts for each of its instances.
+    pub billable_seconds: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -162,6 +179,31 @@ impl SageMakerResource {
     pub const fn endpoint(&self) -> Option<&EndpointFacts> {
         match &self.kind {
             SageMakerKind::Endpoint { facts } => facts.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// How many instances of each type it runs on now; `None` if unknown.
+    #[must_use]
+    pub fn machines(&self) -> Option<BTreeMap<TypeName, u32>> {
+        match &self.kind {
+            SageMakerKind::Endpoint { facts } => facts.as_ref()?.machines.clone(),
+            SageMakerKind::Job(ComputeJob { job: JobKind::Tuning, .. }) => Some(BTreeMap::new()),
+            _ => Some(BTreeMap::from([(self.instance_type.clone()?, self.instances?)])),
+        }
+    }
+
+    /// The types that it runs on, as far as they were looked up.
+    pub fn instance_types(&self) -> impl Iterator<Item = &TypeName> {
+        let of_variants = self.endpoint().and_then(|facts| facts.machines.as_ref());
+        self.instance_type.iter().chain(of_variants.into_iter().flat_map(BTreeMap::keys))
+    }
+
+    /// The billed time of a job; `None` of anything else.
+    #[must_use]
+    pub const fn job_billing(&self) -> Option<&JobBilling> {
+        match &self.kind {
+            SageMakerKind::Job(job) => Some(&job.billing),
             _ => None,
         }
     }
@@ -280,7 +322,7 @@ pub enum UnknownActivity {
 /// The types among the resources of a region, by the names that EC2 knows.
 #[must_use]
 pub fn instance_types(resources: &[SageMakerResource]) -> BTreeSet<&TypeName> {
-    resources.iter().filter_map(|resource| resource.instance_type.as_ref()).collect()
+    resources.iter().flat_map(SageMakerResource::instance_types).collect()
 }
 
 #[cfg(test)]

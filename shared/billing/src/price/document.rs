@@ -8,6 +8,7 @@ use model::instance::{Instance, PurchaseOption};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::sagemaker::SageMakerPrices;
 use super::storage::StoragePrices;
 use crate::ledger::is_sane;
 
@@ -44,6 +45,9 @@ pub struct PriceDocument {
     pub spot: BTreeMap<Region, BTreeMap<TypeName, SpotPrices>>,
     #[serde(default)]
     pub storage: BTreeMap<Region, ListedStoragePrices>,
+    /// By region and type, as EC2 calls it.
+    #[serde(default)]
+    pub sagemaker: BTreeMap<Region, BTreeMap<TypeName, ListedSageMakerPrices>>,
 }
 
 /// The Price List's answer about a type in a region.
@@ -64,6 +68,19 @@ pub struct ListedPrice {
 pub struct ListedStoragePrices {
     #[serde(flatten)]
     pub prices: StoragePrices,
+    /// When it was asked.
+    #[serde(deserialize_with = "sane")]
+    pub as_of: Timestamp,
+    /// Since when it says the same.
+    #[serde(deserialize_with = "sane")]
+    pub from: Timestamp,
+}
+
+/// The Price List's answer about a type of `SageMaker` in a region.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListedSageMakerPrices {
+    /// Micro-USD per hour, of each component that said one price.
+    pub usd_micros_per_hour: SageMakerPrices,
     /// When it was asked.
     #[serde(deserialize_with = "sane")]
     pub as_of: Timestamp,
@@ -99,6 +116,8 @@ pub enum PriceQuery {
     Instance(Region, TypeName),
     /// What storage costs.
     Storage(Region),
+    /// What a type costs under `SageMaker`, as each of its components.
+    SageMaker(Region, TypeName),
 }
 
 /// What is asked for, as it is missing or too old.
@@ -141,10 +160,16 @@ impl PriceQueries {
 }
 
 impl PriceDocument {
-    /// What has to be asked so that these instances, and storage in these regions, have prices of today.
+    /// What has to be asked so that these instances, storage in these regions, and these types under `SageMaker` have prices of today.
     /// What has ended counts as well: the ledger has yet to learn what it cost.
     #[must_use]
-    pub fn wanted(&self, instances: &[Instance], regions: &[Region], now: Timestamp) -> PriceQueries {
+    pub fn wanted(
+        &self,
+        instances: &[Instance],
+        regions: &[Region],
+        sagemaker: &BTreeSet<(Region, TypeName)>,
+        now: Timestamp,
+    ) -> PriceQueries {
         let (mut on_demand, mut on_spot) = (BTreeSet::new(), BTreeSet::new());
         for Instance { region, instance_type, purchase, .. } in instances.iter().filter(|one| one.plain_linux) {
             let of_purchase = match purchase {
@@ -161,6 +186,12 @@ impl PriceDocument {
         let of_storage = regions.iter().filter(|region| !has_storage(region)).cloned().map(PriceQuery::Storage);
         let PriceQueries { mut listed, spot } = self.wanted_of_types(&on_demand, &on_spot, now);
         listed.extend(of_storage);
+        let is_missing = |(region, name): &&(Region, TypeName)| {
+            let listed = self.sagemaker.get(region).and_then(|types| types.get(name));
+            listed.is_none_or(|listed| is_old(listed.as_of, LISTED_FOR, now))
+        };
+        let of_sagemaker = sagemaker.iter().filter(is_missing).cloned();
+        listed.extend(of_sagemaker.map(|(region, name)| PriceQuery::SageMaker(region, name)));
         listed.truncate(QUESTIONS_MAX);
         PriceQueries { listed, spot }
     }
@@ -211,6 +242,14 @@ impl PriceDocument {
         self.storage.insert(region, ListedStoragePrices { prices, as_of: now, from });
     }
 
+    /// Adds the Price List's answer about a type of `SageMaker`.
+    pub fn learn_sagemaker(&mut self, region: Region, name: TypeName, prices: SageMakerPrices, now: Timestamp) {
+        let types = self.sagemaker.entry(region).or_default();
+        let before = types.get(&name).filter(|before| before.usd_micros_per_hour == prices);
+        let from = before.map_or(now, |before| before.from.min(now));
+        types.insert(name, ListedSageMakerPrices { usd_micros_per_hour: prices, as_of: now, from });
+    }
+
     /// Takes in the changes of Spot prices of these types. A zone that is not among them has no change: what was in force
     /// there still is.
     pub fn learn_spot(&mut self, region: &Region, types: &BTreeSet<TypeName>, changes: Vec<SpotPrice>, now: Timestamp) {
@@ -233,6 +272,10 @@ impl PriceDocument {
         }
         self.on_demand.retain(|_, types| !types.is_empty());
         self.storage.retain(|_, listed| counts(listed.as_of, LISTED_MAX, now));
+        for types in self.sagemaker.values_mut() {
+            types.retain(|_, listed| counts(listed.as_of, LISTED_MAX, now));
+        }
+        self.sagemaker.retain(|_, types| !types.is_empty());
         for types in self.spot.values_mut() {
             types.retain(|_, of_type| counts(of_type.as_of, SPOT_ASKED_MAX, now));
             for changes in types.values_mut().flat_map(|of_type| of_type.zones.values_mut()) {

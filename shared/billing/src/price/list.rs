@@ -11,10 +11,14 @@ use model::id::{Region, TypeName};
 use model::money::Rate;
 use serde::Deserialize;
 
+use super::sagemaker::{SageMakerComponent, SageMakerPrices};
 use super::storage::StoragePrices;
 
-/// The service whose products these are.
+/// The service whose products instances and volumes of EC2 are.
 pub const SERVICE: &str = "AmazonEC2";
+
+/// The same of `SageMaker`.
+pub const SAGEMAKER_SERVICE: &str = "AmazonSageMaker";
 
 /// The families of products by which EBS bills what Curfew prices: size, IOPS, throughput.
 pub const STORAGE_FAMILIES: [&str; 3] = ["Storage", "System Operation", "Provisioned Throughput"];
@@ -43,6 +47,13 @@ pub fn instance_filters<'a>(region: &'a Region, instance_type: &'a TypeName) -> 
 #[must_use]
 pub fn storage_filters<'a>(region: &'a Region, family: &'a str) -> [(&'static str, &'a str); 2] {
     [("regionCode", region.as_str()), ("productFamily", family)]
+}
+
+/// The attributes by which a type of `SageMaker` is asked for: `ml.g5.xlarge`. Its `instanceType` would name the component too, in some
+/// products (`ml.g5.xlarge-Hosting`), and not in others.
+#[must_use]
+pub fn sagemaker_filters<'a>(region: &'a Region, instance_name: &'a str) -> [(&'static str, &'a str); 2] {
+    [("regionCode", region.as_str()), ("instanceName", instance_name)]
 }
 
 /// Why a product could not be read, in words.
@@ -136,6 +147,31 @@ pub fn storage(products: &[String], region: &Region) -> Result<StoragePrices, Un
         iops_month: known(iops_month),
         gibps_month: single_price(gibps_month),
     })
+}
+
+/// What a type costs under `SageMaker`, as each component of which its products say one price by the hour. By its usage type, which is what
+/// AWS bills by (`USE1-Host:ml.g5.xlarge`); products besides, such as the upfront fee of a training plan, have others.
+///
+/// # Errors
+/// Where a product cannot be read.
+pub fn sagemaker(
+    products: &[String],
+    region: &Region,
+    instance_type: &TypeName,
+) -> Result<SageMakerPrices, UnreadableProduct> {
+    let instance_name = format!("ml.{instance_type}");
+    let asked_for = sagemaker_filters(region, &instance_name);
+    let mut said: BTreeMap<SageMakerComponent, BTreeSet<Option<u64>>> = BTreeMap::new();
+    for priced in read(products)? {
+        let is_of_type = asked_for.iter().all(|(name, value)| priced.has_attribute(name, value));
+        let usage = priced.product.attributes.get("usagetype").filter(|_| is_of_type && priced.is_of_a_region());
+        let component = usage.and_then(|usage| SageMakerComponent::from_usage_type(usage, &instance_name));
+        if let Some(component) = component {
+            said.entry(component).or_default().insert(priced.price(&["Hrs"]));
+        }
+    }
+    let known = said.into_iter().filter_map(|(component, said)| Some((component, single_price(said)?)));
+    Ok(known.filter(|(_, usd_micros)| *usd_micros > 0).collect())
 }
 
 fn read(products: &[String]) -> Result<Vec<PricedProduct>, UnreadableProduct> {

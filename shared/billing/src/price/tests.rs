@@ -179,7 +179,7 @@ fn only_missing_or_old_prices_are_requested() {
     let regions = [Region::from("us-east-1")];
     let mut known = listed(None, "2026-08-31T12:00:01Z");
     known.spot = spot().spot;
-    let wanted = known.wanted(&instances, &regions, time(NOW));
+    let wanted = known.wanted(&instances, &regions, &BTreeSet::new(), time(NOW));
     assert_eq!(
         wanted.listed,
         [
@@ -196,18 +196,18 @@ fn only_missing_or_old_prices_are_requested() {
     known.learn_spot(&"us-east-1".into(), &g5(), Vec::new(), time("2026-09-01T11:50:01Z"));
     known.learn_storage("us-east-1".into(), StoragePrices::default(), time(AS_OF));
     known.learn_listed("us-east-1".into(), "p5.48xlarge".into(), Some(1), time(NOW));
-    assert_eq!(known.wanted(&instances[..3], &regions, time(NOW)), PriceQueries::default());
+    assert_eq!(known.wanted(&instances[..3], &regions, &BTreeSet::new(), time(NOW)), PriceQueries::default());
     let ended_on_spot = [on_spot("us-east-1a").of_type("p5.48xlarge").state(InstanceState::ShuttingDown).build()];
-    assert_eq!(known.wanted(&ended_on_spot, &regions, time(NOW)).spot.len(), 1);
+    assert_eq!(known.wanted(&ended_on_spot, &regions, &BTreeSet::new(), time(NOW)).spot.len(), 1);
     let of_tomorrow = listed(Some(1), "2026-09-02T12:00:00Z");
-    assert_eq!(of_tomorrow.wanted(&instances[..1], &[], time(NOW)).listed.len(), 1);
+    assert_eq!(of_tomorrow.wanted(&instances[..1], &[], &BTreeSet::new(), time(NOW)).listed.len(), 1);
 }
 
 /// Since when changes are asked for of what that runs on Spot, after prices that were asked for at 11:50.
 fn check_since(now: &str, expect: &str) {
     let mut known = spot();
     known.prune(time(now));
-    let wanted = known.wanted(&[on_spot("us-east-1a").build()], &[], time(now));
+    let wanted = known.wanted(&[on_spot("us-east-1a").build()], &[], &BTreeSet::new(), time(now));
     let since: Vec<String> = wanted.spot.values().map(|(_, since)| since.to_string()).collect();
     assert_eq!(since, [expect], "{now}");
 }
@@ -224,7 +224,7 @@ fn after_a_while_without_an_answer_every_change_since_is_asked_for() {
 #[test]
 fn a_run_asks_the_list_only_so_much() {
     let instances: Vec<Instance> = (0..60).map(|n| instance().of_type(&format!("g5.{n}xlarge")).build()).collect();
-    let wanted = PriceDocument::default().wanted(&instances, &["us-east-1".into()], time(NOW));
+    let wanted = PriceDocument::default().wanted(&instances, &["us-east-1".into()], &BTreeSet::new(), time(NOW));
     assert_eq!(wanted.listed.len(), 50);
     assert!(matches!(wanted.listed[49], PriceQuery::Instance(..)));
 }

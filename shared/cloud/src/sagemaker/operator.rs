@@ -2,7 +2,8 @@
 
 use model::id::{Arn, Region, ResourceId};
 use model::sagemaker::{
-    AppOwner, ComputeJob, EndpointOrigin, JobKind, SageMakerKind, SageMakerResource, SageMakerStatus, StudioApp,
+    AppOwner, ComputeJob, EndpointOrigin, JobBilling, JobKind, SageMakerKind, SageMakerResource, SageMakerStatus,
+    StudioApp,
 };
 use ports::SageMakerWrite;
 use serde_json::{Value, json};
@@ -53,7 +54,7 @@ pub(crate) async fn find(aws: &Aws, region: &Region, id: &ResourceId) -> Result<
             describe(aws, &bare(region, id, SageMakerKind::App(app))).await
         }
         (_, Some(job)) => {
-            let job = SageMakerKind::Job(ComputeJob { job, tuning_job: None });
+            let job = SageMakerKind::Job(ComputeJob { job, tuning_job: None, billing: JobBilling::default() });
             let arn = arn_by_name(aws, region, id, &job).await?;
             describe(aws, &SageMakerResource { arn, ..bare(region, id, job) }).await
         }

@@ -1,14 +1,14 @@
 //! From the documents of `SageMaker` to the types of `model`. A list and a look at one name their fields alike; what lacks its ARN, its
 //! status or its creation time is no resource.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use model::id::{Arn, Region, ResourceId, TypeName};
 use model::instance::Tags;
 use model::sagemaker::{
-    AppOwner, ComputeJob, EndpointFacts, JobKind, ProductionSign, SageMakerKind, SageMakerResource, SageMakerStatus,
-    StudioApp,
+    AppOwner, ComputeJob, EndpointFacts, JobBilling, JobKind, ProductionSign, SageMakerKind, SageMakerResource,
+    SageMakerStatus, StudioApp,
 };
 use serde_json::Value;
 
@@ -104,7 +104,7 @@ pub(super) fn job(of: &Value, region: &Region, kind: JobKind) -> Option<SageMake
         JobKind::Processing => "ProcessingJob",
         JobKind::Tuning => "HyperParameterTuningJob",
     };
-    let job = ComputeJob { job: kind, tuning_job: text(of, "TuningJobArn").map(Arn::new) };
+    let job = ComputeJob { job: kind, tuning_job: text(of, "TuningJobArn").map(Arn::new), billing: billing(of, kind) };
     let found = resource(of, region, prefix, SageMakerKind::Job(job))?;
     let runs_on = match kind {
         JobKind::Training => of.get("ResourceConfig"),
@@ -119,6 +119,22 @@ pub(super) fn job(of: &Value, region: &Region, kind: JobKind) -> Option<SageMake
     })
 }
 
+/// Of a processing job the API reference says no more than that it was started and ended then.
+fn billing(of: &Value, kind: JobKind) -> JobBilling {
+    let (start, end) = match kind {
+        JobKind::Training => ("TrainingStartTime", "TrainingEndTime"),
+        JobKind::Processing => ("ProcessingStartTime", "ProcessingEndTime"),
+        JobKind::Tuning => return JobBilling::default(),
+    };
+    let ended_at = moment(of, end);
+    JobBilling {
+        started_at: moment(of, start),
+        ended_at,
+        is_managed_spot: of.get("EnableManagedSpotTraining").and_then(Value::as_bool).unwrap_or(false),
+        billable_seconds: ended_at.and_then(|_| of.get("BillableTimeInSeconds")?.as_u64()),
+    }
+}
+
 /// The same endpoint with its facts. `config`: its configuration, if that exists. `scaled`: the ids of what is scaled, if known.
 pub(super) fn with_facts(
     endpoint: SageMakerResource,
@@ -128,11 +144,6 @@ pub(super) fn with_facts(
 ) -> SageMakerResource {
     let variants = items(of, "ProductionVariants");
     let configured = config.map(|config| items(config, "ProductionVariants")).unwrap_or_default();
-    let is_serverless = |variant: &Value| {
-        ["CurrentServerlessConfig", "ServerlessConfig"]
-            .iter()
-            .any(|key| variant.get(*key).is_some_and(|it| !it.is_null()))
-    };
     let has_shadows = |of: &Value| !items(of, "ShadowProductionVariants").is_empty();
     let is_async = |of: &Value| of.get("AsyncInferenceConfig").is_some_and(|it| !it.is_null());
     let signs = [
@@ -147,6 +158,7 @@ pub(super) fn with_facts(
         variants: variants.iter().filter_map(|variant| text(variant, "VariantName")).collect(),
         signs: signs.into_iter().filter(|(_, has_it)| *has_it).map(|(sign, _)| sign).collect::<BTreeSet<_>>(),
         is_autoscaled: scaled.map(|ids| ids.iter().any(|id| id.starts_with(&prefix))),
+        machines: machines(of, config),
     };
     let counts = variants.iter().filter_map(|variant| count(variant, "CurrentInstanceCount"));
     SageMakerResource {
@@ -155,6 +167,29 @@ pub(super) fn with_facts(
         kind: SageMakerKind::Endpoint { facts: Some(facts) },
         ..endpoint
     }
+}
+
+fn is_serverless(variant: &Value) -> bool {
+    let keys = ["CurrentServerlessConfig", "ServerlessConfig"];
+    keys.iter().any(|key| variant.get(*key).is_some_and(|it| !it.is_null()))
+}
+
+/// What the variants run on, shadow variants included. The endpoint knows how many, its configuration on what.
+fn machines(of: &Value, config: Option<&Value>) -> Option<BTreeMap<TypeName, u32>> {
+    let mut machines = BTreeMap::new();
+    for key in ["ProductionVariants", "ShadowProductionVariants"] {
+        let configured = config.map(|config| items(config, key)).unwrap_or_default();
+        for variant in items(of, key) {
+            let name = text(variant, "VariantName");
+            let of_config = configured.iter().find(|one| text(one, "VariantName") == name);
+            if is_serverless(variant) || of_config.is_some_and(is_serverless) {
+                continue;
+            }
+            let sum: &mut u32 = machines.entry(instance_type(of_config?)?).or_default();
+            *sum = sum.saturating_add(count(variant, "CurrentInstanceCount")?);
+        }
+    }
+    Some(machines)
 }
 
 fn items<'a>(of: &'a Value, key: &str) -> &'a [Value] {
