@@ -1,8 +1,8 @@
 //! The ledger: what ran, from when to when, at which price. Of one region and one calendar month.
 //!
-//! A **run** is one start of an instance, by its id and its launch time, or one attachment of a volume. Every beat adds its observation; the ledger
-//! keeps facts of each run that can be merged in any order, any number of times, and computes the end and the amount on demand. So a beat may be
-//! lost, repeated, late, or concurrent, and money is counted once:
+//! A **run** is one start of an instance, by its id and its launch time, one attachment of a volume, or one life of a resource of `SageMaker`
+//! (`sagemaker_observation.rs`). Every beat adds its observation; the ledger keeps facts of each run that can be merged in any order, any number of
+//! times, and computes the end and the amount on demand. So a beat may be lost, repeated, late, or concurrent, and money is counted once:
 //!
 //! - The end of a run that EC2 names (`StateTransitionReason`) is exact. An unseen end lies between the last observation and the first whole beat
 //!   without it, or the next launch: the possible cost of that time is uncertain.
@@ -25,6 +25,7 @@ mod month;
 mod observe;
 mod region_observation;
 mod run;
+mod sagemaker_observation;
 mod sighting;
 mod timeline;
 
@@ -41,6 +42,7 @@ pub use fold::{FoldKey, FoldLimits, FoldSum};
 pub use month::{CalendarMonth, TimeSpan};
 pub use region_observation::{AttachedVolume, InspectedInstance, KnownPrices, RegionObservation};
 pub use run::{PurchaseTerms, RunFacts, RunKind};
+pub use sagemaker_observation::SageMakerObservation;
 pub use sighting::{BillingState, LedgerBeat, Sighting};
 
 use fold::FoldedRuns;
@@ -80,6 +82,8 @@ pub struct Ledger {
     region: Option<Region>,
     /// The moments of whole beats, until an hour after the month, and the first one after that.
     beats: BTreeSet<Timestamp>,
+    /// The same of beats that saw all of `SageMaker`: an account may forbid to look at one of the two.
+    sagemaker_beats: BTreeSet<Timestamp>,
     /// The moments of all beats of the month, whole or not.
     looks: BTreeSet<Timestamp>,
     rates: BTreeMap<Tariff, TariffRates>,
@@ -102,7 +106,16 @@ impl Ledger {
         let mut ledger = Self { month: Some(month.to_string()), region: Some(region.clone()), ..self };
         ledger.span = month.span();
         ledger.looks.extend(ledger.beats.range(..ledger.span.to));
+        ledger.looks.extend(ledger.sagemaker_beats.range(..ledger.span.to));
         ledger
+    }
+
+    /// The whole beats that would have seen a run of that kind.
+    const fn beats_of(&self, kind: RunKind) -> &BTreeSet<Timestamp> {
+        match kind {
+            RunKind::Instance | RunKind::Volume => &self.beats,
+            RunKind::SageMaker => &self.sagemaker_beats,
+        }
     }
 
     /// Which month and region it says that it is of, where it is of another; `None` if it is of these, or says nothing.

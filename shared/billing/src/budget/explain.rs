@@ -195,6 +195,9 @@ fn ending(to: &str, running: &[(&Spend, Rate)]) -> Vec<String> {
                 .to_owned(),
         );
     }
+    if named.iter().any(|(one, _)| one.ends == SavingAction::EndingSageMaker) {
+        said.push("Endpoints and apps of SageMaker can only be deleted.".to_owned());
+    }
     let mut by_region: BTreeMap<&Region, Vec<&ResourceId>> = BTreeMap::new();
     for (one, _) in named.iter().filter(|(one, _)| one.ends == SavingAction::Stopping) {
         by_region.entry(&one.region).or_default().push(&one.resource);

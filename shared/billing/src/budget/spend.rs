@@ -11,7 +11,7 @@ use super::{Budget, BudgetHolder, forecast};
 use crate::ledger::{FoldKey, FoldSum, Ledger, LedgerRun, PurchaseTerms, RunKind, RunShare, TimeSpan};
 use crate::price::PriceSource;
 
-/// What one run of an instance, or of a volume beside one, cost one team in one month.
+/// What one run of an instance, of a volume beside one, or of `SageMaker`, cost one team in one month.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spend {
     pub resource: ResourceId,
@@ -55,6 +55,8 @@ pub enum SavingAction {
     Stopping,
     /// Terminating it: a Spot instance of a one-time request cannot be stopped.
     Terminating,
+    /// Stopping or deleting it under `SageMaker`, as its kind needs.
+    EndingSageMaker,
     /// Nothing: a volume costs the same beside a stopped instance, and what is paid for anyway costs the same without one.
     Nothing,
 }
@@ -158,9 +160,8 @@ impl Spend {
             ends: match (run.kind(), run.terms()) {
                 (RunKind::Instance, PurchaseTerms::OnDemand) => SavingAction::Stopping,
                 (RunKind::Instance, PurchaseTerms::Spot) => SavingAction::Terminating,
-                (RunKind::Instance, PurchaseTerms::Reserved | PurchaseTerms::Prepaid) | (RunKind::Volume, _) => {
-                    SavingAction::Nothing
-                }
+                (RunKind::SageMaker, _) => SavingAction::EndingSageMaker,
+                (RunKind::Instance | RunKind::Volume, _) => SavingAction::Nothing,
             },
             on: run.attached_to().cloned(),
             name: run.name().map(str::to_owned),

@@ -77,7 +77,7 @@ pub enum RunEnd {
 pub enum ChargeStatus {
     /// By the second.
     Due,
-    /// EC2 reclaimed it within its first hour, or may have.
+    /// EC2 reclaimed it within its first hour, or may have; or it runs on managed Spot.
     PerhapsFree,
     /// EC2 took it back within its first hour.
     Free,
@@ -173,16 +173,16 @@ impl Ledger {
             let is_exact = by == terminated && terminated.duration_since(seen) <= BLIND_AFTER;
             return if is_exact { RunEnd::At(terminated) } else { between(seen, by) };
         }
-        match earliest(by, self.first_look_after(entry.seen, began)) {
+        match earliest(by, self.first_look_after(entry, began)) {
             Some(latest) => between(seen, latest),
             None => RunEnd::Running,
         }
     }
 
     /// The first whole beat at which it was not seen running any more.
-    fn first_look_after(&self, seen: Option<Timestamp>, began: Timestamp) -> Option<Timestamp> {
-        let after = seen.unwrap_or(began + SETTLES);
-        self.beats.range((Bound::Excluded(after), Bound::Unbounded)).next().map(|at| *at + LOOK)
+    fn first_look_after(&self, entry: &RunEntry, began: Timestamp) -> Option<Timestamp> {
+        let after = entry.seen.unwrap_or(began + SETTLES);
+        self.beats_of(entry.label.kind).range((Bound::Excluded(after), Bound::Unbounded)).next().map(|at| *at + LOOK)
     }
 }
 
@@ -191,6 +191,9 @@ fn between(earliest: Timestamp, latest: Timestamp) -> RunEnd {
 }
 
 fn charge(began: Timestamp, entry: &RunEntry, end: RunEnd) -> ChargeStatus {
+    if entry.pricing.last().terms == PurchaseTerms::ManagedSpot && entry.stopped.is_none() {
+        return ChargeStatus::PerhapsFree;
+    }
     let within_first_hour = |at: Timestamp| at.duration_since(began) < FREE_WITHIN;
     let (earliest, latest) = match end {
         RunEnd::Running => return ChargeStatus::Due,
@@ -287,7 +290,7 @@ impl<'a> LedgerRun<'a> {
     /// What it costs while it runs; `None` if it does not, or if that is unknown.
     #[must_use]
     pub fn rate_now(&self) -> Option<Rate> {
-        if self.is_running() { self.rate_at(self.seen_until?) } else { None }
+        self.rate_at(self.seen_until.filter(|_| self.is_running() && self.terms() != PurchaseTerms::ManagedSpot)?)
     }
 
     /// What it cost within that span, which ends now at the latest: without a later sighting it is unknown whether it ran on.
@@ -335,7 +338,7 @@ impl<'a> LedgerRun<'a> {
     fn billed(&self, ended: Timestamp) -> Timestamp {
         match self.kind() {
             RunKind::Instance => ended.max(self.began + MINIMUM),
-            RunKind::Volume => ended,
+            RunKind::Volume | RunKind::SageMaker => ended,
         }
     }
 

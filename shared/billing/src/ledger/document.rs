@@ -26,6 +26,7 @@ struct StoredLedger {
     to: Option<Timestamp>,
     beats: Vec<i64>,
     partial_beats: Vec<i64>,
+    sagemaker_beats: Vec<i64>,
     rates: BTreeMap<Tariff, BTreeMap<Timestamp, u64>>,
     folded: Option<FoldedRows>,
     runs: Vec<LedgerRow>,
@@ -43,6 +44,9 @@ struct WrittenLedger<'a> {
     /// The same of those of the month that were not whole.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     partial_beats: Vec<i64>,
+    /// The same of those that saw all of `SageMaker`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    sagemaker_beats: Vec<i64>,
     /// Micro-USD per hour, by the moment from which they are in force.
     rates: BTreeMap<&'a Tariff, BTreeMap<Timestamp, u64>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -54,7 +58,11 @@ struct WrittenLedger<'a> {
 #[derive(Serialize, Deserialize)]
 struct FoldedRows {
     /// When the latest of them ended.
-    until: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    until: Option<Timestamp>,
+    /// The same of `SageMaker`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sagemaker_until: Option<Timestamp>,
     sums: Vec<FoldedRow>,
 }
 
@@ -95,8 +103,9 @@ impl Serialize for Ledger {
             to: self.span.to,
             beats: to_steps(&self.beats),
             partial_beats: to_steps(self.looks.difference(&self.beats)),
+            sagemaker_beats: to_steps(&self.sagemaker_beats),
             rates: rates.collect(),
-            folded: self.folded.until.map(|until| FoldedRows::from_ledger(until, self)),
+            folded: FoldedRows::from_ledger(self),
             runs: LedgerRows(self),
         };
         written.serialize(serializer)
@@ -127,20 +136,22 @@ impl<'de> Deserialize<'de> for Ledger {
     }
 }
 
-/// `None` if a run is neither of an instance nor of a volume, or of both, or a moment is missing, or one at which nothing can have run.
+/// `None` if a run is neither of an instance nor of a volume nor of `SageMaker`, or of several, or a moment is missing, or one at which nothing can
+/// have run.
 fn read(stored: StoredLedger) -> Option<Ledger> {
     let mut ledger = Ledger { month: stored.month, region: stored.region, ..Ledger::default() };
     let all = TimeSpan::default();
     ledger.span = TimeSpan { from: stored.from.unwrap_or(all.from), to: stored.to.unwrap_or(all.to) };
     ledger.beats = from_steps(stored.beats)?;
+    ledger.sagemaker_beats = from_steps(stored.sagemaker_beats)?;
     ledger.looks = from_steps(stored.partial_beats)?;
     ledger.looks.extend(ledger.beats.range(..ledger.span.to));
     for (tariff, rates) in stored.rates {
         let rates = rates.into_iter().map(|(from, usd_micros)| (from, Rate::from_usd_micros_per_hour(usd_micros)));
         ledger.rates.insert(tariff, rates.collect());
     }
-    if let Some(FoldedRows { until, sums }) = stored.folded {
-        ledger.folded = FoldedRuns { until: Some(until), sums: sums.into_iter().map(FoldedRow::sum).collect() };
+    if let Some(FoldedRows { until, sagemaker_until, sums }) = stored.folded {
+        ledger.folded = FoldedRuns { until, sagemaker_until, sums: sums.into_iter().map(FoldedRow::sum).collect() };
     }
     for row in stored.runs {
         let began = row.launched_at;
@@ -164,12 +175,15 @@ fn moments(ledger: &Ledger) -> impl Iterator<Item = Timestamp> {
         single.into_iter().chain(unfollowed).flatten().chain(changes)
     });
     let of_rates = ledger.rates.values().flat_map(BTreeMap::keys).copied();
-    let of_fold = ledger.folded.until.into_iter().chain(ledger.folded.sums.keys().map(|key| key.day));
-    ledger.beats.iter().chain(&ledger.looks).copied().chain(of_rates).chain(of_runs).chain(of_fold)
+    let FoldedRuns { until, sagemaker_until, sums } = &ledger.folded;
+    let of_fold = until.iter().chain(sagemaker_until).copied().chain(sums.keys().map(|key| key.day));
+    let beats = ledger.beats.iter().chain(&ledger.sagemaker_beats);
+    beats.chain(&ledger.looks).copied().chain(of_rates).chain(of_runs).chain(of_fold)
 }
 
 impl FoldedRows {
-    fn from_ledger(until: Timestamp, ledger: &Ledger) -> Self {
+    /// `None` where nothing was folded.
+    fn from_ledger(ledger: &Ledger) -> Option<Self> {
         let rows = ledger.folded().map(|(FoldKey { day, team, kind, what }, FoldSum { runs, spent })| FoldedRow {
             day: *day,
             team: team.clone(),
@@ -180,7 +194,8 @@ impl FoldedRows {
             uncertain_usd: spent.uncertain,
             unpriced_seconds: spent.unpriced_seconds,
         });
-        Self { until, sums: rows.collect() }
+        let FoldedRuns { until, sagemaker_until, .. } = ledger.folded;
+        until.or(sagemaker_until).map(|_| Self { until, sagemaker_until, sums: rows.collect() })
     }
 }
 

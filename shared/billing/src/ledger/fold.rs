@@ -45,6 +45,8 @@ const DAY_SECONDS: i64 = 24 * 60 * 60;
 pub(super) struct FoldedRuns {
     /// When the latest of the folded runs ended.
     pub(super) until: Option<Timestamp>,
+    /// The same of `SageMaker`.
+    pub(super) sagemaker_until: Option<Timestamp>,
     pub(super) sums: BTreeMap<FoldKey, FoldSum>,
 }
 
@@ -90,9 +92,14 @@ impl Ledger {
     /// Returns whether any was.
     pub fn fold(&mut self, limits: &FoldLimits) -> bool {
         let bytes: usize = self.runs.iter().map(|((resource, _), entry)| bytes(resource, entry)).sum();
-        let Some(settled_until) = self.settled_until(limits).filter(|_| bytes > limits.bytes_max) else { return false };
+        if bytes <= limits.bytes_max {
+            return false;
+        }
+        let of_kinds = [RunKind::Instance, RunKind::SageMaker].map(|kind| self.settled_until(kind, limits));
+        let settled_until = |run: &LedgerRun<'_>| of_kinds[usize::from(run.kind() == RunKind::SageMaker)];
+        let is_settled = |run: &LedgerRun<'_>, end: Timestamp| settled_until(run).is_some_and(|until| end <= until);
         let settled =
-            self.all_runs().filter_map(|run| Some((run.over_since().filter(|end| *end <= settled_until)?, run)));
+            self.all_runs().filter_map(|run| Some((run.over_since().filter(|end| is_settled(&run, *end))?, run)));
         let mut settled: Vec<(Timestamp, LedgerRun<'_>)> = settled.collect();
         settled.sort_by_key(|(end, _)| *end);
         let mut excess = bytes - limits.bytes_max * LEAVES_PERCENT / 100;
@@ -103,9 +110,10 @@ impl Ledger {
         });
         let Some(until) = oldest.last().map(|(end, _)| *end) else { return false };
         let mut folded = self.folded.clone();
-        folded.until = folded.until.max(Some(until));
         let mut gone = BTreeSet::new();
-        for (_, run) in settled.iter().take_while(|(end, _)| *end <= until) {
+        for (end, run) in settled.iter().take_while(|(end, _)| *end <= until) {
+            let until = folded.ended_until_mut(run.kind());
+            *until = (*until).max(Some(*end));
             if self.concerns(run) {
                 folded.add(run, self.span);
             }
@@ -119,7 +127,7 @@ impl Ledger {
 
     /// Whether an observation may repeat a folded run, and so counts nothing.
     pub(super) fn is_folded(&self, resource: &ResourceId, began: Timestamp, entry: &RunEntry) -> bool {
-        self.folded.until.is_some_and(|until| {
+        self.folded.ended_until(entry.label.kind).is_some_and(|until| {
             began <= until
                 && entry.seen.is_none_or(|seen| seen <= until)
                 && !self.runs.contains_key(&(resource.clone(), began))
@@ -129,9 +137,10 @@ impl Ledger {
     /// Until when the ledger knows which runs began and how they ended, and no beat will change that.
     ///
     /// A look may not show yet what began less than [`SETTLES`] before it.
-    fn settled_until(&self, limits: &FoldLimits) -> Option<Timestamp> {
-        let arrived_until = self.as_of()? - limits.settled_after;
-        let whole = self.beats.range(..=arrived_until).next_back()?;
+    fn settled_until(&self, kind: RunKind, limits: &FoldLimits) -> Option<Timestamp> {
+        let beats = self.beats_of(kind);
+        let arrived_until = *beats.last()? - limits.settled_after;
+        let whole = beats.range(..=arrived_until).next_back()?;
         // What ended after the month, the next month's ledger takes over from this one.
         Some((*whole - SETTLES).min(self.span.to))
     }
@@ -151,6 +160,20 @@ impl LedgerRun<'_> {
 }
 
 impl FoldedRuns {
+    const fn ended_until(&self, kind: RunKind) -> Option<Timestamp> {
+        match kind {
+            RunKind::Instance | RunKind::Volume => self.until,
+            RunKind::SageMaker => self.sagemaker_until,
+        }
+    }
+
+    const fn ended_until_mut(&mut self, kind: RunKind) -> &mut Option<Timestamp> {
+        match kind {
+            RunKind::Instance | RunKind::Volume => &mut self.until,
+            RunKind::SageMaker => &mut self.sagemaker_until,
+        }
+    }
+
     fn add(&mut self, run: &LedgerRun<'_>, month: TimeSpan) {
         let ended = run.latest().unwrap_or(month.to);
         let window = TimeSpan { from: run.began, to: ended }.within(month);

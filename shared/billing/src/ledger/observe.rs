@@ -1,5 +1,7 @@
 //! Taking down what a beat saw.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use model::id::ResourceId;
 use model::money::Rate;
@@ -22,12 +24,22 @@ impl Ledger {
     ///
     /// Returns whether anything was new: else the document need not be written.
     pub fn observe(&mut self, beat: &LedgerBeat) -> bool {
+        self.take_down(beat, |ledger| &mut ledger.beats)
+    }
+
+    /// The same of a beat that saw `SageMaker`.
+    pub fn observe_sagemaker(&mut self, beat: &LedgerBeat) -> bool {
+        self.take_down(beat, |ledger| &mut ledger.sagemaker_beats)
+    }
+
+    fn take_down(&mut self, beat: &LedgerBeat, whole_beats: fn(&mut Self) -> &mut BTreeSet<Timestamp>) -> bool {
         let at = whole_second(beat.at);
         if at < self.span.from || self.region.as_ref().is_some_and(|region| *region != beat.region) {
             return false;
         }
         let mut changed = at < self.span.to && self.begin_beat(at);
-        changed |= beat.whole && self.add_look(at);
+        let close = close(self.span);
+        changed |= beat.whole && add_look(whole_beats(self), at, close);
         for sighting in &beat.items {
             changed |= self.add_sighting(sighting, at);
         }
@@ -70,17 +82,6 @@ impl Ledger {
         is_new
     }
 
-    /// Of the beats after the close only the first is kept.
-    fn add_look(&mut self, at: Timestamp) -> bool {
-        let close = close(self.span);
-        let after = self.beats.last().copied().filter(|last| *last >= close);
-        match after {
-            Some(last) if at >= last => false,
-            Some(last) if at >= close => self.beats.remove(&last) && self.beats.insert(at),
-            _ => self.beats.insert(at),
-        }
-    }
-
     fn add_sighting(&mut self, sighting: &Sighting, at: Timestamp) -> bool {
         let began = whole_second(sighting.began);
         let entry = entry(sighting, began, at, self.span);
@@ -116,6 +117,16 @@ impl Ledger {
             self.rates.insert(tariff.clone(), rates);
         }
         changed
+    }
+}
+
+/// Of the beats after the close only the first is kept.
+fn add_look(beats: &mut BTreeSet<Timestamp>, at: Timestamp, close: Timestamp) -> bool {
+    let after = beats.last().copied().filter(|last| *last >= close);
+    match after {
+        Some(last) if at >= last => false,
+        Some(last) if at >= close => beats.remove(&last) && beats.insert(at),
+        _ => beats.insert(at),
     }
 }
 

@@ -124,7 +124,8 @@ impl InspectedInstance {
             (PurchaseTerms::Prepaid, _) if *prepaid == Some(PrepaidCapacity::DedicatedHost) => {
                 "on a dedicated host".to_owned()
             }
-            (PurchaseTerms::Prepaid, _) => "in a capacity block".to_owned(),
+            // Managed Spot is of SageMaker alone.
+            (PurchaseTerms::Prepaid | PurchaseTerms::ManagedSpot, _) => "in a capacity block".to_owned(),
         };
         let software = if *plain_linux { "" } else { ", not plain Linux" };
         let discount = discount_percent(prices, instance_type).filter(|_| terms == PurchaseTerms::OnDemand);

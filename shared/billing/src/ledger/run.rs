@@ -15,8 +15,9 @@ use super::timeline::{BeatPosition, Timeline};
 pub(super) const RETAGS_MAX: usize = 16;
 
 /// Changes of what sets the price of a run, in a month, that are followed. A volume can be modified four times a day (EBS user guide,
-/// "Modify an Amazon EBS volume using Elastic Volumes operations"): 124 times in 31 days. After one more, the last price stays.
-pub(super) const REPRICINGS_MAX: usize = 128;
+/// "Modify an Amazon EBS volume using Elastic Volumes operations"): 124 times in 31 days. An endpoint of `SageMaker` that scales by itself changes
+/// with most beats of a working day: 40 of them on 23 days. After one more, the last price stays.
+pub(super) const REPRICINGS_MAX: usize = 1_000;
 
 /// Beats of a month during which a run was seen by others alone. They place beats that come late, by minutes: older ones can go.
 const MISSED_MAX: usize = 200;
@@ -50,6 +51,9 @@ pub enum RunKind {
     Instance,
     /// A volume that hangs on one.
     Volume,
+    /// What runs on accelerated instances of `SageMaker`.
+    #[serde(rename = "sagemaker")]
+    SageMaker,
 }
 
 /// How something is bought.
@@ -62,6 +66,9 @@ pub enum PurchaseTerms {
     Spot,
     /// In an on-demand capacity reservation: billed as on demand, and without the instance the reservation is billed the same.
     Reserved,
+    /// On managed Spot of `SageMaker`, at the price on demand, for seconds that are known once it has ended: until then it may have cost nothing
+    /// (`DescribeTrainingJob`, `BillableTimeInSeconds`).
+    ManagedSpot,
     /// In a Capacity Block, or on a dedicated host: not paid by the instance, so the price of each is unknown.
     Prepaid,
 }

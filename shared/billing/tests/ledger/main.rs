@@ -1,5 +1,6 @@
 //! The ledger under any interleaving of beats that are lost, repeated, late or simultaneous, against the integral of price over
-//! running time, second by second (`oracle.rs`), for each team; and its size and speed in a month of 10,000 runs (`size.rs`).
+//! running time, second by second (`oracle.rs`), for each team; the same of `SageMaker` beside it (`sagemaker.rs`); and its size and speed in a
+//! month of 10,000 runs (`size.rs`).
 //!
 //! If an arrived beat reported the end of a run, the ledger is exact; otherwise the truth lies between the known amount and that plus the uncertain
 //! one.
@@ -7,6 +8,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may")]
 
 mod oracle;
+mod sagemaker;
 mod size;
 mod story;
 
@@ -27,24 +29,32 @@ struct LedgerPair {
 }
 
 impl LedgerPair {
-    fn from_beats(story: &LedgerStory, beats: &[LedgerBeat]) -> Self {
-        let next = CalendarMonth::containing(second(story.boundary), &berlin());
+    fn around(boundary: i64) -> Self {
+        let next = CalendarMonth::containing(second(boundary), &berlin());
         let months = [next.previous(), next];
         let ledgers = [0, 1].map(|place: usize| Ledger::new(&months[place], &region()));
-        let mut books = Self { months, ledgers };
+        Self { months, ledgers }
+    }
+
+    fn from_beats(story: &LedgerStory, beats: &[LedgerBeat]) -> Self {
+        let mut books = Self::around(story.boundary);
         for beat in beats {
             books.add_beat(beat);
         }
         books
     }
 
-    /// Written and read again each time, as in the bucket.
     fn add_beat(&mut self, beat: &LedgerBeat) {
+        self.take_down(beat.at, |ledger| ledger.observe(beat));
+    }
+
+    /// Written and read again each time, as in the bucket.
+    fn take_down(&mut self, at: Timestamp, observe: impl Fn(&mut Ledger) -> bool) {
         let [earlier, later] = &mut self.ledgers;
-        earlier.observe(beat);
-        if beat.at >= self.months[1].span().from {
+        observe(earlier);
+        if at >= self.months[1].span().from {
             later.carry(earlier);
-            later.observe(beat);
+            observe(later);
         }
         for ledger in &mut self.ledgers {
             let text = serde_json::to_string(&ledger).unwrap();

@@ -12,13 +12,15 @@ use crate::ledger::run::{Attribution, CarriedRun, FactSource, Pricing, RunEntry,
 use crate::ledger::timeline::Timeline;
 use crate::ledger::{Ledger, LedgerRun, PurchaseTerms, RunKind, Tariff, TimeSpan};
 
-/// A run, by its instance or by its volume.
+/// A run, by its instance, its volume or its resource of `SageMaker`.
 #[derive(Serialize, Deserialize)]
 pub(super) struct LedgerRow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     instance: Option<ResourceId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     volume: Option<ResourceId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sagemaker: Option<ResourceId>,
     /// Of a volume its attachment.
     pub(super) launched_at: Timestamp,
     team: Option<TeamName>,
@@ -145,6 +147,7 @@ impl LedgerRow {
         Self {
             instance: of_kind(RunKind::Instance),
             volume: of_kind(RunKind::Volume),
+            sagemaker: of_kind(RunKind::SageMaker),
             launched_at: run.began,
             team,
             what,
@@ -177,9 +180,10 @@ impl LedgerRow {
     }
 
     pub(super) fn into_entry(self, looks: &BTreeSet<Timestamp>) -> Option<(ResourceId, RunEntry)> {
-        let (kind, resource) = match (self.instance, self.volume) {
-            (Some(instance), None) => (RunKind::Instance, instance),
-            (None, Some(volume)) => (RunKind::Volume, volume),
+        let (kind, resource) = match (self.instance, self.volume, self.sagemaker) {
+            (Some(instance), None, None) => (RunKind::Instance, instance),
+            (None, Some(volume), None) => (RunKind::Volume, volume),
+            (None, None, Some(resource)) => (RunKind::SageMaker, resource),
             _ => return None,
         };
         let Self { team, owner, name, what, lifecycle: terms, job, attached_to, tariff, .. } = self;

@@ -60,6 +60,17 @@ fn what_is_advised_can_be_done() {
         To spend no more, stop i-1 (g5.xlarge, us-east-1, $99.00/h), i-2 (g5.xlarge, us-east-1, $98.00/h), i-3 (g5.xlarge, us-east-1, $97.00/h), i-4 (g5.xlarge, us-east-1, $96.00/h), i-5 (g5.xlarge, us-east-1, $95.00/h), 1 other ($94.00/h).
         The command: aws ec2 stop-instances --region us-east-1 --instance-ids i-1 i-2 i-3 i-4 i-5
         ");
+    // Under SageMaker, each kind of resource has a call of its own.
+    let endpoint = Spend {
+        ends: SavingAction::EndingSageMaker,
+        what: "ml.g5.xlarge".to_owned(),
+        ..dear("endpoint/llm", HOME, 98)
+    };
+    assert_snapshot!(check(vec![endpoint]), @"
+        What runs now costs $98.00/h, which spends the remainder by 2026-11-24T07:52:39Z; $21.08/h would last until the month ends at 2026-12-01T00:00:00Z.
+        To stay within it, stop endpoint/llm (ml.g5.xlarge, us-east-1, $98.00/h).
+        Endpoints and apps of SageMaker can only be deleted.
+        ");
     // What is paid for anyway, and a volume.
     let reserved = Spend { ends: SavingAction::Nothing, ..dear("i-1", HOME, 98) };
     assert_snapshot!(check(vec![reserved.clone()]), @"
