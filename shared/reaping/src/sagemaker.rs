@@ -23,7 +23,9 @@ use model::rule::{ResourceAction, Rule};
 use model::sagemaker::{
     Activity, ObservedSageMaker, SageMakerKind, SageMakerResource, SageMakerStatus, UnknownActivity,
 };
-use plan::{Action, Evidence, Plan, ResourceMemory, SageMakerAction, SkipReason, Skipped, Step, Target, limits};
+use plan::{
+    Action, Announcement, Evidence, Plan, ResourceMemory, SageMakerAction, SkipReason, Skipped, Step, Target, limits,
+};
 
 use crate::announcements::{AnnouncementTarget, start_keys, unsettled_rule_keys};
 use crate::policy::{ModeSource, Policy, Verdict, effective_mode_and_its_source};
@@ -183,7 +185,11 @@ impl<'a> SageMakerCase<'a> {
     }
 
     fn step(self, mode: Mode, action: SageMakerAction, evidence: Evidence) -> Step {
-        Step::bare(self.target(), Action::SageMaker(self.resource.clone(), action), evidence, mode)
+        let saves = match action {
+            SageMakerAction::Announce(Announcement::Unmark { .. }) | SageMakerAction::Start => None,
+            _ => self.policy.prices.sagemaker_cost(self.resource),
+        };
+        Step { saves, ..Step::bare(self.target(), Action::SageMaker(self.resource.clone(), action), evidence, mode) }
     }
 
     fn target(self) -> Target {

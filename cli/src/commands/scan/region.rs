@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use billing::price::{PriceBook, PriceDocument, sagemaker_types};
 use cloud::Aws;
 use execution::IdleThresholds;
 use futures::future::join3;
@@ -10,6 +11,7 @@ use model::id::Region;
 use model::instance::Instance;
 use model::notification_log::NotificationLogs;
 use model::observation::{Gap, GapKind, Observation};
+use model::sagemaker::SageMakerResource;
 use model::usage::ActivityCache;
 use reaping::instances::{learn_usage, usage_queries};
 use reaping::job_ownership::JobStates;
@@ -19,6 +21,9 @@ use reaping::scan;
 use reaping::scan::ScanFinding;
 use reaping::volumes::wants_its_source;
 use store::Store;
+
+use crate::command_error::describe_gap;
+use crate::screen;
 
 /// For each list of a region, and for its metrics: tens of thousands of instances take a minute or two.
 const TIMEOUT: Duration = Duration::from_mins(5);
@@ -141,5 +146,19 @@ async fn sagemaker(aws: &Aws, region: &Region, policy: &Policy, now: Timestamp) 
         execution::sagemaker::activities(aws, region, &items, &policy.config, now, TIMEOUT).await;
     gaps.extend(unanswered);
     gaps.iter_mut().filter(|gap| gap.kind.hides_region()).for_each(|gap| gap.kind = GapKind::Listing);
-    (scan::sagemaker(&items, &activities, policy, now), gaps)
+    let prices = sagemaker_prices(aws, &items, policy, now).await;
+    (scan::sagemaker(&items, &activities, &Policy { prices, ..policy.clone() }, now), gaps)
+}
+
+/// With what the Price List says of the types that have no price: Curfew comes with no table of `SageMaker`.
+async fn sagemaker_prices(aws: &Aws, seen: &[SageMakerResource], policy: &Policy, now: Timestamp) -> PriceBook {
+    if seen.iter().all(|resource| policy.prices.sagemaker_cost(resource).is_some()) {
+        return policy.prices.clone();
+    }
+    let mut known = PriceDocument::default();
+    let wanted = known.wanted(&[], &[], &sagemaker_types(seen), now);
+    for gap in cloud::prices(aws, &mut known, &wanted, now, TIMEOUT).await {
+        screen::warn(describe_gap(&gap));
+    }
+    PriceBook::from_document(known, &policy.config.prices, now)
 }

@@ -53,8 +53,9 @@ impl UndoMethod {
         match self {
             Self::Start { instance, .. } => prices.saved_by_ending(instance),
             Self::Restore { restoration } => restoration.costs(prices),
-            // SageMaker's own prices are not known.
-            Self::StartNotebook { .. } | Self::CreateEndpoint { .. } | Self::None { .. } => None,
+            Self::StartNotebook { notebook, .. } => prices.sagemaker_cost(notebook),
+            // On how many instances it would run, its configuration says, which is not read.
+            Self::CreateEndpoint { .. } | Self::None { .. } => None,
         }
     }
 }

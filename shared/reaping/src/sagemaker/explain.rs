@@ -61,7 +61,7 @@ impl SageMakerCase<'_> {
             target: self.target(),
             state: state_of(&self.resource.status),
             since: self.resource.since(),
-            price: None,
+            price: self.policy.prices.sagemaker_cost(self.resource),
             mode: self.in_mode(&says, Rule::Idle),
             skipped,
             rules,

@@ -50,7 +50,7 @@ impl SageMakerCase<'_> {
             owner,
             name,
             what,
-            price: None,
+            price: self.policy.prices.sagemaker_cost(self.resource),
             accelerators: 0,
             size_gib: 0,
             evidence: evidence.join("; "),
