@@ -146,6 +146,11 @@ impl RecordedAction {
         Rate::from_usd_micros_per_month(gib.saturating_mul(SNAPSHOT_USD_MICROS_PER_GIB_MONTH))
     }
 
+    /// A job of `SageMaker` would have ended by itself, nobody knows when: it saves nothing.
+    fn is_of_job(&self) -> bool {
+        self.resource.as_str().split_once('/').is_some_and(|(kind, _)| kind.ends_with("-job"))
+    }
+
     fn to_ended(&self) -> Option<EndedResource> {
         let action = EndingAction::read(&self.action).filter(|_| self.outcome == OutcomeKind::Done)?;
         // The expiry of a snapshot deletes what Curfew itself made.
@@ -160,7 +165,7 @@ impl RecordedAction {
             rule: self.rule.clone(),
             action,
             at: self.first_at,
-            rate: self.saves_usd_per_hour,
+            rate: self.saves_usd_per_hour.filter(|_| !self.is_of_job()),
             remaining_rate: self.snapshot_rate(),
             hours: self.hours.as_deref().and_then(|hours| Hours::read(hours).ok()),
             audit_key: self.audit_key.clone(),

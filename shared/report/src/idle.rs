@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use billing::ledger::{Ledger, TimeSpan};
 use billing::savings::EndingAction;
 use jiff::Timestamp;
-use model::id::ResourceId;
+use model::id::{Region, ResourceId};
 use model::money::Amount;
 use plan::report::OutcomeKind;
 
@@ -25,7 +25,8 @@ pub(crate) fn idle_times(days: &[DayActions], ledgers: &[Ledger], span: TimeSpan
     let spans = announced_spans(days, span.to);
     let mut all: BTreeMap<String, IdleTime> = BTreeMap::new();
     for run in ledgers.iter().flat_map(Ledger::runs) {
-        for idle in spans.get(run.resource).into_iter().flatten() {
+        let of_run = run.region.and_then(|region| spans.get(&(region, run.resource)));
+        for idle in of_run.into_iter().flatten() {
             for share in run.shares(idle.within(span)) {
                 let of_team = all.entry(team_label(share.team)).or_default();
                 of_team.seconds = of_team.seconds.saturating_add(run.running_time(share.span).least_seconds);
@@ -37,13 +38,13 @@ pub(crate) fn idle_times(days: &[DayActions], ledgers: &[Ledger], span: TimeSpan
     all
 }
 
-/// From when to when each resource was announced as idle. A mark of an earlier month is not known here.
-fn announced_spans(days: &[DayActions], now: Timestamp) -> BTreeMap<&ResourceId, Vec<TimeSpan>> {
+/// From when to when each resource of a region was announced as idle. A mark of an earlier month is not known here.
+fn announced_spans(days: &[DayActions], now: Timestamp) -> BTreeMap<(&Region, &ResourceId), Vec<TimeSpan>> {
     let mut actions: Vec<_> = days.iter().flat_map(|day| &day.actions).collect();
     actions.sort_by_key(|action| action.first_at);
-    let mut spans: BTreeMap<&ResourceId, Vec<TimeSpan>> = BTreeMap::new();
+    let mut spans: BTreeMap<(&Region, &ResourceId), Vec<TimeSpan>> = BTreeMap::new();
     for action in actions {
-        let of_resource = spans.entry(&action.resource).or_default();
+        let of_resource = spans.entry((&action.region, &action.resource)).or_default();
         let open = of_resource.last_mut().filter(|span| span.to == now);
         let has_ended = action.outcome == OutcomeKind::Done && EndingAction::read(&action.action).is_some();
         match (open, has_ended || action.action == "unmark") {

@@ -4,6 +4,7 @@
 
 mod fixture;
 mod measured;
+mod sagemaker;
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use model::id::{Region, ResourceId, TeamName};
 
 use super::{EndedResource, EndingAction};
-use crate::ledger::{Ledger, RunKind};
+use crate::ledger::{Ledger, RunKind, RunShare};
 
 /// The replacement of a terminated instance: another one of its type, for its team, in its region.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,7 +17,7 @@ pub struct StartKey {
     pub what: String,
 }
 
-/// All starts of instances that ledgers saw.
+/// All starts of instances, and under `SageMaker`, that ledgers saw.
 #[derive(Debug, Clone, Default)]
 pub struct StartIndex {
     by_resource: BTreeMap<(Region, ResourceId), BTreeSet<Timestamp>>,
@@ -35,11 +35,12 @@ impl StartIndex {
     pub fn from_ledgers<'a>(ledgers: impl IntoIterator<Item = &'a Ledger>) -> Self {
         let mut index = Self::default();
         for ledger in ledgers {
-            for run in ledger.runs().filter(|run| run.kind() == RunKind::Instance) {
+            for run in ledger.runs().filter(|run| run.kind() != RunKind::Volume) {
                 let Some(region) = run.region else { continue };
                 // A job launches its next machine whatever becomes of others.
                 let share = run.shares(ledger.span()).pop();
-                let key = share.filter(|share| share.job.is_none()).map(|share| StartKey {
+                let replaces = |share: &RunShare<'_>| run.kind() == RunKind::Instance && share.job.is_none();
+                let key = share.filter(replaces).map(|share| StartKey {
                     region: region.clone(),
                     team: share.team.cloned(),
                     what: run.what().to_owned(),
