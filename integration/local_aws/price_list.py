@@ -1,8 +1,8 @@
-"""The Price List, which moto does not have: GetProducts of EC2, as AWS words it.
+"""The Price List, which moto does not have: GetProducts of EC2 and SageMaker, as AWS words it.
 
 Source: "GetProducts" (AWS Price List Service API Reference) and "Reading the service price list file" (AWS Billing User
 Guide). The prices are those of the AWS Price List of 2026-09-24 (instances) and 2026-09-30 (volumes), checked by hand. Each
-type has, as in AWS, more products than the one that is asked for: other systems, hardware and reservations at other prices.
+type has, as in AWS, more products than the one that is asked for: other systems, hardware and reservations at other prices. What SageMaker costs is made up, a little above EC2, and differs by component.
 """
 
 from __future__ import annotations
@@ -69,8 +69,21 @@ _STORAGE: list[tuple[str, str, str, str, str]] = [
 ]
 
 
+# Component, its usage type before the type, USD per hour of ml.g5.xlarge in us-east-1.
+_SAGEMAKER: list[tuple[str, str, str]] = [
+    ("Hosting", "Host:", "1.4080000000"),
+    ("AsyncInf", "AsyncInf:", "1.4080000000"),
+    ("Training", "Train:", "1.4180000000"),
+    ("Processing", "Processing:", "1.4280000000"),
+    ("Notebook", "Notebk:", "1.4380000000"),
+    ("studio-jupyterlab", "Studio:JupyterLab-", "1.4480000000"),
+    ("studio-codeeditor", "Studio:CodeEditor-", "1.4480000000"),
+    ("Studio-Notebook", "Studio:KernelGateway-", "1.4480000000"),
+]
+
+
 class PriceList:
-    """The table above, until a test says otherwise."""
+    """The tables above, until a test says otherwise."""
 
     def __init__(self) -> None:
         self._said: dict[tuple[str, str], str] = {}
@@ -85,12 +98,13 @@ class PriceList:
         asked = json.loads(request.body or b"{}")
         if call.region not in REGIONS:
             return error_response(call, 400, "UnrecognizedClientException", f"no Price List in {call.region}")
-        if call.operation != "GetProducts" or asked.get("ServiceCode") != "AmazonEC2":
+        products = {"AmazonEC2": self._products, "AmazonSageMaker": _of_sagemaker}.get(asked.get("ServiceCode", ""))
+        if call.operation != "GetProducts" or products is None:
             return error_response(call, 400, "NotFoundException", "The specified resource can't be found.")
         filters = asked.get("Filters", [])
         if any(one["Type"] != "TERM_MATCH" for one in filters):
             return error_response(call, 400, "InvalidParameterException", "this stand-in knows TERM_MATCH alone")
-        found = [product for product in self._products() if _matches(product, filters)]
+        found = [product for product in products() if _matches(product, filters)]
         first = int(asked.get("NextToken") or 0)
         past = first + min(int(asked.get("MaxResults") or _PAGE_MAX), _PAGE_MAX)
         answer: dict[str, Any] = {"FormatVersion": "aws_v1", "PriceList": [json.dumps(product) for product in found[first:past]]}
@@ -123,6 +137,16 @@ def _of_instance(region: str, name: str, usd: str) -> Iterator[dict[str, Any]]:
     ]:
         price = f"{float(usd) * factor:.10f}"
         yield _product("Compute Instance", plain | other, [_dimension("Hrs", price, f"${price} per {other} {name}")])
+
+
+def _of_sagemaker() -> Iterator[dict[str, Any]]:
+    name = "ml.g5.xlarge"
+    plain = _place("us-east-1") | {"servicecode": "AmazonSageMaker", "instanceName": name, "operation": "RunInstance"}
+    for component, usage, usd in _SAGEMAKER:
+        attributes = plain | {"component": component, "instanceType": f"{name}-{component}", "usagetype": f"USE1-{usage}{name}"}
+        yield _product("ML Instance", attributes, [_dimension("Hrs", usd, f"${usd} per {component} {name} hour")])
+    fee = plain | {"usagetype": f"USE1-TrainingPlanUpfrontFee:{name}"}
+    yield _product("ML Instance", fee, [_dimension("Quantity", "0.5000000000", "the upfront fee of a training plan")])
 
 
 def _place(region: str) -> dict[str, str]:
@@ -173,7 +197,7 @@ def _product(family: str, attributes: dict[str, str], dimensions: list[dict[str,
     rates = {f"{offer}.{_sku(str(place))[:10]}": dimension for place, dimension in enumerate(dimensions)}
     return {
         "product": {"productFamily": family, "attributes": attributes, "sku": sku},
-        "serviceCode": "AmazonEC2",
+        "serviceCode": attributes["servicecode"],
         "terms": {
             "OnDemand": {
                 offer: {

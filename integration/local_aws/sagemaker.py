@@ -124,7 +124,9 @@ class SageMaker:
         kind = _KINDS[call.operation.removeprefix("List").removesuffix("s")]
         items = {"training-job": "TrainingJobSummaries", "processing-job": "ProcessingJobSummaries"}
         items |= {"hyper-parameter-tuning-job": "HyperParameterTuningJobSummaries"}
-        page, token = _page(self._of(kind, call.region), asked.get("NextToken"), asked.get("MaxResults", 10))
+        since = asked.get("LastModifiedTimeAfter")
+        changed = [one for one in self._of(kind, call.region) if since is None or one["LastModifiedTime"] > since]
+        page, token = _page(changed, asked.get("NextToken"), asked.get("MaxResults", 10))
         if status := asked.get("StatusEquals"):
             page = [one for one in page if one[f"{_PREFIXES[kind]}Status"] == status]
         return {items.get(kind, f"{_PREFIXES[kind]}s"): page} | ({"NextToken": token} if token else {})

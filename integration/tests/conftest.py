@@ -19,6 +19,7 @@ from reaping import Account, stop_the_warm  # noqa: E402
 from reaping_budgets import BudgetAccount  # noqa: E402
 from reaping_sagemaker import StudioAccount  # noqa: E402
 from reaping_volumes import VolumeAccount  # noqa: E402
+from studio_budgets import StudioBudgets
 
 # A boto3 client that a test makes without our factory must not find a developer's account.
 os.environ.update(CREDENTIALS, AWS_ENDPOINT_URL="http://127.0.0.1:9", AWS_EC2_METADATA_DISABLED="true")
@@ -68,6 +69,13 @@ def money(aws: LocalAws) -> Iterator[BudgetAccount]:
     """An account whose teams have budgets, in enforce mode with no grace."""
     with BudgetAccount(aws) as money:
         yield money
+
+
+@pytest.fixture
+def studio_money(aws: LocalAws) -> Iterator[StudioBudgets]:
+    """The same, of teams that use SageMaker."""
+    with StudioBudgets(aws) as studio_money:
+        yield studio_money
 
 
 @pytest.fixture

@@ -15,10 +15,12 @@ import pytest
 
 import reaping_budgets
 import reaping_volumes
+import studio_budgets
 from local_aws.client import REGION
 from reaping import EUROPE, READS, Account, Run, ago, rfc3339
 from reaping_budgets import BudgetAccount
 from reaping_volumes import VolumeAccount
+from studio_budgets import StudioBudgets
 from template_actions import granted_actions
 
 # Granted, and not seen here, each for a reason.
@@ -99,14 +101,20 @@ def test_the_role_of_reap_volumes(storage: VolumeAccount) -> None:
     assert objects(runs, "s3:PutObject") == {"plans", "notices/reap-volumes"}
 
 
-def test_the_role_of_enforce_budgets(money: BudgetAccount) -> None:
+def test_the_role_of_enforce_budgets(studio_money: StudioBudgets) -> None:
+    money = studio_money
     money.aws.set_instance(money.gpu("g5.xlarge", EUROPE), EUROPE, lifecycle="spot")
     money.budget(120, money.gpu(), over_budget="hold")
+    money.endpoint("llm")
+    money.app()
+    money.notebook()
+    money.job("bert")
+    money.processing("clean")
     runs = [money.tick(), money.tick()]
     assert runs[0].said("vision")[0] == "hold" and all(run.ec2_writes == [] for run in runs)
     runs = and_fails(money, runs)
     # Cost Explorer is asked only where somebody asks for it.
-    needed = reaping_budgets.READS | {"ec2:DescribeSpotPriceHistory"}
+    needed = reaping_budgets.READS | studio_budgets.READS | {"ec2:DescribeSpotPriceHistory"}
     assert_role_fits("enforce-budgets", runs, needed, {"ce:GetCostAndUsage"})
     assert objects(runs, "s3:GetObject", 1) == {"config", "notices", "ledger", "budgets", "prices"}
     assert objects(runs, "s3:PutObject", 1) == {"plans", "notices", "ledger", "budgets", "prices"}
@@ -235,13 +243,14 @@ on_a_day = pytest.mark.skipif(not moved_clock.IS_HERE, reason="a process's clock
 FIRST = datetime(2031, 1, 1, tzinfo=timezone.utc)
 LOOKS_BACK = timedelta(days=7)  # of the forecast
 QUARTER = timedelta(minutes=15)
+OF_SAGEMAKER = {call: 2 * count for call, count in studio_budgets.LISTS.items()}  # in two regions
 
 
 @on_a_day
 def test_beats_of_an_empty_account(money: BudgetAccount) -> None:
     """A beat reads and writes the ledger of each region and the document of the account; the first one also that of the month before."""
     counts = [money.tick_at(FIRST + LOOKS_BACK + quarters * QUARTER).counts for quarters in range(2)]
-    beat = {**ALWAYS, "ec2:DescribeInstances": 2, "s3:ListObjectsV2": 1, "s3:PutObject": 2 + 1 + 1}
+    beat = {**ALWAYS, **OF_SAGEMAKER, "ec2:DescribeInstances": 2, "s3:ListObjectsV2": 1, "s3:PutObject": 2 + 1 + 1}
     assert counts == [{**beat, "s3:GetObject": 7}, {**beat, "s3:GetObject": 6}]
 
 
@@ -262,6 +271,7 @@ def test_beats_of_an_account_in_use(money: BudgetAccount, since_first: timedelta
     first, *others = (money.tick_at(begin + quarters * QUARTER) for quarters in range(3))
     beat = {
         **ALWAYS,
+        **OF_SAGEMAKER,
         "ec2:DescribeInstances": 2,
         "ec2:DescribeInstanceTypes": 2,
         "ec2:DescribeVolumes": 2,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use billing::budget::billed::{BilledDays, CostExplorerBill};
-use billing::ledger::RegionObservation;
+use billing::ledger::{RegionObservation, SageMakerObservation};
 use billing::price::{PriceDocument, PriceQueries};
 use jiff::Timestamp;
 use model::config::{Config, SeriesNames};
@@ -151,6 +151,15 @@ impl VolumeCloud for Aws {
 impl BudgetCloud for Aws {
     async fn looks(&self, regions: &[Region], timeout: Duration) -> Observation<RegionObservation> {
         observe::beats(self, regions, timeout).await
+    }
+
+    async fn sagemaker_bills(
+        &self,
+        regions: &[Region],
+        now: Timestamp,
+        timeout: Duration,
+    ) -> Observation<SageMakerObservation> {
+        sagemaker::bills(self, regions, now, timeout).await
     }
 
     async fn prices(

@@ -3,6 +3,7 @@
 
 mod act;
 mod activity;
+mod bill;
 mod calls;
 mod describe;
 mod observe;
@@ -14,6 +15,7 @@ mod tests;
 
 pub(crate) use act::write;
 pub use activity::activity;
+pub(crate) use bill::bills;
 pub(crate) use describe::describe;
 pub use observe::observe;
 #[cfg(feature = "operator")]

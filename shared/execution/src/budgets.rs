@@ -13,11 +13,13 @@ mod documents;
 mod ledgers;
 mod statuses;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use billing::budget::{Budget, BudgetHolder};
-use billing::ledger::{CalendarMonth, LedgerBeat, RegionObservation};
+use billing::ledger::{CalendarMonth, Ledger, LedgerBeat, RegionObservation, SageMakerObservation};
+use billing::price::sagemaker_types;
+use futures::future::join;
 use model::fault::Passing;
 use model::id::Region;
 use model::instance::Instance;
@@ -81,7 +83,7 @@ pub async fn observe(run: &Run<'_, impl BudgetCloud, impl BeatDocuments>, policy
     let recalled = recall(run, &regions).await;
     // Without the log no notification is sent, but nothing else depends on it: the region is observed all the same.
     gaps.extend(recalled.gaps.iter().map(|gap| Gap { kind: GapKind::Part, ..gap.clone() }));
-    let Observation { items: beats, gaps: unseen } = observe_regions(run, policy, &regions).await;
+    let (beats, unseen) = observe_regions(run, policy, &regions).await;
     gaps.extend(unseen);
     let months = BudgetMonths::from_run(run, policy);
     let documents = LoadedBudgets::read_named(run, policy, &months).await;
@@ -93,18 +95,37 @@ pub async fn observe(run: &Run<'_, impl BudgetCloud, impl BeatDocuments>, policy
     BudgetsObservation { regions, budgets, closed, gaps, recalled }
 }
 
+/// What was seen of the two services, each region by itself.
+struct RegionBeats {
+    ec2: Vec<LedgerBeat>,
+    sagemaker: Vec<LedgerBeat>,
+}
+
+impl RegionBeats {
+    /// Takes down what was seen of that region.
+    fn observe(&self, ledger: &mut Ledger, region: &Region) -> bool {
+        let is_of_region = |beat: &&LedgerBeat| beat.region == *region;
+        let seen = self.ec2.iter().find(is_of_region).is_some_and(|beat| ledger.observe(beat));
+        self.sagemaker.iter().find(is_of_region).is_some_and(|beat| ledger.observe_sagemaker(beat)) || seen
+    }
+}
+
 /// What runs now, as beats of the ledger. Missing and old prices are requested.
 async fn observe_regions(
     run: &Run<'_, impl BudgetCloud, impl BeatDocuments>,
     policy: &Policy,
     regions: &[Region],
-) -> Observation<LedgerBeat> {
-    let Observation { items: looks, mut gaps } = run.cloud.looks(regions, run.timeout()).await;
+) -> (RegionBeats, Vec<Gap>) {
+    let (Observation { items: looks, mut gaps }, bills) =
+        join(run.cloud.looks(regions, run.timeout()), run.cloud.sagemaker_bills(regions, run.now, run.timeout())).await;
+    gaps.extend(bills.gaps);
+    let bills = bills.items;
     let instances: Vec<Instance> =
         looks.iter().flat_map(|look| &look.instances).map(|one| one.instance.clone()).collect();
     let with_volumes: Vec<Region> =
         looks.iter().filter(|look| !look.volumes.is_empty()).map(|look| look.region.clone()).collect();
-    let (prices, unasked) = prices::refresh(run, &policy.config, &instances, &with_volumes, &BTreeSet::new()).await;
+    let of_sagemaker = sagemaker_types(bills.iter().flat_map(|look| &look.resources));
+    let (prices, unasked) = prices::refresh(run, &policy.config, &instances, &with_volumes, &of_sagemaker).await;
     gaps.extend(unasked);
     let of_look = |look: RegionObservation| {
         look.to_beat(
@@ -114,7 +135,10 @@ async fn observe_regions(
             |volume| prices.known_rates_of_volume(volume),
         )
     };
-    Observation { items: looks.into_iter().map(of_look).collect(), gaps }
+    let of_bill =
+        |look: &SageMakerObservation| look.to_beat(run.now, &policy.config, |one| prices.known_rates_of_sagemaker(one));
+    let sagemaker = bills.iter().map(of_bill).collect();
+    (RegionBeats { ec2: looks.into_iter().map(of_look).collect(), sagemaker }, gaps)
 }
 
 /// The log of the home region has all notifications about budgets. If it cannot be read, an empty one takes at least the notification of that.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use billing::budget::billed::{BilledDays, CostExplorerBill};
-use billing::ledger::RegionObservation;
+use billing::ledger::{RegionObservation, SageMakerObservation};
 use billing::price::{PriceDocument, PriceQueries};
 use jiff::Timestamp;
 use model::config::{Config, SeriesNames};
@@ -204,6 +204,11 @@ pub trait SageMakerCloud: Cloud {
 pub trait BudgetCloud: Cloud {
     /// One look of the ledger at each of these regions.
     async fn looks(&self, regions: &[Region], timeout: Duration) -> Observation<RegionObservation>;
+
+    /// One look of the ledger at `SageMaker` in each of these regions. A simulated account may have none.
+    async fn sagemaker_bills(&self, _: &[Region], _: Timestamp, _: Duration) -> Observation<SageMakerObservation> {
+        Observation::default()
+    }
 
     /// Asks for all that is wanted of prices, and takes the answers in.
     async fn prices(

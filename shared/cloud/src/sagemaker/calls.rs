@@ -1,5 +1,6 @@
 //! The calls, page by page.
 
+use jiff::Timestamp;
 use model::id::{Arn, Region};
 use model::instance::Tags;
 use serde_json::{Value, json};
@@ -23,8 +24,17 @@ pub(super) struct ListCall {
     pub(super) call: &'static str,
     /// Where the answer has the items.
     pub(super) items: &'static str,
+    pub(super) only: ListFilter,
+}
+
+/// What a list is narrowed to.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum ListFilter {
+    All,
     /// Only what has this status. Of such a list the page size is not said: `ListTrainingJobs` filters after it has filled a page.
-    pub(super) status: Option<&'static str>,
+    Status(&'static str),
+    /// Only what was changed since.
+    ModifiedAfter(Timestamp),
 }
 
 /// One call of `SageMaker`, by its IAM action.
@@ -44,9 +54,12 @@ pub(super) async fn sagemaker(
 pub(super) async fn list(aws: &Aws, region: &Region, list: ListCall) -> Result<Vec<Value>, CallError> {
     let mut items = Vec::new();
     all_pages(list.call, region, async |token| {
-        let mut body = match list.status {
-            Some(status) => json!({ "StatusEquals": status }),
-            None => json!({ "MaxResults": PAGE_SIZE }),
+        let mut body = match list.only {
+            ListFilter::All => json!({ "MaxResults": PAGE_SIZE }),
+            ListFilter::Status(status) => json!({ "StatusEquals": status }),
+            ListFilter::ModifiedAfter(at) => {
+                json!({ "MaxResults": PAGE_SIZE, "LastModifiedTimeAfter": at.as_second() })
+            }
         };
         with_token(&mut body, "NextToken", token);
         let mut page = sagemaker(aws, region, list.call, &body).await?;

@@ -14,7 +14,7 @@ use model::sagemaker::{
 };
 use serde_json::Value;
 
-use super::calls::{ListCall, list, scalable_targets, tags_of_all};
+use super::calls::{ListCall, ListFilter, list, scalable_targets, tags_of_all};
 use super::describe::{self, OwnerTags, described_endpoint, facts};
 use super::read;
 use crate::aws::Aws;
@@ -22,10 +22,11 @@ use crate::error::{CallError, CallErrorKind, gaps};
 use crate::observe::machines;
 
 const LIST_NOTEBOOKS: ListCall =
-    ListCall { call: "sagemaker:ListNotebookInstances", items: "NotebookInstances", status: None };
-pub(super) const LIST_APPS: ListCall = ListCall { call: "sagemaker:ListApps", items: "Apps", status: None };
-const LIST_ENDPOINTS: ListCall = ListCall { call: "sagemaker:ListEndpoints", items: "Endpoints", status: None };
-const LIST_JOBS: [(JobKind, ListCall); 3] = [
+    ListCall { call: "sagemaker:ListNotebookInstances", items: "NotebookInstances", only: ListFilter::All };
+pub(super) const LIST_APPS: ListCall = ListCall { call: "sagemaker:ListApps", items: "Apps", only: ListFilter::All };
+const LIST_ENDPOINTS: ListCall =
+    ListCall { call: "sagemaker:ListEndpoints", items: "Endpoints", only: ListFilter::All };
+pub(super) const LIST_JOBS: [(JobKind, ListCall); 3] = [
     (JobKind::Training, in_progress("sagemaker:ListTrainingJobs", "TrainingJobSummaries")),
     (JobKind::Processing, in_progress("sagemaker:ListProcessingJobs", "ProcessingJobSummaries")),
     (JobKind::Tuning, in_progress("sagemaker:ListHyperParameterTuningJobs", "HyperParameterTuningJobSummaries")),
@@ -35,7 +36,7 @@ const LIST_JOBS: [(JobKind, ListCall); 3] = [
 const AT_ONCE_MAX: usize = 4;
 
 const fn in_progress(call: &'static str, items: &'static str) -> ListCall {
-    ListCall { call, items, status: Some("InProgress") }
+    ListCall { call, items, only: ListFilter::Status("InProgress") }
 }
 
 /// What runs in all these regions at once. What could not be looked up in full is left out, with a gap: its owner is unknown.
@@ -63,8 +64,8 @@ pub async fn observe(
 
 async fn of_region(aws: &Aws, region: &Region, wants_facts: &impl Fn(&SageMakerResource) -> bool) -> ObservedSageMaker {
     let ((tagged, apps), jobs) = join(
-        join(notebooks_and_endpoints(aws, region, wants_facts), apps(aws, region)),
-        join_all(LIST_JOBS.map(|(kind, call)| jobs(aws, region, kind, call))),
+        join(notebooks_and_endpoints(aws, region, wants_facts, AutoscalingLookup::Asked), apps(aws, region)),
+        join_all(LIST_JOBS.map(|(kind, call)| jobs(aws, region, kind, call, |_| true))),
     )
     .await;
     let mut seen = tagged;
@@ -72,20 +73,36 @@ async fn of_region(aws: &Aws, region: &Region, wants_facts: &impl Fn(&SageMakerR
     for of_kind in jobs {
         seen.extend(of_kind);
     }
+    accelerated(aws, region, seen).await.unwrap_or_else(|error| Observation::nothing_but(error.gap_of_region()))
+}
+
+/// Without what runs on nothing but CPUs.
+pub(super) async fn accelerated(
+    aws: &Aws,
+    region: &Region,
+    mut seen: ObservedSageMaker,
+) -> Result<ObservedSageMaker, CallError> {
     let types = instance_types(&seen.items);
     if types.is_empty() {
-        return seen;
+        return Ok(seen);
     }
-    let machines = match machines(&aws.ec2(region), region, &types).await {
-        Ok(machines) => machines,
-        Err(error) => return Observation::nothing_but(error.gap_of_region()),
-    };
+    let machines = machines(&aws.ec2(region), region, &types).await?;
     // What EC2 does not know may have an accelerator; so may an endpoint that was not looked up.
-    seen.items.retain(|resource| match &resource.instance_type {
-        Some(name) => machines.get(name).is_none_or(Option::is_some),
-        None => matches!(resource.kind, SageMakerKind::Endpoint { .. }),
+    seen.items.retain(|resource| {
+        let mut types = resource.instance_types().peekable();
+        match types.peek() {
+            Some(_) => types.any(|name| machines.get(name).is_none_or(Option::is_some)),
+            None => matches!(resource.kind, SageMakerKind::Endpoint { .. }),
+        }
     });
-    seen
+    Ok(seen)
+}
+
+/// Whether Application Auto Scaling is asked which endpoints it scales.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AutoscalingLookup {
+    Asked,
+    NotAsked,
 }
 
 /// The items of a list; where it cannot be read, a gap. All lists of a region are forbidden, or unreachable, for the same reason.
@@ -96,10 +113,11 @@ async fn listed(aws: &Aws, region: &Region, call: ListCall) -> Result<Vec<Value>
     })
 }
 
-async fn notebooks_and_endpoints(
+pub(super) async fn notebooks_and_endpoints(
     aws: &Aws,
     region: &Region,
     wants_facts: &impl Fn(&SageMakerResource) -> bool,
+    autoscaling: AutoscalingLookup,
 ) -> ObservedSageMaker {
     let (notebooks, endpoints) = join(listed(aws, region, LIST_NOTEBOOKS), listed(aws, region, LIST_ENDPOINTS)).await;
     let mut seen = ObservedSageMaker::default();
@@ -122,7 +140,7 @@ async fn notebooks_and_endpoints(
     for resource in &mut seen.items {
         resource.tags = tags.get(&resource.arn).cloned().unwrap_or_default();
     }
-    look_at_endpoints(aws, region, seen, wants_facts).await
+    look_at_endpoints(aws, region, seen, wants_facts, autoscaling).await
 }
 
 /// Looks up the endpoints that want it. One that cannot be looked up stays without facts.
@@ -131,18 +149,22 @@ async fn look_at_endpoints(
     region: &Region,
     mut seen: ObservedSageMaker,
     wants_facts: &impl Fn(&SageMakerResource) -> bool,
+    autoscaling: AutoscalingLookup,
 ) -> ObservedSageMaker {
     let is_wanted =
         |resource: &SageMakerResource| matches!(resource.kind, SageMakerKind::Endpoint { .. }) && wants_facts(resource);
     if !seen.items.iter().any(is_wanted) {
         return seen;
     }
-    let scaled = match scalable_targets(aws, region, None).await {
-        Ok(ids) => Some(ids),
-        Err(error) => {
-            seen.gaps.push(error.gap());
-            None
-        }
+    let scaled = match autoscaling {
+        AutoscalingLookup::NotAsked => None,
+        AutoscalingLookup::Asked => match scalable_targets(aws, region, None).await {
+            Ok(ids) => Some(ids),
+            Err(error) => {
+                seen.gaps.push(error.gap());
+                None
+            }
+        },
     };
     let scaled = scaled.as_deref();
     let looks = seen.items.into_iter().map(|resource| async move {
@@ -177,7 +199,7 @@ async fn looked_up(
 }
 
 /// The apps that are in service on an instance of their own.
-async fn apps(aws: &Aws, region: &Region) -> ObservedSageMaker {
+pub(super) async fn apps(aws: &Aws, region: &Region) -> ObservedSageMaker {
     let items = match listed(aws, region, LIST_APPS).await {
         Ok(items) => items,
         Err(gap) => return Observation::nothing_but(gap),
@@ -197,13 +219,20 @@ fn running_app(item: &Value) -> Option<StudioApp> {
     read::listed_app(item).filter(|_| is_running && has_machine)
 }
 
-async fn jobs(aws: &Aws, region: &Region, kind: JobKind, call: ListCall) -> ObservedSageMaker {
+/// The jobs of a list that are wanted, each looked up.
+pub(super) async fn jobs(
+    aws: &Aws,
+    region: &Region,
+    kind: JobKind,
+    call: ListCall,
+    is_wanted: impl Fn(&SageMakerResource) -> bool,
+) -> ObservedSageMaker {
     let items = match listed(aws, region, call).await {
         Ok(items) => items,
         Err(gap) => return Observation::nothing_but(gap),
     };
-    let running = items.iter().filter_map(|item| read::job(item, region, kind));
-    let looks = running.map(|job| async move { describe::job(aws, region, kind, job.name(), &job.arn).await });
+    let wanted = items.iter().filter_map(|item| read::job(item, region, kind)).filter(is_wanted);
+    let looks = wanted.map(|job| async move { describe::job(aws, region, kind, job.name(), &job.arn).await });
     collected(stream::iter(looks).buffer_unordered(AT_ONCE_MAX).collect().await)
 }
 

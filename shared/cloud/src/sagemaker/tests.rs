@@ -15,22 +15,24 @@ use crate::aws::Aws;
 use crate::error::CallErrorKind;
 use crate::replay::{ReplayAnswer, ReplayedCall, ReplayedCalls, aws};
 
-const ARN: &str = "arn:aws:sagemaker:us-east-1:123456789012";
+pub(super) const ARN: &str = "arn:aws:sagemaker:us-east-1:123456789012";
 /// Three days before the fixtures' noon, and the noon itself.
-const CREATED: f64 = 1_788_004_800.0;
+pub(super) const CREATED: f64 = 1_788_004_800.0;
 const USED: f64 = 1_788_238_800.0;
 const LOOKED: f64 = 1_788_263_400.0;
 
-fn answer(document: &Value) -> ReplayAnswer {
+pub(super) fn answer(document: &Value) -> ReplayAnswer {
     ReplayAnswer::Raw(200, document.to_string().into_bytes())
 }
 
-fn error(code: &str, message: &str) -> ReplayAnswer {
+pub(super) fn error(code: &str, message: &str) -> ReplayAnswer {
     ReplayAnswer::Raw(400, json!({ "__type": code, "message": message }).to_string().into_bytes())
 }
 
 /// An account with one of each, and with `other` where it answers something else.
-fn account(other: impl Fn(&ReplayedCall) -> Option<ReplayAnswer> + Send + Sync + 'static) -> (Aws, ReplayedCalls) {
+pub(super) fn account(
+    other: impl Fn(&ReplayedCall) -> Option<ReplayAnswer> + Send + Sync + 'static,
+) -> (Aws, ReplayedCalls) {
     aws(move |call| {
         if let Some(answer) = other(call) {
             return answer;

@@ -7,12 +7,12 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use billing::budget::{LOOKS_BACK, LedgerSpends, ReservationTimes};
-use billing::ledger::{CalendarMonth, FoldLimits, Ledger, LedgerBeat};
+use billing::ledger::{CalendarMonth, FoldLimits, Ledger};
 use model::id::Region;
 use model::observation::Gap;
 use ports::BudgetCloud;
 
-use super::{BeatDocuments, BudgetMonths, timed_out};
+use super::{BeatDocuments, BudgetMonths, RegionBeats, timed_out};
 use crate::Run;
 
 /// The timeout of a ledger after another one timed out: all are in one bucket.
@@ -39,7 +39,7 @@ pub(super) async fn kept(
     run: &Run<'_, impl BudgetCloud, impl BeatDocuments>,
     months: &BudgetMonths,
     regions: &[Region],
-    beats: &[LedgerBeat],
+    beats: &RegionBeats,
     moments: &ReservationTimes<'_>,
 ) -> (LedgerSummary, Vec<Gap>) {
     let end_of_before = months.this.span().from;
@@ -68,17 +68,16 @@ pub(super) async fn kept(
     }
     let mut timeout = run.timeout();
     for region in &all {
-        let beat = beats.iter().find(|beat| beat.region == *region);
         // The first beat after a month closes it; each later one repeats that with the same result.
         let mut before = None;
         if looks_back {
             let unclosed;
-            (before, unclosed) = update_ledger_in_time(run, &months.previous, region, beat, None, &mut timeout).await;
+            (before, unclosed) = update_ledger_in_time(run, &months.previous, region, beats, None, &mut timeout).await;
             ledgers.is_before_whole &= before.is_some();
             gaps.extend(unclosed);
         }
         let (of_month, unkept) =
-            update_ledger_in_time(run, &months.this, region, beat, before.as_ref(), &mut timeout).await;
+            update_ledger_in_time(run, &months.this, region, beats, before.as_ref(), &mut timeout).await;
         gaps.extend(unkept);
         ledgers.is_whole &= of_month.is_some();
         ledgers.spends.add_region(of_month.as_ref(), before.as_ref(), moments, run.now);
@@ -108,11 +107,11 @@ async fn update_ledger_in_time(
     run: &Run<'_, impl BudgetCloud, impl BeatDocuments>,
     month: &CalendarMonth,
     region: &Region,
-    beat: Option<&LedgerBeat>,
+    beats: &RegionBeats,
     before: Option<&Ledger>,
     timeout: &mut Duration,
 ) -> (Option<Ledger>, Option<Gap>) {
-    let kept = tokio::time::timeout(*timeout, keep(run, month, region, beat, before)).await;
+    let kept = tokio::time::timeout(*timeout, keep(run, month, region, beats, before)).await;
     kept.unwrap_or_else(|_| {
         let gap = timed_out(*timeout, region, "s3:GetObject", &format!("the ledger of {month}"));
         *timeout = TIMEOUT_AFTER_TIMEOUT.min(*timeout);
@@ -125,12 +124,12 @@ async fn keep(
     run: &Run<'_, impl BudgetCloud, impl BeatDocuments>,
     month: &CalendarMonth,
     region: &Region,
-    beat: Option<&LedgerBeat>,
+    beats: &RegionBeats,
     before: Option<&Ledger>,
 ) -> (Option<Ledger>, Option<Gap>) {
     let change = |ledger: &mut Ledger| {
         let carried = before.is_some_and(|before| ledger.carry(before));
-        let seen = beat.is_some_and(|beat| ledger.observe(beat));
+        let seen = beats.observe(ledger, region);
         let folded = ledger.fold(&FoldLimits::default());
         carried || seen || folded
     };
