@@ -2,8 +2,13 @@
 
 use model::curfew_tags::{DELETED_AT, MARKED, PROTECTED, SNAPSHOT_OF, STOPPED};
 
+use super::ExpectedPermission::Always;
 use super::RequestTarget::{Instance, Snapshot, Volume};
-use super::{CREATE_TAGS, DELETE_TAGS, FunctionActions, OTHERS, ReasonedRequest, ask, nothing_else, tagging};
+use super::sagemaker::ENDPOINT;
+use super::{
+    CREATE_TAGS, CaseBuilder, DELETE_TAGS, FunctionActions, OBSERVES, OTHERS, PermissionCase, ReasonedRequest, ask,
+    tagging,
+};
 
 const LOOKS: &str = "it only reads: other functions act";
 
@@ -29,12 +34,33 @@ pub(super) const ACTIONS: FunctionActions<'static> = FunctionActions {
         "ec2:DescribeVolumes",
         "ec2:DescribeSpotPriceHistory",
         "pricing:GetProducts",
+        "sagemaker:ListNotebookInstances",
+        "sagemaker:ListApps",
+        "sagemaker:ListEndpoints",
+        "sagemaker:ListTrainingJobs",
+        "sagemaker:ListProcessingJobs",
+        "tag:GetResources",
     ],
     done: &[],
     never: &[(ask("ec2:RebootInstances", Instance, &[MARKED]), OTHERS)],
     denied: DENIED,
     own: &[("notices/enforce-budgets/", true), ("ledger/", true), ("budgets/", true), ("prices/", true)],
-    further: nothing_else,
+    further,
     is_reader: false,
     other: "reap-instances",
 };
+
+/// What it counts of `SageMaker`.
+const SEEN: [&str; 6] = [
+    "sagemaker:DescribeApp",
+    "sagemaker:DescribeEndpoint",
+    "sagemaker:DescribeEndpointConfig",
+    "sagemaker:DescribeTrainingJob",
+    "sagemaker:DescribeProcessingJob",
+    "sagemaker:ListTags",
+];
+
+fn further(table: &CaseBuilder<'_>) -> Vec<PermissionCase> {
+    let arn = ENDPOINT.arn(table.place);
+    SEEN.into_iter().map(|action| table.case(action, &arn, "what runs", Always, OBSERVES)).collect()
+}

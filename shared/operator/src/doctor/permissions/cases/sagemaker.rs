@@ -11,7 +11,7 @@ use super::{
 
 const NOTEBOOK: RequestTarget = RequestTarget::SageMaker { kind: "notebook-instance", words: "a notebook instance" };
 const APP: RequestTarget = RequestTarget::SageMaker { kind: "app", words: "an app" };
-const ENDPOINT: RequestTarget = RequestTarget::SageMaker { kind: "endpoint", words: "an endpoint" };
+pub(super) const ENDPOINT: RequestTarget = RequestTarget::SageMaker { kind: "endpoint", words: "an endpoint" };
 const TRAINING: RequestTarget = RequestTarget::SageMaker { kind: "training-job", words: "a training job" };
 const PROCESSING: RequestTarget = RequestTarget::SageMaker { kind: "processing-job", words: "a processing job" };
 const TUNING: RequestTarget =
