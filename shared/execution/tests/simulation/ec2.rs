@@ -3,35 +3,27 @@
 use model::id::ResourceId;
 use model::instance::{Instance, InstanceState, PurchaseOption};
 use model::rule::ResourceAction;
-use model::volume::{Snapshot, Volume};
 use ports::{CallError, CallErrorKind, Ec2Write};
 
 use crate::account::SimulatedAccount;
 use crate::fault::Fault;
-use crate::session::Session;
+use crate::session::{OneResource, Session};
 use crate::world::{SimulatedMachine, StoppedBy};
 
-pub(crate) fn describe_instance(session: &Session, instance: &ResourceId) -> Result<Instance, CallError> {
-    let account = session.account();
-    let machine = account.machines.iter().find(|machine| machine.ec2.id == *instance);
-    let not_found = || session.failed("ec2:DescribeInstances", CallErrorKind::NotFound, "InvalidInstanceID.NotFound");
-    machine.map(|machine| machine.ec2.clone()).ok_or_else(not_found)
+impl OneResource for Session {
+    fn find_instance(&self, instance: &ResourceId) -> Result<Instance, CallError> {
+        let account = self.account();
+        let machine = account.machines.iter().find(|machine| machine.ec2.id == *instance);
+        let not_found = || self.failed("ec2:DescribeInstances", CallErrorKind::NotFound, "InvalidInstanceID.NotFound");
+        machine.map(|machine| machine.ec2.clone()).ok_or_else(not_found)
+    }
+
+    fn change_ec2(&self, call: &'static str, write: &Ec2Write<'_>) -> Result<(), CallError> {
+        self::write(self, call, write)
+    }
 }
 
-pub(crate) fn describe_volume(_: &Session, volume: &ResourceId) -> Result<Volume, CallError> {
-    unreachable!("there is no volume {volume}")
-}
-
-pub(crate) fn describe_snapshot(_: &Session, snapshot: &ResourceId) -> Result<Snapshot, CallError> {
-    unreachable!("there is no snapshot {snapshot}")
-}
-
-pub(crate) fn describe_snapshots_of(_: &Session, volume: &ResourceId) -> Result<Vec<Snapshot>, CallError> {
-    unreachable!("there is no volume {volume}")
-}
-
-/// The effect of the call, if EC2 accepts it.
-pub(crate) fn write(session: &Session, call: &'static str, write: &Ec2Write<'_>) -> Result<(), CallError> {
+fn write(session: &Session, call: &'static str, write: &Ec2Write<'_>) -> Result<(), CallError> {
     match write {
         Ec2Write::CreateTags { resources: [id], tags } => change(session, call, id, |account, place| {
             let SimulatedAccount { machines, oracle, .. } = account;

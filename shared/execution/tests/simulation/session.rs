@@ -21,16 +21,18 @@ use model::mode::Mode;
 use model::notification_log::NotificationLog;
 use model::observation::{Gap, GapKind, Observation};
 use model::rule::Rule;
+use model::sagemaker::SageMakerResource;
 use model::volume::{Snapshot, Volume};
 use notify::{Event, Message};
 use plan::report::StepOutcome;
 use plan::{Action, Plan, SnapshotAction, Step};
-use ports::{CallError, CallErrorKind, Cloud, ConfigLoadError, Documents, Ec2Write, StoreError, Versioned};
+use ports::{
+    CallError, CallErrorKind, Cloud, ConfigLoadError, Documents, Ec2Write, SageMakerWrite, StoreError, Versioned,
+};
 use serde::Serialize;
 
 use crate::account::SimulatedAccount;
 use crate::chance::{region, stamp};
-use crate::ec2;
 use crate::fault::Fault;
 use crate::look::{self, FUNCTION};
 use crate::settings::SimulatedConfig;
@@ -67,6 +69,39 @@ pub(crate) struct Session {
     pub(crate) interfered: RefCell<Vec<ResourceId>>,
     /// Resources that were changed by a call whose response was lost.
     pub(crate) unanswered: RefCell<BTreeSet<ResourceId>>,
+}
+
+/// How an account answers calls about one resource. Each account has some kinds of resources, and no run about them asks for others.
+pub(crate) trait OneResource {
+    fn find_instance(&self, instance: &ResourceId) -> Result<Instance, CallError> {
+        unreachable!("there is no instance {instance}")
+    }
+
+    fn find_volume(&self, volume: &ResourceId) -> Result<Volume, CallError> {
+        unreachable!("there is no volume {volume}")
+    }
+
+    fn find_snapshot(&self, snapshot: &ResourceId) -> Result<Snapshot, CallError> {
+        unreachable!("there is no snapshot {snapshot}")
+    }
+
+    fn find_snapshots_of(&self, volume: &ResourceId) -> Result<Vec<Snapshot>, CallError> {
+        unreachable!("there is no volume {volume}")
+    }
+
+    fn find_sagemaker(&self, resource: &SageMakerResource) -> Result<SageMakerResource, CallError> {
+        unreachable!("there is no {}", resource.id)
+    }
+
+    /// The effect of the call, if EC2 accepts it.
+    fn change_ec2(&self, _call: &'static str, write: &Ec2Write<'_>) -> Result<(), CallError> {
+        unreachable!("no run asks EC2 for {write:?}")
+    }
+
+    /// The effect of the call, if `SageMaker` accepts it.
+    fn change_sagemaker(&self, _: &SageMakerResource, write: &SageMakerWrite<'_>) -> Result<(), CallError> {
+        unreachable!("no run asks SageMaker for {write:?}")
+    }
 }
 
 /// The progress of a run.
@@ -209,6 +244,25 @@ impl Session {
         self.steps.borrow().get(resource).copied()
     }
 
+    /// A call is carried out unless it is refused; then its response may be lost. `looked_at_again`: what only a second read then explains.
+    async fn carry_out(
+        &self,
+        call: &'static str,
+        looked_at_again: Option<&ResourceId>,
+        change: impl FnOnce() -> Result<(), CallError>,
+    ) -> Result<(), CallError> {
+        self.effect().await;
+        if self.occurs(Fault::WriteRefused) {
+            return Err(self.failed(call, CallErrorKind::Throttled, "RequestLimitExceeded"));
+        }
+        change()?;
+        if self.occurs(Fault::WriteResponseLost) {
+            self.unanswered.borrow_mut().extend(looked_at_again.cloned());
+            return Err(self.failed(call, CallErrorKind::Unreached, "dispatch failure: no answer"));
+        }
+        Ok(())
+    }
+
     /// AWS's error for a failed call.
     pub(crate) fn failed(&self, call: &'static str, kind: CallErrorKind, message: &str) -> CallError {
         CallError::new(call, &self.home, kind, message)
@@ -251,38 +305,37 @@ impl Cloud for Session {
 
     async fn describe_instance(&self, _region: &Region, instance: &ResourceId) -> Result<Instance, CallError> {
         self.may_look_at(instance)?;
-        ec2::describe_instance(self, instance)
+        self.find_instance(instance)
     }
 
     async fn describe_volume(&self, _region: &Region, volume: &ResourceId) -> Result<Volume, CallError> {
         self.may_look_at(volume)?;
-        ec2::describe_volume(self, volume)
+        self.find_volume(volume)
     }
 
     async fn describe_snapshot(&self, _region: &Region, snapshot: &ResourceId) -> Result<Snapshot, CallError> {
         self.may_look_at(snapshot)?;
-        ec2::describe_snapshot(self, snapshot)
+        self.find_snapshot(snapshot)
     }
 
     async fn describe_snapshots_of(&self, _region: &Region, volume: &ResourceId) -> Result<Vec<Snapshot>, CallError> {
-        ec2::describe_snapshots_of(self, volume)
+        self.find_snapshots_of(volume)
     }
 
-    /// A call is carried out unless it is refused; then its response may be lost.
     async fn write(&self, _region: &Region, write: Ec2Write<'_>) -> Result<(), CallError> {
-        self.effect().await;
         let call = name_of(&write);
-        if self.occurs(Fault::WriteRefused) {
-            return Err(self.failed(call, CallErrorKind::Throttled, "RequestLimitExceeded"));
-        }
-        ec2::write(self, call, &write)?;
-        if self.occurs(Fault::WriteResponseLost) {
-            if let Some(resource) = looked_at_again(&write) {
-                self.unanswered.borrow_mut().insert(resource.clone());
-            }
-            return Err(self.failed(call, CallErrorKind::Unreached, "dispatch failure: no answer"));
-        }
-        Ok(())
+        self.carry_out(call, looked_at_again(&write), || self.change_ec2(call, &write)).await
+    }
+
+    async fn describe_sagemaker(&self, seen: &SageMakerResource) -> Result<SageMakerResource, CallError> {
+        self.may_look_at(&seen.id)?;
+        self.find_sagemaker(seen)
+    }
+
+    async fn write_sagemaker(&self, resource: &SageMakerResource, write: SageMakerWrite<'_>) -> Result<(), CallError> {
+        // The next run writes lost tags again.
+        let looked_at_again = (!matches!(write, SageMakerWrite::AddTags(_))).then_some(&resource.id);
+        self.carry_out("sagemaker", looked_at_again, || self.change_sagemaker(resource, &write)).await
     }
 }
 

@@ -211,6 +211,8 @@ impl SimulatedConfig {
     }
 }
 
+pub(crate) use crate::jobs::name as job_name;
+
 pub(crate) const fn mode(mode: Mode) -> &'static str {
     match mode {
         Mode::Enforce => "enforce",

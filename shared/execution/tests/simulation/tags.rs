@@ -6,7 +6,7 @@ use model::config::{DiskPolicy, RuleAction};
 use model::instance::Tags;
 use model::mode::Mode;
 
-use crate::chance::{RandomStream, TICK, stamp};
+use crate::chance::{MINUTE, RandomStream, stamp};
 use crate::settings::{self, TEAMS};
 
 /// Unreadable tags, which protect.
@@ -91,7 +91,7 @@ impl OwnerTags {
             tag("curfew:local-disk", settings::disk(disk).to_owned());
         }
         if let Some(job) = self.job {
-            tag("curfew:job", crate::jobs::name(job));
+            tag("curfew:job", settings::job_name(job));
             tag("curfew:attempt", "1".to_owned());
         }
         if let Some((key, value)) = self.typo.map(|typo| TYPOS[typo]) {
@@ -101,7 +101,10 @@ impl OwnerTags {
     }
 }
 
-/// Hours that end on whole ticks and not at a change of the clocks, so that the time decides.
+/// Hours begin and end by it, in every zone.
+const HALF_HOUR: i64 = 30 * MINUTE;
+
+/// Hours that end on half hours and not at a change of the clocks, so that the time decides.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) struct OwnerHours {
     days: &'static str,
@@ -138,14 +141,15 @@ impl OwnerHours {
 
     /// When its hours last ended, and when they last began; within a week, which always holds.
     pub(crate) fn last_end(self, now: i64) -> i64 {
-        let on_tick = now.div_euclid(TICK) * TICK;
-        let mut ticks = (0..7 * 24 * 12).map(|back| on_tick - back * TICK);
-        ticks.find(|at| !self.is_inside(*at) && self.is_inside(*at - TICK)).unwrap_or(0)
+        Self::half_hours_before(now).find(|at| !self.is_inside(*at) && self.is_inside(*at - HALF_HOUR)).unwrap_or(0)
     }
 
     pub(crate) fn last_start(self, now: i64) -> i64 {
-        let on_tick = now.div_euclid(TICK) * TICK;
-        let mut ticks = (0..7 * 24 * 12).map(|back| on_tick - back * TICK);
-        ticks.find(|at| self.is_inside(*at) && !self.is_inside(*at - TICK)).unwrap_or(0)
+        Self::half_hours_before(now).find(|at| self.is_inside(*at) && !self.is_inside(*at - HALF_HOUR)).unwrap_or(0)
+    }
+
+    fn half_hours_before(now: i64) -> impl Iterator<Item = i64> {
+        let last = now.div_euclid(HALF_HOUR) * HALF_HOUR;
+        (0..7 * 48).map(move |back| last - back * HALF_HOUR)
     }
 }

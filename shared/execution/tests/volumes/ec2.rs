@@ -2,14 +2,14 @@
 
 use model::curfew_tags::DELETED_AT;
 use model::id::ResourceId;
-use model::instance::{Instance, Tags};
+use model::instance::Tags;
 use model::volume::{Snapshot, Volume, VolumeState};
 use ports::{CallError, CallErrorKind, Ec2Write};
 
 use crate::account::SimulatedAccount;
 use crate::chance::MINUTE;
 use crate::fault::Fault;
-use crate::session::Session;
+use crate::session::{OneResource, Session};
 use crate::world::SnapshotMaker;
 
 /// Why a call failed.
@@ -17,40 +17,41 @@ type Refusal = (CallErrorKind, &'static str);
 
 const NOT_FOUND: Refusal = (CallErrorKind::NotFound, "NotFound");
 
-pub(crate) fn describe_instance(_: &Session, instance: &ResourceId) -> Result<Instance, CallError> {
-    unreachable!("there is no instance {instance}")
-}
-
-pub(crate) fn describe_snapshots_of(session: &Session, volume: &ResourceId) -> Result<Vec<Snapshot>, CallError> {
-    if session.occurs(Fault::SecondReadFailed) {
-        return Err(failed(session, "ec2:DescribeSnapshots", (CallErrorKind::Other, "the look failed")));
+impl OneResource for Session {
+    fn find_snapshots_of(&self, volume: &ResourceId) -> Result<Vec<Snapshot>, CallError> {
+        if self.occurs(Fault::SecondReadFailed) {
+            return Err(failed(self, "ec2:DescribeSnapshots", (CallErrorKind::Other, "the look failed")));
+        }
+        let account = self.account();
+        let is_of_it = |tags: &Tags| tags.get(model::curfew_tags::SNAPSHOT_OF).is_some_and(|of| of == volume.as_str());
+        let snaps = account.world.snaps.iter().filter(|snap| snap.exists() && is_of_it(&snap.ec2.tags));
+        Ok(snaps.map(|snap| snap.ec2.clone()).collect())
     }
-    let account = session.account();
-    let is_of_it = |tags: &Tags| tags.get(model::curfew_tags::SNAPSHOT_OF).is_some_and(|of| of == volume.as_str());
-    let snaps = account.world.snaps.iter().filter(|snap| snap.exists() && is_of_it(&snap.ec2.tags));
-    Ok(snaps.map(|snap| snap.ec2.clone()).collect())
-}
 
-pub(crate) fn describe_volume(session: &Session, id: &ResourceId) -> Result<Volume, CallError> {
-    let account = session.account();
-    let disk = account.world.disk(id.as_str()).map(|place| &account.world.disks[place]);
-    let found = disk.filter(|disk| disk.is_listed()).map(|disk| disk.ec2.clone());
-    found.ok_or_else(|| failed(session, "ec2:DescribeVolumes", NOT_FOUND))
-}
+    fn find_volume(&self, id: &ResourceId) -> Result<Volume, CallError> {
+        let account = self.account();
+        let disk = account.world.disk(id.as_str()).map(|place| &account.world.disks[place]);
+        let found = disk.filter(|disk| disk.is_listed()).map(|disk| disk.ec2.clone());
+        found.ok_or_else(|| failed(self, "ec2:DescribeVolumes", NOT_FOUND))
+    }
 
-pub(crate) fn describe_snapshot(session: &Session, id: &ResourceId) -> Result<Snapshot, CallError> {
-    let account = session.account();
-    let snap = account.world.snap(id.as_str()).map(|place| &account.world.snaps[place]);
-    let found = snap.filter(|snap| snap.exists()).map(|snap| snap.ec2.clone());
-    found.ok_or_else(|| failed(session, "ec2:DescribeSnapshots", NOT_FOUND))
+    fn find_snapshot(&self, id: &ResourceId) -> Result<Snapshot, CallError> {
+        let account = self.account();
+        let snap = account.world.snap(id.as_str()).map(|place| &account.world.snaps[place]);
+        let found = snap.filter(|snap| snap.exists()).map(|snap| snap.ec2.clone());
+        found.ok_or_else(|| failed(self, "ec2:DescribeSnapshots", NOT_FOUND))
+    }
+
+    fn change_ec2(&self, call: &'static str, write: &Ec2Write<'_>) -> Result<(), CallError> {
+        self::write(self, call, write)
+    }
 }
 
 fn failed(session: &Session, call: &'static str, (kind, message): Refusal) -> CallError {
     session.failed(call, kind, message)
 }
 
-/// The effect of the call, if EC2 accepts it.
-pub(crate) fn write(session: &Session, call: &'static str, write: &Ec2Write<'_>) -> Result<(), CallError> {
+fn write(session: &Session, call: &'static str, write: &Ec2Write<'_>) -> Result<(), CallError> {
     let mut account = session.account();
     let now = account.clock.max(session.now() + 1);
     let done = match write {
