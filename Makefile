@@ -53,7 +53,7 @@ PARTS := format unit simulate-quick template integration
 # What `make test-all` runs besides.
 PARTS_ALL := deny fuzz simulate simulate-all simulate-model-all every-fault end-to-end-all agent-baseline
 
-.PHONY: help page screenshots measure-report demo playground docs test test-all test-fast fuzz fmt lint format deny clippy environments unit simulate-quick simulate simulate-instances simulate-volumes simulate-quarter \
+.PHONY: help page screenshots measure-report demo playground docs test test-all test-fast fuzz fmt lint format deny clippy environments unit simulate-quick simulate simulate-instances simulate-volumes simulate-sagemaker simulate-quarter \
 	simulate-model simulate-deadline simulate-all simulate-model-all template integration \
 	every-fault end-to-end-all recipes recipes-torch witness bench bench-scan agent-baseline install build deploy clean
 
@@ -117,19 +117,23 @@ unit: ## Lint every crate and run its tests
 	.ci/compiled-once
 	$(LINTED) cargo test --workspace --locked
 
-simulate-quick: ## Live 200 days of simulated accounts of instances and 1,000 of volumes, with what `make unit` has built
+simulate-quick: ## Live 200 days of simulated accounts of instances, 1,000 of volumes and 150 of SageMaker, with what `make unit` has built
 	$(LINTED) cargo test --workspace --locked --quiet --test simulation -- --account-days 200
 	$(LINTED) cargo test --workspace --locked --quiet --test simulation-volumes -- --account-days 1000
+	$(LINTED) cargo test --workspace --locked --quiet --test simulation-sagemaker -- --account-days 150
 
 # ARGS: `make simulate ARGS=--help` lists them; those of a violation are printed with it.
-simulate simulate-instances simulate-volumes: ARGS ?= --account-days 4000
-simulate: simulate-instances simulate-volumes simulate-quarter simulate-model ## Live 4,000 days of simulated accounts of instances, as many of volumes, quarters of budgets, and all lives of a job
+simulate simulate-instances simulate-volumes simulate-sagemaker: ARGS ?= --account-days 4000
+simulate: simulate-instances simulate-volumes simulate-sagemaker simulate-quarter simulate-model ## Live 4,000 days of simulated accounts of instances, as many of volumes and of SageMaker, quarters of budgets, and all lives of a job
 
 simulate-instances: ## Those of instances, with all that goes wrong: make simulate-instances [ARGS="--seed 7"]
 	$(SIMULATED_RUNS) --test simulation -- $(ARGS)
 
 simulate-volumes: ## Those of volumes: make simulate-volumes [ARGS="--seed 7"]
 	$(SIMULATED_RUNS) --test simulation-volumes -- $(ARGS)
+
+simulate-sagemaker: ## Those of SageMaker: make simulate-sagemaker [ARGS="--seed 7"]
+	$(SIMULATED_RUNS) --test simulation-sagemaker -- $(ARGS)
 
 simulate-quarter: ## Budgets of 200 instances and 40 jobs, and what 60 machines saved, through a quarter, several times
 	$(SIMULATED_RUNS) --test lives -- --ignored --nocapture quarter

@@ -72,7 +72,7 @@ fn end(session: &Session, call: &'static str, id: &ResourceId, ending: ResourceA
         if ending == ResourceAction::Stop && unstoppable {
             return Err((CallErrorKind::Unsupported, "UnsupportedOperation"));
         }
-        let Some((rule, _)) = session.step(id) else { unreachable!("no step is about {id}") };
+        let Some((rule, _)) = session.steps.borrow().get(id).copied() else { unreachable!("no step is about {id}") };
         oracle.ended(machine, rule, ending, &session.facts());
         machine.enter(
             if ending == ResourceAction::Stop { InstanceState::Stopping } else { InstanceState::ShuttingDown },

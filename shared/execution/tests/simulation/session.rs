@@ -64,7 +64,7 @@ pub(crate) struct Session {
     steps_left: Cell<Option<u32>>,
     phase: Cell<Phase>,
     /// The rule of each step of its plan, and whether it only sets a date.
-    steps: RefCell<BTreeMap<ResourceId, (Rule, bool)>>,
+    pub(crate) steps: RefCell<BTreeMap<ResourceId, (Rule, bool)>>,
     /// Resources that a colleague may change just before the run acts on them.
     pub(crate) interfered: RefCell<Vec<ResourceId>>,
     /// Resources that were changed by a call whose response was lost.
@@ -237,11 +237,6 @@ impl Session {
     pub(crate) async fn may_act(&self) {
         self.phase.set(Phase::Planned);
         poll_fn(|_| if self.phase.get() == Phase::Acts { Poll::Ready(()) } else { Poll::Pending }).await;
-    }
-
-    /// The rule of the step about a resource, and whether that step only sets a date.
-    pub(crate) fn step(&self, resource: &ResourceId) -> Option<(Rule, bool)> {
-        self.steps.borrow().get(resource).copied()
     }
 
     /// A call is carried out unless it is refused; then its response may be lost. `looked_at_again`: what only a second read then explains.

@@ -17,11 +17,12 @@ use crate::driver::debug_action;
 use crate::fault::Fault;
 use crate::faults::FaultInjector;
 use crate::oracle::{InvariantOracle, UndoCommand};
+use crate::outcomes::{ACTIONS, SPARED};
 use crate::owners::{Behaviour, Owners};
 use crate::schedule::{self, Scheduled};
 use crate::session::Facts;
 use crate::settings::SimulatedConfig;
-use crate::tally::{ACTIONS, SPARED};
+use crate::tally::AccountSummary;
 use crate::world::{SimulatedVolume, SimulatedWorld};
 
 /// Monday, 2026-01-05.
@@ -58,20 +59,6 @@ pub(crate) struct SimulatedAccount {
     /// Writes of logs that another run won.
     pub(crate) lost_swaps: u64,
     verbosity: u8,
-}
-
-/// The totals of one account.
-pub(crate) struct AccountSummary {
-    pub(crate) seed: u64,
-    pub(crate) days: u64,
-    pub(crate) runs: u64,
-    pub(crate) messages: u64,
-    pub(crate) lost_swaps: u64,
-    pub(crate) faults: Vec<u64>,
-    pub(crate) behaviours: Vec<u64>,
-    pub(crate) actions: Vec<u64>,
-    pub(crate) spared: Vec<u64>,
-    pub(crate) violations: Vec<(i64, String)>,
 }
 
 /// How long a seed's account lasts.
@@ -305,7 +292,7 @@ impl SimulatedAccount {
     }
 
     pub(crate) fn log_step(&mut self, step: &Step, outcome: &StepOutcome) {
-        if let Some(place) = ACTIONS.iter().position(|name| *name == crate::tally::name_of(step)) {
+        if let Some(place) = ACTIONS.iter().position(|name| *name == crate::outcomes::name_of(step)) {
             self.actions[place] += u64::from(outcome.kind == plan::report::OutcomeKind::Done);
         }
         self.log(|| {

@@ -78,7 +78,7 @@ fn create_tags(
     let SimulatedAccount { world, oracle, faults, .. } = account;
     let facts = &session.facts();
     let is_date = tags.iter().all(|(key, _)| *key == DELETED_AT);
-    let has_own_step = |id: &ResourceId| session.step(id).is_some_and(|(_, only_dates)| only_dates);
+    let has_own_step = |id: &ResourceId| session.steps.borrow().get(id).is_some_and(|(_, only_dates)| *only_dates);
     let after_its_volume = is_date && !resources.iter().any(has_own_step);
     if after_its_volume && faults.occurs(Fault::DateRefused, facts.now) {
         return Err((CallErrorKind::Throttled, "RequestLimitExceeded"));

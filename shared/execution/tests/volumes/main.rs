@@ -18,6 +18,7 @@ mod look;
 #[path = "../simulation/named.rs"]
 mod named;
 mod oracle;
+mod outcomes;
 mod owners;
 mod random_actions;
 #[path = "../simulation/schedule.rs"]

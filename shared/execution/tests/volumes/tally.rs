@@ -2,67 +2,28 @@
 
 use std::time::Duration;
 
-use plan::{Action, Announcement, SkipReason, SnapshotAction, Step, VolumeAction};
-
-use crate::account::AccountSummary;
 use crate::chance::stamp;
 use crate::fault::Fault;
+use crate::outcomes::{ACTIONS, MAKE_TARGET, SPARED};
 use crate::owners::Behaviour;
 
 /// From this number of account-days on, every possible event must have happened.
 const DAYS_FOR_EVERYTHING: u64 = 4_000;
 const VIOLATIONS_PRINTED_MAX: usize = 20;
 
-/// Every action of a run.
-pub(crate) const ACTIONS: [&str; 9] = [
-    "date a volume",
-    "date a snapshot",
-    "mark",
-    "unmark",
-    "notify",
-    "snapshot",
-    "delete a volume after a snapshot",
-    "delete a volume for good",
-    "delete a snapshot",
-];
-
-/// Every reason to skip a volume, or a snapshot.
-pub(crate) const SPARED: [SkipReason; 17] = [
-    SkipReason::Protected,
-    SkipReason::Kept,
-    SkipReason::Unreadable,
-    SkipReason::ForeignOwned,
-    SkipReason::Attached,
-    SkipReason::NotAvailable,
-    SkipReason::Kubernetes,
-    SkipReason::MultiAttach,
-    SkipReason::LiveJob,
-    SkipReason::Young,
-    SkipReason::Marked,
-    SkipReason::Notified,
-    SkipReason::UsageUnknown,
-    SkipReason::SnapshotPending,
-    SkipReason::Busy,
-    SkipReason::VolumeExists,
-    SkipReason::Restorable,
-];
-
-/// In the words of [`ACTIONS`].
-pub(crate) fn name_of(step: &Step) -> &'static str {
-    match &step.action {
-        Action::Volume(_, action) => match action {
-            VolumeAction::TagUnattachedSince(_) => ACTIONS[0],
-            VolumeAction::Announce(Announcement::Mark(_)) => ACTIONS[2],
-            VolumeAction::Announce(Announcement::Unmark { .. }) => ACTIONS[3],
-            VolumeAction::Announce(Announcement::Notify) => ACTIONS[4],
-            VolumeAction::Snapshot { .. } => ACTIONS[5],
-            VolumeAction::Delete { safety: Some(_), .. } => ACTIONS[6],
-            VolumeAction::Delete { safety: None, .. } => ACTIONS[7],
-        },
-        Action::Snapshot(_, SnapshotAction::TagDeletedAt(_)) => ACTIONS[1],
-        Action::Snapshot(_, SnapshotAction::Delete) => ACTIONS[8],
-        Action::Instance(..) | Action::SageMaker(..) | Action::Budget(_) => "of neither",
-    }
+/// The totals of one account.
+#[derive(Default)]
+pub(crate) struct AccountSummary {
+    pub(crate) seed: u64,
+    pub(crate) days: u64,
+    pub(crate) runs: u64,
+    pub(crate) messages: u64,
+    pub(crate) lost_swaps: u64,
+    pub(crate) faults: Vec<u64>,
+    pub(crate) behaviours: Vec<u64>,
+    pub(crate) actions: Vec<u64>,
+    pub(crate) spared: Vec<u64>,
+    pub(crate) violations: Vec<(i64, String)>,
 }
 
 #[derive(Default)]
@@ -115,7 +76,7 @@ impl SimulationTally {
         println!("{} violations", self.violations.len());
         for (seed, days, at, what) in self.violations.iter().take(VIOLATIONS_PRINTED_MAX) {
             println!("  {} seed {seed}: {what}", stamp(*at));
-            println!("    make simulate-volumes ARGS=\"--seed {seed} --days {days}\"");
+            println!("    make {MAKE_TARGET} ARGS=\"--seed {seed} --days {days}\"");
         }
         println!("{:.1} s", took.as_secs_f64());
         // A check that cannot fail is a defect, and so is a fault that never occurs.
