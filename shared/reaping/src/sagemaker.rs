@@ -11,7 +11,7 @@ mod skip;
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use model::curfew_tags::{CurfewTags, MARKED, STOPPED};
 use model::id::{Region, ResourceId};
 use model::mark::{Mark, whole_second};
@@ -39,6 +39,9 @@ pub use skip::wants_facts;
 
 /// What resources are used for. Their ids are names, which repeat from region to region.
 pub type Activities = BTreeMap<(Region, ResourceId), Activity>;
+
+/// From Curfew's request to stop a notebook instance to its last change by that stop: minutes, as a rule.
+const STOP_TAKES_MAX: SignedDuration = SignedDuration::from_hours(1);
 
 const NOT_ASKED: Activity = Activity::Unknown(UnknownActivity::NotAsked);
 
@@ -126,7 +129,8 @@ impl<'a> SageMakerCase<'a> {
 
     fn decide_stopped(self, curfew_tags: &CurfewTags) -> SageMakerDecision {
         let began = start_of_stopped(self.resource.since(), curfew_tags, self.now);
-        let Some(began) = began.filter(|began| !self.was_started_for(*began)) else {
+        let is_as_curfew_left_it = !self.was_changed_since(curfew_tags);
+        let Some(began) = began.filter(|began| is_as_curfew_left_it && !self.was_started_for(*began)) else {
             let memory = self.unjudged(start_keys());
             return SageMakerDecision::Skipped(Box::new(self.skip(SkipReason::NotRunning, memory)));
         };
@@ -140,6 +144,13 @@ impl<'a> SageMakerCase<'a> {
         let step = self.step(mode, SageMakerAction::Start, evidence);
         let memory = self.unjudged(start_keys());
         SageMakerDecision::Step(Box::new(Step { deadline: Some(began), already_notified, memory, ..step }))
+    }
+
+    /// Somebody has started it since Curfew stopped it, and stopped it again. EC2 says when an instance was launched last; `SageMaker` says
+    /// only when a notebook instance was changed last, and that Curfew's own stop did as well.
+    fn was_changed_since(self, curfew_tags: &CurfewTags) -> bool {
+        let stopped = curfew_tags.stopped.as_ref();
+        stopped.is_some_and(|stopped| self.resource.modified_at > stopped.at + STOP_TAKES_MAX)
     }
 
     /// Curfew has started it for these hours, and it is stopped: somebody stopped it.

@@ -1,4 +1,3 @@
-use jiff::SignedDuration;
 use model::fixture::{NOW, SageMakerBuilder, app, endpoint, notebook, time, training_job};
 use model::mark::AnnouncedAction;
 use model::sagemaker::{ActivitySource, InactiveEvidence, JobKind, ProductionSign};
@@ -117,6 +116,10 @@ fn a_notebook_instance_is_started_in_the_morning_if_curfew_stopped_it() {
     assert_eq!(at(stopped("hours 2026-09-01T18:00:05Z"), "2026-09-02T06:00:00Z"), "start hours");
     assert_eq!(at(stopped("hours 2026-09-01T18:00:05Z"), "2026-09-02T05:59:00Z"), "skip not-running");
     assert_eq!(at(stopped("untagged 2026-09-01T18:00:05Z"), "2026-09-02T06:00:00Z"), "skip not-running");
+    // Curfew's own stop changes it too. Whatever changes it later is a person, who started it and stopped it again.
+    let changed = |modified: &str| stopped("hours 2026-09-01T18:00:05Z").modified(modified);
+    assert_eq!(at(changed("2026-09-01T18:09:00Z"), "2026-09-02T06:00:00Z"), "start hours");
+    assert_eq!(at(changed("2026-09-01T21:00:00Z"), "2026-09-02T06:00:00Z"), "skip not-running");
     let running = notebook().tag(STOPPED, "hours 2026-08-31T18:00:05Z").tag("curfew:hours", "Mon-Sun 00:00-24:00 UTC");
     assert_eq!(at(running, NOW), "unmark hours");
 }
