@@ -23,9 +23,8 @@ named! {
         Silence = "nothing reports",
         EndJob = "a job ends",
         Protect = "protect",
-        Unprotect = "unprotect",
         KeepUntil = "keep-until",
-        DropKeep = "drop keep-until",
+        Release = "release what is protected, kept or mistyped",
         Expire = "expires-at",
         CopyExpiry = "copy the expires-at of an earlier one",
         DropExpiry = "drop expires-at",
@@ -36,7 +35,6 @@ named! {
         OnIdle = "on-idle",
         TagAsInstance = "tag as an instance of a job",
         Mistype = "mistype a tag",
-        Mend = "mend a typo",
         Retag = "retag",
         CopyMark = "copy a mark of another",
         RemoveMarks = "remove Curfew's tags",
@@ -110,7 +108,7 @@ impl Owners<'_> {
             self.did(Behaviour::EndJob, place);
             return;
         }
-        if chance.one_in(400) {
+        if chance.one_in(150) {
             one.silences.push((now, now + chance.between(HOUR, 30 * HOUR)));
             self.did(Behaviour::Silence, place);
         }
@@ -125,7 +123,7 @@ impl Owners<'_> {
             self.did(if forgets { Behaviour::Forget } else { Behaviour::Use }, place);
         }
         if now >= self.resources[place].next_action {
-            self.resources[place].next_action = now + self.chance.between(HOUR, 9 * DAY);
+            self.resources[place].next_action = now + self.chance.between(HOUR, 5 * DAY);
             self.act_randomly(place);
         }
     }
@@ -155,11 +153,14 @@ impl Owners<'_> {
         let Self { resources, chance, now, .. } = self;
         let one = &mut resources[place];
         let says = &mut one.says;
-        Some(match chance.below(22) {
+        Some(match chance.below(20) {
             0 => (says.protected = true, Behaviour::Protect).1,
-            1..4 => (says.protected = false, Behaviour::Unprotect).1,
-            4 => (says.kept_until = Some(*now + chance.between(HOUR, 8 * DAY)), Behaviour::KeepUntil).1,
-            5 => (says.kept_until = None, Behaviour::DropKeep).1,
+            1..5 => {
+                (says.protected, says.kept_until, says.typo) = (false, None, None);
+                says.expires_at = says.expires_at.filter(|at| *at >= one.created);
+                Behaviour::Release
+            }
+            5 => (says.kept_until = Some(*now + chance.between(HOUR, 8 * DAY)), Behaviour::KeepUntil).1,
             6 => (says.expires_at = Some(*now + chance.between(HOUR, 6 * DAY)), Behaviour::Expire).1,
             7 if chance.one_in(2) => (says.expires_at = Some(one.created - HOUR), Behaviour::CopyExpiry).1,
             8 | 9 => (says.expires_at = None, Behaviour::DropExpiry).1,
@@ -184,8 +185,7 @@ impl Owners<'_> {
                 Behaviour::TagAsInstance
             }
             17 => (says.typo = Some(chance.below(TYPOS.len())), Behaviour::Mistype).1,
-            18 | 19 => (says.typo = None, Behaviour::Mend).1,
-            20 => {
+            18 => {
                 (says.team, says.owner) = (Some(chance.below(3)), true);
                 Behaviour::Retag
             }

@@ -135,10 +135,10 @@ impl SimulatedResource {
             ProductionSign::InferenceComponents,
         ];
         const FOREIGN: [&str; 3] = ["aws:cloudformation:stack-name", "sagemaker:pipeline-execution-arn", MANAGED_TAG];
-        self.foreign = chance.one_in(10).then(|| chance.pick(&FOREIGN));
-        self.sign = chance.one_in(8).then(|| chance.pick(&SIGNS));
-        self.variants = if chance.one_in(8) { chance.pick(&[0, 2]) } else { 1 };
-        self.is_autoscaled = chance.one_in(8);
+        self.foreign = chance.one_in(12).then(|| chance.pick(&FOREIGN));
+        self.sign = chance.one_in(10).then(|| chance.pick(&SIGNS));
+        self.variants = if chance.one_in(12) { chance.pick(&[0, 2]) } else { 1 };
+        self.is_autoscaled = chance.one_in(12);
         self.has_config = !chance.one_in(10);
         self.hosts = if chance.one_in(3) { 2 } else { 1 };
         (self.is_measured, self.is_checked_only) = (!chance.one_in(8), chance.one_in(8));

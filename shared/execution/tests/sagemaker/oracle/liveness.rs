@@ -45,7 +45,7 @@ impl InvariantOracle {
             let kept = one.says.kept_until.filter(|at| *at <= now).unwrap_or(0);
             let quiet_since = one.changed_at.max(one.modified).max(kept).max(self.configured_at).max(self.last_fault);
             if one.is_unreadable() && !one.says.protected {
-                let due = (self.record(place).unreadable_told_at < one.created).then_some(quiet_since + AT_ONCE);
+                let due = (self.record(place).unreadable_told_at < made_at(one)).then_some(quiet_since + AT_ONCE);
                 self.expect(place, UNREADABLE, due, "it cannot be read, and was not notified", one, now);
             }
             if one.skip_reason(settings, now).is_some() {
@@ -107,8 +107,9 @@ impl InvariantOracle {
         let is_seen = shown > self.last_fault && one.silences.iter().all(|(_, end)| *end < shown);
         match rule {
             Rule::Idle if is_seen => shown,
-            Rule::Hours => one.last_end_of_hours(now) - HOUR,
-            _ => one.created,
+            // What has no hours to be stopped by is told of the rule, and not of each end.
+            Rule::Hours if matches!(one.sort, Sort::Notebook | Sort::App) => one.last_end_of_hours(now) - HOUR,
+            _ => made_at(one),
         }
     }
 
@@ -120,6 +121,11 @@ impl InvariantOracle {
             self.violated(now, format!("{}: nothing happens since {}, although {what}", one.id, stamp(due)));
         }
     }
+}
+
+/// Whoever was notified of a name is not notified again if it is made again at once.
+const fn made_at(one: &SimulatedResource) -> i64 {
+    one.created - 2 * HOUR
 }
 
 /// Since when a rule is certainly violated without a break.
