@@ -14,11 +14,12 @@ from . import measure, report
 from .measure import REPOSITORY, Runs
 from .report import Verdict
 from .served import serving
-from .subjects import INSTANCES, SCAN, SUBJECTS, VOLUMES, Subject
+from .subjects import ENDPOINTS, INSTANCES, SCAN, SUBJECTS, VOLUMES, Subject
 
 _DOCS = REPOSITORY / "docs" / "measurements.md"
 _BINARIES = REPOSITORY / "target" / "release"
 _COUNTS = {"functions": "1000,10000,50000", "scan": "10000"}
+_FUNCTIONS = [INSTANCES, VOLUMES, ENDPOINTS]
 
 
 def main() -> int:
@@ -36,7 +37,7 @@ def main() -> int:
 def _asked() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench")
     parser.add_argument("what", nargs="?", choices=_COUNTS, default="functions")
-    parser.add_argument("--function", choices=[INSTANCES.function, VOLUMES.function], help="this one only")
+    parser.add_argument("--function", choices=[one.function for one in _FUNCTIONS], help="this one only")
     parser.add_argument("--counts", help=f"instances or volumes, comma-separated ({_COUNTS})")
     parser.add_argument("--repeats", type=int, default=5, help="of each run (5)")
     parser.add_argument("--starts", type=int, default=20, help="of the process, to its first poll (20)")
@@ -46,7 +47,7 @@ def _asked() -> argparse.Namespace:
     asked = parser.parse_args()
     if asked.binary and asked.what == "functions" and not asked.function:
         parser.error("--binary wants --function")
-    subjects = [SCAN] if asked.what == "scan" else [INSTANCES, VOLUMES]
+    subjects = [SCAN] if asked.what == "scan" else _FUNCTIONS
     asked.subjects = [SUBJECTS[asked.function]] if asked.function and asked.what == "functions" else subjects
     asked.counts = [int(one) for one in (asked.counts or _COUNTS[asked.what]).split(",")]
     return asked

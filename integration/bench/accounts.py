@@ -9,6 +9,7 @@ import cbor2
 from local_aws.aws_call import AwsCall
 
 from . import ebs_xml, ec2_xml
+from .endpoints import Endpoints
 from .fleet import CONFIG as INSTANCES_CONFIG
 from .fleet import AT_HOME_PERCENT, REGION, REGIONS, Machine, fleet
 from .instance_metrics import InstanceMetrics
@@ -136,4 +137,4 @@ def _spread(all: list[Any]) -> dict[str, list[Any]]:
     return {REGION: all[:at_home], **{name: all[at_home + at :: len(others)] for at, name in enumerate(others)}}
 
 
-ACCOUNTS = {"reap-instances": _of_instances, "reap-volumes": _of_volumes, "scan": _of_scan}
+ACCOUNTS = {"reap-instances": _of_instances, "reap-volumes": _of_volumes, "reap-sagemaker": Endpoints, "scan": _of_scan}

@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 
 from local_aws.aws_call import AwsCall, bucket_and_key, identify
 from local_aws.http_message import Request
+from local_aws.sagemaker import SERVICES
 
 from .accounts import ACCOUNTS
 from .fleet import BUCKET, TOPIC_ARN
@@ -75,6 +76,8 @@ class Endpoint:
             return self._s3(call, request)
         if call.service == "cloudwatch":
             return 200, *self._account.cloudwatch(call, request.body)
+        if call.service in SERVICES:
+            return 200, self._account.sagemaker(call, request.body), {"Content-Type": "application/x-amz-json-1.1"}
         if call.service == "ec2":
             return 200, self._account.ec2(call, request.form), _XML
         if call.action == "sns:Publish":
@@ -172,7 +175,7 @@ def _handler(endpoint: Endpoint) -> type:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.endpoint", description="Serves an account to look at.")
     parser.add_argument("--function", choices=ACCOUNTS, default="reap-instances")
-    parser.add_argument("--count", type=int, default=10_000, help="of instances, or of volumes (10000)")
+    parser.add_argument("--count", type=int, default=10_000, help="of instances, volumes or endpoints (10000)")
     parser.add_argument("--port", type=int, default=0, help="0 (the default) takes a free one")
     asked = parser.parse_args()
     endpoint = Endpoint(asked.function, asked.count)

@@ -1,4 +1,4 @@
-"""What is measured, two functions and `curfew scan`: what each must answer of its account, in how many calls, and within which limits."""
+"""What is measured, three functions and `curfew scan`: what each must answer of its account, in how many calls, and within which limits."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
+from .endpoints import PAGE as ENDPOINTS_PAGE
+from .endpoints import UNUSED_EVERY, is_unused
 from .fleet import AT_HOME_PERCENT, COMPUTES, IDLES, REGIONS, SHARES, TYPES, WORKS, fleet
 from .storage import ATTACHED, BARE_EVERY, ORPHANED, STOPPED_EVERY, VOLUMES_AN_INSTANCE, YOUNG, storage
 from .storage import SHARES as VOLUME_SHARES
@@ -16,6 +18,7 @@ STEPS_ANSWERED_MAX = 1000  # of a response; the audit record has all
 _PAGE = 1000  # EC2 API reference, DescribeVolumes, DescribeInstances, DescribeSnapshots
 _FILTER_VALUES = 200  # EC2 user guide, "Filter resources"
 _METRICS_A_CALL = 500  # CloudWatch API reference, GetMetricData
+_ENDPOINT_METRICS_A_CALL = 347  # a window of 24 hours has 290 periods with what comes after it, and a page 100,800 samples
 _MESSAGE_BYTES = 192 * 1024  # of paragraphs; SNS takes 256 KB with all around them (SNS developer guide, "Quotas")
 
 
@@ -104,6 +107,39 @@ def _volumes_described(kib: float) -> str:
     )
 
 
+def _endpoints_judged(count: int, is_first: bool) -> Judged:
+    """Owners of unused endpoints are notified in the first run, and not again in the second, which asks as much."""
+    unused = sum(map(is_unused, range(count)))
+    skipped = {"busy": count - unused, "notified": 0 if is_first else unused}
+    return Judged(count, skipped, {("notify", "idle", "done"): unused if is_first else 0}, count + 2 * unused)
+
+
+def _endpoints_fewest(count: int, is_first: bool, metrics_asked: int, published: dict[str, int]) -> Counter:
+    pages = ceil(count / ENDPOINTS_PAGE)
+    calls = {
+        "sagemaker:ListEndpoints": pages,
+        "tag:GetResources": pages,
+        "sagemaker:DescribeEndpoint": count,
+        "sagemaker:DescribeEndpointConfig": count,
+        "the other lists": 5,
+        "application-autoscaling:DescribeScalableTargets": 1,
+        "ec2:DescribeInstanceTypes": 1,
+        "cloudwatch:GetMetricData": sum(ceil(asked / _ENDPOINT_METRICS_A_CALL) for asked in (count, metrics_asked - count)),
+        "s3:GetObject": 3,  # the configuration, prices, and the notification log
+        "s3:PutObject": 2 if is_first else 1,  # the audit record, and the notification log
+        "sns:ListSubscriptionsByTopic": 1,
+        "sns:Publish": sum(ceil(told / _MESSAGE_BYTES) for told in published.values()),
+    }
+    return Counter(calls)
+
+
+def _endpoints_described(kib: float) -> str:
+    return (
+        f"One region, {kib:.1f} KiB of JSON an endpoint. Nobody asks every {UNUSED_EVERY}th, and Curfew only notifies its owner: nothing is "
+        "written to SageMaker."
+    )
+
+
 def scanned(count: int) -> dict[str, Any]:
     """What a right scan says."""
     unattached = sum(volume.usage != ATTACHED for volume in storage(count).volumes)
@@ -147,5 +183,17 @@ VOLUMES = Subject(
     _volumes_judged,
     _volumes_fewest,
 )
+ENDPOINTS = Subject(
+    "reap-sagemaker",
+    "endpoint",
+    {1_000: Limits(peak_mib_below=64, cpu_seconds_max=1.0)},
+    {
+        "The first run: the unused ones are told": "first run",
+        "The second run: an hour later, nothing is new": "second run",
+    },
+    _endpoints_described,
+    _endpoints_judged,
+    _endpoints_fewest,
+)
 SCAN = Subject("scan", "instance", {10_000: Limits(peak_mib_below=128)}, {"A scan": "scan"}, _scan_described)
-SUBJECTS = {one.function: one for one in (INSTANCES, VOLUMES, SCAN)}
+SUBJECTS = {one.function: one for one in (INSTANCES, VOLUMES, ENDPOINTS, SCAN)}

@@ -24,6 +24,7 @@ _CBOR_PATH = re.compile(r"/service/(?P<target>[^/]+)/operation/(?P<operation>\w+
 _RESOURCE_PARAMETER = re.compile(
     r"(InstanceId|VolumeId|SnapshotId|ResourceId|SpotInstanceRequestId|ImageId|TopicArn|RoleArn|QueueUrl)(\.\d+)?$"
 )
+_WORD_IN_NAME = re.compile(r"(?<=[a-z])(?=[A-Z])")  # TrainingJob is training-job in ARNs
 _RESOURCES_MAX = 50
 
 
@@ -106,6 +107,8 @@ def _query(service: str, region: str, form: dict[str, str]) -> AwsCall:
 
 def _structured(service: str, operation: str, region: str, protocol: str, body: dict[str, Any]) -> AwsCall:
     named = [str(value) for name, value in body.items() if _RESOURCE_PARAMETER.search(name)]
+    if service == "sagemaker":
+        named = _sagemaker_ids(body)
     if isinstance(body.get("Namespace"), str):
         named.append("/".join(filter(None, (body["Namespace"], body.get("MetricName")))))
     return AwsCall(
@@ -117,6 +120,17 @@ def _structured(service: str, operation: str, region: str, protocol: str, body: 
         (f"{service}:{operation}",),
         len(body.get("MetricDataQueries") or ()),
     )
+
+
+def _sagemaker_ids(body: dict[str, Any]) -> list[str]:
+    """Of a call about one resource the last part of its ARN, which is the only id that it has."""
+    if "ResourceArn" in body:
+        return [str(body["ResourceArn"]).rpartition(":")[2]]
+    if "AppName" in body:
+        owner = body.get("SpaceName") or body.get("UserProfileName")
+        return [f"app/{body.get('DomainId')}/{owner}/{str(body.get('AppType')).lower()}/{body['AppName']}"]
+    kinds = {name: _WORD_IN_NAME.sub("-", name.removesuffix("Name")).lower() for name in body if name.endswith("Name")}
+    return [f"{kind}/{body[name]}" for name, kind in kinds.items()]
 
 
 def _s3(request: Request, region: str) -> AwsCall:

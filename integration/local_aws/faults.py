@@ -62,7 +62,7 @@ class Rule:
         """Counts the call if the rule means it, and says whether it is the rule's turn."""
         if not fnmatchcase(call.action, self.action) or self.region not in (None, call.region):
             return False
-        if self.match is not None and not request.mentions(self.match):
+        if self.match is not None and self.match not in call.resources and not request.mentions(self.match):
             return False
         if self.every_attempt and request.invocation in self.invocations:
             self.struck += 1

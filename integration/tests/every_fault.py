@@ -19,6 +19,7 @@ from forks import trials
 from local_aws import LocalAws, faults
 from one_of_each import NOTICES, OneOfEach
 from reaping import EC2_LOOKS, Run
+from reaping_sagemaker import WRITES as SAGEMAKER_WRITES
 
 # The SDK gives up an attempt after 30 s and a call after 100 s (shared/cloud/src/aws.rs).
 STRUCK_RUN_SECONDS_MAX = 120
@@ -62,8 +63,8 @@ class Call:
 
     @property
     def is_look(self) -> bool:
-        """Whether it is known to change nothing in EC2."""
-        return self.action in EC2_LOOKS or not self.action.startswith("ec2:")
+        """Whether it is known to change no resource."""
+        return self.action in EC2_LOOKS or not self.action.startswith("ec2:") and self.action not in SAGEMAKER_WRITES
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,7 @@ def cases(calls: list[Call]) -> list[Case]:
 def some(calls: list[Call], of_a_look: int | None, hangs: bool = True) -> list[Case]:
     """Of each call three cases: it is refused, it is in trouble that lasts, its answer is lost or damaged; of
     every fifth call two more, of those that pass; and one that hangs of each service. The kinds of refusal, trouble and
-    so on take turns from call to call. `of_a_look`: of a call that changes nothing in EC2 only so many of these cases, by
+    so on take turns from call to call. `of_a_look`: of a call that changes nothing only so many of these cases, by
     turns. Without `hangs` none hangs."""
     trouble, unread = [(fault, True) for fault in IN_TROUBLE], [(fault, False) for fault in (*CARRIED_OUT, *DAMAGED)]
     trouble_passes, unread = [(fault, False) for fault in IN_TROUBLE], [*unread, ("lost_answer", True)]
@@ -254,7 +255,7 @@ def story(plot: Plot, aws: LocalAws, one_of_each: OneOfEach, case: Case | None) 
                 aws.fault(rule.pop("action"), rule.pop("fault"), **rule)
             run = one_of_each.run(number, deadline_s=plot.deadline_seconds, timeout_s=STRUCK_RUN_SECONDS_MAX)
             aws.clear_faults()
-            world = one_of_each.world() if run.ec2_writes else world
+            world = one_of_each.world() if one_of_each.writes(run) else world
             runs.append({**_facts(one_of_each, run), "world": world})
     finally:
         account.stop()
@@ -269,7 +270,7 @@ def _facts(one_of_each: OneOfEach, run: Run) -> dict[str, Any]:
         "failed_steps": [] if failed else one_of_each.failed_steps(run),
         "gaps": [] if failed else sorted({f"{gap['region']}, {gap['call']}" for gap in run.gaps}),
         "told": one_of_each.told(run.messages),
-        "writes": sorted([write[0], one_of_each.names.get(write[1], "")] for write in run.ec2_writes),
+        "writes": sorted([write[0], one_of_each.names.get(write[1], "")] for write in one_of_each.writes(run)),
         "remembers": any("/notices/" in call["resources"][0] for call in run.calls if call["action"] == "s3:PutObject"),
         "calls": _calls(one_of_each, run),
         "kept": one_of_each.kept(),

@@ -15,7 +15,7 @@ from reaping import Account, Run
 NOTICES = "notices/"
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?Z|\d\d:\d\d-\d\d:\d\d")
 _RESOURCE = re.compile(r"(i|vol|snap|ami)-[0-9a-f]{8,17}")
-_OF_THE_ACCOUNT = re.compile(r"[a-z]+(-[a-z]+)+-\d, \w+:\w+|Curfew changes nothing")
+_OF_THE_ACCOUNT = re.compile(r"[a-z]+(-[a-z]+)+-\d, [\w-]+:\w+|Curfew changes nothing")
 _FAILED = re.compile(r"could not ([a-z]+) it: .* The next run tries again\.")
 # The memory of single resources in the log, besides notifications.
 _ABOUT = ("shadow_marks", "unwritten_marks", "void_marks", "first_sights", "seen_on", "hosts")
@@ -29,6 +29,7 @@ class OneOfEach:
     ids: dict[str, str]  # by name
     observed: str  # the one in observe mode: no action, and no notification of its failure
     things: tuple[tuple[str, str], ...]  # what a paragraph says, by words that only such a one has; the first that it has
+    looks_like: re.Pattern[str] = _RESOURCE  # an id
 
     @property
     def names(self) -> dict[str, str]:
@@ -36,7 +37,7 @@ class OneOfEach:
 
     def named(self, text: str) -> str:
         """Without ids and moments."""
-        return _MOMENT.sub("<time>", _RESOURCE.sub(lambda found: self.names.get(found[0], found[0]), text))
+        return _MOMENT.sub("<time>", self.looks_like.sub(lambda found: self.names.get(found[0], found[0]), text))
 
     def before(self, run: int) -> None:
         """What happens before a run, the first being 0."""
@@ -44,6 +45,10 @@ class OneOfEach:
     def run(self, number: int, **how: float) -> Run:
         """One of the story's runs."""
         return self.account.tick(**how)
+
+    def writes(self, run: Run) -> list[tuple[str, ...]]:
+        """Every call of a run that changes something: its action, and the resources it names."""
+        return run.ec2_writes
 
     def named_object(self, key: str) -> str:
         """By what a call of S3 is known: the folder of its object, where a story does not tell objects apart."""
@@ -91,7 +96,7 @@ class OneOfEach:
         return [self._thing(paragraph) for one in messages for paragraph in one["message"].split("\n\n")[1:-1]]
 
     def _thing(self, paragraph: str) -> tuple[str, str]:
-        about = _RESOURCE.match(paragraph)
+        about = self.looks_like.match(paragraph)
         if about is None:
             account_wide = _OF_THE_ACCOUNT.match(paragraph)
             assert account_wide, f"no resource is named in: {paragraph}"

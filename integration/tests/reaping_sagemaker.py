@@ -13,11 +13,21 @@ import reaping
 from local_aws.client import ACCOUNT, REGION
 from reaping import TAGGED, Account, ago, now
 
+# What a run reads, by IAM action.
+READS = {
+    *(f"sagemaker:List{kind}" for kind in ("NotebookInstances", "Apps", "Endpoints", "TrainingJobs", "ProcessingJobs")),
+    "sagemaker:ListHyperParameterTuningJobs",
+    *(f"sagemaker:Describe{kind}" for kind in ("NotebookInstance", "App", "Endpoint", "EndpointConfig", "TrainingJob")),
+    *("sagemaker:ListTags", "tag:GetResources", "application-autoscaling:DescribeScalableTargets"),
+    *("cloudwatch:GetMetricData", "ec2:DescribeInstanceTypes", "ec2:DescribeRegions"),
+    *("s3:GetObject", "sns:ListSubscriptionsByTopic"),
+}
 # What changes SageMaker, by IAM action.
 WRITES = {
     "sagemaker:AddTags",
     "sagemaker:DeleteTags",
     "sagemaker:StopNotebookInstance",
+    "sagemaker:StartNotebookInstance",
     "sagemaker:DeleteApp",
     "sagemaker:DeleteEndpoint",
     "sagemaker:StopTrainingJob",
@@ -35,8 +45,8 @@ class StudioAccount(Account):
 
     # What is there
 
-    def notebook(self, name: str = "lab", created: datetime | None = None, **tags: str) -> str:
-        fields = {"NotebookInstanceStatus": "InService", "InstanceType": _INSTANCE_TYPE}
+    def notebook(self, name: str = "lab", created: datetime | None = None, status: str = "InService", **tags: str) -> str:
+        fields = {"NotebookInstanceStatus": status, "InstanceType": _INSTANCE_TYPE}
         return self._put("notebook-instance", name, fields, created, tags)
 
     def app(self, name: str = "vision-lab", used: datetime | None = None, **tags: str) -> str:

@@ -13,16 +13,18 @@ from collections import Counter
 import plot_of_budgets
 import plot_of_instances
 import plot_of_jobs
+import plot_of_sagemaker
 import plot_of_volumes
 import pytest
 import reaping
 import reaping_budgets
+import reaping_sagemaker
 import reaping_volumes
 import test_jobs_calls
 from every_fault import Plot, Story, calls_of, cases, faultless_story, first_of_each, some, stories
 from judgement import violations
 
-_ALL = (plot_of_instances.PLOT, plot_of_volumes.PLOT, plot_of_budgets.PLOT, plot_of_jobs.PLOT)
+_ALL = (plot_of_instances.PLOT, plot_of_volumes.PLOT, plot_of_sagemaker.PLOT, plot_of_budgets.PLOT, plot_of_jobs.PLOT)
 PLOTS = {plot.function: plot for plot in _ALL}
 
 
@@ -63,6 +65,20 @@ def test_the_faultless_story_of_volumes_makes_every_call_and_every_step() -> Non
     assert list(plot.wrongs(faultless)) == []
     left = set(faultless["runs"][-1]["world"])
     assert left == {"first seen", "attached again", "used", *plot_of_volumes.SKIPPED}
+
+
+def test_the_faultless_story_of_sagemaker_makes_every_call_and_every_step() -> None:
+    plot = plot_of_sagemaker.PLOT
+    faultless = faultless_story(plot)
+    calls = reaping_sagemaker.READS | reaping_sagemaker.WRITES | {"sns:Publish", "s3:PutObject"}
+    assert {call.action for call in calls_of(plot, faultless)} == calls
+    assert _actions(faultless) == {"mark", "unmark", "notify", "stop", "delete", "start"}
+    assert [run["error"] or run["gaps"] or run["failed_steps"] for run in faultless["runs"]] == [[]] * plot.runs
+    assert [bool(run["told"]) for run in faultless["runs"]] == [True, True] + [False] * (plot.runs - 2)
+    assert faultless["runs"][-1]["writes"] == [] and not faultless["runs"][-1]["remembers"]
+    states = {name: one["state"] for name, one in faultless["runs"][-1]["world"].items()}
+    assert states.items() >= {"idle app": "Deleted", "expired": "Stopped", "over": "Stopped", "asleep": "InService"}.items()
+    assert "idle" not in states and {states[name] for name in plot_of_sagemaker.SKIPPED} == {"InService"}
 
 
 def test_the_faultless_story_of_budgets_makes_every_call_and_every_step() -> None:

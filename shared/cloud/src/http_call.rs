@@ -5,6 +5,7 @@ use aws_config::BehaviorVersion;
 use aws_config::retry::RetryConfig;
 use aws_runtime::auth::SigV4OperationSigningConfig;
 use aws_runtime::auth::sigv4::{SCHEME_ID, SigV4AuthScheme};
+use aws_runtime::invocation_id::InvocationIdInterceptor;
 use aws_runtime::retries::classifiers::AwsErrorCodeClassifier;
 use aws_sdk_ec2::error::ErrorMetadata;
 use aws_smithy_runtime::client::orchestrator::operation::Operation;
@@ -91,6 +92,7 @@ impl HttpCall<'_> {
             .endpoint_url(&config.endpoint_url().map_or_else(|| self.endpoint(), str::to_owned))
             .http_client(http_client)
             .standard_retry(&retries)
+            .interceptor(InvocationIdInterceptor::new())
             .runtime_plugin(
                 StaticRuntimePlugin::new().with_config(signing.freeze()).with_runtime_components(components),
             )

@@ -236,29 +236,36 @@ impl<C: Cloud, R: ReadAgain> StepResource<'_, C, R> {
         answer: Result<(), CallError>,
         is_so: impl Fn(&R) -> bool,
     ) -> Result<(), CallError> {
-        let error = match answer {
-            Err(error) if error.kind.is_unanswered() => error,
-            answer => return answer,
-        };
+        match answer {
+            Err(error) if error.kind.is_unanswered() => self.accept_if_so_now(error, is_so).await,
+            answer => answer,
+        }
+    }
+
+    /// The same of a call that is refused once it is applied: the SDK repeats a call, and its last try may have been refused for what an
+    /// earlier one, unanswered, has done.
+    async fn accept_if_so_now(&self, error: CallError, is_so: impl Fn(&R) -> bool) -> Result<(), CallError> {
         match self.seen.read_again(self.cloud).await {
             Ok(fresh) if is_so(&fresh) => Ok(()),
             _ => Err(error),
         }
     }
 
-    /// The same of what has to be gone. The SDK repeats a call: its last try may have been refused for what an earlier one,
-    /// unanswered, has done. But what EC2 does not find at once may be there (EC2 API reference, "Eventual consistency"), and
-    /// would be told to be deleted.
+    /// The same of what has to be gone. What EC2 does not find at once may be there (EC2 API reference, "Eventual consistency"), and would
+    /// be told to be deleted.
     async fn accept_if_already_gone(&self, answer: Result<(), CallError>) -> Result<(), CallError> {
         use CallErrorKind::{NotFound, Throttled, WrongState};
-        let error = match answer {
+        match answer {
             Err(error) if error.kind.is_unanswered() || matches!(error.kind, NotFound | Throttled | WrongState) => {
-                error
+                self.accept_if_gone_now(error).await
             }
-            answer => return answer,
-        };
+            answer => answer,
+        }
+    }
+
+    async fn accept_if_gone_now(&self, error: CallError) -> Result<(), CallError> {
         match self.seen.read_again(self.cloud).await {
-            Err(gone) if gone.kind == NotFound => Ok(()),
+            Err(gone) if gone.kind == CallErrorKind::NotFound => Ok(()),
             Ok(fresh) if self.seen.still_holds(&fresh) == Err(StaleStep::AlreadyGone) => Ok(()),
             _ => Err(error),
         }

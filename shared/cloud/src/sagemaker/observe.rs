@@ -73,6 +73,11 @@ async fn of_region(aws: &Aws, region: &Region, wants_facts: &impl Fn(&SageMakerR
     for of_kind in jobs {
         seen.extend(of_kind);
     }
+    // An organisation may forbid one kind: of the others something was seen, and the run acts on it and remembers it.
+    if !seen.items.is_empty() {
+        let of_region = |gap: &&mut Gap| matches!(gap.kind, GapKind::Region | GapKind::ForbiddenRegion);
+        seen.gaps.iter_mut().filter(of_region).for_each(|gap| gap.kind = GapKind::Listing);
+    }
     accelerated(aws, region, seen).await.unwrap_or_else(|error| Observation::nothing_but(error.gap_of_region()))
 }
 

@@ -1,4 +1,5 @@
-//! Ending and starting a resource of `SageMaker`.
+//! Ending and starting a resource of `SageMaker`, whose calls are refused for what has the wanted state already: after any error the resource is
+//! read again.
 
 use model::curfew_tags::{MARKED, STOPPED};
 use model::mark::Mark;
@@ -28,11 +29,12 @@ impl<C: Cloud> StepResource<'_, C, SageMakerResource> {
         if !tags.is_empty() {
             self.tag(tags).await?;
         }
-        let answer = self.call_sagemaker(SageMakerWrite::Stop).await;
-        self.accept_if_already_applied(answer, |fresh| {
-            matches!(fresh.status, SageMakerStatus::Stopping | SageMakerStatus::Stopped)
-        })
-        .await?;
+        if let Err(error) = self.call_sagemaker(SageMakerWrite::Stop).await {
+            let is_stopped = |fresh: &SageMakerResource| {
+                matches!(fresh.status, SageMakerStatus::Stopping | SageMakerStatus::Stopped)
+            };
+            self.accept_if_so_now(error, is_stopped).await?;
+        }
         // A job never runs again, and its mark is of no more use to anybody.
         Ok(self.unmark_stopped(is_marked && is_notebook).await)
     }
@@ -41,17 +43,19 @@ impl<C: Cloud> StepResource<'_, C, SageMakerResource> {
         if let Some(mark) = mark {
             self.tag(vec![tag(MARKED, mark)]).await?;
         }
-        let answer = self.call_sagemaker(SageMakerWrite::Delete).await;
-        self.accept_if_already_gone(answer).await?;
+        if let Err(error) = self.call_sagemaker(SageMakerWrite::Delete).await {
+            self.accept_if_gone_now(error).await?;
+        }
         Ok(StepOutcome::from_kind(OutcomeKind::Done))
     }
 
     async fn start(&self) -> Result<StepOutcome, CallError> {
-        let answer = self.call_sagemaker(SageMakerWrite::Start).await;
-        self.accept_if_already_applied(answer, |fresh| {
-            matches!(fresh.status, SageMakerStatus::Changing | SageMakerStatus::Running)
-        })
-        .await?;
+        if let Err(error) = self.call_sagemaker(SageMakerWrite::Start).await {
+            let is_started = |fresh: &SageMakerResource| {
+                matches!(fresh.status, SageMakerStatus::Changing | SageMakerStatus::Running)
+            };
+            self.accept_if_so_now(error, is_started).await?;
+        }
         Ok(StepOutcome::from_kind(OutcomeKind::Done))
     }
 
