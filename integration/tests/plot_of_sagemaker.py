@@ -100,14 +100,14 @@ def never(story: Story) -> Iterator[str]:
             yield f"run {number + 1}: the endpoint that is asked again is gone"
 
 
-_VERB = re.compile(r"List(?!Tags)|Describe")
+_VERB = re.compile(r"(?:Add|Delete|List)Tags|[A-Z][a-z]+")
 
 
 def alike(call: Call) -> tuple[object, ...]:
-    """All lists are read by one function, as are all looks at one resource; each kind has writes of its own, but for its tags."""
+    """One function makes all lists, one all looks, and one all stops; and what the bucket, EC2 and the topic answer, other functions try."""
     service, _, operation = call.action.partition(":")
-    verb = _VERB.match(operation) if service == "sagemaker" else None
-    return service, verb[0] if verb else operation, call.on if service == "s3" else ""
+    is_own = service == "sagemaker" or service == "s3" and call.on.startswith(NOTICES)
+    return service, _VERB.findall(operation)[0] if is_own else ""
 
 
 PLOT = Plot(
