@@ -145,3 +145,12 @@ def test_a_region_that_does_not_answer_is_a_gap_and_nothing_is_ended_unseen(stud
     studio.aws.fault("tag:GetResources", "access_denied", times=None)
     run = studio.tick()
     assert run.steps == [] and any(gap["region"] == REGION for gap in run.gaps), run.response
+
+
+def test_a_kind_that_the_organisation_forbids_hides_no_other(studio: StudioAccount) -> None:
+    """Of the others the run acts, so it must remember what it told."""
+    lab = studio.notebook()
+    studio.aws.fault("sagemaker:ListApps", "scp_denied", times=None)
+    run = studio.tick()
+    assert lab in run.message() and {gap["call"] for gap in run.gaps} == {"sagemaker:ListApps"}, run.response
+    assert not studio.tick().messages

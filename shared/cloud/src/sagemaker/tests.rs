@@ -172,22 +172,6 @@ async fn what_cannot_be_looked_up_is_left_out_with_a_gap() {
     check("DescribeScalableTargets", 4, GapKind::Part).await;
 }
 
-#[tokio::test]
-async fn what_an_organisation_forbids_hides_nothing_else() {
-    let forbidden =
-        || error("AccessDeniedException", "not authorized, with an explicit deny in a service control policy");
-    let (aws, _) = account(move |call| (call.name == "ListApps").then(forbidden));
-    let of_one = seen(&aws).await;
-    let kinds: Vec<GapKind> = of_one.gaps.iter().map(|gap| gap.kind).collect();
-    assert_eq!((of_one.items.len(), kinds), (3, vec![GapKind::Listing]), "{of_one:?}");
-    let (aws, _) = account(move |call| call.name.starts_with("List").then(forbidden));
-    let of_all = seen(&aws).await;
-    assert!(
-        of_all.items.is_empty() && of_all.gaps.iter().all(|gap| gap.kind == GapKind::ForbiddenRegion),
-        "{of_all:?}"
-    );
-}
-
 async fn endpoint_with(name: &'static str, document: Value) -> SageMakerResource {
     let (aws, _) = account(move |call| (call.name == name).then(|| answer(&document)));
     let seen = seen(&aws).await;

@@ -9,6 +9,7 @@ use model::notification_log::NotificationLog;
 use model::rule::Rule;
 use notify::Message;
 
+use super::liveness::place_of;
 use super::{InvariantOracle, PromisedAction};
 use crate::chance::{DAY, HOUR, stamp};
 use crate::session::Facts;
@@ -62,9 +63,8 @@ impl InvariantOracle {
                 let these = all.filter(|announced| announced.rule == rule && announced.deadline == deadline);
                 these.for_each(|announced| announced.called_off_by = Some(facts.id));
             }
-            for (sign, rule) in SIGNS.iter().filter(|(sign, _)| paragraph.contains(sign)) {
-                let _ = sign;
-                self.record(place).told_of[super::liveness::place_of(*rule)] = facts.now;
+            for (_, rule) in SIGNS.iter().filter(|(sign, _)| paragraph.contains(sign)) {
+                self.record(place).told_of[place_of(*rule)] = facts.now;
             }
             if paragraph.contains(" cannot be read: ") {
                 self.record(place).unreadable_told_at = facts.now;
