@@ -67,6 +67,10 @@ async fn attempt(agent: &Arc<Agent>) -> Result<AttemptEnd, AttemptEnd> {
     let head = agent.unless_it_ends(Box::pin(take_over(agent))).await??;
     let user =
         user::find(asked.work.user.as_deref(), rustix::process::getuid().as_raw()).map_err(AttemptEnd::broken)?;
+    // Before checkpoints are restored: what the archive has in their directory is set aside.
+    if let Some(digest) = &asked.work.workdir {
+        agent.unless_it_ends(Box::pin(restore_workdir(agent, digest, &user))).await??;
+    }
     let mut restored = put_back(agent, &asked, RestoreCandidates::from_head(&head), &user).await?;
     let mut secrets = variables::VariableMap::new();
     if !asked.work.secrets.is_empty() {
@@ -74,9 +78,6 @@ async fn attempt(agent: &Arc<Agent>) -> Result<AttemptEnd, AttemptEnd> {
         secrets.extend(read.map_err(AttemptEnd::broken)?);
     }
     let mut variables = variables_of(agent, &asked, &user, &restored, &secrets);
-    if let Some(digest) = &asked.work.workdir {
-        agent.unless_it_ends(Box::pin(restore_workdir(agent, digest, &user))).await??;
-    }
     if let Some(line) = &asked.work.setup {
         agent.set_activity("setup");
         let status = agent.unless_it_ends(run_setup(agent, line, &user, &variables)).await??;

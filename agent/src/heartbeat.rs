@@ -15,7 +15,7 @@ use crate::world::{after, now};
 /// How often the log is uploaded while somebody follows it, if it has grown.
 const FOLLOWED_LOG_EVERY: Duration = Duration::from_secs(5);
 
-/// So long after its start an attempt counts as followed: most commands that fail do so then, and whoever started it waits for the first line.
+/// So long after its start an attempt counts as followed: most commands that fail do so then, and a person waits for the first line.
 const FOLLOWED_AT_START: SignedDuration = SignedDuration::from_mins(10);
 
 /// The timeout of one heartbeat.

@@ -89,7 +89,7 @@ def test_a_document_names_the_archive_of_its_directory(account: Account, tmp_pat
     assert "other-" in other.out
     account.aws.client("s3").delete_object(Bucket=BUCKET, Key=account.keys("workdirs/")[0])
     gone = curfew(account.environment(), "submit", str(tmp_path / "other.toml"), "--team", "nlp")
-    assert gone.code == 2 and "is gone, or will be soon" in gone.err and account.keys("inbox/nlp/") == []
+    assert gone.code == 2 and "or not for long enough" in gone.err and account.keys("inbox/nlp/") == []
 
 
 def test_a_large_archive_goes_up_in_parts(account: Account, tmp_path: Path) -> None:
@@ -109,9 +109,20 @@ def test_a_large_archive_goes_up_in_parts(account: Account, tmp_path: Path) -> N
         (["--gpu", "a10g:99"], "the number of GPUs is 1 to 16"),
         (["--gpu", "a10g", "--env", "A"], "write NAME=VALUE"),
         (["--gpu", "a10g", "--workdir", "/nowhere"], "/nowhere is no directory"),
-        (["--gpu", "a10g", "--json"], "a log is no JSON"),
+        (["--gpu", "a10g", "--json"], "--json cannot print the log of a command"),
     ],
 )
 def test_wrong_usage_submits_nothing(account: Account, arguments: list[str], words: str) -> None:
     said = curfew(account.environment(), "run", *arguments, "--team", "vision", "--", "true")
     assert said.code == 2 and words in said.err and account.keys("inbox/") == [], said
+
+
+def test_ctrl_c_before_the_answer_leaves_the_job_submitted(account: Account) -> None:
+    """Nothing answers here, and there is no terminal to ask at."""
+    words = [COMMAND, "run", *OPTIONS, "--", "true"]
+    with subprocess.Popen(words, env=account.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        assert any("waiting for the answer" in line for line in running.stderr)
+        running.send_signal(signal.SIGINT)
+        _, error = running.communicate(timeout=30)
+    assert running.returncode == 0 and "keeps running" in error, error
+    assert account.keys("inbox/") == ["inbox/vision/true.toml"]

@@ -5,16 +5,19 @@ use std::path::PathBuf;
 use clap::Args;
 use jobs::{CancelRequest, CommandJob, Job, JobId, JobResult, Phase};
 use recommend::GpuRequest;
-use store::{MachineDocument, Store};
+use store::{MachineDocument, Store, SubmittedSpec};
 use tokio::signal::ctrl_c;
 
 use super::cancel::whole_seconds;
 use super::logs::follow;
-use super::submit::{JobDocument, SubmitOptions, submit};
+use super::submit::{JobDocument, SubmitOptions, submit, wait_for_job};
 use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
 use crate::{screen, world};
+
+/// As messages name its document.
+const SOURCE: &str = "the command line";
 
 /// As a shell ends after Ctrl-C: 128 and the number of SIGINT (POSIX.1-2024, "Exit Status for Commands").
 const INTERRUPTED: u8 = 130;
@@ -24,7 +27,7 @@ const INTERRUPTED: u8 = 130;
 #[command(
     after_help = "Submits a job, prints its log, and ends with the exit code of the command. Ctrl-C asks whether to cancel the job or to let it \
                   run. A command without --checkpoint-dir starts at zero whenever its machine is lost. Exit codes: of the command; 1 it could not \
-                  run, or was cancelled or rejected; 2 error or incomplete result; 130 cancelled by Ctrl-C; 0 with --detach, --dry-run, or \
+                  run, was ended by a signal, cancelled or rejected; 2 error or incomplete result; 130 cancelled by Ctrl-C; 0 with --detach, --dry-run, or \
                   detached.\n\nExample:\n  curfew run --gpu a10g --workdir . --max-runtime 8h -- python train.py --lr 3e-4"
 )]
 pub(crate) struct Run {
@@ -53,7 +56,7 @@ pub(crate) struct Run {
     #[arg(long, value_name = "DURATION")]
     max_runtime: Option<String>,
     /// Spend at most so much
-    #[arg(long, value_name = "USD")]
+    #[arg(long, value_name = "USD", value_parser = read_usd)]
     max_usd: Option<f64>,
     /// Do not run on Spot
     #[arg(long)]
@@ -76,14 +79,18 @@ fn read_variable(text: &str) -> Result<(String, String), String> {
     read.ok_or_else(|| "write NAME=VALUE".to_owned())
 }
 
+fn read_usd(text: &str) -> Result<f64, String> {
+    let usd = text.parse().ok().filter(|usd: &f64| usd.is_finite() && *usd > 0.0);
+    usd.ok_or_else(|| "write an amount above 0, such as 20".to_owned())
+}
+
 impl Run {
     pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandStatus, CommandError> {
         if context.global.json && !self.detach && !self.options.dry_run {
-            return Err(CommandError::with("a log is no JSON", "use --json with --detach or --dry-run"));
+            return Err(CommandError::with("--json cannot print the log of a command", "add --detach or --dry-run"));
         }
-        let waits = !self.options.dry_run;
         let document = JobDocument {
-            source: "the command line".to_owned(),
+            source: SOURCE.to_owned(),
             file_name: "run".to_owned(),
             bytes: CommandJob {
                 words: self.words,
@@ -103,20 +110,28 @@ impl Run {
             .to_document()
             .into_bytes(),
         };
-        let submitted = submit(context, document, &self.options, self.workdir.as_deref(), waits).await?;
-        let (Some(job), CommandStatus::Success, false) = (submitted.job, submitted.ending, self.detach) else {
-            return Ok(submitted.ending);
-        };
+        let submitted = submit(context, document, &self.options, self.workdir.as_deref(), self.detach).await?;
+        let (Some(job), Some(object)) = (submitted.job, submitted.object) else { return Ok(submitted.ending) };
         let store = context.needs_deployed().await?.store;
         tokio::select! {
-            ended = follow_to_end(&store, &job) => ended,
+            // First, so that it is caught from here on.
+            biased;
             _ = ctrl_c() => cancel_or_detach(&store, &job).await,
+            ended = follow_to_end(&store, &object) => ended.map_err(|failure| CommandError {
+                advice: failure.advice.or_else(|| Some(keeps_running(&job))),
+                ..failure
+            }),
         }
     }
 }
 
-async fn follow_to_end(store: &Store, id: &JobId) -> Result<CommandStatus, CommandError> {
-    let job = store.read_job(id).await?.value;
+fn keeps_running(job: &JobId) -> String {
+    format!("{job} keeps running. Follow it:  curfew logs {job} --follow   Cancel it:  curfew cancel {job}")
+}
+
+async fn follow_to_end(store: &Store, object: &SubmittedSpec) -> Result<CommandStatus, CommandError> {
+    let Some(id) = wait_for_job(store, object, SOURCE).await? else { return Ok(CommandStatus::Findings) };
+    let job = store.read_job(&id).await?.value;
     let job = job.ok_or_else(|| CommandError::new(format!("{id} was accepted, and has no state")))?;
     let (_, job) = follow(store, job, None).await?;
     let Phase::Ended(end) = &job.phase else { return Ok(CommandStatus::Error) };
@@ -127,10 +142,11 @@ async fn follow_to_end(store: &Store, id: &JobId) -> Result<CommandStatus, Comma
     Ok(exit_code(store, &job).await?.map_or(CommandStatus::Findings, CommandStatus::OfJob))
 }
 
-/// The exit code of the command in the last attempt; `None` without one.
+/// The exit code that ended the job; `None` if a signal ended its command, or none ran. The fence has it, of the attempt that counts.
 async fn exit_code(store: &Store, job: &Job) -> Result<Option<u8>, CommandError> {
-    let MachineDocument::Believed(exit) = store.read_exit(&job.job, job.attempt).await? else { return Ok(None) };
-    Ok(exit.code.and_then(|code| u8::try_from(code).ok()).filter(|code| *code != 0))
+    let MachineDocument::Believed(head) = store.read_head(&job.job).await? else { return Ok(None) };
+    let code = head.result.and_then(|result| result.code);
+    Ok(code.and_then(|code| u8::try_from(code).ok()).filter(|code| *code != 0))
 }
 
 /// Without a terminal, or at a second Ctrl-C, the job is left running: only a person ends it.
@@ -147,8 +163,6 @@ async fn cancel_or_detach(store: &Store, job: &JobId) -> Result<CommandStatus, C
         screen::progress(format!("{job} is cancelled"));
         return Ok(CommandStatus::OfJob(INTERRUPTED));
     }
-    screen::progress(format!(
-        "{job} keeps running. Follow it:  curfew logs {job} --follow   Cancel it:  curfew cancel {job}"
-    ));
+    screen::progress(keeps_running(job));
     Ok(CommandStatus::Success)
 }

@@ -15,10 +15,10 @@ use model::config::Config;
 use model::id::TeamName;
 use model::ownership::{TEAM_NAME_RULE, is_team};
 use serde::Serialize;
-use store::Store;
+use store::{Store, SubmittedSpec};
 
 use self::estimate::JobEstimate;
-use self::workdir::{SubmittedWorkdir, packed, uploaded};
+use self::workdir::{SubmittedWorkdir, add_digest, pack_directory, upload_archive};
 use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
@@ -126,6 +126,8 @@ impl Submit {
 pub(crate) struct Submitted {
     pub(crate) ending: CommandStatus,
     /// `None` if nothing was submitted.
+    pub(crate) object: Option<SubmittedSpec>,
+    /// The job that the object becomes once it is accepted.
     pub(crate) job: Option<JobId>,
 }
 
@@ -138,7 +140,7 @@ pub(crate) async fn submit(
     workdir: Option<&Path>,
     wait: bool,
 ) -> Result<Submitted, CommandError> {
-    let packed = workdir.map(packed).transpose()?;
+    let packed = workdir.map(pack_directory).transpose()?;
     let store = context.needs_deployed().await?.store;
     let config = store.read_config().await?;
     let team = options.team(&config)?;
@@ -161,7 +163,7 @@ pub(crate) async fn submit(
     };
     // Its mistakes have the lines of the file as it is.
     let read_all = read(&document.bytes).and_then(|spec| match &packed {
-        Some(packed) => workdir::add(&document.bytes, &spec, packed).and_then(|bytes| Ok((read(&bytes)?, bytes))),
+        Some(packed) => add_digest(&document.bytes, &spec, packed).and_then(|bytes| Ok((read(&bytes)?, bytes))),
         None => Ok((spec, document.bytes)),
     });
     let (spec, bytes) = match read_all {
@@ -187,7 +189,7 @@ pub(crate) async fn submit(
     }
     refuse_unanswered(&store, &team, &spec).await?;
     if let Some(digest) = &spec.work.workdir {
-        let was_uploaded = uploaded(&store, &team, digest, packed, context.now).await?;
+        let was_uploaded = upload_archive(&store, &team, digest, packed, context.now).await?;
         if let Some(workdir) = &mut output.workdir {
             workdir.uploaded = was_uploaded;
         }
@@ -199,13 +201,27 @@ pub(crate) async fn submit(
         show::submitted(&output);
     }
     if !wait {
-        return finish(context, &output, CommandStatus::Success);
+        let finished = finish(context, &output, CommandStatus::Success)?;
+        return Ok(Submitted { object: Some(submitted), ..finished });
     }
     let answered = answer::wait(&store, &submitted).await?;
     let ending = if answered.job.is_some() { CommandStatus::Success } else { CommandStatus::Findings };
     output.answer = Some(SubmitAnswer::from(&answered));
     output.job = answered.job;
     finish(context, &output, ending)
+}
+
+/// Waits until a submitted document is answered, and shows the mistakes of a rejected one. Returns the job of an accepted one.
+pub(crate) async fn wait_for_job(
+    store: &Store,
+    submitted: &SubmittedSpec,
+    source: &str,
+) -> Result<Option<JobId>, CommandError> {
+    let answered = answer::wait(store, submitted).await?;
+    if answered.job.is_none() {
+        show::rejection(source, &answered.mistakes);
+    }
+    Ok(answered.job)
 }
 
 impl SubmitOutput<'_> {
@@ -265,7 +281,7 @@ fn finish(
     } else {
         show::end(output);
     }
-    Ok(Submitted { ending, job: output.job.clone() })
+    Ok(Submitted { ending, object: None, job: output.job.clone() })
 }
 
 /// The bytes of a file, up to one more than the limit; `-` is standard input.

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use model::document::quoted;
 use model::id::TypeName;
 
 use crate::JobName;
@@ -44,11 +45,11 @@ impl CommandJob {
     pub fn to_document(&self) -> String {
         let mut text = String::new();
         let name = self.name.clone().unwrap_or_else(|| name_of_command(&self.words));
-        let _ = writeln!(text, "name = {}", toml_string(&name));
-        let _ = writeln!(text, "command = {}", toml_string(&shell_line(&self.words)));
+        let _ = writeln!(text, "name = {}", quoted(&name));
+        let _ = writeln!(text, "command = {}", quoted(&shell_line(&self.words)));
         for (key, value) in [("owner", &self.owner), ("setup", &self.setup)] {
             if let Some(value) = value {
-                let _ = writeln!(text, "{key} = {}", toml_string(value));
+                let _ = writeln!(text, "{key} = {}", quoted(value));
             }
         }
         if self.retries > 0 {
@@ -57,7 +58,7 @@ impl CommandJob {
         if !self.env.is_empty() {
             text.push_str("\n[env]\n");
             for (variable, value) in &self.env {
-                let _ = writeln!(text, "{} = {}", toml_string(variable), toml_string(value));
+                let _ = writeln!(text, "{} = {}", quoted(variable), quoted(value));
             }
         }
         let _ = writeln!(text, "\n[gpu]\ncount = {}", self.gpus);
@@ -65,14 +66,14 @@ impl CommandJob {
             let _ = writeln!(text, "memory_gib_min = {}", self.memory_gib_min);
         }
         if !self.types.is_empty() {
-            let types: Vec<String> = self.types.iter().map(|name| toml_string(name.as_str())).collect();
+            let types: Vec<String> = self.types.iter().map(|name| quoted(name.as_str())).collect();
             let _ = writeln!(text, "types = [{}]", types.join(", "));
         }
         if self.on_demand {
             text.push_str("\n[spot]\nenabled = false\n");
         }
         let limits = [
-            self.max_runtime.as_deref().map(|limit| format!("max_runtime = {}\n", toml_string(limit))),
+            self.max_runtime.as_deref().map(|limit| format!("max_runtime = {}\n", quoted(limit))),
             self.max_usd.map(|limit| format!("max_usd = {limit:?}\n")),
         ];
         let limits: String = limits.into_iter().flatten().collect();
@@ -80,27 +81,10 @@ impl CommandJob {
             let _ = write!(text, "\n[limits]\n{limits}");
         }
         if let Some(dir) = &self.checkpoint_dir {
-            let _ = writeln!(text, "\n[checkpoint]\ndir = {}", toml_string(dir));
+            let _ = writeln!(text, "\n[checkpoint]\ndir = {}", quoted(dir));
         }
         text
     }
-}
-
-/// A basic string (TOML v1.0.0, "String").
-#[must_use]
-pub fn toml_string(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for letter in text.chars() {
-        match letter {
-            '"' | '\\' => quoted.extend(['\\', letter]),
-            _ if letter.is_control() => {
-                let _ = write!(quoted, "\\u{:04X}", u32::from(letter));
-            }
-            _ => quoted.push(letter),
-        }
-    }
-    quoted.push('"');
-    quoted
 }
 
 /// The words as one line of shell, which splits it into the same words again (POSIX.1-2024, "Quoting").
@@ -109,13 +93,15 @@ fn shell_line(words: &[String]) -> String {
         return line.clone();
     }
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:=,@%+".contains(letter);
-    let quoted = |word: &String| {
-        if !word.is_empty() && word.chars().all(is_plain) {
+    let quote_word = |(index, word): (usize, &String)| {
+        // The shell would take a first word with `=` for a variable.
+        let is_program = index > 0 || !word.contains('=');
+        if is_program && !word.is_empty() && word.chars().all(is_plain) {
             return word.clone();
         }
         format!("'{}'", word.replace('\'', r"'\''"))
     };
-    words.iter().map(quoted).collect::<Vec<_>>().join(" ")
+    words.iter().enumerate().map(quote_word).collect::<Vec<_>>().join(" ")
 }
 
 /// The name of the script that an interpreter runs, else of the program.
@@ -205,6 +191,7 @@ mod tests {
     fn one_word_is_a_line_of_shell() {
         assert_eq!(shell_line(&words(&["cd src && python a.py | tee log"])), "cd src && python a.py | tee log");
         assert_eq!(shell_line(&words(&["echo", "", "$HOME", "a=b"])), "echo '' '$HOME' a=b");
+        assert_eq!(shell_line(&words(&["A=1", "b"])), "'A=1' b");
     }
 
     #[test]

@@ -50,7 +50,7 @@ use serde::{Deserialize, Serialize};
 pub use agent_warning::{AgentWarning, AgentWarningKind, AgentWarnings, STANDS_AFTER};
 pub use backlog::{BacklogQueue, QueueItem, QueueShares, ShareLimits, take_shares};
 pub use candidate::{Candidate, Lifecycle, MachineImage, QuotaCode, Ranking};
-pub use command_job::{CommandJob, toml_string};
+pub use command_job::CommandJob;
 pub use completion::JobCompletion;
 pub use deadline::{
     Capacity, CapacityDecision, CapacityReason, DeadlineSituation, ExpectedCost, JobDeadline, SpotHistory,

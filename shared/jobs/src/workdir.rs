@@ -1,8 +1,8 @@
 //! The directory of code that a job brings along: one archive, named by its content.
 //!
-//! An archive is a tar (POSIX pax) of files, directories and links, compressed by Zstandard (RFC 8878). Equal directories have equal archives,
-//! so each is uploaded once. The agent compares the digest before it unpacks anything, so whoever else may write to the
-//! bucket cannot change what a job runs.
+//! An archive is a GNU tar of files, directories and links, compressed by Zstandard (RFC 8878). Equal directories have equal archives,
+//! so each is uploaded once. The agent compares the digest before it unpacks anything, so a writer of the bucket cannot
+//! change what a job runs.
 
 use std::fmt;
 

@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::str::FromStr;
 
+use billing::energy::MACHINES;
 use model::fault::InvalidValue;
 use model::id::{Region, TypeName};
 
-use crate::catalog::{GpuOffer, tabled_offers};
+use crate::catalog::{GpuOffer, check_type, tabled_offers};
 
 /// No instance type has more GPUs of NVIDIA (EC2 instance types, "Accelerated computing").
 const GPUS_MAX: u32 = 16;
@@ -34,14 +35,20 @@ impl FromStr for GpuRequest {
             return Ok(Self { gpus, memory_gib_min, types: Vec::new() });
         }
         if what.contains('.') {
-            return Ok(Self { gpus, memory_gib_min: 0, types: vec![what.into()] });
+            let instance_type = TypeName::from(what);
+            // EC2 may have a family that the tables do not have yet.
+            if is_known_family(what) {
+                check_type(&instance_type, &[])?;
+            }
+            return Ok(Self { gpus, memory_gib_min: 0, types: vec![instance_type] });
         }
         let (name, memory_gib_min) = match what.rsplit_once('-') {
             Some((name, memory)) if read_memory(memory).is_some() => (name, read_memory(memory).unwrap_or_default()),
             _ => (what, 0),
         };
         let offers = tabled_offers(&[Region::new("")]);
-        let named: Vec<&GpuOffer> = offers.iter().filter(|offer| letters(&offer.gpu_name) == letters(name)).collect();
+        let named: Vec<&GpuOffer> =
+            offers.iter().filter(|offer| normalize(&offer.gpu_name) == normalize(name)).collect();
         if named.is_empty() {
             let known: BTreeSet<&str> = offers.iter().map(|offer| offer.gpu_name.as_str()).collect();
             let known: Vec<&str> = known.into_iter().collect();
@@ -61,6 +68,11 @@ impl FromStr for GpuRequest {
     }
 }
 
+fn is_known_family(instance_type: &str) -> bool {
+    let family = instance_type.split('.').next().unwrap_or_default();
+    MACHINES.into_iter().any(|(known, ..)| known == family)
+}
+
 fn read_count(count: &str) -> Result<u32, InvalidValue> {
     let read = count.parse().ok().filter(|count| (1..=GPUS_MAX).contains(count));
     read.ok_or_else(|| InvalidValue::new(format!("the number of GPUs is 1 to {GPUS_MAX}, not {count:?}; write a10g:1")))
@@ -74,7 +86,7 @@ fn read_memory(text: &str) -> Option<u32> {
 }
 
 /// `RTX PRO 6000` and `rtx-pro-6000` are one.
-fn letters(name: &str) -> String {
+fn normalize(name: &str) -> String {
     name.chars().filter(char::is_ascii_alphanumeric).map(|letter| letter.to_ascii_lowercase()).collect()
 }
 
@@ -98,6 +110,7 @@ mod tests {
         check("24gb", 1, 24, "");
         check("80GiB:8", 8, 80, "");
         check("g5.xlarge", 1, 0, "g5.xlarge");
+        check("g99.xlarge", 1, 0, "g99.xlarge");
         check("a100-80gb", 1, 80, "p4d.24xlarge p4de.24xlarge");
         check("A10G:4", 4, 0, "g5.12xlarge g5.24xlarge");
         check("a10g:2", 2, 0, "g5.12xlarge g5.24xlarge");
@@ -106,6 +119,7 @@ mod tests {
 
     #[test]
     fn a_wrong_one_is_explained() {
+        check_refused("g5.xlrage", "g5 has no size \"xlrage\"; it has xlarge");
         check_refused("a10:1", "no known GPU is called \"a10\"; there are A100, A10G,");
         check_refused("", "no known GPU is called \"\"");
         check_refused("a10g:0", "1 to 16, not \"0\"");

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use jiff::SignedDuration;
-use jobs::{Lifecycle, toml_string};
+use jobs::Lifecycle;
+use model::document::quoted;
 use model::duration::format_exact_duration;
 
 use crate::RankedPlace;
@@ -49,16 +50,16 @@ impl JobDraft<'_> {
                 longest = longest.max(at_most(place));
             }
         }
-        let types: Vec<String> = types.into_iter().map(toml_string).collect();
+        let types: Vec<String> = types.into_iter().map(quoted).collect();
         let mut text = String::new();
         let _ = writeln!(text, "# {}", self.purpose.replace(|letter: char| letter.is_control(), " "));
         lacks.dedup();
         for line in lacks {
             let _ = writeln!(text, "# {line}");
         }
-        let _ = writeln!(text, "command = {}", toml_string(self.command));
+        let _ = writeln!(text, "command = {}", quoted(self.command));
         if let Some(owner) = self.owner {
-            let _ = writeln!(text, "owner = {}", toml_string(owner));
+            let _ = writeln!(text, "owner = {}", quoted(owner));
         }
         let _ = writeln!(text, "\n[gpu]\ncount = {}\ntypes = [{}]", self.gpus, types.join(", "));
         let _ = writeln!(text, "\n[spot]\nenabled = {}", self.on_spot && best.has_spot_in_region(places));
@@ -67,9 +68,9 @@ impl JobDraft<'_> {
             // Whole minutes: the document is for people.
             let minutes = i64::try_from(seconds.div_ceil(60)).unwrap_or(i64::MAX / 60);
             let length = format_exact_duration(SignedDuration::from_mins(minutes));
-            let _ = writeln!(text, "\n[limits]\nmax_runtime = {}", toml_string(&length));
+            let _ = writeln!(text, "\n[limits]\nmax_runtime = {}", quoted(&length));
         }
-        let _ = writeln!(text, "\n[machine]\nregions = [{}]", toml_string(best.region.as_str()));
+        let _ = writeln!(text, "\n[machine]\nregions = [{}]", quoted(best.region.as_str()));
         Some(text)
     }
 }

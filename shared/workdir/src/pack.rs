@@ -35,13 +35,13 @@ pub struct PackedWorkdir {
 /// Why a directory was not packed.
 #[derive(Debug, thiserror::Error)]
 pub enum PackError {
-    #[error("{} is no directory", .0.display())]
+    #[error("{} is no directory; name one that exists", .0.display())]
     NoDirectory(PathBuf),
     #[error("{} cannot be read: {error}", path.display())]
     Unreadable { path: PathBuf, error: io::Error },
     #[error("{directory} cannot be read: {error}", directory = .directory.display())]
     Walk { directory: PathBuf, error: ignore::Error },
-    #[error("{} has no files that are not ignored", .0.display())]
+    #[error("every file in {} is ignored; add `!PATTERN` to a {IGNORE_FILE} there, or name another directory", .0.display())]
     Empty(PathBuf),
     #[error(
         "{} has more than {WORKDIR_ENTRIES_MAX} files and directories; leave some out by a {IGNORE_FILE} (the format of .gitignore)",
@@ -57,7 +57,7 @@ pub enum PackError {
 }
 
 /// Packs a directory: all its files except what git ignores (`.gitignore`, `.git/info/exclude`, the user's own excludes), what a
-/// `.curfewignore` names, and `.git`. Links stay links.
+/// `.curfewignore` names, and `.git`. A file that git tracks although a pattern ignores it stays out as well. Links stay links.
 ///
 /// # Errors
 /// If something cannot be read, or a limit is exceeded.
@@ -105,8 +105,10 @@ struct FoundEntry {
 /// All of them, sorted by path.
 fn find(directory: &Path) -> Result<Vec<FoundEntry>, PackError> {
     let mut walk = WalkBuilder::new(directory);
-    // git's rules, also without a repository; files of ripgrep (`.ignore`) are none of them.
-    walk.hidden(false).ignore(false).require_git(false).add_custom_ignore_filename(IGNORE_FILE);
+    // git's rules up to the root of its repository; without one those of the directory itself. Files of ripgrep (`.ignore`) are none of them.
+    let is_in_repository = is_in_repository(directory);
+    walk.require_git(is_in_repository).parents(is_in_repository);
+    walk.hidden(false).ignore(false).add_custom_ignore_filename(IGNORE_FILE);
     walk.sort_by_file_path(Path::cmp).filter_entry(|entry| entry.file_name() != ".git");
     let mut found = Vec::new();
     for entry in walk.build() {
@@ -120,6 +122,11 @@ fn find(directory: &Path) -> Result<Vec<FoundEntry>, PackError> {
         }
     }
     Ok(found)
+}
+
+fn is_in_repository(directory: &Path) -> bool {
+    let absolute = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
+    absolute.ancestors().any(|place| place.join(".git").exists())
 }
 
 /// Its path in the directory; `None` for the directory itself.

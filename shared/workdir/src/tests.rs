@@ -108,6 +108,20 @@ fn a_directory_is_unpacked_as_it_was_without_what_git_ignores() {
 }
 
 #[test]
+fn rules_above_the_repository_or_the_directory_do_not_count() {
+    let around = Scratch::new();
+    around
+        .write(".gitignore", "*")
+        .write("project/.git/HEAD", "")
+        .write("project/src/train.py", "")
+        .write("plain/a.py", "");
+    around.write("project/.gitignore", "*.log").write("project/src/a.log", "");
+    let entries = |path: &str| pack(&around.0.join(path)).unwrap().entries;
+    // `.gitignore`, `src` and `train.py`; below the root its rules count.
+    assert_eq!((entries("project"), entries("project/src"), entries("plain")), (3, 1, 1));
+}
+
+#[test]
 fn equal_directories_are_one_archive() {
     let (one, other) = (repository(), repository());
     File::open(one.0.join("train.py")).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
@@ -137,7 +151,12 @@ fn an_error_names_what_is_too_large() {
                     from a bucket instead. The largest: data (600 MiB), train.py (1 MiB)";
     assert!(error.ends_with(expected), "{error}");
     assert!(pack(&from.write(".curfewignore", "data").0).is_ok());
-    assert!(pack(&from.0.join("train.py")).unwrap_err().to_string().ends_with("train.py is no directory"));
+    assert!(
+        pack(&from.0.join("train.py"))
+            .unwrap_err()
+            .to_string()
+            .ends_with("train.py is no directory; name one that exists")
+    );
     assert!(pack(&from.0.join("gone")).is_err());
 }
 

@@ -109,13 +109,17 @@ pub(super) fn end(document: &SubmitOutput<'_>) {
     mistakes(&document.file, &document.mistakes);
     match (&document.answer, &document.job) {
         (Some(SubmitAnswer { accepted: false, mistakes: found }), _) => {
-            screen::print_line("It was rejected:");
-            mistakes(&document.file, found);
+            rejection(&document.file, found);
         }
         (Some(_), Some(job)) => screen::print_line(plain(&format!("{job}: accepted; follow it:  curfew jobs {job}"))),
         (None, Some(job)) => screen::progress(plain(&format!("Follow it:  curfew jobs {job}"))),
         (_, None) => {}
     }
+}
+
+pub(super) fn rejection(file: &str, found: &[SpecMistake]) {
+    screen::print_line("It was rejected:");
+    mistakes(file, found);
 }
 
 fn mistakes(file: &str, mistakes: &[SpecMistake]) {

@@ -40,18 +40,18 @@ impl From<&PackedWorkdir> for SubmittedWorkdir {
 }
 
 /// Packs a directory.
-pub(super) fn packed(directory: &Path) -> Result<PackedWorkdir, CommandError> {
+pub(super) fn pack_directory(directory: &Path) -> Result<PackedWorkdir, CommandError> {
     let packed = pack(directory).map_err(CommandError::new)?;
     for path in &packed.skipped {
         screen::warn(format!("{} is no file, directory or link, and is left out", path.display()));
     }
-    let (entries, bytes) = (packed.entries, size(packed.archive.len()));
+    let (entries, bytes) = (packed.entries, format_size(packed.archive.len()));
     screen::progress(format!("packed {}, {entries} files and directories: {bytes}", directory.display()));
     Ok(packed)
 }
 
 /// The document with the key that names the archive, before all others: TOML has no table there yet.
-pub(super) fn add(document: &[u8], spec: &JobSpec, packed: &PackedWorkdir) -> Result<Vec<u8>, Vec<SpecMistake>> {
+pub(super) fn add_digest(document: &[u8], spec: &JobSpec, packed: &PackedWorkdir) -> Result<Vec<u8>, Vec<SpecMistake>> {
     if spec.work.workdir.is_some() {
         return Err(vec![SpecMistake {
             line: 0,
@@ -64,7 +64,7 @@ pub(super) fn add(document: &[u8], spec: &JobSpec, packed: &PackedWorkdir) -> Re
 }
 
 /// Uploads the archive unless the bucket has it. Returns whether it did.
-pub(super) async fn uploaded(
+pub(super) async fn upload_archive(
     store: &Store,
     team: &TeamName,
     digest: &WorkdirDigest,
@@ -76,15 +76,15 @@ pub(super) async fn uploaded(
     }
     let Some(PackedWorkdir { archive, .. }) = packed else {
         return Err(CommandError::with(
-            format!("{} is gone, or will be soon", store.workdir_address(team, digest)),
-            "leave out `workdir`, and bring the directory along again by --workdir",
+            format!("the bucket does not have {}, or not for long enough", store.workdir_address(team, digest)),
+            "bring the directory along again, by submit --workdir; each team has archives of its own",
         ));
     };
     let (whole, mut shown) = (archive.len(), 0);
     let progress = |sent: usize| {
         let tenths = sent * 10 / whole.max(1);
         if tenths > shown {
-            screen::progress(format!("uploaded {} of {}", size(sent), size(whole)));
+            screen::progress(format!("uploaded {} of {}", format_size(sent), format_size(whole)));
             shown = tenths;
         }
     };
@@ -93,7 +93,7 @@ pub(super) async fn uploaded(
 }
 
 #[expect(clippy::cast_precision_loss, reason = "shown with one digit")]
-fn size(bytes: usize) -> String {
+fn format_size(bytes: usize) -> String {
     match bytes as f64 / KIB {
         kib if kib < KIB => format!("{kib:.1} KiB"),
         kib => format!("{:.1} MiB", kib / KIB),
