@@ -5,13 +5,17 @@
 //! is not the end of a command uses up no retry: a lost machine, and an agent that had to give up.
 
 use jiff::{SignedDuration, Timestamp};
+use model::instance::InstanceState;
 
 use super::limits::{TimeLeft, after, use_up};
 use super::no_capacity::back_off_minutes;
 use super::over::{self, AGENT_SHUTS_DOWN_IN, AttemptResult};
 use super::run::lowest_cost;
 use super::{JobDecision, note, place, stay};
-use crate::{Effect, Job, JobFacts, JobResult, JobRetries, LossReason, MachineSight, Phase, RetryWait, TransitionKind};
+use crate::{
+    Effect, Job, JobFacts, JobMachine, JobResult, JobRetries, LossReason, MachineSight, Phase, RetryWait,
+    TransitionKind,
+};
 
 /// The exit codes of a shell for a command that is found but cannot be executed, and for one that is not found (POSIX, "Shell Command
 /// Language", 2.8.2).
@@ -81,6 +85,11 @@ fn wait(mut job: Job, failed: u32, why: &str, until: Timestamp, now: Timestamp) 
 pub(super) fn go_on(mut job: Job, mut waiting: RetryWait, facts: &JobFacts, now: Timestamp) -> JobDecision {
     if let Some(machine) = waiting.machine.take_if(|machine| over::is_gone(machine, facts, now)) {
         job = use_up(job, &machine, now);
+        // It counts against the quota until EC2 has terminated it. An older machine may still cost money: that is watched first.
+        if matches!(facts.machine, MachineSight::Seen { state: InstanceState::ShuttingDown, .. }) {
+            let ends_at = machine.ends_at.min(now);
+            job.previous_attempt = job.previous_attempt.or(Some(JobMachine { ends_at, ..machine }));
+        }
     }
     let is_overdue = now.duration_since(waiting.since) >= AGENT_SHUTS_DOWN_IN;
     if facts.machine != MachineSight::Unknown || waiting.machine.is_none() {

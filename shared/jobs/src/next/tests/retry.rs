@@ -19,6 +19,10 @@ pub(crate) fn alone(given: JobInput) -> JobInput {
     given.with_machine(InstanceState::Terminated, ITSELF).next()
 }
 
+fn seen(state: InstanceState) -> MachineSight {
+    MachineSight::Seen { state, reason: None }
+}
+
 fn used(given: &JobInput) -> (u32, u32) {
     (given.job.retries.used, given.job.retries.attempt)
 }
@@ -95,15 +99,32 @@ fn the_failed_machine_is_gone_before_the_next_launch() {
     check_nothing(is_there(5 * MINUTE).observing());
     check_nothing(is_there(5 * MINUTE).answered(EffectResult::Terminated));
     check_nothing(retrying().at_time(2 * HOUR).sight(MachineSight::Unknown));
-    let gone = |seconds| retrying().at_time(HOUR + seconds).with_machine(InstanceState::ShuttingDown, ITSELF);
+    let gone = |seconds| retrying().at_time(HOUR + seconds).with_machine(InstanceState::Terminated, ITSELF);
     check(gone(MINUTE - 1), "retrying");
     check(gone(MINUTE), "submitted: rank");
     assert_eq!(gone(MINUTE).next().job.used.seconds, HOUR + MINUTE);
     let older = |sight| alone(retrying()).at_time(HOUR + MINUTE).after(sight);
-    let seen = |state| MachineSight::Seen { state, reason: None };
     check(older(seen(InstanceState::Running)), "retrying");
     check(older(seen(InstanceState::Running)).at_time(HOUR + 5 * MINUTE), "retrying: terminate i-0");
     check(older(seen(InstanceState::Terminated)), "submitted: rank");
+}
+
+/// Until then it counts against the quota, and a launch would be refused.
+#[test]
+fn the_failed_machine_has_shut_down_before_the_next_launch() {
+    let leaving = retrying().at_time(HOUR + MINUTE).with_machine(InstanceState::ShuttingDown, ITSELF);
+    check(leaving.clone(), "retrying");
+    let leaving = leaving.next();
+    let previous_attempt = JobMachine { ends_at: noon_plus(HOUR + MINUTE), ..placed("i-1", 1) };
+    assert_eq!(leaving.job.previous_attempt, Some(previous_attempt));
+    assert_eq!(leaving.job.used.seconds, HOUR + MINUTE);
+    let seen_later =
+        |state| leaving.clone().at_time(HOUR + 10 * MINUTE).facts(|facts| facts.previous_attempt = seen(state));
+    check_nothing(seen_later(InstanceState::ShuttingDown));
+    check(seen_later(InstanceState::Terminated), "submitted: rank");
+    assert_eq!(seen_later(InstanceState::Terminated).next().job.used.seconds, HOUR + MINUTE);
+    let older = retrying().after(seen(InstanceState::Running)).with_machine(InstanceState::ShuttingDown, ITSELF);
+    assert_eq!(older.next().job.previous_attempt.unwrap().instance, "i-0".into(), "it may still cost money");
 }
 
 #[test]
