@@ -68,7 +68,7 @@ fn give_up(mut job: Job, result: JobResult, why: String, facts: &JobFacts, now: 
         return over::end(job, result, why, facts, now);
     }
     job.phase = Phase::Submitted;
-    (job, Vec::new())
+    stay(job, facts, now)
 }
 
 fn ranked(mut job: Job, ranking: &Ranking, facts: &JobFacts, now: Timestamp) -> JobDecision {

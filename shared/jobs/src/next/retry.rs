@@ -81,7 +81,7 @@ fn wait(mut job: Job, failed: u32, why: &str, until: Timestamp, now: Timestamp) 
     (job, vec![noted])
 }
 
-/// It waits until its machines are gone and the time has come.
+/// It waits until its machines are gone and the time has come. Its limits end the job even while a previous machine is still there.
 pub(super) fn go_on(mut job: Job, mut waiting: RetryWait, facts: &JobFacts, now: Timestamp) -> JobDecision {
     if let Some(machine) = waiting.machine.take_if(|machine| over::is_gone(machine, facts, now)) {
         job = use_up(job, &machine, now);
@@ -95,11 +95,11 @@ pub(super) fn go_on(mut job: Job, mut waiting: RetryWait, facts: &JobFacts, now:
     if facts.machine != MachineSight::Unknown || waiting.machine.is_none() {
         job.machine_hold = facts.machine_hold.clone().filter(|_| is_overdue && waiting.machine.is_some());
     }
-    let is_due = facts.may_act && now >= waiting.until;
-    let has_machine = waiting.machine.is_some() || job.previous_attempt.is_some();
+    let may_launch = facts.may_act && now >= waiting.until && job.previous_attempt.is_none();
+    let has_machine = waiting.machine.is_some();
     let terminates = waiting.machine.clone().filter(|_| is_overdue && may_terminate(&job, facts));
     job.phase = Phase::Retrying(waiting);
-    if !has_machine && (is_due || TimeLeft::on_any_machine(&job, now).is_over()) {
+    if !has_machine && (may_launch || TimeLeft::on_any_machine(&job, now).is_over()) {
         return place::again(job, facts, now);
     }
     match terminates {

@@ -222,7 +222,11 @@ fn limits_count_over_all_attempts() {
     let late = alone(until(HOUR + 16 * MINUTE).next());
     check(late.clone().at_time(HOUR + MINUTE), "submitted: rank");
     check(late.clone().at_time(HOUR + MINUTE + 1), "expired: note over, release");
-    check(late.observing().at_time(HOUR + MINUTE + 1), "expired: note over, release");
+    check(late.clone().observing().at_time(HOUR + MINUTE + 1), "expired: note over, release");
+    let behind = late.clone().after(seen(InstanceState::Running));
+    check(behind.clone().at_time(HOUR + MINUTE), "retrying");
+    check(behind.clone().at_time(HOUR + MINUTE + 1), "expired: note over, terminate i-0");
+    check(behind.head_unknown().at_time(HOUR + 5 * MINUTE), "submitted: terminate i-0");
     let spent = with_retries(2).job(|job| job.terms.max_usd = Some(Amount::from_usd(1.1))).result(1, false);
     assert!(matches!(spent.next().job.phase, Phase::Ended(JobEnd { result: JobResult::Failed, .. })));
 }
