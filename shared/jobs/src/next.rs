@@ -109,7 +109,7 @@ pub fn next(job: &Job, facts: &JobFacts, now: Timestamp) -> (Job, Vec<Effect>) {
         Phase::Running(placed) => run::running(job, &placed, facts, now),
         Phase::Interrupted(replacing) => run::interrupted(job, &replacing, facts, now),
         Phase::Waiting(waiting) => no_capacity::waiting(job, &waiting, facts, now),
-        Phase::Retrying(waiting) => retry::go_on(job, waiting, facts, now),
+        Phase::Retrying(waiting) => retry::await_retry(job, waiting, facts, now),
         Phase::Held(held) => place::held(job, &held, facts, now),
         Phase::Reserving => place::reserving(job, facts, now),
         Phase::Submitted | Phase::Launching(_) | Phase::Ended(_) => place::submitted(job, facts, now),

@@ -39,7 +39,7 @@ pub(super) fn retry_or_fail(
     };
     match obstacle {
         Some(obstacle) => over::end(job, JobResult::Failed, format!("{why}{obstacle}"), facts, now),
-        None => wait(job, failed.attempt, &why, until, now),
+        None => schedule_retry(job, failed.attempt, &why, until, now),
     }
 }
 
@@ -62,7 +62,7 @@ fn find_obstacle(
 }
 
 /// The agent uploads its log and shuts its machine down meanwhile.
-fn wait(mut job: Job, failed: u32, why: &str, until: Timestamp, now: Timestamp) -> JobDecision {
+fn schedule_retry(mut job: Job, failed: u32, why: &str, until: Timestamp, now: Timestamp) -> JobDecision {
     let machine = job.machine().cloned();
     let used = job.retries.used.saturating_add(1);
     let why =
@@ -82,7 +82,7 @@ fn wait(mut job: Job, failed: u32, why: &str, until: Timestamp, now: Timestamp) 
 }
 
 /// It waits until its machines are gone and the time has come. Its limits end the job even while a previous machine is still there.
-pub(super) fn go_on(mut job: Job, mut waiting: RetryWait, facts: &JobFacts, now: Timestamp) -> JobDecision {
+pub(super) fn await_retry(mut job: Job, mut waiting: RetryWait, facts: &JobFacts, now: Timestamp) -> JobDecision {
     if let Some(machine) = waiting.machine.take_if(|machine| over::is_gone(machine, facts, now)) {
         job = use_up(job, &machine, now);
         // It counts against the quota until EC2 has terminated it. An older machine may still cost money: that is watched first.
