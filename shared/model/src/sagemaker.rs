@@ -128,7 +128,9 @@ pub enum JobKind {
 pub enum SageMakerStatus {
     /// It works, and is billed: `InService`, or `InProgress` of a job.
     Running,
-    /// It is being created, started or changed.
+    /// A notebook instance or an app starts.
+    Pending,
+    /// It is being created or changed.
     Changing,
     Stopping,
     /// A notebook instance that can be started again; a job that is over.
@@ -145,7 +147,8 @@ impl SageMakerStatus {
     pub fn from_api(name: &str) -> Self {
         match name {
             "InService" | "InProgress" => Self::Running,
-            "Pending" | "Creating" | "Updating" | "SystemUpdating" | "RollingBack" => Self::Changing,
+            "Pending" => Self::Pending,
+            "Creating" | "Updating" | "SystemUpdating" | "RollingBack" => Self::Changing,
             "Stopping" => Self::Stopping,
             "Stopped" | "Completed" => Self::Stopped,
             "Deleting" => Self::Deleting,

@@ -108,7 +108,10 @@ fn has_ended(item: &RecordedStep, seen: &ObservedResource) -> bool {
         ObservedResource::SageMaker(resource) => match resource.status {
             SageMakerStatus::Deleting | SageMakerStatus::Deleted => true,
             SageMakerStatus::Stopping | SageMakerStatus::Stopped => item.action == "stop",
-            SageMakerStatus::Running | SageMakerStatus::Changing | SageMakerStatus::Other => false,
+            SageMakerStatus::Running
+            | SageMakerStatus::Pending
+            | SageMakerStatus::Changing
+            | SageMakerStatus::Other => false,
         },
     }
 }

@@ -75,7 +75,7 @@ impl SageMakerObservation {
 
 impl ResourceLife {
     fn from_resource(resource: &SageMakerResource) -> Self {
-        use SageMakerStatus::{Changing, Deleted, Deleting, Other, Running, Stopped, Stopping};
+        use SageMakerStatus::{Changing, Deleted, Deleting, Other, Pending, Running, Stopped, Stopping};
         let live = |began| Self::Billed { began, life: BillingState::Live };
         match (&resource.kind, resource.status) {
             (SageMakerKind::Job(ComputeJob { job: JobKind::Tuning, .. }), _) => Self::Unbilled,
@@ -87,9 +87,10 @@ impl ResourceLife {
             // What its variants run on is billed, whatever its status is called.
             (SageMakerKind::Endpoint { .. }, _) => live(resource.created_at),
             (SageMakerKind::NotebookInstance | SageMakerKind::App(_), Running) => live(resource.since()),
-            (SageMakerKind::NotebookInstance | SageMakerKind::App(_), Changing | Stopping | Stopped | Other) => {
-                Self::Unbilled
-            }
+            (
+                SageMakerKind::NotebookInstance | SageMakerKind::App(_),
+                Pending | Changing | Stopping | Stopped | Other,
+            ) => Self::Unbilled,
         }
     }
 
@@ -99,9 +100,13 @@ impl ResourceLife {
             (Some(_), _) => {
                 BillingState::Ended { at: billed_until(began, billing), terminated: false, reclaimed: false }
             }
-            (None, SageMakerStatus::Running | SageMakerStatus::Changing | SageMakerStatus::Stopping) => {
-                BillingState::Live
-            }
+            (
+                None,
+                SageMakerStatus::Running
+                | SageMakerStatus::Pending
+                | SageMakerStatus::Changing
+                | SageMakerStatus::Stopping,
+            ) => BillingState::Live,
             (None, _) => return Self::Unknown,
         };
         Self::Billed { began, life }

@@ -1,12 +1,12 @@
-//! Ending and starting a resource of `SageMaker`, whose calls are refused for what has the wanted state already: after any error the resource is
-//! read again.
+//! Ending and starting a resource of `SageMaker`, whose calls are refused for what has the wanted state already: after such a refusal, or no
+//! answer, the resource is read again.
 
 use model::curfew_tags::{MARKED, STOPPED};
 use model::mark::Mark;
 use model::sagemaker::{SageMakerKind, SageMakerResource, SageMakerStatus};
 use plan::SageMakerAction;
 use plan::report::{OutcomeKind, StepOutcome};
-use ports::{CallError, Cloud, SageMakerWrite};
+use ports::{CallError, CallErrorKind, Cloud, SageMakerWrite};
 
 use super::{StepResource, tag};
 
@@ -29,7 +29,7 @@ impl<C: Cloud> StepResource<'_, C, SageMakerResource> {
         if !tags.is_empty() {
             self.tag(tags).await?;
         }
-        if let Err(error) = self.call_sagemaker(SageMakerWrite::Stop).await {
+        if let Some(error) = self.refusal_of(SageMakerWrite::Stop).await? {
             let is_stopped = |fresh: &SageMakerResource| {
                 matches!(fresh.status, SageMakerStatus::Stopping | SageMakerStatus::Stopped)
             };
@@ -43,23 +43,27 @@ impl<C: Cloud> StepResource<'_, C, SageMakerResource> {
         if let Some(mark) = mark {
             self.tag(vec![tag(MARKED, mark)]).await?;
         }
-        if let Err(error) = self.call_sagemaker(SageMakerWrite::Delete).await {
+        if let Some(error) = self.refusal_of(SageMakerWrite::Delete).await? {
             self.accept_if_gone_now(error).await?;
         }
         Ok(StepOutcome::from_kind(OutcomeKind::Done))
     }
 
     async fn start(&self) -> Result<StepOutcome, CallError> {
-        if let Err(error) = self.call_sagemaker(SageMakerWrite::Start).await {
-            let is_started = |fresh: &SageMakerResource| {
-                matches!(fresh.status, SageMakerStatus::Changing | SageMakerStatus::Running)
-            };
+        if let Some(error) = self.refusal_of(SageMakerWrite::Start).await? {
+            let is_started =
+                |fresh: &SageMakerResource| matches!(fresh.status, SageMakerStatus::Pending | SageMakerStatus::Running);
             self.accept_if_so_now(error, is_started).await?;
         }
         Ok(StepOutcome::from_kind(OutcomeKind::Done))
     }
 
-    async fn call_sagemaker(&self, write: SageMakerWrite<'_>) -> Result<(), CallError> {
-        self.cloud.write_sagemaker(self.seen, write).await
+    /// Why the call was refused, or not answered, where that may be because it is done already. What is not permitted was not done.
+    async fn refusal_of(&self, write: SageMakerWrite<'_>) -> Result<Option<CallError>, CallError> {
+        match self.cloud.write_sagemaker(self.seen, write).await {
+            Ok(()) => Ok(None),
+            Err(error) if matches!(error.kind, CallErrorKind::Denied { .. } | CallErrorKind::Unsupported) => Err(error),
+            Err(error) => Ok(Some(error)),
+        }
     }
 }

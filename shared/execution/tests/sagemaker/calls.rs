@@ -46,6 +46,7 @@ impl OneResource for Session {
                 }
                 oracle.started(one, facts);
                 one.change(now);
+                one.status = SageMakerStatus::Pending;
                 one.stopped_by = None;
             }
             SageMakerWrite::Stop | SageMakerWrite::Delete if !one.is_running() => {

@@ -164,7 +164,7 @@ impl SimulatedResource {
     /// What SageMaker was doing an hour ago is done.
     pub(crate) fn settle(&mut self, now: i64) {
         self.status = match self.status {
-            SageMakerStatus::Changing => {
+            SageMakerStatus::Pending | SageMakerStatus::Changing => {
                 self.modified = now;
                 SageMakerStatus::Running
             }
