@@ -146,7 +146,7 @@ impl RecordedAction {
         Rate::from_usd_micros_per_month(gib.saturating_mul(SNAPSHOT_USD_MICROS_PER_GIB_MONTH))
     }
 
-    /// A job of `SageMaker` would have ended by itself, nobody knows when: it saves nothing.
+    /// A job of `SageMaker` ends by itself, at a time that Curfew does not know: to stop it counts as no saving.
     fn is_of_job(&self) -> bool {
         self.resource.as_str().split_once('/').is_some_and(|(kind, _)| kind.ends_with("-job"))
     }

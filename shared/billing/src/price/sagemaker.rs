@@ -97,8 +97,8 @@ impl PriceBook {
         Some(Quote { rate: Rate::from_usd_micros_per_hour(*usd_micros), source: self.source_of(listed.as_of)? })
     }
 
-    /// What a resource costs while it runs, on all of its instances; `None` if a price of one is unknown, or on what it runs. What managed
-    /// Spot costs by the hour nobody knows before it ends. Of nothing there is no price either.
+    /// What a resource costs while it runs, on all of its instances; `None` if a price of one is unknown, or on what it runs. `SageMaker`
+    /// reports what managed Spot costs only after the job ends. A resource without instances has no price either.
     #[must_use]
     pub fn sagemaker_cost(&self, resource: &SageMakerResource) -> Option<Quote> {
         if resource.job_billing().is_some_and(|billing| billing.is_managed_spot) {
