@@ -30,7 +30,7 @@ mod sighting;
 mod timeline;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::RangeInclusive;
+use std::ops::{Bound, RangeInclusive};
 
 use jiff::{SignedDuration, Timestamp};
 use model::id::{Region, ResourceId};
@@ -84,6 +84,8 @@ pub struct Ledger {
     beats: BTreeSet<Timestamp>,
     /// The same of beats that saw all of `SageMaker`: an account may forbid to look at one of the two.
     sagemaker_beats: BTreeSet<Timestamp>,
+    /// Those of them that could not read a resource, by its id in lower case: `SageMaker` writes the type of an app in both ways.
+    sagemaker_unread: BTreeMap<ResourceId, BTreeSet<Timestamp>>,
     /// The moments of all beats of the month, whole or not.
     looks: BTreeSet<Timestamp>,
     rates: BTreeMap<Tariff, TariffRates>,
@@ -116,6 +118,18 @@ impl Ledger {
             RunKind::Instance | RunKind::Volume => &self.beats,
             RunKind::SageMaker => &self.sagemaker_beats,
         }
+    }
+
+    /// The first whole beat after that moment that would have seen a run of the resource.
+    fn first_look_after(&self, after: Timestamp, kind: RunKind, resource: &ResourceId) -> Option<Timestamp> {
+        let unread = self.unread_of(kind, resource);
+        let mut beats = self.beats_of(kind).range((Bound::Excluded(after), Bound::Unbounded));
+        beats.find(|at| unread.is_none_or(|unread| !unread.contains(at))).copied()
+    }
+
+    fn unread_of(&self, kind: RunKind, resource: &ResourceId) -> Option<&BTreeSet<Timestamp>> {
+        let may_be = kind == RunKind::SageMaker && !self.sagemaker_unread.is_empty();
+        may_be.then(|| self.sagemaker_unread.get(resource.as_str().to_ascii_lowercase().as_str())).flatten()
     }
 
     /// Which month and region it says that it is of, where it is of another; `None` if it is of these, or says nothing.

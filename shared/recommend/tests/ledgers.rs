@@ -41,7 +41,13 @@ fn ledger(beats: Vec<(&str, Vec<Sighting>)>) -> Ledger {
     let month = CalendarMonth::containing(time(BEGAN), &TimeZone::UTC);
     let mut ledger = Ledger::new(&month, &"us-east-1".into());
     for (at, items) in beats {
-        ledger.observe(&LedgerBeat { at: time(at), region: "us-east-1".into(), whole: true, items });
+        ledger.observe(&LedgerBeat {
+            at: time(at),
+            region: "us-east-1".into(),
+            whole: true,
+            items,
+            unread: std::collections::BTreeSet::new(),
+        });
     }
     ledger
 }

@@ -297,6 +297,7 @@ mod tests {
             region: "us-east-1".into(),
             whole: true,
             items,
+            unread: std::collections::BTreeSet::new(),
         });
         ledger
     }

@@ -124,7 +124,13 @@ fn a_ledger_is_split_by_team_and_job_and_an_open_end_widens_the_range() {
     let items =
         vec![sighting("i-1", None, stopped), sighting("i-2", Some("vision/llama-1a2b3c4d"), BillingState::Live)];
     let at = time("2026-11-10T11:00:00Z");
-    ledger.observe(&LedgerBeat { at, region: "us-east-1".into(), whole: true, items });
+    ledger.observe(&LedgerBeat {
+        at,
+        region: "us-east-1".into(),
+        whole: true,
+        items,
+        unread: std::collections::BTreeSet::new(),
+    });
     let until = |to| footprints([&ledger], TimeSpan { to: time(to), ..month.span() }, |_, _| AcceleratorLoad::Unknown);
     let hour = footprint("g5.xlarge", Some("us-east-1"), HOUR, AcceleratorLoad::Unknown);
     let team = FootprintKey { team: Some("vision".into()), job: None };

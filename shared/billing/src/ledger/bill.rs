@@ -144,7 +144,7 @@ impl Ledger {
         entry: &'a RunEntry,
         next: Option<Timestamp>,
     ) -> LedgerRun<'a> {
-        let end = self.end(began, entry, next);
+        let end = self.end(resource, began, entry, next);
         LedgerRun {
             resource,
             region: self.region.as_ref(),
@@ -157,7 +157,7 @@ impl Ledger {
         }
     }
 
-    fn end(&self, began: Timestamp, entry: &RunEntry, next: Option<Timestamp>) -> RunEnd {
+    fn end(&self, resource: &ResourceId, began: Timestamp, entry: &RunEntry, next: Option<Timestamp>) -> RunEnd {
         let seen = entry.seen.unwrap_or(began);
         // The next life of an instance begins after this one; a volume that hangs on several counts once.
         if let Some(next) = next.filter(|next| *next <= seen) {
@@ -173,16 +173,12 @@ impl Ledger {
             let is_exact = by == terminated && terminated.duration_since(seen) <= BLIND_AFTER;
             return if is_exact { RunEnd::At(terminated) } else { between(seen, by) };
         }
-        match earliest(by, self.first_look_after(entry, began)) {
+        let after = entry.seen.unwrap_or(began + SETTLES);
+        let look = self.first_look_after(after, entry.label.kind, resource);
+        match earliest(by, look.map(|at| at + LOOK)) {
             Some(latest) => between(seen, latest),
             None => RunEnd::Running,
         }
-    }
-
-    /// The first whole beat at which it was not seen running any more.
-    fn first_look_after(&self, entry: &RunEntry, began: Timestamp) -> Option<Timestamp> {
-        let after = entry.seen.unwrap_or(began + SETTLES);
-        self.beats_of(entry.label.kind).range((Bound::Excluded(after), Bound::Unbounded)).next().map(|at| *at + LOOK)
     }
 }
 

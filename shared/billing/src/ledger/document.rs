@@ -6,7 +6,7 @@ mod row;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use model::id::{Region, TeamName};
+use model::id::{Region, ResourceId, TeamName};
 use model::money::{Amount, Rate};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -27,6 +27,7 @@ struct StoredLedger {
     beats: Vec<i64>,
     partial_beats: Vec<i64>,
     sagemaker_beats: Vec<i64>,
+    sagemaker_unread: BTreeMap<ResourceId, Vec<i64>>,
     rates: BTreeMap<Tariff, BTreeMap<Timestamp, u64>>,
     folded: Option<FoldedRows>,
     runs: Vec<LedgerRow>,
@@ -47,6 +48,9 @@ struct WrittenLedger<'a> {
     /// The same of those that saw all of `SageMaker`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     sagemaker_beats: Vec<i64>,
+    /// The same of those of them that could not read a resource.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    sagemaker_unread: BTreeMap<&'a ResourceId, Vec<i64>>,
     /// Micro-USD per hour, by the moment from which they are in force.
     rates: BTreeMap<&'a Tariff, BTreeMap<Timestamp, u64>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -104,6 +108,7 @@ impl Serialize for Ledger {
             beats: to_steps(&self.beats),
             partial_beats: to_steps(self.looks.difference(&self.beats)),
             sagemaker_beats: to_steps(&self.sagemaker_beats),
+            sagemaker_unread: self.sagemaker_unread.iter().map(|(id, moments)| (id, to_steps(moments))).collect(),
             rates: rates.collect(),
             folded: FoldedRows::from_ledger(self),
             runs: LedgerRows(self),
@@ -144,6 +149,9 @@ fn read(stored: StoredLedger) -> Option<Ledger> {
     ledger.span = TimeSpan { from: stored.from.unwrap_or(all.from), to: stored.to.unwrap_or(all.to) };
     ledger.beats = from_steps(stored.beats)?;
     ledger.sagemaker_beats = from_steps(stored.sagemaker_beats)?;
+    for (resource, steps) in stored.sagemaker_unread {
+        ledger.sagemaker_unread.insert(resource, from_steps(steps)?);
+    }
     ledger.looks = from_steps(stored.partial_beats)?;
     ledger.looks.extend(ledger.beats.range(..ledger.span.to));
     for (tariff, rates) in stored.rates {
@@ -177,7 +185,8 @@ fn moments(ledger: &Ledger) -> impl Iterator<Item = Timestamp> {
     let of_rates = ledger.rates.values().flat_map(BTreeMap::keys).copied();
     let FoldedRuns { until, sagemaker_until, sums } = &ledger.folded;
     let of_fold = until.iter().chain(sagemaker_until).copied().chain(sums.keys().map(|key| key.day));
-    let beats = ledger.beats.iter().chain(&ledger.sagemaker_beats);
+    let unread = ledger.sagemaker_unread.values().flatten();
+    let beats = ledger.beats.iter().chain(&ledger.sagemaker_beats).chain(unread);
     beats.chain(&ledger.looks).copied().chain(of_rates).chain(of_runs).chain(of_fold)
 }
 

@@ -12,6 +12,10 @@ use super::sighting::{BillingState, LedgerBeat, Sighting};
 use super::timeline::Timeline;
 use super::{Ledger, Tariff, TariffRates, TimeSpan, whole_second};
 
+/// Resources that one beat could not read. A beat that could not read more, as when a permission is missing, ends no run at all; or an account with
+/// thousands of jobs would fill the document with them.
+const UNREAD_MAX: usize = 32;
+
 /// More different moments than AWS publishes prices of one tariff in a month. Of more, those that say the same as both
 /// neighbours are left out.
 const RATES_MAX: usize = 1_000;
@@ -29,12 +33,16 @@ impl Ledger {
 
     /// The same of a beat that saw `SageMaker`.
     pub fn observe_sagemaker(&mut self, beat: &LedgerBeat) -> bool {
-        self.take_down(beat, |ledger| &mut ledger.sagemaker_beats)
+        if beat.unread.len() > UNREAD_MAX {
+            return self.observe_sagemaker(&LedgerBeat { whole: false, unread: BTreeSet::new(), ..beat.clone() });
+        }
+        let changed = self.take_down(beat, |ledger| &mut ledger.sagemaker_beats);
+        self.note_unread(beat) || changed
     }
 
     fn take_down(&mut self, beat: &LedgerBeat, whole_beats: fn(&mut Self) -> &mut BTreeSet<Timestamp>) -> bool {
         let at = whole_second(beat.at);
-        if at < self.span.from || self.region.as_ref().is_some_and(|region| *region != beat.region) {
+        if at < self.span.from || !self.is_of_region(beat) {
             return false;
         }
         let mut changed = at < self.span.to && self.begin_beat(at);
@@ -44,6 +52,26 @@ impl Ledger {
             changed |= self.add_sighting(sighting, at);
         }
         changed
+    }
+
+    fn is_of_region(&self, beat: &LedgerBeat) -> bool {
+        self.region.as_ref().is_none_or(|region| *region == beat.region)
+    }
+
+    /// Of the beats that are kept: of those after the month only the first is.
+    fn note_unread(&mut self, beat: &LedgerBeat) -> bool {
+        let (at, before) = (whole_second(beat.at), self.sagemaker_unread.clone());
+        let is_taken_down = beat.whole && self.is_of_region(beat);
+        for resource in beat.unread.iter().filter(|_| is_taken_down) {
+            let resource = ResourceId::new(resource.as_str().to_ascii_lowercase());
+            self.sagemaker_unread.entry(resource).or_default().insert(at);
+        }
+        let kept = &self.sagemaker_beats;
+        self.sagemaker_unread.retain(|_, moments| {
+            moments.retain(|at| kept.contains(at));
+            !moments.is_empty()
+        });
+        self.sagemaker_unread != before
     }
 
     /// Takes over the runs that had not certainly ended at the end of the previous month, with their values of then. Without it, an end between the

@@ -1,6 +1,6 @@
 //! A look at a region, and the beat that it is.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use model::config::{Config, PricesConfig};
@@ -70,6 +70,7 @@ impl RegionObservation {
             region: self.region.clone(),
             whole: self.whole && self.instances.iter().all(|one| one.instance.state != InstanceState::Unknown),
             items: instances.chain(volumes).collect(),
+            unread: BTreeSet::new(),
         }
     }
 }

@@ -9,11 +9,11 @@
 //!
 //! All instances of a resource are one run, at the sum of their prices: an endpoint that scales changes its price, and begins no run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use model::config::Config;
-use model::id::{Region, TypeName};
+use model::id::{Region, ResourceId, TypeName};
 use model::ownership::{owner_of, team_of, value_of};
 use model::sagemaker::{
     ComputeJob, JobBilling, JobKind, ProductionSign, SageMakerKind, SageMakerResource, SageMakerStatus,
@@ -29,9 +29,11 @@ use crate::price::SageMakerComponent;
 #[derive(Debug, Clone, PartialEq)]
 pub struct SageMakerObservation {
     pub region: Region,
-    /// Whether all was seen, and could be read.
+    /// Whether every list was read.
     pub whole: bool,
     pub resources: Vec<SageMakerResource>,
+    /// What was listed and could not be looked up.
+    pub unread: BTreeSet<ResourceId>,
 }
 
 /// What is known of a resource's bill.
@@ -55,21 +57,25 @@ impl SageMakerObservation {
         config: &Config,
         known: impl Fn(&SageMakerResource) -> KnownPrices,
     ) -> LedgerBeat {
-        let (mut whole, mut items) = (self.whole, Vec::new());
+        let (mut unread, mut items) = (self.unread.clone(), Vec::new());
         for resource in &self.resources {
-            match (ResourceLife::from_resource(resource), resource.machines()) {
-                (ResourceLife::Unbilled, _) => {}
-                (ResourceLife::Billed { began, life }, Some(machines)) => items.push(Sighting {
+            let machines = resource.machines();
+            match ResourceLife::from_resource(resource) {
+                ResourceLife::Unbilled => {}
+                ResourceLife::Billed { began, life } => items.push(Sighting {
                     resource: resource.id.clone(),
                     began,
-                    facts: facts(resource, &machines, config),
+                    facts: facts(resource, machines.as_ref(), config),
                     life,
-                    prices: known(resource),
+                    // An endpoint whose configuration is deleted runs on, on instances that SageMaker no longer names.
+                    prices: machines.map(|_| known(resource)).unwrap_or_default(),
                 }),
-                (ResourceLife::Billed { .. }, None) | (ResourceLife::Unknown, _) => whole = false,
+                ResourceLife::Unknown => {
+                    unread.insert(resource.id.clone());
+                }
             }
         }
-        LedgerBeat { at, region: self.region.clone(), whole, items }
+        LedgerBeat { at, region: self.region.clone(), whole: self.whole, items, unread }
     }
 }
 
@@ -113,7 +119,8 @@ impl ResourceLife {
     }
 }
 
-/// As if its billable seconds had been its first ones, of the month in which it began; `None` where nobody knows how many they were.
+/// As if its billable seconds had been its first ones, of the month in which it began; `None` where `SageMaker` has not said how many
+/// they were.
 fn billed_until(began: Timestamp, billing: &JobBilling) -> Option<Timestamp> {
     let seconds = billing.billable_seconds.and_then(|seconds| i64::try_from(seconds).ok());
     match seconds {
@@ -122,10 +129,10 @@ fn billed_until(began: Timestamp, billing: &JobBilling) -> Option<Timestamp> {
     }
 }
 
-fn facts(resource: &SageMakerResource, machines: &BTreeMap<TypeName, u32>, config: &Config) -> RunFacts {
+fn facts(resource: &SageMakerResource, machines: Option<&BTreeMap<TypeName, u32>>, config: &Config) -> RunFacts {
     let tags = &resource.tags;
     let is_managed_spot = resource.job_billing().is_some_and(|billing| billing.is_managed_spot);
-    let what = describe_machines(machines);
+    let what = machines.map_or_else(|| "unknown instances".to_owned(), describe_machines);
     let component = SageMakerComponent::from_resource(resource).map_or("unknown", SageMakerComponent::usage);
     RunFacts {
         kind: RunKind::SageMaker,

@@ -1,5 +1,7 @@
 //! What a beat saw.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use model::id::{Region, ResourceId};
 use model::money::Rate;
@@ -16,6 +18,8 @@ pub struct LedgerBeat {
     pub whole: bool,
     /// What was seen.
     pub items: Vec<Sighting>,
+    /// What may be there, whatever else was seen: it ends no run of these. Of `SageMaker` alone.
+    pub unread: BTreeSet<ResourceId>,
 }
 
 /// One instance, or one attached volume.

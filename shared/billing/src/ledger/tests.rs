@@ -42,7 +42,13 @@ fn moment(clock: &str) -> Timestamp {
 }
 
 fn beat(clock: &str, items: Vec<Sighting>) -> LedgerBeat {
-    LedgerBeat { at: moment(clock), region: "us-east-1".into(), whole: true, items }
+    LedgerBeat {
+        at: moment(clock),
+        region: "us-east-1".into(),
+        whole: true,
+        items,
+        unread: std::collections::BTreeSet::new(),
+    }
 }
 
 fn ledger(beats: &[LedgerBeat]) -> Ledger {

@@ -84,7 +84,7 @@ impl Account {
         Self { lives, until, chance }
     }
 
-    /// What is seen of both services in each beat, as it arrives: the last sees everything.
+    /// What is seen of both services in each beat, as it arrives: the last sees everything. Others miss some, or could not read it.
     fn arrivals(&mut self) -> Vec<Arrival> {
         let (mut at, mut arrived) = (BOUNDARY - 5 * HOUR, Vec::new());
         let chance = &mut self.chance;
@@ -99,6 +99,9 @@ impl Account {
                 if chance.f64() < partial {
                     beat.whole = false;
                     beat.items.retain(|_| chance.bool());
+                } else if is_sagemaker {
+                    let unread = beat.items.extract_if(.., |_| chance.f64() < partial).map(|item| item.resource);
+                    beat.unread.extend(unread);
                 }
                 arrived.extend(vec![Arrival { is_sagemaker, beat }; chance.usize(1..3)]);
             }
@@ -116,14 +119,22 @@ fn beat(lives: &[Life], is_sagemaker: bool, at: i64) -> LedgerBeat {
     let of_service = lives.iter().filter(|life| (life.kind == Kind::Instance) != is_sagemaker && life.began <= at);
     if !is_sagemaker {
         let items = of_service.map(|life| instance(life, at)).collect();
-        return LedgerBeat { at: second(at), region: region(), whole: true, items };
+        return LedgerBeat {
+            at: second(at),
+            region: region(),
+            whole: true,
+            items,
+            unread: std::collections::BTreeSet::new(),
+        };
     }
     let resources = of_service.filter_map(|life| resource(life, at)).collect();
     let rate = |resource: &SageMakerResource| {
         let count: u32 = resource.machines().unwrap_or_default().values().sum();
         vec![(second(0), Rate::from_usd_micros_per_hour(RATE * u64::from(count)))]
     };
-    SageMakerObservation { region: region(), whole: true, resources }.to_beat(second(at), &Config::default(), rate)
+    let look =
+        SageMakerObservation { region: region(), whole: true, resources, unread: std::collections::BTreeSet::new() };
+    look.to_beat(second(at), &Config::default(), rate)
 }
 
 /// What `SageMaker` lists then.

@@ -64,7 +64,7 @@ fn beat(at: Timestamp, begun: usize, month: &CalendarMonth) -> LedgerBeat {
         let life = if end <= at { ended } else { BillingState::Live };
         sighting(number, launch(number), life, day)
     });
-    LedgerBeat { at, region: region(), whole: true, items: items.collect() }
+    LedgerBeat { at, region: region(), whole: true, items: items.collect(), unread: std::collections::BTreeSet::new() }
 }
 
 #[test]
@@ -125,7 +125,13 @@ fn a_month_of_more_runs_than_are_kept_is_folded_and_stays_readable() {
             let ended = BillingState::Ended { at: Some(end), terminated: false, reclaimed: false };
             sighting(number, launch(number), if end <= at { ended } else { BillingState::Live }, span.from)
         });
-        ledger.observe(&LedgerBeat { at, region: region(), whole: true, items: items.collect() });
+        ledger.observe(&LedgerBeat {
+            at,
+            region: region(),
+            whole: true,
+            items: items.collect(),
+            unread: std::collections::BTreeSet::new(),
+        });
         ledger.fold(&limits);
     }
     let started = Instant::now();

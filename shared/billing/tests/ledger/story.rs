@@ -133,7 +133,13 @@ impl LedgerStory {
             let place = lives.iter().rposition(|life| life.began <= at)?;
             self.sighting(&lives[place], lives.get(place + 1), at)
         });
-        LedgerBeat { at: second(at), region: region(), whole: true, items: seen.collect() }
+        LedgerBeat {
+            at: second(at),
+            region: region(),
+            whole: true,
+            items: seen.collect(),
+            unread: std::collections::BTreeSet::new(),
+        }
     }
 
     /// What EC2 shows at that moment.

@@ -1,15 +1,15 @@
 //! Everything of all regions that runs on an accelerator, or may.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use futures::future::{join, join_all};
 use futures::{StreamExt, stream};
-use model::id::{Arn, Region};
+use model::id::{Arn, Region, ResourceId};
 use model::instance::Tags;
 use model::observation::{Gap, GapKind, Observation};
 use model::sagemaker::{
-    JobKind, ObservedSageMaker, ProductionSign, SageMakerKind, SageMakerResource, SageMakerStatus, StudioApp,
+    AppOwner, JobKind, ObservedSageMaker, ProductionSign, SageMakerKind, SageMakerResource, SageMakerStatus, StudioApp,
     instance_types,
 };
 use serde_json::Value;
@@ -33,7 +33,7 @@ pub(super) const LIST_JOBS: [(JobKind, ListCall); 3] = [
 ];
 
 /// Looks at single resources at once. `SageMaker` throttles each call by itself, at a rate that it does not publish.
-const AT_ONCE_MAX: usize = 4;
+pub(super) const AT_ONCE_MAX: usize = 4;
 
 const fn in_progress(call: &'static str, items: &'static str) -> ListCall {
     ListCall { call, items, only: ListFilter::Status("InProgress") }
@@ -69,9 +69,9 @@ async fn of_region(aws: &Aws, region: &Region, wants_facts: &impl Fn(&SageMakerR
     )
     .await;
     let mut seen = tagged;
-    seen.extend(apps);
+    seen.extend(apps.seen);
     for of_kind in jobs {
-        seen.extend(of_kind);
+        seen.extend(of_kind.seen);
     }
     // An organisation may forbid one kind: of the others something was seen, and the run acts on it and remembers it.
     if !seen.items.is_empty() {
@@ -111,7 +111,7 @@ pub(super) enum AutoscalingLookup {
 }
 
 /// The items of a list; where it cannot be read, a gap. All lists of a region are forbidden, or unreachable, for the same reason.
-async fn listed(aws: &Aws, region: &Region, call: ListCall) -> Result<Vec<Value>, Gap> {
+pub(super) async fn listed(aws: &Aws, region: &Region, call: ListCall) -> Result<Vec<Value>, Gap> {
     list(aws, region, call).await.map_err(|error| match error.kind {
         CallErrorKind::Denied { by_organisation: true } => error.gap_of_region(),
         _ => error.gap_of_kind(GapKind::Listing),
@@ -204,15 +204,21 @@ async fn looked_up(
 }
 
 /// The apps that are in service on an instance of their own.
-pub(super) async fn apps(aws: &Aws, region: &Region) -> ObservedSageMaker {
+pub(super) async fn apps(aws: &Aws, region: &Region) -> LookedUp {
     let items = match listed(aws, region, LIST_APPS).await {
         Ok(items) => items,
-        Err(gap) => return Observation::nothing_but(gap),
+        Err(gap) => return LookedUp::from_failed_list(gap),
     };
     let owners = &OwnerTags::default();
     let running = items.iter().filter_map(running_app);
-    let looks = running.map(|app| async move { describe::app(aws, region, &app, owners).await });
+    let looks = running.map(|app| async move { (app_id(&app), describe::app(aws, region, &app, owners).await) });
     collected(stream::iter(looks).buffer_unordered(AT_ONCE_MAX).collect().await)
+}
+
+/// As its ARN ends, which a list leaves out; the case of its type may differ.
+fn app_id(app: &StudioApp) -> ResourceId {
+    let (AppOwner::Space(owner) | AppOwner::UserProfile(owner)) = &app.owner;
+    ResourceId::new(format!("app/{}/{owner}/{}/{}", app.domain, app.app_type, app.name))
 }
 
 /// An item of `ListApps`, which lists apps for a day after they are deleted.
@@ -231,27 +237,55 @@ pub(super) async fn jobs(
     kind: JobKind,
     call: ListCall,
     is_wanted: impl Fn(&SageMakerResource) -> bool,
-) -> ObservedSageMaker {
+) -> LookedUp {
     let items = match listed(aws, region, call).await {
         Ok(items) => items,
-        Err(gap) => return Observation::nothing_but(gap),
+        Err(gap) => return LookedUp::from_failed_list(gap),
     };
     let wanted = items.iter().filter_map(|item| read::job(item, region, kind)).filter(is_wanted);
-    let looks = wanted.map(|job| async move { describe::job(aws, region, kind, job.name(), &job.arn).await });
+    let looks = wanted.map(|job| look_at_job(aws, region, kind, job));
     collected(stream::iter(looks).buffer_unordered(AT_ONCE_MAX).collect().await)
 }
 
+pub(super) async fn look_at_job(
+    aws: &Aws,
+    region: &Region,
+    kind: JobKind,
+    job: SageMakerResource,
+) -> (ResourceId, Result<SageMakerResource, CallError>) {
+    let found = describe::job(aws, region, kind, job.name(), &job.arn).await;
+    (job.id, found)
+}
+
+/// The resources of one list, each looked up.
+#[derive(Default)]
+pub(super) struct LookedUp {
+    pub(super) seen: ObservedSageMaker,
+    pub(super) list_failed: bool,
+    /// What the list has, and could not be looked up.
+    pub(super) unread: BTreeSet<ResourceId>,
+}
+
+impl LookedUp {
+    pub(super) fn from_failed_list(gap: Gap) -> Self {
+        Self { seen: Observation::nothing_but(gap), list_failed: true, ..Self::default() }
+    }
+}
+
 /// What is gone between the list and the look is no gap.
-fn collected(looked: Vec<Result<SageMakerResource, CallError>>) -> ObservedSageMaker {
-    let mut seen = ObservedSageMaker::default();
+pub(super) fn collected(looked: Vec<(ResourceId, Result<SageMakerResource, CallError>)>) -> LookedUp {
+    let mut all = LookedUp::default();
     let mut errors = Vec::new();
-    for one in looked {
+    for (id, one) in looked {
         match one {
-            Ok(found) => seen.items.push(found),
+            Ok(found) => all.seen.items.push(found),
             Err(error) if error.kind == CallErrorKind::NotFound => {}
-            Err(error) => errors.push(error),
+            Err(error) => {
+                all.unread.insert(id);
+                errors.push(error);
+            }
         }
     }
-    seen.gaps = gaps(errors).into_iter().map(|gap| Gap { kind: GapKind::Listing, ..gap }).collect();
-    seen
+    all.seen.gaps = gaps(errors).into_iter().map(|gap| Gap { kind: GapKind::Listing, ..gap }).collect();
+    all
 }

@@ -21,7 +21,13 @@ fn run(id: &str, life: BillingState) -> Sighting {
 
 fn ledger(region: &str, items: Vec<Sighting>) -> Ledger {
     let mut ledger = Ledger::new(&november(), &region.into());
-    ledger.observe_sagemaker(&LedgerBeat { at: time(NOW), region: region.into(), whole: true, items });
+    ledger.observe_sagemaker(&LedgerBeat {
+        at: time(NOW),
+        region: region.into(),
+        whole: true,
+        items,
+        unread: std::collections::BTreeSet::new(),
+    });
     ledger
 }
 

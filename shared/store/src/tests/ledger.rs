@@ -14,7 +14,13 @@ fn november() -> CalendarMonth {
 }
 
 fn beat(at: &str) -> LedgerBeat {
-    LedgerBeat { at: at.parse().unwrap(), region: home(), whole: true, items: vec![] }
+    LedgerBeat {
+        at: at.parse().unwrap(),
+        region: home(),
+        whole: true,
+        items: vec![],
+        unread: std::collections::BTreeSet::new(),
+    }
 }
 
 /// What another beat wrote, as it is in the bucket.

@@ -16,9 +16,13 @@ fn started_job() -> SageMakerBuilder {
     started_job_of(JobKind::Training)
 }
 
+fn whole_look(resources: Vec<SageMakerResource>) -> SageMakerObservation {
+    SageMakerObservation { region: "us-east-1".into(), whole: true, resources, unread: BTreeSet::new() }
+}
+
 /// What a beat of noon, 1 September, says of a resource: its life, and what sets its price.
 fn check(resource: SageMakerBuilder, expect: &str) {
-    let look = SageMakerObservation { region: "us-east-1".into(), whole: true, resources: vec![resource.build()] };
+    let look = whole_look(vec![resource.build()]);
     let beat = look.to_beat(time("2026-09-01T12:00:00Z"), &Config::default(), |_| Vec::new());
     let said = |item: &Sighting| {
         let until = match item.life {
@@ -29,8 +33,9 @@ fn check(resource: SageMakerBuilder, expect: &str) {
         format!("{} {until}: {}, {terms:?}", item.began, tariff.as_str())
     };
     let found: Vec<String> = beat.items.iter().map(said).collect();
-    let found = if beat.whole { found } else { [found, vec!["not whole".to_owned()]].concat() };
-    assert_eq!(found.join("; "), expect);
+    let unread = beat.unread.iter().map(|id| format!("unread {id}"));
+    assert_eq!(found.into_iter().chain(unread).collect::<Vec<_>>().join("; "), expect);
+    assert!(beat.whole);
 }
 
 #[test]
@@ -94,12 +99,65 @@ fn a_job_is_billed_from_its_start_on_its_instances() {
 }
 
 #[test]
-fn what_may_be_billed_is_no_reason_to_call_the_rest_gone() {
-    check(endpoint().facts(|facts| facts.machines = None), "not whole");
-    check(endpoint().with(|endpoint| endpoint.kind = SageMakerKind::Endpoint { facts: None }), "not whole");
-    check(started_job().with(|job| job.instances = None), "not whole");
+fn what_runs_on_unknown_instances_has_no_price_and_hides_nothing_else() {
+    let hosting = "2026-08-29T12:00:00Z now: SageMaker Host: unknown instances, OnDemand";
+    check(endpoint().facts(|facts| facts.machines = None), hosting);
+    check(endpoint().with(|endpoint| endpoint.kind = SageMakerKind::Endpoint { facts: None }), hosting);
+    let training = "2026-08-29T12:00:00Z now: SageMaker Train: unknown instances, OnDemand";
+    check(started_job().with(|job| job.instances = None), training);
     // An end without its time, in words that came after this code.
-    check(started_job().status(SageMakerStatus::Other), "not whole");
+    check(started_job().status(SageMakerStatus::Other), &format!("unread {}", training_job().build().id));
+}
+
+/// Which runs are over after a whole beat at 12:00 and one at 12:15, which sees these resources and could not read those.
+fn check_ended(second: &[SageMakerBuilder], unread: &[&str], expect: &[&str]) {
+    let september = CalendarMonth::read("2026-09", &TimeZone::UTC).unwrap();
+    let mut ledger = Ledger::new(&september, &"us-east-1".into());
+    let first = whole_look(vec![notebook().build(), endpoint().build(), started_job().build(), app().build()]);
+    let second = SageMakerObservation {
+        unread: unread.iter().map(|id| (*id).into()).collect(),
+        ..whole_look(second.iter().map(|one| one.clone().build()).collect())
+    };
+    let price = |_: &SageMakerResource| vec![(time(STARTED), Rate::from_usd_micros_per_hour(1_000_000))];
+    let beats = [(first, "2026-09-01T12:00:00Z"), (second, "2026-09-01T12:15:00Z")];
+    for (look, at) in &beats {
+        ledger.observe_sagemaker(&look.to_beat(time(at), &Config::default(), price));
+    }
+    let mut other = Ledger::new(&september, &"us-east-1".into());
+    for (look, at) in beats.iter().rev() {
+        other.observe_sagemaker(&look.to_beat(time(at), &Config::default(), price));
+    }
+    assert_eq!(ledger, other);
+    let abroad = SageMakerObservation { region: "eu-west-1".into(), ..beats[1].0.clone() };
+    assert!(!other.observe_sagemaker(&abroad.to_beat(time(beats[1].1), &Config::default(), price)));
+    assert_eq!(ledger, other);
+    let read: Ledger = serde_json::from_str(&serde_json::to_string(&ledger).unwrap()).unwrap();
+    assert_eq!(read, ledger);
+    let ended: Vec<&str> = read.runs().filter(|run| !run.is_running()).map(|run| run.resource.as_str()).collect();
+    assert_eq!(ended, expect);
+}
+
+#[test]
+fn what_could_not_be_read_ends_not_and_all_else_does() {
+    let (app, job, notebook) = ("app/d-abc/lab/jupyterlab/default", "training-job/bert", "notebook-instance/research");
+    check_ended(&[endpoint()], &[], &[app, notebook, job]);
+    // One team's endpoint without a configuration leaves another team's notebook instance its end.
+    check_ended(&[endpoint().facts(|facts| facts.machines = None)], &[], &[app, notebook, job]);
+    check_ended(&[endpoint()], &[job], &[app, notebook]);
+    check_ended(&[endpoint()], &["app/d-abc/lab/JupyterLab/default"], &[notebook, job]);
+    check_ended(&[endpoint(), started_job().status(SageMakerStatus::Other)], &[], &[app, notebook]);
+    // No single resource is to blame for so many.
+    let many: Vec<String> = (0..33).map(|number| format!("training-job/{number}")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    check_ended(&[endpoint()], &many[..32], &[app, notebook, job]);
+    check_ended(&[endpoint()], &many, &[]);
+}
+
+#[test]
+fn an_endpoint_counts_without_a_price_from_when_its_instances_are_unknown() {
+    let unknown = endpoint().facts(|facts| facts.machines = None);
+    let cost = day(&[(0, endpoint()), (6, unknown.clone()), (24, unknown)]);
+    assert_eq!((usd(cost), cost.unpriced_seconds), ((600, 0), 18 * 3_600));
 }
 
 /// What the first day of September cost, as beats at these hours saw it, at $1/h each.
@@ -109,8 +167,7 @@ fn day(looks: &[(i64, SageMakerBuilder)]) -> RunCost {
     let midnight = time("2026-09-01T00:00:00Z");
     for (hour, resource) in looks {
         let at = midnight + SignedDuration::from_hours(*hour);
-        let resources = vec![resource.clone().build()];
-        let look = SageMakerObservation { region: "us-east-1".into(), whole: true, resources };
+        let look = whole_look(vec![resource.clone().build()]);
         let rate = |resource: &SageMakerResource| {
             let count: u32 = resource.machines().unwrap_or_default().values().sum();
             vec![(time(STARTED), Rate::from_usd_micros_per_hour(1_000_000 * u64::from(count)))]
@@ -140,7 +197,7 @@ fn managed_spot_may_have_cost_nothing_until_its_billable_seconds_are_known() {
         (billing.ended_at, billing.billable_seconds) = (Some(time("2026-09-01T09:00:00Z")), Some(7_200));
     });
     assert_eq!(usd(day(&[(5, running.clone()), (10, ended.status(SageMakerStatus::Stopped))])), (200, 0));
-    // Nobody saw how it ended: at most until the beat that no longer saw it.
+    // No beat saw how it ended: at most until the beat that no longer saw it.
     assert_eq!(usd(day(&[(5, running), (10, notebook().status(SageMakerStatus::Stopped))])), (0, 901));
 }
 

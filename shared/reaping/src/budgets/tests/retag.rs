@@ -29,7 +29,13 @@ fn spends_of(teams: &[&str]) -> LedgerSpends {
     let mut ledger = Ledger::new(&month, &HOME.into());
     for (hours, team) in (0..).zip(teams.iter().rev()) {
         let at = now() - SignedDuration::from_hours(hours);
-        ledger.observe(&LedgerBeat { at, region: HOME.into(), whole: true, items: vec![sighting(team)] });
+        ledger.observe(&LedgerBeat {
+            at,
+            region: HOME.into(),
+            whole: true,
+            items: vec![sighting(team)],
+            unread: std::collections::BTreeSet::new(),
+        });
     }
     LedgerSpends::from_ledgers(&[ledger], &[], [], now())
 }

@@ -98,7 +98,15 @@ fn what_was_reserved_is_taken_over_once() {
 fn looked_at(region: &str, hours: &[i64]) -> Ledger {
     let month = CalendarMonth::read("2026-11", &jiff::tz::TimeZone::UTC).unwrap();
     let mut ledger = Ledger::new(&month, &region.into());
-    let mut beat = |at| ledger.observe(&LedgerBeat { at, region: region.into(), whole: true, items: Vec::new() });
+    let mut beat = |at| {
+        ledger.observe(&LedgerBeat {
+            at,
+            region: region.into(),
+            whole: true,
+            items: Vec::new(),
+            unread: std::collections::BTreeSet::new(),
+        })
+    };
     for hour in 0..=19 * 24 {
         beat(month.span().from + SignedDuration::from_hours(hour));
     }
