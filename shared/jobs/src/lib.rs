@@ -81,7 +81,9 @@ pub use rank::{CapacityPool, LaunchObstacle, prices_wanted, rank};
 pub use reaped::reaped;
 pub use reconciliation::{PendingDecision, PendingEffects, PendingWrite, Reconciliation, UnrecordedMachine};
 pub use refusals::LaunchRefusals;
-pub use spec::{CheckpointSpec, GpuSpec, JobSpec, JobTerms, MachineSpec, ModelSizing, SpotSpec, Workload};
+pub use spec::{
+    CheckpointSpec, GpuSpec, JobSpec, JobTerms, MachineSpec, ModelSizing, SpotSpec, TYPE_GPUS_MAX, Workload,
+};
 pub use sweep::{is_sweep, is_swept};
 pub use telemetry::GpuWork;
 pub use token::{launch_id, token};

@@ -14,6 +14,7 @@ use model::money::{Amount, Rate};
 use serde::{Deserialize, Serialize};
 
 use super::{JobName, WorkdirDigest};
+pub use checks::TYPE_GPUS_MAX;
 pub use model_sizing::ModelSizing;
 
 /// A whole spec.

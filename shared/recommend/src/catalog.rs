@@ -3,7 +3,7 @@
 //! The table has the types with whole NVIDIA GPUs that are sold by the second. It knows neither which region offers one, nor whether it is
 //! sold on Spot: only EC2 does.
 
-use billing::energy::{AcceleratorName, MACHINES};
+use billing::energy::{AcceleratorName, MACHINES, MachineFamily};
 use model::fault::{InvalidValue, one_line};
 use model::id::{Region, TypeName};
 use serde::Serialize;
@@ -174,7 +174,7 @@ fn tabled_types() -> impl Iterator<Item = GpuOffer> {
 pub fn check_type(instance_type: &TypeName, offers: &[GpuOffer]) -> Result<(), InvalidValue> {
     let name = instance_type.as_str();
     let (family, size) = name.split_once('.').unwrap_or((name, ""));
-    let family_of_table = MACHINES.into_iter().find(|(known, ..)| *known == family);
+    let family_of_table = find_family(family);
     let (problem, names): (String, Vec<&str>) = match family_of_table {
         _ if offers.iter().any(|offer| offer.instance_type == *instance_type) => return Ok(()),
         Some((_, _, _, sizes)) if sizes.iter().any(|(known, ..)| *known == size) => return Ok(()),
@@ -188,6 +188,15 @@ pub fn check_type(instance_type: &TypeName, offers: &[GpuOffer]) -> Result<(), I
         ),
     };
     Err(InvalidValue::new(format!("{problem} {}", names.join(", "))))
+}
+
+/// Whether the tables have the family of a type. EC2 may have others.
+pub(crate) fn is_tabled_family(instance_type: &TypeName) -> bool {
+    instance_type.as_str().split_once('.').is_some_and(|(family, _)| find_family(family).is_some())
+}
+
+fn find_family(family: &str) -> Option<MachineFamily> {
+    MACHINES.into_iter().find(|(known, ..)| *known == family)
 }
 
 fn memory_mib(family: &str) -> Option<u32> {

@@ -3,14 +3,11 @@
 use std::collections::BTreeSet;
 use std::str::FromStr;
 
-use billing::energy::MACHINES;
+use jobs::TYPE_GPUS_MAX;
 use model::fault::InvalidValue;
 use model::id::{Region, TypeName};
 
-use crate::catalog::{GpuOffer, check_type, tabled_offers};
-
-/// No instance type has more GPUs of NVIDIA (EC2 instance types, "Accelerated computing").
-const GPUS_MAX: u32 = 16;
+use crate::catalog::{GpuOffer, check_type, is_tabled_family, tabled_offers};
 
 /// What it means for a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,7 +34,7 @@ impl FromStr for GpuRequest {
         if what.contains('.') {
             let instance_type = TypeName::from(what);
             // EC2 may have a family that the tables do not have yet.
-            if is_known_family(what) {
+            if is_tabled_family(&instance_type) {
                 check_type(&instance_type, &[])?;
             }
             return Ok(Self { gpus, memory_gib_min: 0, types: vec![instance_type] });
@@ -68,14 +65,11 @@ impl FromStr for GpuRequest {
     }
 }
 
-fn is_known_family(instance_type: &str) -> bool {
-    let family = instance_type.split('.').next().unwrap_or_default();
-    MACHINES.into_iter().any(|(known, ..)| known == family)
-}
-
 fn read_count(count: &str) -> Result<u32, InvalidValue> {
-    let read = count.parse().ok().filter(|count| (1..=GPUS_MAX).contains(count));
-    read.ok_or_else(|| InvalidValue::new(format!("the number of GPUs is 1 to {GPUS_MAX}, not {count:?}; write a10g:1")))
+    let read = count.parse().ok().filter(|count| (1..=TYPE_GPUS_MAX).contains(count));
+    read.ok_or_else(|| {
+        InvalidValue::new(format!("the number of GPUs is 1 to {TYPE_GPUS_MAX}, not {count:?}; write a10g:1"))
+    })
 }
 
 /// `24gb`, `80GiB`.

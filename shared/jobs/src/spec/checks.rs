@@ -17,7 +17,7 @@ const OWN_ENVIRONMENT: &str = "CURFEW_";
 pub(super) const SIGNALS: [&str; 6] = ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2"];
 
 /// No instance type has more GPUs of NVIDIA (EC2 instance types, "Accelerated computing": 16 of p2.16xlarge).
-pub(super) const GPUS_MAX: u32 = 16;
+pub const TYPE_GPUS_MAX: u32 = 16;
 
 /// No GPU has more memory.
 pub(super) const GPU_MEMORY_GIB_MAX: u32 = 1_024;

@@ -225,7 +225,7 @@ impl SpecValidator<'_> {
 
     fn gpu(&mut self, gpu: &written::RawGpu) -> (GpuSpec, Option<ModelSizing>) {
         self.list(&["gpu", "types"], &gpu.types, checks::instance_type);
-        let count = gpu.count.map(|_| self.some(&["gpu", "count"], gpu.count, 1, [1, checks::GPUS_MAX]));
+        let count = gpu.count.map(|_| self.some(&["gpu", "count"], gpu.count, 1, [1, checks::TYPE_GPUS_MAX]));
         let memory_gib_min =
             self.some(&["gpu", "memory_gib_min"], gpu.memory_gib_min, 0, [0, checks::GPU_MEMORY_GIB_MAX]);
         let sizing = gpu.model.as_ref().and_then(|model| self.model(model, count));

@@ -119,7 +119,7 @@ pub(super) struct RawMachine {
 /// Every key that there is; `shared/jobs/tests/jobs_page.rs` asks the parser whether these are all.
 fn every_key() -> Vec<String> {
     let sections: [(&str, &[&str]); 7] = [
-        ("", &["name", "owner", "command", "setup", "retries", "tags", "env", "secrets"]),
+        ("", &["name", "owner", "command", "setup", "workdir", "retries", "tags", "env", "secrets"]),
         ("gpu.", &["count", "memory_gib_min", "types", "model"]),
         (
             "gpu.model.",
