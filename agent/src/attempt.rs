@@ -25,7 +25,7 @@ use crate::fence::FenceError;
 use crate::keeper::{CheckpointKeeper, KeeperSummary};
 use crate::processes::writes_below;
 use crate::restore::{RestoreCandidates, RestoredCheckpoint, restore};
-use crate::retry_timeout::RetryTimeout;
+use crate::retry_timeout::{RetryTimeout, read_with_retries};
 use crate::user::{self, User};
 use crate::variables::{self, VariableSources};
 use crate::workdir::restore_workdir;
@@ -150,15 +150,10 @@ impl Drop for GpuWatch<'_> {
 
 /// Reads the spec, and retries while S3 does not answer.
 async fn read_spec(agent: &Agent) -> Result<AssignedJob, AttemptEnd> {
-    let mut timeout = RetryTimeout::default();
-    let text = loop {
-        match agent.store.read_spec(&agent.identity.job).await {
-            Ok(Some(text)) => break text,
-            Ok(None) => return Err(AttemptEnd::broken(format!("there is no spec of the job {}", agent.identity.job))),
-            Err(error) if timeout.pause_and_retry(agent, "the spec cannot be read yet", &error).await => {}
-            Err(error) => return Err(AttemptEnd::broken(format!("the spec cannot be read: {error}"))),
-        }
-    };
+    let job = &agent.identity.job;
+    let text = read_with_retries(agent, "the spec", async || agent.store.read_spec(job).await).await;
+    let text = text.map_err(|error| AttemptEnd::broken(format!("the spec cannot be read: {error}")))?;
+    let text = text.ok_or_else(|| AttemptEnd::broken(format!("there is no spec of the job {job}")))?;
     // It takes only the number of checkpoints to keep from the configuration, which may have changed since.
     let read = JobSpec::accepted(&text, &Config::default()).map_err(|mistakes| {
         let first = mistakes.first().map(|mistake| format!("{}: {}", mistake.key, mistake.problem)).unwrap_or_default();

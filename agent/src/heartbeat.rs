@@ -1,6 +1,7 @@
 //! The heartbeat, once a minute: it checks the fence, says what the agent does and how far the job is, and uploads the end of the log. In between the
 //! log is uploaded while somebody follows it.
 
+use std::future::pending;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -47,23 +48,20 @@ pub(crate) async fn beat(agent: Arc<Agent>) {
                 }
             }
         }
-        let is_followed = begun.elapsed() < agent.pace.wait(FOLLOWED_AT_START) || is_followed(&agent).await;
+        let is_young = begun.elapsed() < agent.pace.wait(FOLLOWED_AT_START);
         tokio::select! {
             () = agent.pace.sleep(HEARTBEAT_EVERY) => {}
             () = agent.wait_for_warning() => {}
-            () = upload_log_often(&agent, &mut uploaded), if is_followed => {}
+            () = upload_followed_log(&agent, is_young, &mut uploaded) => {}
         }
     }
 }
 
-/// If S3 does not say, the log comes with the next heartbeat.
-async fn is_followed(agent: &Agent) -> bool {
-    let asked = agent.store.is_followed(&agent.identity.job, now());
-    matches!(tokio::time::timeout(HEARTBEAT_TIMEOUT, asked).await, Ok(Ok(true)))
-}
-
-/// Until it is dropped. A heartbeat reports the failures.
-async fn upload_log_often(agent: &Agent, uploaded: &mut Option<u64>) {
+/// Until it is dropped: the next heartbeat waits for nothing here, reports the failures, and asks again whether the log is followed.
+async fn upload_followed_log(agent: &Agent, is_young: bool, uploaded: &mut Option<u64>) {
+    if !is_young && !matches!(agent.store.is_followed(&agent.identity.job, now()).await, Ok(true)) {
+        return pending().await;
+    }
     loop {
         tokio::time::sleep(FOLLOWED_LOG_EVERY).await;
         if matches!(may_write(agent).await, Ok(true)) {

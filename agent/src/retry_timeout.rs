@@ -27,6 +27,24 @@ pub(crate) struct RetryTimeout {
     said: String,
 }
 
+/// Reads what an attempt needs from S3 at its start, and retries while S3 does not answer. `what` begins the messages.
+///
+/// # Errors
+/// The last error.
+pub(crate) async fn read_with_retries<T>(
+    agent: &Agent,
+    what: &str,
+    mut read: impl AsyncFnMut() -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    let mut timeout = RetryTimeout::default();
+    loop {
+        match read().await {
+            Err(error) if timeout.pause_and_retry(agent, &format!("{what} cannot be read yet"), &error).await => {}
+            read => return read,
+        }
+    }
+}
+
 impl RetryTimeout {
     /// Whether to try again, after a pause. It logs each reason once.
     pub(crate) async fn pause_and_retry(&mut self, agent: &Agent, what: &str, error: &StoreError) -> bool {

@@ -8,7 +8,7 @@ use workdir::{UnpackError, UnpackedWorkdir, unpack};
 
 use crate::agent::{Agent, AttemptEnd};
 use crate::disk::on_disk;
-use crate::retry_timeout::RetryTimeout;
+use crate::retry_timeout::read_with_retries;
 use crate::user::User;
 
 /// Fetches and unpacks it, with the rights of the user, and retries while S3 does not answer.
@@ -32,21 +32,16 @@ pub(crate) async fn restore_workdir(agent: &Arc<Agent>, digest: &WorkdirDigest, 
 }
 
 async fn fetch(agent: &Agent, digest: &WorkdirDigest) -> Result<Vec<u8>, AttemptEnd> {
-    let (team, mut timeout) = (&agent.identity.job.team, RetryTimeout::default());
-    loop {
-        match agent.store.fetch_workdir(team, digest).await {
-            Ok(Some(archive)) => return Ok(archive),
-            Ok(None) => {
-                let address = agent.store.workdir_address(team, digest);
-                let why = format!(
-                    "the archive of its working directory is gone ({address}); submit the job again with --workdir"
-                );
-                return Err(AttemptEnd::broken(why));
-            }
-            Err(error) if timeout.pause_and_retry(agent, "the working directory cannot be read yet", &error).await => {}
-            Err(error) => return Err(AttemptEnd::broken(format!("the working directory cannot be read: {error}"))),
-        }
-    }
+    let team = &agent.identity.job.team;
+    let what = "the working directory";
+    let archive = read_with_retries(agent, what, async || agent.store.fetch_workdir(team, digest).await).await;
+    let archive = archive.map_err(|error| AttemptEnd::broken(format!("{what} cannot be read: {error}")))?;
+    archive.ok_or_else(|| {
+        let address = agent.store.workdir_address(team, digest);
+        let why =
+            format!("the archive of its working directory is gone ({address}); submit the job again with --workdir");
+        AttemptEnd::broken(why)
+    })
 }
 
 fn describe(error: &UnpackError) -> String {
