@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 use jobs::checkpoints::UnsavedWork;
+use jobs::telemetry::GpuTrend;
 use jobs::warning::{PendingUpload, grace};
 use jobs::{
     AGENT_ENDS_BEFORE, AgentWarning, AgentWarningKind, AgentWarnings, ExitReason, GpuWork, Heartbeat, MachineIdentity,
@@ -71,6 +72,7 @@ pub(crate) struct AgentStatus {
     pub(crate) gpu_percent: Option<f64>,
     pub(crate) unsaved: UnsavedWork,
     pub(crate) gpus: Option<GpuWork>,
+    pub(crate) trend: GpuTrend,
 }
 
 #[derive(Debug)]

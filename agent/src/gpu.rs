@@ -45,7 +45,10 @@ pub(crate) async fn watch(agent: Arc<Agent>) {
         moments.extend(sees_some.then_some(look.gpus));
         if !moments.is_empty() && (!sees_some || since.elapsed() >= agent.pace.wait(PUBLISHED_EVERY)) {
             since = Instant::now();
-            agent.set_status(|status| status.gpu_percent = mean_of_busiest(&moments));
+            agent.set_status(|status| {
+                status.gpu_percent = mean_of_busiest(&moments);
+                status.trend.add_minute(&moments);
+            });
             match publisher.publish(&agent.identity.job, &std::mem::take(&mut moments)).await {
                 Ok(()) => refused = false,
                 Err(_) if refused => {}

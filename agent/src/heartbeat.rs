@@ -112,6 +112,7 @@ pub(crate) async fn send_heartbeat(agent: &Agent) -> Result<(), StoreError> {
         warnings: agent.current_warnings(),
         unsaved_seconds: status.unsaved.seconds(now()),
         gpus: status.gpus,
+        trend: status.trend,
     };
     agent.store.beat(&agent.identity.job, &heartbeat).await
 }

@@ -60,6 +60,11 @@ pub(crate) fn print_line(text: impl Display) {
     }
 }
 
+/// Empties the terminal (ECMA-48: CUP, ED).
+pub(crate) fn clear() {
+    print_line("\u{1b}[H\u{1b}[2J");
+}
+
 /// The schema of every result in JSON: fields are added, and existing ones keep their name and meaning.
 pub(crate) const SCHEMA: u32 = 1;
 

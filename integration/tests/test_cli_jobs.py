@@ -12,6 +12,7 @@ import pytest
 
 from command import Said, curfew
 from reaping import Account, ago, now, rfc3339
+from terminal import Terminal
 
 LLAMA = "vision/llama-1a2b3c4d"
 BERT = "nlp/bert-5e6f7a8b"
@@ -154,6 +155,20 @@ def test_the_result_of_a_job_is_the_exit_code(account: Account, result: str, cod
     assert not re.search("^heartbeat ", said.out, re.MULTILINE)
 
 
+def test_a_watched_job_is_shown_until_it_has_ended(account: Account) -> None:
+    running(account)
+    trend = {"percent": [0, 50, 100, None], "memory_mib": [2048, 20480], "watts": []}
+    leave(account, LLAMA, "1/heartbeat.json", at=rfc3339(now()), attempt=1, doing="running", trend=trend)
+    terminal = Terminal(account.environment(NO_COLOR="1"), "jobs", "llama", "--watch")
+    terminal.wait_for("ends by")
+    assert re.search(r"GPU use +▁▄█  unknown\s", terminal.shown) and re.search(r"GPU memory +▁█ 20480 MiB\s", terminal.shown)
+    assert "GPU power" not in terminal.shown
+    write(account, LLAMA, ended("failed", "boom"), active=False)
+    assert terminal.end() == 1 and f"{LLAMA}: failed" in terminal.shown
+    said = jobs(account, "llama", "--watch")
+    assert said.code == 2 and "--watch needs a terminal" in said.err
+
+
 def test_progress_is_shown_where_the_goal_is_known(account: Account) -> None:
     running(account, terms={**TERMS, "checkpoint": {**TERMS["checkpoint"], "total_steps": 4000}})
     leave(account, LLAMA, "1/heartbeat.json", at=rfc3339(now()), attempt=1, step=1000, steps_per_hour=1000.0, doing="running")
@@ -161,6 +176,8 @@ def test_progress_is_shown_where_the_goal_is_known(account: Account) -> None:
     line = r"progress +\[#####-{15}\] 25 %, step 1000 of 4000, 1000 steps an hour, 3h left, \$5\.03 at most by then"
     assert re.search(rf"^{line}$", out, re.MULTILINE), out
     assert jobs(account, "llama", "--json").fine().json()["completion"]["seconds_left"] == 10_800
+    running(account, progress={"step": 900, "attempts_without": 0}, terms={**TERMS, "checkpoint": {**TERMS["checkpoint"], "total_steps": 4000}})
+    assert "900 of 4000" in jobs(account).fine().out
 
 
 def test_a_shell_is_opened_by_session_manager(account: Account, tmp_path: Path) -> None:

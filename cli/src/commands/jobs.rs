@@ -3,24 +3,32 @@
 mod read;
 mod show;
 
+use std::io::IsTerminal as _;
+use std::time::Duration;
+
 use clap::Args;
 use jiff::Timestamp;
 use jobs::{Job, JobCompletion, JobOverview};
 use model::id::TeamName;
 use serde::Serialize;
+use store::Store;
 
 use self::read::JobDetails;
 use crate::command_error::{CommandError, describe_store_error};
 use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
 use crate::resolve_job::{resolve_job, states};
-use crate::screen;
+use crate::{screen, world};
+
+/// The states change once a minute at most, except at an event.
+const WATCH_EVERY: Duration = Duration::from_secs(5);
 
 /// List unfinished jobs, or show one in full
 #[derive(Debug, Args)]
 #[command(
     after_help = "Exit codes: 0 unfinished or succeeded; 1 the named job failed, expired or was cancelled; 2 error or incomplete \
-                        result.\n\nExample:\n  curfew jobs\n  curfew jobs --all --team vision\n  curfew jobs llama"
+                        result.\n\nExample:\n  curfew jobs\n  curfew jobs --all --team vision\n  curfew jobs llama\n  \
+                        curfew jobs llama --watch"
 )]
 pub(crate) struct Jobs {
     /// Name of the job: <team>/<job>, or a unique part of it
@@ -32,6 +40,9 @@ pub(crate) struct Jobs {
     /// List jobs of this team only
     #[arg(long, value_name = "TEAM")]
     team: Option<TeamName>,
+    /// Show it again every five seconds, until the named job has ended
+    #[arg(long, short, conflicts_with = "json")]
+    watch: bool,
 }
 
 /// ```json
@@ -67,69 +78,100 @@ struct JobOutput<'a> {
     problems: &'a [String],
 }
 
+/// What was shown, and whether it can still change.
+struct ShownJobs {
+    status: CommandStatus,
+    is_final: bool,
+}
+
 impl Jobs {
     pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandStatus, CommandError> {
-        match &self.job {
-            Some(named) => show_one_job(context, named).await,
-            None => self.list(context).await,
+        if self.watch && !std::io::stdout().is_terminal() {
+            return Err(CommandError::with("--watch needs a terminal", "use --json in a loop of your own"));
+        }
+        let store = context.needs_deployed().await?.store;
+        loop {
+            let now = if self.watch { world::clock() } else { context.now };
+            let shown = match &self.job {
+                Some(named) => self.show_one_job(context, &store, named, now).await?,
+                None => self.list(context, &store, now).await?,
+            };
+            if !self.watch || shown.is_final {
+                return Ok(shown.status);
+            }
+            tokio::time::sleep(WATCH_EVERY).await;
         }
     }
 
-    async fn list(&self, context: &CommandContext) -> Result<CommandStatus, CommandError> {
-        let store = context.needs_deployed().await?.store;
+    async fn list(&self, context: &CommandContext, store: &Store, now: Timestamp) -> Result<ShownJobs, CommandError> {
         let names = if self.all { store.jobs(self.team.as_ref()).await? } else { store.active().await? };
         let of_team = |team: &TeamName| self.team.as_ref().is_none_or(|wanted| wanted == team);
         let names = names.into_iter().filter(|id| of_team(&id.team)).collect();
         let (mut jobs, mut problems) = (Vec::new(), Vec::new());
-        for read in states(&store, names).await {
+        for read in states(store, names).await {
             match read {
-                Ok(job) => jobs.push(JobOverview::from_job(&job, context.now)),
+                Ok(job) => jobs.push(JobOverview::from_job(&job, now)),
                 Err(error) => problems.push(format!("a job could not be read: {}", describe_store_error(&error))),
             }
         }
         jobs.sort_by_key(|job| (job.over, std::cmp::Reverse(job.submitted_at)));
+        self.clear();
         for problem in &problems {
             screen::warn(problem);
         }
-        let ending = if problems.is_empty() { CommandStatus::Success } else { CommandStatus::Error };
+        let status = if problems.is_empty() { CommandStatus::Success } else { CommandStatus::Error };
         if context.global.json {
-            screen::json(&JobListOutput { schema: screen::SCHEMA, at: context.now, jobs: &jobs, problems })?;
+            screen::json(&JobListOutput { schema: screen::SCHEMA, at: now, jobs: &jobs, problems })?;
         } else {
-            show::print_jobs(&jobs, self.all, context.now);
+            show::print_jobs(&jobs, self.all, now);
         }
-        Ok(ending)
+        Ok(ShownJobs { status, is_final: false })
     }
-}
 
-async fn show_one_job(context: &CommandContext, named: &str) -> Result<CommandStatus, CommandError> {
-    let store = context.needs_deployed().await?.store;
-    let job: Job = resolve_job(&store, named).await?;
-    let (details, problems) = Box::pin(JobDetails::read(&store, &job)).await;
-    let overview = JobOverview::from_job(&job, context.now);
-    let overview = match details.heartbeat.as_ref().and_then(|heartbeat| heartbeat.gpus.as_ref()) {
-        Some(work) => overview.with_gpu_work(&job, work, context.now),
-        None => overview,
-    };
-    let completion = JobCompletion::from_job(&job, details.heartbeat.as_ref(), context.now);
-    for problem in &problems {
-        screen::warn(problem);
+    async fn show_one_job(
+        &self,
+        context: &CommandContext,
+        store: &Store,
+        named: &str,
+        now: Timestamp,
+    ) -> Result<ShownJobs, CommandError> {
+        let job: Job = resolve_job(store, named).await?;
+        let (details, problems) = Box::pin(JobDetails::read(store, &job)).await;
+        let overview = JobOverview::from_job(&job, now);
+        let overview = match details.heartbeat.as_ref().and_then(|heartbeat| heartbeat.gpus.as_ref()) {
+            Some(work) => overview.with_gpu_work(&job, work, now),
+            None => overview,
+        };
+        let completion = JobCompletion::from_job(&job, details.heartbeat.as_ref(), now);
+        self.clear();
+        for problem in &problems {
+            screen::warn(problem);
+        }
+        if context.global.json {
+            screen::json(&JobOutput {
+                schema: screen::SCHEMA,
+                at: now,
+                overview: &overview,
+                details: &details,
+                terms: &job.terms,
+                completion,
+                problems: &problems,
+            })?;
+        } else {
+            show::print_job(&job, &overview, &details, completion.as_ref(), now);
+        }
+        let status = match overview.state {
+            _ if !problems.is_empty() => CommandStatus::Error,
+            "failed" | "expired" | "cancelled" => CommandStatus::Findings,
+            _ => CommandStatus::Success,
+        };
+        Ok(ShownJobs { status, is_final: overview.over })
     }
-    if context.global.json {
-        screen::json(&JobOutput {
-            schema: screen::SCHEMA,
-            at: context.now,
-            overview: &overview,
-            details: &details,
-            terms: &job.terms,
-            completion,
-            problems: &problems,
-        })?;
-    } else {
-        show::print_job(&job, &overview, &details, completion.as_ref(), context.now);
+
+    /// Empties the terminal before the next picture.
+    fn clear(&self) {
+        if self.watch {
+            screen::clear();
+        }
     }
-    Ok(match overview.state {
-        _ if !problems.is_empty() => CommandStatus::Error,
-        "failed" | "expired" | "cancelled" => CommandStatus::Findings,
-        _ => CommandStatus::Success,
-    })
 }

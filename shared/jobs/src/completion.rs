@@ -104,6 +104,7 @@ mod tests {
             warnings: Vec::new(),
             unsaved_seconds: None,
             gpus: None,
+            trend: crate::telemetry::GpuTrend::default(),
         }
     }
 

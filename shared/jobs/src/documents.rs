@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use model::fault::{InvalidValue, one_line};
 use serde::{Deserialize, Serialize};
 
-use super::telemetry::GpuWork;
+use super::telemetry::{GpuTrend, GpuWork};
 use super::{AgentWarning, JobId};
 
 /// The schema of every document of a job.
@@ -176,6 +176,9 @@ pub struct Heartbeat {
     /// What its GPUs did since the command began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpus: Option<GpuWork>,
+    /// Their last hour.
+    #[serde(default, skip_serializing_if = "GpuTrend::is_empty")]
+    pub trend: GpuTrend,
 }
 
 impl Heartbeat {
@@ -208,6 +211,7 @@ impl Heartbeat {
             gpus: self
                 .gpus
                 .map(|work| GpuWork { instance: said_by_machine(work.instance.as_str()).as_str().into(), ..work }),
+            trend: self.trend.shown(),
             ..self
         }
     }

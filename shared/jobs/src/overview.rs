@@ -35,6 +35,8 @@ pub struct JobOverview {
     pub machine: Option<JobMachine>,
     /// The step of the newest complete checkpoint.
     pub step: Option<u64>,
+    /// The step at which it is done, if its document says it.
+    pub total_steps: Option<u64>,
     /// How long it could stand still and finish on time, where its deadline decides what it runs on. Below 0 it will be late.
     pub slack_seconds: Option<i64>,
     /// How long its machines ran.
@@ -67,6 +69,7 @@ impl JobOverview {
             attempts: job.attempts_launched(),
             machine: job.machine().cloned(),
             step: job.progress.step,
+            total_steps: job.terms.checkpoint.as_ref().and_then(|checkpoint| checkpoint.total_steps),
             slack_seconds,
             seconds,
             cost_usd_max,

@@ -1,6 +1,8 @@
 //! The GPU metrics that a job's machine publishes to `CloudWatch`, under the names of the `CloudWatch` agent: one series for each figure of each
 //! GPU, and one of the busiest GPU of the job. They have their own namespace, which `reap-instances` never reads.
 
+mod trend;
+
 use std::collections::BTreeMap;
 
 use billing::energy::AcceleratorLoad;
@@ -11,6 +13,8 @@ use model::usage::MetricSeries;
 use serde::{Deserialize, Serialize};
 
 use super::JobId;
+
+pub use trend::GpuTrend;
 
 /// NVML's utilisation covers the last sixth of a second to a second (NVML API reference, `nvmlDeviceGetUtilizationRates`), so only frequent samples
 /// see bursts.

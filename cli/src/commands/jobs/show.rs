@@ -39,7 +39,7 @@ pub(super) fn print_jobs(jobs: &[JobOverview], all: bool, now: Timestamp) {
             job.attempts.to_string(),
             machine.map_or_else(|| "-".to_owned(), |machine| machine.instance.to_string()),
             machine.map_or_else(|| "-".to_owned(), |machine| machine.instance_type.to_string()),
-            job.step.map_or_else(|| "-".to_owned(), |step| step.to_string()),
+            describe_step(job),
             length(job.seconds),
             job.cost_usd_max.to_string(),
             if job.footprint.is_known() { job.footprint.energy.to_string() } else { "-".to_owned() },
@@ -50,6 +50,15 @@ pub(super) fn print_jobs(jobs: &[JobOverview], all: bool, now: Timestamp) {
     screen::print_line(table);
     let first = jobs.first().map(|job| job.job.to_string()).unwrap_or_default();
     screen::progress(format!("\nDetails:  curfew jobs {}", plain(&first)));
+}
+
+/// `-`, `1200` or `1200 of 5000`.
+fn describe_step(job: &JobOverview) -> String {
+    match (job.step, job.total_steps) {
+        (Some(step), Some(total)) => format!("{step} of {total}"),
+        (Some(step), None) => step.to_string(),
+        (None, _) => "-".to_owned(),
+    }
 }
 
 pub(super) fn print_job(
@@ -76,6 +85,9 @@ pub(super) fn print_job(
         facts.push(("heartbeat", describe_heartbeat(details, now)));
     }
     facts.extend(completion.map(|completion| ("progress", format!("{} {}", completion.bar(), completion.describe()))));
+    if let Some(heartbeat) = details.heartbeat.as_ref().filter(|_| !overview.over) {
+        facts.extend(heartbeat.trend.lines());
+    }
     facts.push(("checkpoint", checkpoint(overview, details)));
     let warnings = details.heartbeat.iter().flat_map(|heartbeat| heartbeat.warnings.clone());
     facts.extend(warnings.map(|warning| ("warning", warning.words)));

@@ -81,6 +81,7 @@ fn a_heartbeat_and_an_exit_record_are_of_their_attempt() {
         warnings: Vec::new(),
         unsaved_seconds: None,
         gpus: None,
+        trend: crate::telemetry::GpuTrend::default(),
     };
     assert_eq!(beat(2, Some(3.5)).check(2), Ok(()));
     assert_eq!(Heartbeat { gpu_percent: Some(100.0), ..beat(2, None) }.check(2), Ok(()));
