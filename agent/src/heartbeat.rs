@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 
 use jiff::SignedDuration;
 use jobs::{ExitReason, FIRST_HEARTBEAT_AFTER, HEARTBEAT_EVERY, Heartbeat};
-use store::StoreError;
+use store::{LogTail, StoreError};
 
 use crate::agent::{Agent, EndCause};
 use crate::fence::FenceError;
+use crate::log::PARTS_BYTES_MAX;
 use crate::world::{after, now};
 
 /// How often the log is uploaded while somebody follows it, if it has grown.
@@ -117,7 +118,7 @@ pub(crate) async fn send_heartbeat(agent: &Agent) -> Result<(), StoreError> {
     agent.store.beat(&agent.identity.job, &heartbeat).await
 }
 
-/// Uploads the end of the log if it has grown beyond `uploaded`, after what an earlier start of the attempt left, such as why it ended.
+/// Uploads the log if it has grown beyond `uploaded`, after what an earlier start of the attempt left, such as why it ended.
 pub(crate) async fn upload_log(agent: &Agent, uploaded: &mut Option<u64>) -> Result<(), StoreError> {
     let (job, attempt) = (&agent.identity.job, agent.identity.attempt);
     if !agent.log.resumes() {
@@ -125,13 +126,23 @@ pub(crate) async fn upload_log(agent: &Agent, uploaded: &mut Option<u64>) -> Res
             Ok(earlier) => earlier.unwrap_or_default(),
             Err(error) if error.lasts() => {
                 agent.log.write_line(&format!("the log of an earlier start of this attempt is overwritten: {error}"));
-                Vec::new()
+                LogTail::default()
             }
             Err(error) => return Err(error),
         };
-        agent.log.go_on_from(&earlier);
+        agent.log.continue_after(earlier);
     }
-    let (tail, written) = agent.log.tail();
+    // First, so that nothing is in neither of both.
+    while let Some((number, part)) = agent.log.next_part() {
+        let end = part.start + u64::try_from(part.bytes.len()).unwrap_or(u64::MAX);
+        agent.store.write_log_part(job, attempt, number, part).await?;
+        if agent.log.set_stored(end) {
+            let mib = PARTS_BYTES_MAX / 1024 / 1024;
+            agent.log.write_line(&format!("the log is longer than {mib} MiB: of the rest only the end is uploaded"));
+        }
+    }
+    let tail = agent.log.tail();
+    let written = tail.start + u64::try_from(tail.bytes.len()).unwrap_or(u64::MAX);
     if *uploaded != Some(written) {
         agent.store.write_log(job, attempt, tail).await?;
         *uploaded = Some(written);

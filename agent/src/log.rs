@@ -1,5 +1,6 @@
 //! The log of an attempt: the output of the command and the agent's own lines, in one stream. All of it goes to the agent's own output, the
-//! machine's journal, without waiting for its reader. The agent keeps the tail in memory and uploads it. It needs no disk.
+//! machine's journal, without waiting for its reader. The agent keeps in memory what the bucket lacks, and uploads it: the tail again and again,
+//! and all before it in parts. It needs no disk.
 
 mod outlet;
 
@@ -9,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use outlet::LogOutput;
+use store::{LogPart, LogTail};
 use tokio::sync::oneshot;
 
 use crate::world::now;
@@ -16,19 +18,35 @@ use crate::world::now;
 /// The bytes of the tail.
 const TAIL_BYTES: usize = 256 * 1024;
 
+/// Less is no part yet: the tail still has it.
+const PART_BYTES_MIN: usize = TAIL_BYTES / 2;
+
+/// The largest part, and the most that waits for an upload; of what a command writes faster the oldest is missing. S3 takes as much each minute.
+const WAITING_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// The most bytes in parts: an hour of a verbose command, and cents at S3. Of a longer log only the tail is uploaded.
+pub(crate) const PARTS_BYTES_MAX: u64 = 256 * 1024 * 1024;
+
 /// A longer line is cut as it arrives.
 const LINE_BYTES: usize = 4 * 1024;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Log {
-    tail: Arc<Mutex<LogTail>>,
+    buffer: Arc<Mutex<LogBuffer>>,
     output: LogOutput,
 }
 
+/// Positions count the bytes of the whole log.
 #[derive(Debug, Default)]
-struct LogTail {
+struct LogBuffer {
     bytes: VecDeque<u8>,
+    /// The position after the last byte.
     written: u64,
+    /// The position after the last part.
+    stored: u64,
+    parts: u32,
+    /// The position of the first line that this process has.
+    begin: u64,
     /// Whether the log of an earlier start of this attempt was read.
     resumes: bool,
 }
@@ -36,7 +54,7 @@ struct LogTail {
 impl Log {
     /// An empty log that also goes to the agent's own output.
     pub(crate) fn new() -> Self {
-        Self { tail: Arc::default(), output: LogOutput::to_stdout() }
+        Self { buffer: Arc::default(), output: LogOutput::to_stdout() }
     }
 
     /// Waits until the agent's own output has all of it, up to `timeout`.
@@ -68,25 +86,34 @@ impl Log {
     }
 
     /// Continues after the log that an earlier start of this attempt left in the bucket.
-    pub(crate) fn go_on_from(&self, earlier: &[u8]) {
-        self.locked().go_on_from(earlier);
+    pub(crate) fn continue_after(&self, earlier: LogTail) {
+        self.locked().continue_after(earlier);
     }
 
-    /// Its tail, from the beginning of a line if one is near, and the number of bytes ever written.
-    pub(crate) fn tail(&self) -> (Vec<u8>, u64) {
-        let tail = self.locked();
-        (tail.whole_lines(), tail.written)
+    /// Its tail, from the beginning of a line if one is near.
+    pub(crate) fn tail(&self) -> LogTail {
+        self.locked().tail()
+    }
+
+    /// The next part and its number, once there is enough for one.
+    pub(crate) fn next_part(&self) -> Option<(u32, LogPart)> {
+        self.locked().next_part()
+    }
+
+    /// The bucket has the log up to `end`. Returns whether that is as much as it gets.
+    pub(crate) fn set_stored(&self, end: u64) -> bool {
+        self.locked().set_stored(end)
     }
 
     fn write(&self, bytes: &[u8]) {
         // Both under the same lock, so that they have the same order.
-        let mut tail = self.locked();
-        tail.append(bytes);
+        let mut buffer = self.locked();
+        buffer.append(bytes);
         self.output.write(bytes);
     }
 
-    fn locked(&self) -> MutexGuard<'_, LogTail> {
-        self.tail.lock().unwrap_or_else(PoisonError::into_inner)
+    fn locked(&self) -> MutexGuard<'_, LogBuffer> {
+        self.buffer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -94,76 +121,157 @@ fn line_of(words: &str) -> String {
     format!("[curfew {:.0}] {words}\n", now())
 }
 
-impl LogTail {
+impl LogBuffer {
     fn append(&mut self, bytes: &[u8]) {
-        self.written += u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-        self.bytes.extend(&bytes[bytes.len().saturating_sub(TAIL_BYTES)..]);
-        let surplus = self.bytes.len().saturating_sub(TAIL_BYTES);
+        self.written += size(bytes.len());
+        self.bytes.extend(&bytes[bytes.len().saturating_sub(WAITING_BYTES_MAX)..]);
+        self.trim();
+    }
+
+    /// Drops what is in a part, except for the tail.
+    fn trim(&mut self) {
+        let waiting = if self.is_full() { 0 } else { self.written - self.stored };
+        let waiting = usize::try_from(waiting).unwrap_or(usize::MAX);
+        let surplus = self.bytes.len().saturating_sub(waiting.clamp(TAIL_BYTES, WAITING_BYTES_MAX));
         self.bytes.drain(..surplus);
     }
 
-    fn go_on_from(&mut self, earlier: &[u8]) {
+    fn is_full(&self) -> bool {
+        self.stored >= PARTS_BYTES_MAX
+    }
+
+    /// The position of the first byte.
+    fn start(&self) -> u64 {
+        self.written - size(self.bytes.len())
+    }
+
+    fn next_part(&self) -> Option<(u32, LogPart)> {
+        let start = self.stored.max(self.start());
+        let skipped = usize::try_from(start - self.start()).unwrap_or(usize::MAX);
+        let bytes: Vec<u8> = self.bytes.iter().skip(skipped).copied().collect();
+        (!self.is_full() && bytes.len() >= PART_BYTES_MIN).then_some((self.parts, LogPart { bytes, start }))
+    }
+
+    fn set_stored(&mut self, end: u64) -> bool {
+        (self.stored, self.parts) = (end, self.parts.saturating_add(1));
+        self.trim();
+        self.is_full()
+    }
+
+    fn continue_after(&mut self, earlier: LogTail) {
         let own = std::mem::replace(self, Self { resumes: true, ..Self::default() });
-        self.append(earlier);
-        if !earlier.is_empty() && !earlier.ends_with(b"\n") {
+        // As far as its metadata can be true.
+        self.begin = earlier.start.min(PARTS_BYTES_MAX * 1024);
+        self.written = self.begin;
+        self.append(&earlier.bytes);
+        (self.stored, self.parts) = (earlier.stored.min(self.written), earlier.parts);
+        if !earlier.bytes.is_empty() && !earlier.bytes.ends_with(b"\n") {
             self.append(b"\n");
         }
-        let before = self.written;
         self.append(&Vec::from(own.bytes));
-        self.written = before + own.written;
     }
 
     /// A cut may fall in the middle of a line, even of a character.
-    fn whole_lines(&self) -> Vec<u8> {
-        let is_cut_off = self.written > u64::try_from(self.bytes.len()).unwrap_or(u64::MAX);
-        let near = self.bytes.iter().take(LINE_BYTES);
+    fn tail(&self) -> LogTail {
+        let cut = self.bytes.len().saturating_sub(TAIL_BYTES);
+        let near = self.bytes.iter().skip(cut).take(LINE_BYTES);
         let begins = match near.clone().position(|byte| *byte == b'\n') {
-            _ if !is_cut_off => 0,
+            _ if cut == 0 && self.start() == self.begin => 0,
             Some(end) => end + 1,
             // The bytes of a character after its first (RFC 3629, section 3).
             None => near.take_while(|byte| **byte & 0b1100_0000 == 0b1000_0000).count(),
         };
-        self.bytes.iter().skip(begins).copied().collect()
+        let bytes: Vec<u8> = self.bytes.iter().skip(cut + begins).copied().collect();
+        LogTail { start: self.written - size(bytes.len()), bytes, stored: self.stored, parts: self.parts }
     }
+}
+
+fn size(bytes: usize) -> u64 {
+    u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_log_keeps_its_end() {
-        let mut tail = LogTail::default();
-        for part in 0..10_u8 {
-            tail.append(&vec![part; 100 * 1024]);
-        }
-        assert_eq!((tail.bytes.len(), tail.written), (TAIL_BYTES, 1_024_000));
-        assert_eq!((tail.bytes.front(), tail.bytes.back()), (Some(&7), Some(&9)));
+    fn text(buffer: &LogBuffer) -> String {
+        String::from_utf8(buffer.tail().bytes).unwrap()
     }
 
-    fn check_go_on(earlier: &[u8], own: &[u8], expect: &str) {
-        let mut tail = LogTail::default();
-        tail.append(own);
-        tail.go_on_from(earlier);
-        let whole = String::from_utf8(tail.whole_lines()).unwrap();
-        assert!(whole.starts_with(expect) && tail.resumes, "{}", &whole[..whole.len().min(60)]);
-        assert!(tail.bytes.len() <= TAIL_BYTES && tail.written >= u64::try_from(earlier.len() + own.len()).unwrap());
+    #[test]
+    fn the_log_keeps_what_no_part_has_and_its_end() {
+        let mut log = LogBuffer::default();
+        let mut whole = Vec::new();
+        for part in 0..40_u8 {
+            let bytes = vec![part; 100 * 1024];
+            log.append(&bytes);
+            whole.extend(bytes);
+            if let Some((number, part)) = log.next_part() {
+                assert_eq!(number, log.parts);
+                let (start, end) = (part.start, part.start + size(part.bytes.len()));
+                assert_eq!(start, log.stored);
+                assert_eq!(part.bytes, whole[usize::try_from(start).unwrap()..usize::try_from(end).unwrap()]);
+                assert!(!log.set_stored(end));
+            }
+            assert!(log.bytes.len() <= 2 * TAIL_BYTES, "{}", log.bytes.len());
+            let tail = log.tail();
+            assert!(tail.start <= log.stored, "what no part has is in the tail");
+            assert_eq!(whole[usize::try_from(tail.start).unwrap()..], tail.bytes);
+        }
+        assert_eq!((log.parts, log.written), (20, 4_096_000));
+    }
+
+    #[test]
+    fn a_log_that_no_part_takes_loses_its_beginning() {
+        let mut log = LogBuffer::default();
+        for part in 0..10_u8 {
+            log.append(&vec![part; WAITING_BYTES_MAX / 4]);
+        }
+        let (_, part) = log.next_part().unwrap();
+        assert_eq!((part.bytes.len(), part.bytes.first(), part.start), (WAITING_BYTES_MAX, Some(&6), 12 * 1024 * 1024));
+    }
+
+    #[test]
+    fn of_a_log_beyond_the_limit_only_the_end_is_kept() {
+        let mut log = LogBuffer::default();
+        log.append(&vec![1; TAIL_BYTES]);
+        assert!(log.set_stored(PARTS_BYTES_MAX));
+        log.append(&vec![2; 2 * TAIL_BYTES]);
+        assert_eq!((log.next_part(), log.bytes.len()), (None, TAIL_BYTES));
+    }
+
+    fn check_continue(earlier: &[u8], own: &[u8], expect: &str) {
+        let mut log = LogBuffer::default();
+        log.append(own);
+        let start = 1_000;
+        log.continue_after(LogTail { bytes: earlier.to_vec(), start, stored: start, parts: 3 });
+        let whole = text(&log);
+        assert!(whole.starts_with(expect) && log.resumes, "{}", &whole[..whole.len().min(60)]);
+        assert!(log.written >= start + size(earlier.len() + own.len()) && log.parts == 3);
     }
 
     #[test]
     fn the_log_continues_that_of_an_earlier_start() {
-        check_go_on(b"", b"anew\n", "anew\n");
-        check_go_on(b"the reason\n", b"anew\n", "the reason\nanew\n");
-        check_go_on(b"the rea", b"anew\n", "the rea\nanew\n");
-        check_go_on(&b"the reason\n".repeat(TAIL_BYTES), b"anew\n", "the reason\nthe");
-        check_go_on(b"the reason\n", &b"anew\n".repeat(TAIL_BYTES), "anew\nanew\n");
+        check_continue(b"", b"anew\n", "anew\n");
+        check_continue(b"the reason\n", b"anew\n", "the reason\nanew\n");
+        check_continue(b"the rea", b"anew\n", "the rea\nanew\n");
+        check_continue(&b"the reason\n".repeat(TAIL_BYTES), b"anew\n", "the reason\nthe");
+        check_continue(b"the reason\n", &b"anew\n".repeat(TAIL_BYTES), "anew\nanew\n");
+    }
+
+    #[test]
+    fn positions_that_cannot_be_break_nothing() {
+        let mut log = LogBuffer::default();
+        log.continue_after(LogTail { bytes: b"x".to_vec(), start: u64::MAX, stored: u64::MAX, parts: u32::MAX });
+        log.append(&vec![1; WAITING_BYTES_MAX]);
+        assert_eq!(log.next_part(), None);
+        assert_eq!(log.tail().bytes.len(), TAIL_BYTES);
     }
 
     fn check_begin(end: &str, expect: &str) {
-        let mut tail = LogTail::default();
-        tail.append(&[b"the beginning\n".repeat(TAIL_BYTES / 10), end.as_bytes().to_vec()].concat());
-        let whole = String::from_utf8(tail.whole_lines()).unwrap();
-        assert!(whole.starts_with(expect), "{}", &whole[..40]);
+        let mut log = LogBuffer::default();
+        log.append(&[b"the beginning\n".repeat(TAIL_BYTES / 10), end.as_bytes().to_vec()].concat());
+        assert!(text(&log).starts_with(expect), "{}", &text(&log)[..40]);
     }
 
     #[test]
@@ -171,17 +279,8 @@ mod tests {
         check_begin("", "the beginning\n");
         check_begin(&"x".repeat(TAIL_BYTES - 3), "x");
         check_begin(&format!("{}x", "é".repeat(TAIL_BYTES / 2)), "éé");
-        let mut tail = LogTail::default();
-        tail.append("é\nall of it".as_bytes());
-        assert_eq!(tail.whole_lines(), "é\nall of it".as_bytes());
-    }
-
-    #[test]
-    fn a_write_beyond_the_limit_keeps_its_end() {
-        let mut tail = LogTail::default();
-        tail.append(&vec![1; TAIL_BYTES]);
-        tail.append(&[vec![2; TAIL_BYTES], vec![3]].concat());
-        assert_eq!((tail.bytes.len(), tail.bytes.back()), (TAIL_BYTES, Some(&3)));
-        assert!(!tail.bytes.contains(&1));
+        let mut log = LogBuffer::default();
+        log.append("é\nall of it".as_bytes());
+        assert_eq!(log.tail().bytes, "é\nall of it".as_bytes());
     }
 }

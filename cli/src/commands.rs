@@ -57,7 +57,7 @@ pub(crate) async fn run(Arguments { global, command }: Arguments) -> Result<Comm
         Command::Run(run) => Box::pin(run.run(&context)).await,
         Command::Rerun(rerun) => Box::pin(rerun.run(&context)).await,
         Command::Jobs(jobs) => jobs.run(&context).await,
-        Command::Logs(logs) => logs.run(&context).await,
+        Command::Logs(logs) => Box::pin(logs.run(&context)).await,
         Command::Ssh(ssh) => ssh.run(&context).await,
         Command::Cancel(cancel) => cancel.run(&context).await,
         Command::Team(team) => team.run(&context).await,

@@ -29,6 +29,24 @@ def test_a_command_that_succeeds_writes_its_result_and_ends_the_machine(job: Job
     assert job.heartbeat(1)["attempt"] == 1
 
 
+def test_the_bucket_has_the_whole_of_a_long_log(job: Job) -> None:
+    lines = 100_000
+    job.spec(f"seq {lines}", checkpoint=False)
+    with job.machine(1) as machine:
+        machine.ends()
+    whole, folder = b"", f"attempts/{NAME}/1/"
+    tail = job.s3.get_object(Bucket=BUCKET, Key=f"{folder}log")
+    parts = [f"{folder}log.{number}" for number in range(int(tail["Metadata"]["parts"]))]
+    assert parts and len(tail["Body"].read()) <= 256 * 1024
+    for key in [*parts, f"{folder}log"]:
+        found = job.s3.get_object(Bucket=BUCKET, Key=key)
+        start = int(found["Metadata"]["start"])
+        assert start <= len(whole), "bytes are missing"
+        whole = whole[:start] + found["Body"].read()
+    numbers = [int(line) for line in whole.splitlines() if line.isdigit()]
+    assert numbers == list(range(1, lines + 1)) and b"attempt 1 ends (succeeded)" in whole
+
+
 def test_a_failed_setup_fails_the_job(job: Job) -> None:
     job.spec("echo never", checkpoint=False, more='setup = "echo first; exit 4"')
     with job.machine(1) as machine:

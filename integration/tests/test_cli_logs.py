@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 
 from command import COMMAND, Said, curfew
-from reaping import Account
+from reaping import BUCKET, Account, ago, rfc3339
 from terminal import Terminal
-from test_cli_jobs import BERT, LLAMA, ended, running, write
+from test_cli_jobs import BERT, LLAMA, ended, leave, running, write
 
 
 def logs(account: Account, *arguments: str) -> Said:
@@ -27,6 +28,37 @@ def test_the_log_of_the_newest_attempt_that_has_one(account: Account) -> None:
     assert logs(account, LLAMA, "--attempt", "1").fine().out == "first\n"
     document = logs(account, LLAMA, "--json").fine().json()
     assert document == {"schema": 1, "job": LLAMA, "attempt": 2, "log": "second\n"}
+
+
+def store(account: Account, name: str, text: str, **metadata: int) -> None:
+    """As an agent does: the end of a log, or a part of it."""
+    metadata = {key: str(value) for key, value in metadata.items()}
+    account.aws.client("s3").put_object(Bucket=BUCKET, Key=f"attempts/{LLAMA}/{name}", Body=text.encode(), Metadata=metadata)
+
+
+def test_the_whole_log_of_each_attempt_with_how_it_ended(account: Account) -> None:
+    write(account, LLAMA, ended(), attempt=3, machines=3)
+    store(account, "1/log.0", "one\ntwo\n", start=0)
+    store(account, "1/log.1", "two\nthree\n", start=4)  # of an agent that was restarted
+    store(account, "1/log", "three\nfour\n", start=8, parts=2)
+    at = rfc3339(ago(hours=1))
+    leave(account, LLAMA, "1/heartbeat.json", at=at, attempt=1, step=900, doing="running")
+    store(account, "2/log.0", "five\n", start=0)
+    store(account, "2/log", "seven\n", start=9, parts=4_000_000_000)  # what no agent would write
+    exit = {"attempt": 2, "at": "2026-11-22T05:00:00Z", "reason": "failed", "code": 3, "why": "boom"}
+    leave(account, LLAMA, "2/exit.json", **exit)
+    said = logs(account, "llama", "--whole").fine()
+    lines = said.out.splitlines()
+    assert lines[:4] == ["one", "two", "three", "four"] and lines[5:] == [
+        "five",
+        "seven",
+        "[curfew] attempt 2 ended with exit code 3 on 2026-11-22 05:00 UTC: boom",
+    ]
+    assert re.fullmatch(r"\[curfew\] attempt 1 left no result; its last heartbeat was on .* UTC, at step 900", lines[4])
+    assert said.err.splitlines() == [f"{LLAMA}, attempt 1", f"{LLAMA}, attempt 2", "(4 bytes of the log are missing here)"]
+    tail = logs(account, "llama", "--attempt", "1").fine()
+    assert (tail.out, tail.err) == ("three\nfour\n", f"{LLAMA}, attempt 1\n(earlier lines: add --whole)\n")
+    assert logs(account, "llama", "--whole", "--follow").code == 2
 
 
 def test_a_pipe_gets_every_byte_and_a_terminal_nothing_that_moves_its_cursor(account: Account) -> None:
@@ -63,8 +95,9 @@ def test_following_ends_with_the_job(account: Account) -> None:
         text=True,
     )
     assert follower.stdout is not None and follower.stdout.readline() == "one\n"
-    upload(account, "one\ntwo\n")
-    assert follower.stdout.readline() == "two\n"
+    store(account, "1/log.0", "one\ntwo\n", start=0)
+    store(account, "1/log", "three\n", start=8, parts=1)
+    assert [follower.stdout.readline() for _ in range(2)] == ["two\n", "three\n"]
     upload(account, "again\nlast\n", 2)
     write(account, LLAMA, ended(), attempt=2)
     out, err = follower.communicate(timeout=30)

@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
 use std::time::Duration;
 
-use super::line_of;
+use super::{line_of, size};
 
 /// The most pending bytes, beside as many that are being written: some seconds of a verbose command.
 const WAITING_BYTES: usize = 1024 * 1024;
@@ -70,7 +70,7 @@ impl OutputState {
             waiting.is_writing = false;
             if written.is_err() {
                 // The reader is gone, or pauses.
-                waiting.left_out += size(&bytes);
+                waiting.left_out += size(bytes.len());
             }
             drop(waiting);
             self.changed.notify_all();
@@ -95,7 +95,7 @@ impl PendingOutput {
     fn append(&mut self, bytes: &[u8]) {
         let is_full = self.left_out > 0 || self.bytes.len() + bytes.len() > WAITING_BYTES;
         if is_full && !self.bytes.is_empty() {
-            self.left_out += size(bytes);
+            self.left_out += size(bytes.len());
         } else {
             self.bytes.extend(bytes);
         }
@@ -120,10 +120,6 @@ impl PendingOutput {
     fn is_empty(&self) -> bool {
         self.bytes.is_empty() && !self.is_writing
     }
-}
-
-fn size(bytes: &[u8]) -> u64 {
-    u64::try_from(bytes.len()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

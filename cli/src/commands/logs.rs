@@ -1,17 +1,18 @@
 //! `curfew logs`: the log of a job.
 
-mod new_bytes;
+mod position;
 
 use std::io::{IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use futures::{StreamExt as _, stream};
 use jiff::SignedDuration;
-use jobs::{Job, JobId, Phase};
+use jobs::{Job, JobId, Phase, describe_attempt_end};
 use serde::Serialize;
-use store::{MachineDocument, Store, StoreError};
+use store::{LogTail, MachineDocument, Store, StoreError};
 
-use self::new_bytes::{legible, new_bytes};
+use self::position::{LogPosition, legible};
 use crate::command_error::{CommandError, describe_store_error};
 use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
@@ -27,12 +28,18 @@ const LAST_LINES_TIMEOUT: SignedDuration = SignedDuration::from_secs(30);
 /// How often the agent is told that somebody follows the log.
 const MARK_EVERY: Duration = Duration::from_mins(1);
 
+/// An agent uploads at most 256 MiB of a log in parts, each of 128 KiB or more; those of a restarted agent may overlap.
+const PARTS_MAX: u32 = 4_096;
+
+/// Of up to 8 MiB each.
+const PARTS_AT_ONCE: usize = 4;
+
 /// Show the log of a job's command
 #[derive(Debug, Args)]
 #[command(
     after_help = "Prints the end of the log, as the agent last uploaded it. Exit codes: 0 printed; 1 there is no log; 2 error or \
-                        incomplete result.\n\nExample:\n  curfew logs llama\n  curfew logs vision/llama-1a2b3c4d --attempt 1\n  \
-                        curfew logs llama --follow"
+                        incomplete result.\n\nExample:\n  curfew logs llama\n  curfew logs llama --whole\n  \
+                        curfew logs vision/llama-1a2b3c4d --attempt 1\n  curfew logs llama --follow"
 )]
 pub(crate) struct Logs {
     /// Name of the job: <team>/<job>, or a unique part of it
@@ -41,6 +48,9 @@ pub(crate) struct Logs {
     /// Follow the log until the job has ended
     #[arg(long, short, conflicts_with = "json")]
     follow: bool,
+    /// Show the whole log of each attempt, and how each ended
+    #[arg(long, conflicts_with_all = ["json", "follow"])]
+    whole: bool,
     /// Show the log of this attempt [default: the newest with a log]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     attempt: Option<u32>,
@@ -54,11 +64,12 @@ struct LogsOutput<'a> {
     log: Option<String>,
 }
 
-/// The part of a log that was shown.
+/// The log of an attempt, and how much of it was printed.
 #[derive(Default)]
-struct ShownLog {
+struct PrintedLog {
     attempt: u32,
-    bytes: Vec<u8>,
+    position: LogPosition,
+    parts: u32,
 }
 
 impl Logs {
@@ -76,42 +87,102 @@ impl Logs {
             let (shown, _) = follow(&store, job, self.attempt).await?;
             return Ok(if shown { CommandStatus::Success } else { CommandStatus::Findings });
         }
+        if self.whole {
+            return print_whole(&store, &job, self.attempt).await;
+        }
         let found = read_newest_log(&store, &job, self.attempt).await?;
         if context.global.json {
-            let (attempt, log) = found.map(|found| (found.attempt, found.bytes)).unzip();
+            let (attempt, log) = found.map(|(attempt, tail)| (attempt, tail.bytes)).unzip();
             let log = log.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
             let ending = if log.is_some() { CommandStatus::Success } else { CommandStatus::Findings };
             screen::json(&LogsOutput { schema: screen::SCHEMA, job: &job.job, attempt, log })?;
             return Ok(ending);
         }
-        let Some(found) = found else {
-            screen::progress(format!("{} has no log yet: it is {}", job.job, describe_state(&job)));
-            return Ok(CommandStatus::Findings);
-        };
-        screen::progress(format!("{}, attempt {}", job.job, found.attempt));
-        write(&found.bytes);
+        let Some((attempt, tail)) = found else { return Ok(report_no_log(&job)) };
+        screen::progress(format!("{}, attempt {attempt}", job.job));
+        note_earlier_lines(&tail);
+        write(&tail.bytes);
         Ok(CommandStatus::Success)
     }
 }
 
-/// The log of the named attempt, or of the newest that has one.
-async fn read_newest_log(store: &Store, job: &Job, attempt: Option<u32>) -> Result<Option<ShownLog>, StoreError> {
+fn report_no_log(job: &Job) -> CommandStatus {
+    screen::progress(format!("{} has no log yet: it is {}", job.job, describe_state(job)));
+    CommandStatus::Findings
+}
+
+fn note_earlier_lines(tail: &LogTail) {
+    if tail.start > 0 {
+        screen::progress("(earlier lines: add --whole)");
+    }
+}
+
+/// Prints all that the bucket has of each attempt, or of the named one, and in between how it ended.
+async fn print_whole(store: &Store, job: &Job, attempt: Option<u32>) -> Result<CommandStatus, CommandError> {
+    let (attempts, mut is_any) = (attempt.map_or(1..=job.attempt, |attempt| attempt..=attempt), false);
+    for attempt in attempts {
+        let tail = store.read_log(&job.job, attempt).await?;
+        is_any |= tail.is_some();
+        if let Some(tail) = tail {
+            screen::progress(format!("{}, attempt {attempt}", job.job));
+            PrintedLog { attempt, ..PrintedLog::default() }.print_new(store, &job.job, &tail).await?;
+        }
+        let (heartbeat, exit) =
+            futures::join!(store.read_heartbeat(&job.job, attempt), store.read_exit(&job.job, attempt));
+        let (heartbeat, exit) = (heartbeat?.into_parts().0, exit?.into_parts().0);
+        let heartbeat = heartbeat.as_ref().map(|heartbeat| (heartbeat.at, &heartbeat.said));
+        let has_ended = attempt < job.attempt || matches!(job.phase, Phase::Ended(_));
+        if has_ended && let Some(line) = describe_attempt_end(attempt, heartbeat, exit.as_ref()) {
+            write(format!("[curfew] {}\n", screen::plain(&line)).as_bytes());
+        }
+    }
+    Ok(if is_any { CommandStatus::Success } else { report_no_log(job) })
+}
+
+/// The end of the log of the named attempt, or of the newest that has one.
+async fn read_newest_log(store: &Store, job: &Job, attempt: Option<u32>) -> Result<Option<(u32, LogTail)>, StoreError> {
     let attempts = match attempt {
         Some(attempt) => attempt..=attempt,
         None => 1..=job.attempt,
     };
     for attempt in attempts.rev() {
-        if let Some(bytes) = store.read_log(&job.job, attempt).await? {
-            return Ok(Some(ShownLog { attempt, bytes }));
+        if let Some(tail) = store.read_log(&job.job, attempt).await? {
+            return Ok(Some((attempt, tail)));
         }
     }
     Ok(None)
 }
 
+impl PrintedLog {
+    /// Prints what is new, with the parts before the tail.
+    async fn print_new(&mut self, store: &Store, job: &JobId, tail: &LogTail) -> Result<(), StoreError> {
+        if self.position.is_before(tail.start) {
+            let (attempt, numbers) = (self.attempt, self.parts..tail.parts.min(PARTS_MAX));
+            let mut parts =
+                stream::iter(numbers).map(|number| store.read_log_part(job, attempt, number)).buffered(PARTS_AT_ONCE);
+            while let Some(part) = parts.next().await {
+                let Some(part) = part? else { break };
+                self.print(part.start, &part.bytes);
+            }
+        }
+        self.parts = tail.parts;
+        self.print(tail.start, &tail.bytes);
+        Ok(())
+    }
+
+    fn print(&mut self, start: u64, bytes: &[u8]) {
+        let found = self.position.advance(start, bytes);
+        if found.missing > 0 {
+            screen::progress(format!("({} bytes of the log are missing here)", found.missing));
+        }
+        write(found.bytes);
+    }
+}
+
 /// Prints the log of the named attempt, or of all from the newest on, until the job is over and its whole log was read. Returns whether there was
 /// any, and the job as it is then. A failure that may pass is a warning.
 pub(crate) async fn follow(store: &Store, mut job: Job, attempt: Option<u32>) -> Result<(bool, Job), CommandError> {
-    let mut shown = ShownLog::default();
+    let mut printed = PrintedLog::default();
     // The next time to tell the agent; none once that is refused.
     let (mut mark_at, mut is_failing) = (Some(Instant::now()), false);
     loop {
@@ -124,10 +195,10 @@ pub(crate) async fn follow(store: &Store, mut job: Job, attempt: Option<u32>) ->
                 mark_at = None;
             }
         }
-        match look_once(store, &job, attempt, &mut shown).await {
+        match look_once(store, &job, attempt, &mut printed).await {
             Ok(Look::Complete) => {
                 screen::progress(format!("{}: {}", job.job, describe_state(&job)));
-                return Ok((shown.attempt > 0, job));
+                return Ok((printed.attempt > 0, job));
             }
             Ok(Look::Unfinished(newer)) => (job, is_failing) = (*newer, false),
             Err(error) if error.lasts() => return Err(error.into()),
@@ -150,23 +221,24 @@ enum Look {
 }
 
 /// Prints what is new.
-async fn look_once(store: &Store, job: &Job, attempt: Option<u32>, shown: &mut ShownLog) -> Result<Look, StoreError> {
+async fn look_once(
+    store: &Store,
+    job: &Job,
+    attempt: Option<u32>,
+    printed: &mut PrintedLog,
+) -> Result<Look, StoreError> {
     // Read before the log: what is uploaded later is of no interest.
     let is_over = match &job.phase {
         Phase::Ended(end) => world::clock().duration_since(end.at) > LAST_LINES_TIMEOUT || has_exit(store, job).await?,
         _ => attempt.is_some_and(|of| of < job.attempt),
     };
-    if let Some(found) = read_newest_log(store, job, attempt).await? {
-        if found.attempt != shown.attempt {
-            screen::progress(format!("{}, attempt {}", job.job, found.attempt));
-            *shown = ShownLog { attempt: found.attempt, bytes: Vec::new() };
+    if let Some((found, tail)) = read_newest_log(store, job, attempt).await? {
+        if found != printed.attempt {
+            screen::progress(format!("{}, attempt {found}", job.job));
+            note_earlier_lines(&tail);
+            *printed = PrintedLog { attempt: found, position: LogPosition::at(tail.start), parts: tail.parts };
         }
-        let found_bytes = new_bytes(&shown.bytes, &found.bytes);
-        if found_bytes.skipped {
-            screen::progress("(some lines in between are missing)");
-        }
-        write(found_bytes.bytes);
-        *shown = found;
+        printed.print_new(store, &job.job, &tail).await?;
     }
     if is_over {
         return Ok(Look::Complete);

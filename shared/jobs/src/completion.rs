@@ -80,7 +80,7 @@ fn seconds_for(steps: u64, per_hour: f64) -> Option<i64> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use proptest::prelude::*;
 
     use super::*;
@@ -93,7 +93,7 @@ mod tests {
         job
     }
 
-    fn heartbeat(step: Option<u64>, steps_per_hour: Option<f64>) -> Heartbeat {
+    pub(crate) fn heartbeat(step: Option<u64>, steps_per_hour: Option<f64>) -> Heartbeat {
         Heartbeat {
             at: noon_plus(HOUR),
             attempt: 1,

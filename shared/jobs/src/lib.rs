@@ -6,6 +6,7 @@
 //! reordered event, or two reconcilers at once never run a job twice and never forget one. `tests/model` explores this very function.
 
 mod agent_warning;
+mod attempt_end;
 mod backlog;
 mod candidate;
 pub mod checkpoints;
@@ -48,6 +49,7 @@ use model::money::{Amount, Rate};
 use serde::{Deserialize, Serialize};
 
 pub use agent_warning::{AgentWarning, AgentWarningKind, AgentWarnings, STANDS_AFTER};
+pub use attempt_end::describe_attempt_end;
 pub use backlog::{BacklogQueue, QueueItem, QueueShares, ShareLimits, take_shares};
 pub use candidate::{Candidate, Lifecycle, MachineImage, QuotaCode, Ranking};
 pub use command_job::CommandJob;

@@ -4,6 +4,7 @@ mod files;
 mod list;
 mod measure;
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use aws_config::SdkConfig;
@@ -48,6 +49,7 @@ pub(crate) enum WriteCondition<'a> {
 pub(crate) struct StoredObject {
     pub(crate) bytes: Vec<u8>,
     pub(crate) etag: Option<String>,
+    pub(crate) metadata: HashMap<String, String>,
 }
 
 /// An object as it was read, however large.
@@ -58,6 +60,8 @@ pub(crate) struct FoundObject {
     pub(crate) by: ObjectVersion,
     /// To the second, by S3's clock.
     pub(crate) written_at: Timestamp,
+    /// As it was written with the object.
+    pub(crate) metadata: HashMap<String, String>,
 }
 
 /// The identity of a written object.
@@ -97,10 +101,10 @@ impl Bucket {
 
     /// Reads an object; `None` if it is absent.
     pub(crate) async fn get(&self, key: &str, bytes_max: usize) -> Result<Option<StoredObject>, StoreError> {
-        let Some(FoundObject { bytes, by, .. }) = self.find(key, bytes_max).await? else { return Ok(None) };
+        let Some(FoundObject { bytes, by, metadata, .. }) = self.find(key, bytes_max).await? else { return Ok(None) };
         let too_large = |bytes| StoreError::TooLarge { address: self.address(key), bytes, bytes_max };
         let bytes = bytes.map_err(too_large)?;
-        Ok(Some(StoredObject { bytes, etag: by.etag }))
+        Ok(Some(StoredObject { bytes, etag: by.etag, metadata }))
     }
 
     /// The same, for objects that may be too large: size and version belong to the same object.
@@ -128,20 +132,21 @@ impl Bucket {
     async fn body(&self, key: &str, output: GetObjectOutput, bytes_max: usize) -> Result<FoundObject, StoreError> {
         let by = ObjectVersion { etag: output.e_tag, version: version(output.version_id) };
         let written_at = moment(output.last_modified.as_ref());
+        let metadata = output.metadata.unwrap_or_default();
         let length = output.content_length.and_then(|length| usize::try_from(length).ok()).unwrap_or_default();
         if length > bytes_max {
-            return Ok(FoundObject { bytes: Err(length), by, written_at });
+            return Ok(FoundObject { bytes: Err(length), by, written_at, metadata });
         }
         let (mut bytes, mut body) = (Vec::with_capacity(length), output.body);
         while let Some(chunk) = body.next().await {
             let chunk =
                 chunk.map_err(|error| StoreError::call(GET, self.address(key), None, &error_sentence(&error)))?;
             if bytes.len() + chunk.len() > bytes_max {
-                return Ok(FoundObject { bytes: Err(bytes.len() + chunk.len()), by, written_at });
+                return Ok(FoundObject { bytes: Err(bytes.len() + chunk.len()), by, written_at, metadata });
             }
             bytes.extend_from_slice(&chunk);
         }
-        Ok(FoundObject { bytes: Ok(bytes), by, written_at })
+        Ok(FoundObject { bytes: Ok(bytes), by, written_at, metadata })
     }
 
     /// Deletes an object, if it exists. In a bucket with versions the bytes stay as an older version.
@@ -200,16 +205,29 @@ impl Bucket {
         bytes: Vec<u8>,
         condition: WriteCondition<'_>,
     ) -> Result<ObjectVersion, StoreError> {
+        self.put_with_metadata(media_type, key, bytes, condition, HashMap::new()).await
+    }
+
+    /// Writes an object of that media type, with its metadata.
+    pub(crate) async fn put_with_metadata(
+        &self,
+        media_type: &str,
+        key: &str,
+        bytes: Vec<u8>,
+        condition: WriteCondition<'_>,
+        metadata: HashMap<String, String>,
+    ) -> Result<ObjectVersion, StoreError> {
         let (bytes, mut tries, mut pause) = (Bytes::from(bytes), 1..CONFLICT_TRIES, CONFLICT_PAUSE);
         loop {
             let put = self.client.put_object().bucket(&self.name).key(key).content_type(media_type);
-            let put = put.body(ByteStream::from(bytes.clone()));
+            let put = put.body(ByteStream::from(bytes.clone())).set_metadata(Some(metadata.clone()));
             let put = match condition {
                 WriteCondition::None => put,
                 WriteCondition::StillAt(Some(etag)) => put.if_match(etag),
                 WriteCondition::StillAt(None) => put.if_none_match("*"),
             };
-            let error = match put.send().await {
+            // On the heap: each future that writes an object would have it in it.
+            let error = match Box::pin(put.send()).await {
                 Ok(written) => return Ok(ObjectVersion { etag: written.e_tag, version: version(written.version_id) }),
                 Err(error) => error,
             };

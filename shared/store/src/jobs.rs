@@ -8,6 +8,7 @@ mod agent;
 mod backlog;
 mod inbox;
 mod keys;
+mod log;
 mod workdir;
 
 use bytes::Bytes;
@@ -25,6 +26,7 @@ pub use backlog::{Backlog, Bookmarks, JobEntry, has_legal_keys, is_answerable};
 pub use inbox::{InboxAnswers, InboxObject, Submission, SubmittedSpec, match_answers, submission_key};
 pub use keys::job_of_key;
 use keys::{JobDocument, active_key, jobs_folder, key, team_and_job, team_of_folder};
+pub use log::{LogPart, LogTail};
 
 /// The largest `cancel.json`, and answer of the inbox, in bytes: an answer names each mistake of a spec of at most 64 KiB.
 const SMALL_BYTES_MAX: usize = 1024 * 1024;
@@ -171,15 +173,6 @@ impl Store {
         let key = key(job, JobDocument::Exit(attempt));
         let found = self.find_of_machine(&key, IF_LEFT_BEHIND_IS_LOST, |exit: &ExitRecord| exit.check(attempt)).await?;
         Ok(found.map_or(MachineDocument::Absent, |(_, exit)| believed(exit.map(ExitRecord::shown))))
-    }
-
-    /// The end of an attempt's log, as its agent last uploaded it; `None` if it never did.
-    ///
-    /// # Errors
-    /// If S3 refused.
-    pub async fn read_log(&self, job: &JobId, attempt: u32) -> Result<Option<Vec<u8>>, StoreError> {
-        let object = self.bucket.get(&key(job, JobDocument::Log(attempt)), BYTES_MAX).await?;
-        Ok(object.map(|object| object.bytes))
     }
 
     /// A person's request to cancel a job; `None` if there is none.

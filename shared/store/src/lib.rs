@@ -31,8 +31,8 @@ pub use bucket::{ListPart, ListedObject, MeasuredData, measure_data};
 pub use budgets::team_folder;
 pub use checkpoints::{CheckpointContent, CheckpointError, FileFingerprint, FileOwner, LocalFile, UnsentFile};
 pub use jobs::{
-    Backlog, Bookmarks, InboxAnswers, InboxObject, JobEntry, MachineDocument, ReceivedHeartbeat, Submission,
-    SubmittedSpec, has_legal_keys, is_answerable, job_of_key, match_answers, submission_key,
+    Backlog, Bookmarks, InboxAnswers, InboxObject, JobEntry, LogPart, LogTail, MachineDocument, ReceivedHeartbeat,
+    Submission, SubmittedSpec, has_legal_keys, is_answerable, job_of_key, match_answers, submission_key,
 };
 pub use plans::PlanKey;
 pub use ports::{CallAdvice, ConfigLoadError, StoreError, Versioned};

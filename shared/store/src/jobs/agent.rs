@@ -10,8 +10,6 @@ use crate::checkpoints::{FileOwner, LocalFile, UnsentFile, upload_each};
 use crate::document::{is_at_home, read, stamped};
 use crate::{BYTES_MAX, Store, StoreError, Versioned};
 
-const TEXT: &str = "text/plain; charset=utf-8";
-
 /// The part of `state.json` that the agent needs.
 #[derive(Deserialize)]
 struct StateExcerpt {
@@ -89,14 +87,6 @@ impl Store {
         let key = key(job, JobDocument::Exit(exit.attempt));
         let bytes = stamped(exit, &self.bucket.address(&key))?;
         self.bucket.put(&key, bytes, WriteCondition::None).await.map(drop)
-    }
-
-    /// Writes the end of an attempt's log.
-    ///
-    /// # Errors
-    /// If S3 refused.
-    pub async fn write_log(&self, job: &JobId, attempt: u32, tail: Vec<u8>) -> Result<(), StoreError> {
-        self.bucket.put_as(TEXT, &key(job, JobDocument::Log(attempt)), tail, WriteCondition::None).await.map(drop)
     }
 
     /// Uploads the outputs of a job, `outputs/<team>/<job>/<attempt>/<path>`, each file by itself, and reads them with the rights of their

@@ -22,6 +22,7 @@ pub(super) enum JobDocument {
     Heartbeat(u32),
     Exit(u32),
     Log(u32),
+    LogPart(u32, u32),
 }
 
 pub(super) fn key(job: &JobId, of: JobDocument) -> String {
@@ -35,6 +36,7 @@ pub(super) fn key(job: &JobId, of: JobDocument) -> String {
         JobDocument::Heartbeat(attempt) => format!("{ATTEMPTS}{job}/{attempt}/heartbeat.json"),
         JobDocument::Exit(attempt) => format!("{ATTEMPTS}{job}/{attempt}/exit.json"),
         JobDocument::Log(attempt) => format!("{ATTEMPTS}{job}/{attempt}/log"),
+        JobDocument::LogPart(attempt, number) => format!("{ATTEMPTS}{job}/{attempt}/log.{number}"),
     }
 }
 
@@ -104,9 +106,15 @@ mod tests {
     #[test]
     fn a_machine_writes_in_a_folder_of_its_own() {
         let job = id("a/b", "c-0123abcd");
-        let keys = [JobDocument::Head, JobDocument::Heartbeat(2), JobDocument::Exit(2), JobDocument::Log(2)]
-            .map(|of| key(&job, of));
-        let names = ["head.json", "2/heartbeat.json", "2/exit.json", "2/log"];
+        let keys = [
+            JobDocument::Head,
+            JobDocument::Heartbeat(2),
+            JobDocument::Exit(2),
+            JobDocument::Log(2),
+            JobDocument::LogPart(2, 0),
+        ]
+        .map(|of| key(&job, of));
+        let names = ["head.json", "2/heartbeat.json", "2/exit.json", "2/log", "2/log.0"];
         assert_eq!(keys, names.map(|name| format!("attempts/a%2Fb/c-0123abcd/{name}")));
     }
 

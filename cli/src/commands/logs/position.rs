@@ -1,0 +1,66 @@
+//! The part of a log that was printed.
+
+use crate::screen::plain;
+
+/// How many bytes of a log were printed or are missing.
+#[derive(Debug, Default)]
+pub(super) struct LogPosition(u64);
+
+/// Bytes that were not printed yet.
+#[derive(Debug, PartialEq)]
+pub(super) struct NewLogBytes<'a> {
+    pub(super) bytes: &'a [u8],
+    /// How many bytes before them are missing.
+    pub(super) missing: u64,
+}
+
+impl LogPosition {
+    pub(super) const fn at(position: u64) -> Self {
+        Self(position)
+    }
+
+    pub(super) const fn is_before(&self, position: u64) -> bool {
+        self.0 < position
+    }
+
+    /// The new part of bytes that begin at `start`. The machine said where, so any position may be wrong.
+    pub(super) fn advance<'a>(&mut self, start: u64, bytes: &'a [u8]) -> NewLogBytes<'a> {
+        let printed = usize::try_from(self.0.saturating_sub(start)).unwrap_or(usize::MAX);
+        let missing = start.saturating_sub(self.0);
+        self.0 = self.0.max(start.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX)));
+        NewLogBytes { bytes: bytes.get(printed..).unwrap_or_default(), missing }
+    }
+}
+
+/// By line; a progress bar writes many.
+pub(super) fn legible(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes).replace("\r\n", "\n").replace('\r', "\n");
+    text.split('\n').map(plain).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_byte_is_new_once_and_missing_ones_are_counted() {
+        let mut position = LogPosition::at(0);
+        let mut check = |start, bytes: &'static str, expect: &str, missing| {
+            let found = position.advance(start, bytes.as_bytes());
+            assert_eq!(found, NewLogBytes { bytes: expect.as_bytes(), missing });
+        };
+        check(0, "one\n", "one\n", 0);
+        check(0, "one\n", "", 0);
+        check(0, "one\ntwo\n", "two\n", 0);
+        check(4, "two\nthree\n", "three\n", 0);
+        check(20, "five\n", "five\n", 6);
+        check(0, "", "", 0);
+        check(u64::MAX, "lie\n", "lie\n", u64::MAX - 25);
+        check(0, "more\n", "", 0);
+    }
+
+    #[test]
+    fn nothing_moves_the_cursor() {
+        assert_eq!(legible(b"10%\r20%\r\n\x1b[2Jdone\xff\n"), "10%\n20%\n?[2Jdone\u{fffd}\n");
+    }
+}

@@ -1,0 +1,97 @@
+//! The log of an attempt: its end in one object that the agent overwrites, and all before it in parts that never change.
+
+use std::collections::HashMap;
+use std::str::FromStr;
+
+use jobs::JobId;
+
+use super::keys::{JobDocument, key};
+use crate::bucket::WriteCondition;
+use crate::{BYTES_MAX, Store, StoreError};
+
+const TEXT: &str = "text/plain; charset=utf-8";
+
+/// The keys of the metadata.
+const START: &str = "start";
+const STORED: &str = "stored";
+const PARTS: &str = "parts";
+
+/// The end of a log. Positions count the bytes of the whole log. The machine wrote all of it, so any position may be wrong.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LogTail {
+    pub bytes: Vec<u8>,
+    /// The position of its first byte.
+    pub start: u64,
+    /// The position after the last part.
+    pub stored: u64,
+    /// How many parts there are.
+    pub parts: u32,
+}
+
+/// A part of a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogPart {
+    pub bytes: Vec<u8>,
+    /// The position of its first byte.
+    pub start: u64,
+}
+
+impl Store {
+    /// Writes the end of an attempt's log.
+    ///
+    /// # Errors
+    /// If S3 refused.
+    pub async fn write_log(&self, job: &JobId, attempt: u32, tail: LogTail) -> Result<(), StoreError> {
+        let LogTail { bytes, start, stored, parts } = tail;
+        let metadata = [(START, start.to_string()), (STORED, stored.to_string()), (PARTS, parts.to_string())];
+        self.write_text(&key(job, JobDocument::Log(attempt)), bytes, metadata.into()).await
+    }
+
+    /// Writes a part of an attempt's log.
+    ///
+    /// # Errors
+    /// If S3 refused.
+    pub async fn write_log_part(
+        &self,
+        job: &JobId,
+        attempt: u32,
+        number: u32,
+        part: LogPart,
+    ) -> Result<(), StoreError> {
+        let key = key(job, JobDocument::LogPart(attempt, number));
+        self.write_text(&key, part.bytes, [(START, part.start.to_string())].into()).await
+    }
+
+    /// The end of an attempt's log, as its agent last uploaded it; `None` if it never did.
+    ///
+    /// # Errors
+    /// If S3 refused, or it is larger than 16 MiB.
+    pub async fn read_log(&self, job: &JobId, attempt: u32) -> Result<Option<LogTail>, StoreError> {
+        let object = self.bucket.get(&key(job, JobDocument::Log(attempt)), BYTES_MAX).await?;
+        Ok(object.map(|object| LogTail {
+            start: number(&object.metadata, START),
+            stored: number(&object.metadata, STORED),
+            parts: number(&object.metadata, PARTS),
+            bytes: object.bytes,
+        }))
+    }
+
+    /// A part of an attempt's log; `None` if there is none of that number.
+    ///
+    /// # Errors
+    /// If S3 refused, or it is larger than 16 MiB.
+    pub async fn read_log_part(&self, job: &JobId, attempt: u32, part: u32) -> Result<Option<LogPart>, StoreError> {
+        let object = self.bucket.get(&key(job, JobDocument::LogPart(attempt, part)), BYTES_MAX).await?;
+        Ok(object.map(|object| LogPart { start: number(&object.metadata, START), bytes: object.bytes }))
+    }
+
+    async fn write_text(&self, key: &str, bytes: Vec<u8>, metadata: HashMap<&str, String>) -> Result<(), StoreError> {
+        let metadata = metadata.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        self.bucket.put_with_metadata(TEXT, key, bytes, WriteCondition::None, metadata).await.map(drop)
+    }
+}
+
+/// An absent or wrong number counts as 0.
+fn number<N: FromStr + Default>(metadata: &HashMap<String, String>, name: &str) -> N {
+    metadata.get(name).and_then(|value| value.parse().ok()).unwrap_or_default()
+}
