@@ -107,16 +107,17 @@ def cases(calls: list[Call]) -> list[Case]:
 
 
 def some(calls: list[Call], of_a_look: int | None, hangs: bool = True) -> list[Case]:
-    """Of each call three cases: it is refused, it is in trouble that lasts, its answer is lost or damaged; of
-    every fifth call two more, of those that pass; and one that hangs of each service. The kinds of refusal, trouble and
-    so on take turns from call to call. `of_a_look`: of a call that changes nothing only so many of these cases, by
+    """Of each call two cases: its error is final, by turns because it is refused or because its trouble lasts; and its answer is
+    lost or damaged. Of every fifth call two more, of those that pass; and one that hangs of each service. The kinds of refusal, trouble
+    and so on take turns from call to call. `of_a_look`: of a call that changes nothing only so many of these cases, by
     turns. Without `hangs` none hangs."""
     trouble, unread = [(fault, True) for fault in IN_TROUBLE], [(fault, False) for fault in (*CARRIED_OUT, *DAMAGED)]
+    final = [case for pair in zip([(fault, False) for fault in REFUSED], trouble, strict=True) for case in pair]
     trouble_passes, unread = [(fault, False) for fault in IN_TROUBLE], [*unread, ("lost_answer", True)]
     first = {call.action.partition(":")[0]: call for call in reversed(calls)}
     chosen = [Case(call, "hang", lasting=True) for call in first.values() if hangs]
     for place, call in enumerate(calls):
-        wanted = [(REFUSED[place % len(REFUSED)], False), trouble[place % len(trouble)], unread[place % len(unread)]]
+        wanted = [final[place % len(final)], unread[place % len(unread)]]
         if place % 5 == 0:
             wanted += [trouble_passes[place // 5 % len(trouble)], ("slow", False)]
         if call.is_look:
