@@ -191,7 +191,7 @@ RELEASE := cargo build --release --locked
 BENCH := PYTHONPATH=integration $(VENV)/bin/python -m bench
 
 bench: $(VENV)/.installed ## Measure the reapers on 1,000 to 50,000 instances and volumes: make bench [ARGS="--check"] (release: 10 minutes and more)
-	$(RELEASE) --package reap-instances --package reap-volumes
+	$(RELEASE) --package reap-instances --package reap-volumes --package reap-sagemaker
 	$(BENCH) $(ARGS)
 
 bench-scan: $(VENV)/.installed ## Measure `curfew scan` on 10,000 instances in 17 regions: make bench-scan [ARGS="--check"] (release: 10 minutes and more)
