@@ -60,3 +60,24 @@ def test_messages_and_the_scan_say_what_sagemaker_costs(studio_money: StudioBudg
     run = studio_money.tick()
     assert run.step(app)["saves_usd_per_hour"] == JUPYTERLAB
     assert "It costs $1.45/h" in run.message() and "price unknown" not in run.message()
+
+
+def test_a_spent_budget_ends_what_runs_and_no_endpoint_that_serves(studio_money: StudioBudgets) -> None:
+    job, lab, app = studio_money.job("bert"), studio_money.notebook(), studio_money.app(used=ago(minutes=5))
+    studio_money.aws.put_sagemaker("training-job", "bert", {"TrainingStartTime": ago(hours=2).timestamp()}, {})
+    llm = studio_money.asked(studio_money.unused(studio_money.endpoint("llm")), ago(hours=1))
+    studio_money.tick()
+    spent = studio_money.document("vision")["spent_usd"]
+    team = {"monthly_budget_usd": spent / 2, "over_budget": "stop"}
+    studio_money.configure(sagemaker={"mode": "enforce", "endpoint_action": "delete"}, teams={"vision": team})
+    assert "what runs is stopped" in studio_money.tick().message()
+    studio_money.reap()
+    run = studio_money.tick()
+    assert {run.said(one) for one in (job, lab, app)} == {("mark", "over-budget", "done")}, run.response
+    assert run.said(llm) == ("notify", "over-budget", "done") and run.step(llm)["evidence"]["notify_only"] == "busy"
+    assert "of its budget of" in curfew(studio_money.environment(), "explain", lab, "--bucket", BUCKET).out
+    run = studio_money.tick()
+    assert [run.said(one)[0] for one in (job, lab, app)] == ["stop", "stop", "delete"], run.response
+    assert studio_money.endpoints() == {"llm": "InService"}
+    calls = {call["action"] for call in run.calls}
+    assert {"sagemaker:StopTrainingJob", "sagemaker:StopNotebookInstance", "sagemaker:DeleteApp"} <= calls

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use futures::future::join_all;
+use futures::future::{join, join_all};
 use jiff::Timestamp;
 use model::config::Config;
 use model::id::Region;
@@ -10,11 +10,17 @@ use model::observation::{Gap, Observation};
 use model::sagemaker::{ActivitySamples, ObservedSageMaker, SageMakerResource};
 use plan::Plan;
 use plan::report::Report;
-use ports::{ConfigLoadError, Documents, SageMakerCloud};
+use ports::{BudgetDocuments, ConfigLoadError, Documents, SageMakerCloud};
 use reaping::policy::Policy;
 use reaping::sagemaker::{Activities, decide, evaluate, first_questions, further_questions, wants_facts};
 
+use crate::budgets::load_budget_statuses;
 use crate::{RecalledLogs, Run, Subscribers};
+
+/// What a run about `SageMaker` reads and writes of the bucket.
+pub trait SageMakerDocuments: Documents + BudgetDocuments {}
+
+impl<D: Documents + BudgetDocuments> SageMakerDocuments for D {}
 
 /// A run that has looked and decided, and has done nothing yet.
 pub struct Planned {
@@ -27,7 +33,7 @@ pub struct Planned {
 
 impl Planned {
     /// Carries the plan out, and reports what became of it.
-    pub async fn carry_out(self, run: &Run<'_, impl SageMakerCloud, impl Documents>) -> Report {
+    pub async fn carry_out(self, run: &Run<'_, impl SageMakerCloud, impl SageMakerDocuments>) -> Report {
         run.carry_out(self.plan, self.seen.regions, self.audience, self.seen.recalled).await
     }
 }
@@ -36,10 +42,10 @@ impl Planned {
 ///
 /// # Errors
 /// Where the configuration was refused, or could not be read.
-pub async fn plan(run: &Run<'_, impl SageMakerCloud, impl Documents>) -> Result<Planned, ConfigLoadError> {
+pub async fn plan(run: &Run<'_, impl SageMakerCloud, impl SageMakerDocuments>) -> Result<Planned, ConfigLoadError> {
     let (policy, audience) = run.prepare().await?;
     let seen = observe(run, &policy).await;
-    let plan = decide(&seen.resources, &seen.activities, &seen.recalled.memory, &policy, run.now);
+    let plan = decide(&seen.resources, &seen.activities, &seen.recalled.memory, &seen.policy, run.now);
     Ok(Planned { plan, seen, audience })
 }
 
@@ -47,6 +53,8 @@ pub async fn plan(run: &Run<'_, impl SageMakerCloud, impl Documents>) -> Result<
 pub struct SageMakerObservation {
     /// Where was looked.
     pub regions: Vec<Region>,
+    /// What the account wants, and the status of the budgets by which resources may be stopped.
+    pub policy: Policy,
     pub resources: ObservedSageMaker,
     /// Whether somebody uses them.
     pub activities: Activities,
@@ -55,15 +63,23 @@ pub struct SageMakerObservation {
 }
 
 /// Looks at every region at once. Of a run about chosen ones, these alone are seen.
-pub async fn observe(run: &Run<'_, impl SageMakerCloud, impl Documents>, policy: &Policy) -> SageMakerObservation {
+pub async fn observe(
+    run: &Run<'_, impl SageMakerCloud, impl SageMakerDocuments>,
+    policy: &Policy,
+) -> SageMakerObservation {
     let Observation { items: regions, gaps } = run.regions(&policy.config).await;
     let recalled = run.recall(&regions).await;
     let wants = |resource: &SageMakerResource| {
         run.is_about(&resource.region, &resource.id) && wants_facts(resource, &policy.config, run.now)
     };
-    let mut resources = run.cloud.sagemaker(&recalled.regions(), run.timeout(), wants).await;
+    let (mut resources, (budgets, unread)) = join(
+        run.cloud.sagemaker(&recalled.regions(), run.timeout(), wants),
+        load_budget_statuses(run.store, &policy.config, run.cloud.home(), run.now, run.timeout()),
+    )
+    .await;
     resources.items.retain(|resource| run.is_about(&resource.region, &resource.id));
     resources.gaps.extend(gaps);
+    resources.gaps.extend(unread);
     resources.gaps.extend(recalled.gaps.iter().cloned());
     let mut activities = Activities::new();
     let by_region = regions.iter().map(|region| async {
@@ -76,7 +92,8 @@ pub async fn observe(run: &Run<'_, impl SageMakerCloud, impl Documents>, policy:
         activities.extend(of_region);
         resources.gaps.extend(gaps);
     }
-    SageMakerObservation { regions, resources, activities, recalled }
+    let policy = Policy { budgets, ..policy.clone() };
+    SageMakerObservation { regions, policy, resources, activities, recalled }
 }
 
 /// Whether resources of one region are used, in two rounds of questions: the first clears most that work.

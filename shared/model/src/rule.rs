@@ -32,7 +32,8 @@ impl Rule {
     pub const OF_INSTANCES: [Self; 6] =
         [Self::Expired, Self::OverBudget, Self::Untagged, Self::Idle, Self::Hours, Self::Lifetime];
     /// By which resources of `SageMaker` are judged.
-    pub const OF_SAGEMAKER: [Self; 5] = [Self::Expired, Self::Untagged, Self::Idle, Self::Hours, Self::Lifetime];
+    pub const OF_SAGEMAKER: [Self; 6] =
+        [Self::Expired, Self::OverBudget, Self::Untagged, Self::Idle, Self::Hours, Self::Lifetime];
 
     /// The name in marks, messages and responses.
     #[must_use]

@@ -14,6 +14,7 @@ use model::usage::Usage;
 use plan::{Evidence, NotifyOnlyReason};
 
 use crate::job_ownership::{JobOwnership, JobStates};
+use crate::rules::over_budget::{self, BudgetSubject};
 
 /// The notification about tags that cannot be read.
 pub(crate) const UNREADABLE: &str = "unreadable";
@@ -25,7 +26,7 @@ pub struct Policy {
     /// The maximum for every resource: `CURFEW_MODE`; observe without a confirmed subscription.
     pub ceiling: Mode,
     pub prices: PriceBook,
-    /// The status of the budgets that may stop instances.
+    /// The status of the budgets that may stop what runs.
     pub budgets: BudgetStatuses,
     /// The states of the jobs that instances name.
     pub jobs: JobStates,
@@ -90,7 +91,7 @@ pub enum ModeSource {
     Account,
 }
 
-impl InstanceSubject<'_> {
+impl<'a> InstanceSubject<'a> {
     /// The team, by the account's team tag; `None` where the tag is absent or blank.
     #[must_use]
     pub fn team(self) -> Option<TeamName> {
@@ -134,10 +135,15 @@ impl InstanceSubject<'_> {
         } else {
             effective_mode_and_its_source(self.curfew_tags, &self.instance.tags, self.config)
         };
-        match crate::rules::over_budget::mode(self).filter(|_| rule == Rule::OverBudget) {
-            Some((of_budget, whose)) if of_budget < mode => (of_budget, whose),
-            _ => (mode, from),
+        if rule == Rule::OverBudget {
+            return over_budget::limited_mode(self.as_budget_subject(), (mode, from));
         }
+        (mode, from)
+    }
+
+    pub(crate) const fn as_budget_subject(self) -> BudgetSubject<'a> {
+        let Self { instance, config, budgets, now, .. } = self;
+        BudgetSubject { tags: &instance.tags, config, budgets, now }
     }
 
     /// What may be done where a rule wants `action`: the milder thing where the instance cannot be stopped, where

@@ -30,6 +30,7 @@ use plan::{
 use crate::announcements::{AnnouncementTarget, start_keys, unsettled_rule_keys};
 use crate::policy::{ModeSource, Policy, Verdict, effective_mode_and_its_source};
 use crate::rules::hours::start_of_stopped;
+use crate::rules::over_budget::{BudgetSubject, limited_mode};
 
 pub use activity::{evaluate, first_questions, further_questions};
 pub use explain::explain;
@@ -169,7 +170,13 @@ impl<'a> SageMakerCase<'a> {
 
     fn subject(self, curfew_tags: &'a CurfewTags) -> SageMakerSubject<'a> {
         let Self { resource, activity, policy, now, .. } = self;
-        SageMakerSubject { resource, curfew_tags, activity, config: &policy.config, now }
+        let budgets = self.budget_subject();
+        SageMakerSubject { resource, curfew_tags, activity, config: &policy.config, budgets, now }
+    }
+
+    fn budget_subject(self) -> BudgetSubject<'a> {
+        let Self { resource, policy, now, .. } = self;
+        BudgetSubject { tags: &resource.tags, config: &policy.config, budgets: &policy.budgets, now }
     }
 
     /// The effective mode for a rule under the ceiling, and what sets it. `[sagemaker] mode` limits what teams and account want, and
@@ -189,10 +196,12 @@ impl<'a> SageMakerCase<'a> {
             None if rule == Rule::Untagged => (config.untagged.mode, ModeSource::Untagged),
             _ => effective_mode_and_its_source(curfew_tags, &self.resource.tags, config),
         };
-        if source != ModeSource::Tag && config.sagemaker.mode < mode {
-            return (config.sagemaker.mode, ModeSource::SageMaker);
-        }
-        (mode, source)
+        let limited = if source != ModeSource::Tag && config.sagemaker.mode < mode {
+            (config.sagemaker.mode, ModeSource::SageMaker)
+        } else {
+            (mode, source)
+        };
+        if rule == Rule::OverBudget { limited_mode(self.budget_subject(), limited) } else { limited }
     }
 
     fn step(self, mode: Mode, action: SageMakerAction, evidence: Evidence) -> Step {

@@ -127,7 +127,7 @@ impl ApplyTask<'_> {
             ReapFunction::SageMaker => {
                 let account = execution::sagemaker::observe(&run, policy).await;
                 let memory = &account.recalled.memory;
-                let plan = sagemaker::decide(&account.resources, &account.activities, memory, policy, began);
+                let plan = sagemaker::decide(&account.resources, &account.activities, memory, &account.policy, began);
                 let seen = account.resources.items.into_iter().map(ObservedResource::SageMaker).collect();
                 (CurrentState { regions: account.regions, seen, plan }, account.recalled)
             }

@@ -110,9 +110,10 @@ impl<'a> ExplainAccount<'a> {
         }
     }
 
-    /// Where the budgets stand by which an instance may be stopped, as the function reads it. What it cannot read, it cannot say either.
+    /// Where the budgets stand by which it may be stopped, as the function reads it. What it cannot read, it cannot say either.
     async fn budget_statuses(&self, seen: &ObservedResource, besides: &mut ExplanationContext) -> BudgetStatuses {
-        let (ObservedResource::Instance(_), Some(deployed)) = (seen, &self.deployed) else {
+        let (ObservedResource::Instance(_) | ObservedResource::SageMaker(_), Some(deployed)) = (seen, &self.deployed)
+        else {
             return BudgetStatuses::default();
         };
         let CommandContext { aws, now, .. } = self.context;

@@ -51,8 +51,8 @@ pub fn describe_budget(holder: &BudgetHolder, budget: &Budget, percent: u64) -> 
 /// What follows from its being spent, now or later.
 fn consequence(budget: &Budget) -> Option<String> {
     let observed = budget.mode == Mode::Observe;
-    let (is, are) = if observed { ("would be", "would be") } else { ("is", "are") };
-    let stops = format!("instances that run {are} stopped, each after its own announcement");
+    let is = if observed { "would be" } else { "is" };
+    let stops = format!("what runs {is} stopped, each after its own announcement");
     match (budget.verdict, budget.over_budget?) {
         (BudgetVerdict::Ok, OverBudget::Hold) => Some(format!("Once it is spent, no further job {is} launched.")),
         (BudgetVerdict::Ok, OverBudget::Stop) => {

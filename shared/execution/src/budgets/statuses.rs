@@ -13,7 +13,7 @@ use ports::BudgetDocuments;
 use super::timed_out;
 use crate::AT_ONCE;
 
-/// The status of each budget that may stop instances: one object each, and none if no budget has `stop`. A budget that cannot be read within
+/// The status of each budget that may stop what runs: one object each, and none if no budget has `stop`. A budget that cannot be read within
 /// `timeout`, or whose document names another holder, is unknown, so it stops nothing: a gap of the region `home`.
 pub async fn load_budget_statuses(
     store: &impl BudgetDocuments,

@@ -12,6 +12,7 @@ use notify::Message;
 use plan::report::StepOutcome;
 use plan::{Plan, Skipped, Step};
 
+use crate::budgets::{BudgetEvent, SimulatedBudgets};
 use crate::chance::{DAY, HOUR, RandomStream, stamp};
 use crate::driver::debug_action;
 use crate::fault::Fault;
@@ -39,6 +40,7 @@ pub(crate) struct SimulatedAccount {
     /// The structure of the document.
     pub(crate) config: Rc<Config>,
     pub(crate) ceiling: Mode,
+    pub(crate) budgets: SimulatedBudgets,
     pub(crate) clock: i64,
     pub(crate) runs: u64,
     pub(crate) owners: RandomStream,
@@ -84,6 +86,7 @@ impl Scheduled for SimulatedAccount {
         let is_late = self.faults.occurs(Fault::MetricsLate, now);
         self.lag = if is_late { self.owners.between(LAG, 5 * HOUR) } else { self.owners.between(0, LAG) };
         self.edit_configuration();
+        self.spend();
         #[expect(clippy::redundant_closure_for_method_calls, reason = "the method is of one lifetime, and not of any")]
         self.owners_live(now, |owners| owners.live());
         if self.faults.occurs(Fault::LogLost, now) {
@@ -99,8 +102,8 @@ impl Scheduled for SimulatedAccount {
 
     fn end_tick(&mut self) {
         self.tell_oracle_of_faults();
-        let Self { oracle, resources, settings, ceiling, clock, .. } = self;
-        oracle.watch(resources, settings, *ceiling, *clock);
+        let Self { oracle, resources, settings, ceiling, budgets, clock, .. } = self;
+        oracle.watch(resources, settings, *ceiling, budgets, *clock);
     }
 
     fn meddle(&mut self, interfered: &[ResourceId]) {
@@ -127,6 +130,7 @@ impl SimulatedAccount {
             config: config(&settings),
             settings,
             ceiling: Mode::Enforce,
+            budgets: SimulatedBudgets::from_seed(seed, now),
             clock: now,
             runs: 0,
             lag: 0,
@@ -176,6 +180,18 @@ impl SimulatedAccount {
         }
     }
 
+    fn spend(&mut self) {
+        let Self { clock, settings, faults, budgets, summary, oracle, .. } = self;
+        budgets.pass(*clock, HOUR, settings, faults, |turn| {
+            let behaviour = match turn {
+                BudgetEvent::Spent => Behaviour::SpendBudget,
+                BudgetEvent::Raised => Behaviour::RaiseBudget,
+            };
+            summary.behaviours[behaviour as usize] += 1;
+        });
+        oracle.budgets_changed_at = budgets.changed_at.into_iter().max().unwrap_or_default();
+    }
+
     fn owners_live(&mut self, now: i64, live: impl FnOnce(&mut Owners<'_>)) {
         let Self { resources, owners, summary, verbosity, regions, fleet, .. } = self;
         let mut did = |behaviour: Behaviour, id: &str| {
@@ -185,6 +201,12 @@ impl SimulatedAccount {
             }
         };
         live(&mut Owners { resources, regions: *regions, fleet: *fleet, chance: owners, now, did: &mut did });
+    }
+
+    /// The budgets as a run reads them.
+    pub(crate) fn read_budgets(&mut self, run: u64, now: i64) {
+        let Self { oracle, budgets, faults, .. } = self;
+        oracle.read(run, budgets.read(now, faults));
     }
 
     pub(crate) fn planned(&mut self, plan: &Plan, seen: &ObservedSageMaker, facts: &Facts) {

@@ -29,6 +29,8 @@ named! {
         MetricsFailed = "metrics unanswered",
         MetricsPartly = "metrics answered partly",
         MetricsLate = "metrics late",
+        BeatsLost = "beats of budgets lost",
+        BudgetUnread = "budget unread",
         AuditUnwritten = "audit record not written",
         SecondReadFailed = "second read failed",
         WriteRefused = "write refused",

@@ -17,6 +17,8 @@ pub(crate) const FUNCTION: &str = "reap-sagemaker";
 
 /// Carries out one run. Between its decision and its action a colleague may intervene, or time may pass.
 pub(crate) async fn live(session: &Rc<Session>, run: &Run<'_, Session, Session>) {
+    let id = session.facts().id;
+    session.account().read_budgets(id, run.now.as_second());
     let Ok(planned) = sagemaker::plan(run).await else { return };
     session.decided(&planned.plan, planned.seen.resources.items.len());
     let done = planned.plan.steps.iter().filter(|step| step.action.ending().is_some());

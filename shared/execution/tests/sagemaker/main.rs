@@ -6,6 +6,8 @@
 #![expect(clippy::print_stdout, reason = "the result of a simulation is what it prints")]
 
 mod account;
+#[path = "../simulation/budgets.rs"]
+mod budgets;
 mod calls;
 #[path = "../simulation/chance.rs"]
 mod chance;

@@ -5,12 +5,16 @@ mod liveness;
 mod notifications;
 mod truth;
 
+use std::collections::VecDeque;
+
+use billing::budget::BudgetVerdict;
 use model::curfew_tags::{MARKED, STOPPED};
 use model::mode::Mode;
 use model::rule::{ResourceAction, Rule};
 use model::sagemaker::ObservedSageMaker;
 use plan::Plan;
 
+use crate::budgets::{BudgetReading, HOLDERS, stopping};
 use crate::chance::{DAY, HOUR, stamp};
 use crate::session::Facts;
 use crate::world::{SimulatedResource, StoppedBy};
@@ -30,6 +34,10 @@ pub(crate) struct InvariantOracle {
     pub(crate) last_fault: i64,
     pub(crate) last_forgotten: i64,
     pub(crate) configured_at: i64,
+    /// When a budget was last spent or raised, or a month began.
+    pub(crate) budgets_changed_at: i64,
+    /// The budgets as the latest runs read them.
+    reads: VecDeque<(u64, [Option<BudgetReading>; HOLDERS])>,
     /// Policy actions of one run.
     inferred: (u64, i64),
     records: Vec<ResourceRecord>,
@@ -72,6 +80,23 @@ impl InvariantOracle {
         if self.violations.len() < VIOLATIONS_MAX {
             self.violations.push((now, what));
         }
+    }
+
+    /// The budgets as a run read them.
+    pub(crate) fn read(&mut self, run: u64, budgets: [Option<BudgetReading>; HOLDERS]) {
+        self.reads.push_front((run, budgets));
+        self.reads.truncate(RUNS_UNDER_WAY_MAX);
+    }
+
+    pub(crate) fn budgets_of(&self, facts: &Facts) -> [Option<BudgetReading>; HOLDERS] {
+        let read = self.reads.iter().find(|(run, _)| *run == facts.id);
+        read.map_or([None; HOLDERS], |(_, budgets)| *budgets)
+    }
+
+    /// The verdict of each budget by which it may be stopped, as the run read it.
+    fn stopping(&self, one: &SimulatedResource, facts: &Facts) -> Vec<Option<BudgetVerdict>> {
+        let read = self.budgets_of(facts);
+        stopping(one.says.team, &facts.settings).map(|holder| read[holder]?.verdict(facts.now)).collect()
     }
 
     fn record(&mut self, place: usize) -> &mut ResourceRecord {
@@ -194,7 +219,8 @@ impl InvariantOracle {
         }
         let asked = self.record(place).asked.iter().find(|(at, _)| *at == now).map(|(_, lag)| *lag);
         let seen_use = one.seen_use(settings, now, asked.unwrap_or_default());
-        if let Some(unfounded) = one.unfounded(rule, seen_use, settings, now) {
+        let stopping = self.stopping(one, facts);
+        if let Some(unfounded) = one.unfounded(rule, seen_use, &stopping, settings, now) {
             return Some(unfounded.to_owned());
         }
         if rule == Rule::Expired {
@@ -250,12 +276,15 @@ impl InvariantOracle {
         let asked = self.record(place).asked.iter().find(|(at, _)| *at == now).and_then(|(_, lag)| *lag);
         let seen_use = one.seen_use(settings, now, asked);
         let is_judged = one.is_running() && one.changed_at < now && one.skip_reason(settings, now).is_none();
+        let stopping = self.stopping(one, facts);
         let is_resolved = |rule: Rule| match rule {
             Rule::Idle => seen_use == SeenUse::Busy,
+            // That an endpoint is used defers its end.
+            Rule::OverBudget => stopping.iter().all(|said| said.is_some_and(|verdict| verdict != BudgetVerdict::Stop)),
             // An announced end waits while it is used, or where that is unknown.
             Rule::Untagged => !one.lacks_tags(),
             Rule::Hours => one.says.hours.is_none_or(|hours| hours.is_inside(now) && hours.is_inside(now + 2 * HOUR)),
-            _ => one.unfounded(rule, seen_use, settings, now).is_some(),
+            _ => one.unfounded(rule, seen_use, &stopping, settings, now).is_some(),
         };
         for announced in &mut self.record(place).announced {
             announced.void |= announced.called_off_by == Some(facts.id) || (is_judged && is_resolved(announced.rule));

@@ -46,6 +46,8 @@ named! {
         Start = "start",
         Delete = "delete",
         Meddle = "meddle between look and act",
+        SpendBudget = "spend a budget",
+        RaiseBudget = "raise a budget",
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 
-use model::config::{DiskPolicy, RuleAction};
+use model::config::{DiskPolicy, OverBudget, RuleAction};
 use model::mode::Mode;
 
+use crate::budgets::{HOLDERS, OF_ACCOUNT};
 use crate::chance::{DAY, HOUR, MINUTE, RandomStream};
 
 pub(crate) const TEAMS: [&str; 3] = ["vision", "speech", "robotics"];
@@ -15,6 +16,9 @@ pub(crate) const MANAGED_TAG: &str = "spacelift";
 pub(crate) struct SimulatedConfig {
     pub(crate) mode: Mode,
     pub(crate) teams: [Option<Mode>; 3],
+    /// The action above the budget of each team and of the account; none without a budget.
+    over_budget: [Option<OverBudget>; HOLDERS],
+    pub(crate) over_budget_grace: i64,
     /// `[sagemaker] mode`.
     pub(crate) at_most: Mode,
     pub(crate) deletes_apps: bool,
@@ -43,6 +47,8 @@ pub(crate) struct SimulatedRule {
 }
 
 const MODES: [Mode; 4] = [Mode::Enforce, Mode::Enforce, Mode::Enforce, Mode::Observe];
+const OVER_BUDGET: [Option<OverBudget>; 6] =
+    [None, None, None, Some(OverBudget::Notify), Some(OverBudget::Hold), Some(OverBudget::Stop)];
 const ACTIONS: [RuleAction; 4] = [RuleAction::Stop, RuleAction::Stop, RuleAction::Terminate, RuleAction::Notify];
 
 impl SimulatedConfig {
@@ -54,6 +60,8 @@ impl SimulatedConfig {
         Self {
             mode: chance.pick(&MODES),
             teams: std::array::from_fn(|_| chance.pick(&[None, None, Some(Mode::Enforce), Some(Mode::Observe)])),
+            over_budget: std::array::from_fn(|_| chance.pick(&OVER_BUDGET)),
+            over_budget_grace: chance.pick(&[0, HOUR, HOUR, 6 * HOUR]),
             at_most: chance.pick(&MODES),
             deletes_apps: !chance.one_in(5),
             deletes_endpoints: !chance.one_in(4),
@@ -76,15 +84,26 @@ impl SimulatedConfig {
     /// A person edits a part of it, or all.
     pub(crate) fn edit(&mut self, chance: &mut RandomStream) {
         let other = Self::draw(chance);
-        match chance.below(7) {
+        match chance.below(8) {
             0 => self.mode = other.mode,
             1 => self.teams = other.teams,
             2 => self.at_most = other.at_most,
             3 => *self = other,
             4 => (self.untagged, self.settle, self.untagged_mode) = (other.untagged, other.settle, other.untagged_mode),
+            6 => (self.over_budget, self.over_budget_grace) = (other.over_budget, other.over_budget_grace),
             5 => (self.lifetime, self.age_max) = (other.lifetime, other.age_max),
             _ => (self.actions_max, self.fleet_share_max_percent) = (other.actions_max, other.fleet_share_max_percent),
         }
+    }
+
+    /// The action above the budget of a team, or of the account, by its place.
+    pub(crate) const fn over_budget(&self, holder: usize) -> Option<OverBudget> {
+        self.over_budget[holder]
+    }
+
+    /// The mode of the budget's holder.
+    pub(crate) fn mode_of(&self, holder: usize) -> Mode {
+        self.teams.get(holder).copied().flatten().unwrap_or(self.mode)
     }
 
     /// The document.
@@ -122,11 +141,27 @@ impl SimulatedConfig {
             "[limits]\nactions_max = {}\nfleet_share_max_percent = {}",
             self.actions_max, self.fleet_share_max_percent
         );
-        for (name, own) in TEAMS.iter().zip(self.teams) {
-            let own = own.map(|own| format!("mode = \"{}\"", mode(own)));
-            let _ = writeln!(text, "[teams.{name}]\n{}", own.unwrap_or_default());
+        let _ = writeln!(
+            text,
+            "[account]\nover_budget_grace = \"{}s\"\n{}",
+            self.over_budget_grace,
+            self.budget(OF_ACCOUNT)
+        );
+        for (holder, (name, own)) in TEAMS.iter().zip(self.teams).enumerate() {
+            let own = own.map(|own| format!("mode = \"{}\"\n", mode(own)));
+            let _ = writeln!(text, "[teams.{name}]\n{}{}", own.unwrap_or_default(), self.budget(holder));
         }
         text
+    }
+
+    fn budget(&self, holder: usize) -> String {
+        let action = match self.over_budget[holder] {
+            None => return String::new(),
+            Some(OverBudget::Notify) => "notify",
+            Some(OverBudget::Hold) => "hold",
+            Some(OverBudget::Stop) => "stop",
+        };
+        format!("monthly_budget_usd = 100\nover_budget = \"{action}\"")
     }
 }
 

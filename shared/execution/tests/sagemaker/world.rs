@@ -50,6 +50,8 @@ pub(crate) struct SimulatedResource {
     pub(crate) sort: Sort,
     pub(crate) status: SageMakerStatus,
     pub(crate) created: i64,
+    /// Since when runs may remember what they told of its name: one that is made again at once was never missed.
+    pub(crate) remembered_since: i64,
     pub(crate) modified: i64,
     pub(crate) says: OwnerTags,
     /// An app's owner tags its space: these tags stay when the app goes.
@@ -99,6 +101,7 @@ impl SimulatedResource {
             sort,
             status: SageMakerStatus::Running,
             created: now,
+            remembered_since: 0,
             modified: now,
             says,
             on_space: chance.one_in(2),
@@ -150,6 +153,9 @@ impl SimulatedResource {
         };
         if self.sort == Sort::Job {
             self.shows.gpu = Some(u32::try_from(chance.below(2)).unwrap_or(0).min(self.hosts - 1));
+        }
+        if self.gone_at.is_none_or(|at| now - at > 2 * HOUR) {
+            self.remembered_since = now - 2 * HOUR;
         }
         (self.created, self.modified, self.gone_at) = (now, now, None);
         (self.status, self.stopped_by) = (SageMakerStatus::Changing, None);

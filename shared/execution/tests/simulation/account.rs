@@ -247,7 +247,7 @@ impl SimulatedAccount {
 
     fn spend(&mut self) {
         let Self { clock, settings, faults, budgets, behaviours, oracle, .. } = self;
-        budgets.pass(*clock, settings, faults, |turn| {
+        budgets.pass(*clock, TICK, settings, faults, |turn| {
             let behaviour = match turn {
                 BudgetEvent::Spent => Behaviour::SpendBudget,
                 BudgetEvent::Raised => Behaviour::RaiseBudget,

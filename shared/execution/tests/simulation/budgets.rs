@@ -3,11 +3,14 @@
 use billing::budget::{Budget, BudgetHolder, BudgetVerdict};
 use jiff::tz::TimeZone;
 use model::config::OverBudget;
+use model::mode::Mode;
 use model::money::Amount;
+use ports::{BudgetDocuments, StoreError, Versioned};
 
 use crate::chance::{DAY, HOUR, MINUTE, RandomStream, TICK, stamp};
 use crate::fault::Fault;
 use crate::faults::FaultInjector;
+use crate::session::{Session, refused_to_read};
 use crate::settings::{SimulatedConfig, TEAMS};
 
 /// The schedule of `enforce-budgets`.
@@ -19,7 +22,7 @@ pub(crate) const OF_ACCOUNT: usize = 3;
 /// The last document of one budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BudgetReading {
-    pub(crate) verdict: BudgetVerdict,
+    verdict: BudgetVerdict,
     pub(crate) as_of: i64,
     pub(crate) month: YearMonth,
 }
@@ -62,17 +65,18 @@ impl SimulatedBudgets {
         }
     }
 
-    /// A tick: money is spent, budgets are raised, months begin, and beats come.
+    /// A tick of that length: money is spent, budgets are raised, months begin, and beats come.
     pub(crate) fn pass(
         &mut self,
         now: i64,
+        tick: i64,
         settings: &SimulatedConfig,
         faults: &mut FaultInjector,
         mut did: impl FnMut(BudgetEvent),
     ) {
         for holder in 0..HOLDERS {
             let longest = if self.spent[holder] { DAY } else { 4 * DAY };
-            let turns = u32::try_from(longest / TICK).unwrap_or(1);
+            let turns = u32::try_from(longest / tick).unwrap_or(1);
             if self.chance.one_in(turns) {
                 self.spent[holder] = !self.spent[holder];
                 self.changed_at[holder] = now;
@@ -121,7 +125,22 @@ impl SimulatedBudgets {
     }
 }
 
+/// The budgets by which something of that team may be stopped: its team's, and the account's. A budget in observe mode has no effect beside an
+/// enforced one.
+pub(crate) fn stopping(team: Option<usize>, settings: &SimulatedConfig) -> impl Iterator<Item = usize> {
+    let holders = team.into_iter().chain([OF_ACCOUNT]);
+    let stops = move |holder: &usize| settings.over_budget(*holder) == Some(OverBudget::Stop);
+    let enforced = move |holder: &usize| settings.mode_of(*holder) == Mode::Enforce;
+    let any_enforced = holders.clone().any(|holder| stops(&holder) && enforced(&holder));
+    holders.filter(move |holder| stops(holder) && (enforced(holder) || !any_enforced))
+}
+
 impl BudgetReading {
+    /// What it says, if it is recent, and of this month.
+    pub(crate) fn verdict(self, now: i64) -> Option<BudgetVerdict> {
+        (now - self.as_of <= HOUR && self.month == month(now)).then_some(self.verdict)
+    }
+
     /// The document of that month. Before the first beat of a month there is none.
     pub(crate) fn document(self, holder: &BudgetHolder, month: &str) -> Budget {
         let (year, number) = self.month;
@@ -144,8 +163,29 @@ impl BudgetReading {
     }
 }
 
+impl BudgetDocuments for Session {
+    async fn read_budget(&self, holder: &BudgetHolder, month: &str) -> Result<Versioned<Budget>, StoreError> {
+        let account = self.account();
+        let Some(place) = place_of(holder).filter(|place| account.budgets.has_document(*place)) else {
+            return Ok(Versioned { value: Budget::default(), etag: None });
+        };
+        let left = account.oracle.budgets_of(&self.facts())[place].ok_or_else(refused_to_read)?;
+        Ok(Versioned { value: left.document(holder, month), etag: None })
+    }
+
+    async fn write_budget(
+        &self,
+        _holder: &BudgetHolder,
+        _month: &str,
+        _budget: &Budget,
+        _last: Option<&str>,
+    ) -> Result<(), StoreError> {
+        unreachable!("no reaper writes a budget")
+    }
+}
+
 /// The place of a holder among all.
-pub(crate) fn place_of(holder: &BudgetHolder) -> Option<usize> {
+fn place_of(holder: &BudgetHolder) -> Option<usize> {
     match holder {
         BudgetHolder::Account => Some(OF_ACCOUNT),
         BudgetHolder::Team(team) => TEAMS.iter().position(|name| *name == team.as_str()),

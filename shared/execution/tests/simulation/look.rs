@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
 
-use billing::budget::{Budget, BudgetHolder};
 use execution::{Run, instances};
 use jiff::Timestamp;
 use jobs::{Job, JobId};
@@ -14,12 +13,10 @@ use model::instance::{Instance, PurchaseOption};
 use model::observation::{Gap, GapKind, Observation};
 use model::usage::{ActivityCache, MetricQuestion, MetricSeries, SeriesOwners};
 use ports::{
-    ActivityDocuments, Answered, BudgetDocuments, CallError, CallErrorKind, InstanceCloud, JobDocuments, StoreError,
-    Versioned,
+    ActivityDocuments, Answered, CallError, CallErrorKind, InstanceCloud, JobDocuments, StoreError, Versioned,
 };
 
 use crate::account::SimulatedAccount;
-use crate::budgets::place_of;
 use crate::chance::HOUR;
 use crate::explained::find_contradiction;
 use crate::fault::Fault;
@@ -166,27 +163,6 @@ impl ActivityDocuments for Session {
             (*version, *there) = (*version + 1, activity.clone());
         }
         Ok(())
-    }
-}
-
-impl BudgetDocuments for Session {
-    async fn read_budget(&self, holder: &BudgetHolder, month: &str) -> Result<Versioned<Budget>, StoreError> {
-        let account = self.account();
-        let Some(place) = place_of(holder).filter(|place| account.budgets.has_document(*place)) else {
-            return Ok(Versioned { value: Budget::default(), etag: None });
-        };
-        let left = account.oracle.budgets_of(&self.facts())[place].ok_or_else(refused_to_read)?;
-        Ok(Versioned { value: left.document(holder, month), etag: None })
-    }
-
-    async fn write_budget(
-        &self,
-        _holder: &BudgetHolder,
-        _month: &str,
-        _budget: &Budget,
-        _last: Option<&str>,
-    ) -> Result<(), StoreError> {
-        unreachable!("no reaper writes a budget")
     }
 }
 

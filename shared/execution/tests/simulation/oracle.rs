@@ -8,7 +8,6 @@ mod truth;
 
 use std::collections::VecDeque;
 
-use billing::budget::BudgetVerdict;
 use model::curfew_tags::MARKED;
 use model::instance::Instance;
 use model::mode::Mode;
@@ -17,8 +16,8 @@ use plan::Plan;
 
 pub(crate) use liveness::IdleShare;
 
-use crate::budgets::{BudgetReading, HOLDERS, month};
-use crate::chance::{HOUR, stamp};
+use crate::budgets::{BudgetReading, HOLDERS};
+use crate::chance::stamp;
 use crate::jobs::{JobReading, MachineOwner};
 use crate::session::Facts;
 use crate::world::SimulatedMachine;
@@ -100,14 +99,6 @@ impl InvariantOracle {
     pub(crate) fn jobs_of(&self, facts: &Facts) -> JobReading {
         let read = self.reads.iter().find(|(run, ..)| *run == facts.id);
         read.map(|(.., jobs)| jobs.clone()).unwrap_or_default()
-    }
-
-    /// A budget as that run read it, if it is recent, and of this month.
-    fn said(&self, holder: usize, facts: &Facts) -> Option<BudgetVerdict> {
-        let (_, budgets, _) = self.reads.iter().find(|(run, ..)| *run == facts.id)?;
-        let read = budgets[holder]?;
-        let is_old = facts.now - read.as_of > HOUR || read.month != month(facts.now);
-        (!is_old).then_some(read.verdict)
     }
 
     /// The job of a machine, by what that run read.

@@ -181,7 +181,7 @@ fn evidence(subject: InstanceSubject<'_>, rule: Rule, verdict: &Verdict) -> Stri
             Some(at) => format!("its curfew:expires-at ({at}) is in the future"),
             None => "it carries no curfew:expires-at".to_owned(),
         },
-        (_, Rule::OverBudget) => over_budget::describe_budgets(subject),
+        (_, Rule::OverBudget) => over_budget::describe_budgets(subject.as_budget_subject()),
         (_, Rule::Untagged) => tags_evidence(subject, verdict),
         (_, Rule::Idle) => usage_evidence(subject),
         (_, Rule::Hours) => hours_evidence(subject),

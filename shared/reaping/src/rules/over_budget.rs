@@ -1,38 +1,59 @@
 //! **Over budget**, if and only if
-//! - the configuration says `over_budget = "stop"` for the instance's team, or for the account,
+//! - the configuration says `over_budget = "stop"` for the team of an instance, or of a resource of `SageMaker`, or for the account,
 //! - and that budget is spent this month, by a beat of this month no older than [`STALE_AFTER`], both by the budget at that beat and by
 //!   the present one: a raised budget counts before the next beat.
 //!
 //! Without such a beat it is unknown.
 //!
-//! Its mode is at most that of the budget's holder: the budget of an account in observe mode stops no instance of a team in enforce mode.
+//! Its mode is at most that of the budget's holder: the budget of an account in observe mode stops nothing of a team in enforce mode.
 //! If only one of the two budgets is enforced, only that one is judged.
 
 use billing::budget;
-use billing::budget::{BudgetHolder, BudgetLimit, BudgetMonth, BudgetStatus, OverBudgetEvidence, STALE_AFTER};
-use model::config::{OverBudget, RuleAction};
+use billing::budget::{
+    BudgetHolder, BudgetLimit, BudgetMonth, BudgetStatus, BudgetStatuses, OverBudgetEvidence, STALE_AFTER,
+};
+use jiff::Timestamp;
+use model::config::{Config, OverBudget, RuleAction};
+use model::instance::Tags;
 use model::mode::Mode;
-use plan::Evidence;
+use model::ownership::team_of;
+use model::rule::ResourceAction;
+use plan::{Evidence, NotifyOnlyReason};
 
 use crate::policy::{DueAction, InstanceSubject, ModeSource, Verdict, Violation};
+
+/// What says by which budgets something may be stopped.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BudgetSubject<'a> {
+    pub(crate) tags: &'a Tags,
+    pub(crate) config: &'a Config,
+    pub(crate) budgets: &'a BudgetStatuses,
+    pub(crate) now: Timestamp,
+}
 
 /// Judges one running instance.
 #[must_use]
 pub fn judge(subject: InstanceSubject<'_>) -> Verdict {
+    let ending = subject.feasible(RuleAction::Stop, subject.own_local_disk());
+    judge_budgets(subject.as_budget_subject(), ending)
+}
+
+/// Judges anything that runs. `ending`: what a spent budget may do to it.
+pub(crate) fn judge_budgets(subject: BudgetSubject<'_>, ending: Result<ResourceAction, NotifyOnlyReason>) -> Verdict {
     let mut found = Verdict::Compliant;
     for (holder, limit) in stopping(subject) {
         match current_status(&holder, subject) {
             None => found = Verdict::Unknown,
-            Some(status) if is_spent(status, &limit) => return violation(&holder, &limit, status, subject),
+            Some(status) if is_spent(status, &limit) => return violation(&holder, &limit, status, subject, ending),
             Some(_) => {}
         }
     }
     found
 }
 
-/// The budgets that may stop the instance, and how much of each is spent.
+/// The budgets that may stop it, and how much of each is spent.
 #[must_use]
-pub fn describe_budgets(subject: InstanceSubject<'_>) -> String {
+pub(crate) fn describe_budgets(subject: BudgetSubject<'_>) -> String {
     let month = BudgetMonth::containing(subject.now, subject.config).month;
     let of = |(holder, limit): (BudgetHolder, BudgetLimit)| {
         let whose = noun(&holder);
@@ -51,38 +72,38 @@ pub fn describe_budgets(subject: InstanceSubject<'_>) -> String {
     };
     let said: Vec<String> = stopping(subject).map(of).collect();
     if said.is_empty() {
-        return "no budget of its team or of the account stops instances".to_owned();
+        return "no budget of its team or of the account stops what runs".to_owned();
     }
     said.join("; ")
 }
 
-/// The mode of the budgets that may stop the instance, before the ceiling, and what sets it; `None` without such a budget.
-pub(crate) fn mode(subject: InstanceSubject<'_>) -> Option<(Mode, ModeSource)> {
-    let (holder, limit) = stopping(subject).next()?;
-    let from = match holder {
-        BudgetHolder::Team(name) if subject.config.team(&name).is_some_and(|team| team.mode.is_some()) => {
-            ModeSource::Team(name)
+/// Its mode for this rule, before the ceiling, and what sets it: its own, at most that of the budgets that may stop it.
+pub(crate) fn limited_mode(subject: BudgetSubject<'_>, (own, source): (Mode, ModeSource)) -> (Mode, ModeSource) {
+    match stopping(subject).next() {
+        Some((BudgetHolder::Team(name), limit)) if limit.mode < own => {
+            let is_of_team = subject.config.team(&name).is_some_and(|team| team.mode.is_some());
+            (limit.mode, if is_of_team { ModeSource::Team(name) } else { ModeSource::Account })
         }
-        BudgetHolder::Team(_) | BudgetHolder::Account => ModeSource::Account,
-    };
-    Some((limit.mode, from))
+        Some((BudgetHolder::Account, limit)) if limit.mode < own => (limit.mode, ModeSource::Account),
+        _ => (own, source),
+    }
 }
 
-/// The budgets of its team and of the account that may stop the instance: those in enforce mode, or, if there are none, those in
-/// observe mode.
-fn stopping(subject: InstanceSubject<'_>) -> impl Iterator<Item = (BudgetHolder, BudgetLimit)> {
+/// The budgets of its team and of the account that may stop it: those in enforce mode, or, if there are none, those in observe mode.
+fn stopping(subject: BudgetSubject<'_>) -> impl Iterator<Item = (BudgetHolder, BudgetLimit)> {
     let stops = |holder: BudgetHolder| {
         let limit = BudgetLimit::from_config(&holder, subject.config, Mode::Enforce)?;
         (limit.over_budget == OverBudget::Stop).then_some((holder, limit))
     };
-    let all = subject.team().map(BudgetHolder::Team).into_iter().chain([BudgetHolder::Account]).filter_map(stops);
+    let team = team_of(subject.tags, subject.config);
+    let all = team.map(BudgetHolder::Team).into_iter().chain([BudgetHolder::Account]).filter_map(stops);
     let all: Vec<(BudgetHolder, BudgetLimit)> = all.collect();
     let strictest = all.iter().map(|(_, limit)| limit.mode).max();
     all.into_iter().filter(move |(_, limit)| Some(limit.mode) == strictest)
 }
 
 /// The status of a budget, if it is fresh and of this month.
-fn current_status<'a>(holder: &BudgetHolder, subject: InstanceSubject<'a>) -> Option<&'a BudgetStatus> {
+fn current_status<'a>(holder: &BudgetHolder, subject: BudgetSubject<'a>) -> Option<&'a BudgetStatus> {
     let known = subject.budgets.0.get(holder);
     known.filter(|status| is_fresh(status, subject) && is_of_this_month(status, subject))
 }
@@ -99,12 +120,12 @@ fn is_spent(status: &BudgetStatus, limit: &BudgetLimit) -> bool {
     status.verdict == budget::BudgetVerdict::Stop && limit.verdict(status.spent) == budget::BudgetVerdict::Stop
 }
 
-fn is_fresh(status: &BudgetStatus, subject: InstanceSubject<'_>) -> bool {
+fn is_fresh(status: &BudgetStatus, subject: BudgetSubject<'_>) -> bool {
     subject.now.duration_since(status.as_of).abs() <= STALE_AFTER
 }
 
 /// The last beat of a month does not count in the next one.
-fn is_of_this_month(status: &BudgetStatus, subject: InstanceSubject<'_>) -> bool {
+fn is_of_this_month(status: &BudgetStatus, subject: BudgetSubject<'_>) -> bool {
     status.month == BudgetMonth::containing(subject.now, subject.config).month
 }
 
@@ -112,9 +133,10 @@ fn violation(
     holder: &BudgetHolder,
     limit: &BudgetLimit,
     status: &BudgetStatus,
-    subject: InstanceSubject<'_>,
+    subject: BudgetSubject<'_>,
+    ending: Result<ResourceAction, NotifyOnlyReason>,
 ) -> Verdict {
-    let due = match subject.feasible(RuleAction::Stop, subject.own_local_disk()) {
+    let due = match ending {
         Err(notify_only) => DueAction::NotifyOnly(notify_only),
         Ok(ending) => DueAction::After(ending, subject.now + subject.config.account.over_budget_grace),
     };
@@ -137,12 +159,10 @@ fn violation(
 
 #[cfg(test)]
 mod tests {
-    use billing::budget::BudgetStatuses;
     use insta::assert_snapshot;
     use model::instance::{PrepaidCapacity, PurchaseOption};
     use model::money::Amount;
-    use model::rule::{ResourceAction, Rule};
-    use plan::NotifyOnlyReason;
+    use model::rule::Rule;
 
     use super::*;
     use crate::fixture::{RuleInput, instance, time, untagged};

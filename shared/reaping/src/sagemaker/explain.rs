@@ -22,6 +22,7 @@ use crate::explain::{
     skipping_tag, state_of,
 };
 use crate::policy::{Policy, Verdict};
+use crate::rules::over_budget::describe_budgets;
 
 /// What there is to say of one resource, by what a run would be given; `None` where it was not seen.
 #[must_use]
@@ -130,7 +131,8 @@ impl SageMakerCase<'_> {
                 _ if curfew_tags.expires_at.is_some() => format!("it says itself when it ends: {EXPIRES_AT}"),
                 _ => format!("it has run since {}", resource.since()),
             },
-            Rule::OverBudget | Rule::Orphaned => String::new(),
+            Rule::OverBudget => describe_budgets(self.budget_subject()),
+            Rule::Orphaned => String::new(),
         }
     }
 

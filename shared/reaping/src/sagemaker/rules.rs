@@ -2,6 +2,8 @@
 //!
 //! - **Expired**, **hours**: a notebook instance or a job is stopped, an app or an endpoint deleted. Hours end notebook instances and apps
 //!   alone, an hour after their announcement, because runs come by the hour; only a notebook instance is started again.
+//! - **Over budget**: a notebook instance or a job is stopped, and an app deleted where `app_action` allows it. An endpoint is deleted only
+//!   where `endpoint_action` allows it and it is unused: one with requests may be in production, and is notify only.
 //! - **Untagged**: a job that runs is notify only.
 //! - **Idle**, if and only if no user was seen in an app for `app_window`, in an endpoint for `endpoint_window`, or the GPUs of a job for
 //!   `job_window` (see [`activity`](super::activity)); `curfew:idle-after` counts more. Nothing shows whether a notebook instance is used.
@@ -19,6 +21,7 @@ use plan::{Evidence, NotifyOnlyReason};
 
 use crate::policy::{DueAction, Verdict, Violation};
 use crate::rules::hours::end_of_hours;
+use crate::rules::over_budget::{BudgetSubject, judge_budgets};
 
 /// Between the announcement of an end of hours and that end: runs come by the hour.
 pub(super) const NOTICE: SignedDuration = SignedDuration::from_hours(1);
@@ -30,6 +33,7 @@ pub(super) struct SageMakerSubject<'a> {
     pub(super) curfew_tags: &'a CurfewTags,
     pub(super) activity: &'a Activity,
     pub(super) config: &'a Config,
+    pub(super) budgets: BudgetSubject<'a>,
     pub(super) now: Timestamp,
 }
 
@@ -52,11 +56,12 @@ impl SageMakerSubject<'_> {
     pub(super) fn judge(self, rule: Rule) -> Verdict {
         let violation = match rule {
             Rule::Expired => self.expired(),
+            Rule::OverBudget => return self.over_budget(),
             Rule::Untagged => return self.untagged(),
             Rule::Idle => return self.idle(),
             Rule::Hours => self.hours(),
             Rule::Lifetime => self.lifetime(),
-            Rule::OverBudget | Rule::Orphaned => None,
+            Rule::Orphaned => None,
         };
         violation.map_or(Verdict::Compliant, Verdict::Violated)
     }
@@ -68,6 +73,18 @@ impl SageMakerSubject<'_> {
             Err(notify_only) => DueAction::NotifyOnly(notify_only),
         };
         Some(Violation { evidence: Evidence::Expired { expires_at }, due })
+    }
+
+    fn over_budget(self) -> Verdict {
+        let ending = self.feasible(RuleAction::Stop);
+        let may_serve = ending.is_ok() && matches!(self.resource.kind, SageMakerKind::Endpoint { .. });
+        match (self.activity, judge_budgets(self.budgets, ending)) {
+            (Activity::Active(_), Verdict::Violated(violation)) if may_serve => {
+                Verdict::Violated(Violation { due: DueAction::NotifyOnly(NotifyOnlyReason::Busy), ..violation })
+            }
+            (Activity::Unknown(_), Verdict::Violated(_)) if may_serve => Verdict::Unknown,
+            (_, verdict) => verdict,
+        }
     }
 
     fn untagged(self) -> Verdict {

@@ -1,5 +1,7 @@
+use billing::budget::{BudgetHolder, BudgetStatus, BudgetStatuses, BudgetVerdict};
 use model::fixture::{NOW, SageMakerBuilder, app, endpoint, notebook, time, training_job};
 use model::mark::AnnouncedAction;
+use model::money::Amount;
 use model::sagemaker::{ActivitySource, InactiveEvidence, JobKind, ProductionSign};
 
 use super::*;
@@ -18,10 +20,20 @@ fn inactive() -> Activity {
 const ENFORCE: &str = "mode = \"enforce\"\n[untagged]\nmode = \"enforce\"\n[sagemaker]\nmode = \"enforce\"\nendpoint_action = \"delete\"\n";
 
 fn decided(given: SageMakerBuilder, activity: Activity, config: &str, memory: &NotificationLogs, now: &str) -> Plan {
+    decided_by(given, activity, &enforcing(config), memory, now)
+}
+
+fn decided_by(
+    given: SageMakerBuilder,
+    activity: Activity,
+    policy: &Policy,
+    memory: &NotificationLogs,
+    now: &str,
+) -> Plan {
     let resource = given.build();
     let activities = Activities::from([((resource.region.clone(), resource.id.clone()), activity)]);
     let seen = ObservedSageMaker { items: vec![resource], gaps: Vec::new() };
-    decide(&seen, &activities, memory, &enforcing(config), time(now))
+    decide(&seen, &activities, memory, policy, time(now))
 }
 
 /// `mark idle=delete`, `stop hours`, `notify idle configured`, or `skip busy`.
@@ -307,6 +319,46 @@ const TAGS: [(&str, &str); 11] = [
     ("aws:cloudformation:stack-id", "x"),
     ("Team", "speech"),
 ];
+
+/// What a spent budget does to a resource with that use, by a document of that moment.
+fn over_budget(given: SageMakerBuilder, activity: Activity, config: &str, as_of: &str) -> String {
+    let status = BudgetStatus {
+        verdict: BudgetVerdict::Stop,
+        as_of: time(as_of),
+        month: "2026-09".to_owned(),
+        spent: Amount::from_usd(120.0),
+        reserved: Amount::ZERO,
+    };
+    let stops = format!("{config}[teams.vision]\nmonthly_budget_usd = 100\nover_budget = \"stop\"\n");
+    let budgets = BudgetStatuses([(BudgetHolder::Team("vision".into()), status)].into());
+    words(&decided_by(given, activity, &Policy { budgets, ..enforcing(&stops) }, &NotificationLogs::new(), NOW))
+}
+
+#[test]
+fn a_spent_budget_ends_what_loses_no_data_and_no_endpoint_that_serves() {
+    let check = |given: SageMakerBuilder, activity: Activity, config: &str, expect: &str| {
+        assert_eq!(over_budget(given, activity, config, "2026-09-01T11:45:00Z"), expect, "{config}");
+    };
+    let (busy, unmeasured) = (|| Activity::Active(time(NOW)), || unknown(UnknownActivity::Unmeasured));
+    check(notebook(), unmeasured(), ENFORCE, "mark over-budget=stop");
+    check(app(), busy(), ENFORCE, "mark over-budget=delete");
+    check(app(), busy(), &format!("{ENFORCE}app_action = \"notify\"\n"), "notify over-budget configured");
+    check(training_job(), busy(), ENFORCE, "mark over-budget=stop");
+    check(training_job().job(JobKind::Tuning), unmeasured(), ENFORCE, "mark over-budget=stop");
+    check(endpoint(), busy(), ENFORCE, "notify over-budget busy");
+    check(endpoint(), unknown(UnknownActivity::NotAsked), ENFORCE, "skip usage-unknown");
+    check(endpoint(), inactive(), ENFORCE, "mark over-budget=delete idle=delete");
+    check(endpoint().facts(|facts| facts.is_autoscaled = Some(true)), inactive(), ENFORCE, "skip autoscaled");
+    let notifies = ENFORCE.replace("delete", "notify");
+    check(endpoint(), busy(), &notifies, "notify over-budget configured");
+    check(endpoint(), unknown(UnknownActivity::NotAsked), &notifies, "notify over-budget configured");
+    // No more than SageMaker's mode, and the account's: the team has none of its own.
+    check(notebook(), unmeasured(), "mode = \"enforce\"\n", "observe: mark over-budget=stop");
+    check(notebook().tag("curfew:mode", "enforce"), unmeasured(), "", "observe: mark over-budget=stop");
+    check(notebook().tag("curfew:protected", ""), unmeasured(), ENFORCE, "skip protected");
+    let old = "2026-09-01T10:59:59Z";
+    assert_eq!(over_budget(notebook(), unmeasured(), ENFORCE, old), "skip compliant");
+}
 
 /// A protected resource is never ended, whatever else holds; and every resource is in the plan exactly once.
 #[test]

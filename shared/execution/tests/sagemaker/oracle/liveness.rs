@@ -1,6 +1,7 @@
 //! What must happen in the end: what a rule ends is ended, its owner is notified, marks go with their reason, and notebook instances start in
 //! the morning.
 
+use billing::budget::BudgetVerdict;
 use model::mode::Mode;
 use model::rule::Rule;
 use model::sagemaker::SageMakerStatus;
@@ -8,6 +9,7 @@ use model::sagemaker::SageMakerStatus;
 use super::InvariantOracle;
 use super::notifications::grace;
 use super::truth::SeenUse;
+use crate::budgets::{SimulatedBudgets, stopping};
 use crate::chance::{HOUR, stamp};
 use crate::settings::SimulatedConfig;
 use crate::world::{LAG, SimulatedResource, Sort, StoppedBy};
@@ -35,6 +37,7 @@ impl InvariantOracle {
         resources: &[SimulatedResource],
         settings: &SimulatedConfig,
         ceiling: Mode,
+        budgets: &SimulatedBudgets,
         now: i64,
     ) {
         for (place, one) in resources.iter().enumerate() {
@@ -45,14 +48,15 @@ impl InvariantOracle {
             let kept = one.says.kept_until.filter(|at| *at <= now).unwrap_or(0);
             let quiet_since = one.changed_at.max(one.modified).max(kept).max(self.configured_at).max(self.last_fault);
             if one.is_unreadable() && !one.says.protected {
-                let due = (self.record(place).unreadable_told_at < made_at(one)).then_some(quiet_since + AT_ONCE);
+                let due =
+                    (self.record(place).unreadable_told_at < one.remembered_since).then_some(quiet_since + AT_ONCE);
                 self.expect(place, UNREADABLE, due, "it cannot be read, and was not notified", one, now);
             }
             if one.skip_reason(settings, now).is_some() {
                 continue;
             }
             if one.is_running() {
-                self.watch_running(place, one, settings, ceiling, quiet_since, now);
+                self.watch_running(place, one, (settings, ceiling, budgets), quiet_since, now);
             } else if one.status == SageMakerStatus::Stopped {
                 let due = start_due(one, settings, ceiling, now).map(|since| quiet_since.max(since) + AT_ONCE);
                 self.expect(place, STARTED, due, "its hours have begun", one, now);
@@ -64,8 +68,7 @@ impl InvariantOracle {
         &mut self,
         place: usize,
         one: &SimulatedResource,
-        settings: &SimulatedConfig,
-        ceiling: Mode,
+        (settings, ceiling, budgets): (&SimulatedConfig, Mode, &SimulatedBudgets),
         quiet_since: i64,
         now: i64,
     ) {
@@ -77,7 +80,7 @@ impl InvariantOracle {
         let held = self.record(place).held_at > now - 3 * HOUR;
         let seen_use = one.seen_use(settings, now, Some(LAG));
         for rule in Rule::OF_SAGEMAKER {
-            let since = violated_since(one, rule, seen_use, settings, now);
+            let since = violated_since(one, rule, seen_use, (settings, budgets), now);
             let is_enforced = one.mode(rule, settings, ceiling) == Mode::Enforce;
             let ends = is_enforced && one.ending(rule, settings).is_some() && !held;
             let end = since.filter(|_| ends).map(|since| {
@@ -109,7 +112,7 @@ impl InvariantOracle {
             Rule::Idle if is_seen => shown,
             // What has no hours to be stopped by is told of the rule, and not of each end.
             Rule::Hours if matches!(one.sort, Sort::Notebook | Sort::App) => one.last_end_of_hours(now) - HOUR,
-            _ => made_at(one),
+            _ => one.remembered_since,
         }
     }
 
@@ -123,21 +126,18 @@ impl InvariantOracle {
     }
 }
 
-/// Whoever was notified of a name is not notified again if it is made again at once.
-const fn made_at(one: &SimulatedResource) -> i64 {
-    one.created - 2 * HOUR
-}
-
 /// Since when a rule is certainly violated without a break.
 fn violated_since(
     one: &SimulatedResource,
     rule: Rule,
     seen_use: SeenUse,
-    settings: &SimulatedConfig,
+    (settings, budgets): (&SimulatedConfig, &SimulatedBudgets),
     now: i64,
 ) -> Option<i64> {
     let window = one.window(settings);
-    one.unfounded(rule, seen_use, settings, now).is_none().then_some(())?;
+    let spent_since = || stopping(one.says.team, settings).filter_map(|holder| budgets.spent_since(holder)).min();
+    let known = spent_since().map(|_| BudgetVerdict::Stop);
+    one.unfounded(rule, seen_use, &[known], settings, now).is_none().then_some(())?;
     let last = |times: &[(i64, i64)]| times.iter().map(|(_, end)| *end).max().unwrap_or(0);
     let unused_since = || last(&one.uses).max(last(&one.silences)).max(one.since()) + window.unwrap_or(0) + HOUR;
     Some(match rule {
@@ -145,6 +145,8 @@ fn violated_since(
         // What is used, or unknown, waits.
         Rule::Untagged => (one.created + settings.settle).max(if settings.spare_busy { unused_since() } else { 0 }),
         Rule::Idle => unused_since(),
+        Rule::OverBudget if one.sort != Sort::Endpoint => spent_since()?.max(one.since()),
+        Rule::OverBudget => spent_since()?.max(unused_since()),
         Rule::Hours => one.last_end_of_hours(now) + HOUR,
         _ => one.since() + settings.age_max,
     })

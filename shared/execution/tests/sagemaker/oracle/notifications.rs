@@ -22,7 +22,8 @@ const REPEATED_WITHIN: i64 = 22 * HOUR;
 const TOLD_WITHIN: i64 = 4 * HOUR;
 
 /// What a paragraph says of a rule.
-const SIGNS: [(&str, Rule); 8] = [
+const SIGNS: [(&str, Rule); 9] = [
+    ("of its budget of", Rule::OverBudget),
     ("its user was last active at ", Rule::Idle),
     ("no request from ", Rule::Idle),
     ("idle from ", Rule::Idle),
@@ -99,8 +100,13 @@ impl InvariantOracle {
         let ends = one.uses.iter().chain(&one.silences).map(|(_, end)| *end + window);
         let passed = one.says.kept_until.into_iter().chain(one.says.expires_at).filter(|at| *at <= facts.now).max();
         let seen = ends.chain(passed).max().unwrap_or(0).max(one.last_end_of_hours(facts.now));
-        let excused_at =
-            one.changed_at.max(one.since() + window).max(seen).max(self.configured_at).max(self.last_fault);
+        let excused_at = one
+            .changed_at
+            .max(one.since() + window)
+            .max(seen)
+            .max(self.configured_at)
+            .max(self.budgets_changed_at)
+            .max(self.last_fault);
         if excused_at < before - 3 * HOUR {
             let what = format!("notified again although nothing changed since {}: {paragraph}", stamp(before));
             self.violated(facts.now, what);
@@ -184,6 +190,7 @@ pub(super) fn grace(rule: Rule, settings: &SimulatedConfig) -> i64 {
         Rule::Idle => settings.grace,
         Rule::Untagged => settings.untagged.grace,
         Rule::Lifetime => settings.lifetime.grace,
+        Rule::OverBudget => settings.over_budget_grace,
         _ => 0,
     }
 }

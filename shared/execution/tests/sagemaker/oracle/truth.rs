@@ -1,9 +1,11 @@
 //! The truth, by the structures behind tags and configuration, and by the available samples: the oracle's own reading of the contract.
 
+use billing::budget::BudgetVerdict;
 use model::config::RuleAction;
 use model::mode::Mode;
 use model::rule::{ResourceAction, Rule};
 
+use crate::budgets;
 use crate::settings::SimulatedConfig;
 use crate::tags::OwnerIdleAfter;
 use crate::world::{LAG, PERIOD, SimulatedResource, Sort};
@@ -68,7 +70,10 @@ impl SimulatedResource {
                 team.unwrap_or(settings.mode).min(settings.at_most)
             }
         };
-        self.says.mode.unwrap_or(of_account).min(ceiling)
+        // An account in observe mode stops nothing, in any team's mode.
+        let budgets = budgets::stopping(self.says.team, settings).map(|holder| settings.mode_of(holder)).max();
+        let at_most = budgets.filter(|_| rule == Rule::OverBudget).unwrap_or(Mode::Enforce);
+        self.says.mode.unwrap_or(of_account).min(at_most).min(ceiling)
     }
 
     /// What a rule may do; none if its owner is only notified.
@@ -87,6 +92,7 @@ impl SimulatedResource {
         let acts = |action: RuleAction| action != RuleAction::Notify && is_configured;
         let may = match (rule, self.sort) {
             (Rule::Expired, _) => true,
+            (Rule::OverBudget, _) => is_configured,
             (Rule::Hours, sort) => matches!(sort, Sort::Notebook | Sort::App),
             (Rule::Untagged, sort) => sort != Sort::Job && acts(settings.untagged.action),
             (Rule::Lifetime, sort) => sort != Sort::Endpoint && acts(settings.lifetime.action),
@@ -148,17 +154,27 @@ impl SimulatedResource {
         self.says.hours.map_or(0, |hours| hours.last_end(now))
     }
 
-    /// Why a rule is not violated.
+    /// Why a rule is not violated. `stopping`: the verdict of each budget by which it may be stopped, where a young document of this month
+    /// has one.
     pub(crate) fn unfounded(
         &self,
         rule: Rule,
         seen_use: SeenUse,
+        stopping: &[Option<BudgetVerdict>],
         settings: &SimulatedConfig,
         now: i64,
     ) -> Option<&'static str> {
         let says = &self.says;
         match rule {
             Rule::Expired => says.expires_at.is_none_or(|at| at > now).then_some("it has not expired"),
+            Rule::OverBudget if !stopping.contains(&Some(BudgetVerdict::Stop)) => {
+                Some("no budget of it is known to be spent")
+            }
+            // It may be in production.
+            Rule::OverBudget if self.sort == Sort::Endpoint && settings.deletes_endpoints => {
+                (seen_use != SeenUse::Idle).then_some("it is an endpoint, and perhaps used")
+            }
+            Rule::OverBudget => None,
             Rule::Untagged if !self.lacks_tags() => Some("it has its tags"),
             Rule::Untagged if self.created + settings.settle > now => Some("its tags may still arrive"),
             Rule::Untagged => (settings.spare_busy && seen_use == SeenUse::Busy).then_some("it is used"),
@@ -178,7 +194,7 @@ impl SimulatedResource {
                 let is_old = now - self.since() > settings.age_max && says.expires_at.is_none();
                 (!is_old).then_some("it is not too old")
             }
-            _ => Some("no such rule is about SageMaker"),
+            Rule::Orphaned => Some("it is no volume"),
         }
     }
 }

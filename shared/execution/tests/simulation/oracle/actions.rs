@@ -145,7 +145,8 @@ impl InvariantOracle {
 
     /// Each budget by which the machine may be stopped, as the run read it.
     fn stopping(&self, machine: &SimulatedMachine, facts: &Facts) -> Vec<Option<BudgetVerdict>> {
-        machine.stopping_budgets(&facts.settings).map(|holder| self.said(holder, facts)).collect()
+        let read = self.budgets_of(facts);
+        machine.stopping_budgets(&facts.settings).map(|holder| read[holder]?.verdict(facts.now)).collect()
     }
 
     /// The logs are lost, and with them which of the written marks are void: observe mode may not remove tags. Those may count again.

@@ -1,11 +1,11 @@
 //! The truth, by the structures behind tags and configuration, and by the available samples: the oracle's own reading of the contract.
 
-use model::config::{DiskPolicy, OverBudget, RuleAction};
+use model::config::{DiskPolicy, RuleAction};
 use model::instance::{Accelerator, PurchaseOption};
 use model::mode::Mode;
 use model::rule::{ResourceAction, Rule};
 
-use crate::budgets::OF_ACCOUNT;
+use crate::budgets;
 use crate::chance::{MINUTE, TICK};
 use crate::jobs::MachineOwner;
 use crate::settings::SimulatedConfig;
@@ -68,14 +68,9 @@ impl SimulatedMachine {
         own.min(at_most).min(ceiling)
     }
 
-    /// The budgets by which it may be stopped: its team's, and the account's. A budget in observe mode has no effect beside an enforced one.
+    /// The budgets by which it may be stopped.
     pub(crate) fn stopping_budgets(&self, settings: &SimulatedConfig) -> impl Iterator<Item = usize> {
-        let team = self.says.team.filter(|_| !self.says.team_mistyped);
-        let holders = team.into_iter().chain([OF_ACCOUNT]);
-        let stops = move |holder: &usize| settings.over_budget(*holder) == Some(OverBudget::Stop);
-        let enforced = move |holder: &usize| settings.mode_of(*holder) == Mode::Enforce;
-        let any_enforced = holders.clone().any(|holder| stops(&holder) && enforced(&holder));
-        holders.filter(move |holder| stops(holder) && (enforced(holder) || !any_enforced))
+        budgets::stopping(self.says.team.filter(|_| !self.says.team_mistyped), settings)
     }
 
     /// How long it must be idle; none for `off`.

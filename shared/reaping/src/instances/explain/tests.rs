@@ -151,7 +151,7 @@ fn those_that_a_budget_may_stop() {
         (BudgetHolder::Team("vision".into()), standing)
     };
     let (lately, long_ago) = ("2026-09-01T11:45:00Z", "2026-09-01T10:45:00Z");
-    let none = "Compliant: no budget of its team or of the account stops instances; not while it complies";
+    let none = "Compliant: no budget of its team or of the account stops what runs; not while it complies";
     check("mode = \"enforce\"", &[], none);
     check(&STOPS.replace("stop", "hold"), &[], none);
     check(

@@ -99,7 +99,7 @@ pub(super) const ACTIONS: FunctionActions<'static> = FunctionActions {
         (tagging(SAGEMAKER_DELETE_TAGS, ENDPOINT, &[MARKED], &[]), ALL_TAGS),
     ],
     denied: DENIED,
-    own: &[("notices/reap-sagemaker/", true), ("prices/", false)],
+    own: &[("notices/reap-sagemaker/", true), ("budgets/", false), ("prices/", false)],
     further,
     is_reader: false,
     other: "reap-instances",
