@@ -27,7 +27,7 @@ impl FromStr for NamedResource {
             InvalidValue::new(
                 "not the id of an instance (i-0123456789abcdef0), a volume (vol-0123456789abcdef0), a snapshot \
                  (snap-0123456789abcdef0) or a resource of SageMaker (endpoint/NAME, notebook-instance/NAME, \
-                 app/DOMAIN/OWNER/TYPE/NAME, training-job/NAME)",
+                 inference-component/NAME, app/DOMAIN/OWNER/TYPE/NAME, training-job/NAME)",
             )
         })?;
         Ok(Self { kind, id })

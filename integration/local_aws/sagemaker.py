@@ -2,7 +2,7 @@
 
 Sources (Amazon SageMaker API Reference): the lists' pages of 10 if not said otherwise; "ListTrainingJobs": StatusEquals filters
 after a page is filled; "ListApps": deleted apps are listed for 24 hours; "StopNotebookInstance", "DeleteApp", "DeleteEndpoint",
-"CreateEndpoint", "AddTags" (a tag's new value overwrites its old one). "GetResources" (Resource Groups Tagging API Reference) knows
+"CreateEndpoint", "UpdateInferenceComponentRuntimeConfig" (a number of copies, down to none), "AddTags" (a tag's new value overwrites its old one). "GetResources" (Resource Groups Tagging API Reference) knows
 only what has or had tags. "DescribeScalableTargets" (Application Auto Scaling API Reference).
 
 Requests are checked, and answers cut to what each operation has, by botocore's model: a list does not say what only a look at one does. What
@@ -32,6 +32,7 @@ _PREFIXES = {
     "app": "App",
     "endpoint": "Endpoint",
     "endpoint-config": "EndpointConfig",
+    "inference-component": "InferenceComponent",
     "training-job": "TrainingJob",
     "processing-job": "ProcessingJob",
     "hyper-parameter-tuning-job": "HyperParameterTuningJob",
@@ -110,9 +111,10 @@ class SageMaker:
         for found in self._of(kind, region):
             if all(found.get(name) == value for name, value in key.items()):
                 return found
-        if kind in ("endpoint", "endpoint-config"):
+        if kind in ("endpoint", "endpoint-config", "inference-component"):
             arn = _arn(region, kind, str(next(iter(asked.values()))))
-            raise _Refused("ValidationException", f'Could not find {kind.replace("-config", " configuration")} "{arn}".')
+            named = kind.replace("-config", " configuration").replace("-", " ")
+            raise _Refused("ValidationException", f'Could not find {named} "{arn}".')
         if kind == "notebook-instance":
             raise _Refused("ValidationException", "RecordNotFound")
         raise _Refused("ResourceNotFound", "Requested resource not found.")
@@ -126,6 +128,8 @@ class SageMaker:
         items |= {"hyper-parameter-tuning-job": "HyperParameterTuningJobSummaries"}
         since = asked.get("LastModifiedTimeAfter")
         changed = [one for one in self._of(kind, call.region) if since is None or one["LastModifiedTime"] > since]
+        for name in ("EndpointName", "VariantName"):
+            changed = [one for one in changed if one.get(name) == asked.get(f"{name}Equals", one.get(name))]
         page, token = _page(changed, asked.get("NextToken"), asked.get("MaxResults", 10))
         if status := asked.get("StatusEquals"):
             page = [one for one in page if one[f"{_PREFIXES[kind]}Status"] == status]
@@ -141,6 +145,13 @@ class SageMaker:
         fields = {"EndpointConfigName": config, "EndpointStatus": "InService", **times}
         self.put("endpoint", name, call.region, fields, {tag["Key"]: tag["Value"] for tag in asked.get("Tags", [])})
         return {"EndpointArn": arn}
+
+    def _UpdateInferenceComponentRuntimeConfig(self, call: AwsCall, asked: dict[str, Any]) -> dict[str, Any]:
+        """Done at once, without `Updating`; the instances of its endpoint stay as they are."""
+        found = self._find("inference-component", call.region, {"InferenceComponentName": asked["InferenceComponentName"]})
+        copies = asked["DesiredRuntimeConfig"]["CopyCount"]
+        found |= {"RuntimeConfig": {"DesiredCopyCount": copies, "CurrentCopyCount": copies}, "LastModifiedTime": time.time()}
+        return {"InferenceComponentArn": found["InferenceComponentArn"]}
 
     def _AddTags(self, _call: AwsCall, asked: dict[str, Any]) -> dict[str, Any]:
         tags = self._tags_of(asked["ResourceArn"])

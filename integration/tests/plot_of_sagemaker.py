@@ -32,8 +32,8 @@ _THINGS = (
     ("It was started", "started"),
     ("Curfew only notifies: ", "notified"),
 )
-_ID = re.compile(r"(notebook-instance|app|endpoint|training-job)/[\w./-]+")
-_KINDS = ("notebook-instance", "app", "endpoint", "training-job")
+_ID = re.compile(r"(notebook-instance|app|endpoint|inference-component|training-job)/[\w./-]+")
+_KINDS = ("notebook-instance", "app", "endpoint", "inference-component", "training-job")
 
 
 @dataclass
@@ -56,6 +56,9 @@ class OneOfSageMakerEach(OneOfEach):
             states[f"app/{one['DomainId']}/{one['SpaceName']}/jupyterlab/default"] = one["Status"]
         for one in sagemaker.list_endpoints(MaxResults=100)["Endpoints"]:
             states[f"endpoint/{one['EndpointName']}"] = one["EndpointStatus"]
+        for one in sagemaker.list_inference_components(MaxResults=100)["InferenceComponents"]:
+            component = f"inference-component/{one['InferenceComponentName']}"
+            states[component] = one["InferenceComponentStatus"] if self.account.copies(component) else "Stopped"
         for one in sagemaker.list_training_jobs(MaxResults=100)["TrainingJobSummaries"]:
             states[f"training-job/{one['TrainingJobName']}"] = one["TrainingJobStatus"]
         return {self.names[one]: {"state": state, "tags": tags.get(one, {})} for one, state in states.items()}
@@ -67,7 +70,7 @@ def one_of_sagemaker_each(aws: LocalAws) -> OneOfSageMakerEach:
         aws.client(service)
         get_service_model(service)
     studio = StudioAccount(aws)
-    studio.configure(sagemaker={"endpoint_action": "delete"})
+    studio.configure(sagemaker={"endpoint_action": "delete", "component_action": "scale-to-zero"})
     past, always = rfc3339(ago(minutes=5)), "Mon-Sun 00:00-24:00 UTC"
     asleep = {"hours": always, "stopped": f"hours {rfc3339(ago(hours=11))}"}
     ids = {
@@ -83,6 +86,8 @@ def one_of_sagemaker_each(aws: LocalAws) -> OneOfSageMakerEach:
         "autoscaled": studio.unused(studio.endpoint("scaled")),
         "kept": studio.unused(studio.endpoint("kept", keep_until="2999-01-01")),
         "over": studio.job("over", expires_at=past),
+        "idle copies": studio.unused_component(studio.component("copies")),
+        "host of copies": "endpoint/copies-host",
     }
     studio.asked(ids["asked again"], ago(hours=1))
     aws.scale_sagemaker("endpoint/scaled/variant/AllTraffic")

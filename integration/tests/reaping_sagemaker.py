@@ -17,7 +17,8 @@ from reaping import TAGGED, Account, ago, now
 READS = {
     *(f"sagemaker:List{kind}" for kind in ("NotebookInstances", "Apps", "Endpoints", "TrainingJobs", "ProcessingJobs")),
     "sagemaker:ListHyperParameterTuningJobs",
-    *(f"sagemaker:Describe{kind}" for kind in ("NotebookInstance", "App", "Endpoint", "EndpointConfig", "TrainingJob")),
+    "sagemaker:ListInferenceComponents",
+    *(f"sagemaker:Describe{kind}" for kind in ("NotebookInstance", "App", "Endpoint", "EndpointConfig", "InferenceComponent", "TrainingJob")),
     *("sagemaker:ListTags", "tag:GetResources", "application-autoscaling:DescribeScalableTargets"),
     *("cloudwatch:GetMetricData", "ec2:DescribeInstanceTypes", "ec2:DescribeRegions"),
     *("s3:GetObject", "sns:ListSubscriptionsByTopic"),
@@ -31,6 +32,7 @@ WRITES = {
     "sagemaker:DeleteApp",
     "sagemaker:DeleteEndpoint",
     "sagemaker:StopTrainingJob",
+    "sagemaker:UpdateInferenceComponentRuntimeConfig",
 }
 
 EAGER: dict[str, Any] = {**reaping.EAGER, "sagemaker": {"mode": "enforce", "grace": "0s"}}
@@ -67,6 +69,18 @@ class StudioAccount(Account):
         fields = {"EndpointStatus": "InService", "EndpointConfigName": f"{name}-v1", "ProductionVariants": running}
         return self._put("endpoint", name, fields, None, tags)
 
+    def component(self, name: str, copies: int = 2, keeps_instances: bool = False, **tags: str) -> str:
+        """An inference component alone on an endpoint of its own, `<name>-host`, with an instance, which ends without copies unless that `keeps_instances`."""
+        scaling = {"Status": "ENABLED", "MinInstanceCount": 1 if keeps_instances else 0, "MaxInstanceCount": 2}
+        variant = {"VariantName": "AllTraffic", "InitialInstanceCount": 1, "InstanceType": _INSTANCE_TYPE, "ManagedInstanceScaling": scaling}
+        host = self.endpoint(f"{name}-host", {"ProductionVariants": [variant]}).partition("/")[2]
+        running = {"VariantName": "AllTraffic", "CurrentInstanceCount": 1, "ManagedInstanceScaling": scaling}
+        self.aws.put_sagemaker("endpoint", host, {"ProductionVariants": [running]})
+        runtime = {"DesiredCopyCount": copies, "CurrentCopyCount": copies}
+        fields = {"InferenceComponentStatus": "InService", "EndpointName": host, "VariantName": "AllTraffic", "RuntimeConfig": runtime}
+        fields["EndpointArn"] = f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:endpoint/{host}"
+        return self._put("inference-component", name, fields, None, tags)
+
     def job(self, name: str, created: datetime | None = None, **tags: str) -> str:
         runs_on = {"InstanceType": _INSTANCE_TYPE, "InstanceCount": 1, "VolumeSizeInGB": 50}
         fields = {"TrainingJobStatus": "InProgress", "SecondaryStatus": "Training", "ResourceConfig": runs_on}
@@ -81,18 +95,29 @@ class StudioAccount(Account):
 
     def unused(self, endpoint: str, hours: float = 30) -> str:
         """Its instance reports, and it has no request. Of that SageMaker emits nothing."""
-        self._reports(endpoint, "AWS/SageMaker", "ConcurrentRequestsPerModel", hours)
-        self._reports(endpoint, "/aws/sagemaker/Endpoints", "GPUUtilization", hours)
+        self._reports(self._variant(endpoint), "AWS/SageMaker", "ConcurrentRequestsPerModel", hours)
+        self._reports(self._variant(endpoint), "/aws/sagemaker/Endpoints", "GPUUtilization", hours)
         return endpoint
+
+    def unused_component(self, component: str, hours: float = 30) -> str:
+        """The same of an inference component."""
+        named = {"InferenceComponentName": component.partition("/")[2]}
+        self._reports(named, "AWS/SageMaker", "ConcurrentRequestsPerCopy", hours)
+        self._reports(named, "/aws/sagemaker/InferenceComponents", "GPUUtilizationNormalized", hours)
+        return component
+
+    def copies(self, component: str) -> int:
+        name = component.partition("/")[2]
+        return self.aws.client("sagemaker").describe_inference_component(InferenceComponentName=name)["RuntimeConfig"]["DesiredCopyCount"]
 
     def asked(self, endpoint: str, when: datetime) -> str:
         """Somebody asks it for an inference."""
         self.aws.put_metrics("AWS/SageMaker", "Invocations", self._variant(endpoint), [1.0], when)
         return endpoint
 
-    def _reports(self, endpoint: str, namespace: str, metric: str, hours: float) -> None:
+    def _reports(self, dimensions: dict[str, str], namespace: str, metric: str, hours: float) -> None:
         count = int(timedelta(hours=hours) / _PERIOD)
-        self.aws.put_metrics(namespace, metric, self._variant(endpoint), [0.0] * count, now() - _PERIOD * count)
+        self.aws.put_metrics(namespace, metric, dimensions, [0.0] * count, now() - _PERIOD * count)
 
     @staticmethod
     def _variant(endpoint: str) -> dict[str, str]:

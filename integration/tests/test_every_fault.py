@@ -77,7 +77,7 @@ def test_the_faultless_story_of_sagemaker_makes_every_call_and_every_step() -> N
     assert [bool(run["told"]) for run in faultless["runs"]] == [True, True] + [False] * (plot.runs - 2)
     assert faultless["runs"][-1]["writes"] == [] and not faultless["runs"][-1]["remembers"]
     states = {name: one["state"] for name, one in faultless["runs"][-1]["world"].items()}
-    assert states.items() >= {"idle app": "Deleted", "expired": "Stopped", "over": "Stopped", "asleep": "InService"}.items()
+    assert states.items() >= {"idle app": "Deleted", "expired": "Stopped", "over": "Stopped", "idle copies": "Stopped", "asleep": "InService"}.items()
     assert "idle" not in states and {states[name] for name in plot_of_sagemaker.SKIPPED} == {"InService"}
 
 

@@ -93,6 +93,30 @@ def test_an_idle_endpoint_is_deleted_where_the_account_says_so_and_made_again(st
     assert studio.tick().skipped == {"recently-changed": 1}
 
 
+def test_an_idle_inference_component_is_scaled_to_zero_and_gets_its_copies_back(studio: StudioAccount) -> None:
+    studio.configure(sagemaker={"component_action": "scale-to-zero"})
+    llama, kept = studio.unused_component(studio.component("llama")), studio.unused_component(studio.component("kept", keeps_instances=True))
+    scaled, safe = studio.unused_component(studio.component("scaled")), studio.unused_component(studio.component("safe"))
+    studio.aws.scale_sagemaker(scaled)
+    studio.aws.put_sagemaker("endpoint", "safe-host", {}, {"curfew:protected": ""})
+    run = studio.tick()
+    assert run.said(llama) == ("mark", "idle", "done") and writes(run) == ["sagemaker:AddTags"], run.response
+    assert run.said(kept) == ("notify", "idle", "done") and run.step(kept)["evidence"]["notify_only"] == "keeps-instances"
+    assert run.skipped == {"autoscaled": 1, "protected": 2, "inference-components": 3}, run.response
+    assert llama in str(curfew(studio.environment(), "scan", "--sagemaker", "--json").json())
+    run = studio.tick()
+    assert run.said(llama) == ("stop", "idle", "done") and studio.copies(llama) == 0, run.response
+    assert writes(run) == ["sagemaker:UpdateInferenceComponentRuntimeConfig", "sagemaker:DeleteTags"]
+    assert "CopyCount=2" in run.message() and [studio.copies(one) for one in (kept, scaled, safe)] == [2, 2, 2]
+    assert studio.tick().skipped["not-running"] == 1
+
+    assert "scaled to zero" in undone(studio, llama) and studio.copies(llama) == 2
+    assert studio.tick().skipped["recently-changed"] == 1
+    assert "curfew:marked" not in studio.tags_of(llama)
+    refused = curfew(studio.environment(), "undo", llama, "--yes")
+    assert refused.code != 0 and "it has copies" in refused.err
+
+
 def test_what_may_be_in_production_is_spared_with_its_reason(studio: StudioAccount) -> None:
     studio.configure(sagemaker={"endpoint_action": "delete"})
     studio.unused(studio.endpoint("scaled"))

@@ -102,6 +102,7 @@ SAGEMAKER_ACTIONS = {
     "sagemaker:StartNotebookInstance": ("notebook-instance/research", {STOPPED}),
     "sagemaker:DeleteApp": ("app/d-abc/lab/jupyterlab/default", {MARKED}),
     "sagemaker:DeleteEndpoint": ("endpoint/llm", {MARKED}),
+    "sagemaker:UpdateInferenceComponentRuntimeConfig": ("inference-component/llama", {MARKED}),
     "sagemaker:StopTrainingJob": ("training-job/bert", {MARKED}),
     "sagemaker:StopProcessingJob": ("processing-job/bert", {MARKED}),
     "sagemaker:StopHyperParameterTuningJob": ("hyper-parameter-tuning-job/bert", {MARKED}),
@@ -119,7 +120,7 @@ def test_nothing_of_sagemaker_ends_that_was_not_announced(function: str) -> None
             protected = Request(action, f"{SAGEMAKER}:{kind}", tags=(*on, PROTECTED))
             assert not may(function, protected)
             assert not expect or not may(function, protected, besides=(ADMINISTRATOR,))
-    for action in ("sagemaker:DeleteEndpointConfig", "sagemaker:DeleteModel", "sagemaker:DeleteSpace", "sagemaker:DeleteNotebookInstance"):
+    for action in ("sagemaker:DeleteEndpointConfig", "sagemaker:DeleteModel", "sagemaker:DeleteInferenceComponent", "sagemaker:DeleteSpace", "sagemaker:DeleteNotebookInstance"):
         kept = Request(action, f"{SAGEMAKER}:x/y", tags=(MARKED,))
         assert not may(function, kept)
         assert function != "reap-sagemaker" or not may(function, kept, besides=(ADMINISTRATOR,)), action

@@ -27,8 +27,8 @@ use crate::screen;
 #[derive(Debug, Args)]
 #[command(
     after_help = "It starts an instance and watches until it runs. It restores a volume from its safety snapshot, with \
-                        its zone, type, size and tags, under a new id. It starts a notebook instance of SageMaker, and makes an \
-                        endpoint again from its configuration and tags.\n\nExample:\n  curfew undo vol-0123456789abcdef0"
+                        its zone, type, size and tags, under a new id. It starts a notebook instance of SageMaker, gives an \
+                        inference component its copies back, and makes an endpoint again from its configuration and tags.\n\nExample:\n  curfew undo vol-0123456789abcdef0"
 )]
 pub(crate) struct Undo {
     /// Ids, such as i-0123456789abcdef0 or vol-0123456789abcdef0
@@ -142,6 +142,10 @@ impl Undo {
                 Ok(()) => UndoResult { outcome: UndoOutcome::Started, error: None, ..unchanged(case, "") },
                 Err(error) => failed(error),
             },
+            UndoMethod::ScaleUp { component, copies } => match act::scale_up(context, component, *copies).await {
+                Ok(()) => UndoResult { outcome: UndoOutcome::Started, error: None, ..unchanged(case, "") },
+                Err(error) => failed(error),
+            },
             UndoMethod::CreateEndpoint { region, origin } => {
                 match act::create_endpoint(context, region, &case.resource, origin).await {
                     Ok(()) => UndoResult {
@@ -204,6 +208,12 @@ fn describe(case: &UndoCase) {
             let what = format!("{} ({})", notebook.id, notebook.region);
             screen::propose(format!("{what}: stopped{by}; running it costs again, at a price that is not known"));
         }
+        UndoMethod::ScaleUp { component, copies } => {
+            let what = format!("{} ({})", component.id, component.region);
+            screen::propose(format!(
+                "{what}: scaled to zero{by}; with {copies} copies it costs again, at a price that is not known"
+            ));
+        }
         UndoMethod::CreateEndpoint { region, origin } => {
             let what = format!("{} ({region})", case.resource);
             let config = &origin.config;
@@ -229,8 +239,10 @@ fn question(cases: &[UndoCase]) -> String {
     let is_notebook = |way: &UndoMethod| matches!(way, UndoMethod::StartNotebook { .. });
     let is_endpoint = |way: &UndoMethod| matches!(way, UndoMethod::CreateEndpoint { .. });
     let notebooks = part(cases, "start", "notebook instance", is_notebook, |rate| rate.to_string());
+    let is_component = |way: &UndoMethod| matches!(way, UndoMethod::ScaleUp { .. });
+    let components = part(cases, "scale up", "inference component", is_component, |rate| rate.to_string());
     let endpoints = part(cases, "make again", "endpoint", is_endpoint, |rate| rate.to_string());
-    let parts: Vec<String> = [starts, restores, notebooks, endpoints].into_iter().flatten().collect();
+    let parts: Vec<String> = [starts, restores, notebooks, components, endpoints].into_iter().flatten().collect();
     format!("This will {}. Go on?", parts.join(", and "))
 }
 

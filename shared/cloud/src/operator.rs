@@ -30,4 +30,4 @@ pub use team_stack::{
 pub use telemetry::reporting;
 
 pub use crate::observe::unattached;
-pub use crate::sagemaker::{create_endpoint, start_notebook};
+pub use crate::sagemaker::{create_endpoint, set_copies, start_notebook};

@@ -19,6 +19,6 @@ pub(crate) use bill::bills;
 pub(crate) use describe::describe;
 pub use observe::observe;
 #[cfg(feature = "operator")]
-pub use operator::{create_endpoint, start_notebook};
+pub use operator::{create_endpoint, set_copies, start_notebook};
 #[cfg(feature = "operator")]
 pub(crate) use operator::{find, is_id};

@@ -23,7 +23,7 @@ pub use notes::{ConfigNote, notes};
 pub use regions::{misshapen_regions, unknown_regions};
 
 pub use metrics::{MetricsConfig, SeriesNames, UtilizationUnit};
-pub use sagemaker::{SageMakerAction, SageMakerConfig};
+pub use sagemaker::{ComponentAction, SageMakerAction, SageMakerConfig};
 pub use sections::{
     AccountConfig, DiskPolicy, IdleConfig, JobsConfig, LifetimeConfig, LimitsConfig, ManagedConfig, OverBudget,
     Percent, PricesConfig, ReportConfig, RuleAction, SharedRole, TagKeys, TeamConfig, UntaggedConfig, VolumeAction,

@@ -18,7 +18,7 @@ use crate::instance::{Accelerator, Instance, InstanceState, InstanceTypeFacts, P
 use crate::usage::{BusyEvidence, IdleEvidence, PERIOD, UnknownUsage, Usage, UsageWindow};
 use crate::volume::{Volume, VolumeState};
 
-pub use sagemaker::{SageMakerBuilder, app, endpoint, notebook, training_job};
+pub use sagemaker::{SageMakerBuilder, app, endpoint, inference_component, notebook, training_job};
 
 pub const NOW: &str = "2026-09-01T12:00:00Z";
 

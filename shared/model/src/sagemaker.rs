@@ -42,6 +42,7 @@ pub enum SageMakerKind {
         facts: Option<EndpointFacts>,
     },
     Job(ComputeJob),
+    InferenceComponent(InferenceComponent),
 }
 
 /// An app of `SageMaker` Studio: what is billed while somebody's `JupyterLab` or editor is open. Its space and volume are not part of it.
@@ -63,6 +64,19 @@ pub struct StudioApp {
 pub enum AppOwner {
     UserProfile(String),
     Space(String),
+}
+
+/// A model on the instances of an endpoint, in copies of its own. The endpoint and the model stay without any.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct InferenceComponent {
+    pub endpoint: String,
+    /// How many copies it should have.
+    pub copies: u32,
+    /// Whether Application Auto Scaling scales it; `None` if unknown.
+    pub is_autoscaled: Option<bool>,
+    /// Whether its endpoint ends the instances that have no copies, down to none (Amazon `SageMaker` developer guide, "Scale an endpoint to zero
+    /// instances").
+    pub frees_instances: bool,
 }
 
 /// The facts that say whether an endpoint may be in production, and what makes it again.
@@ -158,6 +172,14 @@ impl SageMakerStatus {
     }
 }
 
+impl SageMakerKind {
+    /// Whether it answers requests, and so may be in production.
+    #[must_use]
+    pub const fn serves(&self) -> bool {
+        matches!(self, Self::Endpoint { .. } | Self::InferenceComponent(_))
+    }
+}
+
 impl SageMakerResource {
     /// Its id without its kind; of an app the name of its space or user profile, and the app's own.
     #[must_use]
@@ -170,7 +192,8 @@ impl SageMakerResource {
     pub fn since(&self) -> Timestamp {
         match (&self.kind, self.status) {
             // A stop changes it too, and must not seem to be a start.
-            (SageMakerKind::NotebookInstance, SageMakerStatus::Running) | (SageMakerKind::Endpoint { .. }, _) => {
+            (SageMakerKind::NotebookInstance, SageMakerStatus::Running)
+            | (SageMakerKind::Endpoint { .. } | SageMakerKind::InferenceComponent(_), _) => {
                 self.modified_at.max(self.created_at)
             }
             _ => self.created_at,
@@ -247,13 +270,13 @@ pub fn inherited_tags(own: Tags, of_owner: &Tags, of_domain: &Tags) -> Tags {
 /// What was seen of an account's `SageMaker`: what runs on an accelerator, or may.
 pub type ObservedSageMaker = Observation<SageMakerResource>;
 
-/// What `CloudWatch` can show of an endpoint or a job.
+/// What `CloudWatch` can show of an endpoint, an inference component or a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ActivitySignal {
     /// `Invocations`, summed. `SageMaker` does not emit it with a value of zero (Amazon `SageMaker` developer guide, "Automatic scaling").
     Requests,
-    /// `ConcurrentRequestsPerModel`.
+    /// `ConcurrentRequestsPerModel`, or `ConcurrentRequestsPerCopy`.
     ConcurrentRequests,
     /// `GPUUtilization` of one host, in percent, summed over its GPUs.
     Gpu(u32),

@@ -33,6 +33,11 @@ fn undo_sagemaker_sentence(resource: &SageMakerResource) -> String {
             let command = create_endpoint_command(resource, &origin);
             format!(" Its configuration and model stay. Undo: {command}")
         }
+        (SageMakerKind::InferenceComponent(component), _) => format!(
+            " Its endpoint and model stay. Undo: aws sagemaker update-inference-component-runtime-config --region {region} \
+             --inference-component-name {name} --desired-runtime-config CopyCount={}",
+            component.copies
+        ),
         (SageMakerKind::Endpoint { .. } | SageMakerKind::Job(_), _) => String::new(),
     }
 }
@@ -107,7 +112,7 @@ fn escape_to_ascii(json: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use model::fixture::{SageMakerBuilder, app, endpoint, notebook};
+    use model::fixture::{SageMakerBuilder, app, endpoint, inference_component, notebook};
     use model::mode::Mode;
     use plan::Target;
 
@@ -139,6 +144,11 @@ mod tests {
         assert_eq!(
             undo(notebook(), SageMakerAction::Stop { mark: None, stopped }),
             " Its volume stays. Undo: aws sagemaker start-notebook-instance --region us-east-1 --notebook-instance-name research"
+        );
+        assert_eq!(
+            undo(inference_component(), SageMakerAction::Stop { mark: None, stopped: String::new() }),
+            " Its endpoint and model stay. Undo: aws sagemaker update-inference-component-runtime-config --region us-east-1 \
+             --inference-component-name llama --desired-runtime-config CopyCount=2"
         );
         assert_eq!(
             undo(app(), SageMakerAction::Delete { mark: None }),

@@ -2,7 +2,7 @@
 //! nothing that somebody else did.
 
 use billing::restoration::Restoration;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use model::curfew_tags::{
     CurfewTags, DELETED_AT, EXPIRES_AT, MARKED, PROTECTED, STOPPED, StoppedTag, kept_until, read_stopped,
 };
@@ -14,6 +14,9 @@ use model::moment;
 use model::rule::Rule;
 use model::sagemaker::{SageMakerKind, SageMakerResource, SageMakerStatus};
 use model::volume::{Snapshot, SnapshotState, Volume, VolumeState};
+
+/// From Curfew's request to scale an inference component to zero to its last change by that: minutes, as a rule.
+const SCALING_TAKES_MAX: SignedDuration = SignedDuration::from_hours(1);
 
 /// Why there is nothing to undo, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,6 +89,28 @@ pub fn notebook_stop_to_undo(notebook: &SageMakerResource) -> Result<StoppedTag,
             "it was neither stopped nor deleted{}",
             announced(id, tags.get(MARKED))
         ))),
+    }
+}
+
+/// How many copies an inference component gets back that Curfew scaled to zero. `recorded`: when it last did so, and how many there were.
+///
+/// # Errors
+/// Why there is nothing to restore.
+pub fn copies_to_restore(
+    component: &SageMakerResource,
+    recorded: Option<(Timestamp, u32)>,
+) -> Result<u32, NothingToUndo> {
+    let SageMakerResource { id, status, modified_at, tags, .. } = component;
+    match (status, recorded) {
+        // What changes it later is a person, who gave it copies and took them away again.
+        (SageMakerStatus::Stopped, Some((at, copies))) if *modified_at <= at + SCALING_TAKES_MAX => Ok(copies),
+        (SageMakerStatus::Stopped, _) => Err(NothingToUndo::NotByCurfew(format!(
+            "no audit record says that Curfew scaled it to zero; scale it yourself if you need it: aws sagemaker \
+             update-inference-component-runtime-config --region {} --inference-component-name {} --desired-runtime-config CopyCount=1",
+            component.region,
+            component.name()
+        ))),
+        _ => Err(NothingToUndo::NeverChanged(format!("it has copies{}", announced(id, tags.get(MARKED))))),
     }
 }
 

@@ -5,7 +5,7 @@ use model::id::ResourceId;
 use model::instance::{Instance, Tags};
 use model::mark::Mark;
 use model::rule::ResourceAction;
-use model::sagemaker::{EndpointOrigin, SageMakerResource};
+use model::sagemaker::{EndpointOrigin, SageMakerKind, SageMakerResource};
 use model::volume::{Snapshot, Volume};
 use serde::{Serialize, Serializer};
 
@@ -86,7 +86,7 @@ pub enum SnapshotAction {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SageMakerAction {
     Announce(Announcement),
-    /// Stop a notebook instance, whose volume stays, or a job.
+    /// Stop a notebook instance, whose volume stays, or a job; or give an inference component no copies.
     Stop {
         /// Written first, where the stop is announced and carried out in one run.
         mark: Option<Mark>,
@@ -217,6 +217,18 @@ impl Action {
         match self {
             Self::Instance(instance, _) => Some(instance),
             Self::Volume(..) | Self::Snapshot(..) | Self::SageMaker(..) | Self::Budget(_) => None,
+        }
+    }
+
+    /// How many copies an inference component has that it scales to zero.
+    #[must_use]
+    pub const fn component_copies(&self) -> Option<u32> {
+        match self {
+            Self::SageMaker(
+                SageMakerResource { kind: SageMakerKind::InferenceComponent(component), .. },
+                SageMakerAction::Stop { .. },
+            ) => Some(component.copies),
+            _ => None,
         }
     }
 

@@ -209,10 +209,12 @@ pub enum NotifyOnlyReason {
     Busy,
     /// Its snapshot would have more tags than EC2 allows.
     TooManyTags,
-    /// A job of `SageMaker`, which is stopped by tag or lifetime alone.
+    /// A job of `SageMaker`, which is stopped by tag, lifetime or budget alone.
     JobRuns,
     /// An endpoint whose configuration is gone: it could not be made again.
     NoConfiguration,
+    /// An inference component whose endpoint keeps its instances.
+    KeepsInstances,
 }
 
 impl NotifyOnlyReason {
@@ -231,6 +233,7 @@ impl NotifyOnlyReason {
             Self::TooManyTags => "too-many-tags",
             Self::JobRuns => "job-runs",
             Self::NoConfiguration => "no-configuration",
+            Self::KeepsInstances => "keeps-instances",
         }
     }
 
@@ -253,6 +256,9 @@ impl NotifyOnlyReason {
             Self::TooManyTags => "its snapshot would have more than the 50 tags that EC2 allows; remove some tags",
             Self::JobRuns => "a job may be waiting for data (curfew:on-idle=stop on the job allows the stop)",
             Self::NoConfiguration => "its endpoint configuration is deleted, so the endpoint could not be made again",
+            Self::KeepsInstances => {
+                "its endpoint keeps its instances without copies, so to scale it to zero saves nothing (MinInstanceCount = 0 changes that)"
+            }
         }
     }
 }
@@ -276,6 +282,7 @@ mod tests {
             (NotifyOnlyReason::TooManyTags, "too-many-tags"),
             (NotifyOnlyReason::JobRuns, "job-runs"),
             (NotifyOnlyReason::NoConfiguration, "no-configuration"),
+            (NotifyOnlyReason::KeepsInstances, "keeps-instances"),
         ];
         for (reason, name) in names {
             assert_eq!((reason.as_str(), serde_json::to_value(reason).unwrap()), (name, name.into()));

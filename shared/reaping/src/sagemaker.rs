@@ -21,7 +21,7 @@ use model::observation::Observation;
 use model::ownership::{owner_of, team_of, value_of};
 use model::rule::{ResourceAction, Rule};
 use model::sagemaker::{
-    Activity, ObservedSageMaker, SageMakerKind, SageMakerResource, SageMakerStatus, UnknownActivity,
+    Activity, InferenceComponent, ObservedSageMaker, SageMakerKind, SageMakerResource, SageMakerStatus, UnknownActivity,
 };
 use plan::{
     Action, Announcement, Evidence, Plan, ResourceMemory, SageMakerAction, SkipReason, Skipped, Step, Target, limits,
@@ -231,6 +231,9 @@ impl<'a> SageMakerCase<'a> {
             SageMakerKind::NotebookInstance => "SageMaker notebook instance".to_owned(),
             SageMakerKind::App(app) => format!("SageMaker {} app", app.app_type),
             SageMakerKind::Endpoint { .. } => "SageMaker endpoint".to_owned(),
+            SageMakerKind::InferenceComponent(InferenceComponent { endpoint, .. }) => {
+                format!("SageMaker inference component of {endpoint}")
+            }
             SageMakerKind::Job(job) => format!("SageMaker {} job", crate::explain::state_of(&job.job)),
         };
         match (instance_type, instances) {

@@ -146,9 +146,11 @@ impl RecordedAction {
         Rate::from_usd_micros_per_month(gib.saturating_mul(SNAPSHOT_USD_MICROS_PER_GIB_MONTH))
     }
 
-    /// A job of `SageMaker` ends by itself, at a time that Curfew does not know: to stop it counts as no saving.
-    fn is_of_job(&self) -> bool {
-        self.resource.as_str().split_once('/').is_some_and(|(kind, _)| kind.ends_with("-job"))
+    /// A job of `SageMaker` ends by itself, at a time that Curfew does not know, and no ledger says when an inference component has copies again:
+    /// to stop these counts as no saving.
+    fn has_unknown_end(&self) -> bool {
+        let kind = self.resource.as_str().split_once('/').map(|(kind, _)| kind);
+        kind.is_some_and(|kind| kind.ends_with("-job") || kind == "inference-component")
     }
 
     fn to_ended(&self) -> Option<EndedResource> {
@@ -165,7 +167,7 @@ impl RecordedAction {
             rule: self.rule.clone(),
             action,
             at: self.first_at,
-            rate: self.saves_usd_per_hour.filter(|_| !self.is_of_job()),
+            rate: self.saves_usd_per_hour.filter(|_| !self.has_unknown_end()),
             remaining_rate: self.snapshot_rate(),
             hours: self.hours.as_deref().and_then(|hours| Hours::read(hours).ok()),
             audit_key: self.audit_key.clone(),

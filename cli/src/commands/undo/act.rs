@@ -89,6 +89,20 @@ pub(super) async fn start_notebook(context: &CommandContext, before: &SageMakerR
     wait_for_sagemaker(context, &before.region, &before.id, is_begun).await
 }
 
+/// Gives an inference component its copies back, and looks until `SageMaker` makes them, which takes minutes.
+pub(super) async fn scale_up(
+    context: &CommandContext,
+    before: &SageMakerResource,
+    copies: u32,
+) -> Result<(), UndoFailure> {
+    let asked = cloud::operator::set_copies(&context.aws, before, copies).await;
+    if let Some(error) = asked.err().filter(|error| !error.kind.is_unanswered()) {
+        return Err(error.into());
+    }
+    let is_begun = |status| matches!(status, SageMakerStatus::Changing | SageMakerStatus::Running);
+    wait_for_sagemaker(context, &before.region, &before.id, is_begun).await
+}
+
 /// Makes an endpoint again, and looks until `SageMaker` makes it: until it is in service takes minutes. A call that was not answered is not
 /// repeated: the look shows what it did.
 pub(super) async fn create_endpoint(

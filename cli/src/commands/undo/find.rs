@@ -7,7 +7,7 @@ use model::curfew_tags::StoppedTag;
 use model::id::{Region, ResourceId};
 use model::instance::Instance;
 use model::observation::ObservedResource;
-use model::sagemaker::{EndpointOrigin, SageMakerResource};
+use model::sagemaker::{EndpointOrigin, SageMakerKind, SageMakerResource, SageMakerStatus};
 use operator::undo;
 use operator::undo::NothingToUndo;
 
@@ -37,6 +37,10 @@ pub(super) enum UndoMethod {
     StartNotebook {
         notebook: Box<SageMakerResource>,
     },
+    ScaleUp {
+        component: Box<SageMakerResource>,
+        copies: u32,
+    },
     CreateEndpoint {
         region: Region,
         origin: Box<EndpointOrigin>,
@@ -54,8 +58,8 @@ impl UndoMethod {
             Self::Start { instance, .. } => prices.saved_by_ending(instance),
             Self::Restore { restoration } => restoration.costs(prices),
             Self::StartNotebook { notebook, .. } => prices.sagemaker_cost(notebook),
-            // On how many instances it would run, its configuration says, which is not read.
-            Self::CreateEndpoint { .. } | Self::None { .. } => None,
+            // On how many instances it would run is not known before.
+            Self::CreateEndpoint { .. } | Self::ScaleUp { .. } | Self::None { .. } => None,
         }
     }
 }
@@ -116,6 +120,18 @@ impl UndoSearch<'_> {
     }
 
     async fn sagemaker(&self, resource: SageMakerResource) -> (UndoMethod, Option<RecordedAction>) {
+        if matches!(resource.kind, SageMakerKind::InferenceComponent(_)) {
+            let ended = match resource.status {
+                SageMakerStatus::Stopped => self.trail.find_scaling(&resource.id).await.ended(),
+                _ => None,
+            };
+            let ended = ended.filter(|ended| ended.region == resource.region);
+            let recorded = ended.as_ref().and_then(RecordedAction::scaled_to_zero);
+            return match undo::copies_to_restore(&resource, recorded) {
+                Ok(copies) => (UndoMethod::ScaleUp { component: Box::new(resource), copies }, ended),
+                Err(nothing) => (way_of(nothing), None),
+            };
+        }
         match undo::notebook_stop_to_undo(&resource) {
             Ok(stopped) => {
                 let ended = self.trail.find_sagemaker_stop(&resource.id, stopped.at).await.ended();

@@ -52,6 +52,8 @@ pub(super) struct RecordedAction {
     /// What makes an endpoint again.
     #[serde(skip)]
     pub(super) restore: Option<Box<EndpointOrigin>>,
+    #[serde(skip)]
+    copies: Option<u32>,
 }
 
 impl fmt::Display for RecordedAction {
@@ -59,6 +61,13 @@ impl fmt::Display for RecordedAction {
         let Self { function, run, at, rule, team, .. } = self;
         let team = team.as_ref().map(|team| format!(", of team {team}")).unwrap_or_default();
         write!(f, "the run {run} of {function} at {at}, for the rule {rule}{team}")
+    }
+}
+
+impl RecordedAction {
+    /// When an inference component was scaled to zero, and how many copies it had.
+    pub(super) fn scaled_to_zero(&self) -> Option<(Timestamp, u32)> {
+        Some((self.at, self.copies?))
     }
 }
 
@@ -137,6 +146,11 @@ impl AuditTrail {
     /// Who stopped a notebook instance of which its tag says when.
     pub(super) async fn find_sagemaker_stop(&self, id: &ResourceId, at: Timestamp) -> TrailResult {
         self.search(id, "reap-sagemaker", "stop", around(at)).await
+    }
+
+    /// Who scaled an inference component to zero.
+    pub(super) async fn find_scaling(&self, id: &ResourceId) -> TrailResult {
+        self.search(id, "reap-sagemaker", "stop", self.last(SAGEMAKER_DAYS)).await
     }
 
     /// Who deleted an app or an endpoint.
@@ -225,6 +239,7 @@ fn ended(record: &RunRecord, resource: &ResourceId, action: &str) -> Option<Reco
         last_attached_to: host.map(str::to_owned),
         region: step.region.clone(),
         restore: step.restore.clone().map(Box::new),
+        copies: step.copies,
     })
 }
 

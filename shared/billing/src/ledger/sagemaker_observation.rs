@@ -86,7 +86,8 @@ impl ResourceLife {
         match (&resource.kind, resource.status) {
             (SageMakerKind::Job(ComputeJob { job: JobKind::Tuning, .. }), _) => Self::Unbilled,
             (SageMakerKind::Job(job), status) => Self::from_job(&job.billing, status),
-            (_, Deleting | Deleted) => Self::Unbilled,
+            // The instances of its endpoint are billed.
+            (SageMakerKind::InferenceComponent(_), _) | (_, Deleting | Deleted) => Self::Unbilled,
             _ if resource.endpoint().is_some_and(|facts| facts.signs.contains(&ProductionSign::Serverless)) => {
                 Self::Unbilled
             }

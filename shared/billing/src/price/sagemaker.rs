@@ -74,7 +74,7 @@ impl SageMakerComponent {
             SageMakerKind::Endpoint { facts: Some(facts) } if facts.signs.contains(&ProductionSign::AsyncInference) => {
                 Some(Self::AsyncInference)
             }
-            SageMakerKind::Endpoint { .. } => Some(Self::Hosting),
+            SageMakerKind::Endpoint { .. } | SageMakerKind::InferenceComponent(_) => Some(Self::Hosting),
             SageMakerKind::Job(ComputeJob { job: JobKind::Training, .. }) => Some(Self::Training),
             SageMakerKind::Job(ComputeJob { job: JobKind::Processing, .. }) => Some(Self::Processing),
             SageMakerKind::Job(ComputeJob { job: JobKind::Tuning, .. }) => None,

@@ -9,6 +9,13 @@ use super::describe::app_key;
 use crate::aws::Aws;
 use crate::error::{CallError, CallErrorKind};
 
+/// The call that gives an inference component more copies, or none.
+pub(super) const SET_COPIES: &str = "sagemaker:UpdateInferenceComponentRuntimeConfig";
+
+pub(super) fn copies(component: &str, count: u32) -> Value {
+    json!({ "InferenceComponentName": component, "DesiredRuntimeConfig": { "CopyCount": count } })
+}
+
 /// # Errors
 /// If `SageMaker` refused, or did not answer.
 pub(crate) async fn write(aws: &Aws, resource: &SageMakerResource, write: SageMakerWrite<'_>) -> Result<(), CallError> {
@@ -31,6 +38,7 @@ pub(crate) async fn write(aws: &Aws, resource: &SageMakerResource, write: SageMa
                 ("sagemaker:StopHyperParameterTuningJob", json!({ "HyperParameterTuningJobName": name }))
             }
         },
+        (SageMakerWrite::Stop, SageMakerKind::InferenceComponent(_)) => (SET_COPIES, copies(name, 0)),
         (SageMakerWrite::Start, SageMakerKind::NotebookInstance) => {
             ("sagemaker:StartNotebookInstance", json!({ "NotebookInstanceName": name }))
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use futures::future::{try_join, try_join3};
-use model::id::{Arn, Region};
+use model::id::{Arn, Region, ResourceId};
 use model::instance::Tags;
 use model::sagemaker::{
     AppOwner, ComputeJob, JobKind, SageMakerKind, SageMakerResource, SageMakerStatus, StudioApp, inherited_tags,
@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
 use super::calls::{sagemaker, scalable_targets, tags};
-use super::read;
+use super::read::{self, ComponentHost};
 use crate::aws::Aws;
 use crate::error::{CallError, CallErrorKind};
 
-/// The tags of spaces, user profiles and domains, which many apps share.
+/// The tags of spaces, user profiles and domains, which many apps share, and of the endpoints of inference components.
 #[derive(Default)]
 pub(super) struct OwnerTags(Mutex<BTreeMap<Arn, Tags>>);
 
@@ -48,6 +48,7 @@ pub(crate) async fn describe(aws: &Aws, seen: &SageMakerResource) -> Result<Sage
             let endpoint = facts(aws, endpoint, &document, Some(&of_it)).await?;
             Ok(SageMakerResource { tags, ..endpoint })
         }
+        SageMakerKind::InferenceComponent(_) => component_by_id(aws, region, &seen.id).await,
         SageMakerKind::Job(ComputeJob { job, .. }) => self::job(aws, region, *job, name, &seen.arn).await,
     }
 }
@@ -111,16 +112,64 @@ pub(super) async fn facts(
     document: &Value,
     scaled: Option<&[String]>,
 ) -> Result<SageMakerResource, CallError> {
-    const CALL: &str = "sagemaker:DescribeEndpointConfig";
-    let config = match read::text(document, "EndpointConfigName") {
-        Some(name) => match sagemaker(aws, &endpoint.region, CALL, &json!({ "EndpointConfigName": name })).await {
-            Ok(config) => Some(config),
-            Err(error) if error.kind == CallErrorKind::NotFound => None,
-            Err(error) => return Err(error),
-        },
-        None => None,
-    };
+    let config = config(aws, &endpoint.region, document).await?;
     Ok(read::with_facts(endpoint, document, config.as_ref(), scaled))
+}
+
+/// The configuration of an endpoint; `None` where it is gone.
+async fn config(aws: &Aws, region: &Region, endpoint: &Value) -> Result<Option<Value>, CallError> {
+    const CALL: &str = "sagemaker:DescribeEndpointConfig";
+    let Some(name) = read::text(endpoint, "EndpointConfigName") else { return Ok(None) };
+    match sagemaker(aws, region, CALL, &json!({ "EndpointConfigName": name })).await {
+        Ok(config) => Ok(Some(config)),
+        Err(error) if error.kind == CallErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// An inference component by its id, and whether it is scaled.
+pub(super) async fn component_by_id(
+    aws: &Aws,
+    region: &Region,
+    id: &ResourceId,
+) -> Result<SageMakerResource, CallError> {
+    let scaled = scalable_targets(aws, region, Some(vec![id.to_string()])).await?;
+    let name = id.as_str().split_once('/').map_or(id.as_str(), |(_, name)| name);
+    component(aws, region, name, Some(&scaled), &OwnerTags::default()).await
+}
+
+/// An inference component with its own tags and those of its endpoint, and with the instances that it has for itself.
+pub(super) async fn component(
+    aws: &Aws,
+    region: &Region,
+    name: &str,
+    scaled: Option<&[String]>,
+    owners: &OwnerTags,
+) -> Result<SageMakerResource, CallError> {
+    const CALL: &str = "sagemaker:DescribeInferenceComponent";
+    let found = sagemaker(aws, region, CALL, &json!({ "InferenceComponentName": name })).await?;
+    let Some(host) = read::text(&found, "EndpointName").zip(read::text(&found, "VariantName")) else {
+        return Err(incomplete(CALL, region, name));
+    };
+    let beside = json!({ "EndpointNameEquals": host.0, "VariantNameEquals": host.1, "MaxResults": 2 });
+    let (endpoint, mut beside) = try_join(
+        described_endpoint(aws, region, &host.0),
+        sagemaker(aws, region, "sagemaker:ListInferenceComponents", &beside),
+    )
+    .await?;
+    let (endpoint, document) = endpoint;
+    let config = config(aws, region, &document).await?;
+    let is_alone = read::take_items(&mut beside, "InferenceComponents").len() == 1;
+    let component = read::component(
+        &found,
+        region,
+        &ComponentHost { document: &document, config: config.as_ref(), is_alone },
+        scaled,
+    )
+    .ok_or_else(|| incomplete(CALL, region, name))?;
+    let (own, of_endpoint) =
+        try_join(tags(aws, region, &component.arn), owners.tags(aws, region, endpoint.arn)).await?;
+    Ok(SageMakerResource { tags: inherited_tags(own, &of_endpoint, &Tags::new()), ..component })
 }
 
 /// A job with its type, its hosts and its tags.

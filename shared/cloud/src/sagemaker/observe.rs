@@ -26,6 +26,11 @@ const LIST_NOTEBOOKS: ListCall =
 pub(super) const LIST_APPS: ListCall = ListCall { call: "sagemaker:ListApps", items: "Apps", only: ListFilter::All };
 const LIST_ENDPOINTS: ListCall =
     ListCall { call: "sagemaker:ListEndpoints", items: "Endpoints", only: ListFilter::All };
+const LIST_COMPONENTS: ListCall = ListCall {
+    call: "sagemaker:ListInferenceComponents",
+    items: "InferenceComponents",
+    only: ListFilter::Status("InService"),
+};
 pub(super) const LIST_JOBS: [(JobKind, ListCall); 3] = [
     (JobKind::Training, in_progress("sagemaker:ListTrainingJobs", "TrainingJobSummaries")),
     (JobKind::Processing, in_progress("sagemaker:ListProcessingJobs", "ProcessingJobSummaries")),
@@ -69,6 +74,10 @@ async fn of_region(aws: &Aws, region: &Region, wants_facts: &impl Fn(&SageMakerR
     )
     .await;
     let mut seen = tagged;
+    // Only endpoints have them.
+    if seen.items.iter().any(|resource| matches!(resource.kind, SageMakerKind::Endpoint { .. })) {
+        seen.extend(components(aws, region).await.seen);
+    }
     seen.extend(apps.seen);
     for of_kind in jobs {
         seen.extend(of_kind.seen);
@@ -213,6 +222,28 @@ pub(super) async fn apps(aws: &Aws, region: &Region) -> LookedUp {
     let running = items.iter().filter_map(running_app);
     let looks = running.map(|app| async move { (app_id(&app), describe::app(aws, region, &app, owners).await) });
     collected(stream::iter(looks).buffer_unordered(AT_ONCE_MAX).collect().await)
+}
+
+/// The inference components that are in service, whatever their endpoints are skipped for.
+async fn components(aws: &Aws, region: &Region) -> LookedUp {
+    let items = match listed(aws, region, LIST_COMPONENTS).await {
+        Ok(items) if items.is_empty() => return LookedUp::default(),
+        Ok(items) => items,
+        Err(gap) => return LookedUp::from_failed_list(gap),
+    };
+    let (scaled, gap) = match scalable_targets(aws, region, None).await {
+        Ok(ids) => (Some(ids), None),
+        Err(error) => (None, Some(error.gap())),
+    };
+    let (scaled, owners) = (scaled.as_deref(), &OwnerTags::default());
+    let names = items.iter().filter_map(|item| read::text(item, "InferenceComponentName"));
+    let looks = names.map(|name| async move {
+        let found = describe::component(aws, region, &name, scaled, owners).await;
+        (ResourceId::new(format!("inference-component/{name}")), found)
+    });
+    let mut found = collected(stream::iter(looks).buffer_unordered(AT_ONCE_MAX).collect().await);
+    found.seen.gaps.extend(gap);
+    found
 }
 
 /// As its ARN ends, which a list leaves out; the case of its type may differ.

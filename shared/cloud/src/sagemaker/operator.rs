@@ -8,9 +8,9 @@ use model::sagemaker::{
 use ports::SageMakerWrite;
 use serde_json::{Value, json};
 
-use super::act::write;
+use super::act::{SET_COPIES, copies, write};
 use super::calls::{list, sagemaker, scalable_targets, tags};
-use super::describe::{describe, described_endpoint, facts};
+use super::describe::{component_by_id, describe, described_endpoint, facts};
 use super::observe::LIST_APPS;
 use super::read;
 use crate::aws::Aws;
@@ -23,7 +23,9 @@ pub(crate) fn is_id(id: &ResourceId) -> bool {
     let parts: Vec<&str> = id.as_str().split('/').collect();
     parts.iter().all(|part| is_plain(part))
         && match parts.as_slice() {
-            [kind, _] => job_kind(kind).is_some() || ["notebook-instance", "endpoint"].contains(kind),
+            [kind, _] => {
+                job_kind(kind).is_some() || ["notebook-instance", "endpoint", "inference-component"].contains(kind)
+            }
             ["app", _, _, _, _] => true,
             _ => false,
         }
@@ -58,6 +60,7 @@ pub(crate) async fn find(aws: &Aws, region: &Region, id: &ResourceId) -> Result<
             let arn = arn_by_name(aws, region, id, &job).await?;
             describe(aws, &SageMakerResource { arn, ..bare(region, id, job) }).await
         }
+        ("inference-component", _) => component_by_id(aws, region, id).await,
         _ => describe(aws, &bare(region, id, SageMakerKind::NotebookInstance)).await,
     }
 }
@@ -130,4 +133,12 @@ pub async fn create_endpoint(aws: &Aws, region: &Region, origin: &EndpointOrigin
 /// If `SageMaker` refused. [`CallErrorKind::Unanswered`]: it may be starting.
 pub async fn start_notebook(aws: &Aws, notebook: &SageMakerResource) -> Result<(), CallError> {
     write(aws, notebook, SageMakerWrite::Start).await
+}
+
+/// Gives an inference component so many copies. `SageMaker` makes them within minutes.
+///
+/// # Errors
+/// If `SageMaker` refused. [`CallErrorKind::Unanswered`]: they may be on their way.
+pub async fn set_copies(aws: &Aws, component: &SageMakerResource, count: u32) -> Result<(), CallError> {
+    sagemaker(aws, &component.region, SET_COPIES, &copies(component.name(), count)).await.map(drop)
 }

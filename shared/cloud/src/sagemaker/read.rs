@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use model::id::{Arn, Region, ResourceId, TypeName};
 use model::instance::Tags;
 use model::sagemaker::{
-    AppOwner, ComputeJob, EndpointFacts, JobBilling, JobKind, ProductionSign, SageMakerKind, SageMakerResource,
-    SageMakerStatus, StudioApp,
+    AppOwner, ComputeJob, EndpointFacts, InferenceComponent, JobBilling, JobKind, ProductionSign, SageMakerKind,
+    SageMakerResource, SageMakerStatus, StudioApp,
 };
 use serde_json::Value;
 
@@ -167,6 +167,52 @@ pub(super) fn with_facts(
         kind: SageMakerKind::Endpoint { facts: Some(facts) },
         ..endpoint
     }
+}
+
+/// Where an inference component has its copies.
+pub(super) struct ComponentHost<'a> {
+    pub(super) document: &'a Value,
+    pub(super) config: Option<&'a Value>,
+    /// Whether no other component is on its variant.
+    pub(super) is_alone: bool,
+}
+
+/// From a look at one. It has instances for itself if no other component is on its variant.
+pub(super) fn component(
+    of: &Value,
+    region: &Region,
+    host: &ComponentHost<'_>,
+    scaled: Option<&[String]>,
+) -> Option<SageMakerResource> {
+    let name = text(of, "InferenceComponentName")?;
+    let variant = text(of, "VariantName")?;
+    let is_it = |one: &&Value| text(one, "VariantName").as_ref() == Some(&variant);
+    let runs = items(host.document, "ProductionVariants").iter().find(is_it)?;
+    let configured = host.config.and_then(|config| items(config, "ProductionVariants").iter().find(is_it));
+    let scaling = [Some(runs), configured].into_iter().flatten().find_map(|one| one.get("ManagedInstanceScaling"));
+    let is_scaled_in = |one: &Value| {
+        text(one, "Status").is_some_and(|status| status == "ENABLED") && count(one, "MinInstanceCount") == Some(0)
+    };
+    let runtime = of.get("RuntimeConfig")?;
+    let copies = count(runtime, "DesiredCopyCount").or_else(|| count(runtime, "CurrentCopyCount"))?;
+    let id = format!("inference-component/{name}");
+    let component = InferenceComponent {
+        endpoint: text(of, "EndpointName")?,
+        copies,
+        is_autoscaled: scaled.map(|ids| ids.contains(&id)),
+        frees_instances: scaling.is_some_and(is_scaled_in),
+    };
+    let found = resource(of, region, "InferenceComponent", SageMakerKind::InferenceComponent(component))?;
+    let status = match found.status {
+        SageMakerStatus::Running | SageMakerStatus::Changing if copies == 0 => SageMakerStatus::Stopped,
+        status => status,
+    };
+    Some(SageMakerResource {
+        status,
+        instance_type: configured.and_then(instance_type),
+        instances: count(runs, "CurrentInstanceCount").filter(|_| host.is_alone),
+        ..found
+    })
 }
 
 fn is_serverless(variant: &Value) -> bool {

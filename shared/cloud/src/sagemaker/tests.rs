@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use model::fixture::{app, endpoint, notebook, time, training_job};
+use model::fixture::{app, endpoint, inference_component, notebook, time, training_job};
 use model::id::Region;
 use model::observation::GapKind;
 use model::sagemaker::{
@@ -129,7 +129,7 @@ async fn everything_is_seen_with_what_decisions_need() {
     let count = |name: &str| calls.names().iter().filter(|call| *call == name).count();
     // The app, its space and its domain; the job. Endpoints and notebook instances have theirs from one list.
     assert_eq!((count("ListTags"), count("GetResources"), count("DescribeScalableTargets")), (4, 1, 1));
-    assert_eq!((count("DescribeNotebookInstance"), count("DescribeEndpoint"), calls.names().len()), (0, 1, 17));
+    assert_eq!((count("DescribeNotebookInstance"), count("DescribeEndpoint"), calls.names().len()), (0, 1, 18));
 }
 
 #[tokio::test]
@@ -210,6 +210,38 @@ async fn an_endpoint_shows_its_signs_of_production() {
 }
 
 #[tokio::test]
+async fn an_inference_component_has_the_facts_of_its_endpoint() {
+    let look = async |copies: u32, minimum: u32, beside: usize, scaled: &'static str| {
+        let (aws, _) = account(move |call| {
+            let found = match call.name.as_str() {
+                "DescribeInferenceComponent" => json!({
+                    "InferenceComponentName": "llama", "InferenceComponentArn": format!("{ARN}:inference-component/llama"),
+                    "InferenceComponentStatus": "InService", "EndpointName": "llm", "VariantName": "main",
+                    "RuntimeConfig": { "DesiredCopyCount": copies }, "CreationTime": CREATED, "LastModifiedTime": CREATED,
+                }),
+                "DescribeEndpointConfig" => json!({ "ProductionVariants": [{
+                    "VariantName": "main", "InstanceType": "ml.g5.xlarge",
+                    "ManagedInstanceScaling": { "Status": "ENABLED", "MinInstanceCount": minimum },
+                }] }),
+                "ListInferenceComponents" => json!({ "InferenceComponents": vec![json!({}); beside] }),
+                "DescribeScalableTargets" => json!({ "ScalableTargets": [{ "ResourceId": scaled }] }),
+                _ => return None,
+            };
+            Some(answer(&found))
+        });
+        let found = describe(&aws, &inference_component().build()).await.unwrap();
+        let SageMakerKind::InferenceComponent(component) = &found.kind else { panic!("{found:?}") };
+        let facts = (component.copies, component.frees_instances, component.is_autoscaled);
+        (found.id.to_string(), found.status, facts, found.instances.is_some())
+    };
+    let (running, stopped) = (SageMakerStatus::Running, SageMakerStatus::Stopped);
+    let id = || "inference-component/llama".to_owned();
+    assert_eq!(look(2, 0, 1, "endpoint/llm").await, (id(), running, (2, true, Some(false)), true));
+    assert_eq!(look(2, 1, 2, "inference-component/llama").await, (id(), running, (2, false, Some(true)), false));
+    assert_eq!(look(0, 0, 1, "inference-component/llama-2").await, (id(), stopped, (0, true, Some(false)), true));
+}
+
+#[tokio::test]
 async fn an_endpoint_without_its_configuration_cannot_be_made_again() {
     let (aws, _) = account(|call| {
         let gone = || error("ValidationException", "Could not find endpoint configuration \"llm-config\".");
@@ -255,6 +287,8 @@ async fn each_kind_ends_by_its_own_call() {
     check(notebook().build(), SageMakerWrite::Start, r#"StartNotebookInstance {"NotebookInstanceName":"research"}"#)
         .await;
     check(endpoint().build(), SageMakerWrite::Delete, r#"DeleteEndpoint {"EndpointName":"llm"}"#).await;
+    let none = r#"UpdateInferenceComponentRuntimeConfig {"DesiredRuntimeConfig":{"CopyCount":0},"InferenceComponentName":"llama"}"#;
+    check(inference_component().build(), SageMakerWrite::Stop, none).await;
     check(training_job().build(), SageMakerWrite::Stop, r#"StopTrainingJob {"TrainingJobName":"bert"}"#).await;
     let delete = r#"DeleteApp {"AppName":"default","AppType":"JupyterLab","DomainId":"d-abc","SpaceName":"lab"}"#;
     check(app().build(), SageMakerWrite::Delete, delete).await;

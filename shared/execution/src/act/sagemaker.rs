@@ -36,7 +36,8 @@ impl<C: Cloud> StepResource<'_, C, SageMakerResource> {
             self.accept_if_so_now(error, is_stopped).await?;
         }
         // A job never runs again, and its mark is of no more use to anybody.
-        Ok(self.unmark_stopped(is_marked && is_notebook).await)
+        let can_run_again = !matches!(self.seen.kind, SageMakerKind::Job(_));
+        Ok(self.unmark_stopped(is_marked && can_run_again).await)
     }
 
     async fn delete(&self, mark: Option<&Mark>) -> Result<StepOutcome, CallError> {

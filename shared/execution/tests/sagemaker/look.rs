@@ -54,6 +54,9 @@ impl SageMakerCloud for Session {
         seen.items.retain(|resource| regions.contains(&resource.region));
         let is_scaling_known = !account.faults.occurs(Fault::ScalingUnread, now);
         for resource in &mut seen.items {
+            if let SageMakerKind::InferenceComponent(component) = &mut resource.kind {
+                component.is_autoscaled = component.is_autoscaled.filter(|_| is_scaling_known);
+            }
             let SageMakerKind::Endpoint { facts } = &mut resource.kind else { continue };
             let found = facts.take();
             if !wants_facts(resource) {

@@ -42,6 +42,9 @@ named! {
         Unscale = "drop autoscaling",
         Update = "update an endpoint",
         DropConfig = "delete the configuration of an endpoint",
+        ScaleUp = "give an inference component copies again",
+        ScaleDown = "take the copies of an inference component",
+        KeepInstances = "let an endpoint keep its instances, or not",
         Stop = "stop",
         Start = "start",
         Delete = "delete",
@@ -199,7 +202,7 @@ impl Owners<'_> {
         let Self { resources, chance, now, .. } = self;
         let marks: Vec<_> = resources.iter().filter_map(|one| one.curfews_tags.get(MARKED).cloned()).collect();
         let one = &mut resources[place];
-        let is_endpoint = one.sort == Sort::Endpoint;
+        let (is_endpoint, is_component) = (one.sort == Sort::Endpoint, one.sort == Sort::Component);
         Some(match chance.below(8) {
             0 if !marks.is_empty() => {
                 one.curfews_tags.insert(MARKED.to_owned(), marks[chance.below(marks.len())].clone());
@@ -209,7 +212,7 @@ impl Owners<'_> {
                 one.curfews_tags.clear();
                 Behaviour::RemoveMarks
             }
-            2 if is_endpoint => {
+            2 if one.serves() => {
                 one.is_autoscaled = !one.is_autoscaled;
                 if one.is_autoscaled { Behaviour::Scale } else { Behaviour::Unscale }
             }
@@ -222,6 +225,19 @@ impl Owners<'_> {
                 one.has_config = false;
                 Behaviour::DropConfig
             }
+            3 | 5 if is_component && one.status == SageMakerStatus::Stopped => {
+                one.change(*now);
+                one.copies = 1;
+                Behaviour::ScaleUp
+            }
+            4 if is_component => {
+                one.frees_instances = !one.frees_instances;
+                Behaviour::KeepInstances
+            }
+            6 if is_component && one.is_running() => {
+                one.stop(StoppedBy::Owner, *now);
+                Behaviour::ScaleDown
+            }
             5 | 6 if one.sort == Sort::Notebook && one.status == SageMakerStatus::Stopped => {
                 one.change(*now);
                 one.stopped_by = None;
@@ -231,7 +247,7 @@ impl Owners<'_> {
                 one.stop(StoppedBy::Owner, *now);
                 Behaviour::Stop
             }
-            7 if matches!(one.sort, Sort::App | Sort::Endpoint) && one.is_running() => {
+            7 if matches!(one.sort, Sort::App | Sort::Endpoint | Sort::Component) && one.is_running() => {
                 one.delete(*now);
                 Behaviour::Delete
             }

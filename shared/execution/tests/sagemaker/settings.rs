@@ -13,6 +13,7 @@ pub(crate) const TEAMS: [&str; 3] = ["vision", "speech", "robotics"];
 pub(crate) const MANAGED_TAG: &str = "spacelift";
 
 #[derive(Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a key of its own")]
 pub(crate) struct SimulatedConfig {
     pub(crate) mode: Mode,
     pub(crate) teams: [Option<Mode>; 3],
@@ -23,6 +24,7 @@ pub(crate) struct SimulatedConfig {
     pub(crate) at_most: Mode,
     pub(crate) deletes_apps: bool,
     pub(crate) deletes_endpoints: bool,
+    pub(crate) scales_components: bool,
     pub(crate) app_window: i64,
     pub(crate) endpoint_window: i64,
     pub(crate) job_window: i64,
@@ -65,6 +67,7 @@ impl SimulatedConfig {
             at_most: chance.pick(&MODES),
             deletes_apps: !chance.one_in(5),
             deletes_endpoints: !chance.one_in(4),
+            scales_components: !chance.one_in(4),
             app_window: chance.pick(&[HOUR, 4 * HOUR, 12 * HOUR]),
             endpoint_window: chance.pick(&[2 * HOUR, DAY, DAY, 3 * DAY]),
             job_window: chance.pick(&[HOUR, 2 * HOUR, 8 * HOUR]),
@@ -112,11 +115,12 @@ impl SimulatedConfig {
         let mut text = format!("mode = \"{}\"\n[managed]\ntag_keys = [\"{MANAGED_TAG}\"]\n", mode(self.mode));
         let _ = writeln!(
             text,
-            "[sagemaker]\nmode = \"{}\"\napp_action = \"{}\"\nendpoint_action = \"{}\"\ngrace = \"{}s\"\napp_window = \"{}s\"\n\
+            "[sagemaker]\nmode = \"{}\"\napp_action = \"{}\"\nendpoint_action = \"{}\"\ncomponent_action = \"{}\"\ngrace = \"{}s\"\napp_window = \"{}s\"\n\
              endpoint_window = \"{}s\"\njob_window = \"{}s\"",
             mode(self.at_most),
             configured(self.deletes_apps),
             configured(self.deletes_endpoints),
+            if self.scales_components { "scale-to-zero" } else { "notify" },
             self.grace,
             self.app_window,
             self.endpoint_window,

@@ -1,7 +1,7 @@
 //! The truth: what runs under `SageMaker`, who uses it when, and what `SageMaker` and `CloudWatch` tell of that. It uses nothing of the policy.
 
 use model::curfew_tags::{MARKED, STOPPED};
-use model::fixture::{app, endpoint, notebook, training_job};
+use model::fixture::{app, endpoint, inference_component, notebook, training_job};
 use model::id::{Region, ResourceId};
 use model::instance::Tags;
 use model::sagemaker::{ActivitySignal, ProductionSign, SageMakerKind, SageMakerResource, SageMakerStatus};
@@ -24,6 +24,7 @@ pub(crate) enum Sort {
     App,
     Endpoint,
     Job,
+    Component,
 }
 
 /// What each use of a resource shows: one of these is enough.
@@ -63,6 +64,9 @@ pub(crate) struct SimulatedResource {
     pub(crate) variants: usize,
     pub(crate) is_autoscaled: bool,
     pub(crate) has_config: bool,
+    /// Of an inference component, whose endpoint may keep its instances.
+    pub(crate) copies: u32,
+    pub(crate) frees_instances: bool,
     /// Of a job.
     pub(crate) hosts: u32,
     /// Whether `SageMaker` reports the activity of such an app at all, and whether only that of its own checks.
@@ -86,7 +90,15 @@ pub(crate) struct SimulatedResource {
 
 impl SimulatedResource {
     pub(crate) fn new(number: usize, regions: usize, says: OwnerTags, now: i64, chance: &mut RandomStream) -> Self {
-        let sort = chance.pick(&[Sort::Notebook, Sort::App, Sort::App, Sort::Endpoint, Sort::Endpoint, Sort::Job]);
+        let sort = chance.pick(&[
+            Sort::Notebook,
+            Sort::App,
+            Sort::App,
+            Sort::Endpoint,
+            Sort::Endpoint,
+            Sort::Job,
+            Sort::Component,
+        ]);
         // Names repeat from region to region, and some are too long for a mark.
         let name = number / regions;
         let id = match sort {
@@ -94,6 +106,7 @@ impl SimulatedResource {
             Sort::App => format!("app/d-1/space-of-a-long-name-{name}/jupyterlab/default"),
             Sort::Endpoint => format!("endpoint/llm-{name}"),
             Sort::Job => format!("training-job/bert-{number}"),
+            Sort::Component => format!("inference-component/llama-{name}"),
         };
         let mut made = Self {
             id: id.as_str().into(),
@@ -111,6 +124,8 @@ impl SimulatedResource {
             variants: 1,
             is_autoscaled: false,
             has_config: true,
+            copies: 1,
+            frees_instances: true,
             hosts: 1,
             is_measured: true,
             is_checked_only: false,
@@ -143,6 +158,7 @@ impl SimulatedResource {
         self.variants = if chance.one_in(12) { chance.pick(&[0, 2]) } else { 1 };
         self.is_autoscaled = chance.one_in(12);
         self.has_config = !chance.one_in(10);
+        (self.copies, self.frees_instances) = (if chance.one_in(2) { 2 } else { 1 }, !chance.one_in(5));
         self.hosts = if chance.one_in(3) { 2 } else { 1 };
         (self.is_measured, self.is_checked_only) = (!chance.one_in(8), chance.one_in(8));
         self.shows = match chance.below(4) {
@@ -187,7 +203,7 @@ impl SimulatedResource {
     /// When its present life began.
     pub(crate) const fn since(&self) -> i64 {
         match self.sort {
-            Sort::Notebook | Sort::Endpoint => self.modified,
+            Sort::Notebook | Sort::Endpoint | Sort::Component => self.modified,
             Sort::App | Sort::Job => self.created,
         }
     }
@@ -207,6 +223,11 @@ impl SimulatedResource {
 
     pub(crate) fn delete(&mut self, now: i64) {
         (self.status, self.gone_at, self.changed_at) = (SageMakerStatus::Deleting, Some(now), now);
+    }
+
+    /// Whether it answers requests, and so may be in production.
+    pub(crate) const fn serves(&self) -> bool {
+        matches!(self.sort, Sort::Endpoint | Sort::Component)
     }
 
     pub(crate) fn tags(&self) -> Tags {
@@ -283,6 +304,11 @@ impl SimulatedResource {
                 facts.is_autoscaled = Some(self.is_autoscaled);
             }),
             Sort::Job => training_job(),
+            Sort::Component => inference_component().component(|component| {
+                component.copies = self.copies;
+                component.is_autoscaled = Some(self.is_autoscaled);
+                component.frees_instances = self.frees_instances;
+            }),
         };
         let mut described = SageMakerResource {
             id: self.id.clone(),
@@ -308,6 +334,7 @@ impl SimulatedResource {
         match self.sort {
             Sort::Notebook | Sort::Endpoint => self.status != SageMakerStatus::Deleted,
             Sort::App | Sort::Job => self.is_running(),
+            Sort::Component => matches!(self.status, SageMakerStatus::Running | SageMakerStatus::Stopped),
         }
     }
 

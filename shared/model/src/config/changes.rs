@@ -88,7 +88,7 @@ fn beware(key: &str, from: &Value, to: &Value) -> Option<&'static str> {
         "monthly_budget_usd" => (falls, "the budget is spent sooner"),
         "grace" => (length(to) < length(from), "people have less time after the announcement"),
         "keep_snapshots" => (length(to) < length(from), "deleted volumes can be restored for a shorter time"),
-        "action" | "app_action" | "endpoint_action" => {
+        "action" | "app_action" | "endpoint_action" | "component_action" => {
             (harshness(to) > harshness(from), "it stops more, or in a harsher way")
         }
         "local_disk" => (becomes("expendable".into()), "NVMe storage may be lost"),
@@ -108,7 +108,7 @@ fn beware(key: &str, from: &Value, to: &Value) -> Option<&'static str> {
 
 fn harshness(action: &Value) -> u8 {
     match action.as_str() {
-        Some("stop" | "snapshot-and-delete") => 1,
+        Some("stop" | "snapshot-and-delete" | "scale-to-zero") => 1,
         Some("terminate" | "delete") => 2,
         _ => 0,
     }

@@ -17,6 +17,16 @@ pub enum SageMakerAction {
     Notify,
 }
 
+/// What happens to an idle inference component.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ComponentAction {
+    /// Give it no copies: its endpoint and model stay.
+    ScaleToZero,
+    /// Only say so.
+    Notify,
+}
+
 /// `[sagemaker]`. Required tags, `[untagged]` and `[lifetime]` apply to `SageMaker` too.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -33,6 +43,8 @@ pub struct SageMakerConfig {
     pub endpoint_window: SignedDuration,
     /// What happens to an idle endpoint at its deadline.
     pub endpoint_action: SageMakerAction,
+    /// What happens to an idle inference component at its deadline; `endpoint_window` says when it is idle.
+    pub component_action: ComponentAction,
     /// For so long the GPUs of a job have done nothing; it is notify only.
     #[serde(deserialize_with = "checks::window")]
     pub job_window: SignedDuration,
@@ -49,6 +61,7 @@ impl Default for SageMakerConfig {
             app_action: SageMakerAction::Delete,
             endpoint_window: SignedDuration::from_hours(24),
             endpoint_action: SageMakerAction::Notify,
+            component_action: ComponentAction::Notify,
             job_window: SignedDuration::from_hours(2),
             grace: SignedDuration::from_hours(4),
         }

@@ -176,3 +176,19 @@ fn a_notebook_instance_that_curfew_stopped_is_started() {
     let mark = "endpoint/llm idle=delete@2026-09-01T13:00:00Z";
     check(endpoint().tag(MARKED, mark), Err("an action is announced (delete at 2026-09-01T13:00:00Z)"));
 }
+
+#[test]
+fn an_inference_component_gets_back_the_copies_that_curfew_took() {
+    use model::fixture::{inference_component, time};
+    let none = || inference_component().status(SageMakerStatus::Stopped).modified("2026-09-01T12:05:00Z").build();
+    let recorded = |at: &str| Some((time(at), 2));
+    assert_eq!(copies_to_restore(&none(), recorded("2026-09-01T12:00:00Z")), Ok(2));
+    let refused = |given: &SageMakerResource, recorded| match copies_to_restore(given, recorded) {
+        Err(NothingToUndo::NeverChanged(why) | NothingToUndo::NotByCurfew(why)) => why,
+        found => panic!("{found:?}"),
+    };
+    // Somebody has scaled it since.
+    assert!(refused(&none(), recorded("2026-09-01T11:00:00Z")).contains("no audit record"));
+    assert!(refused(&none(), None).contains("--inference-component-name llama"));
+    assert!(refused(&inference_component().build(), recorded("2026-09-01T12:00:00Z")).contains("it has copies"));
+}

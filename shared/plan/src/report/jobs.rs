@@ -183,7 +183,7 @@ impl JobsReport {
         let steps = self
             .steps
             .iter()
-            .map(|step| AuditedStep { step, what: &step.what, name: None, held: false, restore: None })
+            .map(|step| AuditedStep { step, what: &step.what, name: None, held: false, restore: None, copies: None })
             .collect();
         JobsRecord {
             schema: SCHEMA,

@@ -86,6 +86,9 @@ pub(super) struct AuditedStep<'a, S> {
     /// What makes the endpoint again that was deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) restore: Option<EndpointOrigin>,
+    /// How many copies an inference component had that was scaled to zero.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) copies: Option<u32>,
 }
 
 #[derive(Debug, Serialize)]
@@ -123,6 +126,7 @@ impl<'a> AuditRecord<'a> {
             name: step.target.name.as_deref(),
             held: step.held.is_some(),
             restore: step.action.endpoint_origin(),
+            copies: step.action.component_copies(),
         });
         Self {
             schema: SCHEMA,

@@ -71,6 +71,9 @@ pub struct RecordedStep {
     /// What makes the endpoint again that was deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restore: Option<EndpointOrigin>,
+    /// How many copies an inference component had that was scaled to zero.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copies: Option<u32>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -6,6 +6,7 @@
 //! - **An endpoint** is inactive if and only if, over the whole window, its GPUs and its concurrent requests report often enough, the GPUs
 //!   stay below `gpu_below_percent`, and there is no request. `Invocations` proves requests, but not their absence: `SageMaker` does not
 //!   emit it with a value of zero.
+//! - **An inference component** in the same way, by the metrics of its copies.
 //! - **A job** of training or processing is inactive if and only if the GPUs of every host report often enough, and stay below that line.
 //! - Of notebook instances, of tuning jobs, and of other apps nothing is known.
 //!
@@ -16,7 +17,8 @@ use model::config::Config;
 use model::curfew_tags::CurfewTags;
 use model::sagemaker::{
     Activity, ActivityQuestion, ActivitySamples, ActivitySignal, ActivitySource, ComputeJob, EndpointFacts,
-    InactiveEvidence, JobKind, SageMakerKind, SageMakerResource, SageMakerStatus, StudioApp, UnknownActivity,
+    InactiveEvidence, InferenceComponent, JobKind, SageMakerKind, SageMakerResource, SageMakerStatus, StudioApp,
+    UnknownActivity,
 };
 use model::usage::{LAG, MetricSeries, Sample, Statistic, UsageWindow};
 
@@ -113,6 +115,7 @@ struct AskedResource<'a> {
 #[derive(Clone, Copy)]
 enum MetricSource<'a> {
     Endpoint { variant: &'a str },
+    Component,
     Job { namespace: &'static str, hosts: u32 },
 }
 
@@ -126,34 +129,37 @@ impl<'a> AskedResource<'a> {
             SageMakerKind::Endpoint { facts: Some(facts) } if production_reason(facts).is_none() => {
                 MetricSource::Endpoint { variant: only_variant(facts)? }
             }
+            SageMakerKind::InferenceComponent(InferenceComponent { is_autoscaled: Some(false), .. }) => {
+                MetricSource::Component
+            }
             SageMakerKind::Job(ComputeJob { job, .. }) => {
                 let hosts = resource.instances.filter(|hosts| (1..=HOSTS_MAX).contains(hosts))?;
                 MetricSource::Job { namespace: namespace(*job)?, hosts }
             }
-            SageMakerKind::NotebookInstance | SageMakerKind::App(_) | SageMakerKind::Endpoint { .. } => return None,
+            _ => return None,
         };
         Some(Self { resource, source, window })
     }
 
     fn first_questions(self) -> Vec<ActivityQuestion> {
         match self.source {
-            MetricSource::Endpoint { variant } => {
-                vec![self.of_endpoint(ActivitySignal::Requests, variant)]
+            MetricSource::Endpoint { .. } | MetricSource::Component => {
+                self.of_requests(ActivitySignal::Requests).into_iter().collect()
             }
-            MetricSource::Job { .. } => vec![self.of_host(0)].into_iter().flatten().collect(),
+            MetricSource::Job { .. } => self.of_host(0).into_iter().collect(),
         }
     }
 
     fn further_questions(self, answers: &ActivitySamples) -> Vec<ActivityQuestion> {
         let samples = |signal| answers.get(&self.resource.id).and_then(|answers| answers.get(&signal));
         match self.source {
-            MetricSource::Endpoint { variant } => {
+            MetricSource::Endpoint { .. } | MetricSource::Component => {
                 let has_request = |samples: &Vec<Sample>| samples.iter().any(|(_, count)| *count > 0.0);
                 if samples(ActivitySignal::Requests).is_none_or(has_request) {
                     return Vec::new();
                 }
                 let signals = [ActivitySignal::ConcurrentRequests, ActivitySignal::Gpu(0)];
-                signals.map(|signal| self.of_endpoint(signal, variant)).into()
+                signals.into_iter().filter_map(|signal| self.of_requests(signal)).collect()
             }
             MetricSource::Job { hosts, .. } => {
                 if samples(ActivitySignal::Gpu(0)).is_none_or(Vec::is_empty) {
@@ -165,18 +171,28 @@ impl<'a> AskedResource<'a> {
     }
 
     /// Amazon `SageMaker` developer guide, "Amazon `SageMaker` AI metrics in Amazon `CloudWatch`".
-    fn of_endpoint(self, signal: ActivitySignal, variant: &str) -> ActivityQuestion {
-        let (namespace, metric, statistic) = match signal {
-            ActivitySignal::Requests => ("AWS/SageMaker", "Invocations", Statistic::Sum),
-            ActivitySignal::ConcurrentRequests => ("AWS/SageMaker", "ConcurrentRequestsPerModel", Statistic::Maximum),
-            ActivitySignal::Gpu(_) => ("/aws/sagemaker/Endpoints", "GPUUtilization", Statistic::Maximum),
+    fn of_requests(self, signal: ActivitySignal) -> Option<ActivityQuestion> {
+        let name = self.resource.name().to_owned();
+        let (dimensions, concurrent, gpus) = match self.source {
+            MetricSource::Endpoint { variant } => (
+                vec![("EndpointName".to_owned(), name), ("VariantName".to_owned(), variant.to_owned())],
+                "ConcurrentRequestsPerModel",
+                ("/aws/sagemaker/Endpoints", "GPUUtilization"),
+            ),
+            MetricSource::Component => (
+                vec![("InferenceComponentName".to_owned(), name)],
+                "ConcurrentRequestsPerCopy",
+                ("/aws/sagemaker/InferenceComponents", "GPUUtilizationNormalized"),
+            ),
+            MetricSource::Job { .. } => return None,
         };
-        let dimensions = vec![
-            ("EndpointName".to_owned(), self.resource.name().to_owned()),
-            ("VariantName".to_owned(), variant.to_owned()),
-        ];
+        let ((namespace, metric), statistic) = match signal {
+            ActivitySignal::Requests => (("AWS/SageMaker", "Invocations"), Statistic::Sum),
+            ActivitySignal::ConcurrentRequests => (("AWS/SageMaker", concurrent), Statistic::Maximum),
+            ActivitySignal::Gpu(_) => (gpus, Statistic::Maximum),
+        };
         let series = MetricSeries { namespace: namespace.to_owned(), metric: metric.to_owned(), dimensions };
-        self.question(signal, series, statistic)
+        Some(self.question(signal, series, statistic))
     }
 
     /// The same page: a job's host is `<job>/algo-<number>`, from 1.
@@ -218,12 +234,14 @@ impl<'a> AskedResource<'a> {
             reported > 0 && reported * 100 >= self.window.periods() * usize::from(coverage)
         };
         let needed: Vec<ActivitySignal> = match self.source {
-            MetricSource::Endpoint { .. } => vec![ActivitySignal::ConcurrentRequests, ActivitySignal::Gpu(0)],
+            MetricSource::Endpoint { .. } | MetricSource::Component => {
+                vec![ActivitySignal::ConcurrentRequests, ActivitySignal::Gpu(0)]
+            }
             MetricSource::Job { hosts, .. } => (0..hosts).map(ActivitySignal::Gpu).collect(),
         };
         // Without an answer it is unknown whether there were requests.
-        let is_endpoint = matches!(self.source, MetricSource::Endpoint { .. });
-        if is_endpoint && !samples.contains_key(&ActivitySignal::Requests) {
+        let serves = self.resource.kind.serves();
+        if serves && !samples.contains_key(&ActivitySignal::Requests) {
             return Activity::Unknown(UnknownActivity::NotAsked);
         }
         if let Some(silent) = needed.into_iter().find(|signal| !reports(signal)) {
@@ -234,7 +252,7 @@ impl<'a> AskedResource<'a> {
         Activity::Inactive(InactiveEvidence {
             from: self.window.from,
             to: self.window.to,
-            shown_by: if is_endpoint { ActivitySource::Requests } else { ActivitySource::Gpu },
+            shown_by: if serves { ActivitySource::Requests } else { ActivitySource::Gpu },
             gpu_max_percent,
         })
     }

@@ -127,7 +127,7 @@ impl SageMakerCase<'_> {
                 None => format!("it has no {HOURS}"),
             },
             Rule::Lifetime => match &resource.kind {
-                SageMakerKind::Endpoint { .. } => "endpoints run for as long as they are needed".to_owned(),
+                kind if kind.serves() => "what serves runs for as long as it is needed".to_owned(),
                 _ if curfew_tags.expires_at.is_some() => format!("it says itself when it ends: {EXPIRES_AT}"),
                 _ => format!("it has run since {}", resource.since()),
             },
@@ -158,7 +158,7 @@ impl SageMakerCase<'_> {
                 HoursPosition::Outside { .. } => return None,
             },
             Rule::Lifetime => {
-                let is_bound = !matches!(resource.kind, SageMakerKind::Endpoint { .. });
+                let is_bound = !resource.kind.serves();
                 (is_bound && curfew_tags.expires_at.is_none()).then(|| resource.since() + config.lifetime.max)?
             }
             Rule::OverBudget | Rule::Orphaned => return None,

@@ -1,18 +1,20 @@
 //! The rules, as they apply to `SageMaker`. What each means for instances stands in [`crate::rules`]; the differences:
 //!
-//! - **Expired**, **hours**: a notebook instance or a job is stopped, an app or an endpoint deleted. Hours end notebook instances and apps
+//! - **Expired**, **hours**: a notebook instance or a job is stopped, an inference component scaled to zero, an app or an endpoint deleted. Hours end notebook instances and apps
 //!   alone, an hour after their announcement, because runs come by the hour; only a notebook instance is started again.
-//! - **Over budget**: a notebook instance or a job is stopped, and an app deleted where `app_action` allows it. An endpoint is deleted only
-//!   where `endpoint_action` allows it and it is unused: one with requests may be in production, and is notify only.
+//! - **Over budget**: a notebook instance or a job is stopped, and an app deleted where `app_action` allows it. What serves is ended only
+//!   where `endpoint_action` or `component_action` allows it and it is unused: with requests it may be in production, and is notify only.
 //! - **Untagged**: a job that runs is notify only.
-//! - **Idle**, if and only if no user was seen in an app for `app_window`, in an endpoint for `endpoint_window`, or the GPUs of a job for
+//! - **Idle**, if and only if no user was seen in an app for `app_window`, in an endpoint or an inference
+//!   component for `endpoint_window`, or the GPUs of a job for
 //!   `job_window` (see [`activity`](super::activity)); `curfew:idle-after` counts more. Nothing shows whether a notebook instance is used.
-//! - **Lifetime**: everything but endpoints, which run for as long as they are needed.
+//! - **Lifetime**: everything but what serves, which runs for as long as it is needed.
 //!
-//! An endpoint without its configuration could not be made again, and is notify only.
+//! An endpoint without its configuration could not be made again, and a component whose endpoint keeps its instances would save nothing: both
+//! are notify only.
 
 use jiff::{SignedDuration, Timestamp};
-use model::config::{Config, RuleAction, SageMakerAction as ConfiguredAction};
+use model::config::{ComponentAction, Config, RuleAction, SageMakerAction as ConfiguredAction};
 use model::curfew_tags::{CurfewTags, IdleAfter};
 use model::ownership::missing_tags;
 use model::rule::{ResourceAction, Rule};
@@ -42,7 +44,7 @@ pub(super) fn window(kind: &SageMakerKind, curfew_tags: &CurfewTags, config: &Co
     let configured = match kind {
         SageMakerKind::NotebookInstance => return None,
         SageMakerKind::App(_) => config.sagemaker.app_window,
-        SageMakerKind::Endpoint { .. } => config.sagemaker.endpoint_window,
+        SageMakerKind::Endpoint { .. } | SageMakerKind::InferenceComponent(_) => config.sagemaker.endpoint_window,
         SageMakerKind::Job(_) => config.sagemaker.job_window,
     };
     match curfew_tags.idle_after {
@@ -77,7 +79,7 @@ impl SageMakerSubject<'_> {
 
     fn over_budget(self) -> Verdict {
         let ending = self.feasible(RuleAction::Stop);
-        let may_serve = ending.is_ok() && matches!(self.resource.kind, SageMakerKind::Endpoint { .. });
+        let may_serve = ending.is_ok() && self.resource.kind.serves();
         match (self.activity, judge_budgets(self.budgets, ending)) {
             (Activity::Active(_), Verdict::Violated(violation)) if may_serve => {
                 Verdict::Violated(Violation { due: DueAction::NotifyOnly(NotifyOnlyReason::Busy), ..violation })
@@ -131,9 +133,7 @@ impl SageMakerSubject<'_> {
         let due = match (&self.resource.kind, self.end()) {
             (SageMakerKind::NotebookInstance | SageMakerKind::App(_), Ok(ending)) => DueAction::After(ending, deadline),
             (_, Err(notify_only)) => DueAction::NotifyOnly(notify_only),
-            (SageMakerKind::Endpoint { .. } | SageMakerKind::Job(_), Ok(_)) => {
-                DueAction::NotifyOnly(NotifyOnlyReason::CannotBeStopped)
-            }
+            (_, Ok(_)) => DueAction::NotifyOnly(NotifyOnlyReason::CannotBeStopped),
         };
         Some(Violation { evidence: Evidence::Hours { hours: hours.to_string(), at }, due })
     }
@@ -141,7 +141,7 @@ impl SageMakerSubject<'_> {
     fn lifetime(self) -> Option<Violation> {
         let rule = &self.config.lifetime;
         let launched_at = self.resource.since();
-        let is_bound = !matches!(self.resource.kind, SageMakerKind::Endpoint { .. });
+        let is_bound = !self.resource.kind.serves();
         let is_old = self.now.duration_since(launched_at) > rule.max;
         if !is_bound || !is_old || self.curfew_tags.expires_at.is_some() {
             return None;
@@ -158,6 +158,8 @@ impl SageMakerSubject<'_> {
         match &self.resource.kind {
             SageMakerKind::NotebookInstance | SageMakerKind::Job(_) => Ok(ResourceAction::Stop),
             SageMakerKind::App(_) => Ok(ResourceAction::Delete),
+            SageMakerKind::InferenceComponent(component) if component.frees_instances => Ok(ResourceAction::Stop),
+            SageMakerKind::InferenceComponent(_) => Err(NotifyOnlyReason::KeepsInstances),
             SageMakerKind::Endpoint { facts } => {
                 let can_be_made_again = facts.as_ref().is_some_and(|facts| facts.config.is_some());
                 if can_be_made_again { Ok(ResourceAction::Delete) } else { Err(NotifyOnlyReason::NoConfiguration) }
@@ -167,12 +169,14 @@ impl SageMakerSubject<'_> {
 
     /// What may be done where a rule wants `action`: no more than the configuration allows for its kind.
     fn feasible(self, action: RuleAction) -> Result<ResourceAction, NotifyOnlyReason> {
-        let configured = match &self.resource.kind {
-            SageMakerKind::App(_) => self.config.sagemaker.app_action,
-            SageMakerKind::Endpoint { .. } => self.config.sagemaker.endpoint_action,
-            SageMakerKind::NotebookInstance | SageMakerKind::Job(_) => ConfiguredAction::Delete,
+        let configured = &self.config.sagemaker;
+        let is_notify_only = match &self.resource.kind {
+            SageMakerKind::App(_) => configured.app_action == ConfiguredAction::Notify,
+            SageMakerKind::Endpoint { .. } => configured.endpoint_action == ConfiguredAction::Notify,
+            SageMakerKind::InferenceComponent(_) => configured.component_action == ComponentAction::Notify,
+            SageMakerKind::NotebookInstance | SageMakerKind::Job(_) => false,
         };
-        if action == RuleAction::Notify || configured == ConfiguredAction::Notify {
+        if action == RuleAction::Notify || is_notify_only {
             return Err(NotifyOnlyReason::Configured);
         }
         self.end()

@@ -29,16 +29,16 @@ pub fn wants_facts(endpoint: &SageMakerResource, config: &Config, now: Timestamp
         && curfew_tags.is_ok_and(|curfew_tags| !is_recently_changed(endpoint, &curfew_tags, config, now))
 }
 
-/// Whether somebody has created or changed an endpoint within its window. An endpoint that says when it ends is no longer worked on.
+/// Whether somebody has created or changed what serves within its window. What says when it ends is no longer worked on.
 fn is_recently_changed(
-    endpoint: &SageMakerResource,
+    resource: &SageMakerResource,
     curfew_tags: &CurfewTags,
     config: &Config,
     now: Timestamp,
 ) -> bool {
-    let changed_within = window(&endpoint.kind, curfew_tags, config).unwrap_or(config.sagemaker.endpoint_window);
+    let changed_within = window(&resource.kind, curfew_tags, config).unwrap_or(config.sagemaker.endpoint_window);
     let is_over = curfew_tags.expires_at.is_some_and(|at| at <= now);
-    !is_over && now.duration_since(endpoint.since()) < changed_within
+    !is_over && now.duration_since(resource.since()) < changed_within
 }
 
 /// Why an endpoint may be in production, or can be idle for free.
@@ -49,18 +49,21 @@ pub(super) fn production_reason(facts: &EndpointFacts) -> Option<SkipReason> {
         ProductionSign::ShadowVariants => SkipReason::ShadowVariants,
         ProductionSign::InferenceComponents => SkipReason::InferenceComponents,
     };
-    let by_scaling = match (facts.is_autoscaled, facts.variants.len()) {
-        (Some(true), _) => Some(SkipReason::Autoscaled),
-        (_, variants) if variants != 1 => Some(SkipReason::SeveralVariants),
-        (None, _) => Some(SkipReason::UsageUnknown),
-        (Some(false), _) => None,
-    };
-    facts.signs.first().map(of_sign).or(by_scaling)
+    let by_variants =
+        (facts.is_autoscaled != Some(true) && facts.variants.len() != 1).then_some(SkipReason::SeveralVariants);
+    facts.signs.first().map(of_sign).or(by_variants).or_else(|| autoscaling_reason(facts.is_autoscaled))
+}
+
+const fn autoscaling_reason(is_autoscaled: Option<bool>) -> Option<SkipReason> {
+    match is_autoscaled {
+        Some(true) => Some(SkipReason::Autoscaled),
+        None => Some(SkipReason::UsageUnknown),
+        Some(false) => None,
+    }
 }
 
 impl SageMakerCase<'_> {
-    /// Skips protected, kept and unreadable resources, those that a stack or a pipeline made, and endpoints that may be in production, in
-    /// this order.
+    /// Skips protected, kept and unreadable resources, those that a stack or a pipeline made, and what may be in production, in this order.
     pub(super) fn immediate_skip(self) -> Option<Skipped> {
         let tags = &self.resource.tags;
         if tags.contains_key(PROTECTED) {
@@ -88,14 +91,19 @@ impl SageMakerCase<'_> {
         if sagemaker_controller(&resource.tags, &policy.config.managed).is_some() {
             return Some(SkipReason::ForeignOwned);
         }
-        let SageMakerKind::Endpoint { facts } = &resource.kind else { return None };
-        if resource.status != SageMakerStatus::Running {
+        if !resource.kind.serves() || resource.status != SageMakerStatus::Running {
             return None;
         }
         if is_recently_changed(resource, curfew_tags, &policy.config, now) {
             return Some(SkipReason::RecentlyChanged);
         }
-        facts.as_ref().map_or(Some(SkipReason::UsageUnknown), production_reason)
+        match &resource.kind {
+            SageMakerKind::Endpoint { facts } => {
+                facts.as_ref().map_or(Some(SkipReason::UsageUnknown), production_reason)
+            }
+            SageMakerKind::InferenceComponent(component) => autoscaling_reason(component.is_autoscaled),
+            _ => None,
+        }
     }
 
     /// Why no action is due for a resource that was judged.

@@ -1,5 +1,7 @@
+mod exempt;
+
 use billing::budget::{BudgetHolder, BudgetStatus, BudgetStatuses, BudgetVerdict};
-use model::fixture::{NOW, SageMakerBuilder, app, endpoint, notebook, time, training_job};
+use model::fixture::{NOW, SageMakerBuilder, app, endpoint, inference_component, notebook, time, training_job};
 use model::mark::AnnouncedAction;
 use model::money::Amount;
 use model::sagemaker::{ActivitySource, InactiveEvidence, JobKind, ProductionSign};
@@ -211,6 +213,37 @@ fn an_endpoint_in_production_is_skipped_with_its_reason() {
 }
 
 #[test]
+fn an_unused_inference_component_is_scaled_to_zero_where_that_frees_instances() {
+    let scales = format!("{ENFORCE}component_action = \"scale-to-zero\"\n");
+    let check =
+        |given: SageMakerBuilder, activity: Activity, expect: &str| check_with(given, activity, &scales, expect);
+    let busy = || Activity::Active(time(NOW));
+    let one = inference_component;
+    check(one(), inactive(), "mark idle=stop");
+    check(one(), busy(), "skip busy");
+    check(one(), unknown(UnknownActivity::NotAsked), "skip usage-unknown");
+    check(one().component(|one| one.is_autoscaled = Some(true)), inactive(), "skip autoscaled");
+    check(one().component(|one| one.is_autoscaled = None), inactive(), "skip usage-unknown");
+    check(one().component(|one| one.frees_instances = false), inactive(), "notify idle keeps-instances");
+    check(one().modified("2026-08-31T12:00:01Z"), inactive(), "skip recently-changed");
+    check(one().status(SageMakerStatus::Stopped), inactive(), "skip not-running");
+    check(one().tag("curfew:on-idle", "notify"), inactive(), "notify idle configured");
+    check(one().tag("curfew:expires-at", "2026-09-01T11:00:00Z"), busy(), "stop expired");
+    check(one().created("2026-07-01T12:00:00Z"), busy(), "skip busy");
+    let marked = Mark::new(
+        &"inference-component/llama".into(),
+        [(Rule::Idle, AnnouncedAction { ending: ResourceAction::Stop, deadline: time("2026-09-01T11:00:00Z") })].into(),
+    );
+    check(one().tag(MARKED, &marked.to_string()), inactive(), "stop idle");
+    check_with(one(), inactive(), ENFORCE, "notify idle configured");
+    check_with(one().tag("curfew:on-idle", "stop"), inactive(), ENFORCE, "mark idle=stop");
+    assert_eq!(over_budget(one(), busy(), &scales, "2026-09-01T11:45:00Z"), "notify over-budget busy");
+    assert_eq!(over_budget(one(), inactive(), &scales, "2026-09-01T11:45:00Z"), "mark over-budget=stop idle=stop");
+    let observed = one().tag("curfew:hours", "Mon-Fri 08:00-10:00 UTC");
+    check(observed, busy(), "notify hours cannot-be-stopped");
+}
+
+#[test]
 fn tags_that_exempt_come_first() {
     check(app().tag("curfew:protected", ""), inactive(), "skip protected");
     check(app().tag("curfew:keep-until", "2026-09-30"), inactive(), "skip kept");
@@ -293,33 +326,6 @@ fn a_scan_lists_idle_and_unjudged_resources() {
     );
 }
 
-/// Every kind, with each sign of production and without.
-fn kinds() -> Vec<SageMakerResource> {
-    let endpoints = [
-        endpoint(),
-        endpoint().facts(|facts| facts.is_autoscaled = Some(true)),
-        endpoint().facts(|facts| facts.is_autoscaled = None),
-        endpoint().facts(|facts| facts.signs = [ProductionSign::AsyncInference].into()),
-        endpoint().facts(|facts| facts.signs = [ProductionSign::InferenceComponents].into()),
-    ];
-    let others = [notebook(), app(), training_job(), training_job().job(JobKind::Tuning)];
-    endpoints.into_iter().chain(others).map(SageMakerBuilder::build).collect()
-}
-
-const TAGS: [(&str, &str); 11] = [
-    ("Name", "x"),
-    ("curfew:mode", "enforce"),
-    ("curfew:mode", "observe"),
-    ("curfew:on-idle", "terminate"),
-    ("curfew:on-idle", "oops"),
-    ("curfew:protected", ""),
-    ("curfew:keep-until", "2026-09-30"),
-    (MARKED, "endpoint/llm idle=delete@2026-09-01T11:00:00Z"),
-    (MARKED, "training-job/bert idle=stop@2026-09-01T11:00:00Z"),
-    ("aws:cloudformation:stack-id", "x"),
-    ("Team", "speech"),
-];
-
 /// What a spent budget does to a resource with that use, by a document of that moment.
 fn over_budget(given: SageMakerBuilder, activity: Activity, config: &str, as_of: &str) -> String {
     let status = BudgetStatus {
@@ -358,48 +364,4 @@ fn a_spent_budget_ends_what_loses_no_data_and_no_endpoint_that_serves() {
     check(notebook().tag("curfew:protected", ""), unmeasured(), ENFORCE, "skip protected");
     let old = "2026-09-01T10:59:59Z";
     assert_eq!(over_budget(notebook(), unmeasured(), ENFORCE, old), "skip compliant");
-}
-
-/// A protected resource is never ended, whatever else holds; and every resource is in the plan exactly once.
-#[test]
-fn nothing_ends_what_is_exempt_unknown_or_not_announced() {
-    let activities = [
-        inactive(),
-        Activity::Active(time(NOW)),
-        unknown(UnknownActivity::NotAsked),
-        unknown(UnknownActivity::HealthCheck),
-        unknown(UnknownActivity::TooFewSamples(model::sagemaker::ActivitySignal::Gpu(0))),
-    ];
-    let mut ended = 0;
-    for kind in kinds() {
-        for (one, another) in TAGS.iter().flat_map(|one| TAGS.iter().map(move |another| (one, another))) {
-            for (activity, status) in activities.iter().flat_map(|activity| {
-                [SageMakerStatus::Running, SageMakerStatus::Changing].map(|status| (activity, status))
-            }) {
-                let mut resource = SageMakerResource { status, ..kind.clone() };
-                resource.tags.extend([one, another].map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
-                ended += usize::from(is_ended(&resource, activity));
-            }
-        }
-    }
-    assert!(ended > 0, "nothing was ended at all");
-}
-
-fn is_ended(resource: &SageMakerResource, activity: &Activity) -> bool {
-    let seen = ObservedSageMaker { items: vec![resource.clone()], gaps: Vec::new() };
-    let activities = Activities::from([((resource.region.clone(), resource.id.clone()), activity.clone())]);
-    let plan = decide(&seen, &activities, &NotificationLogs::new(), &enforcing(ENFORCE), time(NOW));
-    assert_eq!(plan.steps.len() + plan.skipped.len(), 1, "{resource:?}");
-    let ends = |step: &&Step| step.mode == Mode::Enforce && step.action.stops_or_deletes();
-    let Some(step) = plan.steps.iter().find(ends) else { return false };
-    assert!(resource.tags.contains_key(MARKED) && matches!(activity, Activity::Inactive(_)), "{step:?}");
-    assert_eq!((resource.status, step.notify_only), (SageMakerStatus::Running, None), "{step:?}");
-    for key in ["curfew:protected", "curfew:keep-until", "aws:cloudformation:stack-id"] {
-        assert!(!resource.tags.contains_key(key), "{step:?}");
-    }
-    assert!(resource.tags.get("curfew:on-idle").is_none_or(|action| action == "terminate"), "{step:?}");
-    if let Some(facts) = resource.endpoint() {
-        assert!(facts.signs.is_empty() && facts.is_autoscaled == Some(false), "{step:?}");
-    }
-    true
 }

@@ -74,7 +74,7 @@ impl InvariantOracle {
     ) {
         // An endpoint that changed within its window is skipped until then.
         let window = one.window(settings).unwrap_or(settings.endpoint_window);
-        let quiet_since = quiet_since.max(if one.sort == Sort::Endpoint { one.modified + window } else { 0 });
+        let quiet_since = quiet_since.max(if one.serves() { one.modified + window } else { 0 });
         let promised = self.record(place).announced.iter().map(|announced| announced.deadline).max().unwrap_or(0);
         // Above the limits an end awaits approval.
         let held = self.record(place).held_at > now - 3 * HOUR;
@@ -145,7 +145,7 @@ fn violated_since(
         // What is used, or unknown, waits.
         Rule::Untagged => (one.created + settings.settle).max(if settings.spare_busy { unused_since() } else { 0 }),
         Rule::Idle => unused_since(),
-        Rule::OverBudget if one.sort != Sort::Endpoint => spent_since()?.max(one.since()),
+        Rule::OverBudget if !one.serves() => spent_since()?.max(one.since()),
         Rule::OverBudget => spent_since()?.max(unused_since()),
         Rule::Hours => one.last_end_of_hours(now) + HOUR,
         _ => one.since() + settings.age_max,

@@ -36,9 +36,9 @@ impl SimulatedResource {
             Some("unreadable")
         } else if self.foreign.is_some() {
             Some("made by a controller")
-        } else if self.sort != Sort::Endpoint || !self.is_running() {
+        } else if !self.serves() || !self.is_running() {
             None
-        } else if self.sign.is_some() || self.variants != 1 || self.is_autoscaled {
+        } else if self.is_autoscaled || self.sort == Sort::Endpoint && (self.sign.is_some() || self.variants != 1) {
             Some("perhaps in production")
         } else {
             (now - self.modified < changed_within && !is_over).then_some("changed lately")
@@ -55,7 +55,7 @@ impl SimulatedResource {
             (Sort::Notebook, _) | (_, Some(OwnerIdleAfter::Off)) => None,
             (_, Some(OwnerIdleAfter::Seconds(window))) => Some(window),
             (Sort::App, None) => Some(settings.app_window),
-            (Sort::Endpoint, None) => Some(settings.endpoint_window),
+            (Sort::Endpoint | Sort::Component, None) => Some(settings.endpoint_window),
             (Sort::Job, None) => Some(settings.job_window),
         }
     }
@@ -76,6 +76,15 @@ impl SimulatedResource {
         self.says.mode.unwrap_or(of_account).min(at_most).min(ceiling)
     }
 
+    const fn is_configured_to_end(&self, settings: &SimulatedConfig) -> bool {
+        match self.sort {
+            Sort::App => settings.deletes_apps,
+            Sort::Endpoint => settings.deletes_endpoints,
+            Sort::Component => settings.scales_components,
+            Sort::Notebook | Sort::Job => true,
+        }
+    }
+
     /// What a rule may do; none if its owner is only notified.
     pub(crate) fn ending(&self, rule: Rule, settings: &SimulatedConfig) -> Option<ResourceAction> {
         let possible = match self.sort {
@@ -83,19 +92,17 @@ impl SimulatedResource {
             Sort::App => Some(ResourceAction::Delete),
             // It could not be made again.
             Sort::Endpoint => Some(ResourceAction::Delete).filter(|_| self.has_config),
+            // It would save nothing.
+            Sort::Component => Some(ResourceAction::Stop).filter(|_| self.frees_instances),
         };
-        let is_configured = match self.sort {
-            Sort::App => settings.deletes_apps,
-            Sort::Endpoint => settings.deletes_endpoints,
-            Sort::Notebook | Sort::Job => true,
-        };
+        let is_configured = self.is_configured_to_end(settings);
         let acts = |action: RuleAction| action != RuleAction::Notify && is_configured;
         let may = match (rule, self.sort) {
             (Rule::Expired, _) => true,
             (Rule::OverBudget, _) => is_configured,
             (Rule::Hours, sort) => matches!(sort, Sort::Notebook | Sort::App),
             (Rule::Untagged, sort) => sort != Sort::Job && acts(settings.untagged.action),
-            (Rule::Lifetime, sort) => sort != Sort::Endpoint && acts(settings.lifetime.action),
+            (Rule::Lifetime, _) => !self.serves() && acts(settings.lifetime.action),
             (Rule::Idle, Sort::Notebook) => false,
             (Rule::Idle, sort) => match self.says.on_idle {
                 Some(RuleAction::Notify) => false,
@@ -113,7 +120,7 @@ impl SimulatedResource {
         let configured = match self.sort {
             Sort::Notebook => return SeenUse::Unknown,
             Sort::App => settings.app_window,
-            Sort::Endpoint => settings.endpoint_window,
+            Sort::Endpoint | Sort::Component => settings.endpoint_window,
             Sort::Job => settings.job_window,
         };
         let window = self.window(settings).unwrap_or(configured);
@@ -171,8 +178,8 @@ impl SimulatedResource {
                 Some("no budget of it is known to be spent")
             }
             // It may be in production.
-            Rule::OverBudget if self.sort == Sort::Endpoint && settings.deletes_endpoints => {
-                (seen_use != SeenUse::Idle).then_some("it is an endpoint, and perhaps used")
+            Rule::OverBudget if self.serves() && self.is_configured_to_end(settings) => {
+                (seen_use != SeenUse::Idle).then_some("it serves, perhaps")
             }
             Rule::OverBudget => None,
             Rule::Untagged if !self.lacks_tags() => Some("it has its tags"),
@@ -189,7 +196,7 @@ impl SimulatedResource {
                 let is_outside = is_over && self.since() < self.last_end_of_hours(now);
                 (!is_outside).then_some("it is within its hours, or was started by hand after them")
             }
-            Rule::Lifetime if self.sort == Sort::Endpoint => Some("it runs for as long as it is needed"),
+            Rule::Lifetime if self.serves() => Some("it runs for as long as it is needed"),
             Rule::Lifetime => {
                 let is_old = now - self.since() > settings.age_max && says.expires_at.is_none();
                 (!is_old).then_some("it is not too old")

@@ -192,14 +192,23 @@ pub(super) fn team_section(name: &str, team: &TeamConfig) -> SettingsSection {
 }
 
 pub(super) fn sagemaker_section(sagemaker: &SageMakerConfig) -> SettingsSection {
-    let SageMakerConfig { mode, app_window, app_action, endpoint_window, endpoint_action, job_window, grace } =
-        sagemaker;
+    let SageMakerConfig {
+        mode,
+        app_window,
+        app_action,
+        endpoint_window,
+        endpoint_action,
+        component_action,
+        job_window,
+        grace,
+    } = sagemaker;
     let settings = [
         ("mode", to_value(mode)),
         ("app_window", duration_value(app_window)),
         ("app_action", to_value(app_action)),
         ("endpoint_window", duration_value(endpoint_window)),
         ("endpoint_action", to_value(endpoint_action)),
+        ("component_action", to_value(component_action)),
         ("job_window", duration_value(job_window)),
         ("grace", duration_value(grace)),
     ];

@@ -1,4 +1,4 @@
-use model::fixture::{NOW, SageMakerBuilder, app, endpoint, notebook, time, training_job};
+use model::fixture::{NOW, SageMakerBuilder, app, endpoint, inference_component, notebook, time, training_job};
 use model::sagemaker::JobKind;
 use model::usage::PERIOD;
 
@@ -65,6 +65,8 @@ fn too_few(signal: ActivitySignal) -> Found {
 fn an_endpoint_is_inactive_where_everything_says_so() {
     let quiet = [(REQUESTS, Series::Silent), (CONCURRENT, Series::Steady(0.0)), (GPU, Series::Steady(1.0))];
     check(endpoint(), &quiet, Found::Inactive);
+    check(inference_component(), &quiet, Found::Inactive);
+    check(inference_component(), &quiet[..2], too_few(GPU));
     let zeros = [(REQUESTS, Series::Steady(0.0)), quiet[1], quiet[2]];
     check(endpoint(), &zeros, Found::Inactive);
 }
@@ -164,4 +166,30 @@ fn other_apps_and_notebook_instances_are_unknown() {
     check(canvas, &[], Found::Unknown(UnknownActivity::Unmeasured));
     check(notebook(), &[], Found::Unknown(UnknownActivity::Unmeasured));
     check(app().created("2026-09-01T09:00:00Z"), &[], Found::Unknown(UnknownActivity::Young));
+}
+
+fn in_words(question: &ActivityQuestion) -> String {
+    let MetricSeries { namespace, metric, dimensions } = &question.series;
+    let dimensions: Vec<String> = dimensions.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    format!("{namespace} {metric} {}", dimensions.join(","))
+}
+
+#[test]
+fn an_inference_component_is_asked_about_by_its_own_name() {
+    let component = inference_component().build();
+    let config = Config::default();
+    let first = first_questions(std::slice::from_ref(&component), &config, time(NOW));
+    let answers = ActivitySamples::from([(component.id.clone(), [(REQUESTS, Vec::new())].into())]);
+    let further = further_questions(std::slice::from_ref(&component), &answers, &config, time(NOW));
+    let asked: Vec<String> = first.iter().chain(&further).map(in_words).collect();
+    assert_eq!(
+        asked,
+        [
+            "AWS/SageMaker Invocations InferenceComponentName=llama",
+            "AWS/SageMaker ConcurrentRequestsPerCopy InferenceComponentName=llama",
+            "/aws/sagemaker/InferenceComponents GPUUtilizationNormalized InferenceComponentName=llama",
+        ]
+    );
+    let scaled = inference_component().component(|component| component.is_autoscaled = None).build();
+    assert!(first_questions(&[scaled], &config, time(NOW)).is_empty());
 }

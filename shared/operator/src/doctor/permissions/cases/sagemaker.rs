@@ -12,6 +12,8 @@ use super::{
 const NOTEBOOK: RequestTarget = RequestTarget::SageMaker { kind: "notebook-instance", words: "a notebook instance" };
 const APP: RequestTarget = RequestTarget::SageMaker { kind: "app", words: "an app" };
 pub(super) const ENDPOINT: RequestTarget = RequestTarget::SageMaker { kind: "endpoint", words: "an endpoint" };
+const COMPONENT: RequestTarget =
+    RequestTarget::SageMaker { kind: "inference-component", words: "an inference component" };
 const TRAINING: RequestTarget = RequestTarget::SageMaker { kind: "training-job", words: "a training job" };
 const PROCESSING: RequestTarget = RequestTarget::SageMaker { kind: "processing-job", words: "a processing job" };
 const TUNING: RequestTarget =
@@ -21,28 +23,31 @@ const STOP: &str = "sagemaker:StopNotebookInstance";
 const START: &str = "sagemaker:StartNotebookInstance";
 const DELETE_APP: &str = "sagemaker:DeleteApp";
 const DELETE_ENDPOINT: &str = "sagemaker:DeleteEndpoint";
+const SET_COPIES: &str = "sagemaker:UpdateInferenceComponentRuntimeConfig";
 const STOP_TRAINING: &str = "sagemaker:StopTrainingJob";
 const STOP_PROCESSING: &str = "sagemaker:StopProcessingJob";
 const STOP_TUNING: &str = "sagemaker:StopHyperParameterTuningJob";
 
 const STAYS: &str = "by these everything that it ends can be made again";
 
-const SEEN: [&str; 8] = [
+const SEEN: [&str; 9] = [
     "sagemaker:DescribeNotebookInstance",
     "sagemaker:DescribeApp",
     "sagemaker:DescribeEndpoint",
     "sagemaker:DescribeEndpointConfig",
+    "sagemaker:DescribeInferenceComponent",
     "sagemaker:DescribeTrainingJob",
     "sagemaker:DescribeProcessingJob",
     "sagemaker:DescribeHyperParameterTuningJob",
     "sagemaker:ListTags",
 ];
-const KEPT: [&str; 6] = [
+const KEPT: [&str; 7] = [
     "sagemaker:DeleteNotebookInstance",
     "sagemaker:DeleteSpace",
     "sagemaker:DeleteUserProfile",
     "sagemaker:DeleteDomain",
     "sagemaker:DeleteEndpointConfig",
+    "sagemaker:DeleteInferenceComponent",
     "sagemaker:DeleteModel",
 ];
 
@@ -52,12 +57,14 @@ const DONE: &[ReasonedRequest] = &[
     (ask(START, NOTEBOOK, &[STOPPED]), "it starts again what it has stopped, at the next working hours"),
     (ask(DELETE_APP, APP, &[MARKED]), ENDS),
     (ask(DELETE_ENDPOINT, ENDPOINT, &[MARKED]), ENDS),
+    (ask(SET_COPIES, COMPONENT, &[MARKED]), ENDS),
     (ask(STOP_TRAINING, TRAINING, &[MARKED]), ENDS),
     (ask(STOP_PROCESSING, PROCESSING, &[MARKED]), ENDS),
     (ask(STOP_TUNING, TUNING, &[MARKED]), ENDS),
     (tagging(SAGEMAKER_ADD_TAGS, NOTEBOOK, &[], &[MARKED, STOPPED]), MARKS),
     (tagging(SAGEMAKER_ADD_TAGS, APP, &[], &[MARKED]), MARKS),
     (tagging(SAGEMAKER_ADD_TAGS, ENDPOINT, &[], &[MARKED]), MARKS),
+    (tagging(SAGEMAKER_ADD_TAGS, COMPONENT, &[], &[MARKED]), MARKS),
     (tagging(SAGEMAKER_ADD_TAGS, TRAINING, &[], &[MARKED]), MARKS),
     (tagging(SAGEMAKER_ADD_TAGS, PROCESSING, &[], &[MARKED]), MARKS),
     (tagging(SAGEMAKER_ADD_TAGS, TUNING, &[], &[MARKED]), MARKS),
@@ -79,6 +86,7 @@ pub(super) const ACTIONS: FunctionActions<'static> = FunctionActions {
         "sagemaker:ListNotebookInstances",
         "sagemaker:ListApps",
         "sagemaker:ListEndpoints",
+        "sagemaker:ListInferenceComponents",
         "sagemaker:ListTrainingJobs",
         "sagemaker:ListProcessingJobs",
         "sagemaker:ListHyperParameterTuningJobs",
@@ -92,6 +100,7 @@ pub(super) const ACTIONS: FunctionActions<'static> = FunctionActions {
         (ask(START, NOTEBOOK, &[]), "it starts only what it has stopped"),
         (ask(DELETE_APP, APP, &[]), UNMARKED),
         (ask(DELETE_ENDPOINT, ENDPOINT, &[]), UNMARKED),
+        (ask(SET_COPIES, COMPONENT, &[]), UNMARKED),
         (ask(STOP_TRAINING, TRAINING, &[]), UNMARKED),
         (ask(STOP_PROCESSING, PROCESSING, &[]), UNMARKED),
         (ask(STOP_TUNING, TUNING, &[]), UNMARKED),
