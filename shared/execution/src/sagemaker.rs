@@ -6,6 +6,7 @@ use futures::future::{join, join_all};
 use jiff::Timestamp;
 use model::config::Config;
 use model::id::Region;
+use model::notification_log::NotificationLog;
 use model::observation::{Gap, Observation};
 use model::sagemaker::{ActivitySamples, ObservedSageMaker, SageMakerResource};
 use plan::Plan;
@@ -82,10 +83,12 @@ pub async fn observe(
     resources.gaps.extend(unread);
     resources.gaps.extend(recalled.gaps.iter().cloned());
     let mut activities = Activities::new();
+    let nothing_told = NotificationLog::default();
     let by_region = regions.iter().map(|region| async {
         let of_region: Vec<SageMakerResource> =
             resources.items.iter().filter(|one| one.region == *region).cloned().collect();
-        self::activities(run.cloud, region, &of_region, &policy.config, run.now, run.timeout()).await
+        let notices = recalled.memory.get(region).unwrap_or(&nothing_told);
+        self::activities(run.cloud, (region, notices), &of_region, &policy.config, run.now, run.timeout()).await
     });
     let asked = join_all(by_region).await;
     for (of_region, gaps) in asked {
@@ -96,10 +99,11 @@ pub async fn observe(
     SageMakerObservation { regions, policy, resources, activities, recalled }
 }
 
-/// Whether resources of one region are used, in two rounds of questions: the first clears most that work.
+/// Whether resources of one region are used, in two rounds of questions: the first clears most that work. `notices`: what earlier runs told of
+/// that region; without it everything is asked in full.
 pub async fn activities(
     cloud: &impl SageMakerCloud,
-    region: &Region,
+    (region, notices): (&Region, &NotificationLog),
     resources: &[SageMakerResource],
     config: &Config,
     now: Timestamp,
@@ -109,7 +113,7 @@ pub async fn activities(
     let first = first_questions(resources, config, now);
     if !first.is_empty() {
         (answers, gaps) = cloud.activity(region, &first, timeout / 2).await;
-        let further = further_questions(resources, &answers, config, now);
+        let further = further_questions(resources, &answers, notices, config, now);
         if !further.is_empty() {
             let (more, unanswered) = cloud.activity(region, &further, timeout / 2).await;
             gaps.extend(unanswered);

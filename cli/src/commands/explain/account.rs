@@ -319,8 +319,15 @@ impl<'a> ExplainAccount<'a> {
         let CommandContext { aws, now, .. } = self.context;
         let SageMakerResource { region, id, .. } = resource;
         let all = std::slice::from_ref(resource);
-        let (activities, gaps) =
-            execution::sagemaker::activities(aws, region, all, &policy.config, *now, TIMEOUT).await;
+        let (activities, gaps) = execution::sagemaker::activities(
+            aws,
+            (region, &NotificationLog::default()),
+            all,
+            &policy.config,
+            *now,
+            TIMEOUT,
+        )
+        .await;
         besides.gaps.extend(gaps);
         besides.stopped = undo::notebook_stop_to_undo(resource).ok();
         let seen = Observation { items: all.to_vec(), gaps: Vec::new() };

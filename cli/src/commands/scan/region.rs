@@ -9,7 +9,7 @@ use futures::future::join3;
 use jiff::Timestamp;
 use model::id::Region;
 use model::instance::Instance;
-use model::notification_log::NotificationLogs;
+use model::notification_log::{NotificationLog, NotificationLogs};
 use model::observation::{Gap, GapKind, Observation};
 use model::sagemaker::SageMakerResource;
 use model::usage::ActivityCache;
@@ -142,8 +142,15 @@ async fn volumes(aws: &Aws, region: &Region, policy: &Policy, now: Timestamp) ->
 async fn sagemaker(aws: &Aws, region: &Region, policy: &Policy, now: Timestamp) -> (Vec<ScanFinding>, Vec<Gap>) {
     let wants = |resource: &_| wants_facts(resource, &policy.config, now);
     let Observation { items, mut gaps } = cloud::sagemaker(aws, std::slice::from_ref(region), TIMEOUT, wants).await;
-    let (activities, unanswered) =
-        execution::sagemaker::activities(aws, region, &items, &policy.config, now, TIMEOUT).await;
+    let (activities, unanswered) = execution::sagemaker::activities(
+        aws,
+        (region, &NotificationLog::default()),
+        &items,
+        &policy.config,
+        now,
+        TIMEOUT,
+    )
+    .await;
     gaps.extend(unanswered);
     gaps.iter_mut().filter(|gap| gap.kind.hides_region()).for_each(|gap| gap.kind = GapKind::Listing);
     let prices = sagemaker_prices(aws, &items, policy, now).await;

@@ -13,8 +13,10 @@
 //! One sample to the contrary, however fresh, shows activity.
 
 use jiff::{SignedDuration, Timestamp};
-use model::config::Config;
+use model::config::{Config, RuleAction};
 use model::curfew_tags::CurfewTags;
+use model::notification_log::{NotificationKey, NotificationLog};
+use model::rule::Rule;
 use model::sagemaker::{
     Activity, ActivityQuestion, ActivitySamples, ActivitySignal, ActivitySource, ComputeJob, EndpointFacts,
     InactiveEvidence, InferenceComponent, JobKind, SageMakerKind, SageMakerResource, SageMakerStatus, StudioApp,
@@ -22,11 +24,15 @@ use model::sagemaker::{
 };
 use model::usage::{LAG, MetricSeries, Sample, Statistic, UsageWindow};
 
-use super::rules::window;
+use super::rules::{is_notify_only, window};
 use super::skip::production_reason;
 
 /// A job with more hosts is not judged: each costs a metric.
 const HOSTS_MAX: u32 = 64;
+
+/// Between the full queries of what only gets a notification, and got it: twice a day, and at least twice in its window, so that each shows a use
+/// since the one before.
+const HOURS_BETWEEN_MAX: i64 = 12;
 
 /// The apps whose activity `SageMaker` reports (Amazon `SageMaker` developer guide, "Idle shutdown", and the API reference, "`DescribeApp`").
 const MEASURED_APPS: [&str; 4] = ["JupyterLab", "JupyterServer", "CodeEditor", "KernelGateway"];
@@ -38,15 +44,17 @@ pub fn first_questions(resources: &[SageMakerResource], config: &Config, now: Ti
     asked.flat_map(AskedResource::first_questions).collect()
 }
 
-/// What to ask of those that the first answers have not cleared.
+/// What to ask of those that the first answers have not cleared. `notices`: what earlier runs told of them.
 #[must_use]
 pub fn further_questions(
     resources: &[SageMakerResource],
     answers: &ActivitySamples,
+    notices: &NotificationLog,
     config: &Config,
     now: Timestamp,
 ) -> Vec<ActivityQuestion> {
     let asked = resources.iter().filter_map(|resource| AskedResource::new(resource, config, now));
+    let asked = asked.filter(|asked| !was_told_lately(asked.resource, notices, config, now));
     asked.flat_map(|asked| asked.further_questions(answers)).collect()
 }
 
@@ -67,6 +75,21 @@ pub fn evaluate(resource: &SageMakerResource, answers: &ActivitySamples, config:
         }
         None => Activity::Unknown(UnknownActivity::Unmeasured),
     }
+}
+
+/// Whether its owner was told that it is idle, no more can follow, and a full query is not due yet.
+fn was_told_lately(resource: &SageMakerResource, notices: &NotificationLog, config: &Config, now: Timestamp) -> bool {
+    let curfew_tags = CurfewTags::read_sagemaker(resource.created_at, &resource.tags).unwrap_or_default();
+    let may_end = curfew_tags.marked.is_some()
+        || !resource.kind.serves()
+        || !is_notify_only(&resource.kind, config)
+        || !matches!(curfew_tags.on_idle, None | Some(RuleAction::Notify));
+    let told = notices.notified.get(&resource.id).and_then(|topics| topics.get(&NotificationKey::rule(Rule::Idle)));
+    let Some(told) = told.filter(|_| !may_end) else { return false };
+    let window = window_of(resource, config).unwrap_or_default();
+    let between = (window.as_hours() / 2).clamp(1, HOURS_BETWEEN_MAX);
+    // Runs come by the hour, some seconds early or late.
+    (now.duration_since(told.at) + SignedDuration::from_mins(30)).as_hours() % between != 0
 }
 
 /// Of what is never idle by its tag the configured one: other rules ask whether it works.
@@ -245,7 +268,12 @@ impl<'a> AskedResource<'a> {
             return Activity::Unknown(UnknownActivity::NotAsked);
         }
         if let Some(silent) = needed.into_iter().find(|signal| !reports(signal)) {
-            return Activity::Unknown(UnknownActivity::TooFewSamples(silent));
+            let was_asked = samples.contains_key(&silent);
+            return Activity::Unknown(if was_asked {
+                UnknownActivity::TooFewSamples(silent)
+            } else {
+                UnknownActivity::NotAsked
+            });
         }
         let of_gpus = samples.iter().filter(|(signal, _)| matches!(signal, ActivitySignal::Gpu(_)));
         let gpu_max_percent = of_gpus.flat_map(|(_, samples)| samples).map(|(_, value)| *value).reduce(f64::max);

@@ -54,6 +54,17 @@ pub(super) fn window(kind: &SageMakerKind, curfew_tags: &CurfewTags, config: &Co
     }
 }
 
+/// Whether the configuration lets Curfew only notify of its kind, whatever the rule.
+pub(super) fn is_notify_only(kind: &SageMakerKind, config: &Config) -> bool {
+    let configured = &config.sagemaker;
+    match kind {
+        SageMakerKind::App(_) => configured.app_action == ConfiguredAction::Notify,
+        SageMakerKind::Endpoint { .. } => configured.endpoint_action == ConfiguredAction::Notify,
+        SageMakerKind::InferenceComponent(_) => configured.component_action == ComponentAction::Notify,
+        SageMakerKind::NotebookInstance | SageMakerKind::Job(_) => false,
+    }
+}
+
 impl SageMakerSubject<'_> {
     pub(super) fn judge(self, rule: Rule) -> Verdict {
         let violation = match rule {
@@ -169,14 +180,7 @@ impl SageMakerSubject<'_> {
 
     /// What may be done where a rule wants `action`: no more than the configuration allows for its kind.
     fn feasible(self, action: RuleAction) -> Result<ResourceAction, NotifyOnlyReason> {
-        let configured = &self.config.sagemaker;
-        let is_notify_only = match &self.resource.kind {
-            SageMakerKind::App(_) => configured.app_action == ConfiguredAction::Notify,
-            SageMakerKind::Endpoint { .. } => configured.endpoint_action == ConfiguredAction::Notify,
-            SageMakerKind::InferenceComponent(_) => configured.component_action == ComponentAction::Notify,
-            SageMakerKind::NotebookInstance | SageMakerKind::Job(_) => false,
-        };
-        if action == RuleAction::Notify || is_notify_only {
+        if action == RuleAction::Notify || is_notify_only(&self.resource.kind, self.config) {
             return Err(NotifyOnlyReason::Configured);
         }
         self.end()

@@ -5,6 +5,7 @@ use model::config::Config;
 use model::curfew_tags::{CurfewTags, PROTECTED, explain_unreadable, kept_until};
 use model::foreign::sagemaker_controller;
 use model::notification_log::NotificationKey;
+use model::rule::Rule;
 use model::sagemaker::{
     Activity, EndpointFacts, ProductionSign, SageMakerKind, SageMakerResource, SageMakerStatus, UnknownActivity,
 };
@@ -119,10 +120,17 @@ impl SageMakerCase<'_> {
                 Activity::Inactive(_) => SkipReason::Compliant,
                 Activity::Unknown(UnknownActivity::Young) => SkipReason::Young,
                 Activity::Unknown(_) if !self.is_judged_for_idleness() => SkipReason::Compliant,
+                Activity::Unknown(UnknownActivity::NotAsked) if self.was_notified_idle() => SkipReason::Notified,
                 Activity::Unknown(_) => SkipReason::UsageUnknown,
             }
         };
         Skipped { finding: self.unmeasured(), ..self.skip(reason, memory) }
+    }
+
+    /// Whether it was idle at the last full query.
+    fn was_notified_idle(self) -> bool {
+        let topics = self.notices.notified.get(&self.resource.id);
+        topics.is_some_and(|topics| topics.contains_key(&NotificationKey::rule(Rule::Idle)))
     }
 
     fn is_judged_for_idleness(self) -> bool {

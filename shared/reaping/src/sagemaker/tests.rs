@@ -271,6 +271,19 @@ fn an_announced_deletion_is_carried_out_once_its_deadline_has_passed() {
     );
 }
 
+/// As a mark on an instance that is protected, or belongs to a controller meanwhile.
+#[test]
+fn a_mark_outlives_what_exempts_it_only_within_a_week() {
+    let marked = |deadline: &str| {
+        endpoint().created("2026-08-01T12:00:00Z").tag(MARKED, &format!("endpoint/llm idle=delete@{deadline}"))
+    };
+    let scaled = |deadline: &str| marked(deadline).facts(|facts| facts.is_autoscaled = Some(true));
+    check(scaled("2026-08-27T12:00:00Z"), inactive(), "skip autoscaled");
+    check(marked("2026-08-27T12:00:00Z"), inactive(), "delete idle");
+    check(marked("2026-08-25T11:00:00Z"), inactive(), "mark idle=delete");
+    check(marked("2026-08-27T12:00:00Z").tag("curfew:keep-until", "2026-08-31"), inactive(), "mark idle=delete");
+}
+
 #[test]
 fn above_the_limits_nothing_is_done() {
     let one = |number: usize| {

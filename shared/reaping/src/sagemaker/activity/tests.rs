@@ -1,4 +1,7 @@
 use model::fixture::{NOW, SageMakerBuilder, app, endpoint, inference_component, notebook, time, training_job};
+use std::collections::BTreeMap;
+
+use model::notification_log::NotificationEntry;
 use model::sagemaker::JobKind;
 use model::usage::PERIOD;
 
@@ -66,7 +69,7 @@ fn an_endpoint_is_inactive_where_everything_says_so() {
     let quiet = [(REQUESTS, Series::Silent), (CONCURRENT, Series::Steady(0.0)), (GPU, Series::Steady(1.0))];
     check(endpoint(), &quiet, Found::Inactive);
     check(inference_component(), &quiet, Found::Inactive);
-    check(inference_component(), &quiet[..2], too_few(GPU));
+    check(inference_component(), &quiet[..2], Found::Unknown(UnknownActivity::NotAsked));
     let zeros = [(REQUESTS, Series::Steady(0.0)), quiet[1], quiet[2]];
     check(endpoint(), &zeros, Found::Inactive);
 }
@@ -86,7 +89,7 @@ fn a_metric_that_is_missing_is_never_zero() {
     check(endpoint(), &[], Found::Unknown(UnknownActivity::NotAsked));
     check(endpoint(), &[(REQUESTS, Series::Absent), quiet[1], quiet[2]], Found::Unknown(UnknownActivity::NotAsked));
     check(endpoint(), &[quiet[0], (CONCURRENT, Series::Silent), quiet[2]], too_few(CONCURRENT));
-    check(endpoint(), &[quiet[0], (CONCURRENT, Series::Absent), quiet[2]], too_few(CONCURRENT));
+    check(endpoint(), &[quiet[0], (CONCURRENT, Series::Absent), quiet[2]], Found::Unknown(UnknownActivity::NotAsked));
     check(endpoint(), &[quiet[0], quiet[1], (GPU, Series::Silent)], too_few(GPU));
     check(endpoint(), &[quiet[0], quiet[1], (GPU, Series::Sparse(1.0, 200))], too_few(GPU));
 }
@@ -110,7 +113,7 @@ fn one_request_spares_two_questions() {
         let window = UsageWindow::ending_before(time(NOW), SignedDuration::from_hours(24));
         let of_endpoint = series.samples(window).map(|samples| (REQUESTS, samples)).into_iter().collect();
         let answers = ActivitySamples::from([(resources[0].id.clone(), of_endpoint)]);
-        further_questions(&resources, &answers, &Config::default(), time(NOW)).len()
+        further_questions(&resources, &answers, &NotificationLog::default(), &Config::default(), time(NOW)).len()
     };
     assert_eq!(further(Series::Silent), 2);
     assert_eq!(further(Series::Once(3.0, 60)), 0);
@@ -121,7 +124,12 @@ fn one_request_spares_two_questions() {
 fn every_host_of_a_job_counts() {
     let hosts = |count: u32| training_job().with(|job| job.instances = Some(count));
     check(hosts(1), &[(GPU, Series::Steady(0.0))], Found::Inactive);
-    check(hosts(2), &[(GPU, Series::Steady(0.0))], too_few(ActivitySignal::Gpu(1)));
+    check(hosts(2), &[(GPU, Series::Steady(0.0))], Found::Unknown(UnknownActivity::NotAsked));
+    check(
+        hosts(2),
+        &[(GPU, Series::Steady(0.0)), (ActivitySignal::Gpu(1), Series::Silent)],
+        too_few(ActivitySignal::Gpu(1)),
+    );
     let both = [(GPU, Series::Steady(0.0)), (ActivitySignal::Gpu(1), Series::Steady(90.0))];
     check(hosts(2), &both, Found::Active);
     check(hosts(65), &[(GPU, Series::Steady(0.0))], Found::Unknown(UnknownActivity::Unmeasured));
@@ -180,7 +188,8 @@ fn an_inference_component_is_asked_about_by_its_own_name() {
     let config = Config::default();
     let first = first_questions(std::slice::from_ref(&component), &config, time(NOW));
     let answers = ActivitySamples::from([(component.id.clone(), [(REQUESTS, Vec::new())].into())]);
-    let further = further_questions(std::slice::from_ref(&component), &answers, &config, time(NOW));
+    let further =
+        further_questions(std::slice::from_ref(&component), &answers, &NotificationLog::default(), &config, time(NOW));
     let asked: Vec<String> = first.iter().chain(&further).map(in_words).collect();
     assert_eq!(
         asked,
@@ -192,4 +201,36 @@ fn an_inference_component_is_asked_about_by_its_own_name() {
     );
     let scaled = inference_component().component(|component| component.is_autoscaled = None).build();
     assert!(first_questions(&[scaled], &config, time(NOW)).is_empty());
+}
+
+#[test]
+fn what_was_told_and_is_notify_only_is_asked_in_full_twice_a_day() {
+    let full_queries = |given: SageMakerBuilder, config: &str, told: bool| {
+        let (one, config) = (given.build(), Config::read(config).unwrap());
+        let entry = NotificationEntry { at: time(NOW), what: "configured".to_owned() };
+        let topics = [(NotificationKey::rule(Rule::Idle), entry)].into();
+        let notified = if told { [(one.id.clone(), topics)].into() } else { BTreeMap::new() };
+        let notices = NotificationLog { notified, ..NotificationLog::default() };
+        let answers = ActivitySamples::from([(one.id.clone(), [(REQUESTS, Vec::new())].into())]);
+        let is_full = |hour: i64| {
+            // The schedule is some seconds early and late in turn.
+            let now = time(NOW)
+                + SignedDuration::from_hours(hour)
+                + SignedDuration::from_secs(if hour % 2 == 0 { -9 } else { 9 });
+            !further_questions(std::slice::from_ref(&one), &answers, &notices, &config, now).is_empty()
+        };
+        (1..=24).filter(|hour| is_full(*hour)).count()
+    };
+    assert_eq!(full_queries(endpoint(), "", true), 2);
+    assert_eq!(full_queries(inference_component(), "", true), 2);
+    assert_eq!(full_queries(endpoint(), "", false), 24);
+    assert_eq!(full_queries(endpoint(), "[sagemaker]\nendpoint_window = \"6h\"", true), 8);
+    assert_eq!(full_queries(endpoint(), "[sagemaker]\nendpoint_window = \"1h\"", true), 24);
+    // Where it may be ended, it is asked in every run.
+    assert_eq!(full_queries(endpoint(), "[sagemaker]\nendpoint_action = \"delete\"", true), 24);
+    assert_eq!(full_queries(endpoint().tag("curfew:on-idle", "terminate"), "", true), 24);
+    assert_eq!(
+        full_queries(endpoint().tag("curfew:marked", "endpoint/llm idle=delete@2026-09-01T11:00:00Z"), "", true),
+        24
+    );
 }
