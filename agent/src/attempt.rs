@@ -30,7 +30,7 @@ use crate::user::{self, User};
 use crate::variables::{self, VariableSources};
 use crate::workdir::restore_workdir;
 use crate::world::now;
-use crate::{command, directory, gpu, secrets};
+use crate::{command, directory, gpu, outputs, secrets};
 
 /// How long to wait for the exit record of the previous attempt: its two minutes, and a margin.
 const PREVIOUS_EXIT_TIMEOUT: SignedDuration = SignedDuration::from_secs(150);
@@ -72,12 +72,12 @@ async fn attempt(agent: &Arc<Agent>) -> Result<AttemptEnd, AttemptEnd> {
         agent.unless_it_ends(Box::pin(restore_workdir(agent, digest, &user))).await??;
     }
     let mut restored = put_back(agent, &asked, RestoreCandidates::from_head(&head), &user).await?;
-    let mut secrets = variables::VariableMap::new();
+    let mut fetched = agent.unless_it_ends(Box::pin(outputs::find_earlier(agent, &asked.work.after))).await??;
     if !asked.work.secrets.is_empty() {
         let read = agent.unless_it_ends(Box::pin(secrets::read(&asked.work.secrets))).await?;
-        secrets.extend(read.map_err(AttemptEnd::broken)?);
+        fetched.extend(read.map_err(AttemptEnd::broken)?);
     }
-    let mut variables = variables_of(agent, &asked, &user, &restored, &secrets);
+    let mut variables = variables_of(agent, &asked, &user, &restored, &fetched);
     if let Some(line) = &asked.work.setup {
         agent.set_activity("setup");
         let status = agent.unless_it_ends(run_setup(agent, line, &user, &variables)).await??;
@@ -98,7 +98,7 @@ async fn attempt(agent: &Arc<Agent>) -> Result<AttemptEnd, AttemptEnd> {
             CommandOutcome::FailedAfterResume(before) => before,
         };
         restored = put_back(agent, &asked, before, &user).await?;
-        variables = variables_of(agent, &asked, &user, &restored, &secrets);
+        variables = variables_of(agent, &asked, &user, &restored, &fetched);
     }
 }
 
@@ -127,11 +127,11 @@ fn variables_of(
     asked: &AssignedJob,
     user: &User,
     restored: &RestoredCheckpoint,
-    secrets: &variables::VariableMap,
+    fetched: &variables::VariableMap,
 ) -> variables::VariableMap {
     let own = VariableSources { identity: &agent.identity, asked, user, restored };
     let mut variables = variables::build_variables(&own, agent.ends_at());
-    variables.extend(secrets.clone());
+    variables.extend(fetched.clone());
     variables
 }
 

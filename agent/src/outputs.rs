@@ -1,17 +1,40 @@
-//! The outputs of a job besides its checkpoints: `outputs/<team>/<job>/<n>/<path>`.
+//! The outputs of a job besides its checkpoints: `outputs/<team>/<job>/<n>/<path>`; and where those of the jobs are that it comes after.
 
 use std::path::Path;
 
+use jobs::{JobId, outputs_variable};
 use store::{FileOwner, LocalFile, UnsentFile};
 
-use crate::agent::Agent;
+use crate::agent::{Agent, AttemptEnd};
 use crate::directory::{self, FoundFiles};
 use crate::disk::on_disk;
 use crate::fence::FenceError;
-use crate::retry_timeout::RetryTimeout;
+use crate::retry_timeout::{RetryTimeout, read_with_retries};
+use crate::variables::VariableMap;
 
 /// The most refusals in a message; the log has all of them.
 const SAID_MAX: usize = 5;
+
+/// The variables with the outputs of the jobs that it comes after: the folder of each, and of several with one name one a line.
+pub(crate) async fn find_earlier(agent: &Agent, after: &[String]) -> Result<VariableMap, AttemptEnd> {
+    let mut variables = VariableMap::new();
+    for name in after {
+        let job = JobId { team: agent.identity.job.team.clone(), job: name.clone() };
+        let found =
+            read_with_retries(agent, "the result of a job", async || agent.store.find_outputs(&job).await).await;
+        let folder = found
+            .map_err(|error| AttemptEnd::broken(format!("the outputs of {job} cannot be found: {error}")))?
+            .ok_or_else(|| {
+                AttemptEnd::broken(format!("the outputs of {job} cannot be found: its head.json names no success"))
+            })?;
+        let folders = variables.entry(outputs_variable(name)).or_default();
+        if !folders.is_empty() {
+            folders.push('\n');
+        }
+        folders.push_str(&folder);
+    }
+    Ok(variables)
+}
 
 /// Uploads files and directories, each file by itself, with the rights of the user. Returns the failures for people; `None` if there are none.
 pub(crate) async fn upload(agent: &Agent, wanted: &[String], owner: &FileOwner) -> Option<String> {

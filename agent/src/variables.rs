@@ -6,7 +6,8 @@
 //! - `CURFEW_CHECKPOINT_DIR`: the directory of its checkpoints, if the spec has one. If it resumes from a checkpoint, `CURFEW_RESUME_STEP` is its step,
 //!   `CURFEW_RESUME_FROM` the one path to resume from, and `CURFEW_RESUME_ALL` all of its paths, one in each line. Otherwise they are absent;
 //!   so is the step of files without a number;
-//! - `CURFEW_SIGNAL`: the signal that announces the loss of the machine.
+//! - `CURFEW_SIGNAL`: the signal that announces the loss of the machine;
+//! - `CURFEW_OUTPUTS_OF_<NAME>`: where the outputs of a job are that it comes after ([`crate::outputs::find_earlier`]).
 //!
 //! `HOME`, `USER`, `LOGNAME` and `SHELL` are those of the user, `PYTHONUNBUFFERED` is 1, so that the log is not late, and the spec's `env` comes
 //! last.

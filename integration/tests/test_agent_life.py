@@ -79,6 +79,18 @@ def test_secrets_are_in_the_environment_only(job: Job) -> None:
     assert "s3cret" not in machine.said()
 
 
+def test_the_outputs_of_the_jobs_that_it_comes_after_are_named(job: Job) -> None:
+    at = "2026-11-22T05:00:00Z"
+    for name, attempt in (("prepare-0123abcd", 2), ("to-kens.v2-00000001", 1), ("to-kens.v2-00000002", 3)):
+        job.put(f"attempts/vision/{name}/head.json", head(attempt, result={"succeeded": True, "code": 0, "why": "", "at": at}))
+    command = 'echo "one $CURFEW_OUTPUTS_OF_PREPARE"; echo "two $CURFEW_OUTPUTS_OF_TO_KENS_V2"'
+    job.spec(command, checkpoint=False, more='after = ["prepare-0123abcd", "to-kens.v2-00000002", "to-kens.v2-00000001"]')
+    with job.machine(1) as machine:
+        machine.ends()
+    outputs = f"s3://{BUCKET}/outputs/vision"
+    assert f"one {outputs}/prepare-0123abcd/2/\ntwo {outputs}/to-kens.v2-00000002/3/\n{outputs}/to-kens.v2-00000001/1/\n" in job.log(1)
+
+
 def test_a_missing_secret_is_named(job: Job) -> None:
     parameter = "arn:aws:ssm:us-east-1:123456789012:parameter/absent"
     job.spec("echo never", checkpoint=False, more=f'secrets = {{ KEY = "{parameter}" }}')

@@ -9,6 +9,7 @@ mod workdir;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use ::workdir::PackedWorkdir;
 use clap::Args;
 use jobs::{InboxAnswer, JobId, JobSpec, ModelSizing, SpecMistake, TransferPrice};
 use model::config::Config;
@@ -146,7 +147,7 @@ pub(crate) async fn submit(
     let team = options.team(&config)?;
     let mut output = SubmitOutput {
         schema: screen::SCHEMA,
-        file: document.source,
+        file: document.source.clone(),
         team: &team,
         mistakes: Vec::new(),
         role_missing: None,
@@ -161,11 +162,7 @@ pub(crate) async fn submit(
     let read = |bytes: &[u8]| {
         JobSpec::read_bytes(bytes, &document.file_name, Some(&team), &config, context.aws.home(), context.now)
     };
-    // Its mistakes have the lines of the file as it is.
-    let read_all = read(&document.bytes).and_then(|spec| match &packed {
-        Some(packed) => add_digest(&document.bytes, &spec, packed).and_then(|bytes| Ok((read(&bytes)?, bytes))),
-        None => Ok((spec, document.bytes)),
-    });
+    let read_all = judge_document(&store, &team, &document, packed.as_ref(), read).await?;
     let (spec, bytes) = match read_all {
         Ok(read) => read,
         Err(mistakes) => {
@@ -209,6 +206,24 @@ pub(crate) async fn submit(
     output.answer = Some(SubmitAnswer::from(&answered));
     output.job = answered.job;
     finish(context, &output, ending)
+}
+
+/// The spec, and the bytes to submit; or every mistake, with the lines of the file as it is.
+async fn judge_document(
+    store: &Store,
+    team: &TeamName,
+    document: &JobDocument,
+    packed: Option<&PackedWorkdir>,
+    read: impl Fn(&[u8]) -> Result<JobSpec, Vec<SpecMistake>>,
+) -> Result<Result<(JobSpec, Vec<u8>), Vec<SpecMistake>>, CommandError> {
+    let bytes = &document.bytes;
+    let read_all = read(bytes).and_then(|spec| match packed {
+        Some(packed) => add_digest(bytes, &spec, packed).and_then(|bytes| Ok((read(&bytes)?, bytes))),
+        None => Ok((spec, bytes.clone())),
+    });
+    let Ok((spec, _)) = &read_all else { return Ok(read_all) };
+    let obstacles = store.find_dependency_obstacles(team, &spec.work.after).await?;
+    Ok(if obstacles.is_empty() { read_all } else { Err(JobSpec::refuse_after(bytes, &obstacles)) })
 }
 
 /// Waits until a submitted document is answered, and shows the mistakes of a rejected one. Returns the job of an accepted one.

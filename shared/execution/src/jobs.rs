@@ -6,6 +6,7 @@
 
 mod agents;
 mod backlog;
+mod dependencies;
 mod effects;
 mod facts;
 mod find;
@@ -91,6 +92,8 @@ struct JobsRun<'a> {
     warned: Option<ResourceId>,
     /// Instances that were described for all jobs together.
     sights: MachineSightings,
+    /// How far the jobs are that others come after.
+    dependencies: dependencies::KnownDependencies,
     /// Answers of EC2 for one job that hold for the others.
     asked: AnswerCache,
     prices: prices::PriceCache,
@@ -180,6 +183,7 @@ pub async fn reconcile(run: &Run<'_>, machines: &MachineSetup, hint: EventHint) 
         may_act,
         warned,
         sights: MachineSightings::default(),
+        dependencies: dependencies::KnownDependencies::default(),
         asked: AnswerCache::default(),
         prices: prices::PriceCache::default(),
         teams: tokio::sync::OnceCell::default(),

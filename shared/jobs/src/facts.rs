@@ -1,11 +1,13 @@
 //! What is known of a job at one moment.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use model::id::ResourceId;
 use model::instance::InstanceState;
 use model::rule::Rule;
 
-use super::{CancelRequest, ExitRecord, Head, LaunchObstacle, MachineHold, QuotaCode, Ranking};
+use super::{CancelRequest, DependencyState, ExitRecord, Head, LaunchObstacle, MachineHold, QuotaCode, Ranking};
 
 /// What is known. An unread or unknown fact is `None`, or [`MachineSight::Unknown`]: never a reason to act.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -34,6 +36,8 @@ pub struct JobFacts {
     pub exit: Option<Option<ExitRecord>>,
     /// A person's request to end it. `Some(None)`: there is none.
     pub cancel: Option<Option<CancelRequest>>,
+    /// What is known of [`Job::waits_for`](super::Job::waits_for), by name.
+    pub dependencies: BTreeMap<String, DependencyState>,
     /// What came of the effect of the round before.
     pub answer: Option<EffectResult>,
 }
@@ -130,4 +134,6 @@ pub struct NeededFacts {
     pub exit: bool,
     /// [`JobFacts::cancel`].
     pub cancel: bool,
+    /// [`JobFacts::dependencies`].
+    pub dependencies: bool,
 }

@@ -81,7 +81,7 @@ impl JobId {
 }
 
 /// Whether it is `<name>-<8 hex>`, as [`JobId::from_object`] makes it. Without these digits a folder beside a job's could pass for a job.
-fn is_job(text: &str) -> bool {
+pub(crate) fn is_job(text: &str) -> bool {
     let is_hex = |digit: u8| matches!(digit, b'0'..=b'9' | b'a'..=b'f');
     let is_made =
         |(name, digits): (&str, &str)| JobName::read(name).is_ok() && digits.len() == 8 && digits.bytes().all(is_hex);

@@ -13,6 +13,7 @@ pub mod checkpoints;
 mod command_job;
 mod completion;
 mod deadline;
+mod dependency;
 mod documents;
 mod effect;
 mod facts;
@@ -58,6 +59,7 @@ pub use deadline::{
     Capacity, CapacityDecision, CapacityReason, DeadlineSituation, ExpectedCost, JobDeadline, SpotHistory,
     choose_capacity, expected_costs,
 };
+pub use dependency::{DependencyState, outputs_variable};
 pub use documents::{
     CHECKPOINTS_KEPT_MAX, CancelRequest, Checkpoint, ExitReason, ExitRecord, Head, HeadResult, Heartbeat, InboxAnswer,
     MACHINE_DOCUMENT_BYTES_MAX, SCHEMA, SpecMistake, said_by_machine,
@@ -140,6 +142,10 @@ pub struct Job {
     pub launches_without_heartbeat: u32,
     /// Where it stands.
     pub phase: Phase,
+    /// The jobs that it comes after, `<name>-<8 hex>` of its team, which have not succeeded yet, as far as anybody has read. Before they have, it
+    /// is neither ranked nor launched.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waits_for: Vec<String>,
     /// Passes through the ranking since it had a machine; part of the token.
     #[serde(default)]
     pub passes: u32,
@@ -242,6 +248,7 @@ impl Job {
             machines: 0,
             launches_without_heartbeat: 0,
             phase: Phase::Submitted,
+            waits_for: Vec::new(),
             passes: 0,
             previous_attempt: None,
             retries: JobRetries::default(),
@@ -256,6 +263,12 @@ impl Job {
             deadline,
             notified: None,
         }
+    }
+
+    /// The same after other jobs of its team, by their names.
+    #[must_use]
+    pub fn after(self, jobs: Vec<String>) -> Self {
+        Self { waits_for: jobs, ..self }
     }
 
     /// The machine of its present attempt, if there is one.

@@ -1,9 +1,11 @@
-//! The state machine. A file for what a job does in each part of its life: [`place`] before it has a machine, [`launch`] while one is asked
+//! The state machine. A file for what a job does in each part of its life: [`dependencies`] before its first launch,
+//! [`place`] before it has a machine, [`launch`] while one is asked
 //! for, [`no_capacity`] while there is none to be had, [`run`] while it has one, [`spot_return`] while it leaves that one for Spot,
 //! [`retry`] after its command has failed, [`over`] when it has ended; [`deadline`] says what it runs on, where that follows from a deadline; [`limits`] says how much time and
 //! money is left.
 
 mod deadline;
+mod dependencies;
 mod launch;
 mod limits;
 mod no_capacity;
@@ -12,6 +14,8 @@ mod place;
 mod retry;
 mod run;
 mod spot_return;
+
+use std::ops::ControlFlow;
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -55,9 +59,15 @@ pub fn wants(job: &Job, warned: bool, now: Timestamp) -> NeededFacts {
             let is_old = !warned && now.duration_since(launching.at) >= LAUNCH_IS_OLD_AFTER;
             NeededFacts { head: is_old && ran, cancel: is_old, ..NeededFacts::default() }
         }
-        Phase::Running(_) => {
-            NeededFacts { machine: true, previous_attempt, head: true, heartbeat: true, exit: true, cancel: true }
-        }
+        Phase::Running(_) => NeededFacts {
+            machine: true,
+            previous_attempt,
+            head: true,
+            heartbeat: true,
+            exit: true,
+            cancel: true,
+            dependencies: false,
+        },
         Phase::Interrupted(_) => NeededFacts {
             machine: true,
             previous_attempt,
@@ -74,7 +84,8 @@ pub fn wants(job: &Job, warned: bool, now: Timestamp) -> NeededFacts {
             ..NeededFacts::default()
         },
         Phase::Submitted | Phase::Reserving | Phase::Waiting(_) | Phase::Held(_) => {
-            NeededFacts { previous_attempt, head: ran, cancel: true, ..NeededFacts::default() }
+            let dependencies = !job.waits_for.is_empty();
+            NeededFacts { previous_attempt, head: ran, cancel: true, dependencies, ..NeededFacts::default() }
         }
         Phase::Ended(ended) if ended.closed => NeededFacts::default(),
         Phase::Ended(ended) => {
@@ -105,6 +116,10 @@ pub fn next(job: &Job, facts: &JobFacts, now: Timestamp) -> (Job, Vec<Effect>) {
     if let Some(why) = over::never_read(&job, facts, now) {
         return over::end(job, JobResult::Expired, why, facts, now);
     }
+    let job = match dependencies::await_dependencies(job, facts, now) {
+        ControlFlow::Continue(job) => job,
+        ControlFlow::Break(waits) => return waits,
+    };
     match job.phase.clone() {
         Phase::Running(placed) => run::running(job, &placed, facts, now),
         Phase::Interrupted(replacing) => run::interrupted(job, &replacing, facts, now),

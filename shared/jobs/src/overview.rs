@@ -62,7 +62,7 @@ impl JobOverview {
         Self {
             job: job.job.clone(),
             owner: job.owner.clone(),
-            state: state(&job.phase),
+            state: state(job),
             over: ended.is_some(),
             why: why(job, slack_seconds),
             submitted_at: job.submitted_at,
@@ -118,8 +118,9 @@ pub fn still_reserved(job: &Job) -> Option<JobReservation> {
     job.reserved.filter(|reserved| reserved.granted && !is_released)
 }
 
-fn state(phase: &Phase) -> &'static str {
-    match phase {
+fn state(job: &Job) -> &'static str {
+    match &job.phase {
+        Phase::Submitted if !job.waits_for.is_empty() => "waiting",
         Phase::Submitted => "submitted",
         Phase::Reserving => "reserving",
         Phase::Launching(_) => "launching",
@@ -158,6 +159,9 @@ fn why_in_phase(job: &Job) -> String {
         return format!("{} {}: it is neither terminated nor replaced", machine.instance, hold.describe());
     }
     match &job.phase {
+        Phase::Submitted if !job.waits_for.is_empty() => {
+            format!("it begins once {} succeeded", list_names(&job.waits_for))
+        }
         Phase::Submitted => match job.lost {
             Some(lost) => format!("its last machine {}; Curfew ranks next where to launch another", lost.describe()),
             None => "Curfew ranks next where it can be launched".to_owned(),
@@ -177,6 +181,12 @@ fn why_in_phase(job: &Job) -> String {
         Phase::Held(held) => held.why.clone(),
         Phase::Ended(ended) => ended.why.clone(),
     }
+}
+
+/// With its verb.
+fn list_names(names: &[String]) -> String {
+    let has = if names.len() == 1 { "has" } else { "have" };
+    format!("{} {has}", names.join(", "))
 }
 
 const fn is_over(phase: &Phase) -> bool {

@@ -20,7 +20,7 @@ fn urgency(job: &Job, now: Timestamp) -> Urgency {
     let due = |is_due: bool| if is_due { Urgency::IsDue } else { Urgency::Waits };
     match &job.phase {
         Phase::Running(_) | Phase::Interrupted(_) | Phase::Ended(_) | Phase::Launching(_) => Urgency::HasMachine,
-        Phase::Submitted | Phase::Reserving => Urgency::IsDue,
+        Phase::Submitted | Phase::Reserving => due(job.waits_for.is_empty()),
         Phase::Retrying(waiting) if waiting.machine.is_some() => Urgency::HasMachine,
         Phase::Retrying(waiting) => due(waiting.until <= now),
         Phase::Waiting(waiting) => due(waiting.until <= now),

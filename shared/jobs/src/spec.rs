@@ -47,6 +47,8 @@ pub struct Workload {
     pub user: Option<String>,
     /// What is uploaded when it has ended: paths on the machine.
     pub outputs: Vec<String>,
+    /// The jobs that it comes after, `<name>-<8 hex>` of its team. The command finds their outputs.
+    pub after: Vec<String>,
 }
 
 /// What a job may take, and where it runs: all that launching needs.

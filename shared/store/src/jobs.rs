@@ -13,7 +13,7 @@ mod workdir;
 
 use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
-use jobs::{CancelRequest, ExitRecord, Head, Heartbeat, Job, JobId, MACHINE_DOCUMENT_BYTES_MAX};
+use jobs::{CancelRequest, DependencyState, ExitRecord, Head, Heartbeat, Job, JobId, MACHINE_DOCUMENT_BYTES_MAX};
 use model::fault::InvalidValue;
 use model::id::TeamName;
 use serde::de::DeserializeOwned;
@@ -87,6 +87,24 @@ impl Store {
         let value: Job = read(&object.bytes, &address, IF_STATE_IS_LOST)?;
         is_at_home(value.job == *job, &value.job, &address, IF_STATE_IS_LOST)?;
         Ok(Versioned { value: Some(value), etag: object.etag })
+    }
+
+    /// Why a job cannot come after some of these jobs of its team: each by its place in the list.
+    ///
+    /// # Errors
+    /// If S3 refused, or a document is not Curfew's.
+    pub async fn find_dependency_obstacles(
+        &self,
+        team: &TeamName,
+        after: &[String],
+    ) -> Result<Vec<(usize, &'static str)>, StoreError> {
+        let mut found = Vec::new();
+        for (index, name) in after.iter().enumerate() {
+            let job = JobId { team: team.clone(), job: name.clone() };
+            let state = DependencyState::from_job(self.read_job(&job).await?.value.as_ref());
+            found.extend(state.obstacle().map(|obstacle| (index, obstacle)));
+        }
+        Ok(found)
     }
 
     /// Writes the state of a job over the object with the `ETag` `last`; `None` if there was none. Returns the new `ETag`.

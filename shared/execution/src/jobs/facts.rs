@@ -100,6 +100,8 @@ impl JobsRun<'_> {
         let (machine, reaped, machine_hold) = self.sight(machine, known).await;
         let (previous_attempt, ..) = self.sight(previous_attempt, known).await;
         self.read_documents(job, wants, known).await;
+        let dependencies =
+            if wants.dependencies { Box::pin(self.observe_dependencies(job)).await } else { BTreeMap::new() };
         let of_attempt = |attempt: &u32| *attempt == job.machine_attempt();
         JobFacts {
             may_act: self.may_act,
@@ -113,6 +115,7 @@ impl JobsRun<'_> {
             command_runs: wants.heartbeat && known.command_runs == Some(job.machine_attempt()),
             exit: known.exit.clone().filter(|(attempt, _)| wants.exit && of_attempt(attempt)).map(|(_, exit)| exit),
             cancel: known.cancel.clone().filter(|_| wants.cancel),
+            dependencies,
             ..JobFacts::default()
         }
     }

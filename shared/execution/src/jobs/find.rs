@@ -80,6 +80,7 @@ impl JobsRun<'_> {
                 let named =
                     by_priority(self.read(all).await, |(_, read)| read.value.as_ref(), RANKINGS_MAX, self.now());
                 self.describe_machines(&named).await;
+                self.remember_states(&named);
                 named
             }
         }

@@ -104,7 +104,7 @@ impl JobsRun<'_> {
 
     /// Answers one document, unless it has an answer. Returns the job, if it is accepted.
     pub(super) async fn answer_submission(&self, submission: Submission) -> Option<JobId> {
-        match self.answered(&submission).await {
+        match Box::pin(self.answered(&submission)).await {
             Ok(job) => job,
             Err(error) => {
                 self.gap(error.gap(self.run.cloud.home()));
@@ -120,7 +120,7 @@ impl JobsRun<'_> {
             return Ok(answer.job.clone());
         }
         let answer = InboxAnswer { object: submission.object.clone(), at: self.now(), job: None, mistakes: Vec::new() };
-        let (job, mistakes) = match read(submission, self) {
+        let (job, mistakes) = match self.judge(submission).await? {
             Ok(job) => (Some(self.begin(&job, submission).await?), Vec::new()),
             Err(mistakes) => (self.find_begun(submission).await?, mistakes),
         };
@@ -137,6 +137,17 @@ impl JobsRun<'_> {
         self.notify(self.rejection(submission, &rejected.mistakes));
         self.forget_outdated(submission, &InboxAnswers { rejected: Some(rejected), ..before }).await;
         Ok(None)
+    }
+
+    /// The job that the document asks for, or every mistake. Which jobs it can come after, only the bucket knows.
+    async fn judge(&self, submission: &Submission) -> Result<Result<Job, Vec<SpecMistake>>, StoreError> {
+        let job = match read(submission, self) {
+            Ok(job) if !job.waits_for.is_empty() => job,
+            read => return Ok(read),
+        };
+        let obstacles = self.run.store.find_dependency_obstacles(&job.job.team, &job.waits_for).await?;
+        let mistakes = JobSpec::refuse_after(submission.bytes.as_deref().unwrap_or_default(), &obstacles);
+        Ok(if obstacles.is_empty() { Ok(job) } else { Err(mistakes) })
     }
 
     /// Writes the state of an accepted job, unless an earlier run has.
@@ -213,7 +224,7 @@ fn read(submission: &Submission, jobs: &JobsRun<'_>) -> Result<Job, Vec<SpecMist
                     "the name of the team is too long for the keys of S3; shorten the folder's name".to_owned();
                 return Err(vec![SpecMistake { line: 0, key: String::new(), problem }]);
             }
-            Ok(Job::submitted(id, spec.owner, spec.terms, jobs.now()))
+            Ok(Job::submitted(id, spec.owner, spec.terms, jobs.now()).after(spec.work.after))
         }
         (_, spec) => {
             mistakes.extend(spec.err().into_iter().flatten());

@@ -2,6 +2,7 @@
 
 mod deadline;
 mod denials;
+mod dependencies;
 pub(crate) mod fixture;
 mod launching;
 mod limits;

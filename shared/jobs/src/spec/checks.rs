@@ -7,6 +7,8 @@ use model::foreign;
 use model::money::USD_MAX;
 use model::region::has_shape;
 
+use crate::id::is_job;
+
 /// EC2 user guide, "Tag restrictions".
 const TAG_VALUE_CHARACTERS_MAX: usize = 256;
 
@@ -33,6 +35,9 @@ pub(super) const TOTAL_STEPS_MAX: u64 = 1_000_000_000_000_000;
 
 /// More often than that only a person can make the command succeed; an interruption uses up none.
 pub(super) const RETRIES_MAX: u32 = 10;
+
+/// The command finds each in a variable, and each costs a read a minute until it has succeeded.
+pub(super) const AFTER_MAX: usize = 16;
 
 /// The most items of a list: a person writes fewer, and one call of EC2 accepts as many.
 pub(super) const ITEMS_MAX: usize = 100;
@@ -226,6 +231,15 @@ pub(super) fn signal(name: &str) -> Result<(), InvalidValue> {
         ""
     };
     Err(InvalidValue::new(format!("{name:?} is none of {}{hint}{why}", names.join(", "))))
+}
+
+pub(super) fn job_name(name: &str) -> Result<(), InvalidValue> {
+    if is_job(name) {
+        return Ok(());
+    }
+    Err(InvalidValue::new(format!(
+        "{name:?} is not the full name of a job; write it as `curfew jobs --all` shows it, without the team, such as `llama-1a2b3c4d`"
+    )))
 }
 
 /// `useradd(8)`: what every Linux takes.

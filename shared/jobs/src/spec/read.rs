@@ -84,6 +84,21 @@ impl JobSpec {
         Self::read(text, file_name, team, config, bucket_region, now)
     }
 
+    /// The mistakes of a legal document whose `after` names jobs that it cannot come after: each by its place in the list, with why.
+    #[must_use]
+    pub fn refuse_after(document: &[u8], obstacles: &[(usize, &str)]) -> Vec<SpecMistake> {
+        let text = String::from_utf8_lossy(document);
+        let Ok((mut judge, written)) = SpecValidator::parse(&text) else { return Vec::new() };
+        for (index, obstacle) in obstacles {
+            let name = written.after.get(*index).map(String::as_str).unwrap_or_default();
+            let problem = format!(
+                "{name:?} {obstacle}, so this job would never begin; name one that is unfinished or has succeeded"
+            );
+            judge.refuse_item(&["after"], *index, &problem);
+        }
+        judge.done((), |()| None::<()>).err().unwrap_or_default()
+    }
+
     /// The name of the job that a document becomes, whatever else stands in it. `None` if it was never accepted: it has no legal name.
     ///
     /// Whether a job exists for a document must not depend on what the configuration allows today, nor on the keys that this version knows.
@@ -209,6 +224,10 @@ impl SpecValidator<'_> {
                 self.refuse(&["secrets", name], "`env` has this variable as well; leave one of them out");
             }
         }
+        self.list(&["after"], &written.after, checks::job_name);
+        if written.after.len() > checks::AFTER_MAX {
+            self.refuse(&["after"], &format!("{} of them; write {} at most", written.after.len(), checks::AFTER_MAX));
+        }
         let machine = &written.machine;
         self.check(&["machine", "user"], machine.user.as_deref().map_or(Ok(()), checks::user));
         self.list(&["machine", "outputs"], &machine.outputs, checks::path);
@@ -220,6 +239,7 @@ impl SpecValidator<'_> {
             secrets: written.secrets.clone(),
             user: machine.user.clone(),
             outputs: machine.outputs.clone(),
+            after: written.after.clone(),
         })
     }
 

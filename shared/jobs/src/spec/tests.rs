@@ -86,7 +86,8 @@ fn only_the_command_and_what_the_account_requires_are_mandatory() {
             env: BTreeMap::new(),
             secrets: BTreeMap::new(),
             user: None,
-            outputs: Vec::new()
+            outputs: Vec::new(),
+            after: Vec::new(),
         }
     );
     let terms = JobTerms {
@@ -111,6 +112,7 @@ owner = "ada@example.com"
 command = "python train.py"
 setup = "pip install -r requirements.txt"
 retries = 2
+after = ["prepare-0123abcd"]
 tags = { "cost center" = "42" }
 env = { WANDB_MODE = "offline" }
 secrets = { HF_TOKEN = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:hf-AbCdEf" }
@@ -161,6 +163,7 @@ fn every_key_is_read() {
     assert_eq!((work.user.as_deref(), work.outputs.as_slice()), (Some("ubuntu"), &["/home/ubuntu/out".to_owned()][..]));
     assert_eq!(work.setup.as_deref(), Some("pip install -r requirements.txt"));
     assert_eq!((work.env.len(), work.secrets.len(), terms.retries), (1, 1, 2));
+    assert_eq!(work.after, ["prepare-0123abcd"]);
     assert_eq!((terms.gpu.count, terms.gpu.memory_gib_min, terms.gpu.types.len()), (2, 20, 2));
     let spot = terms.spot.unwrap();
     assert_eq!(spot.max_rate.map(model::money::Rate::usd_micros_per_hour), Some(3_500_000));

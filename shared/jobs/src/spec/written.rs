@@ -24,6 +24,7 @@ pub(super) struct RawSpec {
     pub(super) setup: Option<String>,
     pub(super) workdir: Option<String>,
     pub(super) retries: Option<u32>,
+    pub(super) after: Vec<String>,
     pub(super) tags: BTreeMap<String, String>,
     pub(super) env: BTreeMap<String, String>,
     pub(super) secrets: BTreeMap<String, String>,
@@ -119,7 +120,7 @@ pub(super) struct RawMachine {
 /// Every key that there is; `shared/jobs/tests/jobs_page.rs` asks the parser whether these are all.
 fn every_key() -> Vec<String> {
     let sections: [(&str, &[&str]); 7] = [
-        ("", &["name", "owner", "command", "setup", "workdir", "retries", "tags", "env", "secrets"]),
+        ("", &["name", "owner", "command", "setup", "workdir", "retries", "after", "tags", "env", "secrets"]),
         ("gpu.", &["count", "memory_gib_min", "types", "model"]),
         (
             "gpu.model.",

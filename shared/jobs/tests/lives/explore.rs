@@ -4,11 +4,12 @@ use std::collections::HashSet;
 use std::sync::Mutex;
 
 use jiff::Timestamp;
-use jobs::{ExitReason, HeadResult, JobResult, Lifecycle, LossReason, Phase, Reconciliation};
+use jobs::{DependencyState, ExitReason, HeadResult, JobResult, Lifecycle, LossReason, Phase, Reconciliation};
 use stateright::{Model, Property};
 
 use crate::agent::{AgentAction, deeds};
-use crate::job::{RUNTIME_MAX, with_deadline, with_retries};
+use crate::dependencies::dependency_properties;
+use crate::job::{RUNTIME_MAX, after_another, with_deadline, with_retries};
 use crate::retries::retry_properties;
 use crate::run::{EffectOutcome, ObservationQuality, ReconcilerState, other_outcomes};
 use crate::time::{INVOCATION_MAX, advance, long_after, next_moment};
@@ -22,7 +23,7 @@ pub(crate) struct JobModel {
     pub(crate) settled: Mutex<HashSet<u64>>,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ModelBounds {
     /// 1 or 2 at once.
     pub(crate) reconcilers: usize,
@@ -34,6 +35,8 @@ pub(crate) struct ModelBounds {
     pub(crate) has_deadline: bool,
     /// How often a failed command is retried; at 0 none fails.
     pub(crate) retries: u32,
+    /// Whether it waits for another job, which ends at any moment, or never.
+    pub(crate) waits: bool,
 }
 
 /// A defect of the world or of the loop that a property must find.
@@ -55,6 +58,8 @@ pub(crate) enum PlantedFault {
     HeartbeatImagined,
     /// An agent that retries a failure leaves it in head.
     FailureKept,
+    /// Another job counts as done while it runs.
+    SuccessImagined,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,6 +85,8 @@ pub(crate) enum ModelAction {
     Kill(usize),
     Stop(usize),
     Cancel,
+    /// The job that it waits for ends.
+    EndDependency(JobResult),
     /// `CURFEW_MODE` changes.
     Observe(bool),
     /// The clock moves to the next moment at which something may be due.
@@ -95,7 +102,9 @@ impl ModelAction {
             Self::Reclaim(_) => !was_warned,
             Self::Agent(_, deed) => matches!(deed, AgentAction::Shutdown(ExitReason::Broken)),
             Self::Observe(observes) => observes,
-            Self::Look(..) | Self::Crash(_) | Self::Down(_) | Self::Advance | Self::Sleep => false,
+            Self::Look(..) | Self::Crash(_) | Self::Down(_) | Self::EndDependency(_) | Self::Advance | Self::Sleep => {
+                false
+            }
             _ => true,
         }
     }
@@ -189,6 +198,7 @@ impl JobModel {
                 world.machines[index].life = MachineLife::Stopped;
             }
             ModelAction::Cancel => world.cancelled = true,
+            ModelAction::EndDependency(result) => world.dependency = DependencyState::Ended(result),
             ModelAction::Observe(observes) => world.may_act = !observes,
             ModelAction::Advance => jump(world, next_moment(world)?)?,
             ModelAction::Sleep => jump(world, long_after(world)?)?,
@@ -203,6 +213,7 @@ impl Model for JobModel {
 
     fn init_states(&self) -> Vec<ModelWorld> {
         let job = if self.bounds.has_deadline { with_deadline() } else { with_retries(self.bounds.retries) };
+        let job = if self.bounds.waits { after_another(job) } else { job };
         vec![ModelWorld::new(job, self.bounds.faults, self.bounds.jumps)]
     }
 
@@ -213,6 +224,9 @@ impl Model for JobModel {
         self.of_runs(world, actions);
         for (index, machine) in world.machines.iter().enumerate() {
             Self::of_machine(world, index, machine, actions);
+        }
+        if self.bounds.waits && world.dependency == DependencyState::Unfinished {
+            actions.extend([JobResult::Succeeded, JobResult::Failed].map(ModelAction::EndDependency));
         }
         if world.faults > 0 {
             if !world.cancelled {
@@ -305,6 +319,9 @@ impl Model for JobModel {
         }
         if self.bounds.retries > 0 {
             properties.extend(retry_properties());
+        }
+        if self.bounds.waits {
+            properties.extend(dependency_properties());
         }
         properties.extend(BROKEN.map(|(name, condition)| Property::always(name, condition)));
         properties

@@ -39,6 +39,13 @@ pub(crate) fn with_retries(retries: u32) -> Job {
     Job::submitted(job.job, None, terms, begin())
 }
 
+/// The job that another one comes after.
+pub(crate) const DEPENDENCY: &str = "prepare-0123abcd";
+
+pub(crate) fn after_another(job: Job) -> Job {
+    job.after(vec![DEPENDENCY.to_owned()])
+}
+
 pub(crate) fn with_deadline() -> Job {
     let job = submitted();
     let terms = JobTerms {

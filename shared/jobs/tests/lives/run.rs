@@ -2,8 +2,8 @@
 
 use jiff::Timestamp;
 use jobs::{
-    CancelRequest, Effect, EffectResult, ExitRecord, Job, JobFacts, JobMachine, LaunchObstacle, MachineSight,
-    PendingDecision, PendingWrite, Phase, Reconciliation, ReserveResult,
+    CancelRequest, DependencyState, Effect, EffectResult, ExitRecord, Job, JobFacts, JobMachine, JobResult,
+    LaunchObstacle, MachineSight, PendingDecision, PendingWrite, Phase, Reconciliation, ReserveResult,
 };
 use model::id::ResourceId;
 use model::money::Amount;
@@ -275,6 +275,9 @@ impl JobModel {
         eyes: ObservationQuality,
     ) -> ReconcilerState {
         let mut facts = if eyes == ObservationQuality::Blind { blind(world) } else { facts(world, &decision, eyes) };
+        if self.planted == Some(PlantedFault::SuccessImagined) {
+            facts.dependencies.values_mut().for_each(|state| *state = DependencyState::Ended(JobResult::Succeeded));
+        }
         if self.planted == Some(PlantedFault::HeartbeatImagined) {
             facts.heartbeat = facts.heartbeat.map(|beat| beat.or(Some(world.now)));
         }
@@ -324,6 +327,7 @@ fn facts(world: &ModelWorld, decision: &PendingDecision<SharedValue<Job>>, eyes:
         head: wants.head.then(|| world.head.clone()),
         heartbeat: wants.heartbeat.then(beat_at),
         exit: wants.exit.then(exit),
+        dependencies: job.waits_for.iter().map(|name| (name.clone(), world.dependency)).collect(),
         cancel: wants.cancel.then(|| world.cancelled.then(|| CancelRequest { at: job::begin(), by: None })),
         ..blind(world)
     }

@@ -2,10 +2,11 @@
 
 use jiff::{SignedDuration, Timestamp};
 use jobs::{
-    AGENT_ENDS_BEFORE, EXPIRES_AFTER, FIRST_HEARTBEAT_AFTER, HEARTBEAT_EVERY, HEARTBEAT_TIMEOUT, Phase, WARNING,
+    AGENT_ENDS_BEFORE, ATTEMPT_MIN, EXPIRES_AFTER, FIRST_HEARTBEAT_AFTER, HEARTBEAT_EVERY, HEARTBEAT_TIMEOUT, Phase,
+    WARNING,
 };
 
-use crate::job::leaves_spot_at;
+use crate::job::{self, FINISH_WITHIN, leaves_spot_at};
 use crate::world::{AgentState, MachineEndReason, MachineLife, ModelMachine, ModelWorld};
 
 /// A wait ends up to a minute late: the schedule is every minute.
@@ -27,6 +28,9 @@ pub(crate) fn next_moment(world: &ModelWorld) -> Option<Timestamp> {
         Phase::Interrupted(replacing) => moments.push(replacing.since + FIRST_HEARTBEAT_AFTER),
         Phase::Ended(ended) if !ended.closed => moments.push(ended.at + AFTER_END),
         Phase::Ended(_) | Phase::Submitted | Phase::Reserving | Phase::Launching(_) | Phase::Running(_) => {}
+    }
+    if !world.state.waits_for.is_empty() {
+        moments.push(job::begin() + FINISH_WITHIN - ATTEMPT_MIN);
     }
     if world.state.deadline.is_some() && world.machines.iter().any(ModelMachine::runs) {
         moments.push(leaves_spot_at());

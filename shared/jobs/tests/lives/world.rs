@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use jobs::{ExitReason, Head, Job, LaunchRequest, Lifecycle, Phase};
+use jobs::{DependencyState, ExitReason, Head, Job, LaunchRequest, Lifecycle, Phase};
 use model::id::ResourceId;
 use model::money::Amount;
 
@@ -77,6 +77,8 @@ pub(crate) struct ModelWorld {
     pub(crate) head: Option<Head>,
     /// `cancel.json`.
     pub(crate) cancelled: bool,
+    /// The job that it waits for, if it waits for any.
+    pub(crate) dependency: DependencyState,
     /// `active/<team>/<job>`.
     pub(crate) active: bool,
     /// What the budget has reserved.
@@ -266,6 +268,7 @@ impl ModelWorld {
             state: SharedValue::new(job),
             head: None,
             cancelled: false,
+            dependency: DependencyState::Unfinished,
             active: true,
             reserved: None,
             may_act: true,

@@ -89,6 +89,16 @@ impl Store {
         self.bucket.put(&key, bytes, WriteCondition::None).await.map(drop)
     }
 
+    /// Where the outputs of a job are that has succeeded, `s3://BUCKET/outputs/<team>/<job>/<attempt>/`; `None` if no head says that it has.
+    ///
+    /// # Errors
+    /// If S3 refused.
+    pub async fn find_outputs(&self, job: &JobId) -> Result<Option<String>, StoreError> {
+        let (head, _) = self.read_head(job).await?.into_parts();
+        let succeeded = head.filter(|head| head.result.as_ref().is_some_and(|result| result.succeeded));
+        Ok(succeeded.map(|head| self.bucket.address(&outputs_folder(job, head.attempt))))
+    }
+
     /// Uploads the outputs of a job, `outputs/<team>/<job>/<attempt>/<path>`, each file by itself, and reads them with the rights of their
     /// owner. Returns the files that could not be uploaded.
     pub async fn upload_outputs(

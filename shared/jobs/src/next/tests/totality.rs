@@ -1,5 +1,7 @@
 //! Any state, whatever is known, at any time: there is always an answer, and it is the same one.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use model::instance::InstanceState;
 use model::money::{Amount, Rate};
@@ -140,6 +142,7 @@ fn any_facts() -> impl Strategy<Value = JobFacts> {
                 command_runs: heartbeat.flatten().is_some(),
                 exit,
                 cancel,
+                dependencies: BTreeMap::new(),
                 answer,
             }
         },

@@ -14,6 +14,7 @@ fn check(given: JobInput, warned: bool, expect: &str) {
         (wants.heartbeat, "heartbeat"),
         (wants.exit, "exit"),
         (wants.cancel, "cancel"),
+        (wants.dependencies, "dependencies"),
     ];
     let asked: Vec<&str> = of.into_iter().filter_map(|(wanted, name)| wanted.then_some(name)).collect();
     assert_eq!(asked.join(" "), expect);

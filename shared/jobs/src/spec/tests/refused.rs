@@ -46,6 +46,26 @@ fn what_cannot_be_run() {
 }
 
 #[test]
+fn a_job_comes_after_jobs_by_their_full_names() {
+    for wrong in ["prepare", "vision/prepare-0123abcd", "prepare-0123ABCD", ""] {
+        check_key(
+            "after",
+            &format!("[\"{wrong}\"]"),
+            "is not the full name of a job; write it as `curfew jobs --all` shows it",
+        );
+    }
+    check_key("after", "[\"a-0123abcd\", \"a-0123abcd\"]", "stands here twice");
+    let many: Vec<String> = (0..17).map(|number| format!("\"a-{number:08x}\"")).collect();
+    check_key("after", &format!("[{}]", many.join(", ")), "17 of them; write 16 at most");
+    let text = format!("{LEAST}\nafter = [\n  \"a-0123abcd\",\n  \"b-0123abcd\"]\n");
+    let found = JobSpec::refuse_after(text.as_bytes(), &[(1, "has failed")]);
+    let problem =
+        "\"b-0123abcd\" has failed, so this job would never begin; name one that is unfinished or has succeeded";
+    assert_eq!(found, [SpecMistake { line: 6, key: "after[1]".to_owned(), problem: problem.to_owned() }]);
+    assert!(JobSpec::refuse_after(text.as_bytes(), &[]).is_empty());
+}
+
+#[test]
 fn a_file_without_a_good_name_needs_one() {
     let of = |file: &str| {
         JobSpec::read(LEAST, file, None, &Config::default(), &"us-east-1".into(), now())

@@ -1,0 +1,63 @@
+//! A job that comes after `a-11111111` and `b-22222222`.
+
+use super::fixture::*;
+use crate::*;
+
+const A: &str = "a-11111111";
+const B: &str = "b-22222222";
+
+const DONE: DependencyState = DependencyState::Ended(JobResult::Succeeded);
+
+fn after_two() -> JobInput {
+    submitted().job(|job| job.waits_for = vec![A.to_owned(), B.to_owned()])
+}
+
+fn knowing(given: JobInput, known: &[(&str, DependencyState)]) -> JobInput {
+    let known = known.iter().map(|(name, state)| ((*name).to_owned(), *state)).collect();
+    given.facts(|facts| facts.dependencies = known)
+}
+
+#[test]
+fn it_is_ranked_once_all_have_succeeded() {
+    check_nothing(after_two());
+    check_nothing(knowing(after_two(), &[(A, DependencyState::Unfinished)]));
+    let half = knowing(after_two(), &[(A, DONE), (B, DependencyState::Unfinished)]).next();
+    assert_eq!(half.job.waits_for, [B]);
+    check(knowing(half, &[(B, DONE)]), "submitted: rank");
+    check(knowing(after_two(), &[(A, DONE), (B, DONE)]).observing(), "held by observing: note held");
+}
+
+#[test]
+fn it_ends_without_a_launch_if_one_ends_otherwise() {
+    let states = [JobResult::Failed, JobResult::Expired, JobResult::Cancelled].map(DependencyState::Ended);
+    for state in states.into_iter().chain([DependencyState::Absent]) {
+        check(
+            knowing(after_two(), &[(A, DependencyState::Unfinished), (B, state)]),
+            "failed, closed: note over, forget",
+        );
+    }
+    let given = knowing(after_two(), &[(B, DependencyState::Ended(JobResult::Expired))]).next();
+    let Phase::Ended(ended) = given.job.phase else { panic!("{:?}", given.job.phase) };
+    assert_eq!(ended.why, "it comes after b-22222222, which has expired");
+}
+
+#[test]
+fn it_can_be_cancelled_and_its_deadline_holds() {
+    check(after_two().cancelled(), "cancelled, closed: note over, forget");
+    let by = after_two().job(|job| job.terms.finish_by = Some(noon_plus(HOUR)));
+    check_nothing(by.clone().at_time(45 * MINUTE));
+    check(by.at_time(45 * MINUTE + 1), "expired, closed: note over, forget");
+}
+
+#[test]
+fn it_waits_at_the_end_of_the_queue_and_says_for_what() {
+    assert!(wants(&after_two().job, false, noon_plus(0)).dependencies);
+    assert!(!wants(&submitted().job, false, noon_plus(0)).dependencies);
+    let overview = JobOverview::from_job(&after_two().job, noon_plus(0));
+    assert_eq!(
+        (overview.state, overview.why.as_str()),
+        ("waiting", "it begins once a-11111111, b-22222222 have succeeded")
+    );
+    let order = by_priority(vec![after_two().job, submitted().job], |job| Some(job), 1, noon_plus(0));
+    assert!(order[0].waits_for.is_empty(), "{order:?}");
+}
