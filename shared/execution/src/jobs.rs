@@ -14,6 +14,7 @@ mod inbox;
 mod money;
 mod notifications;
 mod ranking;
+mod sweeps;
 mod work;
 
 use std::sync::{Mutex, PoisonError};
@@ -22,11 +23,11 @@ use std::time::Duration;
 use cloud::jobs::AnswerCache;
 use futures::future::join3;
 use jiff::Timestamp;
-use jobs::{Job, LaunchRefusals};
+use jobs::{Job, JobId, LaunchRefusals};
 use model::config::Config;
 use model::id::{Region, ResourceId, TeamName};
 use model::mode::Mode;
-use model::notification_log::Notification;
+use model::notification_log::{Notification, NotificationKind};
 use model::observation::Gap;
 use plan::report::{JobStep, JobsReport, RunUsage};
 use store::{ConfigLoadError, Versioned};
@@ -94,6 +95,7 @@ struct JobsRun<'a> {
     sights: MachineSightings,
     /// How far the jobs are that others come after.
     dependencies: dependencies::KnownDependencies,
+    sweeps: sweeps::KnownSweeps,
     /// Answers of EC2 for one job that hold for the others.
     asked: AnswerCache,
     prices: prices::PriceCache,
@@ -111,6 +113,8 @@ struct RunFindings {
     steps: Vec<JobStep>,
     gaps: Vec<Gap>,
     notifications: Vec<Notification>,
+    /// Sweeps of which all members are over, with what is said of that.
+    ended_sweeps: Vec<(JobId, Notification)>,
 }
 
 impl JobsRun<'_> {
@@ -132,7 +136,14 @@ impl JobsRun<'_> {
 
     fn notify(&self, notification: Notification) {
         self.with_findings(|found| {
-            if !found.notifications.contains(&notification) {
+            // One of each topic is enough, such as that of one member of a sweep.
+            let is_state = notification.kind != NotificationKind::Event;
+            let is_same = |one: &Notification| {
+                is_state
+                    && (&one.team, &one.resource, &one.kind)
+                        == (&notification.team, &notification.resource, &notification.kind)
+            };
+            if !found.notifications.iter().any(|one| is_same(one) || *one == notification) {
                 found.notifications.push(notification);
             }
         });
@@ -184,6 +195,7 @@ pub async fn reconcile(run: &Run<'_>, machines: &MachineSetup, hint: EventHint) 
         warned,
         sights: MachineSightings::default(),
         dependencies: dependencies::KnownDependencies::default(),
+        sweeps: sweeps::KnownSweeps::default(),
         asked: AnswerCache::default(),
         prices: prices::PriceCache::default(),
         teams: tokio::sync::OnceCell::default(),
@@ -198,6 +210,9 @@ pub async fn reconcile(run: &Run<'_>, machines: &MachineSetup, hint: EventHint) 
     let seen = named.len();
     // While the subscriptions are unknown, the run begins and ends nothing; the next run asks again.
     let worked: Vec<(Job, Option<String>)> = if may_judge { jobs.reconcile_all(named).await } else { Vec::new() };
+    if may_judge && hint == EventHint::All {
+        Box::pin(jobs.find_ended_sweeps()).await;
+    }
     let steps = jobs.with_findings(|found| std::mem::take(&mut found.steps));
     let report = JobsReport {
         function: run.function,

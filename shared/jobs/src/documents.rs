@@ -283,7 +283,7 @@ pub struct CancelRequest {
 }
 
 /// `inbox/<team>/<name>.accepted.json` and `.rejected.json`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct InboxAnswer {
     /// The object that it answers: its version, or else its `ETag`.
     pub object: String,
@@ -291,6 +291,9 @@ pub struct InboxAnswer {
     /// The job, where it was accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<JobId>,
+    /// How many members it has, where `job` is a sweep.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub members: Option<u32>,
     /// Every mistake, where it was rejected.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mistakes: Vec<SpecMistake>,

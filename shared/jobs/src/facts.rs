@@ -38,6 +38,8 @@ pub struct JobFacts {
     pub cancel: Option<Option<CancelRequest>>,
     /// What is known of [`Job::waits_for`](super::Job::waits_for), by name.
     pub dependencies: BTreeMap<String, DependencyState>,
+    /// How many earlier members of its sweep are unfinished, where it waits for its turn. Ends are final, so an old number is never too low.
+    pub earlier_members: Option<u32>,
     /// What came of the effect of the round before.
     pub answer: Option<EffectResult>,
 }
@@ -136,4 +138,6 @@ pub struct NeededFacts {
     pub cancel: bool,
     /// [`JobFacts::dependencies`].
     pub dependencies: bool,
+    /// [`JobFacts::earlier_members`].
+    pub earlier_members: bool,
 }

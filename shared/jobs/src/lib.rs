@@ -28,6 +28,7 @@ pub mod machine_role;
 mod next;
 mod notification;
 mod overview;
+mod parameter_sweep;
 mod phase;
 mod priority;
 mod rank;
@@ -76,6 +77,9 @@ pub use machine_hold::{MachineHold, is_protected};
 pub use next::{deadline_obstacle, next, wants};
 pub use notification::JobNotification;
 pub use overview::{JobOverview, find, still_reserved};
+pub use parameter_sweep::{
+    Combination, ParameterSweep, Sweep, SweepMember, SweepParameter, SweepSummary, describe_parameters, member_document,
+};
 pub use phase::{
     CapacityWait, HoldReason, JobEnd, JobMachine, JobResult, LaunchHold, LaunchInProgress, LossReason,
     MachineReplacement, Phase, RefusedCandidates, RetryWait, UsedUpQuota,
@@ -146,6 +150,9 @@ pub struct Job {
     /// is neither ranked nor launched.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits_for: Vec<String>,
+    /// Which member of a sweep it is; `None`: of none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sweep: Option<SweepMember>,
     /// Passes through the ranking since it had a machine; part of the token.
     #[serde(default)]
     pub passes: u32,
@@ -249,6 +256,7 @@ impl Job {
             launches_without_heartbeat: 0,
             phase: Phase::Submitted,
             waits_for: Vec::new(),
+            sweep: None,
             passes: 0,
             previous_attempt: None,
             retries: JobRetries::default(),
@@ -269,6 +277,12 @@ impl Job {
     #[must_use]
     pub fn after(self, jobs: Vec<String>) -> Self {
         Self { waits_for: jobs, ..self }
+    }
+
+    /// How many earlier members of its sweep may be unfinished when it begins; `None` if it waits for none.
+    #[must_use]
+    pub fn awaits_turn(&self) -> Option<u32> {
+        self.sweep.as_ref()?.max_parallel
     }
 
     /// The machine of its present attempt, if there is one.

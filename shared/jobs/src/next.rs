@@ -67,6 +67,7 @@ pub fn wants(job: &Job, warned: bool, now: Timestamp) -> NeededFacts {
             exit: true,
             cancel: true,
             dependencies: false,
+            earlier_members: false,
         },
         Phase::Interrupted(_) => NeededFacts {
             machine: true,
@@ -85,7 +86,9 @@ pub fn wants(job: &Job, warned: bool, now: Timestamp) -> NeededFacts {
         },
         Phase::Submitted | Phase::Reserving | Phase::Waiting(_) | Phase::Held(_) => {
             let dependencies = !job.waits_for.is_empty();
-            NeededFacts { previous_attempt, head: ran, cancel: true, dependencies, ..NeededFacts::default() }
+            let earlier_members = job.awaits_turn().is_some();
+            let waits = NeededFacts { dependencies, earlier_members, ..NeededFacts::default() };
+            NeededFacts { previous_attempt, head: ran, cancel: true, ..waits }
         }
         Phase::Ended(ended) if ended.closed => NeededFacts::default(),
         Phase::Ended(ended) => {
@@ -116,7 +119,7 @@ pub fn next(job: &Job, facts: &JobFacts, now: Timestamp) -> (Job, Vec<Effect>) {
     if let Some(why) = over::never_read(&job, facts, now) {
         return over::end(job, JobResult::Expired, why, facts, now);
     }
-    let job = match dependencies::await_dependencies(job, facts, now) {
+    let job = match dependencies::await_others(job, facts, now) {
         ControlFlow::Continue(job) => job,
         ControlFlow::Break(waits) => return waits,
     };

@@ -3,6 +3,7 @@
 
 mod ended;
 mod faults;
+mod member;
 
 use std::borrow::Cow;
 
@@ -50,6 +51,9 @@ impl Job {
     /// The same in observe mode: people are notified that it is not terminated.
     #[must_use]
     pub fn notification_in(&self, may_act: bool) -> Option<JobNotification> {
+        if self.is_said_by_sweep(may_act) {
+            return None;
+        }
         let paragraph = match &self.phase {
             Phase::Running(machine)
             | Phase::Interrupted(MachineReplacement { machine, .. })

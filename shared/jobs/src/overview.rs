@@ -1,5 +1,7 @@
 //! A job for people: its state, what it used, and which job a part of its name means.
 
+use std::collections::BTreeSet;
+
 use billing::energy::{AcceleratorLoad, Footprint};
 use jiff::{SignedDuration, Timestamp};
 use model::duration::format_duration;
@@ -10,7 +12,7 @@ use serde::Serialize;
 use super::next::{after, most, slack_seconds};
 use super::{
     EXPIRES_AFTER, GpuWork, Job, JobId, JobMachine, JobReservation, JobResult, LaunchInProgress, Lifecycle, Phase,
-    Ranking, job_footprint,
+    Ranking, SweepMember, job_footprint,
 };
 
 /// The most jobs that are named if the words fit several, or none.
@@ -20,6 +22,9 @@ const NAMED_MAX: usize = 8;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct JobOverview {
     pub job: JobId,
+    /// Which member of a sweep it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sweep: Option<SweepMember>,
     pub owner: Option<String>,
     /// `submitted`, `reserving`, `launching`, `running`, `interrupted`, `waiting` or `held`; or once it is over `succeeded`, `failed`, `expired` or
     /// `cancelled`.
@@ -61,6 +66,7 @@ impl JobOverview {
         let slack_seconds = slack_seconds(job, now).filter(|_| ended.is_none());
         Self {
             job: job.job.clone(),
+            sweep: job.sweep.clone(),
             owner: job.owner.clone(),
             state: state(job),
             over: ended.is_some(),
@@ -98,6 +104,25 @@ impl JobOverview {
 }
 
 impl Job {
+    /// Whether it waits for other jobs before its first launch.
+    #[must_use]
+    pub fn waits_for_others(&self) -> bool {
+        !self.waits_for.is_empty() || self.awaits_turn().is_some()
+    }
+
+    /// What it waits for before its first launch.
+    pub(super) fn describe_wait(&self) -> String {
+        let names = self.waits_for.join(", ");
+        match (self.waits_for.len(), self.awaits_turn()) {
+            (0, most) => {
+                let most = most.unwrap_or_default();
+                format!("it begins once fewer than {most} earlier members of its sweep are unfinished")
+            }
+            (1, _) => format!("it begins once {names} has succeeded"),
+            _ => format!("it begins once {names} have succeeded"),
+        }
+    }
+
     /// How many seconds its machines ran by then, and the most that they cost.
     #[must_use]
     pub fn used_by(&self, now: Timestamp) -> (i64, Amount) {
@@ -120,7 +145,7 @@ pub fn still_reserved(job: &Job) -> Option<JobReservation> {
 
 fn state(job: &Job) -> &'static str {
     match &job.phase {
-        Phase::Submitted if !job.waits_for.is_empty() => "waiting",
+        Phase::Submitted if job.waits_for_others() => "waiting",
         Phase::Submitted => "submitted",
         Phase::Reserving => "reserving",
         Phase::Launching(_) => "launching",
@@ -159,9 +184,7 @@ fn why_in_phase(job: &Job) -> String {
         return format!("{} {}: it is neither terminated nor replaced", machine.instance, hold.describe());
     }
     match &job.phase {
-        Phase::Submitted if !job.waits_for.is_empty() => {
-            format!("it begins once {} succeeded", list_names(&job.waits_for))
-        }
+        Phase::Submitted if job.waits_for_others() => job.describe_wait(),
         Phase::Submitted => match job.lost {
             Some(lost) => format!("its last machine {}; Curfew ranks next where to launch another", lost.describe()),
             None => "Curfew ranks next where it can be launched".to_owned(),
@@ -181,12 +204,6 @@ fn why_in_phase(job: &Job) -> String {
         Phase::Held(held) => held.why.clone(),
         Phase::Ended(ended) => ended.why.clone(),
     }
-}
-
-/// With its verb.
-fn list_names(names: &[String]) -> String {
-    let has = if names.len() == 1 { "has" } else { "have" };
-    format!("{} {has}", names.join(", "))
 }
 
 const fn is_over(phase: &Phase) -> bool {
@@ -214,7 +231,10 @@ fn launch(ranking: Option<&Ranking>, launching: &LaunchInProgress) -> String {
 pub fn find(named: &str, jobs: &[JobId]) -> Result<JobId, InvalidValue> {
     let by = |is_meant: &dyn Fn(&JobId) -> bool| jobs.iter().filter(|job| is_meant(job)).collect::<Vec<_>>();
     let whole = by(&|job| job.to_string() == named || job.job == named);
-    let found = if whole.is_empty() { by(&|job| job.to_string().contains(named)) } else { whole };
+    let mut found = if whole.is_empty() { by(&|job| job.to_string().contains(named)) } else { whole };
+    // Who names a sweep does not mean its members.
+    let all: BTreeSet<&JobId> = found.iter().copied().collect();
+    found.retain(|job| job.as_member().is_none_or(|(sweep, _)| !all.contains(&sweep)));
     match found.as_slice() {
         [one] => Ok((*one).clone()),
         [] => Err(InvalidValue::new(format!(
@@ -395,6 +415,11 @@ mod tests {
             Err("there is no job \"gpt\"; there are vision/llama-1a2b3c4d, vision/llama-5e6f7a8b, nlp/bert-00112233, \
                  nlp/llama-99999999"),
         );
+        let sweep = ["vision/tune-1a2b3c4d", "vision/tune-0001-1a2b3c4d", "vision/tune-0002-1a2b3c4d"];
+        let sweep: Vec<JobId> = sweep.iter().map(|job| JobId::read(job).unwrap()).collect();
+        for (named, expect) in [("tune", 0), ("tune-1a2b3c4d", 0), ("tune-0002", 2)] {
+            assert_eq!(find(named, &sweep).as_ref(), Ok(&sweep[expect]), "{named}");
+        }
         assert_eq!(find("x", &[]), Err(InvalidValue::new("there is no job \"x\"")));
     }
 }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use model::id::TeamName;
 
 use super::backlog::{interleave, minute};
-use super::{HoldReason, Job, Phase};
+use super::{HoldReason, Job, JobId, Phase};
 
 /// How urgent a job is: what may cost money, or lose work, comes first; then what may be launched; last what only waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,7 +20,7 @@ fn urgency(job: &Job, now: Timestamp) -> Urgency {
     let due = |is_due: bool| if is_due { Urgency::IsDue } else { Urgency::Waits };
     match &job.phase {
         Phase::Running(_) | Phase::Interrupted(_) | Phase::Ended(_) | Phase::Launching(_) => Urgency::HasMachine,
-        Phase::Submitted | Phase::Reserving => due(job.waits_for.is_empty()),
+        Phase::Submitted | Phase::Reserving => due(!job.waits_for_others()),
         Phase::Retrying(waiting) if waiting.machine.is_some() => Urgency::HasMachine,
         Phase::Retrying(waiting) => due(waiting.until <= now),
         Phase::Waiting(waiting) => due(waiting.until <= now),
@@ -39,21 +39,38 @@ pub fn by_priority<T>(all: Vec<T>, job: impl Fn(&T) -> Option<&Job>, at_once: us
         let team = state.map(|job| job.job.team.clone());
         groups.entry(urgency).or_default().entry(team).or_default().push(one);
     }
-    groups.into_values().flat_map(|teams| interleave(rotate(teams.into_values().collect(), at_once, now))).collect()
+    let orders = |teams: BTreeMap<_, Vec<T>>| rotate(teams.into_values().collect(), &job, at_once, now);
+    groups.into_values().flat_map(|teams| interleave(orders(teams))).collect()
 }
 
 /// The lists of some teams, each further on by as many as a sweep sees to of it.
-fn rotate<T>(mut teams: Vec<Vec<T>>, at_once: usize, now: Timestamp) -> Vec<Vec<T>> {
+fn rotate<T>(mut teams: Vec<Vec<T>>, job: &impl Fn(&T) -> Option<&Job>, at_once: usize, now: Timestamp) -> Vec<Vec<T>> {
     let minute = minute(now);
     let count = teams.len().max(1);
     let first = minute.wrapping_mul(at_once) % count;
     teams.rotate_left(first);
     let sweeps = minute / count.div_ceil(at_once.max(1));
-    for team in &mut teams {
-        let first = sweeps.wrapping_mul((at_once / count).max(1)) % team.len().max(1);
-        team.rotate_left(first);
+    let seen = sweeps.wrapping_mul((at_once / count).max(1));
+    teams.into_iter().map(|team| take_turns(team, job, seen)).collect()
+}
+
+/// The jobs of one team: each of its parameter sweeps is in turn with all its other jobs, so that none of them delays the rest. The others are
+/// further on by as many as were seen to; members are in the order of their numbers, in which they begin.
+fn take_turns<T>(team: Vec<T>, job: &impl Fn(&T) -> Option<&Job>, seen: usize) -> Vec<T> {
+    let mut groups: BTreeMap<Option<JobId>, Vec<T>> = BTreeMap::new();
+    for one in team {
+        groups.entry(job(&one).and_then(Job::sweep_id)).or_default().push(one);
     }
-    teams
+    let number = |one: &T| job(one).and_then(|job| Some(job.sweep.as_ref()?.number));
+    for (sweep, jobs) in &mut groups {
+        if sweep.is_some() {
+            jobs.sort_by_key(number);
+        } else {
+            let first = seen % jobs.len().max(1);
+            jobs.rotate_left(first);
+        }
+    }
+    interleave(groups.into_values().collect())
 }
 
 #[cfg(test)]
@@ -121,6 +138,28 @@ mod tests {
             met.extend(first.iter().filter(|job| job.job.team.as_str() == "vision").map(|job| job.machines));
         }
         assert_eq!(met.len(), 3, "another one of its jobs is first each minute");
+    }
+
+    #[test]
+    fn a_sweep_begins_in_order_and_in_turn_with_the_other_jobs_of_its_team() {
+        let member = |number: u32| {
+            let sweep = crate::SweepMember { number, parameters: Vec::new(), max_parallel: None };
+            let id = JobId::read("vision/tune-1a2b3c4d").unwrap().member(number);
+            submitted().job(|job| (job.job, job.sweep) = (id, Some(sweep))).job
+        };
+        let mut jobs: Vec<Job> = (1..=1_000).rev().map(member).collect();
+        jobs.extend((0..2).map(|machines| submitted().job(|job| job.machines = machines).job));
+        for minute in 0..3 {
+            let order = order(&jobs, minute * MINUTE);
+            let is_member = |job: &&&Job| job.sweep.is_some();
+            assert_eq!(
+                (order.len(), order[..4].iter().filter(is_member).count()),
+                (jobs.len(), 2),
+                "one of each in turn"
+            );
+            let numbers: Vec<u32> = order.iter().filter_map(|job| Some(job.sweep.as_ref()?.number)).collect();
+            assert!(numbers.is_sorted());
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use model::id::{Region, ResourceId, TypeName};
 use model::money::{Amount, Rate};
 use serde::{Deserialize, Serialize};
 
-use super::{JobName, WorkdirDigest};
+use super::{JobName, ParameterSweep, WorkdirDigest};
 pub use checks::TYPE_GPUS_MAX;
 pub use model_sizing::ModelSizing;
 
@@ -28,6 +28,8 @@ pub struct JobSpec {
     pub terms: JobTerms,
     /// How the memory of `[gpu] model` was estimated.
     pub sizing: Option<ModelSizing>,
+    /// `[sweep]`: the document asks for one job for each member, and `terms` are those of one. `None` where it is a single job.
+    pub sweep: Option<ParameterSweep>,
 }
 
 /// What the machine does. None of it ever comes into user data: the agent reads it from `spec.toml`.

@@ -68,7 +68,7 @@ fn accepted() -> BTreeSet<String> {
 
 fn keys_of(document: &str) -> BTreeSet<String> {
     let tree: toml::Table = document.parse().unwrap();
-    let own = ["tags", "env", "secrets"];
+    let own = ["tags", "env", "secrets", "sweep"];
     let of = |(key, value): (&String, &toml::Value)| match value {
         toml::Value::Table(table) if !own.contains(&key.as_str()) => {
             table.keys().map(|inner| format!("{key}.{inner}")).collect()

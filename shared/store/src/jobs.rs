@@ -9,6 +9,7 @@ mod backlog;
 mod inbox;
 mod keys;
 mod log;
+mod sweeps;
 mod workdir;
 
 use bytes::Bytes;
@@ -24,8 +25,8 @@ use crate::{BYTES_MAX, Store, StoreError, Versioned};
 
 pub use backlog::{Backlog, Bookmarks, JobEntry, has_legal_keys, is_answerable};
 pub use inbox::{InboxAnswers, InboxObject, Submission, SubmittedSpec, match_answers, submission_key};
-pub use keys::job_of_key;
 use keys::{JobDocument, active_key, jobs_folder, key, team_and_job, team_of_folder};
+pub use keys::{job_of_key, sweep_of_active_key};
 pub use log::{LogPart, LogTail};
 
 /// The largest `cancel.json`, and answer of the inbox, in bytes: an answer names each mistake of a spec of at most 64 KiB.

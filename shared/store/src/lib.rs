@@ -33,6 +33,7 @@ pub use checkpoints::{CheckpointContent, CheckpointError, FileFingerprint, FileO
 pub use jobs::{
     Backlog, Bookmarks, InboxAnswers, InboxObject, JobEntry, LogPart, LogTail, MachineDocument, ReceivedHeartbeat,
     Submission, SubmittedSpec, has_legal_keys, is_answerable, job_of_key, match_answers, submission_key,
+    sweep_of_active_key,
 };
 pub use plans::PlanKey;
 pub use ports::{CallAdvice, ConfigLoadError, StoreError, Versioned};

@@ -19,6 +19,7 @@ impl JobsRun<'_> {
             Some((id.clone(), Some(DependencyState::from_job(Some(job)))))
         });
         self.dependencies.get_mut().extend(states);
+        self.sweeps.add_busy(named.iter().filter_map(|(_, read)| read.value.as_ref()));
     }
 
     /// What is known of the jobs that this one waits for, by name.

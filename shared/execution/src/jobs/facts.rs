@@ -102,6 +102,7 @@ impl JobsRun<'_> {
         self.read_documents(job, wants, known).await;
         let dependencies =
             if wants.dependencies { Box::pin(self.observe_dependencies(job)).await } else { BTreeMap::new() };
+        let earlier_members = if wants.earlier_members { self.count_earlier_members(job).await } else { None };
         let of_attempt = |attempt: &u32| *attempt == job.machine_attempt();
         JobFacts {
             may_act: self.may_act,
@@ -116,6 +117,7 @@ impl JobsRun<'_> {
             exit: known.exit.clone().filter(|(attempt, _)| wants.exit && of_attempt(attempt)).map(|(_, exit)| exit),
             cancel: known.cancel.clone().filter(|_| wants.cancel),
             dependencies,
+            earlier_members,
             ..JobFacts::default()
         }
     }

@@ -8,7 +8,7 @@ use futures::{StreamExt, stream};
 use jobs::{JobId, ShareLimits, by_priority, is_sweep, is_swept};
 use model::id::{Region, ResourceId};
 use model::observation::{Gap, GapKind};
-use store::{Backlog, JobEntry, ListedObject, StoreError, is_answerable, job_of_key};
+use store::{Backlog, JobEntry, ListedObject, StoreError, is_answerable, job_of_key, sweep_of_active_key};
 
 use super::work::RANKINGS_MAX;
 use super::{EventHint, JobsRun, ReadJob};
@@ -125,7 +125,10 @@ impl JobsRun<'_> {
 
     /// The unfinished jobs by the index, up to the limit for each team.
     async fn active(&self, limits: ShareLimits) -> Vec<JobId> {
-        let read = |_: &str, listed: Vec<ListedObject>, _: bool| entries(Backlog::Active, listed).collect();
+        let read = |_: &str, listed: Vec<ListedObject>, _: bool| {
+            self.sweeps.add_listed(listed.iter().filter_map(|one| sweep_of_active_key(&one.key)));
+            entries(Backlog::Active, listed).collect()
+        };
         let taken = self.take_backlog(Backlog::Active, limits, read).await;
         taken.into_iter().map(|entry: JobEntry| entry.job).collect()
     }

@@ -1,7 +1,7 @@
 //! Accepts or rejects the documents that teams put into the inbox.
 
 use futures::{StreamExt, stream};
-use jobs::{InboxAnswer, Job, JobId, JobSpec, ShareLimits, SpecMistake};
+use jobs::{InboxAnswer, Job, JobId, JobSpec, ShareLimits, SpecMistake, Sweep};
 use model::fault::shortened;
 use model::notification_log::{
     Headline, HeadlineObject, NO_TEAM, Notification, NotificationFacts, NotificationKind, Severity,
@@ -117,43 +117,70 @@ impl JobsRun<'_> {
         let before = self.run.store.read_answers(&submission.key).await?;
         if let Some(answer) = before.to(&submission.object) {
             self.forget_outdated(submission, &before).await;
-            return Ok(answer.job.clone());
+            return Ok(answer.job.clone().filter(|_| answer.members.is_none()));
         }
-        let answer = InboxAnswer { object: submission.object.clone(), at: self.now(), job: None, mistakes: Vec::new() };
-        let (job, mistakes) = match self.judge(submission).await? {
-            Ok(job) => (Some(self.begin(&job, submission).await?), Vec::new()),
+        let answer = InboxAnswer { object: submission.object.clone(), at: self.now(), ..InboxAnswer::default() };
+        let (begun, mistakes) = match self.judge(submission).await? {
+            Ok(document) => (self.begin_document(&document, submission).await?, Vec::new()),
             Err(mistakes) => (self.find_begun(submission).await?, mistakes),
         };
-        if let Some(id) = job {
-            let accepted = InboxAnswer { job: Some(id.clone()), ..answer };
-            self.run.store.write_answer(&submission.key, &accepted).await?;
-            self.forget_outdated(submission, &InboxAnswers { accepted: Some(accepted), ..before }).await;
-            tracing::info!(job = %id, key = submission.key, "accepted");
-            return Ok(Some(id));
-        }
-        let rejected = InboxAnswer { mistakes, ..answer };
-        self.run.store.write_answer(&submission.key, &rejected).await?;
-        tracing::info!(key = submission.key, mistakes = rejected.mistakes.len(), "rejected");
-        self.notify(self.rejection(submission, &rejected.mistakes));
-        self.forget_outdated(submission, &InboxAnswers { rejected: Some(rejected), ..before }).await;
-        Ok(None)
-    }
-
-    /// The job that the document asks for, or every mistake. Which jobs it can come after, only the bucket knows.
-    async fn judge(&self, submission: &Submission) -> Result<Result<Job, Vec<SpecMistake>>, StoreError> {
-        let job = match read(submission, self) {
-            Ok(job) if !job.waits_for.is_empty() => job,
-            read => return Ok(read),
+        let (id, members) = match begun {
+            BegunDocument::Whole(id, members) => (id, members),
+            BegunDocument::InPart => return Ok(None),
+            BegunDocument::Nothing => {
+                let rejected = InboxAnswer { mistakes, ..answer };
+                self.run.store.write_answer(&submission.key, &rejected).await?;
+                tracing::info!(key = submission.key, mistakes = rejected.mistakes.len(), "rejected");
+                self.notify(self.rejection(submission, &rejected.mistakes));
+                self.forget_outdated(submission, &InboxAnswers { rejected: Some(rejected), ..before }).await;
+                return Ok(None);
+            }
         };
-        let obstacles = self.run.store.find_dependency_obstacles(&job.job.team, &job.waits_for).await?;
-        let mistakes = JobSpec::refuse_after(submission.bytes.as_deref().unwrap_or_default(), &obstacles);
-        Ok(if obstacles.is_empty() { Ok(job) } else { Err(mistakes) })
+        let accepted = InboxAnswer { job: Some(id.clone()), members, ..answer };
+        self.run.store.write_answer(&submission.key, &accepted).await?;
+        self.forget_outdated(submission, &InboxAnswers { accepted: Some(accepted), ..before }).await;
+        tracing::info!(job = %id, key = submission.key, members, "accepted");
+        // The members of a sweep are in the next run's turn, each team's beside those of the others.
+        Ok(members.is_none().then_some(id))
     }
 
-    /// Writes the state of an accepted job, unless an earlier run has.
-    async fn begin(&self, job: &Job, submission: &Submission) -> Result<JobId, StoreError> {
+    /// What the document asks for, or every mistake. Which jobs it can come after, only the bucket knows.
+    async fn judge(&self, submission: &Submission) -> Result<Result<AcceptedDocument, Vec<SpecMistake>>, StoreError> {
+        let document = match read(submission, self) {
+            Ok(document) => document,
+            Err(mistakes) => return Ok(Err(mistakes)),
+        };
+        let (id, after) = match &document {
+            AcceptedDocument::Job(job) => (&job.job, &job.waits_for),
+            AcceptedDocument::Sweep(sweep) => (&sweep.sweep, &sweep.after),
+        };
+        let obstacles = self.run.store.find_dependency_obstacles(&id.team, after).await?;
+        if obstacles.is_empty() {
+            return Ok(Ok(document));
+        }
+        Ok(Err(JobSpec::refuse_after(submission.bytes.as_deref().unwrap_or_default(), &obstacles)))
+    }
+
+    async fn begin_document(
+        &self,
+        document: &AcceptedDocument,
+        submission: &Submission,
+    ) -> Result<BegunDocument, StoreError> {
+        let text = submission.bytes.as_deref().unwrap_or_default();
+        match document {
+            AcceptedDocument::Job(job) => Ok(BegunDocument::Whole(self.begin(job, text).await?, None)),
+            AcceptedDocument::Sweep(sweep) => {
+                let members = Box::pin(self.begin_sweep(sweep, text)).await?;
+                Ok(members
+                    .map_or(BegunDocument::InPart, |members| BegunDocument::Whole(sweep.sweep.clone(), Some(members))))
+            }
+        }
+    }
+
+    /// Writes the state of an accepted job, and its document, unless an earlier run has.
+    pub(super) async fn begin(&self, job: &Job, text: &[u8]) -> Result<JobId, StoreError> {
         let id = job.job.clone();
-        self.run.store.keep_spec(&id, submission.bytes.as_deref().unwrap_or_default()).await?;
+        self.run.store.keep_spec(&id, text).await?;
         if self.run.store.begin_job(job).await? {
             self.run.store.remember_active(&id).await?;
         } else {
@@ -162,13 +189,21 @@ impl JobsRun<'_> {
         Ok(id)
     }
 
-    /// The job that an earlier run created for this very object without writing the answer. It stays accepted even if the configuration refuses it
-    /// today, and its owner must not get a rejection.
-    async fn find_begun(&self, submission: &Submission) -> Result<Option<JobId>, StoreError> {
-        let Submission { team: Some(team), name, object, bytes: Ok(bytes), .. } = submission else { return Ok(None) };
-        let Some(name) = JobSpec::read_name(bytes, name) else { return Ok(None) };
+    /// The job that an earlier run created for this very object without writing the answer, or the sweep, which is continued. It stays accepted
+    /// even if the configuration refuses it today, and its owner must not get a rejection.
+    async fn find_begun(&self, submission: &Submission) -> Result<BegunDocument, StoreError> {
+        let Submission { team: Some(team), name, object, bytes: Ok(bytes), .. } = submission else {
+            return Ok(BegunDocument::Nothing);
+        };
+        let Some(name) = JobSpec::read_name(bytes, name) else { return Ok(BegunDocument::Nothing) };
         let id = JobId::from_object(team.clone(), &name, object);
-        Ok(self.index(&id).await?.map(|_| id))
+        if self.index(&id).await?.is_some() {
+            return Ok(BegunDocument::Whole(id, None));
+        }
+        match self.run.store.read_sweep(&id).await? {
+            Some(sweep) => self.begin_document(&AcceptedDocument::Sweep(Box::new(sweep)), submission).await,
+            None => Ok(BegunDocument::Nothing),
+        }
     }
 
     /// An acceptance and a rejection side by side would confuse a person.
@@ -200,8 +235,23 @@ impl JobsRun<'_> {
     }
 }
 
+/// What a legal document asks for.
+enum AcceptedDocument {
+    Job(Box<Job>),
+    Sweep(Box<Sweep>),
+}
+
+/// What there is of a document.
+enum BegunDocument {
+    Nothing,
+    /// Some members of a sweep; the next run continues.
+    InPart,
+    /// The job; or the sweep, with the number of its members.
+    Whole(JobId, Option<u32>),
+}
+
 /// The spec, or every mistake.
-fn read(submission: &Submission, jobs: &JobsRun<'_>) -> Result<Job, Vec<SpecMistake>> {
+fn read(submission: &Submission, jobs: &JobsRun<'_>) -> Result<AcceptedDocument, Vec<SpecMistake>> {
     let Submission { team, canonical_folder, name, object, bytes, .. } = submission;
     let mut mistakes = Vec::new();
     if team.is_none() {
@@ -224,7 +274,14 @@ fn read(submission: &Submission, jobs: &JobsRun<'_>) -> Result<Job, Vec<SpecMist
                     "the name of the team is too long for the keys of S3; shorten the folder's name".to_owned();
                 return Err(vec![SpecMistake { line: 0, key: String::new(), problem }]);
             }
-            Ok(Job::submitted(id, spec.owner, spec.terms, jobs.now()).after(spec.work.after))
+            let JobSpec { owner, terms, work, sweep, .. } = spec;
+            Ok(match sweep {
+                None => AcceptedDocument::Job(Box::new(Job::submitted(id, owner, terms, jobs.now()).after(work.after))),
+                Some(plan) => {
+                    let (after, submitted_at) = (work.after, jobs.now());
+                    AcceptedDocument::Sweep(Box::new(Sweep { sweep: id, owner, terms, after, plan, submitted_at }))
+                }
+            })
         }
         (_, spec) => {
             mistakes.extend(spec.err().into_iter().flatten());

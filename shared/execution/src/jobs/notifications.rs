@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use futures::{StreamExt, stream};
-use jobs::{Job, JobNotification, is_sweep};
+use jobs::{Job, JobId, JobNotification, is_sweep};
 use model::notification_log::{Notification, NotificationKind};
 use model::observation::Gap;
 use plan::report::{JobsReport, Report, RunUsage};
@@ -20,6 +20,13 @@ struct UnsentNotification {
     job: Job,
     etag: Option<String>,
     said: JobNotification,
+}
+
+/// What is recorded as sent once its team got the message.
+struct UnsentNotifications {
+    of_jobs: Vec<UnsentNotification>,
+    /// Sweeps of which all members are over.
+    of_sweeps: Vec<(JobId, Notification)>,
 }
 
 impl UnsentNotification {
@@ -49,9 +56,15 @@ impl JobsRun<'_> {
     ) -> JobsReport {
         let untold: Vec<UnsentNotification> =
             worked.into_iter().filter_map(|one| UnsentNotification::from_job(one, self.may_act)).collect();
-        let (gaps, notifications) =
-            self.with_findings(|found| (std::mem::take(&mut found.gaps), std::mem::take(&mut found.notifications)));
-        if is_of_all || !untold.is_empty() || !gaps.is_empty() || !notifications.is_empty() {
+        let (gaps, notifications, ended_sweeps) = self.with_findings(|found| {
+            (
+                std::mem::take(&mut found.gaps),
+                std::mem::take(&mut found.notifications),
+                std::mem::take(&mut found.ended_sweeps),
+            )
+        });
+        let untold = UnsentNotifications { of_jobs: untold, of_sweeps: ended_sweeps };
+        if is_of_all || !untold.of_jobs.is_empty() || !gaps.is_empty() || !notifications.is_empty() {
             let base = self.run.report_without_steps(report.seen, gaps);
             report.gaps = self.tell(base, untold, notifications, (&report, is_of_all)).await;
         } else {
@@ -78,7 +91,7 @@ impl JobsRun<'_> {
     async fn tell(
         &self,
         mut base: Report,
-        untold: Vec<UnsentNotification>,
+        untold: UnsentNotifications,
         besides: Vec<Notification>,
         (report, is_of_all): (&JobsReport, bool),
     ) -> Vec<Gap> {
@@ -94,10 +107,16 @@ impl JobsRun<'_> {
                 .chain(besides)
                 .collect()
         };
-        let of_jobs = untold.iter().map(|one| one.said.notification.clone());
-        let all: Vec<Notification> = remembered.iter().cloned().chain(of_jobs).collect();
+        let UnsentNotifications { of_jobs: untold, of_sweeps } = untold;
+        let of_jobs = untold.iter().map(|one| &one.said.notification);
+        let of_ended = of_sweeps.iter().map(|(_, notification)| notification);
+        let all: Vec<Notification> = remembered.iter().chain(of_jobs).chain(of_ended).cloned().collect();
         let delivered = run.notify_teams(&mut base, &all, &recalled.memory).await;
         self.write_down(&mut base, untold, &delivered).await;
+        for (sweep, _) in of_sweeps.iter().filter(|(_, notification)| delivered.contains(&notification.team)) {
+            let forgotten = run.store.forget_sweep(sweep).await;
+            base.gaps.extend(forgotten.err().map(|error| error.gap(run.cloud.home())));
+        }
         let mut report = JobsReport { gaps: base.gaps.clone(), ..report.clone() };
         base.gaps.extend(self.record(&mut report, is_of_all).await);
         // The state of a job has its notifications.

@@ -109,6 +109,9 @@ impl JobsRun<'_> {
             }
         };
         self.notify_of_documents(&job, &known);
+        if let Some(notification) = job.notify_of_members(home) {
+            self.notify(notification);
+        }
         Some((*job, etag))
     }
 

@@ -39,6 +39,14 @@ pub(super) const RETRIES_MAX: u32 = 10;
 /// The command finds each in a variable, and each costs a read a minute until it has succeeded.
 pub(super) const AFTER_MAX: usize = 16;
 
+/// Each parameter of a sweep is a column of `curfew jobs`, and a variable.
+pub(super) const PARAMETERS_MAX: usize = 8;
+
+pub(super) const PARAMETER_CHARACTERS_MAX: usize = 32;
+
+/// The longest value of a parameter, in bytes: the state of each member has it, and the table of all.
+pub(super) const PARAMETER_VALUE_BYTES_MAX: usize = 200;
+
 /// The most items of a list: a person writes fewer, and one call of EC2 accepts as many.
 pub(super) const ITEMS_MAX: usize = 100;
 
@@ -231,6 +239,27 @@ pub(super) fn signal(name: &str) -> Result<(), InvalidValue> {
         ""
     };
     Err(InvalidValue::new(format!("{name:?} is none of {}{hint}{why}", names.join(", "))))
+}
+
+pub(super) fn parameter(name: &str) -> Result<(), InvalidValue> {
+    let begins = name.starts_with(|first: char| first.is_ascii_lowercase());
+    let legal = |one: char| one.is_ascii_lowercase() || one.is_ascii_digit() || one == '_';
+    if begins && name.len() <= PARAMETER_CHARACTERS_MAX && name.chars().all(legal) {
+        return Ok(());
+    }
+    Err(InvalidValue::new(format!(
+        "the name of a parameter is 1 to {PARAMETER_CHARACTERS_MAX} small letters, digits and `_`, and begins with a letter"
+    )))
+}
+
+pub(super) fn parameter_value(value: &str) -> Result<(), InvalidValue> {
+    if value.len() > PARAMETER_VALUE_BYTES_MAX {
+        return Err(InvalidValue::new(format!(
+            "it has {} bytes; {PARAMETER_VALUE_BYTES_MAX} are the most",
+            value.len()
+        )));
+    }
+    text(value)
 }
 
 pub(super) fn job_name(name: &str) -> Result<(), InvalidValue> {

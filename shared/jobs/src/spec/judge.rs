@@ -1,6 +1,7 @@
 //! A spec under judgement: what is wrong is collected, each with its place.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use jiff::SignedDuration;
 use model::document::{
@@ -8,6 +9,8 @@ use model::document::{
     read_all, written_at,
 };
 use model::fault::{InvalidValue, shortened};
+
+use toml::de::DeValue;
 
 use super::checks;
 use super::written::{DOCUMENT, RawSpec};
@@ -71,6 +74,21 @@ impl<'t> SpecValidator<'t> {
     pub(super) fn refuse_item(&mut self, path: &[&str], index: usize, problem: &str) {
         let byte = item_written_at(self.read.tree.get_ref(), path, index);
         self.refuse_at(byte, &format!("{}[{index}]", dotted(path.iter().copied())), problem);
+    }
+
+    /// A value as it is written.
+    pub(super) fn written_value(&self, key: &str) -> Option<DeValue<'t>> {
+        self.read.tree.get_ref().get(key).map(|value| value.get_ref().clone())
+    }
+
+    /// How many bytes the document has.
+    pub(super) const fn length_bytes(&self) -> usize {
+        self.text.len()
+    }
+
+    /// A part of the document.
+    pub(super) fn text_at(&self, bytes: Range<usize>) -> &'t str {
+        self.text.get(bytes).unwrap_or_default()
     }
 
     /// The missing keys. A wrong value is not missing; and without a parsed document that is unknown.

@@ -2,6 +2,7 @@
 
 mod limits;
 mod sized_model;
+mod sweep;
 
 use std::collections::BTreeSet;
 
@@ -19,6 +20,7 @@ use super::written::{self, RawSpec};
 use super::{CheckpointSpec, GpuSpec, JobSpec, JobTerms, MachineSpec, ModelSizing, SpotSpec, Workload, checks};
 use crate::checkpoints::check_pattern;
 use crate::machine_role::allow_profile;
+use crate::parameter_sweep::sweep_variable;
 use crate::{CHECKPOINTS_KEPT_MAX, JobName, SpecMistake, WorkdirDigest};
 
 const DIR: &str = "/var/curfew/checkpoints";
@@ -44,10 +46,13 @@ impl JobSpec {
         now: Timestamp,
     ) -> Result<Self, Vec<SpecMistake>> {
         let (mut judge, written) = SpecValidator::parse(text)?;
+        let sweep = judge.sweep(&written);
+        let parameters = judge.member(&written, sweep.as_ref());
         let name = judge.name(written.name.as_deref(), file_name);
+        let name = if sweep.is_some() { name.and_then(|name| judge.name_in_sweep(name, written.member)) } else { name };
         let owner = judge.owner(&written, config);
         judge.tags(&written, config);
-        let work = judge.work(&written);
+        let work = judge.work(&written, parameters);
         let (gpu, sizing) = judge.gpu(&written.gpu);
         let terms = JobTerms {
             gpu,
@@ -55,7 +60,7 @@ impl JobSpec {
             max_runtime_seconds: judge.max_runtime(&written.limits, config),
             finish_by: judge.deadline(&written.limits, now),
             estimated_runtime_seconds: judge.estimated_runtime(&written, config),
-            max_usd: judge.usd(&["limits", "max_usd"], written.limits.max_usd).map(Amount::from_usd),
+            max_usd: judge.max_usd(&written.limits, sweep.as_ref()),
             retries: judge.some(&["retries"], written.retries, 0, [0, checks::RETRIES_MAX]),
             checkpoint: judge.checkpoint(written.checkpoint.as_ref(), config, checks::own_directory),
             machine: judge.machine(written.machine, team, config),
@@ -65,7 +70,8 @@ impl JobSpec {
         if let Some(problem) = terms.find_missing_size() {
             judge.report_missing(&["checkpoint", "size_gb"], &problem);
         }
-        judge.done((name, work), |(name, work)| Some(Self { name: name?, owner, work: work?, terms, sizing }))
+        let sweep = sweep.filter(|_| written.member.is_none());
+        judge.done((name, work), |(name, work)| Some(Self { name: name?, owner, work: work?, terms, sizing, sweep }))
     }
 
     /// The same of its bytes.
@@ -109,7 +115,11 @@ impl JobSpec {
             Some(name) => name.as_str()?,
             None => default_name(file_name),
         };
-        JobName::read(name).ok()
+        let name = JobName::read(name).ok()?;
+        match document.get("member") {
+            Some(member) => name.member(u32::try_from(member.as_integer()?).ok()?).ok(),
+            None => Some(name),
+        }
     }
 
     /// What the machine does, of a spec that was accepted. Of the configuration only how many checkpoints are kept counts, where the spec
@@ -119,7 +129,9 @@ impl JobSpec {
     /// As [`Spec::read`], of what the machine does.
     pub fn accepted(text: &str, config: &Config) -> Result<(Workload, Option<CheckpointSpec>), Vec<SpecMistake>> {
         let (mut judge, written) = SpecValidator::parse(text)?;
-        let work = judge.work(&written);
+        let sweep = judge.sweep(&written);
+        let parameters = judge.member(&written, sweep.as_ref());
+        let work = judge.work(&written, parameters);
         // A directory that is refused today may have been accepted.
         let checkpoint = judge.checkpoint(written.checkpoint.as_ref(), config, checks::path);
         judge.done(work, |work| Some((work?, checkpoint)))
@@ -200,7 +212,7 @@ impl SpecValidator<'_> {
         }
     }
 
-    fn work(&mut self, written: &RawSpec) -> Option<Workload> {
+    fn work(&mut self, written: &RawSpec, parameters: Vec<(String, String)>) -> Option<Workload> {
         match &written.command {
             None => self.report_missing(
                 &["command"],
@@ -228,6 +240,7 @@ impl SpecValidator<'_> {
         if written.after.len() > checks::AFTER_MAX {
             self.refuse(&["after"], &format!("{} of them; write {} at most", written.after.len(), checks::AFTER_MAX));
         }
+        let variables = parameters.into_iter().map(|(name, value)| (sweep_variable(&name), value));
         let machine = &written.machine;
         self.check(&["machine", "user"], machine.user.as_deref().map_or(Ok(()), checks::user));
         self.list(&["machine", "outputs"], &machine.outputs, checks::path);
@@ -235,7 +248,7 @@ impl SpecValidator<'_> {
             command: written.command.clone()?,
             setup: written.setup.clone(),
             workdir,
-            env: written.env.clone(),
+            env: written.env.clone().into_iter().chain(variables).collect(),
             secrets: written.secrets.clone(),
             user: machine.user.clone(),
             outputs: machine.outputs.clone(),

@@ -1,6 +1,7 @@
 mod any;
 mod refused;
 mod sized_model;
+mod sweep;
 
 use std::collections::BTreeMap;
 

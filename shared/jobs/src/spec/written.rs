@@ -6,7 +6,7 @@ use std::fmt;
 use jiff::SignedDuration;
 use model::document::DocumentKind;
 use model::duration;
-use serde::de::Visitor;
+use serde::de::{IgnoredAny, Visitor};
 use serde::{Deserialize, Deserializer};
 
 /// The largest document that is read, in bytes: a spec is written by hand, and its command is a line of an agent's own.
@@ -25,6 +25,9 @@ pub(super) struct RawSpec {
     pub(super) workdir: Option<String>,
     pub(super) retries: Option<u32>,
     pub(super) after: Vec<String>,
+    /// Its keys are people's own, so it is read where it stands in the document.
+    pub(super) sweep: Option<IgnoredAny>,
+    pub(super) member: Option<u32>,
     pub(super) tags: BTreeMap<String, String>,
     pub(super) env: BTreeMap<String, String>,
     pub(super) secrets: BTreeMap<String, String>,
@@ -120,7 +123,13 @@ pub(super) struct RawMachine {
 /// Every key that there is; `shared/jobs/tests/jobs_page.rs` asks the parser whether these are all.
 fn every_key() -> Vec<String> {
     let sections: [(&str, &[&str]); 7] = [
-        ("", &["name", "owner", "command", "setup", "workdir", "retries", "after", "tags", "env", "secrets"]),
+        (
+            "",
+            &[
+                "name", "owner", "command", "setup", "workdir", "retries", "after", "sweep", "member", "tags", "env",
+                "secrets",
+            ],
+        ),
         ("gpu.", &["count", "memory_gib_min", "types", "model"]),
         (
             "gpu.model.",

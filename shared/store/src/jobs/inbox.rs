@@ -311,7 +311,7 @@ mod tests {
             object: object.to_owned(),
             at: Timestamp::from_second(second).unwrap(),
             job: job.map(|job| JobId::read(job).unwrap()),
-            mistakes: Vec::new(),
+            ..InboxAnswer::default()
         };
         let rejected = answered("v1", 1, None);
         let accepted = answered("v2", 1, Some("vision/a-0123abcd"));
@@ -331,7 +331,7 @@ mod tests {
             object: "v1".to_owned(),
             at: at(1),
             job: Some(JobId::read("vision/a-0123abcd").unwrap()),
-            mistakes: Vec::new(),
+            ..InboxAnswer::default()
         };
         let rejected = InboxAnswer { at: at(2), job: None, ..accepted.clone() };
         let both = InboxAnswers { accepted: Some(accepted.clone()), rejected: Some(rejected.clone()) };

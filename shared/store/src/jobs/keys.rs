@@ -18,6 +18,7 @@ pub(super) enum JobDocument {
     State,
     Head,
     Cancel,
+    Sweep,
     Followed,
     Heartbeat(u32),
     Exit(u32),
@@ -31,6 +32,7 @@ pub(super) fn key(job: &JobId, of: JobDocument) -> String {
         JobDocument::Spec => format!("jobs/{job}/spec.toml"),
         JobDocument::State => format!("jobs/{job}/state.json"),
         JobDocument::Cancel => format!("jobs/{job}/cancel.json"),
+        JobDocument::Sweep => format!("jobs/{job}/sweep.json"),
         JobDocument::Followed => format!("jobs/{job}/followed.json"),
         JobDocument::Head => format!("{ATTEMPTS}{job}/head.json"),
         JobDocument::Heartbeat(attempt) => format!("{ATTEMPTS}{job}/{attempt}/heartbeat.json"),
@@ -52,6 +54,26 @@ pub(super) fn team_of_folder(folder: &str) -> Option<TeamName> {
 
 pub(super) fn active_key(job: &JobId) -> String {
     format!("active/{}", path(job))
+}
+
+/// The entry of an unfinished sweep among the jobs of its team. Its name is no job's, and in a list it comes before all of them: whoever sees it
+/// sees all members that were written before it.
+pub(super) fn active_sweep_key(sweep: &JobId) -> String {
+    format!("active/{}/-{}", folder(&sweep.team), folder(&TeamName::new(sweep.job.as_str())))
+}
+
+/// The sweep of such an entry; `None` for any other key.
+#[must_use]
+pub fn sweep_of_active_key(key: &str) -> Option<JobId> {
+    let (team, sweep) = key.strip_prefix("active/")?.split_once("/-")?;
+    team_and_job(&format!("{team}/{sweep}"))
+}
+
+/// How the entries of all members of a sweep begin, and those of other jobs.
+pub(super) fn active_members_prefix(sweep: &JobId) -> String {
+    let first = active_key(&sweep.member(1));
+    let (rest, _) = first.rsplit_once('-').unwrap_or((&first, ""));
+    rest.rsplit_once('-').map_or_else(String::new, |(name, _)| format!("{name}-"))
 }
 
 /// The outputs of an attempt: apart from documents, because people choose their names.
@@ -101,6 +123,19 @@ mod tests {
         check("Bildverarbeitung Köln", "x.y_z-0123abcd", "Bildverarbeitung%20Köln/x.y_z-0123abcd");
         check("a/b", "c-0123abcd", "a%2Fb/c-0123abcd");
         check("..", "x-0123abcd", "%2E%2E/x-0123abcd");
+    }
+
+    #[test]
+    fn a_sweep_is_on_the_index_before_its_members() {
+        let sweep = id("a/b", "tune-a-0123abcd");
+        assert_eq!(active_sweep_key(&sweep), "active/a%2Fb/-tune-a-0123abcd");
+        assert_eq!(sweep_of_active_key("active/a%2Fb/-tune-a-0123abcd"), Some(sweep.clone()));
+        assert_eq!(team_and_job("a%2Fb/-tune-a-0123abcd"), None);
+        assert_eq!(sweep_of_active_key("active/a%2Fb/tune-a-0123abcd"), None);
+        let (prefix, member) = (active_members_prefix(&sweep), active_key(&sweep.member(7)));
+        assert_eq!((prefix.as_str(), member.as_str()), ("active/a%2Fb/tune-a-", "active/a%2Fb/tune-a-0007-0123abcd"));
+        assert!(active_sweep_key(&sweep) < member && member.starts_with(&prefix));
+        assert!(active_sweep_key(&sweep) < active_key(&id("a/b", "0-0123abcd")));
     }
 
     #[test]

@@ -61,3 +61,36 @@ fn it_waits_at_the_end_of_the_queue_and_says_for_what() {
     let order = by_priority(vec![after_two().job, submitted().job], |job| Some(job), 1, noon_plus(0));
     assert!(order[0].waits_for.is_empty(), "{order:?}");
 }
+
+fn fifth_member(earlier: Option<u32>) -> JobInput {
+    let sweep =
+        SweepMember { number: 5, parameters: vec![("lr".to_owned(), "1e-4".to_owned())], max_parallel: Some(2) };
+    let given = submitted().job(|job| {
+        job.job = JobId::read("vision/llama-0005-1a2b3c4d").unwrap();
+        job.sweep = Some(sweep);
+    });
+    given.facts(|facts| facts.earlier_members = earlier)
+}
+
+#[test]
+fn a_member_waits_for_its_turn_and_keeps_it() {
+    assert!(wants(&fifth_member(None).job, false, noon_plus(0)).earlier_members);
+    for earlier in [None, Some(4), Some(2)] {
+        check_nothing(fifth_member(earlier));
+    }
+    check(fifth_member(Some(1)), "submitted: rank");
+    let begun = fifth_member(Some(1)).next();
+    assert!(!wants(&begun.job, false, noon_plus(0)).earlier_members);
+    check(begun.facts(|facts| facts.earlier_members = None), "submitted: rank");
+    let both = knowing(
+        fifth_member(Some(0)).job(|job| job.waits_for = vec![A.to_owned()]),
+        &[(A, DependencyState::Unfinished)],
+    );
+    assert_eq!(JobOverview::from_job(&both.next().job, noon_plus(0)).why, "it begins once a-11111111 has succeeded");
+    let overview = JobOverview::from_job(&fifth_member(None).job, noon_plus(0));
+    assert_eq!(
+        (overview.state, overview.why.as_str()),
+        ("waiting", "it begins once fewer than 2 earlier members of its sweep are unfinished")
+    );
+    check(fifth_member(None).cancelled(), "cancelled, closed: note over, forget");
+}

@@ -143,6 +143,7 @@ fn any_facts() -> impl Strategy<Value = JobFacts> {
                 exit,
                 cancel,
                 dependencies: BTreeMap::new(),
+                earlier_members: None,
                 answer,
             }
         },

@@ -15,6 +15,7 @@ fn check(given: JobInput, warned: bool, expect: &str) {
         (wants.exit, "exit"),
         (wants.cancel, "cancel"),
         (wants.dependencies, "dependencies"),
+        (wants.earlier_members, "earlier members"),
     ];
     let asked: Vec<&str> = of.into_iter().filter_map(|(wanted, name)| wanted.then_some(name)).collect();
     assert_eq!(asked.join(" "), expect);

@@ -2,13 +2,25 @@
 
 use jiff::Timestamp;
 use model::config::Config;
+use model::money::Amount;
 use model::{duration, moment};
 
-use crate::ATTEMPT_MIN;
 use crate::spec::judge::SpecValidator;
 use crate::spec::written::{self, RawSpec};
+use crate::{ATTEMPT_MIN, ParameterSweep};
 
 impl SpecValidator<'_> {
+    /// Of one job: of a sweep the share of one member.
+    pub(super) fn max_usd(&mut self, limits: &written::RawLimits, sweep: Option<&ParameterSweep>) -> Option<Amount> {
+        let path = ["limits", "max_usd"];
+        let usd = self.usd(&path, limits.max_usd).map(Amount::from_usd);
+        let share = sweep.map_or(usd, ParameterSweep::share);
+        if share == Some(Amount::ZERO) && usd != share {
+            self.refuse(&path, "nothing is left of it for each member of the sweep; write more");
+        }
+        share
+    }
+
     pub(super) fn max_runtime(&mut self, limits: &written::RawLimits, config: &Config) -> i64 {
         let path = ["limits", "max_runtime"];
         let least = duration::format_duration(ATTEMPT_MIN);

@@ -1,0 +1,140 @@
+//! Sweeps: all members of one are begun before it is accepted, and one message says when all are over.
+//!
+//! Names and states of members follow from `sweep.json`, so a run that continues after a crash begins the same. The sweep comes on the index of
+//! unfinished jobs after its last member: whoever sees it there knows that a member which is not on the index is over.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use futures::{StreamExt, TryStreamExt, stream};
+use jobs::{Job, JobId, JobOverview, ParameterSweep, Sweep, member_document};
+use store::StoreError;
+
+use super::JobsRun;
+use crate::AT_ONCE;
+
+/// The most members that a run begins: three writes each. A larger rest waits for the next run, a minute later.
+const BEGUN_MAX: usize = 2 * ParameterSweep::MEMBERS_MAX;
+
+/// The most sweeps of which a run reads all members at their end.
+const ENDED_MAX: usize = 2;
+
+/// What this run knows of sweeps.
+#[derive(Debug, Default)]
+pub(super) struct KnownSweeps {
+    /// Those on the index.
+    listed: Mutex<BTreeSet<JobId>>,
+    /// Those with a member that this run reads.
+    busy: BTreeSet<JobId>,
+    /// The unfinished members of some; `None` if they could not be listed.
+    unfinished: tokio::sync::Mutex<BTreeMap<JobId, Option<BTreeSet<u32>>>>,
+    /// How many members this run has begun.
+    begun: AtomicUsize,
+}
+
+impl KnownSweeps {
+    pub(super) fn add_listed(&self, sweeps: impl Iterator<Item = JobId>) {
+        self.listed.lock().unwrap_or_else(PoisonError::into_inner).extend(sweeps);
+    }
+
+    pub(super) fn add_busy<'a>(&mut self, jobs: impl Iterator<Item = &'a Job>) {
+        self.busy.extend(jobs.filter_map(Job::sweep_id));
+    }
+
+    fn is_listed(&self, sweep: &JobId) -> bool {
+        self.listed.lock().unwrap_or_else(PoisonError::into_inner).contains(sweep)
+    }
+}
+
+impl JobsRun<'_> {
+    /// Begins all members of a sweep that are not there yet. Returns how many it has; `None` if some are left to the next run.
+    pub(super) async fn begin_sweep(&self, sweep: &Sweep, text: &[u8]) -> Result<Option<u32>, StoreError> {
+        let (sweep, is_new) = self.run.store.begin_sweep(sweep, text).await?;
+        let there = if is_new { BTreeSet::new() } else { self.run.store.unfinished_members(&sweep.sweep).await? };
+        let begins = stream::iter(sweep.numbers().filter(|number| !there.contains(number))).map(|number| {
+            let member = Box::new(sweep.member(number));
+            async move {
+                if self.time_left().is_none() || self.sweeps.begun.fetch_add(1, Ordering::Relaxed) >= BEGUN_MAX {
+                    return Ok(false);
+                }
+                Box::pin(self.begin(&member, &member_document(text, number))).await.map(|_| true)
+            }
+        });
+        let mut all = true;
+        let mut begins = begins.buffered(AT_ONCE).boxed_local();
+        while let Some(has_begun) = begins.try_next().await? {
+            all &= has_begun;
+        }
+        if !all {
+            tracing::info!(sweep = %sweep.sweep, "not all members have begun; the next run continues");
+            return Ok(None);
+        }
+        // An event and the schedule may begin it at once; one of them says so.
+        if self.run.store.remember_sweep(&sweep.sweep).await? {
+            self.notify(sweep.notify_accepted(self.run.cloud.home()));
+        }
+        Ok(Some(sweep.plan.members()))
+    }
+
+    /// How many earlier members of its sweep are unfinished; `None` if that is unknown, as while not all of them have begun.
+    pub(super) async fn count_earlier_members(&self, job: &Job) -> Option<u32> {
+        let (sweep, number) = job.job.as_member()?;
+        if !self.sweeps.is_listed(&sweep) {
+            return None;
+        }
+        let mut known = self.sweeps.unfinished.lock().await;
+        if !known.contains_key(&sweep) {
+            let listed = self.list_unfinished(&sweep).await;
+            known.insert(sweep.clone(), listed);
+        }
+        let unfinished = known.get(&sweep)?.as_ref()?;
+        u32::try_from(unfinished.range(..number).count()).ok()
+    }
+
+    async fn list_unfinished(&self, sweep: &JobId) -> Option<BTreeSet<u32>> {
+        let listed = self.run.store.unfinished_members(sweep).await;
+        listed.map_err(|error| self.gap(error.gap(self.run.cloud.home()))).ok()
+    }
+
+    /// Finds the sweeps of which all members are over, and what is said of them. They stay on the index until that was sent.
+    pub(super) async fn find_ended_sweeps(&self) {
+        let listed = std::mem::take(&mut *self.sweeps.listed.lock().unwrap_or_else(PoisonError::into_inner));
+        let quiet = listed.into_iter().filter(|sweep| !self.sweeps.busy.contains(sweep));
+        let mut read = 0;
+        for sweep in quiet {
+            if read >= ENDED_MAX || self.time_left().is_none() {
+                return;
+            }
+            // Of a team with very many jobs a run does not read all.
+            if self.list_unfinished(&sweep).await.is_none_or(|unfinished| !unfinished.is_empty()) {
+                continue;
+            }
+            read += 1;
+            match self.read_results(&sweep).await {
+                Ok(Some((of, members))) => {
+                    let said = of.notify_ended(&members, self.run.cloud.home());
+                    self.with_findings(|found| found.ended_sweeps.push((sweep, said)));
+                }
+                Ok(None) => {}
+                Err(error) => self.gap(error.gap(self.run.cloud.home())),
+            }
+        }
+    }
+
+    /// A sweep with where each of its members stands. `None` if it is gone: then its entry is removed.
+    async fn read_results(&self, sweep: &JobId) -> Result<Option<(Sweep, Vec<JobOverview>)>, StoreError> {
+        let store = self.run.store;
+        let Some(of) = store.read_sweep(sweep).await? else {
+            store.forget_sweep(sweep).await?;
+            return Ok(None);
+        };
+        let now = self.now();
+        let reads = of.numbers().map(|number| async move {
+            let job = store.read_job(&sweep.member(number)).await?.value;
+            Ok::<_, StoreError>(job.map(|job| JobOverview::from_job(&job, now)))
+        });
+        let members: Vec<Option<JobOverview>> = stream::iter(reads).buffered(AT_ONCE).try_collect().await?;
+        Ok(Some((of, members.into_iter().flatten().collect())))
+    }
+}

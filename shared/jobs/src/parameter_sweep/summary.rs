@@ -1,0 +1,144 @@
+//! Where all members of a sweep stand, and the two messages about it.
+
+use std::collections::BTreeMap;
+
+use model::id::{Region, ResourceId};
+use model::money::Amount;
+use model::notification_log::{
+    Headline, HeadlineCost, HeadlineObject, Notification, NotificationFacts, NotificationKind, Severity,
+};
+use serde::Serialize;
+
+use super::{Sweep, describe_parameters};
+use crate::JobOverview;
+
+/// The most members that a message lists; the command shows all.
+const LISTED_MAX: usize = 20;
+
+/// Where all members stand together.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SweepSummary {
+    /// How many members are in each state.
+    pub states: BTreeMap<&'static str, usize>,
+    /// What they cost at most, together.
+    pub cost_usd_max: Amount,
+}
+
+impl SweepSummary {
+    #[must_use]
+    pub fn from_members(members: &[JobOverview]) -> Self {
+        let mut states = BTreeMap::new();
+        for member in members {
+            *states.entry(member.state).or_default() += 1;
+        }
+        let cost_usd_max = members.iter().fold(Amount::ZERO, |sum, member| sum + member.cost_usd_max);
+        Self { states, cost_usd_max }
+    }
+
+    /// `8 succeeded, 2 failed`.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        self.states.iter().rev().map(|(state, count)| format!("{count} {state}")).collect::<Vec<_>>().join(", ")
+    }
+
+    /// How bad it is, once all are over.
+    fn severity(&self) -> Severity {
+        let has = |state: &str| self.states.contains_key(state);
+        if has("failed") {
+            Severity::Error
+        } else if has("expired") {
+            Severity::Warning
+        } else {
+            Severity::Info
+        }
+    }
+}
+
+impl Sweep {
+    /// The notification that it was accepted. `home`: the region of the deployment.
+    #[must_use]
+    pub fn notify_accepted(&self, home: &Region) -> Notification {
+        let members = self.plan.members();
+        let at_once = self.plan.max_parallel.map(|most| format!(", at most {most} of them unfinished at once"));
+        let cost = self.plan.max_usd.map(|usd| format!(" They cost at most {usd} together."));
+        let text = format!(
+            "{}: the sweep was accepted, and its {members} jobs begin{}: {} to {}.{} One message follows, when all are over. Where they \
+             stand: curfew jobs {}. To stop all: curfew cancel {}",
+            self.named(),
+            at_once.unwrap_or_default(),
+            self.sweep.member(1),
+            self.sweep.member(members).job,
+            cost.unwrap_or_default(),
+            self.sweep,
+            self.sweep,
+        );
+        self.notification("Curfew accepted {}", text, (Severity::Info, HeadlineCost::Unsaid), home)
+    }
+
+    /// The notification that all members are over.
+    #[must_use]
+    pub fn notify_ended(&self, members: &[JobOverview], home: &Region) -> Notification {
+        let summary = SweepSummary::from_members(members);
+        let failed = |member: &&JobOverview| matches!(member.state, "failed" | "expired");
+        let first = members.iter().filter(failed).min_by_key(|member| member.until);
+        let first = first.map(|member| {
+            format!(" The first failure was {}: {}.", describe(member), member.why.trim_end_matches('.'))
+        });
+        let mut listed: Vec<&JobOverview> = members.iter().collect();
+        listed.sort_by_key(|member| member.state == "succeeded");
+        let rows = listed.iter().take(LISTED_MAX);
+        let rows = rows.map(|member| format!("{} {}, {}", describe(member), member.state, member.cost_usd_max));
+        let more = members.len().saturating_sub(LISTED_MAX);
+        let more = if more == 0 { String::new() } else { format!("; and {more} more") };
+        let text = format!(
+            "{}: all {} jobs of the sweep are over: {}. They cost at most {} together.{} The results: {}{more}. All of them: curfew jobs {}",
+            self.named(),
+            members.len(),
+            summary.describe(),
+            summary.cost_usd_max,
+            first.unwrap_or_default(),
+            rows.collect::<Vec<_>>().join("; "),
+            self.sweep,
+        );
+        let cost = HeadlineCost::Total(format!("{} at most", summary.cost_usd_max));
+        self.notification("All jobs of {} are over", text, (summary.severity(), cost), home)
+    }
+
+    fn notification(
+        &self,
+        sentence: &'static str,
+        text: String,
+        (severity, cost): (Severity, HeadlineCost),
+        home: &Region,
+    ) -> Notification {
+        let headline = Headline::new(sentence, HeadlineObject::Job, format!("sweep {}", self.sweep.job));
+        Notification {
+            team: self.sweep.team.as_str().to_owned(),
+            severity,
+            region: home.clone(),
+            resource: Some(ResourceId::new(&self.sweep.job)),
+            kind: NotificationKind::Event,
+            text,
+            happened: true,
+            mode: None,
+            loses: None,
+            headline: Headline { cost, ..headline },
+            facts: NotificationFacts {
+                job: Some(self.sweep.to_string()),
+                owner: self.owner.clone(),
+                ..NotificationFacts::default()
+            },
+        }
+    }
+
+    fn named(&self) -> String {
+        let owner = self.owner.as_ref().map_or("no owner".to_owned(), |owner| format!("owner {owner}"));
+        format!("{} ({owner})", self.sweep)
+    }
+}
+
+/// `member 3 (lr=1e-4, seed=3)`.
+fn describe(member: &JobOverview) -> String {
+    let Some(of_sweep) = &member.sweep else { return member.job.job.clone() };
+    format!("member {} ({})", of_sweep.number, describe_parameters(&of_sweep.parameters))
+}

@@ -1,0 +1,87 @@
+//! Sweeps: `sweep.json`, from which all members follow, and the entry on the index of unfinished jobs.
+
+use std::collections::BTreeSet;
+
+use jobs::{JobId, Sweep};
+
+use super::keys::{JobDocument, active_members_prefix, active_sweep_key, key, sweep_of_active_key, team_and_job};
+use crate::bucket::WriteCondition;
+use crate::document::{is_at_home, read, stamped};
+use crate::{BYTES_MAX, Store, StoreError};
+
+const IF_SWEEP_IS_LOST: &str = "its members run on, and no message says that all are over";
+
+impl Store {
+    /// A sweep; `None` if there is none of that name.
+    ///
+    /// # Errors
+    /// If S3 refused, or the document is not Curfew's.
+    pub async fn read_sweep(&self, sweep: &JobId) -> Result<Option<Sweep>, StoreError> {
+        let key = key(sweep, JobDocument::Sweep);
+        let Some(object) = self.bucket.get(&key, BYTES_MAX).await? else { return Ok(None) };
+        let address = self.bucket.address(&key);
+        let found: Sweep = read(&object.bytes, &address, IF_SWEEP_IS_LOST)?;
+        is_at_home(found.sweep == *sweep, &found.sweep, &address, IF_SWEEP_IS_LOST)?;
+        Ok(Some(found))
+    }
+
+    /// Stores a new sweep with its document, unless it is there. Returns the one that is there then, and whether it is new: its members follow
+    /// from the first that was written.
+    ///
+    /// # Errors
+    /// If S3 refused, or an object that is there is another one.
+    pub async fn begin_sweep(&self, sweep: &Sweep, text: &[u8]) -> Result<(Sweep, bool), StoreError> {
+        self.keep_spec(&sweep.sweep, text).await?;
+        let key = key(&sweep.sweep, JobDocument::Sweep);
+        let bytes = stamped(sweep, &self.bucket.address(&key))?;
+        match self.bucket.put(&key, bytes, WriteCondition::StillAt(None)).await {
+            Ok(_) => Ok((sweep.clone(), true)),
+            Err(lost @ StoreError::Lost { .. }) => Ok((self.read_sweep(&sweep.sweep).await?.ok_or(lost)?, false)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Adds a sweep to the index of unfinished jobs, once all its members are there. Returns whether it was not on it.
+    ///
+    /// # Errors
+    /// If S3 refused.
+    pub async fn remember_sweep(&self, sweep: &JobId) -> Result<bool, StoreError> {
+        let (key, entry) = (active_sweep_key(sweep), b"{\"schema\":1}".to_vec());
+        match self.bucket.put(&key, entry, WriteCondition::StillAt(None)).await {
+            Ok(_) => Ok(true),
+            Err(StoreError::Lost { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Removes a sweep from that index.
+    ///
+    /// # Errors
+    /// If S3 refused.
+    pub async fn forget_sweep(&self, sweep: &JobId) -> Result<(), StoreError> {
+        self.bucket.delete(&active_sweep_key(sweep)).await
+    }
+
+    /// The numbers of the members that are on that index.
+    ///
+    /// # Errors
+    /// If S3 refused.
+    pub async fn unfinished_members(&self, sweep: &JobId) -> Result<BTreeSet<u32>, StoreError> {
+        let listed = self.bucket.list(&active_members_prefix(sweep), usize::MAX).await?;
+        let number_of = |key: &str| {
+            let (of, number) = team_and_job(key.strip_prefix("active/")?)?.as_member()?;
+            (of == *sweep).then_some(number)
+        };
+        Ok(listed.iter().filter_map(|object| number_of(&object.key)).collect())
+    }
+
+    /// All unfinished jobs, and unfinished sweeps, in no order.
+    ///
+    /// # Errors
+    /// If S3 refused.
+    pub async fn active_and_sweeps(&self) -> Result<Vec<JobId>, StoreError> {
+        let listed = self.bucket.list("active/", usize::MAX).await?;
+        let id_of = |key: &str| team_and_job(key.strip_prefix("active/")?).or_else(|| sweep_of_active_key(key));
+        Ok(listed.iter().filter_map(|object| id_of(&object.key)).collect())
+    }
+}
