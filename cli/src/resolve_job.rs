@@ -1,7 +1,7 @@
 //! Resolves the name of a job.
 
 use futures::{StreamExt as _, stream};
-use jobs::{Job, JobId, find};
+use jobs::{Job, JobId, Sweep, find};
 use store::{Store, StoreError};
 
 use crate::command_error::CommandError;
@@ -9,24 +9,55 @@ use crate::command_error::CommandError;
 /// Concurrent reads of states.
 const AT_ONCE: usize = 16;
 
-/// The job and its state, by its whole name or a unique part of it. Unfinished jobs come first.
+/// What a person names: a job with its state, or a sweep.
+pub(crate) enum NamedWork {
+    Job(Box<Job>),
+    Sweep(Box<Sweep>),
+}
+
+/// The job or the sweep, by its whole name or a unique part of it; the name of a sweep does not mean its members. Unfinished ones come first.
 ///
 /// # Errors
 /// If there is none, or several; or the states cannot be read.
-pub(crate) async fn resolve_job(store: &Store, named: &str) -> Result<Job, CommandError> {
+pub(crate) async fn resolve(store: &Store, named: &str) -> Result<NamedWork, CommandError> {
     if let Ok(id) = JobId::read(named)
-        && let Some(job) = store.read_job(&id).await?.value
+        && let Some(found) = read_named(store, &id).await?
     {
-        return Ok(job);
+        return Ok(found);
     }
-    let active = store.active().await?;
+    let active = store.active_and_sweeps().await?;
     let id = match find(named, &active) {
         Ok(id) => id,
         Err(_) => find(named, &store.jobs(None).await?)
             .map_err(|why| CommandError::with(why, "curfew jobs --all lists every job; a part of a name is enough"))?,
     };
-    let job = store.read_job(&id).await?.value;
-    job.ok_or_else(|| CommandError::new(format!("of {id} nothing is written but its name; look at curfew doctor")))
+    let found = read_named(store, &id).await?;
+    found.ok_or_else(|| CommandError::new(format!("of {id} nothing is written but its name; look at curfew doctor")))
+}
+
+/// The job alone.
+///
+/// # Errors
+/// As [`resolve`], and if it is a sweep.
+pub(crate) async fn resolve_job(store: &Store, named: &str) -> Result<Job, CommandError> {
+    match resolve(store, named).await? {
+        NamedWork::Job(job) => Ok(*job),
+        NamedWork::Sweep(sweep) => {
+            let sweep = &sweep.sweep;
+            Err(CommandError::with(
+                format!("{sweep} is a sweep, and this command takes one job"),
+                format!("name one of its jobs, such as {}; curfew jobs {sweep} lists them", sweep.member(1)),
+            ))
+        }
+    }
+}
+
+async fn read_named(store: &Store, id: &JobId) -> Result<Option<NamedWork>, CommandError> {
+    if let Some(job) = store.read_job(id).await?.value {
+        return Ok(Some(NamedWork::Job(Box::new(job))));
+    }
+    let sweep = store.read_sweep(id).await?;
+    Ok(sweep.map(|sweep| NamedWork::Sweep(Box::new(sweep))))
 }
 
 /// The states of these jobs, in their order; an unreadable one is an error of its own.

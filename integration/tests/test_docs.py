@@ -23,6 +23,7 @@ import pytest
 
 from command import COMMAND
 from deploying import deploy
+from jobs import SPEC, JobAccount
 from local_aws import LocalAws
 from reaping import BUCKET, REPOSITORY, Account, now
 from reaping_budgets import BudgetAccount
@@ -148,6 +149,8 @@ class Reader:
             "report": self._month,
             "commitment": self._hours,
             "llama": self._job,
+            "tune-1a2b3c4d": self._sweep,
+            "tune-0007-1a2b3c4d": lambda: self._sweep().replace("tune-", "tune-0007-"),
         }
 
     def prepared(self, text: str) -> str:
@@ -241,6 +244,14 @@ class Reader:
         running(self.account)
         upload(self.account, "step 1\n")
         return "llama"
+
+    def _sweep(self) -> str:
+        with JobAccount(self.aws, heard=False, profile=False) as jobs:
+            key = jobs.submit("tune", f'{SPEC}\n[sweep]\nlr = [1e-4, 3e-4]\nseed = "1..5"\n')
+            jobs.told_of(key)
+            answer = jobs.answer(key)
+        assert answer and answer["members"] == 10
+        return answer["job"].split("/")[1]
 
     def _stopped(self) -> str:
         gpu = self.account.idle(self.account.gpu())

@@ -1,4 +1,6 @@
-//! `curfew cancel`: cancels a job.
+//! `curfew cancel`: cancels a job, or all jobs of a sweep.
+
+mod sweep;
 
 use clap::Args;
 use jiff::Timestamp;
@@ -8,19 +10,19 @@ use serde::Serialize;
 use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
-use crate::resolve_job::resolve_job;
+use crate::resolve_job::{NamedWork, resolve};
 use crate::screen::{self, plain};
 use crate::world;
 
-/// Cancel a job, whatever its state
+/// Cancel a job, or all jobs of a sweep, whatever their state
 #[derive(Debug, Args)]
 #[command(
     after_help = "Its machine is terminated within a minute or two; its checkpoints and its log stay. What it wrote since its newest \
                   complete checkpoint is lost. A job that is cancelled does not come back: submit it again.\n\n\
-                  Example:\n  curfew cancel llama\n  curfew cancel vision/llama-1a2b3c4d --yes"
+                  Example:\n  curfew cancel llama\n  curfew cancel vision/llama-1a2b3c4d --yes\n  curfew cancel tune-1a2b3c4d"
 )]
 pub(crate) struct Cancel {
-    /// Name of the job: <team>/<job>, or a unique part of it
+    /// Name of the job or sweep: <team>/<job>, or a unique part of it
     #[arg(value_name = "JOB")]
     job: String,
     /// Act without asking
@@ -41,7 +43,10 @@ struct CancelOutput<'a> {
 impl Cancel {
     pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandStatus, CommandError> {
         let store = context.needs_deployed().await?.store;
-        let job = resolve_job(&store, &self.job).await?;
+        let job = match resolve(&store, &self.job).await? {
+            NamedWork::Job(job) => job,
+            NamedWork::Sweep(sweep) => return sweep::cancel(context, &store, &sweep, self.yes).await,
+        };
         let overview = JobOverview::from_job(&job, context.now);
         if overview.over {
             return said(context, &overview, "unchanged", None);

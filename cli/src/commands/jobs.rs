@@ -2,6 +2,7 @@
 
 mod read;
 mod show;
+mod sweep;
 
 use std::io::IsTerminal as _;
 use std::time::Duration;
@@ -14,24 +15,25 @@ use serde::Serialize;
 use store::Store;
 
 use self::read::JobDetails;
+use self::sweep::SweepMembers;
 use crate::command_error::{CommandError, describe_store_error};
 use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
-use crate::resolve_job::{resolve_job, states};
+use crate::resolve_job::{NamedWork, resolve, states};
 use crate::{screen, world};
 
 /// The states change once a minute at most, except at an event.
 const WATCH_EVERY: Duration = Duration::from_secs(5);
 
-/// List unfinished jobs, or show one in full
+/// List unfinished jobs, or show one job or sweep in full
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exit codes: 0 unfinished or succeeded; 1 the named job failed, expired or was cancelled; 2 error or incomplete \
-                        result.\n\nExample:\n  curfew jobs\n  curfew jobs --all --team vision\n  curfew jobs llama\n  \
+    after_help = "Exit codes: 0 unfinished or succeeded; 1 the named job, or one of the named sweep, failed, expired or was \
+                        cancelled; 2 error or incomplete result.\n\nExample:\n  curfew jobs\n  curfew jobs --all --team vision\n  curfew jobs llama\n  curfew jobs tune-1a2b3c4d\n  \
                         curfew jobs llama --watch"
 )]
 pub(crate) struct Jobs {
-    /// Name of the job: <team>/<job>, or a unique part of it
+    /// Name of the job or sweep: <team>/<job>, or a unique part of it
     #[arg(value_name = "JOB", conflicts_with_all = ["all", "team"])]
     job: Option<String>,
     /// Also list finished jobs
@@ -54,7 +56,7 @@ pub(crate) struct Jobs {
 ///  "problems": []}
 /// ```
 /// `machine` is null if there is none. `until` is when the job ended; for a running job the absolute end of its attempt; for a waiting or held job
-/// its next try. `slack_seconds` is the time to spare of a job whose deadline decides what it runs on. `problems` says what could not be read.
+/// its next try. A job of a sweep has `sweep`, with its number and parameters. `slack_seconds` is the time to spare of a job whose deadline decides what it runs on. `problems` says what could not be read.
 #[derive(Serialize)]
 struct JobListOutput<'a> {
     schema: u32,
@@ -93,7 +95,7 @@ impl Jobs {
         loop {
             let now = if self.watch { world::clock() } else { context.now };
             let shown = match &self.job {
-                Some(named) => self.show_one_job(context, &store, named, now).await?,
+                Some(named) => self.show_named(context, &store, named, now).await?,
                 None => self.list(context, &store, now).await?,
             };
             if !self.watch || shown.is_final {
@@ -128,21 +130,37 @@ impl Jobs {
         Ok(ShownJobs { status, is_final: false })
     }
 
-    async fn show_one_job(
+    async fn show_named(
         &self,
         context: &CommandContext,
         store: &Store,
         named: &str,
         now: Timestamp,
     ) -> Result<ShownJobs, CommandError> {
-        let job: Job = resolve_job(store, named).await?;
-        let (details, problems) = Box::pin(JobDetails::read(store, &job)).await;
-        let overview = JobOverview::from_job(&job, now);
+        match resolve(store, named).await? {
+            NamedWork::Job(job) => self.show_one_job(context, store, &job, now).await,
+            NamedWork::Sweep(sweep) => {
+                let members = SweepMembers::read(store, &sweep, now).await;
+                self.clear();
+                members.show(context, &sweep, now)
+            }
+        }
+    }
+
+    async fn show_one_job(
+        &self,
+        context: &CommandContext,
+        store: &Store,
+        job: &Job,
+        now: Timestamp,
+    ) -> Result<ShownJobs, CommandError> {
+        let (details, problems) = Box::pin(JobDetails::read(store, job)).await;
+        let overview = JobOverview::from_job(job, now);
         let overview = match details.heartbeat.as_ref().and_then(|heartbeat| heartbeat.gpus.as_ref()) {
-            Some(work) => overview.with_gpu_work(&job, work, now),
+            Some(work) => overview.with_gpu_work(job, work, now),
             None => overview,
         };
-        let completion = JobCompletion::from_job(&job, details.heartbeat.as_ref(), now);
+        let completion = JobCompletion::from_job(job, details.heartbeat.as_ref(), now);
         self.clear();
         for problem in &problems {
             screen::warn(problem);
@@ -158,7 +176,7 @@ impl Jobs {
                 problems: &problems,
             })?;
         } else {
-            show::print_job(&job, &overview, &details, completion.as_ref(), now);
+            show::print_job(job, &overview, &details, completion.as_ref(), now);
         }
         let status = match overview.state {
             _ if !problems.is_empty() => CommandStatus::Error,

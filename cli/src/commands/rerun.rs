@@ -6,12 +6,12 @@ use super::submit::{JobDocument, SubmitOptions, submit};
 use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
-use crate::resolve_job::resolve_job;
+use crate::resolve_job::{NamedWork, resolve};
 
 /// The last line of a document that was submitted again. It makes each of them another object: one with the same content may be the same job.
 const NOTE: &str = "# Submitted again by curfew rerun, for ";
 
-/// Submit a job again, with the same document
+/// Submit a job, or a sweep, again, with the same document
 #[derive(Debug, Args)]
 #[command(
     after_help = "The new job starts without checkpoints, and runs the same directory as the earlier one (--workdir). It belongs to the team \
@@ -19,7 +19,7 @@ const NOTE: &str = "# Submitted again by curfew rerun, for ";
                   Exit codes: as submit.\n\nExample:\n  curfew rerun llama\n  curfew rerun vision/llama-1a2b3c4d --dry-run"
 )]
 pub(crate) struct Rerun {
-    /// Name of the job: <team>/<job>, or a unique part of it
+    /// Name of the job or sweep: <team>/<job>, or a unique part of it
     #[arg(value_name = "JOB")]
     job: String,
     #[command(flatten)]
@@ -32,13 +32,17 @@ pub(crate) struct Rerun {
 impl Rerun {
     pub(crate) async fn run(mut self, context: &CommandContext) -> Result<CommandStatus, CommandError> {
         let store = context.needs_deployed().await?.store;
-        let job = resolve_job(&store, &self.job).await?.job;
+        let (job, name) = match resolve(&store, &self.job).await? {
+            // The document of a member has the name of its sweep.
+            NamedWork::Job(job) => (job.job.clone(), job.sweep_id().unwrap_or(job.job)),
+            NamedWork::Sweep(sweep) => (sweep.sweep.clone(), sweep.sweep),
+        };
         let text = store.read_spec(&job).await?;
         let text = text.ok_or_else(|| CommandError::new(format!("{job} has no document any more")))?;
         self.options.team.get_or_insert_with(|| job.team.clone());
         let document = JobDocument {
             source: job.to_string(),
-            file_name: job.name().to_owned(),
+            file_name: name.name().to_owned(),
             bytes: with_note(&text, &format!("{NOTE}{job} at {}", context.now)).into_bytes(),
         };
         Ok(submit(context, document, &self.options, None, self.wait).await?.ending)

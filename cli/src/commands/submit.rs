@@ -4,6 +4,7 @@ mod answer;
 mod estimate;
 mod role;
 mod show;
+mod sweep;
 mod workdir;
 
 use std::io::Read as _;
@@ -19,6 +20,7 @@ use serde::Serialize;
 use store::{Store, SubmittedSpec};
 
 use self::estimate::JobEstimate;
+use self::sweep::SweepEstimate;
 use self::workdir::{SubmittedWorkdir, add_digest, pack_directory, upload_archive};
 use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;
@@ -80,10 +82,12 @@ pub(crate) struct JobDocument {
 ///               "footprint": {"type": "g5.xlarge", "region": "us-east-1",
 ///                             "per_hour": {"energy_kwh": {"low": 0.027, "high": 0.45}, "operational_kg_co2e": {…}, "embodied_kg_co2e": {…}},
 ///                             "run_seconds": 28800, "is_most": true, "run": {…}, "caveats": ["…"]}, "nowhere": null},
+///  "sweep": {"members": 10, "max_parallel": 4, "first": [["lr", "1e-4"], ["seed", "1"]], "last": [["lr", "3e-4"], ["seed", "5"]],
+///            "worst_case_usd": 64.0},
 ///  "workdir": {"digest": "sha256:…", "entries": 12, "bytes": 4096, "archive_bytes": 1234, "uploaded": true},
 ///  "submitted": "inbox/vision/train.toml", "job": "vision/train-1a2b3c4d", "answer": {"accepted": true, "mistakes": []}}
 /// ```
-/// `workdir` is null without `--workdir`, and `sizing` without `[gpu] model`. `expected_costs` is empty unless the deadline decides what the job runs on; `within_seconds` is null
+/// `sweep` is null unless the document has `[sweep]`: then `estimate` is that of one member, and `worst_case_usd` that of all. `workdir` is null without `--workdir`, and `sizing` without `[gpu] model`. `expected_costs` is empty unless the deadline decides what the job runs on; `within_seconds` is null
 /// without a deadline. `estimate` is null if it is unknown, `submitted` and `job` if nothing was submitted, and `answer` if the command did not
 /// wait for one.
 #[derive(Debug, Serialize)]
@@ -98,7 +102,9 @@ struct SubmitOutput<'a> {
     sizing: Option<ModelSizing>,
     /// What checkpoints cost from each region beyond the bucket's.
     transfers: Vec<TransferPrice>,
+    /// Of one member, if the document is a sweep.
     estimate: Option<JobEstimate>,
+    sweep: Option<SweepEstimate>,
     workdir: Option<SubmittedWorkdir>,
     submitted: Option<String>,
     job: Option<JobId>,
@@ -154,6 +160,7 @@ pub(crate) async fn submit(
         sizing: None,
         transfers: Vec::new(),
         estimate: None,
+        sweep: None,
         workdir: packed.as_ref().map(SubmittedWorkdir::from),
         submitted: None,
         job: None,
@@ -177,8 +184,10 @@ pub(crate) async fn submit(
     output.transfers = spec.terms.transfer_prices();
     output.role_missing = role::missing(context, &store, &config, &team, &spec.terms).await;
     output.estimate = estimate::estimate_job(context, &store, &config, &spec.terms).await;
+    output.sweep = spec.sweep.as_ref().map(|plan| SweepEstimate::from_plan(plan, output.estimate.as_ref()));
     if !context.global.json {
         show::estimate(&spec, output.estimate.as_ref(), output.role_missing.as_deref());
+        output.sweep.iter().for_each(show::sweep);
     }
     if options.dry_run {
         let ending = output.expected_ending();

@@ -185,7 +185,7 @@ fn describe_terms(terms: &JobTerms) -> String {
     format!("{} GPU{memory}{types} {bought}, for {max} at most{estimated}{by}{usd}", gpu.count)
 }
 
-fn length(seconds: i64) -> String {
+pub(super) fn length(seconds: i64) -> String {
     duration::format_duration(SignedDuration::from_secs(seconds))
 }
 

@@ -1,10 +1,11 @@
 //! The result of a submission, for people.
 
 use jiff::SignedDuration;
-use jobs::{ExpectedCost, JobSpec, Lifecycle, ModelSizing, SpecMistake};
+use jobs::{ExpectedCost, JobSpec, Lifecycle, ModelSizing, SpecMistake, describe_parameters};
 use model::duration;
 
 use super::estimate::JobEstimate;
+use super::sweep::SweepEstimate;
 use super::{SubmitAnswer, SubmitOutput};
 use crate::screen::{self, ColumnAlignment, Table, plain};
 
@@ -77,6 +78,16 @@ fn candidates_and_costs(spec: &JobSpec, estimate: Option<&JobEstimate>) {
         for line in footprint.describe() {
             screen::print_line(plain(&line));
         }
+    }
+}
+
+pub(super) fn sweep(sweep: &SweepEstimate) {
+    let SweepEstimate { members, max_parallel, first, last, worst_case_usd } = sweep;
+    let at_once = max_parallel.map(|most| format!(", at most {most} unfinished at once")).unwrap_or_default();
+    let (first, last) = (describe_parameters(first), describe_parameters(last));
+    screen::print_line(plain(&format!("\nA sweep of {members} such jobs{at_once}: from {first} to {last}")));
+    if let Some(usd) = worst_case_usd {
+        screen::print_line(format!("Together they can cost {usd} at most"));
     }
 }
 

@@ -1,0 +1,124 @@
+//! A sweep: where each of its members stands.
+
+use jiff::Timestamp;
+use jobs::{JobId, JobOverview, Sweep, SweepSummary, describe_parameters};
+use serde::Serialize;
+use store::Store;
+
+use super::ShownJobs;
+use super::show::length;
+use crate::command_error::{CommandError, describe_store_error};
+use crate::command_status::CommandStatus;
+use crate::context::CommandContext;
+use crate::resolve_job::states;
+use crate::screen::{self, ColumnAlignment, Table, plain};
+
+/// The reason: a narrow terminal shows the rest first.
+const SPARED: usize = 1;
+
+/// ```json
+/// {"schema": 1, "at": "2026-11-22T05:00:00Z", "sweep": "vision/tune-1a2b3c4d", "max_parallel": 4, "members": 10,
+///  "summary": {"states": {"running": 4, "succeeded": 5, "waiting": 1}, "cost_usd_max": 3.1},
+///  "jobs": [{"job": "vision/tune-0001-1a2b3c4d", "sweep": {"number": 1, "parameters": [["lr", "1e-4"], ["seed", "1"]]}, …}], "problems": []}
+/// ```
+/// Each of `jobs` is as in the list of jobs. Members that have not begun yet are not among them.
+#[derive(Serialize)]
+struct SweepOutput<'a> {
+    schema: u32,
+    at: Timestamp,
+    sweep: &'a JobId,
+    max_parallel: Option<u32>,
+    members: u32,
+    summary: &'a SweepSummary,
+    jobs: &'a [JobOverview],
+    problems: Vec<String>,
+}
+
+/// The members that have begun, and why some could not be read.
+pub(super) struct SweepMembers {
+    jobs: Vec<JobOverview>,
+    problems: Vec<String>,
+}
+
+impl SweepMembers {
+    pub(super) async fn read(store: &Store, sweep: &Sweep, now: Timestamp) -> Self {
+        let names = sweep.numbers().map(|number| sweep.sweep.member(number)).collect();
+        let (mut jobs, mut problems) = (Vec::new(), Vec::new());
+        for read in states(store, names).await {
+            match read {
+                Ok(job) => jobs.push(JobOverview::from_job(&job, now)),
+                Err(error) => problems.push(format!("a job could not be read: {}", describe_store_error(&error))),
+            }
+        }
+        Self { jobs, problems }
+    }
+
+    pub(super) fn show(
+        self,
+        context: &CommandContext,
+        sweep: &Sweep,
+        now: Timestamp,
+    ) -> Result<ShownJobs, CommandError> {
+        let Self { jobs, problems } = self;
+        problems.iter().for_each(screen::warn);
+        let status = if !problems.is_empty() {
+            CommandStatus::Error
+        } else if jobs.iter().any(|job| matches!(job.state, "failed" | "expired" | "cancelled")) {
+            CommandStatus::Findings
+        } else {
+            CommandStatus::Success
+        };
+        let (summary, members) = (SweepSummary::from_members(&jobs), sweep.plan.members());
+        let is_final = jobs.iter().all(|job| job.over) && u32::try_from(jobs.len()) == Ok(members);
+        if context.global.json {
+            screen::json(&SweepOutput {
+                schema: screen::SCHEMA,
+                at: now,
+                sweep: &sweep.sweep,
+                max_parallel: sweep.plan.max_parallel,
+                members,
+                summary: &summary,
+                jobs: &jobs,
+                problems,
+            })?;
+        } else {
+            print(sweep, &jobs, &summary);
+        }
+        Ok(ShownJobs { status, is_final })
+    }
+}
+
+fn print(sweep: &Sweep, jobs: &[JobOverview], summary: &SweepSummary) {
+    let mut table = Table::new([
+        ("member", ColumnAlignment::Right),
+        ("parameters", ColumnAlignment::Whole),
+        ("state", ColumnAlignment::Left),
+        ("attempts", ColumnAlignment::Right),
+        ("step", ColumnAlignment::Right),
+        ("ran", ColumnAlignment::Right),
+        ("cost at most", ColumnAlignment::Right),
+        ("why", ColumnAlignment::Left),
+    ])
+    .sparing(SPARED);
+    for (job, member) in jobs.iter().filter_map(|job| Some((job, job.sweep.as_ref()?))) {
+        table.row([
+            member.number.to_string(),
+            describe_parameters(&member.parameters),
+            job.state.to_owned(),
+            job.attempts.to_string(),
+            job.step.map_or_else(|| "-".to_owned(), |step| step.to_string()),
+            length(job.seconds),
+            job.cost_usd_max.to_string(),
+            job.why.clone(),
+        ]);
+    }
+    let Sweep { sweep: id, plan, .. } = sweep;
+    let members = plan.members();
+    let at_once = plan.max_parallel.map(|most| format!(", at most {most} unfinished at once")).unwrap_or_default();
+    let budget = plan.max_usd.map(|usd| format!(" of {usd}")).unwrap_or_default();
+    screen::print_line(plain(&format!("{id}: {members} jobs{at_once}: {}", summary.describe())));
+    screen::print_line(format!("together {} at most{budget}\n", summary.cost_usd_max));
+    screen::print_line(table);
+    let first = plain(&id.member(1).to_string());
+    screen::progress(format!("\nDetails:  curfew jobs {first}\nIts log:  curfew logs {first}"));
+}

@@ -1,0 +1,149 @@
+"""A sweep: one document, many jobs, a bound of how many at once, one message at the end. shared/jobs tests what each member is.
+
+`MEMBERS=1000 pytest integration/tests/test_jobs_sweep.py -k calls -s` prints what each run took (docs/measurements.md).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from command import curfew
+from jobs import SPEC, Job, JobAccount
+from reaping import BUCKET
+
+MEMBERS = int(os.environ.get("MEMBERS", "24"))
+RANKINGS_MAX = 120  # of one run, as in shared/execution/src/jobs/work.rs
+
+SWEEP = f"{SPEC}\n[sweep]\nlr = [1e-4, 3e-4]\nseed = \"1..2\"\nmax_parallel = 2\n"
+
+
+def members(jobs: JobAccount, name: str = "tune") -> list[Job]:
+    """In the order of their numbers."""
+    pages = jobs.aws.client("s3").get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=f"jobs/vision/{name}-")
+    keys = [each["Key"] for page in pages for each in page.get("Contents", [])]
+    ids = {"/".join(key.split("/")[1:3]) for key in keys}
+    return [Job(jobs, id) for id in sorted(ids) if re.search(r"-\d{4}-[0-9a-f]{8}$", id)]
+
+
+def states(jobs: JobAccount) -> list[str]:
+    phases = [member.phase for member in members(jobs)]
+    return [phase.get("result", phase["state"]) for phase in phases]
+
+
+def minutes(jobs: JobAccount, count: int = 2) -> list[str]:
+    """So many runs: the messages of all. An ended machine is gone in one, and its job off the index in the next."""
+    jobs.written_long_ago()
+    return [message["message"] for _ in range(count) for message in jobs.tick().messages]
+
+
+def test_members_begin_in_order_and_no_more_at_once_than_allowed(jobs: JobAccount) -> None:
+    key = jobs.submit("tune", SWEEP)
+    run = jobs.told_of(key)
+    answer = jobs.answer(key)
+    assert answer and (answer["is"], answer["members"]) == ("accepted", 4)
+    sweep = answer["job"]
+    [message] = run.messages
+    assert "the sweep was accepted, and its 4 jobs begin, at most 2 of them unfinished at once" in message["message"]
+    spec = jobs.aws.client("s3").get_object(Bucket=BUCKET, Key=f"jobs/{members(jobs)[2].id}/spec.toml")["Body"].read().decode()
+    assert spec == f"member = 3\n{SWEEP}"
+    assert members(jobs)[2].document["sweep"]["parameters"] == [["lr", "3e-4"], ["seed", "1"]]
+
+    assert minutes(jobs) == [], "what each job does is no message of its own"
+    assert states(jobs) == ["running", "running", "submitted", "submitted"]
+    listed = curfew(jobs.environment(), "jobs", "tune").fine().out
+    assert "4 jobs, at most 2 unfinished at once: 2 waiting, 2 running" in listed and "lr=3e-4, seed=2" in listed
+    assert json.loads(curfew(jobs.environment(), "jobs", sweep, "--json").fine().out)["summary"]["states"] == {"running": 2, "waiting": 2}
+    refused = curfew(jobs.environment(), "logs", "tune")
+    assert refused.code == 2 and f"such as {members(jobs)[0].id}" in refused.err
+
+    first, second, third, fourth = members(jobs)
+    first.ends(succeeded=False, code=3, why="the command has failed with exit code 3")
+    second.beats()
+    minutes(jobs)
+    assert states(jobs) == ["failed", "running", "running", "submitted"]
+    second.ends()
+    third.beats()
+    minutes(jobs)
+    assert states(jobs) == ["failed", "succeeded", "running", "running"]
+    third.ends()
+    fourth.ends()
+    [said] = minutes(jobs, 3)
+    assert "all 4 jobs of the sweep are over: 3 succeeded, 1 failed." in said
+    assert "The first failure was member 1 (lr=1e-4, seed=1): the command has failed with exit code 3" in said
+    assert jobs.keys("active/") == [] and minutes(jobs) == []
+    assert curfew(jobs.environment(), "jobs", "tune").code == 1
+    again = curfew(jobs.environment(), "rerun", third.id, "--dry-run", "--json").json()
+    assert again["sweep"] is None and not again["mistakes"], "a member by itself is one job"
+
+
+def test_a_sweep_that_was_begun_in_part_is_continued(jobs: JobAccount) -> None:
+    key = jobs.submit("tune", SWEEP)
+    jobs.told_of(key)
+    before = {member.id: member.document for member in members(jobs)}
+    s3 = jobs.aws.client("s3")
+    lost = [each for each in jobs.keys("") if "tune-0003" in each or "tune-0004" in each or "/-tune" in each or each.endswith(".accepted.json")]
+    assert len(lost) == 2 * 3 + 1 + 1
+    for each in lost:
+        s3.delete_object(Bucket=BUCKET, Key=each)
+    assert len(members(jobs)) == 2
+    jobs.tick()
+    assert [member.id for member in members(jobs)] == list(before)
+    answer = jobs.answer(key)
+    assert answer and answer["members"] == 4
+    assert [member.document["submitted_at"] for member in members(jobs)] == [document["submitted_at"] for document in before.values()]
+
+
+def test_a_cancelled_sweep_ends_whole(jobs: JobAccount) -> None:
+    jobs.told_of(jobs.submit("tune", SWEEP))
+    minutes(jobs)
+    said = curfew(jobs.environment(), "cancel", "tune", "--yes").fine()
+    assert "4 jobs cancelled" in said.out
+    [message] = minutes(jobs, 3)
+    assert "4 cancelled" in message and set(states(jobs)) == {"cancelled"} and jobs.machines() == []
+    assert "all its jobs are over (unchanged)" in curfew(jobs.environment(), "cancel", "tune", "--yes").fine().out
+
+
+def test_submit_shows_how_many_jobs_it_is_and_what_they_cost(jobs: JobAccount, tmp_path: Path) -> None:
+    file = tmp_path / "tune.toml"
+    file.write_text(SWEEP)
+    said: Any = curfew(jobs.environment(), "submit", str(file), "--team", "vision", "--dry-run", "--json").fine().json()
+    one = said["estimate"]["worst_case"]["usd"]
+    assert (said["sweep"]["members"], said["sweep"]["worst_case_usd"]) == (4, 4 * one)
+    out = curfew(jobs.environment(), "submit", str(file), "--team", "vision", "--dry-run").fine().out
+    assert "A sweep of 4 such jobs, at most 2 unfinished at once: from lr=1e-4, seed=1 to lr=3e-4, seed=2" in out
+    file.write_text(SWEEP.replace("1..2", "2..1"))
+    wrong = curfew(jobs.environment(), "submit", str(file), "--team", "vision")
+    assert wrong.code == 1 and "tune.toml:12: key `sweep.seed`" in wrong.out and jobs.keys("inbox/") == []
+
+
+def test_members_take_the_calls_of_as_many_jobs(jobs: JobAccount) -> None:
+    key = jobs.submit("tune", f"{SPEC}\n[sweep]\nseed = \"1..{MEMBERS}\"\nmax_parallel = {MEMBERS // 2}\n")
+    run = jobs.told_of(key, timeout_s=300)
+    print(f"begun: {run.invocation.seconds:.1f} s, {sum(run.counts.values())} calls")
+    # Of each member its document, its state and its entry on the index, as of a job; of the sweep these, and the answer.
+    assert run.counts["s3:PutObject"] == 3 * MEMBERS + 4 and run.counts["s3:GetObject"] <= 6
+    jobs.written_long_ago()
+    launched = 0
+    while launched < MEMBERS // 2:
+        run = jobs.tick(timeout_s=300)
+        launched += run.counts["ec2:RunInstances"]
+        print(f"{run.invocation.seconds:.1f} s, {sum(run.counts.values())} calls, {run.counts['ec2:RunInstances']} launches")
+        assert run.gaps == [] and run.counts["ec2:RunInstances"] <= RANKINGS_MAX
+    for member in members(jobs)[:launched]:
+        member.beats()
+    run = jobs.tick(timeout_s=300)
+    print(f"{run.invocation.seconds:.1f} s, {sum(run.counts.values())} calls")
+    waiting = MEMBERS - launched
+    assert Counter(states(jobs)) == {"running": launched, "submitted": waiting}
+    # A job that runs takes five reads, and one that waits two; a sweep that waits for its turn takes one list for all its members.
+    assert run.counts == {
+        "ec2:DescribeInstances": run.counts["ec2:DescribeInstances"],
+        "s3:GetObject": 2 + 5 * launched + 2 * waiting,
+        "s3:ListObjectsV2": 2 + -(-(MEMBERS + 1) // 1_000),  # the inbox, the members, and the index by pages
+        "sns:ListSubscriptionsByTopic": 1,
+    }
