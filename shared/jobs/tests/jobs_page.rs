@@ -185,6 +185,15 @@ fn the_documented_limits_of_tags_and_lists_are_the_code_s() {
     };
     assert!(PAGE.contains("A list has at most 100\nitems"));
     assert!(outputs(100) && !outputs(101));
+    let sweep = |keys: &str| read(&format!("{LEAST}[sweep]\n{keys}\n"));
+    assert!(
+        PAGE.contains("A sweep has at most 1,000 jobs") && PAGE.contains("up to 8 parameters, and up to 1,000 jobs")
+    );
+    assert!(sweep("a = \"1..1000\"").is_ok() && sweep("a = \"1..500\"\nb = \"1..3\"").is_err());
+    let parameters = |count: usize| (0..count).map(|number| format!("p{number} = [1]\n")).collect::<Vec<_>>().concat();
+    assert!(sweep(&parameters(8)).is_ok() && sweep(&parameters(9)).is_err());
+    let named = |length: usize| read(&format!("{LEAST}name = \"{}\"\n[sweep]\na = [1]\n", "x".repeat(length)));
+    assert!(PAGE.contains("So its name has at most 58 characters") && named(58).is_ok() && named(59).is_err());
     assert!(PAGE.contains("a document has at most 64 KiB"));
     assert_eq!(JobSpec::BYTES_MAX, 64 * 1024);
 }

@@ -2,8 +2,9 @@
 
 use jobs::{AGENT_ENDS_BEFORE, Checkpoint, ExitReason, Head, HeadResult};
 
-use crate::explore::{JobModel, PlantedFault};
+use crate::explore::JobModel;
 use crate::job;
+use crate::planted_fault::PlantedFault;
 use crate::world::{AgentState, BrokenInvariant, LaunchOrder, MachineEndReason, MachineLife, ModelMachine, ModelWorld};
 
 /// The one step in head, for a command that overwrites each checkpoint. Each attempt names it once: further ones of one attempt show nothing new.

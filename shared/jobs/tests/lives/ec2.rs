@@ -6,7 +6,8 @@ use model::id::ResourceId;
 use model::instance::InstanceState;
 use model::money::{Amount, Rate};
 
-use crate::explore::{JobModel, PlantedFault};
+use crate::explore::JobModel;
+use crate::planted_fault::PlantedFault;
 use crate::run::EffectOutcome;
 use crate::world::{
     AgentState, BrokenInvariant, LaunchOrder, MachineEndReason, MachineLife, ModelMachine, ModelReservation,

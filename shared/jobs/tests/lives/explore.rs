@@ -9,7 +9,8 @@ use stateright::{Model, Property};
 
 use crate::agent::{AgentAction, deeds};
 use crate::dependencies::dependency_properties;
-use crate::job::{RUNTIME_MAX, after_another, with_deadline, with_retries};
+use crate::job::{RUNTIME_MAX, after_others, with_deadline, with_retries};
+use crate::planted_fault::PlantedFault;
 use crate::retries::retry_properties;
 use crate::run::{EffectOutcome, ObservationQuality, ReconcilerState, other_outcomes};
 use crate::time::{INVOCATION_MAX, advance, long_after, next_moment};
@@ -35,31 +36,8 @@ pub(crate) struct ModelBounds {
     pub(crate) has_deadline: bool,
     /// How often a failed command is retried; at 0 none fails.
     pub(crate) retries: u32,
-    /// Whether it waits for another job, which ends at any moment, or never.
+    /// Whether it waits for another job, and as a member of a sweep for an earlier one: each ends at any moment, or never.
     pub(crate) waits: bool,
-}
-
-/// A defect of the world or of the loop that a property must find.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PlantedFault {
-    /// EC2 ignores the client token, or it is not sent.
-    TokenDropped,
-    /// `state.json` is written whatever its version.
-    SwapIgnored,
-    /// An agent begins without its number in head.
-    FenceNotBumped,
-    /// The loser of a swap carries out its effects.
-    LoserKeepsWriting,
-    /// The loser of a swap leaves the machine that it launched.
-    LoserLeaves,
-    /// The reconciler after a crash does not repeat the effects.
-    EffectsOnce,
-    /// A machine counts as alive from its launch on.
-    HeartbeatImagined,
-    /// An agent that retries a failure leaves it in head.
-    FailureKept,
-    /// Another job counts as done while it runs.
-    SuccessImagined,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,6 +65,8 @@ pub(crate) enum ModelAction {
     Cancel,
     /// The job that it waits for ends.
     EndDependency(JobResult),
+    /// The earlier member of its sweep is closed.
+    CloseEarlierMember,
     /// `CURFEW_MODE` changes.
     Observe(bool),
     /// The clock moves to the next moment at which something may be due.
@@ -102,9 +82,13 @@ impl ModelAction {
             Self::Reclaim(_) => !was_warned,
             Self::Agent(_, deed) => matches!(deed, AgentAction::Shutdown(ExitReason::Broken)),
             Self::Observe(observes) => observes,
-            Self::Look(..) | Self::Crash(_) | Self::Down(_) | Self::EndDependency(_) | Self::Advance | Self::Sleep => {
-                false
-            }
+            Self::Look(..)
+            | Self::Crash(_)
+            | Self::Down(_)
+            | Self::EndDependency(_)
+            | Self::CloseEarlierMember
+            | Self::Advance
+            | Self::Sleep => false,
             _ => true,
         }
     }
@@ -198,6 +182,7 @@ impl JobModel {
                 world.machines[index].life = MachineLife::Stopped;
             }
             ModelAction::Cancel => world.cancelled = true,
+            ModelAction::CloseEarlierMember => world.earlier_members = 0,
             ModelAction::EndDependency(result) => world.dependency = DependencyState::Ended(result),
             ModelAction::Observe(observes) => world.may_act = !observes,
             ModelAction::Advance => jump(world, next_moment(world)?)?,
@@ -213,7 +198,7 @@ impl Model for JobModel {
 
     fn init_states(&self) -> Vec<ModelWorld> {
         let job = if self.bounds.has_deadline { with_deadline() } else { with_retries(self.bounds.retries) };
-        let job = if self.bounds.waits { after_another(job) } else { job };
+        let job = if self.bounds.waits { after_others(job) } else { job };
         vec![ModelWorld::new(job, self.bounds.faults, self.bounds.jumps)]
     }
 
@@ -227,6 +212,9 @@ impl Model for JobModel {
         }
         if self.bounds.waits && world.dependency == DependencyState::Unfinished {
             actions.extend([JobResult::Succeeded, JobResult::Failed].map(ModelAction::EndDependency));
+        }
+        if self.bounds.waits && world.earlier_members > 0 {
+            actions.push(ModelAction::CloseEarlierMember);
         }
         if world.faults > 0 {
             if !world.cancelled {

@@ -129,7 +129,17 @@ fn is_over(world: &ModelWorld) -> bool {
 /// What the way from here on depends on.
 fn place(world: &ModelWorld, course: FairScenario) -> u64 {
     let mut hasher = DefaultHasher::new();
-    (course, world.now, &world.state, &world.head, world.cancelled, world.dependency, world.active, world.reserved)
+    (
+        course,
+        world.now,
+        &world.state,
+        &world.head,
+        world.cancelled,
+        world.dependency,
+        world.earlier_members,
+        world.active,
+        world.reserved,
+    )
         .hash(&mut hasher);
     world.machines.hash(&mut hasher);
     hasher.finish()

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use jobs::{
     Candidate, CheckpointSpec, GpuSpec, Job, JobId, JobName, JobTerms, Lifecycle, MachineImage, MachineSpec, QuotaCode,
-    Ranking, SpotSpec,
+    Ranking, SpotSpec, SweepMember,
 };
 use model::id::{Region, ResourceId, TeamName, TypeName};
 use model::money::Rate;
@@ -42,8 +42,10 @@ pub(crate) fn with_retries(retries: u32) -> Job {
 /// The job that another one comes after.
 pub(crate) const DEPENDENCY: &str = "prepare-0123abcd";
 
-pub(crate) fn after_another(job: Job) -> Job {
-    job.after(vec![DEPENDENCY.to_owned()])
+/// The second of two members that run one after the other.
+pub(crate) fn after_others(job: Job) -> Job {
+    let sweep = SweepMember { number: 2, parameters: Vec::new(), max_parallel: Some(1) };
+    Job { sweep: Some(sweep), ..job.after(vec![DEPENDENCY.to_owned()]) }
 }
 
 pub(crate) fn with_deadline() -> Job {

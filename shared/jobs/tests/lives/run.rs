@@ -9,8 +9,9 @@ use model::id::ResourceId;
 use model::money::Amount;
 
 use crate::ec2::{found, sight, terminate};
-use crate::explore::{JobModel, PlantedFault};
+use crate::explore::JobModel;
 use crate::job::{self, NO_PROGRESS_ATTEMPTS_MAX};
+use crate::planted_fault::PlantedFault;
 use crate::world::{BrokenInvariant, LaunchOrder, ModelReservation, ModelWorld, SharedValue};
 
 /// With which eyes a reconciler looks.
@@ -278,6 +279,9 @@ impl JobModel {
         if self.planted == Some(PlantedFault::SuccessImagined) {
             facts.dependencies.values_mut().for_each(|state| *state = DependencyState::Ended(JobResult::Succeeded));
         }
+        if self.planted == Some(PlantedFault::TurnImagined) {
+            facts.earlier_members = facts.earlier_members.map(|_| 0);
+        }
         if self.planted == Some(PlantedFault::HeartbeatImagined) {
             facts.heartbeat = facts.heartbeat.map(|beat| beat.or(Some(world.now)));
         }
@@ -328,6 +332,7 @@ fn facts(world: &ModelWorld, decision: &PendingDecision<SharedValue<Job>>, eyes:
         heartbeat: wants.heartbeat.then(beat_at),
         exit: wants.exit.then(exit),
         dependencies: job.waits_for.iter().map(|name| (name.clone(), world.dependency)).collect(),
+        earlier_members: wants.earlier_members.then_some(world.earlier_members),
         cancel: wants.cancel.then(|| world.cancelled.then(|| CancelRequest { at: job::begin(), by: None })),
         ..blind(world)
     }

@@ -29,7 +29,7 @@ pub(crate) fn next_moment(world: &ModelWorld) -> Option<Timestamp> {
         Phase::Ended(ended) if !ended.closed => moments.push(ended.at + AFTER_END),
         Phase::Ended(_) | Phase::Submitted | Phase::Reserving | Phase::Launching(_) | Phase::Running(_) => {}
     }
-    if !world.state.waits_for.is_empty() {
+    if world.state.waits_for_others() {
         moments.push(job::begin() + FINISH_WITHIN - ATTEMPT_MIN);
     }
     if world.state.deadline.is_some() && world.machines.iter().any(ModelMachine::runs) {

@@ -79,6 +79,8 @@ pub(crate) struct ModelWorld {
     pub(crate) cancelled: bool,
     /// The job that it waits for, if it waits for any.
     pub(crate) dependency: DependencyState,
+    /// How many earlier members of its sweep are unfinished.
+    pub(crate) earlier_members: u32,
     /// `active/<team>/<job>`.
     pub(crate) active: bool,
     /// What the budget has reserved.
@@ -269,6 +271,7 @@ impl ModelWorld {
             head: None,
             cancelled: false,
             dependency: DependencyState::Unfinished,
+            earlier_members: 1,
             active: true,
             reserved: None,
             may_act: true,

@@ -1,5 +1,10 @@
 //! A job that comes after `a-11111111` and `b-22222222`.
 
+use std::collections::BTreeSet;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
 use super::fixture::*;
 use crate::*;
 
@@ -93,4 +98,38 @@ fn a_member_waits_for_its_turn_and_keeps_it() {
         ("waiting", "it begins once fewer than 2 earlier members of its sweep are unfinished")
     );
     check(fifth_member(None).cancelled(), "cancelled, closed: note over, forget");
+}
+
+proptest! {
+    /// Each run may look with an old list of which members are closed: never more are unfinished at once than may be, and all come to their turn.
+    #[test]
+    fn no_runs_let_too_many_members_begin(most in 1_u32..4, steps in vec((any::<u8>(), any::<u8>(), any::<bool>()), 0..120)) {
+        const MEMBERS: u32 = 8;
+        let member = |number: u32| fifth_member(None).job(|job| {
+            job.sweep = Some(SweepMember { number, parameters: Vec::new(), max_parallel: Some(most) });
+        });
+        let begins = |number: u32, closed: &BTreeSet<u32>| {
+            let earlier = (1..number).filter(|other| !closed.contains(other)).count();
+            let earlier = u32::try_from(earlier).unwrap();
+            member(number).facts(|facts| facts.earlier_members = Some(earlier)).next().job.awaits_turn().is_none()
+        };
+        let (mut begun, mut views) = (BTreeSet::new(), vec![BTreeSet::new()]);
+        let rest = (0..MEMBERS).flat_map(|_| (1..=MEMBERS).flat_map(|number| [(number, usize::MAX, false), (number, 0, true)]));
+        let steps = steps.iter().map(|(number, view, closes)| (u32::from(*number) % MEMBERS + 1, usize::from(*view), *closes));
+        for (number, view, closes) in steps.chain(rest) {
+            let newest = views.last().cloned().unwrap_or_default();
+            if closes && begun.contains(&number) {
+                views.push(newest.iter().copied().chain([number]).collect());
+            } else if !closes {
+                let seen = views.get(view % views.len()).unwrap_or(&newest);
+                let seen = if view == usize::MAX { &newest } else { seen };
+                if begins(number, seen) {
+                    begun.insert(number);
+                }
+            }
+            let closed = views.last().map_or(0, BTreeSet::len);
+            prop_assert!(begun.len() - closed <= most as usize, "{begun:?} {views:?}");
+        }
+        prop_assert_eq!(begun.len(), MEMBERS as usize);
+    }
 }
