@@ -17,6 +17,7 @@ mod dependency;
 mod documents;
 mod effect;
 mod facts;
+mod find;
 mod footprint;
 mod governing_quota;
 mod id;
@@ -67,6 +68,7 @@ pub use documents::{
 };
 pub use effect::{Effect, JobTransition, LaunchRequest, TransitionKind};
 pub use facts::{EffectResult, JobFacts, LaunchResult, MachineSight, NeededFacts, ReserveResult};
+pub use find::find;
 pub use footprint::{ExpectedFootprint, figures, job_footprint};
 pub use governing_quota::{ListedQuota, governing_quota};
 pub use id::{JobId, JobName, UnreadableJob};
@@ -76,7 +78,7 @@ pub use launch_tags::launch_tags;
 pub use machine_hold::{MachineHold, is_protected};
 pub use next::{deadline_obstacle, next, wants};
 pub use notification::JobNotification;
-pub use overview::{JobOverview, find, still_reserved};
+pub use overview::{JobOverview, still_reserved};
 pub use parameter_sweep::{
     Combination, ParameterSweep, Sweep, SweepMember, SweepParameter, SweepSummary, describe_parameters, member_document,
 };
