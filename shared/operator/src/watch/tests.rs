@@ -186,7 +186,7 @@ fn beat(gpu_percent: Option<f64>) -> Heartbeat {
         warnings: Vec::new(),
         unsaved_seconds: None,
         gpus: None,
-        trend: jobs::telemetry::GpuTrend::default(),
+        trend: ::jobs::telemetry::GpuTrend::default(),
     }
 }
 
