@@ -1,6 +1,7 @@
 //! What all parts of the agent share: who it is, the bucket, the log, and why it has to end.
 
 use std::fmt::Display;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -56,6 +57,22 @@ impl AttemptEnd {
     }
 }
 
+/// Why the command does not begin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum StartError {
+    /// Another machine may do better.
+    Broken(String),
+    /// No machine would, so the job has failed: with an exit code by which a shell says so, and which is not retried.
+    Impossible { code: i32, why: String },
+}
+
+impl StartError {
+    /// POSIX.1-2024, "Exit Status for Commands": it was found, and cannot be run.
+    pub(crate) const CANNOT_RUN: i32 = 126;
+    /// A program was not found.
+    pub(crate) const NOT_FOUND: i32 = 127;
+}
+
 impl From<EndCause> for AttemptEnd {
     fn from(cause: EndCause) -> Self {
         Self { reason: cause.reason, code: None, why: cause.why }
@@ -81,6 +98,8 @@ pub(crate) struct Agent {
     pub(crate) store: Store,
     pub(crate) log: Log,
     pub(crate) pace: Pace,
+    /// A directory of root for what a restarted agent has to know.
+    pub(crate) state: PathBuf,
     pub(crate) fence: Fence,
     status: Mutex<AgentStatus>,
     begun: Instant,
@@ -90,11 +109,11 @@ pub(crate) struct Agent {
 }
 
 impl Agent {
-    pub(crate) fn new(identity: MachineIdentity, store: Store, log: Log, pace: Pace) -> Arc<Self> {
+    pub(crate) fn new(identity: MachineIdentity, store: Store, log: Log, pace: Pace, state: PathBuf) -> Arc<Self> {
         let fence = Fence::new(store.clone(), &identity);
         let (status, cause) = (Mutex::default(), watch::Sender::new(None));
         let (begun, warnings, unsent_warning) = (Instant::now(), Mutex::default(), Notify::new());
-        Arc::new(Self { identity, store, log, pace, fence, status, begun, warnings, unsent_warning, cause })
+        Arc::new(Self { identity, store, log, pace, state, fence, status, begun, warnings, unsent_warning, cause })
     }
 
     pub(crate) fn status(&self) -> AgentStatus {

@@ -16,12 +16,13 @@ use model::duration;
 use store::MachineDocument;
 use tokio::task::JoinHandle;
 
-use self::outcome::{describe_exit, outcome, unfinished};
+use self::outcome::{describe_exit, not_started, outcome, unfinished};
 use crate::agent::{Agent, AttemptEnd, EndCause};
 use crate::command::{RunningCommand, signal_of};
 use crate::directory::CheckpointDirectory;
 use crate::disk::on_disk;
 use crate::fence::FenceError;
+use crate::inputs::provide;
 use crate::keeper::{CheckpointKeeper, KeeperSummary};
 use crate::processes::writes_below;
 use crate::restore::{RestoreCandidates, RestoredCheckpoint, restore};
@@ -71,6 +72,10 @@ async fn attempt(agent: &Arc<Agent>) -> Result<AttemptEnd, AttemptEnd> {
     if let Some(digest) = &asked.work.workdir {
         agent.unless_it_ends(Box::pin(restore_workdir(agent, digest, &user))).await??;
     }
+    let _mounted = match agent.unless_it_ends(Box::pin(provide(agent, &asked.work.inputs, &user))).await? {
+        Ok(mounted) => mounted,
+        Err(error) => return Ok(not_started(agent, error).await),
+    };
     let mut restored = put_back(agent, &asked, RestoreCandidates::from_head(&head), &user).await?;
     let mut fetched = agent.unless_it_ends(Box::pin(outputs::find_earlier(agent, &asked.work.after))).await??;
     if !asked.work.secrets.is_empty() {

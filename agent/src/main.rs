@@ -15,6 +15,7 @@ mod disk;
 mod fence;
 mod gpu;
 mod heartbeat;
+mod inputs;
 mod keeper;
 mod log;
 mod notice;
@@ -30,6 +31,7 @@ mod workdir;
 mod world;
 
 use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -100,7 +102,9 @@ fn read_identity(arguments: &Arguments) -> Result<MachineIdentity, AgentError> {
 async fn run_agent(identity: MachineIdentity, arguments: &Arguments, log: Log, shutdown: io::Result<Signal>) {
     let store = store_of(&identity).await;
     log.write_line(&format!("attempt {} of the job {}, until {:.0}", identity.attempt, identity.job, identity.ends_at));
-    let agent = Agent::new(identity, store, log, arguments.pace);
+    // Beside the identity.
+    let state = arguments.identity.parent().map(Path::to_owned).unwrap_or_default();
+    let agent = Agent::new(identity, store, log, arguments.pace, state);
     let watching = [
         tokio::spawn(notice::wait_for_shutdown(Arc::clone(&agent), shutdown)),
         tokio::spawn(notice::wait_for_deadline(Arc::clone(&agent))),

@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use rustix::process::{Pid, WaitOptions, getpid, set_child_subreaper, waitpid};
+use rustix::process::{Pid, WaitOptions, geteuid, getpid, set_child_subreaper, waitpid};
+
+use crate::inputs::is_mount;
 
 /// Makes the agent the parent of each descendant whose parent ends, as `init` is of all others.
 pub(crate) fn inherit() {
@@ -86,7 +89,20 @@ struct Process {
 fn processes() -> impl Iterator<Item = (i32, Process)> {
     let names = fs::read_dir("/proc").into_iter().flatten().flatten();
     let ids = names.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    ids.filter_map(|id| Some((id, process_of(&fs::read_to_string(format!("/proc/{id}/stat")).ok()?)?)))
+    ids.filter_map(|id| {
+        let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+        (!serves_input(id, &stat)).then(|| process_of(&stat).map(|process| (id, process))).flatten()
+    })
+}
+
+/// Whether a process serves a mounted input, and so is none of the command's. Only the agent's own user can begin such a one.
+fn serves_input(id: i32, stat: &str) -> bool {
+    let own = || fs::metadata(format!("/proc/{id}")).is_ok_and(|process| process.uid() == geteuid().as_raw());
+    name_of(stat).is_some_and(is_mount) && own()
+}
+
+fn name_of(stat: &str) -> Option<&str> {
+    Some(stat.split_once('(')?.1.rsplit_once(')')?.0)
 }
 
 /// Linux manual, `proc_pid_stat(5)`: the name in parentheses may hold any character; then come the state, the parent, and the process group.
@@ -120,6 +136,7 @@ mod tests {
         check("12 (sh) S 7 12 12 0 -1", Some((7, 12, false)));
         check("12 (a) Z 9 (b) Z 7 11", Some((7, 11, true)));
         check("12 (sh", None);
+        assert_eq!(name_of("12 (a) Z 9 (b) Z 7 11"), Some("a) Z 9 (b"));
     }
 
     #[test]

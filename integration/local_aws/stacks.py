@@ -2,13 +2,14 @@
 Moto's needs dependencies of its own, and knows no serverless functions.
 
 Source: "DescribeStackResources", "DescribeStacks", "CreateStack", "UpdateStack" and "DeleteStack" (AWS CloudFormation API Reference). A
-stack is what a test says it is (see `LocalAws.put_stack`), or one that is created of a template: of that its roles and instance profiles
-are made in IAM, and nothing else.
+stack is what a test says it is (see `LocalAws.put_stack`), or one that is created of a template: of that its roles, with their inline
+policies, and instance profiles are made in IAM, and nothing else.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
@@ -25,6 +26,7 @@ from .errors import error_response
 from .http_message import Request, Response
 
 _CREATED_AT = datetime(2026, 9, 1, 12, tzinfo=timezone.utc)
+_NO_VALUE = object()
 _OPERATIONS = ("DescribeStackResources", "DescribeStacks", "CreateStack", "UpdateStack", "DeleteStack")
 
 
@@ -98,15 +100,35 @@ def _parameters(given: list[dict[str, Any]], before: _Created | None) -> dict[st
 
 
 def _of(created: _Created) -> dict[str, dict[str, Any]]:
-    """The template's resources with their parameters filled in, as far as roles and profiles name them."""
-    def resolved(value: Any) -> Any:
-        if isinstance(value, dict) and "Ref" in value:
-            return created.parameters.get(value["Ref"], value["Ref"])
-        if isinstance(value, dict):
-            return {key: resolved(one) for key, one in value.items()}
-        return [resolved(one) for one in value] if isinstance(value, list) else value
+    """The template's resources with their parameters filled in, as far as roles and profiles use its functions."""
+    template = yaml.load(created.template, Loader=Loader)
+    conditions = template.get("Conditions", {})
+    values: dict[str, Any] = {"AWS::Partition": "aws", "AWS::AccountId": DEFAULT_ACCOUNT_ID, "AWS::NoValue": _NO_VALUE}
+    for name, parameter in template.get("Parameters", {}).items():
+        text = created.parameters.get(name, parameter.get("Default", ""))
+        values[name] = text.split(",") if parameter["Type"] == "CommaDelimitedList" else text
 
-    return resolved(yaml.load(created.template, Loader=Loader)["Resources"])
+    def resolved(value: Any) -> Any:
+        match value:
+            case {"Ref": name}:
+                return values.get(name, name)
+            case {"Fn::Sub": text}:
+                return re.sub(r"\$\{([^}]+)\}", lambda found: str(values.get(found[1], found[0])), text)
+            case {"Fn::Join": [between, items]}:
+                return between.join(resolved(items))
+            case {"Fn::Equals": [one, other]}:
+                return resolved(one) == resolved(other)
+            case {"Fn::Not": [condition]}:
+                return not resolved(condition)
+            case {"Fn::If": [condition, then, otherwise]}:
+                return resolved(then if resolved(conditions[condition]) else otherwise)
+            case dict():
+                return {key: one for key, inner in value.items() if (one := resolved(inner)) is not _NO_VALUE}
+            case list():
+                return [one for inner in value if (one := resolved(inner)) is not _NO_VALUE]
+        return value
+
+    return resolved(template["Resources"])
 
 
 def _make(created: _Created) -> dict[str, tuple[str, str]]:
@@ -117,6 +139,8 @@ def _make(created: _Created) -> dict[str, tuple[str, str]]:
         if kind == "AWS::IAM::Role":
             policy = json.dumps(properties["AssumeRolePolicyDocument"])
             iam.create_role(properties["RoleName"], policy, properties["Path"], None, "", {}, 3600)
+            for inline in properties.get("Policies", []):
+                iam.put_role_policy(properties["RoleName"], inline["PolicyName"], json.dumps(inline["PolicyDocument"]))
             made[logical_id] = (kind, properties["RoleName"])
     for logical_id, resource in resources.items():
         kind, properties = resource["Type"], resource["Properties"]
@@ -137,6 +161,8 @@ def _unmake(created: _Created) -> None:
             iam.remove_role_from_instance_profile(profile.name, role.name)
         iam.delete_instance_profile(profile.name)
     for _, properties in (one for one in resources if one[0] == "AWS::IAM::Role"):
+        for inline in properties.get("Policies", []):
+            iam.delete_role_policy(properties["RoleName"], inline["PolicyName"])
         iam.delete_role(properties["RoleName"])
 
 

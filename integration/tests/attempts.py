@@ -138,12 +138,13 @@ class Machine:
         umask: int = 0o022,
         stdout: int | None = None,  # in place of a file that `said` reads
         knows: bool = True,  # who it is; or else once `knows_now` is called
+        again: Machine | None = None,  # the same machine, which restarts
     ) -> None:
         self.job, self.attempt, self.hurry, self.disk, self.launch = job, attempt, hurry, disk, launch
         self.role, self.clock, self.umask, self.stdout, self.knows = role, clock, umask, stdout, knows
         self.ends_at = datetime.now(timezone.utc) + timedelta(seconds=ends_in)
-        self.folder = job.scratch / f"machine-{attempt}-{time.monotonic_ns()}"
-        self.folder.mkdir()
+        self.folder = again.folder if again else job.scratch / f"machine-{attempt}-{time.monotonic_ns()}"
+        self.folder.mkdir(exist_ok=True)
         self.dark, self.output = self.folder / "dark", self.folder / "output"
         self.metadata = Metadata()
 

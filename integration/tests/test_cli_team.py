@@ -29,7 +29,9 @@ def test_a_role_is_made_and_said(account: Account) -> None:
     assert "launched within a few minutes" in said.err
     profile = account.aws.client("iam").get_instance_profile(InstanceProfileName=VISION)["InstanceProfile"]
     assert (profile["Path"], [role["RoleName"] for role in profile["Roles"]]) == ("/curfew/", [VISION])
-    assert stack(account, "curfew-team-vision") == {"Team": "vision", "RoleName": VISION, "StateBucket": BUCKET}
+    assert stack(account, "curfew-team-vision") == {
+        "Team": "vision", "RoleName": VISION, "StateBucket": BUCKET, "ReadObjectArns": "", "ReadBucketArns": "", "ReadPrefixes": ""
+    }
 
 
 def test_a_second_create_changes_only_the_given_arguments(account: Account) -> None:

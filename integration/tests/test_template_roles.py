@@ -436,6 +436,29 @@ def test_a_team_reaches_nothing_of_another(team: str, other: str) -> None:
             assert role_may(role, listing(prefix)), prefix
 
 
+def test_a_team_reads_its_inputs_and_nothing_beside_them() -> None:
+    """The resources of both statements are parameters, which `curfew team create --read` fills in."""
+    given = {"ReadObjectArns": ["arn:aws:s3:::data/vision/*"], "ReadBucketArns": ["arn:aws:s3:::data"], "ReadPrefixes": ["vision/*"]}
+    text = json.dumps(TEAM_ROLE)
+    for name, values in given.items():
+        text = text.replace(json.dumps({"Ref": name}), json.dumps(values))
+    role = json.loads(text)
+    for action, resource, prefix, expect in [
+        ("s3:GetObject", "arn:aws:s3:::data/vision/a", None, True),
+        ("s3:GetObject", "arn:aws:s3:::data/vision2/a", None, False),
+        ("s3:PutObject", "arn:aws:s3:::data/vision/a", None, False),
+        ("s3:DeleteObject", "arn:aws:s3:::data/vision/a", None, False),
+        ("s3:ListBucket", "arn:aws:s3:::data", "vision/", True),
+        ("s3:ListBucket", "arn:aws:s3:::data", "vision", False),
+        ("s3:ListBucket", "arn:aws:s3:::data", None, False),
+        ("s3:ListBucket", "arn:aws:s3:::other", "vision/", False),
+    ]:
+        context = {} if prefix is None else {"s3:prefix": prefix}
+        assert role_may(role, Request(action, resource, context=context)) == expect, (action, resource, prefix)
+    conditions = {one.only_if for one in statements_of_role(role) if one.sid in ("ReadInputs", "ListInputs")}
+    assert conditions == {("HasReads",)}
+
+
 def listing(prefix: str | None, bucket: str = ARN) -> Request:
     return Request("s3:ListBucket", bucket, context={} if prefix is None else {"s3:prefix": prefix})
 

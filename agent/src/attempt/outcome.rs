@@ -6,7 +6,7 @@ use std::process::ExitStatus;
 use jobs::{ExitReason, HeadResult, Workload, said_by_machine};
 
 use super::AssignedJob;
-use crate::agent::{Agent, AttemptEnd, EndCause};
+use crate::agent::{Agent, AttemptEnd, EndCause, StartError};
 use crate::fence::FenceError;
 use crate::retry_timeout::RetryTimeout;
 use crate::user::User;
@@ -44,8 +44,25 @@ pub(super) async fn outcome(
     }
     agent.log.write_line(&why);
     let why = said_by_machine(&why);
-    let result = HeadResult { succeeded, code: status.code(), why: why.clone(), at: now() };
-    let end = AttemptEnd { reason: result.reason(), code: status.code(), why };
+    let result = HeadResult { succeeded, code: status.code(), why, at: now() };
+    settle(agent, result).await
+}
+
+/// What the command could not begin without is not there.
+pub(super) async fn not_started(agent: &Agent, error: StartError) -> AttemptEnd {
+    match error {
+        StartError::Broken(why) => AttemptEnd::broken(why),
+        StartError::Impossible { code, why } => {
+            agent.log.write_line(&why);
+            settle(agent, HeadResult { succeeded: false, code: Some(code), why: said_by_machine(&why), at: now() })
+                .await
+        }
+    }
+}
+
+/// Writes the result to head, as long as there is time.
+async fn settle(agent: &Agent, result: HeadResult) -> AttemptEnd {
+    let end = AttemptEnd { reason: result.reason(), code: result.code, why: result.why.clone() };
     match agent.in_time(write_result(agent, &result)).await {
         Some(Ok(())) => end,
         Some(Err(FenceError::Fenced(why))) => EndCause::fenced(why).into(),

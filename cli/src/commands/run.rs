@@ -49,6 +49,9 @@ pub(crate) struct Run {
     /// Keep checkpoints that the command writes into this directory
     #[arg(long, value_name = "DIRECTORY")]
     checkpoint_dir: Option<String>,
+    /// Put the objects of a folder of S3 into a directory before the command; may be repeated
+    #[arg(long, value_name = "s3://BUCKET/PREFIX/=DIRECTORY", value_parser = read_input)]
+    input: Vec<(String, String)>,
     /// Launch it again so often after the command has failed
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     retries: u32,
@@ -79,6 +82,12 @@ fn read_variable(text: &str) -> Result<(String, String), String> {
     read.ok_or_else(|| "write NAME=VALUE".to_owned())
 }
 
+/// A path of S3 may have `=` in it, as `date=2026-11-24/`.
+fn read_input(text: &str) -> Result<(String, String), String> {
+    let read = text.rsplit_once("=/").map(|(from, to)| (from.to_owned(), format!("/{to}")));
+    read.ok_or_else(|| "write an address and an absolute path, such as s3://datasets/vision/=/data".to_owned())
+}
+
 fn read_usd(text: &str) -> Result<f64, String> {
     let usd = text.parse().ok().filter(|usd: &f64| usd.is_finite() && *usd > 0.0);
     usd.ok_or_else(|| "write an amount above 0, such as 20".to_owned())
@@ -106,6 +115,7 @@ impl Run {
                 max_runtime: self.max_runtime,
                 max_usd: self.max_usd,
                 checkpoint_dir: self.checkpoint_dir,
+                inputs: self.input,
             }
             .to_document()
             .into_bytes(),

@@ -2,6 +2,7 @@
 
 mod answer;
 mod estimate;
+mod inputs;
 mod role;
 mod show;
 mod sweep;
@@ -20,6 +21,7 @@ use serde::Serialize;
 use store::{Store, SubmittedSpec};
 
 use self::estimate::JobEstimate;
+use self::role::JobRole;
 use self::sweep::SweepEstimate;
 use self::workdir::{SubmittedWorkdir, add_digest, pack_directory, upload_archive};
 use crate::command_error::CommandError;
@@ -70,7 +72,7 @@ pub(crate) struct JobDocument {
 }
 
 /// ```json
-/// {"schema": 1, "file": "train.toml", "team": "vision", "role_missing": null,
+/// {"schema": 1, "file": "train.toml", "team": "vision", "role_missing": null, "inputs_denied": [],
 ///  "sizing": {"model": "7b", "task": "lora", "precision": "bf16", "gpu_gb_min": 31,
 ///             "estimate": {"strategy": "data", "gpus": 1, "parameters": 7000000000, "weights_gib": 13.2, …, "total_gib": 25.6}},
 ///  "mistakes": [{"line": 3, "key": "gpu.count", "problem": "…"}],
@@ -98,6 +100,8 @@ struct SubmitOutput<'a> {
     mistakes: Vec<SpecMistake>,
     /// Why it would be held: its machines would get no role.
     role_missing: Option<String>,
+    /// Inputs that the role of its machines may not read, and what lets it.
+    inputs_denied: Vec<String>,
     /// How the memory of `[gpu] model` was estimated.
     sizing: Option<ModelSizing>,
     /// What checkpoints cost from each region beyond the bucket's.
@@ -151,21 +155,7 @@ pub(crate) async fn submit(
     let store = context.needs_deployed().await?.store;
     let config = store.read_config().await?;
     let team = options.team(&config)?;
-    let mut output = SubmitOutput {
-        schema: screen::SCHEMA,
-        file: document.source.clone(),
-        team: &team,
-        mistakes: Vec::new(),
-        role_missing: None,
-        sizing: None,
-        transfers: Vec::new(),
-        estimate: None,
-        sweep: None,
-        workdir: packed.as_ref().map(SubmittedWorkdir::from),
-        submitted: None,
-        job: None,
-        answer: None,
-    };
+    let mut output = SubmitOutput::new(document.source.clone(), &team, packed.as_ref());
     let read = |bytes: &[u8]| {
         JobSpec::read_bytes(bytes, &document.file_name, Some(&team), &config, context.aws.home(), context.now)
     };
@@ -180,14 +170,13 @@ pub(crate) async fn submit(
     if !config.teams.is_empty() && config.team(&team).is_none() {
         screen::warn(format!("the configuration has no team {team}; it has {}", teams(&config)));
     }
-    output.sizing.clone_from(&spec.sizing);
-    output.transfers = spec.terms.transfer_prices();
-    output.role_missing = role::missing(context, &store, &config, &team, &spec.terms).await;
-    output.estimate = estimate::estimate_job(context, &store, &config, &spec.terms).await;
-    output.sweep = spec.sweep.as_ref().map(|plan| SweepEstimate::from_plan(plan, output.estimate.as_ref()));
+    output.foresee(context, &store, &config, &spec).await;
     if !context.global.json {
         show::estimate(&spec, output.estimate.as_ref(), output.role_missing.as_deref());
         output.sweep.iter().for_each(show::sweep);
+    }
+    if !output.inputs_denied.is_empty() {
+        return finish(context, &output, CommandStatus::Findings);
     }
     if options.dry_run {
         let ending = output.expected_ending();
@@ -248,7 +237,39 @@ pub(crate) async fn wait_for_job(
     Ok(answered.job)
 }
 
-impl SubmitOutput<'_> {
+impl<'a> SubmitOutput<'a> {
+    fn new(file: String, team: &'a TeamName, packed: Option<&PackedWorkdir>) -> Self {
+        Self {
+            schema: screen::SCHEMA,
+            file,
+            team,
+            mistakes: Vec::new(),
+            role_missing: None,
+            inputs_denied: Vec::new(),
+            sizing: None,
+            transfers: Vec::new(),
+            estimate: None,
+            sweep: None,
+            workdir: packed.map(SubmittedWorkdir::from),
+            submitted: None,
+            job: None,
+            answer: None,
+        }
+    }
+
+    /// What would come of it.
+    async fn foresee(&mut self, context: &CommandContext, store: &Store, config: &Config, spec: &JobSpec) {
+        self.sizing.clone_from(&spec.sizing);
+        self.transfers = spec.terms.transfer_prices();
+        let role = role::find(context, store, config, self.team, &spec.terms).await;
+        self.inputs_denied = Box::pin(inputs::find_denied(context, self.team, &role, spec)).await;
+        if let JobRole::Missing(why) = role {
+            self.role_missing = Some(why);
+        }
+        self.estimate = estimate::estimate_job(context, store, config, &spec.terms).await;
+        self.sweep = spec.sweep.as_ref().map(|plan| SweepEstimate::from_plan(plan, self.estimate.as_ref()));
+    }
+
     /// Whether it could be launched now.
     const fn expected_ending(&self) -> CommandStatus {
         match &self.estimate {

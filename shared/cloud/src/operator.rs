@@ -25,7 +25,7 @@ pub use subscriptions::subscriptions;
 pub use tags::{remove_tags, write_tag};
 pub use team_stack::{
     TeamStack, TeamStackRequest, create_team_stack, delete_team_stack, has_instance_profile, machine_profiles,
-    team_stack, update_team_stack,
+    profile_role_arn, team_stack, update_team_stack,
 };
 pub use telemetry::reporting;
 

@@ -37,6 +37,8 @@ pub struct CommandJob {
     pub retries: u32,
     /// Where the command writes its checkpoints.
     pub checkpoint_dir: Option<String>,
+    /// Addresses of S3, and the directories of the machine that they become.
+    pub inputs: Vec<(String, String)>,
 }
 
 impl CommandJob {
@@ -82,6 +84,9 @@ impl CommandJob {
         }
         if let Some(dir) = &self.checkpoint_dir {
             let _ = writeln!(text, "\n[checkpoint]\ndir = {}", quoted(dir));
+        }
+        for (from, to) in &self.inputs {
+            let _ = writeln!(text, "\n[[inputs]]\nfrom = {}\nto = {}", quoted(from), quoted(to));
         }
         text
     }
@@ -156,6 +161,7 @@ mod tests {
             max_runtime: Some("8h".to_owned()),
             max_usd: Some(20.0),
             checkpoint_dir: Some("/data/checkpoints".to_owned()),
+            inputs: vec![("s3://datasets/a=b/".to_owned(), "/data/images".to_owned())],
             ..CommandJob::default()
         };
         insta::assert_snapshot!(job.to_document(), @r#"
@@ -181,6 +187,10 @@ mod tests {
 
         [checkpoint]
         dir = "/data/checkpoints"
+
+        [[inputs]]
+        from = "s3://datasets/a=b/"
+        to = "/data/images"
         "#);
         let spec = read(&job);
         assert_eq!((spec.name.as_str(), spec.work.command.as_str()), ("train", "python train.py --note 'a b'\\''s'"));

@@ -23,6 +23,7 @@ mod governing_quota;
 mod id;
 mod identity;
 mod image;
+mod input;
 mod launch_tags;
 mod machine_hold;
 pub mod machine_role;
@@ -74,6 +75,10 @@ pub use governing_quota::{ListedQuota, governing_quota};
 pub use id::{JobId, JobName, UnreadableJob};
 pub use identity::MachineIdentity;
 pub use image::image_source;
+pub use input::{
+    INPUT_BYTES_MAX, INPUT_OBJECTS_MAX, INPUTS_MAX, InputFile, InputMode, InputObject, InputSource, InputSpec,
+    OWN_NAMES, plan_file, plan_files,
+};
 pub use launch_tags::launch_tags;
 pub use machine_hold::{MachineHold, is_protected};
 pub use next::{deadline_obstacle, next, wants};

@@ -13,7 +13,7 @@ use model::id::{Region, ResourceId, TypeName};
 use model::money::{Amount, Rate};
 use serde::{Deserialize, Serialize};
 
-use super::{JobName, ParameterSweep, WorkdirDigest};
+use super::{InputSpec, JobName, ParameterSweep, WorkdirDigest};
 pub use checks::TYPE_GPUS_MAX;
 pub use model_sizing::ModelSizing;
 
@@ -41,6 +41,8 @@ pub struct Workload {
     pub setup: Option<String>,
     /// The archive that is unpacked in the user's home before `setup`, in every attempt.
     pub workdir: Option<WorkdirDigest>,
+    /// `[[inputs]]`: the data that is on the machine before `setup`.
+    pub inputs: Vec<InputSpec>,
     /// Its environment.
     pub env: BTreeMap<String, String>,
     /// Variables by the ARN of the secret, or of the parameter, whose value they get.

@@ -57,6 +57,16 @@ const KNOWN_REGIONS: [&str; 48] = [
     "us-west-2",
 ];
 
+/// The partition of a region, as ARNs name it (IAM user guide, "Amazon Resource Names").
+#[must_use]
+pub fn partition_of(region: &Region) -> &'static str {
+    match region.as_str() {
+        region if region.starts_with("cn-") => "aws-cn",
+        region if region.starts_with("us-gov-") => "aws-us-gov",
+        _ => "aws",
+    }
+}
+
 /// `us-east-1`, `us-gov-west-1`.
 #[must_use]
 pub fn has_shape(region: &str) -> bool {

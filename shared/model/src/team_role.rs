@@ -61,12 +61,18 @@ pub fn team_stack_name(team: &TeamName) -> String {
 /// The command that makes a team's role, as a shell takes it.
 #[must_use]
 pub fn create_team_command(team: &TeamName) -> String {
-    let name = team.as_str();
-    let is_word = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '_' | '-');
-    if name.chars().all(is_word) {
-        return format!("curfew team create {name}");
-    }
-    format!("curfew team create '{}'", name.replace('\'', "'\\''"))
+    format!("curfew team create {}", shell_word(team.as_str()))
+}
+
+/// The command that lets a team's role read a bucket, or a folder or an object of it: `s3://bucket/path`.
+#[must_use]
+pub fn grant_read_command(team: &TeamName, address: &str) -> String {
+    format!("{} --read {}", create_team_command(team), shell_word(address))
+}
+
+fn shell_word(text: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "._-/:=".contains(letter);
+    if text.chars().all(is_plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', "'\\''")) }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! Pure: no I/O, no async, no clock, no environment. Time is an argument, and the same arguments give the same answer.
 
 pub mod doctor;
+pub mod input_access;
 pub mod keep;
 pub mod review;
 pub mod undo;

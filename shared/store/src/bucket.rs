@@ -1,6 +1,7 @@
 //! Objects: bytes by key.
 
 mod files;
+mod input;
 mod list;
 mod measure;
 
@@ -22,6 +23,7 @@ use ports::action::{DELETE, DELETE_VERSION, LIST, LIST_VERSIONS};
 use crate::StoreError;
 
 pub(crate) use files::{ObjectStream, Payload};
+pub use input::{InputBucket, InputError, PART_BYTES};
 pub(crate) use list::ListDepth;
 pub use list::{ListPart, ListedObject};
 pub use measure::{MeasuredData, measure_data};

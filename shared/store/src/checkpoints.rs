@@ -23,6 +23,7 @@ use crate::document::{bytes_of, read};
 use crate::{BYTES_MAX, Store, StoreError};
 use memory::UploadMemory;
 
+pub(crate) use fetch::{WAITING, pour};
 pub use owner::FileOwner;
 
 /// Concurrent files, and parts of one file. A small file mostly waits for S3.

@@ -118,6 +118,9 @@ pub(super) fn submitted(document: &SubmitOutput<'_>) {
 /// Its mistakes, or its answer.
 pub(super) fn end(document: &SubmitOutput<'_>) {
     mistakes(&document.file, &document.mistakes);
+    for denied in &document.inputs_denied {
+        screen::print_line(plain(denied));
+    }
     match (&document.answer, &document.job) {
         (Some(SubmitAnswer { accepted: false, mistakes: found }), _) => {
             rejection(&document.file, found);

@@ -1,9 +1,12 @@
 //! `curfew team create`.
 
 use clap::Args;
-use cloud::operator::{TeamStackRequest, create_team_stack, team_stack, update_team_stack};
+use cloud::operator::{TeamStack, TeamStackRequest, create_team_stack, team_stack, update_team_stack};
+use jobs::InputSource;
 use model::id::TeamName;
+use model::region::partition_of;
 use model::team_role::team_stack_name;
+use operator::input_access::ReadGrants;
 use serde::Serialize;
 use store::team_folder;
 
@@ -24,7 +27,7 @@ const TEMPLATE: &str = include_str!("../../../../deploy/team-role.yaml");
                   Permissions: cloudformation:CreateStack, UpdateStack and DescribeStacks; iam:CreateRole, PutRolePolicy, \
                   CreateInstanceProfile and what CloudFormation needs besides, as docs/command.md lists it.\n\n\
                   Example:\n  curfew team create vision\n  \
-                  curfew team create vision --secret-arn arn:aws:ssm:us-east-1:123456789012:parameter/token")]
+                  curfew team create vision --secret-arn arn:aws:ssm:us-east-1:123456789012:parameter/token\n  curfew team create vision --read s3://datasets/vision/")]
 pub(crate) struct Create {
     /// Name of the team, as its folder of the inbox
     #[arg(value_name = "TEAM")]
@@ -32,6 +35,12 @@ pub(crate) struct Create {
     /// Let its jobs read this secret or parameter of Systems Manager; may be repeated
     #[arg(long, value_name = "ARN")]
     secret_arn: Vec<String>,
+    /// Let its jobs read this bucket, folder or object as inputs, besides what they may read already; may be repeated
+    #[arg(long, value_name = "s3://BUCKET/PREFIX/", value_parser = read_source)]
+    read: Vec<InputSource>,
+    /// Forget what earlier --read has granted
+    #[arg(long)]
+    forget_reads: bool,
     /// Attach this IAM policy, by which its jobs reach their own data; may be repeated
     #[arg(long, value_name = "ARN")]
     policy_arn: Vec<String>,
@@ -56,21 +65,29 @@ impl Create {
         let bucket = context.needs_deployed().await?.bucket;
         let before = team_stack(&context.aws, &stack).await?;
         let is_new = before.is_none();
+        let reads = self.reads(context, before.as_ref())?;
+        if self.read.iter().any(|source| source.bucket == bucket) {
+            let problem = format!("{bucket} is Curfew's own bucket, of which the role already reads the team's part");
+            return Err(CommandError::with(problem, "leave out --read for it"));
+        }
         let request = TeamStackRequest {
             stack: &stack,
             template: TEMPLATE,
-            parameters: vec![
+            parameters: [
                 ("Team", Some(team_folder(&self.team))),
                 ("RoleName", Some(role.clone())),
                 ("StateBucket", Some(bucket)),
                 ("SecretArns", join_arns(&self.secret_arn)),
                 ("PolicyArns", join_arns(&self.policy_arn)),
-            ],
+            ]
+            .into_iter()
+            .chain(reads)
+            .collect(),
         };
         let is_changed = match before {
             None => create_team_stack(&context.aws, &request).await.map(|()| true)?,
-            Some(found) if found.team.as_deref() != Some(&team_folder(&self.team)) => {
-                let owner = found.team.unwrap_or_else(|| "unknown".to_owned());
+            Some(found) if found.parameters.get("Team") != Some(&team_folder(&self.team)) => {
+                let owner = found.parameters.get("Team").cloned().unwrap_or_else(|| "unknown".to_owned());
                 let problem = format!("there is a stack {stack} already, and its team is {}", screen::plain(&owner));
                 return Err(CommandError::with(problem, "find out what it is for, and delete it if it is unused"));
             }
@@ -102,6 +119,28 @@ impl Create {
         }
         Ok(CommandStatus::Success)
     }
+}
+
+impl Create {
+    /// The parameters of what its jobs may read. A stack of an earlier version has none of them, so each has a value.
+    fn reads(
+        &self,
+        context: &CommandContext,
+        before: Option<&TeamStack>,
+    ) -> Result<Vec<(&'static str, Option<String>)>, CommandError> {
+        let before = before.filter(|_| !self.forget_reads);
+        let value = |name| before.and_then(|found| found.parameters.get(name)).map_or("", String::as_str);
+        let mut grants = ReadGrants::from_values(ReadGrants::PARAMETERS.map(value));
+        for source in &self.read {
+            grants.add(source, partition_of(context.aws.home())).map_err(CommandError::new)?;
+        }
+        let values = grants.to_values().map_err(CommandError::new)?;
+        Ok(ReadGrants::PARAMETERS.into_iter().zip(values.map(Some)).collect())
+    }
+}
+
+fn read_source(text: &str) -> Result<InputSource, String> {
+    InputSource::read(text).map_err(|problem| problem.to_string())
 }
 
 /// A failed update was rolled back: the role is as before.

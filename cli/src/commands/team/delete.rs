@@ -55,7 +55,7 @@ impl Delete {
         let count = unfinished_jobs.len();
         let outcome = match team_stack(&context.aws, &stack).await? {
             None => "unchanged",
-            Some(found) if found.team.as_deref() != Some(&team_folder(&self.team)) => {
+            Some(found) if found.parameters.get("Team") != Some(&team_folder(&self.team)) => {
                 return Err(CommandError::new(format!(
                     "the stack {stack} is not that of the team {}; nothing was deleted",
                     self.team

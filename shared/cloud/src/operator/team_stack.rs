@@ -1,6 +1,6 @@
 //! The role of one team's machines: the `CloudFormation` stack that makes it, and whether IAM has its instance profile.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use aws_sdk_cloudformation::types::{Capability, Parameter};
 use aws_sdk_iam::error::ProvideErrorMetadata;
@@ -39,8 +39,8 @@ pub struct TeamStack {
     pub status: String,
     /// The reason, if CloudFormation gives one.
     pub reason: Option<String>,
-    /// Its parameter `Team`.
-    pub team: Option<String>,
+    /// Its parameters by name.
+    pub parameters: BTreeMap<String, String>,
 }
 
 /// A stack; `None` if there is none of that name.
@@ -58,11 +58,13 @@ pub async fn team_stack(aws: &Aws, stack: &str) -> Result<Option<TeamStack>, Cal
     Ok(answer.stacks().first().map(|stack| TeamStack {
         status: stack.stack_status().map_or_else(String::new, |status| status.as_str().to_owned()),
         reason: stack.stack_status_reason().map(str::to_owned),
-        team: stack
+        parameters: stack
             .parameters()
             .iter()
-            .find(|parameter| parameter.parameter_key() == Some("Team"))
-            .and_then(|parameter| parameter.parameter_value().map(str::to_owned)),
+            .filter_map(|parameter| {
+                Some((parameter.parameter_key()?.to_owned(), parameter.parameter_value()?.to_owned()))
+            })
+            .collect(),
     }))
 }
 
@@ -126,6 +128,21 @@ pub async fn has_instance_profile(aws: &Aws, name: &str) -> Result<bool, CallErr
     match aws.iam().get_instance_profile().instance_profile_name(name).send().await {
         Ok(_) => Ok(true),
         Err(error) if error.code() == Some("NoSuchEntity") => Ok(false),
+        Err(error) => Err(call_error(GET_PROFILE, aws.home(), &error)),
+    }
+}
+
+/// The ARN of the role of an instance profile; `None` if there is none.
+///
+/// # Errors
+/// If IAM refused.
+pub async fn profile_role_arn(aws: &Aws, name: &str) -> Result<Option<String>, CallError> {
+    match aws.iam().get_instance_profile().instance_profile_name(name).send().await {
+        Ok(found) => {
+            let role = found.instance_profile.and_then(|profile| profile.roles.into_iter().next());
+            Ok(role.map(|role| role.arn))
+        }
+        Err(error) if error.code() == Some("NoSuchEntity") => Ok(None),
         Err(error) => Err(call_error(GET_PROFILE, aws.home(), &error)),
     }
 }

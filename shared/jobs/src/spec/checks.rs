@@ -218,8 +218,7 @@ pub(super) fn own_directory(dir: &str) -> Result<(), InvalidValue> {
     };
     if is_the_systems {
         return Err(InvalidValue::new(format!(
-            "{dir:?} belongs to the system, and the directory of checkpoints is given to the user, with what lies in it put aside; name \
-             one of its own"
+            "{dir:?} belongs to the system, and Curfew would give this directory to the user, with what lies in it; name one of its own"
         )));
     }
     Ok(())

@@ -1,5 +1,6 @@
 //! What a spec means.
 
+mod inputs;
 mod limits;
 mod sized_model;
 mod sweep;
@@ -52,7 +53,7 @@ impl JobSpec {
         let name = if sweep.is_some() { name.and_then(|name| judge.name_in_sweep(name, written.member)) } else { name };
         let owner = judge.owner(&written, config);
         judge.tags(&written, config);
-        let work = judge.work(&written, parameters);
+        let work = judge.work(&written, parameters, checks::own_directory);
         let (gpu, sizing) = judge.gpu(&written.gpu);
         let terms = JobTerms {
             gpu,
@@ -131,8 +132,8 @@ impl JobSpec {
         let (mut judge, written) = SpecValidator::parse(text)?;
         let sweep = judge.sweep(&written);
         let parameters = judge.member(&written, sweep.as_ref());
-        let work = judge.work(&written, parameters);
         // A directory that is refused today may have been accepted.
+        let work = judge.work(&written, parameters, checks::path);
         let checkpoint = judge.checkpoint(written.checkpoint.as_ref(), config, checks::path);
         judge.done(work, |work| Some((work?, checkpoint)))
     }
@@ -212,7 +213,12 @@ impl SpecValidator<'_> {
         }
     }
 
-    fn work(&mut self, written: &RawSpec, parameters: Vec<(String, String)>) -> Option<Workload> {
+    fn work(
+        &mut self,
+        written: &RawSpec,
+        parameters: Vec<(String, String)>,
+        directory: impl Fn(&str) -> Result<(), InvalidValue>,
+    ) -> Option<Workload> {
         match &written.command {
             None => self.report_missing(
                 &["command"],
@@ -227,6 +233,7 @@ impl SpecValidator<'_> {
         let workdir = written.workdir.as_deref().and_then(|written| {
             WorkdirDigest::read(written).map_err(|problem| self.refuse(&["workdir"], &problem.to_string())).ok()
         });
+        let inputs = self.inputs(written, directory);
         for (name, value) in &written.env {
             self.check(&["env", name], checks::variable(name).and_then(|()| checks::text(value)));
         }
@@ -248,6 +255,7 @@ impl SpecValidator<'_> {
             command: written.command.clone()?,
             setup: written.setup.clone(),
             workdir,
+            inputs,
             env: written.env.clone().into_iter().chain(variables).collect(),
             secrets: written.secrets.clone(),
             user: machine.user.clone(),

@@ -84,6 +84,7 @@ fn only_the_command_and_what_the_account_requires_are_mandatory() {
             command: "python train.py".to_owned(),
             setup: None,
             workdir: None,
+            inputs: Vec::new(),
             env: BTreeMap::new(),
             secrets: BTreeMap::new(),
             user: None,

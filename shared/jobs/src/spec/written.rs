@@ -35,6 +35,7 @@ pub(super) struct RawSpec {
     pub(super) spot: RawSpot,
     pub(super) limits: RawLimits,
     pub(super) checkpoint: Option<RawCheckpoint>,
+    pub(super) inputs: Vec<RawInput>,
     pub(super) machine: RawMachine,
 }
 
@@ -105,6 +106,15 @@ pub(super) struct RawCheckpoint {
     pub(super) signal: Option<String>,
 }
 
+/// One of `[[inputs]]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RawInput {
+    pub(super) from: Option<String>,
+    pub(super) to: Option<String>,
+    pub(super) mode: Option<String>,
+}
+
 /// `[machine]`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -126,7 +136,7 @@ fn every_key() -> Vec<String> {
         (
             "",
             &[
-                "name", "owner", "command", "setup", "workdir", "retries", "after", "sweep", "member", "tags", "env",
+                "name", "owner", "command", "setup", "workdir", "inputs", "retries", "after", "sweep", "member", "tags", "env",
                 "secrets",
             ],
         ),

@@ -77,8 +77,8 @@ impl Intercept for PayloadSigner {
 
 /// Some of an object, as it comes.
 pub(crate) struct ObjectStream {
-    body: ByteStream,
-    address: String,
+    pub(super) body: ByteStream,
+    pub(super) address: String,
 }
 
 impl ObjectStream {

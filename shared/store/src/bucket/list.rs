@@ -152,8 +152,7 @@ impl Bucket {
 
 /// Objects and folders of a page, in order of keys.
 fn items(page: ListObjectsV2Output) -> Vec<ListedObject> {
-    let is_encoded = page.encoding_type() == Some(&EncodingType::Url);
-    let named = |key: String| if is_encoded { decoded(&key).unwrap_or(key) } else { key };
+    let named = key_decoder(&page);
     let objects = page.contents.unwrap_or_default().into_iter().filter_map(|object| {
         let written_at = moment(object.last_modified.as_ref());
         let bytes = object.size.and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or_default();
@@ -164,6 +163,12 @@ fn items(page: ListObjectsV2Output) -> Vec<ListedObject> {
     let mut items: Vec<ListedObject> = objects.chain(folders).collect();
     items.sort_by(|one, other| one.key.cmp(&other.key));
     items
+}
+
+/// Gives the keys of a page as they are.
+pub(super) fn key_decoder(page: &ListObjectsV2Output) -> impl Fn(String) -> String + use<> {
+    let is_encoded = page.encoding_type() == Some(&EncodingType::Url);
+    move |key| if is_encoded { decoded(&key).unwrap_or(key) } else { key }
 }
 
 /// A key that S3 has encoded as forms are.

@@ -22,7 +22,7 @@ const COMING: usize = 16;
 const WRITE_BYTES: usize = 256 * 1024;
 
 /// The pieces that wait for the disk. With those that are received and written that is slightly more than 1 MiB of each part.
-const WAITING: usize = 2;
+pub(crate) const WAITING: usize = 2;
 
 pub(super) async fn fetch_files(
     bucket: &Bucket,
@@ -90,7 +90,7 @@ impl FileDownload<'_> {
 }
 
 /// Passes the pieces to the writer, as long as it is there.
-async fn pour(mut pieces: ObjectStream, sender: mpsc::Sender<Vec<Bytes>>) -> Result<(), StoreError> {
+pub(crate) async fn pour(mut pieces: ObjectStream, sender: mpsc::Sender<Vec<Bytes>>) -> Result<(), StoreError> {
     let (mut waiting, mut bytes) = (Vec::new(), 0);
     loop {
         let piece = pieces.next().await?;

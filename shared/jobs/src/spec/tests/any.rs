@@ -24,13 +24,13 @@ proptest! {
     fn any_document_of_its_keys_is_read_or_refused(
         lines in proptest::collection::vec((
             proptest::sample::select(vec![
-                "command", "owner", "name", "setup", "workdir", "tags", "env", "secrets", "gpu", "spot", "limits", "checkpoint",
+                "command", "owner", "name", "setup", "workdir", "inputs", "tags", "env", "secrets", "gpu", "spot", "limits", "checkpoint",
                 "machine", "gpu.count", "gpu.types", "limits.finish_by", "limits.max_runtime", "spot.enabled",
-                "checkpoint.dir", "machine.ami", "machine.regions", "[gpu]", "[machine]", "[[tags]]", "[env", "[gpu.model]", "gpu.model.params", "gpu.model.tokens", "gpu.model.task",
+                "checkpoint.dir", "machine.ami", "machine.regions", "[gpu]", "[machine]", "[[tags]]", "[[inputs]]", "from", "to", "[env", "[gpu.model]", "gpu.model.params", "gpu.model.tokens", "gpu.model.task",
             ]),
             proptest::sample::select(vec![
                 "1", "-1", "true", "\"x\"", "\"\"", "[]", "[1]", "[\"x\"]", "{}", "{ a = 1 }", "2026-12-24", "nan", "",
-                "2026-12-24T00:00:00Z", "\"1h\"", "'''\n'''", "\"\\u0000\"", "[[]]", "1e400", "\"7b\"", "\"lora\"",
+                "2026-12-24T00:00:00Z", "\"1h\"", "'''\n'''", "\"\\u0000\"", "[[]]", "1e400", "\"7b\"", "\"lora\"", "\"s3://data/\"", "\"/data\"",
             ]),
         ), 0..12),
     ) {

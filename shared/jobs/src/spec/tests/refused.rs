@@ -410,3 +410,47 @@ fn what_is_no_text() {
     let refused = read(b"owner = \"a\"\ncommand = \"\xff\"").unwrap_err();
     assert!(refused.len() == 1 && refused[0].line == 2 && refused[0].problem.contains("no UTF-8"), "{refused:?}");
 }
+
+#[test]
+fn an_input_is_an_address_and_a_directory_of_its_own() {
+    let check = |more: &str, expect: &[&str]| {
+        let text = format!("owner = \"a\"\ncommand = \"b\"\n{more}");
+        if expect.is_empty() {
+            return drop(read(&text));
+        }
+        let found = refusals("", &text);
+        assert_eq!(found.len(), expect.len(), "{found:#?}");
+        for (found, expect) in found.iter().zip(expect) {
+            assert!(found.contains(expect), "{found}");
+        }
+    };
+    let input = |from: &str, to: &str| format!("[[inputs]]\nfrom = \"{from}\"\nto = \"{to}\"\n");
+    let data = input("s3://datasets/vision/", "/data");
+    check(&data, &[]);
+    check(&format!("{data}mode = \"mount\"\n{}", input("s3://other", "/home/ubuntu/other")), &[]);
+    check(&format!("{data}mode = \"copy\"\n"), &["3 inputs[0]: `mode`: \"copy\" is none of `fetch`, `mount`"]);
+    check("[[inputs]]\nfrom = \"s3://datasets\"\n", &["inputs[0]: write `from`, such as"]);
+    check(&input("datasets", "/data"), &["inputs[0]: `from`: \"datasets\" does not begin with `s3://`"]);
+    check(&input("s3://datasets", "/etc/data"), &["inputs[0]: `to`: \"/etc/data\" belongs to the system"]);
+    check(&input("s3://datasets", "data"), &["inputs[0]: `to`: \"data\" is not an absolute path"]);
+    check(
+        &format!("{data}{}", input("s3://b-2", "/data/more")),
+        &["6 inputs[1]: `to`: \"/data/more\" overlaps another input, \"/data\""],
+    );
+    check(
+        &format!("{data}[checkpoint]\ndir = \"/data/checkpoints\"\n"),
+        &["overlaps checkpoint.dir, \"/data/checkpoints\""],
+    );
+    check(
+        &format!("{}[checkpoint]\n", input("s3://datasets", "/var/curfew")),
+        &["overlaps checkpoint.dir, \"/var/curfew/checkpoints\""],
+    );
+    check(&format!("{data}[machine]\noutputs = [\"/data\"]\n"), &["overlaps an output, \"/data\""]);
+    check("[inputs]\nfrom = 1\n", &["inputs: write a list"]);
+    check(
+        "[[inputs]]\nform = \"s3://datasets\"\n",
+        &["inputs[0].form: there is no key `form` here; did you mean `from`?"],
+    );
+    let many: String = (0..17).map(|number| input("s3://datasets", &format!("/data/{number}"))).collect();
+    check(&many, &["inputs: 17 of them; write 16 at most"]);
+}

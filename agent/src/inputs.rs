@@ -1,0 +1,72 @@
+//! The data of a job, on the machine before its `setup`.
+
+mod directory;
+mod fetch;
+mod journal;
+mod mount;
+
+use std::sync::Arc;
+
+use jobs::{InputMode, InputSpec};
+use model::team_role::grant_read_command;
+use store::{InputError, StoreError};
+
+use crate::agent::{Agent, StartError};
+use crate::aws;
+use crate::user::User;
+
+pub(crate) use mount::{MountedInput, is_mount};
+
+/// What is mounted as long as this exists.
+pub(crate) type MountedInputs = Vec<MountedInput>;
+
+/// Fetches or mounts each input, one after the other.
+pub(crate) async fn provide(
+    agent: &Arc<Agent>,
+    inputs: &[InputSpec],
+    user: &User,
+) -> Result<MountedInputs, StartError> {
+    let mut mounted = MountedInputs::new();
+    if inputs.is_empty() {
+        return Ok(mounted);
+    }
+    let config = aws::config(agent.identity.region.to_string()).await;
+    for (index, input) in inputs.iter().enumerate() {
+        match input.mode {
+            InputMode::Fetch => {
+                agent.set_activity("fetching inputs");
+                let journal = agent.state.join(format!("input-{index}.journal"));
+                Box::pin(fetch::fetch(agent, input, &config, journal, user)).await?;
+            }
+            InputMode::Mount => {
+                agent.set_activity("mounting inputs");
+                mounted.push(mount::mount(agent, input, user).await?);
+            }
+        }
+    }
+    Ok(mounted)
+}
+
+/// Why the command does not begin.
+fn describe(agent: &Agent, input: &InputSpec, error: &InputError) -> StartError {
+    let source = &input.from;
+    match error {
+        InputError::Refused(why) => StartError::Broken(format!("the input {source} cannot be read: {why}")),
+        InputError::Disk { error, .. } if error.kind() == std::io::ErrorKind::StorageFull => StartError::Impossible {
+            code: StartError::CANNOT_RUN,
+            why: format!("the input {source} does not fit on the disk: set `root_volume_gib`"),
+        },
+        InputError::Disk { path, error } => StartError::Broken(format!(
+            "the input {source} cannot be written to {}: {}: {error}",
+            input.to,
+            path.display()
+        )),
+        InputError::Store(error @ StoreError::Call { .. }) if error.lasts() => {
+            let grant = grant_read_command(&agent.identity.job.team, &source.to_string());
+            StartError::Broken(format!(
+                "the input {source} cannot be read: {error}. To let the role of the team read it: {grant}"
+            ))
+        }
+        InputError::Store(error) => StartError::Broken(format!("the input {source} cannot be read: {error}")),
+    }
+}
