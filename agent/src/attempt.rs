@@ -1,5 +1,6 @@
 //! One attempt, from the fence to its exit.
 
+mod assigned_job;
 mod outcome;
 
 use std::path::{Path, PathBuf};
@@ -10,15 +11,16 @@ use std::time::Instant;
 use jiff::SignedDuration;
 use jobs::checkpoints::{DOUBTED_FOR, DirectoryEntry, WriterState};
 use jobs::warning::grace;
-use jobs::{CheckpointSpec, ExitReason, Head, Heartbeat, JobSpec, WARNING, Workload};
-use model::config::Config;
+use jobs::{CheckpointSpec, ExitReason, Head, Heartbeat, WARNING};
 use model::duration;
 use store::MachineDocument;
 use tokio::task::JoinHandle;
 
+use self::assigned_job::read_spec;
 use self::outcome::{describe_exit, not_started, outcome, unfinished};
 use crate::agent::{Agent, AttemptEnd, EndCause};
 use crate::command::{RunningCommand, signal_of};
+use crate::container::Container;
 use crate::directory::CheckpointDirectory;
 use crate::disk::on_disk;
 use crate::fence::FenceError;
@@ -26,12 +28,14 @@ use crate::inputs::provide;
 use crate::keeper::{CheckpointKeeper, KeeperSummary};
 use crate::processes::writes_below;
 use crate::restore::{RestoreCandidates, RestoredCheckpoint, restore};
-use crate::retry_timeout::{RetryTimeout, read_with_retries};
+use crate::retry_timeout::RetryTimeout;
 use crate::user::{self, User};
 use crate::variables::{self, VariableSources};
 use crate::workdir::restore_workdir;
 use crate::world::now;
 use crate::{command, directory, gpu, outputs, secrets};
+
+pub(crate) use self::assigned_job::AssignedJob;
 
 /// How long to wait for the exit record of the previous attempt: its two minutes, and a margin.
 const PREVIOUS_EXIT_TIMEOUT: SignedDuration = SignedDuration::from_secs(150);
@@ -46,22 +50,19 @@ const REAP_EVERY: SignedDuration = SignedDuration::from_mins(1);
 
 const NO_TIME: &str = "there was no time to upload its last checkpoint";
 
-pub(crate) struct AssignedJob {
-    pub(crate) work: Workload,
-    pub(crate) checkpoint: Option<CheckpointSpec>,
-    /// How many checkpoints to keep; `None` if unknown: then nothing may be deleted.
-    pub(crate) keep: Option<u32>,
-}
-
 /// Runs the attempt. The machine shuts down after any result.
 pub(crate) async fn run(agent: &Arc<Agent>) -> AttemptEnd {
-    let (Ok(end) | Err(end)) = Box::pin(attempt(agent)).await;
+    let mut container = None;
+    let (Ok(end) | Err(end)) = Box::pin(attempt(agent, &mut container)).await;
+    if let Some(container) = &container {
+        container.remove().await;
+    }
     // Such as processes of a setup that a warning cut short.
     command::kill_leftovers(false).await;
     end
 }
 
-async fn attempt(agent: &Arc<Agent>) -> Result<AttemptEnd, AttemptEnd> {
+async fn attempt(agent: &Arc<Agent>, container: &mut Option<Container>) -> Result<AttemptEnd, AttemptEnd> {
     agent.set_activity("starting");
     let asked = Box::pin(agent.unless_it_ends(read_spec(agent))).await??;
     agent.set_activity("waiting for the previous attempt");
@@ -77,6 +78,14 @@ async fn attempt(agent: &Arc<Agent>) -> Result<AttemptEnd, AttemptEnd> {
         Err(error) => return Ok(not_started(agent, error).await),
     };
     let mut restored = put_back(agent, &asked, RestoreCandidates::from_head(&head), &user).await?;
+    if let Some(image) = &asked.work.container {
+        let container = &*container.insert(Container::of_attempt(agent));
+        let created = Box::pin(container.create(agent, image, &asked, &user));
+        if let Err(error) = agent.unless_it_ends(created).await? {
+            return Ok(not_started(agent, error).await);
+        }
+    }
+    let container = container.as_ref();
     let mut fetched = agent.unless_it_ends(Box::pin(outputs::find_earlier(agent, &asked.work.after))).await??;
     if !asked.work.secrets.is_empty() {
         let read = agent.unless_it_ends(Box::pin(secrets::read(&asked.work.secrets))).await?;
@@ -85,7 +94,7 @@ async fn attempt(agent: &Arc<Agent>) -> Result<AttemptEnd, AttemptEnd> {
     let mut variables = variables_of(agent, &asked, &user, &restored, &fetched);
     if let Some(line) = &asked.work.setup {
         agent.set_activity("setup");
-        let status = agent.unless_it_ends(run_setup(agent, line, &user, &variables)).await??;
+        let status = agent.unless_it_ends(run_setup(agent, line, &user, &variables, container)).await??;
         if !status.success() {
             return Ok(outcome(agent, &asked, &user, status, "`setup`", Vec::new()).await);
         }
@@ -94,7 +103,7 @@ async fn attempt(agent: &Arc<Agent>) -> Result<AttemptEnd, AttemptEnd> {
     loop {
         agent.set_activity(Heartbeat::RUNNING);
         agent.log.write_line(&format!("runs the command as {}", user.name));
-        let running = RunningCommand::begin(&asked.work.command, &user, &variables, &agent.log);
+        let running = RunningCommand::begin(&asked.work.command, &user, &variables, container, &agent.log);
         let running =
             running.map_err(|error| AttemptEnd::broken(format!("the command could not be started: {error}")))?;
         // Each retry has fewer candidates.
@@ -153,38 +162,6 @@ impl Drop for GpuWatch<'_> {
     }
 }
 
-/// Reads the spec, and retries while S3 does not answer.
-async fn read_spec(agent: &Agent) -> Result<AssignedJob, AttemptEnd> {
-    let job = &agent.identity.job;
-    let text = read_with_retries(agent, "the spec", async || agent.store.read_spec(job).await).await;
-    let text = text.map_err(|error| AttemptEnd::broken(format!("the spec cannot be read: {error}")))?;
-    let text = text.ok_or_else(|| AttemptEnd::broken(format!("there is no spec of the job {job}")))?;
-    // It takes only the number of checkpoints to keep from the configuration, which may have changed since.
-    let read = JobSpec::accepted(&text, &Config::default()).map_err(|mistakes| {
-        let first = mistakes.first().map(|mistake| format!("{}: {}", mistake.key, mistake.problem)).unwrap_or_default();
-        AttemptEnd::broken(format!("this agent cannot read the spec that was accepted: {first}"))
-    });
-    let (work, checkpoint) = read?;
-    let keep = if checkpoint.is_some() { read_keep(agent).await } else { None };
-    Ok(AssignedJob { work, checkpoint, keep })
-}
-
-/// Reads how many checkpoints the accepted job keeps, and retries while S3 does not answer.
-async fn read_keep(agent: &Agent) -> Option<u32> {
-    let mut timeout = RetryTimeout::default();
-    let why = loop {
-        match agent.store.read_keep(&agent.identity.job).await {
-            Ok(Some(keep)) => return Some(keep),
-            Ok(None) => break "state.json does not have it".to_owned(),
-            Err(error) if error.lasts() => break error.to_string(),
-            Err(error) if timeout.pause_and_retry(agent, "state.json cannot be read yet", &error).await => {}
-            Err(error) => break error.to_string(),
-        }
-    };
-    agent.log.write_line(&format!("the number of checkpoints to keep is unknown, so none is deleted: {why}"));
-    None
-}
-
 /// Waits for the last write of the previous attempt, and takes the fence.
 async fn take_over(agent: &Agent) -> Result<Head, AttemptEnd> {
     let (begun, mut said, mut timeout) = (Instant::now(), false, RetryTimeout::default());
@@ -238,9 +215,10 @@ async fn run_setup(
     line: &str,
     user: &User,
     variables: &variables::VariableMap,
+    container: Option<&Container>,
 ) -> Result<ExitStatus, AttemptEnd> {
     let broken = |error: std::io::Error| AttemptEnd::broken(format!("`setup` could not be run: {error}"));
-    let mut running = RunningCommand::begin(line, user, variables, &agent.log).map_err(broken)?;
+    let mut running = RunningCommand::begin(line, user, variables, container, &agent.log).map_err(broken)?;
     let status = running.ended(agent.pace.wait(REAP_EVERY)).await.map_err(broken)?;
     running.drained().await;
     Ok(status)
@@ -301,7 +279,7 @@ async fn run_command(
             })
         }
         Ok(Err(error)) => {
-            command::kill_leftovers(false).await;
+            running.kill(false).await;
             CommandOutcome::Finished(AttemptEnd::broken(format!("the agent cannot wait for the command: {error}")))
         }
         Err(cause) => CommandOutcome::Finished(end_early(agent, asked, running, keeper, cause).await),
@@ -357,7 +335,7 @@ async fn end_early(
     cause: EndCause,
 ) -> AttemptEnd {
     if cause.reason == ExitReason::Fenced {
-        command::kill_leftovers(false).await;
+        running.kill(false).await;
         return cause.into();
     }
     agent.set_activity("flushing");
@@ -373,7 +351,7 @@ async fn end_early(
     if ending.is_none() {
         agent.log.write_line(&format!("the command did not end after {signal}, and is killed"));
     }
-    command::kill_leftovers(ending.is_some()).await;
+    running.kill(ending.is_some()).await;
     running.drained().await;
     let code = ending.and_then(|ending| ending.code);
     let writer = if ending.is_some_and(|ending| ending.well) { WriterState::Ended } else { WriterState::Killed };

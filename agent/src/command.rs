@@ -13,6 +13,7 @@ use tokio::process::{Child, Command};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
+use crate::container::Container;
 use crate::log::Log;
 use crate::user::User;
 use crate::{processes, variables};
@@ -32,23 +33,30 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 pub(crate) struct RunningCommand {
     child: Child,
     group: Option<Pid>,
+    container: Option<Container>,
     drained: oneshot::Receiver<()>,
 }
 
 impl RunningCommand {
-    /// Starts it by `sh -c`.
-    pub(crate) fn begin(line: &str, user: &User, variables: &BTreeMap<String, String>, log: &Log) -> io::Result<Self> {
+    /// Starts it by `sh -c`, in the container if there is one.
+    pub(crate) fn begin(
+        line: &str,
+        user: &User,
+        variables: &BTreeMap<String, String>,
+        container: Option<&Container>,
+        log: &Log,
+    ) -> io::Result<Self> {
         let (read, write) = io::pipe()?;
-        let mut command = std::process::Command::new("/bin/sh");
-        command.arg("-c").arg(line).envs(variables).stdin(Stdio::null());
-        command.stdout(write.try_clone()?).stderr(write).process_group(0);
-        if std::fs::metadata(&user.home).is_ok_and(|home| home.is_dir()) {
-            command.current_dir(&user.home);
-        }
-        let child = spawn_as(command, user)?;
+        let mut command = match container {
+            Some(container) => container.step(line, user, variables)?,
+            None => on_machine(line, user, variables),
+        };
+        command.stdin(Stdio::null()).stdout(write.try_clone()?).stderr(write).process_group(0);
+        // Only the container runs as the user.
+        let child = if container.is_some() { Command::from(command).spawn()? } else { spawn_as(command, user)? };
         let drained = log.follow(read);
         let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-        Ok(Self { child, group, drained })
+        Ok(Self { child, group, container: container.cloned(), drained })
     }
 
     /// Waits for its end, and meanwhile reaps inherited processes at this interval.
@@ -72,6 +80,14 @@ impl RunningCommand {
             // All may have ended.
             let _ = kill_process_group(group, signal);
         }
+    }
+
+    /// Kills everything that it started, as [`kill_leftovers`] does.
+    pub(crate) async fn kill(&self, with_sigterm: bool) {
+        if let Some(container) = &self.container {
+            container.kill().await;
+        }
+        kill_leftovers(with_sigterm).await;
     }
 
     /// Waits for the end of its whole group after a signal, which may have ended only the shell. A process that left the group got no signal,
@@ -157,6 +173,15 @@ impl CommandExit {
             },
         }
     }
+}
+
+fn on_machine(line: &str, user: &User, variables: &BTreeMap<String, String>) -> std::process::Command {
+    let mut command = std::process::Command::new("/bin/sh");
+    command.arg("-c").arg(line).envs(variables);
+    if std::fs::metadata(&user.home).is_ok_and(|home| home.is_dir()) {
+        command.current_dir(&user.home);
+    }
+    command
 }
 
 /// A separate thread becomes the user, and the process inherits that, so no code has to run between fork and exec. The agent keeps its own

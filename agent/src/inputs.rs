@@ -51,6 +51,10 @@ pub(crate) async fn provide(
 fn describe(agent: &Agent, input: &InputSpec, error: &InputError) -> StartError {
     let source = &input.from;
     match error {
+        InputError::Unfit(why) => StartError::Impossible {
+            code: StartError::CANNOT_RUN,
+            why: format!("the input {source} cannot be fetched: {why}"),
+        },
         InputError::Refused(why) => StartError::Broken(format!("the input {source} cannot be read: {why}")),
         InputError::Disk { error, .. } if error.kind() == std::io::ErrorKind::StorageFull => StartError::Impossible {
             code: StartError::CANNOT_RUN,

@@ -10,6 +10,7 @@ mod arguments;
 mod attempt;
 mod aws;
 mod command;
+mod container;
 mod directory;
 mod disk;
 mod fence;

@@ -55,15 +55,16 @@ def test_a_restarted_machine_fetches_only_what_is_missing(job: Job) -> None:
     assert not [one for one in to.iterdir() if one.name.startswith(".curfew")]
 
 
-def test_what_cannot_be_fetched_is_named_before_the_command(job: Job) -> None:
-    to = job.scratch / "data"
-    put(job, {"evil/../../passwd": b"x", "both/a": b"x", "both/a/b": b"x", "one": b"1", "denied/a": b"x", "changes/a": b"before"})
+def test_what_cannot_be_fetched_is_named_before_the_command(job: Job, full_disk: Path) -> None:
+    to, small = job.scratch / "data", full_disk / "data"
+    put(job, {"evil/../../passwd": b"x", "both/a": b"x", "both/a/b": b"x", "one": b"1", "denied/a": b"x", "changes/a": b"before", "large/a": bytes(9 << 20)})
     job.aws.before("s3:GetObject", {"put_object": {"bucket": DATA, "key": "changes/a", "text": "after"}}, match="changes/a")
     job.aws.fault("s3:ListObjectsV2", "access_denied", match="denied", times=None)
     for attempt, (source, reason, words) in enumerate(
         [
-            (f"{DATA}/evil/", "broken", 'the object "evil/../../passwd" cannot be a file: `..` is no name'),
-            (f"{DATA}/both/", "broken", '"both/a" is an object, and a folder of the object "both/a/b" as well'),
+            (f"{DATA}/evil/", "failed", 'the object "evil/../../passwd" cannot be a file: `..` is no name'),
+            (f"{DATA}/both/", "failed", '"both/a" is an object, and a folder of the object "both/a/b" as well'),
+            (f"{DATA}/large/", "failed", f"needs 9.0 MiB, and the disk of {small} has 8.0 MiB left: set `root_volume_gib`"),
             (f"{DATA}/empty/", "broken", "there are no objects below s3://datasets/empty/"),
             ("nobody-has-this/", "broken", "there is no bucket nobody-has-this"),
             (f"{DATA}/changes/", "broken", f"s3://{DATA}/changes/a has changed since it was listed"),
@@ -71,20 +72,23 @@ def test_what_cannot_be_fetched_is_named_before_the_command(job: Job) -> None:
         ],
         start=1,
     ):
-        job.spec("echo never", checkpoint=False, more=inputs(source, to))
+        job.spec("echo never", checkpoint=False, more=inputs(source, small if "large" in source else to))
         with job.machine(attempt, hurry=200) as machine:
             machine.ends()
         exit = job.exit(attempt)
         assert exit["reason"] == reason and words in exit["why"].replace("To let", "to let"), exit
         assert "never" not in job.log(attempt)
+        # A result that no retry follows.
+        assert (exit.get("code") == 126) == (reason == "failed")
+        job.s3.delete_object(Bucket=BUCKET, Key=f"attempts/{NAME}/head.json")
     # One object, in a directory with a link that its user has put there; an answer that breaks off is asked for again.
     to.mkdir(exist_ok=True)
     (to / "one").symlink_to(job.scratch / "outside")
     job.aws.fault("s3:GetObject", "cut_off", match=f"{DATA}/one")
     job.spec("echo done", checkpoint=False, more=inputs(f"{DATA}/one", to))
-    with job.machine(7, hurry=200) as machine:
+    with job.machine(8, hurry=200) as machine:
         machine.ends()
-    assert job.exit(7)["reason"] == "succeeded", job.log(7)
+    assert job.exit(8)["reason"] == "succeeded", job.log(8)
     assert (to / "one").read_bytes() == b"1" and not (to / "one").is_symlink() and not (job.scratch / "outside").exists()
 
 

@@ -11,7 +11,7 @@ use aws_config::SdkConfig;
 use futures::stream::{self, TryStreamExt as _};
 use jiff::SignedDuration;
 use jobs::{InputFile, InputSpec};
-use store::{FileOwner, InputBucket, InputError, PART_BYTES};
+use store::{FileOwner, INPUT_PART_BYTES, InputBucket, InputError};
 use tokio::sync::Semaphore;
 
 use super::describe;
@@ -119,13 +119,13 @@ impl InputFetch<'_> {
         let (content, inode) = self.on_disk(file, move || directory.open_part(&path, bytes)).await?;
         let content = Arc::new(content);
         let there = lock(&self.journal).find_parts(file, inode);
-        let starts = (0..file.bytes.div_ceil(PART_BYTES)).map(|number| number * PART_BYTES);
+        let starts = (0..file.bytes.div_ceil(INPUT_PART_BYTES)).map(|number| number * INPUT_PART_BYTES);
         let missing: Vec<u64> = starts.filter(|start| !there.contains(start)).collect();
         let parts = missing.into_iter().map(Ok);
         let fetched =
             stream::iter(parts).try_for_each_concurrent(PARTS_AT_ONCE, |start| self.part(file, &content, inode, start));
         fetched.await?;
-        if file.bytes > PART_BYTES
+        if file.bytes > INPUT_PART_BYTES
             && let Err(error) = self.bucket.verify(file, &content).await
         {
             let (directory, path) = (Arc::clone(&self.directory), file.path.clone());
@@ -145,10 +145,10 @@ impl InputFetch<'_> {
     async fn part(&self, file: &InputFile, content: &Arc<File>, inode: u64, start: u64) -> Result<(), InputError> {
         // It is never closed.
         let _request = self.requests.acquire().await;
-        let length = PART_BYTES.min(file.bytes - start);
+        let length = INPUT_PART_BYTES.min(file.bytes - start);
         self.bucket.fetch_part(file, (start, length), content).await?;
         self.bytes.fetch_add(length, Ordering::Relaxed);
-        if file.bytes > PART_BYTES {
+        if file.bytes > INPUT_PART_BYTES {
             lock(&self.journal).add_part(file, inode, start);
         }
         Ok(())
@@ -230,7 +230,7 @@ fn check_room(journal: &Mutex<InputJournal>, input: &InputSpec, bytes: u64) -> R
     // An unknown size is found out later.
     let Ok(disk) = rustix::fs::statvfs(&input.to) else { return Ok(()) };
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-    let needed = bytes.saturating_sub(lock(journal).count_parts() * PART_BYTES);
+    let needed = bytes.saturating_sub(lock(journal).count_parts() * INPUT_PART_BYTES);
     if needed <= free {
         return Ok(());
     }

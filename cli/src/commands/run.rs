@@ -43,6 +43,9 @@ pub(crate) struct Run {
     /// Run this line of shell before the command, in every attempt
     #[arg(long, value_name = "LINE")]
     setup: Option<String>,
+    /// Run it, and --setup, in a container of this image, such as pytorch/pytorch:2.9.0-cuda12.8-cudnn9-runtime
+    #[arg(long, value_name = "IMAGE")]
+    container: Option<String>,
     /// Set this variable for the command
     #[arg(long, value_name = "NAME=VALUE", value_parser = read_variable)]
     env: Vec<(String, String)>,
@@ -106,6 +109,7 @@ impl Run {
                 name: self.name,
                 owner: self.owner,
                 setup: self.setup,
+                container: self.container,
                 env: self.env,
                 gpus: self.gpu.gpus,
                 memory_gib_min: self.gpu.memory_gib_min,

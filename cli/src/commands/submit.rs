@@ -1,6 +1,7 @@
 //! `curfew submit`: puts a job into the inbox, after it was checked by the reconciler's rules.
 
 mod answer;
+mod container;
 mod estimate;
 mod inputs;
 mod role;
@@ -151,6 +152,7 @@ pub(crate) async fn submit(
     workdir: Option<&Path>,
     wait: bool,
 ) -> Result<Submitted, CommandError> {
+    let document = JobDocument { bytes: container::pin_image(context, document.bytes).await?, ..document };
     let packed = workdir.map(pack_directory).transpose()?;
     let store = context.needs_deployed().await?.store;
     let config = store.read_config().await?;

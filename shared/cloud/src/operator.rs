@@ -7,6 +7,7 @@ mod identity;
 mod locate;
 mod permissions;
 mod quotas;
+mod registry;
 mod restore;
 mod subscriptions;
 mod tags;
@@ -20,6 +21,7 @@ pub use identity::{ConnectionError, ConnectionOptions, has_profile, named_region
 pub use locate::{LocateResult, ResourceKind, locate};
 pub use permissions::{has_role, simulate};
 pub use quotas::quotas;
+pub use registry::{RegistryError, find_digest};
 pub use restore::{create_volume, snapshots_of, start, volumes_from};
 pub use subscriptions::subscriptions;
 pub use tags::{remove_tags, write_tag};

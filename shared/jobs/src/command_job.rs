@@ -22,6 +22,8 @@ pub struct CommandJob {
     pub name: Option<String>,
     pub owner: Option<String>,
     pub setup: Option<String>,
+    /// The image of a container.
+    pub container: Option<String>,
     /// Variables and values.
     pub env: Vec<(String, String)>,
     /// The least number of GPUs.
@@ -49,7 +51,7 @@ impl CommandJob {
         let name = self.name.clone().unwrap_or_else(|| name_of_command(&self.words));
         let _ = writeln!(text, "name = {}", quoted(&name));
         let _ = writeln!(text, "command = {}", quoted(&shell_line(&self.words)));
-        for (key, value) in [("owner", &self.owner), ("setup", &self.setup)] {
+        for (key, value) in [("owner", &self.owner), ("setup", &self.setup), ("container", &self.container)] {
             if let Some(value) = value {
                 let _ = writeln!(text, "{key} = {}", quoted(value));
             }
@@ -153,6 +155,7 @@ mod tests {
             words: words(&["python", "train.py", "--note", "a b's"]),
             owner: Some("ada@example.com".to_owned()),
             setup: Some("pip install -r requirements.txt".to_owned()),
+            container: Some(format!("ubuntu@sha256:{}", "0".repeat(64))),
             env: vec![("WANDB_MODE".to_owned(), "offline".to_owned())],
             retries: 2,
             gpus: 1,
@@ -169,6 +172,7 @@ mod tests {
         command = "python train.py --note 'a b'\\''s'"
         owner = "ada@example.com"
         setup = "pip install -r requirements.txt"
+        container = "ubuntu@sha256:0000000000000000000000000000000000000000000000000000000000000000"
         retries = 2
 
         [env]

@@ -12,6 +12,7 @@ mod candidate;
 pub mod checkpoints;
 mod command_job;
 mod completion;
+mod container;
 mod deadline;
 mod dependency;
 mod documents;
@@ -58,6 +59,7 @@ pub use backlog::{BacklogQueue, QueueItem, QueueShares, ShareLimits, take_shares
 pub use candidate::{Candidate, Lifecycle, MachineImage, QuotaCode, Ranking};
 pub use command_job::CommandJob;
 pub use completion::JobCompletion;
+pub use container::{ContainerImage, EcrRegistry, ImageReference, find_unpinned};
 pub use deadline::{
     Capacity, CapacityDecision, CapacityReason, DeadlineSituation, ExpectedCost, JobDeadline, SpotHistory,
     choose_capacity, expected_costs,

@@ -13,7 +13,7 @@ use model::id::{Region, ResourceId, TypeName};
 use model::money::{Amount, Rate};
 use serde::{Deserialize, Serialize};
 
-use super::{InputSpec, JobName, ParameterSweep, WorkdirDigest};
+use super::{ContainerImage, InputSpec, JobName, ParameterSweep, WorkdirDigest};
 pub use checks::TYPE_GPUS_MAX;
 pub use model_sizing::ModelSizing;
 
@@ -39,6 +39,8 @@ pub struct Workload {
     pub command: String,
     /// What is run before it, in every attempt.
     pub setup: Option<String>,
+    /// The image of the container that runs both; else they run on the machine itself.
+    pub container: Option<ContainerImage>,
     /// The archive that is unpacked in the user's home before `setup`, in every attempt.
     pub workdir: Option<WorkdirDigest>,
     /// `[[inputs]]`: the data that is on the machine before `setup`.

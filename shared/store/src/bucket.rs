@@ -23,7 +23,7 @@ use ports::action::{DELETE, DELETE_VERSION, LIST, LIST_VERSIONS};
 use crate::StoreError;
 
 pub(crate) use files::{ObjectStream, Payload};
-pub use input::{InputBucket, InputError, PART_BYTES};
+pub use input::{INPUT_PART_BYTES, InputBucket, InputError};
 pub(crate) use list::ListDepth;
 pub use list::{ListPart, ListedObject};
 pub use measure::{MeasuredData, measure_data};

@@ -27,7 +27,7 @@ use serde::Serialize;
 use bucket::{Bucket, FoundObject, WriteCondition};
 use document::{StoredDocument, decode, encode};
 
-pub use bucket::{InputBucket, InputError, ListPart, ListedObject, MeasuredData, PART_BYTES, measure_data};
+pub use bucket::{INPUT_PART_BYTES, InputBucket, InputError, ListPart, ListedObject, MeasuredData, measure_data};
 pub use budgets::team_folder;
 pub use checkpoints::{CheckpointContent, CheckpointError, FileFingerprint, FileOwner, LocalFile, UnsentFile};
 pub use jobs::{

@@ -22,7 +22,7 @@ use super::{CheckpointSpec, GpuSpec, JobSpec, JobTerms, MachineSpec, ModelSizing
 use crate::checkpoints::check_pattern;
 use crate::machine_role::allow_profile;
 use crate::parameter_sweep::sweep_variable;
-use crate::{CHECKPOINTS_KEPT_MAX, JobName, SpecMistake, WorkdirDigest};
+use crate::{CHECKPOINTS_KEPT_MAX, ContainerImage, JobName, SpecMistake, WorkdirDigest};
 
 const DIR: &str = "/var/curfew/checkpoints";
 const EVERY: SignedDuration = SignedDuration::from_mins(15);
@@ -233,6 +233,9 @@ impl SpecValidator<'_> {
         let workdir = written.workdir.as_deref().and_then(|written| {
             WorkdirDigest::read(written).map_err(|problem| self.refuse(&["workdir"], &problem.to_string())).ok()
         });
+        let container = written.container.as_deref().and_then(|written| {
+            ContainerImage::read(written).map_err(|problem| self.refuse(&["container"], &problem.to_string())).ok()
+        });
         let inputs = self.inputs(written, directory);
         for (name, value) in &written.env {
             self.check(&["env", name], checks::variable(name).and_then(|()| checks::text(value)));
@@ -254,6 +257,7 @@ impl SpecValidator<'_> {
         Some(Workload {
             command: written.command.clone()?,
             setup: written.setup.clone(),
+            container,
             workdir,
             inputs,
             env: written.env.clone().into_iter().chain(variables).collect(),

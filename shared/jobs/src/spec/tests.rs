@@ -83,6 +83,7 @@ fn only_the_command_and_what_the_account_requires_are_mandatory() {
         Workload {
             command: "python train.py".to_owned(),
             setup: None,
+            container: None,
             workdir: None,
             inputs: Vec::new(),
             env: BTreeMap::new(),

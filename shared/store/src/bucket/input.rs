@@ -25,7 +25,7 @@ use crate::checkpoints::{WAITING, pour};
 
 /// The most bytes of one request. S3 sends 85 to 90 MB/s for one (Amazon S3 user guide, "Performance design patterns for Amazon S3"), so a lost one
 /// costs a second.
-pub const PART_BYTES: u64 = 64 * 1024 * 1024;
+pub const INPUT_PART_BYTES: u64 = 64 * 1024 * 1024;
 
 /// A request is made so often, besides what the SDK repeats: it does not repeat a body that breaks off.
 const TRIES: u32 = 3;
@@ -36,7 +36,10 @@ const CHECK_BYTES: usize = 1024 * 1024;
 /// Why an input is not there.
 #[derive(Debug, thiserror::Error)]
 pub enum InputError {
-    /// What the bucket holds cannot become the input.
+    /// What the bucket holds can never become the input.
+    #[error("{0}")]
+    Unfit(String),
+    /// The bucket does not hold it, or no longer what was listed.
     #[error("{0}")]
     Refused(String),
     /// The machine's own disk.
@@ -89,23 +92,22 @@ impl InputBucket {
     /// # Errors
     /// If it has no objects, too many, or such as can be no files; or S3 refused.
     pub async fn list(&self, source: &InputSource) -> Result<Vec<InputFile>, InputError> {
-        let refused = |why: String| InputError::Refused(why);
         if let Some(key) = source.object()
             && let Some(object) = self.find_object(key).await?
         {
-            return Ok(vec![plan_file(object).map_err(|why| refused(why.to_string()))?]);
+            return Ok(vec![plan_file(object).map_err(|why| InputError::Unfit(why.to_string()))?]);
         }
         let folder = source.folder();
         let objects = self.list_folder(&folder).await?;
-        let files = plan_files(&folder, objects).map_err(|why| refused(why.to_string()))?;
+        let files = plan_files(&folder, objects).map_err(|why| InputError::Unfit(why.to_string()))?;
         let bytes = files.iter().fold(0_u64, |sum, file| sum.saturating_add(file.bytes));
         if files.is_empty() {
             let or_object = source.object().map(|key| format!(", nor an object {key:?} that the role may read"));
-            let or_object = or_object.unwrap_or_default();
-            return Err(refused(format!("there are no objects below {}{or_object}", self.bucket.address(&folder))));
+            let (address, or_object) = (self.bucket.address(&folder), or_object.unwrap_or_default());
+            return Err(InputError::Refused(format!("there are no objects below {address}{or_object}")));
         }
         if bytes > INPUT_BYTES_MAX {
-            return Err(refused(format!(
+            return Err(InputError::Unfit(format!(
                 "it has {bytes} bytes, and {INPUT_BYTES_MAX} are the most; name a smaller folder"
             )));
         }
@@ -138,7 +140,7 @@ impl InputBucket {
                 objects.push(InputObject { key: named(key), bytes, etag: object.e_tag.unwrap_or_default() });
             }
             if objects.len() > INPUT_OBJECTS_MAX {
-                return Err(InputError::Refused(format!(
+                return Err(InputError::Unfit(format!(
                     "{} has more than {INPUT_OBJECTS_MAX} objects; name a smaller folder, or put small files into archives",
                     self.bucket.address(folder)
                 )));

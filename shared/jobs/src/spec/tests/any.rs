@@ -24,7 +24,7 @@ proptest! {
     fn any_document_of_its_keys_is_read_or_refused(
         lines in proptest::collection::vec((
             proptest::sample::select(vec![
-                "command", "owner", "name", "setup", "workdir", "inputs", "tags", "env", "secrets", "gpu", "spot", "limits", "checkpoint",
+                "command", "owner", "name", "setup", "workdir", "container", "inputs", "tags", "env", "secrets", "gpu", "spot", "limits", "checkpoint",
                 "machine", "gpu.count", "gpu.types", "limits.finish_by", "limits.max_runtime", "spot.enabled",
                 "checkpoint.dir", "machine.ami", "machine.regions", "[gpu]", "[machine]", "[[tags]]", "[[inputs]]", "from", "to", "[env", "[gpu.model]", "gpu.model.params", "gpu.model.tokens", "gpu.model.task",
             ]),

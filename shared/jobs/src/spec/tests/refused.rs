@@ -42,6 +42,8 @@ fn what_cannot_be_run() {
     let digest = "`curfew submit --workdir` writes it: `sha256:` and 64 hexadecimal digits, not \".\"; to bring a directory along, leave the \
                   key out and name the directory by --workdir";
     check_key("workdir", "\".\"", digest);
+    check_key("container", "\"ubuntu:24.04\"", "has no digest, and another image may get its tag between two attempts");
+    check_key("container", "\"--privileged\"", "names no image");
     check_key("machine.outputs", "[\"/a\\u0000\"]", nul);
 }
 

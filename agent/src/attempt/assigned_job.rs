@@ -1,0 +1,46 @@
+//! What the attempt has to run.
+
+use jobs::{CheckpointSpec, JobSpec, Workload};
+use model::config::Config;
+
+use crate::agent::{Agent, AttemptEnd};
+use crate::retry_timeout::{RetryTimeout, read_with_retries};
+
+pub(crate) struct AssignedJob {
+    pub(crate) work: Workload,
+    pub(crate) checkpoint: Option<CheckpointSpec>,
+    /// How many checkpoints to keep; `None` if unknown: then nothing may be deleted.
+    pub(crate) keep: Option<u32>,
+}
+
+/// Reads the spec, and retries while S3 does not answer.
+pub(super) async fn read_spec(agent: &Agent) -> Result<AssignedJob, AttemptEnd> {
+    let job = &agent.identity.job;
+    let text = read_with_retries(agent, "the spec", async || agent.store.read_spec(job).await).await;
+    let text = text.map_err(|error| AttemptEnd::broken(format!("the spec cannot be read: {error}")))?;
+    let text = text.ok_or_else(|| AttemptEnd::broken(format!("there is no spec of the job {job}")))?;
+    // It takes only the number of checkpoints to keep from the configuration, which may have changed since.
+    let read = JobSpec::accepted(&text, &Config::default()).map_err(|mistakes| {
+        let first = mistakes.first().map(|mistake| format!("{}: {}", mistake.key, mistake.problem)).unwrap_or_default();
+        AttemptEnd::broken(format!("this agent cannot read the spec that was accepted: {first}"))
+    });
+    let (work, checkpoint) = read?;
+    let keep = if checkpoint.is_some() { read_keep(agent).await } else { None };
+    Ok(AssignedJob { work, checkpoint, keep })
+}
+
+/// Reads how many checkpoints the accepted job keeps, and retries while S3 does not answer.
+async fn read_keep(agent: &Agent) -> Option<u32> {
+    let mut timeout = RetryTimeout::default();
+    let why = loop {
+        match agent.store.read_keep(&agent.identity.job).await {
+            Ok(Some(keep)) => return Some(keep),
+            Ok(None) => break "state.json does not have it".to_owned(),
+            Err(error) if error.lasts() => break error.to_string(),
+            Err(error) if timeout.pause_and_retry(agent, "state.json cannot be read yet", &error).await => {}
+            Err(error) => break error.to_string(),
+        }
+    };
+    agent.log.write_line(&format!("the number of checkpoints to keep is unknown, so none is deleted: {why}"));
+    None
+}

@@ -1,0 +1,253 @@
+//! The container that runs `setup` and the command, by the Docker of the machine.
+//!
+//! There is one container for all steps of an attempt: `docker create` once, and `docker start --attach` for each. So what `setup` installs is
+//! there for the command, each step has its own exit code, and Docker passes signals on. What a step runs is a script in a directory that the
+//! container sees: no variable is in an argument or in the container's configuration, and a later step may have other variables.
+
+mod login;
+mod script;
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::{OpenOptionsExt as _, chown};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use jobs::ContainerImage;
+use model::fault::shortened;
+
+use crate::agent::{Agent, StartError};
+use crate::attempt::AssignedJob;
+use crate::user::User;
+use crate::variables::VariableMap;
+
+const PROGRAM: &str = "docker";
+
+/// Where the container sees the directory with the script of the step.
+const STEPS: &str = "/run/curfew";
+const STEP: &str = "step";
+
+/// Docker may start after the agent, and a registry may be busy.
+const PULL_TRIES: u32 = 6;
+const PULL_AGAIN_AFTER: SignedDuration = SignedDuration::from_secs(10);
+
+/// The timeout of whatever is not a pull: the end of a machine waits for it.
+const DOCKER_TIMEOUT: Duration = Duration::from_secs(20);
+
+const OUTPUT_CHARACTERS_MAX: usize = 500;
+
+/// The container of an attempt, by its name.
+#[derive(Debug, Clone)]
+pub(crate) struct Container {
+    name: String,
+    /// The script of the step.
+    steps: PathBuf,
+    /// Docker's configuration, with the login.
+    config: PathBuf,
+}
+
+#[derive(Debug)]
+enum DockerError {
+    /// The machine has no Docker.
+    Absent,
+    Failed(String),
+}
+
+impl Container {
+    pub(crate) fn of_attempt(agent: &Agent) -> Self {
+        let own = format!("curfew-{}-{}", agent.identity.job, agent.identity.attempt);
+        let legal = |letter: char| if letter.is_ascii_alphanumeric() || "_.-".contains(letter) { letter } else { '-' };
+        let (steps, config) = (agent.state.join("container"), agent.state.join("docker"));
+        Self { name: own.chars().map(legal).collect(), steps, config }
+    }
+
+    /// Pulls the image and makes the container, over one that an earlier start of this agent has left.
+    pub(crate) async fn create(
+        &self,
+        agent: &Agent,
+        image: &ContainerImage,
+        asked: &AssignedJob,
+        user: &User,
+    ) -> Result<(), StartError> {
+        agent.set_activity("pulling the image");
+        fs::create_dir_all(&self.steps).and_then(|()| fs::create_dir_all(&self.config)).map_err(broken)?;
+        self.remove_container().await;
+        self.pull(agent, image).await?;
+        let arguments = self.arguments(image, asked, user);
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        self.docker(&arguments, None).await.map_err(|error| describe(image, &error))
+    }
+
+    async fn pull(&self, agent: &Agent, image: &ContainerImage) -> Result<(), StartError> {
+        if let Some(registry) = image.reference().ecr() {
+            let password = login::fetch_password(&registry).await.map_err(|why| {
+                let policy = "--policy-arn arn:aws:iam::aws:policy/AmazonEC2ContainerRegistryPullOnly";
+                StartError::Broken(format!(
+                    "the image {image} cannot be pulled: {why}; the role of the machine needs a policy to pull: curfew team create with {policy}"
+                ))
+            })?;
+            let login = ["login", "--username", "AWS", "--password-stdin", &image.reference().registry];
+            self.docker(&login, Some(password)).await.map_err(|error| describe(image, &error))?;
+        }
+        let shown = image.to_string();
+        for tried in 1.. {
+            match self.run_docker(&["pull", "--quiet", &shown], None).await {
+                Ok(()) => break,
+                Err(DockerError::Failed(why)) if tried < PULL_TRIES && !is_final(&why) => {
+                    agent.log.write_line(&format!("the image {image} cannot be pulled yet: {why}"));
+                    agent.pace.sleep(PULL_AGAIN_AFTER).await;
+                }
+                Err(error) => return Err(describe(image, &error)),
+            }
+        }
+        // The login is of no use any more.
+        let _ = fs::remove_dir_all(&self.config);
+        agent.log.write_line(&format!("runs in a container of {image}"));
+        Ok(())
+    }
+
+    fn arguments(&self, image: &ContainerImage, asked: &AssignedJob, user: &User) -> Vec<String> {
+        let id = format!("{}:{}", user.uid, user.gid);
+        let mut words = vec!["create", "--name", &self.name, "--user", &id];
+        // Tini passes a signal on to the whole group, as the agent does without a container.
+        words.extend(["--init", "--env", "TINI_KILL_PROCESS_GROUP=1"]);
+        // NCCL shares memory, and locks it.
+        words.extend(["--gpus", "all", "--ipc", "host", "--ulimit", "memlock=-1", "--network", "host"]);
+        // The agent has all output: no second copy on the disk.
+        words.extend(["--log-driver", "none", "--entrypoint", "/bin/sh"]);
+        let has_home = user.home != "/" && fs::metadata(&user.home).is_ok_and(|home| home.is_dir());
+        let home = Some(user.home.as_str()).filter(|_| has_home);
+        words.extend(home.iter().flat_map(|home| ["--workdir", home]));
+        let mut words: Vec<String> = words.into_iter().map(str::to_owned).collect();
+        let checkpoints = asked.checkpoint.as_ref().map(|checkpoint| checkpoint.dir.as_str());
+        let written = home.into_iter().chain(checkpoints).map(|path| bind(path, path, false));
+        let inputs = asked.work.inputs.iter().map(|input| bind(&input.to, &input.to, true));
+        let steps = bind(&self.steps.to_string_lossy(), STEPS, true);
+        words.extend(written.chain(inputs).chain([steps]).flat_map(|mount| ["--mount".to_owned(), mount]));
+        words.extend([image.to_string(), format!("{STEPS}/{STEP}")]);
+        words
+    }
+
+    /// The program that runs a line in the container, until it ends.
+    pub(crate) fn step(&self, line: &str, user: &User, variables: &VariableMap) -> io::Result<Command> {
+        let (path, new) = (self.steps.join(STEP), self.steps.join("step.new"));
+        let _ = fs::remove_file(&new);
+        // It has the values of secrets: only its user reads it.
+        let mut file = fs::File::options().write(true).create_new(true).mode(0o400).open(&new)?;
+        file.write_all(script::step(line, variables).as_bytes())?;
+        chown(&new, Some(user.uid), Some(user.gid))?;
+        fs::rename(&new, &path)?;
+        let mut command = Command::new(PROGRAM);
+        command.args(["start", "--attach", &self.name]);
+        // By these a restarted agent finds what it has left.
+        let own = ["CURFEW_JOB", "CURFEW_ATTEMPT"];
+        command.envs(variables.iter().filter(|(name, _)| own.contains(&name.as_str())));
+        Ok(command)
+    }
+
+    /// Ends every process in it at once.
+    pub(crate) async fn kill(&self) {
+        // It may have ended.
+        let _ = self.docker(&["kill", &self.name], None).await;
+    }
+
+    /// Removes it with everything of it on the disk.
+    pub(crate) async fn remove(&self) {
+        self.remove_container().await;
+        let _ = fs::remove_dir_all(&self.steps);
+        let _ = fs::remove_dir_all(&self.config);
+    }
+
+    async fn remove_container(&self) {
+        // There may be none.
+        let _ = self.docker(&["rm", "--force", "--volumes", &self.name], None).await;
+    }
+
+    async fn docker(&self, arguments: &[&str], input: Option<String>) -> Result<(), DockerError> {
+        let done = tokio::time::timeout(DOCKER_TIMEOUT, self.run_docker(arguments, input)).await;
+        done.unwrap_or_else(|_| Err(DockerError::Failed("Docker does not answer".to_owned())))
+    }
+
+    async fn run_docker(&self, arguments: &[&str], input: Option<String>) -> Result<(), DockerError> {
+        let mut command = tokio::process::Command::new(PROGRAM);
+        command.args(arguments).env("DOCKER_CONFIG", &self.config).kill_on_drop(true);
+        command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
+        command.stdout(Stdio::null()).stderr(Stdio::piped());
+        let failed = |error: io::Error| match error.kind() {
+            io::ErrorKind::NotFound => DockerError::Absent,
+            _ => DockerError::Failed(error.to_string()),
+        };
+        let mut child = command.spawn().map_err(failed)?;
+        if let (Some(input), Some(mut to)) = (input, child.stdin.take()) {
+            use tokio::io::AsyncWriteExt as _;
+            to.write_all(input.as_bytes()).await.map_err(failed)?;
+        }
+        let output = child.wait_with_output().await.map_err(failed)?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        let said = shortened(said.trim(), OUTPUT_CHARACTERS_MAX);
+        let step = arguments.first().copied().unwrap_or_default();
+        Err(DockerError::Failed(format!("docker {step} ended with {}: {said}", output.status)))
+    }
+}
+
+fn broken(error: io::Error) -> StartError {
+    StartError::Broken(format!("the container cannot be made: {error}"))
+}
+
+fn describe(image: &ContainerImage, error: &DockerError) -> StartError {
+    match error {
+        DockerError::Absent => StartError::Impossible {
+            code: StartError::NOT_FOUND,
+            why: format!(
+                "the job runs in a container of {image}, and the image of the machine has no {PROGRAM}: name one that has it by machine.ami, \
+                 such as a Deep Learning AMI"
+            ),
+        },
+        DockerError::Failed(why) if why.contains(NO_SPACE) => StartError::Impossible {
+            code: StartError::CANNOT_RUN,
+            why: format!("the image {image} does not fit on the disk: set `root_volume_gib`"),
+        },
+        DockerError::Failed(why) => StartError::Broken(format!("the container of {image} cannot be made: {why}")),
+    }
+}
+
+/// As the kernel says it.
+const NO_SPACE: &str = "no space left on device";
+
+/// Whether a registry would say it again.
+fn is_final(why: &str) -> bool {
+    [NO_SPACE, "manifest unknown", "not found", "no matching manifest", "unauthorized", "denied"]
+        .iter()
+        .any(|one| why.contains(one))
+}
+
+/// A mount as Docker reads it: a line of CSV (Docker CLI reference, "`docker container run`", "Add bind mounts or volumes using the --mount flag").
+fn bind(from: &str, to: &str, is_read_only: bool) -> String {
+    let field = |name: &str, path: &str| format!("\"{name}={}\"", path.replace('"', "\"\""));
+    let read_only = if is_read_only { ",readonly" } else { "" };
+    format!("type=bind,{},{}{read_only}", field("source", from), field("target", to))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_one_field_of_a_mount() {
+        assert_eq!(bind("/a", "/b", true), r#"type=bind,"source=/a","target=/b",readonly"#);
+        assert_eq!(bind("/a,readonly", "/b\"c", false), r#"type=bind,"source=/a,readonly","target=/b""c""#);
+    }
+
+    #[test]
+    fn only_what_may_pass_is_pulled_again() {
+        assert!(is_final("docker pull ended with 1: manifest unknown: manifest unknown"));
+        assert!(!is_final(
+            "docker pull ended with 1: Cannot connect to the Docker daemon at unix:///var/run/docker.sock"
+        ));
+    }
+}
