@@ -11,7 +11,7 @@ use std::time::Instant;
 use jiff::SignedDuration;
 use jobs::checkpoints::{DOUBTED_FOR, DirectoryEntry, WriterState};
 use jobs::warning::grace;
-use jobs::{CheckpointSpec, ExitReason, Head, Heartbeat, WARNING};
+use jobs::{CheckpointSpec, ExitReason, Head, Heartbeat, JobId, WARNING};
 use model::duration;
 use store::MachineDocument;
 use tokio::task::JoinHandle;
@@ -28,7 +28,7 @@ use crate::inputs::provide;
 use crate::keeper::{CheckpointKeeper, KeeperSummary};
 use crate::processes::writes_below;
 use crate::restore::{RestoreCandidates, RestoredCheckpoint, restore};
-use crate::retry_timeout::RetryTimeout;
+use crate::retry_timeout::{RetryTimeout, read_with_retries};
 use crate::user::{self, User};
 use crate::variables::{self, VariableSources};
 use crate::workdir::restore_workdir;
@@ -77,7 +77,8 @@ async fn attempt(agent: &Arc<Agent>, container: &mut Option<Container>) -> Resul
         Ok(mounted) => mounted,
         Err(error) => return Ok(not_started(agent, error).await),
     };
-    let mut restored = put_back(agent, &asked, RestoreCandidates::from_head(&head), &user).await?;
+    let candidates = agent.unless_it_ends(Box::pin(find_candidates(agent, &asked, &head))).await??;
+    let mut restored = put_back(agent, &asked, candidates, &user).await?;
     if let Some(image) = &asked.work.container {
         let container = &*container.insert(Container::of_attempt(agent));
         let created = Box::pin(container.create(agent, image, &asked, &user));
@@ -114,6 +115,20 @@ async fn attempt(agent: &Arc<Agent>, container: &mut Option<Container>) -> Resul
         restored = put_back(agent, &asked, before, &user).await?;
         variables = variables_of(agent, &asked, &user, &restored, &fetched);
     }
+}
+
+/// The checkpoints of the job; without any, those of the job that it begins with.
+async fn find_candidates(agent: &Agent, asked: &AssignedJob, head: &Head) -> Result<RestoreCandidates, AttemptEnd> {
+    let own = RestoreCandidates::from_head(head);
+    let named = asked.checkpoint.as_ref().and_then(|checkpoint| checkpoint.resume_from.clone());
+    let Some(job) = named.filter(|_| own.is_empty()) else { return Ok(own) };
+    let job = JobId { team: agent.identity.job.team.clone(), job };
+    let read = read_with_retries(agent, "the checkpoints of a job", async || agent.store.read_head(&job).await).await;
+    let found = read.map(MachineDocument::into_parts).and_then(|(head, refused)| refused.map_or(Ok(head), Err));
+    let found =
+        found.map_err(|error| AttemptEnd::broken(format!("the checkpoints of {job} cannot be read: {error}")))?;
+    let found = found.map(|head| own.or_of(job.clone(), &head)).filter(|found| !found.is_empty());
+    found.ok_or_else(|| AttemptEnd::broken(format!("{job} has no checkpoint to resume from")))
 }
 
 /// Restores a checkpoint, if the job has any.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::{fs, io};
 
 use jobs::checkpoints::{Manifest, PathOfStep, resume_path, to_restore};
-use jobs::{AgentWarningKind, Checkpoint, Head};
+use jobs::{AgentWarningKind, Checkpoint, Head, JobId};
 use store::{CheckpointError, FileOwner};
 
 use crate::agent::{Agent, AttemptEnd};
@@ -48,6 +48,25 @@ pub(crate) struct RestoredCheckpoint {
 }
 
 impl RestoredCheckpoint {
+    fn from_manifest(checkpoint: Checkpoint, manifest: &Manifest, original: Option<KeptStep>, into: &Path) -> Self {
+        let (entries, resume) = paths_of(manifest, into);
+        Self {
+            checkpoint: Some(checkpoint),
+            step: original.as_ref().and_then(|kept| kept.step.number.named()),
+            entries,
+            resume,
+            what: describe(manifest),
+            has_others: !manifest.beside.is_empty(),
+            original,
+            ..Self::default()
+        }
+    }
+
+    /// One of another job, as if the command had written it: its next upload makes it a checkpoint of this job.
+    fn into_written(self) -> Self {
+        Self { checkpoint: None, original: None, has_others: false, ..self }
+    }
+
     /// The checkpoints that remain if the command fails on this one, because the checkpoint may be why: the previous ones. It steps back from every
     /// unverified checkpoint, down to the beginning, and once from a verified one, unless the command has failed on another one already. The first
     /// snapshot of a job may consist of files that are no checkpoint.
@@ -64,12 +83,14 @@ impl RestoredCheckpoint {
             in_order.push(failed);
         }
         let (unverified, skipped) = (self.unverified.clone(), self.skipped.clone());
-        Some(RestoreCandidates { in_order, unverified, skipped, has_failed: true })
+        Some(RestoreCandidates { of: None, in_order, unverified, skipped, has_failed: true })
     }
 }
 
 #[derive(Debug)]
 pub(crate) struct RestoreCandidates {
+    /// The job that they are of, if it is another one.
+    of: Option<JobId>,
     /// The first undamaged one is restored.
     in_order: Vec<Checkpoint>,
     /// Those of them that are unverified.
@@ -81,7 +102,17 @@ pub(crate) struct RestoreCandidates {
 
 impl RestoreCandidates {
     pub(crate) fn from_head(head: &Head) -> Self {
-        Self { in_order: to_restore(head), unverified: head.unverified.clone(), skipped: Vec::new(), has_failed: false }
+        let (in_order, unverified) = (to_restore(head), head.unverified.clone());
+        Self { of: None, in_order, unverified, skipped: Vec::new(), has_failed: false }
+    }
+
+    /// Those of an earlier job, until this one has a checkpoint of its own.
+    pub(crate) fn or_of(self, job: JobId, head: &Head) -> Self {
+        if self.is_empty() { Self { of: Some(job), ..Self::from_head(head) } } else { self }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.in_order.is_empty()
     }
 
     /// Notes why a newer one is left out.
@@ -106,38 +137,31 @@ pub(crate) async fn restore(
             "the checkpoint directory {place} cannot be used ({words}): set `checkpoint.dir` to a directory of its own"
         ))
     })?;
-    let RestoreCandidates { in_order: mut counting, unverified, mut skipped, has_failed } = candidates;
+    let RestoreCandidates { of, in_order: mut counting, unverified, mut skipped, has_failed } = candidates;
+    let job = of.as_ref().unwrap_or(&agent.identity.job);
     let (mut timeout, mut damaged) = (RetryTimeout::default(), Vec::new());
     while let Some(checkpoint) = counting.first().copied() {
         let step = checkpoint.step;
         let cannot = |error: CheckpointError, hint| {
             Err(AttemptEnd::broken(format!("the checkpoint of step {step} cannot be restored: {error}{hint}")))
         };
-        match Box::pin(restore_one(agent, checkpoint, directory, owner)).await {
+        match Box::pin(restore_one(agent, job, checkpoint, directory, owner)).await {
             Ok((manifest, original)) => {
                 let doubt = if unverified.contains(&checkpoint) { ", which may be incomplete" } else { "" };
                 let what = describe(&manifest);
-                let resumes = format!("resumes from {what}, which attempt {} kept{doubt}", checkpoint.attempt);
+                let whose = of.as_ref().map(|job| format!(" of {job}")).unwrap_or_default();
+                let resumes = format!("resumes from {what}, which attempt {}{whose} kept{doubt}", checkpoint.attempt);
                 agent.log.write_line(&resumes);
                 warn_of_skipped(agent, &mut skipped, &damaged, &resumes);
                 for beside in manifest.beside.iter().filter(|beside| counting.contains(beside)) {
-                    restore_beside(agent, *beside, directory, owner).await?;
+                    restore_beside(agent, job, *beside, directory, owner).await?;
+                }
+                let restored = RestoredCheckpoint::from_manifest(checkpoint, &manifest, original, into);
+                if of.is_some() {
+                    return Ok(RestoredCheckpoint { skipped, ..restored.into_written() });
                 }
                 counting.reverse();
-                let (entries, resume) = paths_of(&manifest, into);
-                return Ok(RestoredCheckpoint {
-                    checkpoint: Some(checkpoint),
-                    step: original.as_ref().and_then(|kept| kept.step.number.named()),
-                    entries,
-                    resume,
-                    what,
-                    has_others: !manifest.beside.is_empty(),
-                    original,
-                    counting,
-                    unverified,
-                    skipped,
-                    has_failed,
-                });
+                return Ok(RestoredCheckpoint { counting, unverified, skipped, has_failed, ..restored });
             }
             Err(CheckpointError::Damaged(words)) => {
                 agent.log.write_line(&format!(
@@ -162,6 +186,10 @@ pub(crate) async fn restore(
             }
             Err(error) => return cannot(error, ""),
         }
+    }
+    if let Some(job) = of {
+        let damaged = damaged.join(", ");
+        return Err(AttemptEnd::broken(format!("no checkpoint of {job} can be restored; damaged are those {damaged}")));
     }
     agent.log.write_line("there is no checkpoint to resume from: the job starts at zero");
     warn_of_skipped(agent, &mut skipped, &damaged, "starts at zero, because there is no other checkpoint");
@@ -200,13 +228,14 @@ async fn prepare(agent: &Arc<Agent>, into: &Path, owner: &FileOwner) -> io::Resu
 /// gets a warning.
 async fn restore_beside(
     agent: &Agent,
+    job: &JobId,
     checkpoint: Checkpoint,
     directory: &CheckpointDirectory,
     owner: &FileOwner,
 ) -> Result<(), AttemptEnd> {
     let (step, mut timeout) = (checkpoint.step, RetryTimeout::default());
     loop {
-        let error = match Box::pin(restore_one(agent, checkpoint, directory, owner)).await {
+        let error = match Box::pin(restore_one(agent, job, checkpoint, directory, owner)).await {
             Ok(_) => {
                 agent.log.write_line(&format!("step {step}, which the command keeps besides, is restored as well"));
                 return Ok(());
@@ -254,6 +283,7 @@ type RestoredStep = (Arc<Manifest>, Option<KeptStep>);
 /// Restores one checkpoint: assembles it beside the others, and renames it.
 async fn restore_one(
     agent: &Agent,
+    job: &JobId,
     checkpoint: Checkpoint,
     directory: &CheckpointDirectory,
     owner: &FileOwner,
@@ -267,7 +297,6 @@ async fn restore_one(
     })
     .await
     .map_err(disk)?;
-    let job = &agent.identity.job;
     let restored = agent.store.restore_checkpoint(job, checkpoint, restoring.clone(), owner).await;
     let half = restoring.clone();
     let manifest = match restored {

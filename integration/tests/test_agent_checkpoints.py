@@ -33,6 +33,33 @@ def test_a_warned_training_is_flushed_and_resumes_elsewhere(job: Job) -> None:
     assert [step for _, step in job.steps()] == list(range(1, 201)), "nothing is done twice"
 
 
+def test_a_job_begins_with_the_checkpoint_of_another_and_keeps_it_as_its_own(job: Job) -> None:
+    job.training(10)
+    with job.machine(1) as machine:
+        machine.ends()
+    assert job.kept() == 10
+    earlier = "vision/earlier-00000001"
+    for folder in (f"attempts/{NAME}/", f"checkpoints/{NAME}/"):
+        for found in job.s3.list_objects_v2(Bucket=BUCKET, Prefix=folder)["Contents"]:
+            key = found["Key"]
+            job.put(key.replace(NAME, earlier), job.get(key))
+            job.s3.delete_object(Bucket=BUCKET, Key=key)
+    job.training(20)
+    spec = job.get(f"jobs/{NAME}/spec.toml").decode()
+    job.put(f"jobs/{NAME}/spec.toml", 'resume_from = "earlier-00000001"\n' + spec)
+    with job.machine(1) as machine:
+        machine.ends()
+    assert f"resumes from step 10, which attempt 1 of {earlier} kept" in job.log(1)
+    assert job.result.read_text() == job.expected and job.kept() == 20
+    assert [step for _, step in job.steps()] == list(range(1, 21)), "nothing is done twice"
+    # One without a checkpoint is not begun at zero.
+    job.s3.delete_object(Bucket=BUCKET, Key=f"attempts/{NAME}/head.json")
+    job.put(f"jobs/{NAME}/spec.toml", 'resume_from = "never-00000001"\n' + spec)
+    with job.machine(1) as machine:
+        machine.ends()
+    assert job.exit(1)["reason"] == "broken" and job.exit(1)["why"] == "vision/never-00000001 has no checkpoint to resume from"
+
+
 def test_a_command_that_ignores_the_signal_is_killed_and_its_complete_checkpoints_are_kept(job: Job) -> None:
     job.training(10_000, "--every", "10", "--deaf")
     with job.machine(1) as machine:

@@ -60,3 +60,22 @@ def test_a_job_after_one_that_is_not_there_or_failed_is_rejected(jobs: JobAccoun
     file.write_text(spec)
     said = curfew(jobs.environment(), "submit", str(file), "--team", "vision")
     assert said.code == 1 and '"absent-0123abcd" is no job of this team' in said.out + said.err
+
+
+def test_a_rerun_begins_with_the_checkpoint_of_the_earlier_job(jobs: JobAccount) -> None:
+    llama = jobs.running("llama")
+    rerun = ("rerun", llama.id, "--from-checkpoint", "--json")
+    said = curfew(jobs.environment(), *rerun)
+    [mistake] = said.json()["mistakes"]
+    assert said.code == 1 and (mistake["line"], mistake["key"]) == (1, "resume_from"), said
+    assert "is no job of this team with a complete checkpoint" in mistake["problem"]
+    name = llama.id.split("/")[1]
+    key = jobs.submit("typed", f'resume_from = "{name}"\n{SPEC}')
+    jobs.tick()
+    answer = jobs.answer(key)
+    assert answer and answer["mistakes"] == [mistake]
+    llama.checkpoint(1200)
+    submitted = curfew(jobs.environment(), *rerun).fine().json()["job"]
+    jobs.tick()
+    again = Job(jobs, submitted)
+    assert again.id != llama.id and again.document["terms"]["checkpoint"]["resume_from"] == name

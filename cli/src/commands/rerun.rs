@@ -11,17 +11,23 @@ use crate::resolve_job::{NamedWork, resolve};
 /// The last line of a document that was submitted again. It makes each of them another object: one with the same content may be the same job.
 const NOTE: &str = "# Submitted again by curfew rerun, for ";
 
+const RESUME_FROM: &str = "resume_from = ";
+
 /// Submit a job, or a sweep, again, with the same document
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The new job starts without checkpoints, and runs the same directory as the earlier one (--workdir). It belongs to the team \
-                  of the earlier one unless --team says otherwise. A limit that is a time, such as finish_by, may be past by now. \
-                  Exit codes: as submit.\n\nExample:\n  curfew rerun llama\n  curfew rerun vision/llama-1a2b3c4d --dry-run"
+    after_help = "The new job starts without checkpoints, unless --from-checkpoint gives it the newest of the earlier one, and runs the same \
+                  directory (--workdir). It belongs to the team of the earlier one unless --team says otherwise. A limit that is a time, such as finish_by, may be past by now. \
+                  Exit codes: as submit.\n\nExample:\n  curfew rerun llama\n  curfew rerun vision/llama-1a2b3c4d --dry-run\n  \
+                  curfew rerun llama --from-checkpoint"
 )]
 pub(crate) struct Rerun {
     /// Name of the job or sweep: <team>/<job>, or a unique part of it
     #[arg(value_name = "JOB")]
     job: String,
+    /// Begin with the newest checkpoint of the earlier job
+    #[arg(long)]
+    from_checkpoint: bool,
     #[command(flatten)]
     options: SubmitOptions,
     /// Wait until it is accepted or rejected
@@ -40,6 +46,7 @@ impl Rerun {
         let text = store.read_spec(&job).await?;
         let text = text.ok_or_else(|| CommandError::new(format!("{job} has no document any more")))?;
         self.options.team.get_or_insert_with(|| job.team.clone());
+        let text = if self.from_checkpoint { with_resume_from(&text, &job.job) } else { text };
         let document = JobDocument {
             source: job.to_string(),
             file_name: name.name().to_owned(),
@@ -47,6 +54,15 @@ impl Rerun {
         };
         Ok(submit(context, document, &self.options, None, self.wait).await?.ending)
     }
+}
+
+/// The key comes before all others: TOML has no table there yet. It replaces that of an earlier rerun.
+fn with_resume_from(text: &str, job: &str) -> String {
+    let rest = match text.split_once('\n') {
+        Some((first, rest)) if first.starts_with(RESUME_FROM) => rest,
+        _ => text.trim_start_matches('\u{feff}'),
+    };
+    format!("{RESUME_FROM}\"{job}\"\n{rest}")
 }
 
 fn with_note(text: &str, note: &str) -> String {
@@ -66,6 +82,8 @@ mod tests {
     fn each_document_is_another_one_and_none_grows() {
         let first = with_note("command = \"a\"\n\n", &format!("{NOTE}1"));
         assert_eq!(first, format!("command = \"a\"\n{NOTE}1\n"));
+        assert_eq!(with_resume_from("command = \"a\"\n", "x-1"), "resume_from = \"x-1\"\ncommand = \"a\"\n");
+        assert_eq!(with_resume_from("resume_from = \"x-1\"\na = 1\n", "x-2"), "resume_from = \"x-2\"\na = 1\n");
         assert_eq!(with_note(&first, &format!("{NOTE}2")), format!("command = \"a\"\n{NOTE}2\n"));
     }
 }

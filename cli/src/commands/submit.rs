@@ -223,7 +223,13 @@ async fn judge_document(
     });
     let Ok((spec, _)) = &read_all else { return Ok(read_all) };
     let obstacles = store.find_dependency_obstacles(team, &spec.work.after).await?;
-    Ok(if obstacles.is_empty() { read_all } else { Err(JobSpec::refuse_after(bytes, &obstacles)) })
+    if !obstacles.is_empty() {
+        return Ok(Err(JobSpec::refuse_after(bytes, &obstacles)));
+    }
+    match spec.terms.resume_from(team) {
+        Some(job) if !store.has_checkpoint(&job).await? => Ok(Err(JobSpec::refuse_resume_from(bytes))),
+        _ => Ok(read_all),
+    }
 }
 
 /// Waits until a submitted document is answered, and shows the mistakes of a rejected one. Returns the job of an accepted one.

@@ -9,11 +9,11 @@ mod written;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use model::id::{Region, ResourceId, TypeName};
+use model::id::{Region, ResourceId, TeamName, TypeName};
 use model::money::{Amount, Rate};
 use serde::{Deserialize, Serialize};
 
-use super::{ContainerImage, InputSpec, JobName, ParameterSweep, WorkdirDigest};
+use super::{ContainerImage, InputSpec, JobId, JobName, ParameterSweep, WorkdirDigest};
 pub use checks::TYPE_GPUS_MAX;
 pub use model_sizing::ModelSizing;
 
@@ -95,6 +95,13 @@ pub(super) const fn is_zero(number: &u32) -> bool {
 }
 
 impl JobTerms {
+    /// The job with whose newest checkpoint a job of that team begins.
+    #[must_use]
+    pub fn resume_from(&self, team: &TeamName) -> Option<JobId> {
+        let job = self.checkpoint.as_ref()?.resume_from.clone()?;
+        Some(JobId { team: team.clone(), job })
+    }
+
     /// Whether the deadline decides between Spot and on-demand.
     #[must_use]
     pub const fn deadline_decides(&self) -> bool {
@@ -145,6 +152,9 @@ pub struct CheckpointSpec {
     pub exclude: Vec<String>,
     /// The signal to write a checkpoint and end: `SIGTERM`.
     pub signal: String,
+    /// The job of the same team, `<name>-<8 hex>`, with whose newest checkpoint it begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resume_from: Option<String>,
 }
 
 /// `[machine]`.

@@ -166,6 +166,15 @@ impl Store {
         Ok(found.map_or(MachineDocument::Absent, |(_, head)| believed(head.map(Head::shown))))
     }
 
+    /// Whether another job can begin with a checkpoint of this one.
+    ///
+    /// # Errors
+    /// If S3 refused.
+    pub async fn has_checkpoint(&self, job: &JobId) -> Result<bool, StoreError> {
+        let head = self.read_head(job).await?;
+        Ok(matches!(head, MachineDocument::Believed(Head { checkpoint: Some(_), .. })))
+    }
+
     /// The last heartbeat of an attempt.
     ///
     /// # Errors

@@ -150,15 +150,19 @@ impl JobsRun<'_> {
             Ok(document) => document,
             Err(mistakes) => return Ok(Err(mistakes)),
         };
-        let (id, after) = match &document {
-            AcceptedDocument::Job(job) => (&job.job, &job.waits_for),
-            AcceptedDocument::Sweep(sweep) => (&sweep.sweep, &sweep.after),
+        let (id, after, terms) = match &document {
+            AcceptedDocument::Job(job) => (&job.job, &job.waits_for, &job.terms),
+            AcceptedDocument::Sweep(sweep) => (&sweep.sweep, &sweep.after, &sweep.terms),
         };
-        let obstacles = self.run.store.find_dependency_obstacles(&id.team, after).await?;
-        if obstacles.is_empty() {
-            return Ok(Ok(document));
+        let (store, bytes) = (&self.run.store, submission.bytes.as_deref().unwrap_or_default());
+        let obstacles = store.find_dependency_obstacles(&id.team, after).await?;
+        if !obstacles.is_empty() {
+            return Ok(Err(JobSpec::refuse_after(bytes, &obstacles)));
         }
-        Ok(Err(JobSpec::refuse_after(submission.bytes.as_deref().unwrap_or_default(), &obstacles)))
+        match terms.resume_from(&id.team) {
+            Some(job) if !store.has_checkpoint(&job).await? => Ok(Err(JobSpec::refuse_resume_from(bytes))),
+            _ => Ok(Ok(document)),
+        }
     }
 
     async fn begin_document(

@@ -63,7 +63,7 @@ impl JobSpec {
             estimated_runtime_seconds: judge.estimated_runtime(&written, config),
             max_usd: judge.max_usd(&written.limits, sweep.as_ref()),
             retries: judge.some(&["retries"], written.retries, 0, [0, checks::RETRIES_MAX]),
-            checkpoint: judge.checkpoint(written.checkpoint.as_ref(), config, checks::own_directory),
+            checkpoint: judge.checkpoint(&written, config, checks::own_directory),
             machine: judge.machine(written.machine, team, config),
             tags: written.tags,
             bucket_region: Some(bucket_region.clone()),
@@ -106,6 +106,17 @@ impl JobSpec {
         judge.done((), |()| None::<()>).err().unwrap_or_default()
     }
 
+    /// The mistake of a legal document whose `resume_from` names a job without a checkpoint.
+    #[must_use]
+    pub fn refuse_resume_from(document: &[u8]) -> Vec<SpecMistake> {
+        let text = String::from_utf8_lossy(document);
+        let Ok((mut judge, written)) = SpecValidator::parse(&text) else { return Vec::new() };
+        let name = written.resume_from.unwrap_or_default();
+        let problem = format!("{name:?} is no job of this team with a complete checkpoint; name one, or leave it out");
+        judge.refuse(&["resume_from"], &problem);
+        judge.done((), |()| None::<()>).err().unwrap_or_default()
+    }
+
     /// The name of the job that a document becomes, whatever else stands in it. `None` if it was never accepted: it has no legal name.
     ///
     /// Whether a job exists for a document must not depend on what the configuration allows today, nor on the keys that this version knows.
@@ -134,7 +145,7 @@ impl JobSpec {
         let parameters = judge.member(&written, sweep.as_ref());
         // A directory that is refused today may have been accepted.
         let work = judge.work(&written, parameters, checks::path);
-        let checkpoint = judge.checkpoint(written.checkpoint.as_ref(), config, checks::path);
+        let checkpoint = judge.checkpoint(&written, config, checks::path);
         judge.done(work, |work| Some((work?, checkpoint)))
     }
 }
@@ -301,11 +312,17 @@ impl SpecValidator<'_> {
 
     fn checkpoint(
         &mut self,
-        checkpoint: Option<&written::RawCheckpoint>,
+        written: &RawSpec,
         config: &Config,
         directory: impl Fn(&str) -> Result<(), InvalidValue>,
     ) -> Option<CheckpointSpec> {
-        let checkpoint = checkpoint?;
+        self.check(&["resume_from"], written.resume_from.as_deref().map_or(Ok(()), checks::job_name));
+        let Some(checkpoint) = &written.checkpoint else {
+            if written.resume_from.is_some() {
+                self.refuse(&["resume_from"], "it needs a section `[checkpoint]`, which says where checkpoints are");
+            }
+            return None;
+        };
         let dir = checkpoint.dir.as_deref().unwrap_or(DIR);
         self.check(&["checkpoint", "dir"], directory(dir));
         let every = self.length(&["checkpoint", "every"], checkpoint.every, "write how often the command writes one");
@@ -331,6 +348,7 @@ impl SpecValidator<'_> {
             }),
             include: checkpoint.include.clone(),
             exclude: checkpoint.exclude.clone(),
+            resume_from: written.resume_from.clone(),
             signal: signal.to_owned(),
         })
     }

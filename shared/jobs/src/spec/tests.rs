@@ -116,6 +116,7 @@ command = "python train.py"
 setup = "pip install -r requirements.txt"
 retries = 2
 after = ["prepare-0123abcd"]
+resume_from = "llama-1a2b3c4d"
 tags = { "cost center" = "42" }
 env = { WANDB_MODE = "offline" }
 secrets = { HF_TOKEN = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:hf-AbCdEf" }
@@ -182,6 +183,7 @@ fn every_key_is_read() {
         total_steps: None,
         include: vec!["tokenizer".to_owned()],
         exclude: vec!["wandb".to_owned(), "**/*.csv".to_owned()],
+        resume_from: Some("llama-1a2b3c4d".to_owned()),
         signal: "SIGUSR1".to_owned(),
     };
     assert_eq!(terms.checkpoint, Some(checkpoint));
@@ -202,8 +204,17 @@ fn a_section_of_checkpoints_has_defaults_of_its_own() {
     let of = |config: &str| read_by(config, &format!("{LEAST}[checkpoint]\n")).unwrap().terms.checkpoint.unwrap();
     let dir = "/var/curfew/checkpoints".to_owned();
     let (include, exclude, signal) = (Vec::new(), Vec::new(), "SIGTERM".to_owned());
-    let expect =
-        CheckpointSpec { dir, every_seconds: 900, keep: 3, size_gb: None, total_steps: None, include, exclude, signal };
+    let expect = CheckpointSpec {
+        dir,
+        every_seconds: 900,
+        keep: 3,
+        size_gb: None,
+        total_steps: None,
+        include,
+        exclude,
+        signal,
+        resume_from: None,
+    };
     assert_eq!(of(""), expect);
     assert_eq!(of("[jobs]\ncheckpoint_keep = 7").keep, 7);
     assert_eq!(of("[jobs]\ncheckpoint_keep = 0").keep, 1);

@@ -26,6 +26,7 @@ pub(super) struct RawSpec {
     pub(super) workdir: Option<String>,
     pub(super) retries: Option<u32>,
     pub(super) after: Vec<String>,
+    pub(super) resume_from: Option<String>,
     /// Its keys are people's own, so it is read where it stands in the document.
     pub(super) sweep: Option<IgnoredAny>,
     pub(super) member: Option<u32>,
@@ -146,6 +147,7 @@ fn every_key() -> Vec<String> {
                 "inputs",
                 "retries",
                 "after",
+                "resume_from",
                 "sweep",
                 "member",
                 "tags",

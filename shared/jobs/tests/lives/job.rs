@@ -78,6 +78,7 @@ pub(crate) fn submitted() -> Job {
             total_steps: None,
             include: Vec::new(),
             exclude: Vec::new(),
+            resume_from: None,
             signal: "SIGTERM".to_owned(),
         }),
         machine: MachineSpec::default(),

@@ -35,6 +35,7 @@ pub(crate) fn terms() -> JobTerms {
             total_steps: None,
             include: Vec::new(),
             exclude: Vec::new(),
+            resume_from: None,
             signal: "SIGTERM".to_owned(),
         }),
         machine: MachineSpec::default(),
