@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 
 use self::assigned_job::read_spec;
 use self::outcome::{describe_exit, not_started, outcome, unfinished};
-use crate::agent::{Agent, AttemptEnd, EndCause};
+use crate::agent::{Agent, AttemptEnd, EndCause, StartError};
 use crate::command::{RunningCommand, signal_of};
 use crate::container::Container;
 use crate::directory::CheckpointDirectory;
@@ -77,7 +77,10 @@ async fn attempt(agent: &Arc<Agent>, container: &mut Option<Container>) -> Resul
         Ok(mounted) => mounted,
         Err(error) => return Ok(not_started(agent, error).await),
     };
-    let candidates = agent.unless_it_ends(Box::pin(find_candidates(agent, &asked, &head))).await??;
+    let candidates = match agent.unless_it_ends(Box::pin(find_candidates(agent, &asked, &head))).await? {
+        Ok(candidates) => candidates,
+        Err(error) => return Ok(not_started(agent, error).await),
+    };
     let mut restored = put_back(agent, &asked, candidates, &user).await?;
     if let Some(image) = &asked.work.container {
         let container = &*container.insert(Container::of_attempt(agent));
@@ -118,7 +121,7 @@ async fn attempt(agent: &Arc<Agent>, container: &mut Option<Container>) -> Resul
 }
 
 /// The checkpoints of the job; without any, those of the job that it begins with.
-async fn find_candidates(agent: &Agent, asked: &AssignedJob, head: &Head) -> Result<RestoreCandidates, AttemptEnd> {
+async fn find_candidates(agent: &Agent, asked: &AssignedJob, head: &Head) -> Result<RestoreCandidates, StartError> {
     let own = RestoreCandidates::from_head(head);
     let named = asked.checkpoint.as_ref().and_then(|checkpoint| checkpoint.resume_from.clone());
     let Some(job) = named.filter(|_| own.is_empty()) else { return Ok(own) };
@@ -126,9 +129,13 @@ async fn find_candidates(agent: &Agent, asked: &AssignedJob, head: &Head) -> Res
     let read = read_with_retries(agent, "the checkpoints of a job", async || agent.store.read_head(&job).await).await;
     let found = read.map(MachineDocument::into_parts).and_then(|(head, refused)| refused.map_or(Ok(head), Err));
     let found =
-        found.map_err(|error| AttemptEnd::broken(format!("the checkpoints of {job} cannot be read: {error}")))?;
+        found.map_err(|error| StartError::Broken(format!("the checkpoints of {job} cannot be read: {error}")))?;
     let found = found.map(|head| own.or_of(job.clone(), &head)).filter(|found| !found.is_empty());
-    found.ok_or_else(|| AttemptEnd::broken(format!("{job} has no checkpoint to resume from")))
+    // Another launch would find none either.
+    found.ok_or_else(|| StartError::Impossible {
+        code: StartError::CANNOT_RUN,
+        why: format!("{job} has no checkpoint to resume from"),
+    })
 }
 
 /// Restores a checkpoint, if the job has any.

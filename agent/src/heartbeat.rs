@@ -20,7 +20,7 @@ const FOLLOWED_LOG_EVERY: Duration = Duration::from_secs(5);
 /// So long after its start an attempt counts as followed: most commands that fail do so then, and a person waits for the first line.
 const FOLLOWED_AT_START: SignedDuration = SignedDuration::from_mins(10);
 
-/// The timeout of one heartbeat.
+/// The timeout of one heartbeat, and of one upload of the log.
 const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(45);
 
 /// After so long without a heartbeat the control plane has replaced the attempt, so the machine only costs.
@@ -30,13 +30,17 @@ const LOST_AFTER: SignedDuration = FIRST_HEARTBEAT_AFTER;
 const LAST_UPLOAD_TIME: SignedDuration = SignedDuration::from_mins(2);
 
 pub(crate) async fn beat(agent: Arc<Agent>) {
-    let (begun, mut last_success, mut is_logged, mut uploaded) = (Instant::now(), Instant::now(), false, None);
+    let (begun, mut last_success, mut uploaded) = (Instant::now(), Instant::now(), None);
+    let (mut is_logged, mut is_log_failing) = (false, false);
     loop {
-        let problem = match tokio::time::timeout(HEARTBEAT_TIMEOUT, beat_once(&agent, &mut uploaded)).await {
-            Ok(Ok(())) => None,
-            Ok(Err(error)) => Some(error.to_string()),
-            Err(_) => Some("S3 did not answer".to_owned()),
-        };
+        let problem = find_problem(Box::pin(beat_once(&agent))).await;
+        // A log that is too long for the way to S3 does not make a machine count as lost.
+        let of_log =
+            if problem.is_none() { find_problem(Box::pin(upload_own_log(&agent, &mut uploaded))).await } else { None };
+        if let Some(words) = of_log.as_ref().filter(|_| !is_log_failing) {
+            agent.log.write_line(&format!("the log cannot be uploaded: {words}"));
+        }
+        is_log_failing = of_log.is_some();
         match problem {
             None => (last_success, is_logged) = (Instant::now(), false),
             Some(words) => {
@@ -65,9 +69,7 @@ async fn upload_followed_log(agent: &Agent, is_young: bool, uploaded: &mut Optio
     }
     loop {
         tokio::time::sleep(FOLLOWED_LOG_EVERY).await;
-        if matches!(may_write(agent).await, Ok(true)) {
-            let _ = upload_log(agent, uploaded).await;
-        }
+        let _ = upload_own_log(agent, uploaded).await;
     }
 }
 
@@ -81,12 +83,28 @@ fn log_failed_heartbeat(agent: &Agent, words: &str) {
 
 /// One heartbeat. It reads the fence first: a replaced machine without checkpoints would not notice otherwise, and must not write over what
 /// another machine of this attempt writes.
-async fn beat_once(agent: &Agent, uploaded: &mut Option<u64>) -> Result<(), StoreError> {
+async fn beat_once(agent: &Agent) -> Result<(), StoreError> {
     if may_write(agent).await? {
         send_heartbeat(agent).await?;
+    }
+    Ok(())
+}
+
+/// Uploads the log if this machine has the fence.
+async fn upload_own_log(agent: &Agent, uploaded: &mut Option<u64>) -> Result<(), StoreError> {
+    if may_write(agent).await? {
         upload_log(agent, uploaded).await?;
     }
     Ok(())
+}
+
+/// Why it failed, or took too long.
+async fn find_problem(write: impl Future<Output = Result<(), StoreError>>) -> Option<String> {
+    match tokio::time::timeout(HEARTBEAT_TIMEOUT, write).await {
+        Ok(Ok(())) => None,
+        Ok(Err(error)) => Some(error.to_string()),
+        Err(_) => Some("S3 did not answer".to_owned()),
+    }
 }
 
 /// Ends the attempt if another machine has the fence.
@@ -132,8 +150,8 @@ pub(crate) async fn upload_log(agent: &Agent, uploaded: &mut Option<u64>) -> Res
         };
         agent.log.continue_after(earlier);
     }
-    // First, so that nothing is in neither of both.
-    while let Some((number, part)) = agent.log.next_part() {
+    // First, so that nothing is in neither of both. One, because a command may write faster than S3 takes it.
+    if let Some((number, part)) = agent.log.next_part() {
         let end = part.start + u64::try_from(part.bytes.len()).unwrap_or(u64::MAX);
         agent.store.write_log_part(job, attempt, number, part).await?;
         if agent.log.set_stored(end) {

@@ -22,11 +22,15 @@ pub(crate) async fn find_earlier(agent: &Agent, after: &[String]) -> Result<Vari
         let job = JobId { team: agent.identity.job.team.clone(), job: name.clone() };
         let found =
             read_with_retries(agent, "the result of a job", async || agent.store.find_outputs(&job).await).await;
-        let folder = found
-            .map_err(|error| AttemptEnd::broken(format!("the outputs of {job} cannot be found: {error}")))?
-            .ok_or_else(|| {
-                AttemptEnd::broken(format!("the outputs of {job} cannot be found: its head.json names no success"))
-            })?;
+        let found =
+            found.map_err(|error| AttemptEnd::broken(format!("the outputs of {job} cannot be found: {error}")))?;
+        let Some(folder) = found else {
+            // Its exit record may have said so alone.
+            agent
+                .log
+                .write_line(&format!("{} is not set: head.json of {job} names no success", outputs_variable(name)));
+            continue;
+        };
         let folders = variables.entry(outputs_variable(name)).or_default();
         if !folders.is_empty() {
             folders.push('\n');

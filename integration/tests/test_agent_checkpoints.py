@@ -57,7 +57,8 @@ def test_a_job_begins_with_the_checkpoint_of_another_and_keeps_it_as_its_own(job
     job.put(f"jobs/{NAME}/spec.toml", 'resume_from = "never-00000001"\n' + spec)
     with job.machine(1) as machine:
         machine.ends()
-    assert job.exit(1)["reason"] == "broken" and job.exit(1)["why"] == "vision/never-00000001 has no checkpoint to resume from"
+    assert (job.exit(1)["reason"], job.exit(1)["code"]) == ("failed", 126)
+    assert job.exit(1)["why"] == "vision/never-00000001 has no checkpoint to resume from"
 
 
 def test_a_command_that_ignores_the_signal_is_killed_and_its_complete_checkpoints_are_kept(job: Job) -> None:

@@ -31,7 +31,7 @@ impl DependencyState {
             Self::Ended(JobResult::Failed) => Some("has failed"),
             Self::Ended(JobResult::Expired) => Some("has expired"),
             Self::Ended(JobResult::Cancelled) => Some("was cancelled"),
-            Self::Absent => Some("is no job of this team"),
+            Self::Absent => Some("is no job of this team, or not accepted yet"),
         }
     }
 }
@@ -59,7 +59,7 @@ mod tests {
         check(Some(ended(JobResult::Failed).job), Some("has failed"));
         check(Some(ended(JobResult::Expired).job), Some("has expired"));
         check(Some(ended(JobResult::Cancelled).job), Some("was cancelled"));
-        check(None, Some("is no job of this team"));
+        check(None, Some("is no job of this team, or not accepted yet"));
     }
 
     #[test]

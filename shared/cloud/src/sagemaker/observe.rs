@@ -101,12 +101,12 @@ pub(super) async fn accelerated(
         return Ok(seen);
     }
     let machines = machines(&aws.ec2(region), region, &types).await?;
-    // What EC2 does not know may have an accelerator; so may an endpoint that was not looked up.
+    // What EC2 does not know may have an accelerator; so may an endpoint, or a component of it, that was not looked up.
     seen.items.retain(|resource| {
         let mut types = resource.instance_types().peekable();
         match types.peek() {
             Some(_) => types.any(|name| machines.get(name).is_none_or(Option::is_some)),
-            None => matches!(resource.kind, SageMakerKind::Endpoint { .. }),
+            None => matches!(resource.kind, SageMakerKind::Endpoint { .. } | SageMakerKind::InferenceComponent(_)),
         }
     });
     Ok(seen)

@@ -48,7 +48,8 @@ impl JobsRun<'_> {
                     },
                     found => found,
                 };
-                self.read(named.into_iter().flatten().collect()).await
+                // A member of a sweep can be cancelled before it has begun.
+                self.read(named.into_iter().flatten().collect(), false).await
             }
             (EventHint::Instance { region, instance, .. }, Some(Ok(looked))) => {
                 self.jobs_of_instance(region, instance, looked).await
@@ -65,7 +66,7 @@ impl JobsRun<'_> {
                     let placed = read.value.as_ref().and_then(|job| job.machine());
                     placed.is_some_and(|placed| placed.instance == *instance && placed.region == *region)
                 };
-                self.read(all).await.into_iter().filter(is_its).collect()
+                self.read(all, true).await.into_iter().filter(is_its).collect()
             }
             (EventHint::All | EventHint::Instance { .. }, _) => {
                 let accepted = self.sweep_inbox().await;
@@ -78,7 +79,7 @@ impl JobsRun<'_> {
                 all.sort_unstable();
                 all.dedup();
                 let named =
-                    by_priority(self.read(all).await, |(_, read)| read.value.as_ref(), RANKINGS_MAX, self.now());
+                    by_priority(self.read(all, true).await, |(_, read)| read.value.as_ref(), RANKINGS_MAX, self.now());
                 self.describe_machines(&named).await;
                 self.remember_states(&named);
                 named
@@ -120,7 +121,7 @@ impl JobsRun<'_> {
             let job = read.value.as_ref();
             job.is_some_and(|job| job.knows(region, instance, attempt) != Some(false))
         };
-        self.read(vec![job]).await.into_iter().filter(knows).collect()
+        self.read(vec![job], true).await.into_iter().filter(knows).collect()
     }
 
     /// The unfinished jobs by the index, up to the limit for each team.
@@ -179,8 +180,8 @@ impl JobsRun<'_> {
         Ok(Some(true))
     }
 
-    /// With their states; jobs without a readable state are left out.
-    async fn read(&self, jobs: Vec<JobId>) -> Vec<NamedJob> {
+    /// With their states; jobs without a readable state are left out. `have_begun`: it is a gap if one has none.
+    async fn read(&self, jobs: Vec<JobId>, have_begun: bool) -> Vec<NamedJob> {
         let home = self.run.cloud.home();
         let reads = stream::iter(jobs).map(|job| async move {
             let read = self.run.store.read_job(&job).await;
@@ -190,6 +191,7 @@ impl JobsRun<'_> {
         for (job, read) in reads.buffered(AT_ONCE).collect::<Vec<_>>().await {
             match read {
                 Ok(read) if read.value.is_some() => named.push((job, read)),
+                Ok(_) if !have_begun => {}
                 Ok(_) => {
                     let error = format!(
                         "the job {job} has no state.json. Terminate any instance with the tag curfew:job={job}, and delete the \

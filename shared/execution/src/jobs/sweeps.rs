@@ -110,9 +110,10 @@ impl JobsRun<'_> {
             if self.list_unfinished(&sweep).await.is_none_or(|unfinished| !unfinished.is_empty()) {
                 continue;
             }
-            read += 1;
             match self.read_results(&sweep).await {
                 Ok(Some((of, members))) => {
+                    // One that cannot be read keeps no other from its turn.
+                    read += 1;
                     let said = of.notify_ended(&members, self.run.cloud.home());
                     self.with_findings(|found| found.ended_sweeps.push((sweep, said)));
                 }

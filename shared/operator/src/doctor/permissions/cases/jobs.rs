@@ -165,6 +165,7 @@ fn documents(table: &CaseBuilder<'_>) -> Vec<PermissionCase> {
         table.object(PUT, "inbox/vision/llama.toml", Never, "people submit jobs"),
         table.object(PUT, "jobs/vision/llama/spec.toml", Always, "it keeps the specification"),
         table.object(PUT, "jobs/vision/llama/state.json", Always, "it writes the state of a job"),
+        table.object(PUT, "jobs/vision/llama/sweep.json", Always, "it keeps what the members of a sweep follow from"),
         table.object(PUT, "jobs/vision/llama/cancel.json", Never, "people cancel jobs"),
         table.object(PUT, "attempts/vision/llama/head.json", Never, of_machine),
         table.object(PUT, "attempts/vision/llama/1/exit.json", Never, of_machine),
