@@ -225,3 +225,17 @@ def test_that_the_team_has_no_role_is_said_beforehand(account: Account, here: Pa
     account.aws.fault("iam:GetInstanceProfile", "access_denied", times=None)
     said = submit(account, here, text, "--dry-run").fine()
     assert "whether its machines get the role curfew-job-vision is unknown" in said.err
+
+
+def test_a_trigger_is_checked_and_put_beside_the_others(account: Account, here: Path) -> None:
+    key, heading = "triggers/vision/ingest.toml", '[trigger]\nfrom = "s3://data/uploads/"\n'
+    text = f"{with_image(account)}{heading}"
+    wrong = submit(account, here, f"{text}max_per_day = 0\n", "--trigger", "ingest", "--json")
+    assert wrong.code == 1 and account.keys("triggers/") == []
+    [mistake] = wrong.json()["mistakes"]
+    assert (mistake["key"], mistake["line"]) == ("trigger.max_per_day", len(text.splitlines()) + 1)
+    assert "It can cost $8.05" in submit(account, here, text, "--trigger", "ingest", "--dry-run").fine().out
+    assert account.keys("triggers/") == []
+    assert f"submitted as {key}" in submit(account, here, text, "--trigger", "ingest").fine().out
+    assert account.aws.client("s3").get_object(Bucket=BUCKET, Key=key)["Body"].read() == text.encode()
+    assert account.keys("inbox/") == []

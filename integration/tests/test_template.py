@@ -330,7 +330,9 @@ def test_nothing_is_done_before_somebody_asks_for_it() -> None:
         "CURFEW_MODE": {"Ref": "Mode"},
         "MALLOC_TRIM_THRESHOLD_": "1048576",
     }
-    assert template()["Resources"]["RunJobs"]["Properties"]["Environment"] == {"Variables": {"CURFEW_JOB_PROFILE": {"Ref": "JobProfile"}}}
+    assert template()["Resources"]["RunJobs"]["Properties"]["Environment"] == {
+        "Variables": {"CURFEW_JOB_PROFILE": {"Ref": "JobProfile"}, "CURFEW_TRIGGER_BUCKETS": {"Fn::Join": [",", {"Ref": "TriggerBuckets"}]}}
+    }
     assert fixed_environment() == {"MALLOC_TRIM_THRESHOLD_": "1048576"}
 
 
@@ -375,7 +377,7 @@ def test_the_state_bucket_does_not_grow_for_ever() -> None:
         for rule in rules
         if "Prefix" in rule and rule.get("NoncurrentVersionExpiration") == {"NoncurrentDays": 1}
     }
-    assert {"jobs/", "attempts/", "checkpoints/", "active/", "notices/", "activity/", "ledger/", "budgets/", "prices/", "workdirs/"} == briefly
+    assert {"jobs/", "attempts/", "checkpoints/", "active/", "notices/", "activity/", "ledger/", "budgets/", "prices/", "triggers/", "workdirs/"} == briefly
 
 
 def test_a_checkpoint_outlives_a_month_of_waiting() -> None:
@@ -491,7 +493,7 @@ def patterns() -> list[dict[str, Any]]:
 def test_events_wake_jobs_alone() -> None:
     assert [function for function in FUNCTIONS if direct_patterns(function)] == ["run-jobs"]
     kinds = [kind for pattern in patterns() for kind in pattern["detail-type"]]
-    assert sorted(kinds) == ["EC2 Instance State-change Notification", "EC2 Spot Instance Interruption Warning", "Object Created"]
+    assert sorted(kinds) == ["EC2 Instance State-change Notification", "EC2 Spot Instance Interruption Warning", "Object Created", "Object Created"]
 
 
 def test_only_a_warning_starts_an_invocation_of_its_own() -> None:
@@ -520,11 +522,12 @@ def test_an_instance_that_ends_is_told_once() -> None:
     assert ends["detail"] == {"state": ["stopping", "shutting-down"]}
 
 
-def test_an_event_of_the_queue_is_tried_once() -> None:
+def test_an_event_of_a_failed_run_is_tried_again_for_a_day() -> None:
+    """Nothing but its event says that an object arrived for a trigger."""
     queue = resources("AWS::SQS::Queue")["JobEvents"]["Properties"]
     # Lambda refuses a visibility timeout below the function's timeout, and advises six times as much.
     assert queue["VisibilityTimeout"] == 6 * functions()["run-jobs"]["Properties"]["Timeout"]
-    assert queue["MessageRetentionPeriod"] < queue["VisibilityTimeout"]
+    assert 10 * queue["VisibilityTimeout"] < queue["MessageRetentionPeriod"] == 24 * 3600
 
 
 def test_only_the_rules_of_the_stack_may_send_to_the_queue() -> None:
@@ -532,7 +535,15 @@ def test_only_the_rules_of_the_stack_may_send_to_the_queue() -> None:
     (allow,) = [one for one in policy["PolicyDocument"]["Statement"] if one["Effect"] == "Allow"]
     assert (allow["Principal"], allow["Action"]) == ({"Service": "events.amazonaws.com"}, "sqs:SendMessage")
     rules = [{"Fn::GetAtt": [name, "Arn"]} for name in resources("AWS::Events::Rule")]
+    optional = {"Fn::GetAtt": ["ArrivalForTrigger", "Arn"]}
+    rules[rules.index(optional)] = {"Fn::If": ["HasTriggerBuckets", optional, {"Ref": "AWS::NoValue"}]}
     assert allow["Condition"] == {"ArnEquals": {"aws:SourceArn": rules}}
+
+
+def test_arrivals_of_buckets_come_only_where_the_account_names_them() -> None:
+    rule = resources("AWS::Events::Rule")["ArrivalForTrigger"]
+    assert rule["Condition"] == "HasTriggerBuckets" and template()["Parameters"]["TriggerBuckets"]["Default"] == ""
+    assert rule["Properties"]["EventPattern"]["detail"] == {"bucket": {"name": {"Ref": "TriggerBuckets"}}}
 
 
 @pytest.mark.parametrize(
@@ -553,7 +564,7 @@ def test_only_the_rules_of_the_stack_may_send_to_the_queue() -> None:
     ],
 )
 def test_the_function_does_not_wake_itself(key: str, wakes: bool) -> None:
-    (of_objects,) = (pattern for pattern in patterns() if pattern["source"] == ["aws.s3"])
+    (of_objects,) = (pattern for pattern in patterns() if pattern["source"] == ["aws.s3"] and "object" in pattern["detail"])
     assert of_objects["detail"]["bucket"] == {"name": [{"Ref": "StateBucket"}]}
     # `*` is any characters, `/` too (Amazon EventBridge user guide, "Comparison operators for use in event patterns").
     wildcards = [one["wildcard"] for one in of_objects["detail"]["object"]["key"]]

@@ -334,6 +334,9 @@ ACCESS: list[tuple[str, ...]] = [
     ("inbox/vision/llama.toml", "", "", "", "", "r", "", "", ""),
     ("inbox/vision/llama.accepted.json", "", "", "", "", "rwd", "", "", ""),
     ("inbox/vision/llama.rejected.json", "", "", "", "", "rwd", "", "", ""),
+    ("triggers/vision/ingest.toml", "", "", "", "", "r", "", "", ""),
+    ("triggers/vision/ingest.state.json", "", "", "", "", "rw", "", "", ""),
+    ("triggers/ingest.state.json", "", "", "", "", "r", "", "", ""),
     (f"active/{LIVES}", "", "r", "", "", "rwd", "", "", ""),
     (f"jobs/{LIVES}/spec.toml", "", "", "", "", "rw", "r", "r", "r"),
     (f"jobs/{LIVES}/state.json", "r", "", "", "", "rw", "r", "r", "r"),
@@ -394,6 +397,12 @@ def test_each_reads_and_writes_its_own_part_of_the_bucket(key: str, expect: list
         if "w" not in expect[6] and not key.startswith("/"):
             for action in ("s3:PutObject", "s3:DeleteObject", "s3:DeleteObjectVersion"):
                 assert not who(Request(action, f"{BUCKET}/{key}"), besides=(ADMINISTRATOR,)), (who, action)
+
+
+def test_a_function_submits_documents_and_never_replaces_one() -> None:
+    for key, expect in (("inbox/vision/x.toml", True), ("triggers/vision/x.toml", False), ("inbox/vision/x.json", False)):
+        request = Request("s3:PutObject", f"{BUCKET}/{key}", context={"s3:if-none-match": "*"})
+        assert [may(function, request) for function in FUNCTIONS] == [expect and function == "run-jobs" for function in FUNCTIONS]
 
 
 @pytest.mark.parametrize("role", [resources()["JobRole"]["Properties"], TEAM_ROLE])

@@ -7,6 +7,7 @@ mod inputs;
 mod role;
 mod show;
 mod sweep;
+mod trigger;
 mod workdir;
 
 use std::io::Read as _;
@@ -50,6 +51,9 @@ pub(crate) struct Submit {
     /// Wait until it is accepted or rejected
     #[arg(long, conflicts_with = "dry_run")]
     wait: bool,
+    /// Make it the trigger of this name, which submits a job for what arrives in a bucket ([trigger] in FILE)
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["wait", "workdir"])]
+    trigger: Option<String>,
 }
 
 /// How a job is submitted.
@@ -129,6 +133,9 @@ impl Submit {
             file_name: self.file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
             bytes: read(&self.file)?,
         };
+        if let Some(name) = &self.trigger {
+            return trigger::submit_trigger(context, document, &self.options, name).await;
+        }
         let submitted = submit(context, document, &self.options, self.workdir.as_deref(), self.wait).await?;
         Ok(submitted.ending)
     }

@@ -6,8 +6,8 @@
 use std::process::ExitCode;
 
 use execution::Clients;
-use execution::jobs::{self, AgentBinaries, EventHint, MachineSetup};
-use runtime::{Event, EventKind, Failure, FunctionSettings, Invocation, InvocationResponse};
+use execution::jobs::{self, AgentBinaries, Arrival, DeploymentSetup, EventHint};
+use runtime::{Event, EventKind, Failure, FunctionSettings, Invocation, InvocationResponse, ObjectCreated};
 
 const FUNCTION: &str = "run-jobs";
 
@@ -23,28 +23,42 @@ const WOKEN_BY: &[EventKind] = &[
 fn main() -> ExitCode {
     runtime::serve(
         WOKEN_BY,
-        async |FunctionSettings { bucket, channels, mode, job_profile }| {
-            let machines = MachineSetup { agents: AgentBinaries::new(runtime::agents()), profile: job_profile };
-            (Clients::connect(bucket, channels, mode).await, machines)
+        async |FunctionSettings { bucket, channels, mode, job_profile, trigger_buckets }| {
+            let agents = AgentBinaries::new(runtime::agents());
+            let setup = DeploymentSetup { agents, profile: job_profile, trigger_buckets };
+            (Clients::connect(bucket, channels, mode).await, setup)
         },
         reconcile,
     )
 }
 
 async fn reconcile(
-    (clients, machines): &(Clients, MachineSetup),
+    (clients, setup): &(Clients, DeploymentSetup),
     invocation: Invocation,
 ) -> Result<InvocationResponse, Failure> {
     let Invocation { event, run: id, now, deadline, clock } = invocation;
     let run = clients.run(FUNCTION, id, (now, deadline), &clock);
-    let report = jobs::reconcile(&run, machines, hint(event)).await?;
+    let arrivals = arrivals(&event);
+    let report = jobs::reconcile(&run, setup, hint(event), arrivals).await?;
     Ok(InvocationResponse::from_value(&report.response())?)
+}
+
+/// The objects that were written, of whichever bucket.
+fn arrivals(event: &Event) -> Vec<Arrival> {
+    let objects = match event {
+        Event::ObjectCreated(object) => std::slice::from_ref(object),
+        Event::Batch(objects) => objects,
+        _ => &[],
+    };
+    let arrival =
+        |ObjectCreated { bucket, key, etag, version, at }: ObjectCreated| Arrival { bucket, key, version, etag, at };
+    objects.iter().cloned().map(arrival).collect()
 }
 
 fn hint(event: Event) -> EventHint {
     match event {
         // Several events name several jobs. Reconciling all jobs once costs less than once for each event.
-        Event::Scheduled | Event::BudgetNotification | Event::Batch => EventHint::All,
+        Event::Scheduled | Event::BudgetNotification | Event::Batch(_) => EventHint::All,
         Event::ObjectCreated(object) => {
             EventHint::Object { decoded: object.decoded_key(), bucket: object.bucket, key: object.key }
         }

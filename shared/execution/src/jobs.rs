@@ -15,6 +15,7 @@ mod money;
 mod notifications;
 mod ranking;
 mod sweeps;
+mod triggers;
 mod work;
 
 use std::sync::{Mutex, PoisonError};
@@ -30,13 +31,14 @@ use model::mode::Mode;
 use model::notification_log::{Notification, NotificationKind};
 use model::observation::Gap;
 use plan::report::{JobStep, JobsReport, RunUsage};
-use store::{ConfigLoadError, Versioned};
+use store::{ConfigLoadError, StoreError, Versioned};
 
 use crate::clients::Run;
 use crate::{RESERVE, Subscribers, prices};
 
 pub use agents::AgentBinaries;
 use facts::MachineSightings;
+pub use jobs::Arrival;
 
 /// What an event says: where to look now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,13 +61,15 @@ pub enum EventHint {
     },
 }
 
-/// What this deployment provides to the machines of jobs.
+/// What this deployment provides to jobs.
 #[derive(Debug)]
-pub struct MachineSetup {
+pub struct DeploymentSetup {
     /// The agents, which each runs first.
     pub agents: AgentBinaries,
     /// The name of the instance profile for jobs that name none; `None`: they get none.
     pub profile: Option<String>,
+    /// The buckets whose events make jobs by triggers.
+    pub trigger_buckets: Vec<String>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -78,6 +82,9 @@ pub enum ReconcileError {
         "the event is of the bucket {0}, and the state bucket is {1}; nothing was done. Correct the rule that sent it"
     )]
     ForeignBucket(String, String),
+    /// What arrived was not recorded. The queue brings the events back.
+    #[error("an arrival was not recorded for the triggers, so its event is tried again: {0}")]
+    Arrivals(StoreError),
 }
 
 /// The state of one run.
@@ -89,6 +96,8 @@ struct JobsRun<'a> {
     profile: Option<&'a str>,
     /// Whether this run may launch and terminate machines.
     may_act: bool,
+    /// The buckets whose events make jobs.
+    trigger_buckets: &'a [String],
     /// The instance of the interruption warning.
     warned: Option<ResourceId>,
     /// Instances that were described for all jobs together.
@@ -165,12 +174,22 @@ impl JobsRun<'_> {
 /// Finds the jobs that a hint names, reconciles each, and notifies people.
 ///
 /// # Errors
-/// If the configuration was refused or could not be read, or the event names a foreign bucket: nothing was done.
-pub async fn reconcile(run: &Run<'_>, machines: &MachineSetup, hint: EventHint) -> Result<JobsReport, ReconcileError> {
+/// If the configuration was refused or could not be read, or the event names a foreign bucket: nothing was done. If an arrival was not recorded:
+/// all else was done.
+pub async fn reconcile(
+    run: &Run<'_>,
+    setup: &DeploymentSetup,
+    mut hint: EventHint,
+    mut arrivals: Vec<Arrival>,
+) -> Result<JobsReport, ReconcileError> {
+    arrivals.retain(|arrival| setup.trigger_buckets.contains(&arrival.bucket));
     if let EventHint::Object { bucket, .. } = &hint
         && *bucket != run.store.bucket_name()
     {
-        return Err(ReconcileError::ForeignBucket(bucket.clone(), run.store.bucket_name().to_owned()));
+        if arrivals.is_empty() {
+            return Err(ReconcileError::ForeignBucket(bucket.clone(), run.store.bucket_name().to_owned()));
+        }
+        hint = EventHint::All;
     }
     // Between an interruption and the next launch every second counts.
     let (config, audience, looked) =
@@ -185,13 +204,14 @@ pub async fn reconcile(run: &Run<'_>, machines: &MachineSetup, hint: EventHint) 
         EventHint::Instance { instance, warned: true, .. } => Some(instance.clone()),
         _ => None,
     };
-    let (agents, profile) = (&machines.agents, machines.profile.as_deref());
+    let (agents, profile) = (&setup.agents, setup.profile.as_deref());
     let mut jobs = JobsRun {
         run,
         config: &config,
         agents,
         profile,
         may_act,
+        trigger_buckets: &setup.trigger_buckets,
         warned,
         sights: MachineSightings::default(),
         dependencies: dependencies::KnownDependencies::default(),
@@ -206,6 +226,8 @@ pub async fn reconcile(run: &Run<'_>, machines: &MachineSetup, hint: EventHint) 
     if let Subscribers::NoneConfirmed(gap) | Subscribers::Unknown(gap) = audience {
         jobs.gap(gap);
     }
+    // Before the inbox is read: what they put there is accepted in this run.
+    let recorded = if hint == EventHint::All { Box::pin(jobs.run_triggers(&arrivals)).await } else { Ok(()) };
     let named = Box::pin(jobs.named_by(&hint, looked)).await;
     let seen = named.len();
     // While the subscriptions are unknown, the run begins and ends nothing; the next run asks again.
@@ -224,7 +246,8 @@ pub async fn reconcile(run: &Run<'_>, machines: &MachineSetup, hint: EventHint) 
         gaps: Vec::new(),
         usage: RunUsage::default(),
     };
-    Ok(Box::pin(jobs.notify_and_record(report, worked, hint == EventHint::All)).await)
+    let report = Box::pin(jobs.notify_and_record(report, worked, hint == EventHint::All)).await;
+    recorded.map(|()| report).map_err(ReconcileError::Arrivals)
 }
 
 type ReadJob = Versioned<Option<Job>>;

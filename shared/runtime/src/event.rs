@@ -4,6 +4,7 @@ mod batch;
 mod detail;
 
 use aws_lambda_events::eventbridge::EventBridgeEvent;
+use jiff::Timestamp;
 use model::fault::shortened;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -35,8 +36,9 @@ pub enum Event {
     RebalanceRecommendation(InstanceEvent),
     /// An instance has another state now.
     StateChange(InstanceEvent),
-    /// Several different events at once, from a queue: look everywhere. A batch that repeats one event is that event.
-    Batch,
+    /// Several different events at once, from a queue: look everywhere, and at the objects that were written. A batch that repeats one event
+    /// is that event.
+    Batch(Vec<ObjectCreated>),
 }
 
 /// The kinds of events, by which a function declares its triggers.
@@ -107,7 +109,7 @@ impl Event {
             EventKind::Batch => batch::read_batch(&came.bodies, known)?,
             EventKind::Scheduled => Self::Scheduled,
             EventKind::BudgetNotification => Self::BudgetNotification,
-            EventKind::ObjectCreated => Self::ObjectCreated(detail::object_created(came.detail)?),
+            EventKind::ObjectCreated => Self::ObjectCreated(detail::object_created(came.at, came.detail)?),
             EventKind::InterruptionWarning => Self::InterruptionWarning(of_instance(came.detail)?),
             EventKind::RebalanceRecommendation => Self::RebalanceRecommendation(of_instance(came.detail)?),
             EventKind::StateChange => Self::StateChange(of_instance(came.detail)?),
@@ -123,7 +125,7 @@ impl Event {
             Self::InterruptionWarning(_) => EventKind::InterruptionWarning,
             Self::RebalanceRecommendation(_) => EventKind::RebalanceRecommendation,
             Self::StateChange(_) => EventKind::StateChange,
-            Self::Batch => EventKind::Batch,
+            Self::Batch(_) => EventKind::Batch,
         }
     }
 }
@@ -148,6 +150,7 @@ struct RawEvent {
     kind: EventKind,
     source: &'static str,
     region: Option<String>,
+    at: Option<Timestamp>,
     detail: Option<Value>,
     /// The events of a batch, as they were sent to the queue.
     bodies: Vec<String>,
@@ -201,7 +204,8 @@ fn by_eventbridge(value: Value) -> Result<RawEvent, OtherPayload> {
         ("aws.ec2", "EC2 Instance State-change Notification") => ("aws.ec2", EventKind::StateChange),
         (source, detail_type) => return Err(OtherPayload(format!("{} from {}", quoted(detail_type), quoted(source)))),
     };
-    Ok(RawEvent { kind, source, region: event.region, detail: event.detail, bodies: Vec::new() })
+    let at = event.time.and_then(|time| Timestamp::from_second(time.timestamp()).ok());
+    Ok(RawEvent { kind, source, region: event.region, at, detail: event.detail, bodies: Vec::new() })
 }
 
 /// Messages of the one topic that the function is subscribed to, or of the one queue that it reads.
@@ -219,7 +223,7 @@ fn by_records(value: Value) -> Result<RawEvent, OtherPayload> {
         return Err(OtherPayload(format!("records of {}", quoted(&other.source))));
     }
     let bodies = records.into_iter().map(|record| record.body).collect();
-    Ok(RawEvent { kind, source, region: None, detail: None, bodies })
+    Ok(RawEvent { kind, source, region: None, at: None, detail: None, bodies })
 }
 
 fn listed(known: &[EventKind]) -> String {

@@ -18,6 +18,8 @@ pub struct FunctionSettings {
     pub mode: Mode,
     /// `CURFEW_JOB_PROFILE`: the name of the instance profile of jobs that name none. Absent: they get none.
     pub job_profile: Option<String>,
+    /// `CURFEW_TRIGGER_BUCKETS`: the buckets whose events make jobs, separated by commas. Absent: none.
+    pub trigger_buckets: Vec<String>,
 }
 
 /// A wrong environment: every mistake in it, each as a sentence that says what to set.
@@ -50,19 +52,28 @@ impl FunctionSettings {
         let event_bus = text("CURFEW_EVENT_BUS").and_then(event_bus);
         let mode = text("CURFEW_MODE").and_then(|value| mode(value.as_deref()));
         let profile = text("CURFEW_JOB_PROFILE").and_then(profile);
+        let triggers = text("CURFEW_TRIGGER_BUCKETS").and_then(trigger_buckets);
         let region =
             ["AWS_REGION", "AWS_DEFAULT_REGION"].iter().any(|name| variable(name).is_some_and(|at| !at.is_empty()));
         let region =
             if region { Ok(()) } else { Err(InvalidValue::new("AWS_REGION is not set; set it, as Lambda does")) };
-        match (bucket, topic_arn, chat_topic_arn, event_bus, mode, profile, region) {
-            (Ok(bucket), Ok(topic_arn), Ok(chat_topic_arn), Ok(event_bus), Ok(mode), Ok(job_profile), Ok(())) => {
+        match (bucket, topic_arn, chat_topic_arn, event_bus, mode, (profile, triggers), region) {
+            (
+                Ok(bucket),
+                Ok(topic_arn),
+                Ok(chat_topic_arn),
+                Ok(event_bus),
+                Ok(mode),
+                (Ok(job_profile), Ok(trigger_buckets)),
+                Ok(()),
+            ) => {
                 let channels = NotificationChannels { topic_arn, chat_topic_arn, event_bus };
-                Ok(Self { bucket, channels, mode, job_profile })
+                Ok(Self { bucket, channels, mode, job_profile, trigger_buckets })
             }
-            (bucket, topic_arn, chat_topic_arn, event_bus, mode, profile, region) => {
+            (bucket, topic_arn, chat_topic_arn, event_bus, mode, (profile, triggers), region) => {
                 let of_channels = [topic_arn.err(), chat_topic_arn.err(), event_bus.err()];
                 let mistakes = [bucket.err()].into_iter().chain(of_channels);
-                let mistakes = mistakes.chain([mode.err(), profile.err(), region.err()]);
+                let mistakes = mistakes.chain([mode.err(), profile.err(), triggers.err(), region.err()]);
                 Err(SettingsError(mistakes.flatten().collect()))
             }
         }
@@ -75,6 +86,17 @@ fn bucket(value: Option<&str>) -> Result<String, InvalidValue> {
         Some(name) if is_bucket_name(name) => Ok(name.to_owned()),
         Some(other) => Err(InvalidValue::new(format!(
             "CURFEW_BUCKET is {other:?}, which is not a bucket name; set it to the name alone, without s3:// or arn:"
+        ))),
+    }
+}
+
+fn trigger_buckets(value: Option<String>) -> Result<Vec<String>, InvalidValue> {
+    let value = value.unwrap_or_default();
+    let buckets: Vec<&str> = value.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
+    match buckets.iter().find(|name| !is_bucket_name(name)) {
+        None => Ok(buckets.into_iter().map(str::to_owned).collect()),
+        Some(other) => Err(InvalidValue::new(format!(
+            "CURFEW_TRIGGER_BUCKETS has {other:?}, which is not a bucket name; set it to names alone, separated by commas"
         ))),
     }
 }

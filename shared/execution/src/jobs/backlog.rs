@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use futures::{StreamExt, stream};
 use jobs::{BacklogQueue, QueueItem, QueueShares, ShareLimits, take_shares};
+use model::id::TeamName;
 use model::notification_log::{
     Headline, HeadlineObject, NO_TEAM, Notification, NotificationFacts, NotificationKey, NotificationKind,
     RepeatPolicy, Severity,
@@ -142,13 +143,25 @@ impl JobsRun<'_> {
         topic: &str,
         (sentence, text): (&'static str, String),
     ) -> Notification {
+        let team = backlog.team(folder);
+        self.daily_notification(team.as_ref(), folder, topic, (sentence, text))
+    }
+
+    /// A notification about an object or a folder of the bucket, once a day to its team.
+    pub(super) fn daily_notification(
+        &self,
+        team: Option<&TeamName>,
+        place: &str,
+        topic: &str,
+        (sentence, text): (&'static str, String),
+    ) -> Notification {
         Notification {
-            team: backlog.team(folder).map_or_else(|| NO_TEAM.to_owned(), |team| team.as_str().to_owned()),
+            team: team.map_or_else(|| NO_TEAM.to_owned(), |team| team.as_str().to_owned()),
             severity: Severity::Warning,
             region: self.run.cloud.home().clone(),
             resource: None,
             kind: NotificationKind::State {
-                topic: NotificationKey::named(format!("{topic} {folder}")),
+                topic: NotificationKey::named(format!("{topic} {place}")),
                 what: String::new(),
                 repeat: RepeatPolicy::Daily,
             },
@@ -156,7 +169,7 @@ impl JobsRun<'_> {
             happened: false,
             mode: None,
             loses: None,
-            headline: Headline::new(sentence, HeadlineObject::Folder, folder),
+            headline: Headline::new(sentence, HeadlineObject::Folder, place),
             facts: NotificationFacts::default(),
         }
     }

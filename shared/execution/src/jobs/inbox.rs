@@ -219,9 +219,7 @@ impl JobsRun<'_> {
     }
 
     fn rejection(&self, submission: &Submission, mistakes: &[SpecMistake]) -> Notification {
-        let named = mistakes.iter().take(NAMED_MAX).map(describe_mistake).collect::<Vec<_>>().join("; ");
-        let more = mistakes.len().saturating_sub(NAMED_MAX);
-        let more = if more == 0 { String::new() } else { format!("; and {more} more") };
+        let named = describe_mistakes(mistakes);
         let address = format!("s3://{}/{}", self.run.store.bucket_name(), submission.key);
         Notification {
             team: submission.team.as_ref().map_or(NO_TEAM, |team| team.as_str()).to_owned(),
@@ -229,7 +227,7 @@ impl JobsRun<'_> {
             region: self.run.cloud.home().clone(),
             resource: None,
             kind: NotificationKind::Event,
-            text: format!("The job {address} was not accepted: {named}{more}. Correct it and upload it again."),
+            text: format!("The job {address} was not accepted: {named}. Correct it and upload it again."),
             happened: true,
             mode: None,
             loses: None,
@@ -294,9 +292,17 @@ fn read(submission: &Submission, jobs: &JobsRun<'_>) -> Result<AcceptedDocument,
     }
 }
 
-fn too_large(bytes: usize) -> SpecMistake {
+pub(super) fn too_large(bytes: usize) -> SpecMistake {
     let problem = format!("the document has {bytes} bytes; {} are the most", JobSpec::BYTES_MAX);
     SpecMistake { line: 0, key: String::new(), problem }
+}
+
+pub(super) fn describe_mistakes(mistakes: &[SpecMistake]) -> String {
+    let named = mistakes.iter().take(NAMED_MAX).map(describe_mistake).collect::<Vec<_>>().join("; ");
+    match mistakes.len().saturating_sub(NAMED_MAX) {
+        0 => named,
+        more => format!("{named}; and {more} more"),
+    }
 }
 
 fn describe_mistake(mistake: &SpecMistake) -> String {

@@ -26,7 +26,15 @@ pub(super) fn read_batch(bodies: &[String], known: &[EventKind]) -> Result<Event
             Err(OtherPayload(format!("a batch whose first message is {first}")))
         }
         [first, others @ ..] if others.iter().all(|other| other == first) => Ok(first.clone()),
-        _ => Ok(Event::Batch),
+        _ => {
+            let mut objects = Vec::new();
+            for event in events {
+                if let Event::ObjectCreated(object) = event {
+                    objects.push(object);
+                }
+            }
+            Ok(Event::Batch(objects))
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The subjects of the events of S3 and EC2.
 
+use jiff::Timestamp;
 use model::id::{Region, ResourceId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -16,6 +17,8 @@ pub struct ObjectCreated {
     pub etag: Option<String>,
     /// Its version, in a bucket with versions.
     pub version: Option<String>,
+    /// When, to the second.
+    pub at: Option<Timestamp>,
 }
 
 /// An instance (EC2 user guide, "Spot Instance interruption notices", "EC2 instance rebalance recommendations" and "State change
@@ -75,9 +78,9 @@ fn hex_digit(byte: u8) -> Option<u8> {
     char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
 }
 
-pub(super) fn object_created(detail: Option<Value>) -> Result<ObjectCreated, OtherPayload> {
+pub(super) fn object_created(at: Option<Timestamp>, detail: Option<Value>) -> Result<ObjectCreated, OtherPayload> {
     let Detail { bucket, object } = read(detail, "Object Created from aws.s3")?;
-    Ok(ObjectCreated { bucket: bucket.name, key: object.key, etag: object.etag, version: object.version_id })
+    Ok(ObjectCreated { bucket: bucket.name, key: object.key, etag: object.etag, version: object.version_id, at })
 }
 
 pub(super) fn instance_event(region: Option<&str>, detail: Option<Value>) -> Result<InstanceEvent, OtherPayload> {

@@ -53,7 +53,13 @@ fn the_samples_of_jobs_wake_it_and_say_what_they_are_about() {
     let object = |key: &str, etag: &str, version: &str| {
         let bucket = "curfew-statebucket-1x2y3z4w5v6u".to_owned();
         let (etag, version) = (Some(etag.to_owned()), Some(version.to_owned()));
-        Event::ObjectCreated(ObjectCreated { bucket, key: key.to_owned(), etag, version })
+        Event::ObjectCreated(ObjectCreated {
+            bucket,
+            key: key.to_owned(),
+            etag,
+            version,
+            at: Some("2026-11-20T18:36:50Z".parse().unwrap()),
+        })
     };
     let instance = |region: &str, id: &str| InstanceEvent { region: region.into(), instance: id.into() };
     let spec =
@@ -63,6 +69,16 @@ fn the_samples_of_jobs_wake_it_and_say_what_they_are_about() {
         "7b8d0b1ff2ee0d41b9b9d6d83d1b5c0a",
         "Zq8wBfT1r0y3yDq5N2mWcVgkS4uJx7Ra",
     );
+    let upload = match object(
+        "uploads/2026/a b.parquet",
+        "b1946ac92492d2347c6235b4d2611184",
+        "IYV3p45BT0ac8hjHg1houSdS1a.Mro8e",
+    ) {
+        Event::ObjectCreated(object) => {
+            Event::ObjectCreated(ObjectCreated { bucket: "vision-data".to_owned(), ..object })
+        }
+        other => other,
+    };
     let mut seen = Vec::new();
     for (name, payload) in samples("run-jobs") {
         let event = Event::read(&payload, OF_JOBS).unwrap();
@@ -79,7 +95,11 @@ fn the_samples_of_jobs_wake_it_and_say_what_they_are_about() {
             "ec2-instance-state-change.json" | "sqs-one-state-change.json" => {
                 Event::StateChange(instance("us-east-1", "i-abcd1111"))
             }
-            "sqs-several-events.json" => Event::Batch,
+            "s3-object-created-trigger.json" => upload.clone(),
+            "sqs-several-events.json" => match &spec {
+                Event::ObjectCreated(object) => Event::Batch(vec![object.clone()]),
+                _ => panic!(),
+            },
             other => panic!("unknown input: {other}"),
         };
         assert_eq!(event, expect, "{name}");
@@ -118,7 +138,7 @@ fn a_detail_that_aws_does_not_send_is_refused() {
 #[test]
 fn a_key_may_be_encoded() {
     let check = |key: &str, expect: Option<&str>| {
-        let object = ObjectCreated { bucket: "b".to_owned(), key: key.to_owned(), etag: None, version: None };
+        let object = ObjectCreated { bucket: "b".to_owned(), key: key.to_owned(), etag: None, version: None, at: None };
         assert_eq!(object.decoded_key().as_deref(), expect, "{key}");
     };
     check("inbox/vision/x.toml", None);
@@ -187,11 +207,23 @@ fn a_batch_is_the_one_event_that_it_repeats_or_several() {
     let of_one = || Event::StateChange(InstanceEvent { region: "us-east-1".into(), instance: "i-1".into() });
     check(&[one], of_one());
     check(&[one, one, one], of_one());
-    check(&[one, other], Event::Batch);
+    check(&[one, other], Event::Batch(Vec::new()));
+    let created = |key: &str| {
+        let detail = serde_json::json!({ "bucket": { "name": "data" }, "object": { "key": key } });
+        serde_json::json!({ "source": "aws.s3", "detail-type": "Object Created", "detail": detail }).to_string()
+    };
+    let object = |key: &str| {
+        let (bucket, key) = ("data".to_owned(), key.to_owned());
+        ObjectCreated { bucket, key, etag: None, version: None, at: None }
+    };
+    let arrived: Vec<String> = (0..100).map(|number| created(&format!("{number}"))).collect();
+    let expect = Event::Batch((0..100).map(|number| object(&number.to_string())).collect());
+    check(&arrived.iter().map(String::as_str).collect::<Vec<_>>(), expect);
+    check(&[&created("a"), one, &created("b")], Event::Batch(vec![object("a"), object("b")]));
     // An unreadable message holds back none beside it, however often the queue would hand it over again.
     check(&["{", one, "", "{}"], of_one());
     let storm: Vec<String> = (0..1000).map(|number| state_change(&format!("i-{number}"))).collect();
-    check(&storm.iter().map(String::as_str).collect::<Vec<_>>(), Event::Batch);
+    check(&storm.iter().map(String::as_str).collect::<Vec<_>>(), Event::Batch(Vec::new()));
 }
 
 #[test]

@@ -8,7 +8,7 @@ fn read(bucket: Option<&str>, topic_arn: Option<&str>, mode: Option<&str>) -> Re
         "CURFEW_BUCKET" => bucket.map(OsString::from),
         "CURFEW_TOPIC_ARN" => topic_arn.map(OsString::from),
         "CURFEW_MODE" => mode.map(OsString::from),
-        "CURFEW_JOB_PROFILE" | "CURFEW_CHAT_TOPIC_ARN" | "CURFEW_EVENT_BUS" => None,
+        "CURFEW_JOB_PROFILE" | "CURFEW_TRIGGER_BUCKETS" | "CURFEW_CHAT_TOPIC_ARN" | "CURFEW_EVENT_BUS" => None,
         "AWS_REGION" => Some(OsString::from("eu-central-1")),
         other => panic!("unexpected variable: {other}"),
     };
@@ -23,7 +23,13 @@ fn check_refused(bucket: Option<&str>, topic_arn: Option<&str>, mode: Option<&st
 #[test]
 fn everything_is_read() {
     let channels = || NotificationChannels::topic(TOPIC_ARN.to_owned());
-    let settings = |mode| FunctionSettings { bucket: BUCKET.to_owned(), channels: channels(), mode, job_profile: None };
+    let settings = |mode| FunctionSettings {
+        bucket: BUCKET.to_owned(),
+        channels: channels(),
+        mode,
+        job_profile: None,
+        trigger_buckets: Vec::new(),
+    };
     assert_eq!(read(Some(BUCKET), Some(TOPIC_ARN), None), Ok(settings(Mode::Observe)));
     assert_eq!(read(Some(BUCKET), Some(TOPIC_ARN), Some("observe")), Ok(settings(Mode::Observe)));
     assert_eq!(read(Some(BUCKET), Some(TOPIC_ARN), Some("enforce")), Ok(settings(Mode::Enforce)));
@@ -117,7 +123,7 @@ fn what_is_no_utf8_is_a_mistake() {
     let settings = FunctionSettings::read(|_| Some(OsString::from_vec(vec![0xff])));
     let sentence = settings.unwrap_err().to_string();
     assert!(
-        sentence.ends_with("CURFEW_BUCKET is not UTF-8; CURFEW_TOPIC_ARN is not UTF-8; CURFEW_CHAT_TOPIC_ARN is not UTF-8; CURFEW_EVENT_BUS is not UTF-8; CURFEW_MODE is not UTF-8; CURFEW_JOB_PROFILE is not UTF-8"),
+        sentence.ends_with("CURFEW_BUCKET is not UTF-8; CURFEW_TOPIC_ARN is not UTF-8; CURFEW_CHAT_TOPIC_ARN is not UTF-8; CURFEW_EVENT_BUS is not UTF-8; CURFEW_MODE is not UTF-8; CURFEW_JOB_PROFILE is not UTF-8; CURFEW_TRIGGER_BUCKETS is not UTF-8"),
         "{sentence}"
     );
 }
@@ -155,6 +161,14 @@ fn jobs_get_the_profile_that_is_named_or_none() {
     {
         assert!(read(wrong).unwrap_err().contains("CURFEW_JOB_PROFILE"), "{wrong}");
     }
+}
+
+#[test]
+fn the_buckets_of_triggers_are_separated_by_commas() {
+    let read = |names: &str| read_with("CURFEW_TRIGGER_BUCKETS", names).map(|settings| settings.trigger_buckets);
+    assert_eq!(read("data, other.data"), Ok(vec!["data".to_owned(), "other.data".to_owned()]));
+    assert_eq!(read(""), Ok(Vec::new()));
+    assert!(read("data,s3://x").unwrap_err().contains("CURFEW_TRIGGER_BUCKETS has \"s3://x\", which is not"));
 }
 
 #[test]

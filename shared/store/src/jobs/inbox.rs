@@ -220,6 +220,11 @@ impl InboxFolder {
     }
 }
 
+/// The team of a folder, if it is spelt as Curfew spells it.
+pub(super) fn team_in_folder(spelt: &str) -> Option<TeamName> {
+    InboxFolder::from_name(spelt).filter(|folder| folder.is_canonical).map(|folder| folder.team)
+}
+
 /// The folder, if it names a team, and the name; `None` for a key that submits no job.
 fn team_and_name(key: &str) -> Option<(Option<InboxFolder>, String)> {
     let path = key.strip_prefix(INBOX)?.strip_suffix(SUBMITTED)?;

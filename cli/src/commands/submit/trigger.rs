@@ -1,0 +1,48 @@
+//! `curfew submit --trigger`: a document that makes jobs later.
+
+use jobs::Trigger;
+
+use super::{JobDocument, SubmitOptions, SubmitOutput, container, finish, show};
+use crate::command_error::CommandError;
+use crate::command_status::CommandStatus;
+use crate::context::CommandContext;
+use crate::screen;
+
+/// Checks a trigger as `run-jobs` does, shows what one of its jobs can cost, and puts it into the folder of the team.
+pub(super) async fn submit_trigger(
+    context: &CommandContext,
+    document: JobDocument,
+    options: &SubmitOptions,
+    name: &str,
+) -> Result<CommandStatus, CommandError> {
+    let bytes = container::pin_image(context, document.bytes).await?;
+    let store = context.needs_deployed().await?.store;
+    let config = store.read_config().await?;
+    let team = options.team(&config)?;
+    let mut output = SubmitOutput::new(document.source, &team, None);
+    let bucket = (store.bucket_name(), context.aws.home());
+    let spec = match Trigger::read(&bytes, name, Some(&team), &config, bucket, context.now) {
+        Ok((_, spec)) => spec,
+        Err(mistakes) => {
+            output.mistakes = mistakes;
+            return Ok(finish(context, &output, CommandStatus::Findings)?.ending);
+        }
+    };
+    output.foresee(context, &store, &config, &spec).await;
+    if !context.global.json {
+        show::estimate(&spec, output.estimate.as_ref(), output.role_missing.as_deref());
+    }
+    if !output.inputs_denied.is_empty() {
+        return Ok(finish(context, &output, CommandStatus::Findings)?.ending);
+    }
+    if options.dry_run {
+        let ending = output.expected_ending();
+        return Ok(finish(context, &output, ending)?.ending);
+    }
+    let key = store.put_trigger(&team, name, &bytes).await?;
+    if !context.global.json {
+        screen::print_line(screen::plain(&format!("submitted as {key}")));
+    }
+    output.submitted = Some(key);
+    Ok(finish(context, &output, CommandStatus::Success)?.ending)
+}

@@ -1,0 +1,119 @@
+"""What arrives in a bucket makes jobs: the real `run-jobs`, by the events of another bucket than its own."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from jobs import SPEC, JobAccount, sample
+from reaping import BUCKET, Run, now, rfc3339
+
+DATA = "vision-data"
+TRIGGER = "triggers/vision/ingest.toml"
+EACH = SPEC + f'[trigger]\nfrom = "s3://{DATA}/uploads/"\nmax_per_day = 2\n'
+QUIET = SPEC + f'[trigger]\nfrom = "s3://{DATA}/uploads/"\nfor = "quiet"\nquiet = "5m"\n'
+
+
+class TriggerAccount(JobAccount):
+    def environment(self, **over: str | None) -> dict[str, str]:
+        return super().environment(**{"CURFEW_TRIGGER_BUCKETS": DATA, **over})
+
+    def arrived(self, key: str, version: str, ago: timedelta = timedelta(0)) -> dict[str, Any]:
+        event = sample("s3-object-created-trigger")
+        event["time"] = rfc3339(now() - ago)
+        event["detail"]["bucket"]["name"] = DATA
+        event["detail"]["object"] |= {"key": key, "version-id": version}
+        return event
+
+    def batch(self, *events: dict[str, Any], **how: Any) -> Run:
+        return self.tick(self.batch_of(list(events)), **how)
+
+    def made(self) -> list[str]:
+        return [key for key in self.keys("inbox/vision/ingest.") if key.endswith(".toml")]
+
+    def env_of(self, key: str) -> dict[str, str]:
+        text = self.aws.client("s3").get_object(Bucket=BUCKET, Key=key)["Body"].read().decode()
+        return tomllib.loads(text)["env"]
+
+    def state(self) -> dict[str, Any]:
+        return self.read("triggers/vision/ingest.state.json")
+
+
+@pytest.fixture
+def account(aws: Any) -> Iterator[TriggerAccount]:
+    with TriggerAccount(aws) as account:
+        yield account
+
+
+def test_each_object_is_one_job_whatever_is_repeated(account: TriggerAccount) -> None:
+    account.put(TRIGGER, EACH.encode())
+    one, other = account.arrived("uploads/a b.csv", "v1"), account.arrived("uploads/b.csv", "v1")
+    elsewhere = account.arrived("other/c.csv", "v1")
+    account.batch(one, other, one, elsewhere)
+    made = account.made()
+    assert sorted(account.env_of(key)["TRIGGER_KEY"] for key in made) == ["uploads/a b.csv", "uploads/b.csv"]
+    assert {account.env_of(key)["TRIGGER_BUCKET"] for key in made} == {DATA}
+    assert len(account.keys("active/")) == 2, "the same run has accepted both"
+    assert all(key.startswith("active/vision/ingest-") for key in account.keys("active/"))
+    # The queue hands an event over again, alone this time.
+    account.tick(one)
+    assert account.made() == made and len(account.state()["made"]) == 2 and len(account.keys("active/")) == 2
+
+
+def test_the_team_hears_once_a_day_that_the_jobs_of_the_day_are_made(account: TriggerAccount) -> None:
+    account.put(TRIGGER, EACH.encode())
+    first = account.batch(*(account.arrived(f"uploads/{number}", "v1") for number in range(5)))
+    assert len(account.made()) == 2
+    [message] = [one for one in first.messages if "max_per_day" in one["message"]]
+    assert message["attributes"]["team"] == "vision" and "3 further arrivals got no job" in message["message"]
+    account.tick()
+    again = account.tick(account.arrived("uploads/9", "v1"))
+    assert not any("max_per_day" in one["message"] for one in again.messages)
+    assert len(account.made()) == 2 and account.state()["refused"][1] == 4
+
+
+def test_a_crash_between_state_and_document_is_repaired_by_the_event(account: TriggerAccount) -> None:
+    account.put(TRIGGER, EACH.encode())
+    event = account.arrived("uploads/a", "v1")
+    account.aws.fault("s3:PutObject", "access_denied", match="inbox/vision/ingest.", times=None)
+    assert "its event is tried again" in account.tick(event).error
+    assert account.made() == [] and len(account.state()["made"]) == 1
+    account.aws.clear_faults()
+    account.tick(event)
+    assert len(account.made()) == 1 and len(account.state()["made"]) == 1
+
+
+def test_quiet_makes_one_job_once_nothing_has_arrived_for_that_long(account: TriggerAccount) -> None:
+    account.put(TRIGGER, QUIET.encode())
+    last = account.arrived("uploads/b", "v1", timedelta(minutes=2))
+    account.batch(account.arrived("uploads/a", "v1", timedelta(minutes=9)), last)
+    account.tick()
+    assert account.made() == [], "two minutes of quiet"
+    late = now() + timedelta(minutes=4)
+    account.tick_at(late)
+    [made] = account.made()
+    assert account.env_of(made) == {"TRIGGER_BUCKET": DATA, "TRIGGER_PREFIX": "uploads/"}
+    assert "pending" not in account.state()
+    account.tick(last)
+    assert account.made() == [made], "the queue hands it over again"
+
+
+def test_a_wrong_trigger_makes_no_job_and_its_team_hears_every_mistake(account: TriggerAccount) -> None:
+    account.put(TRIGGER, EACH.replace("max_per_day = 2", 'max_per_day = 0\nevery = "5m"').encode())
+    account.put("triggers/vision/other.toml", EACH.replace(DATA, "foreign-data").encode())
+    account.put("inbox/vision/llama.toml", EACH.encode())
+    run = account.batch(account.arrived("uploads/a", "v1"), account.arrived("uploads/b", "v1"))
+    text = run.message()
+    lines = EACH.splitlines()
+    at = lines.index("max_per_day = 2") + 1
+    assert f"line {at}: `trigger.max_per_day`" in text and f"line {at + 1}: `trigger.every`" in text
+    assert "no event comes from s3://foreign-data" in text
+    answer = account.answer("inbox/vision/llama.toml")
+    assert answer and answer["is"] == "rejected" and [one["key"] for one in answer["mistakes"]] == ["trigger"]
+    assert answer["mistakes"][0]["line"] == lines.index("[trigger]") + 1
+    assert account.keys("jobs/") == [] and account.made() == []
+    assert account.tick(account.arrived("uploads/c", "v1")).messages == []

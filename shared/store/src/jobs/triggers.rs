@@ -1,0 +1,146 @@
+//! Triggers: the documents of teams, and beside each a small state of Curfew's.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use jobs::{JobName, JobSpec, TriggerState, TriggeredDocument};
+use model::id::TeamName;
+
+use super::TOML;
+use super::inbox::team_in_folder;
+use crate::bucket::{ListedObject, WriteCondition};
+use crate::budgets::folder;
+use crate::document::StoredDocument;
+use crate::{Store, StoreError, Versioned};
+
+const TRIGGERS: &str = "triggers/";
+const DOCUMENT: &str = ".toml";
+const STATE: &str = ".state.json";
+
+/// A list of this length takes one call. Each is read for every batch of events.
+const LISTED_MAX: usize = 1_000;
+
+impl StoredDocument for TriggerState {
+    const IF_LOST: &'static str = "the jobs of the day are counted anew, and what waits for quiet is forgotten";
+}
+
+/// One trigger, as listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TriggerObject {
+    pub key: String,
+    /// The team of its folder; `None` outside of any team's folder.
+    pub team: Option<TeamName>,
+    /// Its name without `.toml`.
+    pub name: String,
+    /// When its state was written; `None` without one.
+    pub state_written_at: Option<Timestamp>,
+}
+
+impl Store {
+    /// All triggers, in order.
+    ///
+    /// # Errors
+    /// If S3 refused, or there are too many.
+    pub async fn list_triggers(&self) -> Result<Vec<TriggerObject>, StoreError> {
+        Ok(match_states(self.bucket.list(TRIGGERS, LISTED_MAX).await?))
+    }
+
+    /// A trigger's document, or its size in bytes if that exceeds the limit; `None` if there is none.
+    ///
+    /// # Errors
+    /// If S3 refused.
+    pub async fn read_trigger(&self, key: &str) -> Result<Option<Result<Vec<u8>, usize>>, StoreError> {
+        Ok(self.bucket.find(key, JobSpec::BYTES_MAX).await?.map(|found| found.bytes))
+    }
+
+    /// Puts a trigger's document into the folder of a team. Returns its key.
+    ///
+    /// # Errors
+    /// If S3 refused.
+    pub async fn put_trigger(&self, team: &TeamName, name: &str, text: &[u8]) -> Result<String, StoreError> {
+        let key = format!("{TRIGGERS}{}/{name}{DOCUMENT}", folder(team));
+        self.bucket.put_as(TOML, &key, text.to_vec(), WriteCondition::None).await?;
+        Ok(key)
+    }
+
+    /// The state of a trigger.
+    ///
+    /// # Errors
+    /// If S3 refused, or the document is not Curfew's.
+    pub async fn read_trigger_state(&self, trigger: &str) -> Result<Versioned<TriggerState>, StoreError> {
+        self.read(&state_key(trigger)).await
+    }
+
+    /// Writes the state of a trigger over the version that was read. Returns the new `ETag`.
+    ///
+    /// # Errors
+    /// [`StoreError::Lost`] if another run has written it since; otherwise if S3 refused.
+    pub async fn write_trigger_state(
+        &self,
+        trigger: &str,
+        state: &TriggerState,
+        last: Option<&str>,
+    ) -> Result<Option<String>, StoreError> {
+        self.write(&state_key(trigger), state, last).await
+    }
+
+    /// Puts a document that a trigger made into the inbox, unless one of that name is there: it is of the same object.
+    ///
+    /// # Errors
+    /// If S3 refused.
+    pub async fn submit_triggered(&self, team: &TeamName, document: &TriggeredDocument) -> Result<(), StoreError> {
+        let Ok(name) = JobName::read(&document.name) else { return Ok(()) };
+        let (key, text) = (super::submission_key(team, &name), document.text.as_bytes().to_vec());
+        match self.bucket.put_as(TOML, &key, text, WriteCondition::StillAt(None)).await {
+            Ok(_) | Err(StoreError::Lost { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn state_key(trigger: &str) -> String {
+    format!("{}{STATE}", trigger.strip_suffix(DOCUMENT).unwrap_or(trigger))
+}
+
+fn match_states(listed: Vec<ListedObject>) -> Vec<TriggerObject> {
+    let states: BTreeMap<String, Timestamp> =
+        listed.iter().filter(|one| one.key.ends_with(STATE)).map(|one| (one.key.clone(), one.written_at)).collect();
+    let trigger = |ListedObject { key, .. }: ListedObject| {
+        let path = key.strip_prefix(TRIGGERS)?.strip_suffix(DOCUMENT)?;
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let state_written_at = states.get(&state_key(&key)).copied();
+        Some(TriggerObject { team: team_in_folder(folder), name: name.to_owned(), state_written_at, key })
+    };
+    listed.into_iter().filter_map(trigger).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trigger_is_of_the_team_of_its_folder_and_has_its_state_beside_it() {
+        let listed = |key: &str, second| {
+            let written_at = Timestamp::from_second(second).unwrap();
+            ListedObject { key: key.to_owned(), written_at, bytes: 0 }
+        };
+        let found = match_states(vec![
+            listed("triggers/a%2Fb/x.toml", 1),
+            listed("triggers/v%69sion/x.toml", 1),
+            listed("triggers/vision/x.state.json", 7),
+            listed("triggers/vision/x.toml", 1),
+            listed("triggers/x.toml", 1),
+        ]);
+        let seen: Vec<_> = found
+            .iter()
+            .map(|one| {
+                let written = one.state_written_at.map(Timestamp::as_second);
+                (one.team.as_ref().map(TeamName::as_str), one.name.as_str(), written)
+            })
+            .collect();
+        assert_eq!(
+            seen,
+            [(Some("a/b"), "x", None), (None, "x", None), (Some("vision"), "x", Some(7)), (None, "x", None)]
+        );
+    }
+}
