@@ -29,6 +29,7 @@ _AGE_SECONDS = 10 * 86_400.0
 _LISTED_EMPTY = {
     "ListNotebookInstances": "NotebookInstances",
     "ListApps": "Apps",
+    "ListInferenceComponents": "InferenceComponents",
     "ListTrainingJobs": "TrainingJobSummaries",
     "ListProcessingJobs": "ProcessingJobSummaries",
     "ListHyperParameterTuningJobs": "HyperParameterTuningJobSummaries",
