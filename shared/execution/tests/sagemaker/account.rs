@@ -223,6 +223,7 @@ impl SimulatedAccount {
         let announced = self.oracle.check_message(message, &self.resources, facts);
         for place in announced {
             if self.owners.one_in(8) {
+                self.oracle.owner_reacts(place, facts.now);
                 self.owners_live(facts.now, |owners| owners.act_randomly(place));
             }
         }

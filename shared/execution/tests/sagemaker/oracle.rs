@@ -56,6 +56,8 @@ struct ResourceRecord {
     untold_end: Option<i64>,
     /// Held by the limits in this run.
     held_at: i64,
+    /// Its owner reacted to a message of the run that began then.
+    reacted_at: i64,
     /// What the latest runs were told by metrics: how late these were; nothing where a question was not answered.
     asked: Vec<(i64, Option<i64>)>,
     /// Already reported.
@@ -152,7 +154,10 @@ impl InvariantOracle {
 
     /// Curfew writes tags: its own alone, and no mark before its notification was accepted.
     pub(crate) fn tagged(&mut self, place: usize, one: &SimulatedResource, tags: &[(&str, String)], facts: &Facts) {
-        self.may_write(one, "its tags are written", facts);
+        // Of two concurrent runs the second tells the owner, who may react between the second read of the first and its write.
+        if self.record(place).reacted_at <= facts.now {
+            self.may_write(one, "its tags are written", facts);
+        }
         if tags.iter().any(|(key, _)| ![MARKED, STOPPED].contains(key)) {
             self.violated(facts.now, format!("{}: other tags than Curfew's own are written: {tags:?}", one.id));
         }
@@ -170,6 +175,11 @@ impl InvariantOracle {
                 self.violated(facts.now, format!("{}: is marked {word}, which was not announced", one.id));
             }
         }
+    }
+
+    /// The owner reacts to the message of the run that began at `now`.
+    pub(crate) fn owner_reacts(&mut self, place: usize, now: i64) {
+        self.record(place).reacted_at = now;
     }
 
     fn may_write(&mut self, one: &SimulatedResource, what: &str, facts: &Facts) {
