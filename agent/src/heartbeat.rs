@@ -33,15 +33,17 @@ pub(crate) async fn beat(agent: Arc<Agent>) {
     let (begun, mut last_success, mut uploaded) = (Instant::now(), Instant::now(), None);
     let (mut is_logged, mut is_log_failing) = (false, false);
     loop {
-        let problem = find_problem(Box::pin(beat_once(&agent))).await;
+        let beat = in_time(Box::pin(beat_once(&agent))).await;
         // A log that is too long for the way to S3 does not make a machine count as lost.
-        let of_log =
-            if problem.is_none() { find_problem(Box::pin(upload_own_log(&agent, &mut uploaded))).await } else { None };
+        let of_log = match beat {
+            Ok(true) => in_time(Box::pin(upload_log(&agent, &mut uploaded))).await.err(),
+            _ => None,
+        };
         if let Some(words) = of_log.as_ref().filter(|_| !is_log_failing) {
             agent.log.write_line(&format!("the log cannot be uploaded: {words}"));
         }
         is_log_failing = of_log.is_some();
-        match problem {
+        match beat.err() {
             None => (last_success, is_logged) = (Instant::now(), false),
             Some(words) => {
                 if !is_logged {
@@ -69,7 +71,9 @@ async fn upload_followed_log(agent: &Agent, is_young: bool, uploaded: &mut Optio
     }
     loop {
         tokio::time::sleep(FOLLOWED_LOG_EVERY).await;
-        let _ = upload_own_log(agent, uploaded).await;
+        if matches!(may_write(agent).await, Ok(true)) {
+            let _ = upload_log(agent, uploaded).await;
+        }
     }
 }
 
@@ -82,28 +86,20 @@ fn log_failed_heartbeat(agent: &Agent, words: &str) {
 }
 
 /// One heartbeat. It reads the fence first: a replaced machine without checkpoints would not notice otherwise, and must not write over what
-/// another machine of this attempt writes.
-async fn beat_once(agent: &Agent) -> Result<(), StoreError> {
-    if may_write(agent).await? {
+/// another machine of this attempt writes. Returns whether this machine has the fence.
+async fn beat_once(agent: &Agent) -> Result<bool, StoreError> {
+    let is_mine = may_write(agent).await?;
+    if is_mine {
         send_heartbeat(agent).await?;
     }
-    Ok(())
+    Ok(is_mine)
 }
 
-/// Uploads the log if this machine has the fence.
-async fn upload_own_log(agent: &Agent, uploaded: &mut Option<u64>) -> Result<(), StoreError> {
-    if may_write(agent).await? {
-        upload_log(agent, uploaded).await?;
-    }
-    Ok(())
-}
-
-/// Why it failed, or took too long.
-async fn find_problem(write: impl Future<Output = Result<(), StoreError>>) -> Option<String> {
+/// The result of a write; or why it failed, or that it took too long.
+async fn in_time<T>(write: impl Future<Output = Result<T, StoreError>>) -> Result<T, String> {
     match tokio::time::timeout(HEARTBEAT_TIMEOUT, write).await {
-        Ok(Ok(())) => None,
-        Ok(Err(error)) => Some(error.to_string()),
-        Err(_) => Some("S3 did not answer".to_owned()),
+        Ok(done) => done.map_err(|error| error.to_string()),
+        Err(_) => Err("S3 did not answer".to_owned()),
     }
 }
 
