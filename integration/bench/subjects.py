@@ -121,7 +121,7 @@ def _endpoints_fewest(count: int, is_first: bool, metrics_asked: int, published:
         "tag:GetResources": pages,
         "sagemaker:DescribeEndpoint": count,
         "sagemaker:DescribeEndpointConfig": count,
-        "the other lists": 5,
+        "the other lists": 6,
         "application-autoscaling:DescribeScalableTargets": 1,
         "ec2:DescribeInstanceTypes": 1,
         "cloudwatch:GetMetricData": sum(ceil(asked / _ENDPOINT_METRICS_A_CALL) for asked in (count, metrics_asked - count)),
