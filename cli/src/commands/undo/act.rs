@@ -82,11 +82,7 @@ pub(super) async fn start_instance(context: &CommandContext, before: &Instance) 
 /// Starts a notebook instance, and looks until `SageMaker` starts it: until it is in service takes minutes.
 pub(super) async fn start_notebook(context: &CommandContext, before: &SageMakerResource) -> Result<(), UndoFailure> {
     let asked = cloud::operator::start_notebook(&context.aws, before).await;
-    if let Some(error) = asked.err().filter(|error| !error.kind.is_unanswered()) {
-        return Err(error.into());
-    }
-    let is_begun = |status| matches!(status, SageMakerStatus::Changing | SageMakerStatus::Running);
-    wait_for_sagemaker(context, &before.region, &before.id, is_begun).await
+    wait_until_begun(context, &before.region, &before.id, asked).await
 }
 
 /// Gives an inference component its copies back, and looks until `SageMaker` makes them, which takes minutes.
@@ -96,15 +92,10 @@ pub(super) async fn scale_up(
     copies: u32,
 ) -> Result<(), UndoFailure> {
     let asked = cloud::operator::set_copies(&context.aws, before, copies).await;
-    if let Some(error) = asked.err().filter(|error| !error.kind.is_unanswered()) {
-        return Err(error.into());
-    }
-    let is_begun = |status| matches!(status, SageMakerStatus::Changing | SageMakerStatus::Running);
-    wait_for_sagemaker(context, &before.region, &before.id, is_begun).await
+    wait_until_begun(context, &before.region, &before.id, asked).await
 }
 
-/// Makes an endpoint again, and looks until `SageMaker` makes it: until it is in service takes minutes. A call that was not answered is not
-/// repeated: the look shows what it did.
+/// Makes an endpoint again, and looks until `SageMaker` makes it: until it is in service takes minutes.
 pub(super) async fn create_endpoint(
     context: &CommandContext,
     region: &Region,
@@ -112,24 +103,24 @@ pub(super) async fn create_endpoint(
     origin: &EndpointOrigin,
 ) -> Result<(), UndoFailure> {
     let asked = cloud::operator::create_endpoint(&context.aws, region, origin).await;
-    if let Some(error) = asked.err().filter(|error| !error.kind.is_unanswered()) {
-        return Err(error.into());
-    }
-    let is_begun = |status| matches!(status, SageMakerStatus::Changing | SageMakerStatus::Running);
-    wait_for_sagemaker(context, region, id, is_begun).await
+    wait_until_begun(context, region, id, asked).await
 }
 
-async fn wait_for_sagemaker(
+/// Looks until the resource begins to run. A call that was not answered is not repeated: the look shows what it did.
+async fn wait_until_begun(
     context: &CommandContext,
     region: &Region,
     id: &ResourceId,
-    is_begun: impl Fn(SageMakerStatus) -> bool,
+    asked: Result<(), CallError>,
 ) -> Result<(), UndoFailure> {
+    if let Some(error) = asked.err().filter(|error| !error.kind.is_unanswered()) {
+        return Err(error.into());
+    }
     let began = Instant::now();
     while began.elapsed() < NOT_YET {
         if let LocateResult::Here(seen) = locate_resource(context, region, ResourceKind::SageMaker, id).await
             && let ObservedResource::SageMaker(now) = *seen
-            && is_begun(now.status)
+            && matches!(now.status, SageMakerStatus::Changing | SageMakerStatus::Running)
         {
             return Ok(());
         }
