@@ -13,7 +13,7 @@ use store::{CheckpointError, FileOwner};
 use crate::agent::{Agent, AttemptEnd};
 use crate::directory::{self, CheckpointDirectory, KeptStep};
 use crate::disk::on_disk;
-use crate::retry_timeout::RetryTimeout;
+use crate::retry_timeout::{RetryTimeout, read_with_retries};
 use crate::user::User;
 use crate::world::now;
 
@@ -154,7 +154,7 @@ pub(crate) async fn restore(
                 agent.log.write_line(&resumes);
                 warn_of_skipped(agent, &mut skipped, &damaged, &resumes);
                 for beside in manifest.beside.iter().filter(|beside| counting.contains(beside)) {
-                    restore_beside(agent, job, *beside, directory, owner).await?;
+                    restore_beside(agent, job, *beside, directory, owner).await;
                 }
                 let restored = RestoredCheckpoint::from_manifest(checkpoint, &manifest, original, into);
                 if of.is_some() {
@@ -232,27 +232,16 @@ async fn restore_beside(
     checkpoint: Checkpoint,
     directory: &CheckpointDirectory,
     owner: &FileOwner,
-) -> Result<(), AttemptEnd> {
-    let (step, mut timeout) = (checkpoint.step, RetryTimeout::default());
-    loop {
-        let error = match Box::pin(restore_one(agent, job, checkpoint, directory, owner)).await {
-            Ok(_) => {
-                agent.log.write_line(&format!("step {step}, which the command keeps besides, is restored as well"));
-                return Ok(());
-            }
-            Err(CheckpointError::Store(error)) => {
-                let what = format!("the checkpoint of step {step} cannot be read yet");
-                if timeout.pause_and_retry(agent, &what, &error).await {
-                    continue;
-                }
-                error.to_string()
-            }
-            Err(error) => error.to_string(),
-        };
-        let words = format!("step {step}, which the command keeps besides, is not restored: {error}");
-        agent.log.write_line(&words);
-        agent.warn_owner(AgentWarningKind::Damaged, &words);
-        return Ok(());
+) {
+    let step = checkpoint.step;
+    let read = async || Box::pin(restore_one(agent, job, checkpoint, directory, owner)).await;
+    match read_with_retries(agent, &format!("the checkpoint of step {step}"), read).await {
+        Ok(_) => agent.log.write_line(&format!("step {step}, which the command keeps besides, is restored as well")),
+        Err(error) => {
+            let words = format!("step {step}, which the command keeps besides, is not restored: {error}");
+            agent.log.write_line(&words);
+            agent.warn_owner(AgentWarningKind::Damaged, &words);
+        }
     }
 }
 

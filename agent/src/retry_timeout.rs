@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use jiff::SignedDuration;
 use jobs::FIRST_HEARTBEAT_AFTER;
-use store::StoreError;
+use store::{CheckpointError, InputError, StoreError};
 
 use crate::agent::Agent;
 
@@ -27,20 +27,44 @@ pub(crate) struct RetryTimeout {
     said: String,
 }
 
+/// The failure of a read, which may be one of S3.
+pub(crate) trait ReadFailure {
+    fn of_store(&self) -> Option<&StoreError>;
+}
+
+impl ReadFailure for StoreError {
+    fn of_store(&self) -> Option<&StoreError> {
+        Some(self)
+    }
+}
+
+impl ReadFailure for InputError {
+    fn of_store(&self) -> Option<&StoreError> {
+        if let Self::Store(error) = self { Some(error) } else { None }
+    }
+}
+
+impl ReadFailure for CheckpointError {
+    fn of_store(&self) -> Option<&StoreError> {
+        if let Self::Store(error) = self { Some(error) } else { None }
+    }
+}
+
 /// Reads what an attempt needs from S3 at its start, and retries while S3 does not answer. `what` begins the messages.
 ///
 /// # Errors
 /// The last error.
-pub(crate) async fn read_with_retries<T>(
+pub(crate) async fn read_with_retries<T, E: ReadFailure>(
     agent: &Agent,
     what: &str,
-    mut read: impl AsyncFnMut() -> Result<T, StoreError>,
-) -> Result<T, StoreError> {
+    mut read: impl AsyncFnMut() -> Result<T, E>,
+) -> Result<T, E> {
     let mut timeout = RetryTimeout::default();
     loop {
-        match read().await {
-            Err(error) if timeout.pause_and_retry(agent, &format!("{what} cannot be read yet"), &error).await => {}
-            read => return read,
+        let read = read().await;
+        match read.as_ref().err().and_then(ReadFailure::of_store) {
+            Some(error) if timeout.pause_and_retry(agent, &format!("{what} cannot be read yet"), error).await => {}
+            _ => return read,
         }
     }
 }

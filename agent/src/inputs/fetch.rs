@@ -20,7 +20,7 @@ use super::journal::InputJournal;
 use crate::agent::{Agent, StartError};
 use crate::directory::make;
 use crate::disk::on_disk;
-use crate::retry_timeout::RetryTimeout;
+use crate::retry_timeout::{RetryTimeout, read_with_retries};
 use crate::user::User;
 
 /// Files in progress. A small one mostly waits for S3.
@@ -56,9 +56,10 @@ pub(super) async fn fetch(
 ) -> Result<(), StartError> {
     let (begun, owner) = (Instant::now(), user.file_owner());
     let failed = |error: InputError| describe(agent, input, &error);
-    let bucket =
-        retry(agent, input, async || InputBucket::open(config, &input.from.bucket).await).await.map_err(failed)?;
-    let files = retry(agent, input, async || bucket.list(&input.from).await).await.map_err(failed)?;
+    let what = format!("the input {}", input.from);
+    let bucket = read_with_retries(agent, &what, async || InputBucket::open(config, &input.from.bucket).await).await;
+    let bucket = bucket.map_err(failed)?;
+    let files = read_with_retries(agent, &what, async || bucket.list(&input.from).await).await.map_err(failed)?;
     let to = Path::new(&input.to);
     let disk = |error: io::Error| failed(InputError::Disk { path: to.to_owned(), error });
     let (place, for_owner) = (to.to_owned(), owner.clone());
@@ -240,25 +241,6 @@ fn check_room(journal: &Mutex<InputJournal>, input: &InputSpec, bytes: u64) -> R
         input.from, input.to
     );
     Err(StartError::Impossible { code: StartError::CANNOT_RUN, why })
-}
-
-async fn retry<T>(
-    agent: &Agent,
-    input: &InputSpec,
-    mut call: impl AsyncFnMut() -> Result<T, InputError>,
-) -> Result<T, InputError> {
-    let mut timeout = RetryTimeout::default();
-    loop {
-        match call().await {
-            Err(InputError::Store(error)) => {
-                let what = format!("the input {} cannot be read yet", input.from);
-                if !timeout.pause_and_retry(agent, &what, &error).await {
-                    return Err(error.into());
-                }
-            }
-            done => return done,
-        }
-    }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "shown with one digit")]
