@@ -184,11 +184,6 @@ impl Bucket {
         }
     }
 
-    /// Whether there is an object at that key.
-    pub(crate) async fn exists(&self, key: &str) -> Result<bool, StoreError> {
-        Ok(self.head(key).await?.is_some())
-    }
-
     /// Writes a JSON document.
     pub(crate) async fn put(
         &self,

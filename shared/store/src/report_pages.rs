@@ -17,7 +17,7 @@ impl Store {
     /// # Errors
     /// If S3 refused.
     pub async fn has_report_page(&self, day: Date) -> Result<bool, StoreError> {
-        self.bucket.exists(&page_key(day)).await
+        self.bucket.has(&page_key(day)).await
     }
 
     /// Writes the page of that day, over an earlier one.
