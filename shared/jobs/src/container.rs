@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
+use model::digest::is_sha256_hex;
 use model::fault::InvalidValue;
 use serde::Deserialize;
 use toml::Spanned;
@@ -17,7 +18,6 @@ const TAG_CHARACTERS_MAX: usize = 128;
 const NAME_CHARACTERS_MAX: usize = 255;
 
 const DIGEST: &str = "sha256:";
-const DIGITS: usize = 64;
 
 /// An image as people name it: `pytorch/pytorch:2.9`, `public.ecr.aws/…`, with a tag, a digest or neither.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -159,8 +159,7 @@ fn is_tag(tag: &str) -> bool {
 }
 
 fn is_digest(digest: &str) -> bool {
-    let digits = digest.strip_prefix(DIGEST).unwrap_or_default();
-    digits.len() == DIGITS && digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
+    digest.strip_prefix(DIGEST).is_some_and(is_sha256_hex)
 }
 
 #[cfg(test)]

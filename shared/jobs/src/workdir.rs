@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use model::digest::sha256_hex;
+use model::digest::{is_sha256_hex, sha256_hex};
 use model::fault::InvalidValue;
 
 /// The largest archive, in bytes: a laptop uploads it in minutes, and the agent holds it in memory once. Data belongs into a bucket.
@@ -28,8 +28,7 @@ pub struct WorkdirDigest(String);
 impl WorkdirDigest {
     /// Of 64 lower-case hexadecimal digits; `None` of anything else.
     fn from_hex(digits: &str) -> Option<Self> {
-        let is_legal = |digit: u8| matches!(digit, b'0'..=b'9' | b'a'..=b'f');
-        (digits.len() == DIGITS && digits.bytes().all(is_legal)).then(|| Self(digits.to_owned()))
+        is_sha256_hex(digits).then(|| Self(digits.to_owned()))
     }
 
     /// Of an archive.
