@@ -1,18 +1,13 @@
 //! `curfew rerun`: submits the document of an earlier job again.
 
 use clap::Args;
-use jobs::JobSpec;
+use jobs::rerun_document;
 
 use super::submit::{JobDocument, SubmitOptions, submit};
 use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
 use crate::resolve_job::{NamedWork, resolve};
-
-/// The last line of a document that was submitted again. It makes each of them another object: one with the same content may be the same job.
-const NOTE: &str = "# Submitted again by curfew rerun, for ";
-
-const RESUME_FROM: &str = "resume_from";
 
 /// Submit a job, or a sweep, again, with the same document
 #[derive(Debug, Args)]
@@ -47,65 +42,13 @@ impl Rerun {
         let text = store.read_spec(&job).await?;
         let text = text.ok_or_else(|| CommandError::new(format!("{job} has no document any more")))?;
         self.options.team.get_or_insert_with(|| job.team.clone());
-        let text = with_name(&without_resume_from(&text), name.name());
-        let text = if self.from_checkpoint { format!("{RESUME_FROM} = \"{}\"\n{text}", job.job) } else { text };
+        let resume_from = self.from_checkpoint.then_some(job.job.as_str());
+        let note = format!("{job} at {}", context.now);
         let document = JobDocument {
             source: job.to_string(),
             file_name: name.name().to_owned(),
-            bytes: with_note(&text, &format!("{NOTE}{job} at {}", context.now)).into_bytes(),
+            bytes: rerun_document(&text, name.name(), resume_from, &note),
         };
         Ok(submit(context, document, &self.options, None, self.wait).await?.ending)
-    }
-}
-
-/// Without the key of an earlier rerun, or of a person: the new job begins where this command says.
-fn without_resume_from(text: &str) -> String {
-    let text = text.trim_start_matches('\u{feff}');
-    let root_end = text.lines().take_while(|line| !line.trim_start().starts_with('[')).count();
-    let is_key = |line: &str| {
-        let rest = line.trim_start().strip_prefix(RESUME_FROM);
-        rest.is_some_and(|rest| rest.trim_start().starts_with('='))
-    };
-    let kept = text.lines().enumerate().filter(|(index, line)| *index >= root_end || !is_key(line));
-    kept.flat_map(|(_, line)| [line, "\n"]).collect()
-}
-
-/// With the name that its file gave it: the new object is called otherwise.
-fn with_name(text: &str, name: &str) -> String {
-    let named_by = |file: &str| JobSpec::read_name(text.as_bytes(), file);
-    if named_by("a") == named_by("b") { text.to_owned() } else { format!("name = \"{name}\"\n{text}") }
-}
-
-fn with_note(text: &str, note: &str) -> String {
-    let text = text.trim_end();
-    let before = match text.rsplit_once('\n') {
-        Some((before, last)) if last.starts_with(NOTE) => before,
-        _ => text,
-    };
-    format!("{before}\n{note}\n")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_document_is_another_one_and_none_grows() {
-        let first = with_note("command = \"a\"\n\n", &format!("{NOTE}1"));
-        assert_eq!(first, format!("command = \"a\"\n{NOTE}1\n"));
-        assert_eq!(with_note(&first, &format!("{NOTE}2")), format!("command = \"a\"\n{NOTE}2\n"));
-    }
-
-    #[test]
-    fn a_rerun_begins_where_the_command_says_and_keeps_its_name() {
-        let check = |text: &str, expect: &str| assert_eq!(without_resume_from(text), expect);
-        check("resume_from = \"x-1\"\na = 1\n", "a = 1\n");
-        check("member = 3\n  resume_from=\"x-1\" # as before\na = 1", "member = 3\na = 1\n");
-        check("a = 1\n[env]\nresume_from = \"x\"\n", "a = 1\n[env]\nresume_from = \"x\"\n");
-        assert_eq!(
-            with_name("member = 3\ncommand = \"a\"\n", "tune"),
-            "name = \"tune\"\nmember = 3\ncommand = \"a\"\n"
-        );
-        assert_eq!(with_name("name = \"x\"\n", "tune"), "name = \"x\"\n");
     }
 }

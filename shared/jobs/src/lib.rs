@@ -15,6 +15,7 @@ mod completion;
 mod container;
 mod deadline;
 mod dependency;
+mod document_keys;
 mod documents;
 mod effect;
 mod facts;
@@ -66,6 +67,7 @@ pub use deadline::{
     choose_capacity, expected_costs,
 };
 pub use dependency::{DependencyState, outputs_variable};
+pub use document_keys::{rerun_document, with_first_key};
 pub use documents::{
     CHECKPOINTS_KEPT_MAX, CancelRequest, Checkpoint, ExitReason, ExitRecord, Head, HeadResult, Heartbeat, InboxAnswer,
     MACHINE_DOCUMENT_BYTES_MAX, SCHEMA, SpecMistake, said_by_machine,

@@ -7,7 +7,7 @@ use model::fault::InvalidValue;
 use model::money::Amount;
 use serde::{Deserialize, Serialize};
 
-use super::{Job, JobId, JobName, JobTerms};
+use super::{Job, JobId, JobName, JobTerms, with_first_key};
 
 pub use summary::SweepSummary;
 
@@ -123,8 +123,7 @@ pub fn describe_parameters(parameters: &[(String, String)]) -> String {
 /// The document of a member: that of its sweep, which says in its first line which member it is.
 #[must_use]
 pub fn member_document(sweep: &[u8], number: u32) -> Vec<u8> {
-    let without_mark = sweep.strip_prefix("\u{feff}".as_bytes()).unwrap_or(sweep);
-    [format!("member = {number}\n").as_bytes(), without_mark].concat()
+    with_first_key(sweep, &format!("member = {number}"))
 }
 
 impl Sweep {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use ::workdir::{PackedWorkdir, pack};
 use jiff::Timestamp;
-use jobs::{JobSpec, SpecMistake, WorkdirDigest};
+use jobs::{JobSpec, SpecMistake, WorkdirDigest, with_first_key};
 use model::id::TeamName;
 use serde::Serialize;
 use store::Store;
@@ -50,7 +50,7 @@ pub(super) fn pack_directory(directory: &Path) -> Result<PackedWorkdir, CommandE
     Ok(packed)
 }
 
-/// The document with the key that names the archive, before all others: TOML has no table there yet.
+/// The document with the key that names the archive.
 pub(super) fn add_digest(document: &[u8], spec: &JobSpec, packed: &PackedWorkdir) -> Result<Vec<u8>, Vec<SpecMistake>> {
     if spec.work.workdir.is_some() {
         return Err(vec![SpecMistake {
@@ -59,8 +59,7 @@ pub(super) fn add_digest(document: &[u8], spec: &JobSpec, packed: &PackedWorkdir
             problem: "the document names an archive already; leave out the key, or --workdir".to_owned(),
         }]);
     }
-    let without_mark = document.strip_prefix("\u{feff}".as_bytes()).unwrap_or(document);
-    Ok([format!("workdir = \"{}\"\n", packed.digest).as_bytes(), without_mark].concat())
+    Ok(with_first_key(document, &format!("workdir = \"{}\"", packed.digest)))
 }
 
 /// Uploads the archive unless the bucket has it. Returns whether it did.
