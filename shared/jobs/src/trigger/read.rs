@@ -10,7 +10,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::{Trigger, TriggerKind, document};
-use crate::{JobName, JobSpec, SpecMistake};
+use crate::{InputSource, JobName, JobSpec, SpecMistake};
 
 const MAX_PER_DAY: u32 = 20;
 
@@ -116,10 +116,8 @@ impl Section<'_> {
     fn from(&mut self, table: &DeTable<'_>, heading: usize, state_bucket: &str) -> Option<(String, String)> {
         let value = table.get("from");
         let byte = value.map_or(heading, |value| value.span().start);
-        let address = value.and_then(text_of).and_then(|text| text.strip_prefix("s3://")?.split_once('/'));
-        let Some((bucket, prefix)) =
-            address.filter(|(bucket, prefix)| !bucket.is_empty() && (prefix.is_empty() || prefix.ends_with('/')))
-        else {
+        let address = value.and_then(text_of).filter(|text| text.ends_with('/'));
+        let Some(source) = address.and_then(|text| InputSource::read(text).ok()) else {
             self.refuse(
                 Some(byte),
                 "from",
@@ -127,10 +125,11 @@ impl Section<'_> {
             );
             return None;
         };
-        if bucket == state_bucket {
+        if source.bucket == state_bucket {
             self.refuse(Some(byte), "from", "this is Curfew's own bucket; name another one".to_owned());
         }
-        Some((bucket.to_owned(), prefix.to_owned()))
+        let prefix = source.folder();
+        Some((source.bucket, prefix))
     }
 
     fn kind(&mut self, table: &DeTable<'_>) -> TriggerKind {
