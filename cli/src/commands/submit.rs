@@ -179,16 +179,7 @@ pub(crate) async fn submit(
     if !config.teams.is_empty() && config.team(&team).is_none() {
         screen::warn(format!("the configuration has no team {team}; it has {}", teams(&config)));
     }
-    output.foresee(context, &store, &config, &spec).await;
-    if !context.global.json {
-        show::estimate(&spec, output.estimate.as_ref(), output.role_missing.as_deref());
-        output.sweep.iter().for_each(show::sweep);
-    }
-    if !output.inputs_denied.is_empty() {
-        return finish(context, &output, CommandStatus::Findings);
-    }
-    if options.dry_run {
-        let ending = output.expected_ending();
+    if let Some(ending) = output.preview(context, &store, &config, &spec, options).await {
         return finish(context, &output, ending);
     }
     refuse_unanswered(&store, &team, &spec).await?;
@@ -229,14 +220,8 @@ async fn judge_document(
         None => Ok((spec, bytes.clone())),
     });
     let Ok((spec, _)) = &read_all else { return Ok(read_all) };
-    let obstacles = store.find_dependency_obstacles(team, &spec.work.after).await?;
-    if !obstacles.is_empty() {
-        return Ok(Err(JobSpec::refuse_after(bytes, &obstacles)));
-    }
-    match spec.terms.resume_from(team) {
-        Some(job) if !store.has_checkpoint(&job).await? => Ok(Err(JobSpec::refuse_resume_from(bytes))),
-        _ => Ok(read_all),
-    }
+    let mistakes = store.find_reference_mistakes(team, &spec.work.after, &spec.terms, bytes).await?;
+    Ok(if mistakes.is_empty() { read_all } else { Err(mistakes) })
 }
 
 /// Waits until a submitted document is answered, and shows the mistakes of a rejected one. Returns the job of an accepted one.
@@ -283,6 +268,26 @@ impl<'a> SubmitOutput<'a> {
         }
         self.estimate = estimate::estimate_job(context, store, config, &spec.terms).await;
         self.sweep = spec.sweep.as_ref().map(|plan| SweepEstimate::from_plan(plan, self.estimate.as_ref()));
+    }
+
+    /// Shows that. Returns the exit code if nothing is submitted.
+    async fn preview(
+        &mut self,
+        context: &CommandContext,
+        store: &Store,
+        config: &Config,
+        spec: &JobSpec,
+        options: &SubmitOptions,
+    ) -> Option<CommandStatus> {
+        self.foresee(context, store, config, spec).await;
+        if !context.global.json {
+            show::estimate(spec, self.estimate.as_ref(), self.role_missing.as_deref());
+            self.sweep.iter().for_each(show::sweep);
+        }
+        if !self.inputs_denied.is_empty() {
+            return Some(CommandStatus::Findings);
+        }
+        options.dry_run.then(|| self.expected_ending())
     }
 
     /// Whether it could be launched now.

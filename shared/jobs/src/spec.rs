@@ -4,6 +4,7 @@ mod checks;
 mod judge;
 mod model_sizing;
 mod read;
+mod references;
 mod written;
 
 use std::collections::BTreeMap;

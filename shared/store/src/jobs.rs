@@ -15,7 +15,10 @@ mod workdir;
 
 use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
-use jobs::{CancelRequest, DependencyState, ExitRecord, Head, Heartbeat, Job, JobId, MACHINE_DOCUMENT_BYTES_MAX};
+use jobs::{
+    CancelRequest, DependencyState, ExitRecord, Head, Heartbeat, Job, JobId, JobSpec, JobTerms,
+    MACHINE_DOCUMENT_BYTES_MAX, SpecMistake,
+};
 use model::fault::InvalidValue;
 use model::id::TeamName;
 use serde::de::DeserializeOwned;
@@ -92,22 +95,30 @@ impl Store {
         Ok(Versioned { value: Some(value), etag: object.etag })
     }
 
-    /// Why a job cannot come after some of these jobs of its team: each by its place in the list.
+    /// The mistakes of a legal document in the jobs that it names: `after` and `resume_from`.
     ///
     /// # Errors
     /// If S3 refused, or a document is not Curfew's.
-    pub async fn find_dependency_obstacles(
+    pub async fn find_reference_mistakes(
         &self,
         team: &TeamName,
         after: &[String],
-    ) -> Result<Vec<(usize, &'static str)>, StoreError> {
-        let mut found = Vec::new();
+        terms: &JobTerms,
+        document: &[u8],
+    ) -> Result<Vec<SpecMistake>, StoreError> {
+        let mut obstacles = Vec::new();
         for (index, name) in after.iter().enumerate() {
             let job = JobId { team: team.clone(), job: name.clone() };
             let state = DependencyState::from_job(self.read_job(&job).await?.value.as_ref());
-            found.extend(state.obstacle().map(|obstacle| (index, obstacle)));
+            obstacles.extend(state.obstacle().map(|obstacle| (index, obstacle)));
         }
-        Ok(found)
+        if !obstacles.is_empty() {
+            return Ok(JobSpec::refuse_after(document, &obstacles));
+        }
+        let Some(job) = terms.resume_from(team) else { return Ok(Vec::new()) };
+        let head = self.read_head(&job).await?;
+        let has_checkpoint = matches!(head, MachineDocument::Believed(Head { checkpoint: Some(_), .. }));
+        Ok(if has_checkpoint { Vec::new() } else { JobSpec::refuse_resume_from(document) })
     }
 
     /// Writes the state of a job over the object with the `ETag` `last`; `None` if there was none. Returns the new `ETag`.
@@ -166,15 +177,6 @@ impl Store {
         let key = key(job, JobDocument::Head);
         let found = self.find_of_machine(&key, IF_HEAD_IS_LOST, Head::check).await?;
         Ok(found.map_or(MachineDocument::Absent, |(_, head)| believed(head.map(Head::shown))))
-    }
-
-    /// Whether another job can begin with a checkpoint of this one.
-    ///
-    /// # Errors
-    /// If S3 refused.
-    pub async fn has_checkpoint(&self, job: &JobId) -> Result<bool, StoreError> {
-        let head = self.read_head(job).await?;
-        Ok(matches!(head, MachineDocument::Believed(Head { checkpoint: Some(_), .. })))
     }
 
     /// The last heartbeat of an attempt.

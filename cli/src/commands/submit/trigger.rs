@@ -2,7 +2,7 @@
 
 use jobs::Trigger;
 
-use super::{JobDocument, SubmitOptions, SubmitOutput, container, finish, show};
+use super::{JobDocument, SubmitOptions, SubmitOutput, container, finish};
 use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
@@ -28,15 +28,7 @@ pub(super) async fn submit_trigger(
             return Ok(finish(context, &output, CommandStatus::Findings)?.ending);
         }
     };
-    output.foresee(context, &store, &config, &spec).await;
-    if !context.global.json {
-        show::estimate(&spec, output.estimate.as_ref(), output.role_missing.as_deref());
-    }
-    if !output.inputs_denied.is_empty() {
-        return Ok(finish(context, &output, CommandStatus::Findings)?.ending);
-    }
-    if options.dry_run {
-        let ending = output.expected_ending();
+    if let Some(ending) = output.preview(context, &store, &config, &spec, options).await {
         return Ok(finish(context, &output, ending)?.ending);
     }
     let key = store.put_trigger(&team, name, &bytes).await?;

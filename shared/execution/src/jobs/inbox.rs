@@ -154,15 +154,9 @@ impl JobsRun<'_> {
             AcceptedDocument::Job(job) => (&job.job, &job.waits_for, &job.terms),
             AcceptedDocument::Sweep(sweep) => (&sweep.sweep, &sweep.after, &sweep.terms),
         };
-        let (store, bytes) = (&self.run.store, submission.bytes.as_deref().unwrap_or_default());
-        let obstacles = store.find_dependency_obstacles(&id.team, after).await?;
-        if !obstacles.is_empty() {
-            return Ok(Err(JobSpec::refuse_after(bytes, &obstacles)));
-        }
-        match terms.resume_from(&id.team) {
-            Some(job) if !store.has_checkpoint(&job).await? => Ok(Err(JobSpec::refuse_resume_from(bytes))),
-            _ => Ok(Ok(document)),
-        }
+        let bytes = submission.bytes.as_deref().unwrap_or_default();
+        let mistakes = self.run.store.find_reference_mistakes(&id.team, after, terms, bytes).await?;
+        Ok(if mistakes.is_empty() { Ok(document) } else { Err(mistakes) })
     }
 
     async fn begin_document(

@@ -91,32 +91,6 @@ impl JobSpec {
         Self::read(text, file_name, team, config, bucket_region, now)
     }
 
-    /// The mistakes of a legal document whose `after` names jobs that it cannot come after: each by its place in the list, with why.
-    #[must_use]
-    pub fn refuse_after(document: &[u8], obstacles: &[(usize, &str)]) -> Vec<SpecMistake> {
-        let text = String::from_utf8_lossy(document);
-        let Ok((mut judge, written)) = SpecValidator::parse(&text) else { return Vec::new() };
-        for (index, obstacle) in obstacles {
-            let name = written.after.get(*index).map(String::as_str).unwrap_or_default();
-            let problem = format!(
-                "{name:?} {obstacle}, so this job would never begin; name one that is unfinished or has succeeded"
-            );
-            judge.refuse_item(&["after"], *index, &problem);
-        }
-        judge.done((), |()| None::<()>).err().unwrap_or_default()
-    }
-
-    /// The mistake of a legal document whose `resume_from` names a job without a checkpoint.
-    #[must_use]
-    pub fn refuse_resume_from(document: &[u8]) -> Vec<SpecMistake> {
-        let text = String::from_utf8_lossy(document);
-        let Ok((mut judge, written)) = SpecValidator::parse(&text) else { return Vec::new() };
-        let name = written.resume_from.unwrap_or_default();
-        let problem = format!("{name:?} is no job of this team with a complete checkpoint; name one, or leave it out");
-        judge.refuse(&["resume_from"], &problem);
-        judge.done((), |()| None::<()>).err().unwrap_or_default()
-    }
-
     /// The name of the job that a document becomes, whatever else stands in it. `None` if it was never accepted: it has no legal name.
     ///
     /// Whether a job exists for a document must not depend on what the configuration allows today, nor on the keys that this version knows.

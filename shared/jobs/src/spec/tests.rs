@@ -1,5 +1,6 @@
 mod any;
 mod refused;
+mod refused_places;
 mod sized_model;
 mod sweep;
 

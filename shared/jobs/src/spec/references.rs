@@ -1,0 +1,33 @@
+//! The mistakes of a legal document that only the bucket shows: it names jobs that cannot be what it takes them for.
+
+use super::JobSpec;
+use super::judge::SpecValidator;
+use crate::SpecMistake;
+
+impl JobSpec {
+    /// The mistakes of a legal document whose `after` names jobs that it cannot come after: each by its place in the list, with why.
+    #[must_use]
+    pub fn refuse_after(document: &[u8], obstacles: &[(usize, &str)]) -> Vec<SpecMistake> {
+        let text = String::from_utf8_lossy(document);
+        let Ok((mut judge, written)) = SpecValidator::parse(&text) else { return Vec::new() };
+        for (index, obstacle) in obstacles {
+            let name = written.after.get(*index).map(String::as_str).unwrap_or_default();
+            let problem = format!(
+                "{name:?} {obstacle}, so this job would never begin; name one that is unfinished or has succeeded"
+            );
+            judge.refuse_item(&["after"], *index, &problem);
+        }
+        judge.done((), |()| None::<()>).err().unwrap_or_default()
+    }
+
+    /// The mistake of a legal document whose `resume_from` names a job without a checkpoint.
+    #[must_use]
+    pub fn refuse_resume_from(document: &[u8]) -> Vec<SpecMistake> {
+        let text = String::from_utf8_lossy(document);
+        let Ok((mut judge, written)) = SpecValidator::parse(&text) else { return Vec::new() };
+        let name = written.resume_from.unwrap_or_default();
+        let problem = format!("{name:?} is no job of this team with a complete checkpoint; name one, or leave it out");
+        judge.refuse(&["resume_from"], &problem);
+        judge.done((), |()| None::<()>).err().unwrap_or_default()
+    }
+}
