@@ -32,8 +32,8 @@ class TriggerAccount(JobAccount):
     def batch(self, *events: dict[str, Any], **how: Any) -> Run:
         return self.tick(self.batch_of(list(events)), **how)
 
-    def made(self) -> list[str]:
-        return [key for key in self.keys("inbox/vision/ingest.") if key.endswith(".toml")]
+    def made(self, team: str = "vision") -> list[str]:
+        return [key for key in self.keys(f"inbox/{team}/ingest.") if key.endswith(".toml")]
 
     def env_of(self, key: str) -> dict[str, str]:
         text = self.aws.client("s3").get_object(Bucket=BUCKET, Key=key)["Body"].read().decode()
@@ -117,3 +117,58 @@ def test_a_wrong_trigger_makes_no_job_and_its_team_hears_every_mistake(account: 
     assert answer["mistakes"][0]["line"] == lines.index("[trigger]") + 1
     assert account.keys("jobs/") == [] and account.made() == []
     assert account.tick(account.arrived("uploads/c", "v1")).messages == []
+
+
+OTHER = "triggers/nlp/ingest.toml"
+
+
+def test_a_damaged_state_is_begun_anew_and_no_arrival_is_lost(account: TriggerAccount) -> None:
+    for key in (TRIGGER, OTHER):
+        account.put(key, EACH.encode())
+    for damaged in (b"{", b'{"schema": 99}'):
+        account.put("triggers/vision/ingest.state.json", damaged)
+        version = f"v{len(damaged)}"
+        run = account.tick(account.arrived("uploads/a", version))
+        assert run.response and account.state()["schema"] == 1 and len(account.state()["made"]) == 1
+    assert len(account.made()) == len(account.made("nlp")) == 2
+    # The second time is on the same day.
+    assert not any("began it anew" in one["message"] for one in run.messages)
+
+
+def test_its_team_hears_of_a_damaged_state_without_an_arrival(account: TriggerAccount) -> None:
+    account.put(TRIGGER, QUIET.encode())
+    account.put("triggers/vision/ingest.state.json", b"{")
+    [message] = account.tick().messages
+    assert message["attributes"]["team"] == "vision" and "write one more object below its `from`" in message["message"]
+    assert account.state() == {"schema": 1, "made": {}} and account.tick().messages == []
+
+
+@pytest.mark.parametrize("code", ["AccessDenied", "InvalidObjectState", "KMS.DisabledException"])
+def test_a_trigger_that_cannot_be_read_holds_up_no_other(account: TriggerAccount, code: str) -> None:
+    """A team chooses the key and the storage class of its objects."""
+    for key in (TRIGGER, OTHER):
+        account.put(key, EACH.encode())
+    account.aws.fault("s3:GetObject", "custom", status=403, code=code, match=TRIGGER, times=None)
+    event = account.arrived("uploads/a", "v1")
+    run = account.tick(event)
+    assert run.response and account.made() == [] and len(account.made("nlp")) == 1
+    [message] = [one for one in run.messages if "makes no jobs" in one["message"]]
+    assert message["attributes"]["team"] == "vision" and code in message["message"]
+    assert not any("makes no jobs" in one["message"] for one in account.tick(account.arrived("uploads/b", "v1")).messages)
+    # If there is no other, the event comes again.
+    account.aws.client("s3").delete_object(Bucket=BUCKET, Key=OTHER)
+    assert "its event is tried again" in account.tick(event).error
+
+
+def test_a_trouble_of_s3_with_one_trigger_repeats_the_event_and_doubles_nothing(account: TriggerAccount) -> None:
+    for key in (TRIGGER, OTHER):
+        account.put(key, EACH.encode())
+    account.aws.fault("s3:GetObject", "throttle", match=TRIGGER, times=None)
+    batch = [account.arrived(f"uploads/{number}", "v1") for number in range(2)]
+    assert "its event is tried again" in account.batch(*batch).error
+    others, state = account.made("nlp"), account.read("triggers/nlp/ingest.state.json")
+    assert account.made() == [] and len(others) == 2
+    account.aws.clear_faults()
+    assert account.batch(*batch).response
+    assert len(account.made()) == 2 and account.made("nlp") == others
+    assert account.read("triggers/nlp/ingest.state.json") == state and len(account.keys("active/")) == 4

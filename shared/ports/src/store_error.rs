@@ -174,6 +174,12 @@ impl StoreError {
         matches!(self, Self::TooLarge { .. } | Self::Unreadable { .. })
     }
 
+    /// Whether this one object cannot be read until somebody changes it, or who may read it. Others may be read all the same.
+    #[must_use]
+    pub fn is_of_one_object(&self) -> bool {
+        self.lasts() && self.action() == "s3:GetObject"
+    }
+
     /// The call that failed, by its IAM action.
     #[must_use]
     pub const fn action(&self) -> &'static str {
@@ -223,6 +229,16 @@ fn advice(action: &'static str, code: Option<&str>) -> CallAdvice {
         // Amazon S3 API reference, "GetObject": without s3:ListBucket an absent object answers 403.
         Some("AccessDenied") if action == "s3:GetObject" => {
             "grant the role that asked s3:GetObject on it, and s3:ListBucket on the bucket, without which an absent object looks forbidden"
+        }
+        // Whoever may write an object chooses its storage class and its key.
+        Some(
+            "InvalidObjectState"
+            | "InvalidRequest"
+            | "KMS.DisabledException"
+            | "KMS.KMSInvalidStateException"
+            | "KMS.NotFoundException",
+        ) if action == "s3:GetObject" => {
+            "write it again, in the storage class STANDARD and with the default encryption of its bucket"
         }
         Some("AccessDenied") if action == LIST => "grant the role that asked s3:ListBucket on the bucket",
         Some("AccessDenied") if action == LIST_VERSIONS => {

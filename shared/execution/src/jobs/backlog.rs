@@ -144,15 +144,15 @@ impl JobsRun<'_> {
         (sentence, text): (&'static str, String),
     ) -> Notification {
         let team = backlog.team(folder);
-        self.daily_notification(team.as_ref(), folder, topic, (sentence, text))
+        self.daily_notification(team.as_ref(), folder, (topic, String::new()), (sentence, text))
     }
 
-    /// A notification about an object or a folder of the bucket, once a day to its team.
+    /// A notification about an object or a folder of the bucket to its team: once a day, and at once where `what` is another.
     pub(super) fn daily_notification(
         &self,
         team: Option<&TeamName>,
         place: &str,
-        topic: &str,
+        (topic, what): (&str, String),
         (sentence, text): (&'static str, String),
     ) -> Notification {
         Notification {
@@ -162,7 +162,7 @@ impl JobsRun<'_> {
             resource: None,
             kind: NotificationKind::State {
                 topic: NotificationKey::named(format!("{topic} {place}")),
-                what: String::new(),
+                what,
                 repeat: RepeatPolicy::Daily,
             },
             text,

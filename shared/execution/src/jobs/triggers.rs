@@ -3,10 +3,14 @@
 //! The state of a trigger is written first, then the documents, and a crash in between repeats both: the queue brings an event back, and a trigger
 //! that waits for quiet keeps its arrival until its document is written.
 
+use std::collections::BTreeMap;
+
 use futures::{StreamExt, stream};
 use jiff::SignedDuration;
 use jobs::{Arrival, SpecMistake, Trigger, is_sweep};
-use store::{StoreError, TriggerObject};
+use model::digest::sha256_hex;
+use model::id::TeamName;
+use store::{StoreError, TriggerListing, TriggerObject};
 
 use super::JobsRun;
 use super::inbox::{describe_mistakes, too_large};
@@ -23,28 +27,35 @@ impl JobsRun<'_> {
     /// an hour at all.
     ///
     /// # Errors
-    /// If an arrival was not recorded.
+    /// If an arrival was not recorded, unless that is the trouble of one trigger: the team of that one is notified, and no other waits.
     pub(super) async fn run_triggers(&self, arrivals: &[Arrival]) -> Result<(), StoreError> {
         if self.trigger_buckets.is_empty() {
             return Ok(());
         }
         let is_of_all = !arrivals.is_empty() || is_sweep(self.now());
-        let mut listed = match self.run.store.list_triggers().await {
-            Ok(listed) => listed,
+        let TriggerListing { triggers: mut listed, cut_off } = match self.run.store.list_triggers().await {
+            Ok(listing) => listing,
             Err(error) => {
                 self.gap(error.gap(self.run.cloud.home()));
                 return if arrivals.is_empty() { Ok(()) } else { Err(error) };
             }
         };
+        self.notify_of_cut_off(&cut_off);
         let may_wait =
             |one: &TriggerObject| one.state_written_at.is_some_and(|at| self.now().duration_since(at) < PENDING_FOR);
         listed.retain(|one| is_of_all || may_wait(one));
+        // The first of each team, then the second: whoever has very many keeps no other from its turn.
+        let mut turns = BTreeMap::new();
+        listed.sort_by_cached_key(|one| *turns.entry(one.team.clone()).and_modify(|turn| *turn += 1).or_insert(0));
         let runs = stream::iter(&listed).map(|one| self.run_trigger(one, arrivals, is_of_all));
         let done: Vec<Result<(), StoreError>> = runs.buffered(AT_ONCE).collect().await;
+        let failed: Vec<_> = listed.iter().zip(done).filter_map(|(one, done)| Some((one, done.err()?))).collect();
+        // If none can be read, it is the trouble of all.
+        let all_failed = failed.len() == listed.len();
         let mut recorded = Ok(());
-        for error in done.into_iter().filter_map(Result::err) {
-            self.gap(error.gap(self.run.cloud.home()));
-            if !arrivals.is_empty() {
+        for (one, error) in failed {
+            self.report_failure(one, &error);
+            if !arrivals.is_empty() && (all_failed || !error.is_of_one_object()) {
                 recorded = Err(error);
             }
         }
@@ -52,18 +63,14 @@ impl JobsRun<'_> {
     }
 
     async fn run_trigger(&self, one: &TriggerObject, arrivals: &[Arrival], is_of_all: bool) -> Result<(), StoreError> {
-        let store = self.run.store;
-        if !is_of_all && !store.read_trigger_state(&one.key).await?.value.has_pending() {
-            return Ok(());
-        }
-        let Some(document) = store.read_trigger(&one.key).await? else { return Ok(()) };
-        let trigger = match self.judge_trigger(one, document) {
-            Ok(trigger) => trigger,
-            Err(mistakes) => {
-                self.notify_of_mistakes(one, &mistakes);
+        self.check_time(one)?;
+        if !is_of_all {
+            let (state, wrong) = self.run.store.read_trigger_state(&one.key).await?;
+            if !state.value.has_pending() && wrong.is_none() {
                 return Ok(());
             }
-        };
+        }
+        let Some(trigger) = self.read_legal_trigger(one).await? else { return Ok(()) };
         if !trigger.is_quiet() && !arrivals.iter().any(|arrival| trigger.concerns(arrival)) {
             return Ok(());
         }
@@ -72,6 +79,20 @@ impl JobsRun<'_> {
             match self.advance(one, &trigger, arrivals).await {
                 Err(StoreError::Lost { .. }) if tries.next().is_some() => {}
                 done => return done,
+            }
+        }
+    }
+
+    /// `None` if there is none any more, or it has mistakes, of which its team is notified.
+    async fn read_legal_trigger(&self, one: &TriggerObject) -> Result<Option<Trigger>, StoreError> {
+        let Some(document) = self.run.store.read_trigger(&one.key).await? else { return Ok(None) };
+        let digest = document.as_deref().map(sha256_hex).unwrap_or_default();
+        match self.judge_trigger(one, document) {
+            Ok(trigger) => Ok(Some(trigger)),
+            Err(mistakes) => {
+                let problem = describe_mistakes(&mistakes);
+                self.notify_of_trouble(one, digest, &format!("{problem}. Correct it and upload it again"));
+                Ok(None)
             }
         }
     }
@@ -102,14 +123,18 @@ impl JobsRun<'_> {
     async fn advance(&self, one: &TriggerObject, trigger: &Trigger, arrivals: &[Arrival]) -> Result<(), StoreError> {
         let Some(team) = &one.team else { return Ok(()) };
         let (store, now) = (self.run.store, self.now());
-        let read = store.read_trigger_state(&one.key).await?;
+        let (read, wrong) = store.read_trigger_state(&one.key).await?;
         let (state, documents) = trigger.next(&read.value, arrivals, now);
-        let etag = if state == read.value {
+        let etag = if state == read.value && wrong.is_none() {
             read.etag
         } else {
             store.write_trigger_state(&one.key, &state, read.etag.as_deref()).await?
         };
+        if let Some(wrong) = wrong {
+            self.notify_of_lost_state(one, &wrong);
+        }
         for document in &documents {
+            self.check_time(one)?;
             store.submit_triggered(team, document).await?;
             tracing::info!(trigger = one.key, document = document.name, "submitted for what arrived");
         }
@@ -123,15 +148,53 @@ impl JobsRun<'_> {
         Ok(())
     }
 
-    fn notify_of_mistakes(&self, one: &TriggerObject, mistakes: &[SpecMistake]) {
+    /// # Errors
+    /// If it is too late in this run: what is left is repeated, as after any failure.
+    fn check_time(&self, one: &TriggerObject) -> Result<(), StoreError> {
+        let address = || format!("s3://{}/{}", self.run.store.bucket_name(), one.key);
+        let late = || StoreError::unreached("s3:PutObject", address(), "the run had no time left for its jobs");
+        self.time_left().map(drop).ok_or_else(late)
+    }
+
+    fn report_failure(&self, one: &TriggerObject, error: &StoreError) {
+        if error.is_of_one_object() {
+            self.notify_of_trouble(one, "unread".to_owned(), &error.to_string());
+        } else {
+            self.gap(error.gap(self.run.cloud.home()));
+        }
+    }
+
+    /// `what`: another one is notified at once, the same once a day.
+    fn notify_of_trouble(&self, one: &TriggerObject, what: String, problem: &str) {
+        let address = format!("s3://{}/{}", self.run.store.bucket_name(), one.key);
+        let text = format!("The trigger {address} makes no jobs: {problem}. What arrives until then gets no job.");
+        let sentence = "Curfew rejects the trigger {}";
+        self.notify(self.daily_notification(one.team.as_ref(), &one.key, ("trigger", what), (sentence, text)));
+    }
+
+    fn notify_of_lost_state(&self, one: &TriggerObject, wrong: &StoreError) {
+        tracing::warn!(trigger = one.key, "its state begins anew: {wrong}");
         let text = format!(
-            "The trigger s3://{}/{} makes no jobs: {}. Correct it and upload it again.",
+            "The state of the trigger s3://{}/{} could not be understood, so Curfew began it anew: the jobs of the day are counted anew, \
+             and what waited for quiet is forgotten. If something did, write one more object below its `from`. Only Curfew writes \
+             such a state; find out who else did.",
             self.run.store.bucket_name(),
             one.key,
-            describe_mistakes(mistakes)
         );
-        let sentence = "Curfew rejects the trigger {}";
-        self.notify(self.daily_notification(one.team.as_ref(), &one.key, "trigger", (sentence, text)));
+        let sentence = "Curfew began the state of the trigger {} anew";
+        self.notify(self.daily_notification(one.team.as_ref(), &one.key, ("state", String::new()), (sentence, text)));
+    }
+
+    fn notify_of_cut_off(&self, folders: &[(Option<TeamName>, String)]) {
+        for (team, folder) in folders {
+            let text = format!(
+                "s3://{}/{folder} has more than 1,000 objects, and Curfew reads the first 1,000: the triggers after these make no \
+                 jobs. Delete what is not needed.",
+                self.run.store.bucket_name(),
+            );
+            let sentence = "Curfew leaves out triggers of {}";
+            self.notify(self.daily_notification(team.as_ref(), folder, ("triggers", String::new()), (sentence, text)));
+        }
     }
 
     fn notify_of_refused(&self, one: &TriggerObject, trigger: &Trigger, refused: u64) {
@@ -148,6 +211,11 @@ impl JobsRun<'_> {
             trigger.max_per_day()
         );
         let sentence = "The trigger {} has made its jobs of the day";
-        self.notify(self.daily_notification(one.team.as_ref(), &one.key, "max_per_day", (sentence, text)));
+        self.notify(self.daily_notification(
+            one.team.as_ref(),
+            &one.key,
+            ("max_per_day", String::new()),
+            (sentence, text),
+        ));
     }
 }

@@ -42,3 +42,17 @@ fn what_aws_says_is_bounded() {
     let error = StoreError::call("s3:GetObject", ADDRESS.to_owned(), None, &"ä".repeat(100_000));
     assert!(error.to_string().chars().count() < 2 * SAID_CHARACTERS_MAX);
 }
+
+#[test]
+fn only_a_read_that_fails_again_is_the_trouble_of_one_object() {
+    let call = |action, code| StoreError::call(action, ADDRESS.to_owned(), Some(code), "As prepared");
+    for code in ["AccessDenied", "InvalidObjectState", "InvalidRequest", "KMS.DisabledException"] {
+        assert!(call("s3:GetObject", code).is_of_one_object(), "{code}");
+        assert!(!call("s3:PutObject", code).is_of_one_object() && !call(LIST, code).is_of_one_object(), "{code}");
+    }
+    for code in ["SlowDown", "InternalError", "ServiceUnavailable", "KMS.InternalException", "ThrottlingException"] {
+        assert!(!call("s3:GetObject", code).is_of_one_object(), "{code}");
+    }
+    let too_large = StoreError::TooLarge { address: ADDRESS.to_owned(), bytes: 2, bytes_max: 1 };
+    assert!(too_large.is_of_one_object() && !StoreError::Lost { address: ADDRESS.to_owned() }.is_of_one_object());
+}

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use futures::{StreamExt, TryStreamExt, stream};
 use jiff::Timestamp;
 use jobs::{JobName, JobSpec, TriggerState, TriggeredDocument};
 use model::id::TeamName;
 
 use super::TOML;
 use super::inbox::team_in_folder;
-use crate::bucket::{ListedObject, WriteCondition};
+use crate::bucket::{ListDepth, ListedObject, WriteCondition};
 use crate::budgets::folder;
 use crate::document::StoredDocument;
 use crate::{Store, StoreError, Versioned};
@@ -17,8 +18,11 @@ const TRIGGERS: &str = "triggers/";
 const DOCUMENT: &str = ".toml";
 const STATE: &str = ".state.json";
 
-/// A list of this length takes one call. Each is read for every batch of events.
+/// A list of this length takes one call. If there is more, each team's folder gets one.
 const LISTED_MAX: usize = 1_000;
+
+/// Teams' folders that are listed at once.
+const LISTS_AT_ONCE: usize = 16;
 
 impl StoredDocument for TriggerState {
     const IF_LOST: &'static str = "the jobs of the day are counted anew, and what waits for quiet is forgotten";
@@ -36,13 +40,52 @@ pub struct TriggerObject {
     pub state_written_at: Option<Timestamp>,
 }
 
+/// All triggers, as listed.
+#[derive(Debug, Default)]
+pub struct TriggerListing {
+    /// In order.
+    pub triggers: Vec<TriggerObject>,
+    /// The folders with more objects than are listed, each with its team.
+    pub cut_off: Vec<(Option<TeamName>, String)>,
+}
+
+impl TriggerObject {
+    /// `None` if the key is of no trigger, such as that of a state.
+    #[must_use]
+    pub fn from_key(key: &str) -> Option<Self> {
+        let path = key.strip_prefix(TRIGGERS)?.strip_suffix(DOCUMENT)?;
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        Some(Self { key: key.to_owned(), team: team_in_folder(folder), name: name.to_owned(), state_written_at: None })
+    }
+}
+
 impl Store {
-    /// All triggers, in order.
+    /// All triggers; of a team with more than 1,000 objects those among the first 1,000, so that no team's folder hides another's.
     ///
     /// # Errors
-    /// If S3 refused, or there are too many.
-    pub async fn list_triggers(&self) -> Result<Vec<TriggerObject>, StoreError> {
-        Ok(match_states(self.bucket.list(TRIGGERS, LISTED_MAX).await?))
+    /// If S3 refused, or more than 1,000 teams have a folder while there are more than 1,000 objects.
+    pub async fn list_triggers(&self) -> Result<TriggerListing, StoreError> {
+        match self.bucket.list(TRIGGERS, LISTED_MAX).await {
+            Err(StoreError::TooMany { .. }) => self.list_triggers_by_team().await,
+            listed => Ok(TriggerListing { triggers: match_states(listed?), cut_off: Vec::new() }),
+        }
+    }
+
+    async fn list_triggers_by_team(&self) -> Result<TriggerListing, StoreError> {
+        let folders = self.bucket.folders(TRIGGERS, LISTED_MAX).await?;
+        let lists = folders.into_iter().map(|folder| async move {
+            let part = self.bucket.list_part(&folder, ListDepth::All, None, 1).await?;
+            Ok::<_, StoreError>((folder, part))
+        });
+        let mut listing = TriggerListing::default();
+        for (folder, part) in stream::iter(lists).buffered(LISTS_AT_ONCE).try_collect::<Vec<_>>().await? {
+            listing.triggers.extend(match_states(part.items));
+            if part.stopped_at.is_some() {
+                let spelt = folder.strip_prefix(TRIGGERS).and_then(|spelt| spelt.strip_suffix('/'));
+                listing.cut_off.push((spelt.and_then(team_in_folder), folder));
+            }
+        }
+        Ok(listing)
     }
 
     /// A trigger's document, or its size in bytes if that exceeds the limit; `None` if there is none.
@@ -63,12 +106,20 @@ impl Store {
         Ok(key)
     }
 
-    /// The state of a trigger.
+    /// The state of a trigger, and what is wrong with it: one that cannot be understood counts as lost, and the next write replaces it.
     ///
     /// # Errors
-    /// If S3 refused, or the document is not Curfew's.
-    pub async fn read_trigger_state(&self, trigger: &str) -> Result<Versioned<TriggerState>, StoreError> {
-        self.read(&state_key(trigger)).await
+    /// If S3 refused.
+    pub async fn read_trigger_state(
+        &self,
+        trigger: &str,
+    ) -> Result<(Versioned<TriggerState>, Option<StoreError>), StoreError> {
+        let (read, etag) = self.read_as_it_is(&state_key(trigger)).await?;
+        let (value, wrong) = match read {
+            Ok(value) => (value, None),
+            Err(wrong) => (TriggerState::default(), Some(wrong)),
+        };
+        Ok((Versioned { value, etag }, wrong))
     }
 
     /// Writes the state of a trigger over the version that was read. Returns the new `ETag`.
@@ -105,13 +156,11 @@ fn state_key(trigger: &str) -> String {
 fn match_states(listed: Vec<ListedObject>) -> Vec<TriggerObject> {
     let states: BTreeMap<String, Timestamp> =
         listed.iter().filter(|one| one.key.ends_with(STATE)).map(|one| (one.key.clone(), one.written_at)).collect();
-    let trigger = |ListedObject { key, .. }: ListedObject| {
-        let path = key.strip_prefix(TRIGGERS)?.strip_suffix(DOCUMENT)?;
-        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-        let state_written_at = states.get(&state_key(&key)).copied();
-        Some(TriggerObject { team: team_in_folder(folder), name: name.to_owned(), state_written_at, key })
+    let trigger = |ListedObject { key, .. }: &ListedObject| {
+        let state_written_at = states.get(&state_key(key)).copied();
+        Some(TriggerObject { state_written_at, ..TriggerObject::from_key(key)? })
     };
-    listed.into_iter().filter_map(trigger).collect()
+    listed.iter().filter_map(trigger).collect()
 }
 
 #[cfg(test)]

@@ -85,3 +85,23 @@ async fn teams_are_listed_after_the_last_one_whole() {
     let requests = served.join().unwrap();
     assert!(requests[0].contains("start-after=active%2Fv%2F%F4%8F%BF%BF"), "{}", requests[0]);
 }
+
+#[tokio::test]
+async fn a_folder_with_too_many_triggers_hides_none_of_another_team() {
+    let keys: Vec<String> = (0..1_000).map(|number| format!("triggers/a/{number:04}.toml")).collect();
+    let of_a = page(&keys.iter().map(String::as_str).collect::<Vec<_>>(), true);
+    let answers = [
+        of_a,
+        page(&["triggers/b/x.toml"], false),
+        page(&["triggers/a/", "triggers/b/"], false),
+        of_a,
+        page(&["triggers/b/x.state.json", "triggers/b/x.toml"], false),
+    ];
+    let (store, served) = server(answers.map(|answer| (200, answer)).into());
+    let listing = store.list_triggers().await.unwrap();
+    assert_eq!(listing.triggers.len(), 1_001);
+    let last = listing.triggers.last().unwrap();
+    assert!(last.key == "triggers/b/x.toml" && last.state_written_at.is_some(), "{last:?}");
+    assert_eq!(listing.cut_off, [(Some("a".into()), "triggers/a/".to_owned())]);
+    assert_eq!(served.join().unwrap().len(), 5);
+}
