@@ -18,6 +18,14 @@ EACH = SPEC + f'[trigger]\nfrom = "s3://{DATA}/uploads/"\nmax_per_day = 2\n'
 QUIET = SPEC + f'[trigger]\nfrom = "s3://{DATA}/uploads/"\nfor = "quiet"\nquiet = "5m"\n'
 
 
+def created(key: str) -> dict[str, Any]:
+    """The event of an object of the state bucket."""
+    event = sample("s3-object-created-inbox")
+    event["detail"]["bucket"]["name"] = BUCKET
+    event["detail"]["object"]["key"] = key
+    return event
+
+
 class TriggerAccount(JobAccount):
     def environment(self, **over: str | None) -> dict[str, str]:
         return super().environment(**{"CURFEW_TRIGGER_BUCKETS": DATA, **over})
@@ -172,3 +180,23 @@ def test_a_trouble_of_s3_with_one_trigger_repeats_the_event_and_doubles_nothing(
     assert account.batch(*batch).response
     assert len(account.made()) == 2 and account.made("nlp") == others
     assert account.read("triggers/nlp/ingest.state.json") == state and len(account.keys("active/")) == 4
+
+
+def test_mistakes_are_told_when_a_trigger_is_written(account: TriggerAccount) -> None:
+    wrong, other = EACH.replace("max_per_day = 2", "max_per_day = 0"), EACH.replace("uploads/", "uploads")
+    account.put(TRIGGER, wrong.encode())
+    run = account.told_of(TRIGGER)
+    assert "`trigger.max_per_day`" in run.message() and run.messages[0]["attributes"]["team"] == "vision"
+    assert account.told_of(TRIGGER).messages == [], "the same once a day"
+    account.put(TRIGGER, other.encode())
+    run = account.batch(created(TRIGGER), account.arrived("uploads/a", "v1"))
+    assert run.message().count("`trigger.from`") == 1
+    account.put(TRIGGER, EACH.encode())
+    run = account.told_of(TRIGGER)
+    assert run.messages == [] and account.keys("triggers/") == [TRIGGER]
+    assert set(run.counts) == {"s3:GetObject", "sns:ListSubscriptionsByTopic"} and run.counts["s3:GetObject"] == 2
+
+
+def test_a_trigger_is_told_of_at_once_where_the_stack_has_no_bucket(jobs: JobAccount) -> None:
+    jobs.put(TRIGGER, EACH.encode())
+    assert f"no event comes from s3://{DATA}" in jobs.told_of(TRIGGER).message()

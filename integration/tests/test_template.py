@@ -551,9 +551,12 @@ def test_arrivals_of_buckets_come_only_where_the_account_names_them() -> None:
     [
         ("inbox/vision/llama-ft.toml", True),
         ("jobs/vision/llama-ft-0123abcd/cancel.json", True),
+        ("triggers/vision/ingest.toml", True),
+        ("triggers/ingest.toml", True),
         # What the function itself writes: it would go on for ever.
         ("inbox/vision/llama-ft.accepted.json", False),
         ("inbox/vision/llama-ft.rejected.json", False),
+        ("triggers/vision/ingest.state.json", False),
         ("jobs/vision/llama-ft-0123abcd/spec.toml", False),
         ("jobs/vision/llama-ft-0123abcd/state.json", False),
         # And what machines write every minute.

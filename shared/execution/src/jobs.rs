@@ -31,7 +31,7 @@ use model::mode::Mode;
 use model::notification_log::{Notification, NotificationKind};
 use model::observation::Gap;
 use plan::report::{JobStep, JobsReport, RunUsage};
-use store::{ConfigLoadError, StoreError, Versioned};
+use store::{ConfigLoadError, StoreError, TriggerObject, Versioned};
 
 use crate::clients::Run;
 use crate::{RESERVE, Subscribers, prices};
@@ -182,6 +182,9 @@ pub async fn reconcile(
     mut hint: EventHint,
     mut arrivals: Vec<Arrival>,
 ) -> Result<JobsReport, ReconcileError> {
+    let is_here = |one: &&Arrival| one.bucket == run.store.bucket_name();
+    let triggers: Vec<_> =
+        arrivals.iter().filter(is_here).filter_map(|one| TriggerObject::from_key(&one.key)).collect();
     arrivals.retain(|arrival| setup.trigger_buckets.contains(&arrival.bucket));
     if let EventHint::Object { bucket, .. } = &hint
         && *bucket != run.store.bucket_name()
@@ -226,6 +229,7 @@ pub async fn reconcile(
     if let Subscribers::NoneConfirmed(gap) | Subscribers::Unknown(gap) = audience {
         jobs.gap(gap);
     }
+    Box::pin(jobs.judge_written(&triggers)).await;
     // Before the inbox is read: what they put there is accepted in this run.
     let recorded = if hint == EventHint::All { Box::pin(jobs.run_triggers(&arrivals)).await } else { Ok(()) };
     let named = Box::pin(jobs.named_by(&hint, looked)).await;

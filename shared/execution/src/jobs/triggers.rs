@@ -62,6 +62,16 @@ impl JobsRun<'_> {
         recorded
     }
 
+    /// Notifies the teams of the mistakes in triggers that were just written.
+    pub(super) async fn judge_written(&self, written: &[TriggerObject]) {
+        let judged = stream::iter(written).map(|one| async move { (one, self.read_legal_trigger(one).await) });
+        for (one, read) in judged.buffered(AT_ONCE).collect::<Vec<_>>().await {
+            if let Err(error) = read {
+                self.report_failure(one, &error);
+            }
+        }
+    }
+
     async fn run_trigger(&self, one: &TriggerObject, arrivals: &[Arrival], is_of_all: bool) -> Result<(), StoreError> {
         self.check_time(one)?;
         if !is_of_all {
