@@ -546,6 +546,15 @@ def test_arrivals_of_buckets_come_only_where_the_account_names_them() -> None:
     assert rule["Properties"]["EventPattern"]["detail"] == {"bucket": {"name": {"Ref": "TriggerBuckets"}}}
 
 
+def test_objects_of_the_state_bucket_are_no_arrivals() -> None:
+    """Whatever the account names: each run writes there, and would start the next. Of an event of S3 `resources` has the bucket alone."""
+    pattern = resources("AWS::Events::Rule")["ArrivalForTrigger"]["Properties"]["EventPattern"]
+    assert pattern["resources"] == [{"anything-but": [{"Fn::GetAtt": ["StateBucket", "Arn"]}]}]
+    for sample in (REPOSITORY / "events" / "run-jobs").glob("s3-object-created-*.json"):
+        event = json.loads(sample.read_text(encoding="utf-8"))
+        assert event["resources"] == [f"arn:aws:s3:::{event['detail']['bucket']['name']}"]
+
+
 @pytest.mark.parametrize(
     ("key", "wakes"),
     [

@@ -180,11 +180,11 @@ pub async fn reconcile(
     run: &Run<'_>,
     setup: &DeploymentSetup,
     mut hint: EventHint,
-    mut arrivals: Vec<Arrival>,
+    arrivals: Vec<Arrival>,
 ) -> Result<JobsReport, ReconcileError> {
-    let is_here = |one: &&Arrival| one.bucket == run.store.bucket_name();
-    let triggers: Vec<_> =
-        arrivals.iter().filter(is_here).filter_map(|one| TriggerObject::from_key(&one.key)).collect();
+    let (here, mut arrivals): (Vec<_>, Vec<_>) =
+        arrivals.into_iter().partition(|one| one.bucket == run.store.bucket_name());
+    let triggers: Vec<_> = here.iter().filter_map(|one| TriggerObject::from_key(&one.key)).collect();
     arrivals.retain(|arrival| setup.trigger_buckets.contains(&arrival.bucket));
     if let EventHint::Object { bucket, .. } = &hint
         && *bucket != run.store.bucket_name()
