@@ -200,3 +200,35 @@ def test_mistakes_are_told_when_a_trigger_is_written(account: TriggerAccount) ->
 def test_a_trigger_is_told_of_at_once_where_the_stack_has_no_bucket(jobs: JobAccount) -> None:
     jobs.put(TRIGGER, EACH.encode())
     assert f"no event comes from s3://{DATA}" in jobs.told_of(TRIGGER).message()
+
+
+def test_the_state_bucket_has_no_arrivals_even_if_it_is_named(account: TriggerAccount) -> None:
+    account.restart(CURFEW_TRIGGER_BUCKETS=f"{DATA},{BUCKET}")
+    run = account.batch(created("inbox/vision/a.toml"), created("inbox/vision/b.toml"))
+    scheduled = account.tick()
+    assert run.counts["s3:ListObjectsV2"] == scheduled.counts["s3:ListObjectsV2"] and run.messages == []
+
+
+def test_no_event_harms_another(account: TriggerAccount) -> None:
+    """What anybody may call an object, beside events that are none."""
+    large = EACH.replace("max_per_day = 2", "max_per_day = 9") + "#" * 48 * 1024
+    account.put(TRIGGER, large[: 48 * 1024].encode())
+    keys = ["uploads/a\n[limits]\nmax_usd = 1", 'uploads/"""\\u0041$(id)', "uploads/Bild Köln+%2F/🚀", "uploads/" + "\x01" * 1_016]
+    events = [account.arrived(key, "v" * 1_024) for key in keys]
+    bare, capital, missing = (account.arrived(f"uploads/{number}", "v") for number in range(3))
+    del bare["detail"]["object"]["version-id"]
+    capital["detail"]["bucket"]["name"] = DATA.upper()
+    del missing["detail"]["bucket"]
+    run = account.batch(*events, bare, missing, capital, {"detail": 1}, *events)
+    assert run.response and run.gaps == []
+    made = [account.env_of(key) for key in account.made()]
+    assert {env["TRIGGER_KEY"] for env in made} == {*keys, "uploads/0"} and len(made) == 5
+    assert len(account.keys("active/")) == 5 and all("max_usd" not in env for env in made)
+
+
+def test_a_storm_makes_as_many_jobs_as_a_day_may_have(account: TriggerAccount) -> None:
+    account.put(TRIGGER, EACH.encode())
+    run = account.batch(*(account.arrived(f"uploads/{number}", "v1") for number in range(100)))
+    assert len(account.made()) == 2 and account.state()["refused"][1] == 98 and "98 further arrivals" in run.message()
+    puts = [key for call in run.calls if call["action"] == "s3:PutObject" for key in call["resources"] if "triggers/" in key]
+    assert len(puts) == 1, "one state for all"
