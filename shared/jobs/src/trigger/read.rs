@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use model::config::Config;
-use model::document::{position, utf8};
+use model::document::{position, utf8, written_at};
 use model::duration;
 use model::fault::shortened;
 use model::id::{Region, TeamName};
@@ -74,7 +74,8 @@ impl Trigger {
             }
         };
         let trigger = Self { name: name.to_owned(), bucket, prefix, kind, max_per_day, text };
-        section.check_document(&trigger, read_spec);
+        let byte = written_at(tree.get_ref(), &["env"]).or_else(|| written_at(tree.get_ref(), &["trigger"]));
+        section.check_document(&trigger, byte, read_spec);
         if section.found.is_empty() { Ok((trigger, spec)) } else { Err(section.found) }
     }
 }
@@ -185,8 +186,12 @@ impl Section<'_> {
     }
 
     /// That the documents it makes are legal.
-    fn check_document(&mut self, trigger: &Trigger, read_spec: impl Fn(&str) -> Result<JobSpec, Vec<SpecMistake>>) {
-        let byte = self.text.find("env").or_else(|| self.text.find("trigger"));
+    fn check_document(
+        &mut self,
+        trigger: &Trigger,
+        byte: Option<usize>,
+        read_spec: impl Fn(&str) -> Result<JobSpec, Vec<SpecMistake>>,
+    ) {
         if trigger.text.len() + ADDED_BYTES_MAX > JobSpec::BYTES_MAX {
             let most = JobSpec::BYTES_MAX - ADDED_BYTES_MAX;
             let problem = format!("the document has {} bytes; {most} are the most of a trigger", trigger.text.len());

@@ -71,6 +71,9 @@ fn every_mistake_has_its_line() {
     );
     check_refused(&format!("trigger = {{ from = \"s3://data/\" }}\n{JOB}"), &["1 trigger: write it as a section"]);
     check_refused(&format!("{JOB}env = {{ TRIGGER_KEY = \"x\" }}\n{EACH}"), &["3 trigger: its jobs get the variables"]);
+    let elsewhere = format!("setup = \"env\"\n{JOB}{EACH}[secrets]\nTRIGGER_KEY = ");
+    let secret = "\"arn:aws:ssm:us-east-1:123456789012:parameter/x\"\n";
+    check_refused(&format!("{elsewhere}{secret}"), &["4 trigger: its jobs get the variables"]);
     check_refused(&format!("{JOB}command = 1\n{EACH}"), &["3 command"]);
     let region = "us-east-1".into();
     let named = |name: &str| {
