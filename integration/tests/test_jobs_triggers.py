@@ -232,3 +232,11 @@ def test_a_storm_makes_as_many_jobs_as_a_day_may_have(account: TriggerAccount) -
     assert len(account.made()) == 2 and account.state()["refused"][1] == 98 and "98 further arrivals" in run.message()
     puts = [key for call in run.calls if call["action"] == "s3:PutObject" for key in call["resources"] if "triggers/" in key]
     assert len(puts) == 1, "one state for all"
+
+
+def test_what_a_run_has_no_time_for_comes_again(account: TriggerAccount) -> None:
+    account.put(TRIGGER, EACH.encode())
+    event = account.arrived("uploads/a", "v1")
+    assert "no time left" in account.tick(event, deadline_s=15).error and account.made() == []
+    account.tick(event)
+    assert len(account.made()) == 1

@@ -135,7 +135,8 @@ fn allot(demands: &[usize], total: usize, minute: usize) -> Vec<usize> {
 }
 
 /// One of each, then the next one of each, and so on.
-pub(super) fn interleave<T>(lists: Vec<Vec<T>>) -> Vec<T> {
+#[must_use]
+pub fn interleave<T>(lists: Vec<Vec<T>>) -> Vec<T> {
     let mut rest: Vec<_> = lists.into_iter().map(Vec::into_iter).collect();
     let mut all = Vec::new();
     while !rest.is_empty() {

@@ -57,7 +57,7 @@ use serde::{Deserialize, Serialize};
 
 pub use agent_warning::{AgentWarning, AgentWarningKind, AgentWarnings, STANDS_AFTER};
 pub use attempt_end::describe_attempt_end;
-pub use backlog::{BacklogQueue, QueueItem, QueueShares, ShareLimits, take_shares};
+pub use backlog::{BacklogQueue, QueueItem, QueueShares, ShareLimits, interleave, take_shares};
 pub use candidate::{Candidate, Lifecycle, MachineImage, QuotaCode, Ranking};
 pub use command_job::CommandJob;
 pub use completion::JobCompletion;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use futures::{StreamExt, stream};
 use jiff::SignedDuration;
-use jobs::{Arrival, SpecMistake, Trigger, is_sweep};
+use jobs::{Arrival, SpecMistake, Trigger, interleave, is_sweep};
 use model::digest::sha256_hex;
 use model::id::TeamName;
 use store::{StoreError, TriggerListing, TriggerObject};
@@ -44,9 +44,12 @@ impl JobsRun<'_> {
         let may_wait =
             |one: &TriggerObject| one.state_written_at.is_some_and(|at| self.now().duration_since(at) < PENDING_FOR);
         listed.retain(|one| is_of_all || may_wait(one));
-        // The first of each team, then the second: whoever has very many keeps no other from its turn.
-        let mut turns = BTreeMap::new();
-        listed.sort_by_cached_key(|one| *turns.entry(one.team.clone()).and_modify(|turn| *turn += 1).or_insert(0));
+        // Whoever has very many keeps no other from its turn.
+        let mut by_team: BTreeMap<_, Vec<TriggerObject>> = BTreeMap::new();
+        for one in listed {
+            by_team.entry(one.team.clone()).or_default().push(one);
+        }
+        let listed = interleave(by_team.into_values().collect());
         let runs = stream::iter(&listed).map(|one| self.run_trigger(one, arrivals, is_of_all));
         let done: Vec<Result<(), StoreError>> = runs.buffered(AT_ONCE).collect().await;
         let failed: Vec<_> = listed.iter().zip(done).filter_map(|(one, done)| Some((one, done.err()?))).collect();
