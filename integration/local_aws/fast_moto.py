@@ -1,5 +1,6 @@
 """Moto derives the names of each field anew for every answer, tries 20 transformations on it, validates its name, and lists the methods of
-a class for every call. Here all of that is remembered or left out: DescribeInstances takes half of the CPU time."""
+a class for every call. Of each account it makes the key of KMS anew by which EBS encrypts. Here all of that is remembered or left out:
+DescribeInstances takes half of the CPU time."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ import xmltodict
 from moto.core import responses
 from moto.core.serialize import AttributePickerContext, XFormedAttributePicker
 from moto.core.utils import MISSING, get_value
+from moto.kms import models as kms
 
 _moto_pick = XFormedAttributePicker.__call__
 _moto_possible_keys = XFormedAttributePicker.get_possible_keys
@@ -21,6 +23,7 @@ def apply() -> None:
     XFormedAttributePicker.get_possible_keys = _possible_keys
     responses.method_names_from_class = _once(responses.method_names_from_class)
     xmltodict._validate_name = _once(xmltodict._validate_name)
+    kms.generate_private_key = _once(kms.generate_private_key)
 
 
 def _once(function: Any) -> Any:

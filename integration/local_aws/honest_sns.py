@@ -5,13 +5,13 @@ Source: "GetTopicAttributes", "ListSubscriptionsByTopic" (SNS API Reference).
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, Callable
 
+from cryptography.hazmat.primitives.asymmetric import rsa
 from moto.sns.models import Subscription, Topic, sns_backends
 
-_moto_private_key = Subscription.private_key
 _NEED_CONFIRMATION = ("email", "email-json", "http", "https")
-_signing_keys: list[Any] = []  # one, once it is needed
 
 
 def apply() -> None:
@@ -22,7 +22,7 @@ def apply() -> None:
         lambda subscription: "PendingConfirmation" if is_pending(subscription) else subscription.arn
     )
     # Moto makes an RSA key for each subscription to sign with, which takes longer than most tests.
-    Subscription.private_key = _shared_private_key
+    Subscription.private_key = lambda subscription: signing_key()
 
 
 def is_pending(subscription: Subscription) -> bool:
@@ -43,10 +43,10 @@ def confirm(endpoint: str) -> int:
     return len(found)
 
 
-def _shared_private_key(subscription: Subscription) -> Any:
-    if not _signing_keys:
-        _signing_keys.append(_moto_private_key(subscription))
-    return _signing_keys[0]
+@cache
+def signing_key() -> rsa.RSAPrivateKey:
+    """That of all subscriptions, made once it is needed."""
+    return rsa.generate_private_key(public_exponent=65537, key_size=2048)
 
 
 def _counted(counts: Callable[[Subscription], bool]) -> property:

@@ -20,15 +20,17 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import IO, Any
 
-from local_aws import LocalAws
+from local_aws import LocalAws, honest_sns
+from local_aws.client import ACCOUNT
 from local_aws.proxy import Proxy
 from local_aws.server import serving
+from moto.backends import get_backend
 from moto.core.utils import get_service_model
 
 _POLL_SECONDS = 0.02
 _THREADS_END_SECONDS = 5.0
-# botocore and moto read the description of a service from megabytes of JSON at its first use: here, and not in each copy.
-_DESCRIBED_ONCE = ("ec2", "s3", "sns")
+# What a first use makes, a tenth of a trial, is made here, and not in each copy: botocore and moto read descriptions of megabytes.
+_USED_ONCE = ("autoscaling", "cloudwatch", "ec2", "elb", "elbv2", "kms", "s3", "sagemaker", "sns", "sqs", "ssm")
 
 Seed = Callable[[LocalAws], Any]
 Trial = Callable[[LocalAws, Any, Any], Any]  # the copy's endpoint, what the seed answered, the subject; answers JSON
@@ -88,9 +90,11 @@ def _seed_and_fork(
     proxy = Proxy(regions)
     with serving(proxy) as aws:
         seeded = seed(aws)
-        for service in _DESCRIBED_ONCE:
+        for service in _USED_ONCE:
             aws.client(service)
             get_service_model(service)
+            get_backend(service)[ACCOUNT]
+        honest_sns.signing_key()
         aws.client.cache_clear()
     del aws
     _wait_until_alone()
