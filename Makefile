@@ -166,7 +166,7 @@ TESTS_AT_ONCE ?= 4
 EVERY_FAULT := integration/tests/test_every_fault.py
 
 integration: $(VENV)/.installed ## Run the real binaries end to end against a local AWS
-	$(LINTED) $(BUILD)
+	$(LINTED) $(BUILD) --bins --examples
 	$(PYTEST) integration --ignore $(EVERY_FAULT) --numprocesses $(TESTS_AT_ONCE) --dist loadfile --quiet
 	$(PYTEST) $(EVERY_FAULT) --numprocesses $(TESTS_AT_ONCE) --dist worksteal --quiet
 

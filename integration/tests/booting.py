@@ -92,9 +92,7 @@ def identity_with(agent: bytes) -> dict:
 
 
 def user_data(identity: dict) -> bytes:
-    """The user data for that identity."""
-    build = ["cargo", "build", "--quiet", "--locked", "--package", "jobs", "--example", "user_data"]
-    subprocess.run(build, cwd=ROOT, check=True)
+    """The user data for that identity, by the example that `make unit` and `make integration` build."""
     made = ROOT / "target" / "debug" / "examples" / "user_data"
     return subprocess.run([made], input=json.dumps(identity).encode(), check=True, capture_output=True).stdout
 

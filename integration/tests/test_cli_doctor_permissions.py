@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
 from deploying import Deployment, deploy, doctor, findings, the_only
+from local_aws import policy_simulator
 from reaping import Account
+from template_actions import Statement
+from template_iam import Request, decision, statements_of
 
 
 @pytest.fixture
@@ -58,22 +62,39 @@ def test_a_role_for_spot_that_is_missing_and_may_not_be_created_is_a_problem(sta
     assert findings(doctor(stack), "permissions") == []
 
 
-def test_every_removed_statement_of_the_template_is_found(stack: Deployment) -> None:
+JUDGED = ("reap-instances", "reap-volumes", "reap-sagemaker", "enforce-budgets", "send-report")
+
+
+def policy_of(stack: Deployment, function: str) -> dict[str, Any]:
+    of = {"RoleName": stack.role(function), "PolicyName": "of-the-template"}
+    return stack.account.aws.client("iam").get_role_policy(**of)["PolicyDocument"]
+
+
+def test_without_any_statement_of_the_template_the_doctor_gets_another_answer(
+    stack: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A new permission of the template needs a case of the doctor."""
-    iam = stack.account.aws.client("iam")
-    roles = {function: stack.role(function) for function in ("reap-instances", "reap-volumes", "reap-sagemaker", "enforce-budgets", "send-report")}
-    policies = {
-        function: iam.get_role_policy(RoleName=role, PolicyName="of-the-template")["PolicyDocument"]
-        for function, role in roles.items()
-    }
-    for gone in range(max(len(policy["Statement"]) for policy in policies.values())):
-        lacking = {}
-        for function, policy in policies.items():
-            statements = policy["Statement"]
-            left = [one for place, one in enumerate(statements) if place != gone]
-            document = json.dumps({**policy, "Statement": left})
-            iam.put_role_policy(RoleName=roles[function], PolicyName="of-the-template", PolicyDocument=document)
-            if gone < len(statements):
-                lacking[f"{function} (role {roles[function]})"] = statements[gone]["Sid"]
-        found = {one["where"] for one in findings(doctor(stack), "permissions")}
-        assert found == set(lacking), lacking
+    asked: list[tuple[list[Statement], Request]] = []
+
+    def decided(policies: list[Statement], question: Request) -> str:
+        asked.append((policies, question))
+        return decision(policies, question)
+
+    monkeypatch.setattr(policy_simulator, "decision", decided)
+    assert findings(doctor(stack), "permissions") == []
+    for function in JUDGED:
+        own = statements_of(policy_of(stack, function))
+        # Some questions are of the role with a policy besides.
+        of_role = [(policies, question) for policies, question in asked if policies[: len(own)] == own]
+        for gone in own:
+            changes = (decision([one for one in policies if one != gone], question) != decision(policies, question) for policies, question in of_role)
+            assert any(changes), f"{function}: {gone.sid}"
+
+
+def test_a_removed_statement_of_each_role_is_found(stack: Deployment) -> None:
+    for function in JUDGED:
+        policy = policy_of(stack, function)
+        document = json.dumps({**policy, "Statement": policy["Statement"][1:]})
+        stack.account.aws.client("iam").put_role_policy(RoleName=stack.role(function), PolicyName="of-the-template", PolicyDocument=document)
+    found = {one["where"] for one in findings(doctor(stack), "permissions")}
+    assert found == {f"{function} (role {stack.role(function)})" for function in JUDGED}
