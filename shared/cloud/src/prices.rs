@@ -157,7 +157,12 @@ async fn products(
     for _ in 0..PAGES_MAX {
         let Some(page) = pages.next().await else { return Ok(all) };
         let page = page.map_err(|error| call_error(GET_PRODUCTS, endpoint, &error))?;
-        all.extend(page.price_list.unwrap_or_default());
+        // An empty list is one; the SDK reads a body that was lost as an answer without any.
+        let Some(products) = page.price_list else {
+            let message = "the answer of the Price List has no list";
+            return Err(CallError::new(GET_PRODUCTS, endpoint, CallErrorKind::Other, message));
+        };
+        all.extend(products);
     }
     if pages.next().await.is_none() {
         return Ok(all);

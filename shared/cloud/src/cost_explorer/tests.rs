@@ -51,6 +51,7 @@ async fn what_cannot_be_understood_is_an_error() {
     for (answer, says) in [
         (page(&[("g5.xlarge", "1", "CNY")], None), "an amount in \"CNY\""),
         (page(&[("g5.xlarge", "much", "USD")], None), "\"much\" for an amount"),
+        (ReplayAnswer::Raw(200, Vec::new()), "answered nothing"),
         (
             ReplayAnswer::Raw(200, br#"{"ResultsByTime":[{"Groups":[{"Metrics":{}}]}]}"#.to_vec()),
             "a group without a key",

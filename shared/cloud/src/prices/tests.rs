@@ -78,6 +78,9 @@ async fn a_broken_answer_teaches_nothing_and_is_a_gap() {
         check(wants(&[g5()]), |_| ReplayAnswer::Raw(200, br#"{"PriceList":["{\"product\":"]}"#.to_vec())).await;
     assert_eq!((learnt(&known), calls.recorded().len()), (Vec::new(), 3));
     assert!(gaps[0].error.starts_with("a product of the Price List cannot be read"), "{gaps:?}");
+    let (known, gaps, calls) = check(wants(&[g5()]), |_| ReplayAnswer::Raw(200, Vec::new())).await;
+    assert_eq!((learnt(&known), calls.recorded().len()), (Vec::new(), 3));
+    assert_eq!(gaps[0].error, "the answer of the Price List has no list");
 }
 
 #[tokio::test]
