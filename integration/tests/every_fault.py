@@ -127,9 +127,12 @@ def some(calls: list[Call], of_a_look: int | None, hangs: bool = True) -> list[C
     return chosen
 
 
-def first_of_each(plot: Plot, calls: list[Call]) -> list[Call]:
-    """One of those that are alike."""
-    return list({plot.alike(call): call for call in reversed(calls)}.values())[::-1]
+def one_of_alike(plot: Plot, calls: list[Call]) -> list[Call]:
+    """One of those that are alike: by turns the first, the second and so on."""
+    alike: dict[Any, list[Call]] = {}
+    for call in calls:
+        alike.setdefault(plot.alike(call), []).append(call)
+    return [group[place % len(group)] for place, group in enumerate(alike.values())]
 
 
 def repeats(call: Call, fault: str) -> bool:
@@ -197,9 +200,11 @@ FAILS = {
 
 
 def same_object_or_run(call: Call) -> tuple[object, ...]:
-    """S3 answers alike for one object in each run, and every other service for each resource of a run. Named, for plots go from
-    process to process."""
-    return call.action, call.on if call.action.startswith("s3:") else call.run
+    """S3 answers alike for one object in each run, and a list of another service in each run; what changes a resource is alike for each
+    resource of a run. Named, for plots go from process to process."""
+    if call.action.startswith("s3:"):
+        return call.action, call.on
+    return call.action, None if call.is_look and call.action != "sns:Publish" else call.run
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,7 @@ import reaping_budgets
 import reaping_sagemaker
 import reaping_volumes
 import test_jobs_calls
-from every_fault import Plot, Story, calls_of, cases, faultless_story, first_of_each, some, stories
+from every_fault import Plot, Story, calls_of, cases, faultless_story, one_of_alike, some, stories
 from judgement import violations
 
 _ALL = (plot_of_instances.PLOT, plot_of_volumes.PLOT, plot_of_sagemaker.PLOT, plot_of_budgets.PLOT, plot_of_jobs.PLOT)
@@ -152,7 +152,7 @@ def test_every_fault_at_every_call(
     began = time.monotonic()
     calls = calls_of(plot, faultless)
     is_all = request.config.getoption("--every-fault") == "all"
-    calls = calls if is_all else first_of_each(plot, calls)
+    calls = calls if is_all else one_of_alike(plot, calls)
     wanted = cases(calls) if is_all else some(calls, plot.of_a_look, plot.hangs)
     seen = stories(plot, list(wanted))
     assert {case.call for case in seen} == set(calls) and len(seen) == len(wanted) == len(set(wanted))
