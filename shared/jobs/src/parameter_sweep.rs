@@ -70,7 +70,7 @@ pub struct SweepMember {
 
 impl ParameterSweep {
     /// The most members: each is a job with documents of its own, and one run of `run-jobs` begins as many.
-    pub const MEMBERS_MAX: usize = 1_000;
+    pub const MEMBERS_MAX: u32 = 1_000;
 
     /// How many members it has.
     #[must_use]

@@ -1,6 +1,6 @@
 //! What a team asks for: `inbox/<team>/<name>.toml`, which becomes the immutable `jobs/<team>/<job>/spec.toml`.
 
-mod checks;
+pub(crate) mod checks;
 mod judge;
 mod model_sizing;
 mod read;

@@ -15,7 +15,7 @@ use super::JobsRun;
 use crate::AT_ONCE;
 
 /// The most members that a run begins: three writes each. A larger rest waits for the next run, a minute later.
-const BEGUN_MAX: usize = 2 * ParameterSweep::MEMBERS_MAX;
+const BEGUN_MAX: usize = 2 * ParameterSweep::MEMBERS_MAX as usize;
 
 /// The most sweeps of which a run reads all members at their end.
 const ENDED_MAX: usize = 2;

@@ -6,6 +6,7 @@ use model::fault::InvalidValue;
 use model::foreign;
 use model::money::USD_MAX;
 use model::region::has_shape;
+use toml::de::DeValue;
 
 use crate::id::is_job;
 
@@ -49,6 +50,16 @@ pub(super) const PARAMETER_VALUE_BYTES_MAX: usize = 200;
 
 /// The most items of a list: a person writes fewer, and one call of EC2 accepts as many.
 pub(super) const ITEMS_MAX: usize = 100;
+
+/// A whole number from 1 to `most`, as it is written.
+pub(crate) fn whole_number(value: &DeValue<'_>, most: u32) -> Result<u32, InvalidValue> {
+    let number = match value {
+        DeValue::Integer(number) => u32::from_str_radix(number.as_str(), number.radix()).ok(),
+        _ => None,
+    };
+    let number = number.filter(|number| (1..=most).contains(number));
+    number.ok_or_else(|| InvalidValue::new(format!("write a whole number from 1 to {most}")))
+}
 
 /// Says nothing of a legal text. None can be handed to a program that has a NUL in it.
 pub(super) fn text(text: &str) -> Result<(), InvalidValue> {

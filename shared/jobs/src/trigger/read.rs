@@ -10,6 +10,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::{Trigger, TriggerKind, document};
+use crate::spec::checks::whole_number;
 use crate::{InputSource, JobName, JobSpec, SpecMistake};
 
 const MAX_PER_DAY: u32 = 20;
@@ -163,13 +164,8 @@ impl Section<'_> {
 
     fn max_per_day(&mut self, table: &DeTable<'_>) -> u32 {
         let Some(value) = table.get("max_per_day") else { return MAX_PER_DAY };
-        let number = match value.get_ref() {
-            DeValue::Integer(number) => u32::from_str_radix(number.as_str(), number.radix()).ok(),
-            _ => None,
-        };
-        number.filter(|number| (1..=MAX_PER_DAY_MAX).contains(number)).unwrap_or_else(|| {
-            let problem = format!("write a whole number from 1 to {MAX_PER_DAY_MAX}");
-            self.refuse(Some(value.span().start), "max_per_day", problem);
+        whole_number(value.get_ref(), MAX_PER_DAY_MAX).unwrap_or_else(|problem| {
+            self.refuse(Some(value.span().start), "max_per_day", problem.to_string());
             MAX_PER_DAY
         })
     }

@@ -12,7 +12,7 @@ use crate::spec::judge::SpecValidator;
 use crate::spec::written::RawSpec;
 use crate::{Combination, JobName, JobSpec, ParameterSweep, SweepParameter};
 
-const MEMBERS_MAX: usize = ParameterSweep::MEMBERS_MAX;
+const MEMBERS_MAX: u32 = ParameterSweep::MEMBERS_MAX;
 
 /// What the document of a member has more than that of its sweep: a line that says which it is.
 const MEMBER_LINE_BYTES_MAX: usize = 16;
@@ -44,7 +44,7 @@ impl SpecValidator<'_> {
         let max_usd = written.limits.max_usd.map(Amount::from_usd);
         let sweep = ParameterSweep { parameters, combine, max_parallel, max_usd };
         let members = sweep.members();
-        if usize::try_from(members).is_ok_and(|members| members > MEMBERS_MAX) {
+        if members > MEMBERS_MAX {
             self.refuse(&["sweep"], &format!("it has {members} members; {MEMBERS_MAX} are the most"));
         }
         (members > 0).then_some(sweep)
@@ -107,7 +107,7 @@ impl SpecValidator<'_> {
                 Vec::new()
             }
         };
-        if values.len() > MEMBERS_MAX {
+        if values.len() > MEMBERS_MAX as usize {
             self.refuse(path, &format!("{} of them; write {MEMBERS_MAX} at most", values.len()));
         }
         values
@@ -163,16 +163,8 @@ impl SpecValidator<'_> {
     }
 
     fn max_parallel(&mut self, table: &DeTable<'_>) -> Option<u32> {
-        let value = table.get("max_parallel")?;
-        let number = match value.get_ref() {
-            DeValue::Integer(number) => usize::from_str_radix(number.as_str(), number.radix()).ok(),
-            _ => None,
-        };
-        let number = number.filter(|number| (1..=MEMBERS_MAX).contains(number));
-        if number.is_none() {
-            self.refuse(&["sweep", "max_parallel"], &format!("write a whole number from 1 to {MEMBERS_MAX}"));
-        }
-        number.and_then(|number| u32::try_from(number).ok())
+        let number = checks::whole_number(table.get("max_parallel")?.get_ref(), MEMBERS_MAX);
+        number.map_err(|problem| self.refuse(&["sweep", "max_parallel"], &problem.to_string())).ok()
     }
 }
 
@@ -181,6 +173,6 @@ fn read_range(text: &str) -> Option<Vec<String>> {
     let (first, last) = text.split_once("..")?;
     let (first, last) = (first.trim().parse::<i64>().ok()?, last.trim().parse::<i64>().ok()?);
     let count = last.checked_sub(first)?.checked_add(1)?;
-    let is_short = usize::try_from(count).is_ok_and(|count| (1..=MEMBERS_MAX).contains(&count));
+    let is_short = u32::try_from(count).is_ok_and(|count| (1..=MEMBERS_MAX).contains(&count));
     is_short.then(|| (first..=last).map(|number| number.to_string()).collect())
 }
