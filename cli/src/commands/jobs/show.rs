@@ -53,7 +53,7 @@ pub(super) fn print_jobs(jobs: &[JobOverview], all: bool, now: Timestamp) {
 }
 
 /// `-`, `1200` or `1200 of 5000`.
-fn describe_step(job: &JobOverview) -> String {
+pub(super) fn describe_step(job: &JobOverview) -> String {
     match (job.step, job.total_steps) {
         (Some(step), Some(total)) => format!("{step} of {total}"),
         (Some(step), None) => step.to_string(),

@@ -6,7 +6,7 @@ use serde::Serialize;
 use store::Store;
 
 use super::ShownJobs;
-use super::show::length;
+use super::show::{describe_step, length};
 use crate::command_error::{CommandError, describe_store_error};
 use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
@@ -106,7 +106,7 @@ fn print(sweep: &Sweep, jobs: &[JobOverview], summary: &SweepSummary) {
             describe_parameters(&member.parameters),
             job.state.to_owned(),
             job.attempts.to_string(),
-            job.step.map_or_else(|| "-".to_owned(), |step| step.to_string()),
+            describe_step(job),
             length(job.seconds),
             job.cost_usd_max.to_string(),
             job.why.clone(),
