@@ -105,6 +105,24 @@ def test_all_of_a_team(account: Account) -> None:
     assert (one["schema"], one["state"], one["terms"]["max_usd"], one["head"], one["problems"]) == (1, "running", 120, None, [])
 
 
+def test_a_sweep_is_one_row(account: Account) -> None:
+    def member(number: int) -> dict[str, Any]:
+        return {"sweep": {"number": number, "parameters": [["seed", str(number)]]}}
+
+    names = [f"vision/tune-000{number}-1a2b3c4d" for number in (1, 2, 3)]
+    for number in (1, 2):
+        running(account, names[number - 1], **member(number))
+    write(account, names[2], ended("failed", "boom"), active=False, **member(3))
+    running(account, submitted_at=rfc3339(ago(hours=1)))
+    said = jobs(account).fine()
+    _, llama, tune = said.out.splitlines()
+    assert llama.split()[0] == LLAMA
+    why = "a sweep; its jobs: curfew jobs tune-1a2b3c4d"
+    assert re.fullmatch(rf"vision/tune-1a2b3c4d +2 running +- +- +- +- +4h(\ds)? +\$4\.02 +- +- +{why}", tune), tune
+    assert "1 failed" not in said.out and "2 running, 1 failed" in jobs(account, "--all").fine().out
+    assert [job["job"] for job in jobs(account, "--json").fine().json()["jobs"]] == [LLAMA, *names[:2]]
+
+
 def test_a_job_in_full(account: Account) -> None:
     lost = placed(1, instance="i-0fedcba9876543210")
     running(account, attempt=2, lost="heartbeat-stopped", previous_attempt=lost, used={"seconds": 3600, "usd": 1.0})

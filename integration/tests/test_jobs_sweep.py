@@ -55,6 +55,8 @@ def test_members_begin_in_order_and_no_more_at_once_than_allowed(jobs: JobAccoun
 
     assert minutes(jobs) == [], "what each job does is no message of its own"
     assert states(jobs) == ["running", "running", "submitted", "submitted"]
+    heading, row = curfew(jobs.environment(), "jobs").fine().out.splitlines()
+    assert re.fullmatch(rf"{sweep} +2 waiting, 2 running +- .*a sweep; its jobs: curfew jobs {sweep.split('/')[1]}", row), (heading, row)
     listed = curfew(jobs.environment(), "jobs", "tune").fine().out
     assert "4 jobs, at most 2 unfinished at once: 2 waiting, 2 running" in listed and "lr=3e-4, seed=2" in listed
     assert json.loads(curfew(jobs.environment(), "jobs", sweep, "--json").fine().out)["summary"]["states"] == {"running": 2, "waiting": 2}

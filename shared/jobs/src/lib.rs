@@ -90,7 +90,8 @@ pub use next::{deadline_obstacle, next, wants};
 pub use notification::JobNotification;
 pub use overview::{JobOverview, still_reserved};
 pub use parameter_sweep::{
-    Combination, ParameterSweep, Sweep, SweepMember, SweepParameter, SweepSummary, describe_parameters, member_document,
+    Combination, JobListRow, ParameterSweep, Sweep, SweepMember, SweepParameter, SweepSummary, describe_parameters,
+    list_rows, member_document,
 };
 pub use phase::{
     CapacityWait, HoldReason, JobEnd, JobMachine, JobResult, LaunchHold, LaunchInProgress, LossReason,

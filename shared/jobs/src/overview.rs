@@ -87,6 +87,13 @@ impl JobOverview {
         }
     }
 
+    /// The sweep that it is a member of.
+    #[must_use]
+    pub fn sweep_id(&self) -> Option<JobId> {
+        self.sweep.as_ref()?;
+        self.job.as_member().map(|(sweep, _)| sweep)
+    }
+
     /// The same, with the energy of what the GPUs of its present machine did.
     #[must_use]
     pub fn with_gpu_work(self, job: &Job, work: &GpuWork, now: Timestamp) -> Self {

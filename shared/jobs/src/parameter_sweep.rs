@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Job, JobId, JobName, JobTerms, with_first_key};
 
-pub use summary::SweepSummary;
+pub use summary::{JobListRow, SweepSummary, list_rows};
 
 /// `[sweep]`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -1,7 +1,10 @@
 //! Jobs for people.
 
 use jiff::{SignedDuration, Timestamp};
-use jobs::{Job, JobCompletion, JobMachine, JobOverview, JobTerms, Lifecycle, figures, still_reserved};
+use jobs::{
+    Job, JobCompletion, JobId, JobListRow, JobMachine, JobOverview, JobTerms, Lifecycle, SweepSummary, figures,
+    list_rows, still_reserved,
+};
 use model::duration;
 use model::id::TypeName;
 
@@ -11,6 +14,8 @@ use crate::screen::{self, ColumnAlignment, Table, plain};
 
 /// The reason, and the time: a narrow terminal shows the rest first.
 const SPARED: usize = 2;
+
+const COLUMNS: usize = 11;
 
 pub(super) fn print_jobs(jobs: &[JobOverview], all: bool, now: Timestamp) {
     if jobs.is_empty() {
@@ -31,25 +36,41 @@ pub(super) fn print_jobs(jobs: &[JobOverview], all: bool, now: Timestamp) {
         ("why", ColumnAlignment::Left),
     ])
     .sparing(SPARED);
-    for job in jobs {
-        let machine = job.machine.as_ref();
-        table.row([
-            job.job.to_string(),
-            job.state.to_owned(),
-            job.attempts.to_string(),
-            machine.map_or_else(|| "-".to_owned(), |machine| machine.instance.to_string()),
-            machine.map_or_else(|| "-".to_owned(), |machine| machine.instance_type.to_string()),
-            describe_step(job),
-            length(job.seconds),
-            job.cost_usd_max.to_string(),
-            if job.footprint.is_known() { job.footprint.energy.to_string() } else { "-".to_owned() },
-            job.until.map_or_else(|| "-".to_owned(), |until| until_when(until, now)),
-            job.why.clone(),
-        ]);
+    let rows = list_rows(jobs).into_iter().map(|row| match row {
+        JobListRow::Job(job) => job_row(job, now),
+        JobListRow::Sweep(sweep, summary) => sweep_row(&sweep, &summary),
+    });
+    let rows: Vec<_> = rows.collect();
+    let first = rows.first().map(|[name, ..]| plain(name)).unwrap_or_default();
+    for row in rows {
+        table.row(row);
     }
     screen::print_line(table);
-    let first = jobs.first().map(|job| job.job.to_string()).unwrap_or_default();
-    screen::progress(format!("\nDetails:  curfew jobs {}", plain(&first)));
+    screen::progress(format!("\nDetails:  curfew jobs {first}"));
+}
+
+fn job_row(job: &JobOverview, now: Timestamp) -> [String; COLUMNS] {
+    let machine = job.machine.as_ref();
+    [
+        job.job.to_string(),
+        job.state.to_owned(),
+        job.attempts.to_string(),
+        machine.map_or_else(|| "-".to_owned(), |machine| machine.instance.to_string()),
+        machine.map_or_else(|| "-".to_owned(), |machine| machine.instance_type.to_string()),
+        describe_step(job),
+        length(job.seconds),
+        job.cost_usd_max.to_string(),
+        if job.footprint.is_known() { job.footprint.energy.to_string() } else { "-".to_owned() },
+        job.until.map_or_else(|| "-".to_owned(), |until| until_when(until, now)),
+        job.why.clone(),
+    ]
+}
+
+fn sweep_row(sweep: &JobId, summary: &SweepSummary) -> [String; COLUMNS] {
+    let none = || "-".to_owned();
+    let (ran, cost) = (length(summary.seconds), summary.cost_usd_max.to_string());
+    let why = format!("a sweep; its jobs: curfew jobs {}", sweep.job);
+    [sweep.to_string(), summary.describe(), none(), none(), none(), none(), ran, cost, none(), none(), why]
 }
 
 /// `-`, `1200` or `1200 of 5000`.

@@ -18,7 +18,7 @@ const SPARED: usize = 1;
 
 /// ```json
 /// {"schema": 1, "at": "2026-11-22T05:00:00Z", "sweep": "vision/tune-1a2b3c4d", "max_parallel": 4, "members": 10,
-///  "summary": {"states": {"running": 4, "succeeded": 5, "waiting": 1}, "cost_usd_max": 3.1},
+///  "summary": {"states": {"running": 4, "succeeded": 5, "waiting": 1}, "seconds": 7200, "cost_usd_max": 3.1},
 ///  "jobs": [{"job": "vision/tune-0001-1a2b3c4d", "sweep": {"number": 1, "parameters": [["lr", "1e-4"], ["seed", "1"]]}, …}], "problems": []}
 /// ```
 /// Each of `jobs` is as in the list of jobs. Members that have not begun yet are not among them.

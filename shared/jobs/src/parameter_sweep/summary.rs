@@ -10,7 +10,7 @@ use model::notification_log::{
 use serde::Serialize;
 
 use super::{Sweep, describe_parameters};
-use crate::JobOverview;
+use crate::{JobId, JobOverview};
 
 /// The most members that a message lists; the command shows all.
 const LISTED_MAX: usize = 20;
@@ -20,19 +20,49 @@ const LISTED_MAX: usize = 20;
 pub struct SweepSummary {
     /// How many members are in each state.
     pub states: BTreeMap<&'static str, usize>,
+    /// How long their machines ran, together.
+    pub seconds: i64,
     /// What they cost at most, together.
     pub cost_usd_max: Amount,
 }
 
+/// A row of the list of jobs.
+#[derive(Debug, Clone, PartialEq)]
+pub enum JobListRow<'a> {
+    Job(&'a JobOverview),
+    /// Those of a sweep that are in the list, where the first of them was.
+    Sweep(JobId, SweepSummary),
+}
+
+/// The rows of a list of jobs: one for each sweep.
+#[must_use]
+pub fn list_rows(jobs: &[JobOverview]) -> Vec<JobListRow<'_>> {
+    let mut sweeps: BTreeMap<JobId, Vec<&JobOverview>> = BTreeMap::new();
+    for job in jobs {
+        if let Some(sweep) = job.sweep_id() {
+            sweeps.entry(sweep).or_default().push(job);
+        }
+    }
+    let row = |job| match JobOverview::sweep_id(job) {
+        None => Some(JobListRow::Job(job)),
+        Some(sweep) => {
+            let members = sweeps.remove(&sweep)?;
+            Some(JobListRow::Sweep(sweep, SweepSummary::from_members(members)))
+        }
+    };
+    jobs.iter().filter_map(row).collect()
+}
+
 impl SweepSummary {
     #[must_use]
-    pub fn from_members(members: &[JobOverview]) -> Self {
-        let mut states = BTreeMap::new();
+    pub fn from_members<'a>(members: impl IntoIterator<Item = &'a JobOverview>) -> Self {
+        let mut summary = Self { states: BTreeMap::new(), seconds: 0, cost_usd_max: Amount::ZERO };
         for member in members {
-            *states.entry(member.state).or_default() += 1;
+            *summary.states.entry(member.state).or_default() += 1;
+            summary.seconds = summary.seconds.saturating_add(member.seconds);
+            summary.cost_usd_max = summary.cost_usd_max + member.cost_usd_max;
         }
-        let cost_usd_max = members.iter().fold(Amount::ZERO, |sum, member| sum + member.cost_usd_max);
-        Self { states, cost_usd_max }
+        summary
     }
 
     /// `8 succeeded, 2 failed`.
@@ -141,4 +171,31 @@ impl Sweep {
 fn describe(member: &JobOverview) -> String {
     let Some(of_sweep) = &member.sweep else { return member.job.job.clone() };
     format!("member {} ({})", of_sweep.number, describe_parameters(&of_sweep.parameters))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::next::tests::fixture::*;
+    use crate::{JobResult, SweepMember};
+
+    #[test]
+    fn a_list_has_one_row_for_a_sweep() {
+        let member = |number: u32, given: JobInput| {
+            let sweep = SweepMember { number, parameters: Vec::new(), max_parallel: None };
+            given.job(|job| (job.job, job.sweep) = (sweep_id().member(number), Some(sweep)))
+        };
+        let listed = [member(1, running()), submitted(), member(2, submitted()), member(3, ended(JobResult::Failed))];
+        let jobs = listed.map(|given| JobOverview::from_job(&given.job, noon_plus(HOUR)));
+        let rows = list_rows(&jobs);
+        let [JobListRow::Sweep(sweep, summary), JobListRow::Job(job)] = rows.as_slice() else { panic!("{rows:?}") };
+        assert_eq!((sweep, &job.job), (&sweep_id(), &submitted().job.job));
+        assert_eq!(summary.describe(), "1 submitted, 1 running, 1 failed");
+        let seconds: i64 = [0, 2, 3].iter().map(|index| jobs[*index].seconds).sum();
+        assert_eq!((summary.seconds, summary.seconds > 0), (seconds, true));
+    }
+
+    fn sweep_id() -> JobId {
+        JobId::read("vision/tune-1a2b3c4d").unwrap()
+    }
 }
