@@ -90,7 +90,10 @@ async fn attempt(agent: &Arc<Agent>, container: &mut Option<Container>) -> Resul
         }
     }
     let container = container.as_ref();
-    let mut fetched = agent.unless_it_ends(Box::pin(outputs::find_earlier(agent, &asked.work.after))).await??;
+    let mut fetched = match agent.unless_it_ends(Box::pin(outputs::find_earlier(agent, &asked.work.after))).await? {
+        Ok(variables) => variables,
+        Err(error) => return Ok(not_started(agent, error).await),
+    };
     if !asked.work.secrets.is_empty() {
         let read = agent.unless_it_ends(Box::pin(secrets::read(&asked.work.secrets))).await?;
         fetched.extend(read.map_err(AttemptEnd::broken)?);

@@ -2,42 +2,82 @@
 
 use std::path::Path;
 
+use futures::{StreamExt as _, TryStreamExt as _, stream};
 use jobs::{JobId, outputs_variable};
-use store::{FileOwner, LocalFile, UnsentFile};
+use store::{FileOwner, LocalFile, StoreError, UnsentFile};
 
-use crate::agent::{Agent, AttemptEnd};
+use crate::agent::{Agent, StartError};
 use crate::directory::{self, FoundFiles};
 use crate::disk::on_disk;
 use crate::fence::FenceError;
 use crate::retry_timeout::{RetryTimeout, read_with_retries};
 use crate::variables::VariableMap;
 
+/// Heads that are read at once.
+const AT_ONCE: usize = 16;
+
+/// Of one variable, with its name, `=` and a NUL (Linux manual pages, "execve": 32 pages of 4 KiB).
+const VARIABLE_BYTES_MAX: usize = 128 * 1024;
+
 /// The most refusals in a message; the log has all of them.
 const SAID_MAX: usize = 5;
 
-/// The variables with the outputs of the jobs that it comes after: the folder of each, and of several with one name one a line.
-pub(crate) async fn find_earlier(agent: &Agent, after: &[String]) -> Result<VariableMap, AttemptEnd> {
+/// The variables with the outputs of the jobs that it comes after: the folder of each, and of several with one name one a line, as of all jobs of
+/// a sweep in their order.
+pub(crate) async fn find_earlier(agent: &Agent, after: &[String]) -> Result<VariableMap, StartError> {
     let mut variables = VariableMap::new();
     for name in after {
-        let job = JobId { team: agent.identity.job.team.clone(), job: name.clone() };
+        let id = JobId { team: agent.identity.job.team.clone(), job: name.clone() };
+        let found = find_folders(agent, &id).await;
         let found =
-            read_with_retries(agent, "the result of a job", async || agent.store.find_outputs(&job).await).await;
-        let found =
-            found.map_err(|error| AttemptEnd::broken(format!("the outputs of {job} cannot be found: {error}")))?;
-        let Some(folder) = found else {
-            // Its exit record may have said so alone.
-            agent
-                .log
-                .write_line(&format!("{} is not set: head.json of {job} names no success", outputs_variable(name)));
-            continue;
-        };
-        let folders = variables.entry(outputs_variable(name)).or_default();
-        if !folders.is_empty() {
-            folders.push('\n');
+            found.map_err(|error| StartError::Broken(format!("the outputs of {id} cannot be found: {error}")))?;
+        for (job, folder) in found {
+            let variable = outputs_variable(name);
+            let Some(folder) = folder else {
+                // Its exit record may have said so alone.
+                agent.log.write_line(&format!("{variable} is without {job}: its head.json names no success"));
+                continue;
+            };
+            let folders: &mut String = variables.entry(variable).or_default();
+            if !folders.is_empty() {
+                folders.push('\n');
+            }
+            folders.push_str(&folder);
         }
-        folders.push_str(&folder);
     }
+    variables.iter().try_for_each(|(name, folders)| check_length(name, folders))?;
     Ok(variables)
+}
+
+/// The folder of a job, or of each job of a sweep; `None` for one without a success.
+async fn find_folders(agent: &Agent, id: &JobId) -> Result<Vec<(JobId, Option<String>)>, StoreError> {
+    let find = async |job: &JobId| {
+        read_with_retries(agent, "the result of a job", async || agent.store.find_outputs(job).await).await
+    };
+    let folder = find(id).await?;
+    if folder.is_some() {
+        return Ok(vec![(id.clone(), folder)]);
+    }
+    let sweep = read_with_retries(agent, "a sweep", async || agent.store.read_sweep(id).await).await?;
+    let Some(sweep) = sweep else { return Ok(vec![(id.clone(), None)]) };
+    let members = stream::iter(sweep.numbers()).map(|number| async move {
+        let member = id.member(number);
+        let folder = find(&member).await?;
+        Ok((member, folder))
+    });
+    members.buffered(AT_ONCE).try_collect().await
+}
+
+fn check_length(name: &str, folders: &str) -> Result<(), StartError> {
+    let bytes = name.len() + folders.len() + "=\0".len();
+    if bytes <= VARIABLE_BYTES_MAX {
+        return Ok(());
+    }
+    let why = format!(
+        "{name} would have {bytes} bytes, and Linux hands a program at most {VARIABLE_BYTES_MAX} in one variable: give the sweep \
+         a shorter name or fewer jobs, or name some of its jobs in `after`"
+    );
+    Err(StartError::Impossible { code: StartError::CANNOT_RUN, why })
 }
 
 /// Uploads files and directories, each file by itself, with the rights of the user. Returns the failures for people; `None` if there are none.
@@ -104,6 +144,16 @@ mod tests {
         let missing: Vec<String> = (0..count).map(|number| number.to_string()).collect();
         let expect = expect.map(|said| format!("not all of its outputs are uploaded: {said}"));
         assert_eq!(describe_missing(&missing), expect);
+    }
+
+    #[test]
+    fn a_variable_that_linux_would_refuse_is_refused() {
+        let folders = |count: usize| vec!["s3://curfew-state/outputs/vision/tune-0001-1a2b3c4d/1/"; count].join("\n");
+        assert_eq!(check_length("CURFEW_OUTPUTS_OF_TUNE", &folders(1_000)), Ok(()));
+        let name = "x".repeat(100);
+        assert_eq!(check_length(&name, &"y".repeat(VARIABLE_BYTES_MAX - 102)), Ok(()));
+        let refused = check_length(&name, &"y".repeat(VARIABLE_BYTES_MAX - 101));
+        assert!(matches!(refused, Err(StartError::Impossible { why, .. }) if why.contains("131073 bytes")));
     }
 
     #[test]

@@ -81,14 +81,27 @@ def test_secrets_are_in_the_environment_only(job: Job) -> None:
 
 def test_the_outputs_of_the_jobs_that_it_comes_after_are_named(job: Job) -> None:
     at = "2026-11-22T05:00:00Z"
-    for name, attempt in (("prepare-0123abcd", 2), ("to-kens.v2-00000001", 1), ("to-kens.v2-00000002", 3)):
+    others = (("prepare-0123abcd", 2), ("to-kens.v2-00000001", 1), ("to-kens.v2-00000002", 3))
+    members = (("tune-0001-0123abcd", 1), ("tune-0003-0123abcd", 2))
+    for name, attempt in (*others, *members):
         job.put(f"attempts/vision/{name}/head.json", head(attempt, result={"succeeded": True, "code": 0, "why": "", "at": at}))
-    command = 'echo "one $CURFEW_OUTPUTS_OF_PREPARE"; echo "two $CURFEW_OUTPUTS_OF_TO_KENS_V2"'
-    job.spec(command, checkpoint=False, more='after = ["prepare-0123abcd", "to-kens.v2-00000002", "to-kens.v2-00000001"]')
+    parameters = [{"name": "seed", "values": ["1", "2", "3"]}]
+    machine_terms = {"regions": [], "ami": None, "subnets": [], "security_groups": [], "instance_profile": None, "root_volume_gib": None}
+    limits = {"max_runtime_seconds": 28_800, "finish_by": None, "max_usd": None}
+    gpu = {"count": 1, "memory_gib_min": 0, "types": ["g5.xlarge"]}
+    terms = {"tags": {}, "gpu": gpu, "spot": None, **limits, "checkpoint": None, "machine": machine_terms}
+    plan = {"parameters": parameters, "combine": "product", "max_parallel": None, "max_usd": None}
+    sweep = {"schema": 1, "sweep": "vision/tune-0123abcd", "owner": None, "terms": terms, "plan": plan, "submitted_at": at}
+    job.put("jobs/vision/tune-0123abcd/sweep.json", json.dumps(sweep))
+    command = 'echo "one $CURFEW_OUTPUTS_OF_PREPARE"; echo "two $CURFEW_OUTPUTS_OF_TO_KENS_V2"; echo "three $CURFEW_OUTPUTS_OF_TUNE"'
+    after = ["prepare-0123abcd", "to-kens.v2-00000002", "to-kens.v2-00000001", "tune-0123abcd"]
+    job.spec(command, checkpoint=False, more=f"after = {json.dumps(after)}")
     with job.machine(1) as machine:
         machine.ends()
     outputs = f"s3://{BUCKET}/outputs/vision"
     assert f"one {outputs}/prepare-0123abcd/2/\ntwo {outputs}/to-kens.v2-00000002/3/\n{outputs}/to-kens.v2-00000001/1/\n" in job.log(1)
+    assert f"three {outputs}/tune-0001-0123abcd/1/\n{outputs}/tune-0003-0123abcd/2/\n" in job.log(1)
+    assert "CURFEW_OUTPUTS_OF_TUNE is without vision/tune-0002-0123abcd: its head.json names no success" in machine.said()
 
 
 def test_a_missing_secret_is_named(job: Job) -> None:

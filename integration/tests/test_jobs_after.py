@@ -54,12 +54,64 @@ def test_a_job_after_one_that_is_not_there_or_failed_is_rejected(jobs: JobAccoun
     assert answer and answer["is"] == "rejected"
     assert [(mistake["line"], mistake["key"], mistake["problem"].split(",")[0]) for mistake in answer["mistakes"]] == [
         (1, "after[0]", f'"{prepare.id.split("/")[1]}" was cancelled'),
-        (1, "after[1]", '"absent-0123abcd" is no job of this team'),
+        (1, "after[1]", '"absent-0123abcd" is no job or sweep of this team'),
     ]
     file = tmp_path / "llama.toml"
     file.write_text(spec)
     said = curfew(jobs.environment(), "submit", str(file), "--team", "vision")
-    assert said.code == 1 and '"absent-0123abcd" is no job of this team' in said.out + said.err
+    assert said.code == 1 and '"absent-0123abcd" is no job or sweep of this team' in said.out + said.err
+
+
+def sweep_of_two(jobs: JobAccount) -> tuple[Job, Job, Job]:
+    """A sweep, as a job comes after it, and its two jobs, which run."""
+    key = jobs.submit("tune", f'{SPEC}\n[sweep]\nseed = "1..2"\n')
+    jobs.told_of(key)
+    jobs.tick()
+    answer = jobs.answer(key)
+    assert answer
+    first, second = (Job(jobs, answer["job"].replace("tune-", f"tune-000{number}-")) for number in (1, 2))
+    first.beats()
+    second.beats()
+    return Job(jobs, answer["job"]), first, second
+
+
+def test_a_job_begins_once_all_jobs_of_a_sweep_have_succeeded(jobs: JobAccount) -> None:
+    sweep, first, second = sweep_of_two(jobs)
+    jobs.submit("llama", after(sweep))
+    jobs.tick()
+    llama = jobs.job()
+    assert (llama.state, llama.document["waits_for"]) == ("submitted", [sweep.id.split("/")[1]])
+    jobs.written_long_ago()
+    run = jobs.tick()
+    assert run.counts["s3:GetObject"] == 2 + 2 * 5 + 2, "it costs what it costs after a job"
+    first.ends()
+    jobs.tick()
+    jobs.tick()
+    assert llama.state == "submitted" and not first.is_active
+    second.ends()
+    for _ in range(3):
+        jobs.tick()
+    assert (llama.state, "waits_for" in llama.document) == ("running", False)
+
+
+def test_a_job_ends_with_the_first_of_a_sweep_that_fails(jobs: JobAccount) -> None:
+    sweep, first, second = sweep_of_two(jobs)
+    jobs.submit("llama", after(sweep))
+    jobs.tick()
+    second.ends(succeeded=False, code=3, why="the command has failed with exit code 3", shuts_down=False)
+    jobs.tick()
+    jobs.tick()
+    llama = jobs.job()
+    obstacle = "is a sweep whose job 2 has failed"
+    assert f"it comes after {sweep.id.split('/')[1]}, which {obstacle}" in llama.phase["why"] and first.state == "running"
+    first.ends()
+    for _ in range(3):
+        jobs.tick()
+    key = jobs.submit("late", after(sweep))
+    jobs.tick()
+    answer = jobs.answer(key)
+    assert answer and [mistake["key"] for mistake in answer["mistakes"]] == ["after[0]"]
+    assert f'"{sweep.id.split("/")[1]}" {obstacle}, so this job would never begin' in answer["mistakes"][0]["problem"]
 
 
 def test_a_rerun_begins_with_the_checkpoint_of_the_earlier_job(jobs: JobAccount) -> None:

@@ -1,14 +1,16 @@
-//! The jobs that a job comes after: what is known of each, and the variable by which its command finds their outputs.
+//! The jobs and sweeps that a job comes after: what is known of each, and the variable by which its command finds their outputs.
 
 use super::{Job, JobResult, Phase};
 
-/// What is known of a job that another one comes after.
+/// What is known of a job, or a sweep, that another job comes after.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DependencyState {
     Unfinished,
     /// How it ended, which never changes.
     Ended(JobResult),
-    /// There is no such job.
+    /// A job of the sweep ended so, which is no success: its number.
+    MemberEnded(u32, JobResult),
+    /// There is neither such a job nor such a sweep.
     Absent,
 }
 
@@ -23,20 +25,40 @@ impl DependencyState {
         }
     }
 
+    /// Of its sweep, as far as this member decides: a sweep has succeeded once all have. One without a state has not begun yet.
+    #[must_use]
+    pub fn from_member(number: u32, member: Option<&Job>) -> Self {
+        match Self::from_job(member) {
+            Self::Absent => Self::Unfinished,
+            Self::Ended(result) if result != JobResult::Succeeded => Self::MemberEnded(number, result),
+            state => state,
+        }
+    }
+
     /// Why no job can come after it any more, to follow its name; `None` if one can.
     #[must_use]
-    pub const fn obstacle(self) -> Option<&'static str> {
+    pub fn obstacle(self) -> Option<String> {
         match self {
             Self::Unfinished | Self::Ended(JobResult::Succeeded) => None,
-            Self::Ended(JobResult::Failed) => Some("has failed"),
-            Self::Ended(JobResult::Expired) => Some("has expired"),
-            Self::Ended(JobResult::Cancelled) => Some("was cancelled"),
-            Self::Absent => Some("is no job of this team, or not accepted yet"),
+            Self::Ended(result) => Some(describe_end(result).to_owned()),
+            Self::MemberEnded(number, result) => {
+                Some(format!("is a sweep whose job {number} {}", describe_end(result)))
+            }
+            Self::Absent => Some("is no job or sweep of this team, or not accepted yet".to_owned()),
         }
     }
 }
 
-/// The variable with the outputs of a job, `<name>-<8 hex>`: its name in capitals, without the digits, which change with each submission.
+const fn describe_end(result: JobResult) -> &'static str {
+    match result {
+        JobResult::Succeeded => "has succeeded",
+        JobResult::Failed => "has failed",
+        JobResult::Expired => "has expired",
+        JobResult::Cancelled => "was cancelled",
+    }
+}
+
+/// The variable with the outputs of a job or a sweep, `<name>-<8 hex>`: its name in capitals, without the digits, which change with each submission.
 #[must_use]
 pub fn outputs_variable(job: &str) -> String {
     let name = job.rsplit_once('-').map_or(job, |(name, _)| name);
@@ -52,14 +74,27 @@ mod tests {
     #[test]
     fn only_an_end_without_success_is_an_obstacle() {
         let check = |job: Option<Job>, expect: Option<&str>| {
-            assert_eq!(DependencyState::from_job(job.as_ref()).obstacle(), expect);
+            assert_eq!(DependencyState::from_job(job.as_ref()).obstacle().as_deref(), expect);
         };
         check(Some(running().job), None);
         check(Some(ended(JobResult::Succeeded).job), None);
         check(Some(ended(JobResult::Failed).job), Some("has failed"));
         check(Some(ended(JobResult::Expired).job), Some("has expired"));
         check(Some(ended(JobResult::Cancelled).job), Some("was cancelled"));
-        check(None, Some("is no job of this team, or not accepted yet"));
+        check(None, Some("is no job or sweep of this team, or not accepted yet"));
+    }
+
+    #[test]
+    fn a_sweep_fails_with_one_of_its_jobs() {
+        let check = |member: Option<Job>, expect: DependencyState| {
+            assert_eq!(DependencyState::from_member(3, member.as_ref()), expect);
+        };
+        check(None, DependencyState::Unfinished);
+        check(Some(running().job), DependencyState::Unfinished);
+        check(Some(ended(JobResult::Succeeded).job), DependencyState::Ended(JobResult::Succeeded));
+        let expired = DependencyState::MemberEnded(3, JobResult::Expired);
+        check(Some(ended(JobResult::Expired).job), expired);
+        assert_eq!(expired.obstacle().as_deref(), Some("is a sweep whose job 3 has expired"));
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub struct JobFacts {
     pub exit: Option<Option<ExitRecord>>,
     /// A person's request to end it. `Some(None)`: there is none.
     pub cancel: Option<Option<CancelRequest>>,
-    /// What is known of [`Job::waits_for`](super::Job::waits_for), by name.
+    /// What is known of each of [`Job::waits_for`](super::Job::waits_for), by name.
     pub dependencies: BTreeMap<String, DependencyState>,
     /// How many earlier members of its sweep are unfinished, where it waits for its turn. Ends are final, so an old number is never too low.
     pub earlier_members: Option<u32>,

@@ -160,7 +160,7 @@ pub struct Job {
     pub launches_without_heartbeat: u32,
     /// Where it stands.
     pub phase: Phase,
-    /// The jobs that it comes after, `<name>-<8 hex>` of its team, which have not succeeded yet, as far as anybody has read. Before they have, it
+    /// The jobs and sweeps that it comes after, `<name>-<8 hex>` of its team, which have not succeeded yet, as far as anybody has read. Before they have, it
     /// is neither ranked nor launched.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits_for: Vec<String>,

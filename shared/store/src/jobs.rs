@@ -16,8 +16,7 @@ mod workdir;
 use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
 use jobs::{
-    CancelRequest, DependencyState, ExitRecord, Head, Heartbeat, Job, JobId, JobSpec, JobTerms,
-    MACHINE_DOCUMENT_BYTES_MAX, SpecMistake,
+    CancelRequest, ExitRecord, Head, Heartbeat, Job, JobId, JobSpec, JobTerms, MACHINE_DOCUMENT_BYTES_MAX, SpecMistake,
 };
 use model::fault::InvalidValue;
 use model::id::TeamName;
@@ -95,7 +94,7 @@ impl Store {
         Ok(Versioned { value: Some(value), etag: object.etag })
     }
 
-    /// The mistakes of a legal document in the jobs that it names: `after` and `resume_from`.
+    /// The mistakes of a legal document in the jobs and sweeps that it names: `after` and `resume_from`.
     ///
     /// # Errors
     /// If S3 refused, or a document is not Curfew's.
@@ -109,8 +108,7 @@ impl Store {
         let mut obstacles = Vec::new();
         for (index, name) in after.iter().enumerate() {
             let job = JobId { team: team.clone(), job: name.clone() };
-            let state = DependencyState::from_job(self.read_job(&job).await?.value.as_ref());
-            obstacles.extend(state.obstacle().map(|obstacle| (index, obstacle)));
+            obstacles.extend(self.read_dependency(&job).await?.obstacle().map(|obstacle| (index, obstacle)));
         }
         if !obstacles.is_empty() {
             return Ok(JobSpec::refuse_after(document, &obstacles));

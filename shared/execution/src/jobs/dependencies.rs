@@ -1,4 +1,4 @@
-//! How far the jobs are that others come after: each is read once in a run at most, and none that the run reads anyway.
+//! How far the jobs and sweeps are that other jobs come after: each is read once in a run at most, and none that the run reads anyway.
 
 use std::collections::BTreeMap;
 
@@ -12,17 +12,22 @@ use super::find::NamedJob;
 pub(super) type KnownDependencies = Mutex<BTreeMap<JobId, Option<DependencyState>>>;
 
 impl JobsRun<'_> {
-    /// Remembers the states that were read of all unfinished jobs.
+    /// Remembers the states that were read of all unfinished jobs. A sweep with one of them is unfinished, unless that one has failed.
     pub(super) fn remember_states(&mut self, named: &[NamedJob]) {
-        let states = named.iter().filter_map(|(id, read)| {
-            let job = read.value.as_ref()?;
-            Some((id.clone(), Some(DependencyState::from_job(Some(job)))))
-        });
-        self.dependencies.get_mut().extend(states);
+        let known = self.dependencies.get_mut();
+        for (id, job) in named.iter().filter_map(|(id, read)| Some((id, read.value.as_ref()?))) {
+            known.insert(id.clone(), Some(DependencyState::from_job(Some(job))));
+            let Some((sweep, member)) = job.sweep_id().zip(job.sweep.as_ref()) else { continue };
+            let of_sweep = known.entry(sweep).or_insert(Some(DependencyState::Unfinished));
+            let state = DependencyState::from_member(member.number, Some(job));
+            if state.obstacle().is_some() {
+                *of_sweep = Some(state);
+            }
+        }
         self.sweeps.add_busy(named.iter().filter_map(|(_, read)| read.value.as_ref()));
     }
 
-    /// What is known of the jobs that this one waits for, by name.
+    /// What is known of what this job waits for, by name.
     pub(super) async fn observe_dependencies(&self, job: &Job) -> BTreeMap<String, DependencyState> {
         let mut found = BTreeMap::new();
         for name in &job.waits_for {
@@ -38,8 +43,8 @@ impl JobsRun<'_> {
         if let Some(state) = known.get(&id) {
             return *state;
         }
-        let state = match self.run.store.read_job(&id).await {
-            Ok(read) => Some(DependencyState::from_job(read.value.as_ref())),
+        let state = match self.run.store.read_dependency(&id).await {
+            Ok(state) => Some(state),
             Err(error) => {
                 self.gap(error.gap(self.run.cloud.home()));
                 None

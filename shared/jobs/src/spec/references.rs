@@ -7,7 +7,7 @@ use crate::SpecMistake;
 impl JobSpec {
     /// The mistakes of a legal document whose `after` names jobs that it cannot come after: each by its place in the list, with why.
     #[must_use]
-    pub fn refuse_after(document: &[u8], obstacles: &[(usize, &str)]) -> Vec<SpecMistake> {
+    pub fn refuse_after(document: &[u8], obstacles: &[(usize, String)]) -> Vec<SpecMistake> {
         let text = String::from_utf8_lossy(document);
         let Ok((mut judge, written)) = SpecValidator::parse(&text) else { return Vec::new() };
         for (index, obstacle) in obstacles {

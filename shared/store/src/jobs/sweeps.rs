@@ -1,13 +1,17 @@
-//! Sweeps: `sweep.json`, from which all members follow, and the entry on the index of unfinished jobs.
+//! Sweeps: `sweep.json`, from which all members follow, and the entry on the index of unfinished jobs. Other jobs can come after one.
 
 use std::collections::BTreeSet;
 
-use jobs::{JobId, Sweep};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use jobs::{DependencyState, JobId, JobResult, Sweep};
 
 use super::keys::{JobDocument, active_members_prefix, active_sweep_key, key, sweep_of_active_key, team_and_job};
 use crate::bucket::WriteCondition;
 use crate::document::{is_at_home, read, stamped};
 use crate::{BYTES_MAX, Store, StoreError};
+
+/// Members that are read at once.
+const AT_ONCE: usize = 8;
 
 const IF_SWEEP_IS_LOST: &str = "its members run on, and no message says that all are over";
 
@@ -41,7 +45,29 @@ impl Store {
         }
     }
 
-    /// Adds a sweep to the index of unfinished jobs, once all its members are there. Returns whether it was not on it.
+    /// How far a job or a sweep is that another job comes after. Of a sweep the members are read up to the first that has not succeeded.
+    ///
+    /// # Errors
+    /// If S3 refused, or a document is not Curfew's.
+    pub async fn read_dependency(&self, id: &JobId) -> Result<DependencyState, StoreError> {
+        if let Some(job) = self.read_job(id).await?.value {
+            return Ok(DependencyState::from_job(Some(&job)));
+        }
+        let Some(sweep) = self.read_sweep(id).await? else { return Ok(DependencyState::Absent) };
+        let reads = stream::iter(sweep.numbers()).map(|number| async move {
+            let member = self.read_job(&id.member(number)).await?.value;
+            Ok::<_, StoreError>(DependencyState::from_member(number, member.as_ref()))
+        });
+        let mut states = std::pin::pin!(reads.buffered(AT_ONCE));
+        while let Some(state) = states.try_next().await? {
+            if state != DependencyState::Ended(JobResult::Succeeded) {
+                return Ok(state);
+            }
+        }
+        Ok(DependencyState::Ended(JobResult::Succeeded))
+    }
+
+    /// Adds a sweep to the index of unfinished jobs, once all its members are there. Returns whether this run has added it.
     ///
     /// # Errors
     /// If S3 refused.

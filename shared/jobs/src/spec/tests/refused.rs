@@ -60,7 +60,7 @@ fn a_job_comes_after_jobs_by_their_full_names() {
     let many: Vec<String> = (0..17).map(|number| format!("\"a-{number:08x}\"")).collect();
     check_key("after", &format!("[{}]", many.join(", ")), "17 of them; write 16 at most");
     let text = format!("{LEAST}\nafter = [\n  \"a-0123abcd\",\n  \"b-0123abcd\"]\n");
-    let found = JobSpec::refuse_after(text.as_bytes(), &[(1, "has failed")]);
+    let found = JobSpec::refuse_after(text.as_bytes(), &[(1, "has failed".to_owned())]);
     let problem =
         "\"b-0123abcd\" has failed, so this job would never begin; name one that is unfinished or has succeeded";
     assert_eq!(found, [SpecMistake { line: 6, key: "after[1]".to_owned(), problem: problem.to_owned() }]);
