@@ -49,6 +49,8 @@ def test_members_begin_in_order_and_no_more_at_once_than_allowed(jobs: JobAccoun
     sweep = answer["job"]
     [message] = run.messages
     assert "the sweep was accepted, and its 4 jobs begin, at most 2 of them unfinished at once" in message["message"]
+    order = [call["action"] for call in run.calls if call["action"] == "sns:Publish" or call["resources"][0].endswith(".accepted.json")]
+    assert order[-2:] == ["sns:Publish", "s3:PutObject"], "the answer says that the message was sent"
     spec = jobs.aws.client("s3").get_object(Bucket=BUCKET, Key=f"jobs/{members(jobs)[2].id}/spec.toml")["Body"].read().decode()
     assert spec == f"member = 3\n{SWEEP}"
     assert members(jobs)[2].document["sweep"]["parameters"] == [["lr", "3e-4"], ["seed", "1"]]

@@ -124,6 +124,8 @@ struct RunFindings {
     notifications: Vec<Notification>,
     /// Sweeps of which all members are over, with what is said of that.
     ended_sweeps: Vec<(JobId, Notification)>,
+    /// The answers to documents of sweeps, which are written after the messages.
+    accepted_sweeps: Vec<inbox::Acceptance>,
 }
 
 impl JobsRun<'_> {

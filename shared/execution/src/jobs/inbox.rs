@@ -116,7 +116,7 @@ impl JobsRun<'_> {
     async fn answered(&self, submission: &Submission) -> Result<Option<JobId>, StoreError> {
         let before = self.run.store.read_answers(&submission.key).await?;
         if let Some(answer) = before.to(&submission.object) {
-            self.forget_outdated(submission, &before).await;
+            self.forget_outdated(&submission.key, &submission.object, &before).await;
             return Ok(answer.job.clone().filter(|_| answer.members.is_none()));
         }
         let answer = InboxAnswer { object: submission.object.clone(), at: self.now(), ..InboxAnswer::default() };
@@ -132,16 +132,31 @@ impl JobsRun<'_> {
                 self.run.store.write_answer(&submission.key, &rejected).await?;
                 tracing::info!(key = submission.key, mistakes = rejected.mistakes.len(), "rejected");
                 self.notify(self.rejection(submission, &rejected.mistakes));
-                self.forget_outdated(submission, &InboxAnswers { rejected: Some(rejected), ..before }).await;
+                let answers = InboxAnswers { rejected: Some(rejected), ..before };
+                self.forget_outdated(&submission.key, &submission.object, &answers).await;
                 return Ok(None);
             }
         };
-        let accepted = InboxAnswer { job: Some(id.clone()), members, ..answer };
-        self.run.store.write_answer(&submission.key, &accepted).await?;
-        self.forget_outdated(submission, &InboxAnswers { accepted: Some(accepted), ..before }).await;
-        tracing::info!(job = %id, key = submission.key, members, "accepted");
-        // The members of a sweep are in the next run's turn, each team's beside those of the others.
-        Ok(members.is_none().then_some(id))
+        let answer = InboxAnswer { job: Some(id.clone()), members, ..answer };
+        let acceptance = Acceptance { key: submission.key.clone(), answer, before };
+        if members.is_some() {
+            // Only this answer says that its team was told: it comes after the message. The members are in the next run's turn, each team's
+            // beside those of the others.
+            self.with_findings(|found| found.accepted_sweeps.push(acceptance));
+            return Ok(None);
+        }
+        self.accept(acceptance).await?;
+        Ok(Some(id))
+    }
+
+    /// Writes the answer to an accepted document.
+    pub(super) async fn accept(&self, acceptance: Acceptance) -> Result<(), StoreError> {
+        let Acceptance { key, answer, before } = acceptance;
+        self.run.store.write_answer(&key, &answer).await?;
+        tracing::info!(job = answer.job.as_ref().map(ToString::to_string), key, members = answer.members, "accepted");
+        let object = answer.object.clone();
+        self.forget_outdated(&key, &object, &InboxAnswers { accepted: Some(answer), ..before }).await;
+        Ok(())
     }
 
     /// What the document asks for, or every mistake. Which jobs it can come after, only the bucket knows.
@@ -205,9 +220,9 @@ impl JobsRun<'_> {
     }
 
     /// An acceptance and a rejection side by side would confuse a person.
-    async fn forget_outdated(&self, submission: &Submission, answers: &InboxAnswers) {
-        let Some(outdated) = answers.outdated(&submission.object) else { return };
-        if let Err(error) = self.run.store.forget_answer(&submission.key, outdated).await {
+    async fn forget_outdated(&self, key: &str, object: &str, answers: &InboxAnswers) {
+        let Some(outdated) = answers.outdated(object) else { return };
+        if let Err(error) = self.run.store.forget_answer(key, outdated).await {
             self.gap(error.gap(self.run.cloud.home()));
         }
     }
@@ -231,6 +246,14 @@ impl JobsRun<'_> {
     }
 }
 
+/// The answer to an accepted document of the inbox, at that key.
+#[derive(Debug)]
+pub(super) struct Acceptance {
+    key: String,
+    answer: InboxAnswer,
+    before: InboxAnswers,
+}
+
 /// What a legal document asks for.
 enum AcceptedDocument {
     Job(Box<Job>),
@@ -240,7 +263,7 @@ enum AcceptedDocument {
 /// What there is of a document.
 enum BegunDocument {
     Nothing,
-    /// Some members of a sweep; the next run continues.
+    /// A sweep that another run continues, or answers.
     InPart,
     /// The job; or the sweep, with the number of its members.
     Whole(JobId, Option<u32>),

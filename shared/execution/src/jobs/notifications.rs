@@ -12,7 +12,8 @@ use plan::report::{JobsReport, Report, RunUsage};
 use ports::Cloud as _;
 use store::StoreError;
 
-use super::JobsRun;
+use super::inbox::Acceptance;
+use super::{JobsRun, RunFindings};
 use crate::AT_ONCE;
 
 /// A job with a pending notification, and the version by which it is recorded as sent.
@@ -27,6 +28,7 @@ struct UnsentNotifications {
     of_jobs: Vec<UnsentNotification>,
     /// Sweeps of which all members are over.
     of_sweeps: Vec<(JobId, Notification)>,
+    accepted_sweeps: Vec<Acceptance>,
 }
 
 impl UnsentNotification {
@@ -56,14 +58,8 @@ impl JobsRun<'_> {
     ) -> JobsReport {
         let untold: Vec<UnsentNotification> =
             worked.into_iter().filter_map(|one| UnsentNotification::from_job(one, self.may_act)).collect();
-        let (gaps, notifications, ended_sweeps) = self.with_findings(|found| {
-            (
-                std::mem::take(&mut found.gaps),
-                std::mem::take(&mut found.notifications),
-                std::mem::take(&mut found.ended_sweeps),
-            )
-        });
-        let untold = UnsentNotifications { of_jobs: untold, of_sweeps: ended_sweeps };
+        let RunFindings { gaps, notifications, ended_sweeps, accepted_sweeps, .. } = self.with_findings(std::mem::take);
+        let untold = UnsentNotifications { of_jobs: untold, of_sweeps: ended_sweeps, accepted_sweeps };
         if is_of_all || !untold.of_jobs.is_empty() || !gaps.is_empty() || !notifications.is_empty() {
             let base = self.run.report_without_steps(report.seen, gaps);
             report.gaps = self.tell(base, untold, notifications, (&report, is_of_all)).await;
@@ -107,7 +103,7 @@ impl JobsRun<'_> {
                 .chain(besides)
                 .collect()
         };
-        let UnsentNotifications { of_jobs: untold, of_sweeps } = untold;
+        let UnsentNotifications { of_jobs: untold, of_sweeps, accepted_sweeps } = untold;
         let of_jobs = untold.iter().map(|one| &one.said.notification);
         let of_ended = of_sweeps.iter().map(|(_, notification)| notification);
         let all: Vec<Notification> = remembered.iter().chain(of_jobs).chain(of_ended).cloned().collect();
@@ -117,6 +113,12 @@ impl JobsRun<'_> {
             let forgotten = run.store.forget_sweep(sweep).await;
             base.gaps.extend(forgotten.err().map(|error| error.gap(run.cloud.home())));
         }
+        // Also where SNS refused: then a later run sends the message, by the log of notifications.
+        for acceptance in accepted_sweeps {
+            let unwritten = self.accept(acceptance).await.err();
+            base.gaps.extend(unwritten.map(|error| error.gap(run.cloud.home())));
+        }
+        base.gaps.extend(self.with_findings(|found| std::mem::take(&mut found.gaps)));
         let mut report = JobsReport { gaps: base.gaps.clone(), ..report.clone() };
         base.gaps.extend(self.record(&mut report, is_of_all).await);
         // The state of a job has its notifications.

@@ -48,7 +48,7 @@ impl KnownSweeps {
 }
 
 impl JobsRun<'_> {
-    /// Begins all members of a sweep that are not there yet. Returns how many it has; `None` if some are left to the next run.
+    /// Begins all members of a sweep that are not there yet. Returns how many it has; `None` if the rest is left to another run.
     pub(super) async fn begin_sweep(&self, sweep: &Sweep, text: &[u8]) -> Result<Option<u32>, StoreError> {
         let (sweep, is_new) = self.run.store.begin_sweep(sweep, text).await?;
         let there = if is_new { BTreeSet::new() } else { self.run.store.unfinished_members(&sweep.sweep).await? };
@@ -70,10 +70,14 @@ impl JobsRun<'_> {
             tracing::info!(sweep = %sweep.sweep, "not all members have begun; the next run continues");
             return Ok(None);
         }
-        // An event and the schedule may begin it at once; one of them says so.
-        if self.run.store.remember_sweep(&sweep.sweep).await? {
-            self.notify(sweep.notify_accepted(self.run.cloud.home()));
+        // An event and the schedule may begin it at once. The run that puts it on the index tells its team, and then answers the document. If it
+        // was cut off before, the document is unanswered when it must have ended, and a later run does both: twice is better than never.
+        let run_lasts = self.run.deadline.duration_since(self.run.now);
+        let is_begun_here = self.run.store.remember_sweep(&sweep.sweep, &self.run.id).await?;
+        if !is_begun_here && self.now().duration_since(sweep.submitted_at) <= run_lasts {
+            return Ok(None);
         }
+        self.notify(sweep.notify_accepted(self.run.cloud.home()));
         Ok(Some(sweep.plan.members()))
     }
 

@@ -1,9 +1,10 @@
 //! Sweeps: `sweep.json`, from which all members follow, and the entry on the index of unfinished jobs. Other jobs can come after one.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use jobs::{DependencyState, JobId, JobResult, Sweep};
+use model::id::RunId;
 
 use super::keys::{JobDocument, active_members_prefix, active_sweep_key, key, sweep_of_active_key, team_and_job};
 use crate::bucket::WriteCondition;
@@ -71,8 +72,10 @@ impl Store {
     ///
     /// # Errors
     /// If S3 refused.
-    pub async fn remember_sweep(&self, sweep: &JobId) -> Result<bool, StoreError> {
-        let (key, entry) = (active_sweep_key(sweep), b"{\"schema\":1}".to_vec());
+    pub async fn remember_sweep(&self, sweep: &JobId, run: &RunId) -> Result<bool, StoreError> {
+        let key = active_sweep_key(sweep);
+        // Of two equal entries nobody could tell who was first.
+        let entry = stamped(&BTreeMap::from([("run", run.as_str())]), &self.bucket.address(&key))?;
         match self.bucket.put(&key, entry, WriteCondition::StillAt(None)).await {
             Ok(_) => Ok(true),
             Err(StoreError::Lost { .. }) => Ok(false),
