@@ -9,12 +9,16 @@ import json
 import os
 import re
 from collections import Counter
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import moved_clock
+import pytest
+
 from command import curfew
-from jobs import SPEC, Job, JobAccount
-from reaping import BUCKET
+from jobs import LISTS_AT_MINUTE, SPEC, Job, JobAccount
+from reaping import BUCKET, ago, now, rfc3339
 
 MEMBERS = int(os.environ.get("MEMBERS", "24"))
 RANKINGS_MAX = 120  # of one run, as in shared/execution/src/jobs/work.rs
@@ -100,6 +104,48 @@ def test_a_sweep_that_was_begun_in_part_is_continued(jobs: JobAccount) -> None:
     answer = jobs.answer(key)
     assert answer and answer["members"] == 4
     assert [member.document["submitted_at"] for member in members(jobs)] == [document["submitted_at"] for document in before.values()]
+
+
+def test_a_run_that_was_cut_off_before_its_answer_tells_again(jobs: JobAccount) -> None:
+    key = jobs.submit("tune", SWEEP)
+    jobs.told_of(key)
+    accepted = jobs.answer(key)
+    assert accepted
+    jobs.aws.client("s3").delete_object(Bucket=BUCKET, Key=key.replace(".toml", ".accepted.json"))
+    jobs.written_long_ago()
+    assert jobs.tick(timeout_s=300).messages == [] and jobs.answer(key) is None, "the other run may still be about to tell"
+    document = f"jobs/{accepted['job']}/sweep.json"
+    jobs.put(document, json.dumps({**jobs.read(document), "submitted_at": rfc3339(ago(hours=1))}).encode())
+    [message] = minutes(jobs)
+    assert "the sweep was accepted" in message
+    answer = jobs.answer(key)
+    assert answer and (answer["job"], answer["members"]) == (accepted["job"], 4) and minutes(jobs) == []
+
+
+@pytest.mark.skipif(not moved_clock.IS_HERE, reason="a process's clock is moved on Linux alone")
+def test_a_lost_entry_is_made_anew_once_all_jobs_have_begun(jobs: JobAccount) -> None:
+    key = jobs.submit("tune", SWEEP)
+    jobs.told_of(key)
+    minutes(jobs)
+    answer = jobs.answer(key)
+    assert answer
+    entry = "active/vision/-" + answer["job"].split("/")[1]
+    first, _, third, fourth = members(jobs)
+    state = {**jobs.read(f"jobs/{fourth.id}/state.json")}
+    for each in (entry, f"active/{fourth.id}", f"jobs/{fourth.id}/state.json"):
+        jobs.aws.client("s3").delete_object(Bucket=BUCKET, Key=each)
+    first.ends()
+    minutes(jobs, 3)
+    assert not first.is_active and third.state == "submitted", "without the entry nobody knows that the first is over"
+    at = (now() + timedelta(hours=1)).replace(minute=LISTS_AT_MINUTE, second=20)
+    jobs.tick_at(at)
+    assert entry not in jobs.keys("active/"), "the fourth may still be about to begin"
+    jobs.put(f"jobs/{fourth.id}/state.json", json.dumps(state).encode())
+    jobs.tick_at(at + timedelta(minutes=1))
+    assert entry not in jobs.keys("active/")
+    jobs.tick_at(at + timedelta(hours=1))
+    assert entry in jobs.keys("active/") and fourth.is_active
+    assert third.state == "running" and fourth.state == "submitted"
 
 
 def test_a_cancelled_sweep_ends_whole(jobs: JobAccount) -> None:

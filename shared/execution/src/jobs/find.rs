@@ -82,6 +82,9 @@ impl JobsRun<'_> {
                     by_priority(self.read(all, true).await, |(_, read)| read.value.as_ref(), RANKINGS_MAX, self.now());
                 self.describe_machines(&named).await;
                 self.remember_states(&named);
+                if *hint == EventHint::All {
+                    self.restore_sweeps().await;
+                }
                 named
             }
         }

@@ -1,14 +1,15 @@
 //! Sweeps: all members of one are begun before it is accepted, and one message says when all are over.
 //!
 //! Names and states of members follow from `sweep.json`, so a run that continues after a crash begins the same. The sweep comes on the index of
-//! unfinished jobs after its last member: whoever sees it there knows that a member which is not on the index is over.
+//! unfinished jobs after its last member: whoever sees it there knows that a member which is not on the index is over. If that entry is lost, it
+//! is made anew, once an hour, while any member is unfinished.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use futures::{StreamExt, TryStreamExt, stream};
-use jobs::{Job, JobId, JobOverview, ParameterSweep, Sweep, member_document};
+use jobs::{Job, JobId, JobOverview, ParameterSweep, Sweep, is_sweep, member_document};
 use store::StoreError;
 
 use super::JobsRun;
@@ -79,6 +80,43 @@ impl JobsRun<'_> {
         }
         self.notify(sweep.notify_accepted(self.run.cloud.home()));
         Ok(Some(sweep.plan.members()))
+    }
+
+    /// Once an hour: puts sweeps with unfinished members on the index again that are missing there.
+    pub(super) async fn restore_sweeps(&self) {
+        if !is_sweep(self.now()) {
+            return;
+        }
+        for sweep in self.sweeps.busy.iter().filter(|sweep| !self.sweeps.is_listed(sweep)) {
+            if self.time_left().is_none() {
+                return;
+            }
+            match self.restore_sweep(sweep).await {
+                Ok(true) => self.sweeps.add_listed(std::iter::once(sweep.clone())),
+                Ok(false) => {}
+                Err(error) => self.gap(error.gap(self.run.cloud.home())),
+            }
+        }
+    }
+
+    /// Puts a sweep on the index, after each unfinished member that is missing there. Returns whether it is there: not while it is still being
+    /// begun, when some member has no state.
+    async fn restore_sweep(&self, id: &JobId) -> Result<bool, StoreError> {
+        let store = self.run.store;
+        let Some(sweep) = store.read_sweep(id).await? else { return Ok(false) };
+        let there = store.unfinished_members(id).await?;
+        let others = stream::iter(sweep.numbers().filter(|number| !there.contains(number)));
+        let looks = others.map(|number| async move { self.index(&id.member(number)).await });
+        let mut looks = looks.buffered(AT_ONCE).boxed_local();
+        while let Some(is_unfinished) = looks.try_next().await? {
+            if is_unfinished.is_none() {
+                return Ok(false);
+            }
+        }
+        if store.remember_sweep(id, &self.run.id).await? {
+            tracing::warn!(sweep = %id, "it is not over, and was not on the index; it was put there again");
+        }
+        Ok(true)
     }
 
     /// How many earlier members of its sweep are unfinished; `None` if that is unknown, as while not all of them have begun.
