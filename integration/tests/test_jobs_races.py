@@ -7,7 +7,7 @@ import signal
 import threading
 
 from hosts.host import wait_for
-from jobs import JobAccount, sample
+from jobs import SPEC, JobAccount, sample
 from reaping import BUCKET, Run, binary, scheduled
 from runtime_api import Function, Invocation
 
@@ -46,6 +46,15 @@ def test_an_event_and_the_schedule_at_once_launch_one_machine(jobs: JobAccount) 
     jobs.tick()
     job = jobs.job()
     assert job.state == "running" and jobs.machines(job=job.id) == [job.machine]
+
+
+def test_an_event_and_the_schedule_at_once_tell_once_of_a_sweep(jobs: JobAccount) -> None:
+    key = jobs.submit("tune", f'{SPEC}\n[sweep]\nseed = "1..12"\n')
+    at_once(jobs, submitted_event(key), scheduled("run-jobs"), submitted_event(key))
+    jobs.tick()
+    assert sum("the sweep was accepted" in message["message"] for message in jobs.aws.messages()) == 1
+    answer = jobs.answer(key)
+    assert answer and answer["members"] == 12
 
 
 def test_two_warnings_and_the_schedule_at_once_launch_one_machine(jobs: JobAccount) -> None:
