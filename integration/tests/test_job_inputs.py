@@ -51,7 +51,7 @@ def test_a_restarted_machine_fetches_only_what_is_missing(job: Job) -> None:
     assert job.head()["result"]["succeeded"], job.log(1)
     assert fetched(job)[before:] == ["vision/slow.txt"], "finished files are known again"
     assert (to / "large.bin").read_bytes() == large and (to / "größe" / "b c.txt").read_bytes() == b""
-    assert "fetches 1 of 4 objects, 0.0 MiB, of s3://datasets/vision into" in job.log(1)
+    assert "fetches 1 of 4 objects, 0.0 KiB, of s3://datasets/vision into" in job.log(1)
     assert not [one for one in to.iterdir() if one.name.startswith(".curfew")]
 
 

@@ -11,6 +11,7 @@ use aws_config::SdkConfig;
 use futures::stream::{self, TryStreamExt as _};
 use jiff::SignedDuration;
 use jobs::{InputFile, InputSpec};
+use model::bytes::format_bytes;
 use store::{FileOwner, INPUT_PART_BYTES, InputBucket, InputError};
 use tokio::sync::Semaphore;
 
@@ -34,8 +35,6 @@ const PROGRESS_EVERY: SignedDuration = SignedDuration::from_mins(1);
 
 /// How often the journal is written: a restart repeats so much.
 const JOURNAL_EVERY: SignedDuration = SignedDuration::from_secs(10);
-
-const GIB: f64 = 1_073_741_824.0;
 
 struct InputFetch<'a> {
     bucket: InputBucket,
@@ -75,7 +74,7 @@ pub(super) async fn fetch(
     agent.log.write_line(&format!(
         "fetches {} of {all} objects, {}, of {} into {}",
         missing.len(),
-        format_size(bytes),
+        format_bytes(bytes),
         input.from,
         input.to
     ));
@@ -178,8 +177,8 @@ impl InputFetch<'_> {
                 agent.log.write_line(&format!(
                     "fetched {done} of {files} objects of {}, {} of {}",
                     input.from,
-                    format_size(fetched),
-                    format_size(bytes)
+                    format_bytes(fetched),
+                    format_bytes(bytes)
                 ));
             }
         }
@@ -235,18 +234,10 @@ fn check_room(journal: &Mutex<InputJournal>, input: &InputSpec, bytes: u64) -> R
     if needed <= free {
         return Ok(());
     }
-    let (needed, free) = (format_size(needed), format_size(free));
+    let (needed, free) = (format_bytes(needed), format_bytes(free));
     let why = format!(
         "the input {} needs {needed}, and the disk of {} has {free} left: set `root_volume_gib`",
         input.from, input.to
     );
     Err(StartError::Impossible { code: StartError::CANNOT_RUN, why })
-}
-
-#[expect(clippy::cast_precision_loss, reason = "shown with one digit")]
-fn format_size(bytes: u64) -> String {
-    match bytes as f64 / GIB {
-        gib if gib < 1.0 => format!("{:.1} MiB", gib * 1024.0),
-        gib => format!("{gib:.1} GiB"),
-    }
 }

@@ -2,6 +2,7 @@
 //!
 //! Pure: no I/O, no async, no clock, no environment. Time is an argument, and the same arguments give the same answer.
 
+pub mod bytes;
 pub mod channels;
 pub mod config;
 pub mod curfew_tags;

@@ -5,14 +5,13 @@ use std::path::Path;
 use ::workdir::{PackedWorkdir, pack};
 use jiff::Timestamp;
 use jobs::{JobSpec, SpecMistake, WorkdirDigest, with_first_key};
+use model::bytes::format_bytes;
 use model::id::TeamName;
 use serde::Serialize;
 use store::Store;
 
 use crate::command_error::CommandError;
 use crate::screen;
-
-const KIB: f64 = 1024.0;
 
 /// What the command says of it.
 #[derive(Debug, Serialize)]
@@ -45,7 +44,7 @@ pub(super) fn pack_directory(directory: &Path) -> Result<PackedWorkdir, CommandE
     for path in &packed.skipped {
         screen::warn(format!("{} is no file, directory or link, and is left out", path.display()));
     }
-    let (entries, bytes) = (packed.entries, format_size(packed.archive.len()));
+    let (entries, bytes) = (packed.entries, format_bytes(packed.archive.len()));
     screen::progress(format!("packed {}, {entries} files and directories: {bytes}", directory.display()));
     Ok(packed)
 }
@@ -83,18 +82,10 @@ pub(super) async fn upload_archive(
     let progress = |sent: usize| {
         let tenths = sent * 10 / whole.max(1);
         if tenths > shown {
-            screen::progress(format!("uploaded {} of {}", format_size(sent), format_size(whole)));
+            screen::progress(format!("uploaded {} of {}", format_bytes(sent), format_bytes(whole)));
             shown = tenths;
         }
     };
     store.upload_workdir(team, digest, archive, progress).await?;
     Ok(true)
-}
-
-#[expect(clippy::cast_precision_loss, reason = "shown with one digit")]
-fn format_size(bytes: usize) -> String {
-    match bytes as f64 / KIB {
-        kib if kib < KIB => format!("{kib:.1} KiB"),
-        kib => format!("{:.1} MiB", kib / KIB),
-    }
 }
