@@ -12,6 +12,7 @@ use recommend::{
     AccountQuotas, DataPlace, GpuFeature, GpuOffer, JobDraft, PlacementFacts, PlacementRequest, RankedPlace,
     RunDuration, interruption_history, rank_places,
 };
+use store::InputError;
 
 use super::account::{Account, Deployed, PRICES_ASKED_MAX, REGIONS_MAX};
 use super::numbers::{number, whole_number, words};
@@ -173,7 +174,11 @@ impl PlaceArguments {
                 "say where the data is and how large: --data-region us-east-1 --data-gb 500",
             )
         })?;
-        let measured = store::measure_data(context.aws.sdk_config(), &address.bucket, &address.prefix).await?;
+        let measured = store::measure_data(context.aws.sdk_config(), &address.bucket, &address.prefix).await;
+        let measured = measured.map_err(|error| match error {
+            InputError::Store(error) => error.into(),
+            error => CommandError::new(error.to_string()),
+        })?;
         Ok(Some(DataPlace { region: measured.region, bytes: measured.bytes }))
     }
 

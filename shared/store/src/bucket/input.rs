@@ -58,7 +58,7 @@ pub enum InputError {
 /// A bucket with inputs.
 #[derive(Debug, Clone)]
 pub struct InputBucket {
-    bucket: Bucket,
+    pub(super) bucket: Bucket,
 }
 
 impl InputBucket {
@@ -68,9 +68,8 @@ impl InputBucket {
     /// If there is none, or S3 did not answer.
     pub async fn open(config: &SdkConfig, name: &str) -> Result<Self, InputError> {
         let bucket = Bucket::new(config, name.to_owned());
-        let region =
-            bucket.find_region().await?.filter(|region| config.region().is_none_or(|own| own.as_ref() != region));
-        let Some(region) = region else { return Ok(Self { bucket }) };
+        let Some(region) = bucket.find_region().await? else { return Ok(Self { bucket }) };
+        // S3 answers only in the bucket's region (Amazon S3 user guide, "Request routing").
         let there = config.clone().into_builder().region(Region::new(region)).build();
         Ok(Self { bucket: Bucket::new(&there, name.to_owned()) })
     }
