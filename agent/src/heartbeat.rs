@@ -1,7 +1,6 @@
 //! The heartbeat, once a minute: it checks the fence, says what the agent does and how far the job is, and uploads the end of the log. In between the
-//! log is uploaded while somebody follows it.
+//! log is uploaded while somebody follows it, and when it grows fast.
 
-use std::future::pending;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,8 +13,11 @@ use crate::fence::FenceError;
 use crate::log::PARTS_BYTES_MAX;
 use crate::world::{after, now};
 
-/// How often the log is uploaded while somebody follows it, if it has grown.
-const FOLLOWED_LOG_EVERY: Duration = Duration::from_secs(5);
+/// How often the log is uploaded while somebody follows it, if it is longer by then.
+const FOLLOWED_LOG_EVERY: SignedDuration = SignedDuration::from_secs(5);
+
+/// At any pace, because S3 does not get faster.
+const FOLLOWED_LOG_EVERY_MIN: Duration = Duration::from_millis(500);
 
 /// So long after its start an attempt counts as followed: most commands that fail do so then, and a person waits for the first line.
 const FOLLOWED_AT_START: SignedDuration = SignedDuration::from_mins(10);
@@ -59,18 +61,20 @@ pub(crate) async fn beat(agent: Arc<Agent>) {
         tokio::select! {
             () = agent.pace.sleep(HEARTBEAT_EVERY) => {}
             () = agent.wait_for_warning() => {}
-            () = upload_followed_log(&agent, is_young, &mut uploaded) => {}
+            () = upload_log_between(&agent, is_young, &mut uploaded) => {}
         }
     }
 }
 
 /// Until it is dropped: the next heartbeat waits for nothing here, reports the failures, and asks again whether the log is followed.
-async fn upload_followed_log(agent: &Agent, is_young: bool, uploaded: &mut Option<u64>) {
-    if !is_young && !matches!(agent.store.is_followed(&agent.identity.job, now()).await, Ok(true)) {
-        return pending().await;
-    }
+async fn upload_log_between(agent: &Agent, is_young: bool, uploaded: &mut Option<u64>) {
+    let is_followed = is_young || matches!(agent.store.is_followed(&agent.identity.job, now()).await, Ok(true));
+    let pause = agent.pace.wait(FOLLOWED_LOG_EVERY).max(FOLLOWED_LOG_EVERY_MIN);
     loop {
-        tokio::time::sleep(FOLLOWED_LOG_EVERY).await;
+        tokio::select! {
+            () = tokio::time::sleep(pause), if is_followed => {}
+            () = agent.log.wait_for_growth() => {}
+        }
         if matches!(may_write(agent).await, Ok(true)) {
             let _ = upload_log(agent, uploaded).await;
         }
@@ -136,7 +140,7 @@ pub(crate) async fn send_heartbeat(agent: &Agent) -> Result<(), StoreError> {
 pub(crate) async fn upload_log(agent: &Agent, uploaded: &mut Option<u64>) -> Result<(), StoreError> {
     let (job, attempt) = (&agent.identity.job, agent.identity.attempt);
     if !agent.log.resumes() {
-        let earlier = match agent.store.read_log(job, attempt).await {
+        let earlier = match agent.store.read_log_end(job, attempt).await {
             Ok(earlier) => earlier.unwrap_or_default(),
             Err(error) if error.lasts() => {
                 agent.log.write_line(&format!("the log of an earlier start of this attempt is overwritten: {error}"));
@@ -147,12 +151,20 @@ pub(crate) async fn upload_log(agent: &Agent, uploaded: &mut Option<u64>) -> Res
         agent.log.continue_after(earlier);
     }
     // First, so that nothing is in neither of both. One, because a command may write faster than S3 takes it.
-    if let Some((number, part)) = agent.log.next_part() {
-        let end = part.start + u64::try_from(part.bytes.len()).unwrap_or(u64::MAX);
-        agent.store.write_log_part(job, attempt, number, part).await?;
-        if agent.log.set_stored(end) {
-            let mib = PARTS_BYTES_MAX / 1024 / 1024;
-            agent.log.write_line(&format!("the log is longer than {mib} MiB: of the rest only the end is uploaded"));
+    while let Some((number, part)) = agent.log.next_part() {
+        let end = part.end();
+        match agent.store.write_log_part(job, attempt, number, part).await {
+            // A part of this process whose upload was given up, or one of another machine of this attempt. Positions say what overlaps.
+            Err(StoreError::Lost { .. }) => agent.log.skip_number(),
+            Err(error) => return Err(error),
+            Ok(()) => {
+                if agent.log.set_stored(end) {
+                    let mib = PARTS_BYTES_MAX / 1024 / 1024;
+                    let words = format!("the log is longer than {mib} MiB: of the rest only the end is uploaded");
+                    agent.log.write_line(&words);
+                }
+                break;
+            }
         }
     }
     let tail = agent.log.tail();

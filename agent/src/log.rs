@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use outlet::LogOutput;
-use store::{LogPart, LogTail};
-use tokio::sync::oneshot;
+use store::{LOG_PARTS_MAX, LogPart, LogTail};
+use tokio::sync::{Notify, oneshot};
 
 use crate::world::now;
 
@@ -21,8 +21,11 @@ const TAIL_BYTES: usize = 256 * 1024;
 /// Less is no part yet: the tail still has it.
 const PART_BYTES_MIN: usize = TAIL_BYTES / 2;
 
-/// The largest part, and the most that waits for an upload; of what a command writes faster the oldest is missing. S3 takes as much each minute.
+/// The largest part, and the most that waits for an upload; of what a command writes faster than S3 takes it the oldest is missing.
 const WAITING_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// So much is uploaded at once, half of the most that may wait: the other half has room for what is written meanwhile.
+const UPLOAD_BYTES: u64 = 4 * 1024 * 1024;
 
 /// The most bytes in parts: an hour of a verbose command, and cents at S3. Of a longer log only the tail is uploaded.
 pub(crate) const PARTS_BYTES_MAX: u64 = 256 * 1024 * 1024;
@@ -33,6 +36,7 @@ const LINE_BYTES: usize = 4 * 1024;
 #[derive(Debug, Clone)]
 pub(crate) struct Log {
     buffer: Arc<Mutex<LogBuffer>>,
+    has_grown: Arc<Notify>,
     output: LogOutput,
 }
 
@@ -54,7 +58,7 @@ struct LogBuffer {
 impl Log {
     /// An empty log that also goes to the agent's own output.
     pub(crate) fn new() -> Self {
-        Self { buffer: Arc::default(), output: LogOutput::to_stdout() }
+        Self { buffer: Arc::default(), has_grown: Arc::default(), output: LogOutput::to_stdout() }
     }
 
     /// Waits until the agent's own output has all of it, up to `timeout`.
@@ -102,13 +106,32 @@ impl Log {
 
     /// The bucket has the log up to `end`. Returns whether that is as much as it gets.
     pub(crate) fn set_stored(&self, end: u64) -> bool {
-        self.locked().set_stored(end)
+        let mut buffer = self.locked();
+        let is_full = buffer.set_stored(end);
+        if buffer.waiting() >= UPLOAD_BYTES {
+            self.has_grown.notify_one();
+        }
+        is_full
+    }
+
+    /// The bucket has another part of the next number, which stays.
+    pub(crate) fn skip_number(&self) {
+        self.locked().parts += 1;
+    }
+
+    /// Returns when [`UPLOAD_BYTES`] begin to wait, or still wait after a part. A failed upload is not repeated at once.
+    pub(crate) async fn wait_for_growth(&self) {
+        self.has_grown.notified().await;
     }
 
     fn write(&self, bytes: &[u8]) {
         // Both under the same lock, so that they have the same order.
         let mut buffer = self.locked();
+        let before = buffer.waiting();
         buffer.append(bytes);
+        if before < UPLOAD_BYTES && buffer.waiting() >= UPLOAD_BYTES {
+            self.has_grown.notify_one();
+        }
         self.output.write(bytes);
     }
 
@@ -130,14 +153,18 @@ impl LogBuffer {
 
     /// Drops what is in a part, except for the tail.
     fn trim(&mut self) {
-        let waiting = if self.is_full() { 0 } else { self.written - self.stored };
-        let waiting = usize::try_from(waiting).unwrap_or(usize::MAX);
+        let waiting = usize::try_from(self.waiting()).unwrap_or(usize::MAX);
         let surplus = self.bytes.len().saturating_sub(waiting.clamp(TAIL_BYTES, WAITING_BYTES_MAX));
         self.bytes.drain(..surplus);
     }
 
+    /// How many bytes are to be in a part.
+    fn waiting(&self) -> u64 {
+        if self.is_full() { 0 } else { self.written - self.stored }
+    }
+
     fn is_full(&self) -> bool {
-        self.stored >= PARTS_BYTES_MAX
+        self.stored >= PARTS_BYTES_MAX || self.parts >= LOG_PARTS_MAX
     }
 
     /// The position of the first byte.
@@ -192,6 +219,8 @@ fn size(bytes: usize) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
     use super::*;
 
     fn text(buffer: &LogBuffer) -> String {
@@ -229,6 +258,31 @@ mod tests {
         }
         let (_, part) = log.next_part().unwrap();
         assert_eq!((part.bytes.len(), part.bytes.first(), part.start), (WAITING_BYTES_MAX, Some(&6), 12 * 1024 * 1024));
+    }
+
+    async fn check_growth(log: &Log, expect: bool) {
+        let grown = tokio::time::timeout(Duration::from_millis(1), log.wait_for_growth()).await;
+        assert_eq!(grown.is_ok(), expect);
+    }
+
+    #[tokio::test]
+    async fn a_log_that_grows_fast_is_uploaded_at_once_and_after_a_failure_later() {
+        let output = LogOutput::to(Err::<File, _>(std::io::ErrorKind::NotFound.into()));
+        let (log, mib) = (Log { output, ..Log::new() }, 1024 * 1024);
+        log.write(&vec![b'x'; 4 * mib - 1]);
+        check_growth(&log, false).await;
+        log.write(b"x");
+        check_growth(&log, true).await;
+        // The upload failed.
+        log.write(&vec![b'x'; mib]);
+        check_growth(&log, false).await;
+        log.set_stored(UPLOAD_BYTES / 4);
+        check_growth(&log, true).await;
+        log.set_stored(UPLOAD_BYTES);
+        check_growth(&log, false).await;
+        log.set_stored(PARTS_BYTES_MAX);
+        log.write(&vec![b'x'; 5 * mib]);
+        check_growth(&log, false).await;
     }
 
     #[test]

@@ -29,22 +29,79 @@ def test_a_command_that_succeeds_writes_its_result_and_ends_the_machine(job: Job
     assert job.heartbeat(1)["attempt"] == 1
 
 
+def lines_of_log(job: Job) -> tuple[list[int], int]:
+    """The numbers among the lines of the whole log, as `curfew logs --whole` puts it together, and how many bytes are missing."""
+    whole, end, missing, folder = b"", 0, 0, f"attempts/{NAME}/1/"
+    tail = job.s3.get_object(Bucket=BUCKET, Key=f"{folder}log")
+    assert len(tail["Body"].read()) <= 256 * 1024
+    for key in [*(f"{folder}log.{number}" for number in range(int(tail["Metadata"]["parts"]))), f"{folder}log"]:
+        found = job.s3.get_object(Bucket=BUCKET, Key=key)
+        start, body = int(found["Metadata"]["start"]), found["Body"].read()
+        missing += max(0, start - end)
+        whole, end = whole + body[max(0, end - start) :], max(end, start + len(body))
+    return [int(line) for line in whole.splitlines() if line.isdigit()], missing
+
+
 def test_the_bucket_has_the_whole_of_a_long_log(job: Job) -> None:
-    lines = 100_000
-    job.spec(f"seq {lines}", checkpoint=False)
+    job.spec("seq 100000", checkpoint=False)
     with job.machine(1) as machine:
         machine.ends()
-    whole, folder = b"", f"attempts/{NAME}/1/"
-    tail = job.s3.get_object(Bucket=BUCKET, Key=f"{folder}log")
-    parts = [f"{folder}log.{number}" for number in range(int(tail["Metadata"]["parts"]))]
-    assert parts and len(tail["Body"].read()) <= 256 * 1024
-    for key in [*parts, f"{folder}log"]:
-        found = job.s3.get_object(Bucket=BUCKET, Key=key)
-        start = int(found["Metadata"]["start"])
-        assert start <= len(whole), "bytes are missing"
-        whole = whole[:start] + found["Body"].read()
-    numbers = [int(line) for line in whole.splitlines() if line.isdigit()]
-    assert numbers == list(range(1, lines + 1)) and b"attempt 1 ends (succeeded)" in whole
+    assert lines_of_log(job) == (list(range(1, 100_001)), 0) and b"attempt 1 ends (succeeded)" in job.get(f"attempts/{NAME}/1/log")
+    assert job.get(f"attempts/{NAME}/1/log.0")
+
+
+def test_a_restarted_agent_continues_after_the_last_part_of_its_log(job: Job) -> None:
+    """An earlier start wrote a part, and did not come to the tail that counts it."""
+    folder, earlier = f"attempts/{NAME}/1/", b"".join(b"%d\n" % number for number in range(1, 40_001))
+    job.s3.put_object(Bucket=BUCKET, Key=f"{folder}log.0", Body=earlier, Metadata={"start": "0"})
+    job.s3.put_object(Bucket=BUCKET, Key=f"{folder}log", Body=earlier[:100_000], Metadata={"start": "0", "stored": "0", "parts": "0"})
+    job.spec("seq 40001 100000", checkpoint=False)
+    with job.machine(1) as machine:
+        machine.ends()
+    assert lines_of_log(job) == (list(range(1, 100_001)), 0)
+    assert job.get(f"{folder}log.0") == earlier
+
+
+def test_a_part_of_a_log_whose_answer_was_lost_stays_and_nothing_is_twice(job: Job) -> None:
+    more = job.scratch / "more"
+    job.spec(f"seq 50000; while ! [ -e {more} ]; do sleep 0.1; done; seq 50001 100000", checkpoint=False)
+    job.aws.fault("s3:PutObject", "lost_answer", match="log.0", times=1, every_attempt=True)
+    with job.machine(1) as machine:
+        machine.until(lambda: "the log cannot be uploaded" in machine.said())
+        first = job.get(f"attempts/{NAME}/1/log.0")
+        job.aws.clear_faults()
+        more.touch()
+        machine.ends()
+    assert lines_of_log(job) == (list(range(1, 100_001)), 0)
+    assert first and job.get(f"attempts/{NAME}/1/log.0") == first
+
+
+def test_a_log_that_grows_fast_is_whole(job: Job) -> None:
+    """At its own pace: 16 MiB in less than the 5 s between two uploads of a followed log, and of 8 MiB the rest would be missing."""
+    line, lines = "1" * 1023, 16 * 1024
+    job.spec(f"sleep 1; for part in $(seq 16); do yes {line} | head -n {lines // 16}; sleep 0.2; done", checkpoint=False)
+    with job.machine(1, hurry=1) as machine:
+        machine.ends()
+    numbers, missing = lines_of_log(job)
+    assert (len(numbers), set(numbers), missing) == (lines, {int(line)}, 0)
+
+
+def test_the_bytes_that_a_log_lacks_are_counted(job: Job) -> None:
+    go, done = job.scratch / "go", job.scratch / "done"
+    job.spec(f"while ! [ -e {go} ]; do sleep 0.1; done; seq 1500000; touch {done}; sleep 600", checkpoint=False)
+    with job.machine(1) as machine:
+        machine.until(lambda: job.log(1))
+        job.aws.fault("s3:PutObject", "access_denied", match="/1/log", times=None)
+        go.touch()
+        machine.until(done.exists)
+        machine.until(lambda: "the log cannot be uploaded" in machine.said())
+        job.aws.clear_faults()
+        machine.until(lambda: lines_of_log(job)[0][-1:] == [1_500_000])
+        numbers, missing = lines_of_log(job)
+    whole = sum(len(str(number)) + 1 for number in range(1, 1_500_001))
+    # At the first upload again the agent has the last 8 MiB, which may begin within a line.
+    assert numbers[-1_000_000:] == list(range(500_001, 1_500_001))
+    assert 0 <= missing - (whole - 8 * 1024 * 1024) < 1024, missing
 
 
 def test_a_failed_setup_fails_the_job(job: Job) -> None:
@@ -307,3 +364,22 @@ def test_a_log_is_uploaded_within_seconds_while_it_is_followed(job: Job) -> None
     job.spec("sleep 2; echo later; sleep 600", checkpoint=False)
     with job.machine(1, hurry=1) as machine:
         machine.until(lambda: "later" in job.log(1), seconds=40)
+
+
+def test_a_log_is_uploaded_often_after_ten_minutes_only_while_it_is_followed(job: Job) -> None:
+    """Forty times faster: ten minutes are 15 s, a heartbeat comes every 1.5 s, and the log of a followed attempt three times as often."""
+    job.spec("while echo more; do sleep 0.02; done", checkpoint=False)
+
+    def count(name: str, action: str = "s3:PutObject") -> int:
+        return len([call for call in job.aws.calls(action) if any(key.endswith(f"{NAME}/{name}") for key in call["resources"])])
+
+    def uploads() -> tuple[int, int]:
+        return count("1/heartbeat.json"), count("1/log")
+
+    with job.machine(1, hurry=40) as machine:
+        machine.until(lambda: count("followed.json", "s3:HeadObject"))
+        heartbeats, logs = uploads()
+        machine.until(lambda: uploads()[0] > heartbeats + 3)
+        assert uploads()[1] <= logs + 6, "at most one with each heartbeat"
+        job.put(f"jobs/{NAME}/followed.json", "{}")
+        machine.until(lambda: uploads()[1] - uploads()[0] > logs - heartbeats + 8)

@@ -51,11 +51,16 @@ def test_the_whole_log_of_each_attempt_with_how_it_ended(account: Account) -> No
     lines = said.out.splitlines()
     assert lines[:4] == ["one", "two", "three", "four"] and lines[5:] == [
         "five",
+        "",
+        "[curfew] 4 bytes of the log are missing here",
         "seven",
         "[curfew] attempt 2 ended with exit code 3 on 2026-11-22 05:00 UTC: boom",
     ]
     assert re.fullmatch(r"\[curfew\] attempt 1 left no result; its last heartbeat was on .* UTC, at step 900", lines[4])
-    assert said.err.splitlines() == [f"{LLAMA}, attempt 1", f"{LLAMA}, attempt 2", "(4 bytes of the log are missing here)"]
+    assert said.err.splitlines() == [f"{LLAMA}, attempt 1", f"{LLAMA}, attempt 2"]
+    # A machine that was lost between a part and the tail.
+    store(account, "1/log.2", "four\nmore\n", start=14)
+    assert logs(account, "llama", "--whole", "--attempt", "1").fine().out.splitlines()[:5] == [*lines[:4], "more"]
     tail = logs(account, "llama", "--attempt", "1").fine()
     assert (tail.out, tail.err) == ("three\nfour\n", f"{LLAMA}, attempt 1\n(earlier lines: add --whole)\n")
     assert logs(account, "llama", "--whole", "--follow").code == 2

@@ -38,7 +38,7 @@ impl LogOutput {
     }
 
     /// Without a file it accepts everything and writes nothing: the bucket has the log.
-    fn to(file: std::io::Result<impl Write + Send + 'static>) -> Self {
+    pub(super) fn to(file: std::io::Result<impl Write + Send + 'static>) -> Self {
         let shared = Arc::<OutputState>::default();
         if let Ok(file) = file {
             let of_thread = Arc::clone(&shared);

@@ -10,7 +10,7 @@ use futures::{StreamExt as _, stream};
 use jiff::SignedDuration;
 use jobs::{Job, JobId, Phase, describe_attempt_end};
 use serde::Serialize;
-use store::{LogTail, MachineDocument, Store, StoreError};
+use store::{LOG_PARTS_MAX, LogTail, MachineDocument, Store, StoreError};
 
 use self::position::{LogPosition, legible};
 use crate::command_error::{CommandError, describe_store_error};
@@ -27,9 +27,6 @@ const LAST_LINES_TIMEOUT: SignedDuration = SignedDuration::from_secs(30);
 
 /// How often the agent is told that somebody follows the log.
 const MARK_EVERY: Duration = Duration::from_mins(1);
-
-/// An agent uploads at most 256 MiB of a log in parts, each of 128 KiB or more; those of a restarted agent may overlap.
-const PARTS_MAX: u32 = 4_096;
 
 /// Of up to 8 MiB each.
 const PARTS_AT_ONCE: usize = 4;
@@ -121,7 +118,7 @@ fn note_earlier_lines(tail: &LogTail) {
 async fn print_whole(store: &Store, job: &Job, attempt: Option<u32>) -> Result<CommandStatus, CommandError> {
     let (attempts, mut is_any) = (attempt.map_or(1..=job.attempt, |attempt| attempt..=attempt), false);
     for attempt in attempts {
-        let tail = store.read_log(&job.job, attempt).await?;
+        let tail = store.read_log_end(&job.job, attempt).await?;
         is_any |= tail.is_some();
         if let Some(tail) = tail {
             screen::progress(format!("{}, attempt {attempt}", job.job));
@@ -157,7 +154,7 @@ impl PrintedLog {
     /// Prints what is new, with the parts before the tail.
     async fn print_new(&mut self, store: &Store, job: &JobId, tail: &LogTail) -> Result<(), StoreError> {
         if self.position.is_before(tail.start) {
-            let (attempt, numbers) = (self.attempt, self.parts..tail.parts.min(PARTS_MAX));
+            let (attempt, numbers) = (self.attempt, self.parts..tail.parts.min(LOG_PARTS_MAX));
             let mut parts =
                 stream::iter(numbers).map(|number| store.read_log_part(job, attempt, number)).buffered(PARTS_AT_ONCE);
             while let Some(part) = parts.next().await {
@@ -173,7 +170,8 @@ impl PrintedLog {
     fn print(&mut self, start: u64, bytes: &[u8]) {
         let found = self.position.advance(start, bytes);
         if found.missing > 0 {
-            screen::progress(format!("({} bytes of the log are missing here)", found.missing));
+            // In the output, because only there `here` is still true in a file.
+            write(format!("\n[curfew] {} bytes of the log are missing here\n", found.missing).as_bytes());
         }
         write(found.bytes);
     }

@@ -30,7 +30,7 @@ pub use backlog::{Backlog, Bookmarks, JobEntry, has_legal_keys, is_answerable};
 pub use inbox::{InboxAnswers, InboxObject, Submission, SubmittedSpec, match_answers, submission_key};
 use keys::{JobDocument, active_key, jobs_folder, key, team_and_job, team_of_folder};
 pub use keys::{job_of_key, sweep_of_active_key};
-pub use log::{LogPart, LogTail};
+pub use log::{LOG_PARTS_MAX, LogPart, LogTail};
 pub use triggers::{TriggerListing, TriggerObject};
 
 /// The largest `cancel.json`, and answer of the inbox, in bytes: an answer names each mistake of a spec of at most 64 KiB.

@@ -31,9 +31,9 @@ pub use bucket::{INPUT_PART_BYTES, InputBucket, InputError, ListPart, ListedObje
 pub use budgets::team_folder;
 pub use checkpoints::{CheckpointContent, CheckpointError, FileFingerprint, FileOwner, LocalFile, UnsentFile};
 pub use jobs::{
-    Backlog, Bookmarks, InboxAnswers, InboxObject, JobEntry, LogPart, LogTail, MachineDocument, ReceivedHeartbeat,
-    Submission, SubmittedSpec, TriggerListing, TriggerObject, has_legal_keys, is_answerable, job_of_key, match_answers,
-    submission_key, sweep_of_active_key,
+    Backlog, Bookmarks, InboxAnswers, InboxObject, JobEntry, LOG_PARTS_MAX, LogPart, LogTail, MachineDocument,
+    ReceivedHeartbeat, Submission, SubmittedSpec, TriggerListing, TriggerObject, has_legal_keys, is_answerable,
+    job_of_key, match_answers, submission_key, sweep_of_active_key,
 };
 pub use plans::PlanKey;
 pub use ports::{CallAdvice, ConfigLoadError, StoreError, Versioned};

@@ -20,6 +20,7 @@ mod checkpoints;
 mod conditional_writes;
 mod denied_reads;
 mod ledger;
+mod logs;
 
 const FUNCTION: &str = "reap-instances";
 

@@ -9,6 +9,9 @@ use super::keys::{JobDocument, key};
 use crate::bucket::WriteCondition;
 use crate::{BYTES_MAX, Store, StoreError};
 
+/// The most parts of a log. An agent uploads at most 256 MiB in parts, each of 128 KiB or more, and a few of them twice.
+pub const LOG_PARTS_MAX: u32 = 4_096;
+
 const TEXT: &str = "text/plain; charset=utf-8";
 
 /// The keys of the metadata.
@@ -36,6 +39,14 @@ pub struct LogPart {
     pub start: u64,
 }
 
+impl LogPart {
+    /// The position after its last byte.
+    #[must_use]
+    pub fn end(&self) -> u64 {
+        self.start.saturating_add(u64::try_from(self.bytes.len()).unwrap_or(u64::MAX))
+    }
+}
+
 impl Store {
     /// Writes the end of an attempt's log.
     ///
@@ -44,13 +55,13 @@ impl Store {
     pub async fn write_log(&self, job: &JobId, attempt: u32, tail: LogTail) -> Result<(), StoreError> {
         let LogTail { bytes, start, stored, parts } = tail;
         let metadata = [(START, start.to_string()), (STORED, stored.to_string()), (PARTS, parts.to_string())];
-        self.write_text(&key(job, JobDocument::Log(attempt)), bytes, metadata.into()).await
+        self.write_text(&key(job, JobDocument::Log(attempt)), bytes, WriteCondition::None, metadata.into()).await
     }
 
-    /// Writes a part of an attempt's log.
+    /// Writes a part of an attempt's log, which never changes.
     ///
     /// # Errors
-    /// If S3 refused.
+    /// [`StoreError::Lost`] if there is another part of that number; otherwise if S3 refused.
     pub async fn write_log_part(
         &self,
         job: &JobId,
@@ -59,7 +70,8 @@ impl Store {
         part: LogPart,
     ) -> Result<(), StoreError> {
         let key = key(job, JobDocument::LogPart(attempt, number));
-        self.write_text(&key, part.bytes, [(START, part.start.to_string())].into()).await
+        let metadata = [(START, part.start.to_string())];
+        self.write_text(&key, part.bytes, WriteCondition::StillAt(None), metadata.into()).await
     }
 
     /// The end of an attempt's log, as its agent last uploaded it; `None` if it never did.
@@ -76,6 +88,23 @@ impl Store {
         }))
     }
 
+    /// The end of all that an agent uploaded of an attempt's log. If it stopped between a part and the tail, that is the part. `None` if it
+    /// uploaded nothing.
+    ///
+    /// # Errors
+    /// If S3 refused, or an object is larger than 16 MiB.
+    pub async fn read_log_end(&self, job: &JobId, attempt: u32) -> Result<Option<LogTail>, StoreError> {
+        let mut end = self.read_log(job, attempt).await?;
+        loop {
+            let number = end.as_ref().map_or(0, |end| end.parts);
+            if number >= LOG_PARTS_MAX {
+                return Ok(end);
+            }
+            let Some(part) = self.read_log_part(job, attempt, number).await? else { return Ok(end) };
+            end = Some(LogTail { stored: part.end(), start: part.start, bytes: part.bytes, parts: number + 1 });
+        }
+    }
+
     /// A part of an attempt's log; `None` if there is none of that number.
     ///
     /// # Errors
@@ -85,9 +114,15 @@ impl Store {
         Ok(object.map(|object| LogPart { start: number(&object.metadata, START), bytes: object.bytes }))
     }
 
-    async fn write_text(&self, key: &str, bytes: Vec<u8>, metadata: HashMap<&str, String>) -> Result<(), StoreError> {
+    async fn write_text(
+        &self,
+        key: &str,
+        bytes: Vec<u8>,
+        condition: WriteCondition<'_>,
+        metadata: HashMap<&str, String>,
+    ) -> Result<(), StoreError> {
         let metadata = metadata.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        self.bucket.put_with_metadata(TEXT, key, bytes, WriteCondition::None, metadata).await.map(drop)
+        self.bucket.put_with_metadata(TEXT, key, bytes, condition, metadata).await.map(drop)
     }
 }
 

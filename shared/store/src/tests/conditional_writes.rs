@@ -49,6 +49,10 @@ fn month() -> CalendarMonth {
     CalendarMonth::containing(now(), &jiff::tz::TimeZone::UTC)
 }
 
+async fn write_log_part(store: &Store) -> Result<(), StoreError> {
+    store.write_log_part(&id(), 1, 0, LogPart { bytes: b"begun".to_vec(), start: 0 }).await
+}
+
 /// All that are written over the version that was read.
 const SWAPS: [(&str, Write); 6] = [
     ("state", |store, last| Box::pin(async move { store.write_job(&job(), last).await.map(drop) })),
@@ -80,9 +84,10 @@ const CACHES: [(&str, Write); 2] = [
 ];
 
 /// All that are written once.
-const CREATIONS: [(&str, Write); 2] = [
+const CREATIONS: [(&str, Write); 3] = [
     ("spec", |store, _| Box::pin(async move { store.keep_spec(&id(), b"command = \"x\"").await })),
     ("cancel", |store, _| Box::pin(async move { store.cancel(&id(), &cancel()).await.map(drop) })),
+    ("part of a log", |store, _| Box::pin(write_log_part(store))),
 ];
 
 /// Every write with every condition that it is made with.
@@ -199,6 +204,13 @@ async fn a_job_with_another_spec_is_not_accepted() {
          overwritten; find out who wrote it, and delete it"
     );
     assert!(other.lasts());
+    served.join().unwrap();
+}
+
+#[tokio::test]
+async fn a_part_of_a_log_never_changes() {
+    let (store, served) = server(vec![precondition(), (200, "begun before")]);
+    assert!(matches!(write_log_part(&store).await, Err(StoreError::Lost { .. })));
     served.join().unwrap();
 }
 
