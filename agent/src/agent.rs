@@ -60,8 +60,8 @@ impl AttemptEnd {
 /// Why the command does not begin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum StartError {
-    /// Another machine may do better.
-    Broken(String),
+    /// This attempt ends; another machine may do better.
+    Ended(AttemptEnd),
     /// No machine would, so the job has failed: with an exit code by which a shell says so, and which is not retried.
     Impossible { code: i32, why: String },
 }
@@ -71,6 +71,16 @@ impl StartError {
     pub(crate) const CANNOT_RUN: i32 = 126;
     /// A program was not found.
     pub(crate) const NOT_FOUND: i32 = 127;
+
+    pub(crate) fn broken(why: impl Display) -> Self {
+        Self::Ended(AttemptEnd::broken(why))
+    }
+}
+
+impl From<AttemptEnd> for StartError {
+    fn from(end: AttemptEnd) -> Self {
+        Self::Ended(end)
+    }
 }
 
 impl From<EndCause> for AttemptEnd {

@@ -28,7 +28,7 @@ use crate::inputs::provide;
 use crate::keeper::{CheckpointKeeper, KeeperSummary};
 use crate::processes::writes_below;
 use crate::restore::{RestoreCandidates, RestoredCheckpoint, restore};
-use crate::retry_timeout::{RetryTimeout, read_with_retries};
+use crate::retry_timeout::RetryTimeout;
 use crate::user::{self, User};
 use crate::variables::{self, VariableSources};
 use crate::workdir::restore_workdir;
@@ -53,7 +53,10 @@ const NO_TIME: &str = "there was no time to upload its last checkpoint";
 /// Runs the attempt. The machine shuts down after any result.
 pub(crate) async fn run(agent: &Arc<Agent>) -> AttemptEnd {
     let mut container = None;
-    let (Ok(end) | Err(end)) = Box::pin(attempt(agent, &mut container)).await;
+    let end = match Box::pin(attempt(agent, &mut container)).await {
+        Ok(end) => end,
+        Err(error) => not_started(agent, error).await,
+    };
     if let Some(container) = &container {
         container.remove().await;
     }
@@ -62,38 +65,28 @@ pub(crate) async fn run(agent: &Arc<Agent>) -> AttemptEnd {
     end
 }
 
-async fn attempt(agent: &Arc<Agent>, container: &mut Option<Container>) -> Result<AttemptEnd, AttemptEnd> {
+async fn attempt(agent: &Arc<Agent>, container: &mut Option<Container>) -> Result<AttemptEnd, StartError> {
     agent.set_activity("starting");
     let asked = Box::pin(agent.unless_it_ends(read_spec(agent))).await??;
     agent.set_activity("waiting for the previous attempt");
     let head = agent.unless_it_ends(Box::pin(take_over(agent))).await??;
     let user =
         user::find(asked.work.user.as_deref(), rustix::process::getuid().as_raw()).map_err(AttemptEnd::broken)?;
+    if let Some(image) = &asked.work.container {
+        let earlier = container.insert(Container::of_attempt(agent));
+        agent.unless_it_ends(earlier.remove_earlier(image)).await??;
+    }
     // Before checkpoints are restored: what the archive has in their directory is set aside.
     if let Some(digest) = &asked.work.workdir {
         agent.unless_it_ends(Box::pin(restore_workdir(agent, digest, &user))).await??;
     }
-    let _mounted = match agent.unless_it_ends(Box::pin(provide(agent, &asked.work.inputs, &user))).await? {
-        Ok(mounted) => mounted,
-        Err(error) => return Ok(not_started(agent, error).await),
-    };
-    let candidates = match agent.unless_it_ends(Box::pin(find_candidates(agent, &asked, &head))).await? {
-        Ok(candidates) => candidates,
-        Err(error) => return Ok(not_started(agent, error).await),
-    };
-    let mut restored = put_back(agent, &asked, candidates, &user).await?;
-    if let Some(image) = &asked.work.container {
-        let container = &*container.insert(Container::of_attempt(agent));
-        let created = Box::pin(container.create(agent, image, &asked, &user));
-        if let Err(error) = agent.unless_it_ends(created).await? {
-            return Ok(not_started(agent, error).await);
-        }
-    }
+    let _mounted = agent.unless_it_ends(Box::pin(provide(agent, &asked.work.inputs, &user))).await??;
+    let mut restored = put_back(agent, &asked, RestoreCandidates::from_head(&head), &user).await?;
     let container = container.as_ref();
-    let mut fetched = match agent.unless_it_ends(Box::pin(outputs::find_earlier(agent, &asked.work.after))).await? {
-        Ok(variables) => variables,
-        Err(error) => return Ok(not_started(agent, error).await),
-    };
+    if let (Some(container), Some(image)) = (container, &asked.work.container) {
+        agent.unless_it_ends(Box::pin(container.create(agent, image, &asked, &user))).await??;
+    }
+    let mut fetched = agent.unless_it_ends(Box::pin(outputs::find_earlier(agent, &asked.work.after))).await??;
     if !asked.work.secrets.is_empty() {
         let read = agent.unless_it_ends(Box::pin(secrets::read(&asked.work.secrets))).await?;
         fetched.extend(read.map_err(AttemptEnd::broken)?);
@@ -123,36 +116,20 @@ async fn attempt(agent: &Arc<Agent>, container: &mut Option<Container>) -> Resul
     }
 }
 
-/// The checkpoints of the job; without any, those of the job that it begins with.
-async fn find_candidates(agent: &Agent, asked: &AssignedJob, head: &Head) -> Result<RestoreCandidates, StartError> {
-    let own = RestoreCandidates::from_head(head);
-    let named = asked.checkpoint.as_ref().and_then(|checkpoint| checkpoint.resume_from.clone());
-    let Some(job) = named.filter(|_| own.is_empty()) else { return Ok(own) };
-    let job = JobId { team: agent.identity.job.team.clone(), job };
-    let read = read_with_retries(agent, "the checkpoints of a job", async || agent.store.read_head(&job).await).await;
-    let found = read.map(MachineDocument::into_parts).and_then(|(head, refused)| refused.map_or(Ok(head), Err));
-    let found =
-        found.map_err(|error| StartError::Broken(format!("the checkpoints of {job} cannot be read: {error}")))?;
-    let found = found.map(|head| own.or_of(job.clone(), &head)).filter(|found| !found.is_empty());
-    // Another launch would find none either.
-    found.ok_or_else(|| StartError::Impossible {
-        code: StartError::CANNOT_RUN,
-        why: format!("{job} has no checkpoint to resume from"),
-    })
-}
-
-/// Restores a checkpoint, if the job has any.
+/// Restores a checkpoint: one of the candidates, or else one of the job that it begins with.
 async fn put_back(
     agent: &Arc<Agent>,
     asked: &AssignedJob,
     candidates: RestoreCandidates,
     user: &User,
-) -> Result<RestoredCheckpoint, AttemptEnd> {
+) -> Result<RestoredCheckpoint, StartError> {
     agent.set_activity("restoring");
     let restored = match &asked.checkpoint {
         Some(checkpoint) => {
             let directory = CheckpointDirectory::from_spec(checkpoint);
-            let restored = Box::pin(restore(agent, candidates, &directory, user));
+            let named = checkpoint.resume_from.clone();
+            let begins_with = named.map(|job| JobId { team: agent.identity.job.team.clone(), job });
+            let restored = Box::pin(restore(agent, candidates, begins_with.as_ref(), &directory, user));
             agent.unless_it_ends(restored).await??
         }
         None => RestoredCheckpoint::default(),

@@ -63,7 +63,17 @@ impl Container {
         Self { name: own.chars().map(legal).collect(), steps, config }
     }
 
-    /// Pulls the image and makes the container, over one that an earlier start of this agent has left.
+    /// Removes a container that an earlier start of this agent has left. It comes before anything is fetched, so that a machine without Docker is
+    /// known as such at once.
+    pub(crate) async fn remove_earlier(&self, image: &ContainerImage) -> Result<(), StartError> {
+        match self.remove_container().await {
+            Err(error @ DockerError::Absent) => Err(describe(image, &error)),
+            // There may be none.
+            Ok(()) | Err(DockerError::Failed(_)) => Ok(()),
+        }
+    }
+
+    /// Pulls the image and makes the container.
     pub(crate) async fn create(
         &self,
         agent: &Agent,
@@ -73,7 +83,6 @@ impl Container {
     ) -> Result<(), StartError> {
         agent.set_activity("pulling the image");
         fs::create_dir_all(&self.steps).and_then(|()| fs::create_dir_all(&self.config)).map_err(broken)?;
-        self.remove_container().await;
         self.pull(agent, image).await?;
         let arguments = self.arguments(image, asked, user);
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -84,7 +93,7 @@ impl Container {
         if let Some(registry) = image.reference().ecr() {
             let password = login::fetch_password(&registry).await.map_err(|why| {
                 let policy = "--policy-arn arn:aws:iam::aws:policy/AmazonEC2ContainerRegistryPullOnly";
-                StartError::Broken(format!(
+                StartError::broken(format!(
                     "the image {image} cannot be pulled: {why}; the role of the machine needs a policy to pull: curfew team create with {policy}"
                 ))
             })?;
@@ -155,14 +164,13 @@ impl Container {
 
     /// Removes it with everything of it on the disk.
     pub(crate) async fn remove(&self) {
-        self.remove_container().await;
+        let _ = self.remove_container().await;
         let _ = fs::remove_dir_all(&self.steps);
         let _ = fs::remove_dir_all(&self.config);
     }
 
-    async fn remove_container(&self) {
-        // There may be none.
-        let _ = self.docker(&["rm", "--force", "--volumes", &self.name], None).await;
+    async fn remove_container(&self) -> Result<(), DockerError> {
+        self.docker(&["rm", "--force", "--volumes", &self.name], None).await
     }
 
     async fn docker(&self, arguments: &[&str], input: Option<String>) -> Result<(), DockerError> {
@@ -196,7 +204,7 @@ impl Container {
 }
 
 fn broken(error: io::Error) -> StartError {
-    StartError::Broken(format!("the container cannot be made: {error}"))
+    StartError::broken(format!("the container cannot be made: {error}"))
 }
 
 fn describe(image: &ContainerImage, error: &DockerError) -> StartError {
@@ -212,7 +220,7 @@ fn describe(image: &ContainerImage, error: &DockerError) -> StartError {
             code: StartError::CANNOT_RUN,
             why: format!("the image {image} does not fit on the disk: set `root_volume_gib`"),
         },
-        DockerError::Failed(why) => StartError::Broken(format!("the container of {image} cannot be made: {why}")),
+        DockerError::Failed(why) => StartError::broken(format!("the container of {image} cannot be made: {why}")),
     }
 }
 

@@ -55,22 +55,22 @@ fn describe(agent: &Agent, input: &InputSpec, error: &InputError) -> StartError 
             code: StartError::CANNOT_RUN,
             why: format!("the input {source} cannot be fetched: {why}"),
         },
-        InputError::Refused(why) => StartError::Broken(format!("the input {source} cannot be read: {why}")),
+        InputError::Refused(why) => StartError::broken(format!("the input {source} cannot be read: {why}")),
         InputError::Disk { error, .. } if error.kind() == std::io::ErrorKind::StorageFull => StartError::Impossible {
             code: StartError::CANNOT_RUN,
             why: format!("the input {source} does not fit on the disk: set `root_volume_gib`"),
         },
-        InputError::Disk { path, error } => StartError::Broken(format!(
+        InputError::Disk { path, error } => StartError::broken(format!(
             "the input {source} cannot be written to {}: {}: {error}",
             input.to,
             path.display()
         )),
         InputError::Store(error @ StoreError::Call { .. }) if error.lasts() => {
             let grant = grant_read_command(&agent.identity.job.team, &source.to_string());
-            StartError::Broken(format!(
+            StartError::broken(format!(
                 "the input {source} cannot be read: {error}. To let the role of the team read it: {grant}"
             ))
         }
-        InputError::Store(error) => StartError::Broken(format!("the input {source} cannot be read: {error}")),
+        InputError::Store(error) => StartError::broken(format!("the input {source} cannot be read: {error}")),
     }
 }

@@ -30,7 +30,7 @@ pub(crate) async fn find_earlier(agent: &Agent, after: &[String]) -> Result<Vari
         let id = JobId { team: agent.identity.job.team.clone(), job: name.clone() };
         let found = find_folders(agent, &id).await;
         let found =
-            found.map_err(|error| StartError::Broken(format!("the outputs of {id} cannot be found: {error}")))?;
+            found.map_err(|error| StartError::broken(format!("the outputs of {id} cannot be found: {error}")))?;
         for (job, folder) in found {
             let variable = outputs_variable(name);
             let Some(folder) = folder else {

@@ -1,5 +1,8 @@
 //! Restores the newest complete checkpoint that head names.
 
+mod aside;
+mod earlier_job;
+
 use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -10,7 +13,8 @@ use jobs::checkpoints::{Manifest, PathOfStep, resume_path, to_restore};
 use jobs::{AgentWarningKind, Checkpoint, Head, JobId};
 use store::{CheckpointError, FileOwner};
 
-use crate::agent::{Agent, AttemptEnd};
+use self::aside::{clear_away, set_aside};
+use crate::agent::{Agent, StartError};
 use crate::directory::{self, CheckpointDirectory, KeptStep};
 use crate::disk::on_disk;
 use crate::retry_timeout::{RetryTimeout, read_with_retries};
@@ -19,9 +23,6 @@ use crate::world::now;
 
 /// Where it is assembled: in the directory itself, because a rename stays on one disk. A name with a leading dot is no checkpoint.
 const RESTORING: &str = ".curfew-restoring";
-
-/// Prefix of the place for earlier content; a number follows.
-const ASIDE: &str = ".curfew-before-";
 
 /// What was restored, and the checkpoints that count.
 #[derive(Debug, Default)]
@@ -62,11 +63,6 @@ impl RestoredCheckpoint {
         }
     }
 
-    /// One of another job, as if the command had written it: its next upload makes it a checkpoint of this job.
-    fn into_written(self) -> Self {
-        Self { checkpoint: None, original: None, has_others: false, ..self }
-    }
-
     /// The checkpoints that remain if the command fails on this one, because the checkpoint may be why: the previous ones. It steps back from every
     /// unverified checkpoint, down to the beginning, and once from a verified one, unless the command has failed on another one already. The first
     /// snapshot of a job may consist of files that are no checkpoint.
@@ -83,14 +79,12 @@ impl RestoredCheckpoint {
             in_order.push(failed);
         }
         let (unverified, skipped) = (self.unverified.clone(), self.skipped.clone());
-        Some(RestoreCandidates { of: None, in_order, unverified, skipped, has_failed: true })
+        Some(RestoreCandidates { in_order, unverified, skipped, has_failed: true })
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct RestoreCandidates {
-    /// The job that they are of, if it is another one.
-    of: Option<JobId>,
     /// The first undamaged one is restored.
     in_order: Vec<Checkpoint>,
     /// Those of them that are unverified.
@@ -102,17 +96,7 @@ pub(crate) struct RestoreCandidates {
 
 impl RestoreCandidates {
     pub(crate) fn from_head(head: &Head) -> Self {
-        let (in_order, unverified) = (to_restore(head), head.unverified.clone());
-        Self { of: None, in_order, unverified, skipped: Vec::new(), has_failed: false }
-    }
-
-    /// Those of an earlier job, until this one has a checkpoint of its own.
-    pub(crate) fn or_of(self, job: JobId, head: &Head) -> Self {
-        if self.is_empty() { Self { of: Some(job), ..Self::from_head(head) } } else { self }
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.in_order.is_empty()
+        Self { in_order: to_restore(head), unverified: head.unverified.clone(), ..Self::default() }
     }
 
     /// Notes why a newer one is left out.
@@ -120,55 +104,80 @@ impl RestoreCandidates {
         self.skipped.push(newer);
         self
     }
+
+    fn skip_damaged(&mut self, damaged: &[String]) {
+        let (what, is) = match damaged.len() {
+            0 => return,
+            1 => ("the checkpoint", "is"),
+            _ => ("the checkpoints", "are"),
+        };
+        self.skipped.push(format!("{what} {} {is} damaged", damaged.join(", ")));
+    }
 }
 
-/// Restores a checkpoint, if the job has one.
+/// Restores the first undamaged candidate, or else the checkpoint of the job that this one begins with.
 pub(crate) async fn restore(
     agent: &Arc<Agent>,
-    candidates: RestoreCandidates,
+    mut candidates: RestoreCandidates,
+    begins_with: Option<&JobId>,
     directory: &CheckpointDirectory,
     user: &User,
-) -> Result<RestoredCheckpoint, AttemptEnd> {
-    let into = directory.path.as_path();
-    let owner = &user.file_owner();
+) -> Result<RestoredCheckpoint, StartError> {
+    let (into, owner) = (directory.path.as_path(), &user.file_owner());
     prepare(agent, into, owner).await.map_err(|error| {
         let (place, words) = (into.display(), directory::describe_io_error(&error));
-        AttemptEnd::broken(format!(
+        StartError::broken(format!(
             "the checkpoint directory {place} cannot be used ({words}): set `checkpoint.dir` to a directory of its own"
         ))
     })?;
-    let RestoreCandidates { of, in_order: mut counting, unverified, mut skipped, has_failed } = candidates;
-    let job = of.as_ref().unwrap_or(&agent.identity.job);
+    let job = &agent.identity.job;
+    if let Some(restored) = Box::pin(restore_first(agent, job, &mut candidates, directory, owner)).await? {
+        let RestoreCandidates { in_order: mut counting, unverified, skipped, has_failed } = candidates;
+        counting.reverse();
+        return Ok(RestoredCheckpoint { counting, unverified, skipped, has_failed, ..restored });
+    }
+    if let Some(job) = begins_with {
+        return earlier_job::restore(agent, job, candidates.skipped, directory, owner).await;
+    }
+    agent.log.write_line("there is no checkpoint to resume from: the job starts at zero");
+    warn_of_skipped(agent, &candidates.skipped, "starts at zero, because there is no other checkpoint");
+    Ok(RestoredCheckpoint::default())
+}
+
+/// Restores the first undamaged candidate of a job, if there is one, with those that the framework retains beside it. The damaged ones are left out of
+/// the candidates.
+async fn restore_first(
+    agent: &Agent,
+    job: &JobId,
+    candidates: &mut RestoreCandidates,
+    directory: &CheckpointDirectory,
+    owner: &FileOwner,
+) -> Result<Option<RestoredCheckpoint>, StartError> {
+    let into = directory.path.as_path();
     let (mut timeout, mut damaged) = (RetryTimeout::default(), Vec::new());
-    while let Some(checkpoint) = counting.first().copied() {
+    while let Some(checkpoint) = candidates.in_order.first().copied() {
         let step = checkpoint.step;
         let cannot = |error: CheckpointError, hint| {
-            Err(AttemptEnd::broken(format!("the checkpoint of step {step} cannot be restored: {error}{hint}")))
+            Err(StartError::broken(format!("the checkpoint of step {step} cannot be restored: {error}{hint}")))
         };
         match Box::pin(restore_one(agent, job, checkpoint, directory, owner)).await {
             Ok((manifest, original)) => {
-                let doubt = if unverified.contains(&checkpoint) { ", which may be incomplete" } else { "" };
-                let what = describe(&manifest);
-                let whose = of.as_ref().map(|job| format!(" of {job}")).unwrap_or_default();
-                let resumes = format!("resumes from {what}, which attempt {}{whose} kept{doubt}", checkpoint.attempt);
+                let doubt = if candidates.unverified.contains(&checkpoint) { ", which may be incomplete" } else { "" };
+                let whose = if *job == agent.identity.job { String::new() } else { format!(" of {job}") };
+                let (what, attempt) = (describe(&manifest), checkpoint.attempt);
+                let resumes = format!("resumes from {what}, which attempt {attempt}{whose} kept{doubt}");
                 agent.log.write_line(&resumes);
-                warn_of_skipped(agent, &mut skipped, &damaged, &resumes);
-                for beside in manifest.beside.iter().filter(|beside| counting.contains(beside)) {
+                candidates.skip_damaged(&damaged);
+                warn_of_skipped(agent, &candidates.skipped, &resumes);
+                for beside in manifest.beside.iter().filter(|beside| candidates.in_order.contains(beside)) {
                     restore_beside(agent, job, *beside, directory, owner).await;
                 }
-                let restored = RestoredCheckpoint::from_manifest(checkpoint, &manifest, original, into);
-                if of.is_some() {
-                    return Ok(RestoredCheckpoint { skipped, ..restored.into_written() });
-                }
-                counting.reverse();
-                return Ok(RestoredCheckpoint { counting, unverified, skipped, has_failed, ..restored });
+                return Ok(Some(RestoredCheckpoint::from_manifest(checkpoint, &manifest, original, into)));
             }
             Err(CheckpointError::Damaged(words)) => {
-                agent.log.write_line(&format!(
-                    "the checkpoint of step {step} is damaged, and the previous one is restored: {words}"
-                ));
+                agent.log.write_line(&format!("the checkpoint of step {step} is damaged, and skipped: {words}"));
                 damaged.push(format!("of step {step} ({words})"));
-                counting.remove(0);
+                candidates.in_order.remove(0);
                 timeout = RetryTimeout::default();
             }
             Err(CheckpointError::Store(error)) => {
@@ -187,22 +196,12 @@ pub(crate) async fn restore(
             Err(error) => return cannot(error, ""),
         }
     }
-    if let Some(job) = of {
-        let damaged = damaged.join(", ");
-        return Err(AttemptEnd::broken(format!("no checkpoint of {job} can be restored; damaged are those {damaged}")));
-    }
-    agent.log.write_line("there is no checkpoint to resume from: the job starts at zero");
-    warn_of_skipped(agent, &mut skipped, &damaged, "starts at zero, because there is no other checkpoint");
-    Ok(RestoredCheckpoint::default())
+    candidates.skip_damaged(&damaged);
+    Ok(None)
 }
 
-/// Reports all damaged ones to the owner at once, with the result.
-fn warn_of_skipped(agent: &Agent, skipped: &mut Vec<String>, damaged: &[String], resumes: &str) {
-    if !damaged.is_empty() {
-        let what = if damaged.len() == 1 { "the checkpoint" } else { "the checkpoints" };
-        let is = if damaged.len() == 1 { "is" } else { "are" };
-        skipped.push(format!("{what} {} {is} damaged", damaged.join(", ")));
-    }
+/// Reports all that were left out to the owner at once, with the result.
+fn warn_of_skipped(agent: &Agent, skipped: &[String], resumes: &str) {
     if !skipped.is_empty() {
         agent.warn_owner(AgentWarningKind::Damaged, &format!("it {resumes}: {}", skipped.join("; ")));
     }
@@ -326,67 +325,4 @@ fn finish(manifest: &Manifest, restoring: &Path, into: &Path) -> io::Result<()> 
         }
     }
     fs::remove_dir_all(restoring)
-}
-
-/// Moves earlier content aside: an earlier start of this machine may have left it incomplete.
-fn set_aside(agent: &Agent, directory: &Path) -> io::Result<()> {
-    let mut aside = None;
-    for entry in fs::read_dir(directory)? {
-        let name = entry?.file_name();
-        let shown = name.to_string_lossy();
-        if shown.starts_with('.') {
-            continue;
-        }
-        let folder = match &aside {
-            Some(folder) => folder,
-            None => aside.insert(folder_beside(directory)?),
-        };
-        let (from, to) = (directory.join(&name), folder.join(&name));
-        match fs::rename(&from, to) {
-            // Its user may rename a directory that a container made as root, but not move it into another: rename it over an empty one.
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                fs::rename(&from, folder_beside(directory)?)?;
-            }
-            renamed => renamed?,
-        }
-    }
-    if let Some(folder) = aside {
-        let words = "the earlier contents of the checkpoint directory are moved to";
-        agent.log.write_line(&format!("{words} {}", folder.display()));
-    }
-    Ok(())
-}
-
-/// `.curfew-before-1` in the directory, or the next free number: a rename stays on one disk.
-fn folder_beside(directory: &Path) -> io::Result<PathBuf> {
-    let mut number = 1;
-    loop {
-        let folder = directory.join(format!("{ASIDE}{number}"));
-        match fs::create_dir(&folder) {
-            Ok(()) => return Ok(folder),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
-            Err(error) => return Err(error),
-        }
-    }
-}
-
-/// Deletes the contents that were moved aside. Returns whether there were any.
-async fn clear_away(agent: &Agent, directory: &Path, owner: &FileOwner) -> bool {
-    let within = directory.to_owned();
-    let cleared = on_disk(owner, move || {
-        let mut cleared = false;
-        for entry in fs::read_dir(&within)? {
-            let entry = entry?;
-            if entry.file_name().to_string_lossy().starts_with(ASIDE) {
-                fs::remove_dir_all(entry.path())?;
-                cleared = true;
-            }
-        }
-        Ok(cleared)
-    });
-    cleared.await.unwrap_or_else(|error| {
-        let (place, words) = (directory.display(), directory::describe_io_error(&error));
-        agent.log.write_line(&format!("the earlier contents in {place} cannot be deleted: {words}"));
-        false
-    })
 }

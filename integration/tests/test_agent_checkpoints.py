@@ -11,6 +11,7 @@ from pathlib import Path
 from attempts import BUCKET, NAME, Job, Machine, head, is_taken_back
 
 MIB = 1024 * 1024
+EARLIER = "vision/earlier-00000001"
 
 
 def test_a_warned_training_is_flushed_and_resumes_elsewhere(job: Job) -> None:
@@ -33,32 +34,67 @@ def test_a_warned_training_is_flushed_and_resumes_elsewhere(job: Job) -> None:
     assert [step for _, step in job.steps()] == list(range(1, 201)), "nothing is done twice"
 
 
-def test_a_job_begins_with_the_checkpoint_of_another_and_keeps_it_as_its_own(job: Job) -> None:
-    job.training(10)
+def begins_with(job: Job, earlier: str) -> None:
+    spec = job.get(f"jobs/{NAME}/spec.toml").decode()
+    job.put(f"jobs/{NAME}/spec.toml", f'resume_from = "{earlier}"\n{spec}')
+
+
+def earlier_job(job: Job) -> None:
+    """The job EARLIER, with the checkpoints of the steps 5 and 10."""
+    job.training(10, "--step-seconds", "0.3")
     with job.machine(1) as machine:
         machine.ends()
-    assert job.kept() == 10
-    earlier = "vision/earlier-00000001"
+    assert job.manifests() == [(1, 5), (1, 10)]
     for folder in (f"attempts/{NAME}/", f"checkpoints/{NAME}/"):
         for found in job.s3.list_objects_v2(Bucket=BUCKET, Prefix=folder)["Contents"]:
             key = found["Key"]
-            job.put(key.replace(NAME, earlier), job.get(key))
+            job.put(key.replace(NAME, EARLIER), job.get(key))
             job.s3.delete_object(Bucket=BUCKET, Key=key)
+
+
+def test_a_job_begins_with_the_checkpoint_of_another_and_keeps_it_as_its_own(job: Job) -> None:
+    earlier_job(job)
     job.training(20)
-    spec = job.get(f"jobs/{NAME}/spec.toml").decode()
-    job.put(f"jobs/{NAME}/spec.toml", 'resume_from = "earlier-00000001"\n' + spec)
+    begins_with(job, "earlier-00000001")
     with job.machine(1) as machine:
         machine.ends()
-    assert f"resumes from step 10, which attempt 1 of {earlier} kept" in job.log(1)
+    assert f"resumes from step 10, which attempt 1 of {EARLIER} kept" in job.log(1)
     assert job.result.read_text() == job.expected and job.kept() == 20
     assert [step for _, step in job.steps()] == list(range(1, 21)), "nothing is done twice"
-    # One without a checkpoint is not begun at zero.
-    job.s3.delete_object(Bucket=BUCKET, Key=f"attempts/{NAME}/head.json")
-    job.put(f"jobs/{NAME}/spec.toml", 'resume_from = "never-00000001"\n' + spec)
-    with job.machine(1) as machine:
+
+
+def test_a_job_begins_with_the_newest_whole_checkpoint_that_the_other_still_has(job: Job) -> None:
+    earlier_job(job)
+    fence, folder = f"attempts/{NAME}/head.json", f"checkpoints/{EARLIER}/1"
+    job.spec("echo from $CURFEW_RESUME_STEP; [ -e $CURFEW_RESUME_FROM ]")
+    begins_with(job, "earlier-00000001")
+    # Its own is damaged.
+    job.put(fence, head(1, (1, 20)))
+    with job.machine(2) as machine:
         machine.ends()
-    assert (job.exit(1)["reason"], job.exit(1)["code"]) == ("failed", 126)
-    assert job.exit(1)["why"] == "vision/never-00000001 has no checkpoint to resume from"
+    assert "from 10\n" in job.log(2) and "starts at zero" not in job.log(2) and job.head()["result"]["succeeded"]
+    # The newest of the other is gone: there is an older one, or one that the other job, which still runs, kept meanwhile.
+    job.s3.delete_object(Bucket=BUCKET, Key=f"{folder}/10/manifest.json")
+    for attempt, kept in ((3, [(1, 5)]), (4, [])):
+        job.s3.delete_object(Bucket=BUCKET, Key=fence)
+        job.put(f"attempts/{EARLIER}/head.json", head(1, (1, 10), kept=kept))
+        if not kept:
+            newer = {"bucket": BUCKET, "key": f"attempts/{EARLIER}/head.json", "text": head(1, (1, 5))}
+            job.aws.before("s3:GetObject", {"put_object": newer}, match=f"{EARLIER}/1/10/manifest.json")
+        with job.machine(attempt) as machine:
+            machine.ends()
+        assert "from 5\n" in job.log(attempt), machine.said()
+    # None is left: it does not begin at zero.
+    job.s3.delete_object(Bucket=BUCKET, Key=f"{folder}/5/manifest.json")
+    for name, why in (("never-00000001", "has no checkpoint to resume from; "), ("earlier-00000001", "has no checkpoint left that can be restored (")):
+        job.s3.delete_object(Bucket=BUCKET, Key=fence)
+        job.spec("echo never")
+        begins_with(job, name)
+        with job.machine(5) as machine:
+            machine.ends()
+        exit = job.exit(5)
+        assert (exit["reason"], exit["code"]) == ("failed", 126)
+        assert exit["why"].startswith(f"vision/{name} {why}") and exit["why"].endswith(f"; run the job from its beginning: curfew rerun {NAME}")
 
 
 def test_a_command_that_ignores_the_signal_is_killed_and_its_complete_checkpoints_are_kept(job: Job) -> None:

@@ -45,7 +45,7 @@ def test_a_damaged_checkpoint_is_reported_at_once(job: Job) -> None:
     with job.machine(2, hurry=1) as machine:
         words = hears(job, machine, "damaged", SOON)
     assert words.startswith("it resumes from step 1, which attempt 1 kept: the checkpoint of step 2 (") and words.endswith(") is damaged")
-    assert machine.said().count("the checkpoint of step 2 is damaged, and the previous one is restored") == 1, "as the log says it"
+    assert machine.said().count("the checkpoint of step 2 is damaged, and skipped") == 1, "as the log says it"
     assert set(told(job, 2)) == {"damaged"}
 
 

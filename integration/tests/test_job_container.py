@@ -102,11 +102,15 @@ def test_a_machine_without_docker_is_no_machine_for_the_job(job: Job, tmp_path: 
     for name in ("sh", "touch"):
         (tools / name).symlink_to(f"/bin/{name}")
     monkeypatch.setenv("PATH", str(tools))
-    job.spec("echo never", checkpoint=False, more=f'container = "{IMAGE}"')
+    job.s3.create_bucket(Bucket="datasets")
+    job.s3.put_object(Bucket="datasets", Key="vision/a", Body=b"x")
+    data = f'[[inputs]]\nfrom = "s3://datasets/vision/"\nto = "{job.scratch}/data"\n'
+    job.spec("echo never", more=f'container = "{IMAGE}"\n{data}')
     with job.machine(1) as machine:
         machine.ends()
     assert (job.exit(1)["reason"], job.exit(1)["code"]) == ("failed", 127), job.exit(1)
     assert "the image of the machine has no docker" in job.head()["result"]["why"]
+    assert not [words for words in ("fetches", "resume") if words in job.log(1)], "nothing is fetched for it"
 
 
 @contextmanager

@@ -48,10 +48,10 @@ pub(super) async fn outcome(
     settle(agent, result).await
 }
 
-/// What the command could not begin without is not there.
+/// Ends an attempt whose command does not begin.
 pub(super) async fn not_started(agent: &Agent, error: StartError) -> AttemptEnd {
     match error {
-        StartError::Broken(why) => AttemptEnd::broken(why),
+        StartError::Ended(end) => end,
         StartError::Impossible { code, why } => {
             agent.log.write_line(&why);
             settle(agent, HeadResult { succeeded: false, code: Some(code), why: said_by_machine(&why), at: now() })

@@ -40,7 +40,7 @@ pub(crate) fn is_mount(name: &str) -> bool {
 pub(super) async fn mount(agent: &Arc<Agent>, input: &InputSpec, user: &User) -> Result<MountedInput, StartError> {
     let (to, owner) = (PathBuf::from(&input.to), user.file_owner());
     let failed =
-        |why: String| StartError::Broken(format!("the input {} cannot be mounted at {}: {why}", input.from, input.to));
+        |why: String| StartError::broken(format!("the input {} cannot be mounted at {}: {why}", input.from, input.to));
     // By an earlier start of this agent.
     if fs::read_to_string("/proc/self/mountinfo").is_ok_and(|mounts| is_mounted(&mounts, &input.to)) {
         unmount(&to);
