@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import threading
 from collections import Counter
 from datetime import timedelta
 from pathlib import Path
@@ -17,8 +18,9 @@ import moved_clock
 import pytest
 
 from command import curfew
+from hosts.host import wait_for
 from jobs import LISTS_AT_MINUTE, SPEC, Job, JobAccount
-from reaping import BUCKET, ago, now, rfc3339
+from reaping import BUCKET, ago, now
 
 MEMBERS = int(os.environ.get("MEMBERS", "24"))
 RANKINGS_MAX = 120  # of one run, as in shared/execution/src/jobs/work.rs
@@ -106,6 +108,65 @@ def test_a_sweep_that_was_begun_in_part_is_continued(jobs: JobAccount) -> None:
     assert [member.document["submitted_at"] for member in members(jobs)] == [document["submitted_at"] for document in before.values()]
 
 
+def begun_long_ago(jobs: JobAccount) -> None:
+    [entry] = [key for key in jobs.keys("active/") if "/-" in key]
+    jobs.aws.set_object(BUCKET, entry, ago(hours=1))
+
+
+def test_an_answer_that_cannot_be_written_is_no_message_each_minute(jobs: JobAccount) -> None:
+    key = jobs.submit("tune", SWEEP)
+    jobs.aws.fault("s3:PutObject", "access_denied", match=".accepted.json", times=None)
+    assert len(jobs.told_of(key).messages) == 1
+    begun_long_ago(jobs)
+    assert sum("the sweep was accepted" in message for message in minutes(jobs, 4)) == 1
+
+
+@pytest.mark.parametrize("is_log_read", [True, False])
+def test_a_message_that_was_refused_is_sent_later(jobs: JobAccount, is_log_read: bool) -> None:
+    jobs.tick()
+    key = jobs.submit("tune", SWEEP)
+    jobs.aws.fault("sns:Publish", "access_denied", times=None)
+    if not is_log_read:
+        jobs.aws.fault("s3:GetObject", "error500", match="notices/", times=None)
+    jobs.told_of(key)
+    jobs.aws.clear_faults()
+    begun_long_ago(jobs)
+    assert sum("the sweep was accepted" in message for message in minutes(jobs, 3)) == 1
+    assert jobs.answer(key)
+
+
+def test_a_document_that_replaces_that_of_a_sweep_is_answered(jobs: JobAccount) -> None:
+    """While the team of the first is told of it, and without an event."""
+    key = jobs.submit("tune", SWEEP)
+    jobs.aws.fault("sns:Publish", "slow", seconds=60)
+    telling = threading.Thread(target=lambda: jobs.told_of(key))
+    telling.start()
+    wait_for(jobs.aws.struck, 60, lambda: str(jobs.aws.calls()))
+    jobs.submit("tune", SPEC)
+    jobs.aws.set_object(BUCKET, key, ago(minutes=1))
+    jobs.aws.release("sns:Publish")
+    telling.join()
+    minutes(jobs)
+    answer = jobs.answer(key)
+    assert answer and answer["is"] == "accepted" and "members" not in answer
+
+
+def test_a_sweep_is_read_once_for_all_that_come_after_it(jobs: JobAccount) -> None:
+    key = jobs.submit("tune", SWEEP.replace("max_parallel = 2\n", ""))
+    jobs.told_of(key)
+    minutes(jobs)
+    for member in members(jobs):
+        member.beats()
+        member.ends()
+    minutes(jobs, 3)
+    sweep = (jobs.answer(key) or {})["job"].split("/")[1]
+    for name in ("one", "two", "three"):
+        jobs.submit(name, f'after = ["{sweep}"]\n{SPEC}')
+    run = jobs.tick()
+    states = [place for call in run.calls if call["action"] == "s3:GetObject" for place in call["resources"] if re.search(r"/tune-\d{4}-.*/state.json", place)]
+    assert len(states) == 4 and all((jobs.answer(f"inbox/vision/{name}.toml") or {}).get("job") for name in ("one", "two", "three"))
+
+
 def test_a_run_that_was_cut_off_before_its_answer_tells_again(jobs: JobAccount) -> None:
     key = jobs.submit("tune", SWEEP)
     jobs.told_of(key)
@@ -114,8 +175,7 @@ def test_a_run_that_was_cut_off_before_its_answer_tells_again(jobs: JobAccount) 
     jobs.aws.client("s3").delete_object(Bucket=BUCKET, Key=key.replace(".toml", ".accepted.json"))
     jobs.written_long_ago()
     assert jobs.tick(timeout_s=300).messages == [] and jobs.answer(key) is None, "the other run may still be about to tell"
-    document = f"jobs/{accepted['job']}/sweep.json"
-    jobs.put(document, json.dumps({**jobs.read(document), "submitted_at": rfc3339(ago(hours=1))}).encode())
+    begun_long_ago(jobs)
     [message] = minutes(jobs)
     assert "the sweep was accepted" in message
     answer = jobs.answer(key)
@@ -137,7 +197,8 @@ def test_a_lost_entry_is_made_anew_once_all_jobs_have_begun(jobs: JobAccount) ->
     first.ends()
     minutes(jobs, 3)
     assert not first.is_active and third.state == "submitted", "without the entry nobody knows that the first is over"
-    at = (now() + timedelta(hours=1)).replace(minute=LISTS_AT_MINUTE, second=20)
+    at = (now() + timedelta(hours=1)).replace(minute=LISTS_AT_MINUTE, second=58)
+    jobs.aws.fault("s3:GetObject", "slow", match="state.json", seconds=3)
     jobs.tick_at(at)
     assert entry not in jobs.keys("active/"), "the fourth may still be about to begin"
     jobs.put(f"jobs/{fourth.id}/state.json", json.dumps(state).encode())

@@ -220,7 +220,8 @@ async fn judge_document(
         None => Ok((spec, bytes.clone())),
     });
     let Ok((spec, _)) = &read_all else { return Ok(read_all) };
-    let mistakes = store.find_reference_mistakes(team, &spec.work.after, &spec.terms, bytes).await?;
+    let look = async |id: JobId| store.read_dependency(&id).await;
+    let mistakes = store.find_reference_mistakes(team, &spec.work.after, &spec.terms, bytes, look).await?;
     Ok(if mistakes.is_empty() { read_all } else { Err(mistakes) })
 }
 

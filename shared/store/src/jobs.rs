@@ -16,7 +16,8 @@ mod workdir;
 use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
 use jobs::{
-    CancelRequest, ExitRecord, Head, Heartbeat, Job, JobId, JobSpec, JobTerms, MACHINE_DOCUMENT_BYTES_MAX, SpecMistake,
+    CancelRequest, DependencyState, ExitRecord, Head, Heartbeat, Job, JobId, JobSpec, JobTerms,
+    MACHINE_DOCUMENT_BYTES_MAX, SpecMistake,
 };
 use model::fault::InvalidValue;
 use model::id::TeamName;
@@ -94,7 +95,7 @@ impl Store {
         Ok(Versioned { value: Some(value), etag: object.etag })
     }
 
-    /// The mistakes of a legal document in the jobs and sweeps that it names: `after` and `resume_from`.
+    /// The mistakes of a legal document in the jobs and sweeps that it names: `after`, of which `look` says how far each is, and `resume_from`.
     ///
     /// # Errors
     /// If S3 refused, or a document is not Curfew's.
@@ -104,11 +105,12 @@ impl Store {
         after: &[String],
         terms: &JobTerms,
         document: &[u8],
+        look: impl AsyncFn(JobId) -> Result<DependencyState, StoreError>,
     ) -> Result<Vec<SpecMistake>, StoreError> {
         let mut obstacles = Vec::new();
         for (index, name) in after.iter().enumerate() {
             let job = JobId { team: team.clone(), job: name.clone() };
-            obstacles.extend(self.read_dependency(&job).await?.obstacle().map(|obstacle| (index, obstacle)));
+            obstacles.extend(look(job).await?.obstacle().map(|obstacle| (index, obstacle)));
         }
         if !obstacles.is_empty() {
             return Ok(JobSpec::refuse_after(document, &obstacles));

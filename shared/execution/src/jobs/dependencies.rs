@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use jobs::{DependencyState, Job, JobId};
+use store::StoreError;
 use tokio::sync::Mutex;
 
 use super::JobsRun;
@@ -32,25 +33,27 @@ impl JobsRun<'_> {
         let mut found = BTreeMap::new();
         for name in &job.waits_for {
             let id = JobId { team: job.job.team.clone(), job: name.clone() };
-            found.extend(self.observe_dependency(id).await.map(|state| (name.clone(), state)));
+            found.extend(self.observe_dependency(&id).await.map(|state| (name.clone(), state)));
         }
         found
     }
 
-    async fn observe_dependency(&self, id: JobId) -> Option<DependencyState> {
+    /// How far a job or sweep is; `None` if that is unknown, or it is too late to ask: a sweep takes up to a thousand reads.
+    pub(super) async fn observe_dependency(&self, id: &JobId) -> Option<DependencyState> {
         // Held while it is read, so that a thousand jobs that come after one read it once.
         let mut known = self.dependencies.lock().await;
-        if let Some(state) = known.get(&id) {
+        if let Some(state) = known.get(id) {
             return *state;
         }
-        let state = match self.run.store.read_dependency(&id).await {
-            Ok(state) => Some(state),
-            Err(error) => {
-                self.gap(error.gap(self.run.cloud.home()));
-                None
-            }
-        };
-        known.insert(id, state);
+        let read = Box::pin(tokio::time::timeout(self.time_left()?, self.run.store.read_dependency(id))).await;
+        let read = read.unwrap_or_else(|_| Err(self.unreached_dependency(id)));
+        let state = read.map_err(|error| self.gap(error.gap(self.run.cloud.home()))).ok();
+        known.insert(id.clone(), state);
         state
+    }
+
+    pub(super) fn unreached_dependency(&self, id: &JobId) -> StoreError {
+        let address = format!("s3://{}/jobs/{id}/", self.run.store.bucket_name());
+        StoreError::unreached("s3:GetObject", address, "how far it is was not known in time")
     }
 }

@@ -140,7 +140,7 @@ impl JobsRun<'_> {
     /// The jobs of this hour that are unfinished and not on the index, which has only names. They are put there again. For a team with more jobs
     /// than one sweep reads, the search continues where the last sweep stopped, whatever their hour.
     async fn missing(&self, indexed: &[JobId]) -> Vec<JobId> {
-        let (now, home) = (self.now(), self.run.cloud.home());
+        let (now, home) = (self.run.now, self.run.cloud.home());
         if !is_sweep(now) {
             return Vec::new();
         }

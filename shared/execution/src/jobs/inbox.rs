@@ -1,5 +1,7 @@
 //! Accepts or rejects the documents that teams put into the inbox.
 
+use std::collections::BTreeSet;
+
 use futures::{StreamExt, stream};
 use jobs::{InboxAnswer, Job, JobId, JobSpec, ShareLimits, SpecMistake, Sweep};
 use model::fault::shortened;
@@ -149,8 +151,16 @@ impl JobsRun<'_> {
         Ok(Some(id))
     }
 
-    /// Writes the answer to an accepted document.
-    pub(super) async fn accept(&self, acceptance: Acceptance) -> Result<(), StoreError> {
+    /// Writes the answer to the accepted document of a sweep, unless another document has replaced it meanwhile: that one gets its own.
+    pub(super) async fn accept_sweep(&self, acceptance: Acceptance) -> Result<(), StoreError> {
+        let there = self.run.store.read_submission(&acceptance.key).await?;
+        if there.is_none_or(|there| there.object != acceptance.answer.object) {
+            return Ok(());
+        }
+        self.accept(acceptance).await
+    }
+
+    async fn accept(&self, acceptance: Acceptance) -> Result<(), StoreError> {
         let Acceptance { key, answer, before } = acceptance;
         self.run.store.write_answer(&key, &answer).await?;
         tracing::info!(job = answer.job.as_ref().map(ToString::to_string), key, members = answer.members, "accepted");
@@ -170,7 +180,9 @@ impl JobsRun<'_> {
             AcceptedDocument::Sweep(sweep) => (&sweep.sweep, &sweep.after, &sweep.terms),
         };
         let bytes = submission.bytes.as_deref().unwrap_or_default();
-        let mistakes = self.run.store.find_reference_mistakes(&id.team, after, terms, bytes).await?;
+        // What could not be read is a gap already; the next run judges the document.
+        let look = async |id: JobId| self.observe_dependency(&id).await.ok_or_else(|| self.unreached_dependency(&id));
+        let mistakes = Box::pin(self.run.store.find_reference_mistakes(&id.team, after, terms, bytes, look)).await?;
         Ok(if mistakes.is_empty() { Ok(document) } else { Err(mistakes) })
     }
 
@@ -252,6 +264,12 @@ pub(super) struct Acceptance {
     key: String,
     answer: InboxAnswer,
     before: InboxAnswers,
+}
+
+impl Acceptance {
+    pub(super) fn is_told(&self, teams: &BTreeSet<String>) -> bool {
+        self.answer.job.as_ref().is_some_and(|job| teams.contains(job.team.as_str()))
+    }
 }
 
 /// What a legal document asks for.

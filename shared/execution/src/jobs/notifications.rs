@@ -113,16 +113,17 @@ impl JobsRun<'_> {
             let forgotten = run.store.forget_sweep(sweep).await;
             base.gaps.extend(forgotten.err().map(|error| error.gap(run.cloud.home())));
         }
-        // Also where SNS refused: then a later run sends the message, by the log of notifications.
-        for acceptance in accepted_sweeps {
-            let unwritten = self.accept(acceptance).await.err();
-            base.gaps.extend(unwritten.map(|error| error.gap(run.cloud.home())));
-        }
-        base.gaps.extend(self.with_findings(|found| std::mem::take(&mut found.gaps)));
         let mut report = JobsReport { gaps: base.gaps.clone(), ..report.clone() };
         base.gaps.extend(self.record(&mut report, is_of_all).await);
         // The state of a job has its notifications.
         run.record_notifications(&mut base, &remembered, &delivered, &recalled).await;
+        // Where SNS refused, a later run sends the message, by the log of notifications.
+        let is_logged = !recalled.memory.is_empty();
+        for acceptance in accepted_sweeps.into_iter().filter(|one| is_logged || one.is_told(&delivered)) {
+            let unwritten = Box::pin(self.accept_sweep(acceptance)).await.err();
+            base.gaps.extend(unwritten.map(|error| error.gap(run.cloud.home())));
+        }
+        base.gaps.extend(self.with_findings(|found| std::mem::take(&mut found.gaps)));
         base.gaps
     }
 

@@ -1,8 +1,8 @@
 //! Sweeps: all members of one are begun before it is accepted, and one message says when all are over.
 //!
 //! Names and states of members follow from `sweep.json`, so a run that continues after a crash begins the same. The sweep comes on the index of
-//! unfinished jobs after its last member: whoever sees it there knows that a member which is not on the index is over. If that entry is lost, it
-//! is made anew, once an hour, while any member is unfinished.
+//! unfinished jobs after its last member: while it is there, a member that is not on the index is over. If that entry is lost, it is made anew,
+//! once an hour, while any member is unfinished.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,6 +10,7 @@ use std::sync::{Mutex, PoisonError};
 
 use futures::{StreamExt, TryStreamExt, stream};
 use jobs::{Job, JobId, JobOverview, ParameterSweep, Sweep, is_sweep, member_document};
+use model::notification_log::{NotificationKey, NotificationKind, RepeatPolicy};
 use store::StoreError;
 
 use super::JobsRun;
@@ -72,19 +73,26 @@ impl JobsRun<'_> {
             return Ok(None);
         }
         // An event and the schedule may begin it at once. The run that puts it on the index tells its team, and then answers the document. If it
-        // was cut off before, the document is unanswered when it must have ended, and a later run does both: twice is better than never.
-        let run_lasts = self.run.deadline.duration_since(self.run.now);
-        let is_begun_here = self.run.store.remember_sweep(&sweep.sweep, &self.run.id).await?;
-        if !is_begun_here && self.now().duration_since(sweep.submitted_at) <= run_lasts {
-            return Ok(None);
+        // was cut off before, the document is unanswered when it must have ended, and a later run does both: twice is better than never. Once a
+        // day, for it may be the answer that cannot be written.
+        let mut accepted = sweep.notify_accepted(self.run.cloud.home());
+        if let Some(begun_at) = self.run.store.remember_sweep(&sweep.sweep, &self.run.id).await? {
+            let run_lasts = self.run.deadline.duration_since(self.run.now);
+            if self.now().duration_since(begun_at) <= run_lasts {
+                return Ok(None);
+            }
+            let topic = NotificationKey::named(format!("accepted {}", sweep.sweep));
+            // The log keeps what is of no resource until the day is over.
+            accepted.resource = None;
+            accepted.kind = NotificationKind::State { topic, what: String::new(), repeat: RepeatPolicy::Daily };
         }
-        self.notify(sweep.notify_accepted(self.run.cloud.home()));
+        self.notify(accepted);
         Ok(Some(sweep.plan.members()))
     }
 
     /// Once an hour: puts sweeps with unfinished members on the index again that are missing there.
     pub(super) async fn restore_sweeps(&self) {
-        if !is_sweep(self.now()) {
+        if !is_sweep(self.run.now) {
             return;
         }
         for sweep in self.sweeps.busy.iter().filter(|sweep| !self.sweeps.is_listed(sweep)) {
@@ -103,6 +111,10 @@ impl JobsRun<'_> {
     /// begun, when some member has no state.
     async fn restore_sweep(&self, id: &JobId) -> Result<bool, StoreError> {
         let store = self.run.store;
+        // Of a team with very many jobs a run does not list all.
+        if store.is_remembered(id).await? {
+            return Ok(true);
+        }
         let Some(sweep) = store.read_sweep(id).await? else { return Ok(false) };
         let there = store.unfinished_members(id).await?;
         let others = stream::iter(sweep.numbers().filter(|number| !there.contains(number)));
@@ -113,7 +125,7 @@ impl JobsRun<'_> {
                 return Ok(false);
             }
         }
-        if store.remember_sweep(id, &self.run.id).await? {
+        if store.remember_sweep(id, &self.run.id).await?.is_none() {
             tracing::warn!(sweep = %id, "it is not over, and was not on the index; it was put there again");
         }
         Ok(true)

@@ -32,7 +32,7 @@ impl JobsRun<'_> {
         if self.trigger_buckets.is_empty() {
             return Ok(());
         }
-        let is_of_all = !arrivals.is_empty() || is_sweep(self.now());
+        let is_of_all = !arrivals.is_empty() || is_sweep(self.run.now);
         let TriggerListing { triggers: mut listed, cut_off } = match self.run.store.list_triggers().await {
             Ok(listing) => listing,
             Err(error) => {

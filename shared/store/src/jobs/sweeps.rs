@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
+use jiff::Timestamp;
 use jobs::{DependencyState, JobId, JobResult, Sweep};
 use model::id::RunId;
 
@@ -68,19 +69,31 @@ impl Store {
         Ok(DependencyState::Ended(JobResult::Succeeded))
     }
 
-    /// Adds a sweep to the index of unfinished jobs, once all its members are there. Returns whether this run has added it.
+    /// Adds a sweep to the index of unfinished jobs, once all its members are there. Returns when another run has added it, by S3's clock; `None` if
+    /// this run has.
     ///
     /// # Errors
     /// If S3 refused.
-    pub async fn remember_sweep(&self, sweep: &JobId, run: &RunId) -> Result<bool, StoreError> {
+    pub async fn remember_sweep(&self, sweep: &JobId, run: &RunId) -> Result<Option<Timestamp>, StoreError> {
         let key = active_sweep_key(sweep);
-        // Of two equal entries nobody could tell who was first.
+        // A write of equal bytes would count as this run's own.
         let entry = stamped(&BTreeMap::from([("run", run.as_str())]), &self.bucket.address(&key))?;
         match self.bucket.put(&key, entry, WriteCondition::StillAt(None)).await {
-            Ok(_) => Ok(true),
-            Err(StoreError::Lost { .. }) => Ok(false),
+            Ok(_) => Ok(None),
+            Err(lost @ StoreError::Lost { .. }) => {
+                let there = self.bucket.find(&key, BYTES_MAX).await?;
+                there.map(|there| Some(there.written_at)).ok_or(lost)
+            }
             Err(error) => Err(error),
         }
+    }
+
+    /// Whether a sweep is on that index.
+    ///
+    /// # Errors
+    /// If S3 refused.
+    pub async fn is_remembered(&self, sweep: &JobId) -> Result<bool, StoreError> {
+        self.bucket.has(&active_sweep_key(sweep)).await
     }
 
     /// Removes a sweep from that index.
