@@ -36,6 +36,7 @@ _FINAL_STOP_SECONDS = 90  # systemd-system.conf(5), DefaultTimeoutStopSec
 _ENDS_WELL = (0, -signal.SIGHUP, -signal.SIGINT, -signal.SIGTERM, -signal.SIGPIPE)  # systemd.service(5), SuccessExitStatus
 _MS_BIND, _PR_SET_CHILD_SUBREAPER = 4096, 36
 _SYSRQ, _MESSAGES = "proc/sysrq-trigger", "dev/kmsg"
+_USERS = "etc/passwd"
 _FIRST = "proc/1/comm"  # the name of PID 1, of which the kernel keeps 15 letters (proc_pid_comm(5))
 
 
@@ -334,7 +335,8 @@ class Machine:
 def _mount(told: dict[str, Any]) -> None:
     """Each machine sees its own disk at the same place, and its own switch instead of that of the machine that all of this runs on."""
     libc = ctypes.CDLL(None, use_errno=True)
-    what = [(told["root"], told["disk"])]
+    # A job that names no user runs as the first one, whose home must be on this disk.
+    what = [(told["root"], told["disk"]), (f"{told['root']}/{_USERS}", "/etc/passwd")]
     if Path("/proc/sysrq-trigger").exists():
         what.append((f"{told['root']}/{_SYSRQ}", "/proc/sysrq-trigger"))
     if not os.access("/root", os.X_OK):
@@ -345,7 +347,7 @@ def _mount(told: dict[str, Any]) -> None:
             raise OSError(ctypes.get_errno(), f"{source} cannot be mounted at {target}")
 
 
-def _prepare(root: Path) -> None:
+def _prepare(root: Path, disk: str) -> None:
     """The files before the first process. `/run` is empty after each boot."""
     subprocess.run(["/bin/rm", "-rf", root / "run"], check=True)
     for folder in ("run/systemd/system", "proc/sys/kernel", "proc/1", "dev", "etc/systemd/system", "var/log", "tmp", "root"):
@@ -354,6 +356,7 @@ def _prepare(root: Path) -> None:
         if not (root / pipe).exists():
             os.mkfifo(root / pipe)
     (root / _FIRST).write_text("systemd\n")
+    (root / _USERS).write_text(f"root:x:0:0::{disk}/root:/bin/sh\n")
 
 
 async def _live(machine: Machine) -> None:
@@ -380,7 +383,7 @@ def main() -> None:
     os.dup2(console, 2)
     for unheard in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(unheard, lambda *_: None)  # not SIG_IGN, which all that it begins would inherit
-    _prepare(Path(told["root"]))
+    _prepare(Path(told["root"]), told["disk"])
     if told["isolation"] == "namespaces":
         _mount(told)
         listening = network.listeners(told["port"])
