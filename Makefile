@@ -159,16 +159,16 @@ template: $(VENV_LINT)/.installed ## Lint the templates (sam validate, cfn-lint)
 	for beside in deploy/*.yaml; do $(SAM) validate --lint --template-file "$$beside"; done
 	$(VENV_LINT)/bin/cfn-lint
 
-# Whole files go to one process or another, so that what shares a file shares no moment; most tests wait most of the time. The trials
-# of every fault are many at once by themselves, and nothing else is timed beside them; of each function some hang for 100 s, at the same
-# time.
-TESTS_AT_ONCE ?= 4
+# Whole files go to one process or another, so that what shares a file shares no moment; most tests wait most of the time. Files go by their
+# names: sorted by the number of their tests, as is the default, the longest ones would come last. The trials of every fault are many at
+# once by themselves, and nothing else is timed beside them; of each function some hang for 100 s, at the same time.
+TESTS_AT_ONCE ?= 6
 EVERY_FAULT := integration/tests/test_every_fault.py
 
 integration: $(VENV)/.installed ## Run the real binaries end to end against a local AWS
 	$(LINTED) $(BUILD) --bins --examples
-	$(PYTEST) integration --ignore $(EVERY_FAULT) --numprocesses $(TESTS_AT_ONCE) --dist loadfile --quiet
-	$(PYTEST) $(EVERY_FAULT) --numprocesses $(TESTS_AT_ONCE) --dist worksteal --quiet
+	$(PYTEST) integration --ignore $(EVERY_FAULT) --numprocesses $(TESTS_AT_ONCE) --dist loadfile --no-loadscope-reorder --quiet
+	$(PYTEST) $(EVERY_FAULT) --numprocesses $(TESTS_AT_ONCE) --dist loadgroup --quiet
 
 page: $(VENV)/.installed $(AXE)/package/axe.min.js ## Look at the report's page in Chromium, and check that everybody can read it (needs chromium and npm)
 	cargo build --locked --package report --example sample

@@ -28,7 +28,12 @@ _ALL = (plot_of_instances.PLOT, plot_of_volumes.PLOT, plot_of_sagemaker.PLOT, pl
 PLOTS = {plot.function: plot for plot in _ALL}
 
 
-@pytest.fixture(params=PLOTS)
+def of(function: str) -> pytest.MarkDecorator:
+    """Tests of one plot are of one process, which tells its faultless story once."""
+    return pytest.mark.xdist_group(function)
+
+
+@pytest.fixture(params=[pytest.param(function, marks=of(function)) for function in PLOTS])
 def plot(request: pytest.FixtureRequest) -> Plot:
     return PLOTS[request.param]
 
@@ -38,6 +43,7 @@ def faultless(plot: Plot) -> Story:
     return faultless_story(plot)
 
 
+@of("reap-instances")
 def test_the_faultless_story_of_instances_makes_every_call_and_every_step() -> None:
     """What the cases are made of: a call that is not made here meets no fault."""
     plot = plot_of_instances.PLOT
@@ -50,6 +56,7 @@ def test_the_faultless_story_of_instances_makes_every_call_and_every_step() -> N
     assert faultless["runs"][-1]["writes"] == [] and not faultless["runs"][-1]["remembers"]
 
 
+@of("reap-volumes")
 def test_the_faultless_story_of_volumes_makes_every_call_and_every_step() -> None:
     plot = plot_of_volumes.PLOT
     faultless = faultless_story(plot)
@@ -67,6 +74,7 @@ def test_the_faultless_story_of_volumes_makes_every_call_and_every_step() -> Non
     assert left == {"first seen", "attached again", "used", *plot_of_volumes.SKIPPED}
 
 
+@of("reap-sagemaker")
 def test_the_faultless_story_of_sagemaker_makes_every_call_and_every_step() -> None:
     plot = plot_of_sagemaker.PLOT
     faultless = faultless_story(plot)
@@ -81,6 +89,7 @@ def test_the_faultless_story_of_sagemaker_makes_every_call_and_every_step() -> N
     assert "idle" not in states and {states[name] for name in plot_of_sagemaker.SKIPPED} == {"InService"}
 
 
+@of("enforce-budgets")
 def test_the_faultless_story_of_budgets_makes_every_call_and_every_step() -> None:
     plot = plot_of_budgets.PLOT
     faultless = faultless_story(plot)
@@ -99,6 +108,7 @@ def test_the_faultless_story_of_budgets_makes_every_call_and_every_step() -> Non
     assert _error_usd(faultless["runs"][2]["kept"]) == pytest.approx(0, abs=2e-6)
 
 
+@of("run-jobs")
 def test_the_faultless_story_of_jobs_makes_every_call_and_every_step() -> None:
     plot = plot_of_jobs.PLOT
     faultless = faultless_story(plot)
