@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use aws_config::{BehaviorVersion, Region, SdkConfig};
-use aws_sdk_ssm::error::ProvideErrorMetadata;
+use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 use model::fault::error_sentence;
 
 /// The environment's configuration, in that region.

@@ -7,8 +7,9 @@
 
 use std::collections::BTreeMap;
 
-use aws_sdk_ssm::Client;
-use aws_sdk_ssm::error::ProvideErrorMetadata;
+use aws_smithy_types::error::metadata::ProvideErrorMetadata;
+use serde_json::{Value, json};
+use signed_call::SignedCall;
 
 use crate::agent_error::AgentError;
 use crate::aws;
@@ -35,13 +36,14 @@ async fn fetch_secret(arn: &str) -> Result<String, AgentError> {
     let Some((region, names)) = place(arn) else {
         return Err(AgentError::new("it is no ARN of a secret or of a parameter"));
     };
-    let client = Client::new(&aws::config(region).await);
+    let config = aws::config(region.clone()).await;
+    let call = SignedCall::get_parameter(&region);
     let mut absent = String::new();
     for name in names {
-        match client.get_parameter().name(name).with_decryption(true).send().await {
+        match Box::pin(call.send(&config, &json!({ "Name": name, "WithDecryption": true }))).await {
             Ok(answer) => {
-                let value = answer.parameter.and_then(|parameter| parameter.value);
-                return value.ok_or_else(|| AgentError::new("it has no value"));
+                let value = answer.pointer("/Parameter/Value").and_then(Value::as_str);
+                return value.map(str::to_owned).ok_or_else(|| AgentError::new("it has no value"));
             }
             Err(error) => {
                 // Any other error does not say whether there is one.

@@ -41,7 +41,6 @@ pub struct Aws {
     cloudwatch: RegionalClients<aws_sdk_cloudwatch::Client>,
     pricing: RegionalClients<aws_sdk_pricing::Client>,
     sns: RegionalClients<aws_sdk_sns::Client>,
-    ssm: RegionalClients<aws_sdk_ssm::Client>,
     meter: UsageMeter,
 }
 
@@ -77,8 +76,8 @@ impl Aws {
         }
         let home = Region::from(home);
         let (ec2, cloudwatch) = (RegionalClients::default(), RegionalClients::default());
-        let (pricing, sns, ssm) = (RegionalClients::default(), RegionalClients::default(), RegionalClients::default());
-        Self { config, home, ec2, cloudwatch, pricing, sns, ssm, meter: UsageMeter::default() }
+        let (pricing, sns) = (RegionalClients::default(), RegionalClients::default());
+        Self { config, home, ec2, cloudwatch, pricing, sns, meter: UsageMeter::default() }
     }
 
     /// The region that the environment names.
@@ -147,13 +146,6 @@ impl Aws {
         self.sns.client(region, |region| {
             let config = aws_sdk_sns::config::Builder::from(&self.config).region(region).build();
             aws_sdk_sns::Client::from_conf(config)
-        })
-    }
-
-    pub(crate) fn ssm(&self, region: &Region) -> aws_sdk_ssm::Client {
-        self.ssm.client(region, |region| {
-            let config = aws_sdk_ssm::config::Builder::from(&self.config).region(region).build();
-            aws_sdk_ssm::Client::from_conf(config)
         })
     }
 }

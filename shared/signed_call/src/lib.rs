@@ -63,6 +63,21 @@ const ATTEMPTS_MAX: u32 = 4;
 /// What the SDK repeats (AWS SDKs and tools reference guide, "Retry behavior").
 const TRANSIENT_STATUSES: &[u16] = &[500, 502, 503, 504];
 
+impl<'a> SignedCall<'a> {
+    /// `GetParameter` of Systems Manager (its API reference).
+    #[must_use]
+    pub const fn get_parameter(region: &'a str) -> Self {
+        Self {
+            call: "ssm:GetParameter",
+            region,
+            host: "ssm",
+            signing_name: "ssm",
+            protocol: JsonProtocol::Target { prefix: "AmazonSSM", operation: "GetParameter" },
+            repeats: Repeats::LikeTheSdk,
+        }
+    }
+}
+
 impl SignedCall<'_> {
     /// With the credentials, the timeouts and the retries of that configuration.
     ///

@@ -3,16 +3,17 @@
 use std::time::Duration;
 
 use aws_sdk_ec2::types::{BlockDeviceMapping, DeviceType, Image as Ec2Image, ImageState};
-use aws_sdk_ssm::error::ProvideErrorMetadata;
+use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 use jobs::{LaunchObstacle, MachineImage};
 use model::id::{Region, ResourceId};
 use model::image_source::ImageSource;
+use serde_json::{Value, json};
+use signed_call::SignedCall;
 
 use crate::aws::Aws;
 use crate::error::{CallError, call_error};
 
 const TIMEOUT: Duration = Duration::from_secs(30);
-const GET_PARAMETER: &str = "ssm:GetParameter";
 const DESCRIBE_IMAGES: &str = "ec2:DescribeImages";
 
 /// Systems without cloud-init, by the names of their images: there user data could not stop a machine at its deadline.
@@ -50,9 +51,10 @@ pub(super) async fn image(
 
 async fn read_parameter(aws: &Aws, region: &Region, name: &str) -> Result<ResourceId, LaunchObstacle> {
     let change = "change `[jobs] image`, or name an image under `[machine] ami`";
-    match aws.ssm(region).get_parameter().name(name).send().await {
+    let call = SignedCall::get_parameter(region.as_str());
+    match Box::pin(call.send(aws.sdk_config(), &json!({ "Name": name }))).await {
         Ok(answer) => {
-            let value = answer.parameter.and_then(|parameter| parameter.value).unwrap_or_default();
+            let value = answer.pointer("/Parameter/Value").and_then(Value::as_str).unwrap_or_default();
             let is_id = value.starts_with("ami-");
             is_id.then(|| ResourceId::new(value)).ok_or_else(|| {
                 LaunchObstacle::new(format!("the parameter {name} holds no id of an image in {region}; {change}"))
@@ -61,7 +63,7 @@ async fn read_parameter(aws: &Aws, region: &Region, name: &str) -> Result<Resour
         Err(error) if error.code() == Some("ParameterNotFound") => {
             Err(LaunchObstacle::new(format!("{region} has no parameter {name} with the image to boot; {change}")))
         }
-        Err(error) => Err(LaunchObstacle::new(call_error(GET_PARAMETER, region, &error))),
+        Err(error) => Err(LaunchObstacle::new(call_error(call.call, region, &error))),
     }
 }
 
