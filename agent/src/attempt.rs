@@ -76,6 +76,7 @@ async fn attempt(agent: &Arc<Agent>, container: &mut Option<Container>) -> Resul
         let earlier = container.insert(Container::of_attempt(agent));
         agent.unless_it_ends(earlier.remove_earlier(image)).await??;
     }
+    let mut fetched = agent.unless_it_ends(Box::pin(outputs::find_earlier(agent, &asked.work.after))).await??;
     // Before checkpoints are restored: what the archive has in their directory is set aside.
     if let Some(digest) = &asked.work.workdir {
         agent.unless_it_ends(Box::pin(restore_workdir(agent, digest, &user))).await??;
@@ -86,7 +87,6 @@ async fn attempt(agent: &Arc<Agent>, container: &mut Option<Container>) -> Resul
     if let (Some(container), Some(image)) = (container, &asked.work.container) {
         agent.unless_it_ends(Box::pin(container.create(agent, image, &asked, &user))).await??;
     }
-    let mut fetched = agent.unless_it_ends(Box::pin(outputs::find_earlier(agent, &asked.work.after))).await??;
     if !asked.work.secrets.is_empty() {
         let read = agent.unless_it_ends(Box::pin(secrets::read(&asked.work.secrets))).await?;
         fetched.extend(read.map_err(AttemptEnd::broken)?);

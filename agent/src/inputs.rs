@@ -20,7 +20,7 @@ pub(crate) use mount::{MountedInput, is_mount};
 /// What is mounted as long as this exists.
 pub(crate) type MountedInputs = Vec<MountedInput>;
 
-/// Fetches or mounts each input, one after the other.
+/// Mounts or fetches each input, one after the other.
 pub(crate) async fn provide(
     agent: &Arc<Agent>,
     inputs: &[InputSpec],
@@ -31,7 +31,10 @@ pub(crate) async fn provide(
         return Ok(mounted);
     }
     let config = aws::config(agent.identity.region.to_string()).await;
-    for (index, input) in inputs.iter().enumerate() {
+    let mut inputs: Vec<_> = inputs.iter().enumerate().collect();
+    // What cannot be mounted is known before anything is fetched.
+    inputs.sort_by_key(|(_, input)| input.mode == InputMode::Fetch);
+    for (index, input) in inputs {
         match input.mode {
             InputMode::Fetch => {
                 agent.set_activity("fetching inputs");

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from attempts import BUCKET, NAME, Job
+from attempts import BUCKET, NAME, Job, head
 from command import curfew
 from reaping import Account
 from test_cli_submit import with_image
@@ -92,12 +92,26 @@ def test_what_cannot_be_fetched_is_named_before_the_command(job: Job, full_disk:
     assert (to / "one").read_bytes() == b"1" and not (to / "one").is_symlink() and not (job.scratch / "outside").exists()
 
 
+def test_nothing_is_fetched_if_earlier_outputs_cannot_be_found(job: Job) -> None:
+    put(job, {"vision/a": b"x"})
+    job.put("attempts/vision/prepare-0123abcd/head.json", head(1))
+    job.aws.fault("s3:GetObject", "access_denied", match="prepare-0123abcd/head.json", times=None)
+    more = f'after = ["prepare-0123abcd"]\n{inputs(f"{DATA}/vision/", job.scratch / "data")}'
+    job.spec("echo never", checkpoint=False, more=more)
+    with job.machine(1) as machine:
+        machine.ends()
+    assert "the outputs of vision/prepare-0123abcd cannot be found" in job.exit(1)["why"] and fetched(job) == []
+
+
 def test_mountpoint_shows_the_objects_until_the_end(job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     to, said = job.scratch / "data", tmp_path / "said"
-    job.spec("echo never", checkpoint=False, more=inputs(f"{DATA}/vision/", to, "mount"))
+    put(job, {"large/a": b"x"})
+    both = inputs(f"{DATA}/large/", job.scratch / "large") + inputs(f"{DATA}/vision/", to, "mount")
+    job.spec("echo never", checkpoint=False, more=both)
     with job.machine(1) as machine:
         machine.ends()
     assert (job.exit(1)["reason"], job.exit(1)["code"]) == ("failed", 127), "no other machine has it"
+    assert fetched(job) == [], "known before anything is fetched"
     assert "the image of the machine has no mount-s3" in job.head()["result"]["why"]
 
     tools = tmp_path / "tools"
