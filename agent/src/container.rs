@@ -84,6 +84,8 @@ impl Container {
         agent.set_activity("pulling the image");
         fs::create_dir_all(&self.steps).and_then(|()| fs::create_dir_all(&self.config)).map_err(broken)?;
         self.pull(agent, image).await?;
+        // Docker may have started after the first try.
+        let _ = self.remove_container().await;
         let arguments = self.arguments(image, asked, user);
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         self.docker(&arguments, None).await.map_err(|error| describe(image, &error))

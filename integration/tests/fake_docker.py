@@ -111,6 +111,9 @@ class FakeDocker:
     def refuse(self, command: str, words: str) -> None:
         (self.state / f"refuse-{command}").write_text(words)
 
+    def allow(self, command: str) -> None:
+        (self.state / f"refuse-{command}").unlink()
+
     def _recorded(self) -> list[dict[str, object]]:
         file = self.state / "calls"
         return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
