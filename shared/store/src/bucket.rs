@@ -235,7 +235,9 @@ impl Bucket {
                     pause *= 2;
                 }
                 (Some(WriteRefusal::Conflict), _) => return Err(StoreError::Conflict { address: self.address(key) }),
-                (Some(WriteRefusal::Precondition), _) => return self.accept_if_already_written(key, &bytes).await,
+                (Some(WriteRefusal::Precondition), _) => {
+                    return self.accept_if_already_written(key, &bytes, &metadata).await;
+                }
                 (Some(WriteRefusal::Gone), WriteCondition::StillAt(Some(_))) => {
                     return Err(StoreError::Lost { address: self.address(key) });
                 }
@@ -244,10 +246,19 @@ impl Bucket {
         }
     }
 
-    /// After a 412. The SDK retries a write after a lost answer, and S3 refuses the retry: then the object has exactly these bytes.
-    async fn accept_if_already_written(&self, key: &str, bytes: &[u8]) -> Result<ObjectVersion, StoreError> {
+    /// After a 412. The SDK retries a write after a lost answer, and S3 refuses the retry: then the object has exactly these bytes and metadata.
+    async fn accept_if_already_written(
+        &self,
+        key: &str,
+        bytes: &[u8],
+        metadata: &HashMap<String, String>,
+    ) -> Result<ObjectVersion, StoreError> {
         match self.find(key, bytes.len()).await? {
-            Some(FoundObject { bytes: Ok(there), by, .. }) if there == bytes => Ok(by),
+            Some(FoundObject { bytes: Ok(there), by, metadata: of_it, .. })
+                if there == bytes && metadata.iter().all(|(name, value)| of_it.get(name) == Some(value)) =>
+            {
+                Ok(by)
+            }
             _ => Err(StoreError::Lost { address: self.address(key) }),
         }
     }

@@ -61,7 +61,7 @@ impl Store {
     /// Writes a part of an attempt's log, which never changes.
     ///
     /// # Errors
-    /// [`StoreError::Lost`] if there is another part of that number; otherwise if S3 refused.
+    /// [`StoreError::Lost`] if there is another part of that number, even one with equal bytes of another position; otherwise if S3 refused.
     pub async fn write_log_part(
         &self,
         job: &JobId,

@@ -158,8 +158,10 @@ async fn a_write_that_collides_for_ever_is_not_done() {
 async fn a_write_whose_answer_was_lost_is_done_if_its_bytes_are_there() {
     for (name, write, last) in all_writes() {
         let written = body(write, last).await;
-        let (done, _) = outcome(write, last, vec![precondition(), (200, written)]).await;
-        assert_eq!(done, Ok(()), "{name}");
+        let refused = (412, String::new(), error("PreconditionFailed"));
+        let (store, served) = server_of_headers(vec![refused, (200, "x-amz-meta-start: 0\r\n".to_owned(), written)]);
+        assert_eq!(write(&store, last).await, Ok(()), "{name}");
+        served.join().unwrap();
     }
 }
 
@@ -209,9 +211,13 @@ async fn a_job_with_another_spec_is_not_accepted() {
 
 #[tokio::test]
 async fn a_part_of_a_log_never_changes() {
-    let (store, served) = server(vec![precondition(), (200, "begun before")]);
-    assert!(matches!(write_log_part(&store).await, Err(StoreError::Lost { .. })));
-    served.join().unwrap();
+    for (start, there) in [(0, "begun before"), (9, "begun")] {
+        let refused = (412, String::new(), error("PreconditionFailed"));
+        let there = (200, format!("x-amz-meta-start: {start}\r\n"), there);
+        let (store, served) = server_of_headers(vec![refused, there]);
+        assert!(matches!(write_log_part(&store).await, Err(StoreError::Lost { .. })), "{start}");
+        served.join().unwrap();
+    }
 }
 
 #[tokio::test]
