@@ -142,8 +142,9 @@ impl Bucket {
     /// The keys are encoded: control characters, which anybody may write, have no form in XML, and would make the whole page unreadable
     /// (Amazon S3 API reference, "`ListObjectsV2`", encoding-type).
     pub(super) fn listing(&self, prefix: &str, depth: ListDepth, after: Option<&str>) -> ListObjectsV2FluentBuilder {
+        let is_folder = |key: &str| depth == ListDepth::Children && key.ends_with('/');
         // A folder is listed again while it has a later key.
-        let after = after.map(|after| if after.ends_with('/') { format!("{after}{LAST}") } else { after.to_owned() });
+        let after = after.map(|after| if is_folder(after) { format!("{after}{LAST}") } else { after.to_owned() });
         let listing = self.client.list_objects_v2().bucket(&self.name).prefix(prefix);
         let delimiter = (depth == ListDepth::Children).then(|| "/".to_owned());
         listing.encoding_type(EncodingType::Url).set_start_after(after).set_delimiter(delimiter)

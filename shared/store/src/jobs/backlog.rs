@@ -73,9 +73,7 @@ impl Backlog {
     /// The folder of a key: its team's, or the top folder.
     #[must_use]
     pub fn folder_of(self, key: &str) -> &str {
-        let top = self.as_str().len();
-        let end = key.get(top..).and_then(|rest| rest.find('/')).map_or(top, |slash| top + slash + 1);
-        key.get(..end).unwrap_or(key)
+        folder_below(self.as_str(), key)
     }
 
     /// The team of a folder; `None` for a folder that no team can have.
@@ -89,6 +87,13 @@ impl Backlog {
     fn depth(self, folder: &str) -> ListDepth {
         if self == Self::Jobs || folder == self.as_str() { ListDepth::Children } else { ListDepth::All }
     }
+}
+
+/// The folder of a key directly under a top folder; the top folder, if it is in none.
+pub(super) fn folder_below<'k>(top: &str, key: &'k str) -> &'k str {
+    let top = top.len();
+    let end = key.get(top..).and_then(|rest| rest.find('/')).map_or(top, |slash| top + slash + 1);
+    key.get(..end).unwrap_or(key)
 }
 
 impl JobEntry {

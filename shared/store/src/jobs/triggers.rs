@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use futures::{StreamExt, TryStreamExt, stream};
 use jiff::Timestamp;
 use jobs::{JobName, JobSpec, TriggerState, TriggeredDocument};
 use model::id::TeamName;
 
 use super::TOML;
+use super::backlog::folder_below;
 use super::inbox::team_in_folder;
 use crate::bucket::{ListDepth, ListedObject, WriteCondition};
 use crate::budgets::folder;
@@ -18,11 +18,11 @@ const TRIGGERS: &str = "triggers/";
 const DOCUMENT: &str = ".toml";
 const STATE: &str = ".state.json";
 
-/// A list of this length takes one call. If there is more, each team's folder gets one.
-const LISTED_MAX: usize = 1_000;
+/// The objects of a folder that are read, as many as one call lists.
+const FOLDER_MAX: usize = 1_000;
 
-/// Teams' folders that are listed at once.
-const LISTS_AT_ONCE: usize = 16;
+/// One folder adds two at most.
+const LISTS_MAX: usize = 100;
 
 impl StoredDocument for TriggerState {
     const IF_LOST: &'static str = "the jobs of the day are counted anew, and what waits for quiet is forgotten";
@@ -43,10 +43,25 @@ pub struct TriggerObject {
 /// All triggers, as listed.
 #[derive(Debug, Default)]
 pub struct TriggerListing {
-    /// In order.
+    /// In the order of folders, and of keys in each.
     pub triggers: Vec<TriggerObject>,
     /// The folders with more objects than are listed, each with its team.
     pub cut_off: Vec<(Option<TeamName>, String)>,
+}
+
+impl TriggerListing {
+    fn from_folders(folders: BTreeMap<String, Vec<ListedObject>>) -> Self {
+        let mut listing = Self::default();
+        for (folder, mut listed) in folders {
+            if listed.len() > FOLDER_MAX {
+                listed.truncate(FOLDER_MAX);
+                let spelt = folder.strip_prefix(TRIGGERS).and_then(|spelt| spelt.strip_suffix('/'));
+                listing.cut_off.push((spelt.and_then(team_in_folder), folder));
+            }
+            listing.triggers.extend(match_states(listed));
+        }
+        listing
+    }
 }
 
 impl TriggerObject {
@@ -63,29 +78,23 @@ impl Store {
     /// All triggers; of a team with more than 1,000 objects those among the first 1,000, so that no team's folder hides another's.
     ///
     /// # Errors
-    /// If S3 refused, or more than 1,000 teams have a folder while there are more than 1,000 objects.
+    /// If S3 refused, or there are more than 100,000 objects besides those that are left out.
     pub async fn list_triggers(&self) -> Result<TriggerListing, StoreError> {
-        match self.bucket.list(TRIGGERS, LISTED_MAX).await {
-            Err(StoreError::TooMany { .. }) => self.list_triggers_by_team().await,
-            listed => Ok(TriggerListing { triggers: match_states(listed?), cut_off: Vec::new() }),
-        }
-    }
-
-    async fn list_triggers_by_team(&self) -> Result<TriggerListing, StoreError> {
-        let folders = self.bucket.folders(TRIGGERS, LISTED_MAX).await?;
-        let lists = folders.into_iter().map(|folder| async move {
-            let part = self.bucket.list_part(&folder, ListDepth::All, None, 1).await?;
-            Ok::<_, StoreError>((folder, part))
-        });
-        let mut listing = TriggerListing::default();
-        for (folder, part) in stream::iter(lists).buffered(LISTS_AT_ONCE).try_collect::<Vec<_>>().await? {
-            listing.triggers.extend(match_states(part.items));
-            if part.stopped_at.is_some() {
-                let spelt = folder.strip_prefix(TRIGGERS).and_then(|spelt| spelt.strip_suffix('/'));
-                listing.cut_off.push((spelt.and_then(team_in_folder), folder));
+        let (mut folders, mut after) = (BTreeMap::<String, Vec<ListedObject>>::new(), None);
+        for _ in 0..LISTS_MAX {
+            let page = self.bucket.list_part(TRIGGERS, ListDepth::All, after.as_deref(), 1).await?;
+            for one in page.items {
+                folders.entry(folder_below(TRIGGERS, &one.key).to_owned()).or_default().push(one);
             }
+            // It would begin anew with the first key.
+            let Some(last) = page.stopped_at.filter(|last| !last.is_empty()) else {
+                return Ok(TriggerListing::from_folders(folders));
+            };
+            let folder = folder_below(TRIGGERS, &last);
+            let is_cut_off = folder != TRIGGERS && folders.get(folder).is_some_and(|all| all.len() > FOLDER_MAX);
+            after = Some(if is_cut_off { key_after(folder) } else { last });
         }
-        Ok(listing)
+        Err(StoreError::TooMany { address: self.bucket.address(TRIGGERS), keys_max: LISTS_MAX * FOLDER_MAX })
     }
 
     /// A trigger's document, or its size in bytes if that exceeds the limit; `None` if there is none.
@@ -147,6 +156,12 @@ impl Store {
             Err(error) => Err(error),
         }
     }
+}
+
+/// After all keys of a folder, and before those of the next.
+fn key_after(folder: &str) -> String {
+    // `0` is the character after `/`.
+    format!("{}0", folder.strip_suffix('/').unwrap_or(folder))
 }
 
 fn state_key(trigger: &str) -> String {

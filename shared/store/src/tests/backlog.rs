@@ -86,22 +86,45 @@ async fn teams_are_listed_after_the_last_one_whole() {
     assert!(requests[0].contains("start-after=active%2Fv%2F%F4%8F%BF%BF"), "{}", requests[0]);
 }
 
+/// A page of 1,000 triggers of the team `a`, and more follow.
+fn thousand_triggers(from: u32) -> &'static str {
+    let keys: Vec<String> = (from..from + 1_000).map(|number| format!("triggers/a/{number:04}.toml")).collect();
+    page(&keys.iter().map(String::as_str).collect::<Vec<_>>(), true)
+}
+
+/// All triggers that these pages have, the folders that are cut off, and the key after which each page was listed.
+async fn list_triggers(pages: Vec<&'static str>) -> (Vec<TriggerObject>, Vec<String>, Vec<String>) {
+    let (store, served) = server(pages.into_iter().map(|page| (200, page)).collect());
+    let listing = store.list_triggers().await.unwrap();
+    let after = |request: String| {
+        let rest = request.split_once("start-after=").map(|(_, rest)| rest.to_owned()).unwrap_or_default();
+        rest.split(['&', ' ']).next().unwrap().to_owned()
+    };
+    let cut_off = listing.cut_off.into_iter().map(|(team, folder)| {
+        assert_eq!(team, Some("a".into()));
+        folder
+    });
+    (listing.triggers, cut_off.collect(), served.join().unwrap().into_iter().map(after).collect())
+}
+
 #[tokio::test]
 async fn a_folder_with_too_many_triggers_hides_none_of_another_team() {
-    let keys: Vec<String> = (0..1_000).map(|number| format!("triggers/a/{number:04}.toml")).collect();
-    let of_a = page(&keys.iter().map(String::as_str).collect::<Vec<_>>(), true);
-    let answers = [
-        of_a,
-        page(&["triggers/b/x.toml"], false),
-        page(&["triggers/a/", "triggers/b/"], false),
-        of_a,
-        page(&["triggers/b/x.state.json", "triggers/b/x.toml"], false),
-    ];
-    let (store, served) = server(answers.map(|answer| (200, answer)).into());
-    let listing = store.list_triggers().await.unwrap();
-    assert_eq!(listing.triggers.len(), 1_001);
-    let last = listing.triggers.last().unwrap();
+    let of_b = page(&["triggers/b/x.state.json", "triggers/b/x.toml"], false);
+    let (triggers, cut_off, after) = list_triggers(vec![thousand_triggers(0), thousand_triggers(1_000), of_b]).await;
+    assert_eq!(triggers.len(), 1_001, "two lists more, and the first 1,000");
+    let last = triggers.last().unwrap();
     assert!(last.key == "triggers/b/x.toml" && last.state_written_at.is_some(), "{last:?}");
-    assert_eq!(listing.cut_off, [(Some("a".into()), "triggers/a/".to_owned())]);
-    assert_eq!(served.join().unwrap().len(), 5);
+    assert_eq!(cut_off, ["triggers/a/"]);
+    assert_eq!(after, ["", "triggers%2Fa%2F0999.toml", "triggers%2Fa0"]);
+}
+
+#[tokio::test]
+async fn a_list_of_triggers_of_many_pages_has_all_of_them() {
+    let rest = page(&["triggers/b/", "triggers/b/x.toml"], false);
+    let (triggers, cut_off, after) = list_triggers(vec![thousand_triggers(0), rest]).await;
+    assert_eq!((triggers.len(), cut_off.len()), (1_001, 0), "1,000 are not too many");
+    assert_eq!(after, ["", "triggers%2Fa%2F0999.toml"]);
+    // A key with `/` at its end is an object here.
+    let (triggers, _, after) = list_triggers(vec![page(&["triggers/b/"], true), rest]).await;
+    assert_eq!((triggers.len(), after), (1, vec![String::new(), "triggers%2Fb%2F".to_owned()]));
 }
