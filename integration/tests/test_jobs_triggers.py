@@ -133,7 +133,7 @@ OTHER = "triggers/nlp/ingest.toml"
 def test_a_damaged_state_is_begun_anew_and_no_arrival_is_lost(account: TriggerAccount) -> None:
     for key in (TRIGGER, OTHER):
         account.put(key, EACH.encode())
-    for damaged in (b"{", b'{"schema": 99}'):
+    for damaged in (b"{", b'{"schema": 1, "made": 7}'):
         account.put("triggers/vision/ingest.state.json", damaged)
         version = f"v{len(damaged)}"
         run = account.tick(account.arrived("uploads/a", version))
@@ -149,6 +149,27 @@ def test_its_team_hears_of_a_damaged_state_without_an_arrival(account: TriggerAc
     [message] = account.tick().messages
     assert message["attributes"]["team"] == "vision" and "write one more object below its `from`" in message["message"]
     assert account.state() == {"schema": 1, "made": {}} and account.tick().messages == []
+
+
+def test_a_state_of_a_newer_curfew_stays_and_holds_up_no_other(account: TriggerAccount) -> None:
+    """After a rollback."""
+    for key in (TRIGGER, OTHER):
+        account.put(key, EACH.encode())
+    account.put("triggers/vision/ingest.state.json", b'{"schema": 99}')
+    event = account.arrived("uploads/a", "v1")
+    run = account.tick(event)
+    assert run.response and account.state() == {"schema": 99} and account.made() == [] and len(account.made("nlp")) == 1
+    [message] = [one for one in run.messages if "makes no jobs" in one["message"]]
+    assert message["attributes"]["team"] == "vision" and "deploy the version that wrote it" in message["message"]
+
+
+def test_a_trigger_whose_state_would_have_too_long_a_key_is_refused(account: TriggerAccount) -> None:
+    team = "x" * 1_000
+    for key in (f"triggers/{team}/ingest.toml", OTHER):
+        account.put(key, EACH.encode())
+    run = account.tick(account.arrived("uploads/a", "v1"))
+    assert run.response and len(account.made("nlp")) == 1 and account.made(team) == [] and run.gaps == []
+    assert "the name of the team is too long for the keys of S3" in run.message(team)
 
 
 @pytest.mark.parametrize("code", ["AccessDenied", "InvalidObjectState", "KMS.DisabledException"])

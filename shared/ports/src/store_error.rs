@@ -230,7 +230,7 @@ fn advice(action: &'static str, code: Option<&str>) -> CallAdvice {
         Some("AccessDenied") if action == "s3:GetObject" => {
             "grant the role that asked s3:GetObject on it, and s3:ListBucket on the bucket, without which an absent object looks forbidden"
         }
-        // Whoever may write an object chooses its storage class and its key.
+        // The writer of an object chooses its storage class and its key of KMS.
         Some(
             "InvalidObjectState"
             | "InvalidRequest"
@@ -240,6 +240,7 @@ fn advice(action: &'static str, code: Option<&str>) -> CallAdvice {
         ) if action == "s3:GetObject" => {
             "write it again, in the storage class STANDARD and with the default encryption of its bucket"
         }
+        Some("KeyTooLongError") => "use a shorter name",
         Some("AccessDenied") if action == LIST => "grant the role that asked s3:ListBucket on the bucket",
         Some("AccessDenied") if action == LIST_VERSIONS => {
             "grant the role that asked s3:ListBucketVersions on the bucket"

@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 
 use futures::{StreamExt, stream};
 use jiff::SignedDuration;
-use jobs::{Arrival, SpecMistake, Trigger, interleave, is_sweep};
+use jobs::{Arrival, JobId, SpecMistake, Trigger, interleave, is_sweep};
 use model::digest::sha256_hex;
 use model::id::TeamName;
-use store::{StoreError, TriggerListing, TriggerObject};
+use store::{StoreError, TriggerListing, TriggerObject, has_legal_keys};
 
 use super::JobsRun;
 use super::inbox::{describe_mistakes, too_large};
@@ -44,7 +44,7 @@ impl JobsRun<'_> {
         let may_wait =
             |one: &TriggerObject| one.state_written_at.is_some_and(|at| self.now().duration_since(at) < PENDING_FOR);
         listed.retain(|one| is_of_all || may_wait(one));
-        // Whoever has very many keeps no other from its turn.
+        // A team with very many triggers does not delay those of the others.
         let mut by_team: BTreeMap<_, Vec<TriggerObject>> = BTreeMap::new();
         for one in listed {
             by_team.entry(one.team.clone()).or_default().push(one);
@@ -53,12 +53,11 @@ impl JobsRun<'_> {
         let runs = stream::iter(&listed).map(|one| self.run_trigger(one, arrivals, is_of_all));
         let done: Vec<Result<(), StoreError>> = runs.buffered(AT_ONCE).collect().await;
         let failed: Vec<_> = listed.iter().zip(done).filter_map(|(one, done)| Some((one, done.err()?))).collect();
-        // If none can be read, it is the trouble of all.
-        let all_failed = failed.len() == listed.len();
+        let is_trouble_of_all = failed.len() == listed.len();
         let mut recorded = Ok(());
         for (one, error) in failed {
             self.report_failure(one, &error);
-            if !arrivals.is_empty() && (all_failed || !error.is_of_one_object()) {
+            if !arrivals.is_empty() && (is_trouble_of_all || !error.is_of_one_object()) {
                 recorded = Err(error);
             }
         }
@@ -78,8 +77,8 @@ impl JobsRun<'_> {
     async fn run_trigger(&self, one: &TriggerObject, arrivals: &[Arrival], is_of_all: bool) -> Result<(), StoreError> {
         self.check_time(one)?;
         if !is_of_all {
-            let (state, wrong) = self.run.store.read_trigger_state(&one.key).await?;
-            if !state.value.has_pending() && wrong.is_none() {
+            let (state, damage) = self.run.store.read_trigger_state(&one.key).await?;
+            if !state.value.has_pending() && damage.is_none() {
                 return Ok(());
             }
         }
@@ -96,7 +95,7 @@ impl JobsRun<'_> {
         }
     }
 
-    /// `None` if there is none any more, or it has mistakes, of which its team is notified.
+    /// `None` if there is none any more, or it has mistakes; its team is notified of those.
     async fn read_legal_trigger(&self, one: &TriggerObject) -> Result<Option<Trigger>, StoreError> {
         let Some(document) = self.run.store.read_trigger(&one.key).await? else { return Ok(None) };
         let digest = document.as_deref().map(sha256_hex).unwrap_or_default();
@@ -117,13 +116,18 @@ impl JobsRun<'_> {
     ) -> Result<Trigger, Vec<SpecMistake>> {
         let whole = |problem: String| vec![SpecMistake { line: 0, key: String::new(), problem }];
         let bytes = document.map_err(|bytes| vec![too_large(bytes)])?;
-        if one.team.is_none() {
+        let Some(team) = &one.team else {
             let problem =
                 "it is in no team's folder; put it at triggers/<team>/<name>.toml, the team spelt as in the inbox";
             return Err(whole(problem.to_owned()));
-        }
+        };
         let bucket = (self.run.store.bucket_name(), self.run.cloud.home());
-        let (trigger, _) = Trigger::read(&bytes, &one.name, one.team.as_ref(), self.config, bucket, self.now())?;
+        let (trigger, _) = Trigger::read(&bytes, &one.name, Some(team), self.config, bucket, self.now())?;
+        // The keys of its state and of its documents are shorter than those of its jobs.
+        if !has_legal_keys(&JobId { team: team.clone(), job: one.name.clone() }) {
+            let problem = "the name of the team is too long for the keys of S3; shorten the folder's name";
+            return Err(whole(problem.to_owned()));
+        }
         if !self.trigger_buckets.iter().any(|name| name == trigger.bucket()) {
             return Err(whole(format!(
                 "no event comes from s3://{}: an administrator adds it to the parameter TriggerBuckets of the stack",
@@ -136,15 +140,15 @@ impl JobsRun<'_> {
     async fn advance(&self, one: &TriggerObject, trigger: &Trigger, arrivals: &[Arrival]) -> Result<(), StoreError> {
         let Some(team) = &one.team else { return Ok(()) };
         let (store, now) = (self.run.store, self.now());
-        let (read, wrong) = store.read_trigger_state(&one.key).await?;
+        let (read, damage) = store.read_trigger_state(&one.key).await?;
         let (state, documents) = trigger.next(&read.value, arrivals, now);
-        let etag = if state == read.value && wrong.is_none() {
+        let etag = if state == read.value && damage.is_none() {
             read.etag
         } else {
             store.write_trigger_state(&one.key, &state, read.etag.as_deref()).await?
         };
-        if let Some(wrong) = wrong {
-            self.notify_of_lost_state(one, &wrong);
+        if let Some(damage) = damage {
+            self.notify_of_lost_state(one, &damage);
         }
         for document in &documents {
             self.check_time(one)?;
@@ -180,13 +184,13 @@ impl JobsRun<'_> {
     /// `what`: another one is notified at once, the same once a day.
     fn notify_of_trouble(&self, one: &TriggerObject, what: String, problem: &str) {
         let address = format!("s3://{}/{}", self.run.store.bucket_name(), one.key);
-        let text = format!("The trigger {address} makes no jobs: {problem}. What arrives until then gets no job.");
+        let text = format!("The trigger {address} makes no jobs: {problem}. What arrives until then may get no job.");
         let sentence = "Curfew rejects the trigger {}";
         self.notify(self.daily_notification(one.team.as_ref(), &one.key, ("trigger", what), (sentence, text)));
     }
 
-    fn notify_of_lost_state(&self, one: &TriggerObject, wrong: &StoreError) {
-        tracing::warn!(trigger = one.key, "its state begins anew: {wrong}");
+    fn notify_of_lost_state(&self, one: &TriggerObject, damage: &StoreError) {
+        tracing::warn!(trigger = one.key, "its state begins anew: {damage}");
         let text = format!(
             "The state of the trigger s3://{}/{} could not be understood, so Curfew began it anew: the jobs of the day are counted anew, \
              and what waited for quiet is forgotten. If something did, write one more object below its `from`. Only Curfew writes \

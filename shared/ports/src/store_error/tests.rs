@@ -46,7 +46,7 @@ fn what_aws_says_is_bounded() {
 #[test]
 fn only_a_read_that_fails_again_is_the_trouble_of_one_object() {
     let call = |action, code| StoreError::call(action, ADDRESS.to_owned(), Some(code), "As prepared");
-    for code in ["AccessDenied", "InvalidObjectState", "InvalidRequest", "KMS.DisabledException"] {
+    for code in ["AccessDenied", "InvalidObjectState", "InvalidRequest", "KMS.DisabledException", "KeyTooLongError"] {
         assert!(call("s3:GetObject", code).is_of_one_object(), "{code}");
         assert!(!call("s3:PutObject", code).is_of_one_object() && !call(LIST, code).is_of_one_object(), "{code}");
     }

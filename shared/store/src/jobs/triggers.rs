@@ -115,20 +115,21 @@ impl Store {
         Ok(key)
     }
 
-    /// The state of a trigger, and what is wrong with it: one that cannot be understood counts as lost, and the next write replaces it.
+    /// The state of a trigger, and its damage: one that cannot be understood counts as lost, and the next write replaces it.
     ///
     /// # Errors
-    /// If S3 refused.
+    /// If S3 refused, or another version of Curfew wrote it.
     pub async fn read_trigger_state(
         &self,
         trigger: &str,
     ) -> Result<(Versioned<TriggerState>, Option<StoreError>), StoreError> {
         let (read, etag) = self.read_as_it_is(&state_key(trigger)).await?;
-        let (value, wrong) = match read {
+        let (value, damage) = match read {
             Ok(value) => (value, None),
-            Err(wrong) => (TriggerState::default(), Some(wrong)),
+            Err(damage) if damage.is_unreadable() => (TriggerState::default(), Some(damage)),
+            Err(error) => return Err(error),
         };
-        Ok((Versioned { value, etag }, wrong))
+        Ok((Versioned { value, etag }, damage))
     }
 
     /// Writes the state of a trigger over the version that was read. Returns the new `ETag`.

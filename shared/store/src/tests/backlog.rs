@@ -1,5 +1,7 @@
 //! Lists, page by page.
 
+use ::jobs::TriggerState;
+
 use super::*;
 use crate::jobs::Backlog;
 
@@ -127,4 +129,17 @@ async fn a_list_of_triggers_of_many_pages_has_all_of_them() {
     // A key with `/` at its end is an object here.
     let (triggers, _, after) = list_triggers(vec![page(&["triggers/b/"], true), rest]).await;
     assert_eq!((triggers.len(), after), (1, vec![String::new(), "triggers%2Fb%2F".to_owned()]));
+}
+
+#[tokio::test]
+async fn the_state_of_another_version_is_not_begun_anew() {
+    let read = async |body| {
+        let (store, served) = server(vec![(200, body)]);
+        let read = store.read_trigger_state("triggers/a/x.toml").await;
+        served.join().unwrap();
+        read.map(|(state, damage)| (state.value, damage.is_some()))
+    };
+    assert_eq!(read("{").await, Ok((TriggerState::default(), true)));
+    let newer = read(r#"{"schema": 99}"#).await.unwrap_err();
+    assert!(matches!(newer, StoreError::UnknownSchema { .. }) && newer.is_of_one_object(), "{newer}");
 }
