@@ -25,7 +25,7 @@ use crate::{screen, world};
 /// The states change once a minute at most, except at an event.
 const WATCH_EVERY: Duration = Duration::from_secs(5);
 
-/// List unfinished jobs, or show one job or sweep in full
+/// List unfinished jobs, with each sweep as one row, or show one job or sweep in full
 #[derive(Debug, Args)]
 #[command(
     after_help = "Exit codes: 0 unfinished or succeeded; 1 the named job, or one of the named sweep, failed, expired or was \

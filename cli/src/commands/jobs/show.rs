@@ -36,17 +36,22 @@ pub(super) fn print_jobs(jobs: &[JobOverview], all: bool, now: Timestamp) {
         ("why", ColumnAlignment::Left),
     ])
     .sparing(SPARED);
-    let rows = list_rows(jobs).into_iter().map(|row| match row {
-        JobListRow::Job(job) => job_row(job, now),
-        JobListRow::Sweep(sweep, summary) => sweep_row(&sweep, &summary),
-    });
-    let rows: Vec<_> = rows.collect();
-    let first = rows.first().map(|[name, ..]| plain(name)).unwrap_or_default();
-    for row in rows {
+    let (mut first, mut first_sweep) = (None, None);
+    for row in list_rows(jobs) {
+        let row = match row {
+            JobListRow::Job(job) => job_row(job, now),
+            JobListRow::Sweep(sweep, summary) => {
+                first_sweep.get_or_insert_with(|| sweep.to_string());
+                sweep_row(&sweep, &summary)
+            }
+        };
+        first.get_or_insert_with(|| row[0].clone());
         table.row(row);
     }
     screen::print_line(table);
-    screen::progress(format!("\nDetails:  curfew jobs {first}"));
+    // A narrow terminal shows no column `why`, which names the command of each sweep.
+    let named = first_sweep.map(|sweep| format!("{sweep}  (the jobs of a sweep)")).or(first).unwrap_or_default();
+    screen::progress(format!("\nDetails:  curfew jobs {}", plain(&named)));
 }
 
 fn job_row(job: &JobOverview, now: Timestamp) -> [String; COLUMNS] {
