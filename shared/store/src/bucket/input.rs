@@ -36,10 +36,10 @@ const CHECK_BYTES: usize = 1024 * 1024;
 /// Why an input is not there.
 #[derive(Debug, thiserror::Error)]
 pub enum InputError {
-    /// What the bucket holds can never become the input.
+    /// There is no such bucket or nothing in it, or it cannot become the input: another machine would find the same.
     #[error("{0}")]
     Unfit(String),
-    /// The bucket does not hold it, or no longer what was listed.
+    /// The bucket no longer holds what was listed, or the content is damaged.
     #[error("{0}")]
     Refused(String),
     /// The machine's own disk.
@@ -103,7 +103,7 @@ impl InputBucket {
         if files.is_empty() {
             let or_object = source.object().map(|key| format!(", nor an object {key:?} that the role may read"));
             let (address, or_object) = (self.bucket.address(&folder), or_object.unwrap_or_default());
-            return Err(InputError::Refused(format!("there are no objects below {address}{or_object}")));
+            return Err(InputError::Unfit(format!("there are no objects below {address}{or_object}")));
         }
         if bytes > INPUT_BYTES_MAX {
             return Err(InputError::Unfit(format!(
@@ -216,7 +216,7 @@ impl InputBucket {
     {
         match status(error) {
             Some(412) => self.has_changed(key),
-            Some(404) if action == LIST => InputError::Refused(format!("there is no bucket {}", self.bucket.name)),
+            Some(404) if action == LIST => InputError::Unfit(format!("there is no bucket {}", self.bucket.name)),
             Some(404) => InputError::Refused(format!("{} is gone since it was listed", self.bucket.address(key))),
             _ => self.bucket.failed(action, key, error).into(),
         }
@@ -236,7 +236,7 @@ impl Bucket {
         };
         match error.raw_response() {
             Some(answer) if answer.status().as_u16() == 404 => {
-                Err(InputError::Refused(format!("there is no bucket {}", self.name)))
+                Err(InputError::Unfit(format!("there is no bucket {}", self.name)))
             }
             Some(answer) => Ok(answer.headers().get("x-amz-bucket-region").map(str::to_owned)),
             None => Err(self.failed(LIST, "", &error).into()),
