@@ -15,32 +15,38 @@ pub(crate) enum NamedWork {
     Sweep(Box<Sweep>),
 }
 
-/// The job or the sweep, by its whole name or a unique part of it; the name of a sweep does not mean its members. Unfinished ones come first.
+/// What a command does with the job, which decides what a part of a name means that fits several.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NameUse {
+    /// The only unfinished one may be taken.
+    Show,
+    /// None is taken.
+    Act,
+}
+
+/// The job or the sweep, by its whole name or a part of it; the name of a sweep does not mean its members.
 ///
 /// # Errors
 /// If there is none, or several; or the states cannot be read.
-pub(crate) async fn resolve(store: &Store, named: &str) -> Result<NamedWork, CommandError> {
+pub(crate) async fn resolve(store: &Store, named: &str, name_use: NameUse) -> Result<NamedWork, CommandError> {
     if let Ok(id) = JobId::read(named)
         && let Some(found) = read_named(store, &id).await?
     {
         return Ok(found);
     }
-    let active = store.active_and_sweeps().await?;
-    let id = match find(named, &active) {
-        Ok(id) => id,
-        Err(_) => find(named, &store.jobs(None).await?)
-            .map_err(|why| CommandError::with(why, "curfew jobs --all lists every job; a part of a name is enough"))?,
-    };
+    let (active, jobs) = futures::try_join!(store.active_and_sweeps(), store.jobs(None))?;
+    let id = find(named, &jobs, &active, name_use == NameUse::Show)
+        .map_err(|why| CommandError::with(why, "curfew jobs --all lists every job; a part of a name is enough"))?;
     let found = read_named(store, &id).await?;
     found.ok_or_else(|| CommandError::new(format!("of {id} nothing is written but its name; look at curfew doctor")))
 }
 
-/// The job alone.
+/// The job alone, to show it.
 ///
 /// # Errors
 /// As [`resolve`], and if it is a sweep.
 pub(crate) async fn resolve_job(store: &Store, named: &str) -> Result<Job, CommandError> {
-    match resolve(store, named).await? {
+    match resolve(store, named, NameUse::Show).await? {
         NamedWork::Job(job) => Ok(*job),
         NamedWork::Sweep(sweep) => {
             let sweep = &sweep.sweep;

@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
-use crate::resolve_job::{NamedWork, resolve};
+use crate::resolve_job::{NameUse, NamedWork, resolve};
 use crate::screen::{self, plain};
 use crate::world;
 
@@ -43,7 +43,7 @@ struct CancelOutput<'a> {
 impl Cancel {
     pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandStatus, CommandError> {
         let store = context.needs_deployed().await?.store;
-        let job = match resolve(&store, &self.job).await? {
+        let job = match resolve(&store, &self.job, NameUse::Act).await? {
             NamedWork::Job(job) => job,
             NamedWork::Sweep(sweep) => return sweep::cancel(context, &store, &sweep, self.yes).await,
         };

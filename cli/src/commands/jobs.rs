@@ -19,7 +19,7 @@ use self::sweep::SweepMembers;
 use crate::command_error::{CommandError, describe_store_error};
 use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
-use crate::resolve_job::{NamedWork, resolve, states};
+use crate::resolve_job::{NameUse, NamedWork, resolve, states};
 use crate::{screen, world};
 
 /// The states change once a minute at most, except at an event.
@@ -137,7 +137,7 @@ impl Jobs {
         named: &str,
         now: Timestamp,
     ) -> Result<ShownJobs, CommandError> {
-        match resolve(store, named).await? {
+        match resolve(store, named, NameUse::Show).await? {
             NamedWork::Job(job) => self.show_one_job(context, store, &job, now).await,
             NamedWork::Sweep(sweep) => {
                 let members = SweepMembers::read(store, &sweep, now).await;

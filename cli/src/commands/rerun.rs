@@ -7,7 +7,7 @@ use super::submit::{JobDocument, SubmitOptions, submit};
 use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
-use crate::resolve_job::{NamedWork, resolve};
+use crate::resolve_job::{NameUse, NamedWork, resolve};
 
 /// Submit a job, or a sweep, again, with the same document
 #[derive(Debug, Args)]
@@ -34,7 +34,7 @@ pub(crate) struct Rerun {
 impl Rerun {
     pub(crate) async fn run(mut self, context: &CommandContext) -> Result<CommandStatus, CommandError> {
         let store = context.needs_deployed().await?.store;
-        let (job, name) = match resolve(&store, &self.job).await? {
+        let (job, name) = match resolve(&store, &self.job, NameUse::Act).await? {
             // The document of a member has the name of its sweep.
             NamedWork::Job(job) => (job.job.clone(), job.sweep_id().unwrap_or(job.job)),
             NamedWork::Sweep(sweep) => (sweep.sweep.clone(), sweep.sweep),
