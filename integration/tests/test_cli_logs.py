@@ -108,3 +108,18 @@ def test_following_ends_with_the_job(account: Account) -> None:
     out, err = follower.communicate(timeout=30)
     assert (follower.returncode, out) == (0, "again\nlast\n")
     assert err.splitlines() == [f"{LLAMA}, attempt 1", f"{LLAMA}, attempt 2", f"{LLAMA}: succeeded"]
+
+
+def test_following_says_why_there_is_no_log_yet(account: Account) -> None:
+    waiting = {"until": rfc3339(ago(hours=-1)), "passes": 1, "said": "no zone has capacity"}
+    write(account, LLAMA, {"state": "waiting", "of": waiting}, attempt=0, machines=0)
+    follower = subprocess.Popen([COMMAND, "logs", "llama", "-f"], env=account.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert follower.stderr is not None
+    assert follower.stderr.readline() == f"{LLAMA} has no log yet: it is waiting: no zone has capacity\n"
+    running(account)
+    assert follower.stderr.readline() == f"{LLAMA} has no log yet: it is running\n"
+    upload(account, "one\n")
+    write(account, LLAMA, ended())
+    out, err = follower.communicate(timeout=60)
+    assert (follower.returncode, out) == (0, "one\n")
+    assert err.splitlines() == [f"{LLAMA}, attempt 1", f"{LLAMA}: succeeded"]

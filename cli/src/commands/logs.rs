@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use futures::{StreamExt as _, stream};
 use jiff::SignedDuration;
-use jobs::{Job, JobId, Phase, describe_attempt_end};
+use jobs::{Job, JobId, JobOverview, Phase, describe_attempt_end};
 use serde::Serialize;
 use store::{LOG_PARTS_MAX, LogTail, MachineDocument, Store, StoreError};
 
@@ -104,7 +104,10 @@ impl Logs {
 }
 
 fn report_no_log(job: &Job) -> CommandStatus {
-    screen::progress(format!("{} has no log yet: it is {}", job.job, describe_state(job)));
+    let JobOverview { state, why, over, .. } = JobOverview::from_job(job, world::clock());
+    let yet = if over { "" } else { " yet" };
+    let why = if why.is_empty() { why } else { format!(": {why}") };
+    screen::progress(screen::plain(&format!("{} has no log{yet}: it is {state}{why}", job.job)));
     CommandStatus::Findings
 }
 
@@ -177,12 +180,14 @@ impl PrintedLog {
     }
 }
 
-/// Prints the log of the named attempt, or of all from the newest on, until the job is over and its whole log was read. Returns whether there was
-/// any, and the job as it is then. A failure that may pass is a warning.
+/// Prints the log of the named attempt, or of all from the newest on, until the job is over and its whole log was read. Until
+/// there is any it says why, at each change of the state. Returns whether there was any, and the job as it is then. A failure that may pass is a
+/// warning.
 pub(crate) async fn follow(store: &Store, mut job: Job, attempt: Option<u32>) -> Result<(bool, Job), CommandError> {
     let mut printed = PrintedLog::default();
     // The next time to tell the agent; none once that is refused.
     let (mut mark_at, mut is_failing) = (Some(Instant::now()), false);
+    let mut state_without_log = None;
     loop {
         if mark_at.is_some_and(|at| at <= Instant::now()) {
             mark_at = Some(Instant::now() + MARK_EVERY);
@@ -198,7 +203,13 @@ pub(crate) async fn follow(store: &Store, mut job: Job, attempt: Option<u32>) ->
                 screen::progress(format!("{}: {}", job.job, describe_state(&job)));
                 return Ok((printed.attempt > 0, job));
             }
-            Ok(Look::Unfinished(newer)) => (job, is_failing) = (*newer, false),
+            Ok(Look::Unfinished(newer)) => {
+                if printed.attempt == 0 && state_without_log.replace(describe_state(&job)) != Some(describe_state(&job))
+                {
+                    report_no_log(&job);
+                }
+                (job, is_failing) = (*newer, false);
+            }
             Err(error) if error.lasts() => return Err(error.into()),
             Err(error) => {
                 if !is_failing {
@@ -251,7 +262,7 @@ async fn has_exit(store: &Store, job: &Job) -> Result<bool, StoreError> {
 }
 
 fn describe_state(job: &Job) -> &'static str {
-    jobs::JobOverview::from_job(job, job.submitted_at).state
+    JobOverview::from_job(job, job.submitted_at).state
 }
 
 /// Unchanged; on a terminal without characters that would move the cursor.
