@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from command import Said, curfew
-from reaping import Account, ago, now, rfc3339
+from reaping import BUCKET, Account, ago, now, rfc3339
 from terminal import Terminal
 
 LLAMA = "vision/llama-1a2b3c4d"
@@ -148,6 +148,28 @@ def test_a_job_in_full(account: Account) -> None:
         r"requested +1 GPU \(g5\.xlarge\) on Spot, after 2h on demand, for 8h at most, \$120\.00 at most",
     ):
         assert re.search(rf"^{line}$", out, re.MULTILINE), (line, out)
+
+
+def test_a_job_shows_where_it_comes_from_and_its_outputs(account: Account) -> None:
+    job = "vision/tune-0002-1a2b3c4d"
+    terms = {**TERMS, "checkpoint": {**TERMS["checkpoint"], "resume_from": "llama-99999999"}}
+    write(account, job, ended(), active=False, terms=terms, sweep={"number": 2, "parameters": [["lr", "1e-4"], ["seed", "2"]]})
+    spec = 'command = "true"\nowner = "ada"\nenv = { TRIGGER_KEY = "new/a.csv", OTHER = "x" }\n[machine]\noutputs = ["/out"]\n'
+    account.put(f"jobs/{job}/spec.toml", spec.encode())
+    result = {"succeeded": True, "code": 0, "why": "", "at": rfc3339(ago(hours=1))}
+    leave(account, job, "head.json", attempt=3, result=result)
+    out = jobs(account, "tune-0002").fine().out
+    for line in (
+        r"sweep +vision/tune-1a2b3c4d, job 2",
+        r"parameters +lr=1e-4, seed=2",
+        r"trigger +TRIGGER_KEY=new/a\.csv",
+        r"resume_from +the newest checkpoint of vision/llama-99999999",
+        rf"outputs +s3://{BUCKET}/outputs/{job}/3/",
+    ):
+        assert re.search(rf"^{line}$", out, re.MULTILINE), (line, out)
+    assert "OTHER" not in out
+    shown = jobs(account, job, "--json").fine().json()
+    assert (shown["trigger"], shown["outputs"]) == ({"TRIGGER_KEY": "new/a.csv"}, f"s3://{BUCKET}/outputs/{job}/3/")
 
 
 def test_warnings_of_the_agent_are_shown(account: Account) -> None:

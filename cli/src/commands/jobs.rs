@@ -65,7 +65,8 @@ struct JobListOutput<'a> {
     problems: Vec<String>,
 }
 
-/// One job, with its terms and its agent's last heartbeat: `heartbeat.problem` is the agent's warning. `completion` is null unless its document says
+/// One job, with its terms and its agent's last heartbeat: `heartbeat.problem` is the agent's warning. `trigger` has the variables of the trigger
+/// that made it, and `outputs` is the folder of its outputs, once it has succeeded. `completion` is null unless its document says
 /// how many steps it takes.
 #[derive(Serialize)]
 struct JobOutput<'a> {

@@ -1,9 +1,11 @@
 //! The documents of a job's agent and of its owner.
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use jiff::Timestamp;
-use jobs::{CancelRequest, ExitRecord, Head, Heartbeat, Job};
+use jobs::{CancelRequest, ExitRecord, Head, Heartbeat, Job, JobResult, JobSpec, Phase};
+use model::config::Config;
 use serde::Serialize;
 use store::{MachineDocument, Store, StoreError};
 
@@ -21,19 +23,37 @@ pub(super) struct JobDetails {
     pub(super) exit: Option<ExitRecord>,
     /// The request to cancel it.
     pub(super) cancel: Option<CancelRequest>,
+    /// The variables of its trigger, such as `TRIGGER_KEY`; empty if none made it.
+    pub(super) trigger: BTreeMap<String, String>,
+    /// The folder of its outputs, once it has succeeded; `None` if its document names none.
+    pub(super) outputs: Option<String>,
 }
+
+/// What the variables of a trigger begin with.
+const TRIGGER_VARIABLES: &str = "TRIGGER_";
 
 impl JobDetails {
     /// All readable documents, and the failures.
     pub(super) async fn read(store: &Store, job: &Job) -> (Self, Vec<String>) {
         let (id, attempt) = (&job.job, job.machine_attempt());
         let mut problems = Vec::new();
-        let (head, cancel) = futures::join!(store.read_head(id), store.read_cancel(id));
+        let (head, cancel, spec) = futures::join!(store.read_head(id), store.read_cancel(id), store.read_spec(id));
         let mut details = Self {
             head: believe_or_report(head, "its checkpoints", &mut problems),
             cancel: read_or_report(cancel, "its cancellation", &mut problems),
             ..Self::default()
         };
+        let spec = read_or_report(spec, "its document", &mut problems);
+        // Of the configuration only what this does not show counts.
+        let accepted = spec.and_then(|text| JobSpec::accepted(&text, &Config::default()).ok());
+        if let Some((work, _)) = accepted {
+            details.trigger = work.env;
+            details.trigger.retain(|variable, _| variable.starts_with(TRIGGER_VARIABLES));
+            let has_succeeded = matches!(&job.phase, Phase::Ended(end) if end.result == JobResult::Succeeded);
+            if has_succeeded && !work.outputs.is_empty() {
+                details.outputs = read_or_report(store.find_outputs(id).await, "its outputs", &mut problems);
+            }
+        }
         if attempt > 0 {
             let (beat, exit) = futures::join!(store.read_heartbeat(id, attempt), store.read_exit(id, attempt));
             let beat = believe_or_report(beat, "its heartbeat", &mut problems);

@@ -2,8 +2,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 use jobs::{
-    Job, JobCompletion, JobId, JobListRow, JobMachine, JobOverview, JobTerms, Lifecycle, SweepSummary, figures,
-    list_rows, still_reserved,
+    Job, JobCompletion, JobId, JobListRow, JobMachine, JobOverview, JobTerms, Lifecycle, SweepSummary,
+    describe_parameters, figures, list_rows, still_reserved,
 };
 use model::duration;
 use model::id::TypeName;
@@ -101,6 +101,7 @@ pub(super) fn print_job(
         ("submitted", format!("{} UTC", minute(overview.submitted_at))),
         ("attempts", overview.attempts.to_string()),
     ];
+    facts.extend(origin(job, details));
     if let Some(machine) = &overview.machine {
         facts.push(("machine", describe_machine(machine)));
     }
@@ -139,6 +140,7 @@ pub(super) fn print_job(
         facts.push(("last exit", format!("attempt {} at {} UTC{code}", exit.attempt, minute(exit.at))));
         facts.push(("reason", exit.why.clone()));
     }
+    facts.extend(details.outputs.clone().map(|folder| ("outputs", folder)));
     if let Some(cancel) = details.cancel.as_ref().filter(|_| !overview.over) {
         let by = cancel.by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
         facts.push(("cancelled", format!("{} UTC{by}; its machine is terminated next", minute(cancel.at))));
@@ -151,6 +153,19 @@ pub(super) fn print_job(
     if overview.attempts > 0 {
         screen::progress(format!("\nIts log:  curfew logs {}", plain(&overview.job.to_string())));
     }
+}
+
+/// Where it comes from: its sweep, its trigger, and the job whose checkpoint it begins with.
+fn origin(job: &Job, details: &JobDetails) -> Vec<(&'static str, String)> {
+    let mut facts = Vec::new();
+    if let Some((member, sweep)) = job.sweep.as_ref().zip(job.sweep_id()) {
+        facts.push(("sweep", format!("{sweep}, job {}", member.number)));
+        facts.push(("parameters", describe_parameters(&member.parameters)));
+    }
+    facts.extend(details.trigger.iter().map(|(variable, value)| ("trigger", format!("{variable}={value}"))));
+    let earlier = job.terms.resume_from(&job.job.team);
+    facts.extend(earlier.map(|earlier| ("resume_from", format!("the newest checkpoint of {earlier}"))));
+    facts
 }
 
 fn describe_machine(machine: &JobMachine) -> String {
