@@ -127,7 +127,16 @@ def test_a_rerun_begins_with_the_checkpoint_of_the_earlier_job(jobs: JobAccount)
     answer = jobs.answer(key)
     assert answer and answer["mistakes"] == [mistake]
     llama.checkpoint(1200)
-    submitted = curfew(jobs.environment(), *rerun).fine().json()["job"]
+    said = curfew(jobs.environment(), *rerun).fine()
+    assert f"It begins with step 1200 of {llama.id}" in said.err
+    submitted = said.json()["job"]
     jobs.tick()
     again = Job(jobs, submitted)
     assert again.id != llama.id and again.document["terms"]["checkpoint"]["resume_from"] == name
+
+
+def test_a_rerun_without_a_checkpoint_says_why(jobs: JobAccount) -> None:
+    llama = jobs.running("llama", SPEC.split("[checkpoint]")[0])
+    said = curfew(jobs.environment(), "rerun", llama.id, "--from-checkpoint", "--dry-run")
+    assert said.code == 2 and f"{llama.id} kept no checkpoint, because its document has no [checkpoint]" in said.err
+    assert "rerun it without --from-checkpoint" in said.err

@@ -71,6 +71,9 @@ def test_members_begin_in_order_and_no_more_at_once_than_allowed(jobs: JobAccoun
     refused = curfew(jobs.environment(), "logs", "tune")
     assert refused.code == 2 and f"such as {members(jobs)[0].id}" in refused.err
 
+    refused = curfew(jobs.environment(), "rerun", "tune", "--from-checkpoint")
+    assert refused.code == 2 and f"{sweep} is a sweep" in refused.err and f"such as {members(jobs)[0].id}" in refused.err
+
     first, second, third, fourth = members(jobs)
     first.ends(succeeded=False, code=3, why="the command has failed with exit code 3")
     second.beats()

@@ -1,13 +1,15 @@
 //! `curfew rerun`: submits the document of an earlier job again.
 
 use clap::Args;
-use jobs::rerun_document;
+use jobs::{Job, rerun_document};
+use store::{MachineDocument, Store};
 
 use super::submit::{JobDocument, SubmitOptions, submit};
 use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
 use crate::resolve_job::{NameUse, NamedWork, resolve};
+use crate::screen;
 
 /// Submit a job, or a sweep, again, with the same document
 #[derive(Debug, Args)]
@@ -36,7 +38,20 @@ impl Rerun {
         let store = context.needs_deployed().await?.store;
         let (job, name) = match resolve(&store, &self.job, NameUse::Act).await? {
             // The document of a member has the name of its sweep.
-            NamedWork::Job(job) => (job.job.clone(), job.sweep_id().unwrap_or(job.job)),
+            NamedWork::Job(job) => {
+                if self.from_checkpoint {
+                    announce_checkpoint(&store, &job).await?;
+                }
+                (job.job.clone(), job.sweep_id().unwrap_or(job.job))
+            }
+            NamedWork::Sweep(sweep) if self.from_checkpoint => {
+                let (sweep, first) = (&sweep.sweep, sweep.sweep.member(1));
+                let advice = format!("name one of its jobs, such as {first}; curfew jobs {sweep} lists them");
+                return Err(CommandError::with(
+                    format!("{sweep} is a sweep, and has no checkpoint of its own"),
+                    advice,
+                ));
+            }
             NamedWork::Sweep(sweep) => (sweep.sweep.clone(), sweep.sweep),
         };
         let text = store.read_spec(&job).await?;
@@ -51,4 +66,21 @@ impl Rerun {
         };
         Ok(submit(context, document, &self.options, None, self.wait).await?.ending)
     }
+}
+
+/// Says with which checkpoint the new job begins. Without a known one it says nothing: the document is refused, or the machine finds one.
+async fn announce_checkpoint(store: &Store, job: &Job) -> Result<(), CommandError> {
+    let id = &job.job;
+    if job.terms.checkpoint.is_none() {
+        return Err(CommandError::with(
+            format!("{id} kept no checkpoint, because its document has no [checkpoint]"),
+            "rerun it without --from-checkpoint",
+        ));
+    }
+    if let MachineDocument::Believed(head) = store.read_head(id).await?
+        && let Some(checkpoint) = head.checkpoint
+    {
+        screen::progress(format!("It begins with step {} of {id}", checkpoint.step));
+    }
+    Ok(())
 }
