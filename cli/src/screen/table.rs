@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{BOLD, columns, plain};
+use super::{BOLD, columns, plain, print_line, progress};
 
 /// The space between two columns.
 const GAP: usize = 2;
@@ -32,6 +32,8 @@ pub(crate) enum ColumnAlignment {
 pub(crate) struct Table<const COLUMNS: usize> {
     headings: [(&'static str, ColumnAlignment); COLUMNS],
     rows: Vec<TableRow<COLUMNS>>,
+    /// The places of the columns, in the order in which they are left out.
+    left_out_first: [usize; COLUMNS],
     spare: usize,
 }
 
@@ -43,13 +45,38 @@ struct TableRow<const COLUMNS: usize> {
 }
 
 impl<const COLUMNS: usize> Table<COLUMNS> {
-    pub(crate) const fn new(headings: [(&'static str, ColumnAlignment); COLUMNS]) -> Self {
-        Self { headings, rows: Vec::new(), spare: 0 }
+    pub(crate) fn new(headings: [(&'static str, ColumnAlignment); COLUMNS]) -> Self {
+        let last_first = std::array::from_fn(|place| COLUMNS - 1 - place);
+        Self { headings, rows: Vec::new(), left_out_first: last_first, spare: 0 }
     }
 
     /// How many of the last columns may be left out, one by one, before the others become unreadable.
     pub(crate) fn sparing(self, spare: usize) -> Self {
         Self { spare, ..self }
+    }
+
+    /// These columns may be left out, in this order, before the last ones.
+    pub(crate) fn sparing_first(mut self, headings: &[&str]) -> Self {
+        let rank = |place: &usize| {
+            let heading = self.headings[*place].0;
+            headings.iter().position(|first| *first == heading).unwrap_or(headings.len())
+        };
+        // Stable: the others stay the last first.
+        self.left_out_first.sort_by_key(rank);
+        let spare = self.spare + headings.len();
+        Self { spare, ..self }
+    }
+
+    /// Prints it, and below it which columns the terminal is too narrow for.
+    pub(crate) fn print(&self) {
+        print_line(self);
+        let shown = self.widths(columns());
+        let left_out =
+            self.headings.iter().enumerate().filter(|(place, _)| shown.iter().all(|(kept, _)| kept != place));
+        let left_out: Vec<&str> = left_out.map(|(_, (heading, _))| *heading).collect();
+        if !left_out.is_empty() {
+            progress(format!("\nThe terminal is too narrow for: {}", left_out.join(", ")));
+        }
     }
 
     /// Adds a row. Control characters in it are replaced.
@@ -67,50 +94,53 @@ impl<const COLUMNS: usize> Table<COLUMNS> {
         self.rows.is_empty()
     }
 
-    /// The width of each column that is shown.
-    fn widths(&self, available: Option<usize>) -> Vec<usize> {
+    /// The columns that are shown, by their places, with their widths.
+    fn widths(&self, available: Option<usize>) -> Vec<(usize, usize)> {
         let mut natural = self.headings.map(|(heading, _)| heading.chars().count());
         for row in &self.rows {
             for (width, cell) in natural.iter_mut().zip(&row.cells) {
                 *width = (*width).max(cell.chars().count());
             }
         }
-        let Some(available) = available.filter(|available| whole(&natural) > *available) else {
-            return natural.to_vec();
+        let mut shown: Vec<(usize, usize)> = natural.into_iter().enumerate().collect();
+        let Some(available) = available.filter(|available| whole(&shown) > *available) else {
+            return shown;
         };
-        for shown in (1..=COLUMNS).rev() {
-            let min = if COLUMNS - shown < self.spare { WIDTH_READABLE } else { WIDTH_MIN };
-            let fits = (min..=WIDTH_MAX).rev().map(|max| self.cut(&natural[..shown], max));
+        for (count, left_out) in self.left_out_first.into_iter().enumerate() {
+            let min = if count < self.spare { WIDTH_READABLE } else { WIDTH_MIN };
+            let fits = (min..=WIDTH_MAX).rev().map(|max| self.cut(&shown, max));
             if let Some(mut widths) = fits.into_iter().find(|widths| whole(widths) <= available) {
                 // The remaining width goes to cut columns, the last one first.
                 let mut over = available - whole(&widths);
-                for (place, width) in widths.iter_mut().enumerate().rev() {
-                    let max =
-                        if place + 1 == shown { natural[place] } else { natural[place].min(WIDTH_MAX).max(*width) };
+                for (index, (place, width)) in widths.iter_mut().rev().enumerate() {
+                    let max = if index == 0 { natural[*place] } else { natural[*place].min(WIDTH_MAX).max(*width) };
                     let more = over.min(max - *width);
                     *width += more;
                     over -= more;
                 }
                 return widths;
             }
+            if shown.len() > 1 {
+                shown.retain(|(place, _)| *place != left_out);
+            }
         }
-        natural[..1].to_vec()
+        shown
     }
 
-    fn cut(&self, natural: &[usize], max: usize) -> Vec<usize> {
-        let width = |(natural, (_, side)): (&usize, &(&str, ColumnAlignment))| match side {
-            ColumnAlignment::Left => (*natural).min(max),
-            ColumnAlignment::Whole | ColumnAlignment::Right => *natural,
+    fn cut(&self, natural: &[(usize, usize)], max: usize) -> Vec<(usize, usize)> {
+        let width = |(place, natural): &(usize, usize)| match self.headings[*place].1 {
+            ColumnAlignment::Left => (*place, (*natural).min(max)),
+            ColumnAlignment::Whole | ColumnAlignment::Right => (*place, *natural),
         };
-        natural.iter().zip(&self.headings).map(width).collect()
+        natural.iter().map(width).collect()
     }
 
-    fn line(&self, cells: [&str; COLUMNS], widths: &[usize]) -> String {
+    fn line(&self, cells: [&str; COLUMNS], widths: &[(usize, usize)]) -> String {
         let mut line = Vec::new();
-        for (place, ((cell, &width), (_, side))) in cells.into_iter().zip(widths).zip(self.headings).enumerate() {
-            let cell = shortened(cell, width);
-            let last = place + 1 == widths.len();
-            line.push(match side {
+        for (index, &(place, width)) in widths.iter().enumerate() {
+            let cell = shortened(cells[place], width);
+            let last = index + 1 == widths.len();
+            line.push(match self.headings[place].1 {
                 ColumnAlignment::Left | ColumnAlignment::Whole if last => cell,
                 ColumnAlignment::Left | ColumnAlignment::Whole => format!("{cell:width$}"),
                 ColumnAlignment::Right => format!("{cell:>width$}"),
@@ -131,8 +161,8 @@ impl<const COLUMNS: usize> Table<COLUMNS> {
     }
 }
 
-fn whole(widths: &[usize]) -> usize {
-    widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
+fn whole(widths: &[(usize, usize)]) -> usize {
+    widths.iter().map(|(_, width)| width).sum::<usize>() + GAP * widths.len().saturating_sub(1)
 }
 
 fn shortened(cell: &str, width: usize) -> String {
@@ -220,7 +250,7 @@ mod tests {
             assert!(shown.lines().all(|line| line.chars().count() <= width), "{width}: {shown}");
             assert!(shown.contains("i-0123456789abcdef0") && shown.contains("why"), "{width}: {shown}");
             let row = shown.lines().last().unwrap_or_default();
-            let fits = long(&name, "why").widths(None).iter().sum::<usize>() + 3 * GAP <= width;
+            let fits = long(&name, "why").widths(None).iter().map(|(_, width)| width).sum::<usize>() + 3 * GAP <= width;
             assert!(fits || row.matches('n').count() < WIDTH_MAX, "{width}: {shown}");
         }
     }
@@ -231,5 +261,24 @@ mod tests {
         let shown = |width| anstream::adapter::strip_str(&long(name, why).sparing(1).show(Some(width))).to_string();
         assert!(shown(55).contains("why") && !shown(54).contains("why"), "{}", shown(54));
         assert!(long(name, why).show(Some(54)).contains("why"));
+    }
+
+    #[test]
+    fn named_columns_are_left_out_before_the_last_ones() {
+        let table =
+            long("a-name-of-twenty-two-c", "twenty-five characters of").sparing(1).sparing_first(&["USD", "name"]);
+        let shown = |width| anstream::adapter::strip_str(&table.show(Some(width))).to_string();
+        let heading =
+            |width| shown(width).lines().next().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
+        for (width, expect) in [
+            (200, "id name USD why"),
+            (55, "id name USD why"),
+            (54, "id name why"),
+            (44, "id why"),
+            (30, "id"),
+            (5, "id"),
+        ] {
+            assert_eq!(heading(width), expect, "{width}");
+        }
     }
 }

@@ -12,8 +12,8 @@ use super::read::JobDetails;
 use crate::commands::plans::minute;
 use crate::screen::{self, ColumnAlignment, Table, plain};
 
-/// The reason, and the time: a narrow terminal shows the rest first.
-const SPARED: usize = 2;
+/// What a narrow terminal leaves out before the reason, which is the last column.
+const SPARED_FIRST: [&str; 4] = ["energy", "type", "machine", "until"];
 
 const COLUMNS: usize = 11;
 
@@ -35,7 +35,8 @@ pub(super) fn print_jobs(jobs: &[JobOverview], all: bool, now: Timestamp) {
         ("until", ColumnAlignment::Left),
         ("why", ColumnAlignment::Left),
     ])
-    .sparing(SPARED);
+    .sparing(1)
+    .sparing_first(&SPARED_FIRST);
     let (mut first, mut first_sweep) = (None, None);
     for row in list_rows(jobs) {
         let row = match row {
@@ -48,8 +49,7 @@ pub(super) fn print_jobs(jobs: &[JobOverview], all: bool, now: Timestamp) {
         first.get_or_insert_with(|| row[0].clone());
         table.row(row);
     }
-    screen::print_line(table);
-    // A narrow terminal shows no column `why`, which names the command of each sweep.
+    table.print();
     let named = first_sweep.map(|sweep| format!("{sweep}  (the jobs of a sweep)")).or(first).unwrap_or_default();
     screen::progress(format!("\nDetails:  curfew jobs {}", plain(&named)));
 }

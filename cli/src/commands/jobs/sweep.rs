@@ -118,7 +118,7 @@ fn print(sweep: &Sweep, jobs: &[JobOverview], summary: &SweepSummary) {
     let budget = plan.max_usd.map(|usd| format!(" of {usd}")).unwrap_or_default();
     screen::print_line(plain(&format!("{id}: {members} jobs{at_once}: {}", summary.describe())));
     screen::print_line(format!("together {} at most{budget}\n", summary.cost_usd_max));
-    screen::print_line(table);
+    table.print();
     let first = plain(&id.member(1).to_string());
     screen::progress(format!("\nDetails:  curfew jobs {first}\nIts log:  curfew logs {first}"));
 }
