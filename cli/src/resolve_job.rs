@@ -7,7 +7,7 @@ use store::{Store, StoreError};
 use crate::command_error::CommandError;
 
 /// Concurrent reads of states.
-const AT_ONCE: usize = 16;
+pub(crate) const AT_ONCE: usize = 16;
 
 /// What a person names: a job with its state, or a sweep.
 pub(crate) enum NamedWork {

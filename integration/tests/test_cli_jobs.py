@@ -123,6 +123,10 @@ def test_a_sweep_is_one_row(account: Account) -> None:
     assert "each sweep as one row" in jobs(account, "--help").fine().out
     assert "1 failed" not in said.out and "2 running, 1 failed" in jobs(account, "--all").fine().out
     assert [job["job"] for job in jobs(account, "--json").fine().json()["jobs"]] == [LLAMA, *names[:2]]
+    plan = {"parameters": [{"name": "seed", "values": ["1", "2", "3"]}], "combine": "product", "max_parallel": None, "max_usd": None}
+    document = {"schema": 1, "sweep": "vision/tune-1a2b3c4d", "owner": "ada", "terms": TERMS, "plan": plan, "submitted_at": rfc3339(ago(hours=3))}
+    account.put("jobs/vision/tune-1a2b3c4d/sweep.json", json.dumps(document).encode())
+    assert "2 running of 3 " in jobs(account).fine().out and " of 3 " not in jobs(account, "--all").fine().out
 
 
 def test_a_job_in_full(account: Account) -> None:

@@ -4,6 +4,7 @@ mod read;
 mod show;
 mod sweep;
 
+use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
@@ -126,7 +127,9 @@ impl Jobs {
         if context.global.json {
             screen::json(&JobListOutput { schema: screen::SCHEMA, at: now, jobs: &jobs, problems })?;
         } else {
-            show::print_jobs(&jobs, self.all, now);
+            // With --all each row counts all members.
+            let sizes = if self.all { BTreeMap::new() } else { sweep::read_sizes(store, &jobs).await };
+            show::print_jobs(&jobs, &sizes, self.all, now);
         }
         Ok(ShownJobs { status, is_final: false })
     }

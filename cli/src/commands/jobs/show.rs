@@ -1,5 +1,7 @@
 //! Jobs for people.
 
+use std::collections::BTreeMap;
+
 use jiff::{SignedDuration, Timestamp};
 use jobs::{
     Job, JobCompletion, JobId, JobListRow, JobMachine, JobOverview, JobTerms, Lifecycle, SweepSummary,
@@ -17,7 +19,7 @@ const SPARED_FIRST: [&str; 4] = ["energy", "type", "machine", "until"];
 
 const COLUMNS: usize = 11;
 
-pub(super) fn print_jobs(jobs: &[JobOverview], all: bool, now: Timestamp) {
+pub(super) fn print_jobs(jobs: &[JobOverview], sizes: &BTreeMap<JobId, u32>, all: bool, now: Timestamp) {
     if jobs.is_empty() {
         let more = if all { "" } else { "; curfew jobs --all also lists finished jobs" };
         return screen::print_line(format!("There are no jobs{more}"));
@@ -38,7 +40,7 @@ pub(super) fn print_jobs(jobs: &[JobOverview], all: bool, now: Timestamp) {
     .sparing(1)
     .sparing_first(&SPARED_FIRST);
     let (mut first, mut first_sweep) = (None, None);
-    for row in list_rows(jobs) {
+    for row in list_rows(jobs, sizes) {
         let row = match row {
             JobListRow::Job(job) => job_row(job, now),
             JobListRow::Sweep(sweep, summary) => {

@@ -1,5 +1,8 @@
 //! A sweep: where each of its members stands.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures::{StreamExt as _, stream};
 use jiff::Timestamp;
 use jobs::{JobId, JobOverview, Sweep, SweepSummary, describe_parameters};
 use serde::Serialize;
@@ -10,7 +13,7 @@ use super::show::{describe_step, length};
 use crate::command_error::{CommandError, describe_store_error};
 use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
-use crate::resolve_job::states;
+use crate::resolve_job::{AT_ONCE, states};
 use crate::screen::{self, ColumnAlignment, Table, plain};
 
 /// The reason: a narrow terminal shows the rest first.
@@ -32,6 +35,14 @@ struct SweepOutput<'a> {
     summary: &'a SweepSummary,
     jobs: &'a [JobOverview],
     problems: Vec<String>,
+}
+
+/// How many members each sweep of these jobs has; without those that cannot be read.
+pub(super) async fn read_sizes(store: &Store, jobs: &[JobOverview]) -> BTreeMap<JobId, u32> {
+    let sweeps: BTreeSet<JobId> = jobs.iter().filter_map(JobOverview::sweep_id).collect();
+    let read = stream::iter(sweeps).map(|id| async move { store.read_sweep(&id).await.ok().flatten() });
+    let sizes = read.buffered(AT_ONCE).filter_map(async |sweep| sweep.map(|sweep| (sweep.sweep, sweep.plan.members())));
+    sizes.collect().await
 }
 
 /// The members that have begun, and why some could not be read.

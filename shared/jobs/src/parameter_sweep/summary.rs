@@ -24,6 +24,9 @@ pub struct SweepSummary {
     pub seconds: i64,
     /// What they cost at most, together.
     pub cost_usd_max: Amount,
+    /// How many members the sweep has, if that is known and these are not all.
+    #[serde(skip)]
+    pub of: Option<usize>,
 }
 
 /// A row of the list of jobs.
@@ -34,9 +37,9 @@ pub enum JobListRow<'a> {
     Sweep(JobId, SweepSummary),
 }
 
-/// The rows of a list of jobs: one for each sweep.
+/// The rows of a list of jobs: one for each sweep. `sizes`: how many members each sweep has, as far as it is known.
 #[must_use]
-pub fn list_rows(jobs: &[JobOverview]) -> Vec<JobListRow<'_>> {
+pub fn list_rows<'a>(jobs: &'a [JobOverview], sizes: &BTreeMap<JobId, u32>) -> Vec<JobListRow<'a>> {
     let mut sweeps: BTreeMap<JobId, Vec<&JobOverview>> = BTreeMap::new();
     for job in jobs {
         if let Some(sweep) = job.sweep_id() {
@@ -47,7 +50,9 @@ pub fn list_rows(jobs: &[JobOverview]) -> Vec<JobListRow<'_>> {
         None => Some(JobListRow::Job(job)),
         Some(sweep) => {
             let members = sweeps.remove(&sweep)?;
-            Some(JobListRow::Sweep(sweep, SweepSummary::from_members(members)))
+            let size = sizes.get(&sweep).and_then(|size| usize::try_from(*size).ok());
+            let of = size.filter(|size| *size > members.len());
+            Some(JobListRow::Sweep(sweep, SweepSummary { of, ..SweepSummary::from_members(members) }))
         }
     };
     jobs.iter().filter_map(row).collect()
@@ -56,7 +61,7 @@ pub fn list_rows(jobs: &[JobOverview]) -> Vec<JobListRow<'_>> {
 impl SweepSummary {
     #[must_use]
     pub fn from_members<'a>(members: impl IntoIterator<Item = &'a JobOverview>) -> Self {
-        let mut summary = Self { states: BTreeMap::new(), seconds: 0, cost_usd_max: Amount::ZERO };
+        let mut summary = Self { states: BTreeMap::new(), seconds: 0, cost_usd_max: Amount::ZERO, of: None };
         for member in members {
             *summary.states.entry(member.state).or_default() += 1;
             summary.seconds = summary.seconds.saturating_add(member.seconds);
@@ -65,10 +70,13 @@ impl SweepSummary {
         summary
     }
 
-    /// `8 succeeded, 2 failed`.
+    /// `8 succeeded, 2 failed`, or `1 waiting, 1 running of 10` if these are not all members.
     #[must_use]
     pub fn describe(&self) -> String {
-        self.states.iter().rev().map(|(state, count)| format!("{count} {state}")).collect::<Vec<_>>().join(", ")
+        let of = self.of.map(|members| format!(" of {members}")).unwrap_or_default();
+        let states =
+            self.states.iter().rev().map(|(state, count)| format!("{count} {state}")).collect::<Vec<_>>().join(", ");
+        states + &of
     }
 
     /// How bad it is, once all are over.
@@ -187,12 +195,15 @@ mod tests {
         };
         let listed = [member(1, running()), submitted(), member(2, submitted()), member(3, ended(JobResult::Failed))];
         let jobs = listed.map(|given| JobOverview::from_job(&given.job, noon_plus(HOUR)));
-        let rows = list_rows(&jobs);
+        let rows = list_rows(&jobs, &BTreeMap::from([(sweep_id(), 3)]));
         let [JobListRow::Sweep(sweep, summary), JobListRow::Job(job)] = rows.as_slice() else { panic!("{rows:?}") };
         assert_eq!((sweep, &job.job), (&sweep_id(), &submitted().job.job));
         assert_eq!(summary.describe(), "1 submitted, 1 running, 1 failed");
         let seconds: i64 = [0, 2, 3].iter().map(|index| jobs[*index].seconds).sum();
         assert_eq!((summary.seconds, summary.seconds > 0), (seconds, true));
+        let rows = list_rows(&jobs[..3], &BTreeMap::from([(sweep_id(), 4)]));
+        let [JobListRow::Sweep(_, summary), _] = rows.as_slice() else { panic!("{rows:?}") };
+        assert_eq!(summary.describe(), "1 submitted, 1 running of 4");
     }
 
     fn sweep_id() -> JobId {
