@@ -15,6 +15,15 @@ pub(crate) enum NamedWork {
     Sweep(Box<Sweep>),
 }
 
+impl NamedWork {
+    pub(crate) fn id(&self) -> &JobId {
+        match self {
+            Self::Job(job) => &job.job,
+            Self::Sweep(sweep) => &sweep.sweep,
+        }
+    }
+}
+
 /// What a command does with the job, which decides what a part of a name means that fits several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NameUse {

@@ -96,6 +96,8 @@ def test_all_of_a_team(account: Account) -> None:
     lines = jobs(account, "--all", "--team", "vision").fine().out.splitlines()[1:]
     assert [line.split()[:2] for line in lines] == [[LLAMA, "running"], [OLD, "expired"]]
     assert len(jobs(account, "--team", "vision").fine().out.splitlines()) == 2
+    said = jobs(account, "--team", "nlpp").fine()
+    assert "There are no jobs" in said.out and "there are no jobs of a team nlpp; there are of nlp, vision" in said.err
     assert len(jobs(account, "--all").fine().out.splitlines()) == 4
     listed = jobs(account, "--team", "vision", "--json").fine().json()
     [job] = listed["jobs"]
@@ -209,6 +211,7 @@ def test_a_watched_job_is_shown_until_it_has_ended(account: Account) -> None:
     terminal.wait_for("ends by")
     assert re.search(r"GPU use +▁▄█  unknown\s", terminal.shown) and re.search(r"GPU memory +▁█ 20480 MiB\s", terminal.shown)
     assert "GPU power" not in terminal.shown
+    terminal.wait_for("Ctrl-C leaves this screen")
     write(account, LLAMA, ended("failed", "boom"), active=False)
     assert terminal.end() == 1 and f"{LLAMA}: failed" in terminal.shown
     said = jobs(account, "llama", "--watch")

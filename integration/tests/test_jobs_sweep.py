@@ -217,9 +217,11 @@ def test_a_cancelled_sweep_ends_whole(jobs: JobAccount) -> None:
     minutes(jobs)
     said = curfew(jobs.environment(), "cancel", "tune", "--yes").fine()
     assert "4 jobs cancelled" in said.out
+    again = curfew(jobs.environment(USER="eve"), "cancel", "tune", "--yes", "--json").fine().json()
+    assert (again["outcome"], again["cancelled"]) == ("unchanged", 0)
     [message] = minutes(jobs, 3)
     assert "4 cancelled" in message and set(states(jobs)) == {"cancelled"} and jobs.machines() == []
-    assert "all its jobs are over (unchanged)" in curfew(jobs.environment(), "cancel", "tune", "--yes").fine().out
+    assert "all its jobs are over or cancelled (unchanged)" in curfew(jobs.environment(), "cancel", "tune", "--yes").fine().out
 
 
 def test_submit_shows_how_many_jobs_it_is_and_what_they_cost(jobs: JobAccount, tmp_path: Path) -> None:

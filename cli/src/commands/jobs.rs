@@ -94,15 +94,18 @@ impl Jobs {
             return Err(CommandError::with("--watch needs a terminal", "use --json in a loop of your own"));
         }
         let store = context.needs_deployed().await?.store;
+        // What a name means is found once: a watched screen does not jump to another job.
+        let mut named = self.job.clone();
         loop {
             let now = if self.watch { world::clock() } else { context.now };
-            let shown = match &self.job {
+            let shown = match &mut named {
                 Some(named) => self.show_named(context, &store, named, now).await?,
                 None => self.list(context, &store, now).await?,
             };
             if !self.watch || shown.is_final {
                 return Ok(shown.status);
             }
+            screen::progress("Ctrl-C leaves this screen, and no job");
             tokio::time::sleep(WATCH_EVERY).await;
         }
     }
@@ -123,6 +126,9 @@ impl Jobs {
         for problem in &problems {
             screen::warn(problem);
         }
+        if jobs.is_empty() && problems.is_empty() {
+            self.warn_of_unknown_team(store).await?;
+        }
         let status = if problems.is_empty() { CommandStatus::Success } else { CommandStatus::Error };
         if context.global.json {
             screen::json(&JobListOutput { schema: screen::SCHEMA, at: now, jobs: &jobs, problems })?;
@@ -134,14 +140,27 @@ impl Jobs {
         Ok(ShownJobs { status, is_final: false })
     }
 
+    async fn warn_of_unknown_team(&self, store: &Store) -> Result<(), CommandError> {
+        let Some(team) = &self.team else { return Ok(()) };
+        let teams = store.teams_with_jobs().await?;
+        if !teams.contains(team) {
+            let teams: Vec<&str> = teams.iter().map(TeamName::as_str).collect();
+            let others = if teams.is_empty() { String::new() } else { format!("; there are of {}", teams.join(", ")) };
+            screen::warn(format!("there are no jobs of a team {team}{others}"));
+        }
+        Ok(())
+    }
+
     async fn show_named(
         &self,
         context: &CommandContext,
         store: &Store,
-        named: &str,
+        named: &mut String,
         now: Timestamp,
     ) -> Result<ShownJobs, CommandError> {
-        match resolve(store, named, NameUse::Show).await? {
+        let work = resolve(store, named, NameUse::Show).await?;
+        *named = work.id().to_string();
+        match work {
             NamedWork::Job(job) => self.show_one_job(context, store, &job, now).await,
             NamedWork::Sweep(sweep) => {
                 let members = SweepMembers::read(store, &sweep, now).await;

@@ -19,7 +19,7 @@ const AT_ONCE: usize = 16;
 #[derive(Serialize)]
 struct CancelSweepOutput<'a> {
     schema: u32,
-    /// `cancelled`; `unchanged` if all are over; `declined` if the person said no.
+    /// `cancelled`; `unchanged` if all are over or were cancelled before; `declined` if the person said no.
     outcome: &'static str,
     sweep: &'a JobId,
     /// How many members were cancelled.
@@ -50,7 +50,9 @@ pub(super) async fn cancel(
     let wish = CancelRequest { at: whole_seconds(context.now), by: world::variable("USER") };
     let writes = left.iter().map(|job| store.cancel(job, &wish));
     let written: Vec<CancelRequest> = stream::iter(writes).buffer_unordered(AT_ONCE).try_collect().await?;
-    said(context, sweep, "cancelled", written.len())
+    // A member that was cancelled before has an earlier request.
+    let cancelled = written.iter().filter(|request| **request == wish).count();
+    said(context, sweep, if cancelled > 0 { "cancelled" } else { "unchanged" }, cancelled)
 }
 
 fn said(
@@ -70,7 +72,7 @@ fn said(
                 format!("{name}: {count} cancelled; follow it with:  curfew jobs {name}")
             }
             "declined" => format!("{name}: not cancelled, it was not confirmed"),
-            _ => format!("{name}: all its jobs are over (unchanged)"),
+            _ => format!("{name}: all its jobs are over or cancelled (unchanged)"),
         });
     }
     Ok(if outcome == "declined" { CommandStatus::Findings } else { CommandStatus::Success })
