@@ -89,6 +89,14 @@ def test_unfinished_jobs_are_listed_newest_first(account: Account) -> None:
     assert re.fullmatch(rf"{LLAMA} +running +1 +{MACHINE} +g5\.xlarge +1200 +2h(\ds)? +\$2\.01 +\S+(-\S+)? k?Wh +in 6h\w* *", llama), llama
 
 
+def test_a_narrow_terminal_keeps_the_reason_and_says_what_is_left_out(account: Account) -> None:
+    running(account, attempt=2, lost="heartbeat-stopped")
+    said = curfew(account.environment(COLUMNS="120"), "jobs").fine()
+    heading, row = said.out.splitlines()
+    assert heading.split() == "job state attempts machine step ran cost at most until why".split() and "the previous machine" in row
+    assert len(row) <= 120 and "The terminal is too narrow for: type, energy" in said.err
+
+
 def test_all_of_a_team(account: Account) -> None:
     running(account)
     running(account, BERT)

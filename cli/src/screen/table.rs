@@ -34,6 +34,8 @@ pub(crate) struct Table<const COLUMNS: usize> {
     rows: Vec<TableRow<COLUMNS>>,
     /// The places of the columns, in the order in which they are left out.
     left_out_first: [usize; COLUMNS],
+    /// How many of them are left out before a word is cut below [`WIDTH_MAX`].
+    spare_first: usize,
     spare: usize,
 }
 
@@ -47,7 +49,7 @@ struct TableRow<const COLUMNS: usize> {
 impl<const COLUMNS: usize> Table<COLUMNS> {
     pub(crate) fn new(headings: [(&'static str, ColumnAlignment); COLUMNS]) -> Self {
         let last_first = std::array::from_fn(|place| COLUMNS - 1 - place);
-        Self { headings, rows: Vec::new(), left_out_first: last_first, spare: 0 }
+        Self { headings, rows: Vec::new(), left_out_first: last_first, spare_first: 0, spare: 0 }
     }
 
     /// How many of the last columns may be left out, one by one, before the others become unreadable.
@@ -55,7 +57,7 @@ impl<const COLUMNS: usize> Table<COLUMNS> {
         Self { spare, ..self }
     }
 
-    /// These columns may be left out, in this order, before the last ones.
+    /// These columns may be left out, in this order, before the last ones, and before words become short.
     pub(crate) fn sparing_first(mut self, headings: &[&str]) -> Self {
         let rank = |place: &usize| {
             let heading = self.headings[*place].0;
@@ -63,8 +65,7 @@ impl<const COLUMNS: usize> Table<COLUMNS> {
         };
         // Stable: the others stay the last first.
         self.left_out_first.sort_by_key(rank);
-        let spare = self.spare + headings.len();
-        Self { spare, ..self }
+        Self { spare: self.spare + headings.len(), spare_first: headings.len(), ..self }
     }
 
     /// Prints it, and below it which columns the terminal is too narrow for.
@@ -107,7 +108,11 @@ impl<const COLUMNS: usize> Table<COLUMNS> {
             return shown;
         };
         for (count, left_out) in self.left_out_first.into_iter().enumerate() {
-            let min = if count < self.spare { WIDTH_READABLE } else { WIDTH_MIN };
+            let min = match count {
+                _ if count < self.spare_first => WIDTH_MAX,
+                _ if count < self.spare => WIDTH_READABLE,
+                _ => WIDTH_MIN,
+            };
             let fits = (min..=WIDTH_MAX).rev().map(|max| self.cut(&shown, max));
             if let Some(mut widths) = fits.into_iter().find(|widths| whole(widths) <= available) {
                 // The remaining width goes to cut columns, the last one first.
@@ -271,11 +276,12 @@ mod tests {
         let heading =
             |width| shown(width).lines().next().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
         for (width, expect) in [
-            (200, "id name USD why"),
-            (55, "id name USD why"),
-            (54, "id name why"),
-            (44, "id why"),
-            (30, "id"),
+            (79, "id name USD why"),
+            (78, "id name why"),
+            (69, "id name why"),
+            (68, "id why"),
+            (32, "id why"),
+            (31, "id"),
             (5, "id"),
         ] {
             assert_eq!(heading(width), expect, "{width}");
