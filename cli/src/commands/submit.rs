@@ -179,7 +179,7 @@ pub(crate) async fn submit(
     if !config.teams.is_empty() && config.team(&team).is_none() {
         screen::warn(format!("the configuration has no team {team}; it has {}", teams(&config)));
     }
-    if let Some(ending) = output.preview(context, &store, &config, &spec, options).await {
+    if let Some(ending) = output.preview(context, &store, &config, (&spec, &document.bytes), options).await {
         return finish(context, &output, ending);
     }
     refuse_unanswered(&store, &team, &spec).await?;
@@ -271,13 +271,13 @@ impl<'a> SubmitOutput<'a> {
         self.sweep = spec.sweep.as_ref().map(|plan| SweepEstimate::from_plan(plan, self.estimate.as_ref()));
     }
 
-    /// Shows that. Returns the exit code if nothing is submitted.
+    /// Shows that. Returns the exit code if nothing is submitted. The bytes are those in which mistakes have their lines.
     async fn preview(
         &mut self,
         context: &CommandContext,
         store: &Store,
         config: &Config,
-        spec: &JobSpec,
+        (spec, document): (&JobSpec, &[u8]),
         options: &SubmitOptions,
     ) -> Option<CommandStatus> {
         self.foresee(context, store, config, spec).await;
@@ -285,7 +285,10 @@ impl<'a> SubmitOutput<'a> {
             show::estimate(spec, self.estimate.as_ref(), self.role_missing.as_deref());
             self.sweep.iter().for_each(show::sweep);
         }
-        if !self.inputs_denied.is_empty() {
+        if let Some(estimate) = &self.estimate {
+            self.mistakes = spec.refuse_max_usd(document, &estimate.candidates);
+        }
+        if !self.inputs_denied.is_empty() || !self.mistakes.is_empty() {
             return Some(CommandStatus::Findings);
         }
         options.dry_run.then(|| self.expected_ending())

@@ -113,6 +113,12 @@ impl TriggerState {
 }
 
 impl Trigger {
+    /// Its document without `[trigger]`, of which all other lines keep their numbers.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
     /// The most jobs of a day.
     #[must_use]
     pub const fn max_per_day(&self) -> u32 {

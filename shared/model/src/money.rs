@@ -178,6 +178,13 @@ impl Amount {
         Self(self.0.saturating_mul(u128::from(numerator)).checked_div(u128::from(denominator)).unwrap_or_default())
     }
 
+    /// The next multiple of so many micro-USD. What is written down in whole micro-USD is read back as the same.
+    #[must_use]
+    pub fn rounded_up_to(self, usd_micros: u64) -> Self {
+        let unit = Self::from_usd_micros(usd_micros.max(1)).0;
+        Self(self.0.div_ceil(unit).saturating_mul(unit))
+    }
+
     /// For how many whole seconds it lasts at that rate; `None` if it lasts for ever.
     #[must_use]
     pub fn lasts_at(self, rate: Rate) -> Option<u64> {

@@ -21,14 +21,14 @@ pub(super) async fn submit_trigger(
     let team = options.team(&config)?;
     let mut output = SubmitOutput::new(document.source, &team, None);
     let bucket = (store.bucket_name(), context.aws.home());
-    let spec = match Trigger::read(&bytes, name, Some(&team), &config, bucket, context.now) {
-        Ok((_, spec)) => spec,
+    let (trigger, spec) = match Trigger::read(&bytes, name, Some(&team), &config, bucket, context.now) {
+        Ok(legal) => legal,
         Err(mistakes) => {
             output.mistakes = mistakes;
             return Ok(finish(context, &output, CommandStatus::Findings)?.ending);
         }
     };
-    if let Some(ending) = output.preview(context, &store, &config, &spec, options).await {
+    if let Some(ending) = output.preview(context, &store, &config, (&spec, trigger.text().as_bytes()), options).await {
         return Ok(finish(context, &output, ending)?.ending);
     }
     let key = store.put_trigger(&team, name, &bytes).await?;

@@ -50,7 +50,7 @@ impl TimeLeft {
     }
 
     /// Whether no attempt is begun any more.
-    pub(super) const fn is_over(self) -> bool {
+    pub(crate) const fn is_over(self) -> bool {
         self.seconds < ATTEMPT_MIN.as_secs()
     }
 
@@ -117,11 +117,5 @@ pub(crate) fn most(machine: &JobMachine, until: Timestamp) -> (i64, Amount) {
     let ran = latest_end(machine, until).duration_since(machine.launched_at);
     let seconds = ran.as_secs().saturating_add(i64::from(ran.subsec_nanos() > 0)).max(0);
     let billed = u64::try_from(seconds).unwrap_or(0).max(BILLED_SECONDS_MIN);
-    (seconds, rounded_up(machine.cost_max().amount(billed)))
-}
-
-/// To the next whole micro-USD: what is written down is read back as the same.
-pub(super) fn rounded_up(amount: Amount) -> Amount {
-    let nearest = Amount::from_usd_micros(amount.usd_micros());
-    if nearest < amount { nearest + Amount::from_usd_micros(1) } else { nearest }
+    (seconds, machine.cost_max().amount(billed).rounded_up_to(1))
 }

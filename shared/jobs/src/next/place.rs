@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use model::money::{Amount, Rate};
 
 use super::launch::{self, choose};
-use super::limits::{TimeLeft, after, rounded_up};
+use super::limits::{TimeLeft, after};
 use super::{JobDecision, deadline, no_capacity, note, over, stay};
 use crate::{
     Capacity, Effect, EffectResult, HoldReason, Job, JobFacts, JobReservation, JobResult, LaunchHold, Phase, Ranking,
@@ -133,7 +133,7 @@ fn wanted(job: &Job, now: Timestamp) -> JobReservation {
         JobReservation {
             rate: most.rate.max(cost_max.rate),
             transfer_usd: most.transfer_usd.max(cost_max.once),
-            usd: most.usd.max(rounded_up(cost_max.amount(seconds))),
+            usd: most.usd.max(cost_max.amount(seconds).rounded_up_to(1)),
             until: most.until.max(after(left.end(now), RESERVED_BEYOND)),
             granted: false,
         }

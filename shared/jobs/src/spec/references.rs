@@ -1,8 +1,9 @@
-//! The mistakes of a legal document that only the bucket shows: it names jobs that cannot be what it takes them for.
+//! The mistakes of a legal document that only the bucket and the prices show.
 
 use super::JobSpec;
 use super::judge::SpecValidator;
-use crate::SpecMistake;
+use crate::worst_case::describe_too_little_usd;
+use crate::{Candidate, SpecMistake};
 
 impl JobSpec {
     /// The mistakes of a legal document whose `after` names jobs that it cannot come after: each by its place in the list, with why.
@@ -28,6 +29,16 @@ impl JobSpec {
         let name = written.resume_from.unwrap_or_default();
         let problem = format!("{name:?} is no job of this team with a complete checkpoint; name one, or leave it out");
         judge.refuse(&["resume_from"], &problem);
+        judge.done((), |()| None::<()>).err().unwrap_or_default()
+    }
+
+    /// The mistake of a legal document whose `max_usd` pays for too little time on each of the candidates: the job would be `expired` at once.
+    #[must_use]
+    pub fn refuse_max_usd(&self, document: &[u8], candidates: &[Candidate]) -> Vec<SpecMistake> {
+        let Some(problem) = describe_too_little_usd(self, candidates) else { return Vec::new() };
+        let text = String::from_utf8_lossy(document);
+        let Ok((mut judge, _)) = SpecValidator::parse(&text) else { return Vec::new() };
+        judge.refuse(&["limits", "max_usd"], &problem);
         judge.done((), |()| None::<()>).err().unwrap_or_default()
     }
 }

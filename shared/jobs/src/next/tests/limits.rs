@@ -1,7 +1,7 @@
 use model::money::{Amount, Rate};
 use proptest::prelude::*;
 
-use super::super::limits::{TimeLeft, most, rounded_up, use_up};
+use super::super::limits::{TimeLeft, most, use_up};
 use super::fixture::*;
 use crate::transfer::CostMax;
 use crate::*;
@@ -100,6 +100,6 @@ proptest! {
         prop_assert!(used.usd >= exact);
         let read: crate::JobUsage = serde_json::from_str(&serde_json::to_string(&used).unwrap()).unwrap();
         prop_assert_eq!(read, used);
-        prop_assert_eq!(rounded_up(used.usd), used.usd);
+        prop_assert_eq!(used.usd.rounded_up_to(1), used.usd);
     }
 }
