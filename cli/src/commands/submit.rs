@@ -281,6 +281,11 @@ impl<'a> SubmitOutput<'a> {
         options: &SubmitOptions,
     ) -> Option<CommandStatus> {
         self.foresee(context, store, config, spec).await;
+        for unknown in spec.terms.gpu.types_of_unknown_families() {
+            screen::warn(format!(
+                "gpu.types names {unknown}, of a family that Curfew does not know: the job runs on it only if EC2 offers it"
+            ));
+        }
         if !context.global.json {
             show::estimate(spec, self.estimate.as_ref(), self.role_missing.as_deref());
             self.sweep.iter().for_each(show::sweep);

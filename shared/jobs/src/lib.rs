@@ -22,6 +22,7 @@ mod facts;
 mod find;
 mod footprint;
 mod governing_quota;
+mod gpu_type;
 mod id;
 mod identity;
 mod image;
@@ -77,6 +78,7 @@ pub use facts::{EffectResult, JobFacts, LaunchResult, MachineSight, NeededFacts,
 pub use find::find;
 pub use footprint::{ExpectedFootprint, figures, job_footprint};
 pub use governing_quota::{ListedQuota, governing_quota};
+pub use gpu_type::check_gpu_type;
 pub use id::{JobId, JobName, UnreadableJob};
 pub use identity::MachineIdentity;
 pub use image::image_source;

@@ -14,6 +14,7 @@ use model::id::{Region, ResourceId, TeamName, TypeName};
 use model::money::{Amount, Rate};
 use serde::{Deserialize, Serialize};
 
+use super::gpu_type::check_gpu_type;
 use super::{ContainerImage, InputSpec, JobId, JobName, ParameterSweep, WorkdirDigest};
 pub use checks::TYPE_GPUS_MAX;
 pub use model_sizing::ModelSizing;
@@ -119,6 +120,14 @@ pub struct GpuSpec {
     pub memory_gib_min: u32,
     /// Only these types; empty: every type that fits.
     pub types: Vec<TypeName>,
+}
+
+impl GpuSpec {
+    /// The named types of families that the table does not have: EC2 may have them, or they are written wrong.
+    #[must_use]
+    pub fn types_of_unknown_families(&self) -> Vec<&TypeName> {
+        self.types.iter().filter(|name| check_gpu_type(name.as_str()).is_ok_and(|is_known| !is_known)).collect()
+    }
 }
 
 /// `[spot]`, where it is enabled.

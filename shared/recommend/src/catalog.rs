@@ -190,11 +190,6 @@ pub fn check_type(instance_type: &TypeName, offers: &[GpuOffer]) -> Result<(), I
     Err(InvalidValue::new(format!("{problem} {}", names.join(", "))))
 }
 
-/// Whether the tables have the family of a type. EC2 may have others.
-pub(crate) fn is_tabled_family(instance_type: &TypeName) -> bool {
-    instance_type.as_str().split_once('.').is_some_and(|(family, _)| find_family(family).is_some())
-}
-
 fn find_family(family: &str) -> Option<MachineFamily> {
     MACHINES.into_iter().find(|(known, ..)| *known == family)
 }

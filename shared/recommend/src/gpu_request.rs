@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::str::FromStr;
 
-use jobs::TYPE_GPUS_MAX;
+use jobs::{TYPE_GPUS_MAX, check_gpu_type};
 use model::fault::InvalidValue;
 use model::id::{Region, TypeName};
 
-use crate::catalog::{GpuOffer, check_type, is_tabled_family, tabled_offers};
+use crate::catalog::{GpuOffer, tabled_offers};
 
 /// What it means for a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,12 +32,8 @@ impl FromStr for GpuRequest {
             return Ok(Self { gpus, memory_gib_min, types: Vec::new() });
         }
         if what.contains('.') {
-            let instance_type = TypeName::from(what);
-            // EC2 may have a family that the tables do not have yet.
-            if is_tabled_family(&instance_type) {
-                check_type(&instance_type, &[])?;
-            }
-            return Ok(Self { gpus, memory_gib_min: 0, types: vec![instance_type] });
+            check_gpu_type(what)?;
+            return Ok(Self { gpus, memory_gib_min: 0, types: vec![TypeName::from(what)] });
         }
         let (name, memory_gib_min) = match what.rsplit_once('-') {
             Some((name, memory)) if read_memory(memory).is_some() => (name, read_memory(memory).unwrap_or_default()),

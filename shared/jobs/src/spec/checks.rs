@@ -8,6 +8,7 @@ use model::money::USD_MAX;
 use model::region::has_shape;
 use toml::de::DeValue;
 
+use crate::gpu_type::check_gpu_type;
 use crate::id::is_job;
 
 /// EC2 user guide, "Tag restrictions".
@@ -157,8 +158,8 @@ pub(super) fn instance_type(name: &str) -> Result<(), InvalidValue> {
     let legal = |part: &str| {
         !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
     };
-    if name.len() <= 64 && name.split_once('.').is_some_and(|(family, size)| legal(family) && legal(size)) {
-        return Ok(());
+    if name.len() <= 64 && name.split_once('.').is_none_or(|(family, size)| legal(family) && legal(size)) {
+        return check_gpu_type(name).map(|_| ());
     }
     Err(InvalidValue::new(format!("{name:?} is no instance type; write one as `g6.xlarge`")))
 }

@@ -6,7 +6,7 @@ use super::*;
 fn every_mistake_at_once() {
     check_by(
         "",
-        "name = \"-x\"\ncomand = \"python\"\ncount = 2\n[gpu]\ncount = \"two\"\ntypes = [\"g5\", \"g6.xlarge\", \"g6.xlarge\"]\n\
+        "name = \"-x\"\ncomand = \"python\"\ncount = 2\n[gpu]\ncount = \"two\"\ntypes = [\"p5\", \"g6.xlarge\", \"g6.xlarge\"]\n\
          [limits]\nmax_runtime = \"soon\"\nfinish_by = \"tomorrow\"\n[checkpont]\ndir = \"ckpt\"\n",
         &[
             "0 command: it is missing: write the command to run, such as `command = \"python train.py\"`",
@@ -15,7 +15,7 @@ fn every_mistake_at_once() {
             "2 comand: there is no key `comand` here; did you mean `command`?",
             "3 count: there is no key `count` here; `count` belongs to [gpu]",
             "5 gpu.count: write a whole number, 0 or more, not the text \"two\"",
-            "6 gpu.types[0]: \"g5\" is no instance type; write one as `g6.xlarge`",
+            "6 gpu.types[0]: \"p5\" is a family, and no instance type; it has `p5.4xlarge`, `p5.48xlarge`",
             "6 gpu.types[2]: \"g6.xlarge\" stands here twice",
             "8 limits.max_runtime: `soon` is not a duration; write a number and a unit of s, m, h, d or w, such as `30m`, \
              `1h30m` or `0s`, ten years at most",

@@ -1,0 +1,111 @@
+//! The instance types that a document or a command names, by the table of families that comes with Curfew.
+
+use billing::energy::{ACCELERATORS, MACHINES, MachineFamily};
+use model::fault::InvalidValue;
+
+/// The series without a GPU of NVIDIA (EC2 instance types guide, "Amazon EC2 instance type naming conventions"): AWS adds families to each, and
+/// G and P are those with one.
+const SERIES_WITHOUT_GPU: [&str; 20] =
+    ["a", "c", "d", "dl", "f", "h", "hpc", "i", "im", "inf", "is", "m", "mac", "r", "t", "trn", "u", "vt", "x", "z"];
+
+/// The family of G with GPUs of AMD.
+const FAMILY_OF_AMD: &str = "g4ad";
+
+/// Refuses a type without a GPU of NVIDIA, and an unknown size of a known family. Whether the family is known: AWS adds families.
+///
+/// # Errors
+/// What is legal.
+pub fn check_gpu_type(instance_type: &str) -> Result<bool, InvalidValue> {
+    let Some((family, size)) = instance_type.split_once('.') else { return Err(refuse_word(instance_type)) };
+    let series = family.find(|letter: char| !letter.is_ascii_lowercase()).map_or(family, |end| &family[..end]);
+    if SERIES_WITHOUT_GPU.contains(&series) || family == FAMILY_OF_AMD {
+        return Err(InvalidValue::new(format!(
+            "{family} has no NVIDIA GPU; write a type that has one, such as `g6.xlarge`"
+        )));
+    }
+    let Some(sizes) = find_sizes(family) else { return Ok(false) };
+    if sizes.contains(&size) {
+        return Ok(true);
+    }
+    Err(InvalidValue::new(format!("{family} has no size {size:?}; it has {}", sizes.join(", "))))
+}
+
+/// The sizes of a family of the table.
+fn find_sizes(family: &str) -> Option<Vec<&'static str>> {
+    let (.., sizes) = MACHINES.into_iter().find(|(known, ..)| *known == family)?;
+    Some(sizes.iter().map(|(size, ..)| *size).collect())
+}
+
+/// A word that is no type may be a family, or the name of a GPU.
+fn refuse_word(word: &str) -> InvalidValue {
+    if let Some(sizes) = find_sizes(word) {
+        let types: Vec<String> = sizes.iter().map(|size| format!("`{word}.{size}`")).collect();
+        return InvalidValue::new(format!("{word:?} is a family, and no instance type; it has {}", types.join(", ")));
+    }
+    let has_gpu = |machine: &MachineFamily| {
+        let model = ACCELERATORS.into_iter().find(|model| model.name == machine.1);
+        let name = model.and_then(|model| model.text.strip_prefix("NVIDIA "));
+        name.is_some_and(|name| normalize(name) == normalize(word))
+    };
+    let families: Vec<MachineFamily> = MACHINES.into_iter().filter(has_gpu).collect();
+    let example = families.first().and_then(|(family, _, _, sizes)| Some(format!("{family}.{}", sizes.first()?.0)));
+    let Some(example) = example else {
+        return InvalidValue::new(format!("{word:?} is no instance type; write one as `g6.xlarge`"));
+    };
+    let families: Vec<&str> = families.into_iter().map(|(family, ..)| family).collect();
+    InvalidValue::new(format!(
+        "{word:?} is a GPU, and no instance type; write types that have it, such as `{example}`, of the families {} (`curfew run --gpu {}` does)",
+        families.join(", "),
+        normalize(word)
+    ))
+}
+
+/// `RTX PRO 6000` and `rtx-pro-6000` are one.
+fn normalize(name: &str) -> String {
+    name.chars().filter(char::is_ascii_alphanumeric).map(|letter| letter.to_ascii_lowercase()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(instance_type: &str, expect: Result<bool, &str>) {
+        let found = check_gpu_type(instance_type).map_err(|problem| problem.to_string());
+        assert_eq!(found.as_ref().copied().map_err(String::as_str), expect, "{instance_type}");
+    }
+
+    #[test]
+    fn a_type_of_a_known_family_has_a_known_size() {
+        for known in ["g5.xlarge", "p6-b200.48xlarge", "g4dn.metal", "g6f.large"] {
+            check(known, Ok(true));
+        }
+        for of_tomorrow in ["g99.xlarge", "p2.xlarge", "p9-x300.48xlarge", "q1.large"] {
+            check(of_tomorrow, Ok(false));
+        }
+        check("p5.xlarg", Err("p5 has no size \"xlarg\"; it has 4xlarge, 48xlarge"));
+    }
+
+    #[test]
+    fn a_type_without_a_gpu_is_refused() {
+        for family in ["t3", "m7i", "c6gn", "trn1", "inf2", "u-6tb1", "mac2-m2", "hpc7a", "g4ad", "dl2q", "x2iedn"] {
+            let problem = format!("{family} has no NVIDIA GPU; write a type that has one, such as `g6.xlarge`");
+            check(&format!("{family}.xlarge"), Err(&problem));
+        }
+    }
+
+    #[test]
+    fn a_family_or_a_gpu_is_no_type() {
+        check("p5", Err("\"p5\" is a family, and no instance type; it has `p5.4xlarge`, `p5.48xlarge`"));
+        let of_gpu = |name: &str, example: &str, families: &str| {
+            format!(
+                "{name:?} is a GPU, and no instance type; write types that have it, such as `{example}`, of the families {families} \
+                 (`curfew run --gpu {}` does)",
+                normalize(name)
+            )
+        };
+        check("a10g", Err(&of_gpu("a10g", "g5.xlarge", "g5")));
+        check("L4", Err(&of_gpu("L4", "g6.xlarge", "g6, gr6, g6f, gr6f")));
+        check("rtx-pro-6000", Err(&of_gpu("rtx-pro-6000", "g7e.2xlarge", "g7e")));
+        check("gpu", Err("\"gpu\" is no instance type; write one as `g6.xlarge`"));
+    }
+}
