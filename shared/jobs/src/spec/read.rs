@@ -2,6 +2,7 @@
 
 mod inputs;
 mod limits;
+mod machine;
 mod sized_model;
 mod sweep;
 
@@ -12,15 +13,13 @@ use model::config::Config;
 use model::curfew_tags::{ATTEMPT, EXPIRES_AT, JOB, MARKED, MODE, TAGS_MAX};
 use model::document::utf8;
 use model::fault::InvalidValue;
-use model::id::{Region, ResourceId, TeamName, TypeName};
-use model::image_source::{check_ami, check_id};
+use model::id::{Region, TeamName, TypeName};
 use model::money::{Amount, Rate};
 
 use super::judge::SpecValidator;
 use super::written::{self, RawSpec};
-use super::{CheckpointSpec, GpuSpec, JobSpec, JobTerms, MachineSpec, ModelSizing, SpotSpec, Workload, checks};
+use super::{CheckpointSpec, GpuSpec, JobSpec, JobTerms, ModelSizing, SpotSpec, Workload, checks};
 use crate::checkpoints::check_pattern;
-use crate::machine_role::allow_profile;
 use crate::parameter_sweep::sweep_variable;
 use crate::{CHECKPOINTS_KEPT_MAX, ContainerImage, JobName, SpecMistake, WorkdirDigest};
 
@@ -64,7 +63,7 @@ impl JobSpec {
             max_usd: judge.max_usd(&written.limits, sweep.as_ref()),
             retries: judge.some(&["retries"], written.retries, 0, [0, checks::RETRIES_MAX]),
             checkpoint: judge.checkpoint(&written, config, checks::own_directory),
-            machine: judge.machine(written.machine, team, config),
+            machine: judge.machine(written.machine, team, config, bucket_region),
             tags: written.tags,
             bucket_region: Some(bucket_region.clone()),
         };
@@ -325,67 +324,5 @@ impl SpecValidator<'_> {
             resume_from: written.resume_from.clone(),
             signal: signal.to_owned(),
         })
-    }
-
-    fn machine(&mut self, machine: written::RawMachine, team: Option<&TeamName>, config: &Config) -> MachineSpec {
-        let looked_at = |region: &str| match &config.regions[..] {
-            regions if regions.is_empty() || regions.iter().any(|known| known.as_str() == region) => Ok(()),
-            regions => {
-                let names: Vec<&str> = regions.iter().map(Region::as_str).collect();
-                Err(InvalidValue::new(format!(
-                    "Curfew does not cover {region}, so it could terminate nothing there; it covers {}",
-                    names.join(", ")
-                )))
-            }
-        };
-        self.list(&["machine", "regions"], &machine.regions, |name| {
-            checks::region(name).and_then(|()| looked_at(name))
-        });
-        if let Some(ami) = &machine.ami {
-            self.check(&["machine", "ami"], check_ami(ami));
-        }
-        if let Some(architecture) = &machine.architecture {
-            self.check(&["machine", "architecture"], checks::architecture(architecture));
-        }
-        self.list(&["machine", "subnets"], &machine.subnets, |id| check_id(id, "subnet", "a subnet"));
-        self.list(&["machine", "security_groups"], &machine.security_groups, |id| {
-            check_id(id, "sg", "a security group")
-        });
-        if machine.regions.len() > 1 {
-            let of_one = [
-                ("ami", machine.ami.is_some()),
-                ("subnets", !machine.subnets.is_empty()),
-                ("security_groups", !machine.security_groups.is_empty()),
-            ];
-            for (key, _) in of_one.into_iter().filter(|(_, is_said)| *is_said) {
-                self.refuse(
-                    &["machine", key],
-                    "it belongs to one region, and `regions` names several; leave it out, or name one region",
-                );
-            }
-        }
-        if let Some(profile) = &machine.instance_profile {
-            self.profile(profile, team, config);
-        }
-        if machine.root_volume_gib.is_some() {
-            self.some(&["machine", "root_volume_gib"], machine.root_volume_gib, 1, [1, checks::ROOT_VOLUME_GIB_MAX]);
-        }
-        let ids = |ids: Vec<String>| ids.into_iter().map(ResourceId::new).collect();
-        MachineSpec {
-            regions: machine.regions.into_iter().map(Region::new).collect(),
-            ami: machine.ami.map(ResourceId::new),
-            architecture: machine.architecture,
-            subnets: ids(machine.subnets),
-            security_groups: ids(machine.security_groups),
-            instance_profile: machine.instance_profile,
-            root_volume_gib: machine.root_volume_gib,
-        }
-    }
-
-    fn profile(&mut self, profile: &str, team: Option<&TeamName>, config: &Config) {
-        let nobodys = || Err(InvalidValue::new("it is in no team's folder, so it may name no instance profile"));
-        if let Err(problem) = team.map_or_else(nobodys, |team| allow_profile(profile, team, config)) {
-            self.refuse(&["machine", "instance_profile"], &problem.to_string());
-        }
     }
 }

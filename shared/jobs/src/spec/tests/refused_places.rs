@@ -8,6 +8,11 @@ fn the_machine() {
     check_key("machine.subnets", "[\"subnet-0123abcd\", \"sg-0123abcd\"]", "is not the id of a subnet");
     check_key("machine.security_groups", "[\"sg-0123ABCD\"]", "is not the id of a security group");
     check_key("machine.regions", "[\"frankfurt\"]", "does not look like a region");
+    check_key(
+        "machine.regions",
+        "[\"us-east-9\"]",
+        "there is no region us-east-9; did you mean us-east-1 or us-east-2?",
+    );
     check_key("machine.user", "\"Ada\"", "is no user name");
     check_key(
         "machine.instance_profile",

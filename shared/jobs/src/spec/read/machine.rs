@@ -1,0 +1,90 @@
+//! `[machine]` of a spec.
+
+use model::config::Config;
+use model::fault::InvalidValue;
+use model::id::{Region, ResourceId, TeamName};
+use model::image_source::{check_ami, check_id};
+use model::region::check_exists;
+
+use crate::MachineSpec;
+use crate::machine_role::allow_profile;
+use crate::spec::judge::SpecValidator;
+use crate::spec::{checks, written};
+
+impl SpecValidator<'_> {
+    pub(super) fn machine(
+        &mut self,
+        machine: written::RawMachine,
+        team: Option<&TeamName>,
+        config: &Config,
+        home: &Region,
+    ) -> MachineSpec {
+        self.regions(&machine.regions, config, home);
+        if let Some(ami) = &machine.ami {
+            self.check(&["machine", "ami"], check_ami(ami));
+        }
+        if let Some(architecture) = &machine.architecture {
+            self.check(&["machine", "architecture"], checks::architecture(architecture));
+        }
+        self.list(&["machine", "subnets"], &machine.subnets, |id| check_id(id, "subnet", "a subnet"));
+        self.list(&["machine", "security_groups"], &machine.security_groups, |id| {
+            check_id(id, "sg", "a security group")
+        });
+        if machine.regions.len() > 1 {
+            let of_one = [
+                ("ami", machine.ami.is_some()),
+                ("subnets", !machine.subnets.is_empty()),
+                ("security_groups", !machine.security_groups.is_empty()),
+            ];
+            for (key, _) in of_one.into_iter().filter(|(_, is_said)| *is_said) {
+                self.refuse(
+                    &["machine", key],
+                    "it belongs to one region, and `regions` names several; leave it out, or name one region",
+                );
+            }
+        }
+        if let Some(profile) = &machine.instance_profile {
+            self.profile(profile, team, config);
+        }
+        if machine.root_volume_gib.is_some() {
+            self.some(&["machine", "root_volume_gib"], machine.root_volume_gib, 1, [1, checks::ROOT_VOLUME_GIB_MAX]);
+        }
+        let ids = |ids: Vec<String>| ids.into_iter().map(ResourceId::new).collect();
+        MachineSpec {
+            regions: machine.regions.into_iter().map(Region::new).collect(),
+            ami: machine.ami.map(ResourceId::new),
+            architecture: machine.architecture,
+            subnets: ids(machine.subnets),
+            security_groups: ids(machine.security_groups),
+            instance_profile: machine.instance_profile,
+            root_volume_gib: machine.root_volume_gib,
+        }
+    }
+
+    fn regions(&mut self, regions: &[String], config: &Config, home: &Region) {
+        // AWS opens regions that the list does not have yet.
+        let in_use: Vec<Region> = config.regions.iter().chain([home]).cloned().collect();
+        let looked_at = |region: &str| match &config.regions[..] {
+            regions if regions.is_empty() || regions.iter().any(|known| known.as_str() == region) => Ok(()),
+            regions => {
+                let names: Vec<&str> = regions.iter().map(Region::as_str).collect();
+                Err(InvalidValue::new(format!(
+                    "Curfew does not cover {region}, so it could terminate nothing there; it covers {}",
+                    names.join(", ")
+                )))
+            }
+        };
+        self.list(&["machine", "regions"], regions, |name| {
+            checks::region(name)?;
+            check_exists(&name.into(), &in_use)?;
+            looked_at(name)
+        });
+    }
+
+    fn profile(&mut self, profile: &str, team: Option<&TeamName>, config: &Config) {
+        let nobodys = || Err(InvalidValue::new("it is in no team's folder, so it may name no instance profile"));
+        if let Err(problem) = team.map_or_else(nobodys, |team| allow_profile(profile, team, config)) {
+            self.refuse(&["machine", "instance_profile"], &problem.to_string());
+        }
+    }
+}
