@@ -7,8 +7,8 @@ use super::launch::{self, choose};
 use super::limits::{TimeLeft, after};
 use super::{JobDecision, deadline, no_capacity, note, over, stay};
 use crate::{
-    Capacity, Effect, EffectResult, HoldReason, Job, JobFacts, JobReservation, JobResult, LaunchHold, Phase, Ranking,
-    ReserveResult, TransitionKind,
+    Capacity, Effect, EffectResult, ExitReason, HoldReason, Job, JobFacts, JobReservation, JobResult, LaunchHold,
+    Phase, Ranking, ReserveResult, TransitionKind, said_by_machine,
 };
 
 /// A ranking whose prices are older is made anew, where there is time to.
@@ -42,7 +42,7 @@ pub(super) fn again(mut job: Job, facts: &JobFacts, now: Timestamp) -> JobDecisi
         return give_up(job, JobResult::Expired, why, facts, now);
     }
     if is_without_progress(&job, facts) {
-        let why = without_progress(&job);
+        let why = without_progress(&job, facts);
         return give_up(job, JobResult::Failed, why, facts, now);
     }
     if !facts.may_act {
@@ -214,7 +214,7 @@ pub(super) fn is_without_progress(job: &Job, facts: &JobFacts) -> bool {
     facts.no_progress_attempts_max > 0 && job.progress.attempts_without >= facts.no_progress_attempts_max
 }
 
-fn without_progress(job: &Job) -> String {
+fn without_progress(job: &Job, facts: &JobFacts) -> String {
     let attempts = job.progress.attempts_without;
     let plural = if attempts == 1 { "attempt" } else { "attempts" };
     let since = match (job.progress.step, &job.terms.checkpoint) {
@@ -222,6 +222,12 @@ fn without_progress(job: &Job) -> String {
         (Some(step), _) => format!("no checkpoint has come further than step {step}"),
         (None, _) => "no checkpoint was ever completed".to_owned(),
     };
-    let last = job.lost.map(|lost| format!(". Its last machine {}", lost.describe())).unwrap_or_default();
+    let mut exits = facts.exit.iter().flatten();
+    let broken = exits.find(|exit| exit.reason == ExitReason::Broken && !exit.why.is_empty());
+    let last = match (broken, job.lost) {
+        (Some(exit), _) => format!(". Its last machine could not run it: {}", said_by_machine(&exit.why)),
+        (None, Some(lost)) => format!(". Its last machine {}", lost.describe()),
+        (None, None) => String::new(),
+    };
     format!("{attempts} {plural} in a row made no progress: {since}{last}")
 }

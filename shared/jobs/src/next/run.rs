@@ -330,6 +330,7 @@ fn lose(job: Job, machine: &JobMachine, loss: &MachineLoss, facts: &JobFacts, no
         no_progress_attempts_max: facts.no_progress_attempts_max,
         previous_attempt: seen.clone(),
         head: facts.head.clone(),
+        exit: facts.exit.clone(),
         cancel: facts.cancel.clone(),
         ..JobFacts::default()
     };
