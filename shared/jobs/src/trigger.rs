@@ -9,6 +9,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use model::digest::sha256_hex;
+use model::duration;
 use serde::{Deserialize, Serialize};
 
 /// How long a made job is remembered, in days. An event comes up to two days late: EventBridge retries for 24 hours, and the queue keeps it for
@@ -117,6 +118,20 @@ impl Trigger {
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// What it watches, and how many jobs it makes.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let makes = match self.kind {
+            TriggerKind::EachObject => "a job for each object that arrives".to_owned(),
+            TriggerKind::Quiet(quiet) => {
+                format!("a job once nothing has arrived for {}", duration::format_duration(quiet))
+            }
+        };
+        let Self { name, bucket, prefix, max_per_day, .. } = self;
+        let jobs = if *max_per_day == 1 { "job" } else { "jobs" };
+        format!("{name} watches s3://{bucket}/{prefix}: {makes}, at most {max_per_day} {jobs} a day (UTC)")
     }
 
     /// The most jobs of a day.

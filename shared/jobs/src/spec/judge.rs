@@ -22,6 +22,14 @@ impl From<DocumentError> for SpecMistake {
     }
 }
 
+/// `[trigger]` is legal, but not here.
+fn say_where_triggers_go(mut mistake: SpecMistake) -> SpecMistake {
+    if mistake.key == "trigger" {
+        "the document is a trigger, not a job: submit it with `--trigger NAME`".clone_into(&mut mistake.problem);
+    }
+    mistake
+}
+
 /// A document under judgement.
 pub(super) struct SpecValidator<'t> {
     text: &'t str,
@@ -33,7 +41,7 @@ impl<'t> SpecValidator<'t> {
     pub(super) fn parse(text: &'t str) -> Result<(Self, RawSpec), Vec<SpecMistake>> {
         let ParsedDocument { meaning, wrong, taken_out, is_whole, tree } =
             read_all::<RawSpec>(DOCUMENT, text).map_err(|wrong| vec![wrong.into()])?;
-        let found = wrong.into_iter().map(|wrong| (wrong.column, wrong.into())).collect();
+        let found = wrong.into_iter().map(|wrong| (wrong.column, say_where_triggers_go(wrong.into()))).collect();
         let judge =
             Self { text, read: ParsedDocument { meaning: None, wrong: Vec::new(), taken_out, is_whole, tree }, found };
         match meaning {

@@ -35,6 +35,8 @@ const ADDED_BYTES_MAX: usize = 16 * 1024;
 /// The most of a text that a mistake repeats, in characters.
 const SHOWN_CHARACTERS_MAX: usize = 100;
 
+const FINISH_BY: [&str; 2] = ["limits", "finish_by"];
+
 const KEYS: [&str; 4] = ["from", "for", "quiet", "max_per_day"];
 
 impl Trigger {
@@ -62,6 +64,7 @@ impl Trigger {
         let mut section = Section { text, found: Vec::new() };
         let trigger = section.read(tree.get_ref(), state_bucket);
         section.check_name(name);
+        section.refuse_finish_by(tree.get_ref());
         let blanked = document::section_range(text, tree.get_ref()).and_then(|lines| document::blank(text, lines));
         let (Some(text), Some((bucket, prefix, kind, max_per_day))) = (blanked, trigger) else {
             return Err(section.found);
@@ -69,7 +72,8 @@ impl Trigger {
         let spec = match read_spec(&text) {
             Ok(spec) => spec,
             Err(mistakes) => {
-                let mut all: Vec<SpecMistake> = section.found.into_iter().chain(mistakes).collect();
+                let mut all = section.found;
+                all.extend(mistakes.into_iter().filter(|mistake| mistake.key != FINISH_BY.join(".")));
                 all.sort_by_key(|mistake| mistake.line);
                 return Err(all);
             }
@@ -179,6 +183,14 @@ impl Section<'_> {
             );
             self.found.push(SpecMistake { line: 0, key: String::new(), problem });
         }
+    }
+
+    /// A single moment for all jobs: those after it would be refused.
+    fn refuse_finish_by(&mut self, root: &DeTable<'_>) {
+        let Some(byte) = written_at(root, &FINISH_BY) else { return };
+        let line = position(self.text, byte).0;
+        let problem = "a trigger makes jobs again and again; write `within`, from the start of each".to_owned();
+        self.found.push(SpecMistake { line, key: FINISH_BY.join("."), problem });
     }
 
     /// That the documents it makes are legal.

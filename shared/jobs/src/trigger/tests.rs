@@ -75,6 +75,10 @@ fn every_mistake_has_its_line() {
     let secret = "\"arn:aws:ssm:us-east-1:123456789012:parameter/x\"\n";
     check_refused(&format!("{elsewhere}{secret}"), &["4 trigger: its jobs get the variables"]);
     check_refused(&format!("{JOB}command = 1\n{EACH}"), &["3 command"]);
+    for moment in ["2020-01-01T00:00:00Z", "2027-01-01T00:00:00Z"] {
+        let text = format!("{JOB}{EACH}[limits]\nfinish_by = {moment}\n");
+        check_refused(&text, &["7 limits.finish_by: a trigger makes jobs again and again; write `within`"]);
+    }
     let region = "us-east-1".into();
     let named = |name: &str| {
         Trigger::read(
@@ -87,6 +91,25 @@ fn every_mistake_has_its_line() {
         )
     };
     assert!(named(&"a".repeat(50)).is_ok() && named(&"a".repeat(51)).is_err() && named("a b").is_err());
+}
+
+#[test]
+fn a_trigger_is_no_job() {
+    let read = |text: &str| JobSpec::read(text, "x", None, &Config::default(), &"us-east-1".into(), at("22T05:00:00"));
+    for (line, text) in [(3, format!("{JOB}{EACH}")), (1, format!("trigger.from = \"s3://data/\"\n{JOB}"))] {
+        let mistakes = read(&text).unwrap_err();
+        let problem = "the document is a trigger, not a job: submit it with `--trigger NAME`".to_owned();
+        assert_eq!(mistakes, [SpecMistake { line, key: "trigger".to_owned(), problem }]);
+    }
+}
+
+#[test]
+fn a_trigger_says_what_it_watches() {
+    let of_day = "at most 2 jobs a day (UTC)";
+    let expect = format!("ingest watches s3://data/uploads/: a job for each object that arrives, {of_day}");
+    assert_eq!(trigger(&format!("{JOB}{EACH}")).describe(), expect);
+    let expect = "ingest watches s3://data/: a job once nothing has arrived for 10m, at most 1 job a day (UTC)";
+    assert_eq!(trigger(&format!("{JOB}{QUIET}")).describe(), expect);
 }
 
 #[test]
