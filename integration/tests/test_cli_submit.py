@@ -227,6 +227,25 @@ def test_that_the_team_has_no_role_is_said_beforehand(account: Account, here: Pa
     assert "whether its machines get the role curfew-job-vision is unknown" in said.err
 
 
+def test_too_little_money_for_an_attempt_is_a_mistake(account: Account, here: Path) -> None:
+    text = with_image(account).replace('max_runtime = "8h"', 'max_runtime = "8h"\nmax_usd = 0.1')
+    said = submit(account, here, text)
+    assert said.code == 1 and account.keys("inbox/") == []
+    assert "train.toml:9: key `limits.max_usd`: `max_usd` of $0.10 lasts 5m57s on a g5.xlarge at $1.01/h" in said.out
+    assert "write $0.26 or more" in said.out and "It can cost" not in said.out
+    assert submit(account, here, text, "--dry-run").code == 1
+    sweep = text.replace("max_usd = 0.1", "max_usd = 5") + '[sweep]\nseed = "1..50"\n'
+    assert "`max_usd` of $5.00 is $0.10 for each of 50 jobs, which lasts 5m57s" in submit(account, here, sweep).out
+
+
+def test_an_unknown_family_is_legal_and_warned_of(account: Account, here: Path) -> None:
+    text = with_image(account).replace('types = ["g5.xlarge"]', 'types = ["g99.xlarge", "g5.xlarge"]')
+    said = submit(account, here, text, "--dry-run").fine()
+    assert "gpu.types names g99.xlarge, of a family that Curfew does not know" in said.err
+    for wrong in ("g5.xlarg", "t3.micro", "a10g"):
+        assert submit(account, here, text.replace("g99.xlarge", wrong), "--dry-run").code == 1
+
+
 def test_a_trigger_is_checked_and_put_beside_the_others(account: Account, here: Path) -> None:
     key, heading = "triggers/vision/ingest.toml", '[trigger]\nfrom = "s3://data/uploads/"\n'
     text = f"{with_image(account)}{heading}"
@@ -234,8 +253,14 @@ def test_a_trigger_is_checked_and_put_beside_the_others(account: Account, here: 
     assert wrong.code == 1 and account.keys("triggers/") == []
     [mistake] = wrong.json()["mistakes"]
     assert (mistake["key"], mistake["line"]) == ("trigger.max_per_day", len(text.splitlines()) + 1)
-    assert "It can cost $8.05" in submit(account, here, text, "--trigger", "ingest", "--dry-run").fine().out
+    misplaced = submit(account, here, text)
+    assert misplaced.code == 1 and "key `trigger`: the document is a trigger, not a job: submit it with `--trigger NAME`" in misplaced.out
+    dry = submit(account, here, text, "--trigger", "ingest", "--dry-run").fine().out
+    assert dry.startswith("ingest watches s3://data/uploads/: a job for each object that arrives, at most 20 jobs a day (UTC)\n")
+    assert "It can cost $8.05" in dry and "The jobs of a day can cost $160.96 at most together" in dry
     assert account.keys("triggers/") == []
-    assert f"submitted as {key}" in submit(account, here, text, "--trigger", "ingest").fine().out
+    said = submit(account, here, text, "--trigger", "ingest").fine()
+    assert f"submitted as {key}\n" in said.out and f"aws s3 rm s3://{BUCKET}/{key}" in said.err
+    assert f"submitted as {key}, in place of the earlier one" in submit(account, here, text, "--trigger", "ingest").fine().out
     assert account.aws.client("s3").get_object(Bucket=BUCKET, Key=key)["Body"].read() == text.encode()
     assert account.keys("inbox/") == []

@@ -231,7 +231,7 @@ def test_submit_shows_how_many_jobs_it_is_and_what_they_cost(jobs: JobAccount, t
     one = said["estimate"]["worst_case"]["usd"]
     assert (said["sweep"]["members"], said["sweep"]["worst_case_usd"]) == (4, 4 * one)
     out = curfew(jobs.environment(), "submit", str(file), "--team", "vision", "--dry-run").fine().out
-    assert "A sweep of 4 such jobs, at most 2 unfinished at once: from lr=1e-4, seed=1 to lr=3e-4, seed=2" in out
+    assert "A sweep of 4 jobs, at most 2 unfinished at once: from lr=1e-4, seed=1 to lr=3e-4, seed=2" in out
     file.write_text(SWEEP.replace("1..2", "2..1"))
     wrong = curfew(jobs.environment(), "submit", str(file), "--team", "vision")
     assert wrong.code == 1 and "tune.toml:12: key `sweep.seed`" in wrong.out and jobs.keys("inbox/") == []

@@ -18,6 +18,7 @@ use clap::Args;
 use jobs::{InboxAnswer, JobId, JobSpec, ModelSizing, SpecMistake, TransferPrice};
 use model::config::Config;
 use model::id::TeamName;
+use model::money::Amount;
 use model::ownership::{TEAM_NAME_RULE, is_team};
 use serde::Serialize;
 use store::{Store, SubmittedSpec};
@@ -287,8 +288,8 @@ impl<'a> SubmitOutput<'a> {
             ));
         }
         if !context.global.json {
-            show::estimate(spec, self.estimate.as_ref(), self.role_missing.as_deref());
             self.sweep.iter().for_each(show::sweep);
+            show::estimate(spec, self.estimate.as_ref(), self.role_missing.as_deref());
         }
         if let Some(estimate) = &self.estimate {
             self.mistakes = spec.refuse_max_usd(document, &estimate.candidates);
@@ -297,6 +298,14 @@ impl<'a> SubmitOutput<'a> {
             return Some(CommandStatus::Findings);
         }
         options.dry_run.then(|| self.expected_ending())
+    }
+
+    /// What the job, or all members of the sweep, can cost at most.
+    fn worst_case_usd(&self) -> Option<Amount> {
+        match &self.sweep {
+            Some(sweep) => sweep.worst_case_usd,
+            None => self.estimate.as_ref()?.worst_case.map(|worst| worst.usd),
+        }
     }
 
     /// Whether it could be launched now.

@@ -27,6 +27,12 @@ fn candidates_and_costs(spec: &JobSpec, estimate: Option<&JobEstimate>) {
         None => "without [checkpoint] it starts at zero whenever its machine is lost".to_owned(),
     };
     screen::print_line(plain(&format!("{}: for {max} at most; {restarts}", spec.name.as_str())));
+    if !spec.work.after.is_empty() {
+        screen::print_line(plain(&format!(
+            "It begins once all of these have succeeded: {}",
+            spec.work.after.join(", ")
+        )));
+    }
     for line in spec.sizing.iter().flat_map(ModelSizing::describe) {
         screen::print_line(plain(&line));
     }
@@ -85,10 +91,11 @@ pub(super) fn sweep(sweep: &SweepEstimate) {
     let SweepEstimate { members, max_parallel, first, last, worst_case_usd } = sweep;
     let at_once = max_parallel.map(|most| format!(", at most {most} unfinished at once")).unwrap_or_default();
     let (first, last) = (describe_parameters(first), describe_parameters(last));
-    screen::print_line(plain(&format!("\nA sweep of {members} such jobs{at_once}: from {first} to {last}")));
+    screen::print_line(plain(&format!("A sweep of {members} jobs{at_once}: from {first} to {last}")));
     if let Some(usd) = worst_case_usd {
         screen::print_line(format!("Together they can cost {usd} at most"));
     }
+    screen::print_line("\nEach of its jobs:");
 }
 
 fn expected_costs(costs: &[ExpectedCost]) {

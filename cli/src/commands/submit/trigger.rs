@@ -6,7 +6,7 @@ use super::{JobDocument, SubmitOptions, SubmitOutput, container, finish};
 use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
-use crate::screen;
+use crate::screen::{self, plain};
 
 /// Checks a trigger as `run-jobs` does, shows what one of its jobs can cost, and puts it into the folder of the team.
 pub(super) async fn submit_trigger(
@@ -28,12 +28,25 @@ pub(super) async fn submit_trigger(
             return Ok(finish(context, &output, CommandStatus::Findings)?.ending);
         }
     };
-    if let Some(ending) = output.preview(context, &store, &config, (&spec, trigger.text().as_bytes()), options).await {
+    if !context.global.json {
+        screen::print_line(format!("{}\n", plain(&trigger.describe())));
+    }
+    let ending = output.preview(context, &store, &config, (&spec, trigger.text().as_bytes()), options).await;
+    if let Some(usd) = output.worst_case_usd().filter(|_| !context.global.json) {
+        let of_day = usd.scaled(u64::from(trigger.max_per_day()), 1);
+        screen::print_line(format!("\nThe jobs of a day can cost {of_day} at most together"));
+    }
+    if let Some(ending) = ending {
         return Ok(finish(context, &output, ending)?.ending);
     }
+    let triggers = store.list_triggers().await?.triggers;
+    let is_replaced = triggers.iter().any(|one| one.team.as_ref() == Some(&team) && one.name == name);
     let key = store.put_trigger(&team, name, &bytes).await?;
     if !context.global.json {
-        screen::print_line(screen::plain(&format!("submitted as {key}")));
+        let replaced = if is_replaced { ", in place of the earlier one" } else { "" };
+        screen::print_line(plain(&format!("submitted as {key}{replaced}")));
+        let address = format!("s3://{}/{key}", store.bucket_name());
+        screen::progress(plain(&format!("End it by deleting that object:  aws s3 rm {address}")));
     }
     output.submitted = Some(key);
     Ok(finish(context, &output, CommandStatus::Success)?.ending)
