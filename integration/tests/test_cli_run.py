@@ -126,3 +126,15 @@ def test_ctrl_c_before_the_answer_leaves_the_job_submitted(account: Account) -> 
         _, error = running.communicate(timeout=30)
     assert running.returncode == 0 and "keeps running" in error, error
     assert account.keys("inbox/") == ["inbox/vision/true.toml"]
+
+
+def test_a_mistake_names_the_option(account: Account) -> None:
+    run = ["run", "--gpu", "g5.xlarge", "--team", "vision", "--owner", "ada@example.com", "--dry-run"]
+    short = curfew(account.environment(), *run, "--max-runtime", "5m", "--checkpoint-dir", "ckpt", "--", "true")
+    assert short.code == 1
+    assert short.out.splitlines() == [
+        "--max-runtime: 5m is too short; a machine has to boot first: write 15m or more",
+        '--checkpoint-dir: "ckpt" is not an absolute path; begin it with `/`',
+    ]
+    typo = curfew(account.environment(), "run", "--gpu", "t3.micro", "--team", "vision", "--", "true")
+    assert typo.code == 2 and "t3 has no NVIDIA GPU" in typo.err

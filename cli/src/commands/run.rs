@@ -10,14 +10,11 @@ use tokio::signal::ctrl_c;
 
 use super::cancel::whole_seconds;
 use super::logs::follow;
-use super::submit::{JobDocument, SubmitOptions, submit, wait_for_job};
+use super::submit::{COMMAND_LINE, JobDocument, SubmitOptions, submit, wait_for_job};
 use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
 use crate::{screen, world};
-
-/// As messages name its document.
-const SOURCE: &str = "the command line";
 
 /// As a shell ends after Ctrl-C: 128 and the number of SIGINT (POSIX.1-2024, "Exit Status for Commands").
 const INTERRUPTED: u8 = 130;
@@ -102,7 +99,7 @@ impl Run {
             return Err(CommandError::with("--json cannot print the log of a command", "add --detach or --dry-run"));
         }
         let document = JobDocument {
-            source: SOURCE.to_owned(),
+            source: COMMAND_LINE.to_owned(),
             file_name: "run".to_owned(),
             bytes: CommandJob {
                 words: self.words,
@@ -144,7 +141,7 @@ fn keeps_running(job: &JobId) -> String {
 }
 
 async fn follow_to_end(store: &Store, object: &SubmittedSpec) -> Result<CommandStatus, CommandError> {
-    let Some(id) = wait_for_job(store, object, SOURCE).await? else { return Ok(CommandStatus::Findings) };
+    let Some(id) = wait_for_job(store, object, COMMAND_LINE).await? else { return Ok(CommandStatus::Findings) };
     let job = store.read_job(&id).await?.value;
     let job = job.ok_or_else(|| CommandError::new(format!("{id} was accepted, and has no state")))?;
     let (_, job) = follow(store, job, None).await?;

@@ -68,6 +68,9 @@ pub(crate) struct SubmitOptions {
     pub(crate) dry_run: bool,
 }
 
+/// The source of a document that options make: nobody sees its lines and keys.
+pub(crate) const COMMAND_LINE: &str = "the command line";
+
 /// A document to submit.
 pub(crate) struct JobDocument {
     /// As messages name it.

@@ -94,6 +94,29 @@ impl CommandJob {
     }
 }
 
+/// The option of `curfew run` that a key of the document comes from; `None` if it comes from none.
+#[must_use]
+pub fn option_of_key(key: &str) -> Option<&'static str> {
+    let section = key.split(['.', '[']).next().unwrap_or_default();
+    Some(match (section, key) {
+        ("name", _) => "--name",
+        ("command", _) => "COMMAND",
+        ("owner", _) => "--owner",
+        ("setup", _) => "--setup",
+        ("container", _) => "--container",
+        ("workdir", _) => "--workdir",
+        ("retries", _) => "--retries",
+        ("env", _) => "--env",
+        ("gpu", _) => "--gpu",
+        ("inputs", _) => "--input",
+        (_, "spot.enabled") => "--on-demand",
+        (_, "limits.max_runtime") => "--max-runtime",
+        (_, "limits.max_usd") => "--max-usd",
+        (_, "checkpoint.dir") => "--checkpoint-dir",
+        _ => return None,
+    })
+}
+
 /// The words as one line of shell, which splits it into the same words again (POSIX.1-2024, "Quoting").
 fn shell_line(words: &[String]) -> String {
     if let [line] = words {
@@ -199,6 +222,20 @@ mod tests {
         let spec = read(&job);
         assert_eq!((spec.name.as_str(), spec.work.command.as_str()), ("train", "python train.py --note 'a b'\\''s'"));
         assert_eq!(spec.terms.max_runtime_seconds, 8 * 3_600);
+    }
+
+    #[test]
+    fn a_key_comes_from_an_option() {
+        for (key, option) in [
+            ("limits.max_runtime", Some("--max-runtime")),
+            ("gpu.types[0]", Some("--gpu")),
+            ("inputs[0].from", Some("--input")),
+            ("env.1A", Some("--env")),
+            ("tags.Project", None),
+            ("", None),
+        ] {
+            assert_eq!(option_of_key(key), option, "{key}");
+        }
     }
 
     #[test]

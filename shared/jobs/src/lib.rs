@@ -60,7 +60,7 @@ pub use agent_warning::{AgentWarning, AgentWarningKind, AgentWarnings, STANDS_AF
 pub use attempt_end::describe_attempt_end;
 pub use backlog::{BacklogQueue, QueueItem, QueueShares, ShareLimits, interleave, take_shares};
 pub use candidate::{Candidate, Lifecycle, MachineImage, QuotaCode, Ranking};
-pub use command_job::CommandJob;
+pub use command_job::{CommandJob, option_of_key};
 pub use completion::JobCompletion;
 pub use container::{ContainerImage, EcrRegistry, ImageReference, find_unpinned};
 pub use deadline::{

@@ -1,12 +1,12 @@
 //! The result of a submission, for people.
 
 use jiff::SignedDuration;
-use jobs::{ExpectedCost, JobSpec, Lifecycle, ModelSizing, SpecMistake, describe_parameters};
+use jobs::{ExpectedCost, JobSpec, Lifecycle, ModelSizing, SpecMistake, describe_parameters, option_of_key};
 use model::duration;
 
 use super::estimate::JobEstimate;
 use super::sweep::SweepEstimate;
-use super::{SubmitAnswer, SubmitOutput};
+use super::{COMMAND_LINE, SubmitAnswer, SubmitOutput};
 use crate::screen::{self, ColumnAlignment, Table, plain};
 
 /// The most candidates that are shown.
@@ -145,10 +145,15 @@ pub(super) fn rejection(file: &str, found: &[SpecMistake]) {
 
 fn mistakes(file: &str, mistakes: &[SpecMistake]) {
     for SpecMistake { line, key, problem } in mistakes {
+        let option = option_of_key(key).filter(|_| file == COMMAND_LINE);
         // A missing key has no line.
         let place = if *line == 0 { file.to_owned() } else { format!("{file}:{line}") };
-        let key = if key.is_empty() { String::new() } else { format!("key `{key}`: ") };
-        screen::print_line(plain(&format!("{place}: {key}{problem}")));
+        let place = match option {
+            Some(option) => option.to_owned(),
+            None if key.is_empty() => place,
+            None => format!("{place}: key `{key}`"),
+        };
+        screen::print_line(plain(&format!("{place}: {problem}")));
     }
     match mistakes.len() {
         0 => {}
