@@ -13,8 +13,12 @@ def after(*jobs: Job) -> str:
     return f"after = [{names}]\n{SPEC}"
 
 
-def test_a_job_begins_once_the_other_has_succeeded(jobs: JobAccount) -> None:
+def test_a_job_begins_once_the_other_has_succeeded(jobs: JobAccount, tmp_path: Path) -> None:
     prepare = jobs.running("prepare")
+    file = tmp_path / "llama.toml"
+    file.write_text(after(prepare))
+    dry = curfew(jobs.environment(), "submit", str(file), "--team", "vision", "--dry-run")
+    assert f"It begins once all of these have succeeded: {prepare.id.split('/')[1]}\n" in dry.out
     jobs.submit("llama", after(prepare))
     jobs.tick()
     llama = jobs.job()
