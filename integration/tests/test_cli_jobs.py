@@ -128,7 +128,7 @@ def test_a_sweep_is_one_row(account: Account) -> None:
     _, llama, tune = said.out.splitlines()
     assert llama.split()[0] == LLAMA
     why = "a sweep; its jobs: curfew jobs tune-1a2b3c4d"
-    assert re.fullmatch(rf"vision/tune-1a2b3c4d +2 running +- +- +- +- +4h(\ds)? +\$4\.02 +- +- +{why}", tune), tune
+    assert re.fullmatch(rf"vision/tune-1a2b3c4d +2 running +- +- +- +- +4h(\ds)? +\$4\.0\d +- +- +{why}", tune), tune
     assert "Details:  curfew jobs vision/tune-1a2b3c4d  (the jobs of a sweep)" in said.err
     assert "each sweep as one row" in jobs(account, "--help").fine().out
     assert "1 failed" not in said.out and "2 running, 1 failed" in jobs(account, "--all").fine().out
