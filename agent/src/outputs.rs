@@ -99,7 +99,7 @@ pub(crate) async fn upload(agent: &Agent, wanted: &[String], owner: &FileOwner) 
     files.dedup();
     let count = files.len();
     let refused = while_s3_answers(agent, files, owner).await;
-    agent.log.write_line(&format!("{} files of its outputs are uploaded", count - refused.len()));
+    agent.log.write_line(&format!("{} of {count} files of its outputs are uploaded", count - refused.len()));
     missing.extend(refused);
     describe_missing(&missing)
 }
