@@ -18,8 +18,7 @@ exec 2>&1
 curfew scan --quiet
 advance 1h
 mail
-curfew plans --json > plans.json
-RUN=$(python3 -c 'import json; print(next(one["run"] for one in json.load(open("plans.json"))["plans"] if one["waiting"]))')
+until curfew plans --json > plans.json; RUN=$(python3 -c 'import json; print(next(one["run"] for one in json.load(open("plans.json"))["plans"] if one["waiting"]))' 2>/dev/null); do sleep 0.5; done
 curfew apply $RUN --yes && echo "applied"
 curfew budget vision
 curfew submit train.toml --team nlp
