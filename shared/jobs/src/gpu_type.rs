@@ -1,12 +1,15 @@
 //! The instance types that a document or a command names, by the table of families that comes with Curfew.
 
 use billing::energy::{ACCELERATORS, MACHINES, MachineFamily};
-use model::fault::InvalidValue;
+use model::fault::{InvalidValue, one_line};
 
 /// The series without a GPU of NVIDIA (EC2 instance types guide, "Amazon EC2 instance type naming conventions"): AWS adds families to each, and
 /// G and P are those with one.
 const SERIES_WITHOUT_GPU: [&str; 20] =
     ["a", "c", "d", "dl", "f", "h", "hpc", "i", "im", "inf", "is", "m", "mac", "r", "t", "trn", "u", "vt", "x", "z"];
+
+/// The most of a size that a mistake repeats.
+const SIZE_CHARACTERS_MAX: usize = 40;
 
 /// The family of G with GPUs of AMD.
 const FAMILY_OF_AMD: &str = "g4ad";
@@ -23,11 +26,19 @@ pub fn check_gpu_type(instance_type: &str) -> Result<bool, InvalidValue> {
             "{family} has no NVIDIA GPU; write a type that has one, such as `g6.xlarge`"
         )));
     }
-    let Some(sizes) = find_sizes(family) else { return Ok(false) };
-    if sizes.contains(&size) {
-        return Ok(true);
-    }
-    Err(InvalidValue::new(format!("{family} has no size {size:?}; it has {}", sizes.join(", "))))
+    check_size(family, size).map_or(Ok(false), |checked| checked.map(|()| true))
+}
+
+/// Refuses an unknown size of a known family; `None` for a family that the table does not have.
+#[must_use]
+pub fn check_size(family: &str, size: &str) -> Option<Result<(), InvalidValue>> {
+    let sizes = find_sizes(family)?;
+    Some(if sizes.contains(&size) {
+        Ok(())
+    } else {
+        let shown = one_line(size, SIZE_CHARACTERS_MAX);
+        Err(InvalidValue::new(format!("{family} has no size {shown:?}; it has {}", sizes.join(", "))))
+    })
 }
 
 /// The sizes of a family of the table.
@@ -45,7 +56,7 @@ fn refuse_word(word: &str) -> InvalidValue {
     let has_gpu = |machine: &MachineFamily| {
         let model = ACCELERATORS.into_iter().find(|model| model.name == machine.1);
         let name = model.and_then(|model| model.text.strip_prefix("NVIDIA "));
-        name.is_some_and(|name| normalize(name) == normalize(word))
+        name.is_some_and(|name| normalize_gpu_name(name) == normalize_gpu_name(word))
     };
     let families: Vec<MachineFamily> = MACHINES.into_iter().filter(has_gpu).collect();
     let example = families.first().and_then(|(family, _, _, sizes)| Some(format!("{family}.{}", sizes.first()?.0)));
@@ -56,12 +67,13 @@ fn refuse_word(word: &str) -> InvalidValue {
     InvalidValue::new(format!(
         "{word:?} is a GPU, and no instance type; write types that have it, such as `{example}`, of the families {} (`curfew run --gpu {}` does)",
         families.join(", "),
-        normalize(word)
+        normalize_gpu_name(word)
     ))
 }
 
 /// `RTX PRO 6000` and `rtx-pro-6000` are one.
-fn normalize(name: &str) -> String {
+#[must_use]
+pub fn normalize_gpu_name(name: &str) -> String {
     name.chars().filter(char::is_ascii_alphanumeric).map(|letter| letter.to_ascii_lowercase()).collect()
 }
 
@@ -100,7 +112,7 @@ mod tests {
             format!(
                 "{name:?} is a GPU, and no instance type; write types that have it, such as `{example}`, of the families {families} \
                  (`curfew run --gpu {}` does)",
-                normalize(name)
+                normalize_gpu_name(name)
             )
         };
         check("a10g", Err(&of_gpu("a10g", "g5.xlarge", "g5")));

@@ -78,7 +78,7 @@ pub use facts::{EffectResult, JobFacts, LaunchResult, MachineSight, NeededFacts,
 pub use find::find;
 pub use footprint::{ExpectedFootprint, figures, job_footprint};
 pub use governing_quota::{ListedQuota, governing_quota};
-pub use gpu_type::check_gpu_type;
+pub use gpu_type::{check_gpu_type, check_size, normalize_gpu_name};
 pub use id::{JobId, JobName, UnreadableJob};
 pub use identity::MachineIdentity;
 pub use image::image_source;

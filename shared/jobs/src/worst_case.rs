@@ -90,16 +90,20 @@ mod tests {
 
     const NOW: &str = "2026-11-22T05:00:00Z";
 
-    fn check(rest: &str, rates_max: &[u64], expect: Option<&str>) {
-        let text = format!("owner = \"ada\"\ncommand = \"x\"\n{rest}");
-        let terms = JobSpec::read(&text, "x", None, &Config::default(), &"us-east-1".into(), time(NOW)).unwrap().terms;
+    fn candidates(terms: &JobTerms, rates_max: &[u64]) -> Vec<Candidate> {
         let region = terms.machine.regions.first().cloned().unwrap_or_else(|| "us-east-1".into());
         let candidate = |rate_max: &u64| Candidate {
             rate_max: Rate::from_usd_micros_per_hour(*rate_max),
             transfer: terms.transfer_cost(&region),
             ..ranking(time(NOW)).candidates[0].clone()
         };
-        let candidates = rates_max.iter().map(candidate).collect();
+        rates_max.iter().map(candidate).collect()
+    }
+
+    fn check(rest: &str, rates_max: &[u64], expect: Option<&str>) {
+        let text = format!("owner = \"ada\"\ncommand = \"x\"\n{rest}");
+        let terms = JobSpec::read(&text, "x", None, &Config::default(), &"us-east-1".into(), time(NOW)).unwrap().terms;
+        let candidates = candidates(&terms, rates_max);
         let worst = WorstCase::from_ranking(&terms, &Ranking { candidates, ..ranking(time(NOW)) }, time(NOW));
         assert_eq!(worst.map(WorstCase::describe).as_deref(), expect);
     }
@@ -117,14 +121,7 @@ mod tests {
     fn check_too_little(rest: &str, rates_max: &[u64], expect: Option<(usize, &str)>) {
         let text = format!("owner = \"ada\"\ncommand = \"x\"\n{rest}");
         let spec = JobSpec::read(&text, "x", None, &Config::default(), &"us-east-1".into(), time(NOW)).unwrap();
-        let region = spec.terms.machine.regions.first().cloned().unwrap_or_else(|| "us-east-1".into());
-        let candidate = |rate_max: &u64| Candidate {
-            rate_max: Rate::from_usd_micros_per_hour(*rate_max),
-            transfer: spec.terms.transfer_cost(&region),
-            ..ranking(time(NOW)).candidates[0].clone()
-        };
-        let candidates: Vec<Candidate> = rates_max.iter().map(candidate).collect();
-        let found = spec.refuse_max_usd(text.as_bytes(), &candidates);
+        let found = spec.refuse_max_usd(text.as_bytes(), &candidates(&spec.terms, rates_max));
         let found: Vec<_> = found.iter().map(|one| (one.line, one.key.as_str(), one.problem.as_str())).collect();
         let expect: Vec<_> = expect.into_iter().map(|(line, problem)| (line, "limits.max_usd", problem)).collect();
         assert_eq!(found, expect, "{rest}");

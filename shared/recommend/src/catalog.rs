@@ -3,7 +3,8 @@
 //! The table has the types with whole NVIDIA GPUs that are sold by the second. It knows neither which region offers one, nor whether it is
 //! sold on Spot: only EC2 does.
 
-use billing::energy::{AcceleratorName, MACHINES, MachineFamily};
+use billing::energy::{AcceleratorName, MACHINES};
+use jobs::check_size;
 use model::fault::{InvalidValue, one_line};
 use model::id::{Region, TypeName};
 use serde::Serialize;
@@ -173,25 +174,18 @@ fn tabled_types() -> impl Iterator<Item = GpuOffer> {
 /// It names the sizes of the family, or else all families.
 pub fn check_type(instance_type: &TypeName, offers: &[GpuOffer]) -> Result<(), InvalidValue> {
     let name = instance_type.as_str();
+    if offers.iter().any(|offer| offer.instance_type == *instance_type) {
+        return Ok(());
+    }
     let (family, size) = name.split_once('.').unwrap_or((name, ""));
-    let family_of_table = find_family(family);
-    let (problem, names): (String, Vec<&str>) = match family_of_table {
-        _ if offers.iter().any(|offer| offer.instance_type == *instance_type) => return Ok(()),
-        Some((_, _, _, sizes)) if sizes.iter().any(|(known, ..)| *known == size) => return Ok(()),
-        Some((_, _, _, sizes)) => (
-            format!("{family} has no size {:?}; it has", one_line(size, 40)),
-            sizes.iter().map(|(size, ..)| *size).collect(),
-        ),
-        None => (
-            format!("{:?} is of no family with GPUs; write one such as g6.xlarge, of the families", one_line(name, 40)),
-            MACHINES.into_iter().map(|(family, ..)| family).collect(),
-        ),
-    };
-    Err(InvalidValue::new(format!("{problem} {}", names.join(", "))))
-}
-
-fn find_family(family: &str) -> Option<MachineFamily> {
-    MACHINES.into_iter().find(|(known, ..)| *known == family)
+    check_size(family, size).unwrap_or_else(|| {
+        let families: Vec<&str> = MACHINES.into_iter().map(|(family, ..)| family).collect();
+        Err(InvalidValue::new(format!(
+            "{:?} is of no family with GPUs; write one such as g6.xlarge, of the families {}",
+            one_line(name, 40),
+            families.join(", ")
+        )))
+    })
 }
 
 fn memory_mib(family: &str) -> Option<u32> {

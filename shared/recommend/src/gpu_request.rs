@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::str::FromStr;
 
-use jobs::{TYPE_GPUS_MAX, check_gpu_type};
+use jobs::{TYPE_GPUS_MAX, check_gpu_type, normalize_gpu_name};
 use model::fault::InvalidValue;
 use model::id::{Region, TypeName};
 
@@ -41,7 +41,7 @@ impl FromStr for GpuRequest {
         };
         let offers = tabled_offers(&[Region::new("")]);
         let named: Vec<&GpuOffer> =
-            offers.iter().filter(|offer| normalize(&offer.gpu_name) == normalize(name)).collect();
+            offers.iter().filter(|offer| normalize_gpu_name(&offer.gpu_name) == normalize_gpu_name(name)).collect();
         if named.is_empty() {
             let known: BTreeSet<&str> = offers.iter().map(|offer| offer.gpu_name.as_str()).collect();
             let known: Vec<&str> = known.into_iter().collect();
@@ -73,11 +73,6 @@ fn read_memory(text: &str) -> Option<u32> {
     let text = text.to_ascii_lowercase();
     let digits = text.strip_suffix("gib").or_else(|| text.strip_suffix("gb"))?;
     digits.parse().ok().filter(|memory| *memory > 0)
-}
-
-/// `RTX PRO 6000` and `rtx-pro-6000` are one.
-fn normalize(name: &str) -> String {
-    name.chars().filter(char::is_ascii_alphanumeric).map(|letter| letter.to_ascii_lowercase()).collect()
 }
 
 #[cfg(test)]
