@@ -139,6 +139,11 @@ def test_a_sweep_is_one_row(account: Account) -> None:
     assert "2 running of 3 " in jobs(account).fine().out and " of 3 " not in jobs(account, "--all").fine().out
 
 
+def has_lines(out: str, *patterns: str) -> None:
+    for line in patterns:
+        assert re.search(rf"^{line}$", out, re.MULTILINE), (line, out)
+
+
 def test_a_job_in_full(account: Account) -> None:
     lost = placed(1, instance="i-0fedcba9876543210")
     running(account, attempt=2, lost="heartbeat-stopped", previous_attempt=lost, used={"seconds": 3600, "usd": 1.0})
@@ -147,7 +152,8 @@ def test_a_job_in_full(account: Account) -> None:
     leave(account, LLAMA, "2/heartbeat.json", **beat)
     account.put(f"jobs/{LLAMA}/cancel.json", json.dumps({"schema": 1, "at": "2026-11-22T05:00:00Z", "by": "bob"}).encode())
     out = jobs(account, "llama").fine().out
-    for line in (
+    has_lines(
+        out,
         rf"{LLAMA}: running",
         r"why +the previous machine stopped sending heartbeats for .*",
         r"owner +ada",
@@ -160,8 +166,7 @@ def test_a_job_in_full(account: Account) -> None:
         r"ends by +.* UTC \(in 6h\w*\)",
         r"cancelled +2026-11-22 05:00 UTC by bob; its machine is terminated next",
         r"requested +1 GPU \(g5\.xlarge\) on Spot, after 2h on demand, for 8h at most, \$120\.00 at most",
-    ):
-        assert re.search(rf"^{line}$", out, re.MULTILINE), (line, out)
+    )
 
 
 def test_a_job_shows_where_it_comes_from_and_its_outputs(account: Account) -> None:
@@ -173,14 +178,14 @@ def test_a_job_shows_where_it_comes_from_and_its_outputs(account: Account) -> No
     result = {"succeeded": True, "code": 0, "why": "", "at": rfc3339(ago(hours=1))}
     leave(account, job, "head.json", attempt=3, result=result)
     out = jobs(account, "tune-0002").fine().out
-    for line in (
+    has_lines(
+        out,
         r"sweep +vision/tune-1a2b3c4d, job 2",
         r"parameters +lr=1e-4, seed=2",
         r"trigger +TRIGGER_KEY=new/a\.csv",
         r"resume_from +the newest checkpoint of vision/llama-99999999",
         rf"outputs +s3://{BUCKET}/outputs/{job}/3/",
-    ):
-        assert re.search(rf"^{line}$", out, re.MULTILINE), (line, out)
+    )
     assert "OTHER" not in out
     shown = jobs(account, job, "--json").fine().json()
     assert (shown["trigger"], shown["outputs"]) == ({"TRIGGER_KEY": "new/a.csv"}, f"s3://{BUCKET}/outputs/{job}/3/")

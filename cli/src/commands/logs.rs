@@ -204,8 +204,8 @@ pub(crate) async fn follow(store: &Store, mut job: Job, attempt: Option<u32>) ->
                 return Ok((printed.attempt > 0, job));
             }
             Ok(Look::Unfinished(newer)) => {
-                if printed.attempt == 0 && state_without_log.replace(describe_state(&job)) != Some(describe_state(&job))
-                {
+                let state = describe_state(&job);
+                if printed.attempt == 0 && state_without_log.replace(state) != Some(state) {
                     report_no_log(&job);
                 }
                 (job, is_failing) = (*newer, false);

@@ -309,5 +309,12 @@ pub struct SpecMistake {
     pub problem: String,
 }
 
+impl SpecMistake {
+    /// Of the document as a whole.
+    pub fn of_document(problem: impl Into<String>) -> Self {
+        Self { line: 0, key: String::new(), problem: problem.into() }
+    }
+}
+
 #[cfg(test)]
 mod tests;

@@ -39,9 +39,7 @@ pub(super) async fn submit_trigger(
     if let Some(ending) = ending {
         return Ok(finish(context, &output, ending)?.ending);
     }
-    let triggers = store.list_triggers().await?.triggers;
-    let is_replaced = triggers.iter().any(|one| one.team.as_ref() == Some(&team) && one.name == name);
-    let key = store.put_trigger(&team, name, &bytes).await?;
+    let (key, is_replaced) = store.put_trigger(&team, name, &bytes).await?;
     if !context.global.json {
         let replaced = if is_replaced { ", in place of the earlier one" } else { "" };
         screen::print_line(plain(&format!("submitted as {key}{replaced}")));

@@ -9,20 +9,20 @@ use tokio::sync::Mutex;
 use super::JobsRun;
 use super::find::NamedJob;
 
-/// By job; `None` if it could not be read.
-pub(super) type KnownDependencies = Mutex<BTreeMap<JobId, Option<DependencyState>>>;
+/// By job; or why it could not be read.
+pub(super) type KnownDependencies = Mutex<BTreeMap<JobId, Result<DependencyState, StoreError>>>;
 
 impl JobsRun<'_> {
     /// Remembers the states that were read of all unfinished jobs. A sweep with one of them is unfinished, unless that one has failed.
     pub(super) fn remember_states(&mut self, named: &[NamedJob]) {
         let known = self.dependencies.get_mut();
         for (id, job) in named.iter().filter_map(|(id, read)| Some((id, read.value.as_ref()?))) {
-            known.insert(id.clone(), Some(DependencyState::from_job(Some(job))));
+            known.insert(id.clone(), Ok(DependencyState::from_job(Some(job))));
             let Some((sweep, member)) = job.sweep_id().zip(job.sweep.as_ref()) else { continue };
-            let of_sweep = known.entry(sweep).or_insert(Some(DependencyState::Unfinished));
+            let of_sweep = known.entry(sweep).or_insert(Ok(DependencyState::Unfinished));
             let state = DependencyState::from_member(member.number, Some(job));
             if state.obstacle().is_some() {
-                *of_sweep = Some(state);
+                *of_sweep = Ok(state);
             }
         }
         self.sweeps.add_busy(named.iter().filter_map(|(_, read)| read.value.as_ref()));
@@ -33,27 +33,32 @@ impl JobsRun<'_> {
         let mut found = BTreeMap::new();
         for name in &job.waits_for {
             let id = JobId { team: job.job.team.clone(), job: name.clone() };
-            found.extend(self.observe_dependency(&id).await.map(|state| (name.clone(), state)));
+            match self.observe_dependency(&id).await {
+                Ok(state) => drop(found.insert(name.clone(), state)),
+                Err(error) => self.gap(error.gap(self.run.cloud.home())),
+            }
         }
         found
     }
 
-    /// How far a job or sweep is; `None` if that is unknown, or it is too late to ask: a sweep takes up to a thousand reads.
-    pub(super) async fn observe_dependency(&self, id: &JobId) -> Option<DependencyState> {
+    /// How far a job or sweep is.
+    ///
+    /// # Errors
+    /// If S3 refused, or there is too little time: a sweep takes up to a thousand reads.
+    pub(super) async fn observe_dependency(&self, id: &JobId) -> Result<DependencyState, StoreError> {
         // Held while it is read, so that a thousand jobs that come after one read it once.
         let mut known = self.dependencies.lock().await;
         if let Some(state) = known.get(id) {
-            return *state;
+            return state.clone();
         }
-        let read = Box::pin(tokio::time::timeout(self.time_left()?, self.run.store.read_dependency(id))).await;
-        let read = read.unwrap_or_else(|_| Err(self.unreached_dependency(id)));
-        let state = read.map_err(|error| self.gap(error.gap(self.run.cloud.home()))).ok();
-        known.insert(id.clone(), state);
+        let too_late = || {
+            let address = format!("s3://{}/jobs/{id}/", self.run.store.bucket_name());
+            StoreError::unreached("s3:GetObject", address, "how far it is was not known in time")
+        };
+        let read = self.run.store.read_dependency(id);
+        let left = self.time_left().ok_or_else(too_late)?;
+        let state = Box::pin(tokio::time::timeout(left, read)).await.unwrap_or_else(|_| Err(too_late()));
+        known.insert(id.clone(), state.clone());
         state
-    }
-
-    pub(super) fn unreached_dependency(&self, id: &JobId) -> StoreError {
-        let address = format!("s3://{}/jobs/{id}/", self.run.store.bucket_name());
-        StoreError::unreached("s3:GetObject", address, "how far it is was not known in time")
     }
 }

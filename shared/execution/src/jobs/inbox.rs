@@ -180,8 +180,7 @@ impl JobsRun<'_> {
             AcceptedDocument::Sweep(sweep) => (&sweep.sweep, &sweep.after, &sweep.terms),
         };
         let bytes = submission.bytes.as_deref().unwrap_or_default();
-        // What could not be read is a gap already; the next run judges the document.
-        let look = async |id: JobId| self.observe_dependency(&id).await.ok_or_else(|| self.unreached_dependency(&id));
+        let look = async |id: JobId| self.observe_dependency(&id).await;
         let mistakes = Box::pin(self.run.store.find_reference_mistakes(&id.team, after, terms, bytes, look)).await?;
         Ok(if mistakes.is_empty() { Ok(document) } else { Err(mistakes) })
     }
@@ -297,7 +296,7 @@ fn read(submission: &Submission, jobs: &JobsRun<'_>) -> Result<AcceptedDocument,
             None => "it is in no team's folder; put it at inbox/<team>/<name>.toml, a team without blanks at its ends"
                 .to_owned(),
         };
-        mistakes.push(SpecMistake { line: 0, key: String::new(), problem });
+        mistakes.push(SpecMistake::of_document(problem));
     }
     let spec = match bytes {
         Ok(bytes) => JobSpec::read_bytes(bytes, name, team.as_ref(), jobs.config, jobs.run.cloud.home(), jobs.now()),
@@ -306,11 +305,7 @@ fn read(submission: &Submission, jobs: &JobsRun<'_>) -> Result<AcceptedDocument,
     match (team, spec) {
         (Some(team), Ok(spec)) => {
             let id = JobId::from_object(team.clone(), &spec.name, object);
-            if !has_legal_keys(&id) {
-                let problem =
-                    "the name of the team is too long for the keys of S3; shorten the folder's name".to_owned();
-                return Err(vec![SpecMistake { line: 0, key: String::new(), problem }]);
-            }
+            check_keys(&id)?;
             let JobSpec { owner, terms, work, sweep, .. } = spec;
             Ok(match sweep {
                 None => AcceptedDocument::Job(Box::new(Job::submitted(id, owner, terms, jobs.now()).after(work.after))),
@@ -327,9 +322,14 @@ fn read(submission: &Submission, jobs: &JobsRun<'_>) -> Result<AcceptedDocument,
     }
 }
 
+/// Refuses a team whose jobs would have no legal keys.
+pub(super) fn check_keys(id: &JobId) -> Result<(), Vec<SpecMistake>> {
+    let problem = "the name of the team is too long for the keys of S3; shorten the folder's name";
+    if has_legal_keys(id) { Ok(()) } else { Err(vec![SpecMistake::of_document(problem)]) }
+}
+
 pub(super) fn too_large(bytes: usize) -> SpecMistake {
-    let problem = format!("the document has {bytes} bytes; {} are the most", JobSpec::BYTES_MAX);
-    SpecMistake { line: 0, key: String::new(), problem }
+    SpecMistake::of_document(format!("the document has {bytes} bytes; {} are the most", JobSpec::BYTES_MAX))
 }
 
 pub(super) fn describe_mistakes(mistakes: &[SpecMistake]) -> String {

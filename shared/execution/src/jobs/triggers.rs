@@ -10,10 +10,10 @@ use jiff::SignedDuration;
 use jobs::{Arrival, JobId, SpecMistake, Trigger, interleave, is_sweep};
 use model::digest::sha256_hex;
 use model::id::TeamName;
-use store::{StoreError, TriggerListing, TriggerObject, has_legal_keys};
+use store::{StoreError, TriggerListing, TriggerObject};
 
 use super::JobsRun;
-use super::inbox::{describe_mistakes, too_large};
+use super::inbox::{check_keys, describe_mistakes, too_large};
 use crate::AT_ONCE;
 
 /// How long a state may have something pending: `quiet` is 24 hours at most, and so is the wait for another day. The rest is for runs that failed.
@@ -114,25 +114,21 @@ impl JobsRun<'_> {
         one: &TriggerObject,
         document: Result<Vec<u8>, usize>,
     ) -> Result<Trigger, Vec<SpecMistake>> {
-        let whole = |problem: String| vec![SpecMistake { line: 0, key: String::new(), problem }];
         let bytes = document.map_err(|bytes| vec![too_large(bytes)])?;
         let Some(team) = &one.team else {
             let problem =
                 "it is in no team's folder; put it at triggers/<team>/<name>.toml, the team spelt as in the inbox";
-            return Err(whole(problem.to_owned()));
+            return Err(vec![SpecMistake::of_document(problem)]);
         };
         let bucket = (self.run.store.bucket_name(), self.run.cloud.home());
         let (trigger, _) = Trigger::read(&bytes, &one.name, Some(team), self.config, bucket, self.now())?;
         // The keys of its state and of its documents are shorter than those of its jobs.
-        if !has_legal_keys(&JobId { team: team.clone(), job: one.name.clone() }) {
-            let problem = "the name of the team is too long for the keys of S3; shorten the folder's name";
-            return Err(whole(problem.to_owned()));
-        }
+        check_keys(&JobId { team: team.clone(), job: one.name.clone() })?;
         if !self.trigger_buckets.iter().any(|name| name == trigger.bucket()) {
-            return Err(whole(format!(
+            return Err(vec![SpecMistake::of_document(format!(
                 "no event comes from s3://{}: an administrator adds it to the parameter TriggerBuckets of the stack",
                 trigger.bucket()
-            )));
+            ))]);
         }
         Ok(trigger)
     }

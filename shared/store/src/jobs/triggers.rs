@@ -105,14 +105,17 @@ impl Store {
         Ok(self.bucket.find(key, JobSpec::BYTES_MAX).await?.map(|found| found.bytes))
     }
 
-    /// Puts a trigger's document into the folder of a team. Returns its key.
+    /// Puts a trigger's document into the folder of a team. Returns its key, and whether it replaced an earlier one.
     ///
     /// # Errors
     /// If S3 refused.
-    pub async fn put_trigger(&self, team: &TeamName, name: &str, text: &[u8]) -> Result<String, StoreError> {
+    pub async fn put_trigger(&self, team: &TeamName, name: &str, text: &[u8]) -> Result<(String, bool), StoreError> {
         let key = format!("{TRIGGERS}{}/{name}{DOCUMENT}", folder(team));
+        // Listed, because those who submit need not be allowed to read it. A key comes before all that begin with it.
+        let there = self.bucket.list_part(&key, ListDepth::All, None, 1).await?;
+        let is_replaced = there.items.first().is_some_and(|one| one.key == key);
         self.bucket.put_as(TOML, &key, text.to_vec(), WriteCondition::None).await?;
-        Ok(key)
+        Ok((key, is_replaced))
     }
 
     /// The state of a trigger, and its damage: one that cannot be understood counts as lost, and the next write replaces it.
