@@ -69,7 +69,7 @@ impl Doctor {
             deployment::subscriptions(context, &deployed),
             Box::pin(permissions::check(context, &stack, ceiling)),
             roles::check(context, &deployed, &judged),
-            account::check_regions(context, &deployed, &judged, ceiling),
+            account::check_regions(context, &deployed, &judged),
         );
         let mut sections = vec![
             deployment::runs(context, &stack, &last),

@@ -120,7 +120,7 @@ impl Undo {
         match &case.way {
             UndoMethod::Start { instance, stopped } => match act::start_instance(context, instance).await {
                 Ok(()) => {
-                    let next = Some(undo::describe_next_action(instance, stopped, context.now));
+                    let next = Some(undo::describe_next_action(instance, *stopped, context.now));
                     UndoResult { outcome: UndoOutcome::Started, next, error: None, ..unchanged(case, "") }
                 }
                 Err(error) => failed(error),

@@ -2,8 +2,7 @@
 
 use aws_sdk_ec2::config::Config;
 use aws_sdk_ec2::config::retry::RetryConfig;
-use aws_sdk_ec2::types::{Filter, ResourceType, Tag, TagSpecification};
-use model::curfew_tags::SNAPSHOT_OF;
+use aws_sdk_ec2::types::{ResourceType, Tag, TagSpecification};
 use model::id::{Region, ResourceId};
 use model::instance::{Instance, Tags};
 use model::volume::Snapshot;
@@ -12,6 +11,7 @@ use ports::Ec2Write;
 use crate::aws::Aws;
 use crate::describe::{self, DESCRIBE_INSTANCES};
 use crate::error::{CallError, CallErrorKind, call_error};
+use crate::observe::{described_as_curfews, filter};
 
 /// The instance as it is now.
 pub(crate) async fn instance(aws: &Aws, region: &Region, id: &ResourceId) -> Result<Instance, CallError> {
@@ -21,11 +21,11 @@ pub(crate) async fn instance(aws: &Aws, region: &Region, id: &ResourceId) -> Res
     })
 }
 
-/// The snapshots that Curfew took of a volume.
+/// The snapshots of a volume that are described as Curfew's.
 pub(crate) async fn snapshots_of(aws: &Aws, region: &Region, volume: &ResourceId) -> Result<Vec<Snapshot>, CallError> {
-    let of_it = Filter::builder().name(format!("tag:{SNAPSHOT_OF}")).values(volume.as_str()).build();
-    let call = aws.ec2(region).describe_snapshots().owner_ids("self").filters(of_it);
-    Ok(describe::snapshots_page(call, region).await?.snapshots)
+    let call = aws.ec2(region).describe_snapshots().owner_ids("self").filters(filter("volume-id", [volume.as_str()]));
+    let page = describe::snapshots_page(call.filters(described_as_curfews()), region).await?;
+    Ok(page.snapshots)
 }
 
 /// The only place that changes a resource.
@@ -55,7 +55,9 @@ pub(crate) async fn write(aws: &Aws, region: &Region, write: Ec2Write<'_>) -> Re
             let answer = ec2.start_instances().instance_ids(id.as_str()).send().await;
             answer.map(drop).map_err(|error| call_error("ec2:StartInstances", region, &error))
         }
-        Ec2Write::CreateSnapshot { volume, tags } => create_snapshot(aws, region, volume, tags).await,
+        Ec2Write::CreateSnapshot { volume, description, tags } => {
+            create_snapshot(aws, region, volume, description, tags).await
+        }
         Ec2Write::DeleteVolume(id) => {
             let answer = ec2.delete_volume().volume_id(id.as_str()).send().await;
             answer.map(drop).map_err(|error| call_error("ec2:DeleteVolume", region, &error))
@@ -68,14 +70,20 @@ pub(crate) async fn write(aws: &Aws, region: &Region, write: Ec2Write<'_>) -> Re
 }
 
 /// The SDK must not repeat it: see [`Ec2Write::CreateSnapshot`].
-async fn create_snapshot(aws: &Aws, region: &Region, volume: &ResourceId, tags: &Tags) -> Result<(), CallError> {
+async fn create_snapshot(
+    aws: &Aws,
+    region: &Region,
+    volume: &ResourceId,
+    description: &str,
+    tags: &Tags,
+) -> Result<(), CallError> {
     let tags = tags.iter().map(|(key, value)| tag(key, value)).collect();
     let specification = TagSpecification::builder().resource_type(ResourceType::Snapshot).set_tags(Some(tags)).build();
     let call = aws
         .ec2(region)
         .create_snapshot()
         .volume_id(volume.as_str())
-        .description(format!("Curfew: {volume} before its deletion"))
+        .description(description)
         .tag_specifications(specification)
         .customize()
         .config_override(Config::builder().retry_config(RetryConfig::disabled()));

@@ -14,6 +14,7 @@ mod usages_tests;
 mod volume_use;
 
 use aws_sdk_ec2::types::Filter;
+use model::volume::SNAPSHOT_DESCRIPTION_BEGINS;
 
 pub use beats::beats;
 pub use gpu_offers::gpu_offers;
@@ -29,6 +30,11 @@ pub use volume_use::volume_uses;
 
 /// The most values of a filter (EC2 user guide, "Filter resources").
 pub(crate) const FILTER_VALUES_MAX: usize = 200;
+
+/// What every snapshot of Curfew's own is described as, and what anybody may write besides.
+pub(crate) fn described_as_curfews() -> Filter {
+    filter("description", [format!("{SNAPSHOT_DESCRIPTION_BEGINS}*").as_str()])
+}
 
 pub(crate) fn filter<'a>(name: &str, values: impl IntoIterator<Item = &'a str>) -> Filter {
     let values = values.into_iter().map(str::to_owned).collect();

@@ -10,10 +10,10 @@ mod volume;
 
 use std::fmt::Display;
 
-use jiff::Timestamp;
 use model::curfew_tags::MARKED;
-use model::id::{Region, ResourceId};
+use model::id::{Region, ResourceId, RunId};
 use model::instance::{Instance, Tags};
+use model::mark::Mark;
 use model::mode::Mode;
 use model::sagemaker::SageMakerResource;
 use model::volume::{Snapshot, Volume};
@@ -24,28 +24,28 @@ use ports::{CallError, CallErrorKind, Cloud, Ec2Write, SageMakerWrite};
 /// A tag that is written.
 type Tag = (&'static str, String);
 
-/// Carries one step out. Whether it is held, or too late, is for the caller to say.
-pub async fn carry_out(cloud: &impl Cloud, step: &Step) -> StepOutcome {
+/// Carries one step of a run out. Whether it is held, or too late, is for the caller to say.
+pub async fn carry_out(cloud: &impl Cloud, step: &Step, run: &RunId) -> StepOutcome {
     // What is only observed, and was told, is said of every run anew: nothing hangs on a second look.
     let repeats_itself = step.mode == Mode::Observe && step.already_notified;
     if step.action.announcement() != Some(&Announcement::Notify)
         && !repeats_itself
-        && let Err(outcome) = still_holds(cloud, step).await
+        && let Err(outcome) = still_holds(cloud, step, run).await
     {
         return outcome;
     }
     match step.mode {
         Mode::Observe => StepOutcome::from_kind(OutcomeKind::Observed),
-        Mode::Enforce => write(cloud, step).await.unwrap_or_else(|error| outcome_of(&error, step)),
+        Mode::Enforce => write(cloud, step, run).await.unwrap_or_else(|error| outcome_of(&error, step)),
     }
 }
 
 /// Whether the step is to be carried out, by the resource as it is now, and by what its end must wait for.
-async fn still_holds(cloud: &impl Cloud, step: &Step) -> Result<(), StepOutcome> {
+async fn still_holds(cloud: &impl Cloud, step: &Step, run: &RunId) -> Result<(), StepOutcome> {
     match &step.action {
-        Action::Instance(seen, _) => StepResource { cloud, step, seen }.still_holds().await,
+        Action::Instance(seen, _) => StepResource { cloud, step, run, seen }.still_holds().await,
         Action::Volume(seen, action) => {
-            let volume = StepResource { cloud, step, seen };
+            let volume = StepResource { cloud, step, run, seen };
             volume.still_holds().await?;
             match action {
                 VolumeAction::Delete { safety: Some(safety), .. } => volume.is_safe(safety).await,
@@ -53,22 +53,22 @@ async fn still_holds(cloud: &impl Cloud, step: &Step) -> Result<(), StepOutcome>
             }
         }
         Action::Snapshot(seen, _) => {
-            let snapshot = StepResource { cloud, step, seen };
+            let snapshot = StepResource { cloud, step, run, seen };
             snapshot.still_holds().await?;
             snapshot.is_outlived().await
         }
-        Action::SageMaker(seen, _) => StepResource { cloud, step, seen }.still_holds().await,
+        Action::SageMaker(seen, _) => StepResource { cloud, step, run, seen }.still_holds().await,
         Action::Budget(_) => Ok(()),
     }
 }
 
 /// The only place that changes a resource.
-async fn write(cloud: &impl Cloud, step: &Step) -> Result<StepOutcome, CallError> {
+async fn write(cloud: &impl Cloud, step: &Step, run: &RunId) -> Result<StepOutcome, CallError> {
     match &step.action {
-        Action::Instance(seen, action) => StepResource { cloud, step, seen }.write_instance(action).await,
-        Action::Volume(seen, action) => StepResource { cloud, step, seen }.write_volume(action).await,
-        Action::Snapshot(seen, action) => StepResource { cloud, step, seen }.write_snapshot(*action).await,
-        Action::SageMaker(seen, action) => StepResource { cloud, step, seen }.write_sagemaker(action).await,
+        Action::Instance(seen, action) => StepResource { cloud, step, run, seen }.write_instance(action).await,
+        Action::Volume(seen, action) => StepResource { cloud, step, run, seen }.write_volume(action).await,
+        Action::Snapshot(seen, action) => StepResource { cloud, step, run, seen }.write_snapshot(*action).await,
+        Action::SageMaker(seen, action) => StepResource { cloud, step, run, seen }.write_sagemaker(action).await,
         // What holds jobs is the budget document, which is written with every beat.
         Action::Budget(_) => Ok(StepOutcome::from_kind(OutcomeKind::Done)),
     }
@@ -159,6 +159,7 @@ impl ReadAgain for SageMakerResource {
 struct StepResource<'a, C, R> {
     cloud: &'a C,
     step: &'a Step,
+    run: &'a RunId,
     seen: &'a R,
 }
 
@@ -188,7 +189,10 @@ impl<C: Cloud, R: ReadAgain> StepResource<'_, C, R> {
     /// `with_mark` is written in the same call as a mark.
     async fn announce(&self, announcement: &Announcement, with_mark: Option<Tag>) -> Result<StepOutcome, CallError> {
         match announcement {
-            Announcement::Mark(mark) => self.tag([tag(MARKED, mark)].into_iter().chain(with_mark).collect()).await,
+            Announcement::Mark(actions) => {
+                let mark = Mark::earliest(actions.iter().map(|(rule, action)| (*rule, *action)));
+                self.tag(mark.map(|mark| tag(MARKED, &mark)).into_iter().chain(with_mark).collect()).await
+            }
             Announcement::Unmark { remaining, also } => {
                 if let Some(mark) = remaining {
                     self.tag(vec![tag(MARKED, mark)]).await?;
@@ -205,10 +209,10 @@ impl<C: Cloud, R: ReadAgain> StepResource<'_, C, R> {
         self.seen.write_tags(self.cloud, &tags).await.map(|()| StepOutcome::from_kind(OutcomeKind::Done))
     }
 
-    /// Once it is dated, no later run tells of it.
-    async fn date(&self, key: &'static str, at: Timestamp) -> Result<StepOutcome, CallError> {
-        let answer = self.tag(vec![tag(key, &at)]).await.map(drop);
-        self.accept_if_already_applied(answer, |fresh| fresh.tags().get(key) == Some(&at.to_string())).await?;
+    async fn label(&self, labels: Vec<Tag>) -> Result<StepOutcome, CallError> {
+        let answer = self.tag(labels.clone()).await.map(drop);
+        let is_written = |fresh: &R| labels.iter().all(|(key, value)| fresh.tags().get(*key) == Some(value));
+        self.accept_if_already_applied(answer, is_written).await?;
         Ok(StepOutcome::from_kind(OutcomeKind::Done))
     }
 

@@ -40,7 +40,7 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
             delivered.remove(team);
             let unmarked = |(step, outcome): &&mut (Step, StepOutcome)| {
                 let of_team = notify::team_attribute(&step.target) == *team && !step.already_notified;
-                of_team && step.action.announced_mark().is_some() && outcome.kind == OutcomeKind::NotReached
+                of_team && step.action.announced_actions().is_some() && outcome.kind == OutcomeKind::NotReached
             };
             for (_, outcome) in report.steps.iter_mut().filter(unmarked) {
                 outcome.error = Some(format!("not marked, because its owner could not be notified: {error}"));

@@ -38,7 +38,7 @@ use model::notification_log::{Notification, NotificationLogs};
 use model::observation::{Gap, GapKind, Observation};
 use plan::report::{AuditRecord, Report, RunUsage, StepOutcome};
 use plan::{Plan, Step, Target};
-use ports::{Cloud, ConfigLoadError, Documents};
+use ports::{Cloud, ConfigLoadError, Documents, StoreError};
 use reaping::job_ownership::JobStates;
 use reaping::policy::Policy;
 
@@ -169,7 +169,7 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         mut plan: Plan,
         regions: Vec<Region>,
         audience: Subscribers,
-        recalled: RecalledLogs,
+        mut recalled: RecalledLogs,
         untold: Vec<Notification>,
     ) -> Report {
         let is_about = |target: &Target| self.is_about(&target.region, &target.resource);
@@ -178,17 +178,20 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         let report = Report::from_plan(plan, self.function, self.id.clone(), self.now, self.mode, regions);
         let mut report = Report { of_chosen_only: self.chosen.is_some(), ..report };
         let may_end = check_subscribers(&mut report, audience) && self.record_ahead(&mut report).await;
+        let unrecorded = if may_end { self.log_ahead(&mut report, &mut recalled).await } else { BTreeSet::new() };
         self.act(&mut report, |step| {
-            step.action.announced_mark().is_none() && (may_end || !step.action.stops_or_deletes())
+            step.action.announced_actions().is_none()
+                && (may_end || !step.action.stops_or_deletes())
+                && (step.action.announcement().is_some() || !unrecorded.contains(&step.target.region))
         })
         .await;
         let mut news = notify::notifications(&report, &recalled.memory, recalled.home(), self.now);
         news.extend(untold);
         let delivered = self.notify_teams(&mut report, &news, &recalled.memory).await;
         let heard = |step: &Step| step.already_notified || delivered.contains(&notify::team_attribute(&step.target));
-        self.act(&mut report, |step| step.action.announced_mark().is_some() && heard(step)).await;
-        let unrecorded = self.record(&mut report).await;
-        report.gaps.extend(unrecorded);
+        self.act(&mut report, |step| step.action.announced_actions().is_some() && heard(step)).await;
+        let gap = self.record(&mut report).await;
+        report.gaps.extend(gap);
         self.record_notifications(&mut report, &news, &delivered, &recalled).await;
         report
     }
@@ -261,6 +264,28 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         false
     }
 
+    /// Writes to the logs what this run is about to carry out. The regions whose log could not be written, where nothing may be carried out
+    /// that only the log would know: another run is active there, or the bucket fails.
+    async fn log_ahead(&self, report: &mut Report, recalled: &mut RecalledLogs) -> BTreeSet<Region> {
+        let ahead = notify::record_ahead(&recalled.memory, report);
+        let mut unrecorded = BTreeSet::new();
+        for (region, log) in ahead {
+            let Err(error) = self.write_log(recalled, &region, log).await else { continue };
+            let why = format!("not done, because the log of notifications could not be written: {error}");
+            let of_region = |step: &Step| step.target.region == region && step.mode == Mode::Enforce;
+            for (_, outcome) in report.steps.iter_mut().filter(|(step, _)| of_region(step) && is_carried_out_once(step))
+            {
+                outcome.error = Some(why.clone());
+            }
+            // Another run is active there, and carries out the same.
+            if !matches!(error, StoreError::Lost { .. }) {
+                report.gaps.push(error.gap(&region));
+            }
+            unrecorded.insert(region);
+        }
+        unrecorded
+    }
+
     async fn record(&self, report: &mut Report) -> Option<Gap> {
         report.usage += self.cloud.take_usage();
         (report.usage.runs, report.usage.milliseconds) = (1, self.elapsed_milliseconds());
@@ -314,6 +339,11 @@ fn check_subscribers(report: &mut Report, audience: Subscribers) -> bool {
     }
     report.gaps.push(gap);
     may_end
+}
+
+/// Whether it changes more than labels, and is not held.
+const fn is_carried_out_once(step: &Step) -> bool {
+    step.action.announcement().is_none() && step.held.is_none()
 }
 
 fn is_reached_end(step: &Step) -> bool {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures::{StreamExt, stream};
 use model::id::Region;
-use model::notification_log::{NotificationLogs, UndeliveredParagraph};
+use model::notification_log::{NotificationLog, NotificationLogs, UndeliveredParagraph};
 use model::observation::{Gap, GapKind};
 use ports::{Cloud, Documents, StoreError, Versioned};
 
@@ -85,6 +85,20 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         gap
     }
 
+    /// Writes the log of a region over the version that was read, so that the next write replaces this one.
+    pub(crate) async fn write_log(
+        &self,
+        recalled: &mut RecalledLogs,
+        region: &Region,
+        log: NotificationLog,
+    ) -> Result<(), StoreError> {
+        let last = recalled.etags.get(region).and_then(Option::as_deref);
+        let etag = self.store.write_notices(self.function, region, &log, last).await?;
+        recalled.etags.insert(region.clone(), etag);
+        recalled.memory.insert(region.clone(), log);
+        Ok(())
+    }
+
     /// Writes the logs that have changed.
     pub(crate) async fn write_notices(&self, recalled: &RecalledLogs, after: &NotificationLogs) -> Vec<Gap> {
         let changed = after.iter().filter(|(region, notices)| recalled.memory.get(*region) != Some(*notices));
@@ -92,7 +106,7 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
             let last = recalled.etags.get(region).and_then(Option::as_deref);
             let written = self.store.write_notices(self.function, region, notices, last).await;
             match written {
-                Ok(()) => None,
+                Ok(_) => None,
                 // Of two runs at once one loses the swap: its notifications may be sent once more, and no later run sees what it owes.
                 Err(error @ StoreError::Lost { .. }) => {
                     tracing::warn!(region = region.as_str(), "{error}");
@@ -116,7 +130,7 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
             let written = self.store.write_notices(self.function, region, &value, etag.as_deref()).await;
             match written {
                 Err(StoreError::Lost { .. }) if tries.next().is_some() => {}
-                written => return written,
+                written => return written.map(drop),
             }
         }
         Ok(())

@@ -43,7 +43,7 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         }
         // What was begun in time may still hang: telling and recording must not wait for it.
         let timeout = Duration::try_from(left - RESERVE / 2).unwrap_or_default();
-        tokio::time::timeout(timeout, carry_out(self.cloud, step)).await.unwrap_or_else(|_| {
+        tokio::time::timeout(timeout, carry_out(self.cloud, step, &self.id)).await.unwrap_or_else(|_| {
             StepOutcome::with(
                 OutcomeKind::Failed,
                 "AWS did not answer before the run's deadline; the next run looks again",

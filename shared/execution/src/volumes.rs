@@ -1,13 +1,13 @@
 //! Everything that is looked at of volumes: themselves, snapshots of Curfew's own, whether volumes were in use, and what earlier runs
 //! told.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures::future::join_all;
 use futures::{StreamExt, stream};
 use model::id::{Region, ResourceId};
 use model::observation::Observation;
-use model::volume::{ObservedStorage, VolumeUse};
+use model::volume::{ObservedStorage, Volume, VolumeUse};
 use plan::Plan;
 use plan::report::Report;
 use ports::{ConfigLoadError, Documents, JobDocuments, VolumeCloud};
@@ -66,8 +66,8 @@ pub struct VolumesObservation {
     pub recalled: RecalledLogs,
 }
 
-/// Looks at every region at once. Of a run about chosen ones, these alone are seen, with their own snapshots: any other
-/// snapshot would seem to have outlived its volume.
+/// Observes every region at once. A run about chosen resources sees only these, with the snapshots of a volume and the volume of a snapshot:
+/// without its volume a snapshot would seem to have outlived it.
 pub async fn observe(run: &Run<'_, impl VolumeCloud, impl VolumeDocuments>, policy: &Policy) -> VolumesObservation {
     let Observation { items: regions, gaps } = run.regions(&policy.config).await;
     let recalled = run.recall(&regions).await;
@@ -75,8 +75,12 @@ pub async fn observe(run: &Run<'_, impl VolumeCloud, impl VolumeDocuments>, poli
     let source = |volume: &_| wants_its_source(volume, &policy.config);
     let mut storage = run.cloud.storage(&recalled.regions(), run.timeout(), of_interest, source).await;
     let ObservedStorage { volumes, snapshots, .. } = &mut storage;
-    volumes.items.retain(|volume| run.is_about(&volume.region, &volume.id));
-    snapshots.retain(|snapshot| run.is_about(&snapshot.region, &snapshot.of_volume));
+    snapshots.retain(|snapshot| {
+        run.is_about(&snapshot.region, &snapshot.of_volume) || run.is_about(&snapshot.region, &snapshot.id)
+    });
+    let of_snapshots: BTreeSet<_> = snapshots.iter().map(|one| (&one.region, &one.of_volume)).collect();
+    let is_of_chosen = |volume: &Volume| of_snapshots.contains(&(&volume.region, &volume.id));
+    volumes.items.retain(|volume| run.is_about(&volume.region, &volume.id) || is_of_chosen(volume));
     storage.volumes.gaps.extend(gaps);
     storage.volumes.gaps.extend(recalled.gaps.iter().cloned());
     let live_jobs = live_jobs(run, &mut storage).await;

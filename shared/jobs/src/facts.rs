@@ -22,7 +22,7 @@ pub struct JobFacts {
     pub machine: MachineSight,
     /// The tag of the machine of the present attempt that holds it, as far as anybody has looked.
     pub machine_hold: Option<MachineHold>,
-    /// The rule for which Curfew's own `reap-instances` has ended the machine, as far as the machine's tags say.
+    /// The rule by which `reap-instances` ended the machine, by its log.
     pub reaped: Option<Rule>,
     /// That of an earlier one.
     pub previous_attempt: MachineSight,
@@ -58,6 +58,22 @@ pub enum MachineSight {
         /// `StateReason.Code`.
         reason: Option<String>,
     },
+}
+
+/// `StateReason.Code` of an instance that somebody stopped or terminated by a call, Curfew included (EC2 API reference, `StateReason`).
+pub(crate) const BY_HAND: &str = "Client.UserInitiatedShutdown";
+
+impl MachineSight {
+    /// Whether a call ended it, of a person or of Curfew.
+    #[must_use]
+    pub fn was_ended_by_hand(&self) -> bool {
+        let Self::Seen { state, reason } = self else { return false };
+        let is_over = matches!(
+            state,
+            InstanceState::Stopping | InstanceState::Stopped | InstanceState::ShuttingDown | InstanceState::Terminated
+        );
+        is_over && reason.as_deref() == Some(BY_HAND)
+    }
 }
 
 /// What came of an effect.

@@ -37,7 +37,6 @@ mod parameter_sweep;
 mod phase;
 mod priority;
 mod rank;
-mod reaped;
 mod reconciliation;
 mod refusals;
 mod spec;
@@ -101,7 +100,6 @@ pub use phase::{
 };
 pub use priority::by_priority;
 pub use rank::{CapacityPool, LaunchObstacle, prices_wanted, rank};
-pub use reaped::reaped;
 pub use reconciliation::{PendingDecision, PendingEffects, PendingWrite, Reconciliation, UnrecordedMachine};
 pub use refusals::LaunchRefusals;
 pub use spec::{

@@ -6,13 +6,12 @@ use crate::config::{DiskPolicy, RuleAction};
 use crate::fault::InvalidValue;
 use crate::hours::Hours;
 use crate::instance::{Instance, Tags};
-use crate::mark::{Mark, UnreadableMark};
 use crate::mode::Mode;
 
 mod values;
 
-pub use values::{KEEP_UNTIL_FORMS, read_keep_until, read_stopped};
-use values::{read_action, read_disk_policy, read_expiry, read_idle_after, read_job, read_own_moment};
+pub use values::{KEEP_UNTIL_FORMS, read_keep_until};
+use values::{read_action, read_disk_policy, read_expiry, read_idle_after, read_job};
 
 /// The most tags of a resource, without AWS's own (EC2 user guide, "Tag restrictions").
 pub const TAGS_MAX: usize = 50;
@@ -21,9 +20,9 @@ pub const TAG_KEY_CHARACTERS_MAX: usize = 128;
 
 /// The tag whose presence means: never touched.
 pub const PROTECTED: &str = "curfew:protected";
-/// The tag that holds the [`Mark`].
+/// The label that shows the earliest announced action, a [`Mark`](crate::mark::Mark).
 pub const MARKED: &str = "curfew:marked";
-/// The tag that says which rule stopped an instance, and when.
+/// The label that shows which rule stopped an instance, and when.
 pub const STOPPED: &str = "curfew:stopped";
 /// Opt in or out for one resource.
 pub const MODE: &str = "curfew:mode";
@@ -43,13 +42,13 @@ pub const KEEP_UNTIL: &str = "curfew:keep-until";
 pub const JOB: &str = "curfew:job";
 /// Which attempt of the job it is.
 pub const ATTEMPT: &str = "curfew:attempt";
-/// When a volume was first seen unattached.
+/// The label that shows when a volume was first seen unattached.
 pub const UNATTACHED_SINCE: &str = "curfew:unattached-since";
-/// The volume that a snapshot of Curfew's own is of.
+/// The label that shows which volume a snapshot of Curfew's own is of.
 pub const SNAPSHOT_OF: &str = "curfew:snapshot-of";
 /// How the volume of a snapshot was: `<zone>,<type>,<GiB>,<IOPS>,<MiB/s>`.
 pub const RESTORE: &str = "curfew:restore";
-/// When the volume of a snapshot was deleted.
+/// The label that shows when the volume of a snapshot was deleted.
 pub const DELETED_AT: &str = "curfew:deleted-at";
 
 /// Every key that means something, on whatever kind of resource.
@@ -72,11 +71,8 @@ pub const KEYS: [&str; 16] = [
     DELETED_AT,
 ];
 
-/// When Curfew stopped an instance, as `curfew:stopped` says; `None` if it does not say so, or not legibly.
-#[must_use]
-pub fn stopped_at(tags: &Tags) -> Option<Timestamp> {
-    tags.get(STOPPED).and_then(|value| read_stopped(value).ok()).map(|stopped| stopped.at)
-}
+/// The labels that Curfew writes for people and for IAM. It believes none of them: anybody may have written one.
+pub const LABELS: [&str; 6] = [MARKED, STOPPED, UNATTACHED_SINCE, SNAPSHOT_OF, RESTORE, DELETED_AT];
 
 /// For people: every tag that cannot be read, and why.
 #[must_use]
@@ -109,16 +105,8 @@ pub struct CurfewTags {
     pub hours: Option<Hours>,
     /// `curfew:keep-until`.
     pub keep_until: Option<Timestamp>,
-    /// `curfew:marked`, whatever resource it names.
-    pub marked: Option<Mark>,
-    /// `curfew:stopped`.
-    pub stopped: Option<StoppedTag>,
     /// `curfew:job`.
     pub job: Option<String>,
-    /// `curfew:unattached-since`.
-    pub unattached_since: Option<Timestamp>,
-    /// `curfew:deleted-at`.
-    pub deleted_at: Option<Timestamp>,
 }
 
 /// The tagged resource. A tag for instances has no effect on a volume that it was copied to, but must be readable there too: its author had an
@@ -128,7 +116,6 @@ enum TagCarrier {
     /// An instance, launched then.
     Instance(Timestamp),
     Volume,
-    Snapshot,
     /// A resource of `SageMaker`, created then.
     SageMaker(Timestamp),
 }
@@ -140,14 +127,6 @@ pub enum IdleAfter {
     Off,
     /// How long it must be idle.
     Window(SignedDuration),
-}
-
-/// `curfew:stopped`: which rule stopped it, and when.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StoppedTag {
-    /// The rule's name; a later version may know more of them.
-    pub rule: String,
-    pub at: Timestamp,
 }
 
 /// One tag that cannot be read.
@@ -177,20 +156,12 @@ impl CurfewTags {
         Self::read_on(TagCarrier::Instance(launched_at), tags)
     }
 
-    /// Reads all tags of `curfew` on a volume.
+    /// Reads all tags of `curfew` on a volume or a snapshot.
     ///
     /// # Errors
     /// As [`CurfewTags::read`].
     pub fn read_volume(tags: &Tags) -> Result<Self, Vec<UnreadableTag>> {
         Self::read_on(TagCarrier::Volume, tags)
-    }
-
-    /// Reads all tags of `curfew` on a snapshot that Curfew made.
-    ///
-    /// # Errors
-    /// As [`CurfewTags::read`].
-    pub fn read_snapshot(tags: &Tags) -> Result<Self, Vec<UnreadableTag>> {
-        Self::read_on(TagCarrier::Snapshot, tags)
     }
 
     /// Reads all tags of `curfew` on a resource of `SageMaker`.
@@ -227,17 +198,9 @@ impl CurfewTags {
             EXPIRES_AT => self.expires_at = Some(read_expiry(value, on)?),
             HOURS => self.hours = Some(Hours::read(value)?),
             KEEP_UNTIL => self.keep_until = Some(read_keep_until(value)?),
-            MARKED => {
-                self.marked = Some(value.parse().map_err(|error: UnreadableMark| InvalidValue::new(error))?);
-            }
-            STOPPED => self.stopped = Some(read_stopped(value)?),
             JOB => self.job = Some(read_job(value, on)?),
-            UNATTACHED_SINCE => self.unattached_since = read_own_moment(value, matches!(on, TagCarrier::Volume))?,
-            SNAPSHOT_OF | RESTORE | DELETED_AT if !matches!(on, TagCarrier::Snapshot) => {
-                return Err(InvalidValue::new("a tag of the snapshots that Curfew makes; remove it here"));
-            }
-            DELETED_AT => self.deleted_at = read_own_moment(value, true)?,
-            PROTECTED | ATTEMPT | SNAPSHOT_OF | RESTORE => {}
+            PROTECTED | ATTEMPT => {}
+            label if LABELS.contains(&label) => {}
             _ => {
                 return Err(InvalidValue::new(format!("there is no such tag; Curfew knows {}", KEYS.join(", "))));
             }
@@ -298,8 +261,12 @@ mod tests {
             (HOURS, "Mon-Fri 08:00-20:00 Europe/Berlin"),
             (KEEP_UNTIL, "2026-09-30"),
             (KEEP_UNTIL, "2026-09-30T18:00:00Z"),
-            (MARKED, "i-0abc idle=stop@2026-09-30T18:00:00Z"),
-            (STOPPED, "idle 2026-09-30T18:00:00Z"),
+            (MARKED, "idle=stop@2026-09-30T18:00:00Z"),
+            (MARKED, "yes"),
+            (STOPPED, "+999999-01-01"),
+            (SNAPSHOT_OF, "vol-0abc"),
+            (DELETED_AT, "9999-12-31T23:59:59Z"),
+            (UNATTACHED_SINCE, "-009999-01-01T00:00:00Z"),
             (JOB, "vision/llama-1"),
             (PROTECTED, ""),
             ("Name", "curfew"),
@@ -327,8 +294,6 @@ mod tests {
             (KEEP_UNTIL, "friday"),
             (KEEP_UNTIL, "2026-02-30"),
             (KEEP_UNTIL, "2026-09-30T18:00:00Z[Europe/Berlin]"),
-            (MARKED, "yes"),
-            (STOPPED, "idle"),
             ("Curfew:Protected", ""),
             ("curfew:protectd", ""),
             ("CURFEW", "x"),

@@ -1,8 +1,10 @@
-//! The log of notifications, which prevents repetitions. Losing it repeats messages, and never acts.
+//! The log of one function about one region: what was announced, what Curfew did, and what people were notified of. It alone knows that; a
+//! tag on a resource proves nothing, because others can write it. A lost log announces everything anew, with the whole grace.
 
 mod bound;
 mod headline;
 mod notification;
+mod record;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +14,7 @@ use sha2::{Digest, Sha256};
 
 use crate::id::{Region, ResourceId};
 use crate::instance::Tags;
-use crate::mark::{AnnouncedAction, Mark};
+use crate::mark::AnnouncedAction;
 use crate::observation::Gap;
 use crate::rule::Rule;
 
@@ -21,6 +23,7 @@ pub use notification::{
     ACCOUNT, NO_TEAM, NO_TEAM_LABEL, Notification, NotificationFacts, NotificationKind, Severity, is_known,
     without_known,
 };
+pub use record::{CarriedOut, ResourceRecord, SafetyRecord};
 
 /// The longest text that is kept to be compared, in bytes. A longer one is kept as its hash: one resource can have 50 tags of 255
 /// characters that cannot be read, and there are hundreds of such resources in a document.
@@ -109,30 +112,15 @@ fn fingerprint(text: &str) -> String {
     digest.iter().take(16).fold("sha256:".to_owned(), |shown, byte| format!("{shown}{byte:02x}"))
 }
 
-/// The notifications of one function about one region.
+/// What one function remembers about one region.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct NotificationLog {
-    /// Marks of what is in observe mode, which are written on no resource.
+    /// By the id of the resource.
     #[serde(default)]
-    pub shadow_marks: BTreeMap<ResourceId, Mark>,
-    /// Announced marks that could not be written yet.
-    #[serde(default)]
-    pub unwritten_marks: BTreeMap<ResourceId, Mark>,
-    /// Marks that are still written on a resource and were called off where nothing could be written.
-    #[serde(default)]
-    pub void_marks: BTreeMap<ResourceId, Mark>,
-    /// Before these moments a volume was not unattached, where nothing on it says so.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub first_sights: BTreeMap<ResourceId, Timestamp>,
-    /// The instance that a volume was last seen on, where the volume's own tags do not say whose it is.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub seen_on: BTreeMap<ResourceId, ResourceId>,
-    /// What the tags of those instances say of their owner.
+    pub resources: BTreeMap<ResourceId, ResourceRecord>,
+    /// The owner tags of the instances that volumes were last seen on.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub hosts: BTreeMap<ResourceId, Tags>,
-    /// Notifications about resources.
-    #[serde(default)]
-    pub notified: BTreeMap<ResourceId, BTreeMap<NotificationKey, NotificationEntry>>,
     /// Notifications about failed calls, and about the account.
     #[serde(default)]
     pub gaps: BTreeMap<NotificationKey, NotificationEntry>,
@@ -171,41 +159,30 @@ pub fn would_fingerprint(announced: AnnouncedAction) -> String {
 }
 
 impl NotificationLog {
-    /// Whether anything is remembered about a resource.
+    /// The record of a resource; `None` where nothing is known about it.
     #[must_use]
-    pub fn knows(&self, resource: &ResourceId) -> bool {
-        let marks = [&self.shadow_marks, &self.unwritten_marks, &self.void_marks];
-        marks.into_iter().any(|marks| marks.contains_key(resource))
-            || self.first_sights.contains_key(resource)
-            || self.notified.contains_key(resource)
+    pub fn record(&self, resource: &ResourceId) -> Option<&ResourceRecord> {
+        self.resources.get(resource)
     }
 
-    /// Whether a resource has a notification with this key.
+    /// The notification about a resource with this key.
+    #[must_use]
+    pub fn notification(&self, resource: &ResourceId, topic: &NotificationKey) -> Option<&NotificationEntry> {
+        self.record(resource)?.notified.get(topic)
+    }
+
+    /// Whether a resource has a notification with this key and content.
     #[must_use]
     pub fn was_notified(&self, resource: &ResourceId, topic: &NotificationKey, what: &str) -> bool {
-        self.notified
-            .get(resource)
-            .and_then(|topics| topics.get(topic))
-            .is_some_and(|told| told.what == fingerprint(what))
+        self.notification(resource, topic).is_some_and(|told| told.what == fingerprint(what))
     }
 
-    /// Keeps what was remembered about resources that were not seen.
+    /// Keeps the records of resources that were not seen.
     pub fn keep_of_unseen(&mut self, before: &Self, seen: &BTreeSet<&ResourceId>) {
-        fn add<T: Clone>(
-            to: &mut BTreeMap<ResourceId, T>,
-            from: &BTreeMap<ResourceId, T>,
-            seen: &BTreeSet<&ResourceId>,
-        ) {
-            let unseen = from.iter().filter(|(resource, _)| !seen.contains(resource));
-            to.extend(unseen.map(|(resource, value)| (resource.clone(), value.clone())));
-        }
-        add(&mut self.notified, &before.notified, seen);
-        add(&mut self.shadow_marks, &before.shadow_marks, seen);
-        add(&mut self.unwritten_marks, &before.unwritten_marks, seen);
-        add(&mut self.void_marks, &before.void_marks, seen);
-        add(&mut self.first_sights, &before.first_sights, seen);
-        add(&mut self.seen_on, &before.seen_on, seen);
-        let hosts: BTreeSet<&ResourceId> = self.seen_on.values().collect();
+        let unseen = before.resources.iter().filter(|(resource, _)| !seen.contains(resource));
+        self.resources.extend(unseen.map(|(resource, record)| (resource.clone(), record.clone())));
+        let hosts: BTreeSet<&ResourceId> =
+            self.resources.values().filter_map(|record| record.last_host.as_ref()).collect();
         let lost = before.hosts.iter().filter(|(host, _)| hosts.contains(host) && !self.hosts.contains_key(*host));
         self.hosts.extend(lost.map(|(host, tags)| (host.clone(), tags.clone())).collect::<Vec<_>>());
     }
@@ -223,6 +200,8 @@ impl NotificationEntry {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mode::Mode;
+    use crate::rule::ResourceAction;
 
     #[test]
     fn a_lasting_fault_is_notified_once_a_day_and_another_one_at_once() {
@@ -251,27 +230,42 @@ mod tests {
     }
 
     #[test]
-    fn notices_survive_writing_and_reading() {
-        let id = ResourceId::from("i-0abc");
-        let at = "2026-09-01T12:00:00Z".parse().unwrap();
+    fn a_log_has_the_documented_form() {
+        let at: Timestamp = "2026-09-01T12:00:00Z".parse().unwrap();
         let told = NotificationEntry { at, what: "configured".to_owned() };
-        let notices = NotificationLog {
-            shadow_marks: BTreeMap::from([(id.clone(), "i-0abc idle=stop@2026-09-01T13:00:00Z".parse().unwrap())]),
-            unwritten_marks: BTreeMap::new(),
-            void_marks: BTreeMap::new(),
-            first_sights: BTreeMap::from([(ResourceId::from("vol-1"), at)]),
-            seen_on: BTreeMap::from([(ResourceId::from("vol-1"), id.clone())]),
-            hosts: BTreeMap::from([(id.clone(), Tags::from([("Team".to_owned(), "vision".to_owned())]))]),
-            notified: BTreeMap::from([(id, BTreeMap::from([(NotificationKey::rule(Rule::Lifetime), told.clone())]))]),
-            gaps: BTreeMap::from([(NotificationKey::named("eu-west-1 ec2:DescribeInstances"), told)]),
-            undelivered: vec![UndeliveredParagraph {
-                team: "vision".to_owned(),
-                severity: Severity::Action,
-                text: "i-0abc was stopped".to_owned(),
-            }],
+        let announced = AnnouncedAction {
+            ending: ResourceAction::Stop,
+            mode: Mode::Enforce,
+            at,
+            deadline: "2026-09-01T13:00:00Z".parse().unwrap(),
         };
-        let json = serde_json::to_string(&notices).unwrap();
-        assert_eq!(serde_json::from_str::<NotificationLog>(&json).unwrap(), notices);
+        let record = ResourceRecord {
+            since: Some("2026-08-31T07:00:00Z".parse().unwrap()),
+            announced: BTreeMap::from([(Rule::OverBudget, announced)]),
+            notified: BTreeMap::from([(NotificationKey::rule(Rule::Lifetime), told.clone())]),
+            ..ResourceRecord::default()
+        };
+        let log = NotificationLog {
+            resources: BTreeMap::from([(ResourceId::from("i-0abc"), record)]),
+            gaps: BTreeMap::from([(NotificationKey::named("eu-west-1 ec2:DescribeInstances"), told)]),
+            ..NotificationLog::default()
+        };
+        let json = serde_json::json!({
+            "resources": { "i-0abc": {
+                "since": "2026-08-31T07:00:00Z",
+                "announced": { "over-budget": {
+                    "action": "stop",
+                    "mode": "enforce",
+                    "at": "2026-09-01T12:00:00Z",
+                    "deadline": "2026-09-01T13:00:00Z",
+                } },
+                "notified": { "lifetime": { "at": "2026-09-01T12:00:00Z", "what": "configured" } },
+            } },
+            "gaps": { "eu-west-1 ec2:DescribeInstances": { "at": "2026-09-01T12:00:00Z", "what": "configured" } },
+            "undelivered": [],
+        });
+        assert_eq!(serde_json::to_value(&log).unwrap(), json);
+        assert_eq!(serde_json::from_value::<NotificationLog>(json).unwrap(), log);
     }
 
     #[test]

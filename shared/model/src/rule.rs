@@ -69,7 +69,7 @@ impl fmt::Display for Rule {
 }
 
 /// How something ends. Ordered: the milder first, among the ends of instances as among those of volumes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ResourceAction {
     /// EBS volumes stay, and it can be started again.

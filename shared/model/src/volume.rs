@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::curfew_tags::{DELETED_AT, MARKED, RESTORE, SNAPSHOT_OF, UNATTACHED_SINCE};
-use crate::id::{Region, ResourceId};
+use crate::id::{Region, ResourceId, RunId};
 use crate::instance::Tags;
 use crate::observation::Observation;
 
@@ -157,13 +157,27 @@ pub struct Snapshot {
     pub size_gib: u64,
     /// All of them.
     pub tags: Tags,
+    /// Its description, which nobody can change (EC2 API reference, `CreateSnapshot` and `ModifySnapshotAttribute`).
+    pub description: String,
+}
+
+/// The beginning of the description of every snapshot that Curfew makes.
+pub const SNAPSHOT_DESCRIPTION_BEGINS: &str = "Curfew: ";
+
+/// The description of a snapshot that a run makes of a volume before it deletes that.
+#[must_use]
+pub fn snapshot_description(volume: &ResourceId, run: &RunId) -> String {
+    format!("{SNAPSHOT_DESCRIPTION_BEGINS}{volume} before its deletion, by {run}")
 }
 
 impl Snapshot {
-    /// Whether Curfew made it. EC2's own description counts as well: a copy has the tags, and belongs to the person who made it.
+    /// The run that made it, by its description, if that names the volume that EC2 says it is of. Anybody can write such a description:
+    /// only Curfew's own record of that run proves it.
     #[must_use]
-    pub fn is_of_curfew(&self) -> bool {
-        self.tags.get(SNAPSHOT_OF).is_some_and(|volume| volume == self.of_volume.as_str())
+    pub fn described_run(&self) -> Option<RunId> {
+        let (volume, run) =
+            self.description.strip_prefix(SNAPSHOT_DESCRIPTION_BEGINS)?.split_once(" before its deletion, by ")?;
+        (volume == self.of_volume.as_str() && !run.is_empty()).then(|| RunId::from(run))
     }
 }
 
@@ -197,7 +211,7 @@ pub struct VolumeHost {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ObservedStorage {
     pub volumes: Observation<Volume>,
-    /// Every snapshot of this account that carries `curfew:snapshot-from_volume`.
+    /// Every snapshot of this account that is described as Curfew's.
     pub snapshots: Vec<Snapshot>,
     /// The instances that volumes are attached to.
     pub hosts: Vec<VolumeHost>,

@@ -23,7 +23,7 @@ pub(super) fn step_headline(step: &Step, outcome: OutcomeKind) -> Headline {
     let object = object_of(&step.action);
     let rate = billing::price::rate(step.saves);
     let cost = match (&step.action, step.action.announcement()) {
-        (_, Some(Announcement::Unmark { .. })) | (Action::Snapshot(_, SnapshotAction::TagDeletedAt(_)), _) => {
+        (_, Some(Announcement::Unmark { .. })) | (Action::Snapshot(_, SnapshotAction::AnnounceExpiry(_)), _) => {
             HeadlineCost::Unsaid
         }
         (action, _) if action.is_start() => HeadlineCost::Unsaid,
@@ -37,8 +37,8 @@ pub(super) fn step_headline(step: &Step, outcome: OutcomeKind) -> Headline {
 
 /// What the step's own rule announces.
 fn announced(step: &Step) -> Option<ResourceAction> {
-    let mark = step.action.announced_mark()?;
-    mark.entries.get(&step.evidence.rule()).map(|announced| announced.ending)
+    let announced = step.action.announced_actions()?.get(&step.evidence.rule());
+    announced.map(|announced| announced.ending)
 }
 
 fn object_of(action: &Action) -> HeadlineObject {
@@ -72,7 +72,7 @@ fn sentence(step: &Step, outcome: OutcomeKind) -> String {
             Some(_) => "Curfew started {} again after a failed start".to_owned(),
             None => "Curfew started {}".to_owned(),
         },
-        (_, Action::Snapshot(_, SnapshotAction::TagDeletedAt(_)), _) => {
+        (_, Action::Snapshot(_, SnapshotAction::AnnounceExpiry(_)), _) => {
             "Curfew noticed that the volume of {} is gone".to_owned()
         }
         (_, action, Observed) => {
@@ -102,7 +102,7 @@ pub(super) fn finding_headline(target: &Target, skipped: Option<SkipReason>) -> 
 pub(super) fn step_facts(step: &Step, outcome: OutcomeKind) -> NotificationFacts {
     NotificationFacts {
         action: Some(announced(step).map_or(step.action.as_str(), ResourceAction::as_str)),
-        outcome: step.action.announced_mark().is_none().then(|| outcome.as_str()),
+        outcome: step.action.announced_actions().is_none().then(|| outcome.as_str()),
         rule: Some(step.evidence.rule()),
         deadline: step.deadline,
         saves_usd_per_hour: billing::price::rate(step.saves),

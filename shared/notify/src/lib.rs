@@ -35,7 +35,7 @@ use plan::{
 pub use chat::to_chat;
 pub use event::{DETAIL_TYPE, Event, SOURCE, digest_event, events};
 pub use message::{Message, messages};
-pub use remember::update_log;
+pub use remember::{record_ahead, update_log};
 
 /// The notifications that earlier runs have not sent. Call this before marks are written, and write only those whose message SNS has
 /// accepted.
@@ -105,7 +105,7 @@ fn severity_and_kind(step: &Step, outcome: OutcomeKind, now: Timestamp) -> Optio
         repeat: RepeatPolicy::Daily,
     };
     let would_end = |ending| {
-        let announced = AnnouncedAction { ending, deadline: step.deadline.unwrap_or(now) };
+        let announced = AnnouncedAction { ending, mode: step.mode, at: now, deadline: step.deadline.unwrap_or(now) };
         once(NotificationKey::would(rule), would_fingerprint(announced))
     };
     let deadline = || step.deadline.map(|at| at.to_string()).unwrap_or_default();
@@ -135,11 +135,10 @@ fn severity_and_kind(step: &Step, outcome: OutcomeKind, now: Timestamp) -> Optio
             (Severity::Action, once(NotificationKey::started(), deadline()))
         }
         (_, action, Observed) if action.is_start() => (Severity::Info, once(NotificationKey::would(rule), deadline())),
-        (
-            _,
-            Action::Volume(_, VolumeAction::Snapshot { .. }) | Action::Snapshot(_, SnapshotAction::TagDeletedAt(_)),
-            Done,
-        ) => (Severity::Info, NotificationKind::Event),
+        (_, Action::Volume(_, VolumeAction::Snapshot { .. }), Done) => (Severity::Info, NotificationKind::Event),
+        (_, Action::Snapshot(_, SnapshotAction::AnnounceExpiry(expiry)), Done) if !step.already_notified => {
+            (Severity::Warning, once(NotificationKey::rule(rule), expiry.kept_until.to_string()))
+        }
         (_, action, Done) if action.stops_or_deletes() => (Severity::Action, NotificationKind::Event),
         (_, action, Observed) => (Severity::Info, would_end(action.ending()?)),
         _ => return None,

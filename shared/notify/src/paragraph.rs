@@ -5,12 +5,12 @@ use std::fmt::Write as _;
 
 use billing::price;
 use jiff::Timestamp;
-use model::mark::Mark;
 use model::mode::Mode;
 use model::rule::{ResourceAction, Rule};
 use plan::report::OutcomeKind;
 use plan::{
-    Action, Announcement, Evidence, InstanceAction, SageMakerAction, SnapshotAction, Step, Target, VolumeAction,
+    Action, AnnouncedActions, Announcement, Evidence, InstanceAction, SageMakerAction, SnapshotAction, Step, Target,
+    VolumeAction,
 };
 
 use super::undo;
@@ -49,7 +49,7 @@ pub(super) fn step_paragraph(
         (_, action, OutcomeKind::NotReached) if step.held.is_some() => {
             format!("{named}: {why}. It was not {}: {}. {cost}", past_tense(action), error.unwrap_or_default())
         }
-        (Some(Announcement::Mark(mark)), ..) => mark_paragraph(step, mark, &named, &why, &cost, now),
+        (Some(Announcement::Mark(actions)), ..) => mark_paragraph(step, actions, &named, &why, &cost, now),
         (Some(Announcement::Unmark { .. }), ..) => {
             let at = step.deadline.map(|at| format!(" for {at}")).unwrap_or_default();
             format!("{named}: the action announced{at} ({}) is called off.", step.evidence.rule())
@@ -75,9 +75,12 @@ pub(super) fn step_paragraph(
                 step.target.resource
             )
         }
-        (_, Action::Snapshot(seen, SnapshotAction::TagDeletedAt(_)), _) => {
-            format!("{named}: its volume is gone.{}", undo::undo_gone_sentence(seen, &step.evidence))
-        }
+        (_, Action::Snapshot(seen, SnapshotAction::AnnounceExpiry(expiry)), _) => format!(
+            "{named}: its volume is gone. It will be deleted at {}. Keep it: curfew keep {} 30d{}",
+            expiry.kept_until,
+            step.target.resource,
+            undo::undo_gone_sentence(seen, &step.evidence)
+        ),
         (_, Action::Volume(_, VolumeAction::Snapshot { .. }), _) => {
             format!(
                 "{named}: {why}. Its snapshot was started; the volume is deleted once the snapshot is complete. {cost}"
@@ -112,9 +115,16 @@ fn saving_sentence(step: &Step) -> String {
     format!("That saves {saves}.")
 }
 
-fn mark_paragraph(step: &Step, mark: &Mark, named: &str, why: &str, cost: &str, now: Timestamp) -> String {
+fn mark_paragraph(
+    step: &Step,
+    actions: &AnnouncedActions,
+    named: &str,
+    why: &str,
+    cost: &str,
+    now: Timestamp,
+) -> String {
     let would = if step.mode == Mode::Observe { "would" } else { "will" };
-    let announced = |rule: Rule| mark.entries.get(&rule).map_or("ended", |announced| announced.ending.past_tense());
+    let announced = |rule: Rule| actions.get(&rule).map_or("ended", |announced| announced.ending.past_tense());
     let mut text = format!(
         "{named}: {why}. It {would} be {} at {}.",
         announced(step.evidence.rule()),
@@ -153,8 +163,9 @@ pub(super) fn data_loss(step: &Step, outcome: OutcomeKind) -> Option<String> {
         return None;
     }
     let resource = &step.target.resource;
-    let mark = step.action.announced_mark();
-    let announces = |ending| mark.is_some_and(|mark| mark.entries.values().any(|announced| announced.ending == ending));
+    let actions = step.action.announced_actions();
+    let announces =
+        |ending| actions.is_some_and(|actions| actions.values().any(|announced| announced.ending == ending));
     let is_to = |ending| step.action.ending() == Some(ending) || announces(ending);
     match &step.action {
         Action::Instance(instance, _) => {

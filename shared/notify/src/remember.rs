@@ -2,17 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use model::fault::shortened;
 use model::id::{Region, ResourceId};
-use model::mark::Mark;
+use model::instance::Tags;
+use model::mark::{AnnouncedAction, whole_second};
 use model::mode::Mode;
 use model::notification_log::{
-    Notification, NotificationEntry, NotificationKey, NotificationKind, NotificationLog, NotificationLogs,
-    REPEAT_AFTER, UndeliveredParagraph,
+    CarriedOut, Notification, NotificationEntry, NotificationKey, NotificationKind, NotificationLog, NotificationLogs,
+    REPEAT_AFTER, ResourceRecord, UndeliveredParagraph,
 };
+use model::rule::{ResourceAction, Rule};
 use plan::report::{OutcomeKind, Report};
-use plan::{Action, ResourceMemory, Step};
+use plan::{Action, InstanceAction, ResourceMemory, SageMakerAction, SnapshotAction, Step, VolumeAction};
 
 /// The newest of one region: a team that could not be reached for so long finds the rest in the audit records.
 const UNDELIVERED_MAX: usize = 1000;
@@ -20,11 +22,15 @@ const UNDELIVERED_MAX: usize = 1000;
 /// Of one paragraph: only tags make one longer.
 const UNDELIVERED_CHARACTERS_MAX: usize = 2000;
 
+/// Within this time EC2 shows a terminated instance, and `run-jobs` asks who ended it (EC2 user guide, "Terminate your instance").
+const CARRIED_OUT_REMEMBERED: SignedDuration = SignedDuration::from_hours(2);
+
 /// The logs after a run, with `delivered`, the teams whose messages SNS accepted. The `late` notifications are undelivered, and count as
 /// sent.
 ///
 /// The log keeps everything about a region that was not observed, and about resources that a person did not choose. About an observed
-/// resource it keeps what its `ResourceMemory` lists; about one that is gone, nothing.
+/// resource it keeps what its `ResourceMemory` lists, and what this run announced and carried out; about one that is gone, nothing but a
+/// recent termination.
 #[must_use]
 pub fn update_log(
     memory: &NotificationLogs,
@@ -42,26 +48,153 @@ pub fn update_log(
             after.gaps = gaps(before, &of_region, report, delivered, now);
             after.undelivered = undelivered(before, &of_region, delivered);
             if !is_unseen(region, report) {
-                let was_delivered = |team: &str| delivered.contains(team);
-                after.notified = notifications_about(region, before, &of_region, report, delivered, now);
-                after.shadow_marks = shadow_marks(region, report, was_delivered);
-                after.unwritten_marks = unwritten_marks(region, report, was_delivered);
-                after.void_marks = void_marks(region, report);
-                remember_volumes(&mut after, region, report);
+                (after.resources, after.hosts) = records(region, before, report);
+                for one in of_region.iter().filter(|one| one.counts_as_sent(delivered)) {
+                    remember_state(&mut after, one, now);
+                }
+                for (step, outcome) in report.steps.iter().filter(|(step, _)| step.target.region == *region) {
+                    let is_notified = step.already_notified || delivered.contains(&super::team_attribute(&step.target));
+                    remember_step(&mut after, report, step, outcome.kind, is_notified);
+                }
+                let seen: BTreeSet<&ResourceId> =
+                    resource_memories(region, report).map(|(resource, _)| resource).collect();
+                keep_recent_terminations(&mut after, before, &seen, now);
                 if is_half_seen(region, report) {
-                    let seen: BTreeSet<&ResourceId> =
-                        resource_memories(region, report).map(|(resource, _)| resource).collect();
                     after.keep_of_unseen(before, &seen);
                 }
             }
             for one in late.iter().filter(|one| one.region == *region) {
                 after.undelivered.push(to_undelivered(one));
-                remember_state(&mut after.notified, one, now);
+                remember_state(&mut after, one, now);
                 after.gaps.extend(state_of(one, now).filter(|_| one.resource.is_none()));
             }
+            after.resources.retain(|_, record| !record.is_empty());
             (region.clone(), after)
         })
         .collect()
+}
+
+/// The logs with what this run is about to carry out: they are written before the first call, so that a run that is cut off leaves a
+/// record. Only the regions that change.
+#[must_use]
+pub fn record_ahead(memory: &NotificationLogs, report: &Report) -> NotificationLogs {
+    let mut ahead = NotificationLogs::new();
+    for (step, _) in &report.steps {
+        let is_due = step.mode == Mode::Enforce && step.held.is_none();
+        let Some(before) = memory.get(&step.target.region).filter(|_| is_due) else { continue };
+        if carried_out(step, report.at).is_none() && !requests_snapshot(step) {
+            continue;
+        }
+        let log = ahead.entry(step.target.region.clone()).or_insert_with(|| before.clone());
+        let record = log.resources.entry(step.target.resource.clone()).or_default();
+        record.since = step.memory.record.since;
+        note_action(record, step, report);
+    }
+    ahead
+}
+
+/// The stop or termination that a step carries out.
+fn carried_out(step: &Step, at: Timestamp) -> Option<CarriedOut> {
+    let action = step.action.ending().filter(|_| {
+        matches!(
+            step.action,
+            Action::Instance(_, InstanceAction::Stop { .. } | InstanceAction::Terminate { .. })
+                | Action::SageMaker(_, SageMakerAction::Stop { .. })
+        )
+    })?;
+    Some(CarriedOut { rule: step.evidence.rule(), action, at: whole_second(at) })
+}
+
+const fn requests_snapshot(step: &Step) -> bool {
+    matches!(step.action, Action::Volume(_, VolumeAction::Snapshot { .. }))
+}
+
+fn note_action(record: &mut ResourceRecord, step: &Step, report: &Report) {
+    if requests_snapshot(step) {
+        record.add_snapshot_run(report.run.clone());
+    }
+    record.carried_out = carried_out(step, report.at).or(record.carried_out);
+}
+
+/// The records of the observed resources, without this run's announcements and actions.
+fn records(
+    region: &Region,
+    before: &NotificationLog,
+    report: &Report,
+) -> (BTreeMap<ResourceId, ResourceRecord>, BTreeMap<ResourceId, Tags>) {
+    let (mut records, mut hosts) = (BTreeMap::new(), BTreeMap::new());
+    for (resource, ResourceMemory { active_keys, record, host_tags }) in resource_memories(region, report) {
+        if let (Some(host), Some(tags)) = (&record.last_host, host_tags) {
+            hosts.entry(host.clone()).or_insert_with(|| tags.clone());
+        }
+        let notified = before.record(resource).into_iter().flat_map(|record| &record.notified);
+        let standing = notified.filter(|(topic, _)| active_keys.contains(topic));
+        let notified = standing.map(|(topic, told)| (topic.clone(), told.clone())).collect();
+        records.insert(resource.clone(), ResourceRecord { notified, ..record.clone() });
+    }
+    (records, hosts)
+}
+
+/// What a step adds to the record of its resource. `is_notified`: SNS accepted the message, now or earlier.
+fn remember_step(log: &mut NotificationLog, report: &Report, step: &Step, outcome: OutcomeKind, is_notified: bool) {
+    let resource = &step.target.resource;
+    // Also where the mark could not be written: the next run writes it.
+    if let Some(actions) = step.action.announced_actions().filter(|_| is_notified) {
+        log.resources.entry(resource.clone()).or_default().announced.extend(actions);
+    }
+    match (&step.action, outcome) {
+        // Where the answer was lost, there may be a snapshot.
+        (Action::Volume(_, VolumeAction::Snapshot { .. }), OutcomeKind::Done | OutcomeKind::Failed) => {
+            note_action(log.resources.entry(resource.clone()).or_default(), step, report);
+        }
+        (Action::Volume(_, VolumeAction::Delete { expiring, at, kept_until, .. }), OutcomeKind::Done) => {
+            for snapshot in expiring {
+                let Some(record) = log.resources.get_mut(snapshot) else { continue };
+                announce_expiry(record, *at, *kept_until, is_notified);
+            }
+        }
+        (Action::Snapshot(_, SnapshotAction::AnnounceExpiry(expiry)), OutcomeKind::Done) if !step.already_notified => {
+            let Some(record) = log.resources.get_mut(resource) else { return };
+            announce_expiry(record, expiry.deleted_at, expiry.kept_until, is_notified);
+        }
+        (_, OutcomeKind::Done) => {
+            let Some(done) = carried_out(step, report.at) else { return };
+            let record = log.resources.entry(resource.clone()).or_default();
+            record.carried_out = Some(done);
+            record.announced.clear();
+        }
+        _ => {}
+    }
+}
+
+fn announce_expiry(record: &mut ResourceRecord, deleted_at: Timestamp, deadline: Timestamp, is_notified: bool) {
+    if let Some(safety) = &mut record.safety {
+        safety.deleted_at = Some(deleted_at);
+    }
+    if is_notified {
+        let announced =
+            AnnouncedAction { ending: ResourceAction::Delete, mode: Mode::Enforce, at: deleted_at, deadline };
+        record.announced.insert(Rule::Expired, announced);
+    }
+}
+
+/// Runs of `reap-instances` do not see terminated instances.
+fn keep_recent_terminations(
+    after: &mut NotificationLog,
+    before: &NotificationLog,
+    seen: &BTreeSet<&ResourceId>,
+    now: Timestamp,
+) {
+    let is_recent = |record: &ResourceRecord| {
+        record.carried_out.is_some_and(|done| now.duration_since(done.at).abs() < CARRIED_OUT_REMEMBERED)
+    };
+    for (resource, record) in
+        before.resources.iter().filter(|(resource, record)| !seen.contains(resource) && is_recent(record))
+    {
+        let lasting =
+            ResourceRecord { since: record.since, carried_out: record.carried_out, ..ResourceRecord::default() };
+        after.resources.entry(resource.clone()).or_insert(lasting);
+    }
 }
 
 /// In a region that was not observed nothing was judged, unless budgets are remembered with it.
@@ -76,19 +209,6 @@ fn is_unseen(region: &Region, report: &Report) -> bool {
 /// Whether existing resources may be missing from the observation.
 fn is_half_seen(region: &Region, report: &Report) -> bool {
     report.of_chosen_only || report.gaps.iter().any(|gap| gap.region == *region && gap.kind.hides_resources())
-}
-
-fn remember_volumes(after: &mut NotificationLog, region: &Region, report: &Report) {
-    after.first_sights.clear();
-    after.seen_on.clear();
-    after.hosts.clear();
-    for (volume, resource_memory) in resource_memories(region, report) {
-        after.first_sights.extend(resource_memory.first_sight.map(|at| (volume.clone(), at)));
-        if let Some((host, tags)) = &resource_memory.last_host {
-            after.seen_on.insert(volume.clone(), host.clone());
-            after.hosts.entry(host.clone()).or_insert_with(|| tags.clone());
-        }
-    }
 }
 
 fn gaps(
@@ -123,40 +243,10 @@ fn to_undelivered(notification: &Notification) -> UndeliveredParagraph {
     UndeliveredParagraph { team: notification.team.clone(), severity: notification.severity, text }
 }
 
-type ResourceNotifications = BTreeMap<ResourceId, BTreeMap<NotificationKey, NotificationEntry>>;
-
-fn remember_state(told: &mut ResourceNotifications, notification: &Notification, now: Timestamp) {
+fn remember_state(log: &mut NotificationLog, notification: &Notification, now: Timestamp) {
     if let (Some(resource), Some((topic, said))) = (&notification.resource, state_of(notification, now)) {
-        told.entry(resource.clone()).or_default().insert(topic, said);
+        log.resources.entry(resource.clone()).or_default().notified.insert(topic, said);
     }
-}
-
-fn notifications_about(
-    region: &Region,
-    before: &NotificationLog,
-    notifications: &[&Notification],
-    report: &Report,
-    delivered: &BTreeSet<String>,
-    now: Timestamp,
-) -> ResourceNotifications {
-    let mut told = ResourceNotifications::new();
-    for (resource, resource_memory) in resource_memories(region, report) {
-        let Some(topics) = before.notified.get(resource) else {
-            continue;
-        };
-        let standing: BTreeMap<NotificationKey, NotificationEntry> = topics
-            .iter()
-            .filter(|(topic, _)| resource_memory.active_keys.contains(topic))
-            .map(|(topic, told)| (topic.clone(), told.clone()))
-            .collect();
-        if !standing.is_empty() {
-            told.insert(resource.clone(), standing);
-        }
-    }
-    for one in notifications.iter().filter(|one| one.counts_as_sent(delivered)) {
-        remember_state(&mut told, one, now);
-    }
-    told
 }
 
 fn state_of(notification: &Notification, now: Timestamp) -> Option<(NotificationKey, NotificationEntry)> {
@@ -176,59 +266,4 @@ fn resource_memories<'a>(
         .chain(of_skipped)
         .filter(move |(target, _)| target.region == *region)
         .map(|(target, resource_memory)| (&target.resource, resource_memory))
-}
-
-/// The announcements from before, and the present ones to teams whose messages were delivered.
-fn shadow_marks(region: &Region, report: &Report, was_delivered: impl Fn(&str) -> bool) -> BTreeMap<ResourceId, Mark> {
-    let before = resource_memories(region, report)
-        .filter_map(|(resource, resource_memory)| Some((resource.clone(), resource_memory.shadow_mark.clone()?)));
-    let now = announced(region, report, Mode::Observe, was_delivered)
-        .map(|(step, _, mark)| (step.target.resource.clone(), mark.clone()));
-    before.chain(now).collect()
-}
-
-fn void_marks(region: &Region, report: &Report) -> BTreeMap<ResourceId, Mark> {
-    resource_memories(region, report)
-        .filter_map(|(resource, resource_memory)| Some((resource.clone(), resource_memory.void_mark.clone()?)))
-        .collect()
-}
-
-/// The announcements that could not be written on their resource.
-fn unwritten_marks(
-    region: &Region,
-    report: &Report,
-    was_delivered: impl Fn(&str) -> bool,
-) -> BTreeMap<ResourceId, Mark> {
-    let mut marks: BTreeMap<ResourceId, Mark> = resource_memories(region, report)
-        .filter_map(|(resource, resource_memory)| Some((resource.clone(), resource_memory.unwritten_mark.clone()?)))
-        .collect();
-    for (step, outcome, mark) in announced(region, report, Mode::Enforce, was_delivered) {
-        if outcome == OutcomeKind::Done {
-            marks.remove(&step.target.resource);
-        } else {
-            marks.insert(step.target.resource.clone(), mark.clone());
-        }
-    }
-    // A resource that was stopped or deleted needs no mark.
-    for (step, _) in report
-        .steps
-        .iter()
-        .filter(|(step, outcome)| step.action.stops_or_deletes() && outcome.kind == OutcomeKind::Done)
-    {
-        marks.remove(&step.target.resource);
-    }
-    marks
-}
-
-fn announced<'a>(
-    region: &'a Region,
-    report: &'a Report,
-    mode: Mode,
-    was_delivered: impl Fn(&str) -> bool,
-) -> impl Iterator<Item = (&'a Step, OutcomeKind, &'a Mark)> {
-    report.steps.iter().filter_map(move |(step, outcome)| {
-        let mark = step.action.announced_mark()?;
-        let is_notified = step.already_notified || was_delivered(&super::team_attribute(&step.target));
-        (step.target.region == *region && step.mode == mode && is_notified).then_some((step, outcome.kind, mark))
-    })
 }

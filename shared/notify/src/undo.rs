@@ -11,9 +11,12 @@ use serde_json::json;
 /// The sentence for a step; empty if nothing can be undone.
 pub(super) fn undo_sentence(step: &Step) -> String {
     match &step.action {
-        Action::Volume(volume, VolumeAction::Delete { safety: Some(safety), .. }) => {
-            let command = create_volume_command(&Restoration::of_volume(volume, &safety.snapshot));
-            format!(" Undo until {}: {command}", safety.kept_until)
+        Action::Volume(volume, VolumeAction::Delete { safety: Some(snapshot), kept_until, .. }) => {
+            let command = create_volume_command(&Restoration::of_volume(volume, snapshot));
+            format!(" Undo until {kept_until}: {command}")
+        }
+        Action::Volume(_, VolumeAction::Delete { expiring, kept_until, .. }) if !expiring.is_empty() => {
+            format!(" Its earlier snapshots are kept until {kept_until}.")
         }
         Action::SageMaker(resource, SageMakerAction::Stop { .. } | SageMakerAction::Delete { .. }) => {
             undo_sagemaker_sentence(resource)

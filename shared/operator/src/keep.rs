@@ -8,7 +8,7 @@ use model::curfew_tags::{
 use model::duration;
 use model::fault::InvalidValue;
 use model::instance::{InstanceState, Tags};
-use model::mark::{Mark, whole_second};
+use model::mark::whole_second;
 use model::observation::ObservedResource;
 use model::sagemaker::SageMakerStatus;
 use model::volume::VolumeState;
@@ -122,7 +122,7 @@ pub fn change(seen: &ObservedResource, word: KeepRequest<'_>, now: Timestamp) ->
     }
     let exemption = exemption_after(tags, &change, now);
     let notes = [
-        announced(seen, exemption, now),
+        announced(seen, exemption),
         not_started(seen, exemption),
         mistyped(seen),
         remaining_exemption(word, exemption),
@@ -153,7 +153,7 @@ fn is_there(seen: &ObservedResource) -> Result<(), KeepRefusal> {
             SageMakerStatus::Deleting => gone("being deleted"),
             _ => Ok(()),
         },
-        ObservedResource::Snapshot(snapshot) if snapshot.is_of_curfew() => Ok(()),
+        ObservedResource::Snapshot(snapshot) if snapshot.described_run().is_some() => Ok(()),
         ObservedResource::Snapshot(_) => Err(KeepRefusal::ForeignSnapshot),
     }
 }
@@ -207,31 +207,16 @@ fn exemption_after(tags: &Tags, change: &TagChange, now: Timestamp) -> Exemption
     }
 }
 
-/// What happens to an announced action.
-fn announced(seen: &ObservedResource, exemption: Exemption, now: Timestamp) -> Option<String> {
-    let (id, since) = match seen {
-        ObservedResource::Instance(instance) => (&instance.id, instance.launched_at),
-        ObservedResource::Volume(volume) => (&volume.id, volume.created_at),
-        ObservedResource::SageMaker(resource) => (&resource.id, resource.since()),
-        ObservedResource::Snapshot(_) => return None,
-    };
-    let mark: Mark = seen.tags().get(MARKED)?.parse().ok()?;
-    let fresh = mark.entries.iter().filter(|(_, said)| mark.is_about(id) && said.is_fresh(since, now));
-    let (rule, said) = fresh.min_by_key(|(_, said)| said.deadline)?;
-    let (ending, deadline) = (said.ending, said.deadline);
-    let announced = format!("the announced action ({rule}: {ending} at {deadline})");
-    Some(match exemption {
-        Exemption::Always => format!("{announced} is off as long as the resource is protected"),
-        Exemption::Until(until) if until > deadline => {
-            format!("{announced} is off; if it is due after that date, Curfew announces it again")
+/// What happens to an announced action. The mark is only a hint that there is one.
+fn announced(seen: &ObservedResource, exemption: Exemption) -> Option<String> {
+    seen.tags().contains_key(MARKED).then(|| match exemption {
+        Exemption::Always => "an announced action is off as long as the resource is protected".to_owned(),
+        Exemption::Until(_) => {
+            "an announced action is off; if a rule is violated after that date, Curfew announces it anew".to_owned()
         }
-        Exemption::Until(_) => format!("{announced} is later, so it stands"),
-        Exemption::NotExempt if deadline <= now => {
-            format!(
-                "{announced} is due in the next run; keep the resource, or remove the tag {MARKED} so that Curfew announces it again"
-            )
+        Exemption::NotExempt => {
+            "an action that was announced before is announced anew, with the whole grace".to_owned()
         }
-        Exemption::NotExempt => format!("{announced} stands"),
     })
 }
 
@@ -251,7 +236,7 @@ fn mistyped(seen: &ObservedResource) -> Option<String> {
     let read = match seen {
         ObservedResource::Instance(instance) => CurfewTags::read(instance),
         ObservedResource::Volume(volume) => CurfewTags::read_volume(&volume.tags),
-        ObservedResource::Snapshot(snapshot) => CurfewTags::read_snapshot(&snapshot.tags),
+        ObservedResource::Snapshot(snapshot) => CurfewTags::read_volume(&snapshot.tags),
         ObservedResource::SageMaker(resource) => CurfewTags::read_sagemaker(resource.created_at, &resource.tags),
     };
     let is_other = |tag: &UnreadableTag| tag.key != KEEP_UNTIL;

@@ -3,14 +3,12 @@
 
 use billing::restoration::Restoration;
 use jiff::{SignedDuration, Timestamp};
-use model::curfew_tags::{
-    CurfewTags, DELETED_AT, EXPIRES_AT, MARKED, PROTECTED, STOPPED, StoppedTag, kept_until, read_stopped,
-};
+use model::curfew_tags::{CurfewTags, DELETED_AT, EXPIRES_AT, MARKED, PROTECTED, kept_until};
 use model::hours::HoursPosition;
 use model::id::ResourceId;
-use model::instance::{Instance, InstanceState};
-use model::mark::Mark;
+use model::instance::{Instance, InstanceState, Tags};
 use model::moment;
+use model::notification_log::CarriedOut;
 use model::rule::Rule;
 use model::sagemaker::{SageMakerKind, SageMakerResource, SageMakerStatus};
 use model::volume::{Snapshot, SnapshotState, Volume, VolumeState};
@@ -31,15 +29,15 @@ pub enum NothingToUndo {
     NotByCurfew(String),
 }
 
-/// By which rule, and when, Curfew stopped an instance that it may start again.
+/// The stop by Curfew, after which it may start an instance again. `recorded`: the last stop that Curfew's own records know.
 ///
 /// # Errors
 /// Why there is nothing to start.
-pub fn stop_to_undo(instance: &Instance) -> Result<StoppedTag, NothingToUndo> {
+pub fn stop_to_undo(instance: &Instance, recorded: Option<CarriedOut>) -> Result<CarriedOut, NothingToUndo> {
     let Instance { id, region, .. } = instance;
     match instance.state {
         InstanceState::Running | InstanceState::Pending => {
-            Err(NothingToUndo::NeverChanged(format!("it is not stopped{}", announced(id, instance.tags.get(MARKED)))))
+            Err(NothingToUndo::NeverChanged(format!("it is not stopped{}", announced(id, &instance.tags))))
         }
         InstanceState::Stopping => {
             Err(NothingToUndo::NeverChanged("it is still stopping: try again in a minute".to_owned()))
@@ -48,34 +46,35 @@ pub fn stop_to_undo(instance: &Instance) -> Result<StoppedTag, NothingToUndo> {
             Err(NothingToUndo::Gone("it is terminated, which cannot be undone".to_owned()))
         }
         InstanceState::Unknown => Err(NothingToUndo::NeverChanged("EC2 does not report its state".to_owned())),
-        InstanceState::Stopped => stopped_by_curfew(instance).ok_or_else(|| {
+        InstanceState::Stopped => recorded.filter(|stopped| instance.launched_at <= stopped.at).ok_or_else(|| {
             let reason = instance.state_reason.as_deref().map(|code| format!(" (EC2 says {code})")).unwrap_or_default();
             NothingToUndo::NotByCurfew(format!(
-                "Curfew did not stop it{reason}; start it yourself if you need it: aws ec2 start-instances --region {region} \
-                 --instance-ids {id}"
+                "no record says that Curfew stopped it{reason}; start it yourself if you need it: aws ec2 start-instances \
+                 --region {region} --instance-ids {id}"
             ))
         }),
     }
 }
 
-/// By which rule, and when, Curfew stopped a notebook instance that it may start again.
+/// The stop by Curfew, after which it may start a notebook instance again. `recorded`: the last stop that Curfew's own records know.
 ///
 /// # Errors
 /// Why there is nothing to start.
-pub fn notebook_stop_to_undo(notebook: &SageMakerResource) -> Result<StoppedTag, NothingToUndo> {
+pub fn notebook_stop_to_undo(
+    notebook: &SageMakerResource,
+    recorded: Option<CarriedOut>,
+) -> Result<CarriedOut, NothingToUndo> {
     let SageMakerResource { id, region, tags, .. } = notebook;
     let started_by_hand = || {
         format!("aws sagemaker start-notebook-instance --region {region} --notebook-instance-name {}", notebook.name())
     };
     match (&notebook.kind, notebook.status) {
-        (SageMakerKind::NotebookInstance, SageMakerStatus::Stopped) => {
-            tags.get(STOPPED).and_then(|value| read_stopped(value).ok()).ok_or_else(|| {
-                let by_hand = started_by_hand();
-                NothingToUndo::NotByCurfew(format!(
-                    "Curfew did not stop it; start it yourself if you need it: {by_hand}"
-                ))
-            })
-        }
+        (SageMakerKind::NotebookInstance, SageMakerStatus::Stopped) => recorded.ok_or_else(|| {
+            let by_hand = started_by_hand();
+            NothingToUndo::NotByCurfew(format!(
+                "no record says that Curfew stopped it; start it yourself if you need it: {by_hand}"
+            ))
+        }),
         (SageMakerKind::NotebookInstance, SageMakerStatus::Stopping) => {
             Err(NothingToUndo::NeverChanged("it is still stopping: try again in a minute".to_owned()))
         }
@@ -85,10 +84,7 @@ pub fn notebook_stop_to_undo(notebook: &SageMakerResource) -> Result<StoppedTag,
         (SageMakerKind::App(_), SageMakerStatus::Deleting | SageMakerStatus::Deleted) => {
             Err(NothingToUndo::Gone("open the app again in Studio: its space and volume are still there".to_owned()))
         }
-        _ => Err(NothingToUndo::NeverChanged(format!(
-            "it was neither stopped nor deleted{}",
-            announced(id, tags.get(MARKED))
-        ))),
+        _ => Err(NothingToUndo::NeverChanged(format!("it was neither stopped nor deleted{}", announced(id, tags)))),
     }
 }
 
@@ -110,14 +106,8 @@ pub fn copies_to_restore(
             component.region,
             component.name()
         ))),
-        _ => Err(NothingToUndo::NeverChanged(format!("it has copies{}", announced(id, tags.get(MARKED))))),
+        _ => Err(NothingToUndo::NeverChanged(format!("it has copies{}", announced(id, tags)))),
     }
-}
-
-/// What `curfew:stopped` says, unless it is of an earlier life or was copied: then the launch came after it.
-fn stopped_by_curfew(instance: &Instance) -> Option<StoppedTag> {
-    let stopped = read_stopped(instance.tags.get(STOPPED)?).ok()?;
-    (instance.launched_at <= stopped.at).then_some(stopped)
 }
 
 /// Why there is nothing to undo about a volume that EC2 knows; `None` where it is gone.
@@ -126,19 +116,18 @@ pub fn volume_without_undo(volume: &Volume) -> Option<NothingToUndo> {
     match volume.state {
         VolumeState::Deleting | VolumeState::Deleted => None,
         _ => {
-            let announced = announced(&volume.id, volume.tags.get(MARKED));
+            let announced = announced(&volume.id, &volume.tags);
             Some(NothingToUndo::NeverChanged(format!("it was not deleted, so there is nothing to undo{announced}")))
         }
     }
 }
 
-fn announced(id: &ResourceId, mark: Option<&String>) -> String {
-    let mark = mark.and_then(|mark| mark.parse::<Mark>().ok()).filter(|mark| mark.is_about(id));
-    match mark.and_then(|mark| mark.entries.into_values().min_by_key(|said| said.deadline)) {
-        Some(said) => {
-            format!("; an action is announced ({} at {}). Keep it: curfew keep {id} 7d", said.ending, said.deadline)
-        }
-        None => String::new(),
+/// A hint for its owner. Anybody may have written the mark, so the log decides.
+fn announced(id: &ResourceId, tags: &Tags) -> String {
+    if tags.contains_key(MARKED) {
+        format!("; it carries {MARKED}, so an action may be announced: curfew explain {id}")
+    } else {
+        String::new()
     }
 }
 
@@ -150,7 +139,8 @@ pub fn restoration_of_deleted(
     volume: &ResourceId,
     snapshots: &[Snapshot],
 ) -> Result<(Restoration, Option<Timestamp>), NothingToUndo> {
-    let of_it = || snapshots.iter().filter(|snapshot| snapshot.is_of_curfew() && snapshot.of_volume == *volume);
+    let of_it =
+        || snapshots.iter().filter(|snapshot| snapshot.described_run().is_some() && snapshot.of_volume == *volume);
     let whole = of_it().filter(|snapshot| snapshot.state == SnapshotState::Completed);
     let Some(newest) = whole.max_by_key(|snapshot| snapshot.started_at) else {
         return Err(match of_it().find(|snapshot| snapshot.state == SnapshotState::Pending) {
@@ -183,7 +173,7 @@ pub fn restored_already<'a>(restoration: &Restoration, made_of_it: &'a [Volume])
 
 /// What Curfew does next about an instance that was stopped for that rule, and is started at `now`.
 #[must_use]
-pub fn describe_next_action(instance: &Instance, stopped: &StoppedTag, now: Timestamp) -> String {
+pub fn describe_next_action(instance: &Instance, stopped: CarriedOut, now: Timestamp) -> String {
     let id = &instance.id;
     if instance.tags.contains_key(PROTECTED) {
         return format!("it has {PROTECTED}: Curfew skips it");
@@ -209,11 +199,11 @@ pub fn describe_next_action(instance: &Instance, stopped: &StoppedTag, now: Time
         }
         _ => {}
     }
-    match Rule::read(&stopped.rule) {
-        Some(Rule::Untagged) => format!(
+    match stopped.rule {
+        Rule::Untagged => format!(
             "Curfew announces the stop again as long as a required tag is missing. Set the tag, or keep it: {keep}"
         ),
-        Some(Rule::Idle) => format!("Curfew announces the stop again if it stays idle. Keep it: {keep}"),
+        Rule::Idle => format!("Curfew announces the stop again if it stays idle. Keep it: {keep}"),
         _ => format!("Curfew judges it again. Keep it: {keep}"),
     }
 }

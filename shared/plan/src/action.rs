@@ -1,13 +1,18 @@
 //! The actions by kind of resource, so that no step can have an action that its resource does not allow.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use model::id::ResourceId;
 use model::instance::{Instance, Tags};
-use model::mark::Mark;
-use model::rule::ResourceAction;
+use model::mark::{AnnouncedAction, Mark};
+use model::rule::{ResourceAction, Rule};
 use model::sagemaker::{EndpointOrigin, SageMakerKind, SageMakerResource};
 use model::volume::{Snapshot, Volume};
 use serde::{Serialize, Serializer};
+
+/// The announced action of each rule.
+pub type AnnouncedActions = BTreeMap<Rule, AnnouncedAction>;
 
 /// The action of a step with the resource as it was observed: it must not have changed when the step is carried out.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,16 +26,16 @@ pub enum Action {
     Budget(BudgetAction),
 }
 
-/// A notification of the owner, with the tag by which the resource remembers it.
+/// A notification of the owner, with the label that shows it on the resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Announcement {
-    /// Write the mark: a stop, a termination or a deletion has been announced.
-    Mark(Mark),
+    /// Announce these actions, and write the mark of the earliest.
+    Mark(AnnouncedActions),
     /// Call off an announcement.
     Unmark {
-        /// What is still announced.
+        /// The mark of what is still announced.
         remaining: Option<Mark>,
-        /// Another tag of Curfew's that is no longer true.
+        /// Another label that is no longer true.
         also: Option<&'static str>,
     },
     /// Notify the owner, and write nothing.
@@ -65,21 +70,32 @@ pub enum VolumeAction {
         tags: Tags,
     },
     Delete {
-        /// What it can be restored from, which must still be whole.
-        safety: Option<SafetySnapshot>,
-        /// Every snapshot of it that Curfew made: they expire from now on.
+        /// The snapshot that it can be restored from, which must still be whole.
+        safety: Option<ResourceId>,
+        /// Every snapshot of it that Curfew made.
         expiring: Vec<ResourceId>,
-        /// When that is.
+        /// The time of the deletion.
         at: Timestamp,
+        /// Until when these snapshots are kept.
+        kept_until: Timestamp,
     },
 }
 
 /// What can be done to a snapshot that Curfew made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SnapshotAction {
-    /// Write `curfew:deleted-at`: its volume was found gone, and from then on it expires.
-    TagDeletedAt(Timestamp),
+    /// Announce its expiry, and write its labels: its volume is gone.
+    AnnounceExpiry(ExpiryAnnouncement),
     Delete,
+}
+
+/// The expiry of a snapshot that Curfew made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ExpiryAnnouncement {
+    /// When its volume was deleted, or found gone.
+    pub deleted_at: Timestamp,
+    /// Until when it is kept.
+    pub kept_until: Timestamp,
 }
 
 /// What can be done to a resource of `SageMaker`.
@@ -128,13 +144,6 @@ impl From<Announcement> for SageMakerAction {
     }
 }
 
-/// The snapshot from which a deleted volume can be restored.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SafetySnapshot {
-    pub snapshot: ResourceId,
-    pub kept_until: Timestamp,
-}
-
 impl Action {
     /// The name in responses.
     #[must_use]
@@ -151,7 +160,7 @@ impl Action {
             Self::Instance(_, InstanceAction::Terminate { .. }) => "terminate",
             Self::Instance(_, InstanceAction::Start) | Self::SageMaker(_, SageMakerAction::Start) => "start",
             Self::Volume(_, VolumeAction::TagUnattachedSince(_))
-            | Self::Snapshot(_, SnapshotAction::TagDeletedAt(_)) => "mark",
+            | Self::Snapshot(_, SnapshotAction::AnnounceExpiry(_)) => "mark",
             Self::Volume(_, VolumeAction::Snapshot { .. }) => "snapshot",
             Self::Volume(_, VolumeAction::Delete { .. })
             | Self::Snapshot(_, SnapshotAction::Delete)
@@ -202,11 +211,11 @@ impl Action {
         }
     }
 
-    /// The mark that announces an action; not one that is written with that action itself.
+    /// The actions that the step announces and does not carry out yet.
     #[must_use]
-    pub const fn announced_mark(&self) -> Option<&Mark> {
+    pub const fn announced_actions(&self) -> Option<&AnnouncedActions> {
         match self.announcement() {
-            Some(Announcement::Mark(mark)) => Some(mark),
+            Some(Announcement::Mark(actions)) => Some(actions),
             _ => None,
         }
     }

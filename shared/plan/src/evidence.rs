@@ -15,7 +15,12 @@ use serde::{Deserialize, Serialize, Serializer};
 #[serde(tag = "rule", rename_all = "kebab-case")]
 pub enum Evidence {
     /// Its `curfew:expires-at` has passed.
-    Expired { expires_at: Timestamp },
+    Expired {
+        expires_at: Timestamp,
+        /// It had passed when Curfew first saw it, so it may be a mistake, or be written by a stranger.
+        #[serde(skip_serializing_if = "is_false")]
+        first_seen_past: bool,
+    },
     /// The spend of a budget has reached a threshold.
     OverBudget(OverBudgetEvidence),
     /// Required tags are missing.
@@ -95,6 +100,11 @@ pub struct RepeatedEvidence {
     pub not_queried_again: bool,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_false(value: &bool) -> bool {
+    !*value
+}
+
 fn seconds<S: Serializer>(duration: &SignedDuration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_i64(duration.as_secs())
 }
@@ -104,8 +114,11 @@ impl Evidence {
     #[must_use]
     pub fn describe(&self, now: Timestamp) -> String {
         match self {
-            Self::Expired { expires_at } => {
+            Self::Expired { expires_at, first_seen_past: false } => {
                 format!("its curfew:expires-at ({expires_at}) has passed")
+            }
+            Self::Expired { expires_at, first_seen_past: true } => {
+                format!("its curfew:expires-at ({expires_at}) had passed when Curfew first saw it")
             }
             Self::OverBudget(over) => format!(
                 "its {} has spent {} of its budget of {} for {}, as of {}",
@@ -167,6 +180,16 @@ impl Evidence {
             Self::Orphaned(_) => Rule::Orphaned,
             Self::Resolved(resolved) => resolved.rule,
             Self::Repeated(announced) => announced.rule,
+        }
+    }
+
+    /// Whether the action follows a schedule of the owner that Curfew knew before its time. `[limits]` count every other action.
+    #[must_use]
+    pub const fn is_scheduled(&self) -> bool {
+        match self {
+            Self::Expired { first_seen_past, .. } => !*first_seen_past,
+            Self::SnapshotExpired { .. } => false,
+            _ => self.rule().is_owners_own(),
         }
     }
 

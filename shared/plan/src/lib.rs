@@ -12,16 +12,16 @@ use billing::price::Quote;
 use jiff::Timestamp;
 use model::id::{Region, ResourceId, TeamName};
 use model::instance::Tags;
-use model::mark::Mark;
 use model::mode::Mode;
-use model::notification_log::NotificationKey;
+use model::notification_log::{NotificationKey, ResourceRecord};
 use model::observation::Gap;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::LimitsExceeded;
 
 pub use action::{
-    Action, Announcement, BudgetAction, InstanceAction, SafetySnapshot, SageMakerAction, SnapshotAction, VolumeAction,
+    Action, AnnouncedActions, Announcement, BudgetAction, ExpiryAnnouncement, InstanceAction, SageMakerAction,
+    SnapshotAction, VolumeAction,
 };
 pub use evidence::{Evidence, NotifyOnlyReason, OrphanedEvidence, RepeatedEvidence, ResolvedEvidence};
 pub use staleness::{StaleStep, StillHolds, is_safe, may_become_safe};
@@ -86,21 +86,15 @@ pub struct Skipped {
     pub memory: ResourceMemory,
 }
 
-/// What the log of notifications keeps about one resource after a run; it forgets everything else.
+/// What the log keeps about one resource after a run, besides what the run itself announces and carries out.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ResourceMemory {
     /// Notifications that are not repeated, because their reason still holds or is unknown.
     pub active_keys: Vec<NotificationKey>,
-    /// What was announced in observe mode before, and still holds.
-    pub shadow_mark: Option<Mark>,
-    /// What was announced before, still holds, and could not be written on the resource yet.
-    pub unwritten_mark: Option<Mark>,
-    /// What is written on the resource although it was called off: nothing could be written at that time.
-    pub void_mark: Option<Mark>,
-    /// When a volume was first seen unattached, if no tag on it says so.
-    pub first_sight: Option<Timestamp>,
-    /// The instance that a volume was last attached to, with the owner tags of that instance.
-    pub last_host: Option<(ResourceId, Tags)>,
+    /// The record, without notifications.
+    pub record: ResourceRecord,
+    /// The owner tags of the instance that a volume was last seen on.
+    pub host_tags: Option<Tags>,
 }
 
 /// Why a run skips a resource.
@@ -203,7 +197,7 @@ impl Step {
     /// Whether it is a policy action that is enforced: what `[limits]` count.
     #[must_use]
     pub fn is_policy_action(&self) -> bool {
-        self.mode == Mode::Enforce && self.action.stops_or_deletes() && !self.evidence.rule().is_owners_own()
+        self.mode == Mode::Enforce && self.action.stops_or_deletes() && !self.evidence.is_scheduled()
     }
 }
 

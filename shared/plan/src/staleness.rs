@@ -68,8 +68,8 @@ fn without_checks(resource: &SageMakerResource) -> SageMakerResource {
     resource
 }
 
-/// Whether a volume can be restored from a snapshot: Curfew made it of this volume since the volume is unattached, and it is complete.
-/// The tag alone proves nothing: a copy of a snapshot has it too.
+/// Whether a volume can be restored from a snapshot of it that Curfew made: it was started since the volume is unattached, and is
+/// complete.
 #[must_use]
 pub fn is_safe(snapshot: &Snapshot, volume: &Volume, unattached_since: Timestamp) -> bool {
     snapshot.state == SnapshotState::Completed && may_become_safe(snapshot, volume, unattached_since)
@@ -78,7 +78,7 @@ pub fn is_safe(snapshot: &Snapshot, volume: &Volume, unattached_since: Timestamp
 /// [`is_safe`] for a snapshot that may not be complete yet.
 #[must_use]
 pub fn may_become_safe(snapshot: &Snapshot, volume: &Volume, unattached_since: Timestamp) -> bool {
-    snapshot.is_of_curfew()
+    snapshot.described_run().is_some()
         && snapshot.of_volume == volume.id
         && snapshot.region == volume.region
         && snapshot.size_gib == volume.size_gib

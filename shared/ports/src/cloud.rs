@@ -49,6 +49,8 @@ pub enum Ec2Write<'a> {
     CreateSnapshot {
         /// Of which volume.
         volume: &'a ResourceId,
+        /// The snapshot's description.
+        description: &'a str,
         /// The snapshot's tags.
         tags: &'a Tags,
     },

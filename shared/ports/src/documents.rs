@@ -36,7 +36,7 @@ pub trait Documents {
     /// What a function told about a region.
     async fn read_notices(&self, function: &str, region: &Region) -> Result<Versioned<NotificationLog>, StoreError>;
 
-    /// Writes what a function told about a region over the version `last`; `None`: over nothing.
+    /// Writes the log of a function about a region over the version `last`; `None`: over nothing. The new version.
     ///
     /// # Errors
     /// [`StoreError::Lost`] where something else is there by now.
@@ -46,7 +46,7 @@ pub trait Documents {
         region: &Region,
         notices: &NotificationLog,
         last: Option<&str>,
-    ) -> Result<(), StoreError>;
+    ) -> Result<Option<String>, StoreError>;
 
     /// Writes empty notices over what is too large, or no document. Gives whether it did.
     async fn restart_notices(&self, function: &str, region: &Region) -> Result<bool, StoreError>;

@@ -1,18 +1,23 @@
 //! The announcements of one resource, followed from run to run: what was announced, what still binds, what must be written.
 //!
-//! Rules that share a mode make a track: enforced ones remember on the resource, observed ones in memory.
+//! Only the log knows what was announced. The mark on the resource shows it to people, and IAM asks for it before an action: a missing or
+//! wrong mark is written again, and never decides anything else. Rules that share a mode make a track.
 
 use jiff::Timestamp;
-use model::curfew_tags::CurfewTags;
+use model::curfew_tags::{CurfewTags, MARKED};
 use model::id::ResourceId;
+use model::instance::Tags;
 use model::mark::{AnnouncedAction, Mark};
 use model::mode::Mode;
-use model::notification_log::{NotificationKey, NotificationLog, would_fingerprint};
+use model::notification_log::{NotificationKey, NotificationLog, ResourceRecord, would_fingerprint};
 use model::rule::{ResourceAction, Rule};
-use plan::{Announcement, Evidence, NotifyOnlyReason, RepeatedEvidence, ResolvedEvidence, ResourceMemory, Step};
+use plan::{
+    AnnouncedActions, Announcement, Evidence, NotifyOnlyReason, RepeatedEvidence, ResolvedEvidence, ResourceMemory,
+    Step,
+};
 
 use crate::policy::{DueAction, Verdict, Violation};
-use crate::settle::{AnnouncedActions, SettledVerdicts, settle};
+use crate::settle::{SettledVerdicts, settle};
 
 /// The rules of one mode, and what follows from them.
 pub(crate) struct RuleTrack {
@@ -26,27 +31,30 @@ pub(crate) struct RuleTrack {
 pub(crate) trait AnnouncementTarget: Copy {
     /// What can be done to it.
     type Action: From<Announcement>;
-    /// Its id, by which a mark of its own is told from a copied one.
     fn id(&self) -> &ResourceId;
-    /// What was announced before is of an earlier life.
-    fn since(self) -> Timestamp;
-    /// What its tags say.
+    /// The life that its record in the log is about.
+    fn record_since(self) -> Timestamp;
+    /// When its present life began; an announcement whose deadline is earlier is void.
+    fn since(self) -> Timestamp {
+        self.record_since()
+    }
+    fn tags(&self) -> &Tags;
     fn curfew_tags(&self) -> &CurfewTags;
-    /// What earlier runs told in its region.
+    /// The log of its region.
     fn notices(&self) -> &NotificationLog;
-    /// When it is.
     fn now(self) -> Timestamp;
     /// The effective mode for a rule, under the ceiling.
     fn mode(self, rule: Rule) -> Mode;
     /// A step with nothing but these.
     fn step(self, mode: Mode, action: Self::Action, evidence: Evidence) -> Step;
-    /// What carries an end out now, with what must be written first; `None` where it has to wait for something.
+    /// The action that carries an announced one out now, with the mark that must be written first; `None` where it has to wait.
     fn end(self, ending: ResourceAction, rule: Rule, mark: Option<Mark>) -> Option<Self::Action>;
-    /// A tag of Curfew's that speaks of what is over, and the rule for which it was written.
+    /// A label that speaks of what is over, and the rule for which it was written.
     fn stale_tag(self) -> Option<(Rule, &'static str)>;
 
-    fn mark_of(self, entries: AnnouncedActions) -> Mark {
-        Mark::new(self.id(), entries)
+    /// Its record, if that is about its present life.
+    fn record(&self) -> Option<&ResourceRecord> {
+        self.notices().record(self.id()).filter(|record| record.is_about(self.record_since()))
     }
 
     fn track(self, verdicts: &[(Rule, Verdict)], mode: Mode) -> RuleTrack {
@@ -56,85 +64,43 @@ pub(crate) trait AnnouncementTarget: Copy {
             .filter_map(|rule| Some((rule, self.announced(rule, mode)?)))
             .collect();
         let of_mode = verdicts.iter().filter(|(rule, _)| self.mode(*rule) == mode);
-        RuleTrack { mode, settled: settle(of_mode, &before, self.now()), announced_before: before }
+        RuleTrack { mode, settled: settle(of_mode, &before, mode, self.now()), announced_before: before }
     }
 
-    /// What was announced for a rule and still binds: on the resource, or where it could not be written there, in memory.
+    /// What was announced for a rule and still binds. In observe mode an enforced announcement becomes an observed one, so that it is
+    /// announced anew, with the whole grace, once it is enforced again.
     fn announced(self, rule: Rule, mode: Mode) -> Option<AnnouncedAction> {
-        let id = self.id();
-        let on_tag = self.curfew_tags().marked.as_ref().filter(|mark| mark.is_about(id));
-        let in_memory = match mode {
-            Mode::Enforce => self.notices().unwritten_marks.get(id),
-            Mode::Observe => self.notices().shadow_marks.get(id),
-        };
-        let binds = |mark: &Mark| {
-            let announced = mark.entries.get(&rule).copied()?;
-            let overtaken_by_keep =
-                self.curfew_tags().keep_until.is_some_and(|kept| kept <= self.now() && kept > announced.deadline);
-            let stands = announced.is_fresh(self.since(), self.now()) && !self.is_void(rule, announced);
-            (stands && !overtaken_by_keep).then_some(announced)
-        };
-        let (first, second) = if mode == Mode::Enforce { (on_tag, in_memory) } else { (in_memory, on_tag) };
-        first.and_then(binds).or_else(|| second.and_then(binds))
-    }
-
-    /// What is written on the resource for rules that are observed, and is announced no more: nothing may be written, so that
-    /// it must be remembered elsewhere, lest it be believed once they are enforced again.
-    fn called_off_unwritten(self, observed: &RuleTrack) -> Option<Mark> {
-        let mark = self.curfew_tags().marked.as_ref().filter(|mark| mark.is_about(self.id()))?;
-        let called_off =
-            |rule: &Rule| self.mode(*rule) == Mode::Observe && !observed.settled.entries.contains_key(rule);
-        let void =
-            |(rule, announced): &(&Rule, &AnnouncedAction)| called_off(rule) || self.is_void(**rule, **announced);
-        let entries: AnnouncedActions = mark.entries.iter().filter(void).map(|(rule, said)| (*rule, *said)).collect();
-        (!entries.is_empty()).then(|| self.mark_of(entries))
-    }
-
-    fn is_void(self, rule: Rule, announced: AnnouncedAction) -> bool {
-        let void = self.notices().void_marks.get(self.id());
-        void.is_some_and(|mark| mark.entries.get(&rule) == Some(&announced))
+        let announced = self.record()?.announced.get(&rule).copied()?;
+        let was_kept_since =
+            self.curfew_tags().keep_until.is_some_and(|kept| kept <= self.now() && kept > announced.at);
+        let binds = announced.mode >= mode && announced.is_fresh(self.since(), self.now()) && !was_kept_since;
+        binds.then_some(AnnouncedAction { mode, ..announced })
     }
 
     /// Everything announced except the news, for which no message was accepted yet.
-    fn still_announced(self, track: &RuleTrack) -> Option<Mark> {
+    fn still_announced(self, track: &RuleTrack) -> impl Iterator<Item = (Rule, AnnouncedAction)> {
         let is_news =
             |rule: &Rule| track.settled.newly_announced.iter().any(|(violation, _)| violation.evidence.rule() == *rule);
-        let known: AnnouncedActions = track
-            .settled
-            .entries
-            .iter()
-            .filter(|(rule, _)| !is_news(rule))
-            .map(|(rule, said)| (*rule, *said))
-            .collect();
-        (!known.is_empty()).then(|| self.mark_of(known))
+        let entries = track.settled.entries.iter().map(|(rule, announced)| (*rule, *announced));
+        entries.filter(move |(rule, _)| !is_news(rule))
     }
 
-    /// What of it is not on the resource: a missing answer must not make a run forget its announcement.
-    fn still_unwritten(self, track: &RuleTrack) -> Option<Mark> {
-        let written = self.written(track);
-        let is_written = |mark: &Mark| mark.entries.iter().all(|(rule, said)| written.get(rule) == Some(said));
-        self.still_announced(track).filter(|mark| !is_written(mark))
+    /// What the next run has to know of a resource that was judged.
+    fn memory_of_tracks(self, tracks: &[&RuleTrack], active_keys: Vec<NotificationKey>) -> ResourceMemory {
+        let announced = tracks.iter().flat_map(|track| self.still_announced(track)).collect();
+        let record = ResourceRecord { announced, ..self.lasting_record() };
+        ResourceMemory { active_keys, record, host_tags: None }
     }
 
-    /// What the next run has to know of a resource whose rules each have a mode of their own.
-    fn memory_of_tracks(
-        self,
-        enforced: &RuleTrack,
-        observed: &RuleTrack,
-        active_keys: Vec<NotificationKey>,
-    ) -> ResourceMemory {
-        ResourceMemory {
-            active_keys,
-            shadow_mark: self.still_announced(observed),
-            unwritten_mark: self.still_unwritten(enforced),
-            void_mark: self.called_off_unwritten(observed),
-            ..ResourceMemory::default()
-        }
+    /// The record without announcements.
+    fn lasting_record(self) -> ResourceRecord {
+        let expiry_seen = seen_expiry(self.curfew_tags(), self.record(), self.now());
+        ResourceRecord { expiry_seen, ..ResourceRecord::about(self.record_since()) }
     }
 
     /// The one step of such a resource, by priority; `None` where nothing changed since the last run.
     fn step_by_priority(self, enforced: &RuleTrack, observed: &RuleTrack) -> Option<Step> {
-        self.write_before_policy_action(enforced)
+        self.announce_before_policy_action(enforced)
             .or_else(|| self.due(enforced))
             .or_else(|| self.rewrite(enforced))
             .or_else(|| self.notify_only_step(enforced))
@@ -145,21 +111,18 @@ pub(crate) trait AnnouncementTarget: Copy {
             .or_else(|| self.due(observed))
     }
 
-    /// The end whose deadline has passed. What was announced but could not be written yet is written first.
+    /// The action whose deadline has passed. Without any mark on the resource IAM would refuse it: the mark is written first, and the action
+    /// waits for the next run.
     fn due(self, track: &RuleTrack) -> Option<Step> {
         let (violation, announced) = track.settled.due.as_ref()?;
         let rule = violation.evidence.rule();
+        let is_marked = track.mode == Mode::Observe || self.tags().contains_key(MARKED);
         let owners_moment = matches!(violation.due, DueAction::AtOnce(..));
-        let on_record = self.written(track).get(&rule).copied();
-        let says_this = |on_record: AnnouncedAction| {
-            on_record.deadline == announced.deadline && on_record.ending >= announced.ending
-        };
-        let written = track.mode == Mode::Observe || on_record.is_some_and(says_this);
-        if !written && !owners_moment {
+        if !is_marked && !owners_moment {
             return None;
         }
         // An owner's own moment is announced and carried out in one run; of other news no message was accepted yet.
-        let mark = if written { None } else { self.still_announced(track) };
+        let mark = if is_marked { None } else { Mark::earliest(self.still_announced(track)) };
         let action = self.end(announced.ending, rule, mark)?;
         let already_notified = track.mode == Mode::Observe
             && self.notices().was_notified(self.id(), &NotificationKey::would(rule), &would_fingerprint(*announced));
@@ -170,56 +133,55 @@ pub(crate) trait AnnouncementTarget: Copy {
         })
     }
 
-    /// What must be written before an end that was inferred, which may be held, run after run: the mark of an end that its
-    /// owner wrote down, and that something else which was announced is called off.
-    fn write_before_policy_action(self, track: &RuleTrack) -> Option<Step> {
+    /// What must be announced before a policy action, which may be held, run after run: an action that the owner scheduled, and that
+    /// something else which was announced is called off.
+    fn announce_before_policy_action(self, track: &RuleTrack) -> Option<Step> {
         let (due, _) = track.settled.due.as_ref()?;
-        let entries = &track.settled.entries;
-        let written = self.written(track);
-        let untold =
-            |(rule, announced): (&Rule, &AnnouncedAction)| rule.is_owners_own() && written.get(rule) != Some(announced);
-        let called_off = |rule: &Rule| !entries.contains_key(rule);
-        let waits = !due.evidence.rule().is_owners_own()
-            && (entries.iter().any(untold) || track.announced_before.keys().any(called_off));
+        let scheduled = |(violation, _): &(Violation, AnnouncedAction)| violation.evidence.is_scheduled();
+        let called_off = |rule: &Rule| !track.settled.entries.contains_key(rule);
+        let waits = !due.evidence.is_scheduled()
+            && (track.settled.newly_announced.iter().any(scheduled) || track.announced_before.keys().any(called_off));
         if waits { self.rewrite(track) } else { None }
     }
 
-    /// Marks or unmarks, where what is written is not what is announced.
+    /// Announces the news, or calls off what no longer holds, or corrects the mark.
     fn rewrite(self, track: &RuleTrack) -> Option<Step> {
         let entries = &track.settled.entries;
-        let written = self.written(track);
-        if entries.iter().any(|(rule, announced)| written.get(rule) != Some(announced))
+        let mark = Mark::earliest(entries.iter().map(|(rule, announced)| (*rule, *announced)));
+        let mark_is_right =
+            track.mode == Mode::Observe || self.tags().get(MARKED).cloned() == mark.map(|mark| mark.to_string());
+        let is_news = !track.settled.newly_announced.is_empty();
+        if (is_news || !mark_is_right)
             && let Some((evidence, deadline, besides)) = first_said(track)
         {
-            let already_notified = track.settled.newly_announced.is_empty();
-            let mark = Announcement::Mark(self.mark_of(entries.clone()));
             return Some(Step {
                 deadline: Some(deadline),
                 further_evidence: besides,
-                already_notified,
-                ..self.step(track.mode, mark.into(), evidence)
+                already_notified: !is_news,
+                ..self.step(track.mode, Announcement::Mark(entries.clone()).into(), evidence)
             });
         }
         let outlived = self.stale_tag().filter(|_| track.mode == Mode::Enforce);
-        let on_record = self.of_mode(track.mode, self.mark_on_record(track.mode));
-        // What was announced may be on record in the other mode, or not written yet: it is called off all the same.
-        let gone = || {
-            on_record.keys().chain(track.announced_before.keys()).filter(|rule| !entries.contains_key(rule)).copied()
+        let called_off = track.announced_before.iter().find(|(rule, _)| !entries.contains_key(*rule));
+        // A mark without an announcement is removed without a message.
+        let stray = self.stray_mark().filter(|rule| mark.is_none() && self.mode(*rule) == track.mode);
+        let (rule, called_off) = match called_off {
+            Some((rule, announced)) => (*rule, Some(announced)),
+            None => (outlived.map(|(rule, _)| rule).or(stray.filter(|_| !mark_is_right))?, None),
         };
-        // A mark that binds no run (another's, or of an earlier life) is removed without a message.
-        let (rule, called_off) = match gone().find_map(|rule| Some((rule, track.announced_before.get(&rule)?))) {
-            Some((rule, announced)) => (rule, Some(announced)),
-            None => (gone().next().or(outlived.map(|(rule, _)| rule))?, None),
-        };
-        let remaining = (!entries.is_empty()).then(|| self.mark_of(entries.clone()));
         let evidence = Evidence::Resolved(ResolvedEvidence { rule, resolved: true });
-        let deadline = called_off.map(|announced| announced.deadline);
-        let unmark = Announcement::Unmark { remaining, also: outlived.map(|(_, key)| key) };
+        let unmark = Announcement::Unmark { remaining: mark, also: outlived.map(|(_, key)| key) };
         Some(Step {
-            deadline,
+            deadline: called_off.map(|announced| announced.deadline),
             already_notified: called_off.is_none(),
             ..self.step(track.mode, unmark.into(), evidence)
         })
+    }
+
+    /// The rule that the mark on the resource names, for the report of its removal; for an unreadable mark any rule.
+    fn stray_mark(self) -> Option<Rule> {
+        let mark = self.tags().get(MARKED)?;
+        Some(mark.split([' ', '=']).find_map(Rule::read).unwrap_or(Rule::Lifetime))
     }
 
     /// What was announced in observe mode before, so that each run's report lists it although no message repeats it: as a mark; or,
@@ -245,29 +207,10 @@ pub(crate) trait AnnouncementTarget: Copy {
             Some(action) => self.step(track.mode, action, evidence(rule)),
             None => Step {
                 further_evidence: said[1..].iter().map(|(deadline, rule, _)| (evidence(*rule), *deadline)).collect(),
-                ..self.step(track.mode, Announcement::Mark(self.mark_of(entries.clone())).into(), evidence(rule))
+                ..self.step(track.mode, Announcement::Mark(entries.clone()).into(), evidence(rule))
             },
         };
         Some(Step { deadline: Some(deadline), already_notified: true, ..step })
-    }
-
-    /// What is written about this resource for the rules of a track, whether or not it still binds.
-    fn written(self, track: &RuleTrack) -> AnnouncedActions {
-        let of_this_resource = |mark: &&Mark| mark.is_about(self.id());
-        self.of_mode(track.mode, self.mark_on_record(track.mode).filter(of_this_resource))
-    }
-
-    /// Where the rules of a mode remember, be it about this resource or another.
-    fn mark_on_record(&self, mode: Mode) -> Option<&Mark> {
-        match mode {
-            Mode::Enforce => self.curfew_tags().marked.as_ref(),
-            Mode::Observe => self.notices().shadow_marks.get(self.id()),
-        }
-    }
-
-    fn of_mode(self, mode: Mode, mark: Option<&Mark>) -> AnnouncedActions {
-        let entries = mark.into_iter().flat_map(|mark| &mark.entries);
-        entries.filter(|(rule, _)| self.mode(**rule) == mode).map(|(rule, announced)| (*rule, *announced)).collect()
     }
 
     fn notify_only_step(self, track: &RuleTrack) -> Option<Step> {
@@ -278,6 +221,17 @@ pub(crate) trait AnnouncementTarget: Copy {
         let step = self.step(track.mode, Announcement::Notify.into(), violation.evidence.clone());
         Some(Step { notify_only: Some(*why), ..step })
     }
+}
+
+/// The value of `curfew:expires-at` that Curfew has seen before its time, now or in an earlier run.
+pub(crate) fn seen_expiry(
+    curfew_tags: &CurfewTags,
+    record: Option<&ResourceRecord>,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    let expires_at = curfew_tags.expires_at?;
+    let seen_before = record.is_some_and(|record| record.expiry_seen == Some(expires_at));
+    (seen_before || now < expires_at).then_some(expires_at)
 }
 
 /// Reasons with their deadlines.

@@ -189,13 +189,15 @@ impl JudgedRule<'_> {
     }
 
     fn when_said(&self, said: AnnouncedAction, announced: bool, owners_moment: bool) -> String {
-        let AnnouncedAction { ending, deadline } = said;
+        let AnnouncedAction { ending, deadline, .. } = said;
         let ended = ending.past_tense();
         match self.mode.mode {
             Mode::Observe => format!("never in observe mode; in enforce mode {ended} from {deadline} on"),
             Mode::Enforce if owners_moment || (announced && deadline <= self.now) => {
                 // One resource does not show how many actions the run has.
-                let unless = if self.rule.is_owners_own() { "" } else { ", unless that run exceeds [limits]" };
+                let is_scheduled =
+                    matches!(self.verdict, Verdict::Violated(violation) if violation.evidence.is_scheduled());
+                let unless = if is_scheduled { "" } else { ", unless that run exceeds [limits]" };
                 match ending {
                     ResourceAction::SnapshotAndDelete => format!(
                         "the next run starts its snapshot{unless}; the first run that finds the snapshot complete deletes the volume"

@@ -20,8 +20,11 @@ use model::config::Config;
 use model::curfew_tags::CurfewTags;
 pub use model::fixture::*;
 use model::instance::Instance;
+use model::mark::AnnouncedAction;
 use model::mode::Mode;
 use model::money::Rate;
+use model::notification_log::{NotificationLog, ResourceRecord};
+use model::rule::{ResourceAction, Rule};
 use model::usage::Usage;
 
 use crate::job_ownership::JobStates;
@@ -34,6 +37,7 @@ pub struct RuleInput {
     config: Config,
     budgets: BudgetStatuses,
     jobs: JobStates,
+    expiry_seen: Option<Timestamp>,
     now: Timestamp,
 }
 
@@ -45,6 +49,7 @@ impl From<InstanceBuilder> for RuleInput {
             config: Config::default(),
             budgets: BudgetStatuses::default(),
             jobs: JobStates::default(),
+            expiry_seen: None,
             now: time(NOW),
         }
     }
@@ -67,6 +72,10 @@ impl RuleInput {
         Self { jobs, ..self }
     }
 
+    pub fn expiry_seen(self, at: &str) -> Self {
+        Self { expiry_seen: Some(time(at)), ..self }
+    }
+
     pub fn at_time(self, now: &str) -> Self {
         Self { now: time(now), ..self }
     }
@@ -81,9 +90,21 @@ impl RuleInput {
             budgets: &self.budgets,
             ownership: self.jobs.ownership(&self.instance),
             job_deadline: self.jobs.deadline(&self.instance),
+            expiry_seen: self.expiry_seen,
             now: self.now,
         })
     }
+}
+
+/// Announced an hour before noon, in enforce mode.
+pub fn announced(ending: ResourceAction, deadline: &str) -> AnnouncedAction {
+    AnnouncedAction { ending, mode: Mode::Enforce, at: time("2026-09-01T11:00:00Z"), deadline: time(deadline) }
+}
+
+/// A log in which these actions are announced for a resource that lives since then.
+pub fn log_of(resource: &str, since: Timestamp, entries: &[(Rule, AnnouncedAction)]) -> NotificationLog {
+    let record = ResourceRecord { announced: entries.iter().copied().collect(), ..ResourceRecord::about(since) };
+    NotificationLog { resources: BTreeMap::from([(resource.into(), record)]), ..NotificationLog::default() }
 }
 
 pub fn enforcing(config: &str) -> Policy {

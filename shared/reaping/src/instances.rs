@@ -17,12 +17,12 @@ pub use explain::{explain, full_usage_query};
 pub use scan::{scan, unjudged};
 pub use usage_queries::{LearnedUsage, learn_usage, usage_queries};
 
-use model::curfew_tags::{CurfewTags, MARKED, STOPPED};
+use model::curfew_tags::{CurfewTags, STOPPED};
 use model::id::ResourceId;
-use model::instance::{Instance, InstanceState};
+use model::instance::{Instance, InstanceState, Tags};
 use model::mark::{Mark, whole_second};
 use model::mode::Mode;
-use model::notification_log::{NotificationKey, NotificationLog, NotificationLogs};
+use model::notification_log::{NotificationKey, NotificationLog, NotificationLogs, ResourceRecord};
 use model::observation::Observation;
 use model::ownership::{owner_of, team_of, value_of};
 use model::rule::{ResourceAction, Rule};
@@ -31,7 +31,7 @@ use plan::{
     Action, Announcement, Evidence, InstanceAction, Plan, ResourceMemory, SkipReason, Skipped, Step, Target, limits,
 };
 
-use crate::announcements::{AnnouncementTarget, start_keys, unsettled_rule_keys};
+use crate::announcements::{AnnouncementTarget, seen_expiry, start_keys, unsettled_rule_keys};
 use crate::job_ownership::JobOwnership;
 use crate::policy::{InstanceSubject, Policy, Verdict};
 use crate::rules::{expired, hours, idle, lifetime, over_budget, untagged};
@@ -110,8 +110,14 @@ impl<'a> InstanceCase<'a> {
             budgets: &self.policy.budgets,
             ownership: self.policy.jobs.ownership(self.instance),
             job_deadline: self.policy.jobs.deadline(self.instance),
+            expiry_seen: self.record().and_then(|record| record.expiry_seen),
             now: self.now,
         }
+    }
+
+    /// Its record, if that is about its present launch.
+    fn record(self) -> Option<&'a ResourceRecord> {
+        self.notices.record(&self.instance.id).filter(|record| record.is_about(self.instance.launched_at))
     }
 
     fn mode(self, curfew_tags: &'a CurfewTags, rule: Rule) -> Mode {
@@ -148,10 +154,10 @@ impl<'a> InstanceCase<'a> {
         active_keys
             .extend(matches!(self.usage, Usage::Unknown(_)).then(|| NotificationKey::named(skip::USAGE_UNKNOWN)));
         active_keys.extend(self.rejected_claim_key());
-        if curfew_tags.stopped.is_some() {
+        if self.notices.record(&self.instance.id).is_some_and(|record| record.carried_out.is_some()) {
             active_keys.extend(start_keys());
         }
-        let resource_memory = running.memory_of_tracks(&enforced, &observed, active_keys);
+        let resource_memory = running.memory_of_tracks(&[&enforced, &observed], active_keys);
         let action = running
             .step_by_priority(&enforced, &observed)
             .or_else(|| running.observed_before(&observed).filter(|_| !self.ownership().knows_only_its_expiry()));
@@ -171,7 +177,7 @@ impl<'a> InstanceCase<'a> {
     }
 
     fn decide_stopped(self, curfew_tags: &CurfewTags) -> InstanceDecision {
-        let began = hours::start_is_due(self.instance, curfew_tags, self.now);
+        let began = hours::start_is_due(self.instance, curfew_tags, self.notices.record(&self.instance.id), self.now);
         let began = began.filter(|began| !self.was_stopped_again(*began) && !self.ownership().knows_only_its_expiry());
         let Some(began) = began else {
             let resource_memory = self.unjudged(start_keys());
@@ -236,8 +242,12 @@ impl AnnouncementTarget for RunningInstance<'_> {
         &self.case.instance.id
     }
 
-    fn since(self) -> Timestamp {
+    fn record_since(self) -> Timestamp {
         self.case.instance.launched_at
+    }
+
+    fn tags(&self) -> &Tags {
+        &self.case.instance.tags
     }
 
     fn curfew_tags(&self) -> &CurfewTags {
@@ -270,9 +280,10 @@ impl AnnouncementTarget for RunningInstance<'_> {
         }
     }
 
-    /// Its tag says that Curfew stopped it, but it runs: somebody started it again.
+    /// Its label says that Curfew stopped it, but it runs: somebody started it again.
     fn stale_tag(self) -> Option<(Rule, &'static str)> {
-        let rule = self.curfew_tags.stopped.as_ref().and_then(|stopped| Rule::read(&stopped.rule));
+        let label = self.tags().get(STOPPED)?;
+        let rule = label.split_whitespace().next().and_then(Rule::read).or(Some(Rule::Lifetime));
         let starts_by_hours = self.curfew_tags.hours.is_some() && self.mode(Rule::Hours) == Mode::Enforce;
         let enforced = |rule: Rule| Some(rule).filter(|rule| self.mode(*rule) == Mode::Enforce);
         let rule = rule.and_then(|rule| enforced(rule).or(starts_by_hours.then_some(Rule::Hours)))?;
@@ -281,11 +292,22 @@ impl AnnouncementTarget for RunningInstance<'_> {
 }
 
 impl InstanceCase<'_> {
-    /// The memory of an instance whose rules are not judged now: a mark that was called off stays void as long as it is written.
+    /// The memory of an instance whose rules are not judged now. Its announcements are over: if it is judged again, they begin anew.
     fn unjudged(self, active_keys: Vec<NotificationKey>) -> ResourceMemory {
-        let void = self.notices.void_marks.get(&self.instance.id);
-        let void_mark = void.filter(|_| self.instance.tags.contains_key(MARKED)).cloned();
-        ResourceMemory { active_keys, void_mark, ..ResourceMemory::default() }
+        let curfew_tags = CurfewTags::read(self.instance).unwrap_or_default();
+        // A pending start has not yet shown whether it fails.
+        let carried_out = match self.instance.state {
+            InstanceState::Running => None,
+            InstanceState::Pending => self.notices.record(&self.instance.id).and_then(|record| record.carried_out),
+            InstanceState::Stopped => hours::standing_stop(self.instance, self.notices.record(&self.instance.id)),
+            _ => self.record().and_then(|record| record.carried_out),
+        };
+        let record = ResourceRecord {
+            expiry_seen: seen_expiry(&curfew_tags, self.record(), self.now),
+            carried_out,
+            ..ResourceRecord::about(self.instance.launched_at)
+        };
+        ResourceMemory { active_keys, record, host_tags: None }
     }
 
     fn skip(self, reason: SkipReason, resource_memory: ResourceMemory) -> Skipped {

@@ -43,6 +43,8 @@ pub struct InstanceSubject<'a> {
     pub ownership: JobOwnership<'a>,
     /// The deadline of a job's machine, by the job's state.
     pub job_deadline: Option<Timestamp>,
+    /// The value of `curfew:expires-at` that Curfew saw before its time.
+    pub expiry_seen: Option<Timestamp>,
     pub now: Timestamp,
 }
 
@@ -183,6 +185,13 @@ impl<'a> InstanceSubject<'a> {
     /// Only an owner's own `curfew:local-disk=keep` speaks to other rules than idle.
     pub(crate) fn own_local_disk(self) -> DiskPolicy {
         self.curfew_tags.local_disk.unwrap_or(DiskPolicy::Expendable)
+    }
+}
+
+impl Policy {
+    /// Until when the snapshots of a volume are kept that was deleted then.
+    pub(crate) fn snapshots_kept_until(&self, deleted_at: Timestamp) -> Timestamp {
+        deleted_at.saturating_add(self.config.volumes.keep_snapshots).unwrap_or(Timestamp::MAX)
     }
 }
 

@@ -12,11 +12,12 @@ mod skip;
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
-use model::curfew_tags::{CurfewTags, MARKED, STOPPED};
+use model::curfew_tags::{CurfewTags, STOPPED};
 use model::id::{Region, ResourceId};
+use model::instance::Tags;
 use model::mark::{Mark, whole_second};
 use model::mode::Mode;
-use model::notification_log::{NotificationKey, NotificationLog, NotificationLogs};
+use model::notification_log::{CarriedOut, NotificationKey, NotificationLog, NotificationLogs, ResourceRecord};
 use model::observation::Observation;
 use model::ownership::{owner_of, team_of, value_of};
 use model::rule::{ResourceAction, Rule};
@@ -27,7 +28,7 @@ use plan::{
     Action, Announcement, Evidence, Plan, ResourceMemory, SageMakerAction, SkipReason, Skipped, Step, Target, limits,
 };
 
-use crate::announcements::{AnnouncementTarget, start_keys, unsettled_rule_keys};
+use crate::announcements::{AnnouncementTarget, seen_expiry, start_keys, unsettled_rule_keys};
 use crate::policy::{ModeSource, Policy, Verdict, effective_mode_and_its_source};
 use crate::rules::hours::start_of_stopped;
 use crate::rules::over_budget::{BudgetSubject, limited_mode};
@@ -117,10 +118,10 @@ impl<'a> SageMakerCase<'a> {
         let observed = running.track(&verdicts, Mode::Observe);
         let mut active_keys = unsettled_rule_keys(&verdicts);
         active_keys.extend(self.unmeasured().map(|finding| finding.topic));
-        if curfew_tags.stopped.is_some() {
+        if self.carried_out().is_some() {
             active_keys.extend(start_keys());
         }
-        let memory = running.memory_of_tracks(&enforced, &observed, active_keys);
+        let memory = running.memory_of_tracks(&[&enforced, &observed], active_keys);
         let action = running.step_by_priority(&enforced, &observed).or_else(|| running.observed_before(&observed));
         match action {
             Some(step) => SageMakerDecision::Step(Box::new(Step { memory, ..step })),
@@ -129,9 +130,9 @@ impl<'a> SageMakerCase<'a> {
     }
 
     fn decide_stopped(self, curfew_tags: &CurfewTags) -> SageMakerDecision {
-        let began = start_of_stopped(self.resource.since(), curfew_tags, self.now);
-        let is_as_curfew_left_it = !self.was_changed_since(curfew_tags);
-        let Some(began) = began.filter(|began| is_as_curfew_left_it && !self.was_started_for(*began)) else {
+        let stopped = self.carried_out().filter(|stopped| !self.was_changed_since(*stopped));
+        let began = stopped.and_then(|stopped| start_of_stopped(self.resource.since(), curfew_tags, stopped, self.now));
+        let Some(began) = began.filter(|began| !self.was_started_for(*began)) else {
             let memory = self.unjudged(start_keys());
             return SageMakerDecision::Skipped(Box::new(self.skip(SkipReason::NotRunning, memory)));
         };
@@ -149,9 +150,18 @@ impl<'a> SageMakerCase<'a> {
 
     /// Somebody has started it since Curfew stopped it, and stopped it again. EC2 says when an instance was launched last; `SageMaker` says
     /// only when a notebook instance was changed last, and that Curfew's own stop did as well.
-    fn was_changed_since(self, curfew_tags: &CurfewTags) -> bool {
-        let stopped = curfew_tags.stopped.as_ref();
-        stopped.is_some_and(|stopped| self.resource.modified_at > stopped.at + STOP_TAKES_MAX)
+    fn was_changed_since(self, stopped: CarriedOut) -> bool {
+        self.resource.modified_at.duration_since(stopped.at) > STOP_TAKES_MAX
+    }
+
+    /// Its record, if that is about the resource that now has its name.
+    fn record(self) -> Option<&'a ResourceRecord> {
+        self.notices.record(&self.resource.id).filter(|record| record.is_about(self.resource.created_at))
+    }
+
+    /// The stop that Curfew carried out, and that no run has seen undone.
+    fn carried_out(self) -> Option<CarriedOut> {
+        self.record()?.carried_out.filter(|done| done.action == ResourceAction::Stop)
     }
 
     /// Curfew has started it for these hours, and it is stopped: somebody stopped it.
@@ -171,7 +181,8 @@ impl<'a> SageMakerCase<'a> {
     fn subject(self, curfew_tags: &'a CurfewTags) -> SageMakerSubject<'a> {
         let Self { resource, activity, policy, now, .. } = self;
         let budgets = self.budget_subject();
-        SageMakerSubject { resource, curfew_tags, activity, config: &policy.config, budgets, now }
+        let expiry_seen = self.record().and_then(|record| record.expiry_seen);
+        SageMakerSubject { resource, curfew_tags, activity, config: &policy.config, budgets, expiry_seen, now }
     }
 
     fn budget_subject(self) -> BudgetSubject<'a> {
@@ -243,11 +254,15 @@ impl<'a> SageMakerCase<'a> {
         }
     }
 
-    /// The memory of one whose rules are not judged now: a mark that was called off stays void as long as it is written.
+    /// The memory of one whose rules are not judged now. Its announcements are over: if it is judged again, they begin anew.
     fn unjudged(self, active_keys: Vec<NotificationKey>) -> ResourceMemory {
-        let void = self.notices.void_marks.get(&self.resource.id);
-        let void_mark = void.filter(|_| self.resource.tags.contains_key(MARKED)).cloned();
-        ResourceMemory { active_keys, void_mark, ..ResourceMemory::default() }
+        let curfew_tags = self.curfew_tags().unwrap_or_default();
+        let record = ResourceRecord {
+            expiry_seen: seen_expiry(&curfew_tags, self.record(), self.now),
+            carried_out: self.carried_out().filter(|_| self.resource.status != SageMakerStatus::Running),
+            ..ResourceRecord::about(self.resource.created_at)
+        };
+        ResourceMemory { active_keys, record, host_tags: None }
     }
 
     fn skip(self, reason: SkipReason, memory: ResourceMemory) -> Skipped {
@@ -275,8 +290,17 @@ impl AnnouncementTarget for RunningResource<'_> {
         &self.case.resource.id
     }
 
+    fn record_since(self) -> Timestamp {
+        self.case.resource.created_at
+    }
+
+    /// Not known exactly: a tag may change the time of the last change, too.
     fn since(self) -> Timestamp {
         self.case.resource.since()
+    }
+
+    fn tags(&self) -> &Tags {
+        &self.case.resource.tags
     }
 
     fn curfew_tags(&self) -> &CurfewTags {
@@ -309,9 +333,10 @@ impl AnnouncementTarget for RunningResource<'_> {
         }
     }
 
-    /// Its tag says that Curfew stopped it, but it runs: somebody started it again.
+    /// Its label says that Curfew stopped it, but it runs: somebody started it again.
     fn stale_tag(self) -> Option<(Rule, &'static str)> {
-        let rule = Rule::read(&self.curfew_tags.stopped.as_ref()?.rule)?;
+        let label = self.tags().get(STOPPED)?;
+        let rule = label.split_whitespace().next().and_then(Rule::read).unwrap_or(Rule::Lifetime);
         let starts_by_hours = self.curfew_tags.hours.is_some() && self.mode(Rule::Hours) == Mode::Enforce;
         let rule =
             Some(rule).filter(|rule| self.mode(*rule) == Mode::Enforce).or(starts_by_hours.then_some(Rule::Hours))?;

@@ -1,20 +1,18 @@
 //! Mark, wait, observe again, act: what follows for one resource from the verdicts of its rules and from earlier announcements.
 
-use std::collections::BTreeMap;
-
 use jiff::Timestamp;
 use model::mark::{AnnouncedAction, whole_second};
+use model::mode::Mode;
 use model::rule::{ResourceAction, Rule};
-use plan::{Evidence, NotifyOnlyReason};
+use plan::{AnnouncedActions, Evidence, NotifyOnlyReason};
 
 use crate::policy::{DueAction, Verdict, Violation};
-
-/// The announced action of each rule.
-pub(crate) type AnnouncedActions = BTreeMap<Rule, AnnouncedAction>;
 
 /// What follows from the verdicts of rules that share a mode.
 #[derive(Debug, PartialEq)]
 pub(crate) struct SettledVerdicts {
+    mode: Mode,
+    now: Timestamp,
     /// The violated rule whose deadline has passed: scheduled actions before policy actions, then the earliest.
     pub(crate) due: Option<(Violation, AnnouncedAction)>,
     /// Everything that is announced from now on.
@@ -34,9 +32,12 @@ pub(crate) struct SettledVerdicts {
 pub(crate) fn settle<'a>(
     verdicts: impl Iterator<Item = &'a (Rule, Verdict)>,
     before: &AnnouncedActions,
+    mode: Mode,
     now: Timestamp,
 ) -> SettledVerdicts {
     let mut settled = SettledVerdicts {
+        mode,
+        now,
         due: None,
         entries: AnnouncedActions::new(),
         newly_announced: Vec::new(),
@@ -48,14 +49,14 @@ pub(crate) fn settle<'a>(
         match verdict {
             Verdict::Compliant => {}
             Verdict::Unknown => settled.entries.extend(announced.map(|announced| (*rule, announced))),
-            Verdict::Violated(violation) => settled.settle_rule(*rule, violation, announced, now),
+            Verdict::Violated(violation) => settled.settle_rule(*rule, violation, announced),
         }
     }
     settled
 }
 
 impl SettledVerdicts {
-    fn settle_rule(&mut self, rule: Rule, violation: &Violation, announced: Option<AnnouncedAction>, now: Timestamp) {
+    fn settle_rule(&mut self, rule: Rule, violation: &Violation, announced: Option<AnnouncedAction>) {
         match violation.due {
             // Work and an unreadable Spot request defer an announced action; neither calls it off, because its reason still
             // holds.
@@ -68,22 +69,26 @@ impl SettledVerdicts {
             }
             DueAction::NotifyOnly(why) => self.notify_only.push((violation.clone(), why)),
             DueAction::AtOnce(ending, deadline) => {
-                self.becomes_due(rule, violation, AnnouncedAction { ending, deadline });
+                self.becomes_due(rule, violation, self.announce(ending, deadline));
             }
             DueAction::After(ending, first_deadline) => {
                 match announced.filter(|announced| covers(*announced, violation, ending)) {
-                    Some(announced) if announced.deadline <= now => {
+                    Some(announced) if announced.deadline <= self.now => {
                         self.becomes_due(rule, violation, AnnouncedAction { ending, ..announced });
                     }
                     Some(announced) => self.stays(rule, violation, announced),
                     None => {
-                        let announced = AnnouncedAction { ending, deadline: whole_second(first_deadline) };
+                        let announced = self.announce(ending, whole_second(first_deadline));
                         self.entries.insert(rule, announced);
                         self.newly_announced.push((violation.clone(), announced));
                     }
                 }
             }
         }
+    }
+
+    const fn announce(&self, ending: ResourceAction, deadline: Timestamp) -> AnnouncedAction {
+        AnnouncedAction { ending, mode: self.mode, at: self.now, deadline }
     }
 
     fn stays(&mut self, rule: Rule, violation: &Violation, announced: AnnouncedAction) {
@@ -94,10 +99,11 @@ impl SettledVerdicts {
     fn becomes_due(&mut self, rule: Rule, violation: &Violation, announced: AnnouncedAction) {
         self.stays(rule, violation, announced);
         // Scheduled actions come first: the limits hold only policy actions, which must not hide them.
-        let order = |rule: Rule, announced: &AnnouncedAction| (!rule.is_owners_own(), announced.deadline);
-        let is_first = |(first, earliest): &(Violation, AnnouncedAction)| {
-            order(rule, &announced) < order(first.evidence.rule(), earliest)
+        let order = |violation: &Violation, announced: &AnnouncedAction| {
+            (!violation.evidence.is_scheduled(), announced.deadline)
         };
+        let is_first =
+            |(first, earliest): &(Violation, AnnouncedAction)| order(violation, &announced) < order(first, earliest);
         if self.due.as_ref().is_none_or(is_first) {
             self.due = Some((violation.clone(), announced));
         }
@@ -150,11 +156,9 @@ mod tests {
     fn what_was_announced_of_last_months_budget_ends_nothing_in_this_one() {
         let verdict = [over_budget("2026-09-03T13:00:00Z")];
         let settled = |deadline: &str| {
-            let before = AnnouncedActions::from([(
-                Rule::OverBudget,
-                AnnouncedAction { ending: ResourceAction::Stop, deadline: time(deadline) },
-            )]);
-            settle(verdict.iter(), &before, time("2026-09-03T12:00:00Z"))
+            let before =
+                AnnouncedActions::from([(Rule::OverBudget, crate::fixture::announced(ResourceAction::Stop, deadline))]);
+            settle(verdict.iter(), &before, Mode::Enforce, time("2026-09-03T12:00:00Z"))
         };
         let of_last = settled("2026-08-31T21:59:59Z");
         assert_eq!(of_last.due, None);

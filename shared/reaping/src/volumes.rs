@@ -1,7 +1,7 @@
 //! The decisions of reap-volumes: which volumes to query, which to skip, and what to do to the others and to the snapshots that Curfew
 //! made.
 //!
-//! Skips come first. The first run that sees a volume unattached records that; use or an attachment ends it. One rule judges unattached
+//! Skips come first. The first run that sees a volume unattached remembers that; use or an attachment ends it. One rule judges unattached
 //! volumes, [`orphaned`](crate::rules::orphaned). A deletion takes at least two runs past the deadline: one starts a snapshot, a later one
 //! that finds it complete deletes the volume.
 
@@ -21,7 +21,7 @@ use model::id::{Region, ResourceId};
 use model::instance::Tags;
 use model::mark::whole_second;
 use model::mode::Mode;
-use model::notification_log::{NotificationLog, NotificationLogs};
+use model::notification_log::{NotificationLog, NotificationLogs, ResourceRecord, SafetyRecord};
 use model::ownership::value_of;
 use model::rule::Rule;
 use model::volume::{ObservedStorage, Snapshot, Volume, VolumeHost, VolumeOrigin, VolumeUse, VolumeUseQuery, own_tags};
@@ -105,6 +105,20 @@ pub fn jobs(seen: &ObservedStorage) -> BTreeSet<String> {
     unattached.filter_map(|volume| CurfewTags::read_volume(&volume.tags).ok()?.job).collect()
 }
 
+/// Curfew's record of a snapshot; `None` if Curfew did not make it. Both its description, which nobody can change, and the log must name
+/// the run that made it: tags and descriptions are for anybody to write, and a copy has them too.
+fn safety_record(snapshot: &Snapshot, memory: &NotificationLogs) -> Option<SafetyRecord> {
+    let run = snapshot.described_run()?;
+    let log = memory.get(&snapshot.region)?;
+    let recorded = log.record(&snapshot.id).filter(|record| record.is_about(snapshot.started_at));
+    if let Some(safety) = recorded.and_then(|record| record.safety.as_ref()) {
+        return (safety.run == run && safety.volume == snapshot.of_volume).then(|| safety.clone());
+    }
+    // Seen for the first time since that run.
+    let requested = log.record(&snapshot.of_volume).is_some_and(|volume| volume.snapshot_runs.contains(&run));
+    requested.then(|| SafetyRecord { volume: snapshot.of_volume.clone(), run, deleted_at: None })
+}
+
 enum VolumeDecision {
     Step(Box<Step>),
     Skipped(Box<Skipped>),
@@ -132,7 +146,8 @@ impl<'a> StorageView<'a> {
         now: Timestamp,
     ) -> Self {
         let mut snapshots: BTreeMap<&ResourceId, Vec<&Snapshot>> = BTreeMap::new();
-        for snapshot in seen.snapshots.iter().filter(|snapshot| snapshot.is_of_curfew()) {
+        let is_own = |snapshot: &&Snapshot| safety_record(snapshot, memory).is_some();
+        for snapshot in seen.snapshots.iter().filter(is_own) {
             snapshots.entry(&snapshot.of_volume).or_default().push(snapshot);
         }
         Self {
@@ -155,11 +170,11 @@ impl<'a> StorageView<'a> {
     fn case<'c>(&'c self, volume: &'c Volume, used: Option<VolumeUse>) -> VolumeCase<'c> {
         let notices = self.notices(&volume.region);
         let host = volume.attached_to.iter().find_map(|id| self.hosts.get(id).copied());
-        let written = CurfewTags::read_volume(&volume.tags).ok().and_then(|curfew_tags| curfew_tags.unattached_since);
-        // What is remembered beside a tag is newer: the tag could not be taken away when the volume was in use.
-        let since =
-            written.max(notices.first_sights.get(&volume.id).copied()).unwrap_or_else(|| whole_second(self.now));
-        VolumeCase { view: self, volume, used, notices, host, written, since }
+        let record = notices.record(&volume.id);
+        // Nobody saw a volume unattached before it existed, nor will in the future: such a record is damaged.
+        let seen_since = record.and_then(|record| record.since).filter(|since| *since <= self.now);
+        let since = seen_since.unwrap_or_else(|| whole_second(self.now));
+        VolumeCase { view: self, volume, used, notices, host, record, since }
     }
 }
 
@@ -172,8 +187,7 @@ struct VolumeCase<'a> {
     notices: &'a NotificationLog,
     /// The instance that it is attached to.
     host: Option<&'a VolumeHost>,
-    /// Since when it is unattached, by its own tag.
-    written: Option<Timestamp>,
+    record: Option<&'a ResourceRecord>,
     /// When it was first seen unattached; now, if this run is the first.
     since: Timestamp,
 }

@@ -24,6 +24,10 @@ const QUOTED_CHARACTERS_MAX: usize = 500;
 pub(crate) trait StoredDocument: Serialize + DeserializeOwned + Default {
     /// The effect of losing it, for people who may have to delete it.
     const IF_LOST: &'static str;
+    /// The schema that is written and read.
+    const SCHEMA: u32 = SCHEMA;
+    /// The newest schema whose documents count as lost.
+    const LOST_SCHEMA: Option<u32> = None;
     /// The largest document that is read, in bytes.
     const BYTES_MAX: usize = BYTES_MAX;
     /// The largest that is written: half of what is read, so that every written document can be read.
@@ -36,7 +40,11 @@ pub(crate) trait StoredDocument: Serialize + DeserializeOwned + Default {
 }
 
 impl StoredDocument for NotificationLog {
-    const IF_LOST: &'static str = "without it messages are repeated, and nothing else happens";
+    const IF_LOST: &'static str =
+        "without it everything is announced anew, with the whole grace, and no snapshot is known as Curfew's own";
+    const SCHEMA: u32 = 2;
+    /// It left to tags what was announced.
+    const LOST_SCHEMA: Option<u32> = Some(1);
 
     fn reduced_to(&self, bytes_max: usize) -> Option<Self> {
         Self::reduced_to(self, bytes_max)
@@ -80,13 +88,14 @@ struct SchemaStamp {
 
 /// The document's bytes, no more than can be read again; `address` names it in errors.
 pub(crate) fn encode<T: StoredDocument>(value: &T, address: &str) -> Result<Vec<u8>, StoreError> {
-    let bytes = stamped(value, address)?;
+    let bytes_in = |value: &T| bytes_of(&StampedDocument { schema: T::SCHEMA, value }, address);
+    let bytes = bytes_in(value)?;
     let bytes_max = T::WRITTEN_BYTES_MAX;
     if bytes.len() <= bytes_max {
         return Ok(bytes);
     }
     match value.reduced_to(bytes_max - STAMP_BYTES) {
-        Some(reduced) => stamped(&reduced, address),
+        Some(reduced) => bytes_in(&reduced),
         None => Err(StoreError::TooLarge { address: address.to_owned(), bytes: bytes.len(), bytes_max }),
     }
 }
@@ -103,12 +112,28 @@ pub(crate) fn bytes_of(value: &impl Serialize, address: &str) -> Result<Vec<u8>,
 
 /// Decodes a document; `address` names it in errors.
 pub(crate) fn decode<T: StoredDocument>(bytes: &[u8], address: &str) -> Result<T, StoreError> {
-    read(bytes, address, T::IF_LOST)
+    match read_schema(bytes, T::SCHEMA, address, T::IF_LOST) {
+        Err(StoreError::UnknownSchema { found, .. })
+            if T::LOST_SCHEMA.is_some_and(|lost| lost.to_string() == found) =>
+        {
+            Ok(T::default())
+        }
+        read => read,
+    }
 }
 
 /// The same for any value with a schema; `if_lost` says what deleting it means.
 pub(crate) fn read<'a, T: Deserialize<'a>>(
     bytes: &'a [u8],
+    address: &str,
+    if_lost: &'static str,
+) -> Result<T, StoreError> {
+    read_schema(bytes, SCHEMA, address, if_lost)
+}
+
+fn read_schema<'a, T: Deserialize<'a>>(
+    bytes: &'a [u8],
+    schema: u32,
     address: &str,
     if_lost: &'static str,
 ) -> Result<T, StoreError> {
@@ -124,7 +149,7 @@ pub(crate) fn read<'a, T: Deserialize<'a>>(
         if_lost,
     })?;
     let stamp: SchemaStamp = serde_json::from_str(text).map_err(unreadable)?;
-    if stamp.schema != Some(Value::from(SCHEMA)) {
+    if stamp.schema != Some(Value::from(schema)) {
         let found = stamp.schema.map_or_else(|| "none".to_owned(), |schema| schema.to_string());
         return Err(StoreError::UnknownSchema {
             address: address.to_owned(),

@@ -120,7 +120,7 @@ impl Store {
         self.write(&key, &NotificationLog::default(), etag.as_deref()).await.map(|_| true)
     }
 
-    /// Writes the notifications of a function about a region over the object with the `ETag` `last`; `None` if there was none.
+    /// Writes the log of a function about a region over the object with the `ETag` `last`; `None` if there was none. The new `ETag`.
     ///
     /// # Errors
     /// [`StoreError::Lost`] if another run has written it since; otherwise if S3 refused.
@@ -130,8 +130,8 @@ impl Store {
         region: &Region,
         notices: &NotificationLog,
         last: Option<&str>,
-    ) -> Result<(), StoreError> {
-        self.write(&notices_key(function, region), notices, last).await.map(drop)
+    ) -> Result<Option<String>, StoreError> {
+        self.write(&notices_key(function, region), notices, last).await
     }
 
     /// What earlier runs learnt about a region's instances. An unreadable document counts as lost: it is a cache, and the next write

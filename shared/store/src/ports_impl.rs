@@ -28,7 +28,7 @@ impl Documents for Store {
         region: &Region,
         notices: &NotificationLog,
         last: Option<&str>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Option<String>, StoreError> {
         self.write_notices(function, region, notices, last).await
     }
 

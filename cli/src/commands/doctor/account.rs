@@ -10,7 +10,6 @@ use futures::{StreamExt as _, join, stream};
 use model::config::Config;
 use model::id::Region;
 use model::instance::Instance;
-use model::mode::Mode;
 use model::observation::Observation;
 use operator::doctor::telemetry::{InstanceTelemetry, should_report};
 use operator::doctor::{DoctorFinding, quotas, telemetry};
@@ -31,7 +30,6 @@ pub(super) async fn check_regions(
     context: &CommandContext,
     deployed: &DeployedResources,
     config: &Config,
-    ceiling: Option<Mode>,
 ) -> Vec<DoctorSection> {
     let Observation { items: regions, gaps } = cloud::regions(&context.aws, config).await;
     let unlisted: Vec<DoctorFinding> = gaps.iter().map(unseen).collect();
@@ -46,7 +44,7 @@ pub(super) async fn check_regions(
     let prices = context.prices(Some(&deployed.store), config).await;
     let (telemetry, tags) = join!(
         telemetry_of(context, config, &prices, &instances, unlisted.clone()),
-        tags::check(context, deployed, ceiling, &instances, tagged, unlisted.clone()),
+        tags::check(context, deployed, &instances, tagged, unlisted.clone()),
     );
     vec![telemetry, quotas_of(quotas, &instances, unlisted), tags]
 }

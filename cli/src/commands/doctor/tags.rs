@@ -7,7 +7,6 @@ use futures::future::join_all;
 use futures::{StreamExt as _, stream};
 use model::id::Region;
 use model::instance::Instance;
-use model::mode::Mode;
 use model::observation::Observation;
 use operator::doctor::tags::{KnownResources, TaggedResource};
 use operator::doctor::{DoctorFinding, tags};
@@ -26,13 +25,12 @@ pub(super) type RegionTags = (Region, Result<Vec<TaggedResource>, CallError>);
 pub(super) async fn check(
     context: &CommandContext,
     deployed: &DeployedResources,
-    ceiling: Option<Mode>,
     instances: &Observation<Instance>,
     listed: Vec<RegionTags>,
     mut findings: Vec<DoctorFinding>,
 ) -> DoctorSection {
     let looks = listed.into_iter().map(|(region, tagged)| check_region(context, region, instances, tagged));
-    let (mut all, mut known) = (Vec::new(), KnownResources { ceiling, ..KnownResources::default() });
+    let (mut all, mut known) = (Vec::new(), KnownResources::default());
     for looked in join_all(looks).await {
         match looked {
             Ok((tagged, of_region)) => {
@@ -68,7 +66,7 @@ async fn check_region(
     let known = async {
         Ok::<KnownResources, CallError>(KnownResources {
             instances: cloud::operator::tagged_instances(&context.aws, &region, &tagged, &accelerated).await?,
-            volumes: cloud::operator::volumes(&context.aws, &region, &tags::volumes_named(&tagged)).await?,
+            volumes: cloud::operator::volumes(&context.aws, &region, &tags::tagged_volumes(&tagged)).await?,
             ..KnownResources::default()
         })
     };

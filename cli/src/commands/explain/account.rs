@@ -8,11 +8,10 @@ use billing::price::PriceBook;
 use cloud::operator::ResourceKind;
 use execution::IdleThresholds;
 use model::config::Config;
-use model::curfew_tags::StoppedTag;
 use model::id::{Region, ResourceId};
 use model::instance::{Instance, InstanceState};
 use model::mode::Mode;
-use model::notification_log::{NotificationLog, NotificationLogs};
+use model::notification_log::{CarriedOut, NotificationLog, NotificationLogs};
 use model::observation::{Gap, Observation, ObservedResource};
 use model::sagemaker::SageMakerResource;
 use model::usage::{ActivityCache, Usage};
@@ -21,6 +20,7 @@ use operator::undo;
 use plan::report::RunRecord;
 use reaping::job_ownership::JobStates;
 use reaping::policy::Policy;
+use reaping::rules::hours::standing_stop;
 use reaping::volumes::LiveJobs;
 use reaping::{instances, sagemaker, volumes};
 
@@ -55,7 +55,7 @@ pub(super) struct ExplanationContext {
     /// The record of the function's newest run.
     pub(super) newest: Option<RunRecord>,
     /// Where Curfew stopped it, and it was not started since.
-    pub(super) stopped: Option<StoppedTag>,
+    pub(super) stopped: Option<CarriedOut>,
     pub(super) notes: Vec<String>,
     pub(super) gaps: Vec<Gap>,
 }
@@ -231,7 +231,7 @@ impl<'a> ExplainAccount<'a> {
             };
         };
         besides.gaps.extend(gaps);
-        besides.stopped = undo::stop_to_undo(instance).ok();
+        besides.stopped = undo::stop_to_undo(instance, standing_stop(instance, notices.record(id))).ok();
         let usage = self.usage(instance, policy, &mut besides).await;
         let explained = instances::explain(instance, usage.as_ref(), notices, policy, self.context.now);
         explained
@@ -329,7 +329,8 @@ impl<'a> ExplainAccount<'a> {
         )
         .await;
         besides.gaps.extend(gaps);
-        besides.stopped = undo::notebook_stop_to_undo(resource).ok();
+        let record = memory.get(region).and_then(|log| log.record(id)).filter(|one| one.is_about(resource.created_at));
+        besides.stopped = undo::notebook_stop_to_undo(resource, record.and_then(|record| record.carried_out)).ok();
         let seen = Observation { items: all.to_vec(), gaps: Vec::new() };
         let explained = sagemaker::explain(&seen, &activities, memory, policy, *now, (region, id));
         explained

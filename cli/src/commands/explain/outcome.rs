@@ -2,9 +2,9 @@
 
 use billing::price;
 use jiff::Timestamp;
-use model::curfew_tags::StoppedTag;
 use model::mode::Mode;
 use model::money::Rate;
+use model::notification_log::CarriedOut;
 use model::observation::{Gap, ObservedResource};
 use model::ownership::{owner_of, team_of};
 use model::rule::Rule;
@@ -138,7 +138,7 @@ impl ExplainedResource {
             rules,
             decision: decided,
             held: held.map(|ActionAwaitingApproval { run, at, error }| HeldByRun { run: run.to_string(), at, error }),
-            stopped: stopped.map(|StoppedTag { at, rule }| StoppedByCurfew { at, rule }),
+            stopped: stopped.map(|CarriedOut { at, rule, .. }| StoppedByCurfew { at, rule: rule.to_string() }),
             notes,
             gaps,
             ..Self::bare(target, state, since)

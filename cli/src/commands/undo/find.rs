@@ -3,15 +3,15 @@
 use billing::price::{PriceBook, Quote};
 use billing::restoration::Restoration;
 use cloud::operator::{ResourceKind, snapshots_of, volumes_from};
-use model::curfew_tags::StoppedTag;
 use model::id::{Region, ResourceId};
-use model::instance::Instance;
+use model::instance::{Instance, InstanceState};
+use model::notification_log::CarriedOut;
 use model::observation::ObservedResource;
 use model::sagemaker::{EndpointOrigin, SageMakerKind, SageMakerResource, SageMakerStatus};
 use operator::undo;
 use operator::undo::NothingToUndo;
 
-use super::trail::{AuditTrail, RecordedAction, TrailResult};
+use super::trail::{AuditTrail, RecordedAction, RecordedStop, TrailResult};
 use crate::command_error::{describe_call_error, describe_gap};
 use crate::context::CommandContext;
 use crate::named_resource::{EnabledRegions, MissingResource, NamedResource};
@@ -29,7 +29,7 @@ pub(super) struct UndoCase {
 pub(super) enum UndoMethod {
     Start {
         instance: Box<Instance>,
-        stopped: StoppedTag,
+        stopped: CarriedOut,
     },
     Restore {
         restoration: Box<Restoration>,
@@ -64,6 +64,8 @@ impl UndoMethod {
     }
 }
 
+const UNREAD: &str = "whether Curfew stopped it is unknown, because its records cannot be read";
+
 /// Where to look, and whether what exists already is made once more.
 pub(super) struct UndoSearch<'a> {
     pub(super) context: &'a CommandContext,
@@ -82,7 +84,7 @@ impl UndoSearch<'_> {
             }
             (_, Ok(ObservedResource::Snapshot(snapshot))) => {
                 let of = &snapshot.of_volume;
-                let why = if snapshot.is_of_curfew() {
+                let why = if snapshot.described_run().is_some() {
                     format!("it is the snapshot of {of}: curfew undo {of}")
                 } else {
                     "Curfew did not make it; of its own it restores volumes, by their ids".to_owned()
@@ -109,11 +111,17 @@ impl UndoSearch<'_> {
     }
 
     async fn instance(&self, instance: Instance) -> (UndoMethod, Option<RecordedAction>) {
-        match undo::stop_to_undo(&instance) {
+        let recorded = if instance.state == InstanceState::Stopped {
+            self.trail.recorded_stop("reap-instances", &instance.region, &instance.id).await
+        } else {
+            RecordedStop::default()
+        };
+        match undo::stop_to_undo(&instance, recorded.stop) {
             Ok(stopped) => {
                 let ended = self.trail.find_stop(&instance.id, stopped.at).await.ended();
                 (UndoMethod::Start { instance: Box::new(instance), stopped }, ended)
             }
+            Err(NothingToUndo::NotByCurfew(_)) if recorded.is_unread => (unknown(UNREAD.to_owned()), None),
             Err(NothingToUndo::Gone(why)) => self.gone_instance(&instance.id, why).await,
             Err(nothing) => (way_of(nothing), None),
         }
@@ -132,7 +140,13 @@ impl UndoSearch<'_> {
                 Err(nothing) => (way_of(nothing), None),
             };
         }
-        match undo::notebook_stop_to_undo(&resource) {
+        let recorded = if resource.status == SageMakerStatus::Stopped {
+            self.trail.recorded_stop("reap-sagemaker", &resource.region, &resource.id).await
+        } else {
+            RecordedStop::default()
+        };
+        match undo::notebook_stop_to_undo(&resource, recorded.stop) {
+            Err(NothingToUndo::NotByCurfew(_)) if recorded.is_unread => (unknown(UNREAD.to_owned()), None),
             Ok(stopped) => {
                 let ended = self.trail.find_sagemaker_stop(&resource.id, stopped.at).await.ended();
                 (UndoMethod::StartNotebook { notebook: Box::new(resource) }, ended)

@@ -11,6 +11,8 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Span, Timestamp};
 use model::config::Config;
 use model::id::{Region, ResourceId, RunId};
+use model::notification_log::CarriedOut;
+use model::rule::{ResourceAction, Rule};
 use model::sagemaker::EndpointOrigin;
 use plan::report::{OutcomeKind, RecordedStep, RunRecord};
 use serde::Serialize;
@@ -79,6 +81,14 @@ pub(super) struct AuditTrail {
     gave_up: Cell<bool>,
 }
 
+/// The last stop of a resource by Curfew's own records. A tag on it proves nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct RecordedStop {
+    pub(super) stop: Option<CarriedOut>,
+    /// Whether a record could not be read.
+    pub(super) is_unread: bool,
+}
+
 /// What was found.
 pub(super) enum TrailResult {
     Ended(RecordedAction),
@@ -100,7 +110,7 @@ impl TrailResult {
 }
 
 impl AuditTrail {
-    /// Where it cannot be read, a person hears of it once, and the tags are all there is.
+    /// Where it cannot be read, a person hears of it once.
     pub(super) async fn open(context: &CommandContext) -> Self {
         let store = match context.deployed().await {
             Ok(Some(deployed)) => Some(deployed.store),
@@ -127,7 +137,27 @@ impl AuditTrail {
         context.prices(self.store.as_ref(), &config).await
     }
 
-    /// Who stopped an instance of which its tag says when.
+    /// The last stop of a resource: by the log of the function, or, where that does not know it any more, by the audit trail.
+    pub(super) async fn recorded_stop(&self, function: &str, region: &Region, resource: &ResourceId) -> RecordedStop {
+        let is_stop = |done: &CarriedOut| done.action == ResourceAction::Stop;
+        let log = match &self.store {
+            Some(store) => store.read_notices(function, region).await,
+            None => return RecordedStop { stop: None, is_unread: true },
+        };
+        let logged = log.as_ref().ok().and_then(|log| log.value.record(resource)?.carried_out.filter(is_stop));
+        if logged.is_some() {
+            return RecordedStop { stop: logged, is_unread: false };
+        }
+        let days = if function == "reap-instances" { INSTANCE_DAYS } else { SAGEMAKER_DAYS };
+        let found = self.search(resource, function, "stop", self.last(days)).await;
+        let is_unread = log.is_err() && !matches!(found, TrailResult::Ended(_)) || matches!(found, TrailResult::Unread);
+        let stop = found.ended().filter(|ended| ended.region == *region).and_then(|ended| {
+            Some(CarriedOut { rule: Rule::read(&ended.rule)?, action: ResourceAction::Stop, at: ended.at })
+        });
+        RecordedStop { stop, is_unread }
+    }
+
+    /// Who stopped an instance then.
     pub(super) async fn find_stop(&self, instance: &ResourceId, at: Timestamp) -> TrailResult {
         self.search(instance, "reap-instances", "stop", around(at)).await
     }
@@ -143,7 +173,7 @@ impl AuditTrail {
         self.search(volume, "reap-volumes", "delete", span).await
     }
 
-    /// Who stopped a notebook instance of which its tag says when.
+    /// Who stopped a notebook instance then.
     pub(super) async fn find_sagemaker_stop(&self, id: &ResourceId, at: Timestamp) -> TrailResult {
         self.search(id, "reap-sagemaker", "stop", around(at)).await
     }

@@ -86,6 +86,7 @@ fn judgeable(item: SnapshotXml<'_>, id: ResourceId, region: &Region) -> Option<S
         started_at: timestamp(&item.start_time?)?,
         size_gib: whole(item.volume_size)?,
         tags: item.tags,
+        description: item.description.unwrap_or_default().into_owned(),
     })
 }
 

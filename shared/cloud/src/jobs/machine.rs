@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use jobs::{JobId, JobMachine, MachineHold, MachineSight, reaped};
+use jobs::{JobId, JobMachine, MachineHold, MachineSight};
 use model::curfew_tags::{ATTEMPT, JOB, PROTECTED};
 use model::id::{Region, ResourceId};
 use model::instance::{Instance, InstanceState};
-use model::rule::Rule;
 
 use crate::aws::Aws;
 use crate::describe::{self, DESCRIBE_INSTANCES};
@@ -33,8 +32,6 @@ pub struct MachineObservation {
     pub job: Option<String>,
     /// The number of its tag `curfew:attempt`.
     pub attempt: Option<u32>,
-    /// The rule by which Curfew itself stopped or terminated it, from its tags.
-    pub reaped: Option<Rule>,
     /// The tag that keeps it from being terminated.
     pub hold: Option<MachineHold>,
 }
@@ -91,15 +88,8 @@ impl MachineObservations {
                 continue;
             }
             let (instance, sight) = (id.clone(), missing.clone());
-            let without = MachineObservation {
-                instance,
-                sight,
-                launched_at: None,
-                job: None,
-                attempt: None,
-                reaped: None,
-                hold: None,
-            };
+            let without =
+                MachineObservation { instance, sight, launched_at: None, job: None, attempt: None, hold: None };
             looked.push(self.seen.remove(id).unwrap_or(without));
         }
         looked
@@ -107,7 +97,7 @@ impl MachineObservations {
 }
 
 fn observe_machine(mut instance: Instance, now: Timestamp) -> MachineObservation {
-    let (reaped, hold) = (reaped(&instance, now), MachineHold::read(&instance, now));
+    let hold = MachineHold::read(&instance, now);
     let sight = match instance.state {
         InstanceState::Unknown => MachineSight::Unknown,
         state => MachineSight::Seen { state, reason: instance.state_reason },
@@ -118,7 +108,6 @@ fn observe_machine(mut instance: Instance, now: Timestamp) -> MachineObservation
         launched_at: Some(instance.launched_at),
         job: instance.tags.remove(JOB),
         attempt: instance.tags.get(ATTEMPT).and_then(|attempt| attempt.parse().ok()),
-        reaped,
         hold,
     }
 }

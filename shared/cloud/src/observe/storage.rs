@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use aws_sdk_ec2::Client;
 use futures::future::join_all;
-use model::curfew_tags::SNAPSHOT_OF;
 use model::id::{Region, ResourceId};
 use model::instance::{InstanceState, Tags};
 use model::observation::{Gap, GapKind, Observation};
@@ -17,7 +16,7 @@ use model::volume::{ObservedStorage, Snapshot, Volume, VolumeHost};
 use ports::Hosts;
 
 use super::pages::{PAGE_SIZE, all_pages};
-use super::{FILTER_VALUES_MAX, filter};
+use super::{FILTER_VALUES_MAX, described_as_curfews, filter};
 use crate::aws::Aws;
 use crate::describe::{self, DESCRIBE_INSTANCES, DESCRIBE_SNAPSHOTS, DESCRIBE_VOLUMES};
 use crate::error::CallError;
@@ -75,7 +74,7 @@ async fn of_region(
     let mut snapshots = snapshots(ec2, region).await?;
     let RegionVolumes { volumes, incomplete, hosts } = volumes(ec2, region, &reads.tags).await?;
     // Their volumes exist, although they are not in the list.
-    snapshots.retain(|snapshot| !incomplete.contains(&snapshot.of_volume) && !names_one_of(snapshot, &incomplete));
+    snapshots.retain(|snapshot| !incomplete.contains(&snapshot.of_volume));
     let from = volumes.iter().filter(|volume| volume.is_unattached() && volume.from_snapshot.is_some());
     let from = from.filter(|volume| (reads.source)(volume));
     let sources = sources(ec2, region, from.filter_map(|volume| volume.from_snapshot.as_ref()).collect()).await?;
@@ -87,10 +86,6 @@ async fn of_region(
 fn with_volumes(hosts: Hosts, volumes: &[Volume]) -> Vec<VolumeHost> {
     let named: BTreeSet<&ResourceId> = volumes.iter().flat_map(|volume| &volume.attached_to).collect();
     hosts.into_values().filter(|host| named.contains(&host.id)).collect()
-}
-
-fn names_one_of(snapshot: &Snapshot, volumes: &BTreeSet<ResourceId>) -> bool {
-    snapshot.tags.get(SNAPSHOT_OF).is_some_and(|volume| volumes.contains(volume.as_str()))
 }
 
 fn gap_of(region: &Region, incomplete: &BTreeSet<ResourceId>) -> Gap {
@@ -107,9 +102,9 @@ fn gap_of(region: &Region, incomplete: &BTreeSet<ResourceId>) -> Gap {
     )
 }
 
-/// Every snapshot that Curfew took. If one cannot be judged, all fail: its volume would get another snapshot every hour.
+/// Every snapshot that is described as Curfew's. If one cannot be judged, all fail: its volume would get another snapshot every hour.
 async fn snapshots(ec2: &Client, region: &Region) -> Result<Vec<Snapshot>, CallError> {
-    let call = ec2.describe_snapshots().owner_ids("self").filters(filter("tag-key", [SNAPSHOT_OF]));
+    let call = ec2.describe_snapshots().owner_ids("self").filters(described_as_curfews());
     let call = call.max_results(PAGE_SIZE);
     let mut all = Vec::new();
     all_pages(DESCRIBE_SNAPSHOTS, region, async |token| {

@@ -3,7 +3,6 @@
 use aws_sdk_ec2::types::{ResourceType, Tag, TagSpecification, VolumeType};
 use billing::restoration::Restoration;
 use futures::future::join_all;
-use model::curfew_tags::SNAPSHOT_OF;
 use model::id::{Region, ResourceId};
 use model::observation::Observation;
 use model::volume::{Snapshot, Volume};
@@ -11,8 +10,8 @@ use model::volume::{Snapshot, Volume};
 use crate::aws::Aws;
 use crate::describe::{DESCRIBE_SNAPSHOTS, DESCRIBE_VOLUMES, snapshots_page, volumes_page};
 use crate::error::{CallError, CallErrorKind, call_error};
-use crate::observe::filter;
 use crate::observe::pages::all_pages;
+use crate::observe::{described_as_curfews, filter};
 
 /// Starts an instance. EC2 may accept the call and the start may still fail: observe it until it runs.
 ///
@@ -23,14 +22,19 @@ pub async fn start(aws: &Aws, region: &Region, instance: &ResourceId) -> Result<
     answer.map(drop).map_err(|error| call_error("ec2:StartInstances", region, &error))
 }
 
-/// The account's snapshots with this volume in their tag, in every region.
+/// The account's snapshots of this volume that are described as Curfew's, in every region.
 pub async fn snapshots_of(aws: &Aws, regions: &[Region], volume: &ResourceId) -> Observation<Snapshot> {
     let mut seen = Observation::default();
     let looks = regions.iter().map(async |region| {
-        let of_it = filter(&format!("tag:{SNAPSHOT_OF}"), [volume.as_str()]);
+        let of_it = filter("volume-id", [volume.as_str()]);
         let mut found = Vec::new();
         let read = all_pages(DESCRIBE_SNAPSHOTS, region, async |token| {
-            let call = aws.ec2(region).describe_snapshots().owner_ids("self").filters(of_it.clone());
+            let call = aws
+                .ec2(region)
+                .describe_snapshots()
+                .owner_ids("self")
+                .filters(of_it.clone())
+                .filters(described_as_curfews());
             let page = snapshots_page(call.set_next_token(token), region).await?;
             found.extend(page.snapshots);
             Ok(page.next_token)
@@ -153,7 +157,8 @@ mod tests {
         let seen = snapshots_of(&aws, &regions, &"vol-1".into()).await;
         assert_eq!((seen.items.len(), seen.gaps.len()), (1, 1));
         assert_eq!(seen.items[0].id.as_str(), "snap-1");
-        let first = "DescribeSnapshots Filter.1.Name=tag:curfew:snapshot-of Filter.1.Value.1=vol-1 Owner.1=self";
+        let first = "DescribeSnapshots Filter.1.Name=volume-id Filter.1.Value.1=vol-1 Filter.2.Name=description \
+                     Filter.2.Value.1=Curfew: * Owner.1=self";
         assert!(calls.said().contains(&first.to_owned()), "{:?}", calls.said());
     }
 

@@ -1,17 +1,20 @@
 //! Ending a snapshot that Curfew made.
 
-use model::curfew_tags::DELETED_AT;
+use model::curfew_tags::{DELETED_AT, SNAPSHOT_OF};
 use model::volume::Snapshot;
 use plan::SnapshotAction;
 use plan::report::{OutcomeKind, StepOutcome};
 use ports::{CallError, CallErrorKind, Cloud, Ec2Write};
 
-use super::StepResource;
+use super::{StepResource, tag};
 
 impl<C: Cloud> StepResource<'_, C, Snapshot> {
     pub(super) async fn write_snapshot(&self, action: SnapshotAction) -> Result<StepOutcome, CallError> {
         match action {
-            SnapshotAction::TagDeletedAt(at) => self.date(DELETED_AT, at).await,
+            SnapshotAction::AnnounceExpiry(expiry) => {
+                let labels = [tag(SNAPSHOT_OF, &self.seen.of_volume), tag(DELETED_AT, &expiry.deleted_at)];
+                self.label(labels.into()).await
+            }
             SnapshotAction::Delete => self.delete().await,
         }
     }

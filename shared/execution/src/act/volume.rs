@@ -4,9 +4,9 @@ use jiff::Timestamp;
 use model::curfew_tags::{DELETED_AT, UNATTACHED_SINCE};
 use model::id::ResourceId;
 use model::instance::Tags;
-use model::volume::{SnapshotState, Volume};
+use model::volume::{Volume, snapshot_description};
 use plan::report::{OutcomeKind, StepOutcome};
-use plan::{Evidence, SafetySnapshot, VolumeAction, is_safe, may_become_safe};
+use plan::{Evidence, VolumeAction, is_safe};
 use ports::{CallError, CallErrorKind, Cloud, Ec2Write};
 
 use super::{StepResource, Tag, tag};
@@ -15,7 +15,7 @@ impl<C: Cloud> StepResource<'_, C, Volume> {
     pub(super) async fn write_volume(&self, action: &VolumeAction) -> Result<StepOutcome, CallError> {
         match action {
             VolumeAction::Announce(announcement) => self.announce(announcement, self.first_sight()).await,
-            VolumeAction::TagUnattachedSince(since) => self.date(UNATTACHED_SINCE, *since).await,
+            VolumeAction::TagUnattachedSince(since) => self.label(vec![tag(UNATTACHED_SINCE, since)]).await,
             VolumeAction::Snapshot { tags } => self.snapshot(tags).await,
             VolumeAction::Delete { expiring, at, .. } => self.delete(expiring, *at).await,
         }
@@ -35,12 +35,12 @@ impl<C: Cloud> StepResource<'_, C, Volume> {
     }
 
     /// Whether the snapshot is still there, and whole: without it nothing is deleted.
-    pub(super) async fn is_safe(&self, safety: &SafetySnapshot) -> Result<(), StepOutcome> {
+    pub(super) async fn is_safe(&self, safety: &ResourceId) -> Result<(), StepOutcome> {
         let since = self.unattached_since().unwrap_or(Timestamp::MAX);
-        match self.cloud.describe_snapshot(&self.target().region, &safety.snapshot).await {
+        match self.cloud.describe_snapshot(&self.target().region, safety).await {
             Ok(snapshot) if is_safe(&snapshot, self.seen, since) => Ok(()),
             Ok(_) => {
-                let error = format!("{} is no longer what it can be restored from", safety.snapshot);
+                let error = format!("{safety} is no longer what it can be restored from");
                 Err(StepOutcome::with(OutcomeKind::Changed, error))
             }
             Err(error) if error.kind == CallErrorKind::NotFound => {
@@ -52,22 +52,20 @@ impl<C: Cloud> StepResource<'_, C, Volume> {
 
     /// It is asked for once; what was not answered is looked for.
     async fn snapshot(&self, tags: &Tags) -> Result<StepOutcome, CallError> {
-        match self.call(Ec2Write::CreateSnapshot { volume: &self.target().resource, tags }).await {
+        let volume = &self.target().resource;
+        let description = snapshot_description(volume, self.run);
+        match self.call(Ec2Write::CreateSnapshot { volume, description: &description, tags }).await {
             Err(error) if error.kind.is_unanswered() && self.has_a_new_snapshot().await => {}
             answer => answer?,
         }
         Ok(StepOutcome::from_kind(OutcomeKind::Done))
     }
 
-    /// Where a snapshot was planned, none was there that may become safe, unless it had failed.
+    /// Whether there is a snapshot of this run.
     async fn has_a_new_snapshot(&self) -> bool {
         let volume = self.seen;
-        let Some(since) = self.unattached_since() else { return false };
-        let Ok(snapshots) = self.cloud.describe_snapshots_of(&volume.region, &volume.id).await else {
-            return false;
-        };
-        let is_new = |state| matches!(state, SnapshotState::Pending | SnapshotState::Completed);
-        snapshots.iter().any(|snapshot| is_new(snapshot.state) && may_become_safe(snapshot, volume, since))
+        let snapshots = self.cloud.describe_snapshots_of(&volume.region, &volume.id).await;
+        snapshots.is_ok_and(|snapshots| snapshots.iter().any(|one| one.described_run().as_ref() == Some(self.run)))
     }
 
     async fn delete(&self, expiring: &[ResourceId], at: Timestamp) -> Result<StepOutcome, CallError> {

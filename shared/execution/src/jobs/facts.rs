@@ -16,16 +16,19 @@ use store::{MachineDocument, StoreError};
 use super::JobsRun;
 use super::find::NamedJob;
 
+/// The function that stops instances.
+const REAPER: &str = "reap-instances";
+
 /// The instances that this run described.
 #[derive(Debug, Default)]
 pub(super) struct MachineSightings(BTreeMap<(Region, ResourceId), MachineSighting>);
 
-/// A machine, the rule by which Curfew ended it, and the tag that protects it.
-type MachineSighting = (MachineSight, Option<Rule>, Option<MachineHold>);
+/// A machine, and the tag that protects it.
+type MachineSighting = (MachineSight, Option<MachineHold>);
 
 impl MachineSightings {
     pub(super) fn insert(&mut self, region: Region, looked: MachineObservation) {
-        self.0.insert((region, looked.instance), (looked.sight, looked.reaped, looked.hold));
+        self.0.insert((region, looked.instance), (looked.sight, looked.hold));
     }
 
     fn find(&self, placed: &JobMachine) -> Option<MachineSighting> {
@@ -96,9 +99,10 @@ impl JobsRun<'_> {
             (job.machine().filter(|_| wants.machine), job.previous_attempt.as_ref().filter(|_| wants.previous_attempt));
         // After a warning its instance was already described to find the job.
         let at_warning = job.machine().filter(|_| decision.warned().is_some());
-        let held_at_warning = at_warning.and_then(|placed| self.sights.find(placed)?.2);
-        let (machine, reaped, machine_hold) = self.sight(machine, known).await;
-        let (previous_attempt, ..) = self.sight(previous_attempt, known).await;
+        let held_at_warning = at_warning.and_then(|placed| self.sights.find(placed)?.1);
+        let (sight, machine_hold) = self.sight(machine, known).await;
+        let (machine, reaped) = self.find_reaper(machine, sight).await;
+        let (previous_attempt, _) = self.sight(previous_attempt, known).await;
         self.read_documents(job, wants, known).await;
         let dependencies =
             if wants.dependencies { Box::pin(self.observe_dependencies(job)).await } else { BTreeMap::new() };
@@ -129,10 +133,27 @@ impl JobsRun<'_> {
         }
         let id = std::slice::from_ref(&placed.instance);
         match cloud::jobs::observe_machines(self.run.cloud, &placed.region, id, self.now()).await {
-            Ok(looked) => looked.into_iter().next().map(|one| (one.sight, one.reaped, one.hold)).unwrap_or_default(),
+            Ok(looked) => looked.into_iter().next().map(|one| (one.sight, one.hold)).unwrap_or_default(),
             Err(error) => {
                 self.gap(error.gap());
                 MachineSighting::default()
+            }
+        }
+    }
+
+    /// The rule by which `reap-instances` ended a machine: EC2 reports that like an action of a person. While its log cannot be read, how the
+    /// machine ended is unknown.
+    async fn find_reaper(&self, placed: Option<&JobMachine>, sight: MachineSight) -> (MachineSight, Option<Rule>) {
+        let Some(placed) = placed.filter(|_| sight.was_ended_by_hand()) else { return (sight, None) };
+        match self.run.store.read_notices(REAPER, &placed.region).await {
+            Ok(log) => {
+                let record = log.value.record(&placed.instance);
+                let carried_out = record.and_then(|record| record.carried_out);
+                (sight, carried_out.map(|carried_out| carried_out.rule))
+            }
+            Err(error) => {
+                self.gap(error.gap(self.run.cloud.home()));
+                (MachineSight::Unknown, None)
             }
         }
     }

@@ -8,6 +8,7 @@ use model::rule::Rule;
 use super::limits::{TimeLeft, after, latest_end, use_up};
 use super::place::{self, RANKING_IS_OLD_AFTER};
 use super::{ABSENT_AFTER, JobDecision, deadline, is_going, launch, note, over, spot_return, stay};
+use crate::facts::BY_HAND;
 use crate::transfer::CostMax;
 use crate::{
     AGENT_ENDS_BEFORE, Candidate, EXPIRES_AFTER, Effect, ExitReason, FIRST_HEARTBEAT_AFTER, HEARTBEAT_TIMEOUT, Job,
@@ -20,9 +21,6 @@ const OVERDUE_AFTER: SignedDuration = SignedDuration::from_mins(5);
 
 /// Of a machine that Curfew ends by its tag, and earlier than it had written there.
 const MOVED: &str = "that is earlier than at its launch, so a person has changed the tag";
-
-/// A person stopped or terminated it (EC2 API reference, "`StateReason`").
-const BY_HAND: &str = "Client.UserInitiatedShutdown";
 
 /// Clocks differ: what ends so shortly before its time, ends because of it.
 const END_IS_NEAR: SignedDuration = SignedDuration::from_mins(1);

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
-use super::{IdleAfter, StoppedTag, TagCarrier};
+use super::{IdleAfter, TagCarrier};
 use crate::config::{DiskPolicy, RuleAction};
 use crate::fault::InvalidValue;
 use crate::{duration, moment};
@@ -81,23 +81,4 @@ pub(super) fn read_job(value: &str, on: TagCarrier) -> Result<String, InvalidVal
         return Ok(value.to_owned());
     }
     Err(InvalidValue::new("not what Curfew writes there (`<team>/<job>`); remove the tag"))
-}
-
-/// A moment that Curfew wrote. Elsewhere than on the kind of resource that it is for, it was copied and says nothing.
-pub(super) fn read_own_moment(value: &str, here: bool) -> Result<Option<Timestamp>, InvalidValue> {
-    let at = moment::read(value).ok_or_else(not_written_by_curfew)?;
-    Ok(Some(at).filter(|_| here))
-}
-
-fn not_written_by_curfew() -> InvalidValue {
-    InvalidValue::new("not what Curfew writes there; remove the tag")
-}
-
-/// `curfew:stopped`: the rule for which Curfew stopped an instance, and when.
-///
-/// # Errors
-/// It is not what Curfew writes.
-pub fn read_stopped(value: &str) -> Result<StoppedTag, InvalidValue> {
-    let (rule, at) = value.split_once(' ').ok_or_else(not_written_by_curfew)?;
-    Ok(StoppedTag { rule: rule.to_owned(), at: moment::read(at).ok_or_else(not_written_by_curfew)? })
 }

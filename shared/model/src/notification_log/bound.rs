@@ -3,9 +3,9 @@
 use super::NotificationLog;
 
 impl NotificationLog {
-    /// The same log in at most this many bytes of JSON, without the least important entries: first the oldest notifications, then undelivered ones,
-    /// then marks that are announced again. Losing these repeats messages, or leaves a paragraph to the audit records, and acts on nothing. Entries
-    /// that keep Curfew from acting are never dropped: withdrawn marks, and first observations of volumes. `None` if these alone do not fit.
+    /// The same log in at most this many bytes of JSON, without the least important entries: first the oldest notifications, then undelivered
+    /// ones, then owners of volumes, then the records themselves. Losing these repeats messages, announces anew with the whole grace, or
+    /// leaves a paragraph to the audit records; it acts on nothing.
     #[must_use]
     pub fn reduced_to(&self, bytes_max: usize) -> Option<Self> {
         let mut reduced = self.clone();
@@ -16,37 +16,34 @@ impl NotificationLog {
         Some(reduced)
     }
 
-    /// Without the older half of what is least important; `None` if nothing may go any more.
+    /// Without the older half of what is least important; `None` if nothing is left.
     fn with_less(mut self) -> Option<Self> {
-        if !self.notified.is_empty() {
+        if self.resources.values().any(|record| !record.notified.is_empty()) {
             self.drop_older_half_of_notified();
         } else if !self.undelivered.is_empty() {
             self.undelivered.drain(..self.undelivered.len().div_ceil(2));
         } else if !self.gaps.is_empty() {
             self.gaps.clear();
-        } else if !(self.unwritten_marks.is_empty() && self.shadow_marks.is_empty()) {
-            self.unwritten_marks.clear();
-            self.shadow_marks.clear();
-        } else if !(self.seen_on.is_empty() && self.hosts.is_empty()) {
-            self.seen_on.clear();
+        } else if !self.hosts.is_empty() {
             self.hosts.clear();
+            self.resources.values_mut().for_each(|record| record.last_host = None);
+        } else if !self.resources.is_empty() {
+            self.resources.clear();
         } else {
             return None;
         }
+        self.resources.retain(|_, record| !record.is_empty());
         Some(self)
     }
 
     fn drop_older_half_of_notified(&mut self) {
-        let mut moments: Vec<_> =
-            self.notified.values().flat_map(|topics| topics.values().map(|told| told.at)).collect();
+        let of_records = self.resources.values().flat_map(|record| record.notified.values());
+        let mut moments: Vec<_> = of_records.map(|told| told.at).collect();
         moments.sort_unstable();
-        let Some(newest_dropped) = moments.get(moments.len().saturating_sub(1) / 2).copied() else {
-            return self.notified.clear();
-        };
-        for topics in self.notified.values_mut() {
-            topics.retain(|_, told| told.at > newest_dropped);
+        let newest_dropped = moments.get(moments.len().saturating_sub(1) / 2).copied();
+        for record in self.resources.values_mut() {
+            record.notified.retain(|_, told| newest_dropped.is_some_and(|dropped| told.at > dropped));
         }
-        self.notified.retain(|_, topics| !topics.is_empty());
     }
 }
 
@@ -56,7 +53,7 @@ mod tests {
 
     use jiff::Timestamp;
 
-    use super::super::{NotificationEntry, NotificationKey};
+    use super::super::{NotificationEntry, NotificationKey, ResourceRecord};
     use super::*;
     use crate::id::ResourceId;
 
@@ -83,8 +80,9 @@ mod tests {
                 NotificationEntry::new(moment(number), &text(number)),
             )])
         };
+        let record = |number| ResourceRecord { notified: told(number), ..ResourceRecord::default() };
         NotificationLog {
-            notified: (0..volumes).map(|number| (volume(number), told(number))).collect(),
+            resources: (0..volumes).map(|number| (volume(number), record(number))).collect(),
             ..NotificationLog::default()
         }
     }
@@ -95,19 +93,20 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_notification_is_dropped_first() {
-        let notices = NotificationLog { first_sights: BTreeMap::from([(volume(0), moment(0))]), ..attacked(2000) };
-        let reduced = notices.reduced_to(BYTES_MAX).unwrap();
+    fn the_oldest_notification_is_dropped_first_and_records_stay() {
+        let mut log = attacked(2000);
+        log.resources.insert("vol-unattached".into(), ResourceRecord::about(moment(0)));
+        let reduced = log.reduced_to(BYTES_MAX).unwrap();
         assert!(size_of(&reduced) <= BYTES_MAX);
-        assert!(reduced.notified.contains_key(&volume(1999)) && !reduced.notified.contains_key(&volume(0)));
-        assert_eq!(reduced.first_sights, notices.first_sights);
+        assert!(reduced.record(&volume(1999)).is_some() && reduced.record(&volume(0)).is_none());
+        assert!(reduced.record(&"vol-unattached".into()).is_some_and(|record| record.is_about(moment(0))));
         assert_eq!(reduced.reduced_to(BYTES_MAX), Some(reduced.clone()));
     }
 
     #[test]
-    fn entries_that_prevent_actions_are_never_dropped() {
-        let first_sights = (0..5000).map(|number| (volume(number), moment(number))).collect();
-        let notices = NotificationLog { first_sights, ..attacked(10) };
-        assert_eq!(notices.reduced_to(BYTES_MAX), None);
+    fn a_log_of_records_alone_begins_anew() {
+        let resources = (0..5000).map(|number| (volume(number), ResourceRecord::about(moment(number)))).collect();
+        let log = NotificationLog { resources, ..attacked(10) };
+        assert_eq!(log.reduced_to(BYTES_MAX), Some(NotificationLog::default()));
     }
 }

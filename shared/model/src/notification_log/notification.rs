@@ -155,7 +155,7 @@ pub fn is_known(notification: &Notification, memory: &NotificationLogs, now: Tim
         return notification.resource.is_none();
     };
     let told = match &notification.resource {
-        Some(resource) => notices.notified.get(resource).and_then(|topics| topics.get(topic)),
+        Some(resource) => notices.notification(resource, topic),
         None => notices.gaps.get(topic),
     };
     told.is_some_and(|told: &NotificationEntry| told.covers(what, *repeat, now))

@@ -1,10 +1,8 @@
 //! Marks and tags that nothing owns any more, on whatever they are. A finding, if one of these holds of a tag:
 //! - its key looks like one of Curfew's and is none, or its value cannot be read;
 //! - Curfew wrote it on something of another kind, or on an instance without an accelerator: it was copied;
-//! - it is a mark that names another resource, or whose deadline passed a day ago;
 //! - it says that Curfew stopped an instance that has been running for an hour;
-//! - it says since when a volume is unattached that has been attached for two hours, or that a snapshot is of a volume that is
-//!   gone, and not since when;
+//! - it says since when a volume is unattached that has been attached for two hours;
 //! - it names a job that is not active;
 //! - it keeps something until a moment that has passed.
 
@@ -12,12 +10,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use model::curfew_tags::{
-    CurfewTags, DELETED_AT, JOB, KEEP_UNTIL, MARKED, PROTECTED, RESTORE, SNAPSHOT_OF, STOPPED, UNATTACHED_SINCE,
-    UnreadableTag, begins_with_curfew, kept_until,
+    CurfewTags, DELETED_AT, JOB, KEEP_UNTIL, MARKED, RESTORE, SNAPSHOT_OF, STOPPED, UNATTACHED_SINCE, UnreadableTag,
+    begins_with_curfew,
 };
 use model::id::{Region, ResourceId};
 use model::instance::{InstanceState, Tags};
-use model::mode::Mode;
 
 use super::{DoctorFinding, FindingSeverity, ago, at_most};
 
@@ -26,8 +23,6 @@ pub const CHECK: &str = "tags";
 
 /// The most that are shown.
 const SHOWN_MAX: usize = 50;
-/// A mark is acted on by the first run past its deadline, unless something keeps it.
-const OVERDUE_AFTER: SignedDuration = SignedDuration::from_hours(24);
 /// The next run takes the tag off; instances are looked at every 5 minutes, volumes every hour.
 const STARTED_AGAIN_AFTER: SignedDuration = SignedDuration::from_hours(1);
 const ATTACHED_AGAIN_AFTER: SignedDuration = SignedDuration::from_hours(2);
@@ -81,20 +76,16 @@ pub struct TaggedInstance {
 pub struct KnownResources {
     /// Every tagged instance that is not gone.
     pub instances: BTreeMap<ResourceId, TaggedInstance>,
-    /// Every volume that carries tags or is named by one, and is not gone: since when it is attached, where it is.
+    /// Every volume that carries tags and is not gone: since when it is attached, where it is.
     pub volumes: BTreeMap<ResourceId, Option<Timestamp>>,
     /// Those of the jobs named that are not active.
     pub inactive_jobs: BTreeSet<String>,
-    /// `CURFEW_MODE`, where it is known.
-    pub ceiling: Option<Mode>,
 }
 
-/// The volumes that tags name; a look at them tells whether they are gone.
+/// The tagged volumes; a look at them tells whether they are gone.
 #[must_use]
-pub fn volumes_named(tagged: &[TaggedResource]) -> BTreeSet<ResourceId> {
-    let own = tagged.iter().filter(|one| one.kind == "volume").map(|one| one.resource.clone());
-    let named = tagged.iter().filter(|one| one.kind == "snapshot").filter_map(|one| one.tags.get(SNAPSHOT_OF));
-    own.chain(named.map(|id| ResourceId::from(id.as_str()))).collect()
+pub fn tagged_volumes(tagged: &[TaggedResource]) -> BTreeSet<ResourceId> {
+    tagged.iter().filter(|one| one.kind == "volume").map(|one| one.resource.clone()).collect()
 }
 
 /// The jobs that instances and volumes name.
@@ -127,7 +118,6 @@ impl TagCheck<'_> {
                 None => return self.findings,
             },
             "volume" if !self.known.volumes.contains_key(resource) => return self.findings,
-            "snapshot" => CurfewTags::read_snapshot(tags),
             _ => CurfewTags::read_volume(tags),
         };
         let (says, unreadable) = match read {
@@ -149,10 +139,7 @@ impl TagCheck<'_> {
                 format!("{key} has no meaning on {article} {words}: it was copied"),
             );
         }
-        if self.is_reaped() && kind != "snapshot" {
-            self.mark(&says);
-        }
-        self.own_moments(&says);
+        self.stale_labels();
         self.keep_and_job(&says);
         self.findings
     }
@@ -192,65 +179,23 @@ impl TagCheck<'_> {
         copied.map(|(key, _)| key)
     }
 
-    fn mark(&mut self, says: &CurfewTags) {
-        let Some(mark) = &says.marked else { return };
-        if !mark.is_about(&self.one.resource) {
-            self.add_finding(
-                FindingSeverity::Warning,
-                MARKED,
-                format!("{MARKED} is about {}: it was copied", mark.resource),
-            );
-            return;
-        }
-        let Some((rule, said)) = mark.entries.iter().min_by_key(|(_, said)| said.deadline) else { return };
-        if self.now.duration_since(said.deadline) <= OVERDUE_AFTER {
-            return;
-        }
-        let since = ago(self.now, said.deadline);
-        let announced = format!("{MARKED} announces {rule}={}, which was due {since} ago", said.ending);
-        let (severity, found) = match self.known.ceiling {
-            Some(Mode::Observe) => (
-                FindingSeverity::Note,
-                format!("{announced}; the deployment only observes, so it neither carries that out nor calls it off"),
-            ),
-            Some(Mode::Enforce) | None => {
-                (FindingSeverity::Warning, format!("{announced} and was not carried out; `curfew explain` shows why"))
-            }
-        };
-        self.add_finding(severity, MARKED, found);
-    }
-
-    fn own_moments(&mut self, says: &CurfewTags) {
+    fn stale_labels(&mut self) {
         let TaggedResource { resource, kind, tags, .. } = self.one;
         let instance =
             self.known.instances.get(resource).filter(|one| one.state == InstanceState::Running && one.accelerated);
-        if let (Some(instance), Some(stopped)) = (instance, &says.stopped) {
-            let runs_for = self.now.duration_since(instance.launched_at.max(stopped.at));
-            if runs_for > STARTED_AGAIN_AFTER {
-                let found = format!("{STOPPED} is on an instance that runs again");
-                self.add_finding(FindingSeverity::Note, STOPPED, found);
-            }
+        if instance.is_some_and(|instance| self.now.duration_since(instance.launched_at) > STARTED_AGAIN_AFTER)
+            && tags.contains_key(STOPPED)
+        {
+            let found = format!("{STOPPED} is on an instance that runs again");
+            self.add_finding(FindingSeverity::Note, STOPPED, found);
         }
         let attached = self.known.volumes.get(resource).copied().flatten().filter(|_| kind == "volume");
-        if let Some(since) = attached.filter(|_| says.unattached_since.is_some())
+        if let Some(since) = attached.filter(|_| tags.contains_key(UNATTACHED_SINCE))
             && self.now.duration_since(since) > ATTACHED_AGAIN_AFTER
         {
             let found =
                 format!("{UNATTACHED_SINCE} is on a volume that has been attached for {}", ago(self.now, since));
             self.add_finding(FindingSeverity::Warning, UNATTACHED_SINCE, found);
-        }
-        let of_volume = tags.get(SNAPSHOT_OF).filter(|_| kind == "snapshot" && !tags.contains_key(DELETED_AT));
-        let is_kept = tags.contains_key(PROTECTED) || kept_until(tags).is_some_and(|until| self.now < until);
-        if let Some(volume) = of_volume.filter(|volume| !is_kept && !self.known.volumes.contains_key(volume.as_str())) {
-            let TaggedResource { region, .. } = self.one;
-            self.findings.push(DoctorFinding::warning(
-                self.location(),
-                format!("its volume {volume} is gone, and without {DELETED_AT} Curfew never deletes it"),
-                format!(
-                    "in enforce mode the next run of reap-volumes adds the tag; or delete it: aws ec2 delete-snapshot \
-                     --region {region} --snapshot-id {resource}"
-                ),
-            ));
         }
     }
 

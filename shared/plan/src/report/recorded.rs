@@ -192,8 +192,12 @@ impl RecordedStep {
 
     /// A scheduled action that was not reached needs no approval: the next run repeats it.
     fn is_unreached_policy_action(&self) -> bool {
-        let inferred = Rule::read(&self.evidence.rule).is_some_and(|rule| !rule.is_owners_own());
-        self.outcome == OutcomeKind::NotReached && self.stops_or_deletes() && inferred
+        let is_scheduled = Rule::read(&self.evidence.rule).is_none_or(Rule::is_owners_own);
+        let first_seen_past = self.evidence.details.contains_key("first_seen_past");
+        let is_of_snapshot = self.evidence.details.contains_key("volume");
+        self.outcome == OutcomeKind::NotReached
+            && self.stops_or_deletes()
+            && (!is_scheduled || first_seen_past || is_of_snapshot)
     }
 }
 

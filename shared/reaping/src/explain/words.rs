@@ -21,8 +21,8 @@ fn describe_step(step: &Step) -> String {
     let rule = step.evidence.rule();
     let notifies = if step.already_notified { "" } else { "notifies its owner, and " };
     let text = match (step.action.announcement(), &step.action) {
-        (Some(Announcement::Mark(mark)), _) => {
-            let announced = mark.entries.get(&rule).map_or("ended", |announced| announced.ending.past_tense());
+        (Some(Announcement::Mark(actions)), _) => {
+            let announced = actions.get(&rule).map_or("ended", |announced| announced.ending.past_tense());
             let from = step.deadline.map(|at| format!(" from {at} on")).unwrap_or_default();
             format!("{notifies}marks it: {rule}, to be {announced}{from}")
         }
@@ -43,7 +43,9 @@ fn describe_step(step: &Step) -> String {
         (None, Action::Volume(_, VolumeAction::Snapshot { .. })) => {
             "starts its snapshot; a later run deletes the volume once the snapshot is complete".to_owned()
         }
-        (None, Action::Snapshot(_, SnapshotAction::TagDeletedAt(at))) => format!("writes {DELETED_AT}={at}"),
+        (None, Action::Snapshot(_, SnapshotAction::AnnounceExpiry(expiry))) => {
+            format!("{notifies}writes {DELETED_AT}={}", expiry.deleted_at)
+        }
         (None, action) => format!("{}s it: {rule}", action.as_str()),
     };
     match (step.held, step.mode) {

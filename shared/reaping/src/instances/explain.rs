@@ -164,7 +164,8 @@ impl InstanceCase<'_> {
             HoursPosition::Inside { .. } => self.now,
             HoursPosition::Outside { until, .. } => until?,
         };
-        hours::start_is_due(self.instance, curfew_tags, at).filter(|began| !self.was_stopped_again(*began))
+        let record = self.notices.record(&self.instance.id);
+        hours::start_is_due(self.instance, curfew_tags, record, at).filter(|began| !self.was_stopped_again(*began))
     }
 
     fn in_mode(self, curfew_tags: &CurfewTags, rule: Rule) -> EffectiveMode {
@@ -274,7 +275,16 @@ fn coming(subject: InstanceSubject<'_>, rule: Rule, verdict: &Verdict) -> Option
         Verdict::Compliant | Verdict::Unknown => None,
     };
     let (at, due) = match rule {
-        Rule::Expired => curfew_tags.expires_at.map(|at| (at, due(at, expired::judge)))?,
+        Rule::Expired => {
+            let at = curfew_tags.expires_at?;
+            // The next run sees it before its time.
+            let then = InstanceSubject { now: at, expiry_seen: Some(at), ..subject };
+            let due = match expired::judge(then) {
+                Verdict::Violated(violation) => Some(violation.due),
+                Verdict::Compliant | Verdict::Unknown => None,
+            };
+            (at, due)
+        }
         Rule::Untagged if subject.missing_tags().is_empty() && untagged::disowned_by(subject).is_none() => return None,
         Rule::Untagged => {
             let at = instance.launched_at + config.untagged.settle;

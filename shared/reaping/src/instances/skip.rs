@@ -133,8 +133,7 @@ impl<'a> InstanceCase<'a> {
 
     /// Whether it was idle at the last query, which comes once a window.
     fn was_notified_idle(self) -> bool {
-        let topics = self.notices.notified.get(&self.instance.id);
-        topics.is_some_and(|topics| topics.contains_key(&NotificationKey::rule(Rule::Idle)))
+        self.notices.notification(&self.instance.id, &NotificationKey::rule(Rule::Idle)).is_some()
     }
 
     pub(super) fn is_judged_for_idleness(self) -> bool {

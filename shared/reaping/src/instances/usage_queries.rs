@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use model::curfew_tags::CurfewTags;
 use model::id::ResourceId;
 use model::instance::{Instance, InstanceState};
-use model::mark::Mark;
+use model::mark::AnnouncedAction;
 use model::mode::Mode;
 use model::notification_log::{NotificationKey, NotificationLog, NotificationLogs, would_fingerprint};
 use model::rule::Rule;
@@ -81,15 +81,13 @@ impl InstanceCase<'_> {
         untagged: bool,
         asked: Option<&LastInquiry>,
     ) -> bool {
-        let marked = |mark: &Mark| {
-            mark.entries.contains_key(&Rule::Idle) || (untagged && mark.entries.contains_key(&Rule::Untagged))
+        let mut announced =
+            self.announced().filter(|(rule, _)| *rule == Rule::Idle || untagged && *rule == Rule::Untagged);
+        let hangs = |(rule, announced): (Rule, AnnouncedAction)| match announced.mode {
+            Mode::Enforce => !is_foreign,
+            Mode::Observe => self.would_act_untold(rule, announced),
         };
-        let unwritten = self.notices.unwritten_marks.get(&self.instance.id);
-        if !is_foreign && curfew_tags.marked.iter().chain(unwritten).any(marked) {
-            return true;
-        }
-        let shadow = self.notices.shadow_marks.get(&self.instance.id);
-        if shadow.is_some_and(|mark| marked(mark) && self.would_act_untold(mark)) {
+        if announced.any(hangs) {
             return true;
         }
         let worked = asked.is_some_and(|asked| asked.busy_until.is_some());
@@ -134,13 +132,13 @@ impl InstanceCase<'_> {
 
     /// Whether nothing but an answer is missing to announce that it lacks its tags.
     fn waits_for_an_answer(self, curfew_tags: &CurfewTags) -> bool {
-        let unwritten = match self.mode(curfew_tags, Rule::Untagged) {
-            Mode::Enforce => &self.notices.unwritten_marks,
-            Mode::Observe => &self.notices.shadow_marks,
-        };
-        let mut marks = curfew_tags.marked.iter().chain(unwritten.get(&self.instance.id));
         untagged::judge(self.subject(curfew_tags)) == Verdict::Unknown
-            && !marks.any(|mark| mark.entries.contains_key(&Rule::Untagged))
+            && !self.announced().any(|(rule, _)| rule == Rule::Untagged)
+    }
+
+    /// What was announced in its present life.
+    fn announced(self) -> impl Iterator<Item = (Rule, AnnouncedAction)> {
+        self.record().into_iter().flat_map(|record| &record.announced).map(|(rule, announced)| (*rule, *announced))
     }
 
     /// Whether it would be announced and ended, by tags and configuration as they are now.
@@ -153,16 +151,10 @@ impl InstanceCase<'_> {
         rule.spare_busy && untagged::judge(self.subject(curfew_tags)) != Verdict::Compliant
     }
 
-    /// Whether a shadow mark's deadline has passed and no message said what would be done.
-    fn would_act_untold(self, mark: &Mark) -> bool {
-        mark.entries.iter().any(|(rule, announced)| {
-            announced.deadline <= self.now
-                && !self.notices.was_notified(
-                    &self.instance.id,
-                    &NotificationKey::would(*rule),
-                    &would_fingerprint(*announced),
-                )
-        })
+    /// Whether an observed deadline has passed and no message said what would be done.
+    fn would_act_untold(self, rule: Rule, announced: AnnouncedAction) -> bool {
+        let (would, what) = (NotificationKey::would(rule), would_fingerprint(announced));
+        announced.deadline <= self.now && !self.notices.was_notified(&self.instance.id, &would, &what)
     }
 }
 

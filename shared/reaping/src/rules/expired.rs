@@ -5,10 +5,14 @@
 //! No tag moves the deadline of a job's machine, or makes Curfew only observe it; only `curfew:protected` makes Curfew skip it
 //! (`instances/skip.rs`).
 //!
-//! It is stopped at once. It is terminated if it belongs, or may belong, to the job of its `curfew:job`, or if that job does not exist
+//! Where Curfew saw the tag before its time, or the state of the job knows the machine, that happens at once. Otherwise the time may be a
+//! mistake, or be written by a stranger: it is announced, waits 15 minutes and counts in `[limits]`.
+//!
+//! It is stopped. It is terminated if it belongs, or may belong, to the job of its `curfew:job`, or if that job does not exist
 //! (`job_ownership.rs`); also with `curfew:on-idle=terminate`, or if it cannot be stopped. An instance of a persistent Spot request would
 //! be launched again, so it is notify only.
 
+use jiff::{SignedDuration, Timestamp};
 use model::config::RuleAction;
 use model::instance::PurchaseOption;
 use model::rule::ResourceAction;
@@ -17,6 +21,23 @@ use plan::{Evidence, NotifyOnlyReason};
 use crate::job_ownership::{JobOwnership, RejectedClaim, RejectionReason};
 use crate::policy::{DueAction, InstanceSubject, Verdict, Violation};
 
+/// Between the announcement of an expiry that had passed when Curfew first saw it, and the action.
+const FIRST_SEEN_PAST_GRACE: SignedDuration = SignedDuration::from_mins(15);
+
+/// What is due for an expiry that leads to `ending`.
+pub(crate) fn due_at_expiry(
+    ending: ResourceAction,
+    expires_at: Timestamp,
+    first_seen_past: bool,
+    now: Timestamp,
+) -> DueAction {
+    if first_seen_past {
+        DueAction::After(ending, now.saturating_add(FIRST_SEEN_PAST_GRACE).unwrap_or(Timestamp::MAX))
+    } else {
+        DueAction::AtOnce(ending, expires_at)
+    }
+}
+
 /// Judges one running instance.
 #[must_use]
 pub fn judge(subject: InstanceSubject<'_>) -> Verdict {
@@ -24,16 +45,20 @@ pub fn judge(subject: InstanceSubject<'_>) -> Verdict {
     let Some(expires_at) = moments.filter(|at| *at <= subject.now).min() else {
         return Verdict::Compliant;
     };
+    let is_known = matches!(subject.ownership, JobOwnership::Owned(_)) || subject.job_deadline == Some(expires_at);
+    let first_seen_past = !is_known && subject.expiry_seen != Some(expires_at);
     let terminate = is_of_a_job(subject.ownership)
         || subject.curfew_tags.on_idle == Some(RuleAction::Terminate)
         || subject.cannot_be_stopped();
     let due = match subject.instance.purchase {
         PurchaseOption::SpotPersistent => DueAction::NotifyOnly(NotifyOnlyReason::PersistentSpot),
         PurchaseOption::SpotUnknown => DueAction::NotifyOnly(NotifyOnlyReason::SpotRequestUnknown),
-        _ if terminate => DueAction::AtOnce(ResourceAction::Terminate, expires_at),
-        _ => DueAction::AtOnce(ResourceAction::Stop, expires_at),
+        _ => {
+            let ending = if terminate { ResourceAction::Terminate } else { ResourceAction::Stop };
+            due_at_expiry(ending, expires_at, first_seen_past, subject.now)
+        }
     };
-    Verdict::Violated(Violation { evidence: Evidence::Expired { expires_at }, due })
+    Verdict::Violated(Violation { evidence: Evidence::Expired { expires_at, first_seen_past }, due })
 }
 
 /// A tag that was copied from a job's machine must not terminate an instance. If the state of the job is unknown or lost, the
@@ -49,7 +74,7 @@ const fn is_of_a_job(claim: JobOwnership<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{RuleInput, instance};
+    use crate::fixture::{InstanceBuilder, NOW, RuleInput, instance};
 
     fn check(given: RuleInput, expect: Option<DueAction>) {
         let found = match given.judge(judge) {
@@ -70,25 +95,31 @@ mod tests {
         check(instance().into(), None);
         check(instance().tag("curfew:expires-at", "2026-09-01T12:00:01Z").into(), None);
         check(
-            instance().tag("curfew:expires-at", "2026-09-01T12:00:00Z").into(),
-            Some(DueAction::AtOnce(ResourceAction::Stop, "2026-09-01T12:00:00Z".parse().unwrap())),
+            RuleInput::from(instance().tag("curfew:expires-at", NOW)).expiry_seen(NOW),
+            Some(DueAction::AtOnce(ResourceAction::Stop, NOW.parse().unwrap())),
         );
-        check(
-            instance().tag("curfew:expires-at", PAST).into(),
-            Some(DueAction::AtOnce(ResourceAction::Stop, expiry())),
-        );
+    }
+
+    #[test]
+    fn a_moment_that_was_past_when_first_seen_waits() {
+        let given = || RuleInput::from(instance().tag("curfew:expires-at", PAST));
+        let after = Some(DueAction::After(ResourceAction::Stop, "2026-09-01T12:15:00Z".parse().unwrap()));
+        check(given(), after);
+        check(given().expiry_seen("2026-09-01T11:30:00Z"), after);
+        check(given().expiry_seen(PAST), Some(DueAction::AtOnce(ResourceAction::Stop, expiry())));
     }
 
     #[test]
     fn is_terminated_where_it_says_so_or_must_be() {
         let expired = || instance().tag("curfew:expires-at", PAST);
         let terminate = Some(DueAction::AtOnce(ResourceAction::Terminate, expiry()));
-        check(expired().tag("curfew:job", "vision/a-0123abcd").into(), terminate);
-        check(expired().tag("curfew:on-idle", "terminate").into(), terminate);
-        check(expired().purchase(PurchaseOption::SpotOneTime).into(), terminate);
-        check(expired().root_on_instance_storage().into(), terminate);
+        let check = |given: InstanceBuilder, expect| check(RuleInput::from(given).expiry_seen(PAST), expect);
+        check(expired().tag("curfew:job", "vision/a-0123abcd"), terminate);
+        check(expired().tag("curfew:on-idle", "terminate"), terminate);
+        check(expired().purchase(PurchaseOption::SpotOneTime), terminate);
+        check(expired().root_on_instance_storage(), terminate);
         check(
-            expired().purchase(PurchaseOption::SpotPersistent).into(),
+            expired().purchase(PurchaseOption::SpotPersistent),
             Some(DueAction::NotifyOnly(NotifyOnlyReason::PersistentSpot)),
         );
     }

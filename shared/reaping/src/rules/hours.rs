@@ -12,7 +12,8 @@ use model::config::RuleAction;
 use model::curfew_tags::CurfewTags;
 use model::hours::{Hours, HoursPosition};
 use model::instance::{Instance, InstanceState};
-use model::rule::Rule;
+use model::notification_log::{CarriedOut, ResourceRecord};
+use model::rule::{ResourceAction, Rule};
 use plan::Evidence;
 
 use crate::policy::{DueAction, InstanceSubject, Verdict, Violation};
@@ -59,18 +60,37 @@ impl InstanceSubject<'_> {
     }
 }
 
+/// The stop that Curfew carried out on an instance and that still stands, by its record: a launch since then voids it, unless that start
+/// failed (EC2 gives a start that failed a launch time as well).
+#[must_use]
+pub fn standing_stop(instance: &Instance, record: Option<&ResourceRecord>) -> Option<CarriedOut> {
+    let record = record?;
+    let stands = record.is_about(instance.launched_at) || instance.last_start_failed().is_some();
+    record.carried_out.filter(|done| stands && done.action == ResourceAction::Stop)
+}
+
 /// Whether a stopped instance starts now, and since when it should run: its hours have begun after Curfew stopped it for a
 /// reason that ends with the night. What was stopped because it expired, has no owner, or is too old stays stopped.
 #[must_use]
-pub fn start_is_due(instance: &Instance, curfew_tags: &CurfewTags, now: Timestamp) -> Option<Timestamp> {
-    let is_stopped = instance.state == InstanceState::Stopped;
-    if is_stopped { start_of_stopped(instance.launched_at, curfew_tags, now) } else { None }
+pub fn start_is_due(
+    instance: &Instance,
+    curfew_tags: &CurfewTags,
+    record: Option<&ResourceRecord>,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    let stopped = standing_stop(instance, record).filter(|_| instance.state == InstanceState::Stopped)?;
+    start_of_stopped(instance.launched_at, curfew_tags, stopped, now)
 }
 
-/// The same for anything that is stopped, and was launched then for the last time.
-pub(crate) fn start_of_stopped(launched_at: Timestamp, curfew_tags: &CurfewTags, now: Timestamp) -> Option<Timestamp> {
-    let (hours, stopped) = curfew_tags.hours.as_ref().zip(curfew_tags.stopped.as_ref())?;
-    let ends_with_the_night = [Rule::Hours, Rule::Idle].into_iter().any(|rule| stopped.rule == rule.as_str());
+/// The same for anything that Curfew stopped, and that was launched then for the last time.
+pub(crate) fn start_of_stopped(
+    launched_at: Timestamp,
+    curfew_tags: &CurfewTags,
+    stopped: CarriedOut,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    let hours = curfew_tags.hours.as_ref()?;
+    let ends_with_the_night = matches!(stopped.rule, Rule::Hours | Rule::Idle);
     let expired = curfew_tags.expires_at.is_some_and(|at| at <= now);
     if !ends_with_the_night || expired {
         return None;
@@ -83,7 +103,7 @@ pub(crate) fn start_of_stopped(launched_at: Timestamp, curfew_tags: &CurfewTags,
             (!overtaken && began > stopped.at).then_some(began)
         }
         // By now its hours are the whole week: there is no next start to wait for.
-        HoursPosition::Inside { since: None, .. } => (stopped.rule == Rule::Hours.as_str()).then_some(stopped.at),
+        HoursPosition::Inside { since: None, .. } => (stopped.rule == Rule::Hours).then_some(stopped.at),
     }
 }
 
@@ -143,18 +163,25 @@ mod tests {
     }
 
     fn check_start_of(hours: &str, stopped: &str, now: &str, expect: bool) {
-        let instance = instance()
-            .launched("2026-08-31T07:00:00Z")
-            .state(InstanceState::Stopped)
-            .tag("curfew:hours", hours)
-            .tag("curfew:stopped", stopped)
-            .build();
-        let curfew_tags = CurfewTags::read(&instance).unwrap();
-        assert_eq!(
-            start_is_due(&instance, &curfew_tags, now.parse().unwrap()).is_some(),
-            expect,
-            "stopped {stopped}, now {now}"
-        );
+        let (rule, at) = stopped.split_once(' ').unwrap();
+        let carried_out =
+            CarriedOut { rule: Rule::read(rule).unwrap(), action: ResourceAction::Stop, at: at.parse().unwrap() };
+        let launched = "2026-08-31T07:00:00Z";
+        let record =
+            ResourceRecord { carried_out: Some(carried_out), ..ResourceRecord::about(launched.parse().unwrap()) };
+        let starts = |record: Option<&ResourceRecord>, launched: &str| {
+            // The label is no proof.
+            let instance = instance()
+                .launched(launched)
+                .state(InstanceState::Stopped)
+                .tag("curfew:hours", hours)
+                .tag("curfew:stopped", stopped)
+                .build();
+            let curfew_tags = CurfewTags::read(&instance).unwrap();
+            start_is_due(&instance, &curfew_tags, record, now.parse().unwrap()).is_some()
+        };
+        assert_eq!(starts(Some(&record), launched), expect, "stopped {stopped}, now {now}");
+        assert!(!starts(None, launched) && !starts(Some(&record), "2026-09-01T03:00:00Z"), "stopped {stopped}");
     }
 
     #[test]

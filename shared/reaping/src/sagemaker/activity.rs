@@ -80,11 +80,12 @@ pub fn evaluate(resource: &SageMakerResource, answers: &ActivitySamples, config:
 /// Whether its owner was told that it is idle, no more can follow, and a full query is not due yet.
 fn was_told_lately(resource: &SageMakerResource, notices: &NotificationLog, config: &Config, now: Timestamp) -> bool {
     let curfew_tags = CurfewTags::read_sagemaker(resource.created_at, &resource.tags).unwrap_or_default();
-    let may_end = curfew_tags.marked.is_some()
+    let record = notices.record(&resource.id).filter(|record| record.is_about(resource.created_at));
+    let may_end = record.is_some_and(|record| !record.announced.is_empty())
         || !resource.kind.serves()
         || !is_notify_only(&resource.kind, config)
         || !matches!(curfew_tags.on_idle, None | Some(RuleAction::Notify));
-    let told = notices.notified.get(&resource.id).and_then(|topics| topics.get(&NotificationKey::rule(Rule::Idle)));
+    let told = notices.notification(&resource.id, &NotificationKey::rule(Rule::Idle));
     let Some(told) = told.filter(|_| !may_end) else { return false };
     let window = window_of(resource, config).unwrap_or_default();
     let between = (window.as_hours() / 2).clamp(1, HOURS_BETWEEN_MAX);

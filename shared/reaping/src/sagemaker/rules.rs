@@ -22,6 +22,7 @@ use model::sagemaker::{Activity, SageMakerKind, SageMakerResource, UnknownActivi
 use plan::{Evidence, NotifyOnlyReason};
 
 use crate::policy::{DueAction, Verdict, Violation};
+use crate::rules::expired::due_at_expiry;
 use crate::rules::hours::end_of_hours;
 use crate::rules::over_budget::{BudgetSubject, judge_budgets};
 
@@ -36,6 +37,8 @@ pub(super) struct SageMakerSubject<'a> {
     pub(super) activity: &'a Activity,
     pub(super) config: &'a Config,
     pub(super) budgets: BudgetSubject<'a>,
+    /// The value of `curfew:expires-at` that Curfew saw before its time.
+    pub(super) expiry_seen: Option<Timestamp>,
     pub(super) now: Timestamp,
 }
 
@@ -81,11 +84,12 @@ impl SageMakerSubject<'_> {
 
     fn expired(self) -> Option<Violation> {
         let expires_at = self.curfew_tags.expires_at.filter(|at| *at <= self.now)?;
+        let first_seen_past = self.expiry_seen != Some(expires_at);
         let due = match self.end() {
-            Ok(ending) => DueAction::AtOnce(ending, expires_at),
+            Ok(ending) => due_at_expiry(ending, expires_at, first_seen_past, self.now),
             Err(notify_only) => DueAction::NotifyOnly(notify_only),
         };
-        Some(Violation { evidence: Evidence::Expired { expires_at }, due })
+        Some(Violation { evidence: Evidence::Expired { expires_at, first_seen_past }, due })
     }
 
     fn over_budget(self) -> Verdict {

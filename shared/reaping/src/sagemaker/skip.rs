@@ -129,8 +129,7 @@ impl SageMakerCase<'_> {
 
     /// Whether it was idle at the last full query.
     fn was_notified_idle(self) -> bool {
-        let topics = self.notices.notified.get(&self.resource.id);
-        topics.is_some_and(|topics| topics.contains_key(&NotificationKey::rule(Rule::Idle)))
+        self.notices.notification(&self.resource.id, &NotificationKey::rule(Rule::Idle)).is_some()
     }
 
     fn is_judged_for_idleness(self) -> bool {

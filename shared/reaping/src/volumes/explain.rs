@@ -8,12 +8,13 @@ use model::duration;
 use model::id::ResourceId;
 use model::mark::whole_second;
 use model::mode::Mode;
-use model::notification_log::NotificationLogs;
+use model::notification_log::{NotificationLogs, ResourceRecord};
 use model::observation::Observation;
 use model::rule::{ResourceAction, Rule};
 use model::volume::{ObservedStorage, Snapshot, Volume, VolumeUse, VolumeUseQuery};
 use plan::{Evidence, SkipReason};
 
+use super::snapshots::snapshot_mode;
 use super::{LiveJobs, StorageView, TrackedVolume, VolumeCase, decide};
 use crate::announcements::AnnouncementTarget;
 use crate::explain::{
@@ -172,14 +173,17 @@ const fn describe_skip_reason(reason: SkipReason) -> &'static str {
     }
 }
 
+fn deleted_at_of(record: &ResourceRecord) -> Option<Timestamp> {
+    record.safety.as_ref()?.deleted_at
+}
+
 /// A snapshot ends by the one rule that its owner hears of when its volume is deleted.
 fn explain_snapshot(snapshot: &Snapshot, decision: PlanDecision, policy: &Policy) -> Explanation {
-    let curfew_tags = CurfewTags::read_snapshot(&snapshot.tags);
+    let curfew_tags = CurfewTags::read_volume(&snapshot.tags);
     let nothing = CurfewTags::default();
     let legible = curfew_tags.as_ref().unwrap_or(&nothing);
-    let (wanted, from) = effective_mode_and_its_source(legible, &snapshot.tags, &policy.config);
+    let (wanted, from) = snapshot_mode(legible, &snapshot.tags, &policy.config);
     let mode = EffectiveMode { mode: wanted.min(policy.ceiling), wanted, source: from };
-    let keep = policy.config.volumes.keep_snapshots;
     let kept = |evidence: String, at: Option<Timestamp>| RuleExplanation {
         verdict: RuleVerdict::Compliant,
         when: at.map_or(WHILE_COMPLIANT.to_owned(), |at| {
@@ -203,15 +207,16 @@ fn explain_snapshot(snapshot: &Snapshot, decision: PlanDecision, policy: &Policy
                 ..kept(step.evidence.describe(snapshot.started_at), None)
             },
             (Evidence::SnapshotExpired { expires_at, volume, .. }, None) => {
-                kept(format!("{volume} is gone; the next run records that"), Some(*expires_at))
+                kept(format!("{volume} is gone; the next run announces that"), Some(*expires_at))
             }
             _ => kept(String::new(), None),
         },
-        PlanDecision::Skipped(one) => match (one.reason, legible.deleted_at) {
+        PlanDecision::Skipped(one) => match (one.reason, deleted_at_of(&one.memory.record)) {
             (SkipReason::VolumeExists, _) => kept(format!("{} exists", snapshot.of_volume), None),
             (SkipReason::Restorable, Some(at)) => {
                 let evidence = format!("{} was deleted at {at}, and can be restored from it", snapshot.of_volume);
-                kept(evidence, Some(at + keep))
+                let announced = one.memory.record.announced.get(&Rule::Expired).map(|announced| announced.deadline);
+                kept(evidence, announced.or(Some(policy.snapshots_kept_until(at))))
             }
             (because, _) => {
                 let words = skipping_tag(because, &snapshot.tags, curfew_tags.as_ref().err());

@@ -44,7 +44,7 @@ pub fn is_of_interest(
     volume.state != VolumeState::InUse
         || volume.tags.keys().any(|key| begins_with_curfew(key))
         || host().is_some_and(|host| host.stopped || is_any_missing(&volume.tags, config) && tells_owner(host))
-        || notices.is_some_and(|notices| notices.knows(&volume.id))
+        || notices.is_some_and(|notices| notices.record(&volume.id).is_some())
 }
 
 impl<'a> VolumeCase<'a> {
@@ -64,7 +64,7 @@ impl<'a> VolumeCase<'a> {
 
     /// The instance that it is attached to, or was last seen on.
     pub(super) fn last_seen_on(self) -> Option<&'a ResourceId> {
-        self.volume.attached_to.first().or_else(|| self.notices.seen_on.get(&self.volume.id))
+        self.volume.attached_to.first().or_else(|| self.record?.last_host.as_ref())
     }
 
     /// What has to be remembered of it: nothing, where the volume's own tags say everything.

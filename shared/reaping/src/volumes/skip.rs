@@ -1,12 +1,12 @@
 //! Which volumes to skip, and what to notify their owners of.
 
 use billing::price;
-use model::curfew_tags::{CurfewTags, MARKED, PROTECTED, UNATTACHED_SINCE, explain_unreadable, kept_until, stopped_at};
+use jiff::Timestamp;
+use model::curfew_tags::{CurfewTags, PROTECTED, explain_unreadable, kept_until};
 use model::duration;
 use model::foreign::{VolumeController, keeper};
-use model::mark::whole_second;
 use model::mode::Mode;
-use model::notification_log::NotificationKey;
+use model::notification_log::{NotificationKey, ResourceRecord};
 use model::rule::Rule;
 use model::volume::{SnapshotState, VolumeState, VolumeUse};
 use plan::{OwnerFinding, ResourceMemory, SkipReason, Skipped, may_become_safe};
@@ -84,15 +84,14 @@ impl VolumeCase<'_> {
 
     /// Found orphaned when last asked about, which is asked once a day.
     fn was_notified(self) -> bool {
-        let topics = self.notices.notified.get(&self.volume.id);
-        self.used.is_none() && topics.is_some_and(|topics| topics.contains_key(&NotificationKey::rule(Rule::Orphaned)))
+        let told = self.notices.notification(&self.volume.id, &NotificationKey::rule(Rule::Orphaned));
+        self.used.is_none() && told.is_some()
     }
 
     fn on_stopped_instance(self) -> Option<OwnerFinding> {
         let host = self.host.filter(|host| host.stopped)?;
         let (now, rule) = (self.view.now, &self.view.policy.config.volumes);
-        let stopped_at = host.stopped_at.or_else(|| stopped_at(&host.tags));
-        let since = stopped_at.filter(|at| now.duration_since(*at) >= rule.orphaned_after)?;
+        let since = host.stopped_at.filter(|at| now.duration_since(*at) >= rule.orphaned_after)?;
         let text = format!(
             "attached to {}, which has been stopped since {since}, longer than {}. {}. Delete it, or keep only a snapshot",
             host.id,
@@ -131,22 +130,18 @@ impl VolumeCase<'_> {
         Skipped { target: self.target(), reason, finding: None, memory: self.unjudged() }
     }
 
-    /// What stays remembered of one that is not judged now: a mark on it that binds no run stays void.
+    /// The memory of one that is not judged now. Its announcement is over: if it is judged again, that begins anew.
     fn unjudged(self) -> ResourceMemory {
-        let tags = &self.volume.tags;
-        let void = self.notices.void_marks.get(&self.volume.id);
-        let remembered = self.notices.first_sights.get(&self.volume.id).copied();
-        let used = self.volume.is_attached() && tags.contains_key(UNATTACHED_SINCE);
-        ResourceMemory {
-            void_mark: void.filter(|_| tags.contains_key(MARKED)).cloned(),
-            first_sight: if used {
-                Some(whole_second(self.view.now))
-            } else {
-                remembered.filter(|_| !self.volume.is_attached())
-            },
-            last_host: self.last_host(),
-            ..ResourceMemory::default()
-        }
+        let remembered = self.record.and_then(|record| record.since).filter(|_| !self.volume.is_attached());
+        self.memory(remembered, Vec::new())
+    }
+
+    /// The memory of a volume that was first seen unattached then.
+    pub(super) fn memory(self, since: Option<Timestamp>, active_keys: Vec<NotificationKey>) -> ResourceMemory {
+        let snapshot_runs = self.record.map(|record| record.snapshot_runs.clone()).unwrap_or_default();
+        let (last_host, host_tags) = self.last_host().unzip();
+        let record = ResourceRecord { since, snapshot_runs, last_host, ..ResourceRecord::default() };
+        ResourceMemory { active_keys, record, host_tags }
     }
 
     fn finding(self, reason: SkipReason, topic: &str, what: String, text: String) -> Skipped {

@@ -1,81 +1,37 @@
 //! The snapshots that Curfew made: each ends `keep_snapshots` after its volume was deleted, and never while that exists.
+//!
+//! The message of the deletion announces the expiry. If no run could announce it then, a run that finds the volume gone does. The mode is
+//! that of team and configuration, which `curfew:mode=observe` on the snapshot may only restrict.
 
-use model::curfew_tags::{CurfewTags, PROTECTED, explain_unreadable, kept_until};
+use jiff::{SignedDuration, Timestamp};
+use model::config::Config;
+use model::curfew_tags::{CurfewTags, DELETED_AT, PROTECTED, SNAPSHOT_OF, explain_unreadable, kept_until};
+use model::instance::Tags;
 use model::mark::{AnnouncedAction, whole_second};
 use model::mode::Mode;
-use model::notification_log::{NotificationKey, would_fingerprint};
+use model::notification_log::{NotificationKey, ResourceRecord, SafetyRecord, would_fingerprint};
 use model::ownership::{owner_of, team_of, value_of};
 use model::rule::{ResourceAction, Rule};
 use model::volume::Snapshot;
-use plan::{Action, Evidence, OwnerFinding, ResourceMemory, SkipReason, Skipped, SnapshotAction, Step, Target};
+use plan::{
+    Action, Evidence, ExpiryAnnouncement, OwnerFinding, ResourceMemory, SkipReason, Skipped, SnapshotAction, Step,
+    Target,
+};
 
-use super::{StorageView, VolumeDecision};
-use crate::policy::effective_mode;
+use super::{StorageView, VolumeDecision, safety_record};
+use crate::policy::{ModeSource, UNREADABLE, effective_mode_and_its_source};
 
 impl StorageView<'_> {
-    /// What becomes of one snapshot that says it is Curfew's.
+    /// The decision about one snapshot that is described as Curfew's.
     pub(super) fn decide_snapshot(&self, snapshot: &Snapshot) -> VolumeDecision {
-        let of = |evidence| Skipped {
-            target: self.target(snapshot),
-            reason: evidence,
-            finding: None,
-            memory: ResourceMemory::default(),
+        let target = self.target(snapshot);
+        let Some(safety) = safety_record(snapshot, self.memory) else {
+            let (reason, memory) = (SkipReason::ForeignOwned, ResourceMemory::default());
+            return VolumeDecision::Skipped(Box::new(Skipped { target, reason, finding: None, memory }));
         };
-        let skipped = |evidence| VolumeDecision::Skipped(Box::new(of(evidence)));
-        if !snapshot.is_of_curfew() {
-            return skipped(SkipReason::ForeignOwned);
-        }
-        if snapshot.tags.contains_key(PROTECTED) {
-            return skipped(SkipReason::Protected);
-        }
-        if kept_until(&snapshot.tags).is_some_and(|until| self.now < until) {
-            return skipped(SkipReason::Kept);
-        }
-        let curfew_tags = match CurfewTags::read_snapshot(&snapshot.tags) {
-            Ok(curfew_tags) => curfew_tags,
-            Err(unreadable) => {
-                let (topic, text) = (NotificationKey::named("unreadable"), explain_unreadable(&unreadable));
-                let resource_memory = ResourceMemory { active_keys: vec![topic.clone()], ..ResourceMemory::default() };
-                let finding = Some(OwnerFinding { topic, what: text.clone(), text });
-                return VolumeDecision::Skipped(Box::new(Skipped {
-                    finding,
-                    memory: resource_memory,
-                    ..of(SkipReason::Unreadable)
-                }));
-            }
-        };
-        if self.volumes.contains(&(&snapshot.region, &snapshot.of_volume)) {
-            return skipped(SkipReason::VolumeExists);
-        }
-        let deleted_at = curfew_tags.deleted_at.unwrap_or_else(|| whole_second(self.now));
-        let expires_at = deleted_at + self.policy.config.volumes.keep_snapshots;
-        let evidence = Evidence::SnapshotExpired { volume: snapshot.of_volume.clone(), deleted_at, expires_at };
-        let mode = effective_mode(&curfew_tags, &snapshot.tags, &self.policy.config).min(self.policy.ceiling);
-        if curfew_tags.deleted_at.is_none() {
-            // People hear of it: a run whose deletion was answered too late, or not at all, could not say so.
-            let step = self.step(snapshot, SnapshotAction::TagDeletedAt(deleted_at), evidence, mode);
-            return VolumeDecision::Step(Box::new(Step { already_notified: mode == Mode::Observe, ..step }));
-        }
-        if self.now < expires_at {
-            return skipped(SkipReason::Restorable);
-        }
-        let announced = AnnouncedAction { ending: ResourceAction::Delete, deadline: expires_at };
-        let notices = self.notices(&snapshot.region);
-        let already_notified = mode == Mode::Observe
-            && notices.was_notified(
-                &snapshot.id,
-                &NotificationKey::would(Rule::Expired),
-                &would_fingerprint(announced),
-            );
-        let step = self.step(snapshot, SnapshotAction::Delete, evidence, mode);
-        VolumeDecision::Step(Box::new(Step { deadline: Some(expires_at), already_notified, ..step }))
-    }
-
-    fn step(&self, snapshot: &Snapshot, action: SnapshotAction, evidence: Evidence, mode: Mode) -> Step {
-        let action = Action::Snapshot(snapshot.clone(), action);
-        let active_keys = vec![NotificationKey::would(Rule::Expired), NotificationKey::undone(Rule::Expired)];
-        let resource_memory = ResourceMemory { active_keys, ..ResourceMemory::default() };
-        Step { memory: resource_memory, ..Step::bare(self.target(snapshot), action, evidence, mode) }
+        let record = self.notices(&snapshot.region).record(&snapshot.id);
+        let announced = record.and_then(|record| record.announced.get(&Rule::Expired)).copied();
+        OwnSnapshot { view: self, snapshot, safety, announced }.decide()
     }
 
     fn target(&self, snapshot: &Snapshot) -> Target {
@@ -89,4 +45,119 @@ impl StorageView<'_> {
             what: format!("snapshot of {}, {} GiB", snapshot.of_volume, snapshot.size_gib),
         }
     }
+}
+
+/// A snapshot that Curfew made.
+struct OwnSnapshot<'a> {
+    view: &'a StorageView<'a>,
+    snapshot: &'a Snapshot,
+    safety: SafetyRecord,
+    announced: Option<AnnouncedAction>,
+}
+
+impl OwnSnapshot<'_> {
+    fn decide(mut self) -> VolumeDecision {
+        let Self { view, snapshot, .. } = self;
+        if view.volumes.contains(&(&snapshot.region, &snapshot.of_volume)) {
+            self.safety.deleted_at = None;
+            return self.skipped(SkipReason::VolumeExists);
+        }
+        let deleted_at = *self.safety.deleted_at.get_or_insert_with(|| whole_second(view.now));
+        if snapshot.tags.contains_key(PROTECTED) {
+            return self.skipped(SkipReason::Protected);
+        }
+        if kept_until(&snapshot.tags).is_some_and(|until| view.now < until) {
+            return self.skipped(SkipReason::Kept);
+        }
+        let curfew_tags = match CurfewTags::read_volume(&snapshot.tags) {
+            Ok(curfew_tags) => curfew_tags,
+            Err(unreadable) => return self.unreadable(explain_unreadable(&unreadable)),
+        };
+        let config = &view.policy.config;
+        let mode = snapshot_mode(&curfew_tags, &snapshot.tags, config).0.min(view.policy.ceiling);
+        let expires_at = view.policy.snapshots_kept_until(deleted_at);
+        match (mode, self.announced.filter(|announced| announced.mode >= mode)) {
+            (Mode::Enforce, None) => {
+                self.announce(deleted_at, expires_at.max(later(view.now, config.volumes.grace)), false)
+            }
+            (Mode::Enforce, Some(announced)) => self.enforce(deleted_at, expires_at.max(announced.deadline)),
+            (Mode::Observe, _) if view.now < expires_at => self.skipped(SkipReason::Restorable),
+            (Mode::Observe, _) => self.delete(deleted_at, expires_at, mode),
+        }
+    }
+
+    /// IAM asks for both labels before a deletion.
+    fn enforce(self, deleted_at: Timestamp, expires_at: Timestamp) -> VolumeDecision {
+        let Self { view, snapshot, .. } = self;
+        if [SNAPSHOT_OF, DELETED_AT].iter().any(|label| !snapshot.tags.contains_key(*label)) {
+            return self.announce(deleted_at, expires_at, true);
+        }
+        if view.now < expires_at {
+            self.skipped(SkipReason::Restorable)
+        } else {
+            self.delete(deleted_at, expires_at, Mode::Enforce)
+        }
+    }
+
+    fn announce(self, deleted_at: Timestamp, expires_at: Timestamp, already_notified: bool) -> VolumeDecision {
+        let action = SnapshotAction::AnnounceExpiry(ExpiryAnnouncement { deleted_at, kept_until: expires_at });
+        let step = self.step(action, deleted_at, expires_at, Mode::Enforce);
+        VolumeDecision::Step(Box::new(Step { already_notified, ..step }))
+    }
+
+    fn delete(self, deleted_at: Timestamp, expires_at: Timestamp, mode: Mode) -> VolumeDecision {
+        let announced =
+            AnnouncedAction { ending: ResourceAction::Delete, mode, at: self.view.now, deadline: expires_at };
+        let (would, what) = (NotificationKey::would(Rule::Expired), would_fingerprint(announced));
+        let notices = self.view.notices(&self.snapshot.region);
+        let already_notified = mode == Mode::Observe && notices.was_notified(&self.snapshot.id, &would, &what);
+        let step = self.step(SnapshotAction::Delete, deleted_at, expires_at, mode);
+        VolumeDecision::Step(Box::new(Step { deadline: Some(expires_at), already_notified, ..step }))
+    }
+
+    fn step(&self, action: SnapshotAction, deleted_at: Timestamp, expires_at: Timestamp, mode: Mode) -> Step {
+        let volume = self.snapshot.of_volume.clone();
+        let evidence = Evidence::SnapshotExpired { volume, deleted_at, expires_at };
+        let action = Action::Snapshot(self.snapshot.clone(), action);
+        let active_keys = [NotificationKey::would(Rule::Expired), NotificationKey::undone(Rule::Expired)];
+        let memory = self.memory(active_keys.into());
+        Step { memory, ..Step::bare(self.view.target(self.snapshot), action, evidence, mode) }
+    }
+
+    fn skipped(&self, reason: SkipReason) -> VolumeDecision {
+        let (target, memory) = (self.view.target(self.snapshot), self.memory(Vec::new()));
+        VolumeDecision::Skipped(Box::new(Skipped { target, reason, finding: None, memory }))
+    }
+
+    fn unreadable(&self, text: String) -> VolumeDecision {
+        let topic = NotificationKey::named(UNREADABLE);
+        let (target, memory) = (self.view.target(self.snapshot), self.memory(vec![topic.clone()]));
+        let finding = Some(OwnerFinding { topic, what: text.clone(), text });
+        VolumeDecision::Skipped(Box::new(Skipped { target, reason: SkipReason::Unreadable, finding, memory }))
+    }
+
+    /// An announcement stands while its volume is gone.
+    fn memory(&self, active_keys: Vec<NotificationKey>) -> ResourceMemory {
+        let announced = self.announced.filter(|_| self.safety.deleted_at.is_some());
+        let record = ResourceRecord {
+            announced: announced.into_iter().map(|announced| (Rule::Expired, announced)).collect(),
+            safety: Some(self.safety.clone()),
+            ..ResourceRecord::about(self.snapshot.started_at)
+        };
+        ResourceMemory { active_keys, record, host_tags: None }
+    }
+}
+
+/// The mode of a snapshot before the ceiling, and what sets it. `curfew:mode=enforce` on it enforces nothing: whoever may tag a snapshot need
+/// not be its owner.
+pub(super) fn snapshot_mode(curfew_tags: &CurfewTags, tags: &Tags, config: &Config) -> (Mode, ModeSource) {
+    let without = CurfewTags { mode: None, ..curfew_tags.clone() };
+    match (curfew_tags.mode, effective_mode_and_its_source(&without, tags, config)) {
+        (Some(Mode::Observe), (Mode::Enforce, _)) => (Mode::Observe, ModeSource::Tag),
+        (_, of_account) => of_account,
+    }
+}
+
+fn later(at: Timestamp, by: SignedDuration) -> Timestamp {
+    at.saturating_add(by).unwrap_or(Timestamp::MAX)
 }

@@ -3,14 +3,13 @@
 use jiff::Timestamp;
 use model::curfew_tags::{CurfewTags, PROTECTED, UNATTACHED_SINCE};
 use model::id::ResourceId;
+use model::instance::Tags;
 use model::mark::{Mark, whole_second};
 use model::mode::Mode;
-use model::notification_log::{NotificationKey, NotificationLog};
+use model::notification_log::{NotificationKey, NotificationLog, ResourceRecord};
 use model::rule::{ResourceAction, Rule};
 use model::volume::SnapshotState;
-use plan::{
-    Action, Announcement, Evidence, ResourceMemory, SafetySnapshot, Step, VolumeAction, is_safe, may_become_safe,
-};
+use plan::{Action, Announcement, Evidence, ResourceMemory, Step, VolumeAction, is_safe, may_become_safe};
 
 use super::{TRY_AGAIN_AFTER, VolumeCase};
 use crate::announcements::{AnnouncementTarget, RuleTrack};
@@ -25,10 +24,11 @@ pub(super) struct TrackedVolume<'a> {
 }
 
 impl TrackedVolume<'_> {
-    /// Records at once that it is unattached, without a notification.
+    /// Shows at once that it is unattached, without a notification.
     pub(super) fn first_sight(self) -> Option<Step> {
-        let VolumeCase { since, written, .. } = self.case;
-        if self.mode == Mode::Observe || self.case.is_in_use() || written == Some(since) {
+        let VolumeCase { since, .. } = self.case;
+        let is_shown = self.tags().get(UNATTACHED_SINCE).is_some_and(|label| *label == since.to_string());
+        if self.mode == Mode::Observe || self.case.is_in_use() || is_shown {
             return None;
         }
         let evidence = Evidence::Orphaned(self.case.subject().evidence());
@@ -46,25 +46,17 @@ impl TrackedVolume<'_> {
                 ]
             }
         };
-        let observed = self.mode == Mode::Observe;
-        ResourceMemory {
-            active_keys: [active_keys, self.case.active_finding_keys()].concat(),
-            shadow_mark: self.still_announced(track).filter(|_| observed),
-            unwritten_mark: self.still_unwritten(track).filter(|_| !observed),
-            void_mark: self.called_off_unwritten(track),
-            first_sight: self.first_sight_to_remember(),
-            last_host: self.case.last_host(),
-        }
-    }
-
-    /// The first sight that no tag has. In observe mode a tag cannot be removed or corrected, so what is remembered here is newer.
-    fn first_sight_to_remember(self) -> Option<Timestamp> {
-        let VolumeCase { view, since, written, .. } = self.case;
-        if self.case.is_in_use() {
-            return written.filter(|_| self.mode == Mode::Observe).map(|_| whole_second(view.now));
-        }
-        let remembered = self.case.notices.first_sights.contains_key(&self.case.volume.id);
-        Some(since).filter(|since| written != Some(*since) && (remembered || self.mode == Mode::Observe))
+        let since = match (self.case.volume.is_unattached(), self.case.is_in_use()) {
+            (false, _) => None,
+            // Its time begins anew.
+            (true, true) => Some(whole_second(self.case.view.now)),
+            (true, false) => Some(self.case.since),
+        };
+        let memory = self.case.memory(since, [active_keys, self.case.active_finding_keys()].concat());
+        // An announcement about a volume that was used since is over.
+        let announced = if self.case.is_in_use() { None } else { Some(self.still_announced(track)) };
+        let record = ResourceRecord { announced: announced.into_iter().flatten().collect(), ..memory.record };
+        ResourceMemory { record, ..memory }
     }
 }
 
@@ -75,8 +67,12 @@ impl AnnouncementTarget for TrackedVolume<'_> {
         &self.case.volume.id
     }
 
-    fn since(self) -> Timestamp {
+    fn record_since(self) -> Timestamp {
         self.case.since
+    }
+
+    fn tags(&self) -> &Tags {
+        &self.case.volume.tags
     }
 
     fn curfew_tags(&self) -> &CurfewTags {
@@ -112,16 +108,13 @@ impl AnnouncementTarget for TrackedVolume<'_> {
         // Curfew may not tag protected snapshots, and EC2 refuses a request for several if it refuses one.
         let datable = snapshots.iter().filter(|snapshot| !snapshot.tags.contains_key(PROTECTED));
         let expiring = datable.map(|snapshot| snapshot.id.clone()).collect();
+        let kept_until = view.policy.snapshots_kept_until(at);
         match ending {
-            ResourceAction::Delete => Some(VolumeAction::Delete { safety: None, expiring, at }),
+            ResourceAction::Delete => Some(VolumeAction::Delete { safety: None, expiring, at, kept_until }),
             ResourceAction::SnapshotAndDelete => {
                 if let Some(safe) = snapshots.iter().find(|snapshot| is_safe(snapshot, volume, since)) {
-                    let kept_until = at + view.policy.config.volumes.keep_snapshots;
-                    return Some(VolumeAction::Delete {
-                        safety: Some(SafetySnapshot { snapshot: safe.id.clone(), kept_until }),
-                        expiring,
-                        at,
-                    });
+                    let safety = Some(safe.id.clone());
+                    return Some(VolumeAction::Delete { safety, expiring, at, kept_until });
                 }
                 let mut tried = snapshots.iter().filter(|snapshot| may_become_safe(snapshot, volume, since));
                 let waits = tried.any(|snapshot| {

@@ -17,6 +17,7 @@ pub(super) struct SnapshotXml<'a> {
     /// `status`
     pub(super) state: Option<Cow<'a, str>>,
     pub(super) start_time: Option<DateTime>,
+    pub(super) description: Option<Cow<'a, str>>,
     /// GiB
     pub(super) volume_size: Option<i32>,
     /// All tags, including AWS's own (`aws:*`); an absent value is empty.
@@ -40,6 +41,7 @@ fn snapshot<'a>(document: &mut XmlReader<'a>) -> Result<SnapshotXml<'a>, XmlErro
             "volumeId" => item.volume_id = Some(document.text()?),
             "status" => item.state = Some(document.text()?),
             "startTime" => item.start_time = Some(document.time("startTime")?),
+            "description" => item.description = Some(document.text()?),
             "volumeSize" => item.volume_size = Some(document.value("volumeSize")?),
             "tagSet" => document.items(|document| tag(document, &mut item.tags))?,
             _ => document.skip(&child)?,

@@ -23,15 +23,7 @@ async fn looked_at(
 }
 
 fn absent(id: &str, sight: MachineSight) -> MachineObservation {
-    MachineObservation {
-        instance: id.into(),
-        sight,
-        launched_at: None,
-        job: None,
-        attempt: None,
-        reaped: None,
-        hold: None,
-    }
+    MachineObservation { instance: id.into(), sight, launched_at: None, job: None, attempt: None, hold: None }
 }
 
 #[tokio::test]
@@ -49,7 +41,6 @@ async fn one_that_ec2_does_not_know_hides_no_other() {
         launched_at: Some("2026-08-31T12:00:00Z".parse().unwrap()),
         job: Some("vision/a-0123abcd".to_owned()),
         attempt: Some(3),
-        reaped: None,
         hold: None,
     };
     assert_eq!(looked.unwrap(), [absent("i-1", MachineSight::Absent), seen]);
