@@ -16,6 +16,7 @@ use model::curfew_tags::{CurfewTags, MARKED, STOPPED};
 use model::id::{Region, ResourceId};
 use model::mark::{Mark, whole_second};
 use model::mode::Mode;
+use model::moment::after;
 use model::notification_log::{NotificationKey, NotificationLog, NotificationLogs};
 use model::observation::Observation;
 use model::ownership::{owner_of, team_of, value_of};
@@ -151,7 +152,7 @@ impl<'a> SageMakerCase<'a> {
     /// only when a notebook instance was changed last, and that Curfew's own stop did as well.
     fn was_changed_since(self, curfew_tags: &CurfewTags) -> bool {
         let stopped = curfew_tags.stopped.as_ref();
-        stopped.is_some_and(|stopped| self.resource.modified_at > stopped.at + STOP_TAKES_MAX)
+        stopped.is_some_and(|stopped| self.resource.modified_at > after(stopped.at, STOP_TAKES_MAX))
     }
 
     /// Curfew has started it for these hours, and it is stopped: somebody stopped it.

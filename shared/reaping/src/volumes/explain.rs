@@ -8,6 +8,7 @@ use model::duration;
 use model::id::ResourceId;
 use model::mark::whole_second;
 use model::mode::Mode;
+use model::moment::after;
 use model::notification_log::NotificationLogs;
 use model::observation::Observation;
 use model::rule::{ResourceAction, Rule};
@@ -152,7 +153,7 @@ impl VolumeCase<'_> {
             Some(VolumeUse::UsedAt(_)) => self.view.now,
             Some(VolumeUse::None) | None => self.since,
         };
-        let at = since + config.orphaned_after;
+        let at = after(since, config.orphaned_after);
         let then = VolumeSubject { unattached_since: since, used: Some(VolumeUse::None), now: at, ..self.subject() };
         let due = match orphaned::judge(then) {
             Verdict::Violated(violation) => Some(violation.due),
@@ -211,7 +212,7 @@ fn explain_snapshot(snapshot: &Snapshot, decision: PlanDecision, policy: &Policy
             (SkipReason::VolumeExists, _) => kept(format!("{} exists", snapshot.of_volume), None),
             (SkipReason::Restorable, Some(at)) => {
                 let evidence = format!("{} was deleted at {at}, and can be restored from it", snapshot.of_volume);
-                kept(evidence, Some(at + keep))
+                kept(evidence, Some(after(at, keep)))
             }
             (because, _) => {
                 let words = skipping_tag(because, &snapshot.tags, curfew_tags.as_ref().err());

@@ -3,6 +3,7 @@
 use model::curfew_tags::{CurfewTags, PROTECTED, explain_unreadable, kept_until};
 use model::mark::{AnnouncedAction, whole_second};
 use model::mode::Mode;
+use model::moment::after;
 use model::notification_log::{NotificationKey, would_fingerprint};
 use model::ownership::{owner_of, team_of, value_of};
 use model::rule::{ResourceAction, Rule};
@@ -48,7 +49,7 @@ impl StorageView<'_> {
             return skipped(SkipReason::VolumeExists);
         }
         let deleted_at = curfew_tags.deleted_at.unwrap_or_else(|| whole_second(self.now));
-        let expires_at = deleted_at + self.policy.config.volumes.keep_snapshots;
+        let expires_at = after(deleted_at, self.policy.config.volumes.keep_snapshots);
         let evidence = Evidence::SnapshotExpired { volume: snapshot.of_volume.clone(), deleted_at, expires_at };
         let mode = effective_mode(&curfew_tags, &snapshot.tags, &self.policy.config).min(self.policy.ceiling);
         if curfew_tags.deleted_at.is_none() {

@@ -5,6 +5,7 @@ use model::curfew_tags::{CurfewTags, PROTECTED, UNATTACHED_SINCE};
 use model::id::ResourceId;
 use model::mark::{Mark, whole_second};
 use model::mode::Mode;
+use model::moment::after;
 use model::notification_log::{NotificationKey, NotificationLog};
 use model::rule::{ResourceAction, Rule};
 use model::volume::SnapshotState;
@@ -116,7 +117,7 @@ impl AnnouncementTarget for TrackedVolume<'_> {
             ResourceAction::Delete => Some(VolumeAction::Delete { safety: None, expiring, at }),
             ResourceAction::SnapshotAndDelete => {
                 if let Some(safe) = snapshots.iter().find(|snapshot| is_safe(snapshot, volume, since)) {
-                    let kept_until = at + view.policy.config.volumes.keep_snapshots;
+                    let kept_until = after(at, view.policy.config.volumes.keep_snapshots);
                     return Some(VolumeAction::Delete {
                         safety: Some(SafetySnapshot { snapshot: safe.id.clone(), kept_until }),
                         expiring,
