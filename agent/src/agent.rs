@@ -13,12 +13,13 @@ use jobs::{
     AGENT_ENDS_BEFORE, AgentWarning, AgentWarningKind, AgentWarnings, ExitReason, GpuWork, Heartbeat, MachineIdentity,
     STANDS_AFTER,
 };
+use model::moment::before;
 use store::Store;
 use tokio::sync::{Notify, watch};
 
 use crate::fence::Fence;
 use crate::log::Log;
-use crate::world::{Pace, left_until, now};
+use crate::world::{Pace, left_until, now, time_since};
 
 /// The time between the orderly end of the attempt and its absolute end.
 const SPARE: SignedDuration = SignedDuration::from_mins(1);
@@ -178,7 +179,7 @@ impl Agent {
     }
 
     fn with_warnings<T>(&self, with: impl FnOnce(&mut AgentWarnings, SignedDuration) -> T) -> T {
-        let at = self.pace.unhurried(-left_until(self.begun));
+        let at = self.pace.unhurried(time_since(self.begun));
         with(&mut self.warnings.lock().unwrap_or_else(PoisonError::into_inner), at)
     }
 
@@ -229,12 +230,12 @@ impl Agent {
 
     /// When the agent ends the attempt in order.
     pub(crate) fn ends_at(&self) -> Timestamp {
-        self.identity.ends_at - self.pace.scale(AGENT_ENDS_BEFORE)
+        before(self.identity.ends_at, self.pace.scale(AGENT_ENDS_BEFORE))
     }
 
     /// How long the agent can still upload.
     pub(crate) fn time_left(&self) -> SignedDuration {
-        let latest = (self.identity.ends_at - self.pace.scale(SPARE)).duration_since(now());
+        let latest = before(self.identity.ends_at, self.pace.scale(SPARE)).duration_since(now());
         self.cause.borrow().as_ref().map_or(latest, |cause| left_until(cause.until).min(latest))
     }
 
@@ -246,8 +247,8 @@ impl Agent {
     /// Returns when to kill a command that got the signal at `signaled_at`: the more it still has to upload, the earlier.
     pub(crate) async fn time_to_kill(&self, signaled_at: Instant, load: impl Fn() -> PendingUpload) {
         self.comes_to_zero(|left| {
-            let since = -left_until(signaled_at);
-            grace(left + since, load()) - since
+            let since = time_since(signaled_at);
+            grace(left.saturating_add(since), load()).saturating_sub(since)
         })
         .await;
     }

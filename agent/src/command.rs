@@ -140,7 +140,7 @@ async fn kill_processes(with_sigterm: bool, running: impl Fn() -> Vec<Pid>) -> u
     let begun = Instant::now();
     while !left.is_empty() {
         let signal = if with_sigterm && begun.elapsed() < SIGTERM_TIMEOUT { Signal::TERM } else { Signal::KILL };
-        if begun.elapsed() > 2 * SIGTERM_TIMEOUT {
+        if begun.elapsed() > SIGTERM_TIMEOUT * 2 {
             // In the kernel, on a dead disk perhaps. The machine is about to go.
             break;
         }

@@ -168,7 +168,7 @@ pub(crate) async fn upload_log(agent: &Agent, uploaded: &mut Option<u64>) -> Res
         }
     }
     let tail = agent.log.tail();
-    let written = tail.start + u64::try_from(tail.bytes.len()).unwrap_or(u64::MAX);
+    let written = tail.start.saturating_add(u64::try_from(tail.bytes.len()).unwrap_or(u64::MAX));
     if *uploaded != Some(written) {
         agent.store.write_log(job, attempt, tail).await?;
         *uploaded = Some(written);

@@ -146,7 +146,7 @@ fn line_of(words: &str) -> String {
 
 impl LogBuffer {
     fn append(&mut self, bytes: &[u8]) {
-        self.written += size(bytes.len());
+        self.written = self.written.saturating_add(size(bytes.len()));
         self.bytes.extend(&bytes[bytes.len().saturating_sub(WAITING_BYTES_MAX)..]);
         self.trim();
     }
@@ -160,7 +160,7 @@ impl LogBuffer {
 
     /// How many bytes are to be in a part.
     fn waiting(&self) -> u64 {
-        if self.is_full() { 0 } else { self.written - self.stored }
+        if self.is_full() { 0 } else { self.written.saturating_sub(self.stored) }
     }
 
     fn is_full(&self) -> bool {
@@ -169,12 +169,12 @@ impl LogBuffer {
 
     /// The position of the first byte.
     fn start(&self) -> u64 {
-        self.written - size(self.bytes.len())
+        self.written.saturating_sub(size(self.bytes.len()))
     }
 
     fn next_part(&self) -> Option<(u32, LogPart)> {
         let start = self.stored.max(self.start());
-        let skipped = usize::try_from(start - self.start()).unwrap_or(usize::MAX);
+        let skipped = usize::try_from(start.saturating_sub(self.start())).unwrap_or(usize::MAX);
         let bytes: Vec<u8> = self.bytes.iter().skip(skipped).copied().collect();
         (!self.is_full() && bytes.len() >= PART_BYTES_MIN).then_some((self.parts, LogPart { bytes, start }))
     }
@@ -209,7 +209,7 @@ impl LogBuffer {
             None => near.take_while(|byte| **byte & 0b1100_0000 == 0b1000_0000).count(),
         };
         let bytes: Vec<u8> = self.bytes.iter().skip(cut + begins).copied().collect();
-        LogTail { start: self.written - size(bytes.len()), bytes, stored: self.stored, parts: self.parts }
+        LogTail { start: self.written.saturating_sub(size(bytes.len())), bytes, stored: self.stored, parts: self.parts }
     }
 }
 

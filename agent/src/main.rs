@@ -3,6 +3,7 @@
 //! It takes the fence, restores the newest complete checkpoint, runs the command, keeps its checkpoints, sends heartbeats, passes a warning on
 //! and flushes, writes the result, and shuts the machine down, after any failure as well. If it does not, the machine's own timer or
 //! `reap-instances` ends the machine.
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 mod agent;
 mod agent_error;

@@ -254,7 +254,8 @@ fn paths_of(manifest: &Manifest, into: &Path) -> (Vec<PathBuf>, Option<PathBuf>)
     for file in &manifest.files {
         let name = file.path.split('/').next().unwrap_or_default();
         if !manifest.companions.iter().any(|companion| companion == name) {
-            *sizes.entry(name).or_default() += file.bytes;
+            let size: &mut u64 = sizes.entry(name).or_default();
+            *size = size.saturating_add(file.bytes);
         }
     }
     let path =

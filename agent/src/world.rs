@@ -16,7 +16,7 @@ pub(crate) struct Pace(pub(crate) u32);
 impl Pace {
     /// The wait at this pace.
     pub(crate) fn scale(self, wait: SignedDuration) -> SignedDuration {
-        wait / i32::try_from(self.0.max(1)).unwrap_or(i32::MAX)
+        wait.checked_div(i32::try_from(self.0.max(1)).unwrap_or(i32::MAX)).unwrap_or(wait)
     }
 
     /// The duration at the pace of 1.
@@ -42,7 +42,12 @@ pub(crate) fn after(time: SignedDuration) -> Instant {
 pub(crate) fn left_until(then: Instant) -> SignedDuration {
     let now = Instant::now();
     let signed = |time: Duration| SignedDuration::try_from(time).unwrap_or(SignedDuration::MAX);
-    if then >= now { signed(then - now) } else { -signed(now - then) }
+    signed(then.saturating_duration_since(now)).saturating_sub(signed(now.saturating_duration_since(then)))
+}
+
+/// The time since then; negative before it.
+pub(crate) fn time_since(then: Instant) -> SignedDuration {
+    SignedDuration::ZERO.saturating_sub(left_until(then))
 }
 
 /// Waits until then. It checks the clock every second, because the clock may be set meanwhile.

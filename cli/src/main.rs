@@ -2,6 +2,7 @@
 //!
 //! It makes no decision of its own: its results come from the crates that the functions are built on. Results go to stdout; progress, questions and
 //! errors to stderr.
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 mod arguments;
 mod command_error;

@@ -257,7 +257,7 @@ fn has_digests(path: &Path, described: &ManifestFile, given_up: &AtomicBool) -> 
             let most = usize::try_from(left).unwrap_or(READ_BYTES).min(READ_BYTES);
             file.read_exact(&mut piece[..most])?;
             digest.update(&piece[..most]);
-            left -= u64::try_from(most).unwrap_or(left);
+            left = left.saturating_sub(u64::try_from(most).unwrap_or(left));
         }
         if digest.hex() != *expected {
             return Ok(false);

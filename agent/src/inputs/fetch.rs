@@ -119,7 +119,7 @@ impl InputFetch<'_> {
         let (content, inode) = self.on_disk(file, move || directory.open_part(&path, bytes)).await?;
         let content = Arc::new(content);
         let there = lock(&self.journal).find_parts(file, inode);
-        let starts = (0..file.bytes.div_ceil(INPUT_PART_BYTES)).map(|number| number * INPUT_PART_BYTES);
+        let starts = (0..file.bytes.div_ceil(INPUT_PART_BYTES)).map(|number| number.saturating_mul(INPUT_PART_BYTES));
         let missing: Vec<u64> = starts.filter(|start| !there.contains(start)).collect();
         let parts = missing.into_iter().map(Ok);
         let fetched =
@@ -145,7 +145,7 @@ impl InputFetch<'_> {
     async fn part(&self, file: &InputFile, content: &Arc<File>, inode: u64, start: u64) -> Result<(), InputError> {
         // It is never closed.
         let _request = self.requests.acquire().await;
-        let length = INPUT_PART_BYTES.min(file.bytes - start);
+        let length = INPUT_PART_BYTES.min(file.bytes.saturating_sub(start));
         self.bucket.fetch_part(file, (start, length), content).await?;
         self.bytes.fetch_add(length, Ordering::Relaxed);
         if file.bytes > INPUT_PART_BYTES {
@@ -230,7 +230,7 @@ fn check_room(journal: &Mutex<InputJournal>, input: &InputSpec, bytes: u64) -> R
     // An unknown size is found out later.
     let Ok(disk) = rustix::fs::statvfs(&input.to) else { return Ok(()) };
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-    let needed = bytes.saturating_sub(lock(journal).count_parts() * INPUT_PART_BYTES);
+    let needed = bytes.saturating_sub(lock(journal).count_parts().saturating_mul(INPUT_PART_BYTES));
     if needed <= free {
         return Ok(());
     }

@@ -1,5 +1,6 @@
 //! One look at the checkpoint directory, and its warnings.
 
+use model::moment::after;
 use std::collections::BTreeSet;
 use std::io;
 use std::sync::PoisonError;
@@ -9,7 +10,7 @@ use jobs::{AgentWarningKind, STANDS_AFTER};
 
 use super::KeeperTask;
 use crate::directory::{self, DirectoryScan};
-use crate::world::left_until;
+use crate::world::time_since;
 
 impl KeeperTask {
     /// The entries of the directory now, the newest step first, for this state of the writer.
@@ -44,7 +45,7 @@ impl KeeperTask {
         self.links = links;
         self.compare_with_last_look(there, &entries);
         // A monotonic time, because the machine's clock may be set: a quiet minute is a real minute.
-        let now = self.begun_at - left_until(self.begun);
+        let now = after(self.begun_at, time_since(self.begun));
         self.seen.observe(entries, now);
         let steps = self.seen.steps(writer, now);
         self.known.get_or_insert_with(|| steps.iter().filter_map(|step| step.number.named()).collect());
@@ -98,14 +99,18 @@ impl KeeperTask {
         );
         let words =
             format!("{what}, and an interruption loses all work: the command must write to CURFEW_CHECKPOINT_DIR");
-        self.agent.warn_owner_after((self.every * 2).max(STANDS_AFTER), AgentWarningKind::NoCheckpoint, &words);
+        self.agent.warn_owner_after(
+            self.every.saturating_mul(2).max(STANDS_AFTER),
+            AgentWarningKind::NoCheckpoint,
+            &words,
+        );
     }
 
     /// Reports the progress and the speed of the job.
     fn report_progress(&mut self, steps: &[CheckpointStep]) {
         let named = |step: &CheckpointStep| step.number.named().filter(|_| step.complete);
         let Some(newest) = steps.iter().find_map(named) else { return };
-        self.progress.saw(newest, -left_until(self.begun));
+        self.progress.saw(newest, time_since(self.begun));
         let steps_per_hour = self.progress.steps_per_hour();
         self.agent.set_status(|status| (status.step, status.steps_per_hour) = (Some(newest), steps_per_hour));
     }

@@ -13,12 +13,13 @@ use jobs::checkpoints::{
 };
 use jobs::warning::{PendingUpload, UploadMeasurement};
 use jobs::{AgentWarningKind, Checkpoint, Head};
+use model::moment::after;
 
 use super::words::describe;
 use super::{KeepError, KeeperTask, LOOK_EVERY};
 use crate::directory::{self, KeptStep, StepSnapshot};
 use crate::fence::FenceError;
-use crate::world::now;
+use crate::world::{now, time_since};
 
 /// The bytes read of a `trainer_state.json`: the best checkpoint is named at its beginning.
 const STATE_BYTES: u64 = 4096;
@@ -134,7 +135,7 @@ impl KeeperTask {
         self.lost = 0;
         *self.originals.slot(step.number) = Some(kept);
         match step.number {
-            StepNumber::Snapshot => self.seen.snapshot_was_kept(self.begun_at - crate::world::left_until(self.begun)),
+            StepNumber::Snapshot => self.seen.snapshot_was_kept(after(self.begun_at, time_since(self.begun))),
             StepNumber::Named(_) | StepNumber::Ambiguous(_) => self.kept = Some(place),
         }
     }

@@ -70,7 +70,7 @@ impl OutputState {
             waiting.is_writing = false;
             if written.is_err() {
                 // The reader is gone, or pauses.
-                waiting.left_out += size(bytes.len());
+                waiting.left_out = waiting.left_out.saturating_add(size(bytes.len()));
             }
             drop(waiting);
             self.changed.notify_all();
@@ -95,7 +95,7 @@ impl PendingOutput {
     fn append(&mut self, bytes: &[u8]) {
         let is_full = self.left_out > 0 || self.bytes.len() + bytes.len() > WAITING_BYTES;
         if is_full && !self.bytes.is_empty() {
-            self.left_out += size(bytes.len());
+            self.left_out = self.left_out.saturating_add(size(bytes.len()));
         } else {
             self.bytes.extend(bytes);
         }

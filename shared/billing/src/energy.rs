@@ -257,17 +257,17 @@ impl Sum for Footprint {
 /// What the machine draws, in milliwatts, without its data center.
 fn power(hardware: &MachineHardware, load: AcceleratorLoad) -> Bounds {
     let (idle_vcpu, full_vcpu) = VCPU_MILLIWATTS;
-    let memory = u64::from(hardware.memory_gib) * MEMORY_MILLIWATTS_PER_GIB;
-    let vcpus = u64::from(hardware.vcpus);
-    let rest = Bounds { low: vcpus * idle_vcpu + memory, high: vcpus * full_vcpu + memory };
+    let memory = u64::from(hardware.memory_gib).saturating_mul(MEMORY_MILLIWATTS_PER_GIB);
+    let drawn = |of_vcpu: u64| u64::from(hardware.vcpus).saturating_mul(of_vcpu).saturating_add(memory);
+    let rest = Bounds { low: drawn(idle_vcpu), high: drawn(full_vcpu) };
     let (low, high) = OTHER_PARTS_PERCENT;
-    (accelerator_power(hardware, load) + rest).times((100 + low, 100 + high), 100)
+    (accelerator_power(hardware, load) + rest).times((low.saturating_add(100), high.saturating_add(100)), 100)
 }
 
 fn accelerator_power(hardware: &MachineHardware, load: AcceleratorLoad) -> Bounds {
     let model = hardware.accelerator.model();
     let eighths = u64::from(hardware.accelerator_eighths);
-    let all = |milliwatts: u64| milliwatts * eighths / 8;
+    let all = |milliwatts: u64| milliwatts.saturating_mul(eighths) / 8;
     let (idle_low, idle_high) = (all(model.idle_milliwatts.0), all(model.idle_milliwatts.1));
     let full = all(model.full_milliwatts);
     match load {
@@ -277,9 +277,13 @@ fn accelerator_power(hardware: &MachineHardware, load: AcceleratorLoad) -> Bound
             .times((100 - SENSOR_ERROR_PERCENT, 100 + SENSOR_ERROR_PERCENT), 100),
         AcceleratorLoad::Utilization { percent } => {
             let percent = u64::from(percent.min(100));
-            let at = |idle: u64, busy: u64| idle + busy.saturating_sub(idle) * percent / 100;
+            let at =
+                |idle: u64, busy: u64| idle.saturating_add(busy.saturating_sub(idle).saturating_mul(percent) / 100);
             let (least, most) = AT_FULL_UTILIZATION_PERCENT;
-            Bounds { low: at(idle_low, full * least / 100), high: at(idle_high, full * most / 100) }
+            Bounds {
+                low: at(idle_low, full.saturating_mul(least) / 100),
+                high: at(idle_high, full.saturating_mul(most) / 100),
+            }
         }
     }
 }
@@ -288,18 +292,21 @@ fn accelerator_power(hardware: &MachineHardware, load: AcceleratorLoad) -> Bound
 fn embodied_grams(hardware: &MachineHardware) -> Option<Bounds> {
     let (low_kg, high_kg) = hardware.accelerator.model().embodied_kg?;
     let eighths = u64::from(hardware.accelerator_eighths);
-    let accelerators = Bounds { low: u64::from(low_kg) * 125 * eighths, high: u64::from(high_kg) * 125 * eighths };
-    let server = SERVER_KG * 1_000 * u64::from(hardware.vcpus) / u64::from(hardware.server_vcpus);
+    let accelerators =
+        Bounds { low: low_kg.into(), high: high_kg.into() }.times((125, 125), 1).times((eighths, eighths), 1);
+    let vcpus = u64::from(hardware.vcpus);
+    let server = Bounds { low: SERVER_KG, high: SERVER_KG };
+    let server = server.times((1_000, 1_000), 1).times((vcpus, vcpus), hardware.server_vcpus.into());
     let memory_gib = u64::from(hardware.memory_gib);
-    let memory = Bounds { low: memory_gib * MEMORY_G_PER_GIB.0, high: memory_gib * MEMORY_G_PER_GIB.1 };
-    Some(accelerators + memory + Bounds { low: server, high: server })
+    let memory = Bounds { low: memory_gib, high: memory_gib }.times(MEMORY_G_PER_GIB, 1);
+    Some(accelerators + memory + server)
 }
 
 /// The part of it, in milligrams, that falls into that time.
 fn share_of_making(grams: Bounds, time: RunningTime) -> Bounds {
     let (shortest, longest) = SERVER_YEARS;
     let share = |grams: u64, seconds: u64, years: u64| {
-        u128::from(grams) * 1_000 * u128::from(seconds) / u128::from(years * SECONDS_PER_YEAR)
+        u128::from(grams) * 1_000 * u128::from(seconds) / u128::from(years.saturating_mul(SECONDS_PER_YEAR).max(1))
     };
     let whole = |milligrams: u128| u64::try_from(milligrams).unwrap_or(u64::MAX);
     Bounds {

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use model::hours::{Hours, HoursPosition};
 use model::id::{Region, ResourceId, TeamName};
+use model::moment::after;
 use model::money::{Amount, Rate};
 use serde::Serialize;
 
@@ -169,7 +170,8 @@ pub fn savings(ended: impl IntoIterator<Item = EndedResource>, starts: &StartInd
             (ended.at, SavingLimit::AlreadyEnded)
         } else {
             let restarted = starts.restarted(&ended, ended.at);
-            let replaced = restarted.is_none().then(|| replacements.take(&ended, ended.at + COUNTED_MAX)).flatten();
+            let replaced =
+                restarted.is_none().then(|| replacements.take(&ended, after(ended.at, COUNTED_MAX))).flatten();
             counted_until(&ended, restarted, replaced, span.to)
         };
         let counted = TimeSpan { from: ended.at, to: until }.within(span);
@@ -196,7 +198,7 @@ fn counted_until(
         restarted.map(|at| (at, SavingLimit::Restarted)),
         replaced.map(|at| (at, SavingLimit::Replaced)),
         ended.hours.as_ref().and_then(|hours| next_end(hours, ended.at)).map(|at| (at, SavingLimit::UsualHours)),
-        Some((ended.at + COUNTED_MAX, SavingLimit::SevenDays)),
+        Some((after(ended.at, COUNTED_MAX), SavingLimit::SevenDays)),
         Some((now, SavingLimit::StillCounting)),
     ];
     limits.into_iter().flatten().min_by_key(|(at, _)| *at).unwrap_or((ended.at, SavingLimit::StillCounting))

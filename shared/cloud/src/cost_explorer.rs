@@ -80,7 +80,8 @@ fn add(bill: &mut CostExplorerBill, result: &ResultByTime, home: &Region) -> Res
             return Err(misread(home, format!("an amount in {unit:?}, and the ledger counts USD")));
         }
         let micros = usd_micros(text).ok_or_else(|| misread(home, format!("{text:?} for an amount")))?;
-        *bill.by_type.entry(TypeName::from(name)).or_default() += micros;
+        let sum = bill.by_type.entry(TypeName::from(name)).or_default();
+        *sum = sum.saturating_add(micros);
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 //!
 //! Observing hardly ever fails: what it cannot see is a [`Gap`](model::observation::Gap) beside what it can. Acting reads each resource
 //! again before it writes. Both fail with one error type, [`CallError`]: its text has the call, AWS's message, and what to do.
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 mod act;
 mod aws;

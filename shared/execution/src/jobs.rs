@@ -34,7 +34,7 @@ use plan::report::{JobStep, JobsReport, RunUsage};
 use store::{ConfigLoadError, StoreError, TriggerObject, Versioned};
 
 use crate::clients::Run;
-use crate::{RESERVE, Subscribers, prices};
+use crate::{RESERVE, Subscribers, answer_timeout, prices};
 
 pub use agents::AgentBinaries;
 use facts::MachineSightings;
@@ -169,7 +169,7 @@ impl JobsRun<'_> {
     /// How long a call that begins now may take; `None` if it is too late to begin one.
     fn time_left(&self) -> Option<Duration> {
         let left = self.run.deadline.duration_since((self.run.clock)());
-        (left > RESERVE).then(|| Duration::try_from(left - RESERVE / 2).unwrap_or_default())
+        (left > RESERVE).then(|| answer_timeout(left))
     }
 }
 

@@ -3,6 +3,7 @@
 //! The order is the contract. What ends something is acted on first, so that the message can say what became of it; the
 //! message is sent before a mark is written, so that nothing is marked without an accepted message; all of it is
 //! recorded, and what was told is remembered. One failure never stops the rest.
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 mod act;
 pub mod budgets;
@@ -52,6 +53,11 @@ pub use usages::{IdleThresholds, usages};
 
 /// No step is started later than this before the run's deadline: telling and recording come after it.
 const RESERVE: SignedDuration = SignedDuration::from_secs(20);
+
+/// How long a call may take that begins with so much time left: what was begun in time may still hang.
+fn answer_timeout(left: SignedDuration) -> Duration {
+    Duration::try_from(left).unwrap_or_default().saturating_sub(RESERVE.unsigned_abs() / 2)
+}
 
 /// However close the deadline is, an observation has this long.
 const OBSERVATION_TIMEOUT_MIN: Duration = Duration::from_secs(1);
@@ -248,8 +254,8 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
     /// to act, and the next run takes it up.
     #[must_use]
     pub fn timeout(&self) -> Duration {
-        let third = (self.deadline.duration_since(self.now) - RESERVE) / 3;
-        Duration::try_from(third).unwrap_or_default().max(OBSERVATION_TIMEOUT_MIN)
+        let left = self.deadline.duration_since(self.now).saturating_sub(RESERVE);
+        (Duration::try_from(left).unwrap_or_default() / 3).max(OBSERVATION_TIMEOUT_MIN)
     }
 
     /// Writes the plan down before it ends anything: a run that is cut off leaves a trace. What cannot be recorded is not

@@ -10,6 +10,7 @@ use cloud::{Aws, ses};
 use futures::{StreamExt as _, stream};
 use jiff::{SignedDuration, Timestamp};
 use model::config::Config;
+use model::moment::before;
 use model::notification_log::{NO_TEAM, Severity};
 use model::observation::{Gap, GapKind};
 use notify::Message;
@@ -64,7 +65,7 @@ pub async fn send(run: &Run<'_>) -> Result<Report, MonthReportError> {
     let config = run.config().await?;
     let zone = config.account.zone();
     let prices = prices::load(run.store, &config, run.now).await;
-    let month = CalendarMonth::containing(run.now - DAY, &zone);
+    let month = CalendarMonth::containing(before(run.now, DAY), &zone);
     let day = run.now.to_zoned(zone).date();
     let (of_month, unread) = read((run.cloud, run.store), &config, month, prices, (run.now, run.timeout())).await;
     let home = run.cloud.home();

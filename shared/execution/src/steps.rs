@@ -1,14 +1,13 @@
 //! Acting: which steps are reached, and what became of each.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use futures::{StreamExt, stream};
 use plan::Step;
 use plan::report::{OutcomeKind, Report, StepOutcome};
 use ports::{Cloud, Documents};
 
-use crate::{AT_ONCE, RESERVE, Run, carry_out};
+use crate::{AT_ONCE, RESERVE, Run, answer_timeout, carry_out};
 
 impl<C: Cloud, D: Documents> Run<'_, C, D> {
     /// Carries out the steps that `wanted` names, as long as there is time. A held step waits for a person instead.
@@ -42,7 +41,7 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
             return StepOutcome::with(OutcomeKind::NotReached, "the run's time was over; the next run takes it up");
         }
         // What was begun in time may still hang: telling and recording must not wait for it.
-        let timeout = Duration::try_from(left - RESERVE / 2).unwrap_or_default();
+        let timeout = answer_timeout(left);
         tokio::time::timeout(timeout, carry_out(self.cloud, step, &self.id)).await.unwrap_or_else(|_| {
             StepOutcome::with(
                 OutcomeKind::Failed,

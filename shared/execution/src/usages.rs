@@ -198,7 +198,7 @@ impl<C: InstanceCloud> RegionInquiry<'_, C> {
 /// The end of the period that `now` lies in.
 fn end_of_period(now: Timestamp) -> Timestamp {
     let period = PERIOD.as_secs();
-    let end = (now.as_second() + period - 1).div_euclid(period) * period;
+    let end = now.as_second().saturating_add(period.saturating_sub(1)).div_euclid(period.max(1)).saturating_mul(period);
     Timestamp::from_second(end).unwrap_or(now)
 }
 

@@ -114,7 +114,7 @@ impl AgentWarnings {
     /// Reports an event at once, and for most of a day. Answers whether it is the first of its kind.
     pub fn add_event(&mut self, kind: AgentWarningKind, words: &str, at: SignedDuration) -> bool {
         let (is_new, stands_after, until) =
-            (self.reported_text(kind, at).is_none(), SignedDuration::ZERO, at + HAPPENED_FOR);
+            (self.reported_text(kind, at).is_none(), SignedDuration::ZERO, at.saturating_add(HAPPENED_FOR));
         self.0.insert(kind, ActiveWarning { words: words.to_owned(), first: at, last: at, stands_after, until });
         is_new
     }
@@ -144,7 +144,8 @@ impl AgentWarnings {
     }
 
     fn reported_text(&self, kind: AgentWarningKind, at: SignedDuration) -> Option<&str> {
-        let stands = |found: &&ActiveWarning| found.last - found.first >= found.stands_after && at < found.until;
+        let stands =
+            |found: &&ActiveWarning| found.last.saturating_sub(found.first) >= found.stands_after && at < found.until;
         self.0.get(&kind).filter(stands).map(|found| found.words.as_str())
     }
 }

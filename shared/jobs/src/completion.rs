@@ -40,7 +40,7 @@ impl JobCompletion {
         }
         let steps_per_hour =
             heartbeat.and_then(|heartbeat| heartbeat.steps_per_hour).filter(|speed| speed.is_finite() && *speed > 0.0);
-        let seconds_left = steps_per_hour.and_then(|speed| seconds_for(total_steps - step, speed));
+        let seconds_left = steps_per_hour.and_then(|speed| seconds_for(total_steps.saturating_sub(step), speed));
         let cost_usd_max = machine
             .zip(seconds_left)
             .map(|(machine, left)| job.used_by(now).1 + Amount::from_rate(machine.rate_max, left.unsigned_abs()));

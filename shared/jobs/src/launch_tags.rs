@@ -4,6 +4,7 @@ use model::config::Config;
 use model::curfew_tags;
 use model::curfew_tags::{ATTEMPT, EXPIRES_AT, JOB, MODE, TAGS_MAX};
 use model::instance::Tags;
+use model::moment::after;
 
 use super::{EXPIRES_AFTER, Job, LaunchRequest};
 
@@ -27,7 +28,7 @@ pub fn launch_tags(job: &Job, launch: &LaunchRequest, config: &Config) -> Tags {
         (MODE.to_owned(), ENFORCE.to_owned()),
         (JOB.to_owned(), job.job.to_string()),
         (ATTEMPT.to_owned(), launch.attempt.to_string()),
-        (EXPIRES_AT.to_owned(), (launch.ends_at + EXPIRES_AFTER).to_string()),
+        (EXPIRES_AT.to_owned(), after(launch.ends_at, EXPIRES_AFTER).to_string()),
     ]);
     if let Some(owner) = &job.owner {
         tags.entry(keys.owner.clone()).or_insert_with(|| owner.clone());

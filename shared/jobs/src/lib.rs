@@ -4,6 +4,7 @@
 //! stops if it loses that swap; otherwise it carries out the effect, whose result is a
 //! fact of the next round. Everything that still has to be done follows from the state alone, so a crash at any point, a repeated, lost or
 //! reordered event, or two reconcilers at once never run a job twice and never forget one. `tests/model` explores this very function.
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 mod agent_warning;
 mod attempt_end;

@@ -86,8 +86,8 @@ impl ParameterSweep {
     /// What one member may cost: an equal share, so that all together never cost more.
     #[must_use]
     pub fn share(&self) -> Option<Amount> {
-        let members = u64::from(self.members().max(1));
-        self.max_usd.map(|usd| Amount::from_usd_micros(usd.usd_micros() / members))
+        let members = u64::from(self.members());
+        self.max_usd.map(|usd| Amount::from_usd_micros(usd.usd_micros().checked_div(members).unwrap_or_default()))
     }
 
     /// The name and the value of each parameter of a member.

@@ -86,8 +86,8 @@ struct Mean {
 impl Mean {
     fn add(&mut self, values: impl Iterator<Item = Option<u32>>) {
         if let Some(values) = values.collect::<Option<Vec<u32>>>().filter(|values| !values.is_empty()) {
-            self.sum = self.sum.saturating_add(values.iter().copied().map(u64::from).sum());
-            self.count += u64::try_from(values.len()).unwrap_or_default();
+            self.sum = values.iter().fold(self.sum, |sum, value| sum.saturating_add((*value).into()));
+            self.count = self.count.saturating_add(u64::try_from(values.len()).unwrap_or_default());
         }
     }
 

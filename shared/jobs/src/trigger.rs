@@ -180,7 +180,7 @@ impl Trigger {
                     if state.admit(&digits, today, self.max_per_day) {
                         documents.extend(self.document(&digits, &self.variables(Some(arrival)), None));
                     } else {
-                        refused += 1;
+                        refused = refused.saturating_add(1);
                         state.refused = Some((today, refused));
                     }
                 }

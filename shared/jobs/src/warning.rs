@@ -30,7 +30,7 @@ impl UploadMeasurement {
     /// Why a checkpoint as this one could not be brought away after a warning; for its owner. `None` if it can.
     #[must_use]
     pub fn too_large(&self) -> Option<String> {
-        let usable = WARNING - CLOSING - GRACE_MIN;
+        let usable = WARNING.saturating_sub(CLOSING).saturating_sub(GRACE_MIN);
         if self.took <= usable {
             return None;
         }
@@ -57,8 +57,11 @@ impl PendingUpload {
     fn upload_time(self, total: SignedDuration) -> SignedDuration {
         match self.last {
             // A small one takes as long as S3 does to answer, whatever its size.
-            Some(UploadMeasurement { bytes, took }) => self.scaled_time(took + took / 4, bytes).max(took + took / 4),
-            None => self.scaled_time(SignedDuration::from_secs(1), RATE).min(total / 2),
+            Some(UploadMeasurement { bytes, took }) => {
+                let longer = took.saturating_add(part(took, 4));
+                self.scaled_time(longer, bytes).max(longer)
+            }
+            None => self.scaled_time(SignedDuration::from_secs(1), RATE).min(part(total, 2)),
         }
     }
 
@@ -69,12 +72,16 @@ impl PendingUpload {
     }
 }
 
+fn part(of: SignedDuration, parts: i32) -> SignedDuration {
+    of.checked_div(parts).unwrap_or(of)
+}
+
 /// How long to wait for a command after its signal: until the upload needs the rest of the time. A command that has written nothing yet gets all of
 /// it, because a kill would lose its checkpoint.
 #[must_use]
 pub fn grace(total: SignedDuration, load: PendingUpload) -> SignedDuration {
     let total = total.max(SignedDuration::ZERO);
-    (total - CLOSING - load.upload_time(total)).max(GRACE_MIN.min(total / 2))
+    total.saturating_sub(CLOSING).saturating_sub(load.upload_time(total)).max(GRACE_MIN.min(part(total, 2)))
 }
 
 /// How long something can be done after a warning: until what AWS said, two minutes at most, and not the last seconds. What was over
@@ -82,7 +89,7 @@ pub fn grace(total: SignedDuration, load: PendingUpload) -> SignedDuration {
 #[must_use]
 pub fn time_to_flush(warned: Timestamp, said: Option<Timestamp>) -> SignedDuration {
     let said = said.map(|said| said.duration_since(warned)).filter(SignedDuration::is_positive);
-    said.unwrap_or(WARNING).min(WARNING) - LAST_SECONDS
+    said.unwrap_or(WARNING).min(WARNING).saturating_sub(LAST_SECONDS)
 }
 
 #[cfg(test)]

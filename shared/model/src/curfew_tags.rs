@@ -290,9 +290,11 @@ mod tests {
             (EXPIRES_AT, "2026-09-30"),
             (EXPIRES_AT, "2026-09-30T18:00:00+02:00[America/New_York]"),
             (EXPIRES_AT, "2001-01-01T00:00:00Z"),
+            (EXPIRES_AT, "9998-01-01T00:00:00Z"),
             (HOURS, "9 to 5"),
             (KEEP_UNTIL, "friday"),
             (KEEP_UNTIL, "2026-02-30"),
+            (KEEP_UNTIL, "0206-09-30"),
             (KEEP_UNTIL, "2026-09-30T18:00:00Z[Europe/Berlin]"),
             ("Curfew:Protected", ""),
             ("curfew:protectd", ""),
@@ -309,9 +311,10 @@ mod tests {
 
     #[test]
     fn a_date_is_kept_to_its_end_in_utc() {
-        let read = CurfewTags::read(&instance().tag(KEEP_UNTIL, "2026-09-30").build()).unwrap();
-        assert_eq!(read.keep_until.unwrap().to_string(), "2026-10-01T00:00:00Z");
-        let read = CurfewTags::read(&instance().tag(KEEP_UNTIL, "9999-12-31").build()).unwrap();
-        assert_eq!(read.keep_until, Some(Timestamp::MAX));
+        let kept = |value: &str| kept_until(&Tags::from([(KEEP_UNTIL.to_owned(), value.to_owned())]));
+        assert_eq!(kept("2026-09-30").unwrap().to_string(), "2026-10-01T00:00:00Z");
+        for for_ever in ["9001-01-01", "9999-12-31", "9999-12-31T23:59:59Z"] {
+            assert_eq!(kept(for_ever), Some(Timestamp::MAX), "{for_ever}");
+        }
     }
 }

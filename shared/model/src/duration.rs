@@ -63,10 +63,10 @@ fn in_units(duration: SignedDuration, units_max: usize) -> String {
     let mut text = String::new();
     let mut units_left = units_max;
     for (name, unit_seconds) in UNITS.into_iter().skip(1) {
-        let count = seconds / unit_seconds;
+        let count = seconds.div_euclid(unit_seconds);
         if count > 0 && units_left > 0 {
             let _ = write!(text, "{count}{name}");
-            seconds -= count * unit_seconds;
+            seconds = seconds.rem_euclid(unit_seconds);
         }
         units_left = units_left.saturating_sub(usize::from(!text.is_empty()));
     }

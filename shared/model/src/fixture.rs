@@ -211,7 +211,7 @@ pub fn reserved() -> Usage {
 }
 
 pub fn busy() -> Usage {
-    Usage::Busy(BusyEvidence { until: time(NOW) - PERIOD, shown: None })
+    Usage::Busy(BusyEvidence { until: crate::moment::before(time(NOW), PERIOD), shown: None })
 }
 
 pub fn unknown() -> Usage {

@@ -8,9 +8,13 @@ use std::fmt;
 
 use jiff::civil::{Date, Time, Weekday};
 use jiff::tz::TimeZone;
-use jiff::{Timestamp, ToSpan};
+use jiff::{SignedDuration, Timestamp, ToSpan};
 
 use crate::fault::InvalidValue;
+use crate::moment::{after, before};
+
+/// A little more than a week: every window repeats within it.
+const NEAR: SignedDuration = SignedDuration::from_hours(8 * 24);
 
 /// When an instance should run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,7 +71,7 @@ impl Hours {
     #[must_use]
     pub fn position(&self, now: Timestamp) -> HoursPosition {
         let windows = self.windows_around(now);
-        let horizon = (now - jiff::SignedDuration::from_hours(8 * 24), now + jiff::SignedDuration::from_hours(8 * 24));
+        let horizon = (before(now, NEAR), after(now, NEAR));
         let near = |at: Timestamp| Some(at).filter(|at| *at > horizon.0 && *at < horizon.1);
         if let Some((start, end)) = windows.iter().find(|(start, end)| *start <= now && now < *end) {
             return HoursPosition::Inside { since: near(*start), until: near(*end) };

@@ -1,6 +1,7 @@
 //! What Curfew knows by name: ids, money, time, tags, configuration, what instances, volumes, `SageMaker`'s resources and usage are.
 //!
 //! Pure: no I/O, no async, no clock, no environment. Time is an argument, and the same arguments give the same answer.
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 pub mod bytes;
 pub mod channels;

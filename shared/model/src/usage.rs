@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::ResourceId;
 use crate::instance::Instance;
+use crate::moment::before;
 
 pub use evaluate::{device_of, evaluate, evidence};
 pub use inquiry::{FirstRound, OpenQuery, QueryDepth, QueryResult, UsageQuery};
@@ -56,15 +57,16 @@ impl UsageWindow {
     #[must_use]
     pub fn ending_before(now: Timestamp, length: SignedDuration) -> Self {
         let period = PERIOD.as_secs();
-        let to = (now - LAG).as_second().div_euclid(period) * period;
-        let from = to - (length.as_secs() + period - 1).div_euclid(period).max(1) * period;
-        Self { from: second(from), to: second(to) }
+        let last = before(now, LAG).as_second();
+        let to = second(last.saturating_sub(last.rem_euclid(period)));
+        let periods = length.as_secs().saturating_add(period).saturating_sub(1).div_euclid(period).max(1);
+        Self { from: before(to, SignedDuration::from_secs(periods.saturating_mul(period))), to }
     }
 
     /// How many periods it has.
     #[must_use]
     pub fn periods(self) -> usize {
-        usize::try_from(self.to.duration_since(self.from).as_secs() / PERIOD.as_secs()).unwrap_or_default()
+        usize::try_from(self.to.duration_since(self.from).as_secs().div_euclid(PERIOD.as_secs())).unwrap_or_default()
     }
 }
 

@@ -3,6 +3,7 @@
 //! A notification is an **event** (something was done; if SNS does not accept it, a later run sends it), a **state** (it is sent once, or
 //! once a day while it lasts, and remembered by its key), or an **announcement** (its mark is written only after SNS has accepted the
 //! message). A start is an event that is also remembered like a state.
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 mod chat;
 mod event;

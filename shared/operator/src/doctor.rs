@@ -131,7 +131,7 @@ fn at_most(max: usize, mut findings: Vec<DoctorFinding>, of_what: &str) -> Vec<D
 #[must_use]
 pub fn ago(now: Timestamp, then: Timestamp) -> String {
     let seconds = now.duration_since(then).as_secs().max(0);
-    let shown = if seconds < 60 { seconds } else { seconds - seconds % 60 };
+    let shown = if seconds < 60 { seconds } else { seconds.saturating_sub(seconds % 60) };
     duration::format_duration(SignedDuration::from_secs(shown))
 }
 

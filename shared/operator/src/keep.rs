@@ -9,6 +9,7 @@ use model::duration;
 use model::fault::InvalidValue;
 use model::instance::{InstanceState, Tags};
 use model::mark::whole_second;
+use model::moment::after;
 use model::observation::ObservedResource;
 use model::sagemaker::SageMakerStatus;
 use model::volume::VolumeState;
@@ -29,7 +30,7 @@ impl KeepUntil {
     pub fn read(text: &str, now: Timestamp) -> Result<Self, InvalidValue> {
         let until = match duration::parse(text) {
             Ok(duration) => {
-                let at = whole_second(now + duration);
+                let at = whole_second(after(now, duration));
                 Self { at, value: at.to_string() }
             }
             Err(_) => Self { at: read_keep_until(text).map_err(|_| unreadable(text))?, value: text.to_owned() },

@@ -1,6 +1,7 @@
 //! The decisions behind commands of people: review, undo, keep, doctor and watch.
 //!
 //! Pure: no I/O, no async, no clock, no environment. Time is an argument, and the same arguments give the same answer.
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 pub mod doctor;
 pub mod input_access;

@@ -8,6 +8,7 @@ use model::hours::HoursPosition;
 use model::id::ResourceId;
 use model::instance::{Instance, InstanceState, Tags};
 use model::moment;
+use model::moment::after;
 use model::notification_log::CarriedOut;
 use model::rule::Rule;
 use model::sagemaker::{SageMakerKind, SageMakerResource, SageMakerStatus};
@@ -99,7 +100,7 @@ pub fn copies_to_restore(
     let SageMakerResource { id, status, modified_at, tags, .. } = component;
     match (status, recorded) {
         // What changes it later is a person, who gave it copies and took them away again.
-        (SageMakerStatus::Stopped, Some((at, copies))) if *modified_at <= at + SCALING_TAKES_MAX => Ok(copies),
+        (SageMakerStatus::Stopped, Some((at, copies))) if *modified_at <= after(at, SCALING_TAKES_MAX) => Ok(copies),
         (SageMakerStatus::Stopped, _) => Err(NothingToUndo::NotByCurfew(format!(
             "no audit record says that Curfew scaled it to zero; scale it yourself if you need it: aws sagemaker \
              update-inference-component-runtime-config --region {} --inference-component-name {} --desired-runtime-config CopyCount=1",

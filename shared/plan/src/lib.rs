@@ -1,4 +1,5 @@
 //! The plan: the action for each observed resource with its evidence, or the reason why it is skipped. Plain data.
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 mod action;
 mod evidence;

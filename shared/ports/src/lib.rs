@@ -2,6 +2,7 @@
 //!
 //! Each trait has two implementors. `cloud::Aws` and `store::Store` reach AWS; the simulated accounts of `shared/execution/tests`
 //! keep everything in memory. The run itself is written once, in `execution`.
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 #![expect(async_fn_in_trait, reason = "every run stays on one thread, so no future has to be Send")]
 
 pub mod aws_words;

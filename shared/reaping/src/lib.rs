@@ -1,6 +1,7 @@
 //! The rules, and what they decide about instances, volumes, `SageMaker`'s resources and budgets.
 //!
 //! Pure: no I/O, no async, no clock, no environment. Time is an argument, and the same arguments give the same answer.
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 mod announcements;
 pub mod budgets;

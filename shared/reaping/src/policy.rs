@@ -8,6 +8,7 @@ use model::curfew_tags::CurfewTags;
 use model::id::TeamName;
 use model::instance::{Instance, PurchaseOption, Tags};
 use model::mode::Mode;
+use model::moment::after;
 use model::ownership::{missing_tags, team_of};
 use model::rule::{ResourceAction, Rule};
 use model::usage::Usage;
@@ -191,7 +192,7 @@ impl<'a> InstanceSubject<'a> {
 impl Policy {
     /// Until when the snapshots of a volume are kept that was deleted then.
     pub(crate) fn snapshots_kept_until(&self, deleted_at: Timestamp) -> Timestamp {
-        deleted_at.saturating_add(self.config.volumes.keep_snapshots).unwrap_or(Timestamp::MAX)
+        after(deleted_at, self.config.volumes.keep_snapshots)
     }
 }
 

@@ -108,8 +108,9 @@ impl FindingTotal {
 
     fn and(self, finding: &ScanFinding) -> Self {
         Self {
-            usd_cents_per_month: self.usd_cents_per_month
-                + price::rate(finding.price).map_or(0, Rate::usd_cents_per_month),
+            usd_cents_per_month: self
+                .usd_cents_per_month
+                .saturating_add(price::rate(finding.price).map_or(0, Rate::usd_cents_per_month)),
             findings: self.findings + 1,
             unknown_prices: self.unknown_prices + usize::from(finding.price.is_none()),
         }

@@ -56,7 +56,7 @@ impl GpuOffer {
     /// What one GPU holds.
     #[must_use]
     pub const fn gpu_memory_bytes(&self) -> u64 {
-        self.gpu_memory_mib as u64 * BYTES_PER_MIB
+        (self.gpu_memory_mib as u64).saturating_mul(BYTES_PER_MIB)
     }
 }
 

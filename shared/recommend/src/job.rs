@@ -66,8 +66,8 @@ impl JobDraft<'_> {
         if let Some(most) = longest {
             let seconds = most.max(RUNTIME_MIN_SECONDS);
             // Whole minutes: the document is for people.
-            let minutes = i64::try_from(seconds.div_ceil(60)).unwrap_or(i64::MAX / 60);
-            let length = format_exact_duration(SignedDuration::from_mins(minutes));
+            let seconds = i64::try_from(seconds.div_ceil(60).saturating_mul(60)).unwrap_or(i64::MAX);
+            let length = format_exact_duration(SignedDuration::from_secs(seconds));
             let _ = writeln!(text, "\n[limits]\nmax_runtime = {}", quoted(&length));
         }
         let _ = writeln!(text, "\n[machine]\nregions = [{}]", quoted(best.region.as_str()));

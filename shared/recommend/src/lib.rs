@@ -4,6 +4,7 @@
 //! least for a curve of hourly spend, and [`purchase`] the hours a month from which a bought machine costs less than a rented one.
 //!
 //! Pure: no I/O, no async, no clock, no environment. What is unknown is `None` and is said, and no figure is without its source.
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 mod capability;
 mod catalog;

@@ -115,7 +115,7 @@ impl InstanceUsage {
     /// Whether it was seen for long enough, and in enough of that time.
     fn is_evident(&self) -> bool {
         let (Some(first), Some(last)) = (self.hours.first(), self.hours.last()) else { return false };
-        let seen = last.from.duration_since(first.from) + SignedDuration::from_hours(1);
+        let seen = last.from.duration_since(first.from).saturating_add(SignedDuration::from_hours(1));
         let hours = usize::try_from(seen.as_hours()).unwrap_or(0);
         seen >= SEEN_MIN && self.hours.len() * 100 >= hours * COVERAGE_MIN_PERCENT
     }

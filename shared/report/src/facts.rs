@@ -8,6 +8,7 @@ use billing::price::PriceBook;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use jobs::JobOverview;
+use model::moment::after;
 use plan::report::RunRecord;
 
 use crate::{AttemptRecord, DayActions, FunctionRuns, StoredCheckpoints, UsageFacts};
@@ -51,6 +52,6 @@ impl MonthFacts {
     /// Whether the use of what runs now is of this month.
     #[must_use]
     pub fn is_recent(&self) -> bool {
-        self.now < self.month.span().to + LATELY
+        self.now < after(self.month.span().to, LATELY)
     }
 }

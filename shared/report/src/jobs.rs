@@ -53,8 +53,8 @@ impl RepeatedWork {
     fn from_attempts(attempts: &[AttemptRecord], ran_seconds: u64) -> Self {
         let mut repeated = Self::default();
         for attempt in attempts.iter().filter(|attempt| !attempt.is_latest) {
-            let seconds = attempt.unsaved_seconds.min(ran_seconds - repeated.seconds);
-            repeated.seconds += seconds;
+            let seconds = attempt.unsaved_seconds.min(ran_seconds.saturating_sub(repeated.seconds));
+            repeated.seconds = repeated.seconds.saturating_add(seconds);
             repeated.steps = repeated.steps.saturating_add(steps(seconds, attempt.steps_per_hour.unwrap_or_default()));
         }
         repeated

@@ -4,6 +4,7 @@
 //! self-contained page, [`digest`] as text, and [`mail()`] as a mail with both. `MonthReport::of_team` is the part of one team.
 //!
 //! What could not be read is named in the report. A figure never counts what is unknown.
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 mod actions;
 mod checkpoints;

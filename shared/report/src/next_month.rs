@@ -1,5 +1,6 @@
 //! What the account could save next month, by what it used: of instances by their metrics, of jobs by the ledger.
 
+use model::moment::before;
 use std::collections::BTreeMap;
 
 use billing::ledger::TimeSpan;
@@ -58,7 +59,7 @@ impl NextMonth {
     /// `None` if usage was not asked for.
     pub(crate) fn from_facts(facts: &MonthFacts) -> Option<Self> {
         let UsageFacts { findings, coverage, is_incomplete } = facts.usage.clone()?;
-        let span = TimeSpan { from: facts.now - JOBS_SEEN, to: facts.now };
+        let span = TimeSpan { from: before(facts.now, JOBS_SEEN), to: facts.now };
         let steps: BTreeMap<String, Option<u64>> =
             facts.jobs.iter().map(|job| (job.job.to_string(), job.step)).collect();
         let jobs = on_demand_jobs(facts.ledgers.iter().chain(&facts.previous_ledgers), span);

@@ -8,6 +8,7 @@
 //! - a wrong environment, as Lambda's init error and in the log;
 //! - an event that is not for this function, garbled ones included, as the error of its invocation;
 //! - a failure or a panic of the handler, as the error of its invocation. The process continues.
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 mod environment;
 mod event;

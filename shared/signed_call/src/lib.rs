@@ -1,5 +1,6 @@
 //! Single calls to services of AWS whose SDKs have a hundred others, and take minutes to compile: made with what signs, repeats and times the
 //! SDK's own calls. The agent uses it as well, so it names no SDK.
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 use aws_config::retry::RetryConfig;
 use aws_config::{BehaviorVersion, SdkConfig};

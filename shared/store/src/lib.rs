@@ -3,6 +3,7 @@
 //! The only crate that names `aws_sdk_s3`. A document is read with its version and written only over that version (compare-and-swap: Amazon
 //! S3 user guide, "How to prevent object overwrites with conditional writes"), so of two runs at once one loses, and knows. The loser reads
 //! again, or leaves it to the next run. The caller decides whether an unchanged document is written.
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 mod bucket;
 mod budgets;

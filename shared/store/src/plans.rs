@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use jiff::{SignedDuration, Timestamp};
 use model::id::RunId;
-use model::moment::CLOCK_SKEW_MAX;
+use model::moment::{CLOCK_SKEW_MAX, after, before};
 use plan::report::{APPLIED, RunRecord, folder_of};
 use report::RunOutline;
 
@@ -90,7 +90,7 @@ impl Store {
     /// If S3 refused, or one of the newest is not Curfew's: then the mode is unknown.
     pub async fn newest_plan(&self, function: &str, now: Timestamp) -> Result<Option<RunRecord>, StoreError> {
         // At midnight the newest record may be tomorrow's.
-        let mut days = vec![now + CLOCK_SKEW_MAX, now, now - DAY];
+        let mut days = vec![after(now, CLOCK_SKEW_MAX), now, before(now, DAY)];
         days.dedup_by_key(|day| folder_of(*day));
         for day in days {
             let keys = self.list_plans(day, Some(function)).await?;

@@ -2,6 +2,7 @@
 //!
 //! An archive is a GNU tar, compressed by Zstandard (RFC 8878). Of a file it has the path, the content and whether it is executable: no time, no
 //! owner, no order of a disk. So equal directories have equal archives, and an archive is uploaded once.
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 mod pack;
 mod unpack;

@@ -168,7 +168,8 @@ fn name_largest(found: &[FoundEntry]) -> String {
     let mut sizes: BTreeMap<String, u64> = BTreeMap::new();
     for entry in found {
         let top = entry.path.components().next().map(|top| top.as_os_str().to_string_lossy().into_owned());
-        *sizes.entry(top.unwrap_or_default()).or_default() += entry.bytes;
+        let size = sizes.entry(top.unwrap_or_default()).or_default();
+        *size = size.saturating_add(entry.bytes);
     }
     let mut sizes: Vec<(String, u64)> = sizes.into_iter().collect();
     sizes.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));

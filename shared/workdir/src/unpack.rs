@@ -51,7 +51,8 @@ pub fn unpack(archive: &[u8], digest: &WorkdirDigest, into: &Path) -> Result<Unp
 pub(crate) fn unpack_checked(archive: &[u8], into: &Path) -> Result<UnpackedWorkdir, UnpackError> {
     let decoder = StreamingDecoder::new(archive).map_err(|error| UnpackError::NotAnArchive(io::Error::other(error)))?;
     // A header takes 512 bytes, and a long path as many again.
-    let bytes_max = WORKDIR_UNPACKED_BYTES_MAX + 4 * 512 * u64::try_from(WORKDIR_ENTRIES_MAX).unwrap_or(u64::MAX);
+    let headers = u64::try_from(4 * 512 * WORKDIR_ENTRIES_MAX).unwrap_or(u64::MAX);
+    let bytes_max = WORKDIR_UNPACKED_BYTES_MAX.saturating_add(headers);
     let mut tar = Archive::new(decoder.take(bytes_max));
     tar.set_preserve_mtime(false);
     let mut unpacked = UnpackedWorkdir { entries: 0, bytes: 0 };

@@ -11,6 +11,7 @@ use execution::{ChosenResources, RecalledLogs, Run};
 use jiff::{SignedDuration, Timestamp};
 use model::mark::whole_second;
 use model::mode::Mode;
+use model::moment::after;
 use model::money::Rate;
 use model::observation::ObservedResource;
 use notify::would_lose;
@@ -81,7 +82,7 @@ impl ApplyTask<'_> {
             id: id.as_str().into(),
             mode: Mode::Enforce,
             now: began,
-            deadline: clock() + RUN_MAX,
+            deadline: after(clock(), RUN_MAX),
             clock: &clock,
             chosen: Some(chosen),
             progress,

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use jiff::SignedDuration;
 use model::id::{Region, ResourceId};
 use model::mode::Mode;
+use model::moment::before;
 use model::notification_log::{
     Headline, HeadlineObject, NO_TEAM, Notification, NotificationFacts, NotificationKind, Severity,
 };
@@ -46,7 +47,7 @@ impl ApplyTask<'_> {
     async fn begun_without_notification(&self) -> Result<BTreeSet<(Region, ResourceId)>, StoreError> {
         let mut begun = BTreeSet::new();
         let now = clock();
-        for day in [now - SignedDuration::from_hours(24), now] {
+        for day in [before(now, SignedDuration::from_hours(24)), now] {
             let mut keys = self.deployed.store.list_plans(day, Some(self.gate.function.as_str())).await?;
             keys.retain(|key| key.run.as_str().starts_with(&self.ids()));
             // Each begins with the time at which it began.

@@ -3,6 +3,7 @@
 use billing::restoration::Restoration;
 use cloud::operator::{ResourceKind, snapshots_of, volumes_from};
 use jiff::Timestamp;
+use model::moment::after;
 use model::ownership::{owner_of, team_of};
 use operator::undo;
 use plan::Target;
@@ -62,7 +63,7 @@ impl ExplainAccount<'_> {
             // The tag says when it was deleted, and not by whom.
             (None, Some(at)) => format!(
                 "deleted at {at}, after Curfew's snapshot of it; curfew undo {volume} restores it from {snapshot}, until {}",
-                at + keep
+                after(at, keep)
             ),
             (None, None) => format!("deleted; curfew undo {volume} restores it from {snapshot}"),
         }

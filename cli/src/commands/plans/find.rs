@@ -2,6 +2,7 @@
 
 use futures::{StreamExt, TryStreamExt, stream};
 use jiff::{SignedDuration, Timestamp};
+use model::moment::{after, before};
 use plan::report::{APPLIED, ApprovalStatus, RunRecord, RunTrace, folder_of};
 use store::{PlanKey, StoreError};
 
@@ -9,8 +10,10 @@ use super::show::minute;
 use crate::command_error::CommandError;
 use crate::context::{CommandContext, DeployedResources};
 
+const DAY: SignedDuration = SignedDuration::from_hours(24);
+
 /// A run is found by the beginning of its id in so many days.
-const DAYS: i64 = 8;
+const DAYS: i32 = 8;
 /// A shorter beginning is ambiguous.
 const PREFIX_MIN: usize = 4;
 /// Calls at once.
@@ -52,7 +55,7 @@ async fn by_run(context: &CommandContext, deployed: &DeployedResources, run: &st
     if !legal || run.len() < PREFIX_MIN {
         return Err(nowhere(&format!("{run:?} is no run: write at least {PREFIX_MIN} characters of its id")));
     }
-    let days = (0..DAYS).map(|day| context.now - SignedDuration::from_hours(24 * day));
+    let days = (0..DAYS).map(|day| before(context.now, DAY.saturating_mul(day)));
     let mut found = records_of_days(deployed, days, None).await?;
     found.retain(|key| key.run.as_str().starts_with(run));
     if found.iter().any(|key| key.run.as_str() == run) {
@@ -86,7 +89,7 @@ pub(super) async fn approval(
     let plan = RunTrace::from_record(record);
     let mut traces = Vec::new();
     if record.tally().waiting > 0 {
-        let day_after = record.at + SignedDuration::from_hours(24);
+        let day_after = after(record.at, DAY);
         let days = [record.at, day_after].into_iter().filter(|day| folder_of(*day) <= folder_of(context.now));
         let mut keys = records_of_days(deployed, days, Some(&record.function)).await?;
         keys.retain(|key| key.run.as_str().starts_with(APPLIED));

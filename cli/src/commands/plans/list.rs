@@ -6,6 +6,7 @@ use futures::{StreamExt, stream};
 use jiff::{SignedDuration, Timestamp};
 use model::id::RunId;
 use model::mode::Mode;
+use model::moment::before;
 use model::money::Rate;
 use plan::report::{APPLIED, ApprovalStatus, RunRecord, RunTally, RunTrace, folder_of};
 use serde::Serialize;
@@ -19,6 +20,8 @@ use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;
 use crate::context::{CommandContext, DeployedResources};
 use crate::screen::{self, ColumnAlignment, Table};
+
+const DAY: SignedDuration = SignedDuration::from_hours(24);
 
 /// Characters of a run's id in a table; more if they are ambiguous.
 const SHORT: usize = 8;
@@ -100,7 +103,7 @@ pub(super) async fn list(
     context: &CommandContext,
     deployed: &DeployedResources,
 ) -> Result<CommandStatus, CommandError> {
-    let since = context.now - asked.since.duration;
+    let since = before(context.now, asked.since.duration);
     let keys = keys(asked, deployed, since, context.now).await?;
     let mut listed = read(asked, deployed, since, keys).await;
     listed.plans.sort_by_key(|row| Reverse(row.at));
@@ -164,8 +167,8 @@ async fn keys(
 
 /// A moment of each calendar day on which a run that has ended since may have begun.
 fn days(since: Timestamp, now: Timestamp) -> impl Iterator<Item = Timestamp> {
-    let first = folder_of(since - RUN_MAX);
-    (0..).map(move |day| now - SignedDuration::from_hours(24 * day)).take_while(move |day| folder_of(*day) >= first)
+    let first = folder_of(before(since, RUN_MAX));
+    (0..).map(move |day| before(now, DAY.saturating_mul(day))).take_while(move |day| folder_of(*day) >= first)
 }
 
 fn show(listed: &PlanListOutput, asked: &Plans) {

@@ -7,6 +7,7 @@ use cloud::usage_history;
 use jobs::JobId;
 use model::id::{Region, TeamName};
 use model::instance::Instance;
+use model::moment::before;
 use recommend::GpuOffer;
 use recommend::usage::{InstanceUsage, JOBS_SEEN, UsageFinding, find_spot, is_looked_at, on_demand_jobs, top_findings};
 use serde::Serialize;
@@ -128,7 +129,7 @@ async fn of_region(
 async fn of_jobs(account: &Account, deployed: &Deployed, found: &mut Found) {
     let Some(store) = &deployed.store else { return };
     let ledgers = account.ledgers(deployed, None, 1).await;
-    let span = TimeSpan { from: account.now - JOBS_SEEN, to: account.now };
+    let span = TimeSpan { from: before(account.now, JOBS_SEEN), to: account.now };
     let mut jobs = on_demand_jobs(&ledgers, span);
     jobs.sort_by(|one, other| other.cost.cmp(&one.cost).then_with(|| one.job.cmp(&other.job)));
     jobs.truncate(JOBS_MAX);

@@ -165,7 +165,7 @@ impl PlaceArguments {
 
     async fn data(&self, account: &Account) -> Result<Option<DataPlace>, CommandError> {
         if let (Some(gb), Some(region)) = (self.data_gb, &self.data_region) {
-            return Ok(Some(DataPlace { region: region.clone(), bytes: gb * BYTES_PER_GB }));
+            return Ok(Some(DataPlace { region: region.clone(), bytes: gb.saturating_mul(BYTES_PER_GB) }));
         }
         let Some(address) = &self.data else { return Ok(None) };
         let context = account.context.as_ref().ok_or_else(|| {

@@ -114,7 +114,7 @@ impl Purchase {
             kwh: self.usd_per_kwh.map_or(usual.kwh, Amount::from_usd),
             colocation: self.colocation_usd_per_kw_month.map_or(usual.colocation, Amount::from_usd),
             staff: self.staff_usd_per_month.map_or(usual.staff, Amount::from_usd),
-            months: self.years.map_or(usual.months, |years| years * 12),
+            months: self.years.map_or(usual.months, |years| years.saturating_mul(12)),
             residual_percent: self.residual_percent.unwrap_or(usual.residual_percent),
         };
         let (rent, price_source) = self.rent(account, &instance_type).await?;

@@ -174,7 +174,7 @@ fn notes(place: &RankedPlace<GpuFit>) -> String {
     if let Some(data) = place.data {
         let load = data.load_seconds_least.map_or_else(
             || "unknown".to_owned(),
-            |seconds| format!("at least {}", format_length(seconds.div_ceil(60) * 60)),
+            |seconds| format!("at least {}", format_length(seconds.div_ceil(60).saturating_mul(60))),
         );
         notes.push(format!("data: {}, loads in {load}", data.egress));
     }

@@ -184,7 +184,7 @@ impl Sized {
             Task::Inference => TokenWork::Generation {
                 tokens,
                 batch: f64::from(self.workload.batch),
-                bytes_per_step: (self.on_one_gpu.weights.bytes + self.on_one_gpu.kv_cache.bytes) as f64,
+                bytes_per_step: self.on_one_gpu.weights.bytes.saturating_add(self.on_one_gpu.kv_cache.bytes) as f64,
             },
             Task::Full => TokenWork::Training { tokens, operations_per_token: 6.0 * parameters },
             Task::Lora | Task::Qlora => TokenWork::Training { tokens, operations_per_token: 4.0 * parameters },

@@ -11,6 +11,7 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Span, Timestamp};
 use model::config::Config;
 use model::id::{Region, ResourceId, RunId};
+use model::moment::{after, before};
 use model::notification_log::CarriedOut;
 use model::rule::{ResourceAction, Rule};
 use model::sagemaker::EndpointOrigin;
@@ -34,9 +35,9 @@ const READS_AT_ONCE: usize = 16;
 
 /// How far back is read where nothing says when it was: a run every five minutes, and one every hour, make records by the
 /// thousand.
-const INSTANCE_DAYS: i64 = 7;
-const VOLUME_DAYS: i64 = 30;
-const SAGEMAKER_DAYS: i64 = 30;
+const INSTANCE_DAYS: i32 = 7;
+const VOLUME_DAYS: i32 = 30;
+const SAGEMAKER_DAYS: i32 = 30;
 
 /// The step that ended something.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -188,8 +189,8 @@ impl AuditTrail {
         self.search(id, "reap-sagemaker", "delete", self.last(SAGEMAKER_DAYS)).await
     }
 
-    fn last(&self, days: i64) -> (Timestamp, Timestamp) {
-        (self.now - SignedDuration::from_hours(days * 24), self.now + RUN_MAX)
+    fn last(&self, days: i32) -> (Timestamp, Timestamp) {
+        (before(self.now, SignedDuration::from_hours(24).saturating_mul(days)), after(self.now, RUN_MAX))
     }
 
     async fn search(
@@ -237,7 +238,7 @@ async fn newest<T>(
 }
 
 fn around(at: Timestamp) -> (Timestamp, Timestamp) {
-    (at - CLOCKS_APART, at + RUN_MAX)
+    (before(at, CLOCKS_APART), after(at, RUN_MAX))
 }
 
 fn day_of(at: Timestamp) -> Date {

@@ -201,7 +201,7 @@ fn problems(dashboard: &Dashboard) -> Panel {
 /// `[########--]  84 %`.
 fn gauge(percent: u64) -> String {
     let full = percent.saturating_mul(GAUGE).div_euclid(100).min(GAUGE);
-    let [full, empty] = [full, GAUGE - full].map(|cells| usize::try_from(cells).unwrap_or_default());
+    let [full, empty] = [full, GAUGE.saturating_sub(full)].map(|cells| usize::try_from(cells).unwrap_or_default());
     format!("[{}{}] {percent:>3} %", "#".repeat(full), "-".repeat(empty))
 }
 

@@ -14,6 +14,7 @@ use model::config::Config;
 use model::curfew_tags::JOB;
 use model::id::Region;
 use model::instance::Instance;
+use model::moment::after;
 use model::notification_log::NotificationLogs;
 use model::observation::Observation;
 use model::usage::ActivityCache;
@@ -117,7 +118,7 @@ impl<'a> FactsReader<'a> {
             match read {
                 Ok(record) => {
                     let next_at = record.as_ref().and_then(|record| record.at.checked_add(every).ok());
-                    let look_again_at = next_at.unwrap_or(now).max(now + LOOK_AGAIN);
+                    let look_again_at = next_at.unwrap_or(now).max(after(now, LOOK_AGAIN));
                     self.runs.insert(function, KnownRun { record, look_again_at });
                 }
                 Err(error) => problems.push(format!("the newest run of {function}: {}", describe_store_error(&error))),

@@ -10,6 +10,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use model::id::TypeName;
+use model::moment::before;
 use model::money::Amount;
 
 use super::{Budget, BudgetMonth, CostExplorerFigures, STALE_AFTER};
@@ -42,7 +43,7 @@ impl BilledDays {
         let begins = if since.duration_since(period.from) <= STALE_AFTER { period.from } else { since };
         let begun = day(begins);
         let from = if midnight(begun)? < begins { begun.tomorrow().ok()? } else { begun };
-        let until = day((now - DAY).min(period.to));
+        let until = day(before(now, DAY).min(period.to));
         (from < until).then_some(Self { from, until })
     }
 

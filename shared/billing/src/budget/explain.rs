@@ -8,6 +8,7 @@ use model::config::OverBudget;
 use model::duration;
 use model::id::{Region, ResourceId};
 use model::mode::Mode;
+use model::moment::after;
 use model::money::{Amount, Rate};
 
 use super::{Budget, BudgetHolder, BudgetMonth, BudgetVerdict, SavingAction, Spend, Spender, observation_gap};
@@ -142,7 +143,7 @@ pub(super) fn remedy(budget: &Budget, spends: &[&Spend], period: &BudgetMonth, n
         return Vec::new();
     };
     let lasts = i64::try_from(left.lasts_at(burn).unwrap_or_default()).unwrap_or(i64::MAX);
-    let spent_at = now + SignedDuration::from_secs(lasts);
+    let spent_at = after(now, SignedDuration::from_secs(lasts));
     let pace = format!(
         "What runs now costs {burn}, which spends the remainder by {spent_at}; {affordable} would last until the month ends at {}.",
         period.to

@@ -2,6 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use model::duration;
+use model::moment::before;
 use model::money::Amount;
 
 use super::BudgetMonth;
@@ -14,7 +15,7 @@ const AT_LEAST: SignedDuration = SignedDuration::from_hours(1);
 
 /// From when on the mean counts: a week back, or since the ledger is kept.
 pub(super) fn counts_from(ledger_began: Timestamp, now: Timestamp) -> Timestamp {
-    ledger_began.max(now - LOOKS_BACK).min(now)
+    ledger_began.max(before(now, LOOKS_BACK)).min(now)
 }
 
 /// The forecast, and how it is made, in words. `lately` is what was spent from `counts_from` until `now`.
@@ -44,7 +45,8 @@ pub(super) fn forecast(
 
 /// Rounded to the hour, which is as fine as a forecast is.
 fn whole_hours(seconds: u64) -> SignedDuration {
-    SignedDuration::from_hours(i64::try_from(seconds.saturating_add(1_800) / 3_600).unwrap_or(i64::MAX / 3_600))
+    let hours = seconds.saturating_add(1_800) / 3_600;
+    SignedDuration::from_secs(i64::try_from(hours.saturating_mul(3_600)).unwrap_or(i64::MAX))
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ pub struct AcceleratorModel {
 }
 
 const fn watts(watts: u64) -> u64 {
-    watts * 1_000
+    watts.saturating_mul(1_000)
 }
 
 /// The idle power of an accelerator without a measurement: 5 to 15 % of full. Measured ones draw 11 or 12 %.
@@ -49,7 +49,7 @@ const fn unmeasured(
     source: &'static str,
     embodied_kg: Option<(u32, u32)>,
 ) -> AcceleratorModel {
-    let idle_milliwatts = (full_watts * 50, full_watts * 150);
+    let idle_milliwatts = (full_watts.saturating_mul(50), full_watts.saturating_mul(150));
     AcceleratorModel { name, text, idle_milliwatts, full_milliwatts: watts(full_watts), source, embodied_kg }
 }
 

@@ -45,7 +45,7 @@ impl Bounds {
     /// To two significant digits.
     fn rounded(self) -> Self {
         let step = |value: u64| 10_u64.pow(value.checked_ilog10().unwrap_or_default().saturating_sub(1));
-        let low = self.low / step(self.low) * step(self.low);
+        let low = self.low.saturating_sub(self.low.checked_rem(step(self.low)).unwrap_or_default());
         Self { low, high: self.high.div_ceil(step(self.high)).saturating_mul(step(self.high)) }
     }
 
@@ -73,9 +73,9 @@ fn unit_size(place: usize) -> u64 {
 
 /// A value of at most two significant digits in a unit, as few decimals as it has.
 fn decimal(value: u64, unit: u64) -> String {
-    let whole = value / unit;
+    let whole = value.checked_div(unit).unwrap_or_default();
     let width = usize::try_from(unit.ilog10()).unwrap_or_default();
-    let decimals = format!("{:0width$}", value % unit);
+    let decimals = format!("{:0width$}", value.checked_rem(unit).unwrap_or_default());
     let decimals = decimals.trim_end_matches('0');
     let mut grouped = String::new();
     let digits = whole.to_string();

@@ -5,6 +5,7 @@ use std::ops::Bound;
 
 use jiff::{SignedDuration, Timestamp};
 use model::id::{Region, ResourceId, TeamName};
+use model::moment::after;
 use model::money::{Amount, Rate};
 
 use super::run::{Attribution, Pricing, PurchaseTerms, RunEntry, RunKind, earliest};
@@ -166,16 +167,16 @@ impl Ledger {
         if let Some(stopped) = entry.stopped {
             return RunEnd::At(next.map_or(stopped, |next| stopped.min(next)));
         }
-        let by = earliest(entry.ended_by.map(|at| at + LOOK), next);
+        let by = earliest(entry.ended_by.map(|at| after(at, LOOK)), next);
         if let Some(terminated) = entry.terminated {
             let by = by.map_or(terminated, |by| by.min(terminated));
             // EC2 keeps one reason: an unseen stop may have come long before the termination.
             let is_exact = by == terminated && terminated.duration_since(seen) <= BLIND_AFTER;
             return if is_exact { RunEnd::At(terminated) } else { between(seen, by) };
         }
-        let after = entry.seen.unwrap_or(began + SETTLES);
-        let look = self.first_look_after(after, entry.label.kind, resource);
-        match earliest(by, look.map(|at| at + LOOK)) {
+        let seen_last = entry.seen.unwrap_or(after(began, SETTLES));
+        let look = self.first_look_after(seen_last, entry.label.kind, resource);
+        match earliest(by, look.map(|at| after(at, LOOK))) {
             Some(latest) => between(seen, latest),
             None => RunEnd::Running,
         }
@@ -333,19 +334,19 @@ impl<'a> LedgerRun<'a> {
     /// Until when it is billed, where it ended then.
     fn billed(&self, ended: Timestamp) -> Timestamp {
         match self.kind() {
-            RunKind::Instance => ended.max(self.began + MINIMUM),
+            RunKind::Instance => ended.max(after(self.began, MINIMUM)),
             RunKind::Volume | RunKind::SageMaker => ended,
         }
     }
 
     /// What those seconds cost, and for how many of them the price is unknown.
     fn cost(&self, span: TimeSpan) -> (Amount, u64) {
-        let mut sum = (Amount::ZERO, 0);
+        let mut sum = (Amount::ZERO, 0_u64);
         let all: Vec<(Timestamp, &Pricing)> = self.entry.pricings().collect();
         let ends = all.iter().skip(1).map(|(from, _)| *from).chain([Timestamp::MAX]);
         for ((from, pricing), to) in all.iter().zip(ends) {
             let (amount, unpriced) = self.cost_at(pricing, TimeSpan { from: *from, to }.within(span));
-            sum = (sum.0 + amount, sum.1 + unpriced);
+            sum = (sum.0 + amount, sum.1.saturating_add(unpriced));
         }
         sum
     }
@@ -358,12 +359,12 @@ impl<'a> LedgerRun<'a> {
         let Some(rates) = self.rates.get(&pricing.tariff) else { return (Amount::ZERO, span.seconds()) };
         let changes = rates.range((Bound::Excluded(span.from), Bound::Excluded(span.to)));
         let changes = changes.map(|(from, _)| *from);
-        let (mut amount, mut unpriced, mut from) = (Amount::ZERO, 0, span.from);
+        let (mut amount, mut unpriced, mut from) = (Amount::ZERO, 0_u64, span.from);
         for to in changes.chain([span.to]) {
             let part = TimeSpan { from, to };
             match in_force(rates, pricing.terms, from) {
                 Some((_, rate)) => amount = amount + Amount::from_rate(rate, part.seconds()),
-                None => unpriced += part.seconds(),
+                None => unpriced = unpriced.saturating_add(part.seconds()),
             }
             from = to;
         }

@@ -119,9 +119,9 @@ impl Serialize for Ledger {
 
 /// The first moment in seconds since 1970, and the seconds from each to the next.
 fn to_steps<'a>(moments: impl IntoIterator<Item = &'a Timestamp>) -> Vec<i64> {
-    let mut last = 0;
+    let mut last = 0_i64;
     let seconds = moments.into_iter().map(|at| at.as_second());
-    seconds.map(|second| second - std::mem::replace(&mut last, second)).collect()
+    seconds.map(|second| second.saturating_sub(std::mem::replace(&mut last, second))).collect()
 }
 
 /// `None` if one is no moment.

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use model::id::{ResourceId, TeamName};
+use model::moment::{after, before};
 use model::money::Amount;
 
 use super::bill::SETTLES;
@@ -76,7 +77,7 @@ impl FoldKey {
     /// The day, as far as it is in the month.
     #[must_use]
     pub fn span(&self) -> TimeSpan {
-        let to = Timestamp::from_second(self.day.as_second() + DAY_SECONDS).unwrap_or(self.day);
+        let to = after(self.day, SignedDuration::from_secs(DAY_SECONDS));
         TimeSpan { from: self.day, to }
     }
 }
@@ -139,10 +140,10 @@ impl Ledger {
     /// A look may not show yet what began less than [`SETTLES`] before it.
     fn settled_until(&self, kind: RunKind, limits: &FoldLimits) -> Option<Timestamp> {
         let beats = self.beats_of(kind);
-        let arrived_until = *beats.last()? - limits.settled_after;
+        let arrived_until = before(*beats.last()?, limits.settled_after);
         let whole = beats.range(..=arrived_until).next_back()?;
         // What ended after the month, the next month's ledger takes over from this one.
-        Some((*whole - SETTLES).min(self.span.to))
+        Some(before(*whole, SETTLES).min(self.span.to))
     }
 
     fn forget_unused_rates(&mut self) {
@@ -180,7 +181,7 @@ impl FoldedRuns {
         for share in run.shares(window) {
             let mut from = share.span.from;
             loop {
-                let day = from.as_second().div_euclid(DAY_SECONDS) * DAY_SECONDS;
+                let day = from.as_second().saturating_sub(from.as_second().rem_euclid(DAY_SECONDS));
                 let day = Timestamp::from_second(day).unwrap_or(from);
                 let what = share.what.to_owned();
                 let key = FoldKey { day, team: share.team.cloned(), kind: run.kind(), what };
@@ -188,7 +189,7 @@ impl FoldedRuns {
                 let is_last = part.to >= share.span.to;
                 let sum = self.sums.entry(key).or_default();
                 sum.spent = rounded(sum.spent + run.spent(part));
-                sum.runs += u64::from(is_last && share.is_last);
+                sum.runs = sum.runs.saturating_add(u64::from(is_last && share.is_last));
                 if is_last {
                     break;
                 }

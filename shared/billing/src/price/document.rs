@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 use model::id::{Region, TypeName};
 use model::instance::{Instance, PurchaseOption};
+use model::moment::before;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -213,7 +214,8 @@ impl PriceDocument {
             let known = self.spot.get(region).and_then(|types| types.get(name)).map(|of| of.as_of);
             if known.is_none_or(|as_of| is_old(as_of, SPOT_FOR, now)) {
                 // AWS may publish a change a little late: a while is asked for twice.
-                let since = known.map_or(now - SPOT_MAX, |as_of| (as_of - SPOT_FOR).max(now - SPOT_ASKED_MAX));
+                let since = known
+                    .map_or(before(now, SPOT_MAX), |as_of| before(as_of, SPOT_FOR).max(before(now, SPOT_ASKED_MAX)));
                 let (types, from) = spot.entry(region.clone()).or_insert_with(|| (BTreeSet::new(), since));
                 types.insert(name.clone());
                 *from = since.min(*from);
@@ -280,7 +282,7 @@ impl PriceDocument {
             types.retain(|_, of_type| counts(of_type.as_of, SPOT_ASKED_MAX, now));
             for changes in types.values_mut().flat_map(|of_type| of_type.zones.values_mut()) {
                 // What was in force at the beginning of what is kept is kept too.
-                let begin = now - SPOT_KEPT;
+                let begin = before(now, SPOT_KEPT);
                 let in_force = changes.range(..=begin).next_back().map(|(from, _)| *from);
                 changes.retain(|from, _| in_force.is_none_or(|in_force| *from >= in_force));
             }
@@ -309,5 +311,5 @@ fn sane<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Erro
 
 /// Of a price of the list: whether it is of today, or from a day when the list last answered; `None` if it no longer counts.
 pub(super) fn is_of_today(as_of: Timestamp, now: Timestamp) -> Option<bool> {
-    counts(as_of, LISTED_MAX, now).then(|| counts(as_of, LISTED_FOR + SPOT_MAX, now))
+    counts(as_of, LISTED_MAX, now).then(|| counts(as_of, LISTED_FOR.saturating_add(SPOT_MAX), now))
 }

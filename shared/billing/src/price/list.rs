@@ -221,9 +221,9 @@ pub fn usd_micros(usd: &str) -> Option<u64> {
         return None;
     }
     let digit = |place: usize| u64::from(fraction.as_bytes().get(place).map_or(0, |byte| byte - b'0'));
-    let micros = (0..6).fold(0, |micros, place| micros * 10 + digit(place));
+    let micros = (0..6).fold(0_u64, |micros, place| micros.saturating_mul(10).saturating_add(digit(place)));
     let rounded_up = u64::from(digit(6) >= 5);
-    whole.parse::<u64>().ok()?.checked_mul(1_000_000)?.checked_add(micros + rounded_up)
+    whole.parse::<u64>().ok()?.checked_mul(1_000_000)?.checked_add(micros)?.checked_add(rounded_up)
 }
 
 #[cfg(test)]

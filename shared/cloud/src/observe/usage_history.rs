@@ -8,6 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use model::config::SeriesNames;
 use model::id::{Region, ResourceId};
 use model::instance::Instance;
+use model::moment::before;
 use model::usage::{MetricSeries, Sample, SeriesOwners, Statistic, devices};
 use plan::report::RunUsage;
 use recommend::usage::DeviceSamples;
@@ -46,7 +47,7 @@ pub async fn usage_history(
     let left_out = all.len().saturating_sub(series_max);
     all.truncate(series_max);
     let until = whole_hour(now);
-    let span = PeriodSpan { from: until - LOOK_BACK, until };
+    let span = PeriodSpan { from: before(until, LOOK_BACK), until };
     let mut found: BTreeMap<ResourceId, Vec<DeviceSamples>> = BTreeMap::new();
     for part in all.chunks(QUERIES_MAX / 2) {
         for (id, samples) in part_of_history((aws, &client), region, names, span, part).await? {
@@ -95,5 +96,5 @@ async fn part_of_history(
 
 fn whole_hour(now: Timestamp) -> Timestamp {
     let second = now.as_second();
-    Timestamp::from_second(second - second.rem_euclid(HOUR.as_secs())).unwrap_or(now)
+    Timestamp::from_second(second.saturating_sub(second.rem_euclid(HOUR.as_secs()))).unwrap_or(now)
 }

@@ -8,6 +8,7 @@ use futures::future::{join, join_all, join3};
 use futures::{StreamExt, stream};
 use jiff::{SignedDuration, Timestamp};
 use model::id::{Region, ResourceId};
+use model::moment::before;
 use model::observation::{Gap, GapKind, Observation};
 use model::sagemaker::{JobKind, SageMakerResource, SageMakerStatus};
 use serde_json::Value;
@@ -63,7 +64,7 @@ async fn of_region(
     let is_running = |job: &SageMakerResource| job.status == SageMakerStatus::Running;
     let running = kinds().map(|(kind, call)| jobs(aws, region, kind, call, is_running));
     let ended = kinds().map(|(kind, call)| {
-        let call = ListCall { only: ListFilter::ModifiedAfter(now - ENDED_FOR), ..call };
+        let call = ListCall { only: ListFilter::ModifiedAfter(before(now, ENDED_FOR)), ..call };
         ended_jobs(aws, region, kind, call, ended_until)
     });
     let every = |_: &SageMakerResource| true;

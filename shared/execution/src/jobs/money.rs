@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use jobs::{Job, ReserveResult};
 use model::config::Config;
 use model::id::ResourceId;
+use model::moment::before;
 use model::money::Amount;
 use ports::BudgetDocuments as _;
 use store::StoreError;
@@ -22,7 +23,7 @@ fn holders(job: &Job) -> [BudgetHolder; 2] {
 fn months(job: &Job, config: &Config, now: Timestamp) -> Vec<String> {
     let this = BudgetMonth::containing(now, config);
     let before = (job.submitted_at < this.from)
-        .then(|| BudgetMonth::containing(this.from - jiff::SignedDuration::from_secs(1), config));
+        .then(|| BudgetMonth::containing(before(this.from, jiff::SignedDuration::from_secs(1)), config));
     before.into_iter().chain([this]).map(|period| period.month).collect()
 }
 

@@ -96,7 +96,7 @@ impl ManifestFile {
     #[must_use]
     pub fn parts(bytes: u64, part_bytes: u64) -> Vec<(u64, u64)> {
         let step = usize::try_from(part_bytes.max(1)).unwrap_or(usize::MAX);
-        (0..bytes).step_by(step).map(|start| (start, part_bytes.min(bytes - start))).collect()
+        (0..bytes).step_by(step).map(|start| (start, part_bytes.min(bytes.saturating_sub(start)))).collect()
     }
 
     /// The digest of a part.

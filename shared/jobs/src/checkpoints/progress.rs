@@ -31,8 +31,8 @@ impl CheckpointProgress {
     #[must_use]
     pub fn steps_per_hour(&self) -> Option<f64> {
         let ((first, since), (newest, until)) = (self.first?, self.newest?);
-        let steps = u32::try_from(newest - first).ok().filter(|steps| *steps > 0)?;
-        let hours = (until - since).as_secs_f64() / 3600.0;
+        let steps = u32::try_from(newest.saturating_sub(first)).ok().filter(|steps| *steps > 0)?;
+        let hours = until.saturating_sub(since).as_secs_f64() / 3600.0;
         (hours > 0.0).then(|| (f64::from(steps) / hours * 10.0).round() / 10.0)
     }
 }

@@ -314,8 +314,9 @@ impl DirectoryWatch {
 
     /// Whether what is written over again and again, and is never quiet, has not changed between two looks.
     fn pauses(&self, data: &[&WatchedEntry], now: Timestamp) -> bool {
-        let is_restless = self.restless_since.is_some_and(|since| now.duration_since(since) >= self.quiet * RESTLESS);
-        is_restless && data.iter().all(|seen| now.duration_since(seen.since) >= self.quiet / PAUSE)
+        let is_restless =
+            self.restless_since.is_some_and(|since| now.duration_since(since) >= self.quiet.saturating_mul(RESTLESS));
+        is_restless && data.iter().all(|seen| now.duration_since(seen.since).saturating_mul(PAUSE) >= self.quiet)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use fastrand::Rng;
 use jiff::{SignedDuration, Timestamp};
+use model::moment::after;
 use model::money::{Amount, Rate};
 use serde::Serialize;
 
@@ -95,10 +96,10 @@ impl SimulatedJob {
                     (running, done) = (Capacity::None, done.saturating_sub(self.lost).max(0));
                 }
             }
-            let now = begin + SignedDuration::from_secs(elapsed);
+            let now = after(begin, SignedDuration::from_secs(elapsed));
             history.observe(is_available, now);
             let situation = DeadlineSituation {
-                work_left_seconds: self.work - done,
+                work_left_seconds: self.work.saturating_sub(done),
                 time_left_seconds: within.saturating_sub(elapsed),
                 restart_seconds: START.as_secs(),
                 interval_seconds: STEP.as_secs().saturating_add(self.every),
@@ -116,15 +117,15 @@ impl SimulatedJob {
             let used = if running == Capacity::None {
                 // A long wait need not be exact to ten minutes.
                 let pause = (elapsed / 50).max(STEP.as_secs());
-                pause.min(changes_at - elapsed).min(situation.spare_seconds().saturating_add(1)).max(1)
+                pause.min(changes_at.saturating_sub(elapsed)).min(situation.spare_seconds().saturating_add(1)).max(1)
             } else {
-                STEP.as_secs().min(restart_left + self.work - done)
+                STEP.as_secs().min(restart_left.saturating_add(self.work).saturating_sub(done))
             };
             if running != Capacity::None {
                 let rate = if running == Capacity::Spot { self.spot } else { self.on_demand };
                 cost = cost + Amount::from_rate(rate, used.unsigned_abs());
-                done += (used - restart_left).max(0);
-                restart_left = (restart_left - used).max(0);
+                done = done.saturating_add(used.saturating_sub(restart_left).max(0));
+                restart_left = restart_left.saturating_sub(used).max(0);
             }
             elapsed = elapsed.saturating_add(used);
         }

@@ -33,7 +33,7 @@ impl JobDeadline {
     /// All work that complete checkpoints hold.
     pub(crate) fn work_banked(&self) -> i64 {
         let present = self.command_since.zip(self.checkpoint).map(|(since, (_, seen))| seen.duration_since(since));
-        let present = present.map_or(0, |long| (long - CHECKPOINT_SEEN_AFTER).as_secs().max(0));
+        let present = present.map_or(0, |long| long.saturating_sub(CHECKPOINT_SEEN_AFTER).as_secs().max(0));
         self.banked_seconds.saturating_add(present)
     }
 

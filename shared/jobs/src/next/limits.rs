@@ -2,6 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use model::duration;
+pub(crate) use model::moment::after;
 use model::money::Amount;
 
 use crate::transfer::CostMax;
@@ -92,11 +93,6 @@ impl TimeLeft {
             }
         }
     }
-}
-
-/// So much later, and never past the end of time.
-pub(crate) fn after(at: Timestamp, duration: SignedDuration) -> Timestamp {
-    at.checked_add(duration).unwrap_or(Timestamp::MAX)
 }
 
 /// The latest end of a machine that may run `until` then.

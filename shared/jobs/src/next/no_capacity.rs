@@ -73,6 +73,6 @@ fn back_off(job: &Job) -> SignedDuration {
     // No candidate has this number, so no launch has this hash.
     let hash = token(&job.job, job.attempt, job.passes, u8::MAX);
     let chance = hash.bytes().take(8).fold(0_u32, |sum, digit| sum.wrapping_mul(16).wrapping_add(u32::from(digit)));
-    let per_mille = 750 + i64::from(chance % 501);
-    SignedDuration::from_secs(i64::from(minutes) * 60 * per_mille / 1_000)
+    let per_mille = i64::from(750 + chance % 501);
+    SignedDuration::from_secs(i64::from(minutes).saturating_mul(60).saturating_mul(per_mille) / 1_000)
 }

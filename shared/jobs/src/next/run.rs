@@ -3,6 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use model::curfew_tags::EXPIRES_AT;
 use model::instance::InstanceState;
+use model::moment::before;
 use model::rule::Rule;
 
 use super::limits::{TimeLeft, after, latest_end, use_up};
@@ -183,7 +184,7 @@ fn going(
             (Some(_), exit) if exit.is_some() || now >= after(placed.ends_at, over::UNREAD_FOR) => {
                 let is_reclaimed =
                     exit.iter().flatten().next().is_some_and(|exit| exit.reason == ExitReason::Interrupted);
-                let is_at_end = now >= after(placed.ends_at, -(AGENT_ENDS_BEFORE + END_IS_NEAR));
+                let is_at_end = now >= before(before(placed.ends_at, AGENT_ENDS_BEFORE), END_IS_NEAR);
                 let how = match (is_reclaimed, is_at_end) {
                     (true, _) => LossReason::Reclaimed,
                     (false, true) => LossReason::Overdue,
@@ -194,7 +195,7 @@ fn going(
             _ => stay(job, facts, now),
         },
         Some(BY_HAND) => {
-            if now >= after(placed.ends_at, EXPIRES_AFTER - END_IS_NEAR) {
+            if now >= before(after(placed.ends_at, EXPIRES_AFTER), END_IS_NEAR) {
                 return lose(job, placed, &lost(LossReason::Overdue), facts, now);
             }
             by_hand(job, placed, state, facts, now)

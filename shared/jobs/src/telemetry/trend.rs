@@ -77,7 +77,8 @@ fn add(values: &mut Vec<Option<u32>>, value: Option<u32>) {
 /// A column for each value, from 0 to `top`; blank where it is unknown.
 fn sparkline(values: &[Option<u32>], top: u32) -> String {
     let level = |value: u32| {
-        let level = u64::from(value) * (LEVELS.len() as u64 - 1) / u64::from(top.max(1));
+        let level =
+            u64::from(value).saturating_mul((LEVELS.len() - 1) as u64).checked_div(top.into()).unwrap_or_default();
         LEVELS.get(usize::try_from(level).unwrap_or(usize::MAX)).copied().unwrap_or('█')
     };
     values.iter().map(|value| value.map_or(' ', level)).collect()

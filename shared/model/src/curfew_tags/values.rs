@@ -1,13 +1,13 @@
 //! What the value of each tag may be.
 
-use jiff::Timestamp;
-use jiff::civil::Date;
-use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
 
 use super::{IdleAfter, TagCarrier};
 use crate::config::{DiskPolicy, RuleAction};
 use crate::fault::InvalidValue;
 use crate::{duration, moment};
+
+const DAY: SignedDuration = SignedDuration::from_hours(24);
 
 pub(super) fn read_idle_after(value: &str) -> Result<IdleAfter, InvalidValue> {
     if value == "off" {
@@ -41,8 +41,9 @@ pub(super) fn read_disk_policy(value: &str) -> Result<DiskPolicy, InvalidValue> 
 }
 
 pub(super) fn read_expiry(value: &str, on: TagCarrier) -> Result<Timestamp, InvalidValue> {
-    let at = moment::read(value)
-        .ok_or_else(|| InvalidValue::new("write a moment as RFC 3339, such as `2026-09-30T18:00:00Z`"))?;
+    let at = moment::read(value).ok_or_else(|| {
+        InvalidValue::new("write a moment of the years 2000 to 9000 as RFC 3339, such as `2026-09-30T18:00:00Z`")
+    })?;
     if let TagCarrier::Instance(launched_at) | TagCarrier::SageMaker(launched_at) = on
         && at < launched_at
     {
@@ -63,13 +64,9 @@ pub const KEEP_UNTIL_FORMS: &str = "a date such as `2026-09-30` (to its end, UTC
 /// # Errors
 /// What to write instead.
 pub fn read_keep_until(value: &str) -> Result<Timestamp, InvalidValue> {
-    let end_of = |date: Date| date.tomorrow().and_then(|next| TimeZone::UTC.to_timestamp(next.into()));
-    if value.len() == "2026-09-30".len()
-        && let Ok(date) = value.parse::<Date>()
-    {
-        return Ok(end_of(date).unwrap_or(Timestamp::MAX));
-    }
-    moment::read_until(value).ok_or_else(|| InvalidValue::new(format!("write {KEEP_UNTIL_FORMS}")))
+    let end_of_date = || moment::read_until(&format!("{value}T00:00:00Z")).map(|begin| moment::after(begin, DAY));
+    let until = moment::read_until(value).or_else(end_of_date);
+    until.ok_or_else(|| InvalidValue::new(format!("write {KEEP_UNTIL_FORMS}, from the year 2000 on")))
 }
 
 /// A job is looked up for its volumes alone; on an instance the tag speaks by being there.

@@ -12,6 +12,7 @@ use super::{
 };
 use crate::config::{IdleConfig, SeriesNames, UtilizationUnit};
 use crate::instance::Instance;
+use crate::moment::after;
 
 /// What an instance has been doing, by the answers about it.
 ///
@@ -28,9 +29,9 @@ pub fn evaluate(
 ) -> Usage {
     let readings = InstanceSamples { answers, instance, window };
     if let Some(reading) = readings.work(devices, names, idle) {
-        return Usage::Busy(BusyEvidence { until: reading.at + PERIOD, shown: Some(reading) });
+        return Usage::Busy(BusyEvidence { until: after(reading.at, PERIOD), shown: Some(reading) });
     }
-    if window.from < instance.launched_at + idle.boot_grace {
+    if window.from < after(instance.launched_at, idle.boot_grace) {
         return Usage::Unknown(UnknownUsage::Young);
     }
     let Some(names) = names else {
@@ -112,7 +113,7 @@ impl InstanceSamples<'_> {
     fn samples_of(&self, signal: MetricSignal) -> impl Iterator<Item = Sample> {
         let samples = self.answers.get(&signal).map_or(&[][..], Vec::as_slice).iter().copied();
         let (since, from) = (self.instance.launched_at, self.window.from);
-        samples.filter(move |(at, value)| *at + PERIOD > since && *at >= from && value.is_finite())
+        samples.filter(move |(at, value)| after(*at, PERIOD) > since && *at >= from && value.is_finite())
     }
 
     fn is_silent(&self, signal: MetricSignal) -> bool {

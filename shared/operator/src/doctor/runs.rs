@@ -42,7 +42,7 @@ impl ScheduledFunction {
     /// A function without a record for longer is paused or broken.
     #[must_use]
     pub fn alive_within(self) -> SignedDuration {
-        self.every * PERIODS_MAX
+        self.every.saturating_mul(PERIODS_MAX)
     }
 }
 

@@ -11,6 +11,7 @@ use model::hours::HoursPosition;
 use model::id::ResourceId;
 use model::instance::{Instance, InstanceState};
 use model::mode::Mode;
+use model::moment::{after, before};
 use model::notification_log::{NotificationLog, NotificationLogs};
 use model::observation::Observation;
 use model::rule::Rule;
@@ -266,7 +267,7 @@ fn coming(subject: InstanceSubject<'_>, rule: Rule, verdict: &Verdict) -> Option
     }
     let InstanceSubject { instance, curfew_tags, config, .. } = subject;
     // Not yet at the moment itself, but right after it.
-    let after = |at: Timestamp| at + SignedDuration::from_secs(1);
+    let just_after = |at: Timestamp| after(at, SignedDuration::from_secs(1));
     let due = |at: Timestamp, judge: fn(InstanceSubject<'_>) -> Verdict| match judge(InstanceSubject {
         now: at,
         ..subject
@@ -287,22 +288,22 @@ fn coming(subject: InstanceSubject<'_>, rule: Rule, verdict: &Verdict) -> Option
         }
         Rule::Untagged if subject.missing_tags().is_empty() && untagged::disowned_by(subject).is_none() => return None,
         Rule::Untagged => {
-            let at = instance.launched_at + config.untagged.settle;
+            let at = after(instance.launched_at, config.untagged.settle);
             (at, due(at, untagged::judge))
         }
         Rule::Idle => {
             let at = idle_at_the_earliest(subject)?;
             let due = idle::ending(subject, false)
-                .map_or_else(DueAction::NotifyOnly, |ending| DueAction::After(ending, at + config.idle.grace));
+                .map_or_else(DueAction::NotifyOnly, |ending| DueAction::After(ending, after(at, config.idle.grace)));
             (at, Some(due))
         }
         Rule::Hours => {
-            let at = next_end(subject)? - NOTICE;
+            let at = before(next_end(subject)?, NOTICE);
             (at, due(at, hours::judge))
         }
         Rule::Lifetime if curfew_tags.expires_at.is_some() => return None,
         Rule::Lifetime => {
-            let at = after(instance.launched_at + config.lifetime.max);
+            let at = just_after(after(instance.launched_at, config.lifetime.max));
             (at, due(at, lifetime::judge))
         }
         // When it will be spent, it is unknown.
@@ -314,9 +315,9 @@ fn coming(subject: InstanceSubject<'_>, rule: Rule, verdict: &Verdict) -> Option
 fn idle_at_the_earliest(subject: InstanceSubject<'_>) -> Option<Timestamp> {
     let window = idle::window(subject.curfew_tags, subject.config)?;
     match subject.usage {
-        Usage::Busy(busy) => Some(busy.until + window + LAG),
+        Usage::Busy(busy) => Some(after(after(busy.until, window), LAG)),
         Usage::Unknown(UnknownUsage::Young) => {
-            Some(subject.instance.launched_at + subject.config.idle.boot_grace + window + LAG)
+            Some(after(after(after(subject.instance.launched_at, subject.config.idle.boot_grace), window), LAG))
         }
         Usage::Idle(_) | Usage::Unknown(_) => None,
     }

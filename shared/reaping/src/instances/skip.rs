@@ -5,6 +5,7 @@ use jobs::is_protected;
 use model::curfew_tags::{CurfewTags, PROTECTED, UnreadableTag, explain_unreadable, kept_until};
 use model::foreign::controller;
 use model::instance::InstanceState;
+use model::moment::after;
 use model::notification_log::NotificationKey;
 use model::rule::Rule;
 use model::usage::{MetricSignal, UnknownUsage, Usage};
@@ -112,7 +113,7 @@ impl<'a> InstanceCase<'a> {
     pub(super) fn rejected_claim_finding(self) -> Option<OwnerFinding> {
         let JobOwnership::NotOwned(RejectedClaim { job, why }) = self.ownership() else { return None };
         // By then the state of the job has every launch that was answered.
-        if self.now < self.instance.launched_at + self.policy.config.untagged.settle {
+        if self.now < after(self.instance.launched_at, self.policy.config.untagged.settle) {
             return None;
         }
         let cost = price::describe_cost(self.policy.prices.saved_by_ending(self.instance));

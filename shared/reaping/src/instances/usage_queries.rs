@@ -9,6 +9,7 @@ use model::id::ResourceId;
 use model::instance::{Instance, InstanceState};
 use model::mark::AnnouncedAction;
 use model::mode::Mode;
+use model::moment::after;
 use model::notification_log::{NotificationKey, NotificationLog, NotificationLogs, would_fingerprint};
 use model::rule::Rule;
 use model::usage::{
@@ -104,18 +105,18 @@ impl InstanceCase<'_> {
         asked: Option<&LastInquiry>,
     ) -> Option<QueryDepth> {
         let old_enough = UsageWindow::ending_before(self.now, length).from
-            >= self.instance.launched_at + self.policy.config.idle.boot_grace;
+            >= after(self.instance.launched_at, self.policy.config.idle.boot_grace);
         if !old_enough && !untagged {
             return None;
         }
         let Some(asked) = asked else { return Some(QueryDepth::Full) };
         let notify_only = |reserved: bool| is_foreign || !self.ends_if_idle(curfew_tags, reserved);
         let not_before = match asked.found_idle_reserved {
-            Some(reserved) if notify_only(reserved) => asked.at + length,
+            Some(reserved) if notify_only(reserved) => after(asked.at, length),
             _ => asked.idle_not_before,
         };
         // A shorter window than last time can find an instance idle sooner than was written down.
-        let once_a_window = asked.at + length.max(PERIOD) + LAG + PERIOD;
+        let once_a_window = after(asked.at, length.max(PERIOD).saturating_add(LAG).saturating_add(PERIOD));
         if self.now < not_before.min(once_a_window) {
             return None;
         }
@@ -219,7 +220,7 @@ fn usage_of_unasked(instance: &Instance, activity: &ActivityCache, policy: &Poli
     if let Some(until) = asked.and_then(|asked| asked.busy_until).filter(|until| *until > window.from) {
         return Usage::Busy(BusyEvidence { until, shown: None });
     }
-    if window.from < instance.launched_at + policy.config.idle.boot_grace {
+    if window.from < after(instance.launched_at, policy.config.idle.boot_grace) {
         return Usage::Unknown(UnknownUsage::Young);
     }
     Usage::Unknown(UnknownUsage::NotAsked)
@@ -228,7 +229,7 @@ fn usage_of_unasked(instance: &Instance, activity: &ActivityCache, policy: &Poli
 /// Asked about briefly. What was found idle would be ended at once if that were wanted from now on, so that moment stays.
 fn seen_quiet(known: &LastInquiry, ask: &UsageQuery<'_>, now: Timestamp) -> LastInquiry {
     let idle_not_before =
-        if known.found_idle_reserved.is_some() { known.idle_not_before } else { now + length_of(ask) };
+        if known.found_idle_reserved.is_some() { known.idle_not_before } else { after(now, length_of(ask)) };
     LastInquiry { at: now, idle_not_before, ..known.clone() }
 }
 
@@ -240,12 +241,14 @@ fn remembered(ask: &UsageQuery<'_>, usage: &Usage, shown_by: Option<DecisiveSeri
         shown_by,
         found_idle_reserved: None,
         in_full_at: None,
-        idle_not_before: now + length,
+        idle_not_before: after(now, length),
     };
     match usage {
-        Usage::Busy(busy) => {
-            LastInquiry { busy_until: Some(busy.until), idle_not_before: busy.until + length + LAG, ..asked }
-        }
+        Usage::Busy(busy) => LastInquiry {
+            busy_until: Some(busy.until),
+            idle_not_before: after(busy.until, length.saturating_add(LAG)),
+            ..asked
+        },
         Usage::Idle(quiet) => LastInquiry {
             found_idle_reserved: Some(quiet.reserved),
             in_full_at: Some(now),

@@ -15,6 +15,7 @@
 use jiff::{SignedDuration, Timestamp};
 use model::config::RuleAction;
 use model::instance::PurchaseOption;
+use model::moment::after;
 use model::rule::ResourceAction;
 use plan::{Evidence, NotifyOnlyReason};
 
@@ -32,7 +33,7 @@ pub(crate) fn due_at_expiry(
     now: Timestamp,
 ) -> DueAction {
     if first_seen_past {
-        DueAction::After(ending, now.saturating_add(FIRST_SEEN_PAST_GRACE).unwrap_or(Timestamp::MAX))
+        DueAction::After(ending, after(now, FIRST_SEEN_PAST_GRACE))
     } else {
         DueAction::AtOnce(ending, expires_at)
     }

@@ -12,6 +12,7 @@ use model::config::RuleAction;
 use model::curfew_tags::CurfewTags;
 use model::hours::{Hours, HoursPosition};
 use model::instance::{Instance, InstanceState};
+use model::moment::after;
 use model::notification_log::{CarriedOut, ResourceRecord};
 use model::rule::{ResourceAction, Rule};
 use plan::Evidence;
@@ -31,7 +32,7 @@ pub(crate) fn end_of_hours(
 ) -> Option<(Timestamp, Timestamp)> {
     match hours.position(now) {
         HoursPosition::Inside { until: Some(end), .. } if end.duration_since(now) <= notice => Some((end, end)),
-        HoursPosition::Outside { since: Some(end), .. } if launched_at < end => Some((end, now + notice)),
+        HoursPosition::Outside { since: Some(end), .. } if launched_at < end => Some((end, after(now, notice))),
         HoursPosition::Inside { .. } | HoursPosition::Outside { .. } => None,
     }
 }

@@ -9,6 +9,7 @@
 use jiff::SignedDuration;
 use model::config::{Config, DiskPolicy};
 use model::curfew_tags::{CurfewTags, IdleAfter};
+use model::moment::after;
 use model::rule::ResourceAction;
 use model::usage::{UnknownUsage, Usage};
 use plan::{Evidence, NotifyOnlyReason};
@@ -39,7 +40,7 @@ pub fn judge(subject: InstanceSubject<'_>) -> Verdict {
     };
     let due = match ending(subject, quiet.reserved) {
         Err(notify_only) => DueAction::NotifyOnly(notify_only),
-        Ok(ending) => DueAction::After(ending, subject.now + rule.grace),
+        Ok(ending) => DueAction::After(ending, after(subject.now, rule.grace)),
     };
     Verdict::Violated(Violation { evidence: Evidence::Idle(quiet), due })
 }

@@ -3,6 +3,7 @@
 //! - and it was launched longer than `[lifetime].max` ago.
 
 use jiff::SignedDuration;
+use model::moment::after;
 use plan::Evidence;
 
 use crate::policy::{DueAction, InstanceSubject, Verdict, Violation};
@@ -17,7 +18,7 @@ pub fn judge(subject: InstanceSubject<'_>) -> Verdict {
     }
     let due = match subject.feasible(rule.action, subject.own_local_disk()) {
         Err(notify_only) => DueAction::NotifyOnly(notify_only),
-        Ok(ending) => DueAction::After(ending, subject.now + rule.grace),
+        Ok(ending) => DueAction::After(ending, after(subject.now, rule.grace)),
     };
     Verdict::Violated(Violation {
         evidence: Evidence::Lifetime { launched_at: subject.instance.launched_at, max: rule.max },

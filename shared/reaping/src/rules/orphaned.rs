@@ -8,6 +8,7 @@
 use jiff::Timestamp;
 use model::config::{VolumeAction, VolumesConfig};
 use model::id::ResourceId;
+use model::moment::after;
 use model::money::Rate;
 use model::rule::ResourceAction;
 use model::volume::{Volume, VolumeUse};
@@ -52,8 +53,8 @@ pub fn judge(subject: VolumeSubject<'_>) -> Verdict {
         VolumeAction::SnapshotAndDelete if subject.tags_to_keep > TAGS_MAX => {
             DueAction::NotifyOnly(NotifyOnlyReason::TooManyTags)
         }
-        VolumeAction::SnapshotAndDelete => DueAction::After(ResourceAction::SnapshotAndDelete, now + rule.grace),
-        VolumeAction::Delete => DueAction::After(ResourceAction::Delete, now + rule.grace),
+        VolumeAction::SnapshotAndDelete => DueAction::After(ResourceAction::SnapshotAndDelete, after(now, rule.grace)),
+        VolumeAction::Delete => DueAction::After(ResourceAction::Delete, after(now, rule.grace)),
     };
     Verdict::Violated(Violation { evidence: Evidence::Orphaned(subject.evidence()), due })
 }

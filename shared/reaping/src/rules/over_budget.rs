@@ -16,6 +16,7 @@ use jiff::Timestamp;
 use model::config::{Config, OverBudget, RuleAction};
 use model::instance::Tags;
 use model::mode::Mode;
+use model::moment::after;
 use model::ownership::team_of;
 use model::rule::ResourceAction;
 use plan::{Evidence, NotifyOnlyReason};
@@ -138,7 +139,7 @@ fn violation(
 ) -> Verdict {
     let due = match ending {
         Err(notify_only) => DueAction::NotifyOnly(notify_only),
-        Ok(ending) => DueAction::After(ending, subject.now + subject.config.account.over_budget_grace),
+        Ok(ending) => DueAction::After(ending, after(subject.now, subject.config.account.over_budget_grace)),
     };
     let evidence = OverBudgetEvidence {
         month: status.month.clone(),

@@ -6,6 +6,7 @@
 //! carried out once the work is over. Where no query asked whether it works, or none was answered, nothing is announced or carried
 //! out.
 
+use model::moment::after;
 use model::usage::{UnknownUsage, Usage};
 use plan::{Evidence, NotifyOnlyReason};
 
@@ -17,7 +18,7 @@ use crate::policy::{DueAction, InstanceSubject, Verdict, Violation};
 pub fn missing_tags_evidence(subject: InstanceSubject<'_>) -> Option<Evidence> {
     let missing = subject.missing_tags();
     let disowned_by = disowned_by(subject).map(|stranger| stranger.job.to_owned());
-    let settled = subject.instance.launched_at + subject.config.untagged.settle <= subject.now;
+    let settled = after(subject.instance.launched_at, subject.config.untagged.settle) <= subject.now;
     (settled && (!missing.is_empty() || disowned_by.is_some())).then_some(Evidence::Untagged { missing, disowned_by })
 }
 
@@ -43,7 +44,7 @@ pub fn judge(subject: InstanceSubject<'_>) -> Verdict {
         Ok(_) if rule.spare_busy && matches!(subject.usage, Usage::Unknown(UnknownUsage::NotAsked)) => {
             return Verdict::Unknown;
         }
-        Ok(ending) => DueAction::After(ending, subject.now + rule.grace),
+        Ok(ending) => DueAction::After(ending, after(subject.now, rule.grace)),
     };
     Verdict::Violated(Violation { evidence, due })
 }

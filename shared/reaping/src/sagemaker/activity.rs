@@ -15,6 +15,7 @@
 use jiff::{SignedDuration, Timestamp};
 use model::config::{Config, RuleAction};
 use model::curfew_tags::CurfewTags;
+use model::moment::after;
 use model::notification_log::{NotificationKey, NotificationLog};
 use model::rule::Rule;
 use model::sagemaker::{
@@ -90,7 +91,7 @@ fn was_told_lately(resource: &SageMakerResource, notices: &NotificationLog, conf
     let window = window_of(resource, config).unwrap_or_default();
     let between = (window.as_hours() / 2).clamp(1, HOURS_BETWEEN_MAX);
     // Runs come by the hour, some seconds early or late.
-    (now.duration_since(told.at) + SignedDuration::from_mins(30)).as_hours() % between != 0
+    now.duration_since(told.at).saturating_add(SignedDuration::from_mins(30)).as_hours().rem_euclid(between) != 0
 }
 
 /// Of what is never idle by its tag the configured one: other rules ask whether it works.
@@ -232,7 +233,7 @@ impl<'a> AskedResource<'a> {
 
     /// Samples after the window show activity too.
     fn question(self, signal: ActivitySignal, series: MetricSeries, statistic: Statistic) -> ActivityQuestion {
-        let (from, until) = (self.window.from, self.window.to + LAG);
+        let (from, until) = (self.window.from, after(self.window.to, LAG));
         ActivityQuestion { resource: self.resource.id.clone(), signal, series, statistic, from, until }
     }
 

@@ -7,6 +7,7 @@ use model::foreign::sagemaker_controller;
 use model::hours::HoursPosition;
 use model::id::{Region, ResourceId};
 use model::mode::Mode;
+use model::moment::{after, before};
 use model::notification_log::{NotificationLog, NotificationLogs};
 use model::ownership::missing_tags;
 use model::rule::Rule;
@@ -147,19 +148,19 @@ impl SageMakerCase<'_> {
             Rule::Expired => curfew_tags.expires_at?,
             Rule::Untagged => {
                 let lacks = !missing_tags(&resource.tags, config).is_empty();
-                lacks.then(|| resource.created_at + config.untagged.settle)?
+                lacks.then(|| after(resource.created_at, config.untagged.settle))?
             }
             Rule::Idle => {
                 let Activity::Active(used) = self.activity else { return None };
-                *used + window(&resource.kind, curfew_tags, config)?
+                after(*used, window(&resource.kind, curfew_tags, config)?)
             }
             Rule::Hours => match curfew_tags.hours.as_ref()?.position(now) {
-                HoursPosition::Inside { until, .. } => until? - NOTICE,
+                HoursPosition::Inside { until, .. } => before(until?, NOTICE),
                 HoursPosition::Outside { .. } => return None,
             },
             Rule::Lifetime => {
                 let is_bound = !resource.kind.serves();
-                (is_bound && curfew_tags.expires_at.is_none()).then(|| resource.since() + config.lifetime.max)?
+                (is_bound && curfew_tags.expires_at.is_none()).then(|| after(resource.since(), config.lifetime.max))?
             }
             Rule::OverBudget | Rule::Orphaned => return None,
         };

@@ -16,6 +16,7 @@
 use jiff::{SignedDuration, Timestamp};
 use model::config::{ComponentAction, Config, RuleAction, SageMakerAction as ConfiguredAction};
 use model::curfew_tags::{CurfewTags, IdleAfter};
+use model::moment::after;
 use model::ownership::missing_tags;
 use model::rule::{ResourceAction, Rule};
 use model::sagemaker::{Activity, SageMakerKind, SageMakerResource, UnknownActivity};
@@ -107,7 +108,7 @@ impl SageMakerSubject<'_> {
     fn untagged(self) -> Verdict {
         let rule = &self.config.untagged;
         let missing = missing_tags(&self.resource.tags, self.config);
-        if missing.is_empty() || self.resource.created_at + rule.settle > self.now {
+        if missing.is_empty() || after(self.resource.created_at, rule.settle) > self.now {
             return Verdict::Compliant;
         }
         let due = match self.feasible(rule.action) {
@@ -121,7 +122,7 @@ impl SageMakerSubject<'_> {
             Ok(_) if rule.spare_busy && matches!(self.activity, Activity::Unknown(UnknownActivity::NotAsked)) => {
                 return Verdict::Unknown;
             }
-            Ok(ending) => DueAction::After(ending, self.now + rule.grace),
+            Ok(ending) => DueAction::After(ending, after(self.now, rule.grace)),
         };
         Verdict::Violated(Violation { evidence: Evidence::Untagged { missing, disowned_by: None }, due })
     }
@@ -137,7 +138,7 @@ impl SageMakerSubject<'_> {
         };
         let due = match self.end_of_idle() {
             Err(notify_only) => DueAction::NotifyOnly(notify_only),
-            Ok(ending) => DueAction::After(ending, self.now + self.config.sagemaker.grace),
+            Ok(ending) => DueAction::After(ending, after(self.now, self.config.sagemaker.grace)),
         };
         Verdict::Violated(Violation { evidence: Evidence::Inactive(inactive), due })
     }
@@ -163,7 +164,7 @@ impl SageMakerSubject<'_> {
         }
         let due = match self.feasible(rule.action) {
             Err(notify_only) => DueAction::NotifyOnly(notify_only),
-            Ok(ending) => DueAction::After(ending, self.now + rule.grace),
+            Ok(ending) => DueAction::After(ending, after(self.now, rule.grace)),
         };
         Some(Violation { evidence: Evidence::Lifetime { launched_at, max: rule.max }, due })
     }

@@ -8,6 +8,7 @@ use model::duration;
 use model::id::ResourceId;
 use model::mark::whole_second;
 use model::mode::Mode;
+use model::moment::after;
 use model::notification_log::{NotificationLogs, ResourceRecord};
 use model::observation::Observation;
 use model::rule::{ResourceAction, Rule};
@@ -153,7 +154,7 @@ impl VolumeCase<'_> {
             Some(VolumeUse::UsedAt(_)) => self.view.now,
             Some(VolumeUse::None) | None => self.since,
         };
-        let at = since + config.orphaned_after;
+        let at = after(since, config.orphaned_after);
         let then = VolumeSubject { unattached_since: since, used: Some(VolumeUse::None), now: at, ..self.subject() };
         let due = match orphaned::judge(then) {
             Verdict::Violated(violation) => Some(violation.due),

@@ -3,12 +3,13 @@
 //! The message of the deletion announces the expiry. If no run could announce it then, a run that finds the volume gone does. The mode is
 //! that of team and configuration, which `curfew:mode=observe` on the snapshot may only restrict.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use model::config::Config;
 use model::curfew_tags::{CurfewTags, DELETED_AT, PROTECTED, SNAPSHOT_OF, explain_unreadable, kept_until};
 use model::instance::Tags;
 use model::mark::{AnnouncedAction, whole_second};
 use model::mode::Mode;
+use model::moment::after;
 use model::notification_log::{NotificationKey, ResourceRecord, SafetyRecord, would_fingerprint};
 use model::ownership::{owner_of, team_of, value_of};
 use model::rule::{ResourceAction, Rule};
@@ -78,7 +79,7 @@ impl OwnSnapshot<'_> {
         let expires_at = view.policy.snapshots_kept_until(deleted_at);
         match (mode, self.announced.filter(|announced| announced.mode >= mode)) {
             (Mode::Enforce, None) => {
-                self.announce(deleted_at, expires_at.max(later(view.now, config.volumes.grace)), false)
+                self.announce(deleted_at, expires_at.max(after(view.now, config.volumes.grace)), false)
             }
             (Mode::Enforce, Some(announced)) => self.enforce(deleted_at, expires_at.max(announced.deadline)),
             (Mode::Observe, _) if view.now < expires_at => self.skipped(SkipReason::Restorable),
@@ -156,8 +157,4 @@ pub(super) fn snapshot_mode(curfew_tags: &CurfewTags, tags: &Tags, config: &Conf
         (Some(Mode::Observe), (Mode::Enforce, _)) => (Mode::Observe, ModeSource::Tag),
         (_, of_account) => of_account,
     }
-}
-
-fn later(at: Timestamp, by: SignedDuration) -> Timestamp {
-    at.saturating_add(by).unwrap_or(Timestamp::MAX)
 }

@@ -2,6 +2,7 @@
 
 use billing::ledger::{Ledger, LedgerRun, PurchaseTerms, RunEnd, RunKind, TimeSpan};
 use jiff::{SignedDuration, Timestamp};
+use model::moment::after;
 use model::money::Amount;
 use serde::Serialize;
 
@@ -30,8 +31,8 @@ pub fn on_demand_curve(ledgers: &[Ledger], now: Timestamp) -> SpendCurve {
     let mut curve = SpendCurve { hours: Vec::new(), unpriced_seconds: 0, folded_runs: 0 };
     let Some(seen) = seen_hours(ledgers, now) else { return curve };
     let first = seen.from.as_second() / HOUR_SECONDS;
-    let count = (seen.to.as_second() / HOUR_SECONDS - first).clamp(0, HOURS_MAX);
-    let hour_from = |place: i64| Timestamp::from_second((first + place) * HOUR_SECONDS).ok();
+    let count = ((seen.to.as_second() / HOUR_SECONDS).saturating_sub(first)).clamp(0, HOURS_MAX);
+    let hour_from = |place: i64| Timestamp::from_second(first.saturating_add(place).saturating_mul(HOUR_SECONDS)).ok();
     curve.hours =
         (0..count).filter_map(|place| Some(HourSpend { from: hour_from(place)?, spent: Amount::ZERO })).collect();
     for ledger in ledgers {
@@ -40,7 +41,7 @@ pub fn on_demand_curve(ledgers: &[Ledger], now: Timestamp) -> SpendCurve {
             add_run(&mut curve, &run, seen.within(month));
         }
         let folded = ledger.folded().filter(|(key, _)| key.kind == RunKind::Instance);
-        curve.folded_runs += folded.map(|(_, sum)| sum.runs).sum::<u64>();
+        curve.folded_runs = folded.fold(curve.folded_runs, |runs, (_, sum)| runs.saturating_add(sum.runs));
     }
     curve
 }
@@ -53,7 +54,10 @@ fn is_covered(run: &LedgerRun<'_>) -> bool {
 fn seen_hours(ledgers: &[Ledger], now: Timestamp) -> Option<TimeSpan> {
     let from = ledgers.iter().filter_map(Ledger::since).min()?;
     let to = ledgers.iter().filter_map(Ledger::as_of).max()?.min(now);
-    let first = from.as_second().div_euclid(HOUR_SECONDS) + i64::from(from.as_second().rem_euclid(HOUR_SECONDS) > 0);
+    let first = from
+        .as_second()
+        .div_euclid(HOUR_SECONDS)
+        .saturating_add((from.as_second().rem_euclid(HOUR_SECONDS) > 0).into());
     let last = to.as_second().div_euclid(HOUR_SECONDS);
     let hour = |place: i64| Timestamp::from_second(place.saturating_mul(HOUR_SECONDS)).ok();
     Some(TimeSpan { from: hour(first)?, to: hour(last)? }).filter(|span| span.from < span.to)
@@ -64,12 +68,12 @@ fn add_run(curve: &mut SpendCurve, run: &LedgerRun<'_>, within: TimeSpan) {
     // Each start costs a minute at least, so it may cost something after its end.
     let over = match run.end {
         RunEnd::Running => within.to,
-        RunEnd::At(latest) | RunEnd::Between { latest, .. } => latest + SignedDuration::from_mins(1),
+        RunEnd::At(latest) | RunEnd::Between { latest, .. } => after(latest, SignedDuration::from_mins(1)),
     };
     let ran = TimeSpan { from: run.began, to: over }.within(within);
-    let begins = curve.hours.partition_point(|hour| hour.from + HOUR <= ran.from);
+    let begins = curve.hours.partition_point(|hour| after(hour.from, HOUR) <= ran.from);
     for hour in curve.hours.iter_mut().skip(begins).take_while(|hour| hour.from < ran.to) {
-        let span = TimeSpan { from: hour.from, to: hour.from + HOUR }.within(ran);
+        let span = TimeSpan { from: hour.from, to: after(hour.from, HOUR) }.within(ran);
         hour.spent = hour.spent + run.spent(span).amount;
     }
 }

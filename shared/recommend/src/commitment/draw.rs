@@ -23,7 +23,7 @@ pub fn draw_commitment(hours: &[HourSpend], commitment: &Commitment) -> Vec<Stri
     let mut lines = Vec::new();
     for row in (0..ROWS).rev() {
         let (floor, ceiling) = (level(top, row), level(top, row + 1));
-        let middle = floor + (ceiling - floor) / 2;
+        let middle = floor.midpoint(ceiling);
         let bars: String = heights.iter().map(|height| if *height > middle { '█' } else { ' ' }).collect();
         let is_line = covered > floor && covered <= ceiling;
         let mark =

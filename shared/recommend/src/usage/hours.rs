@@ -48,8 +48,9 @@ pub fn find_hours(usage: &InstanceUsage, zone: &TimeZone, busy_percent: f64) -> 
     Hours::read(&weekly.to_string()).ok()?;
     let outside = usage.hours.iter().filter(|hour| !weekly.holds(hour, zone)).count();
     let (outside, seen) = (u64::try_from(outside).ok()?, u64::try_from(usage.hours.len()).ok()?);
-    (outside * 100 >= seen * SAVED_MIN_PERCENT).then_some(())?;
-    let saves = u64::try_from(u128::from(rate.usd_micros_per_hour()) * u128::from(outside) / u128::from(seen)).ok()?;
+    (outside.saturating_mul(100) >= seen.saturating_mul(SAVED_MIN_PERCENT)).then_some(())?;
+    let saves =
+        u64::try_from(u128::from(rate.usd_micros_per_hour()) * u128::from(outside) / u128::from(seen.max(1))).ok()?;
     Some(UsageFinding {
         kind: FindingKind::Hours,
         region: usage.region.clone(),
@@ -88,7 +89,7 @@ const fn is_weekend(day: Weekday) -> bool {
 impl WeeklyHours {
     fn count(&self) -> u64 {
         let days = if self.is_weekdays { 5 } else { 7 };
-        days * u64::try_from(self.to - self.from).unwrap_or(0)
+        u64::try_from(self.to - self.from).unwrap_or(0).saturating_mul(days)
     }
 
     fn holds(&self, hour: &UsageHour, zone: &TimeZone) -> bool {

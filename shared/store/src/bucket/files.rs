@@ -155,7 +155,7 @@ impl Bucket {
         key: &str,
         (start, length): (u64, u64),
     ) -> Result<Option<ObjectStream>, StoreError> {
-        let range = format!("bytes={start}-{}", start + length.max(1) - 1);
+        let range = format!("bytes={start}-{}", start.saturating_add(length.max(1)).saturating_sub(1));
         let unchecked = Builder::new().response_checksum_validation(ResponseChecksumValidation::WhenRequired);
         let asked = self.client.get_object().bucket(&self.name).key(key).range(range);
         let output = match asked.customize().config_override(unchecked).send().await {

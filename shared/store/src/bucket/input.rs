@@ -170,7 +170,8 @@ impl InputBucket {
         (start, length): (u64, u64),
         into: &Arc<File>,
     ) -> Result<(), InputError> {
-        let range = (length < file.bytes).then(|| format!("bytes={start}-{}", start + length - 1));
+        let range =
+            (length < file.bytes).then(|| format!("bytes={start}-{}", start.saturating_add(length).saturating_sub(1)));
         let get = self.bucket.client.get_object().bucket(&self.bucket.name).key(&file.key).if_match(&file.etag);
         let output = get.checksum_mode(ChecksumMode::Enabled).set_range(range).send().await;
         let output = output.map_err(|error| self.refusal(GET, &file.key, &error))?;
@@ -266,14 +267,14 @@ fn whole_checksum(head: &HeadObjectOutput) -> Option<(ChecksumAlgorithm, String)
 
 /// In S3's form.
 fn checksum(content: &File, algorithm: ChecksumAlgorithm) -> std::io::Result<String> {
-    let (mut digest, mut bytes, mut at) = (algorithm.into_impl(), vec![0; CHECK_BYTES], 0);
+    let (mut digest, mut bytes, mut at) = (algorithm.into_impl(), vec![0; CHECK_BYTES], 0_u64);
     loop {
         let read = content.read_at(&mut bytes, at)?;
         if read == 0 {
             return Ok(base64::encode(digest.finalize()));
         }
         digest.update(&bytes[..read]);
-        at += u64::try_from(read).unwrap_or_default();
+        at = at.saturating_add(u64::try_from(read).unwrap_or_default());
     }
 }
 
@@ -283,10 +284,10 @@ fn write(file: &File, start: u64, mut received: mpsc::Receiver<Vec<Bytes>>) -> s
     while let Some(pieces) = received.blocking_recv() {
         for piece in pieces {
             file.write_all_at(&piece, at)?;
-            at += u64::try_from(piece.len()).unwrap_or_default();
+            at = at.saturating_add(u64::try_from(piece.len()).unwrap_or_default());
         }
     }
-    Ok(at - start)
+    Ok(at.saturating_sub(start))
 }
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ impl Bucket {
             let Some(page) = pages.next().await else { return Ok((bytes, objects)) };
             let page = page.map_err(|error| self.failed(LIST, prefix, &error))?;
             for object in page.contents() {
-                objects += 1;
+                objects = objects.saturating_add(1);
                 bytes = bytes.saturating_add(object.size().and_then(|size| u64::try_from(size).ok()).unwrap_or(0));
             }
         }

@@ -114,7 +114,7 @@ fn write(file: &File, start: u64, mut received: mpsc::Receiver<Vec<Bytes>>) -> s
         for piece in pieces {
             digest.update(&piece);
             file.write_all_at(&piece, at)?;
-            at += u64::try_from(piece.len()).unwrap_or_default();
+            at = at.saturating_add(u64::try_from(piece.len()).unwrap_or_default());
         }
     }
     Ok(digest.hex())

@@ -158,7 +158,7 @@ fn fill(file: &File, start: u64, mut part: UploadBuffer) -> std::io::Result<Payl
     for piece in part.bytes_mut().chunks_mut(READ_BYTES) {
         file.read_exact_at(piece, at)?;
         digest.update(piece);
-        at += u64::try_from(piece.len()).unwrap_or_default();
+        at = at.saturating_add(u64::try_from(piece.len()).unwrap_or_default());
     }
     Ok(Payload { bytes: part.shared(), sha256: digest.hex() })
 }

@@ -6,6 +6,7 @@ use billing::ledger::TimeSpan;
 use futures::stream::{self, StreamExt as _};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, ToSpan as _};
+use model::moment::before;
 use report::{DayActions, DayCondenser, FUNCTIONS, FunctionRuns, RunOutline};
 
 use super::{AT_ONCE, Gaps, REAPERS};
@@ -29,7 +30,7 @@ pub(super) struct MonthRecords {
 impl Store {
     pub(super) async fn month_records(&self, month: TimeSpan, now: Timestamp, gaps: &mut Gaps) -> MonthRecords {
         let date = |at: Timestamp| at.to_zoned(TimeZone::UTC).date();
-        let (first, last) = (date(month.from - BEFORE), date(month.to.min(now)));
+        let (first, last) = (date(before(month.from, BEFORE)), date(month.to.min(now)));
         let mut records = MonthRecords::default();
         for day in first.series(1.day()).take_while(|day| *day <= last) {
             let Ok(midnight) = day.to_zoned(TimeZone::UTC) else { continue };

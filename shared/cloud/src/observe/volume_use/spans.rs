@@ -1,6 +1,7 @@
 //! Batching queries about volumes to `CloudWatch` into few calls. Pure.
 
 use jiff::{SignedDuration, Timestamp};
+use model::moment::before;
 use model::volume::VolumeUseQuery;
 
 use crate::observe::batch::{DATAPOINTS_MAX, QUERIES_MAX};
@@ -88,7 +89,7 @@ fn grain(asks: &[&VolumeUseQuery], now: Timestamp) -> Option<PeriodGrain> {
     let (oldest, youngest) = (asks.first()?.since, asks.last()?.since);
     let fits = |grain: &&PeriodGrain| {
         grain.goes_back_to(oldest, now)
-            && (grain.period == MINUTE || grain.period * PERIODS_MIN <= now.duration_since(youngest))
+            && (grain.period == MINUTE || grain.period.saturating_mul(PERIODS_MIN) <= now.duration_since(youngest))
             && asks.len() * grain.periods(oldest, now) <= DATAPOINTS_MAX
     };
     GRAINS.iter().find(fits).copied()
@@ -97,7 +98,10 @@ fn grain(asks: &[&VolumeUseQuery], now: Timestamp) -> Option<PeriodGrain> {
 impl PeriodGrain {
     /// With an hour to spare, because the call follows later.
     const fn of_minutes(minutes: i64, kept_days: i64) -> Self {
-        Self { period: SignedDuration::from_mins(minutes), kept: SignedDuration::from_hours(kept_days * 24 - 1) }
+        Self {
+            period: SignedDuration::from_mins(minutes),
+            kept: SignedDuration::from_hours(kept_days.saturating_mul(24).saturating_sub(1)),
+        }
     }
 
     /// A query that is older than all data goes back as far as there are data.
@@ -107,8 +111,8 @@ impl PeriodGrain {
 
     /// The number of periods that begin at or after that moment and have not ended.
     fn periods(self, since: Timestamp, now: Timestamp) -> usize {
-        let seconds = self.end(now).as_second() - self.start(since, now).as_second();
-        usize::try_from(seconds / self.period.as_secs()).unwrap_or(1)
+        let seconds = self.end(now).duration_since(self.start(since, now)).as_secs();
+        usize::try_from(seconds.div_euclid(self.period.as_secs().max(1))).unwrap_or(1)
     }
 
     /// The start of the first period that counts. Minutes begin with the one that contains `since`. Longer periods begin with the first
@@ -116,21 +120,21 @@ impl PeriodGrain {
     ///
     /// Neither in the future nor older than the data, because `CloudWatch` would refuse the whole call.
     fn start(self, since: Timestamp, now: Timestamp) -> Timestamp {
-        let since = since.as_second().max((now - self.kept).as_second());
-        let start = if self.period == MINUTE {
-            self.rounded_down(since)
-        } else {
-            self.rounded_down(since + self.period.as_secs() - 1)
-        };
-        second(start.min(self.rounded_down(now.as_second() - 1)), now)
+        let since = since.as_second().max(before(now, self.kept).as_second());
+        let start = if self.period == MINUTE { self.rounded_down(since) } else { self.rounded_up(since) };
+        second(start.min(self.rounded_down(now.as_second().saturating_sub(1))), now)
     }
 
     fn end(self, now: Timestamp) -> Timestamp {
-        second(self.rounded_down(now.as_second() + self.period.as_secs() - 1), now)
+        second(self.rounded_up(now.as_second()), now)
     }
 
     const fn rounded_down(self, second: i64) -> i64 {
-        second.div_euclid(self.period.as_secs()) * self.period.as_secs()
+        second.saturating_sub(second.rem_euclid(self.period.as_secs()))
+    }
+
+    const fn rounded_up(self, second: i64) -> i64 {
+        self.rounded_down(second.saturating_add(self.period.as_secs()).saturating_sub(1))
     }
 }
 
