@@ -14,7 +14,7 @@ use model::observation::{Gap, Observation};
 use model::usage::Usage;
 use plan::report::{AuditRecord, StepOutcome};
 use plan::{Action, InstanceAction};
-use reaping::fixture::{InstanceBuilder, NOW, busy, enforcing, idle, instance, time, unknown, untagged};
+use reaping::fixture::{InstanceBuilder, NOW, busy, enforcing, idle, instance, log_of_labels, time, unknown, untagged};
 use reaping::instances::decide;
 
 use super::*;
@@ -29,7 +29,7 @@ mod sizes;
 mod words;
 
 const ENFORCED: &str = "mode = \"enforce\"\n";
-const DUE: &str = "i-0abc idle=stop@2026-09-01T11:55:00Z";
+const DUE: &str = "idle=stop@2026-09-01T11:55:00Z";
 
 fn home() -> Region {
     "us-east-1".into()
@@ -45,7 +45,9 @@ fn planned(of: InstanceBuilder, usage: &Usage, config: &str) -> Report {
     let usages = BTreeMap::from([(instance.id.clone(), usage.clone())]);
     let seen = Observation { items: vec![instance], gaps: Vec::new() };
     let policy = enforcing(config);
-    let plan = decide(&seen, &usages, &no_memory(), &policy, time(NOW));
+    let log = |one: &Instance| log_of_labels(&one.id, one.launched_at, &one.tags);
+    let memory = NotificationLogs::from([(home(), log(&seen.items[0]))]);
+    let plan = decide(&seen, &usages, &memory, &policy, time(NOW));
     Report::from_plan(plan, "reap-instances", "run-1".into(), time(NOW), policy.ceiling, vec![home()])
 }
 

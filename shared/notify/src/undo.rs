@@ -131,7 +131,8 @@ mod tests {
             name: None,
             what: String::new(),
         };
-        let evidence = Evidence::Expired { expires_at: model::fixture::time(model::fixture::NOW) };
+        let evidence =
+            Evidence::Expired { expires_at: model::fixture::time(model::fixture::NOW), first_seen_past: false };
         undo_sentence(&Step::bare(target, Action::SageMaker(resource, action), evidence, Mode::Enforce))
     }
 

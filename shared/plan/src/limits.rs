@@ -102,7 +102,7 @@ mod tests {
     }
 
     fn expired() -> Evidence {
-        Evidence::Expired { expires_at: "2026-09-01T12:00:00Z".parse().unwrap() }
+        Evidence::Expired { expires_at: "2026-09-01T12:00:00Z".parse().unwrap(), first_seen_past: false }
     }
 
     /// How many of `inferred` ends are held in a fleet of that size, beside ones that never count.

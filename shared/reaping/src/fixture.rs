@@ -12,18 +12,21 @@ use std::collections::BTreeMap;
 
 use billing::budget::BudgetStatuses;
 use billing::price::PriceBook;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use jobs::{
     GpuSpec, Job, JobId, JobMachine, JobTerms, LaunchInProgress, Lifecycle, MachineSpec, Phase, RefusedCandidates,
 };
 use model::config::Config;
-use model::curfew_tags::CurfewTags;
+use model::curfew_tags::{CurfewTags, EXPIRES_AT, MARKED, STOPPED};
 pub use model::fixture::*;
-use model::instance::Instance;
+use model::id::ResourceId;
+use model::instance::{Instance, Tags};
 use model::mark::AnnouncedAction;
 use model::mode::Mode;
+use model::moment;
+use model::moment::before;
 use model::money::Rate;
-use model::notification_log::{NotificationLog, ResourceRecord};
+use model::notification_log::{CarriedOut, NotificationLog, ResourceRecord};
 use model::rule::{ResourceAction, Rule};
 use model::usage::Usage;
 
@@ -101,10 +104,32 @@ pub fn announced(ending: ResourceAction, deadline: &str) -> AnnouncedAction {
     AnnouncedAction { ending, mode: Mode::Enforce, at: time("2026-09-01T11:00:00Z"), deadline: time(deadline) }
 }
 
-/// A log in which these actions are announced for a resource that lives since then.
-pub fn log_of(resource: &str, since: Timestamp, entries: &[(Rule, AnnouncedAction)]) -> NotificationLog {
-    let record = ResourceRecord { announced: entries.iter().copied().collect(), ..ResourceRecord::about(since) };
-    NotificationLog { resources: BTreeMap::from([(resource.into(), record)]), ..NotificationLog::default() }
+/// The record of a resource whose labels Curfew wrote itself: announced an hour before each deadline, and its expiry seen in time.
+pub fn record_of_labels(since: Timestamp, tags: &Tags) -> ResourceRecord {
+    let announced = tags.get(MARKED).into_iter().flat_map(|mark| mark.split(' ')).filter_map(|word| {
+        let (rule, announced) = word.split_once('=')?;
+        let (ending, deadline) = announced.split_once('@')?;
+        let deadline = time(deadline);
+        let ending = ResourceAction::ALL.into_iter().find(|one| one.as_str() == ending)?;
+        let at = before(deadline, SignedDuration::from_hours(1));
+        Some((Rule::read(rule)?, AnnouncedAction { ending, mode: Mode::Enforce, at, deadline }))
+    });
+    let carried_out = tags.get(STOPPED).and_then(|label| {
+        let (rule, at) = label.split_once(' ')?;
+        Some(CarriedOut { rule: Rule::read(rule)?, action: ResourceAction::Stop, at: time(at) })
+    });
+    ResourceRecord {
+        announced: announced.collect(),
+        carried_out,
+        expiry_seen: tags.get(EXPIRES_AT).and_then(|at| moment::read(at)),
+        ..ResourceRecord::about(since)
+    }
+}
+
+/// The log of a region with one such resource.
+pub fn log_of_labels(id: &ResourceId, since: Timestamp, tags: &Tags) -> NotificationLog {
+    let resources = BTreeMap::from([(id.clone(), record_of_labels(since, tags))]);
+    NotificationLog { resources, ..NotificationLog::default() }
 }
 
 pub fn enforcing(config: &str) -> Policy {

@@ -1,10 +1,9 @@
 //! Every kind of message that the reapers and the budgets send, as people read it. Those about jobs are in `shared/jobs/`.
 
 use model::curfew_tags::SNAPSHOT_OF;
-use model::mark::Mark;
 use model::rule::ResourceAction;
 use model::volume::{Snapshot, SnapshotState};
-use plan::{OrphanedEvidence, SafetySnapshot, Target};
+use plan::{ExpiryAnnouncement, OrphanedEvidence, Target};
 use reaping::fixture::volume;
 
 use super::*;
@@ -32,8 +31,7 @@ fn instances_that_were_acted_on() {
 
     i-0abc (g5.xlarge, owner ada, us-east-1): idle from 2026-09-01T10:50:00Z to 2026-09-01T11:50:00Z: 1 GPU at 0 % at most, CPU 0.10 vCPUs, network 0.10 Mbit/s. It was stopped. That saves $1.01/h ($734 a month; table of 2026-09-24). Undo: aws ec2 start-instances --region us-east-1 --instance-ids i-0abc
     ");
-    let terminated =
-        instance().tag(MARKED, "i-0abc idle=terminate@2026-09-01T11:55:00Z").tag("curfew:on-idle", "terminate");
+    let terminated = instance().tag(MARKED, "idle=terminate@2026-09-01T11:55:00Z").tag("curfew:on-idle", "terminate");
     assert_snapshot!(golden(&done(terminated, &idle(), ENFORCED)), @"
     Data lost: i-0abc with its root volume. Curfew terminated i-0abc of team vision at 2026-09-01 12:00 UTC: $1.01/h.
 
@@ -168,6 +166,7 @@ fn snapshot() -> Snapshot {
         started_at: time("2026-08-01T12:00:00Z"),
         size_gib: 500,
         tags: [(SNAPSHOT_OF.to_owned(), "vol-0abc".to_owned())].into(),
+        description: "Curfew: vol-0abc before its deletion, by run-0".to_owned(),
     }
 }
 
@@ -175,9 +174,8 @@ fn snapshot() -> Snapshot {
 fn volumes() {
     let volume = |action| Action::Volume(volume().id("vol-0abc").with(|one| one.size_gib = 500).build(), action);
     let announced = |ending| {
-        let entry = model::mark::AnnouncedAction { ending, deadline: time("2026-09-04T12:00:00Z") };
-        let entries = BTreeMap::from([(model::rule::Rule::Orphaned, entry)]);
-        let mark = Announcement::Mark(Mark { resource: "vol-0abc".into(), entries });
+        let announced = reaping::fixture::announced(ending, "2026-09-04T12:00:00Z");
+        let mark = Announcement::Mark(BTreeMap::from([(model::rule::Rule::Orphaned, announced)]));
         let report = of_volume(volume(VolumeAction::Announce(mark)), orphaned());
         with(report, &StepOutcome::from_kind(OutcomeKind::NotReached))
     };
@@ -197,8 +195,12 @@ fn volumes() {
 
     vol-0abc (500 GiB gp3, owner ada, us-east-1): unattached and unused since 2026-08-15T12:00:00Z, last attached to i-0abc. Its snapshot was started; the volume is deleted once the snapshot is complete. It costs $40.00 a month (table of 2026-09-30).
     ");
-    let safety = SafetySnapshot { snapshot: "snap-0abc".into(), kept_until: time("2026-10-01T12:00:00Z") };
-    let deleted = VolumeAction::Delete { safety: Some(safety), expiring: Vec::new(), at: time(NOW) };
+    let deleted = VolumeAction::Delete {
+        safety: Some("snap-0abc".into()),
+        expiring: Vec::new(),
+        at: time(NOW),
+        kept_until: time("2026-10-01T12:00:00Z"),
+    };
     assert_snapshot!(golden(&of_volume(volume(deleted), orphaned())), @r#"
     Curfew deleted vol-0abc of team vision at 2026-09-01 12:00 UTC: $40.00/mo.
 
@@ -208,11 +210,14 @@ fn volumes() {
 
 #[test]
 fn snapshots() {
-    let found_gone = SnapshotAction::TagDeletedAt(time(NOW));
+    let found_gone = SnapshotAction::AnnounceExpiry(ExpiryAnnouncement {
+        deleted_at: time(NOW),
+        kept_until: time("2026-10-01T12:00:00Z"),
+    });
     assert_snapshot!(golden(&of_volume(Action::Snapshot(snapshot(), found_gone), expired())), @"
     Curfew noticed that the volume of snap-0abc of team vision is gone at 2026-09-01 12:00 UTC.
 
-    snap-0abc (500 GiB gp3, owner ada, us-east-1): its volume is gone.
+    snap-0abc (500 GiB gp3, owner ada, us-east-1): its volume is gone. It will be deleted at 2026-10-01T12:00:00Z. Keep it: curfew keep snap-0abc 30d
     ");
     assert_snapshot!(golden(&of_volume(Action::Snapshot(snapshot(), SnapshotAction::Delete), expired())), @"
     Data lost: snap-0abc (of vol-0abc). Curfew deleted snap-0abc of team vision at 2026-09-01 12:00 UTC: $40.00/mo.
@@ -272,7 +277,7 @@ fn a_message_about_several_resources_counts_them() {
         let one = instance().id(id).instance_storage(scratch).tag("curfew:local-disk", "expendable");
         planned(one, &idle(), ENFORCED).steps.remove(0)
     };
-    let called_off = done(instance().id("i-0fff").tag(MARKED, &DUE.replace("0abc", "0fff")), &busy(), ENFORCED);
+    let called_off = done(instance().id("i-0fff").tag(MARKED, DUE), &busy(), ENFORCED);
     let mut report = planned(instance(), &busy(), ENFORCED);
     report.steps = vec![one("i-0aaa", 250), one("i-0bbb", 0), one("i-0ccc", 7600)];
     report.steps.extend(called_off.steps);

@@ -1,5 +1,7 @@
 //! When people are notified again, and of what they are not.
 
+use model::rule::{ResourceAction, Rule};
+
 use super::*;
 
 /// The memory after a run whose messages were taken, but for those of `deaf` teams.
@@ -83,7 +85,7 @@ fn an_event_that_was_not_taken_is_owed_until_it_is() {
 fn a_state_that_was_not_taken_is_told_again_and_not_owed() {
     let finding = planned(instance().tag("curfew:mode", "on"), &idle(), ENFORCED);
     let deaf = after(&finding, &no_memory(), &["vision"], time(NOW));
-    assert_eq!(deaf, no_memory());
+    assert!(deaf[&home()].resources.values().all(|record| record.notified.is_empty()));
     let heard = after(&finding, &no_memory(), &[], time(NOW));
     assert_eq!(notifications(&finding, &heard, &home(), time(NOW)), []);
 }
@@ -92,7 +94,7 @@ fn a_state_that_was_not_taken_is_told_again_and_not_owed() {
 fn a_region_that_was_not_seen_keeps_what_was_told() {
     let finding = planned(instance().tag("curfew:mode", "on"), &idle(), ENFORCED);
     let memory = after(&finding, &no_memory(), &[], time(NOW));
-    let count = |memory: &NotificationLogs| memory[&home()].notified.len();
+    let count = |memory: &NotificationLogs| memory[&home()].resources.len();
     assert_eq!(count(&memory), 1);
     let nothing = |kind: Option<GapKind>, regions: &[&str]| Report {
         skipped: Vec::new(),
@@ -116,18 +118,48 @@ fn a_region_that_was_not_seen_keeps_what_was_told() {
 }
 
 #[test]
-fn a_mark_is_remembered_where_it_was_told_and_not_written() {
-    let unwritten = |outcome: &StepOutcome, deaf: &[&str]| {
+fn an_announcement_is_remembered_if_its_message_was_taken_whether_or_not_its_mark_was_written() {
+    let announced = |outcome: &StepOutcome, deaf: &[&str]| {
         let report = with(planned(instance(), &idle(), ENFORCED), &StepOutcome::from_kind(OutcomeKind::NotReached));
         let news = notify(&report);
         let delivered = ["vision".to_owned()].into_iter().filter(|team| !deaf.contains(&team.as_str())).collect();
         let acted = with(report, outcome);
-        update_log(&no_memory(), &acted, &news, &[], &delivered, time(NOW))[&home()].unwritten_marks.len()
+        update_log(&no_memory(), &acted, &news, &[], &delivered, time(NOW))[&home()]
+            .record(&"i-0abc".into())
+            .map_or(0, |record| record.announced.len())
     };
-    assert_eq!(unwritten(&StepOutcome::from_kind(OutcomeKind::Done), &[]), 0);
-    assert_eq!(unwritten(&StepOutcome::with(OutcomeKind::Failed, "x"), &[]), 1);
-    assert_eq!(unwritten(&StepOutcome::from_kind(OutcomeKind::NotReached), &[]), 1);
-    assert_eq!(unwritten(&StepOutcome::from_kind(OutcomeKind::NotReached), &["vision"]), 0);
+    assert_eq!(announced(&StepOutcome::from_kind(OutcomeKind::Done), &[]), 1);
+    assert_eq!(announced(&StepOutcome::with(OutcomeKind::Failed, "x"), &[]), 1);
+    assert_eq!(announced(&StepOutcome::from_kind(OutcomeKind::NotReached), &[]), 1);
+    assert_eq!(announced(&StepOutcome::from_kind(OutcomeKind::NotReached), &["vision"]), 0);
+}
+
+#[test]
+fn a_stop_is_recorded_ahead_and_stays_recorded_where_it_was_done() {
+    let report = planned(instance().tag(MARKED, DUE), &idle(), ENFORCED);
+    let carried_out = |memory: &NotificationLogs| {
+        let record = memory[&home()].record(&"i-0abc".into()).cloned().unwrap_or_default();
+        (record.carried_out.map(|done| (done.rule, done.action, done.at)), record.announced.len())
+    };
+    let stopped = Some((Rule::Idle, ResourceAction::Stop, time(NOW)));
+    let ahead = record_ahead(&no_memory(), &report);
+    assert_eq!(carried_out(&ahead), (stopped, 0));
+    let done = with(report.clone(), &StepOutcome::from_kind(OutcomeKind::Done));
+    assert_eq!(carried_out(&after(&done, &ahead, &[], time(NOW))), (stopped, 0));
+    let refused = with(report, &StepOutcome::with(OutcomeKind::Failed, "x"));
+    assert_eq!(carried_out(&after(&refused, &ahead, &[], time(NOW))), (None, 1));
+    // Runs do not see a terminated instance, about which run-jobs asks for a while.
+    let gone = Report { steps: Vec::new(), ..done };
+    assert_eq!(carried_out(&after(&gone, &ahead, &[], time("2026-09-01T13:59:00Z"))).0, stopped);
+    assert_eq!(carried_out(&after(&gone, &ahead, &[], time("2026-09-01T14:00:00Z"))).0, None);
+}
+
+#[test]
+fn nothing_is_recorded_ahead_in_observe_mode_or_where_approval_is_missing() {
+    let observed = planned(instance().tag(MARKED, DUE), &idle(), "");
+    assert!(record_ahead(&no_memory(), &observed).is_empty());
+    let held = planned(instance().tag(MARKED, DUE), &idle(), "mode = \"enforce\"\n[limits]\nactions_max = 0\n");
+    assert!(held.steps[0].0.held.is_some() && record_ahead(&no_memory(), &held).is_empty());
 }
 
 #[test]

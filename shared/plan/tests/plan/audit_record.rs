@@ -5,19 +5,19 @@
 use model::curfew_tags::{MARKED, STOPPED};
 use model::instance::{Instance, InstanceState};
 use model::mode::Mode;
-use model::notification_log::{NotificationLog, NotificationLogs};
+use model::notification_log::NotificationLogs;
 use model::observation::{Gap, GapKind, Observation};
 use model::usage::Usage;
 use plan::report::{AuditRecord, OutcomeKind, Report, Response, STEPS_MAX, StepOutcome};
 use plan::*;
-use reaping::fixture::{NOW, busy, enforcing, idle, instance, time, unknown};
+use reaping::fixture::{NOW, busy, enforcing, idle, instance, record_of_labels, time, unknown};
 use reaping::instances::decide;
 use serde_json::{Value, json};
 
 const OFFICE: &str = "Mon-Fri 08:00-20:00 UTC";
 
 fn every_kind() -> Vec<(Instance, Usage)> {
-    let marked = |id: &str| instance().id(id).tag(MARKED, &format!("{id} idle=stop@2026-09-01T11:55:00Z"));
+    let marked = |id: &str| instance().id(id).tag(MARKED, "idle=stop@2026-09-01T11:55:00Z");
     let doomed = |id: &str| instance().id(id).tag("curfew:expires-at", "2026-09-01T11:00:00Z");
     let night = |id: &str| {
         let of = instance().id(id).state(InstanceState::Stopped).tag("curfew:hours", OFFICE);
@@ -41,7 +41,11 @@ fn report(of: Vec<(Instance, Usage)>) -> Report {
     let usages = of.iter().map(|(instance, usage)| (instance.id.clone(), usage.clone())).collect();
     let gap = Gap::new(&"ap-south-1".into(), "ec2:DescribeInstances", "UnauthorizedOperation", GapKind::Region);
     let seen = Observation { items: of.into_iter().map(|(instance, _)| instance).collect(), gaps: vec![gap] };
-    let memory = NotificationLogs::from([("us-east-1".into(), NotificationLog::default())]);
+    let mut memory = NotificationLogs::new();
+    for one in &seen.items {
+        let log = memory.entry(one.region.clone()).or_default();
+        log.resources.insert(one.id.clone(), record_of_labels(one.launched_at, &one.tags));
+    }
     let policy = enforcing("mode = \"enforce\"\n[limits]\nfleet_share_max_percent = 100\n");
     let plan = decide(&seen, &usages, &memory, &policy, time(NOW));
     let regions = vec!["eu-west-1".into(), "us-east-1".into()];

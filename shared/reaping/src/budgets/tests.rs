@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use model::config::{Config, OverBudget};
 use model::mode::Mode;
 use model::money::{Amount, Rate};
-use model::notification_log::{NotificationEntry, NotificationKey, NotificationLog, NotificationLogs};
+use model::notification_log::{NotificationEntry, NotificationKey, NotificationLog, NotificationLogs, ResourceRecord};
 use plan::{Action, Plan};
 
 use super::{close, decide};
@@ -94,8 +94,9 @@ fn already_notified(threshold: u16, budget: f64) -> NotificationLogs {
 
 fn told_of(threshold: u16, limit: BudgetLimit) -> NotificationLogs {
     let said = NotificationEntry { at: now(), what: budget_fingerprint("2026-11", &limit, threshold) };
-    let told = BTreeMap::from([("vision".into(), BTreeMap::from([(NotificationKey::budget(threshold), said)]))]);
-    NotificationLogs::from([(HOME.into(), NotificationLog { notified: told, ..NotificationLog::default() })])
+    let notified = BTreeMap::from([(NotificationKey::budget(threshold), said)]);
+    let resources = BTreeMap::from([("vision".into(), ResourceRecord { notified, ..ResourceRecord::default() })]);
+    NotificationLogs::from([(HOME.into(), NotificationLog { resources, ..NotificationLog::default() })])
 }
 
 /// Action of the step, or why it is skipped; and whether people have heard.

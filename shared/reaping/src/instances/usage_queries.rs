@@ -133,8 +133,9 @@ impl InstanceCase<'_> {
 
     /// Whether nothing but an answer is missing to announce that it lacks its tags.
     fn waits_for_an_answer(self, curfew_tags: &CurfewTags) -> bool {
+        let mode = self.mode(curfew_tags, Rule::Untagged);
         untagged::judge(self.subject(curfew_tags)) == Verdict::Unknown
-            && !self.announced().any(|(rule, _)| rule == Rule::Untagged)
+            && !self.announced().any(|(rule, announced)| rule == Rule::Untagged && announced.mode >= mode)
     }
 
     /// What was announced in its present life.

@@ -1,13 +1,13 @@
 mod exempt;
 
 use billing::budget::{BudgetHolder, BudgetStatus, BudgetStatuses, BudgetVerdict};
+use model::curfew_tags::MARKED;
 use model::fixture::{NOW, SageMakerBuilder, app, endpoint, inference_component, notebook, time, training_job};
-use model::mark::AnnouncedAction;
 use model::money::Amount;
 use model::sagemaker::{ActivitySource, InactiveEvidence, JobKind, ProductionSign};
 
 use super::*;
-use crate::fixture::enforcing;
+use crate::fixture::{enforcing, log_of_labels};
 
 fn inactive() -> Activity {
     Activity::Inactive(InactiveEvidence {
@@ -34,8 +34,15 @@ fn decided_by(
 ) -> Plan {
     let resource = given.build();
     let activities = Activities::from([((resource.region.clone(), resource.id.clone()), activity)]);
+    let mut memory = memory.clone();
+    memory.entry(resource.region.clone()).or_insert_with(|| logged(&resource));
     let seen = ObservedSageMaker { items: vec![resource], gaps: Vec::new() };
-    decide(&seen, &activities, memory, policy, time(now))
+    decide(&seen, &activities, &memory, policy, time(now))
+}
+
+/// The log of Curfew, which wrote the labels of this resource.
+fn logged(resource: &SageMakerResource) -> NotificationLog {
+    log_of_labels(&resource.id, resource.created_at, &resource.tags)
 }
 
 /// `mark idle=delete`, `stop hours`, `notify idle configured`, or `skip busy`.
@@ -46,9 +53,9 @@ fn words(plan: &Plan) -> String {
     }
     let step = &plan.steps[0];
     let observed = if step.mode == Mode::Observe { "observe: " } else { "" };
-    let what = match step.action.announced_mark() {
-        Some(mark) => {
-            let entries = mark.entries.iter().map(|(rule, said)| format!("{rule}={}", said.ending));
+    let what = match step.action.announced_actions() {
+        Some(actions) => {
+            let entries = actions.iter().map(|(rule, said)| format!("{rule}={}", said.ending));
             entries.collect::<Vec<_>>().join(" ")
         }
         None => step.evidence.rule().to_string(),
@@ -110,7 +117,7 @@ fn a_notebook_instance_is_stopped_out_of_hours() {
         |now: &str| words(&decided(lab(), unknown(UnknownActivity::Unmeasured), "", &NotificationLogs::new(), now));
     assert_eq!(at("2026-09-01T16:59:59Z"), "skip compliant");
     assert_eq!(at("2026-09-01T17:00:00Z"), "mark hours=stop");
-    let marked = lab().tag(MARKED, "notebook-instance/research hours=stop@2026-09-01T18:00:00Z");
+    let marked = lab().tag(MARKED, "hours=stop@2026-09-01T18:00:00Z");
     let plan =
         decided(marked, unknown(UnknownActivity::Unmeasured), "", &NotificationLogs::new(), "2026-09-01T18:05:00Z");
     assert_eq!(words(&plan), "stop hours");
@@ -230,11 +237,7 @@ fn an_unused_inference_component_is_scaled_to_zero_where_that_frees_instances() 
     check(one().tag("curfew:on-idle", "notify"), inactive(), "notify idle configured");
     check(one().tag("curfew:expires-at", "2026-09-01T11:00:00Z"), busy(), "stop expired");
     check(one().created("2026-07-01T12:00:00Z"), busy(), "skip busy");
-    let marked = Mark::new(
-        &"inference-component/llama".into(),
-        [(Rule::Idle, AnnouncedAction { ending: ResourceAction::Stop, deadline: time("2026-09-01T11:00:00Z") })].into(),
-    );
-    check(one().tag(MARKED, &marked.to_string()), inactive(), "stop idle");
+    check(one().tag(MARKED, "idle=stop@2026-09-01T11:00:00Z"), inactive(), "stop idle");
     check_with(one(), inactive(), ENFORCE, "notify idle configured");
     check_with(one().tag("curfew:on-idle", "stop"), inactive(), ENFORCE, "mark idle=stop");
     assert_eq!(over_budget(one(), busy(), &scales, "2026-09-01T11:45:00Z"), "notify over-budget busy");
@@ -253,17 +256,25 @@ fn tags_that_exempt_come_first() {
 
 #[test]
 fn an_announced_deletion_is_carried_out_once_its_deadline_has_passed() {
-    let id = "app/d-abc/lab/jupyterlab/default".into();
-    let entries =
-        [(Rule::Idle, AnnouncedAction { ending: ResourceAction::Delete, deadline: time("2026-09-01T11:00:00Z") })];
-    let mark = Mark::new(&id, entries.into()).to_string();
-    check(app().tag(MARKED, &mark), inactive(), "delete idle");
-    check(app().tag(MARKED, &mark), unknown(UnknownActivity::HealthCheck), "skip marked");
-    check(app().tag(MARKED, &mark), Activity::Active(time(NOW)), "unmark idle");
-    // Of another app, from which somebody copied it.
-    check(app().id("app/d-abc/lab/jupyterlab/other").tag(MARKED, &mark), inactive(), "mark idle=delete");
+    let mark = "idle=delete@2026-09-01T11:00:00Z";
+    check(app().tag(MARKED, mark), inactive(), "delete idle");
+    check(app().tag(MARKED, mark), unknown(UnknownActivity::HealthCheck), "skip marked");
+    check(app().tag(MARKED, mark), Activity::Active(time(NOW)), "unmark idle");
+    // Nothing was announced: a mark proves nothing, however it came there.
+    let forged = NotificationLogs::from([("us-east-1".into(), NotificationLog::default())]);
+    assert_eq!(words(&decided(app().tag(MARKED, mark), inactive(), ENFORCE, &forged, NOW)), "mark idle=delete");
+    // Announced, and somebody removed the mark, or wrote another: it is written before the deletion.
+    let app = app().tag(MARKED, mark).build();
+    let announced = NotificationLogs::from([("us-east-1".into(), logged(&app))]);
+    let relabelled = |tags: &[(&str, &str)]| {
+        let given = tags.iter().fold(model::fixture::app(), |given, (key, value)| given.tag(key, value));
+        let plan = decided(given, inactive(), ENFORCE, &announced, NOW);
+        (words(&plan), plan.steps[0].already_notified)
+    };
+    assert_eq!(relabelled(&[]), ("mark idle=delete".to_owned(), true));
+    assert_eq!(relabelled(&[(MARKED, "yes")]), ("delete idle".to_owned(), false));
     // Announced before somebody changed the endpoint.
-    let old = "endpoint/llm idle=delete@2026-08-20T11:00:00Z";
+    let old = "idle=delete@2026-08-20T11:00:00Z";
     check(
         endpoint().created("2026-08-01T12:00:00Z").modified("2026-08-25T12:00:00Z").tag(MARKED, old),
         inactive(),
@@ -271,12 +282,10 @@ fn an_announced_deletion_is_carried_out_once_its_deadline_has_passed() {
     );
 }
 
-/// As a mark on an instance that is protected, or belongs to a controller meanwhile.
 #[test]
-fn a_mark_outlives_what_exempts_it_only_within_a_week() {
-    let marked = |deadline: &str| {
-        endpoint().created("2026-08-01T12:00:00Z").tag(MARKED, &format!("endpoint/llm idle=delete@{deadline}"))
-    };
+fn an_announcement_is_forgotten_after_a_week_and_after_an_exemption() {
+    let marked =
+        |deadline: &str| endpoint().created("2026-08-01T12:00:00Z").tag(MARKED, &format!("idle=delete@{deadline}"));
     let scaled = |deadline: &str| marked(deadline).facts(|facts| facts.is_autoscaled = Some(true));
     check(scaled("2026-08-27T12:00:00Z"), inactive(), "skip autoscaled");
     check(marked("2026-08-27T12:00:00Z"), inactive(), "delete idle");
@@ -288,13 +297,15 @@ fn a_mark_outlives_what_exempts_it_only_within_a_week() {
 fn above_the_limits_nothing_is_done() {
     let one = |number: usize| {
         let id = format!("endpoint/llm-{number}");
-        let mark = format!("{id} idle=delete@2026-09-01T11:00:00Z");
-        endpoint().id(&id).tag(MARKED, &mark).build()
+        endpoint().id(&id).tag(MARKED, "idle=delete@2026-09-01T11:00:00Z").build()
     };
     let held = |count: usize| {
         let seen = ObservedSageMaker { items: (0..count).map(one).collect(), gaps: Vec::new() };
         let activities = seen.items.iter().map(|one| ((one.region.clone(), one.id.clone()), inactive())).collect();
-        let plan = decide(&seen, &activities, &NotificationLogs::new(), &enforcing(ENFORCE), time(NOW));
+        let resources = seen.items.iter().flat_map(|one| logged(one).resources).collect();
+        let memory =
+            NotificationLogs::from([("us-east-1".into(), NotificationLog { resources, ..NotificationLog::default() })]);
+        let plan = decide(&seen, &activities, &memory, &enforcing(ENFORCE), time(NOW));
         assert_eq!(plan.steps.len(), count);
         plan.steps.iter().filter_map(|step| step.held.map(|held| held.to_string())).collect::<Vec<_>>()
     };

@@ -4,13 +4,17 @@ use model::money::Amount;
 
 use super::*;
 use crate::explain::RuleVerdict;
-use crate::fixture::{InstanceBuilder, NOW, busy, enforcing, idle, instance, reserved, time, unknown, untagged};
+use crate::fixture::{
+    InstanceBuilder, NOW, busy, enforcing, idle, instance, log_of_labels, reserved, time, unknown, untagged,
+};
 
 const ENFORCED: &str = "mode = \"enforce\"\n[lifetime]\naction = \"stop\"";
 const OFFICE: &str = "Mon-Fri 08:00-20:00 Europe/Berlin";
 
 fn explained(of: InstanceBuilder, usage: &Usage, config: &str) -> Explanation {
-    explain(&of.build(), Some(usage), &NotificationLog::default(), &enforcing(config), time(NOW)).unwrap()
+    let instance = of.build();
+    let log = log_of_labels(&instance.id, instance.launched_at, &instance.tags);
+    explain(&instance, Some(usage), &log, &enforcing(config), time(NOW)).unwrap()
 }
 
 /// `verdict: evidence; when` of one rule.
@@ -244,7 +248,7 @@ fn old_ones() {
 
 #[test]
 fn what_is_announced() {
-    let marked = |at: &str| instance().tag("curfew:marked", &format!("i-0abc idle=stop@{at}"));
+    let marked = |at: &str| instance().tag("curfew:marked", &format!("idle=stop@{at}"));
     check(
         marked("2026-09-01T12:30:00Z"),
         &idle(),
@@ -355,14 +359,14 @@ fn what_is_coming_comes_then() {
             budgets: &BudgetStatuses::default(),
             ownership: JobOwnership::None,
             job_deadline: None,
+            expiry_seen: None,
             now: time(NOW),
         };
         let coming = coming(subject, rule, &judge(subject)).unwrap();
         let second = SignedDuration::from_secs(1);
         assert_eq!(judge(InstanceSubject { now: coming.at - second, ..subject }), Verdict::Compliant, "{rule}");
-        let Verdict::Violated(violation) = judge(InstanceSubject { now: coming.at, ..subject }) else {
-            panic!("{rule}")
-        };
+        let then = InstanceSubject { now: coming.at, expiry_seen: curfew_tags.expires_at, ..subject };
+        let Verdict::Violated(violation) = judge(then) else { panic!("{rule}") };
         assert_eq!(coming.due, Some(violation.due));
     };
     check(instance().tag("curfew:expires-at", "2026-09-30T00:00:00Z"), Rule::Expired, expired::judge);

@@ -2,11 +2,14 @@
 
 use jiff::SignedDuration;
 use model::curfew_tags::MARKED;
+use model::instance::Tags;
 use model::notification_log::NotificationEntry;
 use model::usage::{MetricSeries, MetricSignal};
 
 use super::*;
-use crate::fixture::{InstanceBuilder, NOW, busy, enforcing, idle, instance, reserved, time, unknown, untagged};
+use crate::fixture::{
+    InstanceBuilder, NOW, busy, enforcing, idle, instance, record_of_labels, reserved, time, unknown, untagged,
+};
 
 const ENFORCED: &str = "mode = \"enforce\"";
 const UNTAGGED_ENFORCED: &str = "[untagged]\nmode = \"enforce\"";
@@ -47,16 +50,24 @@ impl KnownUsage {
         learn_usage(&[&self.instance], &asks, found, &self.activity, &self.policy, time(at))
     }
 
-    fn shadow_marked(mut self, mark: &str) -> Self {
-        let notices = self.memory.get_mut("us-east-1").unwrap();
-        notices.shadow_marks.insert(self.instance.id.clone(), mark.parse().unwrap());
+    /// `idle=stop@2026-09-01T12:20:00Z`
+    fn announced(mut self, mode: Mode, mark: &str) -> Self {
+        let tags = Tags::from([(MARKED.to_owned(), mark.to_owned())]);
+        let mut record = record_of_labels(self.instance.launched_at, &tags);
+        record.announced.values_mut().for_each(|announced| announced.mode = mode);
+        let log = self.memory.get_mut("us-east-1").unwrap();
+        log.resources.insert(self.instance.id.clone(), record);
         self
+    }
+
+    fn shadow_marked(self, mark: &str) -> Self {
+        self.announced(Mode::Observe, mark)
     }
 
     fn told(mut self, topic: NotificationKey, what: &str) -> Self {
         let notices = self.memory.get_mut("us-east-1").unwrap();
         let told = NotificationEntry { at: time(NOW), what: what.to_owned() };
-        notices.notified.entry(self.instance.id.clone()).or_default().insert(topic, told);
+        notices.resources.entry(self.instance.id.clone()).or_default().notified.insert(topic, told);
         self
     }
 
@@ -137,8 +148,8 @@ fn what_lacks_its_tags_is_announced_as_soon_as_it_does() {
     };
     check(&lost(&unknown()), Some("12:05"));
     check(&lost(&busy()), Some("13:05"));
-    check(&lost(&unknown()).shadow_marked("i-0abc untagged=stop@2026-09-02T12:00:00Z"), Some("13:00"));
-    let mut enforced = lost(&unknown()).shadow_marked("i-0abc untagged=stop@2026-09-02T12:00:00Z");
+    check(&lost(&unknown()).shadow_marked("untagged=stop@2026-09-02T12:00:00Z"), Some("13:00"));
+    let mut enforced = lost(&unknown()).shadow_marked("untagged=stop@2026-09-02T12:00:00Z");
     enforced.instance.tags.insert("curfew:mode".to_owned(), "enforce".to_owned());
     check(&enforced, Some("12:05"));
     let mut of_a_cluster = lost(&unknown());
@@ -149,21 +160,18 @@ fn what_lacks_its_tags_is_announced_as_soon_as_it_does() {
 #[test]
 fn idle_and_marked_ones_in_every_run() {
     check(&known(instance(), ENFORCED).answered(&idle()), Some("12:05"));
-    let marked = || instance().tag(MARKED, "i-0abc idle=stop@2026-09-01T13:00:00Z");
-    check(&known(marked(), ENFORCED).answered(&busy()), Some("12:05"));
-    check(&known(marked(), ENFORCED).answered(&unknown()), Some("12:05"));
-    let mut told_and_unwritten = known(instance(), ENFORCED).answered(&unknown());
-    let mark = "i-0abc idle=stop@2026-09-01T13:00:00Z".parse().unwrap();
-    let notices = told_and_unwritten.memory.get_mut("us-east-1").unwrap();
-    notices.unwritten_marks.insert("i-0abc".into(), mark);
-    check(&told_and_unwritten, Some("12:05"));
-    let for_another_rule = instance().tag(MARKED, "i-0abc lifetime=stop@2026-09-01T13:00:00Z");
-    check(&known(for_another_rule, ENFORCED).answered(&busy()), Some("13:05"));
+    let marked = |usage: &Usage, mark| known(instance(), ENFORCED).answered(usage).announced(Mode::Enforce, mark);
+    check(&marked(&busy(), "idle=stop@2026-09-01T13:00:00Z"), Some("12:05"));
+    check(&marked(&unknown(), "idle=stop@2026-09-01T13:00:00Z"), Some("12:05"));
+    check(&marked(&busy(), "lifetime=stop@2026-09-01T13:00:00Z"), Some("13:05"));
+    // A mark costs no query.
+    let forged = instance().tag(MARKED, "idle=stop@2026-09-01T13:00:00Z");
+    check(&known(forged, ENFORCED).answered(&busy()), Some("13:05"));
 }
 
 #[test]
 fn what_is_only_observed_also_at_its_deadline() {
-    let observed = || known(instance(), "").answered(&idle()).shadow_marked("i-0abc idle=stop@2026-09-01T12:20:00Z");
+    let observed = || known(instance(), "").answered(&idle()).shadow_marked("idle=stop@2026-09-01T12:20:00Z");
     check(&observed(), Some("12:20"));
     check(&observed().told(NotificationKey::would(Rule::Idle), "stop@2026-09-01T12:20:00Z"), Some("13:00"));
 }
@@ -179,8 +187,11 @@ fn untagged_ones_even_when_young_because_work_spares_them() {
     check(&known(untagged().launched("2026-09-01T11:56:00Z"), ENFORCED), Some("12:10"));
     let indifferent = "[untagged]\nspare_busy = false";
     check(&known(untagged().launched("2026-09-01T11:56:00Z"), indifferent), Some("13:40"));
-    let marked = untagged().tag(MARKED, "i-0abc untagged=stop@2026-09-02T12:00:00Z");
-    check(&known(marked, "").answered(&busy()), Some("12:05"));
+    let announced =
+        known(untagged(), "").answered(&busy()).announced(Mode::Observe, "untagged=stop@2026-09-02T12:00:00Z");
+    check(&announced, Some("13:05"));
+    let enforced = known(untagged(), UNTAGGED_ENFORCED).answered(&busy());
+    check(&enforced.announced(Mode::Enforce, "untagged=stop@2026-09-02T12:00:00Z"), Some("12:05"));
 }
 
 #[test]
@@ -256,9 +267,9 @@ fn what_would_be_ended_is_asked_in_full_unless_its_memory_is_held() {
     check_depth(known(instance(), ENFORCED), &idle(), NOW, QueryDepth::Full);
     check_depth(known(instance(), ENFORCED), &reserved(), NOW, QueryDepth::UnlessHeld);
     check_depth(known(instance(), ENFORCED), &reserved(), "2026-09-01T01:05:00Z", QueryDepth::Full);
-    let marked = || known(instance().tag(MARKED, "i-0abc idle=stop@2026-09-01T13:00:00Z"), ENFORCED);
+    let marked = || known(instance(), ENFORCED).announced(Mode::Enforce, "idle=stop@2026-09-01T13:00:00Z");
     check_depth(marked(), &unknown(), NOW, QueryDepth::Full);
-    let at_its_deadline = || known(instance(), "").shadow_marked("i-0abc idle=stop@2026-09-01T12:20:00Z");
+    let at_its_deadline = || known(instance(), "").shadow_marked("idle=stop@2026-09-01T12:20:00Z");
     check_depth(at_its_deadline(), &idle(), NOW, QueryDepth::Full);
     let lost_its_tags = || known(untagged(), UNTAGGED_ENFORCED);
     check_depth(lost_its_tags(), &unknown(), NOW, QueryDepth::Full);

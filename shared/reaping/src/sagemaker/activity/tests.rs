@@ -1,11 +1,11 @@
 use model::fixture::{NOW, SageMakerBuilder, app, endpoint, inference_component, notebook, time, training_job};
-use std::collections::BTreeMap;
 
 use model::notification_log::NotificationEntry;
 use model::sagemaker::JobKind;
 use model::usage::PERIOD;
 
 use super::*;
+use crate::fixture::log_of_labels;
 
 /// What `CloudWatch` has of one signal: the same value in each of the last periods of the window, or in so many of them.
 #[derive(Clone, Copy)]
@@ -208,9 +208,11 @@ fn what_was_told_and_is_notify_only_is_asked_in_full_twice_a_day() {
     let full_queries = |given: SageMakerBuilder, config: &str, told: bool| {
         let (one, config) = (given.build(), Config::read(config).unwrap());
         let entry = NotificationEntry { at: time(NOW), what: "configured".to_owned() };
-        let topics = [(NotificationKey::rule(Rule::Idle), entry)].into();
-        let notified = if told { [(one.id.clone(), topics)].into() } else { BTreeMap::new() };
-        let notices = NotificationLog { notified, ..NotificationLog::default() };
+        let mut notices = log_of_labels(&one.id, one.created_at, &one.tags);
+        let notified = notices.resources.values_mut().map(|record| &mut record.notified);
+        notified.filter(|_| told).for_each(|notified| {
+            notified.insert(NotificationKey::rule(Rule::Idle), entry.clone());
+        });
         let answers = ActivitySamples::from([(one.id.clone(), [(REQUESTS, Vec::new())].into())]);
         let is_full = |hour: i64| {
             // The schedule is some seconds early and late in turn.
@@ -229,8 +231,5 @@ fn what_was_told_and_is_notify_only_is_asked_in_full_twice_a_day() {
     // Where it may be ended, it is asked in every run.
     assert_eq!(full_queries(endpoint(), "[sagemaker]\nendpoint_action = \"delete\"", true), 24);
     assert_eq!(full_queries(endpoint().tag("curfew:on-idle", "terminate"), "", true), 24);
-    assert_eq!(
-        full_queries(endpoint().tag("curfew:marked", "endpoint/llm idle=delete@2026-09-01T11:00:00Z"), "", true),
-        24
-    );
+    assert_eq!(full_queries(endpoint().tag("curfew:marked", "idle=delete@2026-09-01T11:00:00Z"), "", true), 24);
 }

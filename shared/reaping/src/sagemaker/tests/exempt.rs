@@ -23,8 +23,8 @@ const TAGS: [(&str, &str); 11] = [
     ("curfew:on-idle", "oops"),
     ("curfew:protected", ""),
     ("curfew:keep-until", "2026-09-30"),
-    (MARKED, "endpoint/llm idle=delete@2026-09-01T11:00:00Z"),
-    (MARKED, "training-job/bert idle=stop@2026-09-01T11:00:00Z"),
+    (MARKED, "idle=delete@2026-09-01T11:00:00Z"),
+    (MARKED, "idle=stop@2026-09-01T11:00:00Z"),
     ("aws:cloudformation:stack-id", "x"),
     ("Team", "speech"),
 ];
@@ -57,7 +57,8 @@ fn nothing_ends_what_is_exempt_unknown_or_not_announced() {
 fn is_ended(resource: &SageMakerResource, activity: &Activity) -> bool {
     let seen = ObservedSageMaker { items: vec![resource.clone()], gaps: Vec::new() };
     let activities = Activities::from([((resource.region.clone(), resource.id.clone()), activity.clone())]);
-    let plan = decide(&seen, &activities, &NotificationLogs::new(), &enforcing(ENFORCE), time(NOW));
+    let memory = NotificationLogs::from([(resource.region.clone(), logged(resource))]);
+    let plan = decide(&seen, &activities, &memory, &enforcing(ENFORCE), time(NOW));
     assert_eq!(plan.steps.len() + plan.skipped.len(), 1, "{resource:?}");
     let ends = |step: &&Step| step.mode == Mode::Enforce && step.action.stops_or_deletes();
     let Some(step) = plan.steps.iter().find(ends) else { return false };

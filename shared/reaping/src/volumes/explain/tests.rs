@@ -1,15 +1,38 @@
+use jiff::SignedDuration;
+use model::curfew_tags::{DELETED_AT, UNATTACHED_SINCE};
+use model::instance::Tags;
+use model::moment::after;
+use model::notification_log::{NotificationLog, SafetyRecord};
 use model::volume::{SnapshotState, VolumeState};
 
 use super::*;
-use crate::fixture::{NOW, VolumeBuilder, enforcing, time, volume};
+use crate::fixture::{NOW, VolumeBuilder, announced, enforcing, record_of_labels, time, volume};
 
 const ENFORCED: &str = "mode = \"enforce\"";
 const LONG_AGO: &str = "2026-08-10T12:00:00Z";
 
 fn explained(storage: &ObservedStorage, used: Option<VolumeUse>, config: &str, id: &str) -> Explanation {
     let answers = used.map(|used| (ResourceId::from(id), used)).into_iter().collect();
-    explain(storage, &answers, &LiveJobs::new(), &NotificationLogs::new(), &enforcing(config), time(NOW), &id.into())
-        .unwrap()
+    explain(storage, &answers, &LiveJobs::new(), &logged(storage), &enforcing(config), time(NOW), &id.into()).unwrap()
+}
+
+/// The log of Curfew, which wrote the labels of these volumes and snapshots.
+fn logged(storage: &ObservedStorage) -> NotificationLogs {
+    let label = |tags: &Tags, key: &str| tags.get(key).map(|at| time(at));
+    let of_volumes = storage.volumes.items.iter().filter_map(|volume| {
+        let since = label(&volume.tags, UNATTACHED_SINCE)?;
+        Some((volume.id.clone(), record_of_labels(since, &volume.tags)))
+    });
+    let of_snapshots = storage.snapshots.iter().map(|snapshot| {
+        let deleted_at = label(&snapshot.tags, DELETED_AT);
+        let expires_at = deleted_at.map(|at| after(at, SignedDuration::from_hours(30 * 24)).to_string());
+        let announced = expires_at.map(|at| (Rule::Expired, announced(ResourceAction::Delete, &at)));
+        let safety = Some(SafetyRecord { volume: "vol-0abc".into(), run: "run-1".into(), deleted_at });
+        let announced = announced.into_iter().collect();
+        (snapshot.id.clone(), ResourceRecord { announced, safety, ..ResourceRecord::about(snapshot.started_at) })
+    });
+    let resources = of_volumes.chain(of_snapshots).collect();
+    NotificationLogs::from([("us-east-1".into(), NotificationLog { resources, ..NotificationLog::default() })])
 }
 
 fn show(explained: &Explanation) -> String {
@@ -64,7 +87,7 @@ fn orphaned_ones() {
         ENFORCED,
         "Compliant: it was in use at 2026-08-30T12:00:00Z; announced at 2026-09-15T12:00:00Z at the earliest, snapshotted and deleted from 2026-09-18T12:00:00Z on",
     );
-    let marked = |at: &str| orphan().tag("curfew:marked", &format!("vol-0abc orphaned=snapshot-and-delete@{at}"));
+    let marked = |at: &str| orphan().tag("curfew:marked", &format!("orphaned=snapshot-and-delete@{at}"));
     check(
         marked("2026-09-02T12:00:00Z"),
         unused,
@@ -90,7 +113,7 @@ fn a_volume_in_use_again() {
     };
     assert_eq!(describe(orphan()), "the next run removes curfew:unattached-since: it is in use again");
     assert_eq!(
-        describe(orphan().tag("curfew:marked", "vol-0abc orphaned=snapshot-and-delete@2026-09-02T12:00:00Z")),
+        describe(orphan().tag("curfew:marked", "orphaned=snapshot-and-delete@2026-09-02T12:00:00Z")),
         "the next run notifies its owner, and calls off what it announced for orphaned",
     );
 }
@@ -137,6 +160,10 @@ fn others() {
 }
 
 fn check_snapshot(volume_exists: bool, tags: &[(&str, &str)], config: &str, expect: &str) {
+    check_described("Curfew: vol-0abc before its deletion, by run-1", volume_exists, tags, config, expect);
+}
+
+fn check_described(description: &str, volume_exists: bool, tags: &[(&str, &str)], config: &str, expect: &str) {
     let mut all = volume().build().tags;
     all.insert("curfew:snapshot-of".to_owned(), "vol-0abc".to_owned());
     all.extend(tags.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
@@ -148,6 +175,7 @@ fn check_snapshot(volume_exists: bool, tags: &[(&str, &str)], config: &str, expe
         started_at: time(LONG_AGO),
         size_gib: 500,
         tags: all,
+        description: description.to_owned(),
     };
     let items = if volume_exists { vec![volume().build()] } else { Vec::new() };
     let storage = ObservedStorage {
@@ -165,7 +193,7 @@ fn snapshots() {
         false,
         &[],
         ENFORCED,
-        "Compliant: vol-0abc is gone; the next run records that; deleted by the first run from 2026-10-01T12:00:00Z on",
+        "Compliant: vol-0abc is gone; the next run announces that; deleted by the first run from 2026-10-01T12:00:00Z on",
     );
     check_snapshot(
         false,
@@ -191,12 +219,12 @@ fn snapshots() {
         ENFORCED,
         "NotJudged: it is skipped; not while it is skipped [it carries curfew:protected; Curfew does not touch it until that tag is removed]",
     );
-    check_snapshot(
-        false,
-        &[("curfew:snapshot-of", "vol-0def")],
-        ENFORCED,
-        "NotJudged: it is skipped; not while it is skipped [it is a copy, or Curfew did not make it]",
-    );
+    // Neither the labels nor a description prove that Curfew made it.
+    let old = [("curfew:deleted-at", "2026-07-20T12:00:00Z")];
+    let foreign = "NotJudged: it is skipped; not while it is skipped [it is a copy, or Curfew did not make it]";
+    check_described("weekly backup", false, &old, ENFORCED, foreign);
+    check_described("Curfew: vol-0abc before its deletion, by run-2", false, &old, ENFORCED, foreign);
+    check_described("Curfew: vol-0def before its deletion, by run-1", false, &old, ENFORCED, foreign);
 }
 
 #[test]
@@ -207,7 +235,7 @@ fn only_an_answer_that_matters_is_asked_for() {
             ..ObservedStorage::default()
         };
         let id = ResourceId::from("vol-0abc");
-        full_use_query(&storage, &LiveJobs::new(), &NotificationLogs::new(), &enforcing(""), time(NOW), &id)
+        full_use_query(&storage, &LiveJobs::new(), &logged(&storage), &enforcing(""), time(NOW), &id)
             .map(|ask| ask.since)
     };
     assert_eq!(asked(orphan()), Some(time(LONG_AGO)));
