@@ -312,7 +312,7 @@ LIVES = "vision/llama-0123abcd"
 ACCESS: list[tuple[str, ...]] = [
     # key, reap-instances, reap-volumes, reap-sagemaker, enforce-budgets, run-jobs, send-report; the machines of any team, those of vision
     ("config/curfew.toml", "r", "r", "r", "r", "r", "r", "", ""),
-    ("notices/reap-instances/eu-west-1.json", "rw", "", "", "", "", "", "", ""),
+    ("notices/reap-instances/eu-west-1.json", "rw", "", "", "", "r", "", "", ""),
     ("notices/reap-volumes/eu-west-1.json", "", "rw", "", "", "", "", "", ""),
     ("notices/reap-sagemaker/eu-west-1.json", "", "", "rw", "", "", "", "", ""),
     ("notices/enforce-budgets/eu-west-1.json", "", "", "", "rw", "", "", "", ""),

@@ -210,10 +210,12 @@ pub(crate) fn attached_xml(instance: &str) -> String {
 }
 
 /// One `snapshotSet` item of 100 GiB, begun at noon of 2026-08-20.
+/// A snapshot that is described as Curfew's.
 pub(crate) fn snapshot_xml(id: &str, volume: &str, state: &str, tags: &[(&str, &str)]) -> String {
     format!(
         "<item><snapshotId>{id}</snapshotId><volumeId>{volume}</volumeId><status>{state}</status>\
-         <startTime>2026-08-20T12:00:00.000Z</startTime><volumeSize>100</volumeSize>{}</item>",
+         <startTime>2026-08-20T12:00:00.000Z</startTime><volumeSize>100</volumeSize>\
+         <description>Curfew: {volume} before its deletion, by run-1</description>{}</item>",
         tags_xml(tags)
     )
 }

@@ -6,7 +6,6 @@ use model::config::ConfigError;
 use model::fault::Passing;
 use model::id::Region;
 use model::observation::{Gap, GapKind};
-use plan::report::SCHEMA;
 
 /// Calls by their IAM actions.
 pub mod action {
@@ -60,7 +59,7 @@ pub enum StoreError {
     },
     /// A document of another version of Curfew.
     #[error(
-        "{address} has schema {found}, and this version of Curfew knows schema {SCHEMA}; deploy the version that wrote it, \
+        "{address} has schema {found}, and this version of Curfew knows schema {known}; deploy the version that wrote it, \
          or delete it: {if_lost}"
     )]
     UnknownSchema {
@@ -68,6 +67,8 @@ pub enum StoreError {
         address: String,
         /// Its schema as JSON, or `none`.
         found: String,
+        /// The schema of this version.
+        known: u32,
         /// What it means to delete it.
         if_lost: &'static str,
     },

@@ -132,6 +132,12 @@ pub fn log_of_labels(id: &ResourceId, since: Timestamp, tags: &Tags) -> Notifica
     NotificationLog { resources, ..NotificationLog::default() }
 }
 
+/// The log of a region with several.
+pub fn log_of_instances<'a>(instances: impl IntoIterator<Item = &'a Instance>) -> NotificationLog {
+    let record = |one: &Instance| (one.id.clone(), record_of_labels(one.launched_at, &one.tags));
+    NotificationLog { resources: instances.into_iter().map(record).collect(), ..NotificationLog::default() }
+}
+
 pub fn enforcing(config: &str) -> Policy {
     Policy {
         config: Config::read(config).unwrap(),

@@ -154,6 +154,7 @@ fn read_schema<'a, T: Deserialize<'a>>(
         return Err(StoreError::UnknownSchema {
             address: address.to_owned(),
             found: shortened(&found, QUOTED_CHARACTERS_MAX),
+            known: schema,
             if_lost,
         });
     }

@@ -117,7 +117,7 @@ async fn an_absent_document_is_the_default_and_its_first_write_expects_none() {
     assert!(requests[1].starts_with("PUT /curfew/notices/reap-instances/eu-central-1.json"), "{}", requests[1]);
     assert!(requests[1].contains("if-none-match: *\r\n"), "{}", requests[1]);
     assert!(requests[1].contains("content-type: application/json\r\n"), "{}", requests[1]);
-    assert!(requests[1].contains(r#"{"schema":1,"#), "{}", requests[1]);
+    assert!(requests[1].contains(r#"{"schema":2,"#), "{}", requests[1]);
 }
 
 #[tokio::test]
@@ -149,7 +149,7 @@ async fn other_refusals_are_told() {
 
 #[tokio::test]
 async fn a_cache_that_cannot_be_understood_is_lost_and_notices_are_not() {
-    for text in ["{", r#"{"schema": 2}"#] {
+    for text in ["{", r#"{"schema": 3}"#] {
         let (store, served) = server(vec![(200, text), (200, text)]);
         let lost = store.read_activity(&home()).await.unwrap();
         assert_eq!(lost, Versioned { value: ActivityCache::default(), etag: Some("\"new\"".to_owned()) });
@@ -161,7 +161,7 @@ async fn a_cache_that_cannot_be_understood_is_lost_and_notices_are_not() {
 #[tokio::test]
 async fn a_too_large_document_is_replaced_over_its_version() {
     let huge = "#".repeat(BYTES_MAX + 1).leak();
-    for (text, expect) in [(&*huge, true), ("{", true), (r#"{"schema": 2}"#, false), (r#"{"schema": 1}"#, false)] {
+    for (text, expect) in [(&*huge, true), ("{", true), (r#"{"schema": 3}"#, false), (r#"{"schema": 2}"#, false)] {
         let answers = if expect { vec![(200, text), (200, "")] } else { vec![(200, text)] };
         let (store, served) = server(answers);
         assert_eq!(store.restart_notices(FUNCTION, &home()).await.unwrap(), expect, "{}", &text[..1]);

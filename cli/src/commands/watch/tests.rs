@@ -29,27 +29,29 @@ fn shown() -> Dashboard {
         "team": "vision", "month": "2026-09", "as_of": "2026-09-01T11:50:00Z", "budget_usd": 5000, "spent_usd": 4210.13,
         "forecast_usd": 5900, "usd_per_hour": 56.05,
     });
-    let mark = "i-0123456789abcdef0 idle=stop@2026-09-01T18:00:00Z";
+    let mark = "idle=stop@2026-09-01T18:00:00Z";
+    let instances = vec![
+        instance()
+            .id("i-0123456789abcdef0")
+            .of_type("p5.48xlarge")
+            .tag("Name", "llama-ft")
+            .tag("curfew:marked", mark)
+            .build(),
+        instance()
+            .id("i-0fedcba9876543210")
+            .tag("Name", "\u{1b}[2J東京")
+            .tag("curfew:keep-until", "2026-09-04")
+            .build(),
+        instance().id("i-00000000000000001").tag("Team", "nlp").build(),
+        instance().id("i-00000000000000002").state(model::instance::InstanceState::Stopped).build(),
+    ];
+    let log = reaping::fixture::log_of_instances(&instances);
     dashboard(operator::watch::WatchFacts {
         now: time(NOW),
         regions: vec!["us-east-1".into()],
-        instances: vec![
-            instance()
-                .id("i-0123456789abcdef0")
-                .of_type("p5.48xlarge")
-                .tag("Name", "llama-ft")
-                .tag("curfew:marked", mark)
-                .build(),
-            instance()
-                .id("i-0fedcba9876543210")
-                .tag("Name", "\u{1b}[2J東京")
-                .tag("curfew:keep-until", "2026-09-04")
-                .build(),
-            instance().id("i-00000000000000001").tag("Team", "nlp").build(),
-            instance().id("i-00000000000000002").state(model::instance::InstanceState::Stopped).build(),
-        ],
+        instances,
         activity: std::collections::BTreeMap::new(),
-        notices: model::notification_log::NotificationLogs::new(),
+        notices: model::notification_log::NotificationLogs::from([("us-east-1".into(), log)]),
         config: model::config::Config::read(
             "mode = \"enforce\"\n[idle]\nlocal_disk = \"expendable\"\n[teams.vision]\nmonthly_budget_usd = 5000\n",
         )

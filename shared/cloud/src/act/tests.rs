@@ -2,6 +2,7 @@
 
 use execution::carry_out;
 use model::curfew_tags::MARKED;
+use model::id::RunId;
 use model::instance::Tags;
 use model::mode::Mode;
 use plan::report::{OutcomeKind, StepOutcome};
@@ -25,6 +26,10 @@ fn target(resource: &str) -> Target {
         name: None,
         what: "something".to_owned(),
     }
+}
+
+fn run() -> RunId {
+    "run-1".into()
 }
 
 fn tags_of(tags: &[(&str, &str)]) -> Tags {

@@ -45,7 +45,11 @@ impl<C: Cloud> StepResource<'_, C, Instance> {
         Ok(StepOutcome::from_kind(OutcomeKind::Done))
     }
 
+    /// IAM asks for the label, which somebody may have removed.
     async fn start(&self) -> Result<StepOutcome, CallError> {
+        if let Some(stopped) = self.step.memory.record.carried_out.filter(|_| !self.seen.tags.contains_key(STOPPED)) {
+            self.tag(vec![tag(STOPPED, &format!("{} {}", stopped.rule, stopped.at))]).await?;
+        }
         let answer = self.call(Ec2Write::StartInstance(&self.target().resource)).await;
         self.accept_if_already_applied(answer, |fresh| is_in(fresh, &[InstanceState::Pending, InstanceState::Running]))
             .await?;

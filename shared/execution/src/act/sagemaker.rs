@@ -50,7 +50,11 @@ impl<C: Cloud> StepResource<'_, C, SageMakerResource> {
         Ok(StepOutcome::from_kind(OutcomeKind::Done))
     }
 
+    /// IAM asks for the label, which somebody may have removed.
     async fn start(&self) -> Result<StepOutcome, CallError> {
+        if let Some(stopped) = self.step.memory.record.carried_out.filter(|_| !self.seen.tags.contains_key(STOPPED)) {
+            self.tag(vec![tag(STOPPED, &format!("{} {}", stopped.rule, stopped.at))]).await?;
+        }
         if let Some(error) = self.refusal_of(SageMakerWrite::Start).await? {
             let is_started =
                 |fresh: &SageMakerResource| matches!(fresh.status, SageMakerStatus::Pending | SageMakerStatus::Running);

@@ -12,8 +12,10 @@ impl<C: Cloud> StepResource<'_, C, Snapshot> {
     pub(super) async fn write_snapshot(&self, action: SnapshotAction) -> Result<StepOutcome, CallError> {
         match action {
             SnapshotAction::AnnounceExpiry(expiry) => {
-                let labels = [tag(SNAPSHOT_OF, &self.seen.of_volume), tag(DELETED_AT, &expiry.deleted_at)];
-                self.label(labels.into()).await
+                // IAM lets no function write the other label where it is missing.
+                let missing =
+                    (!self.seen.tags.contains_key(SNAPSHOT_OF)).then(|| tag(SNAPSHOT_OF, &self.seen.of_volume));
+                self.label(missing.into_iter().chain([tag(DELETED_AT, &expiry.deleted_at)]).collect()).await
             }
             SnapshotAction::Delete => self.delete().await,
         }

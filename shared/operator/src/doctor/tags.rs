@@ -144,18 +144,12 @@ impl TagCheck<'_> {
         self.findings
     }
 
-    /// Whoever wrote it meant something, most likely to have the resource skipped, which it would no more be without the tag; but
-    /// what Curfew writes itself is of no use to anybody.
+    /// Whoever wrote it meant something, most likely to have the resource skipped, which it would no more be without the tag.
     fn unreadable(&mut self, UnreadableTag { key, value, problem }: &UnreadableTag) {
         let delete = delete_tag(&self.one.region, &self.one.resource, key);
         let finding = if self.is_reaped() {
             let found = format!("{key}={value} cannot be read, so Curfew skips the resource: {problem}");
-            let remedy = if OWN.iter().any(|(own, _)| own == key) {
-                delete
-            } else {
-                format!("ask its owner to correct the value, or {delete}")
-            };
-            DoctorFinding::warning(self.location(), found, remedy)
+            DoctorFinding::warning(self.location(), found, format!("ask its owner to correct the value, or {delete}"))
         } else {
             DoctorFinding::note(self.location(), format!("{key}={value} has no meaning: {problem}"), delete)
         };

@@ -84,19 +84,13 @@ fn protecting_and_releasing() {
 }
 
 #[test]
-fn what_was_announced_is_off_or_stands() {
-    let marked = |deadline: &str| instance().tag(MARKED, &format!("i-0abc idle=stop@{deadline}"));
-    let (soon, later, over) = ("2026-09-01T13:00:00Z", "2026-09-05T12:00:00Z", "2026-09-01T11:00:00Z");
+fn what_was_announced_is_off_or_begins_anew() {
+    let marked = || instance().tag(MARKED, "idle=stop@2026-09-01T13:00:00Z");
     let three = until("3d");
-    let keep = KeepRequest::Keep(&three);
     let written = "curfew:keep-until=2026-09-04T12:00:00Z";
-    check(marked(soon), keep, written, "(idle: stop at 2026-09-01T13:00:00Z) is off");
-    check(marked(later), keep, written, "is later, so it stands");
-    check(marked(soon), KeepRequest::Protect, "curfew:protected=", "is off as long as the resource is protected");
-    check(marked(over).tag(PROTECTED, ""), ALL, "-curfew:protected", "is due in the next run");
-    check(marked(soon).tag(PROTECTED, ""), ALL, "-curfew:protected", "13:00:00Z) stands");
-    check(marked("2026-08-20T12:00:00Z").tag(PROTECTED, ""), ALL, "-curfew:protected", "");
-    check(marked(soon).id("i-0def"), keep, written, "");
+    check(marked(), KeepRequest::Keep(&three), written, "after that date, Curfew announces it anew");
+    check(marked(), KeepRequest::Protect, "curfew:protected=", "is off as long as the resource is protected");
+    check(marked().tag(PROTECTED, ""), ALL, "-curfew:protected", "announced anew, with the whole grace");
 }
 
 #[test]
@@ -132,8 +126,7 @@ fn nothing_can_be_said_of_what_is_gone_or_full() {
 
 #[test]
 fn of_snapshots_only_curfews_own() {
-    let snapshot = |tags: &[(&str, &str)]| {
-        let tags = tags.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    let snapshot = |description: &str| {
         ObservedResource::Snapshot(Snapshot {
             id: "snap-1".into(),
             region: "us-east-1".into(),
@@ -141,11 +134,13 @@ fn of_snapshots_only_curfews_own() {
             state: SnapshotState::Completed,
             started_at: time(NOW),
             size_gib: 1,
-            tags,
+            tags: Tags::from([("curfew:snapshot-of".to_owned(), "vol-0abc".to_owned())]),
+            description: description.to_owned(),
         })
     };
-    assert!(refused(snapshot(&[])).starts_with("Curfew did not make this snapshot"));
-    assert!(!said(snapshot(&[("curfew:snapshot-of", "vol-0abc")]), KeepRequest::Protect).is_nothing());
+    assert!(refused(snapshot("weekly backup")).starts_with("Curfew did not make this snapshot"));
+    let own = snapshot("Curfew: vol-0abc before its deletion, by run-1");
+    assert!(!said(own, KeepRequest::Protect).is_nothing());
 }
 
 #[test]

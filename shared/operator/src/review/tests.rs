@@ -7,7 +7,10 @@ use model::observation::{Observation, ObservedResource};
 use model::usage::Usage;
 use model::volume::{ObservedStorage, VolumeUse};
 use proptest::prelude::*;
-use reaping::fixture::{InstanceBuilder, NOW, VolumeBuilder, busy, enforcing, idle, instance, time, unknown, volume};
+use reaping::fixture::{
+    InstanceBuilder, NOW, VolumeBuilder, busy, enforcing, idle, instance, log_of_instances, log_of_labels, time,
+    unknown, volume,
+};
 use reaping::policy::Policy;
 use reaping::{instances, volumes};
 use serde_json::json;
@@ -15,7 +18,7 @@ use serde_json::json;
 use super::*;
 
 const ENFORCED: &str = "mode = \"enforce\"\n[limits]\nactions_max = 0";
-const DUE: &str = "i-0abc idle=stop@2026-09-01T11:55:00Z";
+const DUE: &str = "idle=stop@2026-09-01T11:55:00Z";
 const HOME: &str = "us-east-1";
 
 fn item(resource: &str, action: &str, rule: &str) -> RecordedStep {
@@ -34,7 +37,8 @@ fn fresh(of: Vec<Instance>, usage: &Usage, config: &str) -> CurrentState {
     let usages = of.iter().map(|one| (one.id.clone(), usage.clone())).collect();
     let seen = of.iter().cloned().map(ObservedResource::Instance).collect();
     let items = Observation { items: of, gaps: Vec::new() };
-    let plan = instances::decide(&items, &usages, &NotificationLogs::new(), &enforcing(config), time(NOW));
+    let memory = NotificationLogs::from([(HOME.into(), log_of_instances(&items.items))]);
+    let plan = instances::decide(&items, &usages, &memory, &enforcing(config), time(NOW));
     CurrentState { regions: vec![HOME.into()], seen, plan }
 }
 
@@ -71,7 +75,7 @@ fn what_is_as_it_was_reviewed_is_carried_out_beyond_the_limits() {
 
 #[test]
 fn what_is_not_on_the_list_is_not() {
-    let other = instance().id("i-0def").tag("curfew:marked", "i-0def idle=stop@2026-09-01T11:55:00Z");
+    let other = instance().id("i-0def").tag("curfew:marked", "idle=stop@2026-09-01T11:55:00Z");
     let mut fresh = fresh(vec![due().build(), other.build()], &idle(), ENFORCED);
     assert_eq!(fresh.plan.steps.len(), 2);
     check_carried_out(&stop(), fresh.clone());
@@ -167,19 +171,20 @@ fn a_region_that_is_no_longer_looked_at_is_left_alone() {
 fn orphan() -> VolumeBuilder {
     volume()
         .tag("curfew:unattached-since", "2026-08-01T12:00:00Z")
-        .tag("curfew:marked", "vol-0abc orphaned=delete@2026-09-01T11:55:00Z")
+        .tag("curfew:marked", "orphaned=delete@2026-09-01T11:55:00Z")
 }
 
 fn fresh_volumes(of: VolumeBuilder, action: &str) -> CurrentState {
     let volume = of.build();
     let config = Config::read(&format!("{ENFORCED}\n[volumes]\naction = \"{action}\"")).unwrap();
     let policy = Policy { config, ..enforcing("") };
+    let log = log_of_labels(&volume.id, time("2026-08-01T12:00:00Z"), &volume.tags);
+    let memory = NotificationLogs::from([(HOME.into(), log)]);
     let uses = BTreeMap::from([(volume.id.clone(), VolumeUse::None)]);
     let seen = vec![ObservedResource::Volume(volume.clone())];
     let volumes = Observation { items: vec![volume], gaps: Vec::new() };
     let storage = ObservedStorage { volumes, ..ObservedStorage::default() };
-    let plan =
-        volumes::decide(&storage, &uses, &volumes::LiveJobs::new(), &NotificationLogs::new(), &policy, time(NOW));
+    let plan = volumes::decide(&storage, &uses, &volumes::LiveJobs::new(), &memory, &policy, time(NOW));
     CurrentState { regions: vec![HOME.into()], seen, plan }
 }
 
@@ -192,7 +197,7 @@ fn a_volume_goes_only_as_it_was_reviewed() {
     };
     let unmarked = volume().tag("curfew:unattached-since", "2026-08-01T12:00:00Z");
     check(unmarked, "delete", OutcomeKind::Changed, "would mark it (orphaned)");
-    let safely = orphan().tag("curfew:marked", "vol-0abc orphaned=snapshot-and-delete@2026-09-01T11:55:00Z");
+    let safely = orphan().tag("curfew:marked", "orphaned=snapshot-and-delete@2026-09-01T11:55:00Z");
     check(safely, "snapshot-and-delete", OutcomeKind::Changed, "no complete snapshot");
     check(orphan().on("i-0abc"), "delete", OutcomeKind::Changed, "(orphaned) is called off");
     check(
@@ -217,7 +222,7 @@ fn any_instance(number: usize) -> impl Strategy<Value = Instance> {
     let marked = prop_oneof![Just(""), Just("idle=stop"), Just("idle=terminate"), Just("lifetime=stop")];
     (tag, state, marked).prop_map(move |(tag, state, marked)| {
         let id = format!("i-{number}");
-        let mark = format!("{id} {marked}@2026-09-01T11:55:00Z");
+        let mark = format!("{marked}@2026-09-01T11:55:00Z");
         let of = instance().id(&id).state(state);
         let of = if marked.is_empty() { of } else { of.tag("curfew:marked", &mark) };
         match tag {

@@ -1,21 +1,28 @@
 use billing::price::PriceBook;
-use model::curfew_tags::{RESTORE, SNAPSHOT_OF};
+use model::curfew_tags::{RESTORE, SNAPSHOT_OF, STOPPED};
 use model::instance::Tags;
+use model::rule::ResourceAction;
 use model::volume::own_tags;
 use reaping::fixture::{InstanceBuilder, NOW, instance, time, volume};
 
 use super::*;
 
-const BY_CURFEW: &str = "idle 2026-09-01T11:00:00Z";
-
 fn stopped() -> InstanceBuilder {
-    instance().state(InstanceState::Stopped).tag(STOPPED, BY_CURFEW)
+    instance().state(InstanceState::Stopped)
+}
+
+fn by_curfew(rule: Rule) -> CarriedOut {
+    CarriedOut { rule, action: ResourceAction::Stop, at: time("2026-09-01T11:00:00Z") }
 }
 
 /// The rule by which it was stopped, or words of why it is not started.
 fn check(given: InstanceBuilder, expect: Result<&str, &str>) {
-    match (stop_to_undo(&given.build()), expect) {
-        (Ok(stopped), Ok(rule)) => assert_eq!(stopped.rule, rule),
+    check_recorded(given, Some(by_curfew(Rule::Idle)), expect);
+}
+
+fn check_recorded(given: InstanceBuilder, recorded: Option<CarriedOut>, expect: Result<&str, &str>) {
+    match (stop_to_undo(&given.build(), recorded), expect) {
+        (Ok(stopped), Ok(rule)) => assert_eq!(stopped.rule.as_str(), rule),
         (
             Err(NothingToUndo::NeverChanged(why) | NothingToUndo::Gone(why) | NothingToUndo::NotByCurfew(why)),
             Err(words),
@@ -35,9 +42,9 @@ fn what_curfew_stopped_is_started() {
 #[test]
 fn what_somebody_else_stopped_is_not() {
     let by_hand = "aws ec2 start-instances --region us-east-1 --instance-ids i-0abc";
-    check(instance().state(InstanceState::Stopped), Err(by_hand));
+    check_recorded(stopped(), None, Err(by_hand));
+    check_recorded(stopped().tag(STOPPED, "idle 2026-09-01T11:00:00Z"), None, Err(by_hand));
     check(stopped().launched("2026-09-01T11:30:00Z"), Err(by_hand));
-    check(stopped().tag(STOPPED, "by me"), Err(by_hand));
 }
 
 #[test]
@@ -45,22 +52,24 @@ fn what_is_not_stopped_has_nothing_to_undo() {
     check(stopped().state(InstanceState::Running), Err("it is not stopped"));
     check(stopped().state(InstanceState::Stopping), Err("in a minute"));
     check(stopped().state(InstanceState::Terminated), Err("which cannot be undone"));
-    let marked = instance().tag(MARKED, "i-0abc idle=stop@2026-09-01T13:00:00Z");
-    check(marked, Err("an action is announced (stop at 2026-09-01T13:00:00Z). Keep it: curfew keep i-0abc 7d"));
+    let marked = instance().tag(MARKED, "idle=stop@2026-09-01T13:00:00Z");
+    check(marked, Err("an action may be announced: curfew explain i-0abc"));
 }
 
 fn check_next(given: InstanceBuilder, expect: &str) {
-    let given = given.build();
-    let stopped = stop_to_undo(&given).unwrap();
-    let next = describe_next_action(&given, &stopped, time(NOW));
+    check_next_after(Rule::Idle, given, expect);
+}
+
+fn check_next_after(rule: Rule, given: InstanceBuilder, expect: &str) {
+    let next = describe_next_action(&given.build(), by_curfew(rule), time(NOW));
     assert!(next.contains(expect), "{next}");
 }
 
 #[test]
 fn what_follows_a_start_is_said() {
     check_next(stopped(), "announces the stop again if it stays idle. Keep it: curfew keep i-0abc 1d");
-    check_next(stopped().tag(STOPPED, "untagged 2026-09-01T11:00:00Z"), "a required tag is missing");
-    check_next(stopped().tag(STOPPED, "lifetime 2026-09-01T11:00:00Z"), "judges it again");
+    check_next_after(Rule::Untagged, stopped(), "a required tag is missing");
+    check_next_after(Rule::Lifetime, stopped(), "judges it again");
     check_next(stopped().tag("curfew:keep-until", "2026-09-30"), "kept until 2026-10-01T00:00:00Z");
     check_next(stopped().tag(PROTECTED, ""), "skips it");
     check_next(stopped().tag("curfew:mode", "?"), "until that is corrected");
@@ -82,6 +91,7 @@ fn snapshot(id: &str, started_at: &str, state: SnapshotState, tags: &[(&str, &st
         started_at: time(started_at),
         size_gib: 500,
         tags,
+        description: "Curfew: vol-0abc before its deletion, by run-1".to_owned(),
     }
 }
 
@@ -151,30 +161,33 @@ fn a_volume_that_exists_has_nothing_to_undo() {
         other => panic!("{other:?}"),
     };
     assert_eq!(why(volume().build()), "it was not deleted, so there is nothing to undo");
-    let marked = volume().tag(MARKED, "vol-0abc orphaned=snapshot-and-delete@2026-09-03T12:00:00Z");
-    assert!(why(marked.build()).contains("curfew keep vol-0abc 7d"));
+    let marked = volume().tag(MARKED, "orphaned=snapshot-and-delete@2026-09-03T12:00:00Z");
+    assert!(why(marked.build()).contains("curfew explain vol-0abc"));
     assert_eq!(volume_without_undo(&volume().with(|volume| volume.state = VolumeState::Deleting).build()), None);
 }
 
 #[test]
 fn a_notebook_instance_that_curfew_stopped_is_started() {
     use model::fixture::{SageMakerBuilder, app, endpoint, notebook};
-    let check =
-        |given: SageMakerBuilder, expect: Result<&str, &str>| match (notebook_stop_to_undo(&given.build()), expect) {
-            (Ok(stopped), Ok(rule)) => assert_eq!(stopped.rule, rule),
-            (
-                Err(NothingToUndo::NeverChanged(why) | NothingToUndo::Gone(why) | NothingToUndo::NotByCurfew(why)),
-                Err(words),
-            ) => assert!(why.contains(words), "{why}"),
-            (found, _) => panic!("{found:?}, and not {expect:?}"),
-        };
+    let check = |given: SageMakerBuilder, recorded: Option<CarriedOut>, expect: Result<&str, &str>| match (
+        notebook_stop_to_undo(&given.build(), recorded),
+        expect,
+    ) {
+        (Ok(stopped), Ok(rule)) => assert_eq!(stopped.rule.as_str(), rule),
+        (
+            Err(NothingToUndo::NeverChanged(why) | NothingToUndo::Gone(why) | NothingToUndo::NotByCurfew(why)),
+            Err(words),
+        ) => assert!(why.contains(words), "{why}"),
+        (found, _) => panic!("{found:?}, and not {expect:?}"),
+    };
     let stopped = || notebook().status(SageMakerStatus::Stopped);
-    check(stopped().tag(STOPPED, BY_CURFEW), Ok("idle"));
-    check(stopped(), Err("aws sagemaker start-notebook-instance --region us-east-1 --notebook-instance-name research"));
-    check(notebook(), Err("it was neither stopped nor deleted"));
-    check(app().status(SageMakerStatus::Deleted), Err("open the app again in Studio"));
-    let mark = "endpoint/llm idle=delete@2026-09-01T13:00:00Z";
-    check(endpoint().tag(MARKED, mark), Err("an action is announced (delete at 2026-09-01T13:00:00Z)"));
+    let by_hand = "aws sagemaker start-notebook-instance --region us-east-1 --notebook-instance-name research";
+    check(stopped(), Some(by_curfew(Rule::Idle)), Ok("idle"));
+    check(stopped().tag(STOPPED, "idle 2026-09-01T11:00:00Z"), None, Err(by_hand));
+    check(notebook(), None, Err("it was neither stopped nor deleted"));
+    check(app().status(SageMakerStatus::Deleted), None, Err("open the app again in Studio"));
+    let mark = "idle=delete@2026-09-01T13:00:00Z";
+    check(endpoint().tag(MARKED, mark), None, Err("curfew explain endpoint/llm"));
 }
 
 #[test]

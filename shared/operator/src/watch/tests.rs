@@ -2,11 +2,11 @@
 
 use ::jobs::Phase;
 use billing::budget::Budget;
+use model::mode::Mode;
 use model::money::{Amount, Rate};
-use model::notification_log::NotificationLog;
 use model::usage::LastInquiry;
 use proptest::prelude::*;
-use reaping::fixture::{InstanceBuilder, NOW, instance, jobs, placed, time, untagged};
+use reaping::fixture::{InstanceBuilder, NOW, instance, jobs, log_of_instances, log_of_labels, placed, time, untagged};
 use serde_json::{Value, json};
 
 use super::*;
@@ -34,9 +34,9 @@ fn facts(config: &str, instances: Vec<Instance>) -> WatchFacts {
     WatchFacts {
         now: time(NOW),
         regions: vec!["us-east-1".into()],
+        notices: NotificationLogs::from([("us-east-1".into(), log_of_instances(&instances))]),
         instances,
         activity: BTreeMap::new(),
-        notices: NotificationLogs::new(),
         config: Config::read(config).unwrap(),
         prices: PriceBook::dated(),
         budgets: BTreeMap::new(),
@@ -60,18 +60,20 @@ fn check(of: InstanceBuilder, config: &str, expect: &str) {
 
 #[test]
 fn an_announced_action_says_what_when_and_why() {
-    let marked = |deadline: &str| instance().tag("curfew:marked", &format!("i-0abc idle=stop@2026-09-0{deadline}:00Z"));
+    let marked = |deadline: &str| instance().tag("curfew:marked", &format!("idle=stop@2026-09-0{deadline}:00Z"));
     check(marked("1T18:00"), ENFORCE, "stop 18:00 (idle)");
     check(marked("2T18:00"), ENFORCE, "stop Sep  2 18:00 (idle)");
     check(marked("1T11:30"), ENFORCE, "stop in the next run (idle)");
     check(marked("1T18:00").tag("curfew:mode", "observe"), ENFORCE, "would stop 18:00 (idle)");
-    // Somebody copied the tag.
-    check(instance().tag("curfew:marked", "i-0other idle=stop@2026-09-01T18:00:00Z"), ENFORCE, "next run: unmark");
+    // Somebody wrote the tag.
+    let mut forged = facts(ENFORCE, vec![marked("1T18:00").build()]);
+    forged.notices = NotificationLogs::new();
+    assert_eq!(only_row(forged).outlook.describe(time(NOW)), "next run: unmark");
 }
 
 #[test]
 fn of_several_actions_the_earliest_that_is_enforced_is_next() {
-    let both = "i-0abc idle=stop@2026-09-01T18:00:00Z lifetime=terminate@2026-09-01T15:00:00Z";
+    let both = "idle=stop@2026-09-01T18:00:00Z lifetime=terminate@2026-09-01T15:00:00Z";
     check(instance().tag("curfew:marked", both), ENFORCE, "stop 18:00 (idle)");
     let expiring = instance().tag("curfew:marked", both).tag("curfew:expires-at", "2026-09-01T16:30:00Z");
     check(expiring, ENFORCE, "stop 16:30 (expiry)");
@@ -98,10 +100,12 @@ fn what_is_skipped_says_why() {
 #[test]
 fn what_is_announced_in_observe_mode_would_happen() {
     let mut given = facts("", vec![instance().build()]);
-    let mark = "i-0abc idle=stop@2026-09-01T18:00:00Z".parse().unwrap();
-    let notices =
-        NotificationLog { shadow_marks: BTreeMap::from([("i-0abc".into(), mark)]), ..NotificationLog::default() };
-    given.notices = NotificationLogs::from([("us-east-1".into(), notices)]);
+    let tags = BTreeMap::from([("curfew:marked".to_owned(), "idle=stop@2026-09-01T18:00:00Z".to_owned())]);
+    let mut log = log_of_labels(&"i-0abc".into(), instance().build().launched_at, &tags);
+    for announced in log.resources.values_mut().flat_map(|record| record.announced.values_mut()) {
+        announced.mode = Mode::Observe;
+    }
+    given.notices = NotificationLogs::from([("us-east-1".into(), log)]);
     assert_eq!(only_row(given).outlook.describe(time(NOW)), "would stop 18:00 (idle)");
 }
 
@@ -276,7 +280,7 @@ fn next_is_in_the_order_of_time() {
 
 #[test]
 fn without_a_record_the_mode_is_unknown() {
-    let marked = || instance().tag("curfew:marked", "i-0abc idle=stop@2026-09-01T18:00:00Z");
+    let marked = || instance().tag("curfew:marked", "idle=stop@2026-09-01T18:00:00Z");
     let mode = |runs: Vec<RunRecord>| {
         let mut given = facts(ENFORCE, vec![marked().build()]);
         given.runs = runs;

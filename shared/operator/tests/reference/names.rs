@@ -4,12 +4,12 @@ use std::fmt::Debug;
 
 use jiff::Timestamp;
 use model::instance::Tags;
-use model::mark::Mark;
 use model::notification_log::Severity;
 use model::rule::Rule;
 use plan::report::OutcomeKind;
 use plan::{
-    Action, Announcement, BudgetAction, InstanceAction, NotifyOnlyReason, SkipReason, SnapshotAction, VolumeAction,
+    Action, AnnouncedActions, Announcement, BudgetAction, InstanceAction, NotifyOnlyReason, SkipReason, SnapshotAction,
+    VolumeAction,
 };
 use serde::de::DeserializeOwned;
 
@@ -17,11 +17,10 @@ use super::{check_names, every, instance, quoted, rows, volume};
 
 #[test]
 fn actions() {
-    let mark: Mark = "i-0abc idle=stop@2026-09-01T12:00:00Z".parse().unwrap();
     let on_instance = |action| Some(Action::Instance(instance("i-0abc"), action));
     let on_volume = |action| Some(Action::Volume(volume(1, 0, 0), action));
     let (at, expiring) = (Timestamp::UNIX_EPOCH, Vec::new());
-    let first = Action::Instance(instance("i-0abc"), Announcement::Mark(mark).into());
+    let first = Action::Instance(instance("i-0abc"), Announcement::Mark(AnnouncedActions::new()).into());
     let all = every(first, |action| match action {
         Action::Instance(_, InstanceAction::Announce(announcement)) => on_instance(match announcement {
             Announcement::Mark(_) => Announcement::Unmark { remaining: None, also: None }.into(),
@@ -35,7 +34,7 @@ fn actions() {
             on_volume(VolumeAction::Snapshot { tags: Tags::new() })
         }
         Action::Volume(_, VolumeAction::Snapshot { .. }) => {
-            on_volume(VolumeAction::Delete { safety: None, expiring: expiring.clone(), at })
+            on_volume(VolumeAction::Delete { safety: None, expiring: expiring.clone(), at, kept_until: at })
         }
         Action::Volume(_, VolumeAction::Delete { .. }) => Some(Action::Budget(BudgetAction::Notify)),
         Action::Budget(BudgetAction::Notify) => Some(Action::Budget(BudgetAction::Hold)),
@@ -43,7 +42,7 @@ fn actions() {
         Action::Budget(BudgetAction::Hold)
         | Action::SageMaker(..)
         | Action::Volume(_, VolumeAction::Announce(_))
-        | Action::Snapshot(_, SnapshotAction::TagDeletedAt(_) | SnapshotAction::Delete) => None,
+        | Action::Snapshot(_, SnapshotAction::AnnounceExpiry(_) | SnapshotAction::Delete) => None,
     });
     let written = |action| serde_json::to_value(action).unwrap().as_str().unwrap().to_owned();
     check_names("### Actions", all.into_iter().map(written));

@@ -38,7 +38,7 @@ fn the_evidence_of_each_rule() {
         gpu_memory_held_mib: None,
         reserved: false,
     };
-    let all = every(Evidence::Expired { expires_at: at }, |because| match because {
+    let all = every(Evidence::Expired { expires_at: at, first_seen_past: true }, |because| match because {
         Evidence::Expired { .. } => Some(Evidence::OverBudget(OverBudgetEvidence {
             month: String::new(),
             month_began: at,

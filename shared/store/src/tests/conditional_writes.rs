@@ -58,7 +58,9 @@ const SWAPS: [(&str, Write); 6] = [
     ("state", |store, last| Box::pin(async move { store.write_job(&job(), last).await.map(drop) })),
     ("head", |store, last| Box::pin(async move { store.write_fence(&id(), &Head::default(), last).await.map(drop) })),
     ("notices", |store, last| {
-        Box::pin(async move { store.write_notices(FUNCTION, &home(), &NotificationLog::default(), last).await })
+        Box::pin(
+            async move { store.write_notices(FUNCTION, &home(), &NotificationLog::default(), last).await.map(drop) },
+        )
     }),
     ("budget of a team", |store, last| {
         Box::pin(async move {

@@ -3,17 +3,24 @@ use std::sync::Mutex;
 use model::curfew_tags::STOPPED;
 use model::fixture::untagged;
 use model::instance::{Instance, InstanceState, InstanceTypeFacts};
-use model::mark::Mark;
+use model::mark::{AnnouncedAction, Mark};
 use model::rule::{ResourceAction, Rule};
-use plan::{Evidence, ResolvedEvidence};
+use plan::{AnnouncedActions, Evidence, ResolvedEvidence};
 
 use super::*;
 use crate::replay::{ReplayAnswer, ReplayedCall, ReplayedCalls, aws, instance_xml, instances_page};
 
-const MARK: &str = "i-0abc idle=stop@2026-09-01T12:00:00Z";
+const MARK: &str = "idle=stop@2026-09-01T12:00:00Z";
 
 fn mark() -> Mark {
-    MARK.parse().unwrap()
+    Mark::earliest(announced()).unwrap()
+}
+
+fn announced() -> AnnouncedActions {
+    let deadline = "2026-09-01T12:00:00Z".parse().unwrap();
+    let stop = AnnouncedAction { ending: ResourceAction::Stop, mode: Mode::Enforce, at: deadline, deadline };
+    let later = "2026-09-02T12:00:00Z".parse().unwrap();
+    AnnouncedActions::from([(Rule::Idle, stop), (Rule::Untagged, AnnouncedAction { deadline: later, ..stop })])
 }
 
 fn stop(mark: Option<Mark>) -> InstanceAction {
@@ -49,7 +56,7 @@ async fn carried_out_where(
             _ => write(call),
         }
     });
-    let outcome = carry_out(&aws, step).await;
+    let outcome = carry_out(&aws, step, &run()).await;
     (outcome, after_the_look(&calls))
 }
 
@@ -62,7 +69,7 @@ fn after_the_look(calls: &ReplayedCalls) -> Vec<String> {
 #[tokio::test]
 async fn a_mark_is_one_tag() {
     let (outcome, calls) =
-        carried_out(&step(Announcement::Mark(mark()).into(), &[("Team", "vision"), ("aws:x", "y")])).await;
+        carried_out(&step(Announcement::Mark(announced()).into(), &[("Team", "vision"), ("aws:x", "y")])).await;
     assert_eq!(outcome, done());
     assert_eq!(calls, ["CreateTags ResourceId.1=i-0abc Tag.1.Key=curfew:marked Tag.1.Value=".to_owned() + MARK]);
 }
@@ -207,7 +214,7 @@ async fn after_a_write(step: &Step, write: ReplayAnswer, by_then: &str) -> (Step
             _ => answers.lock().unwrap().take().unwrap(),
         }
     });
-    let outcome = carry_out(&aws, step).await;
+    let outcome = carry_out(&aws, step, &run()).await;
     (outcome, calls.names())
 }
 
@@ -254,7 +261,7 @@ async fn what_was_not_answered_and_not_carried_out_has_failed() {
 #[tokio::test]
 async fn observing_looks_and_writes_nothing() {
     let actions = [
-        Announcement::Mark(mark()).into(),
+        Announcement::Mark(announced()).into(),
         Announcement::Unmark { remaining: None, also: Some(STOPPED) }.into(),
         stop(Some(mark())),
         InstanceAction::Terminate { mark: None },
@@ -272,7 +279,7 @@ async fn observing_looks_and_writes_nothing() {
 async fn what_is_only_told_calls_nothing() {
     for (mode, expected) in [(Mode::Enforce, OutcomeKind::Done), (Mode::Observe, OutcomeKind::Observed)] {
         let (aws, calls) = aws(|_| ReplayAnswer::error("Unexpected", "call"));
-        let outcome = carry_out(&aws, &Step { mode, ..step(Announcement::Notify.into(), &[]) }).await;
+        let outcome = carry_out(&aws, &Step { mode, ..step(Announcement::Notify.into(), &[]) }, &run()).await;
         assert_eq!((outcome, calls.names()), (StepOutcome::from_kind(expected), Vec::new()));
     }
 }
@@ -281,7 +288,7 @@ async fn what_is_only_told_calls_nothing() {
 async fn stop_of_what_is_now(instances: &[String]) -> StepOutcome {
     let now: Vec<String> = instances.to_vec();
     let (aws, calls) = aws(move |_| instances_page(&now, None));
-    let outcome = carry_out(&aws, &step(stop(None), &[("Team", "vision")])).await;
+    let outcome = carry_out(&aws, &step(stop(None), &[("Team", "vision")]), &run()).await;
     assert_eq!(calls.names(), ["DescribeInstances"], "nothing is written");
     outcome
 }
@@ -308,7 +315,7 @@ async fn what_ec2_does_not_know_is_not_gone() {
     let empty = stop_of_what_is_now(&[]).await;
     let (aws, _) =
         aws(|_| ReplayAnswer::error("InvalidInstanceID.NotFound", "The instance ID 'i-0abc' does not exist"));
-    let unknown = carry_out(&aws, &step(stop(None), &[])).await;
+    let unknown = carry_out(&aws, &step(stop(None), &[]), &run()).await;
     for outcome in [empty, unknown] {
         assert_eq!(outcome.kind, OutcomeKind::Failed);
         let error = outcome.error.unwrap();
@@ -322,7 +329,7 @@ async fn a_second_look_that_is_cut_off_ends_nothing() {
         let instance = instance_xml("i-0abc", "running", &[], "");
         ReplayAnswer::Raw(200, format!("<DescribeInstancesResponse><reservationSet>{instance}").into())
     });
-    let outcome = carry_out(&aws, &step(stop(None), &[])).await;
+    let outcome = carry_out(&aws, &step(stop(None), &[]), &run()).await;
     assert_eq!((outcome.kind, calls.names()), (OutcomeKind::Failed, vec!["DescribeInstances".to_owned()]));
     assert!(outcome.error.unwrap().contains("the answer ends within an element"));
 }

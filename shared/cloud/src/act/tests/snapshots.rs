@@ -1,6 +1,6 @@
 use model::curfew_tags::{DELETED_AT, PROTECTED, RESTORE, SNAPSHOT_OF};
 use model::volume::{Snapshot, SnapshotState};
-use plan::{Evidence, SnapshotAction};
+use plan::{Evidence, ExpiryAnnouncement, SnapshotAction};
 
 use super::*;
 use crate::replay::{ReplayAnswer, ReplayedCall, attached_xml, aws, page_of, snapshot_xml, volume_xml};
@@ -26,6 +26,7 @@ fn step(action: SnapshotAction, tags: &[(&str, &str)]) -> Step {
         started_at: "2026-08-20T12:00:00Z".parse().unwrap(),
         size_gib: 100,
         tags: tags_of(tags),
+        description: "Curfew: vol-0abc before its deletion, by run-1".to_owned(),
     };
     let evidence = Evidence::SnapshotExpired {
         volume: "vol-0abc".into(),
@@ -40,7 +41,11 @@ fn deletion() -> Step {
 }
 
 fn date() -> Step {
-    step(SnapshotAction::TagDeletedAt(DELETED.parse().unwrap()), OF_IT)
+    let expiry = ExpiryAnnouncement {
+        deleted_at: DELETED.parse().unwrap(),
+        kept_until: "2026-09-20T12:00:00Z".parse().unwrap(),
+    };
+    step(SnapshotAction::AnnounceExpiry(expiry), OF_IT)
 }
 
 fn page(item: String) -> ReplayAnswer {
@@ -67,7 +72,7 @@ async fn carried_out_where(
             _ => ReplayAnswer::ok("<return>true</return>"),
         })
     });
-    let outcome = carry_out(&aws, step).await;
+    let outcome = carry_out(&aws, step, &run()).await;
     (outcome, calls.said())
 }
 

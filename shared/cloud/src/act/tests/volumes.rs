@@ -1,9 +1,10 @@
 //! Volumes: what is written on them, and what a step makes of the volume as it is by then.
 
 use model::curfew_tags::{KEEP_UNTIL, PROTECTED, SNAPSHOT_OF, UNATTACHED_SINCE};
-use model::mark::Mark;
+use model::mark::{AnnouncedAction, Mark};
+use model::rule::{ResourceAction, Rule};
 use model::volume::{Volume, VolumeState};
-use plan::{Evidence, OrphanedEvidence, SafetySnapshot, VolumeAction};
+use plan::{AnnouncedActions, Evidence, OrphanedEvidence, VolumeAction};
 
 use super::*;
 use crate::replay::{ReplayAnswer, ReplayedCall, attached_xml, aws, page_of, snapshot_xml, volume_xml};
@@ -14,7 +15,7 @@ mod snapshot;
 /// Tags as they are on a volume, or a snapshot.
 type Written = &'static [(&'static str, &'static str)];
 
-const MARK: &str = "vol-0abc orphaned=snapshot-and-delete@2026-09-01T12:00:00Z";
+const MARK: &str = "orphaned=snapshot-and-delete@2026-09-01T12:00:00Z";
 const SINCE: &str = "2026-08-10T12:00:00Z";
 const BOTH: Written = &[("Team", "vision"), (MARKED, MARK), (UNATTACHED_SINCE, SINCE)];
 const OF_IT: Written = &[(SNAPSHOT_OF, "vol-0abc")];
@@ -26,7 +27,13 @@ const DATED: &str = "CreateTags ResourceId.1=snap-1 ResourceId.2=snap-2 Tag.1.Ke
                      Tag.1.Value=2026-09-01T13:00:00Z";
 
 fn mark() -> Mark {
-    MARK.parse().unwrap()
+    Mark::earliest(announced()).unwrap()
+}
+
+fn announced() -> AnnouncedActions {
+    let deadline = "2026-09-01T12:00:00Z".parse().unwrap();
+    let ending = ResourceAction::SnapshotAndDelete;
+    AnnouncedActions::from([(Rule::Orphaned, AnnouncedAction { ending, mode: Mode::Enforce, at: deadline, deadline })])
 }
 
 /// A step to enforce on vol-0abc, which is attached to nothing.
@@ -76,11 +83,11 @@ fn snapshot() -> VolumeAction {
 }
 
 fn delete(safety: Option<&str>, expiring: &[&str]) -> VolumeAction {
-    let kept_until = "2026-10-01T13:00:00Z".parse().unwrap();
     VolumeAction::Delete {
-        safety: safety.map(|id| SafetySnapshot { snapshot: id.into(), kept_until }),
+        safety: safety.map(Into::into),
         expiring: expiring.iter().map(|id| (*id).into()).collect(),
         at: "2026-09-01T13:00:00Z".parse().unwrap(),
+        kept_until: "2026-10-01T13:00:00Z".parse().unwrap(),
     }
 }
 
@@ -117,7 +124,7 @@ async fn carried_out_where(
         let nth = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         answer(nth, call).unwrap_or_else(|| as_seen(call))
     });
-    let outcome = carry_out(&aws, step).await;
+    let outcome = carry_out(&aws, step, &run()).await;
     (outcome, calls.said())
 }
 
@@ -145,11 +152,11 @@ async fn a_mark_says_since_when_in_the_same_call() {
     let table: [(Written, &str); 4] = [
         (&[("Team", "vision")], &both),
         (&[(UNATTACHED_SINCE, SINCE)], &marked),
-        (&[(UNATTACHED_SINCE, SINCE), (MARKED, "vol-0abc orphaned=delete@2026-09-01T12:00:00Z")], &marked),
+        (&[(UNATTACHED_SINCE, SINCE), (MARKED, "orphaned=delete@2026-09-01T12:00:00Z")], &marked),
         (&[(UNATTACHED_SINCE, "2026-08-09T12:00:00Z")], &both),
     ];
     for (tags, expected) in table {
-        let (outcome, calls) = carried_out(&step(Announcement::Mark(mark()).into(), tags)).await;
+        let (outcome, calls) = carried_out(&step(Announcement::Mark(announced()).into(), tags)).await;
         assert_eq!(outcome, done());
         called(&calls, &[LOOK, expected]);
     }
@@ -210,7 +217,7 @@ async fn an_unmarking_that_was_not_answered_is_done_where_the_tags_are_gone() {
 /// Every action, and what it is done to.
 fn all_steps() -> Vec<Step> {
     vec![
-        step(Announcement::Mark(mark()).into(), BOTH),
+        step(Announcement::Mark(announced()).into(), BOTH),
         step(VolumeAction::TagUnattachedSince(SINCE.parse().unwrap()), BOTH),
         step(Announcement::Unmark { remaining: None, also: Some(UNATTACHED_SINCE) }.into(), BOTH),
         step(snapshot(), BOTH),

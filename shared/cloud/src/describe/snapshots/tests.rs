@@ -27,6 +27,7 @@ async fn a_snapshot_keeps_what_ec2_says() {
         started_at: "2026-08-20T12:00:00Z".parse().unwrap(),
         size_gib: 100,
         tags: tags.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect(),
+        description: "Curfew: vol-1 before its deletion, by run-1".to_owned(),
     };
     assert_eq!(snapshot.unwrap(), expected);
     assert_eq!(calls.said(), ["DescribeSnapshots SnapshotId.1=snap-1"]);

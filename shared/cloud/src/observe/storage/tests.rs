@@ -82,7 +82,7 @@ async fn volumes_are_seen_with_all_that_belongs_to_them() {
     assert_eq!(
         at_home,
         [
-            "DescribeSnapshots Filter.1.Name=tag-key Filter.1.Value.1=curfew:snapshot-of MaxResults=1000 Owner.1=self",
+            "DescribeSnapshots Filter.1.Name=description Filter.1.Value.1=Curfew: * MaxResults=1000 Owner.1=self",
             "DescribeVolumes MaxResults=1000",
             "DescribeInstances Filter.1.Name=instance-state-name Filter.1.Value.1=pending Filter.1.Value.2=running \
              Filter.1.Value.3=stopping Filter.1.Value.4=stopped Filter.1.Value.5=shutting-down MaxResults=1000",
@@ -147,7 +147,7 @@ async fn with_second_page(
                 page_of("volumeSet", &[volume_xml(&id("vol"), "in-use", &[], &attached_xml(&id("i")))], next)
             }
             "DescribeSnapshots" => {
-                let item = snapshot_xml(&id("snap"), &id("vol"), "pending", &[(SNAPSHOT_OF, &id("vol"))]);
+                let item = snapshot_xml(&id("snap"), &id("vol"), "pending", &[]);
                 page_of("snapshotSet", &[item], next)
             }
             _ => instances_page(&[instance_xml(&id("i"), "stopped", &[], "")], next),
@@ -283,14 +283,8 @@ async fn at_home(volumes: Vec<String>, snapshots: Vec<String>) -> ObservedStorag
 async fn a_volume_that_cannot_be_judged_is_a_gap_and_not_one_that_is_gone() {
     let whole = |id: &str| volume_xml(id, "available", &[], "");
     let half = |id: &str| whole(id).replace("<volumeType>gp3</volumeType>", "");
-    let of = |id: &str, volume: &str, tag: &str| snapshot_xml(id, volume, "completed", &[(SNAPSHOT_OF, tag)]);
-    let snapshots = vec![
-        of("snap-1", "vol-1", "vol-1"),
-        of("snap-2", "vol-2", "vol-2"),
-        of("snap-3", "vol-ffffffff", "vol-3"),
-        of("snap-4", "vol-3", "vol-4"),
-        of("snap-5", "vol-gone", "vol-gone"),
-    ];
+    let of = |id: &str, volume: &str| snapshot_xml(id, volume, "completed", &[]);
+    let snapshots = vec![of("snap-1", "vol-1"), of("snap-2", "vol-2"), of("snap-4", "vol-3"), of("snap-5", "vol-gone")];
     let seen = at_home(vec![half("vol-3"), whole("vol-1"), half("vol-2")], snapshots).await;
     assert_eq!(names(&seen), [vec!["vol-1"], vec!["snap-1", "snap-5"], vec![]]);
     let [gap] = &seen.volumes.gaps[..] else { panic!("{:?}", seen.volumes.gaps) };

@@ -22,6 +22,7 @@ fn by_sdk(snapshot: types::Snapshot) -> SnapshotXml<'static> {
         volume_id: snapshot.volume_id.map(Cow::Owned),
         state: snapshot.state.map(|name| Cow::Owned(name.as_str().to_owned())),
         start_time: snapshot.start_time,
+        description: snapshot.description.map(Cow::Owned),
         volume_size: snapshot.volume_size,
         tags: tags(snapshot.tags),
     }
@@ -39,7 +40,7 @@ fn noise() -> BoxedStrategy<String> {
     let options = vec![
         format!("<future><item>{wrong}<future>{wrong}</future></item><item/></future>"),
         format!("<!-- {wrong} -->"),
-        "<description>Created by CreateImage</description><progress>100%</progress>".to_owned(),
+        "<progress>100%</progress>".to_owned(),
         "<statusMessage>completed</statusMessage>".to_owned(),
         "\n    ".to_owned(),
     ];
@@ -50,6 +51,7 @@ fn body() -> BoxedStrategy<String> {
     let own = vec![
         element("snapshotId").boxed(),
         element("volumeId").boxed(),
+        element("description").boxed(),
         known("status", &["pending", "completed", "error", "recoverable"]),
         time("startTime"),
         number("volumeSize"),

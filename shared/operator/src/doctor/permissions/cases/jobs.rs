@@ -59,6 +59,7 @@ pub(super) const ACTIONS: FunctionActions<'static> = FunctionActions {
     ],
     own: &[
         ("notices/run-jobs/", true),
+        ("notices/reap-instances/", false),
         ("budgets/", true),
         ("prices/", true),
         ("inbox/", false),
@@ -69,7 +70,7 @@ pub(super) const ACTIONS: FunctionActions<'static> = FunctionActions {
     ],
     further,
     is_reader: false,
-    other: "reap-instances",
+    other: "reap-volumes",
 };
 
 fn further(table: &CaseBuilder<'_>) -> Vec<PermissionCase> {
