@@ -20,7 +20,7 @@ def due(account: Account, count: int, region: str = REGION, **gpu: Any) -> list[
     gpus = []
     for _ in range(count):
         gpu_id = account.idle(account.gpu(region=region, **gpu), region)
-        account.tag(gpu_id, region, marked=f"{gpu_id} idle=stop@{rfc3339(ago(minutes=5))}")
+        account.was_announced(gpu_id, f"idle=stop@{rfc3339(ago(minutes=5))}", region)
         gpus.append(gpu_id)
     return gpus
 

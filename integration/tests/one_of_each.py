@@ -18,7 +18,7 @@ _RESOURCE = re.compile(r"(i|vol|snap|ami)-[0-9a-f]{8,17}")
 _OF_THE_ACCOUNT = re.compile(r"[a-z]+(-[a-z]+)+-\d, [\w-]+:\w+|Curfew changes nothing")
 _FAILED = re.compile(r"could not ([a-z]+) it: .* The next run tries again\.")
 # The memory of single resources in the log, besides notifications.
-_ABOUT = ("shadow_marks", "unwritten_marks", "void_marks", "first_sights", "seen_on", "hosts")
+_ABOUT = ("since", "announced", "expiry_seen", "carried_out", "snapshot_runs", "safety", "last_host")
 
 
 @dataclass
@@ -83,12 +83,13 @@ class OneOfEach:
         return {key.removeprefix(NOTICES): self._notices(self.account.read(key)) for key in self.account.keys(NOTICES)}
 
     def _notices(self, notices: dict[str, Any]) -> dict[str, Any]:
+        records = {self.names[one]: record for one, record in notices["resources"].items()}
         told = {
-            self.names[one]: sorted(topic for topic in topics if not topic.startswith("undone-"))
-            for one, topics in notices["notified"].items()
+            name: sorted(topic for topic in record.get("notified", ()) if not topic.startswith("undone-"))
+            for name, record in records.items()
         }
         told = {name: topics for name, topics in told.items() if topics}
-        about = {kind: sorted(self.names[one] for one in notices[kind]) for kind in notices if kind in _ABOUT}
+        about = {kind: sorted(name for name, record in records.items() if record.get(kind)) for kind in _ABOUT}
         return {"told": told, "owed": len(notices["undelivered"]), **about}
 
     def told(self, messages: list[dict[str, Any]]) -> list[tuple[str, str]]:

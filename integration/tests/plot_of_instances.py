@@ -54,7 +54,7 @@ def one_instance_of_each(aws: LocalAws) -> OneInstanceOfEach:
     over_hours, evening_hours = (_hours(end) for end in (over, evening))
     always = "Mon-Sun 00:00-24:00 UTC"
     ids = {
-        "expired": account.busy(account.gpu(tags={"curfew:expires-at": rfc3339(past)})),
+        "expired": account.remember_labels(account.busy(account.gpu(tags={"curfew:expires-at": rfc3339(past)}))),
         "untagged": account.untagged("inf2.xlarge"),
         "idle": account.idle(account.gpu()),
         "idle to terminate": account.idle(account.gpu(spot_instance_request=spot, tags=terminate)),
@@ -64,10 +64,12 @@ def one_instance_of_each(aws: LocalAws) -> OneInstanceOfEach:
         "old": account.busy(account.gpu(launched=ago(days=9), tags={"Team": "nlp"})),
         "before its evening": account.busy(account.gpu(tags={"curfew:hours": evening_hours})),
         "after its hours": account.busy(account.gpu(tags={"curfew:hours": over_hours})),
-        "asleep in its hours": account.gpu(
-            tags={"curfew:hours": always, "curfew:stopped": f"hours {rfc3339(ago(hours=11))}"},
-            launched=ago(days=2),
-            state="stopped",
+        "asleep in its hours": account.remember_labels(
+            account.gpu(
+                tags={"curfew:hours": always, "curfew:stopped": f"hours {rfc3339(ago(hours=11))}"},
+                launched=ago(days=2),
+                state="stopped",
+            )
         ),
         "mended": account.busy(account.gpu()),
         "uninstrumented": account.gpu(),
@@ -75,8 +77,8 @@ def one_instance_of_each(aws: LocalAws) -> OneInstanceOfEach:
         "protected": account.idle(account.gpu(tags={"curfew:protected": ""})),
         "busy": account.busy(account.gpu()),
     }
-    account.tag(ids["after its hours"], marked=f"{ids['after its hours']} hours=stop@{rfc3339(_minute(over))}")
-    account.tag(ids["mended"], marked=f"{ids['mended']} idle=stop@{rfc3339(past)}")
+    account.was_announced(ids["after its hours"], f"hours=stop@{rfc3339(_minute(over))}")
+    account.was_announced(ids["mended"], f"idle=stop@{rfc3339(past)}")
     return OneInstanceOfEach(account, ids, OBSERVED, _THINGS)
 
 

@@ -81,7 +81,7 @@ def one_of_sagemaker_each(aws: LocalAws) -> OneOfSageMakerEach:
         "app of a protected space": studio.app("safe"),
         OBSERVED: studio.app("observed-app", mode="observe"),
         "idle": studio.unused(studio.endpoint("idle")),
-        "asked again": studio.unused(studio.endpoint("asked", marked=f"endpoint/asked idle=delete@{past}")),
+        "asked again": studio.unused(studio.endpoint("asked", marked=f"idle=delete@{past}")),
         "idle to notify": studio.unused(studio.endpoint("told", on_idle="notify")),
         "autoscaled": studio.unused(studio.endpoint("scaled")),
         "kept": studio.unused(studio.endpoint("kept", keep_until="2999-01-01")),

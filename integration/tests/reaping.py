@@ -102,6 +102,27 @@ def moment(text: str) -> datetime:
     return datetime.fromisoformat(text.replace("Z", "+00:00"))
 
 
+def announced(mark: str, mode: str = "enforce") -> dict[str, Any]:
+    """What the log has for a mark, announced an hour before its deadline."""
+    rule, _, action = mark.partition("=")
+    action, _, deadline = action.partition("@")
+    at = rfc3339(moment(deadline) - timedelta(hours=1))
+    return {rule: {"action": action, "mode": mode, "at": at, "deadline": deadline}}
+
+
+def entry_of_labels(since: datetime, tags: dict[str, str]) -> dict[str, Any]:
+    """What the log has for a resource of that life, if Curfew wrote its labels, and saw its expiry in time."""
+    entry: dict[str, Any] = {"since": rfc3339(since)}
+    if mark := tags.get("curfew:marked"):
+        entry["announced"] = announced(mark)
+    if stopped := tags.get("curfew:stopped"):
+        rule, at = stopped.split(" ")
+        entry["carried_out"] = {"rule": rule, "action": "stop", "at": at}
+    if expires_at := tags.get("curfew:expires-at"):
+        entry["expiry_seen"] = expires_at
+    return entry
+
+
 def stop_the_warm() -> None:
     while _WARM:
         _WARM.pop().__exit__(None, None, None)
@@ -305,6 +326,27 @@ class Account:
 
     def mark(self, resource_id: str, region: str = REGION) -> str | None:
         return self.aws.tags(resource_id, region).get("curfew:marked")
+
+    # What earlier runs left in the log
+
+    def remember(self, resource_id: str, region: str = REGION, **entry: Any) -> None:
+        """Adds to what the log of notifications has about a resource."""
+        key = self.notices(region)
+        log = self.read(key) if key in self.keys(key) else {"schema": 2, "resources": {}}
+        log["resources"].setdefault(resource_id, {}).update(entry)
+        self.put(key, json.dumps(log).encode())
+
+    def remember_labels(self, instance_id: str, region: str = REGION) -> str:
+        """As if Curfew had written the labels of this instance itself, and had seen its expiry in time."""
+        instance = self.aws.instance(instance_id, region)
+        tags = {tag["Key"]: tag["Value"] for tag in instance.get("Tags", [])}
+        self.remember(instance_id, region, **entry_of_labels(instance["LaunchTime"], tags))
+        return instance_id
+
+    def was_announced(self, instance_id: str, mark: str, region: str = REGION) -> str:
+        """An earlier run has announced this, and written the mark."""
+        self.tag(instance_id, region, marked=mark)
+        return self.remember_labels(instance_id, region)
 
     # The reaper
 

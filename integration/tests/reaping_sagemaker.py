@@ -6,12 +6,12 @@ assert studio.tick().said(llm) == ("notify", "idle", "done")
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import reaping
 from local_aws.client import ACCOUNT, REGION
-from reaping import TAGGED, Account, ago, now
+from reaping import TAGGED, Account, ago, entry_of_labels, now
 
 # What a run reads, by IAM action.
 READS = {
@@ -91,6 +91,9 @@ class StudioAccount(Account):
         times = {"CreationTime": since, "LastModifiedTime": since}
         named = {f"curfew:{key.replace('_', '-')}": value for key, value in tags.items()}
         self.aws.put_sagemaker(kind, name, {**times, **fields}, {**TAGGED, **named})
+        if {"marked", "stopped", "expires_at"} & tags.keys():  # by Curfew, or seen in time
+            created = datetime.fromtimestamp(since, timezone.utc)
+            self.remember(f"{kind}/{name}", **entry_of_labels(created, named))
         return f"{kind}/{name}"
 
     def unused(self, endpoint: str, hours: float = 30) -> str:

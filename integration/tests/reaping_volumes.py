@@ -9,11 +9,11 @@ assert storage.tick().said(volume) == ("delete", "orphaned", "done")
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from local_aws.client import REGION
-from reaping import TAGGED, Account, ago, rfc3339
+from reaping import TAGGED, Account, ago, announced, rfc3339
 
 
 READS = {
@@ -34,6 +34,9 @@ EAGER: dict[str, Any] = {
     "volumes": {"orphaned_after": "14d", "grace": "0s"},
     "limits": {"fleet_share_max_percent": 100, "actions_max": 100},
 }
+
+# How long a snapshot is kept by default.
+KEPT = timedelta(days=30)
 
 # What belongs to a restored volume, and not to the old one.
 _OF_ITS_OWN = {"VolumeId", "CreateTime", "SnapshotId"}
@@ -89,6 +92,8 @@ class VolumeAccount(Account):
         tags = {**tags, **({"curfew:unattached-since": rfc3339(since)} if since else {})}
         if tags:
             self.aws.tag(volume_id, tags, region)
+        if since:
+            self.remember(volume_id, region, since=rfc3339(since))
         return volume_id
 
     def orphan(self, **volume: Any) -> str:
@@ -105,8 +110,9 @@ class VolumeAccount(Account):
     def announce(
         self, volume_id: str, ending: str = "snapshot-and-delete", at: datetime | None = None, region: str = REGION
     ) -> None:
-        deadline = rfc3339(at or ago(minutes=5))
-        self.tag(volume_id, region, marked=f"{volume_id} orphaned={ending}@{deadline}")
+        mark = f"orphaned={ending}@{rfc3339(at or ago(minutes=5))}"
+        self.tag(volume_id, region, marked=mark)
+        self.remember(volume_id, region, announced=announced(mark))
 
     def host(self, region: str = REGION, tags: dict[str, str] | None = None, **fields: Any) -> str:
         """An instance without any volume; it needs no accelerator."""
@@ -151,14 +157,19 @@ class VolumeAccount(Account):
         **fields: Any,
     ) -> str:
         """As Curfew takes one, an hour ago; `tags` come on top."""
-        created = self.aws.client("ec2", region).create_snapshot(VolumeId=of)
+        described = f"Curfew: {of} before its deletion, by run-1"
+        created = self.aws.client("ec2", region).create_snapshot(VolumeId=of, Description=described)
         snapshot_id = created["SnapshotId"]
         restore = f"{region}a,gp3,{created['VolumeSize']},3000,125"
         own = {**TAGGED, "curfew:snapshot-of": of, "curfew:restore": restore}
         if deleted_at:
             own["curfew:deleted-at"] = rfc3339(deleted_at)
         self.aws.tag(snapshot_id, {**own, **(tags or {})}, region)
-        self.aws.set_snapshot(snapshot_id, region, start_time=started or ago(hours=1), **fields)
+        started = started or ago(hours=1)
+        self.aws.set_snapshot(snapshot_id, region, start_time=started, **fields)
+        safety = {"volume": of, "run": "run-1", **({"deleted_at": rfc3339(deleted_at)} if deleted_at else {})}
+        expiry = announced(f"expired=delete@{rfc3339(deleted_at + KEPT)}") if deleted_at else {}
+        self.remember(snapshot_id, region, since=rfc3339(started), safety=safety, announced=expiry)
         return snapshot_id
 
     def left_behind(

@@ -73,8 +73,9 @@ def test_the_role_of_reap_instances(account: Account) -> None:
     account.idle(account.gpu(spot_instance_request="one-time"))
     account.gpu("trn1.32xlarge")
     mended = account.busy(account.gpu())
-    account.tag(mended, marked=f"{mended} idle=stop@{past}")
-    account.gpu(tags={"curfew:hours": "Mon-Sun 00:00-24:00 UTC", "curfew:stopped": f"hours {past}"}, state="stopped")
+    account.was_announced(mended, f"idle=stop@{past}")
+    always = {"curfew:hours": "Mon-Sun 00:00-24:00 UTC", "curfew:stopped": f"hours {past}"}
+    account.remember_labels(account.gpu(tags=always, state="stopped"))
     runs = [account.tick() for _ in range(3)]
     assert done(runs) == {"mark", "unmark", "notify", "stop", "terminate", "start"}
     runs = and_fails(account, runs)
@@ -133,13 +134,13 @@ def test_a_run_that_has_everything_to_do(account: Account) -> None:
         account.idle(account.gpu())  # marked
     for _ in range(4):
         gpu = account.idle(account.gpu())
-        account.tag(gpu, marked=f"{gpu} idle=stop@{past}")  # stopped
+        account.was_announced(gpu, f"idle=stop@{past}")  # stopped
     for _ in range(3):
         account.busy(account.gpu("g5.12xlarge"), gpus=4)
     mended = account.busy(account.gpu())
-    account.tag(mended, marked=f"{mended} idle=stop@{past}")  # unmarked
+    account.was_announced(mended, f"idle=stop@{past}")  # unmarked
     always = {"curfew:hours": "Mon-Sun 00:00-24:00 UTC", "curfew:stopped": f"hours {past}"}
-    account.gpu(tags=always, state="stopped")  # started
+    account.remember_labels(account.gpu(tags=always, state="stopped"))  # started
     account.idle(account.gpu(spot_instance_request="one-time"))  # told
     for _ in range(2):
         account.gpu("trn1.32xlarge", launched=ago(days=9), tags={"curfew:idle-after": "off"})  # marked for its age

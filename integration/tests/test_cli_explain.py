@@ -56,7 +56,7 @@ def test_an_idle_instance_is_marked_and_stopped_as_explained(account: Account) -
     assert (marked["decision"]["kind"], marked["decision"]["reason"]) == ("skipped", "marked")
     assert account.tick().skipped == {"marked": 1}
 
-    account.tag(gpu, marked=f"{gpu} idle=stop@{rfc3339(ago(minutes=5))}")
+    account.was_announced(gpu, f"idle=stop@{rfc3339(ago(minutes=5))}")
     due = explained(account, gpu)
     assert rule(due, "idle")["when"] == "stopped by the next run, unless that run exceeds [limits]"
     assert (due["decision"]["action"], due["decision"]["reason"]) == ("stop", "idle")

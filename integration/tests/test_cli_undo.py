@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
@@ -131,7 +132,10 @@ def test_an_unlisted_volume_is_not_made_twice(storage: VolumeAccount) -> None:
 
 def test_the_prompt_prices_volumes_by_the_month(storage: VolumeAccount) -> None:
     volume = deleted(storage, size=500)["VolumeId"]
-    asleep = storage.host(tags={"curfew:stopped": f"idle {rfc3339(now() + timedelta(seconds=5))}"}, state="stopped")
+    asleep = storage.host(state="stopped")
+    stopped = {"rule": "idle", "action": "stop", "at": rfc3339(now() + timedelta(seconds=5))}
+    log = {"schema": 2, "resources": {asleep: {"carried_out": stopped}}}
+    storage.put(f"notices/reap-instances/{REGION}.json", json.dumps(log).encode())
     terminal = Terminal(storage.environment(), "undo", volume, asleep)
     terminal.wait_for("[y/N]")
     [proposed] = [line for line in terminal.shown.splitlines() if line.startswith(f"{volume} (500 GiB gp3, us-east-1")]

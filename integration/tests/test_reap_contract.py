@@ -24,6 +24,7 @@ def test_a_run_fulfils_the_contract(account: Account) -> None:
     idle = account.idle(account.gpu(tags={"Name": "bench"}))
     forgotten = account.untagged("p4d.24xlarge")
     expired = account.gpu("inf2.xlarge", EUROPE, tags={"curfew:expires-at": rfc3339(ago(hours=1)), "Team": "nlp"})
+    account.remember_labels(expired, EUROPE)
     protected = account.gpu(tags={"curfew:protected": ""})
     account.aws.run_instance("m5.large", {}, launch_time=ago(hours=5))  # no accelerator: not even counted
     account.aws.client("ec2").terminate_instances(InstanceIds=[account.gpu()])

@@ -20,15 +20,15 @@ def full_house(account: Account) -> dict[str, str]:
         "idle": account.idle(account.gpu()),
         "untagged": account.untagged("inf2.xlarge", EUROPE),
         "lifetime": account.gpu(launched=ago(days=9), tags={"curfew:idle-after": "off"}),
-        "expired": account.gpu(tags={"curfew:expires-at": past}),
+        "expired": account.remember_labels(account.gpu(tags={"curfew:expires-at": past})),
         "job": account.of_job(account.gpu(tags={"curfew:expires-at": past, "curfew:job": "vision/a-0123abcd"})),
         "mended": account.busy(account.gpu()),
         "copied": account.idle(account.gpu()),
     }
     for rule, region in (("idle", REGION), ("untagged", EUROPE), ("lifetime", REGION)):
-        account.tag(house[rule], region, marked=f"{house[rule]} {rule}=stop@{past}")
-    account.tag(house["mended"], marked=f"{house['mended']} idle=stop@{past}")
-    account.tag(house["copied"], marked=f"i-0123456789abcdef0 idle=stop@{past}")
+        account.was_announced(house[rule], f"{rule}=stop@{past}", region)
+    account.was_announced(house["mended"], f"idle=stop@{past}")
+    account.tag(house["copied"], marked=f"idle=stop@{past}")  # by somebody else
     return house
 
 
@@ -99,7 +99,7 @@ def outcomes(run: Run) -> Counter[str]:
 def test_a_run_without_time_acts_on_nothing_and_answers(account: Account) -> None:
     """From 20 s before its deadline on, a run starts no step: telling and recording come after them."""
     gpus = due(account, 3)
-    expired = account.gpu(tags={"curfew:expires-at": rfc3339(ago(minutes=5))})
+    expired = account.remember_labels(account.gpu(tags={"curfew:expires-at": rfc3339(ago(minutes=5))}))
     account.aws.fault("cloudwatch:GetMetricData", "slow", seconds=1.5)
     run = account.tick(deadline_s=21)
     assert outcomes(run) in ({"stop not-reached": 4}, {"stop not-reached": 1}), run.response

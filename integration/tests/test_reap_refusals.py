@@ -10,7 +10,7 @@ from reaping import Account, ago, rfc3339
 
 def in_danger(account: Account) -> str:
     """What any run that acted at all would stop."""
-    return account.gpu(tags={"curfew:expires-at": rfc3339(ago(minutes=5))})
+    return account.remember_labels(account.gpu(tags={"curfew:expires-at": rfc3339(ago(minutes=5))}))
 
 
 def test_a_refused_or_unreadable_configuration_is_not_the_default(account: Account) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from local_aws.client import REGION
 from reaping import EUROPE, Account, Run, ago, moment, now, rfc3339
 
@@ -63,6 +65,38 @@ def test_every_rule_announces_and_then_acts(account: Account) -> None:
     assert account.state(younger) == "running" and (last.messages, last.ec2_writes) == ([], [])
 
 
+def test_an_expiry_that_was_past_when_first_seen_is_announced_and_counts_in_the_limits(account: Account) -> None:
+    """Who may tag a machine of another team does not end it at once, nor do they end a whole fleet."""
+    account.configure(mode="observe", limits={"actions_max": 2})
+    gpus = [account.busy(account.gpu(tags={"curfew:expires-at": rfc3339(ago(minutes=5))})) for _ in range(3)]
+    run = account.tick_at(now())
+    assert {run.said(gpu) for gpu in gpus} == {("mark", "expired", "done")}
+    assert all(run.step(gpu)["evidence"]["first_seen_past"] and gpu in run.message() for gpu in gpus)
+    assert account.tick_at(now() + timedelta(minutes=14)).skipped == {"marked": 3}
+    run = account.tick_at(now() + timedelta(minutes=16))
+    assert {run.said(gpu) for gpu in gpus} == {("stop", "expired", "not-reached")}
+
+
+def test_a_forged_mark_announces_nothing_and_a_missing_one_delays_by_a_run(account: Account) -> None:
+    account.configure(idle={"grace": "1h"})
+    forged, robbed = account.idle(account.gpu()), account.idle(account.gpu())
+    account.tag(forged, marked=f"idle=stop@{rfc3339(ago(minutes=5))}", stopped="yes", unattached_since="9999-12-31T23:59:59Z")
+    account.was_announced(robbed, f"idle=stop@{rfc3339(ago(minutes=5))}")
+    account.aws.client("ec2").delete_tags(Resources=[robbed], Tags=[{"Key": "curfew:marked"}])
+    run = account.tick()
+    assert run.said(forged) == run.said(robbed) == ("mark", "idle", "done")
+    assert forged in run.message() and robbed not in run.message()
+    run = account.tick()
+    assert run.said(robbed) == ("stop", "idle", "done") and account.state(forged) == "running"
+
+
+def test_a_label_starts_nothing(account: Account) -> None:
+    """Whoever may tag a stopped machine does not start it."""
+    tags = {"curfew:hours": "Mon-Sun 00:00-24:00 UTC", "curfew:stopped": f"hours {rfc3339(ago(hours=11))}"}
+    gpu = account.gpu("p4d.24xlarge", tags=tags, launched=ago(days=2), state="stopped")
+    assert account.tick().skipped == {"not-running": 1} and account.state(gpu) == "stopped"
+
+
 def test_a_scheduled_action_takes_one_run(account: Account) -> None:
     account.configure(mode="observe")  # its owner's word is enough
     expires = {"curfew:expires-at": rfc3339(ago(seconds=5))}
@@ -73,6 +107,8 @@ def test_a_scheduled_action_takes_one_run(account: Account) -> None:
         account.gpu(tags=expires, root_device_type="instance-store"): "terminate",
         account.of_job(account.gpu(tags={**OF_JOB, **expires})): "terminate",
     }
+    for gpu in ends:
+        account.remember_labels(gpu)
     run = account.tick()
     for gpu, action in ends.items():
         assert_ended(account, run, gpu, "expired", action)

@@ -46,7 +46,7 @@ def test_an_idle_app_is_deleted_after_its_announcement(studio: StudioAccount) ->
     studio.aws.put_sagemaker("space", "d-1/kept", {}, {"curfew:protected": ""})
     run = studio.tick()
     assert run.said(app) == ("mark", "idle", "done") and run.skipped == {"busy": 1, "protected": 1}, run.response
-    assert studio.tags_of(app)["curfew:marked"].startswith("id-") and app in run.message()
+    assert studio.tags_of(app)["curfew:marked"].startswith("idle=delete@") and app in run.message()
     evidence = run.step(app)["evidence"]
     assert evidence["shown_by"] == "user-activity" and studio.app_status() == "InService"
 

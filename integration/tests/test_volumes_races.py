@@ -39,7 +39,7 @@ def test_an_unanswered_and_unlisted_snapshot_is_taken_again(storage: VolumeAccou
     """EC2 is eventually consistent, so the next run takes another one."""
     volume = storage.marked()
     storage.aws.fault("ec2:CreateSnapshot", "lost_answer")
-    storage.aws.fault("ec2:DescribeSnapshots", "access_denied", match="tag:curfew:snapshot-of")
+    storage.aws.fault("ec2:DescribeSnapshots", "access_denied", match="volume-id")
     storage.tick()
     unseen = storage.snapshot(volume)
     storage.aws.set_snapshot(unseen, unlisted=True)

@@ -73,7 +73,7 @@ def test_deleted_without_a_snapshot_where_the_account_says_so(storage: VolumeAcc
     volume = storage.orphan()
     run = storage.tick()
     assert run.said(volume) == ("mark", "orphaned", "done") and run.ec2_writes == [("CreateTags", volume)]
-    assert storage.mark(volume) == f"{volume} orphaned=delete@{run.step(volume)['evidence']['deadline']}"
+    assert storage.mark(volume) == f"orphaned=delete@{run.step(volume)['evidence']['deadline']}"
     assert run.message().splitlines()[0].startswith(f"Data lost: {volume}")
     run = storage.tick()
     assert run.said(volume) == ("delete", "orphaned", "done") and run.ec2_writes == [("DeleteVolume", volume)]
@@ -81,17 +81,19 @@ def test_deleted_without_a_snapshot_where_the_account_says_so(storage: VolumeAcc
 
 
 def test_snapshots_of_others_are_not_touched(storage: VolumeAccount) -> None:
-    """Snapshots without the tag, snapshots that only carry a copy of it, and another account's."""
-    ec2, past = storage.aws.client("ec2"), {"curfew:deleted-at": "2020-01-01T00:00:00Z"}
+    """Labels and a description that somebody forged, a copy, and another account's."""
+    ec2 = storage.aws.client("ec2")
     gone = storage.volume()
-    plain = ec2.create_snapshot(VolumeId=gone)["SnapshotId"]
-    tagged = ec2.create_snapshot(VolumeId=gone)["SnapshotId"]
-    storage.aws.tag(tagged, past)
-    of_another = storage.snapshot_of(
-        gone, deleted_at=ago(days=400), tags={"curfew:snapshot-of": "vol-0123456789abcdef0"}
-    )
+    labels = {"curfew:snapshot-of": gone, "curfew:deleted-at": "2020-01-01T00:00:00Z", "curfew:mode": "enforce"}
+    described = {"Description": f"Curfew: {gone} before its deletion, by run-1"}
+    plain, forged = (ec2.create_snapshot(VolumeId=gone, **how)["SnapshotId"] for how in ({}, described))
+    for snapshot in (plain, forged):
+        storage.aws.tag(snapshot, labels)
+    own = storage.snapshot_of(gone, deleted_at=ago(days=1))
+    copied = ec2.copy_snapshot(SourceRegion=REGION, SourceSnapshotId=own, **described)["SnapshotId"]
+    storage.aws.tag(copied, labels)
     foreign = storage.snapshot_of(gone, deleted_at=ago(days=400), owner_id="999999999999")
     storage.aws.delete(gone)
     run = storage.tick()
     assert run.ec2_writes == [] and run.steps == []
-    assert all(storage.snapshot_exists(one) for one in (plain, tagged, of_another, foreign))
+    assert all(storage.snapshot_exists(one) for one in (plain, forged, copied, foreign))
