@@ -142,6 +142,7 @@ _SNAPSHOTS = _Kind(
     one=snapshot_of,
     results_max=1000,
     filters={
+        "description": _field("description"),
         "snapshot-id": _field("id"),
         "status": _field("status"),
         "tag-key": _tag_keys,
