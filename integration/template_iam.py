@@ -1,4 +1,4 @@
-"""Whether a role of template.yaml may do something: IAM's evaluation, as far as its policies use it.
+"""Whether a role of template.yaml, or somebody with a sample policy, may do something: IAM's evaluation, as far as these use it.
 
 No local AWS evaluates conditions on tags. What is here follows the IAM user guide, "Policy evaluation logic" and "IAM JSON
 policy elements: Condition operators": above all what a condition means whose key is not in the request.
@@ -83,11 +83,16 @@ def _applies(statement: Statement, request: Request) -> bool:
         and any(fnmatchcase(request.resource, arn_of(resource)) for resource in statement.resources)
         # All of the conditions, and all keys of each: any one value of a key is enough.
         and all(
-            _holds(operator, request.values(key), [wanted] if isinstance(wanted, str) else wanted)
+            _holds(operator, request.values(key), wanted if isinstance(wanted, list) else [wanted])
             for operator, keys in statement.conditions.items()
             for key, wanted in keys.items()
         )
     )
+
+
+def flattened(values: list[Any]) -> list[Any]:
+    """The values with every optional one of a template among them."""
+    return [one["Fn::If"][1] if isinstance(one, dict) and "Fn::If" in one else one for one in values]
 
 
 def arn_of(resource: Any) -> str:
@@ -113,7 +118,7 @@ def _holds(operator: str, values: list[str] | None, wanted: list[Any]) -> bool:
         return any(_compare(comparison, value, wanted) for value in values or [])
     if values is None:
         # "If the key is not present, the condition is false; if it must not match, the condition is true."
-        return comparison.startswith("StringNot")
+        return comparison.startswith(("StringNot", "ArnNot"))
     (value,) = values
     return _compare(comparison, value, wanted)
 
@@ -122,6 +127,12 @@ def _compare(comparison: str, value: str, wanted: list[Any]) -> bool:
     match comparison:
         case "StringEquals":
             return value in wanted
+        case "StringEqualsIgnoreCase":
+            return value.lower() in [one.lower() for one in wanted]
+        case "ArnEquals" | "ArnLike":  # the same (IAM user guide, "Amazon Resource Name (ARN) condition operators")
+            return any(fnmatchcase(value, arn_of(pattern)) for pattern in flattened(wanted))
+        case "ArnNotEquals" | "ArnNotLike":
+            return not _compare("ArnLike", value, wanted)
         case "StringNotEquals":
             return value not in wanted
         case "StringLike":
@@ -130,4 +141,4 @@ def _compare(comparison: str, value: str, wanted: list[Any]) -> bool:
             return not _compare("StringLike", value, wanted)
         case "Bool":
             return value.lower() in wanted
-    raise NotImplementedError(f"template.yaml uses {comparison}: add it here")
+    raise NotImplementedError(f"a policy uses {comparison}: add it here")

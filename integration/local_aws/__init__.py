@@ -28,6 +28,7 @@ What moto 5.2.5 gets wrong and this package corrects:
   - DescribeSpotPriceHistory answers 0.00001 USD of 2006 for everything (spot_prices.py).
   - Events reach a target without their account, and only with a package that is not installed here (honest_events.py).
   - SNS counts no subscribers, and takes e-mail subscriptions as confirmed (honest_sns.py).
+  - Unknown credentials are those of a user that AWS does not have, and a bucket's policy has no conditions (honest_identity.py).
   - S3 tells every caller that an object is absent, also one that may not list the bucket (honest_absence.py).
   - CloudWatch speaks no CBOR; metrics: see honest_cloudwatch.py.
   - OwnerIds=self lists 1,301 foreign snapshots: the public AMIs that bring them are not loaded.
@@ -36,7 +37,7 @@ What moto 5.2.5 gets wrong and this package corrects:
 What moto does not have, and this package does: the Deep Learning AMIs and their public parameters (machine_images.py),
 CloudFormation stacks and the roles that they make (stacks.py), ListServiceQuotas of EC2 (service_quotas.py), the Price List of EC2 (price_list.py),
 SageMaker and the tags and scalable targets of its resources (sagemaker.py),
-IAM's policy simulator on the policies of moto's roles (policy_simulator.py).
+IAM's policy simulator on the policies of moto's roles and users (policy_simulator.py).
 
 What it does not correct: RunInstances launches MinCount, not MaxCount; launch templates lose their shutdown behaviour
 and metadata options; terminating an instance of a persistent Spot request does not relaunch it; AMI ids, instance types

@@ -1,4 +1,4 @@
-"""IAM's policy simulator, which moto does not have: evaluates the policies that a role has in moto's IAM, inline and attached.
+"""IAM's policy simulator, which moto does not have: evaluates the policies that a role or a user has in moto's IAM, inline and attached.
 
 Source: "SimulatePrincipalPolicy" and "EvaluationResult" (IAM API Reference): one result for each action, whose decision is the
 most restrictive of all resources; the decision of each stands in its ResourceSpecificResults.
@@ -25,10 +25,11 @@ _STRICTEST_FIRST = ("explicitDeny", "implicitDeny", "allowed")
 
 def simulate(call: AwsCall, request: Request) -> Response:
     members = asked(call, request)
-    role = members["PolicySourceArn"].rpartition("/")[2]
-    found = [one for one in iam_backends[ACCOUNT]["aws"].roles.values() if one.name == role]
+    source = members["PolicySourceArn"]
+    backend = iam_backends[ACCOUNT]["aws"]
+    found = [one for one in (*backend.roles.values(), *backend.users.values()) if one.arn == source]
     if not found:
-        return error_response(call, 404, "NoSuchEntity", f"The role with name {role} cannot be found.")
+        return error_response(call, 404, "NoSuchEntity", f"The principal {source} cannot be found.")
     documents = [*_documents(found[0]), *map(json.loads, members.get("PolicyInputList", []))]
     policies = [statement for document in documents for statement in statements_of(document)]
     resources = members.get("ResourceArns") or ["*"]
@@ -47,9 +48,9 @@ def _result(policies: list[Statement], action: str, resources: list[str], contex
     return {"EvalActionName": action, "EvalResourceName": resources[0], "EvalDecision": strictest, "ResourceSpecificResults": specific}
 
 
-def _documents(role: Any) -> list[dict[str, Any]]:
-    inline = role.policies.values()
-    attached = [policy.document for policy in role.managed_policies.values()]
+def _documents(holder: Any) -> list[dict[str, Any]]:
+    inline = holder.policies.values()
+    attached = [policy.document for policy in holder.managed_policies.values()]
     return [_parsed(document) for document in (*inline, *attached)]
 
 

@@ -26,6 +26,7 @@ from . import (
     honest_ebs,
     honest_ec2,
     honest_events,
+    honest_identity,
     honest_launch,
     honest_sns,
     honest_tags,
@@ -71,6 +72,7 @@ class Proxy:
         honest_cloudwatch.apply()
         honest_sns.apply()
         honest_events.apply()
+        honest_identity.apply()
         fast_moto.apply()
         spot_prices.apply()
         self.back_door = BackDoor(self)

@@ -45,6 +45,8 @@ def operation(method: str, bucket: str, key: str, query: dict[str, str], headers
 def _bucket_operation(method: str, query: dict[str, str]) -> str:
     if "versioning" in query:
         return {"GET": "GetBucketVersioning", "PUT": "PutBucketVersioning"}.get(method, "Unknown")
+    if "policy" in query:
+        return {"GET": "GetBucketPolicy", "PUT": "PutBucketPolicy", "DELETE": "DeleteBucketPolicy"}.get(method, "Unknown")
     if method == "GET":
         if "uploads" in query:
             return "ListMultipartUploads"

@@ -75,6 +75,8 @@ def deploy(account: Account, mode: str = "enforce") -> Deployment:
         name = f"{STACK}-{logical_id}-1ABC"
         stack.made[logical_id] = ("AWS::CloudWatch::Alarm", name)
         put_alarm(account, name, alarm["Properties"]["AlarmDescription"])
+    policy = _resolved(stack, resources()["StateBucketPolicy"]["Properties"]["PolicyDocument"])
+    account.aws.client("s3").put_bucket_policy(Bucket=BUCKET, Policy=json.dumps(policy))
     account.aws.put_stack(STACK, stack.made)
     account.aws.set_quota(ON_DEMAND_G, 64)
     return stack
@@ -171,4 +173,5 @@ def _arn(stack: Deployment, logical_id: str) -> str:
         "AWS::KMS::Key": f"arn:aws:kms:{REGION}:{ACCOUNT}:key/{name}",
         "AWS::SQS::Queue": f"arn:aws:sqs:{REGION}:{ACCOUNT}:{name}",
         "AWS::Logs::LogGroup": f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{physical_id}:*",
+        "AWS::IAM::Role": f"arn:aws:iam::{ACCOUNT}:role/{name}",
     }.get(kind, physical_id)

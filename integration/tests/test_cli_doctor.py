@@ -105,6 +105,9 @@ DENIED: list[dict[tuple[str, str], set[str]]] = [
         ("servicequotas:ListServiceQuotas", "servicequotas:ListServiceQuotas"): {"quotas"},
         ("ec2:DescribeTags", "ec2:DescribeTags"): {"tags"},
     },
+    {
+        ("s3:GetBucketPolicy", "s3:GetBucketPolicy"): {"permissions"},
+    },
     {("ec2:DescribeRegions", "ec2:DescribeRegions"): {"telemetry", "quotas", "tags"}},
 ]
 

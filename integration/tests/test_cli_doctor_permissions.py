@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from command import Said, curfew
 from deploying import Deployment, deploy, doctor, findings, the_only
 from local_aws import policy_simulator
-from reaping import Account
+from local_aws.client import ACCOUNT
+from reaping import BUCKET, Account
 from template_actions import Statement
 from template_iam import Request, decision, statements_of
 
@@ -98,3 +100,59 @@ def test_a_removed_statement_of_each_role_is_found(stack: Deployment) -> None:
         stack.account.aws.client("iam").put_role_policy(RoleName=stack.role(function), PolicyName="of-the-template", PolicyDocument=document)
     found = {one["where"] for one in findings(doctor(stack), "permissions")}
     assert found == {f"{function} (role {stack.role(function)})" for function in JUDGED}
+
+
+def person(stack: Deployment, name: str, *allowed: dict[str, Any]) -> str:
+    """A role for people, below a path as those of IAM Identity Center; its ARN."""
+    iam = stack.account.aws.client("iam")
+    arn = iam.create_role(RoleName=name, Path="/people/", AssumeRolePolicyDocument="{}")["Role"]["Arn"]
+    document = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", **one} for one in allowed]}
+    iam.put_role_policy(RoleName=name, PolicyName="own", PolicyDocument=json.dumps(document))
+    return arn
+
+
+def doctor_as(stack: Deployment, role_arn: str) -> Said:
+    """By somebody who has assumed that role."""
+    keys = stack.account.aws.client("sts").assume_role(RoleArn=role_arn, RoleSessionName="ada")["Credentials"]
+    credentials = {
+        "AWS_ACCESS_KEY_ID": keys["AccessKeyId"],
+        "AWS_SECRET_ACCESS_KEY": keys["SecretAccessKey"],
+        "AWS_SESSION_TOKEN": keys["SessionToken"],
+    }
+    return curfew(stack.environment(**credentials), "doctor", "--json")
+
+
+def test_somebody_who_may_write_the_state_of_a_job_is_named(stack: Deployment) -> None:
+    on_notices = {"Action": "s3:*", "Resource": f"arn:aws:s3:::{BUCKET}/notices/*"}
+    on_jobs = {"Action": "s3:PutObject", "Resource": f"arn:aws:s3:::{BUCKET}/jobs/vision/*"}
+    everything = {"Action": "*", "Resource": "*"}
+    narrow = {"Action": "s3:PutObject", "Resource": f"arn:aws:s3:::{BUCKET}/jobs/vision/*/cancel.json"}
+    wide, administrator, member = person(stack, "ml", on_jobs), person(stack, "admin", everything), person(stack, "member", narrow)
+    finding = the_only(doctor(stack, "--principal", wide, "--principal", administrator, "--principal", member), "permissions")
+    assert (finding["severity"], finding["where"]) == ("warning", wide)
+    assert "but for the policy of the bucket" in finding["found"] and "(jobs/vision/llama-0123abcd/state.json)" in finding["found"]
+    assert "config/" not in finding["found"] and "deploy/policies/team-member.json" in finding["remedy"]
+    # The same of who asks.
+    assert findings(doctor_as(stack, wide), "permissions") == [finding]
+    announcing = the_only(doctor(stack, "--principal", person(stack, "notifier", on_notices)), "permissions")
+    assert announcing["found"] == "it is no administrator, and its policies let it make actions count as announced (notices/reap-instances/us-east-1.json)"
+    for fine in (administrator, member):
+        assert findings(doctor_as(stack, fine), "permissions") == [], fine
+
+
+def test_somebody_whom_iam_does_not_know_is_unknown(stack: Deployment) -> None:
+    for arn in (f"arn:aws:sts::{ACCOUNT}:federated-user/ada", f"arn:aws:iam::{ACCOUNT}:role/people/gone"):
+        assert the_only(doctor(stack, "--principal", arn), "permissions")["severity"] == "unknown", arn
+
+
+def test_a_bucket_whose_policy_was_changed_is_a_problem(stack: Deployment) -> None:
+    s3 = stack.account.aws.client("s3")
+    policy = json.loads(s3.get_bucket_policy(Bucket=BUCKET)["Policy"])
+    allowing = {"Sid": "Ours", "Effect": "Allow", "Principal": {"AWS": f"arn:aws:iam::{ACCOUNT}:role/ml"}, "Action": "s3:*", "Resource": f"arn:aws:s3:::{BUCKET}/notices/*"}
+    s3.put_bucket_policy(Bucket=BUCKET, Policy=json.dumps({**policy, "Statement": [*policy["Statement"], allowing]}))
+    finding = the_only(doctor(stack), "permissions")
+    assert (finding["severity"], finding["where"]) == ("problem", f"s3://{BUCKET}")
+    assert "its statement Ours allows" in finding["found"] and "notices/" in finding["found"]
+    s3.delete_bucket_policy(Bucket=BUCKET)
+    finding = the_only(doctor(stack), "permissions")
+    assert "jobs/vision/llama-0123abcd/state.json" in finding["found"] and finding["remedy"] == "deploy the stack again"

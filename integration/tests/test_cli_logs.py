@@ -11,6 +11,10 @@ from terminal import Terminal
 from test_cli_jobs import BERT, LLAMA, ended, leave, running, write
 
 
+# By whose key the calls of the command are told from those of the test.
+PERSON = "AKIAOFAPERSON0000000"
+
+
 def logs(account: Account, *arguments: str) -> Said:
     return curfew(account.environment(), "logs", *arguments)
 
@@ -94,7 +98,7 @@ def test_following_ends_with_the_job(account: Account) -> None:
     running(account, BERT)
     follower = subprocess.Popen(
         [COMMAND, "logs", "llama", "--follow"],
-        env=account.environment(),
+        env=account.environment(AWS_ACCESS_KEY_ID=PERSON),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -108,6 +112,9 @@ def test_following_ends_with_the_job(account: Account) -> None:
     out, err = follower.communicate(timeout=30)
     assert (follower.returncode, out) == (0, "again\nlast\n")
     assert err.splitlines() == [f"{LLAMA}, attempt 1", f"{LLAMA}, attempt 2", f"{LLAMA}: succeeded"]
+    # What docs/command.md grants it to write, and nothing else.
+    written = {key for call in account.aws.calls("s3:PutObject") if call["access_key"] == PERSON for key in call["resources"]}
+    assert written == {f"{BUCKET}/jobs/{LLAMA}/followed.json"}
 
 
 def test_following_says_why_there_is_no_log_yet(account: Account) -> None:

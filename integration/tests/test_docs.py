@@ -16,13 +16,13 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cache
 from pathlib import Path
 
 import pytest
 
 from command import COMMAND
 from deploying import deploy
+from documented_permissions import MEMBERS_DO, is_in_row, member_may, objects, permissions
 from jobs import SPEC, JobAccount
 from local_aws import LocalAws
 from reaping import BUCKET, REPOSITORY, Account, now
@@ -321,19 +321,6 @@ def _command(text: str) -> str | None:
     return None if name in ("apply", "completions", "protect") else name
 
 
-@cache
-def permissions() -> dict[str, set[str]]:
-    """By command, what docs/command.md says that it needs. `apply` needs what its function needs."""
-    needs: dict[str, set[str]] = {}
-    page = (REPOSITORY / "docs/command.md").read_text().partition("## Permissions")[2]
-    for row in re.findall(r"^\| (`.*?) \| (.*) \|$", page, re.MULTILINE):
-        needed = set(re.findall(r"`([a-z0-9-]+:\w+)`", row[1]))
-        for other in re.findall(r"those of `(\w+)`", row[1]):
-            needed |= needs[other]
-        needs |= {name: needed for name in re.findall(r"`([a-z ]+)`", row[0])}
-    return needs
-
-
 @pytest.mark.parametrize("section", [one for page in PAGES for one in sections(page)], ids=str)
 def test_a_section(section: Section, reader: Reader) -> None:
     for name in ("curfew.toml", "train.toml"):
@@ -345,7 +332,14 @@ def test_a_section(section: Section, reader: Reader) -> None:
         assert code in ({0, 1} if _FINDS.match(line.text) else {0}), f"{line}\n{said}"
         if (command := _command(line.text)) is not None:
             needed = set(reader.aws.permissions()) - {"cloudformation:DescribeStackResources"}
-            assert needed <= permissions()[command], f"{line} needs more than docs/command.md says"
+            assert needed <= permissions(command), f"{line} needs more than docs/command.md says"
+            calls = reader.aws.calls()
+            beyond = [(call["action"], call["resources"]) for call in calls if not is_in_row(call, objects(command))]
+            assert beyond == [], f"{line} reads or writes more than docs/command.md says"
+            # The policy is for what EC2 has.
+            if command in MEMBERS_DO and line.page != "docs/sagemaker.md":
+                refused = [(call["permissions"], call["resources"]) for call in calls if not member_may(call)]
+                assert refused == [], f"{line} needs more than deploy/policies/team-member.json allows"
 
 
 @pytest.mark.parametrize("line", [one for page in PAGES for one in lines(page) if one.text.startswith("make ")], ids=str)

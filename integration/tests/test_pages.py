@@ -24,15 +24,39 @@ def links(page: Path) -> list[str]:
     return [link for link in found if not re.match(r"[a-z]+:", link)]
 
 
-def test_every_test_that_the_page_about_security_names_exists() -> None:
-    named = re.findall(r"`(\w+(?:\.\w+)?)`", " ".join(_tests_of_rows((REPOSITORY / "docs/security.md").read_text())))
+SECURITY = REPOSITORY / "docs/security.md"
+
+
+def rows_of_security() -> list[list[str]]:
+    """The cells of every row of its tables, without their heads."""
+    lines = SECURITY.read_text().splitlines()
+    heads = {number - 1 for number, line in enumerate(lines) if line.startswith("|---")}
+    return [line.strip("| ").split(" | ") for number, line in enumerate(lines) if line.startswith("| ") and number not in heads]
+
+
+def test_every_row_of_the_page_about_security_names_tests_that_exist() -> None:
     sources = [path for kind in ("*.rs", "*.py") for folder in ("shared", "agent", "cli", "integration") for path in (REPOSITORY / folder).rglob(kind)]
     defined = {name for path in sources for name in (path.name, *re.findall(r"^ *(?:async )?(?:fn|def) (\w+)", path.read_text(), re.MULTILINE))}
-    assert len(named) >= 20 and [name for name in named if name not in defined] == []
+    rows = rows_of_security()
+    assert len(rows) > 60
+    for first, *_, tests in rows:
+        named = re.findall(r"`(\w+(?:\.\w+)?)`", tests)
+        assert named and set(named) <= defined, f"{first}: {set(named) - defined or 'no test'}"
 
 
-def _tests_of_rows(page: str) -> list[str]:
-    return [row.rstrip(" |").rpartition("|")[2] for row in page.splitlines() if row.startswith("| ")]
+def test_the_page_about_security_has_every_tag_and_every_document() -> None:
+    """As the code and the reference have them."""
+    page = SECURITY.read_text()
+    tags, documents = (page.partition(f"\n## {heading}\n")[2].partition("\n## ")[0] for heading in ("Tags", "The state bucket"))
+    source = (REPOSITORY / "shared/model/src/curfew_tags.rs").read_text()
+    keys = re.findall(r'^pub const \w+: &str = "(curfew:[a-z-]+)";', source, re.MULTILINE)
+    assert len(keys) == 16 and [key for key in keys if f"`{key}`" not in tags] == []
+    reference = (REPOSITORY / "docs/reference.md").read_text().partition("\n## The state bucket\n")[2].partition("\n## ")[0]
+    written = re.findall(r"^\| `([a-z]+/)", reference, re.MULTILINE)
+    assert {"config/", "jobs/", "agent/", "reports/"} <= set(written)
+    assert [folder for folder in written if f"`{folder}" not in documents] == []
+    of_jobs = re.findall(r"^\| `jobs/[^`]*/(\w+\.\w+)`", reference, re.MULTILINE)
+    assert len(of_jobs) == 5 and [name for name in of_jobs if f"`{name}`" not in documents] == []
 
 
 @cache

@@ -7,14 +7,27 @@ each table says what a function does, and all that is one tag, one key or one re
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable
 from itertools import combinations, product
 from typing import Any
 
 import pytest
 
-from template_actions import REPOSITORY, resources, statements_of_role, template
-from template_iam import ACCOUNT, ADMINISTRATOR, INSTANCE, SNAPSHOT, VOLUME, Request, arn_of, may, role_may
+from template_actions import REPOSITORY, functions, resources, statements_of_role, template
+from template_iam import (
+    ACCOUNT,
+    ADMINISTRATOR,
+    INSTANCE,
+    SNAPSHOT,
+    VOLUME,
+    Request,
+    arn_of,
+    decision,
+    may,
+    role_may,
+    statements_of,
+)
 
 OF = "curfew:snapshot-of"
 MARKED = "curfew:marked"
@@ -298,9 +311,16 @@ def test_only_parameters_that_name_images_are_asked_for(parameter: str, expect: 
 @pytest.mark.parametrize("function", sorted(ALL))
 def test_notifications_go_to_the_channels_of_the_stack_alone(function: str) -> None:
     bus = f"arn:aws:events:us-east-1:{ACCOUNT}:event-bus"
-    assert may(function, Request("events:PutEvents", f"{bus}/EventBus"), enforcing=False)
+    (source,) = re.findall(r'pub const SOURCE: &str = "(.+)";', (REPOSITORY / "shared/notify/src/event.rs").read_text())
+
+    def sends(bus: str, source: str = source) -> bool:
+        return may(function, Request("events:PutEvents", bus, context={"events:source": source}), enforcing=False)
+
+    assert sends(f"{bus}/EventBus")
     for other in (f"{bus}/EventBus2", f"{bus}/default", f"arn:aws:events:eu-west-1:{ACCOUNT}:event-bus/EventBus"):
-        assert not may(function, Request("events:PutEvents", other)), other
+        assert not sends(other), other
+    for other in ("aws.ec2", "curfew2", "Curfew", ""):
+        assert not sends(f"{bus}/EventBus", other), other
     for topic in ("Topic", "ChatTopic"):
         assert may(function, Request("sns:Publish", topic), enforcing=False)
     assert not may(function, Request("sns:Publish", "BudgetNotifications"))
@@ -379,6 +399,14 @@ def team_role(request: Request, besides: tuple[Any, ...] = ()) -> bool:
 MACHINES = (common_role, team_role)
 FUNCTIONS = ("reap-instances", "reap-volumes", "reap-sagemaker", "enforce-budgets", "run-jobs", "send-report")
 LETTERS = {"r": "s3:GetObject", "w": "s3:PutObject", "d": "s3:DeleteObject", "v": "s3:DeleteObjectVersion"}
+BUCKET_POLICY = tuple(statements_of(resources()["StateBucketPolicy"]["Properties"]["PolicyDocument"]))
+
+
+def function_may(function: str, request: Request, *, enforcing: bool = True) -> bool:
+    """With what the policy of the bucket says to its role."""
+    role = ".".join(functions()[function]["Properties"]["Role"]["Fn::GetAtt"])
+    known = Request(request.action, request.resource, context={**request.context, "aws:PrincipalArn": role})
+    return may(function, known, besides=BUCKET_POLICY, enforcing=enforcing)
 
 
 @pytest.mark.parametrize(("key", "expect"), [(key, of_each) for key, *of_each in ACCESS])
@@ -387,7 +415,7 @@ def test_each_reads_and_writes_its_own_part_of_the_bucket(key: str, expect: list
         return "".join(letter for letter, action in LETTERS.items() if who(Request(action, f"{BUCKET}/{key}")))
 
     for enforcing in (True, False):
-        own = [may_do(lambda one: may(function, one, enforcing=enforcing)) for function in FUNCTIONS]
+        own = [may_do(lambda one: function_may(function, one, enforcing=enforcing)) for function in FUNCTIONS]
         assert own == expect[:6], enforcing
     assert [may_do(who) for who in MACHINES] == expect[6:]
     for who, letters in zip(MACHINES, expect[6:]):
@@ -399,10 +427,24 @@ def test_each_reads_and_writes_its_own_part_of_the_bucket(key: str, expect: list
                 assert not who(Request(action, f"{BUCKET}/{key}"), besides=(ADMINISTRATOR,)), (who, action)
 
 
+# By whom people and machines write: a person by a team's policy or as an administrator, a machine by its role, `curfew apply` as its caller.
+WRITTEN_BY_OTHERS = ("config/", "notices/", "plans/", "activity/", "attempts/", "outputs/", "checkpoints/", "workdirs/", "/attempts/")
+
+
+@pytest.mark.parametrize("key", [*(key for key, *_ in ACCESS), f"jobs/{LIVES}/sweep.json", f"jobs/{LIVES}/followed.json"])
+def test_no_person_writes_what_one_function_alone_writes(key: str) -> None:
+    """Whatever they are allowed: an administrator would have to change the policy of the bucket first."""
+    by_people = key.startswith(WRITTEN_BY_OTHERS) or key.endswith((".toml", "/cancel.json", "/followed.json", "heartbeat.json"))
+    expect = by_people and not key.endswith("/spec.toml")
+    for who in (f"arn:aws:iam::{ACCOUNT}:role/Administrator", f"arn:aws:iam::{ACCOUNT}:user/ada", "ReapInstancesRole.Arn", "JobRole.Arn"):
+        writing = Request("s3:PutObject", f"{BUCKET}/{key}", context={"aws:PrincipalArn": who})
+        assert (decision((ADMINISTRATOR, *BUCKET_POLICY), writing) == "allowed") == expect, who
+
+
 def test_a_function_submits_documents_and_never_replaces_one() -> None:
     for key, expect in (("inbox/vision/x.toml", True), ("triggers/vision/x.toml", False), ("inbox/vision/x.json", False)):
         request = Request("s3:PutObject", f"{BUCKET}/{key}", context={"s3:if-none-match": "*"})
-        assert [may(function, request) for function in FUNCTIONS] == [expect and function == "run-jobs" for function in FUNCTIONS]
+        assert [function_may(function, request) for function in FUNCTIONS] == [expect and function == "run-jobs" for function in FUNCTIONS]
 
 
 @pytest.mark.parametrize("role", [resources()["JobRole"]["Properties"], TEAM_ROLE])

@@ -1,10 +1,10 @@
 //! `curfew doctor`: checks whether the deployment is alive and safe.
 //!
 //! It makes every check, even if others fail, and a check that fails for a missing permission is a finding that names it:
-//! `cloudformation:DescribeStackResources`; `s3:ListBucket` and `s3:GetObject` on the state bucket; `cloudwatch:DescribeAlarms` and
-//! `cloudwatch:ListMetrics`; `sns:ListSubscriptionsByTopic`; `iam:SimulatePrincipalPolicy`, `iam:GetRole`, `iam:ListInstanceProfiles`;
-//! `servicequotas:ListServiceQuotas`; `ec2:DescribeRegions`, `ec2:DescribeInstances`, `ec2:DescribeInstanceTypes`,
-//! `ec2:DescribeSpotInstanceRequests`, `ec2:DescribeVolumes` and `ec2:DescribeTags`. It writes nothing.
+//! `cloudformation:DescribeStackResources`; `s3:ListBucket`, `s3:GetObject` and `s3:GetBucketPolicy` on the state bucket;
+//! `cloudwatch:DescribeAlarms` and `cloudwatch:ListMetrics`; `sns:ListSubscriptionsByTopic`; `iam:SimulatePrincipalPolicy`, `iam:GetRole`,
+//! `iam:ListInstanceProfiles`; `servicequotas:ListServiceQuotas`; `ec2:DescribeRegions`, `ec2:DescribeInstances`,
+//! `ec2:DescribeInstanceTypes`, `ec2:DescribeSpotInstanceRequests`, `ec2:DescribeVolumes` and `ec2:DescribeTags`. It writes nothing.
 
 mod account;
 mod deployment;
@@ -31,17 +31,21 @@ use section::DoctorSection;
 /// Check that the deployment is alive and safe
 ///
 /// Checks the last runs, alarms, subscriptions, the configuration, the telemetry of GPUs, the permissions of each function
-/// (by IAM's policy simulator), the roles of teams' machines, GPU quotas, and stray tags. Each finding comes with its remedy. Nothing
-/// is changed.
+/// (by IAM's policy simulator), what you and others may write that only Curfew should, the roles of teams' machines, GPU quotas,
+/// and stray tags. Each finding comes with its remedy. Nothing is changed.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Exit codes: 0 no finding (there may be notes); 1 a finding, or something could not be checked; \
                         2 nothing could be looked at.\n\n\
                         Permissions: it reads CloudFormation, the state bucket, CloudWatch, SNS, EC2, Service Quotas, \
                         iam:SimulatePrincipalPolicy, iam:GetRole and iam:ListInstanceProfiles. It names a missing permission, and checks everything else.\n\n\
-                        Example:\n  curfew doctor"
+                        Example:\n  curfew doctor\n  curfew doctor --principal arn:aws:iam::123456789012:role/ml-vision"
 )]
-pub(crate) struct Doctor {}
+pub(crate) struct Doctor {
+    /// Check also what this user or role may write that only Curfew should; may be repeated
+    #[arg(long = "principal", value_name = "ARN")]
+    principals: Vec<String>,
+}
 
 /// The result for scripts.
 #[derive(Serialize)]
@@ -67,7 +71,7 @@ impl Doctor {
         let (alarms, subscriptions, permissions, roles, account) = join!(
             deployment::alarms(context, &stack),
             deployment::subscriptions(context, &deployed),
-            Box::pin(permissions::check(context, &stack, ceiling)),
+            Box::pin(permissions::check(context, &deployed, &stack, &self.principals, ceiling)),
             roles::check(context, &deployed, &judged),
             account::check_regions(context, &deployed, &judged),
         );

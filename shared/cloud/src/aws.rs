@@ -128,6 +128,11 @@ impl Aws {
         aws_sdk_iam::Client::new(&self.config)
     }
 
+    #[cfg(feature = "operator")]
+    pub(crate) fn sts(&self) -> aws_sdk_sts::Client {
+        aws_sdk_sts::Client::new(&self.config)
+    }
+
     pub(crate) fn servicequotas(&self, region: &Region) -> aws_sdk_servicequotas::Client {
         let region = aws_config::Region::new(region.as_str().to_owned());
         let config = aws_sdk_servicequotas::config::Builder::from(&self.config).region(region).build();

@@ -19,7 +19,7 @@ pub use all_tags::{tagged, tagged_instances, volumes};
 pub use deployment::{Deployment, deployment};
 pub use identity::{ConnectionError, ConnectionOptions, has_profile, named_region};
 pub use locate::{LocateResult, ResourceKind, locate};
-pub use permissions::{has_role, simulate};
+pub use permissions::{caller_arn, has_role, role_arn, simulate};
 pub use quotas::quotas;
 pub use registry::{RegistryError, find_digest};
 pub use restore::{create_volume, snapshots_of, start, volumes_from};

@@ -151,6 +151,15 @@ impl Bucket {
         Ok(FoundObject { bytes: Ok(bytes), by, written_at, metadata })
     }
 
+    /// The bucket's policy, a JSON document; `None` if it has none.
+    pub(crate) async fn policy(&self) -> Result<Option<String>, StoreError> {
+        match self.client.get_bucket_policy().bucket(&self.name).send().await {
+            Ok(found) => Ok(found.policy),
+            Err(error) if error.code() == Some("NoSuchBucketPolicy") => Ok(None),
+            Err(error) => Err(self.failed("s3:GetBucketPolicy", "", &error)),
+        }
+    }
+
     /// Deletes an object, if it exists. In a bucket with versions the bytes stay as an older version.
     pub(crate) async fn delete(&self, key: &str) -> Result<(), StoreError> {
         let answer = self.client.delete_object().bucket(&self.name).key(key).send().await;

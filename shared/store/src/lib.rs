@@ -71,6 +71,14 @@ impl Store {
         self.bucket.name()
     }
 
+    /// The bucket's policy, a JSON document; `None` if it has none.
+    ///
+    /// # Errors
+    /// If S3 refused.
+    pub async fn read_bucket_policy(&self) -> Result<Option<String>, StoreError> {
+        self.bucket.policy().await
+    }
+
     /// The configuration; the default if the document is absent.
     ///
     /// # Errors

@@ -1,18 +1,27 @@
-//! The permissions of each function's role, by IAM's policy simulator.
+//! The permissions of each function's role and of people, by IAM's policy simulator; and the policy of the state bucket.
 
-use cloud::operator::{Deployment, has_role, simulate};
+use cloud::CallError;
+use cloud::operator::{Deployment, caller_arn, has_role, role_arn, simulate};
 use model::mode::Mode;
-use operator::doctor::permissions::{DeploymentArns, SPOT_ROLE, creates_spot_role};
+use operator::doctor::permissions::{
+    DeploymentArns, Principal, SPOT_ROLE, administrator_case, check_bucket_policy, check_writer, creates_spot_role,
+    writer_cases,
+};
 use operator::doctor::runs::FUNCTIONS;
 use operator::doctor::{DoctorFinding, permissions};
 
-use super::section::{DoctorSection, unanswered};
-use crate::context::CommandContext;
+use super::section::{DoctorSection, unanswered, unread};
+use crate::context::{CommandContext, DeployedResources};
+
+/// By the role of this function it is found whether somebody is an administrator.
+const REAPER: &str = "reap-instances";
 
 /// Simulates every function of the stack, one after the other: IAM accepts few calls a second.
 pub(super) async fn check(
     context: &CommandContext,
+    deployed: &DeployedResources,
     stack: &Result<Deployment, DoctorFinding>,
+    principals: &[String],
     mode: Option<Mode>,
 ) -> DoctorSection {
     let stack = match stack {
@@ -27,7 +36,7 @@ pub(super) async fn check(
         );
         return DoctorSection::new(permissions::CHECK, vec![unknown], "");
     };
-    let (mut findings, mut asked) = (Vec::new(), 0);
+    let (mut findings, mut asked) = (check_writers(context, deployed, stack, &place, principals).await, 0);
     let lacking = FUNCTIONS.iter().filter(|scheduled| !stack.functions.contains_key(scheduled.function));
     findings.extend(lacking.map(|scheduled| {
         let found = format!("the stack {} has no such function", stack.stack);
@@ -68,8 +77,66 @@ pub(super) async fn check(
         let found = "the deployment's mode is unknown, so its permissions for enforce mode were not judged";
         findings.push(DoctorFinding::unknown("mode", found, "set CURFEW_MODE to the mode of the deployment"));
     }
-    let summary = format!("{asked} answers of IAM's policy simulator; it asks no policies of buckets, topics and keys");
+    let summary = format!("{asked} answers of IAM's policy simulator; it asks no policies of topics and keys");
     DoctorSection::new(permissions::CHECK, findings, summary)
+}
+
+/// Who else may write what only Curfew should: by the policy of the bucket, and by those of the caller and of these principals.
+async fn check_writers(
+    context: &CommandContext,
+    deployed: &DeployedResources,
+    stack: &Deployment,
+    place: &DeploymentArns,
+    principals: &[String],
+) -> Vec<DoctorFinding> {
+    let roles = stack.functions.iter().map(|(function, deployed)| (function.clone(), deployed.role.clone())).collect();
+    let mut findings = match deployed.store.read_bucket_policy().await {
+        Ok(policy) => check_bucket_policy(policy.as_deref(), place, &roles),
+        Err(error) => vec![unread(&error)],
+    };
+    let Some(reaper) = roles.get(REAPER) else { return findings };
+    let mut arns = principals.to_vec();
+    match caller_arn(&context.aws).await {
+        Ok(caller) => arns.push(caller),
+        Err(error) => findings.push(unanswered(&error)),
+    }
+    for arn in arns {
+        match Box::pin(check_principal(context, place, reaper, &arn)).await {
+            Ok(found) => findings.extend(found),
+            Err(error) => findings.push(unanswered(&error)),
+        }
+    }
+    findings
+}
+
+async fn check_principal(
+    context: &CommandContext,
+    place: &DeploymentArns,
+    reaper: &str,
+    arn: &str,
+) -> Result<Option<DoctorFinding>, CallError> {
+    let source = match Principal::from_arn(arn) {
+        Principal::Root => return Ok(None),
+        Principal::Simulated(arn) => arn,
+        Principal::OfRole(name) => role_arn(&context.aws, &name).await?,
+        Principal::Other => {
+            let found = "what it may write is unknown: it is no user, and no session of a role";
+            let remedy = "name the users and roles of people: curfew doctor --principal ARN";
+            return Ok(Some(DoctorFinding::unknown(arn, found, remedy)));
+        }
+    };
+    let is_administrator = administrator_case(place, reaper);
+    let (answers, error) = simulate(&context.aws, &source, &is_administrator).await;
+    if let Some(error) = error {
+        return Err(error);
+    }
+    if answers.iter().any(|(_, allowed)| *allowed) {
+        return Ok(None);
+    }
+    let cases = writer_cases(place);
+    let (answers, error) = simulate(&context.aws, &source, &cases).await;
+    let found = check_writer(&source, answers);
+    error.map_or(Ok(found), Err)
 }
 
 /// The location of the stack, and its resources.

@@ -13,6 +13,7 @@ use crate::error::{CallError, call_error};
 
 const CALL: &str = "iam:SimulatePrincipalPolicy";
 const GET_ROLE: &str = "iam:GetRole";
+const GET_CALLER: &str = "sts:GetCallerIdentity";
 
 /// IAM takes few calls a second, and the SDK retries the throttled ones.
 const AT_ONCE: usize = 4;
@@ -68,6 +69,26 @@ pub async fn has_role(aws: &Aws, name: &str) -> Result<bool, CallError> {
         Err(error) if error.code() == Some("NoSuchEntity") => Ok(false),
         Err(error) => Err(call_error(GET_ROLE, aws.home(), &error)),
     }
+}
+
+/// The ARN of whoever has these credentials; needs no permission (AWS STS API reference, "`GetCallerIdentity`").
+///
+/// # Errors
+/// If STS does not answer.
+pub async fn caller_arn(aws: &Aws) -> Result<String, CallError> {
+    let answer = aws.sts().get_caller_identity().send().await;
+    let answer = answer.map_err(|error| call_error(GET_CALLER, aws.home(), &error))?;
+    Ok(answer.arn.unwrap_or_default())
+}
+
+/// The ARN of a role, with its path; needs `iam:GetRole` on it.
+///
+/// # Errors
+/// If IAM does not answer, or there is no such role.
+pub async fn role_arn(aws: &Aws, name: &str) -> Result<String, CallError> {
+    let answer = aws.iam().get_role().role_name(name).send().await;
+    let answer = answer.map_err(|error| call_error(GET_ROLE, aws.home(), &error))?;
+    Ok(answer.role.map(|role| role.arn).unwrap_or_default())
 }
 
 async fn ask<'a>(

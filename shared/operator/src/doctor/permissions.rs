@@ -4,9 +4,12 @@
 //! and nothing of it on what carries `curfew:protected`. A role that observes may do none of what changes anything.
 //!
 //! The simulator asks the role's policies, its boundary and the policies of the organisation, not those of buckets, topics and
-//! keys (IAM API reference, "`SimulatePrincipalPolicy`"; IAM user guide, "Testing IAM policies with the IAM policy simulator").
+//! keys (IAM API reference, "`SimulatePrincipalPolicy`"; IAM user guide, "Testing IAM policies with the IAM policy simulator"). The
+//! policy of the state bucket is read besides, and the simulator is asked about people.
 
+mod bucket_policy;
 mod cases;
+mod writers;
 
 use std::collections::BTreeMap;
 
@@ -14,7 +17,9 @@ use model::mode::Mode;
 
 use super::{DoctorFinding, at_most};
 
+pub use bucket_policy::check_bucket_policy;
 pub use cases::cases;
+pub use writers::{Principal, administrator_case, check_writer, writer_cases};
 
 /// The check's name.
 pub const CHECK: &str = "permissions";

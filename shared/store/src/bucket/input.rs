@@ -79,11 +79,7 @@ impl InputBucket {
     /// # Errors
     /// If the caller may not know.
     pub async fn has_policy(&self) -> Result<bool, StoreError> {
-        match self.bucket.client.get_bucket_policy().bucket(&self.bucket.name).send().await {
-            Ok(_) => Ok(true),
-            Err(error) if error.code() == Some("NoSuchBucketPolicy") => Ok(false),
-            Err(error) => Err(self.bucket.failed("s3:GetBucketPolicy", "", &error)),
-        }
+        Ok(self.bucket.policy().await?.is_some())
     }
 
     /// The files that a source becomes.

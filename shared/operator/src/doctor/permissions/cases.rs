@@ -353,7 +353,7 @@ fn tag_on_it(tag: &str) -> ContextKey {
     single(&format!("aws:ResourceTag/{tag}"), "any")
 }
 
-fn single(key: &str, value: &str) -> ContextKey {
+pub(super) fn single(key: &str, value: &str) -> ContextKey {
     ContextKey { key: key.to_owned(), values: vec![value.to_owned()], is_list: false }
 }
 
