@@ -123,5 +123,6 @@ def test_the_advice_says_what_was_found(account: Account) -> None:
     assert_said()
     # A series that names no instance may be that of any whose GPUs do not report.
     put(account, {"host": "EC2AMAZ-ABC123", "index": "0"}, [0.0] * COUNT)
-    advice[bare] = advice[windows] = "host=EC2AMAZ-ABC123"
+    may_be_own = "host=EC2AMAZ-ABC123, index=0): if it is of this one, add InstanceId to it with append_dimensions; if not, "
+    advice[bare] = advice[windows] = may_be_own + "install the CloudWatch agent"
     assert_said()

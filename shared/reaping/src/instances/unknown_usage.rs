@@ -112,9 +112,10 @@ fn advice(report: &DeviceReport, accelerator: Accelerator, names: &SeriesNames) 
         ),
         RejectionReason::OtherMetric => other_metrics(rejected, accelerator, names),
         RejectionReason::Unowned => format!(
-            "no series of {utilization} names it. One that names no instance ({}) may be its own: add {} to it with append_dimensions",
+            "a series of {utilization} names no instance ({}): if it is of this one, add {} to it with append_dimensions; if not, {}",
             list(first.into_iter().flat_map(|series| &series.dimensions).map(|(key, value)| format!("{key}={value}"))),
-            name(&names.instance_dimension)
+            name(&names.instance_dimension),
+            nothing_found(accelerator, names)
         ),
     }
 }
@@ -276,8 +277,10 @@ mod tests {
         );
         check(
             &rejected(RejectionReason::Unowned, &[agent(&[("host", "EC2AMAZ-ABC123"), ("index", "0")])]),
-            "no series of nvidia_smi_utilization_gpu names it. One that names no instance (host=EC2AMAZ-ABC123, index=0) may be its own: add \
-             InstanceId to it with append_dimensions",
+            &format!(
+                "a series of nvidia_smi_utilization_gpu names no instance (host=EC2AMAZ-ABC123, index=0): if it is of this one, add InstanceId \
+                 to it with append_dimensions; if not, {INSTALL}"
+            ),
         );
         check(
             &rejected(RejectionReason::OtherMetric, &[series("CWAgent", "nvidia_smi_memory_used", &[])]),
