@@ -259,12 +259,15 @@ impl InstanceSamples<'_> {
                 return Err(self.impossible_or(seldom, |one| one == signal, devices, names));
             }
         }
-        // Disks and memory need not report. Where they only report what cannot be, they are as unknown as the others.
+        // Disks and memory need not report. Where they report what cannot be, they are judged like the others.
         let is_optional = |signal: &MetricSignal| {
             matches!(signal, MetricSignal::DiskRead | MetricSignal::DiskWrite | MetricSignal::GpuMemory(_))
         };
-        let says_nothing = |signal: &MetricSignal| self.is_silent(*signal) && self.reported(*signal).next().is_some();
-        if let Some(unread) = self.answers.keys().copied().filter(is_optional).find(says_nothing) {
+        let is_unread = |signal: &MetricSignal| {
+            let has_impossible = self.reported(*signal).count() > self.samples_of(*signal).count();
+            has_impossible && (self.is_silent(*signal) || coverage(self.samples_of(*signal), window) < coverage_min)
+        };
+        if let Some(unread) = self.answers.keys().copied().filter(is_optional).find(is_unread) {
             let seldom = UnknownUsage::TooFewSamples(measure_of(unread, devices, Some(names)));
             return Err(self.impossible_or(seldom, |one| one == unread, devices, names));
         }

@@ -58,6 +58,8 @@ fn where_a_metric_has_only_values_that_it_cannot_have() {
     check(&quiet().everywhere(MetricSignal::DiskRead, -5.0), "impossible EBSReadBytes Disk -5");
     let memory = "impossible nvidia_smi_memory_used GpuMemory(Some(\"0\")) -1";
     check(&quiet().everywhere(MetricSignal::GpuMemory(0), -1.0), memory);
+    let freed_at_first = quiet().everywhere(MetricSignal::GpuMemory(0), -1.0);
+    check(&freed_at_first.at_period("10:50", MetricSignal::GpuMemory(0), 3.0), memory);
 }
 
 #[test]
