@@ -121,15 +121,13 @@ fn advice(report: &DeviceReport, accelerator: Accelerator, names: &SeriesNames) 
 }
 
 fn describe_missing(missing: &[u32], accelerator: Accelerator, names: &SeriesNames) -> String {
+    let is_gpu = matches!(accelerator, Accelerator::Nvidia | Accelerator::Amd);
+    let device = if is_gpu { "GPU".to_owned() } else { name(&names.device_dimension) };
+    let plural = if is_gpu && missing.len() > 1 { "s" } else { "" };
+    let verb = if missing.len() > 1 { "do" } else { "does" };
+    let tool = if accelerator == Accelerator::Nvidia { "nvidia-smi" } else { "the driver's tool" };
     let numbers = list(missing.iter().map(u32::to_string));
-    let (what, verb) = match (accelerator, missing.len()) {
-        (Accelerator::Nvidia | Accelerator::Amd, 1) => ("GPU".to_owned(), "does"),
-        (Accelerator::Nvidia | Accelerator::Amd, _) => ("GPUs".to_owned(), "do"),
-        (_, 1) => (name(&names.device_dimension), "does"),
-        _ => (name(&names.device_dimension), "do"),
-    };
-    let look = if accelerator == Accelerator::Nvidia { "nvidia-smi" } else { "the driver's tool" };
-    format!("{what} {numbers} {verb} not report: see {look} on the machine; a lost one needs a stop and a start")
+    format!("{device}{plural} {numbers} {verb} not report: see {tool}; a lost {device} needs a stop and a start")
 }
 
 /// The metrics of accelerators that are published instead.
@@ -234,7 +232,7 @@ mod tests {
     #[test]
     fn the_gpu_that_does_not_report_is_named() {
         let four = (Accelerator::Nvidia, 4);
-        let lost = "does not report: see nvidia-smi on the machine; a lost one needs a stop and a start";
+        let lost = "does not report: see nvidia-smi; a lost GPU needs a stop and a start";
         check(four, "", &reporting(&["0", "1", "2"]), &format!("GPU 3 {lost}"));
         check(four, "", &reporting(&["3"]), &format!("GPUs 0, 1, 2 {}", lost.replace("does", "do")));
         check(four, "", &reporting(&["a", "b"]), "only index a, b report; see why the others do not");
@@ -243,7 +241,7 @@ mod tests {
             (Accelerator::Neuron, 2),
             neuron,
             &reporting(&["0"]),
-            "core 1 does not report: see the driver's tool on the machine; a lost one needs a stop and a start",
+            "core 1 does not report: see the driver's tool; a lost core needs a stop and a start",
         );
     }
 
