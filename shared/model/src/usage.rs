@@ -159,7 +159,7 @@ pub enum UnknownUsage {
     NotAsked,
     /// There is not one sample of it.
     Silent {
-        /// How many devices should report.
+        /// The number of devices that should report.
         devices: u32,
     },
     /// It was launched too recently to have been idle for a whole window.

@@ -209,7 +209,7 @@ impl PricedProduct {
     }
 }
 
-/// Whether a price, in micro-USD by the hour or by the month, can be true. What costs nothing is billed in another way, and no instance or
+/// True for a price, in micro-USD by the hour or by the month, that can be true. A free product is billed in another way, and no instance or
 /// unit of storage costs $10,000.
 #[must_use]
 pub const fn is_believable(usd_micros: u64) -> bool {

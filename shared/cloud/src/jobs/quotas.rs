@@ -40,7 +40,7 @@ fn listed_quota(quota: &ServiceQuota) -> Option<ListedQuota> {
     })
 }
 
-/// What a quota grants; none of what is no number of vCPUs.
+/// The vCPUs that a quota grants; none if its value is no such number.
 pub(crate) fn granted(quota: &ServiceQuota) -> Option<f64> {
     quota.value.filter(|value| value.is_finite() && *value >= 0.0)
 }

@@ -1,4 +1,4 @@
-//! Which devices report, and what is published instead where none does. It lists only the names of metrics.
+//! Reports about devices, and a look at what is published instead of them. Only the names of metrics are listed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +21,7 @@ pub(super) struct OpenReport<'a, 'r> {
     pub(super) report: &'r mut DeviceReport,
 }
 
-/// Which devices of these instances of one region reported within three hours or so. A kind without configured metrics has no report.
+/// The devices of these instances of one region that reported within three hours or so. A kind without configured metrics has no report.
 ///
 /// # Errors
 /// If the metrics cannot be listed.
@@ -57,7 +57,7 @@ pub async fn device_reports(
     }
 }
 
-/// Those of the listed series that name no instance.
+/// The listed series that name no instance.
 pub(super) fn unowned_of(listed: &BTreeSet<MetricSeries>, owners: &SeriesOwners<'_>) -> Vec<MetricSeries> {
     listed.iter().filter(|series| owners.is_unowned(series)).cloned().collect()
 }

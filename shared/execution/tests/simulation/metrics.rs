@@ -16,9 +16,9 @@ pub(crate) const NEVER: i64 = i64::MAX;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MachinePeriod {
     pub(crate) start: i64,
-    /// In the mean.
+    /// The mean.
     pub(crate) cpu_vcpus: f64,
-    /// In its busiest minute.
+    /// The busiest minute.
     pub(crate) cpu_peak_vcpus: f64,
     pub(crate) network_mbps: f64,
     pub(crate) disk_mbps: f64,
@@ -30,7 +30,7 @@ pub(crate) struct MachinePeriod {
     pub(crate) gpu_at: i64,
     /// The GPU that was not measured.
     pub(crate) gpu_missing: Option<u32>,
-    /// What its exporter publishes instead, if anything.
+    /// The value that its exporter publishes instead, if any.
     pub(crate) blank: Option<f64>,
 }
 

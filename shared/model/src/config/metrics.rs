@@ -96,11 +96,11 @@ fn complete<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SeriesN
 /// metrics").
 const AGENT_UTILIZATION: [&str; 2] = ["nvidia_smi_utilization_gpu", "nvidia_smi utilization_gpu"];
 
-/// Up to here a value may be a ratio whose two readings are a moment apart.
+/// The largest value that may be a ratio: its two readings are a moment apart.
 const RATIO_MAX: f64 = 1.1;
 
 impl SeriesNames {
-    /// Whether these samples of a utilisation may be ratios as well as percent: in a metric of the account's own, whose unit is not
+    /// True for samples of a utilisation that may be ratios as well as percent: in a metric of the account's own, whose unit is not
     /// declared, all but zeros up to 1 may be; in the `CloudWatch` agent's, what is not whole.
     #[must_use]
     pub fn may_be_ratios(&self, mut samples: impl Iterator<Item = f64> + Clone) -> bool {
@@ -110,13 +110,13 @@ impl SeriesNames {
             && samples.any(may_be_ratio)
     }
 
-    /// Whether its utilisation is the `CloudWatch` agent's.
+    /// True for the utilisation of the `CloudWatch` agent.
     #[must_use]
     pub fn is_of_agent(&self) -> bool {
         AGENT_UTILIZATION.contains(&self.utilization.as_str())
     }
 
-    /// Whether its utilisation is a metric of the account's own, and has no declared unit.
+    /// True for a utilisation of the account's own without a declared unit.
     #[must_use]
     pub fn lacks_unit(&self) -> bool {
         self.utilization_unit == UtilizationUnit::Detect && !self.is_of_agent()

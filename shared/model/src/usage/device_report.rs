@@ -1,4 +1,4 @@
-//! Which devices of an instance report, and which series seem to be its own and count for none of them, so that the advice fits what
+//! The devices of an instance that report, and series that seem to be its own and count for none of them, so that the advice fits what
 //! was found.
 
 use std::collections::BTreeSet;
@@ -10,12 +10,12 @@ use crate::instance::{Instance, first_label};
 /// The most series that are kept as evidence; the advice names a few.
 pub const REJECTED_SERIES_MAX: usize = 20;
 
-/// Which devices of an instance report.
+/// The devices of an instance that report.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DeviceReport {
-    /// How many devices should report.
+    /// The number of devices that should report.
     pub devices: u32,
-    /// Those that do, by the dimension that distinguishes them; empty for the one device of a series without it.
+    /// The devices that do, by the dimension that distinguishes them; empty for the one device of a series without it.
     pub reporting: BTreeSet<String>,
     /// Series that were found, and count for none of its devices.
     pub rejected: Vec<RejectedSeries>,
@@ -30,25 +30,25 @@ pub struct RejectedSeries {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RejectionReason {
-    /// It is of all devices together.
+    /// The series is of all devices together.
     AllDevices,
-    /// It has the instance's host, and no id of an instance, such as the literal text `${aws:InstanceId}`.
+    /// The series has the instance's host, and no id of an instance, such as the literal text `${aws:InstanceId}`.
     NoInstanceId,
-    /// It is of another metric.
+    /// The series is of another metric.
     OtherMetric,
-    /// It names no instance of the region, so it may be this one's.
+    /// The series names no instance of the region, so it may be this one's.
     Unowned,
 }
 
 impl DeviceReport {
-    /// By the series that are listed of an instance: several of one device are one device.
+    /// The report by the series that are listed of an instance: several of one device are one device.
     #[must_use]
     pub fn from_listed(instance: &Instance, listed: &[MetricSeries], names: &SeriesNames) -> Self {
         let reporting = listed.iter().map(|series| device_of(series, names).to_owned()).collect();
         Self::new(names.series_of(&instance.machine), reporting, listed, names)
     }
 
-    /// Of so many devices these report. A series without the dimension that distinguishes devices is of all together, and counts for none
+    /// The report of so many devices. A series without the dimension that distinguishes devices is of all together, and counts for none
     /// of several.
     #[must_use]
     pub fn new(devices: u32, mut reporting: BTreeSet<String>, listed: &[MetricSeries], names: &SeriesNames) -> Self {
@@ -66,7 +66,7 @@ impl DeviceReport {
         self.devices > 0 && self.reporting.len() >= usize::try_from(self.devices).unwrap_or(usize::MAX)
     }
 
-    /// Whether a look at further series could explain it: none of its devices reports, and nothing says why.
+    /// True if a look at further series could explain it: none of its devices reports, and nothing says why.
     #[must_use]
     pub fn is_unexplained(&self) -> bool {
         self.devices > 0
@@ -130,7 +130,7 @@ impl MetricSeries {
         self.dimensions.iter().find(|(key, _)| !name.is_empty() && key == name).map(|(_, value)| value.as_str())
     }
 
-    /// Whether its name is one of those that exporters give the metrics of accelerators. AWS's own namespaces have none of them.
+    /// True for names that exporters give the metrics of accelerators. AWS's own namespaces have none of them.
     fn is_of_accelerator(&self) -> bool {
         let metric = self.metric.to_ascii_lowercase();
         let words = ["gpu", "nvidia", "dcgm", "neuron", "rocm", "amd"];
@@ -141,7 +141,7 @@ impl MetricSeries {
 }
 
 impl SeriesOwners<'_> {
-    /// Whether a series names no instance at all, although it should. The series of another instance is none of these.
+    /// True for a series that names no instance at all, although it should. The series of another instance is none of these.
     #[must_use]
     pub fn is_unowned(&self, series: &MetricSeries) -> bool {
         if self.owner_of(series).is_some() {

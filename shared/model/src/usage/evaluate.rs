@@ -107,7 +107,7 @@ struct InstanceSamples<'a> {
 }
 
 impl InstanceSamples<'_> {
-    /// Those that its metric can have.
+    /// The samples that the metric of the signal can have.
     fn samples_of(&self, signal: MetricSignal) -> impl Iterator<Item = Sample> {
         self.reported(signal).filter(move |(_, value)| signal.allows(*value, &self.instance.machine))
     }

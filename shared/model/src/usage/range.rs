@@ -4,7 +4,7 @@
 use super::MetricSignal;
 use crate::instance::InstanceTypeFacts;
 
-/// What the rounding of a percentage may add.
+/// The most that rounding adds to a percentage.
 const ROUNDING: f64 = 1e-6;
 /// Bytes of a 5-minute period at 10 Tbit/s: the fastest instances have 6.4 Tbit/s (EC2 user guide, "Amazon EC2 instance network bandwidth").
 const NETWORK_BYTES_MAX: f64 = 10e12 / 8.0 * 300.0;
@@ -14,7 +14,7 @@ const DISK_BYTES_MAX: f64 = 1e12 / 8.0 * 300.0;
 pub const ACCELERATOR_MEMORY_MIB_MAX: u32 = 1024 * 1024;
 
 impl MetricSignal {
-    /// Whether a value in the unit of this signal can be true of a machine.
+    /// True for a value, in the unit of this signal, that a machine can have.
     #[must_use]
     pub fn allows(self, value: f64, machine: &InstanceTypeFacts) -> bool {
         let most = match self {
@@ -28,7 +28,7 @@ impl MetricSignal {
     }
 }
 
-/// With a quarter to spare: of an A10G, EC2 names 22,888 MiB and `nvidia-smi` 23,028.
+/// The memory of the type and a quarter to spare: of an A10G, EC2 names 22,888 MiB and `nvidia-smi` 23,028.
 fn memory_mib_max(machine: &InstanceTypeFacts) -> f64 {
     match machine.accelerator_memory_mib {
         0 => f64::from(ACCELERATOR_MEMORY_MIB_MAX),

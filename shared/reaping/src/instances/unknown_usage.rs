@@ -1,4 +1,4 @@
-//! Why the usage of an instance is unknown, in words: messages, `explain`, `scan` and `doctor` say the same.
+//! The reasons for unknown usage of an instance, in words: messages, `explain`, `scan` and `doctor` say the same.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ const NAME_CHARACTERS_MAX: usize = 64;
 
 const INSTALL: &str = "install the CloudWatch agent with its nvidia_gpu section";
 
-/// Why the usage is unknown, and what to do.
+/// The reason, and the remedy.
 pub(super) fn describe_unknown(unknown: &UnknownUsage, instance: &Instance, metrics: &MetricsConfig) -> String {
     match unknown {
         UnknownUsage::NotAsked => "CloudWatch was not queried, or did not answer".to_owned(),
@@ -71,7 +71,7 @@ fn name_of(measure: &UsageMeasure) -> String {
     }
 }
 
-/// How many of its devices report, and what to do, chosen by what was found.
+/// The number of devices that report, and the remedy that fits what was found.
 #[must_use]
 pub fn describe_report(report: &DeviceReport, instance: &Instance, metrics: &MetricsConfig) -> [String; 2] {
     let found = format!("{} of its {} accelerators report", report.reporting.len(), report.devices);
