@@ -89,7 +89,11 @@ fn read_gpus(open: &mut Option<Nvml>) -> Result<GpuReading, AgentError> {
     };
     for index in 0..count.min(GPUS_MAX) {
         match sample(nvml, index, &mut look.problems) {
-            Ok(sample) => look.gpus.push(sample),
+            Ok(sample) => {
+                let (sample, impossible) = sample.without_impossible();
+                look.gpus.push(sample);
+                look.problems.extend(impossible);
+            }
             Err(NvmlError::GpuLost) => look.problems.push(format!("GPU {index} has fallen off the bus")),
             Err(error) => look.problems.push(format!("GPU {index} cannot be read: {}", error_sentence(&error))),
         }

@@ -45,6 +45,9 @@ pub const AT_FULL_UTILIZATION_PERCENT: (u64, u64) = (38, 100);
 /// How far the sensor of a GPU may be off, in percent (NVML API reference, `nvmlDeviceGetPowerUsage`, which says so of old GPUs alone).
 pub const SENSOR_ERROR_PERCENT: u64 = 5;
 
+/// Measured means up to this share of full power are believed: boards keep to their limit but for moments.
+const MEASURED_MAX_PERCENT: u64 = 120;
+
 /// What making a server without accelerators and memory emits, in kg of CO2 (Teads, "Building an AWS EC2 Carbon Emissions Dataset", 2021).
 pub const SERVER_KG: u64 = 1_000;
 
@@ -271,12 +274,12 @@ fn accelerator_power(hardware: &MachineHardware, load: AcceleratorLoad) -> Bound
     let (idle_low, idle_high) = (all(model.idle_milliwatts.0), all(model.idle_milliwatts.1));
     let full = all(model.full_milliwatts);
     match load {
-        AcceleratorLoad::Unknown => Bounds { low: idle_low, high: full },
-        // A program on the machine can write any figure.
-        AcceleratorLoad::Measured { milliwatts } => Bounds { low: milliwatts.min(full), high: milliwatts.min(full) }
-            .times((100 - SENSOR_ERROR_PERCENT, 100 + SENSOR_ERROR_PERCENT), 100),
-        AcceleratorLoad::Utilization { percent } => {
-            let percent = u64::from(percent.min(100));
+        AcceleratorLoad::Measured { milliwatts } if milliwatts <= full.saturating_mul(MEASURED_MAX_PERCENT) / 100 => {
+            Bounds { low: milliwatts, high: milliwatts }
+                .times((100 - SENSOR_ERROR_PERCENT, 100 + SENSOR_ERROR_PERCENT), 100)
+        }
+        AcceleratorLoad::Utilization { percent } if percent <= 100 => {
+            let percent = u64::from(percent);
             let at =
                 |idle: u64, busy: u64| idle.saturating_add(busy.saturating_sub(idle).saturating_mul(percent) / 100);
             let (least, most) = AT_FULL_UTILIZATION_PERCENT;
@@ -284,6 +287,10 @@ fn accelerator_power(hardware: &MachineHardware, load: AcceleratorLoad) -> Bound
                 low: at(idle_low, full.saturating_mul(least) / 100),
                 high: at(idle_high, full.saturating_mul(most) / 100),
             }
+        }
+        // A program on the machine can write any figure. What cannot be says nothing.
+        AcceleratorLoad::Unknown | AcceleratorLoad::Measured { .. } | AcceleratorLoad::Utilization { .. } => {
+            Bounds { low: idle_low, high: full }
         }
     }
 }

@@ -1,7 +1,9 @@
 //! From the SDK's types to those of `model`.
 
 use aws_sdk_ec2::primitives::DateTime;
-use aws_sdk_ec2::types::{GpuDeviceInfo, InstanceTypeInfo, SpotInstanceRequest, SpotInstanceState, SpotInstanceType};
+use aws_sdk_ec2::types::{
+    GpuDeviceInfo, GpuInfo, InstanceTypeInfo, NeuronInfo, SpotInstanceRequest, SpotInstanceState, SpotInstanceType,
+};
 use jiff::Timestamp;
 use model::instance::{Accelerator, InstanceTypeFacts, PurchaseOption};
 
@@ -13,6 +15,7 @@ pub(crate) fn machine(info: &InstanceTypeInfo) -> Option<InstanceTypeFacts> {
     Some(InstanceTypeFacts {
         accelerator,
         accelerators,
+        accelerator_memory_mib: memory_mib(info),
         vcpus: whole(vcpus),
         instance_storage_gb: storage.and_then(|gb| u64::try_from(gb).ok()).unwrap_or_default(),
     })
@@ -39,6 +42,14 @@ fn inference(info: &InstanceTypeInfo) -> Option<(Accelerator, u32)> {
     let of_aws = devices.iter().all(|device| device.manufacturer().is_none_or(|name| name == "AWS"));
     let accelerator = if of_aws { Accelerator::Neuron } else { Accelerator::Other };
     Some((accelerator, devices.iter().map(|device| whole(device.count)).sum()))
+}
+
+/// The memory of the largest accelerator; 0 where EC2 does not say.
+fn memory_mib(info: &InstanceTypeInfo) -> u32 {
+    let gpus = info.gpu_info.iter().flat_map(GpuInfo::gpus).map(|gpu| gpu.memory_info.as_ref()?.size_in_mib);
+    let neuron = info.neuron_info.iter().flat_map(NeuronInfo::neuron_devices);
+    let neuron = neuron.map(|device| device.memory_info.as_ref()?.size_in_mib);
+    gpus.chain(neuron).map(whole).max().unwrap_or_default()
 }
 
 fn whole(count: Option<i32>) -> u32 {

@@ -12,7 +12,6 @@ mod restore;
 mod subscriptions;
 mod tags;
 mod team_stack;
-mod telemetry;
 
 pub use alarms::alarms;
 pub use all_tags::{tagged, tagged_instances, volumes};
@@ -29,7 +28,6 @@ pub use team_stack::{
     TeamStack, TeamStackRequest, create_team_stack, delete_team_stack, has_instance_profile, machine_profiles,
     profile_role_arn, team_stack, update_team_stack,
 };
-pub use telemetry::reporting;
 
 pub use crate::observe::unattached;
 pub use crate::sagemaker::{create_endpoint, set_copies, start_notebook};

@@ -124,6 +124,10 @@ impl InstanceCloud for Aws {
     ) -> Result<BTreeSet<MetricSeries>, CallError> {
         metric_data::series(&self.cloudwatch(region), region, names, of_late, owners).await
     }
+
+    async fn published(&self, region: &Region, dimension: &str, value: &str) -> Result<Vec<MetricSeries>, CallError> {
+        metric_data::published(&self.cloudwatch(region), region, dimension, value).await
+    }
 }
 
 impl VolumeCloud for Aws {

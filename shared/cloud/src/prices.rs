@@ -209,7 +209,8 @@ fn change(price: &aws_sdk_ec2::types::SpotPrice) -> Option<SpotPrice> {
         instance_type: TypeName::new(price.instance_type()?.as_str()),
         zone: price.availability_zone()?.to_owned(),
         from: timestamp(price.timestamp()?)?,
-        usd_micros_per_hour: list::usd_micros(price.spot_price()?).filter(|usd_micros| *usd_micros > 0)?,
+        usd_micros_per_hour: list::usd_micros(price.spot_price()?)
+            .filter(|usd_micros| list::is_believable(*usd_micros))?,
     })
 }
 

@@ -49,7 +49,7 @@ pub use clients::Clients;
 pub use job_states::load_job_states;
 pub use notification_logs::RecalledLogs;
 pub use steps::log;
-pub use usages::{IdleThresholds, usages};
+pub use usages::{IdleThresholds, device_reports, usages};
 
 /// No step is started later than this before the run's deadline: telling and recording come after it.
 const RESERVE: SignedDuration = SignedDuration::from_secs(20);

@@ -1,17 +1,24 @@
 //! What instances have been doing, in two rounds: first the metrics that most likely show work, then all others for the instances that showed none.
 
+mod device_reports;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use model::config::{IdleConfig, MetricsConfig, SeriesNames};
 use model::id::{Region, ResourceId};
-use model::instance::Accelerator;
+use model::instance::{Accelerator, Instance};
 use model::observation::Gap;
 use model::usage::{
-    FirstRound, MetricSeries, OpenQuery, PERIOD, QueryResult, SeriesOwners, UsageQuery, devices, first_questions,
+    FirstRound, MetricSeries, OpenQuery, PERIOD, QueryResult, SeriesOwners, UnknownUsage, Usage, UsageQuery, devices,
+    first_questions,
 };
 use ports::{CallError, InstanceCloud, gaps};
+
+pub use device_reports::device_reports;
+
+use device_reports::{OpenReport, explain_reports, unowned_of};
 
 /// The most samples of a round in memory. Each takes 24 bytes, and the smallest Lambda has 128 MB.
 const SAMPLES_AT_ONCE_MAX: usize = 500_000;
@@ -37,10 +44,21 @@ pub async fn usages(
     now: Timestamp,
     timeout: Duration,
 ) -> (BTreeMap<ResourceId, QueryResult>, Vec<Gap>) {
-    let mut inquiry =
-        RegionInquiry { cloud, region, lines, until: end_of_period(now), found: BTreeMap::new(), errors: Vec::new() };
-    let asks = asks.iter().filter(|ask| ask.instance.region == *region).collect();
-    let in_time = tokio::time::timeout(timeout, inquiry.ask(asks)).await;
+    let mut inquiry = RegionInquiry {
+        cloud,
+        region,
+        lines,
+        until: end_of_period(now),
+        found: BTreeMap::new(),
+        unowned: BTreeMap::new(),
+        errors: Vec::new(),
+    };
+    let asks: Vec<&UsageQuery<'_>> = asks.iter().filter(|ask| ask.instance.region == *region).collect();
+    let all = async {
+        inquiry.ask(&asks).await;
+        inquiry.explain_reports(&asks).await;
+    };
+    let in_time = tokio::time::timeout(timeout, all).await;
     if in_time.is_err() {
         inquiry.errors.push(CallError::timed_out("cloudwatch:GetMetricData", region, timeout));
     }
@@ -74,6 +92,8 @@ struct RegionInquiry<'a, C> {
     lines: IdleThresholds<'a>,
     until: Timestamp,
     found: BTreeMap<ResourceId, QueryResult>,
+    /// Listed series that name no instance.
+    unowned: BTreeMap<Accelerator, Vec<MetricSeries>>,
     errors: Vec<CallError>,
 }
 
@@ -90,10 +110,10 @@ fn samples(ask: &UsageQuery<'_>, questions: usize) -> usize {
 }
 
 impl<C: InstanceCloud> RegionInquiry<'_, C> {
-    async fn ask(&mut self, asks: Vec<&UsageQuery<'_>>) {
+    async fn ask(&mut self, asks: &[&UsageQuery<'_>]) {
         let samples_of = |ask: &UsageQuery<'_>| samples(ask, 1 + usize::from(ask.likely.is_some()));
         let (mut open, mut samples_kept) = (Vec::new(), 0_usize);
-        for part in parts(asks, |ask| samples_of(ask)) {
+        for part in parts(asks.to_vec(), |ask| samples_of(ask)) {
             let room = SAMPLES_AT_ONCE_MAX.saturating_sub(part.iter().map(|ask| samples_of(ask)).sum());
             // All are listed together, unless the answers of the first round take too much room.
             if samples_kept > room {
@@ -123,7 +143,8 @@ impl<C: InstanceCloud> RegionInquiry<'_, C> {
         for ask in asks {
             let id = &ask.instance.id;
             let Some(answers) = answered.answers.remove(id) else { continue };
-            match ask.after_first(answers, !answered.missed.contains(id), self.lines.idle) {
+            let names = self.lines.metrics.series_names(ask.instance.machine.accelerator);
+            match ask.after_first(answers, !answered.missed.contains(id), names, self.lines.idle) {
                 Some(FirstRound::Found(found)) => drop(self.found.insert(id.clone(), found)),
                 Some(FirstRound::Open(one)) => open.push(one),
                 None => {}
@@ -142,7 +163,7 @@ impl<C: InstanceCloud> RegionInquiry<'_, C> {
         for (accelerator, open) in by_kind {
             let names = self.lines.metrics.series_names(accelerator);
             let mut by_instance = match names {
-                Some(names) => match self.devices(names, &open).await {
+                Some(names) => match self.devices(accelerator, names, &open).await {
                     Ok(devices) => devices,
                     Err(error) => {
                         self.errors.push(error);
@@ -166,13 +187,15 @@ impl<C: InstanceCloud> RegionInquiry<'_, C> {
     }
 
     async fn devices(
-        &self,
+        &mut self,
+        accelerator: Accelerator,
         names: &SeriesNames,
         open: &[OpenQuery<'_>],
     ) -> Result<BTreeMap<ResourceId, Vec<MetricSeries>>, CallError> {
         let is_recent = open.iter().all(|open| self.until.duration_since(open.ask.window.from) <= RECENT);
         let owners = SeriesOwners::among(open.iter().map(|open| open.ask.instance), names);
         let listed = self.cloud.series(self.region, names, is_recent, &owners).await?;
+        self.unowned.insert(accelerator, unowned_of(&listed, &owners));
         Ok(devices(listed, &owners))
     }
 
@@ -192,6 +215,24 @@ impl<C: InstanceCloud> RegionInquiry<'_, C> {
             let found = open.conclude(answers, complete, devices, names_of(open), self.lines.idle);
             self.found.extend(found.map(|found| (instance.id.clone(), found)));
         }
+    }
+}
+
+impl<C: InstanceCloud> RegionInquiry<'_, C> {
+    /// Adds what was found instead to the findings about instances none of whose devices reports.
+    async fn explain_reports(&mut self, asks: &[&UsageQuery<'_>]) {
+        let instances: BTreeMap<&ResourceId, &Instance> =
+            asks.iter().map(|ask| (&ask.instance.id, ask.instance)).collect();
+        let open = self.found.iter_mut().filter_map(|(id, found)| {
+            let QueryResult::Answered(Usage::Unknown(UnknownUsage::Uninstrumented(report)), _) = found else {
+                return None;
+            };
+            let instance = instances.get(id)?;
+            let names = self.lines.metrics.series_names(instance.machine.accelerator)?;
+            Some(OpenReport { instance, names, report })
+        });
+        let errors = explain_reports(self.cloud, self.region, open, &self.unowned).await;
+        self.errors.extend(errors);
     }
 }
 

@@ -9,7 +9,7 @@ use billing::energy::AcceleratorLoad;
 use jiff::SignedDuration;
 use model::config::{JOB_METRICS_NAMESPACE, SeriesNames};
 use model::id::ResourceId;
-use model::usage::MetricSeries;
+use model::usage::{ACCELERATOR_MEMORY_MIB_MAX, MetricSeries};
 use serde::{Deserialize, Serialize};
 
 use super::JobId;
@@ -46,6 +46,29 @@ pub struct GpuSample {
     pub memory_used_mib: Option<u32>,
     /// Power of the whole board, in milliwatts.
     pub power_milliwatts: Option<u32>,
+}
+
+/// No board draws so much.
+const POWER_MILLIWATTS_MAX: u32 = 10_000_000;
+
+impl GpuSample {
+    /// The sample without figures that no GPU has, such as the largest integer, and for people which these were.
+    #[must_use]
+    pub fn without_impossible(mut self) -> (Self, Vec<String>) {
+        let Self { index, utilization_percent, memory_used_mib, power_milliwatts, .. } = &mut self;
+        let figures = [
+            ("utilisation", utilization_percent, 100),
+            ("memory", memory_used_mib, ACCELERATOR_MEMORY_MIB_MAX),
+            ("power", power_milliwatts, POWER_MILLIWATTS_MAX),
+        ];
+        let mut refused = Vec::new();
+        for (what, figure, most) in figures {
+            if figure.take_if(|value| *value > most).is_some() {
+                refused.push(format!("GPU {index} reports an impossible {what}, which is not published"));
+            }
+        }
+        (self, refused)
+    }
 }
 
 /// What the GPUs of a machine did in the mean, of all of them and all samples.
@@ -265,6 +288,17 @@ mod tests {
             let error = Config::read(&refused).unwrap_err().to_string();
             assert!(error.contains("`Curfew/Jobs` is written by the machines of jobs"), "{error}");
         }
+    }
+
+    #[test]
+    fn a_figure_that_no_gpu_has_is_missing() {
+        let blank = Some(u32::MAX);
+        let all = GpuSample { memory_used_mib: blank, power_milliwatts: blank, ..gpu(3, u32::MAX) };
+        let (sample, refused) = all.without_impossible();
+        assert_eq!(sample, GpuSample { index: 3, name: sample.name.clone(), ..GpuSample::default() });
+        assert_eq!(refused.len(), 3);
+        assert_eq!(refused[0], "GPU 3 reports an impossible utilisation, which is not published");
+        assert_eq!(gpu(0, 100).without_impossible(), (gpu(0, 100), Vec::new()));
     }
 
     #[test]

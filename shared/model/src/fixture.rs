@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use crate::instance::{Accelerator, Instance, InstanceState, InstanceTypeFacts, PrepaidCapacity, PurchaseOption};
-use crate::usage::{BusyEvidence, IdleEvidence, PERIOD, UnknownUsage, Usage, UsageWindow};
+use crate::usage::{BusyEvidence, DeviceReport, IdleEvidence, PERIOD, UnknownUsage, Usage, UsageWindow};
 use crate::volume::{Volume, VolumeState};
 
 pub use sagemaker::{SageMakerBuilder, app, endpoint, inference_component, notebook, training_job};
@@ -51,6 +51,7 @@ pub fn untagged() -> InstanceBuilder {
         machine: InstanceTypeFacts {
             accelerator: Accelerator::Nvidia,
             accelerators: 1,
+            accelerator_memory_mib: 22_888,
             vcpus: 4,
             instance_storage_gb: 0,
         },
@@ -215,5 +216,5 @@ pub fn busy() -> Usage {
 }
 
 pub fn unknown() -> Usage {
-    Usage::Unknown(UnknownUsage::Uninstrumented { reporting: 0, devices: 1 })
+    Usage::Unknown(UnknownUsage::Uninstrumented(DeviceReport { devices: 1, ..DeviceReport::default() }))
 }

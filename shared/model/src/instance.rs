@@ -93,6 +93,8 @@ pub struct InstanceTypeFacts {
     pub accelerator: Accelerator,
     /// How many there are; logical ones where the type has a fraction of a GPU.
     pub accelerators: u32,
+    /// The memory of the largest of them, in MiB; 0 where EC2 does not say.
+    pub accelerator_memory_mib: u32,
     /// Virtual CPUs.
     pub vcpus: u32,
     /// NVMe instance storage in GB, lost on stop; 0 if there is none.
@@ -134,8 +136,13 @@ impl Instance {
 
 impl InstanceTypeFacts {
     /// What stands there before the type is known.
-    pub const UNKNOWN: Self =
-        Self { accelerator: Accelerator::Other, accelerators: 0, vcpus: 0, instance_storage_gb: 0 };
+    pub const UNKNOWN: Self = Self {
+        accelerator: Accelerator::Other,
+        accelerators: 0,
+        accelerator_memory_mib: 0,
+        vcpus: 0,
+        instance_storage_gb: 0,
+    };
 }
 
 /// The answer of `DescribeInstanceTypes` about the types: `None` for those without an accelerator.
@@ -202,8 +209,13 @@ mod tests {
     }
 
     fn machines() -> InstanceTypes {
-        let g5 =
-            InstanceTypeFacts { accelerator: Accelerator::Nvidia, accelerators: 1, vcpus: 4, instance_storage_gb: 250 };
+        let g5 = InstanceTypeFacts {
+            accelerator: Accelerator::Nvidia,
+            accelerators: 1,
+            vcpus: 4,
+            instance_storage_gb: 250,
+            ..InstanceTypeFacts::UNKNOWN
+        };
         InstanceTypes::from([("g5.xlarge".into(), Some(g5)), ("m7i.large".into(), None)])
     }
 

@@ -331,7 +331,7 @@ pub enum ActivitySource {
 }
 
 /// Why its use is unknown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum UnknownActivity {
     /// No query was sent, or none was answered.
     NotAsked,
@@ -343,6 +343,8 @@ pub enum UnknownActivity {
     HealthCheck,
     /// A metric has too few samples.
     TooFewSamples(ActivitySignal),
+    /// Samples are missing because a metric has values that it cannot have, such as this one.
+    ImpossibleValue(ActivitySignal, f64),
 }
 
 /// The types among the resources of a region, by the names that EC2 knows.

@@ -8,12 +8,17 @@
 //! - nothing since the window's end contradicts that.
 //!
 //! **Busy** if one sample since the window's start, however fresh, lies at or above its line. **Unknown** is everything
-//! else. Windows are whole 5-minute periods and end 10 minutes ago, because `CloudWatch` is late
+//! else. A sample outside of the range of its unit is no sample.
+//!
+//! Utilisation is the highest of each period. CPU, network and disk are means of the period, so that basic and detailed monitoring are
+//! judged alike. Windows are whole 5-minute periods and end 10 minutes ago, because `CloudWatch` is late
 //! (EC2 user guide, "Basic monitoring").
 
+mod device_report;
 mod evaluate;
 mod inquiry;
 mod questions;
+mod range;
 
 use std::collections::BTreeMap;
 
@@ -24,11 +29,13 @@ use crate::id::ResourceId;
 use crate::instance::Instance;
 use crate::moment::before;
 
+pub use device_report::{DeviceReport, REJECTED_SERIES_MAX, RejectedSeries, RejectionReason};
 pub use evaluate::{device_of, evaluate, evidence};
 pub use inquiry::{FirstRound, OpenQuery, QueryDepth, QueryResult, UsageQuery};
 pub use questions::{
     MetricQuestion, MetricSeries, MetricSignal, SeriesOwners, Statistic, devices, first_questions, further_questions,
 };
+pub use range::{ACCELERATOR_MEMORY_MIB_MAX, format_impossible};
 
 /// Of basic monitoring and of our windows.
 pub const PERIOD: SignedDuration = SignedDuration::from_mins(5);
@@ -143,16 +150,18 @@ pub enum UsageMeasure {
     Disk,
     /// Utilisation in percent of the accelerator of that name, where it has one.
     Gpu(Option<String>),
+    /// Memory held on it, in MiB.
+    GpuMemory(Option<String>),
 }
 
 /// Why it is unknown.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum UnknownUsage {
     /// This run did not query it, or got no answer, or the answer lacks a series that was busy before.
     NotAsked,
     /// There is not one sample of it.
     Silent {
-        /// How many devices should report.
+        /// The number of devices that should report.
         devices: u32,
     },
     /// It was launched too recently to have been idle for a whole window.
@@ -160,16 +169,18 @@ pub enum UnknownUsage {
     /// No metric is configured for its kind of accelerator.
     NoMetric,
     /// Fewer devices report than the type has.
-    Uninstrumented {
-        /// How many report.
-        reporting: u32,
-        /// How many there are.
-        devices: u32,
-    },
-    /// Its utilisation lies between 0 and 1 in every sample, and may be a ratio as well as percent.
+    Uninstrumented(DeviceReport),
+    /// No sample of its utilisation exceeds that of a ratio, so they may be ratios as well as percent.
     UnitUnclear,
     /// A metric has too few samples, or its question was not answered.
-    TooFewSamples(MetricSignal),
+    TooFewSamples(UsageMeasure),
+    /// Samples are missing because a metric has values that it cannot have.
+    ImpossibleValue {
+        measure: UsageMeasure,
+        metric: String,
+        /// The newest of them, in the unit of the measure.
+        value: f64,
+    },
 }
 
 /// A series that settled it alone, by work or by memory that is held, and is asked first the next time.

@@ -151,7 +151,8 @@ pub trait InstanceCloud: Cloud {
         until: Timestamp,
     ) -> Answered;
 
-    /// Every series of this metric that somebody owns; with `of_late` only those that reported within three hours or so.
+    /// Every series of this metric that somebody owns, and some that name no instance; with `of_late` only those that reported within three
+    /// hours or so.
     async fn series(
         &self,
         region: &Region,
@@ -159,6 +160,9 @@ pub trait InstanceCloud: Cloud {
         of_late: bool,
         owners: &SeriesOwners<'_>,
     ) -> Result<BTreeSet<MetricSeries>, CallError>;
+
+    /// Some series of any metric that have this dimension, and reported within three hours or so.
+    async fn published(&self, region: &Region, dimension: &str, value: &str) -> Result<Vec<MetricSeries>, CallError>;
 }
 
 /// What a run about volumes asks.

@@ -7,6 +7,7 @@
 mod explain;
 mod scan;
 mod skip;
+mod unknown_usage;
 mod usage_queries;
 
 use std::collections::BTreeMap;
@@ -15,6 +16,7 @@ use jiff::Timestamp;
 
 pub use explain::{explain, full_usage_query};
 pub use scan::{scan, unjudged};
+pub use unknown_usage::describe_report;
 pub use usage_queries::{LearnedUsage, learn_usage, usage_queries};
 
 use model::curfew_tags::{CurfewTags, STOPPED};

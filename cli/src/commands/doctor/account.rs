@@ -63,24 +63,20 @@ async fn telemetry_of(
         by_region.entry(&instance.region).or_default().push(instance);
     }
     let looks = by_region.into_iter().map(|(region, here)| async move {
-        let listed = cloud::operator::reporting(&context.aws, region, &here, &config.metrics).await;
-        listed.map(|listed| (here, listed))
+        let reports = execution::device_reports(&context.aws, region, &here, &config.metrics).await;
+        reports.map(|reports| (here, reports))
     });
     let mut all = Vec::new();
     for looked in join_all(looks).await {
         match looked {
-            Ok((here, listed)) => all.extend(here.into_iter().map(|instance| {
-                let series = listed.get(&instance.id).map(Vec::as_slice).unwrap_or_default();
-                InstanceTelemetry::from_series(
-                    instance,
-                    series,
-                    config.metrics.series_names(instance.machine.accelerator),
-                )
+            Ok((here, mut reports)) => all.extend(here.into_iter().map(|instance| {
+                let report = reports.remove(&instance.id);
+                InstanceTelemetry { instance, report }
             })),
             Err(error) => findings.push(unanswered(&error)),
         }
     }
-    findings.extend(telemetry::check(&all, prices));
+    findings.extend(telemetry::check(&all, &config.metrics, prices));
     DoctorSection::new(telemetry::CHECK, findings, telemetry::summary(&all))
 }
 

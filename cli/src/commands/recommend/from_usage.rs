@@ -120,7 +120,7 @@ async fn of_region(
     let prices = account.prices(deployed, &offers, false).await;
     for instance in instances {
         let Some(samples) = history.get(&instance.id) else { continue };
-        let usage = InstanceUsage::from_samples(instance, samples, names.utilization_unit, (&prices, config));
+        let usage = InstanceUsage::from_samples(instance, samples, names, (&prices, config));
         found.findings.extend(usage.findings(&offers, &prices, config));
     }
 }

@@ -28,6 +28,9 @@ fn a_figure_spans_what_is_unknown_and_a_measurement_narrows_it() {
         AcceleratorLoad::Measured { milliwatts: 200_000 },
         ["220-320 Wh", "61-86 g CO2e", "2-5.2 g CO2e"],
     );
+    let unknown = ["27-450 Wh", "7.5-120 g CO2e", "2-5.2 g CO2e"];
+    check("g5.xlarge", AcceleratorLoad::Measured { milliwatts: u64::MAX }, unknown);
+    check("g5.xlarge", AcceleratorLoad::Utilization { percent: 255 }, unknown);
     check("p5.48xlarge", AcceleratorLoad::Unknown, ["1.4-9.8 kWh", "0.38-2.7 kg CO2e", "110-220 g CO2e"]);
     check("g6f.large", AcceleratorLoad::Unknown, ["5.8-27 Wh", "1.5-7.2 g CO2e", "0.6-1.4 g CO2e"]);
 }

@@ -112,9 +112,7 @@ pub fn on_demand(
             said.insert(priced.price(&["Hrs"]));
         }
     }
-    // What costs nothing is billed in another way.
-    let usd_micros = single_price(said).filter(|usd_micros| *usd_micros > 0);
-    Ok(usd_micros.map(Rate::from_usd_micros_per_hour))
+    Ok(single_price(said).map(Rate::from_usd_micros_per_hour))
 }
 
 /// What storage costs in that region, as far as these products of any family of [`STORAGE_FAMILIES`] say.
@@ -171,7 +169,7 @@ pub fn sagemaker(
         }
     }
     let known = said.into_iter().filter_map(|(component, said)| Some((component, single_price(said)?)));
-    Ok(known.filter(|(_, usd_micros)| *usd_micros > 0).collect())
+    Ok(known.collect())
 }
 
 fn read(products: &[String]) -> Result<Vec<PricedProduct>, UnreadableProduct> {
@@ -207,8 +205,15 @@ impl PricedProduct {
         let only = dimensions.next().filter(|_| dimensions.next().is_none())?;
         let from_the_first = only.begin_range.as_deref().is_none_or(|begin| begin == "0");
         (from_the_first && units.contains(&only.unit.as_str())).then_some(())?;
-        usd_micros(only.price_per_unit.get("USD")?)
+        usd_micros(only.price_per_unit.get("USD")?).filter(|price| is_believable(*price))
     }
+}
+
+/// True for a price, in micro-USD by the hour or by the month, that can be true. A free product is billed in another way, and no instance or
+/// unit of storage costs $10,000.
+#[must_use]
+pub const fn is_believable(usd_micros: u64) -> bool {
+    0 < usd_micros && usd_micros < 10_000 * 1_000_000
 }
 
 /// Micro-USD of USD as AWS writes them (`21.9576420000`), to the nearest where there is less than a whole one; `None` of what is

@@ -72,7 +72,8 @@ fn machines() {
         (of_type(96).inference_accelerator_info(inference("Qualcomm", 8)), Accelerator::Other, 8, 96, 0),
     ];
     for (info, accelerator, accelerators, vcpus, instance_storage_gb) in table {
-        let expected = InstanceTypeFacts { accelerator, accelerators, vcpus, instance_storage_gb };
+        let expected =
+            InstanceTypeFacts { accelerator, accelerators, accelerator_memory_mib: 0, vcpus, instance_storage_gb };
         assert_eq!(machine(&info.build()), Some(expected));
     }
 }

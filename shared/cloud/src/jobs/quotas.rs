@@ -36,8 +36,13 @@ fn listed_quota(quota: &ServiceQuota) -> Option<ListedQuota> {
         code: quota.quota_code()?.to_owned(),
         name: quota.quota_name()?.to_owned(),
         usage_class: quota.usage_metric().and_then(vcpu_class),
-        vcpus: quota.value?,
+        vcpus: granted(quota)?,
     })
+}
+
+/// The vCPUs that a quota grants; none if its value is no such number.
+pub(crate) fn granted(quota: &ServiceQuota) -> Option<f64> {
+    quota.value.filter(|value| value.is_finite() && *value >= 0.0)
 }
 
 /// The vCPU class that the quota counts (`CloudWatch` user guide, "AWS usage metrics").

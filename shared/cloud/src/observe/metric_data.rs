@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use aws_sdk_cloudwatch::Client;
 use aws_sdk_cloudwatch::types::{
-    Dimension, Metric, MetricDataQuery, MetricDataResult, MetricStat, RecentlyActive, StatusCode,
+    Dimension, DimensionFilter, Metric, MetricDataQuery, MetricDataResult, MetricStat, RecentlyActive, StatusCode,
 };
 use futures::{StreamExt, stream};
 use jiff::{SignedDuration, Timestamp};
 use model::config::SeriesNames;
 use model::id::Region;
-use model::usage::{MetricQuestion, MetricSeries, PERIOD, Sample, SeriesOwners, Statistic};
+use model::usage::{MetricQuestion, MetricSeries, PERIOD, REJECTED_SERIES_MAX, Sample, SeriesOwners, Statistic};
 use ports::Answered;
 
 use super::batch::{QuestionBatch, batches};
@@ -147,6 +147,7 @@ pub(crate) fn query(
     period: SignedDuration,
 ) -> MetricDataQuery {
     let statistic = match statistic {
+        Statistic::Average => "Average",
         Statistic::Maximum => "Maximum",
         Statistic::Sum => "Sum",
     };
@@ -171,7 +172,7 @@ fn samples_of(result: &MetricDataResult) -> impl Iterator<Item = Sample> {
     times.zip(result.values()).filter_map(|(at, value)| Some((at?, *value)))
 }
 
-/// Every series of this metric with an owner, once, in order; with `of_late` only those that reported within about three hours:
+/// Every series of this metric with an owner, and some that name no instance, once, in order; with `of_late` only those that reported within about three hours:
 /// `RecentlyActive` is approximate by 50 minutes (`CloudWatch` API reference, `ListMetrics`).
 pub(crate) async fn series(
     client: &Client,
@@ -187,16 +188,36 @@ pub(crate) async fn series(
         .set_recently_active(of_late.then_some(RecentlyActive::Pt3H))
         .into_paginator()
         .send();
-    let mut found = BTreeSet::new();
+    let (mut found, mut unowned) = (BTreeSet::new(), BTreeSet::new());
     for _ in 0..LIST_PAGES_MAX {
         let Some(page) = pages.next().await else {
+            found.extend(unowned);
             return Ok(found);
         };
         let page = page.map_err(|error| call_error(LIST_METRICS, region, &error))?;
         // Most belong to machines that are known to work: kept, they would take more memory than everything else.
-        found.extend(page.metrics().iter().filter_map(series_of).filter(|series| owners.owner_of(series).is_some()));
+        for series in page.metrics().iter().filter_map(series_of) {
+            if owners.owner_of(&series).is_some() {
+                found.insert(series);
+            } else if unowned.len() < REJECTED_SERIES_MAX && owners.is_unowned(&series) {
+                unowned.insert(series);
+            }
+        }
     }
     Err(too_many_pages(LIST_METRICS, region, LIST_PAGES_MAX))
+}
+
+/// The first page of what has this dimension, of late: 500 series, and an instance has fewer.
+pub(crate) async fn published(
+    client: &Client,
+    region: &Region,
+    dimension: &str,
+    value: &str,
+) -> Result<Vec<MetricSeries>, CallError> {
+    let filter = DimensionFilter::builder().name(dimension).value(value).build();
+    let call = client.list_metrics().dimensions(filter).recently_active(RecentlyActive::Pt3H);
+    let page = call.send().await.map_err(|error| call_error(LIST_METRICS, region, &error))?;
+    Ok(page.metrics().iter().filter_map(series_of).collect())
 }
 
 fn series_of(metric: &Metric) -> Option<MetricSeries> {

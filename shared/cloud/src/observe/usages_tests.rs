@@ -14,8 +14,8 @@ use model::id::{Region, ResourceId};
 use model::instance::{Accelerator, Instance};
 use model::observation::{Gap, GapKind};
 use model::usage::{
-    DecisiveSeries, MetricSeries, MetricSignal, PERIOD, QueryDepth, QueryResult, UnknownUsage, Usage, UsageQuery,
-    UsageWindow, WINDOW_MAX,
+    DecisiveSeries, DeviceReport, MetricSeries, MetricSignal, PERIOD, QueryDepth, QueryResult, UnknownUsage, Usage,
+    UsageQuery, UsageWindow, WINDOW_MAX,
 };
 
 use crate::replay::{ReplayAnswer, ReplayedCall, ReplayedCalls, aws};
@@ -158,7 +158,8 @@ async fn an_instance_without_series_is_known_to_have_none() {
         if number == 0 { data(&[Line(1.0, COMPLETE)], None) } else { data(&quiet()[..4], None) }
     };
     let (usages, gaps, _) = query_usages(&one_instance(), answers, || listed(&[])).await;
-    assert_eq!(usages["i-1"], Usage::Unknown(UnknownUsage::Uninstrumented { reporting: 0, devices: 1 }));
+    let nothing = DeviceReport { devices: 1, ..DeviceReport::default() };
+    assert_eq!(usages["i-1"], Usage::Unknown(UnknownUsage::Uninstrumented(nothing)));
     assert_eq!(gaps.len(), 0);
 }
 

@@ -61,7 +61,7 @@ pub async fn volume_uses(
 async fn uses(client: &Client, region: &Region, call: UseCall<'_>) -> Result<Vec<(ResourceId, VolumeUse)>, CallError> {
     let span = PeriodSpan { from: call.from(), until: call.until };
     let questions = call.questions.iter().enumerate();
-    // Any statistic shows that the period has data.
+    // Any statistic shows that the period has data, whatever its value: only an attached volume has some.
     let queries =
         questions.map(|(place, question)| query(place, &series(&question.ask.volume), Statistic::Sum, call.period));
     let mut newest: Vec<Option<Timestamp>> = vec![None; call.questions.len()];

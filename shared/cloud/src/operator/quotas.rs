@@ -7,7 +7,7 @@ use model::quota::QUOTAS;
 
 use crate::aws::Aws;
 use crate::error::{CallError, call_error};
-use crate::jobs::quotas::{LIST_QUOTAS, PAGE_SIZE};
+use crate::jobs::quotas::{LIST_QUOTAS, PAGE_SIZE, granted};
 
 /// EC2 has less than 200 in all, so two calls replace ten of `GetServiceQuota`, which are slower: 5 a second (Service Quotas user guide,
 /// "Service quotas for Service Quotas").
@@ -25,7 +25,7 @@ pub async fn quotas(aws: &Aws, region: &Region) -> Result<BTreeMap<String, f64>,
     for _ in 0..PAGES_MAX {
         let Some(page) = pages.next().await else { break };
         let page = page.map_err(|error| call_error(LIST_QUOTAS, region, &error))?;
-        let of_interest = page.quotas().iter().filter_map(|quota| Some((quota.quota_code()?, quota.value?)));
+        let of_interest = page.quotas().iter().filter_map(|quota| Some((quota.quota_code()?, granted(quota)?)));
         let of_interest = of_interest.filter(|(code, _)| QUOTAS.iter().any(|(_, _, known)| known == code));
         found.extend(of_interest.map(|(code, vcpus)| (code.to_owned(), vcpus)));
         if found.len() == QUOTAS.len() {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use billing::ledger::Ledger;
 use cloud::{Aws, gpu_offers, instances, usage_history};
-use model::config::{Config, UtilizationUnit};
+use model::config::Config;
 use model::id::{Region, ResourceId};
 use model::instance::Instance;
 use model::observation::Gap;
@@ -40,7 +40,8 @@ pub(super) async fn read(
     let (mut usage, mut gaps) = (UsageFacts::default(), seen.gaps);
     let all: Vec<&Instance> = seen.items.iter().filter(|one| is_looked_at(one)).collect();
     let queried = dearest(all.iter().copied(), &facts.prices, GPUS_MAX);
-    let unit = config.metrics.nvidia.as_ref().map_or(UtilizationUnit::Percent, |names| names.utilization_unit);
+    // Without configured metrics there are no samples to read by these names.
+    let names = config.metrics.nvidia.clone().unwrap_or_default();
     let mut series_left = SERIES_MAX;
     for region in &regions {
         let of_region: Vec<&Instance> = queried.iter().copied().filter(|one| one.region == *region).collect();
@@ -62,7 +63,7 @@ pub(super) async fn read(
         series_left -= samples.values().map(Vec::len).sum::<usize>();
         for instance in all.iter().filter(|one| one.region == *region) {
             let of_instance = samples.get(&instance.id).map(Vec::as_slice).unwrap_or_default();
-            let used = InstanceUsage::from_samples(instance, of_instance, unit, (&facts.prices, config));
+            let used = InstanceUsage::from_samples(instance, of_instance, &names, (&facts.prices, config));
             let findings = used.findings(&offers, &facts.prices, config);
             usage.add(&used, findings);
         }

@@ -118,6 +118,7 @@ fn machine(fleet: &Fleet) -> SimulatedMachine {
         foreign: None,
         instrumented: if fleet.instrumented { Instrumentation::Fully } else { Instrumentation::No },
         series: (0..gpus).map(|gpu| series_of(Ok(&id), gpu)).collect(),
+        has_detailed_monitoring: false,
     };
     machine.ec2 = Instance {
         instance_type: "p4d.24xlarge".into(),
@@ -128,6 +129,7 @@ fn machine(fleet: &Fleet) -> SimulatedMachine {
         machine: InstanceTypeFacts {
             accelerator: Accelerator::Nvidia,
             accelerators: GPUS,
+            accelerator_memory_mib: 40_960,
             vcpus: 96,
             instance_storage_gb: 8000,
         },

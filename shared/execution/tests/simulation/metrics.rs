@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 
 use model::instance::Accelerator;
-use model::usage::{MetricSeries, MetricSignal, Sample};
+use model::usage::{MetricQuestion, MetricSeries, MetricSignal, Sample, Statistic};
 
-use crate::chance::{RandomStream, TICK, stamp};
+use crate::chance::{HOUR, RandomStream, TICK, stamp};
 use crate::world::{LastActivity, MachineWork, SimulatedMachine};
 
 /// The number of stored periods: more than the longest window needs.
@@ -16,7 +16,10 @@ pub(crate) const NEVER: i64 = i64::MAX;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MachinePeriod {
     pub(crate) start: i64,
+    /// The mean.
     pub(crate) cpu_vcpus: f64,
+    /// The busiest minute.
+    pub(crate) cpu_peak_vcpus: f64,
     pub(crate) network_mbps: f64,
     pub(crate) disk_mbps: f64,
     pub(crate) gpu_percent: [f64; 8],
@@ -25,8 +28,10 @@ pub(crate) struct MachinePeriod {
     pub(crate) ec2_at: i64,
     /// When its GPUs' samples can be read.
     pub(crate) gpu_at: i64,
-    /// The GPU whose sample is missing.
+    /// The GPU that was not measured.
     pub(crate) gpu_missing: Option<u32>,
+    /// The value that its exporter publishes instead, if any.
+    pub(crate) blank: Option<f64>,
 }
 
 #[derive(Default)]
@@ -75,6 +80,7 @@ impl SimulatedMachine {
         let mut period = MachinePeriod {
             start,
             cpu_vcpus: 0.2,
+            cpu_peak_vcpus: 0.2,
             network_mbps: 0.5,
             disk_mbps: 0.3,
             gpu_percent: [0.0; 8],
@@ -82,7 +88,12 @@ impl SimulatedMachine {
             ec2_at: now + 120 + chance.between(0, 460),
             gpu_at: now + chance.between(0, 120),
             gpu_missing: None,
+            blank: None,
         };
+        // Once an hour something keeps one core busy for a minute, such as an inventory.
+        if start.rem_euclid(HOUR) < TICK {
+            (period.cpu_vcpus, period.cpu_peak_vcpus) = (0.4, 1.2);
+        }
         // Booting takes CPU.
         let work = if start < self.launched + TICK { MachineWork::Cpu } else { self.work };
         match work {
@@ -108,7 +119,10 @@ impl SimulatedMachine {
             match chance.below(3) {
                 0 => period.ec2_at = NEVER,
                 1 => period.gpu_at = NEVER,
-                _ => period.gpu_missing = Some(u32::try_from(chance.below(8)).unwrap_or(0)),
+                _ => {
+                    period.gpu_missing = Some(u32::try_from(chance.below(8)).unwrap_or(0));
+                    period.blank = chance.pick(&[None, Some(-1.0), Some(f64::from(u32::MAX))]);
+                }
             }
         } else if chance.happens(publishing.late) {
             published = PublishResult::Late;
@@ -135,19 +149,26 @@ impl SimulatedMachine {
         published
     }
 
-    /// The samples of a signal that are available at `now`.
-    pub(crate) fn samples(&self, signal: MetricSignal, series: &MetricSeries, from: i64, now: i64) -> Vec<Sample> {
+    /// The samples of a question that are available at `now`.
+    pub(crate) fn samples(&self, question: &MetricQuestion, now: i64) -> Vec<Sample> {
+        let MetricQuestion { signal, ref series, statistic, from, .. } = *question;
+        let is_peak = self.make.has_detailed_monitoring && statistic == Statistic::Maximum;
         let vcpus = f64::from(self.ec2.machine.vcpus);
         let bytes = |mbps: f64| mbps * 1e6 / 8.0 * 300.0 / 2.0;
         let gpu = gpu_of(series);
         let mut samples = Vec::new();
-        for period in self.periods.since(from) {
+        for period in self.periods.since(from.as_second()) {
             let of_gpu = matches!(signal, MetricSignal::Gpu(_) | MetricSignal::GpuMemory(_));
             let readable_at = if of_gpu { period.gpu_at } else { period.ec2_at };
-            if readable_at > now || (of_gpu && period.gpu_missing.is_some_and(|missing| Some(missing) == gpu)) {
+            if readable_at > now {
+                continue;
+            }
+            if of_gpu && period.gpu_missing.is_some_and(|missing| Some(missing) == gpu) {
+                samples.extend(period.blank.map(|blank| (stamp(period.start), blank)));
                 continue;
             }
             let value = match signal {
+                MetricSignal::Cpu if is_peak => period.cpu_peak_vcpus.max(period.cpu_vcpus) / vcpus * 100.0,
                 MetricSignal::Cpu => period.cpu_vcpus / vcpus * 100.0,
                 MetricSignal::NetworkIn | MetricSignal::NetworkOut => bytes(period.network_mbps),
                 MetricSignal::DiskRead | MetricSignal::DiskWrite => bytes(period.disk_mbps),

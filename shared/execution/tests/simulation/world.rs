@@ -43,6 +43,8 @@ pub(crate) struct MachineTraits {
     pub(crate) instrumented: Instrumentation,
     /// Its GPUs' utilisation series, by their place.
     pub(crate) series: Vec<MetricSeries>,
+    /// EC2 publishes a sample a minute instead of their mean over five.
+    pub(crate) has_detailed_monitoring: bool,
 }
 
 /// What a machine does for its owner.
@@ -155,21 +157,21 @@ impl SimulatedMachine {
             plain_linux: true,
             host: Some(host.clone()),
             state_reason: None,
-            machine: Type { accelerator, accelerators: gpus, vcpus, instance_storage_gb },
+            machine: Type { accelerator, accelerators: gpus, vcpus, instance_storage_gb, ..Type::UNKNOWN },
         };
         let reporting = match instrumented {
             Instrumentation::Fully => gpus,
             Instrumentation::Half => gpus - 1,
             Instrumentation::No => 0,
         };
-        let by_host = chance.one_in(4);
+        let (by_host, has_detailed_monitoring) = (chance.one_in(4), number.is_multiple_of(2));
         let series = (0..reporting).map(|gpu| series_of(if by_host { Err(&host) } else { Ok(&id) }, gpu)).collect();
         let mut machine = Self {
             ec2,
             version: 0,
             team_before: says.team(),
             says,
-            make: MachineTraits { foreign, instrumented, series },
+            make: MachineTraits { foreign, instrumented, series, has_detailed_monitoring },
             periods: MachinePeriods::default(),
             work: MachineWork::Train,
             work_until: now,

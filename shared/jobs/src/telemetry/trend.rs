@@ -1,8 +1,9 @@
 //! The last hour of a machine's GPUs, minute by minute: what the heartbeat carries for people, without a call of `CloudWatch`.
 
+use model::usage::ACCELERATOR_MEMORY_MIB_MAX;
 use serde::{Deserialize, Serialize};
 
-use super::{GpuSample, mean_of_busiest};
+use super::{GPUS_MAX, GpuSample, POWER_MILLIWATTS_MAX, mean_of_busiest};
 
 /// An hour.
 const MINUTES_MAX: usize = 60;
@@ -42,11 +43,19 @@ impl GpuTrend {
         [&self.percent, &self.memory_mib, &self.watts].iter().all(|values| values.iter().all(Option::is_none))
     }
 
-    /// The same, not longer than an agent writes it.
+    /// The same, not longer than an agent writes it, and without figures that no machine has.
     #[must_use]
     pub fn shown(mut self) -> Self {
-        for values in [&mut self.percent, &mut self.memory_mib, &mut self.watts] {
+        let ranges = [
+            (&mut self.percent, 100),
+            (&mut self.memory_mib, ACCELERATOR_MEMORY_MIB_MAX),
+            (&mut self.watts, POWER_MILLIWATTS_MAX / 1_000 * GPUS_MAX),
+        ];
+        for (values, most) in ranges {
             values.truncate(MINUTES_MAX);
+            for value in values.iter_mut() {
+                *value = value.filter(|value| *value <= most);
+            }
         }
         self
     }
@@ -129,7 +138,8 @@ mod tests {
             trend.add_minute(&[vec![gpu(1, 1, Some(1_000))]]);
         }
         assert_eq!(trend.percent.len(), MINUTES_MAX);
-        let written = GpuTrend { percent: vec![Some(u32::MAX); 9_000], ..GpuTrend::default() }.shown();
-        assert_eq!(written.lines(), [("GPU use", format!("{} {} %", "█".repeat(MINUTES_MAX), u32::MAX))]);
+        let written = |percent: u32| GpuTrend { percent: vec![Some(percent); 9_000], ..GpuTrend::default() }.shown();
+        assert_eq!(written(100).lines(), [("GPU use", format!("{} 100 %", "█".repeat(MINUTES_MAX)))]);
+        assert!(written(101).is_empty() && written(u32::MAX).is_empty());
     }
 }

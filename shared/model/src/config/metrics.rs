@@ -38,11 +38,20 @@ impl MetricsConfig {
     }
 }
 
+impl MetricsConfig {
+    /// The kinds whose utilisation is a metric of the account's own without a declared unit, as the document names them.
+    pub fn without_unit(&self) -> impl Iterator<Item = &'static str> {
+        let kinds = [("nvidia", &self.nvidia), ("amd", &self.amd), ("neuron", &self.neuron)];
+        let lacks = |names: &Option<SeriesNames>| names.as_ref().is_some_and(SeriesNames::lacks_unit);
+        kinds.into_iter().filter(move |(_, names)| lacks(names)).map(|(kind, _)| kind)
+    }
+}
+
 /// The unit of a utilisation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UtilizationUnit {
-    /// Percent, unless all samples lie between 0 and 1 and some are no whole numbers: then the unit is unknown.
+    /// Percent, unless the samples may be ratios: then the unit is unknown. See [`SeriesNames::may_be_ratios`].
     Detect,
     /// From 0 to 100.
     Percent,
@@ -83,7 +92,36 @@ fn complete<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SeriesN
     ))
 }
 
+/// The names under which the `CloudWatch` agent publishes whole percents, on Linux and on Windows (`CloudWatch` user guide, "Collect NVIDIA GPU
+/// metrics").
+const AGENT_UTILIZATION: [&str; 2] = ["nvidia_smi_utilization_gpu", "nvidia_smi utilization_gpu"];
+
+/// The largest value that may be a ratio: its two readings are a moment apart.
+const RATIO_MAX: f64 = 1.1;
+
 impl SeriesNames {
+    /// True for samples of a utilisation that may be ratios as well as percent: in a metric of the account's own, whose unit is not
+    /// declared, all but zeros up to 1 may be; in the `CloudWatch` agent's, what is not whole.
+    #[must_use]
+    pub fn may_be_ratios(&self, mut samples: impl Iterator<Item = f64> + Clone) -> bool {
+        let may_be_ratio = |value: f64| if self.is_of_agent() { value.fract() != 0.0 } else { value != 0.0 };
+        self.utilization_unit == UtilizationUnit::Detect
+            && samples.clone().all(|value| value <= RATIO_MAX)
+            && samples.any(may_be_ratio)
+    }
+
+    /// True for the utilisation of the `CloudWatch` agent.
+    #[must_use]
+    pub fn is_of_agent(&self) -> bool {
+        AGENT_UTILIZATION.contains(&self.utilization.as_str())
+    }
+
+    /// True for a utilisation of the account's own without a declared unit.
+    #[must_use]
+    pub fn lacks_unit(&self) -> bool {
+        self.utilization_unit == UtilizationUnit::Detect && !self.is_of_agent()
+    }
+
     /// How many series a machine has, where every device of it reports.
     #[must_use]
     pub fn series_of(&self, machine: &InstanceTypeFacts) -> u32 {
@@ -96,7 +134,7 @@ impl Default for SeriesNames {
     fn default() -> Self {
         Self {
             namespace: "CWAgent".to_owned(),
-            utilization: "nvidia_smi_utilization_gpu".to_owned(),
+            utilization: AGENT_UTILIZATION[0].to_owned(),
             utilization_unit: UtilizationUnit::Detect,
             memory_used_mib: "nvidia_smi_memory_used".to_owned(),
             device_dimension: "index".to_owned(),

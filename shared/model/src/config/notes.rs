@@ -40,6 +40,8 @@ const NO_SENDER: &str = "without effect: there is no `sender` under [report]";
 const BORROWED_ROLE: &str = "one of these reaches what another team keeps in the state bucket";
 const ONE_IMAGE: &str =
     "an image has one region and one architecture, and jobs find none elsewhere; a parameter can have one for each";
+const UNDECLARED_UNIT: &str = "its unit is not declared: an instance is never idle while its samples may be ratios; set `utilization_unit` to \
+                               `percent` or `ratio`";
 /// As the stack calls the role that is common to all.
 const SHARED_PROFILE: &str = "curfew-job";
 const TEAM_OBSERVES: &str = "this team only observes: nothing is stopped but what enforces by itself";
@@ -96,7 +98,8 @@ pub fn notes(config: &Config, document: &str) -> Vec<ConfigNote> {
         .chain(jobs_notes(config))
         .chain(report_notes(config))
         .chain(teams_notes(config))
-        .chain(discount_notes(config));
+        .chain(discount_notes(config))
+        .chain(metrics_notes(config));
     let place = |(path, note): (Vec<&str>, String)| {
         let (line, column) = position(document, written_at(tree.get_ref(), &path)?);
         let key = shortened(&dotted(path.into_iter()), KEY_CHARACTERS_MAX);
@@ -133,6 +136,11 @@ fn jobs_notes(config: &Config) -> Vec<KeyedNote<'_>> {
     let borrowing = config.teams.iter().filter(|one| of_team(*one)).map(|(name, _)| name);
     said.extend(borrowing.map(|name| (vec!["teams", name.as_str(), "instance_profiles"], BORROWED_ROLE.to_owned())));
     said
+}
+
+fn metrics_notes(config: &Config) -> impl Iterator<Item = KeyedNote<'_>> {
+    let lacking = config.metrics.without_unit();
+    lacking.map(|kind| (vec!["metrics", kind, "utilization"], UNDECLARED_UNIT.to_owned()))
 }
 
 fn report_notes(config: &Config) -> Option<KeyedNote<'_>> {
@@ -307,6 +315,18 @@ mod tests {
     fn of_an_image_that_only_one_region_has() {
         check("[jobs]\nimage = \"/curfew/images/{architecture}\"", &[]);
         check("[jobs]\nimage = \"ami-0123456789abcdef0\"", &[&format!("2:1 jobs.image: {ONE_IMAGE}")]);
+    }
+
+    #[test]
+    fn of_a_metric_of_the_accounts_own_without_a_unit() {
+        let own = "[metrics.neuron]\nutilization = \"neuroncore_utilization\"\n";
+        check(own, &[&format!("2:1 metrics.neuron.utilization: {UNDECLARED_UNIT}")]);
+        check(&format!("{own}utilization_unit = \"percent\""), &[]);
+        check(
+            "[metrics.nvidia]\nutilization = \"DCGM_FI_DEV_GPU_UTIL\"",
+            &[&format!("2:1 metrics.nvidia.utilization: {UNDECLARED_UNIT}")],
+        );
+        check("[metrics.nvidia]\nutilization = \"nvidia_smi_utilization_gpu\"", &[]);
     }
 
     #[test]

@@ -6,9 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 
 use super::questions::{ec2_series, memory_of};
+use super::range::round;
 use super::{
-    BusyEvidence, DecisiveSeries, IdleEvidence, MetricReading, MetricSeries, MetricSignal, PERIOD, Sample,
-    UnknownUsage, Usage, UsageMeasure, UsageWindow,
+    BusyEvidence, DecisiveSeries, DeviceReport, IdleEvidence, LAG, MetricReading, MetricSeries, MetricSignal, PERIOD,
+    Sample, UnknownUsage, Usage, UsageMeasure, UsageWindow,
 };
 use crate::config::{IdleConfig, SeriesNames, UtilizationUnit};
 use crate::instance::Instance;
@@ -37,13 +38,10 @@ pub fn evaluate(
     let Some(names) = names else {
         return Usage::Unknown(UnknownUsage::NoMetric);
     };
-    if answers.keys().all(|signal| readings.is_silent(*signal)) {
+    if answers.keys().all(|signal| readings.reported(*signal).next().is_none()) {
         return Usage::Unknown(UnknownUsage::Silent { devices: names.series_of(&instance.machine) });
     }
-    match readings.quiet(devices, names, idle) {
-        Ok(quiet) => Usage::Idle(quiet),
-        Err(unknown) => Usage::Unknown(unknown),
-    }
+    readings.quiet(devices, names, idle).map_or_else(Usage::Unknown, Usage::Idle)
 }
 
 /// The series that showed work last, and that shows it alone; `None` if it is the CPU's, which is always asked first.
@@ -110,10 +108,46 @@ struct InstanceSamples<'a> {
 }
 
 impl InstanceSamples<'_> {
+    /// The samples that the metric of the signal can have.
     fn samples_of(&self, signal: MetricSignal) -> impl Iterator<Item = Sample> {
+        self.reported(signal).filter(move |(_, value)| signal.allows(*value, &self.instance.machine))
+    }
+
+    fn reported(&self, signal: MetricSignal) -> impl Iterator<Item = Sample> {
         let samples = self.answers.get(&signal).map_or(&[][..], Vec::as_slice).iter().copied();
         let (since, from) = (self.instance.launched_at, self.window.from);
-        samples.filter(move |(at, value)| after(*at, PERIOD) > since && *at >= from && value.is_finite())
+        // A mean of the first minutes of a period, which detailed monitoring has, is not yet its mean.
+        let until = if signal == MetricSignal::Cpu { after(self.window.to, LAG) } else { Timestamp::MAX };
+        samples.filter(move |(at, _)| after(*at, PERIOD) > since && *at >= from && *at < until)
+    }
+
+    /// The newest of those that none of these metrics can have, or else what is unknown without them.
+    fn impossible_or(
+        &self,
+        otherwise: UnknownUsage,
+        is_concerned: impl Fn(MetricSignal) -> bool,
+        devices: &[MetricSeries],
+        names: &SeriesNames,
+    ) -> UnknownUsage {
+        let concerned = self.answers.keys().copied().filter(|signal| is_concerned(*signal));
+        let impossible = concerned.flat_map(|signal| {
+            let refused =
+                self.reported(signal).filter(move |(_, value)| !signal.allows(*value, &self.instance.machine));
+            refused.map(move |(at, value)| (at, Reverse(signal), value))
+        });
+        let Some((_, Reverse(signal), value)) = impossible.max_by_key(|(at, signal, _)| (*at, *signal)) else {
+            return otherwise;
+        };
+        let metric = match signal {
+            MetricSignal::Gpu(_) => names.utilization.clone(),
+            MetricSignal::GpuMemory(_) => names.memory_used_mib.clone(),
+            _ => ec2_series(self.instance, signal).metric,
+        };
+        let is_ratio = matches!(signal, MetricSignal::Gpu(_)) && names.utilization_unit == UtilizationUnit::Ratio;
+        // As it was published.
+        let value = if is_ratio { value / 100.0 } else { value };
+        let measure = measure_of(signal, devices, Some(names));
+        UnknownUsage::ImpossibleValue { measure, metric, value }
     }
 
     fn is_silent(&self, signal: MetricSignal) -> bool {
@@ -182,12 +216,8 @@ impl InstanceSamples<'_> {
             let newer = one.at.cmp(&other.at).then(place.is_some().cmp(&other_place.is_some()));
             newer.then(one.value.total_cmp(&other.value))
         })?;
-        let name_of = |place: u32| {
-            let series = devices.get(usize::try_from(place).ok()?)?;
-            Some(device_of(series, names?)).filter(|name| !name.is_empty()).map(str::to_owned)
-        };
         Some(match place {
-            Some(place) => MetricReading { measure: UsageMeasure::Gpu(name_of(place)), ..reading },
+            Some(place) => MetricReading { measure: measure_of(MetricSignal::Gpu(place), devices, names), ..reading },
             None => reading,
         })
     }
@@ -199,37 +229,55 @@ impl InstanceSamples<'_> {
         idle: &IdleConfig,
     ) -> Result<IdleEvidence, UnknownUsage> {
         let window = self.window;
-        let expected = names.series_of(&self.instance.machine);
+        let coverage_min = idle.coverage_min_percent.get();
+        let is_gpu = |signal| matches!(signal, MetricSignal::Gpu(_));
         let mut places = self.reporting_devices(devices, names);
-        if expected > 1 {
-            // A series without the dimension is of all devices together, and no device of its own.
-            places.remove("");
+        let reporting = places.keys().map(|name| (*name).to_owned()).collect();
+        let report = DeviceReport::new(names.series_of(&self.instance.machine), reporting, devices, names);
+        if !report.is_full() {
+            return Err(self.impossible_or(UnknownUsage::Uninstrumented(report), is_gpu, devices, names));
         }
-        let reporting = u32::try_from(places.len()).unwrap_or(u32::MAX);
-        if reporting < expected || expected == 0 {
-            return Err(UnknownUsage::Uninstrumented { reporting, devices: expected });
-        }
-        if names.utilization_unit == UtilizationUnit::Detect && self.may_be_ratios() {
+        if names.may_be_ratios(self.gpus().map(|(_, value)| value).collect::<Vec<_>>().into_iter()) {
             return Err(UnknownUsage::UnitUnclear);
         }
-        let coverage_percent = places.values().copied().min().unwrap_or_default();
-        if coverage_percent < idle.coverage_min_percent.get() {
-            return Err(UnknownUsage::TooFewSamples(MetricSignal::Gpu(0)));
+        places.retain(|name, _| report.reporting.contains(*name));
+        let seldom = places.iter().min_by_key(|(_, coverage_percent)| **coverage_percent);
+        let (device, coverage_percent) = seldom.map_or(("", 0), |(device, percent)| (*device, *percent));
+        if coverage_percent < coverage_min {
+            let measure = UsageMeasure::Gpu(Some(device).filter(|name| !name.is_empty()).map(str::to_owned));
+            return Err(self.impossible_or(UnknownUsage::TooFewSamples(measure), is_gpu, devices, names));
         }
         if self.instance.machine.vcpus == 0 {
-            return Err(UnknownUsage::TooFewSamples(MetricSignal::Cpu));
+            return Err(UnknownUsage::TooFewSamples(UsageMeasure::Cpu));
         }
-        for signal in [MetricSignal::Cpu, MetricSignal::NetworkIn, MetricSignal::NetworkOut] {
-            if coverage(self.samples_of(signal), window) < idle.coverage_min_percent.get() || self.is_silent(signal) {
-                return Err(UnknownUsage::TooFewSamples(signal));
+        for (signal, measure) in [
+            (MetricSignal::Cpu, UsageMeasure::Cpu),
+            (MetricSignal::NetworkIn, UsageMeasure::Network),
+            (MetricSignal::NetworkOut, UsageMeasure::Network),
+        ] {
+            if coverage(self.samples_of(signal), window) < coverage_min || self.is_silent(signal) {
+                let seldom = UnknownUsage::TooFewSamples(measure);
+                return Err(self.impossible_or(seldom, |one| one == signal, devices, names));
             }
+        }
+        // Disks and memory need not report. Where they report what cannot be, they are judged like the others.
+        let is_optional = |signal: &MetricSignal| {
+            matches!(signal, MetricSignal::DiskRead | MetricSignal::DiskWrite | MetricSignal::GpuMemory(_))
+        };
+        let is_unread = |signal: &MetricSignal| {
+            let has_impossible = self.reported(*signal).count() > self.samples_of(*signal).count();
+            has_impossible && (self.is_silent(*signal) || coverage(self.samples_of(*signal), window) < coverage_min)
+        };
+        if let Some(unread) = self.answers.keys().copied().filter(is_optional).find(is_unread) {
+            let seldom = UnknownUsage::TooFewSamples(measure_of(unread, devices, Some(names)));
+            return Err(self.impossible_or(seldom, |one| one == unread, devices, names));
         }
         let held = memory_held(self.instance, self.answers, window);
         let gpu_memory_held_mib = held.map(|(_, mib)| mib);
         Ok(IdleEvidence {
             from: window.from,
             to: window.to,
-            devices: reporting,
+            devices: u32::try_from(report.reporting.len()).unwrap_or(u32::MAX),
             coverage_percent,
             gpu_max_percent: maximum(self.gpus()),
             cpu_max_vcpus: round(maximum(self.samples_of(MetricSignal::Cpu)) / 100.0 * self.vcpus()),
@@ -242,13 +290,6 @@ impl InstanceSamples<'_> {
             gpu_memory_held_mib,
             reserved: gpu_memory_held_mib.is_some_and(|held| held > idle.gpu_memory_held_mib),
         })
-    }
-
-    /// Whether the samples of accelerators all lie between 0 and 1, and are not all whole: half of the devices' time, or half a percent of
-    /// it.
-    fn may_be_ratios(&self) -> bool {
-        let is_whole = |value: f64| value.fract() == 0.0;
-        self.gpus().all(|(_, value)| (0.0..=1.0).contains(&value)) && self.gpus().any(|(_, value)| !is_whole(value))
     }
 
     /// Each device that reported within the window, by the dimension that distinguishes it, with its coverage in percent. Several series of one
@@ -265,10 +306,25 @@ impl InstanceSamples<'_> {
     }
 }
 
+/// The measure that a signal is of, with the name of its device, where that has one.
+fn measure_of(signal: MetricSignal, devices: &[MetricSeries], names: Option<&SeriesNames>) -> UsageMeasure {
+    let name_of = |place: u32| {
+        let series = devices.get(usize::try_from(place).ok()?)?;
+        Some(device_of(series, names?)).filter(|name| !name.is_empty()).map(str::to_owned)
+    };
+    match signal {
+        MetricSignal::Cpu => UsageMeasure::Cpu,
+        MetricSignal::NetworkIn | MetricSignal::NetworkOut => UsageMeasure::Network,
+        MetricSignal::DiskRead | MetricSignal::DiskWrite => UsageMeasure::Disk,
+        MetricSignal::Gpu(place) => UsageMeasure::Gpu(name_of(place)),
+        MetricSignal::GpuMemory(place) => UsageMeasure::GpuMemory(name_of(place)),
+    }
+}
+
 /// The value of the dimension that distinguishes the devices of an instance; empty if the series has none.
 #[must_use]
 pub fn device_of<'s>(series: &'s MetricSeries, names: &SeriesNames) -> &'s str {
-    series.dimensions.iter().find(|(key, _)| *key == names.device_dimension).map_or("", |(_, value)| value)
+    series.dimension(&names.device_dimension).unwrap_or_default()
 }
 
 fn coverage(samples: impl Iterator<Item = Sample>, window: UsageWindow) -> u8 {
@@ -282,11 +338,6 @@ fn percent(periods: usize, window: UsageWindow) -> u8 {
 
 fn maximum(samples: impl Iterator<Item = Sample>) -> f64 {
     samples.map(|(_, value)| value).fold(0.0, f64::max)
-}
-
-/// To three places, for people to read.
-fn round(value: f64) -> f64 {
-    (value * 1000.0).round() / 1000.0
 }
 
 #[cfg(test)]

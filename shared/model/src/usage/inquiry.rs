@@ -76,10 +76,12 @@ impl<'a> UsageQuery<'a> {
     #[must_use]
     pub fn after_first(
         &'a self,
-        answers: BTreeMap<MetricSignal, Vec<Sample>>,
+        mut answers: BTreeMap<MetricSignal, Vec<Sample>>,
         complete: bool,
+        names: Option<&SeriesNames>,
         idle: &IdleConfig,
     ) -> Option<FirstRound<'a>> {
+        to_percent(&mut answers, names);
         let devices: Vec<MetricSeries> = self.likely.iter().map(|likely| likely.series.clone()).collect();
         let usage = evaluate(self.instance, &answers, &[], None, self.window, idle);
         if matches!(usage, Usage::Busy(_)) {
@@ -126,7 +128,7 @@ impl OpenQuery<'_> {
     #[must_use]
     pub fn conclude(
         &self,
-        further: BTreeMap<MetricSignal, Vec<Sample>>,
+        mut further: BTreeMap<MetricSignal, Vec<Sample>>,
         complete: bool,
         devices: &[MetricSeries],
         names: Option<&SeriesNames>,
@@ -134,10 +136,8 @@ impl OpenQuery<'_> {
     ) -> Option<QueryResult> {
         let UsageQuery { instance, window, .. } = *self.ask;
         let mut answers = self.answers_by_place(devices, names);
+        to_percent(&mut further, names);
         answers.extend(further);
-        if names.is_some_and(|names| names.utilization_unit == UtilizationUnit::Ratio) {
-            to_percent(&mut answers);
-        }
         let usage = evaluate(instance, &answers, devices, names, window, idle);
         let shown_by = match &usage {
             Usage::Busy(_) => evidence(instance, &answers, devices, window, idle),
@@ -177,8 +177,11 @@ impl OpenQuery<'_> {
     }
 }
 
-/// Converts utilisation from a ratio to percent.
-fn to_percent(answers: &mut BTreeMap<MetricSignal, Vec<Sample>>) {
+/// Converts utilisation to percent, where its declared unit is a ratio.
+fn to_percent(answers: &mut BTreeMap<MetricSignal, Vec<Sample>>, names: Option<&SeriesNames>) {
+    if names.is_none_or(|names| names.utilization_unit != UtilizationUnit::Ratio) {
+        return;
+    }
     let of_devices = answers.iter_mut().filter(|(signal, _)| matches!(signal, MetricSignal::Gpu(_)));
     for (_, value) in of_devices.flat_map(|(_, samples)| samples) {
         *value *= 100.0;

@@ -15,7 +15,7 @@ use crate::instance::{Instance, first_label};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MetricSignal {
-    /// CPU, in percent of all vCPUs.
+    /// Mean CPU of a period, in percent of all vCPUs.
     Cpu,
     /// Bytes received per period.
     NetworkIn,
@@ -25,7 +25,7 @@ pub enum MetricSignal {
     DiskRead,
     /// Bytes written to EBS per period.
     DiskWrite,
-    /// Utilisation of the device at this place of the list, in percent.
+    /// Highest utilisation of the device at this place of the list, in percent.
     Gpu(u32),
     /// Memory held on that device, in MiB.
     GpuMemory(u32),
@@ -44,6 +44,8 @@ pub struct MetricSeries {
 /// How a period's samples become one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Statistic {
+    /// Their mean.
+    Average,
     /// The largest.
     Maximum,
     /// All together.
@@ -97,7 +99,10 @@ fn question(ask: &UsageQuery<'_>, signal: MetricSignal, series: MetricSeries) ->
         MetricSignal::NetworkIn | MetricSignal::NetworkOut | MetricSignal::DiskRead | MetricSignal::DiskWrite => {
             Statistic::Sum
         }
-        MetricSignal::Cpu | MetricSignal::Gpu(_) | MetricSignal::GpuMemory(_) => Statistic::Maximum,
+        // Detailed monitoring has a sample a minute, and basic monitoring one in 5 minutes, which is their mean. By the largest, one minute
+        // of one core would be work under detailed monitoring alone.
+        MetricSignal::Cpu => Statistic::Average,
+        MetricSignal::Gpu(_) | MetricSignal::GpuMemory(_) => Statistic::Maximum,
     };
     MetricQuestion { instance: ask.instance.id.clone(), signal, series, statistic, from: ask.window.from }
 }
@@ -126,7 +131,7 @@ pub(super) fn ec2_series(instance: &Instance, signal: MetricSignal) -> MetricSer
 /// Whose a utilisation series is: by the instance's id, else by a host name that is unique in the region.
 #[derive(Debug)]
 pub struct SeriesOwners<'a> {
-    names: &'a SeriesNames,
+    pub(super) names: &'a SeriesNames,
     by_id: BTreeMap<&'a str, &'a Instance>,
     by_host: BTreeMap<&'a str, &'a Instance>,
 }
@@ -143,13 +148,11 @@ impl<'a> SeriesOwners<'a> {
     /// Whose this one is; `None` if it is of none of them.
     #[must_use]
     pub fn owner_of(&self, series: &MetricSeries) -> Option<&'a Instance> {
-        let dimension = |name: &str| {
-            series.dimensions.iter().find(|(key, _)| !name.is_empty() && key == name).map(|(_, value)| value.as_str())
-        };
-        match dimension(&self.names.instance_dimension) {
-            Some(id) => self.by_id.get(id).copied(),
-            None => dimension(&self.names.host_dimension).and_then(|host| self.by_host.get(first_label(host)).copied()),
+        if let Some(id) = series.dimension(&self.names.instance_dimension) {
+            return self.by_id.get(id).copied();
         }
+        let host = series.dimension(&self.names.host_dimension)?;
+        self.by_host.get(first_label(host)).copied()
     }
 }
 
@@ -243,7 +246,7 @@ mod tests {
         let one = instance().build();
         let window = UsageWindow::ending_before(time(NOW), SignedDuration::from_hours(1));
         let ask = UsageQuery::in_full(&one, window);
-        assert_eq!(show(&first_questions(&ask)), ["Cpu CPUUtilization Maximum"]);
+        assert_eq!(show(&first_questions(&ask)), ["Cpu CPUUtilization Average"]);
         let listed = [series(&[("InstanceId", "i-0abc"), ("index", "0")])];
         let names = SeriesNames::default();
         let further = further_questions(&ask, &listed, Some(&names));

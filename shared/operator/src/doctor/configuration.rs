@@ -20,19 +20,30 @@ pub fn refused(error: &ConfigError) -> DoctorFinding {
 pub fn check(config: &Config, ceiling: Option<Mode>) -> Vec<DoctorFinding> {
     let teams = config.teams.values().filter_map(|team| team.mode);
     let enforces = [config.mode, config.untagged.mode].into_iter().chain(teams).any(|mode| mode == Mode::Enforce);
-    match ceiling {
-        Some(Mode::Observe) if enforces => vec![DoctorFinding::note(
+    let of_mode = match ceiling {
+        Some(Mode::Observe) if enforces => Some(DoctorFinding::note(
             KEY,
             "it sets enforce mode, but the deployment only observes: Curfew stops and deletes nothing",
             "deploy with Mode=enforce once Curfew would do what you want",
-        )],
-        Some(Mode::Enforce) if !enforces => vec![DoctorFinding::note(
+        )),
+        Some(Mode::Enforce) if !enforces => Some(DoctorFinding::note(
             KEY,
             "the deployment allows enforce mode, but the configuration sets it nowhere: Curfew carries out only scheduled actions",
             "set mode = \"enforce\", for all or in the section of a team, once Curfew would do what you want",
-        )],
-        Some(_) | None => Vec::new(),
-    }
+        )),
+        Some(_) | None => None,
+    };
+    of_mode.into_iter().chain(config.metrics.without_unit().map(undeclared_unit)).collect()
+}
+
+fn undeclared_unit(kind: &str) -> DoctorFinding {
+    DoctorFinding::note(
+        KEY,
+        format!(
+            "[metrics.{kind}] names a metric of the account's own without its unit: an instance is never idle while its samples may be ratios"
+        ),
+        "set utilization_unit to \"percent\" or \"ratio\"",
+    )
 }
 
 #[cfg(test)]
@@ -59,6 +70,13 @@ mod tests {
         check("[untagged]\nmode = \"enforce\"", Some(Mode::Observe), "only observes");
         check("", Some(Mode::Observe), "");
         check("", Some(Mode::Enforce), "only scheduled actions");
+    }
+
+    #[test]
+    fn a_metric_without_a_unit_is_noted() {
+        let own = "[metrics.amd]\nutilization = \"gpu_use\"\n";
+        check(own, None, "[metrics.amd] names a metric");
+        check(&format!("{own}utilization_unit = \"ratio\""), None, "");
     }
 
     #[test]

@@ -121,6 +121,7 @@ fn instance(id: &str) -> Instance {
         machine: InstanceTypeFacts {
             accelerator: Accelerator::Nvidia,
             accelerators: 1,
+            accelerator_memory_mib: 22_888,
             vcpus: 4,
             instance_storage_gb: 0,
         },

@@ -12,7 +12,7 @@ use model::money::Amount;
 use model::observation::{Gap, GapKind, Observation};
 use model::rule::Rule;
 use model::sagemaker::{ActivitySource, InactiveEvidence};
-use model::usage::{IdleEvidence, UnknownUsage, Usage};
+use model::usage::{DeviceReport, IdleEvidence, UnknownUsage, Usage};
 use plan::report::{AuditRecord, OutcomeKind, Report, Response, RunUsage, SCHEMA, StepOutcome};
 use plan::{Evidence, OrphanedEvidence, RepeatedEvidence, ResolvedEvidence};
 use reaping::instances::decide;
@@ -135,7 +135,7 @@ fn real_report() -> Report {
         jobs: JobStates::default(),
     };
     let now = documented["at"].as_str().unwrap().parse().unwrap();
-    let unknown = Usage::Unknown(UnknownUsage::Uninstrumented { reporting: 0, devices: 1 });
+    let unknown = Usage::Unknown(UnknownUsage::Uninstrumented(DeviceReport { devices: 1, ..DeviceReport::default() }));
     let plan = decide(&seen, &BTreeMap::from([("i-0aaa".into(), unknown)]), &BTreeMap::new(), &policy, now);
     let run = documented["run"].as_str().unwrap().into();
     let regions = vec!["us-east-1".into(), "us-east-2".into()];

@@ -17,7 +17,7 @@ use model::observation::Observation;
 use model::rule::Rule;
 use model::usage::{BusyEvidence, LAG, MetricReading, UnknownUsage, Usage, UsageMeasure, UsageQuery, UsageWindow};
 
-use super::skip::describe_unknown;
+use super::unknown_usage::describe_unknown;
 use super::{InstanceCase, NOT_ASKED, RunningInstance, decide};
 use crate::announcements::AnnouncementTarget;
 use crate::explain::{
@@ -220,7 +220,10 @@ fn usage_evidence(subject: InstanceSubject<'_>) -> String {
                 (duration::format_duration(subject.config.idle.boot_grace), duration::format_duration(window));
             format!("launched at {}, less than {boot} and a window of {window} ago", subject.instance.launched_at)
         }
-        Usage::Unknown(unknown) => format!("its usage is unknown: {}", describe_unknown(unknown)),
+        Usage::Unknown(unknown) => {
+            let why = describe_unknown(unknown, subject.instance, &subject.config.metrics);
+            format!("its usage is unknown: {why}")
+        }
     }
 }
 
@@ -230,6 +233,9 @@ fn describe_reading(MetricReading { measure, at, value, line }: &MetricReading) 
         UsageMeasure::Gpu(name) => {
             let name = name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
             format!("GPU{name} at {value:.0} % at {at}, above the threshold of {line} %")
+        }
+        UsageMeasure::GpuMemory(name) => {
+            format!("{value:.0} MiB held on GPU {} at {at}", name.as_deref().unwrap_or_default())
         }
         UsageMeasure::Cpu => format!("{value:.2} vCPUs busy at {at}, above the threshold of {line}"),
         UsageMeasure::Network => format!("network at {value:.1} Mbit/s at {at}, above the threshold of {line}"),

@@ -11,7 +11,7 @@ use model::notification_log::NotificationLog;
 use model::usage::{IdleEvidence, UnknownUsage, Usage};
 use plan::{Evidence, NotifyOnlyReason, SkipReason, Target};
 
-use super::skip::{describe_unknown, summarize_unknown};
+use super::unknown_usage::{describe_unknown, summarize_unknown};
 use super::{InstanceCase, NOT_ASKED};
 use crate::job_ownership::RejectedClaim;
 use crate::policy::{Policy, Verdict};
@@ -73,7 +73,10 @@ impl InstanceCase<'_> {
         let mut found = self.found_by_rules();
         found.extend(self.cannot_be_judged().map(|unknown| InstanceFinding {
             kind: FindingKind::Uninstrumented,
-            evidence: format!("its usage is unknown: {}", describe_unknown(unknown)),
+            evidence: format!(
+                "its usage is unknown: {}",
+                describe_unknown(unknown, self.instance, &self.policy.config.metrics)
+            ),
             in_short: summarize_unknown(unknown),
         }));
         found.sort_by_key(|one| one.kind);

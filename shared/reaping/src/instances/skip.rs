@@ -8,10 +8,11 @@ use model::instance::InstanceState;
 use model::moment::after;
 use model::notification_log::NotificationKey;
 use model::rule::Rule;
-use model::usage::{MetricSignal, UnknownUsage, Usage};
+use model::usage::{UnknownUsage, Usage};
 use plan::{OwnerFinding, ResourceMemory, SkipReason, Skipped};
 
 use super::InstanceCase;
+use super::unknown_usage::describe_unknown;
 use crate::announcements::RuleTrack;
 use crate::job_ownership::{JobOwnership, RejectedClaim};
 use crate::policy::{UNREADABLE, Verdict};
@@ -145,7 +146,7 @@ impl<'a> InstanceCase<'a> {
 
     /// Reported beside any other finding: otherwise no one would notice that Curfew cannot judge it.
     pub(super) fn uninstrumented(self) -> Option<OwnerFinding> {
-        let why = describe_unknown(self.cannot_be_judged()?);
+        let why = describe_unknown(self.cannot_be_judged()?, self.instance, &self.policy.config.metrics);
         let cost = price::describe_cost(self.policy.prices.saved_by_ending(self.instance));
         let text = format!("its usage is unknown, so Curfew never stops it as idle: {why}. {cost}");
         Some(OwnerFinding { topic: NotificationKey::named(USAGE_UNKNOWN), what: USAGE_UNKNOWN.to_owned(), text })
@@ -167,54 +168,4 @@ impl<'a> InstanceCase<'a> {
         let resource_memory = self.unjudged(vec![topic.clone()]);
         Skipped { finding: Some(OwnerFinding { topic, what, text }), ..self.skip(reason, resource_memory) }
     }
-}
-
-/// Why the usage is unknown, for people.
-pub(super) fn describe_unknown(unknown: &UnknownUsage) -> String {
-    match unknown {
-        UnknownUsage::NotAsked => "CloudWatch was not queried, or did not answer".to_owned(),
-        UnknownUsage::Young => "it was launched too recently".to_owned(),
-        UnknownUsage::NoMetric => {
-            "no metric is configured for its kind of accelerator ([metrics] in the configuration)".to_owned()
-        }
-        UnknownUsage::Silent { devices } => not_reporting(0, *devices),
-        UnknownUsage::Uninstrumented { reporting, devices } => not_reporting(*reporting, *devices),
-        UnknownUsage::UnitUnclear => {
-            "every sample of its utilisation lies between 0 and 1, which may be a ratio or percent; set \
-             `utilization_unit` to \"percent\" or \"ratio\" in the [metrics] section of its accelerators"
-                .to_owned()
-        }
-        UnknownUsage::TooFewSamples(signal) => {
-            format!("{} reported too seldom in the window", describe_signal(*signal))
-        }
-    }
-}
-
-/// The same in a few words, for a column of a table.
-pub(super) fn summarize_unknown(unknown: &UnknownUsage) -> String {
-    match unknown {
-        UnknownUsage::NotAsked => "no answer".to_owned(),
-        UnknownUsage::Young => "launched too recently".to_owned(),
-        UnknownUsage::NoMetric => "no metric configured".to_owned(),
-        UnknownUsage::Silent { devices } => format!("0 of {devices} GPUs report"),
-        UnknownUsage::Uninstrumented { reporting, devices } => format!("{reporting} of {devices} GPUs report"),
-        UnknownUsage::UnitUnclear => "percent or ratio?".to_owned(),
-        UnknownUsage::TooFewSamples(signal) => format!("{} reports too seldom", describe_signal(*signal)),
-    }
-}
-
-fn describe_signal(signal: MetricSignal) -> String {
-    match signal {
-        MetricSignal::Cpu => "the CPU".to_owned(),
-        MetricSignal::NetworkIn | MetricSignal::NetworkOut => "the network".to_owned(),
-        MetricSignal::DiskRead | MetricSignal::DiskWrite => "the disks".to_owned(),
-        MetricSignal::Gpu(place) => format!("GPU {place}"),
-        MetricSignal::GpuMemory(place) => format!("the memory of GPU {place}"),
-    }
-}
-
-fn not_reporting(reporting: u32, devices: u32) -> String {
-    format!(
-        "{reporting} of its {devices} accelerators report; install the CloudWatch agent with its nvidia_gpu section"
-    )
 }

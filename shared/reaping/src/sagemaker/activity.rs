@@ -10,7 +10,9 @@
 //! - **A job** of training or processing is inactive if and only if the GPUs of every host report often enough, and stay below that line.
 //! - Of notebook instances, of tuning jobs, and of other apps nothing is known.
 //!
-//! One sample to the contrary, however fresh, shows activity.
+//! One sample to the contrary, however fresh, shows activity. A value that its metric cannot have is no sample.
+
+use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use model::config::{Config, RuleAction};
@@ -27,6 +29,13 @@ use model::usage::{LAG, MetricSeries, Sample, Statistic, UsageWindow};
 
 use super::rules::{is_notify_only, window};
 use super::skip::production_reason;
+
+/// `GPUUtilization` is 100 % for each GPU of a host (Amazon `SageMaker` developer guide, "Amazon `SageMaker` AI metrics in Amazon `CloudWatch`"), and no
+/// type has more.
+const GPUS_MAX: f64 = 16.0;
+
+/// No endpoint serves more requests in 5 minutes.
+const REQUESTS_MAX: f64 = 1e12;
 
 /// A job with more hosts is not judged: each costs a metric.
 const HOSTS_MAX: u32 = 64;
@@ -179,7 +188,8 @@ impl<'a> AskedResource<'a> {
         let samples = |signal| answers.get(&self.resource.id).and_then(|answers| answers.get(&signal));
         match self.source {
             MetricSource::Endpoint { .. } | MetricSource::Component => {
-                let has_request = |samples: &Vec<Sample>| samples.iter().any(|(_, count)| *count > 0.0);
+                // What cannot be leaves it unknown, whatever the others say.
+                let has_request = |samples: &Vec<Sample>| samples.iter().any(|(_, count)| *count != 0.0);
                 if samples(ActivitySignal::Requests).is_none_or(has_request) {
                     return Vec::new();
                 }
@@ -231,6 +241,15 @@ impl<'a> AskedResource<'a> {
         Some(self.question(ActivitySignal::Gpu(host), series, Statistic::Maximum))
     }
 
+    fn allows(self, signal: ActivitySignal, value: f64) -> bool {
+        let most = match (signal, self.source) {
+            (ActivitySignal::Requests | ActivitySignal::ConcurrentRequests, _) => REQUESTS_MAX,
+            (ActivitySignal::Gpu(_), MetricSource::Component) => 100.0,
+            (ActivitySignal::Gpu(_), _) => 100.0 * GPUS_MAX,
+        };
+        (0.0..=most).contains(&value)
+    }
+
     /// Samples after the window show activity too.
     fn question(self, signal: ActivitySignal, series: MetricSeries, statistic: Statistic) -> ActivityQuestion {
         let (from, until) = (self.window.from, after(self.window.to, LAG));
@@ -238,8 +257,17 @@ impl<'a> AskedResource<'a> {
     }
 
     fn evaluate(self, answers: &ActivitySamples, config: &Config) -> Activity {
-        let Some(samples) = answers.get(&self.resource.id) else {
+        let Some(answered) = answers.get(&self.resource.id) else {
             return Activity::Unknown(UnknownActivity::NotAsked);
+        };
+        let possible = |(signal, samples): (&ActivitySignal, &Vec<Sample>)| {
+            let samples = samples.iter().filter(|(_, value)| self.allows(*signal, *value));
+            (*signal, samples.copied().collect::<Vec<Sample>>())
+        };
+        let samples: BTreeMap<ActivitySignal, Vec<Sample>> = answered.iter().map(possible).collect();
+        let impossible = |signal: ActivitySignal| {
+            let refused = answered.get(&signal)?.iter().rev().find(|(_, value)| !self.allows(signal, *value))?;
+            Some(Activity::Unknown(UnknownActivity::ImpossibleValue(signal, refused.1)))
         };
         let line = config.idle.gpu_below_percent;
         let works = |(signal, samples): (&ActivitySignal, &Vec<Sample>)| {
@@ -269,13 +297,14 @@ impl<'a> AskedResource<'a> {
         if serves && !samples.contains_key(&ActivitySignal::Requests) {
             return Activity::Unknown(UnknownActivity::NotAsked);
         }
+        // A period without requests has no sample of them, so one that is left out would be such a period.
+        if let Some(unknown) = impossible(ActivitySignal::Requests) {
+            return unknown;
+        }
         if let Some(silent) = needed.into_iter().find(|signal| !reports(signal)) {
             let was_asked = samples.contains_key(&silent);
-            return Activity::Unknown(if was_asked {
-                UnknownActivity::TooFewSamples(silent)
-            } else {
-                UnknownActivity::NotAsked
-            });
+            let unknown = if was_asked { UnknownActivity::TooFewSamples(silent) } else { UnknownActivity::NotAsked };
+            return impossible(silent).unwrap_or(Activity::Unknown(unknown));
         }
         let of_gpus = samples.iter().filter(|(signal, _)| matches!(signal, ActivitySignal::Gpu(_)));
         let gpu_max_percent = of_gpus.flat_map(|(_, samples)| samples).map(|(_, value)| *value).reduce(f64::max);

@@ -118,7 +118,7 @@ impl SageMakerCase<'_> {
                 }
                 (None, _) => "its curfew:idle-after is off".to_owned(),
                 (_, Activity::Active(at)) => format!("it was used at {at}"),
-                (_, Activity::Unknown(unknown)) => describe_unknown(*unknown).to_owned(),
+                (_, Activity::Unknown(unknown)) => describe_unknown(*unknown),
                 (Some(window), Activity::Inactive(_)) => {
                     format!("not used for {}", duration::format_duration(window))
                 }

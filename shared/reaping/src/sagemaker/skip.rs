@@ -7,8 +7,10 @@ use model::foreign::sagemaker_controller;
 use model::notification_log::NotificationKey;
 use model::rule::Rule;
 use model::sagemaker::{
-    Activity, EndpointFacts, ProductionSign, SageMakerKind, SageMakerResource, SageMakerStatus, UnknownActivity,
+    Activity, ActivitySignal, EndpointFacts, ProductionSign, SageMakerKind, SageMakerResource, SageMakerStatus,
+    UnknownActivity,
 };
+use model::usage::format_impossible;
 use plan::{OwnerFinding, ResourceMemory, SkipReason, Skipped};
 
 use super::SageMakerCase;
@@ -155,8 +157,8 @@ impl SageMakerCase<'_> {
 }
 
 /// Why its activity is unknown, for people.
-pub(super) fn describe_unknown(unknown: UnknownActivity) -> &'static str {
-    match unknown {
+pub(super) fn describe_unknown(unknown: UnknownActivity) -> String {
+    let words = match unknown {
         UnknownActivity::NotAsked => "SageMaker or CloudWatch did not say when it was used last",
         UnknownActivity::Young => "it is younger than its window",
         UnknownActivity::Unmeasured => "SageMaker does not report whether it is used",
@@ -164,5 +166,15 @@ pub(super) fn describe_unknown(unknown: UnknownActivity) -> &'static str {
             "its last activity is that of SageMaker's health check, which says nothing about its user"
         }
         UnknownActivity::TooFewSamples(_) => "its metrics reported too seldom in the window",
-    }
+        UnknownActivity::ImpossibleValue(signal, value) => {
+            let metric = match signal {
+                ActivitySignal::Requests => "Invocations",
+                ActivitySignal::ConcurrentRequests => "its concurrent requests",
+                ActivitySignal::Gpu(_) => "its GPU utilisation",
+            };
+            let value = format_impossible(value);
+            return format!("CloudWatch has impossible values ({metric}: {value}), so nothing was measured");
+        }
+    };
+    words.to_owned()
 }

@@ -1,7 +1,7 @@
 use billing::price::PriceSource;
 use model::instance::{Accelerator, InstanceState, PrepaidCapacity, PurchaseOption, Tags};
 use model::observation::Observation;
-use model::usage::{MetricSignal, UnknownUsage, Usage};
+use model::usage::{UnknownUsage, Usage, UsageMeasure};
 use model::volume::{ObservedStorage, VolumeState};
 
 use super::*;
@@ -126,7 +126,7 @@ fn a_table_says_it_in_a_few_words() {
     check_short(instance(), Usage::Unknown(UnknownUsage::NoMetric), "no metric configured");
     check_short(
         instance(),
-        Usage::Unknown(UnknownUsage::TooFewSamples(MetricSignal::Gpu(0))),
+        Usage::Unknown(UnknownUsage::TooFewSamples(UsageMeasure::Gpu(Some("0".to_owned())))),
         "GPU 0 reports too seldom",
     );
     check_short(instance().tag("curfew:keep-untill", "x"), idle(), "1 GPU at 0 %; tag curfew:keep-untill unreadable");
@@ -139,10 +139,10 @@ fn a_table_says_it_in_a_few_words() {
 
 #[test]
 fn a_metric_that_reports_too_seldom_is_named_in_words() {
-    let seldom = |signal| Usage::Unknown(UnknownUsage::TooFewSamples(signal));
+    let seldom = |measure| Usage::Unknown(UnknownUsage::TooFewSamples(measure));
     let of = |what: &str| format!("uninstrumented: its usage is unknown: {what} reported too seldom in the window");
-    check(instance(), seldom(MetricSignal::Gpu(0)), &of("GPU 0"));
-    check(instance(), seldom(MetricSignal::Cpu), &of("the CPU"));
+    check(instance(), seldom(UsageMeasure::Gpu(Some("0".to_owned()))), &of("GPU 0"));
+    check(instance(), seldom(UsageMeasure::Cpu), &of("the CPU"));
 }
 
 #[test]

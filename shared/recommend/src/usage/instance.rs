@@ -1,7 +1,7 @@
 //! Which instances are looked at, and everything that their metrics show.
 
 use billing::price::{PriceBook, rate};
-use model::config::{Config, UtilizationUnit};
+use model::config::{Config, SeriesNames};
 use model::curfew_tags::{HOURS, JOB};
 use model::instance::{Accelerator, Instance, InstanceState, PurchaseOption};
 use model::money::Rate;
@@ -46,7 +46,7 @@ impl InstanceUsage {
     pub fn from_samples(
         instance: &Instance,
         samples: &[DeviceSamples],
-        unit: UtilizationUnit,
+        names: &SeriesNames,
         (prices, config): (&PriceBook, &Config),
     ) -> Self {
         Self {
@@ -56,7 +56,7 @@ impl InstanceUsage {
             team: team_of(&instance.tags, config),
             has_hours: instance.tags.contains_key(HOURS),
             rate: rate(prices.running_cost(instance)),
-            hours: usage_hours(samples, instance.machine.accelerators, unit),
+            hours: usage_hours(samples, &instance.machine, names),
         }
     }
 

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use model::config::UtilizationUnit;
+use model::config::{SeriesNames, UtilizationUnit};
+use model::instance::InstanceTypeFacts;
+use model::usage::MetricSignal;
 
 use super::UsageHour;
 
@@ -17,17 +19,26 @@ pub struct DeviceSamples {
     pub memory_mib: Vec<(Timestamp, f64)>,
 }
 
-/// The hours in which every GPU reported; none if the unit of the utilisation is unknown, or there are more or fewer devices than GPUs.
+/// The hours in which every GPU reported; none if the unit of the utilisation is unknown, or there are more or fewer devices than GPUs. A
+/// value that its metric cannot have is no sample.
 #[must_use]
-pub fn usage_hours(samples: &[DeviceSamples], gpus: u32, unit: UtilizationUnit) -> Vec<UsageHour> {
-    let Some(factor) = percent_factor(samples, unit) else { return Vec::new() };
+pub fn usage_hours(samples: &[DeviceSamples], machine: &InstanceTypeFacts, names: &SeriesNames) -> Vec<UsageHour> {
+    let factor = if names.utilization_unit == UtilizationUnit::Ratio { 100.0 } else { 1.0 };
     let mut devices: BTreeMap<&str, [BTreeMap<Timestamp, f64>; 2]> = BTreeMap::new();
     for one in samples {
         let [utilization, memory] = devices.entry(&one.device).or_default();
-        add(utilization, &one.utilization, factor);
-        add(memory, &one.memory_mib, 1.0);
+        let possible = |signal: MetricSignal, factor: f64| {
+            move |(at, value): &(Timestamp, f64)| {
+                Some((*at, value * factor)).filter(|(_, value)| signal.allows(*value, machine))
+            }
+        };
+        add(utilization, one.utilization.iter().filter_map(possible(MetricSignal::Gpu(0), factor)));
+        add(memory, one.memory_mib.iter().filter_map(possible(MetricSignal::GpuMemory(0), 1.0)));
     }
-    if devices.len() != gpus as usize {
+    if names.may_be_ratios(devices.values().flat_map(|[utilization, _]| utilization.values().copied())) {
+        return Vec::new();
+    }
+    if devices.len() != machine.accelerators as usize {
         return Vec::new();
     }
     let first = devices.values().next().into_iter().flat_map(|[utilization, _]| utilization.keys());
@@ -40,20 +51,10 @@ pub fn usage_hours(samples: &[DeviceSamples], gpus: u32, unit: UtilizationUnit) 
     first.filter_map(hour).collect()
 }
 
-/// What makes percent of a sample; `None` if it is unknown: see [`UtilizationUnit::Detect`].
-fn percent_factor(samples: &[DeviceSamples], unit: UtilizationUnit) -> Option<f64> {
-    let all = || samples.iter().flat_map(|one| &one.utilization).map(|(_, value)| *value);
-    match unit {
-        UtilizationUnit::Ratio => Some(100.0),
-        UtilizationUnit::Detect if all().all(|value| value <= 1.0) && all().any(|value| value.fract() > 0.0) => None,
-        UtilizationUnit::Percent | UtilizationUnit::Detect => Some(1.0),
-    }
-}
-
-fn add(hours: &mut BTreeMap<Timestamp, f64>, samples: &[(Timestamp, f64)], factor: f64) {
-    for (at, value) in samples.iter().filter(|(_, value)| value.is_finite() && *value >= 0.0) {
-        let highest = hours.entry(*at).or_insert(0.0);
-        *highest = highest.max(value * factor);
+fn add(hours: &mut BTreeMap<Timestamp, f64>, samples: impl Iterator<Item = (Timestamp, f64)>) {
+    for (at, value) in samples {
+        let highest = hours.entry(at).or_insert(0.0);
+        *highest = highest.max(value);
     }
 }
 
@@ -74,7 +75,8 @@ mod tests {
     }
 
     fn check(samples: &[DeviceSamples], gpus: u32, unit: UtilizationUnit, expect: &[(&[f64], &[f64])]) {
-        let found = usage_hours(samples, gpus, unit);
+        let machine = InstanceTypeFacts { accelerators: gpus, ..InstanceTypeFacts::UNKNOWN };
+        let found = usage_hours(samples, &machine, &SeriesNames { utilization_unit: unit, ..SeriesNames::default() });
         let shown: Vec<(&[f64], &[f64])> =
             found.iter().map(|hour| (hour.utilization.as_slice(), hour.memory_mib.as_slice())).collect();
         assert_eq!(shown, expect);
@@ -99,6 +101,14 @@ mod tests {
         let ratios = [device("0", &[0.5, 1.0], &[])];
         check(&ratios, 1, UtilizationUnit::Ratio, &[(&[50.0], &[]), (&[100.0], &[])]);
         check(&ratios, 1, UtilizationUnit::Detect, &[]);
-        check(&[device("0", &[f64::NAN, -1.0, 7.0], &[])], 1, UtilizationUnit::Detect, &[(&[7.0], &[])]);
+    }
+
+    #[test]
+    fn a_value_that_its_metric_cannot_have_is_no_sample() {
+        let blanks = [f64::NAN, -1.0, 4_294_967_295.0, 140_737_488_355_328.0, 7.0];
+        check(&[device("0", &blanks, &blanks)], 1, UtilizationUnit::Detect, &[(&[7.0], &[7.0])]);
+        check(&[device("0", &[0.5, 7.0], &[])], 1, UtilizationUnit::Ratio, &[(&[50.0], &[])]);
+        // It proves no unit either.
+        check(&[device("0", &[0.5, -1.0, f64::NAN, 1e9], &[])], 1, UtilizationUnit::Detect, &[]);
     }
 }

@@ -59,6 +59,9 @@ fn an_ambiguous_product_has_no_price() {
     check(&[g5("1.0060000000"), g5("1.1000000000")], None);
     check(&[g5("1.0060000000"), with(g5("1.0060000000"), DIMENSION, json!({}))], None);
     check(&[g5("0.0000000000")], None);
+    check(&[g5("-1.0000000000")], None);
+    check(&[g5("9999.0000000000")], Some(9_999_000_000));
+    check(&[g5("4294967295.0000000000")], None);
     check(&[g5("a lot")], None);
     let dimension = |of: &Value| of.pointer(DIMENSION).unwrap().as_object().unwrap().values().next().unwrap().clone();
     let one = dimension(&g5("1.0060000000"));

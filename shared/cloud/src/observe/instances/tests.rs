@@ -55,7 +55,7 @@ async fn only_accelerated_ones_are_seen_with_the_facts_of_their_type() {
     .await;
     assert_eq!((ids(&seen), &seen.gaps), (vec!["i-1", "i-3"], &vec![]));
     let machine =
-        InstanceTypeFacts { accelerator: Accelerator::Nvidia, accelerators: 1, vcpus: 4, instance_storage_gb: 0 };
+        InstanceTypeFacts { accelerator: Accelerator::Nvidia, accelerators: 1, vcpus: 4, ..InstanceTypeFacts::UNKNOWN };
     assert_eq!((&seen.items[0].machine, seen.items[0].host.as_deref()), (&machine, Some("ip-10-0-0-1")));
     assert_eq!(seen.items[1].region.as_str(), "eu-west-1");
     assert_eq!(calls.names().len(), 4, "{:?}", calls.names());

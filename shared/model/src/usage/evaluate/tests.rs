@@ -103,8 +103,11 @@ fn check(watched: &SampledInstance, expect: &str) {
     let found = match watched.usage() {
         Usage::Idle(quiet) => format!("idle{}", if quiet.reserved { ", reserved" } else { "" }),
         Usage::Busy(busy) => format!("busy until {}", busy.until.strftime("%H:%M")),
-        Usage::Unknown(UnknownUsage::Uninstrumented { reporting, devices }) => {
-            format!("{reporting} of {devices} report")
+        Usage::Unknown(UnknownUsage::Uninstrumented(report)) => {
+            format!("{} of {} report", report.reporting.len(), report.devices)
+        }
+        Usage::Unknown(UnknownUsage::ImpossibleValue { measure, metric, value }) => {
+            format!("impossible {metric} {measure:?} {value}")
         }
         Usage::Unknown(unknown) => format!("{unknown:?}"),
     };

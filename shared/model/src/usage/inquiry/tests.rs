@@ -5,7 +5,7 @@ use jiff::SignedDuration;
 use super::*;
 use crate::fixture::{NOW, instance, time};
 use crate::instance::Accelerator;
-use crate::usage::{BusyEvidence, MetricReading, PERIOD, UnknownUsage, UsageMeasure};
+use crate::usage::{BusyEvidence, DeviceReport, MetricReading, PERIOD, UnknownUsage, UsageMeasure};
 
 /// A value for each signal, the same in every period of the window.
 type Said = [(MetricSignal, f64)];
@@ -51,7 +51,7 @@ fn signals(questions: &[MetricQuestion]) -> Vec<MetricSignal> {
 }
 
 fn first<'a>(ask: &'a UsageQuery<'a>, said: &Said) -> Option<FirstRound<'a>> {
-    ask.after_first(samples(said), true, &IdleConfig::default())
+    ask.after_first(samples(said), true, Some(&SeriesNames::default()), &IdleConfig::default())
 }
 
 fn open<'a>(ask: &'a UsageQuery<'a>, said: &Said) -> OpenQuery<'a> {
@@ -131,6 +131,18 @@ fn a_ratio_is_percent_where_its_unit_is_named() {
     };
     assert!((shown.value - 50.0).abs() < 1e-9, "{shown:?}");
     assert!(matches!(found(0.04), Some(QueryResult::Answered(Usage::Idle(_), _))));
+    let Some(QueryResult::Answered(Usage::Unknown(unknown), _)) = found(97.0) else { panic!() };
+    let published = matches!(unknown, UnknownUsage::ImpossibleValue { value, .. } if (value - 97.0).abs() < 1e-9);
+    assert!(published, "{unknown:?}");
+    // The first query of a GPU reads the unit too: 50 is no ratio, and 0.5 is work.
+    let likely = Some(shown_by(MetricSignal::Gpu(0), gpu(0)));
+    let ask = UsageQuery { likely, ..UsageQuery::in_full(&one, window()) };
+    let first = |value: f64| {
+        let answers = samples(&[(MetricSignal::Cpu, 1.0), (MetricSignal::Gpu(0), value)]);
+        ask.after_first(answers, true, Some(&names), &IdleConfig::default())
+    };
+    assert!(matches!(first(50.0), Some(FirstRound::Open(_))));
+    assert!(matches!(first(0.5), Some(FirstRound::Found(QueryResult::Answered(Usage::Busy(_), Some(_))))));
 }
 
 #[test]
@@ -143,8 +155,9 @@ fn a_gpu_of_the_first_query_counts_at_its_index() {
     let found = conclude(&open, &[&QUIET_TRAFFIC[..], &others[..]].concat(), true);
     assert!(matches!(found, Some(QueryResult::Answered(Usage::Idle(quiet), None)) if quiet.devices == 4));
     let without_the_third = conclude(&open, &[&QUIET_TRAFFIC[..], &others[..2]].concat(), true);
-    let uninstrumented = Usage::Unknown(UnknownUsage::Uninstrumented { reporting: 3, devices: 4 });
-    assert_eq!(without_the_third, Some(QueryResult::Answered(uninstrumented, None)));
+    let reporting = ["0", "1", "2"].map(str::to_owned).into();
+    let uninstrumented = UnknownUsage::Uninstrumented(DeviceReport { devices: 4, reporting, rejected: Vec::new() });
+    assert_eq!(without_the_third, Some(QueryResult::Answered(Usage::Unknown(uninstrumented), None)));
     let renamed = MetricSeries { metric: "of_old".to_owned(), ..gpu(2) };
     let by_an_old_metric = UsageQuery { likely: Some(shown_by(MetricSignal::Gpu(0), renamed)), ..ask.clone() };
     let open_all = self::open(&by_an_old_metric, &[(MetricSignal::Cpu, 1.0), (MetricSignal::Gpu(0), 0.0)]);
@@ -231,7 +244,10 @@ fn an_unknown_instance_is_queried_further_once_its_gpus_report() {
 fn half_an_answer_can_show_work_and_nothing_else() {
     let one = four_gpus();
     let ask = UsageQuery::in_full(&one, window());
-    let half = |value| ask.after_first(samples(&[(MetricSignal::Cpu, value)]), false, &IdleConfig::default());
+    let half = |value| {
+        let answers = samples(&[(MetricSignal::Cpu, value)]);
+        ask.after_first(answers, false, Some(&SeriesNames::default()), &IdleConfig::default())
+    };
     assert_eq!(half(90.0), Some(FirstRound::Found(QueryResult::Answered(busy(UsageMeasure::Cpu, 3.6), None))));
     assert_eq!(half(1.0), None);
     let open = open(&ask, &[(MetricSignal::Cpu, 1.0)]);

@@ -95,6 +95,22 @@ fn a_metric_that_is_missing_is_never_zero() {
 }
 
 #[test]
+fn what_a_metric_cannot_have_is_neither_use_nor_its_absence() {
+    let quiet = [(REQUESTS, Series::Silent), (CONCURRENT, Series::Steady(0.0)), (GPU, Series::Steady(1.0))];
+    let unknown = |signal, value| Found::Unknown(UnknownActivity::ImpossibleValue(signal, value));
+    for value in [-1.0, 1e15, f64::INFINITY] {
+        check(endpoint(), &[(REQUESTS, Series::Once(value, 600)), quiet[1], quiet[2]], unknown(REQUESTS, value));
+        check(endpoint(), &[quiet[0], (CONCURRENT, Series::Steady(value)), quiet[2]], unknown(CONCURRENT, value));
+        check(endpoint(), &[quiet[0], quiet[1], (GPU, Series::Steady(value))], unknown(GPU, value));
+        check(training_job().with(|job| job.instances = Some(1)), &[(GPU, Series::Steady(value))], unknown(GPU, value));
+    }
+    // Eight GPUs add up; the copies of a component do not.
+    check(endpoint(), &[quiet[0], quiet[1], (GPU, Series::Steady(800.0))], Found::Active);
+    check(inference_component(), &[quiet[0], quiet[1], (GPU, Series::Steady(800.0))], unknown(GPU, 800.0));
+    check(endpoint(), &[(REQUESTS, Series::Once(-1.0, 600)), (CONCURRENT, Series::Sparse(1.0, 1))], Found::Active);
+}
+
+#[test]
 fn an_endpoint_that_may_be_in_production_is_not_asked_about() {
     let asked = |given: SageMakerBuilder| first_questions(&[given.build()], &Config::default(), time(NOW)).len();
     assert_eq!(asked(endpoint()), 1);

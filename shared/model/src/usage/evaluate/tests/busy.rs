@@ -70,6 +70,13 @@ fn cpu_counts_by_cores_and_not_by_percent() {
 }
 
 #[test]
+fn cpu_counts_once_its_period_is_over() {
+    check(&quiet().at_period("11:55", MetricSignal::Cpu, 90.0), "busy until 12:00");
+    check(&quiet().at_period("12:00", MetricSignal::Cpu, 90.0), "idle");
+    check(&quiet().at_period("12:00", MetricSignal::Gpu(0), 90.0), "busy until 12:05");
+}
+
+#[test]
 fn network_is_both_directions_together() {
     check(&quiet().at_period("11:20", MetricSignal::NetworkIn, 3.0 * MBIT), "idle");
     let both = quiet().at_period("11:20", MetricSignal::NetworkIn, 3.0 * MBIT).at_period(

@@ -1,0 +1,316 @@
+//! The reasons for unknown usage of an instance, in words: messages, `explain`, `scan` and `doctor` say the same.
+
+use std::collections::BTreeSet;
+
+use model::config::{MetricsConfig, SeriesNames};
+use model::fault::one_line;
+use model::instance::{Accelerator, Instance};
+use model::usage::{DeviceReport, MetricSeries, RejectionReason, UnknownUsage, UsageMeasure, format_impossible};
+
+/// The most names of one list, and the most characters of each.
+const NAMED_MAX: usize = 4;
+const NAME_CHARACTERS_MAX: usize = 64;
+
+const INSTALL: &str = "install the CloudWatch agent with its nvidia_gpu section";
+
+/// The reason, and the remedy.
+pub(super) fn describe_unknown(unknown: &UnknownUsage, instance: &Instance, metrics: &MetricsConfig) -> String {
+    match unknown {
+        UnknownUsage::NotAsked => "CloudWatch was not queried, or did not answer".to_owned(),
+        UnknownUsage::Young => "it was launched too recently".to_owned(),
+        UnknownUsage::NoMetric => {
+            "no metric is configured for its kind of accelerator ([metrics] in the configuration)".to_owned()
+        }
+        UnknownUsage::Silent { devices } => {
+            let report = DeviceReport { devices: *devices, ..DeviceReport::default() };
+            describe_report(&report, instance, metrics).join("; ")
+        }
+        UnknownUsage::Uninstrumented(report) => describe_report(report, instance, metrics).join("; "),
+        UnknownUsage::UnitUnclear => {
+            "no sample of its utilisation is above 1, or much above, so they may be ratios or percent; set \
+             `utilization_unit` to \"percent\" or \"ratio\" in the [metrics] section of its accelerators"
+                .to_owned()
+        }
+        UnknownUsage::TooFewSamples(measure) => format!("{} reported too seldom in the window", name_of(measure)),
+        UnknownUsage::ImpossibleValue { measure, metric, value } => format!(
+            "{} reported impossible values ({} was {}), so nothing was measured; see what publishes them",
+            name_of(measure),
+            name(metric),
+            format_impossible(*value)
+        ),
+    }
+}
+
+/// The same in a few words, for a column of a table.
+pub(super) fn summarize_unknown(unknown: &UnknownUsage) -> String {
+    match unknown {
+        UnknownUsage::NotAsked => "no answer".to_owned(),
+        UnknownUsage::Young => "launched too recently".to_owned(),
+        UnknownUsage::NoMetric => "no metric configured".to_owned(),
+        UnknownUsage::Silent { devices } => format!("0 of {devices} GPUs report"),
+        UnknownUsage::Uninstrumented(DeviceReport { reporting, devices, .. }) => {
+            format!("{} of {devices} GPUs report", reporting.len())
+        }
+        UnknownUsage::UnitUnclear => "percent or ratio?".to_owned(),
+        UnknownUsage::TooFewSamples(measure) => format!("{} reports too seldom", name_of(measure)),
+        UnknownUsage::ImpossibleValue { measure, value, .. } => {
+            format!("{} reports {}", name_of(measure), format_impossible(*value))
+        }
+    }
+}
+
+fn name_of(measure: &UsageMeasure) -> String {
+    match measure {
+        UsageMeasure::Cpu => "the CPU".to_owned(),
+        UsageMeasure::Network => "the network".to_owned(),
+        UsageMeasure::Disk => "the disks".to_owned(),
+        UsageMeasure::Gpu(None) => "the GPU".to_owned(),
+        UsageMeasure::Gpu(Some(device)) => format!("GPU {}", name(device)),
+        UsageMeasure::GpuMemory(None) => "the memory of the GPU".to_owned(),
+        UsageMeasure::GpuMemory(Some(device)) => format!("the memory of GPU {}", name(device)),
+    }
+}
+
+/// The number of devices that report, and the remedy that fits what was found.
+#[must_use]
+pub fn describe_report(report: &DeviceReport, instance: &Instance, metrics: &MetricsConfig) -> [String; 2] {
+    let found = format!("{} of its {} accelerators report", report.reporting.len(), report.devices);
+    let accelerator = instance.machine.accelerator;
+    let advice = match metrics.series_names(accelerator) {
+        Some(names) => advice(report, accelerator, names),
+        None => format!("name its metrics in [metrics.{}]", section(accelerator)),
+    };
+    [found, advice]
+}
+
+fn advice(report: &DeviceReport, accelerator: Accelerator, names: &SeriesNames) -> String {
+    if let Some(missing) = report.missing() {
+        return describe_missing(&missing, accelerator, names);
+    }
+    if !report.reporting.is_empty() {
+        let reporting = list(report.reporting.iter().map(String::as_str));
+        return format!("only {} {reporting} report; see why the others do not", name(&names.device_dimension));
+    }
+    let Some(reason) = report.rejected.first().map(|first| first.reason) else {
+        return nothing_found(accelerator, names);
+    };
+    let rejected = report.rejected.iter().filter(|one| one.reason == reason).map(|one| &one.series);
+    let first = rejected.clone().next();
+    let dimension = |name: &str| first.and_then(|series| series.dimension(name)).unwrap_or_default();
+    let utilization = name(&names.utilization);
+    match reason {
+        RejectionReason::AllDevices => format!(
+            "{utilization} has one series of all its GPUs together, which says nothing of each; publish one for each, with the dimension {}",
+            name(&names.device_dimension)
+        ),
+        RejectionReason::NoInstanceId => format!(
+            "{utilization} of its host {} has {} = {}, which is no id; write append_dimensions for the whole `metrics` section of the \
+             agent, where it puts in the id",
+            name(dimension(&names.host_dimension)),
+            name(&names.instance_dimension),
+            name(dimension(&names.instance_dimension))
+        ),
+        RejectionReason::OtherMetric => other_metrics(rejected, accelerator, names),
+        RejectionReason::Unowned => format!(
+            "a series of {utilization} names no instance ({}): if it is of this one, add {} to it with append_dimensions; if not, {}",
+            list(first.into_iter().flat_map(|series| &series.dimensions).map(|(key, value)| format!("{key}={value}"))),
+            name(&names.instance_dimension),
+            nothing_found(accelerator, names)
+        ),
+    }
+}
+
+fn describe_missing(missing: &[u32], accelerator: Accelerator, names: &SeriesNames) -> String {
+    let is_gpu = matches!(accelerator, Accelerator::Nvidia | Accelerator::Amd);
+    let device = if is_gpu { "GPU".to_owned() } else { name(&names.device_dimension) };
+    let plural = if is_gpu && missing.len() > 1 { "s" } else { "" };
+    let verb = if missing.len() > 1 { "do" } else { "does" };
+    let tool = if accelerator == Accelerator::Nvidia { "nvidia-smi" } else { "the driver's tool" };
+    let numbers = list(missing.iter().map(u32::to_string));
+    format!("{device}{plural} {numbers} {verb} not report: see {tool}; a lost {device} needs a stop and a start")
+}
+
+/// The metrics of accelerators that are published instead.
+fn other_metrics<'s>(
+    found: impl Iterator<Item = &'s MetricSeries>,
+    accelerator: Accelerator,
+    names: &SeriesNames,
+) -> String {
+    let found: BTreeSet<(&str, &str)> = found.map(|series| (&*series.namespace, &*series.metric)).collect();
+    let is_of_agent = |(namespace, metric): &(&str, &str)| {
+        *namespace == names.namespace && metric.starts_with("nvidia_smi") && !metric.contains("utilization_gpu")
+    };
+    let metrics = list(found.iter().map(|(_, metric)| *metric));
+    if accelerator == Accelerator::Nvidia && names.is_of_agent() && found.iter().all(is_of_agent) {
+        return format!(
+            "its agent publishes {metrics}, but not {}: add utilization_gpu to its nvidia_gpu section. A GPU in MIG mode reports none: set \
+             curfew:hours or curfew:expires-at there",
+            name(&names.utilization)
+        );
+    }
+    let utilizations = found.iter().filter(|(_, metric)| metric.to_ascii_lowercase().contains("util"));
+    let best: Vec<&(&str, &str)> = utilizations.chain(&found).take(1).collect();
+    let namespace = best.first().map_or("", |(namespace, _)| namespace);
+    format!(
+        "{metrics} is published of it (namespace {}), but not {} in {}: name what reports its use in [metrics.{}], with its \
+         utilization_unit",
+        name(namespace),
+        name(&names.utilization),
+        name(&names.namespace),
+        section(accelerator)
+    )
+}
+
+fn nothing_found(accelerator: Accelerator, names: &SeriesNames) -> String {
+    if accelerator == Accelerator::Nvidia && names.is_of_agent() {
+        return INSTALL.to_owned();
+    }
+    format!(
+        "no series of {} in {} names it: see that its agent publishes it with {}, or correct [metrics.{}]",
+        name(&names.utilization),
+        name(&names.namespace),
+        name(&names.instance_dimension),
+        section(accelerator)
+    )
+}
+
+const fn section(accelerator: Accelerator) -> &'static str {
+    match accelerator {
+        Accelerator::Nvidia => "nvidia",
+        Accelerator::Amd => "amd",
+        Accelerator::Neuron | Accelerator::Other => "neuron",
+    }
+}
+
+fn name(foreign: &str) -> String {
+    one_line(foreign, NAME_CHARACTERS_MAX)
+}
+
+/// `0, 1, 2, 3 and 4 more`.
+fn list(all: impl Iterator<Item = impl AsRef<str>>) -> String {
+    let all: Vec<String> = all.map(|one| name(one.as_ref())).collect();
+    match all.len().checked_sub(NAMED_MAX).filter(|more| *more > 0) {
+        Some(more) => format!("{} and {more} more", all[..NAMED_MAX].join(", ")),
+        None => all.join(", "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::config::Config;
+    use model::usage::RejectedSeries;
+
+    use super::*;
+    use crate::fixture::instance;
+
+    fn series(namespace: &str, metric: &str, dimensions: &[(&str, &str)]) -> MetricSeries {
+        let own = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
+        MetricSeries {
+            namespace: namespace.to_owned(),
+            metric: metric.to_owned(),
+            dimensions: dimensions.iter().map(own).collect(),
+        }
+    }
+
+    fn check(accelerators: (Accelerator, u32), config: &str, report: &DeviceReport, expect: &str) {
+        let (accelerator, devices) = accelerators;
+        let instance = instance().accelerators(accelerator, devices).build();
+        let report = DeviceReport { devices, ..report.clone() };
+        let [_, advice] = describe_report(&report, &instance, &Config::read(config).unwrap().metrics);
+        assert_eq!(advice, expect);
+    }
+
+    fn reporting(names: &[&str]) -> DeviceReport {
+        DeviceReport { reporting: names.iter().map(|name| (*name).to_owned()).collect(), ..DeviceReport::default() }
+    }
+
+    fn rejected(reason: RejectionReason, all: &[MetricSeries]) -> DeviceReport {
+        let rejected = all.iter().map(|series| RejectedSeries { series: series.clone(), reason }).collect();
+        DeviceReport { rejected, ..DeviceReport::default() }
+    }
+
+    #[test]
+    fn the_gpu_that_does_not_report_is_named() {
+        let four = (Accelerator::Nvidia, 4);
+        let lost = "does not report: see nvidia-smi; a lost GPU needs a stop and a start";
+        check(four, "", &reporting(&["0", "1", "2"]), &format!("GPU 3 {lost}"));
+        check(four, "", &reporting(&["3"]), &format!("GPUs 0, 1, 2 {}", lost.replace("does", "do")));
+        check(four, "", &reporting(&["a", "b"]), "only index a, b report; see why the others do not");
+        let neuron = "[metrics.neuron]\nutilization = \"u\"\ndevice_dimension = \"core\"";
+        check(
+            (Accelerator::Neuron, 2),
+            neuron,
+            &reporting(&["0"]),
+            "core 1 does not report: see the driver's tool; a lost core needs a stop and a start",
+        );
+    }
+
+    #[test]
+    fn the_advice_to_install_the_agent_is_for_where_nothing_was_found() {
+        check((Accelerator::Nvidia, 1), "", &DeviceReport::default(), INSTALL);
+        check(
+            (Accelerator::Neuron, 1),
+            "[metrics.neuron]\nutilization = \"core_use\"\nnamespace = \"Neuron\"",
+            &DeviceReport::default(),
+            "no series of core_use in Neuron names it: see that its agent publishes it with InstanceId, or correct [metrics.neuron]",
+        );
+    }
+
+    #[test]
+    fn a_rejected_series_is_named_with_its_reason() {
+        let check = |report: &DeviceReport, expect: &str| check((Accelerator::Nvidia, 4), "", report, expect);
+        let agent = |dimensions: &[(&str, &str)]| series("CWAgent", "nvidia_smi_utilization_gpu", dimensions);
+        check(
+            &rejected(RejectionReason::AllDevices, &[agent(&[("InstanceId", "i-1")])]),
+            "nvidia_smi_utilization_gpu has one series of all its GPUs together, which says nothing of each; publish one for each, with the \
+             dimension index",
+        );
+        check(
+            &rejected(
+                RejectionReason::NoInstanceId,
+                &[agent(&[("InstanceId", "${aws:InstanceId}"), ("host", "ip-1")])],
+            ),
+            "nvidia_smi_utilization_gpu of its host ip-1 has InstanceId = ${aws:InstanceId}, which is no id; write append_dimensions for \
+             the whole `metrics` section of the agent, where it puts in the id",
+        );
+        check(
+            &rejected(RejectionReason::Unowned, &[agent(&[("host", "EC2AMAZ-ABC123"), ("index", "0")])]),
+            &format!(
+                "a series of nvidia_smi_utilization_gpu names no instance (host=EC2AMAZ-ABC123, index=0): if it is of this one, add InstanceId \
+                 to it with append_dimensions; if not, {INSTALL}"
+            ),
+        );
+        check(
+            &rejected(RejectionReason::OtherMetric, &[series("CWAgent", "nvidia_smi_memory_used", &[])]),
+            "its agent publishes nvidia_smi_memory_used, but not nvidia_smi_utilization_gpu: add utilization_gpu to its nvidia_gpu section. A \
+             GPU in MIG mode reports none: set curfew:hours or curfew:expires-at there",
+        );
+        check(
+            &rejected(RejectionReason::OtherMetric, &[series("GPU", "DCGM_FI_DEV_GPU_UTIL", &[])]),
+            "DCGM_FI_DEV_GPU_UTIL is published of it (namespace GPU), but not nvidia_smi_utilization_gpu in CWAgent: name what reports its \
+             use in [metrics.nvidia], with its utilization_unit",
+        );
+    }
+
+    #[test]
+    fn foreign_names_are_short_and_on_one_line() {
+        let long = series("CWAgent", &format!("gpu\n{}", "x".repeat(300)), &[]);
+        let report = rejected(RejectionReason::OtherMetric, &vec![long; 20]);
+        let [_, advice] = describe_report(&report, &instance().build(), &MetricsConfig::default());
+        assert!(advice.len() < 400 && !advice.contains('\n'), "{advice}");
+    }
+
+    #[test]
+    fn an_impossible_value_is_said_with_its_metric() {
+        let unknown = UnknownUsage::ImpossibleValue {
+            measure: UsageMeasure::Gpu(Some("0".to_owned())),
+            metric: "nvidia_smi_utilization_gpu".to_owned(),
+            value: -1.0,
+        };
+        assert_eq!(
+            describe_unknown(&unknown, &instance().build(), &MetricsConfig::default()),
+            "GPU 0 reported impossible values (nvidia_smi_utilization_gpu was -1), so nothing was measured; see what publishes them"
+        );
+        assert_eq!(summarize_unknown(&unknown), "GPU 0 reports -1");
+    }
+}
