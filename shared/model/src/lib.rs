@@ -11,6 +11,7 @@ pub mod document;
 pub mod duration;
 pub mod fault;
 pub mod foreign;
+pub mod foreign_text;
 pub mod hours;
 pub mod id;
 pub mod image_source;
