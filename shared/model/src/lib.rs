@@ -28,6 +28,7 @@ pub mod region;
 pub mod rule;
 pub mod sagemaker;
 pub mod team_role;
+pub mod time_zone;
 pub mod usage;
 pub mod volume;
 
