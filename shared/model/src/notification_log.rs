@@ -3,6 +3,7 @@
 mod bound;
 mod headline;
 mod notification;
+mod paragraph;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,6 +22,7 @@ pub use notification::{
     ACCOUNT, NO_TEAM, NO_TEAM_LABEL, Notification, NotificationFacts, NotificationKind, Severity, is_known,
     without_known,
 };
+pub use paragraph::Paragraph;
 
 /// The longest text that is kept to be compared, in bytes. A longer one is kept as its hash: one resource can have 50 tags of 255
 /// characters that cannot be read, and there are hundreds of such resources in a document.
@@ -141,15 +143,27 @@ pub struct NotificationLog {
     pub undelivered: Vec<UndeliveredParagraph>,
 }
 
-/// A paragraph that SNS did not take.
+/// A paragraph that no message of its run had.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UndeliveredParagraph {
     /// The message's `team` attribute.
     pub team: String,
     /// The least that the message's `severity` is.
     pub severity: Severity,
-    /// The paragraph.
-    pub text: String,
+    pub text: Paragraph,
+    #[serde(default)]
+    pub cause: UndeliveredCause,
+}
+
+/// The reason why a paragraph was in no message of its run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UndeliveredCause {
+    /// SNS did not accept the message.
+    #[default]
+    Refused,
+    /// It came up after the messages were sent.
+    Late,
 }
 
 /// Whether it is notified again.
@@ -267,7 +281,8 @@ mod tests {
             undelivered: vec![UndeliveredParagraph {
                 team: "vision".to_owned(),
                 severity: Severity::Action,
-                text: "i-0abc was stopped".to_owned(),
+                text: Paragraph::new("i-0abc was stopped").with_command("Keep it", "curfew keep i-0abc 7d"),
+                cause: UndeliveredCause::Late,
             }],
         };
         let json = serde_json::to_string(&notices).unwrap();

@@ -4,6 +4,7 @@
 //! `content.description` are required. Anything else that is published to its topic is not shown.
 
 use model::fault::shortened;
+use model::foreign_text::ends_with_www;
 use model::id::RunId;
 use serde_json::json;
 
@@ -52,13 +53,16 @@ pub fn to_chat(message: &Message, run: &RunId) -> Message {
 }
 
 /// The same text, with look-alikes for every character by which Slack's or Teams' markdown would format it, mention somebody or
-/// make a link. Slack can escape three of them, Teams others; so none is escaped.
+/// make a link. Slack can escape three of them, Teams others; so none is escaped. Both make links of bare host names, so that quoted text, which
+/// is foreign, has no dot before a letter either.
 fn neutralize(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
-    let mut before = ' ';
+    let (mut before, mut is_quoted) = (' ', false);
     let mut letters = text.chars().peekable();
     while let Some(letter) = letters.next() {
-        let is_inside_word = before.is_alphanumeric() && letters.peek().is_some_and(|next| next.is_alphanumeric());
+        let next = letters.peek().copied().unwrap_or(' ');
+        let is_inside_word = before.is_alphanumeric() && next.is_alphanumeric();
+        is_quoted = is_quoted != (letter == '"') && letter != '\n';
         shown.push(match letter {
             '<' => '‹',
             '>' => '›',
@@ -76,6 +80,7 @@ fn neutralize(text: &str) -> String {
             '_' if !is_inside_word => '＿',
             // Only the addresses of S3 are Curfew's own.
             '/' if before == ':' && !shown.ends_with("s3:") => '⁄',
+            '.' if next.is_alphabetic() && (is_quoted || ends_with_www(&shown)) => '․',
             other => other,
         });
         before = letter;
@@ -128,5 +133,6 @@ mod tests {
             neutralize("<!channel> @here [x](http://evil) *b* _i_"),
             "‹!channel› ＠here ［x］(http:⁄/evil) ∗b∗ ＿i＿"
         );
+        assert_eq!(neutralize("\"evil.example\" www.evil g5.xlarge"), "\"evil․example\" www․evil g5.xlarge");
     }
 }

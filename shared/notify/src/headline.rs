@@ -93,7 +93,7 @@ pub(super) fn finding_headline(target: &Target, skipped: Option<SkipReason>) -> 
     let sentence = match skipped {
         Some(SkipReason::Unreadable) => "Curfew skips {} because of an unreadable tag",
         Some(SkipReason::ForeignOwned) => "Curfew skips {} because of another controller",
-        Some(SkipReason::UsageUnknown) => "Curfew cannot judge whether {} is idle",
+        Some(SkipReason::UsageUnknown) => "Curfew cannot judge whether {} {is} idle",
         _ => "Curfew has a finding about {}",
     };
     Headline::new(sentence, HeadlineObject::from_id(&target.resource), target.resource.as_str())

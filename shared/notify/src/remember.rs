@@ -3,13 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use model::fault::shortened;
 use model::id::{Region, ResourceId};
 use model::mark::Mark;
 use model::mode::Mode;
 use model::notification_log::{
     Notification, NotificationEntry, NotificationKey, NotificationKind, NotificationLog, NotificationLogs,
-    REPEAT_AFTER, UndeliveredParagraph,
+    REPEAT_AFTER, UndeliveredCause, UndeliveredParagraph,
 };
 use plan::report::{OutcomeKind, Report};
 use plan::{Action, ResourceMemory, Step};
@@ -55,7 +54,7 @@ pub fn update_log(
                 }
             }
             for one in late.iter().filter(|one| one.region == *region) {
-                after.undelivered.push(to_undelivered(one));
+                after.undelivered.push(to_undelivered(one, UndeliveredCause::Late));
                 remember_state(&mut after.notified, one, now);
                 after.gaps.extend(state_of(one, now).filter(|_| one.resource.is_none()));
             }
@@ -111,16 +110,17 @@ fn undelivered(
     notifications: &[&Notification],
     delivered: &BTreeSet<String>,
 ) -> Vec<UndeliveredParagraph> {
-    let new = notifications.iter().filter(|one| one.happened).map(|one| to_undelivered(one));
+    let new = notifications.iter().filter(|one| one.happened).map(|one| to_undelivered(one, UndeliveredCause::Refused));
     let all = before.undelivered.iter().cloned().chain(new).filter(|one| !delivered.contains(&one.team));
     let mut all: Vec<UndeliveredParagraph> = all.collect();
     all.drain(..all.len().saturating_sub(UNDELIVERED_MAX));
     all
 }
 
-fn to_undelivered(notification: &Notification) -> UndeliveredParagraph {
-    let text = shortened(&notification.text, UNDELIVERED_CHARACTERS_MAX);
-    UndeliveredParagraph { team: notification.team.clone(), severity: notification.severity, text }
+fn to_undelivered(notification: &Notification, cause: UndeliveredCause) -> UndeliveredParagraph {
+    let Notification { team, severity, text, .. } = notification;
+    let text = text.shortened(UNDELIVERED_CHARACTERS_MAX);
+    UndeliveredParagraph { team: team.clone(), severity: *severity, text, cause }
 }
 
 type ResourceNotifications = BTreeMap<ResourceId, BTreeMap<NotificationKey, NotificationEntry>>;
