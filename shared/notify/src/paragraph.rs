@@ -110,12 +110,12 @@ fn cost_sentence(step: &Step) -> String {
 }
 
 fn saving_sentence(step: &Step) -> String {
-    let saves = match step.action {
-        _ if step.saves.is_none() => return "What that saves is unknown.".to_owned(),
-        Action::Instance(..) | Action::SageMaker(..) | Action::Budget(_) => price::format_quote(step.saves),
-        Action::Volume(..) | Action::Snapshot(..) => price::format_monthly_quote(step.saves),
-    };
-    format!("That saves {saves}.")
+    match step.action {
+        Action::Volume(..) | Action::Snapshot(..) if step.saves.is_some() => {
+            format!("That saves {}.", price::format_monthly_quote(step.saves))
+        }
+        _ => price::describe_saving(step.saves),
+    }
 }
 
 fn mark_paragraph(step: &Step, mark: &Mark, named: &str, why: &str, cost: &str, now: Timestamp) -> String {

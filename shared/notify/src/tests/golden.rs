@@ -271,6 +271,16 @@ fn what_sns_refused_before_comes_with_what_is_new() {
 }
 
 #[test]
+fn what_is_paid_for_anyway_shows_what_it_costs_and_saves() {
+    let reserved = instance().prepaid(model::instance::PrepaidCapacity::CapacityReservation);
+    assert_snapshot!(golden(&done(reserved, &idle(), ENFORCED)), @r#"
+    Curfew only notifies (idle): i-0abc of team vision at 2026-09-01 12:00 UTC: $1.01/h.
+
+    i-0abc (g5.xlarge, owner "ada", us-east-1): idle from 2026-09-01T10:50:00Z to 2026-09-01T11:50:00Z: 1 GPU at 0 % at most, CPU 0.10 vCPUs, network 0.10 Mbit/s. It costs $1.01/h ($734 a month), of which a stop saves nothing. Curfew only notifies: its capacity is reserved or dedicated and is paid for in any case, so a stop saves nothing until you release that capacity.
+    "#);
+}
+
+#[test]
 fn what_came_up_after_its_message_has_a_headline_of_its_own() {
     let late = UndeliveredParagraph {
         team: "vision".to_owned(),
