@@ -1,5 +1,6 @@
 //! The command line.
 
+use clap::error::ErrorKind;
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::commands::{
@@ -79,11 +80,18 @@ pub(crate) enum Command {
     Completions(completions::Completions),
 }
 
-/// The parsed command line. Help and errors are printed here, and end the process.
-pub(crate) fn read() -> Arguments {
+/// The parsed command line. Help, which has no foreign text, is printed here, and ends the process.
+pub(crate) fn read() -> Result<Arguments, clap::Error> {
     let mut command = command();
-    let matches = command.get_matches_mut();
-    Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut command).exit())
+    let read = command.try_get_matches_from_mut(std::env::args_os());
+    let read =
+        read.and_then(|matches| Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command)));
+    read.map_err(|error| match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            error.exit()
+        }
+        _ => error,
+    })
 }
 
 /// The command line. Each command's usage is stored before parsing: an error's usage would otherwise list as mandatory every option that a variable

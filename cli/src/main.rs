@@ -3,6 +3,7 @@
 //! It makes no decision of its own: its results come from the crates that the functions are built on. Results go to stdout; progress, questions and
 //! errors to stderr.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+#![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod arguments;
 mod command_error;
@@ -16,14 +17,21 @@ mod world;
 
 use std::process::ExitCode;
 
+use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;
 
 fn main() -> ExitCode {
-    let arguments = arguments::read();
+    let arguments = match arguments::read() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            screen::complain_of_usage(&error);
+            return CommandStatus::Error.into();
+        }
+    };
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            anstream::eprintln!("error: {error}");
+            screen::complain(&CommandError::new(error));
             return CommandStatus::Error.into();
         }
     };

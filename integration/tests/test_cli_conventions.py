@@ -250,6 +250,18 @@ def test_colours_are_for_terminals_that_want_them() -> None:
     assert ESCAPE in forced.err
 
 
+def test_no_foreign_text_moves_a_cursor_or_hides(account: Account) -> None:
+    commands = {"\x9b", "\u202e", "\u200b", "\u2028", "\U000e0041"}
+    hostile = "".join(sorted(commands))
+    gpu = account.idle(account.gpu(tags={"Name": hostile, "Owner": hostile, "curfew:idle-after": hostile}))
+    other = account.gpu(tags={"Name": hostile, "curfew:stopped": f"{hostile} 2030-01-01T00:00:00Z"}, state="stopped")
+    run = account.tick().response["run"]
+    for words in (f"keep {gpu} 1d", f"protect {gpu}", f"release {gpu}", f"explain {gpu}", f"plans {run}", f"undo {other} --yes", "scan", hostile):
+        for line in (words.split(" "), [*words.split(" "), "--json"]):
+            said = curfew(account.environment(), *line)
+            assert (said.out or said.err) and not commands & set(said.out + said.err), (line, said)
+
+
 @pytest.mark.parametrize("words", ["completions bash", "keep GPU 1d --json", "release"])
 def test_a_closed_pipe_is_no_panic(account: Account, words: str) -> None:
     """`curfew … | head -1`, and with a closed stderr."""

@@ -172,7 +172,7 @@ def test_an_explanation_for_people(account: Account) -> None:
     gpu = account.idle(account.gpu(tags={"Name": "bench"}))
     said = explain(account, gpu).fine()
     lines = said.out.splitlines()
-    assert lines[0] == f'{gpu}  g5.xlarge "bench", team vision, owner ada, us-east-1'
+    assert lines[0] == f'{gpu}  g5.xlarge "bench", team vision, owner "ada", us-east-1'
     assert lines[1].startswith("  state     running, launched ") and "$1.01/h" in lines[1]
     assert lines[2] == "  mode      enforce, by mode at the top of the configuration"
     assert lines[3].startswith("  now       the next run notifies its owner, and marks it: idle")

@@ -252,7 +252,7 @@ def test_a_shell_is_opened_by_session_manager(account: Account, tmp_path: Path) 
     environment = account.environment(PATH=str(programs))
     said = curfew(environment, "ssh", "llama")
     assert (said.code, said.out) == (3, f"ssm start-session --target {MACHINE} --region us-east-1\n"), said
-    assert "curfew team create \"vision\" --policy-arn" in said.err
+    assert "curfew team create vision --policy-arn" in said.err
     (programs / "aws").unlink()
     missing = curfew(environment, "ssh", "llama")
     assert missing.code == 2 and "the AWS CLI is not installed" in missing.err

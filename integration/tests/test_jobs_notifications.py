@@ -50,7 +50,7 @@ def test_a_warning_of_the_agent_is_sent_once_and_a_lasting_one_once_a_day(jobs: 
     run = jobs.tick()
     assert run.severities() == {"vision": "warning"}
     for words in (DAMAGED["words"], disk(90)["words"]):
-        assert f"{job.id} (owner ada@example.com): attempt 1 says: {words}. Its log: curfew logs {job.id} --attempt 1" in run.message()
+        assert f'{job.id} (owner "ada@example.com"): attempt 1 says: {words}.\nIts log: curfew logs {job.id} --attempt 1' in run.message()
     # Another figure is no other trouble.
     job.beats(warnings=[DAMAGED, disk(80)])
     assert jobs.tick().messages == []

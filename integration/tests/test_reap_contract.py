@@ -58,7 +58,7 @@ def test_a_run_fulfils_the_contract(account: Account) -> None:
     deadline = first.step(idle)["evidence"]["deadline"]
     lost, until = f"the NVMe scratch of {idle} (250 GB)", f"{moment(deadline):%Y-%m-%d %H:%M UTC}"
     assert told.splitlines()[0] == f"Data lost: {lost}. Curfew will stop {idle} of team vision at {until}: $1.01/h."
-    for part in ("g5.xlarge", '"bench"', "owner ada", REGION, "idle", "$1.01/h", deadline, f"Keep it: curfew keep {idle} 7d"):
+    for part in ("g5.xlarge", '"bench"', 'owner "ada"', REGION, "idle", "$1.01/h", deadline, f"\nKeep it: curfew keep {idle} 7d"):
         assert part in told, part
     assert forgotten in first.message("untagged")
     received = account.aws.client("sqs").receive_message(QueueUrl=listener, MaxNumberOfMessages=10)["Messages"]

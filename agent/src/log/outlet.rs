@@ -32,6 +32,7 @@ struct PendingOutput {
 }
 
 impl LogOutput {
+    #[expect(clippy::disallowed_methods, reason = "the journal gets what the command prints")]
     pub(super) fn to_stdout() -> Self {
         // Without the buffer of the standard library, whose flush at the end of the process would block.
         Self::to(std::io::stdout().as_fd().try_clone_to_owned().map(File::from))

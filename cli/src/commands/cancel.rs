@@ -5,13 +5,14 @@ mod sweep;
 use clap::Args;
 use jiff::Timestamp;
 use jobs::{CancelRequest as Wish, Job, JobOverview};
+use model::foreign_text::shell_word;
 use serde::Serialize;
 
 use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
 use crate::resolve_job::{NameUse, NamedWork, resolve};
-use crate::screen::{self, plain};
+use crate::screen;
 use crate::world;
 
 /// Cancel a job, or all jobs of a sweep, whatever their state
@@ -77,7 +78,7 @@ fn question(job: &Job, overview: &JobOverview) -> String {
         (true, None) => " It has no known complete checkpoint.".to_owned(),
         (false, None) => String::new(),
     };
-    plain(&format!("Cancel {}, which is {}{machine}?{kept}", overview.job, overview.state))
+    format!("Cancel {}, which is {}{machine}?{kept}", overview.job, overview.state)
 }
 
 fn said(
@@ -89,9 +90,9 @@ fn said(
     if context.global.json {
         screen::json(&CancelOutput { schema: screen::SCHEMA, outcome, cancel, overview })?;
     } else {
-        let job = plain(&overview.job.to_string());
+        let job = overview.job.to_string();
         screen::print_line(match (outcome, cancel) {
-            ("cancelled", _) => format!("{job}: is cancelled; follow it with:  curfew jobs {job}"),
+            ("cancelled", _) => format!("{job}: is cancelled; follow it with:  curfew jobs {}", shell_word(&job)),
             ("declined", _) => format!("{job}: not cancelled, it was not confirmed"),
             (_, Some(before)) => format!("{job}: was cancelled at {} (unchanged)", before.at),
             (_, None) => format!("{job}: has {} (unchanged)", past(overview.state)),

@@ -20,7 +20,7 @@ impl Completions {
         // Writing to stdout itself would panic if the pipe is closed.
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut arguments::command(), "curfew", &mut script);
-        screen::print_line(String::from_utf8_lossy(&script).trim_end());
+        screen::print_document(String::from_utf8_lossy(&script).trim_end());
         CommandStatus::Success
     }
 }

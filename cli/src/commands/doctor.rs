@@ -79,11 +79,11 @@ impl Doctor {
             deployment::runs(context, &stack, &last),
             alarms,
             subscriptions,
-            deployment::configuration(&config, ceiling),
+            deployment::configuration(&config, ceiling, &account.left_out),
             permissions,
             roles,
         ];
-        sections.extend(account);
+        sections.extend(account.sections);
         let found = stack.as_ref().ok().map(|stack| stack.stack.as_str());
         if context.global.json {
             let (at, bucket) = (context.now, deployed.bucket.as_str());

@@ -5,7 +5,6 @@ mod show;
 mod sweep;
 
 use std::collections::BTreeMap;
-use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use clap::Args;
@@ -90,7 +89,7 @@ struct ShownJobs {
 
 impl Jobs {
     pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandStatus, CommandError> {
-        if self.watch && !std::io::stdout().is_terminal() {
+        if self.watch && !screen::is_terminal() {
             return Err(CommandError::with("--watch needs a terminal", "use --json in a loop of your own"));
         }
         let store = context.needs_deployed().await?.store;

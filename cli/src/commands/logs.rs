@@ -2,7 +2,6 @@
 
 mod position;
 
-use std::io::{IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -12,7 +11,7 @@ use jobs::{Job, JobId, JobOverview, Phase, describe_attempt_end};
 use serde::Serialize;
 use store::{LOG_PARTS_MAX, LogTail, MachineDocument, Store, StoreError};
 
-use self::position::{LogPosition, legible};
+use self::position::LogPosition;
 use crate::command_error::{CommandError, describe_store_error};
 use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
@@ -98,7 +97,7 @@ impl Logs {
         let Some((attempt, tail)) = found else { return Ok(report_no_log(&job)) };
         screen::progress(format!("{}, attempt {attempt}", job.job));
         note_earlier_lines(&tail);
-        write(&tail.bytes);
+        screen::print_log(&tail.bytes);
         Ok(CommandStatus::Success)
     }
 }
@@ -107,7 +106,7 @@ fn report_no_log(job: &Job) -> CommandStatus {
     let JobOverview { state, why, over, .. } = JobOverview::from_job(job, world::clock());
     let yet = if over { "" } else { " yet" };
     let why = if why.is_empty() { why } else { format!(": {why}") };
-    screen::progress(screen::plain(&format!("{} has no log{yet}: it is {state}{why}", job.job)));
+    screen::progress(format!("{} has no log{yet}: it is {state}{why}", job.job));
     CommandStatus::Findings
 }
 
@@ -133,7 +132,7 @@ async fn print_whole(store: &Store, job: &Job, attempt: Option<u32>) -> Result<C
         let heartbeat = heartbeat.as_ref().map(|heartbeat| (heartbeat.at, &heartbeat.said));
         let has_ended = attempt < job.attempt || matches!(job.phase, Phase::Ended(_));
         if has_ended && let Some(line) = describe_attempt_end(attempt, heartbeat, exit.as_ref()) {
-            write(format!("[curfew] {}\n", screen::plain(&line)).as_bytes());
+            screen::print_log(format!("[curfew] {}\n", screen::plain(&line)).as_bytes());
         }
     }
     Ok(if is_any { CommandStatus::Success } else { report_no_log(job) })
@@ -174,9 +173,9 @@ impl PrintedLog {
         let found = self.position.advance(start, bytes);
         if found.missing > 0 {
             // In the output, because only there `here` is still true in a file.
-            write(format!("\n[curfew] {} bytes of the log are missing here\n", found.missing).as_bytes());
+            screen::print_log(format!("\n[curfew] {} bytes of the log are missing here\n", found.missing).as_bytes());
         }
-        write(found.bytes);
+        screen::print_log(found.bytes);
     }
 }
 
@@ -263,12 +262,4 @@ async fn has_exit(store: &Store, job: &Job) -> Result<bool, StoreError> {
 
 fn describe_state(job: &Job) -> &'static str {
     JobOverview::from_job(job, job.submitted_at).state
-}
-
-/// Unchanged; on a terminal without characters that would move the cursor.
-fn write(bytes: &[u8]) {
-    let mut out = std::io::stdout().lock();
-    let bytes = if out.is_terminal() { legible(bytes).into_bytes() } else { bytes.to_vec() };
-    // A reader that has enough (`head`) closes the pipe, which is no error.
-    let _ = out.write_all(&bytes).and_then(|()| out.flush());
 }

@@ -189,7 +189,7 @@ impl Recommend {
                 job,
             })?;
         } else if self.place.prints_job() {
-            screen::print_line(job.unwrap_or_default().trim_end());
+            screen::print_document(job.unwrap_or_default().trim_end());
         } else {
             show::estimate(sized, self.explain);
             show::places(&ranking, &source, self.all);
@@ -198,9 +198,7 @@ impl Recommend {
             }
             show::too_small(&too_small, ranking.places.is_empty());
             if let Some(file) = job {
-                screen::progress(screen::plain(&format!(
-                    "the job is {file}; submit it:  curfew submit {file} --dry-run"
-                )));
+                screen::progress(format!("the job is {file}; submit it:  curfew submit {file} --dry-run"));
             }
         }
         let is_launchable = |place: &RankedPlace<GpuFit>| place.usd_per_hour.is_some() && !place.quota.is_refused();

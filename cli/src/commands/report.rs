@@ -73,7 +73,7 @@ impl Report {
             }
             screen::json(&ReportOutput { schema: screen::SCHEMA, report: &report })?;
         } else {
-            screen::print_line(screen::plain_lines(digest(&report).trim_end()));
+            screen::print_document(digest(&report).trim_end());
         }
         if let Some(file) = &file {
             screen::progress(format_args!("the page is {}", file.display()));

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use jobs::{CancelRequest, CommandJob, Job, JobId, JobResult, Phase};
+use model::foreign_text::shell_word;
 use recommend::GpuRequest;
 use store::{MachineDocument, Store, SubmittedSpec};
 use tokio::signal::ctrl_c;
@@ -137,7 +138,8 @@ impl Run {
 }
 
 fn keeps_running(job: &JobId) -> String {
-    format!("{job} keeps running. Follow it:  curfew logs {job} --follow   Cancel it:  curfew cancel {job}")
+    let word = shell_word(&job.to_string());
+    format!("{job} keeps running. Follow it:  curfew logs {word} --follow   Cancel it:  curfew cancel {word}")
 }
 
 async fn follow_to_end(store: &Store, object: &SubmittedSpec) -> Result<CommandStatus, CommandError> {
@@ -149,7 +151,7 @@ async fn follow_to_end(store: &Store, object: &SubmittedSpec) -> Result<CommandS
     if end.result == JobResult::Succeeded {
         return Ok(CommandStatus::Success);
     }
-    screen::progress(screen::plain(&end.why));
+    screen::progress(&end.why);
     Ok(exit_code(store, &job).await?.map_or(CommandStatus::Findings, CommandStatus::OfJob))
 }
 
@@ -162,7 +164,7 @@ async fn exit_code(store: &Store, job: &Job) -> Result<Option<u8>, CommandError>
 
 /// Without a terminal, or at a second Ctrl-C, the job is left running: only a person ends it.
 async fn cancel_or_detach(store: &Store, job: &JobId) -> Result<CommandStatus, CommandError> {
-    let question = screen::plain(&format!("\nCancel {job}? Without that it keeps running."));
+    let question = format!("Cancel {job}? Without that it keeps running.");
     let asked = tokio::task::spawn_blocking(move || screen::confirm(question, false).unwrap_or(false));
     let is_cancelled = tokio::select! {
         answer = asked => answer.unwrap_or(false),

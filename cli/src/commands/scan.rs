@@ -143,7 +143,7 @@ impl Scan {
             }
             Err(failure) if context.global.bucket.is_some() => Err(failure),
             Err(failure) => {
-                screen::warn(screen::plain(&format!("{}; the default configuration counts", failure.problem)));
+                screen::warn(format!("{}; the default configuration counts", failure.problem));
                 Ok((Config::default(), None, true))
             }
         }

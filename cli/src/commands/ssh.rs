@@ -5,12 +5,13 @@ use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
 use clap::Args;
+use model::team_role::create_team_command;
 
 use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
 use crate::resolve_job::resolve_job;
-use crate::screen::{self, plain};
+use crate::screen;
 
 /// What a machine's role needs (Systems Manager user guide, "Configure instance permissions required for Systems Manager").
 const POLICY: &str = "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore";
@@ -36,13 +37,11 @@ impl Ssh {
             let advice = format!("curfew jobs {} shows its state", job.job);
             return Err(CommandError::with(format!("{} has no machine now", job.job), advice));
         };
-        screen::progress(plain(&format!(
-            "Opens {} of {}. If Session Manager does not know it, its role lacks a policy; machines that start later have it after:\n  \
-             curfew team create {:?} --policy-arn {POLICY}",
-            machine.instance,
-            job.job,
-            job.job.team.as_str()
-        )));
+        screen::progress(format!(
+            "Opens {} of {}. If Session Manager does not know it, its role lacks a policy; machines that start later have it after:",
+            machine.instance, job.job
+        ));
+        screen::progress(format!("  {} --policy-arn {POLICY}", create_team_command(&job.job.team)));
         let mut command = Command::new("aws");
         command.args([
             "ssm",

@@ -95,7 +95,7 @@ impl Watch {
 /// Whether stdin and stdout are terminals that can move their cursor.
 fn has_terminal() -> bool {
     let is_dumb = world::variable("TERM").is_none_or(|term| term == "dumb");
-    io::stdin().is_terminal() && io::stdout().is_terminal() && !is_dumb
+    io::stdin().is_terminal() && screen::is_terminal() && !is_dumb
 }
 
 fn every(text: &str) -> Result<Duration, InvalidValue> {

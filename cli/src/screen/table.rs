@@ -1,8 +1,6 @@
 //! Tables for people.
 
-use std::fmt;
-
-use super::{BOLD, columns, plain, print_line, progress};
+use super::{BOLD, NORMAL, StyledText, aside, columns, plain, print_styled, progress};
 
 /// The space between two columns.
 const GAP: usize = 2;
@@ -70,8 +68,25 @@ impl<const COLUMNS: usize> Table<COLUMNS> {
 
     /// Prints it, and below it which columns the terminal is too narrow for.
     pub(crate) fn print(&self) {
-        print_line(self);
-        let shown = self.widths(columns());
+        self.print_indented("");
+    }
+
+    /// The same behind this indent.
+    pub(crate) fn print_indented(&self, indent: &str) {
+        self.show(indent, print_styled);
+    }
+
+    /// The same on stderr: the subject of a question whose answer is a document.
+    pub(crate) fn propose(&self) {
+        self.show("", aside);
+    }
+
+    fn show(&self, indent: &str, print: impl Fn(&[StyledText<'_>])) {
+        let available = columns();
+        for (place, line) in self.lines(available).iter().enumerate() {
+            print(&[(NORMAL, indent), (if place == 0 { BOLD } else { NORMAL }, line)]);
+        }
+        let shown = self.widths(available);
         let left_out =
             self.headings.iter().enumerate().filter(|(place, _)| shown.iter().all(|(kept, _)| kept != place));
         let left_out: Vec<&str> = left_out.map(|(_, (heading, _))| *heading).collect();
@@ -154,15 +169,14 @@ impl<const COLUMNS: usize> Table<COLUMNS> {
         line.join(&" ".repeat(GAP))
     }
 
-    fn show(&self, available: Option<usize>) -> String {
+    fn lines(&self, available: Option<usize>) -> Vec<String> {
         let widths = self.widths(available);
-        let headings = self.line(self.headings.map(|(heading, _)| heading), &widths);
-        let mut lines = vec![format!("{BOLD}{headings}{BOLD:#}")];
+        let mut lines = vec![self.line(self.headings.map(|(heading, _)| heading), &widths)];
         for TableRow { cells, notes } in &self.rows {
             lines.push(self.line(cells.each_ref().map(String::as_str), &widths));
             lines.extend(indented(notes, available));
         }
-        lines.join("\n")
+        lines
     }
 }
 
@@ -193,18 +207,12 @@ fn indented(notes: &str, available: Option<usize>) -> Vec<String> {
     lines
 }
 
-impl<const COLUMNS: usize> fmt::Display for Table<COLUMNS> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.show(columns()))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn check<const COLUMNS: usize>(table: &Table<COLUMNS>, available: Option<usize>, expect: &str) {
-        assert_eq!(anstream::adapter::strip_str(&table.show(available)).to_string(), expect);
+        assert_eq!(table.lines(available).join("\n"), expect);
     }
 
     #[test]
@@ -251,7 +259,7 @@ mod tests {
         );
         let name = "n".repeat(200);
         for width in 44..300 {
-            let shown = anstream::adapter::strip_str(&long(&name, "why").show(Some(width))).to_string();
+            let shown = long(&name, "why").lines(Some(width)).join("\n");
             assert!(shown.lines().all(|line| line.chars().count() <= width), "{width}: {shown}");
             assert!(shown.contains("i-0123456789abcdef0") && shown.contains("why"), "{width}: {shown}");
             let row = shown.lines().last().unwrap_or_default();
@@ -263,16 +271,16 @@ mod tests {
     #[test]
     fn optional_columns_are_left_out_before_others_are_cut() {
         let (name, why) = ("a-name-of-twenty-two-c", "twenty-five characters of");
-        let shown = |width| anstream::adapter::strip_str(&long(name, why).sparing(1).show(Some(width))).to_string();
+        let shown = |width| long(name, why).sparing(1).lines(Some(width)).join("\n");
         assert!(shown(55).contains("why") && !shown(54).contains("why"), "{}", shown(54));
-        assert!(long(name, why).show(Some(54)).contains("why"));
+        assert!(long(name, why).lines(Some(54)).join("\n").contains("why"));
     }
 
     #[test]
     fn named_columns_are_left_out_before_the_last_ones() {
         let table =
             long("a-name-of-twenty-two-c", "twenty-five characters of").sparing(1).sparing_first(&["USD", "name"]);
-        let shown = |width| anstream::adapter::strip_str(&table.show(Some(width))).to_string();
+        let shown = |width| table.lines(Some(width)).join("\n");
         let heading =
             |width| shown(width).lines().next().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
         for (width, expect) in [

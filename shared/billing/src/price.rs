@@ -42,8 +42,8 @@ pub struct Quote {
 /// Where a price comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PriceSource {
-    /// It is paid for whether or not it runs: ending it saves nothing.
-    Prepaid,
+    /// It is paid for whether or not it runs: ending it saves nothing of what it costs, if that is known.
+    Prepaid { costs: Option<Rate> },
     /// AWS's Price List.
     PriceList {
         /// When it was asked.
@@ -68,7 +68,7 @@ impl PriceSource {
     #[must_use]
     pub fn describe(self) -> String {
         match self {
-            Self::Prepaid => "paid for anyway".to_owned(),
+            Self::Prepaid { .. } => "paid for anyway".to_owned(),
             Self::PriceList { as_of, .. } => format!("Price List of {}", as_of.strftime("%Y-%m-%d")),
             Self::SpotHistory { as_of } => format!("Spot price of {}", as_of.strftime("%Y-%m-%d %H:%M UTC")),
             Self::Table { of } => format!("table of {of}"),
@@ -79,7 +79,7 @@ impl PriceSource {
     #[must_use]
     pub fn caveat(self) -> Option<String> {
         match self {
-            Self::Prepaid | Self::PriceList { of_today: true, .. } => None,
+            Self::Prepaid { .. } | Self::PriceList { of_today: true, .. } => None,
             Self::PriceList { of_today: false, .. } | Self::SpotHistory { .. } | Self::Table { .. } => {
                 Some(self.describe())
             }
@@ -98,7 +98,7 @@ impl PriceSource {
     /// From when on its price holds; `listed`: since when the list says the same.
     fn holds_from(self, listed: Option<Timestamp>) -> Option<Timestamp> {
         match self {
-            Self::Prepaid => None,
+            Self::Prepaid { .. } => None,
             Self::PriceList { as_of, .. } => Some(listed.unwrap_or(as_of)),
             Self::SpotHistory { as_of } => Some(as_of),
             Self::Table { of } => dated::midnight(of),
@@ -112,9 +112,13 @@ impl Serialize for Quote {
     }
 }
 
-/// A price for people, with its caveat: `$55.04/h ($40,179 a month; table of 2026-09-24)`; or that it is unknown.
+/// A price for people, with its caveat: `$55.04/h ($40,179 a month; table of 2026-09-24)`; or that it is unknown. Of what is paid for anyway both
+/// figures: what it costs, and that a stop saves nothing.
 #[must_use]
 pub fn format_quote(quote: Option<Quote>) -> String {
+    if let Some(Quote { source: PriceSource::Prepaid { costs }, .. }) = quote {
+        return format!("{}, of which a stop saves nothing", money::format_rate(costs));
+    }
     shown(rate(quote), quote.and_then(|quote| quote.source.caveat()))
 }
 
@@ -133,7 +137,22 @@ pub fn format_monthly_quote(quote: Option<Quote>) -> String {
 /// `It costs $1.01/h ($734 a month; table of 2026-09-30)`, or that the price is unknown; without a full stop.
 #[must_use]
 pub fn describe_cost(quote: Option<Quote>) -> String {
+    if let Some(Quote { source: PriceSource::Prepaid { costs: None }, .. }) = quote {
+        return "Its price is unknown, and a stop saves nothing of it".to_owned();
+    }
     quote.map_or("Its price is unknown".to_owned(), |_| format!("It costs {}", format_quote(quote)))
+}
+
+/// `That saves $1.01/h ($734 a month; table of 2026-09-30).`
+#[must_use]
+pub fn describe_saving(quote: Option<Quote>) -> String {
+    match quote {
+        None => "What that saves is unknown.".to_owned(),
+        Some(Quote { source: PriceSource::Prepaid { .. }, .. }) => {
+            "That saves nothing: its capacity is paid for anyway.".to_owned()
+        }
+        Some(_) => format!("That saves {}.", format_quote(quote)),
+    }
 }
 
 /// [`describe_cost`] by the month, for volumes.
@@ -202,7 +221,8 @@ impl PriceBook {
     #[must_use]
     pub fn saved_by_ending(&self, instance: &Instance) -> Option<Quote> {
         if instance.prepaid.is_some() || instance.purchase == PurchaseOption::CapacityBlock {
-            return Some(Quote { rate: Rate::ZERO, source: PriceSource::Prepaid });
+            let costs = rate(self.running_cost(instance));
+            return Some(Quote { rate: Rate::ZERO, source: PriceSource::Prepaid { costs } });
         }
         self.running_cost(instance)
     }

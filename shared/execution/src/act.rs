@@ -290,8 +290,10 @@ fn outcome_of(error: &CallError, step: &Step) -> StepOutcome {
             StepOutcome::with(OutcomeKind::Changed, error.to_string())
         }
         CallErrorKind::Capacity if matches!(step.action, Action::Instance(_, InstanceAction::Start)) => {
-            let said = format!("{} failed in {}: {}", error.call, error.region, error.message);
-            StepOutcome::with(OutcomeKind::Failed, format!("{said}; every run within its hours tries again"))
+            let said = error.message.trim_end_matches('.');
+            let said =
+                format!("{} failed in {}: {said}; every run within its hours tries again", error.call, error.region);
+            StepOutcome::with(OutcomeKind::Failed, said)
         }
         _ => StepOutcome::with(OutcomeKind::Failed, error.to_string()),
     }

@@ -76,6 +76,7 @@ fn decide(task: &Task, seen: &Observation, history: &mut SpotHistory) -> Output 
     Output { run: choose_capacity(&situation, history, now).capacity }
 }
 
+#[expect(clippy::disallowed_methods, reason = "its reader is a program")]
 fn main() -> Result<(), Box<dyn Error>> {
     let mut job: Option<(Task, SpotHistory)> = None;
     let mut out = io::stdout().lock();

@@ -8,11 +8,12 @@ mod member;
 use std::borrow::Cow;
 
 use jiff::{SignedDuration, Timestamp};
+use model::foreign_text::{describe_owner, harmless, shell_word};
 use model::id::{Region, ResourceId};
 use model::mode::Mode;
 use model::notification_log::{
     Headline, HeadlineCost, HeadlineObject, Notification, NotificationFacts, NotificationKey, NotificationKind,
-    RepeatPolicy, Severity,
+    Paragraph, RepeatPolicy, Severity,
 };
 
 use super::next::{after, most, on_demand_from};
@@ -35,7 +36,7 @@ pub struct JobNotification {
 struct NotificationDraft {
     fingerprint: String,
     severity: Severity,
-    text: String,
+    text: Paragraph,
     /// What Curfew's own act loses, if it acts.
     loses: Option<String>,
     headline: Headline,
@@ -123,17 +124,16 @@ impl Job {
     fn draft_lost(&self) -> Option<NotificationDraft> {
         let lost = self.lost.filter(|_| self.passes <= 1)?;
         let text = format!(
-            "{}: its machine {}. It is launched again{}; {}. {}",
+            "{}: its machine {}. It is launched again{}; {}.",
             self.named(),
             lost.describe(),
             if matches!(self.phase, Phase::Launching(_)) { "" } else { ", if its limits allow" },
-            self.resume_point(),
-            self.how_to_stop()
+            self.resume_point()
         );
         Some(NotificationDraft {
             fingerprint: self.in_spell("lost"),
             severity: Severity::Warning,
-            text,
+            text: self.with_stop(Paragraph::new(&text)),
             loses: None,
             headline: self.headline("The machine of {} was lost"),
         })
@@ -153,17 +153,16 @@ impl Job {
     fn draft_unanswered(&self, launching: &LaunchInProgress) -> NotificationDraft {
         let text = format!(
             "{}: EC2 has not answered the launch request of {}. Curfew repeats the same request each \
-             minute, so nothing is launched twice; a machine that it may have launched shuts itself down at {}. {}",
+             minute, so nothing is launched twice; a machine that it may have launched shuts itself down at {}.",
             self.named(),
             launching.at,
-            launching.ends_at,
-            self.how_to_stop()
+            launching.ends_at
         );
         let headline = self.headline("EC2 has not answered the launch request of {}");
         NotificationDraft {
             fingerprint: self.in_spell("unanswered"),
             severity: Severity::Warning,
-            text,
+            text: self.with_stop(Paragraph::new(&text)),
             loses: None,
             headline: Headline { at: Some(launching.at), ..headline },
         }
@@ -190,66 +189,76 @@ impl Job {
             _ => (Severity::Action, String::new()),
         };
         let resume_point = if before.is_empty() { String::new() } else { format!("; {}", self.resume_point()) };
-        let text = format!(
-            "{}: {before}attempt {} runs on {machine}{resume_point}. {}",
-            self.named(),
-            placed.attempt,
-            self.how_to_stop()
-        );
+        let text = format!("{}: {before}attempt {} runs on {machine}{resume_point}.", self.named(), placed.attempt);
         let sentence = if self.machines > 1 { "Curfew launched {} again" } else { "Curfew launched {}" };
         let (at, cost) = (Some(placed.launched_at), HeadlineCost::Hourly(Some(placed.rate)));
         let headline = Headline { at, cost, ..self.headline(sentence) };
-        NotificationDraft { fingerprint: format!("runs {}", placed.attempt), severity, text, loses: None, headline }
+        NotificationDraft {
+            fingerprint: format!("runs {}", placed.attempt),
+            severity,
+            text: self.with_stop(Paragraph::new(&text)),
+            loses: None,
+            headline,
+        }
     }
 
     fn draft_interrupted(&self, replacing: &MachineReplacement) -> NotificationDraft {
         let id = &replacing.machine.instance;
         let text = format!(
-            "{}: {id}, the machine of attempt {}, {}. It is terminated, and once it is gone another one is launched; {}. {}",
+            "{}: {id}, the machine of attempt {}, {}. It is terminated, and once it is gone another one is launched; {}.",
             self.named(),
             replacing.machine.attempt,
             replacing.lost.describe(),
-            self.resume_point(),
-            self.how_to_stop()
+            self.resume_point()
         );
         let fingerprint = format!("interrupted {}", replacing.machine.attempt);
         let loses = Some(self.loses(&replacing.machine));
         let headline = self.headline("Curfew terminates the lost machine of {}");
-        NotificationDraft { fingerprint, severity: Severity::Warning, text, loses, headline }
+        NotificationDraft {
+            fingerprint,
+            severity: Severity::Warning,
+            text: self.with_stop(Paragraph::new(&text)),
+            loses,
+            headline,
+        }
     }
 
     fn draft_machine_held(&self, machine: &JobMachine, hold: &MachineHold) -> NotificationDraft {
         let JobMachine { instance, attempt, rate_max, ends_at, .. } = machine;
         let text = format!(
             "{}: {instance}, the machine of attempt {attempt}, is lost, and Curfew neither terminates nor replaces it: it {}. It costs \
-             {rate_max} at most, and its own timer ends it at {ends_at}. Remove or correct the tag, and the job continues. {}",
+             {rate_max} at most, and its own timer ends it at {ends_at}. Remove or correct the tag, and the job continues.",
             self.named(),
-            hold.describe(),
-            self.how_to_stop()
+            hold.describe()
         );
         let fingerprint = format!("machine-held {attempt} {}", hold.as_str());
         let cost = HeadlineCost::Hourly(Some(*rate_max));
         let headline = self.headline("Curfew may not end the lost machine of {}");
         let headline = Headline { cost, ..headline };
-        NotificationDraft { fingerprint, severity: Severity::Warning, text, loses: None, headline }
+        NotificationDraft {
+            fingerprint,
+            severity: Severity::Warning,
+            text: self.with_stop(Paragraph::new(&text)),
+            loses: None,
+            headline,
+        }
     }
 
     fn draft_waiting(&self, waiting: &CapacityWait) -> NotificationDraft {
         let since = self.unplaced_since.unwrap_or(self.submitted_at);
         let lost = self.in_place_of(&waiting.said);
         let text = format!(
-            "{}: {lost}nothing can be launched for it since {since}: {}. Curfew retries{}{}. {}",
+            "{}: {lost}nothing can be launched for it since {since}: {}. Curfew retries{}{}.",
             self.named(),
             waiting.said.trim_end_matches('.'),
             self.costs_nothing(),
-            self.falls_back(since),
-            self.how_to_stop()
+            self.falls_back(since)
         );
         let headline = self.headline("Curfew cannot launch {} yet");
         NotificationDraft {
             fingerprint: self.in_spell("waits"),
             severity: Severity::Warning,
-            text,
+            text: self.with_stop(Paragraph::new(&text)),
             loses: None,
             headline,
         }
@@ -257,19 +266,13 @@ impl Job {
 
     fn draft_retrying(&self, waiting: &RetryWait) -> NotificationDraft {
         let failed = self.retries.attempt;
-        let text = format!(
-            "{}: {}; {}. Its log: curfew logs {} --attempt {failed}. {}",
-            self.named(),
-            waiting.why,
-            self.resume_point(),
-            self.job,
-            self.how_to_stop()
-        );
+        let text = format!("{}: {}; {}.", self.named(), waiting.why, self.resume_point());
+        let text = Paragraph::new(&text).with_command("Its log", &self.log_command(failed));
         let headline = self.headline("The command of {} failed; Curfew retries it");
         NotificationDraft {
             fingerprint: format!("retries {failed}"),
             severity: Severity::Warning,
-            text,
+            text: self.with_stop(text),
             loses: None,
             headline: Headline { at: Some(waiting.until), ..headline },
         }
@@ -307,30 +310,33 @@ impl Job {
         };
         let again = if again { format!("; Curfew checks again from {} on", held.until) } else { String::new() };
         let text = format!(
-            "{}: {}it is not launched: {}{again}{}. {mend} {}",
+            "{}: {}it is not launched: {}{again}{}. {mend}",
             self.named(),
             self.in_place_of(&held.why),
             held.why.trim_end_matches('.'),
-            self.costs_nothing(),
-            self.how_to_stop()
+            self.costs_nothing()
         );
         NotificationDraft {
             fingerprint: self.in_spell(&format!("held {}", held.by.as_str())),
             severity,
-            text,
+            text: self.with_stop(Paragraph::new(&text)),
             loses: None,
             headline: self.headline(format!("Curfew does not launch {{}} ({})", held.by.as_str())),
         }
     }
 
-    /// `vision/llama-1a2b3c4d (owner ada)`.
+    /// `vision/llama-1a2b3c4d (owner "ada")`.
     fn named(&self) -> String {
-        let owner = self.owner.as_ref().map_or("no owner".to_owned(), |owner| format!("owner {owner}"));
-        format!("{} ({owner})", self.job)
+        let (team, owner) = (harmless(self.job.team.as_str()), describe_owner(self.owner.as_deref()));
+        format!("{team}/{} ({owner})", self.job.job)
     }
 
-    fn how_to_stop(&self) -> String {
-        format!("To stop it: curfew cancel {}", self.job)
+    fn with_stop(&self, text: Paragraph) -> Paragraph {
+        text.with_command("To stop it", &format!("curfew cancel {}", shell_word(&self.job.to_string())))
+    }
+
+    fn log_command(&self, attempt: u32) -> String {
+        format!("curfew logs {} --attempt {attempt}", shell_word(&self.job.to_string()))
     }
 
     /// Why there is no machine, where there was one, and where what is said does not say so itself.

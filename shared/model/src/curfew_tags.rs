@@ -3,7 +3,8 @@
 use jiff::{SignedDuration, Timestamp};
 
 use crate::config::{DiskPolicy, RuleAction};
-use crate::fault::InvalidValue;
+use crate::fault::{InvalidValue, breaks_line};
+use crate::foreign_text::{harmless, quoted_unless_word};
 use crate::hours::Hours;
 use crate::instance::{Instance, Tags};
 use crate::mode::Mode;
@@ -77,14 +78,16 @@ pub const LABELS: [&str; 6] = [MARKED, STOPPED, UNATTACHED_SINCE, SNAPSHOT_OF, R
 /// For people: every tag that cannot be read, and why.
 #[must_use]
 pub fn explain_unreadable(unreadable: &[UnreadableTag]) -> String {
-    let problem = |tag: &UnreadableTag| format!("the tag {}={} cannot be read: {}", tag.key, tag.value, tag.problem);
+    let problem = |UnreadableTag { key, value, problem }: &UnreadableTag| {
+        format!("the tag {}={} cannot be read: {problem}", quoted_unless_word(key), quoted_unless_word(value))
+    };
     unreadable.iter().map(problem).collect::<Vec<_>>().join("; ")
 }
 
 /// The same in a few words: which tags those are.
 #[must_use]
 pub fn name_unreadable(unreadable: &[UnreadableTag]) -> String {
-    let keys: Vec<&str> = unreadable.iter().map(|tag| tag.key.as_str()).collect();
+    let keys: Vec<String> = unreadable.iter().map(|tag| quoted_unless_word(&tag.key)).collect();
     format!("tag {} unreadable", keys.join(", "))
 }
 
@@ -180,7 +183,13 @@ impl CurfewTags {
                 continue;
             }
             if let Err(problem) = vocabulary.read_tag(key, value, on) {
-                let problem = problem.to_string();
+                // The sentence quotes the value, or a part of it.
+                let shown = harmless(value);
+                let problem =
+                    if shown == *value { Some(problem) } else { Self::default().read_tag(key, &shown, on).err() };
+                let unseen =
+                    || "it has a character that no value has, such as a quote or one that shows nothing".to_owned();
+                let problem = problem.map_or_else(unseen, |problem| problem.to_string());
                 unreadable.push(UnreadableTag { key: key.clone(), value: value.clone(), problem });
             }
         }
@@ -228,11 +237,7 @@ pub fn begins_with_curfew(key: &str) -> bool {
 
 /// Blanks, and what shows nothing at all: what is copied from a page or a chat brings them along.
 fn is_unseen(letter: char) -> bool {
-    let shows_nothing = matches!(
-        letter,
-        '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2064}' | '\u{feff}'
-    );
-    letter.is_whitespace() || letter.is_control() || shows_nothing
+    letter.is_whitespace() || breaks_line(letter)
 }
 
 #[cfg(test)]
@@ -307,6 +312,22 @@ mod tests {
         ] {
             assert_eq!(problem(key, value).as_deref(), Some(key), "{key}={value}");
         }
+    }
+
+    #[test]
+    fn an_unreadable_value_cannot_speak_for_curfew() {
+        let said = |key: &str, value: &str| {
+            explain_unreadable(&CurfewTags::read(&instance().tag(key, value).build()).unwrap_err())
+        };
+        assert_eq!(
+            said(HOURS, "Mon-Fri 8` (fine)\". Undo: https://e"),
+            "the tag curfew:hours=\"Mon-Fri 8' (fine)'. Undo: https: //e\" cannot be read: write days, times and time zone, such as \
+             `Mon-Fri 08:00-20:00 Europe/Berlin`"
+        );
+        assert!(
+            said(IDLE_AFTER, "so`on").contains("curfew:idle-after=\"so'on\" cannot be read: `so'on` is not a duration")
+        );
+        assert!(said(MODE, "enforce\u{200b}").ends_with("cannot be read: write `enforce` or `observe`"));
     }
 
     #[test]

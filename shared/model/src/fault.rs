@@ -71,13 +71,32 @@ pub fn one_line(text: &str, characters_max: usize) -> String {
     shortened(text, characters_max).chars().map(line).collect()
 }
 
-/// Whether a character ends a line, moves a cursor or turns the order in which a line is read. The separators and the directional
-/// characters of Unicode (Unicode Standard Annex 9, "Directional Formatting Characters") are no control characters by their category.
+/// Whether a character ends a line, moves a cursor, turns the order in which a line is read, or shows nothing: the control characters, those for
+/// formatting (Unicode Standard Annex 44, "General Category Values", Cc and Cf) except for the few of Cf that are visible, such as U+0600, the
+/// separators of lines and paragraphs, and the fillers. Not those that only choose the shape of the letter before them.
 #[must_use]
 pub fn breaks_line(c: char) -> bool {
-    let separates = matches!(c, '\u{2028}' | '\u{2029}');
-    let turns = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    c.is_control() || separates || turns
+    c.is_control()
+        || matches!(
+            c,
+            '\u{ad}'
+                | '\u{34f}'
+                | '\u{61c}'
+                | '\u{115f}'..='\u{1160}'
+                | '\u{17b4}'..='\u{17b5}'
+                | '\u{180e}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{3164}'
+                | '\u{feff}'
+                | '\u{ffa0}'
+                | '\u{fff0}'..='\u{fffb}'
+                | '\u{1bca0}'..='\u{1bca3}'
+                | '\u{1d173}'..='\u{1d17a}'
+                | '\u{e0000}'..='\u{e00ff}'
+                | '\u{e01f0}'..='\u{e0fff}'
+        )
 }
 
 #[cfg(test)]
@@ -102,6 +121,8 @@ mod tests {
     #[test]
     fn a_foreign_text_is_one_line_that_moves_no_cursor() {
         assert_eq!(one_line("disk\n\nfull\u{1b}[2J\u{202e}", 100), "disk  full [2J ");
+        assert_eq!(one_line("a\u{9b}b\u{200b}c\u{2029}d\u{e0041}e\u{3164}\u{ad}", 100), "a b c d e  ");
+        assert_eq!(one_line("zürich 東京 \u{600} \u{2764}\u{fe0f}", 100), "zürich 東京 \u{600} \u{2764}\u{fe0f}");
         assert_eq!(one_line("\n\n\nGrüße", 5), "   Gr…");
     }
 

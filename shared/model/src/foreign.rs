@@ -1,6 +1,7 @@
 //! Whether a resource belongs to another controller, which would replace or miss a resource that Curfew ends.
 
 use crate::config::ManagedConfig;
+use crate::foreign_text::quoted_unless_word;
 use crate::instance::{Instance, PurchaseOption, Tags};
 use crate::volume::Volume;
 
@@ -113,7 +114,10 @@ pub fn controller_by_key(key: &str, managed: &ManagedConfig) -> Option<String> {
 fn controller_by_tags(tags: &Tags, managed: &ManagedConfig) -> Option<String> {
     for key in tags.keys() {
         if let Some((pattern, name)) = CONTROLLER_TAGS.iter().find(|(pattern, _)| matches(pattern, key)) {
-            let value = tags.get(key).filter(|_| !pattern.ends_with('*')).map(|value| format!(" ({value})"));
+            let value = tags
+                .get(key)
+                .filter(|_| !pattern.ends_with('*'))
+                .map(|value| format!(" ({})", quoted_unless_word(value)));
             return Some(format!("{name}{}", value.unwrap_or_default()));
         }
         if managed.tag_keys.contains(key) {

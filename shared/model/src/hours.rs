@@ -12,6 +12,7 @@ use jiff::{SignedDuration, Timestamp, ToSpan};
 
 use crate::fault::InvalidValue;
 use crate::moment::{after, before};
+use crate::time_zone::read_time_zone;
 
 /// A little more than a week: every window repeats within it.
 const NEAR: SignedDuration = SignedDuration::from_hours(8 * 24);
@@ -59,11 +60,7 @@ impl Hours {
             ));
         };
         let (start, end) = read_times(times)?;
-        let zone = read_zone(zone).ok_or_else(|| {
-            InvalidValue::new(format!(
-                "`{zone}` is no time zone of the IANA database, such as `Europe/Berlin` or `UTC`"
-            ))
-        })?;
+        let zone = read_time_zone(zone)?;
         Ok(Self { text: text.to_owned(), days: read_days(days)?, start, end, ends_next_day: end <= start, zone })
     }
 
@@ -114,14 +111,6 @@ impl fmt::Display for Hours {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
-}
-
-/// The database's own words for an unset zone; jiff takes both for UTC.
-const NOWHERE: [&str; 2] = ["Etc/Unknown", "Factory"];
-
-fn read_zone(name: &str) -> Option<TimeZone> {
-    let is_nowhere = NOWHERE.iter().any(|nowhere| name.eq_ignore_ascii_case(nowhere));
-    if is_nowhere { None } else { TimeZone::get(name).ok() }
 }
 
 const DAY_NAMES: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];

@@ -12,6 +12,7 @@ pub mod document;
 pub mod duration;
 pub mod fault;
 pub mod foreign;
+pub mod foreign_text;
 pub mod hours;
 pub mod id;
 pub mod image_source;
@@ -28,6 +29,7 @@ pub mod region;
 pub mod rule;
 pub mod sagemaker;
 pub mod team_role;
+pub mod time_zone;
 pub mod usage;
 pub mod volume;
 

@@ -4,6 +4,7 @@
 mod bound;
 mod headline;
 mod notification;
+mod paragraph;
 mod record;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +24,7 @@ pub use notification::{
     ACCOUNT, NO_TEAM, NO_TEAM_LABEL, Notification, NotificationFacts, NotificationKind, Severity, is_known,
     without_known,
 };
+pub use paragraph::Paragraph;
 pub use record::{CarriedOut, ResourceRecord, SafetyRecord};
 
 /// The longest text that is kept to be compared, in bytes. A longer one is kept as its hash: one resource can have 50 tags of 255
@@ -129,15 +131,27 @@ pub struct NotificationLog {
     pub undelivered: Vec<UndeliveredParagraph>,
 }
 
-/// A paragraph that SNS did not take.
+/// A paragraph that no message of its run had.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UndeliveredParagraph {
     /// The message's `team` attribute.
     pub team: String,
     /// The least that the message's `severity` is.
     pub severity: Severity,
-    /// The paragraph.
-    pub text: String,
+    pub text: Paragraph,
+    #[serde(default)]
+    pub cause: UndeliveredCause,
+}
+
+/// The reason why a paragraph was in no message of its run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UndeliveredCause {
+    /// SNS did not accept the message.
+    #[default]
+    Refused,
+    /// It came up after the messages were sent.
+    Late,
 }
 
 /// Whether it is notified again.

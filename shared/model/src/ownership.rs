@@ -1,6 +1,8 @@
 //! Whose a resource is, by the tags that the account's configuration names.
 
 use crate::config::Config;
+use crate::fault::breaks_line;
+use crate::foreign_text::quoted;
 use crate::id::TeamName;
 use crate::instance::Tags;
 
@@ -39,6 +41,53 @@ pub fn owner_of(tags: &Tags, config: &Config) -> Option<String> {
     value_of(tags, &config.tags.owner).map(str::to_owned)
 }
 
+/// The keys with a value that differ from a required one only to a program: in case, by blanks, or by letters that look alike.
+#[must_use]
+pub fn near_misses<'a>(tags: &'a Tags, required: &str) -> Vec<&'a str> {
+    let wanted = folded(required);
+    let is_near = |(key, value): &(&'a String, &String)| {
+        key.as_str() != required && !value.trim().is_empty() && folded(key) == wanted
+    };
+    tags.iter().filter(is_near).map(|(key, _)| key.as_str()).collect()
+}
+
+/// The near misses of these required tags, behind the sentence that they are missing; empty if there are none.
+#[must_use]
+pub fn describe_near_misses(tags: &Tags, missing: &[String]) -> String {
+    let near = missing.iter().flat_map(|required| {
+        near_misses(tags, required).into_iter().map(move |key| format!("{} is not {required}", quoted(key)))
+    });
+    let near: Vec<String> = near.collect();
+    if near.is_empty() { String::new() } else { format!(" (its tag {})", near.join(", ")) }
+}
+
+/// The key as its reader takes it: in lower case, without blanks, and with Latin letters for their look-alikes.
+fn folded(key: &str) -> String {
+    let latin = |letter: char| match letter {
+        'а' | 'α' => 'a',
+        'в' | 'β' => 'b',
+        'с' => 'c',
+        'е' | 'ε' => 'e',
+        'н' | 'η' => 'h',
+        'і' | 'ι' | 'ı' => 'i',
+        'ј' => 'j',
+        'к' | 'κ' => 'k',
+        'м' | 'μ' => 'm',
+        'ո' | 'ν' => 'n',
+        'о' | 'ο' => 'o',
+        'р' | 'ρ' => 'p',
+        'ѕ' => 's',
+        'т' | 'τ' => 't',
+        'ѡ' | 'ω' | 'ԝ' => 'w',
+        'х' | 'χ' => 'x',
+        'у' | 'υ' => 'y',
+        'ａ'..='ｚ' => char::from_u32(u32::from(letter).saturating_sub(0xfee0)).unwrap_or(letter),
+        other => other,
+    };
+    let seen = key.chars().filter(|letter| !(letter.is_whitespace() || breaks_line(*letter)));
+    seen.flat_map(char::to_lowercase).map(latin).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -63,5 +112,24 @@ mod tests {
         for value in ["vis\nion", "vis\tion", "vis\u{1b}ion", "vis\u{9b}ion"] {
             check_team(value, None);
         }
+    }
+
+    #[test]
+    fn a_near_miss_looks_like_the_required_key() {
+        let near = |key: &str, value: &str| {
+            let tags = Tags::from([(key.to_owned(), value.to_owned())]);
+            near_misses(&tags, "Team").len()
+        };
+        for key in ["team", "TEAM", "Team ", " Te am", "\u{200b}Team", "Тeam", "Теам", "Ｔｅａｍ"] {
+            assert_eq!(near(key, "vision"), 1, "{key:?}");
+        }
+        for (key, value) in [("Team", "vision"), ("team", " "), ("Teams", "x"), ("Owner", "x")] {
+            assert_eq!(near(key, value), 0, "{key:?}");
+        }
+        let tags =
+            Tags::from([("team", "vision"), ("Owner ", "ada")].map(|(key, value)| (key.to_owned(), value.to_owned())));
+        let said = describe_near_misses(&tags, &["Team".to_owned(), "Owner".to_owned()]);
+        assert_eq!(said, " (its tag \"team\" is not Team, \"Owner \" is not Owner)");
+        assert_eq!(describe_near_misses(&tags, &[]), "");
     }
 }

@@ -4,6 +4,7 @@ use sha2::{Digest, Sha256};
 
 use crate::digest::to_hex;
 use crate::fault::InvalidValue;
+use crate::foreign_text::shell_word;
 use crate::id::TeamName;
 
 /// Every instance profile, and role, that Curfew makes for one team begins so.
@@ -68,11 +69,6 @@ pub fn create_team_command(team: &TeamName) -> String {
 #[must_use]
 pub fn grant_read_command(team: &TeamName, address: &str) -> String {
     format!("{} --read {}", create_team_command(team), shell_word(address))
-}
-
-fn shell_word(text: &str) -> String {
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "._-/:=".contains(letter);
-    if text.chars().all(is_plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', "'\\''")) }
 }
 
 #[cfg(test)]

@@ -3,7 +3,8 @@
 //! Amazon Q Developer in chat applications administrator guide, "Custom notifications": `version`, `source` and
 //! `content.description` are required. Anything else that is published to its topic is not shown.
 
-use model::fault::shortened;
+use model::fault::{breaks_line, shortened};
+use model::foreign_text::ends_with_www;
 use model::id::RunId;
 use serde_json::json;
 
@@ -28,7 +29,7 @@ pub fn to_chat(message: &Message, run: &RunId) -> Message {
         whole if whole == description => whole,
         part => part + REST,
     };
-    let short = |text: &str| shortened(&neutralize(text), KEYWORD_CHARACTERS_MAX);
+    let short = |text: &str| shortened(&neutralize_from(text, true), KEYWORD_CHARACTERS_MAX);
     let (team, function, severity) = (short(&message.team), message.function, message.severity);
     let resources: Vec<String> = message.resources.iter().take(RESOURCES_MAX).map(|id| short(id.as_str())).collect();
     let notification = json!({
@@ -52,13 +53,21 @@ pub fn to_chat(message: &Message, run: &RunId) -> Message {
 }
 
 /// The same text, with look-alikes for every character by which Slack's or Teams' markdown would format it, mention somebody or
-/// make a link. Slack can escape three of them, Teams others; so none is escaped.
+/// make a link. Slack can escape three of them, Teams others; so none is escaped. Both make links of bare host names, so that quoted text, which
+/// is foreign, has no dot before a letter either.
 fn neutralize(text: &str) -> String {
+    neutralize_from(text, false)
+}
+
+/// The same; `is_quoted`: the text begins as foreign text.
+fn neutralize_from(text: &str, mut is_quoted: bool) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut before = ' ';
     let mut letters = text.chars().peekable();
     while let Some(letter) = letters.next() {
-        let is_inside_word = before.is_alphanumeric() && letters.peek().is_some_and(|next| next.is_alphanumeric());
+        let next = letters.peek().copied().unwrap_or(' ');
+        let is_inside_word = before.is_alphanumeric() && next.is_alphanumeric();
+        is_quoted = is_quoted != (letter == '"') && letter != '\n';
         shown.push(match letter {
             '<' => '‹',
             '>' => '›',
@@ -76,6 +85,9 @@ fn neutralize(text: &str) -> String {
             '_' if !is_inside_word => '＿',
             // Only the addresses of S3 are Curfew's own.
             '/' if before == ':' && !shown.ends_with("s3:") => '⁄',
+            '.' if next.is_alphabetic() && (is_quoted || ends_with_www(&shown)) => '․',
+            '\n' => '\n',
+            other if breaks_line(other) => ' ',
             other => other,
         });
         before = letter;
@@ -128,5 +140,7 @@ mod tests {
             neutralize("<!channel> @here [x](http://evil) *b* _i_"),
             "‹!channel› ＠here ［x］(http:⁄/evil) ∗b∗ ＿i＿"
         );
+        assert_eq!(neutralize("\"evil.example\" www.evil g5.xlarge"), "\"evil․example\" www․evil g5.xlarge");
+        assert_eq!(neutralize_from("evil.example\u{202e}\u{200b}", true), "evil․example  ");
     }
 }

@@ -8,7 +8,6 @@ use plan::report::Report;
 use serde::Serialize;
 
 use crate::Message;
-use crate::message::to_one_line;
 
 /// The event's `source`.
 pub const SOURCE: &str = "curfew";
@@ -65,7 +64,7 @@ pub fn events(report: &Report, notifications: &[&Notification]) -> Vec<Event> {
             resource: one.resource.as_ref(),
             facts: one.facts.clone(),
             loses: one.loses.as_deref(),
-            ..Detail::of_run(report, &to_one_line(&one.text))
+            ..Detail::of_run(report, &one.text)
         })
     };
     notifications.iter().map(of_one).collect()

@@ -1,11 +1,14 @@
 //! The first line of a message: the data that is lost, then what happens to whose resources, when, and how much money that is.
 
+use std::cmp::Reverse;
+
+use jiff::Timestamp;
 use model::fault::shortened;
 use model::mode::Mode;
-use model::notification_log::{Headline, HeadlineObject, Severity};
+use model::notification_log::{Headline, HeadlineObject, Severity, UndeliveredCause};
 use plan::report::Report;
 
-use crate::message::MessageParagraph;
+use crate::message::{MessageParagraph, ParagraphSource};
 
 /// Fewer than 160 characters, so that a phone and a chat show all of it.
 const CHARACTERS_MAX: usize = 159;
@@ -33,12 +36,17 @@ pub(super) fn first_line(report: &Report, team: &str, paragraphs: &[MessageParag
 }
 
 fn describe_gravest(report: &Report, team: &str, paragraphs: &[MessageParagraph<'_>]) -> String {
-    let refused =
-        Headline::new("Curfew sends what SNS refused before: {}", HeadlineObject::Notification, "1 notification");
+    let earlier = |sentence| Headline::new(sentence, HeadlineObject::Notification, "1 notification");
+    let refused = earlier("Curfew sends what SNS refused before: {}");
+    let late = earlier("Curfew sends what happened after the message of its run: {}");
     let mut groups: Vec<(Severity, bool, Vec<&Headline>)> = Vec::new();
     for paragraph in paragraphs {
-        let headline = paragraph.notification.map_or(&refused, |one| &one.headline);
-        let loses = paragraph.notification.is_some_and(|one| one.loses.is_some());
+        let headline = match paragraph.source {
+            ParagraphSource::Run(notification) => &notification.headline,
+            ParagraphSource::Earlier(UndeliveredCause::Refused) => &refused,
+            ParagraphSource::Earlier(UndeliveredCause::Late) => &late,
+        };
+        let loses = paragraph.notification().is_some_and(|one| one.loses.is_some());
         match groups.iter_mut().find(|(_, _, alike)| alike.iter().any(|one| one.is_alike(headline))) {
             Some((severity, any_loses, alike)) => {
                 (*severity, *any_loses) = ((*severity).max(paragraph.severity), *any_loses || loses);
@@ -47,7 +55,11 @@ fn describe_gravest(report: &Report, team: &str, paragraphs: &[MessageParagraph<
             None => groups.push((paragraph.severity, loses, vec![headline])),
         }
     }
-    groups.sort_by_key(|(severity, loses, alike)| std::cmp::Reverse((*severity, *loses, alike.len())));
+    // Of equally grave ones the sentence says what happens first.
+    let next = |alike: &[&Headline]| alike.iter().filter_map(|one| one.at).filter(|at| *at > report.at).min();
+    groups.sort_by_key(|(severity, loses, alike)| {
+        (Reverse((*severity, *loses)), next(alike).unwrap_or(Timestamp::MAX), Reverse(alike.len()))
+    });
     let gravest = groups.first().map_or(&[][..], |(_, _, alike)| alike);
     let others = match paragraphs.len() - gravest.len() {
         0 => String::new(),
@@ -65,7 +77,7 @@ struct Losses<'a> {
 
 impl<'a> Losses<'a> {
     fn from_paragraphs(paragraphs: &[MessageParagraph<'a>]) -> Self {
-        let notifications = || paragraphs.iter().filter_map(|paragraph| paragraph.notification);
+        let notifications = || paragraphs.iter().filter_map(MessageParagraph::notification);
         let of = |mode| {
             notifications().filter(|one| one.mode == Some(mode)).filter_map(|one| one.loses.as_deref()).collect()
         };

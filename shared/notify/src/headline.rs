@@ -1,5 +1,6 @@
 //! What a step or a finding says in a few words, and in fields for machines.
 
+use billing::price::{PriceSource, Quote};
 use model::mode::Mode;
 use model::notification_log::{Headline, HeadlineCost, HeadlineObject, NotificationFacts};
 use model::rule::ResourceAction;
@@ -21,7 +22,11 @@ pub(super) fn step_headline(step: &Step, outcome: OutcomeKind) -> Headline {
         return Headline { at: Some(over.as_of), ..Headline::new(sentence, HeadlineObject::Budget, holder) };
     }
     let object = object_of(&step.action);
-    let rate = billing::price::rate(step.saves);
+    // Of what is paid for anyway: what it costs. No action saves that.
+    let rate = match step.saves {
+        Some(Quote { source: PriceSource::Prepaid { costs }, .. }) => costs,
+        saves => billing::price::rate(saves),
+    };
     let cost = match (&step.action, step.action.announcement()) {
         (_, Some(Announcement::Unmark { .. })) | (Action::Snapshot(_, SnapshotAction::AnnounceExpiry(_)), _) => {
             HeadlineCost::Unsaid
@@ -93,7 +98,7 @@ pub(super) fn finding_headline(target: &Target, skipped: Option<SkipReason>) -> 
     let sentence = match skipped {
         Some(SkipReason::Unreadable) => "Curfew skips {} because of an unreadable tag",
         Some(SkipReason::ForeignOwned) => "Curfew skips {} because of another controller",
-        Some(SkipReason::UsageUnknown) => "Curfew cannot judge whether {} is idle",
+        Some(SkipReason::UsageUnknown) => "Curfew cannot judge whether {} {is} idle",
         _ => "Curfew has a finding about {}",
     };
     Headline::new(sentence, HeadlineObject::from_id(&target.resource), target.resource.as_str())

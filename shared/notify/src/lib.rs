@@ -24,7 +24,7 @@ use model::mark::AnnouncedAction;
 use model::mode::Mode;
 use model::notification_log::{
     Headline, HeadlineObject, NO_TEAM, Notification, NotificationFacts, NotificationKey, NotificationKind,
-    NotificationLogs, RepeatPolicy, Severity, is_known, would_fingerprint,
+    NotificationLogs, Paragraph, RepeatPolicy, Severity, is_known, would_fingerprint,
 };
 use model::observation::{Gap, GapKind};
 use plan::report::{OutcomeKind, Report};
@@ -202,7 +202,7 @@ fn finding_notification(target: &Target, finding: &OwnerFinding, skipped: Option
             what: finding.what.clone(),
             repeat: RepeatPolicy::Never,
         },
-        text: format!("{}: {}.", paragraph::name_target(target), finding.text),
+        text: Paragraph::new(&format!("{}: {}.", paragraph::name_target(target), finding.text)),
         happened: false,
         mode: None,
         loses: None,
@@ -224,7 +224,7 @@ pub fn gap_notification(gap: &Gap, home: &Region) -> Notification {
             what: gap.kind.as_str().to_owned(),
             repeat: if gap.kind == GapKind::ForbiddenRegion { RepeatPolicy::Never } else { RepeatPolicy::Daily },
         },
-        text: format!("{}, {}: {}", gap.region, gap.call, gap.in_run()),
+        text: Paragraph::new(&format!("{}, {}: {}", gap.region, gap.call, gap.in_run())),
         happened: false,
         mode: None,
         loses: None,
@@ -255,7 +255,7 @@ pub fn refused_config_notification(
             what: refusal.to_owned(),
             repeat: RepeatPolicy::Daily,
         },
-        text: format!("Curfew changes nothing until the configuration is corrected: {refusal}"),
+        text: Paragraph::new(&format!("Curfew changes nothing until the configuration is corrected: {refusal}")),
         happened: false,
         mode: None,
         loses: None,

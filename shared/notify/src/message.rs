@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use model::fault::breaks_line;
+use model::foreign_text::quoted_unless_word;
 use model::id::ResourceId;
 use model::mode::Mode;
-use model::notification_log::{NO_TEAM, Notification, NotificationLogs, Severity};
+use model::notification_log::{NO_TEAM, Notification, NotificationLogs, Paragraph, Severity, UndeliveredCause};
 use plan::report::{AuditRecord, Report};
 
 use crate::first_line::first_line;
@@ -38,16 +38,16 @@ pub fn messages(report: &Report, notifications: &[Notification], logs: &Notifica
     let mut by_team: BTreeMap<&str, Vec<MessageParagraph<'_>>> = BTreeMap::new();
     for undelivered in logs.values().flat_map(|log| &log.undelivered) {
         by_team.entry(&undelivered.team).or_default().push(MessageParagraph {
-            text: to_one_line(&undelivered.text),
+            text: fitting(&undelivered.text),
             severity: undelivered.severity,
-            notification: None,
+            source: ParagraphSource::Earlier(undelivered.cause),
         });
     }
     for notification in notifications {
         by_team.entry(&notification.team).or_default().push(MessageParagraph {
-            text: to_one_line(&notification.text),
+            text: fitting(&notification.text),
             severity: notification.severity,
-            notification: Some(notification),
+            source: ParagraphSource::Run(notification),
         });
     }
     let team_messages = |(team, paragraphs): (&str, Vec<MessageParagraph<'_>>)| -> Vec<Message> {
@@ -59,16 +59,31 @@ pub fn messages(report: &Report, notifications: &[Notification], logs: &Notifica
 pub(super) struct MessageParagraph<'a> {
     text: String,
     pub(super) severity: Severity,
-    /// `None` if an earlier run could not deliver the paragraph.
-    pub(super) notification: Option<&'a Notification>,
+    pub(super) source: ParagraphSource<'a>,
 }
 
-/// The text on one line, so that a line break in a tag cannot forge a paragraph, and short enough for a message: SNS would refuse
-/// a longer one in every run, with all other paragraphs of the team.
-pub(super) fn to_one_line(text: &str) -> String {
+#[derive(Clone, Copy)]
+pub(super) enum ParagraphSource<'a> {
+    /// This run.
+    Run(&'a Notification),
+    /// An earlier run, which could not send it.
+    Earlier(UndeliveredCause),
+}
+
+impl<'a> MessageParagraph<'a> {
+    pub(super) const fn notification(&self) -> Option<&'a Notification> {
+        match self.source {
+            ParagraphSource::Run(notification) => Some(notification),
+            ParagraphSource::Earlier(_) => None,
+        }
+    }
+}
+
+/// The text, short enough for a message: SNS would refuse a longer one in every run, with all other paragraphs of the team.
+fn fitting(text: &Paragraph) -> String {
     let end = text.floor_char_boundary(PARAGRAPHS_BYTES_MAX);
     let cut = if end < text.len() { "…" } else { "" };
-    text[..end].chars().map(|c| if breaks_line(c) { ' ' } else { c }).chain(cut.chars()).collect()
+    format!("{}{cut}", &text[..end])
 }
 
 fn split_by_size(paragraphs: Vec<MessageParagraph<'_>>) -> Vec<Vec<MessageParagraph<'_>>> {
@@ -92,14 +107,14 @@ fn split_by_size(paragraphs: Vec<MessageParagraph<'_>>) -> Vec<Vec<MessageParagr
 
 fn message(report: &Report, team: &str, paragraphs: &[MessageParagraph<'_>]) -> Message {
     let severity = paragraphs.iter().map(|paragraph| paragraph.severity).max().unwrap_or(Severity::Info);
-    let notifications: Vec<&Notification> = paragraphs.iter().filter_map(|paragraph| paragraph.notification).collect();
+    let notifications: Vec<&Notification> = paragraphs.iter().filter_map(MessageParagraph::notification).collect();
     let count = paragraphs.len();
     let noun = if count == 1 { "notification" } else { "notifications" };
     let summary = format!("{count} {noun} for {}", describe_recipient(team, paragraphs));
     let first = first_line(report, team, paragraphs);
-    let mut body = to_one_line(&first.text);
+    let mut body = Paragraph::new(&first.text).to_string();
     if let Some(losses) = first.losses {
-        let _ = write!(body, "\n{}", to_one_line(&losses));
+        let _ = write!(body, "\n{}", Paragraph::new(&losses));
     }
     if let Some(disclaimer) = disclaimer(report.mode, &notifications) {
         let _ = write!(body, "\n{disclaimer}");
@@ -145,9 +160,9 @@ fn disclaimer(ceiling: Mode, notifications: &[&Notification]) -> Option<&'static
 /// resources.
 fn describe_recipient(team: &str, paragraphs: &[MessageParagraph<'_>]) -> String {
     let is_about_account =
-        |paragraph: &MessageParagraph<'_>| paragraph.notification.is_some_and(Notification::is_about_account);
+        |paragraph: &MessageParagraph<'_>| paragraph.notification().is_some_and(Notification::is_about_account);
     if team != NO_TEAM {
-        return format!("team {team}");
+        return format!("team {}", quoted_unless_word(team));
     }
     match (paragraphs.iter().any(is_about_account), paragraphs.iter().all(is_about_account)) {
         (_, true) => "the account".to_owned(),

@@ -5,7 +5,10 @@ use std::fmt::Write as _;
 
 use billing::price;
 use jiff::Timestamp;
+use model::foreign_text::{describe_name, describe_owner};
 use model::mode::Mode;
+use model::notification_log::Paragraph;
+use model::ownership::describe_near_misses;
 use model::rule::{ResourceAction, Rule};
 use plan::report::OutcomeKind;
 use plan::{
@@ -15,10 +18,9 @@ use plan::{
 
 use super::undo;
 
-/// `i-0abc (g5.xlarge "bench", owner ada, us-east-1)`.
+/// `i-0abc (g5.xlarge "bench", owner "ada", us-east-1)`.
 pub(super) fn name_target(target: &Target) -> String {
-    let name = target.name.as_ref().map(|name| format!(" \"{name}\"")).unwrap_or_default();
-    let owner = target.owner.as_ref().map_or("no owner".to_owned(), |owner| format!("owner {owner}"));
+    let (name, owner) = (describe_name(target.name.as_deref()), describe_owner(target.owner.as_deref()));
     format!("{} ({}{name}, {owner}, {})", target.resource, target.what, target.region)
 }
 
@@ -29,21 +31,37 @@ pub(super) fn step_paragraph(
     error: Option<&str>,
     is_retried: bool,
     now: Timestamp,
-) -> String {
+) -> Paragraph {
+    let paragraph = Paragraph::new(&sentences(step, outcome, error, is_retried, now));
+    match (step.action.announcement(), &step.action, outcome) {
+        (_, Action::Budget(_), _) | (_, _, OutcomeKind::Failed) => paragraph,
+        (_, _, OutcomeKind::NotReached) if step.held.is_some() => paragraph,
+        (Some(Announcement::Mark(_)), ..) => {
+            paragraph.with_command("Keep it", &format!("curfew keep {} 7d", step.target.resource))
+        }
+        (Some(_), ..) | (_, _, OutcomeKind::Observed) => paragraph,
+        _ => match undo::undo_command(step) {
+            Some((label, command)) => paragraph.with_command(&label, &command),
+            None => paragraph,
+        },
+    }
+}
+
+fn sentences(step: &Step, outcome: OutcomeKind, error: Option<&str>, is_retried: bool, now: Timestamp) -> String {
     if let (Action::Budget(_), Evidence::OverBudget(over)) = (&step.action, &step.evidence) {
         return over.text.clone();
     }
     let named = name_target(&step.target);
     let why = match &step.evidence {
         Evidence::Hours { hours, at } if step.action.is_start() => format!("within its hours ({hours}) since {at}"),
-        evidence => evidence.describe(now),
+        evidence => evidence.describe(now) + &near_misses(step, evidence),
     };
     let cost = cost_sentence(step);
     match (step.action.announcement(), &step.action, outcome) {
         (_, action, OutcomeKind::Failed) => format!(
             "{named}: {why}. Curfew could not {} it: {}.{}",
             action.as_str(),
-            error.unwrap_or("AWS gave no reason"),
+            error.unwrap_or("AWS gave no reason").trim_end_matches('.'),
             if is_retried { " The next run tries again." } else { "" }
         ),
         (_, action, OutcomeKind::NotReached) if step.held.is_some() => {
@@ -67,33 +85,20 @@ pub(super) fn step_paragraph(
         (_, action, OutcomeKind::Observed) => {
             format!("{named}: {why}. It would be {} now. {cost}", past_tense(action))
         }
-        (_, Action::Instance(_, InstanceAction::Stop { .. }), _) => {
-            format!(
-                "{named}: {why}. It was stopped. {} Undo: aws ec2 start-instances --region {} --instance-ids {}",
-                saving_sentence(step),
-                step.target.region,
-                step.target.resource
-            )
+        (_, Action::Snapshot(_, SnapshotAction::AnnounceExpiry(expiry)), _) => {
+            format!("{named}: its volume is gone. It will be deleted at {}.", expiry.kept_until)
         }
-        (_, Action::Snapshot(seen, SnapshotAction::AnnounceExpiry(expiry)), _) => format!(
-            "{named}: its volume is gone. It will be deleted at {}. Keep it: curfew keep {} 30d{}",
-            expiry.kept_until,
-            step.target.resource,
-            undo::undo_gone_sentence(seen, &step.evidence)
-        ),
         (_, Action::Volume(_, VolumeAction::Snapshot { .. }), _) => {
             format!(
                 "{named}: {why}. Its snapshot was started; the volume is deleted once the snapshot is complete. {cost}"
             )
         }
-        (_, action, _) => {
-            format!(
-                "{named}: {why}. It was {}. {}{}",
-                past_tense(action),
-                saving_sentence(step),
-                undo::undo_sentence(step)
-            )
-        }
+        (_, action, _) => format!(
+            "{named}: {why}. It was {}. {}{}",
+            past_tense(action),
+            saving_sentence(step),
+            undo::describe_what_stays(action)
+        ),
     }
 }
 
@@ -107,12 +112,12 @@ fn cost_sentence(step: &Step) -> String {
 }
 
 fn saving_sentence(step: &Step) -> String {
-    let saves = match step.action {
-        _ if step.saves.is_none() => return "What that saves is unknown.".to_owned(),
-        Action::Instance(..) | Action::SageMaker(..) | Action::Budget(_) => price::format_quote(step.saves),
-        Action::Volume(..) | Action::Snapshot(..) => price::format_monthly_quote(step.saves),
-    };
-    format!("That saves {saves}.")
+    match step.action {
+        Action::Volume(..) | Action::Snapshot(..) if step.saves.is_some() => {
+            format!("That saves {}.", price::format_monthly_quote(step.saves))
+        }
+        _ => price::describe_saving(step.saves),
+    }
 }
 
 fn mark_paragraph(
@@ -131,11 +136,19 @@ fn mark_paragraph(
         step.deadline.unwrap_or(now)
     );
     for (evidence, deadline) in &step.further_evidence {
-        let (why, action) = (evidence.describe(now), announced(evidence.rule()));
+        let why = evidence.describe(now) + &near_misses(step, evidence);
+        let action = announced(evidence.rule());
         let _ = write!(text, " Also: {why}; it {would} be {action} at {deadline}.");
     }
-    let _ = write!(text, " {cost}{} Keep it: curfew keep {} 7d", remedy(&step.evidence), step.target.resource);
-    text
+    text + &format!(" {cost}{}", remedy(&step.evidence))
+}
+
+/// The keys of the instance that were meant as the missing ones.
+fn near_misses(step: &Step, evidence: &Evidence) -> String {
+    match (&step.action, evidence) {
+        (Action::Instance(seen, _), Evidence::Untagged { missing, .. }) => describe_near_misses(&seen.tags, missing),
+        _ => String::new(),
+    }
 }
 
 /// What the owner can do so that the rule is no longer violated.

@@ -3,14 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
-use model::fault::shortened;
 use model::id::{Region, ResourceId};
 use model::instance::Tags;
 use model::mark::{AnnouncedAction, whole_second};
 use model::mode::Mode;
 use model::notification_log::{
     CarriedOut, Notification, NotificationEntry, NotificationKey, NotificationKind, NotificationLog, NotificationLogs,
-    REPEAT_AFTER, ResourceRecord, UndeliveredParagraph,
+    REPEAT_AFTER, ResourceRecord, UndeliveredCause, UndeliveredParagraph,
 };
 use model::rule::{ResourceAction, Rule};
 use plan::report::{OutcomeKind, Report};
@@ -64,7 +63,7 @@ pub fn update_log(
                 }
             }
             for one in late.iter().filter(|one| one.region == *region) {
-                after.undelivered.push(to_undelivered(one));
+                after.undelivered.push(to_undelivered(one, UndeliveredCause::Late));
                 remember_state(&mut after, one, now);
                 after.gaps.extend(state_of(one, now).filter(|_| one.resource.is_none()));
             }
@@ -231,16 +230,17 @@ fn undelivered(
     notifications: &[&Notification],
     delivered: &BTreeSet<String>,
 ) -> Vec<UndeliveredParagraph> {
-    let new = notifications.iter().filter(|one| one.happened).map(|one| to_undelivered(one));
+    let new = notifications.iter().filter(|one| one.happened).map(|one| to_undelivered(one, UndeliveredCause::Refused));
     let all = before.undelivered.iter().cloned().chain(new).filter(|one| !delivered.contains(&one.team));
     let mut all: Vec<UndeliveredParagraph> = all.collect();
     all.drain(..all.len().saturating_sub(UNDELIVERED_MAX));
     all
 }
 
-fn to_undelivered(notification: &Notification) -> UndeliveredParagraph {
-    let text = shortened(&notification.text, UNDELIVERED_CHARACTERS_MAX);
-    UndeliveredParagraph { team: notification.team.clone(), severity: notification.severity, text }
+fn to_undelivered(notification: &Notification, cause: UndeliveredCause) -> UndeliveredParagraph {
+    let Notification { team, severity, text, .. } = notification;
+    let text = text.shortened(UNDELIVERED_CHARACTERS_MAX);
+    UndeliveredParagraph { team: team.clone(), severity: *severity, text, cause }
 }
 
 fn remember_state(log: &mut NotificationLog, notification: &Notification, now: Timestamp) {

@@ -9,7 +9,7 @@ use model::curfew_tags::{MARKED, STOPPED};
 use model::id::ResourceId;
 use model::instance::Instance;
 use model::instance::InstanceState;
-use model::notification_log::{NotificationEntry, NotificationLog, UndeliveredParagraph};
+use model::notification_log::{NotificationEntry, NotificationLog, UndeliveredCause, UndeliveredParagraph};
 use model::observation::{Gap, Observation};
 use model::usage::Usage;
 use plan::report::{AuditRecord, StepOutcome};

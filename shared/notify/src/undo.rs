@@ -3,45 +3,62 @@
 use std::fmt::Write as _;
 
 use billing::restoration::Restoration;
+use model::foreign_text::{ends_with_www, shell_word};
 use model::sagemaker::{EndpointOrigin, SageMakerKind, SageMakerResource};
-use model::volume::{Snapshot, VolumeOrigin};
-use plan::{Action, Evidence, SageMakerAction, Step, VolumeAction};
+use model::volume::VolumeOrigin;
+use plan::{Action, Evidence, InstanceAction, SageMakerAction, SnapshotAction, Step, Target, VolumeAction};
 use serde_json::json;
 
-/// The sentence for a step; empty if nothing can be undone.
-pub(super) fn undo_sentence(step: &Step) -> String {
-    match &step.action {
-        Action::Volume(volume, VolumeAction::Delete { safety: Some(snapshot), kept_until, .. }) => {
-            let command = create_volume_command(&Restoration::of_volume(volume, snapshot));
-            format!(" Undo until {kept_until}: {command}")
+/// The command with the label before it; `None` if nothing can be undone.
+pub(super) fn undo_command(step: &Step) -> Option<(String, String)> {
+    let undo = |command| Some(("Undo".to_owned(), command));
+    let undo_until = |until, command| Some((format!("Undo until {until}"), command));
+    match (&step.action, &step.evidence) {
+        (Action::Instance(_, InstanceAction::Stop { .. }), _) => {
+            let Target { region, resource, .. } = &step.target;
+            undo(format!("aws ec2 start-instances --region {region} --instance-ids {resource}"))
         }
-        Action::Volume(_, VolumeAction::Delete { expiring, kept_until, .. }) if !expiring.is_empty() => {
-            format!(" Its earlier snapshots are kept until {kept_until}.")
+        (Action::Volume(volume, VolumeAction::Delete { safety: Some(snapshot), kept_until, .. }), _) => {
+            undo_until(*kept_until, create_volume_command(&Restoration::of_volume(volume, snapshot)))
         }
-        Action::SageMaker(resource, SageMakerAction::Stop { .. } | SageMakerAction::Delete { .. }) => {
-            undo_sagemaker_sentence(resource)
+        (
+            Action::Snapshot(snapshot, SnapshotAction::AnnounceExpiry(_)),
+            Evidence::SnapshotExpired { expires_at, .. },
+        ) => undo_until(*expires_at, create_volume_command(&Restoration::of_snapshot(snapshot)?)),
+        (Action::SageMaker(resource, SageMakerAction::Stop { .. } | SageMakerAction::Delete { .. }), _) => {
+            undo(undo_sagemaker_command(resource)?)
         }
-        _ => String::new(),
+        _ => None,
     }
 }
 
-fn undo_sagemaker_sentence(resource: &SageMakerResource) -> String {
+fn undo_sagemaker_command(resource: &SageMakerResource) -> Option<String> {
     let (region, name) = (&resource.region, resource.name());
-    match (&resource.kind, resource.endpoint_origin()) {
-        (SageMakerKind::NotebookInstance, _) => format!(
-            " Its volume stays. Undo: aws sagemaker start-notebook-instance --region {region} --notebook-instance-name {name}"
-        ),
-        (SageMakerKind::App(_), _) => " Its space and volume stay: open it again in Studio.".to_owned(),
-        (SageMakerKind::Endpoint { .. }, Some(origin)) => {
-            let command = create_endpoint_command(resource, &origin);
-            format!(" Its configuration and model stay. Undo: {command}")
+    match &resource.kind {
+        SageMakerKind::NotebookInstance => {
+            Some(format!("aws sagemaker start-notebook-instance --region {region} --notebook-instance-name {name}"))
         }
-        (SageMakerKind::InferenceComponent(component), _) => format!(
-            " Its endpoint and model stay. Undo: aws sagemaker update-inference-component-runtime-config --region {region} \
-             --inference-component-name {name} --desired-runtime-config CopyCount={}",
+        SageMakerKind::Endpoint { .. } => Some(create_endpoint_command(resource, &resource.endpoint_origin()?)),
+        SageMakerKind::InferenceComponent(component) => Some(format!(
+            "aws sagemaker update-inference-component-runtime-config --region {region} --inference-component-name {name} \
+             --desired-runtime-config CopyCount={}",
             component.copies
-        ),
-        (SageMakerKind::Endpoint { .. } | SageMakerKind::Job(_), _) => String::new(),
+        )),
+        SageMakerKind::App(_) | SageMakerKind::Job(_) => None,
+    }
+}
+
+/// The sentence about what an action leaves of a resource; empty if it leaves nothing.
+pub(super) fn describe_what_stays(action: &Action) -> &'static str {
+    let Action::SageMaker(resource, SageMakerAction::Stop { .. } | SageMakerAction::Delete { .. }) = action else {
+        return "";
+    };
+    match &resource.kind {
+        SageMakerKind::NotebookInstance => " Its volume stays.",
+        SageMakerKind::App(_) => " Its space and volume stay: open it again in Studio.",
+        SageMakerKind::Endpoint { .. } if resource.endpoint_origin().is_some() => " Its configuration and model stay.",
+        SageMakerKind::InferenceComponent(_) => " Its endpoint and model stay.",
+        SageMakerKind::Endpoint { .. } | SageMakerKind::Job(_) => "",
     }
 }
 
@@ -56,19 +73,9 @@ fn create_endpoint_command(
     );
     let tags: Vec<_> = tags.iter().map(|(key, value)| json!({ "Key": key, "Value": value })).collect();
     if !tags.is_empty() {
-        let _ = write!(command, " --tags {}", shell_quoted(&escape_to_ascii(&json!(tags).to_string())));
+        let _ = write!(command, " --tags {}", shell_word(&escape_to_ascii(&json!(tags).to_string())));
     }
     command
-}
-
-/// The sentence for a snapshot whose volume is gone; empty if the volume cannot be restored from it.
-pub(super) fn undo_gone_sentence(snapshot: &Snapshot, evidence: &Evidence) -> String {
-    match (Restoration::of_snapshot(snapshot), evidence) {
-        (Some(restoration), Evidence::SnapshotExpired { expires_at, .. }) => {
-            format!(" Undo until {expires_at}: {}", create_volume_command(&restoration))
-        }
-        _ => String::new(),
-    }
 }
 
 /// AWS CLI command reference, "ec2 create-volume".
@@ -87,21 +94,18 @@ fn create_volume_command(Restoration { region, snapshot, origin, tags, .. }: &Re
     let tags: Vec<_> = tags.iter().map(|(key, value)| json!({ "Key": key, "Value": value })).collect();
     if !tags.is_empty() {
         let specification = json!([{ "ResourceType": "volume", "Tags": tags }]).to_string();
-        let _ = write!(command, " --tag-specifications {}", shell_quoted(&escape_to_ascii(&specification)));
+        let _ = write!(command, " --tag-specifications {}", shell_word(&escape_to_ascii(&specification)));
     }
     command
 }
 
-/// One word for a POSIX shell (POSIX, "Shell Command Language", 2.2.2).
-fn shell_quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "'\\''"))
-}
-
-/// The same JSON in ASCII, without control characters: mail programs and messages change others.
+/// The same JSON in ASCII, without control characters, because mail programs and messages change others, and without anything of which they make a
+/// link. Outside of its texts JSON has none of them.
 fn escape_to_ascii(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for letter in json.chars() {
-        if letter.is_ascii() && !letter.is_ascii_control() {
+        let begins_link = letter == '/' || letter == '.' && ends_with_www(&escaped);
+        if letter.is_ascii() && !letter.is_ascii_control() && !begins_link {
             escaped.push(letter);
         } else {
             let mut units = [0; 2];
@@ -117,12 +121,11 @@ fn escape_to_ascii(json: &str) -> String {
 mod tests {
     use model::fixture::{SageMakerBuilder, app, endpoint, inference_component, notebook};
     use model::mode::Mode;
-    use plan::Target;
 
     use super::*;
 
     fn undo(given: SageMakerBuilder, action: SageMakerAction) -> String {
-        let resource = given.tag("Purpose", "it's a demo").tag("curfew:marked", "x").build();
+        let resource = given.tag("Purpose", "it's http://www.demo").tag("curfew:marked", "x").build();
         let target = Target {
             region: resource.region.clone(),
             resource: resource.id.clone(),
@@ -133,25 +136,28 @@ mod tests {
         };
         let evidence =
             Evidence::Expired { expires_at: model::fixture::time(model::fixture::NOW), first_seen_past: false };
-        undo_sentence(&Step::bare(target, Action::SageMaker(resource, action), evidence, Mode::Enforce))
+        let action = Action::SageMaker(resource, action);
+        let stays = describe_what_stays(&action);
+        let command = undo_command(&Step::bare(target, action, evidence, Mode::Enforce));
+        command.map_or(stays.to_owned(), |(label, command)| format!("{stays}\n{label}: {command}"))
     }
 
     #[test]
     fn what_ended_in_sagemaker_is_made_again_by_one_command() {
         assert_eq!(
             undo(endpoint(), SageMakerAction::Delete { mark: None }),
-            " Its configuration and model stay. Undo: aws sagemaker create-endpoint --region us-east-1 --endpoint-name llm \
+            " Its configuration and model stay.\nUndo: aws sagemaker create-endpoint --region us-east-1 --endpoint-name llm \
              --endpoint-config-name llm-config --tags '[{\"Key\":\"Owner\",\"Value\":\"ada\"},{\"Key\":\"Purpose\",\
-             \"Value\":\"it'\\''s a demo\"},{\"Key\":\"Team\",\"Value\":\"vision\"}]'"
+             \"Value\":\"it'\\''s http:\\u002f\\u002fwww\\u002edemo\"},{\"Key\":\"Team\",\"Value\":\"vision\"}]'"
         );
         let stopped = String::new();
         assert_eq!(
             undo(notebook(), SageMakerAction::Stop { mark: None, stopped }),
-            " Its volume stays. Undo: aws sagemaker start-notebook-instance --region us-east-1 --notebook-instance-name research"
+            " Its volume stays.\nUndo: aws sagemaker start-notebook-instance --region us-east-1 --notebook-instance-name research"
         );
         assert_eq!(
             undo(inference_component(), SageMakerAction::Stop { mark: None, stopped: String::new() }),
-            " Its endpoint and model stay. Undo: aws sagemaker update-inference-component-runtime-config --region us-east-1 \
+            " Its endpoint and model stay.\nUndo: aws sagemaker update-inference-component-runtime-config --region us-east-1 \
              --inference-component-name llama --desired-runtime-config CopyCount=2"
         );
         assert_eq!(

@@ -7,6 +7,7 @@ pub mod alarms;
 pub mod configuration;
 pub mod permissions;
 pub mod quotas;
+pub mod required_tags;
 pub mod roles;
 pub mod runs;
 pub mod subscriptions;

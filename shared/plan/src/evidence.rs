@@ -2,6 +2,7 @@
 
 use billing::budget::OverBudgetEvidence;
 use jiff::{SignedDuration, Timestamp};
+use model::foreign_text::quoted_unless_word;
 use model::id::ResourceId;
 use model::money::Rate;
 use model::rule::Rule;
@@ -126,8 +127,9 @@ impl Evidence {
             ),
             Self::Untagged { missing, disowned_by } => {
                 let lacks = (!missing.is_empty()).then(|| format!("it lacks the required tags {}", missing.join(", ")));
-                let names =
-                    disowned_by.as_ref().map(|job| format!("its curfew:job names {job}, which did not launch it"));
+                let names = disowned_by
+                    .as_ref()
+                    .map(|job| format!("its curfew:job names {}, which did not launch it", quoted_unless_word(job)));
                 lacks.into_iter().chain(names).collect::<Vec<_>>().join(", and ")
             }
             Self::Idle(idle) => {

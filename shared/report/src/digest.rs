@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use model::fault::one_line;
+use model::fault::{one_line, shortened};
+use model::foreign_text::{quoted_unless_word, without_links};
 use model::money::{Amount, usd};
 
 use crate::{MonthReport, NextMonth, WasteRow};
@@ -14,7 +15,11 @@ const NAMED_MAX: usize = 5;
 #[must_use]
 pub fn digest(report: &MonthReport) -> String {
     let money = &report.headline;
-    let whose = report.team.as_ref().map(|team| format!(" by {}", one_line(team, 60))).unwrap_or_default();
+    let whose = report
+        .team
+        .as_ref()
+        .map(|team| format!(" by {}", quoted_unless_word(&shortened(team, 60))))
+        .unwrap_or_default();
     let mut text = format!("{} spent{whose} on GPUs in {}", money.spent, report.month);
     if let Some((budget, percent)) = money.budget.and_then(|budget| Some((budget, money.spent.percent_of(budget)?))) {
         let _ = write!(text, ", {percent} % of {budget}");
@@ -61,7 +66,7 @@ pub fn digest(report: &MonthReport) -> String {
         let _ = write!(text, "\nNot known: {}", one_line(gap, 300));
     }
     text.push('\n');
-    text
+    without_links(&text)
 }
 
 fn write_waste(text: &mut String, mut waste: Vec<&WasteRow>) {
@@ -70,7 +75,7 @@ fn write_waste(text: &mut String, mut waste: Vec<&WasteRow>) {
         let cost = row
             .usd_per_hour
             .map_or_else(|| "unknown".to_owned(), |rate| format!("${}", usd(rate.usd_cents_per_month())));
-        let team = one_line(&crate::spend::team_label(row.team.as_ref()), 60);
+        let team = crate::spend::describe_team(row.team.as_ref());
         let _ = write!(
             text,
             "\n  {cost:>12}  {} {} of {team}: {}",
@@ -95,7 +100,7 @@ fn write_next_month(text: &mut String, next: &NextMonth) {
             format!("${}", usd(finding.saves.usd_cents_per_month())),
             one_line(&finding.resource, 60),
             one_line(&finding.what, 40),
-            one_line(&crate::spend::team_label(finding.team.as_ref()), 60),
+            crate::spend::describe_team(finding.team.as_ref()),
             finding.kind.as_str(),
             one_line(&finding.evidence, 300),
             one_line(&finding.action, 300)

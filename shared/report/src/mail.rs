@@ -5,7 +5,8 @@
 
 use maud::{DOCTYPE, Markup, html};
 use model::config::Config;
-use model::fault::one_line;
+use model::fault::{one_line, shortened};
+use model::foreign_text::{quoted_unless_word, without_links};
 use model::id::TeamName;
 use model::money::{Amount, Rate};
 use model::notification_log::NO_TEAM as UNTAGGED;
@@ -51,18 +52,27 @@ impl MonthReport {
 /// The mail of a report, of the account or of a team.
 #[must_use]
 pub fn mail(report: &MonthReport) -> Mail {
-    let whose = report.team.as_ref().map(|team| format!(" by {}", one_line(team, 60))).unwrap_or_default();
+    let whose = report
+        .team
+        .as_ref()
+        .map(|team| format!(" by {}", quoted_unless_word(&shortened(team, 60))))
+        .unwrap_or_default();
     Mail {
         subject: format!("Curfew: {} spent{whose} on GPUs in {}", report.headline.spent, report.month),
         text: format!("{}The whole report is attached.\n", digest(report)),
-        html: body(report).into_string(),
+        // Mail programs make links of text in HTML, too.
+        html: without_links(&body(report).into_string()),
         page: render_html(report),
         page_name: format!("curfew-report-{}.html", report.month),
     }
 }
 
 fn body(report: &MonthReport) -> Markup {
-    let whose = report.team.as_ref().map(|team| format!(" of {}", one_line(team, 60))).unwrap_or_default();
+    let whose = report
+        .team
+        .as_ref()
+        .map(|team| format!(" of {}", quoted_unless_word(&shortened(team, 60))))
+        .unwrap_or_default();
     html! {
         (DOCTYPE)
         html lang="en" {

@@ -7,6 +7,8 @@ use billing::price::{self, PriceBook};
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _};
+use model::fault::shortened;
+use model::foreign_text::quoted_unless_word;
 use model::id::{Region, ResourceId, TeamName, TypeName};
 use model::money::{Amount, Rate};
 use serde::Serialize;
@@ -55,6 +57,11 @@ pub(crate) struct RunningResource {
 /// How a team is called in a table.
 pub(crate) fn team_label(team: Option<&TeamName>) -> String {
     team.map_or_else(|| NO_TEAM.to_owned(), |team| team.as_str().to_owned())
+}
+
+/// How a team is called in a sentence.
+pub(crate) fn describe_team(team: Option<&TeamName>) -> String {
+    team.map_or_else(|| NO_TEAM.to_owned(), |team| quoted_unless_word(&shortened(team.as_str(), 60)))
 }
 
 impl MonthSpend {

@@ -17,7 +17,7 @@ use aws_sdk_s3::primitives::{ByteStream, DateTime};
 use aws_sdk_s3::types::ChecksumMode;
 use bytes::Bytes;
 use jiff::Timestamp;
-use model::fault::error_sentence;
+use model::fault::{error_sentence, shortened};
 use ports::action::{DELETE, DELETE_VERSION, LIST, LIST_VERSIONS};
 
 use crate::StoreError;
@@ -32,6 +32,8 @@ const GET: &str = "s3:GetObject";
 const PUT: &str = "s3:PutObject";
 
 const JSON: &str = "application/json";
+/// Of a key in an error: a key that Curfew writes is shorter, unless a tag fills it.
+const ADDRESS_CHARACTERS_MAX: usize = 300;
 
 /// A conditional write that collides with another one is tried this often. S3 refuses it only while the other one is in progress.
 const CONFLICT_TRIES: u32 = 5;
@@ -96,9 +98,9 @@ impl Bucket {
         &self.name
     }
 
-    /// The object's name for people.
+    /// The object's name for people, cut: a key that S3 refuses has any length.
     pub(crate) fn address(&self, key: &str) -> String {
-        format!("s3://{}/{key}", self.name)
+        format!("s3://{}/{}", self.name, shortened(key, ADDRESS_CHARACTERS_MAX))
     }
 
     /// Reads an object; `None` if it is absent.

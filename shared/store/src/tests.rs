@@ -108,7 +108,8 @@ async fn an_absent_document_is_the_default_and_its_first_write_expects_none() {
     value.undelivered.push(model::notification_log::UndeliveredParagraph {
         team: "vision".to_owned(),
         severity: model::notification_log::Severity::Action,
-        text: "later".to_owned(),
+        text: model::notification_log::Paragraph::new("later"),
+        cause: model::notification_log::UndeliveredCause::Refused,
     });
     store.write_notices(FUNCTION, &home(), &value, etag.as_deref()).await.unwrap();
 

@@ -9,6 +9,7 @@ use billing::price::Quote;
 use cloud::Aws;
 use execution::{ChosenResources, RecalledLogs, Run};
 use jiff::{SignedDuration, Timestamp};
+use model::foreign_text::describe_name;
 use model::mark::whole_second;
 use model::mode::Mode;
 use model::moment::after;
@@ -180,7 +181,11 @@ impl ReviewedPlan {
     pub(super) fn show(&self, json: bool) {
         let show = |text: &dyn std::fmt::Display| if json { screen::progress(text) } else { screen::print_line(text) };
         if !self.is_empty() {
-            show(&self.table());
+            if json {
+                self.table().propose();
+            } else {
+                self.table().print();
+            }
             let actions = screen::counted(self.plan.steps.len(), "action");
             show(&format!("total: {actions}, saving {}", self.saves()));
         }
@@ -208,7 +213,7 @@ impl ReviewedPlan {
         ]);
         for step in steps {
             let Target { region, resource, team, owner, name, what } = &step.target;
-            let name = name.as_ref().map(|name| format!(" \"{name}\"")).unwrap_or_default();
+            let name = describe_name(name.as_deref());
             let team = team.as_ref().map_or("-", |team| team.as_str());
             let owner = owner.as_ref().map(|owner| format!(", {owner}")).unwrap_or_default();
             table.row([

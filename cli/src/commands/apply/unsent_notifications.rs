@@ -10,7 +10,7 @@ use model::id::{Region, ResourceId};
 use model::mode::Mode;
 use model::moment::before;
 use model::notification_log::{
-    Headline, HeadlineObject, NO_TEAM, Notification, NotificationFacts, NotificationKind, Severity,
+    Headline, HeadlineObject, NO_TEAM, Notification, NotificationFacts, NotificationKind, Paragraph, Severity,
 };
 use model::rule::{ResourceAction, Rule};
 use plan::report::{OutcomeKind, RecordedStep, RunRecord};
@@ -78,19 +78,19 @@ fn to_notification(item: &RecordedStep) -> Notification {
     let RecordedStep { region, resource, team, action, evidence, what, name, saves_usd_per_hour, .. } = item;
     let ending = ResourceAction::read(action);
     let ended = ending.map_or("ended", ResourceAction::past_tense);
-    let undo = if action == "terminate" { String::new() } else { format!(" Undo: curfew undo {resource}") };
+    let text = Paragraph::new(&format!(
+        "{resource} ({region}): it has ended ({action}, {}: {}). The `curfew apply` that did it was interrupted before it could say so.",
+        evidence.rule,
+        evidence.describe(action)
+    ));
+    let text = if action == "terminate" { text } else { text.with_command("Undo", &format!("curfew undo {resource}")) };
     Notification {
         team: team.clone().unwrap_or_else(|| NO_TEAM.to_owned()),
         severity: Severity::Action,
         region: region.clone(),
         resource: Some(resource.clone()),
         kind: NotificationKind::Event,
-        text: format!(
-            "{resource} ({region}): it has ended ({action}, {}: {}). The `curfew apply` that did it was interrupted before it \
-             could say so.{undo}",
-            evidence.rule,
-            evidence.describe(action)
-        ),
+        text,
         happened: true,
         mode: Some(Mode::Enforce),
         loses: None,

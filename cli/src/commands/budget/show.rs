@@ -2,6 +2,7 @@
 
 use billing::budget::overview::{BudgetDataState, BudgetOverview, BudgetRow};
 use billing::budget::{Budget, Spender, overview};
+use model::foreign_text::shell_word;
 use model::money::{Amount, Rate};
 
 use crate::commands::plans::minute;
@@ -17,21 +18,16 @@ pub(super) fn show(overview: &BudgetOverview, is_one: bool) {
             detail(overview, row);
         }
     } else {
-        screen::print_line(format!("{}\n\n{}", overview.period.month, table(overview)));
+        screen::print_line(format!("{}\n", overview.period.month));
+        table(overview).print();
         if let Some(footnote) = overview.footnote() {
-            screen::print_line(plain(&footnote));
+            screen::print_line(footnote);
         }
         let dearest = overview.rows.iter().find(|row| row.over).or_else(|| overview.rows.get(1));
         if let Some(team) = dearest.and_then(|row| row.team.as_ref()) {
-            screen::progress(format!("\nDetails:  curfew budget {}", plain(&quoted(team.as_str()))));
+            screen::progress(format!("\nDetails:  curfew budget {}", shell_word(team.as_str())));
         }
     }
-}
-
-/// Quoted for a shell.
-fn quoted(name: &str) -> String {
-    let is_plain = name.chars().all(|letter| letter.is_alphanumeric() || "-_./".contains(letter));
-    if is_plain { name.to_owned() } else { format!("'{}'", name.replace('\'', r"'\''")) }
 }
 
 fn table(overview: &BudgetOverview) -> Table<8> {
@@ -71,10 +67,10 @@ fn table(overview: &BudgetOverview) -> Table<8> {
 fn detail(overview: &BudgetOverview, row: &BudgetRow) {
     let BudgetOverview { period, .. } = overview;
     let Some(budget) = row.budget.as_ref().filter(|_| row.state != BudgetDataState::Absent) else {
-        return screen::print_line(format!("{}, {}: unknown", plain(&row.name()), period.month));
+        return screen::print_line(format!("{}, {}: unknown", row.name(), period.month));
     };
     let at = budget.as_of.map(|as_of| format!(", as of {} UTC ({})", minute(as_of), overview.how_old(row)));
-    screen::print_line(format!("{}, {}{}\n", plain(&row.name()), period.month, at.unwrap_or_default()));
+    screen::print_line(format!("{}, {}{}\n", row.name(), period.month, at.unwrap_or_default()));
     let facts = row.facts();
     let wide = |width: fn(&billing::budget::overview::BudgetFigure) -> usize| {
         facts.iter().map(width).max().unwrap_or_default()
@@ -91,7 +87,7 @@ fn detail(overview: &BudgetOverview, row: &BudgetRow) {
     if !budget.remedy.is_empty() {
         screen::print_line(format!("\n{}:", row.remedy_is()));
         for remedy in &budget.remedy {
-            screen::print_line(format!("- {}", plain(remedy)));
+            screen::print_line(format!("- {remedy}"));
         }
     }
 }
@@ -122,7 +118,8 @@ fn spenders(budget: &Budget) {
             region.to_string(),
         ]);
     }
-    screen::print_line(format!("\n{table}"));
+    screen::print_line("");
+    table.print();
     if budget.others.count > 0 {
         screen::print_line(format!("and {} for {}", screen::counted(budget.others.count, "other"), budget.others.usd));
     }
@@ -147,7 +144,8 @@ fn teams(budget: &Budget) {
     for (team, usd) in teams {
         table.row([usd.to_string(), overview::shown(team)]);
     }
-    screen::print_line(format!("\n{table}"));
+    screen::print_line("");
+    table.print();
 }
 
 fn unpriced(row: &BudgetRow) {
@@ -155,7 +153,7 @@ fn unpriced(row: &BudgetRow) {
     if !lines.is_empty() {
         screen::print_line("\nOf unknown price, not counted:");
         for one in &lines {
-            screen::print_line(format!("- {}", plain(one)));
+            screen::print_line(format!("- {one}"));
         }
     }
 }
@@ -173,5 +171,6 @@ fn reservations(budget: &Budget) {
     for (job, reservation) in &budget.reservations {
         table.row([reservation.usd.to_string(), job.clone(), minute(reservation.since), minute(reservation.until)]);
     }
-    screen::print_line(format!("\nReserved for jobs:\n{table}"));
+    screen::print_line("\nReserved for jobs:");
+    table.print();
 }

@@ -2,6 +2,7 @@
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use jobs::{CancelRequest, JobId, JobOverview, Sweep, SweepSummary};
+use model::foreign_text::shell_word;
 use serde::Serialize;
 use store::{Store, StoreError};
 
@@ -10,7 +11,7 @@ use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
 use crate::resolve_job::states;
-use crate::screen::{self, plain};
+use crate::screen;
 use crate::world;
 
 /// Concurrent writes.
@@ -44,7 +45,7 @@ pub(super) async fn cancel(
     let states = SweepSummary::from_members(&read).describe();
     let (count, id) = (screen::counted(left.len(), "unfinished job"), &sweep.sweep);
     let question = format!("Cancel {count} of the sweep {id} ({states}), and terminate their machines?");
-    if !screen::confirm(plain(&question), yes)? {
+    if !screen::confirm(question, yes)? {
         return said(context, sweep, "declined", 0);
     }
     let wish = CancelRequest { at: whole_seconds(context.now), by: world::variable("USER") };
@@ -65,11 +66,11 @@ fn said(
     if context.global.json {
         screen::json(&CancelSweepOutput { schema: screen::SCHEMA, outcome, sweep, cancelled })?;
     } else {
-        let name = plain(&sweep.to_string());
+        let name = sweep.to_string();
         screen::print_line(match outcome {
             "cancelled" => {
                 let count = screen::counted(cancelled, "job");
-                format!("{name}: {count} cancelled; follow it with:  curfew jobs {name}")
+                format!("{name}: {count} cancelled; follow it with:  curfew jobs {}", shell_word(&name))
             }
             "declined" => format!("{name}: not cancelled, it was not confirmed"),
             _ => format!("{name}: all its jobs are over or cancelled (unchanged)"),

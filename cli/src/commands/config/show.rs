@@ -43,7 +43,7 @@ impl Show {
             screen::json(&ConfigOutput { schema: screen::SCHEMA, from, values: settings.values().collect() })?;
         } else {
             screen::print_line(format_args!("# {from}"));
-            screen::print_line(settings.to_string().trim_end());
+            screen::print_document(settings.to_string().trim_end());
         }
         Ok(CommandStatus::Success)
     }

@@ -25,17 +25,25 @@ const QUOTAS_AT_ONCE: usize = 8;
 /// A region and its quotas by their codes.
 type QuotaAnswer<'a> = (&'a Region, Result<BTreeMap<String, f64>, CallError>);
 
+/// The checks of the account, and what they saw besides.
+pub(super) struct AccountChecks {
+    /// GPU instances in regions that the configuration leaves out.
+    pub(super) left_out: Vec<Instance>,
+    pub(super) sections: Vec<DoctorSection>,
+}
+
 /// Reads every region that the configuration names, or that the account has.
 pub(super) async fn check_regions(
     context: &CommandContext,
     deployed: &DeployedResources,
     config: &Config,
-) -> Vec<DoctorSection> {
+) -> AccountChecks {
     let Observation { items: regions, gaps } = cloud::regions(&context.aws, config).await;
     let unlisted: Vec<DoctorFinding> = gaps.iter().map(unseen).collect();
     let quotas =
         regions.iter().map(|region| async move { (region, cloud::operator::quotas(&context.aws, region).await) });
-    let (instances, tagged, quotas) = join!(
+    let (left_out, instances, tagged, quotas) = join!(
+        instances_left_out(context, config, &regions),
         cloud::instances(&context.aws, &regions, TIMEOUT),
         join_all(regions.iter().map(|region| cloud::operator::tagged(&context.aws, region))),
         stream::iter(quotas).buffered(QUOTAS_AT_ONCE).collect::<Vec<_>>(),
@@ -44,9 +52,20 @@ pub(super) async fn check_regions(
     let prices = context.prices(Some(&deployed.store), config).await;
     let (telemetry, tags) = join!(
         telemetry_of(context, config, &prices, &instances, unlisted.clone()),
-        tags::check(context, deployed, &instances, tagged, unlisted.clone()),
+        tags::check(context, deployed, config, &instances, tagged, unlisted.clone()),
     );
-    vec![telemetry, quotas_of(quotas, &instances, unlisted), tags]
+    AccountChecks { left_out, sections: vec![telemetry, quotas_of(quotas, &instances, unlisted), tags] }
+}
+
+/// The GPU instances in the regions that the configuration leaves out. Regions that do not answer are left out here as well.
+async fn instances_left_out(context: &CommandContext, config: &Config, regions: &[Region]) -> Vec<Instance> {
+    if config.regions.is_empty() {
+        return Vec::new();
+    }
+    let everywhere = Config { regions: Vec::new(), ..config.clone() };
+    let mut others = cloud::regions(&context.aws, &everywhere).await.items;
+    others.retain(|region| !regions.contains(region));
+    cloud::instances(&context.aws, &others, TIMEOUT).await.items
 }
 
 /// A region that could not be observed in full, or whose metrics could not be listed, is not judged.

@@ -2,6 +2,7 @@
 
 use cloud::operator::Deployment;
 use model::config::Config;
+use model::instance::Instance;
 use model::mode::Mode;
 use operator::doctor::runs::ScheduledFunction;
 use operator::doctor::{DoctorFinding, alarms, configuration, runs, subscriptions};
@@ -97,11 +98,16 @@ async fn chat_subscriptions(context: &CommandContext, deployed: &DeployedResourc
     }
 }
 
-pub(super) fn configuration(config: &Result<Config, ConfigLoadError>, ceiling: Option<Mode>) -> DoctorSection {
-    let findings = match config {
+pub(super) fn configuration(
+    config: &Result<Config, ConfigLoadError>,
+    ceiling: Option<Mode>,
+    left_out: &[Instance],
+) -> DoctorSection {
+    let mut findings = match config {
         Ok(config) => configuration::check(config, ceiling),
         Err(ConfigLoadError::Refused(error)) => vec![configuration::refused(error)],
         Err(ConfigLoadError::Unreachable(error)) => vec![unread(error)],
     };
+    findings.extend(configuration::check_regions(left_out));
     DoctorSection::new(configuration::CHECK, findings, "it is legal")
 }

@@ -6,7 +6,7 @@ use operator::doctor::quotas::{RegionQuota, of_interest};
 use operator::doctor::{CheckResult, CheckState, DoctorFinding, FindingSeverity};
 
 use super::section::DoctorSection;
-use crate::screen::{BOLD, ColumnAlignment, DIM, ERROR, Table, WARNING, plain, print_line};
+use crate::screen::{BOLD, ColumnAlignment, DIM, ERROR, NORMAL, Table, WARNING, print_line, print_styled};
 
 const GREEN: Style = AnsiColor::Green.on_default();
 
@@ -20,11 +20,13 @@ pub(super) fn print_sections(sections: &[DoctorSection]) {
             CheckState::Finding if is_problem(checked) => (ERROR, "problem"),
             CheckState::Finding => (WARNING, "warning"),
         };
-        let summary = if checked.state == CheckState::Ok { plain(summary) } else { String::new() };
-        let line = format!("{BOLD}{:width$}{BOLD:#}  {style}{word:7}{style:#}  {summary}", checked.check);
-        print_line(line.trim_end());
+        let check = format!("{:width$}  ", checked.check);
+        match checked.state {
+            CheckState::Ok => print_styled(&[(BOLD, &check), (style, &format!("{word:7}  ")), (NORMAL, summary)]),
+            _ => print_styled(&[(BOLD, &check), (style, word)]),
+        }
         if let Some(table) = quotas.as_deref().map(table).filter(|table| !table.is_empty()) {
-            table.to_string().lines().for_each(|line| print_line(format!("  {line}")));
+            table.print_indented("  ");
         }
         for (place, finding) in checked.findings.iter().enumerate() {
             // Of several in a row with the same remedy, the last one shows it.
@@ -85,9 +87,9 @@ fn print_finding(DoctorFinding { severity, at, found, remedy }: &DoctorFinding, 
         FindingSeverity::Unknown => (WARNING, "unknown"),
         FindingSeverity::Note => (DIM, "note"),
     };
-    let at = if at.is_empty() { String::new() } else { format!("{}: ", plain(at)) };
-    print_line(format!("  {style}{word:7}{style:#}  {at}{}", plain(found)));
+    let at = if at.is_empty() { String::new() } else { format!("{at}: ") };
+    print_styled(&[(NORMAL, "  "), (style, &format!("{word:7}  ")), (NORMAL, &format!("{at}{found}"))]);
     if with_remedy {
-        print_line(format!("           {DIM}->{DIM:#} {}", plain(remedy)));
+        print_styled(&[(DIM, "           -> "), (NORMAL, remedy)]);
     }
 }

@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 use cloud::CallError;
 use futures::future::join_all;
 use futures::{StreamExt as _, stream};
+use model::config::Config;
 use model::id::Region;
 use model::instance::Instance;
 use model::observation::Observation;
 use operator::doctor::tags::{KnownResources, TaggedResource};
-use operator::doctor::{DoctorFinding, tags};
+use operator::doctor::{DoctorFinding, required_tags, tags};
 
 use super::section::{DoctorSection, unanswered, unread, unseen};
 use crate::context::{CommandContext, DeployedResources};
@@ -25,6 +26,7 @@ pub(super) type RegionTags = (Region, Result<Vec<TaggedResource>, CallError>);
 pub(super) async fn check(
     context: &CommandContext,
     deployed: &DeployedResources,
+    config: &Config,
     instances: &Observation<Instance>,
     listed: Vec<RegionTags>,
     mut findings: Vec<DoctorFinding>,
@@ -44,6 +46,7 @@ pub(super) async fn check(
     let (inactive, unknown) = inactive_jobs(deployed, &tags::jobs_named(&all)).await;
     known.inactive_jobs = inactive;
     findings.extend(unknown);
+    findings.extend(required_tags::check(&instances.items, config));
     findings.extend(tags::check(&all, &known, context.now));
     DoctorSection::new(tags::CHECK, findings, format!("resources with tags of Curfew: {}", all.len()))
 }

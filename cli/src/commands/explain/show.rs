@@ -1,17 +1,16 @@
 //! What is said of one resource, as people read it.
 
-use anstyle::Style;
+use model::foreign_text::{describe_name, describe_owner, quoted_unless_word};
 use reaping::explain::{RuleVerdict, WHILE_COMPLIANT};
 
 use super::outcome::{ExplainedResource, ExplainedRule, StoppedByCurfew};
-use crate::screen::{self, BOLD, plain};
+use crate::screen::{self, BOLD, NORMAL};
 
 pub(super) fn print_resource(one: &ExplainedResource) {
     let ExplainedResource { region, resource, what, state, since, .. } = one;
-    let name = one.name.as_ref().map(|name| format!(" \"{name}\"")).unwrap_or_default();
-    let team = one.team.as_ref().map_or("no team".to_owned(), |team| format!("team {team}"));
-    let owner = one.owner.as_ref().map_or("no owner".to_owned(), |owner| format!("owner {owner}"));
-    screen::print_line(plain(&format!("{resource}  {what}{name}, {team}, {owner}, {region}")));
+    let (name, owner) = (describe_name(one.name.as_deref()), describe_owner(one.owner.as_deref()));
+    let team = one.team.as_ref().map_or("no team".to_owned(), |team| format!("team {}", quoted_unless_word(team)));
+    screen::print_line(format!("{resource}  {what}{name}, {team}, {owner}, {region}"));
     let costs = one.costs.as_ref().map(|costs| format!("; {costs}")).unwrap_or_default();
     match &one.stopped {
         Some(StoppedByCurfew { at, rule }) => {
@@ -30,10 +29,10 @@ pub(super) fn print_resource(one: &ExplainedResource) {
     print_fact("now", &one.decision.words);
     print_rules(one);
     for note in &one.notes {
-        screen::warn(plain(&format!("{resource}: {note}")));
+        screen::warn(format!("{resource}: {note}"));
     }
     for gap in &one.gaps {
-        screen::warn(plain(&format!("{resource}: {}", crate::command_error::describe_gap(gap))));
+        screen::warn(format!("{resource}: {}", crate::command_error::describe_gap(gap)));
     }
 }
 
@@ -46,7 +45,7 @@ fn begun(resource: &str) -> &'static str {
 }
 
 fn print_fact(name: &str, text: &str) {
-    screen::print_line(format_args!("  {name:<9} {}", plain(text)));
+    screen::print_line(format_args!("  {name:<9} {text}"));
 }
 
 /// What none of several rules can judge is said once, and of each only what it says otherwise.
@@ -75,8 +74,9 @@ fn print_rule(rule: &ExplainedRule, one: &ExplainedResource) {
         RuleVerdict::Violated => "violated",
         RuleVerdict::NotJudged => "-",
     };
-    let style = if *verdict == RuleVerdict::Violated { BOLD } else { Style::new() };
-    screen::print_line(format_args!("  {:<9} {style}{found:<9}{style:#} {}", rule.rule.as_str(), plain(evidence)));
+    let style = if *verdict == RuleVerdict::Violated { BOLD } else { NORMAL };
+    let name = format!("  {:<9} ", rule.rule.as_str());
+    screen::print_styled(&[(NORMAL, &name), (style, &format!("{found:<9} ")), (NORMAL, evidence)]);
     if one.skipped.is_some() {
         return;
     }
@@ -90,5 +90,5 @@ fn print_rule(rule: &ExplainedRule, one: &ExplainedResource) {
 }
 
 fn print_continuation(text: &str) {
-    screen::print_line(format_args!("{:22}{}", "", plain(text)));
+    screen::print_line(format_args!("{:22}{}", "", text));
 }

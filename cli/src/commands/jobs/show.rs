@@ -8,11 +8,12 @@ use jobs::{
     describe_parameters, figures, list_rows, still_reserved,
 };
 use model::duration;
+use model::foreign_text::shell_word;
 use model::id::TypeName;
 
 use super::read::JobDetails;
 use crate::commands::plans::minute;
-use crate::screen::{self, ColumnAlignment, Table, plain};
+use crate::screen::{self, ColumnAlignment, Table};
 
 /// What a narrow terminal leaves out before the reason, which is the last column.
 const SPARED_FIRST: [&str; 4] = ["energy", "type", "machine", "until"];
@@ -52,8 +53,9 @@ pub(super) fn print_jobs(jobs: &[JobOverview], sizes: &BTreeMap<JobId, u32>, all
         table.row(row);
     }
     table.print();
-    let named = first_sweep.map(|sweep| format!("{sweep}  (the jobs of a sweep)")).or(first).unwrap_or_default();
-    screen::progress(format!("\nDetails:  curfew jobs {}", plain(&named)));
+    let named = first_sweep.map(|sweep| format!("{}  (the jobs of a sweep)", shell_word(&sweep)));
+    let named = named.or(first.map(|job| shell_word(&job))).unwrap_or_default();
+    screen::progress(format!("\nDetails:  curfew jobs {named}"));
 }
 
 fn job_row(job: &JobOverview, now: Timestamp) -> [String; COLUMNS] {
@@ -96,7 +98,7 @@ pub(super) fn print_job(
     completion: Option<&JobCompletion>,
     now: Timestamp,
 ) {
-    screen::print_line(format!("{}: {}\n", plain(&overview.job.to_string()), overview.state));
+    screen::print_line(format!("{}: {}\n", overview.job, overview.state));
     let mut facts: Vec<(&str, String)> = vec![
         ("why", overview.why.clone()),
         ("owner", overview.owner.clone().unwrap_or_default()),
@@ -150,10 +152,10 @@ pub(super) fn print_job(
     facts.push(("requested", describe_terms(&job.terms)));
     let wide = facts.iter().map(|(label, _)| label.len()).max().unwrap_or_default();
     for (label, fact) in facts.iter().filter(|(_, fact)| !fact.is_empty()) {
-        screen::print_line(format!("{label:wide$}  {}", plain(fact)));
+        screen::print_line(format!("{label:wide$}  {fact}"));
     }
     if overview.attempts > 0 {
-        screen::progress(format!("\nIts log:  curfew logs {}", plain(&overview.job.to_string())));
+        screen::progress(format!("\nIts log:  curfew logs {}", shell_word(&overview.job.to_string())));
     }
 }
 

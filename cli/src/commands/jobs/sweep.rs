@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures::{StreamExt as _, stream};
 use jiff::Timestamp;
 use jobs::{JobId, JobOverview, Sweep, SweepSummary, describe_parameters};
+use model::foreign_text::shell_word;
 use serde::Serialize;
 use store::Store;
 
@@ -14,7 +15,7 @@ use crate::command_error::{CommandError, describe_store_error};
 use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
 use crate::resolve_job::{AT_ONCE, states};
-use crate::screen::{self, ColumnAlignment, Table, plain};
+use crate::screen::{self, ColumnAlignment, Table};
 
 /// The reason: a narrow terminal shows the rest first.
 const SPARED: usize = 1;
@@ -127,9 +128,10 @@ fn print(sweep: &Sweep, jobs: &[JobOverview], summary: &SweepSummary) {
     let members = plan.members();
     let at_once = plan.max_parallel.map(|most| format!(", at most {most} unfinished at once")).unwrap_or_default();
     let budget = plan.max_usd.map(|usd| format!(" of {usd}")).unwrap_or_default();
-    screen::print_line(plain(&format!("{id}: {members} jobs{at_once}: {}", summary.describe())));
+    screen::print_line(format!("{id}: {members} jobs{at_once}: {}", summary.describe()));
     screen::print_line(format!("together {} at most{budget}\n", summary.cost_usd_max));
     table.print();
-    let first = plain(&id.member(1).to_string());
-    screen::progress(format!("\nDetails:  curfew jobs {first}\nIts log:  curfew logs {first}"));
+    let first = shell_word(&id.member(1).to_string());
+    screen::progress(format!("\nDetails:  curfew jobs {first}"));
+    screen::progress(format!("Its log:  curfew logs {first}"));
 }

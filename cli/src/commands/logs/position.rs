@@ -1,7 +1,5 @@
 //! The part of a log that was printed.
 
-use crate::screen::plain;
-
 /// How many bytes of a log were printed or are missing.
 #[derive(Debug, Default)]
 pub(super) struct LogPosition(u64);
@@ -32,12 +30,6 @@ impl LogPosition {
     }
 }
 
-/// By line; a progress bar writes many.
-pub(super) fn legible(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes).replace("\r\n", "\n").replace('\r', "\n");
-    text.split('\n').map(plain).collect::<Vec<_>>().join("\n")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -57,10 +49,5 @@ mod tests {
         check(0, "", "", 0);
         check(u64::MAX, "lie\n", "lie\n", u64::MAX - 25);
         check(0, "more\n", "", 0);
-    }
-
-    #[test]
-    fn nothing_moves_the_cursor() {
-        assert_eq!(legible(b"10%\r20%\r\n\x1b[2Jdone\xff\n"), "10%\n20%\n?[2Jdone\u{fffd}\n");
     }
 }

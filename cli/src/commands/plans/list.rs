@@ -181,7 +181,7 @@ fn show(listed: &PlanListOutput, asked: &Plans) {
         }
         return;
     }
-    screen::print_line(table);
+    table.print();
     if listed.more {
         screen::progress(format!("There are more: --limit shows more than {}.", asked.limit));
     }
@@ -189,10 +189,8 @@ fn show(listed: &PlanListOutput, asked: &Plans) {
         let run = short(&row.run, &listed.plans);
         let (actions, wait) =
             (screen::counted(row.tally.waiting, "action"), if row.tally.waiting == 1 { "awaits" } else { "await" });
-        screen::print_line(format!(
-            "\n{actions} of {} {wait} approval. Review: curfew plans {run}\nCarry out:  curfew apply {run}",
-            row.function
-        ));
+        screen::print_line(format!("\n{actions} of {} {wait} approval. Review: curfew plans {run}", row.function));
+        screen::print_line(format!("Carry out:  curfew apply {run}"));
     }
 }
 

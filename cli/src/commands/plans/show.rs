@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
+use model::foreign_text::quoted;
 use model::id::RunId;
 use model::money;
 use model::money::Rate;
@@ -67,7 +68,7 @@ fn print_record(record: &RunRecord, approval: &ApprovalStatus, tally: RunTally) 
     if record.steps.is_empty() {
         screen::print_line("It found nothing to do.");
     } else {
-        screen::print_line(table(record, approval));
+        table(record, approval).print();
     }
     errors(record);
     for gap in &record.gaps {
@@ -154,7 +155,7 @@ fn outcome(record: &RunRecord, approval: &ApprovalStatus, step: &RecordedStep) -
 
 /// Its name for people, if the record has it.
 fn what(RecordedStep { what, name, .. }: &RecordedStep) -> String {
-    let name = name.as_ref().map(|name| format!("\"{name}\""));
+    let name = name.as_deref().map(quoted);
     let parts: Vec<String> = what.iter().cloned().chain(name).collect();
     if parts.is_empty() { "-".to_owned() } else { parts.join(" ") }
 }

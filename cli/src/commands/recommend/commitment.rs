@@ -11,7 +11,7 @@ use super::account::Account;
 use super::numbers::whole_number;
 use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;
-use crate::screen::{self, plain};
+use crate::screen;
 
 const HOUR_SECONDS: u64 = 3_600;
 
@@ -117,9 +117,9 @@ fn show(best: &Commitment, curve: &SpendCurve, discount_percent: f64) {
     }
     if curve.folded_runs > 0 {
         let runs = curve.folded_runs;
-        screen::warn(plain(&format!(
+        screen::warn(format!(
             "the ledger has only the sums of {runs} runs, which count in no hour, so the curve is too low"
-        )));
+        ));
     }
 }
 

@@ -16,7 +16,7 @@ use super::account::{Account, Deployed};
 use crate::command_error::{CommandError, describe_call_error, describe_gap, describe_store_error};
 use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
-use crate::screen::{self, ColumnAlignment, Table, plain};
+use crate::screen::{self, ColumnAlignment, Table};
 
 /// Tens of thousands of instances take a minute or two.
 const TIMEOUT: Duration = Duration::from_mins(5);
@@ -175,10 +175,10 @@ fn show(findings: &[UsageFinding]) {
             finding.team.as_ref().map_or_else(|| "(no team)".to_owned(), ToString::to_string),
         ]);
     }
-    screen::print_line(table);
+    table.print();
     for finding in findings {
         screen::print_line("");
-        screen::print_line(plain(&format!("{}: {}.", finding.resource, finding.evidence)));
-        screen::print_line(plain(&format!("  {}.", finding.action)));
+        screen::print_line(format!("{}: {}.", finding.resource, finding.evidence));
+        screen::print_line(format!("  {}.", finding.action));
     }
 }

@@ -13,7 +13,7 @@ use super::account::Account;
 use super::numbers::{number, whole_number};
 use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;
-use crate::screen::{self, ColumnAlignment, Table, plain};
+use crate::screen::{self, ColumnAlignment, Table};
 
 /// The type of the defaults.
 const DEFAULT_TYPE: &str = "p5.48xlarge";
@@ -202,11 +202,11 @@ fn show(
     found: &BreakEven,
     assumptions: &[Assumption],
 ) {
-    screen::print_line(plain(&format!(
+    screen::print_line(format!(
         "Renting a {instance_type} costs {rent} ({source}). A server for {}, written off over {} months, costs {} a month, used or \
          not; {} of that without what is written off.",
         machine.price, machine.months, found.owned_per_month, found.running_per_month
-    )));
+    ));
     screen::print_line(match found.hours_per_month {
         Some(hours) => format!("Buying costs less from {hours} hours a month on, of {MONTH_HOURS}."),
         None => format!("Renting costs less even for all {MONTH_HOURS} hours of a month."),
@@ -223,7 +223,8 @@ fn show(
     for Assumption { option, value, source } in assumptions {
         table.row_with_notes([(*option).to_owned(), (*value).to_owned()], source);
     }
-    screen::print_line(format!("\n{table}"));
+    screen::print_line("");
+    table.print();
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a life has a few hundred tenths of months")]

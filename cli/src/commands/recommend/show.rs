@@ -15,7 +15,7 @@ use sizing::{format_parameters, to_gib};
 use super::TooSmall;
 use super::place::Ranking;
 use super::workload::{GpuFit, Sized};
-use crate::screen::{self, ColumnAlignment, Table, plain, plain_lines};
+use crate::screen::{self, ColumnAlignment, Table};
 
 const PLACES_MAX: usize = 10;
 
@@ -33,12 +33,12 @@ const REMEDIES_MAX: usize = 3;
 pub(super) fn estimate(sized: &Sized, explain: bool) {
     let Sized { architecture, workload, on_one_gpu, .. } = sized;
     let parameters = format_parameters(on_one_gpu.parameters.total);
-    screen::print_line(plain(&format!(
+    screen::print_line(format!(
         "{}: {parameters} parameters, {} in {}, {} x {} tokens",
         architecture.name, workload.task, workload.precision, workload.batch, workload.tokens
-    )));
+    ));
     if explain {
-        screen::print_line(plain_lines(on_one_gpu.explain().trim_end()));
+        screen::print_document(on_one_gpu.explain().trim_end());
         return spreads(sized);
     }
     let parts = on_one_gpu.parts().into_iter().filter(|(_, part)| part.bytes >= SHOWN_BYTES_MIN);
@@ -50,7 +50,7 @@ pub(super) fn estimate(sized: &Sized, explain: bool) {
         parts.join(", ")
     ));
     for assumption in &on_one_gpu.assumptions {
-        screen::print_line(plain(&format!("Assumed: {assumption}")));
+        screen::print_line(format!("Assumed: {assumption}"));
     }
 }
 
@@ -68,13 +68,14 @@ fn spreads(sized: &Sized) {
         let mut cell = || cells.next().unwrap_or_default();
         table.row([spread.strategy.to_string(), cell(), cell(), cell(), cell()]);
     }
-    screen::print_line(format!("\n{table}"));
+    screen::print_line("");
+    table.print();
 }
 
 pub(super) fn places(ranking: &Ranking, source: &str, all: bool) {
     let regions: Vec<&str> = ranking.regions.iter().map(Region::as_str).collect();
     screen::print_line("");
-    screen::print_line(plain(&format!("In {} ({source}):", regions.join(", "))));
+    screen::print_line(format!("In {} ({source}):", regions.join(", ")));
     if ranking.places.is_empty() {
         return screen::print_line("Nothing fits on the GPUs of one machine.");
     }
@@ -98,7 +99,7 @@ pub(super) fn places(ranking: &Ranking, source: &str, all: bool) {
         table.row_with_notes(row(place), &notes(place));
     }
     if !table.is_empty() {
-        screen::print_line(table);
+        table.print();
     }
     let more = priced.len().saturating_sub(count);
     if more > 0 {
@@ -108,7 +109,7 @@ pub(super) fn places(ranking: &Ranking, source: &str, all: bool) {
         unknown(&unpriced, ranking.unasked);
     }
     for line in sources(ranking, &shown) {
-        screen::print_line(plain(&line));
+        screen::print_line(line);
     }
 }
 
@@ -217,10 +218,10 @@ fn unknown(unpriced: &[&RankedPlace<GpuFit>], unasked: usize) {
     let more = if more > 0 { format!(" and {more} more types") } else { String::new() };
     let places = screen::counted(unpriced.len(), "place");
     screen::print_line("");
-    screen::print_line(plain(&format!(
+    screen::print_line(format!(
         "The price of {places} that would fit is unknown{asked}: {}{more}. --all shows them.",
         names.join(", ")
-    )));
+    ));
 }
 
 /// The source of the figures.
@@ -250,11 +251,11 @@ pub(super) fn too_small(kinds: &[TooSmall], nothing_fits: bool) {
     let shown = if nothing_fits { kinds } else { kinds.last().map(std::slice::from_ref).unwrap_or_default() };
     for TooSmall { gpu_name, gpu_memory_mib, remedies } in shown.iter().filter(|kind| !kind.remedies.is_empty()) {
         let changes: Vec<String> = remedies.iter().take(REMEDIES_MAX).map(|remedy| remedy.change.to_string()).collect();
-        screen::print_line(plain(&format!(
+        screen::print_line(format!(
             "One {gpu_name} ({} GiB) is too small; one of these makes it fit: {}.",
             gpu_memory_mib / 1_024,
             changes.join(", ")
-        )));
+        ));
     }
     if nothing_fits && kinds.iter().all(|kind| kind.remedies.is_empty()) {
         screen::print_line(

@@ -1,7 +1,7 @@
 //! The result and the progress for people.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::{Display, Write as _};
+use std::fmt::Display;
 
 use billing::price;
 use model::fault::shortened;
@@ -66,7 +66,7 @@ impl ScanProgress {
             let instances = screen::counted(*instances, "GPU instance");
             format!("{instances}, {}{incomplete}: {found}", screen::counted(*volumes, "unattached volume"))
         };
-        let mut text = format!("[{place}/{of}] {region}: {seen}");
+        self.print(format!("[{place}/{of}] {region}: {seen}"));
         let shown = &findings[..findings.len().min(ROWS_OF_REGION_MAX)];
         let wide = |of: &dyn Fn(&ScanFinding) -> usize| shown.iter().map(of).max().unwrap_or_default();
         let (ids, whats) = (wide(&|of| of.resource.as_str().len()), wide(&|of| of.what.chars().count()));
@@ -76,12 +76,11 @@ impl ScanProgress {
             let (money, kinds) = (cost(finding), kinds(finding));
             let team = finding.team.as_ref().map_or(NO_TEAM_LABEL, TeamName::as_str);
             let resource = resource.as_str();
-            let _ = write!(text, "\n  {money:>10}  {resource:ids$}  {what:whats$}  {kinds:whys$}  {}", cell(team));
+            self.print(format!("  {money:>10}  {resource:ids$}  {what:whats$}  {kinds:whys$}  {}", cell(team)));
         }
         if findings.len() > ROWS_OF_REGION_MAX {
-            let _ = write!(text, "\n  and {} more", findings.len() - ROWS_OF_REGION_MAX);
+            self.print(format!("  and {} more", findings.len() - ROWS_OF_REGION_MAX));
         }
-        self.print(text);
     }
 
     /// What a person does next.
@@ -117,13 +116,13 @@ pub(super) fn gaps(found: &ScanResult, context: &CommandContext) {
     for ((forbidden, error, regions), calls) in calls_of {
         let regions = listed(regions.into_iter());
         if forbidden {
-            screen::progress(plain(&format!("Not looked at, as the organisation forbids it: {regions}")));
+            screen::progress(format!("Not looked at, as the organisation forbids it: {regions}"));
         } else {
-            screen::warn(plain(&format!("{} failed in {regions}: {error}", calls.join(", "))));
+            screen::warn(format!("{} failed in {regions}: {error}", calls.join(", ")));
         }
     }
     if !found.saw_everything() {
-        screen::progress(plain(&format!("({})", context.whereabouts())));
+        screen::progress(format!("({})", context.whereabouts()));
     }
 }
 
@@ -147,8 +146,10 @@ pub(super) fn result(found: &ScanResult) {
         screen::print_line(format_args!("Nothing found among {seen}{but}."));
         return unseen.into_iter().for_each(screen::print_line);
     }
-    screen::print_line(format_args!("{}\n", rows(&found.findings)));
-    screen::print_line(format_args!("{}\n", teams(&found.findings)));
+    rows(&found.findings).print();
+    screen::print_line("");
+    teams(&found.findings).print();
+    screen::print_line("");
     screen::print_line(format_args!("{}, among {seen}.", summary(FindingTotal::from_findings(&found.findings))));
     screen::print_line(by_kind(&found.findings));
     caveats(&found.findings).into_iter().for_each(screen::print_line);

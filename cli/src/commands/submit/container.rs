@@ -6,7 +6,7 @@ use model::document::quoted;
 
 use crate::command_error::CommandError;
 use crate::context::CommandContext;
-use crate::screen::{self, plain};
+use crate::screen;
 
 /// The document with the digest that the tag of its image has now. One that names a digest, or no image, stays as it is.
 pub(super) async fn pin_image(context: &CommandContext, document: Vec<u8>) -> Result<Vec<u8>, CommandError> {
@@ -21,7 +21,7 @@ pub(super) async fn pin_image(context: &CommandContext, document: Vec<u8>) -> Re
     let digest = Box::pin(find_digest(&context.aws, &image)).await.map_err(|error| cannot(error.to_string()))?;
     let pinned: ContainerImage =
         image.pin(&digest).ok_or_else(|| cannot(format!("its registry answers {digest:?}")))?;
-    screen::progress(plain(&format!("pinned the image to {pinned}")));
+    screen::progress(format!("pinned the image to {pinned}"));
     let pinned = quoted(&pinned.to_string());
     Ok([&document[..place.start], pinned.as_bytes(), &document[place.end..]].concat())
 }

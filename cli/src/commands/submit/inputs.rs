@@ -11,7 +11,7 @@ use store::InputBucket;
 use super::role::JobRole;
 use crate::command_error::{CommandError, describe_call_error};
 use crate::context::CommandContext;
-use crate::screen::{self, plain};
+use crate::screen;
 
 /// The logical id of the instance profile in Curfew's own stack.
 const SHARED_PROFILE: &str = "JobProfile";
@@ -29,7 +29,7 @@ pub(super) async fn find_denied(
     let arn = match role_arn(context, role).await {
         Ok(arn) => arn,
         Err(error) => {
-            screen::warn(plain(&format!("whether its machines may read its inputs is unknown: {}", error.problem)));
+            screen::warn(format!("whether its machines may read its inputs is unknown: {}", error.problem));
             return Vec::new();
         }
     };
@@ -40,14 +40,14 @@ pub(super) async fn find_denied(
         match find_access(context, &arn, source).await {
             Ok(InputAccess::Allowed) => {}
             Ok(InputAccess::Denied) => denied.push(format!("the role of its machines may not read {source}; {grant}")),
-            Ok(InputAccess::DependsOnBucket) => screen::warn(plain(&format!(
+            Ok(InputAccess::DependsOnBucket) => screen::warn(format!(
                 "the role of its machines may not read {source}, unless the policy of that bucket allows it; {grant}"
-            ))),
+            )),
             Ok(InputAccess::Unknown) => {
-                screen::warn(plain(&format!("whether its machines may read {source} is unknown")));
+                screen::warn(format!("whether its machines may read {source} is unknown"));
             }
             Err(error) => {
-                screen::warn(plain(&format!("whether its machines may read {source} is unknown: {}", error.problem)));
+                screen::warn(format!("whether its machines may read {source} is unknown: {}", error.problem));
             }
         }
     }

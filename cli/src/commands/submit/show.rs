@@ -3,11 +3,12 @@
 use jiff::SignedDuration;
 use jobs::{ExpectedCost, JobSpec, Lifecycle, ModelSizing, SpecMistake, describe_parameters, option_of_key};
 use model::duration;
+use model::foreign_text::shell_word;
 
 use super::estimate::JobEstimate;
 use super::sweep::SweepEstimate;
 use super::{COMMAND_LINE, SubmitAnswer, SubmitOutput};
-use crate::screen::{self, ColumnAlignment, Table, plain};
+use crate::screen::{self, ColumnAlignment, Table};
 
 /// The most candidates that are shown.
 const CANDIDATES_MAX: usize = 5;
@@ -26,22 +27,19 @@ fn candidates_and_costs(spec: &JobSpec, estimate: Option<&JobEstimate>) {
         Some(checkpoint) => format!("it resumes from its checkpoints in {}", checkpoint.dir),
         None => "without [checkpoint] it starts at zero whenever its machine is lost".to_owned(),
     };
-    screen::print_line(plain(&format!("{}: for {max} at most; {restarts}", spec.name.as_str())));
+    screen::print_line(format!("{}: for {max} at most; {restarts}", spec.name.as_str()));
     if !spec.work.after.is_empty() {
-        screen::print_line(plain(&format!(
-            "It begins once all of these have succeeded: {}",
-            spec.work.after.join(", ")
-        )));
+        screen::print_line(format!("It begins once all of these have succeeded: {}", spec.work.after.join(", ")));
     }
     for line in spec.sizing.iter().flat_map(ModelSizing::describe) {
-        screen::print_line(plain(&line));
+        screen::print_line(line);
     }
     for price in terms.transfer_prices() {
-        screen::print_line(plain(&price.to_string()));
+        screen::print_line(price.to_string());
     }
     let Some(estimate) = estimate else { return };
     if let Some(why) = &estimate.nowhere {
-        return screen::print_line(plain(&format!("It cannot be launched now, and would wait: {why}")));
+        return screen::print_line(format!("It cannot be launched now, and would wait: {why}"));
     }
     let mut table = Table::new([
         ("type", ColumnAlignment::Left),
@@ -62,7 +60,8 @@ fn candidates_and_costs(spec: &JobSpec, estimate: Option<&JobEstimate>) {
             candidate.rate_max.to_string(),
         ]);
     }
-    screen::print_line(format!("\nLaunch order:\n{table}"));
+    screen::print_line("\nLaunch order:");
+    table.print();
     let more = estimate.candidates.len().saturating_sub(CANDIDATES_MAX);
     if more > 0 {
         screen::print_line(format!("and {}", screen::counted(more, "more place")));
@@ -82,7 +81,7 @@ fn candidates_and_costs(spec: &JobSpec, estimate: Option<&JobEstimate>) {
     if let Some(footprint) = &estimate.footprint {
         screen::print_line("");
         for line in footprint.describe() {
-            screen::print_line(plain(&line));
+            screen::print_line(line);
         }
     }
 }
@@ -91,7 +90,7 @@ pub(super) fn sweep(sweep: &SweepEstimate) {
     let SweepEstimate { members, max_parallel, first, last, worst_case_usd } = sweep;
     let at_once = max_parallel.map(|most| format!(", at most {most} unfinished at once")).unwrap_or_default();
     let (first, last) = (describe_parameters(first), describe_parameters(last));
-    screen::print_line(plain(&format!("A sweep of {members} jobs{at_once}: from {first} to {last}")));
+    screen::print_line(format!("A sweep of {members} jobs{at_once}: from {first} to {last}"));
     if let Some(usd) = worst_case_usd {
         screen::print_line(format!("Together they can cost {usd} at most"));
     }
@@ -113,27 +112,30 @@ fn expected_costs(costs: &[ExpectedCost]) {
             format!("{} to {}", cost.usd_low, cost.usd_high),
         ]);
     }
-    screen::print_line(format!("\nExpected cost by deadline, at current prices:\n{table}"));
+    screen::print_line("\nExpected cost by deadline, at current prices:");
+    table.print();
 }
 
 pub(super) fn submitted(document: &SubmitOutput<'_>) {
     let (Some(key), Some(job)) = (&document.submitted, &document.job) else { return };
     screen::print_line("");
-    screen::print_line(plain(&format!("{job}: submitted as {key}")));
+    screen::print_line(format!("{job}: submitted as {key}"));
 }
 
 /// Its mistakes, or its answer.
 pub(super) fn end(document: &SubmitOutput<'_>) {
     mistakes(&document.file, &document.mistakes);
     for denied in &document.inputs_denied {
-        screen::print_line(plain(denied));
+        screen::print_line(denied);
     }
     match (&document.answer, &document.job) {
         (Some(SubmitAnswer { accepted: false, mistakes: found }), _) => {
             rejection(&document.file, found);
         }
-        (Some(_), Some(job)) => screen::print_line(plain(&format!("{job}: accepted; follow it:  curfew jobs {job}"))),
-        (None, Some(job)) => screen::progress(plain(&format!("Follow it:  curfew jobs {job}"))),
+        (Some(_), Some(job)) => {
+            screen::print_line(format!("{job}: accepted; follow it:  curfew jobs {}", shell_word(&job.to_string())));
+        }
+        (None, Some(job)) => screen::progress(format!("Follow it:  curfew jobs {}", shell_word(&job.to_string()))),
         (_, None) => {}
     }
 }
@@ -153,7 +155,7 @@ fn mistakes(file: &str, mistakes: &[SpecMistake]) {
             None if key.is_empty() => place,
             None => format!("{place}: key `{key}`"),
         };
-        screen::print_line(plain(&format!("{place}: {problem}")));
+        screen::print_line(format!("{place}: {problem}"));
     }
     match mistakes.len() {
         0 => {}

@@ -6,7 +6,7 @@ use super::{JobDocument, SubmitOptions, SubmitOutput, container, finish};
 use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
-use crate::screen::{self, plain};
+use crate::screen;
 
 /// Checks a trigger as `run-jobs` does, shows what one of its jobs can cost, and puts it into the folder of the team.
 pub(super) async fn submit_trigger(
@@ -29,7 +29,7 @@ pub(super) async fn submit_trigger(
         }
     };
     if !context.global.json {
-        screen::print_line(format!("{}\n", plain(&trigger.describe())));
+        screen::print_line(format!("{}\n", trigger.describe()));
     }
     let ending = output.preview(context, &store, &config, (&spec, trigger.text().as_bytes()), options).await;
     if let Some(usd) = output.worst_case_usd().filter(|_| !context.global.json) {
@@ -42,9 +42,9 @@ pub(super) async fn submit_trigger(
     let (key, is_replaced) = store.put_trigger(&team, name, &bytes).await?;
     if !context.global.json {
         let replaced = if is_replaced { ", in place of the earlier one" } else { "" };
-        screen::print_line(plain(&format!("submitted as {key}{replaced}")));
+        screen::print_line(format!("submitted as {key}{replaced}"));
         let address = format!("s3://{}/{key}", store.bucket_name());
-        screen::progress(plain(&format!("End it by deleting that object:  aws s3 rm {address}")));
+        screen::progress(format!("End it by deleting that object:  aws s3 rm {address}"));
     }
     output.submitted = Some(key);
     Ok(finish(context, &output, CommandStatus::Success)?.ending)

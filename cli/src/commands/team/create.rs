@@ -111,10 +111,7 @@ impl Create {
         if context.global.json {
             screen::json(&document)?;
         } else {
-            screen::print_line(screen::plain(&format!(
-                "{}: role and instance profile {role} {outcome} (stack {stack})",
-                self.team
-            )));
+            screen::print_line(format!("{}: role and instance profile {role} {outcome} (stack {stack})", self.team));
             screen::progress("Jobs that waited for it are launched within a few minutes:  curfew jobs");
         }
         Ok(CommandStatus::Success)

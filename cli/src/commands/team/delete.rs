@@ -84,7 +84,7 @@ impl Delete {
                 unfinished_jobs,
             })?;
         } else {
-            screen::print_line(screen::plain(&match outcome {
+            screen::print_line(match outcome {
                 "deleted" => format!("{}: the role {role} is deleted", self.team),
                 "refused" => format!(
                     "{}: not deleted, it has {}: cancel them first, or add --force",
@@ -93,7 +93,7 @@ impl Delete {
                 ),
                 "declined" => format!("{}: not deleted, it was not confirmed", self.team),
                 _ => format!("{}: there is no stack {stack} (unchanged)", self.team),
-            }));
+            });
         }
         Ok(if is_done { CommandStatus::Success } else { CommandStatus::Findings })
     }

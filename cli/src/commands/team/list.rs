@@ -86,13 +86,13 @@ fn show(TeamListOutput { teams, others, .. }: &TeamListOutput<'_>) {
                 state.to_owned(),
             ]);
         }
-        screen::print_line(table);
+        table.print();
     }
     for other in others {
-        screen::print_line(plain(&format!("{other}: an instance profile without a known team")));
+        screen::print_line(format!("{other}: an instance profile without a known team"));
     }
     let lacking = teams.iter().find(|one| one.role.is_missing() && one.role.role.is_some());
     if let Some(ListedTeam { role, .. }) = lacking {
-        screen::progress(plain(&format!("Make it:  {}", model::team_role::create_team_command(&role.team))));
+        screen::progress(format!("Make it:  {}", model::team_role::create_team_command(&role.team)));
     }
 }

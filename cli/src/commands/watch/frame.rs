@@ -56,17 +56,16 @@ pub(super) fn draw(
     ])
     .areas(area);
     let line = head_line(dashboard, &status.describe());
-    draw_text(&cut(&safe(&line), usize::from(head.width)), head, buffer, Palette::title(false));
+    draw_text(&line, head, buffer, Palette::title(false));
     if view.has_help {
         for (text, line) in HELP.iter().zip(body.rows().skip(1)) {
-            draw_text(&cut(text, usize::from(line.width)), line, buffer, palette.emphasis(Emphasis::Normal));
+            draw_text(text, line, buffer, palette.emphasis(Emphasis::Normal));
         }
         return draw_foot(status, "", foot, buffer, palette);
     }
     let Some(dashboard) = dashboard else { return draw_foot(status, "", foot, buffer, palette) };
     if runs_height > 0 {
-        let line = safe(&runs_line(dashboard));
-        draw_text(&cut(&line, usize::from(runs.width)), runs, buffer, palette.emphasis(Emphasis::Dim));
+        draw_text(&runs_line(dashboard), runs, buffer, palette.emphasis(Emphasis::Dim));
     }
     let panels = panels(dashboard);
     view.fit(&panels);
@@ -92,13 +91,13 @@ pub(super) fn draw(
 /// The error of the last refresh; without one, the keys.
 fn draw_foot(status: &RefreshStatus, hidden: &str, line: Rect, buffer: &mut Buffer, palette: Palette) {
     let (text, style) = match &status.error {
-        Some(error) => (format!("error: {}", safe(error)), palette.emphasis(Emphasis::Alert)),
+        Some(error) => (format!("error: {error}"), palette.emphasis(Emphasis::Alert)),
         None => (
             format!("q quit  r refresh  Tab next panel{hidden}  arrows scroll  ? help"),
             palette.emphasis(Emphasis::Dim),
         ),
     };
-    draw_text(&cut(&text, usize::from(line.width)), line, buffer, style);
+    draw_text(&text, line, buffer, style);
 }
 
 /// A screen that is too small shows the most important line.
@@ -107,15 +106,10 @@ fn draw_too_small(dashboard: Option<&Dashboard>, area: Rect, buffer: &mut Buffer
     let money = dashboard.map(describe_totals);
     let next = dashboard.and_then(|dashboard| {
         let event = dashboard.next.first()?;
-        Some(format!("{} {} {}", format_moment(event.at, dashboard.at), event.what, safe(&event.subject)))
+        Some(format!("{} {} {}", format_moment(event.at, dashboard.at), event.what, event.subject))
     });
     for (text, line) in [Some(size), money, next, Some("q quit".to_owned())].into_iter().flatten().zip(area.rows()) {
-        draw_text(
-            &cut(&text, usize::from(line.width)),
-            line,
-            buffer,
-            Palette { has_colors: false }.emphasis(Emphasis::Normal),
-        );
+        draw_text(&text, line, buffer, Palette { has_colors: false }.emphasis(Emphasis::Normal));
     }
 }
 

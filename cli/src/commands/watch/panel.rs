@@ -159,7 +159,7 @@ impl Panel {
         let title = format!("{marker}{}", self.title(shown, hidden));
         let mut lines = area.rows();
         if let Some(line) = lines.next() {
-            draw_text(&cut(&title, usize::from(line.width)), line, buffer, Palette::title(is_focused));
+            draw_text(&title, line, buffer, Palette::title(is_focused));
         }
         if let Some(line) = lines.next() {
             if self.has_headings() {
@@ -199,7 +199,8 @@ impl Panel {
             let indent = if column.width == ColumnWidth::Figure { room.saturating_sub(width(&cell)) } else { 0 };
             let x = line.x.saturating_add(u16::try_from(from + indent).unwrap_or(u16::MAX));
             if x < line.right() {
-                buffer.set_stringn(x, line.y, cell, room - indent, style);
+                let width = u16::try_from(room - indent).unwrap_or(u16::MAX);
+                draw_text(&cell, Rect { x, width, ..line }, buffer, style);
             }
             from += columns + GAP;
         }
@@ -211,8 +212,11 @@ fn total(widths: &[Option<usize>]) -> usize {
     shown.iter().sum::<usize>() + GAP * shown.len().saturating_sub(1)
 }
 
+/// The only place that puts text on the screen.
+#[expect(clippy::disallowed_methods, reason = "it cleans the text")]
 pub(super) fn draw_text(text: &str, line: Rect, buffer: &mut Buffer, style: ratatui::style::Style) {
-    buffer.set_stringn(line.x, line.y, text, usize::from(line.width), style);
+    let width = usize::from(line.width);
+    buffer.set_stringn(line.x, line.y, cut(&safe(text), width), width, style);
 }
 
 /// The number of lines of each panel; 0 for one that has no room. The one in focus comes first, and gets twice as much of the rest.

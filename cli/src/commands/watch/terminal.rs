@@ -3,7 +3,6 @@
 use std::io;
 use std::time::Duration;
 
-use anstream::{AutoStream, ColorChoice};
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event};
 use tokio::sync::{mpsc, watch};
@@ -12,13 +11,14 @@ use super::frame::draw;
 use super::live::Shown;
 use super::palette::Palette;
 use super::view::{KeyAction, View};
+use crate::screen;
 
 /// The longest delay until a refresh is visible; keys are handled at once.
 const TICK: Duration = Duration::from_millis(100);
 
 /// Shows the dashboard until the person quits, or the refreshes end.
 pub(super) fn show(mut shown: watch::Receiver<Shown>, wishes: &mpsc::Sender<()>) -> io::Result<()> {
-    let palette = Palette { has_colors: AutoStream::choice(&io::stdout()) != ColorChoice::Never };
+    let palette = Palette { has_colors: screen::has_colors() };
     let mut screen = OpenScreen::open()?;
     let mut view = View::default();
     loop {

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use jiff::{SignedDuration, Timestamp};
 use model::config::OverBudget;
 use model::duration;
+use model::foreign_text::{describe_name, describe_owner, quoted_unless_word};
 use model::id::{Region, ResourceId};
 use model::mode::Mode;
 use model::moment::after;
@@ -21,7 +22,7 @@ const NAMED_MAX: usize = 5;
 pub fn describe_budget(holder: &BudgetHolder, budget: &Budget, percent: u64) -> String {
     let whose = match holder {
         BudgetHolder::Account => "The account".to_owned(),
-        BudgetHolder::Team(team) => format!("Team {team}"),
+        BudgetHolder::Team(team) => format!("Team {}", quoted_unless_word(team.as_str())),
     };
     let of = budget.budget_usd.unwrap_or_default();
     let as_of = budget.as_of.map(|at| at.to_string()).unwrap_or_default();
@@ -77,10 +78,9 @@ fn made_up_of(budget: &Budget) -> Option<String> {
     Some(format!("The most was spent on {}.", named.join("; ")))
 }
 
-/// `i-0abc (g5.xlarge "bench", owner ada, us-east-1) $12.30, still running at $1.01/h`.
+/// `i-0abc (g5.xlarge "bench", owner "ada", us-east-1) $12.30, still running at $1.01/h`.
 fn spender(one: &Spender) -> String {
-    let name = one.name.as_ref().map(|name| format!(" \"{name}\"")).unwrap_or_default();
-    let owner = one.owner.as_ref().map_or("no owner".to_owned(), |owner| format!("owner {owner}"));
+    let (name, owner) = (describe_name(one.name.as_deref()), describe_owner(one.owner.as_deref()));
     let runs = match (one.running, one.usd_per_hour) {
         (true, Some(usd)) => {
             format!(", still running at {}", Rate::from_usd_micros_per_hour(Amount::from_usd(usd).usd_micros()))

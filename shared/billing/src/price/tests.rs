@@ -311,12 +311,16 @@ fn storage_of_the_list_wins_and_what_it_leaves_out_the_table_knows() {
 fn figures_of_tables_are_named_together() {
     let book = PriceBook::dated();
     let (volume, instance) = (book.volume_cost(&gp3()).unwrap(), book.saved_by_ending(&instance().build()).unwrap());
-    let prepaid = Quote { rate: Rate::ZERO, source: PriceSource::Prepaid };
+    let prepaid = Quote { rate: Rate::ZERO, source: PriceSource::Prepaid { costs: Some(instance.rate) } };
     let all = [volume, prepaid, instance, volume];
     assert_eq!(format_quote_sum(all.into_iter()), "$1.03/h ($750 a month; table of 2026-09-24, table of 2026-09-30)");
     assert_eq!(with_caveats("x".to_owned(), [volume, volume].into_iter()), "x (table of 2026-09-30)");
     assert_eq!(caveats([prepaid].into_iter()), None);
-    assert_eq!(format_quote(Some(prepaid)), "$0.00/h ($0 a month)");
+    assert_eq!(format_quote(Some(prepaid)), "$1.01/h ($734 a month), of which a stop saves nothing");
+    assert_eq!(describe_cost(Some(prepaid)), "It costs $1.01/h ($734 a month), of which a stop saves nothing");
+    assert_eq!(describe_saving(Some(prepaid)), "That saves nothing: its capacity is paid for anyway.");
+    let unknown = Quote { source: PriceSource::Prepaid { costs: None }, ..prepaid };
+    assert_eq!(describe_cost(Some(unknown)), "Its price is unknown, and a stop saves nothing of it");
 }
 
 /// A gp3 volume of 100 GiB as it comes.

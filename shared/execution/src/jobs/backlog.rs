@@ -6,7 +6,7 @@ use futures::{StreamExt, stream};
 use jobs::{BacklogQueue, QueueItem, QueueShares, ShareLimits, take_shares};
 use model::id::TeamName;
 use model::notification_log::{
-    Headline, HeadlineObject, NO_TEAM, Notification, NotificationFacts, NotificationKey, NotificationKind,
+    Headline, HeadlineObject, NO_TEAM, Notification, NotificationFacts, NotificationKey, NotificationKind, Paragraph,
     RepeatPolicy, Severity,
 };
 use store::{Backlog, Bookmarks, ListedObject, StoreError};
@@ -165,7 +165,7 @@ impl JobsRun<'_> {
                 what,
                 repeat: RepeatPolicy::Daily,
             },
-            text,
+            text: Paragraph::new(&text),
             happened: false,
             mode: None,
             loses: None,

@@ -6,7 +6,7 @@ use futures::{StreamExt, stream};
 use jobs::{InboxAnswer, Job, JobId, JobSpec, ShareLimits, SpecMistake, Sweep};
 use model::fault::shortened;
 use model::notification_log::{
-    Headline, HeadlineObject, NO_TEAM, Notification, NotificationFacts, NotificationKind, Severity,
+    Headline, HeadlineObject, NO_TEAM, Notification, NotificationFacts, NotificationKind, Paragraph, Severity,
 };
 use store::{
     Backlog, InboxAnswers, InboxObject, ListedObject, StoreError, Submission, has_legal_keys, is_answerable,
@@ -247,7 +247,9 @@ impl JobsRun<'_> {
             region: self.run.cloud.home().clone(),
             resource: None,
             kind: NotificationKind::Event,
-            text: format!("The job {address} was not accepted: {named}. Correct it and upload it again."),
+            text: Paragraph::new(&format!(
+                "The job {address} was not accepted: {named}. Correct it and upload it again."
+            )),
             happened: true,
             mode: None,
             loses: None,

@@ -2,7 +2,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 use model::duration;
-use model::notification_log::{Headline, HeadlineCost, Severity};
+use model::foreign_text::shell_word;
+use model::notification_log::{Headline, HeadlineCost, Paragraph, Severity};
 
 use super::NotificationDraft;
 use crate::next::{after, most};
@@ -28,13 +29,16 @@ impl Job {
             ),
         };
         let text = format!(
-            "{}: it {word} at {}: {}. {took}. {} {}",
+            "{}: it {word} at {}: {}. {took}. {}",
             self.named(),
             ended.at,
             ended.why.trim_end_matches('.'),
-            self.left_over(ended, may_act),
-            if attempts == 0 { String::new() } else { format!("Its log: curfew logs {}", self.job) }
+            self.left_over(ended, may_act)
         );
+        let text = match Paragraph::new(&text) {
+            text if attempts == 0 => text,
+            text => text.with_command("Its log", &format!("curfew logs {}", shell_word(&self.job.to_string()))),
+        };
         let ends = matches!(ended.result, JobResult::Expired | JobResult::Cancelled);
         let machine = ended.machine.as_ref().filter(|_| ends);
         let kept_by = self.machine_hold.as_ref().filter(|_| machine.is_some());
@@ -50,7 +54,7 @@ impl Job {
         NotificationDraft {
             fingerprint: format!("ended {word}{resumes}"),
             severity,
-            text: text.trim_end().to_owned(),
+            text,
             loses,
             headline: Headline { at: Some(ended.at), cost, ..headline },
         }

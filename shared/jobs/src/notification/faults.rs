@@ -2,7 +2,7 @@
 
 use model::id::Region;
 use model::notification_log::{
-    Headline, HeadlineCost, Notification, NotificationKey, NotificationKind, RepeatPolicy, Severity,
+    Headline, HeadlineCost, Notification, NotificationKey, NotificationKind, Paragraph, RepeatPolicy, Severity,
 };
 
 use crate::{AgentWarning, Job, JobMachine, Phase};
@@ -15,11 +15,12 @@ impl Job {
         let JobMachine { instance, region, rate_max, ends_at, .. } = machine;
         let text = format!(
             "{}: {instance} should be terminated, but was not: {}. Curfew retries each minute; until then it costs {rate_max} at most, \
-             and shuts itself down at {ends_at} at the latest. To terminate it by hand: aws ec2 terminate-instances --region {region} --instance-ids \
-             {instance}",
+             and shuts itself down at {ends_at} at the latest.",
             self.named(),
             error.trim_end_matches('.'),
         );
+        let command = format!("aws ec2 terminate-instances --region {region} --instance-ids {instance}");
+        let text = Paragraph::new(&text).with_command("To terminate it by hand", &command);
         let cost = HeadlineCost::Hourly(Some(*rate_max));
         let headline = Headline { cost, ..self.headline("Curfew could not terminate the machine of {}") };
         self.daily(Severity::Error, (format!("not-ended {instance}"), "not-ended".to_owned()), (headline, text), home)
@@ -39,10 +40,8 @@ impl Job {
             return None;
         }
         let (job, words) = (&self.job, words.trim_end_matches('.'));
-        let text = format!(
-            "{}: attempt {attempt} says: {words}. Its log: curfew logs {job} --attempt {attempt}",
-            self.named()
-        );
+        let text = Paragraph::new(&format!("{}: attempt {attempt} says: {words}.", self.named()));
+        let text = text.with_command("Its log", &self.log_command(attempt));
         let what = if kind.is_of_attempt() { attempt.to_string() } else { "lasts".to_owned() };
         let headline = self.headline("The agent of {} reports a warning");
         Some(self.daily(Severity::Warning, (format!("trouble {job} {}", kind.as_str()), what), (headline, text), home))
@@ -55,6 +54,7 @@ impl Job {
             "{}: Curfew ignores a document of its machine: {why}. Whatever runs on the machine can write there: look at the job's command",
             self.named()
         );
+        let text = Paragraph::new(&text);
         let headline = self.headline("Curfew ignores a document of the machine of {}");
         self.daily(Severity::Warning, (format!("refused {}", self.job), "lasts".to_owned()), (headline, text), home)
     }
@@ -64,7 +64,7 @@ impl Job {
         &self,
         severity: Severity,
         (topic, what): (String, String),
-        (headline, text): (Headline, String),
+        (headline, text): (Headline, Paragraph),
         home: &Region,
     ) -> Notification {
         Notification {

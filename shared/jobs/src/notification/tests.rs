@@ -16,9 +16,9 @@ use crate::*;
 fn check(given: JobInput, fingerprint: &str, severity: Severity, expect: &str) {
     let said = given.job.notification().unwrap();
     assert_eq!((said.fingerprint.as_str(), said.notification.severity), (fingerprint, severity));
-    let text = said.notification.text.strip_prefix("vision/llama-1a2b3c4d (owner ada): ").unwrap();
+    let text = said.notification.text.strip_prefix("vision/llama-1a2b3c4d (owner \"ada\"): ").unwrap();
     let is_over = matches!(given.job.phase, Phase::Ended(_));
-    let stop = " To stop it: curfew cancel vision/llama-1a2b3c4d";
+    let stop = "\nTo stop it: curfew cancel vision/llama-1a2b3c4d";
     assert_eq!(if is_over { text } else { text.strip_suffix(stop).unwrap() }, expect);
     assert_eq!(said.notification.team, "vision");
     let named = given.job.machine().map_or("llama-1a2b3c4d", |placed| placed.instance.as_str());
@@ -134,7 +134,7 @@ fn a_failure_is_notified_with_its_retry() {
             "retries 1",
             Severity::Warning,
             "attempt 1: the command has failed with exit code 3; retry 1 of 2 at 13:01 UTC; it resumes from its newest complete checkpoint, \
-             if there is one: none is known yet. Its log: curfew logs vision/llama-1a2b3c4d --attempt 1.",
+             if there is one: none is known yet.\nIts log: curfew logs vision/llama-1a2b3c4d --attempt 1",
         );
     }
     assert_snapshot!(headline(&retrying().job.notification().unwrap().notification), @"The command of job llama-1a2b3c4d of team vision failed; Curfew retries it at 2026-09-01 13:01 UTC");
@@ -205,7 +205,7 @@ fn a_hold_says_why_until_when_and_what_to_do() {
 fn an_end_has_the_result_the_cost_and_the_leftovers() {
     let says = |result, severity, word: &str, left: &str| {
         let text = format!(
-            "it {word} at 2026-09-01T13:00:00Z: so. 1 attempt took at most 1h10m and cost at most $1.17. {left} Its log: curfew \
+            "it {word} at 2026-09-01T13:00:00Z: so. 1 attempt took at most 1h10m and cost at most $1.17. {left}\nIts log: curfew \
              logs vision/llama-1a2b3c4d"
         );
         check(ended(result), &format!("ended {word}"), severity, &text);
@@ -340,9 +340,9 @@ fn an_agents_finding_is_a_warning_of_its_attempt() {
         ("vision", Severity::Warning, None)
     );
     assert_eq!(
-        notification.text,
-        "vision/llama-1a2b3c4d (owner ada): attempt 1 says: the disk is nearly full. Its log: curfew logs vision/llama-1a2b3c4d \
-         --attempt 1"
+        &*notification.text,
+        "vision/llama-1a2b3c4d (owner \"ada\"): attempt 1 says: the disk is nearly full.\nIts log: curfew logs \
+         vision/llama-1a2b3c4d --attempt 1"
     );
 }
 

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use model::foreign_text::{describe_owner, harmless, shell_word};
 use model::id::{Region, ResourceId};
 use model::money::Amount;
 use model::notification_log::{
-    Headline, HeadlineCost, HeadlineObject, Notification, NotificationFacts, NotificationKind, Severity,
+    Headline, HeadlineCost, HeadlineObject, Notification, NotificationFacts, NotificationKind, Paragraph, Severity,
 };
 use serde::Serialize;
 
@@ -100,16 +101,17 @@ impl Sweep {
         let at_once = self.plan.max_parallel.map(|most| format!(", at most {most} of them unfinished at once"));
         let cost = self.plan.max_usd.map(|usd| format!(" They cost at most {usd} together."));
         let text = format!(
-            "{}: the sweep was accepted, and its {members} jobs begin{}: {} to {}.{} One message follows, when all are over. Where they \
-             stand: curfew jobs {}. To stop all: curfew cancel {}",
+            "{}: the sweep was accepted, and its {members} jobs begin{}: {} to {}.{} One message follows, when all are over.",
             self.named(),
             at_once.unwrap_or_default(),
             self.sweep.member(1),
             self.sweep.member(members).job,
             cost.unwrap_or_default(),
-            self.sweep,
-            self.sweep,
         );
+        let sweep = shell_word(&self.sweep.to_string());
+        let text = Paragraph::new(&text)
+            .with_command("Where they stand", &format!("curfew jobs {sweep}"))
+            .with_command("To stop all", &format!("curfew cancel {sweep}"));
         self.notification("Curfew accepted {}", text, (Severity::Info, HeadlineCost::Unsaid), home)
     }
 
@@ -129,15 +131,16 @@ impl Sweep {
         let more = members.len().saturating_sub(LISTED_MAX);
         let more = if more == 0 { String::new() } else { format!("; and {more} more") };
         let text = format!(
-            "{}: all {} jobs of the sweep are over: {}. They cost at most {} together.{} The results: {}{more}. All of them: curfew jobs {}",
+            "{}: all {} jobs of the sweep are over: {}. They cost at most {} together.{} The results: {}{more}.",
             self.named(),
             members.len(),
             summary.describe(),
             summary.cost_usd_max,
             first.unwrap_or_default(),
             rows.collect::<Vec<_>>().join("; "),
-            self.sweep,
         );
+        let text = Paragraph::new(&text)
+            .with_command("All of them", &format!("curfew jobs {}", shell_word(&self.sweep.to_string())));
         let cost = HeadlineCost::Total(format!("{} at most", summary.cost_usd_max));
         self.notification("All jobs of {} are over", text, (summary.severity(), cost), home)
     }
@@ -145,7 +148,7 @@ impl Sweep {
     fn notification(
         &self,
         sentence: &'static str,
-        text: String,
+        text: Paragraph,
         (severity, cost): (Severity, HeadlineCost),
         home: &Region,
     ) -> Notification {
@@ -170,8 +173,8 @@ impl Sweep {
     }
 
     fn named(&self) -> String {
-        let owner = self.owner.as_ref().map_or("no owner".to_owned(), |owner| format!("owner {owner}"));
-        format!("{} ({owner})", self.sweep)
+        let (team, owner) = (harmless(self.sweep.team.as_str()), describe_owner(self.owner.as_deref()));
+        format!("{team}/{} ({owner})", self.sweep.job)
     }
 }
 

@@ -15,6 +15,7 @@ use crate::fault::InvalidValue;
 use crate::id::TeamName;
 use crate::money::USD_MAX;
 use crate::ownership::{TEAM_NAME_RULE, is_team};
+use crate::time_zone::read_time_zone;
 
 pub(super) fn threshold<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     let number = f64::deserialize(deserializer)?;
@@ -165,13 +166,10 @@ pub(super) fn some_notify_at<'de, D: Deserializer<'de>>(deserializer: D) -> Resu
     notify_at(deserializer).map(Some)
 }
 
-/// A name that the IANA time zone database has.
+/// A name of the IANA time zone database.
 pub(super) fn time_zone<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let name = String::deserialize(deserializer)?;
-    if jiff::tz::TimeZone::get(&name).is_ok() {
-        return Ok(name);
-    }
-    Err(serde::de::Error::custom(format!("`{name}` is no time zone; write one as `Europe/Berlin` or `UTC`")))
+    read_time_zone(&name).map(|_| name).map_err(serde::de::Error::custom)
 }
 
 pub(super) fn email<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {

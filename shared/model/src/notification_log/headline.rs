@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 
 use super::NO_TEAM;
-use crate::fault::one_line;
+use crate::fault::{one_line, shortened};
+use crate::foreign_text::{quoted_unless_word, without_links};
 use crate::id::ResourceId;
 use crate::money::{Rate, format_monthly_rate_shortly};
 
@@ -16,7 +17,7 @@ const TEAM_CHARACTERS_MAX: usize = 30;
 /// The sentence of one notification, in parts, so that several alike are counted in one sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Headline {
-    /// With `{}` for the object: `Curfew will stop {}`.
+    /// With `{}` for the object, `Curfew will stop {}`, and `{is}` for the verb behind it.
     pub sentence: Cow<'static, str>,
     pub object: HeadlineObject,
     /// The object, if it is the only one: `i-0abc`.
@@ -117,20 +118,22 @@ impl Headline {
     pub fn describe(alike: &[&Self], team: &str, now: Timestamp) -> String {
         let Some(first) = alike.first() else { return String::new() };
         let object = match alike {
-            [one] => one_line(&one.name, NAME_CHARACTERS_MAX),
+            [one] => without_links(&one_line(&one.name, NAME_CHARACTERS_MAX)),
             several => format!("{} {}s", several.len(), first.object.as_str()),
         };
         let whose = match team {
             _ if !first.object.needs_team() => String::new(),
             NO_TEAM => " without a team".to_owned(),
-            team => format!(" of team {}", one_line(team, TEAM_CHARACTERS_MAX)),
+            team => format!(" of team {}", quoted_unless_word(&shortened(team, TEAM_CHARACTERS_MAX))),
         };
         let object = format!("{object}{whose}");
         let moments = || alike.iter().map(|one| one.at.unwrap_or(now));
         let (earliest, latest) = (moments().min().unwrap_or(now), moments().max().unwrap_or(now));
         let when = if earliest == latest { "at" } else { "from" };
         let cost = HeadlineCost::describe(alike.iter().map(|one| &one.cost));
-        format!("{} {when} {}{cost}", first.sentence.replace("{}", &object), earliest.strftime("%Y-%m-%d %H:%M UTC"))
+        let sentence =
+            first.sentence.replace("{is}", if alike.len() == 1 { "is" } else { "are" }).replace("{}", &object);
+        format!("{sentence} {when} {}{cost}", earliest.strftime("%Y-%m-%d %H:%M UTC"))
     }
 }
 
@@ -183,6 +186,13 @@ mod tests {
         let later = stop("i-0def", Some("2026-09-01T19:00:00Z"), hourly(2_000_000));
         assert_snapshot!(describe(&[later, one.clone()], "vision"), @"Curfew will stop 2 instances of team vision from 2026-09-01 18:00 UTC: $3.01/h");
         assert_snapshot!(describe(&[one.clone(), one], NO_TEAM), @"Curfew will stop 2 instances without a team at 2026-09-01 18:00 UTC: $2.01/h");
+    }
+
+    #[test]
+    fn the_verb_agrees_with_the_count() {
+        let unknown = Headline::new("Curfew cannot judge whether {} {is} idle", HeadlineObject::Instance, "i-0abc");
+        assert_snapshot!(describe(std::slice::from_ref(&unknown), "nlp"), @"Curfew cannot judge whether i-0abc of team nlp is idle at 2026-09-01 12:00 UTC");
+        assert_snapshot!(describe(&[unknown.clone(), unknown], "a b\"c"), @r#"Curfew cannot judge whether 2 instances of team "a b'c" are idle at 2026-09-01 12:00 UTC"#);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Headline, NotificationEntry, NotificationKey, NotificationLogs, RepeatPolicy};
+use super::{Headline, NotificationEntry, NotificationKey, NotificationLogs, Paragraph, RepeatPolicy};
 use crate::id::{Region, ResourceId};
 use crate::mode::Mode;
 use crate::money::Rate;
@@ -60,7 +60,7 @@ pub struct Notification {
     /// How it is remembered.
     pub kind: NotificationKind,
     /// For people.
-    pub text: String,
+    pub text: Paragraph,
     /// Whether something was done, which no later run sees again: it is undelivered where SNS did not take it.
     pub happened: bool,
     /// The mode of its step; `None` without a step, or if the step notifies in any mode.

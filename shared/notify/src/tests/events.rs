@@ -107,8 +107,10 @@ fn ten_events_of_hostile_tags_fit_one_call() {
     let mut report =
         planned(instance().tag("Name", &hostile).tag("Owner", &hostile).tag("Team", &hostile), &idle(), ENFORCED);
     report.steps[0].0.target.what = hostile.clone();
-    let news: Vec<Notification> =
-        notify(&report).into_iter().map(|one| Notification { text: hostile.repeat(1000), ..one }).collect();
+    let news: Vec<Notification> = notify(&report)
+        .into_iter()
+        .map(|one| Notification { text: Paragraph::new(&hostile.repeat(1000)), ..one })
+        .collect();
     let [event] = &events(&report, &[&news[0]])[..] else { panic!("one notification makes one event") };
     assert!(event.detail.len() * 10 < 256 * 1024, "{}", event.detail.len());
 }

@@ -70,7 +70,8 @@ fn an_event_that_was_not_taken_is_owed_until_it_is() {
         &[UndeliveredParagraph {
             team: "vision".to_owned(),
             severity: Severity::Action,
-            text: notify(&stopped)[0].text.clone()
+            text: notify(&stopped)[0].text.clone(),
+            cause: UndeliveredCause::Refused,
         }]
     );
     let nothing_new = planned(instance(), &busy(), ENFORCED);

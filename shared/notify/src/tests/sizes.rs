@@ -10,7 +10,7 @@ fn event(team: &str, bytes: usize, loses: bool) -> Notification {
         region: home(),
         resource: Some("i-0abc".into()),
         kind: NotificationKind::Event,
-        text: "x".repeat(bytes),
+        text: Paragraph::new(&"x".repeat(bytes)),
         happened: true,
         mode: Some(model::mode::Mode::Enforce),
         loses: loses.then(|| "y".repeat(bytes)),
@@ -48,8 +48,10 @@ fn what_one_message_cannot_hold_comes_in_several_and_nothing_is_left_out() {
 
 #[test]
 fn a_paragraph_that_no_message_can_hold_is_cut_and_the_rest_comes_whole() {
-    let sent =
-        send(&[event("vision", 10, false), Notification { text: "ü".repeat(200_000), ..event("vision", 0, false) }]);
+    let sent = send(&[
+        event("vision", 10, false),
+        Notification { text: Paragraph::new(&"ü".repeat(200_000)), ..event("vision", 0, false) },
+    ]);
     assert!(sent.iter().all(|message| message.body.len() < SNS_BYTES_MAX));
     assert!(sent[0].body.contains("xxxxxxxxxx") && sent[1].body.contains("üü…\n\nRun run-1"));
 }
@@ -64,7 +66,9 @@ fn a_name_with_line_breaks_makes_no_paragraph_of_its_own() {
 fn no_team_begins_a_line_or_turns_one_around() {
     let checks = ["a\n\nCurfew: forged", "a\r\nb", "a\u{2028}\u{2029}b", "a\u{202e}\u{2066}b", "a\u{61c}\u{200f}b"];
     for team in checks {
-        let message = send(&[Notification { text: format!("of team {team}"), ..event(team, 0, false) }]).remove(0);
+        let message =
+            send(&[Notification { text: Paragraph::new(&format!("of team {team}")), ..event(team, 0, false) }])
+                .remove(0);
         let mut paragraphs = message.body.split("\n\n");
         let (first, text) = (paragraphs.next().unwrap(), paragraphs.next().unwrap());
         let spaced: String =
@@ -72,7 +76,7 @@ fn no_team_begins_a_line_or_turns_one_around() {
         assert_eq!(
             (first, text),
             (
-                &*format!("Curfew stopped i-0abc of team {spaced} at 2026-09-01 12:00 UTC."),
+                &*format!("Curfew stopped i-0abc of team \"{spaced}\" at 2026-09-01 12:00 UTC."),
                 &*format!("of team {spaced}")
             )
         );

@@ -8,7 +8,8 @@ fn an_announcement_says_what_whose_how_much_until_when_and_how_to_stop_it() {
     assert_snapshot!(message(&planned(named, &idle(), ENFORCED)).body, @r#"
     Data lost: the NVMe scratch of i-0abc (250 GB). Curfew will stop i-0abc of team vision at 2026-09-01 13:00 UTC: $1.01/h.
 
-    i-0abc (g5.xlarge "bench", owner ada, us-east-1): idle from 2026-09-01T10:50:00Z to 2026-09-01T11:50:00Z: 1 GPU at 0 % at most, CPU 0.10 vCPUs, network 0.10 Mbit/s. It will be stopped at 2026-09-01T13:00:00Z. It costs $1.01/h ($734 a month; table of 2026-09-24). Keep it: curfew keep i-0abc 7d
+    i-0abc (g5.xlarge "bench", owner "ada", us-east-1): idle from 2026-09-01T10:50:00Z to 2026-09-01T11:50:00Z: 1 GPU at 0 % at most, CPU 0.10 vCPUs, network 0.10 Mbit/s. It will be stopped at 2026-09-01T13:00:00Z. It costs $1.01/h ($734 a month; table of 2026-09-24).
+    Keep it: curfew keep i-0abc 7d
 
     Run run-1 of reap-instances at 2026-09-01T12:00:00Z; its audit record is plans/2026-09-01/reap-instances/run-1.json.
     "#);
@@ -17,14 +18,15 @@ fn an_announcement_says_what_whose_how_much_until_when_and_how_to_stop_it() {
 #[test]
 fn in_observe_mode_a_message_says_that_it_is_only_saying() {
     let message = message(&planned(instance(), &idle(), ""));
-    assert_snapshot!(message.body, @"
+    assert_snapshot!(message.body, @r#"
     Curfew would stop i-0abc of team vision at 2026-09-01 13:00 UTC: $1.01/h.
     Observe mode: Curfew only notifies, and changes nothing.
 
-    i-0abc (g5.xlarge, owner ada, us-east-1): idle from 2026-09-01T10:50:00Z to 2026-09-01T11:50:00Z: 1 GPU at 0 % at most, CPU 0.10 vCPUs, network 0.10 Mbit/s. It would be stopped at 2026-09-01T13:00:00Z. It costs $1.01/h ($734 a month; table of 2026-09-24). Keep it: curfew keep i-0abc 7d
+    i-0abc (g5.xlarge, owner "ada", us-east-1): idle from 2026-09-01T10:50:00Z to 2026-09-01T11:50:00Z: 1 GPU at 0 % at most, CPU 0.10 vCPUs, network 0.10 Mbit/s. It would be stopped at 2026-09-01T13:00:00Z. It costs $1.01/h ($734 a month; table of 2026-09-24).
+    Keep it: curfew keep i-0abc 7d
 
     Run run-1 of reap-instances at 2026-09-01T12:00:00Z; its audit record is plans/2026-09-01/reap-instances/run-1.json.
-    ");
+    "#);
 }
 
 #[test]

@@ -1,6 +1,10 @@
 //! The configuration: whether it is valid, and whether it fits the mode of the deployment.
 
+use std::collections::BTreeMap;
+
 use model::config::{Config, ConfigError, KEY};
+use model::id::Region;
+use model::instance::{Instance, InstanceState};
 use model::mode::Mode;
 
 use super::DoctorFinding;
@@ -46,6 +50,22 @@ fn undeclared_unit(kind: &str) -> DoctorFinding {
     )
 }
 
+/// The regions that `regions` leaves out although GPU instances run there, which no run sees.
+#[must_use]
+pub fn check_regions(left_out: &[Instance]) -> Vec<DoctorFinding> {
+    let mut by_region: BTreeMap<&Region, usize> = BTreeMap::new();
+    let runs = |one: &&Instance| matches!(one.state, InstanceState::Pending | InstanceState::Running);
+    for instance in left_out.iter().filter(runs) {
+        *by_region.entry(&instance.region).or_default() += 1;
+    }
+    let finding = |(region, count): (&Region, usize)| {
+        let runs = if count == 1 { "instance runs" } else { "instances run" };
+        let found = format!("regions leaves out {region}, where {count} GPU {runs}");
+        DoctorFinding::warning(KEY, found, format!("add {region} to regions, or end what runs there"))
+    };
+    by_region.into_iter().map(finding).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -84,5 +104,20 @@ mod tests {
         let finding = refused(&Config::read("\nmodes = 1").unwrap_err());
         assert_eq!(finding.severity, FindingSeverity::Problem);
         assert!(finding.found.contains("line 2"), "{}", finding.found);
+    }
+
+    #[test]
+    fn a_region_that_is_left_out_is_a_finding_where_something_runs() {
+        let there = |region: &str| reaping::fixture::instance().region(region);
+        let stopped = there("eu-west-1").state(InstanceState::Stopped).build();
+        let running = [there("eu-central-1").build(), there("sa-east-1").build(), there("sa-east-1").build(), stopped];
+        let found: Vec<String> = check_regions(&running).into_iter().map(|finding| finding.found).collect();
+        assert_eq!(
+            found,
+            [
+                "regions leaves out eu-central-1, where 1 GPU instance runs",
+                "regions leaves out sa-east-1, where 2 GPU instances run"
+            ]
+        );
     }
 }

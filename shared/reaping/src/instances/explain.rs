@@ -7,6 +7,7 @@ use model::config::Config;
 use model::curfew_tags::{CurfewTags, UnreadableTag};
 use model::duration;
 use model::foreign::controller;
+use model::foreign_text::quoted_unless_word;
 use model::hours::HoursPosition;
 use model::id::ResourceId;
 use model::instance::{Instance, InstanceState};
@@ -14,6 +15,7 @@ use model::mode::Mode;
 use model::moment::{after, before};
 use model::notification_log::{NotificationLog, NotificationLogs};
 use model::observation::Observation;
+use model::ownership::describe_near_misses;
 use model::rule::Rule;
 use model::usage::{BusyEvidence, LAG, MetricReading, UnknownUsage, Usage, UsageMeasure, UsageQuery, UsageWindow};
 
@@ -136,9 +138,11 @@ impl InstanceCase<'_> {
     /// Why nothing but `expired` is judged of it: a job's machine, or what may be one.
     fn only_its_expiry_counts(self) -> Option<String> {
         match self.ownership() {
-            JobOwnership::Owned(job) => Some(format!("it belongs to the job {job}, which terminates it")),
+            JobOwnership::Owned(job) => {
+                Some(format!("it belongs to the job {}, which terminates it", quoted_unless_word(job)))
+            }
             JobOwnership::Unknown(job) => {
-                Some(format!("it is unknown whether it belongs to the job {job} that it names"))
+                Some(format!("it is unknown whether it belongs to the job {} that it names", quoted_unless_word(job)))
             }
             JobOwnership::None | JobOwnership::NotOwned(_) => None,
         }
@@ -178,7 +182,13 @@ impl InstanceCase<'_> {
 /// The evidence of a verdict in words.
 fn evidence(subject: InstanceSubject<'_>, rule: Rule, verdict: &Verdict) -> String {
     match (verdict, rule) {
-        (Verdict::Violated(violation), _) => violation.evidence.describe(subject.now),
+        (Verdict::Violated(violation), _) => {
+            let near = match rule {
+                Rule::Untagged => describe_near_misses(&subject.instance.tags, &subject.missing_tags()),
+                _ => String::new(),
+            };
+            violation.evidence.describe(subject.now) + &near
+        }
         (_, Rule::Expired) => match subject.curfew_tags.expires_at {
             Some(at) => format!("its curfew:expires-at ({at}) is in the future"),
             None => "it carries no curfew:expires-at".to_owned(),
@@ -195,6 +205,7 @@ fn evidence(subject: InstanceSubject<'_>, rule: Rule, verdict: &Verdict) -> Stri
 fn tags_evidence(subject: InstanceSubject<'_>, verdict: &Verdict) -> String {
     let (missing, required) = (subject.missing_tags(), &subject.config.tags.required);
     if let Some(RejectedClaim { job, why }) = untagged::disowned_by(subject) {
+        let job = quoted_unless_word(job);
         return format!("its curfew:job names {job}, {}; its launch may still be in progress", why.explain());
     }
     match verdict {

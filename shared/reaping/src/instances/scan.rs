@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use model::curfew_tags::{CurfewTags, explain_unreadable, name_unreadable};
 use model::foreign::controller;
+use model::foreign_text::quoted_unless_word;
 use model::id::ResourceId;
 use model::instance::{Instance, InstanceState};
 use model::notification_log::NotificationLog;
@@ -133,8 +134,8 @@ impl InstanceCase<'_> {
         found.extend(untagged::missing_tags_evidence(subject).map(|evidence| {
             let missing = subject.missing_tags();
             let lacks = (!missing.is_empty()).then(|| format!("lacks {}", missing.join(", ")));
-            let names =
-                untagged::disowned_by(subject).map(|RejectedClaim { job, .. }| format!("not launched by {job}"));
+            let names = untagged::disowned_by(subject)
+                .map(|RejectedClaim { job, .. }| format!("not launched by {}", quoted_unless_word(job)));
             let in_short = lacks.into_iter().chain(names).collect::<Vec<_>>().join(", ");
             InstanceFinding { kind: FindingKind::Untagged, evidence: evidence.describe(self.now), in_short }
         }));

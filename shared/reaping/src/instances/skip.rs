@@ -4,6 +4,7 @@ use billing::price;
 use jobs::is_protected;
 use model::curfew_tags::{CurfewTags, PROTECTED, UnreadableTag, explain_unreadable, kept_until};
 use model::foreign::controller;
+use model::foreign_text::quoted_unless_word;
 use model::instance::InstanceState;
 use model::moment::after;
 use model::notification_log::NotificationKey;
@@ -119,9 +120,10 @@ impl<'a> InstanceCase<'a> {
         }
         let cost = price::describe_cost(self.policy.prices.saved_by_ending(self.instance));
         let text = format!(
-            "its curfew:job names {job}, {}. Somebody copied the tag, or EC2's answer to a launch was lost. No job terminates it, \
+            "its curfew:job names {}, {}. Somebody copied the tag, or EC2's answer to a launch was lost. No job terminates it, \
              so Curfew treats it as untagged. {cost}. If it is yours, remove curfew:job and curfew:attempt; otherwise \
              terminate it",
+            quoted_unless_word(job),
             why.explain()
         );
         Some(OwnerFinding { topic: NotificationKey::named(DISOWNED), what: job.to_owned(), text })

@@ -244,7 +244,7 @@ fn a_volume_without_tags_is_whose_its_snapshot_is() {
 }
 
 fn finding(resource: &str, team: Option<&str>, usd: Option<u64>) -> ScanFinding {
-    let source = PriceSource::Prepaid;
+    let source = PriceSource::Prepaid { costs: None };
     let price = usd.map(|usd| Quote { rate: Rate::from_usd_micros_per_month(usd * 1_000_000), source });
     let found = scan_one(instance().id(resource), idle(), "").remove(0);
     ScanFinding { team: team.map(TeamName::from), price, ..found }

@@ -53,7 +53,7 @@ fn told_of(restore: &str, state: SnapshotState) -> String {
 #[test]
 fn a_volume_that_vanished_can_be_restored() {
     let told = told_of("us-east-1a,gp3,500,4000,", SnapshotState::Completed);
-    let undo = "its volume is gone. Undo until 2026-10-01T12:00:00Z: aws ec2 create-volume --region us-east-1 \
+    let undo = "its volume is gone.\nUndo until 2026-10-01T12:00:00Z: aws ec2 create-volume --region us-east-1 \
                 --availability-zone us-east-1a --snapshot-id snap-1 --volume-type gp3 --size 500 --iops 4000 \
                 --tag-specifications '[{\"ResourceType\":\"volume\",\"Tags\":[{\"Key\":\"Owner\",\"Value\":\"ada\"},\
                 {\"Key\":\"Team\",\"Value\":\"vision\"}]}]'";

@@ -34,7 +34,7 @@ fn it_belongs_to_the_owner_of_its_last_instance_even_if_that_is_gone() {
     assert_eq!(team(&account), "vision");
     assert!(account.messages_text[0].contains("last attached to i-1"), "{:?}", account.messages_text);
     account.run("09-19 12:00").run("09-19 13:00").run("10-19 14:00");
-    assert!(account.messages_text[0].contains("owner ada"), "{:?}", account.messages_text);
+    assert!(account.messages_text[0].contains("owner \"ada\""), "{:?}", account.messages_text);
     assert_snapshot!(account.log, @r"
     09-01 12:00 skipped attached
     09-02 12:00 curfew:unattached-since=2026-09-02T12:00:00Z
@@ -115,7 +115,7 @@ fn the_snapshot_names_the_owner_of_a_deleted_volume() {
     account.aws.memory = NotificationLogs::from([("us-east-1".into(), NotificationLog::default())]);
     account.run("10-04 14:00");
     assert!(
-        account.messages_text[0].contains("team vision") || account.messages_text[0].contains("owner ada"),
+        account.messages_text[0].contains("team vision") || account.messages_text[0].contains("owner \"ada\""),
         "{:?}",
         account.messages_text
     );

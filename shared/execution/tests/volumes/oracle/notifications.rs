@@ -105,7 +105,7 @@ impl InvariantOracle {
     fn undo(&mut self, paragraph: &str, place: usize, world: &SimulatedWorld, facts: &Facts) -> Option<UndoCommand> {
         let disk = &world.disks[place];
         let id = disk.id();
-        let Some((_, undo)) = paragraph.split_once(" Undo until ") else {
+        let Some((_, undo)) = paragraph.split_once("\nUndo until ") else {
             // Without a snapshot there is no way back; the configuration may have changed since.
             let lost = self.configured_at < facts.now - MARGIN && self.last_fault < facts.now - MARGIN;
             if facts.settings.action == crate::settings::OrphanAction::SnapshotAndDelete && lost {

@@ -64,7 +64,8 @@ fn the_job_continues_once_the_tag_or_the_machine_is_gone_or_the_machine_is_healt
 fn its_owner_hears_once_by_which_tag_it_is_held() {
     let said = kept(silent()).next().job.notification().unwrap();
     assert_eq!(said.fingerprint, "machine-held 1 kept");
-    insta::assert_snapshot!(said.notification.text, @"vision/llama-1a2b3c4d (owner ada): i-1, the machine of attempt 1, is lost, and Curfew neither terminates nor replaces it: it carries the tag curfew:keep-until, in force until 2026-09-03T12:00:00Z. It costs $1.00/h at most, and its own timer ends it at 2026-09-01T20:00:00Z. Remove or correct the tag, and the job continues. To stop it: curfew cancel vision/llama-1a2b3c4d");
+    insta::assert_snapshot!(said.notification.text, @r#"vision/llama-1a2b3c4d (owner "ada"): i-1, the machine of attempt 1, is lost, and Curfew neither terminates nor replaces it: it carries the tag curfew:keep-until, in force until 2026-09-03T12:00:00Z. It costs $1.00/h at most, and its own timer ends it at 2026-09-01T20:00:00Z. Remove or correct the tag, and the job continues.
+To stop it: curfew cancel vision/llama-1a2b3c4d"#);
     let over = kept(running().cancelled()).next().job.notification().unwrap();
     assert!(
         over.notification.text.contains("Curfew does not terminate it") && over.notification.loses.is_none(),

@@ -42,7 +42,7 @@ fn what_is_spent_in_the_last_minutes_of_a_month_is_told_once() {
     assert_eq!((plan.seen, plan.skipped.len(), step.action.as_str()), (2, 1, "notify"));
     let plan::Evidence::OverBudget(evidence) = &step.evidence else { panic!("{step:?}") };
     assert_eq!((evidence.month.as_str(), evidence.threshold_percent, evidence.as_of), ("2026-11", 100, moment(END)));
-    assert_snapshot!(evidence.text, @r#"Team vision has spent $5,050.00 of its budget of $5,000.00 for 2026-11 (101 %), as of 2026-12-01T00:00:00Z; $0.00 is left. The most was spent on i-1 (g5.xlarge "bench", owner ada, us-east-1) $5,050.00, still running at $1.01/h."#);
+    assert_snapshot!(evidence.text, @r#"Team vision has spent $5,050.00 of its budget of $5,000.00 for 2026-11 (101 %), as of 2026-12-01T00:00:00Z; $0.00 is left. The most was spent on i-1 (g5.xlarge "bench", owner "ada", us-east-1) $5,050.00, still running at $1.01/h."#);
 }
 
 #[test]
