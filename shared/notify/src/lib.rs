@@ -188,7 +188,11 @@ fn announcing(step: &Step) -> Severity {
 
 fn skip_notification(skipped: &Skipped) -> Option<Notification> {
     let notification = finding_notification(&skipped.target, skipped.finding.as_ref()?, Some(skipped.reason));
-    let severity = if skipped.reason == SkipReason::Unreadable { Severity::Warning } else { notification.severity };
+    let severity = match skipped.reason {
+        SkipReason::Bug => Severity::Error,
+        SkipReason::Unreadable => Severity::Warning,
+        _ => notification.severity,
+    };
     Some(Notification { severity, ..notification })
 }
 

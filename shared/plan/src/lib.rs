@@ -11,11 +11,12 @@ use std::collections::BTreeMap;
 
 use billing::price::Quote;
 use jiff::Timestamp;
+use model::fault::Bug;
 use model::id::{Region, ResourceId, TeamName};
 use model::instance::Tags;
 use model::mark::Mark;
 use model::mode::Mode;
-use model::notification_log::NotificationKey;
+use model::notification_log::{NotificationKey, NotificationLog};
 use model::observation::Gap;
 use serde::{Deserialize, Serialize};
 
@@ -104,6 +105,43 @@ pub struct ResourceMemory {
     pub last_host: Option<(ResourceId, Tags)>,
 }
 
+impl Target {
+    /// One of which nothing but its id is known.
+    #[must_use]
+    pub fn bare(region: &Region, resource: &ResourceId) -> Self {
+        let (region, resource, what) = (region.clone(), resource.clone(), String::new());
+        Self { region, resource, team: None, owner: None, name: None, what }
+    }
+}
+
+impl Skipped {
+    /// One that a bug kept from being judged: nothing is done to it, and all that was announced stays.
+    #[must_use]
+    pub fn for_bug(bug: &Bug, target: Target, log: &NotificationLog) -> Self {
+        let topic = NotificationKey::named("bug");
+        let mut memory = ResourceMemory::unchanged(log, &target.resource);
+        memory.active_keys.push(topic.clone());
+        let finding = OwnerFinding { topic, what: bug.to_string(), text: format!("Curfew does nothing to it: {bug}") };
+        Self { target, reason: SkipReason::Bug, finding: Some(finding), memory }
+    }
+}
+
+impl ResourceMemory {
+    /// All that the log has about a resource.
+    #[must_use]
+    pub fn unchanged(log: &NotificationLog, id: &ResourceId) -> Self {
+        let host = log.seen_on.get(id);
+        Self {
+            active_keys: log.notified.get(id).into_iter().flat_map(BTreeMap::keys).cloned().collect(),
+            shadow_mark: log.shadow_marks.get(id).cloned(),
+            unwritten_mark: log.unwritten_marks.get(id).cloned(),
+            void_mark: log.void_marks.get(id).cloned(),
+            first_sight: log.first_sights.get(id).copied(),
+            last_host: host.map(|host| (host.clone(), log.hosts.get(host).cloned().unwrap_or_default())),
+        }
+    }
+}
+
 /// Why a run skips a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -114,6 +152,8 @@ pub enum SkipReason {
     Kept,
     /// One of its tags cannot be read.
     Unreadable,
+    /// A bug in Curfew kept it from being judged.
+    Bug,
     /// Another controller manages it.
     ForeignOwned,
     /// It does not run.

@@ -25,9 +25,10 @@ use model::notification_log::{NotificationLog, NotificationLogs};
 use model::ownership::value_of;
 use model::rule::Rule;
 use model::volume::{ObservedStorage, Snapshot, Volume, VolumeHost, VolumeOrigin, VolumeUse, VolumeUseQuery, own_tags};
-use plan::{Plan, SkipReason, Skipped, Step, Target, limits};
+use plan::{Plan, SkipReason, Step, Target, limits};
 
 use crate::announcements::AnnouncementTarget;
+use crate::decision::Decision as VolumeDecision;
 use crate::policy::{Policy, Verdict, effective_mode};
 use crate::rules::orphaned::{self, VolumeSubject};
 
@@ -63,13 +64,15 @@ pub fn decide(
     };
     let mut volumes: Vec<&Volume> = seen.volumes.items.iter().collect();
     volumes.sort_by_key(|volume| (&volume.region, &volume.id));
-    let of_volumes = volumes.into_iter().map(|volume| view.case(volume, uses.get(&volume.id).copied()).decide());
-    let of_snapshots = seen.snapshots.iter().map(|snapshot| view.decide_snapshot(snapshot));
-    for line in of_volumes.chain(of_snapshots) {
-        match line {
-            VolumeDecision::Step(step) => plan.steps.push(*step),
-            VolumeDecision::Skipped(skipped) => plan.skipped.push(*skipped),
-        }
+    for volume in volumes {
+        let case = || view.case(volume, uses.get(&volume.id).copied());
+        let (place, notices) = ((&volume.region, &volume.id), view.notices(&volume.region));
+        VolumeDecision::or_bug(place, notices, || case().target(), || case().decide()).add_to(&mut plan);
+    }
+    for snapshot in &seen.snapshots {
+        let (place, notices) = ((&snapshot.region, &snapshot.id), view.notices(&snapshot.region));
+        let decision = || view.decide_snapshot(snapshot);
+        VolumeDecision::or_bug(place, notices, || view.target(snapshot), decision).add_to(&mut plan);
     }
     limits::hold_where_exceeded(&mut plan, &policy.config.limits);
     plan
@@ -103,11 +106,6 @@ pub fn volume_use_queries(
 pub fn jobs(seen: &ObservedStorage) -> BTreeSet<String> {
     let unattached = seen.volumes.items.iter().filter(|volume| volume.is_unattached());
     unattached.filter_map(|volume| CurfewTags::read_volume(&volume.tags).ok()?.job).collect()
-}
-
-enum VolumeDecision {
-    Step(Box<Step>),
-    Skipped(Box<Skipped>),
 }
 
 /// Everything that was observed, indexed.

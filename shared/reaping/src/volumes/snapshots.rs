@@ -79,7 +79,7 @@ impl StorageView<'_> {
         Step { memory: resource_memory, ..Step::bare(self.target(snapshot), action, evidence, mode) }
     }
 
-    fn target(&self, snapshot: &Snapshot) -> Target {
+    pub(super) fn target(&self, snapshot: &Snapshot) -> Target {
         let (tags, config) = (&snapshot.tags, &self.policy.config);
         Target {
             region: snapshot.region.clone(),
