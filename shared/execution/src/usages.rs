@@ -13,6 +13,8 @@ use model::usage::{
 };
 use ports::{CallError, InstanceCloud, gaps};
 
+use crate::bugs::or_gap;
+
 /// The most samples of a round in memory. Each takes 24 bytes, and the smallest Lambda has 128 MB.
 const SAMPLES_AT_ONCE_MAX: usize = 500_000;
 
@@ -37,14 +39,14 @@ pub async fn usages(
     now: Timestamp,
     timeout: Duration,
 ) -> (BTreeMap<ResourceId, QueryResult>, Vec<Gap>) {
-    let mut inquiry =
-        RegionInquiry { cloud, region, lines, until: end_of_period(now), found: BTreeMap::new(), errors: Vec::new() };
+    let (found, errors, bugs) = (BTreeMap::new(), Vec::new(), Vec::new());
+    let mut inquiry = RegionInquiry { cloud, region, lines, until: end_of_period(now), found, errors, bugs };
     let asks = asks.iter().filter(|ask| ask.instance.region == *region).collect();
     let in_time = tokio::time::timeout(timeout, inquiry.ask(asks)).await;
     if in_time.is_err() {
         inquiry.errors.push(CallError::timed_out("cloudwatch:GetMetricData", region, timeout));
     }
-    (inquiry.found, gaps(inquiry.errors))
+    (inquiry.found, [gaps(inquiry.errors), inquiry.bugs].concat())
 }
 
 /// Parts whose samples fit into the limit, each of one instance at least.
@@ -75,6 +77,7 @@ struct RegionInquiry<'a, C> {
     until: Timestamp,
     found: BTreeMap<ResourceId, QueryResult>,
     errors: Vec<CallError>,
+    bugs: Vec<Gap>,
 }
 
 /// An instance of the second round, with the utilisation series of its devices, and the number of samples to expect.
@@ -123,7 +126,9 @@ impl<C: InstanceCloud> RegionInquiry<'_, C> {
         for ask in asks {
             let id = &ask.instance.id;
             let Some(answers) = answered.answers.remove(id) else { continue };
-            match ask.after_first(answers, !answered.missed.contains(id), self.lines.idle) {
+            let is_whole = !answered.missed.contains(id);
+            let work = || ask.after_first(answers, is_whole, self.lines.idle);
+            match or_gap((self.region, id), &mut self.bugs, work).flatten() {
                 Some(FirstRound::Found(found)) => drop(self.found.insert(id.clone(), found)),
                 Some(FirstRound::Open(one)) => open.push(one),
                 None => {}
@@ -153,12 +158,14 @@ impl<C: InstanceCloud> RegionInquiry<'_, C> {
             };
             for open in open {
                 let devices = by_instance.remove(&open.ask.instance.id).unwrap_or_default();
-                match open.questions(&devices, names) {
-                    Some(questions) => {
+                let id = &open.ask.instance.id;
+                match or_gap((self.region, id), &mut self.bugs, || open.questions(&devices, names)) {
+                    Some(Some(questions)) => {
                         let samples = samples(open.ask, questions.len());
                         further.push(FurtherQuery { open, devices, samples });
                     }
-                    None => drop(self.found.insert(open.ask.instance.id.clone(), QueryResult::NoWork)),
+                    Some(None) => drop(self.found.insert(id.clone(), QueryResult::NoWork)),
+                    None => {}
                 }
             }
         }
@@ -189,7 +196,8 @@ impl<C: InstanceCloud> RegionInquiry<'_, C> {
             let UsageQuery { instance, .. } = open.ask;
             let complete = !answered.missed.contains(&instance.id);
             let answers = answered.answers.remove(&instance.id).unwrap_or_default();
-            let found = open.conclude(answers, complete, devices, names_of(open), self.lines.idle);
+            let work = || open.conclude(answers, complete, devices, names_of(open), self.lines.idle);
+            let found = or_gap((self.region, &instance.id), &mut self.bugs, work).flatten();
             self.found.extend(found.map(|found| (instance.id.clone(), found)));
         }
     }

@@ -17,6 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use billing::price;
 use jiff::{SignedDuration, Timestamp};
 use model::curfew_tags::{CurfewTags, RESTORE, SNAPSHOT_OF};
+use model::fault::Bug;
 use model::id::{Region, ResourceId};
 use model::instance::Tags;
 use model::mark::whole_second;
@@ -92,7 +93,8 @@ pub fn volume_use_queries(
     let unattached = seen.volumes.items.iter().filter(|volume| volume.is_unattached());
     let cases = unattached.map(|volume| view.case(volume, Some(VolumeUse::None)));
     let due = cases.filter(|case| now.duration_since(case.since) >= policy.config.volumes.orphaned_after);
-    due.filter(|case| case.is_decided_by_use())
+    // A bug in it is one of the decision as well, which names it.
+    due.filter(|case| Bug::catch(|| case.is_decided_by_use()).unwrap_or(false))
         .map(|case| VolumeUseQuery {
             region: case.volume.region.clone(),
             volume: case.volume.id.clone(),
