@@ -10,7 +10,7 @@ use store::StoreError;
 use super::facts::JobDocuments;
 use super::find::NamedJob;
 use super::{JobsRun, ReadJob};
-use crate::{AT_ONCE, catch_bug};
+use crate::AT_ONCE;
 
 /// More rounds than a ranking has candidates: each candidate can be refused.
 const ROUNDS_MAX: usize = 80;
@@ -28,18 +28,12 @@ impl JobsRun<'_> {
         let rankings = &AtomicUsize::new(0);
         let works = stream::iter(named).map(|(id, read)| async move {
             let timeout = self.time_left()?;
-            match tokio::time::timeout(timeout, catch_bug(Box::pin(self.work(read, rankings)))).await {
-                Ok(Ok(left)) => left,
-                // The state has what was begun, and the next run continues it.
-                Ok(Err(bug)) => {
-                    self.gap(Gap::for_bug(&bug, self.run.cloud.home(), &id.to_string().as_str().into()));
-                    None
-                }
-                Err(_) => {
-                    self.report_late(&id);
-                    None
-                }
-            }
+            // After a bug as after a time-out, the state has what was begun, and the next run continues it.
+            let work = self.or_gap(&id, Box::pin(self.work(read, rankings)));
+            tokio::time::timeout(timeout, work).await.unwrap_or_else(|_| {
+                self.report_late(&id);
+                None
+            })
         });
         works.buffer_unordered(AT_ONCE).filter_map(std::future::ready).collect().await
     }
