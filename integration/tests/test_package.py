@@ -139,6 +139,13 @@ def test_a_panic_of_a_function_unwinds() -> None:
     assert all(re.search(rf"^{name}==\d", pinned, re.MULTILINE) for name in ("cargo-lambda", "cargo-zigbuild", "ziglang"))
 
 
+def test_no_crate_has_operators_that_panic_or_wrap() -> None:
+    """The numbers of `sizing` have limits; those of all others come from anybody."""
+    assert tomllib.loads((REPOSITORY / "Cargo.toml").read_text())["profile"]["release"]["overflow-checks"] is True
+    roots = [*(REPOSITORY / "shared").glob("*/src/lib.rs"), *(REPOSITORY / name / "src" / "main.rs" for name in ("agent", "cli"))]
+    assert [root.parts[-3] for root in roots if "deny(clippy::arithmetic_side_effects)" not in root.read_text()] == ["sizing"]
+
+
 def test_an_agent_that_would_not_start_fails_the_build(link: Link, tmp_path: Path) -> None:
     build = Build(tmp_path, link("GLIBC_2.38"))
     assert build.made.returncode != 0 and "it needs GLIBC_2.38, which glibc 2.26 does not have" in build.made.stderr

@@ -117,6 +117,18 @@ def test_an_idle_inference_component_is_scaled_to_zero_and_gets_its_copies_back(
     assert refused.code != 0 and "it has copies" in refused.err
 
 
+def test_a_bug_about_one_endpoint_keeps_no_other_from_its_turn(studio: StudioAccount) -> None:
+    """The feature `reaping/fixture` makes each decision about a resource of this name panic."""
+    planted, llm = studio.unused(studio.endpoint("planted-bug")), studio.unused(studio.endpoint("llm"))
+    run = studio.tick()
+    assert run.said(llm) == ("notify", "idle", "done") and run.skipped == {"bug": 1}, run.response
+    assert planted in run.message() and "a bug in Curfew: planted for a test; report it" in run.message()
+    assert not studio.tick().messages, "it is told once"
+    found = curfew(studio.environment(), "scan", "--sagemaker", "--json")
+    assert llm in found.out and f"judging {planted}" in found.out + found.err, (found.out, found.err)
+    assert "because of a bug in Curfew" in curfew(studio.environment(), "explain", planted).fine().out
+
+
 def test_what_may_be_in_production_is_spared_with_its_reason(studio: StudioAccount) -> None:
     studio.configure(sagemaker={"endpoint_action": "delete"})
     studio.unused(studio.endpoint("scaled"))

@@ -46,7 +46,8 @@ impl Explain {
         let account = ExplainAccount::load(context).await?;
         let mut all = ExplainOutput { schema: screen::SCHEMA, explained: Vec::new(), unexplained: Vec::new() };
         for named in &self.resources {
-            match account.explain(named).await {
+            let explained = execution::catch_bug(Box::pin(account.explain(named))).await;
+            match explained.unwrap_or_else(|bug| Err(Unexplained(bug.to_string()))) {
                 Ok(explained) => all.explained.push(explained),
                 Err(Unexplained(error)) => {
                     all.unexplained.push(ExplainFailure { resource: named.id.to_string(), error });

@@ -7,6 +7,7 @@
 //! Unknown data changes nothing: an unobserved region keeps its runs. While a ledger cannot be read, no budget document is renewed, because it
 //! would show too little; after an hour it is stale, and no function holds or stops anything by it.
 
+mod beats;
 mod closing;
 mod cost_explorer;
 mod documents;
@@ -127,7 +128,7 @@ async fn observe_regions(
     let of_sagemaker = sagemaker_types(bills.iter().flat_map(|look| &look.resources));
     let (prices, unasked) = prices::refresh(run, &policy.config, &instances, &with_volumes, &of_sagemaker).await;
     gaps.extend(unasked);
-    let of_look = |look: RegionObservation| {
+    let of_look = |look: &RegionObservation| {
         look.to_beat(
             run.now,
             &policy.config,
@@ -137,8 +138,9 @@ async fn observe_regions(
     };
     let of_bill =
         |look: &SageMakerObservation| look.to_beat(run.now, &policy.config, |one| prices.known_rates_of_sagemaker(one));
-    let sagemaker = bills.iter().map(of_bill).collect();
-    (RegionBeats { ec2: looks.into_iter().map(of_look).collect(), sagemaker }, gaps)
+    let ec2 = looks.into_iter().map(|look| beats::from_look(look, of_look, &mut gaps)).collect();
+    let sagemaker = bills.into_iter().map(|look| beats::from_bill(look, of_bill, &mut gaps)).collect();
+    (RegionBeats { ec2, sagemaker }, gaps)
 }
 
 /// The log of the home region has all notifications about budgets. If it cannot be read, an empty one takes at least the notification of that.

@@ -10,11 +10,11 @@ use model::usage::{ActivityCache, Usage};
 use plan::Plan;
 use plan::report::Report;
 use ports::{ActivityDocuments, BudgetDocuments, ConfigLoadError, Documents, InstanceCloud, JobDocuments};
-use reaping::instances::{decide, learn_usage, usage_queries};
+use reaping::instances::decide;
 use reaping::policy::Policy;
 
 use crate::budgets::load_budget_statuses;
-use crate::{IdleThresholds, RecalledLogs, Run, Subscribers, load_job_states, usages};
+use crate::{IdleThresholds, RecalledLogs, Run, Subscribers, due_queries, learn_usage, load_job_states, usages};
 
 /// What a run about instances reads and writes of the bucket.
 pub trait InstanceDocuments: Documents + ActivityDocuments + BudgetDocuments + JobDocuments {}
@@ -107,11 +107,13 @@ async fn usages_of(
         Ok(versioned) => (versioned.value.clone(), Vec::new()),
         Err(error) => (ActivityCache::default(), vec![error.gap(region)]),
     };
-    let due = usage_queries(&of_region, &activity, &recalled.memory, policy, run.now);
+    let (due, bugs) = due_queries(&of_region, &activity, &recalled.memory, policy, run.now);
+    gaps.extend(bugs);
     let lines = IdleThresholds { metrics: &policy.config.metrics, idle: &policy.config.idle };
     let (found, unanswered) = usages(run.cloud, region, &due, lines, run.now, run.timeout()).await;
     gaps.extend(unanswered);
-    let learnt = learn_usage(&of_region, &due, found, &activity, policy, run.now);
+    let (learnt, bugs) = learn_usage(&of_region, &due, found, &activity, policy, run.now);
+    gaps.extend(bugs);
     if run.chosen.is_none()
         && let Ok(before) = known
         && before.value != learnt.activity

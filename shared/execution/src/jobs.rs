@@ -18,6 +18,8 @@ mod sweeps;
 mod triggers;
 mod work;
 
+use std::fmt::Display;
+use std::future::Future;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -34,7 +36,7 @@ use plan::report::{JobStep, JobsReport, RunUsage};
 use store::{ConfigLoadError, StoreError, TriggerObject, Versioned};
 
 use crate::clients::Run;
-use crate::{RESERVE, Subscribers, answer_timeout, prices};
+use crate::{RESERVE, Subscribers, answer_timeout, catch_bug, prices};
 
 pub use agents::AgentBinaries;
 use facts::MachineSightings;
@@ -143,6 +145,14 @@ impl JobsRun<'_> {
                 found.gaps.push(gap);
             }
         });
+    }
+
+    /// Does work about one job, sweep or document. A bug in it is a gap that names that one, and the others go on.
+    async fn or_gap<T: Default>(&self, name: impl Display, work: impl Future<Output = T>) -> T {
+        catch_bug(work).await.unwrap_or_else(|bug| {
+            self.gap(Gap::for_bug(&bug, self.run.cloud.home(), &ResourceId::new(name.to_string())));
+            T::default()
+        })
     }
 
     fn notify(&self, notification: Notification) {

@@ -7,6 +7,7 @@
 
 mod act;
 pub mod budgets;
+mod bugs;
 #[cfg(feature = "aws")]
 mod clients;
 mod delivery;
@@ -44,6 +45,7 @@ use reaping::job_ownership::JobStates;
 use reaping::policy::Policy;
 
 pub use act::carry_out;
+pub use bugs::{catch_bug, due_queries, learn_usage};
 #[cfg(feature = "aws")]
 pub use clients::Clients;
 pub use job_states::load_job_states;

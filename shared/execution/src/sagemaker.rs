@@ -5,10 +5,11 @@ use std::time::Duration;
 use futures::future::{join, join_all};
 use jiff::Timestamp;
 use model::config::Config;
+use model::fault::Bug;
 use model::id::Region;
 use model::notification_log::NotificationLog;
 use model::observation::{Gap, Observation};
-use model::sagemaker::{ActivitySamples, ObservedSageMaker, SageMakerResource};
+use model::sagemaker::{ActivityQuestion, ActivitySamples, ObservedSageMaker, SageMakerResource};
 use plan::Plan;
 use plan::report::Report;
 use ports::{BudgetDocuments, ConfigLoadError, Documents, SageMakerCloud};
@@ -16,6 +17,7 @@ use reaping::policy::Policy;
 use reaping::sagemaker::{Activities, decide, evaluate, first_questions, further_questions, wants_facts};
 
 use crate::budgets::load_budget_statuses;
+use crate::bugs::or_gap;
 use crate::{RecalledLogs, Run, Subscribers};
 
 /// What a run about `SageMaker` reads and writes of the bucket.
@@ -71,7 +73,8 @@ pub async fn observe(
     let Observation { items: regions, gaps } = run.regions(&policy.config).await;
     let recalled = run.recall(&regions).await;
     let wants = |resource: &SageMakerResource| {
-        run.is_about(&resource.region, &resource.id) && wants_facts(resource, &policy.config, run.now)
+        let wants = || wants_facts(resource, &policy.config, run.now);
+        run.is_about(&resource.region, &resource.id) && Bug::catch(wants).unwrap_or(true)
     };
     let (mut resources, (budgets, unread)) = join(
         run.cloud.sagemaker(&recalled.regions(), run.timeout(), wants),
@@ -109,11 +112,17 @@ pub async fn activities(
     now: Timestamp,
     timeout: Duration,
 ) -> (Activities, Vec<Gap>) {
-    let (mut answers, mut gaps) = (ActivitySamples::new(), Vec::new());
-    let first = first_questions(resources, config, now);
+    let (mut answers, mut gaps, mut bugs) = (ActivitySamples::new(), Vec::new(), Vec::new());
+    let mut each = |work: &dyn Fn(&[SageMakerResource]) -> Vec<ActivityQuestion>| -> Vec<ActivityQuestion> {
+        let one = |resource: &SageMakerResource| {
+            or_gap((region, &resource.id), &mut bugs, || work(std::slice::from_ref(resource))).unwrap_or_default()
+        };
+        resources.iter().flat_map(one).collect()
+    };
+    let first = each(&|resource| first_questions(resource, config, now));
     if !first.is_empty() {
         (answers, gaps) = cloud.activity(region, &first, timeout / 2).await;
-        let further = further_questions(resources, &answers, notices, config, now);
+        let further = each(&|resource| further_questions(resource, &answers, notices, config, now));
         if !further.is_empty() {
             let (more, unanswered) = cloud.activity(region, &further, timeout / 2).await;
             gaps.extend(unanswered);
@@ -122,8 +131,11 @@ pub async fn activities(
             }
         }
     }
-    let evaluated = resources
-        .iter()
-        .map(|resource| ((region.clone(), resource.id.clone()), evaluate(resource, &answers, config, now)));
-    (evaluated.collect(), gaps)
+    let evaluated = resources.iter().filter_map(|resource| {
+        let activity = or_gap((region, &resource.id), &mut bugs, || evaluate(resource, &answers, config, now))?;
+        Some(((region.clone(), resource.id.clone()), activity))
+    });
+    let evaluated = evaluated.collect();
+    gaps.extend(bugs);
+    (evaluated, gaps)
 }

@@ -7,7 +7,7 @@ use plan::Step;
 use plan::report::{OutcomeKind, Report, StepOutcome};
 use ports::{Cloud, Documents};
 
-use crate::{AT_ONCE, RESERVE, Run, answer_timeout, carry_out};
+use crate::{AT_ONCE, RESERVE, Run, answer_timeout, carry_out, catch_bug};
 
 impl<C: Cloud, D: Documents> Run<'_, C, D> {
     /// Carries out the steps that `wanted` names, as long as there is time. A held step waits for a person instead.
@@ -15,7 +15,8 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         let reached = report.steps.iter().enumerate().filter(|(_, (step, _))| wanted(step));
         let outcomes: Vec<(usize, StepOutcome)> = stream::iter(reached)
             .map(|(place, (step, _))| async move {
-                let outcome = self.act_on(step).await;
+                let outcome = catch_bug(self.act_on(step)).await;
+                let outcome = outcome.unwrap_or_else(|bug| StepOutcome::with(OutcomeKind::Failed, bug.to_string()));
                 (self.progress)(step, &outcome);
                 (place, outcome)
             })

@@ -18,6 +18,7 @@ use ports::{CallError, InstanceCloud, gaps};
 
 pub use device_reports::device_reports;
 
+use crate::bugs::or_gap;
 use device_reports::{OpenReport, explain_reports, unowned_of};
 
 /// The most samples of a round in memory. Each takes 24 bytes, and the smallest Lambda has 128 MB.
@@ -52,6 +53,7 @@ pub async fn usages(
         found: BTreeMap::new(),
         unowned: BTreeMap::new(),
         errors: Vec::new(),
+        bugs: Vec::new(),
     };
     let asks: Vec<&UsageQuery<'_>> = asks.iter().filter(|ask| ask.instance.region == *region).collect();
     let all = async {
@@ -62,7 +64,7 @@ pub async fn usages(
     if in_time.is_err() {
         inquiry.errors.push(CallError::timed_out("cloudwatch:GetMetricData", region, timeout));
     }
-    (inquiry.found, gaps(inquiry.errors))
+    (inquiry.found, [gaps(inquiry.errors), inquiry.bugs].concat())
 }
 
 /// Parts whose samples fit into the limit, each of one instance at least.
@@ -95,6 +97,7 @@ struct RegionInquiry<'a, C> {
     /// Listed series that name no instance.
     unowned: BTreeMap<Accelerator, Vec<MetricSeries>>,
     errors: Vec<CallError>,
+    bugs: Vec<Gap>,
 }
 
 /// An instance of the second round, with the utilisation series of its devices, and the number of samples to expect.
@@ -144,7 +147,9 @@ impl<C: InstanceCloud> RegionInquiry<'_, C> {
             let id = &ask.instance.id;
             let Some(answers) = answered.answers.remove(id) else { continue };
             let names = self.lines.metrics.series_names(ask.instance.machine.accelerator);
-            match ask.after_first(answers, !answered.missed.contains(id), names, self.lines.idle) {
+            let is_whole = !answered.missed.contains(id);
+            let work = || ask.after_first(answers, is_whole, names, self.lines.idle);
+            match or_gap((self.region, id), &mut self.bugs, work).flatten() {
                 Some(FirstRound::Found(found)) => drop(self.found.insert(id.clone(), found)),
                 Some(FirstRound::Open(one)) => open.push(one),
                 None => {}
@@ -174,12 +179,14 @@ impl<C: InstanceCloud> RegionInquiry<'_, C> {
             };
             for open in open {
                 let devices = by_instance.remove(&open.ask.instance.id).unwrap_or_default();
-                match open.questions(&devices, names) {
-                    Some(questions) => {
+                let id = &open.ask.instance.id;
+                match or_gap((self.region, id), &mut self.bugs, || open.questions(&devices, names)) {
+                    Some(Some(questions)) => {
                         let samples = samples(open.ask, questions.len());
                         further.push(FurtherQuery { open, devices, samples });
                     }
-                    None => drop(self.found.insert(open.ask.instance.id.clone(), QueryResult::NoWork)),
+                    Some(None) => drop(self.found.insert(id.clone(), QueryResult::NoWork)),
+                    None => {}
                 }
             }
         }
@@ -212,7 +219,8 @@ impl<C: InstanceCloud> RegionInquiry<'_, C> {
             let UsageQuery { instance, .. } = open.ask;
             let complete = !answered.missed.contains(&instance.id);
             let answers = answered.answers.remove(&instance.id).unwrap_or_default();
-            let found = open.conclude(answers, complete, devices, names_of(open), self.lines.idle);
+            let work = || open.conclude(answers, complete, devices, names_of(open), self.lines.idle);
+            let found = or_gap((self.region, &instance.id), &mut self.bugs, work).flatten();
             self.found.extend(found.map(|found| (instance.id.clone(), found)));
         }
     }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures::future::join_all;
 use futures::{StreamExt, stream};
+use model::fault::Bug;
 use model::id::{Region, ResourceId};
 use model::observation::Observation;
 use model::volume::{ObservedStorage, Volume, VolumeUse};
@@ -71,8 +72,11 @@ pub struct VolumesObservation {
 pub async fn observe(run: &Run<'_, impl VolumeCloud, impl VolumeDocuments>, policy: &Policy) -> VolumesObservation {
     let Observation { items: regions, gaps } = run.regions(&policy.config).await;
     let recalled = run.recall(&regions).await;
-    let of_interest = |volume: &_, hosts: &_| is_of_interest(volume, hosts, &recalled.memory, &policy.config);
-    let source = |volume: &_| wants_its_source(volume, &policy.config);
+    // Of what a bug hides, all is read: the decision names the bug.
+    let of_interest = |volume: &_, hosts: &_| {
+        Bug::catch(|| is_of_interest(volume, hosts, &recalled.memory, &policy.config)).unwrap_or(true)
+    };
+    let source = |volume: &_| Bug::catch(|| wants_its_source(volume, &policy.config)).unwrap_or(true);
     let mut storage = run.cloud.storage(&recalled.regions(), run.timeout(), of_interest, source).await;
     let ObservedStorage { volumes, snapshots, .. } = &mut storage;
     snapshots.retain(|snapshot| {

@@ -1,7 +1,9 @@
 //! Errors for people.
 
+use std::any::Any;
 use std::error::Error;
 use std::fmt::Display;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A refused value: why, and what is legal, in a sentence for its author.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -12,6 +14,33 @@ impl InvalidValue {
     /// That sentence.
     pub fn new(problem: impl Display) -> Self {
         Self(problem.to_string())
+    }
+}
+
+/// The most characters of a panic's text in a message.
+const PANIC_CHARACTERS_MAX: usize = 200;
+
+/// A bug of Curfew's own: what a panic said. The log has its place.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a bug in Curfew: {0}; report it")]
+pub struct Bug(String);
+
+impl Bug {
+    /// From what was caught of a panic.
+    #[must_use]
+    pub fn from_panic(panic: &(dyn Any + Send)) -> Self {
+        let words =
+            panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+        Self(one_line(words.unwrap_or("without a message"), PANIC_CHARACTERS_MAX))
+    }
+
+    /// Does work about one resource, whose panic must not keep the others from being looked at.
+    ///
+    /// # Errors
+    /// The panic.
+    pub fn catch<T>(work: impl FnOnce() -> T) -> Result<T, Self> {
+        // What a panic leaves behind is dropped here.
+        catch_unwind(AssertUnwindSafe(work)).map_err(|panic| Self::from_panic(panic.as_ref()))
     }
 }
 
@@ -124,6 +153,15 @@ mod tests {
         assert_eq!(one_line("a\u{9b}b\u{200b}c\u{2029}d\u{e0041}e\u{3164}\u{ad}", 100), "a b c d e  ");
         assert_eq!(one_line("zürich 東京 \u{600} \u{2764}\u{fe0f}", 100), "zürich 東京 \u{600} \u{2764}\u{fe0f}");
         assert_eq!(one_line("\n\n\nGrüße", 5), "   Gr…");
+    }
+
+    #[test]
+    fn a_panic_is_a_bug_with_a_short_text() {
+        let check = |work: fn() -> u8, expect: &str| assert_eq!(Bug::catch(work).unwrap_err().to_string(), expect);
+        check(|| panic!("no\nway"), "a bug in Curfew: no way; report it");
+        check(|| panic!("{}", "x".repeat(300)), &format!("a bug in Curfew: {}…; report it", "x".repeat(200)));
+        check(|| std::panic::panic_any(7), "a bug in Curfew: without a message; report it");
+        assert_eq!(Bug::catch(|| 7), Ok(7));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
-use crate::fault::Passing;
+use crate::fault::{Bug, Passing};
 use crate::id::{Region, ResourceId};
 use crate::instance::{Instance, Tags};
 use crate::sagemaker::SageMakerResource;
@@ -91,7 +91,7 @@ impl ObservedResource {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gap {
     pub region: Region,
-    /// The call by its IAM action, such as `ec2:DescribeInstances`.
+    /// The call by its IAM action, such as `ec2:DescribeInstances`; of a bug the resource.
     pub call: String,
     /// What AWS answered, and what to do about it, if it lasts.
     pub error: String,
@@ -105,6 +105,12 @@ impl Gap {
     #[must_use]
     pub fn new(region: &Region, call: impl Into<String>, error: impl Into<String>, kind: GapKind) -> Self {
         Self { region: region.clone(), call: call.into(), error: error.into(), kind, passing: None }
+    }
+
+    /// What a bug hides about one resource.
+    #[must_use]
+    pub fn for_bug(bug: &Bug, region: &Region, resource: &ResourceId) -> Self {
+        Self::new(region, format!("judging {resource}"), bug.to_string(), GapKind::Part)
     }
 
     /// The error as a run reports it.

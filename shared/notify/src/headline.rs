@@ -97,6 +97,7 @@ fn verb(ending: ResourceAction) -> String {
 pub(super) fn finding_headline(target: &Target, skipped: Option<SkipReason>) -> Headline {
     let sentence = match skipped {
         Some(SkipReason::Unreadable) => "Curfew skips {} because of an unreadable tag",
+        Some(SkipReason::Bug) => "Curfew skips {} because of a bug in Curfew",
         Some(SkipReason::ForeignOwned) => "Curfew skips {} because of another controller",
         Some(SkipReason::UsageUnknown) => "Curfew cannot judge whether {} {is} idle",
         _ => "Curfew has a finding about {}",

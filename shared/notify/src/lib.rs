@@ -19,6 +19,7 @@ use std::collections::BTreeSet;
 use billing::budget::{BudgetLimit, budget_fingerprint};
 use jiff::Timestamp;
 use model::config::OverBudget;
+use model::fault::Bug;
 use model::id::Region;
 use model::mark::AnnouncedAction;
 use model::mode::Mode;
@@ -27,7 +28,7 @@ use model::notification_log::{
     NotificationLogs, Paragraph, RepeatPolicy, Severity, is_known, would_fingerprint,
 };
 use model::observation::{Gap, GapKind};
-use plan::report::{OutcomeKind, Report};
+use plan::report::{OutcomeKind, Report, StepOutcome};
 use plan::{
     Action, Announcement, BudgetAction, Evidence, InstanceAction, NotifyOnlyReason, OwnerFinding, SageMakerAction,
     SkipReason, Skipped, SnapshotAction, Step, Target, VolumeAction,
@@ -44,15 +45,19 @@ pub use remember::{record_ahead, update_log};
 pub fn notifications(report: &Report, memory: &NotificationLogs, home: &Region, now: Timestamp) -> Vec<Notification> {
     // No later run repeats by itself what a person chose.
     let is_retried = !report.of_chosen_only;
-    let of_steps = report
-        .steps
-        .iter()
-        .filter_map(|(step, outcome)| step_notification(step, outcome.kind, outcome.error.as_deref(), is_retried, now));
+    let of_step = |(step, outcome): &(Step, StepOutcome)| {
+        let notify = || step_notification(step, outcome.kind, outcome.error.as_deref(), is_retried, now);
+        Bug::catch(notify).unwrap_or_else(|bug| Some(bug_notification(&step.target, &bug, home)))
+    };
+    let of_steps = report.steps.iter().filter_map(of_step);
     let of_findings = report
         .steps
         .iter()
         .filter_map(|(step, _)| Some(finding_notification(&step.target, step.finding.as_ref()?, None)));
-    let of_skipped = report.skipped.iter().filter_map(skip_notification);
+    let of_skipped = report.skipped.iter().filter_map(|skipped| {
+        let notify = || skip_notification(skipped);
+        Bug::catch(notify).unwrap_or_else(|bug| Some(bug_notification(&skipped.target, &bug, home)))
+    });
     // A person who chose the resources sees the gaps, which may come from their own permissions.
     let of_gaps = report.gaps.iter().filter(|_| !report.of_chosen_only).map(|gap| gap_notification(gap, home));
     of_steps.chain(of_findings).chain(of_skipped).chain(of_gaps).filter(|one| !is_known(one, memory, now)).collect()
@@ -187,7 +192,11 @@ fn announcing(step: &Step) -> Severity {
 
 fn skip_notification(skipped: &Skipped) -> Option<Notification> {
     let notification = finding_notification(&skipped.target, skipped.finding.as_ref()?, Some(skipped.reason));
-    let severity = if skipped.reason == SkipReason::Unreadable { Severity::Warning } else { notification.severity };
+    let severity = match skipped.reason {
+        SkipReason::Bug => Severity::Error,
+        SkipReason::Unreadable => Severity::Warning,
+        _ => notification.severity,
+    };
     Some(Notification { severity, ..notification })
 }
 
@@ -209,6 +218,11 @@ fn finding_notification(target: &Target, finding: &OwnerFinding, skipped: Option
         headline: headline::finding_headline(target, skipped),
         facts: headline::target_facts(target),
     }
+}
+
+/// The notification of a resource of which a bug kept the text from being written.
+fn bug_notification(target: &Target, bug: &Bug, home: &Region) -> Notification {
+    gap_notification(&Gap::for_bug(bug, &target.region, &target.resource), home)
 }
 
 /// The notification of a gap, remembered with the region `home`.

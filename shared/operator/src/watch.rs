@@ -20,6 +20,7 @@ use billing::budget::{Budget, BudgetHolder, BudgetMonth, BudgetStatuses};
 use billing::price::PriceBook;
 use jiff::Timestamp;
 use model::config::Config;
+use model::fault::Bug;
 use model::id::Region;
 use model::instance::Instance;
 use model::mode::Mode;
@@ -116,12 +117,18 @@ pub fn dashboard(facts: WatchFacts) -> Dashboard {
         jobs: &jobs,
         now,
     };
-    let mut instances: Vec<InstanceRow> = facts.instances.iter().filter_map(|one| seen.row(one)).collect();
+    let mut problems = facts.problems;
+    let row = |one: &Instance| {
+        Bug::catch(|| seen.row(one)).unwrap_or_else(|bug| {
+            problems.push(format!("{}: {bug}", one.id));
+            None
+        })
+    };
+    let mut instances: Vec<InstanceRow> = facts.instances.iter().filter_map(row).collect();
     instances.sort_by(InstanceRow::by_money);
     let overview = BudgetOverview::from_documents(facts.budgets, None, &policy.config, month, now);
     let budgets: Vec<BudgetLine> = overview.rows.iter().map(|row| BudgetLine::from_row(row, &overview)).collect();
     let next = timeline::events(&instances, &jobs, &budgets, &overview.period, now);
-    let mut problems = facts.problems;
     problems.extend(runs::problems(&facts.runs, now));
     problems.extend(overview.problems());
     Dashboard {

@@ -11,10 +11,11 @@ use std::collections::BTreeMap;
 
 use billing::price::Quote;
 use jiff::Timestamp;
+use model::fault::Bug;
 use model::id::{Region, ResourceId, TeamName};
 use model::instance::Tags;
 use model::mode::Mode;
-use model::notification_log::{NotificationKey, ResourceRecord};
+use model::notification_log::{NotificationKey, NotificationLog, ResourceRecord};
 use model::observation::Gap;
 use serde::{Deserialize, Serialize};
 
@@ -98,6 +99,38 @@ pub struct ResourceMemory {
     pub host_tags: Option<Tags>,
 }
 
+impl Target {
+    /// One of which nothing but its id is known.
+    #[must_use]
+    pub fn bare(region: &Region, resource: &ResourceId) -> Self {
+        let (region, resource, what) = (region.clone(), resource.clone(), String::new());
+        Self { region, resource, team: None, owner: None, name: None, what }
+    }
+}
+
+impl Skipped {
+    /// One that a bug kept from being judged: nothing is done to it, and all that was announced stays.
+    #[must_use]
+    pub fn for_bug(bug: &Bug, target: Target, log: &NotificationLog) -> Self {
+        let topic = NotificationKey::named("bug");
+        let mut memory = ResourceMemory::unchanged(log, &target.resource);
+        memory.active_keys.push(topic.clone());
+        let finding = OwnerFinding { topic, what: bug.to_string(), text: format!("Curfew does nothing to it: {bug}") };
+        Self { target, reason: SkipReason::Bug, finding: Some(finding), memory }
+    }
+}
+
+impl ResourceMemory {
+    /// All that the log has about a resource.
+    #[must_use]
+    pub fn unchanged(log: &NotificationLog, id: &ResourceId) -> Self {
+        let mut record = log.record(id).cloned().unwrap_or_default();
+        let active_keys = std::mem::take(&mut record.notified).into_keys().collect();
+        let host_tags = record.last_host.as_ref().and_then(|host| log.hosts.get(host)).cloned();
+        Self { active_keys, record, host_tags }
+    }
+}
+
 /// Why a run skips a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -108,6 +141,8 @@ pub enum SkipReason {
     Kept,
     /// One of its tags cannot be read.
     Unreadable,
+    /// A bug in Curfew kept it from being judged.
+    Bug,
     /// Another controller manages it.
     ForeignOwned,
     /// It does not run.

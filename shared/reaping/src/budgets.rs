@@ -14,6 +14,8 @@ use model::mode::Mode;
 use model::notification_log::{NotificationKey, NotificationLog, NotificationLogs};
 use plan::{Action, BudgetAction, Evidence, Plan, ResourceMemory, SkipReason, Skipped, Step, Target};
 
+use crate::decision::Decision;
+
 pub use close::close;
 
 /// Decides about each budget. `home` is the region with which it is remembered what was told; without that memory nothing is
@@ -26,19 +28,12 @@ pub fn decide(
     memory: &NotificationLogs,
     home: &Region,
 ) -> Plan {
+    let nothing_told = NotificationLog::default();
     let mut plan = Plan { seen: documents.len(), steps: Vec::new(), skipped: Vec::new(), gaps: Vec::new() };
     for (holder, document) in documents {
-        let limit = BudgetLimit::from_config(holder, config, ceiling);
-        // One that could not be made anew is of what was set before.
-        let document = &limit.map_or_else(|| document.clone(), |limit| document.under(&limit));
         let case = BudgetCase { holder, document, config, memory, home };
-        match limit {
-            None => plan.skipped.push(case.skip(SkipReason::WithoutBudget)),
-            Some(limit) => match case.step(&limit) {
-                Ok(step) => plan.steps.push(step),
-                Err(reason) => plan.skipped.push(case.skip(reason)),
-            },
-        }
+        let (id, notices) = (resource_of(holder), memory.get(home).unwrap_or(&nothing_told));
+        Decision::or_bug((home, &id), notices, || case.target(), || case.decide(ceiling)).add_to(&mut plan);
     }
     plan
 }
@@ -53,6 +48,18 @@ struct BudgetCase<'a> {
 }
 
 impl BudgetCase<'_> {
+    fn decide(self, ceiling: Mode) -> Decision {
+        let limit = BudgetLimit::from_config(self.holder, self.config, ceiling);
+        // One that could not be made anew is of what was set before.
+        let document = &limit.map_or_else(|| self.document.clone(), |limit| self.document.under(&limit));
+        let case = BudgetCase { document, ..self };
+        let step = limit.ok_or(SkipReason::WithoutBudget).and_then(|limit| case.step(&limit));
+        match step {
+            Ok(step) => Decision::Step(Box::new(step)),
+            Err(reason) => Decision::Skipped(Box::new(case.skip(reason))),
+        }
+    }
+
     /// The shares at which people are notified. A team that is held is notified of that, whatever the configuration lists.
     fn thresholds(self) -> Vec<u16> {
         let of_team = match self.holder {

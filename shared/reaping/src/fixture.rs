@@ -33,6 +33,13 @@ use model::usage::Usage;
 use crate::job_ownership::JobStates;
 use crate::policy::{InstanceSubject, Policy, Verdict};
 
+/// The part of an id by which a test makes every decision about a resource panic.
+pub const PLANTED_BUG: &str = "planted-bug";
+
+pub(crate) fn panic_if_planted(id: &ResourceId) {
+    assert!(!id.as_str().contains(PLANTED_BUG), "planted for a test");
+}
+
 /// What a rule is given; usage unknown, defaults, noon.
 pub struct RuleInput {
     instance: Instance,

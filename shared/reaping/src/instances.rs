@@ -34,6 +34,7 @@ use plan::{
 };
 
 use crate::announcements::{AnnouncementTarget, seen_expiry, start_keys, unsettled_rule_keys};
+use crate::decision::Decision as InstanceDecision;
 use crate::job_ownership::JobOwnership;
 use crate::policy::{InstanceSubject, Policy, Verdict};
 use crate::rules::{expired, hours, idle, lifetime, over_budget, untagged};
@@ -56,18 +57,12 @@ pub fn decide(
     for instance in instances {
         let usage = usages.get(&instance.id).unwrap_or(&NOT_ASKED);
         let notices = memory.get(&instance.region).unwrap_or(&nothing_told);
-        match (InstanceCase { instance, usage, notices, policy, now }).decide() {
-            InstanceDecision::Step(step) => plan.steps.push(*step),
-            InstanceDecision::Skipped(skipped) => plan.skipped.push(*skipped),
-        }
+        let case = InstanceCase { instance, usage, notices, policy, now };
+        let place = (&instance.region, &instance.id);
+        InstanceDecision::or_bug(place, notices, || case.target(), || case.decide()).add_to(&mut plan);
     }
     limits::hold_where_exceeded(&mut plan, &policy.config.limits);
     plan
-}
-
-enum InstanceDecision {
-    Step(Box<Step>),
-    Skipped(Box<Skipped>),
 }
 
 /// One instance with everything that is known about it.

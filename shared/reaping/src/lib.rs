@@ -5,6 +5,7 @@
 
 mod announcements;
 pub mod budgets;
+mod decision;
 pub mod explain;
 pub mod instances;
 pub mod job_ownership;

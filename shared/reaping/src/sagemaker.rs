@@ -29,6 +29,7 @@ use plan::{
 };
 
 use crate::announcements::{AnnouncementTarget, seen_expiry, start_keys, unsettled_rule_keys};
+use crate::decision::Decision as SageMakerDecision;
 use crate::policy::{ModeSource, Policy, Verdict, effective_mode_and_its_source};
 use crate::rules::hours::start_of_stopped;
 use crate::rules::over_budget::{BudgetSubject, limited_mode};
@@ -62,18 +63,12 @@ pub fn decide(
     resources.sort_by_key(|resource| (&resource.region, &resource.id));
     for resource in resources {
         let notices = memory.get(&resource.region).unwrap_or(&nothing_told);
-        match SageMakerCase::new(resource, activities, notices, policy, now).decide() {
-            SageMakerDecision::Step(step) => plan.steps.push(*step),
-            SageMakerDecision::Skipped(skipped) => plan.skipped.push(*skipped),
-        }
+        let case = SageMakerCase::new(resource, activities, notices, policy, now);
+        let place = (&resource.region, &resource.id);
+        SageMakerDecision::or_bug(place, notices, || case.target(), || case.decide()).add_to(&mut plan);
     }
     limits::hold_where_exceeded(&mut plan, &policy.config.limits);
     plan
-}
-
-enum SageMakerDecision {
-    Step(Box<Step>),
-    Skipped(Box<Skipped>),
 }
 
 /// One resource with everything that is known about it.

@@ -12,12 +12,32 @@ use billing::price::Quote;
 use jiff::Timestamp;
 use model::id::{Region, ResourceId, TeamName};
 use model::money::{Rate, USD_MICROS_PER_CENT};
+use model::observation::{Gap, Observation};
 use serde::Serialize;
+
+use crate::decision::catch_bug;
 
 pub use crate::instances::scan as instances;
 pub use crate::instances::unjudged;
 pub use crate::sagemaker::scan as sagemaker;
 pub use crate::volumes::scan as volumes;
+
+/// What is found of each of these resources; a bug about one is a gap that names it.
+pub(crate) fn find_in_each<'a, R: 'a>(
+    resources: impl Iterator<Item = &'a R>,
+    place_of: fn(&R) -> (&Region, &ResourceId),
+    find: impl Fn(&'a R) -> Option<ScanFinding>,
+) -> Observation<ScanFinding> {
+    let mut found = Observation::default();
+    for resource in resources {
+        let (region, id) = place_of(resource);
+        match catch_bug(id, || find(resource)) {
+            Ok(finding) => found.items.extend(finding),
+            Err(bug) => found.gaps.push(Gap::for_bug(&bug, region, id)),
+        }
+    }
+    found
+}
 
 /// One resource and all that is found of it.
 #[derive(Debug, Clone, PartialEq)]

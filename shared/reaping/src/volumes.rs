@@ -17,6 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use billing::price;
 use jiff::{SignedDuration, Timestamp};
 use model::curfew_tags::{CurfewTags, RESTORE, SNAPSHOT_OF};
+use model::fault::Bug;
 use model::id::{Region, ResourceId};
 use model::instance::Tags;
 use model::mark::whole_second;
@@ -25,9 +26,10 @@ use model::notification_log::{NotificationLog, NotificationLogs, ResourceRecord,
 use model::ownership::value_of;
 use model::rule::Rule;
 use model::volume::{ObservedStorage, Snapshot, Volume, VolumeHost, VolumeOrigin, VolumeUse, VolumeUseQuery, own_tags};
-use plan::{Plan, SkipReason, Skipped, Step, Target, limits};
+use plan::{Plan, SkipReason, Step, Target, limits};
 
 use crate::announcements::AnnouncementTarget;
+use crate::decision::Decision as VolumeDecision;
 use crate::policy::{Policy, Verdict, effective_mode};
 use crate::rules::orphaned::{self, VolumeSubject};
 
@@ -63,13 +65,15 @@ pub fn decide(
     };
     let mut volumes: Vec<&Volume> = seen.volumes.items.iter().collect();
     volumes.sort_by_key(|volume| (&volume.region, &volume.id));
-    let of_volumes = volumes.into_iter().map(|volume| view.case(volume, uses.get(&volume.id).copied()).decide());
-    let of_snapshots = seen.snapshots.iter().map(|snapshot| view.decide_snapshot(snapshot));
-    for line in of_volumes.chain(of_snapshots) {
-        match line {
-            VolumeDecision::Step(step) => plan.steps.push(*step),
-            VolumeDecision::Skipped(skipped) => plan.skipped.push(*skipped),
-        }
+    for volume in volumes {
+        let case = || view.case(volume, uses.get(&volume.id).copied());
+        let (place, notices) = ((&volume.region, &volume.id), view.notices(&volume.region));
+        VolumeDecision::or_bug(place, notices, || case().target(), || case().decide()).add_to(&mut plan);
+    }
+    for snapshot in &seen.snapshots {
+        let (place, notices) = ((&snapshot.region, &snapshot.id), view.notices(&snapshot.region));
+        let decision = || view.decide_snapshot(snapshot);
+        VolumeDecision::or_bug(place, notices, || view.target(snapshot), decision).add_to(&mut plan);
     }
     limits::hold_where_exceeded(&mut plan, &policy.config.limits);
     plan
@@ -89,7 +93,8 @@ pub fn volume_use_queries(
     let unattached = seen.volumes.items.iter().filter(|volume| volume.is_unattached());
     let cases = unattached.map(|volume| view.case(volume, Some(VolumeUse::None)));
     let due = cases.filter(|case| now.duration_since(case.since) >= policy.config.volumes.orphaned_after);
-    due.filter(|case| case.is_decided_by_use())
+    // A bug in it is one of the decision as well, which names it.
+    due.filter(|case| Bug::catch(|| case.is_decided_by_use()).unwrap_or(false))
         .map(|case| VolumeUseQuery {
             region: case.volume.region.clone(),
             volume: case.volume.id.clone(),
@@ -117,11 +122,6 @@ fn safety_record(snapshot: &Snapshot, memory: &NotificationLogs) -> Option<Safet
     // Seen for the first time since that run.
     let requested = log.record(&snapshot.of_volume).is_some_and(|volume| volume.snapshot_runs.contains(&run));
     requested.then(|| SafetyRecord { volume: snapshot.of_volume.clone(), run, deleted_at: None })
-}
-
-enum VolumeDecision {
-    Step(Box<Step>),
-    Skipped(Box<Skipped>),
 }
 
 /// Everything that was observed, indexed.

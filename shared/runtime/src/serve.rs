@@ -10,7 +10,7 @@ use lambda_runtime::tower::util::MapRequestLayer;
 use lambda_runtime::{Diagnostic, LambdaEvent, LambdaInvocation, Runtime, service_fn};
 use lambda_runtime_api_client::body::Body;
 use lambda_runtime_api_client::build_request;
-use model::fault::error_sentence;
+use model::fault::{Bug, error_sentence};
 
 use crate::environment::variable;
 use crate::{Event, EventKind, Failure, FunctionSettings, Invocation, InvocationResponse, UnexpectedEvent, logs};
@@ -125,13 +125,8 @@ async fn unwound(
     run: impl Future<Output = Result<InvocationResponse, Failure>>,
 ) -> Result<InvocationResponse, Failure> {
     AssertUnwindSafe(run).catch_unwind().await.unwrap_or_else(|panic| {
-        let words =
-            panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-        let words = words.unwrap_or("without a message");
-        Err(Failure::because(
-            "Panic",
-            format!("the function panicked: {words}; that is a bug in Curfew, and the log has the place"),
-        ))
+        let bug = Bug::from_panic(panic.as_ref());
+        Err(Failure::because("Panic", format!("the function panicked: {bug}; the log has the place")))
     })
 }
 

@@ -128,6 +128,7 @@ impl ModelArchitecture {
             ("attention heads", attention.heads, 1, WIDTH_MAX),
             ("key-value heads", attention.kv_heads, 1, attention.heads),
             ("head size", attention.head_dim, 1, WIDTH_MAX),
+            ("size of all heads", attention.heads.saturating_mul(attention.head_dim), 1, WIDTH_MAX),
             ("intermediate size", self.mlp.intermediate, 1, WIDTH_MAX),
             ("vocabulary", self.embeddings.vocabulary, 1, VOCABULARY_MAX),
             ("positions", self.embeddings.positions, 0, VOCABULARY_MAX),
@@ -138,7 +139,7 @@ impl ModelArchitecture {
                 ("kv_lora_rank", latent.kv_rank, 1, WIDTH_MAX),
                 ("q_lora_rank", latent.q_rank.unwrap_or(1), 1, WIDTH_MAX),
                 ("qk_rope_head_dim", latent.rope_dim, 1, attention.head_dim),
-                ("v_head_dim", latent.value_dim, 1, WIDTH_MAX),
+                ("v_head_dim of all heads", attention.heads.saturating_mul(latent.value_dim), 1, WIDTH_MAX),
             ]);
         }
         if let Some(experts) = self.experts {

@@ -37,6 +37,27 @@ fn workloads() -> impl Strategy<Value = Workload> {
     )
 }
 
+/// The largest numbers that are possible, together.
+#[test]
+fn the_largest_model_is_sized_and_a_larger_one_refused() {
+    let model = |head_dim: u32| {
+        read_hf_config(&format!(
+            "{{\"model_type\": \"mixtral\", \"num_hidden_layers\": 1024, \"hidden_size\": {0}, \"num_attention_heads\": 1024, \
+             \"num_key_value_heads\": 1024, \"intermediate_size\": {0}, \"vocab_size\": {1}, \"head_dim\": {head_dim}, \
+             \"num_local_experts\": 4096, \"num_experts_per_tok\": 4096}}",
+            1 << 20,
+            1 << 24
+        ))
+    };
+    assert!(model(1 << 20).unwrap_err().to_string().contains("size of all heads"));
+    let model = model(1 << 10).unwrap();
+    for task in Task::ALL {
+        let workload =
+            Workload { batch: 1 << 16, tokens: 1 << 24, lora_rank: 8_192, ..Workload::new(task, Precision::Bf16) };
+        let _ = estimate(&model, &workload, Parallelism::ONE_GPU);
+    }
+}
+
 proptest! {
     /// No number that is accepted overflows, and more never takes less.
     #[test]

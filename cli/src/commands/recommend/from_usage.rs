@@ -5,6 +5,7 @@ use std::time::Duration;
 use billing::ledger::TimeSpan;
 use cloud::usage_history;
 use jobs::JobId;
+use model::fault::Bug;
 use model::id::{Region, TeamName};
 use model::instance::Instance;
 use model::moment::before;
@@ -120,8 +121,17 @@ async fn of_region(
     let prices = account.prices(deployed, &offers, false).await;
     for instance in instances {
         let Some(samples) = history.get(&instance.id) else { continue };
-        let usage = InstanceUsage::from_samples(instance, samples, names, (&prices, config));
-        found.findings.extend(usage.findings(&offers, &prices, config));
+        let findings = || {
+            let usage = InstanceUsage::from_samples(instance, samples, names, (&prices, config));
+            usage.findings(&offers, &prices, config).collect::<Vec<_>>()
+        };
+        match Bug::catch(findings) {
+            Ok(findings) => found.findings.extend(findings),
+            Err(bug) => {
+                found.is_incomplete = true;
+                screen::warn(format_args!("{}: {bug}", instance.id));
+            }
+        }
     }
 }
 

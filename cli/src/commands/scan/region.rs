@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use billing::price::{PriceBook, PriceDocument, sagemaker_types};
 use cloud::Aws;
-use execution::IdleThresholds;
+use execution::{IdleThresholds, due_queries, learn_usage};
 use futures::future::join3;
 use jiff::Timestamp;
 use model::id::Region;
@@ -13,7 +13,6 @@ use model::notification_log::{NotificationLog, NotificationLogs};
 use model::observation::{Gap, GapKind, Observation};
 use model::sagemaker::SageMakerResource;
 use model::usage::ActivityCache;
-use reaping::instances::{learn_usage, usage_queries};
 use reaping::job_ownership::JobStates;
 use reaping::policy::Policy;
 use reaping::sagemaker::wants_facts;
@@ -118,13 +117,14 @@ async fn instances(
     let policy = &Policy { jobs, ..policy.clone() };
     let seen: Vec<&Instance> = items.iter().collect();
     let (activity, memory) = (ActivityCache::default(), NotificationLogs::default());
-    let due = usage_queries(&seen, &activity, &memory, policy, now);
+    let (due, bugs) = due_queries(&seen, &activity, &memory, policy, now);
     let lines = IdleThresholds { metrics: &policy.config.metrics, idle: &policy.config.idle };
     let (found, unanswered) = execution::usages(aws, region, &due, lines, now, TIMEOUT).await;
     let is_answered = unanswered.is_empty();
     gaps.extend(unanswered);
-    let learnt = learn_usage(&seen, &due, found, &activity, policy, now);
-    let findings = scan::instances(&items, &learnt.usages, policy, now);
+    let (learnt, more_bugs) = learn_usage(&seen, &due, found, &activity, policy, now);
+    let Observation { items: findings, gaps: unscanned } = scan::instances(&items, &learnt.usages, policy, now);
+    gaps.extend([bugs, more_bugs, unscanned].concat());
     // Without a refusal, an instance without a query is too young to have been idle.
     let unjudged = if is_answered { 0 } else { scan::unjudged(&items, &learnt.usages, policy, now) };
     PartialFindings { seen: items.len(), unjudged, findings, gaps }
@@ -133,8 +133,9 @@ async fn instances(
 async fn volumes(aws: &Aws, region: &Region, policy: &Policy, now: Timestamp) -> PartialFindings {
     let source = |volume: &_| wants_its_source(volume, &policy.config);
     let mut storage = cloud::operator::unattached(aws, region, TIMEOUT, source).await;
-    let findings = scan::volumes(&storage, policy, now);
-    let gaps = std::mem::take(&mut storage.volumes.gaps);
+    let Observation { items: findings, gaps: bugs } = scan::volumes(&storage, policy, now);
+    let mut gaps = std::mem::take(&mut storage.volumes.gaps);
+    gaps.extend(bugs);
     PartialFindings { seen: storage.volumes.items.len(), unjudged: 0, findings, gaps }
 }
 
@@ -154,7 +155,9 @@ async fn sagemaker(aws: &Aws, region: &Region, policy: &Policy, now: Timestamp) 
     gaps.extend(unanswered);
     gaps.iter_mut().filter(|gap| gap.kind.hides_region()).for_each(|gap| gap.kind = GapKind::Listing);
     let prices = sagemaker_prices(aws, &items, policy, now).await;
-    (scan::sagemaker(&items, &activities, &Policy { prices, ..policy.clone() }, now), gaps)
+    let found = scan::sagemaker(&items, &activities, &Policy { prices, ..policy.clone() }, now);
+    gaps.extend(found.gaps);
+    (found.items, gaps)
 }
 
 /// With what the Price List says of the types that have no price: Curfew comes with no table of `SageMaker`.

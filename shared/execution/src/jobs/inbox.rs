@@ -106,13 +106,13 @@ impl JobsRun<'_> {
 
     /// Answers one document, unless it has an answer. Returns the job, if it is accepted.
     pub(super) async fn answer_submission(&self, submission: Submission) -> Option<JobId> {
-        match Box::pin(self.answered(&submission)).await {
-            Ok(job) => job,
-            Err(error) => {
+        let answered = async {
+            self.answered(&submission).await.unwrap_or_else(|error| {
                 self.gap(error.gap(self.run.cloud.home()));
                 None
-            }
-        }
+            })
+        };
+        self.or_gap(&submission.key, Box::pin(answered)).await
     }
 
     async fn answered(&self, submission: &Submission) -> Result<Option<JobId>, StoreError> {

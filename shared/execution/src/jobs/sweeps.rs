@@ -99,10 +99,11 @@ impl JobsRun<'_> {
             if self.time_left().is_none() {
                 return;
             }
-            match self.restore_sweep(sweep).await {
-                Ok(true) => self.sweeps.add_listed(std::iter::once(sweep.clone())),
-                Ok(false) => {}
-                Err(error) => self.gap(error.gap(self.run.cloud.home())),
+            let restored = async { Some(self.restore_sweep(sweep).await) };
+            match self.or_gap(sweep, Box::pin(restored)).await {
+                Some(Ok(true)) => self.sweeps.add_listed(std::iter::once(sweep.clone())),
+                Some(Ok(false)) | None => {}
+                Some(Err(error)) => self.gap(error.gap(self.run.cloud.home())),
             }
         }
     }
@@ -164,15 +165,20 @@ impl JobsRun<'_> {
             if self.list_unfinished(&sweep).await.is_none_or(|unfinished| !unfinished.is_empty()) {
                 continue;
             }
-            match self.read_results(&sweep).await {
-                Ok(Some((of, members))) => {
+            let ended = async {
+                let results = self.read_results(&sweep).await;
+                let notify =
+                    |(of, members): (Sweep, Vec<JobOverview>)| of.notify_ended(&members, self.run.cloud.home());
+                Some(results.map(|found| found.map(notify)))
+            };
+            match self.or_gap(&sweep, Box::pin(ended)).await {
+                Some(Ok(Some(said))) => {
                     // One that cannot be read keeps no other from its turn.
                     read += 1;
-                    let said = of.notify_ended(&members, self.run.cloud.home());
                     self.with_findings(|found| found.ended_sweeps.push((sweep, said)));
                 }
-                Ok(None) => {}
-                Err(error) => self.gap(error.gap(self.run.cloud.home())),
+                Some(Ok(None)) | None => {}
+                Some(Err(error)) => self.gap(error.gap(self.run.cloud.home())),
             }
         }
     }

@@ -50,9 +50,12 @@ impl JobsRun<'_> {
             by_team.entry(one.team.clone()).or_default().push(one);
         }
         let listed = interleave(by_team.into_values().collect());
-        let runs = stream::iter(&listed).map(|one| self.run_trigger(one, arrivals, is_of_all));
-        let done: Vec<Result<(), StoreError>> = runs.buffered(AT_ONCE).collect().await;
-        let failed: Vec<_> = listed.iter().zip(done).filter_map(|(one, done)| Some((one, done.err()?))).collect();
+        let runs = stream::iter(&listed).map(|one| {
+            let run = async { self.run_trigger(one, arrivals, is_of_all).await.err() };
+            self.or_gap(&one.key, Box::pin(run))
+        });
+        let done: Vec<Option<StoreError>> = runs.buffered(AT_ONCE).collect().await;
+        let failed: Vec<_> = listed.iter().zip(done).filter_map(|(one, done)| Some((one, done?))).collect();
         let is_trouble_of_all = failed.len() == listed.len();
         let mut recorded = Ok(());
         for (one, error) in failed {
@@ -66,9 +69,12 @@ impl JobsRun<'_> {
 
     /// Notifies the teams of the mistakes in triggers that were just written.
     pub(super) async fn judge_written(&self, written: &[TriggerObject]) {
-        let judged = stream::iter(written).map(|one| async move { (one, self.read_legal_trigger(one).await) });
-        for (one, read) in judged.buffered(AT_ONCE).collect::<Vec<_>>().await {
-            if let Err(error) = read {
+        let judged = stream::iter(written).map(|one| async move {
+            let read = async { self.read_legal_trigger(one).await.err() };
+            (one, self.or_gap(&one.key, Box::pin(read)).await)
+        });
+        for (one, failed) in judged.buffered(AT_ONCE).collect::<Vec<_>>().await {
+            if let Some(error) = failed {
                 self.report_failure(one, &error);
             }
         }

@@ -28,12 +28,12 @@ impl JobsRun<'_> {
         let rankings = &AtomicUsize::new(0);
         let works = stream::iter(named).map(|(id, read)| async move {
             let timeout = self.time_left()?;
-            if let Ok(left) = tokio::time::timeout(timeout, Box::pin(self.work(read, rankings))).await {
-                return left;
-            }
-            // The state has what was begun, and the next run continues it.
-            self.report_late(&id);
-            None
+            // After a bug as after a time-out, the state has what was begun, and the next run continues it.
+            let work = self.or_gap(&id, Box::pin(self.work(read, rankings)));
+            tokio::time::timeout(timeout, work).await.unwrap_or_else(|_| {
+                self.report_late(&id);
+                None
+            })
         });
         works.buffer_unordered(AT_ONCE).filter_map(std::future::ready).collect().await
     }

@@ -14,6 +14,8 @@ use recommend::usage::{DeviceSamples, InstanceUsage, dearest, is_looked_at};
 use report::{MonthFacts, UsageFacts};
 use tokio::time::{Instant, timeout_at};
 
+use crate::bugs::or_gap;
+
 /// Series of GPUs that one report queries, in all regions together. Each is two metrics, so a report costs a cent at most, and a month of
 /// daily ones $0.30 (Amazon `CloudWatch` pricing, us-east-1, 2026-11: $0.01 for 1,000 metrics). The report shows five findings, and of the
 /// dearest instances 500 GPUs have those.
@@ -60,12 +62,14 @@ pub(super) async fn read(
             samples = history.map(|(samples, _)| samples).unwrap_or_default();
             offers = types.unwrap_or_default();
         }
-        series_left -= samples.values().map(Vec::len).sum::<usize>();
+        series_left = series_left.saturating_sub(samples.values().map(Vec::len).sum());
         for instance in all.iter().filter(|one| one.region == *region) {
             let of_instance = samples.get(&instance.id).map(Vec::as_slice).unwrap_or_default();
-            let used = InstanceUsage::from_samples(instance, of_instance, &names, (&facts.prices, config));
-            let findings = used.findings(&offers, &facts.prices, config);
-            usage.add(&used, findings);
+            let work = || {
+                let used = InstanceUsage::from_samples(instance, of_instance, &names, (&facts.prices, config));
+                usage.add(&used, used.findings(&offers, &facts.prices, config));
+            };
+            or_gap((region, &instance.id), &mut gaps, work);
         }
     }
     usage.is_incomplete = !gaps.is_empty();

@@ -36,6 +36,8 @@ pub(crate) struct AwsInMemory {
     pub(crate) refuses_copies: bool,
     /// The error of every write to EC2, if it refuses them.
     pub(crate) refuses: Option<&'static str>,
+    /// Whether the next write to EC2 panics.
+    pub(crate) panics_once: bool,
     /// The state of a new snapshot.
     pub(crate) new_snapshots: SnapshotState,
     /// The audit record of each run, as last written, by its key.
@@ -59,6 +61,7 @@ impl AwsInMemory {
             deaf: BTreeSet::new(),
             refuses_copies: false,
             refuses: None,
+            panics_once: false,
             new_snapshots: SnapshotState::Completed,
             audits: BTreeMap::new(),
             messages: Vec::new(),
@@ -217,6 +220,7 @@ impl Cloud for Seam<'_> {
     }
 
     async fn write(&self, _region: &Region, write: Ec2Write<'_>) -> Result<(), CallError> {
+        assert!(!std::mem::take(&mut self.aws().panics_once), "planted for a test");
         if let Some(error) = self.aws().refuses {
             return Err(self.error("ec2:Write", CallErrorKind::Other, error));
         }

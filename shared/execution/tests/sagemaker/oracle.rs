@@ -16,6 +16,7 @@ use plan::Plan;
 
 use crate::budgets::{BudgetReading, HOLDERS, stopping};
 use crate::chance::{DAY, HOUR, stamp};
+use crate::driver::find_bug;
 use crate::session::Facts;
 use crate::world::{SimulatedResource, StoppedBy};
 use truth::SeenUse;
@@ -135,6 +136,9 @@ impl InvariantOracle {
         expected.sort_unstable();
         if planned != expected {
             self.violated(facts.now, format!("the plan has {planned:?}, and seen were {expected:?}"));
+        }
+        if let Some(bug) = find_bug(plan) {
+            self.violated(facts.now, bug);
         }
         let enforced = plan.steps.iter().filter(|step| step.mode == Mode::Enforce && step.action.stops_or_deletes());
         let inferred: Vec<_> = enforced.filter(|step| is_inferred(step.evidence.rule())).collect();

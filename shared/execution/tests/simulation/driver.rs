@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use model::fault::InvalidValue;
-use plan::{Action, Step};
+use plan::{Action, Plan, SkipReason, Step};
 
 const HELP: &str = "\
 --account-days N   live accounts until so many days have passed (default 24)
@@ -24,6 +24,13 @@ struct Arguments {
     seed: Option<u64>,
     days: Option<u64>,
     verbose: bool,
+}
+
+/// A bug in a plan: a run goes on without what it is about, but a simulation fails.
+pub(crate) fn find_bug(plan: &Plan) -> Option<String> {
+    let skipped = plan.skipped.iter().find(|one| one.reason == SkipReason::Bug).map(|one| format!("{one:?}"));
+    let gap = plan.gaps.iter().find(|gap| gap.error.starts_with("a bug in Curfew")).map(|gap| format!("{gap:?}"));
+    skipped.or(gap)
 }
 
 /// What is simulated: an account by its seed, and the total of many accounts.

@@ -18,6 +18,7 @@ pub(crate) use liveness::IdleShare;
 
 use crate::budgets::{BudgetReading, HOLDERS};
 use crate::chance::stamp;
+use crate::driver::find_bug;
 use crate::jobs::{JobReading, MachineOwner};
 use crate::session::Facts;
 use crate::world::SimulatedMachine;
@@ -128,6 +129,9 @@ impl InvariantOracle {
         expected.sort_unstable();
         if planned != expected {
             self.violated(facts.now, format!("the plan has {planned:?}, and seen were {expected:?}"));
+        }
+        if let Some(bug) = find_bug(plan) {
+            self.violated(facts.now, bug);
         }
         let is_inferred = |rule: Rule| !matches!(rule, Rule::Expired | Rule::Hours);
         let inferred = || {

@@ -16,6 +16,7 @@ use plan::Plan;
 pub(crate) use notifications::UndoCommand;
 
 use crate::chance::stamp;
+use crate::driver::find_bug;
 use crate::session::Facts;
 use crate::world::SimulatedWorld;
 
@@ -115,6 +116,9 @@ impl InvariantOracle {
         expected.sort_unstable();
         if planned != expected {
             self.violated(facts.now, format!("the plan has {planned:?}, and seen were {expected:?}"));
+        }
+        if let Some(bug) = find_bug(plan) {
+            self.violated(facts.now, bug);
         }
         let inferred = || {
             let enforced =

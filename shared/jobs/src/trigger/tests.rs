@@ -163,6 +163,10 @@ fn an_object_is_one_job_however_often_it_is_told_of() {
     let third = arrival("uploads/b", "v1", "22T06:00:00");
     let (state, made) = each.next(&state, &[third.clone(), one], at("22T06:00:00"));
     assert_eq!((made, state.refused_on(at("22T06:00:00"))), (vec![first[0].clone()], 1));
+    // Whatever its state says, it counts on.
+    let damaged = TriggerState { refused: state.refused.map(|(day, _)| (day, u64::MAX)), ..state.clone() };
+    let (counted, _) = each.next(&damaged, std::slice::from_ref(&third), at("22T06:00:00"));
+    assert_eq!(counted.refused_on(at("22T06:00:00")), u64::MAX);
     assert_eq!(each.next(&state, &[third], at("23T00:00:00")).1.len(), 1, "it is another day");
     let elsewhere = [arrival("uploads/", "v", "22T07:00:00"), arrival("x/uploads/a", "v", "22T07:00:00")];
     assert_eq!(each.next(&TriggerState::default(), &elsewhere, at("22T07:00:00")), Default::default());

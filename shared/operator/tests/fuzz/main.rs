@@ -7,8 +7,10 @@
 
 mod configuration;
 mod memory;
+mod money;
 mod mutate;
 mod read;
+mod strangers;
 mod tags;
 
 use std::collections::BTreeMap;

@@ -76,7 +76,7 @@ fn announcement() -> impl Strategy<Value = Value> {
 }
 
 /// As the bucket holds it.
-fn notices() -> impl Strategy<Value = Value> {
+pub(super) fn notices() -> impl Strategy<Value = Value> {
     let marks = || btree_map(id(), mark(), 0..3);
     let owed = (any::<String>(), select(vec!["info", "error"]), ".{0,40}", select(vec![1_usize, 20_000])).prop_map(
         |(team, severity, text, times)| json!({ "team": team, "severity": severity, "text": text.repeat(times) }),

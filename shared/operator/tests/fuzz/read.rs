@@ -4,10 +4,14 @@ use jiff::Timestamp;
 
 const DAY: i64 = 86_400;
 
-/// Nanoseconds since 1970 of an RFC 3339 moment that can be told.
+/// Nanoseconds since 1970 of an RFC 3339 moment of the years 2000 to 9000.
 pub(crate) fn moment(text: &str) -> Option<i128> {
-    let in_calendar = Timestamp::MIN.as_nanosecond()..=Timestamp::MAX.as_nanosecond();
-    any_moment(text).filter(|nanoseconds| in_calendar.contains(nanoseconds))
+    any_moment(text).filter(|_| (2000..=9000).contains(&year(text)))
+}
+
+/// The year that a moment or a date begins with.
+fn year(text: &str) -> i64 {
+    text.get(..4).and_then(|year| year.parse().ok()).unwrap_or_default()
 }
 
 fn any_moment(text: &str) -> Option<i128> {
@@ -61,11 +65,12 @@ fn date_number(text: &str) -> Option<i64> {
     Some(years + (1..month).map(length).sum::<i64>() + day - 1 - 719_528)
 }
 
-/// The end of a date in UTC, or a moment; the last that there is, where it lies beyond.
+/// The end of a date in UTC, or a moment; after the year 9000 the last that there is.
 pub(crate) fn until(text: &str) -> Option<i128> {
     let end = |day: i64| i128::from(day + 1) * i128::from(DAY) * 1_000_000_000;
     let until = date_number(text).map(end).or_else(|| any_moment(text))?;
-    (until >= Timestamp::MIN.as_nanosecond()).then_some(until.min(Timestamp::MAX.as_nanosecond()))
+    let until = if year(text) > 9000 { Timestamp::MAX.as_nanosecond() } else { until };
+    (year(text) >= 2000).then_some(until)
 }
 
 /// Seconds.

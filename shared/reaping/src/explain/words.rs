@@ -67,6 +67,7 @@ pub(crate) const fn describe_skip(reason: SkipReason) -> &'static str {
         SkipReason::Protected => "skipped: it carries curfew:protected",
         SkipReason::Kept => "skipped: its curfew:keep-until is in the future",
         SkipReason::Unreadable => "skipped: one of its tags cannot be read",
+        SkipReason::Bug => "skipped because of a bug in Curfew",
         SkipReason::ForeignOwned => "skipped: another controller manages it",
         SkipReason::NotRunning => "skipped: it does not run",
         SkipReason::Marked => "skipped until the announced deadline",

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use model::curfew_tags::{CurfewTags, explain_unreadable, name_unreadable};
+use model::fault::Bug;
 use model::foreign::controller;
 use model::foreign_text::quoted_unless_word;
 use model::id::ResourceId;
 use model::instance::{Instance, InstanceState};
 use model::notification_log::NotificationLog;
+use model::observation::Observation;
 use model::usage::{IdleEvidence, UnknownUsage, Usage};
 use plan::{Evidence, NotifyOnlyReason, SkipReason, Target};
 
@@ -17,7 +19,7 @@ use super::{InstanceCase, NOT_ASKED};
 use crate::job_ownership::RejectedClaim;
 use crate::policy::{Policy, Verdict};
 use crate::rules::{idle, untagged};
-use crate::scan::{FindingKind, ScanFinding};
+use crate::scan::{FindingKind, ScanFinding, find_in_each};
 
 /// Everything that is found of these instances, each of which is in one finding at most.
 #[must_use]
@@ -26,10 +28,10 @@ pub fn scan(
     usages: &BTreeMap<ResourceId, Usage>,
     policy: &Policy,
     now: Timestamp,
-) -> Vec<ScanFinding> {
+) -> Observation<ScanFinding> {
     let notices = &NotificationLog::default();
     let case = |instance| InstanceCase { instance, usage: usage(usages, instance), notices, policy, now };
-    seen.iter().map(case).filter_map(InstanceCase::scan_finding).collect()
+    find_in_each(seen.iter(), |one| (&one.region, &one.id), |one| case(one).scan_finding())
 }
 
 /// How many of these instances would be judged for idleness, but no answer said whether they work. They are in no finding
@@ -38,7 +40,7 @@ pub fn scan(
 pub fn unjudged(seen: &[Instance], usages: &BTreeMap<ResourceId, Usage>, policy: &Policy, now: Timestamp) -> usize {
     let notices = &NotificationLog::default();
     let case = |instance| InstanceCase { instance, usage: usage(usages, instance), notices, policy, now };
-    seen.iter().map(case).filter(|case| case.is_unanswered()).count()
+    seen.iter().map(case).filter(|case| Bug::catch(|| case.is_unanswered()).unwrap_or(true)).count()
 }
 
 fn usage<'a>(usages: &'a BTreeMap<ResourceId, Usage>, of: &Instance) -> &'a Usage {

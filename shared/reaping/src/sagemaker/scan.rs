@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use model::curfew_tags::{CurfewTags, explain_unreadable, name_unreadable};
 use model::foreign::sagemaker_controller;
 use model::notification_log::NotificationLog;
+use model::observation::Observation;
 use model::rule::Rule;
 use model::sagemaker::{Activity, SageMakerKind, SageMakerResource, SageMakerStatus, UnknownActivity};
 use plan::report::RecordedEvidence;
@@ -12,14 +13,19 @@ use plan::{Evidence, SkipReason, Target};
 use super::skip::describe_unknown;
 use super::{Activities, SageMakerCase};
 use crate::policy::{Policy, Verdict};
-use crate::scan::{FindingKind, ScanFinding};
+use crate::scan::{FindingKind, ScanFinding, find_in_each};
 
 /// Everything that is found of these resources, each of which is in one finding at most. Endpoints that may be in production are in none.
 #[must_use]
-pub fn scan(seen: &[SageMakerResource], activities: &Activities, policy: &Policy, now: Timestamp) -> Vec<ScanFinding> {
+pub fn scan(
+    seen: &[SageMakerResource],
+    activities: &Activities,
+    policy: &Policy,
+    now: Timestamp,
+) -> Observation<ScanFinding> {
     let notices = &NotificationLog::default();
     let case = |resource| SageMakerCase::new(resource, activities, notices, policy, now);
-    seen.iter().filter_map(|resource| case(resource).scan_finding()).collect()
+    find_in_each(seen.iter(), |one| (&one.region, &one.id), |one| case(one).scan_finding())
 }
 
 impl SageMakerCase<'_> {

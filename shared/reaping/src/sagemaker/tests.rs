@@ -338,7 +338,7 @@ fn a_scan_lists_idle_and_unjudged_resources() {
     ];
     let seen: Vec<_> = given.into_iter().map(SageMakerBuilder::build).collect();
     let activities = seen.iter().map(|one| ((one.region.clone(), one.id.clone()), inactive())).collect();
-    let found = scan(&seen, &activities, &enforcing(""), time(NOW));
+    let found = scan(&seen, &activities, &enforcing(""), time(NOW)).items;
     let found: Vec<_> = found.iter().map(|one| (one.resource.as_str(), one.kinds[0].as_str())).collect();
     assert_eq!(
         found,

@@ -22,7 +22,7 @@ fn in_words(findings: &[ScanFinding]) -> String {
 fn scan_one(of: InstanceBuilder, usage: Usage, config: &str) -> Vec<ScanFinding> {
     let seen = of.build();
     let usages = BTreeMap::from([(seen.id.clone(), usage)]);
-    instances(&[seen], &usages, &enforcing(config), time(NOW))
+    instances(&[seen], &usages, &enforcing(config), time(NOW)).items
 }
 
 /// What is found of one instance; the end of a line may be left out.
@@ -182,7 +182,7 @@ fn policy() -> Policy {
 
 fn look_at(of: VolumeBuilder) -> Vec<ScanFinding> {
     let seen = Observation { items: vec![of.build()], gaps: Vec::new() };
-    volumes(&ObservedStorage { volumes: seen, ..ObservedStorage::default() }, &policy(), time(NOW))
+    volumes(&ObservedStorage { volumes: seen, ..ObservedStorage::default() }, &policy(), time(NOW)).items
 }
 
 /// What is found of one volume.
@@ -234,7 +234,7 @@ fn a_volume_without_tags_is_whose_its_snapshot_is() {
         sources: BTreeMap::from([("snap-1".into(), tags)]),
         ..ObservedStorage::default()
     };
-    let found = volumes(&storage, &policy(), time(NOW));
+    let found = volumes(&storage, &policy(), time(NOW)).items;
     assert_eq!(found[0].team, Some("audio".into()));
     assert_eq!(
         (found[0].what.as_str(), price::rate(found[0].price).map(Rate::usd_cents_per_month)),

@@ -4,21 +4,22 @@ use jiff::Timestamp;
 use model::curfew_tags::{CurfewTags, explain_unreadable, name_unreadable};
 use model::foreign::other_keeper;
 use model::notification_log::NotificationLogs;
+use model::observation::Observation;
 use model::volume::ObservedStorage;
 use plan::{SkipReason, Target};
 
 use super::{StorageView, VolumeCase, jobs};
 use crate::policy::Policy;
-use crate::scan::{FindingKind, ScanFinding};
+use crate::scan::{FindingKind, ScanFinding, find_in_each};
 
 /// Every unattached volume that belongs to no Kubernetes claim and no job, and is not shared. EC2 reports when it was created, not since
 /// when it is unattached. A job with an unknown state counts as unfinished.
 #[must_use]
-pub fn scan(seen: &ObservedStorage, policy: &Policy, now: Timestamp) -> Vec<ScanFinding> {
+pub fn scan(seen: &ObservedStorage, policy: &Policy, now: Timestamp) -> Observation<ScanFinding> {
     let (live_jobs, memory) = (jobs(seen), NotificationLogs::default());
     let view = StorageView::new(seen, &live_jobs, &memory, policy, now);
     let unattached = seen.volumes.items.iter().filter(|volume| volume.is_unattached());
-    unattached.filter_map(|volume| view.case(volume, None).scan_finding()).collect()
+    find_in_each(unattached, |one| (&one.region, &one.id), |one| view.case(one, None).scan_finding())
 }
 
 impl VolumeCase<'_> {

@@ -35,7 +35,7 @@ impl StorageView<'_> {
         OwnSnapshot { view: self, snapshot, safety, announced }.decide()
     }
 
-    fn target(&self, snapshot: &Snapshot) -> Target {
+    pub(super) fn target(&self, snapshot: &Snapshot) -> Target {
         let (tags, config) = (&snapshot.tags, &self.policy.config);
         Target {
             region: snapshot.region.clone(),

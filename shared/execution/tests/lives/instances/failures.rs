@@ -50,6 +50,19 @@ fn a_failed_mark_survives_a_run_with_unknown_use() {
 }
 
 #[test]
+fn a_bug_in_one_step_keeps_no_other_from_its_turn() {
+    let mut account = fleet([instance().id("i-1"), instance().id("i-2")], ENFORCED);
+    account.run("01 12:00");
+    account.aws.panics_once = true;
+    account.run("01 13:00").run("01 13:05");
+    assert_snapshot!(account.log, @"
+    01 12:00 i-1 mark idle=stop@01T13:00, i-2 mark idle=stop@01T13:00 | notified vision (warning)
+    01 13:00 i-1 stop for idle (failed), i-2 stop for idle | notified vision (error)
+    01 13:05 i-1 stop for idle, i-2 skipped not-running | notified vision (action)
+    ");
+}
+
+#[test]
 fn an_unreadable_spot_request_defers_an_announced_action() {
     let spot = instance().purchase(PurchaseOption::SpotOneTime).tag("curfew:on-idle", "terminate");
     let mut account = enforcing_account(spot, ENFORCED);

@@ -1,0 +1,164 @@
+//! The decision about one resource, which a bug in it must not take from all others.
+
+use model::fault::Bug;
+use model::id::{Region, ResourceId};
+use model::notification_log::NotificationLog;
+use plan::{Plan, Skipped, Step, Target};
+
+/// Work about one resource, in which a test may plant a panic.
+pub(crate) fn catch_bug<T>(id: &ResourceId, work: impl FnOnce() -> T) -> Result<T, Bug> {
+    Bug::catch(|| {
+        #[cfg(any(test, feature = "fixture"))]
+        crate::fixture::panic_if_planted(id);
+        #[cfg(not(any(test, feature = "fixture")))]
+        let _ = id;
+        work()
+    })
+}
+
+pub(crate) enum Decision {
+    Step(Box<Step>),
+    Skipped(Box<Skipped>),
+}
+
+impl Decision {
+    /// Decides about one resource. Where that panics, the resource is skipped with a finding that says so, and what the log has about it stays.
+    pub(crate) fn or_bug(
+        (region, id): (&Region, &ResourceId),
+        log: &NotificationLog,
+        target: impl FnOnce() -> Target,
+        decide: impl FnOnce() -> Self,
+    ) -> Self {
+        catch_bug(id, decide).unwrap_or_else(|bug| {
+            let target = Bug::catch(target).unwrap_or_else(|_| Target::bare(region, id));
+            Self::Skipped(Box::new(Skipped::for_bug(&bug, target, log)))
+        })
+    }
+
+    pub(crate) fn add_to(self, plan: &mut Plan) {
+        match self {
+            Self::Step(step) => plan.steps.push(*step),
+            Self::Skipped(skipped) => plan.skipped.push(*skipped),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use billing::budget::{Budget, BudgetHolder};
+    use model::config::Config;
+    use model::mode::Mode;
+    use model::notification_log::{NotificationKey, NotificationLogs};
+    use model::observation::Observation;
+    use model::rule::Rule;
+    use model::volume::{ObservedStorage, Snapshot, SnapshotState};
+    use plan::{ResourceMemory, SkipReason};
+
+    use super::*;
+    use crate::fixture::{NOW, PLANTED_BUG, enforcing, idle, instance, notebook, time, volume};
+
+    const ENFORCE: &str = "mode = \"enforce\"";
+
+    /// The plan of one with a planted bug beside `others`, which alone have the plan `without`: the one is skipped and named, its
+    /// announcement stays, and the others are judged as ever.
+    fn check(plan: &Plan, without: &Plan, memory: &NotificationLogs) {
+        let is_planted = |target: &Target| target.resource.as_str().contains(PLANTED_BUG);
+        let (planted, skipped): (Vec<_>, Vec<_>) =
+            plan.skipped.iter().cloned().partition(|one| is_planted(&one.target));
+        assert_eq!((&plan.steps, &skipped), (&without.steps, &without.skipped));
+        let [planted] = &planted[..] else { panic!("{plan:?}") };
+        assert_eq!(planted.reason, SkipReason::Bug);
+        let text = "Curfew does nothing to it: a bug in Curfew: planted for a test; report it";
+        assert_eq!(planted.finding.as_ref().unwrap().text, text);
+        let log = memory.values().next().unwrap();
+        let mut kept = ResourceMemory::unchanged(log, &planted.target.resource);
+        assert!(!kept.active_keys.is_empty() && kept.record.announced.is_some(), "{kept:?}");
+        kept.active_keys.push(NotificationKey::named("bug"));
+        assert_eq!(planted.memory, kept);
+    }
+
+    /// What is remembered of one resource.
+    fn memory_of(id: &str) -> NotificationLogs {
+        let mut log = log_of_labels(&id.into(), time("2026-01-01T00:00:00Z"), &tags([(MARKED, "idle=stop@2026-09-01T18:00:00Z")]));
+        let was = serde_json::json!({ "idle": { "at": NOW, "what": "configured" } });
+        log.resources.get_mut(&ResourceId::from(id)).unwrap().notified = serde_json::from_value(was).unwrap();
+        assert!(log.was_notified(&id.into(), &NotificationKey::rule(Rule::Idle), "configured"));
+        NotificationLogs::from([("us-east-1".into(), log)])
+    }
+
+    #[test]
+    fn a_bug_about_one_instance_ends_no_run() {
+        let (sound, planted) = (instance().build(), instance().id("i-planted-bug").build());
+        let usages = BTreeMap::from([(sound.id.clone(), idle())]);
+        let memory = memory_of("i-planted-bug");
+        let decide = |items: &[_]| {
+            let seen = Observation { items: items.to_vec(), gaps: Vec::new() };
+            crate::instances::decide(&seen, &usages, &memory, &enforcing(ENFORCE), time(NOW))
+        };
+        check(&decide(&[planted.clone(), sound.clone()]), &decide(std::slice::from_ref(&sound)), &memory);
+        let found = crate::scan::instances(&[planted, sound], &usages, &enforcing(""), time(NOW));
+        assert_eq!((found.items.len(), found.gaps[0].call.as_str()), (1, "judging i-planted-bug"));
+    }
+
+    #[test]
+    fn a_bug_about_one_volume_or_snapshot_ends_no_run() {
+        let snapshot = |id: &str| Snapshot {
+            id: id.into(),
+            region: "us-east-1".into(),
+            of_volume: "vol-gone".into(),
+            state: SnapshotState::Completed,
+            started_at: time("2026-08-01T12:00:00Z"),
+            size_gib: 500,
+            description: "Curfew: abc".to_owned(),
+            tags: BTreeMap::from([("curfew:snapshot-of".to_owned(), "vol-gone".to_owned())]),
+        };
+        let decide = |volumes: &[&str], snapshots: &[&str], memory: &NotificationLogs| {
+            let items = volumes.iter().map(|id| volume().id(id).build()).collect();
+            let seen = ObservedStorage {
+                volumes: Observation { items, gaps: Vec::new() },
+                snapshots: snapshots.iter().map(|id| snapshot(id)).collect(),
+                ..ObservedStorage::default()
+            };
+            let policy = enforcing(ENFORCE);
+            crate::volumes::decide(
+                &seen,
+                &BTreeMap::new(),
+                &crate::volumes::LiveJobs::new(),
+                memory,
+                &policy,
+                time(NOW),
+            )
+        };
+        for (volumes, snapshots) in
+            [(&["vol-1", "vol-planted-bug"][..], &["snap-1"][..]), (&["vol-1"], &["snap-1", "snap-planted-bug"])]
+        {
+            let planted = [volumes, snapshots].concat().into_iter().find(|id| id.contains(PLANTED_BUG)).unwrap();
+            let memory = memory_of(planted);
+            check(&decide(volumes, snapshots, &memory), &decide(&["vol-1"], &["snap-1"], &memory), &memory);
+        }
+    }
+
+    #[test]
+    fn a_bug_about_one_notebook_ends_no_run() {
+        let (sound, planted) = (notebook().build(), notebook().id("notebook-instance/planted-bug").build());
+        let memory = memory_of(planted.id.as_str());
+        let decide = |items: &[_]| {
+            let seen = Observation { items: items.to_vec(), gaps: Vec::new() };
+            let activities = crate::sagemaker::Activities::new();
+            crate::sagemaker::decide(&seen, &activities, &memory, &enforcing(ENFORCE), time(NOW))
+        };
+        check(&decide(&[sound.clone(), planted]), &decide(&[sound]), &memory);
+    }
+
+    #[test]
+    fn a_bug_about_one_budget_ends_no_beat() {
+        let memory = memory_of("planted-bug");
+        let decide = |teams: &[&str]| {
+            let documents = teams.iter().map(|team| (BudgetHolder::Team((*team).into()), Budget::default())).collect();
+            crate::budgets::decide(&documents, &Config::default(), Mode::Enforce, &memory, &"us-east-1".into())
+        };
+        check(&decide(&["planted-bug", "vision"]), &decide(&["vision"]), &memory);
+    }
+}
