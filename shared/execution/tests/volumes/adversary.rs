@@ -37,6 +37,9 @@ named! {
 const FAR: [&str; 4] =
     ["9999-12-30T22:00:00Z", "-009999-01-02T01:59:59Z", "1970-01-01T00:00:00Z", "+010000-01-01T00:00:00Z"];
 
+/// The most snapshots that he keeps.
+const SNAPSHOTS_MAX: usize = 8;
+
 /// The attacks of an hour.
 pub(crate) struct Adversary<'a> {
     pub(crate) world: &'a mut SimulatedWorld,
@@ -131,8 +134,18 @@ impl Adversary<'_> {
         }
     }
 
+    /// He deletes his oldest snapshot: he pays for them.
+    fn make_room(&mut self) {
+        let is_own = |snap: &&mut SimulatedSnapshot| snap.maker == SnapshotMaker::Adversary && snap.exists();
+        let own: Vec<&mut SimulatedSnapshot> = self.world.snaps.iter_mut().filter(is_own).collect();
+        if own.len() >= SNAPSHOTS_MAX {
+            own.into_iter().take(1).for_each(|oldest| oldest.gone_at = Some(self.now));
+        }
+    }
+
     /// A snapshot of anybody's volume, described as if Curfew had made it.
     fn describe_snapshot(&mut self, place: usize) -> Attack {
+        self.make_room();
         let of_curfew = |of_it: bool| {
             let snaps = self.world.snaps.iter().rev().filter(|snap| snap.maker == SnapshotMaker::Curfew);
             let mut snaps = snaps.filter(|snap| (snap.disk == place) == of_it);
@@ -194,6 +207,7 @@ impl Adversary<'_> {
 
     /// EC2 API reference, `CopySnapshot`: who copies writes the description, and the copy is of a volume that does not exist.
     fn copy_snapshot(&mut self, place: usize) -> Attack {
+        self.make_room();
         let (number, snap) = (self.world.snaps.len(), &self.world.snaps[place]);
         let mut ec2 = snap.ec2.clone();
         ec2.id = format!("snap-{number:017x}").as_str().into();

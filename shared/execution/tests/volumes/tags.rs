@@ -12,7 +12,7 @@ pub(crate) const TYPOS: [(&str, &str); 8] = [
     ("Curfew:Protected", "yes"),
     ("curfew:keep-untill", "2030-01-01"),
     ("curfew:keep-until", "friday"),
-    ("curfew:expires-at", "tomorrow"),
+    ("curfew:local-disk", "maybe"),
     ("curfew:hours", "9 to 5"),
     ("curfew:idle-after", "soon"),
     ("curfew:snapshot_of", "vol-0abc"),
