@@ -15,6 +15,7 @@ use notify::Message;
 use plan::report::StepOutcome;
 use plan::{Plan, Skipped, Step};
 
+use crate::adversary::{Attack, attack};
 use crate::budgets::{BudgetEvent, BudgetReading, HOLDERS, SimulatedBudgets};
 use crate::chance::{DAY, HOUR, RandomStream, TICK, stamp};
 use crate::driver::debug_action;
@@ -47,6 +48,7 @@ pub(crate) struct SimulatedAccount {
     pub(crate) clock: i64,
     pub(crate) runs: u64,
     pub(crate) owners: RandomStream,
+    adversary: RandomStream,
     fleet: usize,
     launched: u32,
     next_edit: i64,
@@ -54,6 +56,7 @@ pub(crate) struct SimulatedAccount {
     next_launch: i64,
     pub(crate) listing: Listing,
     behaviours: Vec<u64>,
+    attacks: Vec<u64>,
     pub(crate) messages: u64,
     pub(crate) calls: CallCounts,
     pub(crate) lost_swaps: u64,
@@ -75,6 +78,7 @@ pub(crate) struct AccountSummary {
     pub(crate) ends: [[u64; 2]; Rule::OF_INSTANCES.len()],
     pub(crate) faults: Vec<u64>,
     pub(crate) behaviours: Vec<u64>,
+    pub(crate) attacks: Vec<u64>,
     pub(crate) violations: Vec<(i64, String)>,
     pub(crate) share: IdleShare,
     pub(crate) clean: bool,
@@ -96,6 +100,7 @@ pub(crate) fn live(seed: u64, days: u64, verbosity: u8) -> AccountSummary {
         ends: account.oracle.ends,
         faults: account.faults.counts().to_vec(),
         behaviours: account.behaviours,
+        attacks: account.attacks,
         violations: account.oracle.violations,
         share: account.oracle.share,
         clean: account.faults.fault_level == FaultLevel::Clean,
@@ -115,6 +120,7 @@ impl Scheduled for SimulatedAccount {
         self.spend();
         self.jobs_go_on();
         self.owners_live();
+        self.adversary_attacks(now, None);
         self.lose_documents();
     }
 
@@ -132,6 +138,10 @@ impl Scheduled for SimulatedAccount {
     }
 
     fn meddle(&mut self, interfered: &[ResourceId]) {
+        if self.fleet > 0 && !interfered.is_empty() && self.adversary.one_in(16) {
+            let id = &interfered[self.adversary.below(interfered.len())];
+            self.adversary_attacks(self.clock + 8, Some(id));
+        }
         // An account without its own fleet has no colleagues either.
         if self.fleet == 0 || interfered.is_empty() || !self.owners.one_in(8) {
             return;
@@ -175,6 +185,8 @@ impl SimulatedAccount {
             owners,
             listing: Listing::default(),
             behaviours: vec![0; Behaviour::ALL.len()],
+            adversary: RandomStream::from_seed(seed, 4),
+            attacks: vec![0; Attack::ALL.len()],
             messages: 0,
             calls: CallCounts::default(),
             lost_swaps: 0,
@@ -307,6 +319,23 @@ impl SimulatedAccount {
         }
     }
 
+    /// `id`: an instance that a run is about to change. An account without its own fleet has no adversary either.
+    fn adversary_attacks(&mut self, now: i64, id: Option<&ResourceId>) {
+        let Self { machines, adversary, attacks, verbosity, .. } = self;
+        let place = match id {
+            Some(id) => machines.iter().position(|machine| machine.ec2.id == *id),
+            None if self.fleet == 0 || machines.is_empty() || !adversary.one_in(20) => None,
+            None => Some(adversary.below(machines.len())).filter(|place| machines[*place].is_listed()),
+        };
+        let Some(place) = place else { return };
+        if let Some(attack) = attack(machines, place, adversary, now) {
+            attacks[attack as usize] += 1;
+            if *verbosity > 0 {
+                println!("{} {}: the adversary: {}", stamp(now), machines[place].id(), attack.as_str());
+            }
+        }
+    }
+
     fn launch(&mut self) {
         let now = self.clock;
         self.launched += 1;
@@ -350,7 +379,7 @@ impl SimulatedAccount {
     fn lose_documents(&mut self) {
         if self.faults.occurs(Fault::LogLost, self.clock) {
             self.notices.clear();
-            self.oracle.notices_are_lost();
+            self.oracle.notices_are_lost(self.clock);
             self.log(|| "the notification log is lost".to_owned());
         }
         if self.faults.occurs(Fault::ActivityLost, self.clock) {

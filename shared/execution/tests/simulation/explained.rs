@@ -56,7 +56,7 @@ pub(crate) fn find_contradiction(planned: &Planned, run: u64, now: Timestamp) ->
 fn explains(explained: &Explanation, step: &Step, now: Timestamp) -> bool {
     let find = |rule: Rule| explained.rules.iter().find(|row| row.rule == rule);
     match step.action.announcement() {
-        Some(Announcement::Mark(mark)) => mark.entries.iter().all(|(rule, announced)| {
+        Some(Announcement::Mark(mark)) => mark.iter().all(|(rule, announced)| {
             find(*rule).is_some_and(|row| {
                 let said = (row.action, row.deadline) == (Some(announced.ending.as_str()), Some(announced.deadline));
                 row.mode.mode != step.mode || said && (row.announced || row.verdict == RuleVerdict::Violated)

@@ -43,11 +43,11 @@ pub(crate) fn due_at_expiry(
 #[must_use]
 pub fn judge(subject: InstanceSubject<'_>) -> Verdict {
     let moments = subject.curfew_tags.expires_at.into_iter().chain(subject.job_deadline);
-    let Some(expires_at) = moments.filter(|at| *at <= subject.now).min() else {
+    let is_known = |at: Timestamp| [subject.job_deadline, subject.expiry_seen].contains(&Some(at));
+    let Some(expires_at) = moments.filter(|at| *at <= subject.now).min_by_key(|at| (!is_known(*at), *at)) else {
         return Verdict::Compliant;
     };
-    let is_known = matches!(subject.ownership, JobOwnership::Owned(_)) || subject.job_deadline == Some(expires_at);
-    let first_seen_past = !is_known && subject.expiry_seen != Some(expires_at);
+    let first_seen_past = !is_known(expires_at);
     let terminate = is_of_a_job(subject.ownership)
         || subject.curfew_tags.on_idle == Some(RuleAction::Terminate)
         || subject.cannot_be_stopped();
