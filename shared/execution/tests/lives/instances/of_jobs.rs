@@ -194,8 +194,9 @@ fn the_notification_about_a_foreign_job_tag() {
 
 #[test]
 fn a_jobs_machine_is_not_started_by_its_hours() {
-    let stopped = || {
-        of_job().tag("curfew:hours", OFFICE).tag(STOPPED, "hours 2026-08-31T20:00:00Z").state(InstanceState::Stopped)
-    };
-    assert_snapshot!(check(stopped(), ours(), ENFORCED, &["01 12:00"]), @"01 12:00 skipped not-running");
+    let stopped = of_job().tag("curfew:hours", OFFICE).state(InstanceState::Stopped);
+    let mut account = enforcing_account(stopped, ENFORCED);
+    account.policy.jobs = ours();
+    account.stopped_for_hours("2026-08-31T20:00:00Z").run("01 12:00");
+    assert_snapshot!(account.log, @"01 12:00 skipped not-running");
 }

@@ -6,7 +6,7 @@ use super::*;
 fn an_orphan_is_announced_snapshotted_deleted_and_restorable_for_a_month() {
     let mut account = enforcing_account([volume()], ENFORCED);
     account.run("09-01 12:00").run("09-01 13:00").run("09-15 11:00").run("09-15 12:00");
-    assert_eq!(account.tag_of(MARKED), Some("vol-0abc orphaned=snapshot-and-delete@2026-09-18T12:00:00Z"));
+    assert_eq!(account.tag_of(MARKED), Some("orphaned=snapshot-and-delete@2026-09-18T12:00:00Z"));
     account.run("09-16 12:00").run("09-18 11:00").run("09-18 12:00").run("09-18 13:00");
     assert!(account.aws.storage.volumes.items.is_empty());
     account.run("09-18 14:00").run("10-18 12:00").run("10-18 13:00").run("10-18 14:00");
@@ -244,9 +244,9 @@ fn a_tag_that_could_not_be_removed_while_attached_is_void() {
 
 #[test]
 fn deletions_above_the_limits_are_held_and_snapshots_are_not() {
-    let volumes =
-        (0..11).map(|number| volume().id(&format!("vol-{number:02}")).tag(UNATTACHED_SINCE, "2026-08-01T12:00:00Z"));
-    let mut account = enforcing_account(volumes, &format!("{ENFORCED}[limits]\nfleet_share_max_percent = 100\n"));
+    let volumes = (0..11).map(|number| volume().id(&format!("vol-{number:02}")));
+    let account = enforcing_account(volumes, &format!("{ENFORCED}[limits]\nfleet_share_max_percent = 100\n"));
+    let mut account = account.unattached_since("2026-08-01T12:00:00Z");
     account.run("09-01 12:00").run("09-04 12:00").run("09-04 13:00");
     assert_eq!(account.aws.storage.snapshots.len(), 11);
     assert_eq!(account.aws.storage.volumes.items.len(), 11);
