@@ -128,8 +128,8 @@ fn a_wrong_label_does_not_delay_an_announced_action() {
     account.run("01 13:00").run("01 13:05");
     assert_snapshot!(account.log, @"
     01 12:00 mark idle=stop@01T13:00 (failed) | notified vision (warning)
-    01 13:00 mark idle=stop@01T13:00 | notified vision (error)
-    01 13:05 stop for idle | notified vision (action)
+    01 13:00 stop for idle | notified vision (error)
+    01 13:05 skipped not-running
     ");
 }
 

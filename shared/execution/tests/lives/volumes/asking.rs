@@ -39,7 +39,7 @@ fn marked_volumes_are_queried_in_every_run_and_notify_only_ones_once_a_day() {
     marked.run("08-31 12:00");
     assert_eq!(hours_asked(&mut marked, "09-01"), 24);
     let mut told = orphan(&format!("{ENFORCED}[volumes]\naction = \"notify\"\n"));
-    told.run("08-31 12:00");
+    told.run("08-31 12:00").run("08-31 13:00");
     assert_eq!(hours_asked(&mut told, "09-01"), 1);
     let mut observed = orphan("");
     observed.run("08-31 12:00").run("09-03 12:00");
