@@ -107,7 +107,7 @@ impl InvariantOracle {
 
     /// The message of a deletion announces the expiry of the volume's snapshots, whenever that is.
     fn announce_expiry(&mut self, paragraph: &str, disk: usize, world: &SimulatedWorld, facts: &Facts) {
-        let until = [" Undo until ", " Its earlier snapshots are kept until "];
+        let until = ["Undo until ", "Its earlier snapshots are kept until "];
         let Some((_, after)) = until.iter().find_map(|words| paragraph.split_once(words)) else { return };
         let until = after.split_whitespace().next().map(|word| word.trim_end_matches([':', '.']));
         let Some(until) = until.and_then(|word| word.parse::<Timestamp>().ok()) else { return };
