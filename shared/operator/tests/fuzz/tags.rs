@@ -9,14 +9,14 @@ use model::curfew_tags;
 use model::curfew_tags::{CurfewTags, IdleAfter, KEYS, LABELS};
 use model::instance::Instance;
 use model::mode::Mode;
-use model::notification_log::NotificationLogs;
+use model::notification_log::{NotificationLog, NotificationLogs, ResourceRecord};
 use model::observation::Observation;
 use model::rule::{ResourceAction, Rule};
 use plan::{Plan, SkipReason};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
-use reaping::fixture::{announced, log_of};
+use reaping::fixture::announced;
 use reaping::instances::decide;
 
 use super::mutate::mutated;
@@ -110,7 +110,11 @@ fn doomed(tags: &Tags) -> Instance {
 
 fn plan(instance: &Instance) -> Plan {
     let due = announced(ResourceAction::Stop, "2026-09-01T11:00:00Z");
-    let log = log_of("i-0abc", instance.launched_at, &[(Rule::Idle, due), (Rule::Lifetime, due)]);
+    let record = ResourceRecord {
+        announced: [(Rule::Idle, due), (Rule::Lifetime, due)].into(),
+        ..ResourceRecord::about(instance.launched_at)
+    };
+    let log = NotificationLog { resources: [(instance.id.clone(), record)].into(), ..NotificationLog::default() };
     plan_by(instance, &NotificationLogs::from([(instance.region.clone(), log)]))
 }
 
