@@ -164,7 +164,8 @@ fn violated_since(
 fn start_due(one: &SimulatedResource, settings: &SimulatedConfig, ceiling: Mode, now: i64) -> Option<i64> {
     let hours = one.says.hours.filter(|hours| hours.is_inside(now))?;
     let began = hours.last_start(now);
-    let is_due = one.stopped_by == Some(StoppedBy::Curfew)
+    let is_due = one.sort == Sort::Notebook
+        && one.stopped_by == Some(StoppedBy::Curfew)
         && one.was_stopped_for_hours
         && one.stopped_at < began
         && one.mode(Rule::Hours, settings, ceiling) == Mode::Enforce
