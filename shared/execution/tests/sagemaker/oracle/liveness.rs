@@ -104,7 +104,7 @@ impl InvariantOracle {
         }
         let is_busy = seen_use == SeenUse::Busy;
         let is_enforced = one.mode(Rule::Idle, settings, ceiling) == Mode::Enforce;
-        let is_stale = one.is_marked_idle() && is_busy && is_enforced && one.silences.is_empty();
+        let is_stale = one.is_marked_idle() && is_busy && is_enforced && one.silences.is_empty() && !held;
         let used_since = one.uses.iter().filter(|(begin, _)| *begin < now).map(|(begin, _)| *begin).max();
         let due =
             used_since.filter(|_| is_stale).map(|since| quiet_since.max(since + LAG).max(one.tampered_at) + AT_ONCE);

@@ -79,7 +79,8 @@ impl InvariantOracle {
                 self.is_due(world, place, ResourceAction::SnapshotAndDelete, facts);
                 let used = disk.known_use(facts.now).min(facts.now);
                 let is_safe = |snap: &crate::world::SimulatedSnapshot| {
-                    let of_it = snap.disk == place && snap.maker == SnapshotMaker::Curfew;
+                    let of_it =
+                        snap.disk == place && (snap.maker == SnapshotMaker::Curfew || world.replaces_lost(snap));
                     of_it && snap.is_whole() && snap.ec2.started_at >= stamp(used)
                 };
                 if !world.snaps.iter().any(is_safe) {
@@ -228,5 +229,13 @@ impl SimulatedWorld {
                 && snap.ec2.of_volume == other.ec2.of_volume
         };
         snap.maker == SnapshotMaker::Adversary && self.snaps.iter().any(is_of_curfew)
+    }
+
+    /// Whether such a snapshot is what is left of its run, because somebody deleted Curfew's own.
+    fn replaces_lost(&self, snap: &SimulatedSnapshot) -> bool {
+        let is_curfews_own = |other: &SimulatedSnapshot| {
+            other.maker == SnapshotMaker::Curfew && other.exists() && other.ec2.description == snap.ec2.description
+        };
+        self.is_forged(snap) && !self.snaps.iter().any(is_curfews_own)
     }
 }
