@@ -9,13 +9,12 @@ use model::id::{Region, ResourceId};
 use model::instance::InstanceState;
 use model::mode::Mode;
 use model::notification_log::NotificationLog;
-use model::rule::Rule;
 use model::usage::ActivityCache;
 use notify::Message;
 use plan::report::StepOutcome;
 use plan::{Plan, Skipped, Step};
 
-use crate::adversary::{Attack, attack};
+use crate::adversary::Attack;
 use crate::budgets::{BudgetEvent, BudgetReading, HOLDERS, SimulatedBudgets};
 use crate::chance::{DAY, HOUR, RandomStream, TICK, stamp};
 use crate::driver::debug_action;
@@ -24,11 +23,12 @@ use crate::faults::{FaultInjector, FaultLevel};
 use crate::jobs::{JobReading, SimulatedJobs, says_of};
 use crate::listing::Listing;
 use crate::metrics::{PublishResult, PublishingDelays};
-use crate::oracle::{IdleShare, InvariantOracle};
+use crate::oracle::InvariantOracle;
 use crate::owners::{Behaviour, first_tags};
 use crate::schedule::{self, Scheduled};
 use crate::session::Facts;
 use crate::settings::SimulatedConfig;
+use crate::tally::AccountSummary;
 use crate::world::SimulatedMachine;
 
 const EPOCH: i64 = 1_767_571_200; // Monday, 2026-01-05
@@ -48,40 +48,25 @@ pub(crate) struct SimulatedAccount {
     pub(crate) clock: i64,
     pub(crate) runs: u64,
     pub(crate) owners: RandomStream,
-    adversary: RandomStream,
-    fleet: usize,
+    pub(crate) adversary: RandomStream,
+    pub(crate) fleet: usize,
     launched: u32,
     next_edit: i64,
     edit_interval_max: i64,
     next_launch: i64,
     pub(crate) listing: Listing,
     behaviours: Vec<u64>,
-    attacks: Vec<u64>,
+    pub(crate) attacks: Vec<u64>,
     pub(crate) messages: u64,
     pub(crate) calls: CallCounts,
     pub(crate) lost_swaps: u64,
-    verbosity: u8,
+    pub(crate) verbosity: u8,
 }
 
 #[derive(Default)]
 pub(crate) struct CallCounts {
     pub(crate) metrics: u64,
     pub(crate) lists: u64,
-}
-
-pub(crate) struct AccountSummary {
-    pub(crate) seed: u64,
-    pub(crate) days: u64,
-    pub(crate) runs: u64,
-    pub(crate) messages: u64,
-    pub(crate) lost_swaps: u64,
-    pub(crate) ends: [[u64; 2]; Rule::OF_INSTANCES.len()],
-    pub(crate) faults: Vec<u64>,
-    pub(crate) behaviours: Vec<u64>,
-    pub(crate) attacks: Vec<u64>,
-    pub(crate) violations: Vec<(i64, String)>,
-    pub(crate) share: IdleShare,
-    pub(crate) clean: bool,
 }
 
 pub(crate) fn days_of(seed: u64) -> u64 {
@@ -315,23 +300,6 @@ impl SimulatedAccount {
             }
             if machine.retagged_at == now {
                 machine.team_before = team;
-            }
-        }
-    }
-
-    /// `id`: an instance that a run is about to change. An account without its own fleet has no adversary either.
-    fn adversary_attacks(&mut self, now: i64, id: Option<&ResourceId>) {
-        let Self { machines, adversary, attacks, verbosity, .. } = self;
-        let place = match id {
-            Some(id) => machines.iter().position(|machine| machine.ec2.id == *id),
-            None if self.fleet == 0 || machines.is_empty() || !adversary.one_in(20) => None,
-            None => Some(adversary.below(machines.len())).filter(|place| machines[*place].is_listed()),
-        };
-        let Some(place) = place else { return };
-        if let Some(attack) = attack(machines, place, adversary, now) {
-            attacks[attack as usize] += 1;
-            if *verbosity > 0 {
-                println!("{} {}: the adversary: {}", stamp(now), machines[place].id(), attack.as_str());
             }
         }
     }

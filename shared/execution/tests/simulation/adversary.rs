@@ -2,7 +2,9 @@
 //! that they have in anybody's hands.
 
 use model::curfew_tags::{DELETED_AT, LABELS, MARKED, SNAPSHOT_OF, STOPPED, UNATTACHED_SINCE};
+use model::id::ResourceId;
 
+use crate::account::SimulatedAccount;
 use crate::chance::{DAY, HOUR, RandomStream, stamp};
 use crate::named::named;
 use crate::world::SimulatedMachine;
@@ -27,12 +29,7 @@ const FAR: [&str; 4] =
 const RULES: [&str; 5] = ["idle", "untagged", "lifetime", "hours", "over-budget"];
 
 /// Attacks the instance in that place; `None` if he finds nothing to do.
-pub(crate) fn attack(
-    machines: &mut [SimulatedMachine],
-    place: usize,
-    chance: &mut RandomStream,
-    now: i64,
-) -> Option<Attack> {
+fn attack(machines: &mut [SimulatedMachine], place: usize, chance: &mut RandomStream, now: i64) -> Option<Attack> {
     let id = machines[place].id().to_owned();
     let (attack, tags) = match chance.below(12) {
         0..3 => {
@@ -77,4 +74,23 @@ pub(crate) fn attack(
     machine.version += 1;
     machine.tampered_at = now;
     Some(attack)
+}
+
+impl SimulatedAccount {
+    /// `id`: an instance that a run is about to change. An account without its own fleet has no adversary either.
+    pub(crate) fn adversary_attacks(&mut self, now: i64, id: Option<&ResourceId>) {
+        let Self { machines, adversary, attacks, verbosity, .. } = self;
+        let place = match id {
+            Some(id) => machines.iter().position(|machine| machine.ec2.id == *id),
+            None if self.fleet == 0 || machines.is_empty() || !adversary.one_in(20) => None,
+            None => Some(adversary.below(machines.len())).filter(|place| machines[*place].is_listed()),
+        };
+        let Some(place) = place else { return };
+        if let Some(attack) = attack(machines, place, adversary, now) {
+            attacks[attack as usize] += 1;
+            if *verbosity > 0 {
+                println!("{} {}: the adversary: {}", stamp(now), machines[place].id(), attack.as_str());
+            }
+        }
+    }
 }

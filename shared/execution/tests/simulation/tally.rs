@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use model::rule::Rule;
 
-use crate::account::AccountSummary;
 use crate::adversary::Attack;
 use crate::chance::{HOUR, stamp};
 use crate::fault::Fault;
@@ -15,6 +14,21 @@ use crate::owners::Behaviour;
 const DAYS_FOR_EVERYTHING: u64 = 4_000;
 const RECOVERED_MIN_PERCENT: f64 = 95.0;
 const VIOLATIONS_PRINTED_MAX: usize = 20;
+
+pub(crate) struct AccountSummary {
+    pub(crate) seed: u64,
+    pub(crate) days: u64,
+    pub(crate) runs: u64,
+    pub(crate) messages: u64,
+    pub(crate) lost_swaps: u64,
+    pub(crate) ends: [[u64; 2]; Rule::OF_INSTANCES.len()],
+    pub(crate) faults: Vec<u64>,
+    pub(crate) behaviours: Vec<u64>,
+    pub(crate) attacks: Vec<u64>,
+    pub(crate) violations: Vec<(i64, String)>,
+    pub(crate) share: IdleShare,
+    pub(crate) clean: bool,
+}
 
 #[derive(Default)]
 pub(crate) struct SimulationTally {
