@@ -137,6 +137,7 @@ fn records(
 /// What a step adds to the record of its resource. `is_notified`: SNS accepted the message, now or earlier.
 fn remember_step(log: &mut NotificationLog, report: &Report, step: &Step, outcome: OutcomeKind, is_notified: bool) {
     let resource = &step.target.resource;
+    let announced_at = is_notified.then(|| whole_second(report.at));
     // Also where the mark could not be written: the next run writes it.
     if let Some(actions) = step.action.announced_actions().filter(|_| is_notified) {
         log.resources.entry(resource.clone()).or_default().announced.extend(actions);
@@ -149,12 +150,12 @@ fn remember_step(log: &mut NotificationLog, report: &Report, step: &Step, outcom
         (Action::Volume(_, VolumeAction::Delete { expiring, at, kept_until, .. }), OutcomeKind::Done) => {
             for snapshot in expiring {
                 let Some(record) = log.resources.get_mut(snapshot) else { continue };
-                announce_expiry(record, *at, *kept_until, is_notified);
+                announce_expiry(record, *at, *kept_until, announced_at);
             }
         }
         (Action::Snapshot(_, SnapshotAction::AnnounceExpiry(expiry)), OutcomeKind::Done) if !step.already_notified => {
             let Some(record) = log.resources.get_mut(resource) else { return };
-            announce_expiry(record, expiry.deleted_at, expiry.kept_until, is_notified);
+            announce_expiry(record, expiry.deleted_at, expiry.kept_until, announced_at);
         }
         (_, OutcomeKind::Done) => {
             let Some(done) = carried_out(step, report.at) else { return };
@@ -166,13 +167,17 @@ fn remember_step(log: &mut NotificationLog, report: &Report, step: &Step, outcom
     }
 }
 
-fn announce_expiry(record: &mut ResourceRecord, deleted_at: Timestamp, deadline: Timestamp, is_notified: bool) {
+fn announce_expiry(
+    record: &mut ResourceRecord,
+    deleted_at: Timestamp,
+    deadline: Timestamp,
+    announced_at: Option<Timestamp>,
+) {
     if let Some(safety) = &mut record.safety {
         safety.deleted_at = Some(deleted_at);
     }
-    if is_notified {
-        let announced =
-            AnnouncedAction { ending: ResourceAction::Delete, mode: Mode::Enforce, at: deleted_at, deadline };
+    if let Some(at) = announced_at {
+        let announced = AnnouncedAction { ending: ResourceAction::Delete, mode: Mode::Enforce, at, deadline };
         record.announced.insert(Rule::Expired, announced);
     }
 }

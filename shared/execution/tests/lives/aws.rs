@@ -131,7 +131,7 @@ impl AwsInMemory {
             Ec2Write::StopInstance(id) => instance(&mut self.instances, id, InstanceState::Stopped),
             Ec2Write::StartInstance(id) => instance(&mut self.instances, id, InstanceState::Running),
             Ec2Write::TerminateInstance(id) => self.instances.retain(|instance| instance.id != **id),
-            Ec2Write::CreateSnapshot { volume, tags } => {
+            Ec2Write::CreateSnapshot { volume, description, tags } => {
                 let number = self.storage.snapshots.len() + 1;
                 let volume = self.storage.volumes.items.iter().find(|one| one.id == **volume).unwrap();
                 self.storage.snapshots.push(Snapshot {
@@ -142,6 +142,7 @@ impl AwsInMemory {
                     started_at: now,
                     size_gib: volume.size_gib,
                     tags: (*tags).clone(),
+                    description: (*description).to_owned(),
                 });
             }
             Ec2Write::DeleteVolume(id) => self.storage.volumes.items.retain(|volume| volume.id != **id),
@@ -244,9 +245,9 @@ impl Documents for Seam<'_> {
         region: &Region,
         notices: &NotificationLog,
         _last: Option<&str>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Option<String>, StoreError> {
         self.aws().memory.insert(region.clone(), notices.clone());
-        Ok(())
+        Ok(None)
     }
 
     async fn restart_notices(&self, _function: &str, _region: &Region) -> Result<bool, StoreError> {

@@ -1,6 +1,7 @@
 //! The state machine over several runs: marks, actions, notifications and the log from one run to the next.
 
 mod channels;
+mod earlier_announcements;
 mod failures;
 mod limits_hold;
 mod mark_wait_act;
@@ -8,7 +9,6 @@ mod modes;
 mod of_jobs;
 mod several_rules;
 mod skipped_ones;
-mod stale_marks;
 mod untagged_ones;
 mod working_hours;
 
@@ -18,15 +18,16 @@ use std::fmt::Write as _;
 use insta::assert_snapshot;
 use model::config::Config;
 use model::curfew_tags::{MARKED, STOPPED};
-use model::id::{Region, ResourceId};
+use model::id::ResourceId;
 use model::instance::{InstanceState, PurchaseOption};
 use model::mark::{AnnouncedAction, Mark};
 use model::mode::Mode;
+use model::notification_log::{CarriedOut, ResourceRecord};
 use model::observation::{Gap, GapKind, Observation};
-use model::rule::Rule;
+use model::rule::{ResourceAction, Rule};
 use model::usage::{UnknownUsage, Usage};
 use plan::report::{OutcomeKind, Report};
-use plan::{Action, Announcement, InstanceAction, Plan, Step, Target};
+use plan::{Action, AnnouncedActions, Announcement, InstanceAction, Plan, Step, Target};
 use reaping::fixture::{InstanceBuilder, NOW, busy, enforcing, idle, instance, reserved, time, unknown, untagged};
 use reaping::instances::decide;
 use reaping::policy::Policy;
@@ -94,6 +95,28 @@ impl Account {
         self.aws.instances[0].tags.get(key).map(String::as_str)
     }
 
+    /// What the log says about each instance in its present life.
+    fn remember(&mut self, record: &ResourceRecord) -> &mut Self {
+        for instance in &self.aws.instances {
+            let since = ResourceRecord::about(instance.launched_at).since;
+            let record = ResourceRecord { since, ..record.clone() };
+            let log = self.aws.memory.entry(instance.region.clone()).or_default();
+            log.resources.insert(instance.id.clone(), record);
+        }
+        self
+    }
+
+    /// An earlier run announced it to each.
+    fn announced(&mut self, rule: Rule, announced: AnnouncedAction) -> &mut Self {
+        self.remember(&ResourceRecord { announced: BTreeMap::from([(rule, announced)]), ..ResourceRecord::default() })
+    }
+
+    /// Curfew stopped each for its hours then.
+    fn stopped_for_hours(&mut self, at: &str) -> &mut Self {
+        let stopped = CarriedOut { rule: Rule::Hours, action: ResourceAction::Stop, at: time(at) };
+        self.remember(&ResourceRecord { carried_out: Some(stopped), ..ResourceRecord::default() })
+    }
+
     fn plan(&self) -> Plan {
         let seen = Observation { items: self.aws.instances.clone(), gaps: self.gaps.clone() };
         decide(&seen, &self.usages, &self.aws.memory, &self.policy, self.aws.now)
@@ -133,7 +156,7 @@ fn show(step: &Step) -> String {
     let rule = step.evidence.rule();
     let Action::Instance(_, action) = &step.action else { panic!("only instances were seen: {step:?}") };
     match action {
-        InstanceAction::Announce(Announcement::Mark(mark)) => format!("mark{}", show_mark(mark)),
+        InstanceAction::Announce(Announcement::Mark(mark)) => format!("mark{}", show_announced(mark)),
         InstanceAction::Announce(Announcement::Unmark { remaining, also }) => {
             let remaining = remaining.as_ref().map(|mark| format!(" leaving{}", show_mark(mark))).unwrap_or_default();
             format!("unmark {rule}{remaining}{}", if also.is_some() { " and stopped" } else { "" })
@@ -149,11 +172,13 @@ fn show(step: &Step) -> String {
     }
 }
 
-fn show_mark(mark: &Mark) -> String {
-    let show = |(rule, said): (&Rule, &AnnouncedAction)| {
-        format!(" {rule}={}@{}", said.ending, said.deadline.strftime("%dT%H:%M"))
-    };
-    mark.entries.iter().map(show).collect::<Vec<_>>().concat()
+fn show_mark(Mark { rule, ending, deadline }: &Mark) -> String {
+    format!(" {rule}={ending}@{}", deadline.strftime("%dT%H:%M"))
+}
+
+fn show_announced(actions: &AnnouncedActions) -> String {
+    let mark = |(rule, announced): (&Rule, &AnnouncedAction)| Mark::earliest([(*rule, *announced)]);
+    actions.iter().filter_map(mark).map(|mark| show_mark(&mark)).collect()
 }
 
 fn show_outcome(outcome: OutcomeKind) -> &'static str {

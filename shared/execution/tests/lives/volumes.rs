@@ -15,7 +15,8 @@ use model::config::Config;
 use model::curfew_tags::{DELETED_AT, MARKED, RESTORE, SNAPSHOT_OF, UNATTACHED_SINCE};
 use model::id::ResourceId;
 use model::instance::Tags;
-use model::notification_log::{NotificationLog, NotificationLogs};
+use model::mark::Mark;
+use model::notification_log::{NotificationLog, NotificationLogs, ResourceRecord, SafetyRecord};
 use model::rule::Rule;
 use model::volume::{Snapshot, SnapshotState, Volume, VolumeHost, VolumeState, VolumeUse, VolumeUseQuery};
 use plan::report::{OutcomeKind, Report};
@@ -59,6 +60,15 @@ fn enforcing_account(volumes: impl IntoIterator<Item = VolumeBuilder>, config: &
 impl Account {
     fn volume(&mut self) -> &mut Volume {
         &mut self.aws.storage.volumes.items[0]
+    }
+
+    /// What the log says about each volume: unattached since then, and the runs that requested snapshots.
+    fn unattached_since(mut self, since: &str) -> Self {
+        for volume in &self.aws.storage.volumes.items {
+            let log = self.aws.memory.entry(volume.region.clone()).or_default();
+            log.resources.insert(volume.id.clone(), ResourceRecord::about(time(since)));
+        }
+        self
     }
 
     fn tag_of(&self, key: &str) -> Option<&str> {
@@ -115,7 +125,7 @@ impl Account {
             let [row] = &explained.rules[..] else { panic!("{explained:?}") };
             match step.action.announcement() {
                 Some(Announcement::Mark(mark)) => {
-                    assert_eq!(row.deadline, Some(mark.entries[&Rule::Orphaned].deadline));
+                    assert_eq!(row.deadline, Some(mark[&Rule::Orphaned].deadline));
                 }
                 Some(Announcement::Notify) => {
                     assert_eq!((row.verdict, row.notify_only), (RuleVerdict::Violated, step.notify_only));
@@ -169,16 +179,19 @@ impl Account {
 fn show(step: &Step) -> String {
     match &step.action {
         Action::Volume(_, VolumeAction::Announce(Announcement::Mark(mark))) => {
-            format!("mark {}", mark.to_string().split_once(' ').unwrap().1)
+            let earliest = Mark::earliest(mark.iter().map(|(rule, announced)| (*rule, *announced)));
+            format!("mark {}", earliest.unwrap())
         }
         Action::Volume(_, VolumeAction::Announce(Announcement::Unmark { also, .. })) => {
             format!("unmark{}", if also.is_some() { " and forget" } else { "" })
         }
         Action::Volume(_, VolumeAction::TagUnattachedSince(at)) => format!("{UNATTACHED_SINCE}={at}"),
         Action::Volume(_, VolumeAction::Delete { safety: Some(safety), .. }) => {
-            format!("delete, kept by {}", safety.snapshot)
+            format!("delete, kept by {safety}")
         }
-        Action::Snapshot(_, SnapshotAction::TagDeletedAt(at)) => format!("{DELETED_AT}={at}"),
+        Action::Snapshot(_, SnapshotAction::AnnounceExpiry(expiry)) => {
+            format!("announce its deletion at {}", expiry.kept_until)
+        }
         other => other.as_str().to_owned(),
     }
 }

@@ -12,6 +12,7 @@ use notify::Message;
 use plan::report::StepOutcome;
 use plan::{Plan, Skipped, Step};
 
+use crate::adversary::{Attack, attack};
 use crate::budgets::{BudgetEvent, SimulatedBudgets};
 use crate::chance::{DAY, HOUR, RandomStream, stamp};
 use crate::driver::debug_action;
@@ -44,6 +45,7 @@ pub(crate) struct SimulatedAccount {
     pub(crate) clock: i64,
     pub(crate) runs: u64,
     pub(crate) owners: RandomStream,
+    adversary: RandomStream,
     /// How late `CloudWatch` is in this hour.
     pub(crate) lag: i64,
     pub(crate) an_hour_ago: Vec<SageMakerResource>,
@@ -89,9 +91,10 @@ impl Scheduled for SimulatedAccount {
         self.spend();
         #[expect(clippy::redundant_closure_for_method_calls, reason = "the method is of one lifetime, and not of any")]
         self.owners_live(now, |owners| owners.live());
+        self.adversary_attacks(now, None);
         if self.faults.occurs(Fault::LogLost, now) {
             self.notices.clear();
-            self.oracle.notices_are_lost();
+            self.oracle.notices_are_lost(now);
             self.log(|| "the notification log is lost".to_owned());
         }
     }
@@ -107,6 +110,11 @@ impl Scheduled for SimulatedAccount {
     }
 
     fn meddle(&mut self, interfered: &[ResourceId]) {
+        if !interfered.is_empty() && self.adversary.one_in(16) {
+            let id = &interfered[self.adversary.below(interfered.len())];
+            let place = self.resources.iter().position(|one| one.id == *id);
+            self.adversary_attacks(self.looked_at + 1, place);
+        }
         if interfered.is_empty() || !self.owners.one_in(8) {
             return;
         }
@@ -141,10 +149,12 @@ impl SimulatedAccount {
             looked_at: now,
             summary: AccountSummary {
                 behaviours: vec![0; Behaviour::ALL.len()],
+                attacks: vec![0; Attack::ALL.len()],
                 actions: vec![0; ACTIONS.len()],
                 spared: vec![0; SPARED.len()],
                 ..AccountSummary::default()
             },
+            adversary: RandomStream::from_seed(seed, 4),
             lost_swaps: 0,
             verbosity,
         };
@@ -201,6 +211,23 @@ impl SimulatedAccount {
             }
         };
         live(&mut Owners { resources, regions: *regions, fleet: *fleet, chance: owners, now, did: &mut did });
+        for one in resources.iter_mut() {
+            one.note_expiry(now);
+        }
+    }
+
+    /// `place`: that of a resource that a run is about to change.
+    fn adversary_attacks(&mut self, now: i64, place: Option<usize>) {
+        let Self { resources, adversary, summary, verbosity, .. } = self;
+        let attacks = place.is_some() || (!resources.is_empty() && adversary.one_in(4));
+        let place = place.or_else(|| attacks.then(|| adversary.below(resources.len())));
+        let Some(place) = place.filter(|place| resources[*place].gone_at.is_none()) else { return };
+        if let Some(attack) = attack(resources, place, adversary, now) {
+            summary.attacks[attack as usize] += 1;
+            if *verbosity > 0 {
+                println!("{} {}: the adversary: {}", stamp(now), resources[place].id, attack.as_str());
+            }
+        }
     }
 
     /// The budgets as a run reads them.

@@ -6,6 +6,7 @@
 #![expect(clippy::print_stdout, reason = "the result of a simulation is what it prints")]
 
 mod account;
+mod adversary;
 #[path = "../simulation/budgets.rs"]
 mod budgets;
 mod calls;

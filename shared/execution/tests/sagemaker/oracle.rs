@@ -8,11 +8,11 @@ mod truth;
 use std::collections::VecDeque;
 
 use billing::budget::BudgetVerdict;
-use model::curfew_tags::{MARKED, STOPPED};
+use model::curfew_tags::{EXPIRES_AT, MARKED, STOPPED};
 use model::mode::Mode;
 use model::rule::{ResourceAction, Rule};
 use model::sagemaker::ObservedSageMaker;
-use plan::Plan;
+use plan::{Evidence, Plan};
 
 use crate::budgets::{BudgetReading, HOLDERS, stopping};
 use crate::chance::{DAY, HOUR, stamp};
@@ -35,6 +35,8 @@ pub(crate) struct InvariantOracle {
     pub(crate) last_fault: i64,
     pub(crate) last_forgotten: i64,
     pub(crate) configured_at: i64,
+    /// When the logs were lost, and with them whatever was announced.
+    logs_lost_at: i64,
     /// When a budget was last spent or raised, or a month began.
     pub(crate) budgets_changed_at: i64,
     /// The budgets as the latest runs read them.
@@ -61,6 +63,8 @@ struct ResourceRecord {
     reacted_at: i64,
     /// What the latest runs were told by metrics: how late these were; nothing where a question was not answered.
     asked: Vec<(i64, Option<i64>)>,
+    /// A fault may have kept the log from remembering the stop.
+    stop_unproved: bool,
     /// Already reported.
     overdue: [i64; liveness::DUES],
 }
@@ -72,7 +76,7 @@ struct PromisedAction {
     told_at: i64,
     /// The rule's grace at that time.
     grace: i64,
-    /// A later run has found the rule compliant, or cancelled it, and could remember that.
+    /// A later run has found the rule compliant, skipped or only observed the resource, or cancelled it, and could remember that.
     void: bool,
     /// The run that announced it was cancelled.
     called_off_by: Option<u64>,
@@ -141,7 +145,11 @@ impl InvariantOracle {
             self.violated(facts.now, bug);
         }
         let enforced = plan.steps.iter().filter(|step| step.mode == Mode::Enforce && step.action.stops_or_deletes());
-        let inferred: Vec<_> = enforced.filter(|step| is_inferred(step.evidence.rule())).collect();
+        let is_inferred = |evidence: &Evidence| match evidence {
+            Evidence::Expired { first_seen_past, .. } => *first_seen_past,
+            evidence => is_inferred(evidence.rule()),
+        };
+        let inferred: Vec<_> = enforced.filter(|step| is_inferred(&step.evidence)).collect();
         let exceeded = !within_limits(inferred.len(), facts);
         for step in inferred {
             let target = &step.target;
@@ -165,18 +173,17 @@ impl InvariantOracle {
         if tags.iter().any(|(key, _)| ![MARKED, STOPPED].contains(key)) {
             self.violated(facts.now, format!("{}: other tags than Curfew's own are written: {tags:?}", one.id));
         }
-        let mark = tags.iter().find(|(key, _)| *key == MARKED).map(|(_, mark)| mark.as_str());
-        for word in mark.into_iter().flat_map(|mark| mark.split(' ').skip(1)) {
+        if let Some((_, mark)) = tags.iter().find(|(key, _)| *key == MARKED) {
             // An owner's own end needs no announcement: it is marked and carried out in one run.
-            let was_announced = word.starts_with("expired=")
+            let was_announced = mark.starts_with("expired=")
                 || self.record(place).announced.iter().any(|announced| {
                     let (rule, deadline) = (announced.rule, stamp(announced.deadline));
                     [ResourceAction::Stop, ResourceAction::Delete]
                         .iter()
-                        .any(|ending| word == format!("{rule}={ending}@{deadline}"))
+                        .any(|ending| *mark == format!("{rule}={ending}@{deadline}"))
                 });
             if !was_announced {
-                self.violated(facts.now, format!("{}: is marked {word}, which was not announced", one.id));
+                self.violated(facts.now, format!("{}: is marked {mark}, which was not announced", one.id));
             }
         }
     }
@@ -198,8 +205,14 @@ impl InvariantOracle {
     /// `SageMaker` stops or deletes it: one rule at least must justify that.
     pub(crate) fn ended(&mut self, place: usize, one: &SimulatedResource, ending: ResourceAction, facts: &Facts) {
         self.may_write(one, "ended", facts);
+        // IAM asks for one of them, whatever it says.
+        if ![MARKED, EXPIRES_AT].iter().any(|key| one.tags().contains_key(*key)) {
+            self.violated(facts.now, format!("{}: ended, without a tag that lets Curfew", one.id));
+        }
+        let is_unseen = self.expired_unseen(one, facts.now);
         let complaints = Rule::OF_SAGEMAKER.map(|rule| (rule, self.unjustified(place, one, rule, ending, facts)));
         let is_justified = |owners_own: bool| {
+            let is_inferred = |rule: Rule| is_inferred(rule) || (rule == Rule::Expired && is_unseen);
             complaints.iter().any(|(rule, complaint)| is_inferred(*rule) != owners_own && complaint.is_none())
         };
         if !is_justified(true) && !is_justified(false) {
@@ -237,16 +250,18 @@ impl InvariantOracle {
         if let Some(unfounded) = one.unfounded(rule, seen_use, &stopping, settings, now) {
             return Some(unfounded.to_owned());
         }
-        if rule == Rule::Expired {
+        if rule == Rule::Expired && !self.expired_unseen(one, now) {
             return None;
         }
+        // What was announced before it was kept, made again, or forgotten with the log, is announced anew.
         let kept = one.says.kept_until.filter(|until| *until <= now).unwrap_or(0);
+        let told_after = kept.max(one.created).max(if self.logs_lost_at <= now { self.logs_lost_at } else { 0 });
         let not_before = one.since().max(if rule == Rule::Hours { one.last_end_of_hours(now) } else { 0 });
         let of_rule = || self.records[place].announced.iter().filter(|announced| announced.rule == rule);
         let in_time = |announced: &&PromisedAction| {
             // Hours that were set, or observed, within an hour of their end are announced late.
             let graced = rule == Rule::Hours || announced.told_at + announced.grace <= announced.deadline + 1;
-            let stands = (not_before..=now).contains(&announced.deadline) && kept <= announced.deadline;
+            let stands = (not_before..=now).contains(&announced.deadline) && told_after <= announced.told_at;
             graced && stands && now - announced.deadline <= FORGOTTEN_AFTER
         };
         if of_rule().next().is_none() {
@@ -279,9 +294,16 @@ impl InvariantOracle {
         }
     }
 
-    /// The logs are lost, and with them which of the written marks are void: observe mode may not remove tags. Those may count again.
-    pub(crate) fn notices_are_lost(&mut self) {
-        self.records.iter_mut().flat_map(|record| &mut record.announced).for_each(|announced| announced.void = false);
+    /// The logs are lost: whatever was announced is announced anew, and nothing that was stopped starts again.
+    pub(crate) fn notices_are_lost(&mut self, now: i64) {
+        self.logs_lost_at = now;
+        self.records.iter_mut().for_each(|record| record.stop_unproved = true);
+    }
+
+    /// Whether no run can have known the expiry before its time: somebody wrote it too late, or the logs are lost.
+    const fn expired_unseen(&self, one: &SimulatedResource, now: i64) -> bool {
+        let (Some(expires_at), written_at) = one.expiry else { return false };
+        written_at >= expires_at || (self.logs_lost_at >= expires_at && self.logs_lost_at <= now)
     }
 
     /// Withdraws announcements that a run found resolved, or cancelled, where it could remember that.
@@ -289,7 +311,7 @@ impl InvariantOracle {
         let (settings, now) = (&facts.settings, facts.now);
         let asked = self.record(place).asked.iter().find(|(at, _)| *at == now).and_then(|(_, lag)| *lag);
         let seen_use = one.seen_use(settings, now, asked);
-        let is_judged = one.is_running() && one.changed_at < now && one.skip_reason(settings, now).is_none();
+        let passed_over = !one.is_running() || one.skip_reason(settings, now).is_some();
         let stopping = self.stopping(one, facts);
         let is_resolved = |rule: Rule| match rule {
             Rule::Idle => seen_use == SeenUse::Busy,
@@ -300,8 +322,11 @@ impl InvariantOracle {
             Rule::Hours => one.says.hours.is_none_or(|hours| hours.is_inside(now) && hours.is_inside(now + 2 * HOUR)),
             _ => one.unfounded(rule, seen_use, &stopping, settings, now).is_some(),
         };
-        for announced in &mut self.record(place).announced {
-            announced.void |= announced.called_off_by == Some(facts.id) || (is_judged && is_resolved(announced.rule));
+        let is_over =
+            |rule: Rule| passed_over || one.mode(rule, settings, facts.ceiling) == Mode::Observe || is_resolved(rule);
+        let is_seen = one.changed_at < now;
+        for announced in self.record(place).announced.iter_mut().filter(|announced| announced.told_at < now) {
+            announced.void |= announced.called_off_by == Some(facts.id) || (is_seen && is_over(announced.rule));
         }
         self.record(place).announced.retain(|announced| now - announced.deadline < 30 * DAY);
     }

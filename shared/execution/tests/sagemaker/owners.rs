@@ -1,7 +1,6 @@
 //! Owners: they make, use, forget, tag, change, stop, delete and make again.
 
 use model::config::{DiskPolicy, RuleAction};
-use model::curfew_tags::MARKED;
 use model::mode::Mode;
 use model::sagemaker::SageMakerStatus;
 
@@ -36,8 +35,6 @@ named! {
         TagAsInstance = "tag as an instance of a job",
         Mistype = "mistype a tag",
         Retag = "retag",
-        CopyMark = "copy a mark of another",
-        RemoveMarks = "remove Curfew's tags",
         Scale = "autoscale",
         Unscale = "drop autoscaling",
         Update = "update an endpoint",
@@ -200,18 +197,9 @@ impl Owners<'_> {
 
     fn change(&mut self, place: usize) -> Option<Behaviour> {
         let Self { resources, chance, now, .. } = self;
-        let marks: Vec<_> = resources.iter().filter_map(|one| one.curfews_tags.get(MARKED).cloned()).collect();
         let one = &mut resources[place];
         let (is_endpoint, is_component) = (one.sort == Sort::Endpoint, one.sort == Sort::Component);
         Some(match chance.below(8) {
-            0 if !marks.is_empty() => {
-                one.curfews_tags.insert(MARKED.to_owned(), marks[chance.below(marks.len())].clone());
-                Behaviour::CopyMark
-            }
-            1 => {
-                one.curfews_tags.clear();
-                Behaviour::RemoveMarks
-            }
             2 if one.serves() => {
                 one.is_autoscaled = !one.is_autoscaled;
                 if one.is_autoscaled { Behaviour::Scale } else { Behaviour::Unscale }

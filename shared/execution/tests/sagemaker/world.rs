@@ -1,6 +1,6 @@
 //! The truth: what runs under `SageMaker`, who uses it when, and what `SageMaker` and `CloudWatch` tell of that. It uses nothing of the policy.
 
-use model::curfew_tags::{MARKED, STOPPED};
+use model::curfew_tags::MARKED;
 use model::fixture::{app, endpoint, inference_component, notebook, training_job};
 use model::id::{Region, ResourceId};
 use model::instance::Tags;
@@ -79,6 +79,10 @@ pub(crate) struct SimulatedResource {
     pub(crate) silences: Vec<(i64, i64)>,
     pub(crate) next_use: i64,
     pub(crate) next_action: i64,
+    /// `curfew:expires-at`, and since when it says so.
+    pub(crate) expiry: (Option<i64>, i64),
+    /// The last change of labels by the adversary.
+    pub(crate) tampered_at: i64,
     /// The last change by people: tags, configuration, status.
     pub(crate) changed_at: i64,
     pub(crate) stopped_by: Option<StoppedBy>,
@@ -99,7 +103,7 @@ impl SimulatedResource {
             Sort::Job,
             Sort::Component,
         ]);
-        // Names repeat from region to region, and some are too long for a mark.
+        // Names repeat from region to region.
         let name = number / regions;
         let id = match sort {
             Sort::Notebook => format!("notebook-instance/lab-{name}"),
@@ -134,6 +138,8 @@ impl SimulatedResource {
             silences: Vec::new(),
             next_use: now,
             next_action: now,
+            expiry: (None, now),
+            tampered_at: 0,
             changed_at: now,
             stopped_by: None,
             was_stopped_for_hours: false,
@@ -181,6 +187,14 @@ impl SimulatedResource {
         self.next_use = now + chance.between(HOUR, 5 * DAY);
         self.next_action = now + chance.between(HOUR, 5 * DAY);
         self.changed_at = now;
+        self.expiry = (self.says.expires_at, now);
+    }
+
+    /// Somebody may have written another expiry.
+    pub(crate) fn note_expiry(&mut self, now: i64) {
+        if self.says.expires_at != self.expiry.0 {
+            self.expiry = (self.says.expires_at, now);
+        }
     }
 
     /// What SageMaker was doing an hour ago is done.
@@ -338,13 +352,8 @@ impl SimulatedResource {
         }
     }
 
-    /// Its own mark names the rule `idle`, and no other.
-    pub(crate) fn marks_idle_alone(&self) -> bool {
-        let rules = self.curfews_tags.get(MARKED).into_iter().flat_map(|mark| mark.split(' ').skip(1));
-        rules.map(|word| word.starts_with("idle=")).reduce(|one, other| one && other).unwrap_or(false)
-    }
-
-    pub(crate) fn remembers_a_stop(&self) -> bool {
-        self.curfews_tags.contains_key(STOPPED)
+    /// Its label names the rule `idle`.
+    pub(crate) fn is_marked_idle(&self) -> bool {
+        self.curfews_tags.get(MARKED).is_some_and(|mark| mark.starts_with("idle="))
     }
 }

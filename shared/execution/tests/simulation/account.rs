@@ -9,12 +9,12 @@ use model::id::{Region, ResourceId};
 use model::instance::InstanceState;
 use model::mode::Mode;
 use model::notification_log::NotificationLog;
-use model::rule::Rule;
 use model::usage::ActivityCache;
 use notify::Message;
 use plan::report::StepOutcome;
 use plan::{Plan, Skipped, Step};
 
+use crate::adversary::Attack;
 use crate::budgets::{BudgetEvent, BudgetReading, HOLDERS, SimulatedBudgets};
 use crate::chance::{DAY, HOUR, RandomStream, TICK, stamp};
 use crate::driver::debug_action;
@@ -23,11 +23,12 @@ use crate::faults::{FaultInjector, FaultLevel};
 use crate::jobs::{JobReading, SimulatedJobs, says_of};
 use crate::listing::Listing;
 use crate::metrics::{PublishResult, PublishingDelays};
-use crate::oracle::{IdleShare, InvariantOracle};
+use crate::oracle::InvariantOracle;
 use crate::owners::{Behaviour, first_tags};
 use crate::schedule::{self, Scheduled};
 use crate::session::Facts;
 use crate::settings::SimulatedConfig;
+use crate::tally::AccountSummary;
 use crate::world::SimulatedMachine;
 
 const EPOCH: i64 = 1_767_571_200; // Monday, 2026-01-05
@@ -47,37 +48,25 @@ pub(crate) struct SimulatedAccount {
     pub(crate) clock: i64,
     pub(crate) runs: u64,
     pub(crate) owners: RandomStream,
-    fleet: usize,
+    pub(crate) adversary: RandomStream,
+    pub(crate) fleet: usize,
     launched: u32,
     next_edit: i64,
     edit_interval_max: i64,
     next_launch: i64,
     pub(crate) listing: Listing,
     behaviours: Vec<u64>,
+    pub(crate) attacks: Vec<u64>,
     pub(crate) messages: u64,
     pub(crate) calls: CallCounts,
     pub(crate) lost_swaps: u64,
-    verbosity: u8,
+    pub(crate) verbosity: u8,
 }
 
 #[derive(Default)]
 pub(crate) struct CallCounts {
     pub(crate) metrics: u64,
     pub(crate) lists: u64,
-}
-
-pub(crate) struct AccountSummary {
-    pub(crate) seed: u64,
-    pub(crate) days: u64,
-    pub(crate) runs: u64,
-    pub(crate) messages: u64,
-    pub(crate) lost_swaps: u64,
-    pub(crate) ends: [[u64; 2]; Rule::OF_INSTANCES.len()],
-    pub(crate) faults: Vec<u64>,
-    pub(crate) behaviours: Vec<u64>,
-    pub(crate) violations: Vec<(i64, String)>,
-    pub(crate) share: IdleShare,
-    pub(crate) clean: bool,
 }
 
 pub(crate) fn days_of(seed: u64) -> u64 {
@@ -96,6 +85,7 @@ pub(crate) fn live(seed: u64, days: u64, verbosity: u8) -> AccountSummary {
         ends: account.oracle.ends,
         faults: account.faults.counts().to_vec(),
         behaviours: account.behaviours,
+        attacks: account.attacks,
         violations: account.oracle.violations,
         share: account.oracle.share,
         clean: account.faults.fault_level == FaultLevel::Clean,
@@ -115,6 +105,7 @@ impl Scheduled for SimulatedAccount {
         self.spend();
         self.jobs_go_on();
         self.owners_live();
+        self.adversary_attacks(now, None);
         self.lose_documents();
     }
 
@@ -132,6 +123,10 @@ impl Scheduled for SimulatedAccount {
     }
 
     fn meddle(&mut self, interfered: &[ResourceId]) {
+        if self.fleet > 0 && !interfered.is_empty() && self.adversary.one_in(16) {
+            let id = &interfered[self.adversary.below(interfered.len())];
+            self.adversary_attacks(self.clock + 8, Some(id));
+        }
         // An account without its own fleet has no colleagues either.
         if self.fleet == 0 || interfered.is_empty() || !self.owners.one_in(8) {
             return;
@@ -175,6 +170,8 @@ impl SimulatedAccount {
             owners,
             listing: Listing::default(),
             behaviours: vec![0; Behaviour::ALL.len()],
+            adversary: RandomStream::from_seed(seed, 4),
+            attacks: vec![0; Attack::ALL.len()],
             messages: 0,
             calls: CallCounts::default(),
             lost_swaps: 0,
@@ -350,7 +347,7 @@ impl SimulatedAccount {
     fn lose_documents(&mut self) {
         if self.faults.occurs(Fault::LogLost, self.clock) {
             self.notices.clear();
-            self.oracle.notices_are_lost();
+            self.oracle.notices_are_lost(self.clock);
             self.log(|| "the notification log is lost".to_owned());
         }
         if self.faults.occurs(Fault::ActivityLost, self.clock) {

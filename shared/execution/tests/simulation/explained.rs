@@ -56,10 +56,15 @@ pub(crate) fn find_contradiction(planned: &Planned, run: u64, now: Timestamp) ->
 fn explains(explained: &Explanation, step: &Step, now: Timestamp) -> bool {
     let find = |rule: Rule| explained.rules.iter().find(|row| row.rule == rule);
     match step.action.announcement() {
-        Some(Announcement::Mark(mark)) => mark.entries.iter().all(|(rule, announced)| {
+        Some(Announcement::Mark(mark)) => mark.iter().all(|(rule, announced)| {
             find(*rule).is_some_and(|row| {
                 let said = (row.action, row.deadline) == (Some(announced.ending.as_str()), Some(announced.deadline));
-                row.mode.mode != step.mode || said && (row.announced || row.verdict == RuleVerdict::Violated)
+                // What was announced before a job claimed the machine stays, unjudged.
+                let stays = row.verdict == RuleVerdict::NotJudged && row.announced;
+                let is_due_then = row.deadline == Some(announced.deadline);
+                row.mode.mode != step.mode
+                    || said && (row.announced || row.verdict == RuleVerdict::Violated)
+                    || stays && is_due_then
             })
         }),
         None if step.action.stops_or_deletes() => find(step.evidence.rule()).is_some_and(|row| {

@@ -5,6 +5,7 @@
 #![expect(clippy::print_stdout, reason = "the result of a simulation is what it prints")]
 
 mod account;
+mod adversary;
 mod bill;
 mod budgets;
 mod chance;

@@ -12,7 +12,7 @@ use model::curfew_tags::MARKED;
 use model::instance::Instance;
 use model::mode::Mode;
 use model::rule::{ResourceAction, Rule};
-use plan::Plan;
+use plan::{Evidence, Plan};
 
 pub(crate) use liveness::IdleShare;
 
@@ -36,6 +36,8 @@ pub(crate) struct InvariantOracle {
     pub(crate) last_fault: i64,
     pub(crate) last_forgotten: i64,
     pub(crate) configured_at: i64,
+    /// When the logs were lost, and with them whatever was announced.
+    logs_lost_at: i64,
     /// When a budget was last spent or raised, or a month began.
     pub(crate) budgets_changed_at: i64,
     /// Policy actions of one run.
@@ -57,6 +59,8 @@ pub(crate) struct MachineRecord {
     untold_end: Option<i64>,
     /// Held by the limits in this run.
     held_at: i64,
+    /// A fault may have kept the log from remembering the stop.
+    stop_unproved: bool,
     /// Since when which rule should act on it.
     overdue: [Option<i64>; 6],
     /// The last end and the last start of its hours before a moment, by the hours of then.
@@ -71,7 +75,7 @@ struct PromisedAction {
     told_at: i64,
     /// The rule's grace at that time.
     grace: i64,
-    /// A later run has found the rule compliant, and could remember that.
+    /// A later run has found the rule compliant, has skipped the machine or only observed it, and could remember that.
     mended: bool,
     /// The run that announced it was cancelled.
     called_off_by: Option<u64>,
@@ -133,10 +137,13 @@ impl InvariantOracle {
         if let Some(bug) = find_bug(plan) {
             self.violated(facts.now, bug);
         }
-        let is_inferred = |rule: Rule| !matches!(rule, Rule::Expired | Rule::Hours);
+        let is_inferred = |evidence: &Evidence| match evidence {
+            Evidence::Expired { first_seen_past, .. } => *first_seen_past,
+            evidence => evidence.rule() != Rule::Hours,
+        };
         let inferred = || {
             plan.steps.iter().filter(|step| {
-                step.mode == Mode::Enforce && step.action.stops_or_deletes() && is_inferred(step.evidence.rule())
+                step.mode == Mode::Enforce && step.action.stops_or_deletes() && is_inferred(&step.evidence)
             })
         };
         let exceeded = !within_limits(i64::try_from(inferred().count()).unwrap_or(i64::MAX), facts);
@@ -157,23 +164,15 @@ impl InvariantOracle {
     pub(crate) fn tagged(&mut self, machine: &SimulatedMachine, tags: &[(&str, String)], facts: &Facts) {
         self.may_write(machine, "its tags are written", facts);
         let Some((_, mark)) = tags.iter().find(|(key, _)| *key == MARKED) else { return };
-        let mut words = mark.split(' ');
-        if words.next() != Some(machine.id()) {
-            self.violated(facts.now, format!("{}: is given the mark of another: {mark}", machine.id()));
-        }
-        for word in words {
-            // An owner's own deadline needs no announcement: it is marked and enforced in one run.
-            if word.starts_with("expired=") {
-                continue;
-            }
-            // The due action may be milder than the announced one, and is marked so.
-            let was_announced = self.record(machine.id()).announced.iter().any(|one| {
-                let marked = |ending| word == format!("{}={ending}@{}", one.rule, stamp(one.deadline));
+        // An owner's own deadline needs no announcement: it is marked and enforced in one run.
+        let was_announced = mark.starts_with("expired=")
+            || self.record(machine.id()).announced.iter().any(|one| {
+                let marked = |ending| *mark == format!("{}={ending}@{}", one.rule, stamp(one.deadline));
+                // The due action may be milder than the announced one, and is marked so.
                 marked(one.ending) || (one.ending == ResourceAction::Terminate && marked(ResourceAction::Stop))
             });
-            if !was_announced {
-                self.violated(facts.now, format!("{}: is marked {word}, which was not announced", machine.id()));
-            }
+        if !was_announced {
+            self.violated(facts.now, format!("{}: is marked {mark}, which was not announced", machine.id()));
         }
     }
 

@@ -172,8 +172,6 @@ impl SimulatedMachine {
     /// "Launch more like this": also Curfew's tags on the other.
     pub(crate) fn copy_tags(&mut self, other: &OwnerTags, written: [Option<String>; 2], now: i64) {
         self.says = other.clone();
-        // A `curfew:stopped` that is copied over that of a stopped machine makes Curfew believe in another stop.
-        self.stopped_by = None;
         for (key, value) in [MARKED, STOPPED].into_iter().zip(written) {
             self.ec2.tags.extend(value.map(|value| (key.to_owned(), value)));
         }

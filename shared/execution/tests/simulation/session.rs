@@ -67,7 +67,7 @@ pub(crate) struct Session {
     /// Steps until its time is over.
     steps_left: Cell<Option<u32>>,
     phase: Cell<Phase>,
-    /// The rule of each step of its plan, and whether it only sets a date.
+    /// The rule of each step of its plan, and whether it only announces the expiry of a snapshot.
     pub(crate) steps: RefCell<BTreeMap<ResourceId, (Rule, bool)>>,
     /// Resources that a colleague may change just before the run acts on them.
     pub(crate) interfered: RefCell<Vec<ResourceId>>,
@@ -198,8 +198,8 @@ impl Session {
 
     pub(crate) fn decided(&self, plan: &Plan, fleet: usize) {
         self.facts.borrow_mut().fleet = fleet;
-        let only_dates = |step: &Step| matches!(step.action, Action::Snapshot(_, SnapshotAction::TagDeletedAt(_)));
-        let fact = |step: &Step| (step.evidence.rule(), only_dates(step));
+        let only_labels = |step: &Step| matches!(step.action, Action::Snapshot(_, SnapshotAction::AnnounceExpiry(_)));
+        let fact = |step: &Step| (step.evidence.rule(), only_labels(step));
         let steps = plan.steps.iter().map(|step| (step.target.resource.clone(), fact(step)));
         *self.steps.borrow_mut() = steps.collect();
     }
@@ -341,7 +341,7 @@ impl Documents for Session {
         region: &Region,
         notices: &NotificationLog,
         last: Option<&str>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Option<String>, StoreError> {
         self.effect().await;
         let is_refused = self.occurs(Fault::LogUnwritten);
         let mut account = self.account();
@@ -354,7 +354,7 @@ impl Documents for Session {
             return Err(refused_to_write());
         }
         (*version, *there) = (*version + 1, notices.clone());
-        Ok(())
+        Ok(Some(version.to_string()))
     }
 
     async fn restart_notices(&self, _function: &str, _region: &Region) -> Result<bool, StoreError> {

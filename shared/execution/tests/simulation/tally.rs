@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use model::rule::Rule;
 
-use crate::account::AccountSummary;
+use crate::adversary::Attack;
 use crate::chance::{HOUR, stamp};
 use crate::fault::Fault;
 use crate::oracle::IdleShare;
@@ -14,6 +14,21 @@ use crate::owners::Behaviour;
 const DAYS_FOR_EVERYTHING: u64 = 4_000;
 const RECOVERED_MIN_PERCENT: f64 = 95.0;
 const VIOLATIONS_PRINTED_MAX: usize = 20;
+
+pub(crate) struct AccountSummary {
+    pub(crate) seed: u64,
+    pub(crate) days: u64,
+    pub(crate) runs: u64,
+    pub(crate) messages: u64,
+    pub(crate) lost_swaps: u64,
+    pub(crate) ends: [[u64; 2]; Rule::OF_INSTANCES.len()],
+    pub(crate) faults: Vec<u64>,
+    pub(crate) behaviours: Vec<u64>,
+    pub(crate) attacks: Vec<u64>,
+    pub(crate) violations: Vec<(i64, String)>,
+    pub(crate) share: IdleShare,
+    pub(crate) clean: bool,
+}
 
 #[derive(Default)]
 pub(crate) struct SimulationTally {
@@ -25,6 +40,7 @@ pub(crate) struct SimulationTally {
     ends: [[u64; 2]; Rule::OF_INSTANCES.len()],
     faults: Vec<u64>,
     behaviours: Vec<u64>,
+    attacks: Vec<u64>,
     violations: Vec<(u64, u64, i64, String)>,
     overall: IdleShare,
     clean: IdleShare,
@@ -42,6 +58,7 @@ impl SimulationTally {
         }
         add(&mut self.faults, &life.faults);
         add(&mut self.behaviours, &life.behaviours);
+        add(&mut self.attacks, &life.attacks);
         let (seed, days) = (life.seed, life.days);
         self.violations.extend(life.violations.into_iter().map(|(at, what)| (seed, days, at, what)));
         self.overall.add(life.share);
@@ -62,6 +79,7 @@ impl SimulationTally {
         println!("actions: {}", ends.collect::<Vec<_>>().join(", "));
         println!("faults: {}", counted(Fault::ALL.iter().map(|fault| fault.as_str()), &self.faults));
         println!("owners: {}", counted(Behaviour::ALL.iter().map(|one| one.as_str()), &self.behaviours));
+        println!("attacks: {}", counted(Attack::ALL.iter().map(|one| one.as_str()), &self.attacks));
         let mut passes = self.everything_happened();
         for (name, share) in [("all", self.overall), ("clean", self.clean)] {
             let percent = percent(share);
@@ -91,11 +109,13 @@ impl SimulationTally {
         };
         let faults: Vec<&str> = Fault::ALL.iter().map(|fault| fault.as_str()).collect();
         let behaviours: Vec<&str> = Behaviour::ALL.iter().map(|one| one.as_str()).collect();
+        let attacks: Vec<&str> = Attack::ALL.iter().map(|one| one.as_str()).collect();
         let rules: Vec<&str> = Rule::OF_INSTANCES.iter().map(|rule| rule.as_str()).collect();
         let ends = self.ends.map(|[stops, terminations]| stops + terminations);
         let never: Vec<&str> = [
             never(&faults, &self.faults),
             never(&behaviours, &self.behaviours),
+            never(&attacks, &self.attacks),
             never(&rules, &ends),
             never(&["swap lost"], &[self.lost_swaps]),
         ]

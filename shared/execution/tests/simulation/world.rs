@@ -1,6 +1,6 @@
 //! The truth: machines with their tags, state and work, as EC2 has them. It uses nothing of the policy.
 
-use model::curfew_tags::{MARKED, STOPPED};
+use model::curfew_tags::LABELS;
 use model::instance::{
     Accelerator, Instance, InstanceState, InstanceTypeFacts as Type, PrepaidCapacity, PurchaseOption,
 };
@@ -100,6 +100,10 @@ pub(crate) struct SimulatedMachine {
     pub(crate) changed_at: i64,
     /// The last change of tags by people alone.
     pub(crate) retagged_at: i64,
+    /// `curfew:expires-at`, and since when it says so.
+    pub(crate) expiry: (Option<i64>, i64),
+    /// The last change of labels by the adversary.
+    pub(crate) tampered_at: i64,
     /// The team before `retagged_at`.
     pub(crate) team_before: Option<&'static str>,
     /// The end of the last period with work, or its launch.
@@ -170,6 +174,8 @@ impl SimulatedMachine {
             ec2,
             version: 0,
             team_before: says.team(),
+            expiry: (says.expires_at, now),
+            tampered_at: 0,
             says,
             make: MachineTraits { foreign, instrumented, series, has_detailed_monitoring },
             periods: MachinePeriods::default(),
@@ -218,10 +224,10 @@ impl SimulatedMachine {
             Some(ForeignController::Operator | ForeignController::CapacityBlock) | None => None,
         };
         tags.extend(controller.map(|key| (key.to_owned(), "x".to_owned())));
-        for key in [MARKED, STOPPED] {
-            if let Some(value) = self.ec2.tags.remove(key) {
-                tags.insert(key.to_owned(), value);
-            }
+        let labels = LABELS.iter().filter_map(|key| self.ec2.tags.remove_entry(*key));
+        tags.extend(labels);
+        if self.says.expires_at != self.expiry.0 {
+            self.expiry = (self.says.expires_at, now);
         }
         self.ec2.tags = tags;
         self.version += 1;

@@ -7,11 +7,12 @@ use model::config::Config;
 use model::id::{Region, ResourceId};
 use model::mode::Mode;
 use model::notification_log::NotificationLog;
-use model::volume::{Snapshot, Volume};
+use model::volume::{SNAPSHOT_DESCRIPTION_BEGINS, Snapshot, Volume};
 use notify::Message;
 use plan::report::StepOutcome;
 use plan::{Plan, Skipped, Step};
 
+use crate::adversary::{Adversary, Attack};
 use crate::chance::{DAY, HOUR, RandomStream, stamp};
 use crate::driver::debug_action;
 use crate::fault::Fault;
@@ -42,6 +43,7 @@ pub(crate) struct SimulatedAccount {
     pub(crate) clock: i64,
     pub(crate) runs: u64,
     pub(crate) owners: RandomStream,
+    adversary: RandomStream,
     fleet: usize,
     next_edit: i64,
     /// The longest between two edits of the configuration.
@@ -53,6 +55,7 @@ pub(crate) struct SimulatedAccount {
     /// Volumes whose owners were just notified of an announcement.
     warned: Vec<usize>,
     behaviours: Vec<u64>,
+    attacks: Vec<u64>,
     actions: Vec<u64>,
     spared: Vec<u64>,
     messages: u64,
@@ -77,6 +80,7 @@ pub(crate) fn live(seed: u64, days: u64, verbosity: u8) -> AccountSummary {
         lost_swaps: account.lost_swaps,
         faults: account.faults.counts().to_vec(),
         behaviours: account.behaviours,
+        attacks: account.attacks,
         actions: account.actions,
         spared: account.spared,
         violations: account.oracle.violations,
@@ -97,11 +101,12 @@ impl Scheduled for SimulatedAccount {
         self.edit_configuration();
         #[expect(clippy::redundant_closure_for_method_calls, reason = "the method is of one lifetime, and not of any")]
         self.owners_live(now, |owners| owners.live());
+        self.adversary_attacks(now, None);
         self.follow_advice();
         self.undo();
         if self.faults.occurs(Fault::LogLost, now) {
             self.notices.clear();
-            self.oracle.notices_are_lost();
+            self.oracle.notices_are_lost(now);
             self.log(|| "the notification log is lost".to_owned());
         }
     }
@@ -119,6 +124,10 @@ impl Scheduled for SimulatedAccount {
 
     fn meddle(&mut self, interfered: &[ResourceId]) {
         let places: Vec<usize> = interfered.iter().filter_map(|id| self.world.disk(id.as_str())).collect();
+        if !places.is_empty() && self.adversary.one_in(16) {
+            let place = places[self.adversary.below(places.len())];
+            self.adversary_attacks(self.looked_at + 1, Some(place));
+        }
         if places.is_empty() || !self.owners.one_in(8) {
             return;
         }
@@ -155,6 +164,8 @@ impl SimulatedAccount {
             undos: Vec::new(),
             warned: Vec::new(),
             behaviours: vec![0; Behaviour::ALL.len()],
+            adversary: RandomStream::from_seed(seed, 4),
+            attacks: vec![0; Attack::ALL.len()],
             actions: vec![0; ACTIONS.len()],
             spared: vec![0; SPARED.len()],
             messages: 0,
@@ -169,8 +180,8 @@ impl SimulatedAccount {
     pub(crate) fn lists(&self) -> (Vec<Volume>, Vec<Snapshot>) {
         let disks = self.world.disks.iter().filter(|disk| disk.is_listed());
         let snaps = self.world.snaps.iter().filter(|snap| snap.exists());
-        let tagged = snaps.filter(|snap| snap.ec2.tags.contains_key(model::curfew_tags::SNAPSHOT_OF));
-        (disks.map(|disk| disk.ec2.clone()).collect(), tagged.map(|snap| snap.ec2.clone()).collect())
+        let described = snaps.filter(|snap| snap.ec2.description.starts_with(SNAPSHOT_DESCRIPTION_BEGINS));
+        (disks.map(|disk| disk.ec2.clone()).collect(), described.map(|snap| snap.ec2.clone()).collect())
     }
 
     fn edit_configuration(&mut self) {
@@ -204,6 +215,22 @@ impl SimulatedAccount {
         };
         let (regions, fleet, looked_at) = (*regions, *fleet, *looked_at);
         live(&mut Owners { world, regions, fleet, chance: owners, now, looked_at, did: &mut did });
+    }
+
+    /// `volume`: one that a run is about to change.
+    fn adversary_attacks(&mut self, now: i64, volume: Option<usize>) {
+        let Self { world, adversary, attacks, verbosity, .. } = self;
+        let mut did = |attack: Attack, id: &str| {
+            attacks[attack as usize] += 1;
+            if *verbosity > 0 {
+                println!("{} {id}: the adversary: {}", stamp(now), attack.as_str());
+            }
+        };
+        let mut adversary = Adversary { world, chance: adversary, now, did: &mut did };
+        match volume {
+            Some(place) => adversary.attack_volume(place),
+            None => adversary.live(),
+        }
     }
 
     /// Some owners follow a message's advice to keep a volume.

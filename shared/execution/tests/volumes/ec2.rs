@@ -3,7 +3,7 @@
 use model::curfew_tags::DELETED_AT;
 use model::id::ResourceId;
 use model::instance::Tags;
-use model::volume::{Snapshot, Volume, VolumeState};
+use model::volume::{SNAPSHOT_DESCRIPTION_BEGINS, Snapshot, Volume, VolumeState};
 use ports::{CallError, CallErrorKind, Ec2Write};
 
 use crate::account::SimulatedAccount;
@@ -23,9 +23,9 @@ impl OneResource for Session {
             return Err(failed(self, "ec2:DescribeSnapshots", (CallErrorKind::Other, "the look failed")));
         }
         let account = self.account();
-        let is_of_it = |tags: &Tags| tags.get(model::curfew_tags::SNAPSHOT_OF).is_some_and(|of| of == volume.as_str());
-        let snaps = account.world.snaps.iter().filter(|snap| snap.exists() && is_of_it(&snap.ec2.tags));
-        Ok(snaps.map(|snap| snap.ec2.clone()).collect())
+        let existing = account.world.snaps.iter().filter(|snap| snap.exists() && snap.ec2.of_volume == *volume);
+        let described = existing.filter(|snap| snap.ec2.description.starts_with(SNAPSHOT_DESCRIPTION_BEGINS));
+        Ok(described.map(|snap| snap.ec2.clone()).collect())
     }
 
     fn find_volume(&self, id: &ResourceId) -> Result<Volume, CallError> {
@@ -57,7 +57,9 @@ fn write(session: &Session, call: &'static str, write: &Ec2Write<'_>) -> Result<
     let done = match write {
         Ec2Write::CreateTags { resources, tags } => create_tags(&mut account, session, resources, tags),
         Ec2Write::DeleteTags { resource, keys } => delete_tags(&mut account, session, resource, keys),
-        Ec2Write::CreateSnapshot { volume, tags } => create_snapshot(&mut account, session, volume, tags, now),
+        Ec2Write::CreateSnapshot { volume, description, tags } => {
+            create_snapshot(&mut account, session, volume, (description, tags), now)
+        }
         Ec2Write::DeleteVolume(id) => delete_volume(&mut account, session, id, now),
         Ec2Write::DeleteSnapshot(id) => delete_snapshot(&mut account, session, id, now),
         Ec2Write::StopInstance(_) | Ec2Write::TerminateInstance(_) | Ec2Write::StartInstance(_) => {
@@ -78,7 +80,7 @@ fn create_tags(
     let SimulatedAccount { world, oracle, faults, .. } = account;
     let facts = &session.facts();
     let is_date = tags.iter().all(|(key, _)| *key == DELETED_AT);
-    let has_own_step = |id: &ResourceId| session.steps.borrow().get(id).is_some_and(|(_, only_dates)| *only_dates);
+    let has_own_step = |id: &ResourceId| session.steps.borrow().get(id).is_some_and(|(_, only_labels)| *only_labels);
     let after_its_volume = is_date && !resources.iter().any(has_own_step);
     if after_its_volume && faults.occurs(Fault::DateRefused, facts.now) {
         return Err((CallErrorKind::Throttled, "RequestLimitExceeded"));
@@ -128,17 +130,18 @@ fn create_snapshot(
     account: &mut SimulatedAccount,
     session: &Session,
     id: &ResourceId,
-    tags: &Tags,
+    (description, tags): (&str, &Tags),
     now: i64,
 ) -> Result<(), Refusal> {
     let fails = account.faults.occurs(Fault::SnapshotFailed, now);
     let SimulatedAccount { world, oracle, faults, .. } = account;
     let place = world.disk(id.as_str()).filter(|place| world.disks[*place].exists()).ok_or(NOT_FOUND)?;
-    let doubling = [Fault::RunDoubled, Fault::RunSlow, Fault::SnapshotsStale, Fault::WriteResponseLost];
+    let doubling =
+        [Fault::RunDoubled, Fault::RunSlow, Fault::SnapshotsStale, Fault::VolumeUnlisted, Fault::WriteResponseLost];
     oracle.doublings = doubling.iter().map(|fault| faults.counts()[*fault as usize]).sum();
     oracle.last_fault = faults.last_at;
-    oracle.snapshot_begun(world, place, tags, &session.facts());
-    world.begin_snapshot(place, SnapshotMaker::Curfew, tags.clone(), fails, now);
+    oracle.snapshot_begun(world, place, (description, tags), &session.facts());
+    world.begin_snapshot(place, SnapshotMaker::Curfew, (description, tags.clone()), fails, now);
     Ok(())
 }
 

@@ -61,8 +61,6 @@ impl VolumeCloud for Session {
         if !volumes.is_empty() && account.faults.occurs(Fault::VolumeUnlisted, now) {
             let unlisted = account.owners.below(volumes.len());
             volumes.remove(unlisted);
-            // The memory of it is deleted with it.
-            account.oracle.notices_are_lost();
         }
         let mut seen = ObservedStorage { snapshots, ..ObservedStorage::default() };
         seen.volumes.items = volumes;

@@ -9,7 +9,7 @@ mod truth;
 
 use model::curfew_tags::{MARKED, UNATTACHED_SINCE};
 use model::mode::Mode;
-use model::rule::{ResourceAction, Rule};
+use model::rule::ResourceAction;
 use model::volume::ObservedStorage;
 use plan::Plan;
 
@@ -30,6 +30,8 @@ pub(crate) struct InvariantOracle {
     pub(crate) last_fault: i64,
     pub(crate) last_forgotten: i64,
     pub(crate) configured_at: i64,
+    /// When the logs were lost, and with them every announcement and every proof of a snapshot.
+    logs_lost_at: i64,
     /// Faults that may lead to a second snapshot, and second snapshots.
     pub(crate) doublings: u64,
     doubled: u64,
@@ -55,6 +57,8 @@ struct ResourceRecord {
     seen_attached_at: i64,
     /// A query of its use at that time failed.
     unknown_at: i64,
+    /// Of a snapshot: a fault may have kept the log from learning that Curfew made it, or its volume's log is lost.
+    unproved: bool,
     /// Notified that it is attached to a stopped instance.
     idle_host_told_at: i64,
     /// Notified that it cannot be read.
@@ -70,7 +74,7 @@ struct PromisedAction {
     told_at: i64,
     /// The grace at that time.
     grace: i64,
-    /// A later run has seen it attached, or cancelled it, and could remember that.
+    /// A later run has seen it attached, skipped or only observed it, or cancelled the announcement, and could remember that.
     void: bool,
     /// The run that announced it was cancelled.
     called_off_by: Option<u64>,
@@ -123,11 +127,10 @@ impl InvariantOracle {
         let inferred = || {
             let enforced =
                 plan.steps.iter().filter(|step| step.mode == Mode::Enforce && step.action.stops_or_deletes());
-            enforced.filter(|step| step.evidence.rule() == Rule::Orphaned)
+            enforced.map(|step| (step, step.target.resource.as_str()))
         };
         let exceeded = !within_limits(i64::try_from(inferred().count()).unwrap_or(i64::MAX), facts);
-        for step in inferred() {
-            let id = step.target.resource.as_str();
+        for (step, id) in inferred() {
             if step.held.is_some() != exceeded {
                 let what =
                     if exceeded { "is not held, although the limits are exceeded" } else { "is held for nothing" };
@@ -136,9 +139,9 @@ impl InvariantOracle {
             if let Some(place) = world.disk(id).filter(|_| step.held.is_some()) {
                 self.disk(place).held_at = facts.now;
             }
-        }
-        if plan.steps.iter().any(|step| step.held.is_some() && step.evidence.rule() != Rule::Orphaned) {
-            self.violated(facts.now, "a step is held that is no policy action".to_owned());
+            if let Some(place) = world.snap(id).filter(|_| step.held.is_some()) {
+                self.snap(place).held_at = facts.now;
+            }
         }
     }
 
@@ -167,7 +170,7 @@ impl InvariantOracle {
         }
         let Some((_, mark)) = tags.iter().find(|(key, _)| *key == MARKED) else { return };
         let was_announced = self.disk(place).announced.iter().any(|one| {
-            let marked = |ending| *mark == format!("{id} orphaned={ending}@{}", stamp(one.deadline));
+            let marked = |ending| *mark == format!("orphaned={ending}@{}", stamp(one.deadline));
             // The due action may be milder than the announced one, and is marked so.
             marked(one.ending) || (one.ending == ResourceAction::Delete && marked(ResourceAction::SnapshotAndDelete))
         });
@@ -190,6 +193,23 @@ impl InvariantOracle {
         if !enforced {
             self.violated(facts.now, format!("{id}: {what}, although it is only observed"));
         }
+    }
+}
+
+impl PromisedAction {
+    /// Whether it was told with its whole grace, and its deadline has passed.
+    fn is_due(&self, now: i64) -> bool {
+        self.told_at + self.grace <= self.deadline + 1 && self.deadline <= now
+    }
+
+    /// Whether a log that was lost had it: a run that began later knows nothing of it.
+    const fn is_forgotten(&self, logs_lost_at: i64, now: i64) -> bool {
+        self.told_at < logs_lost_at && logs_lost_at <= now
+    }
+
+    /// Whether its owner kept the resource meanwhile: what was announced before begins anew.
+    fn is_overtaken(&self, kept_until: Option<i64>, now: i64) -> bool {
+        kept_until.is_some_and(|until| until <= now && until > self.told_at)
     }
 }
 

@@ -8,7 +8,7 @@ pub(crate) const MAKE_TARGET: &str = "simulate-volumes";
 /// Every action of a run.
 pub(crate) const ACTIONS: [&str; 9] = [
     "date a volume",
-    "date a snapshot",
+    "announce the expiry of a snapshot",
     "mark",
     "unmark",
     "notify",
@@ -51,7 +51,7 @@ pub(crate) fn name_of(step: &Step) -> &'static str {
             VolumeAction::Delete { safety: Some(_), .. } => ACTIONS[6],
             VolumeAction::Delete { safety: None, .. } => ACTIONS[7],
         },
-        Action::Snapshot(_, SnapshotAction::TagDeletedAt(_)) => ACTIONS[1],
+        Action::Snapshot(_, SnapshotAction::AnnounceExpiry(_)) => ACTIONS[1],
         Action::Snapshot(_, SnapshotAction::Delete) => ACTIONS[8],
         Action::Instance(..) | Action::SageMaker(..) | Action::Budget(_) => "of neither",
     }

@@ -1,6 +1,6 @@
 //! Owners: they create, attach, detach, forget, stop and terminate, and come back.
 
-use model::curfew_tags::{DELETED_AT, SNAPSHOT_OF};
+use model::curfew_tags::DELETED_AT;
 use model::volume::SnapshotState;
 
 use crate::chance::{DAY, HOUR, MINUTE, RandomStream};
@@ -41,11 +41,8 @@ named! {
         MistypeTeam = "mistype the team's key",
         Mend = "mend a typo",
         Retag = "retag",
-        CopyMarks = "copy Curfew's marks of another volume",
-        RemoveMarks = "remove Curfew's marks",
         SnapshotByHand = "snapshot by hand",
         CopySnapshot = "copy a snapshot of Curfew's with its tags",
-        CopySnapshotTags = "give a snapshot the tags of another",
         DeleteSnapshot = "delete a snapshot of Curfew's",
         ProtectSnapshot = "protect a snapshot",
         KeepSnapshot = "keep a snapshot",
@@ -258,7 +255,7 @@ impl Owners<'_> {
             return;
         }
         let place = existing[chance.below(existing.len())];
-        let behaviour = match chance.below(11) {
+        let behaviour = match chance.below(10) {
             0 if world.snaps[place].maker == SnapshotMaker::Curfew => {
                 world.snaps[place].gone_at = Some(*now);
                 Behaviour::DeleteSnapshot
@@ -299,20 +296,6 @@ impl Owners<'_> {
                 copy_snapshot(world, place, *now);
                 Behaviour::CopySnapshot
             }
-            10 if world.snaps[place].maker == SnapshotMaker::People => {
-                let of_curfew = world.snaps.iter().rev().find(|snap| snap.maker == SnapshotMaker::Curfew);
-                let Some((tags, says)) = of_curfew.map(|snap| (snap.ec2.tags.clone(), snap.says.clone())) else {
-                    return;
-                };
-                let of_volume = world.snaps[place].ec2.of_volume.as_str();
-                // A snapshot of that very volume with Curfew's tag counts as Curfew's.
-                if tags.get(SNAPSHOT_OF).is_some_and(|volume| volume == of_volume) {
-                    return;
-                }
-                world.snaps[place].ec2.tags = tags;
-                world.snaps[place].says = says;
-                Behaviour::CopySnapshotTags
-            }
             _ => return,
         };
         world.snaps[place].changed_at = *now;
@@ -346,6 +329,7 @@ fn copy_snapshot(world: &mut SimulatedWorld, place: usize, now: i64) {
         fails: false,
         of_image: false,
         changed_at: now,
+        tampered_at: 0,
         gone_at: None,
     });
 }

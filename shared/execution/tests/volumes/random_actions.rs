@@ -1,6 +1,5 @@
 //! Random actions of owners and colleagues: they tag, mistype, copy, protect, delete and undo.
 
-use model::curfew_tags::{MARKED, UNATTACHED_SINCE};
 use model::mode::Mode;
 use model::volume::VolumeState;
 
@@ -13,8 +12,7 @@ impl Owners<'_> {
     pub(crate) fn act_randomly(&mut self, place: usize) {
         let behaviour = match self.chance.below(16) {
             0..10 => self.reword(place),
-            10 | 11 => self.meddle_with_marks(place),
-            12 => self.snapshot_by_hand(place),
+            12 => Some(self.snapshot_by_hand(place)),
             13 if self.chance.one_in(3) => self.lose(place),
             _ => return,
         };
@@ -108,41 +106,10 @@ impl Owners<'_> {
         Some(behaviour)
     }
 
-    /// "Tag it like this other one": with Curfew's tags. Or they are cleaned up.
-    fn meddle_with_marks(&mut self, place: usize) -> Option<Behaviour> {
-        let Self { world, chance, now, .. } = self;
-        let behaviour = if chance.one_in(2) {
-            let is_marked = |other: &&crate::world::SimulatedVolume| other.ec2.tags.contains_key(UNATTACHED_SINCE);
-            let marked: Vec<_> = world.disks.iter().filter(is_marked).map(|disk| disk.ec2.tags.clone()).collect();
-            if marked.is_empty() {
-                return None;
-            }
-            let tags = &marked[chance.below(marked.len())];
-            for key in [MARKED, UNATTACHED_SINCE] {
-                let value = tags.get(key).filter(|value| !TYPOS.contains(&(key, value.as_str())));
-                let copied = value.map(|value| (key.to_owned(), value.clone()));
-                world.disks[place].ec2.tags.extend(copied);
-            }
-            Behaviour::CopyMarks
-        } else {
-            world.disks[place].ec2.tags.remove(MARKED);
-            world.disks[place].ec2.tags.remove(UNATTACHED_SINCE);
-            Behaviour::RemoveMarks
-        };
-        world.disks[place].retag(*now);
-        world.disks[place].meddled_at = *now;
-        Some(behaviour)
-    }
-
-    fn snapshot_by_hand(&mut self, place: usize) -> Option<Behaviour> {
-        let says = &self.world.disks[place].says;
-        // Copied tags may claim that Curfew made it.
-        if says.typo.is_some() {
-            return None;
-        }
-        let tags = says.tags();
-        self.world.begin_snapshot(place, SnapshotMaker::People, tags, false, self.now);
-        Some(Behaviour::SnapshotByHand)
+    fn snapshot_by_hand(&mut self, place: usize) -> Behaviour {
+        let tags = self.world.disks[place].says.tags();
+        self.world.begin_snapshot(place, SnapshotMaker::People, ("before the upgrade", tags), false, self.now);
+        Behaviour::SnapshotByHand
     }
 
     /// A person deletes it, or its storage fails.

@@ -12,11 +12,10 @@ pub(crate) const TYPOS: [(&str, &str); 8] = [
     ("Curfew:Protected", "yes"),
     ("curfew:keep-untill", "2030-01-01"),
     ("curfew:keep-until", "friday"),
-    ("curfew:unattached-since", "yesterday"),
-    ("curfew:marked", "yes"),
+    ("curfew:local-disk", "maybe"),
+    ("curfew:hours", "9 to 5"),
     ("curfew:idle-after", "soon"),
-    // From a snapshot, copied to the restored volume.
-    ("curfew:snapshot-of", "vol-0abc"),
+    ("curfew:snapshot_of", "vol-0abc"),
 ];
 
 #[derive(Clone, Default)]

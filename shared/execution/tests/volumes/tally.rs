@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::adversary::Attack;
 use crate::chance::stamp;
 use crate::fault::Fault;
 use crate::outcomes::{ACTIONS, MAKE_TARGET, SPARED};
@@ -21,6 +22,7 @@ pub(crate) struct AccountSummary {
     pub(crate) lost_swaps: u64,
     pub(crate) faults: Vec<u64>,
     pub(crate) behaviours: Vec<u64>,
+    pub(crate) attacks: Vec<u64>,
     pub(crate) actions: Vec<u64>,
     pub(crate) spared: Vec<u64>,
     pub(crate) violations: Vec<(i64, String)>,
@@ -35,6 +37,7 @@ pub(crate) struct SimulationTally {
     lost_swaps: u64,
     faults: Vec<u64>,
     behaviours: Vec<u64>,
+    attacks: Vec<u64>,
     actions: Vec<u64>,
     spared: Vec<u64>,
     violations: Vec<(u64, u64, i64, String)>,
@@ -49,6 +52,7 @@ impl SimulationTally {
         self.lost_swaps += life.lost_swaps;
         add(&mut self.faults, &life.faults);
         add(&mut self.behaviours, &life.behaviours);
+        add(&mut self.attacks, &life.attacks);
         add(&mut self.actions, &life.actions);
         add(&mut self.spared, &life.spared);
         let (seed, days) = (life.seed, life.days);
@@ -67,6 +71,7 @@ impl SimulationTally {
             ("skipped", SPARED.map(|one| format!("{one:?}")).to_vec(), &self.spared),
             ("faults", Fault::ALL.iter().map(|one| one.as_str().to_owned()).collect(), &self.faults),
             ("people", Behaviour::ALL.iter().map(|one| one.as_str().to_owned()).collect(), &self.behaviours),
+            ("attacks", Attack::ALL.iter().map(|one| one.as_str().to_owned()).collect(), &self.attacks),
         ] {
             let counted = names.iter().zip(counts).map(|(name, count)| format!("{name} {count}"));
             println!("{title}: {}", counted.collect::<Vec<_>>().join(", "));

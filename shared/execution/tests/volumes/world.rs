@@ -1,13 +1,13 @@
 //! The truth: volumes, the instances that they are attached to, and snapshots, as EC2 has them. It uses nothing of the policy.
 
-use model::curfew_tags::{MARKED, UNATTACHED_SINCE};
+use model::curfew_tags::LABELS;
 use model::id::ResourceId;
 use model::instance::Tags;
 use model::volume::{Snapshot, SnapshotState, Volume, VolumeHost as SeenHost, VolumeState};
 
 use crate::chance::{DAY, HOUR, MINUTE, REGIONS, RandomStream, region, stamp};
 use crate::settings::{MANAGED_TAG, TEAMS};
-use crate::tags::{OwnerTags, TYPOS};
+use crate::tags::OwnerTags;
 
 /// The longest delay of `CloudWatch`.
 pub(crate) const LAG: i64 = 15 * MINUTE;
@@ -60,8 +60,8 @@ pub(crate) struct SimulatedVolume {
     pub(crate) source: Option<usize>,
     /// How long a snapshot of it takes.
     pub(crate) snapshot_takes: i64,
-    /// A person copied Curfew's own tags to it, or removed them.
-    pub(crate) meddled_at: i64,
+    /// The last change by the adversary.
+    pub(crate) tampered_at: i64,
 }
 
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
@@ -82,6 +82,7 @@ pub(crate) struct SimulatedHost {
 pub(crate) enum SnapshotMaker {
     Curfew,
     People,
+    Adversary,
 }
 
 pub(crate) struct SimulatedSnapshot {
@@ -96,6 +97,8 @@ pub(crate) struct SimulatedSnapshot {
     pub(crate) of_image: bool,
     /// The last change by people.
     pub(crate) changed_at: i64,
+    /// The last change by the adversary.
+    pub(crate) tampered_at: i64,
     pub(crate) gone_at: Option<i64>,
 }
 
@@ -166,7 +169,7 @@ impl SimulatedVolume {
             gone_at: None,
             source: None,
             snapshot_takes: hours * HOUR + chance.between(60, 3 * HOUR),
-            meddled_at: 0,
+            tampered_at: 0,
         };
         disk.retag(now);
         disk
@@ -193,14 +196,8 @@ impl SimulatedVolume {
     pub(crate) fn retag(&mut self, now: i64) {
         let mut tags = self.says.tags();
         tags.extend(self.keeper.and_then(SimulatedKeeper::tag).map(|key| (key.to_owned(), "x".to_owned())));
-        for key in [MARKED, UNATTACHED_SINCE] {
-            let typed = |value: &String| TYPOS.contains(&(key, value.as_str()));
-            if let Some(value) = self.ec2.tags.remove(key).filter(|value| !typed(value))
-                && !tags.contains_key(key)
-            {
-                tags.insert(key.to_owned(), value);
-            }
-        }
+        let labels = LABELS.iter().filter_map(|key| self.ec2.tags.remove_entry(*key));
+        tags.extend(labels);
         self.ec2.tags = tags;
         self.changed_at = now;
     }
@@ -358,7 +355,7 @@ impl SimulatedWorld {
         &mut self,
         place: usize,
         maker: SnapshotMaker,
-        tags: Tags,
+        (description, tags): (&str, Tags),
         fails: bool,
         now: i64,
     ) -> usize {
@@ -373,6 +370,7 @@ impl SimulatedWorld {
                 started_at: stamp(now),
                 size_gib: disk.ec2.size_gib,
                 tags,
+                description: description.to_owned(),
             },
             maker,
             disk: place,
@@ -381,6 +379,7 @@ impl SimulatedWorld {
             fails,
             of_image: false,
             changed_at: 0,
+            tampered_at: 0,
             gone_at: None,
         });
         number

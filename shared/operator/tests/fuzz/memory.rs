@@ -1,14 +1,15 @@
-//! Any memory that can be read, by any writer, over any instances: nothing panics, and nothing is ended that its own tag
-//! does not announce.
+//! Any memory that can be read, by any writer, over any instances with any labels: nothing panics, and nothing is ended that the log does
+//! not announce.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use model::id::ResourceId;
 use model::instance::Instance;
-use model::notification_log::{NotificationLog, NotificationLogs};
+use model::mode::Mode;
+use model::notification_log::{NotificationLog, NotificationLogs, ResourceRecord};
 use model::observation::{Gap, GapKind, Observation};
-use model::rule::Rule;
+use model::rule::{ResourceAction, Rule};
 use model::usage::{ActivityCache, BusyEvidence, QueryResult, UnknownUsage, Usage};
 use notify::{late_notifications, messages, notifications, refused_config_notification, update_log};
 use plan::report::{OutcomeKind, Report, StepOutcome};
@@ -22,6 +23,8 @@ use super::{all_idle, cases, idle, instance, merciless, now, read};
 
 /// SNS developer guide, "Quotas".
 const MESSAGE_BYTES_MAX: usize = 256 * 1024;
+/// As [`instance`] has it.
+const LAUNCHED_AT: &str = "2026-08-18T12:00:00Z";
 
 fn moment() -> impl Strategy<Value = String> {
     let far = vec![
@@ -41,13 +44,38 @@ fn id() -> impl Strategy<Value = String> {
     prop_oneof![6 => select(vec!["i-0", "i-1", "i-2"]).prop_map(str::to_owned), 1 => "[^ ]{1,8}"]
 }
 
+/// A label that says anything about announced actions.
 fn mark() -> impl Strategy<Value = String> {
-    let deadline = moment().prop_filter("no RFC 3339", |at| read::moment(at).is_some());
-    let entries = btree_map(select(Rule::OF_INSTANCES.to_vec()), (select(vec!["stop", "terminate"]), deadline), 1..4);
-    (id(), entries).prop_map(|(id, entries)| {
-        let entry = |(rule, (ending, at)): (&Rule, &(&str, String))| format!(" {rule}={ending}@{at}");
-        format!("{id}{}", entries.iter().map(entry).collect::<String>())
-    })
+    let announced = (select(Rule::OF_INSTANCES.to_vec()), select(vec!["stop", "terminate"]), moment());
+    prop_oneof![
+        4 => announced.prop_map(|(rule, ending, at)| format!("{rule}={ending}@{at}")),
+        1 => any::<String>(),
+    ]
+}
+
+/// What is remembered about one resource: mostly in its present life.
+fn record() -> impl Strategy<Value = Value> {
+    let since = prop_oneof![4 => Just(LAUNCHED_AT.to_owned()), 1 => moment()];
+    let action = || select(vec!["stop", "terminate"]);
+    let announced = (action(), select(vec!["enforce", "enforce", "observe"]), moment(), moment()).prop_map(
+        |(action, mode, at, deadline)| json!({ "action": action, "mode": mode, "at": at, "deadline": deadline }),
+    );
+    let rules = || select(Rule::OF_INSTANCES.iter().map(ToString::to_string).collect::<Vec<String>>());
+    let carried_out = (rules(), action(), moment())
+        .prop_map(|(rule, action, at)| json!({ "rule": rule, "action": action, "at": at }));
+    (
+        since,
+        btree_map(rules(), announced, 0..4),
+        prop::option::of(moment()),
+        prop::option::of(carried_out),
+        announcement(),
+    )
+        .prop_map(|(since, announced, expiry_seen, carried_out, notified)| {
+            json!({
+                "since": since, "announced": announced, "expiry_seen": expiry_seen, "carried_out": carried_out,
+                "notified": notified,
+            })
+        })
 }
 
 fn announcement() -> impl Strategy<Value = Value> {
@@ -77,18 +105,11 @@ fn announcement() -> impl Strategy<Value = Value> {
 
 /// As the bucket holds it.
 pub(super) fn notices() -> impl Strategy<Value = Value> {
-    let marks = || btree_map(id(), mark(), 0..3);
     let owed = (any::<String>(), select(vec!["info", "error"]), ".{0,40}", select(vec![1_usize, 20_000])).prop_map(
         |(team, severity, text, times)| json!({ "team": team, "severity": severity, "text": text.repeat(times) }),
     );
-    (marks(), marks(), marks(), btree_map(id(), announcement(), 0..3), announcement(), vec(owed, 0..3)).prop_map(
-        |(shadow_marks, unwritten_marks, void_marks, told, gaps, owed)| {
-            json!({
-                "shadow_marks": shadow_marks, "unwritten_marks": unwritten_marks, "void_marks": void_marks,
-                "notified": told, "gaps": gaps, "undelivered": owed,
-            })
-        },
-    )
+    (btree_map(id(), record(), 0..4), announcement(), vec(owed, 0..3))
+        .prop_map(|(resources, gaps, owed)| json!({ "resources": resources, "gaps": gaps, "undelivered": owed }))
 }
 
 fn activity() -> impl Strategy<Value = Value> {
@@ -125,19 +146,19 @@ fn fleet() -> impl Strategy<Value = Vec<Instance>> {
     })
 }
 
-/// What its own tag announces for a rule, to it, in this life, for a moment that has come and is not long ago.
-fn is_announced(instance: &Instance, rule: Rule, ending: &str) -> bool {
-    let Some((whom, entries)) = instance.tags.get("curfew:marked").and_then(|mark| mark.split_once(' ')) else {
-        return false;
-    };
-    let said = entries.split(' ').find_map(|entry| entry.strip_prefix(rule.as_str())?.strip_prefix('='));
-    let Some((announced, deadline)) = said.and_then(|said| said.split_once('@')) else { return false };
-    let deadline = read::moment(deadline).unwrap();
-    let age = now().as_nanosecond() - deadline;
-    whom == instance.id.as_str()
-        && (announced == ending || announced == "terminate")
+/// Whether the log announces it for a rule, in this life, in enforce mode, not before it was kept, for a moment that has come and is not long
+/// ago.
+fn is_announced(log: &NotificationLog, instance: &Instance, rule: Rule, ending: ResourceAction) -> bool {
+    let Some(record) = log.resources.get(&instance.id) else { return false };
+    let Some(announced) = record.announced.get(&rule) else { return false };
+    let kept = instance.tags.get("curfew:keep-until").and_then(|until| read::until(until));
+    let age = now().as_nanosecond() - announced.deadline.as_nanosecond();
+    record.since.is_some_and(|since| since.as_second() == instance.launched_at.as_second())
+        && announced.mode == Mode::Enforce
+        && (announced.ending == ending || announced.ending == ResourceAction::Terminate)
         && (0..=7 * 86_400 * 1_000_000_000).contains(&age)
-        && deadline >= instance.launched_at.as_nanosecond()
+        && announced.deadline >= instance.launched_at
+        && kept.is_none_or(|until| until <= announced.at.as_nanosecond())
 }
 
 fn outcome() -> impl Strategy<Value = OutcomeKind> {
@@ -149,20 +170,25 @@ proptest! {
     #![proptest_config(cases(2))]
 
     #[test]
-    fn only_its_own_tag_announces_an_end(notices in notices(), fleet in fleet()) {
-        let notices: NotificationLog = serde_json::from_value(notices).unwrap();
-        let memory = NotificationLogs::from([("us-east-1".into(), notices)]);
+    fn only_the_log_announces_an_end(notices in notices(), fleet in fleet()) {
+        let log: NotificationLog = serde_json::from_value(notices).unwrap();
+        let memory = NotificationLogs::from([("us-east-1".into(), log.clone())]);
         let seen = Observation { items: fleet.clone(), gaps: Vec::new() };
         for step in decide(&seen, &all_idle(&fleet), &memory, &merciless(), now()).steps {
             let rule = step.evidence.rule();
-            let Some(ending) = step.action.ending() else { continue };
+            let Some(ending) = step.action.ending().filter(|_| step.mode == Mode::Enforce) else { continue };
             let instance = step.action.instance().unwrap();
-            if rule == Rule::Expired {
-                let at = instance.tags.get("curfew:expires-at").and_then(|at| read::moment(at)).unwrap();
-                prop_assert!(at <= now().as_nanosecond());
-            } else if step.mode == model::mode::Mode::Enforce {
-                prop_assert!(is_announced(instance, rule, ending.as_str()), "{rule} {ending}: {:?} {memory:?}", instance.tags);
-            }
+            let expires_at = instance.tags.get("curfew:expires-at").and_then(|at| read::moment(at));
+            let is_in_this_life = |record: &&ResourceRecord| record.since == Some(instance.launched_at);
+            let record = log.resources.get(&instance.id).filter(is_in_this_life);
+            let seen_before = record.and_then(|record| record.expiry_seen).map(Timestamp::as_nanosecond);
+            let is_scheduled = rule == Rule::Expired && seen_before.is_some() && seen_before == expires_at;
+            prop_assert!(rule != Rule::Expired || expires_at.unwrap() <= now().as_nanosecond());
+            prop_assert!(
+                is_scheduled || is_announced(&log, instance, rule, ending) && instance.tags.contains_key("curfew:marked"),
+                "{rule} {ending}: {:?} {log:?}",
+                instance.tags
+            );
         }
     }
 
@@ -182,7 +208,7 @@ proptest! {
         let plan = decide(&seen, &all_idle(&fleet), &memory, &merciless(), now());
         let regions = vec!["us-east-1".into()];
         let mut report =
-            Report::from_plan(plan, "reap-instances", "run".into(), now(), model::mode::Mode::Enforce, regions);
+            Report::from_plan(plan, "reap-instances", "run".into(), now(), Mode::Enforce, regions);
         for ((_, outcome), kind) in report.steps.iter_mut().zip(outcomes) {
             *outcome = StepOutcome::from_kind(kind);
         }

@@ -123,24 +123,6 @@ pub(crate) fn hours(text: &str) -> bool {
         && jiff::tz::TimeZone::get(zone).is_ok()
 }
 
-pub(crate) fn mark(text: &str) -> bool {
-    let mut words = text.split(' ');
-    let names_somebody = words.next().is_some_and(|id| !id.is_empty());
-    let entries: Vec<&str> = words.collect();
-    let rule = |entry: &str| entry.split('=').next().unwrap_or_default().to_owned();
-    let mut rules: Vec<String> = entries.iter().map(|entry| rule(entry)).collect();
-    rules.sort();
-    rules.dedup();
-    let legal = |entry: &&str| {
-        let Some((rule, said)) = entry.split_once('=') else { return false };
-        let ends = ["stop@", "terminate@", "snapshot-and-delete@", "delete@"];
-        let at = ends.into_iter().find_map(|end| said.strip_prefix(end));
-        ["expired", "untagged", "idle", "hours", "lifetime", "orphaned"].contains(&rule)
-            && at.and_then(moment).is_some()
-    };
-    names_somebody && !entries.is_empty() && rules.len() == entries.len() && entries.iter().all(legal)
-}
-
 /// Whole numbers between separators.
 fn parts<const N: usize>(text: &str, separator: char) -> Option<[i64; N]> {
     let number = |part: &str| {

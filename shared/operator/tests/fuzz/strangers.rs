@@ -109,7 +109,7 @@ pub(super) fn home() -> Region {
 
 /// With lines about the stranger's resources of every kind.
 fn memory(mut notices: Value, first_sight: Timestamp) -> NotificationLogs {
-    notices["first_sights"] = json!({ "vol-1": first_sight.to_string() });
+    notices["resources"]["vol-1"] = json!({ "since": first_sight.to_string(), "snapshot_runs": ["abc"] });
     let text = notices.to_string().replace("\"i-0\"", "\"vol-1\"").replace("\"i-2\"", "\"endpoint/llm\"");
     let log = serde_json::from_str::<NotificationLog>(&text).unwrap_or_default();
     NotificationLogs::from([(home(), log)])
@@ -236,10 +236,6 @@ proptest! {
         let (memory, policy) = (memory(notices, first_sight), merciless());
         let sound = volume().id("vol-9").build();
         let stranger = Volume { tags: of_volume, created_at, size_gib, iops: Some(u64::MAX), ..volume().id("vol-1").build() };
-        let mut tags = of_snapshot;
-        if is_of_curfew {
-            tags.insert("curfew:snapshot-of".to_owned(), "vol-gone".to_owned());
-        }
         let snapshot = Snapshot {
             id: "snap-1".into(),
             region: "us-east-1".into(),
@@ -247,7 +243,8 @@ proptest! {
             state: SnapshotState::Completed,
             started_at,
             size_gib,
-            tags,
+            description: if is_of_curfew { snapshot_description(&"abc".into()) } else { String::new() },
+            tags: of_snapshot,
         };
         let mut uses = BTreeMap::from([(sound.id.clone(), VolumeUse::None)]);
         uses.insert(stranger.id.clone(), if is_used { VolumeUse::UsedAt(used_at) } else { VolumeUse::None });

@@ -6,24 +6,25 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use model::config::{DiskPolicy, RuleAction};
 use model::curfew_tags;
-use model::curfew_tags::{CurfewTags, IdleAfter, KEYS};
+use model::curfew_tags::{CurfewTags, IdleAfter, KEYS, LABELS};
 use model::foreign_text::quoted_unless_word;
 use model::instance::Instance;
 use model::mode::Mode;
-use model::notification_log::NotificationLogs;
+use model::notification_log::{NotificationLog, NotificationLogs, ResourceRecord};
 use model::observation::Observation;
-use model::rule::ResourceAction;
+use model::rule::{ResourceAction, Rule};
 use plan::{Plan, SkipReason};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
+use reaping::fixture::announced;
 use reaping::instances::decide;
 
 use super::mutate::mutated;
 use super::{all_idle, cases, instance, merciless, now, read, text};
 
 /// Of every kind: a key and a value that it takes.
-const LEGAL: [(&str, &str); 22] = [
+const LEGAL: [(&str, &str); 24] = [
     ("curfew:mode", "enforce"),
     ("curfew:mode", "observe"),
     ("curfew:idle-after", "1h30m"),
@@ -40,12 +41,14 @@ const LEGAL: [(&str, &str); 22] = [
     ("curfew:keep-until", "2026-09-30"),
     ("curfew:keep-until", "2026-08-30T18:00:00-05:00"),
     ("curfew:protected", ""),
-    ("curfew:marked", "i-0abc idle=stop@2026-08-31T12:00:00Z"),
-    ("curfew:marked", "i-0abc untagged=stop@2026-08-31T12:00:00Z hours=terminate@2026-08-31T12:00:00Z"),
+    ("curfew:marked", "idle=stop@2026-08-31T12:00:00Z"),
+    ("curfew:marked", "hours=terminate@9999-12-30T22:00:00Z"),
     ("curfew:stopped", "hours 2026-08-31T18:00:05Z"),
     ("curfew:job", "vision/llama-0123abcd"),
     ("curfew:attempt", "1"),
     ("curfew:unattached-since", "2026-08-30T18:00:00Z"),
+    ("curfew:snapshot-of", "vol-0abc"),
+    ("curfew:deleted-at", "2026-08-30T18:00:00Z"),
 ];
 
 /// Keys that were meant to be one of ours, or that might be taken for one.
@@ -98,21 +101,27 @@ fn tags() -> impl Strategy<Value = Tags> {
     vec(tag(), 1..5).prop_map(|tags| tags.into_iter().collect())
 }
 
-/// Whatever is done to it is done now: its idleness was announced, and that is due.
+/// Whatever is done to it is done now: its idleness was announced, that is due, and it is marked.
 fn doomed(tags: &Tags) -> Instance {
-    let given = [
-        ("Team", "vision"),
-        ("Owner", "ada"),
-        ("curfew:marked", "i-0abc idle=stop@2026-09-01T11:00:00Z lifetime=stop@2026-09-01T11:00:00Z"),
-    ];
+    let given = [("Team", "vision"), ("Owner", "ada"), ("curfew:marked", "idle=stop@2026-09-01T11:00:00Z")];
     let mut all: Tags = given.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
     all.extend(tags.clone());
     instance("i-0abc", all)
 }
 
 fn plan(instance: &Instance) -> Plan {
+    let due = announced(ResourceAction::Stop, "2026-09-01T11:00:00Z");
+    let record = ResourceRecord {
+        announced: [(Rule::Idle, due), (Rule::Lifetime, due)].into(),
+        ..ResourceRecord::about(instance.launched_at)
+    };
+    let log = NotificationLog { resources: [(instance.id.clone(), record)].into(), ..NotificationLog::default() };
+    plan_by(instance, &NotificationLogs::from([(instance.region.clone(), log)]))
+}
+
+fn plan_by(instance: &Instance, memory: &NotificationLogs) -> Plan {
     let seen = Observation { items: vec![instance.clone()], gaps: Vec::new() };
-    decide(&seen, &all_idle(&seen.items), &NotificationLogs::new(), &merciless(), now())
+    decide(&seen, &all_idle(&seen.items), memory, &merciless(), now())
 }
 
 /// Begins with `curfew` to the eye: in any case, after invisible blanks, with letters that look alike.
@@ -134,10 +143,8 @@ fn reads(key: &str, value: &str, launched_at: Timestamp) -> bool {
         "curfew:expires-at" => read::moment(value).is_some_and(|at| at >= launched_at.as_nanosecond()),
         "curfew:hours" => read::hours(value),
         "curfew:keep-until" => read::until(value).is_some(),
-        "curfew:marked" => read::mark(value),
-        "curfew:stopped" => value.split_once(' ').is_some_and(|(_, at)| read::moment(at).is_some()),
         "curfew:protected" | "curfew:job" | "curfew:attempt" => true,
-        "curfew:unattached-since" => read::moment(value).is_some(),
+        label if LABELS.contains(&label) => true,
         _ => !looks_like_ours(key),
     }
 }
@@ -163,8 +170,6 @@ fn canonical(says: &CurfewTags) -> Tags {
         (curfew_tags::EXPIRES_AT, says.expires_at.map(|at| at.to_string())),
         (curfew_tags::HOURS, says.hours.as_ref().map(ToString::to_string)),
         (curfew_tags::KEEP_UNTIL, says.keep_until.map(|at| at.to_string())),
-        (curfew_tags::MARKED, says.marked.as_ref().map(ToString::to_string)),
-        (curfew_tags::STOPPED, says.stopped.as_ref().map(|stopped| format!("{} {}", stopped.rule, stopped.at))),
         (curfew_tags::JOB, says.job.clone()),
     ];
     written.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
@@ -225,10 +230,11 @@ proptest! {
         let again = Instance { tags: canonical(&says), ..doomed.clone() };
         prop_assert_eq!(CurfewTags::read(&again), Ok(says.clone()));
 
+        // No tag announces anything, also none of a moment that no run has seen before its time.
+        for step in plan_by(&doomed, &NotificationLogs::new()).steps {
+            prop_assert!(!step.action.stops_or_deletes(), "{step:?}");
+        }
         for step in plan(&doomed).steps {
-            let owners_moment = says.expires_at.is_some_and(|at| at <= now());
-            let on_tag = says.marked.as_ref().is_some_and(|mark| mark.resource == doomed.id);
-            prop_assert!(!step.action.stops_or_deletes() || on_tag || owners_moment, "{step:?}");
             prop_assert!(says.mode != Some(Mode::Observe) || step.mode == Mode::Observe, "{step:?}");
         }
     }

@@ -5,8 +5,8 @@
 //! No tag moves the deadline of a job's machine, or makes Curfew only observe it; only `curfew:protected` makes Curfew skip it
 //! (`instances/skip.rs`).
 //!
-//! Where Curfew saw the tag before its time, or the state of the job knows the machine, that happens at once. Otherwise the time may be a
-//! mistake, or be written by a stranger: it is announced, waits 15 minutes and counts in `[limits]`.
+//! Where Curfew saw the tag before its time, or the state of its job has that deadline, that happens at once. Otherwise the time may be a
+//! mistake, or be written by a stranger, also on a job's machine: it is announced, waits 15 minutes and counts in `[limits]`.
 //!
 //! It is stopped. It is terminated if it belongs, or may belong, to the job of its `curfew:job`, or if that job does not exist
 //! (`job_ownership.rs`); also with `curfew:on-idle=terminate`, or if it cannot be stopped. An instance of a persistent Spot request would
@@ -43,11 +43,11 @@ pub(crate) fn due_at_expiry(
 #[must_use]
 pub fn judge(subject: InstanceSubject<'_>) -> Verdict {
     let moments = subject.curfew_tags.expires_at.into_iter().chain(subject.job_deadline);
-    let Some(expires_at) = moments.filter(|at| *at <= subject.now).min() else {
+    let is_known = |at: Timestamp| [subject.job_deadline, subject.expiry_seen].contains(&Some(at));
+    let Some(expires_at) = moments.filter(|at| *at <= subject.now).min_by_key(|at| (!is_known(*at), *at)) else {
         return Verdict::Compliant;
     };
-    let is_known = matches!(subject.ownership, JobOwnership::Owned(_)) || subject.job_deadline == Some(expires_at);
-    let first_seen_past = !is_known && subject.expiry_seen != Some(expires_at);
+    let first_seen_past = !is_known(expires_at);
     let terminate = is_of_a_job(subject.ownership)
         || subject.curfew_tags.on_idle == Some(RuleAction::Terminate)
         || subject.cannot_be_stopped();
@@ -75,7 +75,8 @@ const fn is_of_a_job(claim: JobOwnership<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{InstanceBuilder, NOW, RuleInput, instance};
+    use crate::fixture::{InstanceBuilder, NOW, RuleInput, instance, jobs, placed};
+    use ::jobs::{JobMachine, Phase};
 
     fn check(given: RuleInput, expect: Option<DueAction>) {
         let found = match given.judge(judge) {
@@ -108,6 +109,21 @@ mod tests {
         check(given(), after);
         check(given().expiry_seen("2026-09-01T11:30:00Z"), after);
         check(given().expiry_seen(PAST), Some(DueAction::AtOnce(ResourceAction::Stop, expiry())));
+    }
+
+    #[test]
+    fn a_tag_moves_no_deadline_of_a_jobs_machine() {
+        let given = |ends_at: &str, tag: &str| {
+            let machine = JobMachine { ends_at: ends_at.parse().unwrap(), ..placed("i-0abc", "us-east-1") };
+            let tagged = instance().tag("curfew:job", "vision/llama-0123abcd").tag("curfew:attempt", "2");
+            RuleInput::from(tagged.tag("curfew:expires-at", tag)).jobs(jobs(Phase::Running(machine)))
+        };
+        let later = "2026-09-02T12:00:00Z";
+        let waits = DueAction::After(ResourceAction::Terminate, "2026-09-01T12:15:00Z".parse().unwrap());
+        check(given(later, PAST), Some(waits));
+        check(given(later, "2027-01-01T00:00:00Z"), None);
+        let own = DueAction::AtOnce(ResourceAction::Terminate, "2026-09-01T11:40:00Z".parse().unwrap());
+        check(given("2026-09-01T11:30:00Z", PAST), Some(own));
     }
 
     #[test]

@@ -64,10 +64,13 @@ impl OwnSnapshot<'_> {
             return self.skipped(SkipReason::VolumeExists);
         }
         let deleted_at = *self.safety.deleted_at.get_or_insert_with(|| whole_second(view.now));
+        // What was announced is over where it is skipped, or was kept since: it begins anew.
+        let announced = self.announced.take();
         if snapshot.tags.contains_key(PROTECTED) {
             return self.skipped(SkipReason::Protected);
         }
-        if kept_until(&snapshot.tags).is_some_and(|until| view.now < until) {
+        let kept_until = kept_until(&snapshot.tags);
+        if kept_until.is_some_and(|until| view.now < until) {
             return self.skipped(SkipReason::Kept);
         }
         let curfew_tags = match CurfewTags::read_volume(&snapshot.tags) {
@@ -76,8 +79,12 @@ impl OwnSnapshot<'_> {
         };
         let config = &view.policy.config;
         let mode = snapshot_mode(&curfew_tags, &snapshot.tags, config).0.min(view.policy.ceiling);
+        let binds = |announced: &AnnouncedAction| {
+            announced.mode >= mode && kept_until.is_none_or(|until| until <= announced.at)
+        };
+        self.announced = announced.filter(binds).map(|announced| AnnouncedAction { mode, ..announced });
         let expires_at = view.policy.snapshots_kept_until(deleted_at);
-        match (mode, self.announced.filter(|announced| announced.mode >= mode)) {
+        match (mode, self.announced) {
             (Mode::Enforce, None) => {
                 self.announce(deleted_at, expires_at.max(after(view.now, config.volumes.grace)), false)
             }

@@ -8,7 +8,7 @@ use model::mark::{Mark, whole_second};
 use model::mode::Mode;
 use model::notification_log::{NotificationKey, NotificationLog, ResourceRecord};
 use model::rule::{ResourceAction, Rule};
-use model::volume::SnapshotState;
+use model::volume::{Snapshot, SnapshotState};
 use plan::{Action, Announcement, Evidence, ResourceMemory, Step, VolumeAction, is_safe, may_become_safe};
 
 use super::{TRY_AGAIN_AFTER, VolumeCase};
@@ -112,11 +112,19 @@ impl AnnouncementTarget for TrackedVolume<'_> {
         match ending {
             ResourceAction::Delete => Some(VolumeAction::Delete { safety: None, expiring, at, kept_until }),
             ResourceAction::SnapshotAndDelete => {
-                if let Some(safe) = snapshots.iter().find(|snapshot| is_safe(snapshot, volume, since)) {
+                // Whoever copies a description makes a later snapshot, which neither makes the volume safe nor delays anything.
+                let is_first = |one: &&&Snapshot| {
+                    let is_earlier = |other: &&Snapshot| {
+                        other.described_run() == one.described_run() && other.started_at < one.started_at
+                    };
+                    !snapshots.iter().any(is_earlier)
+                };
+                let firsts = snapshots.iter().filter(is_first);
+                if let Some(safe) = firsts.clone().find(|snapshot| is_safe(snapshot, volume, since)) {
                     let safety = Some(safe.id.clone());
                     return Some(VolumeAction::Delete { safety, expiring, at, kept_until });
                 }
-                let mut tried = snapshots.iter().filter(|snapshot| may_become_safe(snapshot, volume, since));
+                let mut tried = firsts.filter(|snapshot| may_become_safe(snapshot, volume, since));
                 let waits = tried.any(|snapshot| {
                     snapshot.state == SnapshotState::Pending
                         || view.now.duration_since(snapshot.started_at) < TRY_AGAIN_AFTER

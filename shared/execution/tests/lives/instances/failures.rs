@@ -32,7 +32,7 @@ fn a_failed_mark_is_written_later_and_only_the_failure_is_notified() {
 }
 
 #[test]
-fn a_failed_mark_survives_a_run_with_unknown_use() {
+fn an_announcement_without_its_label_survives_a_run_with_unknown_use() {
     let mut account = enforcing_account(instance(), ENFORCED);
     account.aws.refuses = Some("UnauthorizedOperation: ec2:CreateTags");
     account.run("01 12:00");
@@ -46,7 +46,6 @@ fn a_failed_mark_survives_a_run_with_unknown_use() {
     01 13:10 mark idle=stop@01T13:00
     01 13:15 stop for idle | notified vision (action)
     ");
-    assert!(account.aws.memory[&Region::from("us-east-1")].unwritten_marks.is_empty());
 }
 
 #[test]
@@ -125,23 +124,25 @@ fn an_old_stopped_tag_is_removed_from_a_running_instance() {
 #[test]
 fn a_withdrawal_is_notified_even_beside_a_stale_entry() {
     let old = instance().launched("2026-08-01T00:00:00Z").tag("curfew:expires-at", "2026-12-01T00:00:00Z");
-    let mark = "i-0abc idle=stop@2026-09-01T12:30:00Z untagged=stop@2026-08-10T00:00:00Z";
-    let mut account = enforcing_account(old.tag(MARKED, mark), ENFORCED);
+    let mut account = enforcing_account(old, ENFORCED);
+    let announced = [(Rule::Idle, "2026-09-01T12:30:00Z"), (Rule::Untagged, "2026-08-10T00:00:00Z")]
+        .map(|(rule, deadline)| (rule, reaping::fixture::announced(ResourceAction::Stop, deadline)));
+    account.remember(&ResourceRecord { announced: BTreeMap::from(announced), ..ResourceRecord::default() });
     account.all_are(&busy()).run("01 12:00");
     assert_snapshot!(account.log, @"01 12:00 unmark idle | notified vision (info)");
 }
 
 #[test]
-fn a_stale_mark_does_not_replace_a_failed_one() {
-    let mut account = enforcing_account(instance().tag(MARKED, "i-0abc idle=stop@2026-08-31T00:00:00Z"), ENFORCED);
+fn a_wrong_label_does_not_delay_an_announced_action() {
+    let mut account = enforcing_account(instance().tag(MARKED, "idle=stop@2026-08-31T00:00:00Z"), ENFORCED);
     account.aws.refuses = Some("UnauthorizedOperation: ec2:CreateTags");
     account.run("01 12:00");
     account.aws.refuses = None;
     account.run("01 13:00").run("01 13:05");
     assert_snapshot!(account.log, @"
     01 12:00 mark idle=stop@01T13:00 (failed) | notified vision (warning)
-    01 13:00 mark idle=stop@01T13:00 | notified vision (error)
-    01 13:05 stop for idle | notified vision (action)
+    01 13:00 stop for idle | notified vision (error)
+    01 13:05 skipped not-running
     ");
 }
 
@@ -167,7 +168,6 @@ fn a_gap_is_notified_once_a_day() {
 #[test]
 fn an_action_announced_and_enforced_in_one_run_leaves_no_mark() {
     let mut account = enforcing_account(instance().tag("curfew:expires-at", "2026-09-01T11:59:00Z"), "");
-    account.run("01 12:00");
-    assert_eq!(account.aws.memory["us-east-1"].unwritten_marks, BTreeMap::new());
+    account.run("01 11:58").run("01 12:00");
     assert_eq!(account.tag_of(MARKED), None);
 }

@@ -112,8 +112,8 @@ fn its_own_tag_comes_first() {
     );
     out.run("01 12:00").run("01 12:05");
     assert_snapshot!(out.log, @"
-    01 12:00 stop for expired (observed) | notified vision (info)
-    01 12:05 mark expired=stop@01T11:00 idle=stop@01T13:05 (observed) | notified vision (info)
+    01 12:00 mark expired=stop@01T12:15 idle=stop@01T13:00 (observed) | notified vision (info)
+    01 12:05 mark expired=stop@01T12:15 idle=stop@01T13:00 (observed)
     ");
     let mut opted_in = enforcing_account(instance().tag("curfew:mode", "enforce"), "");
     opted_in.run("01 12:00").run("01 13:00");

@@ -55,10 +55,10 @@ fn a_possible_job_machine_is_only_subject_to_its_expiry() {
         let log = check(of_job().tag("Owner", ""), unknown.clone(), STRICT, &["01 12:00", "03 12:00"]);
         assert_eq!(log, "01 12:00 skipped job-unknown\n03 12:00 skipped job-unknown\n");
         let expiring = of_job().tag("curfew:expires-at", "2026-09-01T13:00:00Z");
-        let log = check(expiring, unknown, STRICT, &["01 13:00"]);
+        let log = check(expiring, unknown, STRICT, &["01 12:00", "01 13:00"]);
         assert_eq!(
             log,
-            "01 13:00 mark expired=terminate@01T13:00 and terminate for expired | notified vision (action)\n"
+            "01 12:00 skipped job-unknown\n01 13:00 mark expired=terminate@01T13:00 and terminate for expired | notified vision (action)\n"
         );
     }
 }
@@ -135,14 +135,20 @@ fn a_just_launched_instance_may_still_belong_to_its_job() {
 #[test]
 fn an_instance_with_a_foreign_job_tag_expires_but_loses_no_disk() {
     let expiring = of_job().tag("curfew:expires-at", "2026-09-01T13:00:00Z");
-    assert_snapshot!(check(expiring, of_another(), UNTAGGED_ENFORCED, &["01 13:00"]), @"01 13:00 mark expired=stop@01T13:00 and stop for expired | notified vision (action)");
+    assert_snapshot!(check(expiring, of_another(), UNTAGGED_ENFORCED, &["01 12:00", "01 13:00"]), @"
+    01 12:00 mark untagged=stop@02T12:00 idle=stop@01T13:00 | notified vision (warning)
+    01 13:00 stop for expired | notified vision (action)
+    ");
 }
 
 #[test]
 fn a_machine_expires_by_its_tag_if_the_state_of_its_job_is_lost() {
     let expiring = of_job().tag("curfew:expires-at", "2026-09-01T13:00:00Z");
     let lost = JobStates(of_another().0.into_keys().map(|job| (job, None)).collect());
-    assert_snapshot!(check(expiring, lost, UNTAGGED_ENFORCED, &["01 13:00"]), @"01 13:00 mark expired=terminate@01T13:00 and terminate for expired | notified vision (action)");
+    assert_snapshot!(check(expiring, lost, UNTAGGED_ENFORCED, &["01 12:00", "01 13:00"]), @"
+    01 12:00 mark untagged=stop@02T12:00 idle=stop@01T13:00 | notified vision (warning)
+    01 13:00 terminate for expired | notified vision (action)
+    ");
 }
 
 #[test]
@@ -194,8 +200,9 @@ fn the_notification_about_a_foreign_job_tag() {
 
 #[test]
 fn a_jobs_machine_is_not_started_by_its_hours() {
-    let stopped = || {
-        of_job().tag("curfew:hours", OFFICE).tag(STOPPED, "hours 2026-08-31T20:00:00Z").state(InstanceState::Stopped)
-    };
-    assert_snapshot!(check(stopped(), ours(), ENFORCED, &["01 12:00"]), @"01 12:00 skipped not-running");
+    let stopped = of_job().tag("curfew:hours", OFFICE).state(InstanceState::Stopped);
+    let mut account = enforcing_account(stopped, ENFORCED);
+    account.policy.jobs = ours();
+    account.stopped_for_hours("2026-08-31T20:00:00Z").run("01 12:00");
+    assert_snapshot!(account.log, @"01 12:00 skipped not-running");
 }

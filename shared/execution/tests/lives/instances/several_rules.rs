@@ -57,16 +57,30 @@ fn held_gpu_memory_is_notified_once_and_again_after_work() {
 #[test]
 fn an_owners_own_deadline_marks_nothing_unannounced() {
     let mut account = enforcing_account(instance().tag("curfew:expires-at", "2026-09-01T12:00:00Z"), ENFORCED);
-    account.run("01 12:00");
-    assert_snapshot!(account.log, @"01 12:00 mark expired=stop@01T12:00 and stop for expired | notified vision (action)");
+    account.all_are(&busy()).run("01 11:55").all_are(&idle()).run("01 12:00");
+    assert_snapshot!(account.log, @"
+    01 11:55 skipped busy
+    01 12:00 mark expired=stop@01T12:00 and stop for expired | notified vision (action)
+    ");
 }
 
 #[test]
-fn an_owners_own_deadline_keeps_earlier_marks() {
+fn an_expiry_that_was_past_when_first_seen_waits() {
+    let mut account = enforcing_account(instance().tag("curfew:expires-at", "2026-09-01T11:59:59Z"), ENFORCED);
+    account.run("01 12:00").run("01 12:10").run("01 12:15");
+    assert_snapshot!(account.log, @"
+    01 12:00 mark expired=stop@01T12:15 idle=stop@01T13:00 | notified vision (warning)
+    01 12:10 skipped marked
+    01 12:15 stop for expired | notified vision (action)
+    ");
+}
+
+#[test]
+fn an_owners_own_deadline_needs_no_further_mark() {
     let mut account = enforcing_account(instance().tag("curfew:expires-at", "2026-09-01T12:30:00Z"), ENFORCED);
     account.run("01 12:00").run("01 12:30");
     assert_snapshot!(account.log, @"
     01 12:00 mark idle=stop@01T13:00 | notified vision (warning)
-    01 12:30 mark expired=stop@01T12:30 idle=stop@01T13:00 and stop for expired | notified vision (action)
+    01 12:30 stop for expired | notified vision (action)
     ");
 }

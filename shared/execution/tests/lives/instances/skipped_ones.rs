@@ -49,7 +49,7 @@ fn protected_and_kept_volumes_are_skipped_silently() {
     assert_snapshot!(account.log, @"
     01 12:00 i-1 skipped protected, i-2 skipped kept, i-3 skipped unreadable | notified vision (warning)
     01 23:55 i-1 skipped protected, i-2 skipped kept, i-3 skipped unreadable
-    02 00:00 i-2 mark expired=stop@01T11:00 and stop for expired, i-1 skipped protected, i-3 skipped unreadable | notified vision (action)
+    02 00:00 i-2 mark expired=stop@02T00:15 idle=stop@02T01:00, i-1 skipped protected, i-3 skipped unreadable | notified vision (warning)
     ");
 }
 

@@ -174,11 +174,11 @@ impl Documents for Account<'_> {
         _region: &Region,
         notices: &NotificationLog,
         last: Option<&str>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Option<String>, StoreError> {
         let (version, there) = &mut self.world.borrow_mut().notices;
         is_at(*version, last)?;
         (*version, *there) = (*version + 1, notices.clone());
-        Ok(())
+        Ok(Some(version.to_string()))
     }
 
     async fn restart_notices(&self, _function: &str, _region: &Region) -> Result<bool, StoreError> {

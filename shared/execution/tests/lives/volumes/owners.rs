@@ -99,20 +99,20 @@ fn the_details_of_a_volume_in_quiet_use_are_not_kept() {
     check(volume(), vision(), &nothing, true);
     check(volume().on("i-1").with(|volume| volume.state = VolumeState::Available), vision(), &nothing, true);
     let mut told = NotificationLog::default();
-    told.first_sights.insert("vol-0abc".into(), time(NOW));
+    told.resources.insert("vol-0abc".into(), ResourceRecord::about(time(NOW)));
     check(volume().on("i-1"), vision(), &NotificationLogs::from([("us-east-1".into(), told)]), true);
 }
 
 #[test]
 fn the_snapshot_names_the_owner_of_a_deleted_volume() {
-    let orphan = volume().untagged().tag(UNATTACHED_SINCE, "2026-08-01T12:00:00Z").with(|volume| {
+    let orphan = volume().untagged().with(|volume| {
         volume.from_snapshot = Some("snap-9".into());
     });
-    let mut account = enforcing_account([orphan], "[teams.vision]\nmode = \"enforce\"\n");
+    let account = enforcing_account([orphan], "[teams.vision]\nmode = \"enforce\"\n");
+    let mut account = account.unattached_since("2026-08-01T12:00:00Z");
     account.aws.storage.sources = BTreeMap::from([("snap-9".into(), host("", &VISION).tags)]);
     account.run("09-01 12:00").run("09-04 12:00").run("09-04 13:00");
     account.aws.storage.sources.clear();
-    account.aws.memory = NotificationLogs::from([("us-east-1".into(), NotificationLog::default())]);
     account.run("10-04 14:00");
     assert!(
         account.messages_text[0].contains("team vision") || account.messages_text[0].contains("owner \"ada\""),

@@ -6,8 +6,7 @@ const SINCE: &str = "2026-07-01T12:00:00Z";
 
 /// An orphaned volume with this change.
 fn check(change: impl FnOnce(VolumeBuilder) -> VolumeBuilder, config: &str, expect: &str) {
-    let mut account =
-        enforcing_account([change(volume().tag(UNATTACHED_SINCE, SINCE))], &format!("{ENFORCED}{config}"));
+    let mut account = enforcing_account([change(volume())], &format!("{ENFORCED}{config}")).unattached_since(SINCE);
     account.live_jobs.insert("vision/llama-1".to_owned());
     account.run("09-01 12:00");
     assert_eq!(account.log, format!("09-01 12:00 {expect}\n"));
@@ -20,8 +19,6 @@ fn each_has_its_reason() {
     check(|orphan| orphan.tag("curfew:keep-until", "2026-09-01"), "", "skipped kept");
     check(|orphan| orphan.tag("curfew:keep-until", "soon"), "", "skipped unreadable | notified");
     check(|orphan| orphan.tag("Curfew:Protected", ""), "", "skipped unreadable | notified");
-    check(|orphan| orphan.tag("curfew:snapshot-of", "vol-1"), "", "skipped unreadable | notified");
-    check(|orphan| orphan.tag("curfew:deleted-at", SINCE), "", "skipped unreadable | notified");
     check(|orphan| orphan.tag("kubernetes.io/created-for/pvc/name", "data-0"), "", "skipped kubernetes");
     check(|orphan| orphan.tag("ebs.csi.aws.com/cluster", "true"), "", "skipped kubernetes");
     check(|orphan| orphan.tag("aws:cloudformation:stack-name", "db"), "", "skipped foreign-owned");
@@ -37,15 +34,18 @@ fn each_has_its_reason() {
 }
 
 #[test]
-fn copied_tags_of_an_instance_have_no_effect() {
+fn labels_and_tags_of_an_instance_have_no_effect() {
     let marked = "mark orphaned=snapshot-and-delete@2026-09-04T12:00:00Z | notified";
     for (key, value) in [
         ("curfew:idle-after", "off"),
         ("curfew:expires-at", "2020-01-01T00:00:00Z"),
         ("curfew:hours", "Mon-Fri 08:00-20:00 UTC"),
         ("curfew:stopped", "idle 2026-08-01T12:00:00Z"),
-        ("curfew:marked", "i-0abc idle=stop@2026-08-31T12:00:00Z"),
-        ("curfew:marked", "vol-9 orphaned=delete@2026-08-31T12:00:00Z"),
+        ("curfew:marked", "orphaned=delete@2026-08-31T12:00:00Z"),
+        ("curfew:marked", "yes"),
+        ("curfew:unattached-since", "9999-12-30T22:00:00Z"),
+        ("curfew:snapshot-of", "vol-1"),
+        ("curfew:deleted-at", SINCE),
         ("curfew:job", "vision/llama-9"),
     ] {
         check(|orphan| orphan.tag(key, value), "", marked);

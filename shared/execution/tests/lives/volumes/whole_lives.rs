@@ -6,7 +6,7 @@ use super::*;
 fn an_orphan_is_announced_snapshotted_deleted_and_restorable_for_a_month() {
     let mut account = enforcing_account([volume()], ENFORCED);
     account.run("09-01 12:00").run("09-01 13:00").run("09-15 11:00").run("09-15 12:00");
-    assert_eq!(account.tag_of(MARKED), Some("vol-0abc orphaned=snapshot-and-delete@2026-09-18T12:00:00Z"));
+    assert_eq!(account.tag_of(MARKED), Some("orphaned=snapshot-and-delete@2026-09-18T12:00:00Z"));
     account.run("09-16 12:00").run("09-18 11:00").run("09-18 12:00").run("09-18 13:00");
     assert!(account.aws.storage.volumes.items.is_empty());
     account.run("09-18 14:00").run("10-18 12:00").run("10-18 13:00").run("10-18 14:00");
@@ -122,10 +122,10 @@ fn use_between_two_runs_restarts_the_time() {
     assert_snapshot!(account.log, @r"
     09-01 12:00 curfew:unattached-since=2026-09-01T12:00:00Z
     09-15 12:00 unmark and forget
-    09-15 13:00 curfew:unattached-since=2026-09-15T13:00:00Z
+    09-15 13:00 curfew:unattached-since=2026-09-15T12:00:00Z
     09-29 13:00 mark orphaned=snapshot-and-delete@2026-10-02T13:00:00Z | notified
     09-30 13:00 unmark and forget | notified
-    09-30 14:00 curfew:unattached-since=2026-09-30T14:00:00Z
+    09-30 14:00 curfew:unattached-since=2026-09-30T13:00:00Z
     ");
 }
 
@@ -228,7 +228,7 @@ fn an_observed_violation_is_announced_again_once_enforced() {
 }
 
 #[test]
-fn a_tag_that_could_not_be_removed_while_attached_is_void() {
+fn a_label_that_could_not_be_removed_while_attached_means_nothing() {
     let mut account = enforcing_account([volume()], ENFORCED);
     account.run("09-01 12:00").config("").attach("i-1").run("09-14 12:00").detach().run("09-14 13:00");
     account.config(ENFORCED).run("09-15 12:00").run("09-28 11:00").run("09-28 13:00");
@@ -236,7 +236,7 @@ fn a_tag_that_could_not_be_removed_while_attached_is_void() {
     09-01 12:00 curfew:unattached-since=2026-09-01T12:00:00Z
     09-14 12:00 skipped attached
     09-14 13:00 skipped young
-    09-15 12:00 curfew:unattached-since=2026-09-14T12:00:00Z
+    09-15 12:00 curfew:unattached-since=2026-09-14T13:00:00Z
     09-28 11:00 skipped young
     09-28 13:00 mark orphaned=snapshot-and-delete@2026-10-01T13:00:00Z | notified
     ");
@@ -244,9 +244,9 @@ fn a_tag_that_could_not_be_removed_while_attached_is_void() {
 
 #[test]
 fn deletions_above_the_limits_are_held_and_snapshots_are_not() {
-    let volumes =
-        (0..11).map(|number| volume().id(&format!("vol-{number:02}")).tag(UNATTACHED_SINCE, "2026-08-01T12:00:00Z"));
-    let mut account = enforcing_account(volumes, &format!("{ENFORCED}[limits]\nfleet_share_max_percent = 100\n"));
+    let volumes = (0..11).map(|number| volume().id(&format!("vol-{number:02}")));
+    let account = enforcing_account(volumes, &format!("{ENFORCED}[limits]\nfleet_share_max_percent = 100\n"));
+    let mut account = account.unattached_since("2026-08-01T12:00:00Z");
     account.run("09-01 12:00").run("09-04 12:00").run("09-04 13:00");
     assert_eq!(account.aws.storage.snapshots.len(), 11);
     assert_eq!(account.aws.storage.volumes.items.len(), 11);

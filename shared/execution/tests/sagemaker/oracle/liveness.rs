@@ -45,6 +45,10 @@ impl InvariantOracle {
             if one.gone_at.is_some() {
                 continue;
             }
+            let around = one.stopped_at - 2 * HOUR..=one.stopped_at + AT_ONCE;
+            let is_doubtful = around.contains(&self.last_fault);
+            let stop_unproved = &mut self.record(place).stop_unproved;
+            *stop_unproved = !one.is_running() && (*stop_unproved || is_doubtful);
             let kept = one.says.kept_until.filter(|at| *at <= now).unwrap_or(0);
             let quiet_since = one.changed_at.max(one.modified).max(kept).max(self.configured_at).max(self.last_fault);
             if one.is_unreadable() && !one.says.protected {
@@ -58,7 +62,8 @@ impl InvariantOracle {
             if one.is_running() {
                 self.watch_running(place, one, (settings, ceiling, budgets), quiet_since, now);
             } else if one.status == SageMakerStatus::Stopped {
-                let due = start_due(one, settings, ceiling, now).map(|since| quiet_since.max(since) + AT_ONCE);
+                let due = start_due(one, settings, ceiling, now).filter(|_| !self.record(place).stop_unproved);
+                let due = due.map(|since| quiet_since.max(since) + AT_ONCE);
                 self.expect(place, STARTED, due, "its hours have begun", one, now);
             }
         }
@@ -85,7 +90,9 @@ impl InvariantOracle {
             let ends = is_enforced && one.ending(rule, settings).is_some() && !held;
             let end = since.filter(|_| ends).map(|since| {
                 let announced = if rule == Rule::Expired { 0 } else { promised };
-                (quiet_since.max(since) + grace(rule, settings)).max(announced) + DELAY_MAX
+                let due = (quiet_since.max(since) + grace(rule, settings)).max(announced) + DELAY_MAX;
+                // Whatever the adversary does to its labels costs a run or two.
+                due.max(one.tampered_at + AT_ONCE)
             });
             let what = format!("{rule} is violated in {:?}", one.mode(rule, settings, ceiling));
             self.expect(place, place_of(rule), end, &what, one, now);
@@ -97,9 +104,10 @@ impl InvariantOracle {
         }
         let is_busy = seen_use == SeenUse::Busy;
         let is_enforced = one.mode(Rule::Idle, settings, ceiling) == Mode::Enforce;
-        let is_stale = one.marks_idle_alone() && is_busy && is_enforced && one.silences.is_empty();
+        let is_stale = one.is_marked_idle() && is_busy && is_enforced && one.silences.is_empty() && !held;
         let used_since = one.uses.iter().filter(|(begin, _)| *begin < now).map(|(begin, _)| *begin).max();
-        let due = used_since.filter(|_| is_stale).map(|since| quiet_since.max(since + LAG) + AT_ONCE);
+        let due =
+            used_since.filter(|_| is_stale).map(|since| quiet_since.max(since + LAG).max(one.tampered_at) + AT_ONCE);
         self.expect(place, UNMARKED, due, "it is used, and still carries a mark", one, now);
     }
 
@@ -156,9 +164,9 @@ fn violated_since(
 fn start_due(one: &SimulatedResource, settings: &SimulatedConfig, ceiling: Mode, now: i64) -> Option<i64> {
     let hours = one.says.hours.filter(|hours| hours.is_inside(now))?;
     let began = hours.last_start(now);
-    let is_due = one.stopped_by == Some(StoppedBy::Curfew)
+    let is_due = one.sort == Sort::Notebook
+        && one.stopped_by == Some(StoppedBy::Curfew)
         && one.was_stopped_for_hours
-        && one.remembers_a_stop()
         && one.stopped_at < began
         && one.mode(Rule::Hours, settings, ceiling) == Mode::Enforce
         && one.says.expires_at.is_none_or(|at| at > now);

@@ -11,7 +11,7 @@ use notify::Message;
 
 use super::liveness::place_of;
 use super::{InvariantOracle, PromisedAction};
-use crate::chance::{DAY, HOUR, stamp};
+use crate::chance::{DAY, HOUR, MINUTE, stamp};
 use crate::session::Facts;
 use crate::settings::{SimulatedConfig, TEAMS};
 use crate::world::SimulatedResource;
@@ -144,10 +144,10 @@ impl InvariantOracle {
             return;
         }
         for (region, (_, log)) in notices {
-            let marks = [&log.shadow_marks, &log.unwritten_marks, &log.void_marks].into_iter().flat_map(BTreeMap::keys);
             let is_there = |one: &SimulatedResource| one.gone_at.is_none_or(|at| at > facts.now - TOLD_WITHIN);
-            let gone = marks
-                .chain(log.notified.keys())
+            let gone = log
+                .resources
+                .keys()
                 .find(|id| !resources.iter().any(|one| one.id == **id && one.region == *region && is_there(one)));
             if let Some(id) = gone {
                 self.violated(facts.now, format!("{id}: still remembered"));
@@ -191,6 +191,7 @@ pub(super) fn grace(rule: Rule, settings: &SimulatedConfig) -> i64 {
         Rule::Untagged => settings.untagged.grace,
         Rule::Lifetime => settings.lifetime.grace,
         Rule::OverBudget => settings.over_budget_grace,
+        Rule::Expired => 15 * MINUTE,
         _ => 0,
     }
 }

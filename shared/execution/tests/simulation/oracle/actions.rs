@@ -1,6 +1,8 @@
 //! Stops, terminations and starts: of which machines, for which reason, and after which announcement.
 
 use billing::budget::BudgetVerdict;
+use model::curfew_tags::{EXPIRES_AT, JOB, MARKED};
+use model::instance::InstanceState;
 use model::mode::Mode;
 use model::rule::{ResourceAction, Rule};
 
@@ -16,6 +18,10 @@ impl InvariantOracle {
     pub(crate) fn ended(&mut self, machine: &SimulatedMachine, rule: Rule, ending: ResourceAction, facts: &Facts) {
         let what = format!("ended ({ending} for {rule})");
         self.may_write(machine, &what, facts);
+        // IAM asks for one of them, whatever it says.
+        if ![MARKED, EXPIRES_AT, JOB].iter().any(|key| machine.ec2.tags.contains_key(*key)) {
+            self.violated(facts.now, format!("{}: {what}, without a tag that lets Curfew", machine.id()));
+        }
         self.ends[rule_place(rule)][usize::from(ending == ResourceAction::Terminate)] += 1;
         let whose = self.whose(machine, facts);
         if whose.knows_only_its_expiry() && rule != Rule::Expired {
@@ -35,7 +41,7 @@ impl InvariantOracle {
             self.violated(facts.now, format!("{}: {what}, although {unfounded}", machine.id()));
         }
         self.is_announced(machine, rule, ending, facts);
-        if !matches!(rule, Rule::Expired | Rule::Hours) {
+        if !matches!(rule, Rule::Expired | Rule::Hours) || self.expired_unseen(machine, rule, facts) {
             let count = if self.inferred.0 == facts.id { self.inferred.1 + 1 } else { 1 };
             self.inferred = (facts.id, count);
             if !within_limits(count, facts) {
@@ -52,13 +58,18 @@ impl InvariantOracle {
     /// A delivered message named it, announced nothing milder, and preceded it by its grace.
     fn is_announced(&mut self, machine: &SimulatedMachine, rule: Rule, ending: ResourceAction, facts: &Facts) {
         // Its owner announced it.
-        if rule == Rule::Expired {
+        if rule == Rule::Expired && !self.expired_unseen(machine, rule, facts) {
             return;
         }
         let launched = machine.launched;
+        let (logs_lost_at, kept) = (self.logs_lost_at, machine.says.kept_until);
         let announced = &self.record(machine.id()).announced;
-        // An announcement of an earlier start holds for this one, if its deadline falls into this one.
-        let in_this_life = || announced.iter().filter(|one| one.rule == rule && one.deadline >= launched);
+        let is_overtaken = |at: i64| kept.is_some_and(|until| until <= facts.now && until > at);
+        let is_lost = |at: i64| at < logs_lost_at && logs_lost_at <= facts.now;
+        let holds = |one: &super::PromisedAction| {
+            one.told_at >= launched && !is_overtaken(one.told_at) && !is_lost(one.told_at)
+        };
+        let in_this_life = || announced.iter().filter(|one| one.rule == rule && holds(one));
         let in_time = |one: &&super::PromisedAction| {
             // Hours that were set, or observed, within half an hour of their end are announced late.
             let graced = rule == Rule::Hours || one.told_at + one.grace <= one.deadline + 1;
@@ -125,21 +136,27 @@ impl InvariantOracle {
             if self.record(id).announced.is_empty() {
                 continue;
             }
-            let seen = machine.changed_at < facts.now && machine.skip_reason(facts.now).is_none();
-            let running = machine.is(model::instance::InstanceState::Running);
+            let seen = machine.changed_at < facts.now;
+            let passed_over = machine.skip_reason(facts.now).is_some() || !machine.is(InstanceState::Running);
             let (stopping, whose) = (self.stopping(machine, facts), self.whose(machine, facts));
+            let logs_lost_at = self.logs_lost_at;
+            let is_queried = |one: &super::PromisedAction| {
+                one.rule == Rule::Idle && !one.mended && one.told_at > logs_lost_at && one.told_at < facts.now
+            };
+            let is_queried = self.record(id).announced.iter().any(is_queried);
             for rule in Rule::OF_INSTANCES {
-                if seen && running && is_mended(machine, rule, whose, &stopping, facts) {
-                    let of_rule = self.record(id).announced.iter_mut().filter(|one| one.rule == rule);
-                    of_rule.for_each(|one| one.mended = true);
-                }
+                let only_observed = machine.mode(rule, whose, &facts.settings, facts.ceiling) == Mode::Observe;
+                let over =
+                    passed_over || only_observed || is_mended(machine, rule, whose, &stopping, is_queried, facts);
+                let of_rule = self.record(id).announced.iter_mut().filter(|one| one.rule == rule);
+                of_rule.filter(|one| seen && over && one.told_at < facts.now).for_each(|one| one.mended = true);
             }
-            // Cancelled in a run that could remember it; otherwise the old mark may be valid again.
+            // Cancelled in a run that could remember it; otherwise it may hold again.
             for one in &mut self.record(id).announced {
                 one.mended |= one.called_off_by == Some(facts.id);
             }
             let launched = machine.launched;
-            self.record(id).announced.retain(|one| one.deadline >= launched);
+            self.record(id).announced.retain(|one| one.told_at >= launched);
         }
     }
 
@@ -149,11 +166,17 @@ impl InvariantOracle {
         machine.stopping_budgets(&facts.settings).map(|holder| read[holder]?.verdict(facts.now)).collect()
     }
 
-    /// The logs are lost, and with them which of the written marks are void: observe mode may not remove tags. Those may count again.
-    pub(crate) fn notices_are_lost(&mut self) {
-        for record in &mut self.records {
-            record.announced.iter_mut().for_each(|one| one.mended = false);
-        }
+    /// The logs are lost: whatever was announced is announced anew, and nothing that was stopped starts again.
+    pub(crate) fn notices_are_lost(&mut self, now: i64) {
+        self.logs_lost_at = now;
+        self.records.iter_mut().for_each(|record| record.stop_unproved = true);
+    }
+
+    /// Whether no run can have known the expiry of a machine before its time: somebody wrote it too late, or the logs are lost.
+    fn expired_unseen(&self, machine: &SimulatedMachine, rule: Rule, facts: &Facts) -> bool {
+        let (Some(expires_at), written_at) = machine.expiry else { return false };
+        let is_lost = self.logs_lost_at >= expires_at && self.logs_lost_at <= facts.now;
+        rule == Rule::Expired && (written_at >= expires_at || is_lost)
     }
 }
 
@@ -200,12 +223,13 @@ fn unfounded(
 }
 
 /// Whether the readable data shows a rule compliant.
-/// `stopping`: as above.
+/// `stopping`: as above. `is_queried`: CloudWatch is asked about it in every run.
 fn is_mended(
     machine: &SimulatedMachine,
     rule: Rule,
     whose: MachineOwner,
     stopping: &[Option<BudgetVerdict>],
+    is_queried: bool,
     facts: &Facts,
 ) -> bool {
     let (settings, now) = (&facts.settings, facts.now);
@@ -213,7 +237,6 @@ fn is_mended(
         // A job's machine violates no other rule; for a machine that may be one, that is unknown.
         return whose == MachineOwner::OwnJob && rule != Rule::Expired;
     }
-    let is_marked = || machine.ec2.tags.get(model::curfew_tags::MARKED).is_some_and(|mark| mark.contains("idle="));
     match rule {
         Rule::Expired | Rule::Orphaned => false,
         Rule::OverBudget => stopping.iter().all(|said| said.is_some_and(|verdict| verdict != BudgetVerdict::Stop)),
@@ -222,9 +245,9 @@ fn is_mended(
         Rule::Hours => {
             machine.says.hours.is_none_or(|hours| hours.is_inside(now) && hours.is_inside(now + HOURS_NOTICE + TICK))
         }
-        // Marked machines are queried in every run.
+        // Announced machines are queried in every run.
         Rule::Idle => match machine.idle_window(settings) {
-            Some(window) => is_marked() && machine.true_usage(window, settings, now) == TrueUsage::Busy,
+            Some(window) => is_queried && machine.true_usage(window, settings, now) == TrueUsage::Busy,
             None => true,
         },
     }

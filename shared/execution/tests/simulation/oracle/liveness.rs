@@ -1,6 +1,5 @@
 //! What must happen in the end: idle hours are recovered, tags of owners are enforced, and machines start in the morning.
 
-use model::curfew_tags::STOPPED;
 use model::instance::{Accelerator, InstanceState};
 use model::mode::Mode;
 use model::rule::Rule;
@@ -17,6 +16,10 @@ use crate::world::{Instrumentation, LastActivity, MachineWork, SimulatedMachine,
 const TICKS_OF_A_STATE_MACHINE: i64 = 4 * TICK;
 /// An unknown answer is queried again a window later; beyond that no delay is acceptable without faults.
 const DELAY_MAX: i64 = 3 * HOUR;
+/// Beyond the last change by the adversary: a label that he removed is written again, and the action waits for the next run.
+const TAMPERED_WITHIN: i64 = 3 * TICK;
+/// Between the announcement of an expiry that no run had seen before its time, and the action.
+const UNSEEN_EXPIRY_GRACE: i64 = 15 * MINUTE;
 
 /// Avoidable idle time, in seconds.
 #[derive(Debug, Default, Clone, Copy)]
@@ -53,7 +56,14 @@ impl InvariantOracle {
     ) -> bool {
         let whose = jobs.whose(machine);
         self.is_every_end_told(machine, now);
+        let last_fault = self.last_fault;
         let record = self.record(machine.id());
+        if machine.is(InstanceState::Running) {
+            record.stop_unproved = false;
+        } else {
+            let around = machine.changed_at - 2 * TICK..=machine.changed_at + 3 * TICK;
+            record.stop_unproved |= around.contains(&last_fault);
+        }
         let held_lately = record.held_at >= now - 2 * TICK;
         if machine.is(InstanceState::Stopped) || machine.is(InstanceState::Stopping) {
             if machine.stopped_by == Some(StoppedBy::Curfew(Rule::Idle)) && machine.work == MachineWork::Nothing {
@@ -92,8 +102,11 @@ impl InvariantOracle {
         let promised = self.promised(machine, Rule::OverBudget) + 2 * TICK;
         self.expect(5, over_budget.flatten().filter(|_| now > promised), machine, now);
         let owners = if enforced(Rule::Expired) && machine.says.expires_at.is_some_and(|at| at <= now) {
-            let since = machine.says.expires_at.unwrap_or(0).max(unchanged_since);
-            Some(OverdueAction { what: "it expired", place: 3, since, within: 2 * TICK - DELAY_MAX })
+            let expires_at = machine.says.expires_at.unwrap_or(0);
+            let was_seen = machine.changed_at.max(self.last_fault) + 3 * TICK < expires_at;
+            let grace = if was_seen { 2 * TICK } else { UNSEEN_EXPIRY_GRACE + TICKS_OF_A_STATE_MACHINE };
+            let since = expires_at.max(unchanged_since);
+            Some(OverdueAction { what: "it expired", place: 3, since, within: grace - DELAY_MAX })
         } else if enforced(Rule::Hours) {
             self.hours_due(machine, unchanged_since, now)
         } else {
@@ -117,7 +130,11 @@ impl InvariantOracle {
         };
         debug_assert_eq!(place, due.place);
         let since = due.since.max(self.last_fault);
-        if now <= since + due.within + DELAY_MAX || self.record(machine.id()).overdue[place] == Some(due.since) {
+        let tampered = now <= machine.tampered_at + TAMPERED_WITHIN;
+        if now <= since + due.within + DELAY_MAX
+            || tampered
+            || self.record(machine.id()).overdue[place] == Some(due.since)
+        {
             return;
         }
         self.record(machine.id()).overdue[place] = Some(due.since);
@@ -168,15 +185,14 @@ impl InvariantOracle {
             return None;
         }
         let (inside, since) = self.hours_now(machine, now)?;
-        let written =
-            machine.ec2.tags.get(STOPPED).is_some_and(|by| by.starts_with("hours ") || by.starts_with("idle "));
+        let is_proved = !self.record(machine.id()).stop_unproved;
         let wanted = machine.mode(Rule::Hours, MachineOwner::NoJob, settings, ceiling) == Mode::Enforce
             && machine.skip_reason(now).is_none()
             && machine.says.expires_at.is_none_or(|at| at > now);
         let since_all =
             since.max(self.configured_at).max(machine.retagged_at).max(machine.says.kept_until.unwrap_or(0));
         // A machine that was stopped within these hours stays so until the next.
-        (inside && wanted && written && machine.changed_at < since).then_some(OverdueAction {
+        (inside && wanted && is_proved && machine.changed_at < since).then_some(OverdueAction {
             what: "its hours have begun",
             place: 4,
             since: since_all,

@@ -151,6 +151,7 @@ fn grace(rule: Rule, settings: &SimulatedConfig) -> i64 {
         Rule::Untagged => settings.untagged.grace,
         Rule::Lifetime => settings.lifetime.grace,
         Rule::OverBudget => settings.over_budget_grace,
-        Rule::Hours | Rule::Expired | Rule::Orphaned => 0,
+        Rule::Expired => 15 * MINUTE,
+        Rule::Hours | Rule::Orphaned => 0,
     }
 }

@@ -1,6 +1,6 @@
 //! Deletions: of which volumes, after which announcement, and with which way to undo them.
 
-use model::curfew_tags::{DELETED_AT, MARKED, RESTORE, SNAPSHOT_OF, UNATTACHED_SINCE};
+use model::curfew_tags::{DELETED_AT, LABELS, MARKED, RESTORE, SNAPSHOT_OF, STOPPED};
 use model::instance::Tags;
 use model::rule::ResourceAction;
 use model::volume::VolumeState;
@@ -9,14 +9,20 @@ use super::{InvariantOracle, within_limits};
 use crate::chance::{DAY, HOUR, MINUTE, stamp};
 use crate::session::Facts;
 use crate::settings::OrphanAction;
-use crate::world::{SimulatedVolume, SimulatedWorld, SnapshotMaker};
+use crate::world::{SimulatedSnapshot, SimulatedVolume, SimulatedWorld, SnapshotMaker};
 
 /// An older announcement is void.
 const FORGOTTEN_AFTER: i64 = 7 * DAY;
 
 impl InvariantOracle {
     /// EC2 begins a snapshot.
-    pub(crate) fn snapshot_begun(&mut self, world: &SimulatedWorld, place: usize, tags: &Tags, facts: &Facts) {
+    pub(crate) fn snapshot_begun(
+        &mut self,
+        world: &SimulatedWorld,
+        place: usize,
+        (description, tags): (&str, &Tags),
+        facts: &Facts,
+    ) {
         let disk = &world.disks[place];
         let id = disk.id();
         self.may_write(world, place, "snapshotted", facts);
@@ -24,7 +30,10 @@ impl InvariantOracle {
         if facts.settings.action != OrphanAction::SnapshotAndDelete {
             self.violated(facts.now, format!("{id}: snapshotted, although it is not configured"));
         }
-        let own = |key: &String| ![MARKED, UNATTACHED_SINCE].contains(&key.as_str()) && !key.starts_with("aws:");
+        if description != format!("Curfew: {id} before its deletion, by run-{}", facts.id) {
+            self.violated(facts.now, format!("{id}: its snapshot is described as {description}"));
+        }
+        let own = |key: &String| !is_label(key) && !key.starts_with("aws:");
         // The tags of its owner may be on it as well.
         let whose = |key: &String| ["Team", "Owner"].contains(&key.as_str()) && !disk.ec2.tags.contains_key(key);
         let restored = |key: &String| ![SNAPSHOT_OF, RESTORE].contains(&key.as_str()) && !whose(key);
@@ -34,14 +43,14 @@ impl InvariantOracle {
         if kept != expected || !says_of || !tags.contains_key(RESTORE) {
             self.violated(facts.now, format!("{id}: its snapshot has the tags {tags:?}, and {expected:?} was on it"));
         }
-        let since = disk.ec2.tags.get(UNATTACHED_SINCE).cloned().unwrap_or_else(|| stamp(facts.now).to_string());
-        let unchanged_since = disk.known_use(facts.now).max(disk.changed_at).max(self.configured_at);
-        let is_one = |snap: &&crate::world::SimulatedSnapshot| {
-            let started_at = snap.ec2.started_at;
+        let unchanged_since =
+            disk.known_use(facts.now).max(disk.changed_at).max(self.configured_at).max(self.logs_lost_at);
+        let is_one = |(number, snap): &(usize, &SimulatedSnapshot)| {
             let of_it = snap.disk == place && snap.maker == SnapshotMaker::Curfew && snap.is_begun();
-            of_it && started_at.to_string() >= since && started_at > stamp(unchanged_since)
+            let unproved = self.snaps.get(*number).is_some_and(|record| record.unproved);
+            of_it && !unproved && snap.ec2.started_at > stamp(unchanged_since)
         };
-        if let Some(one) = world.snaps.iter().find(is_one) {
+        if let Some((_, one)) = world.snaps.iter().enumerate().find(is_one) {
             self.doubled += 1;
             let unexplained = self.doubled > self.doublings || self.last_fault < facts.now - 3 * HOUR;
             if unexplained {
@@ -70,7 +79,8 @@ impl InvariantOracle {
                 self.is_due(world, place, ResourceAction::SnapshotAndDelete, facts);
                 let used = disk.known_use(facts.now).min(facts.now);
                 let is_safe = |snap: &crate::world::SimulatedSnapshot| {
-                    let of_it = snap.disk == place && snap.maker == SnapshotMaker::Curfew;
+                    let of_it =
+                        snap.disk == place && (snap.maker == SnapshotMaker::Curfew || world.replaces_lost(snap));
                     of_it && snap.is_whole() && snap.ec2.started_at >= stamp(used)
                 };
                 if !world.snaps.iter().any(is_safe) {
@@ -78,12 +88,16 @@ impl InvariantOracle {
                 }
             }
         }
+        self.is_within_limits(id, facts);
+        self.disk(place).untold_end = Some(now);
+    }
+
+    fn is_within_limits(&mut self, id: &str, facts: &Facts) {
         let count = if self.inferred.0 == facts.id { self.inferred.1 + 1 } else { 1 };
         self.inferred = (facts.id, count);
         if !within_limits(count, facts) {
             self.violated(facts.now, format!("{id}: deleted, the {count}th of a run, above the limits"));
         }
-        self.disk(place).untold_end = Some(now);
     }
 
     /// It is orphaned and marked, and people were notified in time.
@@ -91,31 +105,28 @@ impl InvariantOracle {
         let disk = &world.disks[place];
         let id = disk.id();
         let settings = &facts.settings;
-        let mark = disk.ec2.tags.get(MARKED);
-        if !mark.is_some_and(|mark| mark.starts_with(&format!("{id} orphaned="))) {
-            self.violated(facts.now, format!("{id}: touched, and its mark is {mark:?}"));
+        // IAM asks for the label, whatever it says.
+        if !disk.ec2.tags.contains_key(MARKED) {
+            self.violated(facts.now, format!("{id}: touched, and it is not marked"));
         }
         if self.disk(place).unknown_at == facts.now {
             self.violated(facts.now, format!("{id}: touched, although its use is unknown"));
         }
         let seen_attached = self.disk(place).seen_attached_at;
-        // A first observation that is copied from another volume counts.
-        let unless_meddled = |moment: i64| if disk.meddled_at > moment { 0 } else { moment };
-        let not_before = unless_meddled(disk.created).max(unless_meddled(seen_attached)).max(disk.known_use(facts.now));
+        let not_before = disk.created.max(seen_attached).max(disk.known_use(facts.now));
         // Samples of 15 days ago are of five minutes, and older ones of an hour: the first that counts is after the first observation.
         let grain = if settings.orphaned_after >= 14 * DAY { HOUR } else { MINUTE };
         if facts.now - not_before < settings.orphaned_after - grain {
             self.violated(facts.now, format!("{id}: touched, but it was in use, or made, at {}", stamp(not_before)));
         }
         let kept = disk.says.kept_until;
+        let logs_lost_at = self.logs_lost_at;
         let announced = &self.disk(place).announced;
-        let overtaken = |deadline: i64| kept.is_some_and(|until| until <= facts.now && until > deadline);
         let in_time = |one: &&super::PromisedAction| {
-            let graced = one.told_at + one.grace <= one.deadline + 1;
-            one.deadline <= facts.now
-                && graced
+            one.is_due(facts.now)
                 && facts.now - one.deadline <= FORGOTTEN_AFTER
-                && !overtaken(one.deadline)
+                && !one.is_overtaken(kept, facts.now)
+                && !one.is_forgotten(logs_lost_at, facts.now)
         };
         let complaint = if announced.is_empty() {
             Some("without an announcement")
@@ -154,6 +165,19 @@ impl InvariantOracle {
         if ![SNAPSHOT_OF, DELETED_AT].iter().all(|key| snap.ec2.tags.contains_key(*key)) {
             self.violated(facts.now, format!("{id}: deleted, with the tags {:?}", snap.ec2.tags));
         }
+        let kept = snap.says.kept_until;
+        let was_announced = |one: &super::PromisedAction| {
+            one.is_due(facts.now)
+                && !one.void
+                && !one.is_overtaken(kept, facts.now)
+                && !one.is_forgotten(self.logs_lost_at, facts.now)
+        };
+        let announced = self.snaps.get(place).is_some_and(|record| record.announced.iter().any(was_announced));
+        // The adversary is not told of his own.
+        if !announced && snap.maker == SnapshotMaker::Curfew {
+            self.violated(facts.now, format!("{id}: deleted, without an announcement that holds"));
+        }
+        self.is_within_limits(id, facts);
         // The date in a deletion is that of the run's observation, which may be an hour ago.
         let gone_at = world.disks[snap.disk].gone_at.unwrap_or(i64::MAX / 2);
         if now + HOUR + MINUTE < gone_at + settings.keep_snapshots {
@@ -165,7 +189,7 @@ impl InvariantOracle {
     fn may_touch(&mut self, world: &SimulatedWorld, place: usize, what: &str, with_its_volume: bool, facts: &Facts) {
         let snap = &world.snaps[place];
         let id = snap.id();
-        if snap.maker != SnapshotMaker::Curfew {
+        if snap.maker != SnapshotMaker::Curfew && !world.is_forged(snap) {
             self.violated(facts.now, format!("{id}: {what}, although it is not Curfew's"));
         }
         if world.disks[snap.disk].is_listed() && !(with_its_volume && world.disks[snap.disk].gone_at.is_some()) {
@@ -187,5 +211,31 @@ impl SimulatedVolume {
     /// The last use that has ended.
     pub(super) fn last_use(&self, now: i64) -> i64 {
         self.uses.last().map_or(0, |(_, end)| *end).min(now)
+    }
+}
+
+/// Whether Curfew writes a tag of a volume or a snapshot by itself, so that neither snapshot nor restoration needs it.
+pub(super) fn is_label(key: &str) -> bool {
+    LABELS.contains(&key) && key != STOPPED
+}
+
+impl SimulatedWorld {
+    /// Whether the adversary made a snapshot of a volume and described it as that of a run that made one: then
+    /// only he loses it.
+    fn is_forged(&self, snap: &SimulatedSnapshot) -> bool {
+        let is_of_curfew = |other: &SimulatedSnapshot| {
+            (other.maker, other.disk) == (SnapshotMaker::Curfew, snap.disk)
+                && other.ec2.description == snap.ec2.description
+                && snap.ec2.of_volume == other.ec2.of_volume
+        };
+        snap.maker == SnapshotMaker::Adversary && self.snaps.iter().any(is_of_curfew)
+    }
+
+    /// Whether such a snapshot is what is left of its run, because somebody deleted Curfew's own.
+    fn replaces_lost(&self, snap: &SimulatedSnapshot) -> bool {
+        let is_curfews_own = |other: &SimulatedSnapshot| {
+            other.maker == SnapshotMaker::Curfew && other.exists() && other.ec2.description == snap.ec2.description
+        };
+        self.is_forged(snap) && !self.snaps.iter().any(is_curfews_own)
     }
 }

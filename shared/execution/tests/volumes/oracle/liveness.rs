@@ -1,7 +1,6 @@
 //! What must happen in the end: orphaned volumes are deleted, safety snapshots expire, and marks go with their reason.
 
-use jiff::Timestamp;
-use model::curfew_tags::{DELETED_AT, MARKED, UNATTACHED_SINCE};
+use model::curfew_tags::{MARKED, UNATTACHED_SINCE};
 use model::mode::Mode;
 
 use super::InvariantOracle;
@@ -13,6 +12,9 @@ use crate::world::{SimulatedWorld, SnapshotMaker};
 const DELAY_MAX: i64 = 8 * HOUR;
 /// For a direct observation, notification or write.
 const AT_ONCE: i64 = 4 * HOUR;
+
+/// Beyond the last change by the adversary.
+const TAMPERED_WITHIN: i64 = 3 * HOUR;
 
 /// What can be overdue, by place.
 pub(super) const DUES: usize = 5;
@@ -65,7 +67,7 @@ impl InvariantOracle {
     ) {
         let disk = &world.disks[place];
         let marked = [MARKED, UNATTACHED_SINCE].iter().any(|key| disk.ec2.tags.contains_key(*key));
-        let due = (marked && enforced).then_some(quiet_since + AT_ONCE);
+        let due = (marked && enforced).then_some(quiet_since.max(disk.tampered_at) + AT_ONCE);
         self.expect(place, UNMARKED, due, "it is attached, and still carries marks", world, now);
         let host = disk.host.map(|host| &world.hosts[host]).filter(|host| host.legible);
         let stopped_at = host.and_then(|host| host.stopped_at);
@@ -99,7 +101,8 @@ impl InvariantOracle {
         let announced = (quiet_since + orphaned_after + settings.grace).max(promised);
         let snapshot = if settings.action == OrphanAction::SnapshotAndDelete { disk.snapshot_takes + DAY } else { 0 };
         let held_at = self.disk(place).held_at;
-        Some(announced.max(held_at) + snapshot + DELAY_MAX)
+        // Whatever the adversary does to its labels costs a run or two.
+        Some((announced.max(held_at) + snapshot + DELAY_MAX).max(disk.tampered_at + TAMPERED_WITHIN))
     }
 
     fn watch_snapshot(
@@ -111,20 +114,25 @@ impl InvariantOracle {
         now: i64,
     ) {
         let snap = &world.snaps[place];
+        let started_at = snap.ec2.started_at.as_second();
+        // The log learns of it by the runs before and after its start.
+        self.snap(place).unproved |= (started_at - HOUR..started_at + AT_ONCE).contains(&self.last_fault);
         let gone_at = world.disks[snap.disk].gone_at;
         let (_, enforced) = world.modes_of_snap(place, settings, ceiling);
         let ends = snap.exists() && snap.maker == SnapshotMaker::Curfew && !snap.of_image && enforced;
-        let Some(gone_at) = gone_at.filter(|_| ends && snap.untouchable(now).is_none()) else { return };
-        let kept = snap.says.kept_until.unwrap_or(0);
+        let record = self.snap(place);
+        let (is_held, promised) =
+            (record.held_at > now - 3 * HOUR, record.announced.iter().map(|one| one.deadline).max());
+        let ends = ends && !record.unproved && !is_held && snap.untouchable(now).is_none();
+        let Some(gone_at) = gone_at.filter(|_| ends) else { return };
+        let (kept, held_at) = (snap.says.kept_until.unwrap_or(0), record.held_at);
         let quiet_since = gone_at.max(snap.changed_at).max(kept).max(self.configured_at).max(self.last_fault);
-        let dated = snap.ec2.tags.get(DELETED_AT).and_then(|at| at.parse::<Timestamp>().ok()).map(Timestamp::as_second);
-        let due = match dated {
-            Some(at) => quiet_since.max(at + settings.keep_snapshots) + AT_ONCE,
-            None => quiet_since + AT_ONCE,
-        };
+        let announced =
+            (gone_at + settings.keep_snapshots).max(quiet_since + settings.grace).max(promised.unwrap_or(0));
+        let due = announced.max(held_at).max(snap.tampered_at) + AT_ONCE;
         if now > due && self.snap(place).overdue[ENDED] < quiet_since {
             self.snap(place).overdue[ENDED] = now;
-            let what = format!("{}: its time is over since {}, dated {dated:?}", snap.id(), stamp(due));
+            let what = format!("{}: its time is over since {}, and it exists", snap.id(), stamp(due));
             self.violated(now, what);
         }
     }

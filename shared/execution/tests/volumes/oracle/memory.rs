@@ -28,15 +28,24 @@ impl InvariantOracle {
         for (place, disk) in world.disks.iter().enumerate().filter(|(_, disk)| disk.exists()) {
             let seen = disk.changed_at < facts.now;
             let attached = disk.host.is_some() && seen && disk.untouchable(facts.now).is_none();
+            let (enforceable, _) = world.modes(place, &facts.settings, facts.ceiling);
+            let passed_over = seen && (world.spared(place, facts.now).is_some() || !enforceable);
             let record = self.disk(place);
             if attached {
                 record.seen_attached_at = facts.now;
             }
-            for one in &mut record.announced {
-                // Cancelled in a run that could remember it; otherwise the old mark may be valid again.
-                one.void |= attached || one.called_off_by == Some(facts.id);
+            for one in record.announced.iter_mut().filter(|one| one.told_at < facts.now) {
+                // Cancelled in a run that could remember it; otherwise it may hold again.
+                one.void |= attached || passed_over || one.called_off_by == Some(facts.id);
             }
             record.announced.retain(|one| facts.now - one.deadline < 30 * DAY);
+        }
+        for (place, snap) in world.snaps.iter().enumerate().filter(|(_, snap)| snap.exists()) {
+            let seen = snap.changed_at < facts.now && !world.disks[snap.disk].is_listed();
+            let (enforceable, _) = world.modes_of_snap(place, &facts.settings, facts.ceiling);
+            let passed_over = seen && (snap.untouchable(facts.now).is_some() || !enforceable);
+            let announced = self.snap(place).announced.iter_mut().filter(|one| one.told_at < facts.now);
+            announced.for_each(|one| one.void |= passed_over);
         }
         if facts.now - self.last_fault > FORGOTTEN_WITHIN {
             for (_, notices) in notices.values() {
@@ -51,14 +60,12 @@ impl InvariantOracle {
             world.disk(id.as_str()).is_some_and(|place| lately(world.disks[place].gone_at))
                 || world.snap(id.as_str()).is_some_and(|place| lately(world.snaps[place].gone_at))
         };
-        let marks = [&notices.shadow_marks, &notices.unwritten_marks, &notices.void_marks];
-        let remembered = marks.into_iter().flat_map(BTreeMap::keys);
-        let remembered = remembered.chain(notices.first_sights.keys()).chain(notices.seen_on.keys());
-        let gone: BTreeSet<&ResourceId> = remembered.chain(notices.notified.keys()).filter(|id| !exists(id)).collect();
+        let gone: BTreeSet<&ResourceId> = notices.resources.keys().filter(|id| !exists(id)).collect();
         if !gone.is_empty() {
             self.violated(facts.now, format!("still remembered: {gone:?}"));
         }
-        let hosts: BTreeSet<&ResourceId> = notices.seen_on.values().collect();
+        let hosts: BTreeSet<&ResourceId> =
+            notices.resources.values().filter_map(|record| record.last_host.as_ref()).collect();
         if notices.hosts.keys().any(|host| !hosts.contains(host)) {
             self.violated(facts.now, format!("still remembered: {:?}, and seen were {hosts:?}", notices.hosts));
         }
@@ -71,11 +78,9 @@ impl InvariantOracle {
         }
     }
 
-    /// The logs are lost, and with them which of the written marks are void: a run that may not write may not remove them. Those may count again.
-    pub(crate) fn notices_are_lost(&mut self) {
-        for record in &mut self.disks {
-            record.announced.iter_mut().for_each(|one| one.void = false);
-            record.seen_attached_at = 0;
-        }
+    /// The logs are lost: whatever was announced is announced anew, and no snapshot is known to be Curfew's.
+    pub(crate) fn notices_are_lost(&mut self, now: i64) {
+        self.logs_lost_at = now;
+        self.snaps.iter_mut().for_each(|record| record.unproved = true);
     }
 }

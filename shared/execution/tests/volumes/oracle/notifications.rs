@@ -59,8 +59,13 @@ impl InvariantOracle {
             if let MessageSubject::Disk(place) = about {
                 self.check_volume_paragraph(paragraph, place, message, world, facts);
                 if paragraph.contains("It was deleted") {
+                    self.announce_expiry(paragraph, place, world, facts);
                     undos.extend(self.undo(paragraph, place, world, facts));
                 }
+            }
+            if let (MessageSubject::Snap(place), Some((ending, deadline))) = (about, announcement(paragraph)) {
+                let announced = PromisedAction::told(facts, ending, deadline, facts.settings.grace);
+                self.snap(place).announced.push(announced);
             }
             if paragraph.contains("It was deleted") {
                 self.record(about).untold_end = None;
@@ -85,8 +90,7 @@ impl InvariantOracle {
                 let what = format!("{}: its end is announced to {}", world.disks[place].id(), message.team);
                 self.violated(now, what);
             }
-            let grace = facts.settings.grace;
-            let announced = PromisedAction { ending, deadline, told_at: now, grace, void: false, called_off_by: None };
+            let announced = PromisedAction::told(facts, ending, deadline, facts.settings.grace);
             self.disk(place).announced.push(announced);
         }
         if let Some(deadline) = called_off(paragraph) {
@@ -98,6 +102,18 @@ impl InvariantOracle {
         }
         if paragraph.contains(" cannot be read: ") {
             self.disk(place).unreadable_told_at = now;
+        }
+    }
+
+    /// The message of a deletion announces the expiry of the volume's snapshots, whenever that is.
+    fn announce_expiry(&mut self, paragraph: &str, disk: usize, world: &SimulatedWorld, facts: &Facts) {
+        let until = ["Undo until ", "Its earlier snapshots are kept until "];
+        let Some((_, after)) = until.iter().find_map(|words| paragraph.split_once(words)) else { return };
+        let until = after.split_whitespace().next().map(|word| word.trim_end_matches([':', '.']));
+        let Some(until) = until.and_then(|word| word.parse::<Timestamp>().ok()) else { return };
+        for place in (0..world.snaps.len()).filter(|place| world.snaps[*place].disk == disk) {
+            let announced = PromisedAction::told(facts, ResourceAction::Delete, until.as_second(), 0);
+            self.snap(place).announced.push(announced);
         }
     }
 
@@ -118,7 +134,7 @@ impl InvariantOracle {
             self.violated(facts.now, format!("{id}: this is no command: {command}"));
             return None;
         };
-        let own = |key: &String| !key.starts_with("aws:") && key != "curfew:marked" && key != "curfew:unattached-since";
+        let own = |key: &String| !key.starts_with("aws:") && !super::deletions::is_label(key);
         let tags: Tags = disk.ec2.tags.clone().into_iter().filter(|(key, _)| own(key)).collect();
         let provisioned = matches!(disk.ec2.volume_type.as_str(), "gp3" | "io2");
         let expected = Volume {
@@ -156,7 +172,8 @@ impl InvariantOracle {
         let changed = match about {
             MessageSubject::Disk(place) => world.changed_at(place, facts.now),
             MessageSubject::Snap(place) => {
-                world.snaps[place].changed_at.max(world.changed_at(world.snaps[place].disk, facts.now))
+                let kept = world.snaps[place].says.kept_until.filter(|until| *until <= facts.now).unwrap_or(0);
+                kept.max(world.snaps[place].changed_at).max(world.changed_at(world.snaps[place].disk, facts.now))
             }
         };
         let excused_at = changed.max(self.configured_at).max(self.last_fault);
@@ -181,6 +198,13 @@ impl InvariantOracle {
             let kind = if is_disk { "volume" } else { "snapshot" };
             self.violated(now, format!("{kind} {place}: was deleted, and was not notified"));
         }
+    }
+}
+
+impl PromisedAction {
+    /// It was just announced.
+    const fn told(facts: &Facts, ending: ResourceAction, deadline: i64, grace: i64) -> Self {
+        Self { ending, deadline, told_at: facts.now, grace, void: false, called_off_by: None }
     }
 }
 

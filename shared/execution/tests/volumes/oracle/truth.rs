@@ -85,7 +85,9 @@ impl SimulatedWorld {
     pub(crate) fn modes_of_snap(&self, place: usize, settings: &SimulatedConfig, ceiling: Mode) -> (bool, bool) {
         let snap = &self.snaps[place];
         let owners = Self::owners_of_snap(snap);
-        modes(&snap.says, &owners, settings, ceiling)
+        // Its tags may only restrict: who may tag a snapshot need not be its owner.
+        let ceiling = ceiling.min(snap.says.mode.unwrap_or(Mode::Enforce));
+        modes(&OwnerTags { mode: None, ..snap.says.clone() }, &owners, settings, ceiling)
     }
 }
 

@@ -1,39 +1,57 @@
+//! What earlier runs announced, by the log; and labels that say otherwise.
+
+use reaping::fixture::announced;
+
 use super::*;
 
-/// What happens at noon, and at 13:00, to an idle instance that carries `mark` and was launched at noon of August 31st.
-fn check(mark: &str, usage: &Usage, expect: &str) {
-    let mut account = enforcing_account(instance().tag(MARKED, mark), ENFORCED);
-    account.all_are(usage).run("01 12:00");
-    assert_eq!(account.log.trim_end(), expect, "{mark}");
+/// What happens at noon to an instance that was launched at noon of August 31st, if this was announced.
+fn check(rule: Rule, ending: ResourceAction, deadline: &str, usage: &Usage, expect: &str) {
+    let mut account = enforcing_account(instance().tag(MARKED, "idle=stop@2026-09-01T11:55:00Z"), ENFORCED);
+    account.announced(rule, announced(ending, deadline)).all_are(usage).run("01 12:00");
+    assert_eq!(account.log.trim_end(), expect, "{rule} {deadline}");
 }
 
 const TOLD_ANEW: &str = "01 12:00 mark idle=stop@01T13:00 | notified vision (warning)";
+const STOPPED_NOW: &str = "01 12:00 stop for idle | notified vision (action)";
 
 #[test]
-fn a_recent_mark_is_enforced() {
-    check("i-0abc idle=stop@2026-09-01T11:55:00Z", &idle(), "01 12:00 stop for idle | notified vision (action)");
-    check("i-0abc idle=stop@2026-09-01T12:05:00Z", &idle(), "01 12:00 skipped marked");
+fn a_recent_announcement_is_enforced() {
+    check(Rule::Idle, ResourceAction::Stop, "2026-09-01T11:55:00Z", &idle(), STOPPED_NOW);
+    check(Rule::Idle, ResourceAction::Stop, "2026-09-01T12:05:00Z", &idle(), "01 12:00 mark idle=stop@01T12:05");
 }
 
 #[test]
-fn a_copied_mark_is_announced_again_or_removed_silently() {
-    check("i-0other idle=stop@2026-09-01T11:55:00Z", &idle(), TOLD_ANEW);
-    check("i-0other idle=stop@2026-09-01T11:55:00Z", &busy(), "01 12:00 unmark idle");
+fn an_announcement_from_before_a_restart_is_made_again() {
+    check(Rule::Idle, ResourceAction::Stop, "2026-08-31T11:59:59Z", &idle(), TOLD_ANEW);
+    check(Rule::Idle, ResourceAction::Stop, "2026-08-31T11:59:59Z", &busy(), "01 12:00 unmark idle");
 }
 
 #[test]
-fn a_mark_from_before_a_restart_is_announced_again() {
-    check("i-0abc idle=stop@2026-08-31T11:59:59Z", &idle(), TOLD_ANEW);
-    check("i-0abc idle=stop@2026-08-31T11:59:59Z", &busy(), "01 12:00 unmark idle");
+fn an_announcement_for_another_rule_is_none() {
+    check(Rule::Lifetime, ResourceAction::Stop, "2026-09-01T11:55:00Z", &idle(), TOLD_ANEW);
 }
 
 #[test]
-fn a_mark_of_another_rule_is_announced_again() {
-    check("i-0abc lifetime=stop@2026-09-01T11:55:00Z", &idle(), TOLD_ANEW);
+fn an_announcement_of_a_harsher_action_is_enforced_mildly() {
+    check(Rule::Idle, ResourceAction::Terminate, "2026-09-01T11:55:00Z", &idle(), STOPPED_NOW);
 }
 
 #[test]
-fn a_mark_of_a_milder_action_is_announced_again() {
+fn a_label_alone_announces_nothing() {
+    for label in
+        ["idle=stop@2026-09-01T11:55:00Z", "idle=terminate@9999-12-30T22:00:00Z", "i-0other idle=stop", "yes", ""]
+    {
+        let check = |usage: &Usage, expect: &str| {
+            let mut account = enforcing_account(instance().tag(MARKED, label), ENFORCED);
+            account.all_are(usage).run("01 12:00").run("01 12:05");
+            assert_eq!(account.log.trim_end(), expect, "{label}");
+        };
+        check(&idle(), &format!("{TOLD_ANEW}\n01 12:05 skipped marked"));
+    }
+}
+
+#[test]
+fn an_announcement_of_a_milder_action_is_made_again() {
     let mut account = enforcing_account(instance(), ENFORCED);
     account.run("01 12:00").tag("curfew:on-idle", "terminate").run("01 12:30").run("01 13:00").run("01 13:30");
     assert_snapshot!(account.log, @"
@@ -45,20 +63,15 @@ fn a_mark_of_a_milder_action_is_announced_again() {
 }
 
 #[test]
-fn a_mark_of_a_harsher_action_is_enforced_mildly() {
-    check("i-0abc idle=terminate@2026-09-01T11:55:00Z", &idle(), "01 12:00 stop for idle | notified vision (action)");
-}
-
-#[test]
-fn a_mark_older_than_a_week_is_announced_again() {
+fn an_announcement_older_than_a_week_is_made_again() {
     let old = instance().launched("2026-08-01T00:00:00Z");
-    let mut account = enforcing_account(old.tag(MARKED, "i-0abc idle=stop@2026-08-25T11:59:59Z"), ENFORCED);
-    account.run("01 12:00");
+    let mut account = enforcing_account(old, ENFORCED);
+    account.announced(Rule::Idle, announced(ResourceAction::Stop, "2026-08-25T11:59:59Z")).run("01 12:00");
     assert_snapshot!(account.log, @"01 12:00 mark idle=stop@01T13:00 | notified vision (warning)");
 }
 
 #[test]
-fn a_mark_before_keep_until_is_announced_again() {
+fn an_announcement_before_keep_until_is_made_again() {
     let mut account = enforcing_account(instance(), ENFORCED);
     account.run("01 12:00").tag("curfew:keep-until", "2026-09-01T18:00:00Z");
     account.run("01 13:00").run("01 17:55").run("01 18:00").run("01 19:00");
