@@ -33,7 +33,7 @@ use crate::user::{self, User};
 use crate::variables::{self, VariableSources};
 use crate::workdir::restore_workdir;
 use crate::world::now;
-use crate::{command, directory, gpu, outputs, secrets};
+use crate::{command, directory, gpu, metadata, outputs, secrets};
 
 pub(crate) use self::assigned_job::AssignedJob;
 
@@ -77,6 +77,7 @@ async fn attempt(agent: &Arc<Agent>, container: &mut Option<Container>) -> Resul
         agent.unless_it_ends(earlier.remove_earlier(image)).await??;
         user = earlier.make_home(user)?;
     }
+    metadata::close(agent, &asked, &user).await;
     let mut fetched = agent.unless_it_ends(Box::pin(outputs::find_earlier(agent, &asked.work.after))).await??;
     // Before checkpoints are restored: what the archive has in their directory is set aside.
     if let Some(digest) = &asked.work.workdir {

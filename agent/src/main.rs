@@ -19,6 +19,7 @@ mod heartbeat;
 mod inputs;
 mod keeper;
 mod log;
+mod metadata;
 mod notice;
 mod outputs;
 mod processes;
