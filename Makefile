@@ -15,9 +15,13 @@ PYTHON := $(shell for python in python3 python3.14 python3.13 python3.12 python3
 endif
 export PYTHON
 
+# The lists of Python packages that build and test Curfew.
+HASHED := deploy/requirements.txt $(wildcard integration/requirements*.txt)
+
 VENV := target/venv
 VENV_LINT := target/venv-lint
 VENV_WITNESS := target/venv-witness
+VENV_AUDIT := target/venv-audit
 VENV_RECIPES := target/venv-recipes
 VENV_RECIPES_TORCH := target/venv-recipes-torch
 MDBOOK_VERSION := 0.5.4
@@ -30,9 +34,8 @@ SIMULATION := cargo test --profile simulation --locked --quiet
 # The product's own runs, without AWS: nothing of the SDK is built.
 SIMULATED_RUNS := $(SIMULATION) --package execution --no-default-features
 
-AXE := target/axe-core
-AXE_VERSION := 4.14.1
-AXE_SHA256 := e6b0ce02b84d892e2e33e403485e7f3d6c29e2be6df65daf44d89ba564139745
+AXE := target/axe
+AXE_SCRIPT := $(AXE)/node_modules/axe-core/axe.min.js
 
 # The crates that need neither AWS nor a network.
 PURE := $(addprefix --package ,model sizing billing jobs plan reaping notify operator recommend report)
@@ -51,9 +54,9 @@ LINTED := RUSTC_WORKSPACE_WRAPPER="$(CURDIR)/.ci/rustc-with-clippy"
 # What `make test` runs, in this order: the cheapest first.
 PARTS := format unit simulate-quick template integration
 # What `make test-all` runs besides.
-PARTS_ALL := deny fuzz simulate simulate-all simulate-model-all every-fault end-to-end-all agent-baseline
+PARTS_ALL := deny audit fuzz simulate simulate-all simulate-model-all every-fault end-to-end-all agent-baseline
 
-.PHONY: help page screenshots measure-report demo playground docs test test-all test-fast fuzz fmt lint format deny clippy environments unit simulate-quick simulate simulate-instances simulate-volumes simulate-sagemaker simulate-quarter \
+.PHONY: help page screenshots measure-report demo playground docs test test-all test-fast fuzz fmt lint format deny audit hashes clippy environments unit simulate-quick simulate simulate-instances simulate-volumes simulate-sagemaker simulate-quarter \
 	simulate-model simulate-deadline simulate-all simulate-model-all template integration \
 	every-fault end-to-end-all recipes recipes-torch witness bench bench-scan agent-baseline install build deploy clean
 
@@ -110,11 +113,15 @@ format: ## Check the format of the code
 deny: $(CARGO_DENY)/bin/cargo-deny ## Check the dependencies' licenses, sources and advisories (the first time it builds cargo-deny: minutes)
 	$(CARGO_DENY)/bin/cargo-deny --log-level error check
 
+audit: $(VENV_AUDIT)/.installed ## Ask PyPI for known vulnerabilities of the Python packages that build and test Curfew
+	for file in $(HASHED); do $(VENV_AUDIT)/bin/pip-audit --strict --disable-pip --no-deps --requirement $$file || exit 1; done
+
 clippy: ## Lint the code, with warnings denied
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 
 unit: ## Lint every crate and run its tests
 	.ci/compiled-once
+	$(PYTHON) .ci/dependencies
 	$(LINTED) cargo test --workspace --locked
 
 simulate-quick: ## Live 200 days of simulated accounts of instances, 1,000 of volumes and 150 of SageMaker, with what `make unit` has built
@@ -170,7 +177,7 @@ integration: $(VENV)/.installed ## Run the real binaries end to end against a lo
 	$(PYTEST) integration --ignore $(EVERY_FAULT) --numprocesses $(TESTS_AT_ONCE) --dist loadfile --no-loadscope-reorder --quiet
 	$(PYTEST) $(EVERY_FAULT) --numprocesses $(TESTS_AT_ONCE) --dist loadgroup --quiet
 
-page: $(VENV)/.installed $(AXE)/package/axe.min.js ## Look at the report's page in Chromium, and check that everybody can read it (needs chromium and npm)
+page: $(VENV)/.installed $(AXE_SCRIPT) ## Look at the report's page in Chromium, and check that everybody can read it (needs chromium and npm)
 	cargo build --locked --package report --example sample
 	$(PYTEST) integration/tests/test_report_page.py --quiet -rs
 
@@ -241,31 +248,41 @@ deploy: build ## Deploy what was built: make deploy [ARCHITECTURE=arm64] [ARGS="
 clean: ## Remove everything that was built or installed here
 	rm -rf target .aws-sam
 
+# A new version of a package is written without hashes first.
+hashes: ## Write the hash of every file into the lists of Python packages, after a version was changed (needs uv)
+	for file in $(HASHED); do \
+		{ sed '/^[^#]/,$$d' $$file && uv pip compile --quiet --universal --python-version 3.13 --no-deps --no-header --no-annotate \
+			--generate-hashes $$file; } > $$file.new && mv $$file.new $$file || exit 1; \
+	done
+
 $(CARGO_DENY)/bin/cargo-deny:
 	cargo install cargo-deny --version $(CARGO_DENY_VERSION) --locked --root $(CARGO_DENY)
 
 # Finds what people who see or hear badly could not read. Only the tests of the report's page need it.
-$(AXE)/package/axe.min.js:
+$(AXE_SCRIPT): integration/axe/package-lock.json
 	mkdir -p $(AXE)
-	cd $(AXE) && npm pack --silent axe-core@$(AXE_VERSION)
-	echo "$(AXE_SHA256)  $(AXE)/axe-core-$(AXE_VERSION).tgz" | sha256sum --check --quiet
-	tar --extract --file $(AXE)/axe-core-$(AXE_VERSION).tgz --directory $(AXE) --touch
+	cp integration/axe/*.json $(AXE)
+	cd $(AXE) && npm ci --ignore-scripts --no-audit --no-fund --silent
+	touch $@
 
 environments: $(VENV)/.installed $(VENV_LINT)/.installed
 
 $(MDBOOK)/bin/mdbook:
 	cargo install mdbook --version $(MDBOOK_VERSION) --locked --no-default-features --features search --root $(MDBOOK)
 
-# A virtual environment is made anew when its list of packages changes, and is complete only once it is stamped.
+# A virtual environment is made anew when its list of packages changes, and is complete only once it is stamped. The lists of what builds and
+# tests Curfew are complete, and have the hash of each file that the index has of a version, for every platform: nothing else is installed.
+$(VENV)/.installed $(VENV_LINT)/.installed $(VENV_WITNESS)/.installed $(VENV_AUDIT)/.installed: HASHES := --require-hashes --no-deps
 $(VENV)/.installed: integration/requirements.txt
 $(VENV_LINT)/.installed: integration/requirements-lint.txt
 $(VENV_WITNESS)/.installed: integration/requirements-witness.txt
+$(VENV_AUDIT)/.installed: integration/requirements-audit.txt
 $(VENV_RECIPES)/.installed: docs/recipes/requirements.txt
 $(VENV_RECIPES_TORCH)/.installed: docs/recipes/requirements-torch.txt
-$(VENV)/.installed $(VENV_LINT)/.installed $(VENV_WITNESS)/.installed $(VENV_RECIPES)/.installed \
-	$(VENV_RECIPES_TORCH)/.installed:
+$(VENV)/.installed $(VENV_LINT)/.installed $(VENV_WITNESS)/.installed $(VENV_AUDIT)/.installed \
+	$(VENV_RECIPES)/.installed $(VENV_RECIPES_TORCH)/.installed:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed (make PYTHON=/path/to/python3)" >&2; exit 1; }
 	@echo "Installing $< into $(@D)"
 	$(PYTHON) -m venv --clear $(@D)
-	$(@D)/bin/pip install --quiet --disable-pip-version-check --no-input --requirement $<
+	$(@D)/bin/pip install --quiet --disable-pip-version-check --no-input $(HASHES) --requirement $<
 	touch $@

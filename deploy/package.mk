@@ -68,5 +68,5 @@ agents: $(TOOLS)/.installed
 
 $(TOOLS)/.installed: $(ROOT)/deploy/requirements.txt
 	$(PYTHON) -m venv --clear "$(TOOLS)"
-	"$(TOOLS)/bin/pip" install --quiet --disable-pip-version-check --requirement "$<"
+	"$(TOOLS)/bin/pip" install --quiet --disable-pip-version-check --require-hashes --no-deps --only-binary :all: --requirement "$<"
 	touch "$@"

@@ -33,7 +33,7 @@ use crate::user::{self, User};
 use crate::variables::{self, VariableSources};
 use crate::workdir::restore_workdir;
 use crate::world::now;
-use crate::{command, directory, gpu, outputs, secrets};
+use crate::{command, directory, gpu, metadata, outputs, secrets};
 
 pub(crate) use self::assigned_job::AssignedJob;
 
@@ -70,12 +70,14 @@ async fn attempt(agent: &Arc<Agent>, container: &mut Option<Container>) -> Resul
     let asked = Box::pin(agent.unless_it_ends(read_spec(agent))).await??;
     agent.set_activity("waiting for the previous attempt");
     let head = agent.unless_it_ends(Box::pin(take_over(agent))).await??;
-    let user =
+    let mut user =
         user::find(asked.work.user.as_deref(), rustix::process::getuid().as_raw()).map_err(AttemptEnd::broken)?;
     if let Some(image) = &asked.work.container {
         let earlier = container.insert(Container::of_attempt(agent));
         agent.unless_it_ends(earlier.remove_earlier(image)).await??;
+        user = earlier.make_home(user)?;
     }
+    metadata::close(agent, &asked, &user).await;
     let mut fetched = agent.unless_it_ends(Box::pin(outputs::find_earlier(agent, &asked.work.after))).await??;
     // Before checkpoints are restored: what the archive has in their directory is set aside.
     if let Some(digest) = &asked.work.workdir {

@@ -3,14 +3,18 @@
 //! There is one container for all steps of an attempt: `docker create` once, and `docker start --attach` for each. So what `setup` installs is
 //! there for the command, each step has its own exit code, and Docker passes signals on. What a step runs is a script in a directory that the
 //! container sees: no variable is in an argument or in the container's configuration, and a later step may have other variables.
+//!
+//! The image is a stranger's. Its programs have no capability and get none, reach the network through a bridge, and write to what the job needs of
+//! the machine's disk.
 
 mod login;
 mod script;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, chown};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -20,6 +24,7 @@ use model::fault::shortened;
 
 use crate::agent::{Agent, StartError};
 use crate::attempt::AssignedJob;
+use crate::directory::make;
 use crate::user::User;
 use crate::variables::VariableMap;
 
@@ -28,6 +33,9 @@ const PROGRAM: &str = "docker";
 /// Where the container sees the directory with the script of the step.
 const STEPS: &str = "/run/curfew";
 const STEP: &str = "step";
+
+/// The home in a container, in that of the machine's user: what a person who logs in runs, such as `.profile`, is not in it.
+const OWN_HOME: &str = "curfew-job";
 
 /// Docker may start after the agent, and a registry may be busy.
 const PULL_TRIES: u32 = 6;
@@ -46,6 +54,8 @@ pub(crate) struct Container {
     steps: PathBuf,
     /// Docker's configuration, with the login.
     config: PathBuf,
+    /// The home of the machine's user, which it only reads; `None` if there is none.
+    machine_home: Option<String>,
 }
 
 #[derive(Debug)]
@@ -60,7 +70,18 @@ impl Container {
         let own = format!("curfew-{}-{}", agent.identity.job, agent.identity.attempt);
         let legal = |letter: char| if letter.is_ascii_alphanumeric() || "_.-".contains(letter) { letter } else { '-' };
         let (steps, config) = (agent.state.join("container"), agent.state.join("docker"));
-        Self { name: own.chars().map(legal).collect(), steps, config }
+        Self { name: own.chars().map(legal).collect(), steps, config, machine_home: None }
+    }
+
+    /// Makes the home of the container. Returns its user, who is the machine's but for the home.
+    pub(crate) fn make_home(&mut self, user: User) -> Result<User, StartError> {
+        if user.home == "/" || !fs::metadata(&user.home).is_ok_and(|home| home.is_dir()) {
+            return Ok(user);
+        }
+        let own = format!("{}/{OWN_HOME}", user.home.trim_end_matches('/'));
+        make(Path::new(&own), &user.file_owner()).map_err(broken)?;
+        self.machine_home = Some(user.home);
+        Ok(User { home: own, ..user })
     }
 
     /// Removes a container that an earlier start of this agent has left. It comes before anything is fetched, so that a machine without Docker is
@@ -83,6 +104,11 @@ impl Container {
     ) -> Result<(), StartError> {
         agent.set_activity("pulling the image");
         fs::create_dir_all(&self.steps).and_then(|()| fs::create_dir_all(&self.config)).map_err(broken)?;
+        for output in self.outputs_in_home(asked, user) {
+            if !fs::symlink_metadata(output).is_ok_and(|found| found.is_file()) {
+                make(Path::new(output), &user.file_owner()).map_err(broken)?;
+            }
+        }
         self.pull(agent, image).await?;
         // Docker may have started after the first try.
         let _ = self.remove_container().await;
@@ -124,21 +150,40 @@ impl Container {
         let mut words = vec!["create", "--name", &self.name, "--user", &id];
         // Tini passes a signal on to the whole group, as the agent does without a container.
         words.extend(["--init", "--env", "TINI_KILL_PROCESS_GROUP=1"]);
+        // No GPU needs a capability: NVIDIA's runtime mounts the devices from outside.
+        words.extend(["--security-opt", "no-new-privileges", "--cap-drop", "ALL"]);
         // NCCL shares memory, and locks it.
-        words.extend(["--gpus", "all", "--ipc", "host", "--ulimit", "memlock=-1", "--network", "host"]);
+        words.extend(["--gpus", "all", "--ipc", "host", "--ulimit", "memlock=-1"]);
+        // One hop more than the machine: the instance metadata answer only where the launch says so.
+        words.extend(["--network", "bridge"]);
         // The agent has all output: no second copy on the disk.
         words.extend(["--log-driver", "none", "--entrypoint", "/bin/sh"]);
-        let has_home = user.home != "/" && fs::metadata(&user.home).is_ok_and(|home| home.is_dir());
-        let home = Some(user.home.as_str()).filter(|_| has_home);
+        let home = self.machine_home.as_ref().map(|_| user.home.as_str());
         words.extend(home.iter().flat_map(|home| ["--workdir", home]));
         let mut words: Vec<String> = words.into_iter().map(str::to_owned).collect();
         let checkpoints = asked.checkpoint.as_ref().map(|checkpoint| checkpoint.dir.as_str());
-        let written = home.into_iter().chain(checkpoints).map(|path| bind(path, path, false));
-        let inputs = asked.work.inputs.iter().map(|input| bind(&input.to, &input.to, true));
+        let outputs = self.outputs_in_home(asked, user);
+        let written = home.into_iter().chain(checkpoints).chain(outputs).map(|path| (path, false));
+        let inputs = asked.work.inputs.iter().map(|input| input.to.as_str());
+        let read = self.machine_home.as_deref().into_iter().chain(inputs).map(|path| (path, true));
+        // Docker takes each target once, and mounts what is in the home over it. What is written is not only read.
+        let mounts: BTreeMap<&Path, bool> = read.chain(written).map(|(path, read)| (Path::new(path), read)).collect();
+        let mounts = mounts.into_iter().map(|(path, is_read_only)| (path.to_string_lossy(), is_read_only));
         let steps = bind(&self.steps.to_string_lossy(), STEPS, true);
-        words.extend(written.chain(inputs).chain([steps]).flat_map(|mount| ["--mount".to_owned(), mount]));
+        let mounts = mounts.map(|(path, is_read_only)| bind(&path, &path, is_read_only)).chain([steps]);
+        words.extend(mounts.flat_map(|mount| ["--mount".to_owned(), mount]));
         words.extend([image.to_string(), format!("{STEPS}/{STEP}")]);
         words
+    }
+
+    /// The outputs that it can write to only if they are mounted: those in the home of the machine's user, and not in a directory that is.
+    fn outputs_in_home<'a>(&self, asked: &'a AssignedJob, user: &User) -> Vec<&'a str> {
+        let Some(home) = self.machine_home.as_deref().map(Path::new) else { return Vec::new() };
+        let checkpoints = asked.checkpoint.as_ref().map(|checkpoint| checkpoint.dir.as_str());
+        let is_mounted =
+            |path: &Path| checkpoints.into_iter().chain([user.home.as_str()]).any(|dir| path.starts_with(dir));
+        let wanted = |path: &Path| path.starts_with(home) && path != home && !is_mounted(path);
+        asked.work.outputs.iter().map(String::as_str).filter(|path| wanted(Path::new(path))).collect()
     }
 
     /// The program that runs a line in the container, until it ends.
@@ -169,6 +214,8 @@ impl Container {
         let _ = self.remove_container().await;
         let _ = fs::remove_dir_all(&self.steps);
         let _ = fs::remove_dir_all(&self.config);
+        // Unless something is in it.
+        let _ = self.machine_home.as_ref().map(|home| fs::remove_dir(Path::new(home).join(OWN_HOME)));
     }
 
     async fn remove_container(&self) -> Result<(), DockerError> {
@@ -245,12 +292,33 @@ fn bind(from: &str, to: &str, is_read_only: bool) -> String {
 
 #[cfg(test)]
 mod tests {
+    use jobs::JobSpec;
+    use model::config::Config;
+
     use super::*;
 
     #[test]
     fn a_path_is_one_field_of_a_mount() {
         assert_eq!(bind("/a", "/b", true), r#"type=bind,"source=/a","target=/b",readonly"#);
         assert_eq!(bind("/a,readonly", "/b\"c", false), r#"type=bind,"source=/a,readonly","target=/b""c""#);
+    }
+
+    #[test]
+    fn an_output_is_mounted_only_where_the_container_could_not_write() {
+        let text = "command = \"x\"\nowner = \"a@b\"\n[checkpoint]\ndir = \"/home/u/ckpt\"\n[machine]\noutputs = [\"/home/u/out\", \"/home/u\", \
+                    \"/home/u/ckpt/best\", \"/home/u/curfew-job/a.json\", \"/home/u2/out\", \"/etc\"]";
+        let (work, checkpoint) = JobSpec::accepted(text, &Config::default()).unwrap();
+        let asked = AssignedJob { work, checkpoint, keep: None };
+        let home = "/home/u/curfew-job".to_owned();
+        let user = User { name: "u".to_owned(), uid: 1, gid: 1, groups: Vec::new(), home };
+        let container = |machine_home: Option<&str>| Container {
+            name: String::new(),
+            steps: PathBuf::new(),
+            config: PathBuf::new(),
+            machine_home: machine_home.map(str::to_owned),
+        };
+        assert_eq!(container(Some("/home/u")).outputs_in_home(&asked, &user), ["/home/u/out"]);
+        assert!(container(None).outputs_in_home(&asked, &user).is_empty());
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod heartbeat;
 mod inputs;
 mod keeper;
 mod log;
+mod metadata;
 mod notice;
 mod outputs;
 mod processes;

@@ -141,9 +141,8 @@ mod tests {
 
     #[test]
     fn a_file_open_for_writing_is_found() {
-        let folder = std::env::temp_dir().join(format!("curfew-open-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        let folder = folder.canonicalize().unwrap();
+        let scratch = tempfile::tempdir().unwrap();
+        let folder = scratch.path().canonicalize().unwrap();
         let (path, writes) = (folder.join("a"), |below: &Path| writes_below(below, getpid()));
         assert!(!writes(&folder));
         let written = fs::File::create(&path).unwrap();
@@ -152,7 +151,6 @@ mod tests {
         let read = fs::File::open(&path).unwrap();
         assert!(!writes(&folder));
         drop(read);
-        fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

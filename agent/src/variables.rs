@@ -9,6 +9,8 @@
 //! - `CURFEW_SIGNAL`: the signal that announces the loss of the machine;
 //! - `CURFEW_OUTPUTS_OF_<NAME>`: where the outputs of a job are that it comes after ([`crate::outputs::find_earlier`]).
 //!
+//! `AWS_EC2_METADATA_DISABLED` is `true`, unless the job asks for the instance metadata.
+//!
 //! `HOME`, `USER`, `LOGNAME` and `SHELL` are those of the user, `PYTHONUNBUFFERED` is 1, so that the log is not late, and the spec's `env` comes
 //! last.
 
@@ -50,6 +52,10 @@ pub(crate) fn build_variables(from: &VariableSources<'_>, ends_at: Timestamp) ->
         ("CURFEW_ENDS_AT", format!("{ends_at:.0}")),
     ];
     all.extend(identity_variables(identity));
+    if !asked.work.metadata {
+        // An SDK then says at once that it has no credentials.
+        all.push(("AWS_EC2_METADATA_DISABLED", "true".to_owned()));
+    }
     if let Some(checkpoint) = &asked.checkpoint {
         all.push(("CURFEW_CHECKPOINT_DIR", checkpoint.dir.clone()));
         all.push(("CURFEW_SIGNAL", checkpoint.signal.clone()));

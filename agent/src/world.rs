@@ -4,6 +4,12 @@ use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 
+/// The instance metadata are not at their address. Only tests have them elsewhere (AWS SDKs and Tools reference guide, "IMDS credential provider").
+#[expect(clippy::disallowed_methods, reason = "this is the one place of the agent")]
+pub(crate) fn has_other_metadata() -> bool {
+    std::env::var_os("AWS_EC2_METADATA_SERVICE_ENDPOINT").is_some()
+}
+
 #[expect(clippy::disallowed_methods, reason = "this is the one place of the agent")]
 pub(crate) fn now() -> Timestamp {
     Timestamp::now()

@@ -31,12 +31,12 @@ ExecStart=/usr/local/bin/curfew-agent --identity {root}/etc/curfew/identity.json
 _ONLY_OWN = " --shutdown-command 'shutdown -h now || poweroff -f'"
 
 
-def furnish(root: Path, seen_at: Path, init: Path, hurry: int, kind: str) -> None:
+def furnish(root: Path, seen_at: Path, init: Path, hurry: int, kind: str, more_tools: tuple[str, ...] = ()) -> None:
     """Puts it there: commands, and what the machine is told of itself. `init` is the socket of its first process."""
     tools, boots = root / "tools", root / "boot-tools"
     for folder in (tools, boots):
         folder.mkdir()
-    for name in _TOOLS:
+    for name in (*_TOOLS, *more_tools):
         if found := shutil.which(name):
             (tools / name).symlink_to(found)
     (tools / "python3").symlink_to(sys.executable)

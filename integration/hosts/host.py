@@ -61,7 +61,7 @@ class Place:
 class Host:
     """A machine, on or off. `boots` counts how often it was switched on."""
 
-    def __init__(self, place: Place, machine: dict[str, Any], user_data: bytes, has_network: bool = True) -> None:
+    def __init__(self, place: Place, machine: dict[str, Any], user_data: bytes, has_network: bool = True, more_tools: tuple[str, ...] = ()) -> None:
         self.place, self.machine = place, machine
         self.id, self.region = machine["id"], machine["region"]
         self.isolation = place.isolation
@@ -81,7 +81,7 @@ class Host:
         self._console = self.root.with_name(f"{self.id}.console")
         self._complaints = self.root.with_name(f"{self.id}.complaints")
         self._marker = f"{place.sockets.name}/{self.id}"
-        disk.furnish(self.root, place.disk, self._socket(), place.hurry, self.isolation)
+        disk.furnish(self.root, place.disk, self._socket(), place.hurry, self.isolation, more_tools)
         try:
             cloud_init.install(user_data, self.root)
         except ValueError as error:

@@ -57,6 +57,7 @@ class Hosts:
         self.aws, self.folder, self.hurry = aws, Path(folder), hurry
         self.user = isolation.user(self.isolation)
         self.have_network = True  # of machines that boot for the first time from now on
+        self.more_tools: tuple[str, ...] = ()  # which those find beside the usual commands
         self._clock, self._sockets_in = clock, sockets
         self._machines: dict[str, _Known] = {}
         self._slow: set[str] = set()  # regions where what is ended waits for its machine
@@ -156,7 +157,7 @@ class Hosts:
     def _boot(self, machine: dict[str, Any]) -> None:
         if not self._has_room():
             return
-        host = Host(self._place, machine, self.aws.booted_with(machine["id"], machine["region"]), self.have_network)
+        host = Host(self._place, machine, self.aws.booted_with(machine["id"], machine["region"]), self.have_network, self.more_tools)
         host.switch_on()
         self._machines[host.id] = _Known(host)
 

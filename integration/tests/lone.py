@@ -43,6 +43,7 @@ class LoneMachine:
         self.jobs, self.aws, self.clock = jobs, jobs.aws, MovedClock()
         self.hosts, self._open = Hosts(jobs.aws, folder, _HURRY, self.clock), ExitStack()
         self.result = self.hosts.disk / "result"
+        self.user, self.more = self.hosts.user, ""  # of [machine]
         self.environment = jobs.environment(LAMBDA_TASK_ROOT=str(package))
         jobs.restart(LAMBDA_TASK_ROOT=str(package))
 
@@ -68,7 +69,8 @@ class LoneMachine:
             [checkpoint]
             dir = "{self.hosts.disk}/checkpoints"
             [machine]
-            user = "{self.hosts.user}"
+            user = "{self.user}"
+            {self.more}
             outputs = ["{self.result}"]
         """
 
@@ -144,6 +146,9 @@ class LoneMachine:
 
     def exit(self) -> dict[str, Any] | None:
         return self._read("1/exit.json")
+
+    def warnings(self) -> list[dict[str, str]]:
+        return (self._read("1/heartbeat.json") or {}).get("warnings", [])
 
     def trail(self) -> list[int]:
         """The steps that the training did, in order."""

@@ -61,12 +61,15 @@ def test_setup_and_command_run_in_one_container(job: Job, docker: FakeDocker) ->
     assert docker.calls("pull")[0] == ["pull", "--quiet", IMAGE]
     made = docker.calls("create")[0]
     assert made[-2:] == [IMAGE, "/run/curfew/step"] and "s3cret" not in json.dumps(docker.calls())
-    for words in (["--gpus", "all"], ["--ipc", "host"], ["--network", "host"], ["--user", "0:0"], ["--entrypoint", "/bin/sh"], ["--workdir", "/root"], ["--init"]):
+    shared = [["--gpus", "all"], ["--ipc", "host"], ["--network", "bridge"], ["--user", "0:0"], ["--entrypoint", "/bin/sh"], ["--init"]]
+    for words in (*shared, ["--security-opt", "no-new-privileges"], ["--cap-drop", "ALL"], ["--workdir", "/root/curfew-job"]):
         at = made.index(words[0])
         assert made[at : at + len(words)] == words, made
+    assert not {"--privileged", "--cap-add"} & set(made)
     mounts = [made[at + 1] for at, word in enumerate(made) if word == "--mount"]
-    own = [f'type=bind,"source={path}","target={path}"' for path in ("/root", job.checkpoints, f"{data}")]
-    assert mounts[:3] == [own[0], own[1], f"{own[2]},readonly"]
+    own = {path: f'type=bind,"source={path}","target={path}"' for path in ("/root", "/root/curfew-job", job.checkpoints, data)}
+    assert sorted(mounts[:-1]) == sorted([f"{own['/root']},readonly", f"{own[data]},readonly", own["/root/curfew-job"], own[job.checkpoints]])
+    assert not Path("/root/curfew-job").exists(), "nothing is left in it"
     # One create and two steps for each start of the agent; what an earlier one has left is removed before.
     order = " ".join(call[0] for call in docker.calls())
     assert re.fullmatch("(rm (pull )+rm create start start ){2}.*rm", order), order

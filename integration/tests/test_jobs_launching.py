@@ -52,7 +52,7 @@ def test_a_machine_has_every_killer_and_no_open_port(jobs: JobAccount) -> None:
     assert told["InstanceType"] == "g5.xlarge" and told["InstanceLifecycle"] == "spot"
     assert told["Placement"]["AvailabilityZone"] == "us-east-1b" == phase["zone"], "the cheapest zone"
     assert (phase["rate"], phase["rate_max"]) == (0.30, 0.9)
-    assert told["MetadataOptions"]["HttpTokens"] == "required" and told["MetadataOptions"]["HttpPutResponseHopLimit"] == 2
+    assert told["MetadataOptions"]["HttpTokens"] == "required" and told["MetadataOptions"]["HttpPutResponseHopLimit"] == 1
     assert told["IamInstanceProfile"]["Arn"].endswith("/curfew-job")
     assert [one["GroupId"] for one in told["SecurityGroups"]] == [group]
     assert documented(jobs, machine, "instanceInitiatedShutdownBehavior")["InstanceInitiatedShutdownBehavior"]["Value"] == "terminate"

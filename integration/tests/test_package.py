@@ -146,6 +146,19 @@ def test_no_crate_has_operators_that_panic_or_wrap() -> None:
     assert [root.parts[-3] for root in roots if "deny(clippy::arithmetic_side_effects)" not in root.read_text()] == ["sizing"]
 
 
+def test_pip_installs_what_builds_and_tests_curfew_only_by_hash() -> None:
+    lists = [REPOSITORY / "deploy" / "requirements.txt", *(REPOSITORY / "integration").glob("requirements*.txt")]
+    assert len(lists) == 5
+    for listed in lists:
+        # A package, and the lines of its hashes.
+        packages = re.split(r"^(?=[^#\s])", listed.read_text(), flags=re.MULTILINE)[1:]
+        assert packages and all(re.match(r"\S+==\S", one) and "--hash=sha256:" in one for one in packages), listed
+    # The recipes of a user's own job are no part of it.
+    recipes = [line for name in ("Makefile", "deploy/package.mk") for line in (REPOSITORY / name).read_text().splitlines()]
+    installs = [line for line in recipes if re.search(r'/pip"? install', line)]
+    assert len(installs) == 2 and all("--require-hashes" in line or "$(HASHES)" in line for line in installs), installs
+
+
 def test_an_agent_that_would_not_start_fails_the_build(link: Link, tmp_path: Path) -> None:
     build = Build(tmp_path, link("GLIBC_2.38"))
     assert build.made.returncode != 0 and "it needs GLIBC_2.38, which glibc 2.26 does not have" in build.made.stderr

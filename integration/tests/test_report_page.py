@@ -14,7 +14,7 @@ from browser import CHROMIUM, Browser
 from reaping import REPOSITORY
 
 SAMPLE = REPOSITORY / "target/debug/examples/sample"
-AXE = REPOSITORY / "target/axe-core/package/axe.min.js"
+AXE = REPOSITORY / "target/axe/node_modules/axe-core/axe.min.js"
 PHONE, DESK = 360, 1280
 
 pytestmark = [

@@ -61,14 +61,14 @@ mod tests {
 
     #[test]
     fn an_unreadable_file_does_not_lose_the_others() {
-        let scratch = Scratch::new("outputs").file("a/one.txt").file("a/two.txt");
-        std::os::unix::fs::symlink("/nowhere/at-all", scratch.0.join("a/absent")).unwrap();
-        std::os::unix::fs::symlink("/", scratch.0.join("a/root")).unwrap();
+        let scratch = Scratch::new().file("a/one.txt").file("a/two.txt");
+        std::os::unix::fs::symlink("/nowhere/at-all", scratch.path().join("a/absent")).unwrap();
+        std::os::unix::fs::symlink("/", scratch.path().join("a/root")).unwrap();
         let mut found = FoundFiles::default();
-        collect_files(&scratch.0, &mut found);
+        collect_files(scratch.path(), &mut found);
         let mut files: Vec<PathBuf> = found.files.into_iter().map(|file| Path::new("/").join(file.path)).collect();
         files.sort_unstable();
-        assert_eq!(files, [scratch.0.join("a/one.txt"), scratch.0.join("a/two.txt")]);
+        assert_eq!(files, [scratch.path().join("a/one.txt"), scratch.path().join("a/two.txt")]);
         let mut missing = found.missing;
         missing.sort_unstable();
         assert_eq!(missing.len(), 2);

@@ -233,12 +233,12 @@ mod tests {
     #[test]
     fn a_deleted_step_is_held_until_it_is_decided() {
         let scratch =
-            Scratch::new("held").file("step-1/deep/a.bin").file("step-2.pt").file("step-2.pt.complete").file("last.pt");
+            Scratch::new().file("step-1/deep/a.bin").file("step-2.pt").file("step-2.pt.complete").file("last.pt");
         let mut held = HeldSteps::default();
         let all = [("last.pt".to_owned(), 1), ("step-1".to_owned(), 1), ("step-2.pt".to_owned(), 1)];
         assert_eq!(look(&mut held, &scratch, 0), all);
-        fs::remove_dir_all(scratch.0.join("step-1")).unwrap();
-        fs::remove_file(scratch.0.join("step-2.pt")).unwrap();
+        fs::remove_dir_all(scratch.path().join("step-1")).unwrap();
+        fs::remove_file(scratch.path().join("step-2.pt")).unwrap();
         assert_eq!(look(&mut held, &scratch, 0), all);
         let base = base_of(&scratch.directory(), "step-1");
         assert_eq!(fs::read(base.join("step-1/deep/a.bin")).unwrap(), b"12345");
@@ -246,15 +246,15 @@ mod tests {
         assert!(scan.marked_at.is_some());
         assert_eq!(look(&mut held, &scratch, 1), [all[0].clone(), all[2].clone()]);
         assert_eq!(look(&mut held, &scratch, 2), [all[0].clone()]);
-        assert_eq!(names(&scratch.0.join(HELD)).unwrap().len(), 0, "nothing is left");
+        assert_eq!(names(&scratch.path().join(HELD)).unwrap().len(), 0, "nothing is left");
     }
 
     #[test]
     fn a_step_under_deletion_keeps_its_snapshot_and_a_tidied_one_does_not() {
-        let scratch = Scratch::new("shrinks").file("step-1/a.bin").file("step-1/b.bin");
+        let scratch = Scratch::new().file("step-1/a.bin").file("step-1/b.bin");
         let mut held = HeldSteps::default();
         look(&mut held, &scratch, 0);
-        fs::remove_file(scratch.0.join("step-1/b.bin")).unwrap();
+        fs::remove_file(scratch.path().join("step-1/b.bin")).unwrap();
         assert_eq!(look(&mut held, &scratch, 0), [("step-1".to_owned(), 2)]);
         assert_eq!(files(&scratch, "step-1"), 2);
         assert_eq!(look(&mut held, &scratch, 0), [("step-1".to_owned(), 1)], "it stays so");
@@ -266,13 +266,13 @@ mod tests {
 
     #[test]
     fn the_newest_deleted_steps_are_held() {
-        let (mut scratch, mut held) = (Scratch::new("gone"), HeldSteps::default());
+        let (mut scratch, mut held) = (Scratch::new(), HeldSteps::default());
         for step in 1..=12 {
             scratch = scratch.file(&format!("step-{step}"));
         }
         look(&mut held, &scratch, 0);
         for step in 1..=12 {
-            fs::remove_file(scratch.0.join(format!("step-{step}"))).unwrap();
+            fs::remove_file(scratch.path().join(format!("step-{step}"))).unwrap();
         }
         let seen = look(&mut held, &scratch, 0);
         assert_eq!(seen.len(), GONE_MAX);
@@ -281,6 +281,6 @@ mod tests {
             "{seen:?}"
         );
         assert_eq!(look_at_disk(&mut held, &scratch, 0, true), [], "a full disk holds nothing that is gone");
-        assert_eq!(names(&scratch.0.join(HELD)).unwrap().len(), 0);
+        assert_eq!(names(&scratch.path().join(HELD)).unwrap().len(), 0);
     }
 }

@@ -76,17 +76,18 @@ mod tests {
     const NOBODY: u32 = 65534;
 
     /// A directory of root with a user's directory `home` in it; `None` if the test is not run by root.
-    fn scratch(name: &str) -> Option<(Scratch, FileOwner)> {
+    fn scratch() -> Option<(Scratch, FileOwner)> {
         if !rustix::process::geteuid().is_root() {
             eprintln!("skipped: only root can take the rights of another user");
             return None;
         }
-        let scratch = Scratch::new(name).file("secret/step-1/key");
+        let scratch = Scratch::new().file("secret/step-1/key");
+        fs::set_permissions(scratch.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let user = FileOwner { uid: NOBODY, gid: NOBODY, groups: Vec::new() };
-        let home = scratch.0.join("home");
+        let home = scratch.path().join("home");
         fs::create_dir(&home).unwrap();
         chown(&home, Some(NOBODY), Some(NOBODY)).unwrap();
-        let key = scratch.0.join("secret/step-1/key");
+        let key = scratch.path().join("secret/step-1/key");
         fs::set_permissions(key, fs::Permissions::from_mode(0o600)).unwrap();
         Some((scratch, user))
     }
@@ -97,12 +98,12 @@ mod tests {
 
     #[test]
     fn root_makes_a_directory_for_its_user() {
-        let Some((scratch, user)) = scratch("made") else { return };
-        let directory = scratch.0.join("var/curfew/checkpoints");
+        let Some((scratch, user)) = scratch() else { return };
+        let directory = scratch.path().join("var/curfew/checkpoints");
         make(&directory, &user).unwrap();
-        assert_eq!((owner_of(&directory), owner_of(&scratch.0.join("var/curfew"))), (NOBODY, 0));
+        assert_eq!((owner_of(&directory), owner_of(&scratch.path().join("var/curfew"))), (NOBODY, 0));
         make(&directory, &user).unwrap();
-        let own = scratch.0.join("home/checkpoints");
+        let own = scratch.path().join("home/checkpoints");
         make(&own, &user).unwrap();
         assert_eq!(owner_of(&own), NOBODY);
     }
@@ -115,8 +116,8 @@ mod tests {
 
     #[test]
     fn a_user_cannot_make_root_give_a_directory_away() {
-        let Some((scratch, user)) = scratch("refused") else { return };
-        let (secret, home) = (scratch.0.join("secret"), scratch.0.join("home"));
+        let Some((scratch, user)) = scratch() else { return };
+        let (secret, home) = (scratch.path().join("secret"), scratch.path().join("home"));
         symlink(&secret, home.join("checkpoints")).unwrap();
         check_refused(&home.join("checkpoints"), &user, &secret, "is a link, and is not followed");
         let directory = CheckpointDirectory { path: home.join("checkpoints"), ..CheckpointDirectory::default() };
@@ -130,8 +131,9 @@ mod tests {
 
     #[test]
     fn a_link_does_not_read_what_the_user_may_not() {
-        let Some((scratch, user)) = scratch("unread") else { return };
-        let (key, directory): (PathBuf, PathBuf) = (scratch.0.join("secret/step-1/key"), scratch.0.join("home"));
+        let Some((scratch, user)) = scratch() else { return };
+        let (key, directory): (PathBuf, PathBuf) =
+            (scratch.path().join("secret/step-1/key"), scratch.path().join("home"));
         for step in ["step-1", "step-2"] {
             fs::create_dir(directory.join(step)).unwrap();
         }

@@ -1,14 +1,17 @@
+use tempfile::TempDir;
+
 use super::*;
 
 /// A directory for one test, deleted with it.
-pub(super) struct Scratch(pub(super) PathBuf);
+pub(super) struct Scratch(TempDir);
 
 impl Scratch {
-    pub(super) fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("curfew-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
+    pub(super) fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.0.path()
     }
 
     pub(super) fn file(self, path: &str) -> Self {
@@ -16,14 +19,14 @@ impl Scratch {
     }
 
     fn with(self, path: &str, content: impl AsRef<[u8]>) -> Self {
-        let path = self.0.join(path);
+        let path = self.path().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, content).unwrap();
         self
     }
 
     pub(super) fn directory(&self) -> CheckpointDirectory {
-        CheckpointDirectory { path: self.0.clone(), ..CheckpointDirectory::default() }
+        CheckpointDirectory { path: self.path().to_owned(), ..CheckpointDirectory::default() }
     }
 
     fn look(&self) -> Vec<Seen> {
@@ -32,12 +35,6 @@ impl Scratch {
             seen.map(|entry| (entry.name, entry.bytes, entry.marked_at.is_some(), entry.unfit)).collect();
         seen.sort_unstable();
         seen
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -51,7 +48,7 @@ fn seen(name: &str, bytes: u64, marked: bool, unfit: Option<&str>) -> Seen {
 #[test]
 fn the_files_of_each_framework_are_recognised() {
     let trainer = "checkpoint-500/trainer_state.json";
-    let scratch = Scratch::new("frameworks").with(trainer, "{\n }\n").file("checkpoint-500/model/a.bin");
+    let scratch = Scratch::new().with(trainer, "{\n }\n").file("checkpoint-500/model/a.bin");
     let scratch = scratch.file("step_7/.metadata").file("step_7/__0_0.distcp").file("epoch=1-step=20.ckpt");
     let scratch =
         scratch.file("model-30.pt").file("model-30.pt.complete").file("tmp-checkpoint-600/a").file("last.ckpt");
@@ -68,7 +65,7 @@ fn the_files_of_each_framework_are_recognised() {
 
 #[test]
 fn an_incomplete_marker_marks_nothing() {
-    let scratch = Scratch::new("torn").with("step-1/trainer_state.json", "{\"a\":").with("step-2/.metadata", "");
+    let scratch = Scratch::new().with("step-1/trainer_state.json", "{\"a\":").with("step-2/.metadata", "");
     let long = format!("{{\"a\": \"{}\"}}", "x".repeat(2000));
     let scratch = scratch.with("step-3/_SUCCESS", "").with("step-4/trainer_state.json", &long).file("ckpt-5.index");
     let marked: Vec<bool> = scratch.look().into_iter().map(|(.., marked, _)| marked).collect();
@@ -78,7 +75,7 @@ fn an_incomplete_marker_marks_nothing() {
 #[test]
 fn markers_of_frameworks_and_of_curfew_are_read() {
     let index = b"\0\0\x57\xfb\x80\x8b\x24\x75\x47\xdb";
-    let scratch = Scratch::new("markers").with("ckpt-5.index", index).file("ckpt-5.data-00000-of-00001");
+    let scratch = Scratch::new().with("ckpt-5.index", index).file("ckpt-5.data-00000-of-00001");
     let scratch =
         scratch.file("last.pt").with("last.pt.complete", "step=40\n").with("5/commit_success.txt", "Checkpoint");
     let marked: Vec<bool> = scratch.look().into_iter().map(|(_, _, marked, _)| marked).collect();
@@ -90,7 +87,7 @@ fn markers_of_frameworks_and_of_curfew_are_read() {
 
 #[test]
 fn a_log_and_excluded_entries_are_no_checkpoint() {
-    let scratch = Scratch::new("records").file("train-900.log").file("model-5.pt").file("config-5.json");
+    let scratch = Scratch::new().file("train-900.log").file("model-5.pt").file("config-5.json");
     let scratch =
         scratch.file("train/last.pt").file("train/events.out.tfevents.1.a").file("train/a.csv").file("wandb/run");
     let mut directory = scratch.directory();
@@ -105,18 +102,18 @@ fn a_log_and_excluded_entries_are_no_checkpoint() {
 
 #[test]
 fn a_directory_with_a_temporary_entry_is_temporary() {
-    let scratch = Scratch::new("temporary").file("step-1/a.bin").file("step-1/b.bin.tmp").file("step-2/.zarray");
+    let scratch = Scratch::new().file("step-1/a.bin").file("step-1/b.bin.tmp").file("step-2/.zarray");
     let unfit = "the name of `step-1/b.bin.tmp` says that it is still being written";
     assert_eq!(scratch.look(), [seen("step-1", 10, false, Some(unfit)), seen("step-2", 5, false, None)]);
 }
 
 #[test]
 fn a_link_is_no_checkpoint_and_is_not_followed() {
-    let scratch = Scratch::new("links").file("step-1/a.bin");
-    std::os::unix::fs::symlink("step-1", scratch.0.join("latest-1")).unwrap();
-    std::os::unix::fs::symlink("/etc", scratch.0.join("etc-1")).unwrap();
-    std::os::unix::fs::symlink("/", scratch.0.join("step-1/root")).unwrap();
-    std::os::unix::fs::symlink("..", scratch.0.join("step-1/circle")).unwrap();
+    let scratch = Scratch::new().file("step-1/a.bin");
+    std::os::unix::fs::symlink("step-1", scratch.path().join("latest-1")).unwrap();
+    std::os::unix::fs::symlink("/etc", scratch.path().join("etc-1")).unwrap();
+    std::os::unix::fs::symlink("/", scratch.path().join("step-1/root")).unwrap();
+    std::os::unix::fs::symlink("..", scratch.path().join("step-1/circle")).unwrap();
     assert_eq!(scratch.look(), [seen("step-1", 5, false, None)]);
     let DirectoryScan { links, left_out, .. } = scan_directory(&scratch.directory()).unwrap();
     assert_eq!((links, left_out.as_deref()), (vec!["latest-1".to_owned()], Some("etc-1")));
@@ -124,8 +121,8 @@ fn a_link_is_no_checkpoint_and_is_not_followed() {
 
 #[test]
 fn a_failed_restore_of_a_held_step_stops_no_other() {
-    let scratch = Scratch::new("unfit").file("step-1/a.bin").file("step-2/a\nb");
-    fs::create_dir_all(scratch.0.join("step-3").join("deep/".repeat(40))).unwrap();
+    let scratch = Scratch::new().file("step-1/a.bin").file("step-2/a\nb");
+    fs::create_dir_all(scratch.path().join("step-3").join("deep/".repeat(40))).unwrap();
     let seen = scratch.look();
     assert_eq!(seen[0], super::tests::seen("step-1", 5, false, None));
     let why = |index: usize| seen[index].3.as_deref().unwrap_or_default();

@@ -147,16 +147,16 @@ fn part_name(path: &str) -> String {
 mod tests {
     use std::io::Write;
     use std::os::unix::fs::{PermissionsExt, symlink};
-    use std::path::PathBuf;
+
+    use tempfile::TempDir;
 
     use super::*;
 
-    fn scratch(name: &str) -> (PathBuf, InputDirectory) {
-        let path = std::env::temp_dir().join(format!("curfew-inputs-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(path.join("to")).unwrap();
-        let directory = InputDirectory::open(&path.join("to")).unwrap();
-        (path, directory)
+    fn scratch() -> (TempDir, InputDirectory) {
+        let scratch = tempfile::tempdir().unwrap();
+        let to = scratch.path().join("to");
+        fs::create_dir(&to).unwrap();
+        (scratch, InputDirectory::open(&to).unwrap())
     }
 
     fn put(directory: &InputDirectory, path: &str) -> FileState {
@@ -167,22 +167,21 @@ mod tests {
 
     #[test]
     fn a_file_is_known_again_until_it_is_changed() {
-        let (scratch, directory) = scratch("known");
+        let (scratch, directory) = scratch();
         let state = put(&directory, "a/b");
-        let file = scratch.join("to/a/b");
+        let file = scratch.path().join("to/a/b");
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o444);
         assert!(
             directory.is_intact("a/b", state) && !directory.is_intact("a", state) && !directory.is_intact("b", state)
         );
         fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
         assert!(!directory.is_intact("a/b", state), "even its mode");
-        fs::remove_dir_all(scratch).unwrap();
     }
 
     #[test]
     fn nothing_is_written_through_a_link() {
-        let (scratch, directory) = scratch("links");
-        let (outside, to) = (scratch.join("outside"), scratch.join("to"));
+        let (scratch, directory) = scratch();
+        let (outside, to) = (scratch.path().join("outside"), scratch.path().join("to"));
         fs::create_dir(&outside).unwrap();
         fs::write(outside.join("b"), "old").unwrap();
         symlink(&outside, to.join("a")).unwrap();
@@ -203,6 +202,5 @@ mod tests {
         assert!(directory.finish(&file, "g").is_err(), "a directory is not replaced by a file");
         InputDirectory::delete_parts(&to).unwrap();
         assert!(!to.join(part_name("g")).exists());
-        fs::remove_dir_all(scratch).unwrap();
     }
 }

@@ -126,8 +126,8 @@ mod tests {
 
     #[test]
     fn a_journal_is_read_again_up_to_what_was_cut_off() {
-        let path = std::env::temp_dir().join(format!("curfew-journal-{}", std::process::id()));
-        let _ = std::fs::remove_file(&path);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
         let state: FileState = serde_json::from_str(r#"{"inode":7,"bytes":3,"changed_at":[1,2]}"#).unwrap();
         let mut journal = InputJournal::open(&path).unwrap();
         journal.add_part(&file("e"), 5, 0);
@@ -146,6 +146,5 @@ mod tests {
         let journal = InputJournal::open(&path).unwrap();
         assert_eq!((journal.find_file(&file("e")), journal.find_file(&file("f"))), (Some(state), None));
         assert!(journal.find_parts(&file("e"), 6).is_empty(), "it is finished");
-        std::fs::remove_file(&path).unwrap();
     }
 }

@@ -356,7 +356,7 @@ def _prepare(root: Path, disk: str) -> None:
         if not (root / pipe).exists():
             os.mkfifo(root / pipe)
     (root / _FIRST).write_text("systemd\n")
-    (root / _USERS).write_text(f"root:x:0:0::{disk}/root:/bin/sh\n")
+    (root / _USERS).write_text(f"root:x:0:0::{disk}/root:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n")
 
 
 async def _live(machine: Machine) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import fcntl
+import shutil
 import socket
 import struct
+import subprocess
 
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _SIOCSIFADDR, _SIOCSIFNETMASK = 0x8913, 0x8914, 0x8916, 0x891C
 _IFF_UP = 1
@@ -17,11 +19,19 @@ def listeners(port: int) -> list[socket.socket]:
         _up(any_socket, "lo")
         _address(any_socket, "lo:0", METADATA)
         _up(any_socket, "lo:0")
+    _route_by_rules()
     return [_listener(METADATA, 80), _listener("127.0.0.1", port)]
 
 
 def _listener(host: str, port: int) -> socket.socket:
     return socket.create_server((host, port), backlog=128)
+
+
+def _route_by_rules() -> None:
+    """On EC2 that address is another machine's, so rules of routing apply to it: those for the machine's own addresses come after them."""
+    if shutil.which("ip"):
+        for words in ("add priority 100 lookup local", "del priority 0"):
+            subprocess.run(["ip", "rule", *words.split()], check=False)
 
 
 def _up(any_socket: socket.socket, name: str) -> None:

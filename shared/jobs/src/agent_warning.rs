@@ -38,6 +38,8 @@ pub enum AgentWarningKind {
     Directory,
     /// The disk is nearly full.
     Disk,
+    /// The command can read the instance metadata, though its job does not ask for them.
+    Metadata,
     /// The agent had to give up. The exit record says so, and no heartbeat.
     Broken,
     /// What another version of the agent knows.
@@ -59,6 +61,7 @@ impl AgentWarningKind {
             Self::AmbiguousStep => "ambiguous-step",
             Self::Directory => "directory",
             Self::Disk => "disk",
+            Self::Metadata => "metadata",
             Self::Broken => "broken",
             Self::Other => "other",
         }

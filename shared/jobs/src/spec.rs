@@ -55,6 +55,8 @@ pub struct Workload {
     pub user: Option<String>,
     /// What is uploaded when it has ended: paths on the machine.
     pub outputs: Vec<String>,
+    /// It may read the instance metadata, and act as the role of the machine.
+    pub metadata: bool,
     /// The jobs that it comes after, `<name>-<8 hex>` of its team. The command finds their outputs.
     pub after: Vec<String>,
 }
@@ -184,6 +186,9 @@ pub struct MachineSpec {
     pub instance_profile: Option<String>,
     /// The size of the root volume; else that of the image.
     pub root_volume_gib: Option<u32>,
+    /// The instance metadata answer a container, too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub metadata: bool,
 }
 
 #[cfg(test)]

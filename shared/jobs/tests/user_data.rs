@@ -6,12 +6,13 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use jiff::Timestamp;
 use jobs::{JobId, MachineIdentity, USER_DATA_BYTES_MAX, user_data};
 use proptest::prelude::*;
+use tempfile::TempDir;
 
 /// What the scripts may find: `touch` is there in case a script manages to call it.
 const TOOLS: [&str; 10] = ["base64", "cat", "chmod", "cut", "mkdir", "mv", "rm", "sha256sum", "sed", "touch"];
@@ -20,48 +21,50 @@ const TOOLS: [&str; 10] = ["base64", "cat", "chmod", "cut", "mkdir", "mv", "rm",
 const RECORDER: &str = "#!/bin/sh\n{ echo \"${0##*/}\"; for of in \"$@\"; do printf %s \"$of\" | base64 -w 0; echo; done; } >>\"$CURFEW_ROOT/calls\"\n";
 
 /// A directory of its own, removed in the end.
-struct Sandbox(PathBuf);
+struct Sandbox(TempDir);
 
 impl Sandbox {
-    fn new(name: &str) -> Self {
-        let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("user-data-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&root);
-        fs::create_dir_all(root.join("run/systemd/system")).unwrap();
-        let tools = root.join("tools");
-        fs::create_dir_all(&tools).unwrap();
+    fn new() -> Self {
+        let sandbox = Self(tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap());
+        fs::create_dir_all(sandbox.path().join("run/systemd/system")).unwrap();
+        let tools = sandbox.path().join("tools");
+        fs::create_dir(&tools).unwrap();
         for tool in TOOLS {
             let places = ["/usr/bin", "/bin"].map(|place| Path::new(place).join(tool));
             symlink(places.iter().find(|place| place.exists()).unwrap(), tools.join(tool)).unwrap();
         }
-        let sandbox = Self(root);
         sandbox.tool("systemctl", RECORDER);
         sandbox
     }
 
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
     fn tool(&self, name: &str, script: &str) {
-        let path = self.0.join("tools").join(name);
+        let path = self.path().join("tools").join(name);
         fs::write(&path, script).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     }
 
     fn run(&self, script: &Path) -> bool {
         let mut command = Command::new("/bin/sh");
-        command.arg(script).env_clear().env("PATH", self.0.join("tools")).env("CURFEW_ROOT", &self.0);
-        command.current_dir(&self.0).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.arg(script).env_clear().env("PATH", self.path().join("tools")).env("CURFEW_ROOT", self.path());
+        command.current_dir(self.path()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         command.status().unwrap().success()
     }
 
     /// Every file but the tools, by its path.
     fn files(&self) -> BTreeSet<String> {
-        let (mut found, mut left) = (BTreeSet::new(), vec![self.0.clone()]);
+        let (mut found, mut left) = (BTreeSet::new(), vec![self.path().to_owned()]);
         while let Some(directory) = left.pop() {
             for entry in fs::read_dir(directory).unwrap() {
                 let path = entry.unwrap().path();
-                if path == self.0.join("tools") {
+                if path == self.path().join("tools") {
                 } else if path.is_dir() {
                     left.push(path);
                 } else {
-                    found.insert(path.strip_prefix(&self.0).unwrap().to_str().unwrap().to_owned());
+                    found.insert(path.strip_prefix(self.path()).unwrap().to_str().unwrap().to_owned());
                 }
             }
         }
@@ -69,13 +72,7 @@ impl Sandbox {
     }
 
     fn calls(&self) -> String {
-        fs::read_to_string(self.0.join("calls")).unwrap_or_default()
-    }
-}
-
-impl Drop for Sandbox {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+        fs::read_to_string(self.path().join("calls")).unwrap_or_default()
     }
 }
 
@@ -163,11 +160,11 @@ proptest! {
         prop_assert!(text.is_ascii() && text.len() < USER_DATA_BYTES_MAX, "{} bytes", text.len());
         let [boothook, setup] = parts(&text).try_into().unwrap();
 
-        let sandbox = Sandbox::new("identity");
-        let script = sandbox.0.join("setup");
+        let sandbox = Sandbox::new();
+        let script = sandbox.path().join("setup");
         fs::write(&script, setup).unwrap();
         prop_assert!(sandbox.run(&script));
-        let written = fs::read_to_string(sandbox.0.join("etc/curfew/identity.json")).unwrap();
+        let written = fs::read_to_string(sandbox.path().join("etc/curfew/identity.json")).unwrap();
         prop_assert_eq!(&written, &serde_json::to_string(&identity).unwrap());
         prop_assert_eq!(serde_json::from_str::<MachineIdentity>(&written).unwrap(), identity.clone());
         let expect = ["calls", "etc/curfew/fetch-agent", "etc/curfew/identity.json", "etc/systemd/system/curfew-agent.service", "setup"];
@@ -175,11 +172,11 @@ proptest! {
         prop_assert_eq!(sandbox.calls().matches("systemctl\n").count(), 3);
 
         // Makes one argument of the script's input. The fetch script ends at its first pause.
-        fs::remove_file(sandbox.0.join("calls")).unwrap();
+        fs::remove_file(sandbox.path().join("calls")).unwrap();
         sandbox.tool("aws", &format!("{RECORDER}exit 1\n"));
         sandbox.tool("curl", "#!/bin/sh\nexit 1\n");
         sandbox.tool("sleep", "#!/bin/sh\nkill $PPID\n");
-        prop_assert!(!sandbox.run(&sandbox.0.join("etc/curfew/fetch-agent")));
+        prop_assert!(!sandbox.run(&sandbox.path().join("etc/curfew/fetch-agent")));
         let url = format!("s3://{}/agent/{}", kept(&identity.bucket), kept(&identity.agent_sha256));
         let called = sandbox.calls();
         prop_assert_eq!(called.lines().count(), 8, "{}", called);

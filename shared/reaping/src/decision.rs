@@ -49,15 +49,16 @@ mod tests {
 
     use billing::budget::{Budget, BudgetHolder};
     use model::config::Config;
+    use model::curfew_tags::MARKED;
     use model::mode::Mode;
-    use model::notification_log::{NotificationKey, NotificationLogs};
+    use model::notification_log::{NotificationKey, NotificationLogs, ResourceRecord};
     use model::observation::Observation;
     use model::rule::Rule;
-    use model::volume::{ObservedStorage, Snapshot, SnapshotState};
+    use model::volume::{ObservedStorage, Snapshot, SnapshotState, snapshot_description};
     use plan::{ResourceMemory, SkipReason};
 
     use super::*;
-    use crate::fixture::{NOW, PLANTED_BUG, enforcing, idle, instance, notebook, time, volume};
+    use crate::fixture::{NOW, PLANTED_BUG, enforcing, idle, instance, log_of_labels, notebook, time, volume};
 
     const ENFORCE: &str = "mode = \"enforce\"";
 
@@ -74,14 +75,20 @@ mod tests {
         assert_eq!(planted.finding.as_ref().unwrap().text, text);
         let log = memory.values().next().unwrap();
         let mut kept = ResourceMemory::unchanged(log, &planted.target.resource);
-        assert!(!kept.active_keys.is_empty() && kept.record.announced.is_some(), "{kept:?}");
+        assert!(!kept.active_keys.is_empty() && !kept.record.announced.is_empty(), "{kept:?}");
         kept.active_keys.push(NotificationKey::named("bug"));
         assert_eq!(planted.memory, kept);
     }
 
     /// What is remembered of one resource.
     fn memory_of(id: &str) -> NotificationLogs {
-        let mut log = log_of_labels(&id.into(), time("2026-01-01T00:00:00Z"), &tags([(MARKED, "idle=stop@2026-09-01T18:00:00Z")]));
+        let mut log = log_of_labels(
+            &id.into(),
+            time("2026-01-01T00:00:00Z"),
+            &BTreeMap::from([(MARKED.to_owned(), "idle=stop@2026-09-01T18:00:00Z".to_owned())]),
+        );
+        let vol_gone = ResourceRecord { snapshot_runs: vec!["abc".into()], ..ResourceRecord::default() };
+        log.resources.insert("vol-gone".into(), vol_gone);
         let was = serde_json::json!({ "idle": { "at": NOW, "what": "configured" } });
         log.resources.get_mut(&ResourceId::from(id)).unwrap().notified = serde_json::from_value(was).unwrap();
         assert!(log.was_notified(&id.into(), &NotificationKey::rule(Rule::Idle), "configured"));
@@ -111,8 +118,8 @@ mod tests {
             state: SnapshotState::Completed,
             started_at: time("2026-08-01T12:00:00Z"),
             size_gib: 500,
-            description: "Curfew: abc".to_owned(),
-            tags: BTreeMap::from([("curfew:snapshot-of".to_owned(), "vol-gone".to_owned())]),
+            description: snapshot_description(&"vol-gone".into(), &"abc".into()),
+            tags: BTreeMap::new(),
         };
         let decide = |volumes: &[&str], snapshots: &[&str], memory: &NotificationLogs| {
             let items = volumes.iter().map(|id| volume().id(id).build()).collect();

@@ -4,29 +4,29 @@ use std::io;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use proptest::prelude::*;
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use tar::{Builder, EntryType, Header};
+use tempfile::TempDir;
 
 use crate::unpack::unpack_checked;
 use crate::{PackError, UnpackError, pack, unpack};
 
 /// A directory of its own, deleted at the end.
-struct Scratch(PathBuf);
+struct Scratch(TempDir);
 
 impl Scratch {
     fn new() -> Self {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("curfew-workdir-{}-{number}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
     }
 
     fn write(&self, path: &str, content: &str) -> &Self {
-        let full = self.0.join(path);
+        let full = self.path().join(path);
         fs::create_dir_all(full.parent().unwrap()).unwrap();
         fs::write(full, content).unwrap();
         self
@@ -52,14 +52,8 @@ impl Scratch {
             }
         }
         let mut lines = BTreeMap::new();
-        list(&self.0, &self.0, &mut lines);
+        list(self.path(), self.path(), &mut lines);
         lines.iter().map(|(name, what)| format!("{name}{what}")).collect::<Vec<_>>().join("\n")
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -72,18 +66,18 @@ fn repository() -> Scratch {
     from.write(".git/HEAD", "main").write(".gitignore", "*.ckpt\ndata/\n").write("src/.gitignore", "!kept.ckpt\n");
     from.write("old.ckpt", "1").write("src/kept.ckpt", "2").write("data/big", "3").write(".ignore", "train.py\n");
     from.write(".curfewignore", "notebooks/\n").write("notebooks/a.ipynb", "4");
-    fs::set_permissions(from.0.join("run.sh"), Permissions::from_mode(0o700)).unwrap();
-    fs::create_dir(from.0.join("empty")).unwrap();
-    symlink("src/model.py", from.0.join("model.py")).unwrap();
-    symlink("/nowhere", from.0.join("dangling")).unwrap();
+    fs::set_permissions(from.path().join("run.sh"), Permissions::from_mode(0o700)).unwrap();
+    fs::create_dir(from.path().join("empty")).unwrap();
+    symlink("src/model.py", from.path().join("model.py")).unwrap();
+    symlink("/nowhere", from.path().join("dangling")).unwrap();
     from
 }
 
 #[test]
 fn a_directory_is_unpacked_as_it_was_without_what_git_ignores() {
     let (from, into) = (repository(), Scratch::new());
-    let packed = pack(&from.0).unwrap();
-    let unpacked = unpack(&packed.archive, &packed.digest, &into.0).unwrap();
+    let packed = pack(from.path()).unwrap();
+    let unpacked = unpack(&packed.archive, &packed.digest, into.path()).unwrap();
     assert_eq!((unpacked.entries, unpacked.bytes), (packed.entries, packed.bytes));
     let expected = [
         ".curfewignore notebooks/\n",
@@ -103,7 +97,7 @@ fn a_directory_is_unpacked_as_it_was_without_what_git_ignores() {
     assert_eq!(into.listing(), expected.join("\n"));
     // A machine that restarted has it already.
     into.write("train.py", "print(2)");
-    unpack(&packed.archive, &packed.digest, &into.0).unwrap();
+    unpack(&packed.archive, &packed.digest, into.path()).unwrap();
     assert_eq!(into.listing(), expected.join("\n"));
 }
 
@@ -116,7 +110,7 @@ fn rules_above_the_repository_or_the_directory_do_not_count() {
         .write("project/src/train.py", "")
         .write("plain/a.py", "");
     around.write("project/.gitignore", "*.log").write("project/src/a.log", "");
-    let entries = |path: &str| pack(&around.0.join(path)).unwrap().entries;
+    let entries = |path: &str| pack(&around.path().join(path)).unwrap().entries;
     // `.gitignore`, `src` and `train.py`; below the root its rules count.
     assert_eq!((entries("project"), entries("project/src"), entries("plain")), (3, 1, 1));
 }
@@ -124,20 +118,20 @@ fn rules_above_the_repository_or_the_directory_do_not_count() {
 #[test]
 fn equal_directories_are_one_archive() {
     let (one, other) = (repository(), repository());
-    File::open(one.0.join("train.py")).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
-    fs::set_permissions(one.0.join("train.py"), Permissions::from_mode(0o600)).unwrap();
-    assert_eq!(pack(&one.0).unwrap(), pack(&other.0).unwrap());
-    let before = pack(&one.0).unwrap().digest;
-    fs::set_permissions(one.0.join("train.py"), Permissions::from_mode(0o755)).unwrap();
-    assert_ne!(pack(&one.0).unwrap().digest, before);
+    File::open(one.path().join("train.py")).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
+    fs::set_permissions(one.path().join("train.py"), Permissions::from_mode(0o600)).unwrap();
+    assert_eq!(pack(one.path()).unwrap(), pack(other.path()).unwrap());
+    let before = pack(one.path()).unwrap().digest;
+    fs::set_permissions(one.path().join("train.py"), Permissions::from_mode(0o755)).unwrap();
+    assert_ne!(pack(one.path()).unwrap().digest, before);
 }
 
 #[test]
 fn a_socket_is_left_out() {
     let from = Scratch::new();
-    let _socket = UnixListener::bind(from.0.join("socket")).unwrap();
-    assert!(matches!(pack(&from.0), Err(PackError::Empty(_))));
-    let packed = pack(&from.write("a", "").0).unwrap();
+    let _socket = UnixListener::bind(from.path().join("socket")).unwrap();
+    assert!(matches!(pack(from.path()), Err(PackError::Empty(_))));
+    let packed = pack(from.write("a", "").path()).unwrap();
     assert_eq!((packed.entries, packed.skipped), (1, vec![PathBuf::from("socket")]));
 }
 
@@ -145,19 +139,19 @@ fn a_socket_is_left_out() {
 fn an_error_names_what_is_too_large() {
     let from = Scratch::new();
     from.write("data/raw/a.bin", "").write("train.py", "print(1)");
-    File::options().write(true).open(from.0.join("data/raw/a.bin")).unwrap().set_len(600 << 20).unwrap();
-    let error = pack(&from.0).unwrap_err().to_string();
+    File::options().write(true).open(from.path().join("data/raw/a.bin")).unwrap().set_len(600 << 20).unwrap();
+    let error = pack(from.path()).unwrap_err().to_string();
     let expected = "has 601 MiB of files, and 512 are allowed; leave data out by a .curfewignore (the format of .gitignore), and read it \
                     from a bucket instead. The largest: data (600 MiB), train.py (1 MiB)";
     assert!(error.ends_with(expected), "{error}");
-    assert!(pack(&from.write(".curfewignore", "data").0).is_ok());
+    assert!(pack(from.write(".curfewignore", "data").path()).is_ok());
     assert!(
-        pack(&from.0.join("train.py"))
+        pack(&from.path().join("train.py"))
             .unwrap_err()
             .to_string()
             .ends_with("train.py is no directory; name one that exists")
     );
-    assert!(pack(&from.0.join("gone")).is_err());
+    assert!(pack(&from.path().join("gone")).is_err());
 }
 
 fn header(kind: EntryType, size: u64) -> Header {
@@ -183,13 +177,13 @@ fn compressed(builder: Builder<Vec<u8>>) -> Vec<u8> {
 /// Unpacks a forged archive, and checks that nothing is written beside the directory.
 fn check_forged(forge: impl Fn(&mut Builder<Vec<u8>>), expect: &str) {
     let around = Scratch::new();
-    let into = around.0.join("home");
+    let into = around.path().join("home");
     fs::create_dir(&into).unwrap();
     let mut builder = Builder::new(Vec::new());
     forge(&mut builder);
     let error = unpack_checked(&compressed(builder), &into).unwrap_err().to_string();
     assert!(error.contains(expect), "{error}");
-    assert_eq!(fs::read_dir(&around.0).unwrap().count(), 1, "{expect}");
+    assert_eq!(fs::read_dir(around.path()).unwrap().count(), 1, "{expect}");
 }
 
 #[test]
@@ -232,20 +226,20 @@ fn an_absolute_path_is_taken_from_the_directory_on_and_no_file_is_setuid() {
     let into = Scratch::new();
     let mut builder = Builder::new(Vec::new());
     with_path(&mut builder, "/absolute/file");
-    unpack_checked(&compressed(builder), &into.0).unwrap();
+    unpack_checked(&compressed(builder), into.path()).unwrap();
     assert_eq!(into.listing(), "absolute/\nabsolute/file* x");
-    let metadata = fs::metadata(into.0.join("absolute/file")).unwrap();
+    let metadata = fs::metadata(into.path().join("absolute/file")).unwrap();
     assert_eq!(metadata.permissions().mode() & 0o7000, 0);
 }
 
 #[test]
 fn only_the_archive_that_was_submitted_is_unpacked() {
     let (from, into) = (repository(), Scratch::new());
-    let packed = pack(&from.0).unwrap();
+    let packed = pack(from.path()).unwrap();
     let mut other = packed.archive.clone();
     let middle = other.len() / 2;
     other[middle] ^= 1;
-    let error = unpack(&other, &packed.digest, &into.0).unwrap_err();
+    let error = unpack(&other, &packed.digest, into.path()).unwrap_err();
     assert!(matches!(error, UnpackError::OtherContent(_)), "{error}");
     assert_eq!(into.listing(), "");
 }
@@ -258,11 +252,11 @@ proptest! {
     fn no_bytes_panic(at: prop::sample::Index, flip in 1..=255_u8, cut: prop::sample::Index) {
         let from = Scratch::new();
         from.write("a.py", "print(1)").write("b/c.py", "print(2)");
-        let mut archive = pack(&from.0).unwrap().archive;
+        let mut archive = pack(from.path()).unwrap().archive;
         let (at, cut) = (at.index(archive.len()), cut.index(archive.len()));
         archive[at] ^= flip;
         let into = Scratch::new();
-        let _ = unpack_checked(&archive, &into.0);
-        let _ = unpack_checked(&archive[..cut], &into.0);
+        let _ = unpack_checked(&archive, into.path());
+        let _ = unpack_checked(&archive[..cut], into.path());
     }
 }

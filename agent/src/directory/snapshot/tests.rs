@@ -18,10 +18,10 @@ fn snapshot(scratch: &Scratch) -> StepSnapshot {
 
 #[test]
 fn a_snapshot_has_links_and_empty_directories() {
-    let scratch = Scratch::new("content").file("step-1/deep/a.bin").file("step-2.pt");
-    fs::create_dir(scratch.0.join("step-1/empty")).unwrap();
+    let scratch = Scratch::new().file("step-1/deep/a.bin").file("step-2.pt");
+    fs::create_dir(scratch.path().join("step-1/empty")).unwrap();
     for (name, to) in [("to-directory", "deep"), ("to-file", "deep/a.bin"), ("to-nothing", "/nowhere/at-all")] {
-        std::os::unix::fs::symlink(to, scratch.0.join("step-1").join(name)).unwrap();
+        std::os::unix::fs::symlink(to, scratch.path().join("step-1").join(name)).unwrap();
     }
     let CheckpointContent { files, links, folders, .. } = snapshot(&scratch).content;
     let mut paths: Vec<String> = files.into_iter().map(|file| file.path).collect();
@@ -36,12 +36,12 @@ fn a_snapshot_has_links_and_empty_directories() {
 
 #[test]
 fn a_file_that_is_gone_is_noticed() {
-    let scratch = Scratch::new("less").file("step-1/a.bin").file("step-1/b.bin");
+    let scratch = Scratch::new().file("step-1/a.bin").file("step-1/b.bin");
     let step = steps(&scratch).remove(0);
     assert!(snapshot(&scratch).is_all_of(&step));
-    fs::remove_file(scratch.0.join("step-1/b.bin")).unwrap();
+    fs::remove_file(scratch.path().join("step-1/b.bin")).unwrap();
     assert!(!snapshot(&scratch).is_all_of(&step));
-    fs::write(scratch.0.join("step-1/a.bin"), "1234567890").unwrap();
+    fs::write(scratch.path().join("step-1/a.bin"), "1234567890").unwrap();
     assert!(!snapshot(&scratch).is_all_of(&step));
     let scratch = scratch.file("step-1/a.bin").file("step-1/c.bin");
     assert!(snapshot(&scratch).is_all_of(&step));
@@ -49,16 +49,16 @@ fn a_file_that_is_gone_is_noticed() {
 
 #[test]
 fn a_new_or_changed_file_is_noticed_and_a_deleted_one_was_read() {
-    let scratch = Scratch::new("changes").file("step-1/a.bin").file("step-1/b.bin");
+    let scratch = Scratch::new().file("step-1/a.bin").file("step-1/b.bin");
     let taken = snapshot(&scratch);
-    fs::remove_file(scratch.0.join("step-1/b.bin")).unwrap();
+    fs::remove_file(scratch.path().join("step-1/b.bin")).unwrap();
     assert_eq!(taken.changed(), None);
     let scratch = scratch.file("step-1/c.bin");
-    assert_eq!(taken.changed(), Some(scratch.0.join("step-1/c.bin")));
+    assert_eq!(taken.changed(), Some(scratch.path().join("step-1/c.bin")));
     let scratch = scratch.file("step-1/b.bin");
     let taken = snapshot(&scratch);
-    fs::write(scratch.0.join("step-1/a.bin"), "123456").unwrap();
-    assert_eq!(taken.changed(), Some(scratch.0.join("step-1/a.bin")));
+    fs::write(scratch.path().join("step-1/a.bin"), "123456").unwrap();
+    assert_eq!(taken.changed(), Some(scratch.path().join("step-1/a.bin")));
 }
 
 /// The manifest that its upload would have.
@@ -91,11 +91,11 @@ fn manifest(taken: &StepSnapshot) -> Manifest {
 }
 
 fn check_still(name: &str, change: impl Fn(&Path), expect: bool) {
-    let scratch = Scratch::new(name).file("step-1/a.bin").file("step-1/b.bin");
-    fs::create_dir(scratch.0.join("step-1/empty")).unwrap();
-    std::os::unix::fs::symlink("empty", scratch.0.join("step-1/link")).unwrap();
+    let scratch = Scratch::new().file("step-1/a.bin").file("step-1/b.bin");
+    fs::create_dir(scratch.path().join("step-1/empty")).unwrap();
+    std::os::unix::fs::symlink("empty", scratch.path().join("step-1/link")).unwrap();
     let before = manifest(&snapshot(&scratch));
-    change(&scratch.0.join("step-1"));
+    change(&scratch.path().join("step-1"));
     let still = snapshot(&scratch).is_still(&before, &AtomicBool::new(false));
     assert_eq!(still.unwrap(), expect, "{name}");
 }
@@ -116,26 +116,22 @@ fn a_touched_file_is_the_same_and_any_other_change_is_noticed() {
 
 #[test]
 fn an_abandoned_comparison_stops() {
-    let scratch = Scratch::new("given-up").file("step-1/a.bin");
+    let scratch = Scratch::new().file("step-1/a.bin");
     let taken = snapshot(&scratch);
     assert!(taken.is_still(&manifest(&taken), &AtomicBool::new(true)).is_err());
 }
 
 #[test]
 fn a_file_without_a_number_is_copied() {
-    let scratch = Scratch::new("frozen")
-        .file("last.pt")
-        .file("best.pt")
-        .file("args.yaml")
-        .file("train/w/a.pt")
-        .file("train/a.csv");
+    let scratch =
+        Scratch::new().file("last.pt").file("best.pt").file("args.yaml").file("train/w/a.pt").file("train/a.csv");
     let step = steps(&scratch).remove(0);
     assert_eq!(step.number, StepNumber::Snapshot);
     let mut taken = StepSnapshot::capture(&scratch.directory(), &step, &[], &[]).unwrap();
     assert!(taken.is_all_of(&step));
     taken.freeze().unwrap();
     for name in ["last.pt", "args.yaml", "train/a.csv"] {
-        fs::write(scratch.0.join(name), "anew").unwrap();
+        fs::write(scratch.path().join(name), "anew").unwrap();
     }
     assert_eq!(taken.changed(), None);
     let mut paths: Vec<&str> = taken.content.files.iter().map(|file| file.path.as_str()).collect();
@@ -145,16 +141,16 @@ fn a_file_without_a_number_is_copied() {
     assert_eq!((taken.content.snapshot, &taken.content.companions), (true, &vec!["args.yaml".to_owned()]));
     assert!(!taken.content.resume.clone().unwrap().contains("best"), "{:?}", taken.content.resume);
     taken.thaw();
-    assert_eq!(fs::read_dir(&scratch.0).unwrap().count(), 4, "nothing is left");
+    assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 4, "nothing is left");
 }
 
 #[test]
 fn a_pointer_and_a_link_belong_to_their_step() {
-    let scratch = Scratch::new("pointers").file("step-1/a.bin").file("step-2/a.bin").file("config.json");
-    fs::write(scratch.0.join("latest"), "step-1").unwrap();
-    fs::write(scratch.0.join("newest"), "step-2").unwrap();
-    std::os::unix::fs::symlink("step-1", scratch.0.join("link-1")).unwrap();
-    std::os::unix::fs::symlink(scratch.0.join("step-2/a.bin"), scratch.0.join("link-2")).unwrap();
+    let scratch = Scratch::new().file("step-1/a.bin").file("step-2/a.bin").file("config.json");
+    fs::write(scratch.path().join("latest"), "step-1").unwrap();
+    fs::write(scratch.path().join("newest"), "step-2").unwrap();
+    std::os::unix::fs::symlink("step-1", scratch.path().join("link-1")).unwrap();
+    std::os::unix::fs::symlink(scratch.path().join("step-2/a.bin"), scratch.path().join("link-2")).unwrap();
     let capture = |number: u64| {
         let (step, other) = (format!("step-{number}"), format!("step-{}", 3 - number));
         let of = steps(&scratch).into_iter().find(|step| step.number.named() == Some(number)).unwrap();

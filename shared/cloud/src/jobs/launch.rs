@@ -27,8 +27,11 @@ use crate::error::{CallError, CallErrorKind, call_error};
 use crate::observe::filter;
 
 const RUN_INSTANCES: &str = "ec2:RunInstances";
-/// A container on the machine reaches the metadata service, too (EC2 user guide, "Use the Instance Metadata Service").
-const HOP_LIMIT: i32 = 2;
+/// How many hops the token of the instance metadata may take. A container with a network of its own is the second (EC2 user guide, "Use the
+/// Instance Metadata Service to access instance metadata").
+const fn hop_limit(may_read_metadata: bool) -> i32 {
+    if may_read_metadata { 2 } else { 1 }
+}
 
 /// A complete launch request.
 #[derive(Debug, Clone, Copy)]
@@ -107,7 +110,7 @@ fn request(ec2: &Client, order: &LaunchOrder<'_>) -> RunInstancesFluentBuilder {
     let metadata = InstanceMetadataOptionsRequest::builder()
         .http_tokens(HttpTokensState::Required)
         .http_endpoint(InstanceMetadataEndpointState::Enabled)
-        .http_put_response_hop_limit(HOP_LIMIT)
+        .http_put_response_hop_limit(hop_limit(order.terms.machine.metadata))
         .instance_metadata_tags(InstanceMetadataTagsState::Disabled)
         .build();
     // The image's size, unless the job asks for a larger one: EC2 makes no smaller volume.

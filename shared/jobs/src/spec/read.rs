@@ -248,6 +248,7 @@ impl SpecValidator<'_> {
             secrets: written.secrets.clone(),
             user: machine.user.clone(),
             outputs: machine.outputs.clone(),
+            metadata: machine.metadata,
             after: written.after.clone(),
         })
     }

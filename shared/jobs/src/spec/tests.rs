@@ -91,6 +91,7 @@ fn only_the_command_and_what_the_account_requires_are_mandatory() {
             secrets: BTreeMap::new(),
             user: None,
             outputs: Vec::new(),
+            metadata: false,
             after: Vec::new(),
         }
     );
@@ -151,6 +152,7 @@ instance_profile = "training"
 root_volume_gib = 200
 user = "ubuntu"
 outputs = ["/home/ubuntu/out"]
+metadata = true
 "#;
 
 #[test]
@@ -166,6 +168,7 @@ fn every_key_is_read() {
     let JobSpec { name, terms, work, .. } = spec.unwrap();
     assert_eq!((name.as_str(), terms.tags["cost center"].as_str()), ("llama-ft.2", "42"));
     assert_eq!((work.user.as_deref(), work.outputs.as_slice()), (Some("ubuntu"), &["/home/ubuntu/out".to_owned()][..]));
+    assert!(work.metadata);
     assert_eq!(work.setup.as_deref(), Some("pip install -r requirements.txt"));
     assert_eq!((work.env.len(), work.secrets.len(), terms.retries), (1, 1, 2));
     assert_eq!(work.after, ["prepare-0123abcd"]);
@@ -196,6 +199,7 @@ fn every_key_is_read() {
         security_groups: vec!["sg-0123456789abcdef0".into()],
         instance_profile: Some("training".to_owned()),
         root_volume_gib: Some(200),
+        metadata: true,
     };
     assert_eq!(terms.machine, machine);
 }

@@ -130,6 +130,7 @@ pub(super) struct RawMachine {
     pub(super) root_volume_gib: Option<u32>,
     pub(super) user: Option<String>,
     pub(super) outputs: Vec<String>,
+    pub(super) metadata: bool,
 }
 
 /// Every key that there is; `shared/jobs/tests/jobs_page.rs` asks the parser whether these are all.
@@ -185,6 +186,7 @@ fn every_key() -> Vec<String> {
                 "root_volume_gib",
                 "user",
                 "outputs",
+                "metadata",
             ],
         ),
     ];

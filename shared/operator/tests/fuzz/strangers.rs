@@ -14,7 +14,7 @@ use model::usage::{
     ActivityCache, BusyEvidence, FirstRound, MetricSeries, MetricSignal, QueryDepth, QueryResult, Sample, Usage,
     UsageQuery, UsageWindow,
 };
-use model::volume::{ObservedStorage, Snapshot, SnapshotState, Volume, VolumeUse};
+use model::volume::{ObservedStorage, Snapshot, SnapshotState, Volume, VolumeUse, snapshot_description};
 use operator::doctor::tags::{KnownResources, TaggedResource};
 use operator::keep::{KeepRequest, KeepUntil};
 use operator::{doctor, keep, undo};
@@ -109,7 +109,8 @@ pub(super) fn home() -> Region {
 
 /// With lines about the stranger's resources of every kind.
 fn memory(mut notices: Value, first_sight: Timestamp) -> NotificationLogs {
-    notices["resources"]["vol-1"] = json!({ "since": first_sight.to_string(), "snapshot_runs": ["abc"] });
+    notices["resources"]["vol-1"] = json!({ "since": first_sight.to_string() });
+    notices["resources"]["vol-gone"] = json!({ "since": "2026-01-01T00:00:00Z", "snapshot_runs": ["abc"] });
     let text = notices.to_string().replace("\"i-0\"", "\"vol-1\"").replace("\"i-2\"", "\"endpoint/llm\"");
     let log = serde_json::from_str::<NotificationLog>(&text).unwrap_or_default();
     NotificationLogs::from([(home(), log)])
@@ -243,7 +244,7 @@ proptest! {
             state: SnapshotState::Completed,
             started_at,
             size_gib,
-            description: if is_of_curfew { snapshot_description(&"abc".into()) } else { String::new() },
+            description: if is_of_curfew { snapshot_description(&"vol-gone".into(), &"abc".into()) } else { String::new() },
             tags: of_snapshot,
         };
         let mut uses = BTreeMap::from([(sound.id.clone(), VolumeUse::None)]);

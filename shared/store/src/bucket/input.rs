@@ -288,6 +288,8 @@ fn write(file: &File, start: u64, mut received: mpsc::Receiver<Vec<Bytes>>) -> s
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Seek as _, Write as _};
+
     use super::*;
 
     #[test]
@@ -300,9 +302,9 @@ mod tests {
         };
         assert!(whole_checksum(&head(None, Some("b2s=-3"))).is_none());
         let (algorithm, expect) = whole_checksum(&head(Some("y/Q5Jg=="), Some("b2s=-3"))).unwrap();
-        let path = std::env::temp_dir().join(format!("curfew-checksum-{}", std::process::id()));
-        std::fs::write(&path, "123456789").unwrap();
-        assert_eq!(checksum(&File::open(&path).unwrap(), algorithm).unwrap(), expect);
-        std::fs::remove_file(&path).unwrap();
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"123456789").unwrap();
+        file.rewind().unwrap();
+        assert_eq!(checksum(&file, algorithm).unwrap(), expect);
     }
 }

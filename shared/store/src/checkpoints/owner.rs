@@ -92,9 +92,9 @@ mod tests {
             return;
         }
         let nobody = FileOwner { uid: NOBODY, gid: NOBODY, groups: Vec::new() };
-        let folder = std::env::temp_dir().join(format!("curfew-owner-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        fs::set_permissions(&folder, Permissions::from_mode(0o777)).unwrap();
+        let scratch = tempfile::tempdir().unwrap();
+        let folder = scratch.path();
+        fs::set_permissions(folder, Permissions::from_mode(0o777)).unwrap();
         let (secret, made) = (folder.join("secret"), folder.join("made"));
         fs::write(&secret, "of root").unwrap();
         fs::set_permissions(&secret, Permissions::from_mode(0o600)).unwrap();
@@ -105,6 +105,5 @@ mod tests {
         assert_eq!((metadata.uid(), metadata.gid()), (NOBODY, NOBODY));
         assert!(catch_unwind(AssertUnwindSafe(|| nobody.run(|| -> io::Result<()> { panic!("planned") }))).is_err());
         assert_eq!(fs::read(&secret).unwrap(), b"of root", "the thread is root again");
-        fs::remove_dir_all(&folder).unwrap();
     }
 }

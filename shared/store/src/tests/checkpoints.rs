@@ -55,12 +55,11 @@ async fn an_upload_is_one_of_that_kind_of_checksum() {
 
 #[tokio::test]
 async fn a_file_that_was_replaced_since_it_was_found_is_not_sent() {
-    let folder = std::env::temp_dir().join(format!("curfew-replaced-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let from = folder.join("a.bin");
+    let folder = tempfile::tempdir().unwrap();
+    let from = folder.path().join("a.bin");
     std::fs::write(&from, "12345").unwrap();
     let found = Some(FileFingerprint::from_metadata(&std::fs::metadata(&from).unwrap()));
-    let other = folder.join("other");
+    let other = folder.path().join("other");
     std::fs::write(&other, "54321").unwrap();
     std::fs::rename(&other, &from).unwrap();
     let content = CheckpointContent {
@@ -73,7 +72,6 @@ async fn a_file_that_was_replaced_since_it_was_found_is_not_sent() {
     let sent = store
         .upload_checkpoint(&job, Checkpoint { attempt: 1, step: 1, rewrite: 0 }, content, &FileOwner::current(), at)
         .await;
-    std::fs::remove_dir_all(&folder).unwrap();
     assert!(matches!(&sent, Err(CheckpointError::Damaged(words)) if words.contains("a.bin was changed")), "{sent:?}");
     assert_eq!(served.join().unwrap(), Vec::<String>::new());
 }

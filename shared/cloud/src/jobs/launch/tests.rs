@@ -124,7 +124,7 @@ async fn a_spot_launch_says_exactly_this() {
         "InstanceType=g5.xlarge",
         "MaxCount=1",
         "MetadataOptions.HttpEndpoint=enabled",
-        "MetadataOptions.HttpPutResponseHopLimit=2",
+        "MetadataOptions.HttpPutResponseHopLimit=1",
         "MetadataOptions.HttpTokens=required",
         "MetadataOptions.InstanceMetadataTags=disabled",
         "MinCount=1",
@@ -181,6 +181,12 @@ async fn the_root_is_as_large_as_its_image_at_least() {
     launch.image.root_gib = 0;
     let (_, said) = said(&launch, MachineSpec::default()).await;
     assert!(!said.iter().any(|one| one.contains("VolumeSize")), "{said:?}");
+}
+
+#[tokio::test]
+async fn a_container_reaches_the_metadata_only_if_the_job_asks_for_them() {
+    let (_, said) = said(&spot(), MachineSpec { metadata: true, ..MachineSpec::default() }).await;
+    assert!(said.contains(&"MetadataOptions.HttpPutResponseHopLimit=2".to_owned()), "{said:?}");
 }
 
 #[test]

@@ -58,6 +58,7 @@ impl SpecValidator<'_> {
             security_groups: ids(machine.security_groups),
             instance_profile: machine.instance_profile,
             root_volume_gib: machine.root_volume_gib,
+            metadata: machine.metadata,
         }
     }
 
