@@ -7,8 +7,9 @@ use jiff::{SignedDuration, Timestamp};
 use model::curfew_tags::KEYS;
 use model::id::{Region, ResourceId};
 use model::instance::{Instance, Tags};
-use model::notification_log::{NotificationLog, NotificationLogs};
+use model::notification_log::{CarriedOut, NotificationLog, NotificationLogs};
 use model::observation::{Observation, ObservedResource};
+use model::rule::{ResourceAction, Rule};
 use model::sagemaker::{Activity, ActivitySource, InactiveEvidence, SageMakerResource};
 use model::usage::{
     ActivityCache, BusyEvidence, FirstRound, MetricSeries, MetricSignal, QueryDepth, QueryResult, Sample, Usage,
@@ -130,6 +131,10 @@ fn check(plan: &Plan, alone: &Plan, sound: &str) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+fn stopped() -> CarriedOut {
+    CarriedOut { rule: Rule::Hours, action: ResourceAction::Stop, at: now() }
+}
+
 /// What the commands make of it.
 fn ask_commands(seen: &ObservedResource, until: Option<&KeepUntil>) {
     let requests = [KeepRequest::Protect, KeepRequest::Release { keep: true, protected: true }];
@@ -138,8 +143,8 @@ fn ask_commands(seen: &ObservedResource, until: Option<&KeepUntil>) {
     }
     match seen {
         ObservedResource::Instance(instance) => {
-            if let Ok(stopped) = undo::stop_to_undo(instance) {
-                let _ = undo::describe_next_action(instance, &stopped, now());
+            if let Ok(stopped) = undo::stop_to_undo(instance, Some(stopped())) {
+                let _ = undo::describe_next_action(instance, stopped, now());
             }
         }
         ObservedResource::Volume(volume) => drop(undo::volume_without_undo(volume)),
@@ -147,7 +152,7 @@ fn ask_commands(seen: &ObservedResource, until: Option<&KeepUntil>) {
             let _ = undo::restoration_of_deleted(&snapshot.of_volume, std::slice::from_ref(snapshot));
         }
         ObservedResource::SageMaker(resource) => {
-            let _ = undo::notebook_stop_to_undo(resource);
+            let _ = undo::notebook_stop_to_undo(resource, Some(stopped()));
             let _ = undo::copies_to_restore(resource, Some((Timestamp::MAX, u32::MAX)));
         }
     }
@@ -196,7 +201,7 @@ proptest! {
         let ask = UsageQuery { instance: &stranger, window, likely: None, depth: QueryDepth::Full };
         let devices = vec![MetricSeries { namespace: "CWAgent".to_owned(), metric: "gpu".to_owned(), dimensions: Vec::new() }];
         let mut answered = BTreeMap::new();
-        match ask.after_first(first, true, &config.idle) {
+        match ask.after_first(first, true, names, &config.idle) {
             Some(FirstRound::Open(open)) => {
                 let _ = open.questions(&devices, names);
                 answered.extend(open.conclude(further, true, &devices, names, &config.idle).map(|found| (stranger.id.clone(), found)));
