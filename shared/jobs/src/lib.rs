@@ -242,9 +242,14 @@ pub struct JobProgress {
     pub attempts_without: u32,
 }
 
-/// What is reserved for a job: it covers any attempt that costs no more, by the hour and beside that, and ends no later.
+/// What is reserved for a job: it covers any attempt that costs no more, by the hour and beside that, and ends no later. A job without a
+/// machine, and without a launch under way, gives it back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct JobReservation {
+    /// How many the job has asked for, with this one. A budget never replaces one by an earlier one, nor does the release of an earlier one
+    /// end it: both may come late.
+    #[serde(default)]
+    pub number: u32,
     /// At which price.
     pub rate: Rate,
     /// And so much for the checkpoints of one machine, however long it runs.
@@ -255,6 +260,9 @@ pub struct JobReservation {
     pub until: Timestamp,
     /// Whether the budgets have it, or it is only wanted.
     pub granted: bool,
+    /// Whether it was given back.
+    #[serde(default)]
+    pub released: bool,
 }
 
 impl Job {

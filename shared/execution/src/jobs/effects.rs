@@ -24,8 +24,8 @@ impl JobsRun<'_> {
         match effect {
             Effect::Record(note) => self.note(job, note),
             Effect::Rank => return self.ranked(job).await,
-            Effect::Reserve { usd, until } => {
-                return Some(EffectResult::Reserved(self.reserve(job, *usd, *until).await));
+            Effect::Reserve { number, usd, until } => {
+                return Some(EffectResult::Reserved(Box::pin(self.reserve(job, *number, *usd, *until)).await));
             }
             Effect::Launch(launch) => {
                 return Some(EffectResult::Launched(self.launch(job, launch, known.is_first_ask).await));
@@ -40,8 +40,8 @@ impl JobsRun<'_> {
                     self.gap(error.gap(home));
                 }
             }
-            Effect::Release => {
-                let released = self.release(job).await;
+            Effect::Release(number) => {
+                let released = self.release(job, *number).await;
                 if let Err(error) = &released {
                     self.gap(error.gap(home));
                 }

@@ -242,7 +242,12 @@ impl Model for JobModel {
         let runs = std::mem::replace(&mut world.runs, [ReconcilerState::Idle, ReconcilerState::Idle]);
         let reduces = !matches!(
             self.planted,
-            Some(PlantedFault::SwapIgnored | PlantedFault::LoserKeepsWriting | PlantedFault::LoserLeaves)
+            Some(
+                PlantedFault::SwapIgnored
+                    | PlantedFault::LoserKeepsWriting
+                    | PlantedFault::LoserLeaves
+                    | PlantedFault::ReleaseUnnumbered
+            )
         );
         world.runs = runs.map(|run| if reduces { run.reduced(&world) } else { run });
         leave_machines(&mut world, last, action);
@@ -274,6 +279,9 @@ impl Model for JobModel {
             }),
             Property::always("only what is closed is off the index", |_, world: &ModelWorld| {
                 world.active || world.state.is_closed()
+            }),
+            Property::always("money is held only for what runs", |explored: &Self, world: &ModelWorld| {
+                explored.gives_back(world)
             }),
             Property::always("it succeeded as head says", |_, world: &ModelWorld| succeeded_as_head_says(world)),
             Property::always("what never ran is no attempt without progress", |_, world: &ModelWorld| {

@@ -19,6 +19,10 @@ pub(crate) enum PlantedFault {
     HeartbeatImagined,
     /// An agent that retries a failure leaves it in head.
     FailureKept,
+    /// What is given back stays reserved.
+    ReleaseForgotten,
+    /// A late release ends whatever is reserved by then.
+    ReleaseUnnumbered,
     /// Another job counts as done while it runs.
     SuccessImagined,
     /// The turn of a member counts as come while an earlier one is unfinished.
