@@ -42,6 +42,7 @@ mod reconciliation;
 mod refusals;
 mod spec;
 mod sweep;
+pub mod team_access;
 pub mod telemetry;
 mod token;
 mod transfer;
@@ -83,11 +84,12 @@ pub use id::{JobId, JobName, UnreadableJob};
 pub use identity::MachineIdentity;
 pub use image::image_source;
 pub use input::{
-    INPUT_BYTES_MAX, INPUT_OBJECTS_MAX, INPUTS_MAX, InputFile, InputMode, InputObject, InputSource, InputSpec,
-    OWN_NAMES, plan_file, plan_files,
+    INPUT_BYTES_MAX, INPUT_OBJECTS_MAX, INPUTS_MAX, InputFile, InputMode, InputObject, InputSpec, OWN_NAMES, plan_file,
+    plan_files,
 };
 pub use launch_tags::launch_tags;
 pub use machine_hold::{MachineHold, is_protected};
+pub use model::input_source::InputSource;
 pub use next::{deadline_obstacle, next, wants};
 pub use notification::JobNotification;
 pub use overview::{JobOverview, still_reserved};

@@ -256,6 +256,7 @@ impl HoldReason {
             Self::SpotRole => "spot-role",
             Self::InstanceProfile => "instance-profile",
             Self::Role => "role",
+            Self::NotAllowed => "not-allowed",
             Self::Unplaceable => "unplaceable",
             Self::Deadline => "deadline",
         }

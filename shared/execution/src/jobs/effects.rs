@@ -81,6 +81,17 @@ impl JobsRun<'_> {
         if is_first_ask && let Err(why) = job.check_role(self.config, has_other_teams) {
             return LaunchResult::NoProfile(why.to_string());
         }
+        if let Err(why) = job.check_access(self.config).and_then(|()| job.check_image(&launch.image, self.config)) {
+            if is_first_ask {
+                return LaunchResult::NotAllowed(why.to_string());
+            }
+            // What was launched by an earlier request is found; nothing is launched any more.
+            let only_finds = LaunchRequest { only_find: true, ..launch.clone() };
+            return match self.request_machine(job, &only_finds).await {
+                LaunchResult::NoCapacity(_) => LaunchResult::Mismatch(why.to_string()),
+                found => found,
+            };
+        }
         let answer = self.request_machine(job, launch).await;
         if is_first_ask {
             self.refusals(|refusals| refusals.record(candidate, &answer, self.now()));

@@ -15,7 +15,7 @@ use crate::{
 pub(super) const RANKING_IS_OLD_AFTER: SignedDuration = SignedDuration::from_mins(15);
 
 /// When a budget, or that nothing fits, is looked at again.
-const HELD_FOR: SignedDuration = SignedDuration::from_mins(5);
+pub(super) const HELD_FOR: SignedDuration = SignedDuration::from_mins(5);
 
 /// When a role that is missing is looked for again: the command that makes it takes a minute, and EC2 to know of it, some.
 pub(super) const TEAM_ROLE_HELD_FOR: SignedDuration = SignedDuration::from_mins(2);
@@ -30,6 +30,7 @@ pub(super) fn submitted(job: Job, facts: &JobFacts, now: Timestamp) -> JobDecisi
         Some(EffectResult::Ranked(Ok(ranking))) => ranked(job, ranking, facts, now),
         Some(EffectResult::Ranked(Err(why))) => nowhere(job, why.to_string(), now),
         Some(EffectResult::NoRole(why)) => hold(job, HoldReason::Role, why.clone(), after(now, TEAM_ROLE_HELD_FOR)),
+        Some(EffectResult::NotAllowed(why)) => hold(job, HoldReason::NotAllowed, why.clone(), after(now, HELD_FOR)),
         _ => again(job, facts, now),
     }
 }
@@ -217,6 +218,7 @@ pub(super) fn held(job: Job, held: &LaunchHold, facts: &JobFacts, now: Timestamp
         | HoldReason::SpotRole
         | HoldReason::InstanceProfile
         | HoldReason::Role
+        | HoldReason::NotAllowed
         | HoldReason::Unplaceable
         | HoldReason::Deadline => now >= held.until,
     };

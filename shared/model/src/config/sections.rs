@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::checks;
 use crate::duration;
 use crate::image_source::ImageSource;
+use crate::input_source::InputSource;
 use crate::mode::Mode;
 
 /// A whole number from 0 to 100.
@@ -254,6 +255,8 @@ pub struct JobsConfig {
     pub image: ImageSource,
     /// Whether the machines of several teams get one role.
     pub shared_role: SharedRole,
+    /// The teams that have jobs.
+    pub teams: JobTeams,
     /// Its former place: empty, or an error that says where the profiles stand now.
     pub(super) instance_profiles: checks::MovedProfiles,
 }
@@ -265,6 +268,7 @@ impl Default for JobsConfig {
             no_progress_attempts_max: 3,
             image: ImageSource::default(),
             shared_role: SharedRole::Deny,
+            teams: JobTeams::Configured,
             instance_profiles: checks::MovedProfiles,
         }
     }
@@ -278,6 +282,16 @@ pub enum SharedRole {
     Deny,
     /// One role for all: the jobs of each team can read, and spoil, the checkpoints of all.
     Allow,
+}
+
+/// The teams that have jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum JobTeams {
+    /// Those that the configuration names, once it names one.
+    Configured,
+    /// One for each folder.
+    Any,
 }
 
 /// What a team over its budget gets.
@@ -389,4 +403,15 @@ pub struct TeamConfig {
     pub over_budget: Option<OverBudget>,
     /// Instance profiles that the team's jobs may name, beyond the one that they get by themselves.
     pub instance_profiles: Vec<String>,
+    /// Subnets that the team's jobs may name, beyond the default ones.
+    #[serde(deserialize_with = "checks::subnets")]
+    pub subnets: Vec<String>,
+    /// Security groups that the team's jobs may name.
+    #[serde(deserialize_with = "checks::security_groups")]
+    pub security_groups: Vec<String>,
+    /// Images that the team's jobs may name, beyond public ones and that of `[jobs] image`.
+    #[serde(deserialize_with = "checks::images")]
+    pub images: Vec<String>,
+    /// The folders of buckets that the team's triggers may watch.
+    pub buckets: Vec<InputSource>,
 }

@@ -127,3 +127,14 @@ fn a_role_that_no_machine_may_have_holds_the_job_before_money_is_reserved() {
     check(refused.clone(), "held by role: note held");
     check(refused.next().at_time(2 * MINUTE), "submitted: rank");
 }
+
+#[test]
+fn what_its_team_may_not_use_holds_the_job_until_it_may() {
+    let refused = submitted().answered(EffectResult::NotAllowed("so it is".to_owned()));
+    check(refused.clone(), "held by not-allowed: note held");
+    check(refused.next().at_time(5 * MINUTE), "submitted: rank");
+    // The configuration has changed since it was ranked.
+    let at_launch = launching().answered(says(LaunchResult::NotAllowed));
+    check(at_launch.clone(), "held by not-allowed: note held, release");
+    check(at_launch.cancelled(), "cancelled: note over, release");
+}

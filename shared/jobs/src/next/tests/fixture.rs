@@ -72,6 +72,7 @@ pub(crate) fn ranking(made_at: Timestamp) -> Ranking {
             agent_sha256: "00".repeat(32),
             root_device: "/dev/sda1".to_owned(),
             root_gib: 65,
+            is_for_all: true,
             other_devices: Vec::new(),
         }],
         has_other_teams: false,

@@ -100,6 +100,8 @@ fn any_answer() -> impl Strategy<Value = Option<EffectResult>> {
         Some(EffectResult::Launched(LaunchResult::RefusedRequest("so".to_owned()))),
         Some(EffectResult::Launched(LaunchResult::NoProfile("so".to_owned()))),
         Some(EffectResult::NoRole("so".to_owned())),
+        Some(EffectResult::NotAllowed("so".to_owned())),
+        Some(EffectResult::Launched(LaunchResult::NotAllowed("so".to_owned()))),
         Some(EffectResult::Launched(LaunchResult::Denied("so".to_owned()))),
         Some(EffectResult::Launched(LaunchResult::Mismatch("so".to_owned()))),
         Some(EffectResult::Terminated),
