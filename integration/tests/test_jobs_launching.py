@@ -280,6 +280,7 @@ def test_what_waits_for_capacity_keeps_no_budget_from_others(jobs: JobAccount) -
     account = {"monthly_budget_usd": 10, "over_budget": "hold"}
     jobs.configure(teams={"vision": {}, "nlp": {}}, account=account, jobs={"shared_role": "allow"})
     jobs.write_budget(10, team=None)
+    jobs.aws.set_listed_price("g5.2xlarge", region=REGION, usd="1.212")
     jobs.aws.set_capacity(0, "g5.2xlarge")
     jobs.submit("waits", SPEC.replace("g5.xlarge", "g5.2xlarge"), team="nlp")
     jobs.tick()
