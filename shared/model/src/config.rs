@@ -5,6 +5,7 @@
 
 mod changes;
 mod checks;
+mod jobs;
 mod metrics;
 mod mistakes;
 mod notes;
@@ -22,12 +23,12 @@ pub use mistakes::{MISTAKES_MAX, mistakes};
 pub use notes::{ConfigNote, notes};
 pub use regions::{misshapen_regions, unknown_regions};
 
+pub use jobs::{JobTeams, JobsConfig, SharedRole};
 pub use metrics::{MetricsConfig, SeriesNames, UtilizationUnit};
 pub use sagemaker::{ComponentAction, SageMakerAction, SageMakerConfig};
 pub use sections::{
-    AccountConfig, DiskPolicy, IdleConfig, JobTeams, JobsConfig, LifetimeConfig, LimitsConfig, ManagedConfig,
-    OverBudget, Percent, PricesConfig, ReportConfig, RuleAction, SharedRole, TagKeys, TeamConfig, UntaggedConfig,
-    VolumeAction, VolumesConfig,
+    AccountConfig, DiskPolicy, IdleConfig, LifetimeConfig, LimitsConfig, ManagedConfig, OverBudget, Percent,
+    PricesConfig, ReportConfig, RuleAction, TagKeys, TeamConfig, UntaggedConfig, VolumeAction, VolumesConfig,
 };
 pub use settings::{Setting, SettingSource, Settings, as_toml};
 

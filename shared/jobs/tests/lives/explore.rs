@@ -240,15 +240,7 @@ impl Model for JobModel {
         }
         self.happens(&mut world, action)?;
         let runs = std::mem::replace(&mut world.runs, [ReconcilerState::Idle, ReconcilerState::Idle]);
-        let reduces = !matches!(
-            self.planted,
-            Some(
-                PlantedFault::SwapIgnored
-                    | PlantedFault::LoserKeepsWriting
-                    | PlantedFault::LoserLeaves
-                    | PlantedFault::ReleaseUnnumbered
-            )
-        );
+        let reduces = !self.planted.is_some_and(PlantedFault::is_lost_by_reduction);
         world.runs = runs.map(|run| if reduces { run.reduced(&world) } else { run });
         leave_machines(&mut world, last, action);
         // Both are alike.

@@ -28,3 +28,10 @@ pub(crate) enum PlantedFault {
     /// The turn of a member counts as come while an earlier one is unfinished.
     TurnImagined,
 }
+
+impl PlantedFault {
+    /// Whether it only shows where a reconciler that will lose its swap goes on.
+    pub(crate) const fn is_lost_by_reduction(self) -> bool {
+        matches!(self, Self::SwapIgnored | Self::LoserKeepsWriting | Self::LoserLeaves | Self::ReleaseUnnumbered)
+    }
+}
