@@ -6,7 +6,7 @@ policy elements: Condition operators": above all what a condition means whose ke
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any, Iterable
 
@@ -49,10 +49,33 @@ class Request:
         return found.get(key.lower())
 
 
-def may(function: str, request: Request, *, enforcing: bool = True, besides: tuple[Statement, ...] = ()) -> bool:
-    """Whether the role of a function may: something allows it, and nothing denies it."""
+def may(
+    function: str,
+    request: Request,
+    *,
+    enforcing: bool = True,
+    besides: tuple[Statement, ...] = (),
+    parameters: dict[str, list[str]] | None = None,
+) -> bool:
+    """Whether the role of a function may: something allows it, and nothing denies it. `parameters`: of the stack, those that only restrict."""
+    given = parameters or {}
     own = (one for one in statements(function) if enforcing or "Enforcing" not in one.only_if)
+    own = (_given(one, given) for one in own if all(_RESTRICTS[name] in given for name in one.only_if if name in _RESTRICTS))
     return decision((*own, *besides), request) == "allowed"
+
+
+# The conditions of statements that exist only with a parameter, and only deny.
+_RESTRICTS = {"HasJobVpcs": "JobVpcArns", "HasJobImageOwners": "JobImageOwners"}
+
+
+def _given(statement: Statement, parameters: dict[str, list[str]]) -> Statement:
+    """With the values of the parameters that its conditions name."""
+
+    def value(wanted: Any) -> Any:
+        return parameters.get(wanted.get("Ref", ""), wanted) if isinstance(wanted, dict) else wanted
+
+    conditions = {operator: {key: value(wanted) for key, wanted in keys.items()} for operator, keys in statement.conditions.items()}
+    return replace(statement, conditions=conditions)
 
 
 def role_may(role: dict[str, Any], request: Request, *, besides: tuple[Statement, ...] = ()) -> bool:

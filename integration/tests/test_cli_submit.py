@@ -29,10 +29,11 @@ def submit(account: Account, here: Path, text: str | bytes, *arguments: str, nam
 
 
 def image(account: Account, region: str = "us-east-1") -> str:
-    """One that a job can boot."""
+    """One that a job can boot, and any team's may name."""
     root = {"DeviceName": "/dev/sda1", "Ebs": {"VolumeSize": 45, "DeleteOnTermination": True}}
     ec2 = account.aws.client("ec2", region)
     made = ec2.register_image(Name="training", Architecture="x86_64", RootDeviceName="/dev/sda1", BlockDeviceMappings=[root])
+    ec2.modify_image_attribute(ImageId=made["ImageId"], LaunchPermission={"Add": [{"Group": "all"}]})
     return made["ImageId"]
 
 
@@ -155,10 +156,23 @@ def test_a_team_has_to_be_known(account: Account, here: Path) -> None:
     assert account.keys("inbox/") == ["inbox/nlp/train.toml", "inbox/vision/train.toml"]
 
 
-def test_a_team_that_is_perhaps_a_slip_is_a_warning(account: Account, here: Path) -> None:
+def test_a_team_that_the_configuration_does_not_have_is_a_mistake(account: Account, here: Path) -> None:
     account.configure(teams={"nlp": {}})
-    said = submit(account, here, with_image(account)).fine()
-    assert "warning: the configuration has no team vision; it has nlp" in said.err
+    said = submit(account, here, with_image(account))
+    assert said.code == 1 and "the configuration has no [teams.vision], and only its teams have jobs: nlp" in said.out
+    assert account.keys("inbox/") == []
+
+
+def test_what_its_team_may_not_use_is_said_beforehand(account: Account, here: Path) -> None:
+    account.configure(teams={"vision": {}})
+    private = with_image(account)
+    of_image = {"ImageId": private.split('"')[-2], "LaunchPermission": {"Remove": [{"Group": "all"}]}}
+    account.aws.client("ec2").modify_image_attribute(**of_image)
+    said = submit(account, here, private, "--dry-run")
+    assert said.code == 1 and "images of [teams.vision] in the configuration does not allow" in said.err.replace("\n         ", " ")
+    said = submit(account, here, f'{LEAST}{ON_DEMAND}[machine]\nsubnets = ["subnet-0123abcd"]\n')
+    assert said.code == 1 and "subnets of [teams.vision] in the configuration does not allow" in said.out
+    assert account.keys("inbox/") == []
 
 
 # The answer
@@ -215,7 +229,7 @@ def test_without_permission_to_look_it_is_submitted_all_the_same(account: Accoun
 
 def test_that_the_team_has_no_role_is_said_beforehand(account: Account, here: Path) -> None:
     text = with_image(account)
-    account.configure(teams={"nlp": {}})
+    account.configure(teams={"nlp": {}, "vision": {}})
     said = submit(account, here, text, "--dry-run")
     assert said.code == 1 and "it would be held" in said.err and "curfew team create vision" in said.err
     assert "curfew team create vision" in submit(account, here, text, "--dry-run", "--json").json()["role_missing"]
@@ -249,6 +263,10 @@ def test_an_unknown_family_is_legal_and_warned_of(account: Account, here: Path) 
 def test_a_trigger_is_checked_and_put_beside_the_others(account: Account, here: Path) -> None:
     key, heading = "triggers/vision/ingest.toml", '[trigger]\nfrom = "s3://data/uploads/"\n'
     text = f"{with_image(account)}{heading}"
+    account.configure(teams={"vision": {}})
+    beyond = submit(account, here, text, "--trigger", "ingest")
+    assert beyond.code == 1 and "buckets of [teams.vision] in the configuration does not allow" in beyond.out
+    account.configure(teams={"vision": {"buckets": ["s3://data/uploads"]}})
     wrong = submit(account, here, f"{text}max_per_day = 0\n", "--trigger", "ingest", "--json")
     assert wrong.code == 1 and account.keys("triggers/") == []
     [mistake] = wrong.json()["mistakes"]

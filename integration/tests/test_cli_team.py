@@ -66,7 +66,7 @@ def test_a_list_shows_missing_roles(account: Account) -> None:
     running(account)
     said = team(account, "list").fine()
     assert "vision" in said.out and "not needed" in said.out
-    account.configure(teams={"nlp": {}})
+    account.configure(teams={"nlp": {}}, jobs={"teams": "any"})
     team(account, "create", "nlp").fine()
     account.aws.client("iam").create_instance_profile(InstanceProfileName="curfew-job-old", Path="/curfew/")
     said = team(account, "list")
@@ -89,7 +89,7 @@ def test_a_role_of_unfinished_jobs_is_deleted_only_by_force(account: Account) ->
 
 def test_the_doctor_names_teams_without_a_role(account: Account) -> None:
     running(account)
-    account.configure(teams={"nlp": {}})
+    account.configure(teams={"nlp": {}}, jobs={"teams": "any"})
     (check,) = [one for one in curfew(account.environment(), "doctor", "--json").json()["checks"] if one["check"] == "roles"]
     assert check["state"] == "finding"
     assert [(one["where"], one["remedy"].split(",")[0]) for one in check["findings"]] == [

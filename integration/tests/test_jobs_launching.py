@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jobs import AGENT, ON_DEMAND, SPEC, Job, JobAccount
+from jobs import AGENT, LISTS_AT_MINUTE, ON_DEMAND, SPEC, Job, JobAccount
 from local_aws.client import REGION
 from reaping import BUCKET, ago, moment, now, rfc3339
 from reaping_budgets import budget_key
@@ -42,6 +42,7 @@ def documented(jobs: JobAccount, instance: str, attribute: str) -> Any:
 def test_a_machine_has_every_killer_and_no_open_port(jobs: JobAccount) -> None:
     ec2 = jobs.aws.client("ec2")
     group = ec2.create_security_group(GroupName="mine", Description="of the team")["GroupId"]
+    jobs.configure(teams={"vision": {"security_groups": [group]}})
     jobs.aws.set_spot_price("g5.xlarge", {"us-east-1b": 0.30, "us-east-1a": 0.41}, since=ago(minutes=5))
     before = now()
     job = jobs.running(text=WITH_ALL.replace("{group}", group))
@@ -71,6 +72,7 @@ def test_a_machine_has_every_killer_and_no_open_port(jobs: JobAccount) -> None:
 
 def test_user_data_says_who_the_machine_is_and_nothing_of_the_spec(jobs: JobAccount) -> None:
     group = jobs.aws.client("ec2").create_security_group(GroupName="mine", Description="of the team")["GroupId"]
+    jobs.configure(teams={"vision": {"security_groups": [group]}})
     job = jobs.running(text=WITH_ALL.replace("{group}", group))
     data = jobs.user_data(job.machine)
     assert len(data) < 16 * 1024
@@ -109,13 +111,84 @@ def test_jobs_boot_the_image_of_the_configuration_unless_they_name_one(jobs: Job
     ours, another = own_image(jobs, "ours"), own_image(jobs, "another")
     put_parameter = jobs.aws.client("ssm").put_parameter
     put_parameter(Name="/curfew/images/x86_64", Type="String", Value=ours)
-    jobs.configure(jobs={"image": "/curfew/images/{architecture}"})
+    jobs.configure(jobs={"image": "/curfew/images/{architecture}"}, teams={"vision": {"images": [another]}})
     assert image_of(jobs, jobs.running()) == ours
     named = SPEC + f'[machine]\nami = "{another}"\n'
     assert image_of(jobs, jobs.running("named", named)) == another
     # A pipeline has built a new one.
     put_parameter(Name="/curfew/images/x86_64", Type="String", Value=another, Overwrite=True)
     assert image_of(jobs, jobs.running("later")) == another
+
+
+# What its team may use
+
+
+def test_an_image_is_public_or_its_teams_or_that_of_the_configuration(jobs: JobAccount) -> None:
+    image = own_image(jobs, "of another team")
+    named = SPEC + f'[machine]\nami = "{image}"\n'
+    jobs.configure(teams={"vision": {"monthly_budget_usd": 100, "over_budget": "hold"}})
+    jobs.write_budget(100)
+    jobs.submit(text=named)
+    run = jobs.tick()
+    job = jobs.job()
+    assert job.state == "held" and "images of [teams.vision] in the configuration does not allow" in job.phase["why"]
+    assert jobs.ever_launched() == [] and jobs.reserved() == {} and image in run.message()
+    # That everybody may have it, EC2 itself says.
+    jobs.aws.client("ec2").modify_image_attribute(ImageId=image, LaunchPermission={"Add": [{"Group": "all"}]})
+    due(job)
+    jobs.tick()
+    assert image_of(jobs, job) == image
+    # That of the configuration is for all.
+    ours = own_image(jobs, "ours")
+    jobs.configure(jobs={"image": ours})
+    assert image_of(jobs, jobs.running("ours", SPEC + f'[machine]\nami = "{ours}"\n')) == ours
+
+
+def test_a_network_is_its_teams_or_the_default_one(jobs: JobAccount) -> None:
+    ec2 = jobs.aws.client("ec2")
+    group = ec2.create_security_group(GroupName="administrators", Description="of others")["GroupId"]
+    subnet = ec2.describe_subnets()["Subnets"][0]["SubnetId"]
+    jobs.configure(teams={"vision": {}, "nlp": {"security_groups": [group], "subnets": [subnet]}}, jobs={"shared_role": "allow"})
+    for key, value in (("security_groups", group), ("subnets", subnet)):
+        text = SPEC + f'[machine]\n{key} = ["{value}"]\n'
+        answered = jobs.submit(key, text)
+        jobs.submit(key.replace("_", "-"), text, team="nlp")
+        jobs.tick()
+        answer = jobs.answer(answered)
+        assert answer and answer["is"] == "rejected" and answer["mistakes"][0]["key"] == f"machine.{key}[0]"
+        assert f"{key} of [teams.vision] in the configuration does not allow" in answer["mistakes"][0]["problem"]
+    assert len(jobs.ever_launched()) == 2 and jobs.keys("jobs/vision/") == []
+    # One that was accepted waits, wherever it stands, once it is not allowed any more; what was asked for before is found, and no more.
+    jobs.aws.set_capacity(0, "g5.xlarge")
+    jobs.submit("waits", text, team="nlp")
+    jobs.tick()
+    waiting = jobs.job("waits", team="nlp")
+    assert waiting.state == "waiting"
+    jobs.aws.set_capacity(100, "g5.xlarge")
+    jobs.configure(teams={"vision": {}, "nlp": {}}, jobs={"shared_role": "allow"})
+    due(waiting)
+    jobs.tick()
+    assert (waiting.state, waiting.phase["by"]) == ("held", "not-allowed") and "subnets of [teams.nlp]" in waiting.phase["why"]
+    assert len(jobs.ever_launched()) == 2
+
+
+def test_a_folder_of_no_configured_team_makes_no_job_and_changes_nothing_for_others(jobs: JobAccount) -> None:
+    jobs.configure(teams={"vision": {}})
+    key = jobs.submit("slip", team="visoin")
+    jobs.put("jobs/nlp/old-0123abcd/spec.toml", SPEC.encode())
+    run = jobs.tick()
+    answer = jobs.answer(key)
+    assert answer and answer["is"] == "rejected"
+    assert "the configuration has no [teams.visoin], and only its teams have jobs: vision" in answer["mistakes"][0]["problem"]
+    [message] = run.messages
+    assert message["attributes"]["team"] == "untagged" and "[teams.visoin]" in message["message"]
+    assert jobs.keys("jobs/visoin/") == jobs.keys("active/") == []
+    # Nor does a job of a team that the configuration had take away the role.
+    assert profile_of(jobs, jobs.running().machine) == "curfew-job"
+    jobs.configure(jobs={"teams": "any"}, teams={"vision": {}})
+    assert jobs.answer(jobs.submit("slip", team="nlp")) is None
+    jobs.tick()
+    assert jobs.job("slip", team="nlp").phase["by"] == "role"
 
 
 # Capacity
@@ -200,6 +273,41 @@ def test_a_job_reserves_its_ceiling_until_it_ends_and_then_what_it_can_have_cost
     assert jobs.read(budget_key("vision"))["reserved_usd"] == kept["usd"]
     jobs.told_of(jobs.submit("third"))
     assert jobs.job("third").state == "running"
+
+
+def test_what_waits_for_capacity_keeps_no_budget_from_others(jobs: JobAccount) -> None:
+    """The account's is enough for one of them. The team that waits has none of its own."""
+    account = {"monthly_budget_usd": 10, "over_budget": "hold"}
+    jobs.configure(teams={"vision": {}, "nlp": {}}, account=account, jobs={"shared_role": "allow"})
+    jobs.write_budget(10, team=None)
+    jobs.aws.set_listed_price("g5.2xlarge", region=REGION, usd="1.212")
+    jobs.aws.set_capacity(0, "g5.2xlarge")
+    jobs.submit("waits", SPEC.replace("g5.xlarge", "g5.2xlarge"), team="nlp")
+    jobs.tick()
+    waiting = jobs.job("waits", team="nlp")
+    assert waiting.state == "waiting", waiting.phase
+    assert waiting.document["reserved"]["released"]
+    assert jobs.reserved(None) == jobs.reserved("nlp") == {}
+    running = jobs.running()
+    # It tries again, finds the budget taken, and holds nothing for that.
+    jobs.aws.set_capacity(100, "g5.2xlarge")
+    due(waiting)
+    jobs.tick()
+    assert (waiting.state, waiting.phase["by"]) == ("held", "budget")
+    assert list(jobs.reserved(None)) == [running.id] and jobs.reserved("nlp") == {}
+
+
+def test_what_a_lost_run_has_reserved_is_given_back_within_the_hour(jobs: JobAccount) -> None:
+    jobs.write_budget(team=None)
+    old = {"usd": 9.0, "since": rfc3339(ago(hours=2)), "until": rfc3339(now() + timedelta(days=7))}
+    jobs.configure(teams={"vision": {}})
+    running = jobs.running()
+    kept = jobs.reserved(None)[running.id]
+    gone = {"vision/gone-0123abcd": old, running.id: {**kept, "since": old["since"]}}
+    jobs.write_budget(team=None, reservations=gone)
+    minute = now().replace(minute=LISTS_AT_MINUTE, second=0, microsecond=0) + timedelta(hours=1)
+    jobs.tick_at(minute)
+    assert list(jobs.reserved(None)) == [running.id]
 
 
 def test_another_region_where_the_spec_says_so(jobs: JobAccount) -> None:

@@ -27,6 +27,11 @@ def created(key: str) -> dict[str, Any]:
 
 
 class TriggerAccount(JobAccount):
+    """Both of its teams may watch the whole bucket."""
+
+    eager = {**JobAccount.eager, "teams": {team: {"buckets": [f"s3://{DATA}"]} for team in ("vision", "nlp")}}
+    eager |= {"jobs": {"shared_role": "allow"}}
+
     def environment(self, **over: str | None) -> dict[str, str]:
         return super().environment(**{"CURFEW_TRIGGER_BUCKETS": DATA, **over})
 
@@ -112,6 +117,8 @@ def test_quiet_makes_one_job_once_nothing_has_arrived_for_that_long(account: Tri
 
 def test_a_wrong_trigger_makes_no_job_and_its_team_hears_every_mistake(account: TriggerAccount) -> None:
     account.put(TRIGGER, EACH.replace("max_per_day = 2", 'max_per_day = 0\nevery = "5m"').encode())
+    teams = {"vision": {"buckets": [f"s3://{DATA}", "foreign-data"]}}
+    account.configure(teams=teams)
     account.put("triggers/vision/other.toml", EACH.replace(DATA, "foreign-data").encode())
     account.put("inbox/vision/llama.toml", EACH.encode())
     run = account.batch(account.arrived("uploads/a", "v1"), account.arrived("uploads/b", "v1"))
@@ -125,6 +132,27 @@ def test_a_wrong_trigger_makes_no_job_and_its_team_hears_every_mistake(account: 
     assert answer["mistakes"][0]["line"] == lines.index("[trigger]") + 1
     assert account.keys("jobs/") == [] and account.made() == []
     assert account.tick(account.arrived("uploads/c", "v1")).messages == []
+
+
+def test_a_trigger_sees_no_upload_beyond_the_folders_of_its_team(account: TriggerAccount) -> None:
+    """Names of files are data."""
+    allowed = {"vision": {"buckets": [f"s3://{DATA}/uploads/"]}, "nlp": {"buckets": [f"s3://{DATA}/uploads-2"]}}
+    account.configure(teams=allowed)
+    account.put(TRIGGER, EACH.encode())
+    account.put(OTHER, EACH.encode())
+    account.put("triggers/nlp/all.toml", EACH.replace("uploads/", "").encode())
+    account.put("triggers/visoin/ingest.toml", EACH.encode())
+    run = account.batch(account.arrived("uploads/patient 7.csv", "v1"))
+    assert len(account.made()) == 1 and account.made("nlp") == account.made("visoin") == []
+    assert [key for key in account.keys("triggers/nlp/") + account.keys("inbox/nlp/") if not key.endswith(".toml")] == []
+    text = run.message("nlp")
+    assert "buckets of [teams.nlp] in the configuration does not allow" in text and "patient" not in text
+    assert "the configuration has no [teams.visoin]" in run.message("untagged")
+    # Told when it is written, too, and what the configuration takes away is gone.
+    account.configure(teams={"vision": {"buckets": []}, "nlp": {}})
+    assert "it allows none" in account.tick(created(TRIGGER)).message("vision")
+    account.batch(account.arrived("uploads/b.csv", "v1"))
+    assert len(account.made()) == 1
 
 
 OTHER = "triggers/nlp/ingest.toml"
@@ -165,6 +193,7 @@ def test_a_state_of_a_newer_curfew_stays_and_holds_up_no_other(account: TriggerA
 
 def test_a_trigger_whose_state_would_have_too_long_a_key_is_refused(account: TriggerAccount) -> None:
     team = "x" * 1_000
+    account.configure(teams={one: {"buckets": [DATA]} for one in (team, "nlp")})
     for key in (f"triggers/{team}/ingest.toml", OTHER):
         account.put(key, EACH.encode())
     run = account.tick(account.arrived("uploads/a", "v1"))
@@ -219,6 +248,7 @@ def test_mistakes_are_told_when_a_trigger_is_written(account: TriggerAccount) ->
 
 
 def test_a_trigger_is_told_of_at_once_where_the_stack_has_no_bucket(jobs: JobAccount) -> None:
+    jobs.configure(teams={"vision": {"buckets": [DATA]}})
     jobs.put(TRIGGER, EACH.encode())
     assert f"no event comes from s3://{DATA}" in jobs.told_of(TRIGGER).message()
 

@@ -256,6 +256,26 @@ def test_a_machine_is_launched_that_says_whose_it_is_and_when_it_ends() -> None:
         assert not may_launch(instance=answered)
 
 
+OTHERS = "999999999999"
+VPC, OTHER_VPC = (f"arn:aws:ec2:eu-west-1:{ACCOUNT}:vpc/vpc-0{digit}" for digit in "12")
+
+
+@pytest.mark.parametrize("kind", ["subnet", "security-group"])
+def test_machines_are_launched_into_no_network_beside_those_that_the_stack_names(kind: str) -> None:
+    for vpc, expect in ((VPC, True), (OTHER_VPC, False)):
+        into = Request("ec2:RunInstances", f"arn:aws:ec2:eu-west-1:{ACCOUNT}:{kind}/x-0abc", context={"ec2:Vpc": vpc})
+        assert may("run-jobs", into)
+        assert may("run-jobs", into, parameters={"JobVpcArns": [VPC]}) == expect
+
+
+@pytest.mark.parametrize(("owner", "public", "expect"), [(ACCOUNT, False, True), (OTHERS, False, False), (OTHERS, True, True), ("amazon", True, True)])
+def test_machines_boot_no_private_image_of_an_account_that_the_stack_does_not_name(owner: str, public: bool, expect: bool) -> None:
+    context: dict[str, str | list[str]] = {"ec2:Owner": owner, "ec2:Public": str(public).lower()}
+    boots = Request("ec2:RunInstances", "arn:aws:ec2:eu-west-1::image/ami-0abc", context=context)
+    assert may("run-jobs", boots)
+    assert may("run-jobs", boots, parameters={"JobImageOwners": [ACCOUNT]}) == expect
+
+
 @pytest.mark.parametrize(
     ("role", "service", "expect"),
     [

@@ -180,9 +180,6 @@ pub(crate) async fn submit(
             return finish(context, &output, CommandStatus::Findings);
         }
     };
-    if !config.teams.is_empty() && config.team(&team).is_none() {
-        screen::warn(format!("the configuration has no team {team}; it has {}", teams(&config)));
-    }
     if let Some(ending) = output.preview(context, &store, &config, (&spec, &document.bytes), options).await {
         return finish(context, &output, ending);
     }
@@ -271,7 +268,7 @@ impl<'a> SubmitOutput<'a> {
         if let JobRole::Missing(why) = role {
             self.role_missing = Some(why);
         }
-        self.estimate = estimate::estimate_job(context, store, config, &spec.terms).await;
+        self.estimate = estimate::estimate_job(context, store, config, (&spec.terms, self.team)).await;
         self.sweep = spec.sweep.as_ref().map(|plan| SweepEstimate::from_plan(plan, self.estimate.as_ref()));
     }
 

@@ -27,7 +27,7 @@ pub use fingerprint::{SPENT_PERCENT, budget_fingerprint, resource_of};
 pub use forecast::LOOKS_BACK;
 pub use observation_gap::ObservationGap;
 pub use period::{BudgetMonth, UnreadableMonth};
-pub use reserve::{ReservationOutcome, ReservationRefusal, ReservationRequest, launched, release, reserve, withdraw};
+pub use reserve::{ReservationOutcome, ReservationRefusal, ReservationRequest, launched, release, reserve};
 pub use spend::{LedgerSpends, ReservationTimes, SavingAction, Spend};
 
 /// What is older says nothing any more: it neither ends anything nor allows a launch. Four beats of a quarter of an hour.
@@ -209,6 +209,9 @@ pub struct CostExplorerFailure {
 /// Money that is set aside for a job before it is launched.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BudgetReservation {
+    /// How many the job has asked for, with this one; 0 if that is not known.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub number: u32,
     /// The most that the job may cost from `since` on.
     pub usd: Amount,
     /// What of it is spent, as of the document.
@@ -323,6 +326,11 @@ impl Budget {
         self.reserved_usd = self.reservations.values().map(BudgetReservation::outstanding).sum();
         self.remaining_usd = self.budget_usd.map(|budget| self.left_of(budget, self.reserved_usd));
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+const fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 impl BudgetReservation {

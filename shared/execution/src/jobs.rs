@@ -250,6 +250,7 @@ pub async fn reconcile(
     let worked: Vec<(Job, Option<String>)> = if may_judge { jobs.reconcile_all(named).await } else { Vec::new() };
     if may_judge && hint == EventHint::All {
         Box::pin(jobs.find_ended_sweeps()).await;
+        Box::pin(jobs.release_strays()).await;
     }
     let steps = jobs.with_findings(|found| std::mem::take(&mut found.steps));
     let report = JobsReport {

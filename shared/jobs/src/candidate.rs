@@ -88,6 +88,9 @@ pub struct MachineImage {
     /// The size of its root volume in GiB, below which EC2 makes none; 0 where EC2 does not say.
     #[serde(default)]
     pub root_gib: u32,
+    /// Whether every team's jobs may name it: EC2 says that it is public, or Amazon's; or it is that of `[jobs] image`.
+    #[serde(default)]
+    pub is_for_all: bool,
     /// The names of its other EBS devices. All of them are encrypted, and deleted with the instance.
     pub other_devices: Vec<String>,
 }

@@ -14,6 +14,8 @@ pub enum Effect {
     Rank,
     /// Reserve the most that it can still cost, in place of what was reserved before.
     Reserve {
+        /// [`JobReservation::number`](super::JobReservation::number).
+        number: u32,
         /// How much.
         usd: Amount,
         until: Timestamp,
@@ -25,8 +27,8 @@ pub enum Effect {
     /// Note on the budgets that what this instance costs settles what was reserved. Has no answer: without it the reservation only stays
     /// whole until the job has ended.
     Settle(ResourceId),
-    /// Give back what was reserved.
-    Release,
+    /// Give back what was reserved, up to the reservation of this number.
+    Release(u32),
     /// Take it off the index of unfinished jobs. Has no answer.
     Forget,
     /// Records a transition in the audit trail and the response. Has no result.

@@ -83,6 +83,8 @@ pub enum EffectResult {
     Ranked(Result<Ranking, LaunchObstacle>),
     /// Of [`Effect::Rank`](super::Effect::Rank) as well: in words why its machines would get no role.
     NoRole(String),
+    /// Of [`Effect::Rank`](super::Effect::Rank) as well: in words why its team may not have what it names.
+    NotAllowed(String),
     /// Of [`Effect::Reserve`](super::Effect::Reserve).
     Reserved(ReserveResult),
     /// Of [`Effect::Launch`](super::Effect::Launch).
@@ -124,6 +126,8 @@ pub enum LaunchResult {
     RefusedRequest(String),
     /// The job's team has no role for its machines, or they may not have the one that is named.
     NoProfile(String),
+    /// The configuration does not allow the job's team what it names.
+    NotAllowed(String),
     /// Not with these permissions.
     Denied(String),
     /// The account has no service-linked role for Spot, and Curfew may not create it.

@@ -4,9 +4,9 @@
 //! input's directory, and no two need the same place. An agent of root depends on that.
 
 use std::collections::BTreeSet;
-use std::fmt;
 
 use model::fault::InvalidValue;
+use model::input_source::InputSource;
 
 /// A job names its data sets; more of them belong under one prefix.
 pub const INPUTS_MAX: usize = 16;
@@ -17,16 +17,11 @@ pub const INPUT_OBJECTS_MAX: usize = 500_000;
 /// The most bytes of one input: no volume is larger (EBS user guide, "General Purpose SSD volumes").
 pub const INPUT_BYTES_MAX: u64 = 64 << 40;
 
-/// Amazon S3 user guide, "Naming Amazon S3 objects".
-const KEY_BYTES_MAX: usize = 1_024;
-
 /// Linux manual, `path_resolution(7)`: `NAME_MAX`.
 const NAME_BYTES_MAX: usize = 255;
 
 /// How the names of the agent's own files in an input's directory begin.
 pub const OWN_NAMES: &str = ".curfew-";
-
-const SCHEME: &str = "s3://";
 
 /// How objects become files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,67 +53,6 @@ pub struct InputSpec {
     /// The directory on the machine.
     pub to: String,
     pub mode: InputMode,
-}
-
-/// A bucket, or a folder or an object in it: `s3://bucket/path`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct InputSource {
-    pub bucket: String,
-    /// Empty for the whole bucket. With `/` at its end only a folder, else an object if there is one, or a folder.
-    path: String,
-}
-
-impl InputSource {
-    /// # Errors
-    /// If it is no address of S3.
-    pub fn read(text: &str) -> Result<Self, InvalidValue> {
-        let wrong =
-            |why: &str| Err(InvalidValue::new(format!("{text:?} {why}; write `s3://BUCKET` or `s3://BUCKET/PREFIX/`")));
-        let Some(rest) = text.strip_prefix(SCHEME) else { return wrong("does not begin with `s3://`") };
-        let (bucket, path) = rest.split_once('/').unwrap_or((rest, ""));
-        if !is_bucket(bucket) {
-            return wrong(
-                "names no bucket: 3 to 63 small letters, digits, `-` and `.`, with a letter or digit at both ends",
-            );
-        }
-        if path.len() > KEY_BYTES_MAX || path.contains(char::is_control) {
-            return wrong("has a path of more than 1,024 bytes, or with control characters");
-        }
-        if path.starts_with('/') || path.contains("//") {
-            return wrong("has `//` in its path");
-        }
-        Ok(Self { bucket: bucket.to_owned(), path: path.to_owned() })
-    }
-
-    /// The prefix of a folder's keys: empty, or with `/` at its end.
-    #[must_use]
-    pub fn folder(&self) -> String {
-        if self.path.is_empty() || self.path.ends_with('/') { self.path.clone() } else { format!("{}/", self.path) }
-    }
-
-    /// The key of the one object that it may be.
-    #[must_use]
-    pub fn object(&self) -> Option<&str> {
-        Some(self.path.as_str()).filter(|path| !path.is_empty() && !path.ends_with('/'))
-    }
-}
-
-impl fmt::Display for InputSource {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{SCHEME}{}/{}", self.bucket, self.path)
-    }
-}
-
-/// Amazon S3 user guide, "General purpose bucket naming rules".
-fn is_bucket(name: &str) -> bool {
-    let is_end = |end: Option<u8>| end.is_some_and(|end| end.is_ascii_lowercase() || end.is_ascii_digit());
-    let legal = |one: u8| one.is_ascii_lowercase() || one.is_ascii_digit() || matches!(one, b'-' | b'.');
-    (3..=63).contains(&name.len())
-        && name.bytes().all(legal)
-        && is_end(name.bytes().next())
-        && is_end(name.bytes().last())
-        && !name.contains("..")
-        && name.parse::<std::net::Ipv4Addr>().is_err()
 }
 
 /// Whether two paths of a machine are the same, or one lies in the other.

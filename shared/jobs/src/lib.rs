@@ -42,6 +42,7 @@ mod reconciliation;
 mod refusals;
 mod spec;
 mod sweep;
+pub mod team_access;
 pub mod telemetry;
 mod token;
 mod transfer;
@@ -83,11 +84,12 @@ pub use id::{JobId, JobName, UnreadableJob};
 pub use identity::MachineIdentity;
 pub use image::image_source;
 pub use input::{
-    INPUT_BYTES_MAX, INPUT_OBJECTS_MAX, INPUTS_MAX, InputFile, InputMode, InputObject, InputSource, InputSpec,
-    OWN_NAMES, plan_file, plan_files,
+    INPUT_BYTES_MAX, INPUT_OBJECTS_MAX, INPUTS_MAX, InputFile, InputMode, InputObject, InputSpec, OWN_NAMES, plan_file,
+    plan_files,
 };
 pub use launch_tags::launch_tags;
 pub use machine_hold::{MachineHold, is_protected};
+pub use model::input_source::InputSource;
 pub use next::{deadline_obstacle, next, wants};
 pub use notification::JobNotification;
 pub use overview::{JobOverview, still_reserved};
@@ -241,9 +243,14 @@ pub struct JobProgress {
     pub attempts_without: u32,
 }
 
-/// What is reserved for a job: it covers any attempt that costs no more, by the hour and beside that, and ends no later.
+/// What is reserved for a job: it covers any attempt that costs no more, by the hour and beside that, and ends no later. A job without a
+/// machine, and without a launch under way, gives it back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct JobReservation {
+    /// How many the job has asked for, with this one. A budget never replaces one by an earlier one, nor does the release of an earlier one
+    /// end it: both may come late.
+    #[serde(default)]
+    pub number: u32,
     /// At which price.
     pub rate: Rate,
     /// And so much for the checkpoints of one machine, however long it runs.
@@ -254,6 +261,9 @@ pub struct JobReservation {
     pub until: Timestamp,
     /// Whether the budgets have it, or it is only wanted.
     pub granted: bool,
+    /// Whether it was given back.
+    #[serde(default)]
+    pub released: bool,
 }
 
 impl Job {

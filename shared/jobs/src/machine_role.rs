@@ -3,7 +3,8 @@
 //! A machine gets the role of its team **if and only if** all of these hold:
 //! - its job names no instance profile;
 //! - `[jobs] shared_role` is not `"allow"`;
-//! - the account has another team than the job's: one that the configuration names, or one that a job was ever accepted of.
+//! - the account has another team than the job's: one that the configuration names; or, where that leaves open which teams have jobs, one
+//!   that a job was ever accepted of.
 //!
 //! Otherwise it gets the role that Curfew's stack makes for all. A team cannot make the others fewer: the configuration is the
 //! administrator's, and only run-jobs writes what lies under `jobs/`. An unreadable list isolates, or waits: it never shares.
@@ -14,6 +15,7 @@ use model::id::TeamName;
 use model::notification_log::NO_TEAM;
 use model::team_role::{create_team_command, team_role};
 
+use super::team_access::AllowList;
 use super::{Job, JobId};
 
 /// The role that the machines of a job get.
@@ -27,25 +29,6 @@ pub enum MachineRole<'a> {
     Team,
 }
 
-/// Whether a team's jobs may name this instance profile.
-///
-/// # Errors
-/// That they may not, and which they may.
-pub fn allow_profile(profile: &str, team: &TeamName, config: &Config) -> Result<(), InvalidValue> {
-    let allowed = config.team(team).map(|team| team.instance_profiles.as_slice()).unwrap_or_default();
-    if allowed.iter().any(|one| one == profile) {
-        return Ok(());
-    }
-    let which = match allowed {
-        [] => "it allows none".to_owned(),
-        names => format!("it allows {}", names.join(", ")),
-    };
-    Err(InvalidValue::new(format!(
-        "instance_profiles of [teams.{team}] in the configuration does not allow {profile:?}; {which}; leave it out for the role that \
-         Curfew gives the team's machines"
-    )))
-}
-
 /// Whether the configuration names another team than this one.
 fn names_another(config: &Config, team: &TeamName) -> bool {
     config.teams.keys().any(|name| name != team && name.as_str() != NO_TEAM)
@@ -54,13 +37,14 @@ fn names_another(config: &Config, team: &TeamName) -> bool {
 /// Whether the role of a team's machines depends on which teams there are jobs of: the configuration does not settle it.
 #[must_use]
 pub fn depends_on_jobs(team: &TeamName, config: &Config) -> bool {
-    config.jobs.shared_role == SharedRole::Deny && !names_another(config, team)
+    config.jobs.shared_role == SharedRole::Deny && config.has_jobs_of_any_team() && !names_another(config, team)
 }
 
 /// Whether each team's machines have a role of their own. `has_other_teams`: jobs of another team were accepted.
 #[must_use]
 pub fn is_isolated(team: &TeamName, config: &Config, has_other_teams: bool) -> bool {
-    config.jobs.shared_role == SharedRole::Deny && (has_other_teams || names_another(config, team))
+    let has_others = names_another(config, team) || (has_other_teams && config.has_jobs_of_any_team());
+    config.jobs.shared_role == SharedRole::Deny && has_others
 }
 
 /// The role of a job's machines.
@@ -84,7 +68,8 @@ pub fn missing_role(team: &TeamName, role: MachineRole<'_>, profile: &str) -> St
     match role {
         MachineRole::Team => format!(
             "the account has more than one team, and EC2 knows no instance profile {profile} for the machines of {team}. Make it: {}. A new \
-             one takes EC2 up to some minutes. To give all teams one role instead: [jobs] shared_role = \"allow\"",
+             one takes EC2 up to some minutes. To give all teams one role instead: [jobs] shared_role = \"allow\". Where a folder of the inbox \
+             was misspelt: name the teams in the configuration, and only they count",
             create_team_command(team)
         ),
         MachineRole::Named(_) => format!(
@@ -112,7 +97,7 @@ impl Job {
     pub fn check_role(&self, config: &Config, has_other_teams: bool) -> Result<(), InvalidValue> {
         let JobId { team, .. } = &self.job;
         match machine_role(self.terms.machine.instance_profile.as_deref(), team, config, has_other_teams) {
-            MachineRole::Named(profile) => allow_profile(profile, team, config),
+            MachineRole::Named(profile) => AllowList::InstanceProfiles.check(profile, Some(team), config),
             MachineRole::Team => team_role(team).map(drop),
             MachineRole::Shared => Ok(()),
         }
@@ -158,18 +143,25 @@ mod tests {
     #[test]
     fn a_configured_role_needs_no_list() {
         let depends = |config: &str| depends_on_jobs(&team("vision"), &Config::read(config).unwrap());
-        assert!(depends("") && depends("[teams.vision]"));
-        assert!(!depends("[teams.nlp]") && !depends("[jobs]\nshared_role = \"allow\""));
+        assert!(depends("") && depends("[jobs]\nteams = \"any\"\n[teams.vision]"));
+        assert!(!depends("[teams.vision]") && !depends("[teams.nlp]") && !depends("[jobs]\nshared_role = \"allow\""));
     }
 
     #[test]
     fn a_profile_is_allowed_to_one_team_and_no_other() {
         let config = Config::read("[teams.vision]\ninstance_profiles = [\"training\"]\n[teams.nlp]").unwrap();
-        assert_eq!(allow_profile("training", &team("vision"), &config), Ok(()));
+        let check = |name: &str| AllowList::InstanceProfiles.check("training", Some(&team(name)), &config);
+        assert_eq!(check("vision"), Ok(()));
         for other in ["nlp", "Vision", "vision2"] {
-            let refused = allow_profile("training", &team(other), &config).unwrap_err().to_string();
+            let refused = check(other).unwrap_err().to_string();
             assert!(refused.contains(&format!("[teams.{other}]")) && refused.contains("it allows none"), "{refused}");
         }
+    }
+
+    #[test]
+    fn a_folder_of_no_configured_team_withdraws_no_role() {
+        check("[teams.vision]", true, MachineRole::Shared);
+        check("[jobs]\nteams = \"any\"\n[teams.vision]", true, MachineRole::Team);
     }
 
     #[test]

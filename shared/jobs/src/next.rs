@@ -28,8 +28,8 @@ pub(super) use limits::{TimeLeft, after, most};
 use model::instance::InstanceState;
 
 use super::{
-    Effect, HoldReason, Job, JobFacts, JobMachine, JobResult, JobTransition, LossReason, MachineSight, NeededFacts,
-    Phase, TransitionKind,
+    Effect, EffectResult, HoldReason, Job, JobFacts, JobMachine, JobResult, JobTransition, LossReason, MachineSight,
+    NeededFacts, Phase, TransitionKind,
 };
 
 /// How long after its launch EC2 may not know an instance yet (EC2 API reference, "Eventual consistency": minutes).
@@ -103,7 +103,7 @@ pub fn wants(job: &Job, warned: bool, now: Timestamp) -> NeededFacts {
 #[must_use]
 pub fn next(job: &Job, facts: &JobFacts, now: Timestamp) -> (Job, Vec<Effect>) {
     let job = run::confirm_launch(run::read(watch(job.clone(), facts, now), facts), facts);
-    let job = deadline::learn(job, facts, now);
+    let job = place::confirm_release(deadline::learn(job, facts, now), facts);
     if let Phase::Ended(ended) = &job.phase {
         let ended = ended.clone();
         return over::go_on(job, ended, facts, now);
@@ -119,10 +119,16 @@ pub fn next(job: &Job, facts: &JobFacts, now: Timestamp) -> (Job, Vec<Effect>) {
     if let Some(why) = over::never_read(&job, facts, now) {
         return over::end(job, JobResult::Expired, why, facts, now);
     }
-    let job = match dependencies::await_others(job, facts, now) {
+    let mut job = match dependencies::await_others(job, facts, now) {
         ControlFlow::Continue(job) => job,
         ControlFlow::Break(waits) => return waits,
     };
+    // A run that was cut off, or had no answer, has left it.
+    if facts.answer.is_none()
+        && let Some(release) = place::release(&mut job)
+    {
+        return (job, vec![release]);
+    }
     match job.phase.clone() {
         Phase::Running(placed) => run::running(job, &placed, facts, now),
         Phase::Interrupted(replacing) => run::interrupted(job, &replacing, facts, now),
@@ -161,7 +167,7 @@ fn terminate_previous_machine(job: &Job, facts: &JobFacts, after: SignedDuration
 
 /// Nothing to change, and nothing to do but to see to its previous machine.
 fn stay(job: Job, facts: &JobFacts, now: Timestamp) -> JobDecision {
-    let is_asked = facts.answer.is_some();
+    let is_asked = !matches!(facts.answer, None | Some(EffectResult::Released(_)));
     // One that was left for Spot has nothing to bring away, and was to be terminated at once.
     let was_left = job.lost == Some(LossReason::ReturnedToSpot);
     let after = if was_left { SignedDuration::ZERO } else { TERMINATE_PREVIOUS_AFTER };
@@ -250,6 +256,7 @@ impl HoldReason {
             Self::SpotRole => "spot-role",
             Self::InstanceProfile => "instance-profile",
             Self::Role => "role",
+            Self::NotAllowed => "not-allowed",
             Self::Unplaceable => "unplaceable",
             Self::Deadline => "deadline",
         }

@@ -293,6 +293,9 @@ impl Job {
                 "Create the instance profile, or submit the job with another one. Then it is launched by itself.",
             ),
             HoldReason::Role => (true, "It is launched by itself then."),
+            HoldReason::NotAllowed => {
+                (true, "Once an administrator allows it in the configuration, it is launched by itself.")
+            }
             HoldReason::Observing => (false, "It is launched once enforce mode is on and a subscription is confirmed."),
             HoldReason::Deadline => (false, "Cancel it, and submit it with a later deadline."),
             HoldReason::Unplaceable => {
@@ -305,6 +308,7 @@ impl Job {
             HoldReason::Budget
             | HoldReason::Quota
             | HoldReason::Role
+            | HoldReason::NotAllowed
             | HoldReason::Unplaceable
             | HoldReason::Deadline => Severity::Warning,
         };

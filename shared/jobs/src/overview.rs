@@ -105,6 +105,13 @@ impl JobOverview {
 }
 
 impl Job {
+    /// What the budgets may hold for it: what it has asked for, and not given back.
+    #[must_use]
+    pub fn unreleased(&self) -> Option<JobReservation> {
+        let is_released = matches!(&self.phase, Phase::Ended(ended) if ended.released);
+        self.reserved.filter(|reserved| !reserved.released && !is_released)
+    }
+
     /// Whether it waits for other jobs before its first launch.
     #[must_use]
     pub fn waits_for_others(&self) -> bool {
@@ -137,11 +144,10 @@ impl Job {
     }
 }
 
-/// What is reserved for a job still: nothing once it is over and its reservation is given back.
+/// What is reserved for a job still: nothing once it was given back.
 #[must_use]
 pub fn still_reserved(job: &Job) -> Option<JobReservation> {
-    let is_released = matches!(&job.phase, Phase::Ended(ended) if ended.released);
-    job.reserved.filter(|reserved| reserved.granted && !is_released)
+    job.unreleased().filter(|reserved| reserved.granted)
 }
 
 fn state(job: &Job) -> &'static str {
@@ -307,7 +313,8 @@ mod tests {
         let check = |phase: Phase, granted: bool, expect: bool| {
             let rate = Rate::from_usd_micros_per_hour(1_000_000);
             let (usd, until) = (Amount::from_usd(8.0), time(NOW));
-            let reserved = JobReservation { rate, transfer_usd: Amount::ZERO, usd, until, granted };
+            let transfer_usd = Amount::ZERO;
+            let reserved = JobReservation { number: 1, rate, transfer_usd, usd, until, granted, released: false };
             let still = still_reserved(&Job { reserved: Some(reserved), ..job(phase.clone()) });
             assert_eq!(still, expect.then_some(reserved), "{phase:?} {granted}");
         };

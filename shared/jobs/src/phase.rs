@@ -217,6 +217,8 @@ pub enum HoldReason {
     InstanceProfile,
     /// Its machines would get no role: their team has none, or they may not have it.
     Role,
+    /// The configuration does not allow its team what it names, or does not name its team.
+    NotAllowed,
     /// Nothing that fits is known, or a price of it, or the image.
     Unplaceable,
     /// Its deadline cannot be met.

@@ -123,6 +123,7 @@ mod tests {
             LaunchResult::Refused(words()),
             LaunchResult::RefusedRequest(words()),
             LaunchResult::NoProfile(words()),
+            LaunchResult::NotAllowed(words()),
             LaunchResult::Denied(words()),
             LaunchResult::Mismatch(words()),
             LaunchResult::Unknown(words()),

@@ -20,7 +20,9 @@ fn now() -> Timestamp {
 }
 
 fn read(text: &str) -> Result<JobSpec, Vec<SpecMistake>> {
-    let config = Config::read("[teams.vision]\ninstance_profiles = [\"training\"]").unwrap();
+    let allows = "[teams.vision]\ninstance_profiles = [\"training\"]\nsubnets = [\"subnet-0123456789abcdef0\"]\n\
+                  security_groups = [\"sg-0123456789abcdef0\"]";
+    let config = Config::read(allows).unwrap();
     JobSpec::read(text, "x", Some(&"vision".into()), &config, &"us-east-1".into(), now())
 }
 

@@ -5,6 +5,7 @@
 
 mod changes;
 mod checks;
+mod jobs;
 mod metrics;
 mod mistakes;
 mod notes;
@@ -22,18 +23,19 @@ pub use mistakes::{MISTAKES_MAX, mistakes};
 pub use notes::{ConfigNote, notes};
 pub use regions::{misshapen_regions, unknown_regions};
 
+pub use jobs::{JobTeams, JobsConfig, SharedRole};
 pub use metrics::{MetricsConfig, SeriesNames, UtilizationUnit};
 pub use sagemaker::{ComponentAction, SageMakerAction, SageMakerConfig};
 pub use sections::{
-    AccountConfig, DiskPolicy, IdleConfig, JobsConfig, LifetimeConfig, LimitsConfig, ManagedConfig, OverBudget,
-    Percent, PricesConfig, ReportConfig, RuleAction, SharedRole, TagKeys, TeamConfig, UntaggedConfig, VolumeAction,
-    VolumesConfig,
+    AccountConfig, DiskPolicy, IdleConfig, LifetimeConfig, LimitsConfig, ManagedConfig, OverBudget, Percent,
+    PricesConfig, ReportConfig, RuleAction, TagKeys, TeamConfig, UntaggedConfig, VolumeAction, VolumesConfig,
 };
 pub use settings::{Setting, SettingSource, Settings, as_toml};
 
 use crate::document::{DocumentError, DocumentKind, utf8};
 use crate::id::{Region, TeamName};
 use crate::mode::Mode;
+use crate::notification_log::NO_TEAM;
 
 /// Where the document lies in the state bucket.
 pub const KEY: &str = "config/curfew.toml";
@@ -122,6 +124,18 @@ impl Config {
     /// As [`Config::read`], and where a byte is no UTF-8.
     pub fn read_bytes(document: &[u8]) -> Result<Self, ConfigError> {
         Self::read(utf8(document)?)
+    }
+
+    /// Whether it leaves open which teams have jobs: it names none, or says so.
+    #[must_use]
+    pub fn has_jobs_of_any_team(&self) -> bool {
+        self.jobs.teams == JobTeams::Any || self.teams.keys().all(|team| team.as_str() == NO_TEAM)
+    }
+
+    /// Whether a team may have jobs.
+    #[must_use]
+    pub fn has_jobs_of(&self, team: &TeamName) -> bool {
+        self.has_jobs_of_any_team() || (self.teams.contains_key(team) && team.as_str() != NO_TEAM)
     }
 
     /// What a team set for itself, where it is named in the document.

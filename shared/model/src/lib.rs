@@ -16,6 +16,7 @@ pub mod foreign_text;
 pub mod hours;
 pub mod id;
 pub mod image_source;
+pub mod input_source;
 pub mod instance;
 pub mod mark;
 pub mod mode;

@@ -11,7 +11,7 @@ use jobs::{
     deadline_obstacle, expected_costs, image_source, prices_wanted, rank,
 };
 use model::config::Config;
-use model::id::Region;
+use model::id::{Region, TeamName};
 use model::image_source::ImageSource;
 use serde::Serialize;
 use store::Store;
@@ -43,7 +43,7 @@ pub(super) async fn estimate_job(
     context: &CommandContext,
     store: &Store,
     config: &Config,
-    terms: &JobTerms,
+    (terms, team): (&JobTerms, &TeamName),
 ) -> Option<JobEstimate> {
     let regions = match terms.machine.regions.as_slice() {
         [] => vec![context.aws.home().clone()],
@@ -56,7 +56,7 @@ pub(super) async fn estimate_job(
             return None;
         }
     };
-    let (images, no_image) = images(context, config, &pools, terms).await;
+    let (images, no_image) = images(context, config, &pools, (terms, team)).await;
     for why in &no_image {
         screen::warn(why);
     }
@@ -91,13 +91,14 @@ async fn images(
     context: &CommandContext,
     config: &Config,
     pools: &[CapacityPool],
-    terms: &JobTerms,
+    (terms, team): (&JobTerms, &TeamName),
 ) -> (Vec<(Region, MachineImage)>, Vec<LaunchObstacle>) {
     let source = &image_source(terms, config);
     let wanted: BTreeSet<(&Region, &str)> =
         pools.iter().map(|pool| (&pool.region, pool.architecture.as_str())).collect();
     let asked = wanted.into_iter().map(|(region, architecture)| async move {
-        let image = AnswerCache::default().image(&context.aws, region, architecture, source, "").await;
+        let (answers, place) = (AnswerCache::default(), (region, architecture));
+        let image = Box::pin(answers.machine_image(&context.aws, place, (terms, team), config, "")).await;
         image.map(|image| (region.clone(), image))
     });
     let (mut images, mut refused) = (Vec::new(), Vec::new());

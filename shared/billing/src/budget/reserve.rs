@@ -1,7 +1,8 @@
-//! Money is set aside for a job before it is launched, and given back when the job has ended.
+//! Money is set aside for a job before it is launched, and given back when nothing is launched, and when the job has ended.
 //!
 //! Both work on one document that was just read, which is then written over that very version and no other. A job reserves
-//! with its team first, then with the account; where the account refuses, it withdraws what the team gave.
+//! with its team first, then with the account; where the account refuses, it gives back what the team gave. The reservations of a job are
+//! numbered: one that comes late never takes the place of a later one, nor does its release end that.
 //!
 //! So at the moment of a launch, what is spent and what is reserved exceed the budget by no more than what was spent since the
 //! beat that the document is of by what reserves nothing: people's own instances. An attempt that takes the place of another
@@ -22,6 +23,8 @@ use super::{Budget, BudgetHolder, BudgetLimit, BudgetMonth, BudgetReservation, S
 pub struct ReservationRequest {
     /// `<team>/<job>`.
     pub job: String,
+    /// How many the job has asked for, with this one.
+    pub number: u32,
     /// The most that it may cost from now on: price times the time that is left, of all that it may run.
     pub usd: Amount,
     /// When it ends at the latest.
@@ -34,9 +37,15 @@ pub enum ReservationRefusal {
     /// The money is not there.
     #[error("{0}")]
     TooMuch(String),
+    /// It would be there without what is reserved for launches that are still under way.
+    #[error("{0}")]
+    InFlight(String),
     /// It is unknown whether it is there.
     #[error("{0}")]
     Unknown(String),
+    /// The job has reserved anew since.
+    #[error("the job has reserved anew since")]
+    Overtaken,
 }
 
 /// What was reserved.
@@ -53,7 +62,7 @@ pub enum ReservationOutcome {
 /// # Errors
 ///
 /// The budget holds launches and has no room for it, or its status is unknown: the document is empty, of another month, or stale, or a running
-/// resource was not observed for long. Then nothing changes.
+/// resource was not observed for long; or the job has reserved anew since. Then nothing changes.
 pub fn reserve(
     document: &mut Budget,
     holder: &BudgetHolder,
@@ -61,6 +70,9 @@ pub fn reserve(
     (config, ceiling): (&Config, Mode),
     now: Timestamp,
 ) -> Result<ReservationOutcome, ReservationRefusal> {
+    if document.reservations.get(&wanted.job).is_some_and(|there| there.number > wanted.number) {
+        return Err(ReservationRefusal::Overtaken);
+    }
     let month = BudgetMonth::containing(now, config).month;
     let limit = BudgetLimit::from_config(holder, config, ceiling);
     let objection = limit.and_then(|limit| objection(document, holder, wanted, &limit, &month, now).err());
@@ -73,6 +85,7 @@ pub fn reserve(
         document.month = month;
     }
     let reservation = BudgetReservation {
+        number: wanted.number,
         usd: wanted.usd,
         spent_usd: Amount::ZERO,
         since: now,
@@ -92,22 +105,20 @@ pub fn launched(document: &mut Budget, job: &str, instance: ResourceId) -> bool 
     reservation.map(|one| one.instances.insert(instance)).is_some()
 }
 
-/// A job has ended, and what it had reserved is given back, except for the most that it can have `cost`; whether there was anything. The
-/// first beat after this gives that back as well: until then the last spend of the job is unknown. It is released in the month before
-/// first, then in this one: in the other order a beat in between would carry it over again.
-pub fn release(document: &mut Budget, job: &str, cost: Amount, now: Timestamp) -> bool {
-    let Some(reservation) = document.reservations.get_mut(job) else { return false };
-    reservation.usd = reservation.usd.min(cost);
-    reservation.ended = reservation.ended.or(Some(now));
+/// Gives back what a job has reserved, up to the reservation of this number; whether there was anything. Where an instance was launched by
+/// it, the most that the job can have `cost` stays until the first beat after this: until then its last spend is unknown. It is released in
+/// the month before first, then in this one: in the other order a beat in between would carry it over again.
+pub fn release(document: &mut Budget, (job, number): (&str, u32), cost: Amount, now: Timestamp) -> bool {
+    let reservation = document.reservations.get_mut(job).filter(|reservation| reservation.number <= number);
+    let Some(reservation) = reservation else { return false };
+    if reservation.instances.is_empty() {
+        document.reservations.remove(job);
+    } else {
+        reservation.usd = reservation.usd.min(cost);
+        reservation.ended = reservation.ended.or(Some(now));
+    }
     document.count_reservations();
     true
-}
-
-/// Gives back at once what was reserved for a job that was not launched; whether there was anything.
-pub fn withdraw(document: &mut Budget, job: &str) -> bool {
-    let had = document.reservations.remove(job).is_some();
-    document.count_reservations();
-    had
 }
 
 fn objection(
@@ -136,8 +147,8 @@ fn objection(
     if let Some(blind) = document.blind_since.filter(|blind| is_old(*blind)) {
         return unknown(format!("something that runs was last seen at {blind}; see the gaps of enforce-budgets"));
     }
-    let others = document.reservations.iter().filter(|(job, _)| **job != wanted.job);
-    let reserved: Amount = others.map(|(_, one)| one.outstanding()).sum();
+    let others = || document.reservations.iter().filter(|(job, _)| **job != wanted.job).map(|(_, one)| one);
+    let reserved: Amount = others().map(BudgetReservation::outstanding).sum();
     let left = document.left_of(limit.budget, reserved);
     if wanted.usd <= left {
         return Ok(());
@@ -146,7 +157,10 @@ fn objection(
         Amount::ZERO => String::new(),
         uncertain => format!(", {uncertain} more may be"),
     };
-    Err(ReservationRefusal::TooMuch(format!(
+    let launched = others().filter(|one| !one.instances.is_empty()).map(BudgetReservation::outstanding).sum();
+    let is_in_flight = wanted.usd <= document.left_of(limit.budget, launched);
+    let refusal = if is_in_flight { ReservationRefusal::InFlight } else { ReservationRefusal::TooMuch };
+    Err(refusal(format!(
         "{} may cost up to {}, but {whose} has {left} left: {} for {month}, less {} spent{uncertain} and {reserved} reserved, as of {as_of}",
         wanted.job, wanted.usd, limit.budget, document.spent_usd
     )))

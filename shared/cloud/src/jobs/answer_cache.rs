@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use jobs::{CapacityPool, JobTerms, LaunchObstacle, ListedQuota, MachineImage};
-use model::id::{Region, ResourceId, TypeName};
+use jobs::team_access::check_image;
+use jobs::{CapacityPool, JobTerms, LaunchObstacle, ListedQuota, MachineImage, image_source};
+use model::config::Config;
+use model::id::{Region, ResourceId, TeamName, TypeName};
 use model::image_source::ImageSource;
 use tokio::sync::OnceCell;
 
@@ -60,6 +62,28 @@ impl AnswerCache {
     ) -> Result<MachineImage, LaunchObstacle> {
         let question = (region.clone(), architecture.to_owned(), source.clone());
         self.images.get_or_ask(question, Box::pin(image(aws, region, architecture, source, agent_sha256))).await
+    }
+
+    /// The image that a job's machine boots: that which the job names, if its team may, or that of the configuration.
+    ///
+    /// # Errors
+    /// As [`AnswerCache::image`]; or the team may not have it, or EC2 does not say that all may.
+    pub async fn machine_image(
+        &self,
+        aws: &Aws,
+        (region, architecture): (&Region, &str),
+        (terms, team): (&JobTerms, &TeamName),
+        config: &Config,
+        agent_sha256: &str,
+    ) -> Result<MachineImage, LaunchObstacle> {
+        let look =
+            |source: ImageSource| async move { self.image(aws, region, architecture, &source, agent_sha256).await };
+        let image = look(image_source(terms, config)).await?;
+        let Err(refused) = check_image(terms.machine.ami.is_some(), &image, team, config) else { return Ok(image) };
+        match look(config.jobs.image.clone()).await {
+            Ok(common) if common.ami == image.ami => Ok(MachineImage { is_for_all: true, ..image }),
+            _ => Err(LaunchObstacle::new(format!("the image {} in {region} is not allowed: {refused}", image.ami))),
+        }
     }
 
     /// The quotas of EC2 in that region. Needed only after a quota has refused a launch.

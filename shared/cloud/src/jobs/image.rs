@@ -40,6 +40,7 @@ pub(super) async fn image(
             ami: id,
             architecture: architecture.to_owned(),
             agent_sha256: agent_sha256.to_owned(),
+            is_for_all: ec2_image.public() == Some(true) || ec2_image.image_owner_alias() == Some("amazon"),
             root_gib: root.first().map(|(_, gib)| *gib).unwrap_or_default(),
             other_devices: others.into_iter().map(|(name, _)| name.to_owned()).collect(),
             root_device,

@@ -24,8 +24,8 @@ impl JobsRun<'_> {
         match effect {
             Effect::Record(note) => self.note(job, note),
             Effect::Rank => return self.ranked(job).await,
-            Effect::Reserve { usd, until } => {
-                return Some(EffectResult::Reserved(self.reserve(job, *usd, *until).await));
+            Effect::Reserve { number, usd, until } => {
+                return Some(EffectResult::Reserved(Box::pin(self.reserve(job, *number, *usd, *until)).await));
             }
             Effect::Launch(launch) => {
                 return Some(EffectResult::Launched(self.launch(job, launch, known.is_first_ask).await));
@@ -40,8 +40,8 @@ impl JobsRun<'_> {
                     self.gap(error.gap(home));
                 }
             }
-            Effect::Release => {
-                let released = self.release(job).await;
+            Effect::Release(number) => {
+                let released = self.release(job, *number).await;
                 if let Err(error) = &released {
                     self.gap(error.gap(home));
                 }
@@ -80,6 +80,17 @@ impl JobsRun<'_> {
         // Only EC2 knows whether an earlier request launched a machine.
         if is_first_ask && let Err(why) = job.check_role(self.config, has_other_teams) {
             return LaunchResult::NoProfile(why.to_string());
+        }
+        if let Err(why) = job.check_access(self.config).and_then(|()| job.check_image(&launch.image, self.config)) {
+            if is_first_ask {
+                return LaunchResult::NotAllowed(why.to_string());
+            }
+            // What was launched by an earlier request is found; nothing is launched any more.
+            let only_finds = LaunchRequest { only_find: true, ..launch.clone() };
+            return match self.request_machine(job, &only_finds).await {
+                LaunchResult::NoCapacity(_) => LaunchResult::Mismatch(why.to_string()),
+                found => found,
+            };
         }
         let answer = self.request_machine(job, launch).await;
         if is_first_ask {

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use futures::{StreamExt, stream};
 use jobs::{InboxAnswer, Job, JobId, JobSpec, ShareLimits, SpecMistake, Sweep};
 use model::fault::shortened;
+use model::id::TeamName;
 use model::notification_log::{
     Headline, HeadlineObject, NO_TEAM, Notification, NotificationFacts, NotificationKind, Paragraph, Severity,
 };
@@ -238,11 +239,16 @@ impl JobsRun<'_> {
         }
     }
 
+    /// Nobody hears what is sent to a team that the configuration does not have: that is for whoever hears of what has no team.
+    pub(super) fn known_team<'t>(&self, team: Option<&'t TeamName>) -> Option<&'t TeamName> {
+        team.filter(|team| self.config.has_jobs_of(team))
+    }
+
     fn rejection(&self, submission: &Submission, mistakes: &[SpecMistake]) -> Notification {
         let named = describe_mistakes(mistakes);
         let address = format!("s3://{}/{}", self.run.store.bucket_name(), submission.key);
         Notification {
-            team: submission.team.as_ref().map_or(NO_TEAM, |team| team.as_str()).to_owned(),
+            team: self.known_team(submission.team.as_ref()).map_or(NO_TEAM, |team| team.as_str()).to_owned(),
             severity: Severity::Error,
             region: self.run.cloud.home().clone(),
             resource: None,

@@ -7,7 +7,7 @@ use billing::price::{PriceBook, PriceDocument};
 use cloud::CallErrorKind;
 use futures::future::join_all;
 use jobs::machine_role::depends_on_jobs;
-use jobs::{CapacityPool, EffectResult, Job, LaunchObstacle, MachineImage, Ranking, image_source, prices_wanted, rank};
+use jobs::{CapacityPool, EffectResult, Job, LaunchObstacle, MachineImage, Ranking, prices_wanted, rank};
 use model::id::{Region, TeamName};
 use model::observation::{Gap, GapKind};
 
@@ -19,6 +19,9 @@ const PRICES_TIMEOUT: Duration = Duration::from_secs(5);
 impl JobsRun<'_> {
     /// Where it can be launched, or for people why nowhere; `None` if AWS did not answer enough, and the next run tries again.
     pub(super) async fn ranked(&self, job: &Job) -> Option<EffectResult> {
+        if let Err(why) = job.check_access(self.config) {
+            return Some(EffectResult::NotAllowed(why.to_string()));
+        }
         let has_other_teams = self.has_other_teams(&job.job.team).await?;
         if let Err(why) = job.check_role(self.config, has_other_teams) {
             return Some(EffectResult::NoRole(why.to_string()));
@@ -107,12 +110,12 @@ impl JobsRun<'_> {
     ) -> (Vec<(Region, MachineImage)>, Vec<LaunchObstacle>) {
         let kinds: BTreeSet<(&Region, &str)> =
             pools.iter().map(|pool| (&pool.region, pool.architecture.as_str())).collect();
-        let source = image_source(&job.terms, self.config);
         let looks = kinds.into_iter().filter_map(|(region, architecture)| {
             let agent = agents.get(architecture)?;
-            let source = &source;
+            let of = (&job.terms, &job.job.team);
             Some(async move {
-                let image = self.asked.image(self.run.cloud, region, architecture, source, agent).await;
+                let place = (region, architecture);
+                let image = self.asked.machine_image(self.run.cloud, place, of, self.config, agent).await;
                 image.map(|image| (region.clone(), image))
             })
         });

@@ -50,6 +50,7 @@ fn launch() -> LaunchRequest {
             agent_sha256: "0".repeat(64),
             root_device: "/dev/xvda".to_owned(),
             root_gib: 65,
+            is_for_all: true,
             other_devices: Vec::new(),
         },
         ends_at: time("2026-09-01T20:00:00Z"),

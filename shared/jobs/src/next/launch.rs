@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::limits::{TimeLeft, after};
 use super::no_capacity::{pause, wait};
-use super::place::{RANKING_IS_OLD_AFTER, TEAM_ROLE_HELD_FOR, again, ask_for_money, covers, hold};
+use super::place::{HELD_FOR, RANKING_IS_OLD_AFTER, TEAM_ROLE_HELD_FOR, again, ask_for_money, covers, hold};
 use super::{ABSENT_AFTER, JobDecision, deadline, note, over, run, spot_return};
 use crate::{
     ATTEMPT_MIN, Candidate, Capacity, Effect, EffectResult, HoldReason, Job, JobFacts, JobMachine, JobResult,
@@ -116,9 +116,15 @@ pub(super) fn go_on(job: Job, launching: LaunchInProgress, facts: &JobFacts, now
             let refused = |job| over::end(job, JobResult::Failed, said.clone(), facts, now);
             over::conclude(&job, facts, now).unwrap_or_else(|| refused(job))
         }
-        LaunchResult::NoProfile(said) => without_profile(job, said, facts, now),
+        // It may be made any moment, or EC2 not know of it yet.
+        LaunchResult::NoProfile(said) => {
+            hold_unless_over(job, (HoldReason::Role, TEAM_ROLE_HELD_FOR), said, facts, now)
+        }
+        LaunchResult::NotAllowed(said) => hold_unless_over(job, (HoldReason::NotAllowed, HELD_FOR), said, facts, now),
         LaunchResult::Denied(said) => denied(job, &launching, said, facts, now),
-        LaunchResult::SpotRoleMissing(said) => hold_unless_over(job, HoldReason::SpotRole, said, facts, now),
+        LaunchResult::SpotRoleMissing(said) => {
+            hold_unless_over(job, (HoldReason::SpotRole, ROLE_HELD_FOR), said, facts, now)
+        }
         LaunchResult::ProfileUnknown(said) => profile_unknown(job, &launching, said, facts, now),
         LaunchResult::NoCapacity(said) | LaunchResult::Mismatch(said) => {
             next_candidate(job, launching, said, facts, now)
@@ -175,23 +181,21 @@ fn profile_unknown(
     if may_appear && over::conclude(&job, facts, now).is_none() {
         return (job, Vec::new());
     }
-    hold_unless_over(job, HoldReason::InstanceProfile, said, facts, now)
+    hold_unless_over(job, (HoldReason::InstanceProfile, ROLE_HELD_FOR), said, facts, now)
 }
 
-/// A person has to create what is missing, and then the job is launched.
-fn hold_unless_over(job: Job, by: HoldReason, said: &str, facts: &JobFacts, now: Timestamp) -> JobDecision {
+/// No other pool would be launched either: a person has to create what is missing, or to allow it, and then the job is launched.
+fn hold_unless_over(
+    job: Job,
+    (by, held_for): (HoldReason, SignedDuration),
+    said: &str,
+    facts: &JobFacts,
+    now: Timestamp,
+) -> JobDecision {
     if let Some(concluded) = over::conclude(&job, facts, now) {
         return concluded;
     }
-    hold(job, by, said.to_owned(), after(now, ROLE_HELD_FOR))
-}
-
-/// No other pool would be launched with this instance profile. It may be made any moment, or EC2 not know of it yet.
-fn without_profile(job: Job, said: &str, facts: &JobFacts, now: Timestamp) -> JobDecision {
-    if let Some(concluded) = over::conclude(&job, facts, now) {
-        return concluded;
-    }
-    hold(job, HoldReason::Role, said.to_owned(), after(now, TEAM_ROLE_HELD_FOR))
+    hold(job, by, said.to_owned(), after(now, held_for))
 }
 
 /// A permission is missing. If it was there before, a person removed it, for good or to stop everything; after a change of the mode it may arrive

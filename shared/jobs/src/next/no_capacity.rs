@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::launch::{PREVIOUS_MACHINE_GONE_IN, QUOTA_HELD_FOR};
 use super::limits::{TimeLeft, after};
-use super::place::{again, hold};
+use super::place::{again, hold, release};
 use super::{JobDecision, deadline, note, stay};
 use crate::{
     Capacity, CapacityDecision, CapacityWait, HoldReason, Job, JobFacts, Phase, TransitionKind, UsedUpQuota, token,
@@ -61,7 +61,8 @@ pub(super) fn wait(mut job: Job, quotas: &[UsedUpQuota], said: &str, now: Timest
 pub(super) fn pause(mut job: Job, pause: SignedDuration, why: String, now: Timestamp) -> JobDecision {
     let noted = note(&job, TransitionKind::Waits, why.as_str());
     job.phase = Phase::Waiting(CapacityWait { until: after(now, pause), passes: job.passes, said: why });
-    (job, vec![noted])
+    let release = release(&mut job);
+    (job, std::iter::once(noted).chain(release).collect())
 }
 
 /// Longer with each pass, with a deterministic jitter of up to a quarter. As many machines without a heartbeat as there are candidates also count

@@ -99,7 +99,7 @@ fn describe_result(succeeded: bool, code: Option<i32>, why: &str) -> String {
 pub(super) fn end(mut job: Job, result: JobResult, why: String, facts: &JobFacts, now: Timestamp) -> JobDecision {
     let machine = job.machine().cloned();
     let noted = note(&job, TransitionKind::Finished, why.as_str());
-    let released = job.reserved.is_none();
+    let released = job.reserved.is_none_or(|reserved| reserved.released);
     let ended = JobEnd { result, why, at: now, machine, released, closed: false };
     job.phase = Phase::Ended(ended.clone());
     // What was answered was answered to something else.
@@ -149,7 +149,7 @@ fn effects(job: &Job, ended: &JobEnd, facts: &JobFacts, now: Timestamp) -> Vec<E
     let is_due = is_due && job.machine_hold.is_none();
     let machine = ended.machine.as_ref().filter(|_| is_due).map(|machine| Effect::Terminate(machine.clone()));
     let previous_attempt = || terminate_previous_machine(job, facts, SignedDuration::ZERO, now);
-    let release = (!ended.released).then_some(Effect::Release);
+    let release = job.reserved.filter(|_| !ended.released).map(|reserved| Effect::Release(reserved.number));
     let effect = match &facts.answer {
         None => machine.or_else(previous_attempt).or(release),
         Some(EffectResult::Terminated) => release,

@@ -15,7 +15,7 @@ use crate::{
 pub(super) const RANKING_IS_OLD_AFTER: SignedDuration = SignedDuration::from_mins(15);
 
 /// When a budget, or that nothing fits, is looked at again.
-const HELD_FOR: SignedDuration = SignedDuration::from_mins(5);
+pub(super) const HELD_FOR: SignedDuration = SignedDuration::from_mins(5);
 
 /// When a role that is missing is looked for again: the command that makes it takes a minute, and EC2 to know of it, some.
 pub(super) const TEAM_ROLE_HELD_FOR: SignedDuration = SignedDuration::from_mins(2);
@@ -30,6 +30,7 @@ pub(super) fn submitted(job: Job, facts: &JobFacts, now: Timestamp) -> JobDecisi
         Some(EffectResult::Ranked(Ok(ranking))) => ranked(job, ranking, facts, now),
         Some(EffectResult::Ranked(Err(why))) => nowhere(job, why.to_string(), now),
         Some(EffectResult::NoRole(why)) => hold(job, HoldReason::Role, why.clone(), after(now, TEAM_ROLE_HELD_FOR)),
+        Some(EffectResult::NotAllowed(why)) => hold(job, HoldReason::NotAllowed, why.clone(), after(now, HELD_FOR)),
         _ => again(job, facts, now),
     }
 }
@@ -125,7 +126,8 @@ pub(super) fn covers(job: &Job, now: Timestamp) -> bool {
 fn wanted(job: &Job, now: Timestamp) -> JobReservation {
     let candidates = job.ranking.iter().flat_map(|ranking| &ranking.candidates);
     let (rate, usd) = (Rate::ZERO, Amount::ZERO);
-    let none = JobReservation { rate, transfer_usd: usd, usd, until: now, granted: false };
+    let number = job.reserved.map_or(0, |before| before.number).saturating_add(1);
+    let none = JobReservation { number, rate, transfer_usd: usd, usd, until: now, granted: false, released: false };
     candidates.fold(none, |most, candidate| {
         let cost_max = candidate.cost_max();
         let left = TimeLeft::on_machine(job, cost_max, now);
@@ -135,7 +137,7 @@ fn wanted(job: &Job, now: Timestamp) -> JobReservation {
             transfer_usd: most.transfer_usd.max(cost_max.once),
             usd: most.usd.max(cost_max.amount(seconds).rounded_up_to(1)),
             until: most.until.max(after(left.end(now), RESERVED_BEYOND)),
-            granted: false,
+            ..most
         }
     })
 }
@@ -145,7 +147,32 @@ pub(super) fn ask_for_money(mut job: Job, now: Timestamp) -> JobDecision {
     let wanted = wanted(&job, now);
     job.reserved = Some(wanted);
     job.phase = Phase::Reserving;
-    (job, vec![Effect::Reserve { usd: wanted.usd, until: wanted.until }])
+    (job, vec![reserve(&wanted)])
+}
+
+const fn reserve(wanted: &JobReservation) -> Effect {
+    Effect::Reserve { number: wanted.number, usd: wanted.usd, until: wanted.until }
+}
+
+/// Takes in that the money was given back.
+pub(super) fn confirm_release(mut job: Job, facts: &JobFacts) -> Job {
+    if let (Some(EffectResult::Released(true)), Some(reserved)) = (&facts.answer, &mut job.reserved) {
+        reserved.released = true;
+    }
+    job
+}
+
+/// Gives back what is reserved for a job that has no machine, and asks for none now: other jobs may need it meanwhile. In its state it is
+/// not granted any more before that, so that no other run launches by it.
+pub(super) fn release(job: &mut Job) -> Option<Effect> {
+    let waits = match &job.phase {
+        Phase::Submitted | Phase::Waiting(_) | Phase::Held(_) => true,
+        Phase::Retrying(waiting) => waiting.machine.is_none(),
+        Phase::Reserving | Phase::Launching(_) | Phase::Running(_) | Phase::Interrupted(_) | Phase::Ended(_) => false,
+    };
+    let reserved = job.reserved.as_mut().filter(|reserved| waits && !reserved.released)?;
+    reserved.granted = false;
+    Some(Effect::Release(reserved.number))
 }
 
 /// Ranked; money has to be reserved.
@@ -165,9 +192,7 @@ pub(super) fn reserving(mut job: Job, facts: &JobFacts, now: Timestamp) -> JobDe
             hold(job, HoldReason::Budget, why.clone(), until)
         }
         (Some(EffectResult::Reserved(ReserveResult::Overtaken)), _) => (job, Vec::new()),
-        (_, Some(reserved)) if facts.may_act && !is_old => {
-            (job, vec![Effect::Reserve { usd: reserved.usd, until: reserved.until }])
-        }
+        (_, Some(reserved)) if facts.may_act && !is_old => (job, vec![reserve(&reserved)]),
         _ => again(job, facts, now),
     }
 }
@@ -193,6 +218,7 @@ pub(super) fn held(job: Job, held: &LaunchHold, facts: &JobFacts, now: Timestamp
         | HoldReason::SpotRole
         | HoldReason::InstanceProfile
         | HoldReason::Role
+        | HoldReason::NotAllowed
         | HoldReason::Unplaceable
         | HoldReason::Deadline => now >= held.until,
     };
@@ -206,7 +232,8 @@ pub(super) fn hold(mut job: Job, by: HoldReason, why: String, until: Timestamp) 
     let noted = note(&job, TransitionKind::Held, why.as_str());
     job.was_observed |= by == HoldReason::Observing;
     job.phase = Phase::Held(LaunchHold { by, why, until, passes: job.passes });
-    (job, vec![noted])
+    let release = release(&mut job);
+    (job, std::iter::once(noted).chain(release).collect())
 }
 
 /// Whether too many attempts came to nothing, as far as anybody has read.

@@ -78,7 +78,8 @@ fn schedule_retry(mut job: Job, failed: u32, why: &str, until: Timestamp, now: T
     }
     let noted = note(&job, TransitionKind::Waits, why.as_str());
     job.phase = Phase::Retrying(RetryWait { machine, why, since: now, until });
-    (job, vec![noted])
+    let release = place::release(&mut job);
+    (job, std::iter::once(noted).chain(release).collect())
 }
 
 /// It waits until its machines are gone and the time has come. Its limits end the job even while a previous machine is still there.

@@ -44,6 +44,7 @@ fn image(region: &str, architecture: &str) -> (Region, MachineImage) {
         agent_sha256: "0".repeat(64),
         root_device: "/dev/xvda".to_owned(),
         root_gib: 65,
+        is_for_all: true,
         other_devices: Vec::new(),
     };
     (region.into(), image)

@@ -21,6 +21,7 @@ use super::written::{self, RawSpec};
 use super::{CheckpointSpec, GpuSpec, JobSpec, JobTerms, ModelSizing, SpotSpec, Workload, checks};
 use crate::checkpoints::check_pattern;
 use crate::parameter_sweep::sweep_variable;
+use crate::team_access::check_team;
 use crate::{CHECKPOINTS_KEPT_MAX, ContainerImage, JobName, SpecMistake, WorkdirDigest};
 
 const DIR: &str = "/var/curfew/checkpoints";
@@ -32,7 +33,7 @@ impl JobSpec {
     pub const BYTES_MAX: usize = written::BYTES_MAX;
 
     /// Reads a spec. `file_name`: what it is called in the inbox, with or without its folder; a spec that has no name takes that. `team`:
-    /// whose folder it lies in; without one it may name no instance profile. `bucket_region`: where its checkpoints are kept.
+    /// whose folder it lies in; without one it may name nothing that is allowed team by team. `bucket_region`: where its checkpoints are kept.
     ///
     /// # Errors
     /// Every mistake, in the order of the document: its line, its full key, and what is legal. What `config` requires, and that
@@ -46,6 +47,7 @@ impl JobSpec {
         now: Timestamp,
     ) -> Result<Self, Vec<SpecMistake>> {
         let (mut judge, written) = SpecValidator::parse(text)?;
+        judge.check(&[], team.map_or(Ok(()), |team| check_team(team, config)));
         let sweep = judge.sweep(&written);
         let parameters = judge.member(&written, sweep.as_ref());
         let name = judge.name(written.name.as_deref(), file_name);

@@ -161,7 +161,11 @@ fn every_key_is_read() {
         EVERY_KEY,
         "x.toml",
         Some(&"vision".into()),
-        &Config::read("[teams.vision]\ninstance_profiles = [\"training\"]").unwrap(),
+        &Config::read(
+            "[teams.vision]\ninstance_profiles = [\"training\"]\nsubnets = [\"subnet-0123abcd\"]\n\
+             security_groups = [\"sg-0123456789abcdef0\"]",
+        )
+        .unwrap(),
         &"us-east-1".into(),
         now(),
     );

@@ -4,13 +4,14 @@ use jiff::{SignedDuration, Timestamp};
 use model::config::Config;
 use model::document::{position, utf8, written_at};
 use model::duration;
-use model::fault::shortened;
+use model::fault::{InvalidValue, shortened};
 use model::id::{Region, TeamName};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::{Trigger, TriggerKind, document};
 use crate::spec::checks::whole_number;
+use crate::team_access::check_folder;
 use crate::{InputSource, JobName, JobSpec, SpecMistake};
 
 const MAX_PER_DAY: u32 = 20;
@@ -62,7 +63,7 @@ impl Trigger {
             return Err(mistakes);
         };
         let mut section = Section { text, found: Vec::new() };
-        let trigger = section.read(tree.get_ref(), state_bucket);
+        let trigger = section.read(tree.get_ref(), state_bucket, |folder| check_folder(folder, team, config));
         section.check_name(name);
         section.refuse_finish_by(tree.get_ref());
         let blanked = document::section_range(text, tree.get_ref()).and_then(|lines| document::blank(text, lines));
@@ -98,7 +99,12 @@ impl Section<'_> {
         self.found.push(SpecMistake { line, key, problem });
     }
 
-    fn read(&mut self, root: &DeTable<'_>, state_bucket: &str) -> Option<(String, String, TriggerKind, u32)> {
+    fn read(
+        &mut self,
+        root: &DeTable<'_>,
+        state_bucket: &str,
+        allow: impl Fn(&InputSource) -> Result<(), InvalidValue>,
+    ) -> Option<(String, String, TriggerKind, u32)> {
         let Some((heading, value)) = root.get_key_value("trigger") else {
             let problem = "there is no section `[trigger]`; write it, or submit the document to inbox/".to_owned();
             self.refuse(None, "", problem);
@@ -112,14 +118,20 @@ impl Section<'_> {
             let shown = shortened(key.get_ref(), SHOWN_CHARACTERS_MAX);
             self.refuse(Some(key.span().start), &shown, format!("there is no such key; there are {}", KEYS.join(", ")));
         }
-        let from = self.from(table, heading.span().start, state_bucket);
+        let from = self.from(table, heading.span().start, state_bucket, allow);
         let kind = self.kind(table);
         let max_per_day = self.max_per_day(table);
         let (bucket, prefix) = from?;
         Some((bucket, prefix, kind, max_per_day))
     }
 
-    fn from(&mut self, table: &DeTable<'_>, heading: usize, state_bucket: &str) -> Option<(String, String)> {
+    fn from(
+        &mut self,
+        table: &DeTable<'_>,
+        heading: usize,
+        state_bucket: &str,
+        allow: impl Fn(&InputSource) -> Result<(), InvalidValue>,
+    ) -> Option<(String, String)> {
         let value = table.get("from");
         let byte = value.map_or(heading, |value| value.span().start);
         let address = value.and_then(text_of).filter(|text| text.ends_with('/'));
@@ -133,6 +145,8 @@ impl Section<'_> {
         };
         if source.bucket == state_bucket {
             self.refuse(Some(byte), "from", "this is Curfew's own bucket; name another one".to_owned());
+        } else if let Err(problem) = allow(&source) {
+            self.refuse(Some(byte), "from", problem.to_string());
         }
         let prefix = source.folder();
         Some((source.bucket, prefix))

@@ -14,12 +14,16 @@ fn at(text: &str) -> Timestamp {
 }
 
 fn read(text: &str) -> Result<(Trigger, JobSpec), Vec<SpecMistake>> {
+    read_named("ingest", text)
+}
+
+fn read_named(name: &str, text: &str) -> Result<(Trigger, JobSpec), Vec<SpecMistake>> {
     let region = "us-east-1".into();
     Trigger::read(
         text.as_bytes(),
-        "ingest",
+        name,
         Some(&"vision".into()),
-        &Config::default(),
+        &Config::read("[teams.vision]\nbuckets = [\"s3://data\"]").unwrap(),
         ("curfew-state", &region),
         at("22T05:00:00"),
     )
@@ -52,6 +56,12 @@ fn every_mistake_has_its_line() {
         &format!("{JOB}[trigger]\nfrom = \"s3://curfew-state/x/\""),
         &["4 trigger.from: this is Curfew's own"],
     );
+    check_refused(
+        &format!("{JOB}[trigger]\nfrom = \"s3://payroll/2026/\""),
+        &[
+            "4 trigger.from: buckets of [teams.vision] in the configuration does not allow \"s3://payroll/2026/\"; it allows s3://data/",
+        ],
+    );
     check_refused(&format!("{JOB}{EACH}quiet = \"5m\"\n"), &["6 trigger.quiet: it needs"]);
     for quiet in ["59s", "25h", "soon"] {
         let text = format!("{JOB}[trigger]\nfrom = \"s3://data/\"\nfor = \"quiet\"\nquiet = \"{quiet}\"\n");
@@ -79,17 +89,7 @@ fn every_mistake_has_its_line() {
         let text = format!("{JOB}{EACH}[limits]\nfinish_by = {moment}\n");
         check_refused(&text, &["7 limits.finish_by: a trigger makes jobs again and again; write `within`"]);
     }
-    let region = "us-east-1".into();
-    let named = |name: &str| {
-        Trigger::read(
-            format!("{JOB}{EACH}").as_bytes(),
-            name,
-            None,
-            &Config::default(),
-            ("x", &region),
-            at("22T05:00:00"),
-        )
-    };
+    let named = |name: &str| read_named(name, &format!("{JOB}{EACH}"));
     assert!(named(&"a".repeat(50)).is_ok() && named(&"a".repeat(51)).is_err() && named("a b").is_err());
 }
 

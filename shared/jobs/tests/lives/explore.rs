@@ -240,10 +240,7 @@ impl Model for JobModel {
         }
         self.happens(&mut world, action)?;
         let runs = std::mem::replace(&mut world.runs, [ReconcilerState::Idle, ReconcilerState::Idle]);
-        let reduces = !matches!(
-            self.planted,
-            Some(PlantedFault::SwapIgnored | PlantedFault::LoserKeepsWriting | PlantedFault::LoserLeaves)
-        );
+        let reduces = !self.planted.is_some_and(PlantedFault::is_lost_by_reduction);
         world.runs = runs.map(|run| if reduces { run.reduced(&world) } else { run });
         leave_machines(&mut world, last, action);
         // Both are alike.
@@ -274,6 +271,9 @@ impl Model for JobModel {
             }),
             Property::always("only what is closed is off the index", |_, world: &ModelWorld| {
                 world.active || world.state.is_closed()
+            }),
+            Property::always("money is held only for what runs", |explored: &Self, world: &ModelWorld| {
+                explored.gives_back(world)
             }),
             Property::always("it succeeded as head says", |_, world: &ModelWorld| succeeded_as_head_says(world)),
             Property::always("what never ran is no attempt without progress", |_, world: &ModelWorld| {

@@ -3,7 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use jiff::SignedDuration;
-use jobs::{Effect, Reconciliation};
+use jobs::{Effect, Phase, Reconciliation};
 
 use crate::agent::{AgentAction, deeds};
 use crate::explore::JobModel;
@@ -46,6 +46,21 @@ impl JobModel {
         world.runs != [ReconcilerState::Idle, ReconcilerState::Idle]
             || world.broken.is_some()
             || self.courses().iter().all(|course| self.comes_to_an_end(world, *course))
+    }
+
+    /// What the state of a job does not have, is not reserved; and one good run gives back what a job has that neither runs nor is launched.
+    pub(crate) fn gives_back(&self, world: &ModelWorld) -> bool {
+        let is_held = |world: &ModelWorld| world.reserved.is_some_and(|reserved| !reserved.is_stray);
+        if !is_held(world) || world.broken.is_some() {
+            return true;
+        }
+        let is_idle = world.runs == [ReconcilerState::Idle, ReconcilerState::Idle];
+        if !is_idle || runs(&world.state.phase) {
+            return world.state.unreleased().is_some();
+        }
+        let mut world = world.clone();
+        self.reconcile(&mut world, FairScenario::Dry);
+        !is_held(&world) || runs(&world.state.phase)
     }
 
     const fn courses(&self) -> &'static [FairScenario] {
@@ -118,6 +133,15 @@ impl JobModel {
             let is_dry = course == FairScenario::Dry && launches;
             run = self.step(world, &at, if is_dry { EffectOutcome::Refused } else { EffectOutcome::Done });
         }
+    }
+}
+
+/// Whether it has a machine, or one is asked for.
+const fn runs(phase: &Phase) -> bool {
+    match phase {
+        Phase::Reserving | Phase::Launching(_) | Phase::Running(_) | Phase::Interrupted(_) => true,
+        Phase::Retrying(waiting) => waiting.machine.is_some(),
+        Phase::Submitted | Phase::Waiting(_) | Phase::Held(_) | Phase::Ended(_) => false,
     }
 }
 

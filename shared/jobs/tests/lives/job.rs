@@ -109,6 +109,7 @@ pub(crate) fn ranking(now: Timestamp) -> Ranking {
             agent_sha256: "00".to_owned(),
             root_device: "/dev/xvda".to_owned(),
             root_gib: 100,
+            is_for_all: true,
             other_devices: Vec::new(),
         }],
         has_other_teams: false,

@@ -19,8 +19,19 @@ pub(crate) enum PlantedFault {
     HeartbeatImagined,
     /// An agent that retries a failure leaves it in head.
     FailureKept,
+    /// What is given back stays reserved.
+    ReleaseForgotten,
+    /// A late release ends whatever is reserved by then.
+    ReleaseUnnumbered,
     /// Another job counts as done while it runs.
     SuccessImagined,
     /// The turn of a member counts as come while an earlier one is unfinished.
     TurnImagined,
+}
+
+impl PlantedFault {
+    /// Whether it only shows where a reconciler that will lose its swap goes on.
+    pub(crate) const fn is_lost_by_reduction(self) -> bool {
+        matches!(self, Self::SwapIgnored | Self::LoserKeepsWriting | Self::LoserLeaves | Self::ReleaseUnnumbered)
+    }
 }

@@ -63,7 +63,7 @@ pub(crate) enum EffectOutcome {
 /// The possible outcomes of an effect, except for [`EffectOutcome::Done`].
 pub(crate) const fn other_outcomes(effect: &Effect) -> &'static [EffectOutcome] {
     match effect {
-        Effect::Rank | Effect::Terminate(_) | Effect::Release => &[EffectOutcome::Refused],
+        Effect::Rank | Effect::Terminate(_) | Effect::Release(_) => &[EffectOutcome::Refused],
         Effect::Reserve { .. } => &[EffectOutcome::Refused, EffectOutcome::AnswerLost, EffectOutcome::Lost],
         Effect::Launch(launch) if launch.only_find => &[EffectOutcome::Lost],
         Effect::Launch(_) => &[
@@ -150,7 +150,7 @@ fn is_idle(effect: &Effect, world: &ModelWorld) -> bool {
         Effect::Terminate(placed) => is_ended(&placed.instance, world),
         // What is reserved too late is forgotten at its end.
         Effect::Reserve { .. } => world.state.phase != Phase::Reserving,
-        Effect::Release => world.reserved.is_none(),
+        Effect::Release(number) => world.reserved.is_none_or(|reserved| reserved.number > *number),
         Effect::Forget => !world.active,
         Effect::Rank | Effect::Settle(_) | Effect::Record(_) => true,
     }
@@ -233,9 +233,12 @@ impl JobModel {
         match (effect, outcome) {
             (Effect::Rank, EffectOutcome::Done) => Some(EffectResult::Ranked(Ok(job::ranking(world.now)))),
             (Effect::Rank, _) => Some(EffectResult::Ranked(Err(LaunchObstacle::new("so")))),
-            (Effect::Reserve { usd, until }, outcome) => {
+            (Effect::Reserve { number, usd, until }, outcome) => {
+                if world.reserved.is_some_and(|there| there.number > *number) {
+                    return Some(EffectResult::Reserved(ReserveResult::Overtaken));
+                }
                 if matches!(outcome, EffectOutcome::Done | EffectOutcome::AnswerLost) {
-                    reserve(world, *usd, *until);
+                    reserve(world, *number, (*usd, *until));
                 }
                 Some(EffectResult::Reserved(match outcome {
                     EffectOutcome::Done => ReserveResult::Granted,
@@ -256,11 +259,16 @@ impl JobModel {
                 Some(EffectResult::Terminated)
             }
             (Effect::Terminate(_), _) => Some(EffectResult::Terminated),
-            (Effect::Release, EffectOutcome::Done) => {
-                world.reserved = None;
+            (Effect::Release(number), EffectOutcome::Done) => {
+                let is_later = |reserved: &ModelReservation| reserved.number > *number;
+                world.reserved = match self.planted {
+                    Some(PlantedFault::ReleaseForgotten) => world.reserved,
+                    Some(PlantedFault::ReleaseUnnumbered) => None,
+                    _ => world.reserved.filter(is_later),
+                };
                 Some(EffectResult::Released(true))
             }
-            (Effect::Release, _) => Some(EffectResult::Released(false)),
+            (Effect::Release(_), _) => Some(EffectResult::Released(false)),
             (Effect::Forget, _) => {
                 world.active = false;
                 None
@@ -338,10 +346,10 @@ fn facts(world: &ModelWorld, decision: &PendingDecision<SharedValue<Job>>, eyes:
     }
 }
 
-fn reserve(world: &mut ModelWorld, usd: Amount, until: Timestamp) {
+fn reserve(world: &mut ModelWorld, number: u32, (usd, until): (Amount, Timestamp)) {
     let wanted = world.state.reserved.filter(|_| world.state.phase == Phase::Reserving);
-    let is_stray = wanted.is_none_or(|wanted| (wanted.usd, wanted.until) != (usd, until));
-    world.reserved = Some(ModelReservation { usd, until, is_stray });
+    let is_stray = wanted.is_none_or(|wanted| wanted.number != number);
+    world.reserved = Some(ModelReservation { number, usd, until, is_stray });
 }
 
 /// What a new state may not claim after the previous one.

@@ -129,6 +129,7 @@ pub(crate) enum BrokenInvariant {
 /// What is reserved on the budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct ModelReservation {
+    pub(crate) number: u32,
     pub(crate) usd: Amount,
     pub(crate) until: Timestamp,
     /// Whether it came so late that the state no longer wanted it. It is never released; a budget drops it at its end.

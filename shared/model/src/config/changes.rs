@@ -54,6 +54,9 @@ fn by_key(settings: &Settings) -> BTreeMap<String, Value> {
 /// The action over a team's budget, by default.
 static NOTIFY: LazyLock<Value> = LazyLock::new(|| "notify".into());
 
+/// What a team without a list may use.
+static NONE: LazyLock<Value> = LazyLock::new(|| Value::Array(Vec::new()));
+
 /// A team without a budget gets one. If the action is only to notify, that needs no warning.
 fn newly_limited(
     key: &str,
@@ -71,6 +74,7 @@ fn unsaid<'a>(key: &str, all: &'a BTreeMap<String, Value>) -> Option<&'a Value> 
         "mode" => all.get("mode"),
         "local_disk" => all.get("idle.local_disk"),
         "over_budget" => Some(&NOTIFY),
+        "instance_profiles" | "subnets" | "security_groups" | "images" | "buckets" => Some(&NONE),
         _ => None,
     }
 }
@@ -100,6 +104,12 @@ fn beware(key: &str, from: &Value, to: &Value) -> Option<&'static str> {
         "actions_max" | "fleet_share_max_percent" => (rises, "one run may stop more"),
         "required" => (has_more(from, to), "more counts as untagged"),
         "tag_keys" => (has_more(to, from), "fewer resources count as managed by others"),
+        "instance_profiles" | "subnets" | "security_groups" | "images" | "buckets" => {
+            (has_more(from, to), "jobs and triggers of the team may use more of the account")
+        }
+        "teams" => {
+            (becomes("any".into()), "every folder of the inbox makes jobs, not only those of the teams named here")
+        }
         "regions" => (looks_further(from, to), "it looks at more regions"),
         _ => return None,
     };
@@ -237,6 +247,14 @@ mod tests {
         check("", "regions = [\"a\"]", &["regions: [] -> [\"a\"]"]);
         check("[managed]\ntag_keys = [\"x\"]", "", &["managed.tag_keys: [\"x\"] -> [] !"]);
         check("[tags]\nrequired = []", "[tags]\nrequired = [\"a\"]", &["tags.required: [] -> [\"a\"] !"]);
+    }
+
+    #[test]
+    fn beware_of_what_jobs_may_use() {
+        let (one, two) = ("[teams.a]\nsubnets = [\"subnet-0123abcd\"]", "[teams.a]\nbuckets = [\"data/a\"]");
+        check("[teams.a]", one, &["teams.a.subnets: - -> [\"subnet-0123abcd\"] !"]);
+        check(one, two, &["teams.a.buckets: - -> [\"s3://data/a\"] !", "teams.a.subnets: [\"subnet-0123abcd\"] -> -"]);
+        check("", "[jobs]\nteams = \"any\"", &["jobs.teams: \"configured\" -> \"any\" !"]);
     }
 
     #[test]

@@ -13,6 +13,7 @@ use crate::curfew_tags::TAG_KEY_CHARACTERS_MAX;
 use crate::duration;
 use crate::fault::InvalidValue;
 use crate::id::TeamName;
+use crate::image_source::check_id;
 use crate::money::USD_MAX;
 use crate::ownership::{TEAM_NAME_RULE, is_team};
 use crate::time_zone::read_time_zone;
@@ -196,6 +197,23 @@ impl<'de> Deserialize<'de> for MovedProfiles {
             ))),
         }
     }
+}
+
+fn ids<'de, D: Deserializer<'de>>(deserializer: D, prefix: &str, what: &str) -> Result<Vec<String>, D::Error> {
+    let ids = Vec::<String>::deserialize(deserializer)?;
+    ids.iter().try_for_each(|id| check_id(id, prefix, what)).map(|()| ids).map_err(serde::de::Error::custom)
+}
+
+pub(super) fn subnets<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    ids(deserializer, "subnet", "a subnet")
+}
+
+pub(super) fn security_groups<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    ids(deserializer, "sg", "a security group")
+}
+
+pub(super) fn images<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    ids(deserializer, "ami", "an image")
 }
 
 pub(super) fn tag_key<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {

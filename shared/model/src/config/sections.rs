@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::checks;
 use crate::duration;
-use crate::image_source::ImageSource;
+use crate::input_source::InputSource;
 use crate::mode::Mode;
 
 /// A whole number from 0 to 100.
@@ -242,44 +242,6 @@ impl Default for LimitsConfig {
     }
 }
 
-/// `[jobs]`: GPU jobs.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct JobsConfig {
-    /// How many complete checkpoints are kept.
-    pub checkpoint_keep: u32,
-    /// The attempts without progress after which a job ends.
-    pub no_progress_attempts_max: u32,
-    /// What the machines of jobs boot that name no image.
-    pub image: ImageSource,
-    /// Whether the machines of several teams get one role.
-    pub shared_role: SharedRole,
-    /// Its former place: empty, or an error that says where the profiles stand now.
-    pub(super) instance_profiles: checks::MovedProfiles,
-}
-
-impl Default for JobsConfig {
-    fn default() -> Self {
-        Self {
-            checkpoint_keep: 3,
-            no_progress_attempts_max: 3,
-            image: ImageSource::default(),
-            shared_role: SharedRole::Deny,
-            instance_profiles: checks::MovedProfiles,
-        }
-    }
-}
-
-/// Whether the machines of several teams get the role that Curfew's stack makes for one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SharedRole {
-    /// As soon as the account has more than one team, each has a role of its own.
-    Deny,
-    /// One role for all: the jobs of each team can read, and spoil, the checkpoints of all.
-    Allow,
-}
-
 /// What a team over its budget gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -389,4 +351,15 @@ pub struct TeamConfig {
     pub over_budget: Option<OverBudget>,
     /// Instance profiles that the team's jobs may name, beyond the one that they get by themselves.
     pub instance_profiles: Vec<String>,
+    /// Subnets that the team's jobs may name, beyond the default ones.
+    #[serde(deserialize_with = "checks::subnets")]
+    pub subnets: Vec<String>,
+    /// Security groups that the team's jobs may name.
+    #[serde(deserialize_with = "checks::security_groups")]
+    pub security_groups: Vec<String>,
+    /// Images that the team's jobs may name, beyond public ones and that of `[jobs] image`.
+    #[serde(deserialize_with = "checks::images")]
+    pub images: Vec<String>,
+    /// The folders of buckets that the team's triggers may watch.
+    pub buckets: Vec<InputSource>,
 }

@@ -10,6 +10,7 @@ use super::{
     AccountConfig, Config, DiskPolicy, MetricsConfig, OverBudget, PricesConfig, ReportConfig, SeriesNames, TeamConfig,
 };
 use crate::document::{dotted, position, quoted, written_at};
+use crate::input_source::InputSource;
 use crate::mode::Mode;
 
 mod sections;
@@ -175,6 +176,10 @@ pub(super) fn every_key() -> Vec<String> {
         notify_at_percent: Some(Vec::new()),
         over_budget: Some(OverBudget::Notify),
         instance_profiles: vec![String::new()],
+        subnets: vec![String::new()],
+        security_groups: vec![String::new()],
+        images: vec![String::new()],
+        buckets: InputSource::read("s3://bucket").into_iter().collect(),
     };
     let names = || Some(SeriesNames::default());
     let metrics = MetricsConfig { nvidia: names(), amd: names(), neuron: names() };

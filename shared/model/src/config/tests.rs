@@ -104,6 +104,27 @@ fn an_image_is_one_that_run_jobs_may_look_up() {
 }
 
 #[test]
+fn what_teams_may_use_is_listed_by_its_id() {
+    let wrong = |text: &str, why: &str| {
+        let refused = refusal(text);
+        assert!(refused.contains(why), "{refused}");
+    };
+    wrong(
+        "[teams.a]\nsubnets = [\"sg-0123abcd\"]\n",
+        "key `teams.a.subnets`: \"sg-0123abcd\" is not the id of a subnet",
+    );
+    wrong(
+        "[teams.a]\nsecurity_groups = [\"*\"]\n",
+        "key `teams.a.security_groups`: \"*\" is not the id of a security group",
+    );
+    wrong("[teams.a]\nimages = [\"self\"]\n", "key `teams.a.images`: \"self\" is not the id of an image");
+    wrong("[teams.a]\nbuckets = [\"s3://*\"]\n", "\"s3://*\" names no bucket");
+    wrong("[jobs]\nteams = \"all\"\n", "`all` is none of `configured`, `any`");
+    let buckets = |text: &str| Config::read(text).unwrap().team(&"a".into()).unwrap().buckets.clone();
+    assert_eq!(buckets("[teams.a]\nbuckets = [\"data/a\"]"), buckets("[teams.a]\nbuckets = [\"s3://data/a\"]"));
+}
+
+#[test]
 fn profiles_are_allowed_team_by_team() {
     assert_snapshot!(refusal("[jobs]\ninstance_profiles = [\"training\"]\n"), @r#"config/curfew.toml, line 2, column 21, key `jobs.instance_profiles`: each team has a list of its own: allow "training" under [teams.<name>] instance_profiles, for the teams that need it"#);
     assert_snapshot!(refusal("[jobs]\nshared_role = \"always\"\n"), @"config/curfew.toml, line 2, column 15, key `jobs.shared_role`: `always` is none of `deny`, `allow`");

@@ -146,7 +146,7 @@ mod tests {
         check(
             "[teams.a]\nbudget = 1",
             "there is no key `budget`; there are `mode`, `email`, `local_disk`, `monthly_budget_usd`, `notify_at_percent`, \
-             `over_budget`, `instance_profiles`",
+             `over_budget`, `instance_profiles`, `subnets`, `security_groups`, `images`, `buckets`",
         );
         check("[lifetime]\nx = 1", "there is no key `x`; there are `max`, `grace`, `action`");
     }

@@ -40,11 +40,13 @@ impl TeamRole {
     }
 }
 
-/// Every team that the configuration names, or that a job was ever accepted of, with its role. `profiles`: what IAM has.
+/// Every team that the configuration names; and, where that leaves open which teams have jobs, that a job was ever accepted of; with its
+/// role. `profiles`: what IAM has.
 #[must_use]
 pub fn team_roles(config: &Config, with_jobs: &[TeamName], profiles: &BTreeSet<String>) -> Vec<TeamRole> {
     let configured = config.teams.keys().filter(|team| team.as_str() != NO_TEAM);
-    let teams: BTreeSet<&TeamName> = configured.chain(with_jobs).collect();
+    let teams: BTreeSet<&TeamName> =
+        configured.chain(with_jobs.iter().filter(|team| config.has_jobs_of(team))).collect();
     let has_other_teams = teams.len() > 1;
     let of_team = |team: &TeamName| {
         let (role, problem) = match team_role(team) {
@@ -117,7 +119,9 @@ mod tests {
 
     #[test]
     fn each_of_several_teams_needs_its_own() {
-        check("[teams.vision]", &["nlp"], &[], &["nlp", "vision"]);
+        check("[jobs]\nteams = \"any\"\n[teams.vision]", &["nlp"], &[], &["nlp", "vision"]);
+        // What once was a team has no jobs any more.
+        check("[teams.vision]", &["nlp"], &[], &[]);
         check("", &["nlp", "vision"], &["curfew-job-nlp"], &["vision"]);
         check("", &["nlp", "vision"], &["curfew-job-nlp", "curfew-job-vision"], &[]);
         check("[jobs]\nshared_role = \"allow\"", &["nlp", "vision"], &[], &[]);

@@ -113,7 +113,7 @@ proptest! {
             let _ = (overview.conclusion(), overview.problems());
             for (holder, budget) in documents.iter().filter(|(holder, _)| is_strangers(holder)) {
                 let _ = explain::describe_budget(holder, budget, 100);
-                let wanted = ReservationRequest { job: "vision/y".to_owned(), usd: Amount::from_usd(1e300), until: launched_at };
+                let wanted = ReservationRequest { job: "vision/y".to_owned(), usd: Amount::from_usd(1e300), until: launched_at, number: 1 };
                 let _ = reserve(&mut budget.clone(), holder, &wanted, (&config, Mode::Enforce), now);
             }
         }

@@ -24,7 +24,7 @@ fn vision() -> BudgetHolder {
 fn reserve(budget: &mut Budget) -> Result<usize, Infallible> {
     let (usd, spent_usd, at) = (Amount::from_usd(1.0), Amount::ZERO, Timestamp::UNIX_EPOCH);
     let instances = BTreeSet::new();
-    let reservation = BudgetReservation { usd, spent_usd, since: at, instances, until: at, ended: None };
+    let reservation = BudgetReservation { number: 1, usd, spent_usd, since: at, instances, until: at, ended: None };
     budget.reservations.insert("vision/mine".to_owned(), reservation);
     Ok(budget.reservations.len())
 }

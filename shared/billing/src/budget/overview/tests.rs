@@ -144,8 +144,15 @@ fn lines(row: &BudgetRow) -> String {
 #[test]
 fn every_figure_is_said_with_what_it_is_based_on() {
     let (instances, at) = (BTreeSet::new(), time(NOW));
-    let reservation =
-        BudgetReservation { usd: usd(200.0), spent_usd: usd(80.0), since: at, instances, until: at, ended: None };
+    let reservation = BudgetReservation {
+        number: 1,
+        usd: usd(200.0),
+        spent_usd: usd(80.0),
+        since: at,
+        instances,
+        until: at,
+        ended: None,
+    };
     let budget = Budget {
         uncertain_usd: usd(3.2),
         blind_since: Some(time("2026-11-21T22:30:00Z")),

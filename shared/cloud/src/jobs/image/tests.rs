@@ -1,3 +1,6 @@
+use jobs::JobTerms;
+use model::config::Config;
+
 use super::*;
 use crate::jobs::AnswerCache;
 use crate::replay::{ReplayAnswer, ReplayedCall, ReplayedCalls, aws, page_of};
@@ -49,6 +52,7 @@ async fn the_image_of_today_takes_two_calls() {
             agent_sha256: "ab12".to_owned(),
             root_device: "/dev/sda1".to_owned(),
             root_gib: 65,
+            is_for_all: false,
             other_devices: vec!["/dev/sdf".to_owned()],
         };
         assert_eq!(image, Ok(expect));
@@ -184,4 +188,39 @@ async fn the_jobs_of_a_run_ask_once_for_an_image() {
     assert_eq!(calls.names(), ["GetParameter", "DescribeImages"]);
     let named = asked.image(&aws, &region, "arm64", &ImageSource::Image(AMI.into()), "ab12").await;
     assert_eq!((named, calls.recorded().len()), (images[0].clone(), 3), "another question");
+}
+
+/// That everybody may have it, EC2 says, and nothing else does.
+#[tokio::test]
+async fn an_image_is_for_all_by_the_word_of_ec2_or_of_the_configuration() {
+    const OURS: &str = "/curfew/images/gpu";
+    let look = async |more: &'static str, config: &str, ami: Option<&str>| {
+        let (aws, _) = aws(move |call| match call.name.as_str() {
+            "GetParameter" => parameter_of(AMI),
+            _ => described("arm64", more),
+        });
+        let terms: JobTerms = serde_json::from_value(json!({
+            "gpu": { "count": 1, "memory_gib_min": 0, "types": [] }, "max_runtime_seconds": 3_600,
+            "machine": { "regions": [], "ami": ami, "subnets": [], "security_groups": [] }
+        }))
+        .unwrap();
+        let (cache, region, config) =
+            (AnswerCache::default(), Region::from("eu-west-1"), Config::read(config).unwrap());
+        let of = (&terms, &"vision".into());
+        let image = cache.machine_image(&aws, (&region, "arm64"), of, &config, "ab12").await;
+        image.map(|image| image.is_for_all).map_err(|why| why.to_string())
+    };
+    let private = "<isPublic>false</isPublic><imageOwnerId>123456789012</imageOwnerId>";
+    let other = "[jobs]\nimage = \"ami-4567abcd\"\n[teams.vision]";
+    for allowed in ["<isPublic>true</isPublic>", "<imageOwnerAlias>amazon</imageOwnerAlias>"] {
+        assert_eq!(look(allowed, other, Some(AMI)).await, Ok(true), "{allowed}");
+    }
+    for unknown in [private, "", "<imageOwnerAlias>self</imageOwnerAlias>", "<name>amazon</name>"] {
+        let refused = look(unknown, other, Some(AMI)).await.unwrap_err();
+        assert!(refused.contains("images of [teams.vision] in the configuration does not allow"), "{refused}");
+    }
+    let listed = format!("{other}\nimages = [\"{AMI}\"]");
+    assert_eq!(look(private, &listed, Some(AMI)).await, Ok(false));
+    assert_eq!(look(private, &format!("[jobs]\nimage = \"{OURS}\""), Some(AMI)).await, Ok(true));
+    assert_eq!(look(private, &format!("[jobs]\nimage = \"{OURS}\""), None).await, Ok(false));
 }

@@ -31,6 +31,7 @@ fn spot() -> LaunchRequest {
         agent_sha256: "ab".to_owned(),
         root_device: "/dev/sda1".to_owned(),
         root_gib: 65,
+        is_for_all: true,
         other_devices: vec!["/dev/sdf".to_owned()],
     };
     let ends_at = "2026-09-01T20:00:00Z".parse().unwrap();
@@ -224,6 +225,7 @@ async fn each_refusal_has_its_answer() {
         LaunchResult::Refused(why) => ("refused", why.clone(), None),
         LaunchResult::RefusedRequest(why) => ("refused request", why.clone(), None),
         LaunchResult::NoProfile(why) => ("no profile", why.clone(), None),
+        LaunchResult::NotAllowed(why) => ("not allowed", why.clone(), None),
         LaunchResult::Denied(why) => ("denied", why.clone(), None),
         LaunchResult::SpotRoleMissing(why) => ("no role for Spot", why.clone(), None),
         LaunchResult::ProfileUnknown(why) => ("unknown profile", why.clone(), None),

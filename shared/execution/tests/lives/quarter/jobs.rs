@@ -1,8 +1,6 @@
 //! Jobs reserve, are launched, end, and are released.
 
-use billing::budget::{
-    BudgetHolder, BudgetLimit, ReservationRefusal, ReservationRequest, launched, release, reserve, withdraw,
-};
+use billing::budget::{BudgetHolder, BudgetLimit, ReservationRefusal, ReservationRequest, launched, release, reserve};
 use model::mode::Mode;
 use model::money::{Amount, Rate};
 
@@ -41,7 +39,7 @@ impl QuarterWorld {
         self.tally.tight += u64::from(Some(usd) == left);
         let until = job.until(usd, now);
         let seconds = until - now - 60;
-        let wanted = ReservationRequest { job: job.name.clone(), usd, until: stamp(until) };
+        let wanted = ReservationRequest { job: job.name.clone(), number: 1, usd, until: stamp(until) };
         for (nth, holder) in holders.iter().enumerate() {
             let reserved = loop {
                 let (version, mut document) = self.read(&month, holder);
@@ -53,12 +51,14 @@ impl QuarterWorld {
             if let Err(refused) = reserved {
                 self.tally.by_account += u64::try_from(nth).unwrap();
                 match refused {
-                    ReservationRefusal::TooMuch(_) => self.tally.too_much += 1,
+                    ReservationRefusal::TooMuch(_) | ReservationRefusal::InFlight(_) => self.tally.too_much += 1,
                     ReservationRefusal::Unknown(_) => self.tally.unknown += 1,
+                    ReservationRefusal::Overtaken => unreachable!("it has reserved once"),
                 }
                 for holder in &holders[..nth] {
                     let (version, mut document) = self.read(&month, holder);
-                    assert!(withdraw(&mut document, &job.name) && self.write(&month, holder, version, &document));
+                    assert!(release(&mut document, (&job.name, 1), usd, stamp(now)));
+                    assert!(self.write(&month, holder, version, &document));
                 }
                 return;
             }
@@ -106,7 +106,7 @@ impl QuarterWorld {
             for month in [self.month(now).previous(), self.month(now)] {
                 for holder in [BudgetHolder::Team(TEAMS[job.team].into()), BudgetHolder::Account] {
                     let (version, mut document) = self.read(&month, &holder);
-                    if release(&mut document, &job.name, cost, stamp(now)) {
+                    if release(&mut document, (&job.name, 1), cost, stamp(now)) {
                         assert!(self.write(&month, &holder, version, &document));
                     }
                 }

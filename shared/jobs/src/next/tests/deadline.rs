@@ -169,6 +169,7 @@ impl AdversaryWorld {
         Some(match effect {
             Effect::Rank => EffectResult::Ranked(Ok(ranking(noon_plus(self.now)))),
             Effect::Reserve { .. } => EffectResult::Reserved(ReserveResult::Granted),
+            Effect::Release(_) => EffectResult::Released(true),
             Effect::Launch(launch) => EffectResult::Launched(self.launch(launch)),
             Effect::Terminate(placed) => {
                 let now = self.now;

@@ -72,6 +72,7 @@ pub(crate) fn ranking(made_at: Timestamp) -> Ranking {
             agent_sha256: "00".repeat(32),
             root_device: "/dev/sda1".to_owned(),
             root_gib: 65,
+            is_for_all: true,
             other_devices: Vec::new(),
         }],
         has_other_teams: false,
@@ -123,11 +124,13 @@ fn ranked() -> JobInput {
     submitted().job(|job| {
         job.ranking = Some(ranking(noon_plus(0)));
         job.reserved = Some(JobReservation {
+            number: 1,
             rate: Rate::from_usd_micros_per_hour(4_000_000),
             transfer_usd: Amount::ZERO,
             usd: Amount::from_usd(32.0),
             until: noon_plus(9 * HOUR),
             granted: true,
+            released: false,
         });
     })
 }
@@ -184,7 +187,7 @@ pub(crate) fn waiting() -> JobInput {
         job.phase =
             Phase::Waiting(CapacityWait { until: noon_plus(10 * MINUTE), passes: 2, said: "no capacity".to_owned() });
     });
-    given.at_time(5 * MINUTE)
+    given.at_time(5 * MINUTE).released()
 }
 
 pub(crate) fn held(by: HoldReason) -> JobInput {
@@ -270,6 +273,13 @@ impl JobInput {
     pub(crate) fn checkpoint(self, attempt: u32, step: u64) -> Self {
         let head = Head { attempt, checkpoint: Some(Checkpoint { attempt, step, rewrite: 0 }), ..Head::default() };
         self.facts(|facts| facts.head = Some(Some(head)))
+    }
+
+    /// What was reserved is given back.
+    pub(crate) fn released(self) -> Self {
+        self.job(|job| {
+            job.reserved = job.reserved.map(|reserved| JobReservation { granted: false, released: true, ..reserved });
+        })
     }
 
     pub(crate) fn result(self, attempt: u32, succeeded: bool) -> Self {
@@ -365,13 +375,13 @@ fn phase(job: &Job) -> String {
 fn effect(effect: &Effect) -> String {
     match effect {
         Effect::Rank => "rank".to_owned(),
-        Effect::Reserve { usd, until } => format!("reserve {usd} until {}", until.strftime("%H:%M")),
+        Effect::Reserve { usd, until, .. } => format!("reserve {usd} until {}", until.strftime("%H:%M")),
         Effect::Launch(launch) => {
             format!("launch {} until {}", launch.candidate.instance_type, launch.ends_at.strftime("%H:%M:%S"))
         }
         Effect::Terminate(placed) => format!("terminate {}", placed.instance),
         Effect::Settle(instance) => format!("settle {instance}"),
-        Effect::Release => "release".to_owned(),
+        Effect::Release(_) => "release".to_owned(),
         Effect::Forget => "forget".to_owned(),
         Effect::Record(note) => match &note.kind {
             TransitionKind::Launched(instance) => format!("note launched {instance}"),

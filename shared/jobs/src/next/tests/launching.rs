@@ -126,7 +126,7 @@ fn without_capacity_the_next_candidate_is_tried_until_none_is_left() {
     let third = second.next().at_time(4).no_capacity();
     check(third.clone(), "launching 1.1.2: launch g6e.xlarge until 20:00:04");
     let none = third.next().at_time(6).no_capacity();
-    check(none.clone(), "waiting after 1: note waits");
+    check(none.clone(), "waiting after 1: note waits, release");
     assert_eq!(none.next().job.unplaced_since, Some(noon_plus(6)));
 }
 
@@ -141,7 +141,7 @@ fn the_pool_that_was_just_lost_is_tried_last() {
     };
     check(avoiding(1), "launching 1.1.2: launch g6e.xlarge until 20:00:00");
     check(avoiding(2), "launching 1.1.0: launch g6.xlarge until 20:00:00");
-    check(avoiding(0), "waiting after 1: note waits");
+    check(avoiding(0), "waiting after 1: note waits, release");
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn no_other_candidate_of_a_used_up_quota_is_tried_in_that_pass() {
 #[test]
 fn used_up_quotas_alone_hold_it_and_are_named() {
     let given = launching().over_quota(None).next().over_quota(None);
-    check(given.clone(), "held by quota: note held");
+    check(given.clone(), "held by quota: note held, release");
     let Phase::Held(held) = given.next().job.phase else { unreachable!() };
     assert!(held.why.contains("L-SPOT in us-east-1, L-DEMAND in us-east-1"), "{}", held.why);
     assert_eq!((held.until, given.next().job.unplaced_since), (noon_plus(15 * MINUTE), Some(noon_plus(0))));
@@ -161,13 +161,13 @@ fn used_up_quotas_alone_hold_it_and_are_named() {
 
 #[test]
 fn a_used_up_quota_beside_missing_capacity_waits() {
-    check(launching().over_quota(None).next().no_capacity(), "waiting after 1: note waits");
+    check(launching().over_quota(None).next().no_capacity(), "waiting after 1: note waits, release");
 }
 
 #[test]
 fn while_the_machine_before_may_hold_the_quota_it_waits_for_a_minute() {
     let given = launching().after(MachineSight::Unknown).over_quota(None).next().over_quota(None);
-    check(given.clone(), "waiting after 1: note waits");
+    check(given.clone(), "waiting after 1: note waits, release");
     let Phase::Waiting(waiting) = given.next().job.phase else { unreachable!() };
     assert_eq!(waiting.until, noon_plus(MINUTE));
 }
@@ -219,7 +219,7 @@ fn a_candidate_for_which_too_little_money_is_left_is_skipped() {
         }
     });
     // Sixty cents are 9 minutes of the third candidate.
-    check(given.no_capacity(), "waiting after 1: note waits");
+    check(given.no_capacity(), "waiting after 1: note waits, release");
 }
 
 #[test]
@@ -295,7 +295,7 @@ fn an_attempt_is_one_machine_for_any_number_of_candidates() {
     for minute in 0..100 {
         given = given.at_time(minute * MINUTE).no_capacity().next();
         if let Phase::Waiting(_) = given.job.phase {
-            given = given.at_time((minute + 30) * MINUTE).next();
+            given = given.released().at_time((minute + 30) * MINUTE).next();
             given = given.answered(EffectResult::Ranked(Ok(ranking(noon_plus(minute * MINUTE))))).next();
             given = given.answered(EffectResult::Reserved(ReserveResult::Granted)).next();
         }

@@ -20,7 +20,8 @@ fn phases() -> Vec<(JobInput, &'static str)> {
 #[test]
 fn a_result_ends_the_job_in_every_phase() {
     for (given, machine) in phases() {
-        let closes = if given.job.reserved.is_some() { ": note over, release" } else { ", closed: note over, forget" };
+        let closes =
+            if given.job.unreleased().is_some() { ": note over, release" } else { ", closed: note over, forget" };
         check(given.clone().result(1, true), &format!("succeeded{machine}{closes}"));
         check(given.clone().result(1, true).cancelled(), &format!("succeeded{machine}{closes}"));
         check(given.clone().result(1, false), &format!("failed{machine}{closes}"));
@@ -51,7 +52,7 @@ fn an_end_is_notified_once_in_the_words_of_its_source() {
 #[test]
 fn a_cancel_ends_the_job_in_every_phase() {
     for (given, machine) in phases() {
-        let does = match (machine.is_empty(), given.job.reserved.is_some()) {
+        let does = match (machine.is_empty(), given.job.unreleased().is_some()) {
             (false, _) => ": note over, terminate i-1",
             (true, true) => ": note over, release",
             (true, false) => ", closed: note over, forget",
@@ -170,7 +171,8 @@ fn a_job_expires_if_its_time_is_over_before_its_first_launch() {
         late(held(HoldReason::Budget).job(|job| job.phase = held_until(9 * HOUR))),
         "expired, closed: note over, forget",
     );
-    check(late(waiting().job(|job| job.phase = waiting_until(9 * HOUR))), "expired: note over, release");
+    let waits = waiting().job(|job| job.phase = waiting_until(9 * HOUR));
+    check(late(waits), "expired, closed: note over, forget");
     let Phase::Ended(ended) = late(submitted()).next().job.phase else { unreachable!() };
     assert!(ended.why.starts_with("until its finish_by, 2026-09-01T13:00:00Z, 10m are left"), "{}", ended.why);
 }
@@ -214,10 +216,12 @@ fn a_job_without_a_readable_head_is_over_an_hour_after_its_end() {
         job.phase = Phase::Submitted;
         job.used.seconds = job.terms.max_runtime_seconds;
     });
+    check(given.clone().head_unknown(), "submitted: release");
+    let given = given.released();
     check_nothing(given.clone().head_unknown().at_time(9 * HOUR - 1));
-    check(given.clone().head_unknown().at_time(9 * HOUR), "expired: note over, release");
+    check(given.clone().head_unknown().at_time(9 * HOUR), "expired, closed: note over, forget");
     check_nothing(given.clone().head_unknown().after(MachineSight::Unknown).at_time(9 * HOUR));
-    check(given.result(1, true).at_time(9 * HOUR), "succeeded: note over, release");
+    check(given.result(1, true).at_time(9 * HOUR), "succeeded, closed: note over, forget");
 }
 
 #[test]

@@ -120,7 +120,7 @@ fn an_attempt_that_was_never_placed_keeps_its_number_and_its_passes() {
 #[test]
 fn a_refused_reservation_and_an_unreadable_budget_hold_it() {
     for answer in [ReserveResult::Refused("spent".to_owned()), ReserveResult::Unknown("unread".to_owned())] {
-        check(reserving().answered(reserves(answer)), "held by budget: note held");
+        check(reserving().answered(reserves(answer)), "held by budget: note held, release");
     }
 }
 
@@ -145,8 +145,8 @@ fn money_that_was_granted_too_late_is_asked_for_anew() {
 fn in_observe_mode_nothing_is_ranked_reserved_or_launched() {
     check(submitted().observing(), "held by observing: note held");
     check(submitted().observing().answered(ranks(Ok(ranking(noon_plus(0))))), "held by observing: note held");
-    check(reserving().observing(), "held by observing: note held");
-    check(reserving().observing().answered(reserves(ReserveResult::Granted)), "held by observing: note held");
+    check(reserving().observing(), "held by observing: note held, release");
+    check(reserving().observing().answered(reserves(ReserveResult::Granted)), "held by observing: note held, release");
     check_nothing(held(HoldReason::Observing).observing().at_time(48 * HOUR));
     check_nothing(waiting().observing().at_time(HOUR));
     check(held(HoldReason::Budget).observing().at_time(HOUR), "held by observing: note held");
@@ -188,12 +188,34 @@ fn a_day_of_holds_loses_nothing() {
 }
 
 #[test]
+fn without_a_machine_it_gives_its_money_back_before_anything_else() {
+    let owes = |given: JobInput| {
+        given.job(|job| {
+            job.reserved = job.reserved.map(|reserved| JobReservation { granted: true, released: false, ..reserved });
+        })
+    };
+    check(owes(waiting()).at_time(10 * MINUTE), "waiting after 2: release");
+    check(running().job(|job| job.phase = Phase::Submitted), "submitted: release");
+    // Its state has none granted before that, so that no run launches by it; a release that failed is repeated.
+    let given = owes(waiting()).next();
+    assert!(given.job.reserved.is_some_and(|reserved| !reserved.granted && !reserved.released));
+    check_nothing(given.clone().answered(EffectResult::Released(false)));
+    check(given.clone(), "waiting after 2: release");
+    check_nothing(given.answered(EffectResult::Released(true)).next());
+    // The next is another reservation.
+    let asked = reserving().job(|job| job.phase = Phase::Submitted).answered(ranks(Ok(ranking(noon_plus(0)))));
+    assert!(matches!(asked.turn().1.as_slice(), [Effect::Reserve { number: 2, .. }]));
+}
+
+#[test]
 fn after_a_wait_it_is_ranked_anew() {
     check_nothing(waiting());
     check_nothing(waiting().at_time(-HOUR));
     check(waiting().at_time(10 * MINUTE), "submitted: rank");
     let ranked = waiting().at_time(10 * MINUTE).next().answered(ranks(Ok(ranking(noon_plus(10 * MINUTE)))));
-    check(ranked, "launching 1.3.0: launch g6.xlarge until 20:10:00");
+    check(ranked.clone(), "reserving: reserve $32.00 until 21:10");
+    let granted = ranked.next().answered(reserves(ReserveResult::Granted));
+    check(granted, "launching 1.3.0: launch g6.xlarge until 20:10:00");
 }
 
 #[test]

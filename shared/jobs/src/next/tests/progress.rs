@@ -74,7 +74,7 @@ fn attempts_without_progress_end_the_job() {
 fn whether_an_attempt_made_progress_is_read_before_the_job_ends_and_after_its_last_two_minutes() {
     let warned = third().warned("i-1");
     check(warned.clone(), "submitted: note lost i-1 Reclaimed");
-    let then = warned.next().facts(|facts| (facts.warned, facts.cancel) = (None, Some(None)));
+    let then = warned.next().released().facts(|facts| (facts.warned, facts.cancel) = (None, Some(None)));
     let wanted = wants(&then.job, false, then.now);
     assert!(wanted.head && wanted.previous_attempt);
     // Once it is gone, it writes nothing more.
@@ -82,13 +82,13 @@ fn whether_an_attempt_made_progress_is_read_before_the_job_ends_and_after_its_la
         (facts.head, facts.previous_attempt) =
             (Some(None), MachineSight::Seen { state: InstanceState::Terminated, reason: None });
     });
-    check(gone.at_time(HOUR + MINUTE), "failed: note over, release");
+    check(gone.at_time(HOUR + MINUTE), "failed, closed: note over, forget");
     check_nothing(then.clone().at_time(HOUR + 3 * MINUTE));
     check_nothing(then.clone().at_time(HOUR + MINUTE).facts(|facts| facts.head = Some(None)));
     let read = then.at_time(HOUR + 3 * MINUTE);
-    check(read.clone().facts(|facts| facts.head = Some(None)), "failed: note over, release");
+    check(read.clone().facts(|facts| facts.head = Some(None)), "failed: note over");
     check(read.clone().checkpoint(3, 301), "submitted: rank");
-    check(read.result(3, true), "succeeded: note over, release");
+    check(read.result(3, true), "succeeded: note over");
 }
 
 #[test]

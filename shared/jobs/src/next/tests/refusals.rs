@@ -24,7 +24,7 @@ fn the_quota_that_service_quotas_names_counts_the_whole_family() {
         let refused = given.over_quota(Some("L-NEW"));
         check(refused.clone(), "launching 1.1.2: launch g6e.xlarge until 20:00:00");
         let held = refused.next().over_quota(None);
-        check(held.clone(), "held by quota: note held");
+        check(held.clone(), "held by quota: note held, release");
         let Phase::Held(held) = held.next().job.phase else { unreachable!() };
         assert!(held.why.contains("L-NEW in us-east-1, L-DEMAND in us-east-1"), "{}", held.why);
     }

@@ -16,7 +16,7 @@ pub(crate) fn retrying() -> JobInput {
 
 /// The same once its machine is gone.
 pub(crate) fn alone(given: JobInput) -> JobInput {
-    given.with_machine(InstanceState::Terminated, ITSELF).next()
+    given.with_machine(InstanceState::Terminated, ITSELF).next().released()
 }
 
 fn seen(state: InstanceState) -> MachineSight {
@@ -114,7 +114,7 @@ fn the_failed_machine_is_gone_before_the_next_launch() {
 fn the_failed_machine_has_shut_down_before_the_next_launch() {
     let leaving = retrying().at_time(HOUR + MINUTE).with_machine(InstanceState::ShuttingDown, ITSELF);
     check(leaving.clone(), "retrying");
-    let leaving = leaving.next();
+    let leaving = leaving.next().released();
     let previous_attempt = JobMachine { ends_at: noon_plus(HOUR + MINUTE), ..placed("i-1", 1) };
     assert_eq!(leaving.job.previous_attempt, Some(previous_attempt));
     assert_eq!(leaving.job.used.seconds, HOUR + MINUTE);
@@ -144,7 +144,7 @@ fn a_tag_holds_the_failed_machine_too() {
 fn the_next_attempt_takes_the_fence_from_the_failure() {
     let given = alone(retrying()).at_time(HOUR + MINUTE);
     let given = given.next().answered(EffectResult::Ranked(Ok(ranking(noon_plus(HOUR + MINUTE)))));
-    let (given, effects) = given.turn();
+    let (given, effects) = given.next().answered(EffectResult::Reserved(ReserveResult::Granted)).turn();
     assert_eq!(line(&given.job, &effects), "launching 2.1.0: launch g6.xlarge until 20:01:00");
     let Some(Effect::Launch(launch)) = effects.first() else { panic!("{effects:?}") };
     assert_eq!((launch.attempt, launch.retry_of), (2, 1));
@@ -164,7 +164,7 @@ fn a_failure_that_is_read_after_the_next_launch_is_retried_by_a_later_attempt() 
     assert_eq!(used(&failed.next()), (1, 1));
     // A refused launch leaves the job without a machine, and its next one is another attempt.
     let refused = launching().job(|job| (job.attempt, job.terms.retries) = (2, 2)).no_capacity().result(1, false);
-    check(refused.clone(), "retrying: note waits");
+    check(refused.clone(), "retrying: note waits, release");
     assert_eq!((refused.next().job.passes, used(&refused.next())), (0, (1, 1)));
 }
 
@@ -189,14 +189,14 @@ fn an_interruption_uses_up_no_retry() {
 #[test]
 fn a_person_ends_a_job_that_waits_to_be_retried() {
     check(retrying().cancelled(), "cancelled with i-1: note over, terminate i-1");
-    check(alone(retrying()).cancelled(), "cancelled: note over, release");
+    check(alone(retrying()).cancelled(), "cancelled, closed: note over, forget");
     let why = "the command has failed with exit code 3; it is not retried: a person has cancelled the job";
     check_failed(with_retries(2).result(1, false).cancelled(), why);
 }
 
 #[test]
 fn a_success_that_is_read_late_ends_the_wait() {
-    check(alone(retrying()).result(1, true), "succeeded: note over, release");
+    check(alone(retrying()).result(1, true), "succeeded, closed: note over, forget");
 }
 
 #[test]
@@ -221,8 +221,8 @@ fn limits_count_over_all_attempts() {
     check_failed(until(HOUR + 16 * MINUTE - 1), left);
     let late = alone(until(HOUR + 16 * MINUTE).next());
     check(late.clone().at_time(HOUR + MINUTE), "submitted: rank");
-    check(late.clone().at_time(HOUR + MINUTE + 1), "expired: note over, release");
-    check(late.clone().observing().at_time(HOUR + MINUTE + 1), "expired: note over, release");
+    check(late.clone().at_time(HOUR + MINUTE + 1), "expired, closed: note over, forget");
+    check(late.clone().observing().at_time(HOUR + MINUTE + 1), "expired, closed: note over, forget");
     let behind = late.clone().after(seen(InstanceState::Running));
     check(behind.clone().at_time(HOUR + MINUTE), "retrying");
     check(behind.clone().at_time(HOUR + MINUTE + 1), "expired: note over, terminate i-0");
@@ -246,8 +246,8 @@ fn money_is_reserved_again_before_a_retry() {
     check(ranked.clone(), "reserving: reserve $28.00 until 21:01");
     let refused = EffectResult::Reserved(ReserveResult::Refused("the budget is spent".to_owned()));
     let held = ranked.next().answered(refused);
-    check(held.clone(), "held by budget: note held");
-    let held = held.next();
+    check(held.clone(), "held by budget: note held, release");
+    let held = held.next().released();
     assert_eq!(used(&held), (1, 1));
     check(held.at_time(HOUR + 6 * MINUTE), "submitted: rank");
 }

@@ -75,7 +75,7 @@ fn a_warning_without_enough_money_reserved_ranks_anew() {
 
 #[test]
 fn a_warning_in_observe_mode_holds_the_job() {
-    check(running().warned("i-1").observing(), "held by observing: note lost i-1 Reclaimed, note held");
+    check(running().warned("i-1").observing(), "held by observing: note lost i-1 Reclaimed, note held, release");
 }
 
 #[test]
@@ -95,9 +95,11 @@ fn a_warning_at_the_end_of_all_time_leaves_two_minutes_for_a_result() {
     let given = running().at_time(7 * HOUR + 50 * MINUTE).warned("i-1");
     check(given.clone(), "submitted: note lost i-1 Reclaimed");
     let then = given.next().facts(|facts| (facts.warned, facts.cancel, facts.head) = (None, Some(None), Some(None)));
+    check(then.clone().result(1, true), "succeeded: note over, release");
+    check(then.clone(), "submitted: release");
+    let then = then.released();
     check_nothing(then.clone().at_time(7 * HOUR + 51 * MINUTE));
-    check(then.clone().at_time(7 * HOUR + 52 * MINUTE), "expired: note over, release");
-    check(then.result(1, true), "succeeded: note over, release");
+    check(then.at_time(7 * HOUR + 52 * MINUTE), "expired: note over");
 }
 
 #[test]

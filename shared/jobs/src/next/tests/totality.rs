@@ -100,6 +100,8 @@ fn any_answer() -> impl Strategy<Value = Option<EffectResult>> {
         Some(EffectResult::Launched(LaunchResult::RefusedRequest("so".to_owned()))),
         Some(EffectResult::Launched(LaunchResult::NoProfile("so".to_owned()))),
         Some(EffectResult::NoRole("so".to_owned())),
+        Some(EffectResult::NotAllowed("so".to_owned())),
+        Some(EffectResult::Launched(LaunchResult::NotAllowed("so".to_owned()))),
         Some(EffectResult::Launched(LaunchResult::Denied("so".to_owned()))),
         Some(EffectResult::Launched(LaunchResult::Mismatch("so".to_owned()))),
         Some(EffectResult::Terminated),
@@ -162,7 +164,7 @@ proptest! {
         prop_assert!(effects.iter().filter(|effect| answered(effect)).count() <= 1, "{:?}", effects);
         prop_assert!(after.attempt >= job.attempt && after.machines >= job.machines);
         prop_assert!(after.used.usd >= job.used.usd && after.used.seconds >= job.used.seconds);
-        let acts = |effect: &Effect| answered(effect) && !matches!(effect, Effect::Release);
+        let acts = |effect: &Effect| answered(effect) && !matches!(effect, Effect::Release(_));
         prop_assert!(facts.may_act || !effects.iter().any(acts), "{:?}", effects);
         let _ = (wants(&after, false, now), wants(&after, true, now), after.notification());
     }

@@ -119,18 +119,18 @@ fn without_capacity_the_rest_of_the_pass_is_tried_and_then_it_waits() {
         let third = format!("launching 2.1.2: note lost i-1 {lost}, launch g6e.xlarge until 20:00:00");
         check(ended(on(booting(), 1), code), &third);
         let waits = format!("waiting after 0: note lost i-1 {lost}, note waits");
-        check(ended(on(booting(), 2), code), &waits);
-        check(ended(booting(), code).at_time(15 * MINUTE), &waits);
+        check(ended(on(booting(), 2), code), &format!("{waits}, release"));
+        check(ended(booting(), code).at_time(15 * MINUTE), &format!("{waits}, release"));
         check(ended(booting(), code).job(|job| job.reserved = None), &waits);
     }
-    check(ended(booting(), NO_CAPACITY).observing(), "held by observing: note lost i-1 NoCapacity, note held");
+    check(ended(booting(), NO_CAPACITY).observing(), "held by observing: note lost i-1 NoCapacity, note held, release");
 }
 
 #[test]
 fn a_cause_for_a_person_holds_the_job_and_is_named() {
     let held = |code: &str, by: &str, how: &str, words: &str| {
         let given = ended(booting(), code);
-        check(given.clone(), &format!("held by {by}: note lost i-1 {how}, note held"));
+        check(given.clone(), &format!("held by {by}: note lost i-1 {how}, note held, release"));
         let Phase::Held(held) = given.next().job.phase else { unreachable!() };
         assert!(
             held.why.starts_with("i-1 was terminated by EC2 at its launch") && held.why.contains(words),
@@ -146,10 +146,10 @@ fn a_cause_for_a_person_holds_the_job_and_is_named() {
 #[test]
 fn while_the_machine_before_may_hold_the_storage_it_waits_for_a_minute_once() {
     let given = ended(booting(), STORAGE).after(MachineSight::Unknown);
-    check(given.clone(), "waiting after 0: note lost i-1 StorageUsedUp, note waits");
+    check(given.clone(), "waiting after 0: note lost i-1 StorageUsedUp, note waits, release");
     let Phase::Waiting(waiting) = given.next().job.phase else { unreachable!() };
     assert_eq!(waiting.until, noon_plus(3 * MINUTE));
-    check(after_others(given, 1), "held by quota: note lost i-1 StorageUsedUp, note held");
+    check(after_others(given, 1), "held by quota: note lost i-1 StorageUsedUp, note held, release");
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn minute(mut given: JobInput, code: &str, minute: i64) -> (JobInput, bool) {
                 let instance = format!("i-{number}").as_str().into();
                 Some(EffectResult::Launched(LaunchResult::Launched { instance, launched_at: given.now }))
             }
-            Effect::Release => Some(EffectResult::Released(true)),
+            Effect::Release(_) => Some(EffectResult::Released(true)),
             _ => None,
         });
         given.facts.answer = answer;

@@ -280,7 +280,7 @@ impl JobWorld {
                 }
                 EffectResult::Terminated
             }
-            Effect::Release => EffectResult::Released(!self.happens(10)),
+            Effect::Release(_) => EffectResult::Released(!self.happens(10)),
             Effect::Settle(_) | Effect::Forget | Effect::Record(_) => return Ok(None),
         };
         // The effect is done, and its result is lost.

@@ -7,9 +7,9 @@ use model::image_source::{check_ami, check_id};
 use model::region::check_exists;
 
 use crate::MachineSpec;
-use crate::machine_role::allow_profile;
 use crate::spec::judge::SpecValidator;
 use crate::spec::{checks, written};
+use crate::team_access::AllowList;
 
 impl SpecValidator<'_> {
     pub(super) fn machine(
@@ -26,9 +26,13 @@ impl SpecValidator<'_> {
         if let Some(architecture) = &machine.architecture {
             self.check(&["machine", "architecture"], checks::architecture(architecture));
         }
-        self.list(&["machine", "subnets"], &machine.subnets, |id| check_id(id, "subnet", "a subnet"));
+        self.list(&["machine", "subnets"], &machine.subnets, |id| {
+            check_id(id, "subnet", "a subnet")?;
+            AllowList::Subnets.check(id, team, config)
+        });
         self.list(&["machine", "security_groups"], &machine.security_groups, |id| {
-            check_id(id, "sg", "a security group")
+            check_id(id, "sg", "a security group")?;
+            AllowList::SecurityGroups.check(id, team, config)
         });
         if machine.regions.len() > 1 {
             let of_one = [
@@ -44,7 +48,8 @@ impl SpecValidator<'_> {
             }
         }
         if let Some(profile) = &machine.instance_profile {
-            self.profile(profile, team, config);
+            let legal = AllowList::InstanceProfiles.check(profile, team, config);
+            self.check(&["machine", "instance_profile"], legal);
         }
         if machine.root_volume_gib.is_some() {
             self.some(&["machine", "root_volume_gib"], machine.root_volume_gib, 1, [1, checks::ROOT_VOLUME_GIB_MAX]);
@@ -80,12 +85,5 @@ impl SpecValidator<'_> {
             check_exists(&name.into(), &in_use)?;
             looked_at(name)
         });
-    }
-
-    fn profile(&mut self, profile: &str, team: Option<&TeamName>, config: &Config) {
-        let nobodys = || Err(InvalidValue::new("it is in no team's folder, so it may name no instance profile"));
-        if let Err(problem) = team.map_or_else(nobodys, |team| allow_profile(profile, team, config)) {
-            self.refuse(&["machine", "instance_profile"], &problem.to_string());
-        }
     }
 }

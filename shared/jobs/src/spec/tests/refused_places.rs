@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn the_machine() {
     check_key("machine.ami", "\"ubuntu\"", "\"ubuntu\" is not the id of an image, such as `ami-0123456789abcdef0`");
-    check_key("machine.subnets", "[\"subnet-0123abcd\", \"sg-0123abcd\"]", "is not the id of a subnet");
+    check_key("machine.subnets", "[\"sg-0123abcd\"]", "is not the id of a subnet");
     check_key("machine.security_groups", "[\"sg-0123ABCD\"]", "is not the id of a security group");
     check_key("machine.regions", "[\"frankfurt\"]", "does not look like a region");
     check_key(
@@ -31,6 +31,21 @@ fn the_machine() {
 }
 
 #[test]
+fn a_folder_of_no_configured_team() {
+    let by = |team: &str, config: &str| {
+        JobSpec::read(LEAST, "x", Some(&team.into()), &Config::read(config).unwrap(), &"us-east-1".into(), now())
+    };
+    let refused = by("visoin", "[teams.vision]").unwrap_err();
+    let SpecMistake { line, key, problem } = &refused[0];
+    assert_eq!((refused.len(), *line, key.as_str()), (1, 0, ""));
+    assert!(
+        problem.starts_with("the configuration has no [teams.visoin], and only its teams have jobs: vision."),
+        "{problem}"
+    );
+    assert!(by("vision", "[teams.vision]").is_ok() && by("visoin", "").is_ok());
+}
+
+#[test]
 fn a_profile_of_another_team() {
     let text = format!("{LEAST}[machine]\ninstance_profile = \"training\"");
     let config = Config::read("[teams.nlp]\ninstance_profiles = [\"training\"]\n[teams.vision]").unwrap();
@@ -53,7 +68,11 @@ fn what_is_of_one_region_excludes_several() {
         &[
             &format!("5 machine.ami: {several}"),
             &format!("6 machine.subnets: {several}"),
+            "6 machine.subnets[0]: subnets of [teams.vision] in the configuration does not allow \"subnet-0123abcd\"; it allows none; leave it \
+             out for the default network",
             &format!("7 machine.security_groups: {several}"),
+            "7 machine.security_groups[0]: security_groups of [teams.vision] in the configuration does not allow \"sg-0123abcd\"; it allows \
+             none; leave it out for the default network",
         ],
     );
     check_by(

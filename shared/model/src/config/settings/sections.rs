@@ -128,13 +128,14 @@ pub(super) fn volumes_section(
 }
 
 pub(super) fn jobs_section(
-    JobsConfig { checkpoint_keep, no_progress_attempts_max, image, shared_role, instance_profiles: _ }: &JobsConfig,
+    JobsConfig { checkpoint_keep, no_progress_attempts_max, image, shared_role, teams, instance_profiles: _ }: &JobsConfig,
 ) -> SettingsSection {
     let settings = [
         ("checkpoint_keep", to_value(checkpoint_keep)),
         ("no_progress_attempts_max", to_value(no_progress_attempts_max)),
         ("image", to_value(image)),
         ("shared_role", to_value(shared_role)),
+        ("teams", to_value(teams)),
     ];
     section(&["jobs"], settings.map(Some))
 }
@@ -177,8 +178,20 @@ pub(super) fn prices_section(PricesConfig { discount_percent }: &PricesConfig) -
 }
 
 pub(super) fn team_section(name: &str, team: &TeamConfig) -> SettingsSection {
-    let TeamConfig { mode, email, local_disk, monthly_budget_usd, notify_at_percent, over_budget, instance_profiles } =
-        team;
+    let TeamConfig {
+        mode,
+        email,
+        local_disk,
+        monthly_budget_usd,
+        notify_at_percent,
+        over_budget,
+        instance_profiles,
+        subnets,
+        security_groups,
+        images,
+        buckets,
+    } = team;
+    let list = |key, items: &Vec<String>| (!items.is_empty()).then(|| (key, to_value(items)));
     let settings = [
         mode.as_ref().map(|mode| ("mode", to_value(mode))),
         local_disk.as_ref().map(|policy| ("local_disk", to_value(policy))),
@@ -186,7 +199,11 @@ pub(super) fn team_section(name: &str, team: &TeamConfig) -> SettingsSection {
         monthly_budget_usd.as_ref().map(|usd| ("monthly_budget_usd", to_value(usd))),
         notify_at_percent.as_ref().map(|shares| ("notify_at_percent", to_value(shares))),
         over_budget.as_ref().map(|action| ("over_budget", to_value(action))),
-        (!instance_profiles.is_empty()).then(|| ("instance_profiles", to_value(instance_profiles))),
+        list("instance_profiles", instance_profiles),
+        list("subnets", subnets),
+        list("security_groups", security_groups),
+        list("images", images),
+        (!buckets.is_empty()).then(|| ("buckets", to_value(buckets))),
     ];
     section(&["teams", name], settings)
 }

@@ -5,6 +5,7 @@ use super::*;
 fn wanted(usd_wanted: f64) -> ReservationRequest {
     ReservationRequest {
         job: "vision/llama-1".to_owned(),
+        number: 1,
         usd: usd(usd_wanted),
         until: "2026-12-02T00:00:00Z".parse().unwrap(),
     }
@@ -32,7 +33,14 @@ fn a_job_is_launched_where_its_worst_case_fits() {
     let other = ReservationRequest { job: "vision/other-2".to_owned(), ..wanted(100.01) };
     let config = Config::read(HOLDS).unwrap();
     assert!(reserve(&mut document, &vision(), &other, (&config, Mode::Enforce), now()).is_err());
-    assert!(withdraw(&mut document, "vision/llama-1") && !withdraw(&mut document, "vision/llama-1"));
+    // One of before comes late, and so does its end.
+    let late = ReservationRequest { number: 0, ..wanted(1.0) };
+    let overtaken = reserve(&mut document, &vision(), &late, (&config, Mode::Enforce), now());
+    assert_eq!(overtaken, Err(ReservationRefusal::Overtaken));
+    let mut releases = |number: u32| release(&mut document, ("vision/llama-1", number), usd(100.0), now());
+    // Nothing was launched by it, so nothing of it stays.
+    assert!(!releases(0) && releases(1) && !releases(1));
+    assert_eq!((document.reserved_usd, document.remaining_usd), (Amount::ZERO, Some(usd(1_000.0))));
     assert!(reserve(&mut document, &vision(), &other, (&config, Mode::Enforce), now()).is_ok());
 }
 
@@ -68,6 +76,7 @@ fn what_only_notifies_or_observes_lets_jobs_go_and_says_what_it_thinks() {
 fn reservation(since: Timestamp) -> BudgetReservation {
     let until = "2026-12-02T00:00:00Z".parse().unwrap();
     BudgetReservation {
+        number: 1,
         usd: usd(100.0),
         spent_usd: Amount::ZERO,
         since,
@@ -97,12 +106,12 @@ fn a_reservation_shrinks_by_what_its_job_spends_and_ends_with_it() {
     assert!(at(now() + SignedDuration::from_secs(1)).reservations.is_empty());
     // Its end is known to the beat after it alone.
     let mut ended = budget;
-    assert!(release(&mut ended, "vision/llama-1", usd(31.0), now()));
+    assert!(release(&mut ended, ("vision/llama-1", 1), usd(31.0), now()));
     assert_eq!((ended.reserved_usd, ended.remaining_usd), (usd(1.0), Some(usd(4_960.0))));
     // It is said once more, by a run that knows of less.
-    assert!(release(&mut ended, "vision/llama-1", usd(200.0), now() + SignedDuration::from_secs(9)));
+    assert!(release(&mut ended, ("vision/llama-1", 1), usd(200.0), now() + SignedDuration::from_secs(9)));
     assert_eq!((ended.reserved_usd, ended.reservations["vision/llama-1"].ended), (usd(1.0), Some(now())));
-    assert!(!release(&mut ended, "vision/other", usd(1.0), now()));
+    assert!(!release(&mut ended, ("vision/other", 1), usd(1.0), now()));
     let books = |now| BudgetBooks::new((&config, Mode::Enforce), &spends, &earlier, now);
     assert_eq!(books(now()).budget_of(&vision(), &ended).reservations.len(), 1);
     assert!(books(now() + SignedDuration::from_secs(1)).budget_of(&vision(), &ended).reservations.is_empty());
@@ -121,6 +130,7 @@ fn what_may_be_spent_besides_is_kept_free() {
 fn what_is_reserved_is_not_spent_and_a_beat_keeps_it() {
     let (config, since) = (Config::read(HOLDS).unwrap(), "2026-11-22T09:00:00Z".parse().unwrap());
     let of = |usd_reserved: f64| BudgetReservation {
+        number: 1,
         usd: usd(usd_reserved),
         spent_usd: Amount::ZERO,
         since,

@@ -72,6 +72,7 @@ fn what_was_reserved_is_taken_over_once() {
     let config = Config::read(HOLDS).unwrap();
     let (since, until) = (moment("2026-11-30T12:00:00Z"), moment("2026-12-02T00:00:00Z"));
     let reservation = BudgetReservation {
+        number: 1,
         usd: usd(100.0),
         spent_usd: usd(10.0),
         since,
