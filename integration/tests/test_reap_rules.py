@@ -41,7 +41,7 @@ def test_every_rule_announces_and_then_acts(account: Account) -> None:
     for gpu, (rule, action, region) in ends.items():
         deadline = run.step(gpu)["evidence"]["deadline"]
         assert run.said(gpu) == ("mark", rule, "done")
-        assert account.mark(gpu, region) == f"{gpu} {rule}={action}@{deadline}"
+        assert account.mark(gpu, region) == f"{rule}={action}@{deadline}"
         assert account.state(gpu, region) == "running"
         past = {"stop": "stopped", "terminate": "terminated"}[action]
         announced = [one for one in run.message().split("\n\n") if f"It will be {past} at {deadline}" in one]

@@ -28,7 +28,7 @@ def test_seen_announced_snapshotted_and_deleted(storage: VolumeAccount) -> None:
     assert evidence.keys() == {"rule", "unattached_since", "size_gib", "volume_type", "usd_per_month", "deadline"}
     assert (evidence["size_gib"], evidence["volume_type"]) == (500, "gp3")
     assert evidence["unattached_since"] == storage.aws.tags(far, EUROPE)["curfew:unattached-since"]
-    assert storage.mark(far, EUROPE) == f"{far} orphaned=snapshot-and-delete@{evidence['deadline']}"
+    assert storage.mark(far, EUROPE) == f"orphaned=snapshot-and-delete@{evidence['deadline']}"
     announced = f"It will be snapshotted and deleted at {evidence['deadline']}"
     for part in ('500 GiB gp3 "data", owner "ada", eu-central-1', evidence["unattached_since"], announced, f"curfew keep {far} 7d"):
         assert part in paragraph(run, far), part

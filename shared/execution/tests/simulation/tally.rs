@@ -12,6 +12,8 @@ use crate::owners::Behaviour;
 
 /// From this number of account-days on, every possible event must have happened.
 const DAYS_FOR_EVERYTHING: u64 = 4_000;
+/// In fewer account-days one machine that somebody kept from its stop decides the share of recovered hours.
+const DAYS_FOR_SHARE: u64 = 200;
 const RECOVERED_MIN_PERCENT: f64 = 95.0;
 const VIOLATIONS_PRINTED_MAX: usize = 20;
 
@@ -87,7 +89,7 @@ impl SimulationTally {
             println!(
                 "avoidable idle hours recovered, {name} accounts: {percent:.2} % ({recovered} h, {lost} h were lost)"
             );
-            passes &= percent >= RECOVERED_MIN_PERCENT;
+            passes &= percent >= RECOVERED_MIN_PERCENT || self.days < DAYS_FOR_SHARE;
         }
         self.violations.sort();
         println!("{} violations", self.violations.len());
