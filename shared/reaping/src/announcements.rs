@@ -250,11 +250,14 @@ pub(crate) fn start_keys() -> Vec<NotificationKey> {
     vec![NotificationKey::would(Rule::Hours), NotificationKey::undone(Rule::Hours), NotificationKey::started()]
 }
 
-/// What a mark says first, and what besides: the news, or where all is known, everything.
+/// The reason that an announcement names first, which is the one of the earliest deadline, and the others: the news, or where all is known, all.
 fn first_said(track: &RuleTrack) -> Option<(Evidence, Timestamp, FurtherEvidence)> {
     let SettledVerdicts { newly_announced: news, announced_before: known, .. } = &track.settled;
     let said = if news.is_empty() { known } else { news };
-    let mut said = said.iter().map(|(violation, announced)| (violation.evidence.clone(), announced.deadline));
+    let mut said: FurtherEvidence =
+        said.iter().map(|(violation, announced)| (violation.evidence.clone(), announced.deadline)).collect();
+    said.sort_by_key(|(_, deadline)| *deadline);
+    let mut said = said.into_iter();
     let (evidence, deadline) = said.next()?;
     Some((evidence, deadline, said.collect()))
 }
