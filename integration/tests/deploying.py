@@ -122,7 +122,7 @@ def _create_role(stack: Deployment, function: str) -> None:
     kept = [
         one
         for one in statements(function)
-        if not {"HasVolumeKeys", "AsksCostExplorer", "HasReportSender", "HasChatTopic", "HasEventBus"} & set(one.only_if)
+        if not {"HasVolumeKeys", "HasJobVpcs", "HasJobImageOwners", "AsksCostExplorer", "HasReportSender", "HasChatTopic", "HasEventBus"} & set(one.only_if)
         and (stack.mode == "enforce" or "Enforcing" not in one.only_if)
     ]
     document = {

@@ -69,7 +69,7 @@ def test_the_role_of_reap_instances(account: Account) -> None:
     account.idle(account.gpu())
     account.untagged("inf2.xlarge", EUROPE)
     account.gpu(launched=ago(days=9), tags={"curfew:idle-after": "off"})
-    account.of_job(account.gpu(tags={"curfew:expires-at": past, "curfew:job": "vision/a-0123abcd"}))
+    account.remember_labels(account.of_job(account.gpu(tags={"curfew:expires-at": past, "curfew:job": "vision/a-0123abcd"})))
     account.idle(account.gpu(spot_instance_request="one-time"))
     account.gpu("trn1.32xlarge")
     mended = account.busy(account.gpu())
@@ -161,7 +161,7 @@ def test_a_run_that_has_everything_to_do(account: Account) -> None:
         "ec2:StopInstances": 4,
         "ec2:StartInstances": 1,
         "s3:GetObject": 2 + 2 * 2,  # configuration and prices; of each region what was told and what worked
-        "s3:PutObject": 2 + 1 + 2,  # the record, ahead and whole; what was told; of each region what works
+        "s3:PutObject": 2 + 1 + 2 + 2,  # the record, ahead and whole; what was told; of each region what works, and what is about to be done
         "sns:Publish": 1,
     }
 
@@ -217,7 +217,7 @@ def test_a_run_that_has_everything_to_do_with_volumes(storage: VolumeAccount) ->
         "ec2:DeleteVolume": 4,
         "ec2:DeleteSnapshot": 4,
         "s3:GetObject": 2 + 2 + 1,  # configuration and prices; what was told of each region; the job
-        "s3:PutObject": 2,
+        "s3:PutObject": 1 + 2 + 2,  # the record; of each region what is about to be done, and what was told
         "sns:Publish": 1,
     }
 

@@ -210,7 +210,9 @@ def test_a_missing_permission_is_named_with_region_and_role(account: Account, ca
 
 def asleep(account: Account) -> str:
     stopped = "idle 2030-01-01T00:00:00Z"
-    return account.gpu(tags={"curfew:stopped": stopped}, state="stopped")
+    gpu = account.gpu(tags={"curfew:stopped": stopped}, state="stopped")
+    account.remember_labels(gpu)
+    return gpu
 
 
 @pytest.mark.parametrize(("answer", "state", "code"), [("y", "running", 0), ("", "stopped", 1)])

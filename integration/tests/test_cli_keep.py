@@ -26,12 +26,11 @@ def test_a_kept_instance_is_skipped_until_it_is_released(account: Account) -> No
     until = moment(account.aws.tags(gpu)["curfew:keep-until"])
     assert abs(until - now() - timedelta(days=3)) < timedelta(minutes=1)
     assert f"{gpu} (us-east-1): kept until {rfc3339(until)}" in answer.out
-    assert "(idle: stop at" in answer.out and "is off" in answer.out and f"curfew release {gpu}" in answer.err
+    assert "an announced action is off" in answer.out and "announces it anew" in answer.out and f"curfew release {gpu}" in answer.err
     assert account.tick().skipped == {"kept": 1} and account.state(gpu) == "running"
     answer = said(account, "release", gpu).fine()
-    assert "is due in the next run" in answer.out
     assert "curfew:keep-until" not in account.aws.tags(gpu)
-    assert account.tick().said(gpu) == ("stop", "idle", "done")
+    assert account.tick().said(gpu) == ("mark", "idle", "done"), "it is announced anew"
 
 
 def test_a_volume_and_a_snapshot_of_curfews(storage: VolumeAccount) -> None:
@@ -42,7 +41,7 @@ def test_a_volume_and_a_snapshot_of_curfews(storage: VolumeAccount) -> None:
     said(storage, "release", volume, snapshot).fine()
     run = storage.tick()
     assert run.said(volume) == ("mark", "orphaned", "done")
-    assert run.said(snapshot) == ("delete", "expired", "done")
+    assert run.said(snapshot) == ("mark", "expired", "done"), "it is announced anew"
 
 
 def test_in_another_region_and_without_a_deployment(account: Account) -> None:

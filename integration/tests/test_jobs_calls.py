@@ -140,7 +140,7 @@ def test_from_missing_heartbeats_to_another_machine(jobs: JobAccount) -> None:
         "ec2:DescribeInstances": 2,  # just before it is ended, and whether it is gone
         "ec2:TerminateInstances": 1,
         "ec2:RunInstances": 1,
-        "s3:GetObject": 2,  # the budgets
+        "s3:GetObject": 2 + 1,  # the budgets, and whether reap-instances ended it
         "s3:PutObject": 4 + 2 + 1,  # interrupted, launching, running, told; the budgets; the audit record
         "sns:Publish": 1,
     }

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
-
 
 from jobs import JobAccount
 from local_aws.client import REGION
@@ -71,6 +71,8 @@ def test_a_machine_that_expired_is_not_called_cancelled(jobs: JobAccount) -> Non
     machine = job.machine
     jobs.aws.set_instance(machine, launch_time=ago(minutes=10))
     jobs.tag(machine, expires_at=rfc3339(ago(minutes=1)))
+    seen = {"since": rfc3339(ago(minutes=10)), "expiry_seen": rfc3339(ago(minutes=1))}
+    jobs.put("notices/reap-instances/us-east-1.json", json.dumps({"schema": 2, "resources": {machine: seen}}).encode())
     with Function(binary("reap-instances"), env=jobs.environment()) as reaper:
         reaper.invoke(scheduled("reap-instances"))
     told = len(jobs.aws.messages())

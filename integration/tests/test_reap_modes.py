@@ -21,7 +21,7 @@ def full_house(account: Account) -> dict[str, str]:
         "untagged": account.untagged("inf2.xlarge", EUROPE),
         "lifetime": account.gpu(launched=ago(days=9), tags={"curfew:idle-after": "off"}),
         "expired": account.remember_labels(account.gpu(tags={"curfew:expires-at": past})),
-        "job": account.of_job(account.gpu(tags={"curfew:expires-at": past, "curfew:job": "vision/a-0123abcd"})),
+        "job": account.remember_labels(account.of_job(account.gpu(tags={"curfew:expires-at": past, "curfew:job": "vision/a-0123abcd"}))),
         "mended": account.busy(account.gpu()),
         "copied": account.idle(account.gpu()),
     }

@@ -69,10 +69,10 @@ def test_observe_mode_only_notifies_and_enforce_mode_acts(storage: VolumeAccount
     assert {name: run.said(one) for name, one in house.items()} == {
         "new": ("mark", "orphaned", "done"),
         "orphan": ("mark", "orphaned", "done"),
-        "due": ("snapshot", "orphaned", "done"),
-        "safe": ("delete", "orphaned", "done"),
+        "due": ("mark", "orphaned", "done"),
+        "safe": ("mark", "orphaned", "done"),
         "mended": ("unmark", "orphaned", "done"),
-        "expired": ("delete", "expired", "done"),
+        "expired": ("mark", "expired", "done"),
         "undated": ("mark", "expired", "done"),
     }
     storage.tag(house["due"], mode="observe")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hosts.host import wait_for
 from local_aws import LocalAws
-from reaping import TAGGED, Run
+from reaping import TAGGED, Run, ago, announced, rfc3339
 from reaping_volumes import VolumeAccount
 
 HELD_SECONDS = 60.0  # until it is released
@@ -30,6 +30,8 @@ def assert_all_expire(storage: VolumeAccount, volume: str, count: int) -> None:
     snapshots = storage.snapshots(volume)
     assert len(snapshots) == count and all(DELETED_AT in storage.aws.tags(one) for one in snapshots)
     storage.configure(volumes={"keep_snapshots": "0s"})
+    for one in snapshots:
+        storage.remember(one, announced=announced(f"expired=delete@{rfc3339(ago(minutes=1))}"))
     run = storage.tick()
     assert [run.said(one) for one in snapshots] == [("delete", "expired", "done")] * count
     assert storage.snapshots(volume) == [] and storage.tick().is_quiet
