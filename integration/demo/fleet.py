@@ -35,12 +35,11 @@ class Machine:
 
 
 def cast(now: datetime) -> list[Machine]:
-    """Every accelerated machine. `{id}` in a tag's value stands for the machine's own id."""
+    """Every accelerated machine."""
     expired = rfc3339(now - timedelta(hours=2))
     evening = now - timedelta(minutes=3)
     morning = now - timedelta(minutes=10)
     soon = now + timedelta(minutes=20)
-    told_half_an_hour_ago = "{id} hours=stop@" + rfc3339(evening.replace(second=0, microsecond=0))
     stopped_last_night = f"hours {rfc3339(now - timedelta(hours=12))}"
 
     return [
@@ -56,7 +55,7 @@ def cast(now: datetime) -> list[Machine]:
         Machine("demo-booth", EAST_1, "g4dn.xlarge", "vision", "busy", {"curfew:expires-at": expired}),
         Machine(
             "label-ui", EAST_1, "g6.xlarge", "nlp", "busy",
-            {"curfew:hours": hours(evening - timedelta(hours=10), evening), "curfew:marked": told_half_an_hour_ago},
+            {"curfew:hours": hours(evening - timedelta(hours=10), evening)},
         ),
         Machine(
             "dev-grace", EAST_1, "g5.xlarge", "nlp", "idle",

@@ -11,6 +11,7 @@ from typing import Any
 from local_aws import LocalAws
 
 from .fleet import CPU_MACHINES, EAST_1, OWNERS, REGIONS, CpuMachine, Machine, cast
+from .memory import record_of_machine, remember
 from .seed_storage import Storage, seed_storage
 
 BUCKET = "curfew-state"
@@ -101,7 +102,9 @@ def seed(aws: LocalAws, progress: Callable[[str], None]) -> Account:
         }
         report_metrics(aws, region, own, gpu_counts, now)
         progress(f"metrics of {region}")
-    storage = seed_storage(aws, {machine.name: one for one, machine in cpu_machines.items()}, now)
+        known = {one: record_of_machine(machine, now) for one, machine in machines.items() if machine.region == region}
+        remember(aws, BUCKET, "reap-instances", region, known)
+    storage = seed_storage(aws, BUCKET, {machine.name: one for one, machine in cpu_machines.items()}, now)
     progress(f"{len(storage.disks)} volumes")
     return Account(aws, topic_arn, machines, cpu_machines, gpu_counts, storage)
 
@@ -147,11 +150,7 @@ def _gpu_counts(aws: LocalAws) -> dict[str, int]:
 
 def _launch(aws: LocalAws, machine: Machine, now: datetime) -> str:
     fields = {"launch_time": now - machine.launched, **machine.fields}
-    instance_id = aws.run_instance(machine.type, machine.all_tags, machine.region, **fields)
-    own_id = {key: value.format(id=instance_id) for key, value in machine.tags.items() if "{id}" in value}
-    if own_id:
-        aws.tag(instance_id, own_id, machine.region)
-    return instance_id
+    return aws.run_instance(machine.type, machine.all_tags, machine.region, **fields)
 
 
 def _launch_cpu(aws: LocalAws, machine: CpuMachine, now: datetime) -> str:

@@ -8,8 +8,10 @@ from datetime import datetime, timedelta
 from local_aws import LocalAws
 
 from .fleet import OWNERS, REGIONS, rfc3339
+from .memory import RUN, record_of_safety, remember
 from .storage import SAFETIES, Disk, disks
 
+FUNCTION = "reap-volumes"
 _BOUGHT = timedelta(days=90)
 _ACTIVE_HOUR = [60.0] * 12  # VolumeIdleTime, every 5 minutes: EBS reports it while a volume is attached
 
@@ -24,7 +26,7 @@ class Storage:
         return next(volume_id for volume_id, disk in self.disks.items() if disk.name == name)
 
 
-def seed_storage(aws: LocalAws, machines: dict[str, str], now: datetime) -> Storage:
+def seed_storage(aws: LocalAws, bucket: str, machines: dict[str, str], now: datetime) -> Storage:
     """`machines` has the ids of the instances by name."""
     storage = Storage()
     for region in REGIONS:
@@ -39,8 +41,10 @@ def seed_storage(aws: LocalAws, machines: dict[str, str], now: datetime) -> Stor
             at = {"VolumeId": volume_id}
             start = now - disk.used
             aws.put_metrics("AWS/EBS", "VolumeIdleTime", at, _ACTIVE_HOUR, start, region=disk.region)
+        if disk.unattached:
+            remember(aws, bucket, FUNCTION, disk.region, {volume_id: {"since": rfc3339(now - disk.unattached)}})
     for name, age in SAFETIES.items():
-        _leave_behind(aws, name, now - age)
+        _leave_behind(aws, bucket, name, (now - age).replace(microsecond=0))
         storage.safeties += 1
     return storage
 
@@ -49,7 +53,7 @@ def attach(aws: LocalAws, volume_id: str, instance_id: str, region: str) -> None
     aws.client("ec2", region).attach_volume(VolumeId=volume_id, InstanceId=instance_id, Device="/dev/sdf")
 
 
-def _leave_behind(aws: LocalAws, name: str, deleted_at: datetime) -> None:
+def _leave_behind(aws: LocalAws, bucket: str, name: str, deleted_at: datetime) -> None:
     """A safety snapshot of a volume that an earlier run deleted, as that run left it."""
     region = REGIONS[0]
     client = aws.client("ec2", region)
@@ -64,7 +68,11 @@ def _leave_behind(aws: LocalAws, name: str, deleted_at: datetime) -> None:
     }
     named = [{"Key": key, "Value": value} for key, value in tags.items()]
     created = client.create_snapshot(
-        VolumeId=volume_id, TagSpecifications=[{"ResourceType": "snapshot", "Tags": named}]
+        VolumeId=volume_id,
+        Description=f"Curfew: {volume_id} before its deletion, by {RUN}",
+        TagSpecifications=[{"ResourceType": "snapshot", "Tags": named}],
     )
+    snapshot, started = created["SnapshotId"], deleted_at - timedelta(hours=1)
     client.delete_volume(VolumeId=volume_id)
-    aws.set_snapshot(created["SnapshotId"], region, start_time=deleted_at - timedelta(hours=1))
+    aws.set_snapshot(snapshot, region, start_time=started)
+    remember(aws, bucket, FUNCTION, region, {snapshot: record_of_safety(volume_id, started, deleted_at)})

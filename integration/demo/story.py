@@ -11,10 +11,11 @@ from typing import Any
 
 from . import command, show
 from .fleet import rfc3339
+from .memory import remember
 from .run import Reaper, Run, expect, reapers
 from .screen import heading, line, paragraph
 from .seed import BUCKET, Account, begin_training, config
-from .seed_storage import attach
+from .seed_storage import FUNCTION, attach
 from .storage import ATTACHED_AGAIN, NAMELESS, RESTORED
 
 _SOON = timedelta(seconds=30)  # deadlines within it are worth waiting for
@@ -23,7 +24,7 @@ _ALL = {"vision", "nlp", "research", "untagged"}
 _OWNED = _ALL - {"untagged"}
 _ACTED: list[tuple[tuple[dict[str, int], set[str]], tuple[dict[str, int], set[str]]]] = [
     (({}, _ALL), ({}, _OWNED)),
-    (({"stop": 2, "start": 1, "mark": 8}, _ALL), ({"expire": 1, "mark": 3, "date": 3}, _OWNED)),
+    (({"stop": 1, "start": 1, "mark": 9}, _ALL), ({"mark": 5, "date": 3}, _OWNED)),
     (({"held": 5, "unmark": 2}, _ALL - {"research"}), ({"snapshot": 2, "mark": 1, "unmark": 1}, {"vision", "nlp"})),
     (({}, set()), ({"delete": 2}, {"vision", "nlp"})),
     (({}, set()), ({}, set())),
@@ -64,7 +65,7 @@ def play(account: Account) -> Played:
         _attach(account, account.storage.id_of(ATTACHED_AGAIN), "airflow")
         paragraph("The other owners do nothing.")
         paragraph(
-            f"Instead of two weeks of waiting, the demo moves the curfew:unattached-since of {NAMELESS} back by 15 days."
+            f"Instead of two weeks of waiting, the demo moves the first sight of {NAMELESS} in Curfew's log back by 15 days."
         )
         _let_days_pass(account, NAMELESS, timedelta(days=15))
         _wait_for_deadlines(played)
@@ -136,8 +137,8 @@ def _let_days_pass(account: Account, name: str, days: timedelta) -> None:
     """The only clock that the volume reaper has of its own."""
     volume_id = account.storage.id_of(name)
     region = account.storage.disks[volume_id].region
-    written = account.aws.tags(volume_id, region)["curfew:unattached-since"]
-    _tag(account, volume_id, region, "curfew:unattached-since", rfc3339(show.moment(written) - days))
+    seen = show.moment(account.aws.tags(volume_id, region)["curfew:unattached-since"])
+    remember(account.aws, BUCKET, FUNCTION, region, {volume_id: {"since": rfc3339(seen - days)}})
 
 
 def _restore(account: Account) -> None:

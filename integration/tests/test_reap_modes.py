@@ -56,7 +56,9 @@ def test_observe_mode_only_notifies_and_enforce_mode_acts(account: Account) -> N
     account.restart()
     run = account.tick()
     assert {name: run.said(gpu) for name, gpu in house.items()} == {
-        **{name: (action, "expired" if name == "job" else name, "done") for name, action in acting.items()},
+        **{name: ("mark", name, "done") for name in ("idle", "untagged", "lifetime")},  # announced anew
+        "expired": ("stop", "expired", "done"),
+        "job": ("terminate", "expired", "done"),
         "mended": ("unmark", "idle", "done"),
         "copied": ("mark", "idle", "done"),
     }

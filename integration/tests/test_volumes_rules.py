@@ -43,7 +43,7 @@ def test_seen_announced_snapshotted_and_deleted(storage: VolumeAccount) -> None:
     expected = {**TAGGED, "Name": "data", "curfew:snapshot-of": far, "curfew:restore": restore}
     assert storage.aws.tags(storage.snapshot(far, EUROPE), EUROPE) == expected
 
-    storage.tag(volume, unattached_since=rfc3339(ago(days=20)))
+    storage.remember(volume, since=rfc3339(ago(days=20)))
     run = storage.tick()
     assert run.said(far) == ("delete", "orphaned", "done") and not storage.exists(far, EUROPE)
     assert run.said(volume) == ("mark", "orphaned", "done") and run.step(volume)["team"] == "vision"
