@@ -25,7 +25,7 @@ _OWNED = _ALL - {"untagged"}
 _ACTED: list[tuple[tuple[dict[str, int], set[str]], tuple[dict[str, int], set[str]]]] = [
     (({}, _ALL), ({}, _OWNED)),
     (({"stop": 1, "start": 1, "mark": 9}, _ALL), ({"mark": 5, "date": 3}, _OWNED)),
-    (({"held": 5, "unmark": 2}, _ALL - {"research"}), ({"snapshot": 2, "mark": 1, "unmark": 1}, {"vision", "nlp"})),
+    (({"held": 5, "unmark": 2}, _ALL - {"research"}), ({"snapshot": 2, "mark": 1, "unmark": 1, "expire": 1}, {"vision", "nlp"})),
     (({}, set()), ({"delete": 2}, {"vision", "nlp"})),
     (({}, set()), ({}, set())),
 ]
