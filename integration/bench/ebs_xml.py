@@ -67,7 +67,7 @@ def snapshot(one: Snapshot) -> str:
             "progress": "100%",
             "ownerId": _OWNER,
             "volumeSize": one.size_gib,
-            "description": "",
+            "description": f"Curfew: {one.volume_id} before its deletion, by run-1" if "curfew:snapshot-of" in one.tags else "",
             "tagSet": tags(one.tags),
             **_ENCRYPTED,
             "storageTier": "standard",
