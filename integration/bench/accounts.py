@@ -15,7 +15,7 @@ from .fleet import AT_HOME_PERCENT, REGION, REGIONS, Machine, fleet
 from .instance_metrics import InstanceMetrics
 from .refused import Refused
 from .storage import CONFIG as VOLUMES_CONFIG
-from .storage import Snapshot, Volume, storage
+from .storage import Snapshot, Volume, log_of, storage
 from .volume_metrics import VolumeMetrics
 from .xml_pages import Pages, filters, listing, numbered
 
@@ -101,6 +101,7 @@ class Account:
     config: str
     regions: dict[str, _Region]
     rendered_bytes: int  # all pages of what the function looks at
+    log: dict[str, Any] | None = None  # of notifications, as earlier runs left it
 
     def ec2(self, call: AwsCall, form: dict[str, str]) -> bytes:
         if call.operation == "DescribeRegions":
@@ -120,7 +121,7 @@ def _of_instances(count: int) -> Account:
 def _of_volumes(count: int) -> Account:
     seen = storage(count)
     region = _Region(seen.machines, VolumeMetrics(seen.volumes), seen.volumes, seen.own, seen.sources)
-    return Account(VOLUMES_CONFIG, {REGION: region}, region.volumes.rendered_bytes)
+    return Account(VOLUMES_CONFIG, {REGION: region}, region.volumes.rendered_bytes, log_of(seen))
 
 
 def _of_scan(count: int) -> Account:

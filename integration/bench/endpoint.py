@@ -26,7 +26,7 @@ from local_aws.http_message import Request
 from local_aws.sagemaker import SERVICES
 
 from .accounts import ACCOUNTS
-from .fleet import BUCKET, TOPIC_ARN
+from .fleet import BUCKET, REGION, TOPIC_ARN
 from .refused import Refused
 
 Answer = tuple[int, bytes, dict[str, str]]  # status, body, headers
@@ -46,6 +46,8 @@ class Endpoint:
     def forget(self) -> None:
         with self._lock:
             self._objects = {"config/curfew.toml": self._account.config.encode()}
+            if self._account.log is not None:
+                self._objects[f"notices/reap-volumes/{REGION}.json"] = json.dumps(self._account.log).encode()
             self._calls: Counter = Counter()
             self._published: Counter = Counter()
             self._metrics_asked = 0

@@ -11,6 +11,7 @@ import random
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 from functools import cache
+from typing import Any
 
 from .fleet import CONFIG as _TEAMS_ENFORCE
 from .fleet import TEAMS, Machine, fleet
@@ -177,6 +178,23 @@ def _own(number: int, disk: Disk, chance: random.Random, now: datetime) -> Snaps
         "curfew:deleted-at": _rfc3339(deleted),
     }
     return Snapshot(_id("snap", chance), volume_id, disk.size_gib, deleted - timedelta(hours=2), tags)
+
+
+def log_of(seen: Storage) -> dict[str, Any]:
+    """What earlier runs remember of it: first sights, and what they made and announced."""
+    records: dict[str, Any] = {}
+    for volume in seen.volumes:
+        if since := volume.tags.get("curfew:unattached-since"):
+            records[volume.id] = {"since": since}
+    for own in seen.own:
+        deleted = own.tags["curfew:deleted-at"]
+        until = _rfc3339(datetime.fromisoformat(deleted) + timedelta(days=30))
+        records[own.id] = {
+            "since": _rfc3339(own.started),
+            "safety": {"volume": own.volume_id, "run": "run-1", "deleted_at": deleted},
+            "announced": {"expired": {"action": "delete", "mode": "enforce", "at": deleted, "deadline": until}},
+        }
+    return {"schema": 2, "resources": records}
 
 
 def _id(kind: str, chance: random.Random) -> str:
