@@ -137,5 +137,5 @@ PLOT = Plot(
     # The mark that could not be removed after a stop. Once the instance runs again it is of an earlier life, and goes.
     stays=("ec2:DeleteTags", "stopped", "curfew:marked"),
     # Of what its owner let expire: it is stopped unannounced, and marked just before, as the role stops nothing unmarked.
-    unannounced=" expired=stop@",
+    unannounced="expired=stop@",
 )

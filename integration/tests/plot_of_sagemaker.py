@@ -148,5 +148,5 @@ PLOT = Plot(
     # The mark that could not be removed after a stop: once the notebook instance runs again it is of an earlier life, and goes.
     stays=("sagemaker:DeleteTags", "Stopped", "curfew:marked"),
     # Of what its owner let expire: it is stopped unannounced, and marked just before, as the role stops nothing unmarked.
-    unannounced=" expired=stop@",
+    unannounced="expired=stop@",
 )
