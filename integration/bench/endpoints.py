@@ -46,6 +46,7 @@ class Endpoints:
     """All answers about them but those of the bucket and the topic."""
 
     config = CONFIG
+    log = None
 
     def __init__(self, count: int) -> None:
         since = time.time() - _AGE_SECONDS

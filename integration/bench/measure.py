@@ -86,7 +86,7 @@ def repeated(served: Served, binary: Path, repeats: int) -> list[Runs]:
 
 
 def one_of_each_kind(served: Served, binary: Path) -> tuple[Usage, ...]:
-    """Of a function the first run, with an empty bucket, so that nothing is known; then, as the schedule does, once more in the same
+    """Of a function the first run, which knows nothing but what its account has in a log; then, as the schedule does, once more in the same
     process. Of the command a scan, as a person starts it."""
     served.forget()
     if served.function == "scan":

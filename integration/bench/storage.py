@@ -1,8 +1,8 @@
 """The volumes that are measured: their instances, the unused ones, and safety snapshots of earlier ones.
 
 The same number gives the same volumes every time, but for their times, which count from now. Shares are exact where 20
-divides the number. Nothing here makes a run write to EC2: teams enforce and `action` is `notify`, so that the owner of
-orphaned volumes are notified, and unattached ones carry the tag with their first observation.
+divides the number. Nothing here makes a run write to EC2: teams enforce and `action` is `notify`, so that the owners of
+orphaned volumes are notified, and the log and the labels have when unattached ones were first seen so.
 """
 
 from __future__ import annotations
@@ -184,8 +184,8 @@ def log_of(seen: Storage) -> dict[str, Any]:
     """What earlier runs remember of it: first sights, and what they made and announced."""
     records: dict[str, Any] = {}
     for volume in seen.volumes:
-        if since := volume.tags.get("curfew:unattached-since"):
-            records[volume.id] = {"since": since}
+        if volume.since:
+            records[volume.id] = {"since": _rfc3339(volume.since)}
     for own in seen.own:
         deleted = own.tags["curfew:deleted-at"]
         until = _rfc3339(datetime.fromisoformat(deleted) + timedelta(days=30))
