@@ -39,9 +39,22 @@ def record_of_safety(volume: str, started: datetime, deleted_at: datetime) -> di
 
 def remember(aws: LocalAws, bucket: str, function: str, region: str, records: Records) -> None:
     """Replaces fields of what the log of a function has about a region's resources."""
-    s3, key = aws.client("s3"), f"notices/{function}/{region}.json"
-    listed = s3.list_objects_v2(Bucket=bucket, Prefix=key).get("Contents", [])
-    log = json.load(s3.get_object(Bucket=bucket, Key=key)["Body"]) if listed else {"schema": 2, "resources": {}}
+    log = _log(aws, bucket, function, region)
     for resource, record in records.items():
         log["resources"].setdefault(resource, {}).update(record)
-    s3.put_object(Bucket=bucket, Key=key, Body=json.dumps(log).encode())
+    aws.client("s3").put_object(Bucket=bucket, Key=_key(function, region), Body=json.dumps(log).encode())
+
+
+def recall(aws: LocalAws, bucket: str, function: str, region: str, resource: str) -> dict[str, Any]:
+    """The record of a resource in the log of a function."""
+    return _log(aws, bucket, function, region)["resources"][resource]
+
+
+def _log(aws: LocalAws, bucket: str, function: str, region: str) -> dict[str, Any]:
+    s3, key = aws.client("s3"), _key(function, region)
+    listed = s3.list_objects_v2(Bucket=bucket, Prefix=key).get("Contents", [])
+    return json.load(s3.get_object(Bucket=bucket, Key=key)["Body"]) if listed else {"schema": 2, "resources": {}}
+
+
+def _key(function: str, region: str) -> str:
+    return f"notices/{function}/{region}.json"

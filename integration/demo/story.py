@@ -11,7 +11,7 @@ from typing import Any
 
 from . import command, show
 from .fleet import rfc3339
-from .memory import remember
+from .memory import recall, remember
 from .run import Reaper, Run, expect, reapers
 from .screen import heading, line, paragraph
 from .seed import BUCKET, Account, begin_training, config
@@ -118,10 +118,6 @@ def _record_of_apply(account: Account, plan: str) -> dict[str, Any]:
 # As people would by hand: not calls of Curfew's.
 
 
-def _tag(account: Account, resource: str, region: str, key: str, value: str = "") -> None:
-    account.aws.tag(resource, {key: value}, region)
-
-
 def _terminate(account: Account, name: str) -> None:
     instance_id = account.id_of(name)
     machine = account.cpu_machines.pop(instance_id)
@@ -137,7 +133,7 @@ def _let_days_pass(account: Account, name: str, days: timedelta) -> None:
     """The only clock that the volume reaper has of its own."""
     volume_id = account.storage.id_of(name)
     region = account.storage.disks[volume_id].region
-    seen = show.moment(account.aws.tags(volume_id, region)["curfew:unattached-since"])
+    seen = show.moment(recall(account.aws, BUCKET, FUNCTION, region, volume_id)["since"])
     remember(account.aws, BUCKET, FUNCTION, region, {volume_id: {"since": rfc3339(seen - days)}})
 
 
