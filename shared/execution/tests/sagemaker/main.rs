@@ -17,6 +17,8 @@ mod driver;
 mod fault;
 #[path = "../simulation/faults.rs"]
 mod faults;
+#[path = "../simulation/forged_labels.rs"]
+mod forged_labels;
 mod look;
 #[path = "../simulation/named.rs"]
 mod named;

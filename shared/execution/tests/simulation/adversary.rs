@@ -1,79 +1,40 @@
-//! An adversary who may tag every instance. He forges what Curfew writes, and nobody suffers from that; the tags of owners have the power
-//! that they have in anybody's hands.
+//! The adversary among instances.
 
-use model::curfew_tags::{DELETED_AT, LABELS, MARKED, SNAPSHOT_OF, STOPPED, UNATTACHED_SINCE};
 use model::id::ResourceId;
+use model::instance::Tags;
 
 use crate::account::SimulatedAccount;
-use crate::chance::{DAY, HOUR, RandomStream, stamp};
-use crate::named::named;
+use crate::chance::stamp;
+use crate::forged_labels::{AttackedResource, attack};
 use crate::world::SimulatedMachine;
 
-named! {
-    /// Every kind of attack.
-    Attack {
-        ForgeMark = "forge a due mark",
-        ForgeStopped = "forge a stop by Curfew",
-        FarLabels = "write labels of a far moment",
-        UnreadableLabels = "write unreadable labels",
-        CopyLabels = "copy the labels of another instance",
-        ForeignLabels = "write labels of volumes and snapshots on an instance",
-        RemoveLabels = "remove the labels of an instance",
-        PastExpiry = "write a past expires-at",
+pub(crate) use crate::forged_labels::Attack;
+
+impl AttackedResource for SimulatedMachine {
+    const END: &'static str = "terminate";
+    const EXPIRES_ONE_IN: u32 = 4;
+
+    fn id(&self) -> &str {
+        self.ec2.id.as_str()
     }
-}
 
-/// Beyond what dates in tags may be, and at the ends of what can be written.
-const FAR: [&str; 4] =
-    ["9999-12-30T22:00:00Z", "-009999-01-02T01:59:59Z", "1970-01-01T00:00:00Z", "+010000-01-01T00:00:00Z"];
-const RULES: [&str; 5] = ["idle", "untagged", "lifetime", "hours", "over-budget"];
+    fn since(&self) -> i64 {
+        self.launched
+    }
 
-/// Attacks the instance in that place; `None` if he finds nothing to do.
-fn attack(machines: &mut [SimulatedMachine], place: usize, chance: &mut RandomStream, now: i64) -> Option<Attack> {
-    let id = machines[place].id().to_owned();
-    let (attack, tags) = match chance.below(12) {
-        0..3 => {
-            let (rule, action) = (chance.pick(&RULES), chance.pick(&["stop", "terminate"]));
-            let at = stamp(now - chance.between(-HOUR, 2 * DAY));
-            (Attack::ForgeMark, vec![(MARKED, format!("{rule}={action}@{at}"))])
-        }
-        3 | 4 => {
-            let (rule, at) = (chance.pick(&RULES), stamp(now - chance.between(HOUR, 3 * DAY)));
-            (Attack::ForgeStopped, vec![(STOPPED, format!("{rule} {at}"))])
-        }
-        5 => {
-            let at = chance.pick(&FAR);
-            (Attack::FarLabels, vec![(MARKED, format!("idle=terminate@{at}")), (STOPPED, format!("hours {at}"))])
-        }
-        6 => {
-            let value = chance.pick(&["", "yes", "idle=", "\u{202e}idle=stop@now", "hours"]);
-            (Attack::UnreadableLabels, LABELS.map(|key| (key, value.to_owned())).to_vec())
-        }
-        7 => {
-            let tags = &machines[chance.below(machines.len())].ec2.tags;
-            let labels: Vec<_> = LABELS.iter().filter_map(|key| Some((*key, tags.get(*key)?.clone()))).collect();
-            (Attack::CopyLabels, Some(labels).filter(|labels| !labels.is_empty())?)
-        }
-        8 => {
-            let at = stamp(now - DAY).to_string();
-            (Attack::ForeignLabels, vec![(UNATTACHED_SINCE, at.clone()), (SNAPSHOT_OF, id), (DELETED_AT, at)])
-        }
-        9 if chance.one_in(4) && machines[place].launched < now - HOUR => {
-            let machine = &mut machines[place];
-            machine.says.expires_at = Some(chance.between((now - 2 * DAY).max(machine.launched), now - 1));
-            machine.retag(now);
-            return Some(Attack::PastExpiry);
-        }
-        _ => {
-            machines[place].ec2.tags.retain(|key, _| !LABELS.contains(&key.as_str()));
-            (Attack::RemoveLabels, Vec::new())
-        }
-    };
-    let machine = &mut machines[place];
-    machine.ec2.tags.extend(tags.into_iter().map(|(key, value)| (key.to_owned(), value)));
-    machine.version += 1;
-    machine.tampered_at = now;
-    Some(attack)
+    fn tags(&mut self) -> &mut Tags {
+        &mut self.ec2.tags
+    }
+
+    fn expire(&mut self, at: i64, now: i64) {
+        self.says.expires_at = Some(at);
+        self.retag(now);
+    }
+
+    fn tampered(&mut self, now: i64) {
+        self.version += 1;
+        self.tampered_at = now;
+    }
 }
 
 impl SimulatedAccount {

@@ -9,6 +9,10 @@ pub(crate) const MINUTE: i64 = 60;
 pub(crate) const HOUR: i64 = 3600;
 pub(crate) const DAY: i64 = 24 * HOUR;
 
+/// Beyond what dates in tags may be, and at the ends of what can be written.
+pub(crate) const FAR: [&str; 4] =
+    ["9999-12-30T22:00:00Z", "-009999-01-02T01:59:59Z", "1970-01-01T00:00:00Z", "+010000-01-01T00:00:00Z"];
+
 /// Regions of accounts; the first is home.
 pub(crate) const REGIONS: [&str; 2] = ["us-east-1", "eu-central-1"];
 

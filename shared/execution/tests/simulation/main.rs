@@ -14,6 +14,7 @@ mod ec2;
 mod explained;
 mod fault;
 mod faults;
+mod forged_labels;
 mod jobs;
 mod listing;
 mod look;

@@ -6,7 +6,7 @@ use model::curfew_tags::{
 use model::instance::Tags;
 use model::volume::SnapshotState;
 
-use crate::chance::{DAY, HOUR, RandomStream, stamp};
+use crate::chance::{DAY, FAR, HOUR, RandomStream, stamp};
 use crate::named::named;
 use crate::tags::OwnerTags;
 use crate::world::{SimulatedSnapshot, SimulatedWorld, SnapshotMaker};
@@ -32,10 +32,6 @@ named! {
         CopySnapshot = "copy a snapshot with its description",
     }
 }
-
-/// Beyond what dates in tags may be, and at the ends of what can be written.
-const FAR: [&str; 4] =
-    ["9999-12-30T22:00:00Z", "-009999-01-02T01:59:59Z", "1970-01-01T00:00:00Z", "+010000-01-01T00:00:00Z"];
 
 /// The most snapshots that he keeps.
 const SNAPSHOTS_MAX: usize = 8;
