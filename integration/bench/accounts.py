@@ -15,7 +15,7 @@ from .fleet import AT_HOME_PERCENT, REGION, REGIONS, Machine, fleet
 from .instance_metrics import InstanceMetrics
 from .refused import Refused
 from .storage import CONFIG as VOLUMES_CONFIG
-from .storage import Snapshot, Volume, log_of, storage
+from .storage import Snapshot, Volume, remembered, storage
 from .volume_metrics import VolumeMetrics
 from .xml_pages import Pages, filters, listing, numbered
 
@@ -121,7 +121,7 @@ def _of_instances(count: int) -> Account:
 def _of_volumes(count: int) -> Account:
     seen = storage(count)
     region = _Region(seen.machines, VolumeMetrics(seen.volumes), seen.volumes, seen.own, seen.sources)
-    return Account(VOLUMES_CONFIG, {REGION: region}, region.volumes.rendered_bytes, log_of(seen))
+    return Account(VOLUMES_CONFIG, {REGION: region}, region.volumes.rendered_bytes, remembered(seen))
 
 
 def _of_scan(count: int) -> Account:

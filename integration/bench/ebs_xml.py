@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from earlier_runs import snapshot_description
+
 from .storage import Snapshot, Volume
 from .xml_pages import item, moment, tags
 
@@ -67,7 +69,7 @@ def snapshot(one: Snapshot) -> str:
             "progress": "100%",
             "ownerId": _OWNER,
             "volumeSize": one.size_gib,
-            "description": f"Curfew: {one.volume_id} before its deletion, by run-1" if "curfew:snapshot-of" in one.tags else "",
+            "description": snapshot_description(one.volume_id) if "curfew:snapshot-of" in one.tags else "",
             "tagSet": tags(one.tags),
             **_ENCRYPTED,
             "storageTier": "standard",

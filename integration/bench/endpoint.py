@@ -21,6 +21,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
 
+from earlier_runs import key_of
 from local_aws.aws_call import AwsCall, bucket_and_key, identify
 from local_aws.http_message import Request
 from local_aws.sagemaker import SERVICES
@@ -47,7 +48,7 @@ class Endpoint:
         with self._lock:
             self._objects = {"config/curfew.toml": self._account.config.encode()}
             if self._account.log is not None:
-                self._objects[f"notices/reap-volumes/{REGION}.json"] = json.dumps(self._account.log).encode()
+                self._objects[key_of("reap-volumes", REGION)] = json.dumps(self._account.log).encode()
             self._calls: Counter = Counter()
             self._published: Counter = Counter()
             self._metrics_asked = 0

@@ -13,6 +13,8 @@ from datetime import datetime, timedelta, timezone
 from functools import cache
 from typing import Any
 
+from earlier_runs import log_of, record_of_safety, rfc3339
+
 from .fleet import CONFIG as _TEAMS_ENFORCE
 from .fleet import TEAMS, Machine, fleet
 
@@ -145,7 +147,7 @@ def _unattached(
     least, most = _DAYS_UNATTACHED[usage]
     since = now - timedelta(seconds=chance.randrange(least * _DAY, most * _DAY) + 3600)
     created = since - timedelta(seconds=chance.randrange(_DAY, 300 * _DAY))
-    tags = {**tags, "curfew:unattached-since": _rfc3339(since)}
+    tags = {**tags, "curfew:unattached-since": rfc3339(since)}
     return Volume(number, _id("vol", chance), usage, disk, "abcd"[number % 4], created, source, tags, since=since)
 
 
@@ -175,31 +177,22 @@ def _own(number: int, disk: Disk, chance: random.Random, now: datetime) -> Snaps
         **_tags(number),
         "curfew:snapshot-of": volume_id,
         "curfew:restore": ",".join(map(str, ("us-east-1a", *size))),
-        "curfew:deleted-at": _rfc3339(deleted),
+        "curfew:deleted-at": rfc3339(deleted),
     }
     return Snapshot(_id("snap", chance), volume_id, disk.size_gib, deleted - timedelta(hours=2), tags)
 
 
-def log_of(seen: Storage) -> dict[str, Any]:
+def remembered(seen: Storage) -> dict[str, Any]:
     """What earlier runs remember of it: first sights, and what they made and announced."""
     records: dict[str, Any] = {}
     for volume in seen.volumes:
         if volume.since:
-            records[volume.id] = {"since": _rfc3339(volume.since)}
+            records[volume.id] = {"since": rfc3339(volume.since)}
     for own in seen.own:
-        deleted = own.tags["curfew:deleted-at"]
-        until = _rfc3339(datetime.fromisoformat(deleted) + timedelta(days=30))
-        records[own.id] = {
-            "since": _rfc3339(own.started),
-            "safety": {"volume": own.volume_id, "run": "run-1", "deleted_at": deleted},
-            "announced": {"expired": {"action": "delete", "mode": "enforce", "at": deleted, "deadline": until}},
-        }
-    return {"schema": 2, "resources": records}
+        deleted_at = datetime.fromisoformat(own.tags["curfew:deleted-at"])
+        records[own.id] = record_of_safety(own.volume_id, own.started, deleted_at)
+    return log_of(records)
 
 
 def _id(kind: str, chance: random.Random) -> str:
     return f"{kind}-{chance.getrandbits(68):017x}"
-
-
-def _rfc3339(at: datetime) -> str:
-    return at.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -6,8 +6,10 @@ Each accelerated machine is one case that Curfew must get right: every rule once
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta
 from typing import Any
+
+from earlier_runs import rfc3339
 
 EAST_1, EAST_2, FRANKFURT = "us-east-1", "us-east-2", "eu-central-1"
 REGIONS = (EAST_1, EAST_2, FRANKFURT)
@@ -135,7 +137,3 @@ CPU_MACHINES = [
 
 def hours(start: datetime, end: datetime) -> str:
     return f"Mon-Sun {start:%H:%M}-{end:%H:%M} UTC"
-
-
-def rfc3339(at: datetime) -> str:
-    return at.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")

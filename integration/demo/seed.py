@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+from earlier_runs import record_of_labels
 from local_aws import LocalAws
 
 from .fleet import CPU_MACHINES, EAST_1, OWNERS, REGIONS, CpuMachine, Machine, cast
-from .memory import record_of_machine, remember
+from .memory import remember
 from .seed_storage import Storage, seed_storage
 
 BUCKET = "curfew-state"
@@ -102,7 +103,7 @@ def seed(aws: LocalAws, progress: Callable[[str], None]) -> Account:
         }
         report_metrics(aws, region, own, gpu_counts, now)
         progress(f"metrics of {region}")
-        known = {one: record_of_machine(machine, now) for one, machine in machines.items() if machine.region == region}
+        known = {one: record_of_labels(now - machine.launched, machine.tags) for one, machine in machines.items() if machine.region == region}
         remember(aws, BUCKET, "reap-instances", region, known)
     storage = seed_storage(aws, BUCKET, {machine.name: one for one, machine in cpu_machines.items()}, now)
     progress(f"{len(storage.disks)} volumes")

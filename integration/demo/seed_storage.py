@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from earlier_runs import record_of_safety, rfc3339, snapshot_description
 from local_aws import LocalAws
 
-from .fleet import OWNERS, REGIONS, rfc3339
-from .memory import RUN, record_of_safety, remember
+from .fleet import OWNERS, REGIONS
+from .memory import remember
 from .storage import SAFETIES, Disk, disks
 
 FUNCTION = "reap-volumes"
@@ -69,7 +70,7 @@ def _leave_behind(aws: LocalAws, bucket: str, name: str, deleted_at: datetime) -
     named = [{"Key": key, "Value": value} for key, value in tags.items()]
     created = client.create_snapshot(
         VolumeId=volume_id,
-        Description=f"Curfew: {volume_id} before its deletion, by {RUN}",
+        Description=snapshot_description(volume_id),
         TagSpecifications=[{"ResourceType": "snapshot", "Tags": named}],
     )
     snapshot, started = created["SnapshotId"], deleted_at - timedelta(hours=1)

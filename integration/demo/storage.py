@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from .fleet import EAST_1, EAST_2, FRANKFURT, OWNERS, rfc3339
+from earlier_runs import rfc3339
+
+from .fleet import EAST_1, EAST_2, FRANKFURT, OWNERS
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+from earlier_runs import rfc3339
+
 from . import command, show
-from .fleet import rfc3339
 from .memory import recall, remember
 from .run import Reaper, Run, expect, reapers
 from .screen import heading, line, paragraph

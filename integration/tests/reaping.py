@@ -18,6 +18,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
+from earlier_runs import key_of, log_of, record_of_labels, rfc3339
 from local_aws import LocalAws
 from local_aws.client import REGION
 from moved_clock import MovedClock
@@ -89,10 +90,6 @@ def ago(**span: float) -> datetime:
     return now() - timedelta(**span)
 
 
-def rfc3339(moment: datetime) -> str:
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
 def let_a_second_pass() -> None:
     """Until the next one begins: two beats of one second are one."""
     time.sleep(1.01 - time.time() % 1)
@@ -100,27 +97,6 @@ def let_a_second_pass() -> None:
 
 def moment(text: str) -> datetime:
     return datetime.fromisoformat(text.replace("Z", "+00:00"))
-
-
-def announced(mark: str, mode: str = "enforce") -> dict[str, Any]:
-    """What the log has for a mark, announced an hour before its deadline."""
-    rule, _, action = mark.partition("=")
-    action, _, deadline = action.partition("@")
-    at = rfc3339(moment(deadline) - timedelta(hours=1))
-    return {rule: {"action": action, "mode": mode, "at": at, "deadline": deadline}}
-
-
-def entry_of_labels(since: datetime, tags: dict[str, str]) -> dict[str, Any]:
-    """What the log has for a resource of that life, if Curfew wrote its labels, and saw its expiry in time."""
-    entry: dict[str, Any] = {"since": rfc3339(since)}
-    if mark := tags.get("curfew:marked"):
-        entry["announced"] = announced(mark)
-    if stopped := tags.get("curfew:stopped"):
-        rule, at = stopped.split(" ")
-        entry["carried_out"] = {"rule": rule, "action": "stop", "at": at}
-    if expires_at := tags.get("curfew:expires-at"):
-        entry["expiry_seen"] = expires_at
-    return entry
 
 
 def stop_the_warm() -> None:
@@ -332,7 +308,7 @@ class Account:
     def remember(self, resource_id: str, region: str = REGION, **entry: Any) -> None:
         """Adds to what the log of notifications has about a resource."""
         key = self.notices(region)
-        log = self.read(key) if key in self.keys(key) else {"schema": 2, "resources": {}}
+        log = self.read(key) if key in self.keys(key) else log_of({})
         log["resources"].setdefault(resource_id, {}).update(entry)
         self.put(key, json.dumps(log).encode())
 
@@ -340,7 +316,7 @@ class Account:
         """As if Curfew had written the labels of this instance itself, and had seen its expiry in time."""
         instance = self.aws.instance(instance_id, region)
         tags = {tag["Key"]: tag["Value"] for tag in instance.get("Tags", [])}
-        self.remember(instance_id, region, **entry_of_labels(instance["LaunchTime"], tags))
+        self.remember(instance_id, region, **record_of_labels(instance["LaunchTime"], tags))
         return instance_id
 
     def was_announced(self, instance_id: str, mark: str, region: str = REGION) -> str:
@@ -412,7 +388,7 @@ class Account:
 
     def notices(self, region: str = REGION) -> str:
         """The key of what is remembered of a region."""
-        return f"notices/{self.function}/{region}.json"
+        return key_of(self.function, region)
 
     def audit(self, run: Run) -> dict[str, Any]:
         """The audit record of a run."""

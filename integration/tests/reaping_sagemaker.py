@@ -10,8 +10,9 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import reaping
+from earlier_runs import record_of_labels
 from local_aws.client import ACCOUNT, REGION
-from reaping import TAGGED, Account, ago, entry_of_labels, now
+from reaping import TAGGED, Account, ago, now
 
 # What a run reads, by IAM action.
 READS = {
@@ -93,7 +94,7 @@ class StudioAccount(Account):
         self.aws.put_sagemaker(kind, name, {**times, **fields}, {**TAGGED, **named})
         if {"marked", "stopped", "expires_at"} & tags.keys():  # by Curfew, or seen in time
             created = datetime.fromtimestamp(since, timezone.utc)
-            self.remember(f"{kind}/{name}", **entry_of_labels(created, named))
+            self.remember(f"{kind}/{name}", **record_of_labels(created, named))
         return f"{kind}/{name}"
 
     def unused(self, endpoint: str, hours: float = 30) -> str:

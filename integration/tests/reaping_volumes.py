@@ -9,11 +9,12 @@ assert storage.tick().said(volume) == ("delete", "orphaned", "done")
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
+from earlier_runs import announced, record_of_safety, snapshot_description
 from local_aws.client import REGION
-from reaping import TAGGED, Account, ago, announced, rfc3339
+from reaping import TAGGED, Account, ago, rfc3339
 
 
 READS = {
@@ -36,7 +37,6 @@ EAGER: dict[str, Any] = {
 }
 
 # How long a snapshot is kept by default.
-KEPT = timedelta(days=30)
 
 # What belongs to a restored volume, and not to the old one.
 _OF_ITS_OWN = {"VolumeId", "CreateTime", "SnapshotId"}
@@ -157,8 +157,7 @@ class VolumeAccount(Account):
         **fields: Any,
     ) -> str:
         """As Curfew takes one, an hour ago; `tags` come on top."""
-        described = f"Curfew: {of} before its deletion, by run-1"
-        created = self.aws.client("ec2", region).create_snapshot(VolumeId=of, Description=described)
+        created = self.aws.client("ec2", region).create_snapshot(VolumeId=of, Description=snapshot_description(of))
         snapshot_id = created["SnapshotId"]
         restore = f"{region}a,gp3,{created['VolumeSize']},3000,125"
         own = {**TAGGED, "curfew:snapshot-of": of, "curfew:restore": restore}
@@ -167,9 +166,7 @@ class VolumeAccount(Account):
         self.aws.tag(snapshot_id, {**own, **(tags or {})}, region)
         started = started or ago(hours=1)
         self.aws.set_snapshot(snapshot_id, region, start_time=started, **fields)
-        safety = {"volume": of, "run": "run-1", **({"deleted_at": rfc3339(deleted_at)} if deleted_at else {})}
-        expiry = announced(f"expired=delete@{rfc3339(deleted_at + KEPT)}") if deleted_at else {}
-        self.remember(snapshot_id, region, since=rfc3339(started), safety=safety, announced=expiry)
+        self.remember(snapshot_id, region, **record_of_safety(of, started, deleted_at))
         return snapshot_id
 
     def left_behind(

@@ -9,9 +9,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from earlier_runs import announced
 from hosts.host import wait_for
 from local_aws import LocalAws
-from reaping import TAGGED, Run, ago, announced, rfc3339
+from reaping import TAGGED, Run, ago, rfc3339
 from reaping_volumes import VolumeAccount
 
 HELD_SECONDS = 60.0  # until it is released

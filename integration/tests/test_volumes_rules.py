@@ -3,6 +3,7 @@ shared/execution/tests/lives/volumes/, and every reason to skip one by test_ever
 
 from __future__ import annotations
 
+from earlier_runs import snapshot_description
 from local_aws.client import REGION
 from reaping import EUROPE, TAGGED, Run, ago, moment, now, rfc3339
 from reaping_volumes import VolumeAccount
@@ -85,7 +86,7 @@ def test_snapshots_of_others_are_not_touched(storage: VolumeAccount) -> None:
     ec2 = storage.aws.client("ec2")
     gone = storage.volume()
     labels = {"curfew:snapshot-of": gone, "curfew:deleted-at": "2020-01-01T00:00:00Z", "curfew:mode": "enforce"}
-    described = {"Description": f"Curfew: {gone} before its deletion, by run-1"}
+    described = {"Description": snapshot_description(gone)}
     plain, forged = (ec2.create_snapshot(VolumeId=gone, **how)["SnapshotId"] for how in ({}, described))
     for snapshot in (plain, forged):
         storage.aws.tag(snapshot, labels)
