@@ -169,6 +169,11 @@ class VolumeAccount(Account):
         self.remember(snapshot_id, region, **record_of_safety(of, started, deleted_at))
         return snapshot_id
 
+    def expire(self, snapshot_id: str, region: str = REGION) -> None:
+        """It is kept neither by the configuration, nor by what was announced: a shorter `keep_snapshots` moves no announced end."""
+        self.configure(volumes={"keep_snapshots": "0s"})
+        self.remember(snapshot_id, region, announced=announced(f"expired=delete@{rfc3339(ago(minutes=1))}"))
+
     def left_behind(
         self,
         deleted_at: datetime | None = None,

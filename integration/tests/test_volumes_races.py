@@ -9,10 +9,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from earlier_runs import announced
 from hosts.host import wait_for
 from local_aws import LocalAws
-from reaping import TAGGED, Run, ago, rfc3339
+from reaping import TAGGED, Run
 from reaping_volumes import VolumeAccount
 
 HELD_SECONDS = 60.0  # until it is released
@@ -30,9 +29,8 @@ def assert_all_expire(storage: VolumeAccount, volume: str, count: int) -> None:
     assert not storage.exists(volume)
     snapshots = storage.snapshots(volume)
     assert len(snapshots) == count and all(DELETED_AT in storage.aws.tags(one) for one in snapshots)
-    storage.configure(volumes={"keep_snapshots": "0s"})
     for one in snapshots:
-        storage.remember(one, announced=announced(f"expired=delete@{rfc3339(ago(minutes=1))}"))
+        storage.expire(one)
     run = storage.tick()
     assert [run.said(one) for one in snapshots] == [("delete", "expired", "done")] * count
     assert storage.snapshots(volume) == []

@@ -61,7 +61,8 @@ def test_seen_announced_snapshotted_and_deleted(storage: VolumeAccount) -> None:
     after = storage.tick()
     assert (after.messages, after.ec2_writes) == ([], [])
     assert (after.steps, after.skipped) == ([], {"restorable": 2, "attached": 1})
-    storage.configure(volumes={"keep_snapshots": "0s"})
+    for gone, region in regions.items():
+        storage.expire(storage.snapshot(gone, region), region)
     run = storage.tick()
     for gone, region in regions.items():
         [snapshot] = [step["resource"] for step in run.steps if step["region"] == region]
