@@ -20,7 +20,7 @@ from reaping_volumes import VolumeAccount
 
 STRUCK_RUNS = 3  # announced, photographed, deleted
 RECOVERED = STRUCK_RUNS + 2  # one run makes up for what the fault cost, and in the next there is nothing left to do
-RUNS = RECOVERED + 2  # in the first of these all snapshots expire, and in the last there is nothing left to do
+RUNS = RECOVERED + 3  # all snapshots expire, the log forgets them, and then there is nothing left to do
 REGIONS = (REGION, EUROPE)
 OBSERVED = "orphaned and observed"
 DELETED = ("orphaned", "due", "photographed", "safe")  # with a snapshot that is kept
@@ -33,12 +33,12 @@ SKIPPED = (
 
 _THINGS = (
     ("is called off", "called off"),
+    ("its volume is gone", "outlived"),
     ("It will be ", "announced"),
     ("It would be snapshotted and deleted at", "would be announced"),
     ("It would be snapshotted and deleted now", "would be snapshotted and deleted"),
     ("Its snapshot was started", "snapshotted"),
     ("It was deleted", "deleted"),
-    ("its volume is gone", "outlived"),
     ("which has been stopped since", "on a stopped instance"),
 )
 
@@ -50,7 +50,11 @@ class OneVolumeOfEach(OneOfEach):
         if run == 1:
             storage.aws.complete_snapshots([self.ids[_snapshot("photographed")]], EUROPE)
         if run == RECOVERED:
-            storage.configure(volumes={"keep_snapshots": "0s"})
+            for region in REGIONS:
+                filters = [{"Name": "tag-key", "Values": ["curfew:deleted-at"]}]
+                dated = storage.aws.client("ec2", region).describe_snapshots(OwnerIds=["self"], Filters=filters)["Snapshots"]
+                for snapshot in dated:
+                    storage.expire(snapshot["SnapshotId"], region)
 
     def world(self) -> dict[str, dict[str, Any]]:
         found = {}

@@ -67,7 +67,7 @@ def test_the_faultless_story_of_volumes_makes_every_call_and_every_step() -> Non
     assert [run["error"] or run["gaps"] for run in faultless["runs"]] == [[]] * plot.runs
     behind_an_ami = [["snapshot of behind an AMI", "failed to delete"]]
     assert [run["failed_steps"] for run in faultless["runs"]] == [behind_an_ami] * plot.runs
-    assert [bool(run["told"]) for run in faultless["runs"]] == [True, True, True, False, False, True, False]
+    assert [bool(run["told"]) for run in faultless["runs"]] == [True, True, True, False, False, True, False, False]
     assert faultless["runs"][-1]["writes"] == [["DeleteSnapshot", "snapshot of behind an AMI"]]
     assert list(plot.wrongs(faultless)) == []
     left = set(faultless["runs"][-1]["world"])
