@@ -15,8 +15,8 @@ use sha2::{Digest, Sha256};
 
 use crate::id::{Region, ResourceId};
 use crate::instance::Tags;
-use crate::mark::AnnouncedAction;
 use crate::observation::Gap;
+use crate::rule::ResourceAction;
 use crate::rule::Rule;
 
 pub use headline::{Headline, HeadlineCost, HeadlineObject};
@@ -168,8 +168,8 @@ pub type NotificationLogs = BTreeMap<Region, NotificationLog>;
 
 /// The fingerprint of an end in observe mode.
 #[must_use]
-pub fn would_fingerprint(announced: AnnouncedAction) -> String {
-    format!("{}@{}", announced.ending, announced.deadline)
+pub fn would_fingerprint(ending: ResourceAction, deadline: Timestamp) -> String {
+    format!("{ending}@{deadline}")
 }
 
 impl NotificationLog {
@@ -177,6 +177,12 @@ impl NotificationLog {
     #[must_use]
     pub fn record(&self, resource: &ResourceId) -> Option<&ResourceRecord> {
         self.resources.get(resource)
+    }
+
+    /// The record of a resource, if it is about the life that began then.
+    #[must_use]
+    pub fn record_about(&self, resource: &ResourceId, since: Timestamp) -> Option<&ResourceRecord> {
+        self.record(resource).filter(|record| record.is_about(since))
     }
 
     /// The notification about a resource with this key.
@@ -214,8 +220,8 @@ impl NotificationEntry {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mark::AnnouncedAction;
     use crate::mode::Mode;
-    use crate::rule::ResourceAction;
 
     #[test]
     fn a_lasting_fault_is_notified_once_a_day_and_another_one_at_once() {

@@ -21,7 +21,6 @@ use jiff::Timestamp;
 use model::config::OverBudget;
 use model::fault::Bug;
 use model::id::Region;
-use model::mark::AnnouncedAction;
 use model::mode::Mode;
 use model::notification_log::{
     Headline, HeadlineObject, NO_TEAM, Notification, NotificationFacts, NotificationKey, NotificationKind,
@@ -110,10 +109,8 @@ fn severity_and_kind(step: &Step, outcome: OutcomeKind, now: Timestamp) -> Optio
         what: what.to_owned(),
         repeat: RepeatPolicy::Daily,
     };
-    let would_end = |ending| {
-        let announced = AnnouncedAction { ending, mode: step.mode, at: now, deadline: step.deadline.unwrap_or(now) };
-        once(NotificationKey::would(rule), would_fingerprint(announced))
-    };
+    let would_end =
+        |ending| once(NotificationKey::would(rule), would_fingerprint(ending, step.deadline.unwrap_or(now)));
     let deadline = || step.deadline.map(|at| at.to_string()).unwrap_or_default();
     Some(match (step.action.announcement(), &step.action, outcome) {
         // In observe mode no action was missed.

@@ -3,8 +3,10 @@
 //! Only the log knows what was announced. The mark on the resource shows it to people, and IAM asks for it before an action: a missing or
 //! wrong mark is written again, and never decides anything else. Rules that share a mode make a track.
 
+use std::iter;
+
 use jiff::Timestamp;
-use model::curfew_tags::{CurfewTags, MARKED};
+use model::curfew_tags::{CurfewTags, MARKED, STOPPED};
 use model::id::ResourceId;
 use model::instance::Tags;
 use model::mark::{AnnouncedAction, Mark};
@@ -49,12 +51,19 @@ pub(crate) trait AnnouncementTarget: Copy {
     fn step(self, mode: Mode, action: Self::Action, evidence: Evidence) -> Step;
     /// The action that carries an announced one out now, with the mark that must be written first; `None` where it has to wait.
     fn end(self, ending: ResourceAction, rule: Rule, mark: Option<Mark>) -> Option<Self::Action>;
-    /// A label that speaks of what is over, and the rule for which it was written.
-    fn stale_tag(self) -> Option<(Rule, &'static str)>;
+    /// A label that speaks of what is over, and the rule for which it was written. One that says that Curfew stopped it is over once it
+    /// runs: somebody started it again.
+    fn stale_tag(self) -> Option<(Rule, &'static str)> {
+        let label = self.tags().get(STOPPED)?;
+        let written_for = label.split_whitespace().next().and_then(Rule::read).unwrap_or(Rule::Lifetime);
+        let starts_by_hours = self.curfew_tags().hours.is_some().then_some(Rule::Hours);
+        let mut rules = iter::once(written_for).chain(starts_by_hours);
+        Some((rules.find(|rule| self.mode(*rule) == Mode::Enforce)?, STOPPED))
+    }
 
     /// Its record, if that is about its present life.
     fn record(&self) -> Option<&ResourceRecord> {
-        self.notices().record(self.id()).filter(|record| record.is_about(self.record_since()))
+        self.notices().record_about(self.id(), self.record_since())
     }
 
     fn track(self, verdicts: &[(Rule, Verdict)], mode: Mode) -> RuleTrack {
@@ -125,7 +134,11 @@ pub(crate) trait AnnouncementTarget: Copy {
         let mark = if is_marked { None } else { Mark::earliest(self.still_announced(track)) };
         let action = self.end(announced.ending, rule, mark)?;
         let already_notified = track.mode == Mode::Observe
-            && self.notices().was_notified(self.id(), &NotificationKey::would(rule), &would_fingerprint(*announced));
+            && self.notices().was_notified(
+                self.id(),
+                &NotificationKey::would(rule),
+                &would_fingerprint(announced.ending, announced.deadline),
+            );
         Some(Step {
             deadline: Some(announced.deadline),
             already_notified,
@@ -200,8 +213,11 @@ pub(crate) trait AnnouncementTarget: Copy {
             entries.iter().map(|(rule, announced)| (announced.deadline, *rule, *announced)).collect();
         said.sort_unstable_by_key(|(deadline, rule, _)| (*deadline, *rule));
         let (deadline, rule, announced) = *said.first()?;
-        let was_told =
-            self.notices().was_notified(self.id(), &NotificationKey::would(rule), &would_fingerprint(announced));
+        let was_told = self.notices().was_notified(
+            self.id(),
+            &NotificationKey::would(rule),
+            &would_fingerprint(announced.ending, deadline),
+        );
         let end = Some(announced.ending).filter(|_| was_told && asked(rule).is_none() && deadline <= self.now());
         let step = match end.and_then(|ending| self.end(ending, rule, None)) {
             Some(action) => self.step(track.mode, action, evidence(rule)),

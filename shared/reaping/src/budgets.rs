@@ -14,7 +14,7 @@ use model::mode::Mode;
 use model::notification_log::{NotificationKey, NotificationLog, NotificationLogs};
 use plan::{Action, BudgetAction, Evidence, Plan, ResourceMemory, SkipReason, Skipped, Step, Target};
 
-use crate::decision::Decision;
+use crate::decision::PlanDecision;
 
 pub use close::close;
 
@@ -33,7 +33,7 @@ pub fn decide(
     for (holder, document) in documents {
         let case = BudgetCase { holder, document, config, memory, home };
         let (id, notices) = (resource_of(holder), memory.get(home).unwrap_or(&nothing_told));
-        Decision::or_bug((home, &id), notices, || case.target(), || case.decide(ceiling)).add_to(&mut plan);
+        PlanDecision::or_bug((home, &id), notices, || case.target(), || case.decide(ceiling)).add_to(&mut plan);
     }
     plan
 }
@@ -48,15 +48,15 @@ struct BudgetCase<'a> {
 }
 
 impl BudgetCase<'_> {
-    fn decide(self, ceiling: Mode) -> Decision {
+    fn decide(self, ceiling: Mode) -> PlanDecision {
         let limit = BudgetLimit::from_config(self.holder, self.config, ceiling);
         // One that could not be made anew is of what was set before.
         let document = &limit.map_or_else(|| self.document.clone(), |limit| self.document.under(&limit));
         let case = BudgetCase { document, ..self };
         let step = limit.ok_or(SkipReason::WithoutBudget).and_then(|limit| case.step(&limit));
         match step {
-            Ok(step) => Decision::Step(Box::new(step)),
-            Err(reason) => Decision::Skipped(Box::new(case.skip(reason))),
+            Ok(step) => PlanDecision::Step(Box::new(step)),
+            Err(reason) => PlanDecision::Skipped(Box::new(case.skip(reason))),
         }
     }
 

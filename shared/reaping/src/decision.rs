@@ -16,12 +16,14 @@ pub(crate) fn catch_bug<T>(id: &ResourceId, work: impl FnOnce() -> T) -> Result<
     })
 }
 
-pub(crate) enum Decision {
+/// What a plan does about a resource.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PlanDecision {
     Step(Box<Step>),
     Skipped(Box<Skipped>),
 }
 
-impl Decision {
+impl PlanDecision {
     /// Decides about one resource. Where that panics, the resource is skipped with a finding that says so, and what the log has about it stays.
     pub(crate) fn or_bug(
         (region, id): (&Region, &ResourceId),

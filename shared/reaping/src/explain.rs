@@ -10,6 +10,7 @@ use std::fmt;
 use jiff::Timestamp;
 use serde::Serialize;
 
+pub use crate::decision::PlanDecision;
 pub use held::ActionAwaitingApproval;
 pub(crate) use words::describe_skip;
 
@@ -19,7 +20,7 @@ use model::instance::Tags;
 use model::mark::AnnouncedAction;
 use model::mode::Mode;
 use model::rule::{ResourceAction, Rule};
-use plan::{NotifyOnlyReason, Plan, SkipReason, Skipped, Step, Target};
+use plan::{NotifyOnlyReason, Plan, SkipReason, Target};
 
 use crate::announcements::RuleTrack;
 use crate::policy::{DueAction, ModeSource, Verdict};
@@ -102,13 +103,6 @@ pub struct RuleExplanation {
     pub coming: Option<UpcomingViolation>,
     /// When a stopped instance is started again, as its hours begin.
     pub starts_at: Option<Timestamp>,
-}
-
-/// What a plan does about the resource.
-#[derive(Debug, Clone, PartialEq)]
-pub enum PlanDecision {
-    Step(Box<Step>),
-    Skipped(Box<Skipped>),
 }
 
 /// When a rule that is not violated can be violated at the earliest, and what is due then.

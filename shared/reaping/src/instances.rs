@@ -19,7 +19,7 @@ pub use scan::{scan, unjudged};
 pub use unknown_usage::describe_report;
 pub use usage_queries::{LearnedUsage, learn_usage, usage_queries};
 
-use model::curfew_tags::{CurfewTags, STOPPED};
+use model::curfew_tags::CurfewTags;
 use model::id::ResourceId;
 use model::instance::{Instance, InstanceState, Tags};
 use model::mark::{Mark, whole_second};
@@ -34,7 +34,7 @@ use plan::{
 };
 
 use crate::announcements::{AnnouncementTarget, seen_expiry, start_keys, unsettled_rule_keys};
-use crate::decision::Decision as InstanceDecision;
+use crate::decision::PlanDecision;
 use crate::job_ownership::JobOwnership;
 use crate::policy::{InstanceSubject, Policy, Verdict};
 use crate::rules::{expired, hours, idle, lifetime, over_budget, untagged};
@@ -59,7 +59,7 @@ pub fn decide(
         let notices = memory.get(&instance.region).unwrap_or(&nothing_told);
         let case = InstanceCase { instance, usage, notices, policy, now };
         let place = (&instance.region, &instance.id);
-        InstanceDecision::or_bug(place, notices, || case.target(), || case.decide()).add_to(&mut plan);
+        PlanDecision::or_bug(place, notices, || case.target(), || case.decide()).add_to(&mut plan);
     }
     limits::hold_where_exceeded(&mut plan, &policy.config.limits);
     plan
@@ -76,9 +76,9 @@ struct InstanceCase<'a> {
 }
 
 impl<'a> InstanceCase<'a> {
-    fn decide(self) -> InstanceDecision {
+    fn decide(self) -> PlanDecision {
         if let Some(skipped) = self.immediate_skip() {
-            return InstanceDecision::Skipped(Box::new(skipped));
+            return PlanDecision::Skipped(Box::new(skipped));
         }
         // `immediate_skip` has skipped unreadable tags.
         let curfew_tags = CurfewTags::read(self.instance).unwrap_or_default();
@@ -87,13 +87,13 @@ impl<'a> InstanceCase<'a> {
             InstanceState::Stopped => self.decide_stopped(&curfew_tags),
             // A failed start passes through this state; the keys keep it from being announced again.
             InstanceState::Pending => {
-                InstanceDecision::Skipped(Box::new(self.skip(SkipReason::Young, self.unjudged(start_keys()))))
+                PlanDecision::Skipped(Box::new(self.skip(SkipReason::Young, self.unjudged(start_keys()))))
             }
             InstanceState::Stopping
             | InstanceState::ShuttingDown
             | InstanceState::Terminated
             | InstanceState::Unknown => {
-                InstanceDecision::Skipped(Box::new(self.skip(SkipReason::NotRunning, self.unjudged(Vec::new()))))
+                PlanDecision::Skipped(Box::new(self.skip(SkipReason::NotRunning, self.unjudged(Vec::new()))))
             }
         }
     }
@@ -114,7 +114,7 @@ impl<'a> InstanceCase<'a> {
 
     /// Its record, if that is about its present launch.
     fn record(self) -> Option<&'a ResourceRecord> {
-        self.notices.record(&self.instance.id).filter(|record| record.is_about(self.instance.launched_at))
+        self.notices.record_about(&self.instance.id, self.instance.launched_at)
     }
 
     fn mode(self, curfew_tags: &'a CurfewTags, rule: Rule) -> Mode {
@@ -142,7 +142,7 @@ impl<'a> InstanceCase<'a> {
             .collect()
     }
 
-    fn decide_running(self, curfew_tags: &'a CurfewTags) -> InstanceDecision {
+    fn decide_running(self, curfew_tags: &'a CurfewTags) -> PlanDecision {
         let verdicts = self.verdicts(curfew_tags);
         let running = RunningInstance { case: self, curfew_tags };
         let enforced = running.track(&verdicts, Mode::Enforce);
@@ -165,20 +165,18 @@ impl<'a> InstanceCase<'a> {
                     .rejected_claim_finding()
                     .or_else(|| self.uninstrumented())
                     .filter(|_| !step.action.stops_or_deletes());
-                InstanceDecision::Step(Box::new(Step { finding, memory: resource_memory, ..step }))
+                PlanDecision::Step(Box::new(Step { finding, memory: resource_memory, ..step }))
             }
-            None => {
-                InstanceDecision::Skipped(Box::new(self.skip_after_judging(&[enforced, observed], resource_memory)))
-            }
+            None => PlanDecision::Skipped(Box::new(self.skip_after_judging(&[enforced, observed], resource_memory))),
         }
     }
 
-    fn decide_stopped(self, curfew_tags: &CurfewTags) -> InstanceDecision {
+    fn decide_stopped(self, curfew_tags: &CurfewTags) -> PlanDecision {
         let began = hours::start_is_due(self.instance, curfew_tags, self.notices.record(&self.instance.id), self.now);
         let began = began.filter(|began| !self.was_stopped_again(*began) && !self.ownership().knows_only_its_expiry());
         let Some(began) = began else {
             let resource_memory = self.unjudged(start_keys());
-            return InstanceDecision::Skipped(Box::new(self.skip(SkipReason::NotRunning, resource_memory)));
+            return PlanDecision::Skipped(Box::new(self.skip(SkipReason::NotRunning, resource_memory)));
         };
         let mode = self.mode(curfew_tags, Rule::Hours);
         let evidence = Evidence::Hours {
@@ -189,7 +187,7 @@ impl<'a> InstanceCase<'a> {
             && self.notices.was_notified(&self.instance.id, &NotificationKey::would(Rule::Hours), &began.to_string());
         let resource_memory = self.unjudged(start_keys());
         let step = self.step(mode, InstanceAction::Start, evidence);
-        InstanceDecision::Step(Box::new(Step {
+        PlanDecision::Step(Box::new(Step {
             deadline: Some(began),
             already_notified,
             saves: None,
@@ -275,16 +273,6 @@ impl AnnouncementTarget for RunningInstance<'_> {
             ResourceAction::Terminate => Some(InstanceAction::Terminate { mark }),
             ResourceAction::SnapshotAndDelete | ResourceAction::Delete => None,
         }
-    }
-
-    /// Its label says that Curfew stopped it, but it runs: somebody started it again.
-    fn stale_tag(self) -> Option<(Rule, &'static str)> {
-        let label = self.tags().get(STOPPED)?;
-        let rule = label.split_whitespace().next().and_then(Rule::read).or(Some(Rule::Lifetime));
-        let starts_by_hours = self.curfew_tags.hours.is_some() && self.mode(Rule::Hours) == Mode::Enforce;
-        let enforced = |rule: Rule| Some(rule).filter(|rule| self.mode(*rule) == Mode::Enforce);
-        let rule = rule.and_then(|rule| enforced(rule).or(starts_by_hours.then_some(Rule::Hours)))?;
-        Some((rule, STOPPED))
     }
 }
 

@@ -12,7 +12,7 @@ mod skip;
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
-use model::curfew_tags::{CurfewTags, STOPPED};
+use model::curfew_tags::CurfewTags;
 use model::id::{Region, ResourceId};
 use model::instance::Tags;
 use model::mark::{Mark, whole_second};
@@ -29,7 +29,7 @@ use plan::{
 };
 
 use crate::announcements::{AnnouncementTarget, seen_expiry, start_keys, unsettled_rule_keys};
-use crate::decision::Decision as SageMakerDecision;
+use crate::decision::PlanDecision;
 use crate::policy::{ModeSource, Policy, Verdict, effective_mode_and_its_source};
 use crate::rules::hours::start_of_stopped;
 use crate::rules::over_budget::{BudgetSubject, limited_mode};
@@ -65,7 +65,7 @@ pub fn decide(
         let notices = memory.get(&resource.region).unwrap_or(&nothing_told);
         let case = SageMakerCase::new(resource, activities, notices, policy, now);
         let place = (&resource.region, &resource.id);
-        SageMakerDecision::or_bug(place, notices, || case.target(), || case.decide()).add_to(&mut plan);
+        PlanDecision::or_bug(place, notices, || case.target(), || case.decide()).add_to(&mut plan);
     }
     limits::hold_where_exceeded(&mut plan, &policy.config.limits);
     plan
@@ -93,20 +93,20 @@ impl<'a> SageMakerCase<'a> {
         Self { resource, activity, notices, policy, now }
     }
 
-    fn decide(self) -> SageMakerDecision {
+    fn decide(self) -> PlanDecision {
         if let Some(skipped) = self.immediate_skip() {
-            return SageMakerDecision::Skipped(Box::new(skipped));
+            return PlanDecision::Skipped(Box::new(skipped));
         }
         // `immediate_skip` has skipped unreadable tags.
         let curfew_tags = self.curfew_tags().unwrap_or_default();
         match (self.resource.status, &self.resource.kind) {
             (SageMakerStatus::Running, _) => self.decide_running(&curfew_tags),
             (SageMakerStatus::Stopped, SageMakerKind::NotebookInstance) => self.decide_stopped(&curfew_tags),
-            _ => SageMakerDecision::Skipped(Box::new(self.skip(SkipReason::NotRunning, self.unjudged(start_keys())))),
+            _ => PlanDecision::Skipped(Box::new(self.skip(SkipReason::NotRunning, self.unjudged(start_keys())))),
         }
     }
 
-    fn decide_running(self, curfew_tags: &'a CurfewTags) -> SageMakerDecision {
+    fn decide_running(self, curfew_tags: &'a CurfewTags) -> PlanDecision {
         let verdicts = self.verdicts(curfew_tags);
         let running = RunningResource { case: self, curfew_tags };
         let enforced = running.track(&verdicts, Mode::Enforce);
@@ -119,17 +119,17 @@ impl<'a> SageMakerCase<'a> {
         let memory = running.memory_of_tracks(&[&enforced, &observed], active_keys);
         let action = running.step_by_priority(&enforced, &observed).or_else(|| running.observed_before(&observed));
         match action {
-            Some(step) => SageMakerDecision::Step(Box::new(Step { memory, ..step })),
-            None => SageMakerDecision::Skipped(Box::new(self.skip_after_judging(&[enforced, observed], memory))),
+            Some(step) => PlanDecision::Step(Box::new(Step { memory, ..step })),
+            None => PlanDecision::Skipped(Box::new(self.skip_after_judging(&[enforced, observed], memory))),
         }
     }
 
-    fn decide_stopped(self, curfew_tags: &CurfewTags) -> SageMakerDecision {
+    fn decide_stopped(self, curfew_tags: &CurfewTags) -> PlanDecision {
         let stopped = self.carried_out().filter(|stopped| !self.was_changed_since(*stopped));
         let began = stopped.and_then(|stopped| start_of_stopped(self.resource.since(), curfew_tags, stopped, self.now));
         let Some(began) = began.filter(|began| !self.was_started_for(*began)) else {
             let memory = self.unjudged(start_keys());
-            return SageMakerDecision::Skipped(Box::new(self.skip(SkipReason::NotRunning, memory)));
+            return PlanDecision::Skipped(Box::new(self.skip(SkipReason::NotRunning, memory)));
         };
         let (mode, _) = self.mode_and_its_source(curfew_tags, Rule::Hours);
         let evidence = Evidence::Hours {
@@ -140,7 +140,7 @@ impl<'a> SageMakerCase<'a> {
             && self.notices.was_notified(&self.resource.id, &NotificationKey::would(Rule::Hours), &began.to_string());
         let step = self.step(mode, SageMakerAction::Start, evidence);
         let memory = self.unjudged(start_keys());
-        SageMakerDecision::Step(Box::new(Step { deadline: Some(began), already_notified, memory, ..step }))
+        PlanDecision::Step(Box::new(Step { deadline: Some(began), already_notified, memory, ..step }))
     }
 
     /// Somebody has started it since Curfew stopped it, and stopped it again. EC2 says when an instance was launched last; `SageMaker` says
@@ -151,7 +151,7 @@ impl<'a> SageMakerCase<'a> {
 
     /// Its record, if that is about the resource that now has its name.
     fn record(self) -> Option<&'a ResourceRecord> {
-        self.notices.record(&self.resource.id).filter(|record| record.is_about(self.resource.created_at))
+        self.notices.record_about(&self.resource.id, self.resource.created_at)
     }
 
     /// The stop that Curfew carried out, and that no run has seen undone.
@@ -326,16 +326,6 @@ impl AnnouncementTarget for RunningResource<'_> {
             ResourceAction::Delete => Some(SageMakerAction::Delete { mark }),
             ResourceAction::Terminate | ResourceAction::SnapshotAndDelete => None,
         }
-    }
-
-    /// Its label says that Curfew stopped it, but it runs: somebody started it again.
-    fn stale_tag(self) -> Option<(Rule, &'static str)> {
-        let label = self.tags().get(STOPPED)?;
-        let rule = label.split_whitespace().next().and_then(Rule::read).unwrap_or(Rule::Lifetime);
-        let starts_by_hours = self.curfew_tags.hours.is_some() && self.mode(Rule::Hours) == Mode::Enforce;
-        let rule =
-            Some(rule).filter(|rule| self.mode(*rule) == Mode::Enforce).or(starts_by_hours.then_some(Rule::Hours))?;
-        Some((rule, STOPPED))
     }
 }
 

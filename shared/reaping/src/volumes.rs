@@ -29,7 +29,7 @@ use model::volume::{ObservedStorage, Snapshot, Volume, VolumeHost, VolumeOrigin,
 use plan::{Plan, SkipReason, Step, Target, limits};
 
 use crate::announcements::AnnouncementTarget;
-use crate::decision::Decision as VolumeDecision;
+use crate::decision::PlanDecision;
 use crate::policy::{Policy, Verdict, effective_mode};
 use crate::rules::orphaned::{self, VolumeSubject};
 
@@ -68,12 +68,12 @@ pub fn decide(
     for volume in volumes {
         let case = || view.case(volume, uses.get(&volume.id).copied());
         let (place, notices) = ((&volume.region, &volume.id), view.notices(&volume.region));
-        VolumeDecision::or_bug(place, notices, || case().target(), || case().decide()).add_to(&mut plan);
+        PlanDecision::or_bug(place, notices, || case().target(), || case().decide()).add_to(&mut plan);
     }
     for snapshot in &seen.snapshots {
         let (place, notices) = ((&snapshot.region, &snapshot.id), view.notices(&snapshot.region));
         let decision = || view.decide_snapshot(snapshot);
-        VolumeDecision::or_bug(place, notices, || view.target(snapshot), decision).add_to(&mut plan);
+        PlanDecision::or_bug(place, notices, || view.target(snapshot), decision).add_to(&mut plan);
     }
     limits::hold_where_exceeded(&mut plan, &policy.config.limits);
     plan
@@ -115,7 +115,7 @@ pub fn jobs(seen: &ObservedStorage) -> BTreeSet<String> {
 fn safety_record(snapshot: &Snapshot, memory: &NotificationLogs) -> Option<SafetyRecord> {
     let run = snapshot.described_run()?;
     let log = memory.get(&snapshot.region)?;
-    let recorded = log.record(&snapshot.id).filter(|record| record.is_about(snapshot.started_at));
+    let recorded = log.record_about(&snapshot.id, snapshot.started_at);
     if let Some(safety) = recorded.and_then(|record| record.safety.as_ref()) {
         return (safety.run == run && safety.volume == snapshot.of_volume).then(|| safety.clone());
     }
@@ -193,9 +193,9 @@ struct VolumeCase<'a> {
 }
 
 impl<'a> VolumeCase<'a> {
-    fn decide(self) -> VolumeDecision {
+    fn decide(self) -> PlanDecision {
         if let Some(skipped) = self.immediate_skip() {
-            return VolumeDecision::Skipped(Box::new(skipped));
+            return PlanDecision::Skipped(Box::new(skipped));
         }
         // `immediate_skip` has skipped unreadable tags.
         let curfew_tags = CurfewTags::read_volume(&self.volume.tags).unwrap_or_default();
@@ -219,7 +219,7 @@ impl<'a> VolumeCase<'a> {
         }
     }
 
-    fn decide_unattached(self, curfew_tags: &CurfewTags) -> VolumeDecision {
+    fn decide_unattached(self, curfew_tags: &CurfewTags) -> PlanDecision {
         let verdicts = [(Rule::Orphaned, orphaned::judge(self.subject()))];
         let tracked = TrackedVolume { case: self, curfew_tags, mode: self.mode(curfew_tags) };
         let track = tracked.track(&verdicts, tracked.mode);
@@ -233,21 +233,22 @@ impl<'a> VolumeCase<'a> {
                 changed.or_else(|| tracked.notify_only_step(&track)).or(due).or_else(|| tracked.observed_before(&track))
             }
         };
-        let resource_memory = tracked.resource_memory(&track, &verdicts[0].1);
+        let resource_memory = tracked.resource_memory(&track, &verdicts);
         match action {
-            Some(step) => VolumeDecision::Step(Box::new(Step { memory: resource_memory, ..step })),
-            None => VolumeDecision::Skipped(Box::new(self.skip_after_judging(&track, resource_memory))),
+            Some(step) => PlanDecision::Step(Box::new(Step { memory: resource_memory, ..step })),
+            None => PlanDecision::Skipped(Box::new(self.skip_after_judging(&track, resource_memory))),
         }
     }
 
     /// Only an announcement, or the record that it was unattached, may have to be removed.
-    fn decide_attached(self, curfew_tags: &CurfewTags) -> VolumeDecision {
+    fn decide_attached(self, curfew_tags: &CurfewTags) -> PlanDecision {
         let tracked = TrackedVolume { case: self, curfew_tags, mode: self.mode(curfew_tags) };
-        let track = tracked.track(&[(Rule::Orphaned, Verdict::Compliant)], tracked.mode);
-        let resource_memory = tracked.resource_memory(&track, &Verdict::Compliant);
+        let verdicts = [(Rule::Orphaned, Verdict::Compliant)];
+        let track = tracked.track(&verdicts, tracked.mode);
+        let resource_memory = tracked.resource_memory(&track, &verdicts);
         match tracked.rewrite(&track) {
-            Some(step) => VolumeDecision::Step(Box::new(Step { memory: resource_memory, ..step })),
-            None => VolumeDecision::Skipped(Box::new(self.skip_attached(resource_memory))),
+            Some(step) => PlanDecision::Step(Box::new(Step { memory: resource_memory, ..step })),
+            None => PlanDecision::Skipped(Box::new(self.skip_attached(resource_memory))),
         }
     }
 
@@ -258,8 +259,8 @@ impl<'a> VolumeCase<'a> {
             number.rem_euclid(24) == self.view.now.as_second().div_euclid(3600).rem_euclid(24)
         };
         match self.decide() {
-            VolumeDecision::Step(step) => step.mode == Mode::Enforce || !step.already_notified || its_hour(),
-            VolumeDecision::Skipped(skipped) => match skipped.reason {
+            PlanDecision::Step(step) => step.mode == Mode::Enforce || !step.already_notified || its_hour(),
+            PlanDecision::Skipped(skipped) => match skipped.reason {
                 SkipReason::Marked | SkipReason::SnapshotPending => true,
                 SkipReason::Notified => its_hour(),
                 _ => false,

@@ -329,7 +329,7 @@ impl<'a> ExplainAccount<'a> {
         )
         .await;
         besides.gaps.extend(gaps);
-        let record = memory.get(region).and_then(|log| log.record(id)).filter(|one| one.is_about(resource.created_at));
+        let record = memory.get(region).and_then(|log| log.record_about(id, resource.created_at));
         besides.stopped = undo::notebook_stop_to_undo(resource, record.and_then(|record| record.carried_out)).ok();
         let seen = Observation { items: all.to_vec(), gaps: Vec::new() };
         let explained = sagemaker::explain(&seen, &activities, memory, policy, *now, (region, id));

@@ -285,23 +285,16 @@ fn coming(subject: InstanceSubject<'_>, rule: Rule, verdict: &Verdict) -> Option
     let InstanceSubject { instance, curfew_tags, config, .. } = subject;
     // Not yet at the moment itself, but right after it.
     let just_after = |at: Timestamp| after(at, SignedDuration::from_secs(1));
-    let due = |at: Timestamp, judge: fn(InstanceSubject<'_>) -> Verdict| match judge(InstanceSubject {
-        now: at,
-        ..subject
-    }) {
+    // The next run sees an expiry before its time.
+    let then = |at: Timestamp| InstanceSubject { now: at, expiry_seen: curfew_tags.expires_at, ..subject };
+    let due = |at: Timestamp, judge: fn(InstanceSubject<'_>) -> Verdict| match judge(then(at)) {
         Verdict::Violated(violation) => Some(violation.due),
         Verdict::Compliant | Verdict::Unknown => None,
     };
     let (at, due) = match rule {
         Rule::Expired => {
             let at = curfew_tags.expires_at?;
-            // The next run sees it before its time.
-            let then = InstanceSubject { now: at, expiry_seen: Some(at), ..subject };
-            let due = match expired::judge(then) {
-                Verdict::Violated(violation) => Some(violation.due),
-                Verdict::Compliant | Verdict::Unknown => None,
-            };
-            (at, due)
+            (at, due(at, expired::judge))
         }
         Rule::Untagged if subject.missing_tags().is_empty() && untagged::disowned_by(subject).is_none() => return None,
         Rule::Untagged => {

@@ -155,7 +155,7 @@ impl InstanceCase<'_> {
 
     /// Whether an observed deadline has passed and no message said what would be done.
     fn would_act_untold(self, rule: Rule, announced: AnnouncedAction) -> bool {
-        let (would, what) = (NotificationKey::would(rule), would_fingerprint(announced));
+        let (would, what) = (NotificationKey::would(rule), would_fingerprint(announced.ending, announced.deadline));
         announced.deadline <= self.now && !self.notices.was_notified(&self.instance.id, &would, &what)
     }
 }

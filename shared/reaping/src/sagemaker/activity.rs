@@ -90,7 +90,7 @@ pub fn evaluate(resource: &SageMakerResource, answers: &ActivitySamples, config:
 /// Whether its owner was told that it is idle, no more can follow, and a full query is not due yet.
 fn was_told_lately(resource: &SageMakerResource, notices: &NotificationLog, config: &Config, now: Timestamp) -> bool {
     let curfew_tags = CurfewTags::read_sagemaker(resource.created_at, &resource.tags).unwrap_or_default();
-    let record = notices.record(&resource.id).filter(|record| record.is_about(resource.created_at));
+    let record = notices.record_about(&resource.id, resource.created_at);
     let may_end = record.is_some_and(|record| !record.announced.is_empty())
         || !resource.kind.serves()
         || !is_notify_only(&resource.kind, config)

@@ -1,7 +1,7 @@
 mod exempt;
 
 use billing::budget::{BudgetHolder, BudgetStatus, BudgetStatuses, BudgetVerdict};
-use model::curfew_tags::MARKED;
+use model::curfew_tags::{MARKED, STOPPED};
 use model::fixture::{NOW, SageMakerBuilder, app, endpoint, inference_component, notebook, time, training_job};
 use model::money::Amount;
 use model::sagemaker::{ActivitySource, InactiveEvidence, JobKind, ProductionSign};

@@ -19,16 +19,17 @@ use plan::{
     Target,
 };
 
-use super::{StorageView, VolumeDecision, safety_record};
+use super::{StorageView, safety_record};
+use crate::decision::PlanDecision;
 use crate::policy::{ModeSource, UNREADABLE, effective_mode_and_its_source};
 
 impl StorageView<'_> {
     /// The decision about one snapshot that is described as Curfew's.
-    pub(super) fn decide_snapshot(&self, snapshot: &Snapshot) -> VolumeDecision {
+    pub(super) fn decide_snapshot(&self, snapshot: &Snapshot) -> PlanDecision {
         let target = self.target(snapshot);
         let Some(safety) = safety_record(snapshot, self.memory) else {
             let (reason, memory) = (SkipReason::ForeignOwned, ResourceMemory::default());
-            return VolumeDecision::Skipped(Box::new(Skipped { target, reason, finding: None, memory }));
+            return PlanDecision::Skipped(Box::new(Skipped { target, reason, finding: None, memory }));
         };
         let record = self.notices(&snapshot.region).record(&snapshot.id);
         let announced = record.and_then(|record| record.announced.get(&Rule::Expired)).copied();
@@ -57,15 +58,15 @@ struct OwnSnapshot<'a> {
 }
 
 impl OwnSnapshot<'_> {
-    fn decide(mut self) -> VolumeDecision {
+    fn decide(mut self) -> PlanDecision {
         let Self { view, snapshot, .. } = self;
+        // What was announced is over where it is skipped, or was kept since: it begins anew.
+        let announced = self.announced.take();
         if view.volumes.contains(&(&snapshot.region, &snapshot.of_volume)) {
             self.safety.deleted_at = None;
             return self.skipped(SkipReason::VolumeExists);
         }
         let deleted_at = *self.safety.deleted_at.get_or_insert_with(|| whole_second(view.now));
-        // What was announced is over where it is skipped, or was kept since: it begins anew.
-        let announced = self.announced.take();
         if snapshot.tags.contains_key(PROTECTED) {
             return self.skipped(SkipReason::Protected);
         }
@@ -95,7 +96,7 @@ impl OwnSnapshot<'_> {
     }
 
     /// IAM asks for both labels before a deletion.
-    fn enforce(self, deleted_at: Timestamp, expires_at: Timestamp) -> VolumeDecision {
+    fn enforce(self, deleted_at: Timestamp, expires_at: Timestamp) -> PlanDecision {
         let Self { view, snapshot, .. } = self;
         if [SNAPSHOT_OF, DELETED_AT].iter().any(|label| !snapshot.tags.contains_key(*label)) {
             return self.announce(deleted_at, expires_at, true);
@@ -107,20 +108,19 @@ impl OwnSnapshot<'_> {
         }
     }
 
-    fn announce(self, deleted_at: Timestamp, expires_at: Timestamp, already_notified: bool) -> VolumeDecision {
+    fn announce(self, deleted_at: Timestamp, expires_at: Timestamp, already_notified: bool) -> PlanDecision {
         let action = SnapshotAction::AnnounceExpiry(ExpiryAnnouncement { deleted_at, kept_until: expires_at });
         let step = self.step(action, deleted_at, expires_at, Mode::Enforce);
-        VolumeDecision::Step(Box::new(Step { already_notified, ..step }))
+        PlanDecision::Step(Box::new(Step { already_notified, ..step }))
     }
 
-    fn delete(self, deleted_at: Timestamp, expires_at: Timestamp, mode: Mode) -> VolumeDecision {
-        let announced =
-            AnnouncedAction { ending: ResourceAction::Delete, mode, at: self.view.now, deadline: expires_at };
-        let (would, what) = (NotificationKey::would(Rule::Expired), would_fingerprint(announced));
+    fn delete(self, deleted_at: Timestamp, expires_at: Timestamp, mode: Mode) -> PlanDecision {
+        let would = NotificationKey::would(Rule::Expired);
+        let what = would_fingerprint(ResourceAction::Delete, expires_at);
         let notices = self.view.notices(&self.snapshot.region);
         let already_notified = mode == Mode::Observe && notices.was_notified(&self.snapshot.id, &would, &what);
         let step = self.step(SnapshotAction::Delete, deleted_at, expires_at, mode);
-        VolumeDecision::Step(Box::new(Step { deadline: Some(expires_at), already_notified, ..step }))
+        PlanDecision::Step(Box::new(Step { deadline: Some(expires_at), already_notified, ..step }))
     }
 
     fn step(&self, action: SnapshotAction, deleted_at: Timestamp, expires_at: Timestamp, mode: Mode) -> Step {
@@ -132,23 +132,21 @@ impl OwnSnapshot<'_> {
         Step { memory, ..Step::bare(self.view.target(self.snapshot), action, evidence, mode) }
     }
 
-    fn skipped(&self, reason: SkipReason) -> VolumeDecision {
+    fn skipped(&self, reason: SkipReason) -> PlanDecision {
         let (target, memory) = (self.view.target(self.snapshot), self.memory(Vec::new()));
-        VolumeDecision::Skipped(Box::new(Skipped { target, reason, finding: None, memory }))
+        PlanDecision::Skipped(Box::new(Skipped { target, reason, finding: None, memory }))
     }
 
-    fn unreadable(&self, text: String) -> VolumeDecision {
+    fn unreadable(&self, text: String) -> PlanDecision {
         let topic = NotificationKey::named(UNREADABLE);
         let (target, memory) = (self.view.target(self.snapshot), self.memory(vec![topic.clone()]));
         let finding = Some(OwnerFinding { topic, what: text.clone(), text });
-        VolumeDecision::Skipped(Box::new(Skipped { target, reason: SkipReason::Unreadable, finding, memory }))
+        PlanDecision::Skipped(Box::new(Skipped { target, reason: SkipReason::Unreadable, finding, memory }))
     }
 
-    /// An announcement stands while its volume is gone.
     fn memory(&self, active_keys: Vec<NotificationKey>) -> ResourceMemory {
-        let announced = self.announced.filter(|_| self.safety.deleted_at.is_some());
         let record = ResourceRecord {
-            announced: announced.into_iter().map(|announced| (Rule::Expired, announced)).collect(),
+            announced: self.announced.into_iter().map(|announced| (Rule::Expired, announced)).collect(),
             safety: Some(self.safety.clone()),
             ..ResourceRecord::about(self.snapshot.started_at)
         };
@@ -159,8 +157,7 @@ impl OwnSnapshot<'_> {
 /// The mode of a snapshot before the ceiling, and what sets it. `curfew:mode=enforce` on it enforces nothing: whoever may tag a snapshot need
 /// not be its owner.
 pub(super) fn snapshot_mode(curfew_tags: &CurfewTags, tags: &Tags, config: &Config) -> (Mode, ModeSource) {
-    let without = CurfewTags { mode: None, ..curfew_tags.clone() };
-    match (curfew_tags.mode, effective_mode_and_its_source(&without, tags, config)) {
+    match (curfew_tags.mode, effective_mode_and_its_source(&CurfewTags::default(), tags, config)) {
         (Some(Mode::Observe), (Mode::Enforce, _)) => (Mode::Observe, ModeSource::Tag),
         (_, of_account) => of_account,
     }

@@ -6,13 +6,13 @@ use model::id::ResourceId;
 use model::instance::Tags;
 use model::mark::{Mark, whole_second};
 use model::mode::Mode;
-use model::notification_log::{NotificationKey, NotificationLog, ResourceRecord};
+use model::notification_log::{NotificationLog, ResourceRecord};
 use model::rule::{ResourceAction, Rule};
 use model::volume::{Snapshot, SnapshotState};
 use plan::{Action, Announcement, Evidence, ResourceMemory, Step, VolumeAction, is_safe, may_become_safe};
 
 use super::{TRY_AGAIN_AFTER, VolumeCase};
-use crate::announcements::{AnnouncementTarget, RuleTrack};
+use crate::announcements::{AnnouncementTarget, RuleTrack, unsettled_rule_keys};
 use crate::policy::Verdict;
 
 /// A volume whose tags can be read.
@@ -35,27 +35,16 @@ impl TrackedVolume<'_> {
         Some(self.step(self.mode, VolumeAction::TagUnattachedSince(since), evidence))
     }
 
-    pub(super) fn resource_memory(self, track: &RuleTrack, verdict: &Verdict) -> ResourceMemory {
-        let active_keys = match verdict {
-            Verdict::Compliant => Vec::new(),
-            Verdict::Unknown | Verdict::Violated(_) => {
-                vec![
-                    NotificationKey::rule(Rule::Orphaned),
-                    NotificationKey::would(Rule::Orphaned),
-                    NotificationKey::undone(Rule::Orphaned),
-                ]
-            }
-        };
+    pub(super) fn resource_memory(self, track: &RuleTrack, verdicts: &[(Rule, Verdict)]) -> ResourceMemory {
         let since = match (self.case.volume.is_unattached(), self.case.is_in_use()) {
             (false, _) => None,
             // Its time begins anew.
             (true, true) => Some(whole_second(self.case.view.now)),
             (true, false) => Some(self.case.since),
         };
-        let memory = self.case.memory(since, [active_keys, self.case.active_finding_keys()].concat());
-        // An announcement about a volume that was used since is over.
-        let announced = if self.case.is_in_use() { None } else { Some(self.still_announced(track)) };
-        let record = ResourceRecord { announced: announced.into_iter().flatten().collect(), ..memory.record };
+        let active_keys = [unsettled_rule_keys(verdicts), self.case.active_finding_keys()].concat();
+        let memory = self.case.memory(since, active_keys);
+        let record = ResourceRecord { announced: self.still_announced(track).collect(), ..memory.record };
         ResourceMemory { record, ..memory }
     }
 }
