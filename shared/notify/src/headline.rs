@@ -61,6 +61,9 @@ fn sentence(step: &Step, outcome: OutcomeKind) -> String {
     use OutcomeKind::{Failed, NotReached, Observed};
     let rule = step.evidence.rule();
     match (step.action.announcement(), &step.action, outcome) {
+        (Some(Announcement::Unmark { .. }), ..) if outcome != Failed || !step.already_notified => {
+            "Curfew called off what it announced for {}".to_owned()
+        }
         (_, action, Failed) => format!("Curfew could not {} {{}}", action.as_str()),
         (_, action, NotReached) if step.held.is_some() => {
             format!("Curfew needs approval to {} {{}}", action.ending().map_or("end".to_owned(), verb))
@@ -69,7 +72,6 @@ fn sentence(step: &Step, outcome: OutcomeKind) -> String {
             let would = if step.mode == Mode::Observe { "would" } else { "will" };
             format!("Curfew {would} {} {{}}", announced(step).map_or("end".to_owned(), verb))
         }
-        (Some(Announcement::Unmark { .. }), ..) => "Curfew called off what it announced for {}".to_owned(),
         (Some(Announcement::Notify), ..) => format!("Curfew only notifies ({rule}): {{}}"),
         (_, action, Observed) if action.is_start() => "Curfew would start {}".to_owned(),
         (_, Action::SageMaker(_, SageMakerAction::Start), _) => "Curfew started {}".to_owned(),

@@ -101,7 +101,7 @@ fn step_notification(
 
 /// The severity of an outcome and how it is remembered; `None` if no one is notified.
 fn severity_and_kind(step: &Step, outcome: OutcomeKind, now: Timestamp) -> Option<(Severity, NotificationKind)> {
-    use OutcomeKind::{Done, Failed, NotReached, Observed};
+    use OutcomeKind::{AlreadyGone, Done, Failed, NotReached, Observed};
     let rule = step.evidence.rule();
     let once = |topic, what| NotificationKind::State { topic, what, repeat: RepeatPolicy::Never };
     let daily = |what: &str| NotificationKind::State {
@@ -113,15 +113,16 @@ fn severity_and_kind(step: &Step, outcome: OutcomeKind, now: Timestamp) -> Optio
         |ending| once(NotificationKey::would(rule), would_fingerprint(ending, step.deadline.unwrap_or(now)));
     let deadline = || step.deadline.map(|at| at.to_string()).unwrap_or_default();
     Some(match (step.action.announcement(), &step.action, outcome) {
+        // The log forgets what was announced with this run, whatever became of the mark: the next run only tries to remove that.
+        (Some(Announcement::Unmark { .. }), _, outcome) if !step.already_notified && outcome != AlreadyGone => {
+            (Severity::Info, NotificationKind::Event)
+        }
         // In observe mode no action was missed.
         (_, _, Failed) if step.mode == Mode::Observe => return None,
         (_, action, Failed) => (Severity::Error, daily(action.as_str())),
         (_, _, NotReached) if step.held.is_some() => (Severity::Error, daily("held")),
         (Some(Announcement::Mark(_)), _, NotReached | Observed) if !step.already_notified => {
             (announcing(step), NotificationKind::Announcement)
-        }
-        (Some(Announcement::Unmark { .. }), _, Done | Observed) if !step.already_notified => {
-            (Severity::Info, NotificationKind::Event)
         }
         (Some(Announcement::Notify), _, Done | Observed) => {
             let what = step.notify_only.map(NotifyOnlyReason::as_str).unwrap_or_default();

@@ -58,6 +58,16 @@ fn sentences(step: &Step, outcome: OutcomeKind, error: Option<&str>, is_retried:
     };
     let cost = cost_sentence(step);
     match (step.action.announcement(), &step.action, outcome) {
+        (Some(Announcement::Unmark { .. }), ..) if outcome != OutcomeKind::Failed || !step.already_notified => {
+            let at = step.deadline.map(|at| format!(" for {at}")).unwrap_or_default();
+            let unwritten = match (outcome, error) {
+                (OutcomeKind::Failed, Some(error)) => {
+                    format!("Curfew could not unmark it: {}; ", error.trim_end_matches('.'))
+                }
+                _ => String::new(),
+            };
+            format!("{named}: {unwritten}the action announced{at} ({}) is called off.", step.evidence.rule())
+        }
         (_, action, OutcomeKind::Failed) => format!(
             "{named}: {why}. Curfew could not {} it: {}.{}",
             action.as_str(),
@@ -68,10 +78,6 @@ fn sentences(step: &Step, outcome: OutcomeKind, error: Option<&str>, is_retried:
             format!("{named}: {why}. It was not {}: {}. {cost}", past_tense(action), error.unwrap_or_default())
         }
         (Some(Announcement::Mark(actions)), ..) => mark_paragraph(step, actions, &named, &why, &cost, now),
-        (Some(Announcement::Unmark { .. }), ..) => {
-            let at = step.deadline.map(|at| format!(" for {at}")).unwrap_or_default();
-            format!("{named}: the action announced{at} ({}) is called off.", step.evidence.rule())
-        }
         (Some(Announcement::Notify), ..) => {
             let reason = step.notify_only.map(|why| format!(" Curfew only notifies: {}.", why.explain()));
             format!("{named}: {why}. {cost}{}", reason.unwrap_or_default())

@@ -164,7 +164,10 @@ pub(crate) trait AnnouncementTarget: Copy {
         let mark_is_right =
             track.mode == Mode::Observe || self.tags().get(MARKED).cloned() == mark.map(|mark| mark.to_string());
         let is_news = !track.settled.newly_announced.is_empty();
-        if (is_news || !mark_is_right)
+        let called_off = track.announced_before.iter().find(|(rule, _)| !entries.contains_key(*rule));
+        // The removal that tells what is called off corrects the mark as well.
+        let is_to_correct = !mark_is_right && called_off.is_none();
+        if (is_news || is_to_correct)
             && let Some((evidence, deadline, besides)) = first_said(track)
         {
             return Some(Step {
@@ -175,12 +178,12 @@ pub(crate) trait AnnouncementTarget: Copy {
             });
         }
         let outlived = self.stale_tag().filter(|_| track.mode == Mode::Enforce);
-        let called_off = track.announced_before.iter().find(|(rule, _)| !entries.contains_key(*rule));
         // A mark without an announcement is removed without a message.
-        let stray = self.stray_mark().filter(|rule| mark.is_none() && self.mode(*rule) == track.mode);
+        let is_stray = |rule: &Rule| !mark_is_right && mark.is_none() && self.mode(*rule) == track.mode;
+        let stray = self.stray_mark().filter(is_stray);
         let (rule, called_off) = match called_off {
             Some((rule, announced)) => (*rule, Some(announced)),
-            None => (outlived.map(|(rule, _)| rule).or(stray.filter(|_| !mark_is_right))?, None),
+            None => (outlived.map(|(rule, _)| rule).or(stray)?, None),
         };
         let evidence = Evidence::Resolved(ResolvedEvidence { rule, resolved: true });
         let unmark = Announcement::Unmark { remaining: mark, also: outlived.map(|(_, key)| key) };

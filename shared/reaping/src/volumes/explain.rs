@@ -216,8 +216,9 @@ fn explain_snapshot(snapshot: &Snapshot, decision: PlanDecision, policy: &Policy
             (SkipReason::VolumeExists, _) => kept(format!("{} exists", snapshot.of_volume), None),
             (SkipReason::Restorable, Some(at)) => {
                 let evidence = format!("{} was deleted at {at}, and can be restored from it", snapshot.of_volume);
-                let announced = one.memory.record.announced.get(&Rule::Expired).map(|announced| announced.deadline);
-                kept(evidence, announced.or(Some(policy.snapshots_kept_until(at))))
+                let announced = one.memory.record.announced.get(&Rule::Expired);
+                let bound = announced.filter(|one| one.mode == Mode::Enforce).map(|one| one.deadline);
+                kept(evidence, bound.max(Some(policy.snapshots_kept_until(at))))
             }
             (because, _) => {
                 let words = skipping_tag(because, &snapshot.tags, curfew_tags.as_ref().err());

@@ -32,6 +32,28 @@ fn a_failed_mark_is_written_later_and_only_the_failure_is_notified() {
 }
 
 #[test]
+fn what_is_called_off_is_told_although_its_mark_stays() {
+    let mut account = enforcing_account(instance(), ENFORCED);
+    account.run("01 12:00").all_are(&busy());
+    account.aws.refuses = Some("UnauthorizedOperation: ec2:DeleteTags");
+    account.run("01 12:05");
+    let text = "Curfew could not unmark it: ec2:Write failed in us-east-1: UnauthorizedOperation: ec2:DeleteTags; the action announced for \
+                2026-09-01T13:00:00Z (idle) is called off.";
+    let [message] = &account.aws.messages[..] else { panic!("{:?}", account.aws.messages) };
+    assert!(message.body.contains(text), "{message:?}");
+    account.run("01 12:10");
+    account.aws.refuses = None;
+    account.run("01 12:15").run("01 12:20");
+    assert_snapshot!(account.log, @"
+    01 12:00 mark idle=stop@01T13:00 | notified vision (warning)
+    01 12:05 unmark idle (failed) | notified vision (info)
+    01 12:10 unmark idle (failed) | notified vision (error)
+    01 12:15 unmark idle
+    01 12:20 skipped busy
+    ");
+}
+
+#[test]
 fn an_announcement_without_its_label_survives_a_run_with_unknown_use() {
     let mut account = enforcing_account(instance(), ENFORCED);
     account.aws.refuses = Some("UnauthorizedOperation: ec2:CreateTags");

@@ -28,6 +28,19 @@ fn one_violation_is_resolved_and_the_other_stays() {
 }
 
 #[test]
+fn the_first_of_two_is_called_off_aloud() {
+    let config = "mode = \"enforce\"\n[lifetime]\naction = \"terminate\"\nmax = \"1d\"\ngrace = \"2h\"";
+    let mut account = enforcing_account(instance(), config);
+    account.run("01 11:55").run("01 12:05").all_are(&busy()).run("01 12:10").run("01 12:15");
+    assert_snapshot!(account.log, @"
+    01 11:55 mark idle=stop@01T12:55 | notified vision (warning)
+    01 12:05 mark idle=stop@01T12:55 lifetime=terminate@01T14:05 | notified vision (warning)
+    01 12:10 unmark idle leaving lifetime=terminate@01T14:05 | notified vision (info)
+    01 12:15 skipped marked
+    ");
+}
+
+#[test]
 fn a_notify_only_finding_hides_no_other_and_is_notified_once() {
     let mut account = enforcing_account(instance(), "mode = \"enforce\"\n[lifetime]\nmax = \"1h\"");
     account.run("01 12:00").run("01 12:05").run("01 12:10").run("01 13:00").run("01 13:05");

@@ -201,6 +201,13 @@ fn snapshots() {
         ENFORCED,
         "Compliant: vol-0abc was deleted at 2026-08-20T12:00:00Z, and can be restored from it; deleted by the first run from 2026-09-19T12:00:00Z on",
     );
+    // Announced for that moment, before it was to be kept for longer.
+    check_snapshot(
+        false,
+        &[("curfew:deleted-at", "2026-08-20T12:00:00Z")],
+        &format!("{ENFORCED}\n[volumes]\nkeep_snapshots = \"60d\""),
+        "Compliant: vol-0abc was deleted at 2026-08-20T12:00:00Z, and can be restored from it; deleted by the first run from 2026-10-19T12:00:00Z on",
+    );
     check_snapshot(
         false,
         &[("curfew:deleted-at", "2026-07-20T12:00:00Z")],
