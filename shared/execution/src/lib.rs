@@ -38,6 +38,7 @@ use model::id::{Region, ResourceId, RunId};
 use model::mode::Mode;
 use model::notification_log::{Notification, NotificationLogs};
 use model::observation::{Gap, GapKind, Observation};
+use notify::AcceptedNotifications;
 use plan::report::{AuditRecord, Report, RunUsage, StepOutcome};
 use plan::{Plan, Step, Target};
 use ports::{Cloud, ConfigLoadError, Documents, StoreError};
@@ -190,14 +191,15 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         self.act(&mut report, |step| {
             step.action.announced_actions().is_none()
                 && (may_end || !step.action.stops_or_deletes())
-                && (step.action.announcement().is_some() || !unrecorded.contains(&step.target.region))
+                && !(changes_more_than_labels(step) && unrecorded.contains(&step.target.region))
         })
         .await;
         let mut news = notify::notifications(&report, &recalled.memory, recalled.home(), self.now);
         news.extend(untold);
         let delivered = self.notify_teams(&mut report, &news, &recalled.memory).await;
-        let heard = |step: &Step| step.already_notified || delivered.contains(&notify::team_attribute(&step.target));
-        self.act(&mut report, |step| step.action.announced_actions().is_some() && heard(step)).await;
+        let accepted = AcceptedNotifications::new(&news, &delivered);
+        let is_announced = |step: &Step| step.action.announced_actions().is_some() && accepted.has_announcement(step);
+        self.act(&mut report, is_announced).await;
         let gap = self.record(&mut report).await;
         report.gaps.extend(gap);
         self.record_notifications(&mut report, &news, &delivered, &recalled).await;
@@ -280,9 +282,8 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         for (region, log) in ahead {
             let Err(error) = self.write_log(recalled, &region, log).await else { continue };
             let why = format!("not done, because the log of notifications could not be written: {error}");
-            let of_region = |step: &Step| step.target.region == region && step.mode == Mode::Enforce;
-            for (_, outcome) in report.steps.iter_mut().filter(|(step, _)| of_region(step) && is_carried_out_once(step))
-            {
+            let is_lost = |step: &Step| step.target.region == region && changes_more_than_labels(step);
+            for (_, outcome) in report.steps.iter_mut().filter(|(step, _)| is_lost(step)) {
                 outcome.error = Some(why.clone());
             }
             // Another run is active there, and carries out the same.
@@ -349,13 +350,13 @@ fn check_subscribers(report: &mut Report, audience: Subscribers) -> bool {
     may_end
 }
 
-/// Whether it changes more than labels, and is not held.
-const fn is_carried_out_once(step: &Step) -> bool {
-    step.action.announcement().is_none() && step.held.is_none()
+/// Whether it changes more than labels.
+fn changes_more_than_labels(step: &Step) -> bool {
+    step.action.announcement().is_none() && step.is_due()
 }
 
 fn is_reached_end(step: &Step) -> bool {
-    step.action.stops_or_deletes() && step.mode == Mode::Enforce && step.held.is_none()
+    step.action.stops_or_deletes() && step.is_due()
 }
 
 fn not_ended(report: &mut Report, why: &str) {

@@ -5,6 +5,7 @@
 //! message). A start is an event that is also remembered like a state.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
+mod accepted;
 mod chat;
 mod event;
 mod first_line;
@@ -33,6 +34,7 @@ use plan::{
     SkipReason, Skipped, SnapshotAction, Step, Target, VolumeAction,
 };
 
+pub use accepted::AcceptedNotifications;
 pub use chat::to_chat;
 pub use event::{DETAIL_TYPE, Event, SOURCE, digest_event, events};
 pub use message::{Message, messages};

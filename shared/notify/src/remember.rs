@@ -15,6 +15,8 @@ use model::rule::{ResourceAction, Rule};
 use plan::report::{OutcomeKind, Report};
 use plan::{Action, InstanceAction, ResourceMemory, SageMakerAction, SnapshotAction, Step, VolumeAction};
 
+use crate::AcceptedNotifications;
+
 /// The newest of one region: a team that could not be reached for so long finds the rest in the audit records.
 const UNDELIVERED_MAX: usize = 1000;
 
@@ -39,6 +41,7 @@ pub fn update_log(
     delivered: &BTreeSet<String>,
     now: Timestamp,
 ) -> NotificationLogs {
+    let accepted = AcceptedNotifications::new(notifications, delivered);
     memory
         .iter()
         .map(|(region, before)| {
@@ -52,8 +55,7 @@ pub fn update_log(
                     remember_state(&mut after, one, now);
                 }
                 for (step, outcome) in report.steps.iter().filter(|(step, _)| step.target.region == *region) {
-                    let is_notified = step.already_notified || delivered.contains(&super::team_attribute(&step.target));
-                    remember_step(&mut after, report, step, outcome.kind, is_notified);
+                    remember_step(&mut after, report, step, outcome.kind, accepted.has_announcement(step));
                 }
                 let seen: BTreeSet<&ResourceId> =
                     resource_memories(region, report).map(|(resource, _)| resource).collect();
@@ -79,8 +81,7 @@ pub fn update_log(
 pub fn record_ahead(memory: &NotificationLogs, report: &Report) -> NotificationLogs {
     let mut ahead = NotificationLogs::new();
     for (step, _) in &report.steps {
-        let is_due = step.mode == Mode::Enforce && step.held.is_none();
-        let Some(before) = memory.get(&step.target.region).filter(|_| is_due) else { continue };
+        let Some(before) = memory.get(&step.target.region).filter(|_| step.is_due()) else { continue };
         if carried_out(step, report.at).is_none() && !requests_snapshot(step) {
             continue;
         }
@@ -134,7 +135,7 @@ fn records(
     (records, hosts)
 }
 
-/// What a step adds to the record of its resource. `is_notified`: SNS accepted the message, now or earlier.
+/// What a step adds to the record of its resource. `is_notified`: SNS accepted its announcement, now or earlier.
 fn remember_step(log: &mut NotificationLog, report: &Report, step: &Step, outcome: OutcomeKind, is_notified: bool) {
     let resource = &step.target.resource;
     let announced_at = is_notified.then(|| whole_second(report.at));

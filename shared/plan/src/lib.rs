@@ -230,6 +230,12 @@ impl Step {
         }
     }
 
+    /// Whether this run carries it out: it is enforced, and awaits no approval.
+    #[must_use]
+    pub fn is_due(&self) -> bool {
+        self.mode == Mode::Enforce && self.held.is_none()
+    }
+
     /// Whether it is a policy action that is enforced: what `[limits]` count.
     #[must_use]
     pub fn is_policy_action(&self) -> bool {

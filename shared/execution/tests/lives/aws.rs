@@ -36,6 +36,8 @@ pub(crate) struct AwsInMemory {
     pub(crate) refuses_copies: bool,
     /// The error of every write to EC2, if it refuses them.
     pub(crate) refuses: Option<&'static str>,
+    /// Whether the bucket refuses to write the log of notifications.
+    pub(crate) refuses_log: bool,
     /// Whether the next write to EC2 panics.
     pub(crate) panics_once: bool,
     /// The state of a new snapshot.
@@ -61,6 +63,7 @@ impl AwsInMemory {
             deaf: BTreeSet::new(),
             refuses_copies: false,
             refuses: None,
+            refuses_log: false,
             panics_once: false,
             new_snapshots: SnapshotState::Completed,
             audits: BTreeMap::new(),
@@ -246,6 +249,9 @@ impl Documents for Seam<'_> {
         notices: &NotificationLog,
         _last: Option<&str>,
     ) -> Result<Option<String>, StoreError> {
+        if self.aws().refuses_log {
+            return Err(StoreError::Lost { address: "s3://curfew/notices".to_owned() });
+        }
         self.aws().memory.insert(region.clone(), notices.clone());
         Ok(None)
     }

@@ -136,6 +136,19 @@ fn an_announcement_is_remembered_if_its_message_was_taken_whether_or_not_its_mar
 }
 
 #[test]
+fn a_message_about_another_resource_of_the_team_announces_nothing() {
+    let report = with(planned(instance(), &idle(), ENFORCED), &StepOutcome::from_kind(OutcomeKind::NotReached));
+    // A bug kept the text of this one from being written.
+    let about_another: Vec<_> =
+        notify(&report).into_iter().map(|one| Notification { resource: Some("i-0def".into()), ..one }).collect();
+    let delivered = BTreeSet::from(["vision".to_owned()]);
+    let after = update_log(&no_memory(), &report, &about_another, &[], &delivered, time(NOW));
+    assert!(after[&home()].record(&"i-0abc".into()).is_none_or(|record| record.announced.is_empty()));
+    let accepted = AcceptedNotifications::new(&about_another, &delivered);
+    assert!(!accepted.has_announcement(&report.steps[0].0));
+}
+
+#[test]
 fn a_stop_is_recorded_ahead_and_stays_recorded_where_it_was_done() {
     let report = planned(instance().tag(MARKED, DUE), &idle(), ENFORCED);
     let carried_out = |memory: &NotificationLogs| {

@@ -54,6 +54,21 @@ fn what_is_called_off_is_told_although_its_mark_stays() {
 }
 
 #[test]
+fn without_its_log_a_region_is_told_of_what_is_observed_and_of_what_awaits_approval() {
+    let config = "mode = \"enforce\"\n[limits]\nactions_max = 0\n";
+    let observed = instance().id("i-observed").tag("curfew:mode", "observe");
+    let expiring = instance().id("i-expiring").tag("curfew:expires-at", "2026-09-01T13:00:00Z");
+    let mut account = fleet([instance().id("i-held"), observed, expiring], config);
+    account.run("01 12:00");
+    account.aws.refuses_log = true;
+    account.run("01 13:00");
+    assert_snapshot!(account.log, @"
+    01 12:00 i-expiring mark idle=stop@01T13:00, i-held mark idle=stop@01T13:00, i-observed mark idle=stop@01T13:00 (observed) | notified vision (warning)
+    01 13:00 i-expiring stop for expired (not reached), i-held stop for idle (not reached), i-observed stop for idle (observed) | notified vision (error)
+    ");
+}
+
+#[test]
 fn an_announcement_without_its_label_survives_a_run_with_unknown_use() {
     let mut account = enforcing_account(instance(), ENFORCED);
     account.aws.refuses = Some("UnauthorizedOperation: ec2:CreateTags");
