@@ -13,6 +13,7 @@ use model::notification_log::CarriedOut;
 use model::rule::Rule;
 use model::sagemaker::{SageMakerKind, SageMakerResource, SageMakerStatus};
 use model::volume::{Snapshot, SnapshotState, Volume, VolumeState};
+use reaping::sagemaker::standing_stop;
 
 /// From Curfew's request to scale an inference component to zero to its last change by that: minutes, as a rule.
 const SCALING_TAKES_MAX: SignedDuration = SignedDuration::from_hours(1);
@@ -70,10 +71,10 @@ pub fn notebook_stop_to_undo(
         format!("aws sagemaker start-notebook-instance --region {region} --notebook-instance-name {}", notebook.name())
     };
     match (&notebook.kind, notebook.status) {
-        (SageMakerKind::NotebookInstance, SageMakerStatus::Stopped) => recorded.ok_or_else(|| {
+        (SageMakerKind::NotebookInstance, SageMakerStatus::Stopped) => standing_stop(notebook, recorded).ok_or_else(|| {
             let by_hand = started_by_hand();
             NothingToUndo::NotByCurfew(format!(
-                "no record says that Curfew stopped it; start it yourself if you need it: {by_hand}"
+                "no record says that Curfew stopped it last; start it yourself if you need it: {by_hand}"
             ))
         }),
         (SageMakerKind::NotebookInstance, SageMakerStatus::Stopping) => {

@@ -125,7 +125,7 @@ impl<'a> SageMakerCase<'a> {
     }
 
     fn decide_stopped(self, curfew_tags: &CurfewTags) -> PlanDecision {
-        let stopped = self.carried_out().filter(|stopped| !self.was_changed_since(*stopped));
+        let stopped = standing_stop(self.resource, self.carried_out());
         let began = stopped.and_then(|stopped| start_of_stopped(self.resource.since(), curfew_tags, stopped, self.now));
         let Some(began) = began.filter(|began| !self.was_started_for(*began)) else {
             let memory = self.unjudged(start_keys());
@@ -141,12 +141,6 @@ impl<'a> SageMakerCase<'a> {
         let step = self.step(mode, SageMakerAction::Start, evidence);
         let memory = self.unjudged(start_keys());
         PlanDecision::Step(Box::new(Step { deadline: Some(began), already_notified, memory, ..step }))
-    }
-
-    /// Somebody has started it since Curfew stopped it, and stopped it again. EC2 says when an instance was launched last; `SageMaker` says
-    /// only when a notebook instance was changed last, and that Curfew's own stop did as well.
-    fn was_changed_since(self, stopped: CarriedOut) -> bool {
-        self.resource.modified_at.duration_since(stopped.at) > STOP_TAKES_MAX
     }
 
     /// Its record, if that is about the resource that now has its name.
@@ -263,6 +257,19 @@ impl<'a> SageMakerCase<'a> {
     fn skip(self, reason: SkipReason, memory: ResourceMemory) -> Skipped {
         Skipped { target: self.target(), reason, finding: None, memory }
     }
+}
+
+/// The stop of a notebook instance by Curfew that still stands, by its record: a later change voids it, because somebody may have started
+/// and stopped it again. EC2 says when an instance was launched last; `SageMaker` says only when a notebook instance was changed last, and
+/// Curfew's own stop is a change.
+#[must_use]
+pub fn standing_stop(notebook: &SageMakerResource, recorded: Option<CarriedOut>) -> Option<CarriedOut> {
+    let is_standing = |stopped: &CarriedOut| {
+        stopped.action == ResourceAction::Stop
+            && notebook.created_at <= stopped.at
+            && notebook.modified_at.duration_since(stopped.at) <= STOP_TAKES_MAX
+    };
+    recorded.filter(is_standing)
 }
 
 /// Of what was seen, one resource: a plan for it alone is held by no limit that counts others.

@@ -184,6 +184,9 @@ fn a_notebook_instance_that_curfew_stopped_is_started() {
     let by_hand = "aws sagemaker start-notebook-instance --region us-east-1 --notebook-instance-name research";
     check(stopped(), Some(by_curfew(Rule::Idle)), Ok("idle"));
     check(stopped().tag(STOPPED, "idle 2026-09-01T11:00:00Z"), None, Err(by_hand));
+    // Somebody has started and stopped it since; or it is another one with its name.
+    check(stopped().modified("2026-09-02T12:00:00Z"), Some(by_curfew(Rule::Idle)), Err(by_hand));
+    check(stopped().created("2026-09-02T12:00:00Z"), Some(by_curfew(Rule::Idle)), Err(by_hand));
     check(notebook(), None, Err("it was neither stopped nor deleted"));
     check(app().status(SageMakerStatus::Deleted), None, Err("open the app again in Studio"));
     let mark = "idle=delete@2026-09-01T13:00:00Z";
