@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from every_fault import DAMAGED, STRUCK_RUN_SECONDS_MAX, Case, Plot, Story, repeats
 
@@ -46,8 +47,8 @@ def _struck(case: Case, seen: Story) -> Iterator[str]:
 
 def _in_order(plot: Plot, case: Case, seen: Story, faultless: Story) -> Iterator[str]:
     """A response, or an error where nothing could be achieved; the next run finds the function as it was."""
-    for number, (run, model) in enumerate(zip(seen["runs"], faultless["runs"])):
-        failed = [step for step in run["failed_steps"] if step not in model["failed_steps"]]
+    for number, run in enumerate(seen["runs"]):
+        failed = [step for step in run["failed_steps"] if step not in _failures_by(faultless, number)]
         if number != case.call.run and (run["error"] or run["gaps"] or failed):
             yield f"run {number + 1} was clean, and has {run['error']}, {run['gaps']}, {failed}"
     run = seen["runs"][case.call.run]
@@ -56,6 +57,11 @@ def _in_order(plot: Plot, case: Case, seen: Story, faultless: Story) -> Iterator
         yield f"the run did not end in order: {run['error']}"
     if run["seconds"] > STRUCK_RUN_SECONDS_MAX:
         yield f"the run took {run['seconds']:.0f} s"
+
+
+def _failures_by(faultless: Story, number: int) -> list[Any]:
+    """The steps that fail in a faultless story up to a run: some are tried once a day, and after a fault a run later."""
+    return [step for run in faultless["runs"][: number + 1] for step in run["failed_steps"]]
 
 
 def _nothing_wrong(plot: Plot, seen: Story, faultless: Story) -> Iterator[str]:
@@ -98,7 +104,7 @@ def _told_once(plot: Plot, case: Case, seen: Story, faultless: Story) -> Iterato
     """Each thing of the faultless story exactly once, whatever run tells it; and the fault itself once."""
     expected, told = _things(faultless["runs"]), _things(seen["runs"])
     struck = seen["runs"][case.call.run]
-    known = faultless["runs"][case.call.run]["failed_steps"]
+    known = _failures_by(faultless, case.call.run)
     faults = Counter(tuple(step) for step in struck["failed_steps"] if step not in known)
     faults.update(("", gap) for gap in struck["gaps"])
     if struck["error"]:

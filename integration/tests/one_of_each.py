@@ -16,7 +16,8 @@ NOTICES = "notices/"
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?Z|\d\d:\d\d-\d\d:\d\d")
 _RESOURCE = re.compile(r"(i|vol|snap|ami)-[0-9a-f]{8,17}")
 _OF_THE_ACCOUNT = re.compile(r"[a-z]+(-[a-z]+)+-\d, [\w-]+:\w+|Curfew changes nothing")
-_FAILED = re.compile(r"could not ([a-z]+) it: .* The next run tries again\.")
+_FAILED = re.compile(r"could not ([a-z]+) it: .* (?:The next run tries again|Curfew tries again once a day)\.")
+_CALLED_OFF_ALTHOUGH_FAILED = re.compile(r"could not ([a-z]+) it: .* is called off\.")
 # The memory of single resources in the log, besides notifications.
 _ABOUT = ("since", "announced", "expiry_seen", "carried_out", "snapshot_runs", "safety", "last_host")
 
@@ -94,7 +95,14 @@ class OneOfEach:
 
     def told(self, messages: list[dict[str, Any]]) -> list[tuple[str, str]]:
         """Every paragraph of these messages: its resource (none: the account), and its text."""
-        return [self._thing(paragraph) for one in messages for paragraph in one["message"].split("\n\n")[1:-1]]
+        paragraphs = [paragraph for one in messages for paragraph in one["message"].split("\n\n")[1:-1]]
+        return [thing for paragraph in paragraphs for thing in self._things(paragraph)]
+
+    def _things(self, paragraph: str) -> list[tuple[str, str]]:
+        """One, but that what is called off is so although a step failed."""
+        name, thing = self._thing(paragraph)
+        failed = _CALLED_OFF_ALTHOUGH_FAILED.search(paragraph)
+        return [(name, thing), *([(name, f"failed to {failed[1]}")] if failed else [])]
 
     def _thing(self, paragraph: str) -> tuple[str, str]:
         about = self.looks_like.match(paragraph)

@@ -24,7 +24,7 @@ _THINGS = (
     ("It would be stopped now", "would be stopped"),
     ("It was stopped", "stopped"),
     ("It was terminated", "terminated"),
-    ("It was started", "started"),
+    ("Its start was requested", "started"),
     ("Curfew only notifies: ", "notified"),
 )
 

@@ -29,7 +29,7 @@ _THINGS = (
     ("It would be deleted now", "would be deleted"),
     ("It was stopped", "stopped"),
     ("It was deleted", "deleted"),
-    ("It was started", "started"),
+    ("Its start was requested", "started"),
     ("Curfew only notifies: ", "notified"),
 )
 _ID = re.compile(r"(notebook-instance|app|endpoint|inference-component|training-job)/[\w./-]+")

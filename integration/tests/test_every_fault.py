@@ -66,9 +66,10 @@ def test_the_faultless_story_of_volumes_makes_every_call_and_every_step() -> Non
     assert _actions(faultless) == {"mark", "unmark", "snapshot", "delete"}
     assert [run["error"] or run["gaps"] for run in faultless["runs"]] == [[]] * plot.runs
     behind_an_ami = [["snapshot of behind an AMI", "failed to delete"]]
-    assert [run["failed_steps"] for run in faultless["runs"]] == [behind_an_ami] * plot.runs
+    # Only a person can lift that, so that it is tried once a day.
+    assert [run["failed_steps"] for run in faultless["runs"]] == [behind_an_ami] + [[]] * (plot.runs - 1)
     assert [bool(run["told"]) for run in faultless["runs"]] == [True, True, True, False, False, True, False, False]
-    assert faultless["runs"][-1]["writes"] == [["DeleteSnapshot", "snapshot of behind an AMI"]]
+    assert faultless["runs"][-1]["writes"] == []
     assert list(plot.wrongs(faultless)) == []
     left = set(faultless["runs"][-1]["world"])
     assert left == {"first seen", "attached again", "used", *plot_of_volumes.SKIPPED}

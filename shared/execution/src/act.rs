@@ -15,10 +15,11 @@ use model::id::{Region, ResourceId, RunId};
 use model::instance::{Instance, Tags};
 use model::mark::Mark;
 use model::mode::Mode;
+use model::refusal::RefusalReason;
 use model::sagemaker::SageMakerResource;
 use model::volume::{Snapshot, Volume};
 use plan::report::{OutcomeKind, StepOutcome};
-use plan::{Action, Announcement, InstanceAction, StaleStep, Step, StillHolds, Target, VolumeAction};
+use plan::{Action, Announcement, InstanceAction, SnapshotAction, StaleStep, Step, StillHolds, Target, VolumeAction};
 use ports::{CallError, CallErrorKind, Cloud, Ec2Write, SageMakerWrite};
 
 /// A tag that is written.
@@ -52,10 +53,13 @@ async fn still_holds(cloud: &impl Cloud, step: &Step, run: &RunId) -> Result<(),
                 _ => Ok(()),
             }
         }
-        Action::Snapshot(seen, _) => {
+        Action::Snapshot(seen, action) => {
             let snapshot = StepResource { cloud, step, run, seen };
             snapshot.still_holds().await?;
-            snapshot.is_outlived().await
+            match action {
+                SnapshotAction::DeleteFailed { .. } => Ok(()),
+                SnapshotAction::AnnounceExpiry(_) | SnapshotAction::Delete => snapshot.is_outlived().await,
+            }
         }
         Action::SageMaker(seen, _) => StepResource { cloud, step, run, seen }.still_holds().await,
         Action::Budget(_) => Ok(()),
@@ -209,6 +213,18 @@ impl<C: Cloud, R: ReadAgain> StepResource<'_, C, R> {
         self.seen.write_tags(self.cloud, &tags).await.map(|()| StepOutcome::from_kind(OutcomeKind::Done))
     }
 
+    /// Writes labels before an action. Where AWS refuses them for good, the refusal: IAM decides whether the action may do without.
+    async fn label_before(&self, labels: Vec<Tag>) -> Result<Option<CallError>, CallError> {
+        if labels.is_empty() {
+            return Ok(None);
+        }
+        match self.tag(labels).await {
+            Ok(_) => Ok(None),
+            Err(error) if error.refusal().is_some_and(RefusalReason::is_lasting) => Ok(Some(error)),
+            Err(error) => Err(error),
+        }
+    }
+
     async fn label(&self, labels: Vec<Tag>) -> Result<StepOutcome, CallError> {
         let answer = self.tag(labels.clone()).await.map(drop);
         let is_written = |fresh: &R| labels.iter().all(|(key, value)| fresh.tags().get(*key) == Some(value));
@@ -295,7 +311,15 @@ fn outcome_of(error: &CallError, step: &Step) -> StepOutcome {
                 format!("{} failed in {}: {said}; every run within its hours tries again", error.call, error.region);
             StepOutcome::with(OutcomeKind::Failed, said)
         }
-        _ => StepOutcome::with(OutcomeKind::Failed, error.to_string()),
+        _ => StepOutcome { refusal: error.refusal(), ..StepOutcome::with(OutcomeKind::Failed, error.to_string()) },
+    }
+}
+
+/// The reason why an action failed: IAM denies it without its label, which could not be written.
+fn root_cause(unlabelled: Option<CallError>, error: CallError) -> CallError {
+    match unlabelled {
+        Some(of_label) if matches!(error.kind, CallErrorKind::Denied { .. }) => of_label,
+        _ => error,
     }
 }
 

@@ -188,8 +188,12 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         let mut report = Report { of_chosen_only: self.chosen.is_some(), ..report };
         let may_end = check_subscribers(&mut report, audience) && self.record_ahead(&mut report).await;
         let unrecorded = if may_end { self.log_ahead(&mut report, &mut recalled).await } else { BTreeSet::new() };
+        // A label that was refused before is tried before anything is promised.
+        let is_marked_first = |step: &Step| {
+            step.action.announced_actions().is_some() && step.refused_at.is_some() && !step.already_notified
+        };
         self.act(&mut report, |step| {
-            step.action.announced_actions().is_none()
+            (step.action.announced_actions().is_none() || is_marked_first(step))
                 && (may_end || !step.action.stops_or_deletes())
                 && !(changes_more_than_labels(step) && unrecorded.contains(&step.target.region))
         })
@@ -198,8 +202,10 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         news.extend(untold);
         let delivered = self.notify_teams(&mut report, &news, &recalled.memory).await;
         let accepted = AcceptedNotifications::new(&news, &delivered);
-        let is_announced = |step: &Step| step.action.announced_actions().is_some() && accepted.has_announcement(step);
-        self.act(&mut report, is_announced).await;
+        self.act(&mut report, |step| {
+            step.action.announced_actions().is_some() && !is_marked_first(step) && accepted.has_announcement(step)
+        })
+        .await;
         let gap = self.record(&mut report).await;
         report.gaps.extend(gap);
         self.record_notifications(&mut report, &news, &delivered, &recalled).await;

@@ -75,6 +75,14 @@ pub const KEYS: [&str; 16] = [
 /// The labels that Curfew writes for people and for IAM. It believes none of them: anybody may have written one.
 pub const LABELS: [&str; 6] = [MARKED, STOPPED, UNATTACHED_SINCE, SNAPSHOT_OF, RESTORE, DELETED_AT];
 
+/// Whether these labels can be written beside a resource's tags. AWS's own tags do not count (EC2 user guide, "Tag restrictions").
+#[must_use]
+pub fn has_room(tags: &Tags, labels: &[&str]) -> bool {
+    let own = tags.keys().filter(|key| !key.starts_with("aws:")).count();
+    let new = labels.iter().filter(|label| !tags.contains_key(**label)).count();
+    new == 0 || own.saturating_add(new) <= TAGS_MAX
+}
+
 /// For people: every tag that cannot be read, and why.
 #[must_use]
 pub fn explain_unreadable(unreadable: &[UnreadableTag]) -> String {

@@ -26,6 +26,7 @@ pub mod notification_log;
 pub mod observation;
 pub mod ownership;
 pub mod quota;
+pub mod refusal;
 pub mod region;
 pub mod rule;
 pub mod sagemaker;

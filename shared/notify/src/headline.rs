@@ -6,7 +6,7 @@ use model::notification_log::{Headline, HeadlineCost, HeadlineObject, Notificati
 use model::rule::ResourceAction;
 use plan::report::OutcomeKind;
 use plan::{
-    Action, Announcement, BudgetAction, Evidence, InstanceAction, SageMakerAction, SkipReason, SnapshotAction, Step,
+    Action, Announcement, BudgetAction, Evidence, InstanceAction, SkipReason, SnapshotAction, Step,
     Target, VolumeAction,
 };
 
@@ -74,11 +74,10 @@ fn sentence(step: &Step, outcome: OutcomeKind) -> String {
         }
         (Some(Announcement::Notify), ..) => format!("Curfew only notifies ({rule}): {{}}"),
         (_, action, Observed) if action.is_start() => "Curfew would start {}".to_owned(),
-        (_, Action::SageMaker(_, SageMakerAction::Start), _) => "Curfew started {}".to_owned(),
-        (_, Action::Instance(seen, InstanceAction::Start), _) => match seen.last_start_failed() {
-            Some(_) => "Curfew started {} again after a failed start".to_owned(),
-            None => "Curfew started {}".to_owned(),
-        },
+        (_, Action::Instance(seen, InstanceAction::Start), _) if seen.last_start_failed().is_some() => {
+            "Curfew requested another start of {} after a failed one".to_owned()
+        }
+        (_, action, _) if action.is_start() => "Curfew requested the start of {}".to_owned(),
         (_, Action::Snapshot(_, SnapshotAction::AnnounceExpiry(_)), _) => {
             "Curfew noticed that the volume of {} is gone".to_owned()
         }
@@ -99,6 +98,8 @@ fn verb(ending: ResourceAction) -> String {
 pub(super) fn finding_headline(target: &Target, skipped: Option<SkipReason>) -> Headline {
     let sentence = match skipped {
         Some(SkipReason::Unreadable) => "Curfew skips {} because of an unreadable tag",
+        Some(SkipReason::Refused) => "Curfew could not start {}",
+        Some(SkipReason::SnapshotFailed) => "Curfew could not snapshot {}",
         Some(SkipReason::Bug) => "Curfew skips {} because of a bug in Curfew",
         Some(SkipReason::ForeignOwned) => "Curfew skips {} because of another controller",
         Some(SkipReason::UsageUnknown) => "Curfew cannot judge whether {} {is} idle",

@@ -45,9 +45,14 @@ pub use remember::{record_ahead, update_log};
 #[must_use]
 pub fn notifications(report: &Report, memory: &NotificationLogs, home: &Region, now: Timestamp) -> Vec<Notification> {
     // No later run repeats by itself what a person chose.
-    let is_retried = !report.of_chosen_only;
+    let retry = |step: &Step, outcome: &StepOutcome| match outcome.refusal {
+        _ if report.of_chosen_only => "",
+        Some(reason) if reason.is_lasting() && step.refusable().is_some() => " Curfew tries again once a day.",
+        _ => " The next run tries again.",
+    };
     let of_step = |(step, outcome): &(Step, StepOutcome)| {
-        let notify = || step_notification(step, outcome.kind, outcome.error.as_deref(), is_retried, now);
+        let notify =
+            || step_notification(step, outcome.kind, outcome.error.as_deref(), retry(step, outcome), now);
         Bug::catch(notify).unwrap_or_else(|bug| Some(bug_notification(&step.target, &bug, home)))
     };
     let of_steps = report.steps.iter().filter_map(of_step);
@@ -82,7 +87,7 @@ fn step_notification(
     step: &Step,
     outcome: OutcomeKind,
     error: Option<&str>,
-    is_retried: bool,
+    retry: &str,
     now: Timestamp,
 ) -> Option<Notification> {
     let (severity, kind) = severity_and_kind(step, outcome, now)?;
@@ -93,7 +98,7 @@ fn step_notification(
         resource: Some(step.target.resource.clone()),
         happened: kind == NotificationKind::Event || (step.action.is_start() && outcome == OutcomeKind::Done),
         kind,
-        text: paragraph::step_paragraph(step, outcome, error, is_retried, now),
+        text: paragraph::step_paragraph(step, outcome, error, retry, now),
         mode: (!is_notify_only(step)).then_some(step.mode),
         loses: paragraph::data_loss(step, outcome),
         headline: headline::step_headline(step, outcome),
@@ -123,7 +128,7 @@ fn severity_and_kind(step: &Step, outcome: OutcomeKind, now: Timestamp) -> Optio
         (_, _, Failed) if step.mode == Mode::Observe => return None,
         (_, action, Failed) => (Severity::Error, daily(action.as_str())),
         (_, _, NotReached) if step.held.is_some() => (Severity::Error, daily("held")),
-        (Some(Announcement::Mark(_)), _, NotReached | Observed) if !step.already_notified => {
+        (Some(Announcement::Mark(_)), _, Done | NotReached | Observed) if !step.already_notified => {
             (announcing(step), NotificationKind::Announcement)
         }
         (Some(Announcement::Notify), _, Done | Observed) => {
@@ -193,7 +198,7 @@ fn announcing(step: &Step) -> Severity {
 fn skip_notification(skipped: &Skipped) -> Option<Notification> {
     let notification = finding_notification(&skipped.target, skipped.finding.as_ref()?, Some(skipped.reason));
     let severity = match skipped.reason {
-        SkipReason::Bug => Severity::Error,
+        SkipReason::Bug | SkipReason::SnapshotFailed | SkipReason::Refused => Severity::Error,
         SkipReason::Unreadable => Severity::Warning,
         _ => notification.severity,
     };

@@ -12,7 +12,7 @@ use model::ownership::describe_near_misses;
 use model::rule::{ResourceAction, Rule};
 use plan::report::OutcomeKind;
 use plan::{
-    Action, AnnouncedActions, Announcement, Evidence, InstanceAction, SageMakerAction, SnapshotAction, Step, Target,
+    Action, AnnouncedActions, Announcement, Evidence, InstanceAction, SnapshotAction, Step, Target,
     VolumeAction,
 };
 
@@ -24,15 +24,15 @@ pub(super) fn name_target(target: &Target) -> String {
     format!("{} ({}{name}, {owner}, {})", target.resource, target.what, target.region)
 }
 
-/// `is_retried`: the next run tries a failed step again.
+/// `retry`: when a failed step is tried again, as a sentence after a blank; empty if it is not.
 pub(super) fn step_paragraph(
     step: &Step,
     outcome: OutcomeKind,
     error: Option<&str>,
-    is_retried: bool,
+    retry: &str,
     now: Timestamp,
 ) -> Paragraph {
-    let paragraph = Paragraph::new(&sentences(step, outcome, error, is_retried, now));
+    let paragraph = Paragraph::new(&sentences(step, outcome, error, retry, now));
     match (step.action.announcement(), &step.action, outcome) {
         (_, Action::Budget(_), _) | (_, _, OutcomeKind::Failed) => paragraph,
         (_, _, OutcomeKind::NotReached) if step.held.is_some() => paragraph,
@@ -47,7 +47,7 @@ pub(super) fn step_paragraph(
     }
 }
 
-fn sentences(step: &Step, outcome: OutcomeKind, error: Option<&str>, is_retried: bool, now: Timestamp) -> String {
+fn sentences(step: &Step, outcome: OutcomeKind, error: Option<&str>, retry: &str, now: Timestamp) -> String {
     if let (Action::Budget(_), Evidence::OverBudget(over)) = (&step.action, &step.evidence) {
         return over.text.clone();
     }
@@ -69,10 +69,9 @@ fn sentences(step: &Step, outcome: OutcomeKind, error: Option<&str>, is_retried:
             format!("{named}: {unwritten}the action announced{at} ({}) is called off.", step.evidence.rule())
         }
         (_, action, OutcomeKind::Failed) => format!(
-            "{named}: {why}. Curfew could not {} it: {}.{}",
+            "{named}: {why}. Curfew could not {} it: {}.{retry}",
             action.as_str(),
             error.unwrap_or("AWS gave no reason").trim_end_matches('.'),
-            if is_retried { " The next run tries again." } else { "" }
         ),
         (_, action, OutcomeKind::NotReached) if step.held.is_some() => {
             format!("{named}: {why}. It was not {}: {}. {cost}", past_tense(action), error.unwrap_or_default())
@@ -83,11 +82,11 @@ fn sentences(step: &Step, outcome: OutcomeKind, error: Option<&str>, is_retried:
             format!("{named}: {why}. {cost}{}", reason.unwrap_or_default())
         }
         (_, action, OutcomeKind::Observed) if action.is_start() => format!("{named}: {why}. It would be started now."),
-        (_, Action::SageMaker(_, SageMakerAction::Start), _) => format!("{named}: {why}. It was started."),
-        (_, Action::Instance(seen, InstanceAction::Start), _) => match seen.last_start_failed() {
-            Some(code) => format!("{named}: {why}. It was started again; the last start failed with {code}."),
-            None => format!("{named}: {why}. It was started."),
-        },
+        (_, Action::Instance(seen, InstanceAction::Start), _) if let Some(code) = seen.last_start_failed() => {
+            let remedy = seen.start_remedy().map(|remedy| format!(": {remedy}")).unwrap_or_default();
+            format!("{named}: {why}. Its start was requested again; the last one failed with {code}{remedy}.")
+        }
+        (_, action, _) if action.is_start() => format!("{named}: {why}. Its start was requested."),
         (_, action, OutcomeKind::Observed) => {
             format!("{named}: {why}. It would be {} now. {cost}", past_tense(action))
         }
@@ -165,14 +164,17 @@ fn remedy(evidence: &Evidence) -> String {
             let remove = disowned_by.as_ref().map(|_| " Remove curfew:job and curfew:attempt.".to_owned());
             set.into_iter().chain(remove).collect()
         }
-        Evidence::Idle(_) | Evidence::Inactive(_) => String::new(),
         Evidence::Hours { .. } => " Change curfew:hours if it should run longer.".to_owned(),
         Evidence::Lifetime { .. } => " Set curfew:expires-at to the time until which it may run.".to_owned(),
         Evidence::OverBudget(_) => " Ask for a larger budget.".to_owned(),
         Evidence::Orphaned(_) => " Attach it, or delete it yourself.".to_owned(),
-        Evidence::Expired { .. } | Evidence::SnapshotExpired { .. } | Evidence::Resolved(_) | Evidence::Repeated(_) => {
-            String::new()
-        }
+        Evidence::Idle(_)
+        | Evidence::Inactive(_)
+        | Evidence::Expired { .. }
+        | Evidence::SnapshotExpired { .. }
+        | Evidence::SnapshotFailed { .. }
+        | Evidence::Resolved(_)
+        | Evidence::Repeated(_) => String::new(),
     }
 }
 

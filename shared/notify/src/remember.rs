@@ -11,9 +11,10 @@ use model::notification_log::{
     CarriedOut, Notification, NotificationEntry, NotificationKey, NotificationKind, NotificationLog, NotificationLogs,
     REPEAT_AFTER, ResourceRecord, UndeliveredCause, UndeliveredParagraph,
 };
+use model::refusal::Refusal;
 use model::rule::{ResourceAction, Rule};
-use plan::report::{OutcomeKind, Report};
-use plan::{Action, InstanceAction, ResourceMemory, SageMakerAction, SnapshotAction, Step, VolumeAction};
+use plan::report::{OutcomeKind, Report, StepOutcome};
+use plan::{Action, InstanceAction, Refusable, ResourceMemory, SageMakerAction, SnapshotAction, Step, VolumeAction};
 
 use crate::AcceptedNotifications;
 
@@ -56,6 +57,7 @@ pub fn update_log(
                 }
                 for (step, outcome) in report.steps.iter().filter(|(step, _)| step.target.region == *region) {
                     remember_step(&mut after, report, step, outcome.kind, accepted.has_announcement(step));
+                    remember_refusal(&mut after, report, step, outcome);
                 }
                 let seen: BTreeSet<&ResourceId> =
                     resource_memories(region, report).map(|(resource, _)| resource).collect();
@@ -158,6 +160,9 @@ fn remember_step(log: &mut NotificationLog, report: &Report, step: &Step, outcom
             let Some(record) = log.resources.get_mut(resource) else { return };
             announce_expiry(record, expiry.deleted_at, expiry.kept_until, announced_at);
         }
+        (Action::Instance(_, InstanceAction::Start), OutcomeKind::Done) => {
+            log.resources.entry(resource.clone()).or_default().start_requested = Some(whole_second(report.at));
+        }
         (_, OutcomeKind::Done) => {
             let Some(done) = carried_out(step, report.at) else { return };
             let record = log.resources.entry(resource.clone()).or_default();
@@ -165,6 +170,24 @@ fn remember_step(log: &mut NotificationLog, report: &Report, step: &Step, outcom
             record.announced.clear();
         }
         _ => {}
+    }
+}
+
+/// Records what AWS refused, and forgets that once it was done.
+fn remember_refusal(log: &mut NotificationLog, report: &Report, step: &Step, outcome: &StepOutcome) {
+    let at = whole_second(report.at);
+    let refusal = outcome.refusal.map(|reason| Refusal { reason, at });
+    let is_answered = outcome.kind == OutcomeKind::Done || refusal.is_some();
+    let (Some(refusable), true) = (step.refusable(), is_answered && step.is_due()) else { return };
+    let Some(record) = log.resources.get_mut(&step.target.resource) else { return };
+    match (refusable, refusal) {
+        (Refusable::Label, refusal) => record.label_refused = refusal,
+        (Refusable::Ending(ending), Some(refusal)) => {
+            record.refused.insert(ending, refusal);
+        }
+        (Refusable::Ending(ending), None) => {
+            record.refused.remove(&ending);
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use model::curfew_tags::{
-    CurfewTags, HOURS, KEEP_UNTIL, KEEP_UNTIL_FORMS, MARKED, PROTECTED, TAGS_MAX, UnreadableTag, explain_unreadable,
+    CurfewTags, HOURS, KEEP_UNTIL, KEEP_UNTIL_FORMS, MARKED, PROTECTED, TAGS_MAX, UnreadableTag, explain_unreadable, has_room,
     read_keep_until,
 };
 use model::duration;
@@ -116,8 +116,7 @@ pub fn change(seen: &ObservedResource, word: KeepRequest<'_>, now: Timestamp) ->
         KeepRequest::Release { keep, protected } => release(tags, keep, protected),
     };
     if let Some((key, _)) = &change.written
-        && !tags.contains_key(*key)
-        && tags.keys().filter(|key| !key.starts_with("aws:")).count() >= TAGS_MAX
+        && !has_room(tags, &[*key])
     {
         return Err(KeepRefusal::TooManyTags);
     }

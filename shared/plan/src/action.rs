@@ -87,6 +87,11 @@ pub enum SnapshotAction {
     /// Announce its expiry, and write its labels: its volume is gone.
     AnnounceExpiry(ExpiryAnnouncement),
     Delete,
+    /// Delete one that failed and holds nothing, while its volume exists.
+    DeleteFailed {
+        /// The time of the deletion, for the label that IAM asks for.
+        at: Timestamp,
+    },
 }
 
 /// The expiry of a snapshot that Curfew made.
@@ -163,7 +168,7 @@ impl Action {
             | Self::Snapshot(_, SnapshotAction::AnnounceExpiry(_)) => "mark",
             Self::Volume(_, VolumeAction::Snapshot { .. }) => "snapshot",
             Self::Volume(_, VolumeAction::Delete { .. })
-            | Self::Snapshot(_, SnapshotAction::Delete)
+            | Self::Snapshot(_, SnapshotAction::Delete | SnapshotAction::DeleteFailed { .. })
             | Self::SageMaker(_, SageMakerAction::Delete { .. }) => "delete",
             Self::Budget(BudgetAction::Notify) => "notify",
             Self::Budget(BudgetAction::Hold) => "hold",

@@ -60,6 +60,9 @@ pub enum Evidence {
         /// Until when the volume can be restored.
         expires_at: Timestamp,
     },
+    /// A snapshot that Curfew made and that failed, of a volume with a later one.
+    #[serde(rename = "orphaned")]
+    SnapshotFailed { volume: ResourceId, superseded_by: ResourceId },
     /// The rule is no longer violated; or the mark is about another resource, or from before the present launch.
     #[serde(untagged)]
     Resolved(ResolvedEvidence),
@@ -162,6 +165,9 @@ impl Evidence {
             Self::SnapshotExpired { volume, deleted_at, expires_at } => {
                 format!("the safety snapshot of {volume} (deleted at {deleted_at}) was kept until {expires_at}")
             }
+            Self::SnapshotFailed { volume, superseded_by } => {
+                format!("this snapshot of {volume} failed, and {superseded_by} is a later one")
+            }
             Self::Resolved(resolved) => format!("{} is no longer violated", resolved.rule),
             Self::Repeated(announced) => {
                 format!("{} was announced before; this run did not query again", announced.rule)
@@ -179,7 +185,7 @@ impl Evidence {
             Self::Idle(_) | Self::Inactive(_) => Rule::Idle,
             Self::Hours { .. } => Rule::Hours,
             Self::Lifetime { .. } => Rule::Lifetime,
-            Self::Orphaned(_) => Rule::Orphaned,
+            Self::Orphaned(_) | Self::SnapshotFailed { .. } => Rule::Orphaned,
             Self::Resolved(resolved) => resolved.rule,
             Self::Repeated(announced) => announced.rule,
         }
@@ -232,8 +238,12 @@ pub enum NotifyOnlyReason {
     Reserved,
     /// It works.
     Busy,
-    /// Its snapshot would have more tags than EC2 allows.
+    /// With Curfew's labels it, or its snapshot, would have more tags than AWS allows.
     TooManyTags,
+    /// A tag policy refuses Curfew's labels.
+    TagPolicy,
+    /// A policy of the organisation forbids Curfew's labels.
+    OrganisationPolicy,
     /// A job of `SageMaker`, which is stopped by tag, lifetime or budget alone.
     JobRuns,
     /// An endpoint whose configuration is gone: it could not be made again.
@@ -256,6 +266,8 @@ impl NotifyOnlyReason {
             Self::Reserved => "reserved",
             Self::Busy => "busy",
             Self::TooManyTags => "too-many-tags",
+            Self::TagPolicy => "tag-policy",
+            Self::OrganisationPolicy => "organisation-policy",
             Self::JobRuns => "job-runs",
             Self::NoConfiguration => "no-configuration",
             Self::KeepsInstances => "keeps-instances",
@@ -278,7 +290,15 @@ impl NotifyOnlyReason {
             Self::LocalDisk => "a stop would lose its NVMe instance storage (curfew:local-disk=expendable allows that)",
             Self::Reserved => "it holds GPU memory, like a notebook or a waiting server",
             Self::Busy => "it is busy",
-            Self::TooManyTags => "its snapshot would have more than the 50 tags that EC2 allows; remove some tags",
+            Self::TooManyTags => {
+                "with Curfew's labels it, or its snapshot, would have more than the 50 tags that AWS allows; remove some tags"
+            }
+            Self::TagPolicy => {
+                "a tag policy of the organisation does not allow Curfew's labels; its administrators can allow curfew:*"
+            }
+            Self::OrganisationPolicy => {
+                "a policy of the organisation forbids Curfew's labels, which only its administrators can change"
+            }
             Self::JobRuns => "a job may be waiting for data (curfew:on-idle=stop on the job allows the stop)",
             Self::NoConfiguration => "its endpoint configuration is deleted, so the endpoint could not be made again",
             Self::KeepsInstances => {
@@ -305,6 +325,8 @@ mod tests {
             (NotifyOnlyReason::Reserved, "reserved"),
             (NotifyOnlyReason::Busy, "busy"),
             (NotifyOnlyReason::TooManyTags, "too-many-tags"),
+            (NotifyOnlyReason::TagPolicy, "tag-policy"),
+            (NotifyOnlyReason::OrganisationPolicy, "organisation-policy"),
             (NotifyOnlyReason::JobRuns, "job-runs"),
             (NotifyOnlyReason::NoConfiguration, "no-configuration"),
             (NotifyOnlyReason::KeepsInstances, "keeps-instances"),

@@ -17,6 +17,7 @@ use model::instance::Tags;
 use model::mode::Mode;
 use model::notification_log::{NotificationKey, NotificationLog, ResourceRecord};
 use model::observation::Gap;
+use model::rule::ResourceAction;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::LimitsExceeded;
@@ -58,6 +59,8 @@ pub struct Step {
     pub held: Option<LimitsExceeded>,
     /// Whether the owner was notified, so that only the write is missing.
     pub already_notified: bool,
+    /// When AWS refused the same before: it is tried again, and no pending work.
+    pub refused_at: Option<Timestamp>,
     /// A further finding for the owner.
     pub finding: Option<OwnerFinding>,
     pub memory: ResourceMemory,
@@ -151,6 +154,8 @@ pub enum SkipReason {
     Marked,
     /// Its owner was notified, and nothing more is due.
     Notified,
+    /// AWS refused its action within the last day, for a reason that only a person lifts.
+    Refused,
     /// It works.
     Busy,
     /// Launched too recently to be judged.
@@ -173,6 +178,8 @@ pub enum SkipReason {
     JobUnknown,
     /// A volume whose snapshot is not complete yet.
     SnapshotPending,
+    /// A volume whose snapshot failed.
+    SnapshotFailed,
     /// A snapshot that Curfew made, of a volume that exists.
     VolumeExists,
     /// A snapshot from which a deleted volume can be restored.
@@ -225,6 +232,7 @@ impl Step {
             saves: None,
             held: None,
             already_notified: false,
+            refused_at: None,
             finding: None,
             memory: ResourceMemory::default(),
         }
@@ -236,11 +244,34 @@ impl Step {
         self.mode == Mode::Enforce && self.held.is_none()
     }
 
+    /// What a refusal of it is remembered as; `None` where every run tries it again.
+    #[must_use]
+    pub const fn refusable(&self) -> Option<Refusable> {
+        if let Some(ending) = self.action.ending() {
+            return Some(Refusable::Ending(ending));
+        }
+        match &self.action {
+            Action::Volume(_, VolumeAction::TagUnattachedSince(_))
+            | Action::Snapshot(_, SnapshotAction::AnnounceExpiry(_)) => Some(Refusable::Label),
+            action if action.announced_actions().is_some() => Some(Refusable::Label),
+            _ => None,
+        }
+    }
+
     /// Whether it is a policy action that is enforced: what `[limits]` count.
     #[must_use]
     pub fn is_policy_action(&self) -> bool {
         self.mode == Mode::Enforce && self.action.stops_or_deletes() && !self.evidence.is_scheduled()
     }
+}
+
+/// What AWS may refuse until a person lifts that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusable {
+    /// A stop, a termination or a deletion, with the snapshot before it.
+    Ending(ResourceAction),
+    /// A label that must be there before a later action.
+    Label,
 }
 
 /// The number of skipped resources by reason.

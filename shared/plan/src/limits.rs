@@ -1,10 +1,11 @@
 //! The blast radius: above `[limits]` a run carries out none of its policy actions, and asks a person.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use model::config::LimitsConfig;
 
-use crate::{Action, Plan, Step};
+use crate::{Action, Plan, SkipReason, Skipped, Step};
 
 /// Why the policy actions of a run await approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,14 +40,15 @@ impl fmt::Display for LimitsExceeded {
 const FLEET_MIN_FOR_SHARE: usize = 10;
 
 /// Holds all policy actions of a plan that exceeds a limit. Marks, messages, starts and scheduled actions are neither counted nor
-/// held.
+/// held; nor is an action that AWS refused before, and will refuse again. Of these a run tries as many as the limits allow, the one that
+/// waits longest first: what refused them may be gone for all at once.
 pub fn hold_where_exceeded(plan: &mut Plan, limits: &LimitsConfig) {
-    let (steps, fleet) = (&mut plan.steps, plan.seen);
-    let ends = steps.iter().filter(|step| step.is_policy_action()).count();
-    let share_max = usize::from(limits.fleet_share_max_percent.get());
-    let too_many = ends > usize::try_from(limits.actions_max).unwrap_or(usize::MAX);
-    let too_large_a_share = fleet >= FLEET_MIN_FOR_SHARE && ends * 100 > fleet * share_max;
-    if !too_many && !too_large_a_share {
+    let fleet = plan.seen;
+    skip_refused_above(plan, allowed(fleet, limits));
+    let steps = &mut plan.steps;
+    let is_counted = |step: &Step| step.is_policy_action() && step.refused_at.is_none();
+    let ends = steps.iter().filter(|step| is_counted(step)).count();
+    if ends <= allowed(fleet, limits) {
         return;
     }
     let exceeded = LimitsExceeded {
@@ -56,8 +58,35 @@ pub fn hold_where_exceeded(plan: &mut Plan, limits: &LimitsConfig) {
         actions_max: limits.actions_max,
         fleet_share_max_percent: limits.fleet_share_max_percent.get(),
     };
-    for step in steps.iter_mut().filter(|step| step.is_policy_action()) {
+    for step in steps.iter_mut().filter(|step| is_counted(step)) {
         step.held = Some(exceeded);
+    }
+}
+
+/// The most policy actions of one run that exceed neither limit.
+fn allowed(fleet: usize, limits: &LimitsConfig) -> usize {
+    let actions_max = usize::try_from(limits.actions_max).unwrap_or(usize::MAX);
+    if fleet < FLEET_MIN_FOR_SHARE {
+        return actions_max;
+    }
+    let share = fleet.saturating_mul(usize::from(limits.fleet_share_max_percent.get())) / 100;
+    actions_max.min(share)
+}
+
+/// Leaves the refused actions above `tried_max` to later runs.
+fn skip_refused_above(plan: &mut Plan, tried_max: usize) {
+    let refused_at = |step: &Step| step.refused_at.filter(|_| step.is_policy_action());
+    let places = plan.steps.iter().enumerate();
+    let mut retries: Vec<_> = places.filter_map(|(place, step)| Some((refused_at(step)?, place))).collect();
+    retries.sort_unstable();
+    let later: BTreeSet<usize> = retries.into_iter().skip(tried_max).map(|(_, place)| place).collect();
+    for (place, step) in std::mem::take(&mut plan.steps).into_iter().enumerate() {
+        if later.contains(&place) {
+            let Step { target, finding, memory, .. } = step;
+            plan.skipped.push(Skipped { target, reason: SkipReason::Refused, finding, memory });
+        } else {
+            plan.steps.push(step);
+        }
     }
 }
 
@@ -148,6 +177,25 @@ mod tests {
         check(11, 1000, "", 11);
         check(0, 0, "[limits]\nactions_max = 0", 0);
         check(1, 1000, "[limits]\nactions_max = 0", 1);
+    }
+
+    #[test]
+    fn what_aws_refused_before_is_tried_within_the_limits_and_holds_nothing_else() {
+        let refused = |minute: u32| Step {
+            refused_at: Some(format!("2026-09-01T12:{minute:02}:00Z").parse().unwrap()),
+            ..step(Mode::Enforce, stop(), untagged())
+        };
+        let mut plan = Plan {
+            seen: 20,
+            steps: [5, 3, 4, 1, 2].map(refused).into_iter().chain([step(Mode::Enforce, stop(), untagged())]).collect(),
+            skipped: Vec::new(),
+            gaps: Vec::new(),
+        };
+        hold_where_exceeded(&mut plan, &Config::read("[limits]\nactions_max = 3").unwrap().limits);
+        assert!(plan.steps.iter().all(|step| step.held.is_none()));
+        let tried: Vec<_> = plan.steps.iter().map(|step| step.refused_at).collect();
+        assert_eq!(tried, [refused(3).refused_at, refused(1).refused_at, refused(2).refused_at, None]);
+        assert!(plan.skipped.iter().all(|skipped| skipped.reason == SkipReason::Refused) && plan.skipped.len() == 2);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use model::id::{Region, RunId};
 use model::mode::Mode;
 use model::observation::Gap;
+use model::refusal::RefusalReason;
 use serde::{Deserialize, Serialize};
 
 use crate::{Plan, Skipped, Step};
@@ -25,6 +26,8 @@ pub struct StepOutcome {
     pub kind: OutcomeKind,
     /// What went wrong, and what to do about it.
     pub error: Option<String>,
+    /// Why AWS refused it, where the same is refused again.
+    pub refusal: Option<RefusalReason>,
 }
 
 /// The outcome of a step, without its error.
@@ -62,12 +65,12 @@ impl OutcomeKind {
 impl StepOutcome {
     #[must_use]
     pub const fn from_kind(kind: OutcomeKind) -> Self {
-        Self { kind, error: None }
+        Self { kind, error: None, refusal: None }
     }
 
     #[must_use]
     pub fn with(kind: OutcomeKind, error: impl Into<String>) -> Self {
-        Self { kind, error: Some(error.into()) }
+        Self { kind, error: Some(error.into()), refusal: None }
     }
 }
 

@@ -19,6 +19,12 @@ pub const NOT_IN_SAGEMAKER: [&str; 2] = ["Could not find", "RecordNotFound"];
 /// `CloudFormation` user guide, "Troubleshooting CloudFormation": a `ValidationError`.
 pub const NO_UPDATES: &str = "No updates are to be performed";
 
+/// EC2 user guide, "Enable stop protection for your EC2 instances": an `OperationNotPermitted`.
+pub const STOP_PROTECTION: &str = "disableApiStop";
+
+/// EC2 user guide, "Change instance termination protection": an `OperationNotPermitted`.
+pub const TERMINATION_PROTECTION: &str = "disableApiTermination";
+
 /// IAM user guide, "Troubleshoot IAM", "Changes that I make are not always immediately visible": an `InvalidParameterValue` of `RunInstances`.
 pub const UNKNOWN_PROFILE: &str = "Invalid IAM Instance Profile";
 

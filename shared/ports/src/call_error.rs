@@ -6,6 +6,7 @@ use std::time::Duration;
 use model::fault::Passing;
 use model::id::{Region, ResourceId};
 use model::observation::{Gap, GapKind};
+use model::refusal::RefusalReason;
 
 use crate::aws_words;
 
@@ -108,16 +109,40 @@ impl CallError {
         }
     }
 
+    /// Why AWS refuses it, where it would refuse the same again; `None` for a failure that may pass by itself, or without an answer.
+    #[must_use]
+    pub fn refusal(&self) -> Option<RefusalReason> {
+        let code = self.code.as_deref();
+        Some(match self.kind {
+            CallErrorKind::Denied { by_organisation: true } => RefusalReason::OrganisationPolicy,
+            CallErrorKind::Denied { by_organisation: false } => RefusalReason::AccessDenied,
+            CallErrorKind::InUse if self.has_ami() => RefusalReason::UsedByImage,
+            CallErrorKind::Unsupported => RefusalReason::Unsupported,
+            // EC2 API reference, "Error codes for the Amazon EC2 API".
+            CallErrorKind::Other => match code? {
+                "OperationNotPermitted" if self.message.contains(aws_words::STOP_PROTECTION) => RefusalReason::StopProtection,
+                "OperationNotPermitted" if self.message.contains(aws_words::TERMINATION_PROTECTION) => {
+                    RefusalReason::TerminationProtection
+                }
+                "OperationNotPermitted" => RefusalReason::Unsupported,
+                "TagPolicyViolation" => RefusalReason::TagPolicy,
+                "TagLimitExceeded" => RefusalReason::TooManyTags,
+                _ => RefusalReason::Other,
+            },
+            _ => return None,
+        })
+    }
+
     fn advice(&self) -> Option<String> {
+        if let Some(remedy) = self.refusal().and_then(RefusalReason::remedy) {
+            return Some(remedy.to_owned());
+        }
         let code = self.code.as_deref().unwrap_or_default();
         let advice = match self.kind {
-            CallErrorKind::Denied { by_organisation: true } => {
-                "a policy of the organisation forbids it, which only its administrators can change".to_owned()
-            }
-            CallErrorKind::Denied { by_organisation: false } if self.message.contains(aws_words::EXPLICIT_DENY) => {
+            CallErrorKind::Denied { .. } if self.message.contains(aws_words::EXPLICIT_DENY) => {
                 "a policy denies it explicitly, as Curfew's own does for what carries curfew:protected".to_owned()
             }
-            CallErrorKind::Denied { by_organisation: false } => {
+            CallErrorKind::Denied { .. } => {
                 format!("grant {} to the role that asked", self.missing())
             }
             CallErrorKind::NotFound => "EC2 is eventually consistent, so this does not mean that it is gone".to_owned(),
@@ -127,9 +152,6 @@ impl CallError {
             CallErrorKind::Throttled => "the account makes too many calls".to_owned(),
             CallErrorKind::Capacity => "AWS has none at the moment".to_owned(),
             CallErrorKind::WrongState => "its state has changed".to_owned(),
-            CallErrorKind::InUse if self.has_ami() => {
-                "an AMI is made of it, and deregistering that AMI frees it".to_owned()
-            }
             CallErrorKind::InUse => "it is attached again".to_owned(),
             // EC2 user guide, "Service-linked role for EC2 Spot Instances".
             CallErrorKind::Other if code == SPOT_ROLE_MISSING => {

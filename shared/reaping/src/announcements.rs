@@ -6,12 +6,13 @@
 use std::iter;
 
 use jiff::Timestamp;
-use model::curfew_tags::{CurfewTags, MARKED, STOPPED};
+use model::curfew_tags::{CurfewTags, MARKED, STOPPED, has_room};
 use model::id::ResourceId;
 use model::instance::Tags;
 use model::mark::{AnnouncedAction, Mark};
 use model::mode::Mode;
 use model::notification_log::{NotificationKey, NotificationLog, ResourceRecord, would_fingerprint};
+use model::refusal::RefusalReason;
 use model::rule::{ResourceAction, Rule};
 use plan::{
     AnnouncedActions, Announcement, Evidence, NotifyOnlyReason, RepeatedEvidence, ResolvedEvidence, ResourceMemory,
@@ -73,7 +74,37 @@ pub(crate) trait AnnouncementTarget: Copy {
             .filter_map(|rule| Some((rule, self.announced(rule, mode)?)))
             .collect();
         let of_mode = verdicts.iter().filter(|(rule, _)| self.mode(*rule) == mode);
-        RuleTrack { mode, settled: settle(of_mode, &before, mode, self.now()), announced_before: before }
+        let refused = self.record().filter(|_| mode == Mode::Enforce).map(|record| record.refused.clone());
+        let settled = settle(of_mode, &before, refused.unwrap_or_default(), mode, self.now());
+        RuleTrack { mode, settled, announced_before: before }
+    }
+
+    /// The verdicts, less what cannot be carried out later because no mark can be written: of that people are only notified.
+    fn within_labels(self, verdicts: Vec<(Rule, Verdict)>) -> Vec<(Rule, Verdict)> {
+        let limited = |(rule, verdict)| match (verdict, self.mark_refusal(self.mode(rule))) {
+            (Verdict::Violated(Violation { evidence, due: DueAction::After(..) }), Some(why)) => {
+                (rule, Verdict::Violated(Violation { evidence, due: DueAction::NotifyOnly(why) }))
+            }
+            (verdict, _) => (rule, verdict),
+        };
+        verdicts.into_iter().map(limited).collect()
+    }
+
+    /// Why no mark can be written. One that is there already is only changed.
+    fn mark_refusal(self, mode: Mode) -> Option<NotifyOnlyReason> {
+        if self.tags().contains_key(MARKED) {
+            return None;
+        }
+        if !has_room(self.tags(), &[MARKED]) {
+            return Some(NotifyOnlyReason::TooManyTags);
+        }
+        let refusal = self.record()?.label_refused.filter(|refusal| mode == Mode::Enforce && refusal.holds(self.now()))?;
+        match refusal.reason {
+            RefusalReason::TagPolicy => Some(NotifyOnlyReason::TagPolicy),
+            RefusalReason::OrganisationPolicy => Some(NotifyOnlyReason::OrganisationPolicy),
+            RefusalReason::TooManyTags => Some(NotifyOnlyReason::TooManyTags),
+            _ => None,
+        }
     }
 
     /// What was announced for a rule and still binds. In observe mode an enforced announcement becomes an observed one, so that it is
@@ -103,8 +134,13 @@ pub(crate) trait AnnouncementTarget: Copy {
 
     /// The record without announcements.
     fn lasting_record(self) -> ResourceRecord {
-        let expiry_seen = seen_expiry(self.curfew_tags(), self.record(), self.now());
-        ResourceRecord { expiry_seen, ..ResourceRecord::about(self.record_since()) }
+        let record = self.record();
+        ResourceRecord {
+            expiry_seen: seen_expiry(self.curfew_tags(), record, self.now()),
+            refused: record.map(|record| record.refused.clone()).unwrap_or_default(),
+            label_refused: record.and_then(|record| record.label_refused),
+            ..ResourceRecord::about(self.record_since())
+        }
     }
 
     /// The one step of such a resource, by priority; `None` where nothing changed since the last run.
@@ -139,9 +175,11 @@ pub(crate) trait AnnouncementTarget: Copy {
                 &NotificationKey::would(rule),
                 &would_fingerprint(announced.ending, announced.deadline),
             );
+        let refused = self.record().and_then(|record| record.refused.get(&announced.ending));
         Some(Step {
             deadline: Some(announced.deadline),
             already_notified,
+            refused_at: refused.filter(|_| track.mode == Mode::Enforce).map(|refusal| refusal.at),
             ..self.step(track.mode, action, violation.evidence.clone())
         })
     }
@@ -170,10 +208,12 @@ pub(crate) trait AnnouncementTarget: Copy {
         if (is_news || is_to_correct)
             && let Some((evidence, deadline, besides)) = first_said(track)
         {
+            let refused = self.record().and_then(|record| record.label_refused);
             return Some(Step {
                 deadline: Some(deadline),
                 further_evidence: besides,
                 already_notified: !is_news,
+                refused_at: refused.filter(|_| track.mode == Mode::Enforce).map(|refusal| refusal.at),
                 ..self.step(track.mode, Announcement::Mark(entries.clone()).into(), evidence)
             });
         }
@@ -264,9 +304,17 @@ pub(crate) fn unsettled_rule_keys(verdicts: &[(Rule, Verdict)]) -> Vec<Notificat
         .collect()
 }
 
+/// The notification about a start that EC2 gave up.
+pub(crate) const START_FAILED: &str = "start-failed";
+
 /// Those about a resource that is started for its hours.
 pub(crate) fn start_keys() -> Vec<NotificationKey> {
-    vec![NotificationKey::would(Rule::Hours), NotificationKey::undone(Rule::Hours), NotificationKey::started()]
+    vec![
+        NotificationKey::would(Rule::Hours),
+        NotificationKey::undone(Rule::Hours),
+        NotificationKey::started(),
+        NotificationKey::named(START_FAILED),
+    ]
 }
 
 /// The reason that an announcement names first, which is the one of the earliest deadline, and the others: the news, or where all is known, all.

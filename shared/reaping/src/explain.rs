@@ -19,6 +19,7 @@ use model::curfew_tags::{UnreadableTag, explain_unreadable, kept_until};
 use model::instance::Tags;
 use model::mark::AnnouncedAction;
 use model::mode::Mode;
+use model::refusal::Refusal;
 use model::rule::{ResourceAction, Rule};
 use plan::{NotifyOnlyReason, Plan, SkipReason, Target};
 
@@ -185,6 +186,9 @@ impl JudgedRule<'_> {
     fn when_said(&self, said: AnnouncedAction, announced: bool, owners_moment: bool) -> String {
         let AnnouncedAction { ending, deadline, .. } = said;
         let ended = ending.past_tense();
+        if let Some(refusal) = self.track.settled.refused_rules.get(&self.rule) {
+            return describe_refusal(*refusal);
+        }
         match self.mode.mode {
             Mode::Observe => format!("never in observe mode; in enforce mode {ended} from {deadline} on"),
             Mode::Enforce if owners_moment || (announced && deadline <= self.now) => {
@@ -207,6 +211,12 @@ impl JudgedRule<'_> {
             }
         }
     }
+}
+
+/// Why AWS refused what is due, and when it is tried again.
+pub(crate) fn describe_refusal(refusal: Refusal) -> String {
+    let remedy = refusal.reason.remedy().map(|remedy| format!(": {remedy}")).unwrap_or_default();
+    format!("AWS refused it at {}{remedy}; tried again by the first run from {} on", refusal.at, refusal.ends_at())
 }
 
 impl UpcomingViolation {

@@ -20,20 +20,22 @@ pub use unknown_usage::describe_report;
 pub use usage_queries::{LearnedUsage, learn_usage, usage_queries};
 
 use model::curfew_tags::CurfewTags;
+use model::foreign_text::quoted_unless_word;
 use model::id::ResourceId;
 use model::instance::{Instance, InstanceState, Tags};
 use model::mark::{Mark, whole_second};
 use model::mode::Mode;
-use model::notification_log::{NotificationKey, NotificationLog, NotificationLogs, ResourceRecord};
+use model::notification_log::{NotificationKey, NotificationLog, NotificationLogs, REPEAT_AFTER, ResourceRecord};
 use model::observation::Observation;
 use model::ownership::{owner_of, team_of, value_of};
 use model::rule::{ResourceAction, Rule};
 use model::usage::{UnknownUsage, Usage};
 use plan::{
-    Action, Announcement, Evidence, InstanceAction, Plan, ResourceMemory, SkipReason, Skipped, Step, Target, limits,
+    Action, Announcement, Evidence, InstanceAction, OwnerFinding, Plan, ResourceMemory, SkipReason, Skipped, Step, Target,
+    limits,
 };
 
-use crate::announcements::{AnnouncementTarget, seen_expiry, start_keys, unsettled_rule_keys};
+use crate::announcements::{AnnouncementTarget, START_FAILED, seen_expiry, start_keys, unsettled_rule_keys};
 use crate::decision::PlanDecision;
 use crate::job_ownership::JobOwnership;
 use crate::policy::{InstanceSubject, Policy, Verdict};
@@ -143,8 +145,8 @@ impl<'a> InstanceCase<'a> {
     }
 
     fn decide_running(self, curfew_tags: &'a CurfewTags) -> PlanDecision {
-        let verdicts = self.verdicts(curfew_tags);
         let running = RunningInstance { case: self, curfew_tags };
+        let verdicts = running.within_labels(self.verdicts(curfew_tags));
         let enforced = running.track(&verdicts, Mode::Enforce);
         let observed = running.track(&verdicts, Mode::Observe);
         let mut active_keys = unsettled_rule_keys(&verdicts);
@@ -178,6 +180,10 @@ impl<'a> InstanceCase<'a> {
             let resource_memory = self.unjudged(start_keys());
             return PlanDecision::Skipped(Box::new(self.skip(SkipReason::NotRunning, resource_memory)));
         };
+        if let Some(finding) = self.failed_start(began) {
+            let skipped = self.skip(SkipReason::Refused, self.unjudged(start_keys()));
+            return PlanDecision::Skipped(Box::new(Skipped { finding: Some(finding), ..skipped }));
+        }
         let mode = self.mode(curfew_tags, Rule::Hours);
         let evidence = Evidence::Hours {
             hours: curfew_tags.hours.as_ref().map(ToString::to_string).unwrap_or_default(),
@@ -194,6 +200,21 @@ impl<'a> InstanceCase<'a> {
             memory: resource_memory,
             ..step
         }))
+    }
+
+    /// The start that Curfew requested for these hours within a day, and that fails again until a person lifts the reason.
+    fn failed_start(self, began: Timestamp) -> Option<OwnerFinding> {
+        let (code, remedy) = (self.instance.last_start_failed()?, self.instance.start_remedy()?);
+        let requested = self.notices.record(&self.instance.id)?.start_requested?;
+        if requested < began || self.now.duration_since(requested).abs() >= REPEAT_AFTER {
+            return None;
+        }
+        let text = format!(
+            "EC2 gave up the start that Curfew requested at {requested} ({}): {remedy}. Curfew tries again once a day, and once its \
+             hours begin",
+            quoted_unless_word(code)
+        );
+        Some(OwnerFinding { topic: NotificationKey::named(START_FAILED), what: requested.to_string(), text })
     }
 
     /// Curfew has started it for these hours without a failure, and it is stopped: somebody stopped it.
@@ -287,9 +308,12 @@ impl InstanceCase<'_> {
             InstanceState::Stopped => hours::standing_stop(self.instance, self.notices.record(&self.instance.id)),
             _ => self.record().and_then(|record| record.carried_out),
         };
+        let is_down = matches!(self.instance.state, InstanceState::Pending | InstanceState::Stopped);
+        let requested = self.notices.record(&self.instance.id).and_then(|record| record.start_requested);
         let record = ResourceRecord {
             expiry_seen: seen_expiry(&curfew_tags, self.record(), self.now),
             carried_out,
+            start_requested: requested.filter(|_| is_down),
             ..ResourceRecord::about(self.instance.launched_at)
         };
         ResourceMemory { active_keys, record, host_tags: None }

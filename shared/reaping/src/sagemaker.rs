@@ -107,8 +107,8 @@ impl<'a> SageMakerCase<'a> {
     }
 
     fn decide_running(self, curfew_tags: &'a CurfewTags) -> PlanDecision {
-        let verdicts = self.verdicts(curfew_tags);
         let running = RunningResource { case: self, curfew_tags };
+        let verdicts = running.within_labels(self.verdicts(curfew_tags));
         let enforced = running.track(&verdicts, Mode::Enforce);
         let observed = running.track(&verdicts, Mode::Observe);
         let mut active_keys = unsettled_rule_keys(&verdicts);

@@ -1,8 +1,11 @@
 //! Mark, wait, observe again, act: what follows for one resource from the verdicts of its rules and from earlier announcements.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use model::mark::{AnnouncedAction, whole_second};
 use model::mode::Mode;
+use model::refusal::Refusal;
 use model::rule::{ResourceAction, Rule};
 use plan::{AnnouncedActions, Evidence, NotifyOnlyReason};
 
@@ -11,10 +14,13 @@ use crate::policy::{DueAction, Verdict, Violation};
 /// What follows from the verdicts of rules that share a mode.
 #[derive(Debug, PartialEq)]
 pub(crate) struct SettledVerdicts {
+    refused: BTreeMap<ResourceAction, Refusal>,
     mode: Mode,
     now: Timestamp,
     /// The violated rule whose deadline has passed: scheduled actions before policy actions, then the earliest.
     pub(crate) due: Option<(Violation, AnnouncedAction)>,
+    /// The rules whose deadline has passed, and whose action AWS refused: it is not tried now.
+    pub(crate) refused_rules: BTreeMap<Rule, Refusal>,
     /// Everything that is announced from now on.
     pub(crate) entries: AnnouncedActions,
     /// Those of them that the owner was not notified of.
@@ -29,13 +35,18 @@ pub(crate) struct SettledVerdicts {
 ///
 /// `before` is what was announced and still holds. An entry stays while its rule is violated or unknown. An entry that announces a milder
 /// action than is due now, or other hours, is replaced and announced again. An entry whose rule complies is removed.
+///
+/// `refused`: what AWS refused when it was tried last. While such a refusal holds, its action is not due, and hides no other.
 pub(crate) fn settle<'a>(
     verdicts: impl Iterator<Item = &'a (Rule, Verdict)>,
     before: &AnnouncedActions,
+    refused: BTreeMap<ResourceAction, Refusal>,
     mode: Mode,
     now: Timestamp,
 ) -> SettledVerdicts {
     let mut settled = SettledVerdicts {
+        refused,
+        refused_rules: BTreeMap::new(),
         mode,
         now,
         due: None,
@@ -98,6 +109,10 @@ impl SettledVerdicts {
 
     fn becomes_due(&mut self, rule: Rule, violation: &Violation, announced: AnnouncedAction) {
         self.stays(rule, violation, announced);
+        if let Some(refusal) = self.refused.get(&announced.ending).filter(|refusal| refusal.holds(self.now)) {
+            self.refused_rules.insert(rule, *refusal);
+            return;
+        }
         // Scheduled actions come first: the limits hold only policy actions, which must not hide them.
         let order = |violation: &Violation, announced: &AnnouncedAction| {
             (!violation.evidence.is_scheduled(), announced.deadline)
@@ -158,7 +173,7 @@ mod tests {
         let settled = |deadline: &str| {
             let before =
                 AnnouncedActions::from([(Rule::OverBudget, crate::fixture::announced(ResourceAction::Stop, deadline))]);
-            settle(verdict.iter(), &before, Mode::Enforce, time("2026-09-03T12:00:00Z"))
+            settle(verdict.iter(), &before, BTreeMap::new(), Mode::Enforce, time("2026-09-03T12:00:00Z"))
         };
         let of_last = settled("2026-08-31T21:59:59Z");
         assert_eq!(of_last.due, None);

@@ -18,7 +18,7 @@ use billing::price;
 use jiff::{SignedDuration, Timestamp};
 use model::curfew_tags::{CurfewTags, RESTORE, SNAPSHOT_OF};
 use model::fault::Bug;
-use model::id::{Region, ResourceId};
+use model::id::{Region, ResourceId, RunId};
 use model::instance::Tags;
 use model::mark::whole_second;
 use model::mode::Mode;
@@ -112,7 +112,9 @@ pub fn jobs(seen: &ObservedStorage) -> BTreeSet<String> {
 
 /// Curfew's record of a snapshot; `None` if Curfew did not make it. Both its description, which nobody can change, and the log must name
 /// the run that made it: tags and descriptions are for anybody to write, and a copy has them too.
-fn safety_record(snapshot: &Snapshot, memory: &NotificationLogs) -> Option<SafetyRecord> {
+///
+/// `first`: the first snapshot of that volume and run. A later one is a copy of the description.
+fn safety_record(snapshot: &Snapshot, first: &FirstSnapshots<'_>, memory: &NotificationLogs) -> Option<SafetyRecord> {
     let run = snapshot.described_run()?;
     let log = memory.get(&snapshot.region)?;
     let recorded = log.record_about(&snapshot.id, snapshot.started_at);
@@ -121,13 +123,29 @@ fn safety_record(snapshot: &Snapshot, memory: &NotificationLogs) -> Option<Safet
     }
     // Seen for the first time since that run.
     let requested = log.record(&snapshot.of_volume).is_some_and(|volume| volume.snapshot_runs.contains(&run));
-    requested.then(|| SafetyRecord { volume: snapshot.of_volume.clone(), run, deleted_at: None })
+    let is_first = first.get(&(&snapshot.of_volume, run.clone())).is_some_and(|(_, id)| **id == snapshot.id);
+    (requested && is_first).then(|| SafetyRecord { volume: snapshot.of_volume.clone(), run, deleted_at: None })
+}
+
+/// By volume and run the snapshot that began first.
+type FirstSnapshots<'a> = BTreeMap<(&'a ResourceId, RunId), (Timestamp, &'a ResourceId)>;
+
+fn first_snapshots(snapshots: &[Snapshot]) -> FirstSnapshots<'_> {
+    let mut first = FirstSnapshots::new();
+    for snapshot in snapshots {
+        let Some(run) = snapshot.described_run() else { continue };
+        let began = (snapshot.started_at, &snapshot.id);
+        first.entry((&snapshot.of_volume, run)).and_modify(|first| *first = began.min(*first)).or_insert(began);
+    }
+    first
 }
 
 /// Everything that was observed, indexed.
 struct StorageView<'a> {
     volumes: BTreeSet<(&'a Region, &'a ResourceId)>,
+    /// Curfew's own, by volume.
     snapshots: BTreeMap<&'a ResourceId, Vec<&'a Snapshot>>,
+    first_snapshots: FirstSnapshots<'a>,
     hosts: BTreeMap<&'a ResourceId, &'a VolumeHost>,
     sources: &'a BTreeMap<ResourceId, Tags>,
     live_jobs: &'a LiveJobs,
@@ -146,13 +164,15 @@ impl<'a> StorageView<'a> {
         now: Timestamp,
     ) -> Self {
         let mut snapshots: BTreeMap<&ResourceId, Vec<&Snapshot>> = BTreeMap::new();
-        let is_own = |snapshot: &&Snapshot| safety_record(snapshot, memory).is_some();
+        let first_snapshots = first_snapshots(&seen.snapshots);
+        let is_own = |snapshot: &&Snapshot| safety_record(snapshot, &first_snapshots, memory).is_some();
         for snapshot in seen.snapshots.iter().filter(is_own) {
             snapshots.entry(&snapshot.of_volume).or_default().push(snapshot);
         }
         Self {
             volumes: seen.volumes.items.iter().map(|volume| (&volume.region, &volume.id)).collect(),
             snapshots,
+            first_snapshots,
             hosts: seen.hosts.iter().map(|host| (&host.id, host)).collect(),
             sources: &seen.sources,
             live_jobs,
@@ -220,8 +240,8 @@ impl<'a> VolumeCase<'a> {
     }
 
     fn decide_unattached(self, curfew_tags: &CurfewTags) -> PlanDecision {
-        let verdicts = [(Rule::Orphaned, orphaned::judge(self.subject()))];
         let tracked = TrackedVolume { case: self, curfew_tags, mode: self.mode(curfew_tags) };
+        let verdicts = tracked.within_labels(vec![(Rule::Orphaned, orphaned::judge(self.subject()))]);
         let track = tracked.track(&verdicts, tracked.mode);
         let observing = tracked.mode == Mode::Observe;
         let due = tracked.due(&track);
@@ -261,7 +281,10 @@ impl<'a> VolumeCase<'a> {
         match self.decide() {
             PlanDecision::Step(step) => step.mode == Mode::Enforce || !step.already_notified || its_hour(),
             PlanDecision::Skipped(skipped) => match skipped.reason {
-                SkipReason::Marked | SkipReason::SnapshotPending => true,
+                SkipReason::Marked
+                | SkipReason::SnapshotPending
+                | SkipReason::SnapshotFailed
+                | SkipReason::Refused => true,
                 SkipReason::Notified => its_hour(),
                 _ => false,
             },

@@ -7,7 +7,7 @@ use plan::InstanceAction;
 use plan::report::{OutcomeKind, StepOutcome};
 use ports::{CallError, Cloud, Ec2Write};
 
-use super::{StepResource, tag};
+use super::{StepResource, root_cause, tag};
 
 impl<C: Cloud> StepResource<'_, C, Instance> {
     pub(super) async fn write_instance(&self, action: &InstanceAction) -> Result<StepOutcome, CallError> {
@@ -19,29 +19,28 @@ impl<C: Cloud> StepResource<'_, C, Instance> {
         }
     }
 
-    /// The tags come first, so that a run that is cut off leaves a trace, and because the role may stop only what carries
-    /// one of them.
+    /// The labels come first, because the role may stop only what carries one of them, or the tag of its owner's moment.
     async fn stop(&self, mark: Option<&Mark>, stopped: &str) -> Result<StepOutcome, CallError> {
-        let is_marked = mark.is_some() || self.seen.tags.contains_key(MARKED);
         let marked = mark.map(|mark| tag(MARKED, mark));
-        self.tag(std::iter::once(tag(STOPPED, stopped)).chain(marked).collect()).await?;
+        let unlabelled = self.label_before(std::iter::once(tag(STOPPED, stopped)).chain(marked).collect()).await?;
+        let is_marked = (mark.is_some() && unlabelled.is_none()) || self.seen.tags.contains_key(MARKED);
         let answer = self.call(Ec2Write::StopInstance(&self.target().resource)).await;
         self.accept_if_already_applied(answer, |fresh| {
             is_in(fresh, &[InstanceState::Stopping, InstanceState::Stopped])
         })
-        .await?;
+        .await
+        .map_err(|error| root_cause(unlabelled, error))?;
         Ok(self.unmark_stopped(is_marked).await)
     }
 
     async fn terminate(&self, mark: Option<&Mark>) -> Result<StepOutcome, CallError> {
-        if let Some(mark) = mark {
-            self.tag(vec![tag(MARKED, mark)]).await?;
-        }
+        let unlabelled = self.label_before(mark.map(|mark| tag(MARKED, mark)).into_iter().collect()).await?;
         let answer = self.call(Ec2Write::TerminateInstance(&self.target().resource)).await;
         self.accept_if_already_applied(answer, |fresh| {
             is_in(fresh, &[InstanceState::ShuttingDown, InstanceState::Terminated])
         })
-        .await?;
+        .await
+        .map_err(|error| root_cause(unlabelled, error))?;
         Ok(StepOutcome::from_kind(OutcomeKind::Done))
     }
 

@@ -8,7 +8,7 @@ use plan::SageMakerAction;
 use plan::report::{OutcomeKind, StepOutcome};
 use ports::{CallError, CallErrorKind, Cloud, SageMakerWrite};
 
-use super::{StepResource, tag};
+use super::{StepResource, root_cause, tag};
 
 impl<C: Cloud> StepResource<'_, C, SageMakerResource> {
     pub(super) async fn write_sagemaker(&self, action: &SageMakerAction) -> Result<StepOutcome, CallError> {
@@ -20,16 +20,14 @@ impl<C: Cloud> StepResource<'_, C, SageMakerResource> {
         }
     }
 
-    /// The tags come first, so that a run that is cut off leaves a trace, and because the role may stop only what carries one of them.
+    /// The labels come first, because the role may stop only what carries a mark.
     async fn stop(&self, mark: Option<&Mark>, stopped: &str) -> Result<StepOutcome, CallError> {
         let is_notebook = matches!(self.seen.kind, SageMakerKind::NotebookInstance);
-        let is_marked = mark.is_some() || self.seen.tags.contains_key(MARKED);
-        let memory = is_notebook.then(|| tag(STOPPED, stopped));
-        let tags: Vec<_> = memory.into_iter().chain(mark.map(|mark| tag(MARKED, mark))).collect();
-        if !tags.is_empty() {
-            self.tag(tags).await?;
-        }
-        if let Some(error) = self.refusal_of(SageMakerWrite::Stop).await? {
+        let labels = is_notebook.then(|| tag(STOPPED, stopped)).into_iter().chain(mark.map(|mark| tag(MARKED, mark)));
+        let unlabelled = self.label_before(labels.collect()).await?;
+        let is_marked = (mark.is_some() && unlabelled.is_none()) || self.seen.tags.contains_key(MARKED);
+        let answer = self.refusal_of(SageMakerWrite::Stop).await.map_err(|error| root_cause(unlabelled, error))?;
+        if let Some(error) = answer {
             let is_stopped = |fresh: &SageMakerResource| {
                 matches!(fresh.status, SageMakerStatus::Stopping | SageMakerStatus::Stopped)
             };
@@ -41,10 +39,9 @@ impl<C: Cloud> StepResource<'_, C, SageMakerResource> {
     }
 
     async fn delete(&self, mark: Option<&Mark>) -> Result<StepOutcome, CallError> {
-        if let Some(mark) = mark {
-            self.tag(vec![tag(MARKED, mark)]).await?;
-        }
-        if let Some(error) = self.refusal_of(SageMakerWrite::Delete).await? {
+        let unlabelled = self.label_before(mark.map(|mark| tag(MARKED, mark)).into_iter().collect()).await?;
+        let answer = self.refusal_of(SageMakerWrite::Delete).await.map_err(|error| root_cause(unlabelled, error))?;
+        if let Some(error) = answer {
             self.accept_if_gone_now(error).await?;
         }
         Ok(StepOutcome::from_kind(OutcomeKind::Done))

@@ -18,6 +18,10 @@ impl<C: Cloud> StepResource<'_, C, Snapshot> {
                 self.label(missing.into_iter().chain([tag(DELETED_AT, &expiry.deleted_at)]).collect()).await
             }
             SnapshotAction::Delete => self.delete().await,
+            SnapshotAction::DeleteFailed { at } => {
+                self.label(vec![tag(DELETED_AT, &at)]).await?;
+                self.delete().await
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! Snapshotting and deleting a volume.
 
 use jiff::Timestamp;
-use model::curfew_tags::{DELETED_AT, UNATTACHED_SINCE};
+use model::curfew_tags::{DELETED_AT, MARKED, UNATTACHED_SINCE, has_room};
 use model::id::ResourceId;
 use model::instance::Tags;
 use model::volume::{Volume, snapshot_description};
@@ -21,10 +21,11 @@ impl<C: Cloud> StepResource<'_, C, Volume> {
         }
     }
 
-    /// What goes with the mark of a volume that carries it not yet, or another.
+    /// The label of the first sight, written with the mark where it is missing or differs, and there is room for both.
     fn first_sight(&self) -> Option<Tag> {
         let since = self.unattached_since()?.to_string();
-        (self.seen.tags.get(UNATTACHED_SINCE) != Some(&since)).then(|| tag(UNATTACHED_SINCE, &since))
+        let is_missing = self.seen.tags.get(UNATTACHED_SINCE) != Some(&since);
+        (is_missing && has_room(&self.seen.tags, &[MARKED, UNATTACHED_SINCE])).then(|| tag(UNATTACHED_SINCE, &since))
     }
 
     fn unattached_since(&self) -> Option<Timestamp> {

@@ -36,6 +36,8 @@ pub(crate) struct AwsInMemory {
     pub(crate) refuses_copies: bool,
     /// The error of every write to EC2, if it refuses them.
     pub(crate) refuses: Option<&'static str>,
+    /// The code and words by which EC2 refuses one kind of call for good.
+    pub(crate) refuses_for_good: Option<(RefusedCall, &'static str, &'static str)>,
     /// Whether the bucket refuses to write the log of notifications.
     pub(crate) refuses_log: bool,
     /// Whether the next write to EC2 panics.
@@ -63,6 +65,7 @@ impl AwsInMemory {
             deaf: BTreeSet::new(),
             refuses_copies: false,
             refuses: None,
+            refuses_for_good: None,
             refuses_log: false,
             panics_once: false,
             new_snapshots: SnapshotState::Completed,
@@ -135,7 +138,8 @@ impl AwsInMemory {
             Ec2Write::StartInstance(id) => instance(&mut self.instances, id, InstanceState::Running),
             Ec2Write::TerminateInstance(id) => self.instances.retain(|instance| instance.id != **id),
             Ec2Write::CreateSnapshot { volume, description, tags } => {
-                let number = self.storage.snapshots.len() + 1;
+                let numbers = self.storage.snapshots.iter().filter_map(|one| one.id.as_str().split_once('-')?.1.parse().ok());
+                let number = numbers.max().unwrap_or(0_usize) + 1;
                 let volume = self.storage.volumes.items.iter().find(|one| one.id == **volume).unwrap();
                 self.storage.snapshots.push(Snapshot {
                     id: ResourceId::new(format!("snap-{number}")),
@@ -150,6 +154,24 @@ impl AwsInMemory {
             }
             Ec2Write::DeleteVolume(id) => self.storage.volumes.items.retain(|volume| volume.id != **id),
             Ec2Write::DeleteSnapshot(id) => self.storage.snapshots.retain(|snapshot| snapshot.id != **id),
+        }
+    }
+}
+
+/// A kind of call that EC2 refuses.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum RefusedCall {
+    Tag,
+    Stop,
+    DeleteSnapshot,
+}
+
+impl RefusedCall {
+    const fn is_of(self, write: &Ec2Write<'_>) -> bool {
+        match self {
+            Self::Tag => matches!(write, Ec2Write::CreateTags { .. }),
+            Self::Stop => matches!(write, Ec2Write::StopInstance(_)),
+            Self::DeleteSnapshot => matches!(write, Ec2Write::DeleteSnapshot(_)),
         }
     }
 }
@@ -227,6 +249,12 @@ impl Cloud for Seam<'_> {
         assert!(!std::mem::take(&mut self.aws().panics_once), "planted for a test");
         if let Some(error) = self.aws().refuses {
             return Err(self.error("ec2:Write", CallErrorKind::Other, error));
+        }
+        if let Some((refused, code, words)) = self.aws().refuses_for_good
+            && refused.is_of(&write)
+        {
+            let error = self.error("ec2:Write", CallErrorKind::Other, &format!("{code}: {words}"));
+            return Err(CallError { code: Some(code.to_owned()), ..error });
         }
         self.aws().write(&write);
         Ok(())

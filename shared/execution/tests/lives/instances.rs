@@ -7,6 +7,7 @@ mod limits_hold;
 mod mark_wait_act;
 mod modes;
 mod of_jobs;
+mod refused_for_good;
 mod several_rules;
 mod skipped_ones;
 mod untagged_ones;
@@ -32,7 +33,7 @@ use reaping::fixture::{InstanceBuilder, NOW, busy, enforcing, idle, instance, re
 use reaping::instances::decide;
 use reaping::policy::Policy;
 
-use crate::aws::AwsInMemory;
+use crate::aws::{AwsInMemory, RefusedCall};
 
 const NOT_ASKED: Usage = Usage::Unknown(UnknownUsage::NotAsked);
 const ENFORCED: &str = "mode = \"enforce\"\n";

@@ -26,7 +26,7 @@ use reaping::fixture::{NOW, VolumeBuilder, enforcing, time, volume};
 use reaping::policy::Policy;
 use reaping::volumes::{LiveJobs, decide, explain, is_of_interest, volume_use_queries, wants_its_source};
 
-use crate::aws::AwsInMemory;
+use crate::aws::{AwsInMemory, RefusedCall};
 
 const ENFORCED: &str = "mode = \"enforce\"\n";
 

@@ -222,6 +222,7 @@ impl Adversary<'_> {
             completes_at: self.now,
             fails: false,
             of_image: false,
+            refused_until: 0,
             changed_at: 0,
             tampered_at: self.now,
             gone_at: None,

@@ -7,7 +7,7 @@ use model::volume::{SNAPSHOT_DESCRIPTION_BEGINS, Snapshot, Volume, VolumeState};
 use ports::{CallError, CallErrorKind, Ec2Write};
 
 use crate::account::SimulatedAccount;
-use crate::chance::MINUTE;
+use crate::chance::{DAY, MINUTE};
 use crate::fault::Fault;
 use crate::session::{OneResource, Session};
 use crate::world::SnapshotMaker;
@@ -48,7 +48,8 @@ impl OneResource for Session {
 }
 
 fn failed(session: &Session, call: &'static str, (kind, message): Refusal) -> CallError {
-    session.failed(call, kind, message)
+    let code = (kind == CallErrorKind::InUse).then(|| message.to_owned());
+    CallError { code, ..session.failed(call, kind, message) }
 }
 
 fn write(session: &Session, call: &'static str, write: &Ec2Write<'_>) -> Result<(), CallError> {
@@ -172,6 +173,7 @@ fn delete_snapshot(
     let SimulatedAccount { world, oracle, .. } = account;
     let place = world.snap(id.as_str()).filter(|place| world.snaps[*place].exists()).ok_or(NOT_FOUND)?;
     if world.snaps[place].of_image {
+        world.snaps[place].refused_until = now + DAY;
         return Err((CallErrorKind::InUse, "InvalidSnapshot.InUse"));
     }
     oracle.snapshot_deleted(world, place, now, &session.facts());

@@ -6,7 +6,7 @@ use plan::{Action, Announcement, SkipReason, SnapshotAction, Step, VolumeAction}
 pub(crate) const MAKE_TARGET: &str = "simulate-volumes";
 
 /// Every action of a run.
-pub(crate) const ACTIONS: [&str; 9] = [
+pub(crate) const ACTIONS: [&str; 10] = [
     "date a volume",
     "announce the expiry of a snapshot",
     "mark",
@@ -16,10 +16,11 @@ pub(crate) const ACTIONS: [&str; 9] = [
     "delete a volume after a snapshot",
     "delete a volume for good",
     "delete a snapshot",
+    "delete a failed snapshot",
 ];
 
 /// Every reason to skip a volume, or a snapshot.
-pub(crate) const SPARED: [SkipReason; 17] = [
+pub(crate) const SPARED: [SkipReason; 19] = [
     SkipReason::Protected,
     SkipReason::Kept,
     SkipReason::Unreadable,
@@ -34,6 +35,8 @@ pub(crate) const SPARED: [SkipReason; 17] = [
     SkipReason::Notified,
     SkipReason::UsageUnknown,
     SkipReason::SnapshotPending,
+    SkipReason::SnapshotFailed,
+    SkipReason::Refused,
     SkipReason::Busy,
     SkipReason::VolumeExists,
     SkipReason::Restorable,
@@ -53,6 +56,7 @@ pub(crate) fn name_of(step: &Step) -> &'static str {
         },
         Action::Snapshot(_, SnapshotAction::AnnounceExpiry(_)) => ACTIONS[1],
         Action::Snapshot(_, SnapshotAction::Delete) => ACTIONS[8],
+        Action::Snapshot(_, SnapshotAction::DeleteFailed { .. }) => ACTIONS[9],
         Action::Instance(..) | Action::SageMaker(..) | Action::Budget(_) => "of neither",
     }
 }

@@ -328,6 +328,7 @@ fn copy_snapshot(world: &mut SimulatedWorld, place: usize, now: i64) {
         completes_at: now,
         fails: false,
         of_image: false,
+        refused_until: 0,
         changed_at: now,
         tampered_at: 0,
         gone_at: None,

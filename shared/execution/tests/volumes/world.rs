@@ -95,6 +95,8 @@ pub(crate) struct SimulatedSnapshot {
     pub(crate) fails: bool,
     /// An AMI uses it.
     pub(crate) of_image: bool,
+    /// A refused deletion is tried again a day later.
+    pub(crate) refused_until: i64,
     /// The last change by people.
     pub(crate) changed_at: i64,
     /// The last change by the adversary.
@@ -378,6 +380,7 @@ impl SimulatedWorld {
             completes_at: now + disk.snapshot_takes,
             fails,
             of_image: false,
+            refused_until: 0,
             changed_at: 0,
             tampered_at: 0,
             gone_at: None,

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{NotificationEntry, NotificationKey};
 use crate::id::{ResourceId, RunId};
 use crate::mark::{AnnouncedAction, whole_second};
+use crate::refusal::Refusal;
 use crate::rule::{ResourceAction, Rule};
 
 /// What is remembered about one resource.
@@ -26,6 +27,15 @@ pub struct ResourceRecord {
     /// The last stop or termination by Curfew. It is written before the call, so that a run that is cut off leaves it behind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carried_out: Option<CarriedOut>,
+    /// Of an instance that Curfew stopped for the night: when it last requested a start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_requested: Option<Timestamp>,
+    /// The actions that AWS refused when they were tried last.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub refused: BTreeMap<ResourceAction, Refusal>,
+    /// The last refusal of a label, without which nothing may be done later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label_refused: Option<Refusal>,
     /// Of a volume: the runs that requested a snapshot of it, the newest ones. Written before the request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub snapshot_runs: Vec<RunId>,

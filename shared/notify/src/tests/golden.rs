@@ -78,9 +78,9 @@ fn hours_begin() {
     let office = || instance().tag("curfew:hours", "Mon-Fri 08:00-20:00 UTC");
     let night = || office().state(InstanceState::Stopped).tag(STOPPED, "hours 2026-08-31T20:00:00Z");
     assert_snapshot!(golden(&done(night(), &unknown(), ENFORCED)), @r#"
-    Curfew started i-0abc of team vision at 2026-09-01 12:00 UTC.
+    Curfew requested the start of i-0abc of team vision at 2026-09-01 12:00 UTC.
 
-    i-0abc (g5.xlarge, owner "ada", us-east-1): within its hours (Mon-Fri 08:00-20:00 UTC) since 2026-09-01T08:00:00Z. It was started.
+    i-0abc (g5.xlarge, owner "ada", us-east-1): within its hours (Mon-Fri 08:00-20:00 UTC) since 2026-09-01T08:00:00Z. Its start was requested.
     "#);
     assert_snapshot!(golden(&observed(night().tag("curfew:mode", "observe"), &unknown(), "")), @r#"
     Curfew would start i-0abc of team vision at 2026-09-01 12:00 UTC.
@@ -92,9 +92,9 @@ fn hours_begin() {
     let failed = Instance { state_reason: Some("Client.InternalError".to_owned()), ..night().build() };
     again.steps[0].0.action = Action::Instance(failed, InstanceAction::Start);
     assert_snapshot!(golden(&again), @r#"
-    Curfew started i-0abc of team vision again after a failed start at 2026-09-01 12:00 UTC.
+    Curfew requested another start of i-0abc of team vision after a failed one at 2026-09-01 12:00 UTC.
 
-    i-0abc (g5.xlarge, owner "ada", us-east-1): within its hours (Mon-Fri 08:00-20:00 UTC) since 2026-09-01T08:00:00Z. It was started again; the last start failed with Client.InternalError.
+    i-0abc (g5.xlarge, owner "ada", us-east-1): within its hours (Mon-Fri 08:00-20:00 UTC) since 2026-09-01T08:00:00Z. Its start was requested again; the last one failed with Client.InternalError: as a rule EC2 may not use the KMS key of one of its encrypted volumes: name that key in the stack's parameter VolumeKeyArns.
     "#);
 }
 

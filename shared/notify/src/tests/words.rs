@@ -113,7 +113,7 @@ fn a_morning_that_begins_with_a_failed_start_is_an_error() {
             .tag(STOPPED, "hours 2026-08-31T20:00:00Z")
             .state(InstanceState::Stopped)
     };
-    check(&done(night(), &unknown(), ""), "action", &["started", "Mon-Fri 08:00-20:00 UTC"]);
+    check(&done(night(), &unknown(), ""), "action", &["requested the start of i-0abc", "Mon-Fri 08:00-20:00 UTC"]);
     let mut again = done(night(), &unknown(), "");
     let failed = Instance { state_reason: Some("Client.InternalError".to_owned()), ..night().build() };
     again.steps[0].0.action = Action::Instance(failed, InstanceAction::Start);

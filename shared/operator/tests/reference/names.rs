@@ -8,7 +8,7 @@ use model::notification_log::Severity;
 use model::rule::Rule;
 use plan::report::OutcomeKind;
 use plan::{
-    Action, AnnouncedActions, Announcement, BudgetAction, InstanceAction, NotifyOnlyReason, SkipReason, SnapshotAction,
+    Action, AnnouncedActions, Announcement, BudgetAction, InstanceAction, NotifyOnlyReason, SkipReason,
     VolumeAction,
 };
 use serde::de::DeserializeOwned;
@@ -42,7 +42,7 @@ fn actions() {
         Action::Budget(BudgetAction::Hold)
         | Action::SageMaker(..)
         | Action::Volume(_, VolumeAction::Announce(_))
-        | Action::Snapshot(_, SnapshotAction::AnnounceExpiry(_) | SnapshotAction::Delete) => None,
+        | Action::Snapshot(_, _) => None,
     });
     let written = |action| serde_json::to_value(action).unwrap().as_str().unwrap().to_owned();
     check_names("### Actions", all.into_iter().map(written));

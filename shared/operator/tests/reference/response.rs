@@ -67,6 +67,9 @@ fn the_evidence_of_each_rule() {
             Some(Evidence::SnapshotExpired { volume: "vol-0abc".into(), deleted_at: at, expires_at: at })
         }
         Evidence::SnapshotExpired { .. } => {
+            Some(Evidence::SnapshotFailed { volume: "vol-0abc".into(), superseded_by: "snap-0def".into() })
+        }
+        Evidence::SnapshotFailed { .. } => {
             Some(Evidence::Resolved(ResolvedEvidence { rule: Rule::Idle, resolved: true }))
         }
         Evidence::Resolved(_) => {
@@ -96,6 +99,7 @@ fn the_evidence_of_each_rule() {
         let rule = because.rule().as_str();
         let sentence = match because {
             Evidence::SnapshotExpired { .. } => Some("The evidence of an `expired`, of a snapshot"),
+            Evidence::SnapshotFailed { .. } => Some("The evidence of an `orphaned`, of a snapshot that failed"),
             Evidence::Inactive(_) => Some("The evidence of `idle`, of a resource of SageMaker"),
             _ => None,
         };

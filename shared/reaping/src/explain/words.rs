@@ -83,6 +83,8 @@ pub(crate) const fn describe_skip(reason: SkipReason) -> &'static str {
         SkipReason::LiveJob => "skipped: its job is not finished",
         SkipReason::JobUnknown => "skipped: it is unknown whether it belongs to the job that it names",
         SkipReason::SnapshotPending => "skipped until its snapshot is complete",
+        SkipReason::SnapshotFailed => "skipped: its snapshot failed, and is tried again a day later",
+        SkipReason::Refused => "skipped: AWS refused it, and Curfew tries it again once a day",
         SkipReason::VolumeExists => "skipped: its volume exists",
         SkipReason::Restorable => "skipped: its volume can be restored from it",
         SkipReason::WithinBudget => "skipped: it is within its budget",

@@ -150,7 +150,7 @@ impl InstanceCase<'_> {
 
     fn judged(self, legible: &CurfewTags) -> Vec<RuleExplanation> {
         let running = RunningInstance { case: self, curfew_tags: legible };
-        let verdicts = self.verdicts(legible);
+        let verdicts = running.within_labels(self.verdicts(legible));
         let tracks = [Mode::Enforce, Mode::Observe].map(|mode| running.track(&verdicts, mode));
         let [enforced, observed] = &tracks;
         let subject = self.subject(legible);

@@ -80,7 +80,9 @@ pub fn start_is_due(
     now: Timestamp,
 ) -> Option<Timestamp> {
     let stopped = standing_stop(instance, record).filter(|_| instance.state == InstanceState::Stopped)?;
-    start_of_stopped(instance.launched_at, curfew_tags, stopped, now)
+    // A start that failed is a launch as well, and nobody's own.
+    let launched_at = if instance.last_start_failed().is_some() { stopped.at } else { instance.launched_at };
+    start_of_stopped(launched_at, curfew_tags, stopped, now)
 }
 
 /// The same for anything that Curfew stopped, and that was launched then for the last time.

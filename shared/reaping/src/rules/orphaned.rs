@@ -7,6 +7,7 @@
 
 use jiff::Timestamp;
 use model::config::{VolumeAction, VolumesConfig};
+use model::curfew_tags::TAGS_MAX;
 use model::id::ResourceId;
 use model::moment::after;
 use model::money::Rate;
@@ -16,8 +17,8 @@ use plan::{Evidence, NotifyOnlyReason, OrphanedEvidence};
 
 use crate::policy::{DueAction, Verdict, Violation};
 
-/// EC2 user guide, "Tag restrictions", less `curfew:deleted-at`, which comes later.
-const TAGS_MAX: usize = 50 - 1;
+/// Without `curfew:deleted-at`, which comes later.
+const TAGS_OF_SNAPSHOT_MAX: usize = TAGS_MAX - 1;
 
 /// One unattached volume with everything that the rule uses.
 #[derive(Debug, Clone, Copy)]
@@ -50,7 +51,7 @@ pub fn judge(subject: VolumeSubject<'_>) -> Verdict {
     }
     let due = match rule.action {
         VolumeAction::Notify => DueAction::NotifyOnly(NotifyOnlyReason::Configured),
-        VolumeAction::SnapshotAndDelete if subject.tags_to_keep > TAGS_MAX => {
+        VolumeAction::SnapshotAndDelete if subject.tags_to_keep > TAGS_OF_SNAPSHOT_MAX => {
             DueAction::NotifyOnly(NotifyOnlyReason::TooManyTags)
         }
         VolumeAction::SnapshotAndDelete => DueAction::After(ResourceAction::SnapshotAndDelete, after(now, rule.grace)),

@@ -6,7 +6,6 @@ use model::duration;
 use model::foreign::sagemaker_controller;
 use model::hours::HoursPosition;
 use model::id::{Region, ResourceId};
-use model::mode::Mode;
 use model::moment::{after, before};
 use model::notification_log::{NotificationLog, NotificationLogs};
 use model::ownership::missing_tags;
@@ -89,9 +88,9 @@ impl SageMakerCase<'_> {
 
     fn row(self, rule: Rule, curfew_tags: &CurfewTags) -> RuleExplanation {
         let mode = self.in_mode(curfew_tags, rule);
-        let verdicts = self.verdicts(curfew_tags);
-        let track: Mode = mode.mode;
-        let track = RunningResource { case: self, curfew_tags }.track(&verdicts, track);
+        let running = RunningResource { case: self, curfew_tags };
+        let verdicts = running.within_labels(self.verdicts(curfew_tags));
+        let track = running.track(&verdicts, mode.mode);
         let compliant = Verdict::Compliant;
         let verdict = verdicts.iter().find(|(of, _)| *of == rule).map_or(&compliant, |(_, verdict)| verdict);
         let (evidence, coming) = (self.evidence(rule, verdict, curfew_tags), self.coming(rule, verdict, curfew_tags));

@@ -112,7 +112,9 @@ impl SageMakerCase<'_> {
     /// Why no action is due for a resource that was judged.
     pub(super) fn skip_after_judging(self, tracks: &[RuleTrack], memory: ResourceMemory) -> Skipped {
         let any = |found: fn(&RuleTrack) -> bool| tracks.iter().any(found);
-        let reason = if any(|track| !track.settled.entries.is_empty()) {
+        let reason = if any(|track| !track.settled.refused_rules.is_empty()) {
+            SkipReason::Refused
+        } else if any(|track| !track.settled.entries.is_empty()) {
             SkipReason::Marked
         } else if any(|track| !track.settled.notify_only.is_empty()) {
             SkipReason::Notified

@@ -20,7 +20,7 @@ use super::{LiveJobs, StorageView, TrackedVolume, VolumeCase, decide};
 use crate::announcements::AnnouncementTarget;
 use crate::explain::{
     EffectiveMode, Explanation, ImmediateSkip, JudgedRule, PlanDecision, RuleExplanation, RuleVerdict,
-    UpcomingViolation, WHILE_COMPLIANT, skipping_tag, state_of,
+    UpcomingViolation, WHILE_COMPLIANT, describe_refusal, skipping_tag, state_of,
 };
 use crate::policy::{DueAction, Policy, Verdict, effective_mode_and_its_source};
 use crate::rules::orphaned;
@@ -67,7 +67,8 @@ pub fn full_use_query(
 
 /// Of what was seen, all that bears upon one resource: a plan for it alone is held by no limit that counts others.
 fn narrowed(seen: &ObservedStorage, id: &ResourceId) -> ObservedStorage {
-    let of_it = |snapshot: &&Snapshot| snapshot.id == *id || snapshot.of_volume == *id;
+    let of_volume = seen.snapshots.iter().find(|snapshot| snapshot.id == *id).map_or(id, |snapshot| &snapshot.of_volume);
+    let of_it = |snapshot: &&Snapshot| snapshot.id == *id || snapshot.of_volume == *of_volume;
     let snapshots: Vec<Snapshot> = seen.snapshots.iter().filter(of_it).cloned().collect();
     let named = |volume: &&Volume| volume.id == *id || snapshots.iter().any(|one| one.of_volume == volume.id);
     let volumes = seen.volumes.items.iter().filter(named).cloned().collect();
@@ -117,9 +118,9 @@ impl VolumeCase<'_> {
         let subject = self.subject();
         let verdict = if self.volume.is_attached() { Verdict::Compliant } else { orphaned::judge(subject) };
         let tracked = TrackedVolume { case: self, curfew_tags: legible, mode: mode.mode };
-        let verdicts = [(rule, verdict)];
+        let verdicts = tracked.within_labels(vec![(rule, verdict)]);
         let track = tracked.track(&verdicts, mode.mode);
-        let [(_, verdict)] = &verdicts;
+        let verdict = verdicts.first().map_or(&Verdict::Compliant, |(_, verdict)| verdict);
         let (evidence, coming) = (self.evidence(verdict), self.coming(verdict));
         JudgedRule { rule, verdict, mode, track: &track, evidence, coming, now: self.view.now }.into_explanation()
     }
@@ -178,6 +179,11 @@ fn deleted_at_of(record: &ResourceRecord) -> Option<Timestamp> {
     record.safety.as_ref()?.deleted_at
 }
 
+fn describe_last_refusal(record: &ResourceRecord) -> String {
+    let refusal = record.refused.get(&ResourceAction::Delete).or(record.label_refused.as_ref());
+    refusal.map(|refusal| describe_refusal(*refusal)).unwrap_or_default()
+}
+
 /// A snapshot ends by the one rule that its owner hears of when its volume is deleted.
 fn explain_snapshot(snapshot: &Snapshot, decision: PlanDecision, policy: &Policy) -> Explanation {
     let curfew_tags = CurfewTags::read_volume(&snapshot.tags);
@@ -210,6 +216,12 @@ fn explain_snapshot(snapshot: &Snapshot, decision: PlanDecision, policy: &Policy
             (Evidence::SnapshotExpired { expires_at, volume, .. }, None) => {
                 kept(format!("{volume} is gone; the next run announces that"), Some(*expires_at))
             }
+            (evidence @ Evidence::SnapshotFailed { .. }, _) => RuleExplanation {
+                verdict: RuleVerdict::Violated,
+                action: Some(ResourceAction::Delete.as_str()),
+                when: "deleted by the next run".to_owned(),
+                ..kept(evidence.describe(snapshot.started_at), None)
+            },
             _ => kept(String::new(), None),
         },
         PlanDecision::Skipped(one) => match (one.reason, deleted_at_of(&one.memory.record)) {
@@ -220,6 +232,11 @@ fn explain_snapshot(snapshot: &Snapshot, decision: PlanDecision, policy: &Policy
                 let bound = announced.filter(|one| one.mode == Mode::Enforce).map(|one| one.deadline);
                 kept(evidence, bound.max(Some(policy.snapshots_kept_until(at))))
             }
+            (SkipReason::Refused, _) => RuleExplanation {
+                verdict: RuleVerdict::Violated,
+                when: describe_last_refusal(&one.memory.record),
+                ..kept(format!("{} is gone", snapshot.of_volume), None)
+            },
             (because, _) => {
                 let words = skipping_tag(because, &snapshot.tags, curfew_tags.as_ref().err());
                 let words = words.unwrap_or_else(|| "it is a copy, or Curfew did not make it".to_owned());

@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use model::curfew_tags::{CurfewTags, PROTECTED, explain_unreadable, kept_until};
 use model::duration;
 use model::foreign::{VolumeController, keeper};
+use model::id::RunId;
 use model::mode::Mode;
 use model::notification_log::{NotificationKey, ResourceRecord};
 use model::rule::Rule;
@@ -70,6 +71,8 @@ impl VolumeCase<'_> {
         let is_young = self.view.now.duration_since(self.since) < self.view.policy.config.volumes.orphaned_after;
         let waits = track.settled.due.is_some();
         let reason = match self.used {
+            _ if !track.settled.refused_rules.is_empty() => SkipReason::Refused,
+            _ if waits && !observed && self.failed_snapshot().is_some() => SkipReason::SnapshotFailed,
             _ if waits && !observed => SkipReason::SnapshotPending,
             _ if !track.settled.entries.is_empty() => SkipReason::Marked,
             _ if !track.settled.notify_only.is_empty() || self.was_notified() => SkipReason::Notified,
@@ -106,12 +109,12 @@ impl VolumeCase<'_> {
     }
 
     fn failed_snapshot(self) -> Option<OwnerFinding> {
-        let failed = self.snapshots().iter().find(|snapshot| {
-            may_become_safe(snapshot, self.volume, self.since)
-                && !matches!(snapshot.state, SnapshotState::Pending | SnapshotState::Completed)
-        })?;
+        let tried = self.snapshots().iter().filter(|snapshot| may_become_safe(snapshot, self.volume, self.since));
+        let newest = tried.max_by_key(|snapshot| snapshot.started_at)?;
+        let failed = Some(newest).filter(|one| !matches!(one.state, SnapshotState::Pending | SnapshotState::Completed))?;
         let text = format!(
-            "its snapshot {} failed, so Curfew does not delete the volume; it tries again after {}",
+            "its snapshot {} failed, so Curfew does not delete the volume; it tries again after {}. If the volume is encrypted, check \
+             that its KMS key is enabled",
             failed.id,
             duration::format_duration(TRY_AGAIN_AFTER)
         );
@@ -138,9 +141,20 @@ impl VolumeCase<'_> {
 
     /// The memory of a volume that was first seen unattached then.
     pub(super) fn memory(self, since: Option<Timestamp>, active_keys: Vec<NotificationKey>) -> ResourceMemory {
-        let snapshot_runs = self.record.map(|record| record.snapshot_runs.clone()).unwrap_or_default();
+        // What came of these is known from now on: no later copy of a description is taken for it.
+        let is_answered = |run: &RunId| self.snapshots().iter().any(|one| one.described_run().as_ref() == Some(run));
+        let requested = self.record.map(|record| record.snapshot_runs.clone()).unwrap_or_default();
+        let snapshot_runs = requested.into_iter().filter(|run| !is_answered(run)).collect();
         let (last_host, host_tags) = self.last_host().unzip();
-        let record = ResourceRecord { since, snapshot_runs, last_host, ..ResourceRecord::default() };
+        let of_this_time = self.record.filter(|record| since.is_some() && record.since == since);
+        let record = ResourceRecord {
+            since,
+            snapshot_runs,
+            last_host,
+            refused: of_this_time.map(|record| record.refused.clone()).unwrap_or_default(),
+            label_refused: of_this_time.and_then(|record| record.label_refused),
+            ..ResourceRecord::default()
+        };
         ResourceMemory { active_keys, record, host_tags }
     }
 

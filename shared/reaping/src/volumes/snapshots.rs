@@ -12,8 +12,9 @@ use model::mode::Mode;
 use model::moment::after;
 use model::notification_log::{NotificationKey, ResourceRecord, SafetyRecord, would_fingerprint};
 use model::ownership::{owner_of, team_of, value_of};
+use model::refusal::Refusal;
 use model::rule::{ResourceAction, Rule};
-use model::volume::Snapshot;
+use model::volume::{Snapshot, SnapshotState};
 use plan::{
     Action, Evidence, ExpiryAnnouncement, OwnerFinding, ResourceMemory, SkipReason, Skipped, SnapshotAction, Step,
     Target,
@@ -27,13 +28,33 @@ impl StorageView<'_> {
     /// The decision about one snapshot that is described as Curfew's.
     pub(super) fn decide_snapshot(&self, snapshot: &Snapshot) -> PlanDecision {
         let target = self.target(snapshot);
-        let Some(safety) = safety_record(snapshot, self.memory) else {
+        let Some(safety) = safety_record(snapshot, &self.first_snapshots, self.memory) else {
             let (reason, memory) = (SkipReason::ForeignOwned, ResourceMemory::default());
             return PlanDecision::Skipped(Box::new(Skipped { target, reason, finding: None, memory }));
         };
         let record = self.notices(&snapshot.region).record(&snapshot.id);
         let announced = record.and_then(|record| record.announced.get(&Rule::Expired)).copied();
-        OwnSnapshot { view: self, snapshot, safety, announced }.decide()
+        let deletion_refused = record.and_then(|record| record.refused.get(&ResourceAction::Delete)).copied();
+        let label_refused = record.and_then(|record| record.label_refused);
+        OwnSnapshot { view: self, snapshot, safety, announced, deletion_refused, label_refused }.decide()
+    }
+
+    /// The later snapshot of the same volume, where this one failed and may be deleted for it.
+    fn superseding(&self, snapshot: &Snapshot) -> Option<&Snapshot> {
+        let is_exempt = snapshot.tags.contains_key(PROTECTED)
+            || kept_until(&snapshot.tags).is_some_and(|until| self.now < until)
+            || !snapshot.tags.contains_key(SNAPSHOT_OF);
+        let curfew_tags = CurfewTags::read_volume(&snapshot.tags).ok()?;
+        let (mode, _) = snapshot_mode(&curfew_tags, &snapshot.tags, &self.policy.config);
+        if snapshot.state != SnapshotState::Error || is_exempt || mode.min(self.policy.ceiling) == Mode::Observe {
+            return None;
+        }
+        let own = self.snapshots.get(&snapshot.of_volume)?;
+        own.iter().copied().find(|other| other.started_at > snapshot.started_at)
+    }
+
+    pub(super) fn is_superseded_failure(&self, snapshot: &Snapshot) -> bool {
+        self.superseding(snapshot).is_some()
     }
 
     pub(super) fn target(&self, snapshot: &Snapshot) -> Target {
@@ -55,6 +76,8 @@ struct OwnSnapshot<'a> {
     snapshot: &'a Snapshot,
     safety: SafetyRecord,
     announced: Option<AnnouncedAction>,
+    deletion_refused: Option<Refusal>,
+    label_refused: Option<Refusal>,
 }
 
 impl OwnSnapshot<'_> {
@@ -64,7 +87,7 @@ impl OwnSnapshot<'_> {
         let announced = self.announced.take();
         if view.volumes.contains(&(&snapshot.region, &snapshot.of_volume)) {
             self.safety.deleted_at = None;
-            return self.skipped(SkipReason::VolumeExists);
+            return self.delete_failed().unwrap_or_else(|| self.skipped(SkipReason::VolumeExists));
         }
         let deleted_at = *self.safety.deleted_at.get_or_insert_with(|| whole_second(view.now));
         if snapshot.tags.contains_key(PROTECTED) {
@@ -95,6 +118,17 @@ impl OwnSnapshot<'_> {
         }
     }
 
+    /// Ends one that failed, once there is a later one: each try would leave one more. Whoever exempts the snapshot keeps it.
+    fn delete_failed(&self) -> Option<PlanDecision> {
+        let Self { view, snapshot, .. } = self;
+        let superseded_by = view.superseding(snapshot)?.id.clone();
+        let mode = Mode::Enforce;
+        let evidence = Evidence::SnapshotFailed { volume: snapshot.of_volume.clone(), superseded_by };
+        let action = Action::Snapshot((*snapshot).clone(), SnapshotAction::DeleteFailed { at: whole_second(view.now) });
+        let memory = self.memory(vec![NotificationKey::undone(Rule::Orphaned)]);
+        Some(PlanDecision::Step(Box::new(Step { memory, ..Step::bare(view.target(snapshot), action, evidence, mode) })))
+    }
+
     /// IAM asks for both labels before a deletion.
     fn enforce(self, deleted_at: Timestamp, expires_at: Timestamp) -> PlanDecision {
         let Self { view, snapshot, .. } = self;
@@ -109,18 +143,26 @@ impl OwnSnapshot<'_> {
     }
 
     fn announce(self, deleted_at: Timestamp, expires_at: Timestamp, already_notified: bool) -> PlanDecision {
+        if self.label_refused.is_some_and(|refusal| refusal.holds(self.view.now)) {
+            return self.skipped_with(SkipReason::Refused, vec![NotificationKey::undone(Rule::Expired)]);
+        }
         let action = SnapshotAction::AnnounceExpiry(ExpiryAnnouncement { deleted_at, kept_until: expires_at });
         let step = self.step(action, deleted_at, expires_at, Mode::Enforce);
         PlanDecision::Step(Box::new(Step { already_notified, ..step }))
     }
 
     fn delete(self, deleted_at: Timestamp, expires_at: Timestamp, mode: Mode) -> PlanDecision {
+        let refused = self.deletion_refused.filter(|_| mode == Mode::Enforce);
+        if refused.is_some_and(|refusal| refusal.holds(self.view.now)) {
+            return self.skipped_with(SkipReason::Refused, vec![NotificationKey::undone(Rule::Expired)]);
+        }
         let would = NotificationKey::would(Rule::Expired);
         let what = would_fingerprint(ResourceAction::Delete, expires_at);
         let notices = self.view.notices(&self.snapshot.region);
         let already_notified = mode == Mode::Observe && notices.was_notified(&self.snapshot.id, &would, &what);
         let step = self.step(SnapshotAction::Delete, deleted_at, expires_at, mode);
-        PlanDecision::Step(Box::new(Step { deadline: Some(expires_at), already_notified, ..step }))
+        let refused_at = refused.map(|refusal| refusal.at);
+        PlanDecision::Step(Box::new(Step { deadline: Some(expires_at), already_notified, refused_at, ..step }))
     }
 
     fn step(&self, action: SnapshotAction, deleted_at: Timestamp, expires_at: Timestamp, mode: Mode) -> Step {
@@ -133,7 +175,11 @@ impl OwnSnapshot<'_> {
     }
 
     fn skipped(&self, reason: SkipReason) -> PlanDecision {
-        let (target, memory) = (self.view.target(self.snapshot), self.memory(Vec::new()));
+        self.skipped_with(reason, Vec::new())
+    }
+
+    fn skipped_with(&self, reason: SkipReason, active_keys: Vec<NotificationKey>) -> PlanDecision {
+        let (target, memory) = (self.view.target(self.snapshot), self.memory(active_keys));
         PlanDecision::Skipped(Box::new(Skipped { target, reason, finding: None, memory }))
     }
 
@@ -147,6 +193,8 @@ impl OwnSnapshot<'_> {
     fn memory(&self, active_keys: Vec<NotificationKey>) -> ResourceMemory {
         let record = ResourceRecord {
             announced: self.announced.into_iter().map(|announced| (Rule::Expired, announced)).collect(),
+            refused: self.deletion_refused.map(|refusal| (ResourceAction::Delete, refusal)).into_iter().collect(),
+            label_refused: self.label_refused,
             safety: Some(self.safety.clone()),
             ..ResourceRecord::about(self.snapshot.started_at)
         };

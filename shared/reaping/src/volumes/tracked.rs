@@ -1,14 +1,14 @@
 //! A volume as a target of announcements: what is written and remembered about it, and how it is deleted.
 
 use jiff::Timestamp;
-use model::curfew_tags::{CurfewTags, PROTECTED, UNATTACHED_SINCE};
+use model::curfew_tags::{CurfewTags, MARKED, PROTECTED, UNATTACHED_SINCE, has_room};
 use model::id::ResourceId;
 use model::instance::Tags;
 use model::mark::{Mark, whole_second};
 use model::mode::Mode;
 use model::notification_log::{NotificationLog, ResourceRecord};
 use model::rule::{ResourceAction, Rule};
-use model::volume::{Snapshot, SnapshotState};
+use model::volume::SnapshotState;
 use plan::{Action, Announcement, Evidence, ResourceMemory, Step, VolumeAction, is_safe, may_become_safe};
 
 use super::{TRY_AGAIN_AFTER, VolumeCase};
@@ -28,7 +28,10 @@ impl TrackedVolume<'_> {
     pub(super) fn first_sight(self) -> Option<Step> {
         let VolumeCase { since, .. } = self.case;
         let is_shown = self.tags().get(UNATTACHED_SINCE).is_some_and(|label| *label == since.to_string());
-        if self.mode == Mode::Observe || self.case.is_in_use() || is_shown {
+        // The mark needs room as well, and without that label a volume ages all the same.
+        let is_refused = !has_room(self.tags(), &[UNATTACHED_SINCE, MARKED])
+            || self.record().and_then(|record| record.label_refused).is_some_and(|refusal| refusal.holds(self.now()));
+        if self.mode == Mode::Observe || self.case.is_in_use() || is_shown || is_refused {
             return None;
         }
         let evidence = Evidence::Orphaned(self.case.subject().evidence());
@@ -94,26 +97,20 @@ impl AnnouncementTarget for TrackedVolume<'_> {
         let VolumeCase { view, volume, since, .. } = self.case;
         let snapshots = self.case.snapshots();
         let at = whole_second(view.now);
-        // Curfew may not tag protected snapshots, and EC2 refuses a request for several if it refuses one.
-        let datable = snapshots.iter().filter(|snapshot| !snapshot.tags.contains_key(PROTECTED));
+        // Curfew may not tag protected snapshots, and EC2 refuses a request for several if it refuses one. Failed ones are deleted.
+        let datable = snapshots
+            .iter()
+            .filter(|snapshot| !snapshot.tags.contains_key(PROTECTED) && !view.is_superseded_failure(snapshot));
         let expiring = datable.map(|snapshot| snapshot.id.clone()).collect();
         let kept_until = view.policy.snapshots_kept_until(at);
         match ending {
             ResourceAction::Delete => Some(VolumeAction::Delete { safety: None, expiring, at, kept_until }),
             ResourceAction::SnapshotAndDelete => {
-                // Whoever copies a description makes a later snapshot, which neither makes the volume safe nor delays anything.
-                let is_first = |one: &&&Snapshot| {
-                    let is_earlier = |other: &&Snapshot| {
-                        other.described_run() == one.described_run() && other.started_at < one.started_at
-                    };
-                    !snapshots.iter().any(is_earlier)
-                };
-                let firsts = snapshots.iter().filter(is_first);
-                if let Some(safe) = firsts.clone().find(|snapshot| is_safe(snapshot, volume, since)) {
+                if let Some(safe) = snapshots.iter().find(|snapshot| is_safe(snapshot, volume, since)) {
                     let safety = Some(safe.id.clone());
                     return Some(VolumeAction::Delete { safety, expiring, at, kept_until });
                 }
-                let mut tried = firsts.filter(|snapshot| may_become_safe(snapshot, volume, since));
+                let mut tried = snapshots.iter().filter(|snapshot| may_become_safe(snapshot, volume, since));
                 let waits = tried.any(|snapshot| {
                     snapshot.state == SnapshotState::Pending
                         || view.now.duration_since(snapshot.started_at) < TRY_AGAIN_AFTER

@@ -4,6 +4,7 @@ use model::curfew_tags::STOPPED;
 use model::fixture::untagged;
 use model::instance::{Instance, InstanceState, InstanceTypeFacts};
 use model::mark::{AnnouncedAction, Mark};
+use model::refusal::RefusalReason;
 use model::rule::{ResourceAction, Rule};
 use plan::{AnnouncedActions, Evidence, ResolvedEvidence};
 
@@ -193,8 +194,9 @@ async fn protection_against_stopping_is_a_failure_in_ec2s_words() {
         _ => ReplayAnswer::ok(""),
     };
     let (outcome, _) = carried_out_where(&step(stop(None), &[]), refuse).await;
-    assert_eq!(outcome.kind, OutcomeKind::Failed);
-    assert!(outcome.error.unwrap().ends_with("Modify its 'disableApiStop' attribute and try again"));
+    assert_eq!((outcome.kind, outcome.refusal), (OutcomeKind::Failed, Some(RefusalReason::StopProtection)));
+    let error = outcome.error.unwrap();
+    assert!(error.contains("Modify its 'disableApiStop' attribute and try again; its stop protection is on"), "{error}");
 }
 
 /// Carries out a step whose write is answered like that, of an instance that is in this state by then.

@@ -1,4 +1,5 @@
 use model::curfew_tags::{DELETED_AT, PROTECTED, RESTORE, SNAPSHOT_OF};
+use model::refusal::RefusalReason;
 use model::volume::{Snapshot, SnapshotState};
 use plan::{Evidence, ExpiryAnnouncement, SnapshotAction};
 
@@ -198,7 +199,8 @@ async fn a_snapshot_behind_an_ami_stays_and_its_owner_hears_why() {
     let (outcome, calls) = carried_out_with(&deletion(), "DeleteSnapshot", in_use).await;
     let said = "ec2:DeleteSnapshot failed in us-east-1: InvalidSnapshot.InUse: The snapshot snap-1 is currently in use by \
                 ami-1; an AMI is made of it, and deregistering that AMI frees it";
-    assert_eq!(outcome, StepOutcome::with(OutcomeKind::Failed, said));
+    let refusal = Some(RefusalReason::UsedByImage);
+    assert_eq!(outcome, StepOutcome { refusal, ..StepOutcome::with(OutcomeKind::Failed, said) });
     assert_eq!(calls, [LOOK, LOOK_AT_VOLUME, DELETION]);
 }
 

@@ -71,14 +71,17 @@ fn a_start_without_effect_is_notified_once_a_day() {
     account.state(InstanceState::Stopped).aws.instances[0].state_reason = Some("Client.InternalError".to_owned());
     account.run("02 08:05");
     account.state(InstanceState::Pending).run("02 08:10");
-    account.state(InstanceState::Stopped).run("02 08:15");
+    account.state(InstanceState::Stopped).run("02 08:15").run("03 08:00");
+    account.state(InstanceState::Stopped).run("03 08:05");
     assert_snapshot!(account.log, @"
     01 19:30 mark hours=stop@01T20:00 | notified vision (warning)
     01 20:00 stop for hours | notified vision (action)
     02 08:00 start | notified vision (action)
-    02 08:05 start | notified vision (error)
+    02 08:05 skipped refused | notified vision (error)
     02 08:10 skipped young
-    02 08:15 start
+    02 08:15 skipped refused
+    03 08:00 start | notified vision (error)
+    03 08:05 skipped refused | notified vision (error)
     ");
 }
 

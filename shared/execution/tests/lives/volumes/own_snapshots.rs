@@ -180,6 +180,23 @@ fn a_description_without_a_record_proves_nothing() {
 }
 
 #[test]
+fn one_behind_an_image_is_tried_once_a_day() {
+    let mut account = account(vec![snapshot(&[])], &recorded(GONE), [], ENFORCED);
+    account.aws.refuses_for_good = Some((RefusedCall::DeleteSnapshot, "OperationNotPermitted", "The snapshot is locked"));
+    account.run("09-01 12:00").run("09-01 13:00").run("09-02 11:00").run("09-02 12:00");
+    account.aws.refuses_for_good = None;
+    account.run("09-02 13:00").run("09-03 12:00");
+    assert_snapshot!(account.log, @"
+    09-01 12:00 delete (Failed) | notified
+    09-01 13:00 skipped refused
+    09-02 11:00 skipped refused
+    09-02 12:00 delete (Failed) | notified
+    09-02 13:00 skipped refused
+    09-03 12:00 delete | notified
+    ");
+}
+
+#[test]
 fn expiries_above_the_limits_are_held() {
     let snapshots =
         (0..30).map(|number| Snapshot { id: ResourceId::new(format!("snap-{number}")), ..snapshot(&[]) }).collect();

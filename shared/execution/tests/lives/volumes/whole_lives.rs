@@ -48,15 +48,21 @@ fn a_failed_snapshot_is_notified_and_retried_a_day_later() {
     account.aws.new_snapshots = SnapshotState::Error;
     account.run("09-01 12:00").run("09-15 12:00").run("09-18 12:00").run("09-18 13:00");
     assert!(account.messages_text[0].contains("its snapshot snap-1 failed"), "{:?}", account.messages_text);
-    account.run("09-18 14:00").run("09-19 12:00").snapshots_are(SnapshotState::Completed).run("09-19 13:00");
+    account.run("09-18 14:00").run("09-19 12:00").run("09-19 13:00").run("09-20 12:00");
+    let newest = account.aws.storage.snapshots.last_mut().unwrap();
+    newest.state = SnapshotState::Completed;
+    account.run("09-20 13:00").run("09-20 14:00");
     assert_snapshot!(account.log, @r"
     09-01 12:00 curfew:unattached-since=2026-09-01T12:00:00Z
     09-15 12:00 mark orphaned=snapshot-and-delete@2026-09-18T12:00:00Z | notified
     09-18 12:00 snapshot | notified
-    09-18 13:00 vol-0abc skipped snapshot-pending, snap-1 skipped volume-exists | notified
-    09-18 14:00 vol-0abc skipped snapshot-pending, snap-1 skipped volume-exists
+    09-18 13:00 vol-0abc skipped snapshot-failed, snap-1 skipped volume-exists | notified
+    09-18 14:00 vol-0abc skipped snapshot-failed, snap-1 skipped volume-exists
     09-19 12:00 vol-0abc snapshot, snap-1 skipped volume-exists | notified
-    09-19 13:00 vol-0abc delete, kept by snap-1, snap-1 skipped volume-exists, snap-2 skipped volume-exists | notified
+    09-19 13:00 snap-1 delete, vol-0abc skipped snapshot-failed, snap-2 skipped volume-exists | notified
+    09-20 12:00 vol-0abc snapshot, snap-2 skipped volume-exists | notified
+    09-20 13:00 vol-0abc delete, kept by snap-3, snap-2 delete, snap-3 skipped volume-exists | notified
+    09-20 14:00 skipped restorable
     ");
 }
 

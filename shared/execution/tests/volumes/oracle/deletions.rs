@@ -3,7 +3,7 @@
 use model::curfew_tags::{DELETED_AT, LABELS, MARKED, RESTORE, SNAPSHOT_OF, STOPPED};
 use model::instance::Tags;
 use model::rule::ResourceAction;
-use model::volume::VolumeState;
+use model::volume::{SnapshotState, VolumeState};
 
 use super::{InvariantOracle, within_limits};
 use crate::chance::{DAY, HOUR, MINUTE, stamp};
@@ -160,6 +160,9 @@ impl InvariantOracle {
     /// EC2 deletes a snapshot.
     pub(crate) fn snapshot_deleted(&mut self, world: &SimulatedWorld, place: usize, now: i64, facts: &Facts) {
         self.may_touch(world, place, "deleted", false, facts);
+        if world.is_superseded_failure(place, facts.now) {
+            return;
+        }
         let (snap, settings) = (&world.snaps[place], &facts.settings);
         let id = snap.id();
         if ![SNAPSHOT_OF, DELETED_AT].iter().all(|key| snap.ec2.tags.contains_key(*key)) {
@@ -192,7 +195,8 @@ impl InvariantOracle {
         if snap.maker != SnapshotMaker::Curfew && !world.is_forged(snap) {
             self.violated(facts.now, format!("{id}: {what}, although it is not Curfew's"));
         }
-        if world.disks[snap.disk].is_listed() && !(with_its_volume && world.disks[snap.disk].gone_at.is_some()) {
+        let is_superseded = world.is_superseded_failure(place, facts.now);
+        if !is_superseded && world.disks[snap.disk].is_listed() && !(with_its_volume && world.disks[snap.disk].gone_at.is_some()) {
             self.violated(facts.now, format!("{id}: {what}, although its volume exists"));
         }
         let untouchable = snap.untouchable(facts.now);
@@ -220,6 +224,16 @@ pub(super) fn is_label(key: &str) -> bool {
 }
 
 impl SimulatedWorld {
+    /// Whether a snapshot by Curfew holds nothing, and another try came after it. Its volume exists, or existed when the run began.
+    fn is_superseded_failure(&self, place: usize, run_began: i64) -> bool {
+        let snap = &self.snaps[place];
+        let is_later = |other: &SimulatedSnapshot| {
+            other.disk == snap.disk && other.ec2.started_at > snap.ec2.started_at && other.maker == SnapshotMaker::Curfew
+        };
+        let has_volume = self.disks[snap.disk].gone_at.is_none_or(|gone_at| gone_at >= run_began);
+        snap.ec2.state == SnapshotState::Error && has_volume && self.snaps.iter().any(is_later)
+    }
+
     /// Whether the adversary made a snapshot of a volume and described it as that of a run that made one: then
     /// only he loses it.
     fn is_forged(&self, snap: &SimulatedSnapshot) -> bool {

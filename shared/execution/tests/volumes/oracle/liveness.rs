@@ -129,7 +129,7 @@ impl InvariantOracle {
         let quiet_since = gone_at.max(snap.changed_at).max(kept).max(self.configured_at).max(self.last_fault);
         let announced =
             (gone_at + settings.keep_snapshots).max(quiet_since + settings.grace).max(promised.unwrap_or(0));
-        let due = announced.max(held_at).max(snap.tampered_at) + AT_ONCE;
+        let due = announced.max(held_at).max(snap.tampered_at).max(snap.refused_until) + AT_ONCE;
         if now > due && self.snap(place).overdue[ENDED] < quiet_since {
             self.snap(place).overdue[ENDED] = now;
             let what = format!("{}: its time is over since {}, and it exists", snap.id(), stamp(due));

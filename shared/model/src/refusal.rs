@@ -1,0 +1,96 @@
+//! What AWS refuses until a person changes something: no later run succeeds by itself, so nothing waits for it.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::notification_log::REPEAT_AFTER;
+
+/// The reason for which AWS refuses an action on a resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RefusalReason {
+    /// EC2 user guide, "Enable stop protection for your EC2 instances".
+    StopProtection,
+    /// EC2 user guide, "Change instance termination protection".
+    TerminationProtection,
+    /// A service or resource control policy.
+    OrganisationPolicy,
+    /// AWS Organizations user guide, "Tag policies": it does not allow a label of Curfew.
+    TagPolicy,
+    /// It has as many tags as AWS allows, and a label of Curfew needs room.
+    TooManyTags,
+    /// An AMI is made of the snapshot.
+    UsedByImage,
+    /// The resource does not allow it in any state.
+    Unsupported,
+    /// The role lacks a permission, which the next deployment may grant.
+    AccessDenied,
+    /// Another answer of AWS, which may change by itself.
+    Other,
+}
+
+/// The last refusal of one action on a resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusal {
+    pub reason: RefusalReason,
+    pub at: Timestamp,
+}
+
+impl RefusalReason {
+    /// Whether nothing but an act of a person outside of Curfew lifts it: it is tried again once a day.
+    #[must_use]
+    pub const fn is_lasting(self) -> bool {
+        !matches!(self, Self::AccessDenied | Self::Other)
+    }
+
+    /// What lifts it, for people; `None` where AWS's own words say it.
+    #[must_use]
+    pub const fn remedy(self) -> Option<&'static str> {
+        Some(match self {
+            Self::StopProtection => "its stop protection is on: switch off disableApiStop to let Curfew stop it",
+            Self::TerminationProtection => {
+                "its termination protection is on: switch off disableApiTermination to let Curfew terminate it"
+            }
+            Self::OrganisationPolicy => "a policy of the organisation forbids it, which only its administrators can change",
+            Self::TagPolicy => {
+                "a tag policy of the organisation does not allow a label of Curfew: its administrators can allow curfew:*"
+            }
+            Self::TooManyTags => "it has as many tags as AWS allows: remove one to make room for Curfew's label",
+            Self::UsedByImage => "an AMI is made of it, and deregistering that AMI frees it",
+            Self::Unsupported | Self::AccessDenied | Self::Other => return None,
+        })
+    }
+}
+
+impl Refusal {
+    /// Whether the action is not tried at `now`: a day has not passed. A time further ahead than clocks differ is damaged.
+    #[must_use]
+    pub fn holds(self, now: Timestamp) -> bool {
+        self.reason.is_lasting() && now.duration_since(self.at).abs() < REPEAT_AFTER
+    }
+
+    /// From when on it is tried again.
+    #[must_use]
+    pub fn ends_at(self) -> Timestamp {
+        crate::moment::after(self.at, REPEAT_AFTER)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_only_a_person_lifts_is_tried_again_after_a_day() {
+        let check = |reason, now: &str, expect| {
+            let refusal = Refusal { reason, at: "2026-09-01T12:00:00Z".parse().unwrap() };
+            assert_eq!(refusal.holds(now.parse().unwrap()), expect, "{reason:?} at {now}");
+        };
+        check(RefusalReason::StopProtection, "2026-09-01T12:00:00Z", true);
+        check(RefusalReason::StopProtection, "2026-09-02T11:59:59Z", true);
+        check(RefusalReason::StopProtection, "2026-09-02T12:00:00Z", false);
+        check(RefusalReason::StopProtection, "2026-08-31T12:00:00Z", false);
+        check(RefusalReason::AccessDenied, "2026-09-01T12:05:00Z", false);
+        check(RefusalReason::Other, "2026-09-01T12:05:00Z", false);
+    }
+}
