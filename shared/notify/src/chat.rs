@@ -53,21 +53,29 @@ pub fn to_chat(message: &Message, run: &RunId) -> Message {
 }
 
 /// The same text, with look-alikes for every character by which Slack's or Teams' markdown would format it, mention somebody or
-/// make a link. Slack can escape three of them, Teams others; so none is escaped. Both make links of bare host names, so that quoted text, which
-/// is foreign, has no dot before a letter either.
+/// make a link. Slack can escape three of them, Teams others; so none is escaped. Both make links of bare host names, so that text in quotes or
+/// backticks, which is foreign, has no dot before a letter either.
 fn neutralize(text: &str) -> String {
     neutralize_from(text, false)
 }
 
-/// The same; `is_quoted`: the text begins as foreign text.
-fn neutralize_from(text: &str, mut is_quoted: bool) -> String {
+/// The same; `is_foreign`: the whole text is foreign.
+fn neutralize_from(text: &str, is_foreign: bool) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut before = ' ';
+    let mut open_quote = None;
     let mut letters = text.chars().peekable();
     while let Some(letter) = letters.next() {
         let next = letters.peek().copied().unwrap_or(' ');
         let is_inside_word = before.is_alphanumeric() && next.is_alphanumeric();
-        is_quoted = is_quoted != (letter == '"') && letter != '\n';
+        open_quote = match (open_quote, letter) {
+            (_, '\n') => None,
+            (None, '"' | '`') => Some(letter),
+            // Another kind of quote does not end it.
+            (Some(quote), _) if quote == letter => None,
+            (open, _) => open,
+        };
+        let is_quoted = is_foreign || open_quote.is_some();
         shown.push(match letter {
             '<' => '‹',
             '>' => '›',
@@ -141,6 +149,12 @@ mod tests {
             "‹!channel› ＠here ［x］(http:⁄/evil) ∗b∗ ＿i＿"
         );
         assert_eq!(neutralize("\"evil.example\" www.evil g5.xlarge"), "\"evil․example\" www․evil g5.xlarge");
+        assert_eq!(
+            neutralize("`evil.example` g5.xlarge `a\"evil.example` \"b`evil.example\""),
+            "‘evil․example‘ g5.xlarge ‘a\"evil․example‘ \"b‘evil․example\""
+        );
+        assert_eq!(neutralize("`evil\ng5.xlarge"), "‘evil\ng5.xlarge");
+        assert_eq!(neutralize_from("a\"evil.example\nevil.example", true), "a\"evil․example\nevil․example");
         assert_eq!(neutralize_from("evil.example\u{202e}\u{200b}", true), "evil․example  ");
     }
 }
