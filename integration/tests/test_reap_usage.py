@@ -98,7 +98,7 @@ def test_the_advice_says_what_was_found(account: Account) -> None:
     put(account, {"InstanceId": dcgm, "gpu": "0"}, [0.0] * COUNT, "DCGM_FI_DEV_GPU_UTIL")
     put(account, {"InstanceId": partitioned, "index": "0"}, [9.0] * COUNT, "nvidia_smi_memory_used")
     advice = {
-        literal: "has InstanceId = ${aws:InstanceId}",
+        literal: 'has InstanceId = "${aws:InstanceId}"',
         aggregated: "one series of all its GPUs together",
         lost: "GPU 3 does not report",
         dcgm: "DCGM_FI_DEV_GPU_UTIL is published of it",

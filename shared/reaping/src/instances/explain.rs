@@ -19,7 +19,7 @@ use model::ownership::describe_near_misses;
 use model::rule::Rule;
 use model::usage::{BusyEvidence, LAG, MetricReading, UnknownUsage, Usage, UsageMeasure, UsageQuery, UsageWindow};
 
-use super::unknown_usage::describe_unknown;
+use super::unknown_usage::{describe_unknown, quote_name};
 use super::{InstanceCase, NOT_ASKED, RunningInstance, decide};
 use crate::announcements::AnnouncementTarget;
 use crate::explain::{
@@ -242,11 +242,12 @@ fn usage_evidence(subject: InstanceSubject<'_>) -> String {
 fn describe_reading(MetricReading { measure, at, value, line }: &MetricReading) -> String {
     match measure {
         UsageMeasure::Gpu(name) => {
-            let name = name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
+            let name = name.as_deref().map(|name| format!(" {}", quote_name(name))).unwrap_or_default();
             format!("GPU{name} at {value:.0} % at {at}, above the threshold of {line} %")
         }
         UsageMeasure::GpuMemory(name) => {
-            format!("{value:.0} MiB held on GPU {} at {at}", name.as_deref().unwrap_or_default())
+            let name = name.as_deref().map(quote_name).unwrap_or_default();
+            format!("{value:.0} MiB held on GPU {name} at {at}")
         }
         UsageMeasure::Cpu => format!("{value:.2} vCPUs busy at {at}, above the threshold of {line}"),
         UsageMeasure::Network => format!("network at {value:.1} Mbit/s at {at}, above the threshold of {line}"),

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use model::config::{MetricsConfig, SeriesNames};
-use model::fault::one_line;
+use model::fault::shortened;
+use model::foreign_text::quoted_unless_word;
 use model::instance::{Accelerator, Instance};
 use model::usage::{DeviceReport, MetricSeries, RejectionReason, UnknownUsage, UsageMeasure, format_impossible};
 
@@ -35,7 +36,7 @@ pub(super) fn describe_unknown(unknown: &UnknownUsage, instance: &Instance, metr
         UnknownUsage::ImpossibleValue { measure, metric, value } => format!(
             "{} reported impossible values ({} was {}), so nothing was measured; see what publishes them",
             name_of(measure),
-            name(metric),
+            quote_name(metric),
             format_impossible(*value)
         ),
     }
@@ -65,9 +66,9 @@ fn name_of(measure: &UsageMeasure) -> String {
         UsageMeasure::Network => "the network".to_owned(),
         UsageMeasure::Disk => "the disks".to_owned(),
         UsageMeasure::Gpu(None) => "the GPU".to_owned(),
-        UsageMeasure::Gpu(Some(device)) => format!("GPU {}", name(device)),
+        UsageMeasure::Gpu(Some(device)) => format!("GPU {}", quote_name(device)),
         UsageMeasure::GpuMemory(None) => "the memory of the GPU".to_owned(),
-        UsageMeasure::GpuMemory(Some(device)) => format!("the memory of GPU {}", name(device)),
+        UsageMeasure::GpuMemory(Some(device)) => format!("the memory of GPU {}", quote_name(device)),
     }
 }
 
@@ -89,7 +90,7 @@ fn advice(report: &DeviceReport, accelerator: Accelerator, names: &SeriesNames) 
     }
     if !report.reporting.is_empty() {
         let reporting = list(report.reporting.iter().map(String::as_str));
-        return format!("only {} {reporting} report; see why the others do not", name(&names.device_dimension));
+        return format!("only {} {reporting} report; see why the others do not", quote_name(&names.device_dimension));
     }
     let Some(reason) = report.rejected.first().map(|first| first.reason) else {
         return nothing_found(accelerator, names);
@@ -97,24 +98,24 @@ fn advice(report: &DeviceReport, accelerator: Accelerator, names: &SeriesNames) 
     let rejected = report.rejected.iter().filter(|one| one.reason == reason).map(|one| &one.series);
     let first = rejected.clone().next();
     let dimension = |name: &str| first.and_then(|series| series.dimension(name)).unwrap_or_default();
-    let utilization = name(&names.utilization);
+    let utilization = quote_name(&names.utilization);
     match reason {
         RejectionReason::AllDevices => format!(
             "{utilization} has one series of all its GPUs together, which says nothing of each; publish one for each, with the dimension {}",
-            name(&names.device_dimension)
+            quote_name(&names.device_dimension)
         ),
         RejectionReason::NoInstanceId => format!(
             "{utilization} of its host {} has {} = {}, which is no id; write append_dimensions for the whole `metrics` section of the \
              agent, where it puts in the id",
-            name(dimension(&names.host_dimension)),
-            name(&names.instance_dimension),
-            name(dimension(&names.instance_dimension))
+            quote_name(dimension(&names.host_dimension)),
+            quote_name(&names.instance_dimension),
+            quote_name(dimension(&names.instance_dimension))
         ),
         RejectionReason::OtherMetric => other_metrics(rejected, accelerator, names),
         RejectionReason::Unowned => format!(
             "a series of {utilization} names no instance ({}): if it is of this one, add {} to it with append_dimensions; if not, {}",
             list(first.into_iter().flat_map(|series| &series.dimensions).map(|(key, value)| format!("{key}={value}"))),
-            name(&names.instance_dimension),
+            quote_name(&names.instance_dimension),
             nothing_found(accelerator, names)
         ),
     }
@@ -122,7 +123,7 @@ fn advice(report: &DeviceReport, accelerator: Accelerator, names: &SeriesNames) 
 
 fn describe_missing(missing: &[u32], accelerator: Accelerator, names: &SeriesNames) -> String {
     let is_gpu = matches!(accelerator, Accelerator::Nvidia | Accelerator::Amd);
-    let device = if is_gpu { "GPU".to_owned() } else { name(&names.device_dimension) };
+    let device = if is_gpu { "GPU".to_owned() } else { quote_name(&names.device_dimension) };
     let plural = if is_gpu && missing.len() > 1 { "s" } else { "" };
     let verb = if missing.len() > 1 { "do" } else { "does" };
     let tool = if accelerator == Accelerator::Nvidia { "nvidia-smi" } else { "the driver's tool" };
@@ -145,7 +146,7 @@ fn other_metrics<'s>(
         return format!(
             "its agent publishes {metrics}, but not {}: add utilization_gpu to its nvidia_gpu section. A GPU in MIG mode reports none: set \
              curfew:hours or curfew:expires-at there",
-            name(&names.utilization)
+            quote_name(&names.utilization)
         );
     }
     let utilizations = found.iter().filter(|(_, metric)| metric.to_ascii_lowercase().contains("util"));
@@ -154,9 +155,9 @@ fn other_metrics<'s>(
     format!(
         "{metrics} is published of it (namespace {}), but not {} in {}: name what reports its use in [metrics.{}], with its \
          utilization_unit",
-        name(namespace),
-        name(&names.utilization),
-        name(&names.namespace),
+        quote_name(namespace),
+        quote_name(&names.utilization),
+        quote_name(&names.namespace),
         section(accelerator)
     )
 }
@@ -167,9 +168,9 @@ fn nothing_found(accelerator: Accelerator, names: &SeriesNames) -> String {
     }
     format!(
         "no series of {} in {} names it: see that its agent publishes it with {}, or correct [metrics.{}]",
-        name(&names.utilization),
-        name(&names.namespace),
-        name(&names.instance_dimension),
+        quote_name(&names.utilization),
+        quote_name(&names.namespace),
+        quote_name(&names.instance_dimension),
         section(accelerator)
     )
 }
@@ -182,13 +183,14 @@ const fn section(accelerator: Accelerator) -> &'static str {
     }
 }
 
-fn name(foreign: &str) -> String {
-    one_line(foreign, NAME_CHARACTERS_MAX)
+/// The name of a metric, a dimension or a device, which whoever publishes the metric can choose.
+pub(super) fn quote_name(foreign: &str) -> String {
+    quoted_unless_word(&shortened(foreign, NAME_CHARACTERS_MAX))
 }
 
 /// `0, 1, 2, 3 and 4 more`.
 fn list(all: impl Iterator<Item = impl AsRef<str>>) -> String {
-    let all: Vec<String> = all.map(|one| name(one.as_ref())).collect();
+    let all: Vec<String> = all.map(|one| quote_name(one.as_ref())).collect();
     match all.len().checked_sub(NAMED_MAX).filter(|more| *more > 0) {
         Some(more) => format!("{} and {more} more", all[..NAMED_MAX].join(", ")),
         None => all.join(", "),
@@ -270,7 +272,7 @@ mod tests {
                 RejectionReason::NoInstanceId,
                 &[agent(&[("InstanceId", "${aws:InstanceId}"), ("host", "ip-1")])],
             ),
-            "nvidia_smi_utilization_gpu of its host ip-1 has InstanceId = ${aws:InstanceId}, which is no id; write append_dimensions for \
+            "nvidia_smi_utilization_gpu of its host ip-1 has InstanceId = \"${aws:InstanceId}\", which is no id; write append_dimensions for \
              the whole `metrics` section of the agent, where it puts in the id",
         );
         check(
@@ -298,6 +300,21 @@ mod tests {
         let report = rejected(RejectionReason::OtherMetric, &vec![long; 20]);
         let [_, advice] = describe_report(&report, &instance().build(), &MetricsConfig::default());
         assert!(advice.len() < 400 && !advice.contains('\n'), "{advice}");
+    }
+
+    #[test]
+    fn a_foreign_name_ends_no_sentence_and_is_no_link() {
+        let advice = |namespace: &str, metric: &str| {
+            let report = rejected(RejectionReason::OtherMetric, &[series(namespace, metric, &[])]);
+            let [_, advice] = describe_report(&report, &instance().build(), &MetricsConfig::default());
+            advice
+        };
+        let (stranger, link) = (advice("GPU", "u\". Run `curl`: x"), advice("https://evil.example", "u"));
+        assert!(stranger.starts_with("\"u'. Run 'curl': x\" is published of it (namespace GPU)"), "{stranger}");
+        assert!(link.starts_with("u is published of it (namespace \"https: //evil.example\")"), "{link}");
+        let measure = UsageMeasure::Gpu(Some("0, which is fine.".to_owned()));
+        let unknown = UnknownUsage::TooFewSamples(measure);
+        assert_eq!(summarize_unknown(&unknown), "GPU \"0, which is fine.\" reports too seldom");
     }
 
     #[test]

@@ -103,6 +103,19 @@ fn idle_ones() {
         Rule::Idle,
         "Compliant: GPU 3 at 97 % at 2026-09-01T11:50:00Z, above the threshold of 5 %; announced at 2026-09-01T13:05:00Z at the earliest, stopped from 2026-09-01T14:05:00Z on",
     );
+    let foreign = MetricReading {
+        measure: UsageMeasure::GpuMemory(Some("0\", or not".to_owned())),
+        at: time("2026-09-01T11:50:00Z"),
+        value: 9_000.0,
+        line: 500.0,
+    };
+    let shown = Usage::Busy(BusyEvidence { until: time("2026-09-01T11:55:00Z"), shown: Some(foreign) });
+    check(
+        instance(),
+        &shown,
+        Rule::Idle,
+        "Compliant: 9000 MiB held on GPU \"0', or not\" at 2026-09-01T11:50:00Z; announced at 2026-09-01T13:05:00Z at the earliest, stopped from 2026-09-01T14:05:00Z on",
+    );
     check(
         instance(),
         &unknown(),
