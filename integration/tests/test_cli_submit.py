@@ -145,10 +145,10 @@ def test_a_team_has_to_be_known(account: Account, here: Path) -> None:
     arguments = ("submit", str(here / "train.toml"))
     said = curfew(account.environment(), *arguments)
     assert said.code == 2 and "no team: name it by --team or CURFEW_TEAM" in said.err
-    account.configure(teams={"vision": {}, "nlp": {}})
+    account.configure(teams={"vision": {}, "nlp": {}, "untagged": {}})
     assert "; the configuration has nlp, vision" in curfew(account.environment(), *arguments).err
     curfew(account.environment(CURFEW_TEAM="nlp"), *arguments).fine()
-    account.configure(teams={"vision": {}})
+    account.configure(teams={"vision": {}, "untagged": {}})
     curfew(account.environment(), *arguments).fine()
     for team in ("", "vis\nion"):
         said = curfew(account.environment(), *arguments, "--team", team)

@@ -327,7 +327,7 @@ impl SubmitOptions {
             }
             return Err(CommandError::with(format!("--team {:?} names no team", team.as_str()), TEAM_NAME_RULE));
         }
-        let mut names = config.teams.keys();
+        let mut names = config.named_teams();
         match (names.next(), names.next()) {
             (Some(only), None) => Ok(only.clone()),
             (None, _) => Err(CommandError::new("no team: name it by --team or CURFEW_TEAM")),
@@ -340,7 +340,7 @@ impl SubmitOptions {
 }
 
 fn teams(config: &Config) -> String {
-    config.teams.keys().map(TeamName::as_str).collect::<Vec<_>>().join(", ")
+    config.named_teams().map(TeamName::as_str).collect::<Vec<_>>().join(", ")
 }
 
 /// Not over an unanswered document: it would never be answered.

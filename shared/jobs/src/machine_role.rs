@@ -12,7 +12,6 @@
 use model::config::{Config, SharedRole};
 use model::fault::InvalidValue;
 use model::id::TeamName;
-use model::notification_log::NO_TEAM;
 use model::team_role::{create_team_command, team_role};
 
 use super::team_access::AllowList;
@@ -31,7 +30,7 @@ pub enum MachineRole<'a> {
 
 /// Whether the configuration names another team than this one.
 fn names_another(config: &Config, team: &TeamName) -> bool {
-    config.teams.keys().any(|name| name != team && name.as_str() != NO_TEAM)
+    config.named_teams().any(|name| name != team)
 }
 
 /// Whether the role of a team's machines depends on which teams there are jobs of: the configuration does not settle it.

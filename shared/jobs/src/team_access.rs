@@ -8,7 +8,6 @@ use model::document::{KEY_CHARACTERS_MAX, dotted};
 use model::fault::{InvalidValue, shortened};
 use model::id::TeamName;
 use model::input_source::InputSource;
-use model::notification_log::NO_TEAM;
 
 use super::{Job, MachineImage};
 
@@ -102,8 +101,7 @@ pub fn check_team(team: &TeamName, config: &Config) -> Result<(), InvalidValue> 
     if config.has_jobs_of(team) {
         return Ok(());
     }
-    let names =
-        config.teams.keys().map(TeamName::as_str).filter(|name| *name != NO_TEAM).collect::<Vec<_>>().join(", ");
+    let names = config.named_teams().map(TeamName::as_str).collect::<Vec<_>>().join(", ");
     Err(InvalidValue::new(format!(
         "the configuration has no {}, and only its teams have jobs: {names}. Use the folder of one of them; or write this section, or \
          [jobs] teams = \"any\", into the configuration",

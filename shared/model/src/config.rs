@@ -126,10 +126,15 @@ impl Config {
         Self::read(utf8(document)?)
     }
 
+    /// The teams that it names. The section of [`NO_TEAM`] is about what belongs to no team.
+    pub fn named_teams(&self) -> impl Iterator<Item = &TeamName> {
+        self.teams.keys().filter(|team| team.as_str() != NO_TEAM)
+    }
+
     /// Whether it leaves open which teams have jobs: it names none, or says so.
     #[must_use]
     pub fn has_jobs_of_any_team(&self) -> bool {
-        self.jobs.teams == JobTeams::Any || self.teams.keys().all(|team| team.as_str() == NO_TEAM)
+        self.jobs.teams == JobTeams::Any || self.named_teams().next().is_none()
     }
 
     /// Whether a team may have jobs.

@@ -162,6 +162,17 @@ fn a_byte_that_is_no_utf8_is_refused_with_its_place() {
 }
 
 #[test]
+fn what_belongs_to_no_team_is_no_team() {
+    let named = |text: &str| {
+        let config = Config::read(text).unwrap();
+        let names: Vec<String> = config.named_teams().map(ToString::to_string).collect();
+        (names.join(" "), config.has_jobs_of_any_team())
+    };
+    assert_eq!(named("[teams.untagged]"), (String::new(), true));
+    assert_eq!(named("[teams.vision]\n[teams.untagged]\n[teams.nlp]"), ("nlp vision".to_owned(), false));
+}
+
+#[test]
 fn an_impossible_team_name_is_refused() {
     assert_snapshot!(refusal("[teams.\" vision\"]\nmode = \"enforce\"\n"), @r#"config/curfew.toml, line 1, column 8, key `teams. vision`: " vision" names no team: the name of a team is not blank, and has no blanks at its ends and no control characters"#);
     for name in ["", " ", "vis\\nion", "vision ", "\\t", "vis\\u0085ion", "vis\\u001bion"] {

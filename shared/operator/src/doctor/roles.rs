@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 use jobs::machine_role::is_isolated;
 use model::config::Config;
 use model::id::TeamName;
-use model::notification_log::NO_TEAM;
 use model::team_role::{TEAM_ROLE_PREFIX, create_team_command, team_role};
 use serde::Serialize;
 
@@ -44,9 +43,8 @@ impl TeamRole {
 /// role. `profiles`: what IAM has.
 #[must_use]
 pub fn team_roles(config: &Config, with_jobs: &[TeamName], profiles: &BTreeSet<String>) -> Vec<TeamRole> {
-    let configured = config.teams.keys().filter(|team| team.as_str() != NO_TEAM);
     let teams: BTreeSet<&TeamName> =
-        configured.chain(with_jobs.iter().filter(|team| config.has_jobs_of(team))).collect();
+        config.named_teams().chain(with_jobs.iter().filter(|team| config.has_jobs_of(team))).collect();
     let has_other_teams = teams.len() > 1;
     let of_team = |team: &TeamName| {
         let (role, problem) = match team_role(team) {
