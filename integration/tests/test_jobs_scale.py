@@ -54,3 +54,13 @@ def test_a_team_that_fills_its_folder_delays_no_other(jobs: JobAccount) -> None:
     assert "inbox/flood/ has more" in run.message("flood") and "flood" not in run.message("vision")
     bookmarks = jobs.read("notices/run-jobs/bookmarks.json")
     assert bookmarks["after"] == {"inbox/flood/": "inbox/flood/004999"}, "where the next run resumes"
+
+
+def test_the_account_is_notified_of_folders_of_unknown_teams(jobs: JobAccount) -> None:
+    """Nobody subscribes to a team that the configuration does not have."""
+    jobs.configure(teams={"vision": {}})
+    jobs.aws.add_objects(BUCKET, "inbox/flood/", LISTED_MAX + 1)
+    jobs.put(f"inbox/longer/{'x' * 1_000}.toml", SPEC.encode())
+    run = jobs.tick(timeout_s=120)
+    assert {message["attributes"]["team"] for message in run.messages} == {"untagged"}
+    assert "inbox/flood/ has more" in run.message("untagged") and "inbox/longer/: the answer" in run.message("untagged")

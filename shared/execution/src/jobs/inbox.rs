@@ -239,16 +239,12 @@ impl JobsRun<'_> {
         }
     }
 
-    /// Nobody hears what is sent to a team that the configuration does not have: that is for whoever hears of what has no team.
-    pub(super) fn known_team<'t>(&self, team: Option<&'t TeamName>) -> Option<&'t TeamName> {
-        team.filter(|team| self.config.has_jobs_of(team))
-    }
-
     fn rejection(&self, submission: &Submission, mistakes: &[SpecMistake]) -> Notification {
         let named = describe_mistakes(mistakes);
         let address = format!("s3://{}/{}", self.run.store.bucket_name(), submission.key);
+        let team = submission.team.as_ref().filter(|team| self.config.has_jobs_of(team));
         Notification {
-            team: self.known_team(submission.team.as_ref()).map_or(NO_TEAM, |team| team.as_str()).to_owned(),
+            team: team.map_or(NO_TEAM, TeamName::as_str).to_owned(),
             severity: Severity::Error,
             region: self.run.cloud.home().clone(),
             resource: None,

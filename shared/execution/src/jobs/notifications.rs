@@ -6,7 +6,9 @@ use std::collections::BTreeSet;
 
 use futures::{StreamExt, stream};
 use jobs::{Job, JobId, JobNotification, is_sweep};
-use model::notification_log::{Notification, NotificationKind};
+use model::config::Config;
+use model::id::TeamName;
+use model::notification_log::{HeadlineObject, NO_TEAM, Notification, NotificationKind};
 use model::observation::Gap;
 use plan::report::{JobsReport, Report, RunUsage};
 use ports::Cloud as _;
@@ -48,6 +50,16 @@ pub(super) fn is_notified(job: &Job, may_act: bool) -> bool {
     pending_notification(job, may_act).is_none()
 }
 
+/// Anybody who may write to the bucket can name a folder. A notification about a folder goes to its team only if that team may have jobs, and
+/// to the account otherwise, because nobody subscribes to an unknown team.
+fn address_folder(notification: Notification, config: &Config) -> Notification {
+    let is_of_folder = notification.headline.object == HeadlineObject::Folder;
+    if is_of_folder && !config.has_jobs_of(&TeamName::new(notification.team.as_str())) {
+        return Notification { team: NO_TEAM.to_owned(), ..notification };
+    }
+    notification
+}
+
 impl JobsRun<'_> {
     /// Sends the notifications, and records what was done. `is_of_all`: the run of the minute, which also sends what earlier runs owe.
     pub(super) async fn notify_and_record(
@@ -59,6 +71,8 @@ impl JobsRun<'_> {
         let untold: Vec<UnsentNotification> =
             worked.into_iter().filter_map(|one| UnsentNotification::from_job(one, self.may_act)).collect();
         let RunFindings { gaps, notifications, ended_sweeps, accepted_sweeps, .. } = self.with_findings(std::mem::take);
+        let notifications: Vec<Notification> =
+            notifications.into_iter().map(|one| address_folder(one, self.config)).collect();
         let untold = UnsentNotifications { of_jobs: untold, of_sweeps: ended_sweeps, accepted_sweeps };
         if is_of_all || !untold.of_jobs.is_empty() || !gaps.is_empty() || !notifications.is_empty() {
             let base = self.run.report_without_steps(report.seen, gaps);
@@ -147,5 +161,53 @@ impl JobsRun<'_> {
         });
         let unwritten = writes.buffer_unordered(AT_ONCE).filter_map(async |done| done.err());
         base.gaps.extend(unwritten.map(|error| error.gap(self.run.cloud.home())).collect::<Vec<_>>().await);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::notification_log::{Headline, NotificationFacts, NotificationKey, Paragraph, RepeatPolicy, Severity};
+
+    use super::*;
+
+    /// Who gets a notification that names this team.
+    fn check(config: &str, object: HeadlineObject, team: &str, expect: &str) {
+        let notification = Notification {
+            team: team.to_owned(),
+            severity: Severity::Warning,
+            region: "us-east-1".into(),
+            resource: None,
+            kind: NotificationKind::State {
+                topic: NotificationKey::named("backlog inbox/x/".to_owned()),
+                what: String::new(),
+                repeat: RepeatPolicy::Daily,
+            },
+            text: Paragraph::new("It has more documents than one run takes."),
+            happened: false,
+            mode: None,
+            loses: None,
+            headline: Headline::new("Curfew leaves a part of {} to later runs", object, "inbox/x/"),
+            facts: NotificationFacts::default(),
+        };
+        let addressed = address_folder(notification.clone(), &Config::read(config).unwrap());
+        assert_eq!(addressed, Notification { team: expect.to_owned(), ..notification });
+    }
+
+    #[test]
+    fn the_account_is_notified_of_the_folder_of_an_unknown_team() {
+        let configured = "[teams.vision]\n[teams.untagged]";
+        check(configured, HeadlineObject::Folder, "visoin", NO_TEAM);
+        check(configured, HeadlineObject::Folder, NO_TEAM, NO_TEAM);
+        check(configured, HeadlineObject::Folder, "vision", "vision");
+        let any = "[jobs]\nteams = \"any\"\n[teams.vision]";
+        for leaves_open in [any, "", "[teams.untagged]"] {
+            check(leaves_open, HeadlineObject::Folder, "visoin", "visoin");
+        }
+    }
+
+    /// A running job keeps its team when the configuration loses it.
+    #[test]
+    fn the_team_of_a_job_is_notified_of_it() {
+        check("[teams.vision]", HeadlineObject::Job, "nlp", "nlp");
     }
 }

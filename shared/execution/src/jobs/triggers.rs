@@ -188,12 +188,7 @@ impl JobsRun<'_> {
         let address = format!("s3://{}/{}", self.run.store.bucket_name(), one.key);
         let text = format!("The trigger {address} makes no jobs: {problem}. What arrives until then may get no job.");
         let sentence = "Curfew rejects the trigger {}";
-        self.notify(self.daily_notification(
-            self.known_team(one.team.as_ref()),
-            &one.key,
-            ("trigger", what),
-            (sentence, text),
-        ));
+        self.notify(self.daily_notification(one.team.as_ref(), &one.key, ("trigger", what), (sentence, text)));
     }
 
     fn notify_of_lost_state(&self, one: &TriggerObject, damage: &StoreError) {
@@ -206,12 +201,7 @@ impl JobsRun<'_> {
             one.key,
         );
         let sentence = "Curfew began the state of the trigger {} anew";
-        self.notify(self.daily_notification(
-            self.known_team(one.team.as_ref()),
-            &one.key,
-            ("state", String::new()),
-            (sentence, text),
-        ));
+        self.notify(self.daily_notification(one.team.as_ref(), &one.key, ("state", String::new()), (sentence, text)));
     }
 
     fn notify_of_cut_off(&self, folders: &[(Option<TeamName>, String)]) {
@@ -241,7 +231,7 @@ impl JobsRun<'_> {
         );
         let sentence = "The trigger {} has made its jobs of the day";
         self.notify(self.daily_notification(
-            self.known_team(one.team.as_ref()),
+            one.team.as_ref(),
             &one.key,
             ("max_per_day", String::new()),
             (sentence, text),
