@@ -111,7 +111,7 @@ def person(stack: Deployment, name: str, *allowed: dict[str, Any]) -> str:
     return arn
 
 
-def doctor_as(stack: Deployment, role_arn: str) -> Said:
+def doctor_as(stack: Deployment, role_arn: str, *arguments: str) -> Said:
     """By somebody who has assumed that role."""
     keys = stack.account.aws.client("sts").assume_role(RoleArn=role_arn, RoleSessionName="ada")["Credentials"]
     credentials = {
@@ -119,7 +119,7 @@ def doctor_as(stack: Deployment, role_arn: str) -> Said:
         "AWS_SECRET_ACCESS_KEY": keys["SecretAccessKey"],
         "AWS_SESSION_TOKEN": keys["SessionToken"],
     }
-    return curfew(stack.environment(**credentials), "doctor", "--json")
+    return curfew(stack.environment(**credentials), "doctor", "--json", *arguments)
 
 
 def test_somebody_who_may_write_the_state_of_a_job_is_named(stack: Deployment) -> None:
@@ -134,10 +134,22 @@ def test_somebody_who_may_write_the_state_of_a_job_is_named(stack: Deployment) -
     assert "config/" not in finding["found"] and "deploy/policies/team-member.json" in finding["remedy"]
     # The same of who asks.
     assert findings(doctor_as(stack, wide), "permissions") == [finding]
+    session = f"arn:aws:sts::{ACCOUNT}:assumed-role/ml/ada"
+    assert findings(doctor_as(stack, wide, "--principal", wide, "--principal", session), "permissions") == [finding]
     announcing = the_only(doctor(stack, "--principal", person(stack, "notifier", on_notices)), "permissions")
     assert announcing["found"] == "it is no administrator, and its policies let it make actions count as announced (notices/reap-instances/us-east-1.json)"
     for fine in (administrator, member):
         assert findings(doctor_as(stack, fine), "permissions") == [], fine
+
+
+def test_what_iam_answered_is_reported_although_it_did_not_answer_all(stack: Deployment) -> None:
+    on_jobs = {"Action": "s3:PutObject", "Resource": f"arn:aws:s3:::{BUCKET}/jobs/vision/*"}
+    wide = person(stack, "ml", on_jobs)
+    stack.account.aws.fault("iam:SimulatePrincipalPolicy", "access_denied", match="config/curfew.toml", times=None)
+    found = findings(doctor(stack, "--principal", wide), "permissions")
+    of_wide = [one for one in found if one["where"] == wide]
+    assert [one["severity"] for one in of_wide] == ["warning"] and "(jobs/vision/llama-0123abcd/state.json)" in of_wide[0]["found"]
+    assert [one for one in found if one["found"].startswith("iam:SimulatePrincipalPolicy failed")]
 
 
 def test_somebody_whom_iam_does_not_know_is_unknown(stack: Deployment) -> None:

@@ -1,6 +1,7 @@
 //! The permissions of each function's role and of people, by IAM's policy simulator; and the policy of the state bucket.
 
-use cloud::CallError;
+use std::collections::BTreeSet;
+
 use cloud::operator::{Deployment, caller_arn, has_role, role_arn, simulate};
 use model::mode::Mode;
 use operator::doctor::permissions::{
@@ -95,48 +96,59 @@ async fn check_writers(
         Err(error) => vec![unread(&error)],
     };
     let Some(reaper) = roles.get(REAPER) else { return findings };
-    let mut arns = principals.to_vec();
+    let mut arns: BTreeSet<String> = principals.iter().cloned().collect();
     match caller_arn(&context.aws).await {
-        Ok(caller) => arns.push(caller),
+        Ok(caller) => drop(arns.insert(caller)),
         Err(error) => findings.push(unanswered(&error)),
     }
+    // A role and a session of it are one principal.
+    let mut sources = BTreeSet::new();
     for arn in arns {
-        match Box::pin(check_principal(context, place, reaper, &arn)).await {
-            Ok(found) => findings.extend(found),
-            Err(error) => findings.push(unanswered(&error)),
+        match Box::pin(find_source(context, &arn)).await {
+            Ok(source) => sources.extend(source),
+            Err(unknown) => findings.push(unknown),
         }
     }
+    for source in sources {
+        findings.extend(Box::pin(check_principal(context, place, reaper, &source)).await);
+    }
     findings
+}
+
+/// The ARN whose policies IAM simulates for a principal; `None` for root, which may do everything.
+///
+/// # Errors
+/// The finding that there is no such ARN, or that it is unknown.
+async fn find_source(context: &CommandContext, arn: &str) -> Result<Option<String>, DoctorFinding> {
+    match Principal::from_arn(arn) {
+        Principal::Root => Ok(None),
+        Principal::Simulated(arn) => Ok(Some(arn)),
+        Principal::OfRole(name) => role_arn(&context.aws, &name).await.map(Some).map_err(|error| unanswered(&error)),
+        Principal::Other => {
+            let found = "what it may write is unknown: it is no user, and no session of a role";
+            let remedy = "name the users and roles of people: curfew doctor --principal ARN";
+            Err(DoctorFinding::unknown(arn, found, remedy))
+        }
+    }
 }
 
 async fn check_principal(
     context: &CommandContext,
     place: &DeploymentArns,
     reaper: &str,
-    arn: &str,
-) -> Result<Option<DoctorFinding>, CallError> {
-    let source = match Principal::from_arn(arn) {
-        Principal::Root => return Ok(None),
-        Principal::Simulated(arn) => arn,
-        Principal::OfRole(name) => role_arn(&context.aws, &name).await?,
-        Principal::Other => {
-            let found = "what it may write is unknown: it is no user, and no session of a role";
-            let remedy = "name the users and roles of people: curfew doctor --principal ARN";
-            return Ok(Some(DoctorFinding::unknown(arn, found, remedy)));
-        }
-    };
+    source: &str,
+) -> Vec<DoctorFinding> {
     let is_administrator = administrator_case(place, reaper);
-    let (answers, error) = simulate(&context.aws, &source, &is_administrator).await;
+    let (answers, error) = simulate(&context.aws, source, &is_administrator).await;
     if let Some(error) = error {
-        return Err(error);
+        return vec![unanswered(&error)];
     }
     if answers.iter().any(|(_, allowed)| *allowed) {
-        return Ok(None);
+        return Vec::new();
     }
     let cases = writer_cases(place);
-    let (answers, error) = simulate(&context.aws, &source, &cases).await;
-    let found = check_writer(&source, answers);
-    error.map_or(Ok(found), Err)
+    let (answers, error) = simulate(&context.aws, source, &cases).await;
+    check_writer(source, answers).into_iter().chain(error.as_ref().map(unanswered)).collect()
 }
 
 /// The location of the stack, and its resources.
