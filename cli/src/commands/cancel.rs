@@ -5,7 +5,6 @@ mod sweep;
 use clap::Args;
 use jiff::Timestamp;
 use jobs::{CancelRequest as Wish, Job, JobOverview};
-use model::foreign_text::shell_word;
 use serde::Serialize;
 
 use crate::command_error::CommandError;
@@ -92,7 +91,9 @@ fn said(
     } else {
         let job = overview.job.to_string();
         screen::print_line(match (outcome, cancel) {
-            ("cancelled", _) => format!("{job}: is cancelled; follow it with:  curfew jobs {}", shell_word(&job)),
+            ("cancelled", _) => {
+                format!("{job}: is cancelled; follow it with:  curfew jobs {}", overview.job.to_shell_word())
+            }
             ("declined", _) => format!("{job}: not cancelled, it was not confirmed"),
             (_, Some(before)) => format!("{job}: was cancelled at {} (unchanged)", before.at),
             (_, None) => format!("{job}: has {} (unchanged)", past(overview.state)),

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use clap::Args;
 use jobs::{CancelRequest, CommandJob, Job, JobId, JobResult, Phase};
-use model::foreign_text::shell_word;
 use recommend::GpuRequest;
 use store::{MachineDocument, Store, SubmittedSpec};
 use tokio::signal::ctrl_c;
@@ -138,7 +137,7 @@ impl Run {
 }
 
 fn keeps_running(job: &JobId) -> String {
-    let word = shell_word(&job.to_string());
+    let word = job.to_shell_word();
     format!("{job} keeps running. Follow it:  curfew logs {word} --follow   Cancel it:  curfew cancel {word}")
 }
 

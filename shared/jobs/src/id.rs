@@ -4,6 +4,7 @@ use std::fmt;
 
 use model::digest::to_hex;
 use model::fault::{InvalidValue, shortened};
+use model::foreign_text::shell_word;
 use model::id::TeamName;
 use model::ownership::is_team;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -78,6 +79,12 @@ impl JobId {
     pub fn name(&self) -> &str {
         self.job.rsplit_once('-').map_or(self.job.as_str(), |(name, _)| name)
     }
+
+    /// One word of a command, for people to paste into a shell: a team's name may have blanks and quotes.
+    #[must_use]
+    pub fn to_shell_word(&self) -> String {
+        shell_word(&self.to_string())
+    }
 }
 
 /// Whether it is `<name>-<8 hex>`, as [`JobId::from_object`] makes it. Without these digits a folder beside a job's could pass for a job.
@@ -146,7 +153,9 @@ mod tests {
     fn a_job_is_read_as_it_is_written() {
         let id = JobId::read("vision/llama-1a2b3c4d").unwrap();
         assert_eq!((id.team.as_str(), id.job.as_str()), ("vision", "llama-1a2b3c4d"));
-        assert_eq!(id.name(), "llama");
+        assert_eq!((id.name(), id.to_shell_word().as_str()), ("llama", "vision/llama-1a2b3c4d"));
+        let odd = JobId::read("it's $(reboot)/llama-1a2b3c4d").unwrap();
+        assert_eq!(odd.to_shell_word(), r"'it'\''s $(reboot)/llama-1a2b3c4d'");
         for wrong in
             ["vision", "/x", "vision/", "", "/llama-1a2b3c4d", " vision/llama-1a2b3c4d", "vision /llama-1a2b3c4d"]
         {

@@ -8,7 +8,7 @@ mod member;
 use std::borrow::Cow;
 
 use jiff::{SignedDuration, Timestamp};
-use model::foreign_text::{describe_owner, harmless, shell_word};
+use model::foreign_text::{describe_owner, harmless};
 use model::id::{Region, ResourceId};
 use model::mode::Mode;
 use model::notification_log::{
@@ -336,11 +336,11 @@ impl Job {
     }
 
     fn with_stop(&self, text: Paragraph) -> Paragraph {
-        text.with_command("To stop it", &format!("curfew cancel {}", shell_word(&self.job.to_string())))
+        text.with_command("To stop it", &format!("curfew cancel {}", self.job.to_shell_word()))
     }
 
     fn log_command(&self, attempt: u32) -> String {
-        format!("curfew logs {} --attempt {attempt}", shell_word(&self.job.to_string()))
+        format!("curfew logs {} --attempt {attempt}", self.job.to_shell_word())
     }
 
     /// Why there is no machine, where there was one, and where what is said does not say so itself.

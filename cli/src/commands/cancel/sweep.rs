@@ -2,7 +2,6 @@
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use jobs::{CancelRequest, JobId, JobOverview, Sweep, SweepSummary};
-use model::foreign_text::shell_word;
 use serde::Serialize;
 use store::{Store, StoreError};
 
@@ -70,7 +69,7 @@ fn said(
         screen::print_line(match outcome {
             "cancelled" => {
                 let count = screen::counted(cancelled, "job");
-                format!("{name}: {count} cancelled; follow it with:  curfew jobs {}", shell_word(&name))
+                format!("{name}: {count} cancelled; follow it with:  curfew jobs {}", sweep.to_shell_word())
             }
             "declined" => format!("{name}: not cancelled, it was not confirmed"),
             _ => format!("{name}: all its jobs are over or cancelled (unchanged)"),

@@ -8,7 +8,6 @@ use jobs::{
     describe_parameters, figures, list_rows, still_reserved,
 };
 use model::duration;
-use model::foreign_text::shell_word;
 use model::id::TypeName;
 
 use super::read::JobDetails;
@@ -43,18 +42,19 @@ pub(super) fn print_jobs(jobs: &[JobOverview], sizes: &BTreeMap<JobId, u32>, all
     let (mut first, mut first_sweep) = (None, None);
     for row in list_rows(jobs, sizes) {
         let row = match row {
-            JobListRow::Job(job) => job_row(job, now),
+            JobListRow::Job(job) => {
+                first.get_or_insert_with(|| job.job.to_shell_word());
+                job_row(job, now)
+            }
             JobListRow::Sweep(sweep, summary) => {
-                first_sweep.get_or_insert_with(|| sweep.to_string());
+                first_sweep.get_or_insert_with(|| sweep.to_shell_word());
                 sweep_row(&sweep, &summary)
             }
         };
-        first.get_or_insert_with(|| row[0].clone());
         table.row(row);
     }
     table.print();
-    let named = first_sweep.map(|sweep| format!("{}  (the jobs of a sweep)", shell_word(&sweep)));
-    let named = named.or(first.map(|job| shell_word(&job))).unwrap_or_default();
+    let named = first_sweep.map(|sweep| format!("{sweep}  (the jobs of a sweep)")).or(first).unwrap_or_default();
     screen::progress(format!("\nDetails:  curfew jobs {named}"));
 }
 
@@ -155,7 +155,7 @@ pub(super) fn print_job(
         screen::print_line(format!("{label:wide$}  {fact}"));
     }
     if overview.attempts > 0 {
-        screen::progress(format!("\nIts log:  curfew logs {}", shell_word(&overview.job.to_string())));
+        screen::progress(format!("\nIts log:  curfew logs {}", overview.job.to_shell_word()));
     }
 }
 

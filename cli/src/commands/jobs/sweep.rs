@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures::{StreamExt as _, stream};
 use jiff::Timestamp;
 use jobs::{JobId, JobOverview, Sweep, SweepSummary, describe_parameters};
-use model::foreign_text::shell_word;
 use serde::Serialize;
 use store::Store;
 
@@ -131,7 +130,7 @@ fn print(sweep: &Sweep, jobs: &[JobOverview], summary: &SweepSummary) {
     screen::print_line(format!("{id}: {members} jobs{at_once}: {}", summary.describe()));
     screen::print_line(format!("together {} at most{budget}\n", summary.cost_usd_max));
     table.print();
-    let first = shell_word(&id.member(1).to_string());
+    let first = id.member(1).to_shell_word();
     screen::progress(format!("\nDetails:  curfew jobs {first}"));
     screen::progress(format!("Its log:  curfew logs {first}"));
 }

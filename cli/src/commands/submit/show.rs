@@ -3,7 +3,6 @@
 use jiff::SignedDuration;
 use jobs::{ExpectedCost, JobSpec, Lifecycle, ModelSizing, SpecMistake, describe_parameters, option_of_key};
 use model::duration;
-use model::foreign_text::shell_word;
 
 use super::estimate::JobEstimate;
 use super::sweep::SweepEstimate;
@@ -133,9 +132,9 @@ pub(super) fn end(document: &SubmitOutput<'_>) {
             rejection(&document.file, found);
         }
         (Some(_), Some(job)) => {
-            screen::print_line(format!("{job}: accepted; follow it:  curfew jobs {}", shell_word(&job.to_string())));
+            screen::print_line(format!("{job}: accepted; follow it:  curfew jobs {}", job.to_shell_word()));
         }
-        (None, Some(job)) => screen::progress(format!("Follow it:  curfew jobs {}", shell_word(&job.to_string()))),
+        (None, Some(job)) => screen::progress(format!("Follow it:  curfew jobs {}", job.to_shell_word())),
         (_, None) => {}
     }
 }

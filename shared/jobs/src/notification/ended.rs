@@ -2,7 +2,6 @@
 
 use jiff::{SignedDuration, Timestamp};
 use model::duration;
-use model::foreign_text::shell_word;
 use model::notification_log::{Headline, HeadlineCost, Paragraph, Severity};
 
 use super::NotificationDraft;
@@ -37,7 +36,7 @@ impl Job {
         );
         let text = match Paragraph::new(&text) {
             text if attempts == 0 => text,
-            text => text.with_command("Its log", &format!("curfew logs {}", shell_word(&self.job.to_string()))),
+            text => text.with_command("Its log", &format!("curfew logs {}", self.job.to_shell_word())),
         };
         let ends = matches!(ended.result, JobResult::Expired | JobResult::Cancelled);
         let machine = ended.machine.as_ref().filter(|_| ends);

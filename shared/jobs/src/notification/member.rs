@@ -1,7 +1,6 @@
 //! What is said of a member of a sweep. Two messages about the sweep itself say how it begins and ends; why members are not launched is said
 //! once a day of one for all; and of the machine of a member the same is said as of any other job's.
 
-use model::foreign_text::shell_word;
 use model::id::{Region, ResourceId};
 use model::notification_log::{Notification, NotificationKey, NotificationKind, RepeatPolicy};
 
@@ -40,7 +39,7 @@ impl Job {
             _ => return None,
         };
         let NotificationDraft { severity, text, headline, .. } = draft;
-        let command = format!("curfew jobs {}", shell_word(&sweep.to_string()));
+        let command = format!("curfew jobs {}", sweep.to_shell_word());
         let text = text.with_command("The same may be true of other jobs of its sweep", &command);
         let topic = NotificationKey::named(format!("sweep {sweep} {kind}"));
         Some(Notification {

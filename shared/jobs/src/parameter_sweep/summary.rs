@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::foreign_text::{describe_owner, harmless, shell_word};
+use model::foreign_text::{describe_owner, harmless};
 use model::id::{Region, ResourceId};
 use model::money::Amount;
 use model::notification_log::{
@@ -108,7 +108,7 @@ impl Sweep {
             self.sweep.member(members).job,
             cost.unwrap_or_default(),
         );
-        let sweep = shell_word(&self.sweep.to_string());
+        let sweep = self.sweep.to_shell_word();
         let text = Paragraph::new(&text)
             .with_command("Where they stand", &format!("curfew jobs {sweep}"))
             .with_command("To stop all", &format!("curfew cancel {sweep}"));
@@ -139,8 +139,8 @@ impl Sweep {
             first.unwrap_or_default(),
             rows.collect::<Vec<_>>().join("; "),
         );
-        let text = Paragraph::new(&text)
-            .with_command("All of them", &format!("curfew jobs {}", shell_word(&self.sweep.to_string())));
+        let text =
+            Paragraph::new(&text).with_command("All of them", &format!("curfew jobs {}", self.sweep.to_shell_word()));
         let cost = HeadlineCost::Total(format!("{} at most", summary.cost_usd_max));
         self.notification("All jobs of {} are over", text, (summary.severity(), cost), home)
     }
