@@ -8,6 +8,7 @@ use cloud::Aws;
 use cloud::operator::{ConnectionError, ConnectionOptions, Deployment, deployment, has_profile};
 use jiff::Timestamp;
 use model::config::Config;
+use model::foreign_text::shell_word;
 use model::id::Region;
 use model::mode::Mode;
 use plan::report::RunRecord;
@@ -207,7 +208,8 @@ fn unconnected(why: ConnectionError, profile: &str, has_it: bool) -> CommandErro
         ConnectionError::NoRegion => CommandError::with(
             "no AWS region is named",
             format!(
-                "pass --region, set AWS_REGION, or give the profile {profile} one: aws configure set region REGION --profile {profile}"
+                "pass --region, set AWS_REGION, or give the profile {profile} one: aws configure set region REGION --profile {}",
+                shell_word(profile)
             ),
         ),
         ConnectionError::NoCredentials => {
@@ -218,7 +220,8 @@ fn unconnected(why: ConnectionError, profile: &str, has_it: bool) -> CommandErro
             ))
         }
         ConnectionError::LoggedOut(profile) => CommandError::new(format!(
-            "no credentials: the login of profile {profile} is missing or has expired: aws sso login --profile {profile}"
+            "no credentials: the login of profile {profile} is missing or has expired: aws sso login --profile {}",
+            shell_word(&profile)
         )),
         ConnectionError::Refused(cause) => {
             let whose = if has_it { format!(" of profile {profile}") } else { String::new() };

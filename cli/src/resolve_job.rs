@@ -58,13 +58,16 @@ pub(crate) async fn resolve_job(store: &Store, named: &str) -> Result<Job, Comma
     match resolve(store, named, NameUse::Show).await? {
         NamedWork::Job(job) => Ok(*job),
         NamedWork::Sweep(sweep) => {
-            let sweep = &sweep.sweep;
-            Err(CommandError::with(
-                format!("{sweep} is a sweep, and this command takes one job"),
-                format!("name one of its jobs, such as {}; curfew jobs {sweep} lists them", sweep.member(1)),
-            ))
+            let problem = format!("{} is a sweep, and this command takes one job", sweep.sweep);
+            Err(CommandError::with(problem, name_member(&sweep.sweep)))
         }
     }
+}
+
+/// The advice to name a job of a sweep, for people to paste.
+pub(crate) fn name_member(sweep: &JobId) -> String {
+    let (first, sweep) = (sweep.member(1).to_shell_word(), sweep.to_shell_word());
+    format!("name one of its jobs, such as {first}; curfew jobs {sweep} lists them")
 }
 
 async fn read_named(store: &Store, id: &JobId) -> Result<Option<NamedWork>, CommandError> {
@@ -80,4 +83,18 @@ pub(crate) async fn states(store: &Store, jobs: Vec<JobId>) -> Vec<Result<Job, S
     let read = stream::iter(jobs).map(|id| async move { store.read_job(&id).await.map(|read| read.value) });
     // A job that was deleted meanwhile is left out.
     read.buffered(AT_ONCE).filter_map(|read| async move { read.transpose() }).collect().await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn advice_can_be_pasted_whatever_a_team_is_called() {
+        let sweep = JobId::read("Bild $(reboot)/tune-1a2b3c4d").unwrap();
+        assert_eq!(
+            name_member(&sweep),
+            "name one of its jobs, such as 'Bild $(reboot)/tune-0001-1a2b3c4d'; curfew jobs 'Bild $(reboot)/tune-1a2b3c4d' lists them"
+        );
+    }
 }

@@ -21,7 +21,8 @@ pub(super) async fn restore(
     loop {
         let mut candidates = read_candidates(agent, job).await?;
         if candidates.in_order.is_empty() || candidates.in_order == tried {
-            let why = format!("{why}; run the job from its beginning: curfew rerun {}", agent.identity.job);
+            let why =
+                format!("{why}; run the job from its beginning: curfew rerun {}", agent.identity.job.to_shell_word());
             return Err(StartError::Impossible { code: StartError::CANNOT_RUN, why });
         }
         tried.clone_from(&candidates.in_order);

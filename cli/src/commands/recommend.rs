@@ -10,6 +10,7 @@ mod show;
 mod workload;
 
 use clap::{ArgGroup, Args, Subcommand};
+use model::foreign_text::shell_word;
 use model::id::{Region, TeamName};
 use recommend::{DataPlace, RankedPlace, TABLE_DATE, suit_remedies};
 use serde::Serialize;
@@ -198,7 +199,8 @@ impl Recommend {
             }
             show::too_small(&too_small, ranking.places.is_empty());
             if let Some(file) = job {
-                screen::progress(format!("the job is {file}; submit it:  curfew submit {file} --dry-run"));
+                let word = shell_word(&file);
+                screen::progress(format!("the job is {file}; submit it:  curfew submit {word} --dry-run"));
             }
         }
         let is_launchable = |place: &RankedPlace<GpuFit>| place.usd_per_hour.is_some() && !place.quota.is_refused();

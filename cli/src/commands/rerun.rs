@@ -8,7 +8,7 @@ use super::submit::{JobDocument, SubmitOptions, submit};
 use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
-use crate::resolve_job::{NameUse, NamedWork, resolve};
+use crate::resolve_job::{NameUse, NamedWork, name_member, resolve};
 use crate::screen;
 
 /// Submit a job, or a sweep, again, with the same document
@@ -45,12 +45,8 @@ impl Rerun {
                 (job.job.clone(), job.sweep_id().unwrap_or(job.job))
             }
             NamedWork::Sweep(sweep) if self.from_checkpoint => {
-                let (sweep, first) = (&sweep.sweep, sweep.sweep.member(1));
-                let advice = format!("name one of its jobs, such as {first}; curfew jobs {sweep} lists them");
-                return Err(CommandError::with(
-                    format!("{sweep} is a sweep, and has no checkpoint of its own"),
-                    advice,
-                ));
+                let problem = format!("{} is a sweep, and has no checkpoint of its own", sweep.sweep);
+                return Err(CommandError::with(problem, name_member(&sweep.sweep)));
             }
             NamedWork::Sweep(sweep) => (sweep.sweep.clone(), sweep.sweep),
         };

@@ -34,7 +34,7 @@ impl Ssh {
         let store = context.needs_deployed().await?.store;
         let job = resolve_job(&store, &self.job).await?;
         let Some(machine) = job.machine() else {
-            let advice = format!("curfew jobs {} shows its state", job.job);
+            let advice = format!("curfew jobs {} shows its state", job.job.to_shell_word());
             return Err(CommandError::with(format!("{} has no machine now", job.job), advice));
         };
         screen::progress(format!(

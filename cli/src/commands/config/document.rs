@@ -5,6 +5,7 @@ use std::path::Path;
 
 use model::config;
 use model::config::{Config, Settings, mistakes};
+use model::foreign_text::shell_word;
 
 use crate::command_error::CommandError;
 use crate::context::CommandContext;
@@ -53,7 +54,10 @@ pub(super) fn read_document_file(file: &Path) -> Result<ConfigDocument, CommandE
         let problem = format!("{name}:{}:{}: key `{}`: {}", first.line, first.column, first.key, first.problem);
         match mistakes(&bytes).len() {
             0 | 1 => CommandError::new(problem),
-            count => CommandError::with(problem, format!("one of {count}: curfew config check {}", file.display())),
+            count => CommandError::with(
+                problem,
+                format!("one of {count}: curfew config check {}", shell_word(&file.to_string_lossy())),
+            ),
         }
     })?;
     Ok(ConfigDocument::new(config, &String::from_utf8_lossy(&bytes), named(file)))

@@ -8,6 +8,7 @@ use jobs::{
     describe_parameters, figures, list_rows, still_reserved,
 };
 use model::duration;
+use model::foreign_text::shell_word;
 use model::id::TypeName;
 
 use super::read::JobDetails;
@@ -78,7 +79,7 @@ fn job_row(job: &JobOverview, now: Timestamp) -> [String; COLUMNS] {
 fn sweep_row(sweep: &JobId, summary: &SweepSummary) -> [String; COLUMNS] {
     let none = || "-".to_owned();
     let (ran, cost) = (length(summary.seconds), summary.cost_usd_max.to_string());
-    let why = format!("a sweep; its jobs: curfew jobs {}", sweep.job);
+    let why = format!("a sweep; its jobs: curfew jobs {}", shell_word(&sweep.job));
     [sweep.to_string(), summary.describe(), none(), none(), none(), none(), ran, cost, none(), none(), why]
 }
 

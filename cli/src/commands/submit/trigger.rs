@@ -1,6 +1,7 @@
 //! `curfew submit --trigger`: a document that makes jobs later.
 
 use jobs::Trigger;
+use model::foreign_text::shell_word;
 
 use super::{JobDocument, SubmitOptions, SubmitOutput, container, finish};
 use crate::command_error::CommandError;
@@ -44,7 +45,7 @@ pub(super) async fn submit_trigger(
         let replaced = if is_replaced { ", in place of the earlier one" } else { "" };
         screen::print_line(format!("submitted as {key}{replaced}"));
         let address = format!("s3://{}/{key}", store.bucket_name());
-        screen::progress(format!("End it by deleting that object:  aws s3 rm {address}"));
+        screen::progress(format!("End it by deleting that object:  aws s3 rm {}", shell_word(&address)));
     }
     output.submitted = Some(key);
     Ok(finish(context, &output, CommandStatus::Success)?.ending)

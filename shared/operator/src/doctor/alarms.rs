@@ -1,6 +1,7 @@
 //! The alarms of the stack. **OK** if and only if it has alarms, none is in alarm, and all have their actions enabled.
 
 use jiff::{SignedDuration, Timestamp};
+use model::foreign_text::shell_word;
 
 use super::{DoctorFinding, ago};
 
@@ -68,7 +69,7 @@ fn check_alarm(alarm: &Alarm, now: Timestamp) -> Vec<DoctorFinding> {
         }
     }
     if !alarm.actions_enabled {
-        let remedy = format!("aws cloudwatch enable-alarm-actions --alarm-names {}", alarm.name);
+        let remedy = format!("aws cloudwatch enable-alarm-actions --alarm-names {}", shell_word(&alarm.name));
         findings.push(DoctorFinding::warning(&alarm.name, "its actions are disabled, so it notifies no one", remedy));
     }
     findings
