@@ -54,6 +54,9 @@ fn by_key(settings: &Settings) -> BTreeMap<String, Value> {
 /// The action over a team's budget, by default.
 static NOTIFY: LazyLock<Value> = LazyLock::new(|| "notify".into());
 
+/// The keys of what a team's jobs and triggers may use of the account.
+const ALLOW_LISTS: [&str; 5] = ["instance_profiles", "subnets", "security_groups", "images", "buckets"];
+
 /// What a team without a list may use.
 static NONE: LazyLock<Value> = LazyLock::new(|| Value::Array(Vec::new()));
 
@@ -74,7 +77,7 @@ fn unsaid<'a>(key: &str, all: &'a BTreeMap<String, Value>) -> Option<&'a Value> 
         "mode" => all.get("mode"),
         "local_disk" => all.get("idle.local_disk"),
         "over_budget" => Some(&NOTIFY),
-        "instance_profiles" | "subnets" | "security_groups" | "images" | "buckets" => Some(&NONE),
+        list if ALLOW_LISTS.contains(&list) => Some(&NONE),
         _ => None,
     }
 }
@@ -104,7 +107,7 @@ fn beware(key: &str, from: &Value, to: &Value) -> Option<&'static str> {
         "actions_max" | "fleet_share_max_percent" => (rises, "one run may stop more"),
         "required" => (has_more(from, to), "more counts as untagged"),
         "tag_keys" => (has_more(to, from), "fewer resources count as managed by others"),
-        "instance_profiles" | "subnets" | "security_groups" | "images" | "buckets" => {
+        list if ALLOW_LISTS.contains(&list) => {
             (has_more(from, to), "jobs and triggers of the team may use more of the account")
         }
         "teams" => {
