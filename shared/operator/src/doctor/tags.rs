@@ -13,6 +13,7 @@ use model::curfew_tags::{
     CurfewTags, DELETED_AT, JOB, KEEP_UNTIL, MARKED, RESTORE, SNAPSHOT_OF, STOPPED, UNATTACHED_SINCE, UnreadableTag,
     begins_with_curfew,
 };
+use model::foreign_text::shell_word;
 use model::id::{Region, ResourceId};
 use model::instance::{InstanceState, Tags};
 
@@ -127,7 +128,7 @@ impl TagCheck<'_> {
         for one in &unreadable {
             self.unreadable(one);
         }
-        for key in self.copied().filter(|key| unreadable.iter().all(|one| one.key != *key)).collect::<Vec<_>>() {
+        for key in self.copied().collect::<Vec<_>>() {
             let (article, words) = if self.is_without_accelerator() {
                 ("an", "instance without an accelerator".to_owned())
             } else {
@@ -220,12 +221,8 @@ impl TagCheck<'_> {
 fn delete_tag(region: &Region, resource: &ResourceId, key: &str) -> String {
     let is_plain = key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b":-_./@".contains(&byte));
     // In the CLI's short form a comma or a quote would end the key.
-    let tags = if is_plain {
-        format!("Key={key}")
-    } else {
-        let json = serde_json::json!([{ "Key": key }]).to_string();
-        format!("'{}'", json.replace('\'', "'\\''"))
-    };
+    let tags =
+        if is_plain { format!("Key={key}") } else { shell_word(&serde_json::json!([{ "Key": key }]).to_string()) };
     format!("aws ec2 delete-tags --region {region} --resources {resource} --tags {tags}")
 }
 
