@@ -196,10 +196,16 @@ def newest(account: Account) -> str:
     return max(records.values(), key=lambda record: (record["at"], record["mode"] == "observe"))["run"]
 
 
+# EC2 user guide, "Enable stop protection for your EC2 instances".
+STOP_PROTECTED = "The instance 'i-1' may not be stopped. Modify its 'disableApiStop' instance attribute and try again."
+
+
 @pytest.mark.parametrize(
     ("fault", "outcome"),
     [
         ({"action": "ec2:StopInstances", "fault": "access_denied"}, "failed"),
+        # What only a person lifts is tried again once a day by the function, and at once by a person.
+        ({"action": "ec2:StopInstances", "fault": "custom", "code": "OperationNotPermitted", "message": STOP_PROTECTED}, "failed"),
         ({"action": "ec2:DescribeInstances", "fault": "access_denied", "times": 1}, "not-reached"),
         ({"action": "s3:GetObject", "fault": "access_denied", "match": "notices/"}, "not-reached"),
         ({"action": "s3:PutObject", "fault": "access_denied", "match": "apply-"}, "not-reached"),

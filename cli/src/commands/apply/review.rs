@@ -14,6 +14,7 @@ use model::mark::whole_second;
 use model::mode::Mode;
 use model::moment::after;
 use model::money::Rate;
+use model::notification_log::NotificationLogs;
 use model::observation::ObservedResource;
 use notify::would_lose;
 use operator::review::{CurrentState, ReviewResult, review};
@@ -113,14 +114,14 @@ impl ApplyTask<'_> {
         let (mut fresh, recalled) = match self.gate.function {
             ReapFunction::Instances => {
                 let account = execution::instances::observe(&run, policy).await;
-                let memory = &account.recalled.memory;
+                let memory = &without_refusals(&account.recalled.memory);
                 let plan = instances::decide(&account.instances, &account.usages, memory, &account.policy, began);
                 let seen = account.instances.items.into_iter().map(ObservedResource::Instance).collect();
                 (CurrentState { regions: account.regions, seen, plan }, account.recalled)
             }
             ReapFunction::Volumes => {
                 let account = execution::volumes::observe(&run, policy).await;
-                let memory = &account.recalled.memory;
+                let memory = &without_refusals(&account.recalled.memory);
                 let (storage, uses) = (&account.storage, &account.uses);
                 let plan = volumes::decide(storage, uses, &account.live_jobs, memory, policy, began);
                 let seen = account.storage.volumes.items.into_iter().map(ObservedResource::Volume).collect();
@@ -128,7 +129,7 @@ impl ApplyTask<'_> {
             }
             ReapFunction::SageMaker => {
                 let account = execution::sagemaker::observe(&run, policy).await;
-                let memory = &account.recalled.memory;
+                let memory = &without_refusals(&account.recalled.memory);
                 let plan = sagemaker::decide(&account.resources, &account.activities, memory, &account.policy, began);
                 let seen = account.resources.items.into_iter().map(ObservedResource::SageMaker).collect();
                 (CurrentState { regions: account.regions, seen, plan }, account.recalled)
@@ -232,4 +233,14 @@ impl ReviewedPlan {
         }
         table
     }
+}
+
+/// What a person approves is tried, whatever AWS refused before.
+fn without_refusals(memory: &NotificationLogs) -> NotificationLogs {
+    let mut memory = memory.clone();
+    for record in memory.values_mut().flat_map(|log| log.resources.values_mut()) {
+        record.refused.clear();
+        record.label_refused = None;
+    }
+    memory
 }
