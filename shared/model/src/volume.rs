@@ -6,7 +6,7 @@ use std::fmt;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::curfew_tags::{DELETED_AT, MARKED, RESTORE, SNAPSHOT_OF, UNATTACHED_SINCE};
+use crate::curfew_tags::LABELS;
 use crate::id::{Region, ResourceId, RunId};
 use crate::instance::Tags;
 use crate::observation::Observation;
@@ -118,8 +118,7 @@ impl fmt::Display for VolumeOrigin {
 /// The owner's tags of a volume, which are restored, from the volume or its snapshot: neither AWS's own tags, which only AWS may write, nor
 /// Curfew's memory on either.
 pub fn own_tags(tags: &Tags) -> impl Iterator<Item = (&String, &String)> {
-    let of_curfew = [MARKED, UNATTACHED_SINCE, SNAPSHOT_OF, RESTORE, DELETED_AT];
-    tags.iter().filter(move |(key, _)| !key.starts_with("aws:") && !of_curfew.contains(&key.as_str()))
+    tags.iter().filter(|(key, _)| !key.starts_with("aws:") && !LABELS.contains(&key.as_str()))
 }
 
 /// `Volume.State`.

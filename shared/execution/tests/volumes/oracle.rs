@@ -127,7 +127,8 @@ impl InvariantOracle {
         let inferred = || {
             let enforced =
                 plan.steps.iter().filter(|step| step.mode == Mode::Enforce && step.action.stops_or_deletes());
-            enforced.map(|step| (step, step.target.resource.as_str()))
+            let by_id = enforced.map(|step| (step, step.target.resource.as_str()));
+            by_id.filter(|(_, id)| world.snap(id).is_none_or(|place| world.snaps[place].refused_until == 0))
         };
         let exceeded = !within_limits(i64::try_from(inferred().count()).unwrap_or(i64::MAX), facts);
         for (step, id) in inferred() {

@@ -1,6 +1,6 @@
 //! Deletions: of which volumes, after which announcement, and with which way to undo them.
 
-use model::curfew_tags::{DELETED_AT, LABELS, MARKED, RESTORE, SNAPSHOT_OF, STOPPED};
+use model::curfew_tags::{DELETED_AT, LABELS, MARKED, RESTORE, SNAPSHOT_OF};
 use model::instance::Tags;
 use model::rule::ResourceAction;
 use model::volume::{SnapshotState, VolumeState};
@@ -180,7 +180,10 @@ impl InvariantOracle {
         if !announced && snap.maker == SnapshotMaker::Curfew {
             self.violated(facts.now, format!("{id}: deleted, without an announcement that holds"));
         }
-        self.is_within_limits(id, facts);
+        // What was refused before counts for nothing.
+        if snap.refused_until == 0 {
+            self.is_within_limits(id, facts);
+        }
         // The date in a deletion is that of the run's observation, which may be an hour ago.
         let gone_at = world.disks[snap.disk].gone_at.unwrap_or(i64::MAX / 2);
         if now + HOUR + MINUTE < gone_at + settings.keep_snapshots {
@@ -196,7 +199,10 @@ impl InvariantOracle {
             self.violated(facts.now, format!("{id}: {what}, although it is not Curfew's"));
         }
         let is_superseded = world.is_superseded_failure(place, facts.now);
-        if !is_superseded && world.disks[snap.disk].is_listed() && !(with_its_volume && world.disks[snap.disk].gone_at.is_some()) {
+        if !is_superseded
+            && world.disks[snap.disk].is_listed()
+            && !(with_its_volume && world.disks[snap.disk].gone_at.is_some())
+        {
             self.violated(facts.now, format!("{id}: {what}, although its volume exists"));
         }
         let untouchable = snap.untouchable(facts.now);
@@ -220,7 +226,7 @@ impl SimulatedVolume {
 
 /// Whether Curfew writes a tag of a volume or a snapshot by itself, so that neither snapshot nor restoration needs it.
 pub(super) fn is_label(key: &str) -> bool {
-    LABELS.contains(&key) && key != STOPPED
+    LABELS.contains(&key)
 }
 
 impl SimulatedWorld {
@@ -228,7 +234,9 @@ impl SimulatedWorld {
     fn is_superseded_failure(&self, place: usize, run_began: i64) -> bool {
         let snap = &self.snaps[place];
         let is_later = |other: &SimulatedSnapshot| {
-            other.disk == snap.disk && other.ec2.started_at > snap.ec2.started_at && other.maker == SnapshotMaker::Curfew
+            other.disk == snap.disk
+                && other.ec2.started_at > snap.ec2.started_at
+                && other.maker == SnapshotMaker::Curfew
         };
         let has_volume = self.disks[snap.disk].gone_at.is_none_or(|gone_at| gone_at >= run_began);
         snap.ec2.state == SnapshotState::Error && has_volume && self.snaps.iter().any(is_later)
