@@ -66,9 +66,22 @@ pub fn keeper(volume: &Volume, managed: &ManagedConfig) -> Option<VolumeControll
     other_keeper(volume, managed).map(|_| VolumeController::Other)
 }
 
-/// The stack, the other controller, or the sign of `[managed]`, for people.
+/// The controller of a volume, for people.
 #[must_use]
-pub fn other_keeper(volume: &Volume, managed: &ManagedConfig) -> Option<String> {
+pub fn describe_keeper(volume: &Volume, managed: &ManagedConfig) -> Option<String> {
+    match keeper(volume, managed)? {
+        VolumeController::Kubernetes => {
+            let cluster = volume.tags.keys().find_map(|key| key.strip_prefix("kubernetes.io/cluster/"));
+            let cluster =
+                cluster.map(|name| format!(" of the cluster {}", quoted_unless_word(name))).unwrap_or_default();
+            Some(format!("a Kubernetes claim{cluster}"))
+        }
+        VolumeController::Other => other_keeper(volume, managed),
+    }
+}
+
+/// The stack, the other controller, or the sign of `[managed]`, for people.
+fn other_keeper(volume: &Volume, managed: &ManagedConfig) -> Option<String> {
     let made_by_stack = || volume.tags.keys().any(|key| matches(STACK_TAGS, key));
     let stack = || made_by_stack().then(|| "a CloudFormation stack".to_owned());
     volume.operator.clone().or_else(|| controller_by_tags(&volume.tags, managed)).or_else(stack)

@@ -51,7 +51,9 @@ impl RefusalReason {
             Self::TerminationProtection => {
                 "its termination protection is on: switch off disableApiTermination to let Curfew terminate it"
             }
-            Self::OrganisationPolicy => "a policy of the organisation forbids it, which only its administrators can change",
+            Self::OrganisationPolicy => {
+                "a policy of the organisation forbids it, which only its administrators can change"
+            }
             Self::TagPolicy => {
                 "a tag policy of the organisation does not allow a label of Curfew: its administrators can allow curfew:*"
             }

@@ -6,8 +6,8 @@ use model::notification_log::{Headline, HeadlineCost, HeadlineObject, Notificati
 use model::rule::ResourceAction;
 use plan::report::OutcomeKind;
 use plan::{
-    Action, Announcement, BudgetAction, Evidence, InstanceAction, SkipReason, SnapshotAction, Step,
-    Target, VolumeAction,
+    Action, Announcement, BudgetAction, Evidence, InstanceAction, SkipReason, SnapshotAction, Step, Target,
+    VolumeAction,
 };
 
 pub(super) fn step_headline(step: &Step, outcome: OutcomeKind) -> Headline {

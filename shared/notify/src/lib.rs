@@ -51,8 +51,7 @@ pub fn notifications(report: &Report, memory: &NotificationLogs, home: &Region, 
         _ => " The next run tries again.",
     };
     let of_step = |(step, outcome): &(Step, StepOutcome)| {
-        let notify =
-            || step_notification(step, outcome.kind, outcome.error.as_deref(), retry(step, outcome), now);
+        let notify = || step_notification(step, outcome.kind, outcome.error.as_deref(), retry(step, outcome), now);
         Bug::catch(notify).unwrap_or_else(|bug| Some(bug_notification(&step.target, &bug, home)))
     };
     let of_steps = report.steps.iter().filter_map(of_step);

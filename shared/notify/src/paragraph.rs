@@ -12,8 +12,7 @@ use model::ownership::describe_near_misses;
 use model::rule::{ResourceAction, Rule};
 use plan::report::OutcomeKind;
 use plan::{
-    Action, AnnouncedActions, Announcement, Evidence, InstanceAction, SnapshotAction, Step, Target,
-    VolumeAction,
+    Action, AnnouncedActions, Announcement, Evidence, InstanceAction, SnapshotAction, Step, Target, VolumeAction,
 };
 
 use super::undo;

@@ -2,8 +2,8 @@
 
 use jiff::Timestamp;
 use model::curfew_tags::{
-    CurfewTags, HOURS, KEEP_UNTIL, KEEP_UNTIL_FORMS, MARKED, PROTECTED, TAGS_MAX, UnreadableTag, explain_unreadable, has_room,
-    read_keep_until,
+    CurfewTags, HOURS, KEEP_UNTIL, KEEP_UNTIL_FORMS, MARKED, PROTECTED, TAGS_MAX, UnreadableTag, explain_unreadable,
+    has_room, read_keep_until,
 };
 use model::duration;
 use model::fault::InvalidValue;

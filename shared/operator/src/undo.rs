@@ -71,12 +71,14 @@ pub fn notebook_stop_to_undo(
         format!("aws sagemaker start-notebook-instance --region {region} --notebook-instance-name {}", notebook.name())
     };
     match (&notebook.kind, notebook.status) {
-        (SageMakerKind::NotebookInstance, SageMakerStatus::Stopped) => standing_stop(notebook, recorded).ok_or_else(|| {
-            let by_hand = started_by_hand();
-            NothingToUndo::NotByCurfew(format!(
-                "no record says that Curfew stopped it last; start it yourself if you need it: {by_hand}"
-            ))
-        }),
+        (SageMakerKind::NotebookInstance, SageMakerStatus::Stopped) => {
+            standing_stop(notebook, recorded).ok_or_else(|| {
+                let by_hand = started_by_hand();
+                NothingToUndo::NotByCurfew(format!(
+                    "no record says that Curfew stopped it last; start it yourself if you need it: {by_hand}"
+                ))
+            })
+        }
         (SageMakerKind::NotebookInstance, SageMakerStatus::Stopping) => {
             Err(NothingToUndo::NeverChanged("it is still stopping: try again in a minute".to_owned()))
         }

@@ -88,7 +88,16 @@ pub struct Skipped {
     pub reason: SkipReason,
     /// A finding for the owner.
     pub finding: Option<OwnerFinding>,
+    /// The cost of an unattached volume that Curfew leaves to another controller: the report shows it.
+    pub left_cost: Option<LeftCost>,
     pub memory: ResourceMemory,
+}
+
+/// The cost of what Curfew leaves to another controller.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LeftCost {
+    /// `None` if unknown.
+    pub price: Option<Quote>,
 }
 
 /// What the log keeps about one resource after a run, besides what the run itself announces and carries out.
@@ -112,6 +121,12 @@ impl Target {
 }
 
 impl Skipped {
+    /// One without a finding.
+    #[must_use]
+    pub const fn new(target: Target, reason: SkipReason, memory: ResourceMemory) -> Self {
+        Self { target, reason, finding: None, left_cost: None, memory }
+    }
+
     /// One that a bug kept from being judged: nothing is done to it, and all that was announced stays.
     #[must_use]
     pub fn for_bug(bug: &Bug, target: Target, log: &NotificationLog) -> Self {
@@ -119,7 +134,7 @@ impl Skipped {
         let mut memory = ResourceMemory::unchanged(log, &target.resource);
         memory.active_keys.push(topic.clone());
         let finding = OwnerFinding { topic, what: bug.to_string(), text: format!("Curfew does nothing to it: {bug}") };
-        Self { target, reason: SkipReason::Bug, finding: Some(finding), memory }
+        Self { finding: Some(finding), ..Self::new(target, SkipReason::Bug, memory) }
     }
 }
 

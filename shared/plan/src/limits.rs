@@ -83,7 +83,7 @@ fn skip_refused_above(plan: &mut Plan, tried_max: usize) {
     for (place, step) in std::mem::take(&mut plan.steps).into_iter().enumerate() {
         if later.contains(&place) {
             let Step { target, finding, memory, .. } = step;
-            plan.skipped.push(Skipped { target, reason: SkipReason::Refused, finding, memory });
+            plan.skipped.push(Skipped { finding, ..Skipped::new(target, SkipReason::Refused, memory) });
         } else {
             plan.steps.push(step);
         }

@@ -18,7 +18,7 @@ use crate::{Plan, Skipped, Step};
 pub use approval::{ApprovalStatus, RunTrace};
 pub use jobs::{JobAction, JobStep, JobsRecord, JobsReport, JobsResponse};
 pub use record::{AuditRecord, Response, SCHEMA, STEPS_MAX, folder_of, key_of};
-pub use recorded::{APPLIED, RecordedEvidence, RecordedGap, RecordedStep, RunRecord, RunTally};
+pub use recorded::{APPLIED, RecordedEvidence, RecordedGap, RecordedStep, RunRecord, RunTally, SkippedCost};
 pub use usage::RunUsage;
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -120,7 +120,9 @@ impl CallError {
             CallErrorKind::Unsupported => RefusalReason::Unsupported,
             // EC2 API reference, "Error codes for the Amazon EC2 API".
             CallErrorKind::Other => match code? {
-                "OperationNotPermitted" if self.message.contains(aws_words::STOP_PROTECTION) => RefusalReason::StopProtection,
+                "OperationNotPermitted" if self.message.contains(aws_words::STOP_PROTECTION) => {
+                    RefusalReason::StopProtection
+                }
                 "OperationNotPermitted" if self.message.contains(aws_words::TERMINATION_PROTECTION) => {
                     RefusalReason::TerminationProtection
                 }

@@ -98,7 +98,8 @@ pub(crate) trait AnnouncementTarget: Copy {
         if !has_room(self.tags(), &[MARKED]) {
             return Some(NotifyOnlyReason::TooManyTags);
         }
-        let refusal = self.record()?.label_refused.filter(|refusal| mode == Mode::Enforce && refusal.holds(self.now()))?;
+        let refusal =
+            self.record()?.label_refused.filter(|refusal| mode == Mode::Enforce && refusal.holds(self.now()))?;
         match refusal.reason {
             RefusalReason::TagPolicy => Some(NotifyOnlyReason::TagPolicy),
             RefusalReason::OrganisationPolicy => Some(NotifyOnlyReason::OrganisationPolicy),

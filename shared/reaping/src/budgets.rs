@@ -123,7 +123,7 @@ impl BudgetCase<'_> {
     }
 
     fn skip(self, reason: SkipReason) -> Skipped {
-        Skipped { target: self.target(), reason, finding: None, memory: self.resource_memory() }
+        Skipped::new(self.target(), reason, self.resource_memory())
     }
 
     /// What was told of any share stays remembered: another month or another budget is announced again by its fingerprint.

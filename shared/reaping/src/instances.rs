@@ -31,8 +31,8 @@ use model::ownership::{owner_of, team_of, value_of};
 use model::rule::{ResourceAction, Rule};
 use model::usage::{UnknownUsage, Usage};
 use plan::{
-    Action, Announcement, Evidence, InstanceAction, OwnerFinding, Plan, ResourceMemory, SkipReason, Skipped, Step, Target,
-    limits,
+    Action, Announcement, Evidence, InstanceAction, OwnerFinding, Plan, ResourceMemory, SkipReason, Skipped, Step,
+    Target, limits,
 };
 
 use crate::announcements::{AnnouncementTarget, START_FAILED, seen_expiry, start_keys, unsettled_rule_keys};
@@ -320,6 +320,6 @@ impl InstanceCase<'_> {
     }
 
     fn skip(self, reason: SkipReason, resource_memory: ResourceMemory) -> Skipped {
-        Skipped { target: self.target(), reason, finding: None, memory: resource_memory }
+        Skipped::new(self.target(), reason, resource_memory)
     }
 }

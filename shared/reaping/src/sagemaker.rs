@@ -255,7 +255,7 @@ impl<'a> SageMakerCase<'a> {
     }
 
     fn skip(self, reason: SkipReason, memory: ResourceMemory) -> Skipped {
-        Skipped { target: self.target(), reason, finding: None, memory }
+        Skipped::new(self.target(), reason, memory)
     }
 }
 

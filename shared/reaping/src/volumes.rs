@@ -281,10 +281,9 @@ impl<'a> VolumeCase<'a> {
         match self.decide() {
             PlanDecision::Step(step) => step.mode == Mode::Enforce || !step.already_notified || its_hour(),
             PlanDecision::Skipped(skipped) => match skipped.reason {
-                SkipReason::Marked
-                | SkipReason::SnapshotPending
-                | SkipReason::SnapshotFailed
-                | SkipReason::Refused => true,
+                SkipReason::Marked | SkipReason::SnapshotPending | SkipReason::SnapshotFailed | SkipReason::Refused => {
+                    true
+                }
                 SkipReason::Notified => its_hour(),
                 _ => false,
             },

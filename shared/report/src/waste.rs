@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::id::{ResourceId, TeamName};
 use model::money::Rate;
-use plan::report::{OutcomeKind, RecordedStep, RunRecord};
+use plan::report::{OutcomeKind, RecordedStep, RunRecord, SkippedCost};
 use serde::Serialize;
 
 use crate::spend::RunningResource;
@@ -28,6 +28,8 @@ pub enum WasteKind {
     Uninstrumented,
     /// Its owner keeps it by a tag.
     Kept,
+    /// An unattached volume that belongs to a Kubernetes claim or another controller, which may be gone.
+    OfOthers,
 }
 
 impl WasteKind {
@@ -42,13 +44,14 @@ impl WasteKind {
             Self::NotifyOnly => "notify only",
             Self::Uninstrumented => "no GPU metric",
             Self::Kept => "kept by its owner",
+            Self::OfOthers => "of another controller",
         }
     }
 
-    /// Whether it counts as waste. What is uninstrumented, or what an owner keeps, may be needed.
+    /// Whether it counts as waste. What is uninstrumented, or what an owner or a controller keeps, may be needed.
     #[must_use]
     pub const fn is_waste(self) -> bool {
-        !matches!(self, Self::Uninstrumented | Self::Kept)
+        !matches!(self, Self::Uninstrumented | Self::Kept | Self::OfOthers)
     }
 
     fn from_skip_reason(reason: &str) -> Option<Self> {
@@ -108,12 +111,25 @@ pub(crate) fn find_waste(
             }));
         }
     }
+    rows.extend(newest.iter().flat_map(|record| &record.skipped_costs).map(row_of_others));
     rows.sort_by(|one, other| {
         (one.kind, other.usd_per_hour, &one.resource).cmp(&(other.kind, one.usd_per_hour, &other.resource))
     });
     let mut named = BTreeSet::new();
     rows.retain(|row| named.insert(row.resource.clone()));
     rows
+}
+
+fn row_of_others((resource, cost): (&ResourceId, &SkippedCost)) -> WasteRow {
+    WasteRow {
+        kind: WasteKind::OfOthers,
+        resource: resource.clone(),
+        what: cost.what.clone(),
+        name: cost.name.clone(),
+        team: cost.team.as_deref().map(TeamName::from),
+        why: "unattached; Curfew never deletes it".to_owned(),
+        usd_per_hour: cost.usd_per_hour,
+    }
 }
 
 fn row_of_step(step: &RecordedStep, record: &RunRecord) -> Option<WasteRow> {

@@ -20,7 +20,7 @@ use jiff::{SignedDuration, Timestamp};
 use markup5ever_rcdom::{NodeData, RcDom};
 use model::config::{Config, PricesConfig};
 use model::fixture::time;
-use model::money::Amount;
+use model::money::{Amount, Rate};
 use proptest::prelude::*;
 use recommend::usage::{FindingKind, InstanceUsage};
 use report::{FINDINGS_SHOWN, Mail, MonthFacts, MonthReport, UsageFacts, WasteKind, digest, mail, render_html};
@@ -219,6 +219,22 @@ fn each_team_is_mailed_its_own_part() {
         mail.page.starts_with("<!DOCTYPE html>") && !mail.page.contains("nlp") && mail.text.contains("is attached")
     );
     assert!(!mail.html.contains("<style") && !mail.html.contains("<svg"), "mail programs drop both");
+}
+
+#[test]
+fn volumes_of_other_controllers_are_shown_and_no_waste() {
+    let mut facts = two_teams("vision", "nlp");
+    let record = json!({
+        "function": "reap-volumes", "run": "r9", "at": "2026-11-30T12:00:00Z", "mode": "enforce", "steps": [],
+        "skipped": { "kubernetes": ["vol-9"] },
+        "skipped_costs": { "vol-9": { "what": "500 GiB gp3", "team": "nlp", "usd_per_hour": 0.055 } },
+    });
+    facts.newest.push(serde_json::from_value(record).unwrap());
+    let report = MonthReport::from_facts(&facts);
+    let row = report.waste.last().unwrap();
+    assert_eq!((row.kind, row.resource.as_str(), row.what.as_str()), (WasteKind::OfOthers, "vol-9", "500 GiB gp3"));
+    assert!(!row.kind.is_waste() && render_html(&report).contains("vol-9"));
+    assert!(report.teams.iter().all(|team| team.team != "nlp" || team.waste == Rate::ZERO));
 }
 
 #[test]

@@ -138,7 +138,8 @@ impl AwsInMemory {
             Ec2Write::StartInstance(id) => instance(&mut self.instances, id, InstanceState::Running),
             Ec2Write::TerminateInstance(id) => self.instances.retain(|instance| instance.id != **id),
             Ec2Write::CreateSnapshot { volume, description, tags } => {
-                let numbers = self.storage.snapshots.iter().filter_map(|one| one.id.as_str().split_once('-')?.1.parse().ok());
+                let numbers =
+                    self.storage.snapshots.iter().filter_map(|one| one.id.as_str().split_once('-')?.1.parse().ok());
                 let number = numbers.max().unwrap_or(0_usize) + 1;
                 let volume = self.storage.volumes.items.iter().find(|one| one.id == **volume).unwrap();
                 self.storage.snapshots.push(Snapshot {

@@ -157,6 +157,7 @@ mod tests {
             seen: 0,
             steps: Vec::new(),
             skipped: BTreeMap::new(),
+            skipped_costs: BTreeMap::new(),
             gaps: vec![missed; gaps],
             usage: None,
         }

@@ -8,8 +8,7 @@ use model::notification_log::Severity;
 use model::rule::Rule;
 use plan::report::OutcomeKind;
 use plan::{
-    Action, AnnouncedActions, Announcement, BudgetAction, InstanceAction, NotifyOnlyReason, SkipReason,
-    VolumeAction,
+    Action, AnnouncedActions, Announcement, BudgetAction, InstanceAction, NotifyOnlyReason, SkipReason, VolumeAction,
 };
 use serde::de::DeserializeOwned;
 

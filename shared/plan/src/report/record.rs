@@ -11,6 +11,7 @@ use model::observation::Gap;
 use model::sagemaker::EndpointOrigin;
 use serde::Serialize;
 
+use super::recorded::SkippedCost;
 use super::{OutcomeKind, Report, RunUsage, StepOutcome};
 use crate::{Action, Evidence, NotifyOnlyReason, SkipReason, Step, count_skipped};
 
@@ -38,6 +39,8 @@ pub struct AuditRecord<'a> {
     head: RunHeader<'a>,
     steps: Vec<AuditedStep<'a, StepRecord<'a>>>,
     skipped: BTreeMap<SkipReason, Vec<&'a ResourceId>>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    skipped_costs: BTreeMap<&'a ResourceId, SkippedCost>,
     gaps: &'a [Gap],
     usage: RunUsage,
 }
@@ -120,6 +123,8 @@ impl<'a> AuditRecord<'a> {
         for one in &report.skipped {
             skipped.entry(one.reason).or_default().push(&one.target.resource);
         }
+        let costs =
+            report.skipped.iter().filter_map(|one| Some((&one.target.resource, SkippedCost::from_skipped(one)?)));
         let steps = report.steps.iter().map(|(step, outcome)| AuditedStep {
             step: record(step, outcome),
             what: &step.target.what,
@@ -133,6 +138,7 @@ impl<'a> AuditRecord<'a> {
             head: RunHeader::from_report(report),
             steps: steps.collect(),
             skipped,
+            skipped_costs: costs.collect(),
             gaps: &report.gaps,
             usage: report.usage,
         }

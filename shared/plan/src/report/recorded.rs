@@ -6,6 +6,7 @@ mod evidence;
 
 use std::collections::BTreeMap;
 
+use billing::price;
 use jiff::Timestamp;
 use model::id::{Region, ResourceId, RunId};
 use model::mode::Mode;
@@ -16,6 +17,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use super::{OutcomeKind, RunUsage};
+use crate::{Skipped, Target};
 
 /// The prefix of the run ids of `curfew apply`. Other ids are Lambda's, of hexadecimal digits.
 pub const APPLIED: &str = "apply-";
@@ -35,12 +37,38 @@ pub struct RunRecord {
     pub steps: Vec<RecordedStep>,
     #[serde(default)]
     pub skipped: BTreeMap<String, Vec<ResourceId>>,
+    /// Of skipped resources that cost money and belong to another controller.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub skipped_costs: BTreeMap<ResourceId, SkippedCost>,
     /// What it could not see, or could not say.
     #[serde(default)]
     pub gaps: Vec<RecordedGap>,
     /// What it took itself; older records do not say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<RunUsage>,
+}
+
+/// What a resource costs that Curfew leaves to another controller.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SkippedCost {
+    /// What it is, for people: `500 GiB gp3`.
+    pub what: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub team: Option<String>,
+    /// `None` if unknown.
+    #[serde(default, deserialize_with = "rate")]
+    pub usd_per_hour: Option<Rate>,
+}
+
+impl SkippedCost {
+    pub(super) fn from_skipped(skipped: &Skipped) -> Option<Self> {
+        let Target { what, name, team, .. } = &skipped.target;
+        let usd_per_hour = price::rate(skipped.left_cost?.price);
+        let team = team.as_ref().map(|team| team.as_str().to_owned());
+        Some(Self { what: what.clone(), name: name.clone(), team, usd_per_hour })
+    }
 }
 
 /// One action on one resource, with its outcome.

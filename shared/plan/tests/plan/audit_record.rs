@@ -2,13 +2,14 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+use billing::price::PriceBook;
 use model::curfew_tags::{MARKED, STOPPED};
 use model::instance::{Instance, InstanceState};
 use model::mode::Mode;
 use model::notification_log::NotificationLogs;
 use model::observation::{Gap, GapKind, Observation};
 use model::usage::Usage;
-use plan::report::{AuditRecord, OutcomeKind, Report, Response, STEPS_MAX, StepOutcome};
+use plan::report::{AuditRecord, OutcomeKind, Report, Response, RunRecord, STEPS_MAX, StepOutcome};
 use plan::*;
 use reaping::fixture::{NOW, busy, enforcing, idle, instance, record_of_labels, time, unknown};
 use reaping::instances::decide;
@@ -184,6 +185,19 @@ fn an_audit_record_has_its_schema_and_the_skipped_resources() {
         assert_eq!((step.remove("what"), step.remove("name")), (Some(json!("g5.xlarge")), None), "{step:?}");
     }
     assert_eq!(steps, serde_json::to_value(Response::from_report(&report)).unwrap()["steps"]);
+}
+
+#[test]
+fn an_audit_record_says_what_skipped_resources_of_others_cost() {
+    let mut report = report(vec![(instance().id("i-10").tag("eks:cluster-name", "ml").build(), busy())]);
+    assert_eq!(serde_json::to_value(AuditRecord::from_report(&report)).unwrap().get("skipped_costs"), None);
+    let price = PriceBook::dated().saved_by_ending(&instance().build());
+    report.skipped[0].left_cost = Some(LeftCost { price });
+    let record = serde_json::to_string(&AuditRecord::from_report(&report)).unwrap();
+    let read: RunRecord = serde_json::from_str(&record).unwrap();
+    let cost = &read.skipped_costs["i-10"];
+    assert!(cost.usd_per_hour.is_some() && cost.usd_per_hour == billing::price::rate(price), "{cost:?}");
+    assert_eq!(cost.what, "g5.xlarge");
 }
 
 #[test]

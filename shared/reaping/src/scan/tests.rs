@@ -202,22 +202,23 @@ fn a_volume_that_is_attached_to_nothing_is_orphaned_however_young() {
 }
 
 #[test]
-fn a_volume_that_is_anothers_claim_share_or_job_is_left_out() {
-    check_volume(volume().tag("kubernetes.io/created-for/pvc/name", "data"), "");
+fn a_volume_that_is_shared_or_a_jobs_is_left_out() {
     check_volume(volume().with(|volume| volume.multi_attach = true), "");
     check_volume(volume().tag("curfew:job", "vision/llama-1"), "");
     check_volume(volume().tag("curfew:protected", ""), "");
     check_volume(volume().tag("curfew:keep-until", "2026-09-30"), "");
     let unreadable = |of: VolumeBuilder| of.tag("curfew:mode", "perhaps");
-    check_volume(unreadable(volume()).tag("CSIVolumeName", "pvc"), "");
     check_volume(unreadable(volume()).tag("curfew:protected", ""), "");
     let found = in_words(&look_at(unreadable(volume())));
     assert!(found.starts_with(&format!("{ORPHANED}; the tag curfew:mode=perhaps cannot be read")), "{found}");
 }
 
 #[test]
-fn a_volume_that_a_stack_or_a_service_made_is_told_with_it() {
+fn a_volume_that_a_cluster_a_stack_or_a_service_made_is_told_with_it() {
     let told = |whose: &str| ORPHANED.replace("orphaned", &format!("orphaned of {whose}"));
+    check_volume(volume().tag("kubernetes.io/created-for/pvc/name", "data"), &told("a Kubernetes claim"));
+    let of_cluster = volume().tag("CSIVolumeName", "pvc").tag("kubernetes.io/cluster/ml prod", "owned");
+    check_volume(of_cluster, &told("a Kubernetes claim of the cluster \"ml prod\""));
     check_volume(volume().tag("aws:cloudformation:stack-name", "data"), &told("a CloudFormation stack"));
     check_volume(volume().tag("spacelift", "x"), &told("the controller of the tag spacelift"));
     let operated = volume().with(|volume| volume.operator = Some("redshift.amazonaws.com".to_owned()));

@@ -67,7 +67,8 @@ pub fn full_use_query(
 
 /// Of what was seen, all that bears upon one resource: a plan for it alone is held by no limit that counts others.
 fn narrowed(seen: &ObservedStorage, id: &ResourceId) -> ObservedStorage {
-    let of_volume = seen.snapshots.iter().find(|snapshot| snapshot.id == *id).map_or(id, |snapshot| &snapshot.of_volume);
+    let of_volume =
+        seen.snapshots.iter().find(|snapshot| snapshot.id == *id).map_or(id, |snapshot| &snapshot.of_volume);
     let of_it = |snapshot: &&Snapshot| snapshot.id == *id || snapshot.of_volume == *of_volume;
     let snapshots: Vec<Snapshot> = seen.snapshots.iter().filter(of_it).cloned().collect();
     let named = |volume: &&Volume| volume.id == *id || snapshots.iter().any(|one| one.of_volume == volume.id);

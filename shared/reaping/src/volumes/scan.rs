@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use model::curfew_tags::{CurfewTags, explain_unreadable, name_unreadable};
-use model::foreign::other_keeper;
+use model::foreign::describe_keeper;
 use model::notification_log::NotificationLogs;
 use model::observation::Observation;
 use model::volume::ObservedStorage;
@@ -12,7 +12,7 @@ use super::{StorageView, VolumeCase, jobs};
 use crate::policy::Policy;
 use crate::scan::{FindingKind, ScanFinding, find_in_each};
 
-/// Every unattached volume that belongs to no Kubernetes claim and no job, and is not shared. EC2 reports when it was created, not since
+/// Every unattached volume that belongs to no job and is not shared, with its controller: the cluster of a claim may be gone. EC2 reports when it was created, not since
 /// when it is unattached. A job with an unknown state counts as unfinished.
 #[must_use]
 pub fn scan(seen: &ObservedStorage, policy: &Policy, now: Timestamp) -> Observation<ScanFinding> {
@@ -34,7 +34,7 @@ impl VolumeCase<'_> {
             curfew_tags.as_ref().err().map(|unreadable| (name_unreadable(unreadable), explain_unreadable(unreadable)));
         let (named, unreadable) = unreadable.unzip();
         match self.kept_by_others(&curfew_tags.unwrap_or_default()) {
-            None | Some(SkipReason::ForeignOwned) => {}
+            None | Some(SkipReason::ForeignOwned | SkipReason::Kubernetes) => {}
             Some(_) => return None,
         }
         let created_at = self.volume.created_at;
@@ -55,7 +55,7 @@ impl VolumeCase<'_> {
             evidence: evidence.into_iter().flatten().collect::<Vec<_>>().join("; "),
             in_short: in_short.into_iter().flatten().collect::<Vec<_>>().join("; "),
             created_at: Some(created_at),
-            controller: other_keeper(self.volume, &self.view.policy.config.managed),
+            controller: describe_keeper(self.volume, &self.view.policy.config.managed),
         })
     }
 }

@@ -10,7 +10,7 @@ use model::mode::Mode;
 use model::notification_log::{NotificationKey, ResourceRecord};
 use model::rule::Rule;
 use model::volume::{SnapshotState, VolumeState, VolumeUse};
-use plan::{OwnerFinding, ResourceMemory, SkipReason, Skipped, may_become_safe};
+use plan::{LeftCost, OwnerFinding, ResourceMemory, SkipReason, Skipped, may_become_safe};
 
 use super::{TRY_AGAIN_AFTER, VolumeCase};
 use crate::announcements::RuleTrack;
@@ -42,7 +42,11 @@ impl VolumeCase<'_> {
         if self.volume.is_attached() {
             return None;
         }
-        self.kept_by_others(&curfew_tags).map(|reason| self.skip(reason))
+        self.kept_by_others(&curfew_tags).map(|reason| {
+            let is_of_others = matches!(reason, SkipReason::Kubernetes | SkipReason::ForeignOwned);
+            let cost = LeftCost { price: self.view.policy.prices.volume_cost(self.volume) };
+            Skipped { left_cost: is_of_others.then_some(cost), ..self.skip(reason) }
+        })
     }
 
     /// Of one that is unattached: why it may not be an orphan.
@@ -62,7 +66,7 @@ impl VolumeCase<'_> {
     /// Attached volumes are skipped, with a finding if their instance has been stopped for long.
     pub(super) fn skip_attached(self, resource_memory: ResourceMemory) -> Skipped {
         let finding = self.on_stopped_instance();
-        Skipped { target: self.target(), reason: SkipReason::Attached, finding, memory: resource_memory }
+        Skipped { finding, ..Skipped::new(self.target(), SkipReason::Attached, resource_memory) }
     }
 
     /// Why nothing is due for a volume that was judged.
@@ -82,7 +86,7 @@ impl VolumeCase<'_> {
             None => SkipReason::UsageUnknown,
         };
         let finding = self.failed_snapshot().filter(|_| waits);
-        Skipped { target: self.target(), reason, finding, memory: resource_memory }
+        Skipped { finding, ..Skipped::new(self.target(), reason, resource_memory) }
     }
 
     /// Found orphaned when last asked about, which is asked once a day.
@@ -111,7 +115,8 @@ impl VolumeCase<'_> {
     fn failed_snapshot(self) -> Option<OwnerFinding> {
         let tried = self.snapshots().iter().filter(|snapshot| may_become_safe(snapshot, self.volume, self.since));
         let newest = tried.max_by_key(|snapshot| snapshot.started_at)?;
-        let failed = Some(newest).filter(|one| !matches!(one.state, SnapshotState::Pending | SnapshotState::Completed))?;
+        let failed =
+            Some(newest).filter(|one| !matches!(one.state, SnapshotState::Pending | SnapshotState::Completed))?;
         let text = format!(
             "its snapshot {} failed, so Curfew does not delete the volume; it tries again after {}. If the volume is encrypted, check \
              that its KMS key is enabled",
@@ -130,7 +135,7 @@ impl VolumeCase<'_> {
     }
 
     fn skip(self, reason: SkipReason) -> Skipped {
-        Skipped { target: self.target(), reason, finding: None, memory: self.unjudged() }
+        Skipped::new(self.target(), reason, self.unjudged())
     }
 
     /// The memory of one that is not judged now. Its announcement is over: if it is judged again, that begins anew.

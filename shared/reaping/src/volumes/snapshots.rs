@@ -30,7 +30,7 @@ impl StorageView<'_> {
         let target = self.target(snapshot);
         let Some(safety) = safety_record(snapshot, &self.first_snapshots, self.memory) else {
             let (reason, memory) = (SkipReason::ForeignOwned, ResourceMemory::default());
-            return PlanDecision::Skipped(Box::new(Skipped { target, reason, finding: None, memory }));
+            return PlanDecision::Skipped(Box::new(Skipped::new(target, reason, memory)));
         };
         let record = self.notices(&snapshot.region).record(&snapshot.id);
         let announced = record.and_then(|record| record.announced.get(&Rule::Expired)).copied();
@@ -180,14 +180,14 @@ impl OwnSnapshot<'_> {
 
     fn skipped_with(&self, reason: SkipReason, active_keys: Vec<NotificationKey>) -> PlanDecision {
         let (target, memory) = (self.view.target(self.snapshot), self.memory(active_keys));
-        PlanDecision::Skipped(Box::new(Skipped { target, reason, finding: None, memory }))
+        PlanDecision::Skipped(Box::new(Skipped::new(target, reason, memory)))
     }
 
     fn unreadable(&self, text: String) -> PlanDecision {
         let topic = NotificationKey::named(UNREADABLE);
         let (target, memory) = (self.view.target(self.snapshot), self.memory(vec![topic.clone()]));
         let finding = Some(OwnerFinding { topic, what: text.clone(), text });
-        PlanDecision::Skipped(Box::new(Skipped { target, reason: SkipReason::Unreadable, finding, memory }))
+        PlanDecision::Skipped(Box::new(Skipped { finding, ..Skipped::new(target, SkipReason::Unreadable, memory) }))
     }
 
     fn memory(&self, active_keys: Vec<NotificationKey>) -> ResourceMemory {

@@ -102,7 +102,7 @@ pub(super) fn waste(report: &MonthReport) -> Markup {
         }
         @if !others.is_empty() {
             section {
-                h2 id="others" { "Uninstrumented and kept resources" }
+                h2 id="others" { "Uninstrumented and kept resources, and volumes of other controllers" }
                 (waste_table("others", &others))
             }
         }

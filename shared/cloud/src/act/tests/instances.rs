@@ -196,7 +196,10 @@ async fn protection_against_stopping_is_a_failure_in_ec2s_words() {
     let (outcome, _) = carried_out_where(&step(stop(None), &[]), refuse).await;
     assert_eq!((outcome.kind, outcome.refusal), (OutcomeKind::Failed, Some(RefusalReason::StopProtection)));
     let error = outcome.error.unwrap();
-    assert!(error.contains("Modify its 'disableApiStop' attribute and try again; its stop protection is on"), "{error}");
+    assert!(
+        error.contains("Modify its 'disableApiStop' attribute and try again; its stop protection is on"),
+        "{error}"
+    );
 }
 
 /// Carries out a step whose write is answered like that, of an instance that is in this state by then.

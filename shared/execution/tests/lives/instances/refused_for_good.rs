@@ -16,7 +16,10 @@ fn stop_protection_is_tried_once_a_day_and_told_with_its_remedy() {
     account.aws.refuses_for_good = Some(PROTECTED_FROM_STOP);
     account.run("01 12:00").run("01 13:00");
     let [message] = &account.aws.messages[..] else { panic!("{:?}", account.aws.messages) };
-    assert!(message.body.contains("switch off disableApiStop to let Curfew stop it. Curfew tries again once a day."), "{message:?}");
+    assert!(
+        message.body.contains("switch off disableApiStop to let Curfew stop it. Curfew tries again once a day."),
+        "{message:?}"
+    );
     account.run("01 13:05").run("02 12:55").run("02 13:00").run("02 13:05");
     account.aws.refuses_for_good = None;
     account.run("03 12:55").run("03 13:00");

@@ -182,7 +182,8 @@ fn a_description_without_a_record_proves_nothing() {
 #[test]
 fn one_behind_an_image_is_tried_once_a_day() {
     let mut account = account(vec![snapshot(&[])], &recorded(GONE), [], ENFORCED);
-    account.aws.refuses_for_good = Some((RefusedCall::DeleteSnapshot, "OperationNotPermitted", "The snapshot is locked"));
+    account.aws.refuses_for_good =
+        Some((RefusedCall::DeleteSnapshot, "OperationNotPermitted", "The snapshot is locked"));
     account.run("09-01 12:00").run("09-01 13:00").run("09-02 11:00").run("09-02 12:00");
     account.aws.refuses_for_good = None;
     account.run("09-02 13:00").run("09-03 12:00");
