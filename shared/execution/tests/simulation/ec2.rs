@@ -72,6 +72,10 @@ fn end(session: &Session, call: &'static str, id: &ResourceId, ending: ResourceA
         if ending == ResourceAction::Stop && unstoppable {
             return Err((CallErrorKind::Unsupported, "UnsupportedOperation"));
         }
+        if ending == ResourceAction::Stop && machine.stop_protection.is_on {
+            machine.stop_protection.refused_at = *clock;
+            return Err((CallErrorKind::Other, STOP_PROTECTED));
+        }
         let Some((rule, _)) = session.steps.borrow().get(id).copied() else { unreachable!("no step is about {id}") };
         oracle.ended(machine, rule, ending, &session.facts());
         machine.enter(
@@ -82,6 +86,9 @@ fn end(session: &Session, call: &'static str, id: &ResourceId, ending: ResourceA
         Ok(())
     })
 }
+
+/// EC2 user guide, "Enable stop protection for your EC2 instances".
+const STOP_PROTECTED: &str = "OperationNotPermitted: Modify its 'disableApiStop' instance attribute and try again.";
 
 /// Why a call failed.
 type Refusal = (CallErrorKind, &'static str);
@@ -98,5 +105,8 @@ fn change(
         Some(place) => change(&mut account, place),
         None => Err((CallErrorKind::NotFound, "InvalidInstanceID.NotFound")),
     };
-    changed.map_err(|(kind, message)| session.failed(call, kind, message))
+    changed.map_err(|(kind, message)| {
+        let code = message.split_once(": ").map(|(code, _)| code.to_owned());
+        CallError { code, ..session.failed(call, kind, message) }
+    })
 }

@@ -40,6 +40,10 @@ pub(crate) fn find_contradiction(planned: &Planned, run: u64, now: Timestamp) ->
             let is_announced = explained.rules.iter().any(|row| row.announced);
             **said == *skipped && (skipped.reason != SkipReason::Marked || is_announced)
         }
+        // Of refused actions a run tries as many as the limits allow.
+        (PlanDecision::Step(said), None, Some(skipped)) => {
+            said.refused_at.is_some() && skipped.reason == SkipReason::Refused
+        }
         _ => false,
     };
     let is_running = instance.state == InstanceState::Running;

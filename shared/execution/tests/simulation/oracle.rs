@@ -12,7 +12,7 @@ use model::curfew_tags::MARKED;
 use model::instance::Instance;
 use model::mode::Mode;
 use model::rule::{ResourceAction, Rule};
-use plan::{Evidence, Plan};
+use plan::{Evidence, Plan, SkipReason};
 
 pub(crate) use liveness::IdleShare;
 
@@ -143,9 +143,16 @@ impl InvariantOracle {
         };
         let inferred = || {
             plan.steps.iter().filter(|step| {
-                step.mode == Mode::Enforce && step.action.stops_or_deletes() && is_inferred(&step.evidence)
+                step.mode == Mode::Enforce
+                    && step.action.stops_or_deletes()
+                    && is_inferred(&step.evidence)
+                    && step.refused_at.is_none()
             })
         };
+        // More refused actions than the limits allow take turns.
+        for skipped in plan.skipped.iter().filter(|skipped| skipped.reason == SkipReason::Refused) {
+            self.record(skipped.target.resource.as_str()).held_at = facts.now;
+        }
         let exceeded = !within_limits(i64::try_from(inferred().count()).unwrap_or(i64::MAX), facts);
         for step in inferred() {
             let id = step.target.resource.as_str();

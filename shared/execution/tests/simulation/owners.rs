@@ -26,6 +26,8 @@ named! {
         KeepUntil = "keep-until",
         Protect = "protect",
         Unprotect = "unprotect",
+        ProtectFromStop = "switch stop protection on",
+        AllowStop = "switch stop protection off",
         ExpiresAt = "expires-at",
         SetHours = "hours",
         ObserveMode = "mode=observe",
@@ -135,7 +137,7 @@ impl SimulatedMachine {
     }
 
     pub(crate) fn change_mind(&mut self, now: i64, chance: &mut RandomStream, mut did: impl FnMut(Behaviour)) {
-        let behaviour = match chance.below(25) {
+        let behaviour = match chance.below(28) {
             0..5 => self.says.set_a_moment(now, chance),
             5..14 => self.says.reword(chance),
             14..21 => self.says.tidy(chance),
@@ -153,6 +155,17 @@ impl SimulatedMachine {
                 did(Behaviour::Terminate);
                 return;
             }
+            // Nothing that a tag or a listing shows.
+            24 => {
+                self.stop_protection.is_on = true;
+                did(Behaviour::ProtectFromStop);
+                return;
+            }
+            25 | 26 => {
+                self.stop_protection.is_on = false;
+                did(Behaviour::AllowStop);
+                return;
+            }
             _ => return,
         };
         self.retag(now);
@@ -161,6 +174,7 @@ impl SimulatedMachine {
 
     fn stop_by_hand(&mut self, now: i64) {
         let can = self.is(InstanceState::Running)
+            && !self.stop_protection.is_on
             && !self.ec2.root_on_instance_storage
             && self.ec2.purchase != PurchaseOption::SpotOneTime;
         if can {

@@ -112,6 +112,14 @@ pub(crate) struct SimulatedMachine {
     /// When that last changed.
     pub(crate) work_changed_at: i64,
     pub(crate) gone_at: i64,
+    pub(crate) stop_protection: StopProtection,
+}
+
+#[derive(Default)]
+pub(crate) struct StopProtection {
+    pub(crate) is_on: bool,
+    /// When EC2 last refused a stop for it; 0 for never.
+    pub(crate) refused_at: i64,
 }
 
 const TYPES: [(&str, u32, u32, u64); 7] = [
@@ -192,6 +200,7 @@ impl SimulatedMachine {
             work_changed_at: now,
             does: LastActivity::Works,
             gone_at: i64::MAX,
+            stop_protection: StopProtection::default(),
         };
         machine.retag(now);
         machine

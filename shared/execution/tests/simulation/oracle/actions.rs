@@ -41,7 +41,9 @@ impl InvariantOracle {
             self.violated(facts.now, format!("{}: {what}, although {unfounded}", machine.id()));
         }
         self.is_announced(machine, rule, ending, facts);
-        if !matches!(rule, Rule::Expired | Rule::Hours) || self.expired_unseen(machine, rule, facts) {
+        // What was refused in this life counts for nothing.
+        let is_counted = machine.stop_protection.refused_at < machine.launched;
+        if is_counted && (!matches!(rule, Rule::Expired | Rule::Hours) || self.expired_unseen(machine, rule, facts)) {
             let count = if self.inferred.0 == facts.id { self.inferred.1 + 1 } else { 1 };
             self.inferred = (facts.id, count);
             if !within_limits(count, facts) {

@@ -7,7 +7,7 @@ use model::rule::Rule;
 use super::InvariantOracle;
 use super::truth::{HOURS_NOTICE, LAG};
 use crate::budgets::{BEAT, SimulatedBudgets};
-use crate::chance::{HOUR, MINUTE, TICK};
+use crate::chance::{DAY, HOUR, MINUTE, TICK};
 use crate::jobs::{JobReading, MachineOwner};
 use crate::settings::SimulatedConfig;
 use crate::world::{Instrumentation, LastActivity, MachineWork, SimulatedMachine, StoppedBy};
@@ -74,7 +74,9 @@ impl InvariantOracle {
             return false;
         }
         // Above the limits an action awaits approval; and the reaper skips protected machines.
-        if !machine.is(InstanceState::Running) || held_lately || machine.skip_reason(now).is_some() {
+        // What EC2 refused is tried again a day later, or once it has its turn.
+        let is_refused = machine.stop_protection.is_on || now < machine.stop_protection.refused_at + DAY + 4 * TICK;
+        if !machine.is(InstanceState::Running) || held_lately || is_refused || machine.skip_reason(now).is_some() {
             self.record(machine.id()).overdue = [None; 6];
             return false;
         }
