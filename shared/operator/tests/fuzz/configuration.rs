@@ -179,7 +179,9 @@ proptest! {
         let with_key = |line: &&&str| line.contains(" = ") && !line.starts_with(['#', '[', ' ']) && !line.starts_with(FAMILY);
         let line = *which.get(&lines.iter().filter(with_key).copied().collect::<Vec<_>>());
         let (_, value) = line.split_once(" = ").unwrap();
-        let text = document.replace(line, &format!("{} = {value}", serde_json::Value::from(to)));
+        // JSON's strings are TOML's but for DEL, which TOML wants escaped.
+        let key = serde_json::Value::from(to).to_string().replace('\u{7f}', "\\u007f");
+        let text = document.replace(line, &format!("{key} = {value}"));
         let fault = Config::read(&text).unwrap_err();
         check_fault(&fault, &text);
         prop_assert!(text.lines().nth(fault.line - 1).unwrap().ends_with(value), "{fault}");
