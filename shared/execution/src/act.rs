@@ -15,7 +15,6 @@ use model::id::{Region, ResourceId, RunId};
 use model::instance::{Instance, Tags};
 use model::mark::Mark;
 use model::mode::Mode;
-use model::refusal::RefusalReason;
 use model::sagemaker::SageMakerResource;
 use model::volume::{Snapshot, Volume};
 use plan::report::{OutcomeKind, StepOutcome};
@@ -195,7 +194,13 @@ impl<C: Cloud, R: ReadAgain> StepResource<'_, C, R> {
         match announcement {
             Announcement::Mark(actions) => {
                 let mark = Mark::earliest(actions.iter().map(|(rule, action)| (*rule, *action)));
-                self.tag(mark.map(|mark| tag(MARKED, &mark)).into_iter().chain(with_mark).collect()).await
+                let mark = mark.map(|mark| tag(MARKED, &mark));
+                let has_more = with_mark.is_some();
+                match self.tag(mark.clone().into_iter().chain(with_mark).collect()).await {
+                    // No action needs the other label.
+                    Err(error) if has_more && error.refusal().is_some() => self.tag(mark.into_iter().collect()).await,
+                    answer => answer,
+                }
             }
             Announcement::Unmark { remaining, also } => {
                 if let Some(mark) = remaining {
@@ -220,7 +225,7 @@ impl<C: Cloud, R: ReadAgain> StepResource<'_, C, R> {
         }
         match self.tag(labels).await {
             Ok(_) => Ok(None),
-            Err(error) if error.refusal().is_some_and(RefusalReason::is_lasting) => Ok(Some(error)),
+            Err(error) if error.refusal().is_some() => Ok(Some(error)),
             Err(error) => Err(error),
         }
     }

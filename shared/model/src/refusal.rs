@@ -23,10 +23,6 @@ pub enum RefusalReason {
     UsedByImage,
     /// The resource does not allow it in any state.
     Unsupported,
-    /// The role lacks a permission, which the next deployment may grant.
-    AccessDenied,
-    /// Another answer of AWS, which may change by itself.
-    Other,
 }
 
 /// The last refusal of one action on a resource.
@@ -37,12 +33,6 @@ pub struct Refusal {
 }
 
 impl RefusalReason {
-    /// Whether nothing but an act of a person outside of Curfew lifts it: it is tried again once a day.
-    #[must_use]
-    pub const fn is_lasting(self) -> bool {
-        !matches!(self, Self::AccessDenied | Self::Other)
-    }
-
     /// What lifts it, for people; `None` where AWS's own words say it.
     #[must_use]
     pub const fn remedy(self) -> Option<&'static str> {
@@ -59,16 +49,16 @@ impl RefusalReason {
             }
             Self::TooManyTags => "it has as many tags as AWS allows: remove one to make room for Curfew's label",
             Self::UsedByImage => "an AMI is made of it, and deregistering that AMI frees it",
-            Self::Unsupported | Self::AccessDenied | Self::Other => return None,
+            Self::Unsupported => return None,
         })
     }
 }
 
 impl Refusal {
-    /// Whether the action is not tried at `now`: a day has not passed. A time further ahead than clocks differ is damaged.
+    /// Whether the action is not tried at `now`, because less than a day has passed. A time further ahead than clocks differ is damaged.
     #[must_use]
     pub fn holds(self, now: Timestamp) -> bool {
-        self.reason.is_lasting() && now.duration_since(self.at).abs() < REPEAT_AFTER
+        now.duration_since(self.at).abs() < REPEAT_AFTER
     }
 
     /// From when on it is tried again.
@@ -84,15 +74,14 @@ mod tests {
 
     #[test]
     fn what_only_a_person_lifts_is_tried_again_after_a_day() {
-        let check = |reason, now: &str, expect| {
-            let refusal = Refusal { reason, at: "2026-09-01T12:00:00Z".parse().unwrap() };
-            assert_eq!(refusal.holds(now.parse().unwrap()), expect, "{reason:?} at {now}");
+        let check = |now: &str, expect| {
+            let at = "2026-09-01T12:00:00Z".parse().unwrap();
+            let refusal = Refusal { reason: RefusalReason::StopProtection, at };
+            assert_eq!(refusal.holds(now.parse().unwrap()), expect, "at {now}");
         };
-        check(RefusalReason::StopProtection, "2026-09-01T12:00:00Z", true);
-        check(RefusalReason::StopProtection, "2026-09-02T11:59:59Z", true);
-        check(RefusalReason::StopProtection, "2026-09-02T12:00:00Z", false);
-        check(RefusalReason::StopProtection, "2026-08-31T12:00:00Z", false);
-        check(RefusalReason::AccessDenied, "2026-09-01T12:05:00Z", false);
-        check(RefusalReason::Other, "2026-09-01T12:05:00Z", false);
+        check("2026-09-01T12:00:00Z", true);
+        check("2026-09-02T11:59:59Z", true);
+        check("2026-09-02T12:00:00Z", false);
+        check("2026-08-31T12:00:00Z", false);
     }
 }

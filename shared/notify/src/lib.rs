@@ -47,7 +47,7 @@ pub fn notifications(report: &Report, memory: &NotificationLogs, home: &Region, 
     // No later run repeats by itself what a person chose.
     let retry = |step: &Step, outcome: &StepOutcome| match outcome.refusal {
         _ if report.of_chosen_only => "",
-        Some(reason) if reason.is_lasting() && step.refusable().is_some() => " Curfew tries again once a day.",
+        Some(_) if step.refusable().is_some() => " Curfew tries again once a day.",
         _ => " The next run tries again.",
     };
     let of_step = |(step, outcome): &(Step, StepOutcome)| {

@@ -125,12 +125,17 @@ fn records(
     report: &Report,
 ) -> (BTreeMap<ResourceId, ResourceRecord>, BTreeMap<ResourceId, Tags>) {
     let (mut records, mut hosts) = (BTreeMap::new(), BTreeMap::new());
+    let of_region = report.steps.iter().filter(|(step, _)| step.target.region == *region);
+    // A failure is told once a day, also of a step that follows from no violated rule.
+    let undone: BTreeMap<&ResourceId, NotificationKey> =
+        of_region.map(|(step, _)| (&step.target.resource, NotificationKey::undone(step.evidence.rule()))).collect();
     for (resource, ResourceMemory { active_keys, record, host_tags }) in resource_memories(region, report) {
         if let (Some(host), Some(tags)) = (&record.last_host, host_tags) {
             hosts.entry(host.clone()).or_insert_with(|| tags.clone());
         }
         let notified = before.record(resource).into_iter().flat_map(|record| &record.notified);
-        let standing = notified.filter(|(topic, _)| active_keys.contains(topic));
+        let standing =
+            notified.filter(|(topic, _)| active_keys.contains(topic) || undone.get(resource) == Some(*topic));
         let notified = standing.map(|(topic, told)| (topic.clone(), told.clone())).collect();
         records.insert(resource.clone(), ResourceRecord { notified, ..record.clone() });
     }
@@ -173,12 +178,13 @@ fn remember_step(log: &mut NotificationLog, report: &Report, step: &Step, outcom
     }
 }
 
-/// Records what AWS refused, and forgets that once it was done.
+/// Records what AWS refused, and forgets that once it was done. What it refuses to a person who chose the resource, it may allow a run.
 fn remember_refusal(log: &mut NotificationLog, report: &Report, step: &Step, outcome: &StepOutcome) {
     let at = whole_second(report.at);
     let refusal = outcome.refusal.map(|reason| Refusal { reason, at });
     let is_answered = outcome.kind == OutcomeKind::Done || refusal.is_some();
-    let (Some(refusable), true) = (step.refusable(), is_answered && step.is_due()) else { return };
+    let is_of_run = is_answered && step.is_due() && !report.of_chosen_only;
+    let (Some(refusable), true) = (step.refusable(), is_of_run) else { return };
     let Some(record) = log.resources.get_mut(&step.target.resource) else { return };
     match (refusable, refusal) {
         (Refusable::Label, refusal) => record.label_refused = refusal,

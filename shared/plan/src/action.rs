@@ -184,7 +184,14 @@ impl Action {
     /// Whether it ends something.
     #[must_use]
     pub const fn stops_or_deletes(&self) -> bool {
-        self.ending().is_some() && !matches!(self, Self::Volume(_, VolumeAction::Snapshot { .. }))
+        (self.ending().is_some() && !matches!(self, Self::Volume(_, VolumeAction::Snapshot { .. })))
+            || self.deletes_failed_snapshot()
+    }
+
+    /// Whether it deletes a snapshot that holds nothing: that is neither announced nor limited.
+    #[must_use]
+    pub const fn deletes_failed_snapshot(&self) -> bool {
+        matches!(self, Self::Snapshot(_, SnapshotAction::DeleteFailed { .. }))
     }
 
     /// The announced action that it carries out, or begins.

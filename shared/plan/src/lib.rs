@@ -266,8 +266,8 @@ impl Step {
             return Some(Refusable::Ending(ending));
         }
         match &self.action {
-            Action::Volume(_, VolumeAction::TagUnattachedSince(_))
-            | Action::Snapshot(_, SnapshotAction::AnnounceExpiry(_)) => Some(Refusable::Label),
+            Action::Snapshot(_, SnapshotAction::DeleteFailed { .. }) => Some(Refusable::Ending(ResourceAction::Delete)),
+            Action::Snapshot(_, SnapshotAction::AnnounceExpiry(_)) => Some(Refusable::Label),
             action if action.announced_actions().is_some() => Some(Refusable::Label),
             _ => None,
         }
@@ -276,7 +276,8 @@ impl Step {
     /// Whether it is a policy action that is enforced: what `[limits]` count.
     #[must_use]
     pub fn is_policy_action(&self) -> bool {
-        self.mode == Mode::Enforce && self.action.stops_or_deletes() && !self.evidence.is_scheduled()
+        let is_counted = self.action.stops_or_deletes() && !self.action.deletes_failed_snapshot();
+        self.mode == Mode::Enforce && is_counted && !self.evidence.is_scheduled()
     }
 }
 

@@ -41,14 +41,17 @@ const FLEET_MIN_FOR_SHARE: usize = 10;
 
 /// Holds all policy actions of a plan that exceeds a limit. Marks, messages, starts and scheduled actions are neither counted nor
 /// held; nor is an action that AWS refused before, and will refuse again. Of these a run tries as many as the limits allow, the one that
-/// waits longest first: what refused them may be gone for all at once.
+/// waits longest first: what refused them may be gone for all at once. Limits that allow nothing hold these as well.
 pub fn hold_where_exceeded(plan: &mut Plan, limits: &LimitsConfig) {
     let fleet = plan.seen;
-    skip_refused_above(plan, allowed(fleet, limits));
+    let allowed = allowed(fleet, limits);
+    if allowed > 0 {
+        skip_refused_above(plan, allowed);
+    }
     let steps = &mut plan.steps;
-    let is_counted = |step: &Step| step.is_policy_action() && step.refused_at.is_none();
+    let is_counted = |step: &Step| step.is_policy_action() && (step.refused_at.is_none() || allowed == 0);
     let ends = steps.iter().filter(|step| is_counted(step)).count();
-    if ends <= allowed(fleet, limits) {
+    if ends <= allowed {
         return;
     }
     let exceeded = LimitsExceeded {
@@ -196,6 +199,8 @@ mod tests {
         let tried: Vec<_> = plan.steps.iter().map(|step| step.refused_at).collect();
         assert_eq!(tried, [refused(3).refused_at, refused(1).refused_at, refused(2).refused_at, None]);
         assert!(plan.skipped.iter().all(|skipped| skipped.reason == SkipReason::Refused) && plan.skipped.len() == 2);
+        hold_where_exceeded(&mut plan, &Config::read("[limits]\nactions_max = 0").unwrap().limits);
+        assert!(plan.steps.len() == 4 && plan.steps.iter().all(|step| step.held.is_some()));
     }
 
     #[test]

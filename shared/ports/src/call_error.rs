@@ -109,13 +109,12 @@ impl CallError {
         }
     }
 
-    /// Why AWS refuses it, where it would refuse the same again; `None` for a failure that may pass by itself, or without an answer.
+    /// Why AWS refuses it until a person changes something; `None` for any other failure. A missing permission is none: a deployment grants it.
     #[must_use]
     pub fn refusal(&self) -> Option<RefusalReason> {
         let code = self.code.as_deref();
         Some(match self.kind {
             CallErrorKind::Denied { by_organisation: true } => RefusalReason::OrganisationPolicy,
-            CallErrorKind::Denied { by_organisation: false } => RefusalReason::AccessDenied,
             CallErrorKind::InUse if self.has_ami() => RefusalReason::UsedByImage,
             CallErrorKind::Unsupported => RefusalReason::Unsupported,
             // EC2 API reference, "Error codes for the Amazon EC2 API".
@@ -129,7 +128,7 @@ impl CallError {
                 "OperationNotPermitted" => RefusalReason::Unsupported,
                 "TagPolicyViolation" => RefusalReason::TagPolicy,
                 "TagLimitExceeded" => RefusalReason::TooManyTags,
-                _ => RefusalReason::Other,
+                _ => return None,
             },
             _ => return None,
         })

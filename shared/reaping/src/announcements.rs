@@ -129,7 +129,8 @@ pub(crate) trait AnnouncementTarget: Copy {
     /// What the next run has to know of a resource that was judged.
     fn memory_of_tracks(self, tracks: &[&RuleTrack], active_keys: Vec<NotificationKey>) -> ResourceMemory {
         let announced = tracks.iter().flat_map(|track| self.still_announced(track)).collect();
-        let record = ResourceRecord { announced, ..self.lasting_record() };
+        let refused = tracks.iter().flat_map(|track| track.settled.standing_refusals()).collect();
+        let record = ResourceRecord { announced, refused, ..self.lasting_record() };
         ResourceMemory { active_keys, record, host_tags: None }
     }
 
@@ -138,7 +139,6 @@ pub(crate) trait AnnouncementTarget: Copy {
         let record = self.record();
         ResourceRecord {
             expiry_seen: seen_expiry(self.curfew_tags(), record, self.now()),
-            refused: record.map(|record| record.refused.clone()).unwrap_or_default(),
             label_refused: record.and_then(|record| record.label_refused),
             ..ResourceRecord::about(self.record_since())
         }
@@ -176,11 +176,10 @@ pub(crate) trait AnnouncementTarget: Copy {
                 &NotificationKey::would(rule),
                 &would_fingerprint(announced.ending, announced.deadline),
             );
-        let refused = self.record().and_then(|record| record.refused.get(&announced.ending));
         Some(Step {
             deadline: Some(announced.deadline),
             already_notified,
-            refused_at: refused.filter(|_| track.mode == Mode::Enforce).map(|refusal| refusal.at),
+            refused_at: track.settled.refusal_of(*announced).map(|refusal| refusal.at),
             ..self.step(track.mode, action, violation.evidence.clone())
         })
     }
@@ -205,16 +204,17 @@ pub(crate) trait AnnouncementTarget: Copy {
         let is_news = !track.settled.newly_announced.is_empty();
         let called_off = track.announced_before.iter().find(|(rule, _)| !entries.contains_key(*rule));
         // The removal that tells what is called off corrects the mark as well.
-        let is_to_correct = !mark_is_right && called_off.is_none();
+        let refused = self.record().and_then(|record| record.label_refused).filter(|_| track.mode == Mode::Enforce);
+        let is_refused = refused.is_some_and(|refusal| refusal.holds(self.now()));
+        let is_to_correct = !mark_is_right && called_off.is_none() && !is_refused;
         if (is_news || is_to_correct)
             && let Some((evidence, deadline, besides)) = first_said(track)
         {
-            let refused = self.record().and_then(|record| record.label_refused);
             return Some(Step {
                 deadline: Some(deadline),
                 further_evidence: besides,
                 already_notified: !is_news,
-                refused_at: refused.filter(|_| track.mode == Mode::Enforce).map(|refusal| refusal.at),
+                refused_at: refused.map(|refusal| refusal.at),
                 ..self.step(track.mode, Announcement::Mark(entries.clone()).into(), evidence)
             });
         }

@@ -80,7 +80,8 @@ impl SettledVerdicts {
             }
             DueAction::NotifyOnly(why) => self.notify_only.push((violation.clone(), why)),
             DueAction::AtOnce(ending, deadline) => {
-                self.becomes_due(rule, violation, self.announce(ending, deadline));
+                let said = announced.filter(|announced| announced.deadline == deadline && announced.ending == ending);
+                self.becomes_due(rule, violation, said.unwrap_or_else(|| self.announce(ending, deadline)));
             }
             DueAction::After(ending, first_deadline) => {
                 match announced.filter(|announced| covers(*announced, violation, ending)) {
@@ -98,6 +99,16 @@ impl SettledVerdicts {
         }
     }
 
+    /// The refusal of this very action: one from before its announcement was of another.
+    pub(crate) fn refusal_of(&self, announced: AnnouncedAction) -> Option<Refusal> {
+        self.refused.get(&announced.ending).copied().filter(|refusal| refusal.at >= whole_second(announced.at))
+    }
+
+    /// The refusals of what is still announced.
+    pub(crate) fn standing_refusals(&self) -> impl Iterator<Item = (ResourceAction, Refusal)> {
+        self.entries.values().filter_map(|announced| Some((announced.ending, self.refusal_of(*announced)?)))
+    }
+
     const fn announce(&self, ending: ResourceAction, deadline: Timestamp) -> AnnouncedAction {
         AnnouncedAction { ending, mode: self.mode, at: self.now, deadline }
     }
@@ -109,8 +120,8 @@ impl SettledVerdicts {
 
     fn becomes_due(&mut self, rule: Rule, violation: &Violation, announced: AnnouncedAction) {
         self.stays(rule, violation, announced);
-        if let Some(refusal) = self.refused.get(&announced.ending).filter(|refusal| refusal.holds(self.now)) {
-            self.refused_rules.insert(rule, *refusal);
+        if let Some(refusal) = self.refusal_of(announced).filter(|refusal| refusal.holds(self.now)) {
+            self.refused_rules.insert(rule, refusal);
             return;
         }
         // Scheduled actions come first: the limits hold only policy actions, which must not hide them.

@@ -58,6 +58,7 @@ impl WasteKind {
         match reason {
             "marked" => Some(Self::Announced),
             "notified" => Some(Self::NotifyOnly),
+            "refused" | "snapshot-failed" => Some(Self::Failed),
             "usage-unknown" => Some(Self::Uninstrumented),
             "kept" | "protected" => Some(Self::Kept),
             _ => None,

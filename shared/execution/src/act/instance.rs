@@ -1,8 +1,10 @@
 //! Stopping, terminating and starting an instance.
 
-use model::curfew_tags::{MARKED, STOPPED};
+use model::curfew_tags::{HOURS, MARKED, STOPPED};
 use model::instance::{Instance, InstanceState};
 use model::mark::Mark;
+use model::refusal::RefusalReason;
+use model::rule::Rule;
 use plan::InstanceAction;
 use plan::report::{OutcomeKind, StepOutcome};
 use ports::{CallError, Cloud, Ec2Write};
@@ -23,6 +25,14 @@ impl<C: Cloud> StepResource<'_, C, Instance> {
     async fn stop(&self, mark: Option<&Mark>, stopped: &str) -> Result<StepOutcome, CallError> {
         let marked = mark.map(|mark| tag(MARKED, mark));
         let unlabelled = self.label_before(std::iter::once(tag(STOPPED, stopped)).chain(marked).collect()).await?;
+        // IAM asks for that label in the morning. Only for its number of tags there is room then: the mark is gone.
+        let starts_again =
+            matches!(self.step.evidence.rule(), Rule::Hours | Rule::Idle) && self.seen.tags.contains_key(HOURS);
+        if let Some(error) = unlabelled.as_ref().filter(|error| error.refusal() != Some(RefusalReason::TooManyTags))
+            && starts_again
+        {
+            return Err(error.clone());
+        }
         let is_marked = (mark.is_some() && unlabelled.is_none()) || self.seen.tags.contains_key(MARKED);
         let answer = self.call(Ec2Write::StopInstance(&self.target().resource)).await;
         self.accept_if_already_applied(answer, |fresh| {

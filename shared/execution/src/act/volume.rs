@@ -15,7 +15,11 @@ impl<C: Cloud> StepResource<'_, C, Volume> {
     pub(super) async fn write_volume(&self, action: &VolumeAction) -> Result<StepOutcome, CallError> {
         match action {
             VolumeAction::Announce(announcement) => self.announce(announcement, self.first_sight()).await,
-            VolumeAction::TagUnattachedSince(since) => self.label(vec![tag(UNATTACHED_SINCE, since)]).await,
+            VolumeAction::TagUnattachedSince(since) => match self.label(vec![tag(UNATTACHED_SINCE, since)]).await {
+                // The log has it, and no action needs the label.
+                Err(error) if error.refusal().is_some() => Ok(StepOutcome::with(OutcomeKind::Done, error.to_string())),
+                answer => answer,
+            },
             VolumeAction::Snapshot { tags } => self.snapshot(tags).await,
             VolumeAction::Delete { expiring, at, .. } => self.delete(expiring, *at).await,
         }

@@ -125,8 +125,9 @@ impl InvariantOracle {
             self.violated(facts.now, bug);
         }
         let inferred = || {
-            let enforced =
-                plan.steps.iter().filter(|step| step.mode == Mode::Enforce && step.action.stops_or_deletes());
+            let enforced = plan.steps.iter().filter(|step| {
+                step.mode == Mode::Enforce && step.action.stops_or_deletes() && !step.action.deletes_failed_snapshot()
+            });
             let by_id = enforced.map(|step| (step, step.target.resource.as_str()));
             by_id.filter(|(_, id)| world.snap(id).is_none_or(|place| world.snaps[place].refused_until == 0))
         };

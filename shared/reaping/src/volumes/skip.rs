@@ -146,17 +146,17 @@ impl VolumeCase<'_> {
 
     /// The memory of a volume that was first seen unattached then.
     pub(super) fn memory(self, since: Option<Timestamp>, active_keys: Vec<NotificationKey>) -> ResourceMemory {
-        // What came of these is known from now on: no later copy of a description is taken for it.
-        let is_answered = |run: &RunId| self.snapshots().iter().any(|one| one.described_run().as_ref() == Some(run));
+        // What came of these is recorded: no later copy of a description is taken for it.
+        let recorded = self.snapshots().iter().filter_map(|one| self.notices.record_about(&one.id, one.started_at));
+        let answered: Vec<&RunId> = recorded.filter_map(|record| Some(&record.safety.as_ref()?.run)).collect();
         let requested = self.record.map(|record| record.snapshot_runs.clone()).unwrap_or_default();
-        let snapshot_runs = requested.into_iter().filter(|run| !is_answered(run)).collect();
+        let snapshot_runs = requested.into_iter().filter(|run| !answered.contains(&run)).collect();
         let (last_host, host_tags) = self.last_host().unzip();
         let of_this_time = self.record.filter(|record| since.is_some() && record.since == since);
         let record = ResourceRecord {
             since,
             snapshot_runs,
             last_host,
-            refused: of_this_time.map(|record| record.refused.clone()).unwrap_or_default(),
             label_refused: of_this_time.and_then(|record| record.label_refused),
             ..ResourceRecord::default()
         };

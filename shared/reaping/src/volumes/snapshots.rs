@@ -122,6 +122,9 @@ impl OwnSnapshot<'_> {
     fn delete_failed(&self) -> Option<PlanDecision> {
         let Self { view, snapshot, .. } = self;
         let superseded_by = view.superseding(snapshot)?.id.clone();
+        if self.deletion_refused.is_some_and(|refusal| refusal.holds(view.now)) {
+            return Some(self.skipped_with(SkipReason::Refused, vec![NotificationKey::undone(Rule::Orphaned)]));
+        }
         let mode = Mode::Enforce;
         let evidence = Evidence::SnapshotFailed { volume: snapshot.of_volume.clone(), superseded_by };
         let action = Action::Snapshot((*snapshot).clone(), SnapshotAction::DeleteFailed { at: whole_second(view.now) });

@@ -47,7 +47,9 @@ impl TrackedVolume<'_> {
         };
         let active_keys = [unsettled_rule_keys(verdicts), self.case.active_finding_keys()].concat();
         let memory = self.case.memory(since, active_keys);
-        let record = ResourceRecord { announced: self.still_announced(track).collect(), ..memory.record };
+        let announced = self.still_announced(track).collect();
+        let refused = track.settled.standing_refusals().collect();
+        let record = ResourceRecord { announced, refused, ..memory.record };
         ResourceMemory { record, ..memory }
     }
 }

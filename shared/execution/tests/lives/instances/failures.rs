@@ -41,15 +41,17 @@ fn what_is_called_off_is_told_although_its_mark_stays() {
                 2026-09-01T13:00:00Z (idle) is called off.";
     let [message] = &account.aws.messages[..] else { panic!("{:?}", account.aws.messages) };
     assert!(message.body.contains(text), "{message:?}");
-    account.run("01 12:10");
+    account.run("01 12:10").run("01 12:15").run("01 12:20");
     account.aws.refuses = None;
-    account.run("01 12:15").run("01 12:20");
+    account.run("01 12:25").run("01 12:30");
     assert_snapshot!(account.log, @"
     01 12:00 mark idle=stop@01T13:00 | notified vision (warning)
     01 12:05 unmark idle (failed) | notified vision (info)
     01 12:10 unmark idle (failed) | notified vision (error)
-    01 12:15 unmark idle
-    01 12:20 skipped busy
+    01 12:15 unmark idle (failed)
+    01 12:20 unmark idle (failed)
+    01 12:25 unmark idle
+    01 12:30 skipped busy
     ");
 }
 

@@ -54,6 +54,54 @@ fn refused_actions_hold_nothing_of_others() {
 }
 
 #[test]
+fn a_refusal_is_of_its_announcement_alone() {
+    let config = "mode = \"enforce\"\n[limits]\nactions_max = 1\n";
+    let mut account = fleet([instance().id("i-000"), instance().id("i-001")], config);
+    account.aws.refuses_for_good = Some(PROTECTED_FROM_STOP);
+    account.usages.insert("i-001".into(), busy());
+    account.run("01 12:00").run("01 13:00");
+    account.all_are(&busy()).run("01 14:00");
+    account.aws.refuses_for_good = None;
+    account.all_are(&idle()).run("03 12:00").run("03 13:00");
+    // What was refused two days ago, and called off, is new: two are above the limit.
+    assert_snapshot!(account.log, @"
+    01 12:00 i-000 mark idle=stop@01T13:00, i-001 skipped busy | notified vision (warning)
+    01 13:00 i-000 stop for idle (failed), i-001 skipped busy | notified vision (error)
+    01 14:00 i-000 unmark idle and stopped, i-001 skipped busy | notified vision (info)
+    03 12:00 i-000 mark idle=stop@03T13:00, i-001 mark idle=stop@03T13:00 | notified vision (warning)
+    03 13:00 i-000 stop for idle (not reached), i-001 stop for idle (not reached) | notified vision (error)
+    ");
+}
+
+#[test]
+fn limits_that_allow_nothing_hold_what_was_refused_as_well() {
+    let mut account = enforcing_account(instance(), ENFORCED);
+    account.aws.refuses_for_good = Some(PROTECTED_FROM_STOP);
+    account.run("01 12:00").run("01 13:00").run("01 13:05");
+    account.config("mode = \"enforce\"\n[limits]\nactions_max = 0\n").run("02 13:05");
+    assert_snapshot!(account.log, @"
+    01 12:00 mark idle=stop@01T13:00 | notified vision (warning)
+    01 13:00 stop for idle (failed) | notified vision (error)
+    01 13:05 unmark idle leaving idle=stop@01T13:00 and stopped
+    02 13:05 stop for idle (not reached) | notified vision (error)
+    ");
+}
+
+#[test]
+fn a_night_stop_that_could_not_be_undone_is_none() {
+    let mut account = enforcing_account(instance().tag("curfew:hours", OFFICE), ENFORCED);
+    account.all_are(&busy());
+    account.run("01 19:30");
+    account.aws.refuses_for_good = Some(FORBIDDEN_TAGS);
+    account.run("01 20:00").run("01 20:05");
+    assert_snapshot!(account.log, @"
+    01 19:30 mark hours=stop@01T20:00 | notified vision (warning)
+    01 20:00 stop for hours (failed) | notified vision (error)
+    01 20:05 skipped refused
+    ");
+}
+
+#[test]
 fn a_refused_stop_does_not_hide_a_termination() {
     let config = "mode = \"enforce\"\n[lifetime]\naction = \"terminate\"\nmax = \"1d\"\ngrace = \"1h\"";
     let mut account = enforcing_account(instance().launched("2026-08-31T12:30:00Z"), config);
