@@ -53,7 +53,7 @@ def play(account: Account) -> Played:
     _terminate(account, "ray-worker")
     _wait_for_deadlines(played)
     with reapers(account, "enforce") as enforcing:
-        heading("Run 2: CURFEW_MODE=enforce. Scheduled stops happen now, policy stops are announced")
+        heading("Run 2: CURFEW_MODE=enforce. What has expired is stopped now, all else is announced")
         _run(played, enforcing, account, show.messages)
 
         heading("Meanwhile")
