@@ -289,7 +289,7 @@ impl Owners<'_> {
                 Behaviour::MakeImage
             }
             7 | 8 => {
-                world.snaps.iter_mut().for_each(|snap| snap.of_image = false);
+                world.snaps[place].of_image = false;
                 Behaviour::DropImage
             }
             9 if world.snaps[place].maker == SnapshotMaker::Curfew => {
