@@ -72,7 +72,8 @@ pub const KEYS: [&str; 16] = [
     DELETED_AT,
 ];
 
-/// The labels that Curfew writes for people and for IAM. It believes none of them: anybody may have written one.
+/// The labels that Curfew writes for people and for IAM. No rule believes one: anybody may have written it. `curfew undo` offers what
+/// `curfew:restore` says, and a person decides.
 pub const LABELS: [&str; 6] = [MARKED, STOPPED, UNATTACHED_SINCE, SNAPSHOT_OF, RESTORE, DELETED_AT];
 
 /// Whether these labels can be written beside a resource's tags. AWS's own tags do not count (EC2 user guide, "Tag restrictions").

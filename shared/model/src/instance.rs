@@ -133,8 +133,8 @@ impl Instance {
             .filter(|code| code.contains("InternalError") || code.contains("InsufficientInstanceCapacity"))
     }
 
-    /// What lifts the failure of its last start, where no later start succeeds by itself: as a rule EC2 may not use a key (AWS re:Post,
-    /// knowledge center, `kms-iam-ec2-permission`). Failures of AWS's own, `Server.*`, pass.
+    /// The remedy for a failed start, where no later start succeeds by itself: as a rule EC2 may not use a key (AWS re:Post, knowledge
+    /// center, `kms-iam-ec2-permission`). Failures of AWS's own, `Server.*`, pass.
     #[must_use]
     pub fn start_remedy(&self) -> Option<&'static str> {
         self.last_start_failed().filter(|code| *code == "Client.InternalError").map(|_| {

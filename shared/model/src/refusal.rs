@@ -1,4 +1,4 @@
-//! What AWS refuses until a person changes something: no later run succeeds by itself, so nothing waits for it.
+//! Refusals of AWS that last until a person changes something: no later run succeeds by itself, so nothing waits for it.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -33,7 +33,7 @@ pub struct Refusal {
 }
 
 impl RefusalReason {
-    /// What lifts it, for people; `None` where AWS's own words say it.
+    /// The remedy, for people; `None` where AWS's own words say it.
     #[must_use]
     pub const fn remedy(self) -> Option<&'static str> {
         Some(match self {
@@ -61,7 +61,7 @@ impl Refusal {
         now.duration_since(self.at).abs() < REPEAT_AFTER
     }
 
-    /// From when on it is tried again.
+    /// The time from which on the action is tried again.
     #[must_use]
     pub fn ends_at(self) -> Timestamp {
         crate::moment::after(self.at, REPEAT_AFTER)

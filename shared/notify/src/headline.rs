@@ -86,7 +86,11 @@ fn sentence(step: &Step, outcome: OutcomeKind) -> String {
         }
         (_, Action::Volume(_, VolumeAction::Snapshot { .. }), _) => "Curfew began the snapshot of {}".to_owned(),
         // Its snapshot was begun by an earlier run.
-        (_, Action::Volume(_, VolumeAction::Delete { .. }), _) => "Curfew deleted {}".to_owned(),
+        (
+            _,
+            Action::Volume(_, VolumeAction::Delete { .. }) | Action::Snapshot(_, SnapshotAction::DeleteFailed { .. }),
+            _,
+        ) => "Curfew deleted {}".to_owned(),
         (_, action, _) => format!("Curfew {} {{}}", action.ending().map_or("ended", ResourceAction::past_tense)),
     }
 }

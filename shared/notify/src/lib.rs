@@ -149,6 +149,7 @@ fn severity_and_kind(step: &Step, outcome: OutcomeKind, now: Timestamp) -> Optio
         (_, Action::Snapshot(_, SnapshotAction::AnnounceExpiry(expiry)), Done) if !step.already_notified => {
             (Severity::Warning, once(NotificationKey::rule(rule), expiry.kept_until.to_string()))
         }
+        (_, action, Done) if action.deletes_failed_snapshot() => (Severity::Info, NotificationKind::Event),
         (_, action, Done) if action.stops_or_deletes() => (Severity::Action, NotificationKind::Event),
         (_, action, Observed) => (Severity::Info, would_end(action.ending()?)),
         _ => return None,

@@ -97,6 +97,7 @@ fn sentences(step: &Step, outcome: OutcomeKind, error: Option<&str>, retry: &str
                 "{named}: {why}. Its snapshot was started; the volume is deleted once the snapshot is complete. {cost}"
             )
         }
+        (_, action, _) if action.deletes_failed_snapshot() => format!("{named}: {why}. It was deleted."),
         (_, action, _) => format!(
             "{named}: {why}. It was {}. {}{}",
             past_tense(action),

@@ -14,7 +14,10 @@ use model::notification_log::{
 use model::refusal::Refusal;
 use model::rule::{ResourceAction, Rule};
 use plan::report::{OutcomeKind, Report, StepOutcome};
-use plan::{Action, InstanceAction, Refusable, ResourceMemory, SageMakerAction, SnapshotAction, Step, VolumeAction};
+use plan::{
+    Action, Announcement, InstanceAction, Refusable, ResourceMemory, SageMakerAction, SnapshotAction, Step,
+    VolumeAction,
+};
 
 use crate::AcceptedNotifications;
 
@@ -58,6 +61,7 @@ pub fn update_log(
                 for (step, outcome) in report.steps.iter().filter(|(step, _)| step.target.region == *region) {
                     remember_step(&mut after, report, step, outcome.kind, accepted.has_announcement(step));
                     remember_refusal(&mut after, report, step, outcome);
+                    keep_uncancelled(&mut after, before, step, outcome.kind);
                 }
                 let seen: BTreeSet<&ResourceId> =
                     resource_memories(region, report).map(|(resource, _)| resource).collect();
@@ -175,6 +179,17 @@ fn remember_step(log: &mut NotificationLog, report: &Report, step: &Step, outcom
             record.announced.clear();
         }
         _ => {}
+    }
+}
+
+/// Keeps what could not be called off because AWS did not find the resource: if it is there all the same, the next run calls it off.
+fn keep_uncancelled(after: &mut NotificationLog, before: &NotificationLog, step: &Step, outcome: OutcomeKind) {
+    let is_unmark = matches!(step.action.announcement(), Some(Announcement::Unmark { .. }));
+    if let Some(record) = before.record(&step.target.resource)
+        && is_unmark
+        && outcome == OutcomeKind::AlreadyGone
+    {
+        after.resources.entry(step.target.resource.clone()).or_default().announced.clone_from(&record.announced);
     }
 }
 

@@ -59,7 +59,7 @@ pub struct Step {
     pub held: Option<LimitsExceeded>,
     /// Whether the owner was notified, so that only the write is missing.
     pub already_notified: bool,
-    /// When AWS refused the same before: it is tried again, and no pending work.
+    /// The time at which AWS refused this announced action last: it is tried again, and is no pending work.
     pub refused_at: Option<Timestamp>,
     /// A further finding for the owner.
     pub finding: Option<OwnerFinding>,
@@ -259,7 +259,7 @@ impl Step {
         self.mode == Mode::Enforce && self.held.is_none()
     }
 
-    /// What a refusal of it is remembered as; `None` where every run tries it again.
+    /// The name under which a refusal is remembered; `None` if every run tries the step again.
     #[must_use]
     pub const fn refusable(&self) -> Option<Refusable> {
         if let Some(ending) = self.action.ending() {
@@ -281,7 +281,7 @@ impl Step {
     }
 }
 
-/// What AWS may refuse until a person lifts that.
+/// A kind of step that AWS may refuse until a person lifts that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusable {
     /// A stop, a termination or a deletion, with the snapshot before it.

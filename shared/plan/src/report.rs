@@ -26,7 +26,7 @@ pub struct StepOutcome {
     pub kind: OutcomeKind,
     /// What went wrong, and what to do about it.
     pub error: Option<String>,
-    /// Why AWS refused it, where the same is refused again.
+    /// The reason for which AWS refuses it until a person changes something.
     pub refusal: Option<RefusalReason>,
 }
 

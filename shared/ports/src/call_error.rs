@@ -109,7 +109,8 @@ impl CallError {
         }
     }
 
-    /// Why AWS refuses it until a person changes something; `None` for any other failure. A missing permission is none: a deployment grants it.
+    /// The reason for which AWS refuses it until a person changes something; `None` for any other failure. A missing permission is none: a
+    /// deployment grants it.
     #[must_use]
     pub fn refusal(&self) -> Option<RefusalReason> {
         let code = self.code.as_deref();

@@ -27,7 +27,7 @@ pub struct ResourceRecord {
     /// The last stop or termination by Curfew. It is written before the call, so that a run that is cut off leaves it behind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carried_out: Option<CarriedOut>,
-    /// Of an instance that Curfew stopped for the night: when it last requested a start.
+    /// The time of the last start that Curfew requested, of an instance that it stopped for the night.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_requested: Option<Timestamp>,
     /// The actions that AWS refused when they were tried last.

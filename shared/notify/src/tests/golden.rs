@@ -228,6 +228,13 @@ fn snapshots() {
 
     snap-0abc (500 GiB gp3, owner "ada", us-east-1): the safety snapshot of vol-0abc (deleted at 2026-08-01T12:00:00Z) was kept until 2026-08-31T12:00:00Z. It was deleted. That saves $40.00 a month (table of 2026-09-30).
     "#);
+    let failed = Evidence::SnapshotFailed { volume: "vol-0abc".into(), superseded_by: "snap-0def".into() };
+    let deletion = SnapshotAction::DeleteFailed { at: time(NOW) };
+    assert_snapshot!(golden(&of_volume(Action::Snapshot(snapshot(), deletion), failed)), @r#"
+    Curfew deleted snap-0abc of team vision at 2026-09-01 12:00 UTC: $40.00/mo.
+
+    snap-0abc (500 GiB gp3, owner "ada", us-east-1): this snapshot of vol-0abc failed, and snap-0def is a later one. It was deleted.
+    "#);
 }
 
 #[test]
