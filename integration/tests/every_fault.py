@@ -261,6 +261,8 @@ def story(plot: Plot, aws: LocalAws, one_of_each: OneOfEach, case: Case | None) 
                 aws.fault(rule.pop("action"), rule.pop("fault"), **rule)
             run = one_of_each.run(number, deadline_s=plot.deadline_seconds, timeout_s=STRUCK_RUN_SECONDS_MAX)
             aws.clear_faults()
+            if case is not None and case.fault == "scp_denied" and number == case.call.run:
+                one_of_each.let_refusals_lapse()
             world = one_of_each.world() if one_of_each.writes(run) else world
             runs.append({**_facts(one_of_each, run), "world": world})
     finally:

@@ -6,6 +6,7 @@ Resources have names, for their ids differ from one seed to the next; moments ar
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -42,6 +43,15 @@ class OneOfEach:
 
     def before(self, run: int) -> None:
         """What happens before a run, the first being 0."""
+
+    def let_refusals_lapse(self) -> None:
+        """A day passes, after which Curfew tries again what a policy of the organisation refused; a story takes minutes."""
+        for key in self.account.keys(NOTICES):
+            notices = self.account.read(key)
+            for record in notices["resources"].values():
+                record.pop("refused", None)
+                record.pop("label_refused", None)
+            self.account.put(key, json.dumps(notices).encode())
 
     def run(self, number: int, **how: float) -> Run:
         """One of the story's runs."""

@@ -15,6 +15,8 @@ pub enum RefusalReason {
     TerminationProtection,
     /// A service or resource control policy.
     OrganisationPolicy,
+    /// Another policy that denies it explicitly: of the role, its boundary or the resource.
+    ExplicitDeny,
     /// AWS Organizations user guide, "Tag policies": it does not allow a label of Curfew.
     TagPolicy,
     /// It has as many tags as AWS allows, and a label of Curfew needs room.
@@ -43,6 +45,9 @@ impl RefusalReason {
             }
             Self::OrganisationPolicy => {
                 "a policy of the organisation forbids it, which only its administrators can change"
+            }
+            Self::ExplicitDeny => {
+                "a policy denies it explicitly, as Curfew's own does for what carries curfew:protected"
             }
             Self::TagPolicy => {
                 "a tag policy of the organisation does not allow a label of Curfew: its administrators can allow curfew:*"

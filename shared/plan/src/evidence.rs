@@ -244,6 +244,8 @@ pub enum NotifyOnlyReason {
     TagPolicy,
     /// A policy of the organisation forbids Curfew's labels.
     OrganisationPolicy,
+    /// Another policy denies Curfew's labels explicitly.
+    ExplicitDeny,
     /// A job of `SageMaker`, which is stopped by tag, lifetime or budget alone.
     JobRuns,
     /// An endpoint whose configuration is gone: it could not be made again.
@@ -268,6 +270,7 @@ impl NotifyOnlyReason {
             Self::TooManyTags => "too-many-tags",
             Self::TagPolicy => "tag-policy",
             Self::OrganisationPolicy => "organisation-policy",
+            Self::ExplicitDeny => "explicit-deny",
             Self::JobRuns => "job-runs",
             Self::NoConfiguration => "no-configuration",
             Self::KeepsInstances => "keeps-instances",
@@ -299,6 +302,7 @@ impl NotifyOnlyReason {
             Self::OrganisationPolicy => {
                 "a policy of the organisation forbids Curfew's labels, which only its administrators can change"
             }
+            Self::ExplicitDeny => "a policy denies Curfew's labels explicitly",
             Self::JobRuns => "a job may be waiting for data (curfew:on-idle=stop on the job allows the stop)",
             Self::NoConfiguration => "its endpoint configuration is deleted, so the endpoint could not be made again",
             Self::KeepsInstances => {
@@ -327,6 +331,7 @@ mod tests {
             (NotifyOnlyReason::TooManyTags, "too-many-tags"),
             (NotifyOnlyReason::TagPolicy, "tag-policy"),
             (NotifyOnlyReason::OrganisationPolicy, "organisation-policy"),
+            (NotifyOnlyReason::ExplicitDeny, "explicit-deny"),
             (NotifyOnlyReason::JobRuns, "job-runs"),
             (NotifyOnlyReason::NoConfiguration, "no-configuration"),
             (NotifyOnlyReason::KeepsInstances, "keeps-instances"),

@@ -109,13 +109,16 @@ impl CallError {
         }
     }
 
-    /// The reason for which AWS refuses it until a person changes something; `None` for any other failure. A missing permission is none: a
-    /// deployment grants it.
+    /// The reason for which AWS refuses it until a person changes something; `None` for any other failure. A permission that nobody
+    /// granted is none: a deployment grants it.
     #[must_use]
     pub fn refusal(&self) -> Option<RefusalReason> {
         let code = self.code.as_deref();
         Some(match self.kind {
             CallErrorKind::Denied { by_organisation: true } => RefusalReason::OrganisationPolicy,
+            CallErrorKind::Denied { .. } if self.message.contains(aws_words::EXPLICIT_DENY) => {
+                RefusalReason::ExplicitDeny
+            }
             CallErrorKind::InUse if self.has_ami() => RefusalReason::UsedByImage,
             CallErrorKind::Unsupported => RefusalReason::Unsupported,
             // EC2 API reference, "Error codes for the Amazon EC2 API".
@@ -141,9 +144,6 @@ impl CallError {
         }
         let code = self.code.as_deref().unwrap_or_default();
         let advice = match self.kind {
-            CallErrorKind::Denied { .. } if self.message.contains(aws_words::EXPLICIT_DENY) => {
-                "a policy denies it explicitly, as Curfew's own does for what carries curfew:protected".to_owned()
-            }
             CallErrorKind::Denied { .. } => {
                 format!("grant {} to the role that asked", self.missing())
             }

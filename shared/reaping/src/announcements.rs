@@ -103,6 +103,7 @@ pub(crate) trait AnnouncementTarget: Copy {
         match refusal.reason {
             RefusalReason::TagPolicy => Some(NotifyOnlyReason::TagPolicy),
             RefusalReason::OrganisationPolicy => Some(NotifyOnlyReason::OrganisationPolicy),
+            RefusalReason::ExplicitDeny => Some(NotifyOnlyReason::ExplicitDeny),
             RefusalReason::TooManyTags => Some(NotifyOnlyReason::TooManyTags),
             _ => None,
         }
