@@ -94,7 +94,7 @@ def _completed(plot: Plot, case: Case, seen: Story, faultless: Story) -> Iterato
             tags.pop(plot.stays[2], None)
         expected = model["world"].get(name, _ABSENT)
         # The stop needs no label; only what starts again does.
-        if (case.call.action, case.call.on, case.fault) == ("ec2:CreateTags", name, "scp_denied"):
+        if case.call.action in ("ec2:CreateTags", "sagemaker:AddTags") and (case.call.on, case.fault) == (name, "scp_denied"):
             tags.pop("curfew:stopped", None)
             expected = {**expected, "tags": {key: value for key, value in expected["tags"].items() if key != "curfew:stopped"}}
         if {**one, "tags": tags} != expected:
