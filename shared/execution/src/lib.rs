@@ -356,7 +356,6 @@ fn check_subscribers(report: &mut Report, audience: Subscribers) -> bool {
     may_end
 }
 
-/// Whether it changes more than labels.
 fn changes_more_than_labels(step: &Step) -> bool {
     step.action.announcement().is_none() && step.is_due()
 }

@@ -12,7 +12,7 @@ use model::instance::Tags;
 use model::mark::{AnnouncedAction, Mark};
 use model::mode::Mode;
 use model::notification_log::{NotificationKey, NotificationLog, ResourceRecord, would_fingerprint};
-use model::refusal::RefusalReason;
+use model::refusal::{Refusal, RefusalReason};
 use model::rule::{ResourceAction, Rule};
 use plan::{
     AnnouncedActions, Announcement, Evidence, NotifyOnlyReason, RepeatedEvidence, ResolvedEvidence, ResourceMemory,
@@ -90,7 +90,12 @@ pub(crate) trait AnnouncementTarget: Copy {
         verdicts.into_iter().map(limited).collect()
     }
 
-    /// Why no mark can be written. One that is there already is only changed.
+    /// The last refusal of a label, where labels are written.
+    fn label_refusal(self, mode: Mode) -> Option<Refusal> {
+        self.record().filter(|_| mode == Mode::Enforce)?.label_refused
+    }
+
+    /// The reason why no mark can be written. One that is there already is only changed.
     fn mark_refusal(self, mode: Mode) -> Option<NotifyOnlyReason> {
         if self.tags().contains_key(MARKED) {
             return None;
@@ -98,9 +103,7 @@ pub(crate) trait AnnouncementTarget: Copy {
         if !has_room(self.tags(), &[MARKED]) {
             return Some(NotifyOnlyReason::TooManyTags);
         }
-        let refusal =
-            self.record()?.label_refused.filter(|refusal| mode == Mode::Enforce && refusal.holds(self.now()))?;
-        match refusal.reason {
+        match self.label_refusal(mode).filter(|refusal| refusal.holds(self.now()))?.reason {
             RefusalReason::TagPolicy => Some(NotifyOnlyReason::TagPolicy),
             RefusalReason::OrganisationPolicy => Some(NotifyOnlyReason::OrganisationPolicy),
             RefusalReason::ExplicitDeny => Some(NotifyOnlyReason::ExplicitDeny),
@@ -205,7 +208,7 @@ pub(crate) trait AnnouncementTarget: Copy {
         let is_news = !track.settled.newly_announced.is_empty();
         let called_off = track.announced_before.iter().find(|(rule, _)| !entries.contains_key(*rule));
         // The removal that tells what is called off corrects the mark as well.
-        let refused = self.record().and_then(|record| record.label_refused).filter(|_| track.mode == Mode::Enforce);
+        let refused = self.label_refusal(track.mode);
         let is_refused = refused.is_some_and(|refusal| refusal.holds(self.now()));
         let is_to_correct = !mark_is_right && called_off.is_none() && !is_refused;
         if (is_news || is_to_correct)

@@ -12,8 +12,8 @@ use super::{StorageView, VolumeCase, jobs};
 use crate::policy::Policy;
 use crate::scan::{FindingKind, ScanFinding, find_in_each};
 
-/// Every unattached volume that belongs to no job and is not shared, with its controller: the cluster of a claim may be gone. EC2 reports when it was created, not since
-/// when it is unattached. A job with an unknown state counts as unfinished.
+/// Every unattached volume that belongs to no job and is not shared, with its controller: the cluster of a claim may be gone. EC2 reports when
+/// it was created, not since when it is unattached. A job with an unknown state counts as unfinished.
 #[must_use]
 pub fn scan(seen: &ObservedStorage, policy: &Policy, now: Timestamp) -> Observation<ScanFinding> {
     let (live_jobs, memory) = (jobs(seen), NotificationLogs::default());

@@ -40,7 +40,7 @@ impl StorageView<'_> {
     }
 
     /// The later snapshot of the same volume, where this one failed and may be deleted for it.
-    fn superseding(&self, snapshot: &Snapshot) -> Option<&Snapshot> {
+    pub(super) fn superseding(&self, snapshot: &Snapshot) -> Option<&Snapshot> {
         let is_exempt = snapshot.tags.contains_key(PROTECTED)
             || kept_until(&snapshot.tags).is_some_and(|until| self.now < until)
             || !snapshot.tags.contains_key(SNAPSHOT_OF);
@@ -51,10 +51,6 @@ impl StorageView<'_> {
         }
         let own = self.snapshots.get(&snapshot.of_volume)?;
         own.iter().copied().find(|other| other.started_at > snapshot.started_at)
-    }
-
-    pub(super) fn is_superseded_failure(&self, snapshot: &Snapshot) -> bool {
-        self.superseding(snapshot).is_some()
     }
 
     pub(super) fn target(&self, snapshot: &Snapshot) -> Target {
@@ -125,11 +121,10 @@ impl OwnSnapshot<'_> {
         if self.deletion_refused.is_some_and(|refusal| refusal.holds(view.now)) {
             return Some(self.skipped_with(SkipReason::Refused, vec![NotificationKey::undone(Rule::Orphaned)]));
         }
-        let mode = Mode::Enforce;
         let evidence = Evidence::SnapshotFailed { volume: snapshot.of_volume.clone(), superseded_by };
         let action = Action::Snapshot((*snapshot).clone(), SnapshotAction::DeleteFailed { at: whole_second(view.now) });
-        let memory = self.memory(vec![NotificationKey::undone(Rule::Orphaned)]);
-        Some(PlanDecision::Step(Box::new(Step { memory, ..Step::bare(view.target(snapshot), action, evidence, mode) })))
+        let step = Step::bare(view.target(snapshot), action, evidence, Mode::Enforce);
+        Some(PlanDecision::Step(Box::new(Step { memory: self.memory(Vec::new()), ..step })))
     }
 
     /// IAM asks for both labels before a deletion.
@@ -172,8 +167,7 @@ impl OwnSnapshot<'_> {
         let volume = self.snapshot.of_volume.clone();
         let evidence = Evidence::SnapshotExpired { volume, deleted_at, expires_at };
         let action = Action::Snapshot(self.snapshot.clone(), action);
-        let active_keys = [NotificationKey::would(Rule::Expired), NotificationKey::undone(Rule::Expired)];
-        let memory = self.memory(active_keys.into());
+        let memory = self.memory(vec![NotificationKey::would(Rule::Expired)]);
         Step { memory, ..Step::bare(self.view.target(self.snapshot), action, evidence, mode) }
     }
 

@@ -30,7 +30,7 @@ impl TrackedVolume<'_> {
         let is_shown = self.tags().get(UNATTACHED_SINCE).is_some_and(|label| *label == since.to_string());
         // The mark needs room as well, and without that label a volume ages all the same.
         let is_refused = !has_room(self.tags(), &[UNATTACHED_SINCE, MARKED])
-            || self.record().and_then(|record| record.label_refused).is_some_and(|refusal| refusal.holds(self.now()));
+            || self.label_refusal(self.mode).is_some_and(|refusal| refusal.holds(self.now()));
         if self.mode == Mode::Observe || self.case.is_in_use() || is_shown || is_refused {
             return None;
         }
@@ -102,7 +102,7 @@ impl AnnouncementTarget for TrackedVolume<'_> {
         // Curfew may not tag protected snapshots, and EC2 refuses a request for several if it refuses one. Failed ones are deleted.
         let datable = snapshots
             .iter()
-            .filter(|snapshot| !snapshot.tags.contains_key(PROTECTED) && !view.is_superseded_failure(snapshot));
+            .filter(|snapshot| !snapshot.tags.contains_key(PROTECTED) && view.superseding(snapshot).is_none());
         let expiring = datable.map(|snapshot| snapshot.id.clone()).collect();
         let kept_until = view.policy.snapshots_kept_until(at);
         match ending {
