@@ -22,6 +22,7 @@ VENV := target/venv
 VENV_LINT := target/venv-lint
 VENV_WITNESS := target/venv-witness
 VENV_AUDIT := target/venv-audit
+VENV_BUILD := target/venv-build
 VENV_RECIPES := target/venv-recipes
 VENV_RECIPES_TORCH := target/venv-recipes-torch
 MDBOOK_VERSION := 0.5.4
@@ -43,9 +44,17 @@ PURE := $(addprefix --package ,model sizing billing jobs plan reaping notify ope
 # With the feature that tests need, so that the libraries of `cargo test --workspace` are not compiled again without it.
 BUILD := cargo build --workspace --locked --features reaping/fixture
 
+# The AWS CLI and `curfew` read AWS_REGION before AWS_DEFAULT_REGION, and SAM reads the latter alone.
+ifdef AWS_REGION
+export AWS_DEFAULT_REGION := $(AWS_REGION)
+endif
+
 # Linting and building need neither an account nor a region; SAM asks for the latter all the same.
 export SAM_CLI_TELEMETRY := 0
 SAM := AWS_DEFAULT_REGION="$${AWS_DEFAULT_REGION:-us-east-1}" $(VENV_LINT)/bin/sam
+
+# What the SDKs have and nobody calls is not compiled, but in releases.
+export RUSTC_WRAPPER ?= $(CURDIR)/.ci/rustc-with-hints
 
 # Clippy stands in for rustc where our own crates are compiled: what is tested is linted on the way, and dependencies, aws-sdk-ec2
 # above all, are compiled once instead of checked and compiled.
@@ -58,41 +67,31 @@ PARTS_ALL := deny audit fuzz simulate simulate-all simulate-model-all every-faul
 
 .PHONY: help page screenshots measure-report demo playground docs test test-all test-fast fuzz fmt lint format deny audit hashes clippy environments unit simulate-quick simulate simulate-instances simulate-volumes simulate-sagemaker simulate-quarter \
 	simulate-model simulate-deadline simulate-all simulate-model-all template integration \
-	every-fault end-to-end-all recipes recipes-torch witness bench bench-scan agent-baseline install build deploy clean
+	every-fault end-to-end-all recipes recipes-torch witness bench bench-scan agent-baseline install build preflight deploy clean \
+	release release-check release-command release-checksums terraform
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-demo: $(VENV)/.installed ## Watch Curfew at work on a local AWS (about 6 minutes the first time)
-	$(BUILD)
+# Packages are installed while aws-sdk-ec2 leaves a core idle. A line with MAKE itself would be run by `make --dry-run`.
+demo: ## Watch Curfew at work on a local AWS (5 minutes the first time)
+	@$(MAKE_COMMAND) $(VENV)/.installed & packages=$$!; built=0; $(BUILD) || built=$$?; wait "$$packages" && exit $$built
 	PYTHONPATH=integration $(VENV)/bin/python -m demo
 
 playground: $(VENV)/.installed ## Use Curfew in a shell on a local AWS whose time goes on: make playground [SPEED=60]
 	@$(BUILD)
 	@PYTHONPATH=integration $(VENV)/bin/python -m playground
 
-# Packages are installed while aws-sdk-ec2 leaves a core idle. Where that failed, the part tries again, and says why.
+# Each part's time and work: .ci/parts.
 test: ## Run every check: format, lints, all tests, the template, the real binaries end to end
-	@times=""; begin=$$SECONDS; \
-	$(MAKE) environments > /dev/null 2>&1 & environments=$$!; \
-	for part in $(PARTS); do \
-		case "$$part" in template | integration) wait "$$environments" || true ;; esac; \
-		printf '\n==> %s\n' "$$part"; \
-		start=$$SECONDS; \
-		if ! $(MAKE) "$$part"; then \
-			printf '\n%s FAILED after %s s%s\n' "$$part" "$$((SECONDS - start))" "$${times:+ (before it: $${times#, })}" >&2; \
-			exit 1; \
-		fi; \
-		printf '%s %s s\n' "$$part" "$$((SECONDS - start))"; \
-		times="$$times, $$part $$((SECONDS - start)) s"; \
-	done; \
-	printf '\nall passed in %s s: %s\n' "$$((SECONDS - begin))" "$${times#, }"
+	@$(PYTHON) .ci/parts $(PARTS)
 
 test-all: ## Run every check, and those that take hours
 	@$(MAKE) test PARTS="$(PARTS) $(PARTS_ALL)"
 
-test-fast: ## Run the tests of the pure crates only: no AWS, no network, seconds
-	cargo test $(PURE) --locked
+# Without whole lives of jobs, fuzzed documents and policies for deadlines, which take most of the time.
+test-fast: ## Run most tests of the pure crates, and those of the reference: no AWS, no network, seconds
+	cargo test $(PURE) --locked --lib --test reference --test jobs_page -- --skip deadline
 
 # The environment goes before .cargo/config.toml. Some properties try a fixed multiple of this.
 fuzz: export PROPTEST_CASES ?= 2500
@@ -107,8 +106,9 @@ fmt: ## Format the code
 
 lint: format clippy template ## Run the checks that run nothing: format, clippy, the template
 
-format: ## Check the format of the code
+format: ## Check the format of the code, and how its comments begin
 	cargo fmt --all --check
+	.ci/comments
 
 deny: $(CARGO_DENY)/bin/cargo-deny ## Check the dependencies' licenses, sources and advisories (the first time it builds cargo-deny: minutes)
 	$(CARGO_DENY)/bin/cargo-deny --log-level error check
@@ -161,10 +161,15 @@ simulate-deadline: ## Replay Spot availability under each policy for deadlines: 
 simulate-all: ## Live a million days of simulated accounts of each kind (hours)
 	@$(MAKE) simulate ARGS="--account-days 1000000"
 
+# The program that makes a release. Only the parts with the template need a package, SAM's translator.
+RELEASE_PROGRAM = PYTHONPATH=deploy $(VENV_LINT)/bin/python -m release
+
 template: $(VENV_LINT)/.installed ## Lint the templates (sam validate, cfn-lint), without an account
 	$(SAM) validate --lint
 	for beside in deploy/*.yaml; do $(SAM) validate --lint --template-file "$$beside"; done
 	$(VENV_LINT)/bin/cfn-lint
+	$(RELEASE_PROGRAM) template --out target/packaged
+	$(VENV_LINT)/bin/cfn-lint --include-checks I --template target/packaged/curfew.json
 
 # Whole files go to one process or another, so that what shares a file shares no moment; most tests wait most of the time. Files go by their
 # names: sorted by the number of their tests, as is the default, the longest ones would come last. The trials of every fault are many at
@@ -172,7 +177,7 @@ template: $(VENV_LINT)/.installed ## Lint the templates (sam validate, cfn-lint)
 TESTS_AT_ONCE ?= 6
 EVERY_FAULT := integration/tests/test_every_fault.py
 
-integration: $(VENV)/.installed ## Run the real binaries end to end against a local AWS
+integration: $(VENV)/.installed $(VENV_LINT)/.installed ## Run the real binaries end to end against a local AWS
 	$(LINTED) $(BUILD) --bins --examples
 	$(PYTEST) integration --ignore $(EVERY_FAULT) --numprocesses $(TESTS_AT_ONCE) --dist loadfile --no-loadscope-reorder --quiet
 	$(PYTEST) $(EVERY_FAULT) --numprocesses $(TESTS_AT_ONCE) --dist loadgroup --quiet
@@ -225,25 +230,61 @@ BOOK := target/book
 docs: $(MDBOOK)/bin/mdbook ## Build the documentation as a site, target/book/html/index.html (the first time it builds mdBook: minutes)
 	rm -rf $(BOOK) && mkdir -p $(BOOK)/src
 	cp docs/book.toml $(BOOK)
-	cp --parents *.md {agent,events,integration}/README.md docs/* LICENSE $(BOOK)/src
+	cp --parents *.md {agent,events,integration,deploy/terraform}/README.md deploy/policies/*.json docs/* LICENSE $(BOOK)/src
 	sed -E 's#\]\(([^.])#](docs/\1#; s#\]\(\.\./#](#' docs/SUMMARY.md > $(BOOK)/src/SUMMARY.md
 	find $(BOOK)/src -name '*.md' ! -name SUMMARY.md -exec sed -E -i 's#(\]\([^)]*)README\.md#\1index.md#g' {} +
 	$(MDBOOK)/bin/mdbook build $(BOOK)
 
-install: ## Install the command `curfew` for you, in ~/.cargo/bin (release: 10 minutes and more)
-	cargo install --path cli --locked
+install: ## Install the command `curfew` for you, in ~/.cargo/bin (5 minutes the first time)
+	cargo install --path cli --locked --profile installed
 
-# SAM calls make again (deploy/package.mk), which must not think itself part of this one.
+# make and SAM call make again (deploy/package.mk), which must not think itself part of this one.
+ALONE := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL
+
 build: $(VENV_LINT)/.installed ## Build the functions for AWS: make build [ARCHITECTURE=arm64] (release: 10 minutes and more)
-	env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL $(SAM) build --parameter-overrides Architecture=$(ARCHITECTURE)
+	@echo "1 of 3: compiling the functions for $(ARCHITECTURE)"
+	@$(ALONE) make -f deploy/$(ARCHITECTURE)/Makefile compile
+	@printf '2 of 3 (after %s s): compiling the agent for x86_64 and arm64\n' "$$(($$(date +%s) - $(BEGUN)))"
+	@$(ALONE) make -f deploy/package.mk agents
+	@printf '3 of 3 (after %s s): packaging\n' "$$(($$(date +%s) - $(BEGUN)))"
+	@$(ALONE) CURFEW_COMPILED=yes $(SAM) build --parameter-overrides Architecture=$(ARCHITECTURE)
 
-# In an environment of its own, as `build`.
+build: BEGUN := $(shell date +%s)
+
 agent-baseline: ## Build the agent for both processors, and check that an old Linux would start it (release: 20 minutes and more)
-	env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -f deploy/package.mk agents
+	$(ALONE) make -f deploy/package.mk agents
+
+# What can be known in seconds comes before minutes of compiling. What needs the AWS SDK for Python comes once SAM is installed, which brings it.
+preflight: ## Check in seconds what `make deploy` needs: Rust, Python, credentials, region, permissions, the stack: make preflight [ARGS="..."]
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed. Install it, or run: make PYTHON=/path/to/python3 deploy" >&2; exit 1; }
+	@$(PYTHON) deploy/preflight.py machine
+	@$(MAKE) $(VENV_LINT)/.installed
+	@$(VENV_LINT)/bin/python deploy/preflight.py account -- $(ARGS)
 
 # Parameters that are already deployed stay as they are; the first time, --guided asks for each.
-deploy: build ## Deploy what was built: make deploy [ARCHITECTURE=arm64] [ARGS="--guided"]
+deploy: ## Check, build and deploy: make deploy [ARCHITECTURE=arm64] [ARGS="--guided"]
+	@test "$(PREFLIGHT)" = no || $(MAKE) preflight || { \
+		echo "If you know that a check is wrong, as with a policy whose conditions IAM's simulator cannot know: make deploy PREFLIGHT=no" >&2; exit 1; }
+	@$(MAKE) build
 	SAM_CLI_TELEMETRY=0 $(VENV_LINT)/bin/sam deploy --parameter-overrides Architecture=$(ARCHITECTURE) $(ARGS)
+
+release: $(VENV_LINT)/.installed $(VENV_BUILD)/.installed ## Build what a tag publishes, in target/release-artifacts: make release [ARGS="stack"] (release: an hour and more)
+	$(RELEASE_PROGRAM) $(ARGS)
+
+release-command: $(VENV_BUILD)/.installed ## Build the command alone, for the systems that this one can link: wheels and archives
+	PYTHONPATH=deploy $(PYTHON) -m release command $(ARGS)
+
+release-check: ## Check that everything names one version: make release-check [TAG=v1.2.3]
+	PYTHONPATH=deploy $(PYTHON) -m release check $(if $(TAG),--tag "$$TAG")
+
+release-checksums: ## Write the checksums of what is in target/release-artifacts
+	PYTHONPATH=deploy $(PYTHON) -m release checksums
+
+TERRAFORM ?= terraform
+terraform: ## Check the Terraform module (needs terraform, or TERRAFORM=tofu, and their registry)
+	$(TERRAFORM) -chdir=deploy/terraform fmt -check -diff
+	$(TERRAFORM) -chdir=deploy/terraform init -backend=false -input=false
+	$(TERRAFORM) -chdir=deploy/terraform validate
 
 clean: ## Remove everything that was built or installed here
 	rm -rf target .aws-sam
@@ -269,6 +310,9 @@ environments: $(VENV)/.installed $(VENV_LINT)/.installed
 
 $(MDBOOK)/bin/mdbook:
 	cargo install mdbook --version $(MDBOOK_VERSION) --locked --no-default-features --features search --root $(MDBOOK)
+
+$(VENV_BUILD)/.installed: deploy/requirements.txt
+	$(MAKE) -f deploy/package.mk $(CURDIR)/$@
 
 # A virtual environment is made anew when its list of packages changes, and is complete only once it is stamped. The lists of what builds and
 # tests Curfew are complete, and have the hash of each file that the index has of a version, for every platform: nothing else is installed.

@@ -1,10 +1,13 @@
-# How `sam build` makes a function's package.
+# How a release is compiled, and how `sam build` makes a function's package.
 #
-# SAM calls `make build-<LogicalId>` once per function, in a scratch copy of that function's directory. Building there
-# would compile the AWS SDK once per function, so every rule goes back to the repository and builds all functions in one
-# cargo invocation, into one target directory: the first call compiles, the others find everything fresh. One invocation
-# and not one per package, because cargo unites the features of what it is asked for, and a dependency with one feature
-# more is compiled anew, and with it the whole SDK.
+# `make build` compiles first: all functions in one cargo invocation (compile), and the agent for all processors in another
+# (agents), with cargo's own progress. One invocation and not one per package, because cargo unites the features of what it is
+# asked for, and a dependency with one feature more is compiled anew, and with it the whole SDK. Two and not one, because cargo
+# has no target for each package: the functions would be compiled for both processors, and for the old glibc of machines.
+#
+# SAM then calls `make build-<LogicalId>` once per function, in a scratch copy of that function's directory, which only copies:
+# CURFEW_COMPILED says that everything is compiled. Without it, as for somebody who calls `sam build`, the first of these calls
+# compiles, and SAM shows nothing until it has ended.
 #
 # SAM tells a makefile neither architecture nor parameters, so template.yaml picks the folder (deploy/x86_64 or
 # deploy/arm64) whose Makefile includes this one.
@@ -35,35 +38,37 @@ build-SendReport: NAME := send-report
 AGENT_GLIBC := 2.26
 AGENTS := $(ROOT)/target/agent
 AGENT_TARGETS := x86_64:x86_64-unknown-linux-gnu arm64:aarch64-unknown-linux-gnu
-AGENT_BINARIES := $(foreach one,$(AGENT_TARGETS),$(AGENTS)/$(lastword $(subst :, ,$(one)))/release/agent)
+RUST_TARGETS := $(foreach one,$(AGENT_TARGETS),$(lastword $(subst :, ,$(one))))
+AGENT_BINARIES := $(foreach one,$(RUST_TARGETS),$(AGENTS)/$(one)/release/agent)
 build-RunJobs: CARRIED := $(AGENT_TARGETS)
-build-RunJobs: agents
+build-RunJobs: $(if $(CURFEW_COMPILED),,agents)
 
-build-%: compile
+build-%: $(if $(CURFEW_COMPILED),,compile)
 	@test -n "$(NAME)" || { echo "deploy/package.mk does not say which binary $* is" >&2; exit 1; }
 	cp "$(BINARIES)/$(NAME)/bootstrap" "$(ARTIFACTS_DIR)/bootstrap"
 	$(foreach one,$(CARRIED),cp "$(AGENTS)/$(lastword $(subst :, ,$(one)))/release/agent" \
 		"$(ARTIFACTS_DIR)/agent-$(firstword $(subst :, ,$(one)))" &&) true
+
+# rustup adds the targets of rust-toolchain.toml, unless it may install nothing by itself, or Rust came by another way.
+define check_targets
+	@for target in $(1); do test -d "$$(cd "$(ROOT)" && rustc --print sysroot)/lib/rustlib/$$target/lib" || { \
+		echo "Rust cannot compile for $$target yet. Run: rustup target add $$target" >&2; exit 1; }; done
+endef
 
 # cargo-lambda compiles for what Lambda has: AVX2 on x86_64, Graviton2 on arm64. It takes strip, lto, codegen-units and panic from the
 # release profile of Cargo.toml, and sets its own (panic = "abort") only where that says nothing. The target directory is in the
 # environment: --target-dir fails, because cargo-lambda hands it to `cargo metadata`, which has no such option.
 .PHONY: compile
 compile: $(TOOLS)/.installed
-	@test -d "$$(cd "$(ROOT)" && rustc --print sysroot)/lib/rustlib/$(RUST_TARGET)/lib" || { \
-		echo "Rust cannot build for $(ARCHITECTURE) yet. Run: rustup target add $(RUST_TARGET)" >&2; exit 1; }
+	$(call check_targets,$(RUST_TARGET))
 	cd "$(ROOT)" && PATH="$(TOOLS)/bin:$$PATH" CARGO_TARGET_DIR="$(ROOT)/target" cargo lambda build --release --locked \
 		--lambda-dir "$(BINARIES)" --target $(RUST_TARGET).$(GLIBC) $(addprefix --package ,$(PACKAGES))
 
 .PHONY: agents
 agents: $(TOOLS)/.installed
-	@for pair in $(AGENT_TARGETS); do \
-		target="$${pair#*:}"; \
-		test -d "$$(cd "$(ROOT)" && rustc --print sysroot)/lib/rustlib/$$target/lib" || { \
-			echo "Rust cannot build the agent for $${pair%%:*} yet. Run: rustup target add $$target" >&2; exit 1; }; \
-		(cd "$(ROOT)" && PATH="$(TOOLS)/bin:$$PATH" cargo zigbuild --release --locked --target-dir "$(AGENTS)" \
-			--target "$$target.$(AGENT_GLIBC)" --package agent) || exit 1; \
-	done
+	$(call check_targets,$(RUST_TARGETS))
+	cd "$(ROOT)" && PATH="$(TOOLS)/bin:$$PATH" cargo zigbuild --release --locked --target-dir "$(AGENTS)" \
+		$(foreach one,$(RUST_TARGETS),--target $(one).$(AGENT_GLIBC)) --package agent
 	$(PYTHON) "$(ROOT)/deploy/baseline.py" --glibc $(AGENT_GLIBC) $(AGENT_BINARIES)
 
 $(TOOLS)/.installed: $(ROOT)/deploy/requirements.txt

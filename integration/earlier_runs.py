@@ -1,5 +1,5 @@
 """What earlier runs of Curfew left in its log of notifications, where alone stands what was announced, seen and carried out
-(docs/reference.md, "The log of notifications"); for whoever seeds an account."""
+(docs/state-bucket.md, "The log of notifications"); for whoever seeds an account."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ from template_iam import ACCOUNT, statements_of
 
 FOLDER = REPOSITORY / "deploy" / "policies"
 TEAM_MEMBER, ORGANIZATION = FOLDER / "team-member.json", FOLDER / "organization.json"
+TEAM_LEAD, FINANCE = FOLDER / "team-lead.json", FOLDER / "finance.json"
 
 
 def document(path: Path, bucket: str = "state", team: str = "vision") -> dict[str, Any]:

@@ -84,7 +84,7 @@ def statements(function_name: str) -> list[Statement]:
 
 
 def statements_of_role(role: dict[str, Any]) -> list[Statement]:
-    """Every statement that a role of a template can have, by its properties."""
+    """Every statement that a role of a template can have, by its properties: inline, and by the managed policies of template.yaml."""
     return [
         Statement(
             sid=statement.get("Sid", ""),
@@ -94,9 +94,25 @@ def statements_of_role(role: dict[str, Any]) -> list[Statement]:
             conditions=statement.get("Condition", {}),
             only_if=(*outer, *inner),
         )
-        for policy, outer in _possible(role["Policies"])
+        for policy, outer in (*_possible(role["Policies"]), *_managed_policies(role))
         for statement, inner in _possible(_listed(policy["PolicyDocument"]["Statement"]))
     ]
+
+
+def managed_policy_ids(role: dict[str, Any]) -> list[str]:
+    """The logical ids of the managed policies of template.yaml that a role can have, each on a condition."""
+    given = role.get("ManagedPolicyArns", [])
+    if isinstance(given, dict):  # of deploy/team-role.yaml: a list that is a parameter
+        return []
+    return [one["Fn::If"][1]["Ref"] for one in given]
+
+
+def _managed_policies(role: dict[str, Any]) -> Iterator[tuple[dict[str, Any], tuple[str, ...]]]:
+    """Each managed policy, and the conditions of the template under all of which it exists."""
+    for name in managed_policy_ids(role):
+        policy = resources("AWS::IAM::ManagedPolicy")[name]
+        both = template()["Conditions"][policy["Condition"]]["Fn::And"]
+        yield policy["Properties"], tuple(one["Condition"] for one in both)
 
 
 def granted_actions(function_name: str) -> set[str]:

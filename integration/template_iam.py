@@ -13,7 +13,14 @@ from typing import Any, Iterable
 from template_actions import Statement, statements, statements_of_role
 
 ACCOUNT = "123456789012"
-_PSEUDO_PARAMETERS = {"${AWS::Partition}": "aws", "${AWS::AccountId}": ACCOUNT, "${AWS::Region}": "us-east-1"}
+# The parameter RolePath among them, as it is by default.
+_PSEUDO_PARAMETERS = {
+    "${AWS::Partition}": "aws",
+    "${AWS::AccountId}": ACCOUNT,
+    "${AWS::Region}": "us-east-1",
+    "${AWS::URLSuffix}": "amazonaws.com",
+    "${RolePath}": "/",
+}
 
 VOLUME = f"arn:aws:ec2:eu-west-1:{ACCOUNT}:volume/vol-0abc"
 INSTANCE = f"arn:aws:ec2:eu-west-1:{ACCOUNT}:instance/i-0abc"
@@ -69,13 +76,21 @@ _RESTRICTS = {"HasJobVpcs": "JobVpcArns", "HasJobImageOwners": "JobImageOwners"}
 
 
 def _given(statement: Statement, parameters: dict[str, list[str]]) -> Statement:
-    """With the values of the parameters that its conditions name."""
+    """With the values of the parameters that its conditions and resources name."""
 
     def value(wanted: Any) -> Any:
         return parameters.get(wanted.get("Ref", ""), wanted) if isinstance(wanted, dict) else wanted
 
     conditions = {operator: {key: value(wanted) for key, wanted in keys.items()} for operator, keys in statement.conditions.items()}
-    return replace(statement, conditions=conditions)
+    return replace(statement, conditions=conditions, resources=tuple(_filled(one, parameters) for one in statement.resources))
+
+
+def _filled(resource: Any, parameters: dict[str, list[str]]) -> Any:
+    """With the value of a parameter as the last part of its ARN: `arn_of` leaves the name there."""
+    if not isinstance(resource, dict) or "Fn::Sub" not in resource:
+        return resource
+    start, _, name = arn_of(resource).rpartition("/")
+    return f"{start}/{parameters[name][0]}" if name in parameters else resource
 
 
 def role_may(role: dict[str, Any], request: Request, *, besides: tuple[Statement, ...] = ()) -> bool:
@@ -123,6 +138,7 @@ def arn_of(resource: Any) -> str:
         return resource
     ((kind, value),) = resource.items()
     if kind == "Fn::Sub":
+        value = value[0] if isinstance(value, list) else value
         for name, stands_for in _PSEUDO_PARAMETERS.items():
             value = value.replace(name, stands_for)
         return value.replace("${", "").replace("}", "")
@@ -149,7 +165,7 @@ def _holds(operator: str, values: list[str] | None, wanted: list[Any]) -> bool:
 def _compare(comparison: str, value: str, wanted: list[Any]) -> bool:
     match comparison:
         case "StringEquals":
-            return value in wanted
+            return value in [arn_of(one) for one in wanted]
         case "StringEqualsIgnoreCase":
             return value.lower() in [one.lower() for one in wanted]
         case "ArnEquals" | "ArnLike":  # the same (IAM user guide, "Amazon Resource Name (ARN) condition operators")

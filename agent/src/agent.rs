@@ -1,6 +1,8 @@
-//! What all parts of the agent share: who it is, the bucket, the log, and why it has to end.
+//! The state that all parts of the agent share: its identity, the bucket, the log, and the cause that ends the attempt.
 
 use std::fmt::Display;
+use std::fs;
+use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -8,29 +10,33 @@ use std::time::{Duration, Instant};
 use jiff::{SignedDuration, Timestamp};
 use jobs::checkpoints::UnsavedWork;
 use jobs::telemetry::GpuTrend;
-use jobs::warning::{PendingUpload, grace};
+use jobs::warning::{PendingUpload, grace, time_after_uploads};
 use jobs::{
-    AGENT_ENDS_BEFORE, AgentWarning, AgentWarningKind, AgentWarnings, ExitReason, GpuWork, Heartbeat, MachineIdentity,
-    STANDS_AFTER,
+    AGENT_ENDS_BEFORE, AgentWarning, AgentWarningKind, AgentWarnings, ExitReason, GPU_BUSY_PERCENT, GpuWork, Heartbeat,
+    MachineIdentity, STANDS_AFTER, WorkMonitor, WorkSigns,
 };
+use model::duration::format_duration;
 use model::moment::before;
-use store::Store;
+use store::{Store, StoreError};
 use tokio::sync::{Notify, watch};
 
 use crate::fence::Fence;
 use crate::log::Log;
-use crate::world::{Pace, left_until, now, time_since};
+use crate::world::{Pace, after, left_until, now, time_since};
 
 /// The time between the orderly end of the attempt and its absolute end.
 const SPARE: SignedDuration = SignedDuration::from_mins(1);
 
+/// A file in the agent's own directory.
+const HAS_RUN: &str = "has-run";
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct EndCause {
-    /// As in the exit record.
+    /// The reason of the exit record. [`ExitReason::Failed`]: a limit of the job ends it.
     pub(crate) reason: ExitReason,
-    /// For the owner.
+    /// The cause, in words for the owner.
     pub(crate) why: String,
-    /// Until when the agent can upload.
+    /// The time until which the agent can upload.
     pub(crate) until: Instant,
 }
 
@@ -43,6 +49,14 @@ impl EndCause {
     pub(crate) fn fenced(why: String) -> Self {
         Self { reason: ExitReason::Fenced, why, until: Instant::now() }
     }
+
+    /// Every GPU has been idle for so long, the limit of the job.
+    pub(crate) fn idle(limit: SignedDuration, pace: Pace) -> Self {
+        let limit = format_duration(limit);
+        let why = format!("every GPU was below {GPU_BUSY_PERCENT} % for {limit}, the limit that `limits.idle` sets");
+        let until = after(pace.scale(AGENT_ENDS_BEFORE.saturating_sub(SPARE)));
+        Self { reason: ExitReason::Failed, why, until }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,15 +64,17 @@ pub(crate) struct AttemptEnd {
     pub(crate) reason: ExitReason,
     pub(crate) code: Option<i32>,
     pub(crate) why: String,
+    /// True if a limit of the job ended it.
+    pub(crate) is_final: bool,
 }
 
 impl AttemptEnd {
     pub(crate) fn broken(why: impl Display) -> Self {
-        Self { reason: ExitReason::Broken, code: None, why: why.to_string() }
+        Self { reason: ExitReason::Broken, code: None, why: why.to_string(), is_final: false }
     }
 }
 
-/// Why the command does not begin.
+/// The reason why the command does not begin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum StartError {
     /// This attempt ends; another machine may do better.
@@ -76,6 +92,43 @@ impl StartError {
     pub(crate) fn broken(why: impl Display) -> Self {
         Self::Ended(AttemptEnd::broken(why))
     }
+
+    pub(crate) fn cannot_run(why: impl Display) -> Self {
+        Self::Impossible { code: Self::CANNOT_RUN, why: why.to_string() }
+    }
+
+    /// S3 refused, or did not answer: the next machine has the same role and the same bucket.
+    pub(crate) fn from_store(error: &StoreError, why: impl Display) -> Self {
+        if error.lasts() { Self::cannot_run(why) } else { Self::broken(why) }
+    }
+
+    /// The kernel refused. The next machine boots from the same image, so it would meet the same on its own disk, unless a program of the job
+    /// has changed this one.
+    pub(crate) fn from_io(agent: &Agent, error: &io::Error, why: impl Display) -> Self {
+        if !agent.has_run_before && is_of_image(error.kind()) { Self::cannot_run(why) } else { Self::broken(why) }
+    }
+}
+
+/// True if an error is about paths, rights, sizes and arguments, not about a disk that fails or a kernel that is out of something.
+const fn is_of_image(error: io::ErrorKind) -> bool {
+    use io::ErrorKind as Kind;
+    matches!(
+        error,
+        Kind::NotFound
+            | Kind::PermissionDenied
+            | Kind::AlreadyExists
+            | Kind::NotADirectory
+            | Kind::IsADirectory
+            | Kind::DirectoryNotEmpty
+            | Kind::ResourceBusy
+            | Kind::InvalidInput
+            | Kind::InvalidFilename
+            | Kind::ArgumentListTooLong
+            | Kind::StorageFull
+            | Kind::QuotaExceeded
+            | Kind::FileTooLarge
+            | Kind::Unsupported
+    )
 }
 
 impl From<AttemptEnd> for StartError {
@@ -86,17 +139,17 @@ impl From<AttemptEnd> for StartError {
 
 impl From<EndCause> for AttemptEnd {
     fn from(cause: EndCause) -> Self {
-        Self { reason: cause.reason, code: None, why: cause.why }
+        Self { reason: cause.reason, code: None, why: cause.why, is_final: cause.reason == ExitReason::Failed }
     }
 }
 
-/// What a heartbeat says.
+/// The content of a heartbeat.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AgentStatus {
     pub(crate) doing: &'static str,
     pub(crate) step: Option<u64>,
     pub(crate) steps_per_hour: Option<f64>,
-    /// That of the busiest GPU in the last minute.
+    /// Utilisation of the busiest GPU in the last minute, in percent.
     pub(crate) gpu_percent: Option<f64>,
     pub(crate) unsaved: UnsavedWork,
     pub(crate) gpus: Option<GpuWork>,
@@ -111,10 +164,13 @@ pub(crate) struct Agent {
     pub(crate) pace: Pace,
     /// A directory of root for what a restarted agent has to know.
     pub(crate) state: PathBuf,
+    /// True if programs of the job ran on this machine before the agent started: what is on its disk may be theirs.
+    pub(crate) has_run_before: bool,
     pub(crate) fence: Fence,
     status: Mutex<AgentStatus>,
     begun: Instant,
     warnings: Mutex<AgentWarnings>,
+    work: Mutex<WorkMonitor>,
     unsent_warning: Notify,
     cause: watch::Sender<Option<EndCause>>,
 }
@@ -123,8 +179,31 @@ impl Agent {
     pub(crate) fn new(identity: MachineIdentity, store: Store, log: Log, pace: Pace, state: PathBuf) -> Arc<Self> {
         let fence = Fence::new(store.clone(), &identity);
         let (status, cause) = (Mutex::default(), watch::Sender::new(None));
-        let (begun, warnings, unsent_warning) = (Instant::now(), Mutex::default(), Notify::new());
-        Arc::new(Self { identity, store, log, pace, state, fence, status, begun, warnings, unsent_warning, cause })
+        let (begun, warnings, work, unsent_warning) =
+            (Instant::now(), Mutex::default(), Mutex::default(), Notify::new());
+        let has_run_before = state.join(HAS_RUN).exists();
+        Arc::new(Self {
+            identity,
+            store,
+            log,
+            pace,
+            state,
+            has_run_before,
+            fence,
+            status,
+            begun,
+            warnings,
+            work,
+            unsent_warning,
+            cause,
+        })
+    }
+
+    /// Notes for a later start of the agent that programs of the job run on this machine.
+    pub(crate) fn note_that_it_runs(&self) {
+        if let Err(error) = fs::write(self.state.join(HAS_RUN), "") {
+            self.log.write_line(&format!("a restart of the agent would not know that the job has run here: {error}"));
+        }
     }
 
     pub(crate) fn status(&self) -> AgentStatus {
@@ -136,6 +215,7 @@ impl Agent {
     }
 
     pub(crate) fn set_activity(&self, doing: &'static str) {
+        self.with_work(|work, at| work.begin_activity(doing, at));
         self.set_status(|status| {
             status.doing = doing;
             if doing == Heartbeat::RUNNING {
@@ -179,8 +259,34 @@ impl Agent {
     }
 
     fn with_warnings<T>(&self, with: impl FnOnce(&mut AgentWarnings, SignedDuration) -> T) -> T {
-        let at = self.pace.unhurried(time_since(self.begun));
-        with(&mut self.warnings.lock().unwrap_or_else(PoisonError::into_inner), at)
+        with(&mut self.warnings.lock().unwrap_or_else(PoisonError::into_inner), self.moment_of(Instant::now()))
+    }
+
+    /// Counted from the beginning of the attempt, at the pace of 1.
+    fn moment_of(&self, then: Instant) -> SignedDuration {
+        let since = SignedDuration::try_from(then.saturating_duration_since(self.begun));
+        self.pace.unhurried(since.unwrap_or(SignedDuration::MAX))
+    }
+
+    /// Observes the work, or asks about it, as of now.
+    pub(crate) fn with_work<T>(&self, with: impl FnOnce(&mut WorkMonitor, SignedDuration) -> T) -> T {
+        with(&mut self.work.lock().unwrap_or_else(PoisonError::into_inner), self.moment_of(Instant::now()))
+    }
+
+    /// Warns the owner while the work is stalled. Returns the signs of work for a heartbeat.
+    pub(crate) fn report_work(&self) -> WorkSigns {
+        let last_output = self.log.last_output().map(|then| self.moment_of(then));
+        let (stall, signs) = self.with_work(|work, at| {
+            if let Some(last_output) = last_output {
+                work.observe_output(last_output);
+            }
+            (work.find_stall(at), work.to_signs(at))
+        });
+        match stall {
+            Some(stall) => self.warn_owner_after(SignedDuration::ZERO, AgentWarningKind::Stalled, &stall.words),
+            None => self.clear_warning(AgentWarningKind::Stalled),
+        }
+        signs
     }
 
     /// Ends the attempt. The first reason stays, unless the fence is lost; the shortest time counts.
@@ -198,7 +304,7 @@ impl Agent {
         self.log.write_line(&words);
     }
 
-    /// Whether EC2 or `init` ends the machine before the attempt is finished.
+    /// Returns the cause if EC2 or `init` ends the machine before the attempt is finished.
     pub(crate) fn interruption(&self) -> Option<EndCause> {
         self.end_cause().filter(|cause| cause.reason == ExitReason::Interrupted)
     }
@@ -228,20 +334,15 @@ impl Agent {
         }
     }
 
-    /// When the agent ends the attempt in order.
+    /// Returns the time when the agent ends the attempt in order.
     pub(crate) fn ends_at(&self) -> Timestamp {
         before(self.identity.ends_at, self.pace.scale(AGENT_ENDS_BEFORE))
     }
 
-    /// How long the agent can still upload.
+    /// Returns the time that is left for uploads.
     pub(crate) fn time_left(&self) -> SignedDuration {
         let latest = before(self.identity.ends_at, self.pace.scale(SPARE)).duration_since(now());
         self.cause.borrow().as_ref().map_or(latest, |cause| left_until(cause.until).min(latest))
-    }
-
-    /// Returns at the last moment for uploads, which a warning may move.
-    pub(crate) async fn time_is_up(&self) {
-        self.comes_to_zero(|left| left).await;
     }
 
     /// Returns when to kill a command that got the signal at `signaled_at`: the more it still has to upload, the earlier.
@@ -269,11 +370,21 @@ impl Agent {
         }
     }
 
+    /// Completes an upload in time, or answers `None`. Head, the exit record and the log have time after it.
+    pub(crate) async fn upload_in_time<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        self.in_time_before(time_after_uploads(self.time_left()), work).await
+    }
+
     /// Completes the future in time, or answers `None`.
     pub(crate) async fn in_time<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        self.in_time_before(SignedDuration::ZERO, work).await
+    }
+
+    /// Completes the future while more time than `reserve` is left; a warning may shorten it.
+    async fn in_time_before<T>(&self, reserve: SignedDuration, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             done = work => Some(done),
-            () = self.time_is_up() => None,
+            () = self.comes_to_zero(|left| left.saturating_sub(reserve)) => None,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Why the agent could not do something, in a sentence for the log or for the job's owner.
+//! The reason why the agent could not do something, in a sentence for the log or for the job's owner.
 
 use std::error::Error;
 use std::fmt::{self, Display, Formatter};

@@ -1,15 +1,16 @@
 //! One attempt, from the fence to its exit.
 
 mod assigned_job;
+mod evidence;
+mod leftovers;
 mod outcome;
 
-use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Instant;
 
 use jiff::SignedDuration;
-use jobs::checkpoints::{DOUBTED_FOR, DirectoryEntry, WriterState};
+use jobs::checkpoints::{DOUBTED_FOR, WriterState};
 use jobs::warning::grace;
 use jobs::{CheckpointSpec, ExitReason, Head, Heartbeat, JobId, WARNING};
 use model::duration;
@@ -17,27 +18,27 @@ use store::MachineDocument;
 use tokio::task::JoinHandle;
 
 use self::assigned_job::read_spec;
-use self::outcome::{describe_exit, not_started, outcome, unfinished};
+use self::evidence::ExitEvidence;
+use self::leftovers::{Leftovers, end_leftovers, list_checkpoint_directory, pass_on_lost_work, warn_of_lost_work};
+use self::outcome::{EndedCommand, end_job, not_started, outcome, unfinished};
 use crate::agent::{Agent, AttemptEnd, EndCause, StartError};
-use crate::command::{RunningCommand, signal_of};
+use crate::command::{RunningCommand, ShellLine, signal_of};
 use crate::container::Container;
 use crate::directory::CheckpointDirectory;
-use crate::disk::on_disk;
 use crate::fence::FenceError;
 use crate::inputs::provide;
-use crate::keeper::{CheckpointKeeper, KeeperSummary};
-use crate::processes::writes_below;
+use crate::keeper::{CheckpointKeeper, DirectoryBefore, KeeperSummary};
 use crate::restore::{RestoreCandidates, RestoredCheckpoint, restore};
 use crate::retry_timeout::RetryTimeout;
 use crate::user::{self, User};
 use crate::variables::{self, VariableSources};
 use crate::workdir::restore_workdir;
 use crate::world::now;
-use crate::{command, directory, gpu, metadata, outputs, secrets};
+use crate::{command, gpu, metadata, outputs, secrets};
 
 pub(crate) use self::assigned_job::AssignedJob;
 
-/// How long to wait for the exit record of the previous attempt: its two minutes, and a margin.
+/// Timeout for the exit record of the previous attempt: its two minutes, and a margin.
 const PREVIOUS_EXIT_TIMEOUT: SignedDuration = SignedDuration::from_secs(150);
 
 /// A previous attempt without a heartbeat for so long does not upload any more.
@@ -45,7 +46,7 @@ const PREVIOUS_HEARTBEAT_STALE_AFTER: SignedDuration = SignedDuration::from_secs
 
 const RETRY_EVERY: SignedDuration = SignedDuration::from_secs(5);
 
-/// How often the agent reaps inherited processes that have ended.
+/// Interval at which the agent reaps inherited processes that have ended.
 const REAP_EVERY: SignedDuration = SignedDuration::from_mins(1);
 
 const NO_TIME: &str = "there was no time to upload its last checkpoint";
@@ -57,6 +58,7 @@ pub(crate) async fn run(agent: &Arc<Agent>) -> AttemptEnd {
         Ok(end) => end,
         Err(error) => not_started(agent, error).await,
     };
+    let end = if end.is_final { end_job(agent, end).await } else { end };
     if let Some(container) = &container {
         container.remove().await;
     }
@@ -67,15 +69,25 @@ pub(crate) async fn run(agent: &Arc<Agent>) -> AttemptEnd {
 
 async fn attempt(agent: &Arc<Agent>, container: &mut Option<Container>) -> Result<AttemptEnd, StartError> {
     agent.set_activity("starting");
-    let asked = Box::pin(agent.unless_it_ends(read_spec(agent))).await??;
+    let asked = Box::pin(agent.unless_it_ends(read_spec(agent))).await?;
+    if let Err(error @ StartError::Ended(_)) = asked {
+        return Err(error);
+    }
     agent.set_activity("waiting for the previous attempt");
     let head = agent.unless_it_ends(Box::pin(take_over(agent))).await??;
-    let mut user =
-        user::find(asked.work.user.as_deref(), rustix::process::getuid().as_raw()).map_err(AttemptEnd::broken)?;
+    agent.unless_it_ends(Box::pin(pass_on_lost_work(agent))).await?;
+    // A result, such as that the job has no spec, needs the fence.
+    let asked = asked?;
+    let mut user = user::find(asked.work.user.as_deref(), rustix::process::getuid().as_raw())?;
     if let Some(image) = &asked.work.container {
         let earlier = container.insert(Container::of_attempt(agent));
         agent.unless_it_ends(earlier.remove_earlier(image)).await??;
-        user = earlier.make_home(user)?;
+        user = earlier.make_home(agent, user)?;
+    }
+    if container.is_none()
+        && let Err(error) = command::find_shell(asked.work.shell)
+    {
+        return Err(StartError::Impossible { code: StartError::NOT_FOUND, why: error.to_string() });
     }
     metadata::close(agent, &asked, &user).await;
     let mut fetched = agent.unless_it_ends(Box::pin(outputs::find_earlier(agent, &asked.work.after))).await??;
@@ -90,26 +102,35 @@ async fn attempt(agent: &Arc<Agent>, container: &mut Option<Container>) -> Resul
         agent.unless_it_ends(Box::pin(container.create(agent, image, &asked, &user))).await??;
     }
     if !asked.work.secrets.is_empty() {
-        let read = agent.unless_it_ends(Box::pin(secrets::read(&asked.work.secrets))).await?;
-        fetched.extend(read.map_err(AttemptEnd::broken)?);
+        fetched.extend(agent.unless_it_ends(Box::pin(secrets::read(agent, &asked.work.secrets))).await??);
     }
     let mut variables = variables_of(agent, &asked, &user, &restored, &fetched);
+    agent.note_that_it_runs();
     if let Some(line) = &asked.work.setup {
-        agent.set_activity("setup");
+        agent.set_activity(Heartbeat::SETUP);
+        let evidence = ExitEvidence::begin(agent, &asked, &user);
+        let line = ShellLine { line, shell: asked.work.shell };
         let status = agent.unless_it_ends(run_setup(agent, line, &user, &variables, container)).await??;
         if !status.success() {
-            return Ok(outcome(agent, &asked, &user, status, "`setup`", Vec::new()).await);
+            evidence.end().await;
+            let why = evidence.describe(agent, status, "`setup`");
+            return Ok(outcome(agent, &asked, &user, EndedCommand { status, why, gpu_fault: None }, Vec::new()).await);
         }
     }
-    let _gpus = GpuWatch { agent, watching: tokio::spawn(gpu::watch(Arc::clone(agent))) };
+    let idle_max = asked.work.idle_max;
+    let watch = || GpuWatch { agent, watching: tokio::spawn(gpu::watch(Arc::clone(agent), idle_max)) };
+    let _gpus = asked.work.has_gpus.then(watch);
     loop {
         agent.set_activity(Heartbeat::RUNNING);
         agent.log.write_line(&format!("runs the command as {}", user.name));
-        let running = RunningCommand::begin(&asked.work.command, &user, &variables, container, &agent.log);
-        let running =
-            running.map_err(|error| AttemptEnd::broken(format!("the command could not be started: {error}")))?;
+        let before = directory_before(asked.checkpoint.as_ref(), &restored, &user).await;
+        let line = ShellLine { line: &asked.work.command, shell: asked.work.shell };
+        let running = RunningCommand::begin(line, &user, &variables, container, &agent.log);
+        let running = running.map_err(|error| {
+            StartError::from_io(agent, &error, format!("the command could not be started: {error}"))
+        })?;
         // Each retry has fewer candidates.
-        let before = match run_command(agent, &asked, &user, running, restored).await {
+        let before = match run_command(agent, &asked, &user, running, restored, before).await {
             CommandOutcome::Finished(end) => return Ok(end),
             CommandOutcome::FailedAfterResume(before) => before,
         };
@@ -196,8 +217,8 @@ async fn take_over(agent: &Agent) -> Result<Head, AttemptEnd> {
     }
 }
 
-/// Whether the attempt that head names has finished writing, or is past its time. An attempt whose last heartbeat is old does not write any more;
-/// one without a heartbeat may.
+/// Returns `true` if the attempt that head names has finished writing, or is past its time. An attempt whose last heartbeat is old does not
+/// write any more; one without a heartbeat may.
 async fn may_take(agent: &Agent, head: &Head, begun: Instant) -> bool {
     let (job, before) = (&agent.identity.job, head.attempt);
     if before == 0 || before == agent.identity.attempt {
@@ -216,14 +237,16 @@ async fn may_take(agent: &Agent, head: &Head, begun: Instant) -> bool {
 
 async fn run_setup(
     agent: &Agent,
-    line: &str,
+    line: ShellLine<'_>,
     user: &User,
     variables: &variables::VariableMap,
     container: Option<&Container>,
-) -> Result<ExitStatus, AttemptEnd> {
-    let broken = |error: std::io::Error| AttemptEnd::broken(format!("`setup` could not be run: {error}"));
-    let mut running = RunningCommand::begin(line, user, variables, container, &agent.log).map_err(broken)?;
-    let status = running.ended(agent.pace.wait(REAP_EVERY)).await.map_err(broken)?;
+) -> Result<ExitStatus, StartError> {
+    let words = |error: &std::io::Error| format!("`setup` could not be run: {error}");
+    let running = RunningCommand::begin(line, user, variables, container, &agent.log);
+    let mut running = running.map_err(|error| StartError::from_io(agent, &error, words(&error)))?;
+    let ended = running.ended(agent.pace.wait(REAP_EVERY)).await;
+    let status = ended.map_err(|error| StartError::broken(words(&error)))?;
     running.drained().await;
     Ok(status)
 }
@@ -241,44 +264,61 @@ async fn run_command(
     user: &User,
     mut running: RunningCommand,
     restored: RestoredCheckpoint,
+    there: DirectoryBefore,
 ) -> CommandOutcome {
     let begun = Instant::now();
     let (from, before) = (restored.checkpoint.map(|_| restored.what.clone()), restored.before_failed());
     let keep = asked.checkpoint.as_ref();
-    let keeper = keep.map(|keep| CheckpointKeeper::begin(agent, keep, asked.keep, user.file_owner(), restored));
+    let can_go_back = before.as_ref().is_some_and(|before| before.has_other_than(restored.checkpoint));
+    let mut keeper = keep
+        .map(|keep| CheckpointKeeper::begin(agent, keep, asked.keep, user.file_owner(), restored, there, can_go_back));
+    let evidence = ExitEvidence::begin(agent, asked, user);
     let ended = tokio::select! {
         ended = running.ended(agent.pace.wait(REAP_EVERY)) => Ok(ended),
         cause = agent.cause() => Err(cause),
+        lower = not_resumed(keeper.as_mut()) => {
+            running.kill(false).await;
+            running.drained().await;
+            let (from, before) = (from.unwrap_or_default(), before.unwrap_or_default());
+            let why = format!("the command did not resume from {from}: it wrote step {lower}");
+            agent.log.write_line(&format!("{why}: the agent runs it again"));
+            return CommandOutcome::FailedAfterResume(before.without(why));
+        }
     };
     match ended {
         Ok(Ok(status)) => {
             let is_early = begun.elapsed() < agent.pace.wait(DOUBTED_FOR);
-            let wrote = end_leftovers(agent, keep, user).await;
+            evidence.end().await;
+            let Leftovers { wrote, note } = end_leftovers(agent, keep, user, &running).await;
             running.drained().await;
             agent.set_activity("flushing");
             let writer = if status.success() && !wrote { WriterState::Ended } else { WriterState::Killed };
             let finished = match keeper {
-                Some(keeper) => agent.in_time(keeper.finish(writer)).await,
+                Some(keeper) => agent.upload_in_time(keeper.finish(writer)).await,
                 None => Some(KeeperSummary::default()),
             };
+            let gpu_fault = evidence.find_gpu_fault(agent, status).await;
+            let ended = EndedCommand { status, why: evidence.describe(agent, status, "the command"), gpu_fault };
             let has_kept = finished.as_ref().is_some_and(|finished| finished.has_kept);
             if let (Some(from), Some(before)) = (&from, before)
                 && !status.success()
                 && !has_kept
                 && is_early
+                && !ended.is_fault_of_machine()
             {
-                return failed_after_resume(agent, status, from, before);
+                return failed_after_resume(agent, &ended, from, before);
             }
-            let went_on = from.map(|from| format!("resumed from {from}"));
+            let not_resumed = finished.as_ref().and_then(|finished| finished.not_resumed.clone());
+            let went_on = not_resumed.or_else(|| from.map(|from| format!("resumed from {from}")));
             CommandOutcome::Finished(match (finished, agent.interruption()) {
                 (None, Some(cause)) if status.success() => unfinished(cause, "its last checkpoint"),
-                (None, _) => {
-                    let lost = went_on.into_iter().chain([NO_TIME.to_owned()]).collect();
-                    outcome(agent, asked, user, status, "the command", lost).await
-                }
-                (Some(KeeperSummary { left, unverified_note: doubt, .. }), _) => {
-                    let lost = went_on.into_iter().chain(left).chain(doubt).collect();
-                    outcome(agent, asked, user, status, "the command", lost).await
+                (finished, _) => {
+                    let left = finished.map_or_else(
+                        || vec![NO_TIME.to_owned()],
+                        |finished| finished.left.into_iter().chain(finished.unverified_note).collect(),
+                    );
+                    let notes = note.into_iter().chain(went_on).chain(left).collect();
+                    outcome(agent, asked, user, ended, notes).await
                 }
             })
         }
@@ -290,41 +330,29 @@ async fn run_command(
     }
 }
 
-/// Kills the leftover processes of the command. Returns whether one of them may have been writing a checkpoint: a file that did not
-/// change meanwhile and is not open for writing was complete.
-async fn end_leftovers(agent: &Agent, keep: Option<&CheckpointSpec>, user: &User) -> bool {
-    if command::leftover_processes().is_empty() {
-        return false;
+async fn not_resumed(keeper: Option<&mut CheckpointKeeper>) -> u64 {
+    match keeper {
+        Some(keeper) => keeper.not_resumed().await,
+        None => std::future::pending().await,
     }
-    let listed = keep.map(CheckpointDirectory::from_spec);
-    // As the kernel shows what is open.
-    let directory = keep.and_then(|keep| Path::new(&keep.dir).canonicalize().ok());
-    let before = list_checkpoint_directory(listed.clone(), user).await;
-    command::wait_for_leftovers().await;
-    let after = list_checkpoint_directory(listed.clone(), user).await;
-    let is_open = |below: &PathBuf| command::leftover_processes().iter().any(|process| writes_below(below, *process));
-    let wrote = before.is_none() || before != after || directory.as_ref().is_none_or(is_open);
-    let left = command::kill_leftovers(true).await;
-    if left > 0 {
-        agent.log.write_line(&format!("the command left {left} processes behind, which were killed"));
-    }
-    wrote && left > 0
 }
 
-/// The content of the checkpoint directory; `None` if it cannot be read.
-async fn list_checkpoint_directory(directory: Option<CheckpointDirectory>, user: &User) -> Option<Vec<DirectoryEntry>> {
-    let directory = directory?;
-    let owner = user.file_owner();
-    let looked = on_disk(&owner, move || directory::scan_directory(&directory));
-    Some(looked.await.ok()?.entries)
+async fn directory_before(
+    keep: Option<&CheckpointSpec>,
+    restored: &RestoredCheckpoint,
+    user: &User,
+) -> DirectoryBefore {
+    let there = list_checkpoint_directory(keep.map(CheckpointDirectory::from_spec), user).await.unwrap_or_default();
+    let (restored, others) = there.into_iter().partition(|entry| restored.names.contains(&entry.name));
+    DirectoryBefore { restored, others }
 }
 
 /// The command failed soon after it resumed from a checkpoint. If the attempt has to end, the next one tries again.
-fn failed_after_resume(agent: &Agent, status: ExitStatus, from: &str, before: RestoreCandidates) -> CommandOutcome {
-    let why = format!("{}, soon after it resumed from {from}", describe_exit(status, "the command"));
+fn failed_after_resume(agent: &Agent, ended: &EndedCommand, from: &str, before: RestoreCandidates) -> CommandOutcome {
+    let why = format!("{}, soon after it resumed from {from}", ended.why);
     if let Some(cause) = agent.end_cause() {
         let why = format!("{why}, which the next attempt retries: {}", cause.why);
-        return CommandOutcome::Finished(AttemptEnd { code: status.code(), why, ..cause.into() });
+        return CommandOutcome::Finished(AttemptEnd { code: ended.status.code(), why, ..cause.into() });
     }
     agent.log.write_line(&format!("{why}: the agent runs it again"));
     CommandOutcome::FailedAfterResume(before.without(why))
@@ -347,7 +375,7 @@ async fn end_early(
     let load = || keeper.as_ref().map(CheckpointKeeper::load).unwrap_or_default();
     let (signaled_at, timeout) = (Instant::now(), duration::format_duration(grace(agent.time_left(), load())));
     agent.log.write_line(&format!("sends {signal} to the command, which has {timeout}"));
-    running.signal(signal_of(signal));
+    running.signal(signal_of(signal)).await;
     let ending = tokio::select! {
         ending = running.group_ended() => Some(ending),
         () = agent.time_to_kill(signaled_at, load) => None,
@@ -359,13 +387,14 @@ async fn end_early(
     running.drained().await;
     let code = ending.and_then(|ending| ending.code);
     let writer = if ending.is_some_and(|ending| ending.well) { WriterState::Ended } else { WriterState::Killed };
-    let mut left = None;
+    let mut left = Vec::new();
     if let Some(keeper) = keeper {
-        let finished = agent.in_time(keeper.finish(writer)).await;
-        left = finished.map_or(Some(NO_TIME.to_owned()), |finished| finished.left);
+        let finished = agent.upload_in_time(keeper.finish(writer)).await;
+        let finished_left = finished.map_or(Some(NO_TIME.to_owned()), |finished| finished.left);
+        left = finished_left.into_iter().chain(warn_of_lost_work(agent, signal, ending)).collect();
     }
     // It may have been fenced in the meantime.
     let cause = agent.cause().await;
-    let why = left.into_iter().fold(cause.why.clone(), |why, left| format!("{why}; {left}"));
+    let why = left.into_iter().fold(cause.why.clone(), |why, left: String| format!("{why}; {left}"));
     AttemptEnd { code, why, ..cause.into() }
 }

@@ -1,12 +1,13 @@
 //! The command as a process: in its own group, as a user of the machine, and ended with everything that it started.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use jobs::MachineIdentity;
+use jobs::{MachineIdentity, Shell, SignalRecipients, choose_recipients};
 use rustix::process::{Gid, Pid, Signal, Uid, kill_process, kill_process_group};
 use rustix::thread;
 use tokio::process::{Child, Command};
@@ -18,14 +19,17 @@ use crate::log::Log;
 use crate::user::User;
 use crate::{processes, variables};
 
-/// How long leftover processes of a command may take to end by themselves.
+/// Time that leftover processes of a command have to end by themselves.
 const SIGTERM_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Until then the agent does nothing to them.
+/// Time in which the agent does nothing to leftover processes.
 const SELF_EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How often the agent checks whether processes have ended.
+/// Interval at which the agent checks whether processes have ended.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// The most processes that a message names.
+const NAMES_MAX: usize = 5;
 
 /// The timeout for the last output of a command. A process that still holds the pipe is not the agent's.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
@@ -35,12 +39,24 @@ pub(crate) struct RunningCommand {
     group: Option<Pid>,
     container: Option<Container>,
     drained: oneshot::Receiver<()>,
+    /// The signal that was sent last; `None` before the first.
+    delivery: Option<SignalDelivery>,
+}
+
+/// A signal, and what it was sent to.
+struct SignalDelivery {
+    signal: Signal,
+    /// The process groups of the command, as they were at the first signal.
+    groups: BTreeSet<i32>,
+    recipients: Vec<i32>,
+    /// The time since which none of the recipients runs.
+    ended_at: Option<Instant>,
 }
 
 impl RunningCommand {
-    /// Starts it by `sh -c`, in the container if there is one.
+    /// Starts it, in the container if there is one.
     pub(crate) fn begin(
-        line: &str,
+        line: ShellLine<'_>,
         user: &User,
         variables: &BTreeMap<String, String>,
         container: Option<&Container>,
@@ -49,14 +65,14 @@ impl RunningCommand {
         let (read, write) = io::pipe()?;
         let mut command = match container {
             Some(container) => container.step(line, user, variables)?,
-            None => on_machine(line, user, variables),
+            None => on_machine(line, user, variables)?,
         };
         command.stdin(Stdio::null()).stdout(write.try_clone()?).stderr(write).process_group(0);
         // Only the container runs as the user.
         let child = if container.is_some() { Command::from(command).spawn()? } else { spawn_as(command, user)? };
         let drained = log.follow(read);
         let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-        Ok(Self { child, group, container: container.cloned(), drained })
+        Ok(Self { child, group, container: container.cloned(), drained, delivery: None })
     }
 
     /// Waits for its end, and meanwhile reaps inherited processes at this interval.
@@ -69,16 +85,62 @@ impl RunningCommand {
         }
     }
 
+    /// The names of the processes that it left behind in its container, and that ended with that.
+    pub(crate) fn left_in_container(&self) -> Vec<String> {
+        self.container.as_ref().map(Container::read_left).unwrap_or_default()
+    }
+
     /// Waits until all its output is in the log, after everything that it started has ended.
     pub(crate) async fn drained(self) {
         let _ = tokio::time::timeout(DRAIN_TIMEOUT, self.drained).await;
     }
 
-    /// Signals its whole group.
-    pub(crate) fn signal(&self, signal: Signal) {
-        if let Some(group) = self.group {
-            // All may have ended.
-            let _ = kill_process_group(group, signal);
+    /// Signals the processes that have to hear it ([`choose_recipients`]).
+    pub(crate) async fn signal(&mut self, signal: Signal) {
+        let Some(first) = self.group else { return };
+        let groups = self.delivery.take().map_or_else(|| processes::find_groups(first), |delivery| delivery.groups);
+        let init = match &self.container {
+            Some(container) => container.find_init().await,
+            None => None,
+        };
+        let entries = match init {
+            Some(init) => processes::find_in_container(init, signal),
+            None => processes::find_processes(first.as_raw_nonzero().get(), &groups, signal),
+        };
+        // Without a view into it Docker passes the signal on.
+        let is_hidden = self.container.is_some() && init.is_none();
+        let chosen = if is_hidden { SignalRecipients::All } else { choose_recipients(&entries) };
+        let recipients = match chosen {
+            SignalRecipients::Only(recipients) => {
+                for recipient in recipients.iter().filter_map(|id| Pid::from_raw(*id)) {
+                    // It may have ended by now.
+                    let _ = kill_process(recipient, signal);
+                }
+                recipients
+            }
+            SignalRecipients::All => {
+                for group in groups.iter().filter_map(|group| Pid::from_raw(*group)) {
+                    let _ = kill_process_group(group, signal);
+                }
+                if init.is_some() {
+                    entries.iter().map(|entry| entry.id).collect()
+                } else {
+                    processes::find_running(&groups)
+                }
+            }
+        };
+        self.delivery = Some(SignalDelivery { signal, groups, recipients, ended_at: None });
+    }
+
+    /// Signals the processes that the signaled ones leave running after their end, such as a training whose launcher did not wait for it.
+    async fn signal_rest(&mut self) {
+        let Some(delivery) = &mut self.delivery else { return };
+        if delivery.recipients.iter().any(|id| processes::is_running(*id)) {
+            return;
+        }
+        if delivery.ended_at.get_or_insert_with(Instant::now).elapsed() >= SELF_EXIT_TIMEOUT {
+            let signal = delivery.signal;
+            self.signal(signal).await;
         }
     }
 
@@ -90,8 +152,8 @@ impl RunningCommand {
         kill_leftovers(with_sigterm).await;
     }
 
-    /// Waits for the end of its whole group after a signal, which may have ended only the shell. A process that left the group got no signal,
-    /// so nothing waits for it.
+    /// Waits after a signal for the end of its process groups, and of what was signaled. A process that left its session and got no signal is not
+    /// waited for.
     pub(crate) async fn group_ended(&mut self) -> CommandExit {
         let (mut own, mut inherited) = (None, Vec::new());
         loop {
@@ -99,11 +161,16 @@ impl RunningCommand {
                 own = self.child.try_wait().ok().flatten();
             }
             let seen = processes::descendants(self.group.filter(|_| own.is_none()));
-            let is_of_it = |group: i32| self.group.is_some_and(|own| own.as_raw_nonzero().get() == group);
+            let groups = self.delivery.as_ref().map(|delivery| &delivery.groups);
+            let is_of_it = |group: i32| groups.is_some_and(|groups| groups.contains(&group));
             inherited.extend(seen.ended.into_iter().filter(|(_, group)| is_of_it(*group)).map(|(code, _)| code));
-            if let Some(own) = own.filter(|_| !seen.running.iter().any(|(_, group)| is_of_it(*group))) {
+            let recipients = self.delivery.iter().flat_map(|delivery| &delivery.recipients);
+            let is_over = !seen.running.iter().any(|(_, group)| is_of_it(*group))
+                && (self.container.is_some() || !recipients.into_iter().any(|id| processes::is_running(*id)));
+            if let Some(own) = own.filter(|_| is_over) {
                 return CommandExit::from_exit_codes(own.code(), &inherited);
             }
+            self.signal_rest().await;
             tokio::time::sleep(LOOK_EVERY).await;
         }
     }
@@ -111,6 +178,16 @@ impl RunningCommand {
 
 pub(crate) fn leftover_processes() -> Vec<Pid> {
     processes::descendants(None).running.into_iter().map(|(process, _)| process).collect()
+}
+
+/// The names of processes for people, the first of them, and how many there are.
+pub(crate) fn describe_processes(names: &[String]) -> String {
+    let shown = names.iter().take(NAMES_MAX).cloned().collect::<Vec<_>>().join(", ");
+    match names.len() {
+        1 => format!("a process, {shown}"),
+        count if count <= NAMES_MAX => format!("{count} processes, {shown}"),
+        count => format!("{count} processes, {shown} and others"),
+    }
 }
 
 /// Gives leftover processes a moment to end by themselves: helpers of a runtime notice the end of their parent.
@@ -154,12 +231,12 @@ async fn kill_processes(with_sigterm: bool, running: impl Fn() -> Vec<Pid>) -> u
     count
 }
 
-/// How a command ended after it was told to.
+/// The end of a command that got a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CommandExit {
     /// Its exit code; if the signal ended its shell, that of the shell's child.
     pub(crate) code: Option<i32>,
-    /// Whether all processes ended with success, so that their writes are complete.
+    /// `true` if all processes ended with success, so that their writes are complete.
     pub(crate) well: bool,
 }
 
@@ -175,13 +252,41 @@ impl CommandExit {
     }
 }
 
-fn on_machine(line: &str, user: &User, variables: &BTreeMap<String, String>) -> std::process::Command {
-    let mut command = std::process::Command::new("/bin/sh");
-    command.arg("-c").arg(line).envs(variables);
+/// A line, and the shell that its document names.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ShellLine<'a> {
+    pub(crate) line: &'a str,
+    pub(crate) shell: Option<Shell>,
+}
+
+/// The directories of a machine that have its shells.
+const SHELL_DIRECTORIES: [&str; 3] = ["/bin", "/usr/bin", "/usr/local/bin"];
+
+/// The shell and its path on this machine; without a name `bash`, or else `sh`. An error if the machine does not have the named one.
+pub(crate) fn find_shell(named: Option<Shell>) -> io::Result<(Shell, String)> {
+    let path_of = |shell: Shell| {
+        let paths = SHELL_DIRECTORIES.iter().map(|directory| format!("{directory}/{}", shell.as_str()));
+        paths.into_iter().find(|path| Path::new(path).exists()).map(|path| (shell, path))
+    };
+    let Some(named) = named else {
+        return Ok(path_of(Shell::Bash).unwrap_or_else(|| (Shell::Sh, "/bin/sh".to_owned())));
+    };
+    let absent = || format!("the machine has no `{}` in {}", named.as_str(), SHELL_DIRECTORIES.join(", "));
+    path_of(named).ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, absent()))
+}
+
+fn on_machine(
+    line: ShellLine<'_>,
+    user: &User,
+    variables: &BTreeMap<String, String>,
+) -> io::Result<std::process::Command> {
+    let (shell, path) = find_shell(line.shell)?;
+    let mut command = std::process::Command::new(path);
+    command.args(shell.arguments(line.line)).envs(variables);
     if std::fs::metadata(&user.home).is_ok_and(|home| home.is_dir()) {
         command.current_dir(&user.home);
     }
-    command
+    Ok(command)
 }
 
 /// A separate thread becomes the user, and the process inherits that, so no code has to run between fork and exec. The agent keeps its own

@@ -12,7 +12,7 @@ mod script;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -20,19 +20,26 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use jobs::ContainerImage;
-use model::fault::shortened;
+use model::fault::{one_line, shortened};
 
 use crate::agent::{Agent, StartError};
 use crate::attempt::AssignedJob;
+use crate::command::ShellLine;
 use crate::directory::make;
 use crate::user::User;
 use crate::variables::VariableMap;
 
 const PROGRAM: &str = "docker";
 
-/// Where the container sees the directory with the script of the step.
+/// The path in the container of the directory with the script of the step.
 const STEPS: &str = "/run/curfew";
 const STEP: &str = "step";
+
+/// The place where the container names the processes that a step leaves behind, and the file on the machine.
+const LEFT: &str = "/run/curfew-left";
+const LEFT_FILE: &str = "left";
+const LEFT_BYTES_MAX: u64 = 2048;
+const NAME_CHARACTERS_MAX: usize = 40;
 
 /// The home in a container, in that of the machine's user: what a person who logs in runs, such as `.profile`, is not in it.
 const OWN_HOME: &str = "curfew-job";
@@ -43,6 +50,9 @@ const PULL_AGAIN_AFTER: SignedDuration = SignedDuration::from_secs(10);
 
 /// The timeout of whatever is not a pull: the end of a machine waits for it.
 const DOCKER_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// The command waits for its signal meanwhile.
+const INSPECT_TIMEOUT: Duration = Duration::from_secs(3);
 
 const OUTPUT_CHARACTERS_MAX: usize = 500;
 
@@ -74,12 +84,12 @@ impl Container {
     }
 
     /// Makes the home of the container. Returns its user, who is the machine's but for the home.
-    pub(crate) fn make_home(&mut self, user: User) -> Result<User, StartError> {
+    pub(crate) fn make_home(&mut self, agent: &Agent, user: User) -> Result<User, StartError> {
         if user.home == "/" || !fs::metadata(&user.home).is_ok_and(|home| home.is_dir()) {
             return Ok(user);
         }
         let own = format!("{}/{OWN_HOME}", user.home.trim_end_matches('/'));
-        make(Path::new(&own), &user.file_owner()).map_err(broken)?;
+        make(Path::new(&own), &user.file_owner()).map_err(|error| refused(agent, &error))?;
         self.machine_home = Some(user.home);
         Ok(User { home: own, ..user })
     }
@@ -103,10 +113,13 @@ impl Container {
         user: &User,
     ) -> Result<(), StartError> {
         agent.set_activity("pulling the image");
-        fs::create_dir_all(&self.steps).and_then(|()| fs::create_dir_all(&self.config)).map_err(broken)?;
+        let refused = |error| refused(agent, &error);
+        fs::create_dir_all(&self.steps).and_then(|()| fs::create_dir_all(&self.config)).map_err(refused)?;
+        let left = self.steps.join(LEFT_FILE);
+        fs::File::create(&left).and_then(|_| chown(&left, Some(user.uid), Some(user.gid))).map_err(refused)?;
         for output in self.outputs_in_home(asked, user) {
             if !fs::symlink_metadata(output).is_ok_and(|found| found.is_file()) {
-                make(Path::new(output), &user.file_owner()).map_err(broken)?;
+                make(Path::new(output), &user.file_owner()).map_err(refused)?;
             }
         }
         self.pull(agent, image).await?;
@@ -119,12 +132,7 @@ impl Container {
 
     async fn pull(&self, agent: &Agent, image: &ContainerImage) -> Result<(), StartError> {
         if let Some(registry) = image.reference().ecr() {
-            let password = login::fetch_password(&registry).await.map_err(|why| {
-                let policy = "--policy-arn arn:aws:iam::aws:policy/AmazonEC2ContainerRegistryPullOnly";
-                StartError::broken(format!(
-                    "the image {image} cannot be pulled: {why}; the role of the machine needs a policy to pull: curfew team create with {policy}"
-                ))
-            })?;
+            let password = Box::pin(login::fetch_password(agent, &registry, image)).await?;
             let login = ["login", "--username", "AWS", "--password-stdin", &image.reference().registry];
             self.docker(&login, Some(password)).await.map_err(|error| describe(image, &error))?;
         }
@@ -153,7 +161,10 @@ impl Container {
         // No GPU needs a capability: NVIDIA's runtime mounts the devices from outside.
         words.extend(["--security-opt", "no-new-privileges", "--cap-drop", "ALL"]);
         // NCCL shares memory, and locks it.
-        words.extend(["--gpus", "all", "--ipc", "host", "--ulimit", "memlock=-1"]);
+        words.extend(["--ipc", "host", "--ulimit", "memlock=-1"]);
+        if asked.work.has_gpus {
+            words.extend(["--gpus", "all"]);
+        }
         // One hop more than the machine: the instance metadata answer only where the launch says so.
         words.extend(["--network", "bridge"]);
         // The agent has all output: no second copy on the disk.
@@ -169,8 +180,9 @@ impl Container {
         // Docker takes each target once, and mounts what is in the home over it. What is written is not only read.
         let mounts: BTreeMap<&Path, bool> = read.chain(written).map(|(path, read)| (Path::new(path), read)).collect();
         let mounts = mounts.into_iter().map(|(path, is_read_only)| (path.to_string_lossy(), is_read_only));
-        let steps = bind(&self.steps.to_string_lossy(), STEPS, true);
-        let mounts = mounts.map(|(path, is_read_only)| bind(&path, &path, is_read_only)).chain([steps]);
+        let left = bind(&self.steps.join(LEFT_FILE).to_string_lossy(), LEFT, false);
+        let own = [left, bind(&self.steps.to_string_lossy(), STEPS, true)];
+        let mounts = mounts.map(|(path, is_read_only)| bind(&path, &path, is_read_only)).chain(own);
         words.extend(mounts.flat_map(|mount| ["--mount".to_owned(), mount]));
         words.extend([image.to_string(), format!("{STEPS}/{STEP}")]);
         words
@@ -187,20 +199,44 @@ impl Container {
     }
 
     /// The program that runs a line in the container, until it ends.
-    pub(crate) fn step(&self, line: &str, user: &User, variables: &VariableMap) -> io::Result<Command> {
+    pub(crate) fn step(&self, line: ShellLine<'_>, user: &User, variables: &VariableMap) -> io::Result<Command> {
         let (path, new) = (self.steps.join(STEP), self.steps.join("step.new"));
         let _ = fs::remove_file(&new);
         // It has the values of secrets: only its user reads it.
         let mut file = fs::File::options().write(true).create_new(true).mode(0o400).open(&new)?;
-        file.write_all(script::step(line, variables).as_bytes())?;
+        file.write_all(script::step(line, variables, LEFT).as_bytes())?;
         chown(&new, Some(user.uid), Some(user.gid))?;
         fs::rename(&new, &path)?;
+        fs::File::options().write(true).truncate(true).open(self.steps.join(LEFT_FILE))?;
         let mut command = Command::new(PROGRAM);
         command.args(["start", "--attach", &self.name]);
         // By these a restarted agent finds what it has left.
         let own = ["CURFEW_JOB", "CURFEW_ATTEMPT"];
         command.envs(variables.iter().filter(|(name, _)| own.contains(&name.as_str())));
         Ok(command)
+    }
+
+    /// The first process of it, as the machine sees it; `None` if Docker does not say, or this process may not look into it.
+    pub(crate) async fn find_init(&self) -> Option<i32> {
+        let mut inspect = tokio::process::Command::new(PROGRAM);
+        inspect.args(["inspect", "--format", "{{.State.Pid}}", &self.name]).kill_on_drop(true);
+        let answer = tokio::time::timeout(INSPECT_TIMEOUT, inspect.output()).await.ok()?.ok()?;
+        let init: i32 = String::from_utf8_lossy(&answer.stdout).trim().parse().ok()?;
+        // Its executable can be read by whoever may signal it.
+        (init > 1 && fs::read_link(format!("/proc/{init}/exe")).is_ok()).then_some(init)
+    }
+
+    /// The names of the processes that ended with it because the step had left them behind.
+    pub(crate) fn read_left(&self) -> Vec<String> {
+        let mut names = String::new();
+        // The container cannot replace what is mounted into it.
+        let read =
+            fs::File::open(self.steps.join(LEFT_FILE)).map(|file| file.take(LEFT_BYTES_MAX).read_to_string(&mut names));
+        if matches!(read, Ok(Ok(_))) {
+            names.lines().map(|name| one_line(name, NAME_CHARACTERS_MAX)).collect()
+        } else {
+            Vec::new()
+        }
     }
 
     /// Ends every process in it at once.
@@ -252,8 +288,8 @@ impl Container {
     }
 }
 
-fn broken(error: io::Error) -> StartError {
-    StartError::broken(format!("the container cannot be made: {error}"))
+fn refused(agent: &Agent, error: &io::Error) -> StartError {
+    StartError::from_io(agent, error, format!("the container cannot be made: {error}"))
 }
 
 fn describe(image: &ContainerImage, error: &DockerError) -> StartError {
@@ -265,18 +301,20 @@ fn describe(image: &ContainerImage, error: &DockerError) -> StartError {
                  such as a Deep Learning AMI"
             ),
         },
-        DockerError::Failed(why) if why.contains(NO_SPACE) => StartError::Impossible {
-            code: StartError::CANNOT_RUN,
-            why: format!("the image {image} does not fit on the disk: set `root_volume_gib`"),
-        },
+        DockerError::Failed(why) if why.contains(NO_SPACE) => {
+            StartError::cannot_run(format!("the image {image} does not fit on the disk: set `root_volume_gib`"))
+        }
+        DockerError::Failed(why) if is_final(why) => {
+            StartError::cannot_run(format!("the image {image} cannot be pulled: {why}"))
+        }
         DockerError::Failed(why) => StartError::broken(format!("the container of {image} cannot be made: {why}")),
     }
 }
 
-/// As the kernel says it.
+/// The kernel's message for a full disk.
 const NO_SPACE: &str = "no space left on device";
 
-/// Whether a registry would say it again.
+/// Returns `true` if a registry would give the same answer to another try.
 fn is_final(why: &str) -> bool {
     [NO_SPACE, "manifest unknown", "not found", "no matching manifest", "unauthorized", "denied"]
         .iter()

@@ -15,15 +15,16 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use jobs::CheckpointSpec;
 use jobs::checkpoints::{
-    COMPLETE, CheckpointStep, DirectoryEntry, DirectoryWatch, Manifest, WriterState, check_path, index_of, is_marker,
-    is_record, is_temporary, is_whole_index, marked_step, marker_names, matches_pattern, step_of,
+    COMPLETE, CheckpointStep, DirectoryEntry, DirectoryWatch, Manifest, TRACKER_BYTES_MAX, Tracker, check_path,
+    index_of, is_marker, is_record, is_temporary, is_whole_index, marked_as_unfinished, marked_step, marker_names,
+    matches_pattern, step_of,
 };
-use model::fault::InvalidValue;
+use model::fault::{InvalidValue, error_sentence};
 
-use self::content::{DirectoryContent, leads_below};
+use self::content::{DirectoryContent, target_below};
 
 pub(crate) use collect::{FoundFiles, collect_files};
-pub(crate) use held::{HeldSteps, release};
+pub(crate) use held::{DiskRoom, HeldSteps, release};
 pub(crate) use owned::make;
 pub(crate) use snapshot::{KeptStep, StepSnapshot};
 
@@ -51,7 +52,7 @@ impl CheckpointDirectory {
         self.include.iter().any(|pattern| matches_pattern(pattern, path))
     }
 
-    /// Whether an entry of that name has no number.
+    /// Returns `true` if an entry of that name has no number.
     fn is_loose(&self, name: &str) -> bool {
         step_of(name).is_none() || self.is_included(name)
     }
@@ -66,6 +67,8 @@ pub(crate) struct DirectoryScan {
     pub(crate) entries: Vec<DirectoryEntry>,
     /// The names of links to what lies in the directory.
     pub(crate) links: Vec<String>,
+    /// Files and links that name a checkpoint.
+    pub(crate) trackers: Vec<Tracker>,
     /// An entry that belongs to no checkpoint: a log, or a link that leaves the directory.
     pub(crate) left_out: Option<String>,
 }
@@ -76,14 +79,18 @@ pub(crate) fn scan_directory(directory: &CheckpointDirectory) -> io::Result<Dire
         return Err(owned::is_a_link(&directory.path));
     }
     let mut seen = DirectoryScan::default();
-    for name in names(&directory.path)? {
+    let names = names(&directory.path)?;
+    let all: Vec<String> = names.iter().map(|name| name.to_string_lossy().into_owned()).collect();
+    for name in names {
         let shown = name.to_string_lossy();
         let Ok(own) = fs::symlink_metadata(directory.path.join(&name)) else { continue };
         if shown.starts_with('.') || shown.ends_with(COMPLETE) || directory.is_excluded(&shown) {
             continue;
         }
         if own.is_symlink() {
-            if leads_below(&directory.path.join(&name), &directory.path) {
+            if let Some(target) = target_below(&directory.path.join(&name), &directory.path) {
+                let first = target.components().next().and_then(|first| first.as_os_str().to_str());
+                seen.trackers.extend(first.and_then(|first| Tracker::from_link(&shown, first)));
                 seen.links.push(shown.into_owned());
             } else {
                 seen.left_out = Some(shown.into_owned());
@@ -91,10 +98,25 @@ pub(crate) fn scan_directory(directory: &CheckpointDirectory) -> io::Result<Dire
         } else if own.is_file() && is_record(&shown) {
             seen.left_out = Some(shown.into_owned());
         } else {
+            seen.trackers.extend(tracker_of(&directory.path.join(&name), &own, &shown, &all));
             seen.entries.extend(entry_of(&name, directory, &directory.path));
         }
     }
+    for mark in all.iter().filter(|name| is_temporary(name)) {
+        let is_empty = fs::symlink_metadata(directory.path.join(mark)).is_ok_and(|own| own.is_file() && own.len() == 0);
+        let marked = marked_as_unfinished(mark, is_empty, all.iter().map(String::as_str));
+        for entry in seen.entries.iter_mut().filter(|entry| Some(entry.name.as_str()) == marked) {
+            entry.unfit.get_or_insert_with(|| format!("`{mark}` says that it is still being written"));
+        }
+    }
     Ok(seen)
+}
+
+/// The tracker that a small file without a number is.
+fn tracker_of(path: &Path, own: &Metadata, name: &str, all: &[String]) -> Option<Tracker> {
+    let is_small = own.is_file() && own.len() <= TRACKER_BYTES_MAX && step_of(name).is_none();
+    let text = is_small.then(|| fs::read_to_string(path).ok()).flatten()?;
+    Tracker::from_text(name, &text, all)
 }
 
 /// A checkpoint as it is now, after its writers have ended.
@@ -105,22 +127,14 @@ pub(crate) fn step_in(
 ) -> io::Result<Option<CheckpointStep>> {
     let mut watch = DirectoryWatch::default();
     watch.observe(scan_directory(directory)?.entries, now);
-    let is_of_it = |name: &String| manifest.files.iter().any(|file| file.path.split('/').next() == Some(name));
-    let is_it = |there: &CheckpointStep| there.entries.iter().any(is_of_it);
-    Ok(watch.steps(WriterState::Ended, now).into_iter().find(is_it))
+    Ok(watch.step_of_manifest(manifest, now))
 }
 
 /// The error without the kernel's number, which std appends.
 pub(crate) fn describe_io_error(error: &io::Error) -> String {
-    let text = error.to_string();
+    let text = error_sentence(error);
     let number = error.raw_os_error().map(|code| format!(" (os error {code})")).unwrap_or_default();
     text.strip_suffix(&number).unwrap_or(&text).to_owned()
-}
-
-/// The bytes that are free for users other than root, if they are less than a hundredth: then the disk is full.
-pub(crate) fn full(path: &Path) -> Option<u64> {
-    let disk = rustix::fs::statvfs(path).ok()?;
-    (disk.f_bavail < disk.f_blocks / 100).then(|| disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
 fn names(directory: &Path) -> io::Result<Vec<OsString>> {
@@ -144,6 +158,7 @@ fn entry_of(name: &OsStr, directory: &CheckpointDirectory, base: &Path) -> Optio
         folder,
         bytes: files.iter().map(|(_, metadata)| metadata.len()).sum(),
         files: u64::try_from(files.len()).unwrap_or(u64::MAX),
+        begun_at: files.iter().map(|(_, metadata)| changed_at(metadata)).min().unwrap_or(Timestamp::MIN),
         changed_at: files.iter().map(|(_, metadata)| changed_at(metadata)).max().unwrap_or(Timestamp::MIN),
         marked_at,
         marked_step,
@@ -153,7 +168,7 @@ fn entry_of(name: &OsStr, directory: &CheckpointDirectory, base: &Path) -> Optio
     })
 }
 
-/// When an entry was marked, and the step that its marker says.
+/// Returns the time when an entry was marked, and the step that its marker names.
 fn find_marker(path: &Path, name: &str, folder: bool, base: &Path) -> (Option<Timestamp>, Option<u64>) {
     let own = if folder { path.join(COMPLETE) } else { base.join(format!("{name}{COMPLETE}")) };
     let marked_step = marker_at(&own, |_| true).and_then(|_| marked_step(&end_of(&own).ok()?));
@@ -166,7 +181,7 @@ fn find_marker(path: &Path, name: &str, folder: bool, base: &Path) -> (Option<Ti
     (marked_at, marked_step)
 }
 
-/// When it was written, if its last bytes make it a marker.
+/// Returns the time when the file was written, if its last bytes make it a marker.
 fn marker_at(path: &Path, is_whole: impl Fn(&[u8]) -> bool) -> Option<Timestamp> {
     // A pipe of that name would be waited for.
     let metadata = fs::metadata(path).ok().filter(Metadata::is_file)?;
@@ -181,7 +196,7 @@ fn end_of(path: &Path) -> io::Result<Vec<u8>> {
     Ok(end)
 }
 
-/// Why an entry of that name and content is no checkpoint.
+/// Returns the reason why an entry of that name and content is no checkpoint.
 fn unfit(name: &str, marked: bool, inside: &DirectoryContent<'_>, base: &Path) -> Option<String> {
     if is_temporary(name) {
         return Some("its name says that it is still being written".to_owned());

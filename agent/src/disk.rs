@@ -4,10 +4,39 @@
 //! many threads as files in transfer.
 
 use std::io;
+use std::path::Path;
 use std::thread;
 
+use rustix::fs::statvfs;
 use store::FileOwner;
 use tokio::sync::{mpsc, oneshot};
+
+/// The room of a file system for users other than root.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DiskSpace {
+    pub(crate) free_bytes: u64,
+    pub(crate) free_files: u64,
+    pub(crate) files_max: u64,
+    /// Less than a hundredth of its bytes are free.
+    pub(crate) is_nearly_full: bool,
+    /// Less than a hundredth of its files are free.
+    pub(crate) is_short_of_files: bool,
+}
+
+impl DiskSpace {
+    /// `None` if the kernel does not say.
+    pub(crate) fn read(path: &Path) -> Option<Self> {
+        let disk = statvfs(path).ok()?;
+        let is_low = |free: u64, all: u64| free < all / 100;
+        Some(Self {
+            free_bytes: disk.f_bavail.saturating_mul(disk.f_frsize),
+            free_files: disk.f_favail,
+            files_max: disk.f_files,
+            is_nearly_full: is_low(disk.f_bavail, disk.f_blocks),
+            is_short_of_files: is_low(disk.f_favail, disk.f_files),
+        })
+    }
+}
 
 type DiskTask = Box<dyn FnOnce() + Send>;
 
@@ -19,7 +48,7 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
-    /// All work has the rights of this owner. The first work starts the thread.
+    /// Creates a disk whose work all has the rights of this owner. The first work starts the thread.
     pub(crate) const fn with_rights_of(owner: FileOwner) -> Self {
         Self { owner, thread: None }
     }

@@ -6,10 +6,10 @@ use jobs::{Checkpoint, Head, HeadResult, JobId, MachineIdentity};
 use store::{Store, StoreError, Versioned};
 use tokio::sync::Mutex;
 
-/// After so many lost swaps without another attempt in head, the cause is something else.
+/// Limit of lost swaps without another attempt in head. More of them have another cause.
 const TRIES_MAX: u32 = 5;
 
-/// Why the fence was not written.
+/// The reason why the fence was not written.
 #[derive(Debug)]
 pub(crate) enum FenceError {
     /// Another attempt has the fence, or the job has a result; in words.
@@ -24,7 +24,7 @@ impl From<StoreError> for FenceError {
     }
 }
 
-/// Who writes the exit record of an attempt.
+/// The writer of an attempt's exit record.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ResultOwner {
     ThisProcess,
@@ -79,7 +79,7 @@ impl Fence {
         Ok(head)
     }
 
-    /// Whether this attempt may still write. It does not change the version for the next swap.
+    /// Checks that this attempt may still write. Does not change the version for the next swap.
     pub(crate) async fn check(&self) -> Result<(), FenceError> {
         let read = Box::pin(self.store.read_fence(&self.job)).await?;
         // Its own result is no reason to end: the attempt is about to.
@@ -90,7 +90,7 @@ impl Fence {
         }
     }
 
-    /// Who may write the exit record of this attempt. Once this process has held the fence, only a later attempt can take it.
+    /// Finds the writer of this attempt's exit record. After this process has held the fence, only a later attempt can take it.
     pub(crate) async fn find_result_owner(&self) -> Result<ResultOwner, StoreError> {
         if self.held.load(Ordering::Relaxed) {
             return Ok(ResultOwner::ThisProcess);
@@ -136,13 +136,13 @@ impl Fence {
     }
 }
 
-/// Whether the result in head is the one that this process wrote: only the response was lost.
+/// Returns `true` if the result in head is the one that this process wrote: only the response was lost.
 fn has_landed(there: &Head, written: &Head) -> bool {
     let whose = |head: &Head| (head.attempt, head.launch.clone());
     written.result.is_some() && there.result == written.result && whose(there) == whose(written)
 }
 
-/// Why that launch of that attempt may not write; `None` if it may.
+/// Returns the reason why that launch of that attempt may not write; `None` if it may.
 fn refusal(head: &Head, attempt: u32, launch: &str, retry_of: u32) -> Option<String> {
     if head.admits(attempt, launch, retry_of) {
         return None;
@@ -161,7 +161,8 @@ mod tests {
 
     fn check(head_attempt: u32, succeeded: Option<bool>, attempt: u32, expect: Option<&str>) {
         let at = "2026-09-01T12:00:00Z".parse().unwrap();
-        let result = succeeded.map(|succeeded| HeadResult { succeeded, code: None, why: String::new(), at });
+        let result =
+            succeeded.map(|succeeded| HeadResult { succeeded, code: None, why: String::new(), at, is_final: false });
         let head = Head { attempt: head_attempt, launch: "0a".to_owned(), result, ..Head::default() };
         let why = refusal(&head, attempt, "0a", 0);
         match (&why, expect) {
@@ -188,7 +189,7 @@ mod tests {
 
     fn check_landed(change: impl Fn(&mut Head), expect: bool) {
         let at = "2026-09-01T12:00:00Z".parse().unwrap();
-        let result = Some(HeadResult { succeeded: true, code: Some(0), why: String::new(), at });
+        let result = Some(HeadResult { succeeded: true, code: Some(0), why: String::new(), at, is_final: false });
         let written = Head { attempt: 2, launch: "0a".to_owned(), result, ..Head::default() };
         let mut there = written.clone();
         change(&mut there);
@@ -208,7 +209,7 @@ mod tests {
     #[test]
     fn one_machine_writes_the_exit_record_once() {
         let at = "2026-09-01T12:00:00Z".parse().unwrap();
-        let result = HeadResult { succeeded: true, code: Some(0), why: String::new(), at };
+        let result = HeadResult { succeeded: true, code: Some(0), why: String::new(), at, is_final: false };
         let word = |attempt, launch: &str, result: Option<&HeadResult>| {
             let head = Head { attempt, launch: launch.to_owned(), result: result.cloned(), ..Head::default() };
             ResultOwner::from_head(head, 2, "0a")

@@ -13,10 +13,10 @@ use crate::fence::FenceError;
 use crate::log::PARTS_BYTES_MAX;
 use crate::world::{after, now};
 
-/// How often the log is uploaded while somebody follows it, if it is longer by then.
+/// Interval at which the log is uploaded while somebody follows it, if it is longer by then.
 const FOLLOWED_LOG_EVERY: SignedDuration = SignedDuration::from_secs(5);
 
-/// At any pace, because S3 does not get faster.
+/// Minimum of that interval at any pace, because S3 does not get faster.
 const FOLLOWED_LOG_EVERY_MIN: Duration = Duration::from_millis(500);
 
 /// So long after its start an attempt counts as followed: most commands that fail do so then, and a person waits for the first line.
@@ -25,7 +25,7 @@ const FOLLOWED_AT_START: SignedDuration = SignedDuration::from_mins(10);
 /// The timeout of one heartbeat, and of one upload of the log.
 const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(45);
 
-/// After so long without a heartbeat the control plane has replaced the attempt, so the machine only costs.
+/// Time without a heartbeat after which the control plane has replaced the attempt, so the machine only costs.
 const LOST_AFTER: SignedDuration = FIRST_HEARTBEAT_AFTER;
 
 /// Less can be uploaded then, because S3 does not accept it.
@@ -66,7 +66,8 @@ pub(crate) async fn beat(agent: Arc<Agent>) {
     }
 }
 
-/// Until it is dropped: the next heartbeat waits for nothing here, reports the failures, and asks again whether the log is followed.
+/// Uploads the log until the future is dropped: the next heartbeat waits for nothing here, reports the failures, and asks again whether the
+/// log is followed.
 async fn upload_log_between(agent: &Agent, is_young: bool, uploaded: &mut Option<u64>) {
     let is_followed = is_young || matches!(agent.store.is_followed(&agent.identity.job, now()).await, Ok(true));
     let pause = agent.pace.wait(FOLLOWED_LOG_EVERY).max(FOLLOWED_LOG_EVERY_MIN);
@@ -120,7 +121,7 @@ async fn may_write(agent: &Agent) -> Result<bool, StoreError> {
 }
 
 pub(crate) async fn send_heartbeat(agent: &Agent) -> Result<(), StoreError> {
-    let status = agent.status();
+    let (status, work) = (agent.status(), agent.report_work());
     let heartbeat = Heartbeat {
         at: now(),
         attempt: agent.identity.attempt,
@@ -132,6 +133,7 @@ pub(crate) async fn send_heartbeat(agent: &Agent) -> Result<(), StoreError> {
         unsaved_seconds: status.unsaved.seconds(now()),
         gpus: status.gpus,
         trend: status.trend,
+        work,
     };
     agent.store.beat(&agent.identity.job, &heartbeat).await
 }

@@ -7,7 +7,7 @@ mod mount;
 
 use std::sync::Arc;
 
-use jobs::{InputMode, InputSpec};
+use jobs::{Heartbeat, InputMode, InputSpec};
 use model::team_role::grant_read_command;
 use store::{InputError, StoreError};
 
@@ -17,7 +17,7 @@ use crate::user::User;
 
 pub(crate) use mount::{MountedInput, is_mount};
 
-/// What is mounted as long as this exists.
+/// The mounted inputs. Dropping this list unmounts them.
 pub(crate) type MountedInputs = Vec<MountedInput>;
 
 /// Mounts or fetches each input, one after the other.
@@ -37,7 +37,7 @@ pub(crate) async fn provide(
     for (index, input) in inputs {
         match input.mode {
             InputMode::Fetch => {
-                agent.set_activity("fetching inputs");
+                agent.set_activity(Heartbeat::FETCHING);
                 let journal = agent.state.join(format!("input-{index}.journal"));
                 Box::pin(fetch::fetch(agent, input, &config, journal, user)).await?;
             }
@@ -50,30 +50,28 @@ pub(crate) async fn provide(
     Ok(mounted)
 }
 
-/// Why the command does not begin.
+/// Describes why the command does not begin without this input.
 fn describe(agent: &Agent, input: &InputSpec, error: &InputError) -> StartError {
     let source = &input.from;
     match error {
-        InputError::Unfit(why) => StartError::Impossible {
-            code: StartError::CANNOT_RUN,
-            why: format!("the input {source} cannot be fetched: {why}"),
-        },
+        InputError::Unfit(why) => StartError::cannot_run(format!("the input {source} cannot be fetched: {why}")),
         InputError::Refused(why) => StartError::broken(format!("the input {source} cannot be read: {why}")),
-        InputError::Disk { error, .. } if error.kind() == std::io::ErrorKind::StorageFull => StartError::Impossible {
-            code: StartError::CANNOT_RUN,
-            why: format!("the input {source} does not fit on the disk: set `root_volume_gib`"),
-        },
-        InputError::Disk { path, error } => StartError::broken(format!(
-            "the input {source} cannot be written to {}: {}: {error}",
-            input.to,
-            path.display()
-        )),
+        InputError::Disk { error, .. } if error.kind() == std::io::ErrorKind::StorageFull => {
+            StartError::cannot_run(format!("the input {source} does not fit on the disk: set `root_volume_gib`"))
+        }
+        InputError::Disk { path, error } => {
+            let (to, path) = (&input.to, path.display());
+            let why = format!("the input {source} cannot be written to {to}: {path}: {error}");
+            StartError::from_io(agent, error, why)
+        }
         InputError::Store(error @ StoreError::Call { .. }) if error.lasts() => {
             let grant = grant_read_command(&agent.identity.job.team, &source.to_string());
-            StartError::broken(format!(
+            StartError::cannot_run(format!(
                 "the input {source} cannot be read: {error}. To let the role of the team read it: {grant}"
             ))
         }
-        InputError::Store(error) => StartError::broken(format!("the input {source} cannot be read: {error}")),
+        InputError::Store(error) => {
+            StartError::from_store(error, format!("the input {source} cannot be read: {error}"))
+        }
     }
 }

@@ -12,8 +12,8 @@ use std::time::Instant;
 
 use jiff::{SignedDuration, Timestamp};
 use jobs::checkpoints::{
-    CheckpointProgress, CheckpointStep, DirectoryWatch, QUIET, StepNumber, WriterState, put_best_first, rewritten,
-    to_upload,
+    CheckpointProgress, CheckpointStep, DirectoryEntry, DirectoryWatch, QUIET, StepNumber, UploadOrder, WriterState,
+    put_best_first, rewritten,
 };
 use jobs::warning::PendingUpload;
 use jobs::{Checkpoint, CheckpointSpec};
@@ -22,17 +22,17 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::agent::{Agent, EndCause};
-use crate::directory::{CheckpointDirectory, HeldSteps, KeptStep, StepSnapshot};
+use crate::directory::{CheckpointDirectory, DiskRoom, HeldSteps, KeptStep, StepSnapshot};
 use crate::disk::Disk;
 use crate::fence::FenceError;
 use crate::restore::RestoredCheckpoint;
 use crate::retry_timeout::RetryTimeout;
 use crate::world::now;
 
-/// How often the keeper reads the directory.
+/// Interval at which the keeper reads the directory.
 const LOOK_EVERY: SignedDuration = SignedDuration::from_secs(10);
 
-/// After the command has ended, the keeper gives up after so many permanent failures in a row.
+/// Limit of permanent failures in a row, after which the keeper gives up if the command has ended.
 const LAST_TRIES: u32 = 5;
 
 /// The rest of the agent holds this part of the keeper.
@@ -40,6 +40,16 @@ pub(crate) struct CheckpointKeeper {
     writer: watch::Sender<WriterState>,
     task: JoinHandle<KeeperSummary>,
     load: Arc<Mutex<PendingUpload>>,
+    not_resumed: watch::Receiver<Option<u64>>,
+}
+
+/// The checkpoint directory before the command began.
+#[derive(Debug, Default)]
+pub(crate) struct DirectoryBefore {
+    /// The entries that the agent restored.
+    pub(crate) restored: Vec<DirectoryEntry>,
+    /// The remaining entries, such as what `setup` wrote.
+    pub(crate) others: Vec<DirectoryEntry>,
 }
 
 /// The checkpoints of a command that has ended, for people.
@@ -49,8 +59,10 @@ pub(crate) struct KeeperSummary {
     pub(crate) left: Option<String>,
     /// A note that the newest uploaded checkpoint is unverified.
     pub(crate) unverified_note: Option<String>,
-    /// Whether a verified checkpoint was uploaded since the command began.
+    /// `true` if a verified checkpoint was uploaded since the command began.
     pub(crate) has_kept: bool,
+    /// A note that the command did not resume from its checkpoint.
+    pub(crate) not_resumed: Option<String>,
 }
 
 struct KeeperTask {
@@ -63,25 +75,28 @@ struct KeeperTask {
     keep: Option<u32>,
     /// The expected interval of checkpoints.
     every: SignedDuration,
-    /// Those that head names, the newest last.
+    /// The checkpoints that head names, the newest last.
     counting: Vec<Checkpoint>,
-    /// Those of them that are unverified.
+    /// The unverified ones of `counting`.
     unverified: Vec<Checkpoint>,
     /// The one that the command resumed from.
     from: Option<Checkpoint>,
-    /// The highest step that is kept.
+    /// The highest number under which a step is kept.
     kept: Option<u64>,
+    order: UploadOrder,
+    /// Gets the lower step of a command that did not resume, where an older checkpoint is left to resume from.
+    not_resumed: Option<watch::Sender<Option<u64>>>,
     originals: KeptOriginals,
     seen: DirectoryWatch,
     held: HeldSteps,
+    room: DiskRoom,
     /// The names of links to entries of the directory.
     links: Vec<String>,
-    /// The steps in the directory when the newest was uploaded.
-    known: Option<BTreeSet<u64>>,
-    /// The steps that the framework has not deleted, and whether it deletes any.
+    /// The steps that the framework has not deleted, those of them that were not decided at the last look, and whether it deletes any.
     there: BTreeSet<u64>,
+    undecided: BTreeSet<u64>,
     framework_deletes: bool,
-    /// How many failed since the last upload: deleted before they were held, or changed during the upload.
+    /// The number of checkpoints that failed since the last upload: deleted before they were held, or changed during the upload.
     lost: u32,
     lost_why: String,
     progress: CheckpointProgress,
@@ -117,7 +132,7 @@ enum KeepOutcome {
     Fenced,
 }
 
-/// Why a checkpoint was not kept.
+/// The reason why a checkpoint was not kept.
 enum KeepError {
     Own(String),
     Store(StoreError),
@@ -143,15 +158,20 @@ impl From<FenceError> for KeepError {
 }
 
 impl CheckpointKeeper {
-    /// Starts with what was restored.
+    /// Starts with what was restored. `can_go_back`: another checkpoint is left for a command that does not resume from this one.
     pub(crate) fn begin(
         agent: &Arc<Agent>,
         spec: &CheckpointSpec,
         keep: Option<u32>,
         owner: FileOwner,
         restored: RestoredCheckpoint,
+        before: DirectoryBefore,
+        can_go_back: bool,
     ) -> Self {
         let (writer, load) = (watch::Sender::new(WriterState::Running), Arc::default());
+        let (send_not_resumed, not_resumed) = watch::channel(None);
+        let quiet = agent.pace.scale(QUIET);
+        let order = order_after_restore(&restored, before.restored, quiet);
         let mut originals = KeptOriginals::default();
         let is_snapshot = restored.original.as_ref().is_some_and(|kept| kept.manifest.snapshot);
         if let Some(kept) = restored.original {
@@ -159,6 +179,8 @@ impl CheckpointKeeper {
             *slot = Some(kept);
         }
         let step = restored.checkpoint.map(|checkpoint| checkpoint.step);
+        let every = SignedDuration::from_secs(spec.every_seconds);
+        agent.with_work(|work, _| work.expect_steps(every, restored.checkpoint.is_some(), restored.step));
         let work = KeeperTask {
             agent: Arc::clone(agent),
             directory: CheckpointDirectory::from_spec(spec),
@@ -166,18 +188,21 @@ impl CheckpointKeeper {
             owner,
             writer: writer.subscribe(),
             keep,
-            every: SignedDuration::from_secs(spec.every_seconds),
+            every,
             counting: restored.counting,
             unverified: restored.unverified,
             from: restored.checkpoint,
             // Before any step there may have been snapshots.
             kept: step.filter(|step| *step > 0 || !is_snapshot),
+            order,
+            not_resumed: can_go_back.then_some(send_not_resumed),
             originals,
-            seen: DirectoryWatch::new(agent.pace.scale(QUIET)),
+            seen: DirectoryWatch::new(quiet, before.others),
             held: HeldSteps::default(),
+            room: DiskRoom::default(),
             links: Vec::new(),
-            known: None,
             there: BTreeSet::new(),
+            undecided: BTreeSet::new(),
             framework_deletes: restored.has_others,
             lost: 0,
             lost_why: String::new(),
@@ -189,12 +214,24 @@ impl CheckpointKeeper {
             finished: KeeperSummary::default(),
         };
         let task = tokio::task::spawn_local(work.run());
-        Self { writer, task, load }
+        Self { writer, task, load, not_resumed }
     }
 
     /// The bytes that are not uploaded yet, by the last look.
     pub(crate) fn load(&self) -> PendingUpload {
         *self.load.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the step that says that the command did not resume, and has to do so from an older checkpoint.
+    pub(crate) async fn not_resumed(&mut self) -> u64 {
+        loop {
+            if let Some(step) = *self.not_resumed.borrow_and_update() {
+                return step;
+            }
+            if self.not_resumed.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
     }
 
     /// Keeps the rest after the command has ended, and then ends.
@@ -208,7 +245,21 @@ impl CheckpointKeeper {
     }
 }
 
-/// It stops writing as soon as its caller stops waiting: the exit record must be the last write.
+fn order_after_restore(
+    restored: &RestoredCheckpoint,
+    there: Vec<DirectoryEntry>,
+    quiet: SignedDuration,
+) -> UploadOrder {
+    let original = restored.original.as_ref().filter(|kept| kept.step.number != StepNumber::Snapshot);
+    let Some(KeptStep { step: newest, manifest }) = original else { return UploadOrder::default() };
+    let mut watch = DirectoryWatch::new(quiet, Vec::new());
+    watch.observe(there, now());
+    let mut others = watch.steps(WriterState::Ended, now());
+    others.retain(|other| !other.entries.iter().any(|name| newest.entries.contains(name)));
+    UploadOrder::resumed(newest.clone(), &others, manifest.counts_again)
+}
+
+/// Dropping the keeper stops its writes as soon as its caller stops waiting: the exit record must be the last write.
 impl Drop for CheckpointKeeper {
     fn drop(&mut self) {
         self.task.abort();
@@ -250,6 +301,8 @@ impl KeeperTask {
     async fn keep_newest(&mut self) -> KeepOutcome {
         let writer = *self.writer.borrow();
         let Some(steps) = self.scan_steps(writer).await else { return KeepOutcome::Refused };
+        self.check_resumption(&steps);
+        let order = self.order.clone();
         let is_over = |step: &&CheckpointStep| step.complete && (step.settled || step.unverified);
         let changed = [
             self.changed_since_kept(&steps, StepNumber::Named(0)).await,
@@ -259,7 +312,7 @@ impl KeeperTask {
         let torn = changed.iter().flatten().copied().find(is_torn);
         self.finished.left = self.warn_of_problems(&steps, torn);
         let again = changed.into_iter().flatten().filter(is_over);
-        let mut next: Vec<&CheckpointStep> = to_upload(&steps, self.kept, self.kept_at()).chain(again).collect();
+        let mut next: Vec<&CheckpointStep> = order.to_upload(&steps).chain(again).collect();
         if let Some(newest) = next.first() {
             let best = self.best_of(newest).await;
             put_best_first(&mut next, best);
@@ -268,10 +321,7 @@ impl KeeperTask {
         for step in next {
             self.report_number(step);
             match self.keep(step, &steps).await {
-                Ok(()) => {
-                    self.known = Some(steps.iter().filter_map(|step| step.number.named()).collect());
-                    return KeepOutcome::Kept;
-                }
+                Ok(()) => return KeepOutcome::Kept,
                 Err(KeepError::Fenced(why)) => {
                     self.agent.end(EndCause::fenced(why));
                     return KeepOutcome::Fenced;
@@ -291,11 +341,6 @@ impl KeeperTask {
         came
     }
 
-    /// When the highest uploaded step last changed.
-    fn kept_at(&self) -> Option<Timestamp> {
-        self.originals.step.as_ref().map(|kept| kept.step.changed_at)
-    }
-
     /// The rewritten entry, compared by its bytes, unless a newer one comes first. Files without a number may not exist yet.
     async fn changed_since_kept<'a>(
         &mut self,
@@ -307,7 +352,7 @@ impl KeeperTask {
             return steps.iter().find(is_new);
         };
         let step = rewritten(steps, &original.step)?;
-        let is_next = to_upload(steps, self.kept, self.kept_at()).next().is_none();
+        let is_next = self.order.to_upload(steps).next().is_none();
         let is_as_kept =
             if (step.still || step.settled) && is_next { self.is_as_kept(step, &original).await? } else { false };
         if let Some(original) = self.originals.slot(number).as_mut().filter(|_| is_as_kept) {
@@ -317,8 +362,8 @@ impl KeeperTask {
         (!is_as_kept).then_some(step)
     }
 
-    /// Whether a step still has the uploaded bytes. It may take as long as reading the step, so it stops when the command ends: then there may be a
-    /// newer step.
+    /// Returns `true` if a step still has the uploaded bytes. The comparison may take as long as reading the step, so it stops when the
+    /// command ends: then there may be a newer step.
     async fn is_as_kept(&mut self, step: &CheckpointStep, original: &KeptStep) -> Option<bool> {
         let manifest = Arc::clone(&original.manifest);
         let (directory, step, given_up) = (self.directory.clone(), step.clone(), Arc::<AtomicBool>::default());

@@ -2,20 +2,22 @@
 //! machine's journal, without waiting for its reader. The agent keeps in memory what the bucket lacks, and uploads it: the tail again and again,
 //! and all before it in parts. It needs no disk.
 
+mod lines;
 mod outlet;
 
 use std::collections::VecDeque;
 use std::io::{PipeReader, Read};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use lines::LineOrder;
 use outlet::LogOutput;
 use store::{LOG_PARTS_MAX, LogPart, LogTail};
+use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot};
 
 use crate::world::now;
 
-/// The bytes of the tail.
 const TAIL_BYTES: usize = 256 * 1024;
 
 /// Less is no part yet: the tail still has it.
@@ -30,6 +32,9 @@ const UPLOAD_BYTES: u64 = 4 * 1024 * 1024;
 /// The most bytes in parts: an hour of a verbose command, and cents at S3. Of a longer log only the tail is uploaded.
 pub(crate) const PARTS_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
+/// The longest time that a line of the agent waits for the end of the command's.
+const LINE_HELD_FOR: Duration = Duration::from_secs(15);
+
 /// A longer line is cut as it arrives.
 const LINE_BYTES: usize = 4 * 1024;
 
@@ -38,6 +43,7 @@ pub(crate) struct Log {
     buffer: Arc<Mutex<LogBuffer>>,
     has_grown: Arc<Notify>,
     output: LogOutput,
+    last_output: Arc<Mutex<Option<Instant>>>,
 }
 
 /// Positions count the bytes of the whole log.
@@ -51,24 +57,56 @@ struct LogBuffer {
     parts: u32,
     /// The position of the first line that this process has.
     begin: u64,
-    /// Whether the log of an earlier start of this attempt was read.
+    /// `true` if the log of an earlier start of this attempt was read.
     resumes: bool,
+    lines: LineOrder,
 }
 
 impl Log {
     /// An empty log that also goes to the agent's own output.
     pub(crate) fn new() -> Self {
-        Self { buffer: Arc::default(), has_grown: Arc::default(), output: LogOutput::to_stdout() }
+        let (buffer, has_grown, last_output) = (Arc::default(), Arc::default(), Arc::default());
+        Self { buffer, has_grown, output: LogOutput::to_stdout(), last_output }
     }
 
     /// Waits until the agent's own output has all of it, up to `timeout`.
     pub(crate) fn written_within(&self, at_most: Duration) {
+        self.release_lines();
         self.output.emptied_within(at_most);
     }
 
-    /// Writes a line of the agent.
+    /// Writes a line of the agent, after that of the command if it is within one.
     pub(crate) fn write_line(&self, words: &str) {
-        self.write(line_of(words).as_bytes());
+        let line = line_of(words);
+        let mut buffer = self.locked();
+        match buffer.lines.add_line(line.as_bytes()) {
+            Ok(now) => self.append(&mut buffer, &now),
+            Err(None) => {}
+            Err(Some(wait)) => {
+                let log = self.clone();
+                let release = async move {
+                    tokio::time::sleep(LINE_HELD_FOR).await;
+                    log.write_lines(|lines| lines.release_wait(wait));
+                };
+                if let Ok(runtime) = Handle::try_current() {
+                    runtime.spawn(release);
+                } else {
+                    let lines = buffer.lines.release();
+                    self.append(&mut buffer, &lines);
+                }
+            }
+        }
+    }
+
+    /// Writes the agent's lines that wait.
+    pub(crate) fn release_lines(&self) {
+        self.write_lines(LineOrder::release);
+    }
+
+    fn write_lines(&self, take: impl FnOnce(&mut LineOrder) -> Vec<u8>) {
+        let mut buffer = self.locked();
+        let lines = take(&mut buffer.lines);
+        self.append(&mut buffer, &lines);
     }
 
     /// Copies the command's output until the last writer closes the pipe, and signals that.
@@ -78,11 +116,18 @@ impl Log {
             let mut some = vec![0; 64 * 1024];
             while let Ok(read @ 1..) = from.read(&mut some) {
                 log.write(&some[..read]);
+                *log.last_output.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
             }
+            log.write_lines(LineOrder::end_output);
             // The receiver may be gone.
             let _ = drained.send(());
         });
         has_drained
+    }
+
+    /// The last time that a command, or `setup`, wrote output.
+    pub(crate) fn last_output(&self) -> Option<Instant> {
+        *self.last_output.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn resumes(&self) -> bool {
@@ -124,9 +169,15 @@ impl Log {
         self.has_grown.notified().await;
     }
 
+    /// Writes output of the command.
     fn write(&self, bytes: &[u8]) {
-        // Both under the same lock, so that they have the same order.
         let mut buffer = self.locked();
+        let bytes = buffer.lines.add_output(bytes);
+        self.append(&mut buffer, &bytes);
+    }
+
+    /// Writes to the bucket's and the agent's own output under the same lock, so that they have the same order.
+    fn append(&self, buffer: &mut LogBuffer, bytes: &[u8]) {
         let before = buffer.waiting();
         buffer.append(bytes);
         if before < UPLOAD_BYTES && buffer.waiting() >= UPLOAD_BYTES {
@@ -158,7 +209,7 @@ impl LogBuffer {
         self.bytes.drain(..surplus);
     }
 
-    /// How many bytes are to be in a part.
+    /// Returns the number of bytes that are yet to be in a part.
     fn waiting(&self) -> u64 {
         if self.is_full() { 0 } else { self.written.saturating_sub(self.stored) }
     }
@@ -186,7 +237,8 @@ impl LogBuffer {
     }
 
     fn continue_after(&mut self, earlier: LogTail) {
-        let own = std::mem::replace(self, Self { resumes: true, ..Self::default() });
+        let lines = std::mem::take(&mut self.lines);
+        let own = std::mem::replace(self, Self { resumes: true, lines, ..Self::default() });
         // As far as its metadata can be true.
         self.begin = earlier.start.min(PARTS_BYTES_MAX * 1024);
         self.written = self.begin;

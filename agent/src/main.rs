@@ -40,7 +40,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aws_config::timeout::TimeoutConfig;
-use aws_config::{BehaviorVersion, Region};
 use jiff::SignedDuration;
 use jobs::{ExitReason, ExitRecord, MachineIdentity, SCHEMA, said_by_machine};
 use store::{MachineDocument, Store, StoreError};
@@ -132,7 +131,7 @@ async fn run_agent(identity: MachineIdentity, arguments: &Arguments, log: Log, s
 async fn store_of(identity: &MachineIdentity) -> Store {
     let few = TimeoutConfig::builder().connect_timeout(Duration::from_secs(5)).read_timeout(Duration::from_secs(30));
     let few = few.operation_attempt_timeout(Duration::from_mins(2)).build();
-    let config = aws_config::defaults(BehaviorVersion::latest()).region(Region::new(identity.region.to_string()));
+    let config = aws::loader(identity.region.to_string());
     Store::new(&config.timeout_config(few).load().await, identity.bucket.clone()).for_machine()
 }
 
@@ -140,8 +139,14 @@ async fn store_of(identity: &MachineIdentity) -> Store {
 /// may.
 async fn write_exit(agent: &Agent, end: &AttemptEnd) {
     let MachineIdentity { job, attempt, .. } = &agent.identity;
-    let exit =
-        ExitRecord { attempt: *attempt, at: now(), reason: end.reason, code: end.code, why: said_by_machine(&end.why) };
+    let exit = ExitRecord {
+        attempt: *attempt,
+        at: now(),
+        reason: end.reason,
+        code: end.code,
+        why: said_by_machine(&end.why),
+        is_final: end.is_final,
+    };
     agent.log.write_line(&format!("attempt {attempt} ends ({}): {}", name_of(end.reason), end.why));
     let timeout = agent.pace.wait(EXIT_TIMEOUT).max(EXIT_TIMEOUT_MIN);
     let whose = tokio::time::timeout(timeout, check_exit_owner(agent, exit)).await;
@@ -149,6 +154,7 @@ async fn write_exit(agent: &Agent, end: &AttemptEnd) {
         Ok(exit) => exit,
         Err(why) => return agent.log.write_line(&why.to_string()),
     };
+    agent.log.release_lines();
     // The last findings and the last checkpoint may not be in a heartbeat yet.
     let mut uploaded = None;
     let (heartbeat, log) = tokio::join!(
@@ -179,7 +185,8 @@ async fn check_exit_owner(agent: &Agent, exit: ExitRecord) -> Result<ExitRecord,
                 Err(AgentError::new("an earlier start of this attempt has written the exit record"))
             }
             MachineDocument::Absent | MachineDocument::Refused(_) => {
-                Ok(ExitRecord { reason: result.reason(), code: result.code, why: result.why, ..exit })
+                let is_final = result.is_final;
+                Ok(ExitRecord { reason: result.reason(), code: result.code, why: result.why, is_final, ..exit })
             }
         },
     }

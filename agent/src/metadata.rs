@@ -22,7 +22,7 @@ const ADDRESSES: [IpAddr; 2] =
     [IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)), IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254))];
 const PORT: u16 = 80;
 
-/// They answer from within the machine's own host.
+/// Timeout of a connection to these addresses, which answer from within the machine's own host.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 const IP_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -31,7 +31,7 @@ const IP_TIMEOUT: Duration = Duration::from_secs(10);
 const UID_MIN: u32 = 1000;
 /// The number after it is no user (Linux manual, `chown(2)`).
 const UID_MAX: u32 = u32::MAX - 1;
-/// Before the rules of the image. The rule of the kernel for the machine's own addresses is 0.
+/// Priority of the rules, before those of the image. The rule of the kernel for the machine's own addresses is 0.
 const PRIORITY: &str = "50";
 
 /// Keeps the user of the command from the metadata, and warns the owner where that fails.

@@ -16,7 +16,7 @@ use crate::variables::VariableMap;
 /// Heads that are read at once.
 const AT_ONCE: usize = 16;
 
-/// Of one variable, with its name, `=` and a NUL (Linux manual pages, "execve": 32 pages of 4 KiB).
+/// Limit of one variable with its name, `=` and a NUL (Linux manual pages, "execve": 32 pages of 4 KiB).
 const VARIABLE_BYTES_MAX: usize = 128 * 1024;
 
 /// The most refusals in a message; the log has all of them.
@@ -29,8 +29,8 @@ pub(crate) async fn find_earlier(agent: &Agent, after: &[String]) -> Result<Vari
     for name in after {
         let id = JobId { team: agent.identity.job.team.clone(), job: name.clone() };
         let found = find_folders(agent, &id).await;
-        let found =
-            found.map_err(|error| StartError::broken(format!("the outputs of {id} cannot be found: {error}")))?;
+        let found = found
+            .map_err(|error| StartError::from_store(&error, format!("the outputs of {id} cannot be found: {error}")))?;
         for (job, folder) in found {
             let variable = outputs_variable(name);
             let Some(folder) = folder else {
@@ -77,7 +77,7 @@ fn check_length(name: &str, folders: &str) -> Result<(), StartError> {
         "{name} would have {bytes} bytes, and Linux hands a program at most {VARIABLE_BYTES_MAX} in one variable: give the sweep \
          a shorter name or fewer jobs, or name some of its jobs in `after`"
     );
-    Err(StartError::Impossible { code: StartError::CANNOT_RUN, why })
+    Err(StartError::cannot_run(why))
 }
 
 /// Uploads files and directories, each file by itself, with the rights of the user. Returns the failures for people; `None` if there are none.

@@ -1,5 +1,7 @@
 //! The processes that descend from the agent, by `/proc`.
 
+mod command;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -8,6 +10,10 @@ use std::path::Path;
 use rustix::process::{Pid, WaitOptions, geteuid, getpid, set_child_subreaper, waitpid};
 
 use crate::inputs::is_mount;
+
+pub(crate) use self::command::{
+    find_groups, find_in_container, find_processes, find_running, is_running, name_process,
+};
 
 /// Makes the agent the parent of each descendant whose parent ends, as `init` is of all others.
 pub(crate) fn inherit() {
@@ -61,7 +67,7 @@ fn size_of_program(process: &str) -> Option<u64> {
     fs::metadata(format!("/proc/{process}/exe")).ok().map(|program| program.len())
 }
 
-/// Whether a process may have a file at or below the path open for writing. The path must have no links.
+/// Returns `true` if a process may have a file at or below the path open for writing. The path must have no links.
 pub(crate) fn writes_below(path: &Path, process: Pid) -> bool {
     let own = format!("/proc/{}", process.as_raw_nonzero());
     // It has ended, or cannot be inspected.
@@ -83,6 +89,7 @@ fn is_for_writing(info: &str) -> bool {
 struct Process {
     parent: i32,
     group: i32,
+    session: i32,
     ended: bool,
 }
 
@@ -95,7 +102,7 @@ fn processes() -> impl Iterator<Item = (i32, Process)> {
     })
 }
 
-/// Whether a process serves a mounted input, and so is none of the command's. Only the agent's own user can begin such a one.
+/// Returns `true` if a process serves a mounted input, and so is none of the command's. Only the agent's own user can begin such a process.
 fn serves_input(id: i32, stat: &str) -> bool {
     let own = || fs::metadata(format!("/proc/{id}")).is_ok_and(|process| process.uid() == geteuid().as_raw());
     name_of(stat).is_some_and(is_mount) && own()
@@ -105,12 +112,13 @@ fn name_of(stat: &str) -> Option<&str> {
     Some(stat.split_once('(')?.1.rsplit_once(')')?.0)
 }
 
-/// Linux manual, `proc_pid_stat(5)`: the name in parentheses may hold any character; then come the state, the parent, and the process group.
+/// Linux manual, `proc_pid_stat(5)`: the name in parentheses may hold any character; then come the state, the parent, the process group and the session.
 fn process_of(stat: &str) -> Option<Process> {
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
     let state = fields.next()?;
     let (parent, group) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
-    Some(Process { parent, group, ended: matches!(state, "Z" | "X") })
+    let session = fields.next()?.parse().ok()?;
+    Some(Process { parent, group, session, ended: matches!(state, "Z" | "X") })
 }
 
 fn descends(id: i32, from: i32, all: &BTreeMap<i32, Process>) -> bool {
@@ -128,13 +136,17 @@ mod tests {
     use super::*;
 
     fn check(stat: &str, expect: Option<(i32, i32, bool)>) {
-        assert_eq!(process_of(stat), expect.map(|(parent, group, ended)| Process { parent, group, ended }), "{stat}");
+        assert_eq!(
+            process_of(stat),
+            expect.map(|(parent, group, ended)| Process { parent, group, session: 13, ended }),
+            "{stat}"
+        );
     }
 
     #[test]
     fn a_process_name_may_hold_any_character() {
-        check("12 (sh) S 7 12 12 0 -1", Some((7, 12, false)));
-        check("12 (a) Z 9 (b) Z 7 11", Some((7, 11, true)));
+        check("12 (sh) S 7 12 13 0 -1", Some((7, 12, false)));
+        check("12 (a) Z 9 (b) Z 7 11 13", Some((7, 11, true)));
         check("12 (sh", None);
         assert_eq!(name_of("12 (a) Z 9 (b) Z 7 11"), Some("a) Z 9 (b"));
     }
@@ -156,7 +168,10 @@ mod tests {
     #[test]
     fn a_descendant_is_found_through_any_number_of_parents() {
         let parents = [(2, 1), (3, 2), (4, 3), (5, 1), (6, 7), (7, 6)];
-        let all = parents.map(|(id, parent)| (id, Process { parent, group: 1, ended: false })).into_iter().collect();
+        let all = parents
+            .map(|(id, parent)| (id, Process { parent, group: 1, session: 1, ended: false }))
+            .into_iter()
+            .collect();
         let found: Vec<i32> = (1..8).filter(|id| descends(*id, 2, &all)).collect();
         assert_eq!(found, [3, 4]);
     }

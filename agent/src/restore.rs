@@ -3,7 +3,7 @@
 mod aside;
 mod earlier_job;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,10 +21,11 @@ use crate::retry_timeout::{RetryTimeout, read_with_retries};
 use crate::user::User;
 use crate::world::now;
 
-/// Where it is assembled: in the directory itself, because a rename stays on one disk. A name with a leading dot is no checkpoint.
+/// The directory in which a checkpoint is assembled: in the checkpoint directory itself, because a rename stays on one disk. A name with a
+/// leading dot is no checkpoint.
 const RESTORING: &str = ".curfew-restoring";
 
-/// What was restored, and the checkpoints that count.
+/// The restored checkpoint, and the checkpoints that count.
 #[derive(Debug, Default)]
 pub(crate) struct RestoredCheckpoint {
     pub(crate) checkpoint: Option<Checkpoint>,
@@ -34,17 +35,19 @@ pub(crate) struct RestoredCheckpoint {
     /// The path that the command resumes from.
     pub(crate) resume: Option<PathBuf>,
     pub(crate) what: String,
-    /// Whether it restored others as well, which the framework retains.
+    /// `true` if other checkpoints were restored as well, which the framework retains.
     pub(crate) has_others: bool,
     /// The restored content, by which later changes are noticed.
     pub(crate) original: Option<KeptStep>,
     /// The undamaged checkpoints of head, the newest last.
     pub(crate) counting: Vec<Checkpoint>,
-    /// Those of them that are unverified.
+    /// The unverified ones of `counting`.
     pub(crate) unverified: Vec<Checkpoint>,
-    /// Why newer ones were not restored, for people.
+    /// The reasons why newer checkpoints were not restored, for people.
     pub(crate) skipped: Vec<String>,
-    /// Whether the command has failed on another one in this attempt.
+    /// The names of all that was restored.
+    pub(crate) names: BTreeSet<String>,
+    /// `true` if the command has failed on another checkpoint in this attempt.
     has_failed: bool,
 }
 
@@ -53,7 +56,7 @@ impl RestoredCheckpoint {
         let (entries, resume) = paths_of(manifest, into);
         Self {
             checkpoint: Some(checkpoint),
-            step: original.as_ref().and_then(|kept| kept.step.number.named()),
+            step: manifest.number.or_else(|| original.as_ref().and_then(|kept| kept.step.number.named())),
             entries,
             resume,
             what: describe(manifest),
@@ -87,9 +90,9 @@ impl RestoredCheckpoint {
 pub(crate) struct RestoreCandidates {
     /// The first undamaged one is restored.
     in_order: Vec<Checkpoint>,
-    /// Those of them that are unverified.
+    /// The unverified checkpoints of head.
     unverified: Vec<Checkpoint>,
-    /// Why newer ones are left out.
+    /// The reasons why newer checkpoints are left out.
     skipped: Vec<String>,
     has_failed: bool,
 }
@@ -97,6 +100,11 @@ pub(crate) struct RestoreCandidates {
 impl RestoreCandidates {
     pub(crate) fn from_head(head: &Head) -> Self {
         Self { in_order: to_restore(head), unverified: head.unverified.clone(), ..Self::default() }
+    }
+
+    /// True if another checkpoint than that one is left.
+    pub(crate) fn has_other_than(&self, checkpoint: Option<Checkpoint>) -> bool {
+        self.in_order.iter().any(|other| Some(*other) != checkpoint)
     }
 
     /// Notes why a newer one is left out.
@@ -126,9 +134,10 @@ pub(crate) async fn restore(
     let (into, owner) = (directory.path.as_path(), &user.file_owner());
     prepare(agent, into, owner).await.map_err(|error| {
         let (place, words) = (into.display(), directory::describe_io_error(&error));
-        StartError::broken(format!(
+        let why = format!(
             "the checkpoint directory {place} cannot be used ({words}): set `checkpoint.dir` to a directory of its own"
-        ))
+        );
+        StartError::from_io(agent, &error, why)
     })?;
     let job = &agent.identity.job;
     if let Some(restored) = Box::pin(restore_first(agent, job, &mut candidates, directory, owner)).await? {
@@ -157,8 +166,13 @@ async fn restore_first(
     let (mut timeout, mut damaged) = (RetryTimeout::default(), Vec::new());
     while let Some(checkpoint) = candidates.in_order.first().copied() {
         let step = checkpoint.step;
-        let cannot = |error: CheckpointError, hint| {
-            Err(StartError::broken(format!("the checkpoint of step {step} cannot be restored: {error}{hint}")))
+        let cannot = |error: &CheckpointError, hint: &str| {
+            let why = format!("the checkpoint of step {step} cannot be restored: {error}{hint}");
+            Err(match error {
+                CheckpointError::Store(error) => StartError::from_store(error, why),
+                CheckpointError::Disk { error, .. } => StartError::from_io(agent, error, why),
+                CheckpointError::Damaged(_) | CheckpointError::Unrestorable(_) => StartError::broken(why),
+            })
         };
         match Box::pin(restore_one(agent, job, checkpoint, directory, owner)).await {
             Ok((manifest, original)) => {
@@ -169,10 +183,12 @@ async fn restore_first(
                 agent.log.write_line(&resumes);
                 candidates.skip_damaged(&damaged);
                 warn_of_skipped(agent, &candidates.skipped, &resumes);
+                let mut names = names_of(&manifest);
                 for beside in manifest.beside.iter().filter(|beside| candidates.in_order.contains(beside)) {
-                    restore_beside(agent, job, *beside, directory, owner).await;
+                    names.extend(restore_beside(agent, job, *beside, directory, owner).await);
                 }
-                return Ok(Some(RestoredCheckpoint::from_manifest(checkpoint, &manifest, original, into)));
+                let restored = RestoredCheckpoint::from_manifest(checkpoint, &manifest, original, into);
+                return Ok(Some(RestoredCheckpoint { names, ..restored }));
             }
             Err(CheckpointError::Damaged(words)) => {
                 agent.log.write_line(&format!("the checkpoint of step {step} is damaged, and skipped: {words}"));
@@ -183,7 +199,7 @@ async fn restore_first(
             Err(CheckpointError::Store(error)) => {
                 let what = format!("the checkpoint of step {step} cannot be read yet");
                 if !timeout.pause_and_retry(agent, &what, &error).await {
-                    return cannot(error.into(), "");
+                    return cannot(&error.into(), "");
                 }
             }
             Err(CheckpointError::Disk { error, .. }) if is_full(&error) && clear_away(agent, into, owner).await => {
@@ -191,9 +207,9 @@ async fn restore_first(
             }
             Err(CheckpointError::Disk { path, error }) => {
                 let hint = if is_full(&error) { "; set `root_volume_gib`" } else { "" };
-                return cannot(CheckpointError::Disk { path, error }, hint);
+                return cannot(&CheckpointError::Disk { path, error }, hint);
             }
-            Err(error) => return cannot(error, ""),
+            Err(error) => return cannot(&error, ""),
         }
     }
     candidates.skip_damaged(&damaged);
@@ -231,17 +247,30 @@ async fn restore_beside(
     checkpoint: Checkpoint,
     directory: &CheckpointDirectory,
     owner: &FileOwner,
-) {
+) -> BTreeSet<String> {
     let step = checkpoint.step;
     let read = async || Box::pin(restore_one(agent, job, checkpoint, directory, owner)).await;
     match read_with_retries(agent, &format!("the checkpoint of step {step}"), read).await {
-        Ok(_) => agent.log.write_line(&format!("step {step}, which the command keeps besides, is restored as well")),
+        Ok((manifest, _)) => {
+            agent.log.write_line(&format!("step {step}, which the command keeps besides, is restored as well"));
+            names_of(&manifest)
+        }
         Err(error) => {
             let words = format!("step {step}, which the command keeps besides, is not restored: {error}");
             agent.log.write_line(&words);
             agent.warn_owner(AgentWarningKind::Damaged, &words);
+            BTreeSet::new()
         }
     }
+}
+
+/// The names that a checkpoint has in the directory.
+fn names_of(manifest: &Manifest) -> BTreeSet<String> {
+    let files = manifest.files.iter().map(|file| file.path.as_str());
+    let paths = files
+        .chain(manifest.links.iter().chain(&manifest.copies).map(|link| link.path.as_str()))
+        .chain(manifest.folders.iter().map(String::as_str));
+    paths.filter_map(|path| path.split('/').next()).map(str::to_owned).collect()
 }
 
 fn describe(manifest: &Manifest) -> String {
@@ -323,6 +352,12 @@ fn finish(manifest: &Manifest, restoring: &Path, into: &Path) -> io::Result<()> 
         let is_companion = manifest.companions.iter().any(|companion| *companion == *name.to_string_lossy());
         if !is_companion || fs::symlink_metadata(&there).is_err() {
             fs::rename(entry.path(), &there)?;
+        }
+    }
+    for copy in &manifest.copies {
+        let path = into.join(&copy.path);
+        if fs::symlink_metadata(&path).is_err() {
+            fs::copy(into.join(&copy.to), path)?;
         }
     }
     fs::remove_dir_all(restoring)

@@ -1,5 +1,6 @@
-//! How long a call that S3 refuses or does not answer is retried.
+//! The time for which a call that AWS refuses or does not answer is retried.
 
+use std::fmt::Display;
 use std::time::Instant;
 
 use jiff::SignedDuration;
@@ -8,7 +9,6 @@ use store::{CheckpointError, InputError, StoreError};
 
 use crate::agent::Agent;
 
-/// The pause between two tries.
 const RETRY_EVERY: SignedDuration = SignedDuration::from_secs(10);
 
 /// The tries after a permanent error, such as a missing permission: a permission that was just granted takes a while to propagate (IAM user guide,
@@ -25,6 +25,17 @@ pub(crate) struct RetryTimeout {
     tries: u32,
     lasting: u32,
     said: String,
+}
+
+pub(crate) trait FailedCall: Display {
+    /// True if it fails again however often it is repeated, until somebody changes something.
+    fn lasts(&self) -> bool;
+}
+
+impl FailedCall for StoreError {
+    fn lasts(&self) -> bool {
+        Self::lasts(self)
+    }
 }
 
 /// The failure of a read, which may be one of S3.
@@ -70,8 +81,8 @@ pub(crate) async fn read_with_retries<T, E: ReadFailure>(
 }
 
 impl RetryTimeout {
-    /// Whether to try again, after a pause. It logs each reason once.
-    pub(crate) async fn pause_and_retry(&mut self, agent: &Agent, what: &str, error: &StoreError) -> bool {
+    /// Returns `true`, after a pause, if the caller may try again. Logs each reason once.
+    pub(crate) async fn pause_and_retry(&mut self, agent: &Agent, what: &str, error: &impl FailedCall) -> bool {
         let words = format!("{what}: {error}");
         if self.said != words {
             agent.log.write_line(&words);
@@ -84,8 +95,8 @@ impl RetryTimeout {
         bears
     }
 
-    /// Whether to try again, without a pause and without a line in the log.
-    pub(crate) fn should_retry(&mut self, agent: &Agent, error: &StoreError) -> bool {
+    /// Returns `true` if the caller may try again, without a pause and without a line in the log.
+    pub(crate) fn should_retry(&mut self, agent: &Agent, error: &impl FailedCall) -> bool {
         self.tries += 1;
         self.lasting += u32::from(error.lasts());
         let since = self.since.get_or_insert_with(Instant::now).elapsed();

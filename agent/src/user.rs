@@ -4,12 +4,11 @@ use std::fs;
 
 use store::FileOwner;
 
-use crate::agent_error::AgentError;
+use crate::agent::StartError;
 
 /// The first user of a machine: `ubuntu`, `ec2-user`, and so on.
 const FIRST: u32 = 1000;
 
-/// A user of the machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct User {
     pub(crate) name: String,
@@ -28,18 +27,21 @@ impl User {
 }
 
 /// The user of that name, or else the machine's first one, or else the agent's own. Only root can become another user.
-pub(crate) fn find(name: Option<&str>, own: u32) -> Result<User, AgentError> {
-    let read = |path: &str| fs::read_to_string(path).map_err(|error| AgentError::new(format!("{path}: {error}")));
+///
+/// # Errors
+/// The image of the machine has no such user, or the machine cannot read its users.
+pub(crate) fn find(name: Option<&str>, own: u32) -> Result<User, StartError> {
+    let read = |path: &str| fs::read_to_string(path).map_err(|error| StartError::broken(format!("{path}: {error}")));
     let (passwd, group) = (read("/etc/passwd")?, read("/etc/group")?);
     let user = choose(name, own, &passwd, &group)?;
     if own != 0 && user.uid != own {
         let why = format!("the agent is not root, and cannot run the command as `{}`", user.name);
-        return Err(AgentError::new(why));
+        return Err(StartError::broken(why));
     }
     Ok(user)
 }
 
-fn choose(name: Option<&str>, own: u32, passwd: &str, group: &str) -> Result<User, AgentError> {
+fn choose(name: Option<&str>, own: u32, passwd: &str, group: &str) -> Result<User, StartError> {
     let users: Vec<User> = passwd.lines().filter_map(|line| user_of(line, group)).collect();
     let by_id = |uid: u32| users.iter().find(|user| user.uid == uid);
     let found = match name {
@@ -49,7 +51,7 @@ fn choose(name: Option<&str>, own: u32, passwd: &str, group: &str) -> Result<Use
     };
     found.cloned().ok_or_else(|| {
         let name = name.map_or_else(|| own.to_string(), str::to_owned);
-        AgentError::new(format!(
+        StartError::cannot_run(format!(
             "/etc/passwd of this machine has no user `{name}`: set `user` to one that its image has, or leave it out"
         ))
     })
@@ -82,7 +84,7 @@ mod tests {
         let chosen = choose(name, own, passwd, GROUP);
         match (chosen, expect) {
             (Ok(user), Ok((name, groups))) => assert_eq!((user.name.as_str(), user.groups.as_slice()), (name, groups)),
-            (Err(words), Err(expect)) => assert!(words.to_string().contains(expect), "{words}"),
+            (Err(StartError::Impossible { why, .. }), Err(expect)) => assert!(why.contains(expect), "{why}"),
             (chosen, expect) => panic!("{chosen:?}, not {expect:?}"),
         }
     }

@@ -23,7 +23,6 @@ use crate::attempt::AssignedJob;
 use crate::restore::RestoredCheckpoint;
 use crate::user::User;
 
-/// Variables by name.
 pub(crate) type VariableMap = BTreeMap<String, String>;
 
 pub(crate) struct VariableSources<'a> {

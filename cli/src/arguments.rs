@@ -4,8 +4,8 @@ use clap::error::ErrorKind;
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::commands::{
-    apply, budget, cancel, completions, config, doctor, explain, jobs, keep, logs, plans, recommend, report, rerun,
-    run, scan, ssh, submit, team, undo, watch,
+    apply, budget, cancel, completions, config, doctor, explain, jobs, keep, logs, mode, plans, recommend, report,
+    rerun, run, run_now, scan, ssh, submit, team, undo, uninstall, version, watch,
 };
 
 /// Controls GPU spend on EC2: find waste before you deploy anything, review before Curfew acts, undo after.
@@ -77,6 +77,10 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Team(team::Team),
     Doctor(doctor::Doctor),
+    Mode(mode::SetMode),
+    RunNow(run_now::RunNow),
+    Uninstall(uninstall::Uninstall),
+    Version(version::Version),
     Completions(completions::Completions),
 }
 

@@ -1,4 +1,4 @@
-//! Why a command failed.
+//! The error of a command.
 
 use std::fmt::Display;
 
@@ -7,11 +7,11 @@ use model::fault::Passing;
 use model::observation::Gap;
 use store::{ConfigLoadError, StoreError};
 
-/// For people: what failed, and what to do.
+/// An error for people: the problem, and the advice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CommandError {
     pub(crate) problem: String,
-    /// What to do, unless the problem says it.
+    /// The remedy, unless the problem already names it.
     pub(crate) advice: Option<String>,
 }
 
@@ -31,12 +31,12 @@ pub(crate) fn describe_call_error(error: &CallError) -> String {
     with_advice(error, error.passing())
 }
 
-/// The same for a gap.
+/// Formats a gap, in words for a person who waits for the call.
 pub(crate) fn describe_gap(gap: &Gap) -> String {
     format!("{} failed in {}: {}", gap.call, gap.region, gap.in_command())
 }
 
-/// The same for the bucket.
+/// Formats a failed call to the bucket, in words for a person who waits for it.
 pub(crate) fn describe_store_error(error: &StoreError) -> String {
     with_advice(error, error.passing())
 }

@@ -10,16 +10,20 @@ pub(crate) mod explain;
 pub(crate) mod jobs;
 pub(crate) mod keep;
 pub(crate) mod logs;
+pub(crate) mod mode;
 pub(crate) mod plans;
 pub(crate) mod recommend;
 pub(crate) mod report;
 pub(crate) mod rerun;
 pub(crate) mod run;
+pub(crate) mod run_now;
 pub(crate) mod scan;
 pub(crate) mod ssh;
 pub(crate) mod submit;
 pub(crate) mod team;
 pub(crate) mod undo;
+pub(crate) mod uninstall;
+pub(crate) mod version;
 pub(crate) mod watch;
 
 use crate::arguments::{Arguments, Command};
@@ -33,10 +37,13 @@ pub(crate) async fn run(Arguments { global, command }: Arguments) -> Result<Comm
         return Ok(completions.run());
     }
     if let Command::Config(config) = command {
-        return config.run(global).await;
+        return Box::pin(config.run(global)).await;
     }
     if let Command::Recommend(recommend) = command {
         return recommend.run(global).await;
+    }
+    if let Command::Version(version) = command {
+        return version.run(global).await;
     }
     if let Command::Keep(keep) = &command {
         keep.resources()?;
@@ -53,7 +60,7 @@ pub(crate) async fn run(Arguments { global, command }: Arguments) -> Result<Comm
         Command::Protect(protect) => protect.run(&context).await,
         Command::Release(release) => release.run(&context).await,
         Command::Undo(undo) => undo.run(&context).await,
-        Command::Submit(submit) => submit.run(&context).await,
+        Command::Submit(submit) => Box::pin(submit.run(&context)).await,
         Command::Run(run) => Box::pin(run.run(&context)).await,
         Command::Rerun(rerun) => Box::pin(rerun.run(&context)).await,
         Command::Jobs(jobs) => jobs.run(&context).await,
@@ -61,9 +68,14 @@ pub(crate) async fn run(Arguments { global, command }: Arguments) -> Result<Comm
         Command::Ssh(ssh) => ssh.run(&context).await,
         Command::Cancel(cancel) => cancel.run(&context).await,
         Command::Team(team) => team.run(&context).await,
-        Command::Doctor(doctor) => doctor.run(&context).await,
+        Command::Doctor(doctor) => Box::pin(doctor.run(&context)).await,
+        Command::Mode(mode) => mode.run(&context).await,
+        Command::RunNow(run_now) => run_now.run(&context).await,
+        Command::Uninstall(uninstall) => Box::pin(uninstall.run(&context)).await,
         Command::Watch(watch) => Box::pin(watch.run(&context)).await,
-        Command::Completions(_) | Command::Config(_) | Command::Recommend(_) => Ok(CommandStatus::Success),
+        Command::Completions(_) | Command::Config(_) | Command::Recommend(_) | Command::Version(_) => {
+            Ok(CommandStatus::Success)
+        }
     };
     done.map_err(|failure| context.blame(failure))
 }

@@ -18,7 +18,7 @@ use crate::arguments::Global;
 use crate::command_error::CommandError;
 use crate::world;
 
-/// What every command that calls AWS has.
+/// The context of every command that calls AWS.
 pub(crate) struct CommandContext {
     pub(crate) aws: Aws,
     pub(crate) now: Timestamp,
@@ -46,7 +46,7 @@ pub(crate) struct FunctionCeiling {
 }
 
 impl FunctionCeiling {
-    /// At that moment: a question to a person may have taken time since the command began.
+    /// Reads the mode as of that moment: a question to a person may have taken time since the command began.
     ///
     /// # Errors
     /// If it is unknown.
@@ -66,8 +66,8 @@ impl CommandContext {
         Self::connect_if_possible(global).await?
     }
 
-    /// The same for a command that can do without AWS: the inner error means that there is neither a region nor credentials, and that no profile
-    /// was named.
+    /// Connects a command that can do without AWS: the inner error means that there is neither a region nor credentials, and that no
+    /// profile was named.
     ///
     /// # Errors
     /// All others.
@@ -202,7 +202,7 @@ fn named_profile(global: &Global) -> Option<String> {
     global.profile.clone().or_else(|| world::variable("AWS_PROFILE"))
 }
 
-/// Why AWS cannot be called. `has_it`: the profile is in the configuration files.
+/// Explains why AWS cannot be called. `has_it`: the profile is in the configuration files.
 fn unconnected(why: ConnectionError, profile: &str, has_it: bool) -> CommandError {
     match why {
         ConnectionError::NoRegion => CommandError::with(
@@ -212,6 +212,9 @@ fn unconnected(why: ConnectionError, profile: &str, has_it: bool) -> CommandErro
                 shell_word(profile)
             ),
         ),
+        ConnectionError::Unsupported(refusal) => {
+            CommandError::with(refusal, "name the home region of Curfew by --region or AWS_REGION")
+        }
         ConnectionError::NoCredentials => {
             let looked = if has_it { format!("the profile {profile}") } else { "an AWS profile".to_owned() };
             CommandError::new(format!(

@@ -13,6 +13,7 @@ mod context;
 mod named_resource;
 mod resolve_job;
 mod screen;
+mod stack_wait;
 mod world;
 
 use std::process::ExitCode;

@@ -34,7 +34,7 @@ impl FromStr for NamedResource {
     }
 }
 
-/// Why a resource was not found, for people.
+/// The reason why a resource was not found, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct MissingResource {
     pub(crate) why: String,

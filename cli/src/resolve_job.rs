@@ -9,7 +9,7 @@ use crate::command_error::CommandError;
 /// Concurrent reads of states.
 pub(crate) const AT_ONCE: usize = 16;
 
-/// What a person names: a job with its state, or a sweep.
+/// The job with its state, or the sweep, that a person names.
 pub(crate) enum NamedWork {
     Job(Box<Job>),
     Sweep(Box<Sweep>),
@@ -24,12 +24,12 @@ impl NamedWork {
     }
 }
 
-/// What a command does with the job, which decides what a part of a name means that fits several.
+/// The use of a name by a command, which decides what a part of a name means that fits several jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NameUse {
     /// The only unfinished one may be taken.
     Show,
-    /// None is taken.
+    /// No job is taken.
     Act,
 }
 

@@ -32,7 +32,7 @@ pub(crate) const NORMAL: Style = Style::new();
 /// A part of a line, and its style.
 pub(crate) type StyledText<'a> = (Style, &'a str);
 
-/// Why a command failed.
+/// Prints the error of a command.
 pub(crate) fn complain(CommandError { problem, advice }: &CommandError) {
     aside(&[(ERROR, "error:"), (NORMAL, " "), (NORMAL, problem)]);
     if let Some(advice) = advice {
@@ -54,7 +54,6 @@ pub(crate) fn warn(text: impl Display) {
     aside(&[(WARNING, "warning:"), (NORMAL, " "), (NORMAL, &text.to_string())]);
 }
 
-/// Progress.
 pub(crate) fn progress(text: impl Display) {
     aside(&[(DIM, &text.to_string())]);
 }
@@ -75,7 +74,7 @@ pub(crate) fn print_line(text: impl Display) {
     print_styled(&[(NORMAL, &text.to_string())]);
 }
 
-/// The same in parts.
+/// Prints one line of the result in parts, each with its style.
 pub(crate) fn print_styled(parts: &[StyledText<'_>]) {
     let mut out = anstream::stdout();
     report_unwritten(write_line(&mut out, parts).and_then(|()| out.flush()));
@@ -114,7 +113,8 @@ pub(crate) fn print_log(bytes: &[u8]) {
     let _ = out.write_all(&bytes).and_then(|()| out.flush());
 }
 
-/// By line, of which a progress bar writes many. Tabs stay. The sequences that set colours (ECMA-48, SGR) are left out, because they can hide text.
+/// Makes a log legible, line by line: a progress bar writes many lines. Tabs stay. The sequences that set colours (ECMA-48, SGR) are left
+/// out, because they can hide text.
 fn legible(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes).replace("\r\n", "\n").replace('\r', "\n");
     let mut shown = String::with_capacity(text.len());
@@ -139,12 +139,11 @@ pub(crate) fn clear() {
     report_unwritten(writeln!(out, "\u{1b}[H\u{1b}[2J").and_then(|()| out.flush()));
 }
 
-/// Whether the result goes to a terminal.
+/// Returns `true` if the result goes to a terminal.
 pub(crate) fn is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
-/// Whether the result has colours.
 pub(crate) fn has_colors() -> bool {
     AutoStream::choice(&io::stdout()) != ColorChoice::Never
 }

@@ -2,7 +2,6 @@
 
 use jiff::Timestamp;
 
-/// The time.
 #[expect(clippy::disallowed_methods, reason = "this is the one place of the command")]
 pub(crate) fn clock() -> Timestamp {
     Timestamp::now()

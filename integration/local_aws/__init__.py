@@ -3,15 +3,18 @@
 The proxy records every call, translates CloudWatch's CBOR, injects faults, honours ClientTokens, and offers a back
 door to what AWS has no call for. `README.md` beside this package shows its use.
 
+Every request is checked against botocore's models, and so is every answer but those of S3; a test fails with what it finds
+(contract.py, wire.py).
+
 What moto 5.2.5 gets wrong and this package corrects:
   - RunInstances and CreateVolume ignore ClientToken (idempotency.py).
   - RunInstances looks at neither quotas, capacity, Spot prices nor the length of user data and tokens, answers an unknown
-    instance profile as IAM would, and makes no volume of a device that only its image names (honest_launch.py,
+    instance profile as IAM would, and makes no volume of a device that only its image names (launch_refusals.py,
     machine_images.py).
   - Filters of DescribeInstanceTypes and DescribeInstanceTypeOfferings know no wildcards, and neither has pages
-    (honest_types.py).
+    (instance_type_corrections.py).
   - Instances are gone at once, are never interrupted, and never shut themselves down (lifecycle.py).
-  - RunInstances ignores DisableApiTermination; no Spot request stands behind a Spot instance (honest_ec2.py, spot.py).
+  - RunInstances ignores DisableApiTermination; no Spot request stands behind a Spot instance (ec2_corrections.py, spot.py).
   - StopInstances stops one-time Spot and instance-store instances, and terminated ones; StartInstances starts
     terminated ones and leaves LaunchTime; StateTransitionReason says UTC where EC2 says GMT.
   - TerminateInstances with one protected instance ends those named before it; EC2 spares that instance's zone.
@@ -20,17 +23,19 @@ What moto 5.2.5 gets wrong and this package corrects:
   - DescribeVolumes and DescribeSnapshots ignore MaxResults and OwnerIds, match several values of a filter as a set, and
     take filters for any attribute (ebs_listing.py).
   - Volumes lack baseline IOPS, throughput, MultiAttachEnabled, an empty SnapshotId and DeleteOnTermination;
-    CreateVolume takes any zone, size and numbers, pending snapshots and sizes below the snapshot's (honest_ebs.py).
-  - Snapshots grow with their volume, RegisterImage does not hold its snapshots (honest_ebs.py). CreateSnapshot answers `pending`; the snapshot is `completed` at once, until a test holds them.
+    CreateVolume takes any zone, size and numbers, pending snapshots and sizes below the snapshot's (ebs_corrections.py).
+  - Snapshots grow with their volume, RegisterImage does not hold its snapshots (ebs_corrections.py). CreateSnapshot answers `pending`; the snapshot is `completed` at once, until a test holds them.
   - Tags outlive their volume or snapshot, keys of AWS and any number and length are taken where resources are tagged or
-    created with tags, and DeleteTags without tags deletes none (honest_tags.py; RunInstances is not checked).
+    created with tags, and DeleteTags without tags deletes none (tag_corrections.py; RunInstances is not checked).
   - Tags of one resource are searched among those of all, which makes large accounts slow.
   - DescribeSpotPriceHistory answers 0.00001 USD of 2006 for everything (spot_prices.py).
-  - Events reach a target without their account, and only with a package that is not installed here (honest_events.py).
-  - SNS counts no subscribers, and takes e-mail subscriptions as confirmed (honest_sns.py).
-  - Unknown credentials are those of a user that AWS does not have, and a bucket's policy has no conditions (honest_identity.py).
-  - S3 tells every caller that an object is absent, also one that may not list the bucket (honest_absence.py).
-  - CloudWatch speaks no CBOR; metrics: see honest_cloudwatch.py.
+  - Events reach a target without their account, and only with a package that is not installed here (event_corrections.py).
+  - SNS counts no subscribers, takes e-mail subscriptions as confirmed, and suspends none for its rate (sns_corrections.py).
+  - SES asks IAM about nothing; recorded calls of SendEmail name the ARNs that a role needs (ses_permissions.py).
+  - Images without a root of their own have a root device of a type that EC2 does not have (machine_images.py).
+  - Unknown credentials are those of a user that AWS does not have, and a bucket's policy has no conditions (identity_corrections.py).
+  - S3 tells every caller that an object is absent, also one that may not list the bucket (absence_errors.py).
+  - CloudWatch speaks no CBOR; metrics: see cloudwatch_metrics.py.
   - OwnerIds=self lists 1,301 foreign snapshots: the public AMIs that bring them are not loaded.
   - Concurrent calls race, conditional writes to S3 among them: calls are carried out one at a time.
 
@@ -48,6 +53,6 @@ capacity reservations; states change at once (`set_instance(state="pending")` sh
 """
 
 from .client import LocalAws, LocalAwsError
-from .server import running
+from .server import check_calls, running
 
-__all__ = ["LocalAws", "LocalAwsError", "running"]
+__all__ = ["LocalAws", "LocalAwsError", "check_calls", "running"]

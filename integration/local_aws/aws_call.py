@@ -16,11 +16,13 @@ import cbor2
 
 from . import s3_operations
 from .http_message import Request
+from .models import rest_operation
 
 # Signing names that differ from the prefix of IAM's actions.
 _IAM_PREFIXES = {"monitoring": "cloudwatch", "email": "ses", "tagging": "tag"}
 _CREDENTIAL_SCOPE = re.compile(r"Credential=[^/]+/\d+/(?P<region>[^/]+)/(?P<service>[^/]+)/aws4_request")
 _CBOR_PATH = re.compile(r"/service/(?P<target>[^/]+)/operation/(?P<operation>\w+)$")
+_INVOCATION_PATH = re.compile(r"^/2015-03-31/functions/(?P<function>[^/]+)/invocations$")
 _RESOURCE_PARAMETER = re.compile(
     r"(InstanceId|VolumeId|SnapshotId|ResourceId|SpotInstanceRequestId|ImageId|TopicArn|RoleArn|QueueUrl)(\.\d+)?$"
 )
@@ -60,10 +62,13 @@ def identify(request: Request) -> AwsCall:
     form = {**request.query_parameters, **request.form}
     if "Action" in form:
         return _query(service, region, form)
-    if request.path == "/v2/email/outbound-emails":
-        recipients = _decoded_json(request.body).get("Destination", {}).get("ToAddresses", [])
-        return AwsCall(service, "SendEmail", region, "json", tuple(recipients), ("ses:SendEmail",))
-    return AwsCall(service, f"{request.method} {request.path}", region, "json")
+    if invoked := _INVOCATION_PATH.search(request.path):
+        return AwsCall(service, "Invoke", region, "json", (invoked["function"],), ("lambda:InvokeFunction",))
+    operation = rest_operation(service, request.method, request.path)
+    if operation is None:
+        return AwsCall(service, f"{request.method} {request.path}", region, "json")
+    recipients = _decoded_json(request.body).get("Destination", {}).get("ToAddresses", []) if service == "ses" else ()
+    return AwsCall(service, operation, region, "json", tuple(recipients), (f"{service}:{operation}",))
 
 
 def bucket_and_key(request: Request) -> tuple[str, str]:

@@ -16,11 +16,11 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
-from .back_door import REGION, BackDoor
+from .admin_api import REGION, BackDoor
 
 ACCOUNT = "123456789012"  # moto's
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_SESSION_TOKEN": "testing"}
-# By it the local AWS knows the machine of a job, see honest_absence.py.
+# By it the local AWS knows the machine of a job, see absence_errors.py.
 MACHINE_KEY = "ASIAOFAMACHINE000000"
 _PUT_METRIC_DATA_MAX = 1000
 
@@ -78,8 +78,8 @@ class LocalAws:
     # Recorded calls
 
     def calls(self, action: str | None = None, region: str | None = None) -> list[dict[str, Any]]:
-        """The recorded calls in order: action, permissions, region, at, resources, metrics_asked, invocation,
-        access_key, fault, status."""
+        """The recorded calls in order: action, permissions, region, at, resources, metrics_asked, authorized_on,
+        invocation, access_key, fault, status."""
         return [
             call
             for call in self.recorded()["calls"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from .back_door import BackDoor
+from .admin_api import BackDoor
 from .http_message import Request, Response
 
 PREFIX = "/_local/"

@@ -15,8 +15,8 @@ from moto.core.responses import ActionResult
 from moto.ec2.exceptions import EC2ClientError
 from moto.ec2.responses.elastic_block_store import ElasticBlockStore
 
-from .honest_ebs import snapshot_of, volume_of
-from .honest_ec2 import passes_filter
+from .ebs_corrections import snapshot_of, volume_of
+from .ec2_corrections import passes_filter
 
 _RESULTS_MIN = 5
 _FILTER_VALUES_MAX = 200

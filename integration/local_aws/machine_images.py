@@ -1,4 +1,5 @@
-"""The Deep Learning AMIs, and the public parameters of Systems Manager that name them: moto has neither.
+"""The Deep Learning AMIs and Amazon Linux, and the public parameters of Systems Manager that name them, which moto has not; and
+the type of the root device, which it has wrong.
 
 Source: "Finding the ID of a DLAMI" (AWS Deep Learning AMIs Developer Guide) for the parameters; "Block device
 mappings for volumes on Amazon EC2 instances" (Amazon EC2 User Guide): a launch says of a device only what shall
@@ -9,6 +10,7 @@ and, so that a launch which forgets it is seen, a second volume, neither encrypt
 from __future__ import annotations
 
 import hashlib
+from itertools import product
 from typing import Any
 
 from moto.core.utils import utcnow
@@ -20,34 +22,48 @@ from moto.ssm.models import Parameter, SimpleSystemManagerBackend
 
 ARCHITECTURES = ("x86_64", "arm64")
 _AMAZON = "898082745236"
-_PREFIX = "/aws/service/deeplearning/ami/"
-_PARAMETER = _PREFIX + "{architecture}/base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id"
+_DEEP_LEARNING = "/aws/service/deeplearning/ami/"
+_LINUX = "/aws/service/ami-amazon-linux-latest/"
+_PARAMETERS = {
+    "": _DEEP_LEARNING + "{architecture}/base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id",
+    "al2023": _LINUX + "al2023-ami-kernel-default-{architecture}",
+}
 _ROOT, _ROOT_GIB = "/dev/sda1", 65
 _SECOND, _SECOND_GIB = "/dev/sdf", 10
 
 _moto_get_parameter = SimpleSystemManagerBackend.get_parameter
 _moto_describe_images = EC2Backend.describe_images
 _moto_mapping = InstanceResponse._parse_block_device_mapping
+_moto_image = Ami.__init__
 
 
 def apply() -> None:
     SimpleSystemManagerBackend.get_parameter = _get_parameter
     EC2Backend.describe_images = _describe_images
     InstanceResponse._parse_block_device_mapping = _mapping
+    Ami.__init__ = _image
 
 
-def image_id(region: str, architecture: str) -> str:
-    """Of the Deep Learning AMI of today: another one in each region."""
-    return "ami-" + hashlib.sha256(f"{region} {architecture}".encode()).hexdigest()[:17]
+def _image(image: Ami, *given: Any, **named: Any) -> None:
+    """Moto's `standard` is none of the two types that EC2 has ("Image", EC2 API Reference)."""
+    _moto_image(image, *given, **named)
+    if image.root_device_type == "standard":
+        image.root_device_type = "ebs"
+
+
+def image_id(region: str, architecture: str, system: str = "") -> str:
+    """Of the Deep Learning AMI, or of Amazon Linux, of today: another one in each region."""
+    return "ami-" + hashlib.sha256(f"{region} {architecture}{system}".encode()).hexdigest()[:17]
 
 
 class DeepLearningAmi(Ami):
-    def __init__(self, backend: Any, architecture: str) -> None:
+    def __init__(self, backend: Any, architecture: str, system: str = "") -> None:
         kind = "ARM64 Base" if architecture == "arm64" else "Base"
+        name = f"Deep Learning {kind} OSS Nvidia Driver GPU AMI (Ubuntu 24.04) 20261006"
         super().__init__(
             backend,
-            image_id(backend.region_name, architecture),
-            name=f"Deep Learning {kind} OSS Nvidia Driver GPU AMI (Ubuntu 24.04) 20261006",
+            image_id(backend.region_name, architecture, system),
+            name=f"al2023-ami-2023.9.20261110.0-kernel-6.1-{architecture}" if system else name,
             description="Supported EC2 instances: see the release notes",
             owner_id=_AMAZON,
             owner_alias="amazon",
@@ -98,10 +114,10 @@ def known_image(backend: Any, ami_id: str) -> Ami | None:
 
 def _bring(backend: Any, ami_ids: list[str]) -> None:
     """Made when first asked for: moto's volumes and snapshots behind it would cost each new account their time."""
-    for architecture in ARCHITECTURES:
-        own = image_id(backend.region_name, architecture)
+    for architecture, system in product(ARCHITECTURES, _PARAMETERS):
+        own = image_id(backend.region_name, architecture, system)
         if own in ami_ids and own not in backend.amis:
-            backend.amis[own] = DeepLearningAmi(backend, architecture)
+            backend.amis[own] = DeepLearningAmi(backend, architecture, system)
 
 
 def _describe_images(backend: Any, ami_ids: Any = None, filters: Any = None, *more: Any, **others: Any) -> list[Ami]:
@@ -110,11 +126,11 @@ def _describe_images(backend: Any, ami_ids: Any = None, filters: Any = None, *mo
 
 
 def _get_parameter(backend: Any, name: str) -> Any:
-    if not name.startswith(_PREFIX):
+    if not name.startswith((_DEEP_LEARNING, _LINUX)):
         return _moto_get_parameter(backend, name)
-    for architecture in ARCHITECTURES:
-        if name == _PARAMETER.format(architecture=architecture):
-            value = image_id(backend.region_name, architecture)
+    for architecture, system in product(ARCHITECTURES, _PARAMETERS):
+        if name == _PARAMETERS[system].format(architecture=architecture):
+            value = image_id(backend.region_name, architecture, system)
             return Parameter(
                 account_id=backend.account_id,
                 name=name,

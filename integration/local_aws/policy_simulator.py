@@ -1,7 +1,8 @@
 """IAM's policy simulator, which moto does not have: evaluates the policies that a role or a user has in moto's IAM, inline and attached.
 
 Source: "SimulatePrincipalPolicy" and "EvaluationResult" (IAM API Reference): one result for each action, whose decision is the
-most restrictive of all resources; the decision of each stands in its ResourceSpecificResults.
+most restrictive of all resources; the decision of each stands in its ResourceSpecificResults. MissingContextValues are the keys of
+conditions that the question has no value for; those of each resource stand there too.
 """
 
 from __future__ import annotations
@@ -42,8 +43,11 @@ def simulate(call: AwsCall, request: Request) -> Response:
 
 
 def _result(policies: list[Statement], action: str, resources: list[str], context: dict[str, list[str]]) -> dict[str, Any]:
-    decided = {one: decision(policies, Question(action, one, context=context)) for one in resources}
-    specific = [{"EvalResourceName": one, "EvalResourceDecision": said} for one, said in decided.items()]
+    given = {one: Question(action, one, context=context) for one in resources}
+    decided = {one: decision(policies, question) for one, question in given.items()}
+    keys = sorted({key for policy in policies for conditions in policy.conditions.values() for key in conditions})
+    missing = [key for key in keys if given[resources[0]].values(key) is None]
+    specific = [{"EvalResourceName": one, "EvalResourceDecision": said, "MissingContextValues": missing} for one, said in decided.items()]
     strictest = min(decided.values(), key=_STRICTEST_FIRST.index)
     return {"EvalActionName": action, "EvalResourceName": resources[0], "EvalDecision": strictest, "ResourceSpecificResults": specific}
 

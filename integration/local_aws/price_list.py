@@ -46,6 +46,9 @@ _INSTANCES: list[tuple[str, str, str, str, dict[str, str]]] = [
     ("p5en.48xlarge", "192", "2048 GiB", "8", {"us-east-1": "63.2960000000"}),
     ("p6-b200.48xlarge", "192", "2048 GiB", "8", {"us-east-2": "113.9328000000"}),
     ("g7e.24xlarge", "96", "1024 GiB", "4", {"us-east-2": "16.5721600000"}),
+    ("c7i.xlarge", "4", "8 GiB", "NA", {"us-east-1": "0.1785000000"}),
+    ("m7i.xlarge", "4", "16 GiB", "NA", {"us-east-1": "0.2016000000"}),
+    ("m7i.4xlarge", "16", "64 GiB", "NA", {"us-east-1": "0.8064000000"}),
     ("inf2.xlarge", "4", "16 GiB", "NA", {"us-east-1": "0.7582000000"}),
     ("trn1.32xlarge", "128", "512 GiB", "NA", {"us-east-1": "21.5000000000"}),
 ]

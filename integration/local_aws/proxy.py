@@ -17,28 +17,30 @@ from typing import Any, Callable
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 
 from . import (
+    absence_errors,
     cloudwatch_cbor,
+    cloudwatch_metrics,
+    contract,
     control,
+    ebs_corrections,
     ebs_listing,
+    ec2_corrections,
+    event_corrections,
     fast_moto,
-    honest_absence,
-    honest_cloudwatch,
-    honest_ebs,
-    honest_ec2,
-    honest_events,
-    honest_identity,
-    honest_launch,
-    honest_sns,
-    honest_tags,
-    honest_types,
+    identity_corrections,
+    instance_type_corrections,
+    invocations,
+    launch_refusals,
     machine_images,
     policy_simulator,
     sagemaker,
+    sns_corrections,
     spot_prices,
+    tag_corrections,
 )
+from .admin_api import BackDoor
 from .aws_call import AwsCall, identify
-from .back_door import BackDoor
-from .calls import Ledger
+from .calls import Ledger, Violations
 from .errors import error_response
 from .faults import DAMAGED, Rule, RuleBook
 from .http_message import Request, Response, call_wsgi
@@ -63,26 +65,28 @@ class _Moto(DomainDispatcherApplication):
 
 class Proxy:
     def __init__(self, regions: Iterable[str] = ()) -> None:
-        honest_ec2.apply(tuple(regions))
-        honest_ebs.apply()
+        ec2_corrections.apply(tuple(regions))
+        ebs_corrections.apply()
         ebs_listing.apply()
-        honest_types.apply()
+        instance_type_corrections.apply()
         machine_images.apply()
-        honest_tags.apply()
-        honest_cloudwatch.apply()
-        honest_sns.apply()
-        honest_events.apply()
-        honest_identity.apply()
+        tag_corrections.apply()
+        cloudwatch_metrics.apply()
+        sns_corrections.apply()
+        event_corrections.apply()
+        identity_corrections.apply()
         fast_moto.apply()
         spot_prices.apply()
         self.back_door = BackDoor(self)
         self.ledger = Ledger()
+        self.violations = Violations()
         self.rules = RuleBook()
         self.stacks = Stacks()
+        self.invocations = invocations.Invocations()
         self.quotas = Quotas()
         self.price_list = PriceList()
         self.sagemaker = sagemaker.SageMaker()
-        self.launches = honest_launch.Launches()
+        self.launches = launch_refusals.Launches()
         self._tokens = ClientTokens()
         self._moto = _Moto(create_backend_app)
         self._one_at_a_time = threading.RLock()
@@ -108,16 +112,19 @@ class Proxy:
             moto_api_backend.reset()
             self._tokens.clear()
             self.stacks.clear()
+            self.invocations.clear()
             self.quotas.clear()
             self.price_list.clear()
             self.sagemaker.clear()
             self.launches.clear()
             self.rules.clear()
             self.ledger.clear()
+            self.violations.clear()
 
     def _aws(self, request: Request) -> Response:
         call = identify(request)
         recorded = self.ledger.begin(call, request)
+        self.violations.add(call, "request", contract.wrong_in_request(call, request))
         rule = self.rules.fault(call, request)
         if rule is None:
             response = self._carry_out(call, request)
@@ -151,6 +158,11 @@ class Proxy:
             is_over.set()
 
     def _carry_out(self, call: AwsCall, request: Request) -> Response:
+        response = self._answer(call, request)
+        self.violations.add(call, "answer", contract.wrong_in_answer(call, response))
+        return response
+
+    def _answer(self, call: AwsCall, request: Request) -> Response:
         try:
             with self._one_at_a_time:
                 for name, arguments in self.rules.changes(call, request):
@@ -165,14 +177,16 @@ class Proxy:
             return error_response(call, 501, "NotImplemented", f"the local AWS failed: {error!r}")
 
     def _launch_or_forward(self, call: AwsCall, request: Request) -> Response:
-        if call.service == "s3":
-            return honest_absence.as_seen_by_caller(call, request, self._forward(request))
+        if call.service in ("s3", "secretsmanager", "ssm"):
+            return absence_errors.as_seen_by_caller(call, request, self._forward(request))
         return self.launches.carry_out(call, request, lambda: self._forward(request))
 
     def _own_answer(self, call: AwsCall, request: Request) -> Response | None:
         """Of services, and of one call, that moto does not have."""
         if call.service == "cloudformation":
             return self.stacks.answer(call, request)
+        if call.action == "lambda:Invoke":
+            return self.invocations.answer(call, request)
         if call.service == "servicequotas":
             return self.quotas.answer(call, request)
         if call.service == "pricing":

@@ -5,7 +5,7 @@ after a page is filled; "ListApps": deleted apps are listed for 24 hours; "StopN
 "CreateEndpoint", "UpdateInferenceComponentRuntimeConfig" (a number of copies, down to none), "AddTags" (a tag's new value overwrites its old one). "GetResources" (Resource Groups Tagging API Reference) knows
 only what has or had tags. "DescribeScalableTargets" (Application Auto Scaling API Reference).
 
-Requests are checked, and answers cut to what each operation has, by botocore's model: a list does not say what only a look at one does. What
+Answers are cut to what each operation has, by botocore's model: a list does not say what only a look at one does. What
 changes does so at once, without `Pending` and `Stopping`.
 """
 
@@ -15,7 +15,6 @@ import json
 import time
 from typing import Any
 
-from botocore.validate import ParamValidator
 from moto.core import DEFAULT_ACCOUNT_ID
 from moto.core.utils import get_service_model
 
@@ -38,6 +37,23 @@ _PREFIXES = {
     "hyper-parameter-tuning-job": "HyperParameterTuningJob",
 }
 _KINDS = {prefix: kind for kind, prefix in _PREFIXES.items()}
+# What AWS says of each, and no test asks about.
+_ALWAYS: dict[str, dict[str, Any]] = {
+    "training-job": {
+        "AlgorithmSpecification": {"TrainingInputMode": "File"},
+        "ModelArtifacts": {"S3ModelArtifacts": "s3://models/model.tar.gz"},
+        "StoppingCondition": {"MaxRuntimeInSeconds": 86400},
+    },
+    "processing-job": {"AppSpecification": {"ImageUri": "123456789012.dkr.ecr.us-east-1.amazonaws.com/prepare:1"}},
+}
+_SCALABLE_TARGET = {
+    "ServiceNamespace": "sagemaker",
+    "ScalableDimension": "sagemaker:variant:DesiredInstanceCount",
+    "MinCapacity": 1,
+    "MaxCapacity": 4,
+    "RoleARN": f"arn:aws:iam::{DEFAULT_ACCOUNT_ID}:role/aws-service-role/sagemaker.application-autoscaling.amazonaws.com/scaling",
+    "CreationTime": 1_767_225_600,
+}
 _APP_KEY = ("DomainId", "UserProfileName", "SpaceName", "AppType", "AppName")
 
 
@@ -60,7 +76,7 @@ class SageMaker:
         arn = _arn(region, kind, name)
         if prefix := _PREFIXES.get(kind):
             own = {f"{prefix}Arn": arn} | ({} if kind == "app" else {f"{prefix}Name": name})
-            self._resources[arn] = {**self._resources.get(arn, {}), **own, **fields}
+            self._resources[arn] = {**_ALWAYS.get(kind, {}), **self._resources.get(arn, {}), **own, **fields}
         self._tags.setdefault(arn, {}).update(tags)
 
     def scale(self, resource_id: str, region: str) -> None:
@@ -69,10 +85,6 @@ class SageMaker:
     def answer(self, call: AwsCall, request: Request) -> Response:
         asked = json.loads(request.body or b"{}")
         model = get_service_model(SERVICES[call.service]).operation_model(call.operation)
-        wrong = ParamValidator().validate(asked, model.input_shape)
-        unknown = asked.keys() - model.input_shape.members.keys()
-        if wrong.has_errors() or unknown:
-            return error_response(call, 400, "SerializationException", f"{wrong.generate_report()} {unknown or ''}")
         try:
             members = self._carry_out(call, asked)
         except _Refused as refused:
@@ -179,7 +191,7 @@ class SageMaker:
 
     def _DescribeScalableTargets(self, call: AwsCall, asked: dict[str, Any]) -> dict[str, Any]:
         of_it = (one for region, one in sorted(self._scaled) if region == call.region)
-        targets = [{"ResourceId": one} for one in of_it if one in asked.get("ResourceIds", [one])]
+        targets = [{**_SCALABLE_TARGET, "ResourceId": one} for one in of_it if one in asked.get("ResourceIds", [one])]
         return {"ScalableTargets": targets}
 
 

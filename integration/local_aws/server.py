@@ -40,6 +40,16 @@ def running(port: int = 0, regions: Iterable[str] = ()) -> Iterator[LocalAws]:
     """
     with serving(Proxy(regions), port) as aws:
         yield aws
+        check_calls(aws)
+
+
+class InvalidCalls(AssertionError):
+    """Requests that AWS would refuse, or answers that it cannot give."""
+
+
+def check_calls(aws: LocalAws) -> None:
+    if violations := aws.violations():
+        raise InvalidCalls("AWS's own models forbid these calls:\n  " + "\n  ".join(violations))
 
 
 @contextmanager

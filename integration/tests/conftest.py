@@ -9,12 +9,12 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from local_aws import LocalAws, running  # noqa: E402
+from local_aws import LocalAws, check_calls, running  # noqa: E402
 from local_aws.client import CREDENTIALS  # noqa: E402
 from attempts import Job, disk_of  # noqa: E402
 from hosts import package  # noqa: E402
 from jobs import JobAccount  # noqa: E402
-from lone import LoneMachine  # noqa: E402
+from machine_without_control_plane import MachineWithoutControlPlane  # noqa: E402
 from reaping import Account, stop_the_warm  # noqa: E402
 from reaping_budgets import BudgetAccount  # noqa: E402
 from reaping_sagemaker import StudioAccount  # noqa: E402
@@ -37,10 +37,11 @@ def _running_aws() -> Iterator[LocalAws]:
 
 
 @pytest.fixture
-def aws(_running_aws: LocalAws) -> LocalAws:
-    """An empty account in two regions."""
+def aws(_running_aws: LocalAws) -> Iterator[LocalAws]:
+    """An empty account in two regions. A call that breaks AWS's own models fails the test, see `expect_violation`."""
     _running_aws.reset()
-    return _running_aws
+    yield _running_aws
+    check_calls(_running_aws)
 
 
 @pytest.fixture
@@ -106,7 +107,7 @@ def full_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.fixture
-def lone(jobs: JobAccount, tmp_path: Path, packaged: Path) -> Iterator[LoneMachine]:
+def machine(jobs: JobAccount, tmp_path: Path, packaged: Path) -> Iterator[MachineWithoutControlPlane]:
     """A machine of a job without a control plane."""
-    with LoneMachine(jobs, tmp_path / "hosts", packaged) as lone:
-        yield lone
+    with MachineWithoutControlPlane(jobs, tmp_path / "hosts", packaged) as machine:
+        yield machine

@@ -1,4 +1,4 @@
-"""What every function answers and records (docs/reference.md)."""
+"""What every function answers and records (docs/runs.md)."""
 
 from __future__ import annotations
 

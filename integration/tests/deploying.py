@@ -8,6 +8,7 @@ assert findings(doctor(stack), "runs") == []
 from __future__ import annotations
 
 import json
+import tomllib
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 from command import Said, curfew
 from local_aws.client import ACCOUNT, REGION
 from reaping import BUCKET, Account, now
-from template_actions import logical_ids, resources, statements
+from template_actions import REPOSITORY, logical_ids, resources, statements, template
 
 STACK = "curfew"
 ON_DEMAND_G = "L-DB2E81BA"  # Running On-Demand G and VT instances
@@ -27,6 +28,8 @@ _KEY = "11111111-2222-3333-4444-555555555555"
 class Deployment:
     account: Account
     mode: str
+    # The parameter RolePath.
+    role_path: str = "/"
     # The physical ids by logical id.
     made: dict[str, tuple[str, str]] = field(default_factory=dict)
 
@@ -55,9 +58,9 @@ class Deployment:
         )
 
 
-def deploy(account: Account, mode: str = "enforce") -> Deployment:
+def deploy(account: Account, mode: str = "enforce", role_path: str = "/") -> Deployment:
     """The stack with its roles and alarms; both functions have just run."""
-    stack = Deployment(account, mode)
+    stack = Deployment(account, mode, role_path)
     stack.made = {
         "StateBucket": ("AWS::S3::Bucket", BUCKET),
         "Topic": ("AWS::SNS::Topic", account.topic_arn),
@@ -77,9 +80,19 @@ def deploy(account: Account, mode: str = "enforce") -> Deployment:
         put_alarm(account, name, alarm["Properties"]["AlarmDescription"])
     policy = _resolved(stack, resources()["StateBucketPolicy"]["Properties"]["PolicyDocument"])
     account.aws.client("s3").put_bucket_policy(Bucket=BUCKET, Policy=json.dumps(policy))
-    account.aws.put_stack(STACK, stack.made)
+    account.aws.put_stack(STACK, stack.made, parameters=parameters(mode), outputs={"Version": version()})
     account.aws.set_quota(ON_DEMAND_G, 64)
     return stack
+
+
+def parameters(mode: str) -> dict[str, str]:
+    """The parameters of the template by default, but for the mode."""
+    return {name: str(one["Default"]) for name, one in template()["Parameters"].items()} | {"Mode": mode}
+
+
+def version() -> str:
+    """The version of the workspace."""
+    return tomllib.loads((REPOSITORY / "Cargo.toml").read_text())["workspace"]["package"]["version"]
 
 
 def put_alarm(account: Account, name: str, description: str = "", state: str = "OK") -> None:
@@ -118,7 +131,7 @@ def the_only(said: Said, check: str) -> dict[str, Any]:
 def _create_role(stack: Deployment, function: str) -> None:
     iam = stack.account.aws.client("iam")
     role = stack.role(function)
-    iam.create_role(RoleName=role, AssumeRolePolicyDocument="{}")
+    iam.create_role(RoleName=role, Path=stack.role_path, AssumeRolePolicyDocument="{}")
     kept = [
         one
         for one in statements(function)
@@ -155,7 +168,8 @@ def _resolved(stack: Deployment, value: Any) -> Any:
         return _arn(stack, logical_id)
     if "Fn::Sub" in value:
         text = value["Fn::Sub"]
-        pseudo = {"AWS::Partition": "aws", "AWS::AccountId": ACCOUNT, "AWS::Region": REGION, "AWS::StackName": STACK}
+        pseudo = {"AWS::Partition": "aws", "AWS::URLSuffix": "amazonaws.com", "AWS::AccountId": ACCOUNT, "AWS::Region": REGION, "AWS::StackName": STACK}
+        pseudo["RolePath"] = stack.role_path
         for name, stands_for in pseudo.items():
             text = text.replace(f"${{{name}}}", stands_for)
         for logical_id in stack.made:
@@ -173,5 +187,5 @@ def _arn(stack: Deployment, logical_id: str) -> str:
         "AWS::KMS::Key": f"arn:aws:kms:{REGION}:{ACCOUNT}:key/{name}",
         "AWS::SQS::Queue": f"arn:aws:sqs:{REGION}:{ACCOUNT}:{name}",
         "AWS::Logs::LogGroup": f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{physical_id}:*",
-        "AWS::IAM::Role": f"arn:aws:iam::{ACCOUNT}:role/{name}",
+        "AWS::IAM::Role": f"arn:aws:iam::{ACCOUNT}:role{stack.role_path}{name}",
     }.get(kind, physical_id)

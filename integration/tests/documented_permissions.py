@@ -1,14 +1,15 @@
-"""What docs/command.md says that each command needs, and what the policy for members of a team allows, to compare recorded calls with."""
+"""What docs/command.md says that each command needs, and what the sample policies for people allow, to compare recorded calls with."""
 
 from __future__ import annotations
 
 import re
 from fnmatch import fnmatchcase
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from reaping import BUCKET, REPOSITORY
-from sample_policies import TEAM_MEMBER, policy
+from sample_policies import FINANCE, TEAM_LEAD, TEAM_MEMBER, policy
 from template_iam import Request, decision
 
 
@@ -17,7 +18,7 @@ def rows() -> dict[str, str]:
     """By command, what docs/command.md says that it needs."""
     page = (REPOSITORY / "docs/command.md").read_text().partition("## Permissions")[2]
     found = re.findall(r"^\| (`.*?) \| (.*) \|$", page, re.MULTILINE)
-    return {name: row for names, row in found for name in re.findall(r"`([a-z ]+)`", names)}
+    return {name: row for names, row in found for name in re.findall(r"`([a-z -]+)`", names)}
 
 
 def named(command: str, pattern: str) -> set[str]:
@@ -46,22 +47,38 @@ def is_in_row(call: dict[str, Any], known: set[str]) -> bool:
     return all(any(fnmatchcase(key, pattern) for pattern in patterns) for key in keys)
 
 
-# What the policy for members of a team is for.
-MEMBERS_DO = {"submit", "run", "rerun", "jobs", "logs", "cancel", "keep", "release"}
+_MEMBERS_DO = {"submit", "run", "rerun", "jobs", "logs", "cancel", "keep", "release"}
+# By sample policies, the commands that they are for. A team lead has the policy of the members as well.
+PEOPLE: dict[tuple[Path, ...], set[str]] = {
+    (TEAM_MEMBER,): _MEMBERS_DO,
+    (TEAM_MEMBER, TEAM_LEAD): {*_MEMBERS_DO, "budget", "explain", "plans", "report", "scan", "undo", "watch"},
+    (FINANCE,): {"budget", "plans", "recommend", "report", "scan"},
+}
 
 
-def member_may(call: dict[str, Any]) -> bool:
+def refused(command: str, calls: list[dict[str, Any]]) -> list[tuple[str, list[str], list[str]]]:
+    """The calls of a command that a sample policy which is for it does not allow, each with that policy."""
+    return [
+        (policies[-1].name, call["permissions"], call["resources"])
+        for policies, commands in PEOPLE.items()
+        if command in commands
+        for call in calls
+        if not _may(policies, call)
+    ]
+
+
+def _may(policies: tuple[Path, ...], call: dict[str, Any]) -> bool:
     """By its action and, of S3, the object. Conditions on tags are evaluated in test_sample_policies.py."""
-    member = policy(TEAM_MEMBER, BUCKET)
+    allowed = tuple(statement for path in policies for statement in policy(path, BUCKET))
     for action in call["permissions"]:
         if not action.startswith("s3:"):
-            if not any(action in one.actions for one in member):
+            if not any(action in one.actions for one in allowed):
                 return False
             continue
         bucket, _, key = "".join(call["resources"]).partition("/")
         at, context = f"arn:aws:s3:::{bucket}/{key}", {}
         if action == "s3:ListBucket":
             at, context = f"arn:aws:s3:::{bucket}", {"s3:prefix": key} if key else {}
-        if decision(member, Request(action, at, context=context)) != "allowed":
+        if decision(allowed, Request(action, at, context=context)) != "allowed":
             return False
     return True

@@ -1,9 +1,9 @@
 """Every fault at every call: which there are, how one is tried, and what is seen of it. What it must be judged by is in
-judgement.py.
+fault_oracle.py.
 
 The calls are those that a faultless story makes, so that a new call is met by all faults by itself. A story is some runs
 of one function over an account with one of each; in one of the first, one call meets one fault, and all others are
-clean. What differs from function to function is its plot: plot_of_instances.py, plot_of_volumes.py.
+clean. What differs from function to function is its plot: scenario_instances.py, scenario_volumes.py.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
 
-from forks import trials
+from forked_trials import trials
 from local_aws import LocalAws, faults
-from one_of_each import NOTICES, OneOfEach
 from reaping import EC2_LOOKS, Run
 from reaping_sagemaker import WRITES as SAGEMAKER_WRITES
+from scenario_account import NOTICES, OneOfEach
 
 # The SDK gives up an attempt after 30 s and a call after 100 s (shared/cloud/src/aws.rs).
 STRUCK_RUN_SECONDS_MAX = 120

@@ -42,10 +42,19 @@ if words[0] == "create":
     container.mkdir()
     steps = next(word for word in words if word.endswith('"target=/run/curfew",readonly'))
     (container / "steps").write_text(steps.split('"source=')[1].split('"')[0])
+elif words[0] == "inspect":
+    # The init: the child of `unshare`, which itself waits for it.
+    group = (container / "group").read_text()
+    print(Path(f"/proc/{{group}}/task/{{group}}/children").read_text().split()[0])
 elif words[0] == "start":
     # As Tini: passes signals on to the group of its child, reaps whatever ends, and takes all with it.
     init = """
 import os, signal, subprocess, sys
+from pathlib import Path
+# The one mount that the script writes to, in a directory that is empty on no machine.
+subprocess.run(["mount", "-t", "tmpfs", "tmpfs", "/run"], check=True)
+Path("/run/curfew-left").touch()
+subprocess.run(["mount", "--bind", Path(sys.argv[1]).with_name("left"), "/run/curfew-left"], check=True)
 child = subprocess.Popen(["/bin/sh", sys.argv[1]], process_group=0)
 for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
     signal.signal(number, lambda number, _: os.killpg(child.pid, number))

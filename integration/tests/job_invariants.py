@@ -1,4 +1,4 @@
-"""Invariants of jobs under any fault of a call: see plot_of_jobs.py for the story."""
+"""Invariants of jobs under any fault of a call: see scenario_jobs.py for the story."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ def test_a_damaged_checkpoint_is_skipped_and_that_is_said(job: Job) -> None:
     assert (1, 15) not in job.manifests() and (1, 10) not in job.manifests()
 
 
-def test_an_unreadable_checkpoint_is_kept_and_ends_the_attempt(job: Job) -> None:
+def test_an_unreadable_checkpoint_is_kept_and_fails_the_job(job: Job) -> None:
     job.training(10)
     with job.machine(1) as machine:
         machine.ends()
@@ -138,7 +138,7 @@ def test_an_unreadable_checkpoint_is_kept_and_ends_the_attempt(job: Job) -> None
     job.put(f"attempts/{NAME}/head.json", head(1, (1, 10), kept=[(1, 5)]))
     with job.machine(2) as machine:
         machine.ends()
-    assert job.exit(2)["reason"] == "broken"
+    assert (job.exit(2)["reason"], job.exit(2)["code"]) == ("failed", 126)
     assert "the checkpoint of step 10 cannot be restored" in job.exit(2)["why"]
     assert "AccessDenied" in job.exit(2)["why"]
     assert (1, 10) in job.manifests() and job.kept() == 10
@@ -276,10 +276,10 @@ def test_a_full_disk_fails_the_job_with_the_reason(job: Job, full_disk: Path) ->
         machine.ends()
     result = job.head()["result"]
     assert not result["succeeded"]
-    assert f"the disk of {job.checkpoints} is full" in result["why"] and "root_volume_gib" in result["why"]
+    assert f"the disk of {job.checkpoints} was full" in result["why"] and "root_volume_gib" in result["why"]
 
 
-def test_a_checkpoint_too_large_for_the_disk_ends_the_attempt(job: Job, full_disk: Path) -> None:
+def test_a_checkpoint_too_large_for_the_disk_fails_the_job(job: Job, full_disk: Path) -> None:
     job.spec(f"mkdir {job.checkpoints}/step-1; head -c {20 * MIB} /dev/zero > {job.checkpoints}/step-1/a")
     with job.machine(1) as machine:
         machine.ends()
@@ -288,7 +288,7 @@ def test_a_checkpoint_too_large_for_the_disk_ends_the_attempt(job: Job, full_dis
     job.spec("echo never")
     with job.machine(2, disk=False) as machine:
         machine.ends()
-    assert job.exit(2)["reason"] == "broken"
+    assert (job.exit(2)["reason"], job.exit(2)["code"]) == ("failed", 126)
     assert "cannot be restored" in job.exit(2)["why"] and "No space left" in job.exit(2)["why"]
     assert job.kept() == 1
 

@@ -76,7 +76,7 @@ def test_a_spec_that_may_not_be_read_is_a_defined_end(job: Job) -> None:
     with job.machine(1) as machine:
         # What may pass is tried for a quarter of an hour, which is 45 s here.
         machine.ends(30)
-    assert job.exit(1)["reason"] == "broken"
+    assert (job.exit(1)["reason"], job.exit(1)["code"]) == ("failed", 126)
     assert "the spec cannot be read: s3:GetObject" in job.exit(1)["why"] and "AccessDenied" in job.exit(1)["why"]
 
 

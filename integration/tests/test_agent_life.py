@@ -9,6 +9,7 @@ import signal
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import moved_clock
 import pytest
@@ -134,6 +135,8 @@ def test_secrets_are_in_the_environment_only(job: Job) -> None:
         machine.ends()
     assert job.head()["result"]["succeeded"], machine.said()
     assert "s3cret" not in machine.said()
+    asked = {action: len(job.aws.calls(action)) for action in ("secretsmanager:GetSecretValue", "ssm:GetParameter")}
+    assert set(asked.values()) == {1}, "no guess by name"
 
 
 def test_the_outputs_of_the_jobs_that_it_comes_after_are_named(job: Job) -> None:
@@ -161,23 +164,53 @@ def test_the_outputs_of_the_jobs_that_it_comes_after_are_named(job: Job) -> None
     assert "CURFEW_OUTPUTS_OF_TUNE is without vision/tune-0002-0123abcd: its head.json names no success" in machine.said()
 
 
-def test_a_missing_secret_is_named(job: Job) -> None:
-    parameter = "arn:aws:ssm:us-east-1:123456789012:parameter/absent"
-    job.spec("echo never", checkpoint=False, more=f'secrets = {{ KEY = "{parameter}" }}')
-    with job.machine(1) as machine:
+def ends_before_the_command(job: Job, why: str, *, code: int | None = 126, **spec: Any) -> None:
+    """With a code the job has failed, because the next machine would meet the same; without one the attempt is broken."""
+    job.spec("echo never", checkpoint=False, **spec)
+    with job.machine(1, hurry=200) as machine:
         machine.ends()
-    assert job.exit(1)["reason"] == "broken"
-    assert f"the secret for `KEY` ({parameter}) cannot be read: ParameterNotFound" in job.exit(1)["why"]
-    assert "never" not in job.log(1)
+    exit = job.exit(1)
+    assert (exit["reason"], exit["code"]) == (("broken", None) if code is None else ("failed", code)), exit
+    assert why in exit["why"], exit
+    assert "never\n" not in job.log(1) and bool(job.head()["result"]) == (code is not None)
+
+
+def secret(job: Job, name: str, **content: Any) -> str:
+    return job.aws.client("secretsmanager").create_secret(Name=name, **content)["ARN"]
+
+
+PARAMETER = "arn:aws:ssm:us-east-1:123456789012:parameter"
+
+
+@pytest.mark.parametrize(
+    ("arn", "why"),
+    [
+        (lambda job: f"{PARAMETER}/absent", "us-east-1 has no such secret or parameter"),
+        (lambda job: secret(job, "old", SecretString="x")[:-6] + "AbCdEf", "curfew team create vision --secret-arn arn:"),
+        (lambda job: secret(job, "key", SecretBinary=b"\0\1"), "it is binary, and a variable holds text"),
+    ],
+)
+def test_a_secret_that_no_machine_can_use_fails_the_job(job: Job, arn: Any, why: str) -> None:
+    wanted = arn(job)
+    ends_before_the_command(job, why, more=f'secrets = {{ KEY = "{wanted}" }}')
+    assert f"the secret for `KEY` ({wanted}) cannot be " in job.exit(1)["why"]
+
+
+def test_a_secret_that_is_about_to_be_deleted_can_be_restored(job: Job) -> None:
+    wanted = secret(job, "gone", SecretString="x")
+    job.aws.client("secretsmanager").delete_secret(SecretId=wanted)
+    restore = f"aws secretsmanager restore-secret --region us-east-1 --secret-id {wanted}"
+    ends_before_the_command(job, f"it is scheduled for deletion: {restore}", more=f'secrets = {{ KEY = "{wanted}" }}')
+
+
+def test_a_secret_that_this_machine_cannot_read_is_left_to_the_next(job: Job) -> None:
+    wanted = secret(job, "here", SecretString="x")
+    job.aws.fault("secretsmanager:GetSecretValue", "custom", status=400, code="ExpiredTokenException", message="It is over.", times=None)
+    ends_before_the_command(job, "cannot be read: ExpiredTokenException: It is over.", code=None, more=f'secrets = {{ KEY = "{wanted}" }}')
 
 
 def test_an_unknown_user_is_named(job: Job) -> None:
-    job.spec("true", user="nobody-of-that-name", checkpoint=False)
-    with job.machine(1) as machine:
-        machine.ends()
-    assert job.exit(1)["reason"] == "broken"
-    assert "no user `nobody-of-that-name`" in job.exit(1)["why"]
-    assert job.head()["attempt"] == 1 and not job.head()["result"]
+    ends_before_the_command(job, "no user `nobody-of-that-name`", user="nobody-of-that-name")
 
 
 def test_processes_that_a_command_left_are_ended(job: Job, tmp_path: Path) -> None:
@@ -188,11 +221,56 @@ def test_processes_that_a_command_left_are_ended(job: Job, tmp_path: Path) -> No
     left.touch()
     with job.machine(1) as machine:
         machine.ends()
-    assert job.exit(1)["reason"] == "succeeded"
-    for process in map(int, left.read_text().split()):
+    exit, processes = job.exit(1), left.read_text().split()
+    assert exit["reason"] == "succeeded"
+    for process in processes:
         with pytest.raises(ProcessLookupError):
-            os.kill(process, 0)
-    assert "processes behind, which were killed" in job.log(1)
+            os.kill(int(process), 0)
+    # Any of them may have been the training.
+    assert all(f"sh ({process})" in exit["why"] for process in processes) and "which the agent has killed" in exit["why"], exit
+    assert [one["kind"] for one in job.heartbeat(1)["warnings"]] == ["left-running"]
+
+
+@pytest.mark.parametrize(
+    ("command", "shell", "code", "words"),
+    [
+        ("sh -c 'exit 3' 2>&1 | tee {}/log", "", 3, "has failed with exit code 3"),
+        ("sh -c 'exit 3' | head -1", "", 3, "has failed with exit code 3"),
+        ("yes | head -1 >/dev/null && exit 5", "", 5, "has failed with exit code 5"),
+        ("sh -c 'exit 3' | cat", "sh", 0, "has ended with success"),
+        ("echo never", "ksh", 127, "the machine has no `ksh` in /bin"),
+        ("sh -c 'kill -9 $$'; exit $?", "", 137, "by which a shell hands on signal 9"),
+    ],
+)
+def test_a_result_says_what_happened_in_the_shell(job: Job, command: str, shell: str, code: int, words: str) -> None:
+    job.spec(command.format(job.scratch), checkpoint=False, more=f'shell = "{shell}"' if shell else "")
+    with job.machine(1) as machine:
+        machine.ends()
+    exit = job.exit(1)
+    assert (exit["code"], exit["reason"]) == (code, "failed" if code else "succeeded") and words in exit["why"], exit
+    if code == 137:
+        assert "memory" in exit["why"]
+
+
+def test_a_failed_command_names_what_its_machine_lacks(job: Job, full_disk: Path) -> None:
+    """A disk that was full only while the command ran, and a machine without NVIDIA's library."""
+    fills = f"head -c 20000000 /dev/zero >{full_disk}/a 2>/dev/null || {{ sleep 1; rm {full_disk}/a; exit 5; }}"
+    job.spec(fills, checkpoint=False, more=f'[machine]\nuser = "root"\noutputs = ["{full_disk}"]\n')
+    with job.machine(1) as machine:
+        machine.ends()
+    why = job.exit(1)["why"]
+    assert f"the disk of {full_disk} was full (0 MiB were left)" in why and "NVIDIA's library cannot be loaded" in why, why
+
+
+def test_lines_of_the_command_and_of_the_agent_are_whole(job: Job) -> None:
+    folder = job.checkpoints
+    job.spec(f"printf '{{\"step\": 1, '; echo x >{folder}/step=1.pt; : >{folder}/step=1.pt.complete; sleep 3; printf '\"loss\": 0.5}}\\nlast'; exit 0")
+    with job.machine(1) as machine:
+        said = machine.ends()
+    assert job.kept() == 1
+    for log in (job.log(1), said):
+        assert '{"step": 1, "loss": 0.5}\n[curfew ' in log and "last\n[curfew " in log, log
+        assert all(line.startswith(("[curfew ", "{", "last")) for line in log.splitlines()), log
 
 
 def test_a_running_attempt_sends_heartbeats_and_its_log(job: Job) -> None:

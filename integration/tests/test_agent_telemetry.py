@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -178,7 +179,7 @@ def test_a_gpu_that_falls_off_the_bus_leaves_the_others(watched: Watched) -> Non
         resumes(watched, machine)
     assert watched.told(UTILIZATION, gpu(1)) == before, "nothing is told of it any more, least of all that it idles"
     assert watched.told(UTILIZATION, OF_THE_JOB).low == 20
-    assert said_once(machine, "GPU 1 has fallen off the bus")
+    assert said_once(machine, "] GPU 1 has fallen off the bus")
 
 
 def test_a_hanging_call_delays_nothing(watched: Watched) -> None:
@@ -190,6 +191,41 @@ def test_a_hanging_call_delays_nothing(watched: Watched) -> None:
         watched.gpus.shows([Gpu(97), Gpu()])
         machine.until(lambda: watched.calls())
     assert said_once(machine, "NVML does not answer")
+
+
+# Idleness
+
+
+def with_limit(watched: Watched, idle: str) -> None:
+    save = "trap 'cd $CURFEW_CHECKPOINT_DIR; echo x >step=9.pt; exit 0' TERM"
+    watched.job.spec(f"{save}; touch {watched.over}; while :; do sleep 0.05; done")
+    spec = watched.job.get(f"jobs/{NAME}/spec.toml").decode()
+    watched.job.put(f"jobs/{NAME}/spec.toml", spec.replace("[limits]", f'[limits]\nidle = "{idle}"'))
+
+
+def test_a_job_whose_gpus_idle_ends_and_is_not_retried(watched: Watched) -> None:
+    with_limit(watched, "6m")
+    watched.gpus.shows([Gpu(97), Gpu(0)])
+    with watched.job.machine(1, hurry=2 * HURRY) as machine:
+        machine.until(lambda: (watched.job.heartbeat(1) or {}).get("work", {}).get("gpu_idle_seconds") == 0)
+        watched.gpus.shows([Gpu(4), Gpu(0)])
+        machine.ends()
+    why = "every GPU was below 5 % for 6m, the limit that `limits.idle` sets"
+    exit, result = watched.job.exit(1), watched.job.head()["result"]
+    assert (exit["reason"], exit["is_final"], exit["why"]) == ("failed", True, why)
+    assert (result["succeeded"], result["is_final"], result["why"]) == (False, True, why)
+    assert watched.job.kept() == 9, "what the command writes at the signal is uploaded"
+
+
+@pytest.mark.parametrize("other", [Gpu("!3"), Gpu(5)])
+def test_one_gpu_that_works_or_is_unknown_keeps_a_job(watched: Watched, other: Gpu) -> None:
+    with_limit(watched, "5m")
+    watched.gpus.shows([Gpu(97), other])
+    with watched.job.machine(1, hurry=2 * HURRY) as machine:
+        machine.until(lambda: (watched.job.heartbeat(1) or {}).get("work", {}).get("gpu_idle_seconds") == 0)
+        watched.gpus.shows([Gpu(0), other])
+        time.sleep(5)
+        assert watched.job.exit(1) is None, machine.said()
 
 
 # CloudWatch
@@ -217,3 +253,14 @@ def beats_twice(watched: Watched, machine: Machine) -> None:
 def resumes(watched: Watched, machine: Machine) -> None:
     calls = watched.calls()
     machine.until(lambda: watched.calls() >= calls + 2)
+
+
+def test_a_failure_on_a_lost_gpu_is_tried_on_one_more_machine(watched: Watched) -> None:
+    """That may be the machine's alone; what two machines have in common is none of a machine."""
+    watched.gpus.shows([Gpu(20), Gpu(LOST, LOST, LOST, handle=LOST)])
+    watched.job.spec("exit 1", checkpoint=False)
+    for attempt, reason in ((1, "broken"), (2, "failed")):
+        with watched.job.machine(attempt, hurry=HURRY) as machine:
+            machine.ends()
+        exit = watched.job.exit(attempt)
+        assert (exit["reason"], exit["code"]) == (reason, 1) and "GPU 1 has fallen off the bus" in exit["why"], exit

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from pathlib import Path
 
+import pytest
 
-from attempts import HURRY, NAME, Job, Machine, head
+from attempts import BUCKET, HURRY, NAME, Job, Machine, head
 
 MIB = 1024 * 1024
 QUICK = 60  # where a minute of the agent is nothing but waited for
+HASTY = 120  # the same for half an hour
 
 # Longer than a minute of the agent takes here, and shorter than one takes on a real machine.
 SOON = 40
@@ -82,6 +86,38 @@ def test_a_directory_without_a_checkpoint_is_reported_until_one_is_kept(job: Job
     assert machine.said().count("`train-9.log` is part of no checkpoint") == 1
 
 
+def test_a_command_that_completes_no_further_checkpoint_is_reported_until_it_does(job: Job) -> None:
+    folder, go = job.checkpoints, job.scratch / "go"
+    save = "echo x > step=$n.pt; : > step=$n.pt.complete"
+    job.spec(f"cd {folder}; for n in 1 2 3; do {save}; sleep 0.3; done; while ! [ -e {go} ]; do sleep 0.1; done; n=4; {save}; sleep 600")
+    with job.machine(1, hurry=HASTY) as machine:
+        words = hears(job, machine, "stalled")
+        assert words.startswith("the command has completed no new checkpoint for 1") and ", since step 3: `checkpoint.every` is 1m; it has written no output" in words
+        assert words.endswith(", and GPU use is not known")
+        work = job.heartbeat(1)["work"]
+        assert 600 <= work["stalled_seconds"] == work["step_seconds"] and "gpu_idle_seconds" not in work
+        go.touch()
+        machine.until(lambda: job.kept() == 4 and told(job) == {})
+        assert job.heartbeat(1)["work"]["step_seconds"] < 600
+
+
+def test_a_silent_setup_is_reported_until_it_writes(job: Job) -> None:
+    go = job.scratch / "go"
+    job.spec("sleep 600", checkpoint=False, more=f'setup = "while ! [ -e {go} ]; do sleep 0.1; done; echo installed; sleep 600"')
+    with job.machine(1, hurry=HASTY) as machine:
+        assert hears(job, machine, "stalled").startswith("`setup` has written no output for 2")
+        go.touch()
+        machine.until(lambda: told(job) == {})
+
+
+def test_inputs_that_do_not_arrive_are_reported(job: Job) -> None:
+    job.put("data/a", "1")
+    job.aws.fault("s3:GetObject", "slow", seconds=60, match="data/a", times=None)
+    job.spec("true", checkpoint=False, more=f'[[inputs]]\nfrom = "s3://{BUCKET}/data/"\nto = "{job.scratch}/data"\n[machine]\nuser = "root"')
+    with job.machine(1, hurry=HASTY) as machine:
+        assert hears(job, machine, "stalled").startswith("no data of the inputs has arrived for 2")
+
+
 def test_an_undeleted_checkpoint_is_reported_until_it_is_deleted(job: Job) -> None:
     folder, go = job.checkpoints, job.scratch / "go"
     writes = " ".join(f"mkdir {folder}/step-{step}; echo a > {folder}/step-{step}/a; touch {folder}/step-{step}/.complete; while ! [ -e {go}-{step} ]; do sleep 0.1; done;" for step in (1, 2, 3))
@@ -115,3 +151,73 @@ def test_a_full_disk_is_reported_until_there_is_room(job: Job, full_disk: Path) 
         assert hears(job, machine, "disk").startswith(f"the disk of {job.checkpoints} is nearly full (")
         go.touch()
         machine.until(lambda: "disk" not in told(job))
+
+
+# A training that a helper feeds: without it there is nothing to save. Like a loader process, the helper ends by the signal.
+FED = """
+import os, signal, subprocess, sys, time
+helper = subprocess.Popen([sys.executable, "-c", "import time\\nwhile True: print(1, flush=True); time.sleep(0.02)"], stdout=subprocess.PIPE)
+stop, step, folder = [], 0, os.environ["CURFEW_CHECKPOINT_DIR"]
+signal.signal(signal.SIGTERM, lambda *_: stop.append(1))
+while True:
+    if not helper.stdout.readline():
+        sys.exit("the helper is gone")
+    step += 1
+    print("at", step, flush=True)
+    if stop or step == 10:
+        with open(f"{folder}/step={step}.pt", "w") as file:
+            file.write(helper.stdout.readline().decode())
+        open(f"{folder}/step={step}.pt.complete", "w").close()
+    if stop:
+        helper.kill()
+        sys.exit(143)
+"""
+
+# Passes the signal on to all of its session, as the launchers of trainings do.
+LAUNCHER = """
+import os, signal, subprocess, sys
+child = subprocess.Popen([sys.executable, *sys.argv[1:]], start_new_session=True)
+signal.signal(signal.SIGTERM, lambda *_: os.killpg(child.pid, signal.SIGTERM))
+sys.exit(child.wait() % 256)
+"""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "exec {python} {training}",
+        "cd / && {python} {training}; echo not-reached",
+        "{python} {training} 2>&1 | tee {scratch}/log",
+        "timeout 600 {python} {training}; echo not-reached",
+        "{python} {torchrun} {training}",
+        "sh {scratch}/run.sh",
+    ],
+)
+def test_the_signal_reaches_the_process_that_saves(job: Job, line: str) -> None:
+    names = {"python": sys.executable, "scratch": job.scratch, "training": job.scratch / "train.py", "torchrun": job.scratch / "torchrun"}
+    names["training"].write_text(FED)
+    names["torchrun"].write_text(LAUNCHER)
+    (job.scratch / "run.sh").write_text("{python} {training} | cat\n".format(**names))
+    job.spec(line.format(**names))
+    with job.machine(1) as machine:
+        machine.until(lambda: job.kept() == 10)
+        machine.until(lambda: "at 60\n" in machine.said())
+        machine.metadata.warn(seconds=60)
+        machine.ends()
+    assert job.kept() >= 60 and "not-reached" not in machine.said(), machine.said()[-900:]
+    assert "lost-at-signal" not in told(job) and "and is killed" not in machine.said()
+
+
+def test_work_that_is_lost_at_the_signal_is_told_by_the_next_attempt(job: Job) -> None:
+    folder = job.checkpoints
+    job.spec(f"[ $CURFEW_ATTEMPT = 1 ] || exec sleep 600; echo 1 > {folder}/step-1; : > {folder}/step-1.complete; trap 'exit 9' TERM; while :; do sleep 0.1; done")
+    with job.machine(1) as machine:
+        machine.until(lambda: job.kept() == 1)
+        # Half a minute is 1.5 s here.
+        time.sleep(4)
+        machine.metadata.warn(seconds=30)
+        machine.ends()
+    lost = told(job)["lost-at-signal"]
+    assert lost.startswith("the command ended with exit code 9 after SIGTERM, and no checkpoint") and lost in job.exit(1)["why"], lost
+    with job.machine(2) as machine:
+        assert hears(job, machine, "lost-at-signal") == f"attempt 1: {lost}"

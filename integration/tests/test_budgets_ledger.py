@@ -1,5 +1,5 @@
-"""Spend through beats at once, the end of a month and a budget that stops. plot_of_budgets.py has prices that change and instances that end
-between two beats, to the millionth of a dollar."""
+"""Spend through beats at once, the end of a month and a budget that stops. scenario_budgets.py has prices that change and instances that
+end between two beats, to the millionth of a dollar."""
 
 from __future__ import annotations
 

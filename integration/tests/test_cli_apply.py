@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from held import applied, apply, due, held, key_of, rewrite
 from hosts.host import wait_for
 from local_aws.client import REGION
+from pending_plans import applied, apply, due, held, key_of, rewrite
 from reaping import EC2_LOOKS, EUROPE, Account, Run, ago
 
 

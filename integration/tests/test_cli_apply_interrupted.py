@@ -16,8 +16,8 @@ import pytest
 
 import moved_clock
 from command import COMMAND
-from held import applied, held, key_of
 from moved_clock import MovedClock
+from pending_plans import applied, held, key_of
 from reaping import Account
 from terminal import Terminal
 

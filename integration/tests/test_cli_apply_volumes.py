@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from held import applied, apply, hold
+from pending_plans import applied, apply, hold
 from reaping import Account
 from reaping_volumes import VolumeAccount
 from test_cli_apply import check_refused, touched

@@ -27,7 +27,7 @@ def commands(*words: str) -> Iterator[tuple[str, ...]]:
     """Every command and subcommand, as the help of each lists them; the first is `curfew` itself."""
     yield words
     listed = curfew({}, *words, "--help").fine().out.partition("Commands:\n")[2]
-    for name in re.findall(r"^  (\w+) ", listed.partition("\n\n")[0], re.MULTILINE):
+    for name in re.findall(r"^  ([\w-]+) ", listed.partition("\n\n")[0], re.MULTILINE):
         if name != "help":
             yield from commands(*words, name)
 
@@ -40,6 +40,7 @@ def test_there_are_the_commands_of_the_readme() -> None:
     assert {words[0] for words in ALL if words} == {
         *("scan", "config", "explain", "plans", "budget", "report", "recommend", "apply", "keep", "protect", "release"),
         *("undo", "submit", "run", "rerun", "jobs", "logs", "ssh", "cancel", "team", "doctor", "watch", "completions"),
+        *("mode", "run-now", "uninstall", "version"),
     }
 
 
@@ -108,9 +109,23 @@ def test_a_missing_region_says_where_to_set_one() -> None:
         assert words in answer.err
 
 
+@pytest.mark.parametrize(
+    ("region", "words"),
+    [
+        ("eusc-de-east-1", "eusc-de-east-1 is in the partition aws-eusc, which Curfew does not support; it supports aws, aws-us-gov, aws-cn"),
+        ("us-east-1a", "there is no region us-east-1a; did you mean us-east-1?"),
+    ],
+)
+def test_a_region_without_a_supported_partition_is_refused(region: str, words: str) -> None:
+    for command in ("scan", "doctor"):
+        answer = curfew(OFFLINE, command, "--region", region)
+        assert answer.code == 2 and words in answer.err and "AWS_REGION" in answer.err, answer
+
+
 SPEAKING_TO_AWS = (
     *("scan", "config show", "plans", "budget", "report", "watch", "doctor", f"explain {NOBODY}", f"keep {NOBODY} 1d", f"release {NOBODY}"),
     *(f"undo {NOBODY}", "apply 20300101T000000Z-0123456789abcdef", "jobs", "jobs llama", "logs llama", "ssh llama", "rerun llama", "run --gpu a10g --team vision -- true", "cancel llama --yes"),
+    *("mode observe", "run-now reap-instances", "uninstall", "config apply /dev/null", "config rollback"),
     *("submit /dev/null --team vision", "team create vision", "team list", "team delete vision"),
 )
 

@@ -12,7 +12,7 @@ from reaping import BUCKET, EUROPE, Account, ago, binary, now, rfc3339, schedule
 from runtime_api import Function
 
 FUNCTIONS = ["reap-instances", "reap-volumes", "enforce-budgets", "reap-sagemaker"]
-CHECKS = ["runs", "alarms", "subscriptions", "configuration", "permissions", "roles", "telemetry", "quotas", "tags"]
+CHECKS = ["version", "runs", "alarms", "subscriptions", "configuration", "permissions", "roles", "telemetry", "quotas", "tags"]
 
 
 @pytest.fixture
@@ -100,13 +100,14 @@ DENIED: list[dict[tuple[str, str], set[str]]] = [
         ("cloudwatch:ListMetrics", "cloudwatch:ListMetrics"): {"telemetry"},
     },
     {
-        ("s3:GetObject", "s3:GetObject"): {"runs", "configuration"},
+        ("s3:GetObject", "s3:GetObject"): {"version", "runs", "configuration"},
         ("iam:SimulatePrincipalPolicy", "iam:SimulatePrincipalPolicy"): {"permissions"},
         ("servicequotas:ListServiceQuotas", "servicequotas:ListServiceQuotas"): {"quotas"},
         ("ec2:DescribeTags", "ec2:DescribeTags"): {"tags"},
     },
     {
         ("s3:GetBucketPolicy", "s3:GetBucketPolicy"): {"permissions"},
+        ("cloudformation:DescribeStacks", "cloudformation:DescribeStacks"): {"version"},
     },
     {("ec2:DescribeRegions", "ec2:DescribeRegions"): {"telemetry", "quotas", "tags"}},
 ]

@@ -31,6 +31,12 @@ def test_the_roles_of_the_template_are_as_they_should_be_in_both_modes(account: 
         assert 120 < len(simulated) < 380
 
 
+def test_roles_under_a_path_are_asked_about_there(account: Account) -> None:
+    """A path of the stack: IAM knows no role by its name alone, and machines get roles under that path."""
+    said = doctor(deploy(account, role_path="/platform/ml/"))
+    assert findings(said, "permissions") == []
+
+
 STOP = {"Action": "ec2:StopInstances", "Resource": "*"}
 
 

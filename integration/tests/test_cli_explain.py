@@ -7,7 +7,7 @@ from typing import Any
 
 
 from command import Said, curfew
-from held import apply, due, held
+from pending_plans import apply, due, held
 from reaping import Account, ago, moment, rfc3339
 from reaping_volumes import VolumeAccount
 

@@ -78,15 +78,16 @@ def leave(account: Account, job: str, name: str, **document: Any) -> None:
 
 def test_unfinished_jobs_are_listed_newest_first(account: Account) -> None:
     running(account, progress={"step": 1200, "attempts_without": 0})
+    leave(account, LLAMA, "1/heartbeat.json", at=rfc3339(now()), attempt=1, step=1200, doing="running", work={"step_seconds": 1860})
     held = {"by": "budget", "why": "the budget of nlp is spent", "until": rfc3339(now() + timedelta(minutes=5)), "passes": 0}
     write(account, BERT, {"state": "held", "of": held}, attempt=0, machines=0, submitted_at=rfc3339(ago(hours=1)))
     write(account, OLD, ended(), active=False)
     account.aws.clear_calls()
     heading, bert, llama = jobs(account).fine().out.splitlines()
-    assert sorted(call["action"] for call in account.aws.calls()) == ["s3:GetObject", "s3:GetObject", "s3:ListObjectsV2"]
+    assert sorted(call["action"] for call in account.aws.calls()) == [*["s3:GetObject"] * 3, "s3:ListObjectsV2"]
     assert heading.split() == "job state attempts machine type step ran cost at most energy until why".split()
     assert re.fullmatch(rf"{BERT} +held +0 +- +- +- +0s +\$0\.00 +- +in 4m\d\ds? +the budget of nlp is spent", bert), bert
-    assert re.fullmatch(rf"{LLAMA} +running +1 +{MACHINE} +g5\.xlarge +1200 +2h(\ds)? +\$2\.01 +\S+(-\S+)? k?Wh +in 6h\w* *", llama), llama
+    assert re.fullmatch(rf"{LLAMA} +running +1 +{MACHINE} +g5\.xlarge +1200, 31m ago +2h(\ds)? +\$2\.01 +\S+(-\S+)? k?Wh +in 6h\w* *", llama), llama
 
 
 def test_a_narrow_terminal_keeps_the_reason_and_says_what_is_left_out(account: Account) -> None:
@@ -115,9 +116,21 @@ def test_all_of_a_team(account: Account) -> None:
     assert (one["schema"], one["state"], one["terms"]["max_usd"], one["head"], one["problems"]) == (1, "running", 120, None, [])
 
 
+def test_the_machine_is_named_after_the_end(account: Account) -> None:
+    write(account, OLD, ended(), active=False, last_machine=placed())
+    [row] = jobs(account, "--all").fine().out.splitlines()[1:]
+    assert row.split()[3:5] == [MACHINE, "g5.xlarge"], row
+    shown = jobs(account, OLD).fine().out
+    assert re.search(rf"^machine +{MACHINE} \(g5\.xlarge on Spot, us-east-1a\); it is gone$", shown, re.MULTILINE), shown
+    listed = jobs(account, "--all", "--json").fine().json()["jobs"][0]
+    assert listed["machine"] is None and listed["last_machine"]["instance"] == MACHINE
+
+
 def test_a_sweep_is_one_row(account: Account) -> None:
+    submitted_at = rfc3339(ago(hours=3))
+
     def member(number: int) -> dict[str, Any]:
-        return {"sweep": {"number": number, "parameters": [["seed", str(number)]]}}
+        return {"submitted_at": submitted_at, "sweep": {"number": number, "parameters": [["seed", str(number)]]}}
 
     names = [f"vision/tune-000{number}-1a2b3c4d" for number in (1, 2, 3)]
     for number in (1, 2):
@@ -206,6 +219,24 @@ def test_warnings_of_the_agent_are_shown(account: Account) -> None:
     assert said.code == 2 and "its heartbeat cannot be read: " in said.err and not re.search("^heartbeat ", said.out, re.MULTILINE)
 
 
+def test_a_step_has_its_age_and_idle_gpus_are_named(account: Account) -> None:
+    running(account, progress={"step": 7, "attempts_without": 0})
+    beat = {"at": rfc3339(ago(hours=9)), "attempt": 1, "step": 7, "doing": "running"}
+    leave(account, LLAMA, "1/heartbeat.json", **beat, work={"step_seconds": 1860, "gpu_idle_seconds": 7200})
+    out = jobs(account, LLAMA).fine().out
+    assert re.search(r"^heartbeat +\ds ago: running, at step 7, 31m(\ds)? ago, every GPU idle for 2h$", out, re.MULTILINE), out
+    # An age that cannot be, and one that is not known.
+    leave(account, LLAMA, "1/heartbeat.json", **beat, work={"step_seconds": 2**64 - 1, "gpu_idle_seconds": 0})
+    assert "at step 7, 366d ago\n" in jobs(account, LLAMA).fine().out
+    leave(account, LLAMA, "1/heartbeat.json", **beat)
+    assert "at step 7\n" in jobs(account, LLAMA).fine().out
+    stall = {"kind": "stalled", "words": "no new checkpoint for 31m"}
+    leave(account, LLAMA, "1/heartbeat.json", **beat, warnings=[stall], work={"stalled_seconds": 3600})
+    out = jobs(account, LLAMA).fine().out
+    assert re.search(r"^warning +no new checkpoint for 31m\. Its machine costs \$\d\.\d\d/h, which is \$\d\.\d\d for that time; the job", out, re.MULTILINE), out
+    assert jobs(account, "--json").fine().json()["jobs"][0]["step_at"] is None
+
+
 @pytest.mark.parametrize(("result", "code"), [("succeeded", 0), ("failed", 1)])
 def test_the_result_of_a_job_is_the_exit_code(account: Account, result: str, code: int) -> None:
     write(account, OLD, ended(result, "so it was"), active=False)
@@ -252,7 +283,11 @@ def test_a_shell_is_opened_by_session_manager(account: Account, tmp_path: Path) 
     environment = account.environment(PATH=str(programs))
     said = curfew(environment, "ssh", "llama")
     assert (said.code, said.out) == (3, f"ssm start-session --target {MACHINE} --region us-east-1\n"), said
-    assert "curfew team create vision --policy-arn" in said.err
+    assert "  curfew team create vision\n" in said.err
+    account.configure(jobs={"ssh": False})
+    forbidden = curfew(environment, "ssh", "llama")
+    assert (forbidden.code, forbidden.out) == (2, "") and "[jobs] ssh = false" in forbidden.err
+    account.configure(jobs={"ssh": True})
     (programs / "aws").unlink()
     missing = curfew(environment, "ssh", "llama")
     assert missing.code == 2 and "the AWS CLI is not installed" in missing.err

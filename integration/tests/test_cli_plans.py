@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from command import Said, curfew
-from held import applied, due, held, hold, key_of, rewrite
+from pending_plans import applied, due, held, hold, key_of, rewrite
 from reaping import EUROPE, Account, ago
 
 

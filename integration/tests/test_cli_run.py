@@ -14,7 +14,7 @@ import pytest
 
 import moved_clock
 from command import COMMAND, curfew
-from lives import World
+from end_to_end_jobs import World
 from local_aws import LocalAws
 from reaping import BUCKET, Account
 from test_cli_submit import with_image
@@ -95,9 +95,11 @@ def test_a_document_names_the_archive_of_its_directory(account: Account, tmp_pat
 def test_a_large_archive_goes_up_in_parts(account: Account, tmp_path: Path) -> None:
     (tmp_path / "code").mkdir()
     (tmp_path / "code" / "noise").write_bytes(os.urandom(11 * 1024 * 1024))
+    (tmp_path / "code" / "data").symlink_to("/mnt/nfs/imagenet")
     (tmp_path / "train.toml").write_text(with_image(account))
     said = curfew(account.environment(), "submit", str(tmp_path / "train.toml"), "--team", "vision", "--workdir", str(tmp_path / "code"))
     assert "uploaded 5.0 MiB of 11.0 MiB" in said.fine().err
+    assert "data is a link to /mnt/nfs/imagenet, which is not packed" in said.err
     [key] = account.keys("workdirs/")
     assert account.aws.client("s3").head_object(Bucket=BUCKET, Key=key)["ContentLength"] > 11 * 1024 * 1024
 
@@ -126,6 +128,13 @@ def test_ctrl_c_before_the_answer_leaves_the_job_submitted(account: Account) -> 
         _, error = running.communicate(timeout=30)
     assert running.returncode == 0 and "keeps running" in error, error
     assert account.keys("inbox/") == ["inbox/vision/true.toml"]
+
+
+def test_without_a_limit_it_runs_for_a_day(account: Account) -> None:
+    run = ["run", "--gpu", "g5.xlarge", "--team", "vision", "--owner", "ada@example.com", "--dry-run"]
+    assert "Without --max-runtime the command ends after 24h\ntrue: for 1d at most" in curfew(account.environment(), *run, "--", "true").out
+    account.configure(lifetime={"max": "8h"})
+    assert "true: for 8h at most" in curfew(account.environment(), *run, "--", "true").out
 
 
 def test_a_mistake_names_the_option(account: Account) -> None:

@@ -105,14 +105,14 @@ def test_what_a_deadline_costs(account: Account, here: Path) -> None:
 
 
 def test_every_mistake_with_its_line_and_nothing_is_submitted(account: Account, here: Path) -> None:
-    text = 'comand = "x"\nowner = "ada"\n[gpu]\ncount = 0\n[limits]\nfinish_by = "2020-01-01T00:00:00Z"\n'
+    text = 'comand = "x"\nowner = "ada"\n[gpu]\ncount = 17\n[limits]\nfinish_by = "2020-01-01T00:00:00Z"\n'
     said = submit(account, here, text)
     file = here / "train.toml"
     assert said.code == 1 and account.keys("inbox/") == []
     for line in (
         f"{file}: key `command`: it is missing: write the command to run",
         f"{file}:1: key `comand`: there is no key `comand` here; did you mean `command`?",
-        f"{file}:4: key `gpu.count`: 0 is out of range; write a whole number from 1 to 16",
+        f"{file}:4: key `gpu.count`: 17 is out of range; write a whole number from 0 to 16",
         f"{file}:6: key `limits.finish_by`: 2020-01-01T00:00:00Z is in the past",
     ):
         assert line in said.out, said
@@ -250,6 +250,51 @@ def test_too_little_money_for_an_attempt_is_a_mistake(account: Account, here: Pa
     assert submit(account, here, text, "--dry-run").code == 1
     sweep = text.replace("max_usd = 0.1", "max_usd = 5") + '[sweep]\nseed = "1..50"\n'
     assert "`max_usd` of $5.00 is $0.10 for each of 50 jobs, which lasts 5m57s" in submit(account, here, sweep).out
+
+
+def test_a_dear_job_is_submitted_only_by_a_word_more(account: Account, here: Path) -> None:
+    text = with_image(account).replace('max_runtime = "8h"', "")
+    said = submit(account, here, text)
+    assert said.code == 2 and account.keys("inbox/") == []
+    assert "It can cost $169.01 at most, which is above $100.00, `[jobs] confirm_above_usd` of the configuration." in said.err
+    assert "there is no terminal to confirm at\n       pass --yes" in said.err
+    submit(account, here, text, "--dry-run").fine()
+    submit(account, here, text, "--yes").fine()
+    assert account.keys("inbox/") == [KEY]
+    account.configure(jobs={"confirm_above_usd": 5})
+    assert submit(account, here, with_image(account), name="other.toml").code == 2
+    submit(account, here, with_image(account).replace("[limits]", "[limits]\nmax_usd = 5"), name="other.toml").fine()
+
+
+def test_it_shows_the_dearest_place_and_what_is_left_out(account: Account, here: Path) -> None:
+    text = with_image(account).replace('types = ["g5.xlarge"]\n', "")
+    out = submit(account, here, text, "--dry-run").fine().out
+    assert re.search(r"^g4dn\.xlarge +on demand +us-east-1a +\$0\.53/h", out, re.MULTILINE), out
+    assert re.search(r"^and \d+ more places, the dearest g\S+ on demand in us-east-1[a-f] at \$1\.\d\d/h at most$", out, re.MULTILINE), out
+    assert re.search(r"^Left out: .*g4dn\.12xlarge with 4 GPUs at \$3\.91/h.*: more than 1 GPU; .*to allow one, name it in `gpu\.types`", out, re.MULTILINE), out
+    account.configure(jobs={"gpus_max": 1}, teams={"vision": {"usd_per_hour_max": 0.6}})
+    out = submit(account, here, text, "--dry-run").fine().out
+    assert "g5.xlarge  on demand" not in out and "above `[teams.vision] usd_per_hour_max`, $0.60/h" in out, out
+    refused = submit(account, here, text.replace("[gpu]", "[gpu]\ncount = 4"), "--dry-run")
+    assert refused.code == 1 and "key `gpu.count`: 4 GPUs on one machine are too many: `[jobs] gpus_max` of the configuration is 1" in refused.out
+
+
+def test_hints_are_no_mistakes(account: Account, here: Path) -> None:
+    text = with_image(account).replace("python train.py", "source env/bin/activate && python train.py | tee log")
+    token = "hf_abcdefghijklmnopqrstuvwx"
+    text = f'shell = "sh"\n{text}'
+    said = submit(account, here, f'{text}[env]\nHF_TOKEN = "{token}"\n', "--dry-run", "--json").fine()
+    assert "hint: `command` has `source`, which is bash's" in said.err and "hint: `command` has a pipeline" in said.err
+    assert "hint: `HF_TOKEN` of `env` seems to hold a secret" in said.err and token not in said.err + said.out
+
+
+def test_a_document_of_another_tool_gets_our_words(account: Account, here: Path) -> None:
+    said = submit(account, here, "resources:\n  accelerators: A10G:1\nrun: python train.py\n", name="task.yaml")
+    assert said.code == 1 and account.keys("inbox/") == []
+    [line] = [line for line in said.out.splitlines() if "task.yaml" in line]
+    assert line.startswith(f"{here / 'task.yaml'}:1: the document is YAML") and '`name = "A10G"`' in line and "`command = " in line
+    said = submit(account, here, f"num_nodes = 2\n{LEAST}")
+    assert f"{here / 'train.toml'}:1: key `num_nodes`: there is no key `num_nodes`: a job runs on one machine" in said.out
 
 
 def test_an_unknown_family_is_legal_and_warned_of(account: Account, here: Path) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+
+import pytest
+
 from command import Said, curfew
 from reaping import BUCKET, Account
 from test_cli_jobs import LLAMA, running
@@ -30,7 +34,8 @@ def test_a_role_is_made_and_said(account: Account) -> None:
     profile = account.aws.client("iam").get_instance_profile(InstanceProfileName=VISION)["InstanceProfile"]
     assert (profile["Path"], [role["RoleName"] for role in profile["Roles"]]) == ("/curfew/", [VISION])
     assert stack(account, "curfew-team-vision") == {
-        "Team": "vision", "RoleName": VISION, "StateBucket": BUCKET, "ReadObjectArns": "", "ReadBucketArns": "", "ReadPrefixes": ""
+        "Team": "vision", "RoleName": VISION, "StateBucket": BUCKET, "Ssh": "yes", "ReadObjectArns": "", "ReadBucketArns": "", "ReadPrefixes": "",
+        "PermissionsBoundaryArn": "", "RolePath": "/",
     }
 
 
@@ -45,6 +50,71 @@ def test_a_second_create_changes_only_the_given_arguments(account: Account) -> N
     }
     made = stack(account, "curfew-team-vision")
     assert (made["SecretArns"], made["PolicyArns"]) == (one, policy)
+
+
+def test_a_role_follows_the_configuration_about_shells(account: Account) -> None:
+    team(account, "create", "vision").fine()
+    account.configure(jobs={"ssh": False})
+    assert team(account, "create", "vision", "--json").fine().json()["outcome"] == "updated"
+    assert stack(account, "curfew-team-vision")["Ssh"] == "no"
+
+
+BOUNDARY, OTHER = (f"arn:aws:iam::123456789012:policy/{name}" for name in ("boundary", "other"))
+
+
+def deployed_with(account: Account, tags: dict[str, str], **parameters: str) -> None:
+    """Curfew's own stack, with these parameters and tags."""
+    account.aws.client("cloudformation").create_stack(
+        StackName="curfew",
+        TemplateBody=json.dumps({"Resources": {}}),
+        Capabilities=["CAPABILITY_NAMED_IAM"],
+        Parameters=[{"ParameterKey": key, "ParameterValue": value} for key, value in parameters.items()],
+        Tags=[{"Key": key, "Value": value} for key, value in tags.items()],
+    )
+
+
+def role(account: Account) -> tuple[str, str | None, dict[str, str]]:
+    """Its path, its boundary and its tags."""
+    found = account.aws.client("iam").get_role(RoleName=VISION)["Role"]
+    tags = {one["Key"]: one["Value"] for one in found.get("Tags", [])}
+    return found["Path"], found.get("PermissionsBoundary", {}).get("PermissionsBoundaryArn"), tags
+
+
+def test_a_role_has_the_boundary_the_path_and_the_tags_of_the_stack(account: Account) -> None:
+    deployed_with(account, {"cost-center": "ml"}, PermissionsBoundaryArn=BOUNDARY, RolePath="/platform/")
+    team(account, "create", "vision").fine()
+    assert role(account) == ("/platform/curfew/", BOUNDARY, {"cost-center": "ml"})
+    profile = account.aws.client("iam").get_instance_profile(InstanceProfileName=VISION)["InstanceProfile"]
+    assert profile["Path"] == "/platform/curfew/"
+    # It is found under any path.
+    account.configure(teams={"vision": {}, "nlp": {}})
+    assert "exists" in team(account, "list").out
+
+
+def test_options_name_another_boundary_and_other_tags_and_stay(account: Account) -> None:
+    deployed_with(account, {"cost-center": "ml"}, PermissionsBoundaryArn=BOUNDARY)
+    team(account, "create", "vision", "--permissions-boundary", OTHER, "--tag", "cost-center=vision", "--tag", "stage=test").fine()
+    assert role(account) == ("/curfew/", OTHER, {"cost-center": "vision", "stage": "test"})
+    assert team(account, "create", "vision", "--json").fine().json()["outcome"] == "unchanged"
+    secret = "arn:aws:ssm:us-east-1:123456789012:parameter/one"
+    team(account, "create", "vision", "--secret-arn", secret).fine()
+    assert role(account) == ("/curfew/", OTHER, {"cost-center": "vision", "stage": "test"})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expect"),
+    [
+        (("--permissions-boundary", "boundary"), "is not the ARN of an IAM policy"),
+        (("--role-path", "platform"), "begins and ends with `/`"),
+        (("--role-path", "/other/"), "only roles under /platform/curfew/"),
+        (("--tag", "cost"), "write KEY=VALUE"),
+        (("--tag", "a=1", "--tag", "a=2"), "names a key twice"),
+    ],
+)
+def test_what_iam_would_refuse_is_refused_before(account: Account, arguments: tuple[str, ...], expect: str) -> None:
+    deployed_with(account, {}, RolePath="/platform/")
+    said = team(account, "create", "vision", *arguments)
+    assert said.code == 2 and expect in said.err and not profiles(account), said
 
 
 def test_a_foreign_stack_is_not_changed(account: Account) -> None:

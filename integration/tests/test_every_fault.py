@@ -2,7 +2,7 @@
 twice or not at all, and clean runs complete the work.
 
 `make every-fault` tries all cases, and `make test` those that `every_fault.some` takes. That the judgement finds what is
-wrong is tested in test_judgement.py.
+wrong is tested in test_fault_oracle.py.
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ from __future__ import annotations
 import time
 from collections import Counter
 
-import plot_of_budgets
-import plot_of_instances
-import plot_of_jobs
-import plot_of_sagemaker
-import plot_of_volumes
 import pytest
 import reaping
 import reaping_budgets
 import reaping_sagemaker
 import reaping_volumes
+import scenario_budgets
+import scenario_instances
+import scenario_jobs
+import scenario_sagemaker
+import scenario_volumes
 import test_jobs_calls
 from every_fault import Plot, Story, calls_of, cases, faultless_story, one_of_alike, some, stories
-from judgement import violations
+from fault_oracle import violations
 
-_ALL = (plot_of_instances.PLOT, plot_of_volumes.PLOT, plot_of_sagemaker.PLOT, plot_of_budgets.PLOT, plot_of_jobs.PLOT)
+_ALL = (scenario_instances.PLOT, scenario_volumes.PLOT, scenario_sagemaker.PLOT, scenario_budgets.PLOT, scenario_jobs.PLOT)
 PLOTS = {plot.function: plot for plot in _ALL}
 
 
@@ -46,7 +46,7 @@ def faultless(plot: Plot) -> Story:
 @of("reap-instances")
 def test_the_faultless_story_of_instances_makes_every_call_and_every_step() -> None:
     """What the cases are made of: a call that is not made here meets no fault."""
-    plot = plot_of_instances.PLOT
+    plot = scenario_instances.PLOT
     faultless = faultless_story(plot)
     calls = reaping.READS | reaping.EC2_WRITES | {"sns:Publish", "s3:PutObject"}
     assert {call.action for call in calls_of(plot, faultless)} == calls
@@ -58,7 +58,7 @@ def test_the_faultless_story_of_instances_makes_every_call_and_every_step() -> N
 
 @of("reap-volumes")
 def test_the_faultless_story_of_volumes_makes_every_call_and_every_step() -> None:
-    plot = plot_of_volumes.PLOT
+    plot = scenario_volumes.PLOT
     faultless = faultless_story(plot)
     calls = reaping_volumes.READS | reaping_volumes.EC2_WRITES | {"sns:Publish", "s3:PutObject"}
     assert {call.action for call in calls_of(plot, faultless)} == calls
@@ -72,12 +72,12 @@ def test_the_faultless_story_of_volumes_makes_every_call_and_every_step() -> Non
     assert faultless["runs"][-1]["writes"] == []
     assert list(plot.wrongs(faultless)) == []
     left = set(faultless["runs"][-1]["world"])
-    assert left == {"first seen", "attached again", "used", *plot_of_volumes.SKIPPED}
+    assert left == {"first seen", "attached again", "used", *scenario_volumes.SKIPPED}
 
 
 @of("reap-sagemaker")
 def test_the_faultless_story_of_sagemaker_makes_every_call_and_every_step() -> None:
-    plot = plot_of_sagemaker.PLOT
+    plot = scenario_sagemaker.PLOT
     faultless = faultless_story(plot)
     calls = reaping_sagemaker.READS | reaping_sagemaker.WRITES | {"sns:Publish", "s3:PutObject"}
     assert {call.action for call in calls_of(plot, faultless)} == calls
@@ -87,12 +87,12 @@ def test_the_faultless_story_of_sagemaker_makes_every_call_and_every_step() -> N
     assert faultless["runs"][-1]["writes"] == [] and not faultless["runs"][-1]["remembers"]
     states = {name: one["state"] for name, one in faultless["runs"][-1]["world"].items()}
     assert states.items() >= {"idle app": "Deleted", "expired": "Stopped", "over": "Stopped", "idle copies": "Stopped", "asleep": "InService"}.items()
-    assert "idle" not in states and {states[name] for name in plot_of_sagemaker.SKIPPED} == {"InService"}
+    assert "idle" not in states and {states[name] for name in scenario_sagemaker.SKIPPED} == {"InService"}
 
 
 @of("enforce-budgets")
 def test_the_faultless_story_of_budgets_makes_every_call_and_every_step() -> None:
-    plot = plot_of_budgets.PLOT
+    plot = scenario_budgets.PLOT
     faultless = faultless_story(plot)
     # Calls have names of their own beside the action that IAM grants for them.
     reads = reaping_budgets.READS - {"s3:ListBucket"} | {"s3:ListObjectsV2"}
@@ -111,7 +111,7 @@ def test_the_faultless_story_of_budgets_makes_every_call_and_every_step() -> Non
 
 @of("run-jobs")
 def test_the_faultless_story_of_jobs_makes_every_call_and_every_step() -> None:
-    plot = plot_of_jobs.PLOT
+    plot = scenario_jobs.PLOT
     faultless = faultless_story(plot)
     # Calls have names of their own beside the actions that IAM grants for them; what a launch needs besides are no calls. Quotas are listed only
     # after a launch was refused for one.

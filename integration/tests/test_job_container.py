@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -20,8 +21,22 @@ from reaping import Account
 from test_cli_submit import with_image
 
 DIGEST = "sha256:" + "0123456789abcdef" * 4
+SAVES = """
+import signal, subprocess, sys, time
+helper = subprocess.Popen(["sleep", "600"])
+stop = []
+signal.signal(signal.SIGTERM, lambda *_: stop.append(1))
+print("ready", flush=True)
+while not stop:
+    time.sleep(0.05)
+time.sleep(1)
+open("{saved}", "w").write("with its helper" if helper.poll() is None else "alone")
+helper.kill()
+"""
 IMAGE = f"docker.io/pytorch/pytorch@{DIGEST}"
 ECR = "123456789012.dkr.ecr.us-east-1.amazonaws.com"
+# Of the same registry, with IPv6 addresses too.
+ECR_DUAL_STACK = "123456789012.dkr-ecr.us-east-1.on.aws"
 
 in_container = pytest.mark.skipif(not is_possible(), reason="a container is a process namespace, which needs root")
 
@@ -56,6 +71,7 @@ def test_setup_and_command_run_in_one_container(job: Job, docker: FakeDocker) ->
                 docker.allow(command)
             again.ends()
     assert (job.exit(1)["reason"], job.exit(1)["code"]) == ("failed", 7), job.log(1)
+    assert re.search(r"the command left a process, sleep \(\d+\) running", job.exit(1)["why"]), job.exit(1)
     assert docker.containers() == [] and not (machine.folder / "container").exists()
     assert "installed\n" in job.log(1) and "has s3cret's\nended\n" in job.log(1)
     assert docker.calls("pull")[0] == ["pull", "--quiet", IMAGE]
@@ -68,7 +84,8 @@ def test_setup_and_command_run_in_one_container(job: Job, docker: FakeDocker) ->
     assert not {"--privileged", "--cap-add"} & set(made)
     mounts = [made[at + 1] for at, word in enumerate(made) if word == "--mount"]
     own = {path: f'type=bind,"source={path}","target={path}"' for path in ("/root", "/root/curfew-job", job.checkpoints, data)}
-    assert sorted(mounts[:-1]) == sorted([f"{own['/root']},readonly", f"{own[data]},readonly", own["/root/curfew-job"], own[job.checkpoints]])
+    assert mounts[-2].endswith('/container/left","target=/run/curfew-left"') and mounts[-1].endswith('/container","target=/run/curfew",readonly')
+    assert sorted(mounts[:-2]) == sorted([f"{own['/root']},readonly", f"{own[data]},readonly", own["/root/curfew-job"], own[job.checkpoints]])
     assert not Path("/root/curfew-job").exists(), "nothing is left in it"
     # One create and two steps for each start of the agent; what an earlier one has left is removed before.
     order = " ".join(call[0] for call in docker.calls())
@@ -99,11 +116,24 @@ def test_a_warning_reaches_the_command_and_a_failed_setup_is_one(job: Job, docke
 
     # A private registry gets the password of the machine's role; a registry that refuses is named.
     docker.refuse("pull", "Error response from daemon: manifest unknown")
-    job.spec("echo never", more=f'container = "{ECR}/team/train@{DIGEST}"')
+    job.spec("echo never", more=f'container = "{ECR_DUAL_STACK}/team/train@{DIGEST}"')
     with job.machine(3) as machine:
         machine.ends()
-    assert docker.calls("login") == [["login", "--username", "AWS", "--password-stdin", ECR]] and docker.given("login") == ["123456789012-auth-token"]
-    assert job.exit(3)["reason"] == "broken" and "manifest unknown" in job.exit(3)["why"]
+    assert docker.calls("login") == [["login", "--username", "AWS", "--password-stdin", ECR_DUAL_STACK]] and docker.given("login") == ["123456789012-auth-token"]
+    assert (job.exit(3)["reason"], job.exit(3)["code"]) == ("failed", 126) and "manifest unknown" in job.exit(3)["why"]
+
+
+@in_container
+def test_a_signal_reaches_only_what_saves_in_a_container(job: Job, docker: FakeDocker) -> None:
+    saves, saved = job.scratch / "save.py", job.checkpoints / "step-6.pt"
+    saves.write_text(SAVES.format(saved=saved))
+    job.spec(f"cd / && {sys.executable} {saves} | cat; echo not-reached", more=f'container = "{IMAGE}"')
+    with job.machine(1) as machine:
+        machine.until(lambda: "ready\n" in machine.said())
+        machine.metadata.warn(seconds=60)
+        machine.ends()
+    assert docker.signals() == [] and docker.containers() == []
+    assert job.newest("step-6.pt") == b"with its helper" and "not-reached" not in job.log(1), job.log(1)
 
 
 def test_a_machine_without_docker_is_no_machine_for_the_job(job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,7 +68,7 @@ def test_what_cannot_be_fetched_is_named_before_the_command(job: Job, full_disk:
             (f"{DATA}/empty/", "failed", "there are no objects below s3://datasets/empty/"),
             ("nobody-has-this/", "failed", "there is no bucket nobody-has-this"),
             (f"{DATA}/changes/", "broken", f"s3://{DATA}/changes/a has changed since it was listed"),
-            (f"{DATA}/denied/", "broken", f"to let the role of the team read it: curfew team create vision --read s3://{DATA}/denied/"),
+            (f"{DATA}/denied/", "failed", f"to let the role of the team read it: curfew team create vision --read s3://{DATA}/denied/"),
         ],
         start=1,
     ):

@@ -184,11 +184,21 @@ def test_by_curl_where_the_command_line_fails(machine: Machine, aws_server: Aws)
     assert len(machine.calls("aws")) == 1
 
 
-def test_without_an_endpoint_it_asks_the_regions_own(machine: Machine, aws_server: Aws) -> None:
+@pytest.mark.parametrize(
+    ("env", "host"),
+    [
+        ({}, "s3.eu-west-1.amazonaws.com"),
+        ({"AWS_USE_FIPS_ENDPOINT": "True"}, "s3-fips.eu-west-1.amazonaws.com"),
+        ({"AWS_ENDPOINT_URL": "https://all", "AWS_ENDPOINT_URL_S3": "https://own"}, "own"),
+        ({"AWS_ENDPOINT_URL": "https://all", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "true"}, "s3.eu-west-1.amazonaws.com"),
+    ],
+)
+def test_it_asks_the_endpoint_that_the_environment_names(machine: Machine, aws_server: Aws, env: dict[str, str], host: str) -> None:
     machine.tool("curl", RECORDER + f'case "$*" in *https:*) exit 6 ;; esac\nexec {shutil.which("curl")} "$@"\n')
-    machine.run("etc/curfew/fetch-agent", env={"AWS_EC2_METADATA_SERVICE_ENDPOINT": aws_server.url})
-    urls = {call.arguments[-1] for call in machine.calls("curl") if call.arguments[-1].startswith("https:")}
-    assert urls == {f"https://s3.eu-west-1.amazonaws.com/curfew-state/agent/{SHA256}"}
+    machine.run("etc/curfew/fetch-agent", env={"AWS_EC2_METADATA_SERVICE_ENDPOINT": aws_server.url, **env})
+    calls = [call.arguments for call in machine.calls("curl") if call.arguments[-1].startswith("https:")]
+    assert {call[-1] for call in calls} == {f"https://{host}/curfew-state/agent/{SHA256}"}
+    assert all(call[call.index("-A") + 1] == "app/curfew" for call in calls)
 
 
 @pytest.mark.parametrize("by_command_line", [True, False])

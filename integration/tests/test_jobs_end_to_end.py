@@ -1,5 +1,5 @@
-"""A job that is interrupted five times at random moments ends as if nothing had happened. What that means is `Life.check`, in lives.py.
-A job whose command fails is retried on another machine.
+"""A job that is interrupted five times at random moments ends as if nothing had happened. What that means is `Life.check`, in
+end_to_end_jobs.py. A job whose command fails is retried on another machine.
 
 Two seeds in `make test`; `make end-to-end-all` lives LIVES random ones, and `make end-to-end-all SEED=7` one of them again.
 """
@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 
 import moved_clock
-from lives import INTERRUPTIONS, KINDS, Life, World, check_fence, check_kept, check_steps, losses
+from end_to_end_jobs import INTERRUPTIONS, KINDS, Life, World, check_fence, check_kept, check_steps, losses
 from local_aws import LocalAws
-from lone import LoneMachine
+from machine_without_control_plane import MachineWithoutControlPlane
 from reaping import now
 
 pytestmark = pytest.mark.skipif(not moved_clock.IS_HERE, reason="machines are processes of Linux")
@@ -84,13 +84,13 @@ def test_five_interruptions_change_no_result(aws: LocalAws, tmp_path: Path) -> N
     live_all(aws, tmp_path, SEEDS)
 
 
-def test_a_failed_command_is_retried_from_its_checkpoint(lone: LoneMachine) -> None:
-    jobs, fails = lone.jobs, "{ echo 7 > $CURFEW_CHECKPOINT_DIR/step=7.pt; exit 3; }"
-    work = f"touch {lone.result}; test $CURFEW_ATTEMPT:$CURFEW_RESUME_STEP = 2:7 || {fails}"
-    job = jobs.running(text=f"retries = 1\n{lone.spec(work)}")
-    lone.knows(job)
-    first = lone.begin()
-    lone.has_ended()
+def test_a_failed_command_is_retried_from_its_checkpoint(machine: MachineWithoutControlPlane) -> None:
+    jobs, fails = machine.jobs, "{ echo 7 > $CURFEW_CHECKPOINT_DIR/step=7.pt; exit 3; }"
+    work = f"touch {machine.result}; test $CURFEW_ATTEMPT:$CURFEW_RESUME_STEP = 2:7 || {fails}"
+    job = jobs.running(text=f"retries = 1\n{machine.spec(work)}")
+    machine.knows(job)
+    first = machine.begin()
+    machine.has_ended()
     message = jobs.tick().message("vision")
     assert job.state == "retrying" and job.document["retries"] == {"used": 1, "attempt": 1}
     said = ("attempt 1: the command has failed with exit code 3; ", "; retry 1 of 1 at ", "step 7 or later")
@@ -98,10 +98,10 @@ def test_a_failed_command_is_retried_from_its_checkpoint(lone: LoneMachine) -> N
     assert jobs.tick().messages == [] and jobs.ever_launched() == [first.id], "it is not due"
     jobs.tick_at(now() + timedelta(minutes=2))
     assert (job.state, job.attempt) == ("running", 2)
-    second = lone.hosts.wait_for(job.machine)
+    second = machine.hosts.wait_for(job.machine)
     second.wait_until_dark()
-    lone.until(lambda: jobs.state(second.id) == "terminated")
-    head = lone.head()
+    machine.until(lambda: jobs.state(second.id) == "terminated")
+    head = machine.head()
     assert (head["attempt"], head["result"]["succeeded"]) == (2, True), second.console()
     jobs.tick()
     assert (job.phase["result"], jobs.ever_launched()) == ("succeeded", [first.id, second.id])

@@ -315,3 +315,16 @@ def test_another_region_where_the_spec_says_so(jobs: JobAccount) -> None:
     job = jobs.running(text=SPEC + '[machine]\nregions = ["eu-central-1"]\n')
     assert job.phase["region"] == "eu-central-1" and jobs.machines(region="eu-central-1") == [job.machine]
     assert jobs.machines(REGION) == []
+
+
+def test_a_job_of_one_gpu_waits_rather_than_take_a_machine_of_eight(jobs: JobAccount) -> None:
+    for family in ("g4dn.", "g5.", "g6.", "g6e."):
+        jobs.aws.fault("ec2:RunInstances", "insufficient_capacity", times=None, match=f"InstanceType={family}")
+    jobs.submit(text='command = "echo hi"\nowner = "ada@example.com"\n')
+    jobs.tick()
+    job = jobs.job()
+    assert (job.state, jobs.ever_launched()) == ("waiting", []), job.document
+    said = job.phase["said"]
+    assert "with 4 GPUs at $" in said and said.endswith("name it in `gpu.types`, or its price in `limits.max_usd_per_hour`"), said
+    types = {candidate["type"] for candidate in job.document["ranking"]["candidates"]}
+    assert types == {"g4dn.xlarge", "g5.xlarge", "g6.xlarge"}, types

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from datetime import timedelta
 
-from jobs import JobAccount
+from jobs import SPEC, JobAccount
 from local_aws.client import REGION
 from reaping import ago, binary, now, rfc3339, scheduled
 from runtime_api import Function
@@ -61,6 +61,46 @@ def test_a_warning_of_the_agent_is_sent_once_and_a_lasting_one_once_a_day(jobs: 
     the_day_after = now() + timedelta(hours=50)
     job.beats(at=the_day_after)
     assert jobs.tick_at(the_day_after).messages == [], "it is mended"
+
+
+# Whether its work goes on
+
+
+def test_a_stall_is_told_with_what_it_costs(jobs: JobAccount) -> None:
+    job = jobs.running()
+    jobs.aws.set_instance(job.machine, launch_time=ago(hours=2))
+    stalled = {"kind": "stalled", "words": "the command has completed no new checkpoint for 31m, since step 7"}
+    job.beats(warnings=[stalled], work={"stalled_seconds": 1860})
+    message = jobs.tick().message()
+    assert f"attempt 1 says: {stalled['words']}. Its machine costs $" in message and " for that time; the job has cost $" in message
+
+
+def test_the_owner_is_told_once_a_day_that_every_gpu_is_idle(jobs: JobAccount) -> None:
+    job = jobs.running()
+    phase = job.document["phase"]
+    phase["of"]["launched_at"] = rfc3339(ago(hours=3))
+    job.rewrite(phase=phase)
+    for work in ({}, {"gpu_idle_seconds": 0}, {"gpu_idle_seconds": 3599}):
+        job.beats(work=work)
+        assert jobs.tick().messages == [], work
+    job.beats(work={"gpu_idle_seconds": 3600})
+    message = jobs.tick().message()
+    assert f"every GPU of {job.machine} (" in message and "has been below 5 % for 1h. Its machine costs $" in message
+    assert f"To stop it: curfew cancel {job.id}" in message
+    job.beats(work={"gpu_idle_seconds": 4000})
+    assert jobs.tick().messages == []
+    jobs.put("config/curfew.toml", b'[jobs]\nidle_after = "off"\n')
+    tomorrow = now() + timedelta(hours=25)
+    job.beats(at=tomorrow, work={"gpu_idle_seconds": 4000})
+    assert "below 5 %" not in str(jobs.tick_at(tomorrow).messages)
+
+
+def test_what_a_limit_of_the_job_ended_is_not_retried(jobs: JobAccount) -> None:
+    job = jobs.running(text=f"retries = 2\n{SPEC}")
+    result = {"succeeded": False, "code": None, "why": "every GPU was below 5 % for 2h", "at": rfc3339(now()), "is_final": True}
+    job.write("head.json", attempt=1, result=result)
+    jobs.tick()
+    assert (job.state, job.phase["result"]) == ("ended", "failed") and job.phase["why"] == "every GPU was below 5 % for 2h; it is not retried"
 
 
 # Why a machine is gone

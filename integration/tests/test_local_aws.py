@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import threading
+import time
 import urllib.request
 from collections import Counter
 from collections.abc import Callable
@@ -97,7 +98,7 @@ def test_a_damaged_answer_was_carried_out(aws: LocalAws, instance_id: str, fault
 
 def answer_to_stop(aws: LocalAws, instance_id: str) -> bytes:
     """As it came over the wire."""
-    form = f"Action=StopInstances&InstanceId.1={instance_id}".encode()
+    form = f"Action=StopInstances&Version=2016-11-15&InstanceId.1={instance_id}".encode()
     scope = {"Authorization": "AWS4-HMAC-SHA256 Credential=testing/20260101/us-east-1/ec2/aws4_request"}
     with urllib.request.urlopen(urllib.request.Request(aws.endpoint, form, scope)) as answer:
         return answer.read()
@@ -323,6 +324,30 @@ def test_a_machine_cannot_tell_an_absent_object_from_a_forbidden_one(aws: LocalA
             assert refused.value.response["Error"]["Code"] == code
 
 
+def test_a_machine_cannot_tell_an_absent_secret_from_a_forbidden_one(aws: LocalAws) -> None:
+    def code(service: str, call: str, key: str, **asked: Any) -> str | None:
+        client = boto3.client(service, "us-east-1", endpoint_url=aws.endpoint, aws_access_key_id=key, aws_secret_access_key="x")
+        try:
+            getattr(client, call)(**asked)
+        except ClientError as refused:
+            return refused.response["Error"]["Code"]
+        return None
+
+    there = aws.client("secretsmanager").create_secret(Name="hf", SecretString="x")["ARN"]
+    machine, person = "ASIAOFAMACHINE000000", "testing"
+    for asked, of_a_machine, of_a_person in (
+        (there, None, None),
+        ("hf", None, None),
+        (there[:-6] + "AbCdEf", "AccessDeniedException", "ResourceNotFoundException"),
+        ("other", "AccessDeniedException", "ResourceNotFoundException"),
+    ):
+        found = [code("secretsmanager", "get_secret_value", key, SecretId=asked) for key in (machine, person)]
+        assert found == [of_a_machine, of_a_person], asked
+    for name, of_a_machine in (("/aws/reference/secretsmanager/other", "AccessDeniedException"), ("/other", "ParameterNotFound")):
+        found = [code("ssm", "get_parameter", key, Name=name, WithDecryption=True) for key in (machine, person)]
+        assert found == [of_a_machine, "ParameterNotFound"], name
+
+
 # As a command
 
 
@@ -341,3 +366,48 @@ def test_the_command_writes_the_environment_of_a_function(tmp_path: Path) -> Non
         process.wait()
     assert variables["AWS_ENDPOINT_URL"] == endpoint
     assert invocation.response["mode"] == "observe" and invocation.response["gaps"] == []
+
+
+# SNS and SES
+
+
+def test_more_than_ten_messages_in_a_second_suspend_an_email_subscription(aws: LocalAws) -> None:
+    sns = aws.client("sns")
+    topic = sns.create_topic(Name="curfew")["TopicArn"]
+    filters = {"all": {}, "nlp": {"Attributes": {"FilterPolicy": json.dumps({"team": ["nlp"]})}}}
+    for name, attributes in filters.items():
+        sns.subscribe(TopicArn=topic, Protocol="email", Endpoint=f"{name}@example.com", **attributes)
+        aws.confirm_subscription(f"{name}@example.com")
+
+    def pending() -> list[str]:
+        listed = sns.list_subscriptions_by_topic(TopicArn=topic)["Subscriptions"]
+        return [one["Endpoint"] for one in listed if one["SubscriptionArn"] == "PendingConfirmation"]
+
+    began = time.monotonic()
+    for _ in range(10):
+        sns.publish(TopicArn=topic, Message="x", MessageAttributes={"team": {"DataType": "String", "StringValue": "vision"}})
+    assert pending() == []
+    sns.publish(TopicArn=topic, Message="x")
+    assert pending() == ["all@example.com"], f"11 messages took {time.monotonic() - began} s"
+    aws.confirm_subscription("all@example.com")
+    time.sleep(1)
+    for _ in range(5):
+        sns.publish(TopicArn=topic, Message="x")
+    assert pending() == []
+
+
+def test_a_mail_needs_the_permission_for_the_configuration_set_of_its_identity(aws: LocalAws) -> None:
+    ses = aws.client("sesv2")
+    ses.create_configuration_set(ConfigurationSetName="by-default")
+    ses.create_email_identity(EmailIdentity="example.com", ConfigurationSetName="by-default")
+    mail = {"Subject": {"Data": "x"}, "Body": {"Text": {"Data": "x"}}}
+    ses.send_email(FromEmailAddress="curfew@example.com", Destination={"ToAddresses": ["ada@example.org"]}, Content={"Simple": mail})
+    [call] = aws.calls("ses:SendEmail")
+    start = "arn:aws:ses:us-east-1:123456789012:"
+    assert call["authorized_on"] == [f"{start}identity/example.com", f"{start}configuration-set/by-default"]
+
+
+def test_the_root_of_an_image_is_a_volume(aws: LocalAws, instance_id: str) -> None:
+    image = aws.client("ec2").create_image(InstanceId=instance_id, Name="copy")["ImageId"]
+    [found] = aws.client("ec2").describe_images(ImageIds=[image])["Images"]
+    assert found["RootDeviceType"] == "ebs"

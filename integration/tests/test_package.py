@@ -74,9 +74,9 @@ def test_a_static_program_is_refused(link: Link) -> None:
 
 
 class Build:
-    """`make build-RunJobs` as SAM calls it, with a cargo that copies what it is told to."""
+    """`make build-RunJobs` as SAM calls it, with a cargo that copies what it is told to: alone, or after `make build` has compiled by these goals."""
 
-    def __init__(self, folder: Path, agent: Path) -> None:
+    def __init__(self, folder: Path, agent: Path, compiled_by: tuple[str, ...] = ()) -> None:
         self.artifacts, self.tools = folder / "artifacts", folder / "tools"
         self.artifacts.mkdir()
         (self.tools / "bin").mkdir(parents=True)
@@ -86,10 +86,10 @@ class Build:
         cargo, rustc = self.tools / "bin" / "cargo", self.tools / "bin" / "rustc"
         cargo.write_text(
             '#!/bin/sh\necho "$@" >> "$ASKED"\n'
-            'while [ $# -gt 0 ]; do case "$1" in --target-dir) into=$2;; --lambda-dir) functions=$2;; --target) target=${2%%.*};; '
+            'while [ $# -gt 0 ]; do case "$1" in --target-dir) into=$2;; --lambda-dir) functions=$2;; --target) targets="$targets ${2%%.*}";; '
             '--package) what="$what $2";; esac; shift; done\n'
             'for one in $what; do case $one in\n'
-            'agent) mkdir -p "$into/$target/release"; cp "$AGENT" "$into/$target/release/agent";;\n'
+            'agent) for target in $targets; do mkdir -p "$into/$target/release"; cp "$AGENT" "$into/$target/release/agent"; done;;\n'
             '*) mkdir -p "$functions/$one"; echo $one > "$functions/$one/bootstrap";; esac; done\n'
         )
         rustc.write_text('#!/bin/sh\necho "$SYSROOT"\n')
@@ -100,10 +100,15 @@ class Build:
         self.asked = folder / "asked"
         own = {"ASKED": self.asked, "AGENT": agent, "SYSROOT": folder / "sysroot"}
         own |= {"PATH": f"{self.tools / 'bin'}:{os.environ['PATH']}"}
-        words = ["make", "-f", REPOSITORY / "deploy" / "package.mk", "build-RunJobs", f"TOOLS={self.tools}", f"PYTHON={sys.executable}"]
+        words = ["make", "-f", REPOSITORY / "deploy" / "package.mk", f"TOOLS={self.tools}", f"PYTHON={sys.executable}"]
         words += [f"ARTIFACTS_DIR={self.artifacts}", f"AGENTS={folder / 'agents'}", f"BINARIES={folder / 'functions'}"]
         words += ["ARCHITECTURE=x86_64", "RUST_TARGET=x86_64-unknown-linux-gnu"]
-        self.made = subprocess.run(words, env=dict(os.environ) | {key: str(value) for key, value in own.items()}, capture_output=True, text=True, check=False)
+        environment = dict(os.environ) | {key: str(value) for key, value in own.items()}
+        for goal in compiled_by:
+            subprocess.run([*words, goal], env=environment, check=True, capture_output=True)
+            environment["CURFEW_COMPILED"] = "yes"
+        self.asked_before = self.asked.read_text() if compiled_by else ""
+        self.made = subprocess.run([*words, "build-RunJobs"], env=environment, capture_output=True, text=True, check=False)
 
 
 def test_run_jobs_carries_an_agent_for_each_processor(link: Link, tmp_path: Path) -> None:
@@ -114,9 +119,16 @@ def test_run_jobs_carries_an_agent_for_each_processor(link: Link, tmp_path: Path
     assert sorted(path.name for path in build.artifacts.iterdir()) == ["agent-arm64", "agent-x86_64", "bootstrap"]
     assert (build.artifacts / "agent-arm64").read_bytes() == agent.read_bytes()
     assert (build.artifacts / "bootstrap").read_text() == "run-jobs\n"
-    asked = [line for line in build.asked.read_text().splitlines() if "--package agent" in line]
-    assert len(asked) == 2 and all(".2.26 --package agent" in line for line in asked)
-    assert "aarch64-unknown-linux-gnu.2.26" in asked[1]
+    # One invocation for both, so that cargo compiles them side by side.
+    (asked,) = [line for line in build.asked.read_text().splitlines() if "--package agent" in line]
+    assert "--target x86_64-unknown-linux-gnu.2.26 --target aarch64-unknown-linux-gnu.2.26 --package agent" in asked
+
+
+def test_after_make_build_sam_only_copies(link: Link, tmp_path: Path) -> None:
+    build = Build(tmp_path, link("GLIBC_2.26"), compiled_by=("compile", "agents"))
+    assert build.made.returncode == 0, build.made.stderr
+    assert sorted(path.name for path in build.artifacts.iterdir()) == ["agent-arm64", "agent-x86_64", "bootstrap"]
+    assert len(build.asked_before.splitlines()) == 2 and build.asked.read_text() == build.asked_before
 
 
 def test_one_invocation_of_cargo_lambda_builds_all_functions(link: Link, tmp_path: Path) -> None:

@@ -65,6 +65,16 @@ def test_a_run_fulfils_the_contract(account: Account) -> None:
     assert len(received) == 1 and expired in received[0]["Body"]
 
 
+def test_many_teams_do_not_suspend_the_subscription(account: Account) -> None:
+    """SNS does that above ten messages in a second."""
+    idle = [account.idle(account.gpu(tags={"Team": f"team{number:02}"})) for number in range(16)]
+    run = account.tick()
+    assert len(run.messages) == len(idle)
+    sent = sorted(call["at"] for call in run.calls if call["action"] == "sns:Publish")
+    assert max(sum(1 for at in sent if start <= at < start + 1) for start in sent) <= 10
+    assert account.tick().gaps == []
+
+
 def queue_for_team(account: Account, team: str) -> str:
     """One whose filter policy takes what concerns that team; its URL."""
     sqs, sns = account.aws.client("sqs"), account.aws.client("sns")

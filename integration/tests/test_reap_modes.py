@@ -6,9 +6,9 @@ from collections import Counter
 
 import pytest
 
-from held import due
 from local_aws import LocalAws
 from local_aws.client import REGION
+from pending_plans import due
 from reaping import EC2_WRITES, EUROPE, Account, Run, ago, rfc3339
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from held import due
+from pending_plans import due
 from reaping import EUROPE, Account, now
 
 LOOK = "ec2:DescribeInstances"

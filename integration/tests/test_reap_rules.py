@@ -26,7 +26,7 @@ def assert_ended(account: Account, run: Run, gpu: str, rule: str, action: str, r
 
 
 def test_every_rule_announces_and_then_acts(account: Account) -> None:
-    account.configure(untagged={"action": "terminate"}, lifetime={"action": "stop"})
+    account.configure(untagged={"action": "terminate"}, lifetime={"action": "stop"}, projects={"allowed": ["atlas"], "action": "stop", "grace": "0s"})
     to_terminate = {"spot_instance_request": "one-time", "tags": {"curfew:on-idle": "terminate"}}
     idle, ownerless = account.idle(account.gpu()), {"Team": "vision", "Owner": " "}
     ends = {
@@ -34,7 +34,9 @@ def test_every_rule_announces_and_then_acts(account: Account) -> None:
         account.idle(account.gpu(**to_terminate)): ("idle", "terminate", REGION),
         account.untagged("inf2.xlarge", EUROPE, tags=ownerless): ("untagged", "terminate", EUROPE),
         account.gpu("inf2.xlarge", launched=ago(days=7, minutes=1)): ("lifetime", "stop", REGION),
+        account.gpu("inf2.xlarge", tags={"Project": "doom <b>"}): ("unlisted-project", "stop", REGION),
     }
+    listed = account.gpu("inf2.xlarge", tags={"Project": "Atlas"})
     younger = account.gpu("inf2.xlarge", launched=ago(days=6, hours=23))
 
     run = account.tick()
@@ -47,6 +49,7 @@ def test_every_rule_announces_and_then_acts(account: Account) -> None:
         announced = [one for one in run.message().split("\n\n") if f"It will be {past} at {deadline}" in one]
         assert len([one for one in announced if one.startswith(f"{gpu} (")]) == 1
     assert sorted(run.ec2_writes) == sorted(("CreateTags", gpu) for gpu in ends)
+    assert 'its Project "doom <b>" is not on the list of projects' in run.message() and account.state(listed) == "running"
     actions = [call["action"] for call in run.calls]
     assert actions.index("sns:Publish") < actions.index("ec2:CreateTags"), "people hear of it before it is marked"
     evidence = run.step(idle)["evidence"]

@@ -28,6 +28,7 @@ PACKAGES = {
     "keras": ["keras", "jax"],
     "lightgbm": ["lightgbm"],
     "lightning": ["lightning", "torchdata"],
+    "loader": ["torch"],
     "orbax": ["orbax.checkpoint", "jax"],
     "pytorch": ["torch"],
     "ultralytics": ["ultralytics"],

@@ -1,4 +1,4 @@
-"""The sample policies of deploy/policies, request by request: what a member of a team may do, and which powers of docs/security.md the
+"""The sample policies of deploy/policies, request by request: what a member of a team, its lead and finance may do, and which powers of docs/security.md the
 policy of the organisation takes from everybody but Curfew and administrators."""
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from pathlib import Path
 import botocore.session
 import pytest
 
-from sample_policies import ORGANIZATION, TEAM_MEMBER, document, policy
+from sample_policies import FINANCE, ORGANIZATION, TEAM_LEAD, TEAM_MEMBER, document, policy
 from template_actions import REPOSITORY, resources
 from template_iam import ACCOUNT, ADMINISTRATOR, INSTANCE, SNAPSHOT, VOLUME, Request, decision
 from test_template_roles import ACCESS, FUNCTIONS, LIVES, OWN_TAGS
 
 BUCKET = "arn:aws:s3:::state"
 MEMBER, ORGANISATION = policy(TEAM_MEMBER), policy(ORGANIZATION)
+LEAD, READER = (*MEMBER, *policy(TEAM_LEAD)), policy(FINANCE)
 
 # What people say, and what Curfew writes for people and for IAM.
 SAID = {f"curfew:{key}" for key in ("mode", "idle-after", "on-idle", "local-disk", "expires-at", "hours", "keep-until", "protected")}
@@ -53,9 +54,14 @@ NAMES = {
     "PutLifecycleConfiguration": "PutBucketLifecycleConfiguration",
     "PassRole": "AddRoleToInstanceProfile",
 }
+SERVICES = {"servicequotas": "service-quotas"}
 
 
-@pytest.mark.parametrize(("path", "characters_max"), [(TEAM_MEMBER, 6_144), (ORGANIZATION, 5_120)], ids=lambda one: getattr(one, "name", ""))
+@pytest.mark.parametrize(
+    ("path", "characters_max"),
+    [(TEAM_MEMBER, 6_144), (TEAM_LEAD, 6_144), (FINANCE, 6_144), (ORGANIZATION, 5_120)],
+    ids=lambda one: getattr(one, "name", ""),
+)
 def test_a_sample_policy_is_one_that_iam_takes(path: Path, characters_max: int) -> None:
     """Quotas: a managed policy, and a service control policy, blanks not counted."""
     found = document(path)
@@ -67,8 +73,8 @@ def test_a_sample_policy_is_one_that_iam_takes(path: Path, characters_max: int) 
     for statement in policy(path):
         for action in statement.actions:
             service, _, name = action.partition(":")
-            assert NAMES.get(name, name) in session.get_service_model(service).operation_names, action
-        assert statement.effect == ("Allow" if path == TEAM_MEMBER else "Deny")
+            assert NAMES.get(name, name) in session.get_service_model(SERVICES.get(service, service)).operation_names, action
+        assert statement.effect == ("Deny" if path == ORGANIZATION else "Allow")
 
 
 def test_every_tag_is_said_by_people_or_a_label_of_curfews() -> None:
@@ -114,6 +120,45 @@ def test_a_member_tags_what_its_team_has_and_only_by_the_keys_that_people_set() 
     assert not member_may("ec2:DeleteTags", INSTANCE, **{"aws__ResourceTag/Team": "vision"})
     for action in ("ec2:StopInstances", "ec2:TerminateInstances", "ec2:StartInstances", "ec2:RunInstances", "ec2:DeleteSnapshot"):
         assert not member_may(action, INSTANCE, **{"aws__ResourceTag/Team": "vision"}), action
+
+
+def lead_may(action: str, resource: str, context: dict[str, str | list[str]] | None = None) -> bool:
+    return decision(LEAD, Request(action, resource, context=context or {})) == "allowed"
+
+
+@pytest.mark.parametrize("key", [key for key, *_ in ACCESS])
+def test_a_team_lead_writes_what_a_member_writes_and_no_more(key: str) -> None:
+    for action in ("s3:PutObject", "s3:DeleteObject", "s3:DeleteObjectVersion"):
+        assert lead_may(action, f"{BUCKET}/{key}") == member_may(action, f"{BUCKET}/{key}")
+
+
+def test_a_team_lead_undoes_what_happened_to_its_team() -> None:
+    for team, own in (("vision", True), ("nlp", False)):
+        there: dict[str, str | list[str]] = {"aws:ResourceTag/Team": team}
+        given: dict[str, str | list[str]] = {"aws:RequestTag/Team": team}
+        assert lead_may("ec2:StartInstances", INSTANCE, there) == own
+        assert lead_may("ec2:CreateVolume", SNAPSHOT, there) == own and lead_may("ec2:CreateVolume", VOLUME, given) == own
+        created: dict[str, str | list[str]] = {**given, "ec2:CreateAction": "CreateVolume", "aws:TagKeys": ["Team", "Name"]}
+        assert lead_may("ec2:CreateTags", VOLUME, created) == own
+        for action in ("ec2:StopInstances", "ec2:TerminateInstances", "ec2:RunInstances", "ec2:DeleteVolume", "ec2:DeleteSnapshot"):
+            assert not lead_may(action, INSTANCE, there), action
+    # Without the tags of a new volume it would tag volumes that exist.
+    assert not lead_may("ec2:CreateTags", VOLUME, {"aws:RequestTag/Team": "vision", "aws:TagKeys": ["Team"]})
+
+
+def test_finance_reads_and_changes_nothing() -> None:
+    actions = {action for statement in READER for action in statement.actions}
+    assert all(re.match(r"[a-z0-9-]+:(Describe|Get|List)[A-Z]", action) for action in actions), actions
+    for key, expect in (
+        ("ledger/2026-09/eu-west-1.json", True),
+        ("budgets/vision/2026-09.json", True),
+        ("reports/2026-09-01/report.html", True),
+        (f"jobs/{LIVES}/spec.toml", False),
+        (f"attempts/{LIVES}/1/log", False),
+        (f"outputs/{LIVES}/1/a.pt", False),
+        (f"checkpoints/{LIVES}/1/100/model.pt", False),
+    ):
+        assert (decision(READER, Request("s3:GetObject", f"{BUCKET}/{key}")) == "allowed") == expect, key
 
 
 ON_SNAPSHOTS = {"curfew:snapshot-of", "curfew:restore", "curfew:deleted-at"}

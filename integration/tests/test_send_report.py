@@ -13,6 +13,9 @@ from local_aws import LocalAws
 from pricing import know_prices
 from reaping import BUCKET, Account, ago, moment
 from reaping_budgets import BudgetAccount
+from template_iam import Request, may
+
+SENDER = "curfew@example.com"
 
 
 class ReportAccount(Account):
@@ -26,7 +29,6 @@ def sender(aws: LocalAws) -> Iterator[ReportAccount]:
         money.launch(ago(hours=5))
         money.launch(ago(hours=5), tags={"Team": "nlp"})
         money.tick()
-        sender.aws.client("sqs").purge_queue(QueueUrl=sender.aws.client("sqs").get_queue_url(QueueName="curfew-listener")["QueueUrl"])
         yield sender
 
 
@@ -114,16 +116,33 @@ def mails(sender: ReportAccount) -> dict[str, dict[str, Any]]:
     return {address: mail for mail in sent for address in mail["destinations"]["ToAddresses"]}
 
 
+def test_its_role_may_mail_from_an_identity_with_a_configuration_set(sender: ReportAccount) -> None:
+    sender.configure(teams={"vision": {"email": "vision@example.com"}}, report={"sender": SENDER})
+    ses = sender.aws.client("sesv2")
+    ses.create_configuration_set(ConfigurationSetName="by-default")
+    ses.create_email_identity(EmailIdentity=SENDER, ConfigurationSetName="by-default")
+    sender.tick()
+    [mail] = sender.aws.calls("ses:SendEmail")
+    assert [arn.rpartition(":")[2] for arn in mail["authorized_on"]] == [f"identity/{SENDER}", "configuration-set/by-default"]
+
+    def sends(arn: str, address: str) -> bool:
+        asked = Request("ses:SendEmail", arn, context={"ses:FromAddress": address})
+        return may("send-report", asked, parameters={"ReportSender": [SENDER]})
+
+    assert all(sends(arn, SENDER) for arn in mail["authorized_on"])
+    assert not any(sends(arn, "ceo@example.com") for arn in mail["authorized_on"])
+
+
 def test_each_team_is_mailed_its_own_part_once_a_day_and_what_fails_is_told(sender: ReportAccount) -> None:
     teams = {"vision": {"email": "vision@example.com"}, "nlp": {"email": "nlp@example.com"}, "idlers": {"email": "idle@example.com"}}
-    sender.configure(teams=teams, report={"sender": "curfew@example.com", "email": "finops@example.com"})
-    sender.aws.client("sesv2").create_email_identity(EmailIdentity="curfew@example.com")
+    sender.configure(teams=teams, report={"sender": SENDER, "email": "finops@example.com"})
+    sender.aws.client("sesv2").create_email_identity(EmailIdentity=SENDER)
     sender.aws.fault("ses:SendEmail", "custom", match="nlp@example.com", status=400, code="MessageRejected", message="not verified", times=None)
     run = sender.tick()
     assert run.counts["ses:SendEmail"] == 3
     sent = mails(sender)
     assert set(sent) == {"vision@example.com", "finops@example.com"}
-    assert {mail["source"] for mail in sent.values()} == {"curfew@example.com"}
+    assert {mail["source"] for mail in sent.values()} == {SENDER}
     assert " spent by vision on GPUs in " in sent["vision@example.com"]["subject"] and "nlp" not in sent["vision@example.com"]["body"]
     assert "nlp" in sent["finops@example.com"]["body"] and "<table" in sent["finops@example.com"]["body"]
     [gap] = [gap for gap in run.gaps if gap["call"] == "ses:SendEmail"]

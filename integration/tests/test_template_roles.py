@@ -320,7 +320,8 @@ def test_one_service_linked_role_may_be_created(role: str, service: str, expect:
         (f"{ACCOUNT}:parameter/curfew/images/x86_64", True),
         (f"{ACCOUNT}:parameter/curfew/secret", False),
         ("999999999999:parameter/curfew/images/x86_64", False),
-        (":parameter/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-x86_64", False),
+        (":parameter/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-x86_64", True),
+        (":parameter/aws/service/ami-amazon-linux-latest/amzn2-ami-hvm-x86_64-gp2", False),
         (f"{ACCOUNT}:parameter/vision/token", False),
     ],
 )
@@ -567,11 +568,23 @@ def test_a_machine_lists_the_versions_of_checkpoints_alone(who: Any) -> None:
     assert not lists(s3_prefix=f"jobs/{LIVES}/") and not lists()
 
 
+@pytest.mark.parametrize("who", MACHINES)
+def test_a_machine_may_be_reached_by_session_manager(who: Any) -> None:
+    """What the AWS page grants for sessions alone, and only where the account wants shells."""
+    channels = [f"ssmmessages:{verb}{kind}Channel" for verb in ("Create", "Open") for kind in ("Control", "Data")]
+    for action in ("ssm:UpdateInstanceInformation", *channels):
+        assert who(Request(action, "*")), action
+    for action in ("ssm:StartSession", "ssm:SendCommand", "ssm:GetParameter", "ssm:GetDocument", "ec2messages:GetMessages", "ssm:PutInventory"):
+        assert not who(Request(action, "*")), action
+    role = TEAM_ROLE if who is team_role else resources()["JobRole"]["Properties"]
+    assert {one.only_if for one in statements_of_role(role) if one.sid == "OpenShells"} == {("HasSsh",)}
+
+
 @pytest.mark.parametrize(("who", "given"), [(common_role, "JobSecretArns"), (team_role, "SecretArns")])
 def test_secrets_are_read_as_the_agent_reads_them(who: Any, given: str) -> None:
-    """By Parameter Store: it asks by one name for both, and Secrets Manager besides (agent/src/secrets.rs)."""
+    """Each by the service that has it, and no others: the ARNs are the parameter's, of any region, and no part of one is made here."""
     of_parameters = f"arn:aws:ssm:eu-west-1:{ACCOUNT}:parameter/"
-    assert who(Request("ssm:GetParameter", f"{of_parameters}aws/reference/secretsmanager/team/hf-token"))
+    assert not who(Request("ssm:GetParameter", f"{of_parameters}aws/reference/secretsmanager/team/hf-token"))
     for action in ("secretsmanager:GetSecretValue", "ssm:GetParameter"):
         assert who(Request(action, given)), "what the parameter of the template names"
     assert not who(Request("ssm:GetParameter", f"{of_parameters}token"))

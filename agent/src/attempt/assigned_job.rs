@@ -1,28 +1,29 @@
-//! What the attempt has to run.
+//! The spec of the job that the attempt runs.
 
 use jobs::{CheckpointSpec, JobSpec, Workload};
 use model::config::Config;
 
-use crate::agent::{Agent, AttemptEnd};
+use crate::agent::{Agent, StartError};
 use crate::retry_timeout::{RetryTimeout, read_with_retries};
 
 pub(crate) struct AssignedJob {
     pub(crate) work: Workload,
     pub(crate) checkpoint: Option<CheckpointSpec>,
-    /// How many checkpoints to keep; `None` if unknown: then nothing may be deleted.
+    /// The number of checkpoints to keep; `None` if unknown: then nothing may be deleted.
     pub(crate) keep: Option<u32>,
 }
 
 /// Reads the spec, and retries while S3 does not answer.
-pub(super) async fn read_spec(agent: &Agent) -> Result<AssignedJob, AttemptEnd> {
+pub(super) async fn read_spec(agent: &Agent) -> Result<AssignedJob, StartError> {
     let job = &agent.identity.job;
     let text = read_with_retries(agent, "the spec", async || agent.store.read_spec(job).await).await;
-    let text = text.map_err(|error| AttemptEnd::broken(format!("the spec cannot be read: {error}")))?;
-    let text = text.ok_or_else(|| AttemptEnd::broken(format!("there is no spec of the job {job}")))?;
+    let text = text.map_err(|error| StartError::from_store(&error, format!("the spec cannot be read: {error}")))?;
+    let text =
+        text.ok_or_else(|| StartError::cannot_run(format!("there is no spec of the job {job}; submit it again")))?;
     // It takes only the number of checkpoints to keep from the configuration, which may have changed since.
     let read = JobSpec::accepted(&text, &Config::default()).map_err(|mistakes| {
         let first = mistakes.first().map(|mistake| format!("{}: {}", mistake.key, mistake.problem)).unwrap_or_default();
-        AttemptEnd::broken(format!("this agent cannot read the spec that was accepted: {first}"))
+        StartError::cannot_run(format!("this agent cannot read the spec that was accepted: {first}"))
     });
     let (work, checkpoint) = read?;
     let keep = if checkpoint.is_some() { read_keep(agent).await } else { None };

@@ -1,38 +1,58 @@
-//! What the end of a command means, and its exit record.
+//! The outcome of an attempt, from the end of its command, and its exit record.
 
-use std::path::Path;
 use std::process::ExitStatus;
 
 use jobs::{ExitReason, HeadResult, Workload, said_by_machine};
+use store::MachineDocument;
 
 use super::AssignedJob;
 use crate::agent::{Agent, AttemptEnd, EndCause, StartError};
 use crate::fence::FenceError;
+use crate::gpu::GpuFault;
+use crate::outputs;
 use crate::retry_timeout::RetryTimeout;
 use crate::user::User;
 use crate::world::now;
-use crate::{directory, outputs};
 
-/// Writes the result of the command, or of its setup, to head: only then it counts.
+/// A command that has ended by itself.
+pub(super) struct EndedCommand {
+    pub(super) status: ExitStatus,
+    /// Its end, for people.
+    pub(super) why: String,
+    /// The reason why it could not use a GPU.
+    pub(super) gpu_fault: Option<GpuFault>,
+}
+
+impl EndedCommand {
+    /// True if it has failed, and another machine may do better.
+    pub(super) fn is_fault_of_machine(&self) -> bool {
+        !self.status.success() && self.gpu_fault.as_ref().is_some_and(|fault| fault.is_of_machine)
+    }
+}
+
+/// The beginning of the words about a fault.
+const GPU_FAULT: &str = "not every GPU can be used";
+
+/// The end of the attempt: its result, unless another machine may do better. `notes`: what else there is to say.
 pub(super) async fn outcome(
     agent: &Agent,
     asked: &AssignedJob,
     user: &User,
-    status: ExitStatus,
-    what: &str,
-    lost: Vec<String>,
+    ended: EndedCommand,
+    notes: Vec<String>,
 ) -> AttemptEnd {
+    let is_fault_of_machine = ended.is_fault_of_machine();
+    let EndedCommand { status, why, gpu_fault } = ended;
+    let fault = gpu_fault.map(|fault| format!("{GPU_FAULT}: {}", fault.words));
+    let mut why = std::iter::once(why).chain(fault).chain(notes).collect::<Vec<_>>().join("; ");
+    if is_fault_of_machine && !Box::pin(had_gpu_fault_before(agent)).await {
+        agent.log.write_line(&format!("{why}: another machine tries"));
+        return AttemptEnd { code: status.code(), ..AttemptEnd::broken(said_by_machine(&why)) };
+    }
     let succeeded = status.success();
-    let mut why = describe_exit(status, what);
-    if !succeeded && let Some(full) = full_disk(asked) {
-        why = format!("{why}; {full}");
-    }
-    for lost in lost {
-        why = format!("{why}; {lost}");
-    }
     let Workload { outputs: wanted, .. } = &asked.work;
     if !wanted.is_empty() {
-        let uploaded = agent.in_time(outputs::upload(agent, wanted, &user.file_owner())).await;
+        let uploaded = agent.upload_in_time(outputs::upload(agent, wanted, &user.file_owner())).await;
         if let (None, Some(cause)) = (&uploaded, agent.interruption())
             && succeeded
         {
@@ -44,8 +64,15 @@ pub(super) async fn outcome(
     }
     agent.log.write_line(&why);
     let why = said_by_machine(&why);
-    let result = HeadResult { succeeded, code: status.code(), why, at: now() };
+    let result = HeadResult { succeeded, code: status.code(), why, at: now(), is_final: false };
     settle(agent, result).await
+}
+
+/// True if the machine of the previous attempt had such a fault as well: then it is none of a single machine.
+async fn had_gpu_fault_before(agent: &Agent) -> bool {
+    let Some(before @ 1..) = agent.identity.attempt.checked_sub(1) else { return false };
+    let exit = Box::pin(agent.in_time(agent.store.read_exit(&agent.identity.job, before))).await;
+    matches!(exit, Some(Ok(MachineDocument::Believed(exit))) if exit.reason == ExitReason::Broken && exit.why.contains(GPU_FAULT))
 }
 
 /// Ends an attempt whose command does not begin.
@@ -54,15 +81,24 @@ pub(super) async fn not_started(agent: &Agent, error: StartError) -> AttemptEnd 
         StartError::Ended(end) => end,
         StartError::Impossible { code, why } => {
             agent.log.write_line(&why);
-            settle(agent, HeadResult { succeeded: false, code: Some(code), why: said_by_machine(&why), at: now() })
-                .await
+            settle(
+                agent,
+                HeadResult {
+                    succeeded: false,
+                    code: Some(code),
+                    why: said_by_machine(&why),
+                    at: now(),
+                    is_final: false,
+                },
+            )
+            .await
         }
     }
 }
 
 /// Writes the result to head, as long as there is time.
 async fn settle(agent: &Agent, result: HeadResult) -> AttemptEnd {
-    let end = AttemptEnd { reason: result.reason(), code: result.code, why: result.why.clone() };
+    let end = AttemptEnd { reason: result.reason(), code: result.code, why: result.why.clone(), is_final: false };
     match agent.in_time(write_result(agent, &result)).await {
         Some(Ok(())) => end,
         Some(Err(FenceError::Fenced(why))) => EndCause::fenced(why).into(),
@@ -74,17 +110,31 @@ async fn settle(agent: &Agent, result: HeadResult) -> AttemptEnd {
     }
 }
 
+/// Ends the job, after a limit of it has ended the attempt. Without the result another attempt would begin, so it is not bound to the time that the
+/// command and its uploads had.
+pub(super) async fn end_job(agent: &Agent, end: AttemptEnd) -> AttemptEnd {
+    let why = said_by_machine(&end.why);
+    let result = HeadResult { succeeded: false, code: None, why, at: now(), is_final: true };
+    match write_result(agent, &result).await {
+        Ok(()) => AttemptEnd { code: None, why: result.why, ..end },
+        Err(FenceError::Fenced(why)) => EndCause::fenced(why).into(),
+        Err(FenceError::Store(error)) => unwritten(end, ExitReason::Broken, &error.to_string()),
+    }
+}
+
 /// The command succeeded, but the machine ends before the upload is complete: the next attempt uploads the rest.
 pub(super) fn unfinished(cause: EndCause, what: &str) -> AttemptEnd {
     AttemptEnd {
         reason: cause.reason,
         code: Some(0),
         why: format!("the command has ended with success, but there was no time to upload {what}: {}", cause.why),
+        is_final: false,
     }
 }
 
 fn unwritten(end: AttemptEnd, reason: ExitReason, why: &str) -> AttemptEnd {
-    AttemptEnd { reason, why: format!("{}, but the result could not be written: {why}", end.why), ..end }
+    let why = format!("{}, but the result could not be written: {why}", end.why);
+    AttemptEnd { reason, why, is_final: false, ..end }
 }
 
 async fn write_result(agent: &Agent, result: &HeadResult) -> Result<(), FenceError> {
@@ -97,22 +147,4 @@ async fn write_result(agent: &Agent, result: &HeadResult) -> Result<(), FenceErr
             Err(shut) => return Err(shut),
         }
     }
-}
-
-pub(super) fn describe_exit(status: ExitStatus, what: &str) -> String {
-    use std::os::unix::process::ExitStatusExt;
-    match (status.code(), status.signal()) {
-        (Some(0), _) => format!("{what} has ended with success"),
-        (Some(code), _) => format!("{what} has failed with exit code {code}"),
-        (None, Some(9)) => {
-            format!("{what} was killed by signal 9; unless a person killed it, the machine ran out of memory")
-        }
-        (None, signal) => format!("{what} was ended by signal {}", signal.unwrap_or_default()),
-    }
-}
-
-fn full_disk(asked: &AssignedJob) -> Option<String> {
-    let places = [asked.checkpoint.as_ref().map_or("/", |checkpoint| &checkpoint.dir), "/", "/tmp"];
-    let (place, free) = places.into_iter().find_map(|place| Some((place, directory::full(Path::new(place))?)))?;
-    Some(format!("the disk of {place} is full ({} MiB are left): set `root_volume_gib`", free / (1024 * 1024)))
 }

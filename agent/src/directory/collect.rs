@@ -11,7 +11,7 @@ use super::{DEPTH_MAX, FILES_MAX, describe_io_error, names};
 #[derive(Debug, Default)]
 pub(crate) struct FoundFiles {
     pub(crate) files: Vec<LocalFile>,
-    /// For people.
+    /// The unreadable files with their reasons, for people.
     pub(crate) missing: Vec<String>,
 }
 

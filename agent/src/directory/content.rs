@@ -1,20 +1,22 @@
-//! What lies at or below a path of the checkpoint directory.
+//! The content at or below a path of the checkpoint directory.
 
+use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs::{self, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use jobs::checkpoints::{is_record, is_temporary, is_text};
+use jobs::checkpoints::{is_record, is_temporary, is_text, marked_as_unfinished};
 
 use super::{CheckpointDirectory, DEPTH_MAX, FILES_MAX, names};
 
-/// What is at or below a path.
+/// The files, links and directories at or below a path.
 #[derive(Debug)]
 pub(super) struct DirectoryContent<'a> {
     directory: &'a CheckpointDirectory,
-    /// Where the path is: the directory, or where it is held.
+    /// The directory that has the path: the checkpoint directory, or the one of held entries.
     base: &'a Path,
-    /// Whether it has no number: then logs and temporary files are left out, and a change of text does not count as a change.
+    /// `true` if the entry has no number: then logs and temporary files are left out, and a change of text does not count as a change.
     is_loose: bool,
     pub(super) files: Vec<(PathBuf, Metadata)>,
     /// Files that belong to it and may change meanwhile.
@@ -82,7 +84,9 @@ impl<'a> DirectoryContent<'a> {
                 if names.is_empty() {
                     self.folders.push(path.to_owned());
                 }
-                return names.iter().try_for_each(|name| self.walk(&path.join(name), depth_left - 1));
+                let unfinished = if self.is_loose { unfinished_beside_marks(&names) } else { BTreeSet::new() };
+                let mut whole = names.iter().filter(|name| !unfinished.contains(*name));
+                return whole.try_for_each(|name| self.walk(&path.join(name), depth_left - 1));
             }
             _ if own.is_symlink() && metadata.as_ref().is_none_or(Metadata::is_dir) => {
                 self.links.push((path.to_owned(), fs::read_link(path)?));
@@ -93,8 +97,19 @@ impl<'a> DirectoryContent<'a> {
     }
 }
 
-/// Whether the target of a link is at or below a directory. If the link changes meanwhile, the rights of the user still apply.
+/// The names that a mark beside them calls unfinished: they are left out of what has no number, as the marks are.
+fn unfinished_beside_marks(names: &[OsString]) -> BTreeSet<OsString> {
+    let all = || names.iter().filter_map(|name| name.to_str());
+    all().filter_map(|mark| marked_as_unfinished(mark, false, all())).map(OsString::from).collect()
+}
+
+/// Returns `true` if the target of a link is at or below a directory. If the link changes meanwhile, the rights of the user still apply.
 pub(super) fn leads_below(link: &Path, directory: &Path) -> bool {
-    let both = link.canonicalize().and_then(|target| Ok((target, directory.canonicalize()?)));
-    both.is_ok_and(|(target, directory)| target.starts_with(directory))
+    target_below(link, directory).is_some()
+}
+
+/// The target of a link that leads to something at or below a directory, from there.
+pub(super) fn target_below(link: &Path, directory: &Path) -> Option<PathBuf> {
+    let target = link.canonicalize().ok()?;
+    target.strip_prefix(directory.canonicalize().ok()?).ok().map(Path::to_owned)
 }

@@ -1,7 +1,7 @@
 //! Checkpoints that are held from first sight, because a framework may delete each when it has written the next: by hard links, which take no space
 //! before that, or by copies where the disk supports none.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs::{self, File, Metadata};
 use std::io;
@@ -12,11 +12,12 @@ use jobs::checkpoints::{COMPLETE, DirectoryEntry};
 
 use super::content::DirectoryContent;
 use super::{CheckpointDirectory, DirectoryScan, describe_io_error, entry_of, names};
+use crate::disk::DiskSpace;
 
 /// The directory of held entries.
 const HELD: &str = ".curfew-held";
 
-/// Where a held entry is assembled.
+/// The directory in which a held entry is assembled.
 const NEW: &str = ".new";
 
 /// Copies of files that may be overwritten during their upload.
@@ -28,25 +29,55 @@ const COPY_BYTES_MAX: u64 = 2 << 30;
 /// The most deleted steps that are held at once: an unchanged step is decided after a minute, and the agent looks every ten seconds.
 const GONE_MAX: usize = 8;
 
+/// The room on the disk of the checkpoints.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct DiskRoom {
+    free: Option<u64>,
+    /// The size of the largest step: the next one takes as much before an older one goes.
+    next: u64,
+}
+
+impl DiskRoom {
+    /// The room at a look at the directory.
+    pub(crate) fn of_scan(free: Option<u64>, scan: &DirectoryScan) -> Self {
+        let mut sizes: BTreeMap<u64, u64> = BTreeMap::new();
+        for entry in &scan.entries {
+            if let Some(named) = entry.step() {
+                let size = sizes.entry(named.step).or_default();
+                *size = size.saturating_add(entry.bytes);
+            }
+        }
+        Self { free, next: sizes.into_values().max().unwrap_or(0) }
+    }
+
+    /// The bytes that the command will lack. A tenth is added, because checkpoints grow.
+    pub(crate) fn missing(self) -> u64 {
+        let needed = self.next.saturating_add(self.next / 10);
+        self.free.map_or(0, |free| needed.saturating_sub(free))
+    }
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct HeldSteps {
     /// The entries as they were when they were held.
     held: BTreeMap<String, DirectoryEntry>,
     /// Entries that were partly gone at the last look, as they were then.
     shrunk: BTreeMap<String, DirectoryEntry>,
-    /// Why something cannot be held.
+    /// The reason why something cannot be held.
     pub(crate) unheld: Option<String>,
+    /// The deleted entries that the last look released, because the command needs their room.
+    given_up: BTreeSet<String>,
 }
 
 impl HeldSteps {
-    /// Holds the undecided entries of a look, releases the rest, and adds held entries that are gone to the look. On a full disk it holds no
-    /// deleted entry.
+    /// Holds the undecided entries of a look, releases the rest, and adds held entries that are gone to the look. Of deleted entries it holds what
+    /// leaves room for the next checkpoint of the command: it releases the oldest first.
     pub(crate) fn update(
         &mut self,
         directory: &CheckpointDirectory,
         scan: &mut DirectoryScan,
         is_undecided: impl Fn(&DirectoryEntry) -> bool,
-        is_disk_full: bool,
+        disk: DiskRoom,
     ) -> io::Result<()> {
         let place = directory.path.join(HELD);
         self.unheld = None;
@@ -68,13 +99,24 @@ impl HeldSteps {
                 None => self.release(&place, &shown),
             }
         }
-        gone.sort_by_key(|entry| std::cmp::Reverse(entry.step().map(|named| named.step)));
-        let most = if is_disk_full { 0 } else { GONE_MAX };
-        for entry in gone.split_off(gone.len().min(most)) {
+        gone.sort_by_key(|entry| std::cmp::Reverse(entry.changed_at));
+        for entry in gone.split_off(gone.len().min(GONE_MAX)) {
             self.release(&place, &entry.name);
+        }
+        self.given_up.clear();
+        let mut missing = disk.missing();
+        while let Some(oldest) = gone.pop_if(|_| missing > 0) {
+            self.release(&place, &oldest.name);
+            missing = missing.saturating_sub(oldest.bytes);
+            self.given_up.insert(oldest.name);
         }
         scan.entries.extend(gone);
         Ok(())
+    }
+
+    /// True if the last look released one of them to make room.
+    pub(crate) fn has_given_up(&self, entries: &[String]) -> bool {
+        entries.iter().any(|name| self.given_up.contains(name))
     }
 
     /// Holds an entry as it is. If it is being deleted, the earlier hold stays, and the look shows that.
@@ -122,7 +164,7 @@ impl HeldSteps {
     }
 }
 
-/// Whether a part of it is gone, and no other part is newer.
+/// Returns `true` if a part of the entry is gone, and no other part is newer.
 fn is_less(now: &DirectoryEntry, before: &DirectoryEntry) -> bool {
     now.files < before.files && now.bytes <= before.bytes && now.changed_at <= before.changed_at
 }
@@ -174,15 +216,16 @@ fn copy(from: &Path, to: &Path, metadata: &Metadata) -> io::Result<()> {
     File::options().write(true).open(to)?.set_modified(metadata.modified()?)
 }
 
-/// Where an entry of a checkpoint is read: where it is held, or else in the directory.
+/// Returns the directory from which an entry of a checkpoint is read: that of held entries if it is held, or else the checkpoint directory.
 pub(super) fn base_of(directory: &CheckpointDirectory, name: &str) -> PathBuf {
     let place = directory.path.join(HELD);
     if fs::symlink_metadata(place.join(name)).is_ok() { place } else { directory.path.clone() }
 }
 
-/// A copy of a file that may be overwritten meanwhile; `None` if it is too large.
+/// A copy of a file that may be overwritten meanwhile; `None` if it is too large, or leaves no room to write the file again.
 pub(super) fn copied(directory: &Path, path: &str, from: &Path, metadata: &Metadata) -> io::Result<Option<PathBuf>> {
-    if metadata.len() > COPY_BYTES_MAX {
+    let room = metadata.len().saturating_mul(2);
+    if metadata.len() > COPY_BYTES_MAX || DiskSpace::read(directory).is_some_and(|disk| disk.free_bytes < room) {
         return Ok(None);
     }
     let to = directory.join(HELD).join(COPIES).join(path);
@@ -191,7 +234,6 @@ pub(super) fn copied(directory: &Path, path: &str, from: &Path, metadata: &Metad
     Ok(Some(to))
 }
 
-/// Deletes the copies.
 pub(super) fn delete_copies(directory: &Path) {
     let _ = fs::remove_dir_all(directory.join(HELD).join(COPIES));
     // Removes the directory if nothing else is held.
@@ -210,14 +252,14 @@ mod tests {
     use super::*;
 
     fn look(held: &mut HeldSteps, scratch: &Scratch, kept: u64) -> Vec<(String, u64)> {
-        look_at_disk(held, scratch, kept, false)
+        look_at_disk(held, scratch, kept, DiskRoom::default())
     }
 
-    fn look_at_disk(held: &mut HeldSteps, scratch: &Scratch, kept: u64, is_full: bool) -> Vec<(String, u64)> {
+    fn look_at_disk(held: &mut HeldSteps, scratch: &Scratch, kept: u64, disk: DiskRoom) -> Vec<(String, u64)> {
         let directory = scratch.directory();
         let mut scan = scan_directory(&directory).unwrap();
         let is_undecided = |entry: &DirectoryEntry| entry.step().is_some_and(|named| named.step > kept);
-        held.update(&directory, &mut scan, is_undecided, is_full).unwrap();
+        held.update(&directory, &mut scan, is_undecided, disk).unwrap();
         let mut seen: Vec<_> = scan.entries.into_iter().map(|entry| (entry.name, entry.files)).collect();
         seen.sort_unstable();
         seen
@@ -280,7 +322,17 @@ mod tests {
             seen.iter().all(|(name, _)| !["step-1", "step-2", "step-3", "step-4"].contains(&name.as_str())),
             "{seen:?}"
         );
-        assert_eq!(look_at_disk(&mut held, &scratch, 0, true), [], "a full disk holds nothing that is gone");
+        let room = |free| DiskRoom { free: Some(free), next: 10 };
+        assert_eq!(look_at_disk(&mut held, &scratch, 0, room(11)).len(), GONE_MAX, "the next one has room");
+        let left = look_at_disk(&mut held, &scratch, 0, room(2));
+        assert_eq!(left.len(), GONE_MAX - 2, "each of them has five bytes");
+        assert!(left.iter().any(|(name, _)| name == "step-12"), "{left:?}");
+        assert!(held.has_given_up(&["step-5".to_owned()]) && !held.has_given_up(&["step-12".to_owned()]));
+        assert_eq!(
+            look_at_disk(&mut held, &scratch, 0, DiskRoom { free: Some(0), next: 100 }),
+            [],
+            "a full disk holds nothing that is gone"
+        );
         assert_eq!(names(&scratch.path().join(HELD)).unwrap().len(), 0);
     }
 }

@@ -33,7 +33,7 @@ pub(crate) fn make(directory: &Path, owner: &FileOwner) -> io::Result<()> {
 }
 
 pub(super) fn is_a_link(directory: &Path) -> io::Error {
-    io::Error::other(format!("{} is a link, and is not followed", directory.display()))
+    io::Error::new(io::ErrorKind::NotADirectory, format!("{} is a link, and is not followed", directory.display()))
 }
 
 fn make_as_root(directory: &Path, owner: &FileOwner) -> io::Result<()> {
@@ -59,7 +59,7 @@ fn make_as_root(directory: &Path, owner: &FileOwner) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether only root can change the entries of a directory.
+/// Returns `true` if only root can change the entries of a directory.
 fn is_roots_alone(directory: &Stat) -> bool {
     directory.st_uid == 0 && (directory.st_mode & WRITABLE_BY_OTHERS == 0 || directory.st_mode & STICKY != 0)
 }
@@ -70,7 +70,7 @@ mod tests {
     use std::path::PathBuf;
 
     use super::super::tests::Scratch;
-    use super::super::{CheckpointDirectory, DirectoryScan, FoundFiles, HeldSteps, collect_files, scan_directory};
+    use super::super::{CheckpointDirectory, DiskRoom, FoundFiles, HeldSteps, collect_files, scan_directory};
     use super::*;
 
     const NOBODY: u32 = 65534;
@@ -141,14 +141,15 @@ mod tests {
         // Possible if `fs.protected_hardlinks` is 0.
         fs::hard_link(&key, directory.join("step-2/key")).unwrap();
         let checkpoints = CheckpointDirectory { path: directory.clone(), ..CheckpointDirectory::default() };
-        let DirectoryScan { entries, links, left_out } = user.run(|| scan_directory(&checkpoints)).unwrap();
+        let mut scan = user.run(|| scan_directory(&checkpoints)).unwrap();
+        let entries = scan.entries.clone();
         let unfit = |name: &str| entries.iter().find(|entry| entry.name == name).and_then(|entry| entry.unfit.clone());
         let expect = "`step-1/key` is a link to a file outside of the checkpoint directory";
         assert!(unfit("step-1").is_some_and(|words| words.contains(expect)), "{entries:?}");
         let linked = directory.join("step-2/key");
         assert_eq!(user.run(|| fs::read(&linked)).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
-        let (mut held, mut scan) = (HeldSteps::default(), DirectoryScan { entries, links, left_out });
-        user.run(|| held.update(&checkpoints, &mut scan, |_| true, false)).unwrap();
+        let mut held = HeldSteps::default();
+        user.run(|| held.update(&checkpoints, &mut scan, |_| true, DiskRoom::default())).unwrap();
         assert_eq!(held.unheld.as_deref(), Some("Permission denied"));
         let mut found = FoundFiles::default();
         collect_files(&directory.join("step-1"), &mut found);

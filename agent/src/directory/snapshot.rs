@@ -20,6 +20,9 @@ use super::{CheckpointDirectory, changed_at, within};
 
 const READ_BYTES: usize = 256 * 1024;
 
+/// The largest file that is compared with a likely copy: it takes some ten seconds.
+const COMPARED_BYTES_MAX: u64 = 16 << 30;
+
 /// A checkpoint in the bucket, and its step as it was in the directory when it was uploaded or restored.
 #[derive(Debug, Clone)]
 pub(crate) struct KeptStep {
@@ -38,8 +41,10 @@ pub(crate) struct StepSnapshot {
     text: Vec<LocalFile>,
     /// The files that may not, by their paths.
     seen: BTreeMap<String, FileFingerprint>,
-    /// Whether these were copied.
-    is_frozen: bool,
+    /// The names of entries that the command overwrites in place: all of a snapshot, and the data that goes with a step.
+    overwritten: BTreeSet<String>,
+    /// True if all files of these entries were copied.
+    has_copies: bool,
 }
 
 impl StepSnapshot {
@@ -53,13 +58,18 @@ impl StepSnapshot {
         let mut taken = Self {
             content: CheckpointContent {
                 snapshot: step.number == StepNumber::Snapshot,
+                number: step.number.named(),
                 ..CheckpointContent::default()
             },
             directory: directory.clone(),
             entries: step.entries.iter().map(|name| (name.clone(), base_of(directory, name))).collect(),
             text: Vec::new(),
             seen: BTreeMap::new(),
-            is_frozen: false,
+            overwritten: match step.number {
+                StepNumber::Snapshot => step.entries.iter().cloned().collect(),
+                StepNumber::Named(_) | StepNumber::Ambiguous(_) => step.state.iter().cloned().collect(),
+            },
+            has_copies: false,
         };
         let mut paths = Vec::new();
         for (name, base) in taken.entries.clone() {
@@ -76,6 +86,18 @@ impl StepSnapshot {
             paths.extend(if taken.content.snapshot { found } else { joined(name, &found) });
         }
         taken.content.resume = resume_path(&paths).map(str::to_owned);
+        for name in &step.state {
+            let mut inside = DirectoryContent::beneath(directory, &directory.path, true);
+            inside.add(name)?;
+            taken.take(inside, &directory.path)?;
+            taken.entries.push((name.clone(), directory.path.clone()));
+            taken.content.companions.push(name.clone());
+        }
+        for name in &step.copies {
+            if let Some(original) = taken.original_of(&directory.path.join(name)) {
+                taken.content.copies.push(ManifestLink { path: name.clone(), to: original });
+            }
+        }
         for name in &step.companions {
             let mut inside = DirectoryContent::beneath(directory, &directory.path, true);
             if !leads_elsewhere(&directory.path.join(name), &step.entries, others) && inside.add(name).is_ok() {
@@ -118,17 +140,31 @@ impl StepSnapshot {
         Ok(paths)
     }
 
+    /// The file at the top of the checkpoint with the bytes of that one. One that cannot be read is no copy.
+    fn original_of(&self, copy: &Path) -> Option<String> {
+        let bytes = fs::metadata(copy).ok()?.len();
+        let may_be = |file: &&LocalFile| {
+            !file.path.contains('/')
+                && file.found.is_some_and(|found| found.bytes() == bytes)
+                && bytes <= COMPARED_BYTES_MAX
+        };
+        let is_same = |file: &&LocalFile| has_same_bytes(copy, &file.from).unwrap_or(false);
+        self.content.files.iter().filter(may_be).find(is_same).map(|file| file.path.clone())
+    }
+
     fn has(&self, name: &str) -> bool {
         self.entries.iter().any(|(entry, _)| entry == name) || self.content.companions.iter().any(|one| one == name)
     }
 
-    /// Whether it has as many files and bytes as at the last look. Otherwise some were deleted or added since.
+    /// Returns `true` if the snapshot has as many files and bytes as the step had at the last look. Otherwise some were deleted or added
+    /// since.
     pub(crate) fn is_all_of(&self, step: &CheckpointStep) -> bool {
         let bytes: u64 = self.seen.values().map(FileFingerprint::bytes).sum();
         (u64::try_from(self.seen.len()), bytes) == (Ok(step.files), step.bytes)
     }
 
-    /// Copies files that may be overwritten during the upload: all files without a number, unless they are too large.
+    /// Copies files that may be overwritten during the upload: text, and the files of entries without a number, unless they are too large. What
+    /// cannot be copied must not change.
     pub(crate) fn freeze(&mut self) -> io::Result<()> {
         delete_copies(&self.directory.path);
         for mut file in std::mem::take(&mut self.text) {
@@ -137,19 +173,25 @@ impl StepSnapshot {
                 self.content.files.push(file);
             }
         }
-        if self.content.snapshot {
-            let mut files = std::mem::take(&mut self.content.files);
-            let counted = |file: &LocalFile| self.seen.contains_key(&file.path);
-            let mut is_frozen = true;
-            for file in files.iter_mut().filter(|file| counted(file)) {
-                is_frozen &= self.freeze_file(file)?;
-            }
-            self.content.files = files;
-            if let Some(path) = self.changed() {
-                return Err(io::Error::other(format!("{} was changed while it was copied", path.display())));
-            }
-            self.is_frozen = is_frozen;
+        if self.overwritten.is_empty() {
+            return Ok(());
         }
+        let mut files = std::mem::take(&mut self.content.files);
+        let is_overwritten = |path: &str| path.split('/').next().is_some_and(|name| self.overwritten.contains(name));
+        let counts = |file: &LocalFile| self.seen.contains_key(&file.path) && is_overwritten(&file.path);
+        let mut has_copies = true;
+        for file in files.iter_mut().filter(|file| counts(file)) {
+            has_copies &= self.freeze_file(file)?;
+        }
+        self.content.files = files;
+        if let Some(path) = self.changed() {
+            return Err(io::Error::other(format!("{} was changed while it was copied", path.display())));
+        }
+        if has_copies {
+            // The originals may change from now on.
+            self.entries.retain(|(name, _)| !self.overwritten.contains(name));
+        }
+        self.has_copies = has_copies;
         Ok(())
     }
 
@@ -161,6 +203,11 @@ impl StepSnapshot {
         Ok(true)
     }
 
+    /// True if it is read from copies.
+    pub(crate) const fn has_copies(&self) -> bool {
+        self.has_copies
+    }
+
     /// Deletes the copies.
     pub(crate) fn thaw(&self) {
         delete_copies(&self.directory.path);
@@ -168,9 +215,6 @@ impl StepSnapshot {
 
     /// A file that was written or added since. A deleted file was already read.
     pub(crate) fn changed(&self) -> Option<PathBuf> {
-        if self.is_frozen {
-            return None;
-        }
         self.entries.iter().find_map(|(name, base)| {
             let mut now = DirectoryContent::beneath(&self.directory, base, self.directory.is_loose(name));
             // An unreadable path is being deleted.
@@ -185,8 +229,8 @@ impl StepSnapshot {
         })
     }
 
-    /// Whether it has the bytes of a manifest, although it was touched since. It reads the last changed files first, because a difference shows
-    /// there first. An abandoned comparison is an error.
+    /// Returns `true` if the snapshot has the bytes of a manifest, although it was touched since. Reads the last changed files first,
+    /// because a difference shows there first. An abandoned comparison is an error.
     pub(crate) fn is_still(&self, manifest: &Manifest, given_up: &AtomicBool) -> io::Result<bool> {
         let own = |path: &str| self.entries.iter().any(|(entry, _)| path.split('/').next() == Some(entry));
         let text: BTreeSet<&str> = self.text.iter().map(|file| file.path.as_str()).collect();
@@ -227,7 +271,7 @@ fn joined(name: String, found: &[PathOfStep]) -> Vec<PathOfStep> {
     changed_at.map(|changed_at| PathOfStep { path: name, bytes, changed_at }).into_iter().collect()
 }
 
-/// Whether a small file names another checkpoint: restored with this one it would mislead.
+/// Returns `true` if a small file names another checkpoint: restored with this one it would mislead.
 fn leads_elsewhere(path: &Path, entries: &[String], others: &[String]) -> bool {
     let is_small = fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.len() <= COMPANION_BYTES_MAX);
     let text = if is_small { fs::read_to_string(path).unwrap_or_default() } else { String::new() };
@@ -244,7 +288,20 @@ fn link_within(directory: &CheckpointDirectory, name: &str, has: impl Fn(&str) -
     has(first.as_os_str().to_str()?).then_some(ManifestLink { path, to })
 }
 
-/// Whether a file has the digests of the parts in a manifest.
+/// True if two files of the same size have the same bytes.
+fn has_same_bytes(one: &Path, other: &Path) -> io::Result<bool> {
+    let (mut one, mut other) = (fs::File::open(one)?, fs::File::open(other)?);
+    let (mut piece, mut other_piece) = (vec![0; READ_BYTES], vec![0; READ_BYTES]);
+    loop {
+        let length = one.read(&mut piece)?;
+        other.read_exact(&mut other_piece[..length])?;
+        if length == 0 || piece[..length] != other_piece[..length] {
+            return Ok(length == 0);
+        }
+    }
+}
+
+/// Returns `true` if a file has the digests of the parts in a manifest.
 fn has_digests(path: &Path, described: &ManifestFile, given_up: &AtomicBool) -> io::Result<bool> {
     let (mut file, mut piece) = (fs::File::open(path)?, vec![0; READ_BYTES]);
     let parts = ManifestFile::parts(described.bytes, described.part_bytes);

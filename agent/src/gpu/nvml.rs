@@ -10,7 +10,7 @@ use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::{Device, Nvml};
 use tokio::sync::oneshot;
 
-use crate::agent_error::AgentError;
+use super::GpuFault;
 
 const MIB: u64 = 1024 * 1024;
 
@@ -19,11 +19,13 @@ const MIB: u64 = 1024 * 1024;
 pub(super) struct GpuReading {
     pub(super) gpus: Vec<GpuSample>,
     pub(super) problems: Vec<String>,
+    /// The one of them for which no GPU, or not each, can be used.
+    pub(super) fault: Option<GpuFault>,
 }
 
 impl GpuReading {
     fn from_problem(problem: impl Display) -> Self {
-        Self { gpus: Vec::new(), problems: vec![problem.to_string()] }
+        Self { problems: vec![problem.to_string()], ..Self::default() }
     }
 }
 
@@ -65,7 +67,7 @@ impl GpuSampler {
 fn serve_requests(asked: &Receiver<oneshot::Sender<GpuReading>>) {
     let mut open = None;
     while let Ok(tell) = asked.recv() {
-        let seen = read_gpus(&mut open).unwrap_or_else(GpuReading::from_problem);
+        let seen = open_library(&mut open).and_then(read_gpus).unwrap_or_else(|reading| reading);
         if seen.gpus.is_empty() {
             // Reopened the next time, because the driver may have been replaced.
             open = None;
@@ -75,16 +77,22 @@ fn serve_requests(asked: &Receiver<oneshot::Sender<GpuReading>>) {
     }
 }
 
-fn read_gpus(open: &mut Option<Nvml>) -> Result<GpuReading, AgentError> {
-    let nvml = match open {
+fn open_library(open: &mut Option<Nvml>) -> Result<&Nvml, GpuReading> {
+    Ok(match open {
         Some(nvml) => nvml,
         None => open.insert(Nvml::init().map_err(|error| not_opened(&error))?),
-    };
+    })
+}
+
+fn read_gpus(nvml: &Nvml) -> Result<GpuReading, GpuReading> {
     let uncounted =
-        |error: NvmlError| AgentError::new(format!("the GPUs cannot be counted: {}", error_sentence(&error)));
+        |error: NvmlError| GpuReading::from_problem(format!("the GPUs cannot be counted: {}", error_sentence(&error)));
     let count = nvml.device_count().map_err(uncounted)?;
     let mut look = match count {
-        0 => GpuReading::from_problem("GPU metrics are not published, because the machine has no NVIDIA GPU"),
+        0 => GpuReading {
+            fault: Some(GpuFault::of_machine("it has no NVIDIA GPU")),
+            ..GpuReading::from_problem("GPU metrics are not published, because the machine has no NVIDIA GPU")
+        },
         _ => GpuReading::default(),
     };
     for index in 0..count.min(GPUS_MAX) {
@@ -94,20 +102,26 @@ fn read_gpus(open: &mut Option<Nvml>) -> Result<GpuReading, AgentError> {
                 look.gpus.push(sample);
                 look.problems.extend(impossible);
             }
-            Err(NvmlError::GpuLost) => look.problems.push(format!("GPU {index} has fallen off the bus")),
+            Err(NvmlError::GpuLost) => {
+                let words = format!("GPU {index} has fallen off the bus");
+                look.fault = Some(GpuFault::of_machine(&words));
+                look.problems.push(words);
+            }
             Err(error) => look.problems.push(format!("GPU {index} cannot be read: {}", error_sentence(&error))),
         }
     }
     Ok(look)
 }
 
-fn not_opened(error: &NvmlError) -> AgentError {
-    AgentError::new(match error {
-        NvmlError::LibloadingError(error) => {
-            format!("GPU metrics are not published, because NVIDIA's library cannot be loaded: {error}")
-        }
-        error => format!("GPU metrics are not published, because NVML cannot be started: {}", error_sentence(error)),
-    })
+/// The image of a machine has no library, so another machine of it would have none. What the library says is of the machine.
+fn not_opened(error: &NvmlError) -> GpuReading {
+    let (why, is_of_machine) = match error {
+        NvmlError::LibloadingError(error) => (format!("NVIDIA's library cannot be loaded: {error}"), false),
+        error => (format!("NVML cannot be started: {}", error_sentence(error)), true),
+    };
+    let remedy = if is_of_machine { "" } else { " (name an image with NVIDIA's driver by machine.ami)" };
+    let fault = Some(GpuFault { words: format!("{why}{remedy}"), is_of_machine });
+    GpuReading { fault, ..GpuReading::from_problem(format!("GPU metrics are not published, because {why}")) }
 }
 
 /// The figures of one GPU, and why others are missing.

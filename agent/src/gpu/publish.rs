@@ -76,7 +76,8 @@ async fn said(metadata: &imds::Client, path: &'static str) -> Result<String, Age
     answer.ok_or_else(|| AgentError::new(format!("the instance metadata has no {path}")))
 }
 
-/// All values and how often each occurred, so that the average, the extremes and any percentile of a minute are exact.
+/// Builds a datum with each value and its number of occurrences, so that the average, the extremes and any percentile of a minute are
+/// exact.
 fn metric_datum(datum: GpuMetric, at: Timestamp) -> MetricDatum {
     let (values, counts) = datum.values.into_iter().map(|(value, count)| (value, f64::from(count))).unzip();
     let dimension = |(name, value)| Dimension::builder().name(name).value(value).build();

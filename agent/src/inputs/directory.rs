@@ -83,7 +83,7 @@ impl InputDirectory {
         Ok(FileState::from_metadata(&file.metadata()?))
     }
 
-    /// Whether the file of a path is as it was.
+    /// Returns `true` if the file at a path is unchanged.
     pub(super) fn is_intact(&self, path: &str, state: FileState) -> bool {
         let opened = || -> io::Result<File> {
             let opened = match self.folder_of(path, false)? {
@@ -129,7 +129,7 @@ impl InputDirectory {
     }
 }
 
-/// It must not wait for a pipe that somebody has put there.
+/// Flags that open a file only to check it: the call must not wait for a pipe that somebody has put there.
 const FILE_TO_CHECK: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 fn make_folder(within: &OwnedFd, name: &str) -> Result<OwnedFd, Errno> {

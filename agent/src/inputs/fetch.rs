@@ -10,7 +10,7 @@ use std::time::Instant;
 use aws_config::SdkConfig;
 use futures::stream::{self, TryStreamExt as _};
 use jiff::SignedDuration;
-use jobs::{InputFile, InputSpec};
+use jobs::{InputFile, InputSpec, WorkMonitor};
 use model::bytes::format_bytes;
 use store::{FileOwner, INPUT_PART_BYTES, InputBucket, InputError};
 use tokio::sync::Semaphore;
@@ -20,7 +20,7 @@ use super::directory::InputDirectory;
 use super::journal::InputJournal;
 use crate::agent::{Agent, StartError};
 use crate::directory::make;
-use crate::disk::on_disk;
+use crate::disk::{DiskSpace, on_disk};
 use crate::retry_timeout::{RetryTimeout, read_with_retries};
 use crate::user::User;
 
@@ -30,10 +30,9 @@ const FILES_AT_ONCE: usize = 32;
 /// Concurrent requests, and parts of one file: together they fill a network of 10 Gbit/s.
 const PARTS_AT_ONCE: usize = 16;
 
-/// How often the log says how far it is.
 const PROGRESS_EVERY: SignedDuration = SignedDuration::from_mins(1);
 
-/// How often the journal is written: a restart repeats so much.
+/// Interval at which the journal is written: a restart repeats at most that much.
 const JOURNAL_EVERY: SignedDuration = SignedDuration::from_secs(10);
 
 struct InputFetch<'a> {
@@ -165,9 +164,14 @@ impl InputFetch<'_> {
 
     /// Logs the progress and writes the journal, until it is dropped.
     async fn report(&self, agent: &Agent, input: &InputSpec, (files, bytes): (usize, u64)) -> std::convert::Infallible {
-        let mut said = Instant::now();
+        let (mut said, mut before) = (Instant::now(), 0);
         loop {
             agent.pace.sleep(JOURNAL_EVERY).await;
+            let arrived = self.bytes.load(Ordering::Relaxed);
+            if arrived > before {
+                agent.with_work(WorkMonitor::observe_data);
+            }
+            before = arrived;
             if let Err(error) = self.write_journal().await {
                 agent.log.write_line(&format!("a restart would fetch {} again: {error}", input.from));
             }
@@ -228,8 +232,7 @@ async fn find_missing(
 /// A disk that is too small is known before an hour was spent on it. What parts of unfinished files take is already taken.
 fn check_room(journal: &Mutex<InputJournal>, input: &InputSpec, bytes: u64) -> Result<(), StartError> {
     // An unknown size is found out later.
-    let Ok(disk) = rustix::fs::statvfs(&input.to) else { return Ok(()) };
-    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    let Some(DiskSpace { free_bytes: free, .. }) = DiskSpace::read(Path::new(&input.to)) else { return Ok(()) };
     let needed = bytes.saturating_sub(lock(journal).count_parts().saturating_mul(INPUT_PART_BYTES));
     if needed <= free {
         return Ok(());
@@ -239,5 +242,5 @@ fn check_room(journal: &Mutex<InputJournal>, input: &InputSpec, bytes: u64) -> R
         "the input {} needs {needed}, and the disk of {} has {free} left: set `root_volume_gib`",
         input.from, input.to
     );
-    Err(StartError::Impossible { code: StartError::CANNOT_RUN, why })
+    Err(StartError::cannot_run(why))
 }

@@ -1,6 +1,7 @@
-//! What of an input is on the disk: lines that are only appended, in a directory of root, so that a restarted agent fetches nothing twice.
+//! The journal of the parts of an input that are on the disk: lines that are only appended, in a directory of root, so that a restarted
+//! agent fetches nothing twice.
 //!
-//! A line is written after its content was synced. One that a power loss cut off is skipped.
+//! A line is written after its content was synced. A line that a power loss cut off is skipped.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -69,13 +70,13 @@ impl InputJournal {
         self.files.get(&file.path).filter(|(etag, _)| *etag == file.etag).map(|(_, state)| *state)
     }
 
-    /// Where the parts begin that the unfinished file with that inode has.
+    /// Returns the offsets of the parts that the unfinished file with that inode has.
     pub(super) fn find_parts(&self, file: &InputFile, inode: u64) -> BTreeSet<u64> {
         let found = self.parts.get(&file.path).filter(|parts| parts.etag == file.etag && parts.inode == inode);
         found.map(|parts| parts.starts.clone()).unwrap_or_default()
     }
 
-    /// It is fetched again.
+    /// Forgets a file, so that it is fetched again.
     pub(super) fn forget_file(&mut self, file: &InputFile) {
         self.files.remove(&file.path);
     }

@@ -17,7 +17,7 @@ use crate::user::User;
 
 const PROGRAM: &str = "mount-s3";
 
-/// It answers once it has asked S3.
+/// Timeout of the program, which returns after it has queried S3.
 const MOUNT_TIMEOUT: Duration = Duration::from_mins(1);
 
 const OUTPUT_CHARACTERS_MAX: usize = 500;
@@ -32,15 +32,16 @@ impl Drop for MountedInput {
     }
 }
 
-/// Whether a process is what serves a mounted input: it is no process of the command. `name` is that of the process.
+/// Returns `true` if a process of this name serves a mounted input, and so is no process of the command.
 pub(crate) fn is_mount(name: &str) -> bool {
     name == PROGRAM
 }
 
 pub(super) async fn mount(agent: &Arc<Agent>, input: &InputSpec, user: &User) -> Result<MountedInput, StartError> {
     let (to, owner) = (PathBuf::from(&input.to), user.file_owner());
-    let failed =
-        |why: String| StartError::broken(format!("the input {} cannot be mounted at {}: {why}", input.from, input.to));
+    let words = |why: &str| format!("the input {} cannot be mounted at {}: {why}", input.from, input.to);
+    let failed = |why: String| StartError::broken(words(&why));
+    let refused = |error: io::Error| StartError::from_io(agent, &error, words(&error.to_string()));
     // By an earlier start of this agent.
     if fs::read_to_string("/proc/self/mountinfo").is_ok_and(|mounts| is_mounted(&mounts, &input.to)) {
         unmount(&to);
@@ -52,10 +53,10 @@ pub(super) async fn mount(agent: &Arc<Agent>, input: &InputSpec, user: &User) ->
         if place.canonicalize()?.components().eq(place.components()) {
             Ok(())
         } else {
-            Err(io::Error::other("there is a link in its path"))
+            Err(io::Error::new(io::ErrorKind::NotADirectory, "there is a link in its path"))
         }
     });
-    made.await.map_err(io::Error::other).and_then(|made| made).map_err(|error| failed(error.to_string()))?;
+    made.await.map_err(io::Error::other).and_then(|made| made).map_err(refused)?;
     let folder = input.from.folder();
     let mut command = Command::new(PROGRAM);
     command.arg(&input.from.bucket).arg(&to).args(["--read-only", "--allow-other"]);
@@ -78,7 +79,11 @@ pub(super) async fn mount(agent: &Arc<Agent>, input: &InputSpec, user: &User) ->
             agent.log.write_line(&format!("mounted {} at {}", input.from, input.to));
             Ok(MountedInput(to))
         }
-        Ok(Ok(status)) => Err(failed(format!("{PROGRAM} ended with {status}: {}", read_output(&mut output)))),
+        Ok(Ok(status)) => {
+            let wrote = read_output(&mut output);
+            let why = format!("{PROGRAM} ended with {status}: {wrote}");
+            Err(if is_final(&wrote) { StartError::cannot_run(words(&why)) } else { failed(why) })
+        }
         Ok(Err(error)) if error.kind() == io::ErrorKind::NotFound => Err(StartError::Impossible {
             code: StartError::NOT_FOUND,
             why: format!(
@@ -90,6 +95,11 @@ pub(super) async fn mount(agent: &Arc<Agent>, input: &InputSpec, user: &User) ->
         Ok(Err(error)) => Err(failed(error.to_string())),
         Err(_) => Err(failed(format!("{PROGRAM} did not answer: {}", read_output(&mut output)))),
     }
+}
+
+/// True if the next machine would get the same answer of S3, as Mountpoint words it (mountpoint-s3-client, `ObjectClientError`).
+fn is_final(wrote: &str) -> bool {
+    ["Forbidden", "Access Denied", "bucket does not exist"].iter().any(|one| wrote.contains(one))
 }
 
 fn read_output(output: &mut File) -> String {
@@ -113,7 +123,7 @@ fn unmount(path: &Path) {
         .status();
 }
 
-/// Whether Mountpoint is mounted there: Linux manual, `proc_pid_mountinfo(5)`, and its name there.
+/// Returns `true` if Mountpoint is mounted at that path: Linux manual, `proc_pid_mountinfo(5)`, and its name there.
 fn is_mounted(mounts: &str, path: &str) -> bool {
     mounts.lines().any(|line| {
         let mut fields = line.split(' ');

@@ -5,34 +5,39 @@ use std::collections::BTreeSet;
 use std::io;
 use std::sync::PoisonError;
 
-use jobs::checkpoints::{CheckpointStep, DirectoryEntry, StepNumber, WriterState, is_text};
+use jobs::checkpoints::{CheckpointStep, DirectoryEntry, DirectorySummary, StepNumber, WriterState, is_text};
 use jobs::{AgentWarningKind, STANDS_AFTER};
 
 use super::KeeperTask;
-use crate::directory::{self, DirectoryScan};
-use crate::world::time_since;
+use crate::directory::{self, DirectoryScan, DiskRoom};
+use crate::disk::DiskSpace;
+use crate::world::{now, time_since};
 
 impl KeeperTask {
     /// The entries of the directory now, the newest step first, for this state of the writer.
     pub(super) async fn scan_steps(&mut self, writer: WriterState) -> Option<Vec<CheckpointStep>> {
-        let (directory, mut held, kept) = (self.directory.clone(), std::mem::take(&mut self.held), self.kept);
+        let (directory, mut held, order) = (self.directory.clone(), std::mem::take(&mut self.held), self.order.clone());
         let looked = self.disk.run(move || {
             let mut scan = directory::scan_directory(&directory)?;
             let there: BTreeSet<u64> = scan.entries.iter().filter_map(step_of_data).collect();
-            let free = directory::full(&directory.path);
-            held.update(&directory, &mut scan, |entry| is_undecided(entry, kept), free.is_some())?;
-            Ok((scan, there, held, free))
+            let is_undecided = |entry: &DirectoryEntry| step_of_data(entry).is_some() && order.is_undecided(entry);
+            let undecided = scan.entries.iter().filter(|entry| is_undecided(entry)).filter_map(step_of_data).collect();
+            let space = DiskSpace::read(&directory.path);
+            let room = DiskRoom::of_scan(space.map(|space| space.free_bytes), &scan);
+            let free = space.filter(|space| space.is_nearly_full).map(|space| space.free_bytes);
+            held.update(&directory, &mut scan, is_undecided, room)?;
+            Ok((scan, there, undecided, held, free, room))
         });
-        let (DirectoryScan { entries, links, left_out }, there, free) = match looked.await {
-            Ok((scan, there, held, free)) => {
+        let (DirectoryScan { entries, links, trackers, left_out }, there, undecided, free) = match looked.await {
+            Ok((scan, there, undecided, held, free, room)) => {
                 self.agent.clear_warning(AgentWarningKind::Directory);
-                self.held = held;
-                (scan, there, free)
+                (self.held, self.room) = (held, room);
+                (scan, there, undecided, free)
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let words = format!("the checkpoint directory {} is gone", self.directory.path.display());
                 self.warn_if_lasting(AgentWarningKind::Directory, words);
-                (DirectoryScan::default(), BTreeSet::new(), None)
+                (DirectoryScan::default(), BTreeSet::new(), BTreeSet::new(), None)
             }
             Err(error) => {
                 let (place, words) = (self.directory.path.display(), directory::describe_io_error(&error));
@@ -43,16 +48,16 @@ impl KeeperTask {
             }
         };
         self.links = links;
-        self.compare_with_last_look(there, &entries);
+        self.compare_with_last_look(there, undecided, &entries);
         // A monotonic time, because the machine's clock may be set: a quiet minute is a real minute.
         let now = after(self.begun_at, time_since(self.begun));
         self.seen.observe(entries, now);
-        let steps = self.seen.steps(writer, now);
-        self.known.get_or_insert_with(|| steps.iter().filter_map(|step| step.number.named()).collect());
+        self.seen.observe_trackers(trackers);
+        let DirectorySummary { steps, left_out: data_left_out } = self.seen.summarize(writer, now);
         self.report_progress(&steps);
         self.warn_of_no_checkpoint(&steps, left_out.as_deref());
         let is_unkept = |step: &&CheckpointStep| match step.number.named() {
-            Some(number) => self.kept.is_none_or(|kept| number > kept),
+            Some(_) => self.order.is_next(step),
             None => self.originals.snapshot.as_ref().is_none_or(|kept| kept.step.changed_at != step.changed_at),
         };
         let bytes = steps.iter().find(is_unkept).map_or(0, |step| step.bytes);
@@ -62,6 +67,27 @@ impl KeeperTask {
                 "`{name}` is part of no checkpoint: no log, picture, event file, core dump or link to elsewhere is"
             ));
         }
+        self.warn_of_state(data_left_out);
+        self.warn_of_disk(free);
+        Some(steps)
+    }
+
+    /// Warns the owner while data without a number goes with no checkpoint.
+    fn warn_of_state(&mut self, left_out: Option<String>) {
+        match left_out {
+            Some(name) => {
+                let words = format!(
+                    "`{name}` has no number, and goes with no checkpoint, because it changes all the time or is larger than each: name it in \
+                     `include` or `exclude` of [checkpoint]"
+                );
+                self.warn_if_lasting(AgentWarningKind::LeftOut, words);
+            }
+            None => self.agent.clear_warning(AgentWarningKind::LeftOut),
+        }
+    }
+
+    /// Warns the owner while few bytes are free.
+    fn warn_of_disk(&mut self, free: Option<u64>) {
         match free {
             Some(free) => {
                 let (place, mib) = (self.directory.path.display(), free / (1024 * 1024));
@@ -70,21 +96,23 @@ impl KeeperTask {
             }
             None => self.agent.clear_warning(AgentWarningKind::Disk),
         }
-        Some(steps)
     }
 
     /// Finds the steps that the framework has deleted since, and whether one of them was neither uploaded nor held.
-    fn compare_with_last_look(&mut self, there: BTreeSet<u64>, entries: &[DirectoryEntry]) {
+    fn compare_with_last_look(&mut self, there: BTreeSet<u64>, undecided: BTreeSet<u64>, entries: &[DirectoryEntry]) {
         let gone: BTreeSet<u64> = self.there.difference(&there).copied().collect();
         let held: BTreeSet<u64> = entries.iter().filter_map(step_of_data).collect();
         self.framework_deletes |= !gone.is_empty();
-        let lost = gone.difference(&held).filter(|step| self.kept.is_none_or(|kept| **step > kept)).count();
+        let newest = self.order.newest();
+        let is_lost = |step: &&u64| self.undecided.contains(step) && Some(**step) != newest;
+        let lost = gone.difference(&held).filter(is_lost).count();
         self.lost = self.lost.saturating_add(u32::try_from(lost).unwrap_or(u32::MAX));
         if lost > 0 {
-            let why = self.held.unheld.as_deref().unwrap_or("it was there for less than ten seconds");
-            self.lost_why = format!("it was deleted before the agent could hold it: {why}");
+            let no_room = (self.room.missing() > 0).then_some("the disk has no room to hold it: set `root_volume_gib`");
+            let why = self.held.unheld.as_deref().or(no_room).unwrap_or("it was there for less than ten seconds");
+            self.lost_why = format!("it was deleted before the agent could keep it: {why}");
         }
-        self.there = there;
+        (self.there, self.undecided) = (there, undecided);
     }
 
     /// Warns the owner if no checkpoint exists, and no file can become one, for twice the expected interval.
@@ -108,8 +136,13 @@ impl KeeperTask {
 
     /// Reports the progress and the speed of the job.
     fn report_progress(&mut self, steps: &[CheckpointStep]) {
-        let named = |step: &CheckpointStep| step.number.named().filter(|_| step.complete);
-        let Some(newest) = steps.iter().find_map(named) else { return };
+        // A time in the future would hide all that comes after it.
+        let complete = steps.iter().filter(|step| step.complete && step.changed_at <= now());
+        let newest = complete.max_by_key(|step| (step.changed_at, step.number));
+        let newest = newest.map(|step| (step.number.named(), step.changed_at));
+        self.agent.with_work(|work, at| work.observe_steps(!steps.is_empty(), newest, at));
+        let next = self.order.to_upload(steps).find_map(|step| step.number.named());
+        let Some(newest) = next.or(self.order.newest()) else { return };
         self.progress.saw(newest, time_since(self.begun));
         let steps_per_hour = self.progress.steps_per_hour();
         self.agent.set_status(|status| (status.step, status.steps_per_hour) = (Some(newest), steps_per_hour));
@@ -138,10 +171,4 @@ impl KeeperTask {
 
 fn step_of_data(entry: &DirectoryEntry) -> Option<u64> {
     entry.step().filter(|_| entry.folder || !is_text(&entry.name)).map(|named| named.step)
-}
-
-/// Whether it may be the next upload.
-fn is_undecided(entry: &DirectoryEntry, kept: Option<u64>) -> bool {
-    let is_newer = |step: u64| kept.is_none_or(|kept| step > kept);
-    step_of_data(entry).is_some() && entry.step().is_some_and(|named| named.is_ambiguous || is_newer(named.step))
 }

@@ -9,7 +9,8 @@ use std::time::Instant;
 
 use jiff::SignedDuration;
 use jobs::checkpoints::{
-    CheckpointStep, StepNumber, best_named, kept_by_framework, place_of, step_of, to_keep, to_put_beside,
+    CheckpointProgress, CheckpointStep, Precedence, StepNumber, best_named, kept_by_framework, place_of, step_of,
+    to_keep, to_put_beside,
 };
 use jobs::warning::{PendingUpload, UploadMeasurement};
 use jobs::{AgentWarningKind, Checkpoint, Head};
@@ -37,6 +38,7 @@ impl KeeperTask {
         let beside = self.beside(checkpoint, best);
         let mut content = std::mem::take(&mut snapshot.content);
         content.beside.clone_from(&beside);
+        content.counts_again = self.order.counts_again_with(step);
         let owner = self.owner.clone();
         let upload = agent.store.upload_checkpoint(&agent.identity.job, checkpoint, content, &owner, now());
         let mut upload = Box::pin(upload);
@@ -50,6 +52,16 @@ impl KeeperTask {
                     self.scan_steps(writer).await;
                 } => {}
             }
+            // The open files of an upload keep their room on the disk.
+            if self.held.has_given_up(&step.entries) || (self.room.missing() > 0 && snapshot.has_copies()) {
+                drop(upload);
+                let thaw = move || {
+                    snapshot.thaw();
+                    Ok(())
+                };
+                self.disk.run(thaw).await.map_err(own)?;
+                return Err(KeepError::Own("the command needs its room on the disk: set `root_volume_gib`".to_owned()));
+            }
         };
         let looked = self.disk.run(move || {
             snapshot.thaw();
@@ -61,7 +73,7 @@ impl KeeperTask {
             return Err(KeepError::Own(format!("{} was changed while it was uploaded", path.display())));
         }
         let kept = self.name(checkpoint, step.unverified, &beside).await?;
-        self.note_kept(step, place, KeptStep { step: step.clone(), manifest: Arc::new(manifest) });
+        self.note_kept(step, all, place, KeptStep { step: step.clone(), manifest: Arc::new(manifest) });
         self.measure(step, begun);
         agent.set_status(|status| status.unsaved.save(step.changed_at.min(now())));
         self.finished.unverified_note = None;
@@ -87,7 +99,7 @@ impl KeeperTask {
         all: &[CheckpointStep],
     ) -> io::Result<(StepSnapshot, Option<u64>)> {
         let (directory, step, links) = (self.directory.clone(), step.clone(), self.links.clone());
-        let is_other = |other: &&CheckpointStep| other.number.named().is_some() && other.number != step.number;
+        let is_other = |other: &&CheckpointStep| other.number.named().is_some() && other.entries != step.entries;
         let others: Vec<String> = all.iter().filter(is_other).flat_map(|other| other.entries.clone()).collect();
         let taken = self.disk.run(move || {
             let mut taken = StepSnapshot::capture(&directory, &step, &others, &links)?;
@@ -119,10 +131,17 @@ impl KeeperTask {
         // A checkpoint from which a command resumed and came this far was whole. An unverified one does not prove that it came so far.
         let others = self.unverified.iter().copied().filter(|other| is_unverified || Some(*other) != self.from);
         let mut unverified: Vec<Checkpoint> = others.chain(is_unverified.then_some(newest)).collect();
-        let kept = to_keep(&self.counting, newest, self.keep, &unverified, beside);
+        // Its owner may mend the command, and go on from there.
+        let not_resumed_from = self.from.filter(|_| self.finished.not_resumed.is_some());
+        let retained: Vec<Checkpoint> = beside.iter().copied().chain(not_resumed_from).collect();
+        let kept = to_keep(&self.counting, newest, self.keep, &unverified, &retained);
         unverified.retain(|other| *other == newest || kept.contains(other));
+        let has_begun_again = not_resumed_from.is_some();
         let name = |head: &mut Head| {
             (head.checkpoint, head.kept, head.unverified) = (Some(newest), kept.clone(), unverified.clone());
+            if has_begun_again {
+                head.began_again = Some(newest.attempt);
+            }
         };
         self.agent.fence.swap(name).await?;
         self.finished.has_kept |= !is_unverified;
@@ -131,12 +150,18 @@ impl KeeperTask {
         Ok(kept)
     }
 
-    fn note_kept(&mut self, step: &CheckpointStep, place: u64, kept: KeptStep) {
+    fn note_kept(&mut self, step: &CheckpointStep, all: &[CheckpointStep], place: u64, kept: KeptStep) {
         self.lost = 0;
         *self.originals.slot(step.number) = Some(kept);
         match step.number {
             StepNumber::Snapshot => self.seen.snapshot_was_kept(after(self.begun_at, time_since(self.begun))),
-            StepNumber::Named(_) | StepNumber::Ambiguous(_) => self.kept = Some(place),
+            StepNumber::Named(_) | StepNumber::Ambiguous(_) => {
+                if self.order.precedence(step) == Precedence::CountsAgain {
+                    self.progress = CheckpointProgress::since(step.number.named());
+                }
+                self.order.keep(step, all);
+                self.kept = Some(place);
+            }
         }
     }
 

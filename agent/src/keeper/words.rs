@@ -4,14 +4,14 @@ use std::time::Instant;
 
 use jiff::SignedDuration;
 use jobs::AgentWarningKind;
-use jobs::checkpoints::{CheckpointStep, StepNumber, overtaken, unfinished};
+use jobs::checkpoints::{CheckpointStep, Precedence, StepNumber};
 
 use super::KeeperTask;
 
 /// The interval after which a line is repeated.
 const REPEAT_AFTER: SignedDuration = SignedDuration::from_hours(1);
 
-/// After so many failures in a row the next uploads will probably fail as well.
+/// Number of failures in a row after which the next uploads will probably fail as well.
 const FAILURES_MAX: u32 = 3;
 
 /// The most different lines in that time.
@@ -26,7 +26,8 @@ impl KeeperTask {
         torn: Option<&CheckpointStep>,
     ) -> Option<String> {
         let mut left = None;
-        for step in unfinished(steps, self.kept, self.kept_at()) {
+        let order = self.order.clone();
+        for step in order.unfinished(steps) {
             if let Some(why) = &step.problem {
                 left = left.or(Some(self.not_kept(step, why)));
             }
@@ -40,19 +41,33 @@ impl KeeperTask {
             self.log_once(words.clone());
             left = left.or(Some(words));
         }
-        if let (Some(kept), Some(known)) = (self.kept, &self.known)
-            && let Some(late) = overtaken(steps, kept, known)
-        {
+        if let (Some(newest), Some(late)) = (order.newest(), order.find(steps, Precedence::Foreign)) {
             let words = format!(
-                "{} was written after step {kept} was kept, and is not kept, because its number is lower: a command resumes from \
-                 CURFEW_RESUME_FROM, and other files belong elsewhere",
-                describe(late.number)
+                "`{}` was written after step {newest} was kept, and is not kept, because its number is lower and it does not look like a \
+                 checkpoint of this command: other files belong elsewhere",
+                late.entries.first().map_or("", String::as_str)
             );
             self.warn_if_lasting(AgentWarningKind::Overtaken, words);
         } else {
             self.agent.clear_warning(AgentWarningKind::Overtaken);
         }
         left
+    }
+
+    /// A lower step than that which the command resumed from shows that it did not resume. It runs again from an older checkpoint; where there is
+    /// none, it counts again, and its steps are kept from now on.
+    pub(super) fn check_resumption(&mut self, steps: &[CheckpointStep]) {
+        let found = self.order.find(steps, Precedence::NotResumed).and_then(|step| step.number.named());
+        let (Some(lower), Some(from)) = (found, self.order.newest()) else { return };
+        if let Some(not_resumed) = &self.not_resumed {
+            not_resumed.send_replace(Some(lower));
+            return;
+        }
+        let words = format!("it did not resume from step {from}: it wrote step {lower}, and began again");
+        self.agent.warn_owner(AgentWarningKind::Damaged, &words);
+        self.log_once(words.clone());
+        self.finished.not_resumed = Some(words);
+        self.order.accept_new_count();
     }
 
     pub(super) fn not_kept(&mut self, step: &CheckpointStep, words: &str) -> String {

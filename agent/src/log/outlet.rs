@@ -38,7 +38,7 @@ impl LogOutput {
         Self::to(std::io::stdout().as_fd().try_clone_to_owned().map(File::from))
     }
 
-    /// Without a file it accepts everything and writes nothing: the bucket has the log.
+    /// Creates an output to a file. Without a file it accepts everything and writes nothing: the bucket has the log.
     pub(super) fn to(file: std::io::Result<impl Write + Send + 'static>) -> Self {
         let shared = Arc::<OutputState>::default();
         if let Ok(file) = file {
@@ -92,7 +92,7 @@ impl OutputState {
 }
 
 impl PendingOutput {
-    /// After dropped bytes everything is dropped, until there is room to say so.
+    /// Appends the bytes, or drops them if there is no room. After dropped bytes everything is dropped, until there is room to say so.
     fn append(&mut self, bytes: &[u8]) {
         let is_full = self.left_out > 0 || self.bytes.len() + bytes.len() > WAITING_BYTES;
         if is_full && !self.bytes.is_empty() {

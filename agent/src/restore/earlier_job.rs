@@ -23,7 +23,7 @@ pub(super) async fn restore(
         if candidates.in_order.is_empty() || candidates.in_order == tried {
             let why =
                 format!("{why}; run the job from its beginning: curfew rerun {}", agent.identity.job.to_shell_word());
-            return Err(StartError::Impossible { code: StartError::CANNOT_RUN, why });
+            return Err(StartError::cannot_run(why));
         }
         tried.clone_from(&candidates.in_order);
         candidates.skipped.clone_from(&skipped);
@@ -43,6 +43,7 @@ async fn read_candidates(agent: &Agent, job: &JobId) -> Result<RestoreCandidates
         Ok(MachineDocument::Believed(head)) => Ok(head),
         Ok(MachineDocument::Refused(error)) | Err(error) => Err(error),
     };
-    let head = head.map_err(|error| StartError::broken(format!("the checkpoints of {job} cannot be read: {error}")))?;
+    let head = head
+        .map_err(|error| StartError::from_store(&error, format!("the checkpoints of {job} cannot be read: {error}")))?;
     Ok(RestoreCandidates::from_head(&head))
 }

@@ -29,7 +29,7 @@ use gate::ApplyGate;
 use output::ApplyOutput;
 use review::{ApplyTask, ReviewedPlan};
 
-/// After a longer time at the question, the list is checked again before anything is stopped.
+/// Time at the question after which the list is checked again before anything is stopped.
 const ANSWER_WITHIN: SignedDuration = SignedDuration::from_secs(10);
 
 /// Carry out what a run left for approval: exactly that list, each item checked again
@@ -73,7 +73,7 @@ impl Apply {
         ApplyOutput::from_outcomes(&record, run, &outcomes).show(context.global.json)
     }
 
-    /// What waits, or of it what was named.
+    /// Returns the items that await approval, or the named ones among them.
     fn items(&self, record: &RunRecord) -> Result<Vec<RecordedStep>, CommandError> {
         if record.is_of_apply() {
             let advice = "apply the plan itself again: its run is the middle of that one's id";
@@ -96,8 +96,8 @@ impl Apply {
         Ok(waiting.into_iter().filter(|item| self.only.iter().any(|only| only == item.resource.as_str())).collect())
     }
 
-    /// What is to be carried out, as it is now; `None` if the person does not want it. A person who took their time gets a second observation, by the
-    /// configuration as it is by then, which can only leave out more.
+    /// Returns the plan to carry out, as it is now; `None` if the person does not want it. A person who took their time gets a second
+    /// observation, by the configuration as it is by then, which can only leave out more.
     async fn confirmed<'t>(
         &self,
         task: ApplyTask<'t>,
@@ -144,5 +144,4 @@ fn nothing_waits(context: &CommandContext, record: &RunRecord) -> Result<Command
     }
 }
 
-/// What became of each item.
 type ItemOutcomes = Vec<(RecordedStep, StepOutcome)>;

@@ -1,7 +1,10 @@
-//! `curfew config`: checks a configuration before its deployment, and shows it afterwards.
+//! `curfew config`: checks a configuration, puts it in place, takes it back, and shows it.
 
+mod apply;
 mod check;
 mod document;
+mod replace;
+mod rollback;
 mod show;
 
 use std::path::Path;
@@ -12,10 +15,12 @@ use crate::arguments::Global;
 use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;
 
-/// Check a configuration before you deploy it, or show the deployed one
+/// Check a configuration, put it in place or take it back, or show the deployed one
 #[derive(Debug, Subcommand)]
 pub(crate) enum Config {
     Check(check::Check),
+    Apply(apply::Apply),
+    Rollback(rollback::Rollback),
     Show(show::Show),
 }
 
@@ -23,7 +28,9 @@ impl Config {
     /// A file needs neither region nor credentials, so it connects only when a call is needed.
     pub(crate) async fn run(self, global: Global) -> Result<CommandStatus, CommandError> {
         match self {
-            Self::Check(check) => check.run(global).await,
+            Self::Check(check) => Box::pin(check.run(global)).await,
+            Self::Apply(apply) => apply.run(global).await,
+            Self::Rollback(rollback) => rollback.run(global).await,
             Self::Show(show) => show.run(global).await,
         }
     }

@@ -1,7 +1,7 @@
 //! `curfew doctor`: checks whether the deployment is alive and safe.
 //!
 //! It makes every check, even if others fail, and a check that fails for a missing permission is a finding that names it:
-//! `cloudformation:DescribeStackResources`; `s3:ListBucket`, `s3:GetObject` and `s3:GetBucketPolicy` on the state bucket;
+//! `cloudformation:DescribeStackResources` and `cloudformation:DescribeStacks`; `s3:ListBucket`, `s3:GetObject` and `s3:GetBucketPolicy` on the state bucket;
 //! `cloudwatch:DescribeAlarms` and `cloudwatch:ListMetrics`; `sns:ListSubscriptionsByTopic`; `iam:SimulatePrincipalPolicy`, `iam:GetRole`,
 //! `iam:ListInstanceProfiles`; `servicequotas:ListServiceQuotas`; `ec2:DescribeRegions`, `ec2:DescribeInstances`,
 //! `ec2:DescribeInstanceTypes`, `ec2:DescribeSpotInstanceRequests`, `ec2:DescribeVolumes` and `ec2:DescribeTags`. It writes nothing.
@@ -10,9 +10,10 @@ mod account;
 mod deployment;
 mod permissions;
 mod roles;
-mod section;
+pub(super) mod section;
 mod show;
 mod tags;
+mod versions;
 
 use clap::Args;
 use futures::future::join_all;
@@ -30,7 +31,7 @@ use section::DoctorSection;
 
 /// Check that the deployment is alive and safe
 ///
-/// Checks the last runs, alarms, subscriptions, the configuration, the telemetry of GPUs, the permissions of each function
+/// Checks the versions, the last runs, alarms, subscriptions, the configuration, the telemetry of GPUs, the permissions of each function
 /// (by IAM's policy simulator), what you and others may write that only Curfew should, the roles of teams' machines, GPU quotas,
 /// and stray tags. Each finding comes with its remedy. Nothing is changed.
 #[derive(Debug, Args)]
@@ -47,7 +48,6 @@ pub(crate) struct Doctor {
     principals: Vec<String>,
 }
 
-/// The result for scripts.
 #[derive(Serialize)]
 struct DoctorOutput<'a> {
     schema: u32,
@@ -68,7 +68,8 @@ impl Doctor {
         );
         let ceiling = ceiling(&last)?;
         let judged = config.as_ref().map_or_else(|_| Config::default(), Config::clone);
-        let (alarms, subscriptions, permissions, roles, account) = join!(
+        let (versions, alarms, subscriptions, permissions, roles, account) = join!(
+            Box::pin(versions::check(context, &deployed)),
             deployment::alarms(context, &stack),
             deployment::subscriptions(context, &deployed),
             Box::pin(permissions::check(context, &deployed, &stack, &self.principals, ceiling)),
@@ -76,10 +77,11 @@ impl Doctor {
             account::check_regions(context, &deployed, &judged),
         );
         let mut sections = vec![
+            versions,
             deployment::runs(context, &stack, &last),
             alarms,
             subscriptions,
-            deployment::configuration(&config, ceiling, &account.left_out),
+            deployment::configuration(context, &config, ceiling, &account.left_out),
             permissions,
             roles,
         ];

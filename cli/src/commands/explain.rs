@@ -27,7 +27,6 @@ pub(crate) struct Explain {
     resources: Vec<NamedResource>,
 }
 
-/// What is printed as JSON.
 #[derive(Serialize)]
 struct ExplainOutput {
     schema: u32,

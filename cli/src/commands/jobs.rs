@@ -8,18 +8,19 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use clap::Args;
+use futures::{StreamExt as _, stream};
 use jiff::Timestamp;
-use jobs::{Job, JobCompletion, JobOverview};
+use jobs::{Job, JobCompletion, JobOverview, Phase};
 use model::id::TeamName;
 use serde::Serialize;
-use store::Store;
+use store::{MachineDocument, Store};
 
 use self::read::JobDetails;
 use self::sweep::SweepMembers;
 use crate::command_error::{CommandError, describe_store_error};
 use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
-use crate::resolve_job::{NameUse, NamedWork, resolve, states};
+use crate::resolve_job::{AT_ONCE, NameUse, NamedWork, resolve, states};
 use crate::{screen, world};
 
 /// The states change once a minute at most, except at an event.
@@ -50,13 +51,13 @@ pub(crate) struct Jobs {
 /// ```json
 /// {"schema": 1, "at": "2026-11-22T05:00:00Z",
 ///  "jobs": [{"job": "vision/llama-1a2b3c4d", "owner": "ada", "state": "running", "over": false, "why": "", "submitted_at": "…",
-///            "attempts": 1, "machine": {"instance": "i-…", …}, "step": 1200, "slack_seconds": null,
+///            "attempts": 1, "machine": {"instance": "i-…", …}, "step": 1200, "step_at": "…", "slack_seconds": null,
 ///            "seconds": 3600, "cost_usd_max": 0.41,
 ///            "footprint": {"energy_kwh": {"low": 0.027, "high": 0.45}, "operational_kg_co2e": {…}, "embodied_kg_co2e": {…}}, "until": "…"}],
 ///  "problems": []}
 /// ```
 /// `machine` is null if there is none. `until` is when the job ended; for a running job the absolute end of its attempt; for a waiting or held job
-/// its next try. A job of a sweep has `sweep`, with its number and parameters. `slack_seconds` is the time to spare of a job whose deadline decides what it runs on. `problems` says what could not be read.
+/// its next try. `step_at` is null if the time of the step is unknown, or was in an earlier attempt. A job of a sweep has `sweep`, with its number and parameters. `slack_seconds` is the time to spare of a job whose deadline decides what it runs on. `problems` says what could not be read.
 #[derive(Serialize)]
 struct JobListOutput<'a> {
     schema: u32,
@@ -81,7 +82,22 @@ struct JobOutput<'a> {
     problems: &'a [String],
 }
 
-/// What was shown, and whether it can still change.
+/// Builds the overviews, with the time of the step if a machine runs. A heartbeat that cannot be read leaves that time out.
+async fn overviews(store: &Store, jobs: Vec<Job>, now: Timestamp) -> Vec<JobOverview> {
+    let overviews = jobs.into_iter().map(|job| async move {
+        let overview = JobOverview::from_job(&job, now);
+        if overview.step.is_none() || !matches!(job.phase, Phase::Running(_)) {
+            return overview;
+        }
+        match store.read_heartbeat(&job.job, job.machine_attempt()).await {
+            Ok(MachineDocument::Believed(beat)) => overview.with_step_time(&beat.said, beat.at),
+            Ok(MachineDocument::Absent | MachineDocument::Refused(_)) | Err(_) => overview,
+        }
+    });
+    stream::iter(overviews).buffered(AT_ONCE).collect().await
+}
+
+/// The status of the jobs as shown, and whether they can still change.
 struct ShownJobs {
     status: CommandStatus,
     is_final: bool,
@@ -113,13 +129,14 @@ impl Jobs {
         let names = if self.all { store.jobs(self.team.as_ref()).await? } else { store.active().await? };
         let of_team = |team: &TeamName| self.team.as_ref().is_none_or(|wanted| wanted == team);
         let names = names.into_iter().filter(|id| of_team(&id.team)).collect();
-        let (mut jobs, mut problems) = (Vec::new(), Vec::new());
+        let (mut read_jobs, mut problems) = (Vec::new(), Vec::new());
         for read in states(store, names).await {
             match read {
-                Ok(job) => jobs.push(JobOverview::from_job(&job, now)),
+                Ok(job) => read_jobs.push(job),
                 Err(error) => problems.push(format!("a job could not be read: {}", describe_store_error(&error))),
             }
         }
+        let mut jobs = overviews(store, read_jobs, now).await;
         jobs.sort_by_key(|job| (job.over, std::cmp::Reverse(job.submitted_at)));
         self.clear();
         for problem in &problems {
@@ -180,6 +197,10 @@ impl Jobs {
         let overview = JobOverview::from_job(job, now);
         let overview = match details.heartbeat.as_ref().and_then(|heartbeat| heartbeat.gpus.as_ref()) {
             Some(work) => overview.with_gpu_work(job, work, now),
+            None => overview,
+        };
+        let overview = match details.heartbeat.as_ref().zip(details.heartbeat_at) {
+            Some((heartbeat, at)) => overview.with_step_time(heartbeat, at),
             None => overview,
         };
         let completion = JobCompletion::from_job(job, details.heartbeat.as_ref(), now);

@@ -31,13 +31,13 @@ pub(crate) struct Keep {
     /// Ids, such as i-0123456789abcdef0, vol-0123456789abcdef0 or snap-0123456789abcdef0
     #[arg(value_name = "RESOURCE")]
     words: Vec<String>,
-    /// For how long (3d, 12h), until the end of which day (2026-09-30, UTC), or until which moment (RFC 3339)
+    /// Time to keep them: a duration (3d, 12h), until the end of a day (2026-09-30, UTC), or until a moment (RFC 3339)
     #[arg(value_name = "HOW-LONG")]
     until: String,
 }
 
 impl Keep {
-    /// What to keep. Needs nothing but what was typed.
+    /// Returns the resources to keep. Needs nothing but what was typed.
     ///
     /// # Errors
     /// Where one of the two lacks, or stands where the other should.
@@ -117,7 +117,6 @@ impl Release {
     }
 }
 
-/// What became of one resource, for programs.
 #[derive(Debug, Serialize)]
 struct KeepResult {
     region: Option<Region>,
@@ -126,7 +125,7 @@ struct KeepResult {
     keep_until: Option<Timestamp>,
     notes: Vec<String>,
     error: Option<String>,
-    /// It is unknown or was not done, for want of a permission or an answer.
+    /// `true` if the outcome is unknown or nothing was done, for want of a permission or an answer.
     #[serde(skip)]
     unanswered: bool,
     /// Every region says that there is no such thing.

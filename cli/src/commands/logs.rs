@@ -21,13 +21,13 @@ use crate::{screen, world};
 /// The agent uploads its log as often while it is followed.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// How long after the end of a job its last lines may still be uploaded: the agent writes its result first.
+/// Time after the end of a job in which its last lines may still be uploaded: the agent writes its result first.
 const LAST_LINES_TIMEOUT: SignedDuration = SignedDuration::from_secs(30);
 
-/// How often the agent is told that somebody follows the log.
+/// Interval at which the agent is told that somebody follows the log.
 const MARK_EVERY: Duration = Duration::from_mins(1);
 
-/// Of up to 8 MiB each.
+/// Limit of parts that are read at once, of up to 8 MiB each.
 const PARTS_AT_ONCE: usize = 4;
 
 /// Show the log of a job's command
@@ -254,7 +254,7 @@ async fn look_once(
     Ok(Look::Unfinished(Box::new(store.read_job(&job.job).await?.value.unwrap_or_else(|| job.clone()))))
 }
 
-/// Whether the agent has written its last: the exit record comes after the log. Without a machine there is none to wait for.
+/// Returns `true` if the agent has written its last: the exit record comes after the log. Without a machine there is no agent to wait for.
 async fn has_exit(store: &Store, job: &Job) -> Result<bool, StoreError> {
     let attempt = job.machine_attempt();
     Ok(attempt == 0 || !matches!(store.read_exit(&job.job, attempt).await?, MachineDocument::Absent))

@@ -60,7 +60,7 @@ pub(crate) struct Recommend {
     offline: bool,
 }
 
-/// By what was used there is neither a model nor a place to choose.
+/// Options that a recommendation by usage refuses: it has neither a model nor a place to choose.
 const NOT_OF_USAGE: [&str; 25] = [
     "offline",
     "explain",
@@ -89,7 +89,7 @@ const NOT_OF_USAGE: [&str; 25] = [
     "hf_config",
 ];
 
-/// How to pay.
+/// The ways to pay.
 #[derive(Debug, Subcommand)]
 enum Payment {
     Commitment(commitment::CommitmentArguments),

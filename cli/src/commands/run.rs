@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use jobs::{CancelRequest, CommandJob, Job, JobId, JobResult, Phase};
+use model::config::Config;
+use model::duration;
 use recommend::GpuRequest;
 use store::{MachineDocument, Store, SubmittedSpec};
 use tokio::signal::ctrl_c;
@@ -16,10 +18,13 @@ use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
 use crate::{screen, world};
 
-/// As a shell ends after Ctrl-C: 128 and the number of SIGINT (POSIX.1-2024, "Exit Status for Commands").
+/// Exit code of a shell after Ctrl-C: 128 and the number of SIGINT (POSIX.1-2024, "Exit Status for Commands").
 const INTERRUPTED: u8 = 130;
 
 /// Run a command on a GPU machine, and follow it to its end
+/// The limit of a command without one: days are meant seldom, and are money.
+const MAX_RUNTIME: &str = "24h";
+
 #[derive(Debug, Args)]
 #[command(
     after_help = "Submits a job, prints its log, and ends with the exit code of the command. Ctrl-C asks whether to cancel the job or to let it \
@@ -32,20 +37,32 @@ pub(crate) struct Run {
     #[arg(value_name = "COMMAND", required = true, last = true)]
     words: Vec<String>,
     /// Run on this GPU, and at least so many: a10g, h100:8, a100-80gb, 24gb, or an instance type
-    #[arg(long, value_name = "GPU[:COUNT]")]
-    gpu: GpuRequest,
+    #[arg(long, value_name = "GPU[:COUNT]", required_unless_present_any = ["cpu", "memory_gib"], conflicts_with_all = ["cpu", "memory_gib"])]
+    gpu: Option<GpuRequest>,
+    /// Run without a GPU, on a machine with at least so many vCPUs
+    #[arg(long, value_name = "COUNT")]
+    cpu: Option<u32>,
+    /// Run without a GPU, on a machine with at least so much memory
+    #[arg(long, value_name = "GIB")]
+    memory_gib: Option<u32>,
     /// Bring this directory along: the command runs in the home of its user, which has its files, except what git ignores
     #[arg(long, value_name = "DIRECTORY")]
     workdir: Option<PathBuf>,
     /// Run this line of shell before the command, in every attempt
     #[arg(long, value_name = "LINE")]
     setup: Option<String>,
+    /// Run both by this shell: bash, dash, ksh, sh or zsh [default: bash, in which a pipeline fails with any of its parts]
+    #[arg(long, value_name = "SHELL")]
+    shell: Option<String>,
     /// Run it, and --setup, in a container of this image, such as pytorch/pytorch:2.9.0-cuda12.8-cudnn9-runtime
     #[arg(long, value_name = "IMAGE")]
     container: Option<String>,
     /// Set this variable for the command
     #[arg(long, value_name = "NAME=VALUE", value_parser = read_variable)]
     env: Vec<(String, String)>,
+    /// Set this variable to the value of a secret, or of a parameter of Systems Manager
+    #[arg(long, value_name = "NAME=ARN", value_parser = read_variable)]
+    secret: Vec<(String, String)>,
     /// Keep checkpoints that the command writes into this directory
     #[arg(long, value_name = "DIRECTORY")]
     checkpoint_dir: Option<String>,
@@ -55,12 +72,15 @@ pub(crate) struct Run {
     /// Launch it again so often after the command has failed
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     retries: u32,
-    /// End it after so much time on machines, such as 8h [default: [lifetime] max of the configuration]
+    /// End it after so much time on machines, such as 8h [default: 24h, or [lifetime] max of the configuration if that is less]
     #[arg(long, value_name = "DURATION")]
     max_runtime: Option<String>,
     /// Spend at most so much
     #[arg(long, value_name = "USD", value_parser = read_usd)]
     max_usd: Option<f64>,
+    /// End it once every GPU has been idle for so long, such as 2h
+    #[arg(long, value_name = "DURATION")]
+    idle: Option<String>,
     /// Do not run on Spot
     #[arg(long)]
     on_demand: bool,
@@ -98,6 +118,12 @@ impl Run {
         if context.global.json && !self.detach && !self.options.dry_run {
             return Err(CommandError::with("--json cannot print the log of a command", "add --detach or --dry-run"));
         }
+        let mut max_runtime = self.max_runtime;
+        if max_runtime.is_none() {
+            let config = context.needs_deployed().await?.store.read_config().await?;
+            max_runtime = default_max_runtime(&config, !context.global.json);
+        }
+        let gpu = self.gpu.unwrap_or_default();
         let document = JobDocument {
             source: COMMAND_LINE.to_owned(),
             file_name: "run".to_owned(),
@@ -106,15 +132,21 @@ impl Run {
                 name: self.name,
                 owner: self.owner,
                 setup: self.setup,
+                shell: self.shell,
                 container: self.container,
                 env: self.env,
-                gpus: self.gpu.gpus,
-                memory_gib_min: self.gpu.memory_gib_min,
-                types: self.gpu.types,
+                secrets: self.secret,
+                gpus: gpu.gpus,
+                gpu_name: gpu.name,
+                memory_gib_min: gpu.memory_gib_min,
+                types: gpu.types,
+                vcpus: self.cpu,
+                memory_gib: self.memory_gib,
                 retries: self.retries,
                 on_demand: self.on_demand,
-                max_runtime: self.max_runtime,
+                max_runtime,
                 max_usd: self.max_usd,
+                idle: self.idle,
                 checkpoint_dir: self.checkpoint_dir,
                 inputs: self.input,
             }
@@ -134,6 +166,15 @@ impl Run {
             }),
         }
     }
+}
+
+/// `None`: `[lifetime] max` of the configuration is less, and holds by itself.
+fn default_max_runtime(config: &Config, is_shown: bool) -> Option<String> {
+    let has_more = duration::parse(MAX_RUNTIME).is_ok_and(|most| config.lifetime.max > most);
+    if has_more && is_shown {
+        screen::print_line(format!("Without --max-runtime the command ends after {MAX_RUNTIME}"));
+    }
+    has_more.then(|| MAX_RUNTIME.to_owned())
 }
 
 fn keeps_running(job: &JobId) -> String {
@@ -161,7 +202,7 @@ async fn exit_code(store: &Store, job: &Job) -> Result<Option<u8>, CommandError>
     Ok(code.and_then(|code| u8::try_from(code).ok()).filter(|code| *code != 0))
 }
 
-/// Without a terminal, or at a second Ctrl-C, the job is left running: only a person ends it.
+/// Asks whether to cancel the job. Without a terminal, or at a second Ctrl-C, the job is left running: only a person ends it.
 async fn cancel_or_detach(store: &Store, job: &JobId) -> Result<CommandStatus, CommandError> {
     let question = format!("Cancel {job}? Without that it keeps running.");
     let asked = tokio::task::spawn_blocking(move || screen::confirm(question, false).unwrap_or(false));

@@ -33,10 +33,10 @@ use crate::screen;
 use region::{RegionFindings, RegionScan};
 use show::ScanProgress;
 
-/// Of each, a fleet and a list of volumes are held at a time.
+/// Limit of the regions that are read at once. The command holds a fleet and a list of volumes of each at a time.
 const REGIONS_AT_ONCE_MAX: usize = 6;
 
-/// After so long without an answer, people hear what is waited for.
+/// Time without an answer after which a message names what the command waits for.
 const SILENCE: Duration = Duration::from_secs(10);
 
 /// Find idle GPU instances and unused volumes in every region, with read permissions only
@@ -71,7 +71,7 @@ pub(crate) struct Scan {
     quiet: bool,
 }
 
-/// All that was found, and what it was found in.
+/// The findings of a scan, and the resources that it looked at.
 struct ScanResult {
     regions: Vec<Region>,
     instances: usize,
@@ -209,7 +209,8 @@ impl ScanResult {
         self.gaps.extend(looked.gaps);
     }
 
-    /// What the organisation forbids cannot be mended here, and nothing runs there.
+    /// Returns `true` if every region answered, and every gap is a region that the organisation forbids: that cannot be mended here, and
+    /// nothing runs there.
     fn saw_everything(&self) -> bool {
         self.unanswered.is_empty() && self.gaps.iter().all(|gap| gap.kind == GapKind::ForbiddenRegion)
     }

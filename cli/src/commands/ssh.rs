@@ -13,15 +13,12 @@ use crate::context::CommandContext;
 use crate::resolve_job::resolve_job;
 use crate::screen;
 
-/// What a machine's role needs (Systems Manager user guide, "Configure instance permissions required for Systems Manager").
-const POLICY: &str = "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore";
-
 /// Open a shell on the machine of a job
 #[derive(Debug, Args)]
 #[command(
-    after_help = "It runs `aws ssm start-session`: no key and no open port is needed. The AWS CLI needs its Session Manager plugin, and the role \
-                  of the team's machines the policy AmazonSSMManagedInstanceCore (curfew team create). Exit codes: of that command; 2 there is \
-                  no machine.\n\nExample:\n  curfew ssh llama"
+    after_help = "It runs `aws ssm start-session`: no key and no open port is needed. The AWS CLI needs its Session Manager plugin. The roles that \
+                  Curfew makes for machines allow it, unless the configuration says `ssh = false` under [jobs]. Exit codes: of that command; \
+                  2 there is no machine, or the account allows no shell.\n\nExample:\n  curfew ssh llama"
 )]
 pub(crate) struct Ssh {
     /// Name of the job: <team>/<job>, or a unique part of it
@@ -37,11 +34,20 @@ impl Ssh {
             let advice = format!("curfew jobs {} shows its state", job.job.to_shell_word());
             return Err(CommandError::with(format!("{} has no machine now", job.job), advice));
         };
+        // An unreadable configuration forbids nothing: IAM decides.
+        if store.read_config().await.is_ok_and(|config| !config.jobs.ssh) {
+            let advice = format!("curfew logs --follow {} shows what the job prints", job.job.to_shell_word());
+            return Err(CommandError::with(
+                "the account allows no shell on machines of jobs ([jobs] ssh = false)",
+                advice,
+            ));
+        }
         screen::progress(format!(
-            "Opens {} of {}. If Session Manager does not know it, its role lacks a policy; machines that start later have it after:",
+            "Opens {} of {}. A machine that has just started is known to Session Manager after a minute. If it never is, its role is older than \
+             this version of Curfew, or your own; machines that start later have a shell after:",
             machine.instance, job.job
         ));
-        screen::progress(format!("  {} --policy-arn {POLICY}", create_team_command(&job.job.team)));
+        screen::progress(format!("  {}", create_team_command(&job.job.team)));
         let mut command = Command::new("aws");
         command.args([
             "ssm",

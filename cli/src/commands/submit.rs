@@ -1,6 +1,7 @@
 //! `curfew submit`: puts a job into the inbox, after it was checked by the reconciler's rules.
 
 mod answer;
+mod confirm;
 mod container;
 mod estimate;
 mod inputs;
@@ -37,7 +38,8 @@ use crate::screen;
 #[command(
     after_help = "It checks the file as Curfew does, and first shows where it would run now, and what it can cost at most. Exit codes: \
         0 submitted, or with --dry-run legal; 1 it has mistakes, was rejected, or would be held, or cannot be launched now; \
-        2 error or incomplete result.\n\nExample:\n  curfew submit train.toml --team vision --dry-run\n  \
+        2 error or incomplete result. It asks before a job that can cost more than [jobs] confirm_above_usd; without a terminal such a job \
+        needs --yes.\n\nExample:\n  curfew submit train.toml --team vision --dry-run\n  \
         curfew submit train.toml --team vision --workdir . --wait"
 )]
 pub(crate) struct Submit {
@@ -57,7 +59,7 @@ pub(crate) struct Submit {
     trigger: Option<String>,
 }
 
-/// How a job is submitted.
+/// The options of a submission.
 #[derive(Debug, Args)]
 pub(crate) struct SubmitOptions {
     /// Submit it for this team, on its budget [default: the only team of the configuration]
@@ -66,6 +68,9 @@ pub(crate) struct SubmitOptions {
     /// Only show what would happen
     #[arg(long)]
     pub(crate) dry_run: bool,
+    /// Submit it without asking, whatever it can cost
+    #[arg(long)]
+    pub(crate) yes: bool,
 }
 
 /// The source of a document that options make: nobody sees its lines and keys.
@@ -73,7 +78,7 @@ pub(crate) const COMMAND_LINE: &str = "the command line";
 
 /// A document to submit.
 pub(crate) struct JobDocument {
-    /// As messages name it.
+    /// The name of the document in messages.
     pub(crate) source: String,
     /// The name of its file, which a job without `name` takes.
     pub(crate) file_name: String,
@@ -107,15 +112,15 @@ struct SubmitOutput<'a> {
     file: String,
     team: &'a TeamName,
     mistakes: Vec<SpecMistake>,
-    /// Why it would be held: its machines would get no role.
+    /// The reason why the job would be held: its machines would get no role.
     role_missing: Option<String>,
     /// Inputs that the role of its machines may not read, and what lets it.
     inputs_denied: Vec<String>,
-    /// How the memory of `[gpu] model` was estimated.
+    /// The estimate of the memory of `[gpu] model`.
     sizing: Option<ModelSizing>,
-    /// What checkpoints cost from each region beyond the bucket's.
+    /// The prices of checkpoints from each region beyond the bucket's.
     transfers: Vec<TransferPrice>,
-    /// Of one member, if the document is a sweep.
+    /// The estimate of the job; if the document is a sweep, that of one member.
     estimate: Option<JobEstimate>,
     sweep: Option<SweepEstimate>,
     workdir: Option<SubmittedWorkdir>,
@@ -145,7 +150,6 @@ impl Submit {
     }
 }
 
-/// What became of a submission.
 pub(crate) struct Submitted {
     pub(crate) ending: CommandStatus,
     /// `None` if nothing was submitted.
@@ -182,6 +186,9 @@ pub(crate) async fn submit(
     };
     if let Some(ending) = output.preview(context, &store, &config, (&spec, &document.bytes), options).await {
         return finish(context, &output, ending);
+    }
+    if !output.is_confirmed(&spec, &config, output.worst_case_usd(), options)? {
+        return finish(context, &output, CommandStatus::Findings);
     }
     refuse_unanswered(&store, &team, &spec).await?;
     if let Some(digest) = &spec.work.workdir {
@@ -259,7 +266,7 @@ impl<'a> SubmitOutput<'a> {
         }
     }
 
-    /// What would come of it.
+    /// Estimates what would come of the submission.
     async fn foresee(&mut self, context: &CommandContext, store: &Store, config: &Config, spec: &JobSpec) {
         self.sizing.clone_from(&spec.sizing);
         self.transfers = spec.terms.transfer_prices();
@@ -282,6 +289,7 @@ impl<'a> SubmitOutput<'a> {
         options: &SubmitOptions,
     ) -> Option<CommandStatus> {
         self.foresee(context, store, config, spec).await;
+        spec.hints().iter().for_each(|hint| screen::progress(format!("hint: {hint}")));
         for unknown in spec.terms.gpu.types_of_unknown_families() {
             screen::warn(format!(
                 "gpu.types names {unknown}, of a family that Curfew does not know: the job runs on it only if EC2 offers it"
@@ -300,7 +308,7 @@ impl<'a> SubmitOutput<'a> {
         options.dry_run.then(|| self.expected_ending())
     }
 
-    /// What the job, or all members of the sweep, can cost at most.
+    /// Returns the most that the job, or all members of the sweep, can cost.
     fn worst_case_usd(&self) -> Option<Amount> {
         match &self.sweep {
             Some(sweep) => sweep.worst_case_usd,
@@ -308,7 +316,7 @@ impl<'a> SubmitOutput<'a> {
         }
     }
 
-    /// Whether it could be launched now.
+    /// Returns the status of the command, by whether the job could be launched now.
     const fn expected_ending(&self) -> CommandStatus {
         match &self.estimate {
             None => CommandStatus::Error,

@@ -42,7 +42,6 @@ pub(crate) struct Undo {
     again: bool,
 }
 
-/// What became of one resource, for programs.
 #[derive(Debug, Serialize)]
 struct UndoResult<'a> {
     region: Option<&'a Region>,
@@ -187,7 +186,7 @@ fn unchanged<'a>(case: &'a UndoCase, why: &str) -> UndoResult<'a> {
     }
 }
 
-/// What is proposed, before anybody is asked.
+/// Describes the proposed action, before anybody is asked.
 fn describe(case: &UndoCase) {
     let by = case.ended.as_ref().map(|ended| format!(" by {ended}")).unwrap_or_default();
     match &case.way {
@@ -246,7 +245,7 @@ fn question(cases: &[UndoCase]) -> String {
     format!("This will {}. Go on?", parts.join(", and "))
 }
 
-/// What is done to all of one kind, and what they cost together; `None` if there are none.
+/// Describes the actions on all resources of one kind, and their total cost; `None` if there are none.
 fn part(
     cases: &[UndoCase],
     verb: &str,

@@ -92,7 +92,7 @@ impl Watch {
     }
 }
 
-/// Whether stdin and stdout are terminals that can move their cursor.
+/// Returns `true` if stdin and stdout are terminals that can move their cursor.
 fn has_terminal() -> bool {
     let is_dumb = world::variable("TERM").is_none_or(|term| term == "dumb");
     io::stdin().is_terminal() && screen::is_terminal() && !is_dumb

@@ -4,16 +4,15 @@ use super::{BOLD, NORMAL, StyledText, aside, columns, plain, print_styled, progr
 
 /// The space between two columns.
 const GAP: usize = 2;
-/// Before each line of the notes of a row.
+/// The indent of each line of a row's notes.
 const NOTE_INDENT: &str = "    ";
-/// In a terminal that is too narrow, only the last column is wider: one long name must not cost every row.
+/// Limit of every column except the last in a terminal that is too narrow: one long name must not cost every row.
 const WIDTH_MAX: usize = 24;
-/// On a narrower terminal, optional columns are left out first.
+/// Width of cut columns below which optional columns are left out first.
 const WIDTH_READABLE: usize = 11;
 /// A narrower column is useless.
 const WIDTH_MIN: usize = 6;
 
-/// The alignment of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ColumnAlignment {
     /// Words, cut if the terminal is too narrow.
@@ -32,7 +31,7 @@ pub(crate) struct Table<const COLUMNS: usize> {
     rows: Vec<TableRow<COLUMNS>>,
     /// The places of the columns, in the order in which they are left out.
     left_out_first: [usize; COLUMNS],
-    /// How many of them are left out before a word is cut below [`WIDTH_MAX`].
+    /// The number of columns that are left out before a word is cut below [`WIDTH_MAX`].
     spare_first: usize,
     spare: usize,
 }
@@ -50,7 +49,7 @@ impl<const COLUMNS: usize> Table<COLUMNS> {
         Self { headings, rows: Vec::new(), left_out_first: last_first, spare_first: 0, spare: 0 }
     }
 
-    /// How many of the last columns may be left out, one by one, before the others become unreadable.
+    /// Allows the last `spare` columns to be left out, one by one, before the others become unreadable.
     pub(crate) fn sparing(self, spare: usize) -> Self {
         Self { spare, ..self }
     }
@@ -71,12 +70,12 @@ impl<const COLUMNS: usize> Table<COLUMNS> {
         self.print_indented("");
     }
 
-    /// The same behind this indent.
+    /// Prints the table behind this indent.
     pub(crate) fn print_indented(&self, indent: &str) {
         self.show(indent, print_styled);
     }
 
-    /// The same on stderr: the subject of a question whose answer is a document.
+    /// Prints the table on stderr: the subject of a question whose answer is a document.
     pub(crate) fn propose(&self) {
         self.show("", aside);
     }
@@ -100,12 +99,11 @@ impl<const COLUMNS: usize> Table<COLUMNS> {
         self.row_with_notes(cells, "");
     }
 
-    /// The same with notes below it, which are broken between words instead of cut.
+    /// Adds a row with notes below it, which are broken between words instead of cut.
     pub(crate) fn row_with_notes(&mut self, cells: [String; COLUMNS], notes: &str) {
         self.rows.push(TableRow { cells: cells.map(|cell| plain(&cell)), notes: plain(notes) });
     }
 
-    /// Whether there is no row.
     pub(crate) fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }

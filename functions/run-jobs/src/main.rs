@@ -50,8 +50,10 @@ fn arrivals(event: &Event) -> Vec<Arrival> {
         Event::Batch(objects) => objects,
         _ => &[],
     };
-    let arrival =
-        |ObjectCreated { bucket, key, etag, version, at }: ObjectCreated| Arrival { bucket, key, version, etag, at };
+    let arrival = |object: ObjectCreated| {
+        let ObjectCreated { bucket, key, etag, version, bytes, at } = object;
+        Arrival { bucket, key, version, etag, bytes, at }
+    };
     objects.iter().cloned().map(arrival).collect()
 }
 

@@ -30,29 +30,30 @@ pub use period::{BudgetMonth, UnreadableMonth};
 pub use reserve::{ReservationOutcome, ReservationRefusal, ReservationRequest, launched, release, reserve};
 pub use spend::{LedgerSpends, ReservationTimes, SavingAction, Spend};
 
-/// What is older says nothing any more: it neither ends anything nor allows a launch. Four beats of a quarter of an hour.
+/// Age from which the figures of a budget count as stale: they neither stop anything nor allow a launch. Four beats of a quarter of an
+/// hour.
 pub const STALE_AFTER: SignedDuration = SignedDuration::from_hours(1);
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum BudgetHolder {
-    /// All teams together, and what belongs to none.
+    /// The whole account: every team, and resources without a team.
     Account,
     /// A team; what belongs to none is held under [`model::notification_log::NO_TEAM`], and has no budget.
     Team(TeamName),
 }
 
-/// What follows from where a budget stands. Ordered: the milder first.
+/// Consequence of the spend for the holder of a budget. Ordered: the milder first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BudgetVerdict {
-    /// It is not spent, or there is none.
+    /// The budget is not spent, or there is no budget.
     #[default]
     Ok,
-    /// It is spent, and people are notified.
+    /// The budget is spent, and people are notified.
     Notify,
-    /// It is spent: no further job is launched.
+    /// The budget is spent: no further job is launched.
     Hold,
-    /// It is spent: running instances end too.
+    /// The budget is spent: running instances are stopped too.
     Stop,
 }
 
@@ -66,76 +67,76 @@ pub struct Budget {
     /// The month, `yyyy-mm`, in the account's time zone.
     #[serde(default)]
     pub month: String,
-    /// When it stood so; absent if only a reservation was made yet.
+    /// Time of the last beat that computed the budget. Absent if only a reservation was made so far.
     #[serde(default)]
     pub as_of: Option<Timestamp>,
-    /// What may be spent in the month, if set.
+    /// Budget of the month, if set.
     #[serde(default)]
     pub budget_usd: Option<Amount>,
-    /// What happens above it, if set.
+    /// Action above the budget, if set.
     #[serde(default)]
     pub over_budget: Option<OverBudget>,
-    /// Until when something that ran was last seen, where that is not as young as `as_of`: what it cost since is not known.
+    /// Last sighting of the running resource that was not seen for the longest time, if older than a beat: its cost since then is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blind_since: Option<Timestamp>,
     /// The times without a beat for longer than an hour, the longest first; 20 at most. For the whole account.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unseen: Vec<ObservationGap>,
-    /// When the ledger began, where that was within the month: what ended before is in no figure.
+    /// Start of the ledger, if it lies within the month: earlier stops and their cost are in no figure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ledger_since: Option<Timestamp>,
-    /// What is known to be spent.
+    /// Known spend.
     #[serde(default)]
     pub spent_usd: Amount,
-    /// By how much more it may be: unseen ends.
+    /// Possible spend beyond `spent_usd`, because of stops that no beat saw.
     #[serde(default)]
     pub uncertain_usd: Amount,
-    /// What is reserved for jobs and not spent yet.
+    /// Money that is reserved for jobs and not spent yet.
     #[serde(default)]
     pub reserved_usd: Amount,
-    /// What will be spent by the end of the month, and how that is estimated; absent if unknown.
+    /// Estimated spend at the end of the month. Absent if unknown.
     #[serde(default)]
     pub forecast_usd: Option<Amount>,
-    /// How the forecast is made, in words.
+    /// Method of the forecast, in words.
     #[serde(default)]
     pub forecast_method: String,
-    /// What is certainly left: budget less spent, uncertain and reserved, never below 0.
+    /// Remainder that is certain: budget less spent, uncertain and reserved, never below 0.
     #[serde(default)]
     pub remaining_usd: Option<Amount>,
-    /// What runs now costs, as far as its price is known.
+    /// Rate of everything that runs now, as far as its price is known.
     #[serde(default)]
     pub usd_per_hour: f64,
-    /// What follows.
+    /// Consequence of the spend.
     #[serde(default)]
     pub verdict: BudgetVerdict,
-    /// Whether the action is enforced, or only reported.
+    /// Mode of the action: enforced, or only reported.
     #[serde(default)]
     pub mode: Mode,
-    /// What the most was spent on, the dearest first; five at most.
+    /// Highest spenders, the most expensive first; five at most.
     #[serde(default)]
     pub top: Vec<Spender>,
-    /// How many more there are, and what they cost together.
+    /// Number and total cost of the other spenders.
     #[serde(default)]
     pub others: OtherSpenders,
-    /// What has no known price.
+    /// Resources without a known price.
     #[serde(default)]
     pub unpriced: Vec<UnpricedResource>,
     /// The dated tables behind some of the figures, if the Price List has no price: `table of 2026-09-24`.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub tables: BTreeSet<String>,
-    /// Of the account: each team's spend. Those of a team: empty.
+    /// Spend of each team, in the document of the account. Empty in the document of a team.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub teams: BTreeMap<String, Amount>,
-    /// What would bring the holder back under its budget, for people.
+    /// Advice for people: the steps that would bring the holder back under its budget.
     #[serde(default)]
     pub remedy: Vec<String>,
-    /// What Cost Explorer says, where it is enabled: shown beside, never used to act.
+    /// Figures of Cost Explorer, where it is enabled: shown beside the ledger's, never used to act.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub billed: Option<CostExplorerFigures>,
-    /// When Cost Explorer was asked the last time and did not answer; absent if it did.
+    /// Last query to Cost Explorer, with its error. Absent if Cost Explorer answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unanswered: Option<CostExplorerFailure>,
-    /// What is reserved, by job `<team>/<job>`.
+    /// Reservations, by job `<team>/<job>`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub reservations: BTreeMap<String, BudgetReservation>,
 }
@@ -145,28 +146,28 @@ pub struct Budget {
 pub struct Spender {
     pub resource: ResourceId,
     pub region: Region,
-    /// What it is: `g5.xlarge`, `500 GiB gp3`.
+    /// Type of the resource: `g5.xlarge`, `500 GiB gp3`.
     pub what: String,
     /// Its `Name` tag.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
-    /// What was spent on it this month.
+    /// Spend on the resource this month.
     pub usd: Amount,
-    /// What it costs while it runs on, where it does and the price is known.
+    /// Rate of a running resource, if its price is known.
     #[serde(default)]
     pub usd_per_hour: Option<f64>,
-    /// Whether it is still billed.
+    /// `true` if the resource is still billed.
     pub running: bool,
 }
 
-/// All spenders but the top: how many cost a cent at least, and what all of them cost.
+/// Spenders beyond the top ones: how many of them cost at least a cent, and the cost of all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct OtherSpenders {
-    /// How many.
+    /// Number of spenders that cost at least a cent.
     pub count: usize,
-    /// What was spent on them.
+    /// Spend on all of them.
     pub usd: Amount,
 }
 
@@ -176,25 +177,25 @@ pub struct UnpricedResource {
     pub resource: ResourceId,
     pub region: Region,
     pub what: String,
-    /// For how long it ran at an unknown price this month, in seconds.
+    /// Running time at an unknown price this month, in seconds.
     pub seconds: u64,
 }
 
-/// What Cost Explorer says of the month.
+/// Figures of Cost Explorer for the month.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct CostExplorerFigures {
-    /// What AWS billed until then for instances of the types that the ledger has: unblended, without credits and taxes.
+    /// Amount that AWS billed in these days for instances of the types that the ledger has: unblended, without credits and taxes.
     pub usd: Amount,
-    /// The same for all of EC2 compute and EBS, whether Curfew looks at it or not.
+    /// Amount that AWS billed for all of EC2 compute and EBS, including resources that Curfew does not observe.
     #[serde(default)]
     pub all_usd: Amount,
-    /// From the beginning of this day, UTC, `yyyy-mm-dd`.
+    /// First day of the figures, UTC, `yyyy-mm-dd`.
     #[serde(default)]
     pub from: String,
     /// Up to the beginning of this day, UTC, `yyyy-mm-dd`.
     pub until: String,
     pub asked_at: Timestamp,
-    /// By how much the ledger says more of the same instances (or less, where negative), in USD, of the same days.
+    /// Excess of the ledger over Cost Explorer for the same instances and days, in USD; negative if the ledger says less.
     pub ledger_says_more_usd: f64,
 }
 
@@ -202,47 +203,47 @@ pub struct CostExplorerFigures {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CostExplorerFailure {
     pub asked_at: Timestamp,
-    /// Why, in words.
+    /// Reason, in words.
     pub error: String,
 }
 
 /// Money that is set aside for a job before it is launched.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BudgetReservation {
-    /// How many the job has asked for, with this one; 0 if that is not known.
+    /// Number of this reservation among those that the job has requested; 0 if unknown.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub number: u32,
     /// The most that the job may cost from `since` on.
     pub usd: Amount,
-    /// What of it is spent, as of the document.
+    /// Part of the reservation that is spent, as of the document.
     #[serde(default)]
     pub spent_usd: Amount,
-    /// When it was made: what the job's instances cost from then on settles it.
+    /// Time of the reservation. Costs of the job's instances from then on settle it.
     pub since: Timestamp,
     /// The instances that were launched for the job; no other settles it, whatever its tags say.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub instances: BTreeSet<ResourceId>,
-    /// When the job ends at the latest: the first beat after this forgets it.
+    /// Latest end of the job. The first beat after this drops the reservation.
     pub until: Timestamp,
-    /// When the job ended: the first beat after this, which knows all that it spent, forgets it.
+    /// End of the job. The first beat after this knows all of the job's spend, and drops the reservation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<Timestamp>,
 }
 
-/// What the reaper knows of budgets: of every team that may be stopped, and of the account.
+/// Budget status of every team whose instances may be stopped, and of the account, for the reaper.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct BudgetStatuses(pub BTreeMap<BudgetHolder, BudgetStatus>);
 
-/// What is known of one budget.
+/// Status of one budget.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BudgetStatus {
-    /// What follows.
+    /// Consequence of the spend.
     pub verdict: BudgetVerdict,
-    /// When it stood so.
+    /// Time of the beat that computed the status.
     pub as_of: Timestamp,
     pub month: String,
     pub spent: Amount,
-    /// What is reserved besides.
+    /// Money that is reserved beyond the spend.
     pub reserved: Amount,
 }
 
@@ -250,23 +251,20 @@ pub struct BudgetStatus {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OverBudgetEvidence {
     pub month: String,
-    /// When it began: what was announced before that was of another budget. Not in the response.
-    #[serde(skip)]
-    pub month_began: Timestamp,
-    /// Whose budget it is: `team` or `account`.
+    /// Holder of the budget: `team` or `account`.
     pub of: &'static str,
-    /// What may be spent.
+    /// Budget of the month.
     pub budget_usd: Amount,
     pub spent_usd: Amount,
-    /// What is reserved besides.
+    /// Money that is reserved beyond the spend.
     pub reserved_usd: Amount,
     /// The spend in whole percent of the budget, rounded down.
     pub percent: u64,
     /// The reached share of those that cause a notification.
     pub threshold_percent: u16,
-    /// What follows above the budget.
+    /// Action above the budget.
     pub over_budget: OverBudget,
-    /// When it stood so.
+    /// Time of the beat that computed the spend.
     pub as_of: Timestamp,
     /// The notification text; not in the response.
     #[serde(skip)]
@@ -274,13 +272,13 @@ pub struct OverBudgetEvidence {
 }
 
 impl Budget {
-    /// What runs now costs, as a rate.
+    /// Returns the rate of everything that runs now.
     #[must_use]
     pub fn burn(&self) -> Rate {
         Rate::from_usd_micros_per_hour(Amount::from_usd(self.usd_per_hour).usd_micros())
     }
 
-    /// Whether it says that it is of that holder.
+    /// Returns `true` if the document names that holder.
     #[must_use]
     pub fn is_of(&self, holder: &BudgetHolder) -> bool {
         match holder {
@@ -289,7 +287,7 @@ impl Budget {
         }
     }
 
-    /// What the reaper needs to know of it; `None` if nothing is known, or nothing is set.
+    /// Returns the status that the reaper needs; `None` if nothing is known, or no budget is set.
     #[must_use]
     pub fn to_status(&self) -> Option<BudgetStatus> {
         let as_of = self.as_of.filter(|_| self.budget_usd.is_some())?;
@@ -297,7 +295,7 @@ impl Budget {
         Some(BudgetStatus { verdict, as_of, month, spent: self.spent_usd, reserved: self.reserved_usd })
     }
 
-    /// As it is by what is set now. What would bring its holder back under another budget, only a beat can say.
+    /// Returns the document under the present limit. If the limit has changed, the remedy is empty: only a beat can compute it.
     #[must_use]
     pub fn under(&self, limit: &BudgetLimit) -> Self {
         let was_set = (self.budget_usd, self.over_budget, self.mode);
@@ -334,13 +332,13 @@ const fn is_zero(number: &u32) -> bool {
 }
 
 impl BudgetReservation {
-    /// What it still holds, as of the document: what of it is not known to be spent.
+    /// Returns the part of the reservation that is not known to be spent, as of the document.
     #[must_use]
     pub fn outstanding(&self) -> Amount {
         self.usd.saturating_sub(self.spent_usd)
     }
 
-    /// Whether a beat of that moment knows all that the job spent.
+    /// Returns `true` if a beat of that moment knows all that the job spent.
     fn is_over(&self, as_of: Timestamp) -> bool {
         self.until < as_of || self.ended.is_some_and(|ended| ended < as_of)
     }

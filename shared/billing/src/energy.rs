@@ -34,27 +34,29 @@ pub const VCPU_MILLIWATTS: (u64, u64) = (740, 3_500);
 /// Milliwatts of one GiB of memory (the same).
 pub const MEMORY_MILLIWATTS_PER_GIB: u64 = 392;
 
-/// What fans, network cards and power supplies add, in percent. An 8-GPU H100 node was measured at 8.4 kW where the parts above add up to
-/// 7.1 kW (Latif et al., "Single-Node Power Demand During AI Training", IEEE Access 13, 2025).
+/// Power of fans, network cards and power supplies, in percent of the other parts. An 8-GPU H100 node was measured at 8.4 kW where the
+/// parts above add up to 7.1 kW (Latif et al., "Single-Node Power Demand During AI Training", IEEE Access 13, 2025).
 pub const OTHER_PARTS_PERCENT: (u64, u64) = (0, 20);
 
-/// What an accelerator draws at a reported utilisation of 100 %, in percent of its full power: utilisation says that a kernel ran, not how
+/// Power of an accelerator at a reported utilisation of 100 %, in percent of its full power: utilisation says that a kernel ran, not how
 /// much of the chip worked. H100s were measured between 267 and 680 W of 700 W, by batch size (Serial Alice, "GPU Energy Benchmark", 2026).
 pub const AT_FULL_UTILIZATION_PERCENT: (u64, u64) = (38, 100);
 
-/// How far the sensor of a GPU may be off, in percent (NVML API reference, `nvmlDeviceGetPowerUsage`, which says so of old GPUs alone).
+/// Error of a GPU's power sensor, in percent (NVML API reference, `nvmlDeviceGetPowerUsage`, which gives it for old GPUs only).
 pub const SENSOR_ERROR_PERCENT: u64 = 5;
 
 /// Measured means up to this share of full power are believed: boards keep to their limit but for moments.
 const MEASURED_MAX_PERCENT: u64 = 120;
 
-/// What making a server without accelerators and memory emits, in kg of CO2 (Teads, "Building an AWS EC2 Carbon Emissions Dataset", 2021).
+/// Emissions from making a server without accelerators and memory, in kg of CO2 (Teads, "Building an AWS EC2 Carbon Emissions Dataset",
+/// 2021).
 pub const SERVER_KG: u64 = 1_000;
 
-/// What making one GiB of memory emits, in g of CO2: 2.2 kg for a square centimetre, that holds 1.25 or 0.625 GB (Boavizta, "RAM", 2023).
+/// Emissions from making one GiB of memory, in g of CO2: 2.2 kg for a square centimetre, which holds 1.25 or 0.625 GB (Boavizta, "RAM",
+/// 2023).
 pub const MEMORY_G_PER_GIB: (u64, u64) = (1_760, 3_520);
 
-/// For how many years a server is used (Amazon, Form 10-K for 2024: six years, a subset five). The shorter time gives the larger share.
+/// Years of use of a server (Amazon, Form 10-K for 2024: six years, a subset five). The shorter time gives the larger share.
 pub const SERVER_YEARS: (u64, u64) = (5, 6);
 
 /// The age in years from which a value is called old.
@@ -63,18 +65,18 @@ pub const OLD_AFTER_YEARS: i16 = 2;
 const SECONDS_PER_YEAR: u64 = 31_557_600;
 const SECONDS_PER_HOUR: u64 = 3_600;
 
-/// How hard the accelerators of a machine worked, as far as is known.
+/// Load of the accelerators of a machine, as far as known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AcceleratorLoad {
     #[default]
     Unknown,
-    /// In the mean over the time and over all of them.
+    /// Mean utilisation over the time and over all accelerators.
     Utilization { percent: u8 },
-    /// In the mean over the time, of all of them together.
+    /// Mean power over the time, of all accelerators together.
     Measured { milliwatts: u64 },
 }
 
-/// How long a machine ran; open after an unseen end.
+/// Running time of a machine; a range after a stop that no beat saw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RunningTime {
     pub least_seconds: u64,
@@ -98,27 +100,27 @@ pub struct MachineUse<'a> {
     pub load: AcceleratorLoad,
 }
 
-/// What one or several machines used and emitted.
+/// Energy and emissions of one or several machines.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Footprint {
-    /// With what their data center used for them.
+    /// Energy of the machines, including the overhead of their data center.
     #[serde(rename = "energy_kwh")]
     pub energy: Energy,
-    /// From generating that energy.
+    /// Emissions from generating that energy.
     #[serde(rename = "operational_kg_co2e")]
     pub operational: Carbon,
-    /// From making the machines.
+    /// Emissions from making the machines.
     #[serde(rename = "embodied_kg_co2e")]
     pub embodied: Carbon,
-    /// What these figures leave out.
+    /// Gaps of these figures.
     #[serde(skip_serializing_if = "FootprintGaps::is_empty")]
     pub gaps: FootprintGaps,
-    /// Where they ran.
+    /// Regions of the machines.
     #[serde(skip)]
     pub regions: BTreeSet<Region>,
 }
 
-/// What is in no table, and so in no figure.
+/// Values that no table has, and that no figure counts.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct FootprintGaps {
     /// Types without a model: neither their energy nor their carbon is counted.
@@ -130,7 +132,7 @@ pub struct FootprintGaps {
     /// Regions without a grid factor: their operational carbon is not counted.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub regions: BTreeSet<Region>,
-    /// Whether machines of an unknown region lack operational carbon.
+    /// `true` if machines of an unknown region lack operational carbon.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unknown_region: bool,
     /// Runs that the ledger keeps as sums of money alone.
@@ -151,7 +153,7 @@ impl FootprintGaps {
 }
 
 impl Footprint {
-    /// Of one machine. Zero, with a gap, if its type has no model.
+    /// Computes the footprint of one machine. Zero, with a gap, if its type has no model.
     #[must_use]
     pub fn from_use(machine: &MachineUse<'_>) -> Self {
         let mut footprint = Self::default();
@@ -193,7 +195,7 @@ impl Footprint {
         Self { energy, operational, embodied, ..self + other }
     }
 
-    /// Whether it says anything at all.
+    /// Returns `true` if any energy is known.
     #[must_use]
     pub fn is_known(&self) -> bool {
         self.energy != Energy::default()
@@ -257,7 +259,7 @@ impl Sum for Footprint {
     }
 }
 
-/// What the machine draws, in milliwatts, without its data center.
+/// Returns the power of the machine in milliwatts, without its data center.
 fn power(hardware: &MachineHardware, load: AcceleratorLoad) -> Bounds {
     let (idle_vcpu, full_vcpu) = VCPU_MILLIWATTS;
     let memory = u64::from(hardware.memory_gib).saturating_mul(MEMORY_MILLIWATTS_PER_GIB);
@@ -295,7 +297,7 @@ fn accelerator_power(hardware: &MachineHardware, load: AcceleratorLoad) -> Bound
     }
 }
 
-/// What making the machine emitted, in grams: its accelerators, its memory, and its share of a server by vCPUs.
+/// Returns the emissions from making the machine, in grams: its accelerators, its memory, and its share of a server by vCPUs.
 fn embodied_grams(hardware: &MachineHardware) -> Option<Bounds> {
     let (low_kg, high_kg) = hardware.accelerator.model().embodied_kg?;
     let eighths = u64::from(hardware.accelerator_eighths);

@@ -48,18 +48,18 @@ pub use sighting::{BillingState, LedgerBeat, Sighting};
 use fold::FoldedRuns;
 use run::RunEntry;
 
-/// After this long without a whole beat a run may have begun and ended unseen: EC2 shows a terminated instance for about an hour (EC2 user guide,
-/// "Terminate Amazon EC2 instances").
+/// Shortest time without a whole beat in which a run may begin and end unseen: EC2 shows a terminated instance for about an hour (EC2 user
+/// guide, "Terminate Amazon EC2 instances").
 pub const BLIND_AFTER: SignedDuration = SignedDuration::from_hours(1);
 
-/// What sets a price: type, way of buying and, of Spot, zone, on demand what the account pays less; of a volume what it is made
-/// of. In words.
+/// Everything that sets a price, in words: the type, the purchase terms, the zone of a Spot instance, the discount of an on-demand
+/// instance; for a volume its configuration.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Tariff(String);
 
 impl Tariff {
-    /// By those words.
+    /// Creates the tariff from its words.
     pub fn new(words: impl Into<String>) -> Self {
         Self(words.into())
     }
@@ -82,27 +82,27 @@ pub struct Ledger {
     region: Option<Region>,
     /// The moments of whole beats, until an hour after the month, and the first one after that.
     beats: BTreeSet<Timestamp>,
-    /// The same of beats that saw all of `SageMaker`: an account may forbid to look at one of the two.
+    /// The moments of beats that saw all of `SageMaker`, kept for the same time: an account may forbid access to EC2 or to `SageMaker`.
     sagemaker_beats: BTreeSet<Timestamp>,
-    /// Those of them that could not read a resource, by its id in lower case: `SageMaker` writes the type of an app in both ways.
+    /// The `SageMaker` beats that could not read a resource, by its id in lower case: `SageMaker` writes the type of an app in both ways.
     sagemaker_unread: BTreeMap<ResourceId, BTreeSet<Timestamp>>,
     /// The moments of all beats of the month, whole or not.
     looks: BTreeSet<Timestamp>,
     rates: BTreeMap<Tariff, TariffRates>,
-    /// By resource and beginning.
+    /// Runs by resource and start.
     runs: BTreeMap<(ResourceId, Timestamp), RunEntry>,
     /// Sums of runs that are no longer kept one by one.
     folded: FoldedRuns,
 }
 
 impl Ledger {
-    /// Nothing seen yet.
+    /// Creates an empty ledger.
     #[must_use]
     pub fn new(month: &CalendarMonth, region: &Region) -> Self {
         Self { month: Some(month.to_string()), span: month.span(), region: Some(region.clone()), ..Self::default() }
     }
 
-    /// The same for that month and region, with any time zone in the document: it may have been changed since.
+    /// Returns the ledger with the identity of that month and region, whatever time zone is in the document: it may have changed since.
     #[must_use]
     pub fn with_identity(self, month: &CalendarMonth, region: &Region) -> Self {
         let mut ledger = Self { month: Some(month.to_string()), region: Some(region.clone()), ..self };
@@ -132,7 +132,7 @@ impl Ledger {
         may_be.then(|| self.sagemaker_unread.get(resource.as_str().to_ascii_lowercase().as_str())).flatten()
     }
 
-    /// Which month and region it says that it is of, where it is of another; `None` if it is of these, or says nothing.
+    /// Returns the month and region in the document if they differ from these; `None` if they match, or the document names none.
     #[must_use]
     pub fn other_than(&self, month: &CalendarMonth, region: &Region) -> Option<String> {
         let (says_month, says_region) = (self.month.as_deref(), self.region.as_ref());
@@ -181,12 +181,13 @@ impl Ledger {
 /// added.
 const SANE: RangeInclusive<i64> = 0..=32_503_679_999;
 
-/// Whether anything can have happened then.
+/// Returns `true` for a moment at which something can have happened.
 pub(crate) fn is_sane(at: Timestamp) -> bool {
     SANE.contains(&at.as_second())
 }
 
-/// To the second, in which AWS bills. What is beyond all sane years is at their edge: what is kept can be read again.
+/// Rounds down to the second, in which AWS bills. A moment outside the sane years moves to their edge, so that the document can be read
+/// again.
 fn whole_second(at: Timestamp) -> Timestamp {
     let second = at.as_second().clamp(*SANE.start(), *SANE.end());
     Timestamp::from_second(second).unwrap_or(at)

@@ -1,8 +1,7 @@
-//! What instances and volumes cost: live prices, and where there are none the dated tables that come with Curfew.
+//! Prices of instances and volumes: live prices, or else the dated tables that come with Curfew.
 //!
-//! A price comes from the Price List, the history of Spot prices, or a table, and names its source: a figure of a table
-//! has its day. Curfew guesses no price: neither of another region or zone,
-//! nor of Spot from on-demand.
+//! A price comes from the Price List, the history of Spot prices, or a table, and names its source: a figure of a table has its day. Curfew
+//! guesses no price: neither of another region or zone, nor of Spot from on-demand.
 
 mod dated;
 mod document;
@@ -35,25 +34,25 @@ pub use storage::{StoragePrices, VolumeShape};
 pub struct Quote {
     /// The price.
     pub rate: Rate,
-    /// Where it comes from.
+    /// Source of the price.
     pub source: PriceSource,
 }
 
-/// Where a price comes from.
+/// Source of a price.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PriceSource {
-    /// It is paid for whether or not it runs: ending it saves nothing of what it costs, if that is known.
+    /// The capacity is paid for whether or not it runs. A stop saves nothing of its cost, if that is known.
     Prepaid { costs: Option<Rate> },
     /// AWS's Price List.
     PriceList {
-        /// When it was asked.
+        /// Time of the query.
         as_of: Timestamp,
-        /// Whether that is lately enough; else it has not answered since.
+        /// `true` if the query is recent enough; otherwise the list has not answered since.
         of_today: bool,
     },
     /// The Spot price of its zone.
     SpotHistory {
-        /// When it was asked for.
+        /// Time of the query.
         as_of: Timestamp,
     },
     /// A table that comes with Curfew.
@@ -64,7 +63,7 @@ pub enum PriceSource {
 }
 
 impl PriceSource {
-    /// For people: `table of 2026-09-24`.
+    /// Describes the source for people: `table of 2026-09-24`.
     #[must_use]
     pub fn describe(self) -> String {
         match self {
@@ -95,7 +94,7 @@ impl PriceSource {
         tables.into_iter().find(|of| dated::midnight(of) == Some(from)).map(|of| Self::Table { of })
     }
 
-    /// From when on its price holds; `listed`: since when the list says the same.
+    /// Returns the moment from which the price holds. `listed` is the time since which the list gives the same price.
     fn holds_from(self, listed: Option<Timestamp>) -> Option<Timestamp> {
         match self {
             Self::Prepaid { .. } => None,
@@ -128,7 +127,7 @@ pub fn format_quote_sum(quotes: impl Iterator<Item = Quote> + Clone) -> String {
     shown(Some(quotes.clone().map(|quote| quote.rate).sum()), caveats(quotes))
 }
 
-/// For amounts too small for an hour: `$8.00 a month (table of 2026-09-30)`.
+/// Formats an amount that is too small for an hour: `$8.00 a month (table of 2026-09-30)`.
 #[must_use]
 pub fn format_monthly_quote(quote: Option<Quote>) -> String {
     with_caveats(money::format_monthly_rate(rate(quote)), quote.into_iter())
@@ -196,7 +195,7 @@ pub struct PriceBook {
     now: Timestamp,
 }
 
-/// What is left of a price, in millionths.
+/// Remaining part of a price, in millionths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Discount(u32);
 
@@ -217,7 +216,8 @@ impl PriceBook {
         Self { live, discounts, now }
     }
 
-    /// What ending an instance saves; `None` if the price is not known. It saves nothing of what is paid for anyway, whatever that costs.
+    /// Returns the saving from stopping or terminating an instance; `None` if the price is not known. Prepaid capacity saves nothing,
+    /// whatever its cost.
     #[must_use]
     pub fn saved_by_ending(&self, instance: &Instance) -> Option<Quote> {
         if instance.prepaid.is_some() || instance.purchase == PurchaseOption::CapacityBlock {
@@ -227,11 +227,11 @@ impl PriceBook {
         self.running_cost(instance)
     }
 
-    /// What an instance costs while it runs, whether or not ending it saves that; `None` if unknown.
+    /// Returns the cost of a running instance, whether or not a stop saves it; `None` if unknown.
     ///
-    /// In an on-demand capacity reservation that is what it costs on demand (EC2 user guide, "Capacity Reservation pricing and
-    /// billing"). A dedicated host is billed as a whole, whatever runs on it, and a Capacity Block was paid up front, at a
-    /// price of its own: what one instance costs there, no price list says, and it is not nothing.
+    /// An on-demand capacity reservation costs the same as on demand (EC2 user guide, "Capacity Reservation pricing and billing"). A
+    /// dedicated host is billed as a whole, whatever runs on it, and a Capacity Block was paid up front, at a price of its own: no price
+    /// list gives the cost of one instance there, and that cost is not zero.
     #[must_use]
     pub fn running_cost(&self, instance: &Instance) -> Option<Quote> {
         if instance.prepaid == Some(PrepaidCapacity::DedicatedHost) || !is_plain(instance) {
@@ -247,7 +247,7 @@ impl PriceBook {
         }
     }
 
-    /// What a type costs on demand: Linux, on shared hardware, in a zone of the region proper.
+    /// Returns the on-demand price of a type: Linux, on shared hardware, in a zone of the region proper.
     #[must_use]
     pub fn on_demand(&self, region: &Region, instance_type: &TypeName) -> Option<Quote> {
         let listed = self.live.on_demand.get(region).and_then(|types| types.get(instance_type));
@@ -261,13 +261,22 @@ impl PriceBook {
         Some(Quote { rate: self.discounted(instance_type, rate), source })
     }
 
-    /// The same in a zone; `None` if that is a Local Zone or a Wavelength Zone, which have prices of their own.
+    /// The lowest on-demand price of a type that is known of any region. It is no price of another region: it only tells a cheap type from a dear
+    /// one where the price is unknown.
+    #[must_use]
+    pub fn lowest_on_demand(&self, instance_type: &TypeName) -> Option<Rate> {
+        let regions: BTreeSet<Region> = self.live.on_demand.keys().cloned().chain(dated::regions()).collect();
+        let quotes = regions.iter().filter_map(|region| self.on_demand(region, instance_type));
+        quotes.map(|quote| quote.rate).filter(|rate| *rate > Rate::ZERO).min()
+    }
+
+    /// Returns the on-demand price of a type in a zone; `None` for a Local Zone or a Wavelength Zone, which have prices of their own.
     #[must_use]
     pub fn on_demand_in_zone(&self, region: &Region, instance_type: &TypeName, zone: &str) -> Option<Quote> {
         in_a_zone_of_the_region(region, zone).then(|| self.on_demand(region, instance_type))?
     }
 
-    /// What a type costs in a zone on Spot, in force now.
+    /// Returns the Spot price of a type in a zone that is in force now.
     #[must_use]
     pub fn spot(&self, region: &Region, instance_type: &TypeName, zone: &str) -> Option<Quote> {
         let of_type = self.live.spot.get(region)?.get(instance_type)?;
@@ -303,7 +312,7 @@ impl PriceBook {
         source.holds_from(listed.map(|listed| listed.from)).map(|from| (from, rate)).into_iter().collect()
     }
 
-    /// The same of a volume.
+    /// Returns the known prices of a volume, each with its begin, as [`PriceBook::known_rates`] does for an instance.
     #[must_use]
     pub fn known_rates_of_volume(&self, volume: &Volume) -> Vec<(Timestamp, Rate)> {
         let Some(Quote { rate, source }) = self.volume_cost(volume) else { return Vec::new() };
@@ -311,8 +320,9 @@ impl PriceBook {
         source.holds_from(listed).map(|from| (from, rate)).into_iter().collect()
     }
 
-    /// What a volume costs as long as it exists, attached or not: its size, and what is provisioned beyond what comes with it. `None` if
-    /// the price is not known, neither of another region nor of a Local Zone, and where EC2 does not say what is provisioned.
+    /// Returns the cost of a volume as long as it exists, attached or not: its size, and the performance that is provisioned beyond the
+    /// included part. `None` if the price is not known, which is never taken from another region or for a Local Zone, or if EC2 does not
+    /// name the provisioned performance.
     #[must_use]
     pub fn volume_cost(&self, volume: &Volume) -> Option<Quote> {
         let Volume { region, zone, volume_type, size_gib, iops, throughput_mibps, .. } = volume;
@@ -320,7 +330,7 @@ impl PriceBook {
         self.storage_cost(region, zone, VolumeShape { volume_type, size_gib: *size_gib, iops, throughput_mibps })
     }
 
-    /// What a volume costs that is made as this says; `None` as in [`PriceBook::volume_cost`].
+    /// Returns the cost of a volume with this origin; `None` as in [`PriceBook::volume_cost`].
     #[must_use]
     pub fn origin_cost(&self, region: &Region, origin: &VolumeOrigin) -> Option<Quote> {
         let (iops, throughput_mibps) = (origin.provisioned_iops(), origin.provisioned_throughput_mibps());
@@ -355,7 +365,7 @@ pub fn table_regions() -> BTreeSet<Region> {
     dated::regions()
 }
 
-/// By how many percent this account pays less on demand than the list says; `None` if it pays the same.
+/// Returns the discount of this account on the on-demand list price, in percent; `None` if it pays the list price.
 #[must_use]
 pub fn discount_percent(config: &PricesConfig, instance_type: &TypeName) -> Option<f64> {
     let percent = config.discount_percent.get(family(instance_type)).copied();
@@ -367,7 +377,7 @@ fn family(instance_type: &TypeName) -> &str {
 }
 
 impl Discount {
-    /// To the ten-thousandth of a percent; what is negative or no number is none.
+    /// Rounds to the ten-thousandth of a percent; a negative discount, or one that is not a number, counts as none.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -377,15 +387,14 @@ impl Discount {
         Self(WHOLE.saturating_sub((percent * 10_000.0).round() as u32))
     }
 
-    /// To the nearest micro-USD.
+    /// Rounds to the nearest micro-USD.
     fn apply_to(self, rate: Rate) -> Rate {
         let left = u128::from(rate.usd_micros_per_hour()) * u128::from(self.0) + u128::from(WHOLE / 2);
         Rate::from_usd_micros_per_hour(u64::try_from(left / u128::from(WHOLE)).unwrap_or(u64::MAX))
     }
 }
 
-/// Whether the prices of the region are about it: plain Linux on shared hardware, and in no Local Zone, as far as anybody
-/// says where it is.
+/// Returns `true` if the prices of the region apply: plain Linux on shared hardware, and in no Local Zone, as far as the zone is known.
 fn is_plain(instance: &Instance) -> bool {
     let zone = instance.zone.as_deref();
     instance.plain_linux && zone.is_none_or(|zone| in_a_zone_of_the_region(&instance.region, zone))

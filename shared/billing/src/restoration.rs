@@ -1,4 +1,4 @@
-//! How a deleted volume is made again from its safety snapshot: by the command that a message names, or by `curfew undo`.
+//! Restoration of a deleted volume from its safety snapshot: by the command that a message names, or by `curfew undo`.
 
 use model::curfew_tags::RESTORE;
 use model::id::{Region, ResourceId};
@@ -14,14 +14,14 @@ pub struct Restoration {
     /// The volume that was deleted, or is about to be.
     pub volume: ResourceId,
     pub snapshot: ResourceId,
-    /// As what: zone, type, size, and what is provisioned.
+    /// Properties of the new volume: zone, type, size, and provisioned performance.
     pub origin: VolumeOrigin,
-    /// What its owner wrote on it.
+    /// Tags that the owner wrote.
     pub tags: Tags,
 }
 
 impl Restoration {
-    /// Of a volume that is still known, from this snapshot of it.
+    /// Returns the restoration of a volume that is still known, from this snapshot of it.
     #[must_use]
     pub fn of_volume(volume: &Volume, snapshot: &ResourceId) -> Self {
         Self {
@@ -33,7 +33,8 @@ impl Restoration {
         }
     }
 
-    /// For a deleted volume, by Curfew's tags on its snapshot; `None` if the snapshot is not complete, or a person has changed the tags.
+    /// Returns the restoration of a deleted volume, by Curfew's tags on its snapshot; `None` if the snapshot is not complete, or a person
+    /// has changed the tags.
     #[must_use]
     pub fn of_snapshot(snapshot: &Snapshot) -> Option<Self> {
         // The snapshot says as well how large its volume was.
@@ -48,7 +49,7 @@ impl Restoration {
         })
     }
 
-    /// What the new volume costs, where that is known.
+    /// Returns the cost of the new volume; `None` if unknown.
     #[must_use]
     pub fn costs(&self, prices: &PriceBook) -> Option<Quote> {
         prices.origin_cost(&self.region, &self.origin)

@@ -1,7 +1,8 @@
-//! What stopped, terminated and deleted resources would have cost: the savings of a report, by a rule that anybody can check.
+//! Savings of a report: the cost that stopped, terminated and deleted resources would have had, by a rule that anybody can check.
 //!
-//! What would have been is never known. [`COUNTERFACTUAL`] says what is assumed instead. Where the facts are missing, it assumes less:
-//! what has no price saves nothing, and of what is ended twice without a start in between only the first one counts.
+//! The real cost without the action is never known. [`COUNTERFACTUAL`] states the assumption instead. Where the facts are missing, it
+//! assumes less: a resource without a price saves nothing, and if a resource is stopped twice without a start in between, only the first
+//! stop counts.
 
 mod starts;
 
@@ -31,17 +32,17 @@ pub const COUNTED_MAX: SignedDuration = SignedDuration::from_hours(7 * 24);
 pub struct EndedResource {
     pub region: Region,
     pub resource: ResourceId,
-    /// What it is, for people: `g5.xlarge`, `500 GiB gp3`.
+    /// Type of the resource, for people: `g5.xlarge`, `500 GiB gp3`.
     pub what: String,
     pub team: Option<TeamName>,
     /// The rule that it violated, as the record names it.
     pub rule: String,
     pub action: EndingAction,
-    /// When.
+    /// Time of the action.
     pub at: Timestamp,
-    /// What it cost until then; `None` if unknown, and zero if it is paid for in any case.
+    /// Cost before the action; `None` if unknown, and zero if it is paid for in any case.
     pub rate: Option<Rate>,
-    /// What is paid instead from then on, such as for the snapshot of a deleted volume.
+    /// Cost after the action, such as that of the snapshot of a deleted volume.
     pub remaining_rate: Rate,
     /// Its `curfew:hours`, if it has any that can be read.
     pub hours: Option<Hours>,
@@ -49,11 +50,11 @@ pub struct EndedResource {
     pub audit_key: String,
 }
 
-/// How it ended.
+/// Action of Curfew on a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EndingAction {
-    /// It can be started again.
+    /// An instance was stopped, and can be started again.
     Stop,
     /// Another instance can replace it.
     Terminate,
@@ -73,7 +74,7 @@ impl EndingAction {
         }
     }
 
-    /// For people: `stopped`.
+    /// Describes the action for people: `stopped`.
     #[must_use]
     pub const fn describe(self) -> &'static str {
         match self {
@@ -84,23 +85,23 @@ impl EndingAction {
     }
 }
 
-/// What one action saved.
+/// Saving of one action.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SavingLine {
     pub ended: EndedResource,
-    /// From when to when it counts, within the span of the report; empty if it does not.
+    /// Time that counts as saved, within the span of the report; empty if the action does not count.
     pub counted: TimeSpan,
-    /// Why it does not count for longer.
+    /// Reason why no longer time counts.
     pub limit: SavingLimit,
     /// `None` if the price is unknown.
     pub saved: Option<Amount>,
 }
 
-/// Why an action does not save more.
+/// Reason why an action does not save more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SavingLimit {
-    /// It was started again.
+    /// The resource was started again.
     Restarted,
     /// Another instance of its type was launched for its team.
     Replaced,
@@ -110,12 +111,12 @@ pub enum SavingLimit {
     SevenDays,
     /// The report ends: it still counts.
     StillCounting,
-    /// It was ended before, and was not seen running since.
+    /// The resource was stopped before, and was not seen running since.
     AlreadyEnded,
 }
 
 impl SavingLimit {
-    /// For people: `started again`.
+    /// Describes the limit for people: `started again`.
     #[must_use]
     pub const fn describe(self) -> &'static str {
         match self {
@@ -129,20 +130,21 @@ impl SavingLimit {
     }
 }
 
-/// All actions, and what they saved together.
+/// Savings of each action and of all together.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Savings {
-    /// By time, then by resource.
+    /// Lines by time, then by resource.
     pub lines: Vec<SavingLine>,
-    /// Of what has a price.
+    /// Sum of the lines with a price.
     pub total: Amount,
-    /// How many lines count for nothing because their price is unknown.
+    /// Number of lines that count for nothing because their price is unknown.
     pub unpriced: usize,
 }
 
-/// What these actions saved within a span, which ends now at the latest. An action up to [`COUNTED_MAX`] before the span saves in it, too.
+/// Computes the savings of these actions within a span, which ends now at the latest. An action up to [`COUNTED_MAX`] before the span saves
+/// in it, too.
 ///
-/// The actions may come in any order. `starts` knows what the ledgers saw start.
+/// The actions may come in any order. `starts` knows the starts that the ledgers saw.
 #[must_use]
 pub fn savings(ended: impl IntoIterator<Item = EndedResource>, starts: &StartIndex, span: TimeSpan) -> Savings {
     let mut by_resource: BTreeMap<(Region, ResourceId), Vec<EndedResource>> = BTreeMap::new();
@@ -187,7 +189,7 @@ pub fn savings(ended: impl IntoIterator<Item = EndedResource>, starts: &StartInd
     Savings { lines, total, unpriced }
 }
 
-/// Until when it counts, and why no longer.
+/// Returns the end of the time that counts, and the reason for it.
 fn counted_until(
     ended: &EndedResource,
     restarted: Option<Timestamp>,

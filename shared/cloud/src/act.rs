@@ -13,7 +13,6 @@ use crate::describe::{self, DESCRIBE_INSTANCES};
 use crate::error::{CallError, CallErrorKind, call_error};
 use crate::observe::{described_as_curfews, filter};
 
-/// The instance as it is now.
 pub(crate) async fn instance(aws: &Aws, region: &Region, id: &ResourceId) -> Result<Instance, CallError> {
     let page = describe::page(aws.ec2(region).describe_instances().instance_ids(id.as_str()), region).await?;
     page.described.into_iter().next().map(|one| one.instance).ok_or_else(|| {

@@ -19,8 +19,10 @@ use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
 use aws_smithy_http_client::{Builder, ConnectorBuilder};
 use model::id::Region;
 use plan::report::RunUsage;
+use signed_call::APP_NAME;
 use tokio::sync::OnceCell;
 
+use crate::message_pace::MessagePace;
 use crate::meter::UsageMeter;
 
 /// The first attempt and its retries.
@@ -39,8 +41,8 @@ pub struct Aws {
     home: Region,
     ec2: RegionalClients<aws_sdk_ec2::Client>,
     cloudwatch: RegionalClients<aws_sdk_cloudwatch::Client>,
-    pricing: RegionalClients<aws_sdk_pricing::Client>,
     sns: RegionalClients<aws_sdk_sns::Client>,
+    pub(crate) message_pace: MessagePace,
     meter: UsageMeter,
 }
 
@@ -68,7 +70,7 @@ impl Aws {
         self.meter.take()
     }
 
-    /// With a configuration as it is.
+    /// Connection with a configuration as it is.
     pub(crate) fn with(config: SdkConfig) -> Self {
         let home = config.region().map_or(HOME_UNSAID, |region| region.as_ref());
         if config.region().is_none() {
@@ -76,8 +78,8 @@ impl Aws {
         }
         let home = Region::from(home);
         let (ec2, cloudwatch) = (RegionalClients::default(), RegionalClients::default());
-        let (pricing, sns) = (RegionalClients::default(), RegionalClients::default());
-        Self { config, home, ec2, cloudwatch, pricing, sns, meter: UsageMeter::default() }
+        let (message_pace, meter) = (MessagePace::default(), UsageMeter::default());
+        Self { config, home, ec2, cloudwatch, sns: RegionalClients::default(), message_pace, meter }
     }
 
     /// The region that the environment names.
@@ -106,20 +108,11 @@ impl Aws {
         })
     }
 
-    /// Cost Explorer is global; the SDK finds its one region by the home's partition.
-    pub(crate) fn cost_explorer(&self) -> aws_sdk_costexplorer::Client {
-        aws_sdk_costexplorer::Client::new(&self.config)
-    }
-
-    /// In the home region, whose bus it is.
-    pub(crate) fn eventbridge(&self) -> aws_sdk_eventbridge::Client {
-        aws_sdk_eventbridge::Client::new(&self.config)
-    }
-
-    /// In the home region, where Curfew is deployed.
     #[cfg(feature = "operator")]
-    pub(crate) fn cloudformation(&self) -> aws_sdk_cloudformation::Client {
-        aws_sdk_cloudformation::Client::new(&self.config)
+    pub(crate) fn cloudformation(&self, region: &Region) -> aws_sdk_cloudformation::Client {
+        let region = aws_config::Region::new(region.as_str().to_owned());
+        let config = aws_sdk_cloudformation::config::Builder::from(&self.config).region(region).build();
+        aws_sdk_cloudformation::Client::from_conf(config)
     }
 
     /// IAM is global; the SDK finds its one region by the home's partition.
@@ -133,20 +126,6 @@ impl Aws {
         aws_sdk_sts::Client::new(&self.config)
     }
 
-    pub(crate) fn servicequotas(&self, region: &Region) -> aws_sdk_servicequotas::Client {
-        let region = aws_config::Region::new(region.as_str().to_owned());
-        let config = aws_sdk_servicequotas::config::Builder::from(&self.config).region(region).build();
-        aws_sdk_servicequotas::Client::from_conf(config)
-    }
-
-    /// The Price List has endpoints in few regions, independent of the account's.
-    pub(crate) fn pricing(&self, region: &Region) -> aws_sdk_pricing::Client {
-        self.pricing.client(region, |region| {
-            let config = aws_sdk_pricing::config::Builder::from(&self.config).region(region).build();
-            aws_sdk_pricing::Client::from_conf(config)
-        })
-    }
-
     pub(crate) fn sns(&self, region: &Region) -> aws_sdk_sns::Client {
         self.sns.client(region, |region| {
             let config = aws_sdk_sns::config::Builder::from(&self.config).region(region).build();
@@ -155,7 +134,7 @@ impl Aws {
     }
 }
 
-/// What every connection has, and its one HTTP client.
+/// Returns the settings that every connection has, and its one HTTP client.
 pub(crate) fn loader() -> (ConfigLoader, SharedHttpClient) {
     let timeouts = TimeoutConfig::builder()
         .connect_timeout(CONNECT_TIMEOUT)
@@ -175,13 +154,13 @@ pub(crate) fn loader() -> (ConfigLoader, SharedHttpClient) {
         .retry_config(RetryConfig::standard().with_max_attempts(ATTEMPTS_MAX))
         .timeout_config(timeouts)
         .http_client(http_client.clone());
-    if let Ok(name) = AppName::new("curfew") {
+    if let Ok(name) = AppName::new(APP_NAME) {
         loader = loader.app_name(name);
     }
     (loader, http_client)
 }
 
-/// From the environment, where Lambda puts them; otherwise from the SDK's own chain.
+/// Credentials from the environment, where Lambda puts them; otherwise from the SDK's own chain.
 fn credentials(http_client: SharedHttpClient) -> CredentialsProviderChain {
     let environment = EnvironmentVariableCredentialsProvider::new();
     let elsewhere = SdkCredentialChain { http_client, chain: OnceCell::new() };

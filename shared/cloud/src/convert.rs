@@ -1,4 +1,4 @@
-//! From the SDK's types to those of `model`.
+//! Conversion of the SDK's types to those of `model`.
 
 use aws_sdk_ec2::primitives::DateTime;
 use aws_sdk_ec2::types::{
@@ -56,7 +56,7 @@ fn whole(count: Option<i32>) -> u32 {
     count.and_then(|count| u32::try_from(count).ok()).unwrap_or_default()
 }
 
-/// How an instance of this Spot request is bought. A cancelled or closed request launches nothing more (EC2 user guide, "Spot request
+/// Purchase option of an instance of this Spot request. A cancelled or closed request launches nothing more (EC2 user guide, "Spot request
 /// status").
 pub(crate) fn purchase_by(request: &SpotInstanceRequest) -> PurchaseOption {
     let over = matches!(request.state, Some(SpotInstanceState::Cancelled | SpotInstanceState::Closed));

@@ -3,15 +3,13 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
-use aws_sdk_costexplorer::types::{
-    DateInterval, Dimension, DimensionValues, Expression, Granularity, GroupDefinition, GroupDefinitionType,
-    ResultByTime,
-};
 use billing::budget::billed::{BilledDays, CostExplorerBill, usd_micros};
 use model::id::{Region, TypeName};
+use serde_json::{Value, json};
 
 use crate::aws::Aws;
-use crate::error::{CallError, CallErrorKind, call_error};
+use crate::error::{CallError, CallErrorKind};
+use crate::http_call::{AwsService, HttpCall};
 
 const CALL: &str = "ce:GetCostAndUsage";
 const METRIC: &str = "UnblendedCost";
@@ -28,54 +26,41 @@ const PAGES_MAX: usize = 5;
 /// If Cost Explorer refused, or the answer is not in USD.
 pub async fn billed(aws: &Aws, days: BilledDays) -> Result<CostExplorerBill, CallError> {
     let home = aws.home();
-    let client = aws.cost_explorer();
-    let interval = DateInterval::builder().start(days.from.to_string()).end(days.until.to_string()).build();
-    let interval = interval.map_err(|error| misread(home, error.to_string()))?;
-    let by_type = GroupDefinition::builder().r#type(GroupDefinitionType::Dimension).key("INSTANCE_TYPE").build();
+    let call = HttpCall::json_1_1(CALL, home, AwsService::CostExplorer, ("AWSInsightsIndexService", "GetCostAndUsage"));
     let mut bill = CostExplorerBill { days, by_type: BTreeMap::new() };
-    let mut token: Option<String> = None;
+    let mut request = request_body(days);
     for _ in 0..PAGES_MAX {
-        let page = client
-            .get_cost_and_usage()
-            .time_period(interval.clone())
-            .granularity(Granularity::Monthly)
-            .metrics(METRIC)
-            .filter(filter())
-            .group_by(by_type.clone())
-            .set_next_page_token(token)
-            .send()
-            .await
-            .map_err(|error| call_error(CALL, home, &error))?;
-        // The SDK reads a body that was lost as an answer without results, which is no bill of zero.
-        for result in page.results_by_time.ok_or_else(|| misread(home, "nothing"))? {
-            add(&mut bill, &result, home)?;
+        let page = call.send(aws, &request).await?;
+        let results = page.get("ResultsByTime").and_then(Value::as_array);
+        // An answer whose body was lost is no bill of zero.
+        for result in results.ok_or_else(|| misread(home, "nothing"))? {
+            add(&mut bill, result, home)?;
         }
-        match page.next_page_token {
-            Some(next) => token = Some(next),
+        match page.get("NextPageToken").and_then(Value::as_str) {
+            Some(next) => request["NextPageToken"] = json!(next),
             None => return Ok(bill),
         }
     }
     Err(misread(home, format!("more than {PAGES_MAX} pages of instance types: more than any account should have")))
 }
 
-fn filter() -> Expression {
-    let values = |key: Dimension, values: &[&str]| {
-        let values = values.iter().map(|value| (*value).to_owned()).collect();
-        let values = DimensionValues::builder().key(key).set_values(Some(values)).build();
-        Expression::builder().dimensions(values).build()
-    };
-    let not = Expression::builder().not(Box::new(values(Dimension::RecordType, &WITHOUT))).build();
-    Expression::builder().and(values(Dimension::Service, &SERVICES)).and(not).build()
+fn request_body(days: BilledDays) -> Value {
+    let values = |key: &str, values: &[&str]| json!({ "Dimensions": { "Key": key, "Values": values } });
+    json!({
+        "TimePeriod": { "Start": days.from.to_string(), "End": days.until.to_string() },
+        "Granularity": "MONTHLY",
+        "Metrics": [METRIC],
+        "Filter": { "And": [values("SERVICE", &SERVICES), { "Not": values("RECORD_TYPE", &WITHOUT) }] },
+        "GroupBy": [{ "Type": "DIMENSION", "Key": "INSTANCE_TYPE" }],
+    })
 }
 
-fn add(bill: &mut CostExplorerBill, result: &ResultByTime, home: &Region) -> Result<(), CallError> {
-    for group in result.groups() {
-        let name = group.keys().first().map(String::as_str).ok_or_else(|| misread(home, "a group without a key"))?;
-        let cost = group
-            .metrics()
-            .and_then(|metrics| metrics.get(METRIC))
-            .ok_or_else(|| misread(home, "a group without its cost"))?;
-        let (text, unit) = (cost.amount().unwrap_or_default(), cost.unit().unwrap_or_default());
+fn add(bill: &mut CostExplorerBill, result: &Value, home: &Region) -> Result<(), CallError> {
+    let groups = result.get("Groups").and_then(Value::as_array);
+    for group in groups.ok_or_else(|| misread(home, "a result without groups"))? {
+        let name = group["Keys"][0].as_str().ok_or_else(|| misread(home, "a group without a key"))?;
+        let cost = group["Metrics"].get(METRIC).ok_or_else(|| misread(home, "a group without its cost"))?;
+        let (text, unit) = (cost["Amount"].as_str().unwrap_or_default(), cost["Unit"].as_str().unwrap_or_default());
         if unit != "USD" {
             return Err(misread(home, format!("an amount in {unit:?}, and the ledger counts USD")));
         }

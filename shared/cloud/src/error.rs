@@ -1,4 +1,4 @@
-//! What the SDK's errors mean.
+//! Meaning of the SDK's errors.
 
 use std::error::Error;
 
@@ -33,7 +33,7 @@ where
     CallError { code: error.code().map(str::to_owned), ..CallError::new(call, region, kind, message) }
 }
 
-/// Whether the result of the call is unknown.
+/// Returns `true` if the result of the call is unknown.
 fn is_open<E: ProvideErrorMetadata>(error: &SdkError<E>) -> bool {
     let was_sent = !matches!(error, SdkError::ConstructionFailure(_));
     was_sent && error.code().is_none()
@@ -74,7 +74,7 @@ pub(crate) fn kind(code: &str, message: &str) -> CallErrorKind {
     }
 }
 
-/// Without the encoded part of a denial, which is long and unreadable, and cut to a length.
+/// Removes the encoded part of a denial, which is long and unreadable, and cuts the message to a length.
 fn in_short(message: &str) -> String {
     let message = message.split("Encoded authorization failure message").next().unwrap_or(message).trim();
     shortened(message, MESSAGE_MAX)

@@ -1,11 +1,12 @@
 //! Notifications as events of `EventBridge`.
 
-use aws_sdk_eventbridge::types::{PutEventsRequestEntry, PutEventsResultEntry};
 use futures::{StreamExt, stream};
 use notify::{DETAIL_TYPE, Event, SOURCE};
+use serde_json::{Value, json};
 
 use crate::aws::Aws;
-use crate::error::{CallError, call_error, kind};
+use crate::error::{CallError, CallErrorKind, kind};
+use crate::http_call::{AwsService, HttpCall};
 
 const CALL: &str = "events:PutEvents";
 /// Amazon `EventBridge` API reference, "`PutEvents`".
@@ -27,24 +28,26 @@ pub(crate) async fn put(aws: &Aws, bus: &str, events: &[Event]) -> Result<(), Ca
     Err(CallError { message, ..first })
 }
 
-/// At most as many as one call takes. An error says how many of them were not accepted.
+/// Sends at most as many events as one call takes. An error says how many of them were not accepted.
 async fn put_some(aws: &Aws, bus: &str, events: &[Event]) -> Result<(), (usize, CallError)> {
-    let entries: Vec<PutEventsRequestEntry> = events.iter().map(|event| to_entry(bus, event)).collect();
-    let call = aws.eventbridge().put_events().set_entries(Some(entries));
-    let answer = call.send().await.map_err(|error| (events.len(), call_error(CALL, aws.home(), &error)))?;
+    let entries: Vec<Value> = events.iter().map(|event| to_entry(bus, event)).collect();
+    let call = HttpCall::json_1_1(CALL, aws.home(), AwsService::EventBridge, ("AWSEvents", "PutEvents"));
+    let answer = call.send(aws, &json!({ "Entries": entries })).await.map_err(|error| (events.len(), error))?;
     // It accepts some and refuses others, in one answer.
-    let refused: Vec<&PutEventsResultEntry> =
-        answer.entries().iter().filter(|one| one.error_code().is_some()).collect();
-    let Some(first) = refused.first() else { return Ok(()) };
-    let code = first.error_code().unwrap_or_default();
-    let message = first.error_message().unwrap_or_default();
+    let Some(results) = answer.get("Entries").and_then(Value::as_array) else {
+        let message = "the answer has no list of entries";
+        return Err((events.len(), CallError::new(CALL, aws.home(), CallErrorKind::Other, message)));
+    };
+    let refused: Vec<(&str, &Value)> =
+        results.iter().filter_map(|one| Some((one["ErrorCode"].as_str()?, one))).collect();
+    let Some((code, first)) = refused.first() else { return Ok(()) };
+    let message = first["ErrorMessage"].as_str().unwrap_or_default();
     let error = CallError::new(CALL, aws.home(), kind(code, message), format!("{code}: {message}"));
     Err((refused.len(), error))
 }
 
-fn to_entry(bus: &str, event: &Event) -> PutEventsRequestEntry {
-    let entry = PutEventsRequestEntry::builder().event_bus_name(bus).source(SOURCE);
-    entry.detail_type(DETAIL_TYPE).detail(&event.detail).build()
+fn to_entry(bus: &str, event: &Event) -> Value {
+    json!({ "Source": SOURCE, "DetailType": DETAIL_TYPE, "Detail": event.detail, "EventBusName": bus })
 }
 
 #[cfg(test)]

@@ -7,27 +7,35 @@ use signed_call::SignedCall;
 use crate::aws::Aws;
 use crate::error::{CallError, call_error};
 
-pub(crate) use signed_call::{JsonProtocol, Repeats};
+pub(crate) use signed_call::{AwsService, JsonProtocol, Repeats};
 
 /// One call, as [`SignedCall`] makes it.
 pub(crate) struct HttpCall<'a> {
-    /// By its IAM action.
+    /// IAM action of the call.
     pub(crate) call: &'static str,
     pub(crate) region: &'a Region,
-    /// How the host begins: `api.sagemaker`.
-    pub(crate) host: &'static str,
-    /// By which its signatures name the service.
-    pub(crate) signing_name: &'static str,
-    pub(crate) protocol: JsonProtocol,
+    pub(crate) service: AwsService,
+    pub(crate) protocol: JsonProtocol<'a>,
     pub(crate) repeats: Repeats,
 }
 
-impl HttpCall<'_> {
+impl<'a> HttpCall<'a> {
+    /// An operation of the AWS JSON 1.1 protocol, repeated as the SDK's calls are.
+    pub(crate) const fn json_1_1(
+        call: &'static str,
+        region: &'a Region,
+        service: AwsService,
+        (prefix, operation): (&'static str, &'static str),
+    ) -> Self {
+        let protocol = JsonProtocol::Target { prefix, operation };
+        Self { call, region, service, protocol, repeats: Repeats::LikeTheSdk }
+    }
+
     /// # Errors
     /// If the service refused, or did not answer.
     pub(crate) async fn send(&self, aws: &Aws, body: &Value) -> Result<Value, CallError> {
-        let Self { call, region, host, signing_name, protocol, repeats } = *self;
-        let signed = SignedCall { call, region: region.as_str(), host, signing_name, protocol, repeats };
+        let Self { call, region, service, protocol, repeats } = *self;
+        let signed = SignedCall { call, region: region.as_str(), service, protocol, repeats };
         Box::pin(signed.send(aws.sdk_config(), body)).await.map_err(|error| call_error(call, region, &error))
     }
 }
@@ -42,8 +50,7 @@ mod tests {
         HttpCall {
             call: "sagemaker:DescribeApp",
             region,
-            host: "api.sagemaker",
-            signing_name: "sagemaker",
+            service: AwsService::SageMaker,
             protocol: JsonProtocol::Target { prefix: "SageMaker", operation: "DescribeApp" },
             repeats: Repeats::LikeTheSdk,
         }
@@ -55,6 +62,10 @@ mod tests {
         let answer = call(&"us-east-1".into()).send(&aws, &serde_json::json!({ "DomainId": "d-1" })).await.unwrap();
         assert_eq!(answer["AppName"], "default");
         assert_eq!(calls.said(), [r#"DescribeApp {"DomainId":"d-1"}"#]);
+        let user_agent = calls.recorded().remove(0).user_agent;
+        let expect = format!(" api/sagemaker/{} ", env!("CARGO_PKG_VERSION"));
+        assert!(user_agent.starts_with("aws-sdk-rust/") && user_agent.contains(&expect), "{user_agent}");
+        assert!(user_agent.split(' ').any(|part| part == "app/curfew"), "{user_agent}");
     }
 
     #[tokio::test]

@@ -14,6 +14,7 @@ mod error;
 mod events;
 mod http_call;
 pub mod jobs;
+mod message_pace;
 mod meter;
 mod observe;
 #[cfg(feature = "operator")]

@@ -10,22 +10,21 @@ use aws_smithy_runtime_api::client::http::{
 use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
 use plan::report::RunUsage;
 
-/// What was counted and is in no record yet.
+/// Usage that was counted and is in no record yet.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct UsageMeter(Arc<Mutex<RunUsage>>);
 
 impl UsageMeter {
-    /// Counts more.
     pub(crate) fn add(&self, more: RunUsage) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) += more;
     }
 
-    /// All that was counted; begins anew.
+    /// Returns the counted usage, and begins anew.
     pub(crate) fn take(&self) -> RunUsage {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The same client, with its requests counted.
+    /// Returns the client with its requests counted.
     pub(crate) fn metered(&self, client: SharedHttpClient) -> SharedHttpClient {
         SharedHttpClient::new(MeteredClient { client, meter: self.clone() })
     }
@@ -58,8 +57,8 @@ impl HttpConnector for MeteredConnector {
     }
 }
 
-/// What AWS bills for a request. `GetMetricData` is billed by the metric, which its caller counts; calls to EC2, IAM, Systems Manager and
-/// the Price List are free.
+/// Usage that AWS bills for a request. `GetMetricData` is billed by the metric, which its caller counts; calls to EC2, IAM, Systems Manager
+/// and the Price List are free.
 fn billed(signature: &str, method: &str, uri: &str) -> RunUsage {
     let none = RunUsage::default();
     // `Credential=<key>/<date>/<region>/<service>/aws4_request` (AWS IAM user guide, "Elements of an AWS API request signature").

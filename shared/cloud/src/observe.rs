@@ -22,6 +22,8 @@ pub(crate) use instances::DESCRIBE_TYPES;
 pub use instances::instances;
 pub(crate) use instances::machines;
 pub use regions::regions;
+#[cfg(feature = "operator")]
+pub(crate) use storage::own_snapshots;
 pub use storage::storage;
 #[cfg(feature = "operator")]
 pub use storage::unattached;
@@ -31,7 +33,7 @@ pub use volume_use::volume_uses;
 /// The most values of a filter (EC2 user guide, "Filter resources").
 pub(crate) const FILTER_VALUES_MAX: usize = 200;
 
-/// What every snapshot of Curfew's own is described as, and what anybody may write besides.
+/// Filter for the description of Curfew's own snapshots. Anybody may write the same description.
 pub(crate) fn described_as_curfews() -> Filter {
     filter("description", [format!("{SNAPSHOT_DESCRIPTION_BEGINS}*").as_str()])
 }

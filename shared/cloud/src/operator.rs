@@ -1,33 +1,39 @@
-//! What only the command needs: credentials, the deployment, and its health. No function has this feature.
+//! Parts that only the command needs: credentials, the deployment, and its health. No function has this feature.
 
 mod alarms;
 mod all_tags;
 mod deployment;
 mod identity;
+mod instance_profiles;
+mod invoke;
+mod leftovers;
 mod locate;
 mod permissions;
 mod quotas;
 mod registry;
 mod restore;
+mod stack;
 mod subscriptions;
 mod tags;
-mod team_stack;
 
 pub use alarms::alarms;
 pub use all_tags::{tagged, tagged_instances, volumes};
 pub use deployment::{Deployment, deployment};
 pub use identity::{ConnectionError, ConnectionOptions, has_profile, named_region};
+pub use instance_profiles::{has_instance_profile, machine_profiles, profile_role_arn};
+pub use invoke::{Invocation, invoke};
+pub use leftovers::{delete_snapshot, remove_labels, snapshots};
 pub use locate::{LocateResult, ResourceKind, locate};
 pub use permissions::{caller_arn, has_role, role_arn, simulate};
 pub use quotas::quotas;
 pub use registry::{RegistryError, find_digest};
 pub use restore::{create_volume, snapshots_of, start, volumes_from};
+pub use stack::{
+    FailedResource, Stack, StackRequest, change_parameter, create_stack, delete_stack, first_failure, read_stack,
+    stacks_named, update_stack,
+};
 pub use subscriptions::subscriptions;
 pub use tags::{remove_tags, write_tag};
-pub use team_stack::{
-    TeamStack, TeamStackRequest, create_team_stack, delete_team_stack, has_instance_profile, machine_profiles,
-    profile_role_arn, team_stack, update_team_stack,
-};
 
 pub use crate::observe::unattached;
 pub use crate::sagemaker::{create_endpoint, set_copies, start_notebook};

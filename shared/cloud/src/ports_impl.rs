@@ -39,6 +39,11 @@ impl Cloud for Aws {
     }
 
     async fn publish(&self, topic_arn: &str, message: &Message) -> Result<(), CallError> {
+        let _slot = self.message_pace.slot().await;
+        sns::publish(self, topic_arn, message).await
+    }
+
+    async fn publish_to_chat(&self, topic_arn: &str, message: &Message) -> Result<(), CallError> {
         sns::publish(self, topic_arn, message).await
     }
 

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use aws_sdk_pricing::types::{Filter, FilterType};
 use billing::price::list::{SAGEMAKER_SERVICE, SERVICE, STORAGE_FAMILIES};
 use billing::price::{PriceDocument, PriceQueries, PriceQuery, SageMakerPrices, SpotPrice, StoragePrices, list};
 use futures::{StreamExt, stream};
@@ -11,11 +10,14 @@ use jiff::Timestamp;
 use model::id::{Region, TypeName};
 use model::money::Rate;
 use model::observation::Gap;
+use model::partition::Partition;
+use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
 use crate::aws::Aws;
 use crate::convert::timestamp;
 use crate::error::{CallError, CallErrorKind, call_error, gaps};
+use crate::http_call::{AwsService, HttpCall};
 use crate::observe::pages::all_pages;
 
 const GET_PRODUCTS: &str = "pricing:GetProducts";
@@ -27,7 +29,7 @@ const EUROPE: &str = "eu-central-1";
 const ASIA: &str = "ap-south-1";
 
 /// The maximum of `GetProducts` (AWS Price List Service API reference).
-const PRODUCTS_A_PAGE: i32 = 100;
+const PRODUCTS_A_PAGE: u32 = 100;
 /// A query has one or a few dozen products.
 const PAGES_MAX: usize = 5;
 /// The maximum of `DescribeSpotPriceHistory` (EC2 API reference).
@@ -52,7 +54,11 @@ pub async fn prices(
         let late = |_| Err(CallError::timed_out(GET_PRODUCTS, home, timeout));
         timeout_at(deadline, ask_list(aws, question)).await.unwrap_or_else(late)
     });
+    let is_in_usd = home_partition(aws).is_some_and(|partition| partition.is_billed_in_usd);
     let spot = stream::iter(&wanted.spot).map(|(region, (types, since))| async move {
+        if !is_in_usd {
+            return (region, types, Ok(Vec::new()));
+        }
         let late = |_| Err(CallError::timed_out(SPOT_PRICES, region, timeout));
         let changes = timeout_at(deadline, spot_changes(aws, region, types, *since, now)).await;
         (region, types, changes.unwrap_or_else(late))
@@ -88,6 +94,9 @@ enum PriceResponse {
 
 /// Queries the nearest endpoint of the list, and the others if that one fails. A refusal of the first holds for the others, too.
 async fn ask_list(aws: &Aws, question: &PriceQuery) -> Result<PriceResponse, CallError> {
+    if home_partition(aws).is_none_or(|partition| !partition.has_price_list) {
+        return Ok(unlisted(question));
+    }
     let [nearest, others @ ..] = endpoints(aws.home());
     let mut answer = ask_list_in(aws, &nearest, question).await;
     for region in others {
@@ -99,6 +108,22 @@ async fn ask_list(aws: &Aws, question: &PriceQuery) -> Result<PriceResponse, Cal
         }
     }
     answer
+}
+
+/// The answer in a partition without a list: no price is known.
+fn unlisted(question: &PriceQuery) -> PriceResponse {
+    match question {
+        PriceQuery::Instance(region, name) => PriceResponse::Instance(region.clone(), name.clone(), None),
+        PriceQuery::Storage(region) => PriceResponse::Storage(region.clone(), StoragePrices::default()),
+        PriceQuery::SageMaker(region, name) => {
+            PriceResponse::SageMaker(region.clone(), name.clone(), SageMakerPrices::default())
+        }
+    }
+}
+
+/// The partition of the account.
+fn home_partition(aws: &Aws) -> Option<&'static Partition> {
+    Partition::find(aws.home().as_str())
 }
 
 /// The list's regions, the nearest to home first.
@@ -146,29 +171,28 @@ async fn products(
     service: &str,
     attributes: &[(&str, &str)],
 ) -> Result<Vec<String>, CallError> {
-    let filter = |(field, value): &(&str, &str)| {
-        Filter::builder().r#type(FilterType::TermMatch).field(*field).value(*value).build()
-    };
-    // A filter fails to build only if a part is missing; products that do not match do not count.
-    let filters = attributes.iter().flat_map(filter).collect();
-    let call = aws.pricing(endpoint).get_products().service_code(service).format_version("aws_v1");
-    let mut pages = call.set_filters(Some(filters)).max_results(PRODUCTS_A_PAGE).into_paginator().send();
+    let filter = |(field, value): &(&str, &str)| json!({ "Type": "TERM_MATCH", "Field": field, "Value": value });
+    let filters: Vec<Value> = attributes.iter().map(filter).collect();
+    let operation = ("AWSPriceListService", "GetProducts");
+    let call = HttpCall::json_1_1(GET_PRODUCTS, endpoint, AwsService::Pricing, operation);
+    let mut request = json!({
+        "ServiceCode": service, "Filters": filters, "FormatVersion": "aws_v1", "MaxResults": PRODUCTS_A_PAGE,
+    });
+    let error = |message: String| CallError::new(GET_PRODUCTS, endpoint, CallErrorKind::Other, message);
     let mut all = Vec::new();
     for _ in 0..PAGES_MAX {
-        let Some(page) = pages.next().await else { return Ok(all) };
-        let page = page.map_err(|error| call_error(GET_PRODUCTS, endpoint, &error))?;
-        // An empty list is one; the SDK reads a body that was lost as an answer without any.
-        let Some(products) = page.price_list else {
-            let message = "the answer of the Price List has no list";
-            return Err(CallError::new(GET_PRODUCTS, endpoint, CallErrorKind::Other, message));
-        };
-        all.extend(products);
+        let page = call.send(aws, &request).await?;
+        // An empty list is one; an answer whose body was lost has none.
+        let products = page.get("PriceList").and_then(Value::as_array);
+        let products = products.ok_or_else(|| error("the answer of the Price List has no list".to_owned()))?;
+        // Each product is a JSON document in a text.
+        all.extend(products.iter().map(|product| product.as_str().unwrap_or_default().to_owned()));
+        match page.get("NextToken").and_then(Value::as_str) {
+            Some(next) => request["NextToken"] = json!(next),
+            None => return Ok(all),
+        }
     }
-    if pages.next().await.is_none() {
-        return Ok(all);
-    }
-    let message = format!("more than {PAGES_MAX} pages of products: more than any account should have");
-    Err(CallError::new(GET_PRODUCTS, endpoint, CallErrorKind::Other, message))
+    Err(error(format!("more than {PAGES_MAX} pages of products: more than any account should have")))
 }
 
 /// Every change of the Spot prices of these types since then, and for each zone the price in force then.

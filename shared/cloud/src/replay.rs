@@ -20,17 +20,17 @@ pub(crate) struct ReplayedCall {
     pub(crate) name: String,
     /// Such as `us-east-1`.
     pub(crate) region: String,
-    /// For services that take a form, the parameters, `key=value` and sorted; for others the whole body as text.
+    /// Parameters of the call, `key=value` and sorted, for services that take a form; for others the whole body as text.
     pub(crate) parameters: Vec<String>,
+    pub(crate) user_agent: String,
 }
 
-/// What AWS answers.
 pub(crate) enum ReplayAnswer {
     /// A good one in XML, without the outer element that has the call's name.
     Xml(String),
     /// Anything else, as it is.
     Raw(u16, Vec<u8>),
-    /// Nothing, ever.
+    /// No answer, ever.
     Silence,
 }
 
@@ -39,25 +39,25 @@ impl ReplayAnswer {
         Self::Xml(xml.into())
     }
 
-    /// As EC2 writes it.
+    /// Client error as EC2 writes it.
     pub(crate) fn error(code: &str, message: &str) -> Self {
         Self::error_of(400, code, message)
     }
 
-    /// The same with another status than that of a client error.
+    /// Error as EC2 writes it, with another status than that of a client error.
     pub(crate) fn error_of(status: u16, code: &str, message: &str) -> Self {
         let error = format!("<Error><Code>{code}</Code><Message>{message}</Message></Error>");
         Self::Raw(status, format!("<Response><Errors>{error}</Errors><RequestID>1</RequestID></Response>").into())
     }
 
-    /// As SNS writes it.
+    /// Client error as SNS writes it.
     pub(crate) fn query_error(code: &str, message: &str) -> Self {
         let error = format!("<Error><Type>Sender</Type><Code>{code}</Code><Message>{message}</Message></Error>");
         Self::Raw(400, format!("<ErrorResponse>{error}<RequestId>1</RequestId></ErrorResponse>").into())
     }
 }
 
-/// All calls, in order.
+/// Recorded calls, in order.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ReplayedCalls(Arc<Mutex<Vec<ReplayedCall>>>);
 
@@ -111,12 +111,12 @@ impl HttpConnector for Replay {
     }
 }
 
-/// At home in `us-east-1`, without retries.
+/// Connection at home in `us-east-1`, without retries.
 pub(crate) fn aws(script: impl Fn(&ReplayedCall) -> ReplayAnswer + Send + Sync + 'static) -> (Aws, ReplayedCalls) {
     with(RetryConfig::disabled(), TimeoutConfig::disabled(), script)
 }
 
-/// The same with the SDK's own retries and this timeout of each attempt.
+/// Connection with the SDK's own retries and this timeout of each attempt.
 pub(crate) fn aws_that_repeats(
     retries: RetryConfig,
     timeout: Duration,
@@ -148,19 +148,20 @@ fn read(request: &HttpRequest) -> ReplayedCall {
     let host = uri.trim_start_matches("https://").split('/').next().unwrap_or_default();
     let region = host.split('.').nth(1).unwrap_or_default().to_owned();
     let body = String::from_utf8_lossy(request.body().bytes().unwrap_or_default()).into_owned();
+    let user_agent = request.headers().get("user-agent").unwrap_or_default().to_owned();
     if let Some((_, name)) = uri.split_once("/operation/") {
-        return ReplayedCall { name: name.to_owned(), region, parameters: vec![body] };
+        return ReplayedCall { name: name.to_owned(), region, parameters: vec![body], user_agent };
     }
     if let Some((_, name)) = request.headers().get("x-amz-target").and_then(|target| target.split_once('.')) {
-        return ReplayedCall { name: name.to_owned(), region, parameters: vec![body] };
+        return ReplayedCall { name: name.to_owned(), region, parameters: vec![body], user_agent };
     }
     let mut parameters: Vec<String> = body.split('&').map(decoded).collect();
     parameters.sort();
     let name = parameters.iter().find_map(|parameter| parameter.strip_prefix("Action="));
-    ReplayedCall { name: name.unwrap_or_default().to_owned(), region, parameters }
+    ReplayedCall { name: name.unwrap_or_default().to_owned(), region, parameters, user_agent }
 }
 
-/// Without percent encoding.
+/// Removes the percent encoding.
 fn decoded(text: &str) -> String {
     let mut parts = text.split('%');
     let mut decoded = parts.next().unwrap_or_default().as_bytes().to_vec();
@@ -204,7 +205,6 @@ pub(crate) fn volume_xml(id: &str, state: &str, tags: &[(&str, &str)], more: &st
     )
 }
 
-/// The XML of an attachment.
 pub(crate) fn attached_xml(instance: &str) -> String {
     format!("<attachmentSet><item><instanceId>{instance}</instanceId><status>attached</status></item></attachmentSet>")
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::aws::Aws;
 use crate::error::CallError;
-use crate::http_call::{HttpCall, JsonProtocol, Repeats};
+use crate::http_call::{AwsService, HttpCall, JsonProtocol, Repeats};
 
 /// Amazon SES API v2 reference, "`SendEmail`".
 const PATH: &str = "/v2/email/outbound-emails";
@@ -22,8 +22,7 @@ pub async fn send(aws: &Aws, sender: &str, recipient: &str, mail: &Mail) -> Resu
     let call = HttpCall {
         call: "ses:SendEmail",
         region: aws.home(),
-        host: "email",
-        signing_name: "ses",
+        service: AwsService::Ses,
         protocol: JsonProtocol::Rest { path: PATH },
         repeats: Repeats::OnlyAt(REPEATED_AT),
     };

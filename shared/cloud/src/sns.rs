@@ -10,7 +10,7 @@ use crate::error::{CallError, call_error};
 /// Pages of 100 subscriptions: more unconfirmed ones are of no use.
 pub(crate) const PAGES_MAX: usize = 20;
 
-/// Whether the topic has a confirmed subscription.
+/// Returns `true` if the topic has a confirmed subscription.
 ///
 /// # Errors
 /// If the subscriptions cannot be listed.

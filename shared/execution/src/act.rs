@@ -40,7 +40,7 @@ pub async fn carry_out(cloud: &impl Cloud, step: &Step, run: &RunId) -> StepOutc
     }
 }
 
-/// Whether the step is to be carried out, by the resource as it is now, and by what its end must wait for.
+/// Checks whether the step still holds for the resource as it is now, and for what its end must wait for.
 async fn still_holds(cloud: &impl Cloud, step: &Step, run: &RunId) -> Result<(), StepOutcome> {
     match &step.action {
         Action::Instance(seen, _) => StepResource { cloud, step, run, seen }.still_holds().await,
@@ -246,7 +246,7 @@ impl<C: Cloud, R: ReadAgain> StepResource<'_, C, R> {
         self.accept_if_already_applied(answer, |fresh| keys.iter().all(|key| !fresh.tags().contains_key(*key))).await
     }
 
-    /// After a stop: takes the mark away, which an earlier run or this one has written.
+    /// Removes the mark of an earlier run or of this one after a stop.
     async fn unmark_stopped(&self, is_marked: bool) -> StepOutcome {
         match if is_marked { self.untag(vec![MARKED]).await } else { Ok(()) } {
             Ok(()) => StepOutcome::from_kind(OutcomeKind::Done),
@@ -255,7 +255,7 @@ impl<C: Cloud, R: ReadAgain> StepResource<'_, C, R> {
         }
     }
 
-    /// What was done and not answered is done: no later run would tell of it.
+    /// Counts an unanswered call as done if the resource shows its effect: no later run would tell of it.
     async fn accept_if_already_applied(
         &self,
         answer: Result<(), CallError>,
@@ -267,8 +267,8 @@ impl<C: Cloud, R: ReadAgain> StepResource<'_, C, R> {
         }
     }
 
-    /// The same of a call that is refused once it is applied: the SDK repeats a call, and its last try may have been refused for what an
-    /// earlier one, unanswered, has done.
+    /// Counts a refused call as done if the resource shows its effect. The SDK repeats a call, and its last try may have been refused for
+    /// what an earlier, unanswered one has done.
     async fn accept_if_so_now(&self, error: CallError, is_so: impl Fn(&R) -> bool) -> Result<(), CallError> {
         match self.seen.read_again(self.cloud).await {
             Ok(fresh) if is_so(&fresh) => Ok(()),
@@ -276,8 +276,8 @@ impl<C: Cloud, R: ReadAgain> StepResource<'_, C, R> {
         }
     }
 
-    /// The same of what has to be gone. What EC2 does not find at once may be there (EC2 API reference, "Eventual consistency"), and would
-    /// be told to be deleted.
+    /// Counts a failed deletion as done if the resource is gone. A resource that EC2 does not find at first may still be there (EC2 API
+    /// reference, "Eventual consistency"), and people would be told that it was deleted.
     async fn accept_if_already_gone(&self, answer: Result<(), CallError>) -> Result<(), CallError> {
         use CallErrorKind::{NotFound, Throttled, WrongState};
         match answer {

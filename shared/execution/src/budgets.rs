@@ -52,7 +52,7 @@ pub async fn enforce(run: &Run<'_, impl BudgetCloud, impl BeatDocuments>) -> Res
     Ok(run.carry_out(Plan { gaps: seen.gaps, ..plan }, seen.regions, audience, seen.recalled).await)
 }
 
-/// What a beat has read of the account.
+/// The facts about the account that a beat has read.
 pub struct BudgetsObservation {
     /// The regions to observe.
     pub regions: Vec<Region>,
@@ -60,7 +60,7 @@ pub struct BudgetsObservation {
     pub budgets: BTreeMap<BudgetHolder, Budget>,
     /// The budgets of the previous month that this beat closed.
     pub closed: BTreeMap<BudgetHolder, Budget>,
-    /// What could not be observed, read or written.
+    /// Everything that the beat could not observe, read or write.
     pub gaps: Vec<Gap>,
     /// The notifications of earlier beats, all in the log of the home region.
     pub recalled: RecalledLogs,
@@ -96,7 +96,7 @@ pub async fn observe(run: &Run<'_, impl BudgetCloud, impl BeatDocuments>, policy
     BudgetsObservation { regions, budgets, closed, gaps, recalled }
 }
 
-/// What was seen of the two services, each region by itself.
+/// The beats of EC2 and of `SageMaker`, one per region.
 struct RegionBeats {
     ec2: Vec<LedgerBeat>,
     sagemaker: Vec<LedgerBeat>,
@@ -111,7 +111,7 @@ impl RegionBeats {
     }
 }
 
-/// What runs now, as beats of the ledger. Missing and old prices are requested.
+/// Observes everything that runs now, as beats of the ledger. Requests missing and old prices.
 async fn observe_regions(
     run: &Run<'_, impl BudgetCloud, impl BeatDocuments>,
     policy: &Policy,

@@ -49,7 +49,7 @@ pub fn due_queries<'a>(
     (due, gaps)
 }
 
-/// What follows from the answers, and what a bug hides of it.
+/// Derives the usage of each instance from the answers. If a bug hides an instance, a gap names it.
 #[must_use]
 pub fn learn_usage(
     seen: &[&Instance],

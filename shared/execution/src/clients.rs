@@ -21,7 +21,7 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// It makes no call.
+    /// Creates the clients, without a call.
     pub async fn connect(bucket: String, channels: NotificationChannels, mode: Mode) -> Self {
         let aws = Aws::connect().await;
         let store = Store::new(aws.sdk_config(), bucket);

@@ -64,8 +64,9 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         let Some(topic_arn) = self.channels.chat_topic_arn.as_deref().filter(|_| !messages.is_empty()) else {
             return Ok(());
         };
-        let copies = stream::iter(messages)
-            .map(|message| async move { self.cloud.publish(topic_arn, &notify::to_chat(message, &self.id)).await });
+        let copies = stream::iter(messages).map(|message| async move {
+            self.cloud.publish_to_chat(topic_arn, &notify::to_chat(message, &self.id)).await
+        });
         let first_refusal = async {
             let refusals = copies.buffer_unordered(AT_ONCE).filter_map(async |sent| sent.err());
             refusals.collect::<Vec<CallError>>().await.into_iter().next().map_or(Ok(()), Err)

@@ -16,16 +16,16 @@ use reaping::policy::Policy;
 use crate::budgets::load_budget_statuses;
 use crate::{IdleThresholds, RecalledLogs, Run, Subscribers, due_queries, learn_usage, load_job_states, usages};
 
-/// What a run about instances reads and writes of the bucket.
+/// The documents in the bucket that a run about instances reads and writes.
 pub trait InstanceDocuments: Documents + ActivityDocuments + BudgetDocuments + JobDocuments {}
 
 impl<D: Documents + ActivityDocuments + BudgetDocuments + JobDocuments> InstanceDocuments for D {}
 
 /// A run that has looked and decided, and has done nothing yet.
 pub struct Planned {
-    /// What it will do.
+    /// The steps that the run will carry out.
     pub plan: Plan,
-    /// What it saw.
+    /// The observation that the plan is based on.
     pub seen: InstancesObservation,
     audience: Subscribers,
 }
@@ -48,16 +48,16 @@ pub async fn plan(run: &Run<'_, impl InstanceCloud, impl InstanceDocuments>) -> 
     Ok(Planned { plan, seen, audience })
 }
 
-/// What was seen of the account.
+/// The observation of the account by one run.
 pub struct InstancesObservation {
-    /// Where was looked.
+    /// The regions that the run observed.
     pub regions: Vec<Region>,
-    /// What the account wants, where the budgets stand by which instances may be stopped, and the jobs that instances name.
+    /// The configuration, the status of the budgets by which instances may be stopped, and the jobs that instances name.
     pub policy: Policy,
     pub instances: Observation<Instance>,
-    /// What they have been doing.
+    /// The usage of each instance.
     pub usages: BTreeMap<ResourceId, Usage>,
-    /// What earlier runs told.
+    /// The notifications of earlier runs.
     pub recalled: RecalledLogs,
 }
 
@@ -90,7 +90,7 @@ pub async fn observe(
     InstancesObservation { regions, policy, instances, usages, recalled }
 }
 
-/// What the instances of one region have been doing: asked about where it is due, else believed from the last answer.
+/// Returns the usage of the instances of one region: queried if a query is due, otherwise taken from the last answer.
 async fn usages_of(
     run: &Run<'_, impl InstanceCloud, impl InstanceDocuments>,
     region: &Region,

@@ -42,12 +42,12 @@ pub use agents::AgentBinaries;
 use facts::MachineSightings;
 pub use jobs::Arrival;
 
-/// What an event says: where to look now.
+/// A hint from an event, which tells a run what to read now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EventHint {
-    /// At the inbox, and at every unfinished job.
+    /// The inbox, and every unfinished job.
     All,
-    /// At an object of a bucket.
+    /// One object of a bucket.
     Object {
         bucket: String,
         /// The key as the event has it.
@@ -58,12 +58,12 @@ pub enum EventHint {
     Instance {
         region: Region,
         instance: ResourceId,
-        /// Whether AWS interrupts it in two minutes.
+        /// `true` if AWS interrupts the instance in two minutes.
         warned: bool,
     },
 }
 
-/// What this deployment provides to jobs.
+/// The resources and settings that this deployment provides to jobs.
 #[derive(Debug)]
 pub struct DeploymentSetup {
     /// The agents, which each runs first.
@@ -84,7 +84,7 @@ pub enum ReconcileError {
         "the event is of the bucket {0}, and the state bucket is {1}; nothing was done. Correct the rule that sent it"
     )]
     ForeignBucket(String, String),
-    /// What arrived was not recorded. The queue brings the events back.
+    /// An arrival was not recorded. The queue brings the events back.
     #[error("an arrival was not recorded for the triggers, so its event is tried again: {0}")]
     Arrivals(StoreError),
 }
@@ -96,7 +96,7 @@ struct JobsRun<'a> {
     agents: &'a AgentBinaries,
     /// The instance profile for jobs that name none.
     profile: Option<&'a str>,
-    /// Whether this run may launch and terminate machines.
+    /// `true` if this run may launch and terminate machines.
     may_act: bool,
     /// The buckets whose events make jobs.
     trigger_buckets: &'a [String],
@@ -104,7 +104,7 @@ struct JobsRun<'a> {
     warned: Option<ResourceId>,
     /// Instances that were described for all jobs together.
     sights: MachineSightings,
-    /// How far the jobs are that others come after.
+    /// The states of the jobs that other jobs wait for.
     dependencies: dependencies::KnownDependencies,
     sweeps: sweeps::KnownSweeps,
     /// Answers of EC2 for one job that hold for the others.
@@ -118,7 +118,6 @@ struct JobsRun<'a> {
     findings: Mutex<RunFindings>,
 }
 
-/// The report of a run.
 #[derive(Debug, Default)]
 struct RunFindings {
     steps: Vec<JobStep>,
@@ -176,7 +175,7 @@ impl JobsRun<'_> {
         Timestamp::from_second(now.as_second()).unwrap_or(now)
     }
 
-    /// How long a call that begins now may take; `None` if it is too late to begin one.
+    /// Returns the timeout of a call that begins now; `None` if it is too late to begin one.
     fn time_left(&self) -> Option<Duration> {
         let left = self.run.deadline.duration_since((self.run.clock)());
         (left > RESERVE).then(|| answer_timeout(left))

@@ -57,7 +57,7 @@ pub use usages::{IdleThresholds, device_reports, usages};
 /// No step is started later than this before the run's deadline: telling and recording come after it.
 const RESERVE: SignedDuration = SignedDuration::from_secs(20);
 
-/// How long a call may take that begins with so much time left: what was begun in time may still hang.
+/// Returns the timeout of a call that begins with so much time left: a call that began in time may still hang.
 fn answer_timeout(left: SignedDuration) -> Duration {
     Duration::try_from(left).unwrap_or_default().saturating_sub(RESERVE.unsigned_abs() / 2)
 }
@@ -75,7 +75,7 @@ pub struct Run<'a, C, D> {
     pub cloud: &'a C,
     /// The bucket.
     pub store: &'a D,
-    /// Where people hear of it.
+    /// The channels that notify people of the run.
     pub channels: &'a NotificationChannels,
     /// The function's name.
     pub function: &'static str,
@@ -83,25 +83,25 @@ pub struct Run<'a, C, D> {
     pub id: RunId,
     /// `CURFEW_MODE`.
     pub mode: Mode,
-    /// When it began.
+    /// Time when the run began.
     pub now: Timestamp,
-    /// When it is cut off.
+    /// Time when the run is cut off.
     pub deadline: Timestamp,
-    /// To see how far that is.
+    /// The clock by which the run measures the time until `deadline`.
     pub clock: &'a dyn Fn() -> Timestamp,
     /// The resources that it is about, where a person has chosen them. Of all others nothing is judged, told, marked, ended
     /// or forgotten.
     pub chosen: Option<&'a ChosenResources>,
     /// Hears of each step as soon as it is known what became of it: [`log`].
     pub progress: &'a dyn Fn(&Step, &StepOutcome),
-    /// Once it is true, no further step is begun.
+    /// A flag that halts the run: while it is `true`, no further step begins.
     pub halted: Option<&'a AtomicBool>,
 }
 
 /// Resources, each with its region.
 pub type ChosenResources = BTreeSet<(Region, ResourceId)>;
 
-/// Whether somebody hears what Curfew says.
+/// The subscriptions of the topic, as far as they decide whether Curfew may enforce.
 pub enum Subscribers {
     /// Somebody has confirmed.
     Confirmed,
@@ -122,7 +122,7 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         Ok((self.policy(config, &audience, prices), audience))
     }
 
-    /// The same for a run that asks for prices itself, [`prices::refresh`], once it knows for what.
+    /// Prepares a run that requests prices itself with [`prices::refresh`], after it knows which ones.
     ///
     /// # Errors
     /// Where the configuration was refused, or could not be read.
@@ -145,13 +145,13 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         Policy { config, ceiling, prices, budgets: BudgetStatuses::default(), jobs: JobStates::default() }
     }
 
-    /// Whether it is about a resource at all.
+    /// Returns `true` if the run is about this resource.
     #[must_use]
     pub fn is_about(&self, region: &Region, resource: &ResourceId) -> bool {
         self.chosen.is_none_or(|chosen| chosen.contains(&(region.clone(), resource.clone())))
     }
 
-    /// Where to look.
+    /// Returns the regions to observe.
     pub(crate) async fn regions(&self, config: &Config) -> Observation<Region> {
         let mut regions = self.cloud.regions(config).await;
         if let Some(chosen) = self.chosen {
@@ -172,7 +172,7 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         self.carry_out_and_notify(plan, regions, audience, recalled, Vec::new()).await
     }
 
-    /// The same, and tells what an earlier run did and could not tell.
+    /// Carries a plan out, reports the outcomes, and sends the notifications that an earlier run owes.
     pub async fn carry_out_and_notify(
         &self,
         mut plan: Plan,
@@ -240,7 +240,7 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         self.record_notifications(&mut report, &news, &delivered, &recalled).await;
     }
 
-    /// Whether a subscription is confirmed; asked only if something could be enforced.
+    /// Reads whether a subscription is confirmed. Calls SNS only if something could be enforced.
     async fn subscribers(&self) -> Subscribers {
         if self.mode == Mode::Observe {
             return Subscribers::Confirmed;
@@ -341,7 +341,7 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
     }
 }
 
-/// Whether anything may be ended, as far as listeners go.
+/// Returns `true` if the topic's subscriptions do not forbid to stop or delete anything.
 fn check_subscribers(report: &mut Report, audience: Subscribers) -> bool {
     let (gap, may_end) = match audience {
         Subscribers::Confirmed => return true,

@@ -10,12 +10,12 @@ use ports::{Cloud, Documents, StoreError, Versioned};
 
 use crate::{AT_ONCE, Run};
 
-/// After so many lost swaps in a row the cause is not another run.
+/// Limit of lost swaps in a row, after which the cause is not another run.
 const OWE_TRIES_MAX: usize = 3;
 
 /// The logs of earlier runs, and the gaps.
 pub struct RecalledLogs {
-    /// By region. A region without a readable log is absent, and must not be judged: people would be notified twice.
+    /// The log of each region. A region without a readable log is absent, and must not be judged: people would be notified twice.
     pub memory: NotificationLogs,
     /// The regions whose log could not be read.
     pub gaps: Vec<Gap>,

@@ -56,7 +56,7 @@ struct CachedPrices {
     last: Option<Versioned<()>>,
     /// The requested prices, answered or not.
     asked: PriceQueries,
-    /// Whether a request timed out. Requests wait one after the other, and one timeout is enough for a run.
+    /// `true` if a request timed out. Requests wait one after the other, and one timeout is enough for a run.
     is_late: bool,
 }
 

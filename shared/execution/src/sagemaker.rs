@@ -20,16 +20,16 @@ use crate::budgets::load_budget_statuses;
 use crate::bugs::or_gap;
 use crate::{RecalledLogs, Run, Subscribers};
 
-/// What a run about `SageMaker` reads and writes of the bucket.
+/// The documents in the bucket that a run about `SageMaker` reads and writes.
 pub trait SageMakerDocuments: Documents + BudgetDocuments {}
 
 impl<D: Documents + BudgetDocuments> SageMakerDocuments for D {}
 
 /// A run that has looked and decided, and has done nothing yet.
 pub struct Planned {
-    /// What it will do.
+    /// The steps that the run will carry out.
     pub plan: Plan,
-    /// What it saw.
+    /// The observation that the plan is based on.
     pub seen: SageMakerObservation,
     audience: Subscribers,
 }
@@ -52,16 +52,16 @@ pub async fn plan(run: &Run<'_, impl SageMakerCloud, impl SageMakerDocuments>) -
     Ok(Planned { plan, seen, audience })
 }
 
-/// What was seen of the account.
+/// The observation of the account by one run.
 pub struct SageMakerObservation {
-    /// Where was looked.
+    /// The regions that the run observed.
     pub regions: Vec<Region>,
-    /// What the account wants, and the status of the budgets by which resources may be stopped.
+    /// The configuration, and the status of the budgets by which resources may be stopped.
     pub policy: Policy,
     pub resources: ObservedSageMaker,
-    /// Whether somebody uses them.
+    /// The activity of each resource, which shows whether somebody uses it.
     pub activities: Activities,
-    /// What earlier runs told.
+    /// The notifications of earlier runs.
     pub recalled: RecalledLogs,
 }
 
@@ -102,8 +102,8 @@ pub async fn observe(
     SageMakerObservation { regions, policy, resources, activities, recalled }
 }
 
-/// Whether resources of one region are used, in two rounds of questions: the first clears most that work. `notices`: what earlier runs told of
-/// that region; without it everything is asked in full.
+/// Determines in two rounds of questions whether resources of one region are used: the first round clears most that work. `notices` are the
+/// notifications of earlier runs in that region; without them every question is asked.
 pub async fn activities(
     cloud: &impl SageMakerCloud,
     (region, notices): (&Region, &NotificationLog),

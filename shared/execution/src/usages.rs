@@ -1,4 +1,5 @@
-//! What instances have been doing, in two rounds: first the metrics that most likely show work, then all others for the instances that showed none.
+//! The usage of instances, queried in two rounds: first the metrics that most likely show work, then all others for the instances that
+//! showed none.
 
 mod device_reports;
 
@@ -27,7 +28,7 @@ const SAMPLES_AT_ONCE_MAX: usize = 500_000;
 /// A window up to this length needs only series that reported recently; a longer one may have begun with a series that has ended.
 const RECENT: SignedDuration = SignedDuration::from_hours(2);
 
-/// How accelerators report, and the thresholds of idleness.
+/// The metrics that accelerators report, and the thresholds of idleness.
 #[derive(Clone, Copy)]
 pub struct IdleThresholds<'a> {
     pub metrics: &'a MetricsConfig,
@@ -35,8 +36,8 @@ pub struct IdleThresholds<'a> {
     pub idle: &'a IdleConfig,
 }
 
-/// What the queried instances of this region have been doing. An instance that could not be queried in full, or within `timeout`, is left out,
-/// unless an answer shows work; and there is a gap.
+/// Queries the usage of these instances in one region. An instance that could not be queried in full, or within `timeout`, is left out with
+/// a gap, unless an answer shows work.
 pub async fn usages(
     cloud: &impl InstanceCloud,
     region: &Region,

@@ -17,19 +17,18 @@ use reaping::volumes::{LiveJobs, decide, is_of_interest, jobs, volume_use_querie
 
 use crate::{RecalledLogs, Run, Subscribers};
 
-/// Calls at once.
 const JOBS_AT_ONCE: usize = 8;
 
-/// What a run about volumes reads and writes of the bucket.
+/// The documents in the bucket that a run about volumes reads and writes.
 pub trait VolumeDocuments: Documents + JobDocuments {}
 
 impl<D: Documents + JobDocuments> VolumeDocuments for D {}
 
 /// A run that has looked and decided, and has done nothing yet.
 pub struct Planned {
-    /// What it will do.
+    /// The steps that the run will carry out.
     pub plan: Plan,
-    /// What it saw.
+    /// The observation that the plan is based on.
     pub seen: VolumesObservation,
     audience: Subscribers,
 }
@@ -53,17 +52,17 @@ pub async fn plan(run: &Run<'_, impl VolumeCloud, impl VolumeDocuments>) -> Resu
     Ok(Planned { plan, seen, audience })
 }
 
-/// What was seen of the account.
+/// The observation of the account by one run.
 pub struct VolumesObservation {
-    /// Where was looked.
+    /// The regions that the run observed.
     pub regions: Vec<Region>,
     /// The volumes, and what decisions about them need.
     pub storage: ObservedStorage,
-    /// Whether they were in use.
+    /// The use of each volume.
     pub uses: BTreeMap<ResourceId, VolumeUse>,
     /// The jobs that are not finished.
     pub live_jobs: LiveJobs,
-    /// What earlier runs told.
+    /// The notifications of earlier runs.
     pub recalled: RecalledLogs,
 }
 

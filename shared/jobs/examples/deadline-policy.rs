@@ -9,7 +9,7 @@ use std::error::Error;
 use std::io::{self, BufRead, Write};
 
 use jiff::{SignedDuration, Timestamp};
-use jobs::{Capacity, DeadlineSituation, SpotHistory, choose_capacity};
+use jobs::{Capacity, DeadlineSituation, SpotHistory, choose_by_launch};
 use model::money::Rate;
 use serde::{Deserialize, Serialize};
 
@@ -61,7 +61,6 @@ fn whole_steps(time_left: f64, step: f64) -> f64 {
 
 fn decide(task: &Task, seen: &Observation, history: &mut SpotHistory) -> Output {
     let now = Timestamp::UNIX_EPOCH + SignedDuration::from_secs(seconds_up(seen.elapsed_s));
-    history.observe(seen.spot, now);
     let situation = DeadlineSituation {
         work_left_seconds: seconds_up(task.work_s - seen.done_s),
         time_left_seconds: -seconds_up(-whole_steps(task.deadline_s - seen.elapsed_s, seen.gap_s)),
@@ -70,10 +69,9 @@ fn decide(task: &Task, seen: &Observation, history: &mut SpotHistory) -> Output 
         on_demand: rate(task.on_demand_usd_h),
         spot: rate(task.spot_usd_h),
         running: seen.last,
-        spot_is_available: seen.spot,
-        sees_spot_return: true,
+        spot_is_refused: false,
     };
-    Output { run: choose_capacity(&situation, history, now).capacity }
+    Output { run: choose_by_launch(&situation, history, seen.spot, now).capacity }
 }
 
 #[expect(clippy::disallowed_methods, reason = "its reader is a program")]

@@ -13,7 +13,7 @@ const WORDS_MAX: usize = 500;
 /// A condition is reported after it has lasted so long: a rename, or a read during a write, is over by then.
 pub const STANDS_AFTER: SignedDuration = SignedDuration::from_mins(2);
 
-/// How long an event is reported: people are notified of a lasting condition once a day ([`REPEAT_AFTER`]), and of an event once.
+/// Time for which an event is reported: people are notified of a lasting condition once a day ([`REPEAT_AFTER`]), and of an event once.
 const HAPPENED_FOR: SignedDuration = SignedDuration::from_hours(REPEAT_AFTER.as_hours() - 1);
 
 /// Its kind. People are notified of each kind at most once a day, even if the figures change.
@@ -24,14 +24,16 @@ pub enum AgentWarningKind {
     Damaged,
     /// A checkpoint takes longer to upload than an interruption leaves.
     TooLarge,
-    /// Nothing in the checkpoint directory is a checkpoint by its name.
+    /// No name in the checkpoint directory is that of a checkpoint.
     NoCheckpoint,
-    /// What looks like a checkpoint is not kept.
+    /// An entry that looks like a checkpoint is not kept.
     NotKept,
     /// Old checkpoints cannot be deleted.
     NotPruned,
     /// Steps come after a higher one was kept.
     Overtaken,
+    /// Data without a number goes with no checkpoint.
+    LeftOut,
     /// The name of a checkpoint has several numbers, and none with a key.
     AmbiguousStep,
     /// The checkpoint directory is gone, or cannot be looked at.
@@ -40,9 +42,17 @@ pub enum AgentWarningKind {
     Disk,
     /// The command can read the instance metadata, though its job does not ask for them.
     Metadata,
+    /// The work shows no sign of life.
+    Stalled,
+    /// The command ended at the signal that announced the loss of its machine, and saved nothing.
+    LostAtSignal,
+    /// The command has ended, and left processes behind that were killed.
+    LeftRunning,
+    /// A GPU of the machine does not work.
+    Gpu,
     /// The agent had to give up. The exit record says so, and no heartbeat.
     Broken,
-    /// What another version of the agent knows.
+    /// A kind that only another version of the agent knows.
     #[serde(other)]
     Other,
 }
@@ -58,19 +68,24 @@ impl AgentWarningKind {
             Self::NotKept => "not-kept",
             Self::NotPruned => "not-pruned",
             Self::Overtaken => "overtaken",
+            Self::LeftOut => "left-out",
             Self::AmbiguousStep => "ambiguous-step",
             Self::Directory => "directory",
             Self::Disk => "disk",
             Self::Metadata => "metadata",
+            Self::Stalled => "stalled",
+            Self::LostAtSignal => "lost-at-signal",
+            Self::LeftRunning => "left-running",
+            Self::Gpu => "gpu",
             Self::Broken => "broken",
             Self::Other => "other",
         }
     }
 
-    /// Whether that of one attempt is another one than that of the attempt before.
+    /// Returns `true` if this warning of one attempt is a different one from that of the previous attempt.
     #[must_use]
     pub const fn is_of_attempt(self) -> bool {
-        matches!(self, Self::Damaged | Self::Broken)
+        matches!(self, Self::Damaged | Self::LeftRunning | Self::Gpu | Self::Broken)
     }
 }
 
@@ -78,7 +93,7 @@ impl AgentWarningKind {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct AgentWarning {
     pub kind: AgentWarningKind,
-    /// For its owner.
+    /// The text for the job's owner.
     pub words: String,
 }
 
@@ -97,19 +112,20 @@ impl AgentWarning {
     }
 }
 
-/// What an agent has found out, one of each kind. Moments are counted from the beginning of the attempt, whatever clocks are set to.
+/// The warnings that an agent has found, one of each kind. Moments are counted from the beginning of the attempt, whatever clocks are set
+/// to.
 #[derive(Debug, Clone, Default)]
 pub struct AgentWarnings(BTreeMap<AgentWarningKind, ActiveWarning>);
 
 #[derive(Debug, Clone)]
 struct ActiveWarning {
     words: String,
-    /// When it was first found, and when last.
+    /// Moments at which the warning was found first and last.
     first: SignedDuration,
     last: SignedDuration,
-    /// It is reported once the two are so far apart.
+    /// Time between `first` and `last` from which on the warning is reported.
     stands_after: SignedDuration,
-    /// It is reported until then at most.
+    /// Moment from which on the warning is no longer reported.
     until: SignedDuration,
 }
 
@@ -135,7 +151,7 @@ impl AgentWarnings {
         self.0.insert(kind, ActiveWarning { words, first, last: at, stands_after, until: SignedDuration::MAX });
     }
 
-    /// It is not so any more.
+    /// Removes a condition that no longer holds.
     pub fn clear(&mut self, kind: AgentWarningKind) {
         self.0.remove(&kind);
     }
@@ -161,7 +177,7 @@ mod tests {
         SignedDuration::from_mins(minutes)
     }
 
-    /// What is reported at that minute, by its words.
+    /// Compares the words of all warnings that are reported at that minute.
     #[track_caller]
     fn check(warnings: &AgentWarnings, minute: i64, expect: &[&str]) {
         let reported = warnings.to_report(minutes(minute));
@@ -234,8 +250,8 @@ mod tests {
     #[test]
     fn a_kind_has_a_name_and_an_unknown_one_is_another() {
         use AgentWarningKind::{
-            AmbiguousStep, Broken, Damaged, Directory, Disk, NoCheckpoint, NotKept, NotPruned, Other, Overtaken,
-            TooLarge,
+            AmbiguousStep, Broken, Damaged, Directory, Disk, Gpu, LeftOut, LeftRunning, LostAtSignal, NoCheckpoint,
+            NotKept, NotPruned, Other, Overtaken, Stalled, TooLarge,
         };
         for kind in [
             Damaged,
@@ -244,9 +260,14 @@ mod tests {
             NotKept,
             NotPruned,
             Overtaken,
+            LeftOut,
             AmbiguousStep,
             Directory,
             Disk,
+            Stalled,
+            LostAtSignal,
+            LeftRunning,
+            Gpu,
             Broken,
             Other,
         ] {

@@ -1,4 +1,4 @@
-//! What one run takes of more than it can handle: a share for each team, and everything in the end.
+//! The share of a backlog that one run takes if the backlog is more than it can handle: a share for each team, and everything in the end.
 //!
 //! A team that puts a million objects into its folder must cost the others nothing, and its own oldest object must not wait for ever behind
 //! objects that no run gets done with.
@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-/// What lies in the folder of one team, as far as a run has listed it.
+/// The objects in the folder of one team, as far as a run has listed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BacklogQueue<T> {
-    /// What waits, in the order of the list, which begins after the bookmark and wraps around to the folder's beginning.
+    /// Waiting objects in the order of the list, which begins after the bookmark and wraps around to the folder's beginning.
     pub waiting: Vec<T>,
     /// The key after which the list began.
     pub bookmark: Option<String>,
@@ -25,7 +25,7 @@ impl<T: QueueItem> BacklogQueue<T> {
         Self { waiting, bookmark: None, stopped_at: None }
     }
 
-    /// The same, beginning after a bookmark.
+    /// Rotates the queue so that it begins after a bookmark.
     #[must_use]
     pub fn resume(mut self, bookmark: Option<String>) -> Self {
         let before = |after: &String| self.waiting.partition_point(|one| one.key() <= after.as_str());
@@ -40,20 +40,20 @@ pub trait QueueItem {
     /// Its key. No two of a folder share it.
     fn key(&self) -> &str;
 
-    /// Since when it waits.
+    /// Time since which the object waits.
     fn since(&self) -> Timestamp;
 }
 
-/// How much one run takes.
+/// The most objects that one run takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShareLimits {
     pub team_max: usize,
-    /// Of all teams together.
+    /// Most objects of all teams together.
     pub total_max: usize,
 }
 
 impl ShareLimits {
-    /// Whether one run takes all of it.
+    /// Returns `true` if one run takes all objects of all queues.
     #[must_use]
     pub fn admit<T>(self, queues: &BTreeMap<String, BacklogQueue<T>>) -> bool {
         let sizes = || queues.values().map(|queue| queue.waiting.len());
@@ -61,14 +61,14 @@ impl ShareLimits {
     }
 }
 
-/// What one run takes.
+/// The objects that one run takes, and the rest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueShares<T> {
-    /// What it takes: of each team the oldest first, and the teams in turn.
+    /// Objects that the run takes: the oldest of each team first, and the teams in turn.
     pub taken: Vec<T>,
-    /// How much of the list it leaves, by folder; without folders that it takes whole.
+    /// Number of listed objects that the run leaves, by folder; without folders that it takes whole.
     pub left: BTreeMap<String, usize>,
-    /// After which key the next run begins, by folder; without those that were listed and taken whole.
+    /// Key after which the next run begins, by folder; without folders that were listed and taken whole.
     pub bookmarks: BTreeMap<String, String>,
 }
 
@@ -97,7 +97,7 @@ pub fn take_shares<T: QueueItem>(
     QueueShares { taken: interleave(by_team), left, bookmarks }
 }
 
-/// What is taken of one folder, the oldest first; and its next bookmark.
+/// Returns the objects that are taken of one folder, the oldest first; and the folder's next bookmark.
 fn take_share<T: QueueItem>(queue: BacklogQueue<T>, size: usize) -> (Vec<T>, Option<String>) {
     let BacklogQueue { mut waiting, bookmark, stopped_at } = queue;
     let bookmark = if waiting.len() <= size {
@@ -114,8 +114,8 @@ fn take_share<T: QueueItem>(queue: BacklogQueue<T>, size: usize) -> (Vec<T>, Opt
     (waiting, bookmark)
 }
 
-/// How much of a total each demand gets: as much as every other, or all that it asks for. Where not even one is left for each, it is the
-/// turn of others in the next minute.
+/// Divides a total among demands: each gets as much as every other, or all that it asks for. If the total is smaller than the number of
+/// demands, the turn passes to others in the next minute.
 fn allot(demands: &[usize], total: usize, minute: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..demands.len()).filter(|index| demands.get(*index) > Some(&0)).collect();
     let first = minute.wrapping_mul(total) % order.len().max(1);

@@ -1,4 +1,4 @@
-//! Where a job can be launched.
+//! The pools from which a job can be launched.
 
 use jiff::Timestamp;
 use model::id::{Region, ResourceId, TypeName};
@@ -11,15 +11,18 @@ use crate::TransferCost;
 /// repeated says exactly what it said before.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Ranking {
-    /// When it was made.
+    /// Time at which the ranking was made.
     pub at: Timestamp,
-    /// At most [`Ranking::MAX`] of them.
+    /// The pools, at most [`Ranking::MAX`] of them.
     pub candidates: Vec<Candidate>,
     /// One per region and architecture that a candidate names.
     pub images: Vec<MachineImage>,
-    /// Whether jobs of another team had been accepted by then, as far as that was looked up: see [`machine_role`](super::machine_role).
+    /// `true` if jobs of another team had been accepted by then, as far as that was looked up: see [`machine_role`](super::machine_role).
     #[serde(default)]
     pub has_other_teams: bool,
+    /// The machines that fit but were left out, and how to allow them; for the job's owner.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<String>,
 }
 
 impl Ranking {
@@ -46,22 +49,22 @@ pub struct Candidate {
     pub subnet: ResourceId,
     #[serde(rename = "type")]
     pub instance_type: TypeName,
-    /// How it is bought.
+    /// Market on which the instance is bought.
     pub lifecycle: Lifecycle,
-    /// What it costs now.
+    /// Present price.
     pub rate: Rate,
-    /// What it can cost at most: on Spot the highest price that is accepted.
+    /// Highest price that it can cost: on Spot the highest price that is accepted.
     pub rate_max: Rate,
-    /// Which quota counts it, by the table; once a quota has refused it, by what Service Quotas says.
+    /// The quota that counts it, by the table; after a refusal by a quota, by the answer of Service Quotas.
     pub quota: Option<QuotaCode>,
-    /// Which of [`Ranking::images`] it boots.
+    /// Index of its image in [`Ranking::images`].
     pub image: u8,
-    /// What its checkpoints cost, where it is not in the bucket's region.
+    /// Cost of its checkpoints, where it is not in the bucket's region.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transfer: Option<TransferCost>,
 }
 
-/// How an instance is bought.
+/// The market on which an instance is bought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Lifecycle {
@@ -88,7 +91,7 @@ pub struct MachineImage {
     /// The size of its root volume in GiB, below which EC2 makes none; 0 where EC2 does not say.
     #[serde(default)]
     pub root_gib: u32,
-    /// Whether every team's jobs may name it: EC2 says that it is public, or Amazon's; or it is that of `[jobs] image`.
+    /// `true` if every team's jobs may name it: EC2 says that it is public, or Amazon's; or it is that of `[jobs] image`.
     #[serde(default)]
     pub is_for_all: bool,
     /// The names of its other EBS devices. All of them are encrypted, and deleted with the instance.

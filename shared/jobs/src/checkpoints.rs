@@ -14,28 +14,36 @@
 //!
 //! In the bucket a checkpoint is complete if its manifest is there, which is written last, and it counts if `head.json` named it.
 
+mod entry_kind;
 mod manifest;
 mod markers;
 mod name;
+mod order;
 mod pattern;
 mod progress;
 mod retention;
 mod selection;
+mod tracker;
+mod unfinished;
 mod watch;
 
 use jiff::SignedDuration;
 
+pub use entry_kind::{is_record, is_text};
 pub use manifest::{MANIFEST_FILE, Manifest, ManifestFile, ManifestLink, PartDigest, check_path};
 pub use markers::{COMPLETE, index_of, is_marker, is_whole_index, marked_step, marker_names};
-pub use name::{NamedStep, is_record, is_temporary, is_text, step_of};
+pub use name::{NamedStep, step_of};
+pub use order::{Precedence, UploadOrder};
 pub use pattern::{check_pattern, matches_pattern};
 pub use progress::{CheckpointProgress, UnsavedWork};
 pub use retention::{BESIDE_MAX, StoredCheckpoint, place_of, to_keep, to_prune, to_put_beside, to_restore};
-pub use selection::{
-    PathOfStep, PointerTarget, best_named, kept_by_framework, overtaken, points_to, put_best_first, resume_path,
-    rewritten, to_upload, unfinished,
+pub use selection::{PathOfStep, best_named, kept_by_framework, put_best_first, resume_path, rewritten};
+pub use tracker::{PointerTarget, TRACKER_BYTES_MAX, Tracker, points_to};
+pub use unfinished::{is_temporary, marked_as_unfinished};
+pub use watch::{
+    COMPANION_BYTES_MAX, CheckpointStep, DirectoryEntry, DirectorySummary, DirectoryWatch, QUIET, StepNumber,
+    WriterState,
 };
-pub use watch::{COMPANION_BYTES_MAX, CheckpointStep, DirectoryEntry, DirectoryWatch, QUIET, StepNumber, WriterState};
 
 /// A command that fails this soon after it resumed from a checkpoint, before any upload, may have failed because of that checkpoint: it runs again
 /// from the previous one. Reading a checkpoint takes minutes, and a later failure has another cause.

@@ -22,12 +22,21 @@ pub struct CommandJob {
     pub name: Option<String>,
     pub owner: Option<String>,
     pub setup: Option<String>,
+    /// The name of the shell that runs both.
+    pub shell: Option<String>,
     /// The image of a container.
     pub container: Option<String>,
     /// Variables and values.
     pub env: Vec<(String, String)>,
+    /// Variables and the ARNs of their values.
+    pub secrets: Vec<(String, String)>,
     /// The least number of GPUs.
     pub gpus: u32,
+    /// The least vCPUs of a job without GPUs. `memory_gib` is the least memory of such a job.
+    pub vcpus: Option<u32>,
+    pub memory_gib: Option<u32>,
+    /// Name of the GPU.
+    pub gpu_name: Option<String>,
     /// The least memory of each GPU, by its nominal size.
     pub memory_gib_min: u32,
     /// Empty: every type that fits.
@@ -35,9 +44,11 @@ pub struct CommandJob {
     pub on_demand: bool,
     pub max_runtime: Option<String>,
     pub max_usd: Option<f64>,
-    /// How often it is launched again after the command has failed; 0: never.
+    /// Time for which every GPU is idle until the job ends.
+    pub idle: Option<String>,
+    /// Number of launches after the command has failed; 0: none.
     pub retries: u32,
-    /// Where the command writes its checkpoints.
+    /// The directory in which the command writes its checkpoints.
     pub checkpoint_dir: Option<String>,
     /// Addresses of S3, and the directories of the machine that they become.
     pub inputs: Vec<(String, String)>,
@@ -51,7 +62,9 @@ impl CommandJob {
         let name = self.name.clone().unwrap_or_else(|| name_of_command(&self.words));
         let _ = writeln!(text, "name = {}", quoted(&name));
         let _ = writeln!(text, "command = {}", quoted(&shell_line(&self.words)));
-        for (key, value) in [("owner", &self.owner), ("setup", &self.setup), ("container", &self.container)] {
+        for (key, value) in
+            [("owner", &self.owner), ("setup", &self.setup), ("shell", &self.shell), ("container", &self.container)]
+        {
             if let Some(value) = value {
                 let _ = writeln!(text, "{key} = {}", quoted(value));
             }
@@ -59,13 +72,18 @@ impl CommandJob {
         if self.retries > 0 {
             let _ = writeln!(text, "retries = {}", self.retries);
         }
-        if !self.env.is_empty() {
-            text.push_str("\n[env]\n");
-            for (variable, value) in &self.env {
+        for (section, variables) in [("env", &self.env), ("secrets", &self.secrets)] {
+            if !variables.is_empty() {
+                let _ = writeln!(text, "\n[{section}]");
+            }
+            for (variable, value) in variables {
                 let _ = writeln!(text, "{} = {}", quoted(variable), quoted(value));
             }
         }
         let _ = writeln!(text, "\n[gpu]\ncount = {}", self.gpus);
+        if let Some(name) = &self.gpu_name {
+            let _ = writeln!(text, "name = {}", quoted(name));
+        }
         if self.memory_gib_min > 0 {
             let _ = writeln!(text, "memory_gib_min = {}", self.memory_gib_min);
         }
@@ -79,6 +97,7 @@ impl CommandJob {
         let limits = [
             self.max_runtime.as_deref().map(|limit| format!("max_runtime = {}\n", quoted(limit))),
             self.max_usd.map(|limit| format!("max_usd = {limit:?}\n")),
+            self.idle.as_deref().map(|limit| format!("idle = {}\n", quoted(limit))),
         ];
         let limits: String = limits.into_iter().flatten().collect();
         if !limits.is_empty() {
@@ -86,6 +105,12 @@ impl CommandJob {
         }
         if let Some(dir) = &self.checkpoint_dir {
             let _ = writeln!(text, "\n[checkpoint]\ndir = {}", quoted(dir));
+        }
+        let sizes = [("vcpus", self.vcpus), ("memory_gib", self.memory_gib)];
+        let sizes: Vec<String> =
+            sizes.into_iter().filter_map(|(key, size)| Some(format!("{key} = {}\n", size?))).collect();
+        if !sizes.is_empty() {
+            let _ = write!(text, "\n[machine]\n{}", sizes.concat());
         }
         for (from, to) in &self.inputs {
             let _ = writeln!(text, "\n[[inputs]]\nfrom = {}\nto = {}", quoted(from), quoted(to));
@@ -103,15 +128,20 @@ pub fn option_of_key(key: &str) -> Option<&'static str> {
         ("command", _) => "COMMAND",
         ("owner", _) => "--owner",
         ("setup", _) => "--setup",
+        ("shell", _) => "--shell",
         ("container", _) => "--container",
         ("workdir", _) => "--workdir",
         ("retries", _) => "--retries",
         ("env", _) => "--env",
+        ("secrets", _) => "--secret",
         ("gpu", _) => "--gpu",
         ("inputs", _) => "--input",
+        (_, "machine.vcpus") => "--cpu",
+        (_, "machine.memory_gib") => "--memory-gib",
         (_, "spot.enabled") => "--on-demand",
         (_, "limits.max_runtime") => "--max-runtime",
         (_, "limits.max_usd") => "--max-usd",
+        (_, "limits.idle") => "--idle",
         (_, "checkpoint.dir") => "--checkpoint-dir",
         _ => return None,
     })
@@ -178,6 +208,7 @@ mod tests {
             words: words(&["python", "train.py", "--note", "a b's"]),
             owner: Some("ada@example.com".to_owned()),
             setup: Some("pip install -r requirements.txt".to_owned()),
+            shell: Some("sh".to_owned()),
             container: Some(format!("ubuntu@sha256:{}", "0".repeat(64))),
             env: vec![("WANDB_MODE".to_owned(), "offline".to_owned())],
             retries: 2,
@@ -186,6 +217,7 @@ mod tests {
             on_demand: true,
             max_runtime: Some("8h".to_owned()),
             max_usd: Some(20.0),
+            idle: Some("2h".to_owned()),
             checkpoint_dir: Some("/data/checkpoints".to_owned()),
             inputs: vec![("s3://datasets/a=b/".to_owned(), "/data/images".to_owned())],
             ..CommandJob::default()
@@ -195,6 +227,7 @@ mod tests {
         command = "python train.py --note 'a b'\\''s'"
         owner = "ada@example.com"
         setup = "pip install -r requirements.txt"
+        shell = "sh"
         container = "ubuntu@sha256:0000000000000000000000000000000000000000000000000000000000000000"
         retries = 2
 
@@ -211,6 +244,7 @@ mod tests {
         [limits]
         max_runtime = "8h"
         max_usd = 20.0
+        idle = "2h"
 
         [checkpoint]
         dir = "/data/checkpoints"
@@ -222,12 +256,14 @@ mod tests {
         let spec = read(&job);
         assert_eq!((spec.name.as_str(), spec.work.command.as_str()), ("train", "python train.py --note 'a b'\\''s'"));
         assert_eq!(spec.terms.max_runtime_seconds, 8 * 3_600);
+        assert_eq!(spec.work.idle_max.map(|idle| idle.as_hours()), Some(2));
     }
 
     #[test]
     fn a_key_comes_from_an_option() {
         for (key, option) in [
             ("limits.max_runtime", Some("--max-runtime")),
+            ("limits.idle", Some("--idle")),
             ("gpu.types[0]", Some("--gpu")),
             ("inputs[0].from", Some("--input")),
             ("env.1A", Some("--env")),
@@ -259,7 +295,7 @@ mod tests {
     }
 
     proptest! {
-        /// What a person typed is what the shell gets, whatever it is, and never part of the document's own syntax.
+        /// The shell gets exactly the words that a person typed. They are never part of the document's own syntax.
         #[test]
         fn every_command_survives(command in prop::collection::vec("[^\0]{0,20}", 2..5), value in "[^\0]{0,20}") {
             let job = CommandJob { words: command.clone(), env: vec![("A".to_owned(), value.clone())], gpus: 1, ..CommandJob::default() };

@@ -1,4 +1,4 @@
-//! How far a job has come, when it is done, and what it costs by then: where its document says how many steps it takes.
+//! The progress of a job, the time at which it is done, and its cost by then: where its document says how many steps it takes.
 
 use jiff::{SignedDuration, Timestamp};
 use model::duration::format_duration;
@@ -18,11 +18,11 @@ pub struct JobCompletion {
     /// The step of the command, as its agent last said; else of the newest complete checkpoint.
     pub step: u64,
     pub total_steps: u64,
-    /// As the agent measured it; `None` if unknown.
+    /// Speed as the agent measured it; `None` if unknown.
     pub steps_per_hour: Option<f64>,
-    /// Without interruptions. `None` if the speed is unknown.
+    /// Time to the last step without interruptions. `None` if the speed is unknown.
     pub seconds_left: Option<i64>,
-    /// What the machines cost at most when the last step is done, at the highest price of the present one.
+    /// Highest cost of the machines up to the last step, at the highest price of the present one.
     pub cost_usd_max: Option<Amount>,
 }
 
@@ -54,7 +54,8 @@ impl JobCompletion {
         u64::try_from(percent).unwrap_or(100)
     }
 
-    /// For people, on one line: `52 %, step 52000 of 100000, 12400 steps an hour, 3h52m left, $4.10 at most by then`.
+    /// Describes the progress for people, on one line: `52 %, step 52000 of 100000, 12400 steps an hour, 3h52m left, $4.10 at most by
+    /// then`.
     #[must_use]
     pub fn describe(&self) -> String {
         let mut parts = vec![format!("{} %, step {} of {}", self.percent(), self.step, self.total_steps)];
@@ -105,6 +106,7 @@ pub(crate) mod tests {
             unsaved_seconds: None,
             gpus: None,
             trend: crate::telemetry::GpuTrend::default(),
+            work: crate::WorkSigns::default(),
         }
     }
 

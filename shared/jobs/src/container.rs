@@ -1,5 +1,7 @@
 //! The image of the container that runs a job's command: pinned by its digest, so that every attempt runs the same one.
 
+mod ecr;
+
 use std::fmt;
 use std::ops::Range;
 
@@ -8,7 +10,9 @@ use model::fault::InvalidValue;
 use serde::Deserialize;
 use toml::Spanned;
 
-/// Where an image without a registry comes from (distribution specification, "reference" of the Docker CLI).
+pub use ecr::EcrRegistry;
+
+/// The registry of an image that names none (distribution specification, "reference" of the Docker CLI).
 const DOCKER_HUB: &str = "docker.io";
 
 /// OCI distribution specification, "Pulling manifests": the longest tag.
@@ -32,13 +36,6 @@ pub struct ImageReference {
 /// An image that is pinned: `registry/repository@sha256:…`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContainerImage(ImageReference);
-
-/// A private registry of Amazon ECR.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EcrRegistry {
-    pub account: String,
-    pub region: String,
-}
 
 impl ImageReference {
     /// # Errors
@@ -74,25 +71,21 @@ impl ImageReference {
         })
     }
 
-    /// The same image, pinned to a digest that its registry has named; `None` if that is no digest.
+    /// Pins the image to a digest that its registry has named; `None` if that is no digest.
     #[must_use]
     pub fn pin(self, digest: &str) -> Option<ContainerImage> {
         is_digest(digest).then(|| ContainerImage(Self { tag: None, digest: Some(digest.to_owned()), ..self }))
     }
 
-    /// Whether it belongs to a private registry of Amazon ECR (Amazon ECR user guide, "Amazon ECR private registry").
+    /// Its private registry of Amazon ECR; `None` if it comes from elsewhere.
     #[must_use]
     pub fn ecr(&self) -> Option<EcrRegistry> {
-        let (account, rest) = self.registry.split_once(".dkr.ecr.")?;
-        let region = rest.strip_suffix(".amazonaws.com").or_else(|| rest.strip_suffix(".amazonaws.com.cn"))?;
-        let is_account = account.len() == 12 && account.bytes().all(|byte| byte.is_ascii_digit());
-        (is_account && model::region::has_shape(region))
-            .then(|| EcrRegistry { account: account.to_owned(), region: region.to_owned() })
+        EcrRegistry::find(&self.registry)
     }
 }
 
 impl ContainerImage {
-    /// As the document of a job writes it.
+    /// Reads an image as the document of a job writes it.
     ///
     /// # Errors
     /// If it names no image, or has no digest.
@@ -229,21 +222,6 @@ mod tests {
         assert_eq!(ContainerImage::read(&pinned.to_string()).unwrap(), pinned);
         assert!(ContainerImage::read("ubuntu:24.04").unwrap_err().to_string().contains("has no digest"));
         assert_eq!(ImageReference::read("ubuntu").unwrap().pin("sha256:0"), None);
-    }
-
-    #[test]
-    fn a_private_registry_of_ecr_has_an_account_and_a_region() {
-        let check = |text: &str, expect: Option<(&str, &str)>| {
-            let found = ImageReference::read(text).unwrap().ecr();
-            let expect =
-                expect.map(|(account, region)| EcrRegistry { account: account.to_owned(), region: region.to_owned() });
-            assert_eq!(found, expect, "{text}");
-        };
-        check("123456789012.dkr.ecr.eu-west-1.amazonaws.com/a/b:1", Some(("123456789012", "eu-west-1")));
-        check("123456789012.dkr.ecr.cn-north-1.amazonaws.com.cn/a", Some(("123456789012", "cn-north-1")));
-        check("123456789012.dkr.ecr.eu-west-1.amazonaws.com.evil.example/a", None);
-        check("x.dkr.ecr.eu-west-1.amazonaws.com/a", None);
-        check("public.ecr.aws/a/b", None);
     }
 
     #[test]

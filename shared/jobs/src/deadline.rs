@@ -1,20 +1,22 @@
-//! Where a job with a deadline runs next: on Spot, on on-demand, or nowhere for a while.
+//! The choice of capacity for a job with a deadline: it runs next on Spot, on on-demand, or nowhere for a while.
 //!
-//! [`choose_capacity`] is the whole of the decision. It knows the past only, and keeps one promise whatever Spot does: while the work
+//! [`choose_by_launch`] is the whole of the decision. It knows the past only, and keeps one promise whatever Spot does: while the work
 //! left, one restart and one decision interval fit into the time left, a job that follows it finishes on time, provided that on-demand
 //! capacity can be had. So it takes on-demand at the last moment at which an interval that yields nothing would still be made up for.
 //!
-//! Before that moment it spends the spare time where that saves most. Spare time is spent in two ways: by waiting for Spot, and by
-//! restarts. `plan.rs` says how long to wait and how long to distrust Spot that has just come back, so that the work is paced to
-//! end at the deadline. It is made anew at every decision, so a job that falls behind waits less, and one that is ahead waits more.
+//! Before that moment it spends the spare time where that saves most: on waiting for Spot, and on restarts. `lookahead.rs` compares what is
+//! expected to be paid until the deadline, and `market.rs` says what is expected of Spot. Only a launch shows that Spot is back. One that
+//! is refused costs nothing, and one that is accepted is the move, which costs a restart. `run-jobs` and the examples ask in this one way.
 
 mod forecast;
 mod history;
-mod plan;
+mod lookahead;
+mod market;
 mod state;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::fmt;
 
 use jiff::Timestamp;
@@ -23,39 +25,37 @@ use serde::{Deserialize, Serialize};
 
 pub use forecast::{ExpectedCost, expected_costs};
 pub use history::SpotHistory;
-use plan::WaitingPlanner;
+use lookahead::Lookahead;
+use market::SpotSight;
 pub(crate) use state::CHECKPOINT_SEEN_AFTER;
 pub use state::JobDeadline;
 
-/// What a decision about a job with a deadline depends on, beside what was seen of Spot.
+/// The facts on which a decision about a job with a deadline depends, beside the history of Spot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeadlineSituation {
-    /// What the job would still take on a machine that is never lost.
+    /// Time that the job would still take on a machine that is never lost.
     pub work_left_seconds: i64,
-    /// Until the deadline.
+    /// Time until the deadline.
     pub time_left_seconds: i64,
-    /// What a restart takes: boot, restore, and the work since the last checkpoint.
+    /// Time that a restart takes: boot, restore, and the work since the last checkpoint.
     pub restart_seconds: i64,
-    /// Until the next decision at the latest.
+    /// Longest time until the next decision.
     pub interval_seconds: i64,
-    /// What on-demand costs now.
+    /// Present price of on-demand capacity.
     pub on_demand: Rate,
-    /// What Spot costs now.
+    /// Present price of Spot capacity.
     pub spot: Rate,
-    /// What the job ran on until now.
+    /// Capacity on which the job ran until now.
     pub running: Capacity,
-    /// Whether Spot can be had now. A Spot machine that was just lost cannot be kept.
-    pub spot_is_available: bool,
-    /// Whether a job on demand can see that Spot is back, and since when. EC2 shows it only by accepting a launch, and a job that must take Spot to
-    /// see it cannot wait to trust it.
-    pub sees_spot_return: bool,
+    /// A launch on Spot was refused just now, a Spot machine was just lost, or no Spot candidate costs little enough to be asked for.
+    pub spot_is_refused: bool,
 }
 
-/// What a job runs on.
+/// The capacity on which a job runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Capacity {
-    /// Nothing: it waits.
+    /// No machine: the job waits.
     None,
     /// A Spot machine.
     Spot,
@@ -63,16 +63,16 @@ pub enum Capacity {
     OnDemand,
 }
 
-/// What a job is to run on until the next decision, and why.
+/// The capacity on which a job runs until the next decision, and the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CapacityDecision {
-    /// What it runs on.
+    /// The chosen capacity.
     pub capacity: Capacity,
-    /// Why.
+    /// The reason for the choice.
     pub reason: CapacityReason,
 }
 
-/// Why a job runs on what it runs on.
+/// The reason for a choice of capacity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CapacityReason {
@@ -82,12 +82,13 @@ pub enum CapacityReason {
     NoTimeToLose,
     /// Spot costs as much as on-demand.
     SpotSavesNothing,
-    /// It runs on Spot.
+    /// The job runs on Spot.
     SpotRuns,
-    /// Spot can be had, and is expected to stay long enough to pay for the restart.
+    /// Spot is asked for: it is expected to pay for the restart.
     SpotPays,
-    /// Spot can be had, and is expected to go too soon to pay for the restart.
-    SpotIsYoung,
+    /// Spot is to be asked for later: it may not be back, or too young to pay for the restart.
+    #[serde(alias = "spot_is_young")]
+    AskingLaterPays,
     /// Spot has not been away for long, and there is time to wait for it.
     SpotMayReturn,
     /// Spot has been away for so long that waiting costs more time than it saves.
@@ -101,8 +102,8 @@ impl fmt::Display for CapacityReason {
             Self::NoTimeToLose => "the deadline leaves no time for another restart",
             Self::SpotSavesNothing => "Spot capacity costs as much as on-demand capacity",
             Self::SpotRuns => "Spot capacity is running",
-            Self::SpotPays => "Spot capacity is available and pays for a restart",
-            Self::SpotIsYoung => "Spot capacity has just returned and may not last long enough to pay for a restart",
+            Self::SpotPays => "Spot capacity pays for a restart",
+            Self::AskingLaterPays => "asking for Spot capacity later is expected to save more",
             Self::SpotMayReturn => "Spot capacity may return and the deadline leaves time to wait",
             Self::SpotStaysAway => "Spot capacity has been away too long to wait for it",
         })
@@ -110,25 +111,72 @@ impl fmt::Display for CapacityReason {
 }
 
 impl DeadlineSituation {
-    /// How long the job could stand still from now on and finish on time on a machine that needs no restart.
+    /// Returns the time that the job could stand still from now on and finish on time, on a machine that needs no restart.
     #[must_use]
     pub fn slack_seconds(&self) -> i64 {
         self.time_left_seconds.saturating_sub(self.work_left_seconds)
     }
 
-    /// What can be spent on waiting and restarts, once a restart on on-demand and an interval that yields nothing are set aside.
+    /// Returns the time for waiting and restarts, after a restart on on-demand and an interval that yields nothing are set aside.
     #[must_use]
     pub fn spare_seconds(&self) -> i64 {
         self.slack_seconds().saturating_sub(self.restart_seconds).saturating_sub(self.interval_seconds)
     }
 }
 
-/// What the job runs on until the next decision.
-///
-/// Nothing but on-demand is chosen unless a whole interval can be lost and on-demand started afterwards. That is the promise: spare time
-/// falls by at most an interval from one decision to the next, and on-demand loses nothing but the restart that was set aside for it.
+/// Decides for a job that learns of Spot only by its launches and losses. `is_available` is what a launch on Spot would meet now, or the machine on
+/// Spot that runs: it counts only where the job asks, or runs on Spot.
 #[must_use]
-pub fn choose_capacity(situation: &DeadlineSituation, history: &SpotHistory, now: Timestamp) -> CapacityDecision {
+pub fn choose_by_launch(
+    situation: &DeadlineSituation,
+    history: &mut SpotHistory,
+    is_available: bool,
+    now: Timestamp,
+) -> CapacityDecision {
+    let choose = |situation: &DeadlineSituation, history: &SpotHistory| choose_capacity(situation, history, now);
+    choose_and_launch(situation, history, is_available, now, choose)
+}
+
+fn choose_and_launch(
+    situation: &DeadlineSituation,
+    history: &mut SpotHistory,
+    is_available: bool,
+    now: Timestamp,
+    choose: impl Fn(&DeadlineSituation, &SpotHistory) -> CapacityDecision,
+) -> CapacityDecision {
+    let mut situation = *situation;
+    if situation.running == Capacity::Spot && !is_available {
+        history.observe(false, now);
+        (situation.running, situation.spot_is_refused) = (Capacity::None, true);
+    }
+    let decision = choose(&situation, history);
+    if decision.capacity != Capacity::Spot {
+        return decision;
+    }
+    history.observe(is_available, now);
+    if is_available {
+        return decision;
+    }
+    choose(&DeadlineSituation { spot_is_refused: true, ..situation }, history)
+}
+
+/// Decides what the job runs on until the next decision. Spot means that it is asked for, unless the job runs on it.
+pub(crate) fn choose_capacity(
+    situation: &DeadlineSituation,
+    history: &SpotHistory,
+    now: Timestamp,
+) -> CapacityDecision {
+    let sight = SpotSight::new(history, now);
+    keep_promise(situation, &sight, || Cow::Owned(Lookahead::new(situation, history, now)))
+}
+
+/// Chooses on-demand unless a whole interval can be lost and on-demand started afterwards. That is the promise: spare time falls by at most
+/// an interval from one decision to the next, and on-demand loses only the restart that was set aside for it.
+fn keep_promise<'a>(
+    situation: &DeadlineSituation,
+    sight: &SpotSight,
+    look_ahead: impl Fn() -> Cow<'a, Lookahead>,
+) -> CapacityDecision {
     let (capacity, reason) = if situation.work_left_seconds <= 0 {
         (Capacity::None, CapacityReason::NoWorkLeft)
     } else if situation.spare_seconds() < 0 {
@@ -136,27 +184,28 @@ pub fn choose_capacity(situation: &DeadlineSituation, history: &SpotHistory, now
     } else if situation.spot >= situation.on_demand {
         (Capacity::OnDemand, CapacityReason::SpotSavesNothing)
     } else {
-        spend_spare_time(situation, history, now)
+        spend_spare_time(situation, sight, look_ahead)
     };
     CapacityDecision { capacity, reason }
 }
 
-fn spend_spare_time(
+fn spend_spare_time<'a>(
     situation: &DeadlineSituation,
-    history: &SpotHistory,
-    now: Timestamp,
+    sight: &SpotSight,
+    look_ahead: impl Fn() -> Cow<'a, Lookahead>,
 ) -> (Capacity, CapacityReason) {
-    if situation.spot_is_available && situation.running == Capacity::Spot {
-        return (Capacity::Spot, CapacityReason::SpotRuns);
-    }
-    let plan = WaitingPlanner::new(situation, history, now).cheapest_plan();
-    let hours = history.hours_since_change(now);
-    match (situation.spot_is_available, situation.running) {
-        (true, Capacity::OnDemand) if hours < plan.distrust_hours => (Capacity::OnDemand, CapacityReason::SpotIsYoung),
-        (true, _) => (Capacity::Spot, CapacityReason::SpotPays),
-        // Its restart is paid: to stop for a while would only buy another one.
-        (false, Capacity::OnDemand) => (Capacity::OnDemand, CapacityReason::SpotStaysAway),
-        (false, _) if hours < plan.wait_hours => (Capacity::None, CapacityReason::SpotMayReturn),
-        (false, _) => (Capacity::OnDemand, CapacityReason::SpotStaysAway),
+    match (situation.running, situation.spot_is_refused) {
+        (Capacity::Spot, false) => (Capacity::Spot, CapacityReason::SpotRuns),
+        // A start is due in any case.
+        (Capacity::None, false) => (Capacity::Spot, CapacityReason::SpotPays),
+        (Capacity::OnDemand, false) if look_ahead().asks(situation, sight) => {
+            (Capacity::Spot, CapacityReason::SpotPays)
+        }
+        (Capacity::OnDemand, false) => (Capacity::OnDemand, CapacityReason::AskingLaterPays),
+        (Capacity::None | Capacity::Spot, true) if look_ahead().waits(situation, sight) => {
+            (Capacity::None, CapacityReason::SpotMayReturn)
+        }
+        // A job on on-demand stays there: its restart is paid.
+        (_, true) => (Capacity::OnDemand, CapacityReason::SpotStaysAway),
     }
 }

@@ -2,11 +2,11 @@
 
 use super::{Job, JobResult, Phase};
 
-/// What is known of a job, or a sweep, that another job comes after.
+/// The state of a job, or a sweep, that another job comes after.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DependencyState {
     Unfinished,
-    /// How it ended, which never changes.
+    /// The job or sweep has ended with this result, which never changes.
     Ended(JobResult),
     /// A job of the sweep ended so, which is no success: its number.
     MemberEnded(u32, JobResult),
@@ -15,7 +15,7 @@ pub enum DependencyState {
 }
 
 impl DependencyState {
-    /// Of its state; `None` if there is no such job.
+    /// Reads the state of a job; `None` is a job that does not exist.
     #[must_use]
     pub fn from_job(job: Option<&Job>) -> Self {
         match job.map(|job| &job.phase) {
@@ -25,7 +25,8 @@ impl DependencyState {
         }
     }
 
-    /// Of its sweep, as far as this member decides: a sweep has succeeded once all have. One without a state has not begun yet.
+    /// Reads the state of a sweep, as far as this member decides: a sweep has succeeded once all members have. A member without a state has
+    /// not begun yet.
     #[must_use]
     pub fn from_member(number: u32, member: Option<&Job>) -> Self {
         match Self::from_job(member) {
@@ -35,7 +36,7 @@ impl DependencyState {
         }
     }
 
-    /// Why no job can come after it any more, to follow its name; `None` if one can.
+    /// Returns the reason why no job can come after it any more, to follow its name; `None` if one can.
     #[must_use]
     pub fn obstacle(self) -> Option<String> {
         match self {

@@ -5,8 +5,8 @@ use toml::de::DeTable;
 
 use crate::JobSpec;
 
-/// How the last line of a document begins that was submitted again. It makes each of them another object: one with the same content may be the
-/// same job.
+/// Beginning of the last line of a document that was submitted again. The line makes each submission another object: one with the same
+/// content may be the same job.
 const NOTE: &str = "# Submitted again by curfew rerun, for ";
 
 const RESUME_FROM: &str = "resume_from";
@@ -30,7 +30,6 @@ pub fn rerun_document(text: &str, name: &str, resume_from: Option<&str>, note: &
     }
 }
 
-/// Without the line of that key.
 fn without_resume_from(text: &str) -> String {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let parts = DeTable::parse(text).ok().and_then(|tree| {
@@ -42,7 +41,7 @@ fn without_resume_from(text: &str) -> String {
     parts.map_or_else(|| text.to_owned(), |(before, after)| format!("{before}{after}"))
 }
 
-/// With the name that its file gave it: the new object is called otherwise.
+/// Adds the name that the document's file gave it, unless the document names itself: the new object has another file name.
 fn with_name(text: &str, name: &str) -> String {
     let named_by = |file: &str| JobSpec::read_name(text.as_bytes(), file);
     if named_by("a") == named_by("b") { text.to_owned() } else { format!("name = {}\n{text}", quoted(name)) }

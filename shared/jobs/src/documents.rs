@@ -1,11 +1,11 @@
-//! What the agent, the reconciler and people leave for each other in the state bucket.
+//! Documents that the agent, the reconciler and people leave for each other in the state bucket.
 
 use jiff::Timestamp;
 use model::fault::{InvalidValue, one_line};
 use serde::{Deserialize, Serialize};
 
 use super::telemetry::{GpuTrend, GpuWork};
-use super::{AgentWarning, JobId};
+use super::{AgentWarning, JobId, WorkSigns};
 
 /// The schema of every document of a job.
 pub const SCHEMA: u32 = 1;
@@ -42,26 +42,30 @@ pub fn said_by_machine(text: &str) -> String {
 pub struct Head {
     /// The attempt that may write. An agent of an earlier one that sees this ends.
     pub attempt: u32,
-    /// Which launch of that attempt, [`Identity::launch`](super::Identity::launch): of two machines of one attempt, the second one ends.
+    /// The launch of that attempt, [`MachineIdentity::launch`](super::MachineIdentity::launch): of two machines of one attempt, the second
+    /// one ends.
     #[serde(default)]
     pub launch: String,
     /// The newest complete checkpoint.
     #[serde(default)]
     pub checkpoint: Option<Checkpoint>,
-    /// Those that it named before and that are kept, the newest first, for where that one is damaged.
+    /// Earlier checkpoints of head that are kept, the newest first, for the case that `checkpoint` is damaged.
     #[serde(default)]
     pub kept: Vec<Checkpoint>,
-    /// Which of these are unverified; the newest may be one of them.
+    /// The unverified ones among these checkpoints; the newest may be one of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unverified: Vec<Checkpoint>,
-    /// How the job ended, or the attempt, if its failure is retried.
+    /// The attempt whose command did not resume, and began again: its checkpoints are no progress before they pass all before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub began_again: Option<u32>,
+    /// Result of the job, or of the attempt if its failure is retried.
     #[serde(default)]
     pub result: Option<HeadResult>,
 }
 
 impl Head {
-    /// Whether that launch of that attempt may write: it holds the fence, or may take it by writing itself in. `retry_of`: the latest attempt
-    /// whose failure is retried, [`MachineIdentity::retry_of`](super::MachineIdentity).
+    /// Returns `true` if that launch of that attempt may write: it holds the fence, or may take it by writing itself in. `retry_of`: the
+    /// latest attempt whose failure is retried, [`MachineIdentity::retry_of`](super::MachineIdentity).
     #[must_use]
     pub fn admits(&self, attempt: u32, launch: &str, retry_of: u32) -> bool {
         let is_mine = self.attempt == attempt && self.launch == launch;
@@ -69,7 +73,7 @@ impl Head {
         self.result.as_ref().is_none_or(is_retried) && (is_mine || self.attempt < attempt)
     }
 
-    /// That launch of that attempt takes the fence, or keeps it. The result of an earlier attempt ends with it.
+    /// Takes the fence for that launch of that attempt, or keeps it. The result of an earlier attempt ends with it.
     pub fn claim(&mut self, attempt: u32, launch: &str) {
         if (self.attempt, self.launch.as_str()) != (attempt, launch) {
             self.result = None;
@@ -77,8 +81,8 @@ impl Head {
         (self.attempt, self.launch) = (attempt, launch.to_owned());
     }
 
-    /// Whether it can be what an agent wrote. That it names an attempt which the state does not know yet is no mistake: the state may have
-    /// been read before.
+    /// Checks that an agent can have written it. It may name an attempt which the state does not know yet: the state may have been read
+    /// before.
     ///
     /// # Errors
     /// What cannot be.
@@ -99,7 +103,7 @@ impl Head {
         Ok(())
     }
 
-    /// The same with texts that may be shown.
+    /// Makes the texts fit to be shown.
     #[must_use]
     pub fn shown(mut self) -> Self {
         self.launch = said_by_machine(&self.launch);
@@ -113,36 +117,39 @@ impl Head {
 /// One complete checkpoint: `checkpoints/<team>/<job>/<attempt>/<step>/`, or `<step>.<rewrite>/` from the first one on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Checkpoint {
-    /// Which attempt wrote it.
+    /// The attempt that wrote it.
     pub attempt: u32,
     pub step: u64,
-    /// How often that attempt had kept that step before: one that is written over is kept beside what it was, for until it is whole
-    /// that is all there is.
+    /// Number of times that the attempt had kept this step before. A rewritten step is kept beside the earlier one, which is the only one
+    /// until the new one is whole.
     #[serde(default, skip_serializing_if = "is_first")]
     pub rewrite: u32,
 }
 
-/// Whether it is written as it was before there were rewrites.
+/// Returns `true` for a checkpoint that is written as before there were rewrites.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
 pub(super) const fn is_first(rewrite: &u32) -> bool {
     *rewrite == 0
 }
 
-/// How a job ended.
+/// The result of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct HeadResult {
     pub succeeded: bool,
     /// The command's exit code; `None` if a signal ended it, or it was never run.
     #[serde(default)]
     pub code: Option<i32>,
-    /// For its owner.
+    /// The reason, for the job's owner.
     #[serde(default)]
     pub why: String,
     pub at: Timestamp,
+    /// True if a limit of the job ended it, which no retry would change.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_final: bool,
 }
 
 impl HeadResult {
-    /// What the exit record of the attempt says that wrote it.
+    /// Returns the reason that the exit record of the attempt gives for this result.
     #[must_use]
     pub const fn reason(&self) -> ExitReason {
         if self.succeeded { ExitReason::Succeeded } else { ExitReason::Failed }
@@ -152,7 +159,7 @@ impl HeadResult {
 /// `attempts/<team>/<job>/<n>/heartbeat.json`, once a minute.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Heartbeat {
-    /// When, by the machine's own clock. The time at which S3 took it decides whether the machine is alive.
+    /// Time by the machine's own clock. The time at which S3 took the heartbeat decides whether the machine is alive.
     pub at: Timestamp,
     pub attempt: u32,
     /// The newest checkpoint of the directory, by its step.
@@ -163,29 +170,37 @@ pub struct Heartbeat {
     /// The use of its busiest GPU over the last minute, in percent; `None` if no GPU reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu_percent: Option<f64>,
-    /// What it does: `starting`, `waiting for the attempt before`, `restoring`, `setup`, `running`, `flushing`, `uploading outputs`.
+    /// Activity of the agent: `starting`, `waiting for the attempt before`, `restoring`, `setup`, `running`, `flushing`, `uploading
+    /// outputs`.
     #[serde(default)]
     pub doing: String,
-    /// The warnings for its owner, one of each kind. They are the machine's words: show them by [`Trouble::sanitize`].
+    /// The warnings for its owner, one of each kind. They are the machine's words: show them by [`AgentWarning::sanitize`].
     #[serde(default)]
     pub warnings: Vec<AgentWarning>,
-    /// For how many seconds the command has run since the newest checkpoint that counts was written: were the machine lost now, so much
-    /// would be done twice.
+    /// Seconds that the command has run since the newest checkpoint that counts was written: if the machine were lost now, so much would be
+    /// done twice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsaved_seconds: Option<u64>,
-    /// What its GPUs did since the command began.
+    /// Work of the machine's GPUs since the command began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpus: Option<GpuWork>,
     /// Their last hour.
     #[serde(default, skip_serializing_if = "GpuTrend::is_empty")]
     pub trend: GpuTrend,
+    /// The signs of work.
+    #[serde(default, skip_serializing_if = "WorkSigns::is_empty")]
+    pub work: WorkSigns,
 }
 
 impl Heartbeat {
-    /// What it does while its command runs.
+    /// Activity of the agent while its command runs.
     pub const RUNNING: &str = "running";
+    /// Its activity while `setup` runs.
+    pub const SETUP: &str = "setup";
+    /// Its activity while it fetches inputs.
+    pub const FETCHING: &str = "fetching inputs";
 
-    /// Whether it can be what the agent of that attempt wrote.
+    /// Checks that the agent of that attempt can have written it.
     ///
     /// # Errors
     /// What cannot be.
@@ -202,7 +217,7 @@ impl Heartbeat {
         }
     }
 
-    /// The same with texts that may be shown.
+    /// Makes the texts fit to be shown.
     #[must_use]
     pub fn shown(self) -> Self {
         Self {
@@ -212,6 +227,7 @@ impl Heartbeat {
                 .gpus
                 .map(|work| GpuWork { instance: said_by_machine(work.instance.as_str()).as_str().into(), ..work }),
             trend: self.trend.shown(),
+            work: self.work.shown(),
             ..self
         }
     }
@@ -226,13 +242,16 @@ pub struct ExitRecord {
     /// The command's exit code.
     #[serde(default)]
     pub code: Option<i32>,
-    /// For its owner.
+    /// The explanation, for the job's owner.
     #[serde(default)]
     pub why: String,
+    /// `true` if no retry would change the result, as in [`HeadResult::is_final`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_final: bool,
 }
 
 impl ExitRecord {
-    /// Whether it can be what the agent of that attempt wrote.
+    /// Checks that the agent of that attempt can have written it.
     ///
     /// # Errors
     /// What cannot be.
@@ -240,7 +259,7 @@ impl ExitRecord {
         is_of(attempt, self.attempt)
     }
 
-    /// The same with texts that may be shown.
+    /// Makes the texts fit to be shown.
     #[must_use]
     pub fn shown(self) -> Self {
         Self { why: said_by_machine(&self.why), ..self }
@@ -255,7 +274,7 @@ fn is_of(attempt: u32, says: u32) -> Result<(), InvalidValue> {
     }
 }
 
-/// Why an attempt ended.
+/// The reason for the end of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ExitReason {
@@ -291,7 +310,7 @@ pub struct InboxAnswer {
     /// The job, where it was accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<JobId>,
-    /// How many members it has, where `job` is a sweep.
+    /// Number of members, where `job` is a sweep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub members: Option<u32>,
     /// Every mistake, where it was rejected.
@@ -305,12 +324,12 @@ pub struct SpecMistake {
     pub line: usize,
     /// The full key, such as `gpu.count`; empty if it is of none.
     pub key: String,
-    /// What is wrong, and what is legal.
+    /// The mistake, and what is legal.
     pub problem: String,
 }
 
 impl SpecMistake {
-    /// Of the document as a whole.
+    /// Makes a mistake of the document as a whole.
     pub fn of_document(problem: impl Into<String>) -> Self {
         Self { line: 0, key: String::new(), problem: problem.into() }
     }

@@ -1,4 +1,4 @@
-//! What is done for a job, after its new state was written.
+//! The effects of a decision about a job, carried out after its new state was written.
 
 use jiff::Timestamp;
 use model::id::ResourceId;
@@ -6,8 +6,8 @@ use model::money::Amount;
 
 use super::{Candidate, JobMachine, LossReason, MachineImage};
 
-/// What to do. At most one effect of a round has a result, which is a fact of the next; all follow from the state alone, so the run that
-/// comes after a crash does them again, and each can be done again without harm.
+/// One action for a job. No more than one effect of a round has a result, which is a fact of the next round. All effects follow from the state
+/// alone, so the run that comes after a crash does them again, and each can be done again without harm.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// Find out where it can be launched, at which price, from which image.
@@ -16,7 +16,7 @@ pub enum Effect {
     Reserve {
         /// [`JobReservation::number`](super::JobReservation::number).
         number: u32,
-        /// How much.
+        /// Amount to reserve.
         usd: Amount,
         until: Timestamp,
     },
@@ -44,28 +44,28 @@ pub struct LaunchRequest {
     /// The client token.
     pub token: String,
     pub candidate: Candidate,
-    /// What it boots.
+    /// The image that the machine boots.
     pub image: MachineImage,
     /// The attempt's absolute end.
     pub ends_at: Timestamp,
-    /// Nothing is launched: the token is so old that EC2 may have forgotten it. What was launched by it is the answer; that surely nothing
-    /// is there, as if there were no capacity.
+    /// `true` if nothing may be launched: the token is so old that EC2 may have forgotten it. The answer is the instance that was launched
+    /// by it. If there surely is none, the answer is the same as without capacity.
     pub only_find: bool,
 }
 
-/// Why a job is where it now is.
+/// The change that brought a job to its present state.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct JobTransition {
-    /// What happened.
+    /// The kind of the change.
     pub kind: TransitionKind,
-    /// In words.
+    /// The reason in words.
     pub why: String,
     pub attempt: u32,
-    /// From which step of a checkpoint.
+    /// Step of the checkpoint that the job has reached.
     pub step: Option<u64>,
 }
 
-/// What happened.
+/// The kind of a change.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum TransitionKind {
     /// A machine runs.
@@ -74,10 +74,10 @@ pub enum TransitionKind {
     Lost(ResourceId, LossReason),
     /// A machine is being ended by Curfew.
     Ended(ResourceId),
-    /// It may not be launched.
+    /// The job may not be launched.
     Held,
-    /// It waits for capacity, or until it is retried.
+    /// The job waits for capacity, or until it is retried.
     Waits,
-    /// It is over.
+    /// The job is over.
     Finished,
 }

@@ -1,4 +1,4 @@
-//! What is known of a job at one moment.
+//! The facts about a job at one moment.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use model::rule::Rule;
 
 use super::{CancelRequest, DependencyState, ExitRecord, Head, LaunchObstacle, MachineHold, QuotaCode, Ranking};
 
-/// What is known. An unread or unknown fact is `None`, or [`MachineSight::Unknown`]: never a reason to act.
+/// The facts about a job. An unread or unknown fact is `None`, or [`MachineSight::Unknown`]: never a reason to act.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct JobFacts {
-    /// Whether anything may be launched or ended: `CURFEW_MODE`, and a confirmed subscription.
+    /// `true` if anything may be launched or ended: `CURFEW_MODE`, and a confirmed subscription.
     pub may_act: bool,
     /// The attempts without progress after which a job ends: `[jobs] no_progress_attempts_max`.
     pub no_progress_attempts_max: u32,
@@ -24,23 +24,24 @@ pub struct JobFacts {
     pub machine_hold: Option<MachineHold>,
     /// The rule by which `reap-instances` ended the machine, by its log.
     pub reaped: Option<Rule>,
-    /// That of an earlier one.
+    /// The machine of an earlier attempt.
     pub previous_attempt: MachineSight,
     /// The fence. `Some(None)`: there is none yet.
     pub head: Option<Option<Head>>,
     /// The last heartbeat of the present attempt, by S3's clock. `Some(None)`: there is none.
     pub heartbeat: Option<Option<Timestamp>>,
-    /// Whether the present attempt's heartbeat says that its command runs.
+    /// `true` if the present attempt's heartbeat says that its command runs.
     pub command_runs: bool,
-    /// How the present attempt's agent ended it. `Some(None)`: it has not.
+    /// The exit record of the present attempt's agent. `Some(None)`: the agent has not ended the attempt.
     pub exit: Option<Option<ExitRecord>>,
     /// A person's request to end it. `Some(None)`: there is none.
     pub cancel: Option<Option<CancelRequest>>,
-    /// What is known of each of [`Job::waits_for`](super::Job::waits_for), by name.
+    /// States of all [`Job::waits_for`](super::Job::waits_for), by name.
     pub dependencies: BTreeMap<String, DependencyState>,
-    /// How many earlier members of its sweep are unfinished, where it waits for its turn. Ends are final, so an old number is never too low.
+    /// Number of earlier members of its sweep that are unfinished, where it waits for its turn. Ends are final, so an old number is never
+    /// too low.
     pub earlier_members: Option<u32>,
-    /// What came of the effect of the round before.
+    /// Result of the effect of the previous round.
     pub answer: Option<EffectResult>,
 }
 
@@ -53,7 +54,7 @@ pub enum MachineSight {
     /// EC2 does not know it: it is not there yet, or not any more.
     Absent,
     Seen {
-        /// What it is doing.
+        /// State of the instance.
         state: InstanceState,
         /// `StateReason.Code`.
         reason: Option<String>,
@@ -64,7 +65,7 @@ pub enum MachineSight {
 pub(crate) const BY_HAND: &str = "Client.UserInitiatedShutdown";
 
 impl MachineSight {
-    /// Whether a call ended it, of a person or of Curfew.
+    /// Returns `true` if a call ended it, of a person or of Curfew.
     #[must_use]
     pub fn was_ended_by_hand(&self) -> bool {
         let Self::Seen { state, reason } = self else { return false };
@@ -76,31 +77,31 @@ impl MachineSight {
     }
 }
 
-/// What came of an effect.
+/// The result of an effect.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum EffectResult {
-    /// Of [`Effect::Rank`](super::Effect::Rank): where it can be launched, or why nowhere.
+    /// Result of [`Effect::Rank`](super::Effect::Rank): the pools from which it can be launched, or the reason why there are none.
     Ranked(Result<Ranking, LaunchObstacle>),
-    /// Of [`Effect::Rank`](super::Effect::Rank) as well: in words why its machines would get no role.
+    /// Another result of [`Effect::Rank`](super::Effect::Rank): in words why its machines would get no role.
     NoRole(String),
-    /// Of [`Effect::Rank`](super::Effect::Rank) as well: in words why its team may not have what it names.
+    /// Another result of [`Effect::Rank`](super::Effect::Rank): in words why its team may not have what it names.
     NotAllowed(String),
-    /// Of [`Effect::Reserve`](super::Effect::Reserve).
+    /// Result of [`Effect::Reserve`](super::Effect::Reserve).
     Reserved(ReserveResult),
-    /// Of [`Effect::Launch`](super::Effect::Launch).
+    /// Result of [`Effect::Launch`](super::Effect::Launch).
     Launched(LaunchResult),
-    /// Of [`Effect::Terminate`](super::Effect::Terminate): it was asked for. What came of it is seen on the machine.
+    /// Result of [`Effect::Terminate`](super::Effect::Terminate): the termination was requested. Its effect is seen on the machine.
     Terminated,
-    /// Of [`Effect::Release`](super::Effect::Release): whether it is done.
+    /// Result of [`Effect::Release`](super::Effect::Release): `true` if it is done.
     Released(bool),
 }
 
-/// What the budgets say.
+/// The answer of the budgets to a reservation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum ReserveResult {
-    /// It fits, or holds nothing.
+    /// The reservation fits, or holds nothing.
     Granted,
-    /// It does not fit, or the state of the budget is unknown.
+    /// The reservation does not fit, or the state of the budget is unknown.
     Refused(String),
     /// The documents could not be read or written.
     Unknown(String),
@@ -108,12 +109,12 @@ pub enum ReserveResult {
     Overtaken,
 }
 
-/// What EC2 says to a launch (`AWS-FACTS`: three kinds of errors want three answers).
+/// The answer of EC2 to a launch (`AWS-FACTS`: three kinds of errors want three answers).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum LaunchResult {
     Launched {
         instance: ResourceId,
-        /// When, as EC2 says.
+        /// Time of the launch, as EC2 says.
         launched_at: Timestamp,
     },
     /// This pool has none now.
@@ -134,13 +135,13 @@ pub enum LaunchResult {
     SpotRoleMissing(String),
     /// EC2 does not know the instance profile, or does not know it yet.
     ProfileUnknown(String),
-    /// By this token something else was asked for before; and nothing is there that was launched by it, as far as EC2 says yet.
+    /// This token was used before for another request; and no instance is there that was launched by it, as far as EC2 says yet.
     Mismatch(String),
-    /// Whether it was launched is unknown: the next run repeats the request with the same token.
+    /// The launch may have happened or not: the next run repeats the request with the same token.
     Unknown(String),
 }
 
-/// What has to be looked at before the next decision: nothing else is worth a call.
+/// The facts that have to be read before the next decision: no other fact is worth a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a question, and any set of them may be asked")]
 pub struct NeededFacts {

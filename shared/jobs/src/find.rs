@@ -1,4 +1,4 @@
-//! Which job or sweep a part of a name means.
+//! Search for the job or sweep that a part of a name means.
 
 use std::collections::BTreeSet;
 
@@ -12,11 +12,11 @@ const NAMED_MAX: usize = 8;
 /// The hex digits that the proposed part of a name has at least.
 const DIGITS_MIN: usize = 3;
 
-/// How a part of a name fits a job, the best first.
+/// The way in which a part of a name fits a job, the best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum NameMatch {
     Whole,
-    /// All but the hex digits.
+    /// The name without the hex digits.
     WithoutDigits,
     Beginning,
     Part,
@@ -76,7 +76,7 @@ fn match_name(named: &str, job: &JobId) -> Option<NameMatch> {
     }
 }
 
-/// How many letters a text and the name of a job begin with alike.
+/// Counts the letters with which a text and the name of a job begin alike.
 fn common_letters(named: &str, job: &JobId) -> usize {
     let whole = job.to_string();
     let name = if named.contains('/') { &whole } else { &job.job };

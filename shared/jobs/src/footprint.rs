@@ -12,24 +12,24 @@ use super::{Candidate, Job, JobTerms};
 
 const HOUR_SECONDS: u64 = 3_600;
 
-/// What a job would use on the machine that is tried first.
+/// The expected energy and carbon of a job on the machine that is tried first.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ExpectedFootprint {
     #[serde(rename = "type")]
     pub instance_type: TypeName,
     pub region: Region,
     pub per_hour: Footprint,
-    /// For how long the run below is: the estimated time, or the most that the job may take.
+    /// Length of `run`: the estimated time, or the most that the job may take.
     pub run_seconds: u64,
-    /// Whether that is only the most.
+    /// `true` if `run_seconds` is only the most that the job may take.
     pub is_most: bool,
     pub run: Footprint,
-    /// What has to be said beside the figures.
+    /// Remarks that have to be shown beside the figures.
     pub caveats: Vec<String>,
 }
 
 impl ExpectedFootprint {
-    /// On the first candidate; `None` if there is none.
+    /// Computes the footprint on the first candidate; `None` if there is none.
     #[must_use]
     pub fn from_candidates(terms: &JobTerms, candidates: &[Candidate], now: Timestamp) -> Option<Self> {
         let Candidate { instance_type, region, .. } = candidates.first()?;
@@ -72,8 +72,8 @@ impl ExpectedFootprint {
     }
 }
 
-/// What a job used until now. How hard earlier machines worked is not asked for, so their figures span from idle to full; and they were of
-/// any of the types that the job can run on. `load` is that of the present machine.
+/// Returns the footprint of a job until now. The load of earlier machines is not read, so their figures span from idle to full; and these
+/// machines were of any of the types that the job can run on. `load` is that of the present machine.
 #[must_use]
 pub fn job_footprint(job: &Job, load: AcceleratorLoad, now: Timestamp) -> Footprint {
     let (seconds, _) = job.used_by(now);
@@ -97,7 +97,7 @@ pub fn job_footprint(job: &Job, load: AcceleratorLoad, now: Timestamp) -> Footpr
     of_earlier.reduce(Footprint::spanning).unwrap_or_default() + of_machine.unwrap_or_default()
 }
 
-/// In words: `1.2-1.9 kWh and 0.4-0.7 kg CO2e, and 21-40 g CO2e for making the machine`.
+/// Describes a footprint in words: `1.2-1.9 kWh and 0.4-0.7 kg CO2e, and 21-40 g CO2e for making the machine`.
 #[must_use]
 pub fn figures(footprint: &Footprint) -> String {
     let Footprint { energy, operational, embodied, .. } = footprint;

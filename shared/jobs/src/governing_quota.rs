@@ -1,4 +1,4 @@
-//! Which quota of vCPUs counts an instance. A launch that a quota refused does not say which one it was.
+//! The quota of vCPUs that counts an instance. A launch that a quota refused does not say which one it was.
 //!
 //! Service Quotas says it by the name of each quota ("All P5 Spot Instance Requests", "Running On-Demand G and VT instances") and by the
 //! class of its usage metric ("P5/Spot", "G/OnDemand"): `ListServiceQuotas` (Service Quotas API reference), "CloudWatch metrics that are
@@ -20,7 +20,7 @@ pub struct ListedQuota {
     pub name: String,
     /// The dimension `Class` of its usage metric, where that counts vCPUs.
     pub usage_class: Option<String>,
-    /// What it grants.
+    /// The vCPUs that it grants.
     pub vcpus: f64,
 }
 
@@ -44,7 +44,7 @@ pub fn governing_quota(candidate: &Candidate, listed: Result<&[ListedQuota], &st
     }
 }
 
-/// What the table says.
+/// Returns the quota by the table.
 pub(super) fn tabled_quota(instance_type: &TypeName, lifecycle: Lifecycle) -> Option<QuotaCode> {
     quota::code(instance_type, market(lifecycle)).map(|code| QuotaCode(code.to_owned()))
 }
@@ -91,7 +91,9 @@ fn families_of_name(name: &str, market: PurchaseMarket) -> Vec<String> {
             name.strip_prefix("Running On-Demand ").and_then(|rest| rest.strip_suffix(" instances"))
         }
     };
-    let families = families.unwrap_or_default().to_ascii_lowercase().replace(" and ", ", ");
+    // "Standard (A, C, D, H, I, M, R, T, Z)" lists families as well.
+    let families = families.unwrap_or_default().trim_start_matches("Standard (").trim_end_matches(')');
+    let families = families.to_ascii_lowercase().replace(" and ", ", ");
     families.split(", ").filter(|family| !family.is_empty()).map(str::to_owned).collect()
 }
 
@@ -110,7 +112,7 @@ mod tests {
     use super::*;
     use crate::next::tests::fixture::{noon_plus, ranking};
 
-    /// As AWS lists them in 2026: name, code, class of the usage metric.
+    /// Quotas as AWS lists them in 2026: name, code, class of the usage metric.
     const LISTED: [(&str, &str, &str); 9] = [
         ("All G and VT Spot Instance Requests", "L-3819A6DF", "G/Spot"),
         ("All P4, P3 and P2 Spot Instance Requests", "L-7212CCBC", "P/Spot"),

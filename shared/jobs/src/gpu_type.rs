@@ -1,12 +1,18 @@
 //! The instance types that a document or a command names, by the table of families that comes with Curfew.
 
-use billing::energy::{ACCELERATORS, MACHINES, MachineFamily};
+use std::collections::BTreeSet;
+
+use billing::energy::{ACCELERATORS, MACHINES, MachineFamily, hardware};
 use model::fault::{InvalidValue, one_line};
+use model::id::TypeName;
 
 /// The series without a GPU of NVIDIA (EC2 instance types guide, "Amazon EC2 instance type naming conventions"): AWS adds families to each, and
 /// G and P are those with one.
 const SERIES_WITHOUT_GPU: [&str; 20] =
     ["a", "c", "d", "dl", "f", "h", "hpc", "i", "im", "inf", "is", "m", "mac", "r", "t", "trn", "u", "vt", "x", "z"];
+
+/// The series with accelerators, and `mac`, which needs a dedicated host.
+const ACCELERATED_SERIES: [&str; 9] = ["dl", "f", "g", "gr", "inf", "mac", "p", "trn", "vt"];
 
 /// The most of a size that a mistake repeats.
 const SIZE_CHARACTERS_MAX: usize = 40;
@@ -29,6 +35,21 @@ pub fn check_gpu_type(instance_type: &str) -> Result<bool, InvalidValue> {
     check_size(family, size).map_or(Ok(false), |checked| checked.map(|()| true))
 }
 
+/// Refuses a type that is known to have an accelerator.
+///
+/// # Errors
+/// The text to write instead.
+pub(crate) fn check_cpu_type(instance_type: &str) -> Result<(), InvalidValue> {
+    let (family, _) = instance_type.split_once('.').unwrap_or((instance_type, ""));
+    let series = family.find(|letter: char| !letter.is_ascii_lowercase()).map_or(family, |end| &family[..end]);
+    if ACCELERATED_SERIES.contains(&series) {
+        return Err(InvalidValue::new(format!(
+            "{family} has accelerators; write a type without, such as `m7i.2xlarge`, or the GPUs under [gpu]"
+        )));
+    }
+    Ok(())
+}
+
 /// Refuses an unknown size of a known family; `None` for a family that the table does not have.
 #[must_use]
 pub fn check_size(family: &str, size: &str) -> Option<Result<(), InvalidValue>> {
@@ -39,6 +60,34 @@ pub fn check_size(family: &str, size: &str) -> Option<Result<(), InvalidValue>> 
         let shown = one_line(size, SIZE_CHARACTERS_MAX);
         Err(InvalidValue::new(format!("{family} has no size {shown:?}; it has {}", sizes.join(", "))))
     })
+}
+
+/// The GPUs of NVIDIA in the table, by the names that a document may use.
+fn gpu_names() -> impl Iterator<Item = &'static str> {
+    ACCELERATORS.into_iter().filter_map(|model| model.text.strip_prefix("NVIDIA "))
+}
+
+/// Refuses what is no name of a GPU.
+///
+/// # Errors
+/// Which there are.
+pub fn check_gpu_name(name: &str) -> Result<(), InvalidValue> {
+    if gpu_names().any(|known| normalize_gpu_name(known) == normalize_gpu_name(name)) {
+        return Ok(());
+    }
+    let known: BTreeSet<&str> = gpu_names().collect();
+    let known: Vec<&str> = known.into_iter().collect();
+    Err(InvalidValue::new(format!(
+        "no known GPU is called {:?}; there are {}",
+        one_line(name, SIZE_CHARACTERS_MAX),
+        known.join(", ")
+    )))
+}
+
+/// True if a type has GPUs of that name: by the table, else by what EC2 calls them.
+pub(crate) fn has_gpu(instance_type: &TypeName, named_by_ec2: &str, name: &str) -> bool {
+    let tabled = hardware(instance_type).and_then(|machine| machine.accelerator.model().text.strip_prefix("NVIDIA "));
+    normalize_gpu_name(tabled.unwrap_or(named_by_ec2)) == normalize_gpu_name(name)
 }
 
 /// The sizes of a family of the table.

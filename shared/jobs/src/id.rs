@@ -1,4 +1,4 @@
-//! Which job.
+//! Names and identities of jobs.
 
 use std::fmt;
 
@@ -37,7 +37,7 @@ impl JobName {
         )))
     }
 
-    /// As it was given.
+    /// Returns the name as it was given.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -87,7 +87,8 @@ impl JobId {
     }
 }
 
-/// Whether it is `<name>-<8 hex>`, as [`JobId::from_object`] makes it. Without these digits a folder beside a job's could pass for a job.
+/// Returns `true` for `<name>-<8 hex>`, as [`JobId::from_object`] makes it. Without these digits a folder beside a job's could pass for a
+/// job.
 pub(crate) fn is_job(text: &str) -> bool {
     let is_hex = |digit: u8| matches!(digit, b'0'..=b'9' | b'a'..=b'f');
     let is_made =
@@ -163,7 +164,7 @@ mod tests {
         }
     }
 
-    /// In user data a line break would begin another line of a script that root runs.
+    /// A line break in user data would begin another line of a script that root runs.
     #[test]
     fn no_team_has_a_control_character() {
         for control in ['\n', '\r', '\t', '\0', '\u{1b}', '\u{7f}', '\u{85}', '\u{9b}'] {

@@ -1,14 +1,15 @@
-//! Which image a job's machine boots.
+//! The image that a job's machine boots.
 
 use model::config::Config;
 use model::image_source::ImageSource;
 
 use super::JobTerms;
 
-/// The image that a job names; else that of the configuration.
+/// The image that a job names; else that of the configuration, or for a CPU job Amazon Linux: it needs no driver.
 #[must_use]
 pub fn image_source(terms: &JobTerms, config: &Config) -> ImageSource {
-    terms.machine.ami.clone().map_or_else(|| config.jobs.image.clone(), ImageSource::Image)
+    let default = || if terms.is_cpu_job() { ImageSource::without_gpu() } else { config.jobs.image.clone() };
+    terms.machine.ami.clone().map_or_else(default, ImageSource::Image)
 }
 
 #[cfg(test)]

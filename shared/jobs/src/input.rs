@@ -20,20 +20,20 @@ pub const INPUT_BYTES_MAX: u64 = 64 << 40;
 /// Linux manual, `path_resolution(7)`: `NAME_MAX`.
 const NAME_BYTES_MAX: usize = 255;
 
-/// How the names of the agent's own files in an input's directory begin.
+/// Beginning of the names of the agent's own files in an input's directory.
 pub const OWN_NAMES: &str = ".curfew-";
 
-/// How objects become files.
+/// The way in which objects become files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InputMode {
-    /// Before the command, onto the machine's disk.
+    /// Objects are copied onto the machine's disk before the command.
     Fetch,
     /// While the command reads them, by Mountpoint for Amazon S3.
     Mount,
 }
 
 impl InputMode {
-    /// As a document writes it.
+    /// Reads a mode as a document writes it.
     ///
     /// # Errors
     /// If it is anything else.
@@ -55,7 +55,7 @@ pub struct InputSpec {
     pub mode: InputMode,
 }
 
-/// Whether two paths of a machine are the same, or one lies in the other.
+/// Returns `true` if two paths of a machine are the same, or one lies in the other.
 pub(crate) fn overlaps(one: &str, other: &str) -> bool {
     let names = |path| str::split(path, '/').filter(|name| !name.is_empty() && *name != ".");
     names(one).zip(names(other)).all(|(one, other)| one == other)
@@ -80,7 +80,14 @@ pub struct InputFile {
     pub etag: String,
 }
 
-/// The files of a folder's objects. Markers of folders, which some programs write, are no files.
+/// True if an object only marks a folder: it is empty or of unknown size, and its key ends with `/`, as the console of S3 writes it (Amazon S3 user
+/// guide, "Organizing objects in the Amazon S3 console by using folders"), or with `_$folder$`, as Hadoop does (AWS re:Post knowledge center, "Why
+/// does Amazon EMR create empty files with the _$folder$ suffix").
+pub(crate) fn is_folder_marker(key: &str, bytes: Option<u64>) -> bool {
+    bytes.unwrap_or(0) == 0 && (key.ends_with('/') || key.ends_with("_$folder$"))
+}
+
+/// The files of a folder's objects, without the markers of folders.
 ///
 /// # Errors
 /// An object that can be no file, or that needs the place of another one.
@@ -88,7 +95,7 @@ pub fn plan_files(folder: &str, objects: Vec<InputObject>) -> Result<Vec<InputFi
     let mut files = Vec::with_capacity(objects.len());
     for InputObject { key, bytes, etag } in objects {
         let path = key.strip_prefix(folder).unwrap_or(&key);
-        if bytes == 0 && (path.is_empty() || path.ends_with('/')) {
+        if is_folder_marker(&key, Some(bytes)) || (path.is_empty() && bytes == 0) {
             continue;
         }
         if let Some(why) = find_illegal_name(path) {
@@ -185,7 +192,7 @@ mod tests {
     fn check_plan(keys: &[&str], expect: Result<&[&str], &str>) {
         let object = |key: &&str| InputObject {
             key: (*key).to_owned(),
-            bytes: u64::from(!key.ends_with('/')),
+            bytes: u64::from(!key.ends_with('/') && !key.ends_with("_$folder$")),
             etag: String::new(),
         };
         let planned = plan_files("p/", keys.iter().map(object).collect());
@@ -212,6 +219,7 @@ mod tests {
             Err("\"p/a\" is an object, and a folder of the object \"p/a/b\" as well"),
         );
         check_plan(&["p/a/", "p/a/b"], Ok(&["a/b"]));
+        check_plan(&["p/a_$folder$", "p/a/b", "p/a/c_$folder$"], Ok(&["a/b"]));
         let one = InputObject { key: "p/q/model.bin".to_owned(), bytes: 7, etag: "e".to_owned() };
         assert_eq!(plan_file(one).unwrap().path, "model.bin");
     }

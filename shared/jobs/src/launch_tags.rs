@@ -11,7 +11,7 @@ use super::{EXPIRES_AFTER, Job, LaunchRequest};
 /// A job's machine ends when it should, whatever mode its team is in: the launch was the opt-in.
 const ENFORCE: &str = "enforce";
 
-/// By what people call a machine.
+/// The tag by which people call a machine.
 const NAME: &str = "Name";
 
 /// Every tag of an attempt's instance and of its volumes. Where there would be more than EC2 takes, those of the spec that the account does

@@ -29,6 +29,8 @@ mod identity;
 mod image;
 mod input;
 mod launch_tags;
+mod liveness;
+mod machine_ceiling;
 mod machine_hold;
 pub mod machine_role;
 mod next;
@@ -40,6 +42,8 @@ mod priority;
 mod rank;
 mod reconciliation;
 mod refusals;
+mod shell;
+mod signal_recipients;
 mod spec;
 mod sweep;
 pub mod team_access;
@@ -58,7 +62,7 @@ use model::money::{Amount, Rate};
 use serde::{Deserialize, Serialize};
 
 pub use agent_warning::{AgentWarning, AgentWarningKind, AgentWarnings, STANDS_AFTER};
-pub use attempt_end::describe_attempt_end;
+pub use attempt_end::{describe_attempt_end, describe_exit};
 pub use backlog::{BacklogQueue, QueueItem, QueueShares, ShareLimits, interleave, take_shares};
 pub use candidate::{Candidate, Lifecycle, MachineImage, QuotaCode, Ranking};
 pub use command_job::{CommandJob, option_of_key};
@@ -66,7 +70,7 @@ pub use completion::JobCompletion;
 pub use container::{ContainerImage, EcrRegistry, ImageReference, find_unpinned};
 pub use deadline::{
     Capacity, CapacityDecision, CapacityReason, DeadlineSituation, ExpectedCost, JobDeadline, SpotHistory,
-    choose_capacity, expected_costs,
+    choose_by_launch, expected_costs,
 };
 pub use dependency::{DependencyState, outputs_variable};
 pub use document_keys::{rerun_document, with_first_key};
@@ -79,7 +83,7 @@ pub use facts::{EffectResult, JobFacts, LaunchResult, MachineSight, NeededFacts,
 pub use find::find;
 pub use footprint::{ExpectedFootprint, figures, job_footprint};
 pub use governing_quota::{ListedQuota, governing_quota};
-pub use gpu_type::{check_gpu_type, check_size, normalize_gpu_name};
+pub use gpu_type::{check_gpu_name, check_gpu_type, check_size, normalize_gpu_name};
 pub use id::{JobId, JobName, UnreadableJob};
 pub use identity::MachineIdentity;
 pub use image::image_source;
@@ -88,10 +92,11 @@ pub use input::{
     plan_files,
 };
 pub use launch_tags::launch_tags;
+pub use liveness::{GPU_BUSY_PERCENT, Stall, WorkMonitor, WorkSigns};
 pub use machine_hold::{MachineHold, is_protected};
 pub use model::input_source::InputSource;
 pub use next::{deadline_obstacle, next, wants};
-pub use notification::JobNotification;
+pub use notification::{HeartbeatSigns, JobNotification};
 pub use overview::{JobOverview, still_reserved};
 pub use parameter_sweep::{
     Combination, JobListRow, ParameterSweep, Sweep, SweepMember, SweepParameter, SweepSummary, describe_parameters,
@@ -102,9 +107,11 @@ pub use phase::{
     MachineReplacement, Phase, RefusedCandidates, RetryWait, UsedUpQuota,
 };
 pub use priority::by_priority;
-pub use rank::{CapacityPool, LaunchObstacle, prices_wanted, rank};
+pub use rank::{CapacityPool, LaunchObstacle, LaunchPolicy, prices_wanted, rank};
 pub use reconciliation::{PendingDecision, PendingEffects, PendingWrite, Reconciliation, UnrecordedMachine};
 pub use refusals::LaunchRefusals;
+pub use shell::Shell;
+pub use signal_recipients::{ProcessEntry, ProgramKind, SignalRecipients, choose_recipients};
 pub use spec::{
     CheckpointSpec, GpuSpec, JobSpec, JobTerms, MachineSpec, ModelSizing, SpotSpec, TYPE_GPUS_MAX, Workload,
 };
@@ -117,10 +124,10 @@ pub use user_data::{USER_DATA_BYTES_MAX, user_data};
 pub use workdir::{WORKDIR_ARCHIVE_BYTES_MAX, WORKDIR_ENTRIES_MAX, WORKDIR_UNPACKED_BYTES_MAX, WorkdirDigest};
 pub use worst_case::WorstCase;
 
-/// How long a machine may take until its agent's first heartbeat.
+/// Longest time from a launch to the first heartbeat of the machine's agent.
 pub const FIRST_HEARTBEAT_AFTER: jiff::SignedDuration = jiff::SignedDuration::from_mins(15);
 
-/// How long heartbeats may be missing. The agent sends one every minute ([`HEARTBEAT_EVERY`]).
+/// Longest time without a heartbeat. The agent sends one every minute ([`HEARTBEAT_EVERY`]).
 pub const HEARTBEAT_TIMEOUT: jiff::SignedDuration = jiff::SignedDuration::from_mins(10);
 
 /// The interval of heartbeats.
@@ -129,16 +136,16 @@ pub const HEARTBEAT_EVERY: jiff::SignedDuration = jiff::SignedDuration::from_sec
 /// Between an interruption warning and the end of the machine (EC2 user guide, "Spot Instance interruption notices").
 pub const WARNING: jiff::SignedDuration = jiff::SignedDuration::from_secs(120);
 
-/// How much earlier than the attempt's absolute end the agent ends it, in order.
+/// Time before the attempt's absolute end at which the agent ends it, in order.
 pub const AGENT_ENDS_BEFORE: jiff::SignedDuration = jiff::SignedDuration::from_mins(5);
 
-/// How much later than the attempt's absolute end `reap-instances` ends it from outside: what `curfew:expires-at` says.
+/// Time after the attempt's absolute end at which `reap-instances` ends it from outside: the value of `curfew:expires-at`.
 pub const EXPIRES_AFTER: jiff::SignedDuration = jiff::SignedDuration::from_mins(10);
 
 /// No attempt is begun that has less than this to run: it would boot, and end.
 pub const ATTEMPT_MIN: jiff::SignedDuration = jiff::SignedDuration::from_mins(15);
 
-/// From this age on a run reports a launch without an answer as a gap: throttling passes in minutes. Its owner is notified later.
+/// Age from which on a run reports a launch without an answer as a gap: throttling passes in minutes. Its owner is notified later.
 const REPORT_UNANSWERED_LAUNCH_AFTER: jiff::SignedDuration = jiff::SignedDuration::from_mins(10);
 
 /// One job, as `jobs/<team>/<job>/state.json` says: the reconciler's own document, written by compare-and-swap. It holds no
@@ -148,26 +155,30 @@ pub struct Job {
     pub job: JobId,
     /// The owner, who is notified: the value of the account's owner tag.
     pub owner: Option<String>,
-    /// What was asked for, except for what only the machine needs.
+    /// The terms of the spec, without those that only the machine needs.
     pub terms: JobTerms,
-    /// When it was accepted.
+    /// Time at which the job was accepted.
     pub submitted_at: Timestamp,
     /// The latest attempt; 0 before the first. Each requested launch is one, with or without a machine: a delayed request may still be carried out
     /// after another candidate was requested, and then the fence has to tell the two apart.
     pub attempt: u32,
-    /// How many machines it has had.
+    /// Number of machines that the job has had.
     #[serde(default)]
     pub machines: u32,
-    /// How many machines in a row EC2 could not start, without a heartbeat. They count as failed launches, not as attempts without progress.
+    /// The latest of them, whether or not it still runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_machine: Option<JobMachine>,
+    /// Number of machines in a row that EC2 could not start, without a heartbeat. They count as failed launches, not as attempts without
+    /// progress.
     #[serde(default)]
     pub launches_without_heartbeat: u32,
-    /// Where it stands.
+    /// Phase of the job's life.
     pub phase: Phase,
     /// The jobs and sweeps that it comes after, `<name>-<8 hex>` of its team, which have not succeeded yet, as far as anybody has read. Before they have, it
     /// is neither ranked nor launched.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits_for: Vec<String>,
-    /// Which member of a sweep it is; `None`: of none.
+    /// The job's place in a sweep; `None` if it is a member of none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sweep: Option<SweepMember>,
     /// Passes through the ranking since it had a machine; part of the token.
@@ -179,26 +190,27 @@ pub struct Job {
     /// The failed attempts that were retried, or are about to be.
     #[serde(default, skip_serializing_if = "JobRetries::is_none")]
     pub retries: JobRetries,
-    /// How the latest machine was lost; `None` before any was.
+    /// The loss of the latest machine; `None` before any was lost.
     #[serde(default)]
     pub lost: Option<LossReason>,
-    /// What earlier attempts used up.
+    /// Time and money that earlier attempts used up.
     pub used: JobUsage,
-    /// How far it is, as far as anybody has read.
+    /// Progress, as far as anybody has read.
     pub progress: JobProgress,
-    /// What is reserved for it on the budgets.
+    /// The job's reservation on the budgets.
     pub reserved: Option<JobReservation>,
-    /// Where it can be launched, best first, as it was last ranked.
+    /// The pools from which it can be launched, best first, by its last ranking.
     pub ranking: Option<Ranking>,
-    /// Since when no launch succeeded; `None` after a success, and after [`Job::launches_without_heartbeat`] once the machine sends a heartbeat.
+    /// Time since which no launch succeeded; `None` after a success, and after [`Job::launches_without_heartbeat`] once the machine sends a
+    /// heartbeat.
     pub unplaced_since: Option<Timestamp>,
-    /// Whether it was ever held because Curfew only observed: then its permissions may come a moment later than its mode.
+    /// `true` if it was ever held because Curfew only observed: then its permissions may come a moment later than its mode.
     #[serde(default)]
     pub was_observed: bool,
-    /// Why its machine is neither terminated nor replaced, although it is lost or the job has ended.
+    /// The hold because of which its machine is neither terminated nor replaced, although it is lost or the job has ended.
     #[serde(default)]
     pub machine_hold: Option<MachineHold>,
-    /// What its deadline decides by; `None` where it decides nothing.
+    /// The knowledge by which its deadline decides; `None` where the deadline decides nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<JobDeadline>,
     /// The last notification: a fingerprint of [`Job::notification`].
@@ -209,7 +221,7 @@ pub struct Job {
 /// counted one is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct JobRetries {
-    /// How many there were.
+    /// Number of these attempts.
     pub used: u32,
     /// The latest of them.
     pub attempt: u32,
@@ -222,16 +234,16 @@ impl JobRetries {
     }
 }
 
-/// What the attempts that are over used up, at the prices that they could not exceed.
+/// Time and money that the finished attempts used up, at the prices that they could not exceed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct JobUsage {
     /// Seconds from launch to end.
     pub seconds: i64,
-    /// What they cost at most.
+    /// Highest cost of these attempts.
     pub usd: Amount,
 }
 
-/// How far a job is.
+/// The progress of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct JobProgress {
     /// The highest step of a complete checkpoint that anybody has read of.
@@ -239,29 +251,30 @@ pub struct JobProgress {
     /// The latest attempt that head named a checkpoint of; 0 if there is none.
     #[serde(default)]
     pub attempt: u32,
-    /// How many machines were lost since head last named one, except for the one that wrote it, and those that EC2 ended before a heartbeat.
+    /// Number of machines that were lost since head last named a checkpoint, except for the one that wrote it, and those that EC2 ended
+    /// before a heartbeat.
     pub attempts_without: u32,
 }
 
-/// What is reserved for a job: it covers any attempt that costs no more, by the hour and beside that, and ends no later. A job without a
+/// The reservation for a job: it covers any attempt that costs no more, by the hour and beside that, and ends no later. A job without a
 /// machine, and without a launch under way, gives it back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct JobReservation {
-    /// How many the job has asked for, with this one. A budget never replaces one by an earlier one, nor does the release of an earlier one
-    /// end it: both may come late.
+    /// Number of reservations that the job has asked for, with this one. A budget never replaces one by an earlier one, nor does the
+    /// release of an earlier one end it: both may come late.
     #[serde(default)]
     pub number: u32,
-    /// At which price.
+    /// Price that it covers.
     pub rate: Rate,
     /// And so much for the checkpoints of one machine, however long it runs.
     #[serde(default)]
     pub transfer_usd: Amount,
-    /// How much.
+    /// Reserved amount.
     pub usd: Amount,
     pub until: Timestamp,
-    /// Whether the budgets have it, or it is only wanted.
+    /// `true` if the budgets have it; `false` if it is only wanted.
     pub granted: bool,
-    /// Whether it was given back.
+    /// `true` if it was given back.
     #[serde(default)]
     pub released: bool,
 }
@@ -278,6 +291,7 @@ impl Job {
             submitted_at: now,
             attempt: 0,
             machines: 0,
+            last_machine: None,
             launches_without_heartbeat: 0,
             phase: Phase::Submitted,
             waits_for: Vec::new(),
@@ -298,13 +312,13 @@ impl Job {
         }
     }
 
-    /// The same after other jobs of its team, by their names.
+    /// Makes the job come after other jobs of its team, by their names.
     #[must_use]
     pub fn after(self, jobs: Vec<String>) -> Self {
         Self { waits_for: jobs, ..self }
     }
 
-    /// How many earlier members of its sweep may be unfinished when it begins; `None` if it waits for none.
+    /// Returns the number of earlier members of its sweep that may be unfinished when it begins; `None` if it waits for none.
     #[must_use]
     pub fn awaits_turn(&self) -> Option<u32> {
         self.sweep.as_ref()?.max_parallel
@@ -329,7 +343,8 @@ impl Job {
         self.machine().map_or(self.attempt, |machine| machine.attempt)
     }
 
-    /// Whether that instance is this job's: only then its tag `curfew:job` counts. `None`: unknown, because a launch of that attempt is pending.
+    /// Returns `true` if that instance is this job's: only then its tag `curfew:job` counts. `None`: unknown, because a launch of that
+    /// attempt is pending.
     #[must_use]
     pub fn knows(&self, region: &Region, instance: &ResourceId, attempt: Option<u32>) -> Option<bool> {
         let mut known = self.machine().into_iter().chain(&self.previous_attempt);
@@ -348,29 +363,29 @@ impl Job {
         Some(token(&self.job, self.attempt, launching.pass, launching.candidate))
     }
 
-    /// Since when its launch has had no answer, where a run should report that.
+    /// Returns the time since which its launch has had no answer, where a run should report that.
     #[must_use]
     pub fn unanswered_since(&self, now: Timestamp) -> Option<Timestamp> {
         let Phase::Launching(launching) = &self.phase else { return None };
         Some(launching.at).filter(|at| now.duration_since(*at) >= REPORT_UNANSWERED_LAUNCH_AFTER)
     }
 
-    /// Whether a machine that was launched by this token is not this job's, and never will be: no token is asked for again once its
-    /// answer was written down.
+    /// Returns `true` if a machine that was launched by this token is not this job's, and never will be: no token is asked for again once
+    /// its answer was written down.
     #[must_use]
     pub fn rejects_machine(&self, launched: &JobMachine, token: &str) -> bool {
         let knows = self.knows(&launched.region, &launched.instance, Some(launched.attempt));
         knows == Some(false) || (knows.is_none() && self.awaited().as_deref() != Some(token))
     }
 
-    /// Whether a warning of that instance may be about its machine: its own, or one without a heartbeat yet; and none that was bought
-    /// on demand, which AWS does not take back.
+    /// Returns `true` if a warning of that instance may be about its machine: its own, or one without a heartbeat yet; and none that was
+    /// bought on demand, which AWS does not take back.
     #[must_use]
     pub fn is_warned_by(&self, warned: &ResourceId) -> bool {
         self.machine().is_none_or(|placed| placed.instance == *warned && placed.lifecycle == Lifecycle::Spot)
     }
 
-    /// Whether nothing is left to do for it.
+    /// Returns `true` if nothing is left to do for the job.
     #[must_use]
     pub const fn is_closed(&self) -> bool {
         matches!(&self.phase, Phase::Ended(JobEnd { closed: true, .. }))

@@ -1,4 +1,4 @@
-//! What a person has said by a tag on the machine of a job: `run-jobs` neither terminates nor replaces such a machine.
+//! The hold that a person puts on the machine of a job by a tag: `run-jobs` neither terminates nor replaces such a machine.
 
 use jiff::Timestamp;
 use model::curfew_tags::{CurfewTags, KEEP_UNTIL, MODE, PROTECTED, kept_until};
@@ -6,7 +6,7 @@ use model::instance::{Instance, Tags};
 use model::mode::Mode;
 use serde::{Deserialize, Serialize};
 
-/// Which tag holds a machine.
+/// The tag that holds a machine.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "by", rename_all = "kebab-case")]
 pub enum MachineHold {
@@ -50,7 +50,7 @@ impl MachineHold {
         }
     }
 
-    /// For people, after the machine's id.
+    /// Describes the hold for people, to follow the machine's id.
     #[must_use]
     pub fn describe(&self) -> String {
         match self {
@@ -62,7 +62,7 @@ impl MachineHold {
     }
 }
 
-/// Whether a machine carries `curfew:protected`. A typo never kills, so the key counts in any case.
+/// Returns `true` if a machine carries `curfew:protected`. A typo never kills, so the key counts in any case.
 #[must_use]
 pub fn is_protected(tags: &Tags) -> bool {
     tags.keys().any(|key| key.trim().eq_ignore_ascii_case(PROTECTED))

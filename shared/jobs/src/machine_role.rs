@@ -1,4 +1,4 @@
-//! Which role the machines of a job get, by the name of its instance profile.
+//! The role that the machines of a job get, by the name of its instance profile.
 //!
 //! A machine gets the role of its team **if and only if** all of these hold:
 //! - its job names no instance profile;
@@ -20,7 +20,7 @@ use super::{Job, JobId};
 /// The role that the machines of a job get.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MachineRole<'a> {
-    /// That of an instance profile which the spec names.
+    /// The role of an instance profile which the spec names.
     Named(&'a str),
     /// The one that Curfew's stack makes for all teams.
     Shared,
@@ -28,18 +28,18 @@ pub enum MachineRole<'a> {
     Team,
 }
 
-/// Whether the configuration names another team than this one.
+/// Returns `true` if the configuration names another team than this one.
 fn names_another(config: &Config, team: &TeamName) -> bool {
     config.named_teams().any(|name| name != team)
 }
 
-/// Whether the role of a team's machines depends on which teams there are jobs of: the configuration does not settle it.
+/// Returns `true` if the role of a team's machines depends on which teams there are jobs of: the configuration does not settle it.
 #[must_use]
 pub fn depends_on_jobs(team: &TeamName, config: &Config) -> bool {
     config.jobs.shared_role == SharedRole::Deny && config.has_jobs_of_any_team() && !names_another(config, team)
 }
 
-/// Whether each team's machines have a role of their own. `has_other_teams`: jobs of another team were accepted.
+/// Returns `true` if each team's machines have a role of their own. `has_other_teams`: jobs of another team were accepted.
 #[must_use]
 pub fn is_isolated(team: &TeamName, config: &Config, has_other_teams: bool) -> bool {
     let has_others = names_another(config, team) || (has_other_teams && config.has_jobs_of_any_team());
@@ -61,7 +61,7 @@ pub fn machine_role<'a>(
     }
 }
 
-/// Why machines of a team get no role, where EC2 does not know the instance profile.
+/// Explains why machines of a team get no role, where EC2 does not know the instance profile.
 #[must_use]
 pub fn missing_role(team: &TeamName, role: MachineRole<'_>, profile: &str) -> String {
     match role {
@@ -89,7 +89,7 @@ impl Job {
         machine_role(self.terms.machine.instance_profile.as_deref(), &self.job.team, config, has_other_teams)
     }
 
-    /// Whether its machines may have the role that they would get.
+    /// Checks that its machines may have the role that they would get.
     ///
     /// # Errors
     /// Why they may not: the configuration allows the profile no longer, or the team can have none.

@@ -32,23 +32,24 @@ use super::{
     NeededFacts, Phase, TransitionKind,
 };
 
-/// How long after its launch EC2 may not know an instance yet (EC2 API reference, "Eventual consistency": minutes).
+/// Longest time after its launch for which EC2 may not know an instance yet (EC2 API reference, "Eventual consistency": minutes).
 const ABSENT_AFTER: SignedDuration = SignedDuration::from_mins(15);
 
-/// How long after its time the previous machine may still exist, before Curfew terminates it: its agent and AWS had their chance.
+/// Longest time beyond its end for which the previous machine may still exist, before Curfew terminates it: its agent and AWS had their
+/// chance.
 const TERMINATE_PREVIOUS_AFTER: SignedDuration = SignedDuration::from_mins(5);
 
 /// A launch without an answer is asked again by the next run, a minute later. One that is older was met after a crash: a person may have
 /// cancelled meanwhile.
 const LAUNCH_IS_OLD_AFTER: SignedDuration = SignedDuration::from_secs(50);
 
-/// What came of one round: where the job stands now, and what is to be done.
+/// The result of one round: the job's new state, and the effects to carry out.
 type JobDecision = (Job, Vec<Effect>);
 
-/// What has to be looked at before [`next()`] is asked. `warned` as in [`Facts::warned`].
+/// Returns the facts that have to be read before [`next()`] is asked. `warned` as in [`JobFacts::warned`].
 ///
-/// Of a running job that was warned, nothing; nor while a launch is asked for: between an interruption and the next launch there is no time
-/// to look at more.
+/// No fact is read of a running job that was warned, nor while a launch is asked for: between an interruption and the next launch there is
+/// no time to look at more.
 #[must_use]
 pub fn wants(job: &Job, warned: bool, now: Timestamp) -> NeededFacts {
     let ran = job.attempt > 0;
@@ -97,9 +98,9 @@ pub fn wants(job: &Job, warned: bool, now: Timestamp) -> NeededFacts {
     }
 }
 
-/// Where a job stands now, and what is to be done. Total and pure: it never panics, and the same arguments give the same answer.
+/// Decides the job's new state and the effects to carry out. Total and pure: it never panics, and the same arguments give the same answer.
 ///
-/// What is not known never changes anything, except for a launch without an answer, which is asked again with the same token.
+/// An unknown fact never changes anything, except for a launch without an answer, which is asked again with the same token.
 #[must_use]
 pub fn next(job: &Job, facts: &JobFacts, now: Timestamp) -> (Job, Vec<Effect>) {
     let job = run::confirm_launch(run::read(watch(job.clone(), facts, now), facts), facts);
@@ -140,7 +141,7 @@ pub fn next(job: &Job, facts: &JobFacts, now: Timestamp) -> (Job, Vec<Effect>) {
     }
 }
 
-/// Whether a machine is on its way, and costs nothing any more.
+/// Returns `true` if a machine is on its way to its end, and costs nothing any more.
 const fn is_going(state: InstanceState) -> bool {
     matches!(state, InstanceState::ShuttingDown | InstanceState::Terminated)
 }
@@ -156,7 +157,7 @@ fn watch(mut job: Job, facts: &JobFacts, now: Timestamp) -> Job {
     job
 }
 
-/// What ends a previous machine that is still there `after` the moment when it should be gone.
+/// Returns the termination of a previous machine that is still there `after` the moment when it should be gone.
 fn terminate_previous_machine(job: &Job, facts: &JobFacts, after: SignedDuration, now: Timestamp) -> Option<Effect> {
     let placed = job.previous_attempt.as_ref()?;
     let MachineSight::Seen { state, .. } = facts.previous_attempt else { return None };
@@ -165,7 +166,7 @@ fn terminate_previous_machine(job: &Job, facts: &JobFacts, after: SignedDuration
     (facts.may_act && is_there && is_due).then(|| Effect::Terminate(placed.clone()))
 }
 
-/// Nothing to change, and nothing to do but to see to its previous machine.
+/// Leaves the job as it is. The only effect is the termination of its previous machine, if that is due.
 fn stay(job: Job, facts: &JobFacts, now: Timestamp) -> JobDecision {
     let is_asked = !matches!(facts.answer, None | Some(EffectResult::Released(_)));
     // One that was left for Spot has nothing to bring away, and was to be terminated at once.
@@ -193,7 +194,7 @@ impl LossReason {
         }
     }
 
-    /// Whether EC2 says that it could not bring the machine up. All else has taken its time on one, or may have.
+    /// Returns `true` if EC2 says that it could not bring the machine up. All other losses have taken their time on one, or may have.
     const fn is_of_the_launch(self) -> bool {
         match self {
             Self::KeyRefused | Self::StorageUsedUp | Self::NoSnapshot | Self::NoCapacity | Self::AwsFault => true,

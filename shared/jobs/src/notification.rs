@@ -16,13 +16,15 @@ use model::notification_log::{
     Paragraph, RepeatPolicy, Severity,
 };
 
+pub use faults::HeartbeatSigns;
+
 use super::next::{after, most, on_demand_from};
 use super::{
     CapacityWait, HoldReason, Job, JobMachine, LaunchHold, LaunchInProgress, Lifecycle, LossReason, MachineHold,
     MachineReplacement, Phase, RetryWait,
 };
 
-/// What is to be said of a job, and by what it is remembered that it was.
+/// A notification about a job, and the fingerprint by which the job remembers it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobNotification {
     /// The value of [`Job::notified`] after this notification; Curfew sends only what differs from it.
@@ -37,7 +39,7 @@ struct NotificationDraft {
     fingerprint: String,
     severity: Severity,
     text: Paragraph,
-    /// What Curfew's own act loses, if it acts.
+    /// Data that Curfew's own action loses, if it acts.
     loses: Option<String>,
     headline: Headline,
 }
@@ -49,7 +51,8 @@ impl Job {
         self.notification_in(true)
     }
 
-    /// The same in observe mode: people are notified that it is not terminated.
+    /// Returns the same notification as [`Self::notification`] in a mode: in observe mode people are notified that the machine is not
+    /// terminated.
     #[must_use]
     pub fn notification_in(&self, may_act: bool) -> Option<JobNotification> {
         if self.is_said_by_sweep(may_act) {
@@ -114,7 +117,7 @@ impl Job {
         }
     }
 
-    /// How many attempts had a machine.
+    /// Returns the number of attempts that had a machine.
     #[must_use]
     pub const fn attempts_launched(&self) -> u32 {
         self.machines
@@ -139,8 +142,8 @@ impl Job {
         })
     }
 
-    /// Until a machine sends a heartbeat again, each kind is notified once, even if the kinds alternate: the notified kinds are part of the
-    /// fingerprint. There are few, so it stays short.
+    /// Returns a fingerprint by which each kind is notified once until a machine sends a heartbeat again, even if the kinds alternate: the
+    /// notified kinds are part of the fingerprint. There are few, so it stays short.
     fn in_spell(&self, kind: &str) -> String {
         let spell = format!("unplaced {}: ", self.machines.saturating_sub(self.launches_without_heartbeat));
         match self.notified.as_deref().and_then(|told| told.strip_prefix(&spell)) {
@@ -343,24 +346,24 @@ impl Job {
         format!("curfew logs {} --attempt {attempt}", self.job.to_shell_word())
     }
 
-    /// Why there is no machine, where there was one, and where what is said does not say so itself.
+    /// Explains why there is no machine, where there was one, unless the text says so itself.
     fn in_place_of(&self, said: &str) -> String {
         let lost = self.lost.map(LossReason::describe).filter(|lost| !said.contains(lost));
         lost.map(|lost| format!("its machine {lost}; ")).unwrap_or_default()
     }
 
-    /// As long as nothing of it runs.
+    /// Says that the job costs nothing, as long as no machine of it runs.
     const fn costs_nothing(&self) -> &'static str {
         if self.previous_attempt.is_none() { ", and it costs nothing meanwhile" } else { "" }
     }
 
-    /// What goes with a machine that Curfew ends.
+    /// Describes the data that is lost with a machine that Curfew ends.
     fn loses(&self, machine: &JobMachine) -> String {
         let since = if self.terms.checkpoint.is_some() { " since its newest complete checkpoint" } else { "" };
         format!("what {} wrote to its own disks{since}", machine.instance)
     }
 
-    /// Where the next attempt resumes.
+    /// Describes the point from which the next attempt resumes.
     fn resume_point(&self) -> String {
         match (&self.terms.checkpoint, self.progress.step) {
             (None, _) => "it has no [checkpoint], so it starts at zero".to_owned(),

@@ -8,15 +8,15 @@ use serde::Serialize;
 
 use super::next::{after, most, slack_seconds};
 use super::{
-    EXPIRES_AFTER, GpuWork, Job, JobId, JobMachine, JobReservation, JobResult, LaunchInProgress, Lifecycle, Phase,
-    Ranking, SweepMember, job_footprint,
+    EXPIRES_AFTER, GpuWork, Heartbeat, Job, JobId, JobMachine, JobReservation, JobResult, LaunchInProgress, Lifecycle,
+    Phase, Ranking, SweepMember, job_footprint,
 };
 
-/// Where a job stands.
+/// The state of a job, and what it used.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct JobOverview {
     pub job: JobId,
-    /// Which member of a sweep it is.
+    /// The job's place in a sweep.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sweep: Option<SweepMember>,
     pub owner: Option<String>,
@@ -24,32 +24,36 @@ pub struct JobOverview {
     /// `cancelled`.
     pub state: &'static str,
     pub over: bool,
-    /// Why, in words.
+    /// The reason for the state, in words.
     pub why: String,
-    /// When it was accepted.
+    /// Time at which the job was accepted.
     pub submitted_at: Timestamp,
-    /// How many attempts had a machine.
+    /// Number of attempts that had a machine.
     pub attempts: u32,
     /// Its machine, where it has one that may still run.
     pub machine: Option<JobMachine>,
+    /// The latest machine that it had, also after its end.
+    pub last_machine: Option<JobMachine>,
     /// The step of the newest complete checkpoint.
     pub step: Option<u64>,
+    /// Time at which the agent first saw that step complete; `None` if that is unknown, or was in an earlier attempt.
+    pub step_at: Option<Timestamp>,
     /// The step at which it is done, if its document says it.
     pub total_steps: Option<u64>,
-    /// How long it could stand still and finish on time, where its deadline decides what it runs on. Below 0 it will be late.
+    /// Time that it could stand still and finish on time, where its deadline decides what it runs on. Below 0 it will be late.
     pub slack_seconds: Option<i64>,
-    /// How long its machines ran.
+    /// Running time of its machines.
     pub seconds: i64,
-    /// What that cost at most.
+    /// Highest cost of that time.
     pub cost_usd_max: Amount,
     /// The energy and carbon of that time.
     pub footprint: Footprint,
-    /// When it ended; of one that runs the absolute end of its attempt; else, where it waits or is held, when it is tried again.
+    /// End of the job; while it runs the absolute end of its attempt; else, where it waits or is held, the time of the next try.
     pub until: Option<Timestamp>,
 }
 
 impl JobOverview {
-    /// As of now.
+    /// Describes the job as it is now.
     #[must_use]
     pub fn from_job(job: &Job, now: Timestamp) -> Self {
         let ended = match &job.phase {
@@ -68,7 +72,9 @@ impl JobOverview {
             submitted_at: job.submitted_at,
             attempts: job.attempts_launched(),
             machine: job.machine().cloned(),
+            last_machine: job.machine().or(job.last_machine.as_ref()).cloned(),
             step: job.progress.step,
+            step_at: None,
             total_steps: job.terms.checkpoint.as_ref().and_then(|checkpoint| checkpoint.total_steps),
             slack_seconds,
             seconds,
@@ -94,7 +100,16 @@ impl JobOverview {
         self.job.as_member().map(|(sweep, _)| sweep)
     }
 
-    /// The same, with the energy of what the GPUs of its present machine did.
+    /// Adds the time of the step, as the heartbeat that S3 took `at` then says it.
+    #[must_use]
+    pub fn with_step_time(self, heartbeat: &Heartbeat, at: Timestamp) -> Self {
+        let is_present = self.machine.as_ref().is_some_and(|machine| machine.attempt == heartbeat.attempt);
+        let is_same = is_present && self.step.is_some() && self.step == heartbeat.step;
+        let step_at = heartbeat.work.step_at(at).filter(|_| is_same && !self.over);
+        Self { step_at, ..self }
+    }
+
+    /// Adds the energy of the work that the GPUs of its present machine did.
     #[must_use]
     pub fn with_gpu_work(self, job: &Job, work: &GpuWork, now: Timestamp) -> Self {
         if self.machine.as_ref().is_none_or(|machine| machine.instance != work.instance) {
@@ -105,20 +120,20 @@ impl JobOverview {
 }
 
 impl Job {
-    /// What the budgets may hold for it: what it has asked for, and not given back.
+    /// Returns the reservation that the budgets may hold for it: the one that it has asked for, and not given back.
     #[must_use]
     pub fn unreleased(&self) -> Option<JobReservation> {
         let is_released = matches!(&self.phase, Phase::Ended(ended) if ended.released);
         self.reserved.filter(|reserved| !reserved.released && !is_released)
     }
 
-    /// Whether it waits for other jobs before its first launch.
+    /// Returns `true` if it waits for other jobs before its first launch.
     #[must_use]
     pub fn waits_for_others(&self) -> bool {
         !self.waits_for.is_empty() || self.awaits_turn().is_some()
     }
 
-    /// What it waits for before its first launch.
+    /// Describes the jobs that it waits for before its first launch.
     pub(super) fn describe_wait(&self) -> String {
         let names = self.waits_for.join(", ");
         match (self.waits_for.len(), self.awaits_turn()) {
@@ -131,7 +146,7 @@ impl Job {
         }
     }
 
-    /// How many seconds its machines ran by then, and the most that they cost.
+    /// Returns the seconds that its machines ran by then, and the most that they cost.
     #[must_use]
     pub fn used_by(&self, now: Timestamp) -> (i64, Amount) {
         // A machine that is left over after the end is ended, and costs something until then at most.
@@ -144,7 +159,7 @@ impl Job {
     }
 }
 
-/// What is reserved for a job still: nothing once it was given back.
+/// Returns the granted reservation that a job still holds; `None` once it was given back.
 #[must_use]
 pub fn still_reserved(job: &Job) -> Option<JobReservation> {
     job.unreleased().filter(|reserved| reserved.granted)
@@ -169,7 +184,7 @@ fn state(job: &Job) -> &'static str {
     }
 }
 
-/// With what its deadline decided last.
+/// Explains the state, with the last decision of the job's deadline.
 fn why(job: &Job, slack_seconds: Option<i64>) -> String {
     let decision = job.deadline.as_ref().and_then(|deadline| deadline.decision);
     let slack = slack_seconds.map(|seconds| match u64::try_from(seconds) {
@@ -234,7 +249,7 @@ fn launch(ranking: Option<&Ranking>, launching: &LaunchInProgress) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{CapacityWait, HoldReason, JobEnd, LaunchHold, LossReason, RetryWait};
+    use crate::{CapacityWait, HoldReason, JobEnd, LaunchHold, LossReason, RetryWait, WorkSigns};
     use model::fixture::time;
     use model::money::Rate;
 
@@ -351,6 +366,25 @@ mod tests {
     fn the_used_time_includes_the_running_machine() {
         let overview = JobOverview::from_job(&job(Phase::Running(placed(2))), time(NOW));
         assert_eq!((overview.seconds, overview.cost_usd_max), (7_200, Amount::from_usd(1.6)));
+    }
+
+    #[test]
+    fn a_step_has_the_time_that_its_own_heartbeat_says() {
+        let mut job = job(Phase::Running(placed(2)));
+        job.progress.step = Some(7);
+        let overview = JobOverview::from_job(&job, time(NOW));
+        let beat = |attempt, step| Heartbeat {
+            attempt,
+            work: WorkSigns { step_seconds: Some(600), ..WorkSigns::default() },
+            ..crate::completion::tests::heartbeat(Some(step), None)
+        };
+        let check = |beat: Heartbeat, expect: Option<&str>| {
+            assert_eq!(overview.clone().with_step_time(&beat, time(NOW)).step_at, expect.map(time));
+        };
+        check(beat(2, 7), Some("2026-11-22T04:50:00Z"));
+        check(beat(1, 7), None);
+        check(beat(2, 8), None);
+        check(Heartbeat { work: WorkSigns::default(), ..beat(2, 7) }, None);
     }
 
     #[test]

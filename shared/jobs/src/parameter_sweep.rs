@@ -14,10 +14,10 @@ pub use summary::{JobListRow, SweepSummary, list_rows};
 /// `[sweep]`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ParameterSweep {
-    /// In the order of the document: of a product the last one varies first.
+    /// Parameters in the order of the document: of a product the last one varies first.
     pub parameters: Vec<SweepParameter>,
     pub combine: Combination,
-    /// How many members may be unfinished at once, of those that have begun; `None`: all.
+    /// Most members that may be unfinished at once, of those that have begun; `None`: all.
     pub max_parallel: Option<u32>,
     /// `[limits] max_usd`, of all members together. The terms have the share of one.
     pub max_usd: Option<Amount>,
@@ -26,11 +26,11 @@ pub struct ParameterSweep {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SweepParameter {
     pub name: String,
-    /// As they are written in the document.
+    /// Values as they are written in the document.
     pub values: Vec<String>,
 }
 
-/// How the values of several parameters are combined.
+/// The way in which the values of several parameters are combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Combination {
@@ -46,20 +46,20 @@ pub struct Sweep {
     /// `<name>-<8 hex>`, as a job would be called.
     pub sweep: JobId,
     pub owner: Option<String>,
-    /// Those of each member.
+    /// Terms of each member.
     pub terms: JobTerms,
     /// The jobs that each member comes after.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<String>,
     pub plan: ParameterSweep,
-    /// When it was accepted.
+    /// Time at which the sweep was accepted.
     pub submitted_at: Timestamp,
 }
 
-/// Which member of a sweep a job is.
+/// The place of a job in a sweep.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SweepMember {
-    /// From 1 on.
+    /// Number of the member, from 1 on.
     pub number: u32,
     /// The name and the value of each parameter.
     pub parameters: Vec<(String, String)>,
@@ -72,7 +72,7 @@ impl ParameterSweep {
     /// The most members: each is a job with documents of its own, and one run of `run-jobs` begins as many.
     pub const MEMBERS_MAX: u32 = 1_000;
 
-    /// How many members it has.
+    /// Returns the number of members.
     #[must_use]
     pub fn members(&self) -> u32 {
         let sizes = || self.parameters.iter().map(|parameter| parameter.values.len());
@@ -83,7 +83,7 @@ impl ParameterSweep {
         u32::try_from(members).unwrap_or(u32::MAX)
     }
 
-    /// What one member may cost: an equal share, so that all together never cost more.
+    /// Returns the most that one member may cost: an equal share, so that all together never cost more.
     #[must_use]
     pub fn share(&self) -> Option<Amount> {
         let members = u64::from(self.members());

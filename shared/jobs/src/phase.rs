@@ -1,4 +1,4 @@
-//! Where a job stands.
+//! The phases of a job's life.
 
 use jiff::Timestamp;
 use model::id::{Region, ResourceId, TypeName};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Candidate, Lifecycle, QuotaCode, TransferCost};
 
-/// Where a job stands: what is left to do follows from this alone. Written as `"state": "running", "of": { … }` beside the job's own keys:
+/// The phase of a job: what is left to do follows from this alone. Written as `"state": "running", "of": { … }` beside the job's own keys:
 /// one object less, and `attempt` would be there twice.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "state", content = "of", rename_all = "kebab-case")]
@@ -25,9 +25,9 @@ pub enum Phase {
     Waiting(CapacityWait),
     /// Its command failed, and is retried.
     Retrying(RetryWait),
-    /// It may not be launched.
+    /// The job may not be launched.
     Held(LaunchHold),
-    /// It is over.
+    /// The job is over.
     #[serde(rename = "ended")]
     Ended(JobEnd),
 }
@@ -35,11 +35,11 @@ pub enum Phase {
 /// One try to launch.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct LaunchInProgress {
-    /// Which candidate of the ranking.
+    /// Index of the candidate in the ranking.
     pub candidate: u8,
-    /// Which pass through the ranking, from 1 on: part of the token.
+    /// Number of the pass through the ranking, from 1 on: part of the token.
     pub pass: u32,
-    /// When it was decided.
+    /// Time of the decision to launch.
     pub at: Timestamp,
     /// The absolute end of the attempt.
     pub ends_at: Timestamp,
@@ -47,7 +47,7 @@ pub struct LaunchInProgress {
     pub quotas: Vec<UsedUpQuota>,
     /// The pool that was just lost comes last.
     pub avoid: Option<u8>,
-    /// Whether EC2 has not answered for so long that its owner should know.
+    /// `true` if EC2 has not answered for so long that the job's owner should know.
     #[serde(default)]
     pub unanswered: bool,
     /// The candidates that EC2 has refused for good in this pass.
@@ -66,7 +66,7 @@ pub struct UsedUpQuota {
 }
 
 impl UsedUpQuota {
-    /// Whether it counts a candidate as well.
+    /// Returns `true` if the quota counts this candidate as well.
     #[must_use]
     pub fn counts(&self, candidate: &Candidate) -> bool {
         candidate.region == self.region && candidate.quota.as_ref() == Some(&self.code)
@@ -76,9 +76,9 @@ impl UsedUpQuota {
 /// The candidates of a pass that EC2 has refused for good. A job ends only once all are.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct RefusedCandidates {
-    /// By their place in the ranking.
+    /// Refused candidates, by their place in the ranking.
     pub candidates: Vec<u8>,
-    /// Why, each reason once; at most [`RefusedCandidates::REASONS_MAX`].
+    /// Reasons for the refusals, each once; at most [`RefusedCandidates::REASONS_MAX`].
     pub reasons: Vec<String>,
 }
 
@@ -104,17 +104,17 @@ pub struct JobMachine {
     pub zone: String,
     #[serde(rename = "type")]
     pub instance_type: TypeName,
-    /// How it is bought.
+    /// Market on which it was bought.
     pub lifecycle: Lifecycle,
-    /// What it can cost at most.
+    /// Highest price that it can cost.
     pub rate_max: Rate,
-    /// What it cost when it was launched.
+    /// Price at its launch.
     pub rate: Rate,
-    /// What its checkpoints cost, where it is not in the bucket's region.
+    /// Cost of its checkpoints, where it is not in the bucket's region.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transfer: Option<TransferCost>,
     pub attempt: u32,
-    /// Which pool of the ranking it is of.
+    /// Index of its pool in the ranking.
     pub candidate: u8,
     pub launched_at: Timestamp,
     /// The attempt's absolute end.
@@ -129,7 +129,7 @@ pub struct MachineReplacement {
     pub since: Timestamp,
 }
 
-/// How a machine was lost.
+/// The way in which a machine was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LossReason {
@@ -137,9 +137,9 @@ pub enum LossReason {
     Reclaimed,
     /// Its agent never sent a heartbeat.
     NoHeartbeat,
-    /// It stopped sending heartbeats.
+    /// The machine stopped sending heartbeats.
     HeartbeatStopped,
-    /// It shut itself down and left no result.
+    /// The machine shut itself down and left no result.
     ShutDown,
     /// EC2 could not launch it after all, most often for want of a permission on the key that encrypts its volumes.
     KeyRefused,
@@ -151,55 +151,55 @@ pub enum LossReason {
     NoCapacity,
     /// AWS had a fault of its own.
     AwsFault,
-    /// It is gone for an unknown reason.
+    /// The machine is gone for an unknown reason.
     Gone,
-    /// It ran on past its absolute end.
+    /// The machine ran on past its absolute end.
     Overdue,
-    /// It was left for one on demand.
+    /// The machine was left for one on demand.
     Deadline,
-    /// It was left for one on Spot.
+    /// The machine was left for one on Spot.
     ReturnedToSpot,
     /// Its command failed.
     CommandFailed,
 }
 
-/// Until there is capacity.
+/// The wait of a job until there is capacity.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CapacityWait {
-    /// When it is tried again.
+    /// Time of the next try.
     pub until: Timestamp,
     /// Passes through the ranking that came to nothing.
     pub passes: u32,
-    /// What EC2 said last.
+    /// Last answer of EC2.
     pub said: String,
 }
 
-/// After a failed attempt, until the next one.
+/// The wait of a job after a failed attempt, until the next one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RetryWait {
     /// The machine that may still run: it has to be gone first.
     pub machine: Option<JobMachine>,
-    /// How the attempt failed, and which retry follows when; for its owner.
+    /// The failure of the attempt, and the number and time of the retry; for the job's owner.
     pub why: String,
-    /// When the failure was read.
+    /// Time at which the failure was read.
     pub since: Timestamp,
-    /// When it is retried.
+    /// Time of the retry.
     pub until: Timestamp,
 }
 
-/// Why it may not be launched.
+/// The hold of a job that may not be launched.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct LaunchHold {
     pub by: HoldReason,
-    /// For its owner.
+    /// The explanation, for the job's owner.
     pub why: String,
-    /// When it is looked at again.
+    /// Time at which the hold is looked at again.
     pub until: Timestamp,
     /// Passes through the ranking that came to nothing.
     pub passes: u32,
 }
 
-/// What holds a job.
+/// The reason for which a job is held.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HoldReason {
@@ -219,25 +219,25 @@ pub enum HoldReason {
     Role,
     /// The configuration does not allow its team what it names, or does not name its team.
     NotAllowed,
-    /// Nothing that fits is known, or a price of it, or the image.
+    /// No fitting pool is known, or no price of one, or no image.
     Unplaceable,
     /// Its deadline cannot be met.
     Deadline,
 }
 
-/// How it ended.
+/// The end of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct JobEnd {
     /// Its name in documents.
     pub result: JobResult,
-    /// For its owner.
+    /// The explanation, for the job's owner.
     pub why: String,
     pub at: Timestamp,
     /// The machine that may still run.
     pub machine: Option<JobMachine>,
-    /// Whether what was reserved has been given back.
+    /// `true` if the reservation has been given back.
     pub released: bool,
-    /// Whether nothing is left to do.
+    /// `true` if nothing is left to do.
     pub closed: bool,
 }
 

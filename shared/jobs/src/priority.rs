@@ -1,4 +1,4 @@
-//! Whose turn it is, where one sweep cannot see to all jobs.
+//! The order of jobs, where one sweep cannot see to all of them.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use model::id::TeamName;
 use super::backlog::{interleave, minute};
 use super::{HoldReason, Job, JobId, Phase};
 
-/// How urgent a job is: what may cost money, or lose work, comes first; then what may be launched; last what only waits.
+/// The urgency of a job: one that may cost money, or lose work, comes first; then one that may be launched; last one that only waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Urgency {
     HasMachine,
@@ -28,9 +28,9 @@ fn urgency(job: &Job, now: Timestamp) -> Urgency {
     }
 }
 
-/// In the order in which a sweep sees to them. Among the equally urgent it is the turn of each team after the other, so that a team with
-/// thousands of jobs costs the others nothing. Of each team, and of more teams than a sweep sees to, others are first each minute, so that
-/// a sweep that sees to `at_once` of them comes round to each. One without a state comes last.
+/// Sorts jobs in the order in which a sweep sees to them. Among the equally urgent it is the turn of each team after the other, so that a
+/// team with thousands of jobs costs the others nothing. Of each team, and of more teams than a sweep sees to, others are first each
+/// minute, so that a sweep that sees to `at_once` of them comes round to each. One without a state comes last.
 pub fn by_priority<T>(all: Vec<T>, job: impl Fn(&T) -> Option<&Job>, at_once: usize, now: Timestamp) -> Vec<T> {
     let mut groups: BTreeMap<Urgency, BTreeMap<Option<TeamName>, Vec<T>>> = BTreeMap::new();
     for one in all {

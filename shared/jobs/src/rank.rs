@@ -1,17 +1,22 @@
-//! Which pool is tried first.
+//! The ranking of pools: the order in which they are tried.
 //!
 //! A pool can be launched from **if and only if**
 //! - it is in a region that the configuration observes: elsewhere Curfew would neither terminate the machine from outside nor count its cost;
 //! - its type is one of those that were asked for, or any was; and has GPUs enough, each with memory enough;
+//! - where no types were asked for: no type that fits has fewer GPUs, and none that fits costs less than a third of it on demand;
 //! - its CPU is `x86_64`, or what `machine.architecture` or the named types say, and the default image has a driver for its GPUs;
 //! - there is an image for its architecture in its region;
-//! - what it costs now, and what it can cost at most, are known. None is guessed.
+//! - what it costs now, and what it can cost at most, are known. None is guessed;
+//! - it has no more GPUs, and costs no more, than the configuration lets a machine of the team, nor more than `limits.max_usd_per_hour`.
 //!
-//! On Spot, in addition: the pool offers Spot, at a price up to `max_usd_per_hour` and up to the on-demand price. On demand, in addition: the job
-//! is not for Spot, or Spot had no capacity for `fallback_to_on_demand_after`, or its deadline chooses between the two afterwards.
-//! `max_usd_per_hour` applies to Spot only: a job with a fallback accepts the on-demand price as well, and `max_usd` still limits it.
+//! On Spot, in addition: the pool offers Spot, at a price up to `max_usd_per_hour` and up to the on-demand price. On demand, in addition:
+//! the job is not for Spot, or Spot had no capacity for `fallback_to_on_demand_after`, or its deadline chooses between the two afterwards.
+//! `spot.max_usd_per_hour` applies to Spot only: a job with a fallback accepts the on-demand price as well, and `max_usd` still limits it.
+//! Either `max_usd_per_hour` takes the place of the third.
 
 mod hardware;
+mod left_out;
+mod price_limits;
 mod words;
 
 use std::collections::BTreeSet;
@@ -20,10 +25,14 @@ use std::fmt::Display;
 use billing::price::{PriceBook, PriceDocument, PriceQueries};
 use jiff::{SignedDuration, Timestamp};
 use model::config::Config;
-use model::id::{Region, ResourceId, TypeName};
+use model::id::{Region, ResourceId, TeamName, TypeName};
 use model::money::Rate;
 
+use self::left_out::{PoolsByGpus, UnboughtPool};
+use self::price_limits::{PriceLimits, PriceObjection};
 use super::governing_quota::tabled_quota;
+use super::gpu_type::has_gpu;
+use super::machine_ceiling::{Ceiling, MachineCeiling};
 use super::{Candidate, GpuSpec, JobTerms, Lifecycle, MachineImage, Ranking, SpotSpec, TransferCost};
 
 /// MiB of a GiB.
@@ -45,11 +54,13 @@ pub struct CapacityPool {
     pub architecture: String,
     /// GPUs of NVIDIA; whole ones.
     pub gpus: u32,
-    /// What EC2 calls each of them, such as `A10G`; empty if it does not say.
+    /// EC2's name of each GPU, such as `A10G`; empty if EC2 does not say.
     pub gpu_name: String,
-    /// Of each GPU, in MiB.
+    /// Memory of each GPU, in MiB.
     pub gpu_memory_mib: u32,
-    /// Whether it is to be had on Spot at all.
+    pub vcpus: u32,
+    pub memory_mib: u32,
+    /// `true` if it is to be had on Spot at all.
     pub spot: bool,
 }
 
@@ -62,21 +73,26 @@ struct PricedPool<'a> {
     transfer: Option<TransferCost>,
 }
 
-/// Why a pool cannot be bought in one way.
-enum PriceObjection {
-    /// Its price, or its highest price, is unknown.
-    Unknown,
-    /// It costs more than is paid for it.
-    Above { rate: Rate, rate_max: Rate },
+/// The team whose job is ranked, and the configuration that limits its machines.
+#[derive(Debug, Clone, Copy)]
+pub struct LaunchPolicy<'a> {
+    pub config: &'a Config,
+    pub team: &'a TeamName,
 }
 
-/// Why a job cannot be launched, for its owner.
+impl LaunchPolicy<'_> {
+    fn ceiling(self) -> MachineCeiling {
+        MachineCeiling::from_config(self.config, Some(self.team))
+    }
+}
+
+/// The reason why a job cannot be launched, for its owner.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("{0}")]
 pub struct LaunchObstacle(String);
 
 impl LaunchObstacle {
-    /// That sentence.
+    /// Makes an obstacle of that sentence.
     pub fn new(why: impl Display) -> Self {
         Self(why.to_string())
     }
@@ -98,32 +114,26 @@ pub fn rank(
     images: Vec<(Region, MachineImage)>,
     prices: &PriceBook,
     unplaced_since: Option<Timestamp>,
-    config: &Config,
+    policy: LaunchPolicy<'_>,
     now: Timestamp,
 ) -> Result<Ranking, LaunchObstacle> {
-    let has_image = |pool: &CapacityPool| images.iter().any(|(region, image)| is_for(region, image, pool));
-    let fitting = fitting(terms, pools, config)?;
-    let bootable = narrowed(fitting, has_image, words::no_image)?;
-    let on_demand = may_be_on_demand(terms, unplaced_since, now);
-    let buyable = narrowed(bootable, |pool| on_demand || pool.spot, words::not_on_spot)?;
-
-    let (mut found, mut unbought) = (Vec::new(), Vec::new());
-    for pool in buyable {
-        let spot = terms.spot.as_ref().filter(|_| pool.spot).map(|spot| (Lifecycle::Spot, on_spot(spot, pool, prices)));
-        let on_demand = on_demand.then(|| (Lifecycle::OnDemand, on_demand_price(pool, prices)));
-        for (lifecycle, price) in spot.into_iter().chain(on_demand) {
-            match price {
-                Ok((rate, rate_max)) => {
-                    let transfer = terms.transfer_cost(&pool.region);
-                    found.push(PricedPool { pool, lifecycle, rate, rate_max, transfer });
-                }
-                Err(why) => unbought.push((pool, why)),
-            }
-        }
-    }
-    if found.is_empty() {
-        return Err(LaunchObstacle::new(words::not_bought(terms, &unbought)));
-    }
+    let PoolsByGpus { kept, larger } = PoolsByGpus::new(terms, fitting(terms, pools, policy)?);
+    let limits = PriceLimits::new(terms, policy, left_out::default_rate_max(terms, &kept, prices));
+    let mut unbought = Vec::new();
+    let found = {
+        let has_image = |pool: &CapacityPool| images.iter().any(|(region, image)| is_for(region, image, pool));
+        let bootable = narrowed(kept, has_image, words::no_image);
+        let on_demand = may_be_on_demand(terms, unplaced_since, now);
+        let buyable = bootable.and_then(|pools| narrowed(pools, |pool| on_demand || pool.spot, words::not_on_spot));
+        buyable.and_then(|pools| priced(terms, pools, on_demand, (&limits, prices), &mut unbought))
+    };
+    let mut found = found.map_err(|why| {
+        // That obstacle names the others.
+        unbought.retain(|(.., why)| matches!(why, PriceObjection::Dearer { .. }));
+        let left_out = left_out::describe(terms, &larger, &unbought, prices);
+        left_out.map_or(why.clone(), |left_out| LaunchObstacle::new(format!("{why}; {left_out}")))
+    })?;
+    let left_out = left_out::describe(terms, &larger, &unbought, prices);
     found.sort_by(|one, other| one.order().cmp(&other.order()));
     found.dedup_by(|one, other| one.order() == other.order());
     let kept = if terms.deadline_decides() {
@@ -136,32 +146,56 @@ pub fn rank(
     } else {
         chosen(found, Ranking::MAX)
     };
-    Ok(ranking(&kept, images, now))
+    Ok(Ranking { left_out, ..ranking(&kept, images, now) })
 }
 
-/// What has to be asked so that [`rank`] knows the prices of today of every pool that fits: of each type what it costs on demand, which
-/// bounds what it costs on Spot, and for a job on Spot the Spot prices. Nothing where nothing fits.
-/// [`Document::wanted_of_types`] limits how much is asked at once: what is left is asked the next time, and until then has the price of the
-/// table, or none.
+/// The pools with their prices, in each way in which they can be bought; of the others why not.
+fn priced<'a>(
+    terms: &JobTerms,
+    pools: Vec<&'a CapacityPool>,
+    on_demand: bool,
+    (limits, prices): (&PriceLimits, &PriceBook),
+    unbought: &mut Vec<UnboughtPool<'a>>,
+) -> Result<Vec<PricedPool<'a>>, LaunchObstacle> {
+    let mut found = Vec::new();
+    for pool in pools {
+        let spot = terms.spot.as_ref().filter(|_| pool.spot);
+        let spot = spot.map(|_| (Lifecycle::Spot, limits.on_spot(pool, prices)));
+        let on_demand = on_demand.then(|| (Lifecycle::OnDemand, limits.on_demand(pool, prices)));
+        for (lifecycle, price) in spot.into_iter().chain(on_demand) {
+            match price {
+                Ok((rate, rate_max)) => {
+                    let transfer = terms.transfer_cost(&pool.region);
+                    found.push(PricedPool { pool, lifecycle, rate, rate_max, transfer });
+                }
+                Err(why) => unbought.push((pool, lifecycle, why)),
+            }
+        }
+    }
+    if found.is_empty() { Err(LaunchObstacle::new(words::not_bought(unbought))) } else { Ok(found) }
+}
+
+/// Returns the queries after which [`rank`] knows the prices of today of every pool that fits: of each type the on-demand price, which
+/// bounds its price on Spot, and for a job on Spot the Spot prices. There are none where no pool fits. [`PriceDocument::wanted_of_types`]
+/// limits how much is asked at once: what is left is asked the next time, and until then has the price of the table, or none.
 #[must_use]
 pub fn prices_wanted(
     terms: &JobTerms,
     pools: &[CapacityPool],
     known: &PriceDocument,
-    config: &Config,
+    policy: LaunchPolicy<'_>,
     now: Timestamp,
 ) -> PriceQueries {
     let types = |pools: &[&CapacityPool]| -> BTreeSet<(Region, TypeName)> {
         pools.iter().map(|pool| (pool.region.clone(), pool.instance_type.clone())).collect()
     };
-    let fitting = fitting(terms, pools, config).unwrap_or_default();
-    let on_spot: Vec<&CapacityPool> =
-        fitting.iter().copied().filter(|pool| terms.spot.is_some() && pool.spot).collect();
-    known.wanted_of_types(&types(&fitting), &types(&on_spot), now)
+    let PoolsByGpus { kept, .. } = PoolsByGpus::new(terms, fitting(terms, pools, policy).unwrap_or_default());
+    let on_spot: Vec<&CapacityPool> = kept.iter().copied().filter(|pool| terms.spot.is_some() && pool.spot).collect();
+    known.wanted_of_types(&types(&kept), &types(&on_spot), now)
 }
 
 impl PricedPool<'_> {
-    /// By what they are sorted. Two that are equal in it are one pool.
+    /// Returns the key by which pools are sorted. Two that are equal in it are one pool.
     fn order(&self) -> impl Ord + use<'_> {
         let CapacityPool { region, zone, subnet, instance_type, gpus, gpu_memory_mib, .. } = self.pool;
         let size = (*gpus, *gpu_memory_mib);
@@ -170,26 +204,43 @@ impl PricedPool<'_> {
     }
 }
 
-/// Those that fit by what they are, whatever they cost.
+/// Returns the pools that fit, whatever they cost.
 fn fitting<'a>(
     terms: &JobTerms,
     pools: &'a [CapacityPool],
-    config: &Config,
+    policy: LaunchPolicy<'_>,
 ) -> Result<Vec<&'a CapacityPool>, LaunchObstacle> {
+    let LaunchPolicy { config, .. } = policy;
     let gpu = &terms.gpu;
     if pools.is_empty() {
         return Err(LaunchObstacle::new(words::no_pool(terms)));
     }
     let is_watched = |pool: &CapacityPool| config.regions.is_empty() || config.regions.contains(&pool.region);
     let watched = narrowed(pools.iter().collect(), is_watched, words::unwatched)?;
-    let is_asked_for = |pool: &CapacityPool| gpu.types.is_empty() || gpu.types.contains(&pool.instance_type);
-    let asked_for = narrowed(watched, is_asked_for, |pools| words::other_types(gpu, pools))?;
+    let (types, _) = terms.types();
+    let is_asked_for = |pool: &CapacityPool| types.is_empty() || types.contains(&pool.instance_type);
+    let asked_for = narrowed(watched, is_asked_for, |pools| words::other_types(types, pools))?;
+    let has_gpu =
+        |pool: &CapacityPool| gpu.name.as_ref().is_none_or(|name| has_gpu(&pool.instance_type, &pool.gpu_name, name));
+    let asked_for = narrowed(asked_for, has_gpu, |pools| words::other_gpus(gpu, pools))?;
     let has_architecture = |pool: &CapacityPool| hardware::has_architecture(terms, pool);
     let executable = narrowed(asked_for, has_architecture, |pools| words::other_architecture(terms, pools))?;
+    if terms.is_cpu_job() {
+        let machine = &terms.machine;
+        let is_large = |pool: &CapacityPool| {
+            pool.gpus == 0
+                && pool.vcpus >= machine.vcpus
+                && u64::from(pool.memory_mib) >= u64::from(machine.memory_gib) * MIB_PER_GIB
+        };
+        return narrowed(executable, is_large, |pools| words::too_small_without_gpus(machine, pools));
+    }
     let driven = narrowed(executable, |pool| hardware::has_driver(terms, pool), words::no_driver)?;
     let many = narrowed(driven, |pool| pool.gpus >= gpu.count.max(1), |pools| words::too_few(gpu, pools))?;
     let memory_mib_min = memory_mib_min(gpu);
-    narrowed(many, |pool| u64::from(pool.gpu_memory_mib) >= memory_mib_min, |pools| words::too_small(gpu, pools))
+    let large =
+        narrowed(many, |pool| u64::from(pool.gpu_memory_mib) >= memory_mib_min, |pools| words::too_small(gpu, pools))?;
+    let Some(Ceiling { most, key }) = policy.ceiling().gpus else { return Ok(large) };
+    narrowed(large, |pool| pool.gpus <= most, |pools| words::too_many(pools, most, &key))
 }
 
 /// The least MiB of a GPU with the requested memory. People name the nominal size: EC2 reports 22,888 MiB for an A10G with 24 GB
@@ -198,7 +249,7 @@ fn memory_mib_min(gpu: &GpuSpec) -> u64 {
     u64::from(gpu.memory_gib_min) * BYTES_PER_GB / BYTES_PER_MIB
 }
 
-/// Those that it keeps; where it keeps none, why, of those that there were.
+/// Returns the pools that a filter keeps; where it keeps none, the reason, by the pools that there were.
 fn narrowed(
     pools: Vec<&CapacityPool>,
     keeps: impl Fn(&CapacityPool) -> bool,
@@ -212,7 +263,7 @@ fn is_for(region: &Region, image: &MachineImage, pool: &CapacityPool) -> bool {
     *region == pool.region && image.architecture == pool.architecture
 }
 
-/// Whether it is time to pay what it costs on demand, or the deadline says later when it is.
+/// Returns `true` if it is time to pay the on-demand price, or the deadline says later when it is.
 fn may_be_on_demand(terms: &JobTerms, unplaced_since: Option<Timestamp>, now: Timestamp) -> bool {
     if terms.deadline_decides() {
         return true;
@@ -224,41 +275,17 @@ fn may_be_on_demand(terms: &JobTerms, unplaced_since: Option<Timestamp>, now: Ti
         .is_some_and(|(after, unplaced_for)| unplaced_for >= SignedDuration::from_secs(after))
 }
 
-/// What a pool costs on Spot now, and at most.
-fn on_spot(spot: &SpotSpec, pool: &CapacityPool, prices: &PriceBook) -> Result<(Rate, Rate), PriceObjection> {
-    let on_demand = on_demand_rate(pool, prices);
-    let live = prices
-        .spot(&pool.region, &pool.instance_type, &pool.zone)
-        .map(|quote| quote.rate)
-        .filter(|rate| is_a_price(*rate));
-    // A price limit is no price of the pool.
-    live.or(on_demand).ok_or(PriceObjection::Unknown)?;
-    let rate_max = spot
-        .max_rate
-        .into_iter()
-        .chain(on_demand)
-        .min()
-        .filter(|rate| is_a_price(*rate))
-        .ok_or(PriceObjection::Unknown)?;
-    let rate = live.unwrap_or(rate_max);
-    if rate > rate_max { Err(PriceObjection::Above { rate, rate_max }) } else { Ok((rate, rate_max)) }
-}
-
-fn on_demand_price(pool: &CapacityPool, prices: &PriceBook) -> Result<(Rate, Rate), PriceObjection> {
-    on_demand_rate(pool, prices).map(|rate| (rate, rate)).ok_or(PriceObjection::Unknown)
-}
-
 fn on_demand_rate(pool: &CapacityPool, prices: &PriceBook) -> Option<Rate> {
     let quote = prices.on_demand_in_zone(&pool.region, &pool.instance_type, &pool.zone);
     quote.map(|quote| quote.rate).filter(|rate| is_a_price(*rate))
 }
 
-/// Nothing that can be launched costs nothing: a list that says so is wrong.
+/// Returns `true` for a rate above zero. No machine that can be launched is free: a list that says so is wrong.
 fn is_a_price(rate: Rate) -> bool {
     rate > Rate::ZERO
 }
 
-/// Of those in order so many as are kept, in the same order. Half of them are the cheapest of their zones, and the others the cheapest of
+/// Keeps at most `max` of the sorted pools, in the same order. Half of them are the cheapest of their zones, and the others the cheapest of
 /// all: capacity runs out zone by zone.
 fn chosen(priced: Vec<PricedPool<'_>>, max: usize) -> Vec<PricedPool<'_>> {
     let mut zones = BTreeSet::new();
@@ -274,7 +301,7 @@ fn chosen(priced: Vec<PricedPool<'_>>, max: usize) -> Vec<PricedPool<'_>> {
     priced.into_iter().zip(firsts).filter(|(_, is_first)| is_kept(*is_first)).map(|(one, _)| one).collect()
 }
 
-/// With only those images that one of them boots.
+/// Makes the ranking, with only those images that one of the chosen pools boots.
 fn ranking(chosen: &[PricedPool<'_>], images: Vec<(Region, MachineImage)>, at: Timestamp) -> Ranking {
     let mut kept: Vec<(Region, MachineImage)> = Vec::new();
     let mut candidates = Vec::new();
@@ -299,7 +326,13 @@ fn ranking(chosen: &[PricedPool<'_>], images: Vec<(Region, MachineImage)>, at: T
             transfer: *transfer,
         });
     }
-    Ranking { at, candidates, images: kept.into_iter().map(|(_, image)| image).collect(), has_other_teams: false }
+    Ranking {
+        at,
+        candidates,
+        images: kept.into_iter().map(|(_, image)| image).collect(),
+        has_other_teams: false,
+        left_out: None,
+    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use model::id::ResourceId;
 
 use crate::{Effect, EffectResult, Job, JobFacts, JobId, JobMachine, LaunchResult, NeededFacts, next, wants};
 
-/// What is done next. A crash loses nothing at any of these: the next run follows the state.
+/// The next step for a job. A crash loses nothing at any of these: the next run follows the state.
 ///
 /// `J` holds a job: a box, or whatever makes it cheap to clone and to compare.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -24,13 +24,13 @@ pub enum Reconciliation<J = Box<Job>> {
     ReadAgain(UnrecordedMachine),
     /// Terminate this machine, which the job of that state rejects.
     Terminate(JobMachine, J),
-    /// Nothing is left to do now.
+    /// The job needs no further step now.
     Done(J),
-    /// Nothing is left to do here: another run has written the state, and does the rest.
+    /// This run has no further step: another run has written the state, and does the rest.
     Lost,
 }
 
-/// What stays the same through a round.
+/// The part that stays the same through a round.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Round<J> {
     job: J,
@@ -53,7 +53,7 @@ pub struct PendingWrite<J> {
     launched: Option<UnrecordedMachine>,
 }
 
-/// What is left of a round after one of its effects.
+/// The rest of a round after one of its effects.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PendingEffects<J> {
     round: Round<J>,
@@ -103,7 +103,7 @@ impl<J: Deref<Target = Job> + From<Job>> PendingDecision<J> {
         self.round.warned.as_ref().filter(|warned| self.job().is_warned_by(warned))
     }
 
-    /// What has to be observed.
+    /// Returns the facts that have to be observed.
     pub fn wants(&self, now: Timestamp) -> NeededFacts {
         wants(self.job(), self.warned().is_some(), now)
     }
@@ -133,12 +133,12 @@ impl<J: Deref<Target = Job> + From<Job>> PendingWrite<J> {
         &self.job
     }
 
-    /// Whether this round decided the launch, so that EC2 has no earlier request.
+    /// Returns `true` if this round decided the launch, so that EC2 has no earlier request.
     pub fn is_first_ask(&self) -> bool {
         self.job.awaited() != self.round.job.awaited()
     }
 
-    /// What the job as it is to be owes.
+    /// Returns the effects that the new state of the job owes.
     pub fn effects(&self) -> &[Effect] {
         &self.effects
     }
@@ -162,7 +162,7 @@ impl<J: Deref<Target = Job> + From<Job>> PendingEffects<J> {
         &self.round.job
     }
 
-    /// What is carried out after the present effect.
+    /// Returns the effects that are carried out after the present one.
     pub fn effects(&self) -> &[Effect] {
         &self.effects
     }

@@ -1,4 +1,4 @@
-//! What EC2 has just refused to one job, and would refuse to the next.
+//! Refusals of EC2 to one job, which it would repeat to the next.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -31,7 +31,7 @@ impl LaunchRefusals {
         self.0.push(LaunchRefusal { candidate: candidate.clone(), answer: answer.clone(), at: now });
     }
 
-    /// What EC2 would say to a launch that it was not asked for yet; `None` if it has to be asked.
+    /// Predicts the answer of EC2 to a launch that it was not asked for yet; `None` if it has to be asked.
     #[must_use]
     pub fn predict(&self, candidate: &Candidate, now: Timestamp) -> Option<LaunchResult> {
         self.0.iter().find(|one| one.counts(now) && one.is_of(candidate)).map(|one| one.answer.clone())
@@ -75,7 +75,7 @@ mod tests {
         LaunchResult::Quota("MaxSpotInstanceCountExceeded: no".to_owned(), Some(QuotaCode("L-SPOT".to_owned())))
     }
 
-    /// Whether the refusal of the first candidate answers for another one after these seconds.
+    /// Checks if the refusal of the first candidate answers for another one after these seconds.
     fn check(answer: &LaunchResult, other: &Candidate, seconds: i64, expect: bool) {
         let mut refusals = LaunchRefusals::default();
         refusals.record(&first(), answer, noon_plus(0));

@@ -1,6 +1,8 @@
-//! What a team asks for: `inbox/<team>/<name>.toml`, which becomes the immutable `jobs/<team>/<job>/spec.toml`.
+//! The document of a job, written by a team: `inbox/<team>/<name>.toml`, which becomes the immutable `jobs/<team>/<job>/spec.toml`.
 
 pub(crate) mod checks;
+mod foreign_keys;
+mod hints;
 mod judge;
 mod model_sizing;
 mod read;
@@ -9,13 +11,13 @@ mod written;
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use model::id::{Region, ResourceId, TeamName, TypeName};
 use model::money::{Amount, Rate};
 use serde::{Deserialize, Serialize};
 
 use super::gpu_type::check_gpu_type;
-use super::{ContainerImage, InputSpec, JobId, JobName, ParameterSweep, WorkdirDigest};
+use super::{ContainerImage, InputSpec, JobId, JobName, ParameterSweep, Shell, WorkdirDigest};
 pub use checks::TYPE_GPUS_MAX;
 pub use model_sizing::ModelSizing;
 
@@ -24,23 +26,25 @@ pub use model_sizing::ModelSizing;
 pub struct JobSpec {
     pub name: JobName,
     pub owner: Option<String>,
-    /// What the machine does; only its agent reads it.
+    /// The work of the machine; only its agent reads it.
     pub work: Workload,
-    /// What it may take, and where it runs.
+    /// Limits of the job, and the machines on which it runs.
     pub terms: JobTerms,
-    /// How the memory of `[gpu] model` was estimated.
+    /// Estimate of the memory of `[gpu] model`.
     pub sizing: Option<ModelSizing>,
     /// `[sweep]`: the document asks for one job for each member, and `terms` are those of one. `None` where it is a single job.
     pub sweep: Option<ParameterSweep>,
 }
 
-/// What the machine does. None of it ever comes into user data: the agent reads it from `spec.toml`.
+/// The work of the machine. None of it ever comes into user data: the agent reads it from `spec.toml`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Workload {
-    /// The command, for `sh -c`.
+    /// The command, a line of shell.
     pub command: String,
-    /// What is run before it, in every attempt.
+    /// Line of shell that runs before the command, in every attempt.
     pub setup: Option<String>,
+    /// The shell of both; else `bash`, or `sh` if there is none.
+    pub shell: Option<Shell>,
     /// The image of the container that runs both; else they run on the machine itself.
     pub container: Option<ContainerImage>,
     /// The archive that is unpacked in the user's home before `setup`, in every attempt.
@@ -53,15 +57,19 @@ pub struct Workload {
     pub secrets: BTreeMap<String, String>,
     /// The user that runs it; else the agent chooses.
     pub user: Option<String>,
-    /// What is uploaded when it has ended: paths on the machine.
+    /// Paths on the machine that are uploaded when the command has ended.
     pub outputs: Vec<String>,
-    /// It may read the instance metadata, and act as the role of the machine.
+    /// Its machine has GPUs.
+    pub has_gpus: bool,
+    /// `true` if the command may read the instance metadata, and act as the role of the machine.
     pub metadata: bool,
     /// The jobs that it comes after, `<name>-<8 hex>` of its team. The command finds their outputs.
     pub after: Vec<String>,
+    /// `[limits] idle`: the job ends once every GPU has been idle for so long.
+    pub idle_max: Option<SignedDuration>,
 }
 
-/// What a job may take, and where it runs: all that launching needs.
+/// The limits of a job, and the machines on which it runs: all that launching needs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct JobTerms {
     /// Tags for the instance and its volumes, beside Curfew's own.
@@ -80,7 +88,10 @@ pub struct JobTerms {
     pub estimated_runtime_seconds: Option<i64>,
     /// `[limits] max_usd`.
     pub max_usd: Option<Amount>,
-    /// How often the job is launched again after its command has failed.
+    /// `[limits] max_usd_per_hour`: of its machine, however it is bought.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_rate: Option<Rate>,
+    /// Number of times that the job is launched again after its command has failed.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub retries: u32,
     /// `[checkpoint]`; `None`: it begins at zero with each attempt.
@@ -92,7 +103,7 @@ pub struct JobTerms {
     pub bucket_region: Option<Region>,
 }
 
-/// Whether it is written as it was before there were retries.
+/// Returns `true` for a number that is not written, as before there were retries.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
 pub(super) const fn is_zero(number: &u32) -> bool {
     *number == 0
@@ -106,7 +117,19 @@ impl JobTerms {
         Some(JobId { team: team.clone(), job })
     }
 
-    /// Whether the deadline decides between Spot and on-demand.
+    /// True if it needs no GPU: its machine is described under `[machine]`.
+    #[must_use]
+    pub const fn is_cpu_job(&self) -> bool {
+        self.gpu.count == 0
+    }
+
+    /// The named types, and the key that names them.
+    #[must_use]
+    pub fn types(&self) -> (&[TypeName], &'static str) {
+        if self.is_cpu_job() { (&self.machine.types, "machine.types") } else { (&self.gpu.types, "gpu.types") }
+    }
+
+    /// Returns `true` if the deadline decides between Spot and on-demand.
     #[must_use]
     pub const fn deadline_decides(&self) -> bool {
         self.estimated_runtime_seconds.is_some() && self.finish_by.is_some()
@@ -116,8 +139,11 @@ impl JobTerms {
 /// `[gpu]`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct GpuSpec {
-    /// At least so many.
+    /// Least number of GPUs; 0: a CPU job.
     pub count: u32,
+    /// Only these, such as `A10G`, of any type that has them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// Each with at least so much memory, as it is sold: 24 is one of 24 GB, however many MiB EC2 says that it has.
     pub memory_gib_min: u32,
     /// Only these types; empty: every type that fits.
@@ -137,20 +163,20 @@ impl GpuSpec {
 pub struct SpotSpec {
     /// The most that it may cost by the hour; else what it costs on demand.
     pub max_rate: Option<Rate>,
-    /// On demand, after there was no Spot for so many seconds.
+    /// Seconds without Spot after which the job runs on demand.
     pub fallback_to_on_demand_after_seconds: Option<i64>,
 }
 
 /// `[checkpoint]`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CheckpointSpec {
-    /// Where the command writes its checkpoints.
+    /// The directory in which the command writes its checkpoints.
     pub dir: String,
-    /// How often it is expected to, in seconds.
+    /// Expected time between two checkpoints, in seconds.
     pub every_seconds: i64,
-    /// How many are kept in the bucket.
+    /// Number of checkpoints that are kept in the bucket.
     pub keep: u32,
-    /// How large one is at most, in GB, as the job states it.
+    /// Largest size of a checkpoint, in GB, as the job states it.
     #[serde(default)]
     pub size_gb: Option<u32>,
     /// The step at which the job is done.
@@ -172,7 +198,7 @@ pub struct CheckpointSpec {
 /// `[machine]`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct MachineSpec {
-    /// Where it may run; empty: in the home region.
+    /// Regions in which it may run; empty: the home region.
     pub regions: Vec<Region>,
     /// The image; else the Deep Learning AMI.
     pub ami: Option<ResourceId>,
@@ -186,6 +212,15 @@ pub struct MachineSpec {
     pub instance_profile: Option<String>,
     /// The size of the root volume; else that of the image.
     pub root_volume_gib: Option<u32>,
+    /// Least number of vCPUs of a CPU job.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub vcpus: u32,
+    /// Least memory of a CPU job.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub memory_gib: u32,
+    /// The only types for a CPU job; empty: every type that fits.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub types: Vec<TypeName>,
     /// The instance metadata answer a container, too.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub metadata: bool,

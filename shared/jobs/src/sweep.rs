@@ -1,4 +1,4 @@
-//! When it is looked whether a job is missing from the index of those that are not finished.
+//! The schedule of the search for jobs that are missing from the index of those that are not finished.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -6,21 +6,21 @@ use sha2::{Digest, Sha256};
 
 use super::JobId;
 
-/// At this minute of each hour: not at the full hour, when everybody's schedules come.
+/// Minute of each hour at which the search runs: not the full hour, when everybody's schedules come.
 const MINUTE: i8 = 7;
 
 const HOURS: u8 = 24;
 
-/// Whether this run, one of a minute, searches for jobs that are missing from the index. Only the time decides: a lost run costs a day, and nothing
-/// has to be remembered.
+/// Returns `true` if this run, one of a minute, searches for jobs that are missing from the index. Only the time decides: a lost run costs
+/// a day, and nothing has to be remembered.
 #[must_use]
 pub fn is_sweep(now: Timestamp) -> bool {
     now.to_zoned(TimeZone::UTC).minute() == MINUTE
 }
 
-/// Whether a sweep at that time looks at this job: each is looked at in one hour of the day, UTC. What is finished stays under `jobs/` for
-/// long, and has to be read to know that it is: so no run reads more than a part of it. To list ten thousand jobs takes ten calls, which is
-/// once an hour some cents in a month (Amazon S3 pricing, "Requests & data retrievals").
+/// Returns `true` if a sweep at that time looks at this job: each is looked at in one hour of the day, UTC. A finished job stays under
+/// `jobs/` for long, and has to be read to know that it is finished: so no run reads more than a part of them. To list ten thousand jobs
+/// takes ten calls, which is once an hour some cents in a month (Amazon S3 pricing, "Requests & data retrievals").
 #[must_use]
 pub fn is_swept(job: &JobId, now: Timestamp) -> bool {
     let hash = Sha256::digest(job.to_string().as_bytes());

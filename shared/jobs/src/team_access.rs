@@ -1,7 +1,7 @@
-//! What of the account the jobs of a team may use: run-jobs has rights that who submits a job may not have.
+//! Access of the jobs of a team to the account: run-jobs has rights that the person who submits a job may not have.
 //!
-//! A team is asked for, and what it names, when a document is read, when a job is ranked, and again before each launch. What the
-//! configuration does not list is not allowed.
+//! The team, and the resources that it names, are checked when a document is read, when a job is ranked, and again before each launch. What
+//! the configuration does not list is not allowed.
 
 use model::config::{Config, TeamConfig};
 use model::document::{KEY_CHARACTERS_MAX, dotted};
@@ -51,7 +51,7 @@ impl AllowList {
         }
     }
 
-    /// Whether the jobs of a team may name this.
+    /// Checks that the jobs of a team may name this.
     ///
     /// # Errors
     /// That they may not, and what they may.
@@ -83,7 +83,7 @@ impl AllowList {
     }
 }
 
-/// Whether a trigger of a team may see what arrives below a folder of a bucket.
+/// Checks that a trigger of a team may see what arrives below a folder of a bucket.
 ///
 /// # Errors
 /// That it may not, and what it may.
@@ -93,7 +93,7 @@ pub fn check_folder(folder: &InputSource, team: Option<&TeamName>, config: &Conf
     AllowList::Buckets.check_by(&folder.to_string(), team, config, |_| is_allowed)
 }
 
-/// Whether a team has jobs at all.
+/// Checks that a team has jobs at all.
 ///
 /// # Errors
 /// That the configuration does not name it, and what to write.
@@ -114,7 +114,7 @@ fn section(team: &TeamName) -> String {
 }
 
 impl Job {
-    /// Whether its team has jobs, and may use the network that it names.
+    /// Checks that its team has jobs, and may use the network that it names.
     ///
     /// # Errors
     /// Why not.
@@ -128,7 +128,7 @@ impl Job {
         check(AllowList::SecurityGroups, &machine.security_groups)
     }
 
-    /// Whether its team may boot the image, by what EC2 said of it when the job was ranked.
+    /// Checks that its team may boot the image, by what EC2 said of it when the job was ranked.
     ///
     /// # Errors
     /// Why not.
@@ -137,7 +137,7 @@ impl Job {
     }
 }
 
-/// Whether a team may boot an image. `is_named`: its job names it, rather than the configuration.
+/// Checks that a team may boot an image. `is_named`: its job names it, rather than the configuration.
 ///
 /// # Errors
 /// That it may not, and what to write.

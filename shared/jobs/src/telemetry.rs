@@ -71,7 +71,7 @@ impl GpuSample {
     }
 }
 
-/// What the GPUs of a machine did in the mean, of all of them and all samples.
+/// Mean work of the GPUs of a machine, over all of them and all samples.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GpuWork {
     /// The machine.
@@ -84,7 +84,7 @@ pub struct GpuWork {
 }
 
 impl GpuWork {
-    /// By their power, or else by their utilization.
+    /// Returns the load by the power of the GPUs, or else by their utilization.
     #[must_use]
     pub fn load(&self) -> AcceleratorLoad {
         let measured = self.milliwatts.map(|milliwatts| AcceleratorLoad::Measured { milliwatts });
@@ -126,7 +126,7 @@ impl GpuMeans {
         self.utilization_percent.add(gpus.iter().map(|gpu| gpu.utilization_percent));
     }
 
-    /// Of so many GPUs of this machine.
+    /// Returns the work of so many GPUs of this machine.
     #[must_use]
     pub fn to_work(self, instance: &str, gpus: usize) -> GpuWork {
         let percent = self.utilization_percent.times(1);
@@ -138,7 +138,7 @@ impl GpuMeans {
     }
 }
 
-/// All samples of one series within a minute.
+/// The samples of one series within a minute.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GpuMetric {
     pub series: MetricSeries,

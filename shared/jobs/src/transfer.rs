@@ -1,8 +1,8 @@
-//! What AWS bills for checkpoints between a job's machine and a state bucket in another region.
+//! Data transfer that AWS bills for checkpoints between a job's machine and a state bucket in another region.
 //!
 //! AWS bills the region that sends, and not the one that receives (Cost and Usage Report user guide, "Understanding data transfer
-//! charges"): the machine's region for an upload, the bucket's for a download. The size of a checkpoint is unknown beforehand, so the
-//! job states it as `checkpoint.size_gb`, and nothing is counted without it.
+//! charges"): the machine's region for an upload, the bucket's for a download. The size of a checkpoint is unknown beforehand, so the job
+//! states it as `checkpoint.size_gb`, and nothing is counted without it.
 
 use std::fmt;
 
@@ -38,7 +38,7 @@ const HIGHEST_USD_MICROS: u64 = 147_000;
 const SECONDS_PER_HOUR: u64 = 3_600;
 const SECONDS_PER_DAY: u64 = 24 * SECONDS_PER_HOUR;
 
-/// What a machine outside the bucket's region costs beside its own price.
+/// The cost of a machine outside the bucket's region beside its own price.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TransferCost {
     /// The upload of one checkpoint each `checkpoint.every`.
@@ -47,7 +47,6 @@ pub struct TransferCost {
     pub usd_per_machine: Amount,
 }
 
-/// The most that a machine costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct CostMax {
     pub(crate) rate: Rate,
@@ -91,22 +90,22 @@ impl fmt::Display for TransferCost {
     }
 }
 
-/// What checkpoints cost between a region that the job names and the bucket's region.
+/// The price of checkpoints between a region that the job names and the bucket's region.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TransferPrice {
-    /// Where the machine runs.
+    /// Region in which the machine runs.
     pub region: Region,
-    /// Where the state bucket is.
+    /// Region of the state bucket.
     pub bucket_region: Region,
-    /// For each GB from the machine to the bucket.
+    /// Price of each GB from the machine to the bucket.
     pub upload_usd_per_gb: Amount,
-    /// For each GB from the bucket to the machine.
+    /// Price of each GB from the bucket to the machine.
     pub download_usd_per_gb: Amount,
     /// The size of a checkpoint, where the job states it.
     pub size_gb: Option<u32>,
-    /// What the upload of one checkpoint costs.
+    /// Cost of the upload of one checkpoint.
     pub upload_usd: Option<Amount>,
-    /// What the uploads of a day cost.
+    /// Cost of the uploads of a day.
     pub upload_usd_per_day: Option<Amount>,
 }
 
@@ -131,7 +130,7 @@ impl fmt::Display for TransferPrice {
 }
 
 impl JobTerms {
-    /// What the checkpoints of a machine in that region cost; `None` if nothing, or if their size is not stated.
+    /// Returns the cost of the checkpoints of a machine in that region; `None` if they cost nothing, or if their size is not stated.
     #[must_use]
     pub fn transfer_cost(&self, region: &Region) -> Option<TransferCost> {
         let bucket = self.bucket_region.as_ref().filter(|bucket| *bucket != region)?;
@@ -162,7 +161,7 @@ impl JobTerms {
         self.machine.regions.iter().filter(|region| *region != bucket).map(price).collect()
     }
 
-    /// Why `max_usd` cannot count the transfer: the size of a checkpoint is not stated.
+    /// Explains why `max_usd` cannot count the transfer: the size of a checkpoint is not stated.
     pub(crate) fn find_missing_size(&self) -> Option<String> {
         let unknown = self.transfer_prices().into_iter().find(|price| price.size_gb.is_none())?;
         self.max_usd?;
@@ -174,7 +173,7 @@ impl JobTerms {
     }
 }
 
-/// What AWS bills for each GB that one region sends to another.
+/// Returns the amount that AWS bills for each GB that one region sends to another.
 #[must_use]
 pub fn transfer_usd_per_gb(from: &Region, to: &Region) -> Amount {
     let are_all_in = |regions: &[&str]| [from, to].iter().all(|region| regions.contains(&region.as_str()));
@@ -191,7 +190,7 @@ fn usd_of(size_gb: u32, usd_per_gb: Amount) -> Amount {
     Amount::from_usd_micros(usd_per_gb.usd_micros().saturating_mul(u64::from(size_gb)))
 }
 
-/// What one upload each `checkpoint.every` costs, rounded up.
+/// Returns the cost of one upload each `checkpoint.every`, rounded up.
 fn hourly(upload: Amount, checkpoint: &CheckpointSpec) -> Rate {
     let every = u64::try_from(checkpoint.every_seconds).unwrap_or(0).max(1);
     Rate::from_usd_micros_per_hour(upload.usd_micros().saturating_mul(SECONDS_PER_HOUR).div_ceil(every))

@@ -12,8 +12,10 @@ use model::digest::sha256_hex;
 use model::duration;
 use serde::{Deserialize, Serialize};
 
-/// How long a made job is remembered, in days. An event comes up to two days late: EventBridge retries for 24 hours, and the queue keeps it for
-/// another 24.
+use crate::input::is_folder_marker;
+
+/// Days for which a made job is remembered. An event comes up to two days late: EventBridge retries for 24 hours, and the queue keeps it
+/// for another 24.
 const REMEMBERED_DAYS: i64 = 2;
 
 /// The digits of a document's name that say for which object it was made.
@@ -47,7 +49,8 @@ pub struct Arrival {
     pub key: String,
     pub version: Option<String>,
     pub etag: Option<String>,
-    /// By the event; `None`: now.
+    pub bytes: Option<u64>,
+    /// Time of the arrival by the event; `None`: now.
     pub at: Option<Timestamp>,
 }
 
@@ -60,10 +63,10 @@ pub struct TriggerState {
     /// The last day on which `max_per_day` was used up, and how many arrivals got no job on it.
     #[serde(skip_serializing_if = "Option::is_none")]
     refused: Option<(Date, u64)>,
-    /// Of `quiet`: the last arrival for which no document was written.
+    /// Last arrival for which no document was written; only for `quiet`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pending: Option<Timestamp>,
-    /// Of `quiet`: the last arrival for which one was.
+    /// Last arrival for which a document was written; only for `quiet`.
     #[serde(skip_serializing_if = "Option::is_none")]
     done_until: Option<Timestamp>,
 }
@@ -74,24 +77,24 @@ pub struct TriggeredDocument {
     /// Its name there, without `.toml`.
     pub name: String,
     pub text: String,
-    /// Of `quiet`: the last arrival that it is for.
+    /// Last arrival that the document is for; only for `quiet`.
     until: Option<Timestamp>,
 }
 
 impl TriggerState {
-    /// Whether an arrival waits for quiet, or for the next day.
+    /// Returns `true` if an arrival waits for quiet, or for the next day.
     #[must_use]
     pub const fn has_pending(&self) -> bool {
         self.pending.is_some()
     }
 
-    /// How many arrivals got no job on the day of `now`.
+    /// Returns the number of arrivals that got no job on the day of `now`.
     #[must_use]
     pub fn refused_on(&self, now: Timestamp) -> u64 {
         self.refused.filter(|(day, _)| *day == day_of(now)).map_or(0, |(_, count)| count)
     }
 
-    /// Once these documents are written.
+    /// Returns the state once these documents are written.
     #[must_use]
     pub fn settled(&self, written: &[TriggeredDocument]) -> Self {
         let Some(until) = written.iter().filter_map(|document| document.until).max() else { return self.clone() };
@@ -99,7 +102,7 @@ impl TriggerState {
         Self { pending, done_until: self.done_until.max(Some(until)), ..self.clone() }
     }
 
-    /// Whether a job may be made: it was counted before, or the day has one left.
+    /// Returns `true` if a job may be made: it was counted before, or the day has one left.
     fn admit(&mut self, digits: &str, today: Date, max: u32) -> bool {
         if self.made.contains_key(digits) {
             return true;
@@ -120,7 +123,7 @@ impl Trigger {
         &self.text
     }
 
-    /// What it watches, and how many jobs it makes.
+    /// Describes the folder that it watches, and the number of jobs that it makes.
     #[must_use]
     pub fn describe(&self) -> String {
         let makes = match self.kind {
@@ -145,20 +148,21 @@ impl Trigger {
         &self.bucket
     }
 
-    /// Whether it waits for quiet.
+    /// Returns `true` if it waits for quiet.
     #[must_use]
     pub const fn is_quiet(&self) -> bool {
         matches!(self.kind, TriggerKind::Quiet(_))
     }
 
-    /// Whether the object is below its prefix. The prefix itself is the folder that a console makes.
+    /// True if the object is below its prefix, and more than the marker of a folder.
     #[must_use]
     pub fn concerns(&self, arrival: &Arrival) -> bool {
         let below = arrival.key.strip_prefix(&self.prefix);
-        arrival.bucket == self.bucket && below.is_some_and(|rest| !rest.is_empty())
+        let is_below = arrival.bucket == self.bucket && below.is_some_and(|rest| !rest.is_empty());
+        is_below && !is_folder_marker(&arrival.key, arrival.bytes)
     }
 
-    /// What is to be written for these arrivals, and for what is pending: first the state, then the documents, then the state as
+    /// Returns the writes for these arrivals, and for those that are pending: first the state, then the documents, then the state as
     /// [`TriggerState::settled`]. Each step may be repeated after a crash: the same arrivals make the same documents, and count once.
     #[must_use]
     pub fn next(
@@ -206,7 +210,7 @@ impl Trigger {
         (state, documents)
     }
 
-    /// What the command finds in its environment.
+    /// Returns the variables that the command finds in its environment.
     fn variables(&self, arrival: Option<&Arrival>) -> Vec<(&'static str, String)> {
         let mut variables = vec![("TRIGGER_BUCKET", self.bucket.clone())];
         match arrival {

@@ -9,6 +9,8 @@
 
 mod base64;
 
+use model::partition::Partition;
+
 use super::MachineIdentity;
 
 /// EC2 user guide, "Run commands when you launch an EC2 instance with user data input": before it is encoded in base64.
@@ -19,7 +21,7 @@ const SETUP: &str = include_str!("user_data/setup.sh");
 const FETCH: &str = include_str!("user_data/fetch.sh");
 const UNIT: &str = include_str!("user_data/curfew-agent.service");
 
-/// On no line of either part: each begins with something else than two hyphens.
+/// Boundary of the parts, which is on no line of either part: each begins with something else than two hyphens.
 const BOUNDARY: &str = "curfew-user-data";
 
 /// The user data of an attempt, raw: the launch encodes it in base64. ASCII, and the same for the same identity, so that a repeated launch sends
@@ -35,6 +37,7 @@ pub fn user_data(identity: &MachineIdentity) -> String {
         .replace("@CALENDAR@", &ends_at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string());
     let fetch = FETCH
         .replace("@BUCKET@", &base64::encode(identity.bucket.as_bytes()))
+        .replace("@HOST@", &base64::encode(s3_host(identity.region.as_str()).as_bytes()))
         .replace("@REGION@", &base64::encode(identity.region.as_str().as_bytes()))
         .replace("@SHA256@", &base64::encode(identity.agent_sha256.as_bytes()));
     let setup = SETUP
@@ -46,6 +49,11 @@ pub fn user_data(identity: &MachineIdentity) -> String {
     format!(
         "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"{BOUNDARY}\"\n\n{boothook}{setup}--{BOUNDARY}--\n"
     )
+}
+
+/// The host of S3 in that region, without FIPS (`endpoint-rule-set-1.json` of S3 in botocore 1.44). Empty if Curfew does not support its partition.
+fn s3_host(region: &str) -> String {
+    Partition::supported(region).map(|partition| format!("s3.{region}.{}", partition.dns_suffix)).unwrap_or_default()
 }
 
 /// `/etc/curfew/identity.json`, as the machine gets it.

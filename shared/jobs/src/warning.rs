@@ -4,30 +4,30 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::WARNING;
 
-/// What is kept free of the time for what comes after a checkpoint: head, the exit record, the log.
+/// Time that is kept free for the work after a checkpoint: head, the exit record, the log.
 const CLOSING: SignedDuration = SignedDuration::from_secs(10);
 
 /// The least that a command gets to end by itself.
 const GRACE_MIN: SignedDuration = SignedDuration::from_secs(15);
 
-/// Nothing is begun in the last of the time.
+/// Last part of the time, in which no work is begun.
 const LAST_SECONDS: SignedDuration = SignedDuration::from_secs(5);
 
-/// In bytes a second, where no upload was measured yet: less than half of what a volume gives by default (EBS user guide, "General Purpose
-/// SSD volumes": gp3 has 125 MiB/s), and an upload reads from one.
+/// Throughput in bytes a second, where no upload was measured yet: less than half of what a volume gives by default (EBS user guide,
+/// "General Purpose SSD volumes": gp3 has 125 MiB/s), and an upload reads from one.
 const RATE: u64 = 50_000_000;
 
-/// How large the last checkpoint was, and how long its upload took.
+/// The size of the last checkpoint, and the time that its upload took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UploadMeasurement {
     /// Its size.
     pub bytes: u64,
-    /// From its first byte to head.
+    /// Time from its first byte to head.
     pub took: SignedDuration,
 }
 
 impl UploadMeasurement {
-    /// Why a checkpoint as this one could not be brought away after a warning; for its owner. `None` if it can.
+    /// Explains why a checkpoint like this one could not be brought away after a warning; for its owner. `None` if it can.
     #[must_use]
     pub fn too_large(&self) -> Option<String> {
         let usable = WARNING.saturating_sub(CLOSING).saturating_sub(GRACE_MIN);
@@ -43,17 +43,18 @@ impl UploadMeasurement {
     }
 }
 
-/// What has to be brought away after a warning, as far as known.
+/// The data that has to be brought away after a warning, as far as known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PendingUpload {
-    /// How large the newest checkpoint is that lies there and is not kept, whole or not.
+    /// Size of the newest checkpoint that lies there and is not kept, whole or not.
     pub bytes: u64,
     /// The last one that was kept: what is written next is as large at least.
     pub last: Option<UploadMeasurement>,
 }
 
 impl PendingUpload {
-    /// How long its upload takes, and somewhat longer. What was not measured is a guess, and takes half of the time at most.
+    /// Returns the time that its upload takes, and somewhat longer. A time that was not measured is a guess, and takes half of the time at
+    /// most.
     fn upload_time(self, total: SignedDuration) -> SignedDuration {
         match self.last {
             // A small one takes as long as S3 does to answer, whatever its size.
@@ -65,7 +66,7 @@ impl PendingUpload {
         }
     }
 
-    /// How long an upload takes at this throughput.
+    /// Returns the time that an upload takes at this throughput.
     fn scaled_time(self, took: SignedDuration, bytes: u64) -> SignedDuration {
         let millis = took.as_millis().saturating_mul(i128::from(self.bytes)) / i128::from(bytes.max(1));
         SignedDuration::from_millis(i64::try_from(millis).unwrap_or(i64::MAX))
@@ -76,16 +77,23 @@ fn part(of: SignedDuration, parts: i32) -> SignedDuration {
     of.checked_div(parts).unwrap_or(of)
 }
 
-/// How long to wait for a command after its signal: until the upload needs the rest of the time. A command that has written nothing yet gets all of
-/// it, because a kill would lose its checkpoint.
+/// Returns the time to wait for a command after its signal: until the upload needs the rest of the time. A command that has written nothing
+/// yet gets all of it, because a kill would lose its checkpoint.
 #[must_use]
 pub fn grace(total: SignedDuration, load: PendingUpload) -> SignedDuration {
     let total = total.max(SignedDuration::ZERO);
     total.saturating_sub(CLOSING).saturating_sub(load.upload_time(total)).max(GRACE_MIN.min(part(total, 2)))
 }
 
-/// How long something can be done after a warning: until what AWS said, two minutes at most, and not the last seconds. What was over
-/// already is no moment that anybody can keep: one of the clocks is wrong.
+/// The part of the `left` time in which no upload runs: head, the exit record and the log come after them. The next attempt waits
+/// for that record.
+#[must_use]
+pub fn time_after_uploads(left: SignedDuration) -> SignedDuration {
+    CLOSING.min(part(left.max(SignedDuration::ZERO), 2))
+}
+
+/// Returns the time in which something can be done after a warning: until the moment that AWS said, two minutes at most, and not the last
+/// seconds. A moment that was over already cannot be kept: one of the clocks is wrong.
 #[must_use]
 pub fn time_to_flush(warned: Timestamp, said: Option<Timestamp>) -> SignedDuration {
     let said = said.map(|said| said.duration_since(warned)).filter(SignedDuration::is_positive);
@@ -102,6 +110,12 @@ mod tests {
     fn check_grace(seconds: i64, bytes: u64, took: Option<i64>, expect: i64) {
         let last = took.map(|took| UploadMeasurement { bytes: GIB, took: SignedDuration::from_secs(took) });
         assert_eq!(grace(SignedDuration::from_secs(seconds), PendingUpload { bytes, last }).as_secs(), expect);
+    }
+
+    #[test]
+    fn uploads_leave_time_for_the_exit_record() {
+        let left = |seconds| time_after_uploads(SignedDuration::from_secs(seconds)).as_secs();
+        assert_eq!([left(115), left(20), left(8), left(-1)], [10, 10, 4, 0]);
     }
 
     #[test]

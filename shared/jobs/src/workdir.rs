@@ -26,18 +26,18 @@ const DIGITS: usize = 64;
 pub struct WorkdirDigest(String);
 
 impl WorkdirDigest {
-    /// Of 64 lower-case hexadecimal digits; `None` of anything else.
+    /// Reads 64 lower-case hexadecimal digits; `None` of anything else.
     fn from_hex(digits: &str) -> Option<Self> {
         is_sha256_hex(digits).then(|| Self(digits.to_owned()))
     }
 
-    /// Of an archive.
+    /// Computes the digest of an archive.
     #[must_use]
     pub fn from_archive(archive: &[u8]) -> Self {
         Self(sha256_hex(archive))
     }
 
-    /// As the document of a job writes it: `sha256:<digits>`.
+    /// Reads a digest as the document of a job writes it: `sha256:<digits>`.
     ///
     /// # Errors
     /// If it is anything else.

@@ -1,4 +1,4 @@
-//! What a job can cost at most.
+//! The highest cost of a job.
 
 use jiff::{SignedDuration, Timestamp};
 use model::duration;
@@ -8,22 +8,23 @@ use serde::Serialize;
 use super::next::TimeLeft;
 use super::{ATTEMPT_MIN, Candidate, Job, JobId, JobSpec, JobTerms, ParameterSweep, Ranking, TransferCost};
 
-/// What a job can take at most: what is reserved for it before it is launched.
+/// The most time and money that a job can take: the reservation for it before it is launched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct WorstCase {
-    /// For so long.
+    /// Time that the machine runs, in seconds.
     pub seconds: i64,
-    /// At that price by the hour.
+    /// Highest price by the hour.
     pub usd_per_hour: Rate,
-    /// What its checkpoints cost beside that, where its machine is not in the bucket's region.
+    /// Cost of its checkpoints beside that, where its machine is not in the bucket's region.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transfer: Option<TransferCost>,
-    /// Which is so much, on one machine.
+    /// Highest cost, on one machine.
     pub usd: Amount,
 }
 
 impl WorstCase {
-    /// Of a job that would begin now, on whichever of the candidates; `None` if its limits leave it no time for an attempt.
+    /// Computes the worst case of a job that would begin now, on whichever of the candidates; `None` if its limits leave it no time for an
+    /// attempt.
     #[must_use]
     pub fn from_ranking(terms: &JobTerms, ranking: &Ranking, now: Timestamp) -> Option<Self> {
         let unnamed = JobId { team: "".into(), job: String::new() };
@@ -41,7 +42,7 @@ impl WorstCase {
         all.max_by_key(|worst| (worst.usd, worst.usd_per_hour))
     }
 
-    /// In words: `$8.05: 8h at $1.01/h`.
+    /// Describes the worst case in words: `$8.05: 8h at $1.01/h`.
     #[must_use]
     pub fn describe(self) -> String {
         let length = duration::format_duration(SignedDuration::from_secs(self.seconds));
@@ -50,7 +51,7 @@ impl WorstCase {
     }
 }
 
-/// Why no attempt of a job would begin on any of the candidates: its `max_usd` pays for too little time.
+/// Explains why no attempt of a job would begin on any of the candidates: its `max_usd` pays for too little time.
 pub(crate) fn describe_too_little_usd(spec: &JobSpec, candidates: &[Candidate]) -> Option<String> {
     let share = spec.terms.max_usd?;
     let least = ATTEMPT_MIN.as_secs().unsigned_abs();

@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use jobs::{
     CapacityWait, HoldReason, Job, JobEnd, JobId, JobMachine, JobOverview, JobResult, JobSpec, LaunchHold,
-    LaunchInProgress, Lifecycle, LossReason, MachineReplacement, Phase, RefusedCandidates, RetryWait, SpecMistake,
+    LaunchInProgress, Lifecycle, LossReason, MachineReplacement, Phase, RefusedCandidates, RetryWait, Shell,
+    SpecMistake,
 };
 use model::config::Config;
 use model::money::Rate;
@@ -26,8 +27,8 @@ fn read(text: &str) -> Result<JobSpec, Vec<SpecMistake>> {
     JobSpec::read(text, "x", Some(&"vision".into()), &config, &"us-east-1".into(), now())
 }
 
-/// The four documents: defaults, those of `[checkpoint]`, examples of the rest, and a job whose deadline decides.
-fn documents() -> [&'static str; 4] {
+/// The documents: defaults, those of `[checkpoint]`, examples of the rest, a job whose deadline decides, and one without GPUs.
+fn documents() -> [&'static str; 5] {
     let blocks: Vec<&str> = PAGE.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
     blocks.try_into().unwrap_or_else(|other: Vec<&str>| panic!("{} documents", other.len()))
 }
@@ -114,10 +115,15 @@ fn every_key_of_a_model_has_a_row_with_what_is_legal() {
 
 #[test]
 fn a_key_in_the_wrong_place_is_shown_where_it_belongs() {
-    for (section, key) in accepted().iter().filter_map(|key| key.split_once('.')) {
+    let accepted = accepted();
+    // A job has a name as well as a GPU.
+    let elsewhere = accepted.iter().filter_map(|key| key.split_once('.')).filter(|(_, key)| !accepted.contains(*key));
+    for (section, key) in elsewhere {
         let mistakes = read(&format!("{LEAST}{key} = 0\n")).unwrap_err();
-        let belongs = format!("`{key}` belongs to [{section}]");
-        assert!(mistakes.iter().any(|one| one.problem.contains(&belongs)), "{key}: {mistakes:?}");
+        let belongs = |problem: &str| {
+            problem.contains(&format!("`{key}` belongs to ")) && problem.contains(&format!("[{section}]"))
+        };
+        assert!(mistakes.iter().any(|one| belongs(&one.problem)), "{key}: {mistakes:?}");
     }
 }
 
@@ -131,7 +137,8 @@ fn the_documented_defaults_are_the_defaults() {
 
 #[test]
 fn the_documented_examples_are_accepted() {
-    let [_, _, examples, deadline] = documents();
+    let [_, _, examples, deadline, cpu] = documents();
+    assert!(read(&format!("{LEAST}{cpu}")).unwrap().terms.is_cpu_job());
     assert!(read(&format!("{LEAST}{deadline}")).unwrap().terms.deadline_decides());
     let spec = read(&format!("{LEAST}{examples}")).unwrap();
     assert!(
@@ -145,6 +152,10 @@ fn the_documented_examples_are_accepted() {
 /// One of a key, as the parser takes it.
 fn takes(key: &str, value: &str) -> bool {
     let document = match key.split_once('.') {
+        Some(("gpu", "count")) if value == "0" => format!("{LEAST}[gpu]\ncount = 0\n[machine]\nvcpus = 1\n"),
+        Some(("machine", name @ ("vcpus" | "memory_gib"))) => {
+            format!("{LEAST}[gpu]\ncount = 0\n[machine]\n{name} = {value}\n")
+        }
         Some((section, name)) => format!("{LEAST}[{section}]\n{name} = {value}\n"),
         None => format!("{LEAST}{key} = {value}\n"),
     };
@@ -162,8 +173,9 @@ fn the_documented_ranges_are_those_that_are_taken() {
         assert!(least == 0 || !takes(key, &(least - 1).to_string()), "{key} takes less than {least}");
         seen += 1;
     }
-    assert_eq!(seen, 7, "ranges that were understood");
+    assert_eq!(seen, 9, "ranges that were understood");
     assert!(takes("limits.max_runtime", "\"15m\"") && !takes("limits.max_runtime", "\"14m59s\""));
+    assert!(takes("limits.idle", "\"5m\"") && takes("limits.idle", "\"7d\"") && !takes("limits.idle", "\"4m\""));
 }
 
 #[test]
@@ -171,6 +183,12 @@ fn the_documented_signals_are_those_that_are_taken() {
     let documented: BTreeSet<&str> = quoted(rows("Keys")["checkpoint.signal"][2]).collect();
     let refused = read(&format!("{LEAST}[checkpoint]\nsignal = \"?\"\n")).unwrap_err();
     assert_eq!(documented, quoted(&refused[0].problem).collect(), "documented on the left");
+}
+
+#[test]
+fn the_documented_shells_are_those_that_are_taken() {
+    let documented: BTreeSet<&str> = quoted(rows("Keys")["shell"][2]).collect();
+    assert_eq!(documented, Shell::ALL.map(Shell::as_str).into(), "documented on the left");
 }
 
 #[test]
@@ -263,4 +281,17 @@ fn every_state_has_a_row() {
         every.map(|phase| JobOverview::from_job(&Job { phase, ..job.clone() }, now()).state).collect();
     let documented: BTreeSet<&str> = rows("States").into_keys().collect();
     assert_eq!(documented, states, "documented on the left, existing on the right");
+}
+
+#[test]
+fn every_key_that_is_called_otherwise_elsewhere_exists_here() {
+    let page = include_str!("../../../docs/other-tools.md");
+    let accepted = accepted();
+    let middle = page.lines().filter(|line| line.starts_with("| ")).filter_map(|line| line.split(" | ").nth(1));
+    let keys: Vec<&str> =
+        middle.flat_map(quoted).filter(|word| !word.contains(' ') && word.to_lowercase() == *word).collect();
+    assert!(keys.len() > 50, "{keys:?}");
+    for key in keys {
+        assert!(accepted.contains(key), "{key} is no key");
+    }
 }

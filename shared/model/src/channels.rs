@@ -1,4 +1,4 @@
-//! Where Curfew sends its notifications.
+//! The recipients of Curfew's notifications.
 
 /// The channels of a deployment.
 #[derive(Debug, Clone, PartialEq, Eq)]

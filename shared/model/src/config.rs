@@ -9,6 +9,7 @@ mod jobs;
 mod metrics;
 mod mistakes;
 mod notes;
+mod projects;
 mod regions;
 mod sagemaker;
 mod sections;
@@ -16,6 +17,7 @@ mod settings;
 
 use std::collections::BTreeMap;
 
+use jiff::SignedDuration;
 use serde::Deserialize;
 
 pub use changes::{ConfigChange, changes, teams_lost};
@@ -23,8 +25,9 @@ pub use mistakes::{MISTAKES_MAX, mistakes};
 pub use notes::{ConfigNote, notes};
 pub use regions::{misshapen_regions, unknown_regions};
 
-pub use jobs::{JobTeams, JobsConfig, SharedRole};
+pub use jobs::{IdleAfter, JOB_IDLE_MAX, JOB_IDLE_MIN, JobTeams, JobsConfig, SharedRole};
 pub use metrics::{MetricsConfig, SeriesNames, UtilizationUnit};
+pub use projects::ProjectsConfig;
 pub use sagemaker::{ComponentAction, SageMakerAction, SageMakerConfig};
 pub use sections::{
     AccountConfig, DiskPolicy, IdleConfig, LifetimeConfig, LimitsConfig, ManagedConfig, OverBudget, Percent,
@@ -37,7 +40,7 @@ use crate::id::{Region, TeamName};
 use crate::mode::Mode;
 use crate::notification_log::NO_TEAM;
 
-/// Where the document lies in the state bucket.
+/// Key of the document in the state bucket.
 pub const KEY: &str = "config/curfew.toml";
 
 /// The largest document that is read, in bytes: a configuration is written by hand.
@@ -64,17 +67,19 @@ pub struct Config {
     pub managed: ManagedConfig,
     /// GPU instances lacking a required tag.
     pub untagged: UntaggedConfig,
+    /// The projects that may run.
+    pub projects: ProjectsConfig,
     /// Idle GPU instances.
     pub idle: IdleConfig,
-    /// By which metrics accelerators report.
+    /// The metrics by which accelerators report.
     pub metrics: MetricsConfig,
     /// Instances that have run for too long.
     pub lifetime: LifetimeConfig,
     /// Orphaned volumes.
     pub volumes: VolumesConfig,
-    /// What runs under `SageMaker`.
+    /// Notebook instances, Studio apps, endpoints and jobs of `SageMaker`.
     pub sagemaker: SageMakerConfig,
-    /// How much one run may end.
+    /// Limits of the policy actions of one run.
     pub limits: LimitsConfig,
     /// GPU jobs.
     pub jobs: JobsConfig,
@@ -82,24 +87,24 @@ pub struct Config {
     pub account: AccountConfig,
     /// The recipients of the report by mail.
     pub report: ReportConfig,
-    /// What this account pays less than the list says.
+    /// The account's discounts from the list prices.
     pub prices: PricesConfig,
-    /// What teams set for themselves, by the value of the team tag.
+    /// Settings of teams for themselves, by the value of the team tag.
     #[serde(deserialize_with = "checks::teams")]
     pub teams: BTreeMap<TeamName, TeamConfig>,
 }
 
-/// Why a configuration was refused, and where.
+/// A mistake for which a configuration is refused, with its place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{KEY}, line {line}, column {column}, key `{key}`: {problem}")]
 pub struct ConfigError {
-    /// From 1.
+    /// Line of the mistake, from 1.
     pub line: usize,
-    /// From 1, in characters.
+    /// Column of the mistake in characters, from 1.
     pub column: usize,
     /// The full key, such as `idle.window`; of the section where the key itself is unknown.
     pub key: String,
-    /// What was wrong and what is legal.
+    /// The mistake, and the legal values.
     pub problem: String,
 }
 
@@ -131,19 +136,25 @@ impl Config {
         self.teams.keys().filter(|team| team.as_str() != NO_TEAM)
     }
 
-    /// Whether it leaves open which teams have jobs: it names none, or says so.
+    /// `true` if the configuration leaves open which teams have jobs: it names no team, or says so.
     #[must_use]
     pub fn has_jobs_of_any_team(&self) -> bool {
         self.jobs.teams == JobTeams::Any || self.named_teams().next().is_none()
     }
 
-    /// Whether a team may have jobs.
+    /// `true` if this team may have jobs.
     #[must_use]
     pub fn has_jobs_of(&self, team: &TeamName) -> bool {
         self.has_jobs_of_any_team() || (self.teams.contains_key(team) && team.as_str() != NO_TEAM)
     }
 
-    /// What a team set for itself, where it is named in the document.
+    /// The idleness of the GPUs of a team's job after which its owner is notified; `None`: never.
+    #[must_use]
+    pub fn idle_after(&self, team: &TeamName) -> Option<SignedDuration> {
+        self.team(team).and_then(|team| team.idle_after).unwrap_or(self.jobs.idle_after).0
+    }
+
+    /// Returns the settings of a team for itself; `None` if the document does not name it.
     #[must_use]
     pub fn team(&self, name: &TeamName) -> Option<&TeamConfig> {
         self.teams.get(name)

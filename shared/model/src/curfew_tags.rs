@@ -27,27 +27,27 @@ pub const MARKED: &str = "curfew:marked";
 pub const STOPPED: &str = "curfew:stopped";
 /// Opt in or out for one resource.
 pub const MODE: &str = "curfew:mode";
-/// How long this instance may be idle.
+/// The tag that limits the idle time of this instance.
 pub const IDLE_AFTER: &str = "curfew:idle-after";
-/// What happens to this instance when it is idle.
+/// The tag with the action on this instance when it is idle.
 pub const ON_IDLE: &str = "curfew:on-idle";
-/// Whether this instance's NVMe storage may be lost.
+/// The tag that allows or forbids the loss of this instance's NVMe storage.
 pub const LOCAL_DISK: &str = "curfew:local-disk";
-/// When this instance ends.
+/// The tag with the time at which this instance ends.
 pub const EXPIRES_AT: &str = "curfew:expires-at";
-/// When this instance should run.
+/// The tag with the hours in which this instance should run.
 pub const HOURS: &str = "curfew:hours";
-/// Until when Curfew skips this resource.
+/// The tag with the time until which Curfew skips this resource.
 pub const KEEP_UNTIL: &str = "curfew:keep-until";
 /// The job this resource was launched for.
 pub const JOB: &str = "curfew:job";
-/// Which attempt of the job it is.
+/// The tag with the number of the attempt of the job.
 pub const ATTEMPT: &str = "curfew:attempt";
 /// The label that shows when a volume was first seen unattached.
 pub const UNATTACHED_SINCE: &str = "curfew:unattached-since";
 /// The label that shows which volume a snapshot of Curfew's own is of.
 pub const SNAPSHOT_OF: &str = "curfew:snapshot-of";
-/// How the volume of a snapshot was: `<zone>,<type>,<GiB>,<IOPS>,<MiB/s>`.
+/// The label with the properties of a snapshot's volume: `<zone>,<type>,<GiB>,<IOPS>,<MiB/s>`.
 pub const RESTORE: &str = "curfew:restore";
 /// The label that shows when the volume of a snapshot was deleted.
 pub const DELETED_AT: &str = "curfew:deleted-at";
@@ -76,7 +76,7 @@ pub const KEYS: [&str; 16] = [
 /// `curfew:restore` says, and a person decides.
 pub const LABELS: [&str; 6] = [MARKED, STOPPED, UNATTACHED_SINCE, SNAPSHOT_OF, RESTORE, DELETED_AT];
 
-/// Whether these labels can be written beside a resource's tags. AWS's own tags do not count (EC2 user guide, "Tag restrictions").
+/// `true` if these labels can be written beside a resource's tags. AWS's own tags do not count (EC2 user guide, "Tag restrictions").
 #[must_use]
 pub fn has_room(tags: &Tags, labels: &[&str]) -> bool {
     let own = tags.keys().filter(|key| !key.starts_with("aws:")).count();
@@ -84,7 +84,7 @@ pub fn has_room(tags: &Tags, labels: &[&str]) -> bool {
     new == 0 || own.saturating_add(new) <= TAGS_MAX
 }
 
-/// For people: every tag that cannot be read, and why.
+/// Explains to people every tag that cannot be read, each with its problem.
 #[must_use]
 pub fn explain_unreadable(unreadable: &[UnreadableTag]) -> String {
     let problem = |UnreadableTag { key, value, problem }: &UnreadableTag| {
@@ -93,14 +93,14 @@ pub fn explain_unreadable(unreadable: &[UnreadableTag]) -> String {
     unreadable.iter().map(problem).collect::<Vec<_>>().join("; ")
 }
 
-/// The same in a few words: which tags those are.
+/// Names the unreadable tags to people, in a few words.
 #[must_use]
 pub fn name_unreadable(unreadable: &[UnreadableTag]) -> String {
     let keys: Vec<String> = unreadable.iter().map(|tag| quoted_unless_word(&tag.key)).collect();
     format!("tag {} unreadable", keys.join(", "))
 }
 
-/// What one resource's tags say.
+/// Settings in one resource's tags.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CurfewTags {
     /// `curfew:mode`.
@@ -137,7 +137,7 @@ enum TagCarrier {
 pub enum IdleAfter {
     /// Never idle.
     Off,
-    /// How long it must be idle.
+    /// The time for which it must be idle.
     Window(SignedDuration),
 }
 
@@ -146,7 +146,7 @@ pub enum IdleAfter {
 pub struct UnreadableTag {
     pub key: String,
     pub value: String,
-    /// What is wrong and what is legal.
+    /// The mistake, and the legal values.
     pub problem: String,
 }
 
@@ -227,13 +227,13 @@ impl CurfewTags {
     }
 }
 
-/// Until when a resource is kept, whatever else it says; `None` if it does not say so, or not legibly.
+/// Returns the time until which a resource is kept, whatever its other tags say; `None` if it has no such tag, or no legible one.
 #[must_use]
 pub fn kept_until(tags: &Tags) -> Option<Timestamp> {
     tags.get(KEEP_UNTIL).and_then(|value| read_keep_until(value).ok())
 }
 
-/// Whether its owner sees a key that begins with `curfew`: in any case, after blanks, and with the two Cyrillic letters that
+/// `true` if an owner sees a key that begins with `curfew`: in upper or lower case, after blanks, and with the two Cyrillic letters that
 /// lie on the keys of their Latin look-alikes.
 pub fn begins_with_curfew(key: &str) -> bool {
     let latin = |letter: char| match letter {

@@ -14,7 +14,7 @@ pub fn to_hex(bytes: &[u8]) -> String {
     })
 }
 
-/// Whether it is a SHA-256 as [`sha256_hex`] writes it.
+/// `true` if the text is a SHA-256 as [`sha256_hex`] writes it.
 #[must_use]
 pub fn is_sha256_hex(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|digit| DIGITS.contains(&digit))

@@ -16,7 +16,7 @@ pub(crate) use words::{SLIPS_MAX, slips};
 
 /// The most characters of a document in a message: SNS would refuse a message that repeats all of it.
 pub const KEY_CHARACTERS_MAX: usize = 200;
-/// The same of a sentence about it.
+/// The most characters of a sentence about a document in a message.
 pub const PROBLEM_CHARACTERS_MAX: usize = 1_000;
 
 /// The key of what is wrong with no key in particular.
@@ -30,16 +30,16 @@ pub struct DocumentKind {
     pub every_key: fn() -> Vec<String>,
 }
 
-/// What is wrong, and where.
+/// A mistake in a document, with its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DocumentError {
-    /// From 1.
+    /// Line of the mistake, from 1.
     pub line: usize,
-    /// From 1, in characters.
+    /// Column of the mistake in characters, from 1.
     pub column: usize,
     /// The full key; of the section where the key itself is unknown.
     pub key: String,
-    /// What is wrong, and what is legal.
+    /// The mistake, and the legal values.
     pub problem: String,
 }
 
@@ -71,7 +71,7 @@ impl DocumentKind {
     }
 }
 
-/// What the parser says is left as it is, but of an amount.
+/// Locates a syntax error. The parser's own words stay, except about an amount.
 fn syntax_error(text: &str, error: &toml::de::Error) -> DocumentError {
     let byte = error.span().map_or(0, |span| span.start);
     let line = text.lines().nth(position(text, byte).0 - 1).unwrap_or_default();
@@ -81,7 +81,6 @@ fn syntax_error(text: &str, error: &toml::de::Error) -> DocumentError {
     located(text, byte, key, &problem)
 }
 
-/// What a parsed document means.
 fn deserialize<T: DeserializeOwned>(tree: DeTable<'_>) -> Result<T, MeaningError> {
     T::deserialize(ValueDeserializer(&DeValue::Table(tree)))
 }
@@ -113,7 +112,7 @@ pub fn position(text: &str, byte: usize) -> (usize, usize) {
     (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
 }
 
-/// At which byte the document names this key.
+/// Returns the byte at which the document names this key.
 #[must_use]
 pub fn written_at(table: &DeTable<'_>, path: &[&str]) -> Option<usize> {
     let (first, rest) = path.split_first()?;
@@ -125,7 +124,7 @@ pub fn written_at(table: &DeTable<'_>, path: &[&str]) -> Option<usize> {
     }
 }
 
-/// At which byte an item of the list of that key stands.
+/// Returns the byte at which an item of this key's list begins.
 #[must_use]
 pub fn item_written_at(table: &DeTable<'_>, path: &[&str], index: usize) -> Option<usize> {
     let (first, rest) = path.split_first()?;

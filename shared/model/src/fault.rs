@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 pub struct InvalidValue(String);
 
 impl InvalidValue {
-    /// That sentence.
+    /// Makes the error with this sentence.
     pub fn new(problem: impl Display) -> Self {
         Self(problem.to_string())
     }
@@ -26,7 +26,7 @@ const PANIC_CHARACTERS_MAX: usize = 200;
 pub struct Bug(String);
 
 impl Bug {
-    /// From what was caught of a panic.
+    /// Makes the bug from the caught payload of a panic.
     #[must_use]
     pub fn from_panic(panic: &(dyn Any + Send)) -> Self {
         let words =
@@ -47,17 +47,17 @@ impl Bug {
 /// An error that passes by itself. The error's own text does not say so: the advice depends on its reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Passing {
-    /// The same works later.
+    /// A later try succeeds.
     Later,
     /// AWS was not reached: it may be the reader's network.
     Unreached,
 }
 
 impl Passing {
-    /// For the reader of a run's report: another run follows it.
+    /// Advice to the reader of a run's report: another run follows it.
     pub const IN_RUN: &str = "the next run tries again";
 
-    /// For the caller of a command: no run follows it.
+    /// Returns the advice to the caller of a command: no run follows it.
     #[must_use]
     pub const fn advice(self) -> &'static str {
         match self {
@@ -100,9 +100,10 @@ pub fn one_line(text: &str, characters_max: usize) -> String {
     shortened(text, characters_max).chars().map(line).collect()
 }
 
-/// Whether a character ends a line, moves a cursor, turns the order in which a line is read, or shows nothing: the control characters, those for
-/// formatting (Unicode Standard Annex 44, "General Category Values", Cc and Cf) except for the few of Cf that are visible, such as U+0600, the
-/// separators of lines and paragraphs, and the fillers. Not those that only choose the shape of the letter before them.
+/// `true` if a character ends a line, moves a cursor, turns the order in which a line is read, or shows nothing: the control characters,
+/// those for formatting (Unicode Standard Annex 44, "General Category Values", Cc and Cf) except for the few of Cf that are visible, such
+/// as U+0600, the separators of lines and paragraphs, and the fillers. Characters that only choose the shape of the letter before them do
+/// not count.
 #[must_use]
 pub fn breaks_line(c: char) -> bool {
     c.is_control()

@@ -31,7 +31,7 @@ pub fn instance() -> InstanceBuilder {
     untagged().tag("Team", "vision").tag("Owner", "ada")
 }
 
-/// The same without any tag.
+/// A running, on-demand g5.xlarge without any tag, launched a day ago, without instance storage.
 pub fn untagged() -> InstanceBuilder {
     InstanceBuilder(Instance {
         id: "i-0abc".into(),

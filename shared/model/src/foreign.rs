@@ -1,4 +1,4 @@
-//! Whether a resource belongs to another controller, which would replace or miss a resource that Curfew ends.
+//! Ownership by another controller, which would replace or miss a resource that Curfew ends.
 
 use crate::config::ManagedConfig;
 use crate::foreign_text::quoted_unless_word;
@@ -117,7 +117,7 @@ pub fn controller(instance: &Instance, managed: &ManagedConfig) -> Option<String
     controller_by_tags(&instance.tags, managed)
 }
 
-/// Whose an instance would seem to be by a tag of that key, for people to read.
+/// Names the controller that an instance would seem to belong to by a tag of that key, for people to read.
 #[must_use]
 pub fn controller_by_key(key: &str, managed: &ManagedConfig) -> Option<String> {
     let tags = Tags::from([(key.to_owned(), String::new())]);

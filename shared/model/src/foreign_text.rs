@@ -11,7 +11,7 @@ pub fn quoted(text: &str) -> String {
     format!("\"{}\"", harmless(text))
 }
 
-/// The same, without quotes if it is one word that cannot be read as anything else: `vision`, `"computer vision"`.
+/// Quotes a text as [`quoted`] does, unless it is one word that cannot be read as anything else: `vision`, `"computer vision"`.
 #[must_use]
 pub fn quoted_unless_word(text: &str) -> String {
     let is_word = |letter: char| letter.is_alphanumeric() || "-_:+=/".contains(letter);
@@ -80,13 +80,14 @@ fn is_s3(before: &str) -> bool {
         .is_some_and(|before| !before.ends_with(|letter: char| letter.is_alphanumeric() || "+-.".contains(letter)))
 }
 
-/// Whether a dot behind this text would begin the link of a `www` host.
+/// `true` if a dot behind this text would begin the link of a `www` host.
 #[must_use]
 pub fn ends_with_www(before: &str) -> bool {
     before.chars().rev().take_while(|letter| letter.eq_ignore_ascii_case(&'w')).count() >= 3
 }
 
-/// What a reader takes for a quote or a backtick (Unicode Standard, "General Punctuation", and look-alikes). An apostrophe ends no quotes.
+/// `true` if a reader takes the letter for a quote or a backtick (Unicode Standard, "General Punctuation", and look-alikes). An apostrophe
+/// ends no quotes.
 const fn is_quote(letter: char) -> bool {
     matches!(
         letter,

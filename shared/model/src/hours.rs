@@ -17,7 +17,7 @@ use crate::time_zone::read_time_zone;
 /// A little more than a week: every window repeats within it.
 const NEAR: SignedDuration = SignedDuration::from_hours(8 * 24);
 
-/// When an instance should run.
+/// The hours in which an instance should run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hours {
     text: String,
@@ -28,21 +28,21 @@ pub struct Hours {
     zone: TimeZone,
 }
 
-/// How a moment lies to the windows around it. Windows further than a week away are not looked for.
+/// Position of a moment among the windows around it. Windows further than a week away are not searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HoursPosition {
     /// Within a window that ends then; `None` if no end is within a week.
     Inside {
-        /// When the window began; `None` if that is over a week ago.
+        /// Start of the window; `None` if that is over a week ago.
         since: Option<Timestamp>,
-        /// When it ends.
+        /// End of the window.
         until: Option<Timestamp>,
     },
     /// Outside of every window.
     Outside {
-        /// When the last window ended; `None` if that is over a week ago.
+        /// End of the last window; `None` if that is over a week ago.
         since: Option<Timestamp>,
-        /// When the next one begins.
+        /// Start of the next window.
         until: Option<Timestamp>,
     },
 }
@@ -64,7 +64,7 @@ impl Hours {
         Ok(Self { text: text.to_owned(), days: read_days(days)?, start, end, ends_next_day: end <= start, zone })
     }
 
-    /// Where `now` lies to the windows around it.
+    /// Returns the position of `now` among the windows around it.
     #[must_use]
     pub fn position(&self, now: Timestamp) -> HoursPosition {
         let windows = self.windows_around(now);
@@ -79,7 +79,7 @@ impl Hours {
         }
     }
 
-    /// All windows from ten days before to ten days after, in order, touching ones joined.
+    /// Returns all windows from ten days before to ten days after, in order, touching ones joined.
     fn windows_around(&self, now: Timestamp) -> Vec<(Timestamp, Timestamp)> {
         let today = now.to_zoned(self.zone.clone()).date();
         let mut joined: Vec<(Timestamp, Timestamp)> = Vec::new();

@@ -1,4 +1,4 @@
-//! Where a job or the configuration names the image that a machine boots.
+//! The image that a machine boots, as a job or the configuration names it.
 
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
@@ -16,7 +16,11 @@ const ARCHITECTURE: &str = "{architecture}";
 const DEFAULT: &str =
     "/aws/service/deeplearning/ami/{architecture}/base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id";
 
-/// What the role of `run-jobs` may read: AWS's public parameters of the Deep Learning AMIs, and those that this account sets for Curfew.
+/// The newest Amazon Linux 2023, for CPU jobs (Systems Manager user guide, "Calling AMI public parameters").
+const WITHOUT_GPU: &str = "/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-{architecture}";
+
+/// Prefixes of the parameters that `[jobs] image` may name, among those that the role of `run-jobs` may read: AWS's public parameters of
+/// the Deep Learning AMIs, and those that this account sets for Curfew.
 const READABLE: [&str; 2] = ["/aws/service/deeplearning/", "/curfew/images/"];
 
 /// Systems Manager API reference, "PutParameter": at most 1,011 characters with the ARN, which has less than 100.
@@ -32,7 +36,13 @@ pub enum ImageSource {
 }
 
 impl ImageSource {
-    /// The same, with the architecture filled in.
+    /// Returns the image of the machines of CPU jobs.
+    #[must_use]
+    pub fn without_gpu() -> Self {
+        Self::Parameter(WITHOUT_GPU.to_owned())
+    }
+
+    /// Returns the source with the architecture filled in.
     #[must_use]
     pub fn for_architecture(&self, architecture: &str) -> Self {
         match self {
@@ -104,7 +114,7 @@ impl<'de> Deserialize<'de> for ImageSource {
     }
 }
 
-/// What `machine.ami` and `[jobs] image` take: EC2 user guide, "Resource IDs", a prefix, and 8 or 17 hex digits.
+/// Checks the id of an image in `machine.ami` or `[jobs] image`: a prefix, and 8 or 17 hex digits (EC2 user guide, "Resource IDs").
 ///
 /// # Errors
 /// It is not the id of an image.

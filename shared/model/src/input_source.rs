@@ -1,4 +1,4 @@
-//! Where data of an account lies in S3.
+//! The place of an account's data in S3.
 
 use std::fmt;
 
@@ -47,7 +47,7 @@ impl InputSource {
         if self.path.is_empty() || self.path.ends_with('/') { self.path.clone() } else { format!("{}/", self.path) }
     }
 
-    /// Whether a folder of a bucket is this one, or lies below it. `vision` has nothing of `vision-2/`.
+    /// `true` if `other` is this folder of the bucket, or lies below it. `vision` does not cover `vision-2/`.
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
         self.bucket == other.bucket && other.folder().starts_with(&self.folder())
@@ -84,7 +84,7 @@ impl Serialize for InputSource {
     }
 }
 
-/// With or without `s3://`.
+/// Reads an address with or without `s3://`.
 impl<'de> Deserialize<'de> for InputSource {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;

@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use serde::Serialize;
 
+use crate::curfew_tags::JOB;
 use crate::id::{Region, ResourceId, TypeName};
 use crate::observation::{Gap, GapKind, Observation};
 
-/// All tags of one resource.
+/// Every tag of one resource.
 pub type Tags = BTreeMap<String, String>;
 
 /// One instance, as `DescribeInstances` returns it, with the facts of its type.
@@ -19,25 +20,25 @@ pub struct Instance {
     /// Its availability zone, by name, such as `us-east-1a`, where EC2 says so.
     pub zone: Option<String>,
     pub instance_type: TypeName,
-    /// What it is doing, as EC2 sees it.
+    /// State of the instance, as EC2 sees it.
     pub state: InstanceState,
-    /// Of its present life: starting a stopped instance sets it anew.
+    /// Launch of its present life: a start of a stopped instance sets it anew.
     pub launched_at: Timestamp,
-    /// All of them, AWS's own included.
+    /// Every tag, AWS's own included.
     pub tags: Tags,
-    /// How it is bought.
+    /// Purchase option of the instance.
     pub purchase: PurchaseOption,
-    /// Whether its root lies on instance storage, so that it cannot be stopped.
+    /// `true` if its root lies on instance storage, so that it cannot be stopped.
     pub root_on_instance_storage: bool,
     /// The service that manages it (`Operator.Principal`), where one does.
     pub operator: Option<String>,
-    /// Where capacity is paid for whether or not the instance runs.
+    /// Capacity of the instance that is paid for even if it does not run.
     pub prepaid: Option<PrepaidCapacity>,
-    /// Whether it runs plain Linux/UNIX on shared hardware, which the price table is about.
+    /// `true` if it runs plain Linux/UNIX on shared hardware, the subject of the price table.
     pub plain_linux: bool,
     /// The first label of its private DNS name, where no other instance of the region has the same.
     pub host: Option<String>,
-    /// Why it is in its state, where EC2 says so: `StateReason.Code`.
+    /// Reason for its state, if EC2 gives one: `StateReason.Code`.
     pub state_reason: Option<String>,
     pub machine: InstanceTypeFacts,
 }
@@ -50,10 +51,10 @@ pub enum InstanceState {
     Pending,
     /// Running, and billed.
     Running,
-    /// On its way to stopped.
+    /// Changing to stopped.
     Stopping,
     Stopped,
-    /// On its way to terminated.
+    /// Changing to terminated.
     ShuttingDown,
     /// Gone; seen only when one instance is read again.
     Terminated,
@@ -61,11 +62,11 @@ pub enum InstanceState {
     Unknown,
 }
 
-/// How an instance is bought.
+/// Purchase option of an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PurchaseOption {
-    /// By the second.
+    /// Paid by the second.
     OnDemand,
     /// Spot, for one life: it cannot be stopped.
     SpotOneTime,
@@ -86,12 +87,12 @@ pub enum PrepaidCapacity {
     DedicatedHost,
 }
 
-/// What a type is, by `DescribeInstanceTypes`.
+/// Facts of an instance type, from `DescribeInstanceTypes`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct InstanceTypeFacts {
     /// The maker of the accelerator.
     pub accelerator: Accelerator,
-    /// How many there are; logical ones where the type has a fraction of a GPU.
+    /// Number of accelerators; logical ones where the type has a fraction of a GPU.
     pub accelerators: u32,
     /// The memory of the largest of them, in MiB; 0 where EC2 does not say.
     pub accelerator_memory_mib: u32,
@@ -113,6 +114,8 @@ pub enum Accelerator {
     Neuron,
     /// Anything else, such as Habana Gaudi.
     Other,
+    /// No accelerator: the machine of a CPU job.
+    None,
 }
 
 /// One instance before its type is known.
@@ -124,8 +127,8 @@ pub struct DescribedInstance {
 }
 
 impl Instance {
-    /// How the last start of a stopped instance failed, where it did: a start may be accepted and still come to nothing
-    /// (EC2 user guide, "Troubleshoot instance launch issues", "Instance terminates immediately").
+    /// Returns the reason code of a failed last start of a stopped instance; `None` if it did not fail. A start may be accepted and still
+    /// come to nothing (EC2 user guide, "Troubleshoot instance launch issues", "Instance terminates immediately").
     #[must_use]
     pub fn last_start_failed(&self) -> Option<&str> {
         self.state_reason
@@ -144,7 +147,7 @@ impl Instance {
 }
 
 impl InstanceTypeFacts {
-    /// What stands there before the type is known.
+    /// Placeholder until the type is known.
     pub const UNKNOWN: Self = Self {
         accelerator: Accelerator::Other,
         accelerators: 0,
@@ -157,8 +160,8 @@ impl InstanceTypeFacts {
 /// The answer of `DescribeInstanceTypes` about the types: `None` for those without an accelerator.
 pub type InstanceTypes = BTreeMap<TypeName, Option<InstanceTypeFacts>>;
 
-/// Keeps the accelerated instances of one region and adds to each its type's facts and, if it is unique, its host name. A type that could not be
-/// described is a gap: its instances cannot be judged.
+/// Keeps the accelerated instances of one region, and the machines of CPU jobs by their tag, and adds to each its type's facts and, if it is
+/// unique, its host name. A type that could not be described is a gap: its instances cannot be judged.
 #[must_use]
 pub fn accelerated(
     region: &Region,
@@ -177,6 +180,10 @@ pub fn accelerated(
                     .filter(|host| hosts.contains(*host))
                     .map(str::to_owned);
                 seen.items.push(Instance { machine: machine.clone(), host, ..instance });
+            }
+            Some(None) if instance.tags.contains_key(JOB) => {
+                let machine = InstanceTypeFacts { accelerator: Accelerator::None, ..InstanceTypeFacts::UNKNOWN };
+                seen.items.push(Instance { machine, host: None, ..instance });
             }
             Some(None) => {}
             None => *unknown_types.entry(instance.instance_type).or_default() += 1,
@@ -254,6 +261,16 @@ mod tests {
         let seen = accelerated(&"us-east-1".into(), vec![described(instance(), "")], &machines());
         assert_eq!(seen.items[0].machine, machines()[&TypeName::from("g5.xlarge")].clone().unwrap());
         assert_eq!(seen.items[0].host, None);
+    }
+
+    #[test]
+    fn the_machine_of_a_cpu_job_is_kept_by_its_tag() {
+        let job = instance().id("i-3").of_type("m7i.large").tag(JOB, "vision/prepare-1a2b3c4d");
+        check(
+            vec![described(instance().id("i-2").of_type("m7i.large"), ""), described(job, "ip-10-0-0-3")],
+            &["i-3 -"],
+            &[],
+        );
     }
 
     #[test]

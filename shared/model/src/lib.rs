@@ -1,4 +1,4 @@
-//! What Curfew knows by name: ids, money, time, tags, configuration, what instances, volumes, `SageMaker`'s resources and usage are.
+//! Curfew's vocabulary: ids, money, time, tags, configuration, instances, volumes, `SageMaker`'s resources and usage.
 //!
 //! Pure: no I/O, no async, no clock, no environment. Time is an argument, and the same arguments give the same answer.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
@@ -25,6 +25,7 @@ pub mod money;
 pub mod notification_log;
 pub mod observation;
 pub mod ownership;
+pub mod partition;
 pub mod quota;
 pub mod refusal;
 pub mod region;

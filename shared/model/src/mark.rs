@@ -20,19 +20,20 @@ pub struct AnnouncedAction {
     pub mode: Mode,
     /// The time of the announcement.
     pub at: Timestamp,
-    /// From when on it is due, in whole seconds.
+    /// Earliest time of the action, in whole seconds.
     pub deadline: Timestamp,
 }
 
 impl AnnouncedAction {
-    /// Whether it still binds at `now`, for something that lives since `since`: neither of an earlier life, nor forgotten.
+    /// `true` if the announcement still binds at `now`, for something that lives since `since`: it is neither of an earlier life, nor
+    /// forgotten.
     #[must_use]
     pub fn is_fresh(self, since: Timestamp, now: Timestamp) -> bool {
         self.deadline >= since && now.duration_since(self.deadline) <= FORGOTTEN_AFTER
     }
 }
 
-/// As tags are written. Rounded down, so that a grace of `0s` is over in the next run, however soon that comes.
+/// Rounds a moment down to a whole second, as tags are written, so that a grace of `0s` is over in the next run, however soon that comes.
 #[must_use]
 pub fn whole_second(at: Timestamp) -> Timestamp {
     Timestamp::from_second(at.as_second()).unwrap_or(at)

@@ -1,4 +1,4 @@
-//! Whether Curfew acts or only says what it would do.
+//! Curfew's mode: it acts, or only says what it would do.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// As in tags, configuration and documents.
+    /// Returns the mode as tags, configuration and documents write it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -35,7 +35,7 @@ pub fn read(text: &str) -> Option<Timestamp> {
     if text.get(..4).is_some_and(|year| YEARS.contains(&year)) { read_in_any_year(text) } else { None }
 }
 
-/// The same, of a moment until which something lasts: one past [`YEARS`] lasts for ever.
+/// Reads a moment until which something lasts, as [`read`] does, but one past [`YEARS`] lasts for ever.
 #[must_use]
 pub fn read_until(text: &str) -> Option<Timestamp> {
     let is_far = text.get(..4).is_some_and(|year| year > *YEARS.end());
@@ -49,7 +49,7 @@ fn read_in_any_year(text: &str) -> Option<Timestamp> {
     if is_rfc_3339(text) { text.parse().ok() } else { None }
 }
 
-/// Whether it looks like one. Whether there is such a day and such an hour is for jiff to say.
+/// `true` if the text has the shape of RFC 3339. jiff checks that such a day and such an hour exist.
 fn is_rfc_3339(text: &str) -> bool {
     let Some((date_and_time, rest)) = text.split_at_checked("2026-09-30T18:00:00".len()) else { return false };
     let zone = rest.strip_prefix('.').map_or(rest, |rest| rest.trim_start_matches(|c: char| c.is_ascii_digit()));

@@ -9,13 +9,16 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// Hours in an average month (365.25 days / 12), as AWS's own calculators round it.
 const HOURS_PER_MONTH: u64 = 730;
 
-/// Of a cent.
+/// Micro-USD of a cent.
 pub const USD_MICROS_PER_CENT: u64 = 10_000;
 
 /// The largest budget, in USD: a larger one is a typing error.
 pub const USD_MAX: f64 = 1_000_000_000.0;
 
-/// What something costs while it runs, in micro-USD per hour. Serialised as USD per hour, a JSON number.
+/// The highest price of a machine, in USD an hour: a higher one is a typing error.
+pub const USD_PER_HOUR_MAX: f64 = 1_000_000.0;
+
+/// Cost of something while it runs, in micro-USD per hour. Serialised as USD per hour, a JSON number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Rate(u64);
 
@@ -28,11 +31,17 @@ impl Rate {
         Self(usd_micros)
     }
 
-    /// From micro-USD per month of 730 hours, rounded up to the next micro-USD per hour, so that a price in whole cents a month is shown as the
-    /// same price again.
+    /// Converts micro-USD per month of 730 hours, rounded up to the next micro-USD per hour, so that a price in whole cents a month is
+    /// shown as the same price again.
     #[must_use]
     pub const fn from_usd_micros_per_month(usd_micros: u64) -> Self {
         Self(usd_micros.div_ceil(HOURS_PER_MONTH))
+    }
+
+    /// USD per hour as people write them, to the nearest micro-USD.
+    #[must_use]
+    pub fn from_usd_per_hour(usd: f64) -> Self {
+        Self(Amount::from_usd(usd).usd_micros())
     }
 
     #[must_use]
@@ -40,7 +49,7 @@ impl Rate {
         self.0
     }
 
-    /// What is left after taking that away; never less than nothing.
+    /// Subtracts a rate; the result is at least zero.
     #[must_use]
     pub const fn less(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
@@ -95,7 +104,7 @@ impl Serialize for Rate {
     }
 }
 
-/// Of what was written down, the same to the micro-USD an hour.
+/// Reads a written rate back, exact to the micro-USD an hour.
 impl<'de> Deserialize<'de> for Rate {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let usd = f64::deserialize(deserializer)?;
@@ -119,7 +128,7 @@ pub struct Amount(u128);
 const SECONDS_PER_HOUR: u128 = 3_600;
 
 impl Amount {
-    /// Nothing.
+    /// No money.
     pub const ZERO: Self = Self(0);
 
     /// The cost of this number of seconds at that rate.
@@ -160,19 +169,19 @@ impl Amount {
         self.usd_micros() as f64 / 1e6
     }
 
-    /// Whether people are shown more than $0.00.
+    /// `true` if people are shown more than $0.00.
     #[must_use]
     pub fn is_a_cent(self) -> bool {
         self.usd_micros() >= USD_MICROS_PER_CENT / 2
     }
 
-    /// What is left after taking that away; never less than nothing.
+    /// Subtracts an amount; the result is at least zero.
     #[must_use]
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// That share of it, rounded down by less than a micro-USD; nothing, of a share of nothing.
+    /// Returns this share of the amount, rounded down by less than a micro-USD; zero if `denominator` is zero.
     #[must_use]
     pub fn scaled(self, numerator: u64, denominator: u64) -> Self {
         Self(self.0.saturating_mul(u128::from(numerator)).checked_div(u128::from(denominator)).unwrap_or_default())
@@ -185,7 +194,7 @@ impl Amount {
         Self(self.0.div_ceil(unit).saturating_mul(unit))
     }
 
-    /// For how many whole seconds it lasts at that rate; `None` if it lasts for ever.
+    /// Returns the whole seconds that the amount lasts at this rate; `None` if it lasts for ever.
     #[must_use]
     pub fn lasts_at(self, rate: Rate) -> Option<u64> {
         self.0.checked_div(u128::from(rate.0)).map(|seconds| u64::try_from(seconds).unwrap_or(u64::MAX))
@@ -230,7 +239,7 @@ impl Serialize for Amount {
     }
 }
 
-/// Of what was written down, the same to the micro-USD.
+/// Reads a written amount back, exact to the micro-USD.
 impl<'de> Deserialize<'de> for Amount {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let usd = f64::deserialize(deserializer)?;
@@ -278,7 +287,7 @@ pub fn format_monthly_rate(rate: Option<Rate>) -> String {
     }
 }
 
-/// The same for a table: `$8.00/mo`.
+/// Formats a rate that is too small to be shown by the hour, for a table: `$8.00/mo`.
 #[must_use]
 pub fn format_monthly_rate_shortly(rate: Rate) -> String {
     format!("${}/mo", usd(rate.usd_cents_per_month()))
@@ -380,7 +389,6 @@ mod tests {
             prop_assert!(kept - usd_micros < USD_MICROS_PER_CENT / 10);
         }
 
-        /// What is written down is read back to the micro-USD.
         #[test]
         fn an_amount_survives_writing_and_reading(usd_micros in 0..1_u64 << 49) {
             let json = serde_json::to_string(&Amount::from_usd_micros(usd_micros)).unwrap();

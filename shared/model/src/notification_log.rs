@@ -34,7 +34,7 @@ const COMPARED_BYTES_MAX: usize = 64;
 /// The interval at which a lasting error is notified again.
 pub const REPEAT_AFTER: SignedDuration = SignedDuration::from_hours(24);
 
-/// What a notice is about.
+/// Subject of a notification.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct NotificationKey(String);
@@ -46,13 +46,13 @@ impl NotificationKey {
         Self(rule.to_string())
     }
 
-    /// What would be done for a rule, in observe mode.
+    /// An action for a rule that observe mode does not carry out.
     #[must_use]
     pub fn would(rule: Rule) -> Self {
         Self(format!("would-{rule}"))
     }
 
-    /// What could not be done for a rule.
+    /// An action for a rule that could not be carried out.
     #[must_use]
     pub fn undone(rule: Rule) -> Self {
         Self(format!("undone-{rule}"))
@@ -70,7 +70,7 @@ impl NotificationKey {
         Self(format!("budget-{threshold_percent}"))
     }
 
-    /// Whether it is such a share.
+    /// `true` if the key is a share of a budget.
     #[must_use]
     pub fn is_about_budget(&self) -> bool {
         self.0.starts_with("budget-")
@@ -98,7 +98,7 @@ pub struct NotificationEntry {
 }
 
 impl NotificationEntry {
-    /// What was notified, and when, in short.
+    /// Makes an entry of the content and its time, in short.
     #[must_use]
     pub fn new(at: Timestamp, what: &str) -> Self {
         Self { at, what: fingerprint(what) }
@@ -114,10 +114,10 @@ fn fingerprint(text: &str) -> String {
     digest.iter().take(16).fold("sha256:".to_owned(), |shown, byte| format!("{shown}{byte:02x}"))
 }
 
-/// What one function remembers about one region.
+/// Memory of one function about one region.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct NotificationLog {
-    /// By the id of the resource.
+    /// Records by the id of the resource.
     #[serde(default)]
     pub resources: BTreeMap<ResourceId, ResourceRecord>,
     /// The owner tags of the instances that volumes were last seen on.
@@ -150,16 +150,16 @@ pub enum UndeliveredCause {
     /// SNS did not accept the message.
     #[default]
     Refused,
-    /// It came up after the messages were sent.
+    /// The paragraph came up after the messages were sent.
     Late,
 }
 
-/// Whether it is notified again.
+/// Policy for sending a notification again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RepeatPolicy {
-    /// Once, until it is fixed or changes.
+    /// A single notification, until its subject is fixed or changes.
     Never,
-    /// Once a day while it lasts.
+    /// A notification a day while it lasts.
     Daily,
 }
 
@@ -191,7 +191,7 @@ impl NotificationLog {
         self.record(resource)?.notified.get(topic)
     }
 
-    /// Whether a resource has a notification with this key and content.
+    /// `true` if a resource has a notification with this key and content.
     #[must_use]
     pub fn was_notified(&self, resource: &ResourceId, topic: &NotificationKey, what: &str) -> bool {
         self.notification(resource, topic).is_some_and(|told| told.what == fingerprint(what))
@@ -209,7 +209,8 @@ impl NotificationLog {
 }
 
 impl NotificationEntry {
-    /// Whether it need not be sent at `now`. A time further ahead than clocks differ is damaged, and must not silence a fault until then.
+    /// `true` if the notification need not be sent at `now`. A time further ahead than clocks differ is damaged, and must not silence a
+    /// fault until then.
     #[must_use]
     pub fn covers(&self, what: &str, repeat: RepeatPolicy, now: Timestamp) -> bool {
         self.what == fingerprint(what)

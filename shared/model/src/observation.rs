@@ -1,4 +1,4 @@
-//! What observing yields: what was seen, and what could not be.
+//! Result of observing: the items that were seen, and the gaps.
 
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
@@ -12,9 +12,9 @@ use crate::volume::{Snapshot, Volume};
 /// Items that were seen, and gaps where something could not be.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Observation<T> {
-    /// What was seen.
+    /// Items that were seen.
     pub items: Vec<T>,
-    /// What could not be seen, and why.
+    /// Gaps: parts that could not be seen, and why.
     pub gaps: Vec<Gap>,
 }
 
@@ -93,7 +93,7 @@ pub struct Gap {
     pub region: Region,
     /// The call by its IAM action, such as `ec2:DescribeInstances`; of a bug the resource.
     pub call: String,
-    /// What AWS answered, and what to do about it, if it lasts.
+    /// Answer of AWS, and the remedy if it lasts.
     pub error: String,
     pub kind: GapKind,
     /// `None` if it lasts.
@@ -107,7 +107,7 @@ impl Gap {
         Self { region: region.clone(), call: call.into(), error: error.into(), kind, passing: None }
     }
 
-    /// What a bug hides about one resource.
+    /// Makes the gap that a bug leaves in one resource.
     #[must_use]
     pub fn for_bug(bug: &Bug, region: &Region, resource: &ResourceId) -> Self {
         Self::new(region, format!("judging {resource}"), bug.to_string(), GapKind::Part)
@@ -130,7 +130,7 @@ impl Gap {
     }
 }
 
-/// As a run reports it.
+/// Serialises a gap as a run reports it.
 impl Serialize for Gap {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut gap = serializer.serialize_struct("Gap", 3)?;
@@ -141,14 +141,14 @@ impl Serialize for Gap {
     }
 }
 
-/// What stayed unseen: it decides how often people are notified of a gap, and what is left undone.
+/// The unseen part. It decides how often people are notified of a gap, and what is left undone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GapKind {
     /// The whole region stayed unseen.
     Region,
     /// The organisation forbids the region, which people here cannot change: notified once.
     ForbiddenRegion,
-    /// Which regions there are stayed unknown: only the home region was looked at.
+    /// The list of regions stayed unknown: only the home region was observed.
     OtherRegions,
     /// Resources of the region may be missing from what was seen.
     Listing,
@@ -157,7 +157,7 @@ pub enum GapKind {
 }
 
 impl GapKind {
-    /// As in the log of notifications.
+    /// Returns the name in the log of notifications.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -169,13 +169,13 @@ impl GapKind {
         }
     }
 
-    /// Whether nothing of the region was seen.
+    /// `true` if nothing of the region was seen.
     #[must_use]
     pub const fn hides_region(self) -> bool {
         matches!(self, Self::Region | Self::ForbiddenRegion)
     }
 
-    /// Whether a resource that was not seen may exist all the same.
+    /// `true` if a resource that was not seen may exist all the same.
     #[must_use]
     pub const fn hides_resources(self) -> bool {
         !matches!(self, Self::Part)

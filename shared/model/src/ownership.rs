@@ -1,4 +1,4 @@
-//! Whose a resource is, by the tags that the account's configuration names.
+//! Ownership of a resource, by the tags that the account's configuration names.
 
 use crate::config::Config;
 use crate::fault::breaks_line;
@@ -6,14 +6,14 @@ use crate::foreign_text::quoted;
 use crate::id::TeamName;
 use crate::instance::Tags;
 
-/// Whether a text can be a team's name: not blank, without invisible blanks at its ends, and without control characters, which no tag of a machine
-/// may have.
+/// `true` if a text can be a team's name: not blank, without invisible blanks at its ends, and without control characters, which no tag of
+/// a machine may have.
 #[must_use]
 pub fn is_team(text: &str) -> bool {
     !text.is_empty() && text.trim() == text && !text.contains(char::is_control)
 }
 
-/// What [`is_team`] asks of a name, for people to read.
+/// The requirements of [`is_team`], for people to read.
 pub const TEAM_NAME_RULE: &str =
     "the name of a team is not blank, and has no blanks at its ends and no control characters";
 

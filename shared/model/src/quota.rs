@@ -1,4 +1,4 @@
-//! How EC2 counts the vCPUs of GPU instances that an account may run, by family and market (EC2 user guide, "Amazon EC2 instance type
+//! EC2's quotas for the vCPUs of GPU instances that an account may run, by family and market (EC2 user guide, "Amazon EC2 instance type
 //! quotas"; Service Quotas user guide has the codes).
 
 use serde::Serialize;
@@ -20,16 +20,16 @@ pub enum InstanceFamily {
     Dl,
 }
 
-/// How instances are bought, as far as quotas go.
+/// Market of an instance, as far as quotas go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PurchaseMarket {
-    /// By the second.
+    /// Paid by the second.
     OnDemand,
     Spot,
 }
 
-/// When [`QUOTAS`] was looked up.
+/// Date of the look-up of [`QUOTAS`].
 pub const TABLE_DATE: &str = "2026-11-22";
 
 /// Every quota, as of [`TABLE_DATE`]: its family, its market, its code (AWS General Reference, "Amazon EC2 endpoints and quotas").
@@ -51,7 +51,7 @@ impl InstanceFamily {
     /// Every family.
     pub const ALL: [Self; 6] = [Self::G, Self::P, Self::P5, Self::Trn, Self::Inf, Self::Dl];
 
-    /// As AWS calls it.
+    /// Returns AWS's name of the family.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -64,7 +64,7 @@ impl InstanceFamily {
         }
     }
 
-    /// Whose quota a type counts against, by the letters that its name begins with: quotas, unlike accelerators, go by name.
+    /// Returns the family whose quota counts a type, by the letters that its name begins with: quotas, unlike accelerators, go by name.
     #[must_use]
     pub fn from_type(instance_type: &TypeName) -> Option<Self> {
         let name = instance_type.as_str();
@@ -83,11 +83,24 @@ impl InstanceFamily {
 /// The code of the quota that counts a type, bought so; `None` if it has none of its own.
 #[must_use]
 pub fn code(instance_type: &TypeName, market: PurchaseMarket) -> Option<&'static str> {
+    if is_standard(instance_type) {
+        return Some(match market {
+            PurchaseMarket::OnDemand => "L-1216C47A",
+            PurchaseMarket::Spot => "L-34B43A08",
+        });
+    }
     let family = match (InstanceFamily::from_type(instance_type)?, market) {
         (InstanceFamily::P, PurchaseMarket::Spot) => family_on_spot(instance_type)?,
         (family, _) => family,
     };
     QUOTAS.iter().find(|(of, bought, _)| *of == family && *bought == market).map(|(.., code)| *code)
+}
+
+/// "Standard (A, C, D, H, I, M, R, T, Z) instances", of which CPU jobs have their machines.
+fn is_standard(instance_type: &TypeName) -> bool {
+    let mut letters = instance_type.as_str().chars();
+    letters.next().is_some_and(|first| "acdhimrtz".contains(first))
+        && letters.next().is_some_and(|next| next.is_ascii_digit())
 }
 
 /// P4, P3 and P2 share one Spot quota, and P5 has its own. Under which one AWS counts P6 is not documented: none is named.

@@ -19,7 +19,7 @@ pub enum RefusalReason {
     ExplicitDeny,
     /// AWS Organizations user guide, "Tag policies": it does not allow a label of Curfew.
     TagPolicy,
-    /// It has as many tags as AWS allows, and a label of Curfew needs room.
+    /// The resource has as many tags as AWS allows, and a label of Curfew needs room.
     TooManyTags,
     /// An AMI is made of the snapshot.
     UsedByImage,
@@ -60,7 +60,7 @@ impl RefusalReason {
 }
 
 impl Refusal {
-    /// Whether the action is not tried at `now`, because less than a day has passed. A time further ahead than clocks differ is damaged.
+    /// `true` if the action is not tried at `now`, because less than a day has passed. A time further ahead than clocks differ is damaged.
     #[must_use]
     pub fn holds(self, now: Timestamp) -> bool {
         now.duration_since(self.at).abs() < REPEAT_AFTER

@@ -1,4 +1,4 @@
-//! What a region of AWS is called.
+//! Names of AWS's regions.
 
 use crate::document::{SLIPS_MAX, slips};
 use crate::fault::InvalidValue;
@@ -57,16 +57,6 @@ const KNOWN_REGIONS: [&str; 48] = [
     "us-west-2",
 ];
 
-/// The partition of a region, as ARNs name it (IAM user guide, "Amazon Resource Names").
-#[must_use]
-pub fn partition_of(region: &Region) -> &'static str {
-    match region.as_str() {
-        region if region.starts_with("cn-") => "aws-cn",
-        region if region.starts_with("us-gov-") => "aws-us-gov",
-        _ => "aws",
-    }
-}
-
 /// `us-east-1`, `us-gov-west-1`.
 #[must_use]
 pub fn has_shape(region: &str) -> bool {
@@ -83,7 +73,7 @@ pub fn has_shape(region: &str) -> bool {
     }
 }
 
-/// Whether it is a region of the list that comes with Curfew.
+/// `true` if the region is in the list that comes with Curfew.
 #[must_use]
 pub fn is_known(region: &Region) -> bool {
     KNOWN_REGIONS.contains(&region.as_str())
@@ -109,6 +99,7 @@ pub fn check_exists(region: &Region, enabled: &[Region]) -> Result<(), InvalidVa
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::partition::Partition;
 
     fn check(region: &str, enabled: &[&str], expect: Option<&str>) {
         let enabled: Vec<Region> = enabled.iter().map(|region| Region::from(*region)).collect();
@@ -123,6 +114,7 @@ mod tests {
         }
         check("us-central-9", &["us-central-9"], None);
         assert!(KNOWN_REGIONS.is_sorted() && KNOWN_REGIONS.into_iter().all(has_shape));
+        assert!(KNOWN_REGIONS.into_iter().all(|region| Partition::find(region).is_some()));
     }
 
     #[test]

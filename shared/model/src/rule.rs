@@ -14,6 +14,8 @@ pub enum Rule {
     OverBudget,
     /// A required tag is missing.
     Untagged,
+    /// The project that it names is not on the account's list.
+    UnlistedProject,
     /// Its GPUs do nothing.
     Idle,
     /// It runs outside its own `curfew:hours`.
@@ -26,14 +28,26 @@ pub enum Rule {
 
 impl Rule {
     /// Every rule.
-    pub const ALL: [Self; 7] =
-        [Self::Expired, Self::OverBudget, Self::Untagged, Self::Idle, Self::Hours, Self::Lifetime, Self::Orphaned];
-    /// By which instances are judged.
-    pub const OF_INSTANCES: [Self; 6] =
-        [Self::Expired, Self::OverBudget, Self::Untagged, Self::Idle, Self::Hours, Self::Lifetime];
-    /// By which resources of `SageMaker` are judged.
-    pub const OF_SAGEMAKER: [Self; 6] =
-        [Self::Expired, Self::OverBudget, Self::Untagged, Self::Idle, Self::Hours, Self::Lifetime];
+    pub const ALL: [Self; 8] = [
+        Self::Expired,
+        Self::OverBudget,
+        Self::Untagged,
+        Self::UnlistedProject,
+        Self::Idle,
+        Self::Hours,
+        Self::Lifetime,
+        Self::Orphaned,
+    ];
+    /// The rules for what runs: instances and resources of `SageMaker`.
+    pub const RUNNING: [Self; 7] = [
+        Self::Expired,
+        Self::OverBudget,
+        Self::Untagged,
+        Self::UnlistedProject,
+        Self::Idle,
+        Self::Hours,
+        Self::Lifetime,
+    ];
 
     /// The name in marks, messages and responses.
     #[must_use]
@@ -42,6 +56,7 @@ impl Rule {
             Self::Expired => "expired",
             Self::OverBudget => "over-budget",
             Self::Untagged => "untagged",
+            Self::UnlistedProject => "unlisted-project",
             Self::Idle => "idle",
             Self::Hours => "hours",
             Self::Lifetime => "lifetime",

@@ -1,5 +1,4 @@
-//! What runs under `SageMaker`, as Curfew sees it: notebook instances, Studio apps, endpoints, and jobs; and what shows whether they are
-//! used.
+//! Resources of `SageMaker` as Curfew sees them: notebook instances, Studio apps, endpoints, and jobs; and the evidence that they are used.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,22 +21,22 @@ pub struct SageMakerResource {
     pub status: SageMakerStatus,
     pub created_at: Timestamp,
     pub modified_at: Timestamp,
-    /// All of them, AWS's own included; of an app also those that it inherits: see [`inherited_tags`].
+    /// Every tag, AWS's own included; an app also has those that it inherits: see [`inherited_tags`].
     pub tags: Tags,
     /// The EC2 name of its type, without `ml.`; `None` where it was not looked up, or where it has none.
     pub instance_type: Option<TypeName>,
-    /// How many instances it runs on, where that was looked up.
+    /// Number of instances that it runs on; `None` where that was not looked up.
     pub instances: Option<u32>,
     pub kind: SageMakerKind,
 }
 
-/// What it is, with the facts that only decisions about its kind need.
+/// Kind of a resource, with the facts that only decisions about its kind need.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum SageMakerKind {
     NotebookInstance,
     App(StudioApp),
-    /// Without facts: it was not looked up.
+    /// An endpoint; without facts, it was not looked up.
     Endpoint {
         facts: Option<EndpointFacts>,
     },
@@ -50,7 +49,7 @@ pub enum SageMakerKind {
 pub struct StudioApp {
     pub domain: String,
     pub owner: AppOwner,
-    /// As the API writes it: `JupyterLab`.
+    /// Type of the app as the API writes it: `JupyterLab`.
     pub app_type: String,
     pub name: String,
     /// `None` where `SageMaker` does not report it, or where it was not looked up.
@@ -58,7 +57,7 @@ pub struct StudioApp {
     pub last_health_check: Option<Timestamp>,
 }
 
-/// Whose app it is.
+/// Owner of an app.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AppOwner {
@@ -70,12 +69,12 @@ pub enum AppOwner {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct InferenceComponent {
     pub endpoint: String,
-    /// How many copies it should have.
+    /// Desired number of copies.
     pub copies: u32,
-    /// Whether Application Auto Scaling scales it; `None` if unknown.
+    /// `true` if Application Auto Scaling scales it; `None` if unknown.
     pub is_autoscaled: Option<bool>,
-    /// Whether its endpoint ends the instances that have no copies, down to none (Amazon `SageMaker` developer guide, "Scale an endpoint to zero
-    /// instances").
+    /// `true` if its endpoint ends the instances that have no copies, down to none (Amazon `SageMaker` developer guide, "Scale an endpoint
+    /// to zero instances").
     pub frees_instances: bool,
 }
 
@@ -87,13 +86,13 @@ pub struct EndpointFacts {
     /// Their names.
     pub variants: Vec<String>,
     pub signs: BTreeSet<ProductionSign>,
-    /// Whether Application Auto Scaling scales one of its variants; `None` if unknown.
+    /// `true` if Application Auto Scaling scales one of its variants; `None` if unknown.
     pub is_autoscaled: Option<bool>,
-    /// How many instances of each type its variants run on now, a serverless one on none; `None` where one does not say so.
+    /// Number of instances of each type that its variants run on now, a serverless one on none; `None` where a variant does not say so.
     pub machines: Option<BTreeMap<TypeName, u32>>,
 }
 
-/// What speaks for an endpoint in production, or for one that costs nothing while it is unused.
+/// A sign that an endpoint is in production, or that it costs nothing while it is unused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProductionSign {
@@ -113,17 +112,17 @@ pub struct ComputeJob {
     pub billing: JobBilling,
 }
 
-/// What `SageMaker` reports of the time that it bills for a job.
+/// Report of `SageMaker` on the time that it bills for a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct JobBilling {
-    /// When it began on its instances (`DescribeTrainingJob`, `TrainingStartTime`: "You are billed for the time interval between this time
-    /// and the value of `TrainingEndTime`"); `None` before.
+    /// Start of the job on its instances (`DescribeTrainingJob`, `TrainingStartTime`: "You are billed for the time interval between this
+    /// time and the value of `TrainingEndTime`"); `None` before.
     pub started_at: Option<Timestamp>,
-    /// When it ended on them.
+    /// End of the job on its instances.
     pub ended_at: Option<Timestamp>,
-    /// Whether it runs on managed Spot, of which only `billable_seconds` are billed.
+    /// `true` if the job runs on managed Spot, of which only `billable_seconds` are billed.
     pub is_managed_spot: bool,
-    /// Once it has ended: `BillableTimeInSeconds`, which counts for each of its instances.
+    /// `BillableTimeInSeconds` of a job that has ended; it counts for each of its instances.
     pub billable_seconds: Option<u64>,
 }
 
@@ -132,7 +131,7 @@ pub struct JobBilling {
 pub enum JobKind {
     Training,
     Processing,
-    /// It runs nothing itself: its training jobs do.
+    /// A tuning job runs nothing itself: its training jobs do.
     Tuning,
 }
 
@@ -140,23 +139,23 @@ pub enum JobKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SageMakerStatus {
-    /// It works, and is billed: `InService`, or `InProgress` of a job.
+    /// The resource works, and is billed: `InService`, or `InProgress` of a job.
     Running,
     /// A notebook instance or an app starts.
     Pending,
-    /// It is being created or changed.
+    /// The resource is being created or changed.
     Changing,
     Stopping,
     /// A notebook instance that can be started again; a job that is over.
     Stopped,
     Deleting,
     Deleted,
-    /// It failed, or `SageMaker` did not have this status when this was written.
+    /// The resource failed, or `SageMaker` did not have this status when this was written.
     Other,
 }
 
 impl SageMakerStatus {
-    /// By the API's name, which is the same for all kinds.
+    /// Reads the API's name, which is the same for all kinds.
     #[must_use]
     pub fn from_api(name: &str) -> Self {
         match name {
@@ -173,7 +172,7 @@ impl SageMakerStatus {
 }
 
 impl SageMakerKind {
-    /// Whether it answers requests, and so may be in production.
+    /// `true` if the kind answers requests, and so may be in production.
     #[must_use]
     pub const fn serves(&self) -> bool {
         matches!(self, Self::Endpoint { .. } | Self::InferenceComponent(_))
@@ -187,7 +186,7 @@ impl SageMakerResource {
         self.id.as_str().split_once('/').map_or(self.id.as_str(), |(_, name)| name)
     }
 
-    /// When its present life began, as far as `SageMaker` says so: a notebook instance is started again, and an endpoint changed.
+    /// Returns the start of its present life, as far as `SageMaker` says so: a notebook instance is started again, and an endpoint changed.
     #[must_use]
     pub fn since(&self) -> Timestamp {
         match (&self.kind, self.status) {
@@ -209,7 +208,7 @@ impl SageMakerResource {
         }
     }
 
-    /// How many instances of each type it runs on now; `None` if unknown.
+    /// Returns the number of instances of each type that it runs on now; `None` if unknown.
     #[must_use]
     pub fn machines(&self) -> Option<BTreeMap<TypeName, u32>> {
         match &self.kind {
@@ -234,7 +233,7 @@ impl SageMakerResource {
         }
     }
 
-    /// What a deleted endpoint is made again from; `None` of any other, or where its configuration is gone.
+    /// Returns the origin from which a deleted endpoint is made again; `None` for any other kind, or if its configuration is gone.
     #[must_use]
     pub fn endpoint_origin(&self) -> Option<EndpointOrigin> {
         let config = self.endpoint()?.config.clone()?;
@@ -245,13 +244,13 @@ impl SageMakerResource {
     }
 }
 
-/// What makes an endpoint again, with one call.
+/// Facts that make an endpoint again, with one call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, serde::Deserialize)]
 pub struct EndpointOrigin {
     pub endpoint: String,
     #[serde(rename = "endpoint_config")]
     pub config: String,
-    /// Those of its owner: neither AWS's own nor what Curfew remembers.
+    /// The owner's own tags, without AWS's own and Curfew's memory.
     pub tags: Tags,
 }
 
@@ -267,10 +266,10 @@ pub fn inherited_tags(own: Tags, of_owner: &Tags, of_domain: &Tags) -> Tags {
     tags
 }
 
-/// What was seen of an account's `SageMaker`: what runs on an accelerator, or may.
+/// Observed resources of an account's `SageMaker` that run on an accelerator, or may.
 pub type ObservedSageMaker = Observation<SageMakerResource>;
 
-/// What `CloudWatch` can show of an endpoint, an inference component or a job.
+/// Signal that `CloudWatch` has of an endpoint, an inference component or a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ActivitySignal {
@@ -298,7 +297,7 @@ pub struct ActivityQuestion {
 /// The answers: a signal that was answered and has no samples has an empty entry; one that was not answered has none.
 pub type ActivitySamples = BTreeMap<ResourceId, BTreeMap<ActivitySignal, Vec<Sample>>>;
 
-/// Whether somebody has used a resource.
+/// Use of a resource by somebody.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Activity {
     /// Unused over the whole window.
@@ -330,12 +329,12 @@ pub enum ActivitySource {
     Gpu,
 }
 
-/// Why its use is unknown.
+/// Reason for which the use of a resource is unknown.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum UnknownActivity {
     /// No query was sent, or none was answered.
     NotAsked,
-    /// It is younger than its window.
+    /// The resource is younger than its window.
     Young,
     /// `SageMaker` reports no activity of its kind.
     Unmeasured,

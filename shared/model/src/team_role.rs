@@ -71,6 +71,12 @@ pub fn grant_read_command(team: &TeamName, address: &str) -> String {
     format!("{} --read {}", create_team_command(team), shell_word(address))
 }
 
+/// The command that lets a team's role read a secret or a parameter.
+#[must_use]
+pub fn grant_secret_command(team: &TeamName, arn: &str) -> String {
+    format!("{} --secret-arn {}", create_team_command(team), shell_word(arn))
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! What an instance's accelerators, CPUs, network and disks have been doing, from `CloudWatch`'s samples.
+//! Usage of an instance's accelerators, CPUs, network and disks, from `CloudWatch`'s samples.
 //!
 //! Usage has three values. **Idle** if and only if all of these hold:
 //! - launch + boot grace lies before the window's start;
@@ -7,12 +7,12 @@
 //! - CPU reports as often, and stays below its line, as does network; disk stays below its line where it reports;
 //! - nothing since the window's end contradicts that.
 //!
-//! **Busy** if one sample since the window's start, however fresh, lies at or above its line. **Unknown** is everything
-//! else. A sample outside of the range of its unit is no sample.
+//! **Busy** if one sample since the window's start, however fresh, lies at or above its line. **Unknown** is everything else. A sample
+//! outside of the range of its unit is no sample.
 //!
 //! Utilisation is the highest of each period. CPU, network and disk are means of the period, so that basic and detailed monitoring are
-//! judged alike. Windows are whole 5-minute periods and end 10 minutes ago, because `CloudWatch` is late
-//! (EC2 user guide, "Basic monitoring").
+//! judged alike. Windows are whole 5-minute periods and end 10 minutes ago, because `CloudWatch` is late (EC2 user guide, "Basic
+//! monitoring").
 
 mod device_report;
 mod evaluate;
@@ -37,7 +37,7 @@ pub use questions::{
 };
 pub use range::{ACCELERATOR_MEMORY_MIB_MAX, format_impossible};
 
-/// Of basic monitoring and of our windows.
+/// Period of basic monitoring and of our windows.
 pub const PERIOD: SignedDuration = SignedDuration::from_mins(5);
 /// So late `CloudWatch` may be.
 pub const LAG: SignedDuration = SignedDuration::from_mins(10);
@@ -70,7 +70,7 @@ impl UsageWindow {
         Self { from: before(to, SignedDuration::from_secs(periods.saturating_mul(period))), to }
     }
 
-    /// How many periods it has.
+    /// Returns the number of its periods.
     #[must_use]
     pub fn periods(self) -> usize {
         usize::try_from(self.to.duration_since(self.from).as_secs().div_euclid(PERIOD.as_secs())).unwrap_or_default()
@@ -81,10 +81,10 @@ fn second(seconds: i64) -> Timestamp {
     Timestamp::from_second(seconds).unwrap_or(Timestamp::UNIX_EPOCH)
 }
 
-/// What an instance has been doing.
+/// Usage of an instance.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Usage {
-    /// Nothing, over the whole window.
+    /// No work, over the whole window.
     Idle(IdleEvidence),
     /// Something.
     Busy(BusyEvidence),
@@ -99,7 +99,7 @@ pub struct IdleEvidence {
     pub from: Timestamp,
     /// The window's end.
     pub to: Timestamp,
-    /// How many devices reported.
+    /// Number of devices that reported.
     pub devices: u32,
     /// The lowest coverage of a device: periods in which it reported, in percent of the window's.
     pub coverage_percent: u8,
@@ -113,7 +113,7 @@ pub struct IdleEvidence {
     pub disk_max_mbps: Option<f64>,
     /// The most memory held on one device at the window's end, in MiB; `None` if the metric does not exist.
     pub gpu_memory_held_mib: Option<f64>,
-    /// Whether that is enough for a notebook or a waiting server.
+    /// `true` if the held memory is enough for a notebook or a waiting server.
     pub reserved: bool,
 }
 
@@ -122,24 +122,24 @@ pub struct IdleEvidence {
 pub struct BusyEvidence {
     /// The end of the last period with a sample to the contrary.
     pub until: Timestamp,
-    /// What that sample says; `None` if it was seen by an earlier run.
+    /// The reading of that sample; `None` if an earlier run saw it.
     pub shown: Option<MetricReading>,
 }
 
 /// A sample that reaches its line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MetricReading {
-    /// What was measured.
+    /// The measured quantity.
     pub measure: UsageMeasure,
     /// The start of its period.
     pub at: Timestamp,
     /// The value, in the unit of its line.
     pub value: f64,
-    /// From here on it counts as work.
+    /// The value from which on it counts as work.
     pub line: f64,
 }
 
-/// What counts as work, and its unit.
+/// Measure of work, and its unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UsageMeasure {
     /// Busy vCPUs.
@@ -154,7 +154,7 @@ pub enum UsageMeasure {
     GpuMemory(Option<String>),
 }
 
-/// Why it is unknown.
+/// Reason for which the usage is unknown.
 #[derive(Debug, Clone, PartialEq)]
 pub enum UnknownUsage {
     /// This run did not query it, or got no answer, or the answer lacks a series that was busy before.
@@ -164,7 +164,7 @@ pub enum UnknownUsage {
         /// The number of devices that should report.
         devices: u32,
     },
-    /// It was launched too recently to have been idle for a whole window.
+    /// The instance was launched too recently to have been idle for a whole window.
     Young,
     /// No metric is configured for its kind of accelerator.
     NoMetric,
@@ -191,36 +191,36 @@ pub struct DecisiveSeries {
     pub series: MetricSeries,
 }
 
-/// What earlier runs learnt, so that fewer questions are asked. A cache: safe to lose.
+/// Findings of earlier runs, so that fewer queries are sent. A cache: safe to lose.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ActivityCache {
-    /// By instance; only running ones.
+    /// The last inquiry by instance; only running ones.
     pub instances: BTreeMap<ResourceId, LastInquiry>,
 }
 
 impl ActivityCache {
-    /// What was learnt of an instance in its present life. What says that it was learnt later than now is damaged, and counts as
-    /// lost: it would keep the instance from being asked about until then.
+    /// Returns the findings about an instance in its present life. An entry later than now is damaged, and counts as lost: it would keep
+    /// the instance from being queried until then.
     #[must_use]
     pub fn last_inquiry(&self, instance: &Instance, now: Timestamp) -> Option<&LastInquiry> {
         self.instances.get(&instance.id).filter(|asked| asked.at >= instance.launched_at && asked.at <= now)
     }
 }
 
-/// When one instance was asked about last, and what it was seen doing.
+/// The last inquiry about one instance, and its finding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastInquiry {
     pub at: Timestamp,
     /// The end of the last period in which it was busy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub busy_until: Option<Timestamp>,
-    /// What showed that, or the memory that is held; the CPU is asked in any case.
+    /// The series that showed work, or the memory that is held; the CPU is queried in any case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown_by: Option<DecisiveSeries>,
-    /// Whether it was idle, and if so, whether with GPU memory held.
+    /// `Some` if the instance was found idle: `true` if with GPU memory held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found_idle_reserved: Option<bool>,
-    /// When it was last asked about in full, of one that was not seen at work.
+    /// Time of the last inquiry in full, about an instance that was not seen at work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_full_at: Option<Timestamp>,
     /// The earliest moment at which it could be found idle.

@@ -26,14 +26,14 @@ pub struct Volume {
     pub iops: Option<u64>,
     /// MiB per second, of `gp3`; `None` if EC2 names none.
     pub throughput_mibps: Option<u64>,
-    /// What it is doing, as EC2 sees it.
+    /// State of the volume, as EC2 sees it.
     pub state: VolumeState,
     /// The instances that it is attached to, or about to be, or not quite detached from.
     pub attached_to: Vec<ResourceId>,
-    /// Whether several instances may share it.
+    /// `true` if several instances may share it.
     pub multi_attach: bool,
     pub created_at: Timestamp,
-    /// All of them, AWS's own included.
+    /// Every tag, AWS's own included.
     pub tags: Tags,
     /// The snapshot that it was created from.
     pub from_snapshot: Option<ResourceId>,
@@ -42,20 +42,20 @@ pub struct Volume {
 }
 
 impl Volume {
-    /// Whether anything holds it, or is about to, or has not quite let go.
+    /// `true` if anything holds the volume, or is about to, or has not quite let go.
     #[must_use]
     pub fn is_attached(&self) -> bool {
         self.state == VolumeState::InUse || !self.attached_to.is_empty()
     }
 
-    /// Whether EC2 says that it is attached to nothing.
+    /// `true` if EC2 says that the volume is attached to nothing.
     #[must_use]
     pub fn is_unattached(&self) -> bool {
         self.state == VolumeState::Available && self.attached_to.is_empty()
     }
 }
 
-/// What a volume must be created as to be what it was: the value of `curfew:restore`.
+/// Properties that make a new volume the same as a deleted one: the value of `curfew:restore`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VolumeOrigin {
     /// Its availability zone.
@@ -74,8 +74,8 @@ impl VolumeOrigin {
         Self { zone, volume_type, size_gib, iops, throughput_mibps }
     }
 
-    /// For a deleted volume, from its snapshot's tag; `None` if a person has changed the tag. Its words become part of a command, so they must be
-    /// plain.
+    /// Reads the origin of a deleted volume from its snapshot's tag; `None` if a person has changed the tag. Its words become part of a
+    /// command, so they must be plain.
     #[must_use]
     pub fn read(tag: &str) -> Option<Self> {
         let is_plain = |word: &str| {
@@ -125,13 +125,13 @@ pub fn own_tags(tags: &Tags) -> impl Iterator<Item = (&String, &String)> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum VolumeState {
-    /// On its way to available.
+    /// Changing to available.
     Creating,
     /// Attached to nothing.
     Available,
     /// Attached.
     InUse,
-    /// On its way to deleted.
+    /// Changing to deleted.
     Deleting,
     /// Gone; seen only when one volume is read again.
     Deleted,
@@ -148,13 +148,13 @@ pub struct Snapshot {
     pub region: Region,
     /// The volume that EC2 says it is of; of a copy, one that never existed.
     pub of_volume: ResourceId,
-    /// Whether it can be restored from.
+    /// State, which shows whether the snapshot can be restored from.
     pub state: SnapshotState,
-    /// When it was begun.
+    /// Start of the snapshot.
     pub started_at: Timestamp,
     /// The size of its volume in GiB.
     pub size_gib: u64,
-    /// All of them.
+    /// Every tag.
     pub tags: Tags,
     /// Its description, which nobody can change (EC2 API reference, `CreateSnapshot` and `ModifySnapshotAttribute`).
     pub description: String,
@@ -188,9 +188,9 @@ pub enum SnapshotState {
     Pending,
     /// Whole.
     Completed,
-    /// It came to nothing.
+    /// The snapshot failed.
     Error,
-    /// In the Recycle Bin or on its way from it, or something that EC2 did not have when this was written.
+    /// The snapshot is in the Recycle Bin or on its way from it, or EC2 did not have this state when this was written.
     Unknown,
 }
 
@@ -199,14 +199,14 @@ pub enum SnapshotState {
 pub struct VolumeHost {
     pub id: ResourceId,
     pub region: Region,
-    /// All of them.
+    /// Every tag.
     pub tags: Tags,
     pub stopped: bool,
-    /// Since when it is stopped, where EC2 says so in words that can be read.
+    /// Time of its stop, if EC2 gives it in words that can be read.
     pub stopped_at: Option<Timestamp>,
 }
 
-/// What was seen of the volumes of an account.
+/// Observed volumes of an account.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ObservedStorage {
     pub volumes: Observation<Volume>,
@@ -228,8 +228,8 @@ impl ObservedStorage {
     }
 }
 
-/// What `CloudWatch` says of a volume since a moment. `VolumeIdleTime` is reported only while a volume is attached to a running instance,
-/// so any sample of it is a sign of use (EBS user guide, "Amazon CloudWatch metrics for Amazon EBS").
+/// Use of a volume since a moment, by `CloudWatch`. `VolumeIdleTime` is reported only while a volume is attached to a running instance, so
+/// any sample of it is a sign of use (EBS user guide, "Amazon CloudWatch metrics for Amazon EBS").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VolumeUse {
     /// Not one sample.

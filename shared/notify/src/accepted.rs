@@ -23,8 +23,8 @@ impl<'a> AcceptedNotifications<'a> {
         Self(accepted)
     }
 
-    /// Whether the owner was notified of what a step announces, now or earlier. A message to the team is not enough: a bug may have kept
-    /// this resource out of it.
+    /// Returns `true` if the owner was notified of what a step announces, now or earlier. A message to the team is not enough: a bug may
+    /// have kept this resource out of it.
     #[must_use]
     pub fn has_announcement(&self, step: &Step) -> bool {
         let kinds = self.0.get(&(&step.target.region, &step.target.resource));

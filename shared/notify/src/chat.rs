@@ -14,7 +14,7 @@ use crate::Message;
 const DESCRIPTION_CHARACTERS_MAX: usize = 2800;
 const RESOURCES_MAX: usize = 10;
 const KEYWORD_CHARACTERS_MAX: usize = 60;
-/// Of what a chat does not show.
+/// Last sentence of a message that a chat does not show in full.
 const REST: &str = "\n\nThe rest is in the message to the topic, and in the audit record.";
 
 /// The message for the chat topic, with the same attributes. Messages of one run are one thread, where the channel allows threads.
@@ -52,14 +52,14 @@ pub fn to_chat(message: &Message, run: &RunId) -> Message {
     Message { body: notification.to_string(), ..message.clone() }
 }
 
-/// The same text, with look-alikes for every character by which Slack's or Teams' markdown would format it, mention somebody or
-/// make a link. Slack can escape three of them, Teams others; so none is escaped. Both make links of bare host names, so that text in quotes or
+/// Replaces every character by which Slack's or Teams' markdown would format the text, mention somebody or make a link, by a look-alike.
+/// Slack can escape three of them, Teams others; so none is escaped. Both make links of bare host names, so that text in quotes or
 /// backticks, which is foreign, has no dot before a letter either.
 fn neutralize(text: &str) -> String {
     neutralize_from(text, false)
 }
 
-/// The same; `is_foreign`: the whole text is foreign.
+/// Does the work of [`neutralize`]; `is_foreign`: the whole text is foreign.
 fn neutralize_from(text: &str, is_foreign: bool) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut before = ' ';

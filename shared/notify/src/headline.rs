@@ -1,4 +1,4 @@
-//! What a step or a finding says in a few words, and in fields for machines.
+//! Headline of a step or a finding: a few words, and fields for machines.
 
 use billing::price::{PriceSource, Quote};
 use model::mode::Mode;
@@ -6,12 +6,11 @@ use model::notification_log::{Headline, HeadlineCost, HeadlineObject, Notificati
 use model::rule::ResourceAction;
 use plan::report::OutcomeKind;
 use plan::{
-    Action, Announcement, BudgetAction, Evidence, InstanceAction, SkipReason, SnapshotAction, Step, Target,
-    VolumeAction,
+    Action, Announcement, BudgetAction, Facts, InstanceAction, SkipReason, SnapshotAction, Step, Target, VolumeAction,
 };
 
 pub(super) fn step_headline(step: &Step, outcome: OutcomeKind) -> Headline {
-    if let (Action::Budget(action), Evidence::OverBudget(over)) = (&step.action, &step.evidence) {
+    if let (Action::Budget(action), Facts::OverBudget(over)) = (&step.action, &step.evidence.facts) {
         let spent = format!("{} of {} for {} spent ({} %)", over.spent_usd, over.budget_usd, over.month, over.percent);
         let sentence = match (action, step.mode) {
             (BudgetAction::Hold, Mode::Enforce) => format!("Curfew holds the jobs of {{}}: {spent}"),
@@ -40,7 +39,7 @@ pub(super) fn step_headline(step: &Step, outcome: OutcomeKind) -> Headline {
     Headline { at: step.deadline.filter(|_| is_announced), cost, ..headline }
 }
 
-/// What the step's own rule announces.
+/// Action that the step's own rule announces.
 fn announced(step: &Step) -> Option<ResourceAction> {
     let announced = step.action.announced_actions()?.get(&step.evidence.rule());
     announced.map(|announced| announced.ending)
@@ -56,7 +55,7 @@ fn object_of(action: &Action) -> HeadlineObject {
     }
 }
 
-/// The same cases as those of the paragraph.
+/// Sentence of the headline, for the same cases as the paragraph.
 fn sentence(step: &Step, outcome: OutcomeKind) -> String {
     use OutcomeKind::{Failed, NotReached, Observed};
     let rule = step.evidence.rule();

@@ -30,7 +30,7 @@ use model::notification_log::{
 use model::observation::{Gap, GapKind};
 use plan::report::{OutcomeKind, Report, StepOutcome};
 use plan::{
-    Action, Announcement, BudgetAction, Evidence, InstanceAction, NotifyOnlyReason, OwnerFinding, SageMakerAction,
+    Action, Announcement, BudgetAction, Facts, InstanceAction, NotifyOnlyReason, OwnerFinding, SageMakerAction,
     SkipReason, Skipped, SnapshotAction, Step, Target, VolumeAction,
 };
 
@@ -158,7 +158,7 @@ fn severity_and_kind(step: &Step, outcome: OutcomeKind, now: Timestamp) -> Optio
 
 /// Each threshold of a budget notifies once a month, and again only after a change of the budget or of its `over_budget`.
 fn budget_notification(step: &Step, action: BudgetAction) -> Option<(Severity, NotificationKind)> {
-    let Evidence::OverBudget(over) = &step.evidence else { return None };
+    let Facts::OverBudget(over) = &step.evidence.facts else { return None };
     let limit = BudgetLimit { budget: over.budget_usd, over_budget: over.over_budget, mode: step.mode };
     let severity = match over.over_budget {
         _ if step.mode == Mode::Observe => Severity::Info,
@@ -173,7 +173,7 @@ fn budget_notification(step: &Step, action: BudgetAction) -> Option<(Severity, N
 /// A budget whose `over_budget` is `notify`.
 fn is_notify_only(step: &Step) -> bool {
     matches!(step.action, Action::Budget(_))
-        && matches!(&step.evidence, Evidence::OverBudget(over) if over.over_budget == OverBudget::Notify)
+        && matches!(&step.evidence.facts, Facts::OverBudget(over) if over.over_budget == OverBudget::Notify)
 }
 
 /// The `team` attribute of notifications about a resource.

@@ -27,7 +27,7 @@ pub struct Message {
     /// Plain text. Its first line has fewer than 160 characters: the data that is lost, then what happens, to whose resources,
     /// when, and how much money that is.
     pub body: String,
-    /// What it is about.
+    /// Resources that the message is about.
     pub resources: Vec<ResourceId>,
 }
 

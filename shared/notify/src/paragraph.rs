@@ -8,12 +8,9 @@ use jiff::Timestamp;
 use model::foreign_text::{describe_name, describe_owner};
 use model::mode::Mode;
 use model::notification_log::Paragraph;
-use model::ownership::describe_near_misses;
 use model::rule::{ResourceAction, Rule};
 use plan::report::OutcomeKind;
-use plan::{
-    Action, AnnouncedActions, Announcement, Evidence, InstanceAction, SnapshotAction, Step, Target, VolumeAction,
-};
+use plan::{Action, AnnouncedActions, Announcement, Facts, InstanceAction, SnapshotAction, Step, Target, VolumeAction};
 
 use super::undo;
 
@@ -47,14 +44,11 @@ pub(super) fn step_paragraph(
 }
 
 fn sentences(step: &Step, outcome: OutcomeKind, error: Option<&str>, retry: &str, now: Timestamp) -> String {
-    if let (Action::Budget(_), Evidence::OverBudget(over)) = (&step.action, &step.evidence) {
+    if let (Action::Budget(_), Facts::OverBudget(over)) = (&step.action, &step.evidence.facts) {
         return over.text.clone();
     }
     let named = name_target(&step.target);
-    let why = match &step.evidence {
-        Evidence::Hours { hours, at } if step.action.is_start() => format!("within its hours ({hours}) since {at}"),
-        evidence => evidence.describe(now) + &near_misses(step, evidence),
-    };
+    let why = step.evidence.explain();
     let cost = cost_sentence(step);
     match (step.action.announcement(), &step.action, outcome) {
         (Some(Announcement::Unmark { .. }), ..) if outcome != OutcomeKind::Failed || !step.already_notified => {
@@ -141,41 +135,13 @@ fn mark_paragraph(
         step.deadline.unwrap_or(now)
     );
     for (evidence, deadline) in &step.further_evidence {
-        let why = evidence.describe(now) + &near_misses(step, evidence);
+        let why = evidence.explain();
         let action = announced(evidence.rule());
         let _ = write!(text, " Also: {why}; it {would} be {action} at {deadline}.");
     }
-    text + &format!(" {cost}{}", remedy(&step.evidence))
-}
-
-/// The keys of the instance that were meant as the missing ones.
-fn near_misses(step: &Step, evidence: &Evidence) -> String {
-    match (&step.action, evidence) {
-        (Action::Instance(seen, _), Evidence::Untagged { missing, .. }) => describe_near_misses(&seen.tags, missing),
-        _ => String::new(),
-    }
-}
-
-/// What the owner can do so that the rule is no longer violated.
-fn remedy(evidence: &Evidence) -> String {
-    match evidence {
-        Evidence::Untagged { missing, disowned_by } => {
-            let set = (!missing.is_empty()).then(|| format!(" Set the tags {}.", missing.join(", ")));
-            let remove = disowned_by.as_ref().map(|_| " Remove curfew:job and curfew:attempt.".to_owned());
-            set.into_iter().chain(remove).collect()
-        }
-        Evidence::Hours { .. } => " Change curfew:hours if it should run longer.".to_owned(),
-        Evidence::Lifetime { .. } => " Set curfew:expires-at to the time until which it may run.".to_owned(),
-        Evidence::OverBudget(_) => " Ask for a larger budget.".to_owned(),
-        Evidence::Orphaned(_) => " Attach it, or delete it yourself.".to_owned(),
-        Evidence::Idle(_)
-        | Evidence::Inactive(_)
-        | Evidence::Expired { .. }
-        | Evidence::SnapshotExpired { .. }
-        | Evidence::SnapshotFailed { .. }
-        | Evidence::Resolved(_)
-        | Evidence::Repeated(_) => String::new(),
-    }
+    let remedy = &step.evidence.remedy;
+    let blank = if remedy.is_empty() { "" } else { " " };
+    text + &format!(" {cost}{blank}{remedy}")
 }
 
 /// The data that the step loses for good, for the message's first line.

@@ -24,7 +24,7 @@ use crate::AcceptedNotifications;
 /// The newest of one region: a team that could not be reached for so long finds the rest in the audit records.
 const UNDELIVERED_MAX: usize = 1000;
 
-/// Of one paragraph: only tags make one longer.
+/// Length of one paragraph: only tags make one longer.
 const UNDELIVERED_CHARACTERS_MAX: usize = 2000;
 
 /// Within this time EC2 shows a terminated instance, and `run-jobs` asks who ended it (EC2 user guide, "Terminate your instance").
@@ -146,7 +146,7 @@ fn records(
     (records, hosts)
 }
 
-/// What a step adds to the record of its resource. `is_notified`: SNS accepted its announcement, now or earlier.
+/// Adds a step to the record of its resource. `is_notified`: SNS accepted its announcement, now or earlier.
 fn remember_step(log: &mut NotificationLog, report: &Report, step: &Step, outcome: OutcomeKind, is_notified: bool) {
     let resource = &step.target.resource;
     let announced_at = is_notified.then(|| whole_second(report.at));
@@ -246,7 +246,7 @@ fn keep_recent_terminations(
     }
 }
 
-/// In a region that was not observed nothing was judged, unless budgets are remembered with it.
+/// Returns `true` for a region that was not observed, where nothing was judged, unless budgets are remembered with it.
 fn is_unseen(region: &Region, report: &Report) -> bool {
     let is_of_budgets = |(step, _): &(Step, _)| matches!(step.action, Action::Budget(_));
     if resource_memories(region, report).next().is_some() && report.steps.iter().any(is_of_budgets) {
@@ -255,7 +255,7 @@ fn is_unseen(region: &Region, report: &Report) -> bool {
     !report.regions.contains(region) || report.gaps.iter().any(|gap| gap.region == *region && gap.kind.hides_region())
 }
 
-/// Whether existing resources may be missing from the observation.
+/// Returns `true` if existing resources may be missing from the observation.
 fn is_half_seen(region: &Region, report: &Report) -> bool {
     report.of_chosen_only || report.gaps.iter().any(|gap| gap.region == *region && gap.kind.hides_resources())
 }

@@ -6,14 +6,14 @@ use billing::restoration::Restoration;
 use model::foreign_text::{ends_with_www, shell_word};
 use model::sagemaker::{EndpointOrigin, SageMakerKind, SageMakerResource};
 use model::volume::VolumeOrigin;
-use plan::{Action, Evidence, InstanceAction, SageMakerAction, SnapshotAction, Step, Target, VolumeAction};
+use plan::{Action, Facts, InstanceAction, SageMakerAction, SnapshotAction, Step, Target, VolumeAction};
 use serde_json::json;
 
 /// The command with the label before it; `None` if nothing can be undone.
 pub(super) fn undo_command(step: &Step) -> Option<(String, String)> {
     let undo = |command| Some(("Undo".to_owned(), command));
     let undo_until = |until, command| Some((format!("Undo until {until}"), command));
-    match (&step.action, &step.evidence) {
+    match (&step.action, &step.evidence.facts) {
         (Action::Instance(_, InstanceAction::Stop { .. }), _) => {
             let Target { region, resource, .. } = &step.target;
             undo(format!("aws ec2 start-instances --region {region} --instance-ids {resource}"))
@@ -21,10 +21,9 @@ pub(super) fn undo_command(step: &Step) -> Option<(String, String)> {
         (Action::Volume(volume, VolumeAction::Delete { safety: Some(snapshot), kept_until, .. }), _) => {
             undo_until(*kept_until, create_volume_command(&Restoration::of_volume(volume, snapshot)))
         }
-        (
-            Action::Snapshot(snapshot, SnapshotAction::AnnounceExpiry(_)),
-            Evidence::SnapshotExpired { expires_at, .. },
-        ) => undo_until(*expires_at, create_volume_command(&Restoration::of_snapshot(snapshot)?)),
+        (Action::Snapshot(snapshot, SnapshotAction::AnnounceExpiry(_)), Facts::SnapshotExpired { expires_at, .. }) => {
+            undo_until(*expires_at, create_volume_command(&Restoration::of_snapshot(snapshot)?))
+        }
         (Action::SageMaker(resource, SageMakerAction::Stop { .. } | SageMakerAction::Delete { .. }), _) => {
             undo(undo_sagemaker_command(resource)?)
         }
@@ -99,8 +98,8 @@ fn create_volume_command(Restoration { region, snapshot, origin, tags, .. }: &Re
     command
 }
 
-/// The same JSON in ASCII, without control characters, because mail programs and messages change others, and without anything of which they make a
-/// link. Outside of its texts JSON has none of them.
+/// Escapes JSON to ASCII without control characters, because mail programs and messages change others, and without anything that they turn
+/// into a link. JSON has none of these outside of its texts.
 fn escape_to_ascii(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for letter in json.chars() {
@@ -134,8 +133,7 @@ mod tests {
             name: None,
             what: String::new(),
         };
-        let evidence =
-            Evidence::Expired { expires_at: model::fixture::time(model::fixture::NOW), first_seen_past: false };
+        let evidence = plan::Evidence::new(model::rule::Rule::Expired, Facts::named([]), "it has passed");
         let action = Action::SageMaker(resource, action);
         let stays = describe_what_stays(&action);
         let command = undo_command(&Step::bare(target, action, evidence, Mode::Enforce));

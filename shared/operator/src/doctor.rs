@@ -1,10 +1,10 @@
-//! What `curfew doctor` finds: whether a deployment is alive and safe, each finding with its remedy.
+//! The checks of `curfew doctor`, which show whether a deployment is alive and safe, each finding with its remedy.
 //!
-//! Each check is a function from what was looked up to findings. What could not be looked up is a finding too: unknown never counts as
-//! fine.
+//! Each check is a function from what was looked up to findings. A failed look-up is a finding too: unknown never counts as fine.
 
 pub mod alarms;
 pub mod configuration;
+pub mod partition;
 pub mod permissions;
 pub mod quotas;
 pub mod required_tags;
@@ -13,12 +13,13 @@ pub mod runs;
 pub mod subscriptions;
 pub mod tags;
 pub mod telemetry;
+pub mod version;
 
 use jiff::{SignedDuration, Timestamp};
 use model::duration;
 use serde::Serialize;
 
-/// How bad a finding is. Ordered: the worst first.
+/// The severity of a finding. Ordered: the worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FindingSeverity {
@@ -26,9 +27,9 @@ pub enum FindingSeverity {
     Problem,
     /// Somebody should look at it.
     Warning,
-    /// It could not be checked.
+    /// The check could not be made.
     Unknown,
-    /// For information.
+    /// Information that asks for no action.
     Note,
 }
 
@@ -39,9 +40,9 @@ pub struct DoctorFinding {
     /// A region, a function, a resource, or what else it is about.
     #[serde(rename = "where")]
     pub at: String,
-    /// For people.
+    /// The finding, in words for people.
     pub found: String,
-    /// What to do about it: a sentence or a command.
+    /// The remedy: a sentence or a command.
     pub remedy: String,
 }
 
@@ -75,7 +76,7 @@ pub enum CheckState {
     Ok,
     /// There is a problem or a warning.
     Finding,
-    /// What was checked is fine, and something could not be checked.
+    /// Everything that was checked is fine, and something could not be checked.
     Unknown,
 }
 
@@ -128,7 +129,7 @@ fn at_most(max: usize, mut findings: Vec<DoctorFinding>, of_what: &str) -> Vec<D
     findings
 }
 
-/// How long ago something was, for people: whole minutes, from a minute on.
+/// Formats the time since `then` for people: in whole minutes, from a minute on.
 #[must_use]
 pub fn ago(now: Timestamp, then: Timestamp) -> String {
     let seconds = now.duration_since(then).as_secs().max(0);

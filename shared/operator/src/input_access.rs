@@ -1,4 +1,4 @@
-//! Whether the machines of a job may read its inputs, before it is submitted, and what lets them.
+//! The access of a job's machines to its inputs, checked before the job is submitted, and the grants that allow it.
 //!
 //! A source is denied **if and only if** all of these hold; otherwise it is allowed, or unknown:
 //! - IAM's policy simulator answered that the role's policies allow no way to read it;
@@ -17,7 +17,7 @@ const LIST: &str = "s3:ListBucket";
 /// CloudFormation user guide, "`AWS::CloudFormation` quotas": the longest value of a parameter.
 const PARAMETER_BYTES_MAX: usize = 4_096;
 
-/// Whether a role may read a source.
+/// The access of a role to a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InputAccess {
     Allowed,
@@ -48,7 +48,7 @@ pub fn cases(source: &InputSource, partition: &str) -> Vec<PermissionCase> {
     [case(LIST, arn(""), vec![prefix]), within].into_iter().chain(object).collect()
 }
 
-/// What the answers mean: one object needs only a read, and a folder a listing as well. `has_policy`: of the bucket, `None` if unknown.
+/// Judges the answers: one object needs only a read, and a folder a listing as well. `has_policy` is about the bucket, `None` if unknown.
 #[must_use]
 pub fn judge(source: &InputSource, answers: &[(&PermissionCase, bool)], has_policy: Option<bool>) -> InputAccess {
     if answers.len() < cases(source, "aws").len() {
@@ -65,7 +65,7 @@ pub fn judge(source: &InputSource, answers: &[(&PermissionCase, bool)], has_poli
     }
 }
 
-/// What the role of a team may read besides Curfew's bucket: the parameters of its stack.
+/// The sources besides Curfew's bucket that the role of a team may read: the parameters of its stack.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ReadGrants {
     objects: BTreeSet<String>,
@@ -77,7 +77,7 @@ impl ReadGrants {
     /// The names of the parameters.
     pub const PARAMETERS: [&str; 3] = ["ReadObjectArns", "ReadBucketArns", "ReadPrefixes"];
 
-    /// Of the values of the parameters.
+    /// Reads the grants from the values of the parameters.
     #[must_use]
     pub fn from_values([objects, buckets, prefixes]: [&str; 3]) -> Self {
         let list = |values: &str| values.split(',').filter(|value| !value.is_empty()).map(str::to_owned).collect();

@@ -1,4 +1,4 @@
-//! What `curfew keep`, `protect` and `release` change on the tags of one resource.
+//! The tag changes of `curfew keep`, `protect` and `release` on one resource.
 
 use jiff::Timestamp;
 use model::curfew_tags::{
@@ -14,7 +14,7 @@ use model::observation::ObservedResource;
 use model::sagemaker::SageMakerStatus;
 use model::volume::VolumeState;
 
-/// Until when a resource is kept.
+/// The time until which a resource is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeepUntil {
     pub at: Timestamp,
@@ -49,7 +49,7 @@ fn unreadable(text: &str) -> InvalidValue {
     ))
 }
 
-/// What a person asks for.
+/// The exemption, or its end, that a person asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeepRequest<'a> {
     /// Exempt it until then.
@@ -58,20 +58,20 @@ pub enum KeepRequest<'a> {
     Protect,
     /// End the exemption.
     Release {
-        /// By `curfew:keep-until`.
+        /// Ends the exemption by `curfew:keep-until`.
         keep: bool,
-        /// By `curfew:protected`.
+        /// Ends the exemption by `curfew:protected`.
         protected: bool,
     },
 }
 
-/// Why a resource cannot be tagged.
+/// The reason why a resource cannot be tagged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum KeepRefusal {
-    /// It is deleted or terminated, or is about to be.
+    /// The resource is deleted or terminated, or is about to be.
     #[error("it is {0}")]
     Gone(&'static str),
-    /// It has as many tags as EC2 allows.
+    /// The resource has as many tags as EC2 allows.
     #[error("it has {TAGS_MAX} tags, and EC2 allows no more: remove one")]
     TooManyTags,
     /// Curfew did not make the snapshot.
@@ -84,18 +84,18 @@ pub enum KeepRefusal {
 pub struct TagChange {
     pub written: Option<(&'static str, String)>,
     pub removed: Vec<&'static str>,
-    /// For people.
+    /// Notes for people.
     pub notes: Vec<String>,
 }
 
 impl TagChange {
-    /// Whether the resource already has these tags.
+    /// Returns `true` if the resource already has these tags.
     #[must_use]
     pub const fn is_nothing(&self) -> bool {
         self.written.is_none() && self.removed.is_empty()
     }
 
-    /// Whether the change is made in these tags.
+    /// Returns `true` if these tags show the change.
     #[must_use]
     pub fn is_made_in(&self, tags: &Tags) -> bool {
         let is_written = self.written.as_ref().is_none_or(|(key, value)| tags.get(*key) == Some(value));
@@ -185,7 +185,7 @@ fn release(tags: &Tags, keep: bool, protected: bool) -> TagChange {
     TagChange { removed: removed.into_iter().map(|(key, _)| key).collect(), ..TagChange::default() }
 }
 
-/// Until when Curfew skips the resource, after the change.
+/// The exemption of a resource after the change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Exemption {
     NotExempt,
@@ -207,7 +207,7 @@ fn exemption_after(tags: &Tags, change: &TagChange, now: Timestamp) -> Exemption
     }
 }
 
-/// What happens to an announced action. The mark is only a hint that there is one.
+/// Tells the owner what happens to an announced action. The mark is only a hint that there is one.
 fn announced(seen: &ObservedResource, exemption: Exemption) -> Option<String> {
     seen.tags().contains_key(MARKED).then(|| match exemption {
         Exemption::Always => "an announced action is off as long as the resource is protected".to_owned(),

@@ -16,14 +16,14 @@ use model::volume::VolumeState;
 use plan::report::{OutcomeKind, RecordedStep, StepOutcome};
 use plan::{Action, Announcement, Plan, SkipReason, Skipped, Step, Target, VolumeAction};
 
-/// What was seen of the list's resources, and what would be done about them now.
+/// The list's resources as they are now, and the plan for them now.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CurrentState {
-    /// Where was looked.
+    /// The regions that were observed.
     pub regions: Vec<Region>,
     /// The resources as they are.
     pub seen: Vec<ObservedResource>,
-    /// What would be done now.
+    /// The plan that a run would make now.
     pub plan: Plan,
 }
 
@@ -95,7 +95,7 @@ fn is_same_resource(item: &RecordedStep, seen: &ObservedResource) -> bool {
     *seen.region() == item.region && *seen.id() == item.resource
 }
 
-/// Whether what the item asks for is so already. One that is stopped is not terminated.
+/// Returns `true` if the resource already has the state that the item asks for. A stopped instance does not count as terminated.
 fn has_ended(item: &RecordedStep, seen: &ObservedResource) -> bool {
     match seen {
         ObservedResource::Instance(instance) => match instance.state {
@@ -127,7 +127,7 @@ fn changed(why: String) -> StepOutcome {
     StepOutcome::with(OutcomeKind::Changed, why)
 }
 
-/// What would be done now, which was not reviewed.
+/// Describes the step that a run would take now, which was not reviewed.
 fn describe_current_step(step: &Step) -> String {
     let rule = step.evidence.rule();
     let action = step.action.as_str();

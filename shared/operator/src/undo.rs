@@ -1,5 +1,5 @@
-//! What `curfew undo` does about one resource: start an instance that Curfew stopped, or restore a volume that it deleted. It undoes
-//! nothing that somebody else did.
+//! The steps of `curfew undo` on one resource: it starts an instance that Curfew stopped, or restores a volume that Curfew deleted. It
+//! undoes nothing that somebody else did.
 
 use billing::restoration::Restoration;
 use jiff::{SignedDuration, Timestamp};
@@ -15,15 +15,16 @@ use model::sagemaker::{SageMakerKind, SageMakerResource, SageMakerStatus};
 use model::volume::{Snapshot, SnapshotState, Volume, VolumeState};
 use reaping::sagemaker::standing_stop;
 
-/// From Curfew's request to scale an inference component to zero to its last change by that: minutes, as a rule.
+/// Limit of the time between Curfew's request to scale an inference component to zero and the component's last change by that request:
+/// minutes, as a rule.
 const SCALING_TAKES_MAX: SignedDuration = SignedDuration::from_hours(1);
 
-/// Why there is nothing to undo, for people.
+/// The reason why there is nothing to undo, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NothingToUndo {
     /// Curfew has not stopped or deleted it.
     NeverChanged(String),
-    /// It is gone for good.
+    /// The resource is gone for good.
     Gone(String),
     /// Curfew has no snapshot of the volume, which may never have existed.
     NoSnapshot,
@@ -92,7 +93,8 @@ pub fn notebook_stop_to_undo(
     }
 }
 
-/// How many copies an inference component gets back that Curfew scaled to zero. `recorded`: when it last did so, and how many there were.
+/// Returns the number of copies to give back to an inference component that Curfew scaled to zero. `recorded` is the time when it last did
+/// so, and the number of copies then.
 ///
 /// # Errors
 /// Why there is nothing to restore.
@@ -114,7 +116,7 @@ pub fn copies_to_restore(
     }
 }
 
-/// Why there is nothing to undo about a volume that EC2 knows; `None` where it is gone.
+/// Returns the reason why there is nothing to undo about a volume that EC2 knows; `None` if the volume is gone.
 #[must_use]
 pub fn volume_without_undo(volume: &Volume) -> Option<NothingToUndo> {
     match volume.state {
@@ -175,7 +177,7 @@ pub fn restored_already<'a>(restoration: &Restoration, made_of_it: &'a [Volume])
     made_of_it.iter().filter(is_there).max_by_key(|volume| volume.created_at)
 }
 
-/// What Curfew does next about an instance that was stopped for that rule, and is started at `now`.
+/// Describes Curfew's next action on an instance that was stopped for that rule, and is started at `now`.
 #[must_use]
 pub fn describe_next_action(instance: &Instance, stopped: CarriedOut, now: Timestamp) -> String {
     let id = &instance.id;

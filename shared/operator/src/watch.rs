@@ -1,7 +1,7 @@
-//! What people see of an account at one moment: instances, jobs, budgets, and what happens next.
+//! The state of an account at one moment, for people: instances, jobs, budgets, and upcoming events.
 //!
-//! The rules that the functions run by judge each instance, by what the state bucket already knows of its use. Nothing asks
-//! `CloudWatch`, so the use of many instances is unknown here, and unknown is never shown as zero.
+//! The rules that the functions run by judge each instance, by what the state bucket already knows of its use. Nothing asks `CloudWatch`,
+//! so the use of many instances is unknown here, and unknown is never shown as zero.
 
 mod budgets;
 mod clock;
@@ -43,11 +43,11 @@ pub use timeline::{EventKind, UpcomingEvent};
 /// Everything that was read for one dashboard.
 pub struct WatchFacts {
     pub now: Timestamp,
-    /// Where instances were looked for.
+    /// The regions where instances were looked for.
     pub regions: Vec<Region>,
-    /// Those with an accelerator that are not terminated.
+    /// The instances with an accelerator that are not terminated.
     pub instances: Vec<Instance>,
-    /// What runs learnt of their use, by region.
+    /// The use of instances as runs learnt it, by region.
     pub activity: BTreeMap<Region, ActivityCache>,
     /// The notifications of reap-instances, by region.
     pub notices: NotificationLogs,
@@ -61,7 +61,7 @@ pub struct WatchFacts {
     pub job_states: JobStates,
     /// The newest record of each function of [`functions_to_read`] that has one.
     pub runs: Vec<RunRecord>,
-    /// What could not be read, for people.
+    /// Everything that could not be read, in words for people.
     pub problems: Vec<String>,
 }
 
@@ -72,11 +72,11 @@ pub struct WatchedJob {
     pub heartbeat: Option<(Timestamp, Heartbeat)>,
 }
 
-/// What people see. Times are UTC; lists begin with what costs the most, `next` with what comes first.
+/// The view of an account for people. Times are UTC; lists begin with what costs the most, `next` with what comes first.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Dashboard {
     pub at: Timestamp,
-    /// What reap-instances may do at most, by its newest record; `None` if it left none lately: then outlooks assume observe mode.
+    /// The most that reap-instances may do, by its newest record; `None` if it left none lately: then outlooks assume observe mode.
     pub mode: Option<Mode>,
     pub regions: Vec<Region>,
     pub totals: InstanceTotals,
@@ -87,7 +87,7 @@ pub struct Dashboard {
     pub next: Vec<UpcomingEvent>,
     pub awaiting_approval: Vec<AwaitingApproval>,
     pub runs: Vec<RunLine>,
-    /// What is not known, and why.
+    /// Everything that is not known, with the reason.
     pub problems: Vec<String>,
 }
 

@@ -42,14 +42,14 @@ pub enum Announcement {
     Notify,
 }
 
-/// What can be done to an instance.
+/// Action on an instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InstanceAction {
     Announce(Announcement),
     Stop {
         /// Written first, where the stop is announced and carried out in one run.
         mark: Option<Mark>,
-        /// What `curfew:stopped` will say.
+        /// Value of `curfew:stopped` after the stop.
         stopped: String,
     },
     Terminate {
@@ -59,14 +59,14 @@ pub enum InstanceAction {
     Start,
 }
 
-/// What can be done to a volume.
+/// Action on a volume.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum VolumeAction {
     Announce(Announcement),
     /// Write `curfew:unattached-since`, which notifies no one.
     TagUnattachedSince(Timestamp),
     Snapshot {
-        /// What the snapshot carries.
+        /// Tags of the new snapshot.
         tags: Tags,
     },
     Delete {
@@ -76,12 +76,12 @@ pub enum VolumeAction {
         expiring: Vec<ResourceId>,
         /// The time of the deletion.
         at: Timestamp,
-        /// Until when these snapshots are kept.
+        /// Time until which these snapshots are kept.
         kept_until: Timestamp,
     },
 }
 
-/// What can be done to a snapshot that Curfew made.
+/// Action on a snapshot that Curfew made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SnapshotAction {
     /// Announce its expiry, and write its labels: its volume is gone.
@@ -97,13 +97,13 @@ pub enum SnapshotAction {
 /// The expiry of a snapshot that Curfew made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExpiryAnnouncement {
-    /// When its volume was deleted, or found gone.
+    /// Time at which its volume was deleted, or found gone.
     pub deleted_at: Timestamp,
-    /// Until when it is kept.
+    /// Time until which the snapshot is kept.
     pub kept_until: Timestamp,
 }
 
-/// What can be done to a resource of `SageMaker`.
+/// Action on a resource of `SageMaker`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SageMakerAction {
     Announce(Announcement),
@@ -111,7 +111,7 @@ pub enum SageMakerAction {
     Stop {
         /// Written first, where the stop is announced and carried out in one run.
         mark: Option<Mark>,
-        /// What `curfew:stopped` will say.
+        /// Value of `curfew:stopped` after the stop.
         stopped: String,
     },
     /// Delete an app, whose space and volume stay, or an endpoint, whose configuration and model stay.
@@ -123,7 +123,7 @@ pub enum SageMakerAction {
     Start,
 }
 
-/// What can follow from a budget.
+/// Action that follows from a budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BudgetAction {
     Notify,
@@ -175,20 +175,20 @@ impl Action {
         }
     }
 
-    /// Whether it starts something again.
+    /// Returns `true` if the action starts something again.
     #[must_use]
     pub const fn is_start(&self) -> bool {
         matches!(self, Self::Instance(_, InstanceAction::Start) | Self::SageMaker(_, SageMakerAction::Start))
     }
 
-    /// Whether it ends something.
+    /// Returns `true` if the action stops, terminates or deletes something.
     #[must_use]
     pub const fn stops_or_deletes(&self) -> bool {
         (self.ending().is_some() && !matches!(self, Self::Volume(_, VolumeAction::Snapshot { .. })))
             || self.deletes_failed_snapshot()
     }
 
-    /// Whether it deletes a snapshot that holds nothing: that is neither announced nor limited.
+    /// Returns `true` if the action deletes a snapshot that holds nothing. Such an action is neither announced nor limited.
     #[must_use]
     pub const fn deletes_failed_snapshot(&self) -> bool {
         matches!(self, Self::Snapshot(_, SnapshotAction::DeleteFailed { .. }))
@@ -241,7 +241,7 @@ impl Action {
         }
     }
 
-    /// How many copies an inference component has that it scales to zero.
+    /// Returns the number of copies of the inference component that the action scales to zero.
     #[must_use]
     pub const fn component_copies(&self) -> Option<u32> {
         match self {
@@ -253,7 +253,7 @@ impl Action {
         }
     }
 
-    /// What makes the endpoint again that it deletes.
+    /// Returns the origin from which the endpoint that the action deletes can be made again.
     #[must_use]
     pub fn endpoint_origin(&self) -> Option<EndpointOrigin> {
         match self {

@@ -1,80 +1,66 @@
 //! The evidence for a step, and why a step only notifies.
 
 use billing::budget::OverBudgetEvidence;
-use jiff::{SignedDuration, Timestamp};
-use model::foreign_text::quoted_unless_word;
+use jiff::Timestamp;
 use model::id::ResourceId;
+use model::money;
 use model::money::Rate;
 use model::rule::Rule;
-use model::sagemaker::{ActivitySource, InactiveEvidence};
+use model::sagemaker::InactiveEvidence;
 use model::usage::IdleEvidence;
-use model::{duration, money};
+use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
+use serde_json::Value;
 
-/// The evidence of a violated rule.
+/// The evidence of a violated rule: facts for programs, and the rule's own words for people.
+///
+/// Documents have the rule and the facts. `reaping::rules` makes of them the few words for a table, also of documents of earlier versions.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(tag = "rule", rename_all = "kebab-case")]
-pub enum Evidence {
-    /// Its `curfew:expires-at` has passed.
-    Expired {
-        expires_at: Timestamp,
-        /// It had passed when Curfew first saw it, so it may be a mistake, or be written by a stranger.
-        #[serde(skip_serializing_if = "is_false")]
-        first_seen_past: bool,
-    },
-    /// The spend of a budget has reached a threshold.
+pub struct Evidence {
+    rule: Rule,
+    #[serde(flatten)]
+    pub facts: Facts,
+    /// For messages, without an end: `it has run since 2026-08-01T00:00:00Z, longer than 7d`.
+    #[serde(skip)]
+    pub sentence: String,
+    /// A likely mistake of the owner, which messages append to the sentence. Begins with a blank, or is empty.
+    #[serde(skip)]
+    pub hint: String,
+    /// Sentences about what the owner can do so that the rule is no longer violated. Empty if nothing beyond the commands of the message.
+    #[serde(skip)]
+    pub remedy: String,
+    #[serde(skip)]
+    is_scheduled: bool,
+}
+
+/// The facts of evidence, by the keys of `docs/runs.md`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Facts {
+    /// Facts that only programs and people read, in the order of documents.
+    Named(#[serde(serialize_with = "as_map")] Vec<(&'static str, Value)>),
+    /// The spend of a budget, which has reached a threshold.
     OverBudget(OverBudgetEvidence),
-    /// Required tags are missing.
-    Untagged {
-        missing: Vec<String>,
-        /// The job that its `curfew:job` names, if the state of that job does not list the instance.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        disowned_by: Option<String>,
-    },
-    /// Idle during the whole window.
+    /// The usage of an instance during the whole window.
     Idle(IdleEvidence),
-    /// A resource of `SageMaker` that was unused during the whole window.
-    #[serde(rename = "idle")]
+    /// The usage of a resource of `SageMaker` during the whole window.
     Inactive(InactiveEvidence),
-    /// Outside its hours, or shortly before they end. For a start: within its hours.
-    Hours {
-        hours: String,
-        /// When the hours end; for a start, when they began.
-        at: Timestamp,
-    },
-    /// Too old.
-    Lifetime {
-        launched_at: Timestamp,
-        /// How long it may run, in seconds.
-        #[serde(rename = "max_seconds", serialize_with = "seconds")]
-        max: SignedDuration,
-    },
-    /// A volume that is unattached, and unused for `orphaned_after` if a deletion is announced.
+    /// An unattached volume, unused for `orphaned_after` if a deletion is announced.
     Orphaned(OrphanedEvidence),
-    /// A snapshot that Curfew made of a volume that is gone.
-    #[serde(rename = "expired")]
+    /// The expiry of a snapshot that Curfew made of a volume that is gone.
     SnapshotExpired {
         volume: ResourceId,
-        /// When the volume was deleted.
+        /// Time of the volume's deletion.
         deleted_at: Timestamp,
-        /// Until when the volume can be restored.
+        /// Time until which the volume can be restored.
         expires_at: Timestamp,
     },
-    /// A snapshot that Curfew made and that failed, of a volume with a later one.
-    #[serde(rename = "orphaned")]
-    SnapshotFailed { volume: ResourceId, superseded_by: ResourceId },
-    /// The rule is no longer violated; or the mark is about another resource, or from before the present launch.
-    #[serde(untagged)]
-    Resolved(ResolvedEvidence),
-    /// Announced in observe mode before. This run did not query CloudWatch again: that costs money, and would change nothing.
-    #[serde(untagged)]
-    Repeated(RepeatedEvidence),
 }
 
 /// The evidence against a volume.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OrphanedEvidence {
-    /// When Curfew first saw it unattached.
+    /// Time at which Curfew first saw it unattached.
     pub unattached_since: Timestamp,
     pub size_gib: u64,
     pub volume_type: String,
@@ -86,135 +72,85 @@ pub struct OrphanedEvidence {
     pub last_attached_to: Option<ResourceId>,
 }
 
-/// Why an announcement is called off.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ResolvedEvidence {
-    /// The rule that was announced.
-    pub rule: Rule,
-    /// Always `true`.
-    pub resolved: bool,
+const RESOLVED: &str = "resolved";
+const NOT_QUERIED_AGAIN: &str = "not_queried_again";
+
+fn as_map<S: Serializer>(facts: &[(&'static str, Value)], serializer: S) -> Result<S::Ok, S::Error> {
+    let mut map = serializer.serialize_map(Some(facts.len()))?;
+    facts.iter().try_for_each(|(key, value)| map.serialize_entry(key, value))?;
+    map.end()
 }
 
-/// Why an announcement in observe mode is listed again without fresh evidence.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct RepeatedEvidence {
-    /// The rule that was announced.
-    pub rule: Rule,
-    /// Always `true`.
-    pub not_queried_again: bool,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-const fn is_false(value: &bool) -> bool {
-    !*value
-}
-
-fn seconds<S: Serializer>(duration: &SignedDuration, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_i64(duration.as_secs())
+impl Facts {
+    /// Facts by their keys.
+    pub fn named(facts: impl IntoIterator<Item = (&'static str, Value)>) -> Self {
+        Self::Named(facts.into_iter().collect())
+    }
 }
 
 impl Evidence {
-    /// The evidence for people.
+    /// The evidence of a rule with its sentence. The action is scheduled if the rule is an owner's own.
     #[must_use]
-    pub fn describe(&self, now: Timestamp) -> String {
-        match self {
-            Self::Expired { expires_at, first_seen_past: false } => {
-                format!("its curfew:expires-at ({expires_at}) has passed")
-            }
-            Self::Expired { expires_at, first_seen_past: true } => {
-                format!("its curfew:expires-at ({expires_at}) had passed when Curfew first saw it")
-            }
-            Self::OverBudget(over) => format!(
-                "its {} has spent {} of its budget of {} for {}, as of {}",
-                over.of, over.spent_usd, over.budget_usd, over.month, over.as_of
-            ),
-            Self::Untagged { missing, disowned_by } => {
-                let lacks = (!missing.is_empty()).then(|| format!("it lacks the required tags {}", missing.join(", ")));
-                let names = disowned_by
-                    .as_ref()
-                    .map(|job| format!("its curfew:job names {}, which did not launch it", quoted_unless_word(job)));
-                lacks.into_iter().chain(names).collect::<Vec<_>>().join(", and ")
-            }
-            Self::Idle(idle) => {
-                let held = idle
-                    .gpu_memory_held_mib
-                    .map(|mib| format!(", {mib:.0} MiB of GPU memory held"))
-                    .unwrap_or_default();
-                format!(
-                    "idle from {} to {}: {} GPU{} at {:.0} % at most, CPU {:.2} vCPUs, network {:.2} Mbit/s{held}",
-                    idle.from,
-                    idle.to,
-                    idle.devices,
-                    if idle.devices == 1 { "" } else { "s" },
-                    idle.gpu_max_percent,
-                    idle.cpu_max_vcpus,
-                    idle.network_max_mbps
-                )
-            }
-            Self::Inactive(inactive) => describe_inactive(inactive),
-            Self::Hours { hours, at } if *at > now => format!("its hours ({hours}) end at {at}"),
-            Self::Hours { hours, at } => format!("outside its hours ({hours}) since {at}"),
-            Self::Lifetime { launched_at, max } => {
-                format!("it has run since {launched_at}, longer than {}", duration::format_duration(*max))
-            }
-            Self::Orphaned(orphaned) => {
-                let on = orphaned.last_attached_to.as_ref();
-                let on = on.map(|instance| format!(", last attached to {instance}")).unwrap_or_default();
-                format!("unattached and unused since {}{on}", orphaned.unattached_since)
-            }
-            Self::SnapshotExpired { volume, deleted_at, expires_at } => {
-                format!("the safety snapshot of {volume} (deleted at {deleted_at}) was kept until {expires_at}")
-            }
-            Self::SnapshotFailed { volume, superseded_by } => {
-                format!("this snapshot of {volume} failed, and {superseded_by} is a later one")
-            }
-            Self::Resolved(resolved) => format!("{} is no longer violated", resolved.rule),
-            Self::Repeated(announced) => {
-                format!("{} was announced before; this run did not query again", announced.rule)
-            }
-        }
+    pub fn new(rule: Rule, facts: Facts, sentence: impl Into<String>) -> Self {
+        let (hint, remedy, is_scheduled) = (String::new(), String::new(), rule.is_owners_own());
+        Self { rule, facts, sentence: sentence.into(), hint, remedy, is_scheduled }
+    }
+
+    /// The same with a likely mistake of the owner, which begins with a blank.
+    #[must_use]
+    pub fn with_hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: hint.into(), ..self }
+    }
+
+    /// The same with what the owner can do.
+    #[must_use]
+    pub fn with_remedy(self, remedy: impl Into<String>) -> Self {
+        Self { remedy: remedy.into(), ..self }
+    }
+
+    /// The same for an action that Curfew did not know before its time: `[limits]` count it.
+    #[must_use]
+    pub fn unscheduled(self) -> Self {
+        Self { is_scheduled: false, ..self }
+    }
+
+    /// An announcement of this rule is called off: the rule is no longer violated, or the announcement was about an earlier life of the
+    /// resource.
+    #[must_use]
+    pub fn resolved(rule: Rule) -> Self {
+        Self::new(rule, Facts::named([(RESOLVED, true.into())]), format!("{rule} is no longer violated"))
+    }
+
+    /// An announcement in observe mode that is listed again without fresh evidence: a query of `CloudWatch` costs money, and would change
+    /// nothing.
+    #[must_use]
+    pub fn repeated(rule: Rule) -> Self {
+        let sentence = format!("{rule} was announced before; this run did not query again");
+        Self::new(rule, Facts::named([(NOT_QUERIED_AGAIN, true.into())]), sentence)
     }
 
     /// The rule.
     #[must_use]
     pub const fn rule(&self) -> Rule {
-        match self {
-            Self::Expired { .. } | Self::SnapshotExpired { .. } => Rule::Expired,
-            Self::OverBudget(_) => Rule::OverBudget,
-            Self::Untagged { .. } => Rule::Untagged,
-            Self::Idle(_) | Self::Inactive(_) => Rule::Idle,
-            Self::Hours { .. } => Rule::Hours,
-            Self::Lifetime { .. } => Rule::Lifetime,
-            Self::Orphaned(_) | Self::SnapshotFailed { .. } => Rule::Orphaned,
-            Self::Resolved(resolved) => resolved.rule,
-            Self::Repeated(announced) => announced.rule,
-        }
+        self.rule
     }
 
-    /// Whether the action follows a schedule of the owner that Curfew knew before its time. `[limits]` count every other action.
+    /// `true` if the action follows a schedule of the owner that Curfew knew before its time. `[limits]` count every other action.
     #[must_use]
     pub const fn is_scheduled(&self) -> bool {
-        match self {
-            Self::Expired { first_seen_past, .. } => !*first_seen_past,
-            Self::SnapshotExpired { .. } => false,
-            _ => self.rule().is_owners_own(),
-        }
+        self.is_scheduled
     }
 
-    /// Whether the rule is violated only from a later time on.
+    /// `true` if this run has no evidence of its own.
     #[must_use]
-    pub fn is_ahead(&self, now: Timestamp) -> bool {
-        matches!(self, Self::Hours { at, .. } if *at > now)
+    pub fn is_repeated(&self) -> bool {
+        matches!(&self.facts, Facts::Named(facts) if facts.iter().any(|(key, _)| *key == NOT_QUERIED_AGAIN))
     }
-}
 
-fn describe_inactive(inactive: &InactiveEvidence) -> String {
-    let InactiveEvidence { from, to, shown_by, gpu_max_percent } = inactive;
-    let gpu = gpu_max_percent.map(|percent| format!(", GPUs at {percent:.0} % at most")).unwrap_or_default();
-    match shown_by {
-        ActivitySource::UserActivity => format!("its user was last active at {from}, by SageMaker's look at {to}"),
-        ActivitySource::Requests => format!("no request from {from} to {to}{gpu}"),
-        ActivitySource::Gpu => format!("idle from {from} to {to}{gpu}"),
+    /// The sentence with the hint.
+    #[must_use]
+    pub fn explain(&self) -> String {
+        format!("{}{}", self.sentence, self.hint)
     }
 }
 

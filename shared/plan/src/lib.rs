@@ -26,13 +26,13 @@ pub use action::{
     Action, AnnouncedActions, Announcement, BudgetAction, ExpiryAnnouncement, InstanceAction, SageMakerAction,
     SnapshotAction, VolumeAction,
 };
-pub use evidence::{Evidence, NotifyOnlyReason, OrphanedEvidence, RepeatedEvidence, ResolvedEvidence};
+pub use evidence::{Evidence, Facts, NotifyOnlyReason, OrphanedEvidence};
 pub use staleness::{StaleStep, StillHolds, is_safe, may_become_safe};
 
-/// What a run will do. Every observed resource is in `steps` or in `skipped`, exactly once.
+/// Intended actions of a run. Every observed resource is in `steps` or in `skipped`, exactly once.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// How many instances, volumes or resources of `SageMaker` were observed; snapshots do not count.
+    /// Number of observed instances, volumes or resources of `SageMaker`. Snapshots do not count.
     pub seen: usize,
     pub steps: Vec<Step>,
     pub skipped: Vec<Skipped>,
@@ -47,17 +47,17 @@ pub struct Step {
     pub evidence: Evidence,
     /// The time from which on the announced action is due.
     pub deadline: Option<Timestamp>,
-    /// Why the step only notifies.
+    /// Reason that the step only notifies.
     pub notify_only: Option<NotifyOnlyReason>,
     /// The other violated rules of a mark, each with its deadline.
     pub further_evidence: Vec<(Evidence, Timestamp)>,
     /// Observe: nothing is written.
     pub mode: Mode,
-    /// What the action saves; `None` if the price is unknown.
+    /// Saving by the action. `None` if the price is unknown.
     pub saves: Option<Quote>,
-    /// Why it awaits approval.
+    /// Reason that the step awaits approval.
     pub held: Option<LimitsExceeded>,
-    /// Whether the owner was notified, so that only the write is missing.
+    /// `true` if the owner was notified, so that only the write is missing.
     pub already_notified: bool,
     /// The time at which AWS refused this announced action last: it is tried again, and is no pending work.
     pub refused_at: Option<Timestamp>,
@@ -71,13 +71,13 @@ pub struct Step {
 pub struct Target {
     pub region: Region,
     pub resource: ResourceId,
-    /// By its tags.
+    /// Team by the resource's tags.
     pub team: Option<TeamName>,
-    /// By its tags.
+    /// Owner by the resource's tags.
     pub owner: Option<String>,
     /// Its `Name` tag.
     pub name: Option<String>,
-    /// What it is, for people: `g5.xlarge`, `500 GiB gp3`.
+    /// Description for people: `g5.xlarge`, `500 GiB gp3`.
     pub what: String,
 }
 
@@ -100,7 +100,7 @@ pub struct LeftCost {
     pub price: Option<Quote>,
 }
 
-/// What the log keeps about one resource after a run, besides what the run itself announces and carries out.
+/// Entries that the log keeps about one resource after a run, besides what the run itself announces and carries out.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ResourceMemory {
     /// Notifications that are not repeated, because their reason still holds or is unknown.
@@ -139,7 +139,7 @@ impl Skipped {
 }
 
 impl ResourceMemory {
-    /// All that the log has about a resource.
+    /// Returns everything that the log has about a resource.
     #[must_use]
     pub fn unchanged(log: &NotificationLog, id: &ResourceId) -> Self {
         let mut record = log.record(id).cloned().unwrap_or_default();
@@ -149,11 +149,11 @@ impl ResourceMemory {
     }
 }
 
-/// Why a run skips a resource.
+/// Reason that a run skips a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SkipReason {
-    /// It has `curfew:protected`.
+    /// The resource has `curfew:protected`.
     Protected,
     /// Its `curfew:keep-until` is in the future.
     Kept,
@@ -163,7 +163,7 @@ pub enum SkipReason {
     Bug,
     /// Another controller manages it.
     ForeignOwned,
-    /// It does not run.
+    /// The resource does not run.
     NotRunning,
     /// Its action is announced, and the deadline is in the future.
     Marked,
@@ -171,7 +171,7 @@ pub enum SkipReason {
     Notified,
     /// AWS refused its action within the last day, for a reason that only a person lifts.
     Refused,
-    /// It works.
+    /// The resource works.
     Busy,
     /// Launched too recently to be judged.
     Young,
@@ -228,7 +228,7 @@ pub struct OwnerFinding {
     pub topic: NotificationKey,
     /// A fingerprint of what was found.
     pub what: String,
-    /// For people.
+    /// Text for people.
     pub text: String,
 }
 
@@ -253,7 +253,7 @@ impl Step {
         }
     }
 
-    /// Whether this run carries it out: it is enforced, and awaits no approval.
+    /// Returns `true` if this run carries the step out: it is enforced, and awaits no approval.
     #[must_use]
     pub fn is_due(&self) -> bool {
         self.mode == Mode::Enforce && self.held.is_none()
@@ -273,7 +273,7 @@ impl Step {
         }
     }
 
-    /// Whether it is a policy action that is enforced: what `[limits]` count.
+    /// Returns `true` for an enforced policy action, which `[limits]` count.
     #[must_use]
     pub fn is_policy_action(&self) -> bool {
         let is_counted = self.action.stops_or_deletes() && !self.action.deletes_failed_snapshot();

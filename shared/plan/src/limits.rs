@@ -7,7 +7,7 @@ use model::config::LimitsConfig;
 
 use crate::{Action, Plan, SkipReason, Skipped, Step};
 
-/// Why the policy actions of a run await approval.
+/// Reason that the policy actions of a run await approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LimitsExceeded {
     /// Policy actions that are due.
@@ -106,11 +106,12 @@ fn kind_of(steps: &[Step]) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Announcement, Evidence, InstanceAction, Target};
+    use crate::{Announcement, Evidence, Facts, InstanceAction, Target};
     use model::config::Config;
     use model::fixture::instance;
     use model::id::ResourceId;
     use model::mode::Mode;
+    use model::rule::Rule;
 
     fn step(mode: Mode, action: InstanceAction, evidence: Evidence) -> Step {
         let seen = instance().build();
@@ -130,14 +131,18 @@ mod tests {
     }
 
     fn untagged() -> Evidence {
-        Evidence::Untagged { missing: vec!["Owner".to_owned()], disowned_by: None }
+        Evidence::new(
+            Rule::Untagged,
+            Facts::named([("missing", vec!["Owner"].into())]),
+            "it lacks the required tags Owner",
+        )
     }
 
     fn expired() -> Evidence {
-        Evidence::Expired { expires_at: "2026-09-01T12:00:00Z".parse().unwrap(), first_seen_past: false }
+        Evidence::new(Rule::Expired, Facts::named([("expires_at", "2026-09-01T12:00:00Z".into())]), "it has passed")
     }
 
-    /// How many of `inferred` ends are held in a fleet of that size, beside ones that never count.
+    /// Checks how many of `inferred` policy actions are held in a fleet of that size, beside steps that never count.
     fn check(inferred: usize, fleet: usize, config: &str, expect: usize) {
         let mut steps = vec![
             step(Mode::Enforce, stop(), expired()),

@@ -24,7 +24,7 @@ pub use usage::RunUsage;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepOutcome {
     pub kind: OutcomeKind,
-    /// What went wrong, and what to do about it.
+    /// Failure of the step, and what to do about it.
     pub error: Option<String>,
     /// The reason for which AWS refuses it until a person changes something.
     pub refusal: Option<RefusalReason>,
@@ -35,7 +35,7 @@ pub struct StepOutcome {
 #[serde(rename_all = "kebab-case")]
 pub enum OutcomeKind {
     Done,
-    /// It would have been done.
+    /// The step would have been carried out.
     Observed,
     /// The resource was already stopped or deleted.
     AlreadyGone,
@@ -79,20 +79,20 @@ impl StepOutcome {
 pub struct Report {
     pub function: &'static str,
     pub run: RunId,
-    /// When it observed.
+    /// Time of the observation.
     pub at: Timestamp,
     /// `CURFEW_MODE`.
     pub mode: Mode,
     pub regions: Vec<Region>,
     pub seen: usize,
-    /// What it did, in the plan's order.
+    /// Steps of the run, in the plan's order.
     pub steps: Vec<(Step, StepOutcome)>,
     pub skipped: Vec<Skipped>,
-    /// What it could not read, or could not send.
+    /// Failed reads, and messages that could not be sent.
     pub gaps: Vec<Gap>,
-    /// What it took itself.
+    /// AWS usage of the run itself.
     pub usage: RunUsage,
-    /// Whether it is about resources that a person chose: the log of notifications keeps everything about the others.
+    /// `true` if the run is about resources that a person chose: the log of notifications keeps everything about the others.
     pub of_chosen_only: bool,
 }
 
@@ -123,7 +123,7 @@ impl Report {
         }
     }
 
-    /// Why no region could be observed; `None` if at least one was.
+    /// Explains why no region could be observed. `None` if at least one was.
     #[must_use]
     pub fn saw_nothing(&self) -> Option<String> {
         let unseen = |region: &Region| self.gaps.iter().any(|gap| gap.region == *region && gap.kind.hides_region());

@@ -1,4 +1,4 @@
-//! Whether a step may still be carried out: its resource is read again just before.
+//! Check that a step may still be carried out: its resource is read again just before.
 
 use jiff::Timestamp;
 use model::instance::{Instance, InstanceState};
@@ -7,10 +7,10 @@ use model::volume::{Snapshot, SnapshotState, Volume, VolumeState};
 
 /// A resource that a step changes.
 pub trait StillHolds {
-    /// Whether the resource is still as it was observed. If a tag, the state or the launch has changed, the next run decides again.
+    /// Checks that the resource is still as it was observed. If a tag, the state or the launch has changed, the next run decides again.
     ///
     /// # Errors
-    /// Why the step must not be carried out.
+    /// The reason that the step must not be carried out.
     fn still_holds(&self, fresh: &Self) -> Result<(), StaleStep>;
 }
 
@@ -68,8 +68,8 @@ fn without_checks(resource: &SageMakerResource) -> SageMakerResource {
     resource
 }
 
-/// Whether a volume can be restored from a snapshot of it that Curfew made: it was started since the volume is unattached, and is
-/// complete.
+/// Returns `true` if a volume can be restored from a snapshot of it that Curfew made: the snapshot was started since the volume is
+/// unattached, and is complete.
 #[must_use]
 pub fn is_safe(snapshot: &Snapshot, volume: &Volume, unattached_since: Timestamp) -> bool {
     snapshot.state == SnapshotState::Completed && may_become_safe(snapshot, volume, unattached_since)
@@ -85,7 +85,7 @@ pub fn may_become_safe(snapshot: &Snapshot, volume: &Volume, unattached_since: T
         && snapshot.started_at >= unattached_since
 }
 
-/// Why a step must not be carried out.
+/// Reason that a step must not be carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StaleStep {
     /// The resource was already stopped or deleted.

@@ -3,10 +3,10 @@
 /// IAM user guide, "Troubleshoot access denied error messages".
 pub const EXPLICIT_DENY: &str = "explicit deny";
 
-/// The same page: what denies is a policy of the organisation.
+/// Words for a denial by a policy of the organisation (same page).
 pub const BY_ORGANISATION: [&str; 2] = ["service control policy", "resource control policy"];
 
-/// The same page: the action follows.
+/// Words before the denied action (same page).
 pub const NOT_AUTHORIZED_TO: &str = "is not authorized to perform: ";
 
 /// `CloudFormation` API reference, `DescribeStacks` and `DescribeStackResources`: an absent stack is a `ValidationError`.
@@ -33,6 +33,6 @@ pub const UNKNOWN_PROFILE: &str = "Invalid IAM Instance Profile";
 pub const PARAMETERS_OF_THE_REQUEST: [&str; 6] =
     ["clienttoken", "instanceinitiatedshutdownbehavior", "metadataoptions", "tag key", "tag value", "user data"];
 
-/// From the SDK's message about the token of `aws sso login`, and IAM Identity Center's about an expired one (AWS IAM Identity Center
-/// portal API reference, `GetRoleCredentials`). The SDK does not export the types of these errors.
+/// Words of an expired login: the SDK's message about the token of `aws sso login`, and IAM Identity Center's about an expired one (AWS IAM
+/// Identity Center portal API reference, `GetRoleCredentials`). The SDK does not export the types of these errors.
 pub const LOGIN_IS_OVER: [&str; 3] = ["/sso/cache/", "SSO token", "UnauthorizedException"];

@@ -1,4 +1,4 @@
-//! What AWS answers when it does not do what it is asked, as one sentence: what was called, what AWS said, what to do.
+//! Error of an AWS call, as one sentence: the call, AWS's answer, and what to do.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,9 +16,9 @@ use crate::aws_words;
 pub struct CallError {
     /// The call by its IAM action, such as `ec2:DescribeInstances`.
     pub call: &'static str,
-    /// Where.
+    /// Region that the call went to.
     pub region: Region,
-    /// What kind of failure it is.
+    /// Kind of failure.
     pub kind: CallErrorKind,
     /// AWS's code, if it answered with one.
     pub code: Option<String>,
@@ -31,7 +31,7 @@ pub struct CallError {
 pub enum CallErrorKind {
     /// The permission is missing, or denied.
     Denied {
-        /// By a policy of the organisation, which no role of the account can change.
+        /// `true` if a policy of the organisation denies it, which no role of the account can change.
         by_organisation: bool,
     },
     /// EC2 says that it does not know the resource, now. An answer that leaves it out says nothing.
@@ -57,7 +57,7 @@ pub enum CallErrorKind {
 }
 
 impl CallErrorKind {
-    /// Whether the result of the call is unknown.
+    /// Returns `true` if the result of the call is unknown.
     #[must_use]
     pub const fn is_unanswered(self) -> bool {
         matches!(self, Self::Unreached | Self::Unanswered)
@@ -78,17 +78,18 @@ impl CallError {
         Self { call, region: region.clone(), kind, code: None, message: message.into() }
     }
 
-    /// Of a call, or several, that took too long for this run.
+    /// Error of one or more calls that took too long for this run.
     #[must_use]
     pub fn timed_out(call: &'static str, region: &Region, timeout: Duration) -> Self {
         let message = format!("no complete answer within {} s", timeout.as_secs());
         Self::new(call, region, CallErrorKind::Incomplete, message)
     }
 
-    /// Of an answer that should be about one resource, and is not. `incomplete`: it is, but leaves out what must be known.
+    /// Error of an answer that should be about one resource, and is not. `incomplete`: the answer is about it, but leaves out what must be
+    /// known.
     ///
-    /// It does not say that the resource is gone: EC2 says that in an error, and AWS's own waiters take nothing else for it
-    /// (AWS CLI reference, `wait volume-deleted`).
+    /// The error does not say that the resource is gone: EC2 says that in an error, and AWS's own waiters accept nothing else as proof (AWS
+    /// CLI reference, `wait volume-deleted`).
     #[must_use]
     pub fn without(call: &'static str, region: &Region, resource: &ResourceId, incomplete: bool) -> Self {
         let message = if incomplete {
@@ -99,7 +100,7 @@ impl CallError {
         Self::new(call, region, CallErrorKind::Other, message)
     }
 
-    /// What AWS said and what to do, without the call and the region.
+    /// AWS's message and what to do, without the call and the region.
     #[must_use]
     pub fn explained(&self) -> String {
         let said = self.message.trim_end_matches('.');
@@ -178,7 +179,7 @@ impl CallError {
         self.code.as_deref() == Some("InvalidSnapshot.InUse")
     }
 
-    /// Whether the same call succeeds later by itself.
+    /// Returns how the failure passes if the same call can succeed later by itself.
     #[must_use]
     pub fn passing(&self) -> Option<Passing> {
         match self.kind {
@@ -219,7 +220,7 @@ impl CallError {
         }
     }
 
-    /// Where the caller knows what stayed unseen.
+    /// Gap of this kind, for a caller that knows what stayed unseen.
     #[must_use]
     pub fn gap_of_kind(&self, kind: GapKind) -> Gap {
         Gap { passing: self.passing(), ..Gap::new(&self.region, self.call, self.explained(), kind) }

@@ -1,4 +1,4 @@
-//! What a run asks of AWS, except for the state bucket.
+//! AWS calls of a run, except those to the state bucket.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -27,14 +27,14 @@ pub type Hosts = BTreeMap<ResourceId, VolumeHost>;
 pub enum Ec2Write<'a> {
     /// `CreateTags`.
     CreateTags {
-        /// On which resources: all of them, or none.
+        /// Resources to tag. The call tags all of them, or none.
         resources: &'a [ResourceId],
         /// The tags.
         tags: &'a [(&'a str, String)],
     },
     /// `DeleteTags`, whatever their values.
     DeleteTags {
-        /// Of which resource.
+        /// Resource that loses the tags.
         resource: &'a ResourceId,
         /// The keys, of which there is one at least: without any, all tags would go (EC2 API reference, "`DeleteTags`").
         keys: &'a [&'a str],
@@ -47,7 +47,7 @@ pub enum Ec2Write<'a> {
     StartInstance(&'a ResourceId),
     /// `CreateSnapshot`, asked for once: it has no token by which a repeat is known (EC2 API reference, "Ensuring idempotency").
     CreateSnapshot {
-        /// Of which volume.
+        /// Volume to copy.
         volume: &'a ResourceId,
         /// The snapshot's description.
         description: &'a str,
@@ -75,7 +75,7 @@ pub enum SageMakerWrite<'a> {
     Delete,
 }
 
-/// What every run asks of AWS.
+/// AWS calls of every run.
 pub trait Cloud {
     /// The region where Curfew is deployed.
     fn home(&self) -> &Region;
@@ -83,16 +83,21 @@ pub trait Cloud {
     /// The configured regions; without any, all that the account has enabled.
     async fn regions(&self, config: &Config) -> Observation<Region>;
 
-    /// Whether the topic has a confirmed subscription.
+    /// Returns `true` if the topic has a confirmed subscription.
     async fn has_confirmed_subscription(&self, topic_arn: &str) -> Result<bool, CallError>;
 
-    /// Sends one message.
+    /// Sends one message to the topic that people subscribe to, by e-mail too, at a pace that SNS accepts.
     async fn publish(&self, topic_arn: &str, message: &Message) -> Result<(), CallError>;
+
+    /// Sends one message to the topic of chats, at once.
+    async fn publish_to_chat(&self, topic_arn: &str, message: &Message) -> Result<(), CallError> {
+        self.publish(topic_arn, message).await
+    }
 
     /// Sends events to a bus of the home region. An error says how many of them were not accepted.
     async fn put_events(&self, bus: &str, events: &[Event]) -> Result<(), CallError>;
 
-    /// What AWS bills of all calls since the last time, those to the bucket included. A simulated account bills nothing.
+    /// Usage that AWS bills for all calls since the last time, those to the bucket included. A simulated account bills nothing.
     fn take_usage(&self) -> RunUsage {
         RunUsage::default()
     }
@@ -127,18 +132,18 @@ fn without_sagemaker(region: &Region) -> CallError {
     CallError::new("sagemaker", region, CallErrorKind::Unsupported, "this account is simulated without SageMaker")
 }
 
-/// What `CloudWatch` answered, and whose questions it did not.
+/// Answers of `CloudWatch`, and the resources with unanswered questions.
 #[derive(Debug, Default)]
 pub struct Answered {
     /// A signal that was asked for and has no samples has an empty entry.
     pub answers: MetricSamples,
-    /// Of these at least one question was not answered in full.
+    /// Resources with at least one question that was not answered in full.
     pub missed: BTreeSet<ResourceId>,
-    /// Why, once for each call.
+    /// Reasons for the missing answers, one for each call.
     pub errors: Vec<CallError>,
 }
 
-/// What a run about instances asks.
+/// AWS calls of a run about instances.
 pub trait InstanceCloud: Cloud {
     /// Every instance with an accelerator that is not terminated, of these regions.
     async fn instances(&self, regions: &[Region], timeout: Duration) -> Observation<Instance>;
@@ -165,7 +170,7 @@ pub trait InstanceCloud: Cloud {
     async fn published(&self, region: &Region, dimension: &str, value: &str) -> Result<Vec<MetricSeries>, CallError>;
 }
 
-/// What a run about volumes asks.
+/// AWS calls of a run about volumes.
 pub trait VolumeCloud: Cloud {
     /// Every volume of these regions, with what decisions about it need: its tags where `tags` says that they tell anything, the
     /// snapshot that it came from where `source` says so.
@@ -177,7 +182,7 @@ pub trait VolumeCloud: Cloud {
         source: impl Fn(&Volume) -> bool,
     ) -> ObservedStorage;
 
-    /// Whether volumes of this region were in use, of all that are asked about.
+    /// Use of the volumes of this region among `asks`.
     async fn volume_uses(
         &self,
         region: &Region,
@@ -187,7 +192,7 @@ pub trait VolumeCloud: Cloud {
     ) -> (BTreeMap<ResourceId, VolumeUse>, Vec<Gap>);
 }
 
-/// What a run about `SageMaker` asks.
+/// AWS calls of a run about `SageMaker`.
 pub trait SageMakerCloud: Cloud {
     /// Everything of these regions that runs on an accelerator, or may. `wants_facts` says whether an endpoint has to be looked up.
     async fn sagemaker(
@@ -206,7 +211,7 @@ pub trait SageMakerCloud: Cloud {
     ) -> (ActivitySamples, Vec<Gap>);
 }
 
-/// What a beat of the budgets asks.
+/// AWS calls of a beat of the budgets.
 pub trait BudgetCloud: Cloud {
     /// One look of the ledger at each of these regions.
     async fn looks(&self, regions: &[Region], timeout: Duration) -> Observation<RegionObservation>;
@@ -225,6 +230,6 @@ pub trait BudgetCloud: Cloud {
         timeout: Duration,
     ) -> Vec<Gap>;
 
-    /// What AWS billed for those days, by Cost Explorer.
+    /// Amount that AWS billed for those days, by Cost Explorer.
     async fn billed(&self, days: BilledDays) -> Result<CostExplorerBill, CallError>;
 }

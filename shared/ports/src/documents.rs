@@ -1,5 +1,5 @@
-//! What a run reads and writes of the state bucket. A document is read with its version and written only over that version, so of two
-//! runs at once one loses, and knows.
+//! Documents of the state bucket that a run reads and writes. A document is read with its version and written only over that version. If
+//! two runs write at once, one loses and knows it.
 
 use billing::budget::{Budget, BudgetHolder};
 use billing::ledger::{CalendarMonth, Ledger};
@@ -13,10 +13,10 @@ use serde::Serialize;
 
 use crate::{ConfigLoadError, StoreError};
 
-/// Who loses so often does not lose to another run. Of 40 jobs that reserve at once each loses to some.
+/// Attempts to write a budget. A writer that loses so often does not lose to another run. If 40 jobs reserve at once, each loses to some.
 const BUDGET_TRIES_MAX: u32 = 10;
 
-/// Who loses so often leaves it to the next beat, which sees nearly all of it again.
+/// Attempts to write a ledger. A writer that loses so often leaves the ledger to the next beat, which sees nearly all of it again.
 const LEDGER_TRIES_MAX: u32 = 3;
 
 /// A value as it was read, and what a write of its successor replaces.
@@ -28,12 +28,12 @@ pub struct Versioned<T> {
     pub etag: Option<String>,
 }
 
-/// What every run reads and writes.
+/// Documents that every run reads and writes.
 pub trait Documents {
     /// The configuration; of an absent document the default.
     async fn read_config(&self) -> Result<Config, ConfigLoadError>;
 
-    /// What a function told about a region.
+    /// Log of a function's notifications about a region.
     async fn read_notices(&self, function: &str, region: &Region) -> Result<Versioned<NotificationLog>, StoreError>;
 
     /// Writes the log of a function about a region over the version `last`; `None`: over nothing. The new version.
@@ -65,9 +65,9 @@ pub trait Documents {
     ) -> Result<Option<String>, StoreError>;
 }
 
-/// What earlier runs learnt about instances. It is a cache as well.
+/// Cache of what earlier runs learnt about instances.
 pub trait ActivityDocuments {
-    /// Of the instances of a region.
+    /// Cache of the instances of a region.
     async fn read_activity(&self, region: &Region) -> Result<Versioned<ActivityCache>, StoreError>;
 
     /// Writes it over the version `last`. Where another run was faster, what that one learnt is as good.
@@ -81,7 +81,7 @@ pub trait ActivityDocuments {
 
 /// Budgets: one document a holder and month.
 pub trait BudgetDocuments {
-    /// Where a budget stands in that month, `yyyy-mm`; an absent document is one of which nothing is known.
+    /// Status of a budget in that month, `yyyy-mm`. If the document is absent, nothing is known about the budget.
     async fn read_budget(&self, holder: &BudgetHolder, month: &str) -> Result<Versioned<Budget>, StoreError>;
 
     /// Writes where a budget stands over the version `last`.
@@ -128,7 +128,7 @@ pub trait LedgerDocuments {
     /// The regions of which there is a ledger of that month.
     async fn list_ledgers(&self, month: &CalendarMonth) -> Result<Vec<Region>, StoreError>;
 
-    /// What ran in a region in a month; nothing where there is no document yet.
+    /// Ledger of a region in a month. It is empty if there is no document yet.
     async fn read_ledger(&self, month: &CalendarMonth, region: &Region) -> Result<Versioned<Ledger>, StoreError>;
 
     /// Writes what ran over the version `last`.
@@ -169,11 +169,11 @@ pub trait LedgerDocuments {
     }
 }
 
-/// What the reapers read of jobs.
+/// Documents about jobs that the reapers read.
 pub trait JobDocuments {
-    /// Where a job stands; `None` if there is no such job.
+    /// State of a job. `None` if there is no such job.
     async fn read_job(&self, job: &JobId) -> Result<Versioned<Option<Job>>, StoreError>;
 
-    /// Whether a job, `<team>/<job>`, is unfinished.
+    /// Returns `true` if a job, `<team>/<job>`, is unfinished.
     async fn is_active(&self, job: &str) -> Result<bool, StoreError>;
 }

@@ -1,4 +1,4 @@
-//! What can go wrong with the bucket, as sentences that say what to do.
+//! Errors of the bucket, as sentences that say what to do.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -24,7 +24,7 @@ use action::{DELETE, DELETE_VERSION, LIST, LIST_VERSIONS};
 /// The longest text of AWS that an error repeats, in characters.
 const SAID_CHARACTERS_MAX: usize = 500;
 
-/// What went wrong with the bucket. The sentence is complete: there are no sources to add.
+/// Error of the bucket. The sentence is complete: there are no sources to add.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
     /// S3 refused a call, or did not answer it.
@@ -34,9 +34,9 @@ pub enum StoreError {
         action: &'static str,
         /// The object, as `s3://<bucket>/<key>`.
         address: String,
-        /// What AWS said.
+        /// AWS's message.
         said: String,
-        /// What to do about it.
+        /// Advice to the reader of the error.
         advice: CallAdvice,
     },
     /// A document is larger than any that Curfew writes.
@@ -52,7 +52,7 @@ pub enum StoreError {
     /// More objects than are listed.
     #[error("{address} has more than {keys_max} objects; look at what wrote them")]
     TooMany {
-        /// What their names begin with, as `s3://<bucket>/<prefix>`.
+        /// Prefix of the objects' keys, as `s3://<bucket>/<prefix>`.
         address: String,
         /// The most that are listed.
         keys_max: usize,
@@ -69,7 +69,7 @@ pub enum StoreError {
         found: String,
         /// The schema of this version.
         known: u32,
-        /// What it means to delete it.
+        /// Effect of deleting it.
         if_lost: &'static str,
     },
     /// A document that Curfew did not write.
@@ -77,9 +77,9 @@ pub enum StoreError {
     Unreadable {
         /// The object, as `s3://<bucket>/<key>`.
         address: String,
-        /// What is wrong, and where.
+        /// Problem, and its place in the document.
         problem: String,
-        /// What it means to delete it.
+        /// Effect of deleting it.
         if_lost: &'static str,
     },
     /// A document that says that it is of something else than its address does: somebody has copied it there, or forged it.
@@ -89,9 +89,9 @@ pub enum StoreError {
     Misplaced {
         /// The object, as `s3://<bucket>/<key>`.
         address: String,
-        /// What it says that it is of.
+        /// Subject that the document claims.
         says: String,
-        /// What it means to delete it.
+        /// Effect of deleting it.
         if_lost: &'static str,
     },
     /// A value without a form in JSON.
@@ -101,7 +101,7 @@ pub enum StoreError {
     Unwritable {
         /// The object, as `s3://<bucket>/<key>`.
         address: String,
-        /// What is wrong.
+        /// Reason that JSON has no form for the value.
         problem: String,
     },
     /// Another run wrote the document since this one read it. Read it again, or leave it to the next run.
@@ -116,7 +116,7 @@ pub enum StoreError {
         /// The object, as `s3://<bucket>/<key>`.
         address: String,
     },
-    /// What is written once, and never changes, is there with other content.
+    /// A document that Curfew writes once and never changes already exists with other content.
     #[error(
         "{address} already has other content than Curfew writes there, and was not overwritten; find out who wrote it, and delete it"
     )]
@@ -126,16 +126,16 @@ pub enum StoreError {
     },
 }
 
-/// What to do about a call that failed.
+/// Advice about a call that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallAdvice {
-    /// Nothing works until a person has done this.
+    /// Action of a person. The call fails until it is done.
     Do(&'static str),
-    /// It passes.
+    /// No action: the failure passes.
     Wait(Passing),
 }
 
-/// What follows the error.
+/// Text that follows the error.
 impl Display for CallAdvice {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
@@ -145,7 +145,7 @@ impl Display for CallAdvice {
     }
 }
 
-/// Why there is no configuration. Without one a run acts on nothing.
+/// Reason for a missing configuration. Without one a run acts on nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigLoadError {
     /// The document is wrong; its author has to mend it.
@@ -169,13 +169,14 @@ impl StoreError {
         Self::Call { action, address, said: in_short(said), advice: CallAdvice::Wait(Passing::Unreached) }
     }
 
-    /// Whether no run will ever read it, and any may replace it: not a document of another version, nor one that S3 keeps for now.
+    /// Returns `true` if no run will ever read the document, and any run may replace it. This excludes a document of another version, and
+    /// one that S3 does not hand out for now.
     #[must_use]
     pub const fn is_unreadable(&self) -> bool {
         matches!(self, Self::TooLarge { .. } | Self::Unreadable { .. })
     }
 
-    /// Whether this one object cannot be read until somebody changes it, or who may read it. Others may be read all the same.
+    /// Returns `true` if this one object cannot be read until somebody changes it, or who may read it. Other objects may still be readable.
     #[must_use]
     pub fn is_of_one_object(&self) -> bool {
         self.lasts() && self.action() == "s3:GetObject"
@@ -196,13 +197,13 @@ impl StoreError {
         }
     }
 
-    /// Whether it comes again however often the same is tried, until somebody changes something.
+    /// Returns `true` if every repeat of the call fails until somebody changes something.
     #[must_use]
     pub const fn lasts(&self) -> bool {
         self.passing().is_none()
     }
 
-    /// Whether the same call succeeds later by itself.
+    /// Returns how the failure passes if the same call can succeed later by itself.
     #[must_use]
     pub const fn passing(&self) -> Option<Passing> {
         match self {
@@ -212,7 +213,7 @@ impl StoreError {
         }
     }
 
-    /// The same as a gap of an observation, in the bucket's region.
+    /// Returns the error as a gap of an observation, in the bucket's region.
     #[must_use]
     pub fn gap(&self, home: &Region) -> Gap {
         Gap { passing: self.passing(), ..Gap::new(home, self.action(), self.to_string(), GapKind::Part) }

@@ -14,10 +14,7 @@ use model::mode::Mode;
 use model::notification_log::{NotificationKey, NotificationLog, ResourceRecord, would_fingerprint};
 use model::refusal::{Refusal, RefusalReason};
 use model::rule::{ResourceAction, Rule};
-use plan::{
-    AnnouncedActions, Announcement, Evidence, NotifyOnlyReason, RepeatedEvidence, ResolvedEvidence, ResourceMemory,
-    Step,
-};
+use plan::{AnnouncedActions, Announcement, Evidence, NotifyOnlyReason, ResourceMemory, Step};
 
 use crate::policy::{DueAction, Verdict, Violation};
 use crate::settle::{SettledVerdicts, settle};
@@ -82,8 +79,8 @@ pub(crate) trait AnnouncementTarget: Copy {
     /// The verdicts, less what cannot be carried out later because no mark can be written: of that people are only notified.
     fn within_labels(self, verdicts: Vec<(Rule, Verdict)>) -> Vec<(Rule, Verdict)> {
         let limited = |(rule, verdict)| match (verdict, self.mark_refusal(self.mode(rule))) {
-            (Verdict::Violated(Violation { evidence, due: DueAction::After(..) }), Some(why)) => {
-                (rule, Verdict::Violated(Violation { evidence, due: DueAction::NotifyOnly(why) }))
+            (Verdict::Violated(violation @ Violation { due: DueAction::After(..), .. }), Some(why)) => {
+                (rule, Verdict::Violated(Violation { due: DueAction::NotifyOnly(why), ..violation }))
             }
             (verdict, _) => (rule, verdict),
         };
@@ -230,7 +227,7 @@ pub(crate) trait AnnouncementTarget: Copy {
             Some((rule, announced)) => (*rule, Some(announced)),
             None => (outlived.map(|(rule, _)| rule).or(stray)?, None),
         };
-        let evidence = Evidence::Resolved(ResolvedEvidence { rule, resolved: true });
+        let evidence = Evidence::resolved(rule);
         let unmark = Announcement::Unmark { remaining: mark, also: outlived.map(|(_, key)| key) };
         Some(Step {
             deadline: called_off.map(|announced| announced.deadline),
@@ -255,7 +252,7 @@ pub(crate) trait AnnouncementTarget: Copy {
         let asked = |rule: Rule| known.iter().find(|(violation, _)| violation.evidence.rule() == rule);
         let evidence = |rule: Rule| match asked(rule) {
             Some((violation, _)) => violation.evidence.clone(),
-            None => Evidence::Repeated(RepeatedEvidence { rule, not_queried_again: true }),
+            None => Evidence::repeated(rule),
         };
         let mut said: Vec<_> =
             entries.iter().map(|(rule, announced)| (announced.deadline, *rule, *announced)).collect();

@@ -5,16 +5,17 @@ mod close;
 use std::collections::BTreeMap;
 
 use billing::budget::{
-    Budget, BudgetHolder, BudgetLimit, BudgetMonth, BudgetVerdict, OverBudgetEvidence, SPENT_PERCENT,
-    budget_fingerprint, explain, resource_of,
+    Budget, BudgetHolder, BudgetLimit, BudgetVerdict, OverBudgetEvidence, SPENT_PERCENT, budget_fingerprint, explain,
+    resource_of,
 };
 use model::config::{Config, OverBudget};
 use model::id::Region;
 use model::mode::Mode;
 use model::notification_log::{NotificationKey, NotificationLog, NotificationLogs};
-use plan::{Action, BudgetAction, Evidence, Plan, ResourceMemory, SkipReason, Skipped, Step, Target};
+use plan::{Action, BudgetAction, Plan, ResourceMemory, SkipReason, Skipped, Step, Target};
 
 use crate::decision::PlanDecision;
+use crate::rules::over_budget;
 
 pub use close::close;
 
@@ -91,7 +92,6 @@ impl BudgetCase<'_> {
         }
         let evidence = OverBudgetEvidence {
             month: document.month.clone(),
-            month_began: BudgetMonth::containing(as_of, self.config).from,
             of: match self.holder {
                 BudgetHolder::Account => "account",
                 BudgetHolder::Team(_) => "team",
@@ -106,7 +106,7 @@ impl BudgetCase<'_> {
             text: explain::describe_budget(self.holder, document, percent),
         };
         let action = Action::Budget(if holds { BudgetAction::Hold } else { BudgetAction::Notify });
-        let step = Step::bare(self.target(), action, Evidence::OverBudget(evidence), document.mode);
+        let step = Step::bare(self.target(), action, over_budget::evidence(evidence), document.mode);
         Ok(Step { already_notified, memory: self.resource_memory(), ..step })
     }
 

@@ -146,7 +146,7 @@ impl JudgedRule<'_> {
                 Verdict::Unknown => RuleVerdict::Unknown,
                 Verdict::Violated(_) => RuleVerdict::Violated,
             },
-            is_ahead: matches!(self.verdict, Verdict::Violated(violation) if violation.evidence.is_ahead(self.now)),
+            is_ahead: matches!(self.verdict, Verdict::Violated(violation) if violation.since.is_some_and(|since| since > self.now)),
             action: said.map(|said| said.ending.as_str()).or(notify),
             deadline: said.map(|said| said.deadline),
             announced,

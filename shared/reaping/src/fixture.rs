@@ -2,6 +2,7 @@
 
 #![expect(
     clippy::unwrap_used,
+    clippy::panic,
     clippy::must_use_candidate,
     clippy::missing_panics_doc,
     clippy::return_self_not_must_use,
@@ -10,7 +11,7 @@
 
 use std::collections::BTreeMap;
 
-use billing::budget::BudgetStatuses;
+use billing::budget::{BudgetHolder, BudgetStatus, BudgetStatuses, BudgetVerdict};
 use billing::price::PriceBook;
 use jiff::{SignedDuration, Timestamp};
 use jobs::{
@@ -25,13 +26,18 @@ use model::mark::AnnouncedAction;
 use model::mode::Mode;
 use model::moment;
 use model::moment::before;
-use model::money::Rate;
+use model::money::{Amount, Rate};
 use model::notification_log::{CarriedOut, NotificationLog, ResourceRecord};
 use model::rule::{ResourceAction, Rule};
+use model::sagemaker::{ActivitySource, InactiveEvidence};
 use model::usage::Usage;
+use plan::Evidence;
 
 use crate::job_ownership::JobStates;
-use crate::policy::{InstanceSubject, Policy, Verdict};
+use crate::policy::{Policy, Verdict};
+use crate::rules::orphaned::VolumeSubject;
+use crate::rules::{self, expired, idle as idleness, orphaned as orphans};
+use crate::subject::{Subject, SubjectKind};
 
 /// The part of an id by which a test makes every decision about a resource panic.
 pub const PLANTED_BUG: &str = "planted-bug";
@@ -90,20 +96,74 @@ impl RuleInput {
         Self { now: time(now), ..self }
     }
 
-    pub fn judge(&self, rule: impl Fn(InstanceSubject<'_>) -> Verdict) -> Verdict {
+    pub fn judge(&self, rule: impl Fn(Subject<'_>) -> Verdict) -> Verdict {
         let curfew_tags = CurfewTags::read(&self.instance).unwrap();
-        rule(InstanceSubject {
-            instance: &self.instance,
+        rule(Subject {
+            kind: SubjectKind::Instance { instance: &self.instance, usage: &self.usage },
+            tags: &self.instance.tags,
             curfew_tags: &curfew_tags,
-            usage: &self.usage,
             config: &self.config,
             budgets: &self.budgets,
             ownership: self.jobs.ownership(&self.instance),
             job_deadline: self.jobs.deadline(&self.instance),
             expiry_seen: self.expiry_seen,
+            created_at: self.instance.launched_at,
+            running_since: self.instance.launched_at,
             now: self.now,
         })
     }
+}
+
+/// Evidence of each kind, with every fact that it may have.
+pub fn evidence_of_each_rule() -> Vec<Evidence> {
+    let of = |rule, given: RuleInput| match given.judge(|subject| rules::judge(rule, subject)) {
+        Verdict::Violated(violation) => violation.evidence,
+        verdict => panic!("{rule}: {verdict:?}"),
+    };
+    let at = time(NOW);
+    let spent = BudgetStatus {
+        verdict: BudgetVerdict::Stop,
+        as_of: at,
+        month: "2026-09".to_owned(),
+        spent: Amount::from_usd(120.0),
+        reserved: Amount::ZERO,
+    };
+    let budgets = BudgetStatuses(BTreeMap::from([(BudgetHolder::Team("vision".into()), spent)]));
+    let budget = "[teams.vision]\nmonthly_budget_usd = 100\nover_budget = \"stop\"";
+    let no_job = JobStates(BTreeMap::from([(JobId::read("vision/llama-0123abcd").unwrap(), None)]));
+    let stranger = untagged().tag("curfew:job", "vision/llama-0123abcd").tag("curfew:attempt", "1");
+    let volume = volume().build();
+    let config = Config::default();
+    let orphaned = VolumeSubject {
+        volume: &volume,
+        unattached_since: at,
+        used: None,
+        tags_to_keep: 0,
+        price: None,
+        last_host: Some(&ResourceId::from("i-0abc")),
+        rule: &config.volumes,
+        now: at,
+    };
+    let inactive =
+        InactiveEvidence { from: at, to: at, shown_by: ActivitySource::Requests, gpu_max_percent: Some(0.0) };
+    vec![
+        of(Rule::Expired, instance().tag(EXPIRES_AT, "2026-09-01T11:00:00Z").into()),
+        of(Rule::OverBudget, RuleInput::from(instance()).config(budget).budgets(budgets)),
+        of(Rule::Untagged, RuleInput::from(stranger).jobs(no_job)),
+        of(
+            Rule::UnlistedProject,
+            RuleInput::from(instance().tag("Project", "doom")).config("[projects]\nallowed = [\"atlas\"]"),
+        ),
+        of(Rule::Idle, RuleInput::from(instance()).usage(idle())),
+        of(Rule::Hours, instance().tag("curfew:hours", "Mon-Fri 06:00-12:10 UTC").into()),
+        of(Rule::Lifetime, instance().launched("2026-08-01T00:00:00Z").into()),
+        orphaned.evidence(),
+        expired::evidence_of_snapshot("vol-0abc".into(), at, at),
+        orphans::evidence_of_failed_snapshot(&"vol-0abc".into(), &"snap-0def".into()),
+        idleness::evidence_of_sagemaker(&inactive),
+        Evidence::resolved(Rule::Idle),
+        Evidence::repeated(Rule::Idle),
+    ]
 }
 
 /// Announced an hour before noon, in enforce mode.
@@ -160,12 +220,13 @@ pub fn jobs(phase: Phase) -> JobStates {
     let id = JobId::read("vision/llama-0123abcd").unwrap();
     let terms = JobTerms {
         tags: BTreeMap::new(),
-        gpu: GpuSpec { count: 1, memory_gib_min: 0, types: Vec::new() },
+        gpu: GpuSpec { count: 1, name: None, memory_gib_min: 0, types: Vec::new() },
         spot: None,
         max_runtime_seconds: 8 * 3600,
         finish_by: None,
         estimated_runtime_seconds: None,
         max_usd: None,
+        max_rate: None,
         retries: 0,
         bucket_region: None,
         checkpoint: None,

@@ -5,6 +5,7 @@
 //! notifies, or that is only observed, never hides it.
 
 mod explain;
+mod feasible;
 mod scan;
 mod skip;
 mod unknown_usage;
@@ -15,14 +16,16 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 pub use explain::{explain, full_usage_query};
+pub(crate) use feasible::feasible;
 pub use scan::{scan, unjudged};
 pub use unknown_usage::describe_report;
+pub(crate) use unknown_usage::{describe_unknown as describe_unknown_usage, quote_name};
 pub use usage_queries::{LearnedUsage, learn_usage, usage_queries};
 
 use model::curfew_tags::CurfewTags;
 use model::foreign_text::quoted_unless_word;
 use model::id::ResourceId;
-use model::instance::{Instance, InstanceState, Tags};
+use model::instance::{Accelerator, Instance, InstanceState, Tags};
 use model::mark::{Mark, whole_second};
 use model::mode::Mode;
 use model::notification_log::{NotificationKey, NotificationLog, NotificationLogs, REPEAT_AFTER, ResourceRecord};
@@ -38,8 +41,9 @@ use plan::{
 use crate::announcements::{AnnouncementTarget, START_FAILED, seen_expiry, start_keys, unsettled_rule_keys};
 use crate::decision::PlanDecision;
 use crate::job_ownership::JobOwnership;
-use crate::policy::{InstanceSubject, Policy, Verdict};
-use crate::rules::{expired, hours, idle, lifetime, over_budget, untagged};
+use crate::policy::{Policy, Verdict};
+use crate::rules::{self, hours};
+use crate::subject::{Subject, SubjectKind};
 
 const NOT_ASKED: Usage = Usage::Unknown(UnknownUsage::NotAsked);
 
@@ -100,17 +104,20 @@ impl<'a> InstanceCase<'a> {
         }
     }
 
-    fn subject(self, curfew_tags: &'a CurfewTags) -> InstanceSubject<'a> {
-        InstanceSubject {
-            instance: self.instance,
+    fn subject(self, curfew_tags: &'a CurfewTags) -> Subject<'a> {
+        let Self { instance, usage, policy, now, .. } = self;
+        Subject {
+            kind: SubjectKind::Instance { instance, usage },
+            tags: &instance.tags,
             curfew_tags,
-            usage: self.usage,
-            config: &self.policy.config,
-            budgets: &self.policy.budgets,
-            ownership: self.policy.jobs.ownership(self.instance),
-            job_deadline: self.policy.jobs.deadline(self.instance),
+            config: &policy.config,
+            budgets: &policy.budgets,
+            ownership: policy.jobs.ownership(instance),
+            job_deadline: policy.jobs.deadline(instance),
             expiry_seen: self.record().and_then(|record| record.expiry_seen),
-            now: self.now,
+            created_at: instance.launched_at,
+            running_since: instance.launched_at,
+            now,
         }
     }
 
@@ -125,23 +132,18 @@ impl<'a> InstanceCase<'a> {
 
     fn verdicts(self, curfew_tags: &'a CurfewTags) -> Vec<(Rule, Verdict)> {
         let subject = self.subject(curfew_tags);
-        Rule::OF_INSTANCES
-            .into_iter()
-            .map(|rule| {
-                let verdict = match rule {
-                    Rule::Expired => expired::judge(subject),
-                    _ if matches!(subject.ownership, JobOwnership::Owned(_)) => Verdict::Compliant,
-                    _ if matches!(subject.ownership, JobOwnership::Unknown(_)) => Verdict::Unknown,
-                    Rule::OverBudget => over_budget::judge(subject),
-                    Rule::Untagged => untagged::judge(subject),
-                    Rule::Idle => idle::judge(subject),
-                    Rule::Hours => hours::judge(subject),
-                    Rule::Lifetime => lifetime::judge(subject),
-                    Rule::Orphaned => Verdict::Compliant,
-                };
-                (rule, verdict)
-            })
-            .collect()
+        let judged = Rule::RUNNING.into_iter().map(|rule| {
+            let verdict = match subject.ownership {
+                _ if rule == Rule::Expired => rules::judge(rule, subject),
+                JobOwnership::Owned(_) => Verdict::Compliant,
+                JobOwnership::Unknown(_) => Verdict::Unknown,
+                // Seen by its tag `curfew:job` alone, which anybody can write: only what it says of its end counts.
+                _ if self.instance.machine.accelerator == Accelerator::None => Verdict::Compliant,
+                JobOwnership::None | JobOwnership::NotOwned(_) => rules::judge(rule, subject),
+            };
+            (rule, verdict)
+        });
+        judged.collect()
     }
 
     fn decide_running(self, curfew_tags: &'a CurfewTags) -> PlanDecision {
@@ -185,10 +187,7 @@ impl<'a> InstanceCase<'a> {
             return PlanDecision::Skipped(Box::new(Skipped { finding: Some(finding), ..skipped }));
         }
         let mode = self.mode(curfew_tags, Rule::Hours);
-        let evidence = Evidence::Hours {
-            hours: curfew_tags.hours.as_ref().map(ToString::to_string).unwrap_or_default(),
-            at: began,
-        };
+        let evidence = hours::evidence_of_start(curfew_tags, began);
         let already_notified = mode == Mode::Observe
             && self.notices.was_notified(&self.instance.id, &NotificationKey::would(Rule::Hours), &began.to_string());
         let resource_memory = self.unjudged(start_keys());

@@ -14,6 +14,7 @@ pub mod rules;
 pub mod sagemaker;
 pub mod scan;
 mod settle;
+pub mod subject;
 pub mod volumes;
 
 #[cfg(any(test, feature = "fixture"))]

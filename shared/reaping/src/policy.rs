@@ -1,21 +1,19 @@
-//! What a rule is given, what it returns, and the effective mode of a resource.
+//! The policy of an account, the verdict of a rule, and the effective mode of a resource.
 
 use billing::budget::BudgetStatuses;
 use billing::price::PriceBook;
 use jiff::Timestamp;
-use model::config::{Config, DiskPolicy, RuleAction};
+use model::config::Config;
 use model::curfew_tags::CurfewTags;
 use model::id::TeamName;
-use model::instance::{Instance, PurchaseOption, Tags};
+use model::instance::Tags;
 use model::mode::Mode;
 use model::moment::after;
 use model::ownership::{missing_tags, team_of};
-use model::rule::{ResourceAction, Rule};
-use model::usage::Usage;
+use model::rule::ResourceAction;
 use plan::{Evidence, NotifyOnlyReason};
 
-use crate::job_ownership::{JobOwnership, JobStates};
-use crate::rules::over_budget::{self, BudgetSubject};
+use crate::job_ownership::JobStates;
 
 /// The notification about tags that cannot be read.
 pub(crate) const UNREADABLE: &str = "unreadable";
@@ -33,24 +31,9 @@ pub struct Policy {
     pub jobs: JobStates,
 }
 
-/// One running instance with everything that a rule may use.
-#[derive(Debug, Clone, Copy)]
-pub struct InstanceSubject<'a> {
-    pub instance: &'a Instance,
-    pub curfew_tags: &'a CurfewTags,
-    pub usage: &'a Usage,
-    pub config: &'a Config,
-    pub budgets: &'a BudgetStatuses,
-    pub ownership: JobOwnership<'a>,
-    /// The deadline of a job's machine, by the job's state.
-    pub job_deadline: Option<Timestamp>,
-    /// The value of `curfew:expires-at` that Curfew saw before its time.
-    pub expiry_seen: Option<Timestamp>,
-    pub now: Timestamp,
-}
-
 /// The verdict of one rule.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "one for each rule of one resource lives at a time")]
 pub enum Verdict {
     /// The rule is not violated, or does not apply.
     Compliant,
@@ -64,6 +47,9 @@ pub enum Verdict {
 pub struct Violation {
     pub evidence: Evidence,
     pub due: DueAction,
+    /// Time at which this occurrence began, or will begin, of a rule that is violated again and again: each evening, or each month. An
+    /// announcement with an earlier deadline was about an earlier occurrence.
+    pub since: Option<Timestamp>,
 }
 
 /// What is due for a violated rule.
@@ -94,98 +80,11 @@ pub enum ModeSource {
     Account,
 }
 
-impl<'a> InstanceSubject<'a> {
-    /// The team, by the account's team tag; `None` where the tag is absent or blank.
+impl Violation {
+    /// A violation that has no earlier occurrence, by whose announcement it could be mistaken.
     #[must_use]
-    pub fn team(self) -> Option<TeamName> {
-        team_of(&self.instance.tags, self.config)
-    }
-
-    /// The required tags it lacks. A blank value is no value.
-    #[must_use]
-    pub fn missing_tags(self) -> Vec<String> {
-        missing_tags(&self.instance.tags, self.config)
-    }
-
-    /// The effective mode for a rule, before the ceiling.
-    ///
-    /// Its own `curfew:mode`; else, for an end that its owner wrote down, enforce; else, where it lacks a required tag,
-    /// the account's mode for untagged ones; else its team's; else the account's. A budget is enforced no more than its holder's
-    /// own mode.
-    #[must_use]
-    pub fn mode(self, rule: Rule) -> Mode {
-        self.mode_and_its_source(rule).0
-    }
-
-    pub(crate) fn mode_and_its_source(self, rule: Rule) -> (Mode, ModeSource) {
-        // No tag moves the deadline by which the job was accepted.
-        if rule == Rule::Expired && self.job_deadline.is_some_and(|at| at <= self.now) {
-            return (Mode::Enforce, ModeSource::OwnersSchedule);
-        }
-        if self.curfew_tags.mode.is_none() && rule.is_owners_own() {
-            return (Mode::Enforce, ModeSource::OwnersSchedule);
-        }
-        // Its tags were copied from a job, or were meant for one, `curfew:mode=enforce` too: they opt nothing in, only out.
-        let is_stranger = matches!(self.ownership, JobOwnership::NotOwned(_))
-            && !rule.is_owners_own()
-            && self.curfew_tags.mode != Some(Mode::Observe);
-        // Also once the tags are there: what was announced for their lack is called off in the mode it was announced in.
-        if (self.curfew_tags.mode.is_none() || is_stranger) && rule == Rule::Untagged {
-            return (self.config.untagged.mode, ModeSource::Untagged);
-        }
-        let (mode, from) = if is_stranger {
-            (self.config.untagged.mode, ModeSource::Untagged)
-        } else {
-            effective_mode_and_its_source(self.curfew_tags, &self.instance.tags, self.config)
-        };
-        if rule == Rule::OverBudget {
-            return over_budget::limited_mode(self.as_budget_subject(), (mode, from));
-        }
-        (mode, from)
-    }
-
-    pub(crate) const fn as_budget_subject(self) -> BudgetSubject<'a> {
-        let Self { instance, config, budgets, now, .. } = self;
-        BudgetSubject { tags: &instance.tags, config, budgets, now }
-    }
-
-    /// What may be done where a rule wants `action`: the milder thing where the instance cannot be stopped, where
-    /// stopping saves nothing, or where it would lose NVMe storage that is to be kept.
-    pub(crate) fn feasible(
-        self,
-        action: RuleAction,
-        local_disk: DiskPolicy,
-    ) -> Result<ResourceAction, NotifyOnlyReason> {
-        let ending = match action {
-            RuleAction::Notify => return Err(NotifyOnlyReason::Configured),
-            RuleAction::Stop => ResourceAction::Stop,
-            RuleAction::Terminate => ResourceAction::Terminate,
-        };
-        match self.instance.purchase {
-            PurchaseOption::SpotPersistent => return Err(NotifyOnlyReason::PersistentSpot),
-            PurchaseOption::SpotUnknown => return Err(NotifyOnlyReason::SpotRequestUnknown),
-            PurchaseOption::OnDemand | PurchaseOption::SpotOneTime | PurchaseOption::CapacityBlock => {}
-        }
-        if ending == ResourceAction::Stop && self.cannot_be_stopped() {
-            return Err(NotifyOnlyReason::CannotBeStopped);
-        }
-        if self.instance.prepaid.is_some() {
-            return Err(NotifyOnlyReason::SavesNothing);
-        }
-        if self.instance.machine.instance_storage_gb > 0 && local_disk == DiskPolicy::Keep {
-            return Err(NotifyOnlyReason::LocalDisk);
-        }
-        Ok(ending)
-    }
-
-    /// EC2 user guide, "Stop and start Amazon EC2 instances": neither one-time Spot nor instance-store roots.
-    pub(crate) fn cannot_be_stopped(self) -> bool {
-        self.instance.root_on_instance_storage || self.instance.purchase == PurchaseOption::SpotOneTime
-    }
-
-    /// Only an owner's own `curfew:local-disk=keep` speaks to other rules than idle.
-    pub(crate) fn own_local_disk(self) -> DiskPolicy {
-        self.curfew_tags.local_disk.unwrap_or(DiskPolicy::Expendable)
+    pub const fn new(evidence: Evidence, due: DueAction) -> Self {
+        Self { evidence, due, since: None }
     }
 }
 

@@ -1,11 +1,11 @@
 //! The decisions of reap-sagemaker: what to look up, what to ask `CloudWatch`, which resources to skip, and what to do to the others.
 //!
 //! Skips come first: protected, kept, unreadable, made by a stack or a pipeline, and endpoints that may be in production. Then all rules
-//! are judged ([`rules`]), and announcements are followed as for instances.
+//! are judged ([`crate::rules`]), and announcements are followed as for instances.
 
 mod activity;
 mod explain;
-mod rules;
+mod feasible;
 mod scan;
 mod skip;
 
@@ -30,14 +30,17 @@ use plan::{
 
 use crate::announcements::{AnnouncementTarget, seen_expiry, start_keys, unsettled_rule_keys};
 use crate::decision::PlanDecision;
-use crate::policy::{ModeSource, Policy, Verdict, effective_mode_and_its_source};
-use crate::rules::hours::start_of_stopped;
-use crate::rules::over_budget::{BudgetSubject, limited_mode};
+use crate::job_ownership::JobOwnership;
+use crate::policy::{Policy, Verdict};
+use crate::rules;
+use crate::rules::hours::{evidence_of_start, start_of_stopped};
+use crate::subject::{Subject, SubjectKind};
 
 pub use activity::{evaluate, first_questions, further_questions};
 pub use explain::explain;
-use rules::SageMakerSubject;
+pub(crate) use feasible::feasible;
 pub use scan::scan;
+pub(crate) use skip::describe_unknown as describe_unknown_activity;
 pub use skip::wants_facts;
 
 /// What resources are used for. Their ids are names, which repeat from region to region.
@@ -131,11 +134,8 @@ impl<'a> SageMakerCase<'a> {
             let memory = self.unjudged(start_keys());
             return PlanDecision::Skipped(Box::new(self.skip(SkipReason::NotRunning, memory)));
         };
-        let (mode, _) = self.mode_and_its_source(curfew_tags, Rule::Hours);
-        let evidence = Evidence::Hours {
-            hours: curfew_tags.hours.as_ref().map(ToString::to_string).unwrap_or_default(),
-            at: began,
-        };
+        let mode = self.mode(curfew_tags, Rule::Hours);
+        let evidence = evidence_of_start(curfew_tags, began);
         let already_notified = mode == Mode::Observe
             && self.notices.was_notified(&self.resource.id, &NotificationKey::would(Rule::Hours), &began.to_string());
         let step = self.step(mode, SageMakerAction::Start, evidence);
@@ -164,44 +164,29 @@ impl<'a> SageMakerCase<'a> {
 
     fn verdicts(self, curfew_tags: &'a CurfewTags) -> Vec<(Rule, Verdict)> {
         let subject = self.subject(curfew_tags);
-        Rule::OF_SAGEMAKER.into_iter().map(|rule| (rule, subject.judge(rule))).collect()
+        Rule::RUNNING.into_iter().map(|rule| (rule, rules::judge(rule, subject))).collect()
     }
 
-    fn subject(self, curfew_tags: &'a CurfewTags) -> SageMakerSubject<'a> {
+    fn subject(self, curfew_tags: &'a CurfewTags) -> Subject<'a> {
         let Self { resource, activity, policy, now, .. } = self;
-        let budgets = self.budget_subject();
-        let expiry_seen = self.record().and_then(|record| record.expiry_seen);
-        SageMakerSubject { resource, curfew_tags, activity, config: &policy.config, budgets, expiry_seen, now }
-    }
-
-    fn budget_subject(self) -> BudgetSubject<'a> {
-        let Self { resource, policy, now, .. } = self;
-        BudgetSubject { tags: &resource.tags, config: &policy.config, budgets: &policy.budgets, now }
-    }
-
-    /// The effective mode for a rule under the ceiling, and what sets it. `[sagemaker] mode` limits what teams and account want, and
-    /// neither what the resource's own tag says nor an end that its owner wrote down.
-    fn mode_and_its_source(self, curfew_tags: &CurfewTags, rule: Rule) -> (Mode, ModeSource) {
-        let (wanted, source) = self.wanted_mode_and_its_source(curfew_tags, rule);
-        (wanted.min(self.policy.ceiling), source)
-    }
-
-    fn wanted_mode_and_its_source(self, curfew_tags: &CurfewTags, rule: Rule) -> (Mode, ModeSource) {
-        let config = &self.policy.config;
-        if curfew_tags.mode.is_none() && rule.is_owners_own() {
-            return (Mode::Enforce, ModeSource::OwnersSchedule);
+        Subject {
+            kind: SubjectKind::SageMaker { resource, activity },
+            tags: &resource.tags,
+            curfew_tags,
+            config: &policy.config,
+            budgets: &policy.budgets,
+            ownership: JobOwnership::None,
+            job_deadline: None,
+            expiry_seen: self.record().and_then(|record| record.expiry_seen),
+            created_at: resource.created_at,
+            running_since: resource.since(),
+            now,
         }
-        let (mode, source) = match curfew_tags.mode {
-            // Also once the tags are there: what was announced for their lack is called off in the mode it was announced in.
-            None if rule == Rule::Untagged => (config.untagged.mode, ModeSource::Untagged),
-            _ => effective_mode_and_its_source(curfew_tags, &self.resource.tags, config),
-        };
-        let limited = if source != ModeSource::Tag && config.sagemaker.mode < mode {
-            (config.sagemaker.mode, ModeSource::SageMaker)
-        } else {
-            (mode, source)
-        };
-        if rule == Rule::OverBudget { limited_mode(self.budget_subject(), limited) } else { limited }
+    }
+
+    /// The effective mode for a rule under the ceiling.
+    fn mode(self, curfew_tags: &'a CurfewTags, rule: Rule) -> Mode {
+        self.subject(curfew_tags).mode(rule).min(self.policy.ceiling)
     }
 
     fn step(self, mode: Mode, action: SageMakerAction, evidence: Evidence) -> Step {
@@ -318,7 +303,7 @@ impl AnnouncementTarget for RunningResource<'_> {
     }
 
     fn mode(self, rule: Rule) -> Mode {
-        self.case.mode_and_its_source(self.curfew_tags, rule).0
+        self.case.mode(self.curfew_tags, rule)
     }
 
     fn step(self, mode: Mode, action: SageMakerAction, evidence: Evidence) -> Step {

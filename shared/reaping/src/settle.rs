@@ -7,7 +7,7 @@ use model::mark::{AnnouncedAction, whole_second};
 use model::mode::Mode;
 use model::refusal::Refusal;
 use model::rule::{ResourceAction, Rule};
-use plan::{AnnouncedActions, Evidence, NotifyOnlyReason};
+use plan::{AnnouncedActions, NotifyOnlyReason};
 
 use crate::policy::{DueAction, Verdict, Violation};
 
@@ -139,26 +139,22 @@ impl SettledVerdicts {
 /// Whether the announcement covers this action: it is not harsher than announced, and belongs to the same hours or to the same month of
 /// a budget.
 fn covers(announced: AnnouncedAction, violation: &Violation, ending: ResourceAction) -> bool {
-    let of_this_end = match violation.evidence {
-        Evidence::Hours { at, .. } => announced.deadline >= at,
-        Evidence::OverBudget(ref over) => announced.deadline >= over.month_began,
-        _ => true,
-    };
-    of_this_end && announced.ending >= ending
+    let is_of_this_occurrence = violation.since.is_none_or(|since| announced.deadline >= since);
+    is_of_this_occurrence && announced.ending >= ending
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::fixture::time;
+    use crate::rules::over_budget;
     use billing::budget::OverBudgetEvidence;
     use model::config::OverBudget;
     use model::money::Amount;
 
-    fn over_budget(first_deadline: &str) -> (Rule, Verdict) {
-        let evidence = Evidence::OverBudget(OverBudgetEvidence {
+    fn spent_budget(first_deadline: &str) -> (Rule, Verdict) {
+        let evidence = over_budget::evidence(OverBudgetEvidence {
             month: "2026-09".to_owned(),
-            month_began: time("2026-08-31T22:00:00Z"),
             of: "team",
             budget_usd: Amount::from_usd(100.0),
             spent_usd: Amount::from_usd(120.0),
@@ -174,13 +170,14 @@ mod tests {
             Verdict::Violated(Violation {
                 evidence,
                 due: DueAction::After(ResourceAction::Stop, time(first_deadline)),
+                since: Some(time("2026-08-31T22:00:00Z")),
             }),
         )
     }
 
     #[test]
     fn what_was_announced_of_last_months_budget_ends_nothing_in_this_one() {
-        let verdict = [over_budget("2026-09-03T13:00:00Z")];
+        let verdict = [spent_budget("2026-09-03T13:00:00Z")];
         let settled = |deadline: &str| {
             let before =
                 AnnouncedActions::from([(Rule::OverBudget, crate::fixture::announced(ResourceAction::Stop, deadline))]);

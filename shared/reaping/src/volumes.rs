@@ -2,7 +2,7 @@
 //! made.
 //!
 //! Skips come first. The first run that sees a volume unattached remembers that; use or an attachment ends it. One rule judges unattached
-//! volumes, [`orphaned`](crate::rules::orphaned). A deletion takes at least two runs past the deadline: one starts a snapshot, a later one
+//! volumes, [`crate::rules::orphaned`]. A deletion takes at least two runs past the deadline: one starts a snapshot, a later one
 //! that finds it complete deletes the volume.
 
 mod explain;
@@ -46,7 +46,7 @@ pub type LiveJobs = BTreeSet<String>;
 
 /// The plan for all observed volumes and snapshots that Curfew made. The same arguments give the same plan.
 ///
-/// `live_jobs`: those of [`jobs`] that are not finished, or whose state is unknown.
+/// `live_jobs`: those of [`jobs()`] that are not finished, or whose state is unknown.
 #[must_use]
 pub fn decide(
     seen: &ObservedStorage,

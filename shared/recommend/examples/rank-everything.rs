@@ -1,5 +1,5 @@
-//! How long a full ranking takes: every GPU type of the table in 20 regions, on Spot and on demand, for a model that is sized for each
-//! kind of GPU. `docs/measurements.md` has the figure.
+//! Measures the time of a full ranking: every GPU type of the table in 20 regions, on Spot and on demand, for a model that is sized for
+//! each kind of GPU. `docs/measurements.md` has the figure.
 //!
 //!     cargo run --locked --profile simulation --package recommend --example rank-everything
 

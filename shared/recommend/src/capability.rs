@@ -1,11 +1,12 @@
-//! What the hardware of a GPU cannot do, though what is to run asks for it.
+//! Features that a workload asks for and the hardware of a GPU lacks.
 //!
-//! It runs nevertheless: slower, or in another precision. So it is said of a place, and changes neither whether it fits nor its rank.
+//! The workload runs nevertheless: slower, or in another precision. So a lacking feature is shown with a place, and changes neither whether
+//! the workload fits nor the rank.
 
 use serde::Serialize;
 use sizing::{Change, Precision, Remedy, Workload};
 
-/// What some GPUs have in hardware, and others have not.
+/// Feature that only some GPUs have in hardware.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GpuFeature {
@@ -44,7 +45,7 @@ pub const CAPABILITY_SOURCE: &str =
     "NVIDIA, CUDA GPU Compute Capability, and Transformer Engine, support matrix; FlashAttention, README; 2026";
 
 impl GpuFeature {
-    /// What a workload asks for. Weights in int8, int4 and nf4 are computed with in 16 bits, which may be fp16.
+    /// Returns the features that a workload asks for. Weights in int8, int4 and nf4 are computed with in 16 bits, which may be fp16.
     #[must_use]
     pub fn needed_by(workload: &Workload) -> Vec<Self> {
         let of_precision = match workload.precision {
@@ -56,7 +57,7 @@ impl GpuFeature {
         of_precision.into_iter().chain(workload.flash_attention.then_some(Self::FlashAttention)).collect()
     }
 
-    /// Those of `needed` that this GPU has not. Of a GPU without a known compute capability nothing is said.
+    /// Returns those of `needed` that this GPU lacks; none for a GPU without a known compute capability.
     #[must_use]
     pub fn lacking(needed: &[Self], gpu_name: &str) -> Vec<Self> {
         let capability = CAPABILITIES.into_iter().find(|(name, _)| name.eq_ignore_ascii_case(gpu_name));
@@ -73,7 +74,7 @@ impl GpuFeature {
         }
     }
 
-    /// That a GPU lacks it, for people.
+    /// Describes for people that a GPU lacks it.
     #[must_use]
     pub const fn absence(self) -> &'static str {
         match self {
@@ -84,7 +85,7 @@ impl GpuFeature {
         }
     }
 
-    /// What happens without it, and what to do.
+    /// Describes the effect of the lack, and the step to take.
     #[must_use]
     pub const fn consequence(self) -> &'static str {
         match self {
@@ -99,7 +100,7 @@ impl GpuFeature {
     }
 }
 
-/// The same changes for a GPU that has no bf16: fp16 takes as much memory.
+/// Adapts the changes to a GPU that has no bf16: fp16 takes as much memory.
 #[must_use]
 pub fn suit_remedies(mut remedies: Vec<Remedy>, gpu_name: &str) -> Vec<Remedy> {
     if !GpuFeature::lacking(&[GpuFeature::Bf16], gpu_name).is_empty() {

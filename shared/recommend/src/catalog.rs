@@ -1,4 +1,4 @@
-//! Which types have GPUs, in which region: as EC2 describes them, or by the table that comes with Curfew.
+//! Instance types with GPUs, by region: as EC2 describes them, or by the table that comes with Curfew.
 //!
 //! The table has the types with whole NVIDIA GPUs that are sold by the second. It knows neither which region offers one, nor whether it is
 //! sold on Spot: only EC2 does.
@@ -12,7 +12,7 @@ use serde::Serialize;
 /// The day of this file's tables.
 pub const TABLE_DATE: &str = "2026-11-24";
 
-/// Where they come from.
+/// Source of the tables.
 pub const TABLE_SOURCE: &str = "AWS, \"Amazon EC2 accelerated computing instances\"";
 
 const BYTES_PER_MIB: u64 = 1 << 20;
@@ -29,11 +29,11 @@ pub struct GpuOffer {
     pub gpus: u32,
     /// Such as `A10G`.
     pub gpu_name: String,
-    /// Of each GPU.
+    /// Memory of each GPU, in MiB.
     pub gpu_memory_mib: u32,
     /// `None` if unknown.
     pub vcpus: Option<u32>,
-    /// Whether it is sold on Spot; `None` if unknown.
+    /// `true` if the type is sold on Spot; `None` if unknown.
     pub spot: Option<bool>,
 }
 
@@ -53,7 +53,7 @@ impl GpuOffer {
         }
     }
 
-    /// What one GPU holds.
+    /// Returns the memory of one GPU, in bytes.
     #[must_use]
     pub const fn gpu_memory_bytes(&self) -> u64 {
         (self.gpu_memory_mib as u64).saturating_mul(BYTES_PER_MIB)

@@ -19,7 +19,7 @@ pub use draw::draw_commitment;
 
 const MILLION: u128 = 1_000_000;
 
-/// What was spent on demand in an hour that began then.
+/// Spend on demand in the hour that begins at `from`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct HourSpend {
     pub from: Timestamp,
@@ -27,7 +27,7 @@ pub struct HourSpend {
     pub spent: Amount,
 }
 
-/// By how much less the plan's rates are, in millionths.
+/// Discount of the plan's rates, in millionths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlanDiscount(u32);
 
@@ -47,26 +47,26 @@ impl PlanDiscount {
 /// The commitment that costs the least, and what it would have cost in these hours.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Commitment {
-    /// What is paid for each hour; zero: none pays.
+    /// Payment for each hour; zero if no commitment saves anything.
     #[serde(rename = "usd_per_hour")]
     pub rate: Rate,
-    /// How much spend on demand it covers in an hour.
+    /// Spend on demand that the plan covers in an hour.
     #[serde(rename = "covers_usd_per_hour")]
     pub covered: Rate,
     pub hours: usize,
-    /// What all hours cost on demand.
+    /// Cost of all hours on demand.
     #[serde(rename = "on_demand_usd")]
     pub on_demand: Amount,
-    /// What they would have cost with it.
+    /// Cost that all hours would have had with the plan.
     #[serde(rename = "cost_usd")]
     pub cost: Amount,
     #[serde(rename = "saved_usd")]
     pub saved: Amount,
-    /// How much of what is committed would have been used.
+    /// Share of the commitment that would have been used.
     pub used_percent: u64,
     /// The hours in which all of it would have been used.
     pub full_hours: usize,
-    /// It costs more than on demand if less than this of what is committed is used.
+    /// Share of the commitment below which the plan costs more than on demand.
     pub used_percent_min: u64,
 }
 

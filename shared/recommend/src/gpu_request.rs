@@ -9,14 +9,16 @@ use model::id::{Region, TypeName};
 
 use crate::catalog::{GpuOffer, tabled_offers};
 
-/// What it means for a job.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Requirements of a request on a job's machine.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GpuRequest {
     /// The least number of GPUs.
     pub gpus: u32,
     /// The least memory of each, by its nominal size; 0: any.
     pub memory_gib_min: u32,
-    /// The types that have it, with the fewest GPUs that are enough; empty: every type that fits.
+    /// Name of the GPU, as AWS calls it.
+    pub name: Option<String>,
+    /// The type that was named; empty: every type that fits.
     pub types: Vec<TypeName>,
 }
 
@@ -29,11 +31,11 @@ impl FromStr for GpuRequest {
             Some((what, count)) => (what, read_count(count)?),
         };
         if let Some(memory_gib_min) = read_memory(what) {
-            return Ok(Self { gpus, memory_gib_min, types: Vec::new() });
+            return Ok(Self { gpus, memory_gib_min, name: None, types: Vec::new() });
         }
         if what.contains('.') {
             check_gpu_type(what)?;
-            return Ok(Self { gpus, memory_gib_min: 0, types: vec![TypeName::from(what)] });
+            return Ok(Self { gpus, memory_gib_min: 0, name: None, types: vec![TypeName::from(what)] });
         }
         let (name, memory_gib_min) = match what.rsplit_once('-') {
             Some((name, memory)) if read_memory(memory).is_some() => (name, read_memory(memory).unwrap_or_default()),
@@ -51,13 +53,11 @@ impl FromStr for GpuRequest {
             )));
         }
         let most = named.iter().map(|offer| offer.gpus).max().unwrap_or_default();
-        let fewest = named.iter().map(|offer| offer.gpus).filter(|count| *count >= gpus).min();
-        let Some(fewest) = fewest else {
+        if most < gpus {
             return Err(InvalidValue::new(format!("no instance type has {gpus} of {name}; the most is {most}")));
-        };
-        let types =
-            named.iter().filter(|offer| offer.gpus == fewest).map(|offer| offer.instance_type.clone()).collect();
-        Ok(Self { gpus, memory_gib_min, types })
+        }
+        let name = named.first().map(|offer| offer.gpu_name.clone());
+        Ok(Self { gpus, memory_gib_min, name, types: Vec::new() })
     }
 }
 
@@ -79,10 +79,11 @@ fn read_memory(text: &str) -> Option<u32> {
 mod tests {
     use super::*;
 
-    fn check(text: &str, gpus: u32, memory: u32, types: &str) {
+    fn check(text: &str, gpus: u32, memory: u32, what: &str) {
         let request: GpuRequest = text.parse().unwrap();
-        let found: Vec<&str> = request.types.iter().map(TypeName::as_str).collect();
-        assert_eq!((request.gpus, request.memory_gib_min, found.join(" ").as_str()), (gpus, memory, types), "{text}");
+        let found: Vec<&str> =
+            request.name.iter().map(String::as_str).chain(request.types.iter().map(TypeName::as_str)).collect();
+        assert_eq!((request.gpus, request.memory_gib_min, found.join(" ").as_str()), (gpus, memory, what), "{text}");
     }
 
     fn check_refused(text: &str, expect: &str) {
@@ -96,10 +97,10 @@ mod tests {
         check("80GiB:8", 8, 80, "");
         check("g5.xlarge", 1, 0, "g5.xlarge");
         check("g99.xlarge", 1, 0, "g99.xlarge");
-        check("a100-80gb", 1, 80, "p4d.24xlarge p4de.24xlarge");
-        check("A10G:4", 4, 0, "g5.12xlarge g5.24xlarge");
-        check("a10g:2", 2, 0, "g5.12xlarge g5.24xlarge");
-        check("H100", 1, 0, "p5.4xlarge");
+        check("a100-80gb", 1, 80, "A100");
+        check("A10G:4", 4, 0, "A10G");
+        check("rtx-pro-6000:2", 2, 0, "RTX PRO 6000");
+        check("h100", 1, 0, "H100");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! How often EC2 took Spot instances back from this account, as far as its ledgers saw. The account's own past is no promise of AWS.
+//! Frequency of Spot interruptions in this account, as far as its ledgers saw. The account's own past is no promise of AWS.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use billing::ledger::{Ledger, LedgerRun, PurchaseTerms, RunEnd, RunKind};
 use model::id::{Region, TypeName};
 use serde::Serialize;
 
-/// What the ledgers saw of one type on Spot in one region.
+/// Runs and interruptions of one type on Spot in one region, as the ledgers saw them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Interruptions {
     pub runs: u32,
@@ -14,14 +14,14 @@ pub struct Interruptions {
     pub interrupted: u32,
     /// Runs whose end has no known reason.
     pub unknown: u32,
-    /// How long they ran together.
+    /// Running time of all runs together.
     pub seconds: u64,
 }
 
-/// By region and type.
+/// Interruptions by region and type.
 pub type InterruptionHistory = BTreeMap<(Region, TypeName), Interruptions>;
 
-/// Of the months of these ledgers.
+/// Collects the interruptions in the months of these ledgers.
 #[must_use]
 pub fn interruption_history<'a>(ledgers: impl IntoIterator<Item = &'a Ledger>) -> InterruptionHistory {
     let mut history = InterruptionHistory::new();

@@ -15,16 +15,16 @@ const TYPES_MAX: usize = 3;
 /// No attempt is shorter (`limits.max_runtime` of a job).
 const RUNTIME_MIN_SECONDS: u64 = 15 * 60;
 
-/// What a job document says beside where it runs.
+/// Settings of a job document, except the place where the job runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobDraft<'a> {
-    /// What it was made for, in a comment.
+    /// Purpose of the document, for a comment in it.
     pub purpose: &'a str,
     pub command: &'a str,
     pub owner: Option<&'a str>,
     /// GPUs that the program uses.
     pub gpus: u32,
-    /// Whether it may run on Spot.
+    /// `true` if the job may run on Spot.
     pub on_spot: bool,
 }
 
@@ -76,7 +76,7 @@ impl JobDraft<'_> {
 }
 
 impl<F> RankedPlace<F> {
-    /// Whether the ranking has a place on Spot in its region.
+    /// Returns `true` if the ranking has a place on Spot in its region.
     fn has_spot_in_region(&self, places: &[Self]) -> bool {
         places.iter().any(|place| place.lifecycle == Lifecycle::Spot && place.region == self.region)
     }

@@ -1,9 +1,9 @@
-//! Which GPU, where, and how to pay for it.
+//! Recommendation of a GPU, a place, and a way to pay for it.
 //!
 //! [`rank_places`] orders instance types, regions and ways to buy them for a workload. [`commitment`] finds the Savings Plan that costs the
 //! least for a curve of hourly spend, and [`purchase`] the hours a month from which a bought machine costs less than a rented one.
 //!
-//! Pure: no I/O, no async, no clock, no environment. What is unknown is `None` and is said, and no figure is without its source.
+//! Pure: no I/O, no async, no clock, no environment. An unknown value is `None` and is shown as unknown, and every figure has its source.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 mod capability;

@@ -1,8 +1,8 @@
-//! From how many hours a month on a bought machine costs less than a rented one.
+//! Hours a month from which a bought machine costs less than a rented one.
 //!
-//! What is bought costs the same whether it is used or not: its price over its life, its rack, its electricity (counted as if it always
-//! drew all of its power, which is the dearer case) and the people who look after it. What is rented costs by the hour. Money that is bound
-//! in the machine bears no interest here, and nothing is counted for repairs and for the network.
+//! A bought machine costs the same whether it is used or not: its price over its life, its rack, its electricity (counted as if it always
+//! drew all of its power, which is the more expensive case) and the people who look after it. A rented machine costs by the hour. The money
+//! in the machine bears no interest here, and repairs and the network are not counted.
 
 use model::money::{Amount, Rate};
 use serde::Serialize;
@@ -19,7 +19,7 @@ pub struct Assumption {
     /// The option that replaces it.
     pub option: &'static str,
     pub value: &'static str,
-    /// Who says so, and when.
+    /// Source of the value, with its date.
     pub source: &'static str,
 }
 
@@ -73,29 +73,29 @@ pub struct Machine {
     pub colocation: Amount,
     #[serde(rename = "staff_usd_per_month")]
     pub staff: Amount,
-    /// For how long it is written off.
+    /// Months over which the machine is written off.
     pub months: u64,
-    /// What it sells for afterwards, of its price.
+    /// Resale value afterwards, in percent of its price.
     pub residual_percent: u64,
 }
 
-/// When it pays.
+/// Break-even point of a purchase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct BreakEven {
-    /// What it costs each month, used or not: with what is written off.
+    /// Monthly cost, used or not, including the write-off.
     #[serde(rename = "owned_usd_per_month")]
     pub owned_per_month: Amount,
-    /// Without what is written off.
+    /// Monthly cost without the write-off.
     #[serde(rename = "running_usd_per_month")]
     pub running_per_month: Amount,
-    /// From so many hours a month on it costs less than renting; `None`: more than a month has.
+    /// Hours a month from which the machine costs less than renting; `None` if it takes more than a month has.
     pub hours_per_month: Option<u64>,
-    /// After so many tenths of a month of full use it has paid for itself; `None`: never within its life.
+    /// Tenths of a month of full use after which the machine has paid for itself; `None` if never within its life.
     pub payback_tenths_of_months: Option<u64>,
 }
 
 impl Machine {
-    /// By the [`ASSUMPTIONS`].
+    /// Returns a server with 8 H100 GPUs, by the [`ASSUMPTIONS`].
     #[must_use]
     pub const fn eight_h100() -> Self {
         Self {

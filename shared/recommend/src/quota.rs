@@ -1,4 +1,4 @@
-//! What the account's quota of vCPUs lets somebody launch.
+//! Launches that the account's quotas of vCPUs allow.
 
 use std::collections::BTreeMap;
 
@@ -18,15 +18,15 @@ pub struct AccountQuotas {
     pub used: BTreeMap<(Region, &'static str), u32>,
 }
 
-/// Whether a launch would be refused for its quota.
+/// Result of a launch against its quota.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "verdict", rename_all = "kebab-case")]
 pub enum QuotaVerdict {
-    /// As far as the quota is known, it is large enough for what runs and this type.
+    /// The quota, as far as known, is large enough for the running instances and this type.
     Allowed { code: &'static str, granted_vcpus: f64, used_vcpus: u32 },
-    /// It is too small: a launch meets `VcpuLimitExceeded` or `MaxSpotInstanceCountExceeded`.
+    /// The quota is too small: a launch fails with `VcpuLimitExceeded` or `MaxSpotInstanceCountExceeded`.
     Refused { code: &'static str, granted_vcpus: f64, used_vcpus: u32, needed_vcpus: u32 },
-    /// It was not asked for, AWS did not answer, or which quota counts it is not documented.
+    /// The quota was not requested, AWS did not answer, or no document says which quota counts the type.
     Unknown,
 }
 

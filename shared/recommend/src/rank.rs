@@ -30,17 +30,17 @@ use crate::{
 
 const HOUR_SECONDS: u64 = 3_600;
 
-/// How long what is to run takes.
+/// Duration of the run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum RunDuration {
-    /// It is ranked by the hour.
+    /// The duration is unknown: places are ranked by the hour.
     Unknown,
     Seconds(u64),
-    /// By type.
+    /// The duration depends on the type.
     Tokens(TokenWork),
 }
 
-/// What is asked for.
+/// Requirements for a place.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlacementRequest {
     /// `x86_64` or `arm64`.
@@ -48,11 +48,11 @@ pub struct PlacementRequest {
     pub lifecycles: Vec<Lifecycle>,
     pub duration: RunDuration,
     pub data: Option<DataPlace>,
-    /// What the GPUs should have in hardware.
+    /// Features that the GPUs should have in hardware.
     pub features: Vec<GpuFeature>,
 }
 
-/// What is known of prices and of the account.
+/// Facts about prices and the account.
 #[derive(Debug, Clone, Copy)]
 pub struct PlacementFacts<'a> {
     pub prices: &'a PriceBook,
@@ -67,30 +67,30 @@ pub struct RankedPlace<F> {
     pub instance_type: TypeName,
     pub region: Region,
     pub lifecycle: Lifecycle,
-    /// Of Spot the zone of the price.
+    /// Zone of the price, for Spot.
     pub zone: Option<String>,
     pub gpus: u32,
     pub gpu_name: String,
     pub gpu_memory_mib: u32,
     pub vcpus: Option<u32>,
-    /// What its GPUs have not in hardware, of what is asked for.
+    /// Requested features that the GPUs lack in hardware.
     pub lacks: Vec<GpuFeature>,
     pub fit: F,
     pub usd_per_hour: Option<Rate>,
-    /// Whose price it is, in words: `table of 2026-09-24`.
+    /// Source of the price, in words: `table of 2026-09-24`.
     pub price_source: Option<String>,
-    /// How long the run takes, without loading its data.
+    /// Length of the run, without loading its data.
     pub run: Option<RunLength>,
     pub cost: Option<RunCost>,
-    /// What an hour uses and emits.
+    /// Energy and emissions of one hour.
     pub footprint_per_hour: Footprint,
     pub quota: QuotaVerdict,
-    /// On Spot: what the account's ledgers saw; `None` if nothing.
+    /// Interruptions in the account's ledgers, for Spot; `None` if the ledgers saw no run.
     pub interruptions: Option<Interruptions>,
     pub data: Option<DataCost>,
 }
 
-/// What a run costs, with its data.
+/// Cost of a run, with its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct RunCost {
     #[serde(rename = "least_usd")]
@@ -101,7 +101,7 @@ pub struct RunCost {
 }
 
 impl<F> RankedPlace<F> {
-    /// What its GPUs lack, for people: `T4: no hardware for bf16`.
+    /// Describes the features that the GPUs lack, for people: `T4: no hardware for bf16`.
     #[must_use]
     pub fn describe_lacks(&self) -> Option<String> {
         let lacks: Vec<&str> = self.lacks.iter().map(|feature| feature.absence()).collect();

@@ -1,7 +1,7 @@
-//! How long a number of tokens takes on a type.
+//! Time that a number of tokens takes on a type.
 //!
-//! A program reaches a part of what its GPUs can do at most, and which part differs by a factor of three between published runs. So the
-//! answer is a range, and its words name the sources. Of a GPU that is not in [`PEAKS`] nothing is said.
+//! A program reaches only a part of its GPUs' peak, and that part differs by a factor of three between published runs. So the answer is a
+//! range, and its words name the sources. A GPU that is not in [`PEAKS`] has no answer.
 
 use std::fmt;
 
@@ -9,12 +9,12 @@ use jiff::SignedDuration;
 use model::duration::format_duration;
 use serde::{Serialize, Serializer};
 
-/// What a GPU does at most.
+/// Peak performance of a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GpuPeak {
-    /// As EC2 names it.
+    /// Name of the GPU in EC2.
     pub gpu_name: &'static str,
-    /// For GPUs with at least this memory: EC2 has one name for both A100s.
+    /// Smallest memory of the GPUs that the peak is for: EC2 has one name for both A100s.
     pub memory_mib_min: u32,
     /// Dense 16-bit operations with tensor cores: where a data sheet states the rate with sparsity, half of that.
     pub teraflops: u32,
@@ -54,15 +54,15 @@ pub const PEAKS: [GpuPeak; 10] = [
     peak("B200", 2_250, 8_000, "NVIDIA Blackwell data sheet, HGX B200, 2025"),
 ];
 
-/// What published training runs reached of the peak, in percent. The low end is Llama 3 8B: 15 trillion tokens in 1.3 million hours of an
-/// H100 (its model card, 2024). The high end is Llama 3 405B on 8,192 H100 ("The Llama 3 Herd of Models", table 4, 2024).
+/// Share of the peak that published training runs reached, in percent. The low end is Llama 3 8B: 15 trillion tokens in 1.3 million hours
+/// of an H100 (its model card, 2024). The high end is Llama 3 405B on 8,192 H100 ("The Llama 3 Herd of Models", table 4, 2024).
 pub const TRAINING_PERCENT: (u32, u32) = (16, 43);
 
-/// The same for people.
+/// Source of [`TRAINING_PERCENT`], for people.
 pub const TRAINING_SOURCE: &str =
     "16-43 % of the peak, as published for Llama 3 8B (model card) and 405B (table 4 of its paper) on H100, 2024";
 
-/// What generating tokens is bounded by, for people.
+/// Bound of the time to generate tokens, for people.
 pub const GENERATION_SOURCE: &str =
     "at least the time to read the weights from memory for each step of the batch, at the bandwidth of the data sheet";
 
@@ -72,7 +72,7 @@ const YEAR_SECONDS: u64 = 31_557_600;
 /// Nobody waits for longer, and more digits say nothing.
 const YEARS_MAX: u64 = 1_000;
 
-/// What is to be done with tokens.
+/// Work on tokens.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum TokenWork {
     /// So many operations for each token: 6 for each parameter that is trained in full, 4 where most are frozen (Kaplan et al., "Scaling
@@ -82,7 +82,7 @@ pub enum TokenWork {
     Generation { tokens: f64, batch: f64, bytes_per_step: f64 },
 }
 
-/// For how long something runs.
+/// Running time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RunLength {
     pub least_seconds: u64,
@@ -96,7 +96,7 @@ impl RunLength {
         Self { least_seconds: seconds, most_seconds: Some(seconds) }
     }
 
-    /// On so many GPUs with these peaks.
+    /// Computes the time on that number of GPUs with these peaks.
     #[must_use]
     pub fn for_tokens(work: TokenWork, peak: GpuPeak, gpus: u32) -> Self {
         let gpus = f64::from(gpus.max(1));
@@ -160,7 +160,7 @@ impl Serialize for RunLength {
     }
 }
 
-/// To the second.
+/// Converts seconds to hours, exact to the second.
 #[expect(clippy::cast_precision_loss, reason = "nothing runs for 285 million years")]
 fn hours(seconds: u64) -> f64 {
     seconds as f64 / 3_600.0

@@ -1,4 +1,4 @@
-//! What the used machines could cost less, each with its evidence. Without evidence there is no finding.
+//! Possible savings on the used machines, each with its evidence. Without evidence there is no finding.
 //!
 //! - **Spot**: a job that ran on demand, and whose state has a complete checkpoint to resume from, in a place where Spot costs less now.
 //! - **Hours**: an instance whose GPUs were busy only within some hours of the week, for [`SEEN_MIN`] at least, and which ran outside of them.
@@ -28,19 +28,19 @@ pub const SEEN_MIN: SignedDuration = SignedDuration::from_hours(14 * 24);
 /// The jobs of so long are looked at.
 pub const JOBS_SEEN: SignedDuration = SignedDuration::from_hours(30 * 24);
 
-/// Of these hours so many percent have samples: else what was not seen may have been work.
+/// Smallest share of these hours that must have samples, in percent: with fewer, an hour without samples may have been work.
 pub const COVERAGE_MIN_PERCENT: usize = 90;
 
-/// What one instance did, hour by hour.
+/// Use of one instance, hour by hour.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InstanceUsage {
     pub region: Region,
     pub instance: ResourceId,
     pub instance_type: TypeName,
     pub team: Option<TeamName>,
-    /// Whether a tag says its hours already.
+    /// `true` if a tag already gives its hours.
     pub has_hours: bool,
-    /// What it costs while it runs; `None` if unknown.
+    /// Cost of the running instance; `None` if unknown.
     pub rate: Option<Rate>,
     /// Hours in which every GPU reported, in order.
     pub hours: Vec<UsageHour>,
@@ -63,15 +63,15 @@ pub struct UsageFinding {
     pub region: Region,
     /// An instance, or a job as `<team>/<job>`.
     pub resource: String,
-    /// What it is, such as `g5.12xlarge`.
+    /// Type of the resource, such as `g5.12xlarge`.
     pub what: String,
     pub team: Option<TeamName>,
-    /// How much less a month, in dollars.
+    /// Saving, in dollars a month.
     #[serde(rename = "saves_usd_per_month", serialize_with = "per_month")]
     pub saves: Rate,
-    /// What was seen, with its dates.
+    /// Observation behind the finding, with its dates.
     pub evidence: String,
-    /// What to do.
+    /// Step to take.
     pub action: String,
 }
 
@@ -84,7 +84,7 @@ pub enum FindingKind {
 }
 
 impl FindingKind {
-    /// For a table.
+    /// Returns the name for a table.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -100,7 +100,7 @@ fn per_month<S: serde::Serializer>(rate: &Rate, serializer: S) -> Result<S::Ok, 
     model::money::as_usd_per_month(&Some(*rate), serializer)
 }
 
-/// Those that save the most, at most so many; what saves nothing is none.
+/// Returns the `max` findings that save the most; a finding without a saving is left out.
 #[must_use]
 pub fn top_findings(mut findings: Vec<UsageFinding>, max: usize) -> Vec<UsageFinding> {
     findings.retain(|finding| finding.saves > Rate::ZERO);
@@ -112,7 +112,7 @@ pub fn top_findings(mut findings: Vec<UsageFinding>, max: usize) -> Vec<UsageFin
 }
 
 impl InstanceUsage {
-    /// Whether it was seen for long enough, and in enough of that time.
+    /// Returns `true` if the instance was seen for long enough, and in enough of that time.
     fn is_evident(&self) -> bool {
         let (Some(first), Some(last)) = (self.hours.first(), self.hours.last()) else { return false };
         let seen = last.from.duration_since(first.from).saturating_add(SignedDuration::from_hours(1));

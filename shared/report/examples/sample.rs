@@ -87,7 +87,7 @@ fn records(machines: &[Sighting]) -> Vec<RunRecord> {
     stops.flat_map(of_stop).collect()
 }
 
-/// What the newest run found: one of each kind of waste.
+/// Returns the findings of the newest run: one of each kind of waste.
 fn newest() -> RunRecord {
     let found = |id: &str, team: usize, action: &str, outcome: &str, usd: f64| {
         let what = json!({ "what": "g5.12xlarge", "name": "notebook of ada", "saves_usd_per_hour": usd });

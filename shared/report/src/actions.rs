@@ -1,7 +1,7 @@
-//! What the reapers did on one day, condensed from their audit records.
+//! Actions of the reapers on one day, condensed from their audit records.
 //!
-//! A month has about 9,400 records of the reapers, most of which repeat one another. Condensed as they are read they need little memory:
-//! a record of 10,000 instances has a megabyte.
+//! A month has about 9,400 records of the reapers, most of which repeat one another. Condensed as they are read they need little memory: a
+//! record of 10,000 instances has a megabyte.
 
 use std::collections::BTreeMap;
 
@@ -25,18 +25,18 @@ const SNAPSHOT_USD_MICROS_PER_GIB_MONTH: u64 = 50_000;
 pub struct RecordedAction {
     pub region: Region,
     pub resource: ResourceId,
-    /// What it is, for people: `g5.xlarge`.
+    /// Type of the resource, for people: `g5.xlarge`.
     pub what: Option<String>,
     pub name: Option<String>,
     pub team: Option<TeamName>,
-    /// As in responses: `stop`.
+    /// Action as in responses: `stop`.
     pub action: String,
     pub rule: String,
     pub outcome: OutcomeKind,
-    /// When the first run of the day did it, and the last.
+    /// Times of the first and the last run of the day that did it.
     pub first_at: Timestamp,
     pub last_at: Timestamp,
-    /// What the action saves; `None` if unknown.
+    /// Saving of the action; `None` if unknown.
     pub saves_usd_per_hour: Option<Rate>,
     /// Its `curfew:hours`, where they were the reason.
     pub hours: Option<String>,
@@ -46,11 +46,11 @@ pub struct RecordedAction {
     pub audit_key: String,
 }
 
-/// What the reapers did on a day, UTC.
+/// Actions of the reapers on a day, UTC.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct DayActions {
     pub actions: Vec<RecordedAction>,
-    /// How many more there were.
+    /// Number of actions that are left out.
     pub omitted: usize,
 }
 
@@ -99,7 +99,7 @@ impl DayCondenser {
 }
 
 impl DayActions {
-    /// What was stopped, terminated or deleted on that day, once for each time.
+    /// Returns the resources that were stopped, terminated or deleted on that day, once for each time.
     pub fn ended(&self) -> impl Iterator<Item = EndedResource> + '_ {
         self.actions.iter().filter_map(RecordedAction::to_ended)
     }
@@ -140,7 +140,7 @@ impl RecordedAction {
         }
     }
 
-    /// What the snapshot of a deleted volume costs at most.
+    /// Returns the highest cost of the snapshot of a deleted volume.
     fn snapshot_rate(&self) -> Rate {
         let gib = self.size_gib.filter(|_| self.action == "delete").unwrap_or_default();
         Rate::from_usd_micros_per_month(gib.saturating_mul(SNAPSHOT_USD_MICROS_PER_GIB_MONTH))

@@ -1,4 +1,4 @@
-//! What the checkpoints of jobs take in the state bucket, and what that costs.
+//! Size of the jobs' checkpoints in the state bucket, and their cost.
 
 use std::collections::BTreeMap;
 
@@ -14,13 +14,13 @@ const USD_MICROS_PER_GIB_MONTH: u128 = 23_000;
 
 const GIB: u128 = 1 << 30;
 
-/// What these bytes cost, if they are kept for a month.
+/// Computes the cost of storing these bytes for a month.
 pub(crate) fn storage_of_month(bytes: u64) -> Amount {
     let micros = u128::from(bytes) * USD_MICROS_PER_GIB_MONTH / GIB;
     Amount::from_usd_micros(u64::try_from(micros).unwrap_or(u64::MAX))
 }
 
-/// What lies below `checkpoints/`, complete or not, as S3 lists it.
+/// Objects below `checkpoints/`, complete or not, as S3 lists them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StoredCheckpoints {
     /// Bytes by team and job.
@@ -36,11 +36,11 @@ pub struct CheckpointRow {
     /// Jobs that have any.
     pub jobs: usize,
     pub bytes: u64,
-    /// Of them, those of jobs that are over, or that are unknown by now.
+    /// Part of the bytes that belongs to jobs that are over, or unknown by now.
     pub bytes_of_ended: u64,
-    /// Whether there are more than were counted.
+    /// `true` if there are more than were counted.
     pub is_incomplete: bool,
-    /// What they cost, if they are kept for a month.
+    /// Cost of storing them for a month.
     #[serde(rename = "usd_per_month")]
     pub cost: Amount,
 }

@@ -1,4 +1,4 @@
-//! What was read of a month.
+//! Facts that were read about a month.
 
 use std::collections::BTreeMap;
 
@@ -20,14 +20,14 @@ pub struct MonthFacts {
     /// The account's time zone: its days are those of the report.
     pub zone: TimeZone,
     pub now: Timestamp,
-    /// Of the month, one a region.
+    /// Ledgers of the month, one for each region.
     pub ledgers: Vec<Ledger>,
-    /// Of the month before: what was stopped in its last days may have started again in it.
+    /// Ledgers of the previous month: a resource that was stopped in its last days may have started again in it.
     pub previous_ledgers: Vec<Ledger>,
     pub budgets: BTreeMap<BudgetHolder, Budget>,
-    /// By which Spot is compared with on-demand.
+    /// Prices by which Spot is compared with on-demand.
     pub prices: PriceBook,
-    /// Of the month, and of the seven days before it: what was stopped then still saves.
+    /// Days of the month, and the seven days before it: a stop on one of those still saves.
     pub days: Vec<DayActions>,
     /// Curfew's own runs of the month, by function.
     pub runs: BTreeMap<String, FunctionRuns>,
@@ -35,13 +35,13 @@ pub struct MonthFacts {
     pub newest: Vec<RunRecord>,
     /// Jobs that are unfinished, or were until lately.
     pub jobs: Vec<JobOverview>,
-    /// What the attempts of jobs last said in the month, by job, `<team>/<job>`.
+    /// Last reports of each job's attempts in the month, by job, `<team>/<job>`.
     pub attempts: BTreeMap<String, Vec<AttemptRecord>>,
-    /// What checkpoints take now; nothing of a month that is over.
+    /// Present size of the checkpoints; empty for a month that is over.
     pub checkpoints: StoredCheckpoints,
-    /// How hard instances worked; `None` if they were not asked for.
+    /// Use of the instances; `None` if it was not requested.
     pub usage: Option<UsageFacts>,
-    /// What could not be read, in words.
+    /// Descriptions of everything that could not be read.
     pub gaps: Vec<String>,
 }
 
@@ -49,7 +49,7 @@ pub struct MonthFacts {
 const LATELY: SignedDuration = SignedDuration::from_hours(24);
 
 impl MonthFacts {
-    /// Whether the use of what runs now is of this month.
+    /// Returns `true` if the use of the instances that run now belongs to this month.
     #[must_use]
     pub fn is_recent(&self) -> bool {
         self.now < after(self.month.span().to, LATELY)

@@ -27,7 +27,7 @@ pub struct MonthReport {
     pub at: Timestamp,
     /// Then nothing is said of waste: what still runs is of another month.
     pub is_over: bool,
-    /// Whose part it is; `None` of the account.
+    /// Team that the part of the report is for; `None` for the account.
     pub team: Option<String>,
     /// `CURFEW_MODE`, by the newest run; `None` if no run is known.
     pub mode: Option<Mode>,
@@ -35,38 +35,38 @@ pub struct MonthReport {
     pub days: Vec<DaySpend>,
     /// The dearest first.
     pub teams: Vec<TeamRow>,
-    /// By time.
+    /// Savings by time.
     pub savings: Vec<SavingRow>,
     pub waste: Vec<WasteRow>,
-    /// What could cost less; `None` if usage was not asked for.
+    /// Possible savings; `None` if usage was not requested.
     pub next_month: Option<NextMonth>,
     pub jobs: Vec<JobRow>,
     /// The largest first.
     pub checkpoints: Vec<CheckpointRow>,
-    /// What Curfew itself cost; `None` of a team.
+    /// Cost of Curfew itself; `None` for a team.
     pub own: Option<OwnCost>,
-    /// What has to be said beside the figures of energy and carbon.
+    /// Caveats of the figures of energy and carbon.
     pub footprint_caveats: Vec<String>,
-    /// What could not be read.
+    /// Descriptions of everything that could not be read.
     pub gaps: Vec<String>,
 }
 
-/// What a reader looks for first.
+/// Figures that a reader looks for first.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Headline {
     #[serde(rename = "spent_usd")]
     pub spent: Amount,
-    /// By how much more it may be.
+    /// Possible spend beyond `spent`.
     #[serde(rename = "uncertain_usd")]
     pub uncertain: Amount,
-    /// What the month is expected to cost; `None` if unknown, or if the month is over.
+    /// Expected cost of the month; `None` if unknown, or if the month is over.
     #[serde(rename = "forecast_usd")]
     pub forecast: Option<Amount>,
     #[serde(rename = "budget_usd")]
     pub budget: Option<Amount>,
     #[serde(rename = "saved_usd")]
     pub saved: Amount,
-    /// What found waste costs now, as far as prices are known.
+    /// Present cost of the found waste, as far as prices are known.
     #[serde(rename = "waste_usd_per_hour")]
     pub waste: Rate,
     #[serde(rename = "spot_saved_usd")]
@@ -82,7 +82,7 @@ pub struct TeamRow {
     pub spent: Amount,
     #[serde(rename = "uncertain_usd")]
     pub uncertain: Amount,
-    /// For so many seconds something ran at an unknown price.
+    /// Seconds that resources ran at an unknown price.
     pub unpriced_seconds: u64,
     #[serde(rename = "budget_usd")]
     pub budget: Option<Amount>,
@@ -92,14 +92,14 @@ pub struct TeamRow {
     pub saved: Amount,
     #[serde(rename = "waste_usd_per_hour")]
     pub waste: Rate,
-    /// For how long its instances were announced as idle, and what they cost meanwhile.
+    /// Time in which the team's instances were announced as idle; `idle_cost` is their cost in that time.
     pub idle_seconds: u64,
     #[serde(rename = "idle_usd")]
     pub idle_cost: Amount,
     pub footprint: Footprint,
 }
 
-/// What one action saved.
+/// Saving of one action.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SavingRow {
     pub at: Timestamp,
@@ -108,7 +108,7 @@ pub struct SavingRow {
     pub team: Option<TeamName>,
     pub action: &'static str,
     pub rule: String,
-    /// Why it does not count for longer.
+    /// Reason why no longer time counts.
     pub until: &'static str,
     pub counted_seconds: u64,
     /// `None` if the price is unknown.
@@ -136,7 +136,7 @@ impl From<SavingLine> for SavingRow {
 }
 
 impl MonthReport {
-    /// Of the whole account.
+    /// Builds the report of the whole account.
     #[must_use]
     pub fn from_facts(facts: &MonthFacts) -> Self {
         let month = facts.month.span();

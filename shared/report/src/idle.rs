@@ -1,4 +1,4 @@
-//! For how long instances stood idle before somebody, or Curfew, ended it.
+//! Idle time of instances before a person, or Curfew, ended it.
 
 use std::collections::BTreeMap;
 
@@ -19,8 +19,8 @@ pub(crate) struct IdleTime {
     pub(crate) cost: Amount,
 }
 
-/// By team: from the first announcement that an instance is idle until it is called off, the instance ends, or the span does. Idle time
-/// before the announcement is not counted.
+/// Returns the idle time by team: from the first announcement that an instance is idle until the mark is removed, the instance is stopped,
+/// or the span ends. Idle time before the announcement is not counted.
 pub(crate) fn idle_times(days: &[DayActions], ledgers: &[Ledger], span: TimeSpan) -> BTreeMap<String, IdleTime> {
     let spans = announced_spans(days, span.to);
     let mut all: BTreeMap<String, IdleTime> = BTreeMap::new();
@@ -38,7 +38,7 @@ pub(crate) fn idle_times(days: &[DayActions], ledgers: &[Ledger], span: TimeSpan
     all
 }
 
-/// From when to when each resource of a region was announced as idle. A mark of an earlier month is not known here.
+/// Returns the spans in which each resource of a region was announced as idle. A mark of an earlier month is not known here.
 fn announced_spans(days: &[DayActions], now: Timestamp) -> BTreeMap<(&Region, &ResourceId), Vec<TimeSpan>> {
     let mut actions: Vec<_> = days.iter().flat_map(|day| &day.actions).collect();
     actions.sort_by_key(|action| action.first_at);

@@ -10,19 +10,19 @@ use serde::Serialize;
 
 use crate::spend::JobSpend;
 
-/// What an attempt last said.
+/// Last report of an attempt.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AttemptRecord {
-    /// Whether no later one followed it: then nothing of it is done twice yet.
+    /// `true` if no later attempt followed: then none of its work was repeated yet.
     pub is_latest: bool,
-    /// For how long its command had run since its newest checkpoint.
+    /// Running time of its command since its newest checkpoint.
     pub unsaved_seconds: u64,
     pub steps_per_hour: Option<f64>,
     pub gpus: Option<GpuWork>,
 }
 
 impl AttemptRecord {
-    /// By its last heartbeat. An agent of an earlier version does not say what it has not saved.
+    /// Reads the attempt's last heartbeat. An agent of an earlier version does not report its unsaved time.
     #[must_use]
     pub fn new(said: Heartbeat, is_latest: bool) -> Self {
         let Heartbeat { unsaved_seconds, steps_per_hour, gpus, .. } = said;
@@ -30,7 +30,7 @@ impl AttemptRecord {
     }
 }
 
-/// How hard that machine of a job worked. A machine says it of itself alone, and its word counts for its own job.
+/// Returns the load of a machine in the job. A machine reports only about itself, and its report counts only for its own job.
 pub(crate) fn load_of(
     attempts: &BTreeMap<String, Vec<AttemptRecord>>,
     job: &str,
@@ -40,11 +40,11 @@ pub(crate) fn load_of(
     work.filter(|work| work.instance == *machine).map(GpuWork::load).next_back().unwrap_or_default()
 }
 
-/// What was done twice because a machine was lost after its newest checkpoint.
+/// Work that was done twice because a machine was lost after its newest checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct RepeatedWork {
     pub seconds: u64,
-    /// By the pace of each attempt; too few where one never told its pace.
+    /// Repeated steps by the pace of each attempt; too few if an attempt never reported its pace.
     pub steps: u64,
 }
 
@@ -79,15 +79,15 @@ pub struct JobRow {
     pub team: Option<TeamName>,
     /// `None` if its state is gone: only the ledger knows it.
     pub overview: Option<JobOverview>,
-    /// What its instances cost in the month.
+    /// Cost of the job's instances in the month.
     #[serde(rename = "spent_usd")]
     pub spent: Amount,
-    /// What it would have cost more on demand.
+    /// Additional cost that the job would have had on demand.
     #[serde(rename = "spot_saved_usd")]
     pub spot_saved: Amount,
-    /// Whether the on-demand price of one of its types is unknown: then Spot saved more.
+    /// `true` if the on-demand price of one of its types is unknown: then Spot saved more.
     pub spot_saved_at_least: bool,
-    /// What its attempts of the month did twice.
+    /// Work that its attempts of the month repeated.
     pub repeated: RepeatedWork,
     pub footprint: Footprint,
 }

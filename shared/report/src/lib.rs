@@ -1,7 +1,7 @@
 //! The report of a month: what a team spent, what Curfew saved, and what is still wasted, and what could cost less.
 //!
 //! [`MonthFacts`] is what was read, almost all of it from the state bucket. [`MonthReport`] is made from it and nothing else. [`render_html`] shows it as one
-//! self-contained page, [`digest`] as text, and [`mail()`] as a mail with both. `MonthReport::of_team` is the part of one team.
+//! self-contained page, [`digest()`] as text, and [`mail()`] as a mail with both. `MonthReport::of_team` is the part of one team.
 //!
 //! What could not be read is named in the report. A figure never counts what is unknown.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
@@ -35,7 +35,7 @@ pub use own::{FUNCTIONS, FunctionRuns, OwnCost};
 pub use spend::DaySpend;
 pub use waste::{WasteKind, WasteRow};
 
-/// How a row without a team is called.
+/// Label of a row without a team.
 pub const NO_TEAM: &str = "(no team)";
 
 /// Lines of a table on the page. The rest is counted below the table.

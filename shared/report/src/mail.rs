@@ -36,7 +36,8 @@ pub struct Mail {
 }
 
 impl MonthReport {
-    /// Who gets which part of the report of the account: each team its own, if it has any, and all of it who is named for that.
+    /// Returns the recipients and their parts of the account's report: each team in it gets its own part, and the addresses in `[report]`
+    /// get all of it.
     #[must_use]
     pub fn recipients(&self, config: &Config) -> Vec<(String, Self)> {
         let whole = config.report.email.iter().map(|address| (address.clone(), self.clone()));

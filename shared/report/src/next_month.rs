@@ -1,4 +1,4 @@
-//! What the account could save next month, by what it used: of instances by their metrics, of jobs by the ledger.
+//! Possible savings of the account next month, by its use: for instances by their metrics, for jobs by the ledger.
 
 use model::moment::before;
 use std::collections::BTreeMap;
@@ -16,13 +16,13 @@ pub const FINDINGS_SHOWN: usize = 5;
 /// Findings that are kept, so that each team finds its own among them.
 const FINDINGS_MAX: usize = 1_000;
 
-/// What was read of how hard instances worked.
+/// Facts that were read about the use of instances.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct UsageFacts {
     findings: Vec<UsageFinding>,
-    /// By team.
+    /// Coverage by team.
     coverage: BTreeMap<String, UsageCoverage>,
-    /// Whether something was not answered, which the gaps name.
+    /// `true` if a query had no answer, which the gaps name.
     pub is_incomplete: bool,
 }
 
@@ -30,7 +30,7 @@ pub struct UsageFacts {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct UsageCoverage {
     pub instances: usize,
-    /// Of these, all of whose GPUs reported in some hour of the last three weeks, as far as `CloudWatch` was asked.
+    /// Number of these instances whose GPUs all reported in some hour of the last three weeks, as far as `CloudWatch` was queried.
     pub measured: usize,
 }
 
@@ -44,14 +44,14 @@ impl UsageFacts {
     }
 }
 
-/// What could cost less next month.
+/// Possible savings next month.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NextMonth {
-    /// What saves the most comes first.
+    /// Findings, the largest saving first.
     pub findings: Vec<UsageFinding>,
-    /// By team: without metrics nothing is found about an instance.
+    /// Coverage by team: an instance without metrics has no finding.
     pub coverage: BTreeMap<String, UsageCoverage>,
-    /// Whether something was not answered, which the gaps name.
+    /// `true` if a query had no answer, which the gaps name.
     pub is_incomplete: bool,
 }
 
@@ -80,12 +80,11 @@ impl NextMonth {
         }
     }
 
-    /// What is shown of it.
     pub(crate) fn shown(&self) -> impl Iterator<Item = &UsageFinding> {
         self.findings.iter().take(FINDINGS_SHOWN)
     }
 
-    /// By what it was found, or why nothing can be found, in one sentence.
+    /// Describes in one sentence the data behind the findings, or why there can be none.
     pub(crate) fn basis(&self) -> String {
         let sum = |count: fn(&UsageCoverage) -> usize| self.coverage.values().map(count).sum::<usize>();
         match (sum(|one| one.measured), sum(|one| one.instances)) {

@@ -59,13 +59,13 @@ pub(crate) struct EvidenceOutline<'a> {
 pub(crate) struct Text<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
 
 impl RunOutline<'_> {
-    /// Where it lies in the state bucket.
+    /// Returns the key of the record in the state bucket.
     #[must_use]
     pub fn key(&self) -> String {
         key_of(self.at, &self.function, &self.run)
     }
 
-    /// Whether it is the record of a `curfew apply`.
+    /// Returns `true` for the record of a `curfew apply`.
     pub(crate) fn is_of_apply(&self) -> bool {
         self.run.as_str().starts_with(APPLIED)
     }

@@ -1,7 +1,7 @@
-//! What Curfew itself cost, from what its audit records say that its runs asked of AWS.
+//! Cost of Curfew itself, from the use of AWS that the audit records report for its runs.
 //!
-//! Prices are list prices of us-east-1 as of November 2026, without free tiers: AWS Lambda pricing (x86), Amazon `CloudWatch` pricing, Amazon S3
-//! pricing, Amazon SNS pricing, AWS Cost Management pricing. What is not counted: `docs/costs.md`.
+//! Prices are list prices of us-east-1 as of November 2026, without free tiers: AWS Lambda pricing (x86), Amazon `CloudWatch` pricing,
+//! Amazon S3 pricing, Amazon SNS pricing, AWS Cost Management pricing. `docs/costs.md` lists the costs that are not counted.
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
@@ -40,11 +40,11 @@ const MIB_PER_GB: u128 = 1_024;
 /// The runs of one function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FunctionRuns {
-    /// By the records that say what they took.
+    /// Use of AWS by the runs whose records report it.
     pub usage: RunUsage,
     /// Records that do not say it: an earlier version wrote them.
     pub unmeasured: u64,
-    /// What the records take in the bucket.
+    /// Size of the records in the bucket.
     pub record_bytes: u64,
 }
 
@@ -72,11 +72,11 @@ impl AddAssign for FunctionRuns {
     }
 }
 
-/// Of a month, or of as much of it as is over.
+/// Cost of a month, or of the part of it that is over.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct OwnCost {
     pub runs: u64,
-    /// Of them, those that count without what they cost, because an earlier version recorded them.
+    /// Number of runs that count without their cost, because an earlier version recorded them.
     pub unmeasured_runs: u64,
     /// Metrics that `CloudWatch` was asked for.
     pub metrics: u64,
@@ -96,7 +96,7 @@ pub struct OwnCost {
 }
 
 impl OwnCost {
-    /// Of these runs, within a span of the month.
+    /// Computes the cost of these runs, within a span of the month.
     #[must_use]
     pub fn from_runs(runs: &BTreeMap<String, FunctionRuns>, span: TimeSpan) -> Self {
         let stack = Rate::from_usd_micros_per_month(STACK_USD_MICROS_PER_MONTH);

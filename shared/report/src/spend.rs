@@ -1,4 +1,4 @@
-//! What each team spent on each day, from the ledgers.
+//! Spend of each team on each day, from the ledgers.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::NO_TEAM;
 
-/// What one day cost, by team.
+/// Cost of one day, by team.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DaySpend {
     pub day: Date,
@@ -28,19 +28,18 @@ pub struct DaySpend {
 pub(crate) struct MonthSpend {
     pub(crate) days: Vec<(DaySpend, TimeSpan)>,
     pub(crate) by_team: BTreeMap<String, RunCost>,
-    /// By job, `<team>/<job>`.
+    /// Spend by job, `<team>/<job>`.
     pub(crate) by_job: BTreeMap<String, JobSpend>,
-    /// What runs now.
     pub(crate) running: BTreeMap<ResourceId, RunningResource>,
 }
 
-/// What the instances of a job cost.
+/// Cost of a job's instances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct JobSpend {
     pub(crate) spent: Amount,
-    /// What its Spot instances would have cost on demand, beyond what they cost.
+    /// Additional cost that its Spot instances would have had on demand.
     pub(crate) spot_saved: Amount,
-    /// Whether a Spot instance was of a type without a known on-demand price: then `spot_saved` is too low.
+    /// `true` if the on-demand price of a Spot instance's type is unknown: then `spot_saved` is too low.
     pub(crate) has_unpriced: bool,
 }
 
@@ -54,18 +53,18 @@ pub(crate) struct RunningResource {
     pub(crate) rate: Option<Rate>,
 }
 
-/// How a team is called in a table.
+/// Returns the label of a team in a table.
 pub(crate) fn team_label(team: Option<&TeamName>) -> String {
     team.map_or_else(|| NO_TEAM.to_owned(), |team| team.as_str().to_owned())
 }
 
-/// How a team is called in a sentence.
+/// Returns the name of a team in a sentence.
 pub(crate) fn describe_team(team: Option<&TeamName>) -> String {
     team.map_or_else(|| NO_TEAM.to_owned(), |team| quoted_unless_word(&shortened(team.as_str(), 60)))
 }
 
 impl MonthSpend {
-    /// Of the days of `span` in that zone.
+    /// Creates an empty sum for the days of `span` in that zone.
     pub(crate) fn new(span: TimeSpan, zone: &TimeZone) -> Self {
         let begins =
             |day: Date| zone.to_ambiguous_zoned(day.at(0, 0, 0, 0)).compatible().map(|midnight| midnight.timestamp());

@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::id::{ResourceId, TeamName};
 use model::money::Rate;
 use plan::report::{OutcomeKind, RecordedStep, RunRecord, SkippedCost};
+use reaping::rules::summarize;
 use serde::Serialize;
 
 use crate::spend::RunningResource;
 use crate::{DayActions, RecordedAction};
 
-/// Why a resource costs money without need, or perhaps does.
+/// Reason why a resource costs money without need, or may do so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WasteKind {
@@ -33,7 +34,7 @@ pub enum WasteKind {
 }
 
 impl WasteKind {
-    /// For people, in a table.
+    /// Describes the kind for people, in a table.
     #[must_use]
     pub const fn describe(self) -> &'static str {
         match self {
@@ -48,7 +49,7 @@ impl WasteKind {
         }
     }
 
-    /// Whether it counts as waste. What is uninstrumented, or what an owner or a controller keeps, may be needed.
+    /// Returns `true` if the kind counts as waste. A resource without metrics, or one that an owner or a controller keeps, may be needed.
     #[must_use]
     pub const fn is_waste(self) -> bool {
         !matches!(self, Self::Uninstrumented | Self::Kept | Self::OfOthers)
@@ -87,12 +88,12 @@ pub struct WasteRow {
     pub what: String,
     pub name: Option<String>,
     pub team: Option<TeamName>,
-    /// In a few words; empty if the newest run did not say it again.
+    /// Explanation in a few words; empty if the newest run did not give it again.
     pub why: String,
     pub usd_per_hour: Option<Rate>,
 }
 
-/// What the newest runs found, the dearest first within each kind. A resource is named once, by the first kind that it is of.
+/// Collects the findings of the newest runs, the most expensive first within each kind. A resource appears once, under its first kind.
 pub(crate) fn find_waste(
     newest: &[RunRecord],
     days: &[DayActions],
@@ -137,7 +138,7 @@ fn row_of_step(step: &RecordedStep, record: &RunRecord) -> Option<WasteRow> {
     if step.resource.as_str().starts_with("snap-") {
         return None;
     }
-    let detail = step.evidence.describe(&step.action);
+    let detail = summarize(&step.evidence, &step.action);
     let colon = if detail.is_empty() { "" } else { ": " };
     Some(WasteRow {
         kind: WasteKind::from_step(step, record)?,
@@ -150,7 +151,8 @@ fn row_of_step(step: &RecordedStep, record: &RunRecord) -> Option<WasteRow> {
     })
 }
 
-/// What neither runs nor was ever announced costs nothing that this report knows of: a stopped instance, or a volume that is kept.
+/// Returns no row for a resource that neither runs nor was ever announced, because it costs nothing that this report knows of: a stopped
+/// instance, or a volume that is kept.
 fn row_of_skipped(
     kind: WasteKind,
     resource: &ResourceId,

@@ -11,7 +11,6 @@ pub(crate) fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name)
 }
 
-/// The time.
 #[expect(clippy::disallowed_methods, reason = "this is the one place")]
 pub(crate) fn clock() -> Timestamp {
     Timestamp::now()

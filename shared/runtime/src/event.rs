@@ -11,8 +11,8 @@ use serde_json::Value;
 
 pub use detail::{InstanceEvent, ObjectCreated};
 
-/// The largest event, in bytes (EventBridge user guide, "Calculating `PutEvents` event entry size").
-const BYTES_MAX: usize = 256 * 1024;
+/// The largest event, in bytes: 1 MB since January 2026, for `EventBridge`, SQS and asynchronous invocations alike (AWS Compute Blog).
+const BYTES_MAX: usize = 1024 * 1024;
 
 /// The largest batch of events, in bytes (Lambda developer guide, "Lambda quotas": the payload of a synchronous invocation, which carries
 /// what Lambda reads from a queue).
@@ -68,13 +68,13 @@ pub struct UnexpectedEvent {
     got: String,
 }
 
-/// What came in place of an event of use, for people.
+/// Text for people about a payload that is no event of use.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct OtherPayload(String);
 
-/// What SNS and SQS hand to Lambda (Lambda developer guide, "Invoking Lambda functions with Amazon SNS notifications" and "Using Lambda
-/// with Amazon SQS"). They spell the name of the source differently.
+/// Payload that SNS and SQS hand to Lambda (Lambda developer guide, "Invoking Lambda functions with Amazon SNS notifications" and "Using
+/// Lambda with Amazon SQS"). They spell the name of the source differently.
 #[derive(Deserialize)]
 struct RecordsEvent {
     #[serde(rename = "Records")]

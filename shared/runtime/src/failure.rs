@@ -1,4 +1,4 @@
-//! Why an invocation failed, as Lambda shows it.
+//! Failures of invocations, as Lambda shows them.
 
 use std::error::Error;
 
@@ -8,14 +8,14 @@ use model::fault::error_sentence;
 /// The longest message, in characters: people read it in a list of failed invocations.
 const MESSAGE_CHARACTERS_MAX: usize = 4_000;
 
-/// Why an invocation failed: `errorType` and `errorMessage` of Lambda's answer.
+/// Reason for a failed invocation: `errorType` and `errorMessage` of Lambda's answer.
 ///
 /// `?` converts every error; only here are its sources joined to its message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     /// The name of the error's type, such as `StoreError`.
     pub kind: String,
-    /// What went wrong, and what to do about it.
+    /// Error text: what went wrong, and what to do about it.
     pub message: String,
 }
 

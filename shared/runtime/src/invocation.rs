@@ -20,15 +20,15 @@ pub struct Invocation {
     pub event: Event,
     /// Lambda's request id, safe as a part of an S3 key. A repeated delivery of the same event has the same one.
     pub run: RunId,
-    /// When the run began, in whole seconds. Decisions are made for this moment.
+    /// Start of the run, in whole seconds. Decisions are made for this moment.
     pub now: Timestamp,
-    /// When Lambda will stop the run.
+    /// Time at which Lambda will stop the run.
     pub deadline: Timestamp,
     /// The clock, to see how far away the deadline is.
     pub clock: fn() -> Timestamp,
 }
 
-/// What the handler answers, as JSON.
+/// Answer of the handler, as JSON.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
 pub struct InvocationResponse(Box<RawValue>);
@@ -73,7 +73,7 @@ fn run_id(request_id: &str, now: Timestamp) -> RunId {
     RunId::new(if id.is_empty() { format!("unnamed-{}", now.as_millisecond()) } else { id })
 }
 
-/// As tags, messages and records show it.
+/// Cuts a time to whole seconds, the form in tags, messages and records.
 fn whole_second(at: Timestamp) -> Timestamp {
     Timestamp::from_second(at.as_second()).unwrap_or(at)
 }

@@ -1,4 +1,4 @@
-//! What every function needs from Lambda: settings, logs, the clock, and the loop that answers events.
+//! Shared base of every Lambda function: settings, logs, the clock, and the loop that answers events.
 //!
 //! The only crate that names `lambda_runtime`, and the only one that reads the environment and the clock. A function's `main` is
 //! `runtime::serve(known, start, handle)`: `known` are the events that it handles, `start` makes the clients, once; `handle` answers one

@@ -6,6 +6,7 @@ use std::fmt;
 use model::channels::NotificationChannels;
 use model::fault::InvalidValue;
 use model::mode::Mode;
+use model::partition::Partition;
 
 /// The settings of every function, from its environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -128,12 +129,15 @@ fn chat_topic_arn(value: Option<String>) -> Result<Option<String>, InvalidValue>
 }
 
 fn standard_topic(variable: &str, arn: &str) -> Result<String, InvalidValue> {
-    if is_topic_arn(arn) {
-        return Ok(arn.to_owned());
+    let wrong = |why: &str| InvalidValue::new(format!("{variable} is {arn:?}, {why}"));
+    let region = topic_region(arn).ok_or_else(|| {
+        wrong("which is not the ARN of a standard topic; an example is arn:aws:sns:eu-central-1:123456789012:curfew")
+    })?;
+    let partition = Partition::supported(region).map_err(|refusal| wrong(&format!("and {refusal}")))?;
+    if !arn.starts_with(&format!("arn:{}:", partition.name)) {
+        return Err(wrong(&format!("and ARNs in {region} begin with arn:{}", partition.name)));
     }
-    Err(InvalidValue::new(format!(
-        "{variable} is {arn:?}, which is not the ARN of a standard topic; an example is arn:aws:sns:eu-central-1:123456789012:curfew"
-    )))
+    Ok(arn.to_owned())
 }
 
 /// Amazon `EventBridge` API reference, "`CreateEventBus`": 1 to 256 of these characters.
@@ -147,18 +151,19 @@ fn event_bus(value: Option<String>) -> Result<Option<String>, InvalidValue> {
     }
 }
 
-/// `arn:<partition>:sns:<region>:<account>:<name>` (Service Authorization Reference, "Resource types defined by Amazon
+/// The region of `arn:<partition>:sns:<region>:<account>:<name>` (Service Authorization Reference, "Resource types defined by Amazon
 /// SNS"). The `.fifo` of a FIFO topic is refused: e-mail addresses cannot subscribe to one.
-fn is_topic_arn(arn: &str) -> bool {
+fn topic_region(arn: &str) -> Option<&str> {
     let parts: Vec<&str> = arn.split(':').collect();
-    let ["arn", partition, "sns", region, account, name] = parts.as_slice() else { return false };
-    partition.starts_with("aws")
+    let ["arn", partition, "sns", region, account, name] = parts.as_slice() else { return None };
+    let is_legal = partition.starts_with("aws")
         && !region.is_empty()
         && region.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
         && account.len() == 12
         && account.bytes().all(|byte| byte.is_ascii_digit())
         && (1..=256).contains(&name.len())
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
+    is_legal.then_some(*region)
 }
 
 fn mode(value: Option<&str>) -> Result<Mode, InvalidValue> {

@@ -1,4 +1,4 @@
-//! What a model is made of.
+//! Shape of a model.
 
 use model::fault::InvalidValue;
 use serde::Serialize;
@@ -17,17 +17,17 @@ pub struct ModelArchitecture {
     pub embeddings: Embeddings,
     pub norms: Norms,
     pub window: Option<SlidingWindow>,
-    /// Whether dropout layers are trained, whose masks are kept for the backward pass.
+    /// `true` if the model trains with dropout layers, whose masks are kept for the backward pass.
     pub has_dropout: bool,
     /// An encoder has no KV cache and, here, no head that predicts tokens.
     pub is_encoder: bool,
     /// The longest context that the model was made for.
     pub context_max: Option<u64>,
-    /// What was assumed where the file says nothing, for people.
+    /// Assumptions where the file is silent, for people.
     pub notes: Vec<String>,
 }
 
-/// Where the shape comes from.
+/// Source of the shape.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ArchitectureBasis {
@@ -73,10 +73,10 @@ pub struct Mlp {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Experts {
     pub count: u32,
-    /// How many of them each token passes through.
+    /// Number of experts that each token passes through.
     pub active: u32,
     pub intermediate: u32,
-    /// Of the expert that every token passes through; 0: there is none.
+    /// Intermediate size of the expert that every token passes through; 0 if there is none.
     pub shared_intermediate: u32,
     pub has_shared_gate: bool,
     pub dense_layers: u32,
@@ -88,7 +88,7 @@ pub struct Embeddings {
     /// Learned ones; 0 with rotary or other computed positions.
     pub positions: u32,
     pub token_types: u32,
-    /// Whether input and output share one matrix.
+    /// `true` if input and output share one matrix.
     pub is_tied: bool,
     pub has_head_bias: bool,
     /// The dense layer that an encoder has after its last layer.
@@ -98,7 +98,7 @@ pub struct Embeddings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Norms {
     pub per_layer: u32,
-    /// After the last layer, or after the embeddings.
+    /// Number of norms after the last layer or after the embeddings.
     pub outside: u32,
     /// A `LayerNorm` has a bias, an `RMSNorm` has none.
     pub has_bias: bool,
@@ -119,7 +119,7 @@ pub(crate) const VOCABULARY_MAX: u32 = 1 << 24;
 pub(crate) const EXPERTS_MAX: u32 = 4_096;
 
 impl ModelArchitecture {
-    /// Whether every number is one that a model can have.
+    /// Checks that every number is one that a model can have.
     pub(crate) fn check(&self) -> Result<(), InvalidValue> {
         let attention = &self.attention;
         let mut numbers = vec![

@@ -1,4 +1,4 @@
-//! How many parameters a model has.
+//! Number of parameters of a model.
 
 use serde::Serialize;
 
@@ -9,11 +9,11 @@ use crate::workload::LoraTargets;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct ParameterCount {
     pub total: u64,
-    /// Those that a token passes through: fewer than `total` with experts.
+    /// Parameters that a token passes through: fewer than `total` with experts.
     pub active: u64,
     /// Weights of the linear layers inside the blocks: what quantization makes smaller.
     pub linear: u64,
-    /// Of the largest block, which is gathered or recomputed as a whole.
+    /// Parameters of the largest block, which is gathered or recomputed as a whole.
     pub largest_block: u64,
     /// The larger of embedding and output matrix.
     pub vocabulary_matrix: u64,

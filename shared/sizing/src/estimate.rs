@@ -1,4 +1,4 @@
-//! What a workload takes on each GPU.
+//! Estimate of the memory that a workload takes on each GPU.
 //!
 //! Sources: "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models" (Rajbhandari et al. 2020), "Reducing Activation
 //! Recomputation in Large Transformer Models" (Korthikanti et al. 2022), "QLoRA" (Dettmers et al. 2023), "LoRA" (Hu et al. 2021).
@@ -14,7 +14,7 @@ use crate::parallelism::{GPUS_MAX, Parallelism};
 use crate::precision::Precision;
 use crate::workload::{BATCH_MAX, LORA_RANK_MAX, TOKENS_MAX, Task, Workload};
 
-/// What the CUDA context, loaded kernels and the workspaces of cuBLAS take of each GPU.
+/// Memory of the CUDA context, loaded kernels and the workspaces of cuBLAS on each GPU.
 const OVERHEAD_BYTES: u64 = 1 << 30;
 
 /// A workload that cannot be: why, and what can.
@@ -22,7 +22,7 @@ const OVERHEAD_BYTES: u64 = 1 << 30;
 #[error("{0}")]
 pub struct WorkloadError(#[from] InvalidValue);
 
-/// What one of the computations needs.
+/// Inputs that the computation of every part shares.
 #[derive(Clone, Copy)]
 struct Sizing<'a> {
     architecture: &'a ModelArchitecture,
@@ -103,17 +103,17 @@ fn assumptions(architecture: &ModelArchitecture, workload: &Workload) -> Vec<Str
 }
 
 impl Sizing<'_> {
-    /// How many sequences and tokens are in one pass.
+    /// Returns the number of tokens of all sequences in one pass.
     fn tokens(&self) -> u128 {
         u128::from(self.workload.batch) * u128::from(self.workload.tokens)
     }
 
-    /// Whether adapters are trained, and nothing else.
+    /// Returns `true` if only adapters are trained.
     fn is_adapted(&self) -> bool {
         matches!(self.workload.task, Task::Lora | Task::Qlora)
     }
 
-    /// In what the weights of the linear layers are kept.
+    /// Returns the format in which the weights of the linear layers are kept.
     fn storage(&self) -> Precision {
         match (self.workload.task, self.workload.precision) {
             (Task::Qlora, precision) if !precision.is_quantized() => Precision::Nf4,

@@ -1,4 +1,4 @@
-//! Whether an estimate fits a GPU.
+//! Comparison of an estimate with the memory of a GPU.
 
 use serde::Serialize;
 
@@ -6,8 +6,8 @@ use crate::memory::MemoryEstimate;
 
 const BYTES_PER_GB: u64 = 1_000_000_000;
 
-/// How much of a GPU's memory may be planned with. vLLM plans with 90 % by default (`gpu_memory_utilization`): the rest is for fragmentation
-/// and for what no formula knows.
+/// Share of a GPU's memory that a plan may use, in percent. vLLM uses 90 % by default (`gpu_memory_utilization`): the rest is for
+/// fragmentation and for needs that no formula covers.
 pub const USABLE_SHARE_PERCENT: u64 = 90;
 
 /// An estimate beside a GPU.
@@ -19,7 +19,7 @@ pub struct Fit {
     pub usable_bytes: u64,
 }
 
-/// From how many GB on a GPU has enough memory for an estimate, as GPUs are sold: in units of 10^9 bytes.
+/// Returns the smallest memory that a GPU needs for an estimate, in GB as GPUs are sold: units of 10^9 bytes.
 #[must_use]
 pub fn gpu_gb_min(estimate: &MemoryEstimate) -> u64 {
     (estimate.total_bytes() / USABLE_SHARE_PERCENT).saturating_mul(100).div_ceil(BYTES_PER_GB)

@@ -18,7 +18,7 @@ use unsized_kind::refuse_unsized_kind;
 /// Published files have a few kilobytes.
 pub const HF_CONFIG_BYTES_MAX: usize = 1 << 20;
 
-/// What the same is called by different kinds of models, the usual name first.
+/// Names of one key in different kinds of models, the usual name first.
 const HIDDEN: [&str; 5] = ["hidden_size", "n_embd", "n_embed", "d_model", "dim"];
 const HEADS: [&str; 3] = ["num_attention_heads", "n_head", "n_heads"];
 const KV_HEADS: [&str; 3] = ["num_key_value_heads", "num_kv_heads", "n_head_kv"];
@@ -127,7 +127,7 @@ fn read_architecture(keys: &ConfigKeys<'_>, family: &Family) -> Result<ModelArch
     })
 }
 
-/// As it is shown to people: the file may say anything.
+/// Returns `model_type` as it is shown to people: the file may contain anything.
 fn model_type(keys: &ConfigKeys<'_>) -> String {
     one_line(keys.model_type(), 40)
 }

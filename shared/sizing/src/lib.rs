@@ -1,8 +1,8 @@
-//! How much GPU memory a model needs, to run or to train it: part by part, each with its formula and source. `docs/sizing.md` explains
-//! the formulas, and compares them with measured cases.
+//! GPU memory that a model needs, to run or to train it: part by part, each with its formula and source. `docs/sizing.md` explains the
+//! formulas, and compares them with measured cases.
 //!
-//! [`read_params`] or [`read_hf_config`] gives a [`ModelArchitecture`]; [`estimate`] says what a [`Workload`] takes on each GPU;
-//! [`fit`] compares that with a GPU, and [`remedies`] finds the single changes that make it fit.
+//! [`read_params`] or [`read_hf_config`] gives a [`ModelArchitecture`]; [`estimate()`] computes the memory of a [`Workload`] on each GPU;
+//! [`fit()`] compares that with a GPU, and [`remedies()`] finds the single changes that make it fit.
 
 mod architecture;
 mod count;

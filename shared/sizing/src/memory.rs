@@ -1,4 +1,4 @@
-//! What a workload takes on each GPU, part by part.
+//! Memory that a workload takes on each GPU, part by part.
 
 use std::fmt::Write as _;
 
@@ -14,9 +14,9 @@ pub const BYTES_PER_GIB: u64 = 1 << 30;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MemoryPart {
     pub bytes: u64,
-    /// How it was computed, with the numbers.
+    /// Computation, with the numbers.
     pub formula: String,
-    /// Where the formula comes from.
+    /// Source of the formula.
     pub source: &'static str,
 }
 
@@ -29,12 +29,12 @@ pub struct MemoryEstimate {
     pub gradients: MemoryPart,
     pub optimizer: MemoryPart,
     pub activations: MemoryPart,
-    /// What the last layer and the loss hold.
+    /// Memory of the last layer and the loss.
     pub logits: MemoryPart,
     pub kv_cache: MemoryPart,
-    /// What the driver and the framework take for themselves.
+    /// Memory that the driver and the framework take for themselves.
     pub overhead: MemoryPart,
-    /// What was assumed, for people.
+    /// Assumptions, for people.
     pub assumptions: Vec<String>,
 }
 

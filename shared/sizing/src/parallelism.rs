@@ -1,4 +1,4 @@
-//! How a model is spread over GPUs.
+//! Distribution of a model over GPUs.
 
 use std::fmt;
 use std::str::FromStr;

@@ -5,7 +5,7 @@ use model::fault::{InvalidValue, shortened};
 use crate::architecture::{ArchitectureBasis, Attention, Embeddings, Mlp, ModelArchitecture, Norms};
 use crate::workload::TOKENS_MAX;
 
-/// Of one million, below which no table says what a model looks like, and of ten trillion.
+/// Limits of the number of parameters: one million, below which no table has the shape of a model, and ten trillion.
 const PARAMETERS_MIN: u64 = 1_000_000;
 const PARAMETERS_MAX: u64 = 10_000_000_000_000;
 

@@ -1,4 +1,4 @@
-//! In how many bits numbers are kept.
+//! Number formats, and the bits that they take.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,7 +17,7 @@ pub enum Precision {
     Bf16,
     Fp8,
     Int8,
-    /// In groups of 128, as GPTQ and AWQ write it.
+    /// Weights in groups of 128, as GPTQ and AWQ write it.
     Int4,
     /// The 4-bit `NormalFloat` of QLoRA with double quantization.
     Nf4,
@@ -64,7 +64,7 @@ impl Precision {
         }
     }
 
-    /// Whether only the linear layers are kept in it, and everything else in 16 bits.
+    /// Returns `true` if only the linear layers are kept in this format, and everything else in 16 bits.
     pub(crate) const fn is_quantized(self) -> bool {
         matches!(self, Self::Fp8 | Self::Int8 | Self::Int4 | Self::Nf4)
     }

@@ -1,4 +1,4 @@
-//! What would make a workload fit.
+//! Changes that make a workload fit.
 
 use std::mem::discriminant;
 

@@ -1,4 +1,4 @@
-//! What is done with a model.
+//! Workloads: a task on a model, with its settings.
 
 use std::fmt;
 use std::str::FromStr;
@@ -43,7 +43,7 @@ impl Task {
         }
     }
 
-    /// Whether it has a backward pass.
+    /// Returns `true` if the task has a backward pass.
     #[must_use]
     pub const fn is_training(self) -> bool {
         !matches!(self, Self::Inference)
@@ -89,7 +89,7 @@ pub enum Optimizer {
     #[serde(rename = "adamw-8bit")]
     Adamw8bit,
     Adafactor,
-    /// With momentum.
+    /// Stochastic gradient descent with momentum.
     Sgd,
     Lion,
 }
@@ -109,13 +109,13 @@ impl Optimizer {
     }
 }
 
-/// Which matrices get an adapter.
+/// Matrices that get an adapter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LoraTargets {
     /// Queries and values, the default of PEFT for Llama.
     QueryValue,
-    /// All of attention.
+    /// Every matrix of attention.
     Attention,
     /// Every linear layer, as QLoRA does.
     AllLinear,
@@ -134,7 +134,7 @@ impl LoraTargets {
     }
 }
 
-/// What is done with a model, on each GPU, or on each group of GPUs that share it by tensor parallelism.
+/// Task with a model, and its settings, on each GPU, or on each group of GPUs that share it by tensor parallelism.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub struct Workload {
@@ -157,7 +157,8 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// What people mean who say no more. LoRA's rank of 16 on every linear layer is the default of axolotl's and Unsloth's examples.
+    /// Returns the usual workload of a task: the settings that people mean if they name none. LoRA's rank of 16 on every linear layer is
+    /// the default of axolotl's and Unsloth's examples.
     #[must_use]
     pub const fn new(task: Task, precision: Precision) -> Self {
         Self {

@@ -32,7 +32,7 @@ const GET: &str = "s3:GetObject";
 const PUT: &str = "s3:PutObject";
 
 const JSON: &str = "application/json";
-/// Of a key in an error: a key that Curfew writes is shorter, unless a tag fills it.
+/// Limit of a key in an error, in characters. A key that Curfew writes is shorter, unless a tag fills it.
 const ADDRESS_CHARACTERS_MAX: usize = 300;
 
 /// A conditional write that collides with another one is tried this often. S3 refuses it only while the other one is in progress.
@@ -41,9 +41,7 @@ const CONFLICT_TRIES: u32 = 5;
 /// The pause before the second try; each further pause is twice as long.
 const CONFLICT_PAUSE: Duration = Duration::from_millis(50);
 
-/// The condition of a write.
 pub(crate) enum WriteCondition<'a> {
-    /// Nothing.
     None,
     /// The object still has this `ETag`; `None`: it is still absent.
     StillAt(Option<&'a str>),
@@ -62,9 +60,9 @@ pub(crate) struct FoundObject {
     pub(crate) bytes: Result<Vec<u8>, usize>,
     /// The identity of exactly these bytes.
     pub(crate) by: ObjectVersion,
-    /// To the second, by S3's clock.
+    /// Time of the write by S3's clock, to the second.
     pub(crate) written_at: Timestamp,
-    /// As it was written with the object.
+    /// Metadata as it was written with the object.
     pub(crate) metadata: HashMap<String, String>,
 }
 
@@ -79,7 +77,7 @@ pub(crate) struct ObjectVersion {
 pub(crate) struct Bucket {
     client: Client,
     name: String,
-    /// Whether a denied read lists the key, to learn whether the object exists.
+    /// `true` if a denied read lists the key, to learn whether the object exists.
     asks_listing: bool,
 }
 
@@ -111,7 +109,7 @@ impl Bucket {
         Ok(Some(StoredObject { bytes, etag: by.etag, metadata }))
     }
 
-    /// The same, for objects that may be too large: size and version belong to the same object.
+    /// Reads an object that may be too large; `None` if it is absent. Size and version belong to the same object.
     pub(crate) async fn find(&self, key: &str, bytes_max: usize) -> Result<Option<FoundObject>, StoreError> {
         match self.client.get_object().bucket(&self.name).key(key).send().await {
             Ok(output) => self.body(key, output, bytes_max).await.map(Some),
@@ -121,8 +119,8 @@ impl Bucket {
         }
     }
 
-    /// Whether a read was denied only because the object is absent. The listing has a permission of its own; if that is denied too, the
-    /// answer is unknown, and the read has failed. The key itself is the first of all keys with this prefix.
+    /// Returns `true` if a read was denied only because the object is absent. The listing has a permission of its own; if that is denied
+    /// too, the answer is unknown, and the read has failed. The key itself is the first of all keys with this prefix.
     pub(super) async fn is_absent<E>(&self, key: &str, error: &SdkError<E>) -> bool {
         // An answer to HEAD has no code.
         let is_denied = error.raw_response().is_some_and(|answer| answer.status().as_u16() == 403);
@@ -168,7 +166,7 @@ impl Bucket {
         answer.map(drop).map_err(|error| self.failed(DELETE, key, &error))
     }
 
-    /// Whether there is an object at that key.
+    /// Returns `true` if there is an object at that key.
     pub(crate) async fn has(&self, key: &str) -> Result<bool, StoreError> {
         self.head(key).await.map(|found| found.is_some())
     }
@@ -179,7 +177,7 @@ impl Bucket {
         Ok(self.head(key).await?.and_then(|found| found.checksum_sha256))
     }
 
-    /// When the object at that key was written, to the second; `None` if there is none.
+    /// Time at which the object at that key was written, to the second; `None` if there is none.
     pub(crate) async fn written_at(&self, key: &str) -> Result<Option<Timestamp>, StoreError> {
         Ok(self.head(key).await?.map(|found| moment(found.last_modified.as_ref())))
     }
@@ -257,7 +255,8 @@ impl Bucket {
         }
     }
 
-    /// After a 412. The SDK retries a write after a lost answer, and S3 refuses the retry: then the object has exactly these bytes and metadata.
+    /// Accepts a write that got a 412 if the object has exactly these bytes and metadata. The SDK retries a write after a lost answer, and
+    /// S3 refuses the retry.
     async fn accept_if_already_written(
         &self,
         key: &str,
@@ -295,12 +294,12 @@ fn version(id: Option<String>) -> Option<String> {
     id.filter(|id| id != "null")
 }
 
-/// To the second; an absent time is long ago.
+/// Converts a time, to the second; an absent time is long ago.
 fn moment(at: Option<&DateTime>) -> Timestamp {
     at.and_then(|at| Timestamp::from_second(at.secs()).ok()).unwrap_or(Timestamp::MIN)
 }
 
-/// Why S3 refuses a conditional write (Amazon S3 user guide, "How to prevent object overwrites with conditional writes").
+/// Reason for a refused conditional write (Amazon S3 user guide, "How to prevent object overwrites with conditional writes").
 enum WriteRefusal {
     /// 409: another write or deletion of the object is in progress. Nothing was written, and the write must be repeated.
     Conflict,

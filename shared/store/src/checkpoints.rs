@@ -2,7 +2,7 @@
 //! that it has kept before lies in `<step>.1/`, `<step>.2/` and so on.
 //!
 //! A checkpoint is whole if its manifest is there and all its checksums hold. Whether it counts, `head.json` says; that is the
-//! caller's to write. Memory is bounded whatever the sizes of files: of what is uploaded by [`Memory`], and what is restored is written as
+//! caller's to write. Memory is bounded whatever the sizes of files: of what is uploaded by `Memory`, and what is restored is written as
 //! it comes. Each byte is hashed once.
 
 mod fetch;
@@ -17,6 +17,7 @@ use std::path::PathBuf;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use jobs::checkpoints::{MANIFEST_FILE, Manifest, ManifestFile, ManifestLink, StoredCheckpoint};
 use jobs::{Checkpoint, JobId};
+use model::fault::error_sentence;
 
 use crate::bucket::WriteCondition;
 use crate::document::{bytes_of, read};
@@ -43,11 +44,11 @@ const IF_LOST: &str = "the checkpoint before it is taken";
 /// A file that is to be uploaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LocalFile {
-    /// Where it lies.
+    /// Path of the file on the disk.
     pub from: PathBuf,
     /// Its path in the checkpoint directory.
     pub path: String,
-    /// Which file it was when it was found, for one that must still be that one when it is read.
+    /// Fingerprint of the file when it was found, for a file that must still be the same when it is read.
     pub found: Option<FileFingerprint>,
 }
 
@@ -60,27 +61,27 @@ pub struct FileFingerprint {
 }
 
 impl FileFingerprint {
-    /// Of the file that this was read of.
+    /// Fingerprint of the file with this metadata.
     #[must_use]
     pub fn from_metadata(metadata: &Metadata) -> Self {
         let changed_at = (metadata.mtime(), metadata.mtime_nsec());
         Self { inode: metadata.ino(), bytes: metadata.len(), changed_at }
     }
 
-    /// How large it was.
+    /// Size of the file, in bytes.
     #[must_use]
     pub const fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// When it was changed last, in seconds since 1970 and nanoseconds.
+    /// Time of the last change, in seconds since 1970 and nanoseconds.
     #[must_use]
     pub const fn changed_at(&self) -> (i64, i64) {
         self.changed_at
     }
 }
 
-/// What a checkpoint consists of.
+/// Content of a checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CheckpointContent {
     pub files: Vec<LocalFile>,
@@ -88,12 +89,18 @@ pub struct CheckpointContent {
     pub links: Vec<ManifestLink>,
     /// The paths of its empty directories.
     pub folders: Vec<String>,
-    /// Whether it is all that has no number ([`Manifest::snapshot`]).
+    /// `true` if the content is everything that has no number ([`Manifest::snapshot`]).
     pub snapshot: bool,
+    /// The step that its names say.
+    pub number: Option<u64>,
+    /// True if a lower step was kept after a higher one.
+    pub counts_again: bool,
     /// The path that a command resumes from.
     pub resume: Option<String>,
     /// The names of what goes with it.
     pub companions: Vec<String>,
+    /// The copies of its files.
+    pub copies: Vec<ManifestLink>,
     /// The checkpoints that come back with it.
     pub beside: Vec<Checkpoint>,
 }
@@ -102,27 +109,27 @@ pub struct CheckpointContent {
 #[derive(Debug)]
 pub struct UnsentFile {
     pub file: LocalFile,
-    /// Why not, with its name.
+    /// Reason for not uploading it, with its name.
     pub words: String,
     /// An error of S3 that may pass.
     pub passing: Option<StoreError>,
 }
 
-/// Why a checkpoint was not uploaded, or not restored.
+/// Reason for not uploading, or not restoring, a checkpoint.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckpointError {
-    /// It is not whole, or was changed while it was read.
+    /// The checkpoint is not whole, or was changed while it was read.
     #[error("{0}")]
     Damaged(String),
-    /// It could be uploaded, and never be restored.
+    /// The checkpoint could be uploaded, and never be restored.
     #[error("{0}")]
     Unrestorable(String),
     /// The machine's own disk.
-    #[error("{path}: {error}", path = path.display())]
+    #[error("{}: {}", path.display(), error_sentence(error))]
     Disk {
         /// The file.
         path: PathBuf,
-        /// What went wrong.
+        /// Error of the disk.
         error: std::io::Error,
     },
     /// S3 refused, or did not answer.
@@ -170,7 +177,18 @@ impl Store {
         now: jiff::Timestamp,
     ) -> Result<Manifest, CheckpointError> {
         let folder = folder(job, checkpoint);
-        let CheckpointContent { files, links, folders, snapshot, resume, companions, beside } = content;
+        let CheckpointContent {
+            files,
+            links,
+            folders,
+            snapshot,
+            number,
+            counts_again,
+            resume,
+            companions,
+            copies,
+            beside,
+        } = content;
         let described =
             files.iter().map(|file| described_bytes(&file.path, file.found.map_or(0, |found| found.bytes())));
         check_size(described.sum())?;
@@ -180,6 +198,8 @@ impl Store {
             schema: jobs::SCHEMA,
             attempt: checkpoint.attempt,
             step: checkpoint.step,
+            number,
+            counts_again,
             rewrite: checkpoint.rewrite,
             at: now,
             bytes: files.iter().map(|file| file.bytes).sum(),
@@ -189,6 +209,7 @@ impl Store {
             snapshot,
             resume,
             companions,
+            copies,
             beside,
         };
         let key = format!("{folder}{MANIFEST_FILE}");
@@ -272,7 +293,7 @@ fn read_place(path: &str) -> Option<Checkpoint> {
     (path == place(checkpoint)).then_some(checkpoint)
 }
 
-/// How many bytes a manifest has for a file.
+/// Bytes that a manifest has for a file.
 fn described_bytes(path: &str, bytes: u64) -> usize {
     let file = ManifestFile {
         path: path.to_owned(),

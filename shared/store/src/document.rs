@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::{BYTES_MAX, StoreError};
 
-/// At least the bytes that the schema adds to a document.
+/// Upper bound of the bytes that the schema adds to a document.
 const STAMP_BYTES: usize = 64;
 
 /// The longest quotation of a document in an error, in characters: it must fit a message, and a document may be one long word.
@@ -33,7 +33,7 @@ pub(crate) trait StoredDocument: Serialize + DeserializeOwned + Default {
     /// The largest that is written: half of what is read, so that every written document can be read.
     const WRITTEN_BYTES_MAX: usize = Self::BYTES_MAX / 2;
 
-    /// The same in at most this number of bytes, without its least important parts; `None` if it has none.
+    /// Returns the document in at most this number of bytes, without its least important parts; `None` if it has none.
     fn reduced_to(&self, _bytes_max: usize) -> Option<Self> {
         None
     }
@@ -43,7 +43,7 @@ impl StoredDocument for NotificationLog {
     const IF_LOST: &'static str =
         "without it everything is announced anew, with the whole grace, and no snapshot is known as Curfew's own";
     const SCHEMA: u32 = 2;
-    /// It left to tags what was announced.
+    /// Schema that left to tags what was announced.
     const LOST_SCHEMA: Option<u32> = Some(1);
 
     fn reduced_to(&self, bytes_max: usize) -> Option<Self> {
@@ -55,7 +55,7 @@ impl StoredDocument for Budget {
     const IF_LOST: &'static str = "what it reserves for jobs is forgotten, and all else is made anew from the ledger";
 }
 
-/// Without it `CloudWatch` is queried more, once.
+/// A lost cache makes `CloudWatch` be queried more, once.
 impl StoredDocument for ActivityCache {
     const IF_LOST: &'static str = "it is only a cache";
 
@@ -64,7 +64,7 @@ impl StoredDocument for ActivityCache {
     }
 }
 
-/// Without it prices are queried again.
+/// A lost cache makes prices be queried again.
 impl StoredDocument for price::PriceDocument {
     const IF_LOST: &'static str = "it is only a cache";
 
@@ -100,7 +100,7 @@ pub(crate) fn encode<T: StoredDocument>(value: &T, address: &str) -> Result<Vec<
     }
 }
 
-/// The same for a value without a default, and without a schema of its own.
+/// Encodes a value without a default, and without a schema of its own; `address` names it in errors.
 pub(crate) fn stamped(value: &impl Serialize, address: &str) -> Result<Vec<u8>, StoreError> {
     bytes_of(&StampedDocument { schema: SCHEMA, value }, address)
 }
@@ -122,13 +122,25 @@ pub(crate) fn decode<T: StoredDocument>(bytes: &[u8], address: &str) -> Result<T
     }
 }
 
-/// The same for any value with a schema; `if_lost` says what deleting it means.
+/// Decodes any value with a schema; `address` names it in errors, and `if_lost` says what deleting it means.
 pub(crate) fn read<'a, T: Deserialize<'a>>(
     bytes: &'a [u8],
     address: &str,
     if_lost: &'static str,
 ) -> Result<T, StoreError> {
     read_schema(bytes, SCHEMA, address, if_lost)
+}
+
+/// The schema that a document states, known or not; `address` names it in errors.
+pub(crate) fn read_stamp<T: StoredDocument>(bytes: &[u8], address: &str) -> Result<u32, StoreError> {
+    let stamp = serde_json::from_slice::<SchemaStamp>(bytes).ok().and_then(|stamp| stamp.schema);
+    let schema = stamp.as_ref().and_then(Value::as_u64).and_then(|schema| u32::try_from(schema).ok());
+    schema.ok_or_else(|| StoreError::UnknownSchema {
+        address: address.to_owned(),
+        found: stamp.map_or_else(|| "none".to_owned(), |found| shortened(&found.to_string(), QUOTED_CHARACTERS_MAX)),
+        known: T::SCHEMA,
+        if_lost: T::IF_LOST,
+    })
 }
 
 fn read_schema<'a, T: Deserialize<'a>>(
@@ -149,6 +161,11 @@ fn read_schema<'a, T: Deserialize<'a>>(
         if_lost,
     })?;
     let stamp: SchemaStamp = serde_json::from_str(text).map_err(unreadable)?;
+    // A structure may be read from an array as well, by the order of its fields.
+    if text.trim_ascii_start().starts_with('[') {
+        let problem = "no object at line 1 column 1".to_owned();
+        return Err(StoreError::Unreadable { address: address.to_owned(), problem, if_lost });
+    }
     if stamp.schema != Some(Value::from(schema)) {
         let found = stamp.schema.map_or_else(|| "none".to_owned(), |schema| schema.to_string());
         return Err(StoreError::UnknownSchema {
@@ -161,7 +178,7 @@ fn read_schema<'a, T: Deserialize<'a>>(
     serde_json::from_str(text).map_err(unreadable)
 }
 
-/// The same for what is read by the thousand, in one pass: `schema` is what the value says of its own.
+/// Decodes in one pass a value that is read by the thousand: `schema` returns the schema that the value states.
 pub(crate) fn read_in_one_pass<'a, T: Deserialize<'a>>(
     bytes: &'a [u8],
     schema: impl Fn(&T) -> Option<u32>,
@@ -173,7 +190,7 @@ pub(crate) fn read_in_one_pass<'a, T: Deserialize<'a>>(
     value.filter(|value| schema(value) == Some(SCHEMA)).map_or_else(|| read(bytes, address, if_lost), Ok)
 }
 
-/// Whether a document belongs at its address; `says` is its own claim.
+/// Checks that a document belongs at its address; `says` is its own claim.
 pub(crate) fn is_at_home(is: bool, says: impl Display, address: &str, if_lost: &'static str) -> Result<(), StoreError> {
     if is {
         return Ok(());

@@ -37,7 +37,7 @@ pub use triggers::{TriggerListing, TriggerObject};
 /// The largest `cancel.json`, and answer of the inbox, in bytes: an answer names each mistake of a spec of at most 64 KiB.
 const SMALL_BYTES_MAX: usize = 1024 * 1024;
 
-/// How long a job counts as followed after the command said so. It says so every minute.
+/// Time for which a job counts as followed after the command said so. The command says so every minute.
 const FOLLOWED_FOR: SignedDuration = SignedDuration::from_mins(3);
 
 const TOML: &str = "application/toml";
@@ -51,7 +51,7 @@ const IF_CANCEL_IS_LOST: &str = "the job then runs on";
 /// One heartbeat of an attempt.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReceivedHeartbeat {
-    /// When, by S3's clock, to the second.
+    /// Time of the write by S3's clock, to the second.
     pub at: Timestamp,
     pub said: Heartbeat,
 }
@@ -59,7 +59,7 @@ pub struct ReceivedHeartbeat {
 /// A document of a job's machine. Its programs can write anything, so a document that cannot be trusted counts as absent.
 #[derive(Debug, Clone, PartialEq)]
 pub enum MachineDocument<T> {
-    /// Nothing.
+    /// No document.
     Absent,
     /// Too large, not Curfew's, at the wrong address, or impossible. Curfew notifies the owner.
     Refused(StoreError),
@@ -223,7 +223,7 @@ impl Store {
         self.bucket.put(&key(job, JobDocument::Followed), b"{}".to_vec(), WriteCondition::None).await.map(drop)
     }
 
-    /// Whether somebody follows the log of a job. The time of the object counts, and none of its content.
+    /// Returns `true` if somebody follows the log of a job. The time of the object counts, and none of its content.
     ///
     /// # Errors
     /// If S3 refused.
@@ -246,7 +246,7 @@ impl Store {
         }
     }
 
-    /// All unfinished jobs, in order.
+    /// Lists all unfinished jobs, in order.
     ///
     /// # Errors
     /// If S3 refused.
@@ -272,7 +272,7 @@ impl Store {
         self.bucket.delete(&active_key(job)).await
     }
 
-    /// Whether a job, `<team>/<job>`, is unfinished; `false` if the text names no job.
+    /// Returns `true` if a job, `<team>/<job>`, is unfinished; `false` if the text names no job.
     ///
     /// # Errors
     /// If S3 refused.

@@ -12,13 +12,13 @@ const KEYS_MAX: usize = 1_000;
 impl StoredDocument for Ledger {
     const IF_LOST: &'static str = "without it what was spent until now in that month and region is forgotten, but for what still \
                                    runs, and budgets count from then on";
-    /// At most half of it is written: more than `billing::ledger::FoldLimits` lets a ledger grow to, with up to 75,000 machines and volumes
-    /// that still run.
+    /// Limit of a ledger that is read, in bytes. At most half of it is written: more than `billing::ledger::FoldLimits` lets a ledger grow
+    /// to, with up to 75,000 machines and volumes that still run.
     const BYTES_MAX: usize = 64 * 1024 * 1024;
 }
 
 impl Store {
-    /// What ran in a region in a month; empty without a document.
+    /// Reads the ledger of a region in a month; empty without a document.
     ///
     /// # Errors
     /// If the document could not be read, or is not Curfew's.

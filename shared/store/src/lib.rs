@@ -17,6 +17,7 @@ mod plans;
 mod ports_impl;
 mod prices;
 mod report_pages;
+mod schemas;
 
 use aws_config::SdkConfig;
 use model::config::Config;
@@ -31,6 +32,7 @@ use document::{StoredDocument, decode, encode};
 pub use bucket::{INPUT_PART_BYTES, InputBucket, InputError, ListPart, ListedObject, MeasuredData, measure_data};
 pub use budgets::team_folder;
 pub use checkpoints::{CheckpointContent, CheckpointError, FileFingerprint, FileOwner, LocalFile, UnsentFile};
+pub use config::{ConfigObject, PREVIOUS_CONFIGS};
 pub use jobs::{
     Backlog, Bookmarks, InboxAnswers, InboxObject, JobEntry, LOG_PARTS_MAX, LogPart, LogTail, MachineDocument,
     ReceivedHeartbeat, Submission, SubmittedSpec, TriggerListing, TriggerObject, has_legal_keys, is_answerable,
@@ -38,6 +40,7 @@ pub use jobs::{
 };
 pub use plans::PlanKey;
 pub use ports::{CallAdvice, ConfigLoadError, StoreError, Versioned};
+pub use schemas::DocumentSchema;
 
 /// The largest document that is read, in bytes.
 const BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -55,7 +58,7 @@ impl Store {
         Self { bucket: Bucket::new(config, bucket) }
     }
 
-    /// The same for a job's machine: after a denied read it lists the key to learn whether the object exists.
+    /// Store for a job's machine: after a denied read it lists the key to learn whether the object exists.
     ///
     /// S3 answers 404 for an absent object only to a caller that may list the bucket, and otherwise 403 (Amazon S3 API reference,
     /// "`GetObject`", "Permissions"). A machine may list only by `s3:prefix`, and whether a read counts as a listing with its key as the
@@ -143,7 +146,7 @@ impl Store {
         self.write(&notices_key(function, region), notices, last).await
     }
 
-    /// What earlier runs learnt about a region's instances. An unreadable document counts as lost: it is a cache, and the next write
+    /// Reads the cache of what earlier runs learnt about a region's instances. An unreadable document counts as lost, and the next write
     /// replaces it.
     ///
     /// # Errors

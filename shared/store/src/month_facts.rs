@@ -1,4 +1,4 @@
-//! What the report of a month is made from, read from everything that the state bucket has of it.
+//! Facts for the report of a month, read from everything that the state bucket has of it.
 
 mod jobs;
 mod records;

@@ -29,7 +29,7 @@ pub struct PlanKey {
     pub key: String,
     pub function: String,
     pub run: RunId,
-    /// When it was written, to the second: about the end of the run.
+    /// Time of the write, to the second: about the end of the run.
     pub written_at: Timestamp,
     pub bytes: u64,
 }
@@ -74,7 +74,7 @@ impl Store {
         Ok(self.bucket.get(key, BYTES_MAX).await?.map(|object| object.bytes))
     }
 
-    /// What the report of a month needs of the audit record at that key.
+    /// Reads from the audit record at that key what the report of a month needs.
     pub(crate) fn read_outline<'a>(&self, key: &str, bytes: &'a [u8]) -> Result<RunOutline<'a>, StoreError> {
         let address = self.bucket.address(key);
         let outline: RunOutline<'_> =

@@ -4,7 +4,7 @@ use billing::price::PriceDocument;
 
 use crate::{Store, StoreError, Versioned};
 
-const KEY: &str = "prices/current.json";
+pub(crate) const PRICES_KEY: &str = "prices/current.json";
 
 impl Store {
     /// Live prices. An unreadable document counts as lost: it is a cache, and the next write replaces it.
@@ -12,7 +12,7 @@ impl Store {
     /// # Errors
     /// If S3 refused.
     pub async fn read_prices(&self) -> Result<Versioned<PriceDocument>, StoreError> {
-        self.read_cache(KEY).await
+        self.read_cache(PRICES_KEY).await
     }
 
     /// Writes live prices over the object with the `ETag` `last`; `None` if there was none. If another run was faster, its result is as
@@ -21,6 +21,6 @@ impl Store {
     /// # Errors
     /// If S3 refused.
     pub async fn write_prices(&self, prices: &PriceDocument, last: Option<&str>) -> Result<Option<String>, StoreError> {
-        self.write_cache(KEY, prices, last).await
+        self.write_cache(PRICES_KEY, prices, last).await
     }
 }

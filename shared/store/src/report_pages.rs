@@ -12,7 +12,7 @@ fn page_key(day: Date) -> String {
 }
 
 impl Store {
-    /// Whether that day has a page.
+    /// Returns `true` if that day has a page.
     ///
     /// # Errors
     /// If S3 refused.
@@ -28,7 +28,7 @@ impl Store {
         self.bucket.put_as(HTML, &page_key(day), page.into_bytes(), WriteCondition::None).await.map(drop)
     }
 
-    /// Where the page of that day is: `s3://<bucket>/reports/<yyyy-mm-dd>/report.html`.
+    /// Address of the page of that day: `s3://<bucket>/reports/<yyyy-mm-dd>/report.html`.
     #[must_use]
     pub fn report_page_address(&self, day: Date) -> String {
         self.bucket.address(&page_key(day))

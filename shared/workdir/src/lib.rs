@@ -1,4 +1,4 @@
-//! The directory of code that a job brings along, as one archive: [`pack`] where the job is submitted, [`unpack`] on its machine.
+//! The directory of code that a job brings along, as one archive: [`pack()`] where the job is submitted, [`unpack()`] on its machine.
 //!
 //! An archive is a GNU tar, compressed by Zstandard (RFC 8878). Of a file it has the path, the content and whether it is executable: no time, no
 //! owner, no order of a disk. So equal directories have equal archives, and an archive is uploaded once.
@@ -7,8 +7,8 @@
 mod pack;
 mod unpack;
 
-pub use pack::{PackError, PackedWorkdir, pack};
-pub use unpack::{UnpackError, UnpackedWorkdir, unpack};
+pub use pack::{LeftOut, LeftOutReason, PackError, PackedWorkdir, StrayLink, pack};
+pub use unpack::{InTheWay, MovedEntry, UnpackError, UnpackedWorkdir, unpack};
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File, Permissions};
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use tar::{Builder, EntryType, Header};
 use tempfile::TempDir;
 
 use crate::unpack::unpack_checked;
-use crate::{PackError, UnpackError, pack, unpack};
+use crate::{InTheWay, LeftOut, LeftOutReason, PackError, StrayLink, UnpackError, pack, unpack};
 
 /// A directory of its own, deleted at the end.
 struct Scratch(TempDir);
@@ -77,7 +78,7 @@ fn repository() -> Scratch {
 fn a_directory_is_unpacked_as_it_was_without_what_git_ignores() {
     let (from, into) = (repository(), Scratch::new());
     let packed = pack(from.path()).unwrap();
-    let unpacked = unpack(&packed.archive, &packed.digest, into.path()).unwrap();
+    let unpacked = unpack(&packed.archive, &packed.digest, into.path(), InTheWay::MoveAside).unwrap();
     assert_eq!((unpacked.entries, unpacked.bytes), (packed.entries, packed.bytes));
     let expected = [
         ".curfewignore notebooks/\n",
@@ -97,7 +98,7 @@ fn a_directory_is_unpacked_as_it_was_without_what_git_ignores() {
     assert_eq!(into.listing(), expected.join("\n"));
     // A machine that restarted has it already.
     into.write("train.py", "print(2)");
-    unpack(&packed.archive, &packed.digest, into.path()).unwrap();
+    unpack(&packed.archive, &packed.digest, into.path(), InTheWay::MoveAside).unwrap();
     assert_eq!(into.listing(), expected.join("\n"));
 }
 
@@ -132,7 +133,49 @@ fn a_socket_is_left_out() {
     let _socket = UnixListener::bind(from.path().join("socket")).unwrap();
     assert!(matches!(pack(from.path()), Err(PackError::Empty(_))));
     let packed = pack(from.write("a", "").path()).unwrap();
-    assert_eq!((packed.entries, packed.skipped), (1, vec![PathBuf::from("socket")]));
+    let socket = LeftOut { path: PathBuf::from("socket"), reason: LeftOutReason::NoFile };
+    assert_eq!((packed.entries, packed.left_out), (1, vec![socket]));
+}
+
+/// A link `at` in a directory with `src/a.py` and the ignored `data/x`.
+fn check_link(at: &str, target: &str, expect: bool) {
+    let from = Scratch::new();
+    from.write("src/a.py", "").write("data/x", "").write(".curfewignore", "data");
+    symlink(target, from.path().join(at)).unwrap();
+    let packed = pack(from.path()).unwrap();
+    let link = StrayLink { path: PathBuf::from(at), target: PathBuf::from(target) };
+    assert_eq!(packed.stray_links, if expect { vec![link] } else { Vec::new() }, "{at} -> {target}");
+}
+
+#[test]
+fn a_link_to_what_is_not_packed_is_named() {
+    check_link("link", "/mnt/nfs/imagenet", true);
+    check_link("link", "../other", true);
+    check_link("src/link", "../../other", true);
+    check_link("src/link", "../data/x", true);
+    check_link("link", "data", true);
+    for inside in ["src", "./src/a.py", "src/../src", ".", "made/later"] {
+        check_link("link", inside, false);
+    }
+    check_link("src/link", "..", false);
+}
+
+#[test]
+fn what_vanishes_while_it_is_packed_is_left_out() {
+    let from = Scratch::new();
+    from.write("train.py", "1");
+    for number in 0..500 {
+        from.write(&format!("logs/{number}/log"), "");
+    }
+    // Whatever the moment is in which it goes: nothing is refused, and what is packed or left out was there.
+    std::thread::scope(|scope| {
+        scope.spawn(|| fs::remove_dir_all(from.path().join("logs")).unwrap());
+        for _ in 0..20 {
+            let packed = pack(from.path()).unwrap();
+            assert!(packed.left_out.iter().all(|one| one.reason == LeftOutReason::Vanished), "{packed:?}");
+        }
+    });
+    assert_eq!(pack(from.path()).unwrap().entries, 1);
 }
 
 #[test]
@@ -181,7 +224,7 @@ fn check_forged(forge: impl Fn(&mut Builder<Vec<u8>>), expect: &str) {
     fs::create_dir(&into).unwrap();
     let mut builder = Builder::new(Vec::new());
     forge(&mut builder);
-    let error = unpack_checked(&compressed(builder), &into).unwrap_err().to_string();
+    let error = unpack_checked(&compressed(builder), &into, InTheWay::MoveAside).unwrap_err().to_string();
     assert!(error.contains(expect), "{error}");
     assert_eq!(fs::read_dir(around.path()).unwrap().count(), 1, "{expect}");
 }
@@ -226,10 +269,71 @@ fn an_absolute_path_is_taken_from_the_directory_on_and_no_file_is_setuid() {
     let into = Scratch::new();
     let mut builder = Builder::new(Vec::new());
     with_path(&mut builder, "/absolute/file");
-    unpack_checked(&compressed(builder), into.path()).unwrap();
+    unpack_checked(&compressed(builder), into.path(), InTheWay::MoveAside).unwrap();
     assert_eq!(into.listing(), "absolute/\nabsolute/file* x");
     let metadata = fs::metadata(into.path().join("absolute/file")).unwrap();
     assert_eq!(metadata.permissions().mode() & 0o7000, 0);
+}
+
+/// What is in the way of `data -> /mnt/data`, `code/a.py` and `run`, and what is there afterwards; `~` is `.curfew-before-unpacking-`.
+fn check_in_the_way(before: impl Fn(&Scratch), in_the_way: InTheWay, expect: &[&str]) {
+    let (from, into) = (Scratch::new(), Scratch::new());
+    from.write("code/a.py", "new").write("run", "new");
+    symlink("/mnt/data", from.path().join("data")).unwrap();
+    let packed = pack(from.path()).unwrap();
+    before(&into);
+    unpack(&packed.archive, &packed.digest, into.path(), in_the_way).unwrap();
+    assert_eq!(into.listing().replace(".curfew-before-unpacking-", "~"), expect.join("\n"));
+}
+
+#[test]
+fn what_came_with_the_machine_is_moved_aside() {
+    let whole = ["code/", "code/a.py new", "data -> /mnt/data", "run new"];
+    check_in_the_way(|_| {}, InTheWay::MoveAside, &whole);
+    let empty = |into: &Scratch| fs::create_dir(into.path().join("data")).unwrap();
+    check_in_the_way(empty, InTheWay::MoveAside, &whole);
+    let full = |into: &Scratch| {
+        into.write("data/x", "1").write("run/x", "2").write("code", "3");
+    };
+    let aside = ["~1 3", "~2/", "~2/x 1", "~3/", "~3/x 2"];
+    check_in_the_way(full, InTheWay::MoveAside, &[&aside[..], &whole[..]].concat());
+    let link = |into: &Scratch| symlink("elsewhere", into.path().join("code")).unwrap();
+    check_in_the_way(link, InTheWay::MoveAside, &[&["~1 -> elsewhere"], &whole[..]].concat());
+}
+
+#[test]
+fn what_the_job_made_of_an_entry_stays() {
+    let made = |into: &Scratch| {
+        into.write("data/x", "1").write("run", "old");
+        symlink("elsewhere", into.path().join("code")).unwrap();
+    };
+    check_in_the_way(made, InTheWay::Keep, &["code -> elsewhere", "data/", "data/x 1", "run new"]);
+}
+
+#[test]
+fn an_error_of_the_disk_has_its_cause() {
+    let (from, into) = (Scratch::new(), Scratch::new());
+    let packed = pack(from.write("a", "").path()).unwrap();
+    let gone = into.path().join("gone");
+    let error = unpack(&packed.archive, &packed.digest, &gone, InTheWay::MoveAside).unwrap_err().to_string();
+    assert!(error.contains("`: No such file or directory (os error 2)"), "{error}");
+}
+
+#[test]
+fn odd_names_come_out_as_they_were() {
+    let (from, into) = (Scratch::new(), Scratch::new());
+    let long = "x".repeat(255);
+    let names = ["-rf", "a b", "line\nbreak", "q'\"$`*?", "back\\slash", "größe 東京", " ", "...", "~", long.as_str()];
+    for (number, name) in names.into_iter().enumerate() {
+        from.write(name, name).write(&format!("{number}.d/{name}"), name);
+        symlink(name, from.path().join(format!("{number} links"))).unwrap();
+    }
+    let latin1 = std::ffi::OsStr::from_bytes(b"caf\xe9");
+    fs::write(from.path().join(latin1), "").unwrap();
+    let packed = pack(from.path()).unwrap();
+    unpack(&packed.archive, &packed.digest, into.path(), InTheWay::MoveAside).unwrap();
+    assert_eq!(into.listing(), from.listing());
+    assert!(into.path().join(latin1).exists());
 }
 
 #[test]
@@ -239,7 +343,7 @@ fn only_the_archive_that_was_submitted_is_unpacked() {
     let mut other = packed.archive.clone();
     let middle = other.len() / 2;
     other[middle] ^= 1;
-    let error = unpack(&other, &packed.digest, into.path()).unwrap_err();
+    let error = unpack(&other, &packed.digest, into.path(), InTheWay::MoveAside).unwrap_err();
     assert!(matches!(error, UnpackError::OtherContent(_)), "{error}");
     assert_eq!(into.listing(), "");
 }
@@ -256,7 +360,7 @@ proptest! {
         let (at, cut) = (at.index(archive.len()), cut.index(archive.len()));
         archive[at] ^= flip;
         let into = Scratch::new();
-        let _ = unpack_checked(&archive, into.path());
-        let _ = unpack_checked(&archive[..cut], into.path());
+        let _ = unpack_checked(&archive, into.path(), InTheWay::MoveAside);
+        let _ = unpack_checked(&archive[..cut], into.path(), InTheWay::Keep);
     }
 }

@@ -56,7 +56,8 @@ fn line(step: &Step, outcome: &StepOutcome) -> String {
     format!("{action} {} ({}): {}{error}", target.resource, target.region, outcome.kind.as_str())
 }
 
-/// What has begun is finished, announced and recorded, although a person interrupts it; but nothing more is begun.
+/// Finishes the work although a person interrupts it: steps that have begun are finished, announced and recorded, but no further step
+/// begins.
 async fn unless_halted<T>(mut work: Pin<Box<impl Future<Output = T>>>, halted: &AtomicBool) -> T {
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt()).ok(), signal(SignalKind::terminate()).ok());
     // Whose terminal is closed, or whose connection to it breaks.

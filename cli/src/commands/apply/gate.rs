@@ -1,4 +1,4 @@
-//! When nothing may be ended, whatever the plan says.
+//! The conditions under which nothing may be stopped or deleted, whatever the plan says.
 
 use jiff::{SignedDuration, Timestamp};
 use model::channels::NotificationChannels;
@@ -13,10 +13,11 @@ use crate::command_error::CommandError;
 use crate::context::{CommandContext, DeployedResources, FunctionCeiling, own_ceiling};
 use crate::world;
 
-/// What was reviewed longer ago says too little of what is there now, and every run makes a new plan.
+/// Age up to which a plan may be applied. An older review says too little about the resources as they are now, and every run makes a new
+/// plan.
 const APPLY_WITHIN: SignedDuration = SignedDuration::from_hours(24);
 
-/// Whose plans leave something to a person.
+/// The functions whose plans leave something to a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReapFunction {
     Instances,
@@ -45,7 +46,7 @@ impl ReapFunction {
     }
 }
 
-/// That a plan may be carried out, and how.
+/// The permission to carry out a plan, with its terms.
 pub(super) struct ApplyGate {
     pub(super) function: ReapFunction,
     pub(super) config: Config,

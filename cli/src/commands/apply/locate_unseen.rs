@@ -1,5 +1,5 @@
-//! What is on the list and was not seen: an instance that is of another type by now, without a GPU, is not among those that
-//! the function looks at, and it is not gone.
+//! The items of the list that were not seen: an instance that is of another type by now, without a GPU, is not among those that the
+//! function looks at, and it is not gone.
 
 use cloud::operator::{LocateResult, ResourceKind, locate};
 use futures::stream::{self, StreamExt as _};

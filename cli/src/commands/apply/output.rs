@@ -1,4 +1,4 @@
-//! What became of the list.
+//! The outcome of each item of the list.
 
 use model::id::{Region, ResourceId, RunId};
 use model::money::Rate;
@@ -11,7 +11,6 @@ use crate::command_status::CommandStatus;
 use crate::commands::plans::worth;
 use crate::screen;
 
-/// The result.
 #[derive(Serialize)]
 pub(super) struct ApplyOutput<'a> {
     schema: u32,
@@ -54,7 +53,7 @@ impl<'a> AppliedItem<'a> {
         }
     }
 
-    /// Whether nothing is left to do about it.
+    /// Returns `true` if nothing is left to do about the item.
     const fn is_settled(&self) -> bool {
         matches!(self.outcome, OutcomeKind::Done | OutcomeKind::AlreadyGone)
     }

@@ -22,6 +22,7 @@ use plan::report::{APPLIED, RecordedEvidence, RecordedStep, RunRecord, StepOutco
 use plan::{Plan, Step, Target};
 use reaping::job_ownership::JobStates;
 use reaping::policy::Policy;
+use reaping::rules::summarize;
 use reaping::{instances, sagemaker, volumes};
 use store::Store;
 
@@ -35,30 +36,30 @@ use crate::world::clock;
 /// Looking takes a third of it at most. What is not done by then is left to the next try.
 const RUN_MAX: SignedDuration = SignedDuration::from_mins(30);
 
-/// How the ids of runs end that carried out a part of a plan.
+/// The end of the ids of runs that carried out a part of a plan.
 pub(super) const NARROWED: &str = "-only";
 
-/// What is to be carried out, and where.
+/// The list to carry out, and its deployment.
 pub(super) struct ApplyTask<'a> {
     pub(super) context: &'a CommandContext,
     pub(super) deployed: &'a DeployedResources,
     pub(super) record: &'a RunRecord,
     pub(super) gate: ApplyGate,
-    /// Whether it is about a part of the list.
+    /// `true` if the task is about a part of the list.
     pub(super) narrowed: bool,
 }
 
 /// A list, looked at again.
 pub(super) struct ReviewedPlan {
-    /// When the look began.
+    /// Time when the observation began.
     pub(super) began: Timestamp,
     /// The steps to carry out, and no others.
     pub(super) plan: Plan,
-    /// Where was looked.
+    /// The regions that were observed.
     pub(super) regions: Vec<model::id::Region>,
-    /// What earlier runs told.
+    /// The notifications of earlier runs.
     pub(super) recalled: RecalledLogs,
-    /// What is left alone.
+    /// The items that are skipped.
     pub(super) left: ItemOutcomes,
     pub(super) function: &'static str,
 }
@@ -92,7 +93,7 @@ impl ApplyTask<'_> {
         }
     }
 
-    /// How the ids of all runs begin that carried out this plan, or a part of it.
+    /// Returns the beginning of the ids of all runs that carried out this plan, or a part of it.
     pub(super) fn ids(&self) -> String {
         format!("{APPLIED}{}-", self.record.run)
     }
@@ -148,7 +149,7 @@ impl ApplyTask<'_> {
 }
 
 impl ReviewedPlan {
-    /// Whether nothing is to be carried out.
+    /// Returns `true` if nothing is to be carried out.
     pub(super) fn is_empty(&self) -> bool {
         self.plan.steps.is_empty()
     }
@@ -162,7 +163,7 @@ impl ReviewedPlan {
         items.iter().filter(is_approved).cloned().collect()
     }
 
-    /// What all of it saves, and what has to be said of those prices.
+    /// Formats the total saving, with the caveats of its prices.
     fn saves(&self) -> String {
         let quotes = || self.plan.steps.iter().filter_map(|step| step.saves);
         let rate: Rate = quotes().map(|quote| quote.rate).sum();
@@ -178,7 +179,7 @@ impl ReviewedPlan {
         format!("Carry this out ({})?", counts.collect::<Vec<_>>().join(", "))
     }
 
-    /// What will be done to what and whose, why, what that saves, and what is lost; and what is left alone.
+    /// Shows each action with its resource, owner, reason, saving and loss; and the skipped items.
     pub(super) fn show(&self, json: bool) {
         let show = |text: &dyn std::fmt::Display| if json { screen::progress(text) } else { screen::print_line(text) };
         if !self.is_empty() {
@@ -227,7 +228,7 @@ impl ReviewedPlan {
                 format!(
                     "{}: {}",
                     step.evidence.rule(),
-                    RecordedEvidence::from_step(step).describe(step.action.as_str())
+                    summarize(&RecordedEvidence::from_step(step), step.action.as_str())
                 ),
             ]);
         }
@@ -235,7 +236,7 @@ impl ReviewedPlan {
     }
 }
 
-/// What a person approves is tried, whatever AWS refused before.
+/// Removes earlier refusals from the logs: an action that a person approves is tried, whatever AWS refused before.
 fn without_refusals(memory: &NotificationLogs) -> NotificationLogs {
     let mut memory = memory.clone();
     for record in memory.values_mut().flat_map(|log| log.resources.values_mut()) {

@@ -1,7 +1,7 @@
-//! What an earlier apply of the same plan ended before it was cut off, and could not tell.
+//! The notifications that an earlier apply of the same plan owes: it stopped or deleted something, and was cut off before it sent them.
 //!
-//! A run writes its record before it ends anything, and again when all is told. A record with ends of which it does not say
-//! why they were not reached is of a run that was cut off in between.
+//! A run writes its record before it stops or deletes anything, and again after all notifications. A record with actions that were not
+//! reached, and without the reason, belongs to a run that was cut off in between.
 
 use std::collections::BTreeSet;
 
@@ -14,6 +14,7 @@ use model::notification_log::{
 };
 use model::rule::{ResourceAction, Rule};
 use plan::report::{OutcomeKind, RecordedStep, RunRecord};
+use reaping::rules::summarize;
 use store::StoreError;
 
 use super::ItemOutcomes;
@@ -22,8 +23,8 @@ use crate::screen;
 use crate::world::clock;
 
 impl ApplyTask<'_> {
-    /// Of what has ended before, what may have had no message. A run that carries out a part of the list leaves that to the one that
-    /// carries out the rest.
+    /// Returns the notifications of earlier actions that may not have been sent. A run that carries out a part of the list leaves them to
+    /// the run that carries out the rest.
     pub(super) async fn unsent_notifications(&self, left: &ItemOutcomes) -> Vec<Notification> {
         let gone = left.iter().filter(|(_, outcome)| outcome.kind == OutcomeKind::AlreadyGone);
         let gone: Vec<&RecordedStep> = gone.map(|(item, _)| item).collect();
@@ -81,7 +82,7 @@ fn to_notification(item: &RecordedStep) -> Notification {
     let text = Paragraph::new(&format!(
         "{resource} ({region}): it has ended ({action}, {}: {}). The `curfew apply` that did it was interrupted before it could say so.",
         evidence.rule,
-        evidence.describe(action)
+        summarize(evidence, action)
     ));
     let text = if action == "terminate" { text } else { text.with_command("Undo", &format!("curfew undo {resource}")) };
     Notification {

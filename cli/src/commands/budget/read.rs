@@ -10,13 +10,12 @@ use store::{Store, StoreError};
 
 use crate::command_error::{CommandError, describe_store_error};
 
-/// Calls at once.
 const READS_AT_ONCE: usize = 16;
 
 /// The documents that were read, and the failures.
 pub(super) struct ReadBudgets {
     pub(super) documents: BTreeMap<BudgetHolder, Budget>,
-    /// For people.
+    /// The failed reads, in words for people.
     pub(super) unread: Vec<String>,
 }
 

@@ -11,7 +11,7 @@ use crate::screen::{self, ColumnAlignment, Table, plain};
 /// The time and the reservations: a narrow terminal shows the rest of the budget first.
 const SPARED: usize = 2;
 
-/// All of them in a table, or one in detail.
+/// Shows all budgets in a table, or one in detail.
 pub(super) fn show(overview: &BudgetOverview, is_one: bool) {
     if is_one {
         for row in &overview.rows {

@@ -1,4 +1,4 @@
-//! All jobs of a sweep.
+//! The cancellation of all jobs of a sweep.
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use jobs::{CancelRequest, JobId, JobOverview, Sweep, SweepSummary};
@@ -22,7 +22,6 @@ struct CancelSweepOutput<'a> {
     /// `cancelled`; `unchanged` if all are over or were cancelled before; `declined` if the person said no.
     outcome: &'static str,
     sweep: &'a JobId,
-    /// How many members were cancelled.
     cancelled: usize,
 }
 

@@ -35,10 +35,10 @@ pub(crate) struct Check {
 }
 
 #[derive(Serialize)]
-struct CheckOutput {
+pub(super) struct CheckOutput {
     schema: u32,
     file: String,
-    mistakes: Vec<ConfigMistake>,
+    pub(super) mistakes: Vec<ConfigMistake>,
     /// Legal entries that have no effect, or a smaller one than expected.
     notes: Vec<NoteOutput>,
     /// Null if it was not compared.
@@ -49,7 +49,7 @@ struct CheckOutput {
 }
 
 #[derive(Serialize)]
-struct ConfigMistake {
+pub(super) struct ConfigMistake {
     line: usize,
     column: usize,
     key: String,
@@ -57,7 +57,7 @@ struct ConfigMistake {
 }
 
 #[derive(Serialize)]
-struct NoteOutput {
+pub(super) struct NoteOutput {
     line: usize,
     column: usize,
     key: String,
@@ -65,7 +65,7 @@ struct NoteOutput {
 }
 
 #[derive(Serialize)]
-struct ChangeOutput {
+pub(super) struct ChangeOutput {
     key: String,
     from: Option<Value>,
     to: Option<Value>,
@@ -94,18 +94,9 @@ impl Check {
     pub(super) async fn run(self, global: Global) -> Result<CommandStatus, CommandError> {
         let as_json = global.json;
         let bytes = document::read(&self.file)?;
-        let mut found = CheckOutput {
-            schema: screen::SCHEMA,
-            file: self.file.display().to_string(),
-            mistakes: mistakes(&bytes).into_iter().map(ConfigMistake::from).collect(),
-            notes: Vec::new(),
-            compared_with: None,
-            changes: Vec::new(),
-            teams_lost: Vec::new(),
-        };
+        let mut found = CheckOutput::from_bytes(self.file.display().to_string(), &bytes);
         if let Ok(config) = Config::read_bytes(&bytes) {
             let text = String::from_utf8_lossy(&bytes);
-            found.notes = notes(&config, &text).into_iter().map(NoteOutput::from).collect();
             let context = CommandContext::connect(global).await;
             let context = context.as_ref();
             found.look_at_regions(context.ok(), &config, &text).await;
@@ -128,8 +119,24 @@ impl Check {
 }
 
 impl CheckOutput {
+    /// The mistakes and the notes of a document. It is not compared yet.
+    pub(super) fn from_bytes(file: String, bytes: &[u8]) -> Self {
+        let config = Config::read_bytes(bytes);
+        let text = String::from_utf8_lossy(bytes);
+        let notes = config.map(|config| notes(&config, &text)).unwrap_or_default();
+        Self {
+            schema: screen::SCHEMA,
+            file,
+            mistakes: mistakes(bytes).into_iter().map(ConfigMistake::from).collect(),
+            notes: notes.into_iter().map(NoteOutput::from).collect(),
+            compared_with: None,
+            changes: Vec::new(),
+            teams_lost: Vec::new(),
+        }
+    }
+
     /// Regions are checked against those that the account has enabled, or else only by their format.
-    async fn look_at_regions(&mut self, context: Option<&CommandContext>, config: &Config, document: &str) {
+    pub(super) async fn look_at_regions(&mut self, context: Option<&CommandContext>, config: &Config, document: &str) {
         if config.regions.is_empty() {
             return;
         }
@@ -156,44 +163,63 @@ impl CheckOutput {
         let deployed = async { document::deployed(context).await.map_err(|failure| context.blame(failure)) };
         let in_time = tokio::time::timeout(TIMEOUT, deployed).await;
         let deployed = in_time.map_err(|_| CommandError::new(format!("AWS did not answer within {TIMEOUT:?}")))??;
-        self.changes = changes(&deployed.config, config).into_iter().map(ChangeOutput::from).collect();
-        self.teams_lost = teams_lost(&deployed.config, config).iter().map(ToString::to_string).collect();
-        self.compared_with = Some(deployed.from);
+        self.compare_with(&deployed.config, deployed.from, config);
         Ok(())
+    }
+
+    /// Compares with a configuration that was read from there.
+    pub(super) fn compare_with(&mut self, before: &Config, from: String, config: &Config) {
+        self.changes = changes(before, config).into_iter().map(ChangeOutput::from).collect();
+        self.teams_lost = teams_lost(before, config).iter().map(ToString::to_string).collect();
+        self.compared_with = Some(from);
+    }
+
+    pub(super) fn mistake_lines(&self, file: &str) -> impl Iterator<Item = String> {
+        self.mistakes.iter().map(move |ConfigMistake { line, column, key, problem }| {
+            format!("{file}:{line}:{column}: key `{key}`: {problem}")
+        })
+    }
+
+    pub(super) fn note_lines(&self, file: &str) -> impl Iterator<Item = String> {
+        self.notes.iter().map(move |NoteOutput { line, column, key, note }| {
+            format!("{file}:{line}:{column}: note: key `{key}`: {note}")
+        })
+    }
+
+    /// Its changes, and warnings about them; none if it was not compared.
+    pub(super) fn change_lines(&self) -> Vec<String> {
+        let Some(with) = &self.compared_with else { return Vec::new() };
+        let with = if with == "defaults" { "the defaults: no configuration is deployed" } else { with };
+        if self.changes.is_empty() && self.teams_lost.is_empty() {
+            return vec![format!("it changes nothing, compared with {with}")];
+        }
+        let mut lines = vec![format!("it changes, compared with {with}:")];
+        let shown = |value: &Option<Value>| value.as_ref().map_or("(absent)".to_owned(), as_toml);
+        let changes = self.changes.iter();
+        lines.extend(
+            changes.map(|ChangeOutput { key, from, to, .. }| format!("  {key}: {} -> {}", shown(from), shown(to))),
+        );
+        let bewares = self.changes.iter().filter_map(|change| Some((&change.key, change.beware?)));
+        lines.extend(bewares.map(|(key, beware)| format!("beware of {key}: {beware}")));
+        match self.teams_lost.as_slice() {
+            [] => {}
+            [team] => lines.push(format!("beware: team {team} loses its entry")),
+            teams => lines.push(format!("beware: teams {} lose their entry", teams.join(", "))),
+        }
+        lines
     }
 }
 
 fn show(found: &CheckOutput, file: &str) {
-    for ConfigMistake { line, column, key, problem } in &found.mistakes {
-        screen::print_line(format_args!("{file}:{line}:{column}: key `{key}`: {problem}"));
-    }
-    for NoteOutput { line, column, key, note } in &found.notes {
-        screen::print_line(format_args!("{file}:{line}:{column}: note: key `{key}`: {note}"));
-    }
+    found.mistake_lines(file).chain(found.note_lines(file)).for_each(screen::print_line);
     match found.mistakes.len() {
         0 => screen::print_line(format_args!("{file} is legal")),
-        1 => screen::progress("1 mistake"),
-        config::MISTAKES_MAX.. => screen::progress(format_args!("{} mistakes, and perhaps more", config::MISTAKES_MAX)),
-        count => screen::progress(format_args!("{count} mistakes")),
+        count => screen::progress(count_mistakes(count)),
     }
-    let Some(with) = &found.compared_with else { return };
-    let with = if with == "defaults" { "the defaults: no configuration is deployed" } else { with };
-    if found.changes.is_empty() && found.teams_lost.is_empty() {
-        return screen::print_line(format_args!("it changes nothing, compared with {with}"));
-    }
-    screen::print_line(format_args!("it changes, compared with {with}:"));
-    let shown = |value: &Option<Value>| value.as_ref().map_or("(absent)".to_owned(), as_toml);
-    for ChangeOutput { key, from, to, .. } in &found.changes {
-        screen::print_line(format_args!("  {key}: {} -> {}", shown(from), shown(to)));
-    }
-    for ChangeOutput { key, beware, .. } in &found.changes {
-        if let Some(beware) = beware {
-            screen::print_line(format_args!("beware of {key}: {beware}"));
-        }
-    }
-    match found.teams_lost.as_slice() {
-        [] => {}
-        [team] => screen::print_line(format_args!("beware: team {team} loses its entry")),
-        teams => screen::print_line(format_args!("beware: teams {} lose their entry", teams.join(", "))),
-    }
+    found.change_lines().into_iter().for_each(screen::print_line);
+}
+
+pub(super) fn count_mistakes(count: usize) -> String {
+    let more = if count >= config::MISTAKES_MAX { ", and perhaps more" } else { "" };
+    format!("{}{more}", screen::counted(count.min(config::MISTAKES_MAX), "mistake"))
 }

@@ -5,7 +5,7 @@ use model::config::Config;
 use model::instance::Instance;
 use model::mode::Mode;
 use operator::doctor::runs::ScheduledFunction;
-use operator::doctor::{DoctorFinding, alarms, configuration, runs, subscriptions};
+use operator::doctor::{DoctorFinding, alarms, configuration, partition, runs, subscriptions};
 use plan::report::RunRecord;
 use store::{ConfigLoadError, StoreError};
 
@@ -98,7 +98,9 @@ async fn chat_subscriptions(context: &CommandContext, deployed: &DeployedResourc
     }
 }
 
+/// The configuration, and the partition in which it holds: that one needs no call, so it is no check of its own, which would always be answered.
 pub(super) fn configuration(
+    context: &CommandContext,
     config: &Result<Config, ConfigLoadError>,
     ceiling: Option<Mode>,
     left_out: &[Instance],
@@ -109,5 +111,6 @@ pub(super) fn configuration(
         Err(ConfigLoadError::Unreachable(error)) => vec![unread(error)],
     };
     findings.extend(configuration::check_regions(left_out));
+    findings.extend(partition::check(context.aws.home()));
     DoctorSection::new(configuration::CHECK, findings, "it is legal")
 }

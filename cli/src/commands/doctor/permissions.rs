@@ -14,7 +14,7 @@ use operator::doctor::{DoctorFinding, permissions};
 use super::section::{DoctorSection, unanswered, unread};
 use crate::context::{CommandContext, DeployedResources};
 
-/// By the role of this function it is found whether somebody is an administrator.
+/// The function by whose role the check finds out whether somebody is an administrator.
 const REAPER: &str = "reap-instances";
 
 /// Simulates every function of the stack, one after the other: IAM accepts few calls a second.
@@ -29,7 +29,7 @@ pub(super) async fn check(
         Ok(stack) => stack,
         Err(unknown) => return DoctorSection::new(permissions::CHECK, vec![unknown.clone()], ""),
     };
-    let Some(place) = place(stack) else {
+    let Some(mut place) = place(stack) else {
         let unknown = DoctorFinding::unknown(
             &stack.topic_arn,
             "this is not the ARN of a topic",
@@ -37,6 +37,12 @@ pub(super) async fn check(
         );
         return DoctorSection::new(permissions::CHECK, vec![unknown], "");
     };
+    // The stack names its roles without their path, which is the same for all. Where IAM does not tell it, there is most likely none.
+    if let Some(function) = stack.functions.values().next()
+        && let Ok(arn) = Box::pin(role_arn(&context.aws, &function.role)).await
+    {
+        place.set_role_path(&arn, &function.role);
+    }
     let (mut findings, mut asked) = (check_writers(context, deployed, stack, &place, principals).await, 0);
     let lacking = FUNCTIONS.iter().filter(|scheduled| !stack.functions.contains_key(scheduled.function));
     findings.extend(lacking.map(|scheduled| {
@@ -82,7 +88,7 @@ pub(super) async fn check(
     DoctorSection::new(permissions::CHECK, findings, summary)
 }
 
-/// Who else may write what only Curfew should: by the policy of the bucket, and by those of the caller and of these principals.
+/// Checks who else may write what only Curfew should: by the policy of the bucket, and by those of the caller and of these principals.
 async fn check_writers(
     context: &CommandContext,
     deployed: &DeployedResources,

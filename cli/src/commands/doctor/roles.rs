@@ -1,4 +1,4 @@
-//! Which teams' machines have a role.
+//! The check of the roles of teams' machines.
 
 use std::collections::BTreeSet;
 

@@ -27,7 +27,7 @@ impl DoctorSection {
 }
 
 /// A failed call.
-pub(super) fn unanswered(error: &CallError) -> DoctorFinding {
+pub(crate) fn unanswered(error: &CallError) -> DoctorFinding {
     let remedy = match error.kind {
         CallErrorKind::Denied { by_organisation: false } => {
             format!("grant {} to the caller of curfew doctor", error.call)
@@ -49,7 +49,7 @@ pub(super) fn unseen(gap: &Gap) -> DoctorFinding {
 }
 
 /// The bucket refused.
-pub(super) fn unread(error: &StoreError) -> DoctorFinding {
+pub(crate) fn unread(error: &StoreError) -> DoctorFinding {
     let (found, remedy) = match error {
         StoreError::Call { action, said, advice, .. } => {
             let remedy = match advice {

@@ -53,7 +53,7 @@ pub(super) fn print_sections(sections: &[DoctorSection]) {
     print_line(if counts.is_empty() { "All is well.".to_owned() } else { counts.join(", ") });
 }
 
-/// By region and family: the running vCPUs of those granted.
+/// Builds a table of the running vCPUs out of the granted ones, by region and family.
 fn table(quotas: &[RegionQuota]) -> Table<4> {
     let mut table = Table::new([
         ("region", ColumnAlignment::Left),

@@ -19,7 +19,6 @@ use crate::context::{CommandContext, DeployedResources};
 const JOBS_MAX: usize = 100;
 const JOBS_AT_ONCE: usize = 10;
 
-/// The tagged resources of a region.
 pub(super) type RegionTags = (Region, Result<Vec<TaggedResource>, CallError>);
 
 /// Judges the tags of all regions. A region with a gap is not judged.

@@ -1,4 +1,4 @@
-//! What a run would be given about one resource: looked at, asked about and remembered as the functions do.
+//! The facts about one resource that a run would get: observed, queried and remembered as the functions do.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -47,14 +47,14 @@ pub(super) struct ExplainAccount<'a> {
     own_ceiling: Option<Mode>,
 }
 
-/// What goes with an explanation, and is no part of it.
+/// The context of an explanation that is no part of it.
 #[derive(Default)]
 pub(super) struct ExplanationContext {
     /// The most that the function does at present, where anybody can say.
     pub(super) ceiling: Option<Mode>,
     /// The record of the function's newest run.
     pub(super) newest: Option<RunRecord>,
-    /// Where Curfew stopped it, and it was not started since.
+    /// The stop by Curfew, if the resource was not started since.
     pub(super) stopped: Option<CarriedOut>,
     pub(super) notes: Vec<String>,
     pub(super) gaps: Vec<Gap>,
@@ -110,7 +110,8 @@ impl<'a> ExplainAccount<'a> {
         }
     }
 
-    /// Where the budgets stand by which it may be stopped, as the function reads it. What it cannot read, it cannot say either.
+    /// Reads the status of the budgets by which the resource may be stopped, as the function does. The status of an unreadable budget stays
+    /// unknown.
     async fn budget_statuses(&self, seen: &ObservedResource, besides: &mut ExplanationContext) -> BudgetStatuses {
         let (ObservedResource::Instance(_) | ObservedResource::SageMaker(_), Some(deployed)) = (seen, &self.deployed)
         else {
@@ -250,7 +251,7 @@ impl<'a> ExplainAccount<'a> {
         instances::learn_usage(&[instance], &asks, found, &activity, policy, now).usages.remove(&instance.id)
     }
 
-    /// What earlier runs learnt: that something was at work, of which CloudWatch has no sample yet.
+    /// Reads what earlier runs learnt: that something was at work, of which CloudWatch has no sample yet.
     async fn activity(&self, region: &Region, besides: &mut ExplanationContext) -> ActivityCache {
         let Some(deployed) = &self.deployed else { return ActivityCache::default() };
         match deployed.store.read_activity(region).await {

@@ -13,7 +13,8 @@ use super::outcome::{ExplainedResource, Unexplained};
 use crate::named_resource::{MissingResource, NamedResource};
 
 impl ExplainAccount<'_> {
-    /// As `curfew undo` would find it; where it has nothing to restore, why the volume is not at hand.
+    /// Explains a deleted volume as `curfew undo` would find it; if there is nothing to restore, the error says why the volume is not at
+    /// hand.
     pub(super) async fn gone(
         &self,
         named: &NamedResource,

@@ -1,4 +1,4 @@
-//! What is said of one resource, as scripts read it.
+//! The explanation of one resource, as scripts read it.
 
 use billing::price;
 use jiff::Timestamp;
@@ -18,10 +18,9 @@ use serde_json::Value;
 
 use super::account::ExplanationContext;
 
-/// Why a resource has no explanation, for people.
+/// The reason why a resource has no explanation, for people.
 pub(super) struct Unexplained(pub(super) String);
 
-/// One resource.
 #[derive(Serialize)]
 pub(super) struct ExplainedResource {
     pub(super) region: String,
@@ -32,7 +31,7 @@ pub(super) struct ExplainedResource {
     pub(super) owner: Option<String>,
     pub(super) state: String,
     pub(super) since: Timestamp,
-    /// Where Curfew stopped it, and it was not started since.
+    /// The stop by Curfew, if the resource was not started since.
     pub(super) stopped: Option<StoppedByCurfew>,
     pub(super) usd_per_hour: Option<Rate>,
     pub(super) price_source: Option<String>,
@@ -46,7 +45,7 @@ pub(super) struct ExplainedResource {
     pub(super) ceiling: Option<Mode>,
     pub(super) skipped: Option<ExplainedSkip>,
     pub(super) rules: Vec<ExplainedRule>,
-    /// Whether the due action awaits approval.
+    /// The run that holds the due action for approval, if one does.
     pub(super) held: Option<HeldByRun>,
     pub(super) decision: ExplainedDecision,
     pub(super) notes: Vec<String>,
@@ -98,10 +97,10 @@ pub(super) struct ExplainedDecision {
     pub(super) words: String,
 }
 
-/// What something lacks to be any of Curfew's business.
+/// The reason why a resource is none of Curfew's business.
 #[derive(Clone, Copy)]
 pub(super) enum OutOfScope {
-    /// It is terminated.
+    /// The resource is terminated.
     Life,
     /// Its type has no accelerator.
     Accelerator,

@@ -1,4 +1,4 @@
-//! What is said of one resource, as people read it.
+//! The explanation of one resource, as people read it.
 
 use model::foreign_text::{describe_name, describe_owner, quoted_unless_word};
 use reaping::explain::{RuleVerdict, WHILE_COMPLIANT};
@@ -48,7 +48,7 @@ fn print_fact(name: &str, text: &str) {
     screen::print_line(format_args!("  {name:<9} {text}"));
 }
 
-/// What none of several rules can judge is said once, and of each only what it says otherwise.
+/// Prints the rules. If none of several rules is judged, the common reason is printed once, and for each rule only what differs.
 fn print_rules(one: &ExplainedResource) {
     let all = &one.rules;
     let (Some(first), true) = (all.first(), all.iter().all(|rule| rule.verdict == RuleVerdict::NotJudged)) else {

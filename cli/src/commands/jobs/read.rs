@@ -17,11 +17,9 @@ pub(super) struct JobDetails {
     pub(super) head: Option<Head>,
     /// The last heartbeat.
     pub(super) heartbeat: Option<Heartbeat>,
-    /// When it was written, by S3's clock.
+    /// Time when the heartbeat was written, by S3's clock.
     pub(super) heartbeat_at: Option<Timestamp>,
-    /// The exit record of the agent.
     pub(super) exit: Option<ExitRecord>,
-    /// The request to cancel it.
     pub(super) cancel: Option<CancelRequest>,
     /// The variables of its trigger, such as `TRIGGER_KEY`; empty if none made it.
     pub(super) trigger: BTreeMap<String, String>,
@@ -29,11 +27,11 @@ pub(super) struct JobDetails {
     pub(super) outputs: Option<String>,
 }
 
-/// What the variables of a trigger begin with.
+/// The prefix of a trigger's variables.
 const TRIGGER_VARIABLES: &str = "TRIGGER_";
 
 impl JobDetails {
-    /// All readable documents, and the failures.
+    /// Reads all documents. Returns the readable ones, and the failures.
     pub(super) async fn read(store: &Store, job: &Job) -> (Self, Vec<String>) {
         let (id, attempt) = (&job.job, job.machine_attempt());
         let mut problems = Vec::new();

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use jobs::{
-    Job, JobCompletion, JobId, JobListRow, JobMachine, JobOverview, JobTerms, Lifecycle, SweepSummary,
-    describe_parameters, figures, list_rows, still_reserved,
+    AgentWarning, AgentWarningKind, Heartbeat, HeartbeatSigns, Job, JobCompletion, JobId, JobListRow, JobMachine,
+    JobOverview, JobTerms, Lifecycle, SweepSummary, describe_parameters, figures, list_rows, still_reserved,
 };
+use model::config::JOB_IDLE_MIN;
 use model::duration;
 use model::foreign_text::shell_word;
 use model::id::TypeName;
@@ -15,10 +16,13 @@ use super::read::JobDetails;
 use crate::commands::plans::minute;
 use crate::screen::{self, ColumnAlignment, Table};
 
-/// What a narrow terminal leaves out before the reason, which is the last column.
+/// Columns that a narrow terminal leaves out before the reason, which is the last column.
 const SPARED_FIRST: [&str; 4] = ["energy", "type", "machine", "until"];
 
 const COLUMNS: usize = 11;
+
+/// Between two epochs, or while it writes a checkpoint, a command uses no GPU for minutes.
+const SHOWN_IDLE_SECONDS: i64 = JOB_IDLE_MIN.as_secs();
 
 pub(super) fn print_jobs(jobs: &[JobOverview], sizes: &BTreeMap<JobId, u32>, all: bool, now: Timestamp) {
     if jobs.is_empty() {
@@ -60,14 +64,14 @@ pub(super) fn print_jobs(jobs: &[JobOverview], sizes: &BTreeMap<JobId, u32>, all
 }
 
 fn job_row(job: &JobOverview, now: Timestamp) -> [String; COLUMNS] {
-    let machine = job.machine.as_ref();
+    let machine = job.last_machine.as_ref();
     [
         job.job.to_string(),
         job.state.to_owned(),
         job.attempts.to_string(),
         machine.map_or_else(|| "-".to_owned(), |machine| machine.instance.to_string()),
         machine.map_or_else(|| "-".to_owned(), |machine| machine.instance_type.to_string()),
-        describe_step(job),
+        describe_step(job, now),
         length(job.seconds),
         job.cost_usd_max.to_string(),
         if job.footprint.is_known() { job.footprint.energy.to_string() } else { "-".to_owned() },
@@ -83,11 +87,12 @@ fn sweep_row(sweep: &JobId, summary: &SweepSummary) -> [String; COLUMNS] {
     [sweep.to_string(), summary.describe(), none(), none(), none(), none(), ran, cost, none(), none(), why]
 }
 
-/// `-`, `1200` or `1200 of 5000`.
-pub(super) fn describe_step(job: &JobOverview) -> String {
+/// `-`, `1200` or `1200 of 5000, 31m ago`.
+pub(super) fn describe_step(job: &JobOverview, now: Timestamp) -> String {
+    let age = describe_age(job.step_at, now);
     match (job.step, job.total_steps) {
-        (Some(step), Some(total)) => format!("{step} of {total}"),
-        (Some(step), None) => step.to_string(),
+        (Some(step), Some(total)) => format!("{step} of {total}{age}"),
+        (Some(step), None) => format!("{step}{age}"),
         (None, _) => "-".to_owned(),
     }
 }
@@ -107,8 +112,13 @@ pub(super) fn print_job(
         ("attempts", overview.attempts.to_string()),
     ];
     facts.extend(origin(job, details));
-    if let Some(machine) = &overview.machine {
-        facts.push(("machine", describe_machine(machine)));
+    if let Some(machine) = &overview.last_machine {
+        if overview.machine.is_some() {
+            facts.push(("machine", describe_machine(machine)));
+        } else {
+            facts.push(("machine", format!("{}; it is gone", name_machine(machine))));
+            facts.push(("launched", format!("{} UTC, {}", minute(machine.launched_at), describe_rates(machine))));
+        }
     }
     if let Some(previous_attempt) = &job.previous_attempt {
         facts.push(("previous", format!("{}, not terminated yet", describe_machine(previous_attempt))));
@@ -122,7 +132,7 @@ pub(super) fn print_job(
     }
     facts.push(("checkpoint", checkpoint(overview, details)));
     let warnings = details.heartbeat.iter().flat_map(|heartbeat| heartbeat.warnings.clone());
-    facts.extend(warnings.map(|warning| ("warning", warning.words)));
+    facts.extend(warnings.map(|warning| ("warning", describe_warning(job, details, warning, now))));
     facts.push(("ran", format!("{} at most", length(overview.seconds))));
     facts.push(("cost", format!("{} at most", overview.cost_usd_max)));
     if overview.footprint.is_known() {
@@ -160,7 +170,7 @@ pub(super) fn print_job(
     }
 }
 
-/// Where it comes from: its sweep, its trigger, and the job whose checkpoint it begins with.
+/// Returns the origin of a job: its sweep, its trigger, and the job whose checkpoint it begins with.
 fn origin(job: &Job, details: &JobDetails) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     if let Some((member, sweep)) = job.sweep.as_ref().zip(job.sweep_id()) {
@@ -174,30 +184,49 @@ fn origin(job: &Job, details: &JobDetails) -> Vec<(&'static str, String)> {
 }
 
 fn describe_machine(machine: &JobMachine) -> String {
+    format!("{}, {}, since {} UTC", name_machine(machine), describe_rates(machine), minute(machine.launched_at))
+}
+
+fn describe_rates(machine: &JobMachine) -> String {
+    format!("{} at launch and {} at most", machine.rate, machine.rate_max)
+}
+
+fn name_machine(machine: &JobMachine) -> String {
     let bought = match machine.lifecycle {
         Lifecycle::Spot => "on Spot",
         Lifecycle::OnDemand => "on demand",
     };
-    format!(
-        "{} ({} {bought}, {}), {} at launch and {} at most, since {} UTC",
-        machine.instance,
-        machine.instance_type,
-        machine.zone,
-        machine.rate,
-        machine.rate_max,
-        minute(machine.launched_at)
-    )
+    format!("{} ({} {bought}, {})", machine.instance, machine.instance_type, machine.zone)
 }
 
-/// By S3's clock.
+/// Describes the last heartbeat. Its time is by S3's clock.
 fn describe_heartbeat(details: &JobDetails, now: Timestamp) -> String {
     let Some(at) = details.heartbeat_at else { return String::new() };
     let ago = duration::format_duration(now.duration_since(at));
     let Some(heartbeat) = &details.heartbeat else { return format!("{ago} ago") };
     let doing = if heartbeat.doing.is_empty() { String::new() } else { format!(": {}", heartbeat.doing) };
-    let step = heartbeat.step.map(|step| format!(", at step {step}")).unwrap_or_default();
+    let age = describe_age(heartbeat.work.step_at(at), now);
+    let step = heartbeat.step.map(|step| format!(", at step {step}{age}")).unwrap_or_default();
     let pace = heartbeat.steps_per_hour.map(|pace| format!(", {pace:.0} steps an hour")).unwrap_or_default();
-    format!("{ago} ago{doing}{step}{pace}")
+    let idle = heartbeat.work.gpu_idle_seconds.and_then(|seconds| i64::try_from(seconds).ok());
+    let idle = idle.filter(|seconds| *seconds >= SHOWN_IDLE_SECONDS).map(length);
+    let idle = idle.map(|idle| format!(", every GPU idle for {idle}")).unwrap_or_default();
+    format!("{ago} ago{doing}{step}{pace}{idle}")
+}
+
+/// A stall with what it costs.
+fn describe_warning(job: &Job, details: &JobDetails, warning: AgentWarning, now: Timestamp) -> String {
+    let cost =
+        details.heartbeat.as_ref().zip(details.heartbeat_at).filter(|_| warning.kind == AgentWarningKind::Stalled);
+    let cost = cost.and_then(|(Heartbeat { attempt, work, .. }, at)| {
+        job.describe_stall_cost(&HeartbeatSigns { attempt: *attempt, signs: *work, at, now })
+    });
+    cost.map_or_else(|| warning.words.clone(), |cost| format!("{}. {cost}", warning.words))
+}
+
+/// `, 31m ago`; nothing if it is unknown.
+fn describe_age(at: Option<Timestamp>, now: Timestamp) -> String {
+    at.map(|at| format!(", {} ago", duration::format_duration(now.duration_since(at)))).unwrap_or_default()
 }
 
 fn checkpoint(overview: &JobOverview, details: &JobDetails) -> String {
@@ -213,7 +242,7 @@ fn checkpoint(overview: &JobOverview, details: &JobDetails) -> String {
 fn describe_terms(terms: &JobTerms) -> String {
     let gpu = &terms.gpu;
     let memory = if gpu.memory_gib_min > 0 { format!(" of {} GiB", gpu.memory_gib_min) } else { String::new() };
-    let types: Vec<&str> = gpu.types.iter().map(TypeName::as_str).collect();
+    let types: Vec<&str> = terms.types().0.iter().map(TypeName::as_str).collect();
     let types = if types.is_empty() { String::new() } else { format!(" ({})", types.join(", ")) };
     let bought = match &terms.spot {
         None => "on demand".to_owned(),
@@ -228,7 +257,12 @@ fn describe_terms(terms: &JobTerms) -> String {
     let estimated = estimated.unwrap_or_default();
     let by = terms.finish_by.map(|by| format!(", by {} UTC", minute(by))).unwrap_or_default();
     let max = length(terms.max_runtime_seconds);
-    format!("{} GPU{memory}{types} {bought}, for {max} at most{estimated}{by}{usd}", gpu.count)
+    let machine = &terms.machine;
+    let hardware = match gpu.count {
+        0 => format!("no GPU, {} vCPUs, {} GiB", machine.vcpus, machine.memory_gib),
+        count => format!("{count} {}{memory}", gpu.name.as_deref().unwrap_or("GPU")),
+    };
+    format!("{hardware}{types} {bought}, for {max} at most{estimated}{by}{usd}")
 }
 
 pub(super) fn length(seconds: i64) -> String {

@@ -8,8 +8,8 @@ use jobs::{JobId, JobOverview, Sweep, SweepSummary, describe_parameters};
 use serde::Serialize;
 use store::Store;
 
-use super::ShownJobs;
 use super::show::{describe_step, length};
+use super::{ShownJobs, overviews};
 use crate::command_error::{CommandError, describe_store_error};
 use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
@@ -37,7 +37,7 @@ struct SweepOutput<'a> {
     problems: Vec<String>,
 }
 
-/// How many members each sweep of these jobs has; without those that cannot be read.
+/// Reads the number of members of each sweep of these jobs, without unreadable sweeps.
 pub(super) async fn read_sizes(store: &Store, jobs: &[JobOverview]) -> BTreeMap<JobId, u32> {
     let sweeps: BTreeSet<JobId> = jobs.iter().filter_map(JobOverview::sweep_id).collect();
     let read = stream::iter(sweeps).map(|id| async move { store.read_sweep(&id).await.ok().flatten() });
@@ -54,14 +54,14 @@ pub(super) struct SweepMembers {
 impl SweepMembers {
     pub(super) async fn read(store: &Store, sweep: &Sweep, now: Timestamp) -> Self {
         let names = sweep.numbers().map(|number| sweep.sweep.member(number)).collect();
-        let (mut jobs, mut problems) = (Vec::new(), Vec::new());
+        let (mut begun, mut problems) = (Vec::new(), Vec::new());
         for read in states(store, names).await {
             match read {
-                Ok(job) => jobs.push(JobOverview::from_job(&job, now)),
+                Ok(job) => begun.push(job),
                 Err(error) => problems.push(format!("a job could not be read: {}", describe_store_error(&error))),
             }
         }
-        Self { jobs, problems }
+        Self { jobs: overviews(store, begun, now).await, problems }
     }
 
     pub(super) fn show(
@@ -93,13 +93,13 @@ impl SweepMembers {
                 problems,
             })?;
         } else {
-            print(sweep, &jobs, &summary);
+            print(sweep, &jobs, &summary, now);
         }
         Ok(ShownJobs { status, is_final })
     }
 }
 
-fn print(sweep: &Sweep, jobs: &[JobOverview], summary: &SweepSummary) {
+fn print(sweep: &Sweep, jobs: &[JobOverview], summary: &SweepSummary, now: Timestamp) {
     let mut table = Table::new([
         ("member", ColumnAlignment::Right),
         ("parameters", ColumnAlignment::Whole),
@@ -117,7 +117,7 @@ fn print(sweep: &Sweep, jobs: &[JobOverview], summary: &SweepSummary) {
             describe_parameters(&member.parameters),
             job.state.to_owned(),
             job.attempts.to_string(),
-            describe_step(job),
+            describe_step(job, now),
             length(job.seconds),
             job.cost_usd_max.to_string(),
             job.why.clone(),

@@ -1,6 +1,6 @@
 //! The part of a log that was printed.
 
-/// How many bytes of a log were printed or are missing.
+/// The number of bytes of a log that were printed or are missing.
 #[derive(Debug, Default)]
 pub(super) struct LogPosition(u64);
 
@@ -8,7 +8,7 @@ pub(super) struct LogPosition(u64);
 #[derive(Debug, PartialEq)]
 pub(super) struct NewLogBytes<'a> {
     pub(super) bytes: &'a [u8],
-    /// How many bytes before them are missing.
+    /// The number of bytes that are missing before them.
     pub(super) missing: u64,
 }
 

@@ -16,7 +16,6 @@ const DAY: SignedDuration = SignedDuration::from_hours(24);
 const DAYS: i32 = 8;
 /// A shorter beginning is ambiguous.
 const PREFIX_MIN: usize = 4;
-/// Calls at once.
 const DAYS_AT_ONCE: usize = 8;
 /// The most ambiguous runs in a message.
 const CANDIDATES_MAX: usize = 10;
@@ -80,7 +79,7 @@ async fn by_run(context: &CommandContext, deployed: &DeployedResources, run: &st
     }
 }
 
-/// What happened since to the actions of a run that await approval. They are carried out within a day.
+/// Returns the present status of a run's actions that await approval. They are carried out within a day.
 pub(super) async fn approval(
     context: &CommandContext,
     deployed: &DeployedResources,

@@ -34,9 +34,9 @@ const RUN_MAX: SignedDuration = SignedDuration::from_hours(1);
 struct PlanListOutput {
     schema: u32,
     plans: Vec<PlanRow>,
-    /// Whether there are more than the limit.
+    /// `true` if there are more plans than the limit.
     more: bool,
-    /// How many records could not be read.
+    /// The number of records that could not be read.
     unread: usize,
     warnings: Vec<String>,
 }
@@ -55,7 +55,7 @@ struct PlanRow {
     gaps: usize,
     /// The runs by which a person applied some of them.
     applied_by: Vec<RunId>,
-    /// How many these have done.
+    /// The number of actions that these runs have done.
     applied: usize,
     /// The newest run of the function, if it has found the remaining ones again.
     superseded_by: Option<RunId>,
@@ -85,7 +85,7 @@ impl PlanRow {
         Self { applied_by, superseded_by, ..self }
     }
 
-    /// What happened to the actions that awaited approval.
+    /// Describes what happened to the actions that awaited approval.
     fn since_then(&self, all: &[Self]) -> String {
         let applied = match self.applied_by.as_slice() {
             [] => None,

@@ -9,6 +9,7 @@ use model::id::RunId;
 use model::money;
 use model::money::Rate;
 use plan::report::{ApprovalStatus, OutcomeKind, RecordedStep, RunRecord, RunTally, RunTrace};
+use reaping::rules::summarize;
 use serde::Serialize;
 use store::StoreError;
 
@@ -163,7 +164,7 @@ fn what(RecordedStep { what, name, .. }: &RecordedStep) -> String {
 fn why(step: &RecordedStep) -> String {
     let evidence = &step.evidence;
     let notify_only = evidence.notify_only().map(|why| format!("; notify only: {}", why.explain())).unwrap_or_default();
-    format!("{}: {}{notify_only}", evidence.rule, evidence.describe(&step.action))
+    format!("{}: {}{notify_only}", evidence.rule, summarize(evidence, &step.action))
 }
 
 /// An error that many share is shown once.

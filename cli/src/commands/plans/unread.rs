@@ -31,7 +31,7 @@ impl UnreadRecords {
     }
 }
 
-/// Whether one remedy fixes both. A mistake in a document concerns only that document.
+/// Returns `true` if one remedy fixes both errors. A mistake in a document concerns only that document.
 fn is_alike(one: &StoreError, other: &StoreError) -> bool {
     match (one, other) {
         (

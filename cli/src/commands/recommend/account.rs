@@ -1,4 +1,4 @@
-//! What a recommendation reads of the account: as much as the credentials allow, and nothing without them.
+//! The facts about the account that a recommendation reads: as many as the credentials allow, and none without them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -38,11 +38,11 @@ fn check_against(option: &str, regions: &[Region], enabled: &[Region]) -> Result
 pub(super) struct Account {
     /// `None`: without credentials, or with --offline.
     pub(super) context: Option<CommandContext>,
-    /// Of the deployment, if one is named.
+    /// The region of the deployment, if one is named.
     home: Option<Region>,
     pub(super) now: Timestamp,
     pub(super) json: bool,
-    /// Why there is no context.
+    /// The reason why there is no context.
     pub(super) why_offline: &'static str,
 }
 
@@ -53,7 +53,7 @@ pub(super) struct Deployed {
 }
 
 impl Account {
-    /// Without `offline` it looks for credentials. If a profile is named, its absence is an error.
+    /// Looks for credentials, except with `offline`. If a profile is named, its absence is an error.
     pub(super) async fn connect(global: Global, offline: bool) -> Result<Self, CommandError> {
         let (now, json) = (world::clock(), global.json);
         let options =

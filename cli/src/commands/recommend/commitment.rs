@@ -27,7 +27,7 @@ const HOURS_FEW: usize = 7 * 24;
                         curfew recommend commitment --discount-percent 45.5 --months 6 --json"
 )]
 pub(super) struct CommitmentArguments {
-    /// By how many percent the plan's rates are below on demand, on average over the running types
+    /// The percentage by which the plan's rates are below on demand, on average over the running types
     #[arg(long, value_name = "PERCENT", value_parser = discount, allow_negative_numbers = true)]
     discount_percent: f64,
     /// Look at so many months, with the current one

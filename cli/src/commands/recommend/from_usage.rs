@@ -28,7 +28,6 @@ const SERIES_MAX: usize = 2_000;
 /// The most expensive jobs; the state of each is read in a call.
 const JOBS_MAX: usize = 200;
 
-/// The most findings.
 const FINDINGS_MAX: usize = 500;
 
 /// ```json

@@ -1,4 +1,4 @@
-//! Where a model fits, and what it costs there.
+//! The places where a model fits, and their prices.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -87,9 +87,9 @@ pub(super) struct Ranking {
     pub(super) places: Vec<RankedPlace<GpuFit>>,
     pub(super) data: Option<DataPlace>,
     pub(super) duration: RunDuration,
-    /// How many types and regions were not queried in the Price List.
+    /// The number of types and regions that were not queried in the Price List.
     pub(super) unasked: usize,
-    /// Whether every region answered.
+    /// `true` if every region answered.
     pub(super) is_complete: bool,
 }
 
@@ -121,7 +121,7 @@ impl PlaceArguments {
         Ok(Ranking { regions, offers, places, data, duration, unasked, is_complete })
     }
 
-    /// Where no region is named, those of the dated table.
+    /// Returns the named regions, or else those of the configuration or the home region, or else those of the dated table.
     fn regions(&self, home: Option<&Region>, deployed: &Deployed) -> Result<Vec<Region>, CommandError> {
         let configured = &deployed.config.regions;
         let regions: BTreeSet<Region> = if !self.regions.is_empty() {
@@ -140,7 +140,7 @@ impl PlaceArguments {
         Ok(regions.into_iter().collect())
     }
 
-    /// Without AWS Spot prices are unknown: then on demand only, unless Spot is requested.
+    /// Returns the ways to buy. Spot prices are unknown without AWS: then it is on demand only, unless Spot is requested.
     fn lifecycles(&self, account: &Account) -> Vec<Lifecycle> {
         match (self.spot, self.on_demand) {
             (true, _) => vec![Lifecycle::Spot],
@@ -204,7 +204,7 @@ impl PlaceArguments {
         Ok(Some(file.display().to_string()))
     }
 
-    /// Whether the job goes to standard output, instead of the table.
+    /// Returns `true` if the job goes to standard output, instead of the table.
     pub(super) fn prints_job(&self) -> bool {
         self.job.as_ref().is_some_and(|file| file.as_os_str() == "-")
     }

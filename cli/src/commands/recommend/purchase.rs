@@ -37,28 +37,28 @@ pub(crate) struct Purchase {
     /// Price List or the dated table]
     #[arg(long, value_name = "USD", value_parser = price, allow_negative_numbers = true)]
     usd_per_hour: Option<f64>,
-    /// What the server costs [default: 317000, of 8 H100]
+    /// The price of the server [default: 317000, of 8 H100]
     #[arg(long, value_name = "USD", value_parser = price, allow_negative_numbers = true)]
     price_usd: Option<f64>,
-    /// What it draws, all the time [default: 10200, of 8 H100]
+    /// The power that it draws, all the time [default: 10200, of 8 H100]
     #[arg(long, value_name = "WATTS", value_parser = whole_number::<u64>(1, 1_000_000), allow_negative_numbers = true)]
     watts: Option<u64>,
-    /// How much more its data center takes: the PUE [default: 1.54]
+    /// The PUE: the factor by which its data center takes more power [default: 1.54]
     #[arg(long, value_name = "FACTOR", value_parser = pue, allow_negative_numbers = true)]
     pue: Option<f64>,
-    /// What electricity costs [default: 0.1282]
+    /// The price of electricity [default: 0.1282]
     #[arg(long, value_name = "USD", value_parser = usd, allow_negative_numbers = true)]
     usd_per_kwh: Option<f64>,
-    /// What its place in a rack costs for each kilowatt, without electricity [default: 184.06]
+    /// The price of its place in a rack for each kilowatt, without electricity [default: 184.06]
     #[arg(long, value_name = "USD", value_parser = usd, allow_negative_numbers = true)]
     colocation_usd_per_kw_month: Option<f64>,
-    /// What people cost who look after it [default: 1000]
+    /// The cost of the people who look after it [default: 1000]
     #[arg(long, value_name = "USD", value_parser = usd, allow_negative_numbers = true)]
     staff_usd_per_month: Option<f64>,
-    /// For how many years it is used [default: 5]
+    /// The number of years that it is used [default: 5]
     #[arg(long, value_name = "YEARS", value_parser = whole_number::<u64>(1, 20), allow_negative_numbers = true)]
     years: Option<u64>,
-    /// What it sells for afterwards, in percent of its price [default: 0]
+    /// The percentage of its price that it sells for afterwards [default: 0]
     #[arg(long, value_name = "PERCENT", value_parser = whole_number::<u64>(0, 99), allow_negative_numbers = true)]
     residual_percent: Option<u64>,
     /// Ask AWS nothing: take the price on demand from the dated table
@@ -143,7 +143,7 @@ impl Purchase {
         self.offline
     }
 
-    /// Whether the table or EC2 has it. Without a named rent the Price List refuses what nobody sells.
+    /// Checks that the table or EC2 has the type. Without a named rent the Price List refuses a type that nobody sells.
     async fn check_type(&self, account: &Account, instance_type: &TypeName) -> Result<(), CommandError> {
         let refusal = match check_type(instance_type, &[]) {
             Ok(()) => return Ok(()),
@@ -241,7 +241,7 @@ fn price(text: &str) -> Result<f64, InvalidValue> {
     number(text, USD_MAX, |usd| usd > 0.0, "US dollars as a number above 0, such as 1000 or 0.12")
 }
 
-/// What may cost nothing, such as one's own rack.
+/// Reads an amount that may be zero: one's own rack may cost nothing.
 fn usd(text: &str) -> Result<f64, InvalidValue> {
     number(text, USD_MAX, |usd| usd >= 0.0, "US dollars as a number from 0 on, such as 1000 or 0.12")
 }

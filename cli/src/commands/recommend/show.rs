@@ -183,7 +183,7 @@ fn notes(place: &RankedPlace<GpuFit>) -> String {
     notes.join("; ")
 }
 
-/// What the tables of prices lack, if there are places and none has a price.
+/// Tells what the tables of prices lack, if there are places and none has a price.
 pub(super) fn without_prices(ranking: &Ranking) {
     let known = table_regions();
     let names: Vec<&str> = known.iter().map(Region::as_str).collect();

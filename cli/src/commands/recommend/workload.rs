@@ -20,7 +20,7 @@ const GPU_COUNTS: [u32; 4] = [1, 2, 4, 8];
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Model")]
 pub(super) struct ModelArguments {
-    /// How many parameters the model has, such as 7b or 350m
+    /// The number of parameters of the model, such as 7b or 350m
     #[arg(long, value_name = "COUNT", group = "what", allow_hyphen_values = true)]
     params: Option<String>,
     /// The model's config.json, as Hugging Face has it
@@ -44,16 +44,16 @@ pub(super) struct ModelArguments {
         allow_negative_numbers = true
     )]
     batch: u32,
-    /// To train: adamw, adamw-8bit, adafactor, sgd or lion [default: adamw]
+    /// The optimizer of training: adamw, adamw-8bit, adafactor, sgd or lion [default: adamw]
     #[arg(long, value_name = "NAME")]
     optimizer: Option<Optimizer>,
-    /// To train: recompute activations in the backward pass instead of keeping them
+    /// Recompute activations in the backward pass of training instead of keeping them
     #[arg(long)]
     gradient_checkpointing: bool,
     /// The rank of LoRA [default: 16]
     #[arg(long, value_name = "RANK", value_parser = whole_number::<u32>(1, LORA_RANK_MAX), allow_negative_numbers = true)]
     lora_rank: Option<u32>,
-    /// What gets an adapter of LoRA: query-value, attention or all-linear [default: all-linear]
+    /// The layers that get an adapter of LoRA: query-value, attention or all-linear [default: all-linear]
     #[arg(long, value_name = "NAME")]
     lora_targets: Option<LoraTargets>,
 }
@@ -67,7 +67,7 @@ pub(super) struct Sized {
     pub(super) name: String,
 }
 
-/// How a type holds the workload.
+/// The spread of the workload over the GPUs of a type.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct GpuFit {
     pub(super) strategy: Strategy,

@@ -24,18 +24,18 @@ use store::Store;
 use crate::command_error::describe_gap;
 use crate::screen;
 
-/// For each list of a region, and for its metrics: tens of thousands of instances take a minute or two.
+/// Timeout of each list of a region, and of its metrics: tens of thousands of instances take a minute or two.
 const TIMEOUT: Duration = Duration::from_mins(5);
 
-/// Of instances and of volumes: each that cannot be read is one gap of the region.
+/// The number of lists, one of instances and one of volumes: each that cannot be read is one gap of the region.
 const LISTS: usize = 2;
 
-/// What was found in one region. The fleet itself is not kept.
+/// The findings of one region. The fleet itself is not kept.
 pub(super) struct RegionFindings {
     pub(super) region: Region,
-    /// With an accelerator.
+    /// The number of instances with an accelerator.
     pub(super) instances: usize,
-    /// Of these, how many could not be judged for idleness, as `CloudWatch` did not answer.
+    /// The number of these instances that could not be judged for idleness, because `CloudWatch` did not answer.
     pub(super) unjudged: usize,
     /// Attached to nothing.
     pub(super) volumes: usize,
@@ -44,19 +44,19 @@ pub(super) struct RegionFindings {
 }
 
 impl RegionFindings {
-    /// Whether neither list could be read.
+    /// Returns `true` if neither list could be read.
     pub(super) fn saw_nothing(&self) -> bool {
         self.gaps.iter().filter(|gap| gap.kind == GapKind::Region).count() == LISTS
     }
 }
 
-/// What is looked at in each region.
+/// The settings of a scan, for each region.
 #[derive(Clone, Copy)]
 pub(super) struct RegionScan<'a> {
-    /// Where the states of jobs are; without it the owner of an instance that names one is unknown.
+    /// The bucket with the states of jobs; without it the owner of an instance that names one is unknown.
     pub(super) store: Option<&'a Store>,
     pub(super) policy: &'a Policy,
-    /// Whether to look at `SageMaker` too.
+    /// `true` if the scan includes `SageMaker`.
     pub(super) sagemaker: bool,
     pub(super) now: Timestamp,
 }
@@ -89,7 +89,7 @@ fn forbidden_once(mut gaps: Vec<Gap>) -> Vec<Gap> {
     gaps
 }
 
-/// Of one kind of resource.
+/// The findings of one kind of resource.
 struct PartialFindings {
     seen: usize,
     unjudged: usize,
@@ -160,7 +160,7 @@ async fn sagemaker(aws: &Aws, region: &Region, policy: &Policy, now: Timestamp) 
     (found.items, gaps)
 }
 
-/// With what the Price List says of the types that have no price: Curfew comes with no table of `SageMaker`.
+/// Returns the prices, with the Price List's answers for types without a price: Curfew comes with no table of `SageMaker`.
 async fn sagemaker_prices(aws: &Aws, seen: &[SageMakerResource], policy: &Policy, now: Timestamp) -> PriceBook {
     if seen.iter().all(|resource| policy.prices.sagemaker_cost(resource).is_some()) {
         return policy.prices.clone();

@@ -22,10 +22,11 @@ use crate::screen::{self, ColumnAlignment, Table, plain};
 const ROWS_OF_REGION_MAX: usize = 5;
 /// Regions that a sentence names.
 const REGIONS_NAMED_MAX: usize = 6;
-/// Of a tag's value in a table, in characters: it may have 256.
+/// Limit of a tag's value in a table, in characters: it may have 256.
 const CELL_CHARACTERS_MAX: usize = 32;
 
-/// Why, where and whose: a narrow terminal shows who it is first; `--json` and `curfew explain` have the rest.
+/// The number of columns that a narrow terminal leaves out: the reason, the region and the owner. It shows the resource first; `--json` and
+/// `curfew explain` have the rest.
 const SPARED: usize = 3;
 
 /// The progress, unless it is switched off.
@@ -83,7 +84,7 @@ impl ScanProgress {
         }
     }
 
-    /// What a person does next.
+    /// Suggests the next command.
     pub(super) fn next(self, found: &ScanResult, is_deployed: bool) {
         if found.saw_nothing || !found.unanswered.is_empty() {
             return;
@@ -102,7 +103,8 @@ impl ScanProgress {
     }
 }
 
-/// What could not be seen: the same refusal of several regions once, as that of several calls; and who was refused.
+/// Prints everything that could not be seen, and who was refused. The same refusal of several regions is printed once, as is that of
+/// several calls.
 pub(super) fn gaps(found: &ScanResult, context: &CommandContext) {
     let mut regions_of: BTreeMap<(bool, String, &str), BTreeSet<&Region>> = BTreeMap::new();
     for gap in &found.gaps {
@@ -175,7 +177,7 @@ fn by_kind(findings: &[ScanFinding]) -> String {
     )
 }
 
-/// What is in no total, since it was not observed.
+/// Describes what is in no total, because it was not observed.
 fn unseen(found: &ScanResult) -> Vec<String> {
     let mut lines = Vec::new();
     let of = |call: &str| {

@@ -1,4 +1,4 @@
-//! Where a job would be launched now, and what it can cost, by the queries of the reconciler before a launch.
+//! The place where a job would be launched now, and its cost, by the queries of the reconciler before a launch.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -7,8 +7,8 @@ use billing::price::{PriceBook, PriceDocument};
 use cloud::CallError;
 use cloud::jobs::AnswerCache;
 use jobs::{
-    Candidate, CapacityPool, ExpectedCost, ExpectedFootprint, JobTerms, LaunchObstacle, MachineImage, WorstCase,
-    deadline_obstacle, expected_costs, image_source, prices_wanted, rank,
+    Candidate, CapacityPool, ExpectedCost, ExpectedFootprint, JobTerms, LaunchObstacle, LaunchPolicy, MachineImage,
+    WorstCase, deadline_obstacle, expected_costs, image_source, prices_wanted, rank,
 };
 use model::config::Config;
 use model::id::{Region, TeamName};
@@ -34,7 +34,9 @@ pub(super) struct JobEstimate {
     pub(super) expected_costs: Vec<ExpectedCost>,
     /// Its footprint on the first candidate.
     pub(super) footprint: Option<ExpectedFootprint>,
-    /// Why it would not be launched.
+    /// The machines that fit and were left out, and how to allow them.
+    pub(super) left_out: Option<String>,
+    /// The reason why the job would not be launched.
     pub(super) nowhere: Option<String>,
 }
 
@@ -60,14 +62,16 @@ pub(super) async fn estimate_job(
     for why in &no_image {
         screen::warn(why);
     }
-    let prices = prices(context, store, config, terms, &pools).await;
-    let ranked = rank(terms, &pools, images, &prices, None, config, context.now);
+    let policy = LaunchPolicy { config, team };
+    let prices = prices(context, store, policy, terms, &pools).await;
+    let ranked = rank(terms, &pools, images, &prices, None, policy, context.now);
     Some(match ranked {
         Ok(ranking) => JobEstimate {
             nowhere: deadline_obstacle(terms, &ranking, context.now),
             expected_costs: expected_costs(terms, &ranking.candidates, context.now),
             worst_case: WorstCase::from_ranking(terms, &ranking, context.now),
             footprint: ExpectedFootprint::from_candidates(terms, &ranking.candidates, context.now),
+            left_out: ranking.left_out,
             candidates: ranking.candidates,
         },
         Err(why) => JobEstimate {
@@ -75,6 +79,7 @@ pub(super) async fn estimate_job(
             worst_case: None,
             expected_costs: Vec::new(),
             footprint: None,
+            left_out: None,
             nowhere: Some(why.to_string()),
         },
     })
@@ -119,7 +124,7 @@ async fn images(
 async fn prices(
     context: &CommandContext,
     store: &Store,
-    config: &Config,
+    policy: LaunchPolicy<'_>,
     terms: &JobTerms,
     pools: &[CapacityPool],
 ) -> PriceBook {
@@ -130,9 +135,9 @@ async fn prices(
             PriceDocument::default()
         }
     };
-    let wanted = prices_wanted(terms, pools, &known, config, context.now);
+    let wanted = prices_wanted(terms, pools, &known, policy, context.now);
     for gap in cloud::prices(&context.aws, &mut known, &wanted, context.now, TIMEOUT).await {
         screen::warn(describe_gap(&gap));
     }
-    PriceBook::from_document(known, &config.prices, context.now)
+    PriceBook::from_document(known, &policy.config.prices, context.now)
 }

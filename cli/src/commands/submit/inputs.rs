@@ -1,9 +1,9 @@
-//! Whether the machines of a job may read its inputs.
+//! The check that the machines of a job may read its inputs.
 
 use cloud::operator::{profile_role_arn, simulate};
 use jobs::{InputSource, JobSpec};
 use model::id::TeamName;
-use model::region::partition_of;
+use model::partition::Partition;
 use model::team_role::{grant_read_command, team_role};
 use operator::input_access::{InputAccess, cases, judge};
 use store::InputBucket;
@@ -54,7 +54,7 @@ pub(super) async fn find_denied(
     denied
 }
 
-/// What lets the role read a source.
+/// Describes how to let the role read a source.
 fn describe_grant(team: &TeamName, role: &JobRole, source: &InputSource) -> String {
     let (grant, own) = (grant_read_command(team, &source.to_string()), team_role(team).ok());
     match (role, own) {
@@ -86,7 +86,8 @@ async fn find_access(
     role_arn: &str,
     source: &InputSource,
 ) -> Result<InputAccess, CommandError> {
-    let cases = cases(source, partition_of(context.aws.home()));
+    let partition = Partition::supported(context.aws.home().as_str()).map_err(CommandError::new)?;
+    let cases = cases(source, partition.name);
     let (answers, error) = Box::pin(simulate(&context.aws, role_arn, &cases)).await;
     if let Some(error) = error {
         return Err(CommandError::new(describe_call_error(&error)));

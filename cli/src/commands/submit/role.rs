@@ -14,7 +14,7 @@ use crate::screen;
 
 /// The role, and its instance profile.
 pub(super) enum JobRole {
-    /// That of Curfew's stack.
+    /// The role of Curfew's stack.
     Shared,
     /// An instance profile of this name, if it exists.
     Profile(String),

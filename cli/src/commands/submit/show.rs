@@ -30,6 +30,9 @@ fn candidates_and_costs(spec: &JobSpec, estimate: Option<&JobEstimate>) {
     if !spec.work.after.is_empty() {
         screen::print_line(format!("It begins once all of these have succeeded: {}", spec.work.after.join(", ")));
     }
+    if let Some(idle) = spec.work.idle_max {
+        screen::print_line(format!("It ends once every GPU has been idle for {}", duration::format_duration(idle)));
+    }
     for line in spec.sizing.iter().flat_map(ModelSizing::describe) {
         screen::print_line(line);
     }
@@ -40,31 +43,7 @@ fn candidates_and_costs(spec: &JobSpec, estimate: Option<&JobEstimate>) {
     if let Some(why) = &estimate.nowhere {
         return screen::print_line(format!("It cannot be launched now, and would wait: {why}"));
     }
-    let mut table = Table::new([
-        ("type", ColumnAlignment::Left),
-        ("bought", ColumnAlignment::Left),
-        ("zone", ColumnAlignment::Left),
-        ("now", ColumnAlignment::Right),
-        ("at most", ColumnAlignment::Right),
-    ]);
-    for candidate in estimate.candidates.iter().take(CANDIDATES_MAX) {
-        table.row([
-            candidate.instance_type.to_string(),
-            match candidate.lifecycle {
-                Lifecycle::Spot => "Spot".to_owned(),
-                Lifecycle::OnDemand => "on demand".to_owned(),
-            },
-            candidate.zone.clone(),
-            candidate.rate.to_string(),
-            candidate.rate_max.to_string(),
-        ]);
-    }
-    screen::print_line("\nLaunch order:");
-    table.print();
-    let more = estimate.candidates.len().saturating_sub(CANDIDATES_MAX);
-    if more > 0 {
-        screen::print_line(format!("and {}", screen::counted(more, "more place")));
-    }
+    places(estimate);
     match estimate.worst_case {
         Some(worst) => {
             screen::print_line(format!(
@@ -83,6 +62,56 @@ fn candidates_and_costs(spec: &JobSpec, estimate: Option<&JobEstimate>) {
             screen::print_line(line);
         }
     }
+}
+
+/// The launch order, with the dearest place, and what is not in it.
+fn places(estimate: &JobEstimate) {
+    let mut table = Table::new([
+        ("type", ColumnAlignment::Left),
+        ("bought", ColumnAlignment::Left),
+        ("zone", ColumnAlignment::Left),
+        ("now", ColumnAlignment::Right),
+        ("at most", ColumnAlignment::Right),
+    ]);
+    for candidate in estimate.candidates.iter().take(CANDIDATES_MAX) {
+        table.row([
+            candidate.instance_type.to_string(),
+            bought(candidate.lifecycle).to_owned(),
+            candidate.zone.clone(),
+            candidate.rate.to_string(),
+            candidate.rate_max.to_string(),
+        ]);
+    }
+    screen::print_line("\nLaunch order:");
+    table.print();
+    let more = estimate.candidates.len().saturating_sub(CANDIDATES_MAX);
+    let dearest = estimate.candidates.iter().skip(CANDIDATES_MAX).max_by_key(|candidate| candidate.rate_max);
+    if let Some(dearest) = dearest {
+        screen::print_line(format!(
+            "and {}, the dearest {} {} in {} at {} at most",
+            screen::counted(more, "more place"),
+            dearest.instance_type,
+            bought(dearest.lifecycle),
+            dearest.zone,
+            dearest.rate_max
+        ));
+    }
+    if let Some(left_out) = &estimate.left_out {
+        screen::print_line(capitalized(left_out));
+    }
+}
+
+const fn bought(lifecycle: Lifecycle) -> &'static str {
+    match lifecycle {
+        Lifecycle::Spot => "Spot",
+        Lifecycle::OnDemand => "on demand",
+    }
+}
+
+/// Capitalizes a text that is a line of its own.
+fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 pub(super) fn sweep(sweep: &SweepEstimate) {

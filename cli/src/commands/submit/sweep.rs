@@ -1,4 +1,4 @@
-//! How many jobs a sweep is, and what they can cost together.
+//! The number of jobs of a sweep, and their total cost.
 
 use jobs::{ParameterSweep, WorstCase};
 use model::money::Amount;
@@ -13,7 +13,7 @@ pub(super) struct SweepEstimate {
     /// The parameters of the first member, and of the last.
     pub(super) first: Vec<(String, String)>,
     pub(super) last: Vec<(String, String)>,
-    /// What all members together can cost at most, if they were launched now; `None` if that is unknown.
+    /// The most that all members together can cost, if they were launched now; `None` if that is unknown.
     pub(super) worst_case_usd: Option<Amount>,
 }
 

@@ -33,12 +33,15 @@ pub(super) async fn submit_trigger(
         screen::print_line(format!("{}\n", trigger.describe()));
     }
     let ending = output.preview(context, &store, &config, (&spec, trigger.text().as_bytes()), options).await;
-    if let Some(usd) = output.worst_case_usd().filter(|_| !context.global.json) {
-        let of_day = usd.scaled(u64::from(trigger.max_per_day()), 1);
+    let of_day = output.worst_case_usd().map(|usd| usd.scaled(u64::from(trigger.max_per_day()), 1));
+    if let Some(of_day) = of_day.filter(|_| !context.global.json) {
         screen::print_line(format!("\nThe jobs of a day can cost {of_day} at most together"));
     }
     if let Some(ending) = ending {
         return Ok(finish(context, &output, ending)?.ending);
+    }
+    if !output.is_confirmed(&spec, &config, output.worst_case_usd(), options)? {
+        return Ok(finish(context, &output, CommandStatus::Findings)?.ending);
     }
     let (key, is_replaced) = store.put_trigger(&team, name, &bytes).await?;
     if !context.global.json {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ::workdir::{PackedWorkdir, pack};
+use ::workdir::{LeftOut, LeftOutReason, PackedWorkdir, StrayLink, pack};
 use jiff::Timestamp;
 use jobs::{JobSpec, SpecMistake, WorkdirDigest, with_first_key};
 use model::bytes::format_bytes;
@@ -13,7 +13,10 @@ use store::Store;
 use crate::command_error::CommandError;
 use crate::screen;
 
-/// What the command says of it.
+/// The most warnings of one kind.
+const NAMED_MAX: usize = 5;
+
+/// The facts about a working directory that the command shows.
 #[derive(Debug, Serialize)]
 pub(super) struct SubmittedWorkdir {
     digest: String,
@@ -22,7 +25,7 @@ pub(super) struct SubmittedWorkdir {
     /// The bytes of its files.
     bytes: u64,
     archive_bytes: usize,
-    /// Whether it was uploaded now; the bucket may have had it.
+    /// `true` if it was uploaded now; the bucket may have had it.
     pub(super) uploaded: bool,
 }
 
@@ -38,15 +41,32 @@ impl From<&PackedWorkdir> for SubmittedWorkdir {
     }
 }
 
-/// Packs a directory.
 pub(super) fn pack_directory(directory: &Path) -> Result<PackedWorkdir, CommandError> {
     let packed = pack(directory).map_err(CommandError::new)?;
-    for path in &packed.skipped {
-        screen::warn(format!("{} is no file, directory or link, and is left out", path.display()));
-    }
+    warn_of_each(&packed.left_out, |LeftOut { path, reason }| match reason {
+        LeftOutReason::NoFile => format!("{} is no file, directory or link, and is left out", path.display()),
+        LeftOutReason::Vanished => format!("{} vanished while it was packed, and is left out", path.display()),
+    });
+    warn_of_each(&packed.stray_links, |StrayLink { path, target }| {
+        format!(
+            "{} is a link to {}, which is not packed: on the machine it leads to nothing, unless the image or the command has that. Read data \
+             from a bucket (`inputs`)",
+            path.display(),
+            target.display()
+        )
+    });
     let (entries, bytes) = (packed.entries, format_bytes(packed.archive.len()));
     screen::progress(format!("packed {}, {entries} files and directories: {bytes}", directory.display()));
     Ok(packed)
+}
+
+fn warn_of_each<T>(all: &[T], words: impl Fn(&T) -> String) {
+    for one in all.iter().take(NAMED_MAX) {
+        screen::warn(words(one));
+    }
+    if let Some(more) = all.len().checked_sub(NAMED_MAX).filter(|more| *more > 0) {
+        screen::warn(format!("and {more} more like this"));
+    }
 }
 
 /// The document with the key that names the archive.

@@ -1,18 +1,19 @@
 //! `curfew team delete`.
 
 use clap::Args;
-use cloud::operator::{delete_team_stack, team_stack};
+use cloud::operator::{delete_stack, read_stack};
 use jobs::JobId;
 use model::id::TeamName;
 use model::team_role::team_stack_name;
 use serde::Serialize;
 use store::team_folder;
 
-use super::{not_done, role_of, wait};
+use super::role_of;
 use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
 use crate::screen;
+use crate::stack_wait::{not_done, operation_token, wait};
 
 /// Delete the role of a team's machines
 #[derive(Debug, Args)]
@@ -53,7 +54,7 @@ impl Delete {
         let active = store.active().await?;
         let unfinished_jobs: Vec<JobId> = active.into_iter().filter(|job| job.team == self.team).collect();
         let count = unfinished_jobs.len();
-        let outcome = match team_stack(&context.aws, &stack).await? {
+        let outcome = match read_stack(&context.aws, &stack).await? {
             None => "unchanged",
             Some(found) if found.parameters.get("Team") != Some(&team_folder(&self.team)) => {
                 return Err(CommandError::new(format!(
@@ -66,7 +67,7 @@ impl Delete {
                 "declined"
             }
             Some(_) => {
-                delete_team_stack(&context.aws, &stack).await?;
+                delete_stack(&context.aws, context.aws.home(), &stack, &operation_token(context.now)).await?;
                 match wait(context, &stack).await? {
                     None => "deleted",
                     Some(found) if found.status == "DELETE_COMPLETE" => "deleted",

@@ -20,10 +20,10 @@ use crate::screen;
 /// An instance runs within seconds, bare metal within minutes; a volume is available within seconds.
 const TIMEOUT: Duration = Duration::from_mins(3);
 const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
-/// For so long EC2 may show what was before, or not know what is new (EC2 API reference, "Eventual consistency").
+/// Time in which EC2 may show the previous state, or not know a new resource (EC2 API reference, "Eventual consistency").
 const NOT_YET: Duration = Duration::from_secs(30);
 
-/// Why it was not done, and whether that is unknown.
+/// The reason why it was not done, and whether the result is unknown.
 pub(super) struct UndoFailure {
     pub(super) why: String,
     pub(super) unanswered: bool,
@@ -182,7 +182,7 @@ fn given_up(made: &ResourceId, snapshot: &ResourceId) -> String {
     )
 }
 
-/// At most 64 characters (EC2 API reference, "Ensuring idempotency"): the longest ids make 55.
+/// Returns a client token of at most 64 characters (EC2 API reference, "Ensuring idempotency"): the longest ids make 55.
 fn token(restoration: &Restoration, again_at: Option<Timestamp>) -> String {
     let Restoration { volume, snapshot, .. } = restoration;
     let again = again_at.map(|at| format!("-{}", at.as_second())).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What can be undone about each resource that somebody named, before anything is.
+//! The search for what can be undone about each named resource, before anything is.
 
 use billing::price::{PriceBook, Quote};
 use billing::restoration::Restoration;
@@ -22,7 +22,7 @@ pub(super) struct UndoCase {
     pub(super) region: Option<Region>,
     pub(super) way: UndoMethod,
     pub(super) ended: Option<RecordedAction>,
-    /// What it costs again, where that is known.
+    /// Cost of the resource once it is back, if known.
     pub(super) costs: Option<Quote>,
 }
 
@@ -45,7 +45,7 @@ pub(super) enum UndoMethod {
         region: Region,
         origin: Box<EndpointOrigin>,
     },
-    /// Nothing can be undone, or it is unknown; and why.
+    /// No method, with the reason: there is nothing to undo, or that is unknown.
     None {
         why: String,
         unanswered: bool,
@@ -66,7 +66,7 @@ impl UndoMethod {
 
 const UNREAD: &str = "whether Curfew stopped it is unknown, because its records cannot be read";
 
-/// Where to look, and whether what exists already is made once more.
+/// The scope of the search. `again`: existing restorations are made once more.
 pub(super) struct UndoSearch<'a> {
     pub(super) context: &'a CommandContext,
     pub(super) everywhere: &'a EnabledRegions,
@@ -155,7 +155,7 @@ impl UndoSearch<'_> {
         }
     }
 
-    /// What made an endpoint is in the record of the run that deleted it.
+    /// Finds how to undo the deletion of a resource of `SageMaker`. The origin of an endpoint is in the record of the run that deleted it.
     async fn gone_from_sagemaker(
         &self,
         id: &ResourceId,
@@ -257,7 +257,7 @@ const fn unknown(why: String) -> UndoMethod {
     UndoMethod::None { why, unanswered: true }
 }
 
-/// Why something is gone for good, and who ended it.
+/// Explains why something is gone for good, and who ended it.
 fn with_trail(why: String, found: TrailResult) -> (UndoMethod, Option<RecordedAction>) {
     match found {
         TrailResult::Ended(ended) => (none(format!("{why}; that was {ended}")), Some(ended)),

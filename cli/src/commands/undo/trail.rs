@@ -1,4 +1,4 @@
-//! What the audit trail says of one resource: which run ended it, when, by which rule, for whom.
+//! The audit trail of one resource: which run ended it, when, by which rule, for whom.
 
 use std::cell::Cell;
 use std::fmt;
@@ -27,13 +27,13 @@ use crate::screen;
 /// A record is written last at the end of its run, which takes half an hour at most, where a person applies a plan; Lambda ends
 /// those of functions after 15 minutes (Lambda developer guide, "Lambda quotas").
 const RUN_MAX: SignedDuration = SignedDuration::from_mins(40);
-/// By so much the clock of S3 may be behind that of the run.
+/// The most by which the clock of S3 may be behind that of the run.
 const CLOCKS_APART: SignedDuration = SignedDuration::from_mins(1);
 
 /// Records that are read at the same time.
 const READS_AT_ONCE: usize = 16;
 
-/// How far back is read where nothing says when it was: a run every five minutes, and one every hour, make records by the
+/// Number of days that are read back if nothing says when it was: a run every five minutes, and one every hour, make records by the
 /// thousand.
 const INSTANCE_DAYS: i32 = 7;
 const VOLUME_DAYS: i32 = 30;
@@ -48,11 +48,11 @@ pub(super) struct RecordedAction {
     action: String,
     rule: String,
     team: Option<String>,
-    /// Of a volume: where it was.
+    /// The instance that a volume was last attached to.
     pub(super) last_attached_to: Option<String>,
     #[serde(skip)]
     pub(super) region: Region,
-    /// What makes an endpoint again.
+    /// The origin from which an endpoint can be created again.
     #[serde(skip)]
     pub(super) restore: Option<Box<EndpointOrigin>>,
     #[serde(skip)]
@@ -68,7 +68,7 @@ impl fmt::Display for RecordedAction {
 }
 
 impl RecordedAction {
-    /// When an inference component was scaled to zero, and how many copies it had.
+    /// Returns the time when an inference component was scaled to zero, and its number of copies before.
     pub(super) fn scaled_to_zero(&self) -> Option<(Timestamp, u32)> {
         Some((self.at, self.copies?))
     }
@@ -86,14 +86,14 @@ pub(super) struct AuditTrail {
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct RecordedStop {
     pub(super) stop: Option<CarriedOut>,
-    /// Whether a record could not be read.
+    /// `true` if a record could not be read.
     pub(super) is_unread: bool,
 }
 
-/// What was found.
+/// The result of a search in the trail.
 pub(super) enum TrailResult {
     Ended(RecordedAction),
-    /// It was read that far back, and says nothing of it.
+    /// The trail was read back to that day, and has no record of the action.
     Silent {
         since: Date,
     },
@@ -101,7 +101,7 @@ pub(super) enum TrailResult {
 }
 
 impl TrailResult {
-    /// What ended it, where the trail says so.
+    /// Returns the action that ended the resource, if the trail has it.
     pub(super) fn ended(self) -> Option<RecordedAction> {
         match self {
             Self::Ended(ended) => Some(ended),
@@ -111,7 +111,7 @@ impl TrailResult {
 }
 
 impl AuditTrail {
-    /// Where it cannot be read, a person hears of it once.
+    /// Opens the trail. If it cannot be read, one warning says so.
     pub(super) async fn open(context: &CommandContext) -> Self {
         let store = match context.deployed().await {
             Ok(Some(deployed)) => Some(deployed.store),
@@ -129,7 +129,7 @@ impl AuditTrail {
         Self { store, now: context.now, gave_up: Cell::new(false) }
     }
 
-    /// What things cost, by the same deployment; where its configuration cannot be read, without its discounts.
+    /// Returns the prices by the same deployment; if its configuration cannot be read, without its discounts.
     pub(super) async fn prices(&self, context: &CommandContext) -> PriceBook {
         let config = match &self.store {
             Some(store) => store.read_config().await.unwrap_or_default(),
@@ -158,33 +158,33 @@ impl AuditTrail {
         RecordedStop { stop, is_unread }
     }
 
-    /// Who stopped an instance then.
+    /// Finds the run that stopped an instance at that time.
     pub(super) async fn find_stop(&self, instance: &ResourceId, at: Timestamp) -> TrailResult {
         self.search(instance, "reap-instances", "stop", around(at)).await
     }
 
-    /// Who terminated an instance.
+    /// Finds the run that terminated an instance.
     pub(super) async fn find_termination(&self, instance: &ResourceId) -> TrailResult {
         self.search(instance, "reap-instances", "terminate", self.last(INSTANCE_DAYS)).await
     }
 
-    /// Who deleted a volume, of which its snapshot may say when.
+    /// Finds the run that deleted a volume. The volume's snapshot may say when.
     pub(super) async fn find_deletion(&self, volume: &ResourceId, at: Option<Timestamp>) -> TrailResult {
         let span = at.map_or_else(|| self.last(VOLUME_DAYS), around);
         self.search(volume, "reap-volumes", "delete", span).await
     }
 
-    /// Who stopped a notebook instance then.
+    /// Finds the run that stopped a notebook instance at that time.
     pub(super) async fn find_sagemaker_stop(&self, id: &ResourceId, at: Timestamp) -> TrailResult {
         self.search(id, "reap-sagemaker", "stop", around(at)).await
     }
 
-    /// Who scaled an inference component to zero.
+    /// Finds the run that scaled an inference component to zero.
     pub(super) async fn find_scaling(&self, id: &ResourceId) -> TrailResult {
         self.search(id, "reap-sagemaker", "stop", self.last(SAGEMAKER_DAYS)).await
     }
 
-    /// Who deleted an app or an endpoint.
+    /// Finds the run that deleted an app or an endpoint.
     pub(super) async fn find_sagemaker_deletion(&self, id: &ResourceId) -> TrailResult {
         self.search(id, "reap-sagemaker", "delete", self.last(SAGEMAKER_DAYS)).await
     }

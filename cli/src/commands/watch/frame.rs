@@ -14,7 +14,7 @@ use super::view::{RefreshStatus, View};
 /// A smaller screen shows no useful panel.
 const WIDTH_MIN: u16 = 40;
 const HEIGHT_MIN: u16 = 8;
-/// From this height on a line names the newest runs.
+/// Height of the screen from which on a line names the newest runs.
 const HEIGHT_OF_RUNS: u16 = 16;
 
 const HELP: [&str; 15] = [
@@ -128,7 +128,7 @@ fn runs_line(dashboard: &Dashboard) -> String {
     format!("newest runs: {}", if runs.is_empty() { "none".to_owned() } else { runs.join(", ") })
 }
 
-/// All of it as plain lines: each panel with every row, up to this width.
+/// Formats the dashboard as plain lines: each panel with every row, up to this width.
 pub(super) fn lines(dashboard: &Dashboard, columns: Option<usize>) -> Vec<String> {
     let palette = Palette { has_colors: false };
     let panels = panels(dashboard);

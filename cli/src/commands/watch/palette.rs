@@ -14,7 +14,7 @@ pub(super) enum Emphasis {
     Warning,
     /// A budget is spent, or an action awaits approval.
     Alert,
-    /// It costs nothing now.
+    /// The row costs nothing now.
     Dim,
 }
 

@@ -9,7 +9,7 @@ use super::text::{cut, safe, width};
 /// The space between two columns.
 const GAP: usize = 2;
 
-/// How a column shrinks.
+/// The way in which a column shrinks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ColumnWidth {
     /// Figures, right-aligned; never cut.
@@ -38,7 +38,7 @@ pub(super) struct PanelRow {
 }
 
 impl PanelRow {
-    /// As many cells as columns.
+    /// Creates a row. It takes as many cells as the panel has columns.
     pub(super) fn new(cells: impl IntoIterator<Item = String>, emphasis: Emphasis) -> Self {
         Self { cells: cells.into_iter().map(|cell| safe(&cell)).collect(), emphasis }
     }
@@ -46,7 +46,7 @@ impl PanelRow {
 
 pub(super) struct Panel {
     pub(super) name: &'static str,
-    /// In figures, after the name.
+    /// The totals in figures, after the name.
     pub(super) summary: String,
     /// A panel of sentences has one, without heading.
     pub(super) columns: Vec<Column>,

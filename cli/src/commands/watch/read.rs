@@ -34,7 +34,7 @@ const TIMEOUT: Duration = Duration::from_mins(1);
 const READS_AT_ONCE: usize = 16;
 /// Each is two objects, and more jobs fit no screen.
 const JOBS_MAX: usize = 200;
-/// How often a record that is due and missing is read again.
+/// Interval at which a record that is due and missing is read again.
 const LOOK_AGAIN: SignedDuration = SignedDuration::from_mins(1);
 const REAPER: &str = "reap-instances";
 
@@ -56,7 +56,7 @@ impl<'a> FactsReader<'a> {
         Self { context, store, runs: BTreeMap::new() }
     }
 
-    /// All facts as of `now`; `anew` also lists records that are not due.
+    /// Reads the facts as of `now`; `anew` also lists records that are not due.
     ///
     /// # Errors
     /// If the configuration could not be read: every judgement depends on it.
@@ -142,7 +142,7 @@ impl<'a> FactsReader<'a> {
     }
 }
 
-/// What was read, and the failures.
+/// The result of a read, and the failures.
 struct Read<T> {
     value: T,
     problems: Vec<String>,

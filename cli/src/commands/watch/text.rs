@@ -7,7 +7,7 @@ use crate::screen::plain;
 /// The most marks on one letter: no writing system needs more, and they cover the lines above and below.
 const MARKS_MAX: usize = 2;
 
-/// The same text on one line, without anything whose width depends on the terminal: variation selectors, flags, skin tones.
+/// Returns the text on one line, without anything whose width depends on the terminal: variation selectors, flags, skin tones.
 pub(super) fn safe(text: &str) -> String {
     let mut marks = 0;
     let shown = |letter: char| match letter {
@@ -26,7 +26,7 @@ pub(super) fn safe(text: &str) -> String {
     plain(text).chars().filter_map(shown).collect()
 }
 
-/// In columns of the terminal.
+/// Returns the width in columns of the terminal.
 pub(super) fn width(text: &str) -> usize {
     text.chars().map(width_of).sum()
 }
@@ -45,7 +45,7 @@ pub(super) fn cut(text: &str, columns: usize) -> String {
     if columns == 0 { String::new() } else { format!("{}…", kept.trim_end()) }
 }
 
-/// As the screen measures it.
+/// Returns the width of a letter, as the screen measures it.
 fn width_of(letter: char) -> usize {
     Span::raw(letter.encode_utf8(&mut [0; 4]) as &str).width()
 }

@@ -15,13 +15,13 @@ pub(super) struct View {
     pub(super) focus: usize,
     /// The first row of each panel.
     pub(super) offsets: Vec<usize>,
-    /// How many rows of each are visible, and how many it has.
+    /// The number of visible rows of each panel. `rows` has the number of all its rows.
     pub(super) shown: Vec<usize>,
     rows: Vec<usize>,
     pub(super) has_help: bool,
 }
 
-/// What a key requests besides a redraw.
+/// The request of a key besides a redraw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeyAction {
     Quit,
@@ -30,13 +30,12 @@ pub(super) enum KeyAction {
     Ignore,
 }
 
-/// The state of refreshes.
 #[derive(Debug, Default)]
 pub(super) struct RefreshStatus {
     /// The time of the shown dashboard.
     pub(super) as_of: Option<Timestamp>,
     pub(super) is_refreshing: bool,
-    /// Why the last one failed.
+    /// The reason why the last refresh failed.
     pub(super) error: Option<String>,
 }
 
@@ -49,7 +48,7 @@ impl RefreshStatus {
 }
 
 impl View {
-    /// For the panels of another dashboard: limits the scroll positions.
+    /// Fits the view to the panels of another dashboard: limits the scroll positions.
     pub(super) fn fit(&mut self, panels: &[Panel]) {
         self.rows = panels.iter().map(|panel| panel.rows.len()).collect();
         self.offsets.resize(panels.len(), 0);

@@ -1,8 +1,7 @@
-//! What Cost Explorer says, beside the ledger. It is a day late and never used to act: what counts is the ledger.
+//! Cost Explorer's figures, beside the ledger. They are a day late and never used to act: the ledger counts.
 //!
-//! Compared is what can be: the accelerated instance types that the ledger knows, over whole days of UTC (Cost Explorer has no
-//! other) that are over for a day at least (AWS Billing user guide, "Exploring your data using Cost Explorer": refreshed at
-//! least once in 24 hours).
+//! The comparison covers the accelerated instance types that the ledger knows, over whole days of UTC (Cost Explorer has no other) that are
+//! over for a day at least (AWS Billing user guide, "Exploring your data using Cost Explorer": refreshed at least once in 24 hours).
 
 use std::collections::BTreeMap;
 
@@ -34,8 +33,8 @@ pub struct BilledDays {
 }
 
 impl BilledDays {
-    /// Those of the month that AWS has billed by now, and that the ledger has whole, which was begun at `since`; `None` if there are none
-    /// yet.
+    /// Returns the days of the month that AWS has billed by now and that the ledger, begun at `since`, covers completely; `None` if there
+    /// are none yet.
     #[must_use]
     pub fn billed(period: &BudgetMonth, since: Timestamp, now: Timestamp) -> Option<Self> {
         let day = |at: Timestamp| at.to_zoned(TimeZone::UTC).date();
@@ -47,13 +46,13 @@ impl BilledDays {
         (from < until).then_some(Self { from, until })
     }
 
-    /// When they begin.
+    /// Returns the start of the first day.
     #[must_use]
     pub fn begin(self) -> Option<Timestamp> {
         midnight(self.from)
     }
 
-    /// When they end: what the ledger has until then is compared.
+    /// Returns the end of the last day: the comparison covers the ledger until then.
     #[must_use]
     pub fn end(self) -> Option<Timestamp> {
         midnight(self.until)
@@ -74,7 +73,7 @@ pub fn due(account: &Budget, period: &BudgetMonth, since: Timestamp, now: Timest
     BilledDays::billed(period, since, now)
 }
 
-/// When it was asked the last time.
+/// Returns the time of the last query.
 fn asked_at(account: &Budget) -> Option<Timestamp> {
     let answered = account.billed.as_ref().map(|billed| billed.asked_at);
     answered.max(account.unanswered.as_ref().map(|unanswered| unanswered.asked_at))
@@ -106,7 +105,7 @@ pub fn usd_micros(text: &str) -> Option<i128> {
     Some(if is_negative { -amount } else { amount })
 }
 
-/// What AWS billed of EC2 compute and EBS in those days.
+/// Amounts that AWS billed for EC2 compute and EBS in those days.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CostExplorerBill {
     pub days: BilledDays,
@@ -165,7 +164,7 @@ fn usd(usd_micros: i128) -> f64 {
 }
 
 impl CostExplorerFigures {
-    /// For people.
+    /// Describes the figures for people.
     #[must_use]
     pub fn describe(&self) -> String {
         let difference = Amount::from_usd(self.ledger_says_more_usd.abs());

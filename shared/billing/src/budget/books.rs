@@ -1,4 +1,4 @@
-//! Where each budget stands, made anew from the ledger in every beat. Only the reservations come from the document before.
+//! Computation of every budget, made anew from the ledger in every beat. Only the reservations come from the previous document.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,21 +18,21 @@ use crate::price::PriceSource;
 /// The most documents in one beat: each is a read and a write. Every holder with a budget has one, in any number; of the others those with the most
 /// spend.
 pub const HOLDERS_MAX: usize = 500;
-/// Of spenders that are named.
+/// The most spenders that a document names.
 pub(super) const TOP: usize = 5;
 /// The most entries without a price in a document.
 pub(super) const UNPRICED_MAX: usize = 50;
-/// What was not seen for longer was missed by a beat, which are a quarter of an hour apart.
+/// Age from which a sighting is older than a beat: beats are a quarter of an hour apart.
 const BLIND_AFTER: SignedDuration = SignedDuration::from_mins(20);
 
-/// What a holder's configuration says.
+/// Limit that the configuration sets for a holder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BudgetLimit {
-    /// What may be spent in the month.
+    /// Budget of the month.
     pub budget: Amount,
-    /// What happens above it.
+    /// Action above the budget.
     pub over_budget: OverBudget,
-    /// Whether the action is enforced, or only reported.
+    /// Mode of the action: enforced, or only reported.
     pub mode: Mode,
 }
 
@@ -52,7 +52,7 @@ impl BudgetLimit {
         Some(Self { budget: Amount::from_usd(usd), over_budget, mode: mode.min(ceiling) })
     }
 
-    /// Whether launches wait for it.
+    /// Returns `true` if launches wait for the budget.
     #[must_use]
     pub fn holds_launches(&self) -> bool {
         self.mode == Mode::Enforce && self.over_budget != OverBudget::Notify
@@ -80,7 +80,7 @@ pub fn needed_by_the_reaper(config: &Config) -> BTreeSet<BudgetHolder> {
     config.teams.keys().cloned().map(BudgetHolder::Team).chain([BudgetHolder::Account]).filter(stops).collect()
 }
 
-/// All that one beat knows.
+/// Facts of one beat from which all budget documents are computed.
 #[derive(Debug)]
 pub struct BudgetBooks<'a> {
     config: &'a Config,
@@ -140,13 +140,13 @@ impl<'a> BudgetBooks<'a> {
         ranked.filter(|(place, holder)| *place < HOLDERS_MAX || has_budget(holder)).map(|(_, holder)| holder).collect()
     }
 
-    /// How many teams without a budget have no document, because the limit is reached.
+    /// Returns the number of teams without a budget that have no document, because the limit is reached.
     #[must_use]
     pub fn left_out(&self, stored: &BTreeMap<BudgetHolder, Budget>) -> usize {
         self.ranked(stored).len().saturating_sub(self.holders(stored).len())
     }
 
-    /// All of them in order: the account, holders of budgets, holders of reservations, the highest spend.
+    /// Returns all holders in order: the account, holders of budgets, holders of reservations, the highest spend.
     fn ranked(&self, stored: &BTreeMap<BudgetHolder, Budget>) -> Vec<BudgetHolder> {
         let of_config = self.config.teams.keys().cloned().map(BudgetHolder::Team);
         let reserving = self
@@ -225,8 +225,8 @@ impl<'a> BudgetBooks<'a> {
         budget
     }
 
-    /// Whether the document takes over what the month before reserves: less by what was spent of it then, which all ledgers of that
-    /// month have to say. It is taken over once.
+    /// Returns `true` if the document takes over reservations of the previous month, each less the spend in that month, which needs all of
+    /// its ledgers. A reservation is taken over only once.
     #[must_use]
     pub fn takes_over(&self, holder: &BudgetHolder, stored: &Budget) -> bool {
         let going_on = self.earlier.get(holder).map(|budget| self.continuing_reservations(budget)).unwrap_or_default();
@@ -241,7 +241,7 @@ impl<'a> BudgetBooks<'a> {
         self.before.get(holder).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Since when something that runs was not seen, where that is longer than a beat.
+    /// Returns the last sighting of the running resource that was not seen for the longest time, if that is longer than a beat.
     fn blind_since(&self, spends: &[&Spend]) -> Option<Timestamp> {
         let seen = spends.iter().filter(|one| one.is_running).map(|one| one.seen_until);
         seen.min().filter(|seen| self.now.duration_since(*seen) > BLIND_AFTER)
@@ -278,7 +278,7 @@ impl<'a> BudgetBooks<'a> {
         earlier.reservations.iter().filter(|(_, one)| goes_on(one)).collect()
     }
 
-    /// What each team spent, and what belongs to none.
+    /// Returns the spend of each team, and of resources without a team.
     fn teams(&self) -> BTreeMap<String, Amount> {
         let mut teams: Vec<(String, Amount)> = self
             .of_month
@@ -307,12 +307,12 @@ fn spent(spends: &[&Spend]) -> Amount {
     spends.iter().map(|one| one.spent).sum()
 }
 
-/// What was spent on a job since something was reserved for it.
+/// Returns the spend on a job since its reservation.
 fn settled(spends: &[&Spend], job: &str, reserved: &BudgetReservation) -> Amount {
     of_job(spends, job, reserved).filter_map(|one| one.since.get(&reserved.since)).copied().sum()
 }
 
-/// What runs for a job, and the volumes beside it. A tag alone proves nothing, because anyone can copy it.
+/// Returns the instances of a job, and the volumes beside them. A tag alone proves nothing, because anyone can copy it.
 fn of_job<'s>(spends: &'s [&Spend], job: &'s str, reserved: &'s BudgetReservation) -> impl Iterator<Item = &'s Spend> {
     let is_of_job = |one: &&Spend| {
         one.job.as_deref() == Some(job) && reserved.instances.contains(one.on.as_ref().unwrap_or(&one.resource))

@@ -1,4 +1,4 @@
-//! What is kept of the runs of one region, once its ledger is read: the runs that matter one by one, and sums of the others.
+//! Reduction of the runs of one region, after its ledger is read: the runs that matter stay single, the others become sums.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -10,11 +10,11 @@ use super::Spend;
 use super::books::{TOP, UNPRICED_MAX};
 use crate::price::PriceSource;
 
-/// What is over of one team.
+/// Spends of one team's finished runs.
 #[derive(Default)]
 struct FinishedSpends {
     dearest: Vec<Spend>,
-    /// Those that ran longest at an unknown price.
+    /// Spends with the longest running time at an unknown price.
     unpriced: Vec<Spend>,
     /// The sums of all others, by the table of their prices.
     sums: BTreeMap<Option<&'static str>, Spend>,
@@ -41,12 +41,12 @@ pub(super) fn condense(spends: impl Iterator<Item = Spend>) -> Vec<Spend> {
     kept
 }
 
-/// Where that holds of one spend of a resource, all of them are kept: people are shown their sum.
+/// Returns `true` for a spend that is kept single. All spends of its resource are then kept, because people are shown their sum.
 fn is_kept(one: &Spend) -> bool {
     one.is_running || !one.since.is_empty()
 }
 
-/// Of one resource, what is over of one team, and at the price of one table, is one spend.
+/// Merges the finished spends of one resource that have the same team and the same price table.
 fn merged(of_resource: Vec<Spend>) -> Vec<Spend> {
     let mut found: Vec<Spend> = Vec::new();
     for one in of_resource {

@@ -14,7 +14,7 @@ use model::money::{Amount, Rate};
 
 use super::{Budget, BudgetHolder, BudgetMonth, BudgetVerdict, SavingAction, Spend, Spender, observation_gap};
 
-/// Of what runs and could be stopped, in a remedy.
+/// The most running resources that a remedy names for a stop.
 const NAMED_MAX: usize = 5;
 
 /// The whole notification about a budget: one paragraph.
@@ -50,7 +50,7 @@ pub fn describe_budget(holder: &BudgetHolder, budget: &Budget, percent: u64) -> 
     text
 }
 
-/// What follows from its being spent, now or later.
+/// Describes the action of a spent budget, now or later.
 fn consequence(budget: &Budget) -> Option<String> {
     let observed = budget.mode == Mode::Observe;
     let is = if observed { "would be" } else { "is" };
@@ -91,7 +91,7 @@ fn spender(one: &Spender) -> String {
     format!("{} ({}{name}, {owner}, {}) {}{runs}", one.resource, one.what, one.region, one.usd)
 }
 
-/// What is not in the figures.
+/// Describes the gaps of the figures.
 fn unknown(budget: &Budget) -> Vec<String> {
     let mut found = Vec::new();
     if let Some((first, rest)) = budget.unpriced.split_first() {
@@ -127,8 +127,8 @@ fn others(count: usize) -> String {
     if count == 1 { "1 other".to_owned() } else { format!("{count} others") }
 }
 
-/// What would bring the holder back under its budget, or that nothing does. Empty where nothing need change, or where there
-/// is no budget.
+/// Returns the steps that would bring the holder back under its budget, or says that none does. Empty if nothing has to change, or without
+/// a budget.
 pub(super) fn remedy(budget: &Budget, spends: &[&Spend], period: &BudgetMonth, now: Timestamp) -> Vec<String> {
     let Some(limit) = budget.budget_usd else { return Vec::new() };
     let burn: Rate = spends.iter().filter_map(|one| one.rate).sum();
@@ -169,7 +169,7 @@ pub(super) fn remedy(budget: &Budget, spends: &[&Spend], period: &BudgetMonth, n
     [pace].into_iter().chain(ends).collect()
 }
 
-/// What is spent stays spent: only another budget, or another month, brings it back under.
+/// Explains that only a larger budget or the next month brings a spent budget back under its limit.
 fn remedy_of_spent(over: Amount, running: &[(&Spend, Rate)], period: &BudgetMonth) -> Vec<String> {
     let over = if over.is_a_cent() { format!("it is {over} over") } else { "all of it is spent".to_owned() };
     let nothing = format!(
@@ -181,7 +181,7 @@ fn remedy_of_spent(over: Amount, running: &[(&Spend, Rate)], period: &BudgetMont
     [nothing].into_iter().chain(ends).collect()
 }
 
-/// What to end, and the commands that do: the last sentence, so that they can be copied.
+/// Names the resources to stop, and the commands that stop them: the last sentence, so that they can be copied.
 fn ending(to: &str, running: &[(&Spend, Rate)]) -> Vec<String> {
     let (named, rest) = running.split_at(running.len().min(NAMED_MAX));
     let mut words: Vec<String> = named.iter().map(|(one, rate)| endable(one, *rate)).collect();

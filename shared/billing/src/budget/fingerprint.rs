@@ -6,7 +6,7 @@ use model::notification_log::ACCOUNT;
 
 use super::{BudgetHolder, BudgetLimit};
 
-/// From this share on a budget is spent.
+/// Share from which a budget is spent, in percent.
 pub const SPENT_PERCENT: u16 = 100;
 
 /// The fingerprint of a share of a budget. People are notified again where it changes: in another month, or of another budget.
@@ -22,7 +22,7 @@ pub fn budget_fingerprint(month: &str, limit: &BudgetLimit, threshold_percent: u
     }
 }
 
-/// By what name a budget goes in plans, reports and notices: the team's, or `account`. No two share one.
+/// Returns the name of a budget in plans, reports and notifications: the team's, or `account`. No two holders share a name.
 #[must_use]
 pub fn resource_of(holder: &BudgetHolder) -> ResourceId {
     match holder {

@@ -1,4 +1,4 @@
-//! What will be spent by the end of the month: what is spent, and for the time that is left the mean of the last week.
+//! Forecast of the spend at the end of the month: the spend so far, and the mean of the last week for the remaining time.
 
 use jiff::{SignedDuration, Timestamp};
 use model::duration;
@@ -13,7 +13,7 @@ pub const LOOKS_BACK: SignedDuration = SignedDuration::from_hours(7 * 24);
 /// The shortest history for a forecast of a month.
 const AT_LEAST: SignedDuration = SignedDuration::from_hours(1);
 
-/// From when on the mean counts: a week back, or since the ledger is kept.
+/// Returns the start of the time that the mean covers: a week ago, or the start of the ledger.
 pub(super) fn counts_from(ledger_began: Timestamp, now: Timestamp) -> Timestamp {
     ledger_began.max(before(now, LOOKS_BACK)).min(now)
 }
@@ -56,7 +56,7 @@ mod tests {
 
     use super::*;
 
-    /// In November 2026, UTC.
+    /// Times are in November 2026, UTC.
     fn check(spent: f64, lately: f64, began: &str, now: &str) -> String {
         let now = now.parse().unwrap();
         let period = BudgetMonth::containing(now, &Config::default());

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ledger::TimeSpan;
 
-/// Of times in a document.
+/// The most gaps in a document.
 const TIMES_MAX: usize = 20;
 
 /// A time in which something may have begun and ended unseen: longer than [`crate::ledger::BLIND_AFTER`] without a whole look.

@@ -1,4 +1,4 @@
-//! What people are shown of budgets: which figures still hold, in what order, and in what words.
+//! Budgets as people are shown them: the validity of the figures, their order, and the text.
 
 mod words;
 
@@ -16,19 +16,19 @@ use super::{Budget, BudgetHolder, BudgetMonth, BudgetVerdict, HOLDERS_MAX, STALE
 
 pub use words::{BudgetFigure, shown};
 
-/// Whether figures still hold.
+/// Validity of the figures of a budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BudgetDataState {
-    /// They are of the last hour.
+    /// The figures are of the last hour.
     Fresh,
     /// The month is over, and all of it is in them, except for its last minutes at most.
     Final,
-    /// They are older than [`STALE_AFTER`], or ended as long before the month did.
+    /// The figures are older than [`STALE_AFTER`], or ended longer than that before the month did.
     Stale,
     /// There are none.
     Absent,
-    /// They are old, and nothing is to be added: neither the configuration nor the ledger has the team any more.
+    /// The figures are old, and no newer ones will come: neither the configuration nor the ledger has the team any more.
     Gone,
 }
 
@@ -39,15 +39,15 @@ pub struct BudgetRow {
     pub of: &'static str,
     /// The team; null for the account, `untagged` for what has no team.
     pub team: Option<TeamName>,
-    /// Whether the figures still hold.
+    /// Validity of the figures.
     pub state: BudgetDataState,
-    /// Whether more is spent than may be, as far as known.
+    /// `true` if the spend exceeds the budget, as far as known.
     pub over: bool,
-    /// What is spent, in whole percent of the budget, rounded down; null without a budget.
+    /// Spend in whole percent of the budget, rounded down; null without a budget.
     pub percent: Option<u64>,
-    /// The same of the forecast.
+    /// Forecast in whole percent of the budget, rounded down; null without a budget.
     pub forecast_percent: Option<u64>,
-    /// Whether more may be spent than the figures say: a price or an end is unknown.
+    /// `true` if the spend may be higher than the figures say, because a price or a stop is unknown.
     pub at_least: bool,
     /// The document; null if there is none.
     pub budget: Option<Budget>,
@@ -77,7 +77,7 @@ impl BudgetRow {
         }
     }
 
-    /// Whether there is a budget.
+    /// Returns `true` if there is a budget.
     fn is_limited(&self) -> bool {
         self.budget.as_ref().is_some_and(|budget| budget.budget_usd.is_some())
     }
@@ -97,7 +97,7 @@ impl BudgetRow {
     }
 }
 
-/// Whether the ledger knows of something that is not wholly in what is spent.
+/// Returns `true` if the ledger has something whose cost is not wholly in the spend.
 fn is_incomplete(budget: &Budget) -> bool {
     has_unpriced(budget) || has_uncertain(budget) || budget.blind_since.is_some()
 }
@@ -106,7 +106,7 @@ fn has_unpriced(budget: &Budget) -> bool {
     !budget.unpriced.is_empty()
 }
 
-/// Of a cent at least: less would be shown as $0.00.
+/// Returns `true` from one cent on: less would be shown as $0.00.
 fn has_uncertain(budget: &Budget) -> bool {
     budget.uncertain_usd >= Amount::from_usd(0.01)
 }
@@ -121,7 +121,7 @@ fn state(as_of: Option<Timestamp>, period: &BudgetMonth, now: Timestamp) -> Budg
     }
 }
 
-/// What all of it comes to.
+/// Overall result of the overview.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BudgetConclusion {
     /// Every figure holds, and no budget is spent.
@@ -138,13 +138,13 @@ pub struct BudgetOverview {
     pub period: BudgetMonth,
     /// One a budget; the account's first.
     pub rows: Vec<BudgetRow>,
-    /// When they are looked at.
+    /// Time of the overview.
     pub now: Timestamp,
 }
 
 impl BudgetOverview {
-    /// Of the documents that there are. `wanted` of them only, or all: then the account is among them whether it has one or not,
-    /// and so is, in the present month, every team that has a budget by the configuration.
+    /// Builds the overview from the existing documents: of `wanted` only, or of all. All includes the account even without a document and,
+    /// in the present month, every team to which the configuration gives a budget.
     #[must_use]
     pub fn from_documents(
         mut documents: BTreeMap<BudgetHolder, Budget>,
@@ -180,7 +180,7 @@ impl BudgetOverview {
         Self { period, rows, now }
     }
 
-    /// What all of it comes to.
+    /// Returns the overall result.
     #[must_use]
     pub fn conclusion(&self) -> BudgetConclusion {
         if self.rows.iter().any(|row| matches!(row.state, BudgetDataState::Stale | BudgetDataState::Absent)) {
@@ -189,7 +189,6 @@ impl BudgetOverview {
         if self.rows.iter().any(|row| row.over) { BudgetConclusion::OverBudget } else { BudgetConclusion::WithinBudget }
     }
 
-    /// How long ago a budget stood so; `None` if unknown.
     fn age(&self, row: &BudgetRow) -> Option<SignedDuration> {
         row.budget.as_ref()?.as_of.map(|as_of| self.now.duration_since(as_of).max(SignedDuration::ZERO))
     }
@@ -217,7 +216,7 @@ impl KnownTeams {
     }
 }
 
-/// Whether the account's document is needed, too, to say why there is none of a holder, or only an old one.
+/// Returns `true` if the account's document is needed to say why a holder has no document, or only an old one.
 #[must_use]
 pub fn needs_account(holder: &BudgetHolder, document: Option<&Budget>, period: &BudgetMonth, now: Timestamp) -> bool {
     let state = state(document.and_then(|budget| budget.as_of), period, now);
@@ -255,7 +254,7 @@ pub fn holder(team: &str) -> BudgetHolder {
     }
 }
 
-/// Whether that is what belongs to no team.
+/// Returns `true` for the name under which resources without a team are held.
 fn is_no_team(team: &TeamName) -> bool {
     team.as_str() == NO_TEAM
 }

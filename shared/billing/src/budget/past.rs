@@ -6,14 +6,14 @@ use model::config::OverBudget;
 use super::{Budget, BudgetVerdict};
 
 impl Budget {
-    /// Whether the month that ended at that moment is still to be closed in this document: some beat knew the month, and none
+    /// Returns `true` if this document still has to be closed for the month that ended at that moment: some beat saw the month, and none
     /// its end.
     #[must_use]
     pub fn is_open(&self, ended: Timestamp) -> bool {
         self.as_of.is_some_and(|as_of| as_of < ended)
     }
 
-    /// For a month that is over: without a forecast, and without consequences.
+    /// Returns the document of a month that is over: without a forecast, and without consequences.
     #[must_use]
     pub fn as_past(&self) -> Self {
         Self {

@@ -18,29 +18,29 @@ use model::money::Amount;
 
 use super::{Budget, BudgetHolder, BudgetLimit, BudgetMonth, BudgetReservation, STALE_AFTER};
 
-/// What a job wants.
+/// Reservation that a job requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReservationRequest {
     /// `<team>/<job>`.
     pub job: String,
-    /// How many the job has asked for, with this one.
+    /// Number of this reservation among those that the job has requested.
     pub number: u32,
     /// The most that it may cost from now on: price times the time that is left, of all that it may run.
     pub usd: Amount,
-    /// When it ends at the latest.
+    /// Latest end of the job.
     pub until: Timestamp,
 }
 
-/// Why nothing was reserved, in words for its owner.
+/// Reason for a refused reservation, in words for the job's owner.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReservationRefusal {
     /// The money is not there.
     #[error("{0}")]
     TooMuch(String),
-    /// It would be there without what is reserved for launches that are still under way.
+    /// The money would be there without the reservations of launches that are still under way.
     #[error("{0}")]
     InFlight(String),
-    /// It is unknown whether it is there.
+    /// The available money is unknown.
     #[error("{0}")]
     Unknown(String),
     /// The job has reserved anew since.
@@ -48,11 +48,11 @@ pub enum ReservationRefusal {
     Overtaken,
 }
 
-/// What was reserved.
+/// Outcome of a granted reservation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReservationOutcome {
     Fits,
-    /// It does not fit, or that is unknown; but the configuration lets jobs run, or only observes.
+    /// The reservation does not fit, or that is unknown; but the configuration lets jobs run, or only observes.
     Anyway(ReservationRefusal),
 }
 

@@ -1,4 +1,4 @@
-//! What was spent, run by run, as the ledgers have it.
+//! Spend by run, from the ledgers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,16 +11,16 @@ use super::{Budget, BudgetHolder, forecast};
 use crate::ledger::{FoldKey, FoldSum, Ledger, LedgerRun, PurchaseTerms, RunKind, RunShare, TimeSpan};
 use crate::price::PriceSource;
 
-/// What one run of an instance, of a volume beside one, or of `SageMaker`, cost one team in one month.
+/// Cost that one run of an instance, of a volume beside one, or of a `SageMaker` resource caused for one team in one month.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spend {
     pub resource: ResourceId,
     pub region: Region,
-    /// What it is: `g5.xlarge`, `500 GiB gp3`.
+    /// Type of the resource: `g5.xlarge`, `500 GiB gp3`.
     pub what: String,
-    /// What would end what it costs.
+    /// Action that would stop the cost.
     pub ends: SavingAction,
-    /// Of a volume: the instance that it is on.
+    /// Instance of the volume; `None` for everything but volumes.
     pub on: Option<ResourceId>,
     /// Its `Name` tag.
     pub name: Option<String>,
@@ -28,28 +28,28 @@ pub struct Spend {
     pub team: Option<TeamName>,
     /// The job that it runs, `<team>/<job>`.
     pub job: Option<String>,
-    /// What it is known to have cost in the month.
+    /// Known cost in the month.
     pub spent: Amount,
-    /// By how much more it may be.
+    /// Possible cost beyond `spent`.
     pub uncertain: Amount,
-    /// For how long it ran in the month at an unknown price.
+    /// Running time in the month at an unknown price.
     pub unpriced_seconds: u64,
     /// The dated table of its price, if the Price List has none.
     pub table: Option<PriceSource>,
-    /// Whether it is still billed.
+    /// `true` if the resource is still billed.
     pub is_running: bool,
     pub seen_until: Timestamp,
-    /// What it costs now, where it runs and that is known.
+    /// Present rate, if it runs and the rate is known.
     pub rate: Option<Rate>,
-    /// What of it was spent in the time that the forecast looks back to.
+    /// Part of the spend in the time that the forecast looks back to.
     pub lately: Amount,
-    /// What of it was spent since certain moments: those at which something was reserved for its job.
+    /// Part of the spend since each time at which money was reserved for the job.
     pub since: BTreeMap<Timestamp, Amount>,
-    /// Of a sum of many runs: how many cost a cent at least.
+    /// Number of runs in a sum of many that cost at least a cent each; `None` for a single run.
     pub folded: Option<usize>,
 }
 
-/// What would end what something costs.
+/// Action that would stop a cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SavingAction {
     Stopping,
@@ -57,17 +57,18 @@ pub enum SavingAction {
     Terminating,
     /// Stopping or deleting it under `SageMaker`, as its kind needs.
     EndingSageMaker,
-    /// Nothing: a volume costs the same beside a stopped instance, and what is paid for anyway costs the same without one.
+    /// No action saves anything: a volume costs the same beside a stopped instance, and prepaid capacity costs the same without an
+    /// instance.
     Nothing,
 }
 
-/// What one beat finds in the ledgers.
+/// Spends that one beat reads from the ledgers.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct LedgerSpends {
     pub of_month: Vec<Spend>,
-    /// Of the month before.
+    /// Spends of the previous month.
     pub before: Vec<Spend>,
-    /// Since when the ledger is kept, as far as these months say.
+    /// Start of the ledger, as far as these months tell.
     pub ledger_began: Option<Timestamp>,
     /// The times without a beat in the month, by region.
     pub blind: BTreeMap<TimeSpan, BTreeSet<Region>>,
@@ -78,7 +79,7 @@ pub struct LedgerSpends {
 pub struct ReservationTimes<'a>(BTreeMap<&'a str, BTreeSet<Timestamp>>);
 
 impl<'a> ReservationTimes<'a> {
-    /// Those of all reservations of these budget documents.
+    /// Collects the times of all reservations in these budget documents.
     pub fn from_documents(documents: impl IntoIterator<Item = &'a Budget>) -> Self {
         let mut moments = Self::default();
         for (job, reservation) in documents.into_iter().flat_map(|budget| &budget.reservations) {
@@ -89,8 +90,8 @@ impl<'a> ReservationTimes<'a> {
 }
 
 impl LedgerSpends {
-    /// From the ledgers of the month in which `now` lies, and of the month before, of all regions. `documents` are all budget
-    /// documents of both months: their reservations are settled by what their jobs spent.
+    /// Reads the ledgers of the month of `now` and of the previous month, of all regions. `documents` are all budget documents of both
+    /// months: the spend of their jobs settles their reservations.
     #[must_use]
     pub fn from_ledgers<'a>(
         of_month: &[Ledger],

@@ -1,4 +1,4 @@
-//! What accelerators draw, and what making them emits.
+//! Power of accelerators, and emissions from making them.
 
 /// The accelerators of EC2 with a published power.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,15 +25,15 @@ pub enum AcceleratorName {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AcceleratorModel {
     pub name: AcceleratorName,
-    /// For people, as NVIDIA and AWS write it.
+    /// Name for people, as NVIDIA and AWS write it.
     pub text: &'static str,
-    /// What it draws while it does nothing, the lowest and the highest.
+    /// Power when idle, the lowest and the highest.
     pub idle_milliwatts: (u64, u64),
-    /// What it draws at most.
+    /// Highest power.
     pub full_milliwatts: u64,
     /// The source of that, with its year.
     pub source: &'static str,
-    /// What making it emits, in kg of CO2, the lowest and the highest; `None` if nothing is published.
+    /// Emissions from making it, in kg of CO2, the lowest and the highest; `None` if nothing is published.
     pub embodied_kg: Option<(u32, u32)>,
 }
 
@@ -73,7 +73,7 @@ const B200_KG: u32 = 286;
 /// The B200 by its memory: 288 instead of 180 GB.
 const B300_KG: u32 = 458;
 
-/// All of them.
+/// Models of all accelerators, in the order of [`AcceleratorName`].
 pub const ACCELERATORS: [AcceleratorModel; 16] = {
     use AcceleratorName as Name;
     [
@@ -112,7 +112,7 @@ pub const ACCELERATORS: [AcceleratorModel; 16] = {
 };
 
 impl AcceleratorName {
-    /// What is known of it.
+    /// Returns the model of the accelerator.
     #[must_use]
     pub const fn model(self) -> &'static AcceleratorModel {
         &ACCELERATORS[self as usize]

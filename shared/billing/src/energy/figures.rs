@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 
 use super::{RunningTime, SECONDS_PER_HOUR};
 
-/// From `low` to `high`, both included.
+/// Range from `low` to `high`, both included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Bounds {
     pub(super) low: u64,
@@ -42,14 +42,14 @@ impl Bounds {
         if low == high { write!(f, "{high} {unit}") } else { write!(f, "{low}-{high} {unit}") }
     }
 
-    /// To two significant digits.
+    /// Rounds to two significant digits.
     fn rounded(self) -> Self {
         let step = |value: u64| 10_u64.pow(value.checked_ilog10().unwrap_or_default().saturating_sub(1));
         let low = self.low.saturating_sub(self.low.checked_rem(step(self.low)).unwrap_or_default());
         Self { low, high: self.high.div_ceil(step(self.high)).saturating_mul(step(self.high)) }
     }
 
-    /// In millions of what is counted, as JSON numbers.
+    /// Writes the range in millions of the counted unit, as JSON numbers.
     #[expect(clippy::cast_precision_loss, reason = "two significant digits")]
     fn serialize<S: Serializer>(self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { low, high } = self.rounded();
@@ -99,7 +99,7 @@ macro_rules! range_type {
                 Self(bounds)
             }
 
-            /// From the lower of two low ends to the higher of two high ends.
+            /// Spans from the lower of two low ends to the higher of two high ends.
             pub(super) fn spanning(self, other: Self) -> Self {
                 Self(Bounds { low: self.low().min(other.low()), high: self.high().max(other.high()) })
             }

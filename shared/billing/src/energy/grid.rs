@@ -1,10 +1,10 @@
-//! What electricity emits where it is generated, and what a data center adds.
+//! Emissions of electricity where it is generated, and the overhead of a data center.
 
 use model::id::Region;
 
 use super::OLD_AFTER_YEARS;
 
-/// What a kilowatt-hour emits in a region, in the mean of a year.
+/// Emissions of a kilowatt-hour in a region, as the mean of a year.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GridFactor {
     pub grams_per_kwh: u16,
@@ -18,16 +18,16 @@ pub struct GridFactor {
 /// The source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GridSource {
-    /// Of a subregion: what leaves the stacks of its power stations.
+    /// Figures of a subregion: the emissions of its power stations.
     Egrid,
-    /// Of a country, with what comes before and after generation.
+    /// Figures of a country, including emissions before and after generation.
     Ember,
-    /// Of a part of a country, with imports and with what comes before and after generation.
+    /// Figures of a part of a country, including imports and emissions before and after generation.
     ElectricityMaps,
 }
 
 impl GridSource {
-    /// With the edition.
+    /// Names the source with its edition.
     #[must_use]
     pub const fn describe(self) -> &'static str {
         match self {
@@ -39,19 +39,19 @@ impl GridSource {
 }
 
 impl GridFactor {
-    /// Whether that year is longer ago than a value should be.
+    /// Returns `true` if that year is longer ago than a value should be.
     #[must_use]
     pub const fn is_old(&self, year_now: i16) -> bool {
         self.year + OLD_AFTER_YEARS < year_now
     }
 }
 
-/// How much more energy a data center takes than its machines do.
+/// Energy of a data center in relation to that of its machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pue {
     /// Times a hundred.
     pub percent: u64,
-    /// Whether it is the mean of a part of the world: AWS publishes none of the region itself.
+    /// `true` if the value is the mean of a part of the world, because AWS publishes none for the region itself.
     pub is_mean: bool,
 }
 
@@ -67,7 +67,7 @@ const fn electricity_maps(grams_per_kwh: u16, grid: &'static str) -> GridFactor 
     GridFactor { grams_per_kwh, year: 2025, source: GridSource::ElectricityMaps, grid }
 }
 
-/// By region. Where a country has grids that differ much, the region's own grid counts, and not the country's mean.
+/// Grid factors by region. If the grids of a country differ much, the region's own grid counts instead of the country's mean.
 pub const GRID: [(&str, GridFactor); 35] = [
     ("us-east-1", egrid(270, "SRVC")),
     ("us-east-2", egrid(416, "RFCW")),
@@ -114,7 +114,7 @@ const fn mean(percent: u64) -> Pue {
     Pue { percent, is_mean: true }
 }
 
-/// By region, of 2025: AWS, "Sustainability fact sheets", 2026.
+/// PUE by region, of 2025: AWS, "Sustainability fact sheets", 2026.
 pub const REGIONAL_PUE: [(&str, Pue); 35] = [
     ("us-east-1", own(115)),
     ("us-east-2", own(112)),
@@ -153,13 +153,13 @@ pub const REGIONAL_PUE: [(&str, Pue); 35] = [
     ("ap-east-1", mean(125)),
 ];
 
-/// What a kilowatt-hour emits there; `None` if unknown.
+/// Returns the emissions of a kilowatt-hour in that region; `None` if unknown.
 #[must_use]
 pub fn grid_factor(region: &Region) -> Option<GridFactor> {
     GRID.into_iter().find(|(name, _)| *name == region.as_str()).map(|(_, factor)| factor)
 }
 
-/// What the data centers of a region add; `None` if unknown.
+/// Returns the overhead of the data centers in a region; `None` if unknown.
 #[must_use]
 pub fn pue(region: &Region) -> Option<Pue> {
     REGIONAL_PUE.into_iter().find(|(name, _)| *name == region.as_str()).map(|(_, pue)| pue)

@@ -1,4 +1,4 @@
-//! What is in a machine, by its type: AWS, "Amazon EC2 accelerated computing instances", 2026. The ledger keeps the type's name alone.
+//! Parts of a machine, by its type: AWS, "Amazon EC2 accelerated computing instances", 2026. The ledger keeps only the type's name.
 
 use model::id::TypeName;
 
@@ -8,7 +8,7 @@ use super::AcceleratorName;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MachineHardware {
     pub accelerator: AcceleratorName,
-    /// In eighths: some types have a fraction of a GPU.
+    /// Number of accelerators, in eighths: some types have a fraction of a GPU.
     pub accelerator_eighths: u16,
     pub vcpus: u16,
     pub memory_gib: u16,
@@ -43,7 +43,7 @@ const G5: &[(&str, u16, u16, u16)] = &[
     ("48xlarge", 64, 192, 768),
 ];
 
-/// All families.
+/// Every machine family, with its sizes.
 pub const MACHINES: [MachineFamily; 24] = [
     ("p3", Name::V100, 64, &[("2xlarge", 8, 8, 61), ("8xlarge", 32, 32, 244), ("16xlarge", 64, 64, 488)]),
     ("p3dn", Name::V100, 96, &[("24xlarge", 64, 96, 768)]),
@@ -114,7 +114,7 @@ pub const MACHINES: [MachineFamily; 24] = [
     ),
 ];
 
-/// What is in a machine of that type; `None` if that, or the power of its accelerator, is unknown.
+/// Returns the parts of a machine of that type; `None` if they, or the power of its accelerator, are unknown.
 #[must_use]
 pub fn hardware(instance_type: &TypeName) -> Option<MachineHardware> {
     let (family, size) = instance_type.as_str().split_once('.')?;

@@ -15,8 +15,8 @@ pub struct FootprintKey {
     pub job: Option<String>,
 }
 
-/// What the instances of these ledgers used and emitted within a span that ends now at the latest, by team and job. How hard they worked
-/// is in no ledger: `load_of` says it of the machines of jobs; of all others each figure spans from idle to full.
+/// Computes the footprint of the instances in these ledgers, by team and job, within a span that ends now at the latest. No ledger has the
+/// load of the accelerators: `load_of` gives it for the machines of jobs; for all others each figure spans from idle to full.
 #[must_use]
 pub fn footprints<'a>(
     ledgers: impl IntoIterator<Item = &'a Ledger>,

@@ -1,4 +1,4 @@
-//! What a run cost.
+//! Cost of a run.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -13,7 +13,7 @@ use super::{BLIND_AFTER, Ledger, Tariff, TariffRates, TimeSpan};
 use crate::energy::RunningTime;
 use crate::price::PriceSource;
 
-/// What each start of an instance costs at least (EC2 user guide, "On-Demand Instances").
+/// Shortest billed time of each start of an instance (EC2 user guide, "On-Demand Instances").
 const MINIMUM: SignedDuration = SignedDuration::from_secs(60);
 
 /// A Spot instance that EC2 takes back sooner costs nothing (EC2 user guide, "Billing for interrupted Spot Instances").
@@ -29,15 +29,15 @@ const LOOK: SignedDuration = SignedDuration::from_mins(1);
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LedgerRun<'a> {
     pub resource: &'a ResourceId,
-    /// Where; `None` of a ledger that is of no region.
+    /// Region of the run; `None` if the ledger has no region.
     pub region: Option<&'a Region>,
-    /// Of an instance its launch, of a volume its attachment.
+    /// Launch of the instance, or attachment of the volume.
     pub began: Timestamp,
     /// The latest moment at which it was seen running; none if it was seen only after its end.
     pub seen_until: Option<Timestamp>,
-    /// When it ended.
+    /// End of the run.
     pub end: RunEnd,
-    /// Whether it is charged for.
+    /// Charge for the run.
     pub charge: ChargeStatus,
     pub(super) entry: &'a RunEntry,
     rates: &'a BTreeMap<Tariff, TariffRates>,
@@ -47,36 +47,36 @@ pub struct LedgerRun<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunShare<'a> {
     pub span: TimeSpan,
-    /// Whether it is the last one: what the run costs from now on is charged to it as well.
+    /// `true` for the last share: it also pays for the run from now on.
     pub is_last: bool,
     /// The team; `None` if it had none, or changed more often than is followed.
     pub team: Option<&'a TeamName>,
     /// The job, `<team>/<job>`, in its tag.
     pub job: Option<&'a str>,
-    /// What it was when the share ended: `g5.xlarge`, `500 GiB gp3`.
+    /// Type of the resource at the end of the share: `g5.xlarge`, `500 GiB gp3`.
     pub what: &'a str,
 }
 
-/// When a run ended.
+/// End of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunEnd {
-    /// It has not, as far as was seen.
+    /// The run has not ended, as far as was seen.
     Running,
-    /// At this moment.
+    /// The run ended at this moment.
     At(Timestamp),
     /// Unseen: between `earliest` and `latest`.
     Between {
-        /// It was still running.
+        /// Last moment at which the run is known to have been running.
         earliest: Timestamp,
-        /// It was no longer.
+        /// First moment at which the run is known to have ended.
         latest: Timestamp,
     },
 }
 
-/// Whether a run is charged for.
+/// Charge for a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChargeStatus {
-    /// By the second.
+    /// The run is charged by the second.
     Due,
     /// EC2 reclaimed it within its first hour, or may have; or it runs on managed Spot.
     PerhapsFree,
@@ -84,13 +84,12 @@ pub enum ChargeStatus {
     Free,
 }
 
-/// What a run cost within a span of time: `amount` at least, and at most `amount` and `uncertain` together, for what has a
-/// price.
+/// Cost of a run within a span of time: `amount` at least, and `amount` plus `uncertain` at most, for the time with a known price.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RunCost {
-    /// What is known.
+    /// Known cost.
     pub amount: Amount,
-    /// By how much more it may be: an unseen end, or no sighting since.
+    /// Possible cost beyond `amount`, because of a stop that no beat saw, or because no beat saw the run since.
     pub uncertain: Amount,
     /// The seconds at an unknown price.
     pub unpriced_seconds: u64,
@@ -119,7 +118,7 @@ impl Ledger {
         self.all_runs().filter(|run| self.concerns(run))
     }
 
-    /// The same, and those that were over before the month.
+    /// Iterates over the runs of [`Ledger::runs`], and those that were over before the month.
     pub(super) fn all_runs(&self) -> impl Iterator<Item = LedgerRun<'_>> {
         let mut runs = self.runs.iter().peekable();
         std::iter::from_fn(move || {
@@ -129,8 +128,8 @@ impl Ledger {
         })
     }
 
-    /// Whether a run may have cost anything in the month. If it began before the month, and was only observed after an inexact end, the previous
-    /// month's ledger knows whether it had ended by then: see [`Ledger::carry`].
+    /// Returns `true` if a run may have cost anything in the month. If it began before the month, and was only observed after an inexact
+    /// end, the previous month's ledger knows whether it had ended by then: see [`Ledger::carry`].
     pub(super) fn concerns(&self, run: &LedgerRun<'_>) -> bool {
         let before = self.span.from;
         let ended_unseen = run.seen_until.is_none() && matches!(run.end, RunEnd::Between { .. });
@@ -206,19 +205,19 @@ fn charge(began: Timestamp, entry: &RunEntry, end: RunEnd) -> ChargeStatus {
 }
 
 impl<'a> LedgerRun<'a> {
-    /// What it is a run of.
+    /// Returns the kind of resource.
     #[must_use]
     pub const fn kind(&self) -> RunKind {
         self.entry.label.kind
     }
 
-    /// What it was last: `g5.xlarge`, `500 GiB gp3`.
+    /// Returns the last known type of the resource: `g5.xlarge`, `500 GiB gp3`.
     #[must_use]
     pub fn what(&self) -> &'a str {
         &self.pricing_last().what
     }
 
-    /// How it was bought last.
+    /// Returns the last known purchase terms.
     #[must_use]
     pub fn terms(&self) -> PurchaseTerms {
         self.pricing_last().terms
@@ -236,7 +235,7 @@ impl<'a> LedgerRun<'a> {
         self.entry.label.name.as_deref()
     }
 
-    /// Of a volume: the instance that it hangs on.
+    /// Returns the instance to which the volume is attached; `None` for everything but volumes.
     #[must_use]
     pub const fn attached_to(&self) -> Option<&'a ResourceId> {
         self.entry.label.attached_to.as_ref()
@@ -272,25 +271,25 @@ impl<'a> LedgerRun<'a> {
         self.entry.pricings().next_back().map_or_else(|| self.entry.pricing.last(), |(_, pricing)| pricing)
     }
 
-    /// Whether it is still billed, as far as was seen.
+    /// Returns `true` if the run is still billed, as far as was seen.
     #[must_use]
     pub fn is_running(&self) -> bool {
         self.end == RunEnd::Running
     }
 
-    /// Whether EC2 interrupted it, for an ended run on Spot; `None` if the reason is unknown.
+    /// Returns `true` if EC2 interrupted the ended Spot run; `None` if the reason is unknown.
     #[must_use]
     pub const fn was_reclaimed(&self) -> Option<bool> {
         self.entry.reclaimed
     }
 
-    /// What it costs while it runs; `None` if it does not, or if that is unknown.
+    /// Returns the rate of a running resource; `None` if it does not run, or the rate is unknown.
     #[must_use]
     pub fn rate_now(&self) -> Option<Rate> {
         self.rate_at(self.seen_until.filter(|_| self.is_running() && self.terms() != PurchaseTerms::ManagedSpot)?)
     }
 
-    /// What it cost within that span, which ends now at the latest: without a later sighting it is unknown whether it ran on.
+    /// Computes the cost within that span, which ends now at the latest: without a later sighting it is unknown whether the run continued.
     #[must_use]
     pub fn spent(&self, window: TimeSpan) -> RunCost {
         let known = self.known_until();
@@ -305,7 +304,7 @@ impl<'a> LedgerRun<'a> {
         }
     }
 
-    /// For how long it ran within that span, which ends now at the latest.
+    /// Computes the running time within that span, which ends now at the latest.
     #[must_use]
     pub fn running_time(&self, window: TimeSpan) -> RunningTime {
         let known = self.known_until();
@@ -314,7 +313,7 @@ impl<'a> LedgerRun<'a> {
         RunningTime { least_seconds: seconds(known), most_seconds: seconds(possible) }
     }
 
-    /// Until when it is known to be billed: until its end, or until it was seen last.
+    /// Returns the end of the time that is known to be billed: the run's end, or its last sighting.
     pub(super) fn known_until(&self) -> Timestamp {
         self.billed(match self.end {
             RunEnd::Running => self.seen_until.unwrap_or(self.began),
@@ -323,7 +322,7 @@ impl<'a> LedgerRun<'a> {
         })
     }
 
-    /// When it ended at the latest; `None` if it runs.
+    /// Returns the latest possible end; `None` if it runs.
     pub(super) fn latest(&self) -> Option<Timestamp> {
         match self.end {
             RunEnd::Running => None,
@@ -331,7 +330,7 @@ impl<'a> LedgerRun<'a> {
         }
     }
 
-    /// Until when it is billed, where it ended then.
+    /// Returns the end of the billed time of a run that ended at that moment.
     fn billed(&self, ended: Timestamp) -> Timestamp {
         match self.kind() {
             RunKind::Instance => ended.max(after(self.began, MINIMUM)),
@@ -339,7 +338,7 @@ impl<'a> LedgerRun<'a> {
         }
     }
 
-    /// What those seconds cost, and for how many of them the price is unknown.
+    /// Computes the cost of that span, and its seconds at an unknown price.
     fn cost(&self, span: TimeSpan) -> (Amount, u64) {
         let mut sum = (Amount::ZERO, 0_u64);
         let all: Vec<(Timestamp, &Pricing)> = self.entry.pricings().collect();
@@ -351,7 +350,7 @@ impl<'a> LedgerRun<'a> {
         sum
     }
 
-    /// The same, where one pricing holds throughout.
+    /// Computes the cost of a span with a single pricing.
     fn cost_at(&self, pricing: &Pricing, span: TimeSpan) -> (Amount, u64) {
         if span.from >= span.to {
             return (Amount::ZERO, 0);

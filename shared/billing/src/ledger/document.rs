@@ -16,7 +16,6 @@ use super::fold::{FoldKey, FoldSum, FoldedRuns};
 use super::run::RunEntry;
 use super::{Ledger, RunCost, RunKind, Tariff, TimeSpan, is_sane};
 
-/// The document, as it is read.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct StoredLedger {
@@ -33,7 +32,6 @@ struct StoredLedger {
     runs: Vec<LedgerRow>,
 }
 
-/// The same, as it is written.
 #[derive(Serialize)]
 struct WrittenLedger<'a> {
     month: &'a Option<String>,
@@ -42,13 +40,13 @@ struct WrittenLedger<'a> {
     to: Timestamp,
     /// The first whole beat, in seconds since 1970, and the seconds from each to the next.
     beats: Vec<i64>,
-    /// The same of those of the month that were not whole.
+    /// Beats of the month that were not whole, written as `beats` are.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     partial_beats: Vec<i64>,
-    /// The same of those that saw all of `SageMaker`.
+    /// Beats that saw all of `SageMaker`, written as `beats` are.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     sagemaker_beats: Vec<i64>,
-    /// The same of those of them that could not read a resource.
+    /// `SageMaker` beats that could not read a resource, written as `beats` are.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     sagemaker_unread: BTreeMap<&'a ResourceId, Vec<i64>>,
     /// Micro-USD per hour, by the moment from which they are in force.
@@ -61,10 +59,10 @@ struct WrittenLedger<'a> {
 /// Sums of runs that are no longer kept one by one.
 #[derive(Serialize, Deserialize)]
 struct FoldedRows {
-    /// When the latest of them ended.
+    /// Latest end of the folded runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     until: Option<Timestamp>,
-    /// The same of `SageMaker`.
+    /// Latest end of the folded runs of `SageMaker`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sagemaker_until: Option<Timestamp>,
     sums: Vec<FoldedRow>,
@@ -72,13 +70,13 @@ struct FoldedRows {
 
 #[derive(Serialize, Deserialize)]
 struct FoldedRow {
-    /// When the day begins.
+    /// Start of the day.
     day: Timestamp,
     team: Option<TeamName>,
     kind: RunKind,
     #[serde(rename = "type")]
     what: String,
-    /// How many of them ended on that day.
+    /// Number of folded runs that ended on that day.
     runs: u64,
     usd: Amount,
     uncertain_usd: Amount,

@@ -16,12 +16,12 @@ use super::bill::SETTLES;
 use super::run::{RunEntry, RunKind};
 use super::{Ledger, LedgerRun, RunCost, Tariff, TimeSpan};
 
-/// When runs are folded.
+/// Limits beyond which runs are folded.
 #[derive(Debug, Clone, Copy)]
 pub struct FoldLimits {
     /// The estimated size of a document, in bytes, above which its oldest runs are folded.
     pub bytes_max: usize,
-    /// How old the whole beat must be that saw a run ended. No beat comes later than that after another one.
+    /// Age of the whole beat that saw the run's end, from which no earlier beat can still arrive.
     pub settled_after: SignedDuration,
 }
 
@@ -32,44 +32,44 @@ impl Default for FoldLimits {
     }
 }
 
-/// How much smaller a fold makes the document, in percent of the limit: otherwise each beat would fold.
+/// Size of the document after a fold, in percent of the limit: at 100 %, each beat would fold.
 const LEAVES_PERCENT: usize = 75;
 
 /// The bytes of a run in the document beside those of its texts.
 const ROW_BYTES: usize = 400;
-/// Those of a change of its team or price.
+/// The bytes of a change of the team or price.
 const CHANGE_BYTES: usize = 60;
 
 const DAY_SECONDS: i64 = 24 * 60 * 60;
 
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct FoldedRuns {
-    /// When the latest of the folded runs ended.
+    /// Latest end of the folded runs.
     pub(super) until: Option<Timestamp>,
-    /// The same of `SageMaker`.
+    /// Latest end of the folded runs of `SageMaker`.
     pub(super) sagemaker_until: Option<Timestamp>,
     pub(super) sums: BTreeMap<FoldKey, FoldSum>,
 }
 
-/// What one sum is of.
+/// Key of one sum.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FoldKey {
     /// Midnight UTC, when the day begins. Days are those of Cost Explorer.
     pub day: Timestamp,
     /// The team that is charged.
     pub team: Option<TeamName>,
-    /// What ran.
+    /// Kind of the runs.
     pub kind: RunKind,
     /// `g5.xlarge`, `500 GiB gp3`.
     pub what: String,
 }
 
-/// What folded runs cost on one day.
+/// Cost of folded runs on one day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FoldSum {
-    /// How many of them ended on that day.
+    /// Number of folded runs that ended on that day.
     pub runs: u64,
-    /// What they cost, to the micro-USD.
+    /// Cost, to the micro-USD.
     pub spent: RunCost,
 }
 
@@ -126,7 +126,7 @@ impl Ledger {
         true
     }
 
-    /// Whether an observation may repeat a folded run, and so counts nothing.
+    /// Returns `true` if an observation may repeat a folded run, and is therefore ignored.
     pub(super) fn is_folded(&self, resource: &ResourceId, began: Timestamp, entry: &RunEntry) -> bool {
         self.folded.ended_until(entry.label.kind).is_some_and(|until| {
             began <= until
@@ -135,9 +135,9 @@ impl Ledger {
         })
     }
 
-    /// Until when the ledger knows which runs began and how they ended, and no beat will change that.
+    /// Returns the end of the time in which the ledger knows all runs that began and how they ended, and no beat will change that.
     ///
-    /// A look may not show yet what began less than [`SETTLES`] before it.
+    /// A beat may not yet see a run that began less than [`SETTLES`] before it.
     fn settled_until(&self, kind: RunKind, limits: &FoldLimits) -> Option<Timestamp> {
         let beats = self.beats_of(kind);
         let arrived_until = before(*beats.last()?, limits.settled_after);
@@ -154,7 +154,7 @@ impl Ledger {
 }
 
 impl LedgerRun<'_> {
-    /// Since when no beat saw it running. A volume that hangs on several instances is seen for longer than it is billed.
+    /// Returns the time since which no beat saw it running. A volume on several instances is seen for longer than it is billed.
     fn over_since(&self) -> Option<Timestamp> {
         Some(self.latest()?.max(self.seen_until.unwrap_or(self.began)))
     }
@@ -199,13 +199,13 @@ impl FoldedRuns {
     }
 }
 
-/// As it is written down: what is read again is the same.
+/// Rounds as the document does, so that reading it gives the same value.
 fn rounded(spent: RunCost) -> RunCost {
     let rounded = |amount: Amount| Amount::from_usd_micros(amount.usd_micros());
     RunCost { amount: rounded(spent.amount), uncertain: rounded(spent.uncertain), ..spent }
 }
 
-/// What a run takes in the document, about.
+/// Estimates the bytes of a run in the document.
 fn bytes(resource: &ResourceId, entry: &RunEntry) -> usize {
     let of = |text: &Option<String>| text.as_ref().map_or(0, String::len);
     let team = |team: &Option<TeamName>| team.as_ref().map_or(0, |team| team.as_str().len());

@@ -9,13 +9,13 @@ use jiff::{SignedDuration, Timestamp, ToSpan};
 /// A span of time: `from` is in it, `to` is not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TimeSpan {
-    /// Where it begins.
+    /// Start of the span.
     pub from: Timestamp,
-    /// Where it ends.
+    /// End of the span.
     pub to: Timestamp,
 }
 
-/// All the time that there is.
+/// The longest possible span.
 impl Default for TimeSpan {
     fn default() -> Self {
         Self { from: Timestamp::MIN, to: Timestamp::MAX }
@@ -23,7 +23,7 @@ impl Default for TimeSpan {
 }
 
 impl TimeSpan {
-    /// What is in both; empty if nothing is.
+    /// Returns the overlap of two spans; empty if there is none.
     #[must_use]
     pub fn within(&self, other: Self) -> Self {
         let from = self.from.max(other.from);
@@ -36,7 +36,7 @@ impl TimeSpan {
         u64::try_from(self.to.as_second().saturating_sub(self.from.as_second())).unwrap_or(0)
     }
 
-    /// How long it is.
+    /// Returns the length of the span.
     #[must_use]
     pub fn duration(&self) -> SignedDuration {
         self.to.duration_since(self.from)
@@ -69,7 +69,7 @@ impl CalendarMonth {
         Some(Self { first, zone: zone.clone() })
     }
 
-    /// From its first moment to that of the next month.
+    /// Returns the span from the first moment of the month to that of the next month.
     #[must_use]
     pub fn span(&self) -> TimeSpan {
         TimeSpan { from: self.begins(self.first), to: self.begins(self.next().first) }

@@ -31,7 +31,7 @@ impl Ledger {
         self.take_down(beat, |ledger| &mut ledger.beats)
     }
 
-    /// The same of a beat that saw `SageMaker`.
+    /// Records what a beat saw of `SageMaker`. Order and repetition do not matter, as in [`Ledger::observe`].
     pub fn observe_sagemaker(&mut self, beat: &LedgerBeat) -> bool {
         if beat.unread.len() > UNREAD_MAX {
             return self.observe_sagemaker(&LedgerBeat { whole: false, unread: BTreeSet::new(), ..beat.clone() });
@@ -58,7 +58,7 @@ impl Ledger {
         self.region.as_ref().is_none_or(|region| *region == beat.region)
     }
 
-    /// Of the beats that are kept: of those after the month only the first is.
+    /// Records the unread resources for each kept beat: of the beats after the month only the first is kept.
     fn note_unread(&mut self, beat: &LedgerBeat) -> bool {
         let (at, before) = (whole_second(beat.at), self.sagemaker_unread.clone());
         let is_taken_down = beat.whole && self.is_of_region(beat);
@@ -131,7 +131,7 @@ impl Ledger {
         *known != before
     }
 
-    /// Of one moment the higher rate counts, so that the order of two does not.
+    /// Adds the prices of a tariff. For the same moment the higher rate counts, so that the order does not matter.
     fn learn(&mut self, tariff: &Tariff, prices: impl Iterator<Item = (Timestamp, Rate)>) -> bool {
         let known = self.rates.get(tariff);
         let mut rates = known.cloned().unwrap_or_default();
@@ -148,7 +148,7 @@ impl Ledger {
     }
 }
 
-/// Of the beats after the close only the first is kept.
+/// Adds a whole beat. Only the first beat after the close is kept.
 fn add_look(beats: &mut BTreeSet<Timestamp>, at: Timestamp, close: Timestamp) -> bool {
     let after = beats.last().copied().filter(|last| *last >= close);
     match after {
@@ -175,7 +175,7 @@ fn carried(entry: &RunEntry, began: Timestamp) -> RunEntry {
     }
 }
 
-/// What one sighting says of its run.
+/// Converts one sighting to an entry for its run.
 fn entry(sighting: &Sighting, began: Timestamp, at: Timestamp, month: TimeSpan) -> RunEntry {
     let (label, attribution, pricing) = sighting.facts.clone().split();
     let mut entry = RunEntry {
@@ -211,8 +211,8 @@ fn entry(sighting: &Sighting, began: Timestamp, at: Timestamp, month: TimeSpan) 
     entry
 }
 
-/// When nothing more can be learnt about the month: what was seen running then, an hour after its end, is past the hour in which EC2
-/// could have taken it back for nothing.
+/// Returns the moment from which no beat can add to the month. A run seen at that time, an hour after the month's end, is past the hour in
+/// which EC2 could have reclaimed it free of charge.
 fn close(month: TimeSpan) -> Timestamp {
     month.to.saturating_add(FREE_WITHIN).unwrap_or(month.to)
 }

@@ -23,7 +23,7 @@ const RECLAIMED: [&str; 2] = ["Server.SpotInstanceTermination", "Server.SpotInst
 #[derive(Debug, Clone, PartialEq)]
 pub struct RegionObservation {
     pub region: Region,
-    /// Whether all was seen, and could be read.
+    /// `true` if everything was seen and could be read.
     pub whole: bool,
     pub instances: Vec<InspectedInstance>,
     /// The volumes that hang on one that is not terminated.
@@ -34,7 +34,7 @@ pub struct RegionObservation {
 #[derive(Debug, Clone, PartialEq)]
 pub struct InspectedInstance {
     pub instance: Instance,
-    /// When it was stopped or terminated, where EC2 says so in words that can be read.
+    /// Time of the stop or termination, if EC2 gives it in a text that can be parsed.
     pub ended_at: Option<Timestamp>,
 }
 
@@ -47,8 +47,8 @@ pub struct AttachedVolume {
     pub since: Timestamp,
 }
 
-/// What is known of prices, each with the moment from which it holds: of a list or a table the moment that it is of, not that of
-/// the launch nor of the beat; of Spot that of the change. Empty if unknown.
+/// Known prices, each with the moment from which it holds: the date of a list or a table, not that of the launch or the beat; for Spot the
+/// time of the change. Empty if unknown.
 pub type KnownPrices = Vec<(Timestamp, Rate)>;
 
 impl RegionObservation {
@@ -111,8 +111,8 @@ impl InspectedInstance {
         Some(BillingState::Ended { at: self.ended_at, terminated, reclaimed })
     }
 
-    /// What this account pays less is part of it: a discount that people change has no moment from which AWS says that it holds. It
-    /// counts from the beat that found it in the configuration.
+    /// Returns the tariff, including this account's discount: AWS does not say from when a discount holds, and people change it. It counts
+    /// from the beat that found it in the configuration.
     fn tariff(&self, terms: PurchaseTerms, prices: &PricesConfig) -> Tariff {
         let Instance { instance_type, plain_linux, prepaid, zone, .. } = &self.instance;
         let how = match (terms, zone) {

@@ -1,4 +1,4 @@
-//! What is kept of a run.
+//! Facts that the ledger keeps about a run.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -22,7 +22,7 @@ pub(super) const REPRICINGS_MAX: usize = 1_000;
 /// Beats of a month during which a run was seen by others alone. They place beats that come late, by minutes: older ones can go.
 const MISSED_MAX: usize = 200;
 
-/// What a run is, and whose, as one look has it.
+/// Facts about a run and its owner, as one observation has them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RunFacts {
     pub kind: RunKind,
@@ -32,15 +32,15 @@ pub struct RunFacts {
     pub owner: Option<String>,
     /// Its `Name` tag.
     pub name: Option<String>,
-    /// What it is, for people: `g5.xlarge`, `500 GiB gp3`.
+    /// Type of the resource, for people: `g5.xlarge`, `500 GiB gp3`.
     pub what: String,
-    /// How it is bought.
+    /// Purchase terms.
     pub terms: PurchaseTerms,
     /// The job, `<team>/<job>`, that it says it is of.
     pub job: Option<String>,
-    /// Of a volume: the instance that it hangs on.
+    /// Instance to which the volume is attached; `None` for everything but volumes.
     pub attached_to: Option<ResourceId>,
-    /// What sets its price.
+    /// Tariff that sets the price.
     pub tariff: Tariff,
 }
 
@@ -51,29 +51,29 @@ pub enum RunKind {
     Instance,
     /// A volume that hangs on one.
     Volume,
-    /// What runs on accelerated instances of `SageMaker`.
+    /// A resource that runs on accelerated instances of `SageMaker`.
     #[serde(rename = "sagemaker")]
     SageMaker,
 }
 
-/// How something is bought.
+/// Terms of a purchase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PurchaseTerms {
-    /// By the second, at a price that hardly changes: one that is learnt later held before as well.
+    /// Billed by the second at a price that hardly changes: a price that is learnt later also counts for the time before.
     OnDemand,
-    /// By the second, at a price that does: what is not known is not guessed.
+    /// Billed by the second at a price that changes: an unknown price is not guessed.
     Spot,
-    /// In an on-demand capacity reservation: billed as on demand, and without the instance the reservation is billed the same.
+    /// Runs in an on-demand capacity reservation: billed as on demand, and the unused reservation is billed the same.
     Reserved,
-    /// On managed Spot of `SageMaker`, at the price on demand, for seconds that are known once it has ended: until then it may have cost nothing
-    /// (`DescribeTrainingJob`, `BillableTimeInSeconds`).
+    /// Runs on managed Spot of `SageMaker`, billed at the on-demand price for seconds that are known only after its end: until then it may
+    /// have cost nothing (`DescribeTrainingJob`, `BillableTimeInSeconds`).
     ManagedSpot,
-    /// In a Capacity Block, or on a dedicated host: not paid by the instance, so the price of each is unknown.
+    /// Runs in a Capacity Block or on a dedicated host, neither of which is paid by the instance: the price of an instance is unknown.
     Prepaid,
 }
 
-/// How good the source of a run's facts is. The better one counts.
+/// Quality of the source of a run's facts. The better source counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum FactSource {
@@ -93,7 +93,6 @@ pub(super) struct Attribution {
     pub(super) job: Option<String>,
 }
 
-/// What a run costs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Pricing {
     pub(super) what: String,
@@ -110,10 +109,10 @@ pub(super) struct RunLabel {
     pub(super) attached_to: Option<ResourceId>,
 }
 
-/// What held when the month began.
+/// Values at the start of the month.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct CarriedRun {
-    /// When the month before saw it last.
+    /// Last sighting in the previous month.
     pub(super) at: Timestamp,
     pub(super) attribution: Attribution,
     pub(super) pricing: Pricing,
@@ -135,7 +134,7 @@ pub(super) struct RunEntry {
     pub(super) pricing: Timeline<Pricing, REPRICINGS_MAX>,
     pub(super) carried: Option<Box<CarriedRun>>,
     pub(super) source: FactSource,
-    /// When the facts were seen: of those within the month, the latest moment.
+    /// Time of the sighting that gave the facts: among those within the month, the latest.
     pub(super) facts_at: Timestamp,
     /// The earliest such moment.
     pub(super) first_at: Timestamp,
@@ -143,13 +142,13 @@ pub(super) struct RunEntry {
     pub(super) missed: Vec<Timestamp>,
     /// The latest moment at which it was seen running; an hour after the month for all that are later.
     pub(super) seen: Option<Timestamp>,
-    /// When it was stopped, by EC2's own word.
+    /// Time of the stop, as EC2 reports it.
     pub(super) stopped: Option<Timestamp>,
-    /// When it was terminated, by EC2's own word.
+    /// Time of the termination, as EC2 reports it.
     pub(super) terminated: Option<Timestamp>,
     /// The first beat that saw that it had ended, where EC2 did not say when.
     pub(super) ended_by: Option<Timestamp>,
-    /// Whether EC2 reclaimed it; `None` if the reason of its end is unknown.
+    /// `true` if EC2 reclaimed it; `None` if the reason for its end is unknown.
     pub(super) reclaimed: Option<bool>,
 }
 
@@ -187,7 +186,7 @@ impl RunEntry {
         }
     }
 
-    /// Both saw it running in the month; the other one in one beat.
+    /// Adds an entry of one beat. Each entry saw the run within the month.
     fn add(&mut self, other: &Self, beats: &BTreeSet<Timestamp>) {
         let (at, first_at, last_at) = (other.facts_at, self.first_at, self.facts_at);
         let was_missed = self.missed.binary_search(&at);
@@ -249,13 +248,14 @@ impl RunEntry {
         all
     }
 
-    /// What it costs, and from when on, in order; the first from ever.
+    /// Returns the pricings, each with its begin, in order; the first counts from ever.
     pub(super) fn pricings(&self) -> impl DoubleEndedIterator<Item = (Timestamp, &Pricing)> {
         let carried = self.carried.as_ref().map(|carried| &carried.pricing);
         self.values(&self.pricing, carried).into_iter().filter_map(|(from, pricing)| Some((from, pricing?)))
     }
 
-    /// What the month before had holds until the first beat of the month that saw it.
+    /// Returns the values of a timeline with their starts. The previous month's value holds until the first beat of this month that saw the
+    /// run.
     fn values<'a, T: Clone + Ord, const MAX: usize>(
         &self,
         timeline: &'a Timeline<T, MAX>,

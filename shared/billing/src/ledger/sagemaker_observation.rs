@@ -25,26 +25,26 @@ use super::run::{PurchaseTerms, RunFacts, RunKind};
 use super::sighting::{BillingState, LedgerBeat, Sighting};
 use crate::price::SageMakerComponent;
 
-/// What runs on accelerated instances of `SageMaker` in a region, and the jobs that ended lately.
+/// Resources that run on accelerated instances of `SageMaker` in a region, and the jobs that ended lately.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SageMakerObservation {
     pub region: Region,
-    /// Whether every list was read.
+    /// `true` if every list was read.
     pub whole: bool,
     pub resources: Vec<SageMakerResource>,
-    /// What was listed and could not be looked up.
+    /// Resources that were listed, and whose details could not be read.
     pub unread: BTreeSet<ResourceId>,
 }
 
-/// What is known of a resource's bill.
+/// Billing state of a resource, as far as known.
 enum ResourceLife {
-    /// It is not billed, or its training jobs are; or not by the instance.
+    /// The resource is not billed, or only its training jobs are, or it is not billed by the instance.
     Unbilled,
     Billed {
         began: Timestamp,
         life: BillingState,
     },
-    /// It may be billed.
+    /// The resource may be billed.
     Unknown,
 }
 
@@ -120,8 +120,8 @@ impl ResourceLife {
     }
 }
 
-/// As if its billable seconds had been its first ones, of the month in which it began; `None` where `SageMaker` has not said how many
-/// they were.
+/// Returns the end of the billed time, as if the billable seconds were the first ones, in the month in which the job began. `None` if
+/// `SageMaker` has not reported them.
 fn billed_until(began: Timestamp, billing: &JobBilling) -> Option<Timestamp> {
     let seconds = billing.billable_seconds.and_then(|seconds| i64::try_from(seconds).ok());
     match seconds {

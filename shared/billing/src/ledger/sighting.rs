@@ -1,4 +1,4 @@
-//! What a beat saw.
+//! Sightings of one beat.
 
 use std::collections::BTreeSet;
 
@@ -11,14 +11,14 @@ use super::run::RunFacts;
 /// One look at a region.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LedgerBeat {
-    /// When it began: what it saw was so at this moment or later.
+    /// Start of the beat: everything that it saw was so at this moment or later.
     pub at: Timestamp,
     pub region: Region,
-    /// Whether all was seen: only then is what is missing gone.
+    /// `true` if everything was seen: only then has a missing resource ended.
     pub whole: bool,
-    /// What was seen.
+    /// Sightings of the beat.
     pub items: Vec<Sighting>,
-    /// What may be there, whatever else was seen: it ends no run of these. Of `SageMaker` alone.
+    /// Resources of `SageMaker` that may exist although the beat did not see them: the beat ends none of their runs.
     pub unread: BTreeSet<ResourceId>,
 }
 
@@ -26,29 +26,30 @@ pub struct LedgerBeat {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sighting {
     pub resource: ResourceId,
-    /// Of an instance its launch, of a volume its attachment: its earliest, where it hangs on several.
+    /// Launch of the instance, or attachment of the volume: the earliest one, if it is attached to several instances.
     pub began: Timestamp,
     pub facts: RunFacts,
-    /// Whether it is billed.
+    /// Billing state.
     pub life: BillingState,
     /// Its known prices, each with its begin: for a list price the time of the first such answer, for Spot the change. Not the beat's own time, or
     /// the ledger would grow with every beat. An unknown price is left out.
     pub prices: Vec<(Timestamp, Rate)>,
 }
 
-/// Whether something is billed.
+/// Billing state of a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BillingState {
-    /// It runs, or is about to; of a volume: it is attached.
+    /// The resource runs or is about to; a volume is attached.
     Live,
     /// Its run has ended.
     Ended {
-        /// When, where EC2 says so in words that can be read.
+        /// Time of the end, if EC2 gives it in a text that can be parsed.
         at: Option<Timestamp>,
-        /// Whether it is terminated, or on its way: then what EC2 says is when that was, and it may have been stopped before.
+        /// `true` if the instance is terminated or about to be: `at` is then the time of the termination, and it may have been stopped
+        /// before.
         terminated: bool,
-        /// Whether EC2 took a Spot instance back (`Server.SpotInstanceTermination`, `Server.SpotInstanceShutdown`: EC2 API
-        /// reference, `StateReason`).
+        /// `true` if EC2 reclaimed a Spot instance (`Server.SpotInstanceTermination`, `Server.SpotInstanceShutdown`: EC2 API reference,
+        /// `StateReason`).
         reclaimed: bool,
     },
 }

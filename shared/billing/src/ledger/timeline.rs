@@ -9,7 +9,7 @@ use jiff::Timestamp;
 /// A value, and at most `CHANGES_MAX` changes of it. The next change ends the timeline: later values are not tracked.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Timeline<T, const CHANGES_MAX: usize> {
-    /// What the first beat saw. It counts for the time before as well.
+    /// Value that the first beat saw. It counts for the time before as well.
     pub(super) first: T,
     /// Each later value from the beat that saw it first, in order. No value equals the previous one.
     pub(super) changes: Vec<(Timestamp, T)>,
@@ -17,16 +17,16 @@ pub(super) struct Timeline<T, const CHANGES_MAX: usize> {
     pub(super) untracked_since: Option<Timestamp>,
 }
 
-/// Where a beat stands among those that saw the run.
+/// Position of a beat among those that saw the run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BeatPosition {
-    /// The moment of the beat.
     pub(super) at: Timestamp,
     /// The first beat that saw the run, without this one.
     pub(super) first_at: Timestamp,
     /// The next beat after this one that saw the run.
     pub(super) next: Option<Timestamp>,
-    /// Whether another beat of the same moment saw it too. Of their two values the greater counts, so that their order does not.
+    /// `true` if another beat of the same moment saw the run too. The greater of their two values counts, so that their order does not
+    /// matter.
     pub(super) is_repeated: bool,
 }
 

@@ -51,11 +51,11 @@ const EBS_GIB_MONTH: [(&str, u64); 7] = [
     ("standard", 50_000),
 ];
 
-/// The same of provisioned performance (`EBS:VolumeP-IOPS.*`): micro-USD per IOPS and month.
+/// AWS Price List (`EBS:VolumeP-IOPS.*`) of us-east-1, of the same day, for provisioned performance: micro-USD per IOPS and month.
 const EBS_IOPS_MONTH: [(&str, u64); 5] =
     [("gp3", 5_000), ("piops", 65_000), ("io2", 65_000), ("io2.tier2", 45_500), ("io2.tier3", 31_850)];
 
-/// The same (`EBS:VolumeP-Throughput.gp3`): micro-USD per GiB/s and month, which is $0.04 per MiB/s.
+/// AWS Price List (`EBS:VolumeP-Throughput.gp3`) of us-east-1, of the same day: micro-USD per GiB/s and month, which is $0.04 per MiB/s.
 const EBS_GIBPS_MONTH: u64 = 40_960_000;
 
 /// The region of the tables of volumes.
@@ -66,7 +66,7 @@ pub(super) fn midnight(of: &str) -> Option<Timestamp> {
     of.parse::<Date>().ok()?.to_zoned(TimeZone::UTC).ok().map(|at| at.timestamp())
 }
 
-/// What an instance costs on demand by the table.
+/// Returns the on-demand price of an instance in the table.
 pub(super) fn on_demand(region: &Region, instance_type: &TypeName) -> Option<Rate> {
     let is_it = |(of, name, _): &&(&str, &str, u64)| *of == region.as_str() && *name == instance_type.as_str();
     ON_DEMAND.iter().find(is_it).map(|(_, _, usd_micros)| Rate::from_usd_micros_per_hour(*usd_micros))
@@ -77,7 +77,7 @@ pub(super) fn regions() -> BTreeSet<Region> {
     ON_DEMAND.iter().map(|(region, ..)| Region::from(*region)).collect()
 }
 
-/// What storage costs in a region by the table.
+/// Returns the storage prices of a region in the table.
 pub(super) fn storage(region: &Region) -> Option<StoragePrices> {
     let named = |prices: &[(&str, u64)]| -> BTreeMap<String, u64> {
         prices.iter().map(|(name, usd_micros)| ((*name).to_owned(), *usd_micros)).collect()

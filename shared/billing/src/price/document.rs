@@ -16,7 +16,7 @@ use crate::ledger::is_sane;
 /// The Price List is asked again after this.
 const LISTED_FOR: SignedDuration = SignedDuration::from_hours(24);
 
-/// How long the last answer counts if there is no new one.
+/// Longest time that the last answer counts if there is no new one.
 const LISTED_MAX: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 /// Spot prices are asked for again after this.
@@ -25,13 +25,13 @@ const SPOT_FOR: SignedDuration = SignedDuration::from_mins(10);
 /// No older Spot price counts.
 pub(super) const SPOT_MAX: SignedDuration = SignedDuration::from_hours(1);
 
-/// Where there was no answer for a while, all changes since the last one are asked for, as far back as this.
+/// Longest time for which missed changes are requested: after a while without an answer, all changes since the last one.
 const SPOT_ASKED_MAX: SignedDuration = SignedDuration::from_hours(7 * 24);
 
-/// What is of a later moment than this from now on is of the future, and no price: clocks differ by less.
+/// Largest difference between two clocks: a price with a later time than this from now is of the future, and ignored.
 const AHEAD_MAX: SignedDuration = SignedDuration::from_hours(1);
 
-/// How far back changes of a Spot price are kept: for what was not looked at for a while.
+/// Time for which changes of a Spot price are kept, for resources that were not observed for a while.
 const SPOT_KEPT: SignedDuration = SignedDuration::from_hours(6);
 
 /// Questions to the Price List of one run; the rest wait for the next one, a quarter of an hour later.
@@ -41,12 +41,12 @@ const QUESTIONS_MAX: usize = 50;
 pub struct PriceDocument {
     #[serde(default)]
     pub on_demand: BTreeMap<Region, BTreeMap<TypeName, ListedPrice>>,
-    /// By region, type and zone.
+    /// Spot prices by region, type and zone.
     #[serde(default)]
     pub spot: BTreeMap<Region, BTreeMap<TypeName, SpotPrices>>,
     #[serde(default)]
     pub storage: BTreeMap<Region, ListedStoragePrices>,
-    /// By region and type, as EC2 calls it.
+    /// Prices of `SageMaker` by region and type, as EC2 names it.
     #[serde(default)]
     pub sagemaker: BTreeMap<Region, BTreeMap<TypeName, ListedSageMakerPrices>>,
 }
@@ -56,10 +56,10 @@ pub struct PriceDocument {
 pub struct ListedPrice {
     /// Micro-USD per hour; null if it did not say one price.
     pub usd_micros_per_hour: Option<u64>,
-    /// When it was asked.
+    /// Time of the query.
     #[serde(deserialize_with = "sane")]
     pub as_of: Timestamp,
-    /// Since when it says the same.
+    /// Time since which the answer is the same.
     #[serde(deserialize_with = "sane")]
     pub from: Timestamp,
 }
@@ -69,10 +69,10 @@ pub struct ListedPrice {
 pub struct ListedStoragePrices {
     #[serde(flatten)]
     pub prices: StoragePrices,
-    /// When it was asked.
+    /// Time of the query.
     #[serde(deserialize_with = "sane")]
     pub as_of: Timestamp,
-    /// Since when it says the same.
+    /// Time since which the answer is the same.
     #[serde(deserialize_with = "sane")]
     pub from: Timestamp,
 }
@@ -82,10 +82,10 @@ pub struct ListedStoragePrices {
 pub struct ListedSageMakerPrices {
     /// Micro-USD per hour, of each component that said one price.
     pub usd_micros_per_hour: SageMakerPrices,
-    /// When it was asked.
+    /// Time of the query.
     #[serde(deserialize_with = "sane")]
     pub as_of: Timestamp,
-    /// Since when it says the same.
+    /// Time since which the answer is the same.
     #[serde(deserialize_with = "sane")]
     pub from: Timestamp,
 }
@@ -93,10 +93,10 @@ pub struct ListedSageMakerPrices {
 /// The Spot prices of a type in a region.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpotPrices {
-    /// When they were asked for.
+    /// Time of the query.
     #[serde(deserialize_with = "sane")]
     pub as_of: Timestamp,
-    /// By zone, each price in micro-USD per hour by the moment from which it was in force.
+    /// Prices by zone, each in micro-USD per hour by the moment from which it was in force.
     pub zones: BTreeMap<String, BTreeMap<Timestamp, u64>>,
 }
 
@@ -113,31 +113,31 @@ pub struct SpotPrice {
 /// A question to the Price List.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PriceQuery {
-    /// What a type costs on demand.
+    /// Price of a type on demand.
     Instance(Region, TypeName),
-    /// What storage costs.
+    /// Storage prices of a region.
     Storage(Region),
-    /// What a type costs under `SageMaker`, as each of its components.
+    /// Prices of a type under `SageMaker`, one for each of its components.
     SageMaker(Region, TypeName),
 }
 
-/// What is asked for, as it is missing or too old.
+/// Queries for prices that are missing or too old.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PriceQueries {
-    /// Of the Price List, instances first.
+    /// Queries to the Price List, instances first.
     pub listed: Vec<PriceQuery>,
-    /// Of the history of Spot prices: by region the types, and since when changes are missing.
+    /// Queries to the history of Spot prices: the types of each region, and the time since which changes are missing.
     pub spot: BTreeMap<Region, (BTreeSet<TypeName>, Timestamp)>,
 }
 
 impl PriceQueries {
-    /// Whether nothing is.
+    /// Returns `true` if there is no query.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.listed.is_empty() && self.spot.is_empty()
     }
 
-    /// Without what the other one asks for as well.
+    /// Removes the queries that the other one has as well.
     #[must_use]
     pub fn without(mut self, other: &Self) -> Self {
         self.listed.retain(|question| !other.listed.contains(question));
@@ -149,7 +149,7 @@ impl PriceQueries {
         self
     }
 
-    /// With what the other one asks for.
+    /// Adds the queries of the other one.
     pub fn extend(&mut self, other: Self) {
         self.listed.extend(other.listed);
         for (region, (types, since)) in other.spot {
@@ -161,8 +161,8 @@ impl PriceQueries {
 }
 
 impl PriceDocument {
-    /// What has to be asked so that these instances, storage in these regions, and these types under `SageMaker` have prices of today.
-    /// What has ended counts as well: the ledger has yet to learn what it cost.
+    /// Returns the queries that give these instances, storage in these regions, and these types under `SageMaker` prices of today. An ended
+    /// instance counts as well: the ledger still has to learn its cost.
     #[must_use]
     pub fn wanted(
         &self,
@@ -197,8 +197,8 @@ impl PriceDocument {
         PriceQueries { listed, spot }
     }
 
-    /// What has to be asked so that these types have prices of today: `on_demand` those of the list, `on_spot` those of every zone of their
-    /// region. Of the list no more than one run may ask; what has no price of today comes again.
+    /// Returns the queries that give these types prices of today: list prices for `on_demand`, and for `on_spot` those of every zone of
+    /// their region. One run sends at most `QUESTIONS_MAX` queries to the list; the next run requests the missing prices again.
     #[must_use]
     pub fn wanted_of_types(
         &self,
@@ -267,7 +267,7 @@ impl PriceDocument {
         }
     }
 
-    /// Without what no longer counts, so that the document does not grow.
+    /// Removes everything that no longer counts, so that the document does not grow.
     pub fn prune(&mut self, now: Timestamp) {
         for types in self.on_demand.values_mut() {
             types.retain(|_, listed| counts(listed.as_of, LISTED_MAX, now));
@@ -291,12 +291,12 @@ impl PriceDocument {
     }
 }
 
-/// Whether it is so old that it is asked for again. What seems to be of the future is as wrong as it is.
+/// Returns `true` if a price is so old that it is requested again. A time in the future is as wrong as an old one.
 fn is_old(as_of: Timestamp, after: SignedDuration, now: Timestamp) -> bool {
     as_of > now || now.duration_since(as_of) >= after
 }
 
-/// Whether it is young enough to be used, and not of the future.
+/// Returns `true` if a price is young enough to be used, and not of the future.
 pub(super) fn counts(as_of: Timestamp, max: SignedDuration, now: Timestamp) -> bool {
     let age = now.duration_since(as_of);
     -AHEAD_MAX <= age && age <= max
@@ -309,7 +309,7 @@ fn sane<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Erro
     is_sane(at).then_some(at).ok_or_else(message)
 }
 
-/// Of a price of the list: whether it is of today, or from a day when the list last answered; `None` if it no longer counts.
+/// Returns `true` for a list price of today, and `false` for one of a day when the list last answered; `None` if it no longer counts.
 pub(super) fn is_of_today(as_of: Timestamp, now: Timestamp) -> Option<bool> {
     counts(as_of, LISTED_MAX, now).then(|| counts(as_of, LISTED_FOR.saturating_add(SPOT_MAX), now))
 }

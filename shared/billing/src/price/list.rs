@@ -1,8 +1,8 @@
-//! What the Price List says, read from its products (AWS Billing user guide, "Reading the service price list file").
+//! Prices read from the products of the Price List (AWS Billing user guide, "Reading the service price list file").
 //!
-//! An answer is a list of products, each a JSON text with the attributes by which it was asked for, and its terms. A price is
-//! taken only where all of its products that are what was asked for say the same one. What says several, or by steps, or in
-//! another currency, says none: nothing is guessed.
+//! An answer is a list of products, each a JSON text with the attributes by which it was requested, and its terms. A price counts only if
+//! all matching products give the same one. Products with several prices, prices in steps, or another currency give none: nothing is
+//! guessed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ use super::storage::StoragePrices;
 /// The service whose products instances and volumes of EC2 are.
 pub const SERVICE: &str = "AmazonEC2";
 
-/// The same of `SageMaker`.
+/// The service whose products the instances of `SageMaker` are.
 pub const SAGEMAKER_SERVICE: &str = "AmazonSageMaker";
 
 /// The families of products by which EBS bills what Curfew prices: size, IOPS, throughput.
@@ -56,7 +56,7 @@ pub fn sagemaker_filters<'a>(region: &'a Region, instance_name: &'a str) -> [(&'
     [("regionCode", region.as_str()), ("instanceName", instance_name)]
 }
 
-/// Why a product could not be read, in words.
+/// Reason why a product could not be read, in words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a product of the Price List cannot be read: {0}")]
 pub struct UnreadableProduct(String);
@@ -96,9 +96,10 @@ struct Dimension {
     price_per_unit: BTreeMap<String, String>,
 }
 
-/// What an instance of that type costs on demand; `None` if its products do not say one price.
+/// Returns the on-demand price of an instance of that type; `None` if its products do not give one price.
 ///
 /// # Errors
+///
 /// Where a product cannot be read.
 pub fn on_demand(
     products: &[String],
@@ -115,9 +116,10 @@ pub fn on_demand(
     Ok(single_price(said).map(Rate::from_usd_micros_per_hour))
 }
 
-/// What storage costs in that region, as far as these products of any family of [`STORAGE_FAMILIES`] say.
+/// Returns the storage prices in that region, as far as these products of any family of [`STORAGE_FAMILIES`] give them.
 ///
 /// # Errors
+///
 /// Where a product cannot be read.
 pub fn storage(products: &[String], region: &Region) -> Result<StoragePrices, UnreadableProduct> {
     let mut gib_month: BTreeMap<String, BTreeSet<Option<u64>>> = BTreeMap::new();
@@ -147,10 +149,12 @@ pub fn storage(products: &[String], region: &Region) -> Result<StoragePrices, Un
     })
 }
 
-/// What a type costs under `SageMaker`, as each component of which its products say one price by the hour. By its usage type, which is what
-/// AWS bills by (`USE1-Host:ml.g5.xlarge`); products besides, such as the upfront fee of a training plan, have others.
+/// Returns the hourly prices of a type under `SageMaker`, for each component whose products give one price. The usage type tells the
+/// component, because AWS bills by it (`USE1-Host:ml.g5.xlarge`); other products, such as the upfront fee of a training plan, have other
+/// usage types.
 ///
 /// # Errors
+///
 /// Where a product cannot be read.
 pub fn sagemaker(
     products: &[String],

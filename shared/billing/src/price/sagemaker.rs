@@ -1,5 +1,4 @@
-//! What runs under `SageMaker` costs by its type and by its component: a type costs more than under EC2, and not as much as an endpoint as
-//! it does in Studio.
+//! Prices under `SageMaker`, by type and component: a type costs more than under EC2, and as an endpoint another price than in Studio.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +13,7 @@ use super::{PriceBook, Quote};
 /// Micro-USD per hour, by component.
 pub type SageMakerPrices = BTreeMap<SageMakerComponent, u64>;
 
-/// As what `SageMaker` bills an instance: the `component` of the Price List.
+/// Component as which `SageMaker` bills an instance: the `component` of the Price List.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SageMakerComponent {
@@ -25,7 +24,7 @@ pub enum SageMakerComponent {
     Notebook,
     StudioJupyterLab,
     StudioCodeEditor,
-    /// Of Studio Classic.
+    /// `KernelGateway` app of Studio Classic.
     StudioKernelGateway,
 }
 
@@ -41,8 +40,9 @@ impl SageMakerComponent {
         Self::StudioKernelGateway,
     ];
 
-    /// What bills it, and for people. Usage types are the region's prefix, this, and the type, as Cost Explorer and the Savings Plans price
-    /// list of machine learning have them: `APN2-Studio:JupyterLab-ml.g5.xlarge`, `USE1-Notebk:ml.g5.xlarge`.
+    /// Returns the part of the usage type that names the component, for billing and for people. A usage type is the region's prefix, this
+    /// part, and the type, as Cost Explorer and the Savings Plans price list of machine learning have them:
+    /// `APN2-Studio:JupyterLab-ml.g5.xlarge`, `USE1-Notebk:ml.g5.xlarge`.
     #[must_use]
     pub const fn usage(self) -> &'static str {
         match self {
@@ -66,7 +66,8 @@ impl SageMakerComponent {
         Self::ALL.into_iter().find(is_it)
     }
 
-    /// As what a resource is billed; `None` of a tuning job, which runs nothing itself, and of an app that Curfew does not know.
+    /// Returns the component as which a resource is billed; `None` for a tuning job, which runs nothing itself, and for an app that Curfew
+    /// does not know.
     #[must_use]
     pub fn from_resource(resource: &SageMakerResource) -> Option<Self> {
         match &resource.kind {
@@ -89,7 +90,8 @@ impl SageMakerComponent {
 }
 
 impl PriceBook {
-    /// What a type costs as that component; `None` if the Price List has not said so lately. There is no table: none was checked.
+    /// Returns the price of a type as that component; `None` if the Price List has not given it lately. There is no table: none was
+    /// checked.
     #[must_use]
     pub fn sagemaker(&self, region: &Region, instance_type: &TypeName, component: SageMakerComponent) -> Option<Quote> {
         let listed = self.live.sagemaker.get(region)?.get(instance_type)?;
@@ -97,8 +99,8 @@ impl PriceBook {
         Some(Quote { rate: Rate::from_usd_micros_per_hour(*usd_micros), source: self.source_of(listed.as_of)? })
     }
 
-    /// What a resource costs while it runs, on all of its instances; `None` if a price of one is unknown, or on what it runs. `SageMaker`
-    /// reports what managed Spot costs only after the job ends. A resource without instances has no price either.
+    /// Returns the cost of a running resource, on all of its instances; `None` if the price of an instance, or the instances, are unknown.
+    /// `SageMaker` reports the cost of managed Spot only after the job ends. A resource without instances has no price either.
     #[must_use]
     pub fn sagemaker_cost(&self, resource: &SageMakerResource) -> Option<Quote> {
         if resource.job_billing().is_some_and(|billing| billing.is_managed_spot) {
@@ -117,7 +119,7 @@ impl PriceBook {
         self.sagemaker_machines_cost(resource).map(|(from, quote)| (from, quote.rate)).into_iter().collect()
     }
 
-    /// With the moment since when the list says the same of every type.
+    /// Returns the cost with the moment since which the list gives the same price for every type.
     fn sagemaker_machines_cost(&self, resource: &SageMakerResource) -> Option<(Timestamp, Quote)> {
         let component = SageMakerComponent::from_resource(resource)?;
         let (mut from, mut quotes) = (Timestamp::MIN, Vec::new());

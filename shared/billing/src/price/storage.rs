@@ -1,4 +1,4 @@
-//! What EBS volumes cost: their size, and what is provisioned beyond what comes with it.
+//! Prices of EBS volumes: their size, and the performance that is provisioned beyond the included part.
 
 use std::collections::BTreeMap;
 
@@ -18,18 +18,18 @@ const IO2_TIERS: [(u64, &str); 3] = [(32_000, "io2"), (64_000, "io2.tier2"), (u6
 /// The prices of one region, in micro-USD per month.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct StoragePrices {
-    /// For each GiB, by type (`volumeApiName`), such as `gp3`.
+    /// Price of each GiB, by type (`volumeApiName`), such as `gp3`.
     #[serde(default)]
     pub gib_month: BTreeMap<String, u64>,
-    /// For each provisioned IOPS, by the end of the usage type: `gp3`, `piops` (which is `io1`), `io2`, `io2.tier2`, `io2.tier3`.
+    /// Price of each provisioned IOPS, by the end of the usage type: `gp3`, `piops` (which is `io1`), `io2`, `io2.tier2`, `io2.tier3`.
     #[serde(default)]
     pub iops_month: BTreeMap<String, u64>,
-    /// For each GiB/s of `gp3` beyond what comes with it: 1,024 MiB/s.
+    /// Price of each GiB/s (1,024 MiB/s) of `gp3` beyond the included part.
     #[serde(default)]
     pub gibps_month: Option<u64>,
 }
 
-/// How a volume is made, as far as it costs.
+/// Properties of a volume that set its cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VolumeShape<'a> {
     pub volume_type: &'a str,
@@ -42,7 +42,7 @@ pub struct VolumeShape<'a> {
 }
 
 impl StoragePrices {
-    /// What a volume costs that is made so; `None` if a price that it takes is not known.
+    /// Returns the rate of such a volume; `None` if one of its prices is not known.
     #[must_use]
     pub fn volume_rate(&self, made: VolumeShape<'_>) -> Option<Rate> {
         let VolumeShape { volume_type, size_gib, iops, throughput_mibps } = made;
@@ -64,7 +64,7 @@ impl StoragePrices {
         Some(Rate::from_usd_micros_per_month(size.checked_add(provisioned)?))
     }
 
-    /// Nothing costs nothing, whatever the price.
+    /// Returns the price of provisioned IOPS. Zero IOPS cost nothing, whatever the price.
     fn iops(&self, iops: u64, price: &str) -> Option<u64> {
         if iops == 0 {
             return Some(0);
@@ -91,8 +91,8 @@ impl StoragePrices {
     }
 }
 
-/// Whether the zone is called by its region and a letter. Local Zones and Wavelength Zones (`us-east-1-bos-1a`) belong to
-/// the region too, at prices of their own (EC2 user guide, "Regions and Zones").
+/// Returns `true` if the name of the zone is its region and a letter. Local Zones and Wavelength Zones (`us-east-1-bos-1a`) belong to the
+/// region too, at prices of their own (EC2 user guide, "Regions and Zones").
 pub(super) fn in_a_zone_of_the_region(region: &Region, zone: &str) -> bool {
     zone.strip_prefix(region.as_str())
         .is_some_and(|letter| letter.len() == 1 && letter.bytes().all(|byte| byte.is_ascii_lowercase()))

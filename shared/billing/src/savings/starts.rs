@@ -1,4 +1,4 @@
-//! When resources started, as ledgers saw it.
+//! Starts of resources, as ledgers saw them.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -17,7 +17,7 @@ pub struct StartKey {
     pub what: String,
 }
 
-/// All starts of instances, and under `SageMaker`, that ledgers saw.
+/// Starts of instances and of `SageMaker` resources that ledgers saw.
 #[derive(Debug, Clone, Default)]
 pub struct StartIndex {
     by_resource: BTreeMap<(Region, ResourceId), BTreeSet<Timestamp>>,
@@ -30,7 +30,7 @@ pub struct StartIndex {
 pub(super) struct ReplacementQueue(BTreeMap<StartKey, VecDeque<Timestamp>>);
 
 impl StartIndex {
-    /// Of the ledgers of all months from the first action to the end of the report.
+    /// Builds the index from the ledgers of all months from the first action to the end of the report.
     #[must_use]
     pub fn from_ledgers<'a>(ledgers: impl IntoIterator<Item = &'a Ledger>) -> Self {
         let mut index = Self::default();

@@ -11,7 +11,7 @@ use quick_xml::Reader;
 use quick_xml::escape::resolve_xml_entity;
 use quick_xml::events::{BytesRef, BytesStart, Event};
 
-/// Why an answer could not be read.
+/// Reason for an unreadable answer.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum XmlError {
     #[error("the answer is not UTF-8")]

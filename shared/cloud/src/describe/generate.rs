@@ -19,7 +19,7 @@ pub(super) fn wrapped(answer: document::XmlAnswer, inner: &str) -> String {
     )
 }
 
-/// What the SDK itself makes of this answer.
+/// Decodes this answer by the SDK itself.
 pub(super) fn of_sdk<O>(body: &str, ask: impl AsyncFnOnce(Client) -> O) -> O {
     let body = body.to_owned();
     let (aws, _) = aws(move |_| ReplayAnswer::Raw(200, body.clone().into()));

@@ -21,23 +21,20 @@ use super::reading::{self, CustomAnswer};
 use crate::convert::timestamp;
 use crate::error::CallError;
 
-/// The call by its IAM action.
 pub(crate) const DESCRIBE_INSTANCES: &str = "ec2:DescribeInstances";
 
-/// One answer.
 #[derive(Debug, Default)]
 pub(crate) struct InstancesPage {
     /// The instances of all its reservations, in order.
     pub(crate) described: Vec<DescribedInstance>,
     /// The Spot requests that instances name.
     pub(crate) spot_requests: BTreeMap<ResourceId, String>,
-    /// When instances were stopped, as far as EC2's text can be read.
+    /// Times at which instances were stopped, as far as EC2's text can be read.
     pub(crate) stopped_at: BTreeMap<ResourceId, Timestamp>,
-    /// When instances were terminated, or began to stop or terminate.
+    /// Times at which instances were terminated, or began to stop or terminate.
     pub(crate) ended_at: BTreeMap<ResourceId, Timestamp>,
     /// The number of instances without id, type or launch time.
     pub(crate) incomplete: usize,
-    /// Where the next page begins.
     pub(crate) next_token: Option<String>,
 }
 

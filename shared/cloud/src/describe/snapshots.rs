@@ -16,17 +16,14 @@ use super::whole;
 use crate::convert::timestamp;
 use crate::error::CallError;
 
-/// The call by its IAM action.
 pub(crate) const DESCRIBE_SNAPSHOTS: &str = "ec2:DescribeSnapshots";
 
-/// One answer.
 #[derive(Debug, Default)]
 pub(crate) struct SnapshotsPage {
     /// Its snapshots, in order.
     pub(crate) snapshots: Vec<Snapshot>,
     /// Resources that cannot be judged, because EC2 left something out.
     pub(crate) incomplete: Vec<ResourceId>,
-    /// Where the next page begins.
     pub(crate) next_token: Option<String>,
 }
 
@@ -38,7 +35,6 @@ pub(crate) async fn snapshots_page(
     reading::read::<DescribeSnapshots, _, _>(region, async |own| call.customize().interceptor(own).send().await).await
 }
 
-/// One snapshot as it is now.
 pub(crate) async fn snapshot(ec2: &Client, region: &Region, id: &ResourceId) -> Result<Snapshot, CallError> {
     let page = snapshots_page(ec2.describe_snapshots().snapshot_ids(id.as_str()), region).await?;
     let found = page.snapshots.into_iter().find(|snapshot| snapshot.id == *id);

@@ -19,10 +19,8 @@ use super::{manager, whole};
 use crate::convert::timestamp;
 use crate::error::CallError;
 
-/// The call by its IAM action.
 pub(crate) const DESCRIBE_VOLUMES: &str = "ec2:DescribeVolumes";
 
-/// One answer.
 #[derive(Debug, Default)]
 pub(crate) struct VolumesPage {
     /// Its volumes, in order.
@@ -31,7 +29,6 @@ pub(crate) struct VolumesPage {
     pub(crate) incomplete: Vec<ResourceId>,
     /// The attachments of each volume with their time, the earliest first.
     pub(crate) attached_since: BTreeMap<ResourceId, Vec<(Timestamp, ResourceId)>>,
-    /// Where the next page begins.
     pub(crate) next_token: Option<String>,
 }
 
@@ -43,7 +40,6 @@ pub(crate) async fn volumes_page(
     reading::read::<DescribeVolumes, _, _>(region, async |own| call.customize().interceptor(own).send().await).await
 }
 
-/// One volume as it is now.
 pub(crate) async fn volume(ec2: &Client, region: &Region, id: &ResourceId) -> Result<Volume, CallError> {
     let page = volumes_page(ec2.describe_volumes().volume_ids(id.as_str()), region).await?;
     let found = page.volumes.into_iter().find(|volume| volume.id == *id);

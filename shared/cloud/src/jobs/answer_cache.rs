@@ -12,7 +12,7 @@ use model::image_source::ImageSource;
 use tokio::sync::OnceCell;
 
 use super::image::image;
-use super::pools::{Subnets, TypeOfferings, offers, pools_of, subnets};
+use super::pools::{MachineKind, Subnets, TypeOfferings, offers, pools_of, subnets};
 use super::quotas::list_quotas;
 use crate::aws::Aws;
 use crate::error::CallError;
@@ -21,14 +21,14 @@ use crate::error::CallError;
 /// again.
 #[derive(Debug, Default)]
 pub struct AnswerCache {
-    offers: CachedAnswers<(Region, BTreeSet<TypeName>), Result<TypeOfferings, CallError>>,
+    offers: CachedAnswers<(Region, MachineKind, BTreeSet<TypeName>), Result<TypeOfferings, CallError>>,
     subnets: CachedAnswers<(Region, BTreeSet<ResourceId>), Result<Subnets, CallError>>,
     images: CachedAnswers<(Region, String, ImageSource), Result<MachineImage, LaunchObstacle>>,
     quotas: CachedAnswers<Region, Result<Vec<ListedQuota>, CallError>>,
 }
 
 impl AnswerCache {
-    /// The pools of one region: each type with whole NVIDIA GPUs that can be had by the second, in each zone where there is a subnet,
+    /// The pools of one region: each type with whole NVIDIA GPUs, or for a CPU job without an accelerator, that can be had by the second, in each zone where there is a subnet,
     /// sorted by type and zone. Only the named types, if there are any; otherwise all except bare metal, which boots for longer than a job
     /// waits for its first heartbeat. In a zone it takes the subnet with the most free addresses. It does not filter by what fits a job.
     ///
@@ -37,10 +37,12 @@ impl AnswerCache {
     /// # Errors
     /// If EC2's answer is incomplete, or there is no subnet to launch in.
     pub async fn pools(&self, aws: &Aws, region: &Region, terms: &JobTerms) -> Result<Vec<CapacityPool>, CallError> {
-        let types: BTreeSet<TypeName> = terms.gpu.types.iter().cloned().collect();
+        let types: BTreeSet<TypeName> = terms.types().0.iter().cloned().collect();
+        let machine = if terms.is_cpu_job() { MachineKind::Cpu } else { MachineKind::Gpu };
         let named: BTreeSet<ResourceId> = terms.machine.subnets.iter().cloned().collect();
         let (offers, subnets) = futures::join!(
-            self.offers.get_or_ask((region.clone(), types.clone()), Box::pin(offers(aws, region, &types))),
+            self.offers
+                .get_or_ask((region.clone(), machine, types.clone()), Box::pin(offers(aws, region, machine, &types))),
             self.subnets.get_or_ask((region.clone(), named.clone()), Box::pin(subnets(aws, region, &named))),
         );
         pools_of(region, &offers?, &subnets?, &terms.machine)

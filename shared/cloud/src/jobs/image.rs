@@ -1,4 +1,4 @@
-//! What a machine boots.
+//! Image that a machine boots.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ const DESCRIBE_IMAGES: &str = "ec2:DescribeImages";
 /// Systems without cloud-init, by the names of their images: there user data could not stop a machine at its deadline.
 const WITHOUT_CLOUD_INIT: [&str; 5] = ["bottlerocket", "flatcar", "talos", "coreos", "rancheros"];
 
-/// As [`super::Asked::image`] says.
+/// Looks up the image for [`super::AnswerCache::image`], with the errors that it lists.
 pub(super) async fn image(
     aws: &Aws,
     region: &Region,

@@ -27,11 +27,14 @@ use crate::error::{CallError, CallErrorKind, call_error};
 use crate::observe::filter;
 
 const RUN_INSTANCES: &str = "ec2:RunInstances";
-/// How many hops the token of the instance metadata may take. A container with a network of its own is the second (EC2 user guide, "Use the
+/// Hops that the token of the instance metadata may take. A container with a network of its own is the second (EC2 user guide, "Use the
 /// Instance Metadata Service to access instance metadata").
 const fn hop_limit(may_read_metadata: bool) -> i32 {
     if may_read_metadata { 2 } else { 1 }
 }
+
+/// The root volume of a CPU job that names no size: that of Amazon Linux has 8 GiB, which no data set fits on.
+const CPU_ROOT_GIB: u32 = 64;
 
 /// A complete launch request.
 #[derive(Debug, Clone, Copy)]
@@ -42,7 +45,7 @@ pub struct LaunchOrder<'a> {
     pub terms: &'a JobTerms,
     /// Tags of the instance and of its volumes.
     pub tags: &'a Tags,
-    /// As the machine reads it: not in base64.
+    /// User data as the machine reads it: not in base64.
     pub user_data: &'a str,
     /// The instance profile, by name; `None`: the machine gets no credentials.
     pub profile: Option<&'a str>,
@@ -114,7 +117,8 @@ fn request(ec2: &Client, order: &LaunchOrder<'_>) -> RunInstancesFluentBuilder {
         .instance_metadata_tags(InstanceMetadataTagsState::Disabled)
         .build();
     // The image's size, unless the job asks for a larger one: EC2 makes no smaller volume.
-    let root_gib = order.terms.machine.root_volume_gib.unwrap_or_default().max(image.root_gib);
+    let default_gib = if order.terms.is_cpu_job() { CPU_ROOT_GIB } else { 0 };
+    let root_gib = order.terms.machine.root_volume_gib.unwrap_or(default_gib).max(image.root_gib);
     let root = ebs().volume_type(VolumeType::Gp3).set_volume_size(i32::try_from(root_gib).ok().filter(|gib| *gib > 0));
     let others = image.other_devices.iter().map(|name| device(name, ebs()));
     let devices = std::iter::once(device(&image.root_device, root)).chain(others).collect();

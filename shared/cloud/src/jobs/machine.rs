@@ -26,7 +26,7 @@ pub struct MachineObservation {
     pub instance: ResourceId,
     /// Its state. [`MachineSight::Unknown`] if EC2's answer leaves something out.
     pub sight: MachineSight,
-    /// When it was launched, if it is seen.
+    /// Launch time, if the instance is seen.
     pub launched_at: Option<Timestamp>,
     /// The value of its tag `curfew:job`.
     pub job: Option<String>,
@@ -134,7 +134,7 @@ pub async fn terminate(aws: &Aws, job: &JobId, placed: &JobMachine, now: Timesta
     answer.map(drop).map_err(|error| call_error(TERMINATE_INSTANCES, region, &error))
 }
 
-/// Why this instance is not terminated. The key counts in upper or lower case: a typo never kills.
+/// Reason for not terminating this instance. The tag key counts in upper or lower case: a typo never kills.
 fn refusal_to_terminate(found: &Instance, job: &JobId, now: Timestamp) -> Option<String> {
     let protected = |key: &&String| key.trim().eq_ignore_ascii_case(PROTECTED);
     if let Some(key) = found.tags.keys().find(protected) {

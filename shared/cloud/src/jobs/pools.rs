@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use aws_sdk_ec2::Client;
 use aws_sdk_ec2::types::{
-    ArchitectureType, GpuDeviceInfo, InstanceTypeInfo, LocationType, Subnet, SubnetState, UsageClassType,
+    ArchitectureType, GpuDeviceInfo, GpuInfo, InstanceTypeInfo, LocationType, Subnet, SubnetState, UsageClassType,
 };
 use jobs::{CapacityPool, MachineSpec};
 use model::id::{Region, ResourceId, TypeName};
@@ -18,14 +18,24 @@ use crate::observe::{DESCRIBE_TYPES, FILTER_VALUES_MAX, filter};
 
 /// A longer ranking is useless: the next minute asks again.
 const TIMEOUT: Duration = Duration::from_mins(1);
-/// Where every NVIDIA GPU is (EC2 instance types guide, "Specifications for Amazon EC2 accelerated computing instances"). It only saves
-/// pages of the answer: the description decides what a type is.
+/// Families of every NVIDIA GPU (EC2 instance types guide, "Specifications for Amazon EC2 accelerated computing instances"). The list only
+/// saves pages of the answer: the description decides what a type is.
 const FAMILIES: [&str; 2] = ["g*", "p*"];
+/// Compute, general purpose and memory optimised: the others have disks, or credits, that cost more than they give a job.
+const CPU_FAMILIES: [&str; 3] = ["c*", "m*", "r*"];
 
 const DESCRIBE_OFFERINGS: &str = "ec2:DescribeInstanceTypeOfferings";
 const DESCRIBE_SUBNETS: &str = "ec2:DescribeSubnets";
 
-/// For each type sold by the second, its properties and its zones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum MachineKind {
+    /// Whole NVIDIA GPUs.
+    Gpu,
+    /// No accelerator.
+    Cpu,
+}
+
+/// Properties and zones of each type that is sold by the second.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct TypeOfferings {
     kinds: BTreeMap<TypeName, TypeOffering>,
@@ -35,11 +45,16 @@ pub(super) struct TypeOfferings {
 /// One subnet a zone.
 pub(super) type Subnets = BTreeMap<String, ResourceId>;
 
-/// The named types, or all with whole NVIDIA GPUs except bare metal; and their zones.
-pub(super) async fn offers(aws: &Aws, region: &Region, named: &BTreeSet<TypeName>) -> Result<TypeOfferings, CallError> {
+/// The named types, or all of a kind except bare metal; and their zones.
+pub(super) async fn offers(
+    aws: &Aws,
+    region: &Region,
+    machine: MachineKind,
+    named: &BTreeSet<TypeName>,
+) -> Result<TypeOfferings, CallError> {
     let ec2 = aws.ec2(region);
     let asked = async {
-        let kinds = kinds(&ec2, region, named).await?;
+        let kinds = kinds(&ec2, region, machine, named).await?;
         let zones = zones(&ec2, region, &kinds).await?;
         Ok(TypeOfferings { kinds, zones })
     };
@@ -76,6 +91,8 @@ pub(super) fn pools_of(
             gpus: kind.gpus,
             gpu_name: kind.gpu_name.clone(),
             gpu_memory_mib: kind.gpu_memory_mib,
+            vcpus: kind.vcpus,
+            memory_mib: kind.memory_mib,
             spot: kind.spot,
         })
     };
@@ -92,43 +109,51 @@ fn no_subnet(region: &Region, named: &[ResourceId]) -> CallError {
     CallError::new(DESCRIBE_SUBNETS, region, CallErrorKind::Other, message)
 }
 
-/// What a pool takes from its type.
+/// Properties of a type that its pools take over.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct TypeOffering {
     pub(crate) architecture: &'static str,
     pub(crate) vcpus: u32,
+    memory_mib: u32,
     pub(crate) gpus: u32,
     pub(crate) gpu_name: String,
     pub(crate) gpu_memory_mib: u32,
     pub(crate) spot: bool,
     bare_metal: bool,
+    /// `true` if a job may get the type without naming it. A CPU type must be of this generation, and without credits for its CPU.
+    is_usual: bool,
 }
 
 /// Every type of a region with whole NVIDIA GPUs, except bare metal.
 pub(crate) async fn all_kinds(aws: &Aws, region: &Region) -> Result<BTreeMap<TypeName, TypeOffering>, CallError> {
     let ec2 = aws.ec2(region);
-    with_timeout(DESCRIBE_TYPES, region, kinds(&ec2, region, &BTreeSet::new())).await
+    with_timeout(DESCRIBE_TYPES, region, kinds(&ec2, region, MachineKind::Gpu, &BTreeSet::new())).await
 }
 
 /// The named types, or all; by a filter, because one unknown name in `InstanceTypes` fails the whole call.
 async fn kinds(
     ec2: &Client,
     region: &Region,
+    machine: MachineKind,
     named: &BTreeSet<TypeName>,
 ) -> Result<BTreeMap<TypeName, TypeOffering>, CallError> {
     if !named.is_empty() {
         let mut kinds = BTreeMap::new();
         for names in named.iter().map(TypeName::as_str).collect::<Vec<_>>().chunks(FILTER_VALUES_MAX) {
-            kinds.extend(kinds_like(ec2, region, names.iter().copied()).await?);
+            kinds.extend(kinds_like(ec2, region, machine, names.iter().copied()).await?);
         }
         return Ok(kinds);
     }
-    let mut kinds = kinds_like(ec2, region, FAMILIES).await?;
+    let families = match machine {
+        MachineKind::Gpu => &FAMILIES[..],
+        MachineKind::Cpu => &CPU_FAMILIES[..],
+    };
+    let mut kinds = kinds_like(ec2, region, machine, families.iter().copied()).await?;
     if kinds.is_empty() {
         // An emulator of EC2 may not know wildcards, and AWS may add a family with another name.
-        kinds = kinds_like(ec2, region, []).await?;
+        kinds = kinds_like(ec2, region, machine, []).await?;
     }
-    kinds.retain(|_, kind| !kind.bare_metal);
+    kinds.retain(|_, kind| !kind.bare_metal && kind.is_usual);
     Ok(kinds)
 }
 
@@ -136,6 +161,7 @@ async fn kinds(
 async fn kinds_like<'a>(
     ec2: &Client,
     region: &Region,
+    machine: MachineKind,
     patterns: impl IntoIterator<Item = &'a str>,
 ) -> Result<BTreeMap<TypeName, TypeOffering>, CallError> {
     let patterns: Vec<&str> = patterns.into_iter().collect();
@@ -147,7 +173,8 @@ async fn kinds_like<'a>(
     all_pages(DESCRIBE_TYPES, region, async |token| {
         let page = call.clone().set_next_token(token).send().await;
         let page = page.map_err(|error| call_error(DESCRIBE_TYPES, region, &error))?;
-        let named = |info: &InstanceTypeInfo| Some((TypeName::from(info.instance_type()?.as_str()), kind(info)?));
+        let named =
+            |info: &InstanceTypeInfo| Some((TypeName::from(info.instance_type()?.as_str()), kind(info, machine)?));
         kinds.extend(page.instance_types().iter().filter_map(named));
         Ok(page.next_token)
     })
@@ -155,16 +182,17 @@ async fn kinds_like<'a>(
     Ok(kinds)
 }
 
-/// `None` for types that no job can use: without an NVIDIA GPU, with a part of one (it needs another driver than that of the Deep Learning
-/// AMI), of an architecture without an agent, or sold only in Capacity Blocks.
-fn kind(info: &InstanceTypeInfo) -> Option<TypeOffering> {
-    let devices = info.gpu_info.as_ref()?.gpus();
+/// `None` for types that no job of that kind can use: with an accelerator, or without an NVIDIA GPU; with a part of one (it needs another driver
+/// than that of the Deep Learning AMI); of an architecture without an agent; or sold only in Capacity Blocks.
+fn kind(info: &InstanceTypeInfo, machine: MachineKind) -> Option<TypeOffering> {
+    let devices = info.gpu_info.as_ref().map(GpuInfo::gpus).unwrap_or_default();
     let is_nvidia = |gpu: &GpuDeviceInfo| gpu.manufacturer().is_some_and(|name| name.eq_ignore_ascii_case("nvidia"));
     let is_whole = |gpu: &GpuDeviceInfo| gpu.gpu_partition_size.is_none_or(|size| size >= 1.0);
-    if !devices.iter().all(|gpu| is_nvidia(gpu) && is_whole(gpu)) {
-        return None;
-    }
     let gpus = devices.iter().map(|gpu| whole(gpu.count)).sum();
+    let is_of_kind = match machine {
+        MachineKind::Gpu => gpus > 0 && devices.iter().all(|gpu| is_nvidia(gpu) && is_whole(gpu)),
+        MachineKind::Cpu => !has_accelerator(info),
+    };
     let memory = |gpu: &GpuDeviceInfo| whole(gpu.memory_info.as_ref().and_then(|memory| memory.size_in_mib));
     let runs_on = info.processor_info.as_ref()?.supported_architectures();
     let architecture = match () {
@@ -173,15 +201,27 @@ fn kind(info: &InstanceTypeInfo) -> Option<TypeOffering> {
         () => return None,
     };
     let sold = |class| info.supported_usage_classes().contains(&class);
-    (gpus > 0 && sold(UsageClassType::OnDemand)).then(|| TypeOffering {
+    let memory_mib = info.memory_info.as_ref().and_then(|memory| memory.size_in_mib);
+    (is_of_kind && sold(UsageClassType::OnDemand)).then(|| TypeOffering {
         architecture,
         vcpus: whole(info.v_cpu_info.as_ref().and_then(|vcpus| vcpus.default_v_cpus)),
+        memory_mib: memory_mib.and_then(|mib| u32::try_from(mib).ok()).unwrap_or_default(),
         gpus,
         gpu_name: devices.iter().find_map(GpuDeviceInfo::name).unwrap_or_default().to_owned(),
         gpu_memory_mib: devices.iter().map(memory).min().unwrap_or_default(),
         spot: sold(UsageClassType::Spot),
         bare_metal: info.bare_metal == Some(true),
+        is_usual: machine == MachineKind::Gpu
+            || info.current_generation == Some(true) && info.burstable_performance_supported != Some(true),
     })
+}
+
+fn has_accelerator(info: &InstanceTypeInfo) -> bool {
+    info.gpu_info.is_some()
+        || info.neuron_info.is_some()
+        || info.inference_accelerator_info.is_some()
+        || info.fpga_info.is_some()
+        || info.media_accelerator_info.is_some()
 }
 
 fn whole(count: Option<i32>) -> u32 {

@@ -2,53 +2,73 @@
 
 use std::time::Duration;
 
-use aws_sdk_servicequotas::types::{MetricInfo, ServiceQuota};
 use jobs::ListedQuota;
 use model::id::Region;
+use serde_json::{Value, json};
 
 use crate::aws::Aws;
-use crate::error::{CallError, call_error};
+use crate::error::{CallError, CallErrorKind};
+use crate::http_call::{AwsService, HttpCall};
 use crate::observe::pages::all_pages;
 
 pub(crate) const LIST_QUOTAS: &str = "servicequotas:ListServiceQuotas";
 /// The most that `ListServiceQuotas` gives (Service Quotas API reference). EC2 has fewer than 200 in all.
-pub(crate) const PAGE_SIZE: i32 = 100;
+const PAGE_SIZE: u32 = 100;
 /// A refused launch waits for it before the next candidate, possibly within the two minutes of a Spot warning.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Those with a value in this account; needs `servicequotas:ListServiceQuotas`. In two calls.
+/// Lists the quotas of EC2 with a value in this account, in two calls; needs `servicequotas:ListServiceQuotas`.
 pub(super) async fn list_quotas(aws: &Aws, region: &Region) -> Result<Vec<ListedQuota>, CallError> {
-    let call = aws.servicequotas(region).list_service_quotas().service_code("ec2").max_results(PAGE_SIZE);
     let mut listed = Vec::new();
     let pages = all_pages(LIST_QUOTAS, region, async |token| {
-        let page = call.clone().set_next_token(token).send().await;
-        let page = page.map_err(|error| call_error(LIST_QUOTAS, region, &error))?;
-        listed.extend(page.quotas().iter().filter_map(listed_quota));
-        Ok(page.next_token)
+        let (quotas, next) = page_of_quotas(aws, region, token).await?;
+        listed.extend(quotas.iter().filter_map(listed_quota));
+        Ok(next)
     });
     let in_time = tokio::time::timeout(TIMEOUT, pages).await;
     in_time.unwrap_or_else(|_| Err(CallError::timed_out(LIST_QUOTAS, region, TIMEOUT)))?;
     Ok(listed)
 }
 
-fn listed_quota(quota: &ServiceQuota) -> Option<ListedQuota> {
+/// One page of the quotas of EC2, as Service Quotas writes them, and the token of the next one.
+pub(crate) async fn page_of_quotas(
+    aws: &Aws,
+    region: &Region,
+    token: Option<String>,
+) -> Result<(Vec<Value>, Option<String>), CallError> {
+    let service = AwsService::ServiceQuotas;
+    let call = HttpCall::json_1_1(LIST_QUOTAS, region, service, ("ServiceQuotasV20190624", "ListServiceQuotas"));
+    let mut request = json!({ "ServiceCode": "ec2", "MaxResults": PAGE_SIZE });
+    if let Some(token) = token {
+        request["NextToken"] = json!(token);
+    }
+    let mut page = call.send(aws, &request).await?;
+    let next = page["NextToken"].as_str().map(str::to_owned);
+    let Some(Value::Array(quotas)) = page.get_mut("Quotas").map(Value::take) else {
+        let message = "the answer of Service Quotas has no list";
+        return Err(CallError::new(LIST_QUOTAS, region, CallErrorKind::Other, message));
+    };
+    Ok((quotas, next))
+}
+
+fn listed_quota(quota: &Value) -> Option<ListedQuota> {
     Some(ListedQuota {
-        code: quota.quota_code()?.to_owned(),
-        name: quota.quota_name()?.to_owned(),
-        usage_class: quota.usage_metric().and_then(vcpu_class),
+        code: quota["QuotaCode"].as_str()?.to_owned(),
+        name: quota["QuotaName"].as_str()?.to_owned(),
+        usage_class: vcpu_class(&quota["UsageMetric"]),
         vcpus: granted(quota)?,
     })
 }
 
 /// The vCPUs that a quota grants; none if its value is no such number.
-pub(crate) fn granted(quota: &ServiceQuota) -> Option<f64> {
-    quota.value.filter(|value| value.is_finite() && *value >= 0.0)
+pub(crate) fn granted(quota: &Value) -> Option<f64> {
+    quota["Value"].as_f64().filter(|value| value.is_finite() && *value >= 0.0)
 }
 
 /// The vCPU class that the quota counts (`CloudWatch` user guide, "AWS usage metrics").
-fn vcpu_class(metric: &MetricInfo) -> Option<String> {
-    let dimensions = metric.metric_dimensions()?;
-    (dimensions.get("Resource")? == "vCPU").then(|| dimensions.get("Class").cloned())?
+fn vcpu_class(metric: &Value) -> Option<String> {
+    let dimensions = &metric["MetricDimensions"];
+    (dimensions["Resource"] == "vCPU").then(|| dimensions["Class"].as_str().map(str::to_owned))?
 }
 
 #[cfg(test)]

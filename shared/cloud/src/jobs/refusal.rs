@@ -1,4 +1,4 @@
-//! What a refused launch means: three kinds of errors need three different answers.
+//! Meaning of a refused launch: three kinds of errors need three different answers.
 
 use aws_sdk_ec2::error::ProvideErrorMetadata;
 use aws_sdk_ec2::operation::run_instances::RunInstancesError;
@@ -10,7 +10,6 @@ use ports::aws_words::{PARAMETERS_OF_THE_REQUEST, UNKNOWN_PROFILE};
 
 use crate::error::{CallErrorKind, kind};
 
-/// What follows from a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RefusalMeaning {
     /// Another pool may have it.
@@ -23,7 +22,6 @@ pub(super) enum RefusalMeaning {
     Over,
     /// An earlier request with this token had other parameters.
     Otherwise,
-    /// The permission is missing.
     Denied,
     /// The account has no service-linked role for Spot, and the caller may not create it.
     SpotRoleMissing,
@@ -33,7 +31,7 @@ pub(super) enum RefusalMeaning {
     Refused,
     /// The request is refused for every candidate.
     RequestRefused,
-    /// It may have been launched, or could be a moment later.
+    /// The instance may have been launched, or could be a moment later.
     Unknown,
 }
 

@@ -7,7 +7,7 @@ use model::usage::{MetricQuestion, PERIOD};
 
 /// `CloudWatch` API reference, `GetMetricData`: queries of one call.
 pub(super) const QUERIES_MAX: usize = 500;
-/// The same: data points of one call.
+/// Data points of one call (`CloudWatch` API reference, `GetMetricData`).
 pub(super) const DATAPOINTS_MAX: usize = 100_800;
 
 /// The questions of one call.
@@ -17,7 +17,6 @@ pub(super) struct QuestionBatch {
     pub(super) from: Timestamp,
     /// The end of its last period.
     pub(super) until: Timestamp,
-    /// All queries of that span.
     pub(super) questions: Vec<MetricQuestion>,
 }
 

@@ -1,4 +1,4 @@
-//! What the ledger reads of each region: accelerated instances in every state, and the volumes on them.
+//! Observation of each region for the ledger: accelerated instances in every state, and the volumes on them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -56,7 +56,7 @@ async fn of_region(ec2: &Client, region: &Region) -> Result<Observation<RegionOb
     Ok(Observation { items: vec![look], gaps })
 }
 
-/// With something missing, nothing is known to be gone.
+/// Gap of the items without what the ledger needs, if there are any. While something is missing, nothing is known to be gone.
 fn gap(region: &Region, call: &str, words: &str, count: usize) -> Option<Gap> {
     (count > 0).then(|| Gap::new(region, call, format!("{count} {words}, and are not in the ledger"), GapKind::Listing))
 }
@@ -69,7 +69,7 @@ struct RegionInstances {
     incomplete: usize,
 }
 
-/// Without a filter, because the ledger needs stopped and terminated instances, too.
+/// Describes every instance of a region. The call has no filter, because the ledger needs stopped and terminated instances, too.
 async fn describe_region(ec2: &Client, region: &Region) -> Result<RegionInstances, CallError> {
     let call = ec2.describe_instances().max_results(PAGE_SIZE);
     let mut all = RegionInstances::default();

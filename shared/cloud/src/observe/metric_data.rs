@@ -94,7 +94,7 @@ async fn ask_batch(
     Ok(samples)
 }
 
-/// From the start of one period to the end of another.
+/// Span from the start of one period to the end of another.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PeriodSpan {
     pub(crate) from: Timestamp,

@@ -71,7 +71,7 @@ async fn of_region(
     region: &Region,
     reads: &VolumeReads<impl Fn(&Volume, &Hosts) -> bool, impl Fn(&Volume) -> bool>,
 ) -> Result<ObservedStorage, CallError> {
-    let mut snapshots = snapshots(ec2, region).await?;
+    let mut snapshots = own_snapshots(ec2, region).await?;
     let RegionVolumes { volumes, incomplete, hosts } = volumes(ec2, region, &reads.tags).await?;
     // Their volumes exist, although they are not in the list.
     snapshots.retain(|snapshot| !incomplete.contains(&snapshot.of_volume));
@@ -103,7 +103,7 @@ fn gap_of(region: &Region, incomplete: &BTreeSet<ResourceId>) -> Gap {
 }
 
 /// Every snapshot that is described as Curfew's. If one cannot be judged, all fail: its volume would get another snapshot every hour.
-async fn snapshots(ec2: &Client, region: &Region) -> Result<Vec<Snapshot>, CallError> {
+pub(crate) async fn own_snapshots(ec2: &Client, region: &Region) -> Result<Vec<Snapshot>, CallError> {
     let call = ec2.describe_snapshots().owner_ids("self").filters(described_as_curfews());
     let call = call.max_results(PAGE_SIZE);
     let mut all = Vec::new();
@@ -124,7 +124,7 @@ struct RegionVolumes {
     volumes: Vec<Volume>,
     /// The ids of the volumes that cannot be judged.
     incomplete: BTreeSet<ResourceId>,
-    /// All instances, if a volume is attached to any.
+    /// Every instance of the region. Empty if no volume is attached to any.
     hosts: Hosts,
 }
 
@@ -154,7 +154,7 @@ async fn volumes(
     Ok(seen)
 }
 
-/// All instances of a region.
+/// Reads every instance of a region that is not terminated.
 async fn hosts(ec2: &Client, region: &Region) -> Result<Hosts, CallError> {
     let states = ["pending", "running", "stopping", "stopped", "shutting-down"];
     let call = ec2.describe_instances().filters(filter("instance-state-name", states)).max_results(PAGE_SIZE);

@@ -1,5 +1,5 @@
-//! How hard the GPUs of running instances worked, hour by hour. `GetMetricData` bills by the metric: two for each GPU, $0.01 for 500 GPUs
-//! (Amazon CloudWatch pricing, us-east-1, 2026-11).
+//! Hourly load of the GPUs of running instances. `GetMetricData` bills by the metric: two for each GPU, $0.01 for 500 GPUs (Amazon
+//! CloudWatch pricing, us-east-1, 2026-11).
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! What instances have been doing, against `CloudWatch`'s answers: which calls a run makes, and what follows from them.
+//! Tests of the use of instances against `CloudWatch`'s answers: which calls a run makes, and what follows from them.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -89,7 +89,6 @@ fn quiet() -> Vec<Line> {
 
 type UsageAnswer = (BTreeMap<ResourceId, Usage>, Vec<Gap>, ReplayedCalls);
 
-/// What is known of whom.
 fn usages_of(found: BTreeMap<ResourceId, QueryResult>) -> BTreeMap<ResourceId, Usage> {
     let known = found.into_iter().filter_map(|(id, found)| match found {
         QueryResult::Answered(usage, _) => Some((id, usage)),

@@ -1,4 +1,4 @@
-//! Whether volumes have been in use, from `CloudWatch`.
+//! Use of volumes, from `CloudWatch`.
 
 mod spans;
 
@@ -57,7 +57,7 @@ pub async fn volume_uses(
     (found, gaps(errors))
 }
 
-/// What was answered in full.
+/// Sends one call. Returns the use of the volumes that were answered in full.
 async fn uses(client: &Client, region: &Region, call: UseCall<'_>) -> Result<Vec<(ResourceId, VolumeUse)>, CallError> {
     let span = PeriodSpan { from: call.from(), until: call.until };
     let questions = call.questions.iter().enumerate();

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use model::id::Region;
-use ports::aws_words::NO_SUCH_STACK;
 
+use super::stack;
 use crate::aws::Aws;
-use crate::error::{CallError, CallErrorKind, call_error};
+use crate::error::{CallError, CallErrorKind};
 
 const CALL: &str = "cloudformation:DescribeStackResources";
 
@@ -46,31 +46,22 @@ impl Deployment {
 ///
 /// # Errors
 /// If `CloudFormation` refused, or the stack is not one of Curfew's.
-pub async fn deployment(aws: &Aws, stack: &str) -> Result<Option<Deployment>, CallError> {
-    let answer = aws.cloudformation().describe_stack_resources().stack_name(stack).send().await;
-    let made = match answer {
-        Ok(answer) => answer.stack_resources.unwrap_or_default(),
-        Err(error) => {
-            let error = call_error(CALL, aws.home(), &error);
-            return if error.message.contains(NO_SUCH_STACK) { Ok(None) } else { Err(error) };
-        }
+pub async fn deployment(aws: &Aws, name: &str) -> Result<Option<Deployment>, CallError> {
+    let Some(made) = stack::resources(aws, name).await? else { return Ok(None) };
+    let (Some(bucket), Some(topic_arn)) = (made.get("StateBucket"), made.get("Topic")) else {
+        return Err(not_ours(aws.home(), name));
     };
-    let by_logical_id: BTreeMap<&str, &str> =
-        made.iter().filter_map(|one| Some((one.logical_resource_id()?, one.physical_resource_id()?))).collect();
-    let (Some(bucket), Some(topic_arn)) = (by_logical_id.get("StateBucket"), by_logical_id.get("Topic")) else {
-        return Err(not_ours(aws.home(), stack));
-    };
-    let functions = by_logical_id.iter().filter_map(|(id, role)| {
+    let functions = made.iter().filter_map(|(id, role)| {
         let id = id.strip_suffix("Role")?;
-        let name = by_logical_id.get(id)?;
-        Some((kebab_case(id), DeployedFunction { name: (*name).to_owned(), role: (*role).to_owned() }))
+        let name = made.get(id)?;
+        Some((kebab_case(id), DeployedFunction { name: name.clone(), role: role.clone() }))
     });
     Ok(Some(Deployment {
-        stack: stack.to_owned(),
-        bucket: (*bucket).to_owned(),
-        topic_arn: (*topic_arn).to_owned(),
+        stack: name.to_owned(),
+        bucket: bucket.clone(),
+        topic_arn: topic_arn.clone(),
         functions: functions.collect(),
-        made: by_logical_id.iter().map(|(id, made)| ((*id).to_owned(), (*made).to_owned())).collect(),
+        made,
     }))
 }
 

@@ -15,6 +15,7 @@ use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvid
 use aws_sdk_ec2::error::ErrorMetadata;
 use model::fault::{error_sentence, shortened};
 use model::id::Region;
+use model::partition::Partition;
 use ports::aws_words::LOGIN_IS_OVER;
 
 use crate::aws::{Aws, loader};
@@ -29,11 +30,13 @@ pub struct ConnectionOptions {
     pub region: Option<Region>,
 }
 
-/// Why there is no connection.
+/// Reason for a missing connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConnectionError {
     /// No region is named anywhere.
     NoRegion,
+    /// The region has no partition, or one that Curfew does not support: why.
+    Unsupported(String),
     /// The SDK finds no credentials.
     NoCredentials,
     /// This profile has to log in: its `aws sso login` is missing or has expired.
@@ -52,7 +55,7 @@ const CAUSE_MAX: usize = 300;
 /// The longest chain of source profiles.
 const SOURCES_MAX: usize = 10;
 
-/// Whether the shared configuration files have such a profile.
+/// Returns `true` if the shared configuration files have such a profile.
 ///
 /// Without it the SDK would look for credentials elsewhere, and fail at the first call.
 ///
@@ -88,7 +91,7 @@ impl Aws {
     /// The connection of a person. It loads the credentials once, before anything else, and makes no other call.
     ///
     /// # Errors
-    /// If there is no region, or no credentials.
+    /// If there is no region, or none in which Curfew works, or no credentials.
     pub async fn connect_as(identity: &ConnectionOptions) -> Result<Self, ConnectionError> {
         let (mut loader, http_client) = loader();
         if let Some(region) = &identity.region {
@@ -99,6 +102,7 @@ impl Aws {
         }
         let config = loader.load().await;
         let region = config.region().cloned().ok_or(ConnectionError::NoRegion)?;
+        Partition::supported(region.as_ref()).map_err(|refusal| ConnectionError::Unsupported(refusal.to_string()))?;
         let provider = match &identity.profile {
             // The SDK's chain would prefer credentials of the environment.
             Some(profile) => {

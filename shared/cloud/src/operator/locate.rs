@@ -11,10 +11,10 @@ use crate::describe::{self, DESCRIBE_INSTANCES};
 use crate::error::{CallError, CallErrorKind};
 use crate::sagemaker;
 
-/// What was found.
+/// Result of the search for a resource.
 #[derive(Debug, Clone, PartialEq)]
 pub enum LocateResult {
-    /// It exists. For an instance, the facts of its type are unknown.
+    /// The resource exists. For an instance, the facts of its type are unknown.
     Here(Box<ObservedResource>),
     /// No region knows it.
     Nowhere,
@@ -36,7 +36,7 @@ pub enum ResourceKind {
 }
 
 impl ResourceKind {
-    /// By the prefix of an id (EC2 user guide, "Resource IDs"); `None` for other ids.
+    /// Reads the kind from the prefix of an id (EC2 user guide, "Resource IDs"); `None` for other ids.
     #[must_use]
     pub fn from_id(id: &ResourceId) -> Option<Self> {
         if sagemaker::is_id(id) {

@@ -1,4 +1,4 @@
-//! What a role may do, by IAM's policy simulator, which evaluates policies without doing anything.
+//! Permissions of a role, by IAM's policy simulator, which evaluates policies without doing anything.
 
 use std::collections::BTreeMap;
 
@@ -28,8 +28,8 @@ struct SimulationRequest<'a> {
     cases: Vec<&'a PermissionCase>,
 }
 
-/// Whether IAM allows each of these to a role, as far as it answered; and the first error, if any. Needs `iam:SimulatePrincipalPolicy` on
-/// the role.
+/// Simulates these cases for a role. Returns IAM's answers as far as it gave them (`true`: allowed), and the first error, if any. Needs
+/// `iam:SimulatePrincipalPolicy` on the role.
 pub async fn simulate<'a>(
     aws: &Aws,
     role_arn: &str,
@@ -59,7 +59,7 @@ pub async fn simulate<'a>(
     (answers, error)
 }
 
-/// Whether the account has a role of that name; needs `iam:GetRole` on it.
+/// Returns `true` if the account has a role of that name; needs `iam:GetRole` on it.
 ///
 /// # Errors
 /// If IAM does not answer.

@@ -6,32 +6,26 @@ use model::id::Region;
 use model::quota::QUOTAS;
 
 use crate::aws::Aws;
-use crate::error::{CallError, call_error};
-use crate::jobs::quotas::{LIST_QUOTAS, PAGE_SIZE, granted};
-
-/// EC2 has less than 200 in all, so two calls replace ten of `GetServiceQuota`, which are slower: 5 a second (Service Quotas user guide,
-/// "Service quotas for Service Quotas").
-const PAGES_MAX: usize = 20;
+use crate::error::CallError;
+use crate::jobs::quotas::{LIST_QUOTAS, granted, page_of_quotas};
+use crate::observe::pages::all_pages;
 
 /// The quotas of GPU instances in one region, in vCPUs by their code; needs `servicequotas:ListServiceQuotas`. An absent code has no value
-/// of this account's own.
+/// of this account's own. EC2 has less than 200 in all, so two calls replace ten of `GetServiceQuota`, which are slower: 5 a second (Service
+/// Quotas user guide, "Service quotas for Service Quotas").
 ///
 /// # Errors
 /// If they cannot be listed.
 pub async fn quotas(aws: &Aws, region: &Region) -> Result<BTreeMap<String, f64>, CallError> {
-    let call = aws.servicequotas(region).list_service_quotas().service_code("ec2").max_results(PAGE_SIZE);
-    let mut pages = call.into_paginator().send();
     let mut found = BTreeMap::new();
-    for _ in 0..PAGES_MAX {
-        let Some(page) = pages.next().await else { break };
-        let page = page.map_err(|error| call_error(LIST_QUOTAS, region, &error))?;
-        let of_interest = page.quotas().iter().filter_map(|quota| Some((quota.quota_code()?, granted(quota)?)));
+    all_pages(LIST_QUOTAS, region, async |token| {
+        let (quotas, next) = page_of_quotas(aws, region, token).await?;
+        let of_interest = quotas.iter().filter_map(|quota| Some((quota["QuotaCode"].as_str()?, granted(quota)?)));
         let of_interest = of_interest.filter(|(code, _)| QUOTAS.iter().any(|(_, _, known)| known == code));
         found.extend(of_interest.map(|(code, vcpus)| (code.to_owned(), vcpus)));
-        if found.len() == QUOTAS.len() {
-            break;
-        }
-    }
+        Ok(next.filter(|_| found.len() < QUOTAS.len()))
+    })
+    .await?;
     Ok(found)
 }
 

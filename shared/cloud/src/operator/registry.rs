@@ -12,24 +12,24 @@ use jobs::{EcrRegistry, ImageReference};
 use model::fault::{InvalidValue, error_sentence};
 use model::id::Region;
 use serde_json::{Value, json};
+use signed_call::{AwsService, JsonProtocol, Repeats, SignedCall, with_fips};
 
 use crate::aws::Aws;
-use crate::error::CallError;
-use crate::http_call::{HttpCall, JsonProtocol, Repeats};
+use crate::error::{CallError, call_error};
 
 const DESCRIBE_IMAGES: &str = "ecr:DescribeImages";
 
-/// Where Docker Hub serves its images.
+/// Host that serves the images of Docker Hub.
 const DOCKER_HUB: &str = "registry-1.docker.io";
 
 /// The manifests of one image and of one for several architectures (OCI image specification; Docker image manifest version 2).
 const MANIFESTS: &str = "application/vnd.oci.image.index.v1+json, application/vnd.oci.image.manifest.v1+json, \
                          application/vnd.docker.distribution.manifest.list.v2+json, application/vnd.docker.distribution.manifest.v2+json";
 
-/// Without a tag.
+/// Tag of an image that names none.
 const LATEST: &str = "latest";
 
-/// Why the digest is unknown.
+/// Reason for an unknown digest.
 #[derive(Debug, thiserror::Error)]
 pub enum RegistryError {
     #[error(transparent)]
@@ -51,12 +51,10 @@ pub async fn find_digest(aws: &Aws, image: &ImageReference) -> Result<String, Re
 }
 
 async fn ask_ecr(aws: &Aws, registry: &EcrRegistry, image: &ImageReference) -> Result<String, RegistryError> {
-    let region = Region::from(registry.region.as_str());
-    let call = HttpCall {
+    let call = SignedCall {
         call: DESCRIBE_IMAGES,
-        region: &region,
-        host: "api.ecr",
-        signing_name: "ecr",
+        region: &registry.region,
+        service: AwsService::Ecr,
         protocol: JsonProtocol::Target { prefix: "AmazonEC2ContainerRegistry_V20150921", operation: "DescribeImages" },
         repeats: Repeats::LikeTheSdk,
     };
@@ -65,7 +63,11 @@ async fn ask_ecr(aws: &Aws, registry: &EcrRegistry, image: &ImageReference) -> R
         "repositoryName": image.repository,
         "imageIds": [{ "imageTag": image.tag.as_deref().unwrap_or(LATEST) }],
     });
-    let answer = call.send(aws, &asked).await?;
+    let config = aws.sdk_config();
+    let config = if registry.is_fips { with_fips(config) } else { config.clone() };
+    let answer = Box::pin(call.send(&config, &asked)).await;
+    let region = Region::from(registry.region.as_str());
+    let answer = answer.map_err(|error| call_error(DESCRIBE_IMAGES, &region, &error))?;
     let digest = answer.pointer("/imageDetails/0/imageDigest").and_then(Value::as_str);
     Ok(digest.ok_or_else(|| InvalidValue::new("Amazon ECR knows no digest of it"))?.to_owned())
 }

@@ -58,7 +58,7 @@ async fn one_call_asks_for_one_type_by_all_its_attributes() {
     let body = all[0].parameters.concat();
     for (field, value) in list::instance_filters(&"us-east-1".into(), &"g5.xlarge".into()) {
         assert!(
-            body.contains(&format!(r#""Type":"TERM_MATCH","Field":"{field}","Value":"{value}""#)),
+            body.contains(&format!(r#"{{"Field":"{field}","Type":"TERM_MATCH","Value":"{value}"}}"#)),
             "{field}: {body}"
         );
     }
@@ -195,4 +195,24 @@ async fn a_spot_history_that_is_refused_or_silent_is_a_gap() {
     let gaps = prices(&aws, &mut known, &wanted, now(), Duration::from_millis(50)).await;
     let calls: Vec<&str> = gaps.iter().map(|gap| gap.call.as_str()).collect();
     assert_eq!((calls, known), (vec![SPOT_PRICES, GET_PRODUCTS], PriceDocument::default()));
+}
+
+async fn check_partition(home: &str, expect_calls: usize) {
+    let config = aws_config::SdkConfig::builder()
+        .behavior_version(aws_config::BehaviorVersion::latest())
+        .region(aws_config::Region::new(home.to_owned()));
+    let aws = Aws::with(config.build());
+    let spot = BTreeMap::from([(Region::from(home), (BTreeSet::from([TypeName::new("g5.xlarge")]), now()))]);
+    let listed = vec![PriceQuery::Instance(home.into(), "g5.xlarge".into()), PriceQuery::Storage(home.into())];
+    let mut known = PriceDocument::default();
+    let gaps = prices(&aws, &mut known, &PriceQueries { listed, spot }, now(), TIMEOUT).await;
+    assert_eq!(learnt(&known), [None], "{home}");
+    let calls: Vec<&str> = gaps.iter().map(|gap| gap.call.as_str()).collect();
+    assert_eq!(calls, vec![SPOT_PRICES; expect_calls], "{home}: a call without credentials is a gap");
+}
+
+#[tokio::test]
+async fn prices_that_are_not_in_usd_are_not_asked_for() {
+    check_partition("us-gov-west-1", 1).await;
+    check_partition("cn-north-1", 0).await;
 }

@@ -1,4 +1,4 @@
-//! What `CloudWatch` knows of endpoints and jobs.
+//! Activity of endpoints and jobs, from `CloudWatch`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! What the ledger reads of `SageMaker`: what runs on accelerated instances, and the training and processing jobs that ended lately.
+//! `SageMaker` resources that the ledger reads: everything on accelerated instances, and the training and processing jobs that ended
+//! lately.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -23,8 +24,8 @@ use super::read;
 use crate::aws::Aws;
 use crate::error::CallError;
 
-/// For so long a job that ended is looked up: of one that ended since the last beat its billed time is missing. `SageMaker` keeps them all, so it
-/// need only be longer than a few beats are lost: the ledger itself calls an hour without one blind.
+/// Time for which an ended job is looked up, because the billed time of a job that ended since the last beat is missing. `SageMaker` keeps
+/// them all, so the time need only be longer than a few lost beats: the ledger itself calls an hour without one blind.
 const ENDED_FOR: SignedDuration = SignedDuration::from_mins(90);
 
 /// Jobs of a kind that ended, each looked up with two calls. One team may run thousands on CPUs, which a list does not tell apart.
@@ -131,7 +132,7 @@ async fn ended_jobs(aws: &Aws, region: &Region, kind: JobKind, call: ListCall, u
     all
 }
 
-/// Whether `SageMaker` says that nothing of it runs.
+/// Returns `true` if `SageMaker` says that nothing of the job runs.
 fn is_over(job: &SageMakerResource) -> bool {
     matches!(job.status, SageMakerStatus::Stopped | SageMakerStatus::Other)
 }

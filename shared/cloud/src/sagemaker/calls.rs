@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::read;
 use crate::aws::Aws;
 use crate::error::CallError;
-use crate::http_call::{HttpCall, JsonProtocol, Repeats};
+use crate::http_call::{AwsService, HttpCall, JsonProtocol, Repeats};
 use crate::observe::pages::all_pages;
 
 /// The most that a page of `SageMaker` has (Amazon `SageMaker` API reference, `MaxResults` of each list), and one of `GetResources`.
@@ -17,17 +17,15 @@ const PAGE_SIZE: u32 = 100;
 const GET_RESOURCES: &str = "tag:GetResources";
 const DESCRIBE_SCALABLE_TARGETS: &str = "application-autoscaling:DescribeScalableTargets";
 
-/// A list of resources.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ListCall {
-    /// By its IAM action.
+    /// IAM action of the call.
     pub(super) call: &'static str,
-    /// Where the answer has the items.
+    /// Key of the items in the answer.
     pub(super) items: &'static str,
     pub(super) only: ListFilter,
 }
 
-/// What a list is narrowed to.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum ListFilter {
     All,
@@ -46,11 +44,10 @@ pub(super) async fn sagemaker(
 ) -> Result<Value, CallError> {
     let operation = call.split_once(':').map_or(call, |(_, operation)| operation);
     let protocol = JsonProtocol::Target { prefix: "SageMaker", operation };
-    let (host, signing_name) = ("api.sagemaker", "sagemaker");
-    HttpCall { call, region, host, signing_name, protocol, repeats: Repeats::LikeTheSdk }.send(aws, body).await
+    let service = AwsService::SageMaker;
+    HttpCall { call, region, service, protocol, repeats: Repeats::LikeTheSdk }.send(aws, body).await
 }
 
-/// Every item of a list.
 pub(super) async fn list(aws: &Aws, region: &Region, list: ListCall) -> Result<Vec<Value>, CallError> {
     let mut items = Vec::new();
     all_pages(list.call, region, async |token| {
@@ -79,8 +76,8 @@ pub(super) async fn tags(aws: &Aws, region: &Region, arn: &Arn) -> Result<Tags, 
 /// The tags of all endpoints and notebook instances of a region that have any.
 pub(super) async fn tags_of_all(aws: &Aws, region: &Region) -> Result<Vec<(Arn, Tags)>, CallError> {
     let protocol = JsonProtocol::Target { prefix: "ResourceGroupsTaggingAPI_20170126", operation: "GetResources" };
-    let (host, signing_name, repeats) = ("tagging", "tagging", Repeats::LikeTheSdk);
-    let call = HttpCall { call: GET_RESOURCES, region, host, signing_name, protocol, repeats };
+    let (service, repeats) = (AwsService::ResourceGroupsTagging, Repeats::LikeTheSdk);
+    let call = HttpCall { call: GET_RESOURCES, region, service, protocol, repeats };
     let mut tagged = Vec::new();
     all_pages(GET_RESOURCES, region, async |token| {
         let types = ["sagemaker:endpoint", "sagemaker:notebook-instance"];
@@ -104,9 +101,8 @@ pub(super) async fn scalable_targets(
     ids: Option<Vec<String>>,
 ) -> Result<Vec<String>, CallError> {
     let protocol = JsonProtocol::Target { prefix: "AnyScaleFrontendService", operation: "DescribeScalableTargets" };
-    let name = "application-autoscaling";
-    let repeats = Repeats::LikeTheSdk;
-    let call = HttpCall { call: DESCRIBE_SCALABLE_TARGETS, region, host: name, signing_name: name, protocol, repeats };
+    let (service, repeats) = (AwsService::ApplicationAutoScaling, Repeats::LikeTheSdk);
+    let call = HttpCall { call: DESCRIBE_SCALABLE_TARGETS, region, service, protocol, repeats };
     let mut found = Vec::new();
     all_pages(DESCRIBE_SCALABLE_TARGETS, region, async |token| {
         let mut body = json!({ "ServiceNamespace": "sagemaker" });

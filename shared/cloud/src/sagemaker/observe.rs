@@ -44,7 +44,8 @@ const fn in_progress(call: &'static str, items: &'static str) -> ListCall {
     ListCall { call, items, only: ListFilter::Status("InProgress") }
 }
 
-/// What runs in all these regions at once. What could not be looked up in full is left out, with a gap: its owner is unknown.
+/// Observes what runs in all these regions at once. A resource that could not be looked up in full is left out, with a gap: its owner is
+/// unknown.
 ///
 /// A region that has not answered in full within `timeout` is a gap as well: the others must not wait for it.
 pub async fn observe(
@@ -90,7 +91,7 @@ async fn of_region(aws: &Aws, region: &Region, wants_facts: &impl Fn(&SageMakerR
     accelerated(aws, region, seen).await.unwrap_or_else(|error| Observation::nothing_but(error.gap_of_region()))
 }
 
-/// Without what runs on nothing but CPUs.
+/// Removes the resources that run on nothing but CPUs.
 pub(super) async fn accelerated(
     aws: &Aws,
     region: &Region,
@@ -112,7 +113,7 @@ pub(super) async fn accelerated(
     Ok(seen)
 }
 
-/// Whether Application Auto Scaling is asked which endpoints it scales.
+/// Mode of the query to Application Auto Scaling about which endpoints it scales: sent, or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AutoscalingLookup {
     Asked,
@@ -246,7 +247,7 @@ async fn components(aws: &Aws, region: &Region) -> LookedUp {
     found
 }
 
-/// As its ARN ends, which a list leaves out; the case of its type may differ.
+/// Id of an app as its ARN ends, which a list leaves out; the case of its type may differ.
 fn app_id(app: &StudioApp) -> ResourceId {
     let (AppOwner::Space(owner) | AppOwner::UserProfile(owner)) = &app.owner;
     ResourceId::new(format!("app/{}/{owner}/{}/{}", app.domain, app.app_type, app.name))
@@ -293,7 +294,7 @@ pub(super) async fn look_at_job(
 pub(super) struct LookedUp {
     pub(super) seen: ObservedSageMaker,
     pub(super) list_failed: bool,
-    /// What the list has, and could not be looked up.
+    /// Resources that the list has, and that could not be looked up.
     pub(super) unread: BTreeSet<ResourceId>,
 }
 
@@ -303,7 +304,7 @@ impl LookedUp {
     }
 }
 
-/// What is gone between the list and the look is no gap.
+/// Collects the results of the lookups. A resource that is gone between the list and the lookup is no gap.
 pub(super) fn collected(looked: Vec<(ResourceId, Result<SageMakerResource, CallError>)>) -> LookedUp {
     let mut all = LookedUp::default();
     let mut errors = Vec::new();

@@ -1,4 +1,4 @@
-//! What only people ask for: a resource by its id, and an endpoint that is made again.
+//! Calls that only people ask for: finding a resource by its id, and making an endpoint again.
 
 use model::id::{Arn, Region, ResourceId};
 use model::sagemaker::{
@@ -16,7 +16,7 @@ use super::read;
 use crate::aws::Aws;
 use crate::error::{CallError, CallErrorKind};
 
-/// Whether an id is one of `SageMaker`: `endpoint/llm`.
+/// Returns `true` if an id is one of `SageMaker`: `endpoint/llm`.
 pub(crate) fn is_id(id: &ResourceId) -> bool {
     let is_plain =
         |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');

@@ -1,5 +1,5 @@
-//! From the documents of `SageMaker` to the types of `model`. A list and a look at one name their fields alike; what lacks its ARN, its
-//! status or its creation time is no resource.
+//! Conversion of `SageMaker`'s documents to the types of `model`. A list and a description name their fields alike. A document without its
+//! ARN, its status or its creation time is no resource.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -72,19 +72,19 @@ pub(super) fn notebook(of: &Value, region: &Region) -> Option<SageMakerResource>
     Some(SageMakerResource { instances: Some(1), ..notebook })
 }
 
-/// Without its facts.
+/// Reads an endpoint, without its facts.
 pub(super) fn endpoint(of: &Value, region: &Region) -> Option<SageMakerResource> {
     resource(of, region, "Endpoint", SageMakerKind::Endpoint { facts: None })
 }
 
-/// From a look at one: a list has neither its ARN nor when it was used.
+/// Reads an app from its description: a list has neither its ARN nor the time of its last use.
 pub(super) fn app(of: &Value, region: &Region) -> Option<SageMakerResource> {
     let found = resource(of, region, "App", SageMakerKind::App(listed_app(of)?))?;
     let instance_type = of.get("ResourceSpec").and_then(instance_type);
     Some(SageMakerResource { instance_type, instances: Some(1), ..found })
 }
 
-/// From a list: what is asked for by these names.
+/// Reads an app from an item of a list. `DescribeApp` asks for the app by these names.
 pub(super) fn listed_app(of: &Value) -> Option<StudioApp> {
     let owner = text(of, "SpaceName").map(AppOwner::Space);
     Some(StudioApp {
@@ -97,7 +97,7 @@ pub(super) fn listed_app(of: &Value) -> Option<StudioApp> {
     })
 }
 
-/// From a list, without type and hosts, or from a look at one.
+/// Reads a job from a list, without type and hosts, or from its description.
 pub(super) fn job(of: &Value, region: &Region, kind: JobKind) -> Option<SageMakerResource> {
     let prefix = match kind {
         JobKind::Training => "TrainingJob",
@@ -119,7 +119,7 @@ pub(super) fn job(of: &Value, region: &Region, kind: JobKind) -> Option<SageMake
     })
 }
 
-/// Of a processing job the API reference says no more than that it was started and ended then.
+/// Reads the billed time of a job. The API reference says of a processing job only that it was started and ended at these times.
 fn billing(of: &Value, kind: JobKind) -> JobBilling {
     let (start, end) = match kind {
         JobKind::Training => ("TrainingStartTime", "TrainingEndTime"),
@@ -135,7 +135,7 @@ fn billing(of: &Value, kind: JobKind) -> JobBilling {
     }
 }
 
-/// The same endpoint with its facts. `config`: its configuration, if that exists. `scaled`: the ids of what is scaled, if known.
+/// Returns the endpoint with its facts. `config`: its configuration, if that exists. `scaled`: the ids of the scaled resources, if known.
 pub(super) fn with_facts(
     endpoint: SageMakerResource,
     of: &Value,
@@ -169,15 +169,15 @@ pub(super) fn with_facts(
     }
 }
 
-/// Where an inference component has its copies.
+/// Endpoint that has the copies of an inference component.
 pub(super) struct ComponentHost<'a> {
     pub(super) document: &'a Value,
     pub(super) config: Option<&'a Value>,
-    /// Whether no other component is on its variant.
+    /// `true` if no other component is on the component's variant.
     pub(super) is_alone: bool,
 }
 
-/// From a look at one. It has instances for itself if no other component is on its variant.
+/// Reads an inference component from its description. It has instances for itself if no other component is on its variant.
 pub(super) fn component(
     of: &Value,
     region: &Region,
@@ -220,7 +220,7 @@ fn is_serverless(variant: &Value) -> bool {
     keys.iter().any(|key| variant.get(*key).is_some_and(|it| !it.is_null()))
 }
 
-/// What the variants run on, shadow variants included. The endpoint knows how many, its configuration on what.
+/// Instance types of the variants and their counts, shadow variants included. The endpoint knows the counts, its configuration the types.
 fn machines(of: &Value, config: Option<&Value>) -> Option<BTreeMap<TypeName, u32>> {
     let mut machines = BTreeMap::new();
     for key in ["ProductionVariants", "ShadowProductionVariants"] {

@@ -60,7 +60,8 @@ impl<C: Cloud> StepResource<'_, C, SageMakerResource> {
         Ok(StepOutcome::from_kind(OutcomeKind::Done))
     }
 
-    /// Why the call was refused, or not answered, where that may be because it is done already. What is not permitted was not done.
+    /// Returns the error of a refused or unanswered call whose effect may exist already. A call that is not permitted or not supported had
+    /// no effect, so its error is returned as `Err`.
     async fn refusal_of(&self, write: SageMakerWrite<'_>) -> Result<Option<CallError>, CallError> {
         match self.cloud.write_sagemaker(self.seen, write).await {
             Ok(()) => Ok(None),

@@ -25,8 +25,8 @@ impl<C: Cloud> StepResource<'_, C, Snapshot> {
         }
     }
 
-    /// Whether its volume is gone: EC2 says that it knows it no longer. An answer that leaves it out is not
-    /// enough.
+    /// Checks that the snapshot's volume is gone: EC2 must say that it does not know the volume. An answer that leaves the volume out is
+    /// not enough.
     pub(super) async fn is_outlived(&self) -> Result<(), StepOutcome> {
         let snapshot = self.seen;
         match self.cloud.describe_volume(&self.target().region, &snapshot.of_volume).await {

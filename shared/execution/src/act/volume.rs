@@ -6,7 +6,7 @@ use model::id::ResourceId;
 use model::instance::Tags;
 use model::volume::{Volume, snapshot_description};
 use plan::report::{OutcomeKind, StepOutcome};
-use plan::{Evidence, VolumeAction, is_safe};
+use plan::{Facts, VolumeAction, is_safe};
 use ports::{CallError, CallErrorKind, Cloud, Ec2Write};
 
 use super::{StepResource, Tag, tag};
@@ -33,13 +33,13 @@ impl<C: Cloud> StepResource<'_, C, Volume> {
     }
 
     fn unattached_since(&self) -> Option<Timestamp> {
-        match &self.step.evidence {
-            Evidence::Orphaned(orphaned) => Some(orphaned.unattached_since),
+        match &self.step.evidence.facts {
+            Facts::Orphaned(orphaned) => Some(orphaned.unattached_since),
             _ => None,
         }
     }
 
-    /// Whether the snapshot is still there, and whole: without it nothing is deleted.
+    /// Checks that the safety snapshot still exists and is complete. Without it nothing is deleted.
     pub(super) async fn is_safe(&self, safety: &ResourceId) -> Result<(), StepOutcome> {
         let since = self.unattached_since().unwrap_or(Timestamp::MAX);
         match self.cloud.describe_snapshot(&self.target().region, safety).await {
@@ -55,7 +55,7 @@ impl<C: Cloud> StepResource<'_, C, Volume> {
         }
     }
 
-    /// It is asked for once; what was not answered is looked for.
+    /// Requests the snapshot once. If the call is not answered, looks for the snapshot instead.
     async fn snapshot(&self, tags: &Tags) -> Result<StepOutcome, CallError> {
         let volume = &self.target().resource;
         let description = snapshot_description(volume, self.run);
@@ -66,7 +66,6 @@ impl<C: Cloud> StepResource<'_, C, Volume> {
         Ok(StepOutcome::from_kind(OutcomeKind::Done))
     }
 
-    /// Whether there is a snapshot of this run.
     async fn has_a_new_snapshot(&self) -> bool {
         let volume = self.seen;
         let snapshots = self.cloud.describe_snapshots_of(&volume.region, &volume.id).await;

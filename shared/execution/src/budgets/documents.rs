@@ -15,18 +15,17 @@ use super::ledgers::LedgerSummary;
 use super::{BeatDocuments, BudgetMonths, closing, cost_explorer, timed_out};
 use crate::{AT_ONCE, Run};
 
-/// How long into a month the documents of the previous one are read, to carry their reservations over. The first beat of the month does it; but a
-/// reservation from just before midnight may have been written late.
+/// Period at the beginning of a month in which the previous month's documents are read, to carry their reservations over. The first beat of
+/// the month does it; but a reservation from just before midnight may have been written late.
 const CARRY_OVER_TIME: SignedDuration = SignedDuration::from_hours(24);
 
 /// The documents as they were read, without unreadable ones.
 pub(super) type StoredBudgets = BTreeMap<BudgetHolder, Versioned<Budget>>;
 
-/// The result of an update.
 pub(super) struct UpdatedBudgets {
     /// Each document of the month as it is in the bucket now.
     pub(super) budgets: BTreeMap<BudgetHolder, Budget>,
-    /// Those of the previous month that this beat closed.
+    /// The budgets of the previous month that this beat closed.
     pub(super) closed: BTreeMap<BudgetHolder, Budget>,
 }
 
@@ -36,7 +35,7 @@ pub(super) struct LoadedBudgets {
     stored: StoredBudgets,
     /// The requested holders of the previous month.
     of_earlier: BTreeSet<BudgetHolder>,
-    /// Those of the previous month.
+    /// The documents of the previous month.
     of_before: StoredBudgets,
     gaps: Vec<Gap>,
 }

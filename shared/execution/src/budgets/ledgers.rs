@@ -26,11 +26,11 @@ pub(super) struct LedgerSummary {
     pub(super) closing: Option<LedgerSpends>,
     /// The regions whose ledger of this month was read.
     pub(super) regions: Vec<Region>,
-    /// Whether all ledgers of this month were read.
+    /// `true` if all ledgers of this month were read.
     pub(super) is_whole: bool,
-    /// Whether all ledgers of the previous month were read.
+    /// `true` if all ledgers of the previous month were read.
     pub(super) is_before_whole: bool,
-    /// Whether each ledger of the previous month includes a beat after its end.
+    /// `true` if each ledger of the previous month includes a beat after the end of that month.
     pub(super) knows_end_of_before: bool,
 }
 

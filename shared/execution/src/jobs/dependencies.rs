@@ -1,4 +1,4 @@
-//! How far the jobs and sweeps are that other jobs come after: each is read once in a run at most, and none that the run reads anyway.
+//! Reads the states of the jobs and sweeps that other jobs wait for. A run reads each at most once, and none that it reads anyway.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use tokio::sync::Mutex;
 use super::JobsRun;
 use super::find::NamedJob;
 
-/// By job; or why it could not be read.
+/// The state of each job, or the reason why it could not be read.
 pub(super) type KnownDependencies = Mutex<BTreeMap<JobId, Result<DependencyState, StoreError>>>;
 
 impl JobsRun<'_> {
@@ -28,7 +28,7 @@ impl JobsRun<'_> {
         self.sweeps.add_busy(named.iter().filter_map(|(_, read)| read.value.as_ref()));
     }
 
-    /// What is known of what this job waits for, by name.
+    /// Returns the known states of the jobs that this job waits for, by name.
     pub(super) async fn observe_dependencies(&self, job: &Job) -> BTreeMap<String, DependencyState> {
         let mut found = BTreeMap::new();
         for name in &job.waits_for {
@@ -41,7 +41,7 @@ impl JobsRun<'_> {
         found
     }
 
-    /// How far a job or sweep is.
+    /// Returns the state of a job or sweep.
     ///
     /// # Errors
     /// If S3 refused, or there is too little time: a sweep takes up to a thousand reads.

@@ -6,8 +6,8 @@ use cloud::jobs::MachineObservation;
 use futures::future::{join_all, join4};
 use jiff::Timestamp;
 use jobs::{
-    AgentWarning, AgentWarningKind, CancelRequest, ExitReason, ExitRecord, Head, Heartbeat, Job, JobFacts, JobMachine,
-    MachineHold, MachineSight, NeededFacts, PendingDecision, wants,
+    AgentWarning, AgentWarningKind, CancelRequest, ExitReason, ExitRecord, Head, Heartbeat, HeartbeatSigns, Job,
+    JobFacts, JobMachine, MachineHold, MachineSight, NeededFacts, PendingDecision, wants,
 };
 use model::id::{Region, ResourceId};
 use model::rule::Rule;
@@ -36,7 +36,7 @@ impl MachineSightings {
     }
 }
 
-/// What this run read of one job. Documents are read once, because a run takes seconds.
+/// The documents of one job that this run has read. Each is read once, because a run takes seconds.
 #[derive(Debug, Default)]
 #[expect(clippy::option_option, reason = "as in `Facts`: whether it was read, and whether there is one")]
 pub(super) struct JobDocuments {
@@ -48,9 +48,11 @@ pub(super) struct JobDocuments {
     command_runs: Option<u32>,
     /// The agent's warnings, by attempt.
     pub(super) warnings: Vec<(u32, AgentWarning)>,
-    /// Why documents of its machine are not believed.
+    /// The signs of work in the last heartbeat.
+    pub(super) signs: Option<HeartbeatSigns>,
+    /// The reasons why documents of the job's machine are not believed.
     pub(super) refused: Vec<String>,
-    /// Whether this round decided and wrote a launch, so that no earlier run requested it.
+    /// `true` if this round decided and wrote a launch, so that no earlier run requested it.
     pub(super) is_first_ask: bool,
     /// Instances that were terminated since they were described.
     pub(super) changed: BTreeSet<ResourceId>,
@@ -176,6 +178,9 @@ impl JobsRun<'_> {
             known.heartbeat = Some((attempt, beat.as_ref().map(|beat| beat.at)));
             let runs = beat.as_ref().is_some_and(|beat| beat.said.doing == Heartbeat::RUNNING);
             known.command_runs = runs.then_some(attempt).or(known.command_runs);
+            let now = self.now();
+            let signs = beat.as_ref().map(|beat| HeartbeatSigns { attempt, signs: beat.said.work, at: beat.at, now });
+            known.signs = signs.or(known.signs);
             known.warnings.extend(beat.into_iter().flat_map(|beat| beat.said.warnings).map(|one| (attempt, one)));
         }
         if let Some(exit) = self.believe_or_report(known, exit) {

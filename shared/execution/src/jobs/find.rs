@@ -183,7 +183,7 @@ impl JobsRun<'_> {
         Ok(Some(true))
     }
 
-    /// With their states; jobs without a readable state are left out. `have_begun`: it is a gap if one has none.
+    /// Reads the states of these jobs, and leaves out jobs without a readable state. If `have_begun`, a job without a state is a gap.
     async fn read(&self, jobs: Vec<JobId>, have_begun: bool) -> Vec<NamedJob> {
         let home = self.run.cloud.home();
         let reads = stream::iter(jobs).map(|job| async move {

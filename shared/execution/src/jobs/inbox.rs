@@ -170,7 +170,7 @@ impl JobsRun<'_> {
         Ok(())
     }
 
-    /// What the document asks for, or every mistake. Which jobs it can come after, only the bucket knows.
+    /// Returns the job or sweep that the document asks for, or every mistake. Only the bucket knows which jobs it can wait for.
     async fn judge(&self, submission: &Submission) -> Result<Result<AcceptedDocument, Vec<SpecMistake>>, StoreError> {
         let document = match read(submission, self) {
             Ok(document) => document,
@@ -275,13 +275,13 @@ impl Acceptance {
     }
 }
 
-/// What a legal document asks for.
+/// The content of a legal document.
 enum AcceptedDocument {
     Job(Box<Job>),
     Sweep(Box<Sweep>),
 }
 
-/// What there is of a document.
+/// The part of a document's jobs that has begun.
 enum BegunDocument {
     Nothing,
     /// A sweep that another run continues, or answers.

@@ -18,7 +18,7 @@ use store::StoreError;
 
 use super::JobsRun;
 
-/// What is reserved for a launch that is under way is back in seconds, or is spent.
+/// Pause before the next try: a reservation for a launch under way is given back within seconds, or is spent.
 const IN_FLIGHT_FOR: Duration = Duration::from_secs(2);
 const IN_FLIGHT_TRIES: u32 = 6;
 
@@ -67,7 +67,7 @@ impl JobsRun<'_> {
         }
     }
 
-    /// On both budgets, or on none.
+    /// Reserves on both budgets, or on none.
     async fn reserve_once(
         &self,
         job: &Job,
@@ -132,8 +132,8 @@ impl JobsRun<'_> {
         Ok(())
     }
 
-    /// Once an hour: gives back what is reserved for jobs whose states have nothing of it. A run that was overtaken reserves too late, and a
-    /// state can be gone.
+    /// Gives back, once an hour, what is reserved for jobs whose states do not have the reservation. An overtaken run reserves too late,
+    /// and a state can be gone.
     pub(super) async fn release_strays(&self) {
         if !is_sweep(self.run.now) {
             return;

@@ -25,7 +25,7 @@ struct UnsentNotification {
     said: JobNotification,
 }
 
-/// What is recorded as sent once its team got the message.
+/// The jobs and sweeps that are recorded as notified after their team got the message.
 struct UnsentNotifications {
     of_jobs: Vec<UnsentNotification>,
     /// Sweeps of which all members are over.
@@ -45,7 +45,7 @@ fn pending_notification(job: &Job, may_act: bool) -> Option<JobNotification> {
     job.notification_in(may_act).filter(|said| job.notified.as_ref() != Some(&said.fingerprint))
 }
 
-/// Whether all notifications of a job were sent.
+/// Returns `true` if all notifications of a job were sent.
 pub(super) fn is_notified(job: &Job, may_act: bool) -> bool {
     pending_notification(job, may_act).is_none()
 }
@@ -170,7 +170,7 @@ mod tests {
 
     use super::*;
 
-    /// Who gets a notification that names this team.
+    /// Checks that a notification that names this team goes to the expected one.
     fn check(config: &str, object: HeadlineObject, team: &str, expect: &str) {
         let notification = Notification {
             team: team.to_owned(),

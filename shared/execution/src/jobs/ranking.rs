@@ -1,4 +1,4 @@
-//! Where a job can be launched, at which price, from which image: every query to AWS for the ranking.
+//! The queries to AWS for the ranking of a job: its pools, their prices and its image.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use billing::price::{PriceBook, PriceDocument};
 use cloud::CallErrorKind;
 use futures::future::join_all;
 use jobs::machine_role::depends_on_jobs;
-use jobs::{CapacityPool, EffectResult, Job, LaunchObstacle, MachineImage, Ranking, prices_wanted, rank};
+use jobs::{CapacityPool, EffectResult, Job, LaunchObstacle, LaunchPolicy, MachineImage, Ranking, prices_wanted, rank};
 use model::id::{Region, TeamName};
 use model::observation::{Gap, GapKind};
 
@@ -17,7 +17,8 @@ use super::JobsRun;
 const PRICES_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl JobsRun<'_> {
-    /// Where it can be launched, or for people why nowhere; `None` if AWS did not answer enough, and the next run tries again.
+    /// Ranks the pools where the job can be launched, or explains to people why there is none. `None` if AWS did not answer enough, and the
+    /// next run tries again.
     pub(super) async fn ranked(&self, job: &Job) -> Option<EffectResult> {
         if let Err(why) = job.check_access(self.config) {
             return Some(EffectResult::NotAllowed(why.to_string()));
@@ -30,8 +31,8 @@ impl JobsRun<'_> {
         Some(EffectResult::Ranked(ranked.map(|ranking| Ranking { has_other_teams, ..ranking })))
     }
 
-    /// Whether jobs of another team were accepted; `None` if S3 did not answer, and nothing may be launched. It makes no call if the configuration
-    /// settles the role of the team's machines.
+    /// Returns `true` if jobs of another team were accepted; `None` if S3 did not answer, and nothing may be launched. Makes no call if the
+    /// configuration settles the role of the team's machines.
     async fn has_other_teams(&self, team: &TeamName) -> Option<bool> {
         if !depends_on_jobs(team, self.config) {
             return Some(false);
@@ -61,8 +62,8 @@ impl JobsRun<'_> {
         }
         let (images, unfit) = self.images(job, &pools, &agents).await;
         let prices = self.prices(job, &pools).await;
-        let now = self.now();
-        let ranked = rank(terms, &pools, images, &prices, job.unplaced_since, self.config, now);
+        let (policy, now) = (LaunchPolicy { config: self.config, team: &job.job.team }, self.now());
+        let ranked = rank(terms, &pools, images, &prices, job.unplaced_since, policy, now);
         let ranking = match ranked {
             Ok(ranking) => ranking,
             Err(why) => return Some(Err(with_images(why, &unfit))),
@@ -132,8 +133,9 @@ impl JobsRun<'_> {
     /// Current prices of every type that fits. Missing and old ones are requested, and stored for later runs.
     async fn prices(&self, job: &Job, pools: &[CapacityPool]) -> PriceBook {
         let (run, now) = (self.run, self.now());
+        let policy = LaunchPolicy { config: self.config, team: &job.job.team };
         let timeout = run.timeout().min(PRICES_TIMEOUT);
-        let wanted = |known: &PriceDocument| prices_wanted(&job.terms, pools, known, self.config, now);
+        let wanted = |known: &PriceDocument| prices_wanted(&job.terms, pools, known, policy, now);
         let (book, gaps) = self.prices.ask(run, self.config, (now, timeout), wanted).await;
         for gap in gaps {
             self.gap(gap);

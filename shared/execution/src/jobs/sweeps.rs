@@ -22,16 +22,15 @@ const BEGUN_MAX: usize = 2 * ParameterSweep::MEMBERS_MAX as usize;
 /// The most sweeps of which a run reads all members at their end.
 const ENDED_MAX: usize = 2;
 
-/// What this run knows of sweeps.
 #[derive(Debug, Default)]
 pub(super) struct KnownSweeps {
-    /// Those on the index.
+    /// The sweeps on the index.
     listed: Mutex<BTreeSet<JobId>>,
-    /// Those with a member that this run reads.
+    /// The sweeps with a member that this run reads.
     busy: BTreeSet<JobId>,
     /// The unfinished members of some; `None` if they could not be listed.
     unfinished: tokio::sync::Mutex<BTreeMap<JobId, Option<BTreeSet<u32>>>>,
-    /// How many members this run has begun.
+    /// The number of members that this run has begun.
     begun: AtomicUsize,
 }
 
@@ -90,7 +89,7 @@ impl JobsRun<'_> {
         Ok(Some(sweep.plan.members()))
     }
 
-    /// Once an hour: puts sweeps with unfinished members on the index again that are missing there.
+    /// Puts sweeps with unfinished members that are missing on the index there again, once an hour.
     pub(super) async fn restore_sweeps(&self) {
         if !is_sweep(self.run.now) {
             return;
@@ -132,7 +131,7 @@ impl JobsRun<'_> {
         Ok(true)
     }
 
-    /// How many earlier members of its sweep are unfinished; `None` if that is unknown, as while not all of them have begun.
+    /// Counts the unfinished earlier members of the job's sweep; `None` if unknown, for example while not all members have begun.
     pub(super) async fn count_earlier_members(&self, job: &Job) -> Option<u32> {
         let (sweep, number) = job.job.as_member()?;
         if !self.sweeps.is_listed(&sweep) {

@@ -16,7 +16,8 @@ use super::JobsRun;
 use super::inbox::{check_keys, describe_mistakes, too_large};
 use crate::AT_ONCE;
 
-/// How long a state may have something pending: `quiet` is 24 hours at most, and so is the wait for another day. The rest is for runs that failed.
+/// Age up to which a trigger's state may have something pending: `quiet` is at most 24 hours, and so is the wait for another day. The
+/// remaining time is for runs that failed.
 const PENDING_FOR: SignedDuration = SignedDuration::from_hours(27);
 
 /// A state that other runs write at the same time is read again this often. At most three runs do.

@@ -118,9 +118,10 @@ impl JobsRun<'_> {
     /// Notifies the owner of warnings in documents of the job's machine, and of documents that are not believed.
     fn notify_of_documents(&self, job: &Job, known: &JobDocuments) {
         let home = self.run.cloud.home();
-        let warnings = known.warnings.iter();
-        for notification in warnings.filter_map(|(attempt, warning)| job.notify_agent_warning(*attempt, warning, home))
-        {
+        let (signs, idle_after) = (known.signs.as_ref(), self.config.idle_after(&job.job.team));
+        let warning = |(attempt, warning): &(u32, _)| job.notify_agent_warning(*attempt, warning, signs, home);
+        let idle = signs.zip(idle_after).and_then(|(signs, after)| job.notify_idle(signs, after, home));
+        for notification in known.warnings.iter().filter_map(warning).chain(idle) {
             self.notify(notification);
         }
         // One of them a day is enough: they have one cause.

@@ -1,4 +1,4 @@
-//! How hard the dearest instances worked, for what the report says of the next month.
+//! The usage of the dearest instances, on which the report bases its outlook on the next month.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

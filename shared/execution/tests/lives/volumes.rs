@@ -20,7 +20,7 @@ use model::notification_log::{NotificationLog, NotificationLogs, ResourceRecord,
 use model::rule::Rule;
 use model::volume::{Snapshot, SnapshotState, Volume, VolumeHost, VolumeState, VolumeUse, VolumeUseQuery};
 use plan::report::{OutcomeKind, Report};
-use plan::{Action, Announcement, Evidence, Plan, SnapshotAction, Step, Target, VolumeAction};
+use plan::{Action, Announcement, Plan, SnapshotAction, Step, Target, VolumeAction};
 use reaping::explain::{PlanDecision, RuleVerdict};
 use reaping::fixture::{NOW, VolumeBuilder, enforcing, time, volume};
 use reaping::policy::Policy;
@@ -131,7 +131,7 @@ impl Account {
                     assert_eq!((row.verdict, row.notify_only), (RuleVerdict::Violated, step.notify_only));
                 }
                 None if step.action.ending().is_some() => {
-                    let not_queried_again = matches!(step.evidence, Evidence::Repeated(_));
+                    let not_queried_again = step.evidence.is_repeated();
                     let finds = if not_queried_again { RuleVerdict::Unknown } else { RuleVerdict::Violated };
                     assert!(row.verdict == finds && row.announced && row.deadline <= Some(self.aws.now), "{row:?}");
                 }

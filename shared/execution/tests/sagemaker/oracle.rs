@@ -53,7 +53,7 @@ struct ResourceRecord {
     /// Fingerprints of notifications, and when they were sent.
     told: Vec<(u64, i64)>,
     /// When its owner was last notified of a rule, and of a tag that cannot be read.
-    told_of: [i64; Rule::OF_SAGEMAKER.len()],
+    told_of: [i64; Rule::RUNNING.len()],
     unreadable_told_at: i64,
     /// A stop or deletion without a notification so far.
     untold_end: Option<i64>,
@@ -145,9 +145,9 @@ impl InvariantOracle {
             self.violated(facts.now, bug);
         }
         let enforced = plan.steps.iter().filter(|step| step.mode == Mode::Enforce && step.action.stops_or_deletes());
-        let is_inferred = |evidence: &Evidence| match evidence {
-            Evidence::Expired { first_seen_past, .. } => *first_seen_past,
-            evidence => is_inferred(evidence.rule()),
+        let is_inferred = |evidence: &Evidence| match evidence.rule() {
+            Rule::Expired => was_first_seen_past(evidence),
+            rule => is_inferred(rule),
         };
         let inferred: Vec<_> = enforced.filter(|step| is_inferred(&step.evidence)).collect();
         let exceeded = !within_limits(inferred.len(), facts);
@@ -210,7 +210,7 @@ impl InvariantOracle {
             self.violated(facts.now, format!("{}: ended, without a tag that lets Curfew", one.id));
         }
         let is_unseen = self.expired_unseen(one, facts.now);
-        let complaints = Rule::OF_SAGEMAKER.map(|rule| (rule, self.unjustified(place, one, rule, ending, facts)));
+        let complaints = Rule::RUNNING.map(|rule| (rule, self.unjustified(place, one, rule, ending, facts)));
         let is_justified = |owners_own: bool| {
             let is_inferred = |rule: Rule| is_inferred(rule) || (rule == Rule::Expired && is_unseen);
             complaints.iter().any(|(rule, complaint)| is_inferred(*rule) != owners_own && complaint.is_none())
@@ -343,4 +343,9 @@ fn within_limits(ends: usize, facts: &Facts) -> bool {
     let fleet = i64::try_from(facts.fleet).unwrap_or(i64::MAX);
     let too_large_a_share = fleet >= 10 && ends * 100 > fleet * facts.settings.fleet_share_max_percent;
     ends <= facts.settings.actions_max && !too_large_a_share
+}
+
+/// `true` if the evidence says that the expiry had passed when Curfew first saw it.
+fn was_first_seen_past(evidence: &Evidence) -> bool {
+    serde_json::to_value(evidence).is_ok_and(|facts| facts["first_seen_past"] == true)
 }

@@ -6,7 +6,7 @@ use model::instance::InstanceState;
 use model::mode::Mode;
 use model::observation::Observation;
 use model::rule::Rule;
-use plan::{Announcement, Evidence, SkipReason, Step};
+use plan::{Announcement, SkipReason, Step};
 use reaping::explain::{Explanation, PlanDecision, RuleVerdict};
 use reaping::instances::{decide, explain};
 
@@ -47,7 +47,7 @@ pub(crate) fn find_contradiction(planned: &Planned, run: u64, now: Timestamp) ->
         _ => false,
     };
     let is_running = instance.state == InstanceState::Running;
-    let says_all = explained.rules.iter().map(|row| row.rule).eq(Rule::OF_INSTANCES)
+    let says_all = explained.rules.iter().map(|row| row.rule).eq(Rule::RUNNING)
         && explained.rules.iter().all(|row| !row.evidence.is_empty() && !row.when.is_empty())
         && (is_running || explained.rules.iter().all(|row| row.verdict == RuleVerdict::NotJudged));
     (!agrees || !says_all).then(|| {
@@ -72,7 +72,7 @@ fn explains(explained: &Explanation, step: &Step, now: Timestamp) -> bool {
             })
         }),
         None if step.action.stops_or_deletes() => find(step.evidence.rule()).is_some_and(|row| {
-            let is_repeated = matches!(step.evidence, Evidence::Repeated(_));
+            let is_repeated = step.evidence.is_repeated();
             let verdict = if is_repeated { RuleVerdict::Unknown } else { RuleVerdict::Violated };
             (row.verdict, row.deadline, row.mode.mode) == (verdict, step.deadline, step.mode)
                 && (row.announced || row.rule == Rule::Expired)

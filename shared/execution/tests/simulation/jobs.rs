@@ -167,12 +167,13 @@ impl JobReading {
 fn state(id: JobId, one: &SimulatedJob, says: JobStateSays, now: i64) -> Job {
     let terms = JobTerms {
         tags: BTreeMap::new(),
-        gpu: GpuSpec { count: 1, memory_gib_min: 0, types: Vec::new() },
+        gpu: GpuSpec { count: 1, name: None, memory_gib_min: 0, types: Vec::new() },
         spot: None,
         max_runtime_seconds: DAY,
         finish_by: None,
         estimated_runtime_seconds: None,
         max_usd: None,
+        max_rate: None,
         retries: 0,
         bucket_region: None,
         checkpoint: None,

@@ -6,9 +6,10 @@ mod liveness;
 mod notifications;
 mod truth;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use model::curfew_tags::MARKED;
+use model::id::Region;
 use model::instance::Instance;
 use model::mode::Mode;
 use model::rule::{ResourceAction, Rule};
@@ -36,8 +37,8 @@ pub(crate) struct InvariantOracle {
     pub(crate) last_fault: i64,
     pub(crate) last_forgotten: i64,
     pub(crate) configured_at: i64,
-    /// When the logs were lost, and with them whatever was announced.
-    logs_lost_at: i64,
+    /// Time of the last loss of a region's log, and with it of whatever was announced.
+    logs_lost_at: BTreeMap<Region, i64>,
     /// When a budget was last spent or raised, or a month began.
     pub(crate) budgets_changed_at: i64,
     /// Policy actions of one run.
@@ -46,7 +47,7 @@ pub(crate) struct InvariantOracle {
     /// The budgets and jobs as the latest runs read them.
     reads: VecDeque<(u64, [Option<BudgetReading>; HOLDERS], JobReading)>,
     /// Stops and terminations by rule.
-    pub(crate) ends: [[u64; 2]; Rule::OF_INSTANCES.len()],
+    pub(crate) ends: [[u64; 2]; Rule::RUNNING.len()],
 }
 
 /// The oracle's record of one machine.
@@ -62,7 +63,7 @@ pub(crate) struct MachineRecord {
     /// A fault may have kept the log from remembering the stop.
     stop_unproved: bool,
     /// Since when which rule should act on it.
-    overdue: [Option<i64>; 6],
+    overdue: [Option<i64>; 7],
     /// The last end and the last start of its hours before a moment, by the hours of then.
     hours: Option<(i64, bool, i64)>,
 }
@@ -137,9 +138,9 @@ impl InvariantOracle {
         if let Some(bug) = find_bug(plan) {
             self.violated(facts.now, bug);
         }
-        let is_inferred = |evidence: &Evidence| match evidence {
-            Evidence::Expired { first_seen_past, .. } => *first_seen_past,
-            evidence => evidence.rule() != Rule::Hours,
+        let is_inferred = |evidence: &Evidence| match evidence.rule() {
+            Rule::Expired => was_first_seen_past(evidence),
+            rule => rule != Rule::Hours,
         };
         let inferred = || {
             plan.steps.iter().filter(|step| {
@@ -198,4 +199,9 @@ fn within_limits(ends: i64, facts: &Facts) -> bool {
     let fleet = i64::try_from(facts.fleet).unwrap_or(i64::MAX);
     let too_large_a_share = fleet >= 10 && ends * 100 > fleet * facts.settings.fleet_share_max_percent;
     ends <= facts.settings.actions_max && !too_large_a_share
+}
+
+/// `true` if the evidence says that the expiry had passed when Curfew first saw it.
+fn was_first_seen_past(evidence: &Evidence) -> bool {
+    serde_json::to_value(evidence).is_ok_and(|facts| facts["first_seen_past"] == true)
 }

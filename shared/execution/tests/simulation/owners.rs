@@ -58,7 +58,8 @@ named! {
 /// How an owner tags a new machine.
 pub(crate) fn first_tags(now: i64, chance: &mut RandomStream) -> (OwnerTags, Option<i64>, Behaviour) {
     let team = Some(chance.below(3));
-    let mut says = OwnerTags { team, owner: true, ..OwnerTags::default() };
+    let project = chance.pick(&[None, None, Some(0), Some(0), Some(1)]);
+    let mut says = OwnerTags { team, owner: true, project, ..OwnerTags::default() };
     match chance.below(20) {
         0..2 => {
             let at = now + chance.ticks(TICK, 30 * HOUR);
@@ -270,6 +271,7 @@ impl OwnerTags {
             _ => {
                 self.owner = true;
                 self.team = Some(chance.below(3));
+                self.project = chance.pick(&[None, Some(0), Some(1)]);
                 Behaviour::Retag
             }
         }

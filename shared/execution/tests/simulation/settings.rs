@@ -6,6 +6,7 @@ use model::config::{DiskPolicy, OverBudget, RuleAction};
 use model::mode::Mode;
 
 use crate::chance::{DAY, HOUR, MINUTE, RandomStream};
+use crate::tags::PROJECTS;
 
 pub(crate) const TEAMS: [&str; 3] = ["vision", "speech", "robotics"];
 /// The tag key of `[managed]`.
@@ -16,6 +17,7 @@ pub(crate) struct SimulatedConfig {
     pub(crate) mode: Mode,
     pub(crate) owner_required: bool,
     pub(crate) untagged: SimulatedUntagged,
+    pub(crate) projects: SimulatedProjects,
     pub(crate) idle: SimulatedIdle,
     pub(crate) lifetime: SimulatedLifetime,
     /// From mark to stop of a machine over a budget.
@@ -34,6 +36,14 @@ pub(crate) struct SimulatedUntagged {
     pub(crate) grace: i64,
     pub(crate) action: RuleAction,
     pub(crate) spare_busy: bool,
+}
+
+#[derive(Clone)]
+pub(crate) struct SimulatedProjects {
+    /// `true` if the account has a list, of the first of [`PROJECTS`].
+    pub(crate) is_listed: bool,
+    pub(crate) grace: i64,
+    pub(crate) action: RuleAction,
 }
 
 #[derive(Clone)]
@@ -86,6 +96,11 @@ impl SimulatedConfig {
                 action: chance.pick(&STOP_MOSTLY),
                 spare_busy: !chance.one_in(3),
             },
+            projects: SimulatedProjects {
+                is_listed: chance.one_in(2),
+                grace: chance.pick(&[0, HOUR, DAY]),
+                action: chance.pick(&STOP_MOSTLY),
+            },
             idle: SimulatedIdle {
                 gpu_below_percent: chance.pick(&[5.0, 10.0]),
                 window: chance.pick(&[20 * MINUTE, HOUR, HOUR, 2 * HOUR]),
@@ -119,7 +134,7 @@ impl SimulatedConfig {
     /// A person edits a section.
     pub(crate) fn edit(&mut self, chance: &mut RandomStream) {
         let other = Self::draw(chance);
-        match chance.below(8) {
+        match chance.below(9) {
             0 => self.mode = other.mode,
             1 => self.untagged = other.untagged,
             2 => self.idle = other.idle,
@@ -133,6 +148,7 @@ impl SimulatedConfig {
                 self.over_budget_grace = other.over_budget_grace;
                 self.account_over_budget = other.account_over_budget;
             }
+            7 => self.projects = other.projects,
             _ => self.owner_required = other.owner_required,
         }
     }
@@ -149,7 +165,7 @@ impl SimulatedConfig {
 
     /// The document.
     pub(crate) fn toml(&self) -> String {
-        let Self { untagged, idle, lifetime, .. } = self;
+        let Self { untagged, projects, idle, lifetime, .. } = self;
         let required = if self.owner_required { "\"Team\", \"Owner\"" } else { "\"Team\"" };
         let mut text = format!("mode = \"{}\"\n[tags]\nrequired = [{required}]\n", mode(self.mode));
         let _ = writeln!(text, "[managed]\ntag_keys = [\"{MANAGED_TAG}\"]");
@@ -161,6 +177,13 @@ impl SimulatedConfig {
             untagged.grace,
             action(untagged.action),
             untagged.spare_busy
+        );
+        let allowed = if projects.is_listed { format!("\"{}\"", PROJECTS[0].to_uppercase()) } else { String::new() };
+        let _ = writeln!(
+            text,
+            "[projects]\nallowed = [{allowed}]\ngrace = \"{}s\"\naction = \"{}\"",
+            projects.grace,
+            action(projects.action)
         );
         let _ = writeln!(
             text,

@@ -9,6 +9,9 @@ use model::mode::Mode;
 use crate::chance::{MINUTE, RandomStream, stamp};
 use crate::settings::{self, TEAMS};
 
+/// Projects that machines name. A list of the account has the first.
+pub(crate) const PROJECTS: [&str; 2] = ["atlas", "doom"];
+
 /// Unreadable tags, which protect.
 pub(crate) const TYPOS: [(&str, &str); 8] = [
     ("curfew:idle-after", "soon"),
@@ -35,6 +38,8 @@ pub(crate) struct OwnerTags {
     /// The team is under a mistyped key, so there is none.
     pub(crate) team_mistyped: bool,
     pub(crate) owner: bool,
+    /// An index into [`PROJECTS`].
+    pub(crate) project: Option<usize>,
     pub(crate) protected: bool,
     pub(crate) kept_until: Option<i64>,
     pub(crate) expires_at: Option<i64>,
@@ -63,6 +68,9 @@ impl OwnerTags {
         }
         if self.owner {
             tag("Owner", "ada".to_owned());
+        }
+        if let Some(project) = self.project {
+            tag("Project", PROJECTS[project].to_owned());
         }
         if self.protected {
             tag("curfew:protected", "yes".to_owned());

@@ -23,7 +23,7 @@ pub(crate) struct AccountSummary {
     pub(crate) runs: u64,
     pub(crate) messages: u64,
     pub(crate) lost_swaps: u64,
-    pub(crate) ends: [[u64; 2]; Rule::OF_INSTANCES.len()],
+    pub(crate) ends: [[u64; 2]; Rule::RUNNING.len()],
     pub(crate) faults: Vec<u64>,
     pub(crate) behaviours: Vec<u64>,
     pub(crate) attacks: Vec<u64>,
@@ -39,7 +39,7 @@ pub(crate) struct SimulationTally {
     runs: u64,
     messages: u64,
     lost_swaps: u64,
-    ends: [[u64; 2]; Rule::OF_INSTANCES.len()],
+    ends: [[u64; 2]; Rule::RUNNING.len()],
     faults: Vec<u64>,
     behaviours: Vec<u64>,
     attacks: Vec<u64>,
@@ -75,7 +75,7 @@ impl SimulationTally {
             "{} accounts, {} account-days, {} runs, {} messages, {} swaps lost",
             self.accounts, self.days, self.runs, self.messages, self.lost_swaps
         );
-        let ends = Rule::OF_INSTANCES.iter().zip(self.ends);
+        let ends = Rule::RUNNING.iter().zip(self.ends);
         let ends =
             ends.map(|(rule, [stops, terminations])| format!("{rule} {stops} stopped + {terminations} terminated"));
         println!("actions: {}", ends.collect::<Vec<_>>().join(", "));
@@ -112,7 +112,7 @@ impl SimulationTally {
         let faults: Vec<&str> = Fault::ALL.iter().map(|fault| fault.as_str()).collect();
         let behaviours: Vec<&str> = Behaviour::ALL.iter().map(|one| one.as_str()).collect();
         let attacks: Vec<&str> = Attack::ALL.iter().map(|one| one.as_str()).collect();
-        let rules: Vec<&str> = Rule::OF_INSTANCES.iter().map(|rule| rule.as_str()).collect();
+        let rules: Vec<&str> = Rule::RUNNING.iter().map(|rule| rule.as_str()).collect();
         let ends = self.ends.map(|[stops, terminations]| stops + terminations);
         let never: Vec<&str> = [
             never(&faults, &self.faults),

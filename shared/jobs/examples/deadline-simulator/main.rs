@@ -1,8 +1,7 @@
 //! Replays Spot availability and prints what each policy for jobs with a deadline costs, beside what could have been known afterwards.
 //!
-//! `deadline-simulator [FOLDER] [--step SECONDS] [--starts COUNT] [--unseen-return]`: the folder holds traces as `skypilot-org/spot-traces`
-//! has them. Without it, availability is made up, from exponential stays and absences. With `--unseen-return` Curfew's policy is asked as
-//! `run-jobs` asks it, which cannot see since when Spot is back.
+//! `deadline-simulator [FOLDER] [--step SECONDS] [--starts COUNT]`: the folder holds traces as `skypilot-org/spot-traces`
+//! has them. Without it, availability is made up, from exponential stays and absences.
 
 mod optimum;
 mod replay;
@@ -28,24 +27,22 @@ const SPOT: Rate = Rate::from_usd_micros_per_hour(973_100);
 
 const NAMES: [&str; 5] = ["on-demand", "greedy", "uniform", "curfew", "optimum"];
 
-/// In %, by strategy.
+/// Scores in %, by strategy.
 type Scores = [f64; NAMES.len()];
 
 struct Settings {
     folder: Option<PathBuf>,
     step: i64,
     starts: usize,
-    sees_spot_return: bool,
 }
 
 fn settings() -> Result<Settings, Box<dyn Error>> {
-    let mut settings = Settings { folder: None, step: 600, starts: 40, sees_spot_return: true };
+    let mut settings = Settings { folder: None, step: 600, starts: 40 };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--step" => settings.step = arguments.next().ok_or("--step needs seconds.")?.parse()?,
             "--starts" => settings.starts = arguments.next().ok_or("--starts needs a count.")?.parse()?,
-            "--unseen-return" => settings.sees_spot_return = false,
             folder => settings.folder = Some(folder.into()),
         }
     }
@@ -95,13 +92,13 @@ impl Row {
     }
 }
 
-fn run_one(zones: &[&[bool]], task: Task, &Settings { step, sees_spot_return, .. }: &Settings) -> Row {
+fn run_one(zones: &[&[bool]], task: Task, &Settings { step, .. }: &Settings) -> Row {
     let market = Market { zones, step, on_demand: ON_DEMAND, spot: SPOT };
     let mut strategies: [Box<dyn Strategy>; 4] = [
         Box::new(OnDemandOnly),
         Box::new(Greedy::new(task, step)),
         Box::new(UniformProgress::new(task, step)),
-        Box::new(Curfew::new(task, &market, sees_spot_return)),
+        Box::new(Curfew::new(task, &market)),
     ];
     let mut row = Row { runs: 1.0, ..Row::default() };
     for (n, strategy) in strategies.iter_mut().enumerate() {
@@ -199,7 +196,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What a strategy chose, with the zone.
+/// The choice of a strategy, with the zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Machine {
     None,

@@ -8,13 +8,13 @@ use crate::replay::{Market, Task, usd};
 
 struct Grid<'a, 'b> {
     market: &'a Market<'b>,
-    /// In units: a step, a restart, the work and the deadline.
+    /// Length of a step in units. The restart, the work and the deadline are counted in units as well.
     step: i64,
     restart: i64,
     work: i64,
     deadline: i64,
     unit: i64,
-    /// After so many steps a restart is over.
+    /// Steps after which a restart is over.
     phases: usize,
     lags: usize,
 }

@@ -4,7 +4,7 @@ use model::money::{Amount, Rate};
 
 use crate::Machine;
 
-/// In seconds.
+/// One job. All times are in seconds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Task {
     pub(crate) work: i64,
@@ -12,22 +12,22 @@ pub(crate) struct Task {
     pub(crate) restart: i64,
 }
 
-/// Where and at what price the job can run.
+/// Zones and prices at which the job can run.
 pub(crate) struct Market<'a> {
-    /// Of each zone, by step, whether Spot can be had.
+    /// Availability of Spot: one list per zone, with one value per step.
     pub(crate) zones: &'a [&'a [bool]],
     pub(crate) step: i64,
     pub(crate) on_demand: Rate,
     pub(crate) spot: Rate,
 }
 
-/// What a strategy sees at the beginning of a step.
+/// The facts that a strategy sees at the beginning of a step.
 pub(crate) struct Observation<'a> {
     pub(crate) elapsed: i64,
     pub(crate) done: i64,
-    /// What runs now. Spot that was just lost does not.
+    /// The machine that runs now. A Spot machine that was just lost does not run.
     pub(crate) running: Machine,
-    /// By zone.
+    /// Availability of Spot, by zone.
     pub(crate) spot: &'a [bool],
 }
 

@@ -1,7 +1,7 @@
 //! The policies that are compared.
 
 use jiff::{SignedDuration, Timestamp};
-use jobs::{Capacity, DeadlineSituation, SpotHistory, choose_capacity};
+use jobs::{Capacity, DeadlineSituation, SpotHistory, choose_by_launch};
 use model::money::Rate;
 
 use crate::Machine;
@@ -82,45 +82,33 @@ impl Strategy for UniformProgress {
     }
 }
 
-/// The product's policy.
+/// The product's policy. Like `run-jobs` it asks zone by zone, last where it was just lost.
 pub(crate) struct Curfew {
     task: Task,
     step: i64,
     on_demand: Rate,
     spot: Rate,
-    /// Of Spot in any zone.
-    any_zone: SpotHistory,
-    zones: Vec<SpotHistory>,
-    sees_spot_return: bool,
+    history: SpotHistory,
+    /// The machine that ran in the last step.
+    last: Machine,
 }
 
 impl Curfew {
-    pub(crate) fn new(task: Task, market: &Market<'_>, sees_spot_return: bool) -> Self {
+    pub(crate) fn new(task: Task, market: &Market<'_>) -> Self {
         Self {
             task,
             step: market.step,
             on_demand: market.on_demand,
             spot: market.spot,
-            any_zone: SpotHistory::default(),
-            zones: vec![SpotHistory::default(); market.zones.len()],
-            sees_spot_return,
+            history: SpotHistory::default(),
+            last: Machine::None,
         }
-    }
-
-    fn longest_lasting_zone(&self, seen: &Observation<'_>, now: Timestamp) -> Option<usize> {
-        let hours = |zone: usize| self.zones[zone].likely_hours_left(now);
-        (0..self.zones.len()).filter(|zone| seen.spot[*zone]).max_by(|a, b| hours(*a).total_cmp(&hours(*b)))
     }
 }
 
 impl Strategy for Curfew {
     fn decide(&mut self, seen: &Observation<'_>) -> Machine {
         let now = Timestamp::UNIX_EPOCH + SignedDuration::from_secs(seen.elapsed);
-        for (history, is_available) in self.zones.iter_mut().zip(seen.spot) {
-            history.observe(*is_available, now);
-        }
-        let zone = self.longest_lasting_zone(seen, now);
-        self.any_zone.observe(zone.is_some(), now);
         let time_left = self.task.deadline - seen.elapsed;
         let situation = DeadlineSituation {
             work_left_seconds: self.task.work - seen.done,
@@ -130,14 +118,24 @@ impl Strategy for Curfew {
             on_demand: self.on_demand,
             spot: self.spot,
             running: seen.running.capacity(),
-            spot_is_available: zone.is_some(),
-            sees_spot_return: self.sees_spot_return,
+            spot_is_refused: false,
         };
-        match choose_capacity(&situation, &self.any_zone, now).capacity {
+        let zone = first_zone(seen.spot);
+        let has_lost = matches!(self.last, Machine::Spot(_)) && seen.running == Machine::None;
+        let (running, is_available) =
+            if has_lost { (Capacity::Spot, false) } else { (situation.running, zone.is_some()) };
+        let situation = DeadlineSituation { running, ..situation };
+        let mut decision = choose_by_launch(&situation, &mut self.history, is_available, now);
+        if has_lost && zone.is_some() {
+            let situation = DeadlineSituation { running: Capacity::None, ..situation };
+            decision = choose_by_launch(&situation, &mut self.history, true, now);
+        }
+        self.last = match decision.capacity {
             Capacity::None => Machine::None,
             Capacity::OnDemand => Machine::OnDemand,
             Capacity::Spot if matches!(seen.running, Machine::Spot(_)) => seen.running,
-            Capacity::Spot => zone.map_or(Machine::None, Machine::Spot),
-        }
+            Capacity::Spot => zone.unwrap_or(Machine::None),
+        };
+        self.last
     }
 }

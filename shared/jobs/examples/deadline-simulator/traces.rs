@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-/// Whether Spot could be had, by step.
+/// Availability of Spot, by step.
 pub(crate) struct Trace {
     pub(crate) name: String,
     pub(crate) is_available: Vec<bool>,
@@ -30,7 +30,7 @@ impl Trace {
     }
 }
 
-/// All traces of a folder, each sampled at the beginning of every step. No folder, no traces.
+/// Reads every trace of a folder, sampled at the beginning of every step. A missing folder has no traces.
 pub(crate) fn read_traces(folder: &Path, step: i64) -> Result<Vec<Trace>, Box<dyn Error>> {
     let Ok(entries) = fs::read_dir(folder) else { return Ok(Vec::new()) };
     let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>, std::io::Error>>()?;

@@ -1,4 +1,5 @@
-//! What a checkpoint consists of: `checkpoints/<team>/<job>/<attempt>/<step>/manifest.json`, written when all else is there.
+//! The manifest of a checkpoint, which lists its files: `checkpoints/<team>/<job>/<attempt>/<step>/manifest.json`, written when all else is
+//! there.
 
 use std::collections::BTreeSet;
 
@@ -20,6 +21,9 @@ const PART_BYTES: u64 = 16 * 1024 * 1024;
 /// More are not taken (Amazon S3 user guide, "Amazon S3 multipart upload limits": 10,000).
 const PARTS_MAX: u64 = 9_000;
 
+/// A framework has one or two, such as `last` and `best`.
+const COPIES_MAX: usize = 20;
+
 /// A key has 1,024 bytes at most (Amazon S3 user guide, "Naming Amazon S3 objects"); the folder takes some.
 const PATH_BYTES_MAX: usize = 700;
 
@@ -28,13 +32,16 @@ const PATH_BYTES_MAX: usize = 700;
 pub struct Manifest {
     /// Always [`SCHEMA`](crate::SCHEMA).
     pub schema: u32,
-    /// Which attempt wrote it.
+    /// The attempt that wrote the checkpoint.
     pub attempt: u32,
     pub step: u64,
-    /// Which of that attempt and step ([`Checkpoint::rewrite`]).
+    /// The step that its names say. Absent in manifests of earlier versions, and where they say none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<u64>,
+    /// Number of the rewrite of that attempt and step ([`Checkpoint::rewrite`]).
     #[serde(default, skip_serializing_if = "is_first")]
     pub rewrite: u32,
-    /// When it was uploaded.
+    /// Time of the upload.
     pub at: Timestamp,
     pub bytes: u64,
     /// Every file, in order of paths.
@@ -45,15 +52,21 @@ pub struct Manifest {
     /// The paths of directories with nothing in them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub folders: Vec<String>,
-    /// Whether it is all that has no number, written over again and again: its step is that of the checkpoint before it.
+    /// `true` if the checkpoint is all that has no number, written over again and again: its step is that of the checkpoint before it.
     #[serde(default, skip_serializing_if = "is_false")]
     pub snapshot: bool,
+    /// True if its attempt, or one before, kept a lower step after a higher one: then a lower step does not say that a command did not resume.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub counts_again: bool,
     /// The path that a command resumes from. Absent in manifests of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume: Option<String>,
     /// The names of what goes with it and is no entry of its own, such as `latest`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub companions: Vec<String>,
+    /// The files without a number that are copies of one of its files, each with that: some frameworks resume only from such a name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub copies: Vec<ManifestLink>,
     /// The checkpoints that the framework kept on purpose beside it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<Checkpoint>,
@@ -69,7 +82,7 @@ const fn is_false(value: &bool) -> bool {
 pub struct ManifestLink {
     /// Its path in the checkpoint directory, with `/`.
     pub path: String,
-    /// What it says, which may be anything.
+    /// The target that the link says, which may be anything.
     pub to: String,
 }
 
@@ -86,13 +99,13 @@ pub struct ManifestFile {
 }
 
 impl ManifestFile {
-    /// How large the parts of a file are.
+    /// Returns the size of the parts of a file of so many bytes.
     #[must_use]
     pub fn part_bytes_of(bytes: u64) -> u64 {
         PART_BYTES.max(bytes.div_ceil(PARTS_MAX).next_multiple_of(1024 * 1024))
     }
 
-    /// Where each part begins, and how long it is.
+    /// Returns the offset and the length of each part.
     #[must_use]
     pub fn parts(bytes: u64, part_bytes: u64) -> Vec<(u64, u64)> {
         let step = usize::try_from(part_bytes.max(1)).unwrap_or(usize::MAX);
@@ -118,7 +131,7 @@ impl PartDigest {
         self.0.update(piece);
     }
 
-    /// Of all that was taken, in hex.
+    /// Returns the digest of all pieces that were taken, in hex.
     #[must_use]
     pub fn hex(self) -> String {
         to_hex(&self.0.finalize())
@@ -126,7 +139,7 @@ impl PartDigest {
 }
 
 impl Manifest {
-    /// Whether it is that of its place, and can be restored without leaving its directory.
+    /// Checks that the manifest is that of its place, and can be restored without leaving its directory.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -146,6 +159,7 @@ impl Manifest {
         }
         self.resume.as_deref().map_or(Ok(()), check_path)?;
         self.check_links()?;
+        self.check_copies()?;
         self.check_places()?;
         self.files.iter().try_for_each(|file| {
             check_path(&file.path)?;
@@ -157,6 +171,19 @@ impl Manifest {
                 )));
             }
             Ok(())
+        })
+    }
+
+    /// A copy is beside the file that it is of, and is no other file.
+    fn check_copies(&self) -> Result<(), InvalidValue> {
+        let has = |path: &String| self.files.iter().any(|file| file.path == *path);
+        let is_wrong = |copy: &&ManifestLink| {
+            let is_at_top = check_path(&copy.path).is_ok() && !copy.path.contains('/') && !copy.to.contains('/');
+            !is_at_top || has(&copy.path) || !has(&copy.to)
+        };
+        let wrong = self.copies.iter().find(is_wrong).or_else(|| self.copies.get(COPIES_MAX));
+        wrong.map_or(Ok(()), |copy| {
+            Err(InvalidValue::new(format!("in its manifest `{}` is no copy of `{}`", copy.path, copy.to)))
         })
     }
 
@@ -206,7 +233,7 @@ fn with_parents(path: &str) -> impl Iterator<Item = &str> {
     std::iter::successors(Some(path), |path| path.rsplit_once('/').map(|(parent, _)| parent))
 }
 
-/// Whether that is a path in the directory, which S3 takes as a part of a key.
+/// Checks that a text is a path in the directory, which S3 takes as a part of a key.
 ///
 /// # Errors
 /// What is wrong with it.

@@ -1,14 +1,14 @@
-//! What ends the wait: a file that a framework writes when all else of a checkpoint is there.
+//! Markers of complete checkpoints, which end the wait: files that a framework writes when all else of a checkpoint is there.
 
 /// A name of a file in a checkpoint that says that it is complete.
 struct MarkerRule {
     name: &'static str,
-    /// Whether its end says that it is whole: one that holds something is cut off where its writer is killed.
+    /// Returns `true` if the last bytes say that the marker is whole: a marker that holds something is cut off where its writer is killed.
     is_whole: fn(&[u8]) -> bool,
 }
 
 /// Each with whose it is, the version that was read, and where that stands.
-const MARKERS: [MarkerRule; 6] = [
+const MARKERS: [MarkerRule; 9] = [
     // People's own, and of `curfew.saved`.
     MarkerRule { name: COMPLETE, is_whole: |_| true },
     // Hadoop, Spark: FileOutputCommitter.SUCCEEDED_FILE_NAME, empty.
@@ -16,6 +16,12 @@ const MARKERS: [MarkerRule; 6] = [
     // torch 2.15.0, torch/distributed/checkpoint/filesystem.py, _FileSystemWriter.finish: renamed into place when all ranks have written. Without
     // collectives (`use_collectives=False`) each rank has its own file, `__0.metadata`, which marks nothing.
     MarkerRule { name: ".metadata", is_whole: |end| !end.is_empty() },
+    // OLMo-core, src/olmo_core/train/checkpoint.py, _save_metadata: after all ranks have written.
+    MarkerRule { name: ".metadata.json", is_whole: ends_on_brace },
+    // PaddleNLP, paddlenlp/trainer/trainer_utils.py, get_last_checkpoint: where it is asked for.
+    MarkerRule { name: ".checkpoint_done", is_whole: |_| true },
+    // Prime RL, src/prime_rl/utils/pathing.py: empty.
+    MarkerRule { name: "STABLE", is_whole: |_| true },
     // transformers 5.23.0, transformers/trainer.py, _save_checkpoint: after the model, the optimizer and the state of randomness of this
     // rank; those of other ranks may come later, which is a change after it was kept.
     MarkerRule { name: "trainer_state.json", is_whole: ends_on_brace },
@@ -26,7 +32,7 @@ const MARKERS: [MarkerRule; 6] = [
     MarkerRule { name: "_CHECKPOINT_METADATA", is_whole: |end| ends_on_brace(end) && has_commit_time(end) },
 ];
 
-/// How a table of `TensorFlow`'s ends, such as `ckpt-5.index`. tensorflow 2.21.0, `xla/tsl/lib/io/format.h`, `kTableMagicNumber`.
+/// The last bytes of a table of `TensorFlow`'s, such as `ckpt-5.index`. tensorflow 2.21.0, `xla/tsl/lib/io/format.h`, `kTableMagicNumber`.
 const TABLE_END: u64 = 0xdb47_7524_8b80_fb57;
 
 /// Marks a checkpoint; one that is a file by a file beside it, `<name>.complete`.
@@ -37,7 +43,7 @@ pub fn marker_names() -> impl Iterator<Item = &'static str> {
     MARKERS.iter().map(|rule| rule.name)
 }
 
-/// Whether a file of one of these names is a marker, by its last bytes.
+/// Returns `true` if a file of one of these names is a marker, by its last bytes.
 #[must_use]
 pub fn is_marker(name: &str, end: &[u8]) -> bool {
     MARKERS.iter().any(|rule| rule.name == name && (rule.is_whole)(end))
@@ -61,7 +67,7 @@ pub fn index_of(name: &str) -> Option<String> {
     part.contains("-of-").then(|| format!("{prefix}.index"))
 }
 
-/// Whether such a file is whole, by its last bytes.
+/// Returns `true` if a `TensorFlow` index is whole, by its last bytes.
 #[must_use]
 pub fn is_whole_index(end: &[u8]) -> bool {
     end.ends_with(&TABLE_END.to_le_bytes())
@@ -85,10 +91,13 @@ mod tests {
     fn a_marker_that_is_cut_off_is_none() {
         let committed = br#"{"init_timestamp_nsecs": 1, "commit_timestamp_nsecs": 2, "custom_metadata": {}}"#;
         let begun = br#"{"init_timestamp_nsecs": 1, "commit_timestamp_nsecs": null, "custom_metadata": {}}"#;
-        let whole: [(&str, &[u8]); 6] = [
+        let whole: [(&str, &[u8]); 9] = [
             ("trainer_state.json", b"\"epoch\": 1}\n  "),
             (".metadata", b"\x80"),
             ("_SUCCESS", b""),
+            (".metadata.json", b"{}"),
+            (".checkpoint_done", b""),
+            ("STABLE", b""),
             (".complete", b""),
             ("commit_success.txt", b"Checkpoint commit was successful to /a"),
             ("_CHECKPOINT_METADATA", committed),

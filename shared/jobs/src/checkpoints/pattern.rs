@@ -6,8 +6,8 @@ use model::fault::InvalidValue;
 /// The longest pattern, in bytes: what is compared with it takes as many steps as both have bytes, multiplied.
 const PATTERN_BYTES_MAX: usize = 200;
 
-/// Whether a path in the checkpoint directory is one of a pattern, or lies below one: `*` is any part of a name, `?` one character of it,
-/// and `**` any part of a path.
+/// Returns `true` if a path in the checkpoint directory matches a pattern, or lies below a path that does: `*` is any part of a name, `?`
+/// one character of it, and `**` any part of a path.
 #[must_use]
 pub fn matches_pattern(pattern: &str, path: &str) -> bool {
     let starts = std::iter::once(path.len()).chain(path.match_indices('/').map(|(at, _)| at));
@@ -15,7 +15,7 @@ pub fn matches_pattern(pattern: &str, path: &str) -> bool {
     starts.map(|end| &path[..end]).any(|part| matches_whole(&pattern, &part.chars().collect::<Vec<_>>()))
 }
 
-/// Which characters of the text the pattern reaches, one character of the pattern after the other.
+/// Matches a whole text. One character of the pattern after the other, it tracks which characters of the text the pattern reaches.
 fn matches_whole(pattern: &[char], text: &[char]) -> bool {
     let mut reached = vec![false; text.len() + 1];
     reached[0] = true;
@@ -41,7 +41,7 @@ fn matches_whole(pattern: &[char], text: &[char]) -> bool {
     reached[text.len()]
 }
 
-/// Whether that is a pattern.
+/// Checks that a text is a pattern.
 ///
 /// # Errors
 /// What is wrong with it.

@@ -1,4 +1,4 @@
-//! How fast a job goes, by the checkpoints that an attempt writes, and what it would do twice.
+//! The speed of a job, by the checkpoints that an attempt writes, and the work that it would do twice.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -11,7 +11,7 @@ pub struct CheckpointProgress {
 }
 
 impl CheckpointProgress {
-    /// For an attempt that resumes from that step.
+    /// Begins the progress of an attempt that resumes from that step.
     #[must_use]
     pub const fn since(restored: Option<u64>) -> Self {
         Self { above: restored, first: None, newest: None }
@@ -37,7 +37,7 @@ impl CheckpointProgress {
     }
 }
 
-/// How long a command has run since the newest checkpoint that counts was written: the work that a loss of the machine would repeat.
+/// The time that a command has run since the newest checkpoint that counts was written: the work that a loss of the machine would repeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct UnsavedWork {
     since: Option<Timestamp>,
@@ -49,14 +49,14 @@ impl UnsavedWork {
         (self.since, self.until) = (Some(now), None);
     }
 
-    /// Nothing is added any more.
+    /// Stops the count: from now on no time is added.
     pub const fn end_command(&mut self, now: Timestamp) {
         if self.until.is_none() {
             self.until = Some(now);
         }
     }
 
-    /// What was written at that time counts. A time before the command began is that of another machine's file.
+    /// Counts the work up to that time as saved. A time before the command began is that of another machine's file.
     pub fn save(&mut self, written_at: Timestamp) {
         self.since = self.since.map(|since| since.max(written_at));
     }

@@ -1,15 +1,17 @@
-//! What head names of the checkpoints in the bucket, in which order they are restored, and which are deleted.
+//! Retention of the checkpoints in the bucket: the ones that head names, the order in which they are restored, and the ones that are
+//! deleted.
 
 use super::super::{Checkpoint, Head};
 
-/// How many head names if `keep` is unknown: the most that a spec can ask for.
+/// Most checkpoints that head names if `keep` is unknown: the most that a spec can ask for.
 const KEEP_MAX: u32 = 1_000;
 
-/// How many that the framework keeps on purpose are restored beside the newest: each takes as long as the newest.
+/// Most checkpoints kept by the framework on purpose that are restored beside the newest: each takes as long as the newest.
 pub const BESIDE_MAX: usize = 5;
 
-/// In which order checkpoints are tried: what head names, and then what it named before, the highest step first, and of one step what
-/// the latest attempt kept last. Anything else in the bucket may be complete, but its writer had lost the fence.
+/// Returns the checkpoints in the order in which they are tried: the one that head names, and then those that it named before, the highest
+/// step first, and of one step the one that the latest attempt kept last. Anything else in the bucket may be complete, but its writer had
+/// lost the fence.
 #[must_use]
 pub fn to_restore(head: &Head) -> Vec<Checkpoint> {
     let Some(named) = head.checkpoint else { return Vec::new() };
@@ -19,9 +21,9 @@ pub fn to_restore(head: &Head) -> Vec<Checkpoint> {
     std::iter::once(named).chain(older).collect()
 }
 
-/// What head names beside the newest: of those that count the newest, so that there are `keep` of them with that one; where `keep` is
-/// unknown, as many as a spec can ask for. Beyond `keep` those that the framework keeps on purpose (`beside`), and where the newest is
-/// unverified, the newest certain one. The newest first.
+/// Returns the checkpoints that head names beside the newest, the newest first: the newest of those that count, so that there are `keep` of
+/// them with that one; where `keep` is unknown, as many as a spec can ask for. Beyond `keep` it names those that the framework keeps on
+/// purpose (`beside`), and where the newest is unverified, the newest certain one.
 #[must_use]
 pub fn to_keep(
     counting: &[Checkpoint],
@@ -42,7 +44,8 @@ pub fn to_keep(
     kept
 }
 
-/// Of the checkpoints that count those of steps that the framework keeps on purpose, beside the newest: each as it was kept last.
+/// Returns the checkpoints that are put beside the newest: of those that count, the ones whose steps the framework keeps on purpose, each
+/// as it was kept last.
 #[must_use]
 pub fn to_put_beside(
     counting: &[Checkpoint],
@@ -65,8 +68,9 @@ fn order(checkpoint: &Checkpoint) -> std::cmp::Reverse<(u64, u32, u32)> {
     std::cmp::Reverse((checkpoint.step, checkpoint.attempt, checkpoint.rewrite))
 }
 
-/// What an attempt keeps a step as, beside what head names of that already, damaged or not: that stays as it is until head names the next
-/// one, and what is written after another attempt has taken over is nowhere that head names.
+/// Returns the place in which an attempt keeps a step, beside the ones that head names of that step already, damaged or not: each of these
+/// stays as it is until head names the next one. A checkpoint that is written after another attempt has taken over is in no place that head
+/// names.
 #[must_use]
 pub fn place_of(named: &[Checkpoint], attempt: u32, step: u64) -> Checkpoint {
     let before = named.iter().filter(|other| (other.attempt, other.step) == (attempt, step));
@@ -74,17 +78,18 @@ pub fn place_of(named: &[Checkpoint], attempt: u32, step: u64) -> Checkpoint {
     Checkpoint { attempt, step, rewrite }
 }
 
-/// What lies in the bucket in the place of a checkpoint.
+/// The objects in the bucket in the place of a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoredCheckpoint {
-    /// Which.
+    /// The checkpoint of that place.
     pub checkpoint: Checkpoint,
-    /// Whether it has a manifest. Without one it is being uploaded, or its upload never came to its end.
+    /// `true` if it has a manifest. Without one it is being uploaded, or its upload never came to its end.
     pub whole: bool,
 }
 
-/// What is deleted, where head names the newest and those that are `kept`: all else, whole or not. What a later attempt wrote is not
-/// ours to judge, and of this one what is newer and has no manifest may be on its way.
+/// Returns the checkpoints that are deleted, where head names the newest and those that are `kept`: all others, whole or not. It leaves the
+/// checkpoints of a later attempt, which this attempt may not judge. It also leaves those of this attempt that are newer and have no
+/// manifest: their upload may be on its way.
 #[must_use]
 pub fn to_prune(listed: &[StoredCheckpoint], newest: Checkpoint, kept: &[Checkpoint], attempt: u32) -> Vec<Checkpoint> {
     let goes = |stored: &StoredCheckpoint| {

@@ -1,8 +1,10 @@
 mod complete;
 mod manifest;
 mod numberless;
+mod order;
 mod retention;
 mod selection;
+mod wholeness;
 
 use model::fixture::time;
 
@@ -17,6 +19,7 @@ fn entry(name: &str) -> DirectoryEntry {
         folder: true,
         bytes: 10,
         files: 1,
+        begun_at: changed_at,
         changed_at,
         marked_at: None,
         marked_step: None,

@@ -1,4 +1,6 @@
-//! What a job is expected to cost by its deadline: the policy in a market as it is believed to be before anything was seen of it.
+//! Forecast of the cost of a job by its deadline: the policy in a market as it is believed to be before anything was seen of it.
+
+use std::borrow::Cow;
 
 use fastrand::Rng;
 use jiff::{SignedDuration, Timestamp};
@@ -7,7 +9,11 @@ use model::money::{Amount, Rate};
 use serde::Serialize;
 
 use super::history::LengthDistribution;
-use super::{Capacity, DeadlineSituation, SpotHistory, choose_capacity};
+use super::lookahead::Lookahead;
+use super::market::SpotSight;
+use super::{
+    Capacity, CapacityDecision, CapacityReason, DeadlineSituation, SpotHistory, choose_and_launch, keep_promise,
+};
 use crate::next::{SOONEST_BEYOND_WORK, START};
 use crate::{Candidate, JobTerms, Lifecycle};
 
@@ -20,7 +26,12 @@ const STEP: SignedDuration = SignedDuration::from_mins(10);
 /// A job without a deadline still ends: so many times its work is longer than nearly all of them take.
 const WITHOUT_DEADLINE: i64 = 100;
 
-/// What a job is expected to cost.
+/// A job without a deadline waits for as long as Spot is away.
+const WAITS: CapacityDecision = CapacityDecision { capacity: Capacity::None, reason: CapacityReason::SpotMayReturn };
+
+const TAKES_SPOT: CapacityDecision = CapacityDecision { capacity: Capacity::Spot, reason: CapacityReason::SpotPays };
+
+/// The expected cost of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct ExpectedCost {
     /// The deadline, in seconds from the submission; `None`: without one.
@@ -33,8 +44,8 @@ pub struct ExpectedCost {
     pub usd_high: Amount,
 }
 
-/// With the soonest deadline that can be met, the job's own, one half as far again, and none. Empty where its deadline decides nothing, or
-/// a price is missing.
+/// Returns the expected costs with the soonest deadline that can be met, with the job's own, with one half as far again, and with none.
+/// Empty where its deadline decides nothing, or a price is missing.
 #[must_use]
 pub fn expected_costs(terms: &JobTerms, candidates: &[Candidate], now: Timestamp) -> Vec<ExpectedCost> {
     let cheapest = |lifecycle| candidates.iter().find(|one| one.lifecycle == lifecycle).map(|one| one.rate);
@@ -64,7 +75,7 @@ struct SimulatedJob {
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "a cast of floats saturates")]
-fn draw_seconds(lengths: LengthDistribution, chance: &mut Rng) -> i64 {
+fn draw_seconds(lengths: &LengthDistribution, chance: &mut Rng) -> i64 {
     (lengths.length_at(chance.f64()) * 3600.0) as i64
 }
 
@@ -73,7 +84,12 @@ impl SimulatedJob {
         let within = within_seconds.unwrap_or_else(|| self.work.saturating_mul(WITHOUT_DEADLINE));
         // The same lives for each deadline, and each time.
         let mut seeds = Rng::with_seed(0);
-        let mut costs: Vec<Amount> = (0..LIVES).map(|_| self.simulate_life(within, &mut seeds.fork())).collect();
+        let begin = Timestamp::UNIX_EPOCH;
+        // What a life would learn of a market that is the believed one is chance.
+        let lookahead =
+            within_seconds.map(|within| Lookahead::new(&self.situation(within), &SpotHistory::default(), begin));
+        let life = |mut chance: Rng| self.simulate_life(within, lookahead.as_ref(), &mut chance);
+        let mut costs: Vec<Amount> = (0..LIVES).map(|_| life(seeds.fork())).collect();
         costs.sort();
         let at = |percent: usize| costs.get(costs.len() * percent / 100).copied().unwrap_or_default();
         let sum: Amount = costs.iter().copied().sum();
@@ -81,35 +97,47 @@ impl SimulatedJob {
         ExpectedCost { within_seconds, usd, usd_low: at(10), usd_high: at(90) }
     }
 
-    /// What one life costs.
-    fn simulate_life(&self, within: i64, chance: &mut Rng) -> Amount {
+    fn situation(&self, within: i64) -> DeadlineSituation {
+        DeadlineSituation {
+            work_left_seconds: self.work,
+            time_left_seconds: within,
+            restart_seconds: START.as_secs(),
+            interval_seconds: STEP.as_secs().saturating_add(self.every),
+            on_demand: self.on_demand,
+            spot: self.spot,
+            running: Capacity::None,
+            spot_is_refused: false,
+        }
+    }
+
+    /// Returns the cost of one simulated life of the job.
+    fn simulate_life(&self, within: i64, lookahead: Option<&Lookahead>, chance: &mut Rng) -> Amount {
         let begin = Timestamp::UNIX_EPOCH;
         let prior = SpotHistory::default().stay_lengths(begin);
         let (mut history, mut cost) = (SpotHistory::default(), Amount::ZERO);
         let (mut elapsed, mut done, mut restart_left, mut running) = (0_i64, 0_i64, 0_i64, Capacity::None);
-        let (mut is_available, mut changes_at) = (chance.f64() < 0.5, draw_seconds(prior, chance));
+        let (mut is_available, mut changes_at) = (chance.f64() < 0.5, draw_seconds(&prior, chance));
         while done < self.work {
             while changes_at <= elapsed {
                 is_available = !is_available;
-                changes_at = changes_at.saturating_add(draw_seconds(prior, chance).max(1));
+                changes_at = changes_at.saturating_add(draw_seconds(&prior, chance).max(1));
                 if running == Capacity::Spot {
                     (running, done) = (Capacity::None, done.saturating_sub(self.lost).max(0));
                 }
             }
             let now = after(begin, SignedDuration::from_secs(elapsed));
-            history.observe(is_available, now);
             let situation = DeadlineSituation {
                 work_left_seconds: self.work.saturating_sub(done),
                 time_left_seconds: within.saturating_sub(elapsed),
-                restart_seconds: START.as_secs(),
-                interval_seconds: STEP.as_secs().saturating_add(self.every),
-                on_demand: self.on_demand,
-                spot: self.spot,
                 running,
-                spot_is_available: is_available,
-                sees_spot_return: false,
+                ..self.situation(within)
             };
-            let next = choose_capacity(&situation, &history, now).capacity;
+            let choose = |situation: &DeadlineSituation, history: &SpotHistory| match lookahead {
+                Some(ready) => keep_promise(situation, &SpotSight::new(history, now), || Cow::Borrowed(ready)),
+                None if situation.spot_is_refused => WAITS,
+                None => TAKES_SPOT,
+            };
+            let next = choose_and_launch(&situation, &mut history, is_available, now, choose).capacity;
             if next != running {
                 restart_left = START.as_secs();
             }

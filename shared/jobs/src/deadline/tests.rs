@@ -24,8 +24,7 @@ fn situation() -> DeadlineSituation {
         on_demand: usd(3),
         spot: usd(1),
         running: Capacity::None,
-        spot_is_available: false,
-        sees_spot_return: true,
+        spot_is_refused: false,
     }
 }
 
@@ -37,87 +36,107 @@ fn history(changes: &[(bool, i64)]) -> SpotHistory {
     history
 }
 
-fn check(situation: DeadlineSituation, changes: &[(bool, i64)], now_seconds: i64, expect: (Capacity, CapacityReason)) {
+/// Whether Spot can be had is asked only where `is_available` says so.
+fn check(
+    situation: DeadlineSituation,
+    changes: &[(bool, i64)],
+    (is_available, now_seconds): (bool, i64),
+    expect: (Capacity, CapacityReason),
+) {
     let now = time(NOW) + SignedDuration::from_secs(now_seconds);
-    let decision = choose_capacity(&situation, &history(changes), now);
+    let decision = choose_by_launch(&situation, &mut history(changes), is_available, now);
     assert_eq!((decision.capacity, decision.reason), expect);
 }
 
 #[test]
 fn takes_spot_as_soon_as_it_can_be_had() {
-    let situation = DeadlineSituation { spot_is_available: true, ..situation() };
-    check(situation, &[(true, 0)], 0, (Capacity::Spot, CapacityReason::SpotPays));
+    check(situation(), &[], (true, 0), (Capacity::Spot, CapacityReason::SpotPays));
+    check(situation(), &[(true, 0), (false, HOUR)], (true, 2 * HOUR), (Capacity::Spot, CapacityReason::SpotPays));
 }
 
 #[test]
 fn stays_on_spot_while_it_lasts() {
-    let situation = DeadlineSituation { spot_is_available: true, running: Capacity::Spot, ..situation() };
-    check(situation, &[(true, 0)], HOUR, (Capacity::Spot, CapacityReason::SpotRuns));
+    let situation = DeadlineSituation { running: Capacity::Spot, ..situation() };
+    check(situation, &[(true, 0)], (true, HOUR), (Capacity::Spot, CapacityReason::SpotRuns));
 }
 
 #[test]
 fn waits_for_spot_where_there_is_time() {
     let situation = DeadlineSituation { time_left_seconds: 96 * HOUR, ..situation() };
-    check(situation, &[(false, 0)], 600, (Capacity::None, CapacityReason::SpotMayReturn));
+    check(situation, &[], (false, 0), (Capacity::None, CapacityReason::SpotMayReturn));
+    let lost = DeadlineSituation { running: Capacity::Spot, ..situation };
+    check(lost, &[(true, 0)], (false, HOUR), (Capacity::None, CapacityReason::SpotMayReturn));
 }
 
 #[test]
 fn takes_on_demand_where_spot_stays_away() {
-    check(situation(), &[(false, 0)], 12 * HOUR, (Capacity::OnDemand, CapacityReason::SpotStaysAway));
+    check(situation(), &[(false, 0)], (false, 12 * HOUR), (Capacity::OnDemand, CapacityReason::SpotStaysAway));
 }
 
 #[test]
-fn takes_spot_to_observe_it_if_only_a_launch_shows_it() {
-    let unseen = DeadlineSituation {
-        spot_is_available: true,
-        running: Capacity::OnDemand,
-        sees_spot_return: false,
-        ..situation()
-    };
-    check(unseen, &[(false, 0), (true, 600)], 600, (Capacity::Spot, CapacityReason::SpotPays));
-    let tight = DeadlineSituation { time_left_seconds: 48 * HOUR + 720 + 600 + 60, ..unseen };
-    check(tight, &[(false, 0), (true, 600)], 600, (Capacity::OnDemand, CapacityReason::SpotIsYoung));
+fn asks_again_only_after_a_pause() {
+    let situation = DeadlineSituation { running: Capacity::OnDemand, ..situation() };
+    let refused = [(true, -HOUR), (false, 0), (false, HOUR)];
+    check(situation, &refused, (true, HOUR), (Capacity::OnDemand, CapacityReason::AskingLaterPays));
+    check(situation, &refused, (true, 9 * HOUR), (Capacity::Spot, CapacityReason::SpotPays));
+    check(situation, &refused, (false, 9 * HOUR), (Capacity::OnDemand, CapacityReason::SpotStaysAway));
 }
 
 #[test]
-fn leaves_on_demand_only_for_spot_that_has_lasted() {
-    let situation = DeadlineSituation { spot_is_available: true, running: Capacity::OnDemand, ..situation() };
-    let flickers: Vec<(bool, i64)> = (0..24).map(|n| (n % 2 == 1, n * 600)).collect();
-    check(situation, &flickers, 23 * 600, (Capacity::OnDemand, CapacityReason::SpotIsYoung));
-    check(situation, &flickers, 23 * 600 + 12 * HOUR, (Capacity::Spot, CapacityReason::SpotPays));
+fn a_refusal_does_not_show_whether_spot_is_there_later() {
+    let mut history = history(&[(true, -HOUR), (false, 0)]);
+    let situation = DeadlineSituation { running: Capacity::OnDemand, ..situation() };
+    let before = history;
+    for is_available in [false, true] {
+        let decision = choose_by_launch(&situation, &mut history, is_available, time(NOW));
+        assert_eq!((decision.reason, history), (CapacityReason::AskingLaterPays, before));
+    }
 }
 
 #[test]
 fn takes_on_demand_at_the_last_moment() {
-    let last = DeadlineSituation {
-        time_left_seconds: 48 * HOUR + 720 + 600,
-        spot_is_available: true,
-        running: Capacity::Spot,
-        ..situation()
-    };
-    check(last, &[(true, 0)], HOUR, (Capacity::Spot, CapacityReason::SpotRuns));
+    let last = DeadlineSituation { time_left_seconds: 48 * HOUR + 720 + 600, running: Capacity::Spot, ..situation() };
+    check(last, &[(true, 0)], (true, HOUR), (Capacity::Spot, CapacityReason::SpotRuns));
     let over = DeadlineSituation { time_left_seconds: last.time_left_seconds - 1, ..last };
-    check(over, &[(true, 0)], HOUR, (Capacity::OnDemand, CapacityReason::NoTimeToLose));
+    check(over, &[(true, 0)], (true, HOUR), (Capacity::OnDemand, CapacityReason::NoTimeToLose));
 }
 
 #[test]
 fn runs_on_on_demand_where_spot_saves_nothing() {
-    let situation = DeadlineSituation { spot: usd(3), spot_is_available: true, ..situation() };
-    check(situation, &[(true, 0)], 0, (Capacity::OnDemand, CapacityReason::SpotSavesNothing));
+    let situation = DeadlineSituation { spot: usd(3), ..situation() };
+    check(situation, &[(true, 0)], (true, 0), (Capacity::OnDemand, CapacityReason::SpotSavesNothing));
 }
 
 #[test]
-fn a_history_keeps_changes_only() {
-    let seen_once = history(&[(true, 0), (false, HOUR)]);
-    assert_eq!(history(&[(true, 0), (true, 600), (true, 1200), (false, HOUR), (false, 2 * HOUR)]), seen_once);
+fn a_history_keeps_changes_and_the_last_refusal_only() {
+    let seen_once = history(&[(true, 0), (false, HOUR), (false, 3 * HOUR)]);
+    let often = [(true, 0), (true, 600), (true, 1200), (false, HOUR), (false, 2 * HOUR), (false, 3 * HOUR)];
+    assert_eq!(history(&often), seen_once);
     assert_eq!(serde_json::from_value::<SpotHistory>(serde_json::to_value(seen_once).unwrap()).unwrap(), seen_once);
 }
 
 #[test]
-fn a_long_stay_is_expected_to_last() {
-    let history = history(&[(true, 0)]);
-    let left = |hours: i64| history.likely_hours_left(time(NOW) + SignedDuration::from_hours(hours));
-    assert!(left(0) < left(1) && left(1) < left(10));
+fn a_state_of_an_earlier_version_is_read() {
+    let earlier = r#"{"current": [false, "2026-09-01T12:00:00Z"], "stays": {"count": 1, "log_thousandths": 693},
+        "absences": {"count": 0, "log_thousandths": 0}}"#;
+    assert_eq!(serde_json::from_str::<SpotHistory>(earlier).unwrap(), history(&[(false, 0)]));
+}
+
+#[test]
+fn what_has_lasted_long_is_expected_to_last() {
+    let lengths = SpotHistory::default().stay_lengths(time(NOW));
+    let another_hour = |age: f64| lengths.chance_to_last(age + 1.0) / lengths.chance_to_last(age);
+    assert!(another_hour(0.0) < another_hour(1.0) && another_hour(1.0) < another_hour(10.0));
+    assert!((lengths.chance_to_last(lengths.length_at(0.5)) - 0.5).abs() < 1e-6);
+}
+
+/// Whether what was seen is believed to have no memory: then the age says little.
+#[test]
+fn equal_lengths_are_learned() {
+    let hours = |n: i64| (n % 2 == 0, n * HOUR);
+    let lengths = history(&(0..40).map(hours).collect::<Vec<_>>()).stay_lengths(time(NOW));
+    let another_hour = |age: f64| lengths.chance_to_last(age + 1.0) / lengths.chance_to_last(age);
+    assert!(another_hour(4.0) < 0.6 && another_hour(0.0) > 0.3, "{} {}", another_hour(0.0), another_hour(4.0));
 }
 
 #[test]
@@ -135,9 +154,9 @@ fn a_looser_deadline_is_expected_to_cost_less() {
         .collect();
     assert_snapshot!(rows.join("\n"), @r"
     Some(173700): $192.67 ($192.67 to $192.67)
-    Some(216000): $106.05 ($23.30 to $183.13)
-    Some(324000): $81.77 ($19.75 to $170.33)
-    None: $22.50 ($19.73 to $22.42)
+    Some(216000): $130.54 ($73.38 to $177.83)
+    Some(324000): $83.51 ($21.72 to $148.60)
+    None: $24.49 ($21.37 to $27.45)
     ");
     assert_eq!(expected_costs(&asked, &candidates, time(NOW)), costs);
     assert!(expected_costs(&terms("within = \"60h\""), &candidates, time(NOW)).is_empty());
@@ -164,19 +183,16 @@ fn any_blow() -> impl Strategy<Value = Blow> {
 
 fn any_situation() -> impl Strategy<Value = DeadlineSituation> {
     let times = (1..20 * HOUR, 0..2 * HOUR, 600..HOUR, 0..10 * HOUR);
-    (times, 1..9_u64, 0..9_u64, any::<bool>()).prop_map(
-        |((work, restart, interval, spare), on_demand, spot, sees_spot_return)| DeadlineSituation {
-            work_left_seconds: work,
-            time_left_seconds: work + restart + interval + spare,
-            restart_seconds: restart,
-            interval_seconds: interval,
-            on_demand: usd(on_demand),
-            spot: usd(spot),
-            running: Capacity::None,
-            spot_is_available: false,
-            sees_spot_return,
-        },
-    )
+    (times, 1..9_u64, 0..9_u64).prop_map(|((work, restart, interval, spare), on_demand, spot)| DeadlineSituation {
+        work_left_seconds: work,
+        time_left_seconds: work + restart + interval + spare,
+        restart_seconds: restart,
+        interval_seconds: interval,
+        on_demand: usd(on_demand),
+        spot: usd(spot),
+        running: Capacity::None,
+        spot_is_refused: false,
+    })
 }
 
 /// Lives the job to its end, with the last blow repeated, and gives the time that was left.
@@ -186,10 +202,8 @@ fn live(mut now_is: DeadlineSituation, blows: &[Blow]) -> i64 {
     let mut blow = Blow { spot_is_available: false, lost_percent: 100, interval_percent: 100 };
     while now_is.work_left_seconds > 0 {
         blow = blows.next().unwrap_or(blow);
-        now_is.spot_is_available = blow.spot_is_available;
-        history.observe(blow.spot_is_available, now);
-        let before = (now_is.running, now_is.spot_is_available);
-        let next = choose_capacity(&now_is, &history, now).capacity;
+        let before = (now_is.running, blow.spot_is_available);
+        let next = choose_by_launch(&now_is, &mut history, blow.spot_is_available, now).capacity;
         assert!(next != Capacity::Spot || blow.spot_is_available, "nothing runs on Spot that cannot be had");
         if next != before.0 || before == (Capacity::Spot, false) {
             restart_left = now_is.restart_seconds;

@@ -23,14 +23,15 @@ fn a_head_names_nothing_that_cannot_be() {
     check(&head(3, None, vec![checkpoint(1); 5_000]), Some("it names more than 500 checkpoints"));
     let unverified = Head { unverified: vec![checkpoint(1); 5_000], ..head(3, None, Vec::new()) };
     check(&unverified, Some("it names more than 500 checkpoints"));
-    let result = HeadResult { succeeded: true, code: None, why: String::new(), at: Timestamp::UNIX_EPOCH };
+    let result =
+        HeadResult { succeeded: true, code: None, why: String::new(), at: Timestamp::UNIX_EPOCH, is_final: false };
     let nobodys = Head { result: Some(result), ..Head::default() };
     check(&nobodys, Some("it names a result, and no attempt that came to it"));
 }
 
 fn check_admits(result: Option<bool>, head_attempt: u32, (attempt, retry_of): (u32, u32), expect: bool) {
     let at = Timestamp::UNIX_EPOCH;
-    let result = result.map(|succeeded| HeadResult { succeeded, code: None, why: String::new(), at });
+    let result = result.map(|succeeded| HeadResult { succeeded, code: None, why: String::new(), at, is_final: false });
     let mut head = Head { launch: "0a".to_owned(), result, ..head(head_attempt, None, Vec::new()) };
     assert_eq!(head.admits(attempt, "0b", retry_of), expect, "{head:?} {attempt} {retry_of}");
     if expect {
@@ -52,7 +53,8 @@ fn only_a_retry_takes_the_fence_from_a_failure_and_nothing_from_a_success() {
 
 #[test]
 fn the_holder_of_the_fence_keeps_its_result() {
-    let result = HeadResult { succeeded: false, code: Some(1), why: String::new(), at: Timestamp::UNIX_EPOCH };
+    let result =
+        HeadResult { succeeded: false, code: Some(1), why: String::new(), at: Timestamp::UNIX_EPOCH, is_final: false };
     let mut head = Head { launch: "0a".to_owned(), result: Some(result), ..head(2, None, Vec::new()) };
     assert!(!head.admits(2, "0a", 1));
     head.claim(2, "0a");
@@ -82,6 +84,7 @@ fn a_heartbeat_and_an_exit_record_are_of_their_attempt() {
         unsaved_seconds: None,
         gpus: None,
         trend: crate::telemetry::GpuTrend::default(),
+        work: WorkSigns::default(),
     };
     assert_eq!(beat(2, Some(3.5)).check(2), Ok(()));
     assert_eq!(Heartbeat { gpu_percent: Some(100.0), ..beat(2, None) }.check(2), Ok(()));
@@ -99,6 +102,7 @@ fn a_heartbeat_and_an_exit_record_are_of_their_attempt() {
         reason: ExitReason::Broken,
         code: None,
         why: String::new(),
+        is_final: false,
     };
     assert_eq!((exit.check(2), exit.check(3).is_err()), (Ok(()), true));
 }

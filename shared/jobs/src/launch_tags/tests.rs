@@ -12,12 +12,13 @@ use crate::{Candidate, GpuSpec, JobId, JobTerms, Lifecycle, MachineImage, Machin
 fn job(owner: Option<&str>, tags: &[(&str, &str)]) -> Job {
     let terms = JobTerms {
         tags: tags.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect(),
-        gpu: GpuSpec { count: 1, memory_gib_min: 0, types: Vec::new() },
+        gpu: GpuSpec { count: 1, name: None, memory_gib_min: 0, types: Vec::new() },
         spot: None,
         max_runtime_seconds: 3_600,
         finish_by: None,
         estimated_runtime_seconds: None,
         max_usd: None,
+        max_rate: None,
         retries: 0,
         bucket_region: None,
         checkpoint: None,

@@ -1,4 +1,4 @@
-//! What a job with a deadline runs on: what [`choose_capacity`] is asked, and what follows from its answer.
+//! The capacity for a job with a deadline: the question to the policy, and the consequences of its answer.
 //!
 //! Work counts as done once a complete checkpoint holds it, or as the steps of checkpoints show where the job says how many there are. Both
 //! are bounded by what Curfew itself has seen: a machine that writes wrong steps cannot make its job look further than its machines ran.
@@ -7,14 +7,14 @@ use jiff::{SignedDuration, Timestamp};
 use model::duration::format_duration;
 
 use super::limits::{TimeLeft, after, use_up};
-use crate::deadline::CHECKPOINT_SEEN_AFTER;
+use crate::deadline::{CHECKPOINT_SEEN_AFTER, choose_capacity};
 use crate::{
     AGENT_ENDS_BEFORE, ATTEMPT_MIN, Candidate, Capacity, CapacityReason, DeadlineSituation, Job, JobDeadline, JobFacts,
-    JobId, JobMachine, JobTerms, Lifecycle, Phase, Ranking, choose_capacity,
+    JobId, JobMachine, JobTerms, Lifecycle, Phase, Ranking,
 };
 
-/// From a launch to the command, until the job's own attempts have shown it: a GPU machine boots in two to five minutes, and `setup` takes
-/// some.
+/// Time from a launch to the command, until the job's own attempts have shown it: a GPU machine boots in two to five minutes, and `setup`
+/// takes some.
 pub(crate) const START: SignedDuration = SignedDuration::from_mins(10);
 
 /// The soonest deadline is so much later than the work takes.
@@ -27,7 +27,7 @@ const DECISION_INTERVAL: SignedDuration = SignedDuration::from_mins(5);
 /// The first steps may compile and load. From so much work on their speed counts.
 const SPEED_COUNTS_AFTER: SignedDuration = SignedDuration::from_hours(1);
 
-/// What is left of a job that is not over, however long it was to take.
+/// Least work that is left of a job that is not over, however long it was to take.
 const WORK_LEFT_MIN: SignedDuration = ATTEMPT_MIN;
 
 /// Takes in when the command of the present attempt began, and its newest complete checkpoint.
@@ -69,8 +69,8 @@ fn start_seconds(deadline: &JobDeadline) -> i64 {
     deadline.start_seconds.unwrap_or(START.as_secs())
 }
 
-/// In how long a run will see the next checkpoint: a decision before that could count on no more work than now. Without checkpoints, all
-/// the work is one.
+/// Returns the seconds until a run will see the next checkpoint: a decision before that could count on no more work than now. Without
+/// checkpoints, all the work is one.
 fn next_checkpoint_in(job: &Job, deadline: &JobDeadline, work_left: i64, now: Timestamp) -> i64 {
     let every = job.terms.checkpoint.as_ref().map_or(i64::MAX, |checkpoint| checkpoint.every_seconds).min(work_left);
     let (start, seen_after) = (start_seconds(deadline), CHECKPOINT_SEEN_AFTER.as_secs());
@@ -89,7 +89,7 @@ fn cheapest(job: &Job, lifecycle: Lifecycle) -> Option<&Candidate> {
     candidates.into_iter().find(|candidate| candidate.lifecycle == lifecycle)
 }
 
-/// What is left of its limits on demand, without the time in which the agent ends the command.
+/// Returns the time that the job's limits leave on demand, in seconds, without the time in which the agent ends the command.
 fn time_left(job: &Job, now: Timestamp) -> (i64, TimeLeft) {
     let cost_max = cheapest(job, Lifecycle::OnDemand).map(Candidate::cost_max).unwrap_or_default();
     let left = match job.machine() {
@@ -99,7 +99,7 @@ fn time_left(job: &Job, now: Timestamp) -> (i64, TimeLeft) {
     (left.seconds.saturating_sub(AGENT_ENDS_BEFORE.as_secs()), left)
 }
 
-/// How it stands with a job that has a deadline. `may_be_spot`: whether Spot may be had, as far as EC2 has not just said otherwise.
+/// Returns the situation of a job that has a deadline. `may_be_spot`: `true` if Spot may be had, as far as EC2 has not just said otherwise.
 pub(crate) fn situation(job: &Job, may_be_spot: bool, now: Timestamp) -> Option<DeadlineSituation> {
     let (deadline, estimated) = (job.deadline.as_ref()?, job.terms.estimated_runtime_seconds?);
     let work_left_seconds = work_left(job, deadline, estimated, now);
@@ -120,12 +120,12 @@ pub(crate) fn situation(job: &Job, may_be_spot: bool, now: Timestamp) -> Option<
             Some(Lifecycle::Spot) => Capacity::Spot,
             Some(Lifecycle::OnDemand) => Capacity::OnDemand,
         },
-        spot_is_available: may_be_spot && spot.is_some(),
-        sees_spot_return: false,
+        spot_is_refused: !may_be_spot || spot.is_none(),
     })
 }
 
-/// How long the job could stand still and finish on time on the machine that it has, if that is never lost; below 0 it will be late.
+/// Returns the time that the job could stand still and finish on time, on the machine that it has, if that is never lost; below 0 it will
+/// be late.
 pub(crate) fn slack_seconds(job: &Job, now: Timestamp) -> Option<i64> {
     let slack = situation(job, true, now)?.slack_seconds();
     let deadline = job.deadline.as_ref()?;
@@ -144,12 +144,12 @@ pub(super) fn decide(mut job: Job, may_be_spot: bool, now: Timestamp) -> Job {
     job
 }
 
-/// What it was last decided to run on; `None` without a deadline.
+/// Returns the capacity of the last decision; `None` without a deadline.
 pub(super) fn decided(job: &Job) -> Option<Capacity> {
     Some(job.deadline.as_ref()?.decision?.capacity)
 }
 
-/// Why a job that has never run cannot meet its deadline, and by how much.
+/// Explains why a job that has never run cannot meet its deadline, and by how much.
 pub(super) fn cannot_be_met(job: &Job, now: Timestamp) -> Option<String> {
     let deadline = job.deadline.as_ref().filter(|_| job.machines == 0)?;
     let work = work_left(job, deadline, job.terms.estimated_runtime_seconds?, now);
@@ -169,7 +169,7 @@ pub(super) fn cannot_be_met(job: &Job, now: Timestamp) -> Option<String> {
     })
 }
 
-/// Why a job that is submitted now could not meet its deadline.
+/// Explains why a job that is submitted now could not meet its deadline.
 #[must_use]
 pub fn deadline_obstacle(terms: &JobTerms, ranking: &Ranking, now: Timestamp) -> Option<String> {
     let unnamed = JobId { team: "".into(), job: String::new() };
@@ -177,19 +177,19 @@ pub fn deadline_obstacle(terms: &JobTerms, ranking: &Ranking, now: Timestamp) ->
     cannot_be_met(&job, now)
 }
 
-/// Whether a job that waits for Spot has waited long enough.
+/// Returns `true` if a job that waits for Spot has waited long enough.
 pub(super) fn waited_enough(job: &Job, now: Timestamp) -> bool {
     let was_refused = job.deadline.as_ref().is_some_and(|deadline| deadline.on_demand_refused);
     !was_refused && decided(&decide(job.clone(), false, now)) == Some(Capacity::OnDemand)
 }
 
-/// Until when a job without a machine can wait for Spot at the latest.
+/// Returns the latest time until which a job without a machine can wait for Spot.
 pub(crate) fn on_demand_from(job: &Job, now: Timestamp) -> Option<Timestamp> {
     Some(after(now, SignedDuration::from_secs(situation(job, false, now)?.spare_seconds())))
 }
 
-/// Whether a machine on Spot is to be left for one on demand: just when the deadline could no longer bear its loss. Where that moment has
-/// passed, nothing is gained any more.
+/// Returns `true` if a machine on Spot is to be left for one on demand: just when the deadline could no longer bear its loss. After that
+/// moment nothing is gained any more.
 pub(super) fn leaves_spot(job: &Job, placed: &JobMachine, now: Timestamp) -> bool {
     let Some((situation, deadline)) = situation(job, true, now).zip(job.deadline.as_ref()) else { return false };
     let reason = choose_capacity(&situation, &deadline.spot, now).reason;

@@ -1,4 +1,4 @@
-//! Before its first launch: a job waits until the jobs that it comes after have succeeded, and for its turn in its sweep.
+//! The wait before the first launch: a job waits until the jobs that it comes after have succeeded, and for its turn in its sweep.
 
 use std::ops::ControlFlow;
 

@@ -12,26 +12,26 @@ use crate::{
     UsedUpQuota, token,
 };
 
-/// How long the previous machine may hold the quota's vCPUs.
+/// Longest time for which the previous machine may hold the quota's vCPUs.
 pub(super) const PREVIOUS_MACHINE_GONE_IN: SignedDuration = SignedDuration::from_mins(1);
 
-/// When a quota is looked at again: a person has to raise it.
+/// Time after which a quota is looked at again: a person has to raise it.
 pub(super) const QUOTA_HELD_FOR: SignedDuration = SignedDuration::from_mins(15);
 
-/// When a permission that is missing is looked at again: it may be on its way, or be taken away for a while on purpose.
+/// Time after which a missing permission is looked at again: it may be on its way, or be taken away for a while on purpose.
 const PERMISSION_HELD_FOR: SignedDuration = SignedDuration::from_mins(15);
 
-/// When a service-linked role or an instance profile that is missing is looked for again: a person has to create it.
+/// Time after which a missing service-linked role or instance profile is looked for again: a person has to create it.
 const ROLE_HELD_FOR: SignedDuration = SignedDuration::from_mins(15);
 
-/// How long EC2 may not know a new instance profile: mostly seconds, minutes at worst (IAM user guide,
-/// "Changes that I make are not always immediately visible").
+/// Longest time for which EC2 may not know a new instance profile: mostly seconds, minutes at worst (IAM user guide, "Changes that I make
+/// are not always immediately visible").
 const PROFILE_APPEARS_IN: SignedDuration = SignedDuration::from_mins(5);
 
-/// When to read an image again after one of its snapshots is gone: a person, or its publisher, has to name another one.
+/// Time after which an image is read again if one of its snapshots is gone: a person, or its publisher, has to name another one.
 const SNAPSHOT_HELD_FOR: SignedDuration = SignedDuration::from_mins(15);
 
-/// From this age on the owner of a job is notified of a launch without an answer.
+/// Age from which on the owner of a job is notified of a launch without an answer.
 const NOTIFY_UNANSWERED_LAUNCH_AFTER: SignedDuration = SignedDuration::from_mins(15);
 
 /// EC2 forgets a token a day after its instance has ended (EC2 API reference, "Ensuring idempotency"), and would launch by it once more.
@@ -59,8 +59,8 @@ pub(super) fn ask(mut job: Job, launching: LaunchInProgress) -> JobDecision {
     (job, launch.into_iter().collect())
 }
 
-/// What is asked for follows from the state alone: the same state asks for the same, by the same token; and by an old one, or with
-/// too little time left for an attempt, only what was launched by it.
+/// Builds the request from the state alone: the same state asks for the same, by the same token. By an old token, or with too little time
+/// left for an attempt, it asks only for what was launched by it.
 fn launch(job: &Job, launching: &LaunchInProgress, now: Timestamp) -> Option<LaunchRequest> {
     let ranking = job.ranking.as_ref()?;
     let candidate = ranking.candidates.get(usize::from(launching.candidate))?.clone();
@@ -155,7 +155,7 @@ fn refused(job: Job, mut launching: LaunchInProgress, said: &str, facts: &JobFac
     next_candidate(job, launching, said, facts, now)
 }
 
-/// Why the job ends, where EC2 has refused for good every candidate for which there is time and money.
+/// Returns the reason for the job's end, if EC2 has refused for good every candidate for which there is time and money.
 fn all_refused(job: &Job, refused: &RefusedCandidates, now: Timestamp) -> Option<String> {
     let candidates = job.ranking.iter().flat_map(|ranking| &ranking.candidates);
     let is_out = |(number, one): (u8, &Candidate)| {
@@ -237,7 +237,7 @@ pub(super) fn ended(job: Job, machine: &JobMachine, lost: LossReason, is_at_hand
     }
 }
 
-/// What happened to its last machines that EC2 ended before their first heartbeat.
+/// Describes the last machines of the job that EC2 ended before their first heartbeat.
 pub(super) fn describe_launches_without_heartbeat(job: &Job) -> Option<String> {
     let how = job.lost.filter(|_| job.launches_without_heartbeat > 0)?.describe();
     Some(match job.launches_without_heartbeat {
@@ -246,7 +246,7 @@ pub(super) fn describe_launches_without_heartbeat(job: &Job) -> Option<String> {
     })
 }
 
-/// It is asked for again by the next run; for long, its owner is notified.
+/// Leaves the launch to the next run, which asks for it again. If it has no answer for long, its owner is notified.
 fn unanswered(mut job: Job, launching: LaunchInProgress, now: Timestamp) -> Job {
     let unanswered = launching.unanswered || now.duration_since(launching.at) >= NOTIFY_UNANSWERED_LAUNCH_AFTER;
     job.phase = Phase::Launching(LaunchInProgress { unanswered, ..launching });
@@ -278,6 +278,7 @@ fn launched(
     // After machines without a heartbeat another launch is no success yet.
     job.unplaced_since = job.unplaced_since.filter(|_| job.launches_without_heartbeat > 0);
     job.machines = job.machines.saturating_add(1);
+    job.last_machine = Some(placed.clone());
     job.passes = 0;
     if let Some(deadline) = &mut job.deadline {
         match placed.lifecycle {
@@ -300,7 +301,7 @@ fn launched(
     (job, std::iter::once(noted).chain(effects).chain(std::iter::once(settle)).collect())
 }
 
-/// Nothing was launched: the next candidate of the pass, or none is left.
+/// Tries the next candidate of the pass after a refused launch, or ends the pass if none is left.
 fn next_candidate(
     mut job: Job,
     launching: LaunchInProgress,

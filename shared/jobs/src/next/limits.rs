@@ -1,4 +1,4 @@
-//! How much time and money a job has left.
+//! The time and money that a job has left.
 
 use jiff::{SignedDuration, Timestamp};
 use model::duration;
@@ -11,7 +11,7 @@ use crate::{ATTEMPT_MIN, EXPIRES_AFTER, Job, JobMachine};
 /// EC2 bills 60 seconds at least (EC2 user guide, "On-Demand Instances").
 const BILLED_SECONDS_MIN: u64 = 60;
 
-/// How long a job may still run.
+/// The time that a job may still run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TimeLeft {
     /// Whole seconds; below 0 where it is over.
@@ -28,7 +28,7 @@ enum JobLimit {
 }
 
 impl TimeLeft {
-    /// What is left from `now` on, on a machine that costs so much: the least of what the limits leave.
+    /// Returns the time left from `now` on, on a machine of that cost: the least that the limits leave.
     pub(crate) fn on_machine(job: &Job, cost_max: CostMax, now: Timestamp) -> Self {
         let runtime = job.terms.max_runtime_seconds.saturating_sub(job.used.seconds);
         let finish_by = job.terms.finish_by.map(|by| by.as_second().saturating_sub(now.as_second()));
@@ -45,12 +45,12 @@ impl TimeLeft {
             .unwrap_or(Self { seconds: runtime, limit: JobLimit::Runtime })
     }
 
-    /// What is left whatever the machine costs.
+    /// Returns the time left, whatever the machine costs.
     pub(super) fn on_any_machine(job: &Job, now: Timestamp) -> Self {
         Self::on_machine(job, CostMax::default(), now)
     }
 
-    /// Whether no attempt is begun any more.
+    /// Returns `true` if no attempt is begun any more.
     pub(crate) const fn is_over(self) -> bool {
         self.seconds < ATTEMPT_MIN.as_secs()
     }
@@ -61,13 +61,13 @@ impl TimeLeft {
         Timestamp::from_second(end).unwrap_or(Timestamp::MAX)
     }
 
-    /// Why no attempt is begun any more.
+    /// Explains why no attempt is begun any more.
     pub(super) fn describe(self, job: &Job) -> String {
         let left = self.describe_left(job);
         format!("{left}; no attempt is begun with less than {}", duration::format_duration(ATTEMPT_MIN))
     }
 
-    /// What is left of each limit.
+    /// Describes the rest of the limit that leaves the least.
     pub(super) fn describe_left(self, job: &Job) -> String {
         let left = duration::format_duration(SignedDuration::from_secs(self.seconds));
         match self.limit {

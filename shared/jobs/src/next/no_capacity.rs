@@ -22,7 +22,7 @@ pub(super) fn back_off_minutes(pause: u32) -> u32 {
 /// The longest pause where the deadline calls for a machine on demand, and EC2 has none.
 const ON_DEMAND_TRIED_AGAIN: SignedDuration = SignedDuration::from_mins(5);
 
-/// It waits for capacity, or for the moment when its deadline asks for a machine on demand.
+/// Waits for capacity, or for the moment when the job's deadline asks for a machine on demand.
 pub(super) fn waiting(job: Job, waiting: &CapacityWait, facts: &JobFacts, now: Timestamp) -> JobDecision {
     let is_due = now >= waiting.until || deadline::waited_enough(&job, now);
     if TimeLeft::on_any_machine(&job, now).is_over() || (is_due && facts.may_act) {
@@ -39,6 +39,7 @@ pub(super) fn wait(mut job: Job, quotas: &[UsedUpQuota], said: &str, now: Timest
     let named = named.join(", ");
     if is_quota && job.previous_attempt.is_none() {
         let why = format!("the quota {named} is used up: {said}. Ask Service Quotas to raise it");
+        let why = with_left_out(&job, why);
         return hold(job, HoldReason::Quota, why, after(now, QUOTA_HELD_FOR));
     }
     let (long, why) = if is_quota {
@@ -54,10 +55,19 @@ pub(super) fn wait(mut job: Job, quotas: &[UsedUpQuota], said: &str, now: Timest
         Some(CapacityDecision { capacity: Capacity::OnDemand, .. }) => (long.min(ON_DEMAND_TRIED_AGAIN), why),
         _ => (long, why),
     };
+    let why = with_left_out(&job, why);
     pause(job, long, why, now)
 }
 
-/// Nothing is asked for until then.
+/// Also which machines the job does not get by default: its owner may allow them.
+pub(super) fn with_left_out(job: &Job, why: String) -> String {
+    match job.ranking.as_ref().and_then(|ranking| ranking.left_out.as_ref()) {
+        Some(left_out) => format!("{}; {left_out}", why.trim_end_matches('.')),
+        None => why,
+    }
+}
+
+/// Pauses the job: no launch is asked for until then.
 pub(super) fn pause(mut job: Job, pause: SignedDuration, why: String, now: Timestamp) -> JobDecision {
     let noted = note(&job, TransitionKind::Waits, why.as_str());
     job.phase = Phase::Waiting(CapacityWait { until: after(now, pause), passes: job.passes, said: why });

@@ -1,4 +1,4 @@
-//! When a job is over: how it ended, and what is still to be tidied up.
+//! The end of a job: its result, and what is still to be tidied up.
 
 use jiff::{SignedDuration, Timestamp};
 use model::fault::one_line;
@@ -18,11 +18,11 @@ pub(super) const AGENT_SHUTS_DOWN_IN: SignedDuration = SignedDuration::from_mins
 /// The longest name of the person who cancelled a job, in characters.
 const BY_CHARACTERS_MAX: usize = 200;
 
-/// How long after a machine's end the result may be unreadable before the job counts as over.
+/// Longest time after a machine's end for which the result may be unreadable before the job counts as over.
 pub(super) const UNREAD_FOR: SignedDuration = SignedDuration::from_hours(1);
 
-/// Why the job is over without another attempt although the result of the last one is unknown: head.json is damaged, or may not be read. `None` as
-/// long as its machine may still be there.
+/// Returns the reason for which the job is over without another attempt although the result of the last one is unknown: head.json is
+/// damaged, or may not be read. `None` as long as its machine may still be there.
 pub(super) fn never_read(job: &Job, facts: &JobFacts, now: Timestamp) -> Option<String> {
     // Between an interruption and the next launch, and after an answer, there is no open request.
     let was_asked = facts.warned.is_none() && facts.answer.is_none();
@@ -42,15 +42,17 @@ pub(super) fn never_read(job: &Job, facts: &JobFacts, now: Timestamp) -> Option<
     is_due.then(why)
 }
 
-/// How an attempt ended, as its agent says.
+/// The result of an attempt, as its agent says.
 pub(super) struct AttemptResult<'a> {
     pub(super) attempt: u32,
     succeeded: bool,
     pub(super) code: Option<i32>,
     why: &'a str,
+    pub(super) is_final: bool,
 }
 
-/// What the end of an attempt, or a person, calls for; `None` while neither is known. A result comes before a person's wish.
+/// Ends or retries the job after the end of an attempt or a person's request to cancel; `None` while neither is known. A result comes
+/// before a person's wish.
 pub(super) fn conclude(job: &Job, facts: &JobFacts, now: Timestamp) -> Option<JobDecision> {
     if let Some(result) = find_result(job, facts) {
         let why = describe_result(result.succeeded, result.code, result.why);
@@ -69,21 +71,21 @@ pub(super) fn conclude(job: &Job, facts: &JobFacts, now: Timestamp) -> Option<Jo
 fn find_result<'a>(job: &Job, facts: &'a JobFacts) -> Option<AttemptResult<'a>> {
     let head = facts.head.iter().flatten().find(|head| head.attempt <= job.attempt);
     let in_head = head.and_then(|head| {
-        let HeadResult { succeeded, code, why, .. } = head.result.as_ref()?;
-        Some(AttemptResult { attempt: head.attempt, succeeded: *succeeded, code: *code, why })
+        let HeadResult { succeeded, code, why, is_final, .. } = head.result.as_ref()?;
+        Some(AttemptResult { attempt: head.attempt, succeeded: *succeeded, code: *code, why, is_final: *is_final })
     });
     let is_present = matches!(job.phase, Phase::Running(_) | Phase::Interrupted(_));
     let exit = facts.exit.iter().flatten().find(|exit| is_present && exit.attempt == job.machine_attempt());
     let exit = exit.filter(|exit| matches!(exit.reason, ExitReason::Succeeded | ExitReason::Failed));
     let in_exit = exit.map(|exit| {
         let succeeded = exit.reason == ExitReason::Succeeded;
-        AttemptResult { attempt: exit.attempt, succeeded, code: exit.code, why: &exit.why }
+        AttemptResult { attempt: exit.attempt, succeeded, code: exit.code, why: &exit.why, is_final: exit.is_final }
     });
     let mut results = in_head.into_iter().chain(in_exit);
     results.find(|result| result.succeeded || result.attempt > job.retries.attempt)
 }
 
-/// What the agent says, which is a whole sentence of how it ended; before it the exit code, where that does not say it.
+/// Describes the result in the agent's words, which are a whole sentence; before it the exit code, where the agent does not say it.
 fn describe_result(succeeded: bool, code: Option<i32>, why: &str) -> String {
     let code = code.filter(|_| !succeeded).map(|code| format!("exit code {code}"));
     let ended = match &code {
@@ -95,7 +97,6 @@ fn describe_result(succeeded: bool, code: Option<i32>, why: &str) -> String {
     if why.is_empty() { ended } else { format!("{ended}: {why}") }
 }
 
-/// It is over.
 pub(super) fn end(mut job: Job, result: JobResult, why: String, facts: &JobFacts, now: Timestamp) -> JobDecision {
     let machine = job.machine().cloned();
     let noted = note(&job, TransitionKind::Finished, why.as_str());
@@ -108,7 +109,7 @@ pub(super) fn end(mut job: Job, result: JobResult, why: String, facts: &JobFacts
     (job, std::iter::once(noted).chain(effects).collect())
 }
 
-/// What is left of a job that is over: its machines, and what is reserved.
+/// Tidies up after a job that is over: its machines, and its reservation.
 pub(super) fn go_on(mut job: Job, mut ended: JobEnd, facts: &JobFacts, now: Timestamp) -> JobDecision {
     if ended.closed {
         return (job, vec![Effect::Forget]);

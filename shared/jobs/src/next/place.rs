@@ -1,4 +1,4 @@
-//! Before a job has a machine: where it can run, and with which money.
+//! The way of a job to a machine: the pools in which it can run, and the money for it.
 
 use jiff::{SignedDuration, Timestamp};
 use model::money::{Amount, Rate};
@@ -14,17 +14,17 @@ use crate::{
 /// A ranking whose prices are older is made anew, where there is time to.
 pub(super) const RANKING_IS_OLD_AFTER: SignedDuration = SignedDuration::from_mins(15);
 
-/// When a budget, or that nothing fits, is looked at again.
+/// Time after which a budget is looked at again, or a job for which nothing fits.
 pub(super) const HELD_FOR: SignedDuration = SignedDuration::from_mins(5);
 
-/// When a role that is missing is looked for again: the command that makes it takes a minute, and EC2 to know of it, some.
+/// Time after which a missing role is looked for again: the command that makes it takes a minute, and EC2 takes some time to know of it.
 pub(super) const TEAM_ROLE_HELD_FOR: SignedDuration = SignedDuration::from_mins(2);
 
 /// So much longer than an attempt may last money is reserved, for launches that take their time and for the attempts after it: an
 /// attempt ends later than the one that it replaces by as much as that one took to launch.
 const RESERVED_BEYOND: SignedDuration = SignedDuration::from_hours(1);
 
-/// It has to be ranked.
+/// Continues a job that has to be ranked.
 pub(super) fn submitted(job: Job, facts: &JobFacts, now: Timestamp) -> JobDecision {
     match &facts.answer {
         Some(EffectResult::Ranked(Ok(ranking))) => ranked(job, ranking, facts, now),
@@ -54,11 +54,12 @@ pub(super) fn again(mut job: Job, facts: &JobFacts, now: Timestamp) -> JobDecisi
     (job, vec![Effect::Rank])
 }
 
-/// Why there is no other attempt, and what kept it from one, where EC2 did.
+/// Explains why there is no other attempt, and what kept it from one, where EC2 did.
 fn nothing_left(job: &Job, left: TimeLeft) -> String {
     let launches =
         launch::describe_launches_without_heartbeat(job).map(|launches| format!("; {launches}")).unwrap_or_default();
-    format!("{}{launches}", left.describe(job))
+    let why = format!("{}{launches}", left.describe(job));
+    if job.unplaced_since.is_some() { no_capacity::with_left_out(job, why) } else { why }
 }
 
 /// There is no other attempt. What the last one may have left behind is read first: it may write until its two minutes are over.
@@ -114,7 +115,7 @@ pub(super) fn begin(job: Job, avoid: Option<u8>, facts: &JobFacts, now: Timestam
     }
 }
 
-/// Whether what is reserved covers every candidate.
+/// Returns `true` if the reservation covers every candidate.
 pub(super) fn covers(job: &Job, now: Timestamp) -> bool {
     let Some(reserved) = job.reserved.filter(|reserved| reserved.granted) else { return false };
     let wanted = wanted(job, now);
@@ -122,7 +123,7 @@ pub(super) fn covers(job: &Job, now: Timestamp) -> bool {
     costs_no_more && after(wanted.until, -RESERVED_BEYOND) <= reserved.until
 }
 
-/// What the dearest and the longest of the candidates may still take.
+/// Returns the reservation that covers the dearest and the longest of the candidates.
 fn wanted(job: &Job, now: Timestamp) -> JobReservation {
     let candidates = job.ranking.iter().flat_map(|ranking| &ranking.candidates);
     let (rate, usd) = (Rate::ZERO, Amount::ZERO);
@@ -197,7 +198,7 @@ pub(super) fn reserving(mut job: Job, facts: &JobFacts, now: Timestamp) -> JobDe
     }
 }
 
-/// Which pool of the ranking its previous machine was of.
+/// Returns the index of the previous machine's pool in the ranking.
 fn avoided(job: &Job) -> Option<u8> {
     let lost = job.previous_attempt.as_ref()?;
     let candidates = &job.ranking.as_ref()?.candidates;
@@ -208,7 +209,6 @@ fn avoided(job: &Job) -> Option<u8> {
     place.and_then(|place| u8::try_from(place).ok())
 }
 
-/// It was not to be launched.
 pub(super) fn held(job: Job, held: &LaunchHold, facts: &JobFacts, now: Timestamp) -> JobDecision {
     let is_due = match held.by {
         HoldReason::Observing => facts.may_act,
@@ -236,7 +236,7 @@ pub(super) fn hold(mut job: Job, by: HoldReason, why: String, until: Timestamp) 
     (job, std::iter::once(noted).chain(release).collect())
 }
 
-/// Whether too many attempts came to nothing, as far as anybody has read.
+/// Returns `true` if too many attempts came to nothing, as far as anybody has read.
 pub(super) fn is_without_progress(job: &Job, facts: &JobFacts) -> bool {
     facts.no_progress_attempts_max > 0 && job.progress.attempts_without >= facts.no_progress_attempts_max
 }

@@ -1,8 +1,8 @@
-//! After a command has failed: whether it is retried, and when.
+//! Retries of a failed command: the conditions, and the time.
 //!
-//! It is retried if its document leaves a retry and the limits leave an attempt, if no person has cancelled the job, and if another
-//! machine may run the command: by exit codes 126 and 127 a shell says that the command cannot be run, and it would say that again. What
-//! is not the end of a command uses up no retry: a lost machine, and an agent that had to give up.
+//! The command is retried if its document leaves a retry and the limits leave an attempt, if no person has cancelled the job, if no limit
+//! of the job ended the command, and if another machine may run it: by exit codes 126 and 127 a shell says that the command cannot be run,
+//! and it would say that again. A lost machine, and an agent that had to give up, use up no retry: neither is the end of a command.
 
 use jiff::{SignedDuration, Timestamp};
 use model::instance::InstanceState;
@@ -34,6 +34,7 @@ pub(super) fn retry_or_fail(
     let until = after(now, SignedDuration::from_mins(i64::from(back_off_minutes(used.saturating_add(1)))));
     let obstacle = match job.terms.retries {
         0 => Some(String::new()),
+        _ if failed.is_final => Some("; it is not retried".to_owned()),
         retries if used >= retries => Some(format!("; its retries are used up ({used} of {retries})")),
         _ => find_obstacle(&job, failed.code, facts, (until, now)).map(|why| format!("; it is not retried: {why}")),
     };
@@ -43,7 +44,7 @@ pub(super) fn retry_or_fail(
     }
 }
 
-/// Why there is no retry although one is left.
+/// Explains why there is no retry although one is left.
 fn find_obstacle(
     job: &Job,
     code: Option<i32>,
@@ -82,7 +83,7 @@ fn schedule_retry(mut job: Job, failed: u32, why: &str, until: Timestamp, now: T
     (job, std::iter::once(noted).chain(release).collect())
 }
 
-/// It waits until its machines are gone and the time has come. Its limits end the job even while a previous machine is still there.
+/// Waits until the job's machines are gone and the time has come. Its limits end the job even while a previous machine is still there.
 pub(super) fn await_retry(mut job: Job, mut waiting: RetryWait, facts: &JobFacts, now: Timestamp) -> JobDecision {
     if let Some(machine) = waiting.machine.take_if(|machine| over::is_gone(machine, facts, now)) {
         job = use_up(job, &machine, now);

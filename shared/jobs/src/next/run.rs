@@ -20,7 +20,7 @@ use crate::{
 /// A machine that runs this long after its absolute end has survived two of its three timers.
 const OVERDUE_AFTER: SignedDuration = SignedDuration::from_mins(5);
 
-/// Of a machine that Curfew ends by its tag, and earlier than it had written there.
+/// Explanation for a machine that Curfew ends by its tag, earlier than it had written there.
 const MOVED: &str = "that is earlier than at its launch, so a person has changed the tag";
 
 /// Clocks differ: what ends so shortly before its time, ends because of it.
@@ -28,7 +28,8 @@ const END_IS_NEAR: SignedDuration = SignedDuration::from_mins(1);
 
 /// Reads the progress of the job from the fence. An attempt has head name only checkpoints ahead of the one that it resumed from, by step or, for
 /// the same step, by bytes. So an attempt with a checkpoint in head has made progress, even if a damaged one of a higher step was skipped. An
-/// unverified checkpoint counts only if its step is higher than all before, or if it overwrote one that still counts.
+/// unverified checkpoint counts only if its step is higher than all before, or if it overwrote one that still counts; one of a command that did not
+/// resume only if its step is higher.
 pub(super) fn read(mut job: Job, facts: &JobFacts) -> Job {
     let Some(Some(head)) = &facts.head else { return job };
     let Some(checkpoint) = head.checkpoint.filter(|one| one.attempt <= job.attempt) else { return job };
@@ -38,7 +39,8 @@ pub(super) fn read(mut job: Job, facts: &JobFacts) -> Job {
     // was not gone back from, but written over.
     let is_over = progress.step == Some(checkpoint.step) && head.kept.iter().any(|one| one.step == checkpoint.step);
     let is_certain = !head.unverified.contains(&checkpoint);
-    if is_higher || (checkpoint.attempt > progress.attempt && (is_certain || is_over)) {
+    let has_resumed = head.began_again != Some(checkpoint.attempt);
+    if is_higher || (checkpoint.attempt > progress.attempt && has_resumed && (is_certain || is_over)) {
         progress.step = progress.step.max(Some(checkpoint.step));
         progress.attempt = checkpoint.attempt;
         progress.attempts_without = 0;
@@ -46,7 +48,7 @@ pub(super) fn read(mut job: Job, facts: &JobFacts) -> Job {
     job
 }
 
-/// After the first heartbeat of its machine the earlier launches no longer count: this one succeeded.
+/// Resets the count of earlier launches after the first heartbeat of the machine: this launch succeeded.
 pub(super) fn confirm_launch(mut job: Job, facts: &JobFacts) -> Job {
     let (Phase::Running(machine) | Phase::Interrupted(MachineReplacement { machine, .. })) = &job.phase else {
         return job;
@@ -57,14 +59,13 @@ pub(super) fn confirm_launch(mut job: Job, facts: &JobFacts) -> Job {
     job
 }
 
-/// Whether it sent a heartbeat, wrote head or left an exit record, as far as that was read.
+/// Returns `true` if the machine sent a heartbeat, wrote head or left an exit record, as far as that was read.
 fn has_heartbeat(machine: &JobMachine, facts: &JobFacts) -> bool {
     let has_beat = facts.heartbeat.flatten().is_some();
     let is_in_head = facts.head.iter().flatten().any(|head| head.attempt == machine.attempt);
     has_beat || is_in_head || facts.exit.iter().flatten().any(|exit| exit.attempt == machine.attempt)
 }
 
-/// It has a machine.
 pub(super) fn running(job: Job, placed: &JobMachine, facts: &JobFacts, now: Timestamp) -> JobDecision {
     if facts.warned.as_ref() == Some(&placed.instance) {
         return warned(job, placed, facts, now);
@@ -111,7 +112,7 @@ pub(super) fn warned(job: Job, placed: &JobMachine, facts: &JobFacts, now: Times
     lose(job, placed, &loss, facts, now)
 }
 
-/// Why its heartbeats say that it is lost; `None` if they arrive, or are unknown.
+/// Returns the loss that its heartbeats show; `None` if they arrive, or are unknown.
 fn heartbeat_loss(placed: &JobMachine, facts: &JobFacts, now: Timestamp) -> Option<LossReason> {
     match facts.heartbeat? {
         None => (now.duration_since(placed.launched_at) >= FIRST_HEARTBEAT_AFTER).then_some(LossReason::NoHeartbeat),
@@ -147,7 +148,7 @@ fn alive(mut job: Job, placed: &JobMachine, facts: &JobFacts, now: Timestamp) ->
     (job, vec![noted, Effect::Terminate(placed.clone())])
 }
 
-/// Why there would be no other attempt, if this machine were gone now; `None` too, if unknown whether it came to a result.
+/// Explains why there would be no other attempt, if this machine were gone now; `None` too, if unknown whether it came to a result.
 fn nothing_left(job: &Job, placed: &JobMachine, facts: &JobFacts, now: Timestamp) -> Option<String> {
     facts.head.as_ref()?;
     let job = use_up(job.clone(), placed, now);
@@ -156,7 +157,7 @@ fn nothing_left(job: &Job, placed: &JobMachine, facts: &JobFacts, now: Timestamp
     left.is_over().then(|| left.describe(&job))
 }
 
-/// What no candidate costs less than.
+/// Returns the least price by the hour and the least other cost of all candidates: no candidate costs less.
 pub(super) fn lowest_cost(job: &Job) -> CostMax {
     let costs = || job.ranking.iter().flat_map(|ranking| &ranking.candidates).map(Candidate::cost_max);
     CostMax {
@@ -205,7 +206,8 @@ fn going(
     }
 }
 
-/// It was stopped or terminated, by a person or for a rule of Curfew's: neither is contradicted, and the machine is left as it is.
+/// Ends a job whose machine was stopped or terminated by a person or for a rule of Curfew's: neither is contradicted, and the machine is
+/// left as it is.
 fn by_hand(mut job: Job, placed: &JobMachine, state: InstanceState, facts: &JobFacts, now: Timestamp) -> JobDecision {
     // Whether it had succeeded before is not known.
     if facts.head.is_none() {
@@ -230,7 +232,7 @@ fn by_hand(mut job: Job, placed: &JobMachine, state: InstanceState, facts: &JobF
     over::end(job, result, why, facts, now)
 }
 
-/// It was lost without a warning, and has to be gone before there is another one.
+/// Waits for the end of a machine that was lost without a warning: it has to be gone before there is another one.
 pub(super) fn interrupted(
     mut job: Job,
     replacing: &MachineReplacement,
@@ -270,14 +272,13 @@ pub(super) fn interrupted(
     (job, vec![Effect::Terminate(machine.clone())])
 }
 
-/// How a machine was lost.
 struct MachineLoss {
     how: LossReason,
-    /// Until when it runs at the latest.
+    /// Latest time until which it runs.
     until: Timestamp,
-    /// Whether it was seen gone.
+    /// `true` if it was seen gone.
     is_gone: bool,
-    /// Whether every second counts: then it is launched from the ranking that there is, however old.
+    /// `true` if every second counts: then the next launch uses the present ranking, however old.
     in_time: bool,
 }
 

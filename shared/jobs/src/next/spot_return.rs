@@ -1,4 +1,5 @@
-//! The return to Spot: a machine on demand runs on until EC2 has accepted the launch of one on Spot.
+//! The return to Spot: a machine on demand runs on until EC2 has accepted the launch of one on Spot. Only such a launch shows that Spot is back, and
+//! right after a checkpoint the move loses nothing but the restart.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -6,12 +7,13 @@ use super::launch::{ask, choose, first};
 use super::limits::{after, use_up};
 use super::place::covers;
 use super::{JobDecision, deadline};
+use crate::deadline::choose_capacity;
 use crate::{
     Capacity, CapacityDecision, CapacityReason, DeadlineSituation, Job, JobDeadline, JobFacts, JobMachine,
-    LaunchInProgress, LaunchResult, Lifecycle, LossReason, Phase, choose_capacity,
+    LaunchInProgress, LaunchResult, Lifecycle, LossReason, Phase,
 };
 
-/// How long a machine may still run after the one that replaces it was launched.
+/// Longest time for which a machine may still run after the one that replaces it was launched.
 const OVERLAP: SignedDuration = SignedDuration::from_mins(6);
 
 /// A checkpoint that a run has seen so recently holds nearly all work.
@@ -26,7 +28,7 @@ pub(super) fn request(job: &Job, machine: &JobMachine, now: Timestamp) -> Option
     }
     let without = without_machine(job, machine, now);
     let (candidate, ends_at) = choose(&without, None, &[], None, now).ok()?;
-    if !leaves_time_for_restarts(&without, now) || !covers(&without, now) {
+    if !chooses_spot(&without, now) || !covers(&without, now) {
         return None;
     }
     let deadline = job.deadline.clone().zip(without.deadline);
@@ -36,12 +38,13 @@ pub(super) fn request(job: &Job, machine: &JobMachine, now: Timestamp) -> Option
     Some(ask(job, LaunchInProgress { replaces: Some(Box::new(machine.clone())), ..launching }))
 }
 
-fn leaves_time_for_restarts(without: &Job, now: Timestamp) -> bool {
-    let Some((situation, deadline)) = deadline::situation(without, true, now).zip(without.deadline.as_ref()) else {
-        return false;
-    };
-    let situation = DeadlineSituation { running: Capacity::OnDemand, ..situation };
-    choose_capacity(&situation, &deadline.spot, now).capacity == Capacity::Spot
+/// Asks the policy for a job that runs on demand, and has as much work left as after the move.
+fn chooses_spot(without: &Job, now: Timestamp) -> bool {
+    let situation = deadline::situation(without, true, now);
+    situation.zip(without.deadline.as_ref()).is_some_and(|(situation, deadline)| {
+        let situation = DeadlineSituation { running: Capacity::OnDemand, ..situation };
+        choose_capacity(&situation, &deadline.spot, now).capacity == Capacity::Spot
+    })
 }
 
 /// EC2 has refused a machine on Spot: the job tries the next candidate, and after the last one keeps the machine on demand.
@@ -73,7 +76,7 @@ pub(super) fn leave(job: &Job, machine: &JobMachine, now: Timestamp) -> Job {
 }
 
 /// The job as it is once its machine is left, with what that is decided to be left for.
-fn without_machine(job: &Job, machine: &JobMachine, now: Timestamp) -> Job {
+pub(super) fn without_machine(job: &Job, machine: &JobMachine, now: Timestamp) -> Job {
     let mut job = Job { phase: Phase::Submitted, ..use_up(job.clone(), machine, after(now, OVERLAP)) };
     if let Some(deadline) = &mut job.deadline {
         deadline.end_attempt();

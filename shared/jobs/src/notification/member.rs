@@ -1,5 +1,5 @@
-//! What is said of a member of a sweep. Two messages about the sweep itself say how it begins and ends; why members are not launched is said
-//! once a day of one for all; and of the machine of a member the same is said as of any other job's.
+//! Notifications about a member of a sweep. Two messages about the sweep itself say how it begins and ends. Once a day, one message for all
+//! members says why they are not launched. The machine of a member has the same notifications as that of any other job.
 
 use model::id::{Region, ResourceId};
 use model::notification_log::{Notification, NotificationKey, NotificationKind, RepeatPolicy};
@@ -8,7 +8,7 @@ use super::NotificationDraft;
 use crate::{Job, JobResult, Phase, RetryWait};
 
 impl Job {
-    /// Whether it is a member of a sweep, and no notification of its own is due.
+    /// Returns `true` if the job is a member of a sweep, and no notification of its own is due.
     pub(super) fn is_said_by_sweep(&self, may_act: bool) -> bool {
         self.sweep.is_some()
             && match &self.phase {
@@ -25,8 +25,8 @@ impl Job {
             }
     }
 
-    /// Why this member of a sweep is not launched, for all members, once a day while it lasts; `None` if there is no such reason. `home`: the
-    /// region whose log remembers it.
+    /// Returns the notification why this member of a sweep is not launched, for all members, once a day while it lasts; `None` if there is
+    /// no such reason. `home`: the region whose log remembers it.
     #[must_use]
     pub fn notify_of_members(&self, home: &Region) -> Option<Notification> {
         let sweep = self.sweep_id()?;
@@ -70,7 +70,7 @@ mod tests {
         given.job(|job| (job.job, job.sweep) = (JobId::read("vision/tune-0003-1a2b3c4d").unwrap(), Some(sweep))).job
     }
 
-    /// By the topic of the one notification for all members; of its own none.
+    /// Compares the topic of the one notification for all members. The member itself has none of its own.
     fn check(given: JobInput, expect: Option<&str>) {
         let job = member(given);
         assert_eq!(job.notification(), None, "{:?}", job.phase);

@@ -5,6 +5,8 @@ use model::notification_log::{
     without_known,
 };
 
+mod liveness;
+
 use insta::assert_snapshot;
 
 use crate::next::tests::fixture::*;
@@ -329,7 +331,7 @@ fn the_end_of_a_job_names_a_machine_that_keeps_running_in_observe_mode() {
 }
 
 fn trouble(given: &JobInput, attempt: u32, kind: AgentWarningKind, words: &str) -> Option<Notification> {
-    given.job.notify_agent_warning(attempt, &AgentWarning::new(kind, words), &Region::new("us-east-1"))
+    given.job.notify_agent_warning(attempt, &AgentWarning::new(kind, words), None, &Region::new("us-east-1"))
 }
 
 #[test]

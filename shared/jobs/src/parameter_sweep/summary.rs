@@ -1,4 +1,4 @@
-//! Where all members of a sweep stand, and the two messages about it.
+//! The state of all members of a sweep, and the two messages about it.
 
 use std::collections::BTreeMap;
 
@@ -16,16 +16,16 @@ use crate::{JobId, JobOverview};
 /// The most members that a message lists; the command shows all.
 const LISTED_MAX: usize = 20;
 
-/// Where all members stand together.
+/// The states, time and cost of all members together.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SweepSummary {
-    /// How many members are in each state.
+    /// Number of members in each state.
     pub states: BTreeMap<&'static str, usize>,
-    /// How long their machines ran, together.
+    /// Running time of their machines, together.
     pub seconds: i64,
-    /// What they cost at most, together.
+    /// Highest cost, together.
     pub cost_usd_max: Amount,
-    /// How many members the sweep has, if that is known and these are not all.
+    /// Number of members of the sweep, if that is known and these are not all.
     #[serde(skip)]
     pub of: Option<usize>,
 }
@@ -34,7 +34,7 @@ pub struct SweepSummary {
 #[derive(Debug, Clone, PartialEq)]
 pub enum JobListRow<'a> {
     Job(&'a JobOverview),
-    /// Those of a sweep that are in the list, where the first of them was.
+    /// The members of a sweep that are in the list, where the first of them was.
     Sweep(JobId, SweepSummary),
 }
 
@@ -80,7 +80,7 @@ impl SweepSummary {
         states + &of
     }
 
-    /// How bad it is, once all are over.
+    /// Returns the severity of the result, once all members are over.
     fn severity(&self) -> Severity {
         let has = |state: &str| self.states.contains_key(state);
         if has("failed") {

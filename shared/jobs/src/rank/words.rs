@@ -1,4 +1,4 @@
-//! Why nothing fits, for the owner of a job.
+//! Explanations why no pool fits, for the owner of a job.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -7,14 +7,16 @@ use model::id::{Region, TypeName};
 use model::money::Rate;
 
 use super::hardware::USUAL_ARCHITECTURE;
+use super::left_out::UnboughtPool;
 use super::{CapacityPool, MIB_PER_GIB, PriceObjection};
-use crate::{GpuSpec, JobTerms};
+use crate::{GpuSpec, JobTerms, Lifecycle, MachineSpec};
 
 /// So many names are said; more are counted.
 const NAMES_MAX: usize = 6;
 
 pub(super) fn no_pool(terms: &JobTerms) -> String {
-    let types = types_words(&terms.gpu.types).unwrap_or_else(|| "any GPU instance type".to_owned());
+    let any = if terms.is_cpu_job() { "any instance type without an accelerator" } else { "any GPU instance type" };
+    let types = types_words(terms.types().0).unwrap_or_else(|| any.to_owned());
     let regions = listed(terms.machine.regions.iter());
     let place = if regions.is_empty() { "the home region".to_owned() } else { regions };
     format!("no zone of {place} has both a subnet that may be used and {types}")
@@ -27,12 +29,17 @@ pub(super) fn unwatched(pools: &[&CapacityPool]) -> String {
     )
 }
 
-pub(super) fn other_types(gpu: &GpuSpec, pools: &[&CapacityPool]) -> String {
-    let types = types_words(&gpu.types).unwrap_or_default();
+pub(super) fn other_types(types: &[TypeName], pools: &[&CapacityPool]) -> String {
+    let types = types_words(types).unwrap_or_default();
     format!("no zone of {} that may be used has {types}", listed(regions(pools).into_iter()))
 }
 
-/// Of pools of another architecture than the job's.
+pub(super) fn other_gpus(gpu: &GpuSpec, pools: &[&CapacityPool]) -> String {
+    let name = gpu.name.as_deref().unwrap_or_default();
+    format!("no zone of {} that may be used has a GPU that is {name}", listed(regions(pools).into_iter()))
+}
+
+/// Explains that all pools have another architecture than the job's.
 pub(super) fn other_architecture(terms: &JobTerms, pools: &[&CapacityPool]) -> String {
     let other: BTreeSet<&str> = pools.iter().map(|pool| pool.architecture.as_str()).collect();
     let (types, other) = (types(pools), listed(other.into_iter()));
@@ -41,7 +48,8 @@ pub(super) fn other_architecture(terms: &JobTerms, pools: &[&CapacityPool]) -> S
     match &terms.machine.architecture {
         Some(own) => format!("`machine.architecture` is {own}, and {types} {verb} {other}; change or remove the key"),
         None => format!(
-            "the job runs on {USUAL_ARCHITECTURE}, and {types} {verb} {other}; set `machine.architecture = \"{other}\"`, or name types in `gpu.types`"
+            "the job runs on {USUAL_ARCHITECTURE}, and {types} {verb} {other}; set `machine.architecture = \"{other}\"`, or name types in `{}`",
+            terms.types().1
         ),
     }
 }
@@ -73,6 +81,19 @@ pub(super) fn too_small(gpu: &GpuSpec, pools: &[&CapacityPool]) -> String {
     )
 }
 
+pub(super) fn too_small_without_gpus(machine: &MachineSpec, pools: &[&CapacityPool]) -> String {
+    let largest = pools.iter().max_by_key(|pool| (pool.vcpus, pool.memory_mib, std::cmp::Reverse(&pool.instance_type)));
+    let largest = largest.map(|pool| {
+        format!("; the largest is {}, with {} vCPUs and {}", pool.instance_type, pool.vcpus, gib(pool.memory_mib))
+    });
+    format!(
+        "no type that fits has {} vCPUs and {} GiB of memory{}",
+        machine.vcpus.max(1),
+        machine.memory_gib.max(1),
+        largest.unwrap_or_default()
+    )
+}
+
 pub(super) fn no_image(pools: &[&CapacityPool]) -> String {
     let missing: BTreeSet<String> =
         pools.iter().map(|pool| format!("{} in {}", pool.architecture, pool.region)).collect();
@@ -86,38 +107,52 @@ pub(super) fn not_on_spot(pools: &[&CapacityPool]) -> String {
     )
 }
 
-/// Of pools that cannot be bought; there is one at least.
-pub(super) fn not_bought(terms: &JobTerms, unbought: &[(&CapacityPool, PriceObjection)]) -> String {
+/// Explains why pools cannot be bought; there is one at least.
+pub(super) fn not_bought(unbought: &[UnboughtPool<'_>]) -> String {
     let unknown: BTreeSet<String> = unbought
         .iter()
-        .filter(|(_, why)| matches!(why, PriceObjection::Unknown))
-        .map(|(pool, _)| format!("{} in {}", pool.instance_type, pool.region))
+        .filter(|(_, _, why)| matches!(why, PriceObjection::Unknown))
+        .map(|(pool, ..)| format!("{} in {}", pool.instance_type, pool.region))
         .collect();
     let unknown = (!unknown.is_empty()).then(|| {
         format!("no price is known of {}, and none is guessed: it is asked for again", listed(unknown.iter()))
     });
-    let above = unbought.iter().filter_map(|(pool, why)| match why {
-        PriceObjection::Above { rate, rate_max } => Some((*rate, &pool.instance_type, &pool.zone, *rate_max)),
-        PriceObjection::Unknown => None,
+    let above = unbought.iter().filter_map(|(pool, lifecycle, why)| match why {
+        PriceObjection::Above { rate, limit } => Some((*rate, &pool.instance_type, &pool.zone, *lifecycle, limit)),
+        PriceObjection::Unknown | PriceObjection::Dearer { .. } => None,
     });
-    let above = above.min().map(|(rate, name, zone, rate_max)| {
-        let max_rate = terms.spot.as_ref().and_then(|spot| spot.max_rate);
-        let limit = if max_rate == Some(rate_max) {
-            format!("`spot.max_usd_per_hour`, {}", exact(rate_max))
-        } else {
-            format!("what it costs on demand, {}", exact(rate_max))
-        };
-        let rate = exact(rate);
-        format!("every Spot price that is known is above its limit: the cheapest is {name} in {zone} at {rate}, above {limit}")
-    });
-    above.into_iter().chain(unknown).collect::<Vec<_>>().join("; ")
+    let above =
+        above.min_by_key(|(rate, name, zone, ..)| (*rate, *name, *zone)).map(|(rate, name, zone, lifecycle, limit)| {
+            let (kind, where_) = match lifecycle {
+                Lifecycle::Spot => ("Spot price", format!("in {zone}")),
+                Lifecycle::OnDemand => ("price", format!("on demand in {zone}")),
+            };
+            format!(
+                "every {kind} that is known is above its limit: the cheapest is {name} {where_} at {}, above {}, {}",
+                exact(rate),
+                limit.key,
+                exact(limit.most)
+            )
+        });
+    let why: Vec<String> = above.into_iter().chain(unknown).collect();
+    if why.is_empty() {
+        "no machine that the job gets by default can be bought as it asks".to_owned()
+    } else {
+        why.join("; ")
+    }
 }
 
-fn gpus(count: u32) -> String {
+pub(super) fn too_many(pools: &[&CapacityPool], most: u32, key: &str) -> String {
+    let fewest = pools.iter().min_by_key(|pool| (pool.gpus, &pool.instance_type));
+    let fewest = fewest.map(|pool| format!("{} has {}", pool.instance_type, gpus(pool.gpus))).unwrap_or_default();
+    format!("{key} of the configuration lets a machine have {most} at most, and {fewest}")
+}
+
+pub(super) fn gpus(count: u32) -> String {
     if count <= 1 { "1 GPU".to_owned() } else { format!("{count} GPUs") }
 }
 
-/// To the micro-USD: of two prices that are compared, both must be seen.
+/// Shows a price to the micro-USD: of two prices that are compared, both must be seen.
 fn exact(rate: Rate) -> String {
     let usd_micros = rate.usd_micros_per_hour();
     let (usd, micros) = (usd_micros / 1_000_000, usd_micros % 1_000_000);

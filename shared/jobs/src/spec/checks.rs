@@ -1,10 +1,11 @@
-//! What single values of a spec must be. Each says what is legal.
+//! Checks of single values of a spec. Each says what is legal.
 
 use model::config::ManagedConfig;
 use model::curfew_tags::{TAG_KEY_CHARACTERS_MAX, begins_with_curfew};
 use model::fault::InvalidValue;
 use model::foreign;
 use model::money::USD_MAX;
+use model::partition::Partition;
 use model::region::has_shape;
 use toml::de::DeValue;
 
@@ -22,6 +23,12 @@ pub(super) const SIGNALS: [&str; 6] = ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT",
 
 /// No instance type has more GPUs of NVIDIA (EC2 instance types, "Accelerated computing": 16 of p2.16xlarge).
 pub const TYPE_GPUS_MAX: u32 = 16;
+
+/// No instance type has more (EC2 instance types, "High memory": 1,920 of u7inh-32tb).
+pub(super) const VCPUS_MAX: u32 = 1_920;
+
+/// No instance type has more memory than 32 TiB (EC2 instance types, "High memory": u7inh-32tb).
+pub(super) const MEMORY_GIB_MAX: u32 = 32_768;
 
 /// No GPU has more memory.
 pub(super) const GPU_MEMORY_GIB_MAX: u32 = 1_024;
@@ -126,14 +133,14 @@ pub(super) fn secret(arn: &str) -> Result<(), InvalidValue> {
     let parts: Vec<&str> = arn.splitn(6, ':').collect();
     let is_one = match parts.as_slice() {
         ["arn", partition, service, region, account, resource] => {
-            let is_partition = *partition == "aws" || partition.starts_with("aws-");
+            let is_partition = Partition::find(region).is_some_and(|own| own.name == *partition);
             let is_account = account.len() == 12 && account.bytes().all(|byte| byte.is_ascii_digit());
             let name = match *service {
                 "secretsmanager" => resource.strip_prefix("secret:").filter(|name| has_suffix(name)),
                 "ssm" => resource.strip_prefix("parameter/"),
                 _ => None,
             };
-            is_partition && is_account && has_shape(region) && name.is_some_and(is_name)
+            is_partition && is_account && name.is_some_and(is_name)
         }
         _ => false,
     };
@@ -147,21 +154,38 @@ pub(super) fn secret(arn: &str) -> Result<(), InvalidValue> {
     ))
 }
 
-/// Whether a name ends as the ARN of a secret does.
+/// Returns `true` if a name ends as the ARN of a secret does.
 fn has_suffix(name: &str) -> bool {
     name.rsplit_once('-').is_some_and(|(name, suffix)| {
         !name.is_empty() && suffix.len() == 6 && suffix.bytes().all(|byte| byte.is_ascii_alphanumeric())
     })
 }
 
+/// A type with GPUs.
 pub(super) fn instance_type(name: &str) -> Result<(), InvalidValue> {
+    type_shape(name, "g6.xlarge")?;
+    check_gpu_type(name).map(|_| ())
+}
+
+/// Any type, by its shape.
+pub(super) fn type_name(name: &str) -> Result<(), InvalidValue> {
+    type_shape(name, "m7i.2xlarge")?;
+    if name.contains('.') { Ok(()) } else { Err(no_type(name, "m7i.2xlarge")) }
+}
+
+fn no_type(name: &str, example: &str) -> InvalidValue {
+    InvalidValue::new(format!("{name:?} is no instance type; write one as `{example}`"))
+}
+
+/// A word alone may be a family, or a GPU.
+fn type_shape(name: &str, example: &str) -> Result<(), InvalidValue> {
     let legal = |part: &str| {
         !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
     };
     if name.len() <= 64 && name.split_once('.').is_none_or(|(family, size)| legal(family) && legal(size)) {
-        return check_gpu_type(name).map(|_| ());
+        return Ok(());
     }
-    Err(InvalidValue::new(format!("{name:?} is no instance type; write one as `g6.xlarge`")))
+    Err(no_type(name, example))
 }
 
 /// Agents are built for these.
@@ -197,7 +221,7 @@ pub(super) fn path(path: &str) -> Result<(), InvalidValue> {
 /// Directories that belong to the machine, with all that is below them (Filesystem Hierarchy Standard 3.0).
 const OF_THE_SYSTEM: [&str; 9] = ["bin", "boot", "etc", "lib", "lib32", "lib64", "proc", "sbin", "sys"];
 
-/// Those in which people make their own.
+/// Directories of the machine in which people make their own.
 const AROUND: [&[&str]; 15] = [
     &["dev"],
     &["home"],

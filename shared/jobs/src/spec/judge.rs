@@ -9,11 +9,12 @@ use model::document::{
     read_all, written_at,
 };
 use model::fault::{InvalidValue, shortened};
+use model::money::Rate;
 
 use toml::de::DeValue;
 
-use super::checks;
 use super::written::{DOCUMENT, RawSpec};
+use super::{checks, foreign_keys};
 use crate::SpecMistake;
 
 impl From<DocumentError> for SpecMistake {
@@ -39,9 +40,15 @@ pub(super) struct SpecValidator<'t> {
 
 impl<'t> SpecValidator<'t> {
     pub(super) fn parse(text: &'t str) -> Result<(Self, RawSpec), Vec<SpecMistake>> {
+        if let Some(yaml) = foreign_keys::find_yaml(text) {
+            return Err(vec![yaml]);
+        }
         let ParsedDocument { meaning, wrong, taken_out, is_whole, tree } =
             read_all::<RawSpec>(DOCUMENT, text).map_err(|wrong| vec![wrong.into()])?;
-        let found = wrong.into_iter().map(|wrong| (wrong.column, say_where_triggers_go(wrong.into()))).collect();
+        let found = wrong
+            .into_iter()
+            .map(|wrong| (wrong.column, foreign_keys::translate(say_where_triggers_go(wrong.into()))))
+            .collect();
         let judge =
             Self { text, read: ParsedDocument { meaning: None, wrong: Vec::new(), taken_out, is_whole, tree }, found };
         match meaning {
@@ -50,7 +57,7 @@ impl<'t> SpecValidator<'t> {
         }
     }
 
-    /// What was made of it, where nothing is wrong.
+    /// Returns the parts made whole, or the mistakes if there are any.
     pub(super) fn done<A, T>(self, parts: A, whole: impl FnOnce(A) -> Option<T>) -> Result<T, Vec<SpecMistake>> {
         match whole(parts) {
             Some(whole) if self.found.is_empty() => Ok(whole),
@@ -72,7 +79,7 @@ impl<'t> SpecValidator<'t> {
         self.found.push((column, SpecMistake { line, key, problem }));
     }
 
-    /// At the key, else at what it is written in.
+    /// Adds a mistake at the key, or else at the section in which it is written.
     pub(super) fn refuse(&mut self, path: &[&str], problem: &str) {
         let root = self.read.tree.get_ref();
         let byte = (1..=path.len()).rev().find_map(|length| written_at(root, path.get(..length)?));
@@ -84,17 +91,14 @@ impl<'t> SpecValidator<'t> {
         self.refuse_at(byte, &format!("{}[{index}]", dotted(path.iter().copied())), problem);
     }
 
-    /// A value as it is written.
     pub(super) fn written_value(&self, key: &str) -> Option<DeValue<'t>> {
         self.read.tree.get_ref().get(key).map(|value| value.get_ref().clone())
     }
 
-    /// How many bytes the document has.
     pub(super) const fn length_bytes(&self) -> usize {
         self.text.len()
     }
 
-    /// A part of the document.
     pub(super) fn text_at(&self, bytes: Range<usize>) -> &'t str {
         self.text.get(bytes).unwrap_or_default()
     }
@@ -159,6 +163,10 @@ impl<'t> SpecValidator<'t> {
     pub(super) fn usd(&mut self, path: &[&str], said: Option<f64>) -> Option<f64> {
         self.check(path, said.map_or(Ok(()), checks::usd));
         said
+    }
+
+    pub(super) fn rate(&mut self, path: &[&str], usd_per_hour: Option<f64>) -> Option<Rate> {
+        self.usd(path, usd_per_hour).map(Rate::from_usd_per_hour)
     }
 }
 

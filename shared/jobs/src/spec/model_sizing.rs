@@ -1,4 +1,4 @@
-//! What `[gpu] model` comes to.
+//! The GPUs that `[gpu] model` calls for.
 
 use serde::Serialize;
 use sizing::{MemoryEstimate, Precision, Task, to_gib};
@@ -13,7 +13,7 @@ pub struct ModelSizing {
     pub model: String,
     pub task: Task,
     pub precision: Precision,
-    /// From how many GB on a GPU is large enough.
+    /// Least memory of a GPU that is large enough, in GB.
     pub gpu_gb_min: u32,
     pub estimate: MemoryEstimate,
 }

@@ -1,5 +1,6 @@
-//! What a spec means.
+//! Reading of a spec: the meaning of its document.
 
+mod cpu_job;
 mod inputs;
 mod limits;
 mod machine;
@@ -14,15 +15,16 @@ use model::curfew_tags::{ATTEMPT, EXPIRES_AT, JOB, MARKED, MODE, TAGS_MAX};
 use model::document::utf8;
 use model::fault::InvalidValue;
 use model::id::{Region, TeamName, TypeName};
-use model::money::{Amount, Rate};
 
 use super::judge::SpecValidator;
 use super::written::{self, RawSpec};
 use super::{CheckpointSpec, GpuSpec, JobSpec, JobTerms, ModelSizing, SpotSpec, Workload, checks};
 use crate::checkpoints::check_pattern;
+use crate::gpu_type::check_gpu_name;
+use crate::machine_ceiling::{Ceiling, MachineCeiling};
 use crate::parameter_sweep::sweep_variable;
 use crate::team_access::check_team;
-use crate::{CHECKPOINTS_KEPT_MAX, ContainerImage, JobName, SpecMistake, WorkdirDigest};
+use crate::{CHECKPOINTS_KEPT_MAX, ContainerImage, JobName, Shell, SpecMistake, WorkdirDigest};
 
 const DIR: &str = "/var/curfew/checkpoints";
 const EVERY: SignedDuration = SignedDuration::from_mins(15);
@@ -37,7 +39,7 @@ impl JobSpec {
     ///
     /// # Errors
     /// Every mistake, in the order of the document: its line, its full key, and what is legal. What `config` requires, and that
-    /// a moment is to come, is judged as of `now`: a spec that was accepted is read by [`Spec::accepted`].
+    /// a moment is to come, is judged as of `now`: a spec that was accepted is read by [`JobSpec::accepted`].
     pub fn read(
         text: &str,
         file_name: &str,
@@ -55,7 +57,13 @@ impl JobSpec {
         let owner = judge.owner(&written, config);
         judge.tags(&written, config);
         let work = judge.work(&written, parameters, checks::own_directory);
+        if written.gpu.count == Some(0) {
+            judge.cpu_job(&written);
+        } else {
+            judge.no_cpu_job(&written.machine);
+        }
         let (gpu, sizing) = judge.gpu(&written.gpu);
+        judge.gpu_ceiling(&gpu, team, config);
         let terms = JobTerms {
             gpu,
             spot: judge.spot(&written.spot),
@@ -63,6 +71,7 @@ impl JobSpec {
             finish_by: judge.deadline(&written.limits, now),
             estimated_runtime_seconds: judge.estimated_runtime(&written, config),
             max_usd: judge.max_usd(&written.limits, sweep.as_ref()),
+            max_rate: judge.rate(&["limits", "max_usd_per_hour"], written.limits.max_usd_per_hour),
             retries: judge.some(&["retries"], written.retries, 0, [0, checks::RETRIES_MAX]),
             checkpoint: judge.checkpoint(&written, config, checks::own_directory),
             machine: judge.machine(written.machine, team, config, bucket_region),
@@ -76,10 +85,10 @@ impl JobSpec {
         judge.done((name, work), |(name, work)| Some(Self { name: name?, owner, work: work?, terms, sizing, sweep }))
     }
 
-    /// The same of its bytes.
+    /// Reads a spec from its bytes.
     ///
     /// # Errors
-    /// As [`Spec::read`], and where a byte is no UTF-8.
+    /// As [`JobSpec::read`], and where a byte is no UTF-8.
     pub fn read_bytes(
         document: &[u8],
         file_name: &str,
@@ -109,11 +118,11 @@ impl JobSpec {
         }
     }
 
-    /// What the machine does, of a spec that was accepted. Of the configuration only how many checkpoints are kept counts, where the spec
-    /// does not say.
+    /// Reads the work of the machine from a spec that was accepted. The only key of the configuration that counts is the number of
+    /// checkpoints that are kept, where the spec does not say.
     ///
     /// # Errors
-    /// As [`Spec::read`], of what the machine does.
+    /// As [`JobSpec::read`], of what the machine does.
     pub fn accepted(text: &str, config: &Config) -> Result<(Workload, Option<CheckpointSpec>), Vec<SpecMistake>> {
         let (mut judge, written) = SpecValidator::parse(text)?;
         let sweep = judge.sweep(&written);
@@ -131,7 +140,6 @@ fn default_name(file_name: &str) -> &str {
     file.strip_suffix(".toml").unwrap_or(file)
 }
 
-/// Section by section.
 impl SpecValidator<'_> {
     fn name(&mut self, said: Option<&str>, file_name: &str) -> Option<JobName> {
         if let Some(name) = said {
@@ -145,7 +153,7 @@ impl SpecValidator<'_> {
         JobName::read(name).map_err(|legal| self.report_missing(&["name"], &problem(legal))).ok()
     }
 
-    /// By the key of its own, or by the account's owner tag.
+    /// Reads the owner by the key of its own, or by the account's owner tag.
     fn owner(&mut self, written: &RawSpec, config: &Config) -> Option<String> {
         let key = config.tags.owner.as_str();
         let by_tag = written.tags.get(key);
@@ -216,6 +224,9 @@ impl SpecValidator<'_> {
             Some(command) => self.check(&["command"], checks::text(command)),
         }
         self.check(&["setup"], written.setup.as_deref().map_or(Ok(()), checks::text));
+        let shell = written.shell.as_deref().and_then(|written| {
+            Shell::read(written).map_err(|problem| self.refuse(&["shell"], &problem.to_string())).ok()
+        });
         let workdir = written.workdir.as_deref().and_then(|written| {
             WorkdirDigest::read(written).map_err(|problem| self.refuse(&["workdir"], &problem.to_string())).ok()
         });
@@ -243,6 +254,7 @@ impl SpecValidator<'_> {
         Some(Workload {
             command: written.command.clone()?,
             setup: written.setup.clone(),
+            shell,
             container,
             workdir,
             inputs,
@@ -250,38 +262,54 @@ impl SpecValidator<'_> {
             secrets: written.secrets.clone(),
             user: machine.user.clone(),
             outputs: machine.outputs.clone(),
+            has_gpus: written.gpu.count != Some(0),
             metadata: machine.metadata,
             after: written.after.clone(),
+            idle_max: self.idle_max(&written.limits),
         })
     }
 
     fn gpu(&mut self, gpu: &written::RawGpu) -> (GpuSpec, Option<ModelSizing>) {
         self.list(&["gpu", "types"], &gpu.types, checks::instance_type);
-        let count = gpu.count.map(|_| self.some(&["gpu", "count"], gpu.count, 1, [1, checks::TYPE_GPUS_MAX]));
+        let count = gpu.count.map(|_| self.some(&["gpu", "count"], gpu.count, 1, [0, checks::TYPE_GPUS_MAX]));
         let memory_gib_min =
             self.some(&["gpu", "memory_gib_min"], gpu.memory_gib_min, 0, [0, checks::GPU_MEMORY_GIB_MAX]);
-        let sizing = gpu.model.as_ref().and_then(|model| self.model(model, count));
+        let sizing = gpu.model.as_ref().filter(|_| count != Some(0)).and_then(|model| self.model(model, count));
         if gpu.model.is_some() && gpu.memory_gib_min.is_some() {
             self.refuse(
                 &["gpu", "memory_gib_min"],
                 "`gpu.model` says how much memory is needed; leave one of them out",
             );
         }
+        self.check(&["gpu", "name"], gpu.name.as_deref().map_or(Ok(()), check_gpu_name));
+        if gpu.name.is_some() && !gpu.types.is_empty() {
+            self.refuse(&["gpu", "name"], "`gpu.types` says which machines; leave one of them out");
+        }
         let types = gpu.types.iter().map(|name| TypeName::from(name.as_str())).collect();
         let of_model = sizing.as_ref().map(|sizing| (sizing.estimate.parallelism.gpus, sizing.gpu_gb_min));
         let (count, memory_gib_min) = of_model.unwrap_or((count.unwrap_or(1), memory_gib_min));
-        (GpuSpec { count, memory_gib_min, types }, sizing)
+        (GpuSpec { count, name: gpu.name.clone(), memory_gib_min, types }, sizing)
+    }
+
+    /// Checks that the configuration lets a machine have so many GPUs.
+    fn gpu_ceiling(&mut self, gpu: &GpuSpec, team: Option<&TeamName>, config: &Config) {
+        let Some(Ceiling { most, key }) = MachineCeiling::from_config(config, team).gpus else { return };
+        if gpu.count > most {
+            let problem =
+                format!("{} GPUs on one machine are too many: {key} of the configuration is {most}", gpu.count);
+            self.refuse(&["gpu", "count"], &problem);
+        }
     }
 
     fn spot(&mut self, spot: &written::RawSpot) -> Option<SpotSpec> {
-        let max_usd = self.usd(&["spot", "max_usd_per_hour"], spot.max_usd_per_hour);
+        let max_rate = self.rate(&["spot", "max_usd_per_hour"], spot.max_usd_per_hour);
         let fallback = self.length(
             &["spot", "fallback_to_on_demand_after"],
             spot.fallback_to_on_demand_after,
             "write for how long Spot is tried first, or `enabled = false` for on demand only",
         );
         spot.enabled.unwrap_or(true).then(|| SpotSpec {
-            max_rate: max_usd.map(|usd| Rate::from_usd_micros_per_hour(Amount::from_usd(usd).usd_micros())),
+            max_rate,
             fallback_to_on_demand_after_seconds: fallback.map(|length| length.as_secs()),
         })
     }

@@ -1,4 +1,5 @@
 mod any;
+mod cpu_job;
 mod refused;
 mod refused_places;
 mod sized_model;
@@ -84,6 +85,7 @@ fn only_the_command_and_what_the_account_requires_are_mandatory() {
         Workload {
             command: "python train.py".to_owned(),
             setup: None,
+            shell: None,
             container: None,
             workdir: None,
             inputs: Vec::new(),
@@ -91,18 +93,21 @@ fn only_the_command_and_what_the_account_requires_are_mandatory() {
             secrets: BTreeMap::new(),
             user: None,
             outputs: Vec::new(),
+            has_gpus: true,
             metadata: false,
             after: Vec::new(),
+            idle_max: None,
         }
     );
     let terms = JobTerms {
         tags: BTreeMap::new(),
-        gpu: GpuSpec { count: 1, memory_gib_min: 0, types: Vec::new() },
+        gpu: GpuSpec { count: 1, name: None, memory_gib_min: 0, types: Vec::new() },
         spot: Some(SpotSpec { max_rate: None, fallback_to_on_demand_after_seconds: None }),
         max_runtime_seconds: 7 * 86_400,
         finish_by: None,
         estimated_runtime_seconds: None,
         max_usd: None,
+        max_rate: None,
         retries: 0,
         bucket_region: Some("us-east-1".into()),
         checkpoint: None,
@@ -116,6 +121,7 @@ name = "llama-ft.2"
 owner = "ada@example.com"
 command = "python train.py"
 setup = "pip install -r requirements.txt"
+shell = "zsh"
 retries = 2
 after = ["prepare-0123abcd"]
 resume_from = "llama-1a2b3c4d"
@@ -174,6 +180,7 @@ fn every_key_is_read() {
     assert_eq!((work.user.as_deref(), work.outputs.as_slice()), (Some("ubuntu"), &["/home/ubuntu/out".to_owned()][..]));
     assert!(work.metadata);
     assert_eq!(work.setup.as_deref(), Some("pip install -r requirements.txt"));
+    assert_eq!(work.shell, Some(Shell::Zsh));
     assert_eq!((work.env.len(), work.secrets.len(), terms.retries), (1, 1, 2));
     assert_eq!(work.after, ["prepare-0123abcd"]);
     assert_eq!((terms.gpu.count, terms.gpu.memory_gib_min, terms.gpu.types.len()), (2, 20, 2));
@@ -203,6 +210,9 @@ fn every_key_is_read() {
         security_groups: vec!["sg-0123456789abcdef0".into()],
         instance_profile: Some("training".to_owned()),
         root_volume_gib: Some(200),
+        vcpus: 0,
+        memory_gib: 0,
+        types: Vec::new(),
         metadata: true,
     };
     assert_eq!(terms.machine, machine);

@@ -22,6 +22,7 @@ pub(super) struct RawSpec {
     pub(super) owner: Option<String>,
     pub(super) command: Option<String>,
     pub(super) setup: Option<String>,
+    pub(super) shell: Option<String>,
     pub(super) container: Option<String>,
     pub(super) workdir: Option<String>,
     pub(super) retries: Option<u32>,
@@ -46,6 +47,7 @@ pub(super) struct RawSpec {
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RawGpu {
     pub(super) count: Option<u32>,
+    pub(super) name: Option<String>,
     pub(super) memory_gib_min: Option<u32>,
     pub(super) types: Vec<String>,
     pub(super) model: Option<RawModel>,
@@ -91,6 +93,9 @@ pub(super) struct RawLimits {
     #[serde(deserialize_with = "some_duration")]
     pub(super) estimated_runtime: Option<SignedDuration>,
     pub(super) max_usd: Option<f64>,
+    #[serde(deserialize_with = "some_duration")]
+    pub(super) idle: Option<SignedDuration>,
+    pub(super) max_usd_per_hour: Option<f64>,
 }
 
 /// `[checkpoint]`.
@@ -128,6 +133,9 @@ pub(super) struct RawMachine {
     pub(super) security_groups: Vec<String>,
     pub(super) instance_profile: Option<String>,
     pub(super) root_volume_gib: Option<u32>,
+    pub(super) vcpus: Option<u32>,
+    pub(super) memory_gib: Option<u32>,
+    pub(super) types: Vec<String>,
     pub(super) user: Option<String>,
     pub(super) outputs: Vec<String>,
     pub(super) metadata: bool,
@@ -156,7 +164,7 @@ fn every_key() -> Vec<String> {
                 "secrets",
             ],
         ),
-        ("gpu.", &["count", "memory_gib_min", "types", "model"]),
+        ("gpu.", &["count", "name", "memory_gib_min", "types", "model"]),
         (
             "gpu.model.",
             &[
@@ -172,7 +180,10 @@ fn every_key() -> Vec<String> {
             ],
         ),
         ("spot.", &["enabled", "max_usd_per_hour", "fallback_to_on_demand_after"]),
-        ("limits.", &["max_runtime", "finish_by", "within", "estimated_runtime", "max_usd"]),
+        (
+            "limits.",
+            &["max_runtime", "finish_by", "within", "estimated_runtime", "max_usd", "max_usd_per_hour", "idle"],
+        ),
         ("checkpoint.", &["dir", "every", "keep", "size_gb", "total_steps", "include", "exclude", "signal"]),
         (
             "machine.",
@@ -184,6 +195,9 @@ fn every_key() -> Vec<String> {
                 "security_groups",
                 "instance_profile",
                 "root_volume_gib",
+                "vcpus",
+                "memory_gib",
+                "types",
                 "user",
                 "outputs",
                 "metadata",

@@ -43,7 +43,7 @@ impl GpuTrend {
         [&self.percent, &self.memory_mib, &self.watts].iter().all(|values| values.iter().all(Option::is_none))
     }
 
-    /// The same, not longer than an agent writes it, and without figures that no machine has.
+    /// Limits the trend to the length that an agent writes, and drops figures that no machine has.
     #[must_use]
     pub fn shown(mut self) -> Self {
         let ranges = [
@@ -60,7 +60,7 @@ impl GpuTrend {
         self
     }
 
-    /// For people, a line for each figure that is known: `("GPU use", "▁▇█▇ 92 %")`. The first scale ends at 100 %, the others at
+    /// Returns a line for people for each figure that is known: `("GPU use", "▁▇█▇ 92 %")`. The first scale ends at 100 %, the others at
     /// their highest value.
     #[must_use]
     pub fn lines(&self) -> Vec<(&'static str, String)> {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use model::document::quoted;
 use toml::de::{DeTable, DeValue};
 
-/// Where `[trigger]` stands, whole lines; `None` if it is not written as a section of its own.
+/// Returns the range of the section `[trigger]`, in whole lines; `None` if it is not written as a section of its own.
 pub(super) fn section_range(text: &str, root: &DeTable<'_>) -> Option<Range<usize>> {
     let (key, value) = root.get_key_value("trigger")?;
     let DeValue::Table(table) = value.get_ref() else { return None };

@@ -24,13 +24,13 @@ const QUIET: SignedDuration = SignedDuration::from_mins(5);
 /// The schedule looks once a minute.
 const QUIET_MIN: SignedDuration = SignedDuration::from_mins(1);
 
-/// For longer no run reads the state of a trigger to which nothing arrives.
+/// Longest quiet: for longer no run reads the state of a trigger to which nothing arrives.
 const QUIET_MAX: SignedDuration = SignedDuration::from_hours(24);
 
 /// The name and the digits of an object fit a job's name.
 const NAME_CHARACTERS_MAX: usize = 50;
 
-/// What its variables may add: a key has up to 1,024 bytes, and each may be written as six.
+/// Most bytes that a trigger's variables may add: a key has up to 1,024 bytes, and each may be written as six.
 const ADDED_BYTES_MAX: usize = 16 * 1024;
 
 /// The most of a text that a mistake repeats, in characters.
@@ -207,7 +207,7 @@ impl Section<'_> {
         self.found.push(SpecMistake { line, key: FINISH_BY.join("."), problem });
     }
 
-    /// That the documents it makes are legal.
+    /// Checks that the documents that the trigger makes are legal.
     fn check_document(
         &mut self,
         trigger: &Trigger,

@@ -35,7 +35,7 @@ fn trigger(text: &str) -> Trigger {
 
 fn arrival(key: &str, version: &str, moment: &str) -> Arrival {
     let (bucket, key) = ("data".to_owned(), key.to_owned());
-    Arrival { bucket, key, version: Some(version.to_owned()), etag: None, at: Some(at(moment)) }
+    Arrival { bucket, key, version: Some(version.to_owned()), etag: None, bytes: Some(7), at: Some(at(moment)) }
 }
 
 fn check_refused(text: &str, expect: &[&str]) {
@@ -168,7 +168,15 @@ fn an_object_is_one_job_however_often_it_is_told_of() {
     let (counted, _) = each.next(&damaged, std::slice::from_ref(&third), at("22T06:00:00"));
     assert_eq!(counted.refused_on(at("22T06:00:00")), u64::MAX);
     assert_eq!(each.next(&state, &[third], at("23T00:00:00")).1.len(), 1, "it is another day");
-    let elsewhere = [arrival("uploads/", "v", "22T07:00:00"), arrival("x/uploads/a", "v", "22T07:00:00")];
+    let marker = |key, bytes| Arrival { bytes, ..arrival(key, "v", "22T07:00:00") };
+    let elsewhere = [
+        arrival("uploads/", "v", "22T07:00:00"),
+        arrival("x/uploads/a", "v", "22T07:00:00"),
+        marker("uploads/2026-11/", Some(0)),
+        marker("uploads/2026-11/", None),
+        marker("uploads/2026-11_$folder$", Some(0)),
+    ];
+    assert!(each.concerns(&marker("uploads/empty", Some(0))) && each.concerns(&marker("uploads/x_$folder$", Some(7))));
     assert_eq!(each.next(&TriggerState::default(), &elsewhere, at("22T07:00:00")), Default::default());
 }
 

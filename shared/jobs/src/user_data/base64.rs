@@ -19,7 +19,7 @@ pub(super) fn encode(bytes: &[u8]) -> String {
     text
 }
 
-/// The same in lines, each with its end.
+/// Encodes bytes in base64 in lines, each with its end.
 pub(super) fn lines(bytes: &[u8]) -> String {
     bytes.chunks(LINE_BYTES).map(|line| encode(line) + "\n").collect()
 }

@@ -8,11 +8,16 @@ export PATH
 text() { printf %s "$1" | base64 -d; }
 bucket=$(text '@BUCKET@')
 region=$(text '@REGION@')
+host=$(text '@HOST@') # of S3 there; empty if Curfew does not know it
 sha256=$(text '@SHA256@')
 agent=$root/usr/local/bin/curfew-agent
 imds=${AWS_EC2_METADATA_SERVICE_ENDPOINT:-http://169.254.169.254}
 imds=${imds%/}
 tries_max=10
+endpoint=${AWS_ENDPOINT_URL_S3:-${AWS_ENDPOINT_URL:-}}
+case ${AWS_IGNORE_CONFIGURED_ENDPOINT_URLS:-} in [Tt][Rr][Uu][Ee]) endpoint='' ;; esac
+case ${AWS_USE_FIPS_ENDPOINT:-} in [Tt][Rr][Uu][Ee]) host=${host:+s3-fips.${host#s3.}} ;; esac
+export AWS_SDK_UA_APP_ID=curfew
 
 limited() {
     if command -v timeout >/dev/null 2>&1; then timeout 300 "$@"; else "$@"; fi
@@ -25,7 +30,7 @@ is_right() {
 by_aws() {
     command -v aws >/dev/null 2>&1 || return 1
     set --
-    if [ -n "${AWS_ENDPOINT_URL:-}" ]; then set -- --endpoint-url "$AWS_ENDPOINT_URL"; fi
+    if [ -n "$endpoint" ]; then set -- --endpoint-url "$endpoint"; fi
     limited aws s3 cp --only-show-errors --region "$region" "$@" "s3://$bucket/agent/$sha256" "$agent.new"
 }
 
@@ -41,20 +46,17 @@ field() {
 }
 
 by_curl() {
+    url=${endpoint:-${host:+https://$host}}
+    [ -n "$url" ] || return 1
     token=$(ask api/token -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 300') || return 1
     token="X-aws-ec2-metadata-token: $token"
     role=$(ask meta-data/iam/security-credentials/ -H "$token") || return 1
     credentials=$(ask "meta-data/iam/security-credentials/$role" -H "$token") || return 1
-    case $region in
-    cn-*) host=s3.$region.amazonaws.com.cn ;;
-    *) host=s3.$region.amazonaws.com ;;
-    esac
-    endpoint=${AWS_ENDPOINT_URL:-https://$host}
     # By the standard input: arguments can be read by everybody.
     printf 'user = "%s:%s"\nheader = "x-amz-security-token: %s"\n' \
         "$(field AccessKeyId)" "$(field SecretAccessKey)" "$(field Token)" |
-        curl -sS -f -g -K - --connect-timeout 10 --max-time 300 --aws-sigv4 "aws:amz:$region:s3" \
-            -H 'x-amz-content-sha256: UNSIGNED-PAYLOAD' -o "$agent.new" "${endpoint%/}/$bucket/agent/$sha256"
+        curl -sS -f -g -A app/curfew -K - --connect-timeout 10 --max-time 300 --aws-sigv4 "aws:amz:$region:s3" \
+            -H 'x-amz-content-sha256: UNSIGNED-PAYLOAD' -o "$agent.new" "${url%/}/$bucket/agent/$sha256"
 }
 
 if is_right "$agent"; then exit 0; fi

@@ -23,6 +23,8 @@ pub(crate) enum AgentAction {
     Result,
     /// The command has failed, and it writes that into head.
     Failure,
+    /// A limit of the job has ended the command, and it writes that into head.
+    LimitReached,
     /// It leaves an exit record and shuts its machine down.
     Shutdown(ExitReason),
 }
@@ -48,7 +50,7 @@ pub(crate) fn deeds(world: &ModelWorld, machine: &ModelMachine) -> Vec<AgentActi
         AgentState::Past(head) => {
             deeds.push(AgentAction::Result);
             if world.state.terms.retries > 0 {
-                deeds.push(AgentAction::Failure);
+                deeds.extend([AgentAction::Failure, AgentAction::LimitReached]);
             }
             if head.checkpoint.is_none_or(|named| named.attempt < mine) {
                 deeds.push(AgentAction::Checkpoint);
@@ -102,10 +104,11 @@ impl JobModel {
             }
             (AgentState::Past(seen), deed) => {
                 let (seen, mut head) = (seen.clone(), seen.clone());
-                if matches!(deed, AgentAction::Result | AgentAction::Failure) {
+                if matches!(deed, AgentAction::Result | AgentAction::Failure | AgentAction::LimitReached) {
                     let succeeded = deed == AgentAction::Result;
                     let code = Some(i32::from(!succeeded));
-                    head.result = Some(HeadResult { succeeded, code, why: String::new(), at: job::begin() });
+                    let is_final = deed == AgentAction::LimitReached;
+                    head.result = Some(HeadResult { succeeded, code, why: String::new(), at: job::begin(), is_final });
                 } else {
                     head.checkpoint = Some(Checkpoint { attempt: mine.0, step: STEP, rewrite: 0 });
                 }

@@ -62,12 +62,13 @@ pub(crate) fn submitted() -> Job {
     let name = JobName::read("llama").unwrap();
     let terms = JobTerms {
         tags: BTreeMap::new(),
-        gpu: GpuSpec { count: 1, memory_gib_min: 0, types: Vec::new() },
+        gpu: GpuSpec { count: 1, name: None, memory_gib_min: 0, types: Vec::new() },
         spot: Some(SpotSpec { max_rate: None, fallback_to_on_demand_after_seconds: None }),
         max_runtime_seconds: RUNTIME_MAX.as_secs(),
         finish_by: Some(begin() + FINISH_WITHIN),
         estimated_runtime_seconds: None,
         max_usd: None,
+        max_rate: None,
         retries: 0,
         bucket_region: None,
         checkpoint: Some(CheckpointSpec {
@@ -113,5 +114,6 @@ pub(crate) fn ranking(now: Timestamp) -> Ranking {
             other_devices: Vec::new(),
         }],
         has_other_teams: false,
+        left_out: None,
     }
 }

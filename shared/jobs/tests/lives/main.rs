@@ -6,7 +6,7 @@
 //! machine, or the run that launched it and lost the swap terminates it; a machine without heartbeats is terminated before it is replaced;
 //! money is reserved before it is spent, and held only for what runs or is launched; a job computes no longer than it may; a machine that never ran is no attempt without progress; the
 //! job succeeds only by head; its end is final, and once it is closed nothing runs; a failure uses up one retry, and a job whose command
-//! fails ends only after its retries; a job that comes after another one is launched only once that has succeeded, and ends with it if that
+//! fails ends only after its retries, or at once if a limit of the job ended it; a job that comes after another one is launched only once that has succeeded, and ends with it if that
 //! fails; a member of a sweep is launched only in its turn. And from each moment without reconcilers, and so from every crash, it ends by itself, off the index
 //! and released, if no more faults follow: whether agents work, never end, or stop sending heartbeats, whether nothing can be launched any
 //! more, or EC2 ends every machine before it runs (`fair.rs`).

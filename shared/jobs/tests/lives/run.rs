@@ -331,6 +331,9 @@ fn facts(world: &ModelWorld, decision: &PendingDecision<SharedValue<Job>>, eyes:
             reason,
             code: None,
             why: String::new(),
+            is_final: world.head.iter().any(|head| {
+                head.attempt == job.machine_attempt() && head.result.as_ref().is_some_and(|result| result.is_final)
+            }),
         })
     };
     JobFacts {

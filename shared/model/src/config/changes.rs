@@ -1,4 +1,4 @@
-//! What one configuration says otherwise than another, and what of it makes Curfew act sooner, harder or on more.
+//! Differences between two configurations, and those that make Curfew act sooner, harder or on more.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -15,13 +15,13 @@ pub struct ConfigChange {
     /// The full key.
     pub key: String,
     pub from: Option<Value>,
-    /// What it is now.
+    /// The new value.
     pub to: Option<Value>,
-    /// Why it is to be looked at twice: what Curfew does by it that it did not do before.
+    /// A reason to look at the change twice: something that Curfew does by it and did not do before.
     pub beware: Option<&'static str>,
 }
 
-/// Every difference, in the order of `docs/reference.md`.
+/// Every difference, in the order of `docs/configuration.md`.
 #[must_use]
 pub fn changes(from: &Config, to: &Config) -> Vec<ConfigChange> {
     let (old, new) = (Settings::from_config(from), Settings::from_config(to));
@@ -35,6 +35,7 @@ pub fn changes(from: &Config, to: &Config) -> Vec<ConfigChange> {
             let in_force = (from.as_ref().or(unsaid(&key, &before)), to.as_ref().or(unsaid(&key, &after)));
             let beware = in_force.0.zip(in_force.1).and_then(|(from, to)| beware(&key, from, to));
             let beware = beware.or_else(|| newly_limited(&key, (from.as_ref(), to.as_ref()), &after));
+            let beware = beware.or_else(|| no_longer_limited(&key, to.as_ref()));
             ConfigChange { key, from, to, beware }
         })
         .collect()
@@ -57,7 +58,7 @@ static NOTIFY: LazyLock<Value> = LazyLock::new(|| "notify".into());
 /// The keys of what a team's jobs and triggers may use of the account.
 const ALLOW_LISTS: [&str; 5] = ["instance_profiles", "subnets", "security_groups", "images", "buckets"];
 
-/// What a team without a list may use.
+/// The value in force for a team without a list: it may use nothing.
 static NONE: LazyLock<Value> = LazyLock::new(|| Value::Array(Vec::new()));
 
 /// A team without a budget gets one. If the action is only to notify, that needs no warning.
@@ -71,7 +72,13 @@ fn newly_limited(
     (from.is_none() && to.is_some() && *action != *NOTIFY).then_some("there was no budget to be over")
 }
 
-/// What holds for a team that does not say it itself.
+/// A ceiling of the machines of jobs is gone.
+fn no_longer_limited(key: &str, to: Option<&Value>) -> Option<&'static str> {
+    let is_ceiling = key.ends_with(".gpus_max") || key.ends_with(".usd_per_hour_max");
+    (is_ceiling && to.is_none()).then_some("machines of jobs may be larger, or dearer")
+}
+
+/// Returns the value in force for a team that does not set this key itself.
 fn unsaid<'a>(key: &str, all: &'a BTreeMap<String, Value>) -> Option<&'a Value> {
     match key.strip_prefix("teams.")?.rsplit_once('.')?.1 {
         "mode" => all.get("mode"),
@@ -106,10 +113,14 @@ fn beware(key: &str, from: &Value, to: &Value) -> Option<&'static str> {
         "coverage_min_percent" => (falls, "less evidence is enough for idle"),
         "actions_max" | "fleet_share_max_percent" => (rises, "one run may stop more"),
         "required" => (has_more(from, to), "more counts as untagged"),
+        "allowed" => (allows_fewer(from, to), "projects that may run now will count as unlisted"),
+        "tag" => (from != to, "projects are read from another tag"),
         "tag_keys" => (has_more(to, from), "fewer resources count as managed by others"),
         list if ALLOW_LISTS.contains(&list) => {
             (has_more(from, to), "jobs and triggers of the team may use more of the account")
         }
+        "gpus_max" | "usd_per_hour_max" => (rises, "machines of jobs may be larger, or dearer"),
+        "confirm_above_usd" => (rises, "dearer jobs are submitted without a question"),
         "teams" => {
             (becomes("any".into()), "every folder of the inbox makes jobs, not only those of the teams named here")
         }
@@ -139,9 +150,14 @@ fn items(list: &Value) -> &[Value] {
     list.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// Whether `to` has an item that `from` has not.
+/// `true` if `to` has an item that `from` lacks.
 fn has_more(from: &Value, to: &Value) -> bool {
     items(to).iter().any(|item| !items(from).contains(item))
+}
+
+/// An empty list is every project.
+fn allows_fewer(from: &Value, to: &Value) -> bool {
+    !items(to).is_empty() && (items(from).is_empty() || has_more(to, from))
 }
 
 /// An empty list is every region.
@@ -249,6 +265,12 @@ mod tests {
         check("regions = [\"a\"]", "", &["regions: [\"a\"] -> [] !"]);
         check("", "regions = [\"a\"]", &["regions: [] -> [\"a\"]"]);
         check("[managed]\ntag_keys = [\"x\"]", "", &["managed.tag_keys: [\"x\"] -> [] !"]);
+        let projects = |list: &str| format!("[projects]\nallowed = {list}");
+        check("", &projects(r#"["a"]"#), &[r#"projects.allowed: [] -> ["a"] !"#]);
+        check(&projects(r#"["a", "b"]"#), &projects(r#"["b"]"#), &[r#"projects.allowed: ["a", "b"] -> ["b"] !"#]);
+        check(&projects(r#"["a"]"#), &projects(r#"["a", "b"]"#), &[r#"projects.allowed: ["a"] -> ["a", "b"]"#]);
+        check(&projects(r#"["a"]"#), "", &[r#"projects.allowed: ["a"] -> []"#]);
+        check("", "[projects]\ntag = \"CostCenter\"", &[r#"projects.tag: "Project" -> "CostCenter" !"#]);
         check("[tags]\nrequired = []", "[tags]\nrequired = [\"a\"]", &["tags.required: [] -> [\"a\"] !"]);
     }
 
@@ -258,6 +280,12 @@ mod tests {
         check("[teams.a]", one, &["teams.a.subnets: - -> [\"subnet-0123abcd\"] !"]);
         check(one, two, &["teams.a.buckets: - -> [\"s3://data/a\"] !", "teams.a.subnets: [\"subnet-0123abcd\"] -> -"]);
         check("", "[jobs]\nteams = \"any\"", &["jobs.teams: \"configured\" -> \"any\" !"]);
+        let (gpus, usd) = ("[jobs]\ngpus_max = 1", "[teams.a]\nusd_per_hour_max = 2.5");
+        check("", gpus, &["jobs.gpus_max: - -> 1"]);
+        check(gpus, "[jobs]\ngpus_max = 8", &["jobs.gpus_max: 1 -> 8 !"]);
+        check(gpus, "", &["jobs.gpus_max: 1 -> - !"]);
+        check(usd, "[teams.a]", &["teams.a.usd_per_hour_max: 2.5 -> - !"]);
+        check("", "[jobs]\nconfirm_above_usd = 500", &["jobs.confirm_above_usd: 100 -> 500 !"]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What single values must be, checked while they are read, so that a mistake is reported with its line and key.
+//! Checks of single values while they are read, so that a mistake is reported with its line and key.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,7 +14,7 @@ use crate::duration;
 use crate::fault::InvalidValue;
 use crate::id::TeamName;
 use crate::image_source::check_id;
-use crate::money::USD_MAX;
+use crate::money::{USD_MAX, USD_PER_HOUR_MAX};
 use crate::ownership::{TEAM_NAME_RULE, is_team};
 use crate::time_zone::read_time_zone;
 
@@ -88,6 +88,23 @@ pub(super) fn usd<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f
         return Err(serde::de::Error::custom(problem));
     }
     Err(serde::de::Error::custom(format!("{number} is not an amount; write USD, a number from 0 up")))
+}
+
+/// A price that a machine can have.
+pub(super) fn usd_per_hour<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+    let number = f64::deserialize(deserializer)?;
+    // A millionth of a dollar is the smallest that there is.
+    if (1e-6..=USD_PER_HOUR_MAX).contains(&number) {
+        return Ok(Some(number));
+    }
+    let problem =
+        format!("{number} is no price of a machine; write USD an hour, a number above 0, up to {USD_PER_HOUR_MAX}");
+    Err(serde::de::Error::custom(problem))
+}
+
+/// The GPUs of a machine; with 0 there are only CPU jobs. No instance type has more than 16 (EC2 instance types, "Accelerated computing").
+pub(super) fn gpus<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+    WholeNumber::<u32, 0, 16>::deserialize(deserializer).map(|gpus| Some(gpus.0))
 }
 
 /// Discounts by family.

@@ -26,14 +26,14 @@ impl Default for MetricsConfig {
 }
 
 impl MetricsConfig {
-    /// How this kind of accelerator reports, where that is configured.
+    /// Returns the names by which this kind of accelerator reports; `None` if they are not configured.
     #[must_use]
     pub const fn series_names(&self, accelerator: Accelerator) -> Option<&SeriesNames> {
         match accelerator {
             Accelerator::Nvidia => self.nvidia.as_ref(),
             Accelerator::Amd => self.amd.as_ref(),
             Accelerator::Neuron => self.neuron.as_ref(),
-            Accelerator::Other => None,
+            Accelerator::Other | Accelerator::None => None,
         }
     }
 }
@@ -53,13 +53,13 @@ impl MetricsConfig {
 pub enum UtilizationUnit {
     /// Percent, unless the samples may be ratios: then the unit is unknown. See [`SeriesNames::may_be_ratios`].
     Detect,
-    /// From 0 to 100.
+    /// Values from 0 to 100.
     Percent,
-    /// From 0 to 1.
+    /// Values from 0 to 1.
     Ratio,
 }
 
-/// How one kind of accelerator reports: one series per device, distinguished by a dimension.
+/// Names by which one kind of accelerator reports: one series per device, distinguished by a dimension.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SeriesNames {
@@ -77,7 +77,7 @@ pub struct SeriesNames {
     pub instance_dimension: String,
     /// The dimension that holds the host's name, used where the id is absent; empty: never.
     pub host_dimension: String,
-    /// How many series one device has (a Neuron device has one per core).
+    /// Number of series of one device (a Neuron device has one per core).
     pub series_per_device: u32,
 }
 
@@ -122,7 +122,7 @@ impl SeriesNames {
         self.utilization_unit == UtilizationUnit::Detect && !self.is_of_agent()
     }
 
-    /// How many series a machine has, where every device of it reports.
+    /// Returns the number of series of a machine, if every device of it reports.
     #[must_use]
     pub fn series_of(&self, machine: &InstanceTypeFacts) -> u32 {
         machine.accelerators.saturating_mul(self.series_per_device.max(1))

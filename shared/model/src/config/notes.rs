@@ -16,13 +16,13 @@ use crate::team_role::{TEAM_ROLE_PREFIX, team_role};
 /// Something that has no effect, or less than it seems.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigNote {
-    /// From 1.
+    /// Line of the key, from 1.
     pub line: usize,
-    /// From 1, in characters.
+    /// Column of the key in characters, from 1.
     pub column: usize,
     /// The full key.
     pub key: String,
-    /// What it does not do, and why.
+    /// The effect that the key does not have, and why.
     pub note: String,
 }
 
@@ -42,7 +42,7 @@ const ONE_IMAGE: &str =
     "an image has one region and one architecture, and jobs find none elsewhere; a parameter can have one for each";
 const UNDECLARED_UNIT: &str = "its unit is not declared: an instance is never idle while its samples may be ratios; set `utilization_unit` to \
                                `percent` or `ratio`";
-/// As the stack calls the role that is common to all.
+/// The stack's name for the role that is common to all teams.
 const SHARED_PROFILE: &str = "curfew-job";
 const TEAM_OBSERVES: &str = "this team only observes: nothing is stopped but what enforces by itself";
 

@@ -8,7 +8,7 @@ use crate::document::position;
 use crate::id::Region;
 use crate::region::has_shape;
 
-/// Those of `regions` that the account has not enabled, each as a mistake at its place.
+/// Returns the regions of `regions` that the account has not enabled, each as a mistake at its place.
 #[must_use]
 pub fn unknown_regions(config: &Config, document: &str, enabled: &[Region]) -> Vec<ConfigError> {
     let mut names: Vec<&str> = enabled.iter().map(Region::as_str).collect();

@@ -7,7 +7,7 @@ use super::checks;
 use crate::duration;
 use crate::mode::Mode;
 
-/// What happens to an idle app or endpoint.
+/// Action on an idle app or endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SageMakerAction {
@@ -17,7 +17,7 @@ pub enum SageMakerAction {
     Notify,
 }
 
-/// What happens to an idle inference component.
+/// Action on an idle inference component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ComponentAction {
@@ -33,22 +33,22 @@ pub enum ComponentAction {
 pub struct SageMakerConfig {
     /// The most that teams and account get for `SageMaker`; `curfew:mode` on a resource counts more.
     pub mode: Mode,
-    /// How long an app must have been unused.
+    /// Time without use after which an app is idle.
     #[serde(deserialize_with = "checks::window")]
     pub app_window: SignedDuration,
-    /// What happens to an idle app at its deadline.
+    /// Action on an idle app at its deadline.
     pub app_action: SageMakerAction,
-    /// How long an endpoint must have been without a request and without a change.
+    /// Time without a request and without a change after which an endpoint is idle.
     #[serde(deserialize_with = "checks::window")]
     pub endpoint_window: SignedDuration,
-    /// What happens to an idle endpoint at its deadline.
+    /// Action on an idle endpoint at its deadline.
     pub endpoint_action: SageMakerAction,
-    /// What happens to an idle inference component at its deadline; `endpoint_window` says when it is idle.
+    /// Action on an idle inference component at its deadline; `endpoint_window` says when it is idle.
     pub component_action: ComponentAction,
-    /// For so long the GPUs of a job have done nothing; it is notify only.
+    /// Time without work on its GPUs after which a job is idle; this is notify only.
     #[serde(deserialize_with = "checks::window")]
     pub job_window: SignedDuration,
-    /// From mark to action.
+    /// Time from mark to action.
     #[serde(deserialize_with = "duration::deserialize")]
     pub grace: SignedDuration,
 }

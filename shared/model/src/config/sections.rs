@@ -7,6 +7,7 @@ use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
 use super::checks;
+use super::jobs::IdleAfter;
 use crate::duration;
 use crate::input_source::InputSource;
 use crate::mode::Mode;
@@ -27,13 +28,13 @@ impl Percent {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TagKeys {
-    /// Whose value is the team.
+    /// Key of the tag whose value is the team.
     #[serde(deserialize_with = "checks::tag_key")]
     pub team: String,
-    /// Whose value is the owner.
+    /// Key of the tag whose value is the owner.
     #[serde(deserialize_with = "checks::tag_key")]
     pub owner: String,
-    /// What every GPU instance must carry, each with a value.
+    /// Keys of the tags that every GPU instance must carry, each with a value.
     #[serde(deserialize_with = "checks::tag_keys")]
     pub required: Vec<String>,
 }
@@ -57,7 +58,7 @@ pub struct ManagedConfig {
     pub tag_keys: Vec<String>,
 }
 
-/// What a rule does at its deadline.
+/// Action of a rule at its deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RuleAction {
@@ -74,13 +75,13 @@ pub enum RuleAction {
 pub struct UntaggedConfig {
     /// The mode of a resource that lacks a required tag: it has no team to opt in.
     pub mode: Mode,
-    /// How long after the launch tags may still arrive.
+    /// Time after the launch in which tags may still arrive.
     #[serde(deserialize_with = "duration::deserialize")]
     pub settle: SignedDuration,
-    /// From mark to action.
+    /// Time from mark to action.
     #[serde(deserialize_with = "duration::deserialize")]
     pub grace: SignedDuration,
-    /// What happens at the deadline.
+    /// Action at the deadline.
     pub action: RuleAction,
     /// Positive evidence of work turns the action into notify.
     pub spare_busy: bool,
@@ -98,13 +99,13 @@ impl Default for UntaggedConfig {
     }
 }
 
-/// What stopping may do to NVMe instance storage, which does not survive it.
+/// Permission for a stop to lose NVMe instance storage, which does not survive a stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DiskPolicy {
     /// Never lose it: notify only.
     Keep,
-    /// It may be lost.
+    /// The storage may be lost.
     Expendable,
 }
 
@@ -115,10 +116,10 @@ pub struct IdleConfig {
     /// Every GPU stays below this utilisation, over the whole window.
     #[serde(deserialize_with = "checks::share")]
     pub gpu_below_percent: f64,
-    /// How long everything must have been quiet.
+    /// Time for which everything must have been quiet.
     #[serde(deserialize_with = "checks::window")]
     pub window: SignedDuration,
-    /// In how many of the window's periods each GPU must have reported.
+    /// Share of the window's periods in which each GPU must have reported.
     pub coverage_min_percent: Percent,
     /// `CPUUtilization` times vCPUs stays below this.
     #[serde(deserialize_with = "checks::threshold")]
@@ -132,15 +133,15 @@ pub struct IdleConfig {
     /// Held GPU memory above this is "reserved": notify only.
     #[serde(deserialize_with = "checks::threshold")]
     pub gpu_memory_held_mib: f64,
-    /// How long after its launch an instance is not judged.
+    /// Time after its launch in which an instance is not judged.
     #[serde(deserialize_with = "duration::deserialize")]
     pub boot_grace: SignedDuration,
-    /// From mark to action.
+    /// Time from mark to action.
     #[serde(deserialize_with = "duration::deserialize")]
     pub grace: SignedDuration,
-    /// What happens at the deadline.
+    /// Action at the deadline.
     pub action: RuleAction,
-    /// What types with NVMe instance storage get.
+    /// Policy for types with NVMe instance storage.
     pub local_disk: DiskPolicy,
 }
 
@@ -166,13 +167,13 @@ impl Default for IdleConfig {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LifetimeConfig {
-    /// From launch, where no `curfew:expires-at` says otherwise.
+    /// Longest lifetime, from launch, unless `curfew:expires-at` says otherwise.
     #[serde(deserialize_with = "duration::deserialize")]
     pub max: SignedDuration,
-    /// From mark to action.
+    /// Time from mark to action.
     #[serde(deserialize_with = "duration::deserialize")]
     pub grace: SignedDuration,
-    /// What happens at the deadline.
+    /// Action at the deadline.
     pub action: RuleAction,
 }
 
@@ -186,7 +187,7 @@ impl Default for LifetimeConfig {
     }
 }
 
-/// What happens to an orphaned volume.
+/// Action on an orphaned volume.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum VolumeAction {
@@ -202,15 +203,15 @@ pub enum VolumeAction {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct VolumesConfig {
-    /// How long it must be unattached.
+    /// Time without an attachment after which a volume is orphaned.
     #[serde(deserialize_with = "duration::deserialize")]
     pub orphaned_after: SignedDuration,
-    /// From mark to action.
+    /// Time from mark to action.
     #[serde(deserialize_with = "duration::deserialize")]
     pub grace: SignedDuration,
-    /// What happens at the deadline.
+    /// Action at the deadline.
     pub action: VolumeAction,
-    /// From the volume's deletion.
+    /// Time for which snapshots are kept, from the volume's deletion.
     #[serde(deserialize_with = "duration::deserialize")]
     pub keep_snapshots: SignedDuration,
 }
@@ -242,7 +243,7 @@ impl Default for LimitsConfig {
     }
 }
 
-/// What a team over its budget gets.
+/// Consequence for a team over its budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OverBudget {
@@ -255,7 +256,7 @@ pub enum OverBudget {
 }
 
 impl OverBudget {
-    /// As in the configuration.
+    /// Returns the value as the configuration writes it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -270,21 +271,21 @@ impl OverBudget {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AccountConfig {
-    /// What the account may spend in a calendar month.
+    /// The account's budget of a calendar month, in USD.
     #[serde(deserialize_with = "checks::usd")]
     pub monthly_budget_usd: Option<f64>,
     /// The shares of a budget at which its holder is notified, in percent, 1 to 1000, in any order; a team may override them.
     #[serde(deserialize_with = "checks::notify_at")]
     pub notify_at_percent: Vec<u16>,
-    /// What happens above the account's budget.
+    /// Consequence if the account is over its budget.
     pub over_budget: OverBudget,
-    /// From mark to stop of what runs over a budget, the account's or a team's.
+    /// Time from mark to stop of resources over a budget, the account's or a team's.
     #[serde(deserialize_with = "duration::deserialize")]
     pub over_budget_grace: SignedDuration,
-    /// Where months begin and end: an IANA name, such as `Europe/Berlin`.
+    /// Time zone in which months begin and end: an IANA name, such as `Europe/Berlin`.
     #[serde(deserialize_with = "checks::time_zone")]
     pub time_zone: String,
-    /// Whether Cost Explorer is asked once a day ($0.01 a request), to be shown beside the ledger.
+    /// `true` if Curfew queries Cost Explorer once a day ($0.01 a request), to show it beside the ledger.
     pub cost_explorer: bool,
 }
 
@@ -325,7 +326,7 @@ pub struct ReportConfig {
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PricesConfig {
-    /// By instance family (`p5`), in percent of the on-demand price. Spot is as it is.
+    /// Discounts by instance family (`p5`), in percent of the on-demand price. Spot prices have none.
     #[serde(deserialize_with = "checks::discounts")]
     pub discount_percent: BTreeMap<String, f64>,
 }
@@ -336,7 +337,7 @@ pub struct PricesConfig {
 pub struct TeamConfig {
     /// The team's mode; absent: the account's.
     pub mode: Option<Mode>,
-    /// Where the team reads its mail.
+    /// The team's mail address.
     #[serde(deserialize_with = "checks::email")]
     pub email: Option<String>,
     /// Instead of `[idle].local_disk`.
@@ -347,8 +348,14 @@ pub struct TeamConfig {
     /// The shares of the budget at which the team is notified.
     #[serde(deserialize_with = "checks::some_notify_at")]
     pub notify_at_percent: Option<Vec<u16>>,
-    /// What happens above the budget.
+    /// Consequence if the team is over its budget.
     pub over_budget: Option<OverBudget>,
+    /// The most GPUs of one machine of the team's jobs, within that of `[jobs]`.
+    #[serde(deserialize_with = "checks::gpus")]
+    pub gpus_max: Option<u32>,
+    /// The most USD an hour that one machine of the team's jobs may cost, within that of `[jobs]`.
+    #[serde(deserialize_with = "checks::usd_per_hour")]
+    pub usd_per_hour_max: Option<f64>,
     /// Instance profiles that the team's jobs may name, beyond the one that they get by themselves.
     pub instance_profiles: Vec<String>,
     /// Subnets that the team's jobs may name, beyond the default ones.
@@ -362,4 +369,6 @@ pub struct TeamConfig {
     pub images: Vec<String>,
     /// The folders of buckets that the team's triggers may watch.
     pub buckets: Vec<InputSource>,
+    /// Instead of `[jobs] idle_after`.
+    pub idle_after: Option<IdleAfter>,
 }

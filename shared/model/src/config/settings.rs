@@ -7,7 +7,8 @@ use serde_json::Value;
 use toml::de::DeTable;
 
 use super::{
-    AccountConfig, Config, DiskPolicy, MetricsConfig, OverBudget, PricesConfig, ReportConfig, SeriesNames, TeamConfig,
+    AccountConfig, Config, DiskPolicy, IdleAfter, JobsConfig, MetricsConfig, OverBudget, PricesConfig, ReportConfig,
+    SeriesNames, TeamConfig,
 };
 use crate::document::{dotted, position, quoted, written_at};
 use crate::input_source::InputSource;
@@ -17,14 +18,14 @@ mod sections;
 
 use sections::{
     account_section, idle_section, jobs_section, lifetime_section, limits_section, managed_section, prices_section,
-    report_section, sagemaker_section, section, series_section, tags_section, team_section, to_value, untagged_section,
-    volumes_section,
+    projects_section, report_section, sagemaker_section, section, series_section, tags_section, team_section, to_value,
+    untagged_section, volumes_section,
 };
 
 /// Comments begin here, where the value leaves room: so that they can be read down.
 const COMMENT_COLUMN: usize = 48;
 
-/// Every value in force, by section, in the order of `docs/reference.md`. Shown, it is a document that means the same.
+/// Every value in force, by section, in the order of `docs/configuration.md`. Shown, it is a document that means the same.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     sections: Vec<SettingsSection>,
@@ -43,11 +44,11 @@ pub struct Setting {
     /// The full key, such as `idle.window`, quoted where TOML wants it.
     pub key: String,
     pub value: Value,
-    /// Where it comes from.
+    /// Source of the value.
     pub source: SettingSource,
 }
 
-/// Where a value comes from.
+/// Source of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum SettingSource {
@@ -58,7 +59,7 @@ pub enum SettingSource {
 }
 
 impl Settings {
-    /// What this configuration says; every value as by default.
+    /// Lists the values of this configuration, with the source of each as the default.
     #[must_use]
     pub fn from_config(config: &Config) -> Self {
         // Taken apart by name: a key that is added does not compile until it is listed.
@@ -68,6 +69,7 @@ impl Settings {
             tags,
             managed,
             untagged,
+            projects,
             idle,
             metrics,
             lifetime,
@@ -86,6 +88,7 @@ impl Settings {
             tags_section(tags),
             managed_section(managed),
             untagged_section(untagged),
+            projects_section(projects),
             idle_section(idle),
         ];
         sections.extend(nvidia.iter().map(|names| series_section("nvidia", names)));
@@ -103,7 +106,7 @@ impl Settings {
         Self { sections }
     }
 
-    /// What this configuration says, and where in the document that it was read from.
+    /// Lists the values of this configuration, each with its line in the document that the configuration was read from.
     #[must_use]
     pub fn from_document(config: &Config, document: &str) -> Self {
         let mut settings = Self::from_config(config);
@@ -175,11 +178,14 @@ pub(super) fn every_key() -> Vec<String> {
         monthly_budget_usd: Some(0.0),
         notify_at_percent: Some(Vec::new()),
         over_budget: Some(OverBudget::Notify),
+        gpus_max: Some(0),
+        usd_per_hour_max: Some(0.0),
         instance_profiles: vec![String::new()],
         subnets: vec![String::new()],
         security_groups: vec![String::new()],
         images: vec![String::new()],
         buckets: InputSource::read("s3://bucket").into_iter().collect(),
+        idle_after: Some(IdleAfter(None)),
     };
     let names = || Some(SeriesNames::default());
     let metrics = MetricsConfig { nvidia: names(), amd: names(), neuron: names() };
@@ -187,7 +193,9 @@ pub(super) fn every_key() -> Vec<String> {
     let account = AccountConfig { monthly_budget_usd: Some(0.0), ..AccountConfig::default() };
     let prices = PricesConfig { discount_percent: [("FAMILY".to_owned(), 0.0)].into() };
     let report = ReportConfig { sender: Some(String::new()), email: Some(String::new()) };
-    let settings = Settings::from_config(&Config { metrics, account, report, prices, teams, ..Config::default() });
+    let jobs = JobsConfig { gpus_max: Some(0), usd_per_hour_max: Some(0.0), ..JobsConfig::default() };
+    let settings =
+        Settings::from_config(&Config { metrics, jobs, account, report, prices, teams, ..Config::default() });
     settings.values().map(|setting| setting.key).collect()
 }
 
@@ -225,6 +233,7 @@ mod tests {
         [tags]
         [managed]
         [untagged]
+        [projects]
         [idle]
         gpu_below_percent = 7.5                          # line 2
         window = "1m30s"                                 # line 2

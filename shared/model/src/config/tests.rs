@@ -125,6 +125,30 @@ fn what_teams_may_use_is_listed_by_its_id() {
 }
 
 #[test]
+fn idleness_of_jobs_is_notified_after_an_hour_or_as_the_account_or_the_team_says() {
+    let check = |text: &str, expect: Option<i64>| {
+        let config = Config::read(text).unwrap();
+        assert_eq!(config.idle_after(&"a".into()).map(|after| after.as_mins()), expect, "{text}");
+        assert_eq!(Config::read(&Settings::from_config(&config).to_string()), Ok(config));
+    };
+    check("", Some(60));
+    check("[jobs]\nidle_after = \"30m\"", Some(30));
+    check("[jobs]\nidle_after = \"off\"", None);
+    check("[jobs]\nidle_after = \"off\"\n[teams.a]\nidle_after = \"2h\"\n[teams.b]\nidle_after = \"5m\"", Some(120));
+    check("[teams.a]\nidle_after = \"off\"", None);
+    assert_snapshot!(refusal("[jobs]\nidle_after = \"0s\"\n"), @"config/curfew.toml, line 2, column 14, key `jobs.idle_after`: `0s` is not possible; write 5m to 7d, or `off`");
+    assert_snapshot!(refusal("[teams.a]\nidle_after = \"never\"\n"), @"config/curfew.toml, line 2, column 14, key `teams.a.idle_after`: `never` is not a duration; write a number and a unit of s, m, h, d or w, such as `30m`, `1h30m` or `0s`, ten years at most; or `off`");
+    assert_snapshot!(refusal("[jobs]\nidle_after = 60\n"), @"config/curfew.toml, line 2, column 14, key `jobs.idle_after`: write a text, not 60");
+}
+
+#[test]
+fn the_machines_of_jobs_have_a_ceiling() {
+    assert_snapshot!(refusal("[jobs]\ngpus_max = 17\n"), @"config/curfew.toml, line 2, column 12, key `jobs.gpus_max`: write a whole number from 0 to 16, not 17");
+    assert_snapshot!(refusal("[teams.a]\nusd_per_hour_max = 0\n"), @"config/curfew.toml, line 2, column 20, key `teams.a.usd_per_hour_max`: 0 is no price of a machine; write USD an hour, a number above 0, up to 1000000");
+    assert_snapshot!(refusal("[jobs]\nconfirm_above_usd = -1\n"), @"config/curfew.toml, line 2, column 21, key `jobs.confirm_above_usd`: -1 is not a threshold; write a number from 0 up");
+}
+
+#[test]
 fn profiles_are_allowed_team_by_team() {
     assert_snapshot!(refusal("[jobs]\ninstance_profiles = [\"training\"]\n"), @r#"config/curfew.toml, line 2, column 21, key `jobs.instance_profiles`: each team has a list of its own: allow "training" under [teams.<name>] instance_profiles, for the teams that need it"#);
     assert_snapshot!(refusal("[jobs]\nshared_role = \"always\"\n"), @"config/curfew.toml, line 2, column 15, key `jobs.shared_role`: `always` is none of `deny`, `allow`");
@@ -180,4 +204,15 @@ fn an_impossible_team_name_is_refused() {
         assert!(refused.contains("names no team: the name of a team is not blank"), "{refused}");
     }
     assert!(Config::read("[teams.\"it's \\\"$(reboot)\\\" Bild/Köln\"]").is_ok());
+}
+
+#[test]
+fn projects_are_names_that_are_not_blank() {
+    let config = Config::read("[projects]\ntag = \"CostCenter\"\nallowed = [\"atlas\", \" Zephyr 2 \"]").unwrap();
+    assert_eq!(config.projects.tag, "CostCenter");
+    assert!(["atlas", "ATLAS", "zephyr 2", " Zephyr 2"].map(|name| config.projects.allows(name)).iter().all(|is| *is));
+    assert!(!config.projects.allows("atla") && !config.projects.allows(""));
+    assert!(Config::default().projects.allows("anything"));
+    assert_snapshot!(refusal("[projects]\nallowed = [\"a\", \" \"]"), @"config/curfew.toml, line 2, column 11, key `projects.allowed`: a blank name is no project; write the names that may run, or no list for all of them");
+    assert_snapshot!(refusal("[projects]\ntag = \"\""), @"config/curfew.toml, line 2, column 7, key `projects.tag`: `` is not a tag key; it has 1 to 128 characters");
 }

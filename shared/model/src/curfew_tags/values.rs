@@ -1,4 +1,4 @@
-//! What the value of each tag may be.
+//! The legal values of each tag.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -55,7 +55,7 @@ pub(super) fn read_expiry(value: &str, on: TagCarrier) -> Result<Timestamp, Inva
     Ok(at)
 }
 
-/// What `curfew:keep-until` takes.
+/// The legal values of `curfew:keep-until`.
 pub const KEEP_UNTIL_FORMS: &str = "a date such as `2026-09-30` (to its end, UTC) or a moment as RFC 3339";
 
 /// `curfew:keep-until`. A date means its end, in UTC; the calendar's last one, by which people write "for ever", the last moment

@@ -22,22 +22,21 @@ pub(super) enum PathSegment {
     Index(usize),
 }
 
-/// What is wrong.
 #[derive(Debug)]
 pub(super) enum MeaningProblem {
     UnknownKey {
         unknown: String,
         legal: &'static [&'static str],
     },
-    /// For people.
+    /// A sentence for people.
     Value(String),
 }
 
-/// What is wrong, and where.
+/// A mistake in the meaning of a document, with its place.
 #[derive(Debug)]
 pub(super) struct MeaningError {
     pub(super) problem: MeaningProblem,
-    /// From the innermost segment outwards.
+    /// Path to the mistake, from the innermost segment outwards.
     reversed_path: Vec<PathSegment>,
     /// The bytes of it.
     pub(super) at: Range<usize>,
@@ -48,7 +47,7 @@ impl MeaningError {
         Self { problem, reversed_path: Vec::new(), at: 0..0 }
     }
 
-    /// The same of what lies there. The innermost place is what counts.
+    /// Adds an enclosing segment to the path. The innermost place counts.
     fn within(mut self, segment: PathSegment, at: Range<usize>) -> Self {
         if self.reversed_path.is_empty() {
             self.at = at;
@@ -270,7 +269,7 @@ impl<'de> SeqAccess<'de> for Items<'_, '_> {
 /// The entries of a table that are left.
 struct Entries<I, V> {
     rest: I,
-    /// Of the key that was read last.
+    /// Value of the key that was read last.
     value: Option<V>,
 }
 

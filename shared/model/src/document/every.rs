@@ -15,15 +15,15 @@ use super::{DocumentError, DocumentKind, deserialize, syntax_error};
 /// The most findings: a longer list would not help.
 pub const WRONG_MAX: usize = 100;
 
-/// What a document says, and all that is wrong with it.
+/// The meaning of a document, and every mistake in it.
 pub struct ParsedDocument<'t, T> {
-    /// What is left of it without what is wrong; `None` if nothing is.
+    /// The meaning of the document without its mistakes; `None` if nothing is left.
     pub meaning: Option<T>,
-    /// In the order of the document.
+    /// The mistakes, in the order of the document.
     pub wrong: Vec<DocumentError>,
-    /// What was taken out as wrong: by its full key, or by that of the section that was wrong as a whole.
+    /// Keys that were removed as wrong: the full key, or the key of the section that was wrong as a whole.
     pub taken_out: Vec<Vec<String>>,
-    /// Whether all of it could be parsed.
+    /// `true` if the whole document could be parsed.
     pub is_whole: bool,
     /// The document, for the places of its keys.
     pub tree: Spanned<DeTable<'t>>,
@@ -98,7 +98,7 @@ fn take_out<'a>(root: &mut DeTable<'_>, path: impl Iterator<Item = &'a PathSegme
     Some(keys.to_vec())
 }
 
-/// How many of the keys lead somewhere, each within the one before.
+/// Counts the keys that lead somewhere, each within the previous one.
 fn depth_of(root: &DeTable<'_>, keys: &[String]) -> usize {
     let Some((first, rest)) = keys.split_first() else { return 0 };
     match root.get(first.as_str()).map(Spanned::get_ref) {

@@ -1,9 +1,9 @@
 //! Mistakes of a document in words for its author.
 
-/// What is taken for a slip of the hand.
+/// The most changed characters that count as a slip of the hand.
 pub(crate) const SLIPS_MAX: usize = 2;
 
-/// What a line that could not be parsed means by an amount as people write it: with `$`, or commas for the thousands.
+/// Corrects a line that could not be parsed because of an amount as people write it: with `$`, or commas for the thousands.
 pub(super) fn amount(line: &str) -> Option<String> {
     let written = line.split_once('=')?.1.split('#').next()?.trim();
     let number: String = written.chars().filter(|one| !matches!(one, '$' | ',')).collect();
@@ -39,7 +39,7 @@ fn only_longer<'a>(unknown: &str, legal: &'a [&'a str]) -> Option<&'a &'a str> {
     longer.next().filter(|_| longer.next().is_none())
 }
 
-/// Where a key of that name is legal.
+/// Lists the sections in which a key of that name is legal.
 fn sections_of(name: &str, every_key: fn() -> Vec<String>) -> Vec<String> {
     let sections = every_key().into_iter().filter_map(|key| match key.rsplit_once('.') {
         Some((section, last)) => (last == name).then(|| format!("[{section}]")),
@@ -48,7 +48,7 @@ fn sections_of(name: &str, every_key: fn() -> Vec<String>) -> Vec<String> {
     sections.collect()
 }
 
-/// How many characters are to be put in, left out or changed to make one of the other; more than [`SLIPS_MAX`] are not counted.
+/// Counts the characters to insert, leave out or change to make one text of the other. Numbers above [`SLIPS_MAX`] may be inexact.
 pub(crate) fn slips(one: &str, other: &str) -> usize {
     let (one, other): (Vec<char>, Vec<char>) = (one.chars().take(100).collect(), other.chars().collect());
     if one.len().abs_diff(other.len()) > SLIPS_MAX {
@@ -74,7 +74,6 @@ pub(crate) fn slips(one: &str, other: &str) -> usize {
 mod tests {
     use crate::config::{Config, mistakes};
 
-    /// Of the first mistake.
     fn check(text: &str, expect: &str) {
         let first = Config::read(text).unwrap_err();
         assert_eq!(first.problem, expect, "{text}");
@@ -146,7 +145,8 @@ mod tests {
         check(
             "[teams.a]\nbudget = 1",
             "there is no key `budget`; there are `mode`, `email`, `local_disk`, `monthly_budget_usd`, `notify_at_percent`, \
-             `over_budget`, `instance_profiles`, `subnets`, `security_groups`, `images`, `buckets`",
+             `over_budget`, `gpus_max`, `usd_per_hour_max`, `instance_profiles`, `subnets`, `security_groups`, `images`, \
+             `buckets`, `idle_after`",
         );
         check("[lifetime]\nx = 1", "there is no key `x`; there are `max`, `grace`, `action`");
     }

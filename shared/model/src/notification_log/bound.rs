@@ -3,9 +3,9 @@
 use super::NotificationLog;
 
 impl NotificationLog {
-    /// The same log in at most this many bytes of JSON, without the least important entries: first the oldest notifications, then undelivered
-    /// ones, then owners of volumes, then the records themselves. Losing these repeats messages, announces anew with the whole grace, or
-    /// leaves a paragraph to the audit records; it acts on nothing.
+    /// Returns the log in at most this many bytes of JSON, without the least important entries: first the oldest notifications, then
+    /// undelivered ones, then owners of volumes, then the records themselves. Losing these repeats messages, announces anew with the whole
+    /// grace, or leaves a paragraph to the audit records; it acts on nothing.
     #[must_use]
     pub fn reduced_to(&self, bytes_max: usize) -> Option<Self> {
         let mut reduced = self.clone();
@@ -16,7 +16,7 @@ impl NotificationLog {
         Some(reduced)
     }
 
-    /// Without the older half of what is least important; `None` if nothing is left.
+    /// Removes the older half of the least important entries; `None` if nothing is left.
     fn with_less(mut self) -> Option<Self> {
         if self.resources.values().any(|record| !record.notified.is_empty()) {
             self.drop_older_half_of_notified();

@@ -1,4 +1,4 @@
-//! What a notification says in a few words: what happens, to whose resource, when, and how much money that is.
+//! A notification in a few words: the event, the resource and its team, the time, and the money.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ const TEAM_CHARACTERS_MAX: usize = 30;
 /// The sentence of one notification, in parts, so that several alike are counted in one sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Headline {
-    /// With `{}` for the object, `Curfew will stop {}`, and `{is}` for the verb behind it.
+    /// Sentence with `{}` for the object, `Curfew will stop {}`, and `{is}` for the verb behind it.
     pub sentence: Cow<'static, str>,
     pub object: HeadlineObject,
     /// The object, if it is the only one: `i-0abc`.
@@ -27,7 +27,7 @@ pub struct Headline {
     pub cost: HeadlineCost,
 }
 
-/// What a headline is about.
+/// Subject of a headline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HeadlineObject {
     Instance,
@@ -49,18 +49,18 @@ pub enum HeadlineObject {
 /// The money of a headline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HeadlineCost {
-    /// None, or the sentence says it.
+    /// No money, or the sentence says it.
     Unsaid,
     /// `None`: the price is unknown.
     Hourly(Option<Rate>),
-    /// For what costs too little by the hour. `None`: the price is unknown.
+    /// Cost by the month, of an object that costs too little by the hour. `None`: the price is unknown.
     Monthly(Option<Rate>),
     /// An amount: `$1.17 at most`.
     Total(String),
 }
 
 impl HeadlineObject {
-    /// What an id of EC2 names (Amazon EC2 user guide, "Resource IDs"); those of `SageMaker` are parts of ARNs.
+    /// Returns the kind of resource that an id of EC2 names (Amazon EC2 user guide, "Resource IDs"); ids of `SageMaker` are parts of ARNs.
     #[must_use]
     pub fn from_id(id: &ResourceId) -> Self {
         if id.as_str().contains('/') {
@@ -90,7 +90,7 @@ impl HeadlineObject {
         }
     }
 
-    /// Whether its name does not say whose it is.
+    /// `true` if the object's name does not show its team.
     const fn needs_team(self) -> bool {
         matches!(
             self,
@@ -100,13 +100,13 @@ impl HeadlineObject {
 }
 
 impl Headline {
-    /// Without a time of its own, and without money.
+    /// Makes a headline without a time of its own, and without money.
     #[must_use]
     pub fn new(sentence: impl Into<Cow<'static, str>>, object: HeadlineObject, name: impl Into<String>) -> Self {
         Self { sentence: sentence.into(), object, name: name.into(), at: None, cost: HeadlineCost::Unsaid }
     }
 
-    /// Whether one sentence can count both.
+    /// `true` if one sentence can count both.
     #[must_use]
     pub fn is_alike(&self, other: &Self) -> bool {
         (&self.sentence, self.object) == (&other.sentence, other.object)
@@ -138,7 +138,7 @@ impl Headline {
 }
 
 impl HeadlineCost {
-    /// All together, with the punctuation before it.
+    /// Describes the costs together, with the punctuation before them.
     fn describe<'a>(costs: impl Iterator<Item = &'a Self> + Clone) -> String {
         let rates = costs.clone().filter_map(|cost| match cost {
             Self::Hourly(rate) | Self::Monthly(rate) => *rate,

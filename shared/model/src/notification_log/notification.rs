@@ -20,7 +20,7 @@ pub const NO_TEAM_LABEL: &str = "(no team)";
 /// The resource by which the account's own budget goes.
 pub const ACCOUNT: &str = "account";
 
-/// How much it matters; for filter policies.
+/// Importance of a notification, for filter policies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
@@ -52,28 +52,28 @@ impl Severity {
 pub struct Notification {
     /// The `team` attribute.
     pub team: String,
-    /// How much it matters.
+    /// Importance of the notification.
     pub severity: Severity,
-    /// Where the resource is, and which; for a gap the region alone.
+    /// Region of the resource. A gap has a region, but no resource.
     pub region: Region,
     pub resource: Option<ResourceId>,
-    /// How it is remembered.
+    /// Form in which the log remembers it.
     pub kind: NotificationKind,
-    /// For people.
+    /// Text for people.
     pub text: Paragraph,
-    /// Whether something was done, which no later run sees again: it is undelivered where SNS did not take it.
+    /// `true` if something was done, which no later run sees again: it is undelivered where SNS did not take it.
     pub happened: bool,
     /// The mode of its step; `None` without a step, or if the step notifies in any mode.
     pub mode: Option<Mode>,
-    /// What is lost, for the message's first line.
+    /// Data that is lost, for the message's first line.
     pub loses: Option<String>,
-    /// The same in a few words.
+    /// The notification in a few words.
     pub headline: Headline,
-    /// What of it machines can read.
+    /// Facts that machines can read.
     pub facts: NotificationFacts,
 }
 
-/// What is known of a notification's resource and of the step about it, for events.
+/// Known facts of a notification's resource and of the step about it, for events.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct NotificationFacts {
     /// The step's action, by its name in responses; of an announcement, what it announces.
@@ -88,26 +88,26 @@ pub struct NotificationFacts {
     pub owner: Option<String>,
     /// `<team>/<job>`.
     pub job: Option<String>,
-    /// When the announced action is due.
+    /// Due time of the announced action.
     pub deadline: Option<Timestamp>,
-    /// What the action saves; `None` if the price is unknown.
+    /// Savings of the action, in USD per hour; `None` if the price is unknown.
     pub saves_usd_per_hour: Option<Rate>,
 }
 
 impl Notification {
-    /// Whether it is about the account, and not about what belongs to no team.
+    /// `true` if the notification is about the account, and not about resources without a team.
     #[must_use]
     pub fn is_about_account(&self) -> bool {
         self.team == NO_TEAM && self.resource.as_ref().is_none_or(|resource| resource.as_str() == ACCOUNT)
     }
 
-    /// Whether telling is all that there is to do, so that observe mode leaves nothing undone.
+    /// `true` if the notification is all that there is to do, so that observe mode leaves nothing undone.
     #[must_use]
     pub fn is_all_done(&self) -> bool {
         self.mode.is_none() && matches!(&self.kind, NotificationKind::State { topic, .. } if topic.is_about_budget())
     }
 
-    /// Whether no later run sends it again as new: SNS accepted its message, or it is undelivered.
+    /// `true` if no later run sends the notification again as new: SNS accepted its message, or it is undelivered.
     #[must_use]
     pub fn counts_as_sent(&self, delivered: &BTreeSet<String>) -> bool {
         self.happened || delivered.contains(&self.team)
@@ -120,18 +120,18 @@ impl Notification {
     }
 }
 
-/// How a paragraph is remembered.
+/// Form in which the log remembers a paragraph.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NotificationKind {
     /// Something was done.
     Event,
     /// Something is so.
     State {
-        /// What it is about.
+        /// Subject of the notification.
         topic: NotificationKey,
         /// The fingerprint of the content; another content is notified again.
         what: String,
-        /// Whether it is sent again while it lasts.
+        /// Policy for sending it again while it lasts.
         repeat: RepeatPolicy,
     },
     /// An end is announced.
@@ -144,7 +144,7 @@ pub fn without_known(notifications: Vec<Notification>, memory: &NotificationLogs
     notifications.into_iter().filter(|one| !is_known(one, memory, now)).collect()
 }
 
-/// Whether an earlier run sent it. Gaps and faults of the account are in the log of the home region.
+/// `true` if an earlier run sent the notification. Gaps and faults of the account are in the log of the home region.
 #[must_use]
 pub fn is_known(notification: &Notification, memory: &NotificationLogs, now: Timestamp) -> bool {
     let NotificationKind::State { topic, what, repeat } = &notification.kind else {

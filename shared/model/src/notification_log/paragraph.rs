@@ -21,7 +21,7 @@ impl Paragraph {
         Self(without_links(&flat(sentences)))
     }
 
-    /// The same with a line `label: command`. Foreign text in the command is quoted for a shell.
+    /// Adds a line `label: command`. Foreign text in the command is quoted for a shell.
     #[must_use]
     pub fn with_command(mut self, label: &str, command: &str) -> Self {
         self.0.push('\n');
@@ -56,7 +56,7 @@ impl fmt::Display for Paragraph {
     }
 }
 
-/// As it was written: its lines stay.
+/// Reads a paragraph as it was written: its lines stay.
 impl From<String> for Paragraph {
     fn from(written: String) -> Self {
         let lines: Vec<String> = written.lines().map(flat).filter(|line| !line.trim().is_empty()).collect();

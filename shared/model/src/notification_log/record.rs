@@ -1,4 +1,4 @@
-//! What is remembered about one resource.
+//! The record of one resource.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::mark::{AnnouncedAction, whole_second};
 use crate::refusal::Refusal;
 use crate::rule::{ResourceAction, Rule};
 
-/// What is remembered about one resource.
+/// Memory of one resource.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ResourceRecord {
     /// The life that the record is about, in whole seconds: the launch of an instance, the creation of a resource of `SageMaker`, the first
@@ -36,13 +36,13 @@ pub struct ResourceRecord {
     /// The last refusal of a label, without which nothing may be done later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label_refused: Option<Refusal>,
-    /// Of a volume: the runs that requested a snapshot of it, the newest ones. Written before the request.
+    /// The newest runs that requested a snapshot of this volume. Written before the request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub snapshot_runs: Vec<RunId>,
-    /// Of a snapshot that Curfew made.
+    /// Origin of this snapshot, if Curfew made it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub safety: Option<SafetyRecord>,
-    /// Of a volume: the instance that it was last seen on, where its own tags do not name its owner.
+    /// The instance that this volume was last seen on, if the volume's own tags do not name its owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_host: Option<ResourceId>,
     /// Notifications that are not repeated.
@@ -67,7 +67,7 @@ pub struct SafetyRecord {
     pub volume: ResourceId,
     /// The run that requested it.
     pub run: RunId,
-    /// When its volume was deleted, or first found gone.
+    /// Time at which its volume was deleted, or first found gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deleted_at: Option<Timestamp>,
 }
@@ -79,13 +79,13 @@ impl ResourceRecord {
         Self { since: Some(whole_second(since)), ..Self::default() }
     }
 
-    /// Whether it is about the life that began then. AWS gives times of launches and creations in seconds or finer.
+    /// `true` if the record is about the life that began then. AWS gives times of launches and creations in seconds or finer.
     #[must_use]
     pub fn is_about(&self, since: Timestamp) -> bool {
         self.since.is_some_and(|of_record| whole_second(of_record) == whole_second(since))
     }
 
-    /// Whether nothing is remembered. The beginning of a life alone is worth nothing, except of an unattached volume.
+    /// `true` if nothing is remembered. The beginning of a life alone is worth nothing, except of an unattached volume.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()

@@ -1,4 +1,4 @@
-//! From samples to usage.
+//! Evaluation of samples as usage.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,10 +15,10 @@ use crate::config::{IdleConfig, SeriesNames, UtilizationUnit};
 use crate::instance::Instance;
 use crate::moment::after;
 
-/// What an instance has been doing, by the answers about it.
+/// Returns the usage of an instance by the answers about it.
 ///
-/// `devices` are its utilisation series in the order of [`MetricSignal::Gpu`]; `names` is how its kind of accelerator reports,
-/// where that is configured.
+/// `devices` are its utilisation series in the order of [`MetricSignal::Gpu`]; `names` is how its kind of accelerator reports, where that
+/// is configured.
 #[must_use]
 pub fn evaluate(
     instance: &Instance,

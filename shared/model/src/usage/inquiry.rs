@@ -20,13 +20,13 @@ pub struct UsageQuery<'a> {
     pub instance: &'a Instance,
     /// Over which window, and since.
     pub window: UsageWindow,
-    /// What showed work, or held memory, the last time.
+    /// The series that showed work, or held memory, the last time.
     pub likely: Option<DecisiveSeries>,
-    /// How far.
+    /// Depth of the query.
     pub depth: QueryDepth,
 }
 
-/// How much to query about an instance that shows no work in the first round.
+/// Depth of the queries about an instance that shows no work in the first round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QueryDepth {
     /// Everything there is to know.
@@ -35,20 +35,20 @@ pub enum QueryDepth {
     IfInstrumented,
     /// Everything, unless the memory that was held the last time still is: freed, it makes it one to be ended.
     UnlessHeld,
-    /// Nothing: it was found idle before, and finding it so again would change nothing.
+    /// No further query: the instance was found idle before, and finding it so again would change nothing.
     WorkOnly,
 }
 
-/// What came of asking about one instance.
+/// Result of the queries about one instance.
 #[derive(Debug, Clone, PartialEq)]
 pub enum QueryResult {
-    /// What it has been doing; and what showed work, or held memory, unless it was the CPU.
+    /// The usage, and the series that showed work, or held memory, unless it was the CPU.
     Answered(Usage, Option<DecisiveSeries>),
     /// No work was seen, and no more was asked: what was found before stands.
     NoWork,
 }
 
-/// What the first round says of an instance.
+/// Conclusion of the first round about an instance.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FirstRound<'a> {
     /// Enough.
@@ -66,7 +66,7 @@ pub struct OpenQuery<'a> {
 }
 
 impl<'a> UsageQuery<'a> {
-    /// All metrics, for an instance without earlier answers.
+    /// Queries all metrics of an instance without earlier answers.
     #[must_use]
     pub const fn in_full(instance: &'a Instance, window: UsageWindow) -> Self {
         Self { instance, window, likely: None, depth: QueryDepth::Full }
@@ -98,7 +98,7 @@ impl<'a> UsageQuery<'a> {
         })
     }
 
-    /// Whether a first round that shows no work is all that is wanted.
+    /// `true` if a first round that shows no work is all that is wanted.
     fn is_enough(&self, answers: &BTreeMap<MetricSignal, Vec<Sample>>, idle: &IdleConfig) -> bool {
         match self.depth {
             QueryDepth::Full | QueryDepth::IfInstrumented => false,
@@ -110,7 +110,7 @@ impl<'a> UsageQuery<'a> {
 }
 
 impl OpenQuery<'_> {
-    /// What is left to ask; `None` if an answer would be worth nothing.
+    /// Returns the questions that are left; `None` if an answer would be worth nothing.
     #[must_use]
     pub fn questions(&self, devices: &[MetricSeries], names: Option<&SeriesNames>) -> Option<Vec<MetricQuestion>> {
         let expected = names.map_or(u32::MAX, |names| names.series_of(&self.ask.instance.machine));
@@ -124,7 +124,7 @@ impl OpenQuery<'_> {
         Some(questions)
     }
 
-    /// What all answers together say; `None` if they are not `complete` and show no work.
+    /// Concludes from all answers together; `None` if they are not `complete` and show no work.
     #[must_use]
     pub fn conclude(
         &self,

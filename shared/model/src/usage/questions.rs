@@ -1,5 +1,5 @@
-//! Which metrics to ask for, in two rounds: CPU first, and what showed work the last time, because one sample of either clears
-//! most working machines.
+//! Metrics to query, in two rounds: first the CPU, and the series that showed work the last time, because one sample of either clears most
+//! working machines.
 
 use std::collections::BTreeMap;
 
@@ -41,14 +41,14 @@ pub struct MetricSeries {
     pub dimensions: Vec<(String, String)>,
 }
 
-/// How a period's samples become one.
+/// Statistic that makes one sample of a period's samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Statistic {
     /// Their mean.
     Average,
     /// The largest.
     Maximum,
-    /// All together.
+    /// Their sum.
     Sum,
 }
 
@@ -59,9 +59,9 @@ pub struct MetricQuestion {
     /// About what.
     pub signal: MetricSignal,
     pub series: MetricSeries,
-    /// How its samples are folded.
+    /// Statistic that folds its samples.
     pub statistic: Statistic,
-    /// From when on, at a whole period.
+    /// Start of the span, at a whole period.
     pub from: Timestamp,
 }
 
@@ -128,7 +128,7 @@ pub(super) fn ec2_series(instance: &Instance, signal: MetricSignal) -> MetricSer
     }
 }
 
-/// Whose a utilisation series is: by the instance's id, else by a host name that is unique in the region.
+/// Owners of utilisation series: by the instance's id, else by a host name that is unique in the region.
 #[derive(Debug)]
 pub struct SeriesOwners<'a> {
     pub(super) names: &'a SeriesNames,
@@ -145,7 +145,7 @@ impl<'a> SeriesOwners<'a> {
         Self { names, by_host, by_id: instances.map(|instance| (instance.id.as_str(), instance)).collect() }
     }
 
-    /// Whose this one is; `None` if it is of none of them.
+    /// Returns the instance that the series belongs to; `None` if it belongs to none of them.
     #[must_use]
     pub fn owner_of(&self, series: &MetricSeries) -> Option<&'a Instance> {
         if let Some(id) = series.dimension(&self.names.instance_dimension) {

@@ -8,7 +8,7 @@ use crate::instance::InstanceTypeFacts;
 const ROUNDING: f64 = 1e-6;
 /// Bytes of a 5-minute period at 10 Tbit/s: the fastest instances have 6.4 Tbit/s (EC2 user guide, "Amazon EC2 instance network bandwidth").
 const NETWORK_BYTES_MAX: f64 = 10e12 / 8.0 * 300.0;
-/// The same at 1 Tbit/s, for EBS (EC2 user guide, "Amazon EBS-optimized instance types").
+/// Bytes of a 5-minute period at 1 Tbit/s, for EBS (EC2 user guide, "Amazon EBS-optimized instance types").
 const DISK_BYTES_MAX: f64 = 1e12 / 8.0 * 300.0;
 /// No accelerator has 1 TiB.
 pub const ACCELERATOR_MEMORY_MIB_MAX: u32 = 1024 * 1024;
@@ -42,7 +42,7 @@ pub fn format_impossible(value: f64) -> String {
     if value.is_finite() && value.abs() >= 1e15 { format!("{value:.3e}") } else { format!("{}", round(value)) }
 }
 
-/// To three places, for people to read.
+/// Rounds to three places, for people to read.
 pub(super) fn round(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0
 }

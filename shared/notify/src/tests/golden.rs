@@ -1,9 +1,9 @@
 //! Every kind of message that the reapers and the budgets send, as people read it. Those about jobs are in `shared/jobs/`.
 
 use model::curfew_tags::SNAPSHOT_OF;
-use model::rule::ResourceAction;
+use model::rule::{ResourceAction, Rule};
 use model::volume::{Snapshot, SnapshotState};
-use plan::{ExpiryAnnouncement, OrphanedEvidence, Target};
+use plan::{Evidence, ExpiryAnnouncement, Facts, OrphanedEvidence, Target};
 use reaping::fixture::volume;
 
 use super::*;
@@ -141,21 +141,26 @@ fn of_volume(action: Action, evidence: Evidence) -> Report {
 }
 
 fn orphaned() -> Evidence {
-    Evidence::Orphaned(OrphanedEvidence {
+    let facts = OrphanedEvidence {
         unattached_since: time("2026-08-15T12:00:00Z"),
         size_gib: 500,
         volume_type: "gp3".to_owned(),
         usd_per_month: None,
         last_attached_to: Some("i-0abc".into()),
-    })
+    };
+    let sentence = "unattached and unused since 2026-08-15T12:00:00Z, last attached to i-0abc";
+    Evidence::new(Rule::Orphaned, Facts::Orphaned(facts), sentence).with_remedy("Attach it, or delete it yourself.")
 }
 
 fn expired() -> Evidence {
-    Evidence::SnapshotExpired {
+    let facts = Facts::SnapshotExpired {
         volume: "vol-0abc".into(),
         deleted_at: time("2026-08-01T12:00:00Z"),
         expires_at: time("2026-08-31T12:00:00Z"),
-    }
+    };
+    let sentence =
+        "the safety snapshot of vol-0abc (deleted at 2026-08-01T12:00:00Z) was kept until 2026-08-31T12:00:00Z";
+    Evidence::new(Rule::Expired, facts, sentence).unscheduled()
 }
 
 fn snapshot() -> Snapshot {
@@ -228,7 +233,8 @@ fn snapshots() {
 
     snap-0abc (500 GiB gp3, owner "ada", us-east-1): the safety snapshot of vol-0abc (deleted at 2026-08-01T12:00:00Z) was kept until 2026-08-31T12:00:00Z. It was deleted. That saves $40.00 a month (table of 2026-09-30).
     "#);
-    let failed = Evidence::SnapshotFailed { volume: "vol-0abc".into(), superseded_by: "snap-0def".into() };
+    let sentence = "this snapshot of vol-0abc failed, and snap-0def is a later one";
+    let failed = Evidence::new(Rule::Orphaned, Facts::named([("volume", "vol-0abc".into())]), sentence);
     let deletion = SnapshotAction::DeleteFailed { at: time(NOW) };
     assert_snapshot!(golden(&of_volume(Action::Snapshot(snapshot(), deletion), failed)), @r#"
     Curfew deleted snap-0abc of team vision at 2026-09-01 12:00 UTC: $40.00/mo.

@@ -16,13 +16,13 @@ const WITHOUT_DATA_MAX: SignedDuration = SignedDuration::from_hours(24);
 pub struct Alarm {
     /// Its name.
     pub name: String,
-    /// What it says of itself.
+    /// The alarm's own description.
     pub description: Option<String>,
     /// Its state.
     pub state: AlarmState,
-    /// Since when.
+    /// Time since which the alarm has this state.
     pub since: Option<Timestamp>,
-    /// Whether it does anything when it goes off.
+    /// `true` if the alarm does anything when it goes off.
     pub actions_enabled: bool,
 }
 
@@ -37,7 +37,7 @@ pub enum AlarmState {
     WithoutData,
 }
 
-/// Whether an alarm is of this stack: `<stack>-<logical id>-<random>`, and every logical id of one ends in `Alarm`. Names of
+/// Returns `true` if an alarm is of this stack: `<stack>-<logical id>-<random>`, and every logical id of one ends in `Alarm`. Names of
 /// other stacks may begin with this one's.
 #[must_use]
 pub fn is_of_stack(name: &str, stack: &str) -> bool {

@@ -16,7 +16,11 @@ pub const CHECK: &str = "configuration";
 #[must_use]
 pub fn refused(error: &ConfigError) -> DoctorFinding {
     let found = format!("no run acts on anything, because the configuration is refused: {error}");
-    DoctorFinding::problem(KEY, found, "correct it; `curfew config check FILE` checks a file before you upload it")
+    DoctorFinding::problem(
+        KEY,
+        found,
+        "correct it, and put it in place: curfew config apply FILE; or take it back: curfew config rollback",
+    )
 }
 
 /// Judges a valid one; `ceiling` is `CURFEW_MODE`, if known.
@@ -28,7 +32,7 @@ pub fn check(config: &Config, ceiling: Option<Mode>) -> Vec<DoctorFinding> {
         Some(Mode::Observe) if enforces => Some(DoctorFinding::note(
             KEY,
             "it sets enforce mode, but the deployment only observes: Curfew stops and deletes nothing",
-            "deploy with Mode=enforce once Curfew would do what you want",
+            "curfew mode enforce, once Curfew would do what you want",
         )),
         Some(Mode::Enforce) if !enforces => Some(DoctorFinding::note(
             KEY,

@@ -1,11 +1,11 @@
-//! What the role of each function may do, asked of IAM's policy simulator: conditions on tags cannot be tried without it.
+//! The permissions of each function's role, according to IAM's policy simulator: conditions on tags cannot be tried without it.
 //!
-//! The cases say what `template.yaml` means. Whatever a function does must be allowed, what is one tag away from it must not be,
-//! and nothing of it on what carries `curfew:protected`. A role that observes may do none of what changes anything.
+//! The cases say what `template.yaml` means. Whatever a function does must be allowed, what is one tag away from it must not be, and
+//! nothing of it on what carries `curfew:protected`. A role that observes may do none of what changes anything.
 //!
-//! The simulator asks the role's policies, its boundary and the policies of the organisation, not those of buckets, topics and
-//! keys (IAM API reference, "`SimulatePrincipalPolicy`"; IAM user guide, "Testing IAM policies with the IAM policy simulator"). The
-//! policy of the state bucket is read besides, and the simulator is asked about people.
+//! The simulator asks the role's policies, its boundary and the policies of the organisation, not those of buckets, topics and keys (IAM
+//! API reference, "`SimulatePrincipalPolicy`"; IAM user guide, "Testing IAM policies with the IAM policy simulator"). The policy of the
+//! state bucket is read besides, and the simulator is asked about people.
 
 mod bucket_policy;
 mod cases;
@@ -14,6 +14,7 @@ mod writers;
 use std::collections::BTreeMap;
 
 use model::mode::Mode;
+use model::partition::Partition;
 
 use super::{DoctorFinding, at_most};
 
@@ -32,7 +33,7 @@ pub const SPOT_ROLE: &str = "AWSServiceRoleForEC2Spot";
 /// A further policy, by which everything is allowed that none denies.
 pub const EVERYTHING: &str = r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"*","Resource":"*"}]}"#;
 
-/// Where a deployment is, as far as the ARNs of what its functions use go. What is not known is not asked about.
+/// The parts of a deployment that the ARNs of its functions' resources consist of. A case that needs an unknown part is not asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeploymentArns {
     /// Such as `aws`.
@@ -41,6 +42,8 @@ pub struct DeploymentArns {
     pub account: String,
     /// The home region.
     pub region: String,
+    /// The path of the roles of its functions, `/` by default; those of machines are under it, in `curfew/`.
+    pub role_path: String,
     /// The state bucket's name.
     pub bucket: String,
     /// The topic's ARN.
@@ -63,6 +66,7 @@ impl DeploymentArns {
             partition: partition.to_owned(),
             account: account.to_owned(),
             region: region.to_owned(),
+            role_path: "/".to_owned(),
             bucket: bucket.to_owned(),
             topic_arn: topic_arn.to_owned(),
             key_arn: None,
@@ -71,19 +75,38 @@ impl DeploymentArns {
         })
     }
 
-    /// The ARN of a role that a stack made.
+    /// The end of the names of those services that IAM names by the partition.
+    pub(crate) fn dns_suffix(&self) -> &'static str {
+        Partition::find(&self.region).map_or("amazonaws.com", |partition| partition.dns_suffix)
+    }
+
+    /// The ARN of a role that the stack made, or of one under its path.
     #[must_use]
     pub fn role_arn(&self, role: &str) -> String {
-        format!("arn:{}:iam::{}:role/{role}", self.partition, self.account)
+        self.role_at(&self.role_path, role)
+    }
+
+    /// The ARN of a role under any path.
+    #[must_use]
+    pub fn role_at(&self, path: &str, role: &str) -> String {
+        format!("arn:{}:iam::{}:role{path}{role}", self.partition, self.account)
+    }
+
+    /// Takes the path of all roles from the ARN of one, `arn:<partition>:iam::<account>:role<path><name>`.
+    pub fn set_role_path(&mut self, arn: &str, name: &str) {
+        let path = arn.split_once(":role").and_then(|(_, rest)| rest.strip_suffix(name));
+        if let Some(path) = path.filter(|path| path.starts_with('/') && path.ends_with('/')) {
+            path.clone_into(&mut self.role_path);
+        }
     }
 }
 
-/// When something must be allowed.
+/// The modes in which an action must be allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExpectedPermission {
-    /// In both modes.
+    /// Allowed in both modes.
     Always,
-    /// In enforce mode, and in observe mode not.
+    /// Allowed in enforce mode, and forbidden in observe mode.
     Enforcing,
     /// Never.
     Never,
@@ -96,15 +119,15 @@ pub struct PermissionCase {
     pub action: &'static str,
     /// The resource's ARN, or `*`.
     pub resource: String,
-    /// What carries it, for people: such as `an instance with curfew:marked`.
+    /// A description of the resource, for people: such as `an instance with curfew:marked`.
     pub about: String,
     /// The condition keys of the request and their values.
     pub context: Vec<ContextKey>,
-    /// What the answer must be.
+    /// The answer that is expected.
     pub expected: ExpectedPermission,
-    /// Whether it must be so even if [`EVERYTHING`] were allowed besides.
+    /// `true` if the answer must be the same even if [`EVERYTHING`] were allowed besides.
     pub even_so: bool,
-    /// Why.
+    /// The reason for the expected answer.
     pub why: &'static str,
 }
 
@@ -115,12 +138,12 @@ pub struct ContextKey {
     pub key: String,
     /// Its values.
     pub values: Vec<String>,
-    /// Whether the key may have several.
+    /// `true` if the key may have several values.
     pub is_list: bool,
 }
 
 impl PermissionCase {
-    /// What the answer must be; `None` where that depends on a mode that is not known.
+    /// Returns the answer that is expected; `None` if it depends on a mode that is not known.
     #[must_use]
     pub const fn must_be_allowed(&self, mode: Option<Mode>) -> Option<bool> {
         match (self.expected, mode) {
@@ -131,7 +154,7 @@ impl PermissionCase {
     }
 }
 
-/// Whether this asks if the role for Spot may be created, which is needless where it exists.
+/// Returns `true` if the case asks whether the role for Spot may be created. The permission is needless if the role exists.
 #[must_use]
 pub fn creates_spot_role(case: &PermissionCase) -> bool {
     case.action == cases::CREATE_SPOT_ROLE && case.expected == ExpectedPermission::Enforcing
@@ -232,6 +255,16 @@ mod tests {
     fn a_topic_says_where_the_deployment_is() {
         let place = DeploymentArns::of_topic("arn:aws-cn:sns:cn-north-1:123456789012:curfew", "state").unwrap();
         assert_eq!(place.role_arn("x"), "arn:aws-cn:iam::123456789012:role/x");
+        let mut under = place.clone();
+        under.set_role_path("arn:aws-cn:iam::123456789012:role/platform/ml/x-1", "x-1");
+        assert_eq!(under.role_arn("curfew/y"), "arn:aws-cn:iam::123456789012:role/platform/ml/curfew/y");
+        assert_eq!(under.role_at("/", "y"), "arn:aws-cn:iam::123456789012:role/y");
+        for other in ["arn:aws-cn:iam::123456789012:role/platform/x-2", "x-1", "arn:aws-cn:iam::123456789012:user/x-1"]
+        {
+            let mut same = place.clone();
+            same.set_role_path(other, "x-1");
+            assert_eq!(same, place);
+        }
         assert_eq!(DeploymentArns::of_topic("curfew", "state"), None);
     }
 }

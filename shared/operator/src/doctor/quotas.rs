@@ -1,5 +1,5 @@
-//! How many vCPUs of GPU instances EC2 gives this account, by region and family (EC2 user guide, "Amazon EC2 instance type
-//! quotas"; Service Quotas user guide has the codes). **Nearly used up** from 90 percent on.
+//! The vCPUs of GPU instances that EC2 gives this account, by region and family (EC2 user guide, "Amazon EC2 instance type quotas"; Service
+//! Quotas user guide has the codes). **Nearly used up** from 90 percent on.
 
 use std::collections::BTreeMap;
 
@@ -46,7 +46,7 @@ pub fn quotas(values: &BTreeMap<Region, BTreeMap<String, f64>>, instances: &[Ins
     values.iter().flat_map(of_region).collect()
 }
 
-/// What is stopped counts nowhere, and what was paid for in advance has no quota of vCPUs.
+/// Sums the used vCPUs. A stopped instance counts nowhere, and one that was paid for in advance has no quota of vCPUs.
 fn used(instances: &[Instance], region: &Region, quota_code: &str, market: PurchaseMarket) -> u32 {
     let counts = |one: &&Instance| {
         one.region == *region

@@ -1,4 +1,4 @@
-//! Which teams' machines have a role. **Missing** if and only if a team's machines need a role of their own, and IAM has no instance
+//! The roles of teams' machines. A role is **missing** if and only if a team's machines need a role of their own, and IAM has no instance
 //! profile of that name: then its jobs are held.
 
 use std::collections::BTreeSet;
@@ -23,16 +23,16 @@ pub struct TeamRole {
     pub team: TeamName,
     /// The name of its role and of its instance profile; `None` if it can have none.
     pub role: Option<String>,
-    /// Whether IAM has it.
+    /// `true` if IAM has the role.
     pub exists: bool,
-    /// Whether the team's machines get it: the account has more than one team, and does not share one role.
+    /// `true` if the team's machines get the role: the account has more than one team, and does not share one role.
     pub is_needed: bool,
-    /// Why the team can have no role.
+    /// The reason why the team can have no role.
     pub problem: Option<String>,
 }
 
 impl TeamRole {
-    /// Whether the team's jobs are held because it does not exist.
+    /// Returns `true` if the team's jobs are held because the role does not exist.
     #[must_use]
     pub const fn is_missing(&self) -> bool {
         self.is_needed && !self.exists
@@ -84,7 +84,7 @@ pub fn check(roles: &[TeamRole]) -> Vec<DoctorFinding> {
     at_most(SHOWN_MAX, missing.collect(), "teams")
 }
 
-/// For people, where all is well.
+/// Summarises the roles for people, if all is well.
 #[must_use]
 pub fn summary(roles: &[TeamRole]) -> String {
     match roles.iter().filter(|one| one.is_needed).count() {

@@ -11,7 +11,7 @@ use super::{DoctorFinding, ago, at_most};
 /// The check's name.
 pub const CHECK: &str = "runs";
 
-/// At most so many runs may be missing.
+/// Number of runs that may be missing in a row.
 const PERIODS_MAX: i32 = 3;
 /// The most gaps of one run that are shown.
 const GAPS_SHOWN_MAX: usize = 10;
@@ -21,20 +21,20 @@ const GAPS_SHOWN_MAX: usize = 10;
 pub struct ScheduledFunction {
     /// Its name, such as `reap-instances`.
     pub function: &'static str,
-    /// From one run to the next.
+    /// Interval between two runs.
     pub every: SignedDuration,
-    /// Which of its runs leave a record.
+    /// The runs that leave a record.
     pub records: RecordPolicy,
 }
 
-/// Which runs of a function leave a record.
+/// The runs of a function that leave a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordPolicy {
-    /// All.
+    /// Every run leaves a record.
     EveryRun,
-    /// Those with steps or gaps.
+    /// Only runs with steps or gaps leave a record.
     Events,
-    /// All, but there may be none on the day of the deployment.
+    /// Every run leaves a record, but there may be none on the day of the deployment.
     Daily,
 }
 
@@ -103,7 +103,7 @@ pub fn check(
     findings
 }
 
-/// For people, if all is well: when it ran last, and in which mode.
+/// Summarises the last run for people, if all is well: its time and its mode.
 #[must_use]
 pub fn summary(scheduled: ScheduledFunction, last: Option<&RunRecord>, now: Timestamp) -> String {
     let function = scheduled.function;

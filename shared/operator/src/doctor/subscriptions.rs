@@ -62,7 +62,7 @@ pub fn check_chat(topic_arn: &str, subscriptions: &[Subscription]) -> Option<Doc
     })
 }
 
-/// For people, if all is well.
+/// Summarises the subscriptions for people, if all is well.
 #[must_use]
 pub fn summary(subscriptions: &[Subscription]) -> String {
     let confirmed = subscriptions.iter().filter(|one| one.state == SubscriptionState::Confirmed).count();

@@ -28,7 +28,7 @@ const SHOWN_MAX: usize = 50;
 const STARTED_AGAIN_AFTER: SignedDuration = SignedDuration::from_hours(1);
 const ATTACHED_AGAIN_AFTER: SignedDuration = SignedDuration::from_hours(2);
 
-/// What Curfew writes itself, and on which kinds.
+/// Tags that Curfew writes itself, with the kinds of resources that carry them.
 const OWN: [(&str, &[&str]); 6] = [
     (MARKED, &["instance", "volume"]),
     (STOPPED, &["instance"]),
@@ -42,7 +42,7 @@ const OWN: [(&str, &[&str]); 6] = [
 /// spellings: they are told from others by [`is_looked_at`].
 pub const KEY_FILTER: [&str; 6] = ["?urf?w*", "?URF?W*", "??urf?w*", "??URF?W*", "curfew*", "Curfew*"];
 
-/// Whether a tag with this key is judged.
+/// Returns `true` if a tag with this key is judged.
 #[must_use]
 pub fn is_looked_at(key: &str) -> bool {
     begins_with_curfew(key)
@@ -51,11 +51,11 @@ pub fn is_looked_at(key: &str) -> bool {
 /// Something that carries tags of `curfew`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaggedResource {
-    /// Where it is.
+    /// The resource's region.
     pub region: Region,
     /// Its id.
     pub resource: ResourceId,
-    /// As EC2 calls it, such as `instance` or `launch-template`.
+    /// EC2's name for the kind, such as `instance` or `launch-template`.
     pub kind: String,
     /// Its tags of `curfew`, and no others.
     pub tags: Tags,
@@ -64,22 +64,22 @@ pub struct TaggedResource {
 /// An instance that carries tags of `curfew`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TaggedInstance {
-    /// Of its present life.
+    /// Time of the last launch or start.
     pub launched_at: Timestamp,
-    /// What it is doing.
+    /// The instance's state.
     pub state: InstanceState,
-    /// Whether it has an accelerator.
+    /// `true` if the instance has an accelerator.
     pub accelerated: bool,
 }
 
-/// What is known of what carries tags, in regions that were seen in full.
+/// Facts about the tagged resources, in regions that were seen in full.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KnownResources {
     /// Every tagged instance that is not gone.
     pub instances: BTreeMap<ResourceId, TaggedInstance>,
     /// Every volume that carries tags and is not gone: since when it is attached, where it is.
     pub volumes: BTreeMap<ResourceId, Option<Timestamp>>,
-    /// Those of the jobs named that are not active.
+    /// The named jobs that are not active.
     pub inactive_jobs: BTreeSet<String>,
 }
 
@@ -157,7 +157,7 @@ impl TagCheck<'_> {
         self.findings.push(finding);
     }
 
-    /// Whether Curfew judges things of its kind.
+    /// Returns `true` if Curfew judges resources of this kind.
     fn is_reaped(&self) -> bool {
         matches!(self.one.kind.as_str(), "instance" | "volume" | "snapshot") && !self.is_without_accelerator()
     }
@@ -166,7 +166,7 @@ impl TagCheck<'_> {
         self.known.instances.get(&self.one.resource).is_some_and(|instance| !instance.accelerated)
     }
 
-    /// Those of Curfew's own tags that mean nothing on what is of this kind.
+    /// Returns the resource's own Curfew tags that mean nothing on its kind.
     fn copied(&self) -> impl Iterator<Item = &'static str> + use<'_> {
         let here = OWN.into_iter().filter(|(key, _)| self.one.tags.contains_key(*key));
         let copied =

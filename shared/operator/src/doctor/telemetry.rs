@@ -1,4 +1,4 @@
-//! Which GPUs report their usage. Curfew never stops an instance as idle whose GPUs do not report: it costs money until somebody
+//! The GPUs that report their usage. Curfew never stops an instance as idle whose GPUs do not report: it costs money until somebody
 //! installs the agent.
 
 use billing::price;
@@ -20,7 +20,7 @@ const SHOWN_MAX: usize = 20;
 /// An instance that is younger has had no time to report: its agent starts late in its first boot, and `CloudWatch` is late too.
 const SETTLE: SignedDuration = SignedDuration::from_mins(30);
 
-/// Whether an instance should report by now.
+/// Returns `true` if an instance should report by now.
 #[must_use]
 pub fn should_report(instance: &Instance, now: Timestamp) -> bool {
     instance.state == InstanceState::Running && now.duration_since(instance.launched_at) >= SETTLE
@@ -35,7 +35,7 @@ pub struct InstanceTelemetry<'a> {
 }
 
 impl InstanceTelemetry<'_> {
-    /// Whether all of them report.
+    /// Returns `true` if all accelerators of the instance report.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.report.as_ref().is_some_and(DeviceReport::is_full)
@@ -79,7 +79,7 @@ fn finding(
     DoctorFinding::warning(format!("{id} in {region}"), found, remedy)
 }
 
-/// For people: how many report, region by region.
+/// Summarises for people how many accelerators report, region by region.
 #[must_use]
 pub fn summary(all: &[InstanceTelemetry<'_>]) -> String {
     if all.is_empty() {

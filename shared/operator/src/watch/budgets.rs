@@ -16,21 +16,21 @@ pub struct BudgetLine {
     pub state: BudgetDataState,
     /// Null where nothing is known, and so are all figures.
     pub spent_usd: Option<Amount>,
-    /// Whether more may be spent than that.
+    /// `true` if more may be spent than `spent_usd`.
     pub at_least: bool,
     pub budget_usd: Option<Amount>,
     pub percent: Option<u64>,
     pub forecast_usd: Option<Amount>,
     pub forecast_percent: Option<u64>,
     pub over: bool,
-    /// In a few words.
+    /// The consequence, in a few words.
     pub consequence: &'static str,
     pub as_of: Option<Timestamp>,
-    /// How old the figures are, for people.
+    /// The age of the figures, for people.
     pub age: String,
-    /// What runs now costs, as far as its price is known.
+    /// Cost of everything that runs now, as far as its price is known.
     pub usd_per_hour: Option<Rate>,
-    /// When it will be spent if that goes on, within this month.
+    /// Time when the budget will be spent at this rate, if that is within this month.
     pub spent_at: Option<Timestamp>,
 }
 

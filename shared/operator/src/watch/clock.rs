@@ -4,7 +4,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
-/// From here on the day alone tells enough.
+/// Distance from which on the day alone tells enough.
 const FAR: SignedDuration = SignedDuration::from_hours(24 * 180);
 
 /// `18:00` today, `Nov 26 18:00` within half a year, else `2027-03-01`.

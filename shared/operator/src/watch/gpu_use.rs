@@ -1,8 +1,8 @@
-//! What is already known of the use of an instance's GPUs, and since when. Nothing is asked for it.
+//! The use of an instance's GPUs as far as it is already known, and since when. Nothing is asked for it.
 //!
-//! It is the newest of these: the evidence of the newest run (`gpu_max_percent`, the highest of any GPU in the window), what
-//! `activity/` has of the last inquiry, and the heartbeat of the job that runs on it. A reading from before the launch is of an
-//! earlier life of the instance.
+//! The newest of these counts: the evidence of the newest run (`gpu_max_percent`, the highest of any GPU in the window), what `activity/`
+//! has of the last inquiry, and the heartbeat of the job that runs on it. A reading from before the launch is of an earlier life of the
+//! instance.
 
 use jiff::Timestamp;
 use model::instance::{Instance, InstanceState};
@@ -15,26 +15,26 @@ use super::format_moment;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GpuState {
-    /// It worked; how much is in `percent`, if anybody measured that.
+    /// Busy; `percent` has the utilisation if anybody measured it.
     Busy,
     /// Idle for the whole window.
     Idle,
-    /// The same, but GPU memory is held.
+    /// Idle for the whole window, but GPU memory is held.
     Reserved,
     /// A measurement alone, of a job's machine.
     Measured,
     Unknown,
-    /// It does not run.
+    /// The instance does not run.
     Off,
 }
 
-/// What the GPUs of one instance did, as far as known.
+/// The use of one instance's GPUs, as far as known.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct GpuUse {
     pub state: GpuState,
-    /// Of the busiest GPU, in percent.
+    /// Utilisation of the busiest GPU, in percent.
     pub percent: Option<f64>,
-    /// Until when that was seen.
+    /// Time until which the use was observed.
     pub at: Option<Timestamp>,
 }
 
@@ -78,7 +78,7 @@ impl GpuUse {
     }
 }
 
-/// What `activity/` has: no figure, but whether it worked.
+/// Reads the use from `activity/`: no figure, but whether the GPUs worked.
 fn learnt(asked: &LastInquiry) -> Option<GpuUse> {
     let idle = asked.found_idle_reserved.map(|reserved| {
         let state = if reserved { GpuState::Reserved } else { GpuState::Idle };
@@ -87,7 +87,7 @@ fn learnt(asked: &LastInquiry) -> Option<GpuUse> {
     idle.or_else(|| asked.busy_until.map(|until| GpuUse { state: GpuState::Busy, percent: None, at: Some(until) }))
 }
 
-/// What the newest run gives as evidence that it was idle.
+/// Reads the use from the newest run's evidence that the instance was idle.
 fn evidence_of(run: &RunRecord, instance: &Instance) -> Option<GpuUse> {
     let is_of = |step: &&RecordedStep| step.resource == instance.id && step.region == instance.region;
     run.steps.iter().filter(is_of).find_map(|step| {

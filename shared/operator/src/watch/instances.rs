@@ -29,7 +29,7 @@ pub struct InstanceRow {
     pub name: Option<String>,
     /// EC2's name for it.
     pub state: String,
-    /// What it costs now: nothing unless it runs; `None` if unknown.
+    /// Cost of the instance now: zero unless it runs; `None` if unknown.
     pub usd_per_hour: Option<Rate>,
     pub gpu: GpuUse,
     pub outlook: Outlook,
@@ -48,14 +48,14 @@ impl InstanceRow {
     }
 }
 
-/// All instances in figures.
+/// Totals of all instances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct InstanceTotals {
     pub running: usize,
     pub others: usize,
-    /// Of those with a known price.
+    /// Cost of the instances with a known price.
     pub usd_per_hour: Rate,
-    /// How many run at an unknown price.
+    /// The number of instances that run at an unknown price.
     pub unknown_prices: usize,
 }
 
@@ -73,7 +73,7 @@ impl InstanceTotals {
     }
 }
 
-/// What a row is made of, besides its instance.
+/// The facts that a row is made of, besides its instance.
 pub(super) struct Context<'a> {
     pub(super) policy: &'a Policy,
     pub(super) activity: &'a BTreeMap<Region, ActivityCache>,

@@ -21,23 +21,23 @@ pub struct JobRow {
     pub instance: Option<ResourceId>,
     pub instance_type: Option<TypeName>,
     pub region: Option<Region>,
-    /// What its machine costs now; zero without one.
+    /// Cost of the job's machine now; zero without one.
     pub usd_per_hour: Rate,
-    /// What it has cost at most.
+    /// The most that the job has cost so far.
     pub cost_usd_max: Amount,
-    /// What it may cost, if its owner said that.
+    /// The most that the job may cost, if its owner set a limit.
     pub max_usd: Option<Amount>,
     /// The newest step that its machine or a checkpoint names.
     pub step: Option<u64>,
     pub total_steps: Option<u64>,
     pub gpu: GpuUse,
-    /// What its machine says that it does.
+    /// The activity that the job's machine reports.
     pub doing: Option<String>,
-    /// When its machine was last heard of.
+    /// Time of the last heartbeat of the job's machine.
     pub heartbeat_at: Option<Timestamp>,
-    /// When its attempt ends; of one that waits or is held, when it is tried again.
+    /// Time when the attempt ends; if the job waits or is held, time of the next try.
     pub until: Option<Timestamp>,
-    /// When it should be finished, if its owner said that.
+    /// Time by which the job should be finished, if its owner set one.
     pub finish_by: Option<Timestamp>,
     /// Below 0 it will be late.
     pub slack_seconds: Option<i64>,

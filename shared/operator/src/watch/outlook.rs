@@ -1,7 +1,7 @@
-//! What happens to an instance next, by the rules that the functions run by.
+//! The outlook of an instance: the next action on it, by the rules that the functions run by.
 //!
-//! Of several rules the earliest that is enforced acts; without one, the earliest that is only observed says what enforce mode would do.
-//! An announced action is carried out only if a later run finds the same rule still violated.
+//! Of several rules the earliest that is enforced acts; without one, the earliest that is only observed says what enforce mode would do. An
+//! announced action is carried out only if a later run finds the same rule still violated.
 
 use jiff::Timestamp;
 use model::curfew_tags::{CurfewTags, JOB, kept_until, name_unreadable};
@@ -21,7 +21,7 @@ use super::format_moment;
 pub enum OutlookKind {
     Stop,
     Terminate,
-    /// In enforce mode it would be stopped.
+    /// A stop that only enforce mode would carry out.
     WouldStop,
     WouldTerminate,
     Start,
@@ -30,16 +30,16 @@ pub enum OutlookKind {
     NotifyOnly,
     Kept,
     Protected,
-    /// It belongs to a job, which ends it.
+    /// The instance belongs to a job, which ends it.
     Job,
-    /// Nothing is due; `reason` says why.
+    /// No action is due; `reason` says why.
     Nothing,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Outlook {
     pub kind: OutlookKind,
-    /// From when on; `None` if no time is set.
+    /// Time from which on the outlook applies; `None` if no time is set.
     pub at: Option<Timestamp>,
     pub reason: String,
 }
@@ -110,7 +110,7 @@ impl Outlook {
 }
 
 impl OutlookKind {
-    /// For people.
+    /// Returns the words for people.
     #[must_use]
     pub const fn as_words(self) -> &'static str {
         match self {
@@ -138,7 +138,7 @@ impl OutlookKind {
     }
 }
 
-/// What the newest run left for approval.
+/// Returns the action that the newest run left for approval.
 fn held(instance: &Instance, newest: Option<&RunRecord>) -> Option<Outlook> {
     let newest = newest.filter(|run| run.at >= instance.launched_at)?;
     let mut waiting = newest.waiting().filter(|step| step.held);
@@ -201,6 +201,6 @@ const fn reason_word(rule: Rule) -> &'static str {
         Rule::Expired => "expiry",
         Rule::OverBudget => "over budget",
         Rule::Hours => "hours",
-        Rule::Untagged | Rule::Idle | Rule::Lifetime | Rule::Orphaned => rule.as_str(),
+        _ => rule.as_str(),
     }
 }

@@ -26,17 +26,17 @@ pub struct RunLine {
     pub mode: Mode,
     pub seen: usize,
     pub gaps: usize,
-    /// Whether the next one should have come by now.
+    /// `true` if the next run should have come by now.
     pub is_late: bool,
 }
 
-/// What a run left for approval.
+/// The actions that a run left for approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AwaitingApproval {
     pub function: String,
     pub run: RunId,
     pub actions: usize,
-    /// What they would save, as far as prices are known.
+    /// Saving by these actions, as far as prices are known.
     pub usd_per_hour: Rate,
 }
 
@@ -54,7 +54,7 @@ impl RunLine {
     }
 }
 
-/// What reap-instances may do at most. Without a confirmed subscription it only observes, whatever its mode.
+/// Returns the most that reap-instances may do. Without a confirmed subscription it only observes, whatever its mode.
 pub(super) fn ceiling(runs: &[RunRecord]) -> Option<Mode> {
     let newest = runs.iter().find(|run| run.function == OF_INSTANCES)?;
     let may_notify = !newest.gaps.iter().any(|gap| gap.call == "sns:ListSubscriptionsByTopic");

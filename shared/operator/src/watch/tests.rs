@@ -191,6 +191,7 @@ fn beat(gpu_percent: Option<f64>) -> Heartbeat {
         unsaved_seconds: None,
         gpus: None,
         trend: ::jobs::telemetry::GpuTrend::default(),
+        work: ::jobs::WorkSigns::default(),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What happens next, across instances, jobs and budgets, in the order of time.
+//! The upcoming events across instances, jobs and budgets, in the order of time.
 
 use billing::budget::BudgetMonth;
 use jiff::{SignedDuration, Timestamp};
@@ -19,7 +19,7 @@ pub enum EventKind {
 /// One thing that happens at a known time, if nothing changes until then.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct UpcomingEvent {
-    /// What has passed happens in the next run.
+    /// Time of the event. An event whose time has passed happens in the next run.
     pub at: Timestamp,
     pub kind: EventKind,
     /// `stop`, `would stop`, `attempt ends`, …
@@ -28,7 +28,7 @@ pub struct UpcomingEvent {
     pub subject: String,
     /// Its team, or why.
     pub detail: String,
-    /// What is at stake; `None` if unknown, and of the end of a month.
+    /// Cost at stake; `None` if unknown, and for the end of a month.
     pub usd_per_hour: Option<Rate>,
 }
 

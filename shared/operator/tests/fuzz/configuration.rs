@@ -12,18 +12,19 @@ use proptest::sample::{Index, select};
 use super::mutate::mutated;
 use super::{cases, text};
 
-const REFERENCE: &str = include_str!("../../../../docs/reference.md");
+const PAGE: &str = include_str!("../../../../docs/configuration.md");
 
 /// The longest sentence about a configuration, in characters: it has to fit a message with everything around it.
 const SENTENCE_MAX: usize = 2_000;
 
 /// The whole document with its defaults, what has none, and what each is made of.
 fn documented() -> Vec<String> {
-    let (_, rest) = REFERENCE.split_once("\n## Configuration\n").unwrap();
-    let blocks = rest.split("```toml\n").skip(1).take(2).map(|block| block.split("```").next().unwrap().to_owned());
-    let blocks: Vec<String> = blocks.collect();
-    let sections = blocks.iter().flat_map(|block| block.split("\n\n")).map(str::to_owned);
-    blocks.iter().cloned().chain(sections).collect()
+    let sections = |text: &str| -> Vec<String> {
+        text.split("```toml\n").skip(1).map(|block| block.split("```").next().unwrap().to_owned()).collect()
+    };
+    let (with_default, without) = PAGE.split_once("\n## Keys without a default\n").unwrap();
+    let (with_default, without) = (sections(with_default), sections(without));
+    [with_default.join("\n"), without.join("\n")].into_iter().chain(with_default).chain(without).collect()
 }
 
 /// What TOML has, and the reference does not document.

@@ -46,7 +46,7 @@ fn id() -> impl Strategy<Value = String> {
 
 /// A label that says anything about announced actions.
 fn mark() -> impl Strategy<Value = String> {
-    let announced = (select(Rule::OF_INSTANCES.to_vec()), select(vec!["stop", "terminate"]), moment());
+    let announced = (select(Rule::RUNNING.to_vec()), select(vec!["stop", "terminate"]), moment());
     prop_oneof![
         4 => announced.prop_map(|(rule, ending, at)| format!("{rule}={ending}@{at}")),
         1 => any::<String>(),
@@ -60,7 +60,7 @@ fn record() -> impl Strategy<Value = Value> {
     let announced = (action(), select(vec!["enforce", "enforce", "observe"]), moment(), moment()).prop_map(
         |(action, mode, at, deadline)| json!({ "action": action, "mode": mode, "at": at, "deadline": deadline }),
     );
-    let rules = || select(Rule::OF_INSTANCES.iter().map(ToString::to_string).collect::<Vec<String>>());
+    let rules = || select(Rule::RUNNING.iter().map(ToString::to_string).collect::<Vec<String>>());
     let carried_out = (rules(), action(), moment())
         .prop_map(|(rule, action, at)| json!({ "rule": rule, "action": action, "at": at }));
     (

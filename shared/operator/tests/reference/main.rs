@@ -1,4 +1,4 @@
-//! Keeps `docs/reference.md` equal to the code: what is documented exists, and what exists is documented.
+//! Keeps the pages of the reference, which `docs/reference.md` lists, equal to the code: what is documented exists, and what exists is documented.
 //!
 //! The code is asked, not copied: accepted configuration keys and values come from the parser's own refusals, names from
 //! deserialising one that does not exist, or from serialising every variant.
@@ -16,11 +16,27 @@ use jiff::Timestamp;
 use model::instance::{Accelerator, Instance, InstanceState, InstanceTypeFacts, PurchaseOption};
 use model::volume::{Volume, VolumeState};
 
-const REFERENCE: &str = include_str!("../../../../docs/reference.md");
+const TAGS: &str = include_str!("../../../../docs/tags.md");
+const CONFIGURATION: &str = include_str!("../../../../docs/configuration.md");
+const BUDGETS: &str = include_str!("../../../../docs/budgets.md");
+const STATE_BUCKET: &str = include_str!("../../../../docs/state-bucket.md");
+const RUNS: &str = include_str!("../../../../docs/runs.md");
+
+/// The pages of the reference that are compared with the code.
+const REFERENCE: [&str; 4] = [TAGS, CONFIGURATION, BUDGETS, RUNS];
 
 /// Every document that names tags.
-const DOCUMENTS: [(&str, &str); 9] = [
-    ("docs/reference.md", REFERENCE),
+const DOCUMENTS: [(&str, &str); 18] = [
+    ("docs/tags.md", TAGS),
+    ("docs/configuration.md", CONFIGURATION),
+    ("docs/budgets.md", BUDGETS),
+    ("docs/state-bucket.md", STATE_BUCKET),
+    ("docs/runs.md", RUNS),
+    ("docs/iam.md", include_str!("../../../../docs/iam.md")),
+    ("docs/job-machines.md", include_str!("../../../../docs/job-machines.md")),
+    ("docs/faq.md", include_str!("../../../../docs/faq.md")),
+    ("docs/troubleshooting.md", include_str!("../../../../docs/troubleshooting.md")),
+    ("docs/from-schedulers.md", include_str!("../../../../docs/from-schedulers.md")),
     ("docs/deploy.md", include_str!("../../../../docs/deploy.md")),
     ("docs/glossary.md", include_str!("../../../../docs/glossary.md")),
     ("docs/running-jobs.md", include_str!("../../../../docs/running-jobs.md")),
@@ -33,8 +49,9 @@ const DOCUMENTS: [(&str, &str); 9] = [
 
 /// The text under a heading, to the next heading of its level or a higher one.
 fn section(heading: &str) -> &'static str {
-    let start = REFERENCE.find(&format!("\n{heading}\n")).unwrap_or_else(|| panic!("no heading {heading:?}"));
-    let body = &REFERENCE[start + heading.len() + 2..];
+    let line = format!("\n{heading}\n");
+    let found = REFERENCE.iter().find_map(|page| page.split_once(line.as_str()));
+    let (_, body) = found.unwrap_or_else(|| panic!("no heading {heading:?}"));
     let level = heading.chars().take_while(|c| *c == '#').count();
     let ends = |line: &str| {
         let hashes = line.chars().take_while(|c| *c == '#').count();

@@ -2,114 +2,54 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use billing::budget::{BudgetStatuses, OverBudgetEvidence};
+use billing::budget::BudgetStatuses;
 use billing::price::PriceBook;
-use model::config::{Config, OverBudget};
+use model::config::Config;
 use model::curfew_tags::PROTECTED;
 use model::instance::Instance;
 use model::mode::Mode;
-use model::money::Amount;
 use model::observation::{Gap, GapKind, Observation};
-use model::rule::Rule;
-use model::sagemaker::{ActivitySource, InactiveEvidence};
-use model::usage::{DeviceReport, IdleEvidence, UnknownUsage, Usage};
+use model::usage::{DeviceReport, UnknownUsage, Usage};
+use plan::Facts;
 use plan::report::{AuditRecord, OutcomeKind, Report, Response, RunUsage, SCHEMA, StepOutcome};
-use plan::{Evidence, OrphanedEvidence, RepeatedEvidence, ResolvedEvidence};
 use reaping::instances::decide;
 use reaping::job_ownership::JobStates;
 use reaping::policy::Policy;
 use serde_json::{Value, json};
 
-use super::{REFERENCE, blocks, every, instance, quoted, rows, section};
+use super::{STATE_BUCKET, blocks, instance, quoted, rows, section};
 
 #[test]
-#[expect(clippy::too_many_lines, reason = "one of each rule")]
 fn the_evidence_of_each_rule() {
-    let at = "2026-09-01T12:00:00Z".parse().unwrap();
-    let quiet = IdleEvidence {
-        from: at,
-        to: at,
-        devices: 1,
-        coverage_percent: 100,
-        gpu_max_percent: 0.0,
-        cpu_max_vcpus: 0.0,
-        network_max_mbps: 0.0,
-        disk_max_mbps: None,
-        gpu_memory_held_mib: None,
-        reserved: false,
-    };
-    let all = every(Evidence::Expired { expires_at: at, first_seen_past: true }, |because| match because {
-        Evidence::Expired { .. } => Some(Evidence::OverBudget(OverBudgetEvidence {
-            month: String::new(),
-            month_began: at,
-            of: "team",
-            budget_usd: Amount::ZERO,
-            spent_usd: Amount::ZERO,
-            reserved_usd: Amount::ZERO,
-            percent: 0,
-            threshold_percent: 0,
-            over_budget: OverBudget::Notify,
-            as_of: at,
-            text: String::new(),
-        })),
-        Evidence::OverBudget(_) => Some(Evidence::Untagged { missing: Vec::new(), disowned_by: Some(String::new()) }),
-        Evidence::Untagged { .. } => Some(Evidence::Idle(quiet.clone())),
-        Evidence::Idle(_) => Some(Evidence::Hours { hours: String::new(), at }),
-        Evidence::Hours { .. } => Some(Evidence::Lifetime { launched_at: at, max: jiff::SignedDuration::ZERO }),
-        Evidence::Lifetime { .. } => Some(Evidence::Orphaned(OrphanedEvidence {
-            unattached_since: at,
-            size_gib: 0,
-            volume_type: String::new(),
-            usd_per_month: None,
-            last_attached_to: Some("i-0abc".into()),
-        })),
-        Evidence::Orphaned(_) => {
-            Some(Evidence::SnapshotExpired { volume: "vol-0abc".into(), deleted_at: at, expires_at: at })
-        }
-        Evidence::SnapshotExpired { .. } => {
-            Some(Evidence::SnapshotFailed { volume: "vol-0abc".into(), superseded_by: "snap-0def".into() })
-        }
-        Evidence::SnapshotFailed { .. } => {
-            Some(Evidence::Resolved(ResolvedEvidence { rule: Rule::Idle, resolved: true }))
-        }
-        Evidence::Resolved(_) => {
-            Some(Evidence::Repeated(RepeatedEvidence { rule: Rule::Idle, not_queried_again: true }))
-        }
-        Evidence::Repeated(_) => Some(Evidence::Inactive(InactiveEvidence {
-            from: at,
-            to: at,
-            shown_by: ActivitySource::Requests,
-            gpu_max_percent: Some(0.0),
-        })),
-        Evidence::Inactive(_) => None,
-    });
-    for because in all {
-        let written = serde_json::to_value(&because).unwrap();
-        let mut evidence: BTreeSet<&str> = written.as_object().unwrap().keys().map(String::as_str).collect();
-        assert!(evidence.remove("rule"), "{written}");
-        let without_evidence = match because {
-            Evidence::Repeated(_) => Some(("not_queried_again", "has the rule, and `not_queried_again`.")),
-            Evidence::Resolved(_) => Some(("resolved", "An `unmark` has the rule that was announced, and `resolved`.")),
+    for evidence in reaping::fixture::evidence_of_each_rule() {
+        let written = serde_json::to_value(&evidence).unwrap();
+        let mut keys: BTreeSet<&str> = written.as_object().unwrap().keys().map(String::as_str).collect();
+        assert!(keys.remove("rule"), "{written}");
+        let sentence_about = |key: &str| match key {
+            "not_queried_again" => Some("has the rule, and `not_queried_again`."),
+            "resolved" => Some("An `unmark` has the rule that was announced, and `resolved`."),
             _ => None,
         };
-        if let Some((key, sentence)) = without_evidence {
-            assert!(evidence == BTreeSet::from([key]) && section("### Rules").contains(sentence), "{written}");
+        if let [key] = keys.iter().copied().collect::<Vec<_>>()[..]
+            && let Some(sentence) = sentence_about(key)
+        {
+            assert!(section("### Rules").contains(sentence), "{written}");
             continue;
         }
-        let rule = because.rule().as_str();
-        let sentence = match because {
-            Evidence::SnapshotExpired { .. } => Some("The evidence of an `expired`, of a snapshot"),
-            Evidence::SnapshotFailed { .. } => Some("The evidence of an `orphaned`, of a snapshot that failed"),
-            Evidence::Inactive(_) => Some("The evidence of `idle`, of a resource of SageMaker"),
+        let sentence = match &evidence.facts {
+            Facts::SnapshotExpired { .. } => Some("The evidence of an `expired`, of a snapshot"),
+            _ if keys.contains("superseded_by") => Some("The evidence of an `orphaned`, of a snapshot that failed"),
+            Facts::Inactive(_) => Some("The evidence of `idle`, of a resource of SageMaker"),
             _ => None,
         };
         if let Some(sentence) = sentence {
             let line = section("### Rules").lines().find(|line| line.starts_with(sentence)).unwrap();
-            assert_eq!(quoted(line).skip(1).collect::<BTreeSet<_>>(), evidence, "documented on the left");
+            assert_eq!(quoted(line).skip(1).collect::<BTreeSet<_>>(), keys, "documented on the left");
             continue;
         }
+        let rule = evidence.rule().as_str();
         let (_, cells) = rows("### Rules").into_iter().find(|(name, _)| *name == rule).unwrap();
-        assert_eq!(quoted(cells[2]).collect::<BTreeSet<_>>(), evidence, "{rule}: documented on the left");
+        assert_eq!(quoted(cells[2]).collect::<BTreeSet<_>>(), keys, "{rule}: documented on the left");
     }
 }
 
@@ -169,8 +109,8 @@ fn every_field_of_the_table_is_one_of_the_response() {
 fn the_audit_record_is_the_response_and_what_the_page_says_besides() {
     let report = real_report();
     assert_eq!(AuditRecord::key(&report), "plans/2026-09-01/reap-instances/8476a536-e9f4-11e8-9739-2dfe598c3fcd.json");
-    assert!(REFERENCE.contains("| `plans/<yyyy-mm-dd>/reap-instances/<run>.json` |"));
-    assert!(REFERENCE.contains(&format!("carries `schema` (now {SCHEMA})")));
+    assert!(STATE_BUCKET.contains("| `plans/<yyyy-mm-dd>/reap-instances/<run>.json` |"));
+    assert!(STATE_BUCKET.contains(&format!("carries `schema` (now {SCHEMA})")));
     let mut expect = documented_response();
     expect["schema"] = json!(SCHEMA);
     expect["skipped"] = json!({ "protected": ["i-0bbb"] });

@@ -1,4 +1,4 @@
-//! What happened since to the actions of a run that awaited approval, by the records of later runs.
+//! Later fate of the actions of a run that awaited approval, by the records of later runs.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ impl TracedAction {
 }
 
 impl RunTrace {
-    /// Of a record.
+    /// Reads the trace of a record.
     #[must_use]
     pub fn from_record(record: &RunRecord) -> Self {
         let is_settled = |step: &&RecordedStep| {
@@ -55,14 +55,14 @@ impl RunTrace {
         self.run.as_str().starts_with(APPLIED)
     }
 
-    /// Whether it carried that plan out, or a part of it.
+    /// Returns `true` if this run carried that plan out, or a part of it.
     fn applies(&self, plan: &Self) -> bool {
         let rest = self.run.as_str().strip_prefix(APPLIED).and_then(|rest| rest.strip_prefix(plan.run.as_str()));
         rest.is_some_and(|rest| rest.starts_with('-'))
     }
 }
 
-/// What happened to the actions of a run that awaited approval.
+/// Later outcome of the actions of a run that awaited approval.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ApprovalStatus {
     /// The runs that carried out some of them, the oldest first.
@@ -71,14 +71,14 @@ pub struct ApprovalStatus {
     pub superseded_by: Option<RunId>,
     /// The outcome of those that no longer await approval.
     pub settled: BTreeMap<(Region, ResourceId), OutcomeKind>,
-    /// How many still await approval.
+    /// Number of actions that still await approval.
     pub waiting: usize,
-    /// What those would save, as far as prices are known.
+    /// Saving that these actions would bring, as far as prices are known.
     pub at_stake: Rate,
 }
 
 impl ApprovalStatus {
-    /// Of a run, by the traces of others; its own may be among them.
+    /// Computes the status of a run by the traces of others. The run's own trace may be among them.
     #[must_use]
     pub fn from_traces(plan: &RunTrace, others: &[RunTrace]) -> Self {
         let mut status = Self::default();
@@ -111,7 +111,7 @@ impl ApprovalStatus {
         status
     }
 
-    /// How many of them have been carried out.
+    /// Returns the number of actions that have been carried out.
     #[must_use]
     pub fn done(&self) -> usize {
         self.settled.values().filter(|outcome| **outcome == OutcomeKind::Done).count()
@@ -141,7 +141,8 @@ mod tests {
 
     const HELD: [(&str, &str); 2] = [("i-1", "not-reached"), ("i-2", "not-reached")];
 
-    /// Of the run `a`, which left two ends at 12:10: how many wait, how many are done, whose runs did it, and which overtook.
+    /// Checks the status of the run `a`, which left two actions at 12:10: the number that wait, the number that are done, the runs that
+    /// carried them out, and the run that superseded it.
     fn check(others: &[RunTrace], waiting: usize, done: usize, applied_by: &[&str], superseded_by: Option<&str>) {
         let plan = trace("a", 10, &HELD);
         let status = ApprovalStatus::from_traces(&plan, &[others, std::slice::from_ref(&plan)].concat());

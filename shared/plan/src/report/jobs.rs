@@ -17,15 +17,15 @@ use super::{OutcomeKind, RunUsage, StepOutcome};
 pub struct JobsReport {
     pub function: &'static str,
     pub run: RunId,
-    /// When it looked.
+    /// Time of the observation.
     pub at: Timestamp,
     /// `CURFEW_MODE`.
     pub mode: Mode,
     pub seen: usize,
     pub steps: Vec<JobStep>,
-    /// What it could not see, or could not say.
+    /// Failed reads, and messages that could not be sent.
     pub gaps: Vec<Gap>,
-    /// What it took itself, and the quiet runs before it.
+    /// AWS usage of the run itself, and of the quiet runs before it.
     pub usage: RunUsage,
 }
 
@@ -43,7 +43,7 @@ pub struct JobStep {
     saves_usd_per_hour: Option<()>,
     outcome: OutcomeKind,
     error: Option<String>,
-    /// For people: only in the audit record.
+    /// Description for people, only in the audit record.
     #[serde(skip)]
     what: String,
 }
@@ -55,7 +55,7 @@ pub enum JobAction {
     Launch,
     /// A machine is ended.
     Terminate,
-    /// It may not be launched now.
+    /// The job may not be launched now.
     Hold,
     /// The team is only notified.
     Notify,
@@ -166,7 +166,7 @@ impl JobsReport {
         RunHeader { function, run, at: *at, mode: *mode, regions, seen: *seen }
     }
 
-    /// Whether it needs no record: it has neither steps nor gaps.
+    /// Returns `true` if the run needs no record: it has neither steps nor gaps.
     #[must_use]
     pub const fn is_quiet(&self) -> bool {
         self.steps.is_empty() && self.gaps.is_empty()

@@ -86,10 +86,10 @@ pub(super) struct AuditedStep<'a, S> {
     /// Above `[limits]`: it awaits approval.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) held: bool,
-    /// What makes the endpoint again that was deleted.
+    /// Origin from which the deleted endpoint can be made again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) restore: Option<EndpointOrigin>,
-    /// How many copies an inference component had that was scaled to zero.
+    /// Number of copies of an inference component that was scaled to zero.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) copies: Option<u32>,
 }

@@ -26,7 +26,7 @@ pub const APPLIED: &str = "apply-";
 pub struct RunRecord {
     pub function: String,
     pub run: RunId,
-    /// When it looked.
+    /// Time of the observation.
     pub at: Timestamp,
     /// `CURFEW_MODE`, as the function had it.
     pub mode: Mode,
@@ -37,21 +37,21 @@ pub struct RunRecord {
     pub steps: Vec<RecordedStep>,
     #[serde(default)]
     pub skipped: BTreeMap<String, Vec<ResourceId>>,
-    /// Of skipped resources that cost money and belong to another controller.
+    /// Costs of skipped resources that belong to another controller.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub skipped_costs: BTreeMap<ResourceId, SkippedCost>,
-    /// What it could not see, or could not say.
+    /// Failed reads, and messages that could not be sent.
     #[serde(default)]
     pub gaps: Vec<RecordedGap>,
-    /// What it took itself; older records do not say it.
+    /// AWS usage of the run itself. Older records do not have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<RunUsage>,
 }
 
-/// What a resource costs that Curfew leaves to another controller.
+/// Cost of a resource that Curfew leaves to another controller.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SkippedCost {
-    /// What it is, for people: `500 GiB gp3`.
+    /// Description for people: `500 GiB gp3`.
     pub what: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -76,30 +76,30 @@ impl SkippedCost {
 pub struct RecordedStep {
     pub region: Region,
     pub resource: ResourceId,
-    /// What it is, for people: `g5.xlarge`. Older records do not say it.
+    /// Description for people: `g5.xlarge`. Older records do not have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub what: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     #[serde(default)]
     pub team: Option<String>,
-    /// What, as in responses: `stop`.
+    /// Name of the action, as in responses: `stop`.
     pub action: String,
     pub evidence: RecordedEvidence,
     /// `None` if unknown.
     #[serde(default, deserialize_with = "rate")]
     pub saves_usd_per_hour: Option<Rate>,
     pub outcome: OutcomeKind,
-    /// What went wrong, or why it was not reached.
+    /// Failure of the step, or the reason that it was not reached.
     #[serde(default)]
     pub error: Option<String>,
-    /// It was above `[limits]`: it awaits approval.
+    /// `true` if the step was above `[limits]`: it awaits approval.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub held: bool,
-    /// What makes the endpoint again that was deleted.
+    /// Origin from which the deleted endpoint can be made again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restore: Option<EndpointOrigin>,
-    /// How many copies an inference component had that was scaled to zero.
+    /// Number of copies of an inference component that was scaled to zero.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copies: Option<u32>,
 }
@@ -120,7 +120,7 @@ pub struct RecordedGap {
     pub region: Region,
     /// The call by its IAM action.
     pub call: String,
-    /// What AWS answered.
+    /// Answer of AWS.
     pub error: String,
 }
 
@@ -129,7 +129,7 @@ pub struct RecordedGap {
 pub struct RunTally {
     /// Steps that were carried out.
     pub done: usize,
-    /// Of those, how many stopped, terminated or deleted something.
+    /// Steps that were carried out and stopped, terminated or deleted something.
     pub ended: usize,
     /// Steps that were only observed.
     pub observed: usize,
@@ -141,31 +141,31 @@ pub struct RunTally {
     pub not_reached: usize,
     /// Actions that await approval.
     pub waiting: usize,
-    /// What the actions that were carried out save, as far as prices are known.
+    /// Saving by the actions that were carried out, as far as prices are known.
     #[serde(rename = "saved_usd_per_hour")]
     pub saved: Rate,
-    /// What the actions in observe mode would save, as far as prices are known.
+    /// Saving that the actions in observe mode would bring, as far as prices are known.
     #[serde(rename = "would_save_usd_per_hour")]
     pub would_save: Rate,
-    /// What the actions that await approval would save, as far as prices are known.
+    /// Saving that the actions that await approval would bring, as far as prices are known.
     #[serde(rename = "at_stake_usd_per_hour")]
     pub at_stake: Rate,
 }
 
 impl RunRecord {
-    /// Where it lies in the state bucket.
+    /// Returns the key of the record in the state bucket.
     #[must_use]
     pub fn key(&self) -> String {
         super::record::key_of(self.at, &self.function, &self.run)
     }
 
-    /// Whether it is the record of a `curfew apply`.
+    /// Returns `true` for the record of a `curfew apply`.
     #[must_use]
     pub fn is_of_apply(&self) -> bool {
         self.run.as_str().starts_with(APPLIED)
     }
 
-    /// Whether it found nothing at all.
+    /// Returns `true` if the run found nothing at all.
     #[must_use]
     pub const fn is_quiet(&self) -> bool {
         self.steps.is_empty() && self.gaps.is_empty()
@@ -177,7 +177,7 @@ impl RunRecord {
         self.steps.iter().filter(|step| self.waits(step))
     }
 
-    /// Whether this step of it awaits approval.
+    /// Returns `true` if this step of the run awaits approval.
     #[must_use]
     pub fn waits(&self, step: &RecordedStep) -> bool {
         self.mode == Mode::Enforce && !self.is_of_apply() && step.is_unreached_policy_action()
@@ -212,7 +212,7 @@ impl RunRecord {
 }
 
 impl RecordedStep {
-    /// Whether it stops, terminates or deletes something.
+    /// Returns `true` if the step stops, terminates or deletes something.
     #[must_use]
     pub fn stops_or_deletes(&self) -> bool {
         matches!(self.action.as_str(), "stop" | "terminate" | "delete")

@@ -1,16 +1,16 @@
-//! What Curfew itself asked of AWS, as far as AWS bills it, for the report of a month.
+//! Requests of Curfew itself to AWS, as far as AWS bills them, for the report of a month.
 
 use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 
-/// What runs took since the record before of the same process: a run that leaves no record, and what follows a record, is in the next
-/// one. What the last run of a process does after its record is in none.
+/// AWS usage of runs since the previous record of the same process. A run that leaves no record, and usage after a record, count in the
+/// next record. Usage of the last run of a process after its record counts in none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunUsage {
     pub runs: u64,
-    /// From the begin of each run to its record, or to its end.
+    /// Time from the beginning of each run to its record, or to its end.
     pub milliseconds: u64,
     /// Metrics that `GetMetricData` was asked for.
     pub metrics: u64,

@@ -7,7 +7,7 @@ use model::config::Config;
 use model::id::Region;
 use model::mode::Mode;
 use model::notification_log::NotificationLogs;
-use plan::{Action, BudgetAction, Evidence, Plan};
+use plan::{Action, BudgetAction, Facts, Plan};
 
 use crate::budgets::decide;
 
@@ -27,7 +27,8 @@ pub fn close(
     {
         let quiet = plan.skipped.iter().position(|skipped| skipped.target.resource == step.target.resource);
         let of_whom = closed.iter().find(|(holder, _)| resource_of(holder) == step.target.resource);
-        if let (Some(quiet), Some((holder, budget)), Evidence::OverBudget(over)) = (quiet, of_whom, &mut step.evidence)
+        if let (Some(quiet), Some((holder, budget)), Facts::OverBudget(over)) =
+            (quiet, of_whom, &mut step.evidence.facts)
         {
             step.action = Action::Budget(BudgetAction::Notify);
             over.text = explain::describe_budget(holder, &budget.as_past(), over.percent);

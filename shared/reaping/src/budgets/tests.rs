@@ -109,7 +109,7 @@ fn of_document(document: Budget, config: &str, memory: &NotificationLogs) -> Str
     let plan = decided(&documents, config, memory);
     match (&plan.steps[..], &plan.skipped[..]) {
         ([step], []) => {
-            let plan::Evidence::OverBudget(evidence) = &step.evidence else { panic!("{step:?}") };
+            let plan::Facts::OverBudget(evidence) = &step.evidence.facts else { panic!("{step:?}") };
             let told = if step.already_notified { ", told" } else { "" };
             format!("{} at {} in {:?}{told}", step.action.as_str(), evidence.threshold_percent, step.mode)
         }
@@ -170,7 +170,7 @@ fn what_could_not_be_made_anew_goes_by_what_is_set_now() {
     let raised = HOLDS.replace("5000", "10000");
     assert_eq!(of_document(old.clone(), &raised, &nothing_told()), "notify at 50 in Enforce");
     let plan = decided(&BTreeMap::from([(vision(), old)]), &raised, &nothing_told());
-    let plan::Evidence::OverBudget(evidence) = &plan.steps[0].evidence else { panic!("{plan:?}") };
+    let plan::Facts::OverBudget(evidence) = &plan.steps[0].evidence.facts else { panic!("{plan:?}") };
     assert_eq!(evidence.percent, 55);
     let words = "has spent $5,500.00 of its budget of $10,000.00 for 2026-11 (55 %), as of 2026-11-22T12:00:00Z; $4,500.00 is left. Once it is spent, no further job is launched.";
     assert!(evidence.text.contains(words) && !evidence.text.contains("brings it back"), "{}", evidence.text);

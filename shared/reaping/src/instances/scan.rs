@@ -6,19 +6,19 @@ use jiff::Timestamp;
 use model::curfew_tags::{CurfewTags, explain_unreadable, name_unreadable};
 use model::fault::Bug;
 use model::foreign::controller;
-use model::foreign_text::quoted_unless_word;
 use model::id::ResourceId;
 use model::instance::{Instance, InstanceState};
 use model::notification_log::NotificationLog;
 use model::observation::Observation;
+use model::rule::Rule;
 use model::usage::{IdleEvidence, UnknownUsage, Usage};
-use plan::{Evidence, NotifyOnlyReason, SkipReason, Target};
+use plan::report::RecordedEvidence;
+use plan::{Facts, NotifyOnlyReason, SkipReason, Target};
 
 use super::unknown_usage::{describe_unknown, summarize_unknown};
 use super::{InstanceCase, NOT_ASKED};
-use crate::job_ownership::RejectedClaim;
 use crate::policy::{Policy, Verdict};
-use crate::rules::{idle, untagged};
+use crate::rules::{self, untagged};
 use crate::scan::{FindingKind, ScanFinding, find_in_each};
 
 /// Everything that is found of these instances, each of which is in one finding at most.
@@ -123,23 +123,15 @@ impl InstanceCase<'_> {
         let curfew_tags = CurfewTags::read(self.instance).unwrap_or_default();
         let subject = self.subject(&curfew_tags);
         let mut found = Vec::new();
-        if let Verdict::Violated(violation) = idle::judge(subject)
-            && let Evidence::Idle(quiet) = &violation.evidence
+        if let Verdict::Violated(violation) = rules::judge(Rule::Idle, subject)
+            && let Facts::Idle(quiet) = &violation.evidence.facts
         {
             let kind = if quiet.reserved { FindingKind::Reserved } else { FindingKind::Idle };
-            found.push(InstanceFinding {
-                kind,
-                evidence: violation.evidence.describe(self.now),
-                in_short: in_short(quiet),
-            });
+            found.push(InstanceFinding { kind, evidence: violation.evidence.explain(), in_short: in_short(quiet) });
         }
-        found.extend(untagged::missing_tags_evidence(subject).map(|evidence| {
-            let missing = subject.missing_tags();
-            let lacks = (!missing.is_empty()).then(|| format!("lacks {}", missing.join(", ")));
-            let names = untagged::disowned_by(subject)
-                .map(|RejectedClaim { job, .. }| format!("not launched by {}", quoted_unless_word(job)));
-            let in_short = lacks.into_iter().chain(names).collect::<Vec<_>>().join(", ");
-            InstanceFinding { kind: FindingKind::Untagged, evidence: evidence.describe(self.now), in_short }
+        found.extend(untagged::evidence(subject).map(|evidence| {
+            let in_short = rules::summarize(&RecordedEvidence::from_evidence(&evidence), "notify");
+            InstanceFinding { kind: FindingKind::Untagged, evidence: evidence.sentence, in_short }
         }));
         found
     }

@@ -5,7 +5,7 @@ use jobs::is_protected;
 use model::curfew_tags::{CurfewTags, PROTECTED, UnreadableTag, explain_unreadable, kept_until};
 use model::foreign::controller;
 use model::foreign_text::quoted_unless_word;
-use model::instance::InstanceState;
+use model::instance::{Accelerator, InstanceState};
 use model::moment::after;
 use model::notification_log::NotificationKey;
 use model::rule::Rule;
@@ -121,9 +121,13 @@ impl<'a> InstanceCase<'a> {
             return None;
         }
         let cost = price::describe_cost(self.policy.prices.saved_by_ending(self.instance));
+        let treated = match self.instance.machine.accelerator {
+            Accelerator::None => "Curfew ends it only by its own curfew:expires-at",
+            _ => "Curfew treats it as untagged",
+        };
         let text = format!(
             "its curfew:job names {}, {}. Somebody copied the tag, or EC2's answer to a launch was lost. No job terminates it, \
-             so Curfew treats it as untagged. {cost}. If it is yours, remove curfew:job and curfew:attempt; otherwise \
+             so {treated}. {cost}. If it is yours, remove curfew:job and curfew:attempt; otherwise \
              terminate it",
             quoted_unless_word(job),
             why.explain()
@@ -143,7 +147,8 @@ impl<'a> InstanceCase<'a> {
     }
 
     pub(super) fn is_judged_for_idleness(self) -> bool {
-        !self.ownership().knows_only_its_expiry()
+        self.instance.machine.accelerator != Accelerator::None
+            && !self.ownership().knows_only_its_expiry()
             && CurfewTags::read(self.instance)
                 .is_ok_and(|curfew_tags| crate::rules::idle::window(&curfew_tags, &self.policy.config).is_some())
     }

@@ -15,7 +15,7 @@ const NAME_CHARACTERS_MAX: usize = 64;
 const INSTALL: &str = "install the CloudWatch agent with its nvidia_gpu section";
 
 /// The reason, and the remedy.
-pub(super) fn describe_unknown(unknown: &UnknownUsage, instance: &Instance, metrics: &MetricsConfig) -> String {
+pub(crate) fn describe_unknown(unknown: &UnknownUsage, instance: &Instance, metrics: &MetricsConfig) -> String {
     match unknown {
         UnknownUsage::NotAsked => "CloudWatch was not queried, or did not answer".to_owned(),
         UnknownUsage::Young => "it was launched too recently".to_owned(),
@@ -179,12 +179,12 @@ const fn section(accelerator: Accelerator) -> &'static str {
     match accelerator {
         Accelerator::Nvidia => "nvidia",
         Accelerator::Amd => "amd",
-        Accelerator::Neuron | Accelerator::Other => "neuron",
+        Accelerator::Neuron | Accelerator::Other | Accelerator::None => "neuron",
     }
 }
 
 /// The name of a metric, a dimension or a device, which whoever publishes the metric can choose.
-pub(super) fn quote_name(foreign: &str) -> String {
+pub(crate) fn quote_name(foreign: &str) -> String {
     quoted_unless_word(&shortened(foreign, NAME_CHARACTERS_MAX))
 }
 

@@ -20,7 +20,7 @@ use plan::SkipReason;
 
 use super::InstanceCase;
 use crate::policy::{Policy, Verdict};
-use crate::rules::{idle, untagged};
+use crate::rules::{self, idle};
 
 /// An instance that is idle and would not be ended for it, or that has no series, is queried in full so seldom;
 /// in between only whether it works.
@@ -134,7 +134,7 @@ impl InstanceCase<'_> {
     /// Whether nothing but an answer is missing to announce that it lacks its tags.
     fn waits_for_an_answer(self, curfew_tags: &CurfewTags) -> bool {
         let mode = self.mode(curfew_tags, Rule::Untagged);
-        untagged::judge(self.subject(curfew_tags)) == Verdict::Unknown
+        rules::judge(Rule::Untagged, self.subject(curfew_tags)) == Verdict::Unknown
             && !self.announced().any(|(rule, announced)| rule == Rule::Untagged && announced.mode >= mode)
     }
 
@@ -150,7 +150,7 @@ impl InstanceCase<'_> {
 
     fn spares_busy_untagged(self, curfew_tags: &CurfewTags) -> bool {
         let rule = &self.policy.config.untagged;
-        rule.spare_busy && untagged::judge(self.subject(curfew_tags)) != Verdict::Compliant
+        rule.spare_busy && rules::judge(Rule::Untagged, self.subject(curfew_tags)) != Verdict::Compliant
     }
 
     /// Whether an observed deadline has passed and no message said what would be done.

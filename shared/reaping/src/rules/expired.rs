@@ -1,5 +1,5 @@
 //! **Expired**, if and only if
-//! - the instance carries `curfew:expires-at`, or is the machine of a job, whose state has its deadline,
+//! - the resource carries `curfew:expires-at`, or is the machine of a job, whose state has its deadline,
 //! - and that time has passed.
 //!
 //! No tag moves the deadline of a job's machine, or makes Curfew only observe it; only `curfew:protected` makes Curfew skip it
@@ -8,68 +8,83 @@
 //! Where Curfew saw the tag before its time, or the state of its job has that deadline, that happens at once. Otherwise the time may be a
 //! mistake, or be written by a stranger, also on a job's machine: it is announced, waits 15 minutes and counts in `[limits]`.
 //!
-//! It is stopped. It is terminated if it belongs, or may belong, to the job of its `curfew:job`, or if that job does not exist
+//! An instance is stopped. It is terminated if it belongs, or may belong, to the job of its `curfew:job`, or if that job does not exist
 //! (`job_ownership.rs`); also with `curfew:on-idle=terminate`, or if it cannot be stopped. An instance of a persistent Spot request would
 //! be launched again, so it is notify only.
+//!
+//! A snapshot that Curfew made expires too, `keep_snapshots` after the deletion of its volume (`volumes/snapshots.rs`).
 
 use jiff::{SignedDuration, Timestamp};
 use model::config::RuleAction;
-use model::instance::PurchaseOption;
+use model::id::ResourceId;
 use model::moment::after;
-use model::rule::ResourceAction;
-use plan::{Evidence, NotifyOnlyReason};
+use model::rule::Rule;
+use plan::report::RecordedEvidence;
+use plan::{Evidence, Facts};
 
-use crate::job_ownership::{JobOwnership, RejectedClaim, RejectionReason};
-use crate::policy::{DueAction, InstanceSubject, Verdict, Violation};
+use super::RunningRule;
+use crate::policy::{DueAction, Verdict, Violation};
+use crate::subject::Subject;
 
-/// Between the announcement of an expiry that had passed when Curfew first saw it, and the action.
+/// Time between the announcement of an expiry that had passed when Curfew first saw it, and the action.
 const FIRST_SEEN_PAST_GRACE: SignedDuration = SignedDuration::from_mins(15);
 
-/// What is due for an expiry that leads to `ending`.
-pub(crate) fn due_at_expiry(
-    ending: ResourceAction,
-    expires_at: Timestamp,
-    first_seen_past: bool,
-    now: Timestamp,
-) -> DueAction {
-    if first_seen_past {
-        DueAction::After(ending, after(now, FIRST_SEEN_PAST_GRACE))
-    } else {
-        DueAction::AtOnce(ending, expires_at)
-    }
-}
+pub(crate) struct Expired;
 
-/// Judges one running instance.
-#[must_use]
-pub fn judge(subject: InstanceSubject<'_>) -> Verdict {
-    let moments = subject.curfew_tags.expires_at.into_iter().chain(subject.job_deadline);
-    let is_known = |at: Timestamp| [subject.job_deadline, subject.expiry_seen].contains(&Some(at));
-    let Some(expires_at) = moments.filter(|at| *at <= subject.now).min_by_key(|at| (!is_known(*at), *at)) else {
-        return Verdict::Compliant;
-    };
-    let first_seen_past = !is_known(expires_at);
-    let terminate = is_of_a_job(subject.ownership)
-        || subject.curfew_tags.on_idle == Some(RuleAction::Terminate)
-        || subject.cannot_be_stopped();
-    let due = match subject.instance.purchase {
-        PurchaseOption::SpotPersistent => DueAction::NotifyOnly(NotifyOnlyReason::PersistentSpot),
-        PurchaseOption::SpotUnknown => DueAction::NotifyOnly(NotifyOnlyReason::SpotRequestUnknown),
-        _ => {
-            let ending = if terminate { ResourceAction::Terminate } else { ResourceAction::Stop };
-            due_at_expiry(ending, expires_at, first_seen_past, subject.now)
+impl RunningRule for Expired {
+    fn rule(&self) -> Rule {
+        Rule::Expired
+    }
+
+    fn judge(&self, subject: Subject<'_>) -> Verdict {
+        let moments = subject.curfew_tags.expires_at.into_iter().chain(subject.job_deadline);
+        let is_known = |at: Timestamp| [subject.job_deadline, subject.expiry_seen].contains(&Some(at));
+        let Some(expires_at) = moments.filter(|at| *at <= subject.now).min_by_key(|at| (!is_known(*at), *at)) else {
+            return Verdict::Compliant;
+        };
+        let is_known = is_known(expires_at);
+        let due = match subject.feasible(Rule::Expired, RuleAction::Stop) {
+            Err(notify_only) => DueAction::NotifyOnly(notify_only),
+            Ok(ending) if is_known => DueAction::AtOnce(ending, expires_at),
+            Ok(ending) => DueAction::After(ending, after(subject.now, FIRST_SEEN_PAST_GRACE)),
+        };
+        Verdict::Violated(Violation::new(evidence(expires_at, is_known), due))
+    }
+
+    fn compliant_because(&self, subject: Subject<'_>, _: &Verdict) -> String {
+        match subject.curfew_tags.expires_at {
+            Some(at) => format!("its curfew:expires-at ({at}) is in the future"),
+            None => "it carries no curfew:expires-at".to_owned(),
         }
-    };
-    Verdict::Violated(Violation { evidence: Evidence::Expired { expires_at, first_seen_past }, due })
+    }
+
+    fn violated_from(&self, subject: Subject<'_>) -> Option<Timestamp> {
+        subject.curfew_tags.expires_at
+    }
+
+    fn summarize(&self, evidence: &RecordedEvidence, _: &str) -> Option<String> {
+        let expires_at = evidence.minute("expires_at")?;
+        Some(match evidence.text("volume") {
+            Some(volume) => format!("of {volume}, kept until {expires_at}"),
+            None => format!("expired {expires_at}"),
+        })
+    }
 }
 
-/// A tag that was copied from a job's machine must not terminate an instance. If the state of the job is unknown or lost, the
-/// machine's own timer would have terminated it.
-const fn is_of_a_job(claim: JobOwnership<'_>) -> bool {
-    match claim {
-        JobOwnership::Owned(_) | JobOwnership::Unknown(_) => true,
-        JobOwnership::NotOwned(RejectedClaim { why, .. }) => matches!(why, RejectionReason::NoJob),
-        JobOwnership::None => false,
+fn evidence(expires_at: Timestamp, is_known: bool) -> Evidence {
+    let expiry = ("expires_at", expires_at.to_string().into());
+    if is_known {
+        let sentence = format!("its curfew:expires-at ({expires_at}) has passed");
+        return Evidence::new(Rule::Expired, Facts::named([expiry]), sentence);
     }
+    let sentence = format!("its curfew:expires-at ({expires_at}) had passed when Curfew first saw it");
+    Evidence::new(Rule::Expired, Facts::named([expiry, ("first_seen_past", true.into())]), sentence).unscheduled()
+}
+
+/// The evidence for the end of a snapshot that Curfew made of a volume that is gone.
+pub(crate) fn evidence_of_snapshot(volume: ResourceId, deleted_at: Timestamp, expires_at: Timestamp) -> Evidence {
+    let sentence = format!("the safety snapshot of {volume} (deleted at {deleted_at}) was kept until {expires_at}");
+    Evidence::new(Rule::Expired, Facts::SnapshotExpired { volume, deleted_at, expires_at }, sentence).unscheduled()
 }
 
 #[cfg(test)]
@@ -77,9 +92,12 @@ mod tests {
     use super::*;
     use crate::fixture::{InstanceBuilder, NOW, RuleInput, instance, jobs, placed};
     use ::jobs::{JobMachine, Phase};
+    use model::instance::PurchaseOption;
+    use model::rule::ResourceAction;
+    use plan::NotifyOnlyReason;
 
     fn check(given: RuleInput, expect: Option<DueAction>) {
-        let found = match given.judge(judge) {
+        let found = match given.judge(|subject| Expired.judge(subject)) {
             Verdict::Violated(violation) => Some(violation.due),
             _ => None,
         };

@@ -1,63 +1,108 @@
 //! **Hours**, if and only if
-//! - the instance carries `curfew:hours`,
-//! - and either it is less than 30 minutes until the end of its hours,
+//! - the resource carries `curfew:hours`,
+//! - and either the end of its hours is nearer than the notice,
 //! - or its hours have ended and it was launched before that end. (Started by hand outside its hours, it is left until
 //!   the next end.)
 //!
-//! It is announced 30 minutes before the end and stopped at it; where no run announced it before the end, 30 minutes
-//! after it was announced. At the next start it is started again if Curfew stopped it: see [`start_is_due`].
+//! The notice is 30 minutes for instances, and an hour for `SageMaker`. The stop is announced so long before the end, and carried out at it;
+//! where no run announced it before the end, that time after it was announced. At the next start it is started again if Curfew stopped it:
+//! see [`start_is_due`].
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use model::config::RuleAction;
 use model::curfew_tags::CurfewTags;
-use model::hours::{Hours, HoursPosition};
+use model::hours::{Hours as Schedule, HoursPosition};
 use model::instance::{Instance, InstanceState};
-use model::moment::after;
+use model::moment::{after, before};
 use model::notification_log::{CarriedOut, ResourceRecord};
 use model::rule::{ResourceAction, Rule};
-use plan::Evidence;
+use plan::report::RecordedEvidence;
+use plan::{Evidence, Facts};
 
-use crate::policy::{DueAction, InstanceSubject, Verdict, Violation};
+use super::RunningRule;
+use crate::policy::{DueAction, Verdict, Violation};
+use crate::subject::Subject;
 
-/// Between the announcement and the end.
-pub const NOTICE: SignedDuration = SignedDuration::from_mins(30);
+pub(crate) struct Hours;
 
-/// What is launched then and has these hours: when they end, or have ended, and the deadline of an announcement that is made now; `None`
-/// while it complies.
-pub(crate) fn end_of_hours(
-    hours: &Hours,
-    launched_at: Timestamp,
-    notice: SignedDuration,
-    now: Timestamp,
-) -> Option<(Timestamp, Timestamp)> {
-    match hours.position(now) {
-        HoursPosition::Inside { until: Some(end), .. } if end.duration_since(now) <= notice => Some((end, end)),
-        HoursPosition::Outside { since: Some(end), .. } if launched_at < end => Some((end, after(now, notice))),
-        HoursPosition::Inside { .. } | HoursPosition::Outside { .. } => None,
+impl RunningRule for Hours {
+    fn rule(&self) -> Rule {
+        Rule::Hours
+    }
+
+    fn judge(&self, subject: Subject<'_>) -> Verdict {
+        let Some(hours) = &subject.curfew_tags.hours else { return Verdict::Compliant };
+        let Some((end, deadline)) = end_of_hours(hours, subject) else { return Verdict::Compliant };
+        let due = match subject.feasible(Rule::Hours, RuleAction::Stop) {
+            Err(notify_only) => DueAction::NotifyOnly(notify_only),
+            Ok(ending) => DueAction::After(ending, deadline),
+        };
+        let sentence = if end > subject.now {
+            format!("its hours ({hours}) end at {end}")
+        } else {
+            format!("outside its hours ({hours}) since {end}")
+        };
+        let evidence = evidence(hours, end, sentence).with_remedy("Change curfew:hours if it should run longer.");
+        Verdict::Violated(Violation { evidence, due, since: Some(end) })
+    }
+
+    fn compliant_because(&self, subject: Subject<'_>, _: &Verdict) -> String {
+        let Some(hours) = &subject.curfew_tags.hours else {
+            return "it carries no curfew:hours".to_owned();
+        };
+        match hours.position(subject.now) {
+            HoursPosition::Inside { until: Some(end), .. } => format!("within its hours ({hours}) until {end}"),
+            HoursPosition::Inside { until: None, .. } => format!("within its hours ({hours})"),
+            HoursPosition::Outside { .. } => {
+                format!("outside its hours ({hours}), but started after they ended; skipped until they end again")
+            }
+        }
+    }
+
+    fn violated_from(&self, subject: Subject<'_>) -> Option<Timestamp> {
+        let hours = subject.curfew_tags.hours.as_ref()?;
+        let end_from = |at: Timestamp| match hours.position(at) {
+            HoursPosition::Inside { until, .. } => until,
+            HoursPosition::Outside { .. } => None,
+        };
+        let end = match hours.position(subject.now) {
+            HoursPosition::Inside { until, .. } => until,
+            HoursPosition::Outside { until, .. } => end_from(until?),
+        };
+        Some(before(end?, subject.hours_notice()))
+    }
+
+    fn summarize(&self, evidence: &RecordedEvidence, action: &str) -> Option<String> {
+        let hours = evidence.text("hours")?;
+        Some(match action {
+            "start" => format!("within {hours}"),
+            "mark" => format!("{hours} end at {} UTC", evidence.text("at")?.get(11..16)?),
+            _ => format!("outside {hours}"),
+        })
     }
 }
 
-/// Judges one running instance.
-#[must_use]
-pub fn judge(subject: InstanceSubject<'_>) -> Verdict {
-    let Some(hours) = &subject.curfew_tags.hours else {
-        return Verdict::Compliant;
-    };
-    let Some((end, deadline)) = end_of_hours(hours, subject.instance.launched_at, NOTICE, subject.now) else {
-        return Verdict::Compliant;
-    };
-    let due = match subject.feasible_at_owners_word() {
-        Err(notify_only) => DueAction::NotifyOnly(notify_only),
-        Ok(ending) => DueAction::After(ending, deadline),
-    };
-    Verdict::Violated(Violation { evidence: Evidence::Hours { hours: hours.to_string(), at: end }, due })
+/// The evidence for a start, where the hours began then.
+pub(crate) fn evidence_of_start(curfew_tags: &CurfewTags, began: Timestamp) -> Evidence {
+    let hours = curfew_tags.hours.as_ref().map(ToString::to_string).unwrap_or_default();
+    let sentence = format!("within its hours ({hours}) since {began}");
+    evidence(hours, began, sentence)
 }
 
-impl InstanceSubject<'_> {
-    /// As for an inferred end, but a reservation is no reason to run on: the owner asked for the stop.
-    fn feasible_at_owners_word(self) -> Result<model::rule::ResourceAction, plan::NotifyOnlyReason> {
-        let unreserved = Instance { prepaid: None, ..self.instance.clone() };
-        InstanceSubject { instance: &unreserved, ..self }.feasible(RuleAction::Stop, self.own_local_disk())
+fn evidence(hours: impl ToString, at: Timestamp, sentence: String) -> Evidence {
+    let facts = [("hours", hours.to_string().into()), ("at", at.to_string().into())];
+    Evidence::new(Rule::Hours, Facts::named(facts), sentence)
+}
+
+/// The end of the hours, past or near, and the deadline of an announcement that is made now; `None` while it complies.
+fn end_of_hours(hours: &Schedule, subject: Subject<'_>) -> Option<(Timestamp, Timestamp)> {
+    let (notice, now) = (subject.hours_notice(), subject.now);
+    match hours.position(now) {
+        HoursPosition::Inside { until: Some(end), .. } if end.duration_since(now) <= notice => Some((end, end)),
+        HoursPosition::Outside { since: Some(end), .. } if subject.running_since < end => {
+            Some((end, after(now, notice)))
+        }
+        HoursPosition::Inside { .. } | HoursPosition::Outside { .. } => None,
     }
 }
 
@@ -121,7 +166,7 @@ mod tests {
     /// `expect` is the deadline of an end that is first announced at `now`; 2026-09-01 is a Tuesday, and Berlin at +02:00.
     fn check(launched: &str, now: &str, expect: Option<&str>) {
         let given = RuleInput::from(instance().launched(launched).tag("curfew:hours", OFFICE)).at_time(now);
-        let found = match given.judge(judge) {
+        let found = match given.judge(|subject| Hours.judge(subject)) {
             Verdict::Violated(Violation { due: DueAction::After(_, deadline), .. }) => Some(deadline.to_string()),
             _ => None,
         };
@@ -154,7 +199,7 @@ mod tests {
             .instance_storage(250)
             .tag("curfew:local-disk", "keep")
             .tag("curfew:hours", OFFICE);
-        let verdict = RuleInput::from(keep).at_time("2026-09-01T20:00:00Z").judge(judge);
+        let verdict = RuleInput::from(keep).at_time("2026-09-01T20:00:00Z").judge(|subject| Hours.judge(subject));
         assert!(matches!(
             verdict,
             Verdict::Violated(Violation { due: DueAction::NotifyOnly(NotifyOnlyReason::LocalDisk), .. })

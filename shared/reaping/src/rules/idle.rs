@@ -1,22 +1,114 @@
 //! **Idle**, if and only if
-//! - the instance does not say `curfew:idle-after=off`,
-//! - and its usage over its window is [`Usage::Idle`] (see [`model::usage`] for what that takes).
+//! - the resource does not say `curfew:idle-after=off`,
+//! - and its usage over its window is [`Usage::Idle`] for an instance (see [`model::usage`] for what that takes), or
+//!   [`Activity::Inactive`] for a resource of `SageMaker` (see `sagemaker/activity.rs`).
 //!
-//! The window is `curfew:idle-after`, else `[idle].window`; what happens is `curfew:on-idle`, else `[idle].action`. Where
-//! GPU memory is held (a notebook, a waiting server) it is "reserved", and where NVMe storage must be kept a stop would lose
-//! it: both are notify only.
+//! The window is `curfew:idle-after`, else `[idle].window`; what happens is `curfew:on-idle`, else `[idle].action`. For `SageMaker`,
+//! `[sagemaker]` has a window and an action for each kind. `SageMaker` does not report whether a notebook instance is used, so none is idle.
+//! Where GPU memory is held (a notebook, a waiting server) it is "reserved", and where NVMe storage must be kept a stop would lose it: both
+//! are notify only.
 
-use jiff::SignedDuration;
-use model::config::{Config, DiskPolicy};
+use jiff::{SignedDuration, Timestamp};
+use model::config::{Config, RuleAction};
 use model::curfew_tags::{CurfewTags, IdleAfter};
+use model::duration::format_duration;
+use model::instance::Instance;
 use model::moment::after;
-use model::rule::ResourceAction;
-use model::usage::{UnknownUsage, Usage};
-use plan::{Evidence, NotifyOnlyReason};
+use model::rule::{ResourceAction, Rule};
+use model::sagemaker::{Activity, ActivitySource, InactiveEvidence, SageMakerKind, SageMakerResource, UnknownActivity};
+use model::usage::{BusyEvidence, IdleEvidence, LAG, MetricReading, UnknownUsage, Usage, UsageMeasure};
+use plan::report::RecordedEvidence;
+use plan::{Evidence, Facts, NotifyOnlyReason};
 
-use crate::policy::{DueAction, InstanceSubject, Verdict, Violation};
+use super::RunningRule;
+use crate::instances::{describe_unknown_usage, quote_name};
+use crate::policy::{DueAction, Verdict, Violation};
+use crate::sagemaker::describe_unknown_activity;
+use crate::subject::{Subject, SubjectKind};
 
-/// For how long an instance must have been idle; `None` with `curfew:idle-after=off`.
+pub(crate) struct Idle;
+
+impl RunningRule for Idle {
+    fn rule(&self) -> Rule {
+        Rule::Idle
+    }
+
+    fn judge(&self, subject: Subject<'_>) -> Verdict {
+        if subject_window(subject).is_none() {
+            return Verdict::Compliant;
+        }
+        let (evidence, is_reserved) = match subject.kind {
+            SubjectKind::Instance { usage: Usage::Idle(quiet), .. } => (evidence_of_instance(quiet), quiet.reserved),
+            SubjectKind::SageMaker { activity: Activity::Inactive(inactive), .. } => {
+                (evidence_of_sagemaker(inactive), false)
+            }
+            SubjectKind::Instance { usage: Usage::Busy(_) | Usage::Unknown(UnknownUsage::Young), .. }
+            | SubjectKind::SageMaker {
+                activity: Activity::Active(_) | Activity::Unknown(UnknownActivity::Young),
+                ..
+            } => return Verdict::Compliant,
+            SubjectKind::Instance { usage: Usage::Unknown(_), .. }
+            | SubjectKind::SageMaker { activity: Activity::Unknown(_), .. } => return Verdict::Unknown,
+        };
+        Verdict::Violated(Violation::new(evidence, due(subject, is_reserved)))
+    }
+
+    fn compliant_because(&self, subject: Subject<'_>, _: &Verdict) -> String {
+        match (subject.kind, subject_window(subject)) {
+            (SubjectKind::SageMaker { resource, .. }, None)
+                if matches!(resource.kind, SageMakerKind::NotebookInstance) =>
+            {
+                "SageMaker does not report whether it is used".to_owned()
+            }
+            (_, None) => "its owner set curfew:idle-after=off".to_owned(),
+            (SubjectKind::Instance { instance, usage }, Some(window)) => {
+                describe_usage((instance, usage), window, subject.config)
+            }
+            (SubjectKind::SageMaker { activity: Activity::Active(at), .. }, _) => format!("it was used at {at}"),
+            (SubjectKind::SageMaker { activity: Activity::Unknown(unknown), .. }, _) => {
+                describe_unknown_activity(*unknown)
+            }
+            (SubjectKind::SageMaker { activity: Activity::Inactive(_), .. }, Some(window)) => {
+                format!("not used for {}", format_duration(window))
+            }
+        }
+    }
+
+    fn violated_from(&self, subject: Subject<'_>) -> Option<Timestamp> {
+        let window = subject_window(subject)?;
+        match subject.kind {
+            SubjectKind::Instance { usage: Usage::Busy(busy), .. } => Some(after(after(busy.until, window), LAG)),
+            SubjectKind::Instance { usage: Usage::Unknown(UnknownUsage::Young), .. } => {
+                let judged_from = after(subject.running_since, subject.config.idle.boot_grace);
+                Some(after(after(judged_from, window), LAG))
+            }
+            SubjectKind::SageMaker { activity: Activity::Active(used), .. } => Some(after(*used, window)),
+            SubjectKind::Instance { .. } | SubjectKind::SageMaker { .. } => None,
+        }
+    }
+
+    /// If it is not used until then, and holds no GPU memory.
+    fn due_then(&self, subject: Subject<'_>) -> Option<DueAction> {
+        Some(due(subject, false))
+    }
+
+    fn summarize(&self, evidence: &RecordedEvidence, _: &str) -> Option<String> {
+        let since = evidence.minute("from")?;
+        let gpu = || evidence.number("gpu_max_percent");
+        Some(match evidence.text("shown_by") {
+            Some("user-activity") => format!("not used since {since}"),
+            Some("requests") => format!("no request since {since}"),
+            Some(_) => format!("GPUs at {:.0} % since {since}", gpu()?),
+            None if evidence.details.contains_key("shown_by") => return None,
+            None => {
+                let cpu = evidence.number("cpu_max_vcpus")?;
+                format!("GPU at {:.0} %, CPU {cpu:.1} vCPUs since {since}", gpu()?)
+            }
+        })
+    }
+}
+
+/// The window in which an instance must have been idle; `None` with `curfew:idle-after=off`.
 #[must_use]
 pub fn window(curfew_tags: &CurfewTags, config: &Config) -> Option<SignedDuration> {
     match curfew_tags.idle_after {
@@ -26,36 +118,110 @@ pub fn window(curfew_tags: &CurfewTags, config: &Config) -> Option<SignedDuratio
     }
 }
 
-/// Judges one running instance.
-#[must_use]
-pub fn judge(subject: InstanceSubject<'_>) -> Verdict {
-    let rule = &subject.config.idle;
-    if window(subject.curfew_tags, subject.config).is_none() {
-        return Verdict::Compliant;
+/// The window in which a resource of `SageMaker` must have been unused; `None` where it is never judged for idleness.
+pub(crate) fn sagemaker_window(
+    kind: &SageMakerKind,
+    curfew_tags: &CurfewTags,
+    config: &Config,
+) -> Option<SignedDuration> {
+    let configured = match kind {
+        SageMakerKind::NotebookInstance => return None,
+        SageMakerKind::App(_) => config.sagemaker.app_window,
+        SageMakerKind::Endpoint { .. } | SageMakerKind::InferenceComponent(_) => config.sagemaker.endpoint_window,
+        SageMakerKind::Job(_) => config.sagemaker.job_window,
+    };
+    match curfew_tags.idle_after {
+        Some(IdleAfter::Off) => None,
+        Some(IdleAfter::Window(window)) => Some(window),
+        None => Some(configured),
     }
-    let quiet = match subject.usage {
-        Usage::Idle(quiet) => quiet.clone(),
-        Usage::Busy(_) | Usage::Unknown(UnknownUsage::Young) => return Verdict::Compliant,
-        Usage::Unknown(_) => return Verdict::Unknown,
-    };
-    let due = match ending(subject, quiet.reserved) {
-        Err(notify_only) => DueAction::NotifyOnly(notify_only),
-        Ok(ending) => DueAction::After(ending, after(subject.now, rule.grace)),
-    };
-    Verdict::Violated(Violation { evidence: Evidence::Idle(quiet), due })
 }
 
-/// The action for an idle instance, with GPU memory held or not; or why Curfew only notifies.
-pub(crate) fn ending(subject: InstanceSubject<'_>, reserved: bool) -> Result<ResourceAction, NotifyOnlyReason> {
-    let action = subject.curfew_tags.on_idle.unwrap_or(subject.config.idle.action);
-    let ending = subject.feasible(action, local_disk(subject))?;
-    if reserved { Err(NotifyOnlyReason::Reserved) } else { Ok(ending) }
+fn subject_window(subject: Subject<'_>) -> Option<SignedDuration> {
+    let Subject { curfew_tags, config, .. } = subject;
+    match subject.kind {
+        SubjectKind::Instance { .. } => window(curfew_tags, config),
+        SubjectKind::SageMaker { resource: SageMakerResource { kind, .. }, .. } => {
+            sagemaker_window(kind, curfew_tags, config)
+        }
+    }
 }
 
-/// By its own tag, else by its team's setting, else by the account's.
-fn local_disk(subject: InstanceSubject<'_>) -> DiskPolicy {
-    let of_team = || subject.team().and_then(|team| subject.config.team(&team)?.local_disk);
-    subject.curfew_tags.local_disk.or_else(of_team).unwrap_or(subject.config.idle.local_disk)
+fn due(subject: Subject<'_>, is_reserved: bool) -> DueAction {
+    let grace = match subject.kind {
+        SubjectKind::Instance { .. } => subject.config.idle.grace,
+        SubjectKind::SageMaker { .. } => subject.config.sagemaker.grace,
+    };
+    let announced = |ending| DueAction::After(ending, after(subject.now, grace));
+    ending(subject, is_reserved).map_or_else(DueAction::NotifyOnly, announced)
+}
+
+/// The action for an idle resource, with GPU memory held or not; or why Curfew only notifies.
+pub(crate) fn ending(subject: Subject<'_>, is_reserved: bool) -> Result<ResourceAction, NotifyOnlyReason> {
+    let configured = match subject.kind {
+        SubjectKind::Instance { .. } => subject.config.idle.action,
+        SubjectKind::SageMaker { .. } => RuleAction::Stop,
+    };
+    let ending = subject.feasible(Rule::Idle, subject.curfew_tags.on_idle.unwrap_or(configured))?;
+    if is_reserved { Err(NotifyOnlyReason::Reserved) } else { Ok(ending) }
+}
+
+fn evidence_of_instance(idle: &IdleEvidence) -> Evidence {
+    let held = idle.gpu_memory_held_mib.map(|mib| format!(", {mib:.0} MiB of GPU memory held")).unwrap_or_default();
+    let sentence = format!(
+        "idle from {} to {}: {} GPU{} at {:.0} % at most, CPU {:.2} vCPUs, network {:.2} Mbit/s{held}",
+        idle.from,
+        idle.to,
+        idle.devices,
+        if idle.devices == 1 { "" } else { "s" },
+        idle.gpu_max_percent,
+        idle.cpu_max_vcpus,
+        idle.network_max_mbps
+    );
+    Evidence::new(Rule::Idle, Facts::Idle(idle.clone()), sentence)
+}
+
+pub(crate) fn evidence_of_sagemaker(inactive: &InactiveEvidence) -> Evidence {
+    let InactiveEvidence { from, to, shown_by, gpu_max_percent } = inactive;
+    let gpu = gpu_max_percent.map(|percent| format!(", GPUs at {percent:.0} % at most")).unwrap_or_default();
+    let sentence = match shown_by {
+        ActivitySource::UserActivity => format!("its user was last active at {from}, by SageMaker's look at {to}"),
+        ActivitySource::Requests => format!("no request from {from} to {to}{gpu}"),
+        ActivitySource::Gpu => format!("idle from {from} to {to}{gpu}"),
+    };
+    Evidence::new(Rule::Idle, Facts::Inactive(inactive.clone()), sentence)
+}
+
+fn describe_usage((instance, usage): (&Instance, &Usage), window: SignedDuration, config: &Config) -> String {
+    match usage {
+        Usage::Busy(BusyEvidence { shown: Some(reading), .. }) => describe_reading(reading),
+        Usage::Busy(BusyEvidence { until, shown: None }) => format!("it was busy until {until}"),
+        Usage::Idle(_) => String::new(),
+        Usage::Unknown(UnknownUsage::Young) => {
+            let (boot, window) = (format_duration(config.idle.boot_grace), format_duration(window));
+            format!("launched at {}, less than {boot} and a window of {window} ago", instance.launched_at)
+        }
+        Usage::Unknown(unknown) => {
+            format!("its usage is unknown: {}", describe_unknown_usage(unknown, instance, &config.metrics))
+        }
+    }
+}
+
+/// `GPU 3 at 97 % at 2026-09-01T14:05:00Z, above the threshold of 5 %`.
+fn describe_reading(MetricReading { measure, at, value, line }: &MetricReading) -> String {
+    match measure {
+        UsageMeasure::Gpu(name) => {
+            let name = name.as_deref().map(|name| format!(" {}", quote_name(name))).unwrap_or_default();
+            format!("GPU{name} at {value:.0} % at {at}, above the threshold of {line} %")
+        }
+        UsageMeasure::GpuMemory(name) => {
+            let name = name.as_deref().map(quote_name).unwrap_or_default();
+            format!("{value:.0} MiB held on GPU {name} at {at}")
+        }
+        UsageMeasure::Cpu => format!("{value:.2} vCPUs busy at {at}, above the threshold of {line}"),
+        UsageMeasure::Network => format!("network at {value:.1} Mbit/s at {at}, above the threshold of {line}"),
+        UsageMeasure::Disk => format!("EBS at {value:.1} Mbit/s at {at}, above the threshold of {line}"),
+    }
 }
 
 #[cfg(test)]
@@ -73,7 +239,7 @@ mod tests {
     }
 
     fn check(given: RuleInput, expect: Found) {
-        let found = match given.judge(judge) {
+        let found = match given.judge(|subject| Idle.judge(subject)) {
             Verdict::Compliant => Found::Kept,
             Verdict::Unknown => Found::Unknown,
             Verdict::Violated(Violation { due: DueAction::NotifyOnly(why), .. }) => Found::Told(why),

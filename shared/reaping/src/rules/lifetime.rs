@@ -1,40 +1,75 @@
 //! **Lifetime**, if and only if
-//! - the instance carries no `curfew:expires-at`, by which its owner said how long it may live,
+//! - the resource carries no `curfew:expires-at`, by which its owner said how long it may live,
+//! - it is none that serves, such as an endpoint of `SageMaker`, which runs for as long as it is needed,
 //! - and it was launched longer than `[lifetime].max` ago.
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
+use model::duration::format_duration;
 use model::moment::after;
-use plan::Evidence;
+use model::rule::Rule;
+use plan::report::RecordedEvidence;
+use plan::{Evidence, Facts};
 
-use crate::policy::{DueAction, InstanceSubject, Verdict, Violation};
+use super::RunningRule;
+use crate::policy::{Verdict, Violation};
+use crate::subject::Subject;
 
-/// Judges one running instance.
-#[must_use]
-pub fn judge(subject: InstanceSubject<'_>) -> Verdict {
-    let rule = &subject.config.lifetime;
-    let age: SignedDuration = subject.now.duration_since(subject.instance.launched_at);
-    if subject.curfew_tags.expires_at.is_some() || age <= rule.max {
-        return Verdict::Compliant;
+pub(crate) struct Lifetime;
+
+impl RunningRule for Lifetime {
+    fn rule(&self) -> Rule {
+        Rule::Lifetime
     }
-    let due = match subject.feasible(rule.action, subject.own_local_disk()) {
-        Err(notify_only) => DueAction::NotifyOnly(notify_only),
-        Ok(ending) => DueAction::After(ending, after(subject.now, rule.grace)),
-    };
-    Verdict::Violated(Violation {
-        evidence: Evidence::Lifetime { launched_at: subject.instance.launched_at, max: rule.max },
-        due,
-    })
+
+    fn judge(&self, subject: Subject<'_>) -> Verdict {
+        let rule = &subject.config.lifetime;
+        if !is_bound(subject) || subject.now.duration_since(subject.running_since) <= rule.max {
+            return Verdict::Compliant;
+        }
+        let since = subject.running_since;
+        let facts = [("launched_at", since.to_string().into()), ("max_seconds", rule.max.as_secs().into())];
+        let sentence = format!("it has run since {since}, longer than {}", format_duration(rule.max));
+        let evidence = Evidence::new(Rule::Lifetime, Facts::named(facts), sentence)
+            .with_remedy("Set curfew:expires-at to the time until which it may run.");
+        Verdict::Violated(Violation::new(evidence, subject.due_after(Rule::Lifetime, rule.action, rule.grace)))
+    }
+
+    fn compliant_because(&self, subject: Subject<'_>, _: &Verdict) -> String {
+        if subject.serves() {
+            return "what serves runs for as long as it is needed".to_owned();
+        }
+        if let Some(at) = subject.curfew_tags.expires_at {
+            return format!("its owner set curfew:expires-at={at}");
+        }
+        let age = format_duration(subject.now.duration_since(subject.running_since));
+        format!("it has run for {age}; the limit is {}", format_duration(subject.config.lifetime.max))
+    }
+
+    fn violated_from(&self, subject: Subject<'_>) -> Option<Timestamp> {
+        // Not yet at the limit itself, but right after it.
+        let limit = after(subject.running_since, subject.config.lifetime.max);
+        is_bound(subject).then(|| after(limit, SignedDuration::from_secs(1)))
+    }
+
+    fn summarize(&self, evidence: &RecordedEvidence, _: &str) -> Option<String> {
+        Some(format!("runs since {}", evidence.minute("launched_at")?))
+    }
+}
+
+fn is_bound(subject: Subject<'_>) -> bool {
+    subject.curfew_tags.expires_at.is_none() && !subject.serves()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::fixture::{RuleInput, instance};
+    use crate::policy::DueAction;
     use model::rule::ResourceAction;
     use plan::NotifyOnlyReason;
 
     fn check(given: RuleInput, expect: Option<Result<ResourceAction, NotifyOnlyReason>>) {
-        let found = match given.judge(judge) {
+        let found = match given.judge(|subject| Lifetime.judge(subject)) {
             Verdict::Violated(Violation { due: DueAction::After(ending, _), .. }) => Some(Ok(ending)),
             Verdict::Violated(Violation { due: DueAction::NotifyOnly(why), .. }) => Some(Err(why)),
             _ => None,

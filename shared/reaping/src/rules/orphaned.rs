@@ -4,6 +4,8 @@
 //! - and `CloudWatch` has not one sign of use since: a volume that is attached for an hour each night is not orphaned.
 //!
 //! Without an answer of CloudWatch it is unknown.
+//!
+//! A snapshot that Curfew made and that failed is orphaned too, once there is a later one of the same volume (`volumes/snapshots.rs`).
 
 use jiff::Timestamp;
 use model::config::{VolumeAction, VolumesConfig};
@@ -11,9 +13,10 @@ use model::curfew_tags::TAGS_MAX;
 use model::id::ResourceId;
 use model::moment::after;
 use model::money::Rate;
-use model::rule::ResourceAction;
+use model::rule::{ResourceAction, Rule};
 use model::volume::{Volume, VolumeUse};
-use plan::{Evidence, NotifyOnlyReason, OrphanedEvidence};
+use plan::report::RecordedEvidence;
+use plan::{Evidence, Facts, NotifyOnlyReason, OrphanedEvidence};
 
 use crate::policy::{DueAction, Verdict, Violation};
 
@@ -57,20 +60,36 @@ pub fn judge(subject: VolumeSubject<'_>) -> Verdict {
         VolumeAction::SnapshotAndDelete => DueAction::After(ResourceAction::SnapshotAndDelete, after(now, rule.grace)),
         VolumeAction::Delete => DueAction::After(ResourceAction::Delete, after(now, rule.grace)),
     };
-    Verdict::Violated(Violation { evidence: Evidence::Orphaned(subject.evidence()), due })
+    Verdict::Violated(Violation::new(subject.evidence(), due))
 }
 
 impl VolumeSubject<'_> {
     #[must_use]
-    pub fn evidence(self) -> OrphanedEvidence {
-        OrphanedEvidence {
+    pub fn evidence(self) -> Evidence {
+        let on = self.last_host.map(|instance| format!(", last attached to {instance}")).unwrap_or_default();
+        let sentence = format!("unattached and unused since {}{on}", self.unattached_since);
+        let facts = OrphanedEvidence {
             unattached_since: self.unattached_since,
             size_gib: self.volume.size_gib,
             volume_type: self.volume.volume_type.clone(),
             usd_per_month: self.price,
             last_attached_to: self.last_host.cloned(),
-        }
+        };
+        Evidence::new(Rule::Orphaned, Facts::Orphaned(facts), sentence).with_remedy("Attach it, or delete it yourself.")
     }
+}
+
+/// The evidence against a failed snapshot of a volume with a later one.
+pub(crate) fn evidence_of_failed_snapshot(volume: &ResourceId, superseded_by: &ResourceId) -> Evidence {
+    let facts = [("volume", volume.to_string().into()), ("superseded_by", superseded_by.to_string().into())];
+    let sentence = format!("this snapshot of {volume} failed, and {superseded_by} is a later one");
+    Evidence::new(Rule::Orphaned, Facts::named(facts), sentence)
+}
+
+/// The evidence in a few words; `None` if a fact is missing.
+pub(crate) fn summarize(evidence: &RecordedEvidence) -> Option<String> {
+    let (gib, kind) = (evidence.number("size_gib")?, evidence.text("volume_type")?);
+    Some(format!("{gib:.0} GiB {kind} unused since {}", evidence.minute("unattached_since")?))
 }
 
 #[cfg(test)]
@@ -99,14 +118,16 @@ mod tests {
     const UNUSED: Option<VolumeUse> = Some(VolumeUse::None);
 
     fn violation(since: &str, due: DueAction) -> Verdict {
-        let evidence = OrphanedEvidence {
+        let facts = OrphanedEvidence {
             unattached_since: time(since),
             size_gib: 500,
             volume_type: "gp3".to_owned(),
             usd_per_month: None,
             last_attached_to: None,
         };
-        Verdict::Violated(Violation { evidence: Evidence::Orphaned(evidence), due })
+        let sentence = format!("unattached and unused since {since}");
+        let evidence = Evidence::new(Rule::Orphaned, Facts::Orphaned(facts), sentence);
+        Verdict::Violated(Violation::new(evidence.with_remedy("Attach it, or delete it yourself."), due))
     }
 
     fn due_after_grace() -> DueAction {

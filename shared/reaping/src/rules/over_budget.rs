@@ -7,54 +7,70 @@
 //!
 //! Its mode is at most that of the budget's holder: the budget of an account in observe mode stops nothing of a team in enforce mode.
 //! If only one of the two budgets is enforced, only that one is judged.
+//!
+//! What serves in `SageMaker` may be in production: while it is used, Curfew only notifies.
 
 use billing::budget;
-use billing::budget::{
-    BudgetHolder, BudgetLimit, BudgetMonth, BudgetStatus, BudgetStatuses, OverBudgetEvidence, STALE_AFTER,
-};
+use billing::budget::{BudgetHolder, BudgetLimit, BudgetMonth, BudgetStatus, OverBudgetEvidence, STALE_AFTER};
 use jiff::Timestamp;
-use model::config::{Config, OverBudget, RuleAction};
-use model::instance::Tags;
+use model::config::{OverBudget as OverBudgetAction, RuleAction};
 use model::mode::Mode;
-use model::moment::after;
 use model::ownership::team_of;
-use model::rule::ResourceAction;
-use plan::{Evidence, NotifyOnlyReason};
+use model::rule::Rule;
+use plan::report::RecordedEvidence;
+use plan::{Evidence, Facts};
 
-use crate::policy::{DueAction, InstanceSubject, ModeSource, Verdict, Violation};
+use super::RunningRule;
+use crate::policy::{ModeSource, Verdict, Violation};
+use crate::subject::Subject;
 
-/// What says by which budgets something may be stopped.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct BudgetSubject<'a> {
-    pub(crate) tags: &'a Tags,
-    pub(crate) config: &'a Config,
-    pub(crate) budgets: &'a BudgetStatuses,
-    pub(crate) now: Timestamp,
-}
+pub(crate) struct OverBudget;
 
-/// Judges one running instance.
-#[must_use]
-pub fn judge(subject: InstanceSubject<'_>) -> Verdict {
-    let ending = subject.feasible(RuleAction::Stop, subject.own_local_disk());
-    judge_budgets(subject.as_budget_subject(), ending)
-}
-
-/// Judges anything that runs. `ending`: what a spent budget may do to it.
-pub(crate) fn judge_budgets(subject: BudgetSubject<'_>, ending: Result<ResourceAction, NotifyOnlyReason>) -> Verdict {
-    let mut found = Verdict::Compliant;
-    for (holder, limit) in stopping(subject) {
-        match current_status(&holder, subject) {
-            None => found = Verdict::Unknown,
-            Some(status) if is_spent(status, &limit) => return violation(&holder, &limit, status, subject, ending),
-            Some(_) => {}
-        }
+impl RunningRule for OverBudget {
+    fn rule(&self) -> Rule {
+        Rule::OverBudget
     }
-    found
+
+    fn judge(&self, subject: Subject<'_>) -> Verdict {
+        let mut found = Verdict::Compliant;
+        for (holder, limit) in stopping(subject) {
+            match current_status(&holder, subject) {
+                None => found = Verdict::Unknown,
+                Some(status) if is_spent(status, &limit) => {
+                    return subject.unless_serving(violation(&holder, &limit, status, subject));
+                }
+                Some(_) => {}
+            }
+        }
+        found
+    }
+
+    fn compliant_because(&self, subject: Subject<'_>, _: &Verdict) -> String {
+        describe_budgets(subject)
+    }
+
+    /// Nobody knows when a budget will be spent.
+    fn violated_from(&self, _: Subject<'_>) -> Option<Timestamp> {
+        None
+    }
+
+    /// The facts as they are: each has a name that people understand.
+    fn summarize(&self, _: &RecordedEvidence, _: &str) -> Option<String> {
+        None
+    }
+}
+
+/// The evidence about a budget, with a sentence about a resource of its holder.
+pub(crate) fn evidence(over: OverBudgetEvidence) -> Evidence {
+    let sentence = format!(
+        "its {} has spent {} of its budget of {} for {}, as of {}",
+        over.of, over.spent_usd, over.budget_usd, over.month, over.as_of
+    );
+    Evidence::new(Rule::OverBudget, Facts::OverBudget(over), sentence).with_remedy("Ask for a larger budget.")
 }
 
 /// The budgets that may stop it, and how much of each is spent.
-#[must_use]
-pub(crate) fn describe_budgets(subject: BudgetSubject<'_>) -> String {
+fn describe_budgets(subject: Subject<'_>) -> String {
     let month = BudgetMonth::containing(subject.now, subject.config).month;
     let of = |(holder, limit): (BudgetHolder, BudgetLimit)| {
         let whose = noun(&holder);
@@ -79,7 +95,7 @@ pub(crate) fn describe_budgets(subject: BudgetSubject<'_>) -> String {
 }
 
 /// Its mode for this rule, before the ceiling, and what sets it: its own, at most that of the budgets that may stop it.
-pub(crate) fn limited_mode(subject: BudgetSubject<'_>, (own, source): (Mode, ModeSource)) -> (Mode, ModeSource) {
+pub(crate) fn limited_mode(subject: Subject<'_>, (own, source): (Mode, ModeSource)) -> (Mode, ModeSource) {
     match stopping(subject).next() {
         Some((BudgetHolder::Team(name), limit)) if limit.mode < own => {
             let is_of_team = subject.config.team(&name).is_some_and(|team| team.mode.is_some());
@@ -91,10 +107,10 @@ pub(crate) fn limited_mode(subject: BudgetSubject<'_>, (own, source): (Mode, Mod
 }
 
 /// The budgets of its team and of the account that may stop it: those in enforce mode, or, if there are none, those in observe mode.
-fn stopping(subject: BudgetSubject<'_>) -> impl Iterator<Item = (BudgetHolder, BudgetLimit)> {
+fn stopping(subject: Subject<'_>) -> impl Iterator<Item = (BudgetHolder, BudgetLimit)> {
     let stops = |holder: BudgetHolder| {
         let limit = BudgetLimit::from_config(&holder, subject.config, Mode::Enforce)?;
-        (limit.over_budget == OverBudget::Stop).then_some((holder, limit))
+        (limit.over_budget == OverBudgetAction::Stop).then_some((holder, limit))
     };
     let team = team_of(subject.tags, subject.config);
     let all = team.map(BudgetHolder::Team).into_iter().chain([BudgetHolder::Account]).filter_map(stops);
@@ -104,7 +120,7 @@ fn stopping(subject: BudgetSubject<'_>) -> impl Iterator<Item = (BudgetHolder, B
 }
 
 /// The status of a budget, if it is fresh and of this month.
-fn current_status<'a>(holder: &BudgetHolder, subject: BudgetSubject<'a>) -> Option<&'a BudgetStatus> {
+fn current_status<'a>(holder: &BudgetHolder, subject: Subject<'a>) -> Option<&'a BudgetStatus> {
     let known = subject.budgets.0.get(holder);
     known.filter(|status| is_fresh(status, subject) && is_of_this_month(status, subject))
 }
@@ -121,29 +137,19 @@ fn is_spent(status: &BudgetStatus, limit: &BudgetLimit) -> bool {
     status.verdict == budget::BudgetVerdict::Stop && limit.verdict(status.spent) == budget::BudgetVerdict::Stop
 }
 
-fn is_fresh(status: &BudgetStatus, subject: BudgetSubject<'_>) -> bool {
+fn is_fresh(status: &BudgetStatus, subject: Subject<'_>) -> bool {
     subject.now.duration_since(status.as_of).abs() <= STALE_AFTER
 }
 
 /// The last beat of a month does not count in the next one.
-fn is_of_this_month(status: &BudgetStatus, subject: BudgetSubject<'_>) -> bool {
+fn is_of_this_month(status: &BudgetStatus, subject: Subject<'_>) -> bool {
     status.month == BudgetMonth::containing(subject.now, subject.config).month
 }
 
-fn violation(
-    holder: &BudgetHolder,
-    limit: &BudgetLimit,
-    status: &BudgetStatus,
-    subject: BudgetSubject<'_>,
-    ending: Result<ResourceAction, NotifyOnlyReason>,
-) -> Verdict {
-    let due = match ending {
-        Err(notify_only) => DueAction::NotifyOnly(notify_only),
-        Ok(ending) => DueAction::After(ending, after(subject.now, subject.config.account.over_budget_grace)),
-    };
-    let evidence = OverBudgetEvidence {
+fn violation(holder: &BudgetHolder, limit: &BudgetLimit, status: &BudgetStatus, subject: Subject<'_>) -> Violation {
+    let month_began = BudgetMonth::containing(subject.now, subject.config).from;
+    let over = OverBudgetEvidence {
         month: status.month.clone(),
-        month_began: BudgetMonth::containing(subject.now, subject.config).from,
         of: noun(holder),
         budget_usd: limit.budget,
         spent_usd: status.spent,
@@ -155,7 +161,8 @@ fn violation(
         as_of: status.as_of,
         text: String::new(),
     };
-    Verdict::Violated(Violation { evidence: Evidence::OverBudget(evidence), due })
+    let due = subject.due_after(Rule::OverBudget, RuleAction::Stop, subject.config.account.over_budget_grace);
+    Violation { evidence: evidence(over), due, since: Some(month_began) }
 }
 
 #[cfg(test)]
@@ -163,10 +170,13 @@ mod tests {
     use insta::assert_snapshot;
     use model::instance::{PrepaidCapacity, PurchaseOption};
     use model::money::Amount;
-    use model::rule::Rule;
 
     use super::*;
     use crate::fixture::{RuleInput, instance, time, untagged};
+    use crate::policy::DueAction;
+    use billing::budget::BudgetStatuses;
+    use model::rule::ResourceAction;
+    use plan::NotifyOnlyReason;
 
     const STOPS: &str = "[teams.vision]\nmonthly_budget_usd = 100\nover_budget = \"stop\"\n";
     const ACCOUNT_STOPS: &str =
@@ -193,7 +203,7 @@ mod tests {
         known: [(BudgetHolder, BudgetStatus); N],
     ) -> Verdict {
         let given: RuleInput = given.into();
-        given.config(config).budgets(BudgetStatuses(known.into())).judge(judge)
+        given.config(config).budgets(BudgetStatuses(known.into())).judge(|subject| OverBudget.judge(subject))
     }
 
     fn is_broken(verdict: &Verdict) -> bool {
@@ -203,10 +213,10 @@ mod tests {
     #[test]
     fn a_team_that_spent_too_much_is_announced() {
         let verdict = judged(instance(), STOPS, [team("2026-09-01T11:45:00Z", budget::BudgetVerdict::Stop)]);
-        let Verdict::Violated(Violation { evidence, due }) = verdict else { panic!("{verdict:?}") };
+        let Verdict::Violated(Violation { evidence, due, .. }) = verdict else { panic!("{verdict:?}") };
         assert_eq!(due, DueAction::After(ResourceAction::Stop, time("2026-09-01T13:00:00Z")));
         assert_snapshot!(serde_json::to_string(&evidence).unwrap(), @r#"{"rule":"over-budget","month":"2026-09","of":"team","budget_usd":100.0,"spent_usd":120.0,"reserved_usd":30.0,"percent":120,"threshold_percent":100,"over_budget":"stop","as_of":"2026-09-01T11:45:00Z"}"#);
-        assert_snapshot!(evidence.describe(time("2026-09-01T12:00:00Z")), @"its team has spent $120.00 of its budget of $100.00 for 2026-09, as of 2026-09-01T11:45:00Z");
+        assert_snapshot!(evidence.sentence, @"its team has spent $120.00 of its budget of $100.00 for 2026-09, as of 2026-09-01T11:45:00Z");
     }
 
     #[test]
@@ -245,10 +255,9 @@ mod tests {
     fn the_evidence_is_of_the_budget_that_is_set_now() {
         let of_less = STOPS.replace("100", "60");
         let verdict = judged(instance(), &of_less, [team("2026-09-01T11:45:00Z", budget::BudgetVerdict::Stop)]);
-        let Verdict::Violated(Violation { evidence: Evidence::OverBudget(evidence), .. }) = verdict else {
-            panic!("{verdict:?}")
-        };
-        assert_eq!((evidence.budget_usd, evidence.percent), (Amount::from_usd(60.0), 200));
+        let Verdict::Violated(violation) = verdict else { panic!("{verdict:?}") };
+        let Facts::OverBudget(over) = violation.evidence.facts else { panic!("{violation:?}") };
+        assert_eq!((over.budget_usd, over.percent), (Amount::from_usd(60.0), 200));
     }
 
     #[test]
@@ -281,7 +290,7 @@ mod tests {
                 [team_in(budget::BudgetVerdict::Ok), (BudgetHolder::Account, team_in(budget::BudgetVerdict::Stop).1)];
             let given = RuleInput::from(one).config(&config).budgets(BudgetStatuses(known.into()));
             given.judge(|subject| {
-                let verdict = judge(subject);
+                let verdict = OverBudget.judge(subject);
                 assert_eq!((subject.mode(Rule::OverBudget), is_broken(&verdict)), expect, "{config}");
                 verdict
             });

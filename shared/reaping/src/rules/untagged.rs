@@ -1,52 +1,107 @@
 //! **Untagged**, if and only if
-//! - the instance lacks a required tag, or its value is blank; or it names a job that does not know it (`job_ownership.rs`),
+//! - the resource lacks a required tag, or its value is blank; or it is an instance that names a job that does not know it
+//!   (`job_ownership.rs`),
 //! - and it was launched longer than `settle` ago: tags of fleets and Auto Scaling groups arrive late.
 //!
 //! With `spare_busy`, positive evidence of work turns the action into notify; an announcement made before stays, and is
 //! carried out once the work is over. Where no query asked whether it works, or none was answered, nothing is announced or carried
 //! out.
 
+use jiff::Timestamp;
+use model::foreign_text::quoted_unless_word;
 use model::moment::after;
-use model::usage::{UnknownUsage, Usage};
-use plan::{Evidence, NotifyOnlyReason};
+use model::ownership::describe_near_misses;
+use model::rule::Rule;
+use plan::report::RecordedEvidence;
+use plan::{Evidence, Facts, NotifyOnlyReason};
 
+use super::RunningRule;
 use crate::job_ownership::{JobOwnership, RejectedClaim};
-use crate::policy::{DueAction, InstanceSubject, Verdict, Violation};
+use crate::policy::{DueAction, Verdict, Violation};
+use crate::subject::{Subject, Work};
+
+pub(crate) struct Untagged;
+
+impl RunningRule for Untagged {
+    fn rule(&self) -> Rule {
+        Rule::Untagged
+    }
+
+    fn judge(&self, subject: Subject<'_>) -> Verdict {
+        let rule = &subject.config.untagged;
+        let Some(evidence) = evidence(subject) else { return Verdict::Compliant };
+        let due = match (subject.due_after(Rule::Untagged, rule.action, rule.grace), subject.work()) {
+            (DueAction::After(..), Work::Busy) if rule.spare_busy => DueAction::NotifyOnly(NotifyOnlyReason::Busy),
+            (DueAction::After(..), Work::NotAsked) if rule.spare_busy => return Verdict::Unknown,
+            (due, _) => due,
+        };
+        Verdict::Violated(Violation::new(evidence, due))
+    }
+
+    fn compliant_because(&self, subject: Subject<'_>, verdict: &Verdict) -> String {
+        let (missing, required) = (subject.missing_tags(), &subject.config.tags.required);
+        if let Some(RejectedClaim { job, why }) = rejected_claim(subject) {
+            let job = quoted_unless_word(job);
+            return format!("its curfew:job names {job}, {}; its launch may still be in progress", why.explain());
+        }
+        match verdict {
+            _ if required.is_empty() => "no tag is required".to_owned(),
+            _ if missing.is_empty() => format!("it has all required tags ({})", required.join(", ")),
+            Verdict::Unknown => {
+                format!("it lacks the required tags {}, and its usage is unknown", missing.join(", "))
+            }
+            _ => format!("it lacks the required tags {}, which may still arrive", missing.join(", ")),
+        }
+    }
+
+    fn violated_from(&self, subject: Subject<'_>) -> Option<Timestamp> {
+        is_without_owner(subject).then(|| settled_at(subject))
+    }
+
+    fn summarize(&self, evidence: &RecordedEvidence, _: &str) -> Option<String> {
+        let missing = evidence.texts("missing")?;
+        let lacks = (!missing.is_empty()).then(|| format!("lacks {}", missing.join(", ")));
+        let names = evidence.text("disowned_by").map(|job| format!("not launched by {}", quoted_unless_word(job)));
+        Some(lacks.into_iter().chain(names).collect::<Vec<_>>().join(", "))
+    }
+}
 
 /// The evidence: the required tags that it lacks, and had time to get; and the job that does not know it.
 #[must_use]
-pub fn missing_tags_evidence(subject: InstanceSubject<'_>) -> Option<Evidence> {
+pub fn evidence(subject: Subject<'_>) -> Option<Evidence> {
+    if !is_without_owner(subject) || settled_at(subject) > subject.now {
+        return None;
+    }
     let missing = subject.missing_tags();
-    let disowned_by = disowned_by(subject).map(|stranger| stranger.job.to_owned());
-    let settled = after(subject.instance.launched_at, subject.config.untagged.settle) <= subject.now;
-    (settled && (!missing.is_empty() || disowned_by.is_some())).then_some(Evidence::Untagged { missing, disowned_by })
+    let rejected = rejected_claim(subject).map(|claim| claim.job);
+    let lacks = (!missing.is_empty()).then(|| format!("it lacks the required tags {}", missing.join(", ")));
+    let names =
+        rejected.map(|job| format!("its curfew:job names {}, which did not launch it", quoted_unless_word(job)));
+    let set = (!missing.is_empty()).then(|| format!("Set the tags {}.", missing.join(", ")));
+    let remove = rejected.map(|_| "Remove curfew:job and curfew:attempt.".to_owned());
+    let hint = describe_near_misses(subject.tags, &missing);
+    let sentence = lacks.into_iter().chain(names).collect::<Vec<_>>().join(", and ");
+    let remedy = set.into_iter().chain(remove).collect::<Vec<_>>().join(" ");
+    let facts = [("missing", missing.into())].into_iter().chain(rejected.map(|job| ("disowned_by", job.into())));
+    Some(Evidence::new(Rule::Untagged, Facts::named(facts), sentence).with_hint(hint).with_remedy(remedy))
 }
 
-/// Whether its `curfew:job` is not believed.
+/// The job that its `curfew:job` names, if that is not believed.
 #[must_use]
-pub const fn disowned_by(subject: InstanceSubject<'_>) -> Option<RejectedClaim<'_>> {
+pub const fn rejected_claim(subject: Subject<'_>) -> Option<RejectedClaim<'_>> {
     match subject.ownership {
-        JobOwnership::NotOwned(stranger) => Some(stranger),
+        JobOwnership::NotOwned(claim) => Some(claim),
         JobOwnership::None | JobOwnership::Owned(_) | JobOwnership::Unknown(_) => None,
     }
 }
 
-/// Judges one running instance.
-#[must_use]
-pub fn judge(subject: InstanceSubject<'_>) -> Verdict {
-    let rule = &subject.config.untagged;
-    let Some(evidence) = missing_tags_evidence(subject) else { return Verdict::Compliant };
-    let due = match subject.feasible(rule.action, subject.own_local_disk()) {
-        Err(notify_only) => DueAction::NotifyOnly(notify_only),
-        Ok(_) if rule.spare_busy && matches!(subject.usage, Usage::Busy(_)) => {
-            DueAction::NotifyOnly(NotifyOnlyReason::Busy)
-        }
-        Ok(_) if rule.spare_busy && matches!(subject.usage, Usage::Unknown(UnknownUsage::NotAsked)) => {
-            return Verdict::Unknown;
-        }
-        Ok(ending) => DueAction::After(ending, after(subject.now, rule.grace)),
-    };
-    Verdict::Violated(Violation { evidence, due })
+fn is_without_owner(subject: Subject<'_>) -> bool {
+    !subject.missing_tags().is_empty() || rejected_claim(subject).is_some()
+}
+
+/// Time from which on a missing tag counts.
+pub(super) fn settled_at(subject: Subject<'_>) -> Timestamp {
+    after(subject.created_at, subject.config.untagged.settle)
 }
 
 #[cfg(test)]
@@ -57,14 +112,14 @@ mod tests {
     use model::rule::ResourceAction;
 
     fn check(given: RuleInput, expect: Option<(&[&str], Option<ResourceAction>)>) {
-        let verdict = given.judge(judge);
-        let found = match &verdict {
-            Verdict::Violated(Violation {
-                evidence: Evidence::Untagged { missing, .. },
-                due: DueAction::After(ending, _),
-            }) => Some((missing.clone(), Some(*ending))),
-            Verdict::Violated(Violation { evidence: Evidence::Untagged { missing, .. }, .. }) => {
-                Some((missing.clone(), None))
+        let found = match given.judge(|subject| Untagged.judge(subject)) {
+            Verdict::Violated(Violation { evidence, due, .. }) => {
+                let ending = match due {
+                    DueAction::After(ending, _) => Some(ending),
+                    _ => None,
+                };
+                let written = serde_json::to_value(&evidence).unwrap();
+                Some((serde_json::from_value::<Vec<String>>(written["missing"].clone()).unwrap(), ending))
             }
             _ => None,
         };

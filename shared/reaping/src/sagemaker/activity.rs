@@ -27,8 +27,9 @@ use model::sagemaker::{
 };
 use model::usage::{LAG, MetricSeries, Sample, Statistic, UsageWindow};
 
-use super::rules::{is_notify_only, window};
+use super::feasible::is_notify_only;
 use super::skip::production_reason;
+use crate::rules::idle::sagemaker_window;
 
 /// `GPUUtilization` is 100 % for each GPU of a host (Amazon `SageMaker` developer guide, "Amazon `SageMaker` AI metrics in Amazon `CloudWatch`"), and no
 /// type has more.
@@ -106,8 +107,8 @@ fn was_told_lately(resource: &SageMakerResource, notices: &NotificationLog, conf
 /// Of what is never idle by its tag the configured one: other rules ask whether it works.
 fn window_of(resource: &SageMakerResource, config: &Config) -> Option<SignedDuration> {
     let curfew_tags = CurfewTags::read_sagemaker(resource.created_at, &resource.tags).unwrap_or_default();
-    let configured = || window(&resource.kind, &CurfewTags::default(), config);
-    window(&resource.kind, &curfew_tags, config).or_else(configured)
+    let configured = || sagemaker_window(&resource.kind, &CurfewTags::default(), config);
+    sagemaker_window(&resource.kind, &curfew_tags, config).or_else(configured)
 }
 
 fn evaluate_app(app: &StudioApp, since: Timestamp, window: SignedDuration, now: Timestamp) -> Activity {

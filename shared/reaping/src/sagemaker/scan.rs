@@ -13,6 +13,7 @@ use plan::{Evidence, SkipReason, Target};
 use super::skip::describe_unknown;
 use super::{Activities, SageMakerCase};
 use crate::policy::{Policy, Verdict};
+use crate::rules;
 use crate::scan::{FindingKind, ScanFinding, find_in_each};
 
 /// Everything that is found of these resources, each of which is in one finding at most. Endpoints that may be in production are in none.
@@ -70,11 +71,11 @@ impl SageMakerCase<'_> {
     fn found_by_rules(self, curfew_tags: &CurfewTags) -> Vec<(FindingKind, String, String)> {
         let subject = self.subject(curfew_tags);
         let judged = [(FindingKind::Idle, Rule::Idle), (FindingKind::Untagged, Rule::Untagged)];
-        let violated = judged.into_iter().filter_map(|(kind, rule)| match subject.judge(rule) {
+        let violated = judged.into_iter().filter_map(|(kind, rule)| match rules::judge(rule, subject) {
             Verdict::Violated(violation) => Some((kind, violation.evidence)),
             Verdict::Compliant | Verdict::Unknown => None,
         });
-        violated.map(|(kind, evidence)| (kind, evidence.describe(self.now), in_short(&evidence))).collect()
+        violated.map(|(kind, evidence)| (kind, evidence.explain(), in_short(&evidence))).collect()
     }
 
     fn uninstrumented(self) -> Option<(FindingKind, String, String)> {
@@ -91,5 +92,5 @@ impl SageMakerCase<'_> {
 }
 
 fn in_short(evidence: &Evidence) -> String {
-    RecordedEvidence::from_evidence(evidence).describe("notify")
+    rules::summarize(&RecordedEvidence::from_evidence(evidence), "notify")
 }

@@ -14,9 +14,9 @@ use model::usage::format_impossible;
 use plan::{OwnerFinding, ResourceMemory, SkipReason, Skipped};
 
 use super::SageMakerCase;
-use super::rules::window;
 use crate::announcements::RuleTrack;
 use crate::policy::UNREADABLE;
+use crate::rules::idle::sagemaker_window;
 
 const USAGE_UNKNOWN: &str = "usage-unknown";
 
@@ -39,7 +39,8 @@ fn is_recently_changed(
     config: &Config,
     now: Timestamp,
 ) -> bool {
-    let changed_within = window(&resource.kind, curfew_tags, config).unwrap_or(config.sagemaker.endpoint_window);
+    let changed_within =
+        sagemaker_window(&resource.kind, curfew_tags, config).unwrap_or(config.sagemaker.endpoint_window);
     let is_over = curfew_tags.expires_at.is_some_and(|at| at <= now);
     !is_over && now.duration_since(resource.since()) < changed_within
 }
@@ -138,7 +139,7 @@ impl SageMakerCase<'_> {
 
     fn is_judged_for_idleness(self) -> bool {
         let says = self.curfew_tags().unwrap_or_default();
-        window(&self.resource.kind, &says, &self.policy.config).is_some()
+        sagemaker_window(&self.resource.kind, &says, &self.policy.config).is_some()
     }
 
     /// Its owner should know that Curfew never finds a notebook instance idle.
@@ -159,7 +160,7 @@ impl SageMakerCase<'_> {
 }
 
 /// Why its activity is unknown, for people.
-pub(super) fn describe_unknown(unknown: UnknownActivity) -> String {
+pub(crate) fn describe_unknown(unknown: UnknownActivity) -> String {
     let words = match unknown {
         UnknownActivity::NotAsked => "SageMaker or CloudWatch did not say when it was used last",
         UnknownActivity::Young => "it is younger than its window",

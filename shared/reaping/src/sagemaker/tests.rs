@@ -324,7 +324,7 @@ fn an_explanation_has_the_decision_of_a_run() {
     let skipped = explained.skipped.unwrap();
     assert_eq!(skipped.reason, SkipReason::Autoscaled);
     assert!(skipped.words.contains("Application Auto Scaling"), "{}", skipped.words);
-    assert_eq!(explained.rules.len(), Rule::OF_SAGEMAKER.len());
+    assert_eq!(explained.rules.len(), Rule::RUNNING.len());
     assert_eq!(explained.target.what, "SageMaker endpoint, ml.g5.xlarge");
 }
 

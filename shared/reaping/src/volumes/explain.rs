@@ -13,7 +13,7 @@ use model::notification_log::{NotificationLogs, ResourceRecord};
 use model::observation::Observation;
 use model::rule::{ResourceAction, Rule};
 use model::volume::{ObservedStorage, Snapshot, Volume, VolumeUse, VolumeUseQuery};
-use plan::{Evidence, SkipReason};
+use plan::{Facts, SkipReason};
 
 use super::snapshots::snapshot_mode;
 use super::{LiveJobs, StorageView, TrackedVolume, VolumeCase, decide};
@@ -130,7 +130,7 @@ impl VolumeCase<'_> {
         let Self { since, volume, view, .. } = self;
         let after = duration::format_duration(view.policy.config.volumes.orphaned_after);
         match (verdict, self.used) {
-            (Verdict::Violated(violation), _) => violation.evidence.describe(view.now),
+            (Verdict::Violated(violation), _) => violation.evidence.explain(),
             (Verdict::Compliant, _) if volume.is_attached() => {
                 let hosts: Vec<&str> = volume.attached_to.iter().map(ResourceId::as_str).collect();
                 format!("it is attached to {}", hosts.join(", "))
@@ -202,8 +202,8 @@ fn explain_snapshot(snapshot: &Snapshot, decision: PlanDecision, policy: &Policy
     };
     let mut skipped = None;
     let row = match &decision {
-        PlanDecision::Step(step) => match (&step.evidence, step.deadline) {
-            (Evidence::SnapshotExpired { expires_at, .. }, Some(deadline)) => RuleExplanation {
+        PlanDecision::Step(step) => match (&step.evidence.facts, step.deadline) {
+            (Facts::SnapshotExpired { expires_at, .. }, Some(deadline)) => RuleExplanation {
                 verdict: RuleVerdict::Violated,
                 action: Some(ResourceAction::Delete.as_str()),
                 deadline: Some(deadline),
@@ -212,16 +212,16 @@ fn explain_snapshot(snapshot: &Snapshot, decision: PlanDecision, policy: &Policy
                     Mode::Observe => format!("never in observe mode; in enforce mode deleted from {expires_at} on"),
                     Mode::Enforce => "deleted by the next run".to_owned(),
                 },
-                ..kept(step.evidence.describe(snapshot.started_at), None)
+                ..kept(step.evidence.explain(), None)
             },
-            (Evidence::SnapshotExpired { expires_at, volume, .. }, None) => {
+            (Facts::SnapshotExpired { expires_at, volume, .. }, None) => {
                 kept(format!("{volume} is gone; the next run announces that"), Some(*expires_at))
             }
-            (evidence @ Evidence::SnapshotFailed { .. }, _) => RuleExplanation {
+            _ if step.evidence.rule() == Rule::Orphaned => RuleExplanation {
                 verdict: RuleVerdict::Violated,
                 action: Some(ResourceAction::Delete.as_str()),
                 when: "deleted by the next run".to_owned(),
-                ..kept(evidence.describe(snapshot.started_at), None)
+                ..kept(step.evidence.explain(), None)
             },
             _ => kept(String::new(), None),
         },

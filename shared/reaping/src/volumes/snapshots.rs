@@ -16,13 +16,14 @@ use model::refusal::Refusal;
 use model::rule::{ResourceAction, Rule};
 use model::volume::{Snapshot, SnapshotState};
 use plan::{
-    Action, Evidence, ExpiryAnnouncement, OwnerFinding, ResourceMemory, SkipReason, Skipped, SnapshotAction, Step,
-    Target,
+    Action, ExpiryAnnouncement, OwnerFinding, ResourceMemory, SkipReason, Skipped, SnapshotAction, Step, Target,
 };
 
 use super::{StorageView, safety_record};
 use crate::decision::PlanDecision;
 use crate::policy::{ModeSource, UNREADABLE, effective_mode_and_its_source};
+use crate::rules::expired::evidence_of_snapshot;
+use crate::rules::orphaned::evidence_of_failed_snapshot;
 
 impl StorageView<'_> {
     /// The decision about one snapshot that is described as Curfew's.
@@ -121,7 +122,7 @@ impl OwnSnapshot<'_> {
         if self.deletion_refused.is_some_and(|refusal| refusal.holds(view.now)) {
             return Some(self.skipped_with(SkipReason::Refused, vec![NotificationKey::undone(Rule::Orphaned)]));
         }
-        let evidence = Evidence::SnapshotFailed { volume: snapshot.of_volume.clone(), superseded_by };
+        let evidence = evidence_of_failed_snapshot(&snapshot.of_volume, &superseded_by);
         let action = Action::Snapshot((*snapshot).clone(), SnapshotAction::DeleteFailed { at: whole_second(view.now) });
         let step = Step::bare(view.target(snapshot), action, evidence, Mode::Enforce);
         Some(PlanDecision::Step(Box::new(Step { memory: self.memory(Vec::new()), ..step })))
@@ -165,7 +166,7 @@ impl OwnSnapshot<'_> {
 
     fn step(&self, action: SnapshotAction, deleted_at: Timestamp, expires_at: Timestamp, mode: Mode) -> Step {
         let volume = self.snapshot.of_volume.clone();
-        let evidence = Evidence::SnapshotExpired { volume, deleted_at, expires_at };
+        let evidence = evidence_of_snapshot(volume, deleted_at, expires_at);
         let action = Action::Snapshot(self.snapshot.clone(), action);
         let memory = self.memory(vec![NotificationKey::would(Rule::Expired)]);
         Step { memory, ..Step::bare(self.view.target(self.snapshot), action, evidence, mode) }

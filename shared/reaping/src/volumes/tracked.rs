@@ -34,7 +34,7 @@ impl TrackedVolume<'_> {
         if self.mode == Mode::Observe || self.case.is_in_use() || is_shown || is_refused {
             return None;
         }
-        let evidence = Evidence::Orphaned(self.case.subject().evidence());
+        let evidence = self.case.subject().evidence();
         Some(self.step(self.mode, VolumeAction::TagUnattachedSince(since), evidence))
     }
 

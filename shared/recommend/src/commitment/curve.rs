@@ -1,4 +1,4 @@
-//! What a Savings Plan would have covered, hour by hour, from the ledgers.
+//! Spend that a Savings Plan would have covered, hour by hour, from the ledgers.
 
 use billing::ledger::{Ledger, LedgerRun, PurchaseTerms, RunEnd, RunKind, TimeSpan};
 use jiff::{SignedDuration, Timestamp};
@@ -18,14 +18,14 @@ const HOURS_MAX: i64 = 3 * 366 * 24;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SpendCurve {
     pub hours: Vec<HourSpend>,
-    /// For so long instances ran at an unknown price: the curve is too low by that.
+    /// Seconds that instances ran at an unknown price: the curve is too low by their cost.
     pub unpriced_seconds: u64,
-    /// Of so many runs the ledger keeps only sums: they are in no hour.
+    /// Number of runs that the ledger keeps only as sums: they are in no hour.
     pub folded_runs: u64,
 }
 
-/// What instances cost on demand in each whole hour that these ledgers, of one month or of several, have seen, until `now`. On demand is
-/// also what runs in a capacity reservation: a plan covers both (Savings Plans user guide, "What is Savings Plans").
+/// Computes the on-demand cost of instances in each whole hour until `now` that these ledgers, of one month or of several, have seen.
+/// Instances in a capacity reservation count as on demand: a plan covers both (Savings Plans user guide, "What is Savings Plans").
 #[must_use]
 pub fn on_demand_curve(ledgers: &[Ledger], now: Timestamp) -> SpendCurve {
     let mut curve = SpendCurve { hours: Vec::new(), unpriced_seconds: 0, folded_runs: 0 };
@@ -50,7 +50,7 @@ fn is_covered(run: &LedgerRun<'_>) -> bool {
     run.kind() == RunKind::Instance && matches!(run.terms(), PurchaseTerms::OnDemand | PurchaseTerms::Reserved)
 }
 
-/// From the first whole hour that a ledger saw to the last.
+/// Returns the time from the first whole hour that a ledger saw to the last.
 fn seen_hours(ledgers: &[Ledger], now: Timestamp) -> Option<TimeSpan> {
     let from = ledgers.iter().filter_map(Ledger::since).min()?;
     let to = ledgers.iter().filter_map(Ledger::as_of).max()?.min(now);

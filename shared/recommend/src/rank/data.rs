@@ -1,4 +1,4 @@
-//! What it costs, and how long it takes at least, to read data from S3 once.
+//! Cost and shortest time of reading data from S3 once.
 
 use jobs::transfer_usd_per_gb;
 use model::id::Region;
@@ -7,30 +7,30 @@ use serde::Serialize;
 
 use crate::{GpuOffer, network_gbps};
 
-/// What one instance reads from S3 at most (Amazon S3 user guide, "Performance design patterns for Amazon S3").
+/// Highest rate at which one instance reads from S3 (Amazon S3 user guide, "Performance design patterns for Amazon S3").
 pub const S3_GBPS_MAX: u32 = 100;
 
-/// To another region an instance with fewer vCPUs than this has at most 5 Gbit/s, and one with as many half of its network (EC2 user guide,
-/// "Amazon EC2 instance network bandwidth").
+/// Number of vCPUs from which an instance reaches another region with half of its network; with fewer it has at most 5 Gbit/s (EC2 user
+/// guide, "Amazon EC2 instance network bandwidth").
 const LARGE_VCPUS: u32 = 32;
 const SMALL_ELSEWHERE_GBPS: u32 = 5;
 
 const BYTES_PER_GB: u64 = 1_000_000_000;
 
-/// Where the data is.
+/// Place and size of the data.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DataPlace {
     pub region: Region,
     pub bytes: u64,
 }
 
-/// To read it once.
+/// Cost of reading the data once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct DataCost {
-    /// What the region of the data bills for sending it to another one.
+    /// Charge of the data's region for sending it to another region.
     #[serde(rename = "egress_usd")]
     pub egress: Amount,
-    /// At the network of the type and what S3 gives to one instance; `None` if the network is unknown.
+    /// Shortest time at the network of the type and the rate of S3 for one instance; `None` if the network is unknown.
     pub load_seconds_least: Option<u64>,
 }
 

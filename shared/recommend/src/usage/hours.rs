@@ -1,4 +1,4 @@
-//! Whether the hours in which an instance works repeat every week.
+//! Search for hours of work that repeat every week.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use super::{FindingKind, InstanceUsage, UsageFinding, UsageHour};
 
 const HOURS_OF_WEEK: u64 = 168;
 
-/// Before and after what was ever busy, so that no instance is stopped a minute early.
+/// Margin before and after the busy hours, so that no instance is stopped a minute early.
 const MARGIN_HOURS: i8 = 1;
 
 /// Less than this is no reason to stop a machine each evening.
@@ -20,16 +20,16 @@ const SAVED_MIN_PERCENT: u64 = 20;
 /// The hours of the week that hold all work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WeeklyHours {
-    /// Whether weekends have none.
+    /// `true` if weekends have no work.
     pub is_weekdays: bool,
-    /// From this hour on; 0 to 23.
+    /// First hour of the day; 0 to 23.
     pub from: i8,
-    /// Until this hour; 1 to 24.
+    /// End of the last hour of the day; 1 to 24.
     pub to: i8,
     pub zone: String,
 }
 
-/// As `curfew:hours` is written. Midnight as an end is `23:59`, because a day ends there.
+/// Text in the form of `curfew:hours`. Midnight as an end is `23:59`, because a day ends there.
 impl fmt::Display for WeeklyHours {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { is_weekdays, from, to, zone } = self;

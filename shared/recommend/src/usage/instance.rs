@@ -1,4 +1,4 @@
-//! Which instances are looked at, and everything that their metrics show.
+//! Choice of the instances to analyse, and the findings that their metrics give.
 
 use billing::price::{PriceBook, rate};
 use model::config::{Config, SeriesNames};
@@ -10,7 +10,7 @@ use model::ownership::team_of;
 use super::{DeviceSamples, InstanceUsage, UsageFinding, find_hours, find_smaller, usage_hours};
 use crate::GpuOffer;
 
-/// Whether an instance is looked at: somebody runs it by the hour with NVIDIA's GPUs, and no job does.
+/// Returns `true` for an instance to analyse: a person runs it by the hour with NVIDIA GPUs, and no job does.
 #[must_use]
 pub fn is_looked_at(instance: &Instance) -> bool {
     instance.state == InstanceState::Running
@@ -20,8 +20,8 @@ pub fn is_looked_at(instance: &Instance) -> bool {
         && !instance.tags.contains_key(JOB)
 }
 
-/// Those whose metrics can show the largest savings, with at most so many GPUs together: the dearest, because a finding saves no more
-/// than its instance costs. At an unknown price nothing is found.
+/// Returns the most expensive instances with at most `gpus_max` GPUs together. Their metrics can show the largest savings, because a
+/// finding saves no more than its instance costs. An instance with an unknown price gives no finding.
 #[must_use]
 pub fn dearest<'a>(
     instances: impl IntoIterator<Item = &'a Instance>,
@@ -41,7 +41,7 @@ pub fn dearest<'a>(
 }
 
 impl InstanceUsage {
-    /// By the samples of its devices.
+    /// Builds the usage from the samples of the instance's devices.
     #[must_use]
     pub fn from_samples(
         instance: &Instance,

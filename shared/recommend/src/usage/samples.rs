@@ -12,10 +12,10 @@ use super::UsageHour;
 /// Samples of one hour each, of one series of a device.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct DeviceSamples {
-    /// Which device: a driver update can give it a second series.
+    /// Name of the device: a driver update can give it a second series.
     pub device: String,
     pub utilization: Vec<(Timestamp, f64)>,
-    /// In MiB.
+    /// Memory in use, in MiB.
     pub memory_mib: Vec<(Timestamp, f64)>,
 }
 

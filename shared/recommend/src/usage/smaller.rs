@@ -1,4 +1,4 @@
-//! Whether a smaller type would hold what an instance used.
+//! Search for a smaller type that holds the workload of an instance.
 
 use billing::price::PriceBook;
 use model::money::Rate;
@@ -7,7 +7,7 @@ use super::{FindingKind, InstanceUsage, UsageFinding};
 use crate::GpuOffer;
 use crate::throughput::GpuPeak;
 
-/// Of the other type's memory: the rest is for fragmentation, and for a peak that the samples missed.
+/// Usable share of the other type's memory, in percent: the rest is for fragmentation, and for a peak that the samples missed.
 const USABLE_PERCENT: f64 = 90.0;
 
 /// The finding about an instance, if another type of its region costs less and holds what it used. `offers` are those of its region, with
@@ -64,7 +64,7 @@ pub fn find_smaller(
     })
 }
 
-/// The same GPU, or one whose peaks are both as high. Unknown for one that is in no table.
+/// Returns `true` for the same GPU, or one whose peaks are both as high. A GPU that is in no table counts as slower.
 fn is_as_fast(offer: &GpuOffer, own: &GpuOffer) -> bool {
     let peak = |one: &GpuOffer| GpuPeak::find(&one.gpu_name, one.gpu_memory_mib);
     offer.gpu_name == own.gpu_name

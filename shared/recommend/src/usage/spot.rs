@@ -11,7 +11,7 @@ use super::{FindingKind, UsageFinding};
 
 const HOUR_SECONDS: u64 = 3_600;
 
-/// What the machines of a job cost on demand, of one type in one region.
+/// Cost of a job's machines on demand, of one type in one region.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobRuns {
     /// `<team>/<job>`.

@@ -17,7 +17,7 @@ use crate::DaySpend;
 /// Teams with a colour of their own; the others share one.
 const SERIES_MAX: usize = 5;
 
-/// As `plotters` writes them, and the class that replaces each.
+/// Attributes as `plotters` writes them, and the class that replaces each.
 const CSS_CLASSES: [(RGBColor, &str, &str); SERIES_MAX + 1] = [
     (RGBColor(1, 0, 0), "fill=\"#010000\"", "class=\"c0\""),
     (RGBColor(2, 0, 0), "fill=\"#020000\"", "class=\"c1\""),

@@ -244,7 +244,7 @@ fn checkpoint_row(row: &CheckpointRow) -> Markup {
     td.n { (gib(row.bytes_of_ended)) } td.n { (at_least) (row.cost) } } }
 }
 
-/// To a tenth.
+/// Formats bytes in GiB, to a tenth.
 fn gib(bytes: u64) -> String {
     let tenths = (u128::from(bytes) * 10) >> 30;
     format!("{}.{} GiB", tenths / 10, tenths % 10)

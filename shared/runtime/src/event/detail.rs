@@ -17,7 +17,8 @@ pub struct ObjectCreated {
     pub etag: Option<String>,
     /// Its version, in a bucket with versions.
     pub version: Option<String>,
-    /// When, to the second.
+    pub bytes: Option<u64>,
+    /// Time of the write, to the second.
     pub at: Option<Timestamp>,
 }
 
@@ -45,6 +46,8 @@ struct Bucket {
 #[serde(rename_all = "kebab-case")]
 struct Object {
     key: String,
+    #[serde(default)]
+    size: Option<u64>,
     #[serde(default)]
     etag: Option<String>,
     #[serde(default)]
@@ -80,7 +83,8 @@ fn hex_digit(byte: u8) -> Option<u8> {
 
 pub(super) fn object_created(at: Option<Timestamp>, detail: Option<Value>) -> Result<ObjectCreated, OtherPayload> {
     let Detail { bucket, object } = read(detail, "Object Created from aws.s3")?;
-    Ok(ObjectCreated { bucket: bucket.name, key: object.key, etag: object.etag, version: object.version_id, at })
+    let Object { key, size: bytes, etag, version_id: version } = object;
+    Ok(ObjectCreated { bucket: bucket.name, key, etag, version, bytes, at })
 }
 
 pub(super) fn instance_event(region: Option<&str>, detail: Option<Value>) -> Result<InstanceEvent, OtherPayload> {

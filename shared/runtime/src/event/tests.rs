@@ -50,7 +50,7 @@ const OF_JOBS: &[EventKind] = &[
 
 #[test]
 fn the_samples_of_jobs_wake_it_and_say_what_they_are_about() {
-    let object = |key: &str, etag: &str, version: &str| {
+    let object = |key: &str, etag: &str, version: &str, bytes: u64| {
         let bucket = "curfew-statebucket-1x2y3z4w5v6u".to_owned();
         let (etag, version) = (Some(etag.to_owned()), Some(version.to_owned()));
         Event::ObjectCreated(ObjectCreated {
@@ -58,21 +58,28 @@ fn the_samples_of_jobs_wake_it_and_say_what_they_are_about() {
             key: key.to_owned(),
             etag,
             version,
+            bytes: Some(bytes),
             at: Some("2026-11-20T18:36:50Z".parse().unwrap()),
         })
     };
     let instance = |region: &str, id: &str| InstanceEvent { region: region.into(), instance: id.into() };
-    let spec =
-        object("inbox/vision/llama-ft.toml", "4af981f98d22a0b9979da24b259e5e42", "uhggCJ2_B6gU2JaXWXebnXFDstO0ID6G");
+    let spec = object(
+        "inbox/vision/llama-ft.toml",
+        "4af981f98d22a0b9979da24b259e5e42",
+        "uhggCJ2_B6gU2JaXWXebnXFDstO0ID6G",
+        412,
+    );
     let cancel = object(
         "jobs/vision/llama-ft-3b1d6c0e/cancel.json",
         "7b8d0b1ff2ee0d41b9b9d6d83d1b5c0a",
         "Zq8wBfT1r0y3yDq5N2mWcVgkS4uJx7Ra",
+        61,
     );
     let upload = match object(
         "uploads/2026/a b.parquet",
         "b1946ac92492d2347c6235b4d2611184",
         "IYV3p45BT0ac8hjHg1houSdS1a.Mro8e",
+        5,
     ) {
         Event::ObjectCreated(object) => {
             Event::ObjectCreated(ObjectCreated { bucket: "vision-data".to_owned(), ..object })
@@ -138,7 +145,14 @@ fn a_detail_that_aws_does_not_send_is_refused() {
 #[test]
 fn a_key_may_be_encoded() {
     let check = |key: &str, expect: Option<&str>| {
-        let object = ObjectCreated { bucket: "b".to_owned(), key: key.to_owned(), etag: None, version: None, at: None };
+        let object = ObjectCreated {
+            bucket: "b".to_owned(),
+            key: key.to_owned(),
+            etag: None,
+            version: None,
+            bytes: None,
+            at: None,
+        };
         assert_eq!(object.decoded_key().as_deref(), expect, "{key}");
     };
     check("inbox/vision/x.toml", None);
@@ -214,7 +228,7 @@ fn a_batch_is_the_one_event_that_it_repeats_or_several() {
     };
     let object = |key: &str| {
         let (bucket, key) = ("data".to_owned(), key.to_owned());
-        ObjectCreated { bucket, key, etag: None, version: None, at: None }
+        ObjectCreated { bucket, key, etag: None, version: None, bytes: None, at: None }
     };
     let arrived: Vec<String> = (0..100).map(|number| created(&format!("{number}"))).collect();
     let expect = Event::Batch((0..100).map(|number| object(&number.to_string())).collect());
@@ -247,8 +261,8 @@ fn a_batch_without_any_known_event_is_refused() {
 #[test]
 fn a_batch_may_be_as_large_as_lambda_hands_over() {
     let padded = format!("{}{}", state_change("i-1"), " ".repeat(BYTES_MAX - 1000));
-    assert!(Event::read(batch_of(&[&*padded; 20]).as_bytes(), OF_JOBS).is_ok());
-    let too_large = Event::read(batch_of(&[&*padded; 30]).as_bytes(), OF_JOBS).unwrap_err().to_string();
+    assert!(Event::read(batch_of(&[&*padded; 5]).as_bytes(), OF_JOBS).is_ok());
+    let too_large = Event::read(batch_of(&[&*padded; 7]).as_bytes(), OF_JOBS).unwrap_err().to_string();
     assert!(too_large.contains("bytes, where Lambda hands over 6291456 at most"), "{too_large}");
 }
 
@@ -303,7 +317,7 @@ fn only_what_eventbridge_can_send_is_read() {
         format!("{head}{}\"}}", "x".repeat(length - head.len() - 2))
     };
     assert_eq!(Event::read(of_length(BYTES_MAX).as_bytes(), OF_A_REAPER), Ok(Event::Scheduled));
-    check_refused(of_length(BYTES_MAX + 1), "262145 bytes, where EventBridge sends 262144 at most");
+    check_refused(of_length(BYTES_MAX + 1), "1048577 bytes, where EventBridge sends 1048576 at most");
 }
 
 #[test]

@@ -116,6 +116,21 @@ fn a_topic_is_a_standard_topics_arn() {
     }
 }
 
+#[test]
+fn a_topic_is_in_a_supported_partition() {
+    let check = |arn: &str, expect: &str| {
+        let sentence = read(Some(BUCKET), Some(arn), None).unwrap_err().to_string();
+        assert!(sentence.contains(expect), "{sentence}");
+    };
+    check(
+        "arn:aws-eusc:sns:eusc-de-east-1:123456789012:curfew",
+        "the partition aws-eusc, which Curfew does not support",
+    );
+    check("arn:aws:sns:us-iso-east-1:123456789012:curfew", "the partition aws-iso, which Curfew does not support");
+    check("arn:aws:sns:cn-north-1:123456789012:curfew", "and ARNs in cn-north-1 begin with arn:aws-cn");
+    check("arn:aws:sns:nowhere-1:123456789012:curfew", "and there is no region nowhere-1");
+}
+
 #[cfg(unix)]
 #[test]
 fn what_is_no_utf8_is_a_mistake() {

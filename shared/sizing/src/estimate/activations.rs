@@ -7,7 +7,7 @@ const ACTIVATIONS_PAPER: &str = "Korthikanti et al. 2022, sections 4 and 5, for 
 
 /// Elements that a token leaves behind in one block.
 struct BlockElements {
-    /// On every GPU, even with tensor parallelism.
+    /// Elements on every GPU, even with tensor parallelism.
     replicated: u128,
     /// Cut by tensor parallelism.
     cut: u128,
@@ -27,8 +27,8 @@ impl Sizing<'_> {
         BlockElements { replicated, cut: query + keys_and_values + value + self.mlp_elements() }
     }
 
-    /// What one token leaves in the MLP of the widest block: with a gate its two products, the activated gate and their product; else the
-    /// product before and after the activation.
+    /// Elements that one token leaves in the MLP of the widest block. A gated MLP leaves its two products, the activated gate and their
+    /// product; any other leaves the product before and after the activation.
     fn mlp_elements(&self) -> u128 {
         let architecture = self.architecture;
         let tensors = if architecture.mlp.is_gated { 4 } else { 2 };
@@ -70,8 +70,8 @@ impl Sizing<'_> {
         part(held, format!("{tokens} tokens x ({words})"), ACTIVATIONS_PAPER)
     }
 
-    /// Of one block at a time: its input, its output, and its widest tensors. A decoder reads one prompt at a time, and then one token of each
-    /// sequence; an encoder reads the whole batch.
+    /// Activations of one block at a time: its input, its output, and its widest tensors. A decoder reads one prompt at a time, and then
+    /// one token of each sequence; an encoder reads the whole batch.
     fn inference_activations(&self) -> MemoryPart {
         let architecture = self.architecture;
         let tokens = if architecture.is_encoder { self.tokens() } else { u128::from(self.workload.tokens) };

@@ -1,10 +1,10 @@
-//! What `model_type` says, and no other key does.
+//! Facts about a model that only its `model_type` tells, and no other key.
 
 use model::fault::InvalidValue;
 
 use super::keys::ConfigKeys;
 
-/// What models of one type have in common. A [`Family`] of Llama is the start of each.
+/// Properties that models of one type share. Each starts from the [`Family`] of Llama.
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::struct_excessive_bools, reason = "each is one independent trait of a kind of models")]
 pub(super) struct Family {
@@ -28,7 +28,7 @@ pub(super) struct Family {
     kv_heads: KvHeads,
     /// Each so manieth layer sees all tokens.
     pub(super) window_pattern: Option<u32>,
-    /// Whether it is an unknown kind, which is taken for a Llama.
+    /// `true` for an unknown type, which is treated as a Llama.
     pub(super) is_guessed: bool,
 }
 
@@ -102,7 +102,7 @@ const BERT: Family = Family {
 };
 
 impl Family {
-    /// By `model_type`; a type that is not known is taken for a Llama if it has the same keys.
+    /// Finds the family by `model_type`; an unknown type is treated as a Llama if it has the same keys.
     pub(super) fn find(keys: &ConfigKeys<'_>) -> Result<Self, InvalidValue> {
         let learned = PositionKind::Learned { more: 0 };
         Ok(match keys.model_type() {
@@ -172,7 +172,7 @@ impl Family {
         }
     }
 
-    /// Where something else than the usual key says it.
+    /// Returns the number of key-value heads if another key than the usual one gives it.
     pub(super) fn kv_heads(&self, keys: &ConfigKeys<'_>) -> Option<u32> {
         match self.kv_heads {
             KvHeads::Key => None,
@@ -183,7 +183,7 @@ impl Family {
         }
     }
 
-    /// Of a layer whose heads, key-value heads and head size are given.
+    /// Returns the parameters of the norms of queries and keys in a layer with these heads, key-value heads and head size.
     pub(super) fn qk_norm_parameters(&self, keys: &ConfigKeys<'_>, [heads, kv_heads, head_dim]: [u64; 3]) -> u64 {
         match self.qk_norm {
             QkNorm::OfHead => 2 * head_dim,

@@ -52,13 +52,13 @@ impl<'a> ConfigKeys<'a> {
         self.boolean(name, false)
     }
 
-    /// Of a list; 0 of anything else.
+    /// Returns the length of a list; 0 for any other value.
     pub(super) fn length(&self, name: &str) -> u32 {
         let list = self.value(name).and_then(Value::as_array);
         list.and_then(|list| u32::try_from(list.len()).ok()).unwrap_or(0)
     }
 
-    /// How often a list names something.
+    /// Counts the entries of a list that equal `item`.
     pub(super) fn count_in_list(&self, name: &str, item: &str) -> Option<u32> {
         let list = self.value(name)?.as_array()?;
         u32::try_from(list.iter().filter(|one| one.as_str() == Some(item)).count()).ok()

@@ -38,7 +38,8 @@ const ENCODER_DECODERS: [&str; 29] = [
     "xlm-prophetnet",
 ];
 
-/// The same of models that have recurrent, state-space or convolutional layers, in all blocks or in some.
+/// `model_type` of models that have recurrent, state-space or convolutional layers, in all blocks or in some (Transformers, "Models", as of
+/// November 2026).
 const RECURRENT: [&str; 20] = [
     "bamba",
     "falcon_h1",
@@ -67,7 +68,7 @@ const ENCODER_DECODER_KEYS: [&str; 3] = ["num_decoder_layers", "decoder_layers",
 const RECURRENT_KEYS: [&str; 6] =
     ["ssm_cfg", "ssm_state_size", "state_size", "mamba_d_state", "lru_width", "linear_num_value_heads"];
 
-/// What `layer_types` calls layers without attention, or with one that keeps no cache.
+/// Names in `layer_types` of layers without attention, or with an attention that keeps no cache.
 const RECURRENT_LAYERS: [&str; 4] = ["linear_attention", "mamba", "conv", "recurrent"];
 
 /// # Errors

@@ -33,7 +33,7 @@ impl Payload {
         ByteStream::from(self.bytes.clone())
     }
 
-    /// In S3's form (Amazon S3 user guide, "Checking object integrity").
+    /// Checksum in S3's form (Amazon S3 user guide, "Checking object integrity").
     pub(crate) fn checksum(&self) -> String {
         base64::encode(from_hex(&self.sha256))
     }

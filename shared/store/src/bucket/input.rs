@@ -16,6 +16,7 @@ use aws_smithy_checksums::ChecksumAlgorithm;
 use aws_smithy_types::base64;
 use bytes::Bytes;
 use jobs::{INPUT_BYTES_MAX, INPUT_OBJECTS_MAX, InputFile, InputObject, InputSource, plan_file, plan_files};
+use model::fault::error_sentence;
 use tokio::sync::mpsc;
 
 use super::list::key_decoder;
@@ -33,7 +34,7 @@ const TRIES: u32 = 3;
 /// The bytes that are read at once to check a file.
 const CHECK_BYTES: usize = 1024 * 1024;
 
-/// Why an input is not there.
+/// Reason for a missing input.
 #[derive(Debug, thiserror::Error)]
 pub enum InputError {
     /// There is no such bucket or nothing in it, or it cannot become the input: another machine would find the same.
@@ -43,11 +44,11 @@ pub enum InputError {
     #[error("{0}")]
     Refused(String),
     /// The machine's own disk.
-    #[error("{path}: {error}", path = path.display())]
+    #[error("{}: {}", path.display(), error_sentence(error))]
     Disk {
         /// The file.
         path: PathBuf,
-        /// What went wrong.
+        /// Error of the disk.
         error: std::io::Error,
     },
     /// S3 refused, or did not answer.
@@ -74,7 +75,7 @@ impl InputBucket {
         Ok(Self { bucket: Bucket::new(&there, name.to_owned()) })
     }
 
-    /// Whether the bucket has a policy, which may allow a role what the role's own policies do not.
+    /// Returns `true` if the bucket has a policy, which may allow a role what the role's own policies do not.
     ///
     /// # Errors
     /// If the caller may not know.
@@ -206,7 +207,7 @@ impl InputBucket {
         Err(InputError::Refused(format!("{address} does not have its checksum ({})", algorithm.as_str())))
     }
 
-    /// What S3 would answer again is no error that passes.
+    /// Error of a refused call. An error that S3 would answer again does not count as one that passes.
     fn refusal<E>(&self, action: &'static str, key: &str, error: &SdkError<E>) -> InputError
     where
         E: ProvideErrorMetadata + std::error::Error + 'static,
@@ -261,7 +262,7 @@ fn whole_checksum(head: &HeadObjectOutput) -> Option<(ChecksumAlgorithm, String)
     })
 }
 
-/// In S3's form.
+/// Checksum of the content, in S3's form.
 fn checksum(content: &File, algorithm: ChecksumAlgorithm) -> std::io::Result<String> {
     let (mut digest, mut bytes, mut at) = (algorithm.into_impl(), vec![0; CHECK_BYTES], 0_u64);
     loop {
@@ -274,7 +275,7 @@ fn checksum(content: &File, algorithm: ChecksumAlgorithm) -> std::io::Result<Str
     }
 }
 
-/// All that comes. Gives how many bytes that were.
+/// Writes all bytes that come. Returns their number.
 fn write(file: &File, start: u64, mut received: mpsc::Receiver<Vec<Bytes>>) -> std::io::Result<u64> {
     let mut at = start;
     while let Some(pieces) = received.blocking_recv() {

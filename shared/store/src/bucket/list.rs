@@ -18,22 +18,21 @@ const LAST: char = char::MAX;
 pub struct ListedObject {
     /// The name.
     pub key: String,
-    /// To the second; for a folder, which has no time in S3, long ago.
+    /// Time of the write, to the second; for a folder, which has no time in S3, long ago.
     pub written_at: Timestamp,
     /// 0 for a folder.
     pub bytes: u64,
 }
 
-/// What a run has listed of a prefix.
+/// Part of a prefix that a run has listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListPart<T> {
-    /// In the order of keys, from the given start, and then from the first key again.
+    /// Items in the order of keys, from the given start, and then from the first key again.
     pub items: Vec<T>,
     /// The last key, if there are more.
     pub stopped_at: Option<String>,
 }
 
-/// The depth of a listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ListDepth {
     /// Every object.
@@ -78,7 +77,6 @@ impl Bucket {
         Ok(false)
     }
 
-    /// The first key with that prefix.
     pub(super) async fn list_first(&self, prefix: &str) -> Result<Option<String>, StoreError> {
         let page = self.listing(prefix, ListDepth::All, None).max_keys(1).send().await;
         let page = page.map_err(|error| self.failed(LIST, prefix, &error))?;

@@ -16,7 +16,7 @@ const KEYS_PER_PAGE: usize = 1_000;
 /// The timeout for a waiting person.
 const TIMEOUT: Duration = Duration::from_mins(1);
 
-/// What lies under a prefix.
+/// Size of the data under a prefix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MeasuredData {
     pub region: Region,

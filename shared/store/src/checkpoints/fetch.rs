@@ -107,7 +107,7 @@ pub(crate) async fn pour(mut pieces: ObjectStream, sender: mpsc::Sender<Vec<Byte
     }
 }
 
-/// All that comes. Gives its digest.
+/// Writes all bytes that come. Returns their digest.
 fn write(file: &File, start: u64, mut received: mpsc::Receiver<Vec<Bytes>>) -> std::io::Result<String> {
     let (mut at, mut digest) = (start, PartDigest::default());
     while let Some(pieces) = received.blocking_recv() {

@@ -11,7 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// parts of 16 MiB fill most of a network of 10 Gbit/s.
 const HELD_MIB: u32 = 160;
 
-/// What is at most so large is not worth a mapping of its own.
+/// Largest part that is not worth a mapping of its own, in bytes.
 const SMALL_BYTES: usize = 1024 * 1024;
 
 #[derive(Debug)]
@@ -63,7 +63,6 @@ impl UploadMemory {
 }
 
 impl UploadBuffer {
-    /// To be filled.
     pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
         match &mut self.bytes {
             BufferBytes::Small(bytes) => bytes,
@@ -71,7 +70,7 @@ impl UploadBuffer {
         }
     }
 
-    /// To be read by many.
+    /// Bytes for many readers.
     pub(super) fn shared(self) -> Bytes {
         Bytes::from_owner(self)
     }
@@ -94,7 +93,7 @@ impl Drop for UploadBuffer {
     }
 }
 
-/// What a part takes of it: all at most, so that a part of any size is taken in the end.
+/// Permits that a part takes: all at most, so that a part of any size is taken in the end.
 fn permits(part_bytes: usize) -> u32 {
     u32::try_from(part_bytes.div_ceil(1024 * 1024)).unwrap_or(u32::MAX).clamp(1, HELD_MIB)
 }

@@ -96,14 +96,14 @@ struct FileUpload<'a> {
 }
 
 impl FileUpload<'_> {
-    /// In one request. Gives its checksum.
+    /// Uploads the file in one request. Returns its checksum.
     async fn whole(&self, length: u64) -> Result<String, CheckpointError> {
         let payload = self.read(0, length).await?;
         retry(async || self.bucket.put_file(&self.key, &payload).await).await?;
         Ok(payload.sha256)
     }
 
-    /// In several, at once. What was begun and does not come to its end is given up, so that nothing is paid for it.
+    /// Uploads the file in several parts, at once. An upload that was begun and fails is aborted, so that nothing is paid for it.
     async fn in_parts(&self, parts: &[(u64, u64)]) -> Result<Vec<String>, CheckpointError> {
         let upload = retry(async || self.bucket.begin_upload(&self.key).await).await?;
         let sent = stream::iter((1..).zip(parts.iter().copied()))
@@ -180,7 +180,7 @@ fn changed(path: &Path) -> CheckpointError {
     CheckpointError::Damaged(format!("{} was changed or removed while it was read", path.display()))
 }
 
-/// What reads or writes a disk must not hold up everything else.
+/// Runs work on a disk on a thread for blocking work, so that it does not hold up everything else.
 pub(super) async fn blocking<T: Send + 'static>(
     path: &Path,
     work: impl FnOnce() -> Result<T, CheckpointError> + Send + 'static,
@@ -191,7 +191,8 @@ pub(super) async fn blocking<T: Send + 'static>(
     }
 }
 
-/// Once more, and once more, with a pause in between. What the disk refuses it refuses again.
+/// Repeats a failed call at most twice, with a pause before each repeat. An error of the disk is not repeated: the disk would refuse it
+/// again.
 pub(super) async fn retry<T, E: Into<CheckpointError>>(
     mut call: impl AsyncFnMut() -> Result<T, E>,
 ) -> Result<T, CheckpointError> {

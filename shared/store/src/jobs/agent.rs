@@ -1,4 +1,4 @@
-//! What only a job's agent writes.
+//! Documents that only a job's agent writes.
 
 use jobs::{ExitRecord, Head, Heartbeat, JobId, MACHINE_DOCUMENT_BYTES_MAX};
 use serde::Deserialize;
@@ -28,7 +28,7 @@ struct CheckpointExcerpt {
 }
 
 impl Store {
-    /// How many checkpoints of a job are kept, as accepted; `None` if there is no such job, or it keeps none.
+    /// Reads the number of checkpoints that a job keeps, as accepted; `None` if there is no such job, or it keeps none.
     ///
     /// # Errors
     /// If S3 refused, or the document is not Curfew's.
@@ -89,7 +89,8 @@ impl Store {
         self.bucket.put(&key, bytes, WriteCondition::None).await.map(drop)
     }
 
-    /// Where the outputs of a job are that has succeeded, `s3://BUCKET/outputs/<team>/<job>/<attempt>/`; `None` if no head says that it has.
+    /// Address of the outputs of a job that has succeeded, `s3://BUCKET/outputs/<team>/<job>/<attempt>/`; `None` if no head says that it
+    /// has.
     ///
     /// # Errors
     /// If S3 refused.

@@ -33,7 +33,7 @@ const JOB_KEY_BYTES_MORE: usize = 256;
 /// A top folder in which each team has a folder of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backlog {
-    /// What teams submit.
+    /// Documents that teams submit.
     Inbox,
     /// The index of unfinished jobs.
     Active,
@@ -51,7 +51,7 @@ pub struct JobEntry {
 /// The keys after which the next run lists folders that are too large for one run.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Bookmarks {
-    /// By folder.
+    /// Keys by folder.
     pub after: BTreeMap<String, String>,
 }
 
@@ -116,13 +116,13 @@ impl QueueItem for JobEntry {
     }
 }
 
-/// Whether the document at this key of the inbox can be answered: its answers have longer names.
+/// Returns `true` if the document at this key of the inbox can be answered: its answers have longer names.
 #[must_use]
 pub fn is_answerable(key: &str) -> bool {
     key.len() + ANSWER_BYTES_MORE <= KEY_BYTES_MAX
 }
 
-/// Whether the documents of a job can be written: a team's name may be too long for a key.
+/// Returns `true` if the documents of a job can be written: a team's name may be too long for a key.
 #[must_use]
 pub fn has_legal_keys(job: &JobId) -> bool {
     super::keys::active_key(job).len() + JOB_KEY_BYTES_MORE <= KEY_BYTES_MAX

@@ -28,11 +28,11 @@ const IF_ANSWER_IS_LOST: &str = "it is answered again";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InboxObject {
     pub key: String,
-    /// When it was written, to the second.
+    /// Time of the write, to the second.
     pub written_at: Timestamp,
-    /// When the newest answer to it was written, to the second; `None` without an answer.
+    /// Time at which the newest answer to it was written, to the second; `None` without an answer.
     pub answered_at: Option<Timestamp>,
-    /// Whether it has both an acceptance and a rejection; only one can be true.
+    /// `true` if it has both an acceptance and a rejection; only one can be true.
     pub answered_twice: bool,
 }
 
@@ -48,7 +48,7 @@ pub struct Submission {
     pub name: String,
     /// Its version; in a bucket without versions its `ETag`.
     pub object: String,
-    /// Its content; or its size in bytes, if that exceeds [`Spec::BYTES_MAX`].
+    /// Its content; or its size in bytes, if that exceeds [`JobSpec::BYTES_MAX`](jobs::JobSpec::BYTES_MAX).
     pub bytes: Result<Vec<u8>, usize>,
 }
 
@@ -208,7 +208,7 @@ pub fn match_answers(listed: Vec<ListedObject>) -> Vec<InboxObject> {
 #[derive(Debug, PartialEq, Eq)]
 struct InboxFolder {
     team: TeamName,
-    /// Whether it is spelt as Curfew spells it. IAM compares letter by letter, so a policy about `inbox/vision/` does not cover
+    /// `true` if the folder is spelt as Curfew spells it. IAM compares letter by letter, so a policy about `inbox/vision/` does not cover
     /// `inbox/v%69sion/`, and no team owns that.
     is_canonical: bool,
 }

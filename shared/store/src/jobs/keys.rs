@@ -69,7 +69,7 @@ pub fn sweep_of_active_key(key: &str) -> Option<JobId> {
     team_and_job(&format!("{team}/{sweep}"))
 }
 
-/// How the entries of all members of a sweep begin, and those of other jobs.
+/// Prefix of the entries of all members of a sweep. Entries of other jobs have it, too.
 pub(super) fn active_members_prefix(sweep: &JobId) -> String {
     let first = active_key(&sweep.member(1));
     let (rest, _) = first.rsplit_once('-').unwrap_or((&first, ""));

@@ -27,7 +27,7 @@ pub struct LogTail {
     pub start: u64,
     /// The position after the last part.
     pub stored: u64,
-    /// How many parts there are.
+    /// Number of parts.
     pub parts: u32,
 }
 

@@ -47,7 +47,8 @@ impl Store {
         }
     }
 
-    /// How far a job or a sweep is that another job comes after. Of a sweep the members are read up to the first that has not succeeded.
+    /// Reads the state of a job or a sweep that another job comes after. The members of a sweep are read up to the first that has not
+    /// succeeded.
     ///
     /// # Errors
     /// If S3 refused, or a document is not Curfew's.
@@ -88,7 +89,7 @@ impl Store {
         }
     }
 
-    /// Whether a sweep is on that index.
+    /// Returns `true` if a sweep is on that index.
     ///
     /// # Errors
     /// If S3 refused.
@@ -117,7 +118,7 @@ impl Store {
         Ok(listed.iter().filter_map(|object| number_of(&object.key)).collect())
     }
 
-    /// All unfinished jobs, and unfinished sweeps, in no order.
+    /// Lists all unfinished jobs, and unfinished sweeps, in no order.
     ///
     /// # Errors
     /// If S3 refused.

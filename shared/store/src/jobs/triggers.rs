@@ -36,14 +36,14 @@ pub struct TriggerObject {
     pub team: Option<TeamName>,
     /// Its name without `.toml`.
     pub name: String,
-    /// When its state was written; `None` without one.
+    /// Time at which its state was written; `None` without one.
     pub state_written_at: Option<Timestamp>,
 }
 
-/// All triggers, as listed.
+/// List of all triggers.
 #[derive(Debug, Default)]
 pub struct TriggerListing {
-    /// In the order of folders, and of keys in each.
+    /// Triggers in the order of folders, and of keys in each.
     pub triggers: Vec<TriggerObject>,
     /// The folders with more objects than are listed, each with its team.
     pub cut_off: Vec<(Option<TeamName>, String)>,
@@ -75,7 +75,8 @@ impl TriggerObject {
 }
 
 impl Store {
-    /// All triggers; of a team with more than 1,000 objects those among the first 1,000, so that no team's folder hides another's.
+    /// Lists all triggers. A team with more than 1,000 objects has those among the first 1,000 listed, so that no team's folder hides
+    /// another's.
     ///
     /// # Errors
     /// If S3 refused, or there are more than 100,000 objects besides those that are left out.
@@ -162,7 +163,7 @@ impl Store {
     }
 }
 
-/// After all keys of a folder, and before those of the next.
+/// Key after all keys of a folder, and before those of the next.
 fn key_after(folder: &str) -> String {
     // `0` is the character after `/`.
     format!("{}0", folder.strip_suffix('/').unwrap_or(folder))

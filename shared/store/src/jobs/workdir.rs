@@ -18,7 +18,7 @@ const UPLOAD_AGAIN_AFTER: SignedDuration = SignedDuration::from_hours(90 * 24);
 const PART_BYTES: usize = 5 * 1024 * 1024;
 
 impl Store {
-    /// Whether the bucket has this archive, and keeps it for long enough.
+    /// Returns `true` if the bucket has this archive, and keeps it for long enough.
     ///
     /// # Errors
     /// If S3 refused.

@@ -31,16 +31,15 @@ const PAGES_OF_TEAM_MAX: usize = 1_000;
 /// Teams whose objects are listed at once.
 const TEAMS_AT_ONCE: usize = 8;
 
-/// The jobs of a month.
 #[derive(Default)]
 pub(super) struct MonthJobs {
     pub(super) overviews: Vec<JobOverview>,
-    /// By job, `<team>/<job>`.
+    /// Attempts by job, `<team>/<job>`.
     pub(super) attempts: BTreeMap<String, Vec<AttemptRecord>>,
 }
 
 impl Store {
-    /// Those that are unfinished, and those that the ledgers name.
+    /// Reads the jobs that are unfinished, and those that the ledgers name.
     pub(super) async fn month_jobs(
         &self,
         ledgers: &[Ledger],
@@ -93,7 +92,7 @@ impl Store {
         found
     }
 
-    /// What lies below `checkpoints/` now, by its sizes in the list: nothing is read.
+    /// Sizes of everything below `checkpoints/` now, from the list: no object is read.
     pub(super) async fn stored_checkpoints(&self, gaps: &mut Gaps) -> StoredCheckpoints {
         let folders = self.bucket.folders(CHECKPOINTS, TEAMS_MAX).await;
         let folders = gaps.keep("the list of checkpoints", folders).unwrap_or_default();

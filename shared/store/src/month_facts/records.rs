@@ -15,15 +15,14 @@ use crate::{PlanKey, Store};
 /// Audit records of one function and day that are read. A run a minute writes 1,440.
 const RECORDS_OF_DAY_MAX: usize = 1_500;
 
-/// How long before the month a stop can still save in it.
+/// Time before the month in which a stop can still save in it.
 const BEFORE: SignedDuration = SignedDuration::from_hours(7 * 24);
 
-/// What the records of a month say.
 #[derive(Default)]
 pub(super) struct MonthRecords {
-    /// Of the month and of the seven days before it.
+    /// Actions of the month and of the seven days before it.
     pub(super) days: Vec<DayActions>,
-    /// Of the month, by function.
+    /// Runs of the month, by function.
     pub(super) runs: BTreeMap<String, FunctionRuns>,
 }
 

@@ -36,7 +36,7 @@ impl BudgetRow {
         }
     }
 
-    /// What follows from where it stands, in a few words.
+    /// Describes the consequence of the spend in a few words.
     #[must_use]
     pub fn consequence(&self) -> &'static str {
         let Some(budget) = self.budget.as_ref().filter(|_| self.state != BudgetDataState::Absent) else {
@@ -117,7 +117,7 @@ pub fn shown(team: &str) -> String {
 }
 
 impl BudgetRow {
-    /// What the sentences of a remedy are.
+    /// Returns the heading of the remedy.
     #[must_use]
     pub fn remedy_is(&self) -> &'static str {
         if self.over { "What would bring it back under its budget" } else { "What would keep it under its budget" }
@@ -130,7 +130,7 @@ impl BudgetRow {
         Some(format!("{}{}", budget.spent_usd, if self.at_least { "+" } else { "" }))
     }
 
-    /// Where the budget would be set.
+    /// Describes the setting that would give the holder a budget.
     fn unset(&self) -> String {
         let section = match &self.team {
             None => "[account]".to_owned(),
@@ -141,7 +141,6 @@ impl BudgetRow {
     }
 }
 
-/// How much more is spent than may be.
 fn over_by(budget: &Budget) -> Option<Amount> {
     let over = budget.spent_usd.saturating_sub(budget.budget_usd?);
     (over > Amount::ZERO).then_some(over)
@@ -168,11 +167,12 @@ pub(super) fn describe_unknown_team(team: &TeamName, known: BTreeSet<String>, mo
     format!("no team {team}: neither in the configuration nor in the ledger of {month}; {known}")
 }
 
-/// What has no known price: these, those that ran the longest first, and how many more.
+/// The most resources without a known price that are listed. The list begins with the longest running time, and ends with the number of
+/// others.
 const UNPRICED_NAMED_MAX: usize = 5;
 
 impl BudgetRow {
-    /// What is in no figure because its price is unknown; one line each, and one for the rest.
+    /// Returns the resources that are in no figure because their price is unknown; one line each, and one for the rest.
     #[must_use]
     pub fn unpriced(&self) -> Vec<String> {
         let Some(budget) = &self.budget else { return Vec::new() };
@@ -222,7 +222,7 @@ fn forecast(budget: &Budget, percent: Option<u64>) -> String {
 }
 
 impl BudgetOverview {
-    /// How old the figures of a budget are.
+    /// Describes the age of a budget's figures.
     #[must_use]
     pub fn how_old(&self, row: &BudgetRow) -> String {
         let age = self.age(row).map(|age| format!("{} ago", duration::format_duration(age)));
@@ -234,7 +234,7 @@ impl BudgetOverview {
         }
     }
 
-    /// What a plus means after what is spent; `None` if there is none.
+    /// Explains the plus after a spend; `None` if no spend has one.
     #[must_use]
     pub fn footnote(&self) -> Option<String> {
         let of = |is: &dyn Fn(&Budget) -> bool, why: &str| {
@@ -251,7 +251,7 @@ impl BudgetOverview {
         (!reasons.is_empty()).then(|| format!("+ at least so much: {}", reasons.join("; ")))
     }
 
-    /// Why some of them are unknown, and what to do: one sentence for each reason.
+    /// Explains the unknown budgets, and the next step: one sentence for each reason.
     #[must_use]
     pub fn problems(&self) -> Vec<String> {
         let is_over = self.period.to <= self.now;

@@ -21,7 +21,7 @@ pub(super) struct LedgerRow {
     volume: Option<ResourceId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sagemaker: Option<ResourceId>,
-    /// Of a volume its attachment.
+    /// Launch of the instance, or attachment of the volume.
     pub(super) launched_at: Timestamp,
     team: Option<TeamName>,
     #[serde(rename = "type")]
@@ -31,16 +31,16 @@ pub(super) struct LedgerRow {
     /// The present rate, or the last one; null if unknown.
     #[serde(skip_deserializing)]
     usd_per_hour: Option<Rate>,
-    /// Where in the month it begins.
+    /// Start of the run within the month.
     #[serde(skip_deserializing)]
     from: Timestamp,
-    /// Until when in the month it is known to be billed.
+    /// End of the time within the month that is known to be billed.
     #[serde(skip_deserializing)]
     until: Timestamp,
-    /// Whether that is its end.
+    /// `true` if `until` is the end of the run.
     #[serde(skip_deserializing)]
     ended: bool,
-    /// What it is known to have cost in the month.
+    /// Known cost in the month.
     #[serde(skip_deserializing)]
     usd: Amount,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -53,7 +53,7 @@ pub(super) struct LedgerRow {
     attached_to: Option<ResourceId>,
     #[serde(default, skip_serializing_if = "is_usual")]
     told: FactSource,
-    /// When it was reported; absent if that is `seen`.
+    /// Time of the report; absent if it equals `seen`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     at: Option<Timestamp>,
     /// The first beat of the month that saw it running; left out where that was the first beat after it began.
@@ -65,16 +65,16 @@ pub(super) struct LedgerRow {
     /// The earlier payers, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     charged: Vec<ChargedSpan>,
-    /// Since when no team is charged any more, because it changed too often.
+    /// Time from which no team is charged any more, because the team changed too often.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     uncharged_since: Option<Timestamp>,
-    /// What it was before, in order.
+    /// Earlier pricings, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     priced: Vec<PricedSpan>,
-    /// Since when changes of its price are not followed any more.
+    /// Time from which changes of the price are no longer tracked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     unpriced_since: Option<Timestamp>,
-    /// What held when the month began.
+    /// Values at the start of the month.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     carried: Option<CarriedRow>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -89,19 +89,19 @@ pub(super) struct LedgerRow {
     reclaimed: Option<bool>,
 }
 
-/// Whose a run was until a beat saw that it was another's.
+/// Payer of a run until a beat saw another one.
 #[derive(Serialize, Deserialize)]
 struct ChargedSpan {
     until: Timestamp,
     team: Option<TeamName>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     job: Option<String>,
-    /// What it is known to have cost in the month until then, since the change before.
+    /// Known cost in the month, from the previous change until this one.
     #[serde(skip_deserializing)]
     usd: Amount,
 }
 
-/// What a run was until a beat saw that it was something else.
+/// Pricing of a run until a beat saw another one.
 #[derive(Serialize, Deserialize)]
 struct PricedSpan {
     until: Timestamp,
@@ -220,7 +220,7 @@ impl LedgerRow {
     }
 }
 
-/// Whose it was before, with what they are charged.
+/// Returns the earlier payers, each with its cost.
 fn charged(run: &LedgerRun<'_>, month: TimeSpan) -> Vec<ChargedSpan> {
     let Timeline { first, changes, untracked_since } = &run.entry.attribution;
     let values = std::iter::once(first).chain(changes.iter().map(|(_, value)| value));
@@ -233,7 +233,7 @@ fn charged(run: &LedgerRun<'_>, month: TimeSpan) -> Vec<ChargedSpan> {
     charged.collect()
 }
 
-/// What it was before.
+/// Returns the earlier pricings.
 fn priced(run: &LedgerRun<'_>) -> Vec<PricedSpan> {
     let Timeline { first, changes, .. } = &run.entry.pricing;
     let values = std::iter::once(first).chain(changes.iter().map(|(_, value)| value));
@@ -246,7 +246,7 @@ fn priced(run: &LedgerRun<'_>) -> Vec<PricedSpan> {
     values.zip(changes).map(of).collect()
 }
 
-/// From each value with its end, and the last one, which counts only where it is followed.
+/// Builds a timeline from each earlier value with its end, and the last value, which counts only if it is tracked.
 fn timeline<T, const MAX: usize>(
     before: Vec<(Timestamp, T)>,
     last: T,

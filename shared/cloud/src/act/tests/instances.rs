@@ -6,7 +6,7 @@ use model::instance::{Instance, InstanceState, InstanceTypeFacts};
 use model::mark::{AnnouncedAction, Mark};
 use model::refusal::RefusalReason;
 use model::rule::{ResourceAction, Rule};
-use plan::{AnnouncedActions, Evidence, ResolvedEvidence};
+use plan::{AnnouncedActions, Evidence};
 
 use super::*;
 use crate::replay::{ReplayAnswer, ReplayedCall, ReplayedCalls, aws, instance_xml, instances_page};
@@ -33,7 +33,7 @@ fn step(action: InstanceAction, tags: &[(&str, &str)]) -> Step {
     let seen = untagged().host("ip-10-0-0-1").build();
     let machine = InstanceTypeFacts { instance_storage_gb: 250, ..InstanceTypeFacts::UNKNOWN };
     let seen = Instance { tags: tags_of(tags), machine, ..seen };
-    let evidence = Evidence::Resolved(ResolvedEvidence { rule: Rule::Idle, resolved: true });
+    let evidence = Evidence::resolved(Rule::Idle);
     Step::bare(target("i-0abc"), Action::Instance(seen, action), evidence, Mode::Enforce)
 }
 

@@ -1,7 +1,8 @@
 use model::curfew_tags::{DELETED_AT, PROTECTED, RESTORE, SNAPSHOT_OF};
 use model::refusal::RefusalReason;
+use model::rule::Rule;
 use model::volume::{Snapshot, SnapshotState};
-use plan::{Evidence, ExpiryAnnouncement, SnapshotAction};
+use plan::{Evidence, ExpiryAnnouncement, Facts, SnapshotAction};
 
 use super::*;
 use crate::replay::{ReplayAnswer, ReplayedCall, attached_xml, aws, page_of, snapshot_xml, volume_xml};
@@ -29,11 +30,12 @@ fn step(action: SnapshotAction, tags: &[(&str, &str)]) -> Step {
         tags: tags_of(tags),
         description: "Curfew: vol-0abc before its deletion, by run-1".to_owned(),
     };
-    let evidence = Evidence::SnapshotExpired {
+    let facts = Facts::SnapshotExpired {
         volume: "vol-0abc".into(),
         deleted_at: DELETED.parse().unwrap(),
         expires_at: "2026-09-20T12:00:00Z".parse().unwrap(),
     };
+    let evidence = Evidence::new(Rule::Expired, facts, "it is over").unscheduled();
     Step::bare(target("snap-1"), Action::Snapshot(seen, action), evidence, Mode::Enforce)
 }
 

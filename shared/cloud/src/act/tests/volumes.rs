@@ -4,7 +4,7 @@ use model::curfew_tags::{KEEP_UNTIL, PROTECTED, SNAPSHOT_OF, UNATTACHED_SINCE};
 use model::mark::{AnnouncedAction, Mark};
 use model::rule::{ResourceAction, Rule};
 use model::volume::{Volume, VolumeState};
-use plan::{AnnouncedActions, Evidence, OrphanedEvidence, VolumeAction};
+use plan::{AnnouncedActions, Evidence, Facts, OrphanedEvidence, VolumeAction};
 
 use super::*;
 use crate::replay::{ReplayAnswer, ReplayedCall, attached_xml, aws, page_of, snapshot_xml, volume_xml};
@@ -61,13 +61,14 @@ fn volume(tags: &[(&str, &str)]) -> Volume {
 }
 
 fn step_on(seen: Volume, action: VolumeAction) -> Step {
-    let evidence = Evidence::Orphaned(OrphanedEvidence {
+    let facts = OrphanedEvidence {
         unattached_since: SINCE.parse().unwrap(),
         size_gib: 100,
         volume_type: "gp3".to_owned(),
         usd_per_month: None,
         last_attached_to: None,
-    });
+    };
+    let evidence = Evidence::new(Rule::Orphaned, Facts::Orphaned(facts), "unattached and unused");
     Step::bare(target("vol-0abc"), Action::Volume(seen, action), evidence, Mode::Enforce)
 }
 

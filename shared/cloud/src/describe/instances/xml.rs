@@ -39,7 +39,7 @@ pub(super) struct InstanceXml<'a> {
     pub(super) managed: Option<bool>,
     /// `operator.principal`
     pub(super) principal: Option<Cow<'a, str>>,
-    /// All tags, including AWS's own (`aws:*`); an absent value is empty.
+    /// Every tag, including AWS's own (`aws:*`); an absent value is empty.
     pub(super) tags: Tags,
 }
 

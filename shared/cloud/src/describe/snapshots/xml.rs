@@ -20,7 +20,7 @@ pub(super) struct SnapshotXml<'a> {
     pub(super) description: Option<Cow<'a, str>>,
     /// GiB
     pub(super) volume_size: Option<i32>,
-    /// All tags, including AWS's own (`aws:*`); an absent value is empty.
+    /// Every tag, including AWS's own (`aws:*`); an absent value is empty.
     pub(super) tags: Tags,
 }
 

@@ -33,11 +33,11 @@ pub(super) struct VolumeXml<'a> {
     pub(super) managed: Option<bool>,
     /// `operator.principal`
     pub(super) principal: Option<Cow<'a, str>>,
-    /// All tags, including AWS's own (`aws:*`); an absent value is empty.
+    /// Every tag, including AWS's own (`aws:*`); an absent value is empty.
     pub(super) tags: Tags,
 }
 
-/// What a volume is attached to (EC2 API reference, `VolumeAttachment`).
+/// Attachment of a volume (EC2 API reference, `VolumeAttachment`).
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct AttachmentXml<'a> {
     pub(super) instance_id: Option<Cow<'a, str>>,

@@ -48,12 +48,13 @@ fn on_demand() -> LaunchRequest {
 fn terms(machine: MachineSpec) -> JobTerms {
     JobTerms {
         tags: std::collections::BTreeMap::new(),
-        gpu: GpuSpec { count: 1, memory_gib_min: 0, types: Vec::new() },
+        gpu: GpuSpec { count: 1, name: None, memory_gib_min: 0, types: Vec::new() },
         spot: None,
         max_runtime_seconds: 3600,
         finish_by: None,
         estimated_runtime_seconds: None,
         max_usd: None,
+        max_rate: None,
         retries: 0,
         bucket_region: None,
         checkpoint: None,

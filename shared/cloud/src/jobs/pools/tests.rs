@@ -74,12 +74,13 @@ fn terms(types: &[&str], machine: MachineSpec) -> JobTerms {
     let types = types.iter().map(|name| TypeName::from(*name)).collect();
     JobTerms {
         tags: BTreeMap::new(),
-        gpu: GpuSpec { count: 1, memory_gib_min: 0, types },
+        gpu: GpuSpec { count: 1, name: None, memory_gib_min: 0, types },
         spot: None,
         max_runtime_seconds: 3600,
         finish_by: None,
         estimated_runtime_seconds: None,
         max_usd: None,
+        max_rate: None,
         retries: 0,
         bucket_region: None,
         checkpoint: None,

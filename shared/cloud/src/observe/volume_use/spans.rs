@@ -6,7 +6,7 @@ use model::volume::VolumeUseQuery;
 
 use crate::observe::batch::{DATAPOINTS_MAX, QUERIES_MAX};
 
-/// From fine to coarse. Each divides a day, so that periods of every length are aligned with days.
+/// Period lengths from fine to coarse. Each divides a day, so that periods of every length are aligned with days.
 const GRAINS: [PeriodGrain; 13] = [
     PeriodGrain::of_minutes(1, 15),
     PeriodGrain::of_minutes(5, 63),
@@ -96,7 +96,7 @@ fn grain(asks: &[&VolumeUseQuery], now: Timestamp) -> Option<PeriodGrain> {
 }
 
 impl PeriodGrain {
-    /// With an hour to spare, because the call follows later.
+    /// Grain with an hour to spare, because the call follows later.
     const fn of_minutes(minutes: i64, kept_days: i64) -> Self {
         Self {
             period: SignedDuration::from_mins(minutes),

@@ -19,7 +19,7 @@ const DELAY_MAX: i64 = 8 * HOUR;
 /// For a direct observation, notification or write.
 const AT_ONCE: i64 = 4 * HOUR;
 
-const RULES: usize = Rule::OF_SAGEMAKER.len();
+const RULES: usize = Rule::RUNNING.len();
 /// What can be overdue, by place: the end of each rule, its notification, and these.
 pub(super) const DUES: usize = 2 * RULES + 3;
 const UNMARKED: usize = 2 * RULES;
@@ -27,7 +27,7 @@ const UNREADABLE: usize = 2 * RULES + 1;
 const STARTED: usize = 2 * RULES + 2;
 
 pub(super) fn place_of(rule: Rule) -> usize {
-    Rule::OF_SAGEMAKER.iter().position(|one| *one == rule).unwrap_or(0)
+    Rule::RUNNING.iter().position(|one| *one == rule).unwrap_or(0)
 }
 
 impl InvariantOracle {
@@ -84,7 +84,7 @@ impl InvariantOracle {
         // Above the limits an end awaits approval.
         let held = self.record(place).held_at > now - 3 * HOUR;
         let seen_use = one.seen_use(settings, now, Some(LAG));
-        for rule in Rule::OF_SAGEMAKER {
+        for rule in Rule::RUNNING {
             let since = violated_since(one, rule, seen_use, (settings, budgets), now);
             let is_enforced = one.mode(rule, settings, ceiling) == Mode::Enforce;
             let ends = is_enforced && one.ending(rule, settings).is_some() && !held;

@@ -181,7 +181,7 @@ fn announcements(paragraph: &str) -> Vec<(Rule, i64)> {
 fn called_off(paragraph: &str) -> Option<(Rule, i64)> {
     let (_, announced) = paragraph.strip_suffix(") is called off.")?.split_once("the action announced for ")?;
     let (deadline, rule) = announced.split_once(" (")?;
-    let rule = Rule::OF_SAGEMAKER.into_iter().find(|one| one.as_str() == rule)?;
+    let rule = Rule::RUNNING.into_iter().find(|one| one.as_str() == rule)?;
     Some((rule, deadline.parse::<Timestamp>().ok()?.as_second()))
 }
 

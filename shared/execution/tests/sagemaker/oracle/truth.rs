@@ -103,7 +103,7 @@ impl SimulatedResource {
             (Rule::Hours, sort) => matches!(sort, Sort::Notebook | Sort::App),
             (Rule::Untagged, sort) => sort != Sort::Job && acts(settings.untagged.action),
             (Rule::Lifetime, _) => !self.serves() && acts(settings.lifetime.action),
-            (Rule::Idle, Sort::Notebook) => false,
+            (Rule::UnlistedProject, _) | (Rule::Idle, Sort::Notebook) => false,
             (Rule::Idle, sort) => match self.says.on_idle {
                 Some(RuleAction::Notify) => false,
                 Some(RuleAction::Stop) => sort != Sort::Endpoint,
@@ -201,6 +201,7 @@ impl SimulatedResource {
                 let is_old = now - self.since() > settings.age_max && says.expires_at.is_none();
                 (!is_old).then_some("it is not too old")
             }
+            Rule::UnlistedProject => Some("these accounts have no list of projects"),
             Rule::Orphaned => Some("it is no volume"),
         }
     }

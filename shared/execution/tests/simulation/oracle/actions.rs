@@ -2,6 +2,7 @@
 
 use billing::budget::BudgetVerdict;
 use model::curfew_tags::{EXPIRES_AT, JOB, MARKED};
+use model::id::Region;
 use model::instance::InstanceState;
 use model::mode::Mode;
 use model::rule::{ResourceAction, Rule};
@@ -64,7 +65,7 @@ impl InvariantOracle {
             return;
         }
         let launched = machine.launched;
-        let (logs_lost_at, kept) = (self.logs_lost_at, machine.says.kept_until);
+        let (logs_lost_at, kept) = (self.log_lost_at(machine), machine.says.kept_until);
         let announced = &self.record(machine.id()).announced;
         let is_overtaken = |at: i64| kept.is_some_and(|until| until <= facts.now && until > at);
         let is_lost = |at: i64| at < logs_lost_at && logs_lost_at <= facts.now;
@@ -141,12 +142,12 @@ impl InvariantOracle {
             let seen = machine.changed_at < facts.now;
             let passed_over = machine.skip_reason(facts.now).is_some() || !machine.is(InstanceState::Running);
             let (stopping, whose) = (self.stopping(machine, facts), self.whose(machine, facts));
-            let logs_lost_at = self.logs_lost_at;
+            let logs_lost_at = self.log_lost_at(machine);
             let is_queried = |one: &super::PromisedAction| {
                 one.rule == Rule::Idle && !one.mended && one.told_at > logs_lost_at && one.told_at < facts.now
             };
             let is_queried = self.record(id).announced.iter().any(is_queried);
-            for rule in Rule::OF_INSTANCES {
+            for rule in Rule::RUNNING {
                 let only_observed = machine.mode(rule, whose, &facts.settings, facts.ceiling) == Mode::Observe;
                 let over =
                     passed_over || only_observed || is_mended(machine, rule, whose, &stopping, is_queried, facts);
@@ -168,16 +169,21 @@ impl InvariantOracle {
         machine.stopping_budgets(&facts.settings).map(|holder| read[holder]?.verdict(facts.now)).collect()
     }
 
-    /// The logs are lost: whatever was announced is announced anew, and nothing that was stopped starts again.
-    pub(crate) fn notices_are_lost(&mut self, now: i64) {
-        self.logs_lost_at = now;
+    /// The logs of these regions are lost: whatever was announced is announced anew, and nothing that was stopped starts again.
+    pub(crate) fn notices_are_lost(&mut self, regions: impl Iterator<Item = Region>, now: i64) {
+        self.logs_lost_at.extend(regions.map(|region| (region, now)));
         self.records.iter_mut().for_each(|record| record.stop_unproved = true);
+    }
+
+    fn log_lost_at(&self, machine: &SimulatedMachine) -> i64 {
+        self.logs_lost_at.get(&machine.ec2.region).copied().unwrap_or(0)
     }
 
     /// Whether no run can have known the expiry of a machine before its time: somebody wrote it too late, or the logs are lost.
     fn expired_unseen(&self, machine: &SimulatedMachine, rule: Rule, facts: &Facts) -> bool {
         let (Some(expires_at), written_at) = machine.expiry else { return false };
-        let is_lost = self.logs_lost_at >= expires_at && self.logs_lost_at <= facts.now;
+        let log_lost_at = self.log_lost_at(machine);
+        let is_lost = log_lost_at >= expires_at && log_lost_at <= facts.now;
         rule == Rule::Expired && (written_at >= expires_at || is_lost)
     }
 }
@@ -214,6 +220,12 @@ fn unfounded(
             let look = machine.true_usage(window.unwrap_or(settings.idle.window), settings, now);
             (settings.untagged.spare_busy && look == TrueUsage::Busy).then(|| "it is at work".to_owned())
         }
+        Rule::UnlistedProject if !machine.is_unlisted(settings) => {
+            Some("its project is listed, or it names none".to_owned())
+        }
+        Rule::UnlistedProject => {
+            (machine.launched + settings.untagged.settle > now).then(|| "its tags may still change".to_owned())
+        }
         Rule::Idle => match window.map(|window| machine.true_usage(window, settings, now)) {
             Some(TrueUsage::Idle { holds_memory: false }) => None,
             look => Some(format!("it looks {look:?}")),
@@ -243,6 +255,7 @@ fn is_mended(
         Rule::Expired | Rule::Orphaned => false,
         Rule::OverBudget => stopping.iter().all(|said| said.is_some_and(|verdict| verdict != BudgetVerdict::Stop)),
         Rule::Untagged => !machine.lacks_tags(settings) && !whose.is_disowned(),
+        Rule::UnlistedProject => !machine.is_unlisted(settings),
         Rule::Lifetime => now - machine.launched <= settings.lifetime.max || machine.says.expires_at.is_some(),
         Rule::Hours => {
             machine.says.hours.is_none_or(|hours| hours.is_inside(now) && hours.is_inside(now + HOURS_NOTICE + TICK))
@@ -256,5 +269,5 @@ fn is_mended(
 }
 
 pub(crate) fn rule_place(rule: Rule) -> usize {
-    Rule::OF_INSTANCES.iter().position(|one| *one == rule).unwrap_or(0)
+    Rule::RUNNING.iter().position(|one| *one == rule).unwrap_or(0)
 }

@@ -77,7 +77,7 @@ impl InvariantOracle {
         // What EC2 refused is tried again a day later, or once it has its turn.
         let is_refused = machine.stop_protection.is_on || now < machine.stop_protection.refused_at + DAY + 4 * TICK;
         if !machine.is(InstanceState::Running) || held_lately || is_refused || machine.skip_reason(now).is_some() {
-            self.record(machine.id()).overdue = [None; 6];
+            self.record(machine.id()).overdue = [None; 7];
             return false;
         }
         let unchanged_since = machine.changed_at.max(self.configured_at).max(machine.says.kept_until.unwrap_or(0));
@@ -99,6 +99,9 @@ impl InvariantOracle {
             enforced(Rule::Lifetime).then(|| lifetime_due(machine, settings, unchanged_since, now)).flatten();
         let promised = self.promised(machine, Rule::Lifetime) + 2 * TICK;
         self.expect(2, lifetime.filter(|_| now > promised), machine, now);
+        let unlisted = enforced(Rule::UnlistedProject).then(|| unlisted_due(machine, settings, unchanged_since));
+        let promised = self.promised(machine, Rule::UnlistedProject) + 2 * TICK;
+        self.expect(6, unlisted.flatten().filter(|_| now > promised), machine, now);
         let over_budget =
             enforced(Rule::OverBudget).then(|| over_budget_due(machine, settings, budgets, unchanged_since));
         let promised = self.promised(machine, Rule::OverBudget) + 2 * TICK;
@@ -230,6 +233,12 @@ fn untagged_due(
     let since = (machine.launched + settings.untagged.settle).max(unchanged_since).max(idle_since);
     let window = machine.idle_window(settings).unwrap_or(settings.idle.window);
     Some(OverdueAction { what: "it lacks its tags", place: 1, since, within: window + LAG + settings.untagged.grace })
+}
+
+fn unlisted_due(machine: &SimulatedMachine, settings: &SimulatedConfig, unchanged_since: i64) -> Option<OverdueAction> {
+    let since = (machine.launched + settings.untagged.settle).max(unchanged_since);
+    let what = "its project is not listed";
+    machine.is_unlisted(settings).then_some(OverdueAction { what, place: 6, since, within: settings.projects.grace })
 }
 
 /// Of the budgets by which it is stopped, the one that is spent for the longest time.

@@ -120,6 +120,7 @@ fn announcements(paragraph: &str) -> Vec<(Rule, ResourceAction, i64)> {
             ("of its budget of", Rule::OverBudget),
             ("lacks the required tags", Rule::Untagged),
             ("its curfew:job names", Rule::Untagged),
+            ("is not on the list of projects", Rule::UnlistedProject),
             ("its hours (", Rule::Hours),
             ("it has run since", Rule::Lifetime),
             ("curfew:expires-at", Rule::Expired),
@@ -135,7 +136,7 @@ fn announcements(paragraph: &str) -> Vec<(Rule, ResourceAction, i64)> {
 fn called_off(paragraph: &str) -> Option<(Rule, i64)> {
     let (_, announced) = paragraph.strip_suffix(") is called off.")?.split_once("the action announced for ")?;
     let (deadline, rule) = announced.split_once(" (")?;
-    let rule = Rule::OF_INSTANCES.into_iter().find(|one| one.as_str() == rule)?;
+    let rule = Rule::RUNNING.into_iter().find(|one| one.as_str() == rule)?;
     Some((rule, deadline.parse::<Timestamp>().ok()?.as_second()))
 }
 
@@ -149,6 +150,7 @@ fn grace(rule: Rule, settings: &SimulatedConfig) -> i64 {
     match rule {
         Rule::Idle => settings.idle.grace,
         Rule::Untagged => settings.untagged.grace,
+        Rule::UnlistedProject => settings.projects.grace,
         Rule::Lifetime => settings.lifetime.grace,
         Rule::OverBudget => settings.over_budget_grace,
         Rule::Expired => 15 * MINUTE,

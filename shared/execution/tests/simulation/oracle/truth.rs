@@ -30,6 +30,11 @@ impl SimulatedMachine {
         self.says.team().is_none() || (settings.owner_required && !self.says.owner)
     }
 
+    /// `true` if it names a project that is not on the account's list.
+    pub(crate) fn is_unlisted(&self, settings: &SimulatedConfig) -> bool {
+        settings.projects.is_listed && self.says.project.is_some_and(|project| project != 0)
+    }
+
     /// Why Curfew never touches it, in any other state.
     pub(crate) fn skip_reason(&self, now: i64) -> Option<&'static str> {
         let says = &self.says;
@@ -97,6 +102,7 @@ impl SimulatedMachine {
                 return Some(if terminate { ResourceAction::Terminate } else { ResourceAction::Stop });
             }
             Rule::Untagged => settings.untagged.action,
+            Rule::UnlistedProject => settings.projects.action,
             Rule::Lifetime => settings.lifetime.action,
             Rule::Idle => says.on_idle.unwrap_or(settings.idle.action),
             Rule::Hours | Rule::OverBudget => RuleAction::Stop,

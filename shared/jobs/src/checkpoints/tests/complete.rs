@@ -23,7 +23,9 @@ fn check(entries: &[DirectoryEntry], writer: WriterState, seconds_later: i64, ex
 #[track_caller]
 fn check_all(entries: &[DirectoryEntry], writer: WriterState, seconds_later: i64, expect: &[(u64, bool)]) {
     let steps = seen(entries, writer, seconds_later);
-    let uploaded = to_upload(&steps, None, None)
+    let order = UploadOrder::default();
+    let uploaded = order
+        .to_upload(&steps)
         .map(|step| (step.number.named().unwrap_or_default(), step.unverified))
         .take(expect.len().max(1));
     assert_eq!(uploaded.collect::<Vec<_>>(), expect, "{entries:?}");
@@ -134,8 +136,9 @@ fn a_change_begins_the_wait_anew() {
     let at = |seconds| first + SignedDuration::from_secs(seconds);
     watch.observe(vec![entry("step-1")], at(0));
     watch.observe(vec![DirectoryEntry { bytes: 11, ..entry("step-1") }], at(50));
-    assert_eq!(to_upload(&watch.steps(WriterState::Running, at(109)), None, None).next(), None);
-    assert!(to_upload(&watch.steps(WriterState::Running, at(110)), None, None).next().is_some());
+    let is_next =
+        |second| UploadOrder::default().to_upload(&watch.steps(WriterState::Running, at(second))).next().is_some();
+    assert!(!is_next(109) && is_next(110));
 }
 
 #[test]

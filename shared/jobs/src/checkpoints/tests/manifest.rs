@@ -95,3 +95,17 @@ fn a_manifest_of_an_earlier_version_is_read() {
     assert_eq!(read, Manifest { files: vec![file], ..manifest("", 9, 0) });
     assert_eq!(read.check(checkpoint_at(2, 7)), Ok(()));
 }
+
+#[test]
+fn a_copy_is_of_a_file_beside_it() {
+    let with = |path: &str, to: &str| {
+        let copies = vec![ManifestLink { path: path.to_owned(), to: to.to_owned() }];
+        Manifest { copies, ..manifest("step-7.pt", 9, 3) }.check(checkpoint_at(2, 7))
+    };
+    assert_eq!(with("last.pt", "step-7.pt"), Ok(()));
+    for (path, to) in
+        [("step-7.pt", "step-7.pt"), ("../last.pt", "step-7.pt"), ("a/last.pt", "step-7.pt"), ("last.pt", "step-8.pt")]
+    {
+        assert!(with(path, to).is_err(), "{path} {to}");
+    }
+}

@@ -1,7 +1,5 @@
 //! Which checkpoint is uploaded next, what was rewritten, and what a command resumes from.
 
-use std::collections::BTreeSet;
-
 use jiff::Timestamp;
 use model::fixture::time;
 
@@ -12,7 +10,10 @@ fn steps_are_compared_as_numbers() {
     let mut watch = DirectoryWatch::default();
     watch.observe(vec![entry("step-9000"), entry("step-10000")], time("2026-09-01T12:00:00Z"));
     let steps = watch.steps(WriterState::Ended, time("2026-09-01T12:00:00Z"));
-    assert_eq!(to_upload(&steps, None, None).next().map(|step| step.number.named().unwrap_or_default()), Some(10_000));
+    assert_eq!(
+        UploadOrder::default().to_upload(&steps).next().map(|step| step.number.named().unwrap_or_default()),
+        Some(10_000)
+    );
 }
 
 #[test]
@@ -26,13 +27,13 @@ fn the_files_that_a_checkpoint_is_split_into_are_one_checkpoint() {
     assert_eq!(found, [(500, 3)]);
 }
 
-#[test]
-fn nothing_is_uploaded_that_is_not_newer() {
-    let mut watch = DirectoryWatch::default();
-    watch.observe(vec![entry("step-5")], time("2026-09-01T12:00:00Z"));
-    let steps = watch.steps(WriterState::Ended, time("2026-09-01T12:00:00Z"));
-    assert_eq!(to_upload(&steps, Some(5), None).next(), None);
-    assert!(to_upload(&steps, Some(4), None).next().is_some());
+/// After the step of that number was kept.
+fn order_after(steps: &[CheckpointStep], kept: Option<u64>) -> UploadOrder {
+    let mut order = UploadOrder::default();
+    for step in steps.iter().filter(|step| kept.is_some() && step.number.named() == kept) {
+        order.keep(step, std::slice::from_ref(step));
+    }
+    order
 }
 
 #[test]
@@ -41,26 +42,16 @@ fn the_best_is_uploaded_before_the_newest_while_it_is_newer_than_what_is_kept() 
     let names = ["checkpoint-5", "checkpoint-10", "checkpoint-15"];
     watch.observe(names.map(entry).to_vec(), time("2026-09-01T12:00:00Z"));
     let steps = watch.steps(WriterState::Ended, time("2026-09-01T12:00:00Z"));
-    let order = |kept, best| {
-        let mut chosen: Vec<&CheckpointStep> = to_upload(&steps, kept, None).collect();
+    let in_order = |kept, best| {
+        let order = order_after(&steps, kept);
+        let mut chosen: Vec<&CheckpointStep> = order.to_upload(&steps).collect();
         put_best_first(&mut chosen, best);
         chosen.iter().filter_map(|step| step.number.named()).collect::<Vec<_>>()
     };
-    assert_eq!(order(None, None), [15, 10, 5]);
-    assert_eq!(order(None, Some(15)), [15, 10, 5]);
-    assert_eq!(order(None, Some(5)), [5, 15, 10]);
-    assert_eq!(order(Some(5), Some(5)), [15, 10], "it is kept");
-}
-
-#[test]
-fn a_lower_step_that_comes_later_is_noticed() {
-    let mut watch = DirectoryWatch::default();
-    watch.observe(vec![entry("step-3"), entry("step-4"), entry("step-9")], time("2026-09-01T12:00:00Z"));
-    let steps = watch.steps(WriterState::Ended, time("2026-09-01T12:00:00Z"));
-    let late = |known: &[u64]| {
-        overtaken(&steps, 9, &known.iter().copied().collect()).map(|step| step.number.named().unwrap_or_default())
-    };
-    assert_eq!([late(&[3, 4, 9]), late(&[3, 9])], [None, Some(4)]);
+    assert_eq!(in_order(None, None), [15, 10, 5]);
+    assert_eq!(in_order(None, Some(15)), [15, 10, 5]);
+    assert_eq!(in_order(None, Some(5)), [5, 15, 10]);
+    assert_eq!(in_order(Some(5), Some(5)), [15, 10], "it is kept");
 }
 
 fn step(entry: DirectoryEntry) -> Vec<CheckpointStep> {
@@ -113,16 +104,15 @@ fn of_ambiguous_names_the_last_to_be_written_is_the_newest() {
     let all =
         vec![file("run3_90.pt", 9), DirectoryEntry { changed_at: later, ..file("run3_7.pt", 9) }, file("run3_5.pt", 9)];
     let steps = watched(&[(0, all)], WriterState::Ended);
-    let upload = |kept, kept_at| to_upload(&steps, kept, kept_at).map(|step| step.number).collect::<Vec<_>>();
-    assert_eq!(upload(None, None)[0], StepNumber::Ambiguous(7));
-    assert_eq!(upload(Some(90), Some(later)), []);
-    assert_eq!(upload(Some(90), Some(Timestamp::MIN))[0], StepNumber::Ambiguous(7));
+    let upload = |order: UploadOrder| order.to_upload(&steps).map(|step| step.number).collect::<Vec<_>>();
+    assert_eq!(upload(UploadOrder::default())[0], StepNumber::Ambiguous(7));
+    assert_eq!(upload(order_after(&steps, Some(7))), []);
+    assert_eq!(upload(order_after(&steps, Some(90)))[0], StepNumber::Ambiguous(7));
     assert_eq!([StepNumber::Ambiguous(7).place(Some(90)), StepNumber::Ambiguous(7).place(None)], [90, 7]);
     assert_eq!(
         [StepNumber::Snapshot.place(Some(90)), StepNumber::Snapshot.place(None), StepNumber::Named(5).place(Some(90))],
-        [90, 0, 5]
+        [90, 0, 90]
     );
-    assert_eq!(overtaken(&steps, 90, &BTreeSet::new()), None);
 }
 
 #[test]

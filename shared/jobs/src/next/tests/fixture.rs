@@ -19,12 +19,13 @@ pub(crate) fn noon_plus(seconds: i64) -> Timestamp {
 pub(crate) fn terms() -> JobTerms {
     JobTerms {
         tags: std::collections::BTreeMap::new(),
-        gpu: GpuSpec { count: 1, memory_gib_min: 16, types: Vec::new() },
+        gpu: GpuSpec { count: 1, name: None, memory_gib_min: 16, types: Vec::new() },
         spot: Some(SpotSpec { max_rate: None, fallback_to_on_demand_after_seconds: Some(2 * HOUR) }),
         max_runtime_seconds: 8 * HOUR,
         finish_by: None,
         estimated_runtime_seconds: None,
         max_usd: None,
+        max_rate: None,
         retries: 0,
         bucket_region: None,
         checkpoint: Some(CheckpointSpec {
@@ -76,6 +77,7 @@ pub(crate) fn ranking(made_at: Timestamp) -> Ranking {
             other_devices: Vec::new(),
         }],
         has_other_teams: false,
+        left_out: None,
     }
 }
 
@@ -283,14 +285,20 @@ impl JobInput {
     }
 
     pub(crate) fn result(self, attempt: u32, succeeded: bool) -> Self {
-        let result = HeadResult { succeeded, code: Some(3), why: String::new(), at: noon_plus(HOUR) };
+        let result = HeadResult { succeeded, code: Some(3), why: String::new(), at: noon_plus(HOUR), is_final: false };
         let head = Head { attempt, result: Some(result), ..Head::default() };
         self.facts(|facts| facts.head = Some(Some(head)))
     }
 
     pub(crate) fn exit(self, reason: Option<ExitReason>) -> Self {
-        let exit =
-            |reason| ExitRecord { attempt: 1, at: noon_plus(HOUR), reason, code: None, why: "said so".to_owned() };
+        let exit = |reason| ExitRecord {
+            attempt: 1,
+            at: noon_plus(HOUR),
+            reason,
+            code: None,
+            why: "said so".to_owned(),
+            is_final: false,
+        };
         self.facts(|facts| facts.exit = Some(reason.map(exit)))
     }
 

@@ -278,6 +278,36 @@ fn it_waits_longer_each_time_within_a_quarter_and_always_the_same() {
 }
 
 #[test]
+fn who_waits_hears_what_was_left_out_and_how_to_allow_it() {
+    const LEFT_OUT: &str = "left out: p4d.24xlarge with 8 GPUs at $21.96/h; to allow one, name it in `gpu.types`";
+    let given = launching().no_capacity().job(|job| {
+        job.ranking.as_mut().expect("it is ranked").left_out = Some(LEFT_OUT.to_owned());
+        if let Phase::Launching(launching) = &mut job.phase {
+            launching.candidate = 2;
+        }
+    });
+    let waiting = given.clone().next();
+    assert!(JobOverview::from_job(&waiting.job, noon_plus(0)).why.ends_with(&format!("; {LEFT_OUT}")));
+    let JobNotification { notification, .. } = waiting.job.notification().expect("its owner is notified");
+    assert!(notification.text.to_string().contains("p4d.24xlarge"), "{notification:?}");
+    let over = waiting.job(|job| job.terms.finish_by = Some(noon_plus(HOUR))).at_time(HOUR);
+    let over = over.facts(|facts| (facts.answer, facts.head) = (None, Some(None))).next();
+    assert!(
+        JobOverview::from_job(&over.job, noon_plus(HOUR)).why.ends_with(&format!("; {LEFT_OUT}")),
+        "{:?}",
+        over.job.phase
+    );
+}
+
+#[test]
+fn a_job_names_its_last_machine_after_its_end() {
+    let launched = launching().launched("i-1", 0).next();
+    let last = |job: &Job| JobOverview::from_job(job, noon_plus(HOUR)).last_machine.map(|machine| machine.instance);
+    let job = Job { phase: Phase::Submitted, ..launched.job };
+    assert_eq!(last(&job), Some("i-1".into()));
+}
+
+#[test]
 fn a_state_that_nothing_can_be_launched_from_is_ranked_anew() {
     check(launching().job(|job| job.ranking = None), "submitted: rank");
     let beyond = launching().job(|job| {

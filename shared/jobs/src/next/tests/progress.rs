@@ -49,6 +49,17 @@ fn an_unverified_checkpoint_is_progress_if_its_step_is_higher_or_it_overwrote_on
     }
 }
 
+#[test]
+fn a_checkpoint_of_a_command_that_began_again_is_progress_once_its_step_is_higher() {
+    for (step, began_again, counts) in [(300, Some(3), false), (301, Some(3), true), (300, Some(2), true)] {
+        let given = third().checkpoint(3, step).facts(|facts| {
+            let head = facts.head.iter_mut().flatten();
+            head.for_each(|head| head.began_again = began_again);
+        });
+        assert_eq!(given.next().job.progress.attempt == 3, counts, "{step} {began_again:?}");
+    }
+}
+
 /// Attempt 3, and only attempt 0 wrote a checkpoint.
 fn third() -> JobInput {
     running().job(|job| {

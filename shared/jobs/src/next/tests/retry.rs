@@ -65,6 +65,21 @@ fn a_failed_command_is_retried_while_retries_are_left() {
 }
 
 #[test]
+fn what_a_limit_of_the_job_ended_is_not_retried() {
+    let ended = with_code(with_retries(2).result(1, false), None).facts(|facts| {
+        for result in facts.head.iter_mut().flatten().flat_map(|head| &mut head.result) {
+            (result.is_final, result.why) = (true, "every GPU was idle".to_owned());
+        }
+    });
+    check_failed(ended.clone(), "every GPU was idle; it is not retried");
+    check_failed(ended.job(|job| job.terms.retries = 0), "every GPU was idle");
+    let in_exit = with_retries(2).exit(Some(ExitReason::Failed)).facts(|facts| {
+        facts.exit.iter_mut().flatten().for_each(|exit| exit.is_final = true);
+    });
+    check_failed(in_exit, "said so; it is not retried");
+}
+
+#[test]
 fn a_failure_is_read_from_the_exit_record_as_well() {
     check(with_retries(1).exit(Some(ExitReason::Failed)), "retrying with i-1: note waits");
     check(with_retries(1).result(1, false).exit(Some(ExitReason::Failed)), "retrying with i-1: note waits");

@@ -181,7 +181,7 @@ impl JobWorld {
     fn fail(&mut self, number: usize) {
         let at = noon_plus(self.now);
         if let Some(head) = self.claim_head(number) {
-            head.result = Some(HeadResult { succeeded: false, code: Some(1), why: String::new(), at });
+            head.result = Some(HeadResult { succeeded: false, code: Some(1), why: String::new(), at, is_final: false });
             self.failures += 1;
             self.machines[number].ended = self.chance.bool().then_some((self.now, "Client.InstanceInitiatedShutdown"));
         }

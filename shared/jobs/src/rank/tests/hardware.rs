@@ -66,6 +66,6 @@ fn a_gpu_that_the_default_image_cannot_drive_needs_an_image_of_its_own() {
 fn the_image_of_the_configuration_opens_no_other_gpus() {
     let config = Config::read("[jobs]\nimage = \"/curfew/images/gpu\"").unwrap();
     let old = [CapacityPool { gpu_name: "V100".to_owned(), ..pool("us-east-1a", "g5.xlarge") }];
-    let ranked = rank(&terms(), &old, images(), &book(PriceDocument::default()), None, &config, time(NOW));
+    let ranked = rank(&terms(), &old, images(), &book(PriceDocument::default()), None, policy(&config), time(NOW));
     assert!(ranked.is_err_and(|why| why.to_string().contains("NVIDIA Turing")));
 }

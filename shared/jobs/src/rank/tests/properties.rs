@@ -62,6 +62,14 @@ proptest! {
         prop_assert!(!candidates.is_empty() && candidates.len() <= Ranking::MAX);
         prop_assert!(candidates.is_sorted_by_key(|one| one.rate));
         let prices = book(document);
+        let fits = |pool: &&CapacityPool| {
+            pool.architecture == "x86_64"
+                && pool.gpus >= terms.gpu.count
+                && (u64::from(pool.gpu_memory_mib) + 1) << 20 > u64::from(terms.gpu.memory_gib_min) * 1_000_000_000
+        };
+        let fewest = pools.iter().filter(fits).map(|pool| pool.gpus).min();
+        let listed = |pool: &CapacityPool| prices.on_demand(&pool.region, &pool.instance_type).map(|quote| quote.rate).filter(|rate| *rate > Rate::ZERO);
+        let cheapest = pools.iter().filter(fits).filter(|pool| Some(pool.gpus) == fewest).filter_map(|pool| listed(pool).or(prices.lowest_on_demand(&pool.instance_type))).min();
         for one in &candidates {
             let is_of = |pool: &&CapacityPool| (&pool.zone, &pool.subnet, &pool.instance_type) == (&one.zone, &one.subnet, &one.instance_type);
             let of: Vec<&CapacityPool> = pools.iter().filter(is_of).collect();
@@ -69,6 +77,12 @@ proptest! {
             prop_assert!(pool.gpus >= terms.gpu.count && (u64::from(pool.gpu_memory_mib) + 1) << 20 > u64::from(terms.gpu.memory_gib_min) * 1_000_000_000);
             prop_assert!(terms.gpu.types.is_empty() || terms.gpu.types.contains(&one.instance_type));
             prop_assert!(!terms.gpu.types.is_empty() || pool.architecture == "x86_64");
+            if terms.gpu.types.is_empty() {
+                prop_assert_eq!(Some(pool.gpus), fewest);
+                let says_a_price = one.lifecycle == Lifecycle::Spot && terms.spot.as_ref().is_some_and(|spot| spot.max_rate.is_some());
+                let within = listed(pool).zip(cheapest).is_some_and(|(rate, cheapest)| rate <= cheapest + cheapest + cheapest);
+                prop_assert!(within || says_a_price, "{one:?}");
+            }
             prop_assert!(one.rate > Rate::ZERO && one.rate <= one.rate_max);
             let image = &images[usize::from(one.image)];
             prop_assert_eq!(image.ami.as_str(), format!("ami-{}-{}", pool.region, pool.architecture));
@@ -97,9 +111,9 @@ proptest! {
 
     #[test]
     fn no_zone_is_forgotten_for_the_sake_of_a_cheaper_one(pools in any_pools()) {
-        let Ok(ranking) = ranked(&terms(), &pools, live(&[]), None) else { return Ok(()) };
-        let usual = pools.iter().filter(|pool| pool.architecture == "x86_64");
-        let priced = usual.filter(|pool| book(live(&[])).on_demand(&pool.region, &pool.instance_type).is_some());
+        let names: Vec<&str> = TYPES.iter().map(|(name, ..)| *name).collect();
+        let Ok(ranking) = ranked(&asking(1, 0, &names), &pools, live(&[]), None) else { return Ok(()) };
+        let priced = pools.iter().filter(|pool| book(live(&[])).on_demand(&pool.region, &pool.instance_type).is_some());
         let all = zones(priced.map(|pool| (&pool.region, &pool.zone)));
         let kept = zones(ranking.candidates.iter().map(|one| (&one.region, &one.zone)));
         prop_assert_eq!(all, kept);

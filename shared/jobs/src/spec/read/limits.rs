@@ -1,7 +1,7 @@
 //! The limits of time of a spec.
 
-use jiff::Timestamp;
-use model::config::Config;
+use jiff::{SignedDuration, Timestamp};
+use model::config::{Config, JOB_IDLE_MAX, JOB_IDLE_MIN};
 use model::money::Amount;
 use model::{duration, moment};
 
@@ -10,7 +10,7 @@ use crate::spec::written::{self, RawSpec};
 use crate::{ATTEMPT_MIN, ParameterSweep};
 
 impl SpecValidator<'_> {
-    /// Of one job: of a sweep the share of one member.
+    /// Reads the limit of one job: of a sweep the share of one member.
     pub(super) fn max_usd(&mut self, limits: &written::RawLimits, sweep: Option<&ParameterSweep>) -> Option<Amount> {
         let path = ["limits", "max_usd"];
         let usd = self.usd(&path, limits.max_usd).map(Amount::from_usd);
@@ -44,7 +44,7 @@ impl SpecValidator<'_> {
         limits.max_runtime.unwrap_or(config.lifetime.max).as_secs()
     }
 
-    /// By either key.
+    /// Reads the deadline by either key, `finish_by` or `within`.
     pub(super) fn deadline(&mut self, limits: &written::RawLimits, now: Timestamp) -> Option<Timestamp> {
         let finish_by = self.finish_by(limits, now);
         let Some(within) = limits.within else { return finish_by };
@@ -59,7 +59,7 @@ impl SpecValidator<'_> {
         Timestamp::from_second(now.as_second().saturating_add(within.as_secs())).ok()
     }
 
-    /// Of a job whose deadline decides between Spot and on-demand.
+    /// Reads the estimated runtime of a job whose deadline decides between Spot and on-demand.
     pub(super) fn estimated_runtime(&mut self, written: &RawSpec, config: &Config) -> Option<i64> {
         let (limits, path) = (&written.limits, ["limits", "estimated_runtime"]);
         let estimated = limits.estimated_runtime?;
@@ -83,6 +83,16 @@ impl SpecValidator<'_> {
             self.refuse(&path, &format!("it is longer than `max_runtime`, {max}; write a longer `max_runtime`"));
         }
         Some(estimated.as_secs())
+    }
+
+    pub(super) fn idle_max(&mut self, limits: &written::RawLimits) -> Option<SignedDuration> {
+        let idle = limits.idle?;
+        if !(JOB_IDLE_MIN..=JOB_IDLE_MAX).contains(&idle) {
+            let [said, least, most] = [idle, JOB_IDLE_MIN, JOB_IDLE_MAX].map(duration::format_exact_duration);
+            let problem = format!("{said} is not possible; write {least} to {most}, or leave it out");
+            self.refuse(&["limits", "idle"], &problem);
+        }
+        Some(idle)
     }
 
     fn finish_by(&mut self, limits: &written::RawLimits, now: Timestamp) -> Option<Timestamp> {

@@ -2,7 +2,7 @@
 
 use model::config::Config;
 use model::fault::InvalidValue;
-use model::id::{Region, ResourceId, TeamName};
+use model::id::{Region, ResourceId, TeamName, TypeName};
 use model::image_source::{check_ami, check_id};
 use model::region::check_exists;
 
@@ -63,6 +63,9 @@ impl SpecValidator<'_> {
             security_groups: ids(machine.security_groups),
             instance_profile: machine.instance_profile,
             root_volume_gib: machine.root_volume_gib,
+            vcpus: machine.vcpus.unwrap_or_default(),
+            memory_gib: machine.memory_gib.unwrap_or_default(),
+            types: machine.types.iter().map(|name| TypeName::from(name.as_str())).collect(),
             metadata: machine.metadata,
         }
     }

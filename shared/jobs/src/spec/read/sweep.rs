@@ -14,7 +14,7 @@ use crate::{Combination, JobName, JobSpec, ParameterSweep, SweepParameter};
 
 const MEMBERS_MAX: u32 = ParameterSweep::MEMBERS_MAX;
 
-/// What the document of a member has more than that of its sweep: a line that says which it is.
+/// Bytes that the document of a member has more than that of its sweep: a line that says which it is.
 const MEMBER_LINE_BYTES_MAX: usize = 16;
 
 const EXAMPLE: &str = "write a list such as `[1e-4, 3e-4]`, or a range of whole numbers such as `\"1..5\"`";
@@ -50,7 +50,7 @@ impl SpecValidator<'_> {
         (members > 0).then_some(sweep)
     }
 
-    /// Which member the document is of, with its parameters; empty if it is of none.
+    /// Returns the parameters of the member that the document is of; empty if it is of none.
     pub(super) fn member(&mut self, written: &RawSpec, sweep: Option<&ParameterSweep>) -> Vec<(String, String)> {
         let Some(number) = written.member else { return Vec::new() };
         if written.sweep.is_none() {

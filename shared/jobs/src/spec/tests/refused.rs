@@ -39,6 +39,8 @@ fn what_cannot_be_run() {
     check_by("", "owner = \"a\"\ncommand = \"a\\u0000b\"", &[&format!("2 command: {nul}")]);
     check_key("setup", "\"a\\u0000\"", nul);
     check_key("env", "{ A = \"a\\u0000\" }", nul);
+    check_key("shell", "\"fish\"", "\"fish\" is none of `bash`, `dash`, `ksh`, `sh`, `zsh`");
+    check_key("shell", "\"/bin/bash\"", "\"/bin/bash\" is none of");
     let digest = "`curfew submit --workdir` writes it: `sha256:` and 64 hexadecimal digits, not \".\"; to bring a directory along, leave the \
                   key out and name the directory by --workdir";
     check_key("workdir", "\".\"", digest);
@@ -183,8 +185,7 @@ fn variables_and_secrets() {
 
 #[test]
 fn numbers_out_of_range() {
-    check_key("gpu.count", "0", "write a whole number from 1 to 16");
-    check_key("gpu.count", "17", "write a whole number from 1 to 16");
+    check_key("gpu.count", "17", "write a whole number from 0 to 16");
     check_key("gpu.count", "-1", "write a whole number, 0 or more, not -1");
     check_key("gpu.count", "1.5", "write a whole number, 0 or more, not 1.5");
     check_key("gpu.memory_gib_min", "1025", "write a whole number from 0 to 1024");
@@ -211,6 +212,9 @@ fn durations_that_are_none() {
     check_key("limits.max_runtime", "\"0s\"", "0s is too short");
     check_key("spot.fallback_to_on_demand_after", "\"0s\"", "0s is too short");
     check_key("checkpoint.every", "\"0s\"", "0s is too short");
+    for idle in ["0s", "4m59s", "1w1s"] {
+        check_key("limits.idle", &format!("{idle:?}"), "is not possible; write 5m to 7d, or leave it out");
+    }
     check_key("checkpoint.every", "900", "write a duration such as `30m`, not 900");
     assert_eq!(read(&format!("{LEAST}[limits]\nmax_runtime = \"15m\"")).terms.max_runtime_seconds, 900);
     check_by(

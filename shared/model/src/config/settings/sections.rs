@@ -5,8 +5,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::super::{
-    AccountConfig, IdleConfig, JobsConfig, LifetimeConfig, LimitsConfig, ManagedConfig, PricesConfig, ReportConfig,
-    SageMakerConfig, SeriesNames, TagKeys, TeamConfig, UntaggedConfig, VolumesConfig,
+    AccountConfig, IdleConfig, JobsConfig, LifetimeConfig, LimitsConfig, ManagedConfig, PricesConfig, ProjectsConfig,
+    ReportConfig, SageMakerConfig, SeriesNames, TagKeys, TeamConfig, UntaggedConfig, VolumesConfig,
 };
 use super::{Setting, SettingSource, SettingsSection};
 use crate::duration;
@@ -48,6 +48,16 @@ pub(super) fn untagged_section(
         ("spare_busy", to_value(spare_busy)),
     ];
     section(&["untagged"], settings.map(Some))
+}
+
+pub(super) fn projects_section(ProjectsConfig { tag, allowed, grace, action }: &ProjectsConfig) -> SettingsSection {
+    let settings = [
+        ("tag", to_value(tag)),
+        ("allowed", to_value(allowed)),
+        ("grace", duration_value(grace)),
+        ("action", to_value(action)),
+    ];
+    section(&["projects"], settings.map(Some))
 }
 
 pub(super) fn idle_section(idle: &IdleConfig) -> SettingsSection {
@@ -128,16 +138,33 @@ pub(super) fn volumes_section(
 }
 
 pub(super) fn jobs_section(
-    JobsConfig { checkpoint_keep, no_progress_attempts_max, image, shared_role, teams, instance_profiles: _ }: &JobsConfig,
+    JobsConfig {
+        checkpoint_keep,
+        no_progress_attempts_max,
+        image,
+        shared_role,
+        teams,
+        ssh,
+        idle_after,
+        gpus_max,
+        usd_per_hour_max,
+        confirm_above_usd,
+        instance_profiles: _,
+    }: &JobsConfig,
 ) -> SettingsSection {
     let settings = [
-        ("checkpoint_keep", to_value(checkpoint_keep)),
-        ("no_progress_attempts_max", to_value(no_progress_attempts_max)),
-        ("image", to_value(image)),
-        ("shared_role", to_value(shared_role)),
-        ("teams", to_value(teams)),
+        Some(("checkpoint_keep", to_value(checkpoint_keep))),
+        Some(("no_progress_attempts_max", to_value(no_progress_attempts_max))),
+        Some(("image", to_value(image))),
+        Some(("shared_role", to_value(shared_role))),
+        Some(("teams", to_value(teams))),
+        Some(("ssh", to_value(ssh))),
+        Some(("idle_after", to_value(idle_after))),
+        gpus_max.as_ref().map(|gpus| ("gpus_max", to_value(gpus))),
+        usd_per_hour_max.as_ref().map(|usd| ("usd_per_hour_max", to_value(usd))),
+        Some(("confirm_above_usd", to_value(confirm_above_usd))),
     ];
-    section(&["jobs"], settings.map(Some))
+    section(&["jobs"], settings)
 }
 
 pub(super) fn account_section(account: &AccountConfig) -> SettingsSection {
@@ -185,11 +212,14 @@ pub(super) fn team_section(name: &str, team: &TeamConfig) -> SettingsSection {
         monthly_budget_usd,
         notify_at_percent,
         over_budget,
+        gpus_max,
+        usd_per_hour_max,
         instance_profiles,
         subnets,
         security_groups,
         images,
         buckets,
+        idle_after,
     } = team;
     let list = |key, items: &Vec<String>| (!items.is_empty()).then(|| (key, to_value(items)));
     let settings = [
@@ -199,11 +229,14 @@ pub(super) fn team_section(name: &str, team: &TeamConfig) -> SettingsSection {
         monthly_budget_usd.as_ref().map(|usd| ("monthly_budget_usd", to_value(usd))),
         notify_at_percent.as_ref().map(|shares| ("notify_at_percent", to_value(shares))),
         over_budget.as_ref().map(|action| ("over_budget", to_value(action))),
+        gpus_max.as_ref().map(|gpus| ("gpus_max", to_value(gpus))),
+        usd_per_hour_max.as_ref().map(|usd| ("usd_per_hour_max", to_value(usd))),
         list("instance_profiles", instance_profiles),
         list("subnets", subnets),
         list("security_groups", security_groups),
         list("images", images),
         (!buckets.is_empty()).then(|| ("buckets", to_value(buckets))),
+        idle_after.as_ref().map(|after| ("idle_after", to_value(after))),
     ];
     section(&["teams", name], settings)
 }

@@ -64,7 +64,7 @@ impl Statement {
             && covers(&self.resource, &self.not_resource, &|one| matches_wildcards(one, arn))
     }
 
-    /// Whether it denies everybody but some of these roles.
+    /// Returns `true` if the statement denies everybody except some of these roles.
     fn spares_only(&self, writers: &BTreeSet<String>) -> bool {
         let is_everybody = match &self.principal {
             Some(Value::String(all)) => all == "*",
@@ -145,7 +145,7 @@ fn matches_wildcards(pattern: &str, text: &str) -> bool {
     rest.is_some_and(|rest| suffixes(rest).any(|suffix| strip(last, suffix) == Some("")))
 }
 
-/// What follows on a part without `*`, where the text begins with it.
+/// Returns the rest of the text after a part without `*`, if the text begins with that part.
 fn strip<'a>(part: &str, text: &'a str) -> Option<&'a str> {
     let mut rest = text.chars();
     part.chars().all(|wanted| rest.next().is_some_and(|one| wanted == '?' || wanted == one)).then_some(rest.as_str())

@@ -1,4 +1,4 @@
-//! What each function may do and must never do, by the policies of `template.yaml`, one request at a time.
+//! The requests that each function may make and must never make, by the policies of `template.yaml`, one at a time.
 
 mod budgets;
 mod instances;
@@ -35,21 +35,21 @@ const PEOPLE: &str = "only people set these tags";
 const ENDS: &str = "it carries out what it announced";
 const MARKS: &str = "it marks a resource before it acts on it";
 
-/// What one function does to EC2 and `SageMaker`, and must never do.
+/// The actions on EC2 and `SageMaker` that one function takes, and those that it must never take.
 struct FunctionActions<'a> {
-    /// In each run.
+    /// Read actions of each run.
     looks: &'a [&'static str],
-    /// In enforce mode only, and never to protected resources.
+    /// Requests in enforce mode only, and never to protected resources.
     done: &'a [ReasonedRequest],
-    /// What differs from that by one tag.
+    /// Forbidden requests that differ from `done` by one tag.
     never: &'a [ReasonedRequest],
-    /// What a policy denies, whatever others allow.
+    /// Requests that a policy denies, whatever others allow.
     denied: &'a [ReasonedRequest],
     /// Prefixes in the state bucket that it reads, and whether it writes them too.
     own: &'a [(&'static str, bool)],
-    /// What is of its kind alone.
+    /// Cases of this function alone.
     further: fn(&CaseBuilder<'_>) -> Vec<PermissionCase>,
-    /// Whether it reads the audit trail of all, and enforces nothing.
+    /// `true` if the function reads the audit trail of all functions, and enforces nothing.
     is_reader: bool,
     other: &'static str,
 }
@@ -57,13 +57,13 @@ struct FunctionActions<'a> {
 /// A request, and why the function makes it or must not.
 type ReasonedRequest = (Ec2Request, &'static str);
 
-/// What a request is about.
+/// The kind of resource that a request is about.
 #[derive(Clone, Copy)]
 enum RequestTarget {
     Instance,
     Volume,
     Snapshot,
-    /// By its type in ARNs, and how people call it.
+    /// A resource of `SageMaker`: its type in ARNs, and its name for people.
     SageMaker {
         kind: &'static str,
         words: &'static str,
@@ -115,7 +115,7 @@ const fn ask(action: &'static str, on: RequestTarget, tags: &'static [&'static s
     Ec2Request { action, on, tags, keys: &[], creating: None }
 }
 
-/// With tags in the request.
+/// Builds a request that gives or takes tags.
 const fn tagging(
     action: &'static str,
     on: RequestTarget,
@@ -171,7 +171,7 @@ impl CaseBuilder<'_> {
         cases
     }
 
-    /// The same for protected resources: an explicit denial.
+    /// Builds the case of a request to a protected resource, which is explicitly denied.
     fn protected(&self, ask: Ec2Request) -> PermissionCase {
         let mut case = self.ec2(ask, Never, PROTECTED_REASON);
         case.about = format!("{} that also carries {PROTECTED}", case.about);
@@ -179,7 +179,7 @@ impl CaseBuilder<'_> {
         PermissionCase { even_so: true, ..case }
     }
 
-    /// What it reads of the state bucket, and of it what it may write.
+    /// Builds the cases of the state bucket: the objects that the function reads, and those that it may write.
     fn bucket_cases(&self, actions: &FunctionActions<'_>) -> Vec<PermissionCase> {
         let of_other = format!("notices/{}/us-east-1.json", actions.other);
         let mut cases = vec![
@@ -203,7 +203,7 @@ impl CaseBuilder<'_> {
         cases
     }
 
-    /// Where both functions publish and write, and that they do so nowhere else.
+    /// Builds the cases of the topic, the queue and the logs: every function publishes and writes there, and nowhere else.
     fn report(&self, is_reader: bool) -> Vec<PermissionCase> {
         let DeploymentArns { topic_arn, key_arn, queue_arn, partition, region, account, log_groups, .. } = self.place;
         let record = format!("plans/2026-09-01/{}/run.json", self.function);
@@ -220,7 +220,7 @@ impl CaseBuilder<'_> {
         );
         if let Some(key) = key_arn {
             let through_sns = |mut case: PermissionCase| {
-                case.context.push(single("kms:ViaService", &format!("sns.{region}.amazonaws.com")));
+                case.context.push(single("kms:ViaService", &format!("sns.{region}.{}", self.place.dns_suffix())));
                 case
             };
             for action in ["kms:GenerateDataKey", "kms:Decrypt"] {
@@ -258,7 +258,7 @@ impl CaseBuilder<'_> {
         cases
     }
 
-    /// What neither function may do.
+    /// Builds the cases of requests that no function may make.
     fn elsewhere(&self, actions: &FunctionActions<'_>) -> Vec<PermissionCase> {
         let instance = RequestTarget::Instance.arn(self.place);
         let mut cases = vec![

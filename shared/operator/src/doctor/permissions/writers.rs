@@ -1,5 +1,5 @@
-//! Who else may write what Curfew decides by. People need a job's `cancel.json` and `followed.json`, and their team's `inbox/`,
-//! `triggers/` and `workdirs/` (docs/security.md); whoever may write more has the powers of an administrator, and is named.
+//! Other principals that may write what Curfew decides by. People need a job's `cancel.json` and `followed.json`, and their team's
+//! `inbox/`, `triggers/` and `workdirs/` (docs/security.md); whoever may write more has the powers of an administrator, and is named.
 
 use super::super::DoctorFinding;
 use super::cases::single;
@@ -45,7 +45,7 @@ const fn document(key: &'static str, power: &'static str, writers: &'static [&'s
     GoverningDocument { key, power, writers }
 }
 
-/// What the policy simulator can be asked about somebody.
+/// A principal, as the policy simulator can be asked about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Principal {
     /// The root user of an account, who may do everything.
@@ -75,13 +75,13 @@ impl Principal {
     }
 }
 
-/// Whether somebody is an administrator, as one question: whether they may give Curfew's role another policy.
+/// Returns the one case that identifies an administrator: a principal who may give Curfew's role another policy.
 #[must_use]
 pub fn administrator_case(place: &DeploymentArns, role: &str) -> [PermissionCase; 1] {
     [case(place, ADMINISTER, place.role_arn(role), format!("the role {role}"))]
 }
 
-/// What somebody who is no administrator should not be allowed to write.
+/// Returns the writes that a principal who is no administrator should not be allowed.
 #[must_use]
 pub fn writer_cases(place: &DeploymentArns) -> Vec<PermissionCase> {
     let arn = |key: &str| format!("arn:{}:s3:::{}/{key}", place.partition, place.bucket);

@@ -21,16 +21,40 @@ impl RecordedEvidence {
         evidence.unwrap_or(Self { rule, deadline: None, details: serde_json::Map::new() })
     }
 
-    /// The evidence in a few words: `GPU at 0 % since 2026-09-01T10:50`.
+    /// The evidence in a few words. `by_rule` has those of its rule: `reaping::rules::summarize` is the way in.
     #[must_use]
-    pub fn describe(&self, action: &str) -> String {
+    pub fn describe(&self, by_rule: impl FnOnce(&Self) -> Option<String>) -> String {
         if self.details.get("resolved") == Some(&Value::Bool(true)) {
             return "called off".to_owned();
         }
         if self.details.get("not_queried_again") == Some(&Value::Bool(true)) {
             return "announced before, not queried again".to_owned();
         }
-        self.describe_known_rule(action).unwrap_or_else(|| self.describe_unknown_rule())
+        self.describe_attempt().or_else(|| by_rule(self)).unwrap_or_else(|| self.describe_unknown_rule())
+    }
+
+    /// A fact that is text.
+    #[must_use]
+    pub fn text(&self, key: &str) -> Option<&str> {
+        self.details.get(key)?.as_str()
+    }
+
+    /// A fact that is a number.
+    #[must_use]
+    pub fn number(&self, key: &str) -> Option<f64> {
+        self.details.get(key)?.as_f64()
+    }
+
+    /// A fact that is a time, to the minute.
+    #[must_use]
+    pub fn minute(&self, key: &str) -> Option<&str> {
+        self.text(key).map(|at| at.get(..16).unwrap_or(at))
+    }
+
+    /// A fact that is a list of texts; `None` for anything else.
+    #[must_use]
+    pub fn texts(&self, key: &str) -> Option<Vec<&str>> {
+        Some(self.details.get(key)?.as_array()?.iter().filter_map(Value::as_str).collect())
     }
 
     /// Why the step only notified; `None` if it did more, or if this version does not know the reason.
@@ -39,41 +63,12 @@ impl RecordedEvidence {
         serde_json::from_value(self.details.get("notify_only")?.clone()).ok()
     }
 
-    fn describe_known_rule(&self, action: &str) -> Option<String> {
-        let text = |key: &str| self.details.get(key)?.as_str();
-        let number = |key: &str| self.details.get(key)?.as_f64();
-        let minute = |key: &str| text(key).map(|at| at.get(..16).unwrap_or(at));
-        Some(match self.rule.as_str() {
-            "idle" if self.details.contains_key("shown_by") => match text("shown_by")? {
-                "user-activity" => format!("not used since {}", minute("from")?),
-                "requests" => format!("no request since {}", minute("from")?),
-                _ => format!("GPUs at {:.0} % since {}", number("gpu_max_percent")?, minute("from")?),
-            },
-            "idle" => {
-                let (gpu, cpu, from) = (number("gpu_max_percent")?, number("cpu_max_vcpus")?, minute("from")?);
-                format!("GPU at {gpu:.0} %, CPU {cpu:.1} vCPUs since {from}")
-            }
-            "job" => format!("attempt {:.0}: {}", number("attempt")?, text("why")?),
-            "untagged" => {
-                let missing = self.details.get("missing")?.as_array()?.iter();
-                format!("lacks {}", missing.filter_map(Value::as_str).collect::<Vec<_>>().join(", "))
-            }
-            "lifetime" => format!("runs since {}", minute("launched_at")?),
-            "hours" => match action {
-                "start" => format!("within {}", text("hours")?),
-                "mark" => format!("{} end at {} UTC", text("hours")?, text("at")?.get(11..16)?),
-                _ => format!("outside {}", text("hours")?),
-            },
-            "orphaned" => {
-                let (gib, kind, since) = (number("size_gib")?, text("volume_type")?, minute("unattached_since")?);
-                format!("{gib:.0} GiB {kind} unused since {since}")
-            }
-            "expired" => match text("volume") {
-                Some(volume) => format!("of {volume}, kept until {}", minute("expires_at")?),
-                None => format!("expired {}", minute("expires_at")?),
-            },
-            _ => return None,
-        })
+    /// A step of `run-jobs`, which follows from no rule.
+    fn describe_attempt(&self) -> Option<String> {
+        if self.rule != "job" {
+            return None;
+        }
+        Some(format!("attempt {:.0}: {}", self.number("attempt")?, self.text("why")?))
     }
 
     /// For a rule, or for evidence, that this version does not know.

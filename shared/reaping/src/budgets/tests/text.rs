@@ -5,7 +5,7 @@ use super::*;
 fn said(of_month: Vec<Spend>, config: &str) -> String {
     let documents = BTreeMap::from([(vision(), of_vision(of_month, config))]);
     let plan = decided(&documents, config, &nothing_told());
-    let plan::Evidence::OverBudget(evidence) = &plan.steps[0].evidence else { panic!("{plan:?}") };
+    let plan::Facts::OverBudget(evidence) = &plan.steps[0].evidence.facts else { panic!("{plan:?}") };
     assert!(matches!(plan.steps[0].action, Action::Budget(_)));
     evidence.text.clone()
 }

@@ -40,7 +40,7 @@ fn what_is_spent_in_the_last_minutes_of_a_month_is_told_once() {
     let [step] = &plan.steps[..] else { panic!("{plan:?}") };
     // Each budget is in the plan once, and no team is held in December for November.
     assert_eq!((plan.seen, plan.skipped.len(), step.action.as_str()), (2, 1, "notify"));
-    let plan::Evidence::OverBudget(evidence) = &step.evidence else { panic!("{step:?}") };
+    let plan::Facts::OverBudget(evidence) = &step.evidence.facts else { panic!("{step:?}") };
     assert_eq!((evidence.month.as_str(), evidence.threshold_percent, evidence.as_of), ("2026-11", 100, moment(END)));
     assert_snapshot!(evidence.text, @r#"Team vision has spent $5,050.00 of its budget of $5,000.00 for 2026-11 (101 %), as of 2026-12-01T00:00:00Z; $0.00 is left. The most was spent on i-1 (g5.xlarge "bench", owner "ada", us-east-1) $5,050.00, still running at $1.01/h."#);
 }
@@ -135,7 +135,7 @@ fn gaps_in_observation_are_in_the_document_and_the_message() {
     ");
     let documents = BTreeMap::from([(vision(), budget.clone())]);
     let plan = decide(&documents, &config, Mode::Enforce, &nothing_told(), &HOME.into());
-    let plan::Evidence::OverBudget(evidence) = &plan.steps[0].evidence else { panic!("{plan:?}") };
+    let plan::Facts::OverBudget(evidence) = &plan.steps[0].evidence.facts else { panic!("{plan:?}") };
     let (_, told) = evidence.text.split_once("Nobody looked").unwrap();
     assert_snapshot!(told.split_once(". ").unwrap().0, @" at eu-west-1 and 1 other region from 2026-11-20T01:00:00Z to 2026-11-20T04:00:00Z, and 1 other time; no figure includes what started and stopped in that time");
     let read: Budget = serde_json::from_value(serde_json::to_value(&budget).unwrap()).unwrap();

@@ -1,12 +1,16 @@
 use billing::budget;
 use billing::budget::{BudgetHolder, BudgetStatus, BudgetStatuses};
+use jiff::SignedDuration;
 use model::money::Amount;
+use model::usage::{BusyEvidence, MetricReading, UnknownUsage, UsageMeasure};
 
 use super::*;
 use crate::explain::RuleVerdict;
 use crate::fixture::{
     InstanceBuilder, NOW, busy, enforcing, idle, instance, log_of_labels, reserved, time, unknown, untagged,
 };
+use crate::policy::Verdict;
+use crate::subject::Subject;
 
 const ENFORCED: &str = "mode = \"enforce\"\n[lifetime]\naction = \"stop\"";
 const OFFICE: &str = "Mon-Fri 08:00-20:00 Europe/Berlin";
@@ -361,31 +365,22 @@ fn what_was_stopped_for_the_night_is_started_again() {
 /// When a rule that is kept can be broken: not a second before, and then.
 #[test]
 fn what_is_coming_comes_then() {
-    let check = |of: InstanceBuilder, rule: Rule, judge: fn(InstanceSubject<'_>) -> Verdict| {
-        let (instance, config) = (of.build(), model::config::Config::read(ENFORCED).unwrap());
+    let check = |of: InstanceBuilder, rule: Rule| {
+        let (instance, policy, log) = (of.build(), enforcing(ENFORCED), NotificationLog::default());
         let curfew_tags = CurfewTags::read(&instance).unwrap();
-        let subject = InstanceSubject {
-            instance: &instance,
-            curfew_tags: &curfew_tags,
-            usage: &idle(),
-            config: &config,
-            budgets: &BudgetStatuses::default(),
-            ownership: JobOwnership::None,
-            job_deadline: None,
-            expiry_seen: None,
-            now: time(NOW),
-        };
-        let coming = coming(subject, rule, &judge(subject)).unwrap();
-        let second = SignedDuration::from_secs(1);
-        assert_eq!(judge(InstanceSubject { now: coming.at - second, ..subject }), Verdict::Compliant, "{rule}");
-        let then = InstanceSubject { now: coming.at, expiry_seen: curfew_tags.expires_at, ..subject };
-        let Verdict::Violated(violation) = judge(then) else { panic!("{rule}") };
+        let case = InstanceCase { instance: &instance, usage: &idle(), notices: &log, policy: &policy, now: time(NOW) };
+        let subject = case.subject(&curfew_tags);
+        let coming = rules::upcoming(rule, subject, &rules::judge(rule, subject)).unwrap();
+        let before = Subject { now: coming.at - SignedDuration::from_secs(1), ..subject };
+        assert_eq!(rules::judge(rule, before), Verdict::Compliant, "{rule}");
+        let then = Subject { now: coming.at, expiry_seen: curfew_tags.expires_at, ..subject };
+        let Verdict::Violated(violation) = rules::judge(rule, then) else { panic!("{rule}") };
         assert_eq!(coming.due, Some(violation.due));
     };
-    check(instance().tag("curfew:expires-at", "2026-09-30T00:00:00Z"), Rule::Expired, expired::judge);
-    check(untagged().launched("2026-09-01T11:55:00Z"), Rule::Untagged, untagged::judge);
-    check(instance(), Rule::Lifetime, lifetime::judge);
-    check(instance().tag("curfew:hours", OFFICE), Rule::Hours, hours::judge);
+    check(instance().tag("curfew:expires-at", "2026-09-30T00:00:00Z"), Rule::Expired);
+    check(untagged().launched("2026-09-01T11:55:00Z"), Rule::Untagged);
+    check(instance(), Rule::Lifetime);
+    check(instance().tag("curfew:hours", OFFICE), Rule::Hours);
     let by_hand = instance().launched("2026-08-31T21:00:00Z").tag("curfew:hours", "Mon-Fri 14:00-20:00 UTC");
-    check(by_hand, Rule::Hours, hours::judge);
+    check(by_hand, Rule::Hours);
 }

@@ -1,7 +1,6 @@
 //! Deleting a volume: only where it can be restored, and reported truthfully.
 
 use model::rule::Rule;
-use plan::ResolvedEvidence;
 
 use super::*;
 
@@ -112,7 +111,7 @@ async fn no_volume_is_deleted_while_its_restorability_is_unknown() {
 
 #[tokio::test]
 async fn without_a_moment_since_when_no_snapshot_is_new_enough() {
-    let evidence = Evidence::Resolved(ResolvedEvidence { rule: Rule::Orphaned, resolved: true });
+    let evidence = Evidence::resolved(Rule::Orphaned);
     let step = Step { evidence, ..deletion() };
     let whole = || page_of("snapshotSet", &[snapshot_xml("snap-1", "vol-0abc", "completed", OF_IT)], None);
     assert_eq!(with_snapshot(&step, whole).await.kind, OutcomeKind::Changed);

@@ -50,7 +50,7 @@ pub(super) const ACTIONS: FunctionActions<'static> = FunctionActions {
     other: "reap-instances",
 };
 
-/// What it counts of `SageMaker`.
+/// Actions that read the resources of `SageMaker` for the budgets.
 const SEEN: [&str; 6] = [
     "sagemaker:DescribeApp",
     "sagemaker:DescribeEndpoint",

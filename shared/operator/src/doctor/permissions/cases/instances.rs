@@ -60,7 +60,7 @@ pub(super) const ACTIONS: FunctionActions<'static> = FunctionActions {
     other: "reap-volumes",
 };
 
-/// It reads the states of jobs, and nothing else about them.
+/// The function reads the states of jobs, and nothing else about them.
 fn of_jobs(table: &CaseBuilder<'_>) -> Vec<PermissionCase> {
     vec![
         table.object(GET, "jobs/vision/llama/state.json", Always, "curfew:job alone proves nothing"),

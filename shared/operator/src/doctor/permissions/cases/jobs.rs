@@ -23,9 +23,9 @@ const BORN: &str = "an existing resource must not become a job's";
 const FROM_ITS_END: &str = "no machine of a job may be protected from its deadline";
 const OPENS: &str = "it must not pass or use roles of others";
 
-/// What a launch says of its machine.
+/// Tags that a launch gives its machine.
 const LAUNCHED: &[&str] = &[JOB, ATTEMPT, EXPIRES_AT, MODE];
-/// What no launch says.
+/// Tags that no launch gives.
 const PROTECTING: &[&str] = &[JOB, ATTEMPT, EXPIRES_AT, PROTECTED];
 
 pub(super) const ACTIONS: FunctionActions<'static> = FunctionActions {
@@ -128,22 +128,24 @@ fn roles(table: &CaseBuilder<'_>) -> Vec<PermissionCase> {
         case
     };
     let create = |service: &str, role: &str, expected: ExpectedPermission, why: &'static str| {
-        let arn = table.place.role_arn(&format!("aws-service-role/{service}/{role}"));
+        let arn = table.place.role_at("/", &format!("aws-service-role/{service}/{role}"));
         let mut case = table.case(CREATE_SPOT_ROLE, &arn, &format!("the role {role}"), expected, why);
         case.context.push(single("iam:AWSServiceName", service));
         case
     };
+    // IAM user guide of Amazon Web Services in China: EC2 has the partition's suffix in its name.
+    let ec2 = format!("ec2.{}", table.place.dns_suffix());
     let first_spot = "the first Spot request of an account creates it";
     vec![
-        pass("curfew/curfew-job", "ec2.amazonaws.com", Enforcing, LAUNCHES),
+        pass("curfew/curfew-job", &ec2, Enforcing, LAUNCHES),
         pass("curfew/curfew-job", "lambda.amazonaws.com", Never, OPENS),
-        pass("Administrator", "ec2.amazonaws.com", Never, OPENS),
+        pass("Administrator", &ec2, Never, OPENS),
         create("spot.amazonaws.com", SPOT_ROLE, Enforcing, first_spot),
         create("autoscaling.amazonaws.com", "AWSServiceRoleForAutoScaling", Never, OTHERS),
     ]
 }
 
-/// Which image is the newest, AWS says in public parameters, and this account in its own.
+/// Builds the cases of the parameters that name the newest image: public ones of AWS, and those of this account.
 fn images(table: &CaseBuilder<'_>) -> Vec<PermissionCase> {
     let (partition, region, account) = (&table.place.partition, &table.place.region, &table.place.account);
     let parameter = |owner: &str, name: &str| format!("arn:{partition}:ssm:{region}:{owner}:parameter/{name}");
@@ -157,7 +159,7 @@ fn images(table: &CaseBuilder<'_>) -> Vec<PermissionCase> {
     ]
 }
 
-/// What of a job it writes, and what its machine alone does.
+/// Builds the cases of a job's documents: those that the function writes, and those that only the job's machine writes.
 fn documents(table: &CaseBuilder<'_>) -> Vec<PermissionCase> {
     let of_machine = "only its machine writes this";
     vec![

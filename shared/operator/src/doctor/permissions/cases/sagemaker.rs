@@ -51,7 +51,7 @@ const KEPT: [&str; 7] = [
     "sagemaker:DeleteModel",
 ];
 
-/// What it does once it has announced it.
+/// Requests that the function makes after it has announced them.
 const DONE: &[ReasonedRequest] = &[
     (ask(STOP, NOTEBOOK, &[MARKED]), ENDS),
     (ask(START, NOTEBOOK, &[STOPPED]), "it starts again what it has stopped, at the next working hours"),

@@ -1,0 +1,61 @@
+//! The pace of messages to the topic that people subscribe to.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::{Instant, sleep_until};
+
+/// Amazon SNS suspends an e-mail subscription that gets more than 10 messages in a second (SNS developer guide, "Email subscription
+/// setup and management"). Half of them, because another function may send in the same second.
+const PER_SECOND_MAX: usize = 5;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Slots for messages. A message occupies one from its call until a second after the answer, so at most as many messages as there are
+/// slots reach SNS in any second, however long a call takes.
+#[derive(Debug)]
+pub(crate) struct MessagePace {
+    slots: Semaphore,
+    free_at: Mutex<VecDeque<Instant>>,
+}
+
+impl Default for MessagePace {
+    fn default() -> Self {
+        let free_at = Mutex::new(std::iter::repeat_n(Instant::now(), PER_SECOND_MAX).collect());
+        Self { slots: Semaphore::new(PER_SECOND_MAX), free_at }
+    }
+}
+
+impl MessagePace {
+    /// Waits for a slot, which the caller keeps until SNS has answered.
+    pub(crate) async fn slot(&self) -> MessageSlot<'_> {
+        let permit = self.slots.acquire().await.ok();
+        let free_at = self.moments().pop_front();
+        let slot = MessageSlot { pace: self, _permit: permit };
+        if let Some(free_at) = free_at {
+            sleep_until(free_at).await;
+        }
+        slot
+    }
+
+    fn moments(&self) -> MutexGuard<'_, VecDeque<Instant>> {
+        self.free_at.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Room for one message. It is free a second after it is dropped.
+pub(crate) struct MessageSlot<'a> {
+    pace: &'a MessagePace,
+    _permit: Option<SemaphorePermit<'a>>,
+}
+
+impl Drop for MessageSlot<'_> {
+    fn drop(&mut self) {
+        self.pace.moments().push_back(Instant::now() + SECOND);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,72 @@
+//! The action that is possible for an instance, or why Curfew only notifies.
+
+use model::config::{DiskPolicy, RuleAction};
+use model::instance::{Instance, PurchaseOption};
+use model::rule::{ResourceAction, Rule};
+use plan::NotifyOnlyReason;
+
+use crate::job_ownership::{JobOwnership, RejectedClaim, RejectionReason};
+use crate::subject::Subject;
+
+/// The action where a rule wants `action`: the milder thing where the instance cannot be stopped, where stopping saves nothing, or where it
+/// would lose NVMe storage that is to be kept. An expiry terminates what it cannot stop, and loses what it loses: its owner set the time.
+pub(crate) fn feasible(
+    subject: Subject<'_>,
+    instance: &Instance,
+    rule: Rule,
+    action: RuleAction,
+) -> Result<ResourceAction, NotifyOnlyReason> {
+    // EC2 user guide, "Stop and start Amazon EC2 instances": neither one-time Spot nor instance-store roots.
+    let cannot_be_stopped = instance.root_on_instance_storage || instance.purchase == PurchaseOption::SpotOneTime;
+    let is_expired = rule == Rule::Expired;
+    let wants_termination = is_of_a_job(subject.ownership)
+        || subject.curfew_tags.on_idle == Some(RuleAction::Terminate)
+        || cannot_be_stopped;
+    let ending = match action {
+        RuleAction::Notify => return Err(NotifyOnlyReason::Configured),
+        RuleAction::Stop if is_expired && wants_termination => ResourceAction::Terminate,
+        RuleAction::Stop => ResourceAction::Stop,
+        RuleAction::Terminate => ResourceAction::Terminate,
+    };
+    match instance.purchase {
+        PurchaseOption::SpotPersistent => return Err(NotifyOnlyReason::PersistentSpot),
+        PurchaseOption::SpotUnknown => return Err(NotifyOnlyReason::SpotRequestUnknown),
+        PurchaseOption::OnDemand | PurchaseOption::SpotOneTime | PurchaseOption::CapacityBlock => {}
+    }
+    if is_expired {
+        return Ok(ending);
+    }
+    if ending == ResourceAction::Stop && cannot_be_stopped {
+        return Err(NotifyOnlyReason::CannotBeStopped);
+    }
+    // A reservation is no reason to run outside its hours: the owner asked for that stop.
+    if instance.prepaid.is_some() && rule != Rule::Hours {
+        return Err(NotifyOnlyReason::SavesNothing);
+    }
+    if instance.machine.instance_storage_gb > 0 && local_disk(subject, rule) == DiskPolicy::Keep {
+        return Err(NotifyOnlyReason::LocalDisk);
+    }
+    Ok(ending)
+}
+
+/// For idleness its own tag, else its team's setting, else the account's. Other rules heed only the owner's own `curfew:local-disk=keep`.
+fn local_disk(subject: Subject<'_>, rule: Rule) -> DiskPolicy {
+    let configured = || match rule {
+        Rule::Idle => {
+            let of_team = subject.team().and_then(|team| subject.config.team(&team)?.local_disk);
+            of_team.unwrap_or(subject.config.idle.local_disk)
+        }
+        _ => DiskPolicy::Expendable,
+    };
+    subject.curfew_tags.local_disk.unwrap_or_else(configured)
+}
+
+/// A tag that was copied from a job's machine must not terminate an instance. If the state of the job is unknown or lost, the machine's own
+/// timer would have terminated it.
+const fn is_of_a_job(claim: JobOwnership<'_>) -> bool {
+    match claim {
+        JobOwnership::Owned(_) | JobOwnership::Unknown(_) => true,
+        JobOwnership::NotOwned(RejectedClaim { why, .. }) => matches!(why, RejectionReason::NoJob),
+        JobOwnership::None => false,
+    }
+}
