@@ -79,7 +79,9 @@ pub(crate) fn scan_directory(directory: &CheckpointDirectory) -> io::Result<Dire
         return Err(owned::is_a_link(&directory.path));
     }
     let mut seen = DirectoryScan::default();
-    let names = names(&directory.path)?;
+    let mut names = names(&directory.path)?;
+    // A command that writes its state and then the step that goes with it is never seen with that step and an older state.
+    names.sort_by_key(|name| directory.is_loose(&name.to_string_lossy()));
     let all: Vec<String> = names.iter().map(|name| name.to_string_lossy().into_owned()).collect();
     for name in names {
         let shown = name.to_string_lossy();

@@ -86,8 +86,8 @@ def test_unfinished_jobs_are_listed_newest_first(account: Account) -> None:
     heading, bert, llama = jobs(account).fine().out.splitlines()
     assert sorted(call["action"] for call in account.aws.calls()) == [*["s3:GetObject"] * 3, "s3:ListObjectsV2"]
     assert heading.split() == "job state attempts machine type step ran cost at most energy until why".split()
-    assert re.fullmatch(rf"{BERT} +held +0 +- +- +- +0s +\$0\.00 +- +in 4m\d\ds? +the budget of nlp is spent", bert), bert
-    assert re.fullmatch(rf"{LLAMA} +running +1 +{MACHINE} +g5\.xlarge +1200, 31m ago +2h(\ds)? +\$2\.01 +\S+(-\S+)? k?Wh +in 6h\w* *", llama), llama
+    assert re.fullmatch(rf"{BERT} +held +0 +- +- +- +0s +\$0\.00 +- +in 4m(\d+s)? +the budget of nlp is spent", bert), bert
+    assert re.fullmatch(rf"{LLAMA} +running +1 +{MACHINE} +g5\.xlarge +1200, 31m(\d+s)? ago +2h(\d+s)? +\$2\.01 +\S+(-\S+)? k?Wh +in 6h\w* *", llama), llama
 
 
 def test_a_narrow_terminal_keeps_the_reason_and_says_what_is_left_out(account: Account) -> None:
@@ -141,7 +141,7 @@ def test_a_sweep_is_one_row(account: Account) -> None:
     _, llama, tune = said.out.splitlines()
     assert llama.split()[0] == LLAMA
     why = "a sweep; its jobs: curfew jobs tune-1a2b3c4d"
-    assert re.fullmatch(rf"vision/tune-1a2b3c4d +2 running +- +- +- +- +4h(\ds)? +\$4\.0\d +- +- +{why}", tune), tune
+    assert re.fullmatch(rf"vision/tune-1a2b3c4d +2 running +- +- +- +- +4h(\d+s)? +\$4\.0\d +- +- +{why}", tune), tune
     assert "Details:  curfew jobs vision/tune-1a2b3c4d  (the jobs of a sweep)" in said.err
     assert "each sweep as one row" in jobs(account, "--help").fine().out
     assert "1 failed" not in said.out and "2 running, 1 failed" in jobs(account, "--all").fine().out
@@ -172,9 +172,9 @@ def test_a_job_in_full(account: Account) -> None:
         r"owner +ada",
         rf"machine +{MACHINE} \(g5\.xlarge on Spot, us-east-1a\), \$0\.41/h at launch and \$1\.01/h at most, since .* UTC",
         r"previous +i-0fedcba9876543210 .* not terminated yet",
-        r"heartbeat +\ds ago: running, at step 1234, 350 steps an hour",
+        r"heartbeat +\d+s ago: running, at step 1234, 350 steps an hour",
         r"checkpoint +step 900, of attempt 1",
-        r"ran +3h(\ds)? at most",
+        r"ran +3h(\d+s)? at most",
         r"cost +\$3\.01 at most",
         r"ends by +.* UTC \(in 6h\w*\)",
         r"cancelled +2026-11-22 05:00 UTC by bob; its machine is terminated next",
@@ -224,7 +224,7 @@ def test_a_step_has_its_age_and_idle_gpus_are_named(account: Account) -> None:
     beat = {"at": rfc3339(ago(hours=9)), "attempt": 1, "step": 7, "doing": "running"}
     leave(account, LLAMA, "1/heartbeat.json", **beat, work={"step_seconds": 1860, "gpu_idle_seconds": 7200})
     out = jobs(account, LLAMA).fine().out
-    assert re.search(r"^heartbeat +\ds ago: running, at step 7, 31m(\ds)? ago, every GPU idle for 2h$", out, re.MULTILINE), out
+    assert re.search(r"^heartbeat +\d+s ago: running, at step 7, 31m(\d+s)? ago, every GPU idle for 2h$", out, re.MULTILINE), out
     # An age that cannot be, and one that is not known.
     leave(account, LLAMA, "1/heartbeat.json", **beat, work={"step_seconds": 2**64 - 1, "gpu_idle_seconds": 0})
     assert "at step 7, 366d ago\n" in jobs(account, LLAMA).fine().out

@@ -86,6 +86,14 @@ fn markers_of_frameworks_and_of_curfew_are_read() {
 }
 
 #[test]
+fn what_has_no_number_is_looked_at_after_every_step() {
+    let scratch = Scratch::new().file("a-state/state.bin").file("step-1/a").file("z.pt").file("step-2/a");
+    let entries = scan_directory(&scratch.directory()).unwrap().entries;
+    let has_number: Vec<bool> = entries.iter().map(|entry| entry.step().is_some()).collect();
+    assert_eq!(has_number, [true, true, false, false]);
+}
+
+#[test]
 fn a_log_and_excluded_entries_are_no_checkpoint() {
     let scratch = Scratch::new().file("train-900.log").file("model-5.pt").file("config-5.json");
     let scratch =
