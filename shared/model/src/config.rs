@@ -18,7 +18,7 @@ mod settings;
 use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 pub use changes::{ConfigChange, changes, teams_lost};
 pub use mistakes::{MISTAKES_MAX, mistakes};
@@ -53,8 +53,9 @@ pub const JOB_METRICS_NAMESPACE: &str = "Curfew/Jobs";
 
 const DOCUMENT: DocumentKind = DocumentKind { bytes_max: BYTES_MAX, every_key: settings::every_key };
 
-/// The whole configuration. `Config::default()` is what an absent document means.
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+/// The whole configuration. `Config::default()` is what an absent document means. Its fields, and those of each section, are in the order of
+/// `docs/configuration.md`, in which `curfew config show` lists them.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// The mode of a team that says nothing itself.
@@ -75,12 +76,12 @@ pub struct Config {
     pub metrics: MetricsConfig,
     /// Instances that have run for too long.
     pub lifetime: LifetimeConfig,
+    /// Limits of the policy actions of one run.
+    pub limits: LimitsConfig,
     /// Orphaned volumes.
     pub volumes: VolumesConfig,
     /// Notebook instances, Studio apps, endpoints and jobs of `SageMaker`.
     pub sagemaker: SageMakerConfig,
-    /// Limits of the policy actions of one run.
-    pub limits: LimitsConfig,
     /// GPU jobs.
     pub jobs: JobsConfig,
     /// The budget above those of the teams.
@@ -90,7 +91,7 @@ pub struct Config {
     /// The account's discounts from the list prices.
     pub prices: PricesConfig,
     /// Settings of teams for themselves, by the value of the team tag.
-    #[serde(deserialize_with = "checks::teams")]
+    #[serde(deserialize_with = "checks::teams", skip_serializing_if = "BTreeMap::is_empty")]
     pub teams: BTreeMap<TeamName, TeamConfig>,
 }
 

@@ -19,6 +19,9 @@ pub const KEY_CHARACTERS_MAX: usize = 200;
 /// The most characters of a sentence about a document in a message.
 pub const PROBLEM_CHARACTERS_MAX: usize = 1_000;
 
+/// A key that the author chooses, such as the name of a team.
+pub(crate) const ANY_KEY: &str = "NAME";
+
 /// The key of what is wrong with no key in particular.
 const WHOLE: &str = "the whole document";
 
@@ -83,6 +86,17 @@ fn syntax_error(text: &str, error: &toml::de::Error) -> DocumentError {
 
 fn deserialize<T: DeserializeOwned>(tree: DeTable<'_>) -> Result<T, MeaningError> {
     T::deserialize(ValueDeserializer(&DeValue::Table(tree)))
+}
+
+/// Lists the keys of the section at this path, in the order of their declaration: the legal keys that reading names where it meets an
+/// unknown one. [`ANY_KEY`] stands for keys that the author chooses. `None`: a value is there, or nothing can be.
+pub(crate) fn section_keys<T: DeserializeOwned>(path: &[&str]) -> Option<&'static [&'static str]> {
+    let text = format!("{} = 0", dotted(path.iter().copied().chain(["?"])));
+    match deserialize::<T>(DeTable::parse(&text).ok()?.into_inner()) {
+        Err(error) if error.path().count() <= path.len() => None,
+        Err(MeaningError { problem: MeaningProblem::UnknownKey { legal, .. }, .. }) => Some(legal),
+        _ => Some(&[ANY_KEY]),
+    }
 }
 
 fn located(text: &str, byte: usize, key: &str, problem: &str) -> DocumentError {

@@ -3,8 +3,8 @@
 use std::fmt::{self, Write as _};
 
 use jiff::SignedDuration;
-use serde::Deserializer;
 use serde::de::Visitor;
+use serde::{Deserializer, Serializer};
 
 const UNITS: [(char, i64); 5] = [('w', 604_800), ('d', 86_400), ('h', 3_600), ('m', 60), ('s', 1)];
 
@@ -79,6 +79,14 @@ fn in_units(duration: SignedDuration, units_max: usize) -> String {
 /// It is no duration; the error says what to write.
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SignedDuration, D::Error> {
     deserializer.deserialize_any(DurationVisitor)
+}
+
+/// Writes a duration into a document, to the second.
+///
+/// # Errors
+/// The serializer's own.
+pub fn serialize<S: Serializer>(duration: &SignedDuration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&format_exact_duration(*duration))
 }
 
 struct DurationVisitor;

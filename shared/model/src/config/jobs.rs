@@ -8,7 +8,7 @@ use crate::duration::{format_exact_duration, parse};
 use crate::image_source::ImageSource;
 
 /// `[jobs]`: GPU jobs.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct JobsConfig {
     /// Number of complete checkpoints that are kept.
@@ -35,6 +35,7 @@ pub struct JobsConfig {
     #[serde(deserialize_with = "checks::threshold")]
     pub confirm_above_usd: f64,
     /// Its former place: empty, or an error that says where the profiles stand now.
+    #[serde(skip_serializing)]
     pub(super) instance_profiles: checks::MovedProfiles,
 }
 

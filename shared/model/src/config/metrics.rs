@@ -6,17 +6,17 @@ use super::checks;
 use crate::instance::{Accelerator, InstanceTypeFacts};
 
 /// `[metrics]`: by which metrics accelerators report. A kind without an entry is of unknown use.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct MetricsConfig {
     /// NVIDIA GPUs; the default is the `CloudWatch` agent's `nvidia_gpu` section.
     pub nvidia: Option<SeriesNames>,
-    /// AMD GPUs.
-    #[serde(deserialize_with = "complete")]
-    pub amd: Option<SeriesNames>,
     /// AWS Trainium and Inferentia.
     #[serde(deserialize_with = "complete")]
     pub neuron: Option<SeriesNames>,
+    /// AMD GPUs.
+    #[serde(deserialize_with = "complete")]
+    pub amd: Option<SeriesNames>,
 }
 
 impl Default for MetricsConfig {
@@ -60,7 +60,7 @@ pub enum UtilizationUnit {
 }
 
 /// Names by which one kind of accelerator reports: one series per device, distinguished by a dimension.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SeriesNames {
     /// The `CloudWatch` namespace.

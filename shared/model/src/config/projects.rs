@@ -1,14 +1,14 @@
 //! `[projects]`: the projects that may run GPU instances.
 
 use jiff::SignedDuration;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::checks;
 use super::sections::RuleAction;
 use crate::duration;
 
 /// `[projects]`: instances of a project that is not on the account's list.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ProjectsConfig {
     /// The tag whose value is the project.
@@ -18,7 +18,7 @@ pub struct ProjectsConfig {
     #[serde(deserialize_with = "projects")]
     pub allowed: Vec<String>,
     /// Time from the announcement to the action.
-    #[serde(deserialize_with = "duration::deserialize")]
+    #[serde(with = "duration")]
     pub grace: SignedDuration,
     pub action: RuleAction,
 }

@@ -28,28 +28,28 @@ pub enum ComponentAction {
 }
 
 /// `[sagemaker]`. Required tags, `[untagged]` and `[lifetime]` apply to `SageMaker` too.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SageMakerConfig {
     /// The most that teams and account get for `SageMaker`; `curfew:mode` on a resource counts more.
     pub mode: Mode,
     /// Time without use after which an app is idle.
-    #[serde(deserialize_with = "checks::window")]
+    #[serde(deserialize_with = "checks::window", serialize_with = "duration::serialize")]
     pub app_window: SignedDuration,
     /// Action on an idle app at its deadline.
     pub app_action: SageMakerAction,
     /// Time without a request and without a change after which an endpoint is idle.
-    #[serde(deserialize_with = "checks::window")]
+    #[serde(deserialize_with = "checks::window", serialize_with = "duration::serialize")]
     pub endpoint_window: SignedDuration,
     /// Action on an idle endpoint at its deadline.
     pub endpoint_action: SageMakerAction,
     /// Action on an idle inference component at its deadline; `endpoint_window` says when it is idle.
     pub component_action: ComponentAction,
     /// Time without work on its GPUs after which a job is idle; this is notify only.
-    #[serde(deserialize_with = "checks::window")]
+    #[serde(deserialize_with = "checks::window", serialize_with = "duration::serialize")]
     pub job_window: SignedDuration,
     /// Time from mark to action.
-    #[serde(deserialize_with = "duration::deserialize")]
+    #[serde(with = "duration")]
     pub grace: SignedDuration,
 }
 

@@ -25,7 +25,7 @@ impl Percent {
 }
 
 /// `[tags]`: the keys by which this account knows team and owner.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TagKeys {
     /// Key of the tag whose value is the team.
@@ -50,7 +50,7 @@ impl Default for TagKeys {
 }
 
 /// `[managed]`: further signs of another controller.
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ManagedConfig {
     /// Tag keys that mean "another controller owns this".
@@ -70,16 +70,16 @@ pub enum RuleAction {
 }
 
 /// `[untagged]`: GPU instances lacking a required tag.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct UntaggedConfig {
     /// The mode of a resource that lacks a required tag: it has no team to opt in.
     pub mode: Mode,
     /// Time after the launch in which tags may still arrive.
-    #[serde(deserialize_with = "duration::deserialize")]
+    #[serde(with = "duration")]
     pub settle: SignedDuration,
     /// Time from mark to action.
-    #[serde(deserialize_with = "duration::deserialize")]
+    #[serde(with = "duration")]
     pub grace: SignedDuration,
     /// Action at the deadline.
     pub action: RuleAction,
@@ -110,14 +110,14 @@ pub enum DiskPolicy {
 }
 
 /// `[idle]`: what counts as idle, and what happens then.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct IdleConfig {
     /// Every GPU stays below this utilisation, over the whole window.
     #[serde(deserialize_with = "checks::share")]
     pub gpu_below_percent: f64,
     /// Time for which everything must have been quiet.
-    #[serde(deserialize_with = "checks::window")]
+    #[serde(deserialize_with = "checks::window", serialize_with = "duration::serialize")]
     pub window: SignedDuration,
     /// Share of the window's periods in which each GPU must have reported.
     pub coverage_min_percent: Percent,
@@ -134,10 +134,10 @@ pub struct IdleConfig {
     #[serde(deserialize_with = "checks::threshold")]
     pub gpu_memory_held_mib: f64,
     /// Time after its launch in which an instance is not judged.
-    #[serde(deserialize_with = "duration::deserialize")]
+    #[serde(with = "duration")]
     pub boot_grace: SignedDuration,
     /// Time from mark to action.
-    #[serde(deserialize_with = "duration::deserialize")]
+    #[serde(with = "duration")]
     pub grace: SignedDuration,
     /// Action at the deadline.
     pub action: RuleAction,
@@ -164,14 +164,14 @@ impl Default for IdleConfig {
 }
 
 /// `[lifetime]`: instances that have run for too long.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LifetimeConfig {
     /// Longest lifetime, from launch, unless `curfew:expires-at` says otherwise.
-    #[serde(deserialize_with = "duration::deserialize")]
+    #[serde(with = "duration")]
     pub max: SignedDuration,
     /// Time from mark to action.
-    #[serde(deserialize_with = "duration::deserialize")]
+    #[serde(with = "duration")]
     pub grace: SignedDuration,
     /// Action at the deadline.
     pub action: RuleAction,
@@ -200,19 +200,19 @@ pub enum VolumeAction {
 }
 
 /// `[volumes]`: orphaned volumes.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct VolumesConfig {
     /// Time without an attachment after which a volume is orphaned.
-    #[serde(deserialize_with = "duration::deserialize")]
+    #[serde(with = "duration")]
     pub orphaned_after: SignedDuration,
     /// Time from mark to action.
-    #[serde(deserialize_with = "duration::deserialize")]
+    #[serde(with = "duration")]
     pub grace: SignedDuration,
     /// Action at the deadline.
     pub action: VolumeAction,
     /// Time for which snapshots are kept, from the volume's deletion.
-    #[serde(deserialize_with = "duration::deserialize")]
+    #[serde(with = "duration")]
     pub keep_snapshots: SignedDuration,
 }
 
@@ -228,7 +228,7 @@ impl Default for VolumesConfig {
 }
 
 /// `[limits]`: above either, a run carries out none of its policy actions, reports them, and waits for approval.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LimitsConfig {
     /// Inferred ends of one run.
@@ -268,7 +268,7 @@ impl OverBudget {
 }
 
 /// `[account]`: the budget above those of the teams, and how months and shares are counted for all of them.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AccountConfig {
     /// The account's budget of a calendar month, in USD.
@@ -280,7 +280,7 @@ pub struct AccountConfig {
     /// Consequence if the account is over its budget.
     pub over_budget: OverBudget,
     /// Time from mark to stop of resources over a budget, the account's or a team's.
-    #[serde(deserialize_with = "duration::deserialize")]
+    #[serde(with = "duration")]
     pub over_budget_grace: SignedDuration,
     /// Time zone in which months begin and end: an IANA name, such as `Europe/Berlin`.
     #[serde(deserialize_with = "checks::time_zone")]
@@ -311,7 +311,7 @@ impl Default for AccountConfig {
 }
 
 /// `[report]`: the recipients of the monthly report by mail. Each team gets its own part at its `email`.
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ReportConfig {
     /// The address that SES sends it from; absent: it is not mailed.
@@ -323,7 +323,7 @@ pub struct ReportConfig {
 }
 
 /// `[prices]`: what this account pays less than the list says.
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PricesConfig {
     /// Discounts by instance family (`p5`), in percent of the on-demand price. Spot prices have none.
@@ -332,16 +332,16 @@ pub struct PricesConfig {
 }
 
 /// `[teams.<name>]`: what one team sets for itself.
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TeamConfig {
     /// The team's mode; absent: the account's.
     pub mode: Option<Mode>,
+    /// Instead of `[idle].local_disk`.
+    pub local_disk: Option<DiskPolicy>,
     /// The team's mail address.
     #[serde(deserialize_with = "checks::email")]
     pub email: Option<String>,
-    /// Instead of `[idle].local_disk`.
-    pub local_disk: Option<DiskPolicy>,
     /// The team's budget of a calendar month.
     #[serde(deserialize_with = "checks::usd")]
     pub monthly_budget_usd: Option<f64>,
@@ -357,17 +357,19 @@ pub struct TeamConfig {
     #[serde(deserialize_with = "checks::usd_per_hour")]
     pub usd_per_hour_max: Option<f64>,
     /// Instance profiles that the team's jobs may name, beyond the one that they get by themselves.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub instance_profiles: Vec<String>,
     /// Subnets that the team's jobs may name, beyond the default ones.
-    #[serde(deserialize_with = "checks::subnets")]
+    #[serde(deserialize_with = "checks::subnets", skip_serializing_if = "Vec::is_empty")]
     pub subnets: Vec<String>,
     /// Security groups that the team's jobs may name.
-    #[serde(deserialize_with = "checks::security_groups")]
+    #[serde(deserialize_with = "checks::security_groups", skip_serializing_if = "Vec::is_empty")]
     pub security_groups: Vec<String>,
     /// Images that the team's jobs may name, beyond public ones and that of `[jobs] image`.
-    #[serde(deserialize_with = "checks::images")]
+    #[serde(deserialize_with = "checks::images", skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<String>,
     /// The folders of buckets that the team's triggers may watch.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub buckets: Vec<InputSource>,
     /// Instead of `[jobs] idle_after`.
     pub idle_after: Option<IdleAfter>,

@@ -1,26 +1,14 @@
 //! A configuration's way back to its document: every value in force by its key, and where it comes from.
 
 use std::fmt;
+use std::sync::LazyLock;
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use toml::de::DeTable;
 
-use super::{
-    AccountConfig, Config, DiskPolicy, IdleAfter, JobsConfig, MetricsConfig, OverBudget, PricesConfig, ReportConfig,
-    SeriesNames, TeamConfig,
-};
-use crate::document::{dotted, position, quoted, written_at};
-use crate::input_source::InputSource;
-use crate::mode::Mode;
-
-mod sections;
-
-use sections::{
-    account_section, idle_section, jobs_section, lifetime_section, limits_section, managed_section, prices_section,
-    projects_section, report_section, sagemaker_section, section, series_section, tags_section, team_section, to_value,
-    untagged_section, volumes_section,
-};
+use super::Config;
+use crate::document::{dotted, position, quoted, section_keys, written_at};
 
 /// Comments begin here, where the value leaves room: so that they can be read down.
 const COMMENT_COLUMN: usize = 48;
@@ -62,47 +50,12 @@ impl Settings {
     /// Lists the values of this configuration, with the source of each as the default.
     #[must_use]
     pub fn from_config(config: &Config) -> Self {
-        // Taken apart by name: a key that is added does not compile until it is listed.
-        let Config {
-            mode,
-            regions,
-            tags,
-            managed,
-            untagged,
-            projects,
-            idle,
-            metrics,
-            lifetime,
-            volumes,
-            sagemaker,
-            limits,
-            jobs,
-            account,
-            report,
-            prices,
-            teams,
-        } = config;
-        let MetricsConfig { nvidia, amd, neuron } = metrics;
-        let mut sections = vec![
-            section(&[], [Some(("mode", to_value(mode))), Some(("regions", to_value(regions)))]),
-            tags_section(tags),
-            managed_section(managed),
-            untagged_section(untagged),
-            projects_section(projects),
-            idle_section(idle),
-        ];
-        sections.extend(nvidia.iter().map(|names| series_section("nvidia", names)));
-        sections.extend([
-            lifetime_section(lifetime),
-            limits_section(limits),
-            volumes_section(volumes),
-            sagemaker_section(sagemaker),
-            jobs_section(jobs),
-        ]);
-        sections.extend([account_section(account), report_section(report), prices_section(prices)]);
-        sections.extend(teams.iter().map(|(name, team)| team_section(name.as_str(), team)));
-        sections.extend(neuron.iter().map(|names| series_section("neuron", names)));
-        sections.extend(amd.iter().map(|names| series_section("amd", names)));
+        let mut sections = Vec::new();
+        if let Ok(Value::Object(values)) = serde_json::to_value(config) {
+            add_sections(&[], &values, &mut sections);
+        }
+        // They have no default, so they come last, as in docs/configuration.md.
+        sections.sort_by_key(|section| ["neuron", "amd"].iter().position(|kind| section.path == ["metrics", kind]));
         Self { sections }
     }
 
@@ -169,34 +122,40 @@ impl fmt::Display for SettingSource {
     }
 }
 
-/// Every key that there is; a team is called `NAME`.
+/// Adds the section at this path, and those within it, each with its keys in the order of their declaration. An optional value that is
+/// absent, null here, has no key; a section that only holds others has no heading.
+fn add_sections(path: &[&str], values: &Map<String, Value>, sections: &mut Vec<SettingsSection>) {
+    let order = section_keys::<Config>(path).unwrap_or_default();
+    let mut values: Vec<(&String, &Value)> = values.iter().filter(|(_, value)| !value.is_null()).collect();
+    values.sort_by_key(|(key, _)| order.iter().position(|declared| declared == key));
+    let (within, settings): (Vec<_>, Vec<_>) = values.into_iter().partition(|(_, value)| value.is_object());
+    if within.is_empty() || !settings.is_empty() {
+        let source = SettingSource::Default;
+        let setting = |(key, value): (&String, &Value)| Setting { key: key.clone(), value: value.clone(), source };
+        let path = path.iter().map(|&key| key.to_owned()).collect();
+        sections.push(SettingsSection { path, source, settings: settings.into_iter().map(setting).collect() });
+    }
+    for (key, value) in within {
+        if let Value::Object(values) = value {
+            add_sections(&[path, &[key.as_str()]].concat(), values, sections);
+        }
+    }
+}
+
+/// Every key that there is; one that people choose, such as that of a team, is `NAME`.
 pub(super) fn every_key() -> Vec<String> {
-    let team = TeamConfig {
-        mode: Some(Mode::Observe),
-        email: Some(String::new()),
-        local_disk: Some(DiskPolicy::Keep),
-        monthly_budget_usd: Some(0.0),
-        notify_at_percent: Some(Vec::new()),
-        over_budget: Some(OverBudget::Notify),
-        gpus_max: Some(0),
-        usd_per_hour_max: Some(0.0),
-        instance_profiles: vec![String::new()],
-        subnets: vec![String::new()],
-        security_groups: vec![String::new()],
-        images: vec![String::new()],
-        buckets: InputSource::read("s3://bucket").into_iter().collect(),
-        idle_after: Some(IdleAfter(None)),
-    };
-    let names = || Some(SeriesNames::default());
-    let metrics = MetricsConfig { nvidia: names(), amd: names(), neuron: names() };
-    let teams = [("NAME".into(), team)].into();
-    let account = AccountConfig { monthly_budget_usd: Some(0.0), ..AccountConfig::default() };
-    let prices = PricesConfig { discount_percent: [("FAMILY".to_owned(), 0.0)].into() };
-    let report = ReportConfig { sender: Some(String::new()), email: Some(String::new()) };
-    let jobs = JobsConfig { gpus_max: Some(0), usd_per_hour_max: Some(0.0), ..JobsConfig::default() };
-    let settings =
-        Settings::from_config(&Config { metrics, jobs, account, report, prices, teams, ..Config::default() });
-    settings.values().map(|setting| setting.key).collect()
+    // Every unknown key of a document asks for them.
+    static KEYS: LazyLock<Vec<String>> = LazyLock::new(|| keys_within(&[]));
+    KEYS.clone()
+}
+
+fn keys_within(path: &[&str]) -> Vec<String> {
+    match section_keys::<Config>(path) {
+        Some(keys) => keys.iter().flat_map(|&key| keys_within(&[path, &[key]].concat())).collect(),
+        // It only says where it has moved.
+        None if *path == ["jobs", "instance_profiles"] => Vec::new(),
+        None => vec![dotted(path.iter().copied())],
+    }
 }
 
 /// A value as it is written in the document.
@@ -219,7 +178,7 @@ mod tests {
     use insta::assert_snapshot;
 
     use super::*;
-    use crate::config::ManagedConfig;
+    use crate::config::{ManagedConfig, TeamConfig};
 
     #[test]
     fn shown_with_where_each_comes_from() {

@@ -130,6 +130,8 @@ mod tests {
         check("[idel]\nx = 1", "there is no key `idel` here; did you mean `idle`?");
         check("[idle]\nwindwo = \"1h\"", "there is no key `windwo` here; did you mean `window`?");
         check("required = [\"Team\"]", "there is no key `required` here; `required` belongs to [tags]");
+        let moved = "there is no key `instance_profiles` here; `instance_profiles` belongs to [teams.NAME]";
+        check("[idle]\ninstance_profiles = []", moved);
         check(
             "[limits]\nlocal_disk = \"keep\"",
             "there is no key `local_disk` here; `local_disk` belongs to [idle], [teams.NAME]",
@@ -144,7 +146,7 @@ mod tests {
         );
         check(
             "[teams.a]\nbudget = 1",
-            "there is no key `budget`; there are `mode`, `email`, `local_disk`, `monthly_budget_usd`, `notify_at_percent`, \
+            "there is no key `budget`; there are `mode`, `local_disk`, `email`, `monthly_budget_usd`, `notify_at_percent`, \
              `over_budget`, `gpus_max`, `usd_per_hour_max`, `instance_profiles`, `subnets`, `security_groups`, `images`, \
              `buckets`, `idle_after`",
         );
