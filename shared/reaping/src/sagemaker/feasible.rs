@@ -22,13 +22,12 @@ pub(crate) fn feasible(
             _ => end_of_kind(kind).and(Err(NotifyOnlyReason::CannotBeStopped)),
         },
         Rule::Idle => end_of_idle(subject, kind),
+        Rule::OverBudget | Rule::Lifetime | Rule::Orphaned => by_configuration(kind, subject.config, action),
         // A job may be waiting for data, and its work would be lost: a tag, its lifetime or a budget stops it.
-        Rule::Untagged | Rule::UnlistedProject if matches!(kind, SageMakerKind::Job(_)) => {
+        _ if matches!(kind, SageMakerKind::Job(_)) => {
             by_configuration(kind, subject.config, action).and(Err(NotifyOnlyReason::JobRuns))
         }
-        Rule::Untagged | Rule::UnlistedProject | Rule::OverBudget | Rule::Lifetime | Rule::Orphaned => {
-            by_configuration(kind, subject.config, action)
-        }
+        _ => by_configuration(kind, subject.config, action),
     }
 }
 
