@@ -225,7 +225,7 @@ fn finding_notification(target: &Target, finding: &OwnerFinding, skipped: Option
     }
 }
 
-/// The notification of a resource of which a bug kept the text from being written.
+/// The notification about a resource whose text could not be written because of a bug.
 fn bug_notification(target: &Target, bug: &Bug, home: &Region) -> Notification {
     gap_notification(&Gap::for_bug(bug, &target.region, &target.resource), home)
 }

@@ -21,7 +21,7 @@ use plan::{
 
 use crate::AcceptedNotifications;
 
-/// The newest of one region: a team that could not be reached for so long finds the rest in the audit records.
+/// Most undelivered notifications of one region, the newest. A team without messages for longer finds the rest in the audit records.
 const UNDELIVERED_MAX: usize = 1000;
 
 /// Length of one paragraph: only tags make one longer.

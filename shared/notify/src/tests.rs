@@ -1,4 +1,4 @@
-//! What people read, when they read it, and when they read it again.
+//! The messages that people read, their time, and their repetition.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -79,7 +79,7 @@ fn message(report: &Report) -> Message {
     message
 }
 
-/// The only message of a run has this severity, and says all of this.
+/// Checks severity and text of the only message of a run.
 fn check(report: &Report, severity: &str, says: &[&str]) {
     let message = message(report);
     assert_eq!(message.severity, severity, "{}", message.body);

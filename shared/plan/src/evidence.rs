@@ -20,7 +20,7 @@ pub struct Evidence {
     rule: Rule,
     #[serde(flatten)]
     pub facts: Facts,
-    /// For messages, without an end: `it has run since 2026-08-01T00:00:00Z, longer than 7d`.
+    /// The sentence of messages, without its full stop: `it has run since 2026-08-01T00:00:00Z, longer than 7d`.
     #[serde(skip)]
     pub sentence: String,
     /// A likely mistake of the owner, which messages append to the sentence. Begins with a blank, or is empty.
@@ -96,19 +96,19 @@ impl Evidence {
         Self { rule, facts, sentence: sentence.into(), hint, remedy, is_scheduled }
     }
 
-    /// The same with a likely mistake of the owner, which begins with a blank.
+    /// Adds a likely mistake of the owner. The hint begins with a blank.
     #[must_use]
     pub fn with_hint(self, hint: impl Into<String>) -> Self {
         Self { hint: hint.into(), ..self }
     }
 
-    /// The same with what the owner can do.
+    /// Adds sentences about what the owner can do.
     #[must_use]
     pub fn with_remedy(self, remedy: impl Into<String>) -> Self {
         Self { remedy: remedy.into(), ..self }
     }
 
-    /// The same for an action that Curfew did not know before its time: `[limits]` count it.
+    /// Marks the action as one that Curfew did not know before its time, so that `[limits]` count it.
     #[must_use]
     pub fn unscheduled(self) -> Self {
         Self { is_scheduled: false, ..self }
@@ -154,7 +154,7 @@ impl Evidence {
     }
 }
 
-/// Why Curfew only notifies about a violated rule.
+/// The reason why Curfew only notifies about a violated rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NotifyOnlyReason {
@@ -170,11 +170,11 @@ pub enum NotifyOnlyReason {
     SavesNothing,
     /// A stop would lose its NVMe storage.
     LocalDisk,
-    /// It holds GPU memory, like a notebook or a waiting server.
+    /// The instance holds GPU memory, like a notebook or a waiting server.
     Reserved,
-    /// It works.
+    /// The resource works.
     Busy,
-    /// With Curfew's labels it, or its snapshot, would have more tags than AWS allows.
+    /// The resource, or its snapshot, would have more tags than AWS allows with Curfew's labels.
     TooManyTags,
     /// A tag policy refuses Curfew's labels.
     TagPolicy,
@@ -213,7 +213,7 @@ impl NotifyOnlyReason {
         }
     }
 
-    /// For people.
+    /// The reason in words for people.
     #[must_use]
     pub const fn explain(self) -> &'static str {
         match self {

@@ -112,7 +112,7 @@ pub struct ResourceMemory {
 }
 
 impl Target {
-    /// One of which nothing but its id is known.
+    /// A target of which only the id is known.
     #[must_use]
     pub fn bare(region: &Region, resource: &ResourceId) -> Self {
         let (region, resource, what) = (region.clone(), resource.clone(), String::new());

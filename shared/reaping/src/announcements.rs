@@ -22,19 +22,19 @@ use crate::settle::{SettledVerdicts, settle};
 /// The rules of one mode, and what follows from them.
 pub(crate) struct RuleTrack {
     pub(crate) mode: Mode,
-    /// What was announced before, and still binds.
+    /// Earlier announcements of these rules that still bind.
     pub(crate) announced_before: AnnouncedActions,
     pub(crate) settled: SettledVerdicts,
 }
 
 /// A resource, as far as announcements go.
 pub(crate) trait AnnouncementTarget: Copy {
-    /// What can be done to it.
+    /// The actions that are possible for it.
     type Action: From<Announcement>;
     fn id(&self) -> &ResourceId;
     /// The life that its record in the log is about.
     fn record_since(self) -> Timestamp;
-    /// When its present life began; an announcement whose deadline is earlier is void.
+    /// Beginning of its present life. An announcement with an earlier deadline is void.
     fn since(self) -> Timestamp {
         self.record_since()
     }
@@ -45,12 +45,12 @@ pub(crate) trait AnnouncementTarget: Copy {
     fn now(self) -> Timestamp;
     /// The effective mode for a rule, under the ceiling.
     fn mode(self, rule: Rule) -> Mode;
-    /// A step with nothing but these.
+    /// A step with these values alone.
     fn step(self, mode: Mode, action: Self::Action, evidence: Evidence) -> Step;
     /// The action that carries an announced one out now, with the mark that must be written first; `None` where it has to wait.
     fn end(self, ending: ResourceAction, rule: Rule, mark: Option<Mark>) -> Option<Self::Action>;
-    /// A label that speaks of what is over, and the rule for which it was written. One that says that Curfew stopped it is over once it
-    /// runs: somebody started it again.
+    /// A label that is no longer true, and the rule for which Curfew wrote it. `curfew:stopped` is no longer true once the resource runs: somebody
+    /// started it again.
     fn stale_tag(self) -> Option<(Rule, &'static str)> {
         let label = self.tags().get(STOPPED)?;
         let written_for = label.split_whitespace().next().and_then(Rule::read).unwrap_or(Rule::Lifetime);
@@ -76,7 +76,7 @@ pub(crate) trait AnnouncementTarget: Copy {
         RuleTrack { mode, settled, announced_before: before }
     }
 
-    /// The verdicts, less what cannot be carried out later because no mark can be written: of that people are only notified.
+    /// The verdicts. A violation becomes notify-only if no mark can be written, because the action could not be carried out later.
     fn within_labels(self, verdicts: Vec<(Rule, Verdict)>) -> Vec<(Rule, Verdict)> {
         let limited = |(rule, verdict)| match (verdict, self.mark_refusal(self.mode(rule))) {
             (Verdict::Violated(violation @ Violation { due: DueAction::After(..), .. }), Some(why)) => {
@@ -109,8 +109,8 @@ pub(crate) trait AnnouncementTarget: Copy {
         }
     }
 
-    /// What was announced for a rule and still binds. In observe mode an enforced announcement becomes an observed one, so that it is
-    /// announced anew, with the whole grace, once it is enforced again.
+    /// The announcement for a rule, if it still binds. Observe mode turns an enforced announcement into an observed one, so that enforcing the rule
+    /// again announces it anew, with the whole grace.
     fn announced(self, rule: Rule, mode: Mode) -> Option<AnnouncedAction> {
         let announced = self.record()?.announced.get(&rule).copied()?;
         let was_kept_since =
@@ -119,7 +119,7 @@ pub(crate) trait AnnouncementTarget: Copy {
         binds.then_some(AnnouncedAction { mode, ..announced })
     }
 
-    /// Everything announced except the news, for which no message was accepted yet.
+    /// Announcements except the new ones, for which no message was accepted yet.
     fn still_announced(self, track: &RuleTrack) -> impl Iterator<Item = (Rule, AnnouncedAction)> {
         let is_news =
             |rule: &Rule| track.settled.newly_announced.iter().any(|(violation, _)| violation.evidence.rule() == *rule);
@@ -127,7 +127,7 @@ pub(crate) trait AnnouncementTarget: Copy {
         entries.filter(move |(rule, _)| !is_news(rule))
     }
 
-    /// What the next run has to know of a resource that was judged.
+    /// The memory of a judged resource for the next run.
     fn memory_of_tracks(self, tracks: &[&RuleTrack], active_keys: Vec<NotificationKey>) -> ResourceMemory {
         let announced = tracks.iter().flat_map(|track| self.still_announced(track)).collect();
         let refused = tracks.iter().flat_map(|track| track.settled.standing_refusals()).collect();
@@ -185,8 +185,8 @@ pub(crate) trait AnnouncementTarget: Copy {
         })
     }
 
-    /// What must be announced before a policy action, which may be held, run after run: an action that the owner scheduled, and that
-    /// something else which was announced is called off.
+    /// The announcement that comes before a policy action, because `[limits]` may hold that action run after run: an action that the owner scheduled,
+    /// or the end of an earlier announcement.
     fn announce_before_policy_action(self, track: &RuleTrack) -> Option<Step> {
         let (due, _) = track.settled.due.as_ref()?;
         let scheduled = |(violation, _): &(Violation, AnnouncedAction)| violation.evidence.is_scheduled();
@@ -196,7 +196,7 @@ pub(crate) trait AnnouncementTarget: Copy {
         if waits { self.rewrite(track) } else { None }
     }
 
-    /// Announces the news, or calls off what no longer holds, or corrects the mark.
+    /// Announces new violations, calls off what no longer holds, or corrects the mark.
     fn rewrite(self, track: &RuleTrack) -> Option<Step> {
         let entries = &track.settled.entries;
         let mark = Mark::earliest(entries.iter().map(|(rule, announced)| (*rule, *announced)));
@@ -242,8 +242,8 @@ pub(crate) trait AnnouncementTarget: Copy {
         Some(mark.split([' ', '=']).find_map(Rule::read).unwrap_or(Rule::Lifetime))
     }
 
-    /// What was announced in observe mode before, so that each run's report lists it although no message repeats it: as a mark; or,
-    /// where its end was told and this run did not ask again, as that end.
+    /// The step that lists an observed announcement again in each run's report, without a message: as a mark; or as the action, if that was notified
+    /// and this run did not query again.
     fn observed_before(self, track: &RuleTrack) -> Option<Step> {
         let SettledVerdicts { entries, announced_before: known, .. } = &track.settled;
         if track.mode != Mode::Observe {
@@ -295,7 +295,7 @@ pub(crate) fn seen_expiry(
     (seen_before || now < expires_at).then_some(expires_at)
 }
 
-/// Reasons with their deadlines.
+/// Evidence with its deadlines.
 type FurtherEvidence = Vec<(Evidence, Timestamp)>;
 
 /// The notifications that must not be repeated: those of rules that are violated or unknown.
@@ -309,7 +309,7 @@ pub(crate) fn unsettled_rule_keys(verdicts: &[(Rule, Verdict)]) -> Vec<Notificat
 /// The notification about a start that EC2 gave up.
 pub(crate) const START_FAILED: &str = "start-failed";
 
-/// Those about a resource that is started for its hours.
+/// The notifications about a resource that Curfew starts for its hours.
 pub(crate) fn start_keys() -> Vec<NotificationKey> {
     vec![
         NotificationKey::would(Rule::Hours),
@@ -319,7 +319,8 @@ pub(crate) fn start_keys() -> Vec<NotificationKey> {
     ]
 }
 
-/// The reason that an announcement names first, which is the one of the earliest deadline, and the others: the news, or where all is known, all.
+/// The evidence that an announcement names first, by the earliest deadline, and the rest: of the new violations, or if there are none, of the known
+/// ones.
 fn first_said(track: &RuleTrack) -> Option<(Evidence, Timestamp, FurtherEvidence)> {
     let SettledVerdicts { newly_announced: news, announced_before: known, .. } = &track.settled;
     let said = if news.is_empty() { known } else { news };

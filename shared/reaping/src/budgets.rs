@@ -1,4 +1,4 @@
-//! What a beat says and holds: one step for each budget of which so much is spent that people are to hear of it.
+//! Notifications and holds of a beat: one step for each budget that has reached a configured threshold.
 
 mod close;
 
@@ -19,8 +19,8 @@ use crate::rules::over_budget;
 
 pub use close::close;
 
-/// Decides about each budget. `home` is the region with which it is remembered what was told; without that memory nothing is
-/// told, for it would be told in every beat.
+/// Decides about each budget. The log of the region `home` has the notifications. Without that log nobody is notified, because every beat would
+/// repeat it.
 #[must_use]
 pub fn decide(
     documents: &BTreeMap<BudgetHolder, Budget>,
@@ -110,7 +110,7 @@ impl BudgetCase<'_> {
         Ok(Step { already_notified, memory: self.resource_memory(), ..step })
     }
 
-    /// Of this share, or of a higher one: where the spend recedes, people have heard of more.
+    /// `true` if this threshold or a higher one was notified. A spend that recedes is not notified again.
     fn was_notified(self, notices: &NotificationLog, limit: &BudgetLimit, threshold_percent: u16) -> bool {
         let resource = resource_of(self.holder);
         self.thresholds().into_iter().filter(|share| *share >= threshold_percent).any(|share| {
@@ -126,7 +126,7 @@ impl BudgetCase<'_> {
         Skipped::new(self.target(), reason, self.resource_memory())
     }
 
-    /// What was told of any share stays remembered: another month or another budget is announced again by its fingerprint.
+    /// The notifications of all thresholds stay in memory. By its fingerprint, another month or another budget is notified again.
     fn resource_memory(self) -> ResourceMemory {
         ResourceMemory {
             active_keys: self.thresholds().into_iter().map(NotificationKey::budget).collect(),

@@ -16,7 +16,7 @@ pub(crate) fn catch_bug<T>(id: &ResourceId, work: impl FnOnce() -> T) -> Result<
     })
 }
 
-/// What a plan does about a resource.
+/// The decision of a plan about one resource.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PlanDecision {
     Step(Box<Step>),
@@ -24,7 +24,7 @@ pub enum PlanDecision {
 }
 
 impl PlanDecision {
-    /// Decides about one resource. Where that panics, the resource is skipped with a finding that says so, and what the log has about it stays.
+    /// Decides about one resource. If that panics, the resource is skipped with a finding about the bug, and its entry in the log stays.
     pub(crate) fn or_bug(
         (region, id): (&Region, &ResourceId),
         log: &NotificationLog,
@@ -82,7 +82,7 @@ mod tests {
         assert_eq!(planted.memory, kept);
     }
 
-    /// What is remembered of one resource.
+    /// A log with an announcement and a notification about one resource.
     fn memory_of(id: &str) -> NotificationLogs {
         let mut log = log_of_labels(
             &id.into(),

@@ -1,4 +1,4 @@
-//! How each rule judges one resource, on what evidence, and what Curfew does when.
+//! Explanations: each rule's verdict on one resource, its evidence, and the time of Curfew's action.
 //!
 //! An explanation is made of the verdicts and announcements of a plan, and has the decision of a plan: it explains what a run does.
 
@@ -26,26 +26,26 @@ use plan::{NotifyOnlyReason, Plan, SkipReason, Target};
 use crate::announcements::RuleTrack;
 use crate::policy::{DueAction, ModeSource, Verdict};
 
-/// How the rules judge one resource, and what a run does about it.
+/// The verdicts of the rules on one resource, and the decision of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Explanation {
     pub target: Target,
     /// EC2's name for the state.
     pub state: String,
-    /// When it was launched, created or started.
+    /// Time of its launch, creation or start.
     pub since: Timestamp,
-    /// What it costs, or what stopping it saves; `None` if unknown.
+    /// Its cost, or for an instance the saving of a stop; `None` if unknown.
     pub price: Option<Quote>,
     /// Its mode for policy actions.
     pub mode: EffectiveMode,
-    /// Why Curfew skips it whatever the rules find.
+    /// The skip that no verdict changes, if there is one.
     pub skipped: Option<ImmediateSkip>,
     /// Every rule for this kind of resource.
     pub rules: Vec<RuleExplanation>,
     pub decision: PlanDecision,
 }
 
-/// When a rule is enforced that cannot be violated as long as only time passes.
+/// The `when` of a compliant rule that time alone cannot violate.
 pub const WHILE_COMPLIANT: &str = "not while it complies";
 
 /// A mode, and what sets it.
@@ -53,16 +53,16 @@ pub const WHILE_COMPLIANT: &str = "not while it complies";
 pub struct EffectiveMode {
     /// Limited by the ceiling.
     pub mode: Mode,
-    /// What tags and configuration say.
+    /// The mode that tags and configuration want.
     pub wanted: Mode,
     pub source: ModeSource,
 }
 
-/// Why Curfew skips a resource before it judges any rule, and until when.
+/// A skip before any rule is judged, and the condition that ends it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImmediateSkip {
     pub reason: SkipReason,
-    /// For people.
+    /// The reason in words for people.
     pub words: String,
 }
 
@@ -90,23 +90,23 @@ pub struct RuleExplanation {
     pub evidence: String,
     /// The resource's mode for this rule.
     pub mode: EffectiveMode,
-    /// What is due: `stop`, `terminate`, … or `notify`.
+    /// The action that is due: `stop`, `terminate`, … or `notify`.
     pub action: Option<&'static str>,
-    /// From when on the action is due; if it is not announced yet, as if a run announced it now.
+    /// Earliest time of the action. Without an announcement, as if a run announced it now.
     pub deadline: Option<Timestamp>,
-    /// Whether the owner was notified.
+    /// `true` if the owner was notified of this deadline.
     pub announced: bool,
-    /// Why Curfew only notifies.
+    /// The reason why Curfew only notifies.
     pub notify_only: Option<NotifyOnlyReason>,
-    /// When Curfew acts, for people.
+    /// The time or the condition of the action, for people.
     pub when: String,
-    /// When a rule that is not violated can be violated at the earliest, if only time passes.
+    /// The earliest violation of a compliant rule, if only time passes.
     pub coming: Option<UpcomingViolation>,
-    /// When a stopped instance is started again, as its hours begin.
+    /// Time at which Curfew starts a stopped instance again, as its hours begin.
     pub starts_at: Option<Timestamp>,
 }
 
-/// When a rule that is not violated can be violated at the earliest, and what is due then.
+/// The earliest violation of a rule that is not violated now, and the action that is due then.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct UpcomingViolation {
     pub at: Timestamp,
@@ -213,7 +213,7 @@ impl JudgedRule<'_> {
     }
 }
 
-/// Why AWS refused what is due, and when it is tried again.
+/// The reason why AWS refused an action, its remedy, and the time of the next try.
 pub(crate) fn describe_refusal(refusal: Refusal) -> String {
     let remedy = refusal.reason.remedy().map(|remedy| format!(": {remedy}")).unwrap_or_default();
     format!("AWS refused it at {}{remedy}; tried again by the first run from {} on", refusal.at, refusal.ends_at())
@@ -255,7 +255,7 @@ impl RuleExplanation {
         }
     }
 
-    /// The same rule for a resource that Curfew skips.
+    /// The explanation of the rule while Curfew skips the resource.
     pub(crate) fn while_skipped(self) -> Self {
         let when = match self.verdict {
             RuleVerdict::Violated | RuleVerdict::Unknown | RuleVerdict::Compliant => {

@@ -1,4 +1,4 @@
-//! What rules are judged by in tests, and jobs that instances name.
+//! Fixtures for tests: the input of a rule, policies, logs, and jobs that instances name.
 
 #![expect(
     clippy::unwrap_used,
@@ -46,7 +46,7 @@ pub(crate) fn panic_if_planted(id: &ResourceId) {
     assert!(!id.as_str().contains(PLANTED_BUG), "planted for a test");
 }
 
-/// What a rule is given; usage unknown, defaults, noon.
+/// The input of a rule. Without other values: unknown usage, the default configuration, noon.
 pub struct RuleInput {
     instance: Instance,
     usage: Usage,
@@ -166,7 +166,7 @@ pub fn evidence_of_each_rule() -> Vec<Evidence> {
     ]
 }
 
-/// Announced an hour before noon, in enforce mode.
+/// An announcement of an hour before noon, in enforce mode.
 pub fn announced(ending: ResourceAction, deadline: &str) -> AnnouncedAction {
     AnnouncedAction { ending, mode: Mode::Enforce, at: time("2026-09-01T11:00:00Z"), deadline: time(deadline) }
 }
@@ -215,7 +215,7 @@ pub fn enforcing(config: &str) -> Policy {
     }
 }
 
-/// The jobs that could be looked up: `vision/llama-0123abcd` alone, which is in that phase.
+/// The states of all jobs: `vision/llama-0123abcd` alone, in this phase.
 pub fn jobs(phase: Phase) -> JobStates {
     let id = JobId::read("vision/llama-0123abcd").unwrap();
     let terms = JobTerms {
@@ -236,7 +236,7 @@ pub fn jobs(phase: Phase) -> JobStates {
     JobStates(BTreeMap::from([(id, Some(job))]))
 }
 
-/// A machine is asked for.
+/// The phase of a job whose machine is being launched.
 pub fn launching() -> Phase {
     let at = time(NOW);
     Phase::Launching(LaunchInProgress {

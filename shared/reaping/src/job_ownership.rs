@@ -1,5 +1,5 @@
-//! Whether an instance belongs to the job that its `curfew:job` names. Anybody can write that tag, and "launch more like this" copies
-//! it: Curfew accepts it if and only if the state of that job lists this instance.
+//! The ownership of instances by the jobs that their `curfew:job` names. Anybody can write that tag, and "launch more like this" copies it: Curfew
+//! accepts it if and only if the state of that job lists this instance.
 //!
 //! - **Owned**: the state lists it, and the job is not closed. `run-jobs` terminates it; the only rule for it is `expired`.
 //! - **Unknown**: the state could not be read, or a launch has no answer yet. Only `expired` acts on it, and no announcement is called
@@ -18,16 +18,16 @@ use model::instance::Instance;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct JobStates(pub BTreeMap<JobId, Option<Job>>);
 
-/// Whether an instance belongs to a job.
+/// The relation of an instance to the job that it names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobOwnership<'a> {
-    /// It names no job.
+    /// No `curfew:job`.
     None,
-    /// It belongs to this job.
+    /// A machine of this job.
     Owned(&'a str),
-    /// It is unknown whether it belongs to this job.
+    /// A possible machine of this job: the state could not be read, or a launch has no answer yet.
     Unknown(&'a str),
-    /// It does not belong to the job that it names.
+    /// No machine of the job that it names.
     NotOwned(RejectedClaim<'a>),
 }
 
@@ -38,21 +38,21 @@ pub struct RejectedClaim<'a> {
     pub why: RejectionReason,
 }
 
-/// Why an instance does not belong to the job that it names.
+/// The reason why an instance does not belong to the job that it names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RejectionReason {
     /// The tag names no job.
     NoName,
     /// There is no such job.
     NoJob,
-    /// That job has ended, and all its machines are gone.
+    /// The job has ended, and all its machines are gone.
     Closed,
-    /// That job's state names other machines.
+    /// The job's state names other machines.
     NotItsOwn,
 }
 
 impl RejectionReason {
-    /// For people, after the job's name.
+    /// The reason in words for people. The job's name comes before them.
     #[must_use]
     pub const fn explain(self) -> &'static str {
         match self {
@@ -65,7 +65,7 @@ impl RejectionReason {
 }
 
 impl JobOwnership<'_> {
-    /// Whether `expired` is the only rule that may act on it.
+    /// `true` if `expired` is the only rule that may act on the instance.
     #[must_use]
     pub const fn knows_only_its_expiry(self) -> bool {
         matches!(self, Self::Owned(_) | Self::Unknown(_))

@@ -52,18 +52,18 @@ pub struct Violation {
     pub since: Option<Timestamp>,
 }
 
-/// What is due for a violated rule.
+/// The action that is due for a violated rule.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum DueAction {
-    /// At once: its owner set the time.
+    /// An action due at once, because its owner set this time.
     AtOnce(ResourceAction, Timestamp),
-    /// From that time on, if a run announces it now.
+    /// An action due from this time on, if a run announces it now.
     After(ResourceAction, Timestamp),
     /// Only a notification, and why.
     NotifyOnly(NotifyOnlyReason),
 }
 
-/// What sets the mode of a resource.
+/// The tag or setting that decides the mode of a resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ModeSource {
     /// Its own `curfew:mode`.
@@ -81,7 +81,7 @@ pub enum ModeSource {
 }
 
 impl Violation {
-    /// A violation that has no earlier occurrence, by whose announcement it could be mistaken.
+    /// A violation without earlier occurrences, whose announcements it could be mistaken for.
     #[must_use]
     pub const fn new(evidence: Evidence, due: DueAction) -> Self {
         Self { evidence, due, since: None }
@@ -89,7 +89,7 @@ impl Violation {
 }
 
 impl Policy {
-    /// Until when the snapshots of a volume are kept that was deleted then.
+    /// Time until which Curfew keeps the snapshots of a volume, by the time of the volume's deletion.
     pub(crate) fn snapshots_kept_until(&self, deleted_at: Timestamp) -> Timestamp {
         after(deleted_at, self.config.volumes.keep_snapshots)
     }

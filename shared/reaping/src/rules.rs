@@ -30,7 +30,7 @@ pub(crate) trait RunningRule: Sync {
     /// The earliest time at which a compliant resource violates the rule, if only time passes.
     fn violated_from(&self, subject: Subject<'_>) -> Option<Timestamp>;
 
-    /// What is due at that time; `None` if that depends on more than time.
+    /// The action that is due at the time of [`Self::violated_from`]; `None` if it depends on more than time.
     fn due_then(&self, subject: Subject<'_>) -> Option<DueAction> {
         match self.judge(subject) {
             Verdict::Violated(violation) => Some(violation.due),

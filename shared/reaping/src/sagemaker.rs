@@ -43,10 +43,10 @@ pub use scan::scan;
 pub(crate) use skip::describe_unknown as describe_unknown_activity;
 pub use skip::wants_facts;
 
-/// What resources are used for. Their ids are names, which repeat from region to region.
+/// The activity of each resource. Ids are names here, which repeat from region to region.
 pub type Activities = BTreeMap<(Region, ResourceId), Activity>;
 
-/// From Curfew's request to stop a notebook instance to its last change by that stop: minutes, as a rule.
+/// Longest time from Curfew's request to stop a notebook instance to its last change by that stop. It usually takes minutes.
 const STOP_TAKES_MAX: SignedDuration = SignedDuration::from_hours(1);
 
 const NOT_ASKED: Activity = Activity::Unknown(UnknownActivity::NotAsked);
@@ -257,7 +257,7 @@ pub fn standing_stop(notebook: &SageMakerResource, recorded: Option<CarriedOut>)
     recorded.filter(is_standing)
 }
 
-/// Of what was seen, one resource: a plan for it alone is held by no limit that counts others.
+/// The observation of one resource alone, whose plan no limit holds because of others.
 fn narrowed(seen: &ObservedSageMaker, region: &Region, id: &ResourceId) -> ObservedSageMaker {
     let is_it = |resource: &&SageMakerResource| resource.id == *id && resource.region == *region;
     Observation { items: seen.items.iter().filter(is_it).cloned().collect(), gaps: Vec::new() }

@@ -1,8 +1,8 @@
-//! What a scan of an account finds, without a deployment: idle instances, those with unknown usage, those without an owner, and unattached
-//! volumes. A scan announces and changes nothing.
+//! A scan of an account, which needs no deployment. It finds idle instances, instances with unknown usage or without an owner, and unattached
+//! volumes. It announces and changes nothing.
 //!
-//! The rules are those of [`policy`](crate::policy); what is protected or kept is left out, as there. What belongs to
-//! somebody's controller is told together with it.
+//! The rules are those of [`policy`](crate::policy), and protected or kept resources are skipped as there. A finding about a managed
+//! resource names its controller.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ pub use crate::instances::unjudged;
 pub use crate::sagemaker::scan as sagemaker;
 pub use crate::volumes::scan as volumes;
 
-/// What is found of each of these resources; a bug about one is a gap that names it.
+/// Findings about each of these resources. A bug about one is a gap that names it.
 pub(crate) fn find_in_each<'a, R: 'a>(
     resources: impl Iterator<Item = &'a R>,
     place_of: fn(&R) -> (&Region, &ResourceId),
@@ -42,11 +42,10 @@ pub(crate) fn find_in_each<'a, R: 'a>(
 /// One resource and all that is found of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScanFinding {
-    /// Where it is.
     pub region: Region,
     /// Its id.
     pub resource: ResourceId,
-    /// What is found, in the order of [`FindingKind`]; one at least.
+    /// The kinds of the finding, in their order; at least one.
     pub kinds: Vec<FindingKind>,
     /// Its team, by the account's tag.
     pub team: Option<TeamName>,
@@ -56,29 +55,29 @@ pub struct ScanFinding {
     pub name: Option<String>,
     /// `g5.xlarge`, or `500 GiB gp3`.
     pub what: String,
-    /// What it costs, or, of an instance, what ending it saves; `None` where that is not known.
+    /// Its cost, or for an instance the saving of a stop; `None` if unknown.
     pub price: Option<Quote>,
-    /// How many accelerators it has; of a volume none.
+    /// Number of its accelerators, for an instance; otherwise 0.
     pub accelerators: u32,
-    /// How large it is, in GiB; of an instance 0.
+    /// Size in GiB, for a volume; otherwise 0.
     pub size_gib: u64,
     /// The evidence in words.
     pub evidence: String,
-    /// The same in a few words, for a column of a table.
+    /// The evidence in a few words, for a column of a table.
     pub in_short: String,
-    /// Of a volume, when it was created: nothing says when it was detached.
+    /// Creation of a volume. EC2 does not report when it was detached.
     pub created_at: Option<Timestamp>,
-    /// Whose controller it belongs to, where it does.
+    /// The controller that manages it, if there is one.
     pub controller: Option<String>,
 }
 
-/// What is found of a resource.
+/// The kind of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FindingKind {
     /// An instance that runs and does nothing.
     Idle,
-    /// The same, but GPU memory is held: a notebook, a waiting server.
+    /// An idle instance that holds GPU memory, like a notebook or a waiting server.
     Reserved,
     /// An instance that lacks a required tag.
     Untagged,
@@ -102,24 +101,23 @@ impl FindingKind {
     }
 }
 
-/// How many findings there are, and what they cost together, each once.
+/// The number of findings and their cost. A finding of two kinds counts once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct FindingTotal {
-    /// What those cost a month whose price is known: each to the cent, as it is shown.
+    /// Sum of the known prices per month, each to the cent, as it is shown.
     pub usd_cents_per_month: u64,
-    /// How many there are.
     pub findings: usize,
-    /// Of how many the price is not known.
+    /// Number of findings without a known price.
     pub unknown_prices: usize,
 }
 
 impl FindingTotal {
-    /// Of these.
+    /// The total of these findings.
     pub fn from_findings<'a>(findings: impl IntoIterator<Item = &'a ScanFinding>) -> Self {
         findings.into_iter().fold(Self::default(), Self::and)
     }
 
-    /// The same by the hour; `None` where no price is known.
+    /// The sum as a rate; `None` if no price is known.
     #[must_use]
     pub fn rate(self) -> Option<Rate> {
         let usd_micros = self.usd_cents_per_month.saturating_mul(USD_MICROS_PER_CENT);
@@ -149,7 +147,7 @@ pub fn sort(findings: &mut [ScanFinding]) {
     });
 }
 
-/// Of each team, the dearest first; `None` is whatever has no team.
+/// The total of each team, the most expensive first; `None` for findings without a team.
 #[must_use]
 pub fn by_team(findings: &[ScanFinding]) -> Vec<(Option<&TeamName>, FindingTotal)> {
     let mut totals: BTreeMap<Option<&TeamName>, FindingTotal> = BTreeMap::new();
@@ -162,7 +160,7 @@ pub fn by_team(findings: &[ScanFinding]) -> Vec<(Option<&TeamName>, FindingTotal
     totals
 }
 
-/// Of each kind, the dearest first. A resource of two kinds counts in each.
+/// The total of each kind, the most expensive first. A resource of two kinds counts in each.
 #[must_use]
 pub fn by_kind(findings: &[ScanFinding]) -> Vec<(FindingKind, FindingTotal)> {
     let mut totals: BTreeMap<FindingKind, FindingTotal> = BTreeMap::new();

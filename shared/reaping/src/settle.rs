@@ -11,7 +11,7 @@ use plan::{AnnouncedActions, NotifyOnlyReason};
 
 use crate::policy::{DueAction, Verdict, Violation};
 
-/// What follows from the verdicts of rules that share a mode.
+/// The consequences of the verdicts of rules that share a mode.
 #[derive(Debug, PartialEq)]
 pub(crate) struct SettledVerdicts {
     refused: BTreeMap<ResourceAction, Refusal>,
@@ -23,9 +23,9 @@ pub(crate) struct SettledVerdicts {
     pub(crate) refused_rules: BTreeMap<Rule, Refusal>,
     /// Everything that is announced from now on.
     pub(crate) entries: AnnouncedActions,
-    /// Those of them that the owner was not notified of.
+    /// Announcements that the owner was not notified of yet.
     pub(crate) newly_announced: Vec<(Violation, AnnouncedAction)>,
-    /// Those of them that are violated and were announced before.
+    /// Announcements of earlier runs whose rules are violated.
     pub(crate) announced_before: Vec<(Violation, AnnouncedAction)>,
     /// Violated rules that only notify.
     pub(crate) notify_only: Vec<(Violation, NotifyOnlyReason)>,
@@ -136,8 +136,7 @@ impl SettledVerdicts {
     }
 }
 
-/// Whether the announcement covers this action: it is not harsher than announced, and belongs to the same hours or to the same month of
-/// a budget.
+/// `true` if the announcement covers this action: it is not harsher than announced, and belongs to the same hours or to the same month of a budget.
 fn covers(announced: AnnouncedAction, violation: &Violation, ending: ResourceAction) -> bool {
     let is_of_this_occurrence = violation.since.is_none_or(|since| announced.deadline >= since);
     is_of_this_occurrence && announced.ending >= ending

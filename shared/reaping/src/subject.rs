@@ -121,7 +121,7 @@ impl Subject<'_> {
         }
     }
 
-    /// That action, announced now with its grace.
+    /// The feasible action, announced now with its grace.
     pub(crate) fn due_after(self, rule: Rule, action: RuleAction, grace: SignedDuration) -> DueAction {
         let announced = |ending| DueAction::After(ending, after(self.now, grace));
         self.feasible(rule, action).map_or_else(DueAction::NotifyOnly, announced)

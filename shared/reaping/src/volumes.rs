@@ -127,7 +127,7 @@ fn safety_record(snapshot: &Snapshot, first: &FirstSnapshots<'_>, memory: &Notif
     (requested && is_first).then(|| SafetyRecord { volume: snapshot.of_volume.clone(), run, deleted_at: None })
 }
 
-/// By volume and run the snapshot that began first.
+/// The earliest snapshot of each volume and run.
 type FirstSnapshots<'a> = BTreeMap<(&'a ResourceId, RunId), (Timestamp, &'a ResourceId)>;
 
 fn first_snapshots(snapshots: &[Snapshot]) -> FirstSnapshots<'_> {
@@ -208,7 +208,7 @@ struct VolumeCase<'a> {
     /// The instance that it is attached to.
     host: Option<&'a VolumeHost>,
     record: Option<&'a ResourceRecord>,
-    /// When it was first seen unattached; now, if this run is the first.
+    /// Time at which it was first seen unattached; now, if this run is the first.
     since: Timestamp,
 }
 
@@ -272,7 +272,7 @@ impl<'a> VolumeCase<'a> {
         }
     }
 
-    /// Whether an answer without any use would change the decision.
+    /// `true` if an answer without any use would change the decision.
     fn is_decided_by_use(self) -> bool {
         let its_hour = || {
             let number: i64 = self.volume.id.as_str().bytes().map(i64::from).sum();
@@ -295,7 +295,7 @@ impl<'a> VolumeCase<'a> {
         effective_mode(curfew_tags, &self.tags_of_owner(), &policy.config).min(policy.ceiling)
     }
 
-    /// Whether it is, or was, in use since it was first seen unattached.
+    /// `true` if it is in use, or was since it was first seen unattached.
     fn is_in_use(self) -> bool {
         !self.volume.is_unattached() || matches!(self.used, Some(VolumeUse::UsedAt(_)))
     }

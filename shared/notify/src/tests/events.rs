@@ -19,7 +19,7 @@ fn details(report: &Report) -> Vec<Value> {
     details
 }
 
-/// Of JSON Schema what `schema.json` uses: each field is there, is listed, and has one of its types or values.
+/// The part of JSON Schema that `schema.json` uses: each field is there, is listed, and has one of its types or values.
 fn check_schema(detail: &Value) {
     let schema: Value = serde_json::from_str(SCHEMA).unwrap();
     let properties = schema["properties"].as_object().unwrap();

@@ -1,14 +1,14 @@
-//! When people are notified again, and of what they are not.
+//! Notifications that are repeated, and those that are not.
 
 use model::rule::{ResourceAction, Rule};
 
 use super::*;
 
-/// The memory after a run whose messages were taken, but for those of `deaf` teams.
-fn after(report: &Report, memory: &NotificationLogs, deaf: &[&str], now: Timestamp) -> NotificationLogs {
+/// The memory after a run whose messages were accepted, except those of `unreachable` teams.
+fn after(report: &Report, memory: &NotificationLogs, unreachable: &[&str], now: Timestamp) -> NotificationLogs {
     let news = notifications(report, memory, &home(), now);
     let sent = messages(report, &news, memory).into_iter().map(|message| message.team);
-    let delivered: BTreeSet<String> = sent.filter(|team| !deaf.contains(&team.as_str())).collect();
+    let delivered: BTreeSet<String> = sent.filter(|team| !unreachable.contains(&team.as_str())).collect();
     let late = late_notifications(report, &news, memory, &home(), now);
     update_log(memory, report, &news, &late, &delivered, now)
 }
@@ -18,7 +18,7 @@ fn gap(region: &str, kind: GapKind) -> Gap {
     Gap::new(&region.into(), call, "UnauthorizedOperation", kind)
 }
 
-/// How often a gap that lasts is told in 5 days of runs an hour apart.
+/// Number of notifications about a lasting gap in 5 days of hourly runs.
 fn times_told(gap: &Gap) -> usize {
     let mut memory = no_memory();
     let mut times = 0;
@@ -85,8 +85,8 @@ fn an_event_that_was_not_taken_is_owed_until_it_is() {
 #[test]
 fn a_state_that_was_not_taken_is_told_again_and_not_owed() {
     let finding = planned(instance().tag("curfew:mode", "on"), &idle(), ENFORCED);
-    let deaf = after(&finding, &no_memory(), &["vision"], time(NOW));
-    assert!(deaf[&home()].resources.values().all(|record| record.notified.is_empty()));
+    let unreachable = after(&finding, &no_memory(), &["vision"], time(NOW));
+    assert!(unreachable[&home()].resources.values().all(|record| record.notified.is_empty()));
     let heard = after(&finding, &no_memory(), &[], time(NOW));
     assert_eq!(notifications(&finding, &heard, &home(), time(NOW)), []);
 }
@@ -120,10 +120,11 @@ fn a_region_that_was_not_seen_keeps_what_was_told() {
 
 #[test]
 fn an_announcement_is_remembered_if_its_message_was_taken_whether_or_not_its_mark_was_written() {
-    let announced = |outcome: &StepOutcome, deaf: &[&str]| {
+    let announced = |outcome: &StepOutcome, unreachable: &[&str]| {
         let report = with(planned(instance(), &idle(), ENFORCED), &StepOutcome::from_kind(OutcomeKind::NotReached));
         let news = notify(&report);
-        let delivered = ["vision".to_owned()].into_iter().filter(|team| !deaf.contains(&team.as_str())).collect();
+        let delivered =
+            ["vision".to_owned()].into_iter().filter(|team| !unreachable.contains(&team.as_str())).collect();
         let acted = with(report, outcome);
         update_log(&no_memory(), &acted, &news, &[], &delivered, time(NOW))[&home()]
             .record(&"i-0abc".into())

@@ -1,4 +1,4 @@
-//! What a message says of each kind of step.
+//! The words of a message about each kind of step.
 
 use super::*;
 

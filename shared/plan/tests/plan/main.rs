@@ -1,4 +1,4 @@
-//! What is written of a plan, and what makes it stale.
+//! The audit record of a plan, and the changes that make a step stale.
 
 mod audit_record;
 mod still_holds;

@@ -1,10 +1,10 @@
-//! Whether a step of a plan still holds, by the resource as it is read again.
+//! Steps of a plan that still hold, or not, by the resource as it is read again.
 
 use model::fixture::{InstanceBuilder, instance};
 use model::instance::{InstanceState, PrepaidCapacity};
 use plan::{StaleStep, StillHolds};
 
-/// Whether a step about the usual instance still holds once it has become this.
+/// `true` if a step about the usual instance still holds once it has become this.
 fn check(fresh: InstanceBuilder, expect: Result<(), StaleStep>) {
     assert_eq!(instance().build().still_holds(&fresh.build()), expect);
 }

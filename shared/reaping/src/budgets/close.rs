@@ -1,4 +1,4 @@
-//! A month that is over: what it came to is told once, where its last beat did not know it yet.
+//! The notification about the final spend of a month, if the month's last beat did not know it yet.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +11,8 @@ use plan::{Action, BudgetAction, Facts, Plan};
 
 use crate::budgets::decide;
 
-/// The plan of a beat, in which the budgets that it closed speak as well, where a share was reached for which no message was sent.
-/// A budget with a notification for the present month gets that alone: each budget is in the plan once.
+/// The plan of a beat, with the budgets of closed months that reached a threshold without a notification. A budget with a notification about the
+/// present month gets that alone, because a plan has each budget once.
 #[must_use]
 pub fn close(
     plan: Plan,

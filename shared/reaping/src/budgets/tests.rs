@@ -99,7 +99,7 @@ fn told_of(threshold: u16, limit: BudgetLimit) -> NotificationLogs {
     NotificationLogs::from([(HOME.into(), NotificationLog { resources, ..NotificationLog::default() })])
 }
 
-/// Action of the step, or why it is skipped; and whether people have heard.
+/// Action of the step, or the reason of the skip; and whether people were already notified.
 fn of_step(spent: f64, config: &str, memory: &NotificationLogs) -> String {
     of_document(of_vision(vec![spend("i-1", spent)], config), config, memory)
 }

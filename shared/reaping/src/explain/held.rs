@@ -12,14 +12,14 @@ use super::{Explanation, PlanDecision};
 pub struct ActionAwaitingApproval {
     /// The run whose list it is on.
     pub run: RunId,
-    /// When that run observed.
+    /// Time of that run's observation.
     pub at: Timestamp,
-    /// Why it was held.
+    /// The reason for the hold.
     pub error: String,
 }
 
 impl Explanation {
-    /// By the function's newest record: whether the present action was due then too, and was above `[limits]`.
+    /// The hold on the present action, by the function's newest record: that action was due then too, and was above `[limits]`.
     #[must_use]
     pub fn held_by(&self, newest: &RunRecord) -> Option<ActionAwaitingApproval> {
         let PlanDecision::Step(step) = &self.decision else { return None };
@@ -36,7 +36,7 @@ impl Explanation {
 }
 
 impl ActionAwaitingApproval {
-    /// For people.
+    /// One line for people, with the commands that show and approve the action.
     #[must_use]
     pub fn describe(&self) -> String {
         let Self { run, at, .. } = self;

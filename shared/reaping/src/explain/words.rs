@@ -1,4 +1,4 @@
-//! What the next run does about a resource, for people.
+//! The next run's decision about a resource, in words for people.
 
 use model::curfew_tags::{DELETED_AT, STOPPED, UNATTACHED_SINCE};
 use model::mode::Mode;
@@ -7,7 +7,7 @@ use plan::{Action, Announcement, BudgetAction, NotifyOnlyReason, SkipReason, Sna
 use super::PlanDecision;
 
 impl PlanDecision {
-    /// For people.
+    /// The decision in one sentence, for people.
     #[must_use]
     pub fn describe(&self) -> String {
         match self {

@@ -1,4 +1,4 @@
-//! What there is to say of one instance.
+//! The explanation of one instance.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ use crate::job_ownership::JobOwnership;
 use crate::policy::Policy;
 use crate::rules::{self, hours, idle};
 
-/// What there is to say of one instance, by what a run would be given.
+/// Explains one instance by the input of a run.
 #[must_use]
 pub fn explain(
     instance: &Instance,
@@ -55,7 +55,7 @@ pub fn explain(
     })
 }
 
-/// What to ask `CloudWatch` about one instance, whether or not a run would ask now; `None` where it does not run.
+/// The full `CloudWatch` query about one instance, whether or not a run would query now; `None` if it does not run.
 #[must_use]
 pub fn full_usage_query<'a>(instance: &'a Instance, config: &Config, now: Timestamp) -> Option<UsageQuery<'a>> {
     let curfew_tags = CurfewTags::read(instance).unwrap_or_default();
@@ -129,7 +129,7 @@ impl InstanceCase<'_> {
         self.judged(legible)
     }
 
-    /// Why nothing but `expired` is judged of it: a job's machine, or what may be one.
+    /// The reason why only `expired` is judged: the instance is, or may be, a job's machine.
     fn only_its_expiry_counts(self) -> Option<String> {
         match self.ownership() {
             JobOwnership::Owned(job) => {
@@ -158,7 +158,7 @@ impl InstanceCase<'_> {
         judged.map(JudgedRule::into_explanation).collect()
     }
 
-    /// When what Curfew stopped for the night is started again.
+    /// Time at which Curfew starts an instance again that it stopped for the night.
     fn starts_at(self, curfew_tags: &CurfewTags) -> Option<Timestamp> {
         let at = match curfew_tags.hours.as_ref()?.position(self.now) {
             HoursPosition::Inside { .. } => self.now,

@@ -49,7 +49,8 @@ pub(crate) fn feasible(
     Ok(ending)
 }
 
-/// For idleness its own tag, else its team's setting, else the account's. Other rules heed only the owner's own `curfew:local-disk=keep`.
+/// The policy for NVMe storage. For idleness the instance's own tag decides, else its team's setting, else the account's. For other rules only the
+/// owner's own `curfew:local-disk=keep` counts.
 fn local_disk(subject: Subject<'_>, rule: Rule) -> DiskPolicy {
     let configured = || match rule {
         Rule::Idle => {

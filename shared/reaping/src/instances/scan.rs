@@ -1,4 +1,4 @@
-//! What is found of running instances, without announcing anything: see [`crate::scan`].
+//! Findings about running instances, without announcements: see [`crate::scan`].
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ use crate::policy::{Policy, Verdict};
 use crate::rules::{self, untagged};
 use crate::scan::{FindingKind, ScanFinding, find_in_each};
 
-/// Everything that is found of these instances, each of which is in one finding at most.
+/// Findings about these instances, at most one per instance.
 #[must_use]
 pub fn scan(
     seen: &[Instance],
@@ -34,8 +34,7 @@ pub fn scan(
     find_in_each(seen.iter(), |one| (&one.region, &one.id), |one| case(one).scan_finding())
 }
 
-/// How many of these instances would be judged for idleness, but no answer said whether they work. They are in no finding
-/// for it.
+/// Number of these instances that are judged for idleness, but whose usage no query answered. They have no finding about idleness.
 #[must_use]
 pub fn unjudged(seen: &[Instance], usages: &BTreeMap<ResourceId, Usage>, policy: &Policy, now: Timestamp) -> usize {
     let notices = &NotificationLog::default();
@@ -63,8 +62,7 @@ impl InstanceCase<'_> {
             && self.is_judged_for_idleness()
     }
 
-    /// Of a running one that is neither protected nor kept. Tags that cannot be read hide nothing here: nothing is
-    /// done.
+    /// The finding about a running instance that is neither protected nor kept. Unreadable tags hide nothing here, because a scan changes nothing.
     fn scan_finding(self) -> Option<ScanFinding> {
         let skipped = self.immediate_skip().map(|skipped| skipped.reason);
         if self.instance.state != InstanceState::Running
@@ -113,8 +111,7 @@ impl InstanceCase<'_> {
         })
     }
 
-    /// That it is idle, and that it lacks tags. The latter also where no answer said whether it works: nothing
-    /// is to be announced for it.
+    /// Findings of idleness and of missing tags. Missing tags are found even if the usage is unknown, because a scan announces nothing.
     fn found_by_rules(self) -> Vec<InstanceFinding> {
         // Of a job's machine, and of what may be one, only its expiry counts, which its launch wrote down.
         if self.ownership().knows_only_its_expiry() {

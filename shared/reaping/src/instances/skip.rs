@@ -1,4 +1,4 @@
-//! Which instances to skip, and what to notify their owners of.
+//! Skips of instances, and the findings that their owners are notified of.
 
 use billing::price;
 use jobs::is_protected;
@@ -45,7 +45,7 @@ impl<'a> InstanceCase<'a> {
         Some(self.foreign_owned(&curfew_tags, &owner))
     }
 
-    /// Whether it is an unprotected machine of a job that runs past its deadline.
+    /// `true` for an unprotected machine of a job that runs past its deadline.
     fn is_overdue_machine(self) -> bool {
         let deadline = self.policy.jobs.deadline(self.instance);
         self.instance.state == InstanceState::Running
@@ -80,7 +80,7 @@ impl<'a> InstanceCase<'a> {
         self.finding(SkipReason::ForeignOwned, FOREIGN_OWNED, controller.to_owned(), text)
     }
 
-    /// Why no action is due for an instance that was judged.
+    /// The skip of a judged instance, with the reason why no action is due.
     pub(super) fn skip_after_judging(self, tracks: &[RuleTrack], resource_memory: ResourceMemory) -> Skipped {
         let any = |found: fn(&RuleTrack) -> bool| tracks.iter().any(found);
         let reason = if any(|track| !track.settled.refused_rules.is_empty()) {
@@ -113,7 +113,7 @@ impl<'a> InstanceCase<'a> {
         self.policy.jobs.ownership(self.instance)
     }
 
-    /// Why Curfew does not accept its `curfew:job`, and what it costs meanwhile.
+    /// The reason why Curfew does not accept its `curfew:job`, and its cost until a person decides.
     pub(super) fn rejected_claim_finding(self) -> Option<OwnerFinding> {
         let JobOwnership::NotOwned(RejectedClaim { job, why }) = self.ownership() else { return None };
         // By then the state of the job has every launch that was answered.
@@ -141,7 +141,7 @@ impl<'a> InstanceCase<'a> {
             .then(|| NotificationKey::named(DISOWNED))
     }
 
-    /// Whether it was idle at the last query, which comes once a window.
+    /// `true` if it was idle at the last query, which comes once a window.
     fn was_notified_idle(self) -> bool {
         self.notices.notification(&self.instance.id, &NotificationKey::rule(Rule::Idle)).is_some()
     }
@@ -161,7 +161,7 @@ impl<'a> InstanceCase<'a> {
         Some(OwnerFinding { topic: NotificationKey::named(USAGE_UNKNOWN), what: USAGE_UNKNOWN.to_owned(), text })
     }
 
-    /// Why its usage is unknown; `None` if it was not queried or is too young.
+    /// The reason for its unknown usage; `None` if it was not queried, is too young, or is not judged for idleness.
     pub(super) fn cannot_be_judged(self) -> Option<&'a UnknownUsage> {
         let Usage::Unknown(unknown) = self.usage else {
             return None;

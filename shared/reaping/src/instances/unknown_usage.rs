@@ -42,7 +42,7 @@ pub(crate) fn describe_unknown(unknown: &UnknownUsage, instance: &Instance, metr
     }
 }
 
-/// The same in a few words, for a column of a table.
+/// The reason in a few words, for a column of a table.
 pub(super) fn summarize_unknown(unknown: &UnknownUsage) -> String {
     match unknown {
         UnknownUsage::NotAsked => "no answer".to_owned(),
@@ -183,7 +183,7 @@ const fn section(accelerator: Accelerator) -> &'static str {
     }
 }
 
-/// The name of a metric, a dimension or a device, which whoever publishes the metric can choose.
+/// The name of a metric, a dimension or a device, which the publisher of the metric can choose.
 pub(crate) fn quote_name(foreign: &str) -> String {
     quoted_unless_word(&shortened(foreign, NAME_CHARACTERS_MAX))
 }

@@ -1,5 +1,5 @@
-//! Whom to ask `CloudWatch` about, which bills per metric: instances that can have become idle since last seen busy;
-//! unknown, observed and only-told ones once a window, and not always in full; marked ones in every run.
+//! The instances to query `CloudWatch` about, which bills per metric: those that can have become idle since they were last seen busy; unknown,
+//! observed and notify-only ones once a window, and not always in full; marked ones in every run.
 
 use std::collections::BTreeMap;
 
@@ -22,11 +22,11 @@ use super::InstanceCase;
 use crate::policy::{Policy, Verdict};
 use crate::rules::{self, idle};
 
-/// An instance that is idle and would not be ended for it, or that has no series, is queried in full so seldom;
-/// in between only whether it works.
+/// Time between full queries of an instance that is idle but would not be ended for it, or that has no series. The queries in between only look for
+/// work.
 const IN_FULL_AFTER: SignedDuration = SignedDuration::from_hours(12);
 
-/// Everybody to ask about now.
+/// The queries that are due now.
 #[must_use]
 pub fn usage_queries<'a>(
     seen: &[&'a Instance],
@@ -48,7 +48,7 @@ pub fn usage_queries<'a>(
 }
 
 impl InstanceCase<'_> {
-    /// Over which time to ask about it now, and how far, by what was learnt in its present life.
+    /// The window and the depth of the query that is due now, by the last inquiry of its present life.
     fn how_to_ask(self, asked: Option<&LastInquiry>) -> Option<(SignedDuration, QueryDepth)> {
         let skipped = self.immediate_skip().map(|skipped| skipped.reason);
         if self.instance.state != InstanceState::Running
@@ -74,7 +74,7 @@ impl InstanceCase<'_> {
         Some((length, self.depth(&curfew_tags, is_foreign, untagged, length, asked)?))
     }
 
-    /// Whether an end, or the announcement of one, waits for what it is doing now.
+    /// `true` if an action, or its announcement, waits for the present usage.
     fn hangs_on_an_answer(
         self,
         curfew_tags: &CurfewTags,
@@ -95,7 +95,7 @@ impl InstanceCase<'_> {
         !is_foreign && !worked && self.waits_for_an_answer(curfew_tags)
     }
 
-    /// How far to ask about it, where it is time to.
+    /// The depth of the query that is due now; `None` if no query is due.
     fn depth(
         self,
         curfew_tags: &CurfewTags,
@@ -131,19 +131,19 @@ impl InstanceCase<'_> {
         Some(depth)
     }
 
-    /// Whether nothing but an answer is missing to announce that it lacks its tags.
+    /// `true` if only an answer is missing to announce its missing tags.
     fn waits_for_an_answer(self, curfew_tags: &CurfewTags) -> bool {
         let mode = self.mode(curfew_tags, Rule::Untagged);
         rules::judge(Rule::Untagged, self.subject(curfew_tags)) == Verdict::Unknown
             && !self.announced().any(|(rule, announced)| rule == Rule::Untagged && announced.mode >= mode)
     }
 
-    /// What was announced in its present life.
+    /// The announcements of its present life.
     fn announced(self) -> impl Iterator<Item = (Rule, AnnouncedAction)> {
         self.record().into_iter().flat_map(|record| &record.announced).map(|(rule, announced)| (*rule, *announced))
     }
 
-    /// Whether it would be announced and ended, by tags and configuration as they are now.
+    /// `true` if Curfew would announce and end it as idle, by its present tags and configuration.
     fn ends_if_idle(self, curfew_tags: &CurfewTags, reserved: bool) -> bool {
         idle::ending(self.subject(curfew_tags), reserved).is_ok() && self.mode(curfew_tags, Rule::Idle) == Mode::Enforce
     }
@@ -153,23 +153,22 @@ impl InstanceCase<'_> {
         rule.spare_busy && rules::judge(Rule::Untagged, self.subject(curfew_tags)) != Verdict::Compliant
     }
 
-    /// Whether an observed deadline has passed and no message said what would be done.
+    /// `true` if an observed deadline has passed, and no notification named the action that enforce mode would take.
     fn would_act_untold(self, rule: Rule, announced: AnnouncedAction) -> bool {
         let (would, what) = (NotificationKey::would(rule), would_fingerprint(announced.ending, announced.deadline));
         announced.deadline <= self.now && !self.notices.was_notified(&self.instance.id, &would, &what)
     }
 }
 
-/// What a run knows of a region's instances once all answers are in.
+/// The usage of a region's instances once all answers are in.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LearnedUsage {
-    /// What each has been doing.
     pub usages: BTreeMap<ResourceId, Usage>,
-    /// What to remember: of an instance without a query or an answer, what was known before.
+    /// The cache for the next run. An instance without a query or an answer keeps its entry.
     pub activity: ActivityCache,
 }
 
-/// What follows from what was found of those that were asked about; the others are believed to do what they did.
+/// Evaluates the answers. The usage of an instance that was not queried follows from the cache.
 #[must_use]
 pub fn learn_usage(
     seen: &[&Instance],
@@ -210,7 +209,7 @@ pub fn learn_usage(
     LearnedUsage { usages, activity: ActivityCache { instances: after } }
 }
 
-/// What an instance is believed to do about which no query asked.
+/// The usage of an instance that was not queried, by the cache.
 fn usage_of_unasked(instance: &Instance, activity: &ActivityCache, policy: &Policy, now: Timestamp) -> Usage {
     let Ok(curfew_tags) = CurfewTags::read(instance) else {
         return Usage::Unknown(UnknownUsage::NotAsked);
@@ -227,7 +226,7 @@ fn usage_of_unasked(instance: &Instance, activity: &ActivityCache, policy: &Poli
     Usage::Unknown(UnknownUsage::NotAsked)
 }
 
-/// Asked about briefly. What was found idle would be ended at once if that were wanted from now on, so that moment stays.
+/// The inquiry after a brief query. An instance that was found idle would be ended at once if that were enforced from now on, so that time stays.
 fn seen_quiet(known: &LastInquiry, ask: &UsageQuery<'_>, now: Timestamp) -> LastInquiry {
     let idle_not_before =
         if known.found_idle_reserved.is_some() { known.idle_not_before } else { after(now, length_of(ask)) };

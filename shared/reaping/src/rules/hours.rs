@@ -115,8 +115,8 @@ pub fn standing_stop(instance: &Instance, record: Option<&ResourceRecord>) -> Op
     record.carried_out.filter(|done| stands && done.action == ResourceAction::Stop)
 }
 
-/// Whether a stopped instance starts now, and since when it should run: its hours have begun after Curfew stopped it for a
-/// reason that ends with the night. What was stopped because it expired, has no owner, or is too old stays stopped.
+/// Time since which a stopped instance should run; `None` if Curfew does not start it. Curfew starts it if its hours have begun after Curfew stopped
+/// it for a reason that ends with the night. An instance that was stopped because it expired, has no owner, or is too old stays stopped.
 #[must_use]
 pub fn start_is_due(
     instance: &Instance,
@@ -130,7 +130,7 @@ pub fn start_is_due(
     start_of_stopped(launched_at, curfew_tags, stopped, now)
 }
 
-/// The same for anything that Curfew stopped, and that was launched then for the last time.
+/// [`start_is_due`] for any kind of resource that Curfew stopped, by the time of its last launch.
 pub(crate) fn start_of_stopped(
     launched_at: Timestamp,
     curfew_tags: &CurfewTags,

@@ -20,18 +20,18 @@ use plan::{Evidence, Facts, NotifyOnlyReason, OrphanedEvidence};
 
 use crate::policy::{DueAction, Verdict, Violation};
 
-/// Without `curfew:deleted-at`, which comes later.
+/// Maximum for a new snapshot, which later also carries `curfew:deleted-at`.
 const TAGS_OF_SNAPSHOT_MAX: usize = TAGS_MAX - 1;
 
 /// One unattached volume with everything that the rule uses.
 #[derive(Debug, Clone, Copy)]
 pub struct VolumeSubject<'a> {
     pub volume: &'a Volume,
-    /// When Curfew first saw it unattached.
+    /// Time at which Curfew first saw it unattached.
     pub unattached_since: Timestamp,
     /// Its use since then, by `CloudWatch`; `None` without an answer.
     pub used: Option<VolumeUse>,
-    /// How many tags a snapshot of it has.
+    /// Number of tags that its snapshot carries.
     pub tags_to_keep: usize,
     pub price: Option<Rate>,
     /// The instance that it was last attached to.

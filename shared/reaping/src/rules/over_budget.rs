@@ -132,7 +132,7 @@ const fn noun(holder: &BudgetHolder) -> &'static str {
     }
 }
 
-/// By the budget at the beat and by the present one.
+/// `true` if both the budget at the beat and the present one are spent.
 fn is_spent(status: &BudgetStatus, limit: &BudgetLimit) -> bool {
     status.verdict == budget::BudgetVerdict::Stop && limit.verdict(status.spent) == budget::BudgetVerdict::Stop
 }

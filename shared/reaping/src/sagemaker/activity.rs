@@ -1,4 +1,4 @@
-//! Whether somebody uses a resource, in three values. A metric that is missing is never zero.
+//! The use of a resource in three values: active, inactive, unknown. A metric that is missing is never zero.
 //!
 //! - **An app** is inactive if and only if its user was last active a window ago or longer, and `SageMaker` has looked at it since: at least
 //!   a window after that, and within the last one. A time of activity that is that of the last look says nothing: `SageMaker` writes it
@@ -48,14 +48,14 @@ const HOURS_BETWEEN_MAX: i64 = 12;
 /// The apps whose activity `SageMaker` reports (Amazon `SageMaker` developer guide, "Idle shutdown", and the API reference, "`DescribeApp`").
 const MEASURED_APPS: [&str; 4] = ["JupyterLab", "JupyterServer", "CodeEditor", "KernelGateway"];
 
-/// What to ask `CloudWatch` first. One request clears most endpoints, so these alone are asked about requests.
+/// The first questions to `CloudWatch`. A single request shows that an endpoint is used, so endpoints are first asked about requests alone.
 #[must_use]
 pub fn first_questions(resources: &[SageMakerResource], config: &Config, now: Timestamp) -> Vec<ActivityQuestion> {
     let asked = resources.iter().filter_map(|resource| AskedResource::new(resource, config, now));
     asked.flat_map(AskedResource::first_questions).collect()
 }
 
-/// What to ask of those that the first answers have not cleared. `notices`: what earlier runs told of them.
+/// The questions about resources that the first answers did not show in use. `notices` has the notifications of earlier runs.
 #[must_use]
 pub fn further_questions(
     resources: &[SageMakerResource],
@@ -69,7 +69,7 @@ pub fn further_questions(
     asked.flat_map(|asked| asked.further_questions(answers)).collect()
 }
 
-/// What all answers together say of one resource.
+/// The activity of one resource, by all answers.
 #[must_use]
 pub fn evaluate(resource: &SageMakerResource, answers: &ActivitySamples, config: &Config, now: Timestamp) -> Activity {
     let Some(window) = window_of(resource, config) else { return Activity::Unknown(UnknownActivity::Unmeasured) };
@@ -88,7 +88,7 @@ pub fn evaluate(resource: &SageMakerResource, answers: &ActivitySamples, config:
     }
 }
 
-/// Whether its owner was told that it is idle, no more can follow, and a full query is not due yet.
+/// `true` if its owner was notified that it is idle, no action can follow, and a full query is not due yet.
 fn was_told_lately(resource: &SageMakerResource, notices: &NotificationLog, config: &Config, now: Timestamp) -> bool {
     let curfew_tags = CurfewTags::read_sagemaker(resource.created_at, &resource.tags).unwrap_or_default();
     let record = notices.record_about(&resource.id, resource.created_at);
@@ -104,7 +104,7 @@ fn was_told_lately(resource: &SageMakerResource, notices: &NotificationLog, conf
     now.duration_since(told.at).saturating_add(SignedDuration::from_mins(30)).as_hours().rem_euclid(between) != 0
 }
 
-/// Of what is never idle by its tag the configured one: other rules ask whether it works.
+/// The window of a resource. If its tag exempts it from idleness, the configured window applies, because other rules ask whether it works.
 fn window_of(resource: &SageMakerResource, config: &Config) -> Option<SignedDuration> {
     let curfew_tags = CurfewTags::read_sagemaker(resource.created_at, &resource.tags).unwrap_or_default();
     let configured = || sagemaker_window(&resource.kind, &CurfewTags::default(), config);
@@ -139,7 +139,7 @@ fn evaluate_app(app: &StudioApp, since: Timestamp, window: SignedDuration, now: 
     }
 }
 
-/// A resource that `CloudWatch` knows something of, and that is old enough to be asked about.
+/// A resource that `CloudWatch` has metrics of, and that is old enough for a query.
 #[derive(Clone, Copy)]
 struct AskedResource<'a> {
     resource: &'a SageMakerResource,
@@ -231,7 +231,7 @@ impl<'a> AskedResource<'a> {
         Some(self.question(signal, series, statistic))
     }
 
-    /// The same page: a job's host is `<job>/algo-<number>`, from 1.
+    /// The question about one host of a job, `<job>/algo-<number>` from 1, by the same page.
     fn of_host(self, host: u32) -> Option<ActivityQuestion> {
         let MetricSource::Job { namespace, .. } = self.source else { return None };
         let series = MetricSeries {

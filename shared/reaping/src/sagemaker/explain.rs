@@ -1,4 +1,4 @@
-//! What there is to say of one resource of `SageMaker`.
+//! The explanation of one resource of `SageMaker`.
 
 use jiff::Timestamp;
 use model::curfew_tags::CurfewTags;
@@ -17,7 +17,7 @@ use crate::explain::{
 use crate::policy::{Policy, Verdict};
 use crate::rules;
 
-/// What there is to say of one resource, by what a run would be given; `None` where it was not seen.
+/// Explains one resource by the input of a run; `None` if it was not observed.
 #[must_use]
 pub fn explain(
     seen: &ObservedSageMaker,

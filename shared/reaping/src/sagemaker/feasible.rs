@@ -67,8 +67,8 @@ pub(super) fn is_notify_only(kind: &SageMakerKind, config: &Config) -> bool {
     }
 }
 
-/// By the resource's own tag, else by the configuration. Only `terminate` deletes an endpoint, because no stop brings it back; and only a tag
-/// stops a job.
+/// The action for idleness, by the resource's own tag, else by the configuration. Only `terminate` deletes an endpoint, because no stop brings it
+/// back; and only a tag stops a job.
 fn end_of_idle(subject: Subject<'_>, kind: &SageMakerKind) -> Result<ResourceAction, NotifyOnlyReason> {
     match (subject.curfew_tags.on_idle, kind) {
         (Some(RuleAction::Notify), _) => Err(NotifyOnlyReason::Configured),

@@ -1,4 +1,4 @@
-//! What is found of `SageMaker`, without announcing anything: see [`crate::scan`].
+//! Findings about `SageMaker`, without announcements: see [`crate::scan`].
 
 use jiff::Timestamp;
 use model::curfew_tags::{CurfewTags, explain_unreadable, name_unreadable};
@@ -16,7 +16,7 @@ use crate::policy::{Policy, Verdict};
 use crate::rules;
 use crate::scan::{FindingKind, ScanFinding, find_in_each};
 
-/// Everything that is found of these resources, each of which is in one finding at most. Endpoints that may be in production are in none.
+/// Findings about these resources, at most one per resource. Endpoints that may be in production have none.
 #[must_use]
 pub fn scan(
     seen: &[SageMakerResource],
@@ -67,7 +67,7 @@ impl SageMakerCase<'_> {
         })
     }
 
-    /// In the order of [`FindingKind`].
+    /// Findings of the rules, in the order of [`FindingKind`].
     fn found_by_rules(self, curfew_tags: &CurfewTags) -> Vec<(FindingKind, String, String)> {
         let subject = self.subject(curfew_tags);
         let judged = [(FindingKind::Idle, Rule::Idle), (FindingKind::Untagged, Rule::Untagged)];

@@ -1,4 +1,4 @@
-//! Which resources of `SageMaker` to skip, and what to notify their owners of.
+//! Skips of `SageMaker` resources, and the findings that their owners are notified of.
 
 use jiff::Timestamp;
 use model::config::Config;
@@ -20,7 +20,7 @@ use crate::rules::idle::sagemaker_window;
 
 const USAGE_UNKNOWN: &str = "usage-unknown";
 
-/// Whether the facts of an endpoint have to be looked up: not where it is skipped without them.
+/// `true` if the facts of an endpoint have to be read: without them Curfew could not decide to skip it.
 #[must_use]
 pub fn wants_facts(endpoint: &SageMakerResource, config: &Config, now: Timestamp) -> bool {
     let is_kept = kept_until(&endpoint.tags).is_some_and(|until| now < until);
@@ -32,7 +32,7 @@ pub fn wants_facts(endpoint: &SageMakerResource, config: &Config, now: Timestamp
         && curfew_tags.is_ok_and(|curfew_tags| !is_recently_changed(endpoint, &curfew_tags, config, now))
 }
 
-/// Whether somebody has created or changed what serves within its window. What says when it ends is no longer worked on.
+/// `true` if somebody has created or changed a resource within its window and may still work on it. After its own expiry nobody does.
 fn is_recently_changed(
     resource: &SageMakerResource,
     curfew_tags: &CurfewTags,
@@ -45,7 +45,7 @@ fn is_recently_changed(
     !is_over && now.duration_since(resource.since()) < changed_within
 }
 
-/// Why an endpoint may be in production, or can be idle for free.
+/// The sign that an endpoint may be in production, or can be idle for free.
 pub(super) fn production_reason(facts: &EndpointFacts) -> Option<SkipReason> {
     let of_sign = |sign: &ProductionSign| match sign {
         ProductionSign::Serverless => SkipReason::Serverless,
@@ -89,7 +89,7 @@ impl SageMakerCase<'_> {
         Some(self.skip(reason, self.unjudged(Vec::new())))
     }
 
-    /// Why it is not Curfew's to end, whatever its own tags say.
+    /// The reason why Curfew must not act on it, whatever its own tags say.
     pub(super) fn reason_of_others(self, curfew_tags: &CurfewTags) -> Option<SkipReason> {
         let Self { resource, policy, now, .. } = self;
         if sagemaker_controller(&resource.tags, &policy.config.managed).is_some() {
@@ -110,7 +110,7 @@ impl SageMakerCase<'_> {
         }
     }
 
-    /// Why no action is due for a resource that was judged.
+    /// The skip of a judged resource, with the reason why no action is due.
     pub(super) fn skip_after_judging(self, tracks: &[RuleTrack], memory: ResourceMemory) -> Skipped {
         let any = |found: fn(&RuleTrack) -> bool| tracks.iter().any(found);
         let reason = if any(|track| !track.settled.refused_rules.is_empty()) {
@@ -132,7 +132,7 @@ impl SageMakerCase<'_> {
         Skipped { finding: self.unmeasured(), ..self.skip(reason, memory) }
     }
 
-    /// Whether it was idle at the last full query.
+    /// `true` if it was idle at the last full query.
     fn was_notified_idle(self) -> bool {
         self.notices.notification(&self.resource.id, &NotificationKey::rule(Rule::Idle)).is_some()
     }
@@ -159,7 +159,7 @@ impl SageMakerCase<'_> {
     }
 }
 
-/// Why its activity is unknown, for people.
+/// The reason for unknown activity, for people.
 pub(crate) fn describe_unknown(unknown: UnknownActivity) -> String {
     let words = match unknown {
         UnknownActivity::NotAsked => "SageMaker or CloudWatch did not say when it was used last",

@@ -350,7 +350,7 @@ fn a_scan_lists_idle_and_unjudged_resources() {
     );
 }
 
-/// What a spent budget does to a resource with that use, by a document of that moment.
+/// The effect of a spent budget on a resource with this activity, by a document of that time.
 fn over_budget(given: SageMakerBuilder, activity: Activity, config: &str, as_of: &str) -> String {
     let status = BudgetStatus {
         verdict: BudgetVerdict::Stop,

@@ -25,7 +25,7 @@ fn scan_one(of: InstanceBuilder, usage: Usage, config: &str) -> Vec<ScanFinding>
     instances(&[seen], &usages, &enforcing(config), time(NOW)).items
 }
 
-/// What is found of one instance; the end of a line may be left out.
+/// Checks the findings about one instance; the end of a line may be left out.
 fn check(of: InstanceBuilder, usage: Usage, expect: &str) {
     let found = in_words(&scan_one(of, usage, "[managed]\ntag_keys = [\"spacelift\"]"));
     assert!(found.starts_with(expect) && expect.is_empty() == found.is_empty(), "{found}");
@@ -111,7 +111,7 @@ fn tags_are_those_of_the_account() {
     assert_eq!(kinds, &[FindingKind::Idle]);
 }
 
-/// What a table says of one instance.
+/// The line of a table about one instance.
 fn check_short(of: InstanceBuilder, usage: Usage, expect: &str) {
     let found = scan_one(of, usage, "");
     assert_eq!(found.iter().map(|found| found.in_short.as_str()).collect::<Vec<_>>(), [expect]);
@@ -185,7 +185,7 @@ fn look_at(of: VolumeBuilder) -> Vec<ScanFinding> {
     volumes(&ObservedStorage { volumes: seen, ..ObservedStorage::default() }, &policy(), time(NOW)).items
 }
 
-/// What is found of one volume.
+/// The findings about one volume.
 fn check_volume(of: VolumeBuilder, expect: &str) {
     assert_eq!(in_words(&look_at(of)), expect);
 }

@@ -1,4 +1,4 @@
-//! What there is to say of one volume, or of one snapshot that Curfew made.
+//! The explanation of one volume, or of one snapshot that Curfew made.
 
 use std::collections::BTreeMap;
 
@@ -26,8 +26,7 @@ use crate::policy::{DueAction, Policy, Verdict, effective_mode_and_its_source};
 use crate::rules::orphaned;
 use crate::rules::orphaned::VolumeSubject;
 
-/// What there is to say of one volume, or of one snapshot that Curfew made, by what a run would be given; `None` where it was
-/// not seen.
+/// Explains one volume, or one snapshot that Curfew made, by the input of a run; `None` if it was not observed.
 #[must_use]
 pub fn explain(
     seen: &ObservedStorage,
@@ -48,7 +47,7 @@ pub fn explain(
     Some(view.case(volume, uses.get(id).copied()).explanation(decision))
 }
 
-/// What to ask `CloudWatch` about one volume, whether or not a run would ask now; `None` where no answer changes anything.
+/// The `CloudWatch` query about one volume, whether or not a run would query now; `None` if no answer changes anything.
 #[must_use]
 pub fn full_use_query(
     seen: &ObservedStorage,
@@ -65,7 +64,7 @@ pub fn full_use_query(
     is_due.then(|| VolumeUseQuery { region: volume.region.clone(), volume: id.clone(), since })
 }
 
-/// Of what was seen, all that bears upon one resource: a plan for it alone is held by no limit that counts others.
+/// The part of the observation that concerns one resource, whose plan no limit holds because of others.
 fn narrowed(seen: &ObservedStorage, id: &ResourceId) -> ObservedStorage {
     let of_volume =
         seen.snapshots.iter().find(|snapshot| snapshot.id == *id).map_or(id, |snapshot| &snapshot.of_volume);
@@ -185,7 +184,7 @@ fn describe_last_refusal(record: &ResourceRecord) -> String {
     refusal.map(|refusal| describe_refusal(*refusal)).unwrap_or_default()
 }
 
-/// A snapshot ends by the one rule that its owner hears of when its volume is deleted.
+/// Explains a snapshot. Only one rule ends it, and the message about the deletion of its volume announces that.
 fn explain_snapshot(snapshot: &Snapshot, decision: PlanDecision, policy: &Policy) -> Explanation {
     let curfew_tags = CurfewTags::read_volume(&snapshot.tags);
     let nothing = CurfewTags::default();

@@ -1,5 +1,5 @@
-//! Whose a volume is: what its own tags say; else, key by key, those of the instance that it is attached to, or was last seen
-//! on; else those of the snapshot that it was created from.
+//! The owner of a volume, by its own tags; else, key by key, by those of the instance that it is attached to, or was last seen on; else by those of
+//! the snapshot that it was created from.
 
 use std::collections::BTreeMap;
 
@@ -22,14 +22,14 @@ fn is_any_missing(tags: &Tags, config: &Config) -> bool {
     keys(config).any(|key| value_of(tags, key).is_none())
 }
 
-/// Whether the snapshot that a volume was created from has to be asked whose it is.
+/// `true` if the owner of a volume may be known only by the snapshot that it was created from.
 #[must_use]
 pub fn wants_its_source(volume: &Volume, config: &Config) -> bool {
     volume.is_unattached() && is_any_missing(&volume.tags, config)
 }
 
-/// Whether anything may be said, done or remembered about a volume, so that its details have to be kept. Of one that is in
-/// use on a running instance, and says itself whose it is, the run needs to know no more.
+/// `true` if a run may report, change or remember something about a volume, so that its details have to be kept. They are not needed for a volume
+/// that is in use on a running instance, and names its owner itself.
 #[must_use]
 pub fn is_of_interest(
     volume: &Volume,
@@ -48,7 +48,7 @@ pub fn is_of_interest(
 }
 
 impl<'a> VolumeCase<'a> {
-    /// Of the account's keys, what is known of this volume.
+    /// The known values of the account's keys.
     pub(super) fn tags_of_owner(self) -> Tags {
         let Self { view, volume, notices, .. } = self;
         let config = &view.policy.config;
@@ -67,7 +67,7 @@ impl<'a> VolumeCase<'a> {
         self.volume.attached_to.first().or_else(|| self.record?.last_host.as_ref())
     }
 
-    /// What has to be remembered of it: nothing, where the volume's own tags say everything.
+    /// The host to remember, with its owner tags; `None` if the volume's own tags say everything, or no host is known.
     pub(super) fn last_host(self) -> Option<(ResourceId, Tags)> {
         let config = &self.view.policy.config;
         if !is_any_missing(&self.volume.tags, config) {

@@ -1,4 +1,4 @@
-//! What is found of volumes, without announcing anything: see [`crate::scan`].
+//! Findings about volumes, without announcements: see [`crate::scan`].
 
 use jiff::Timestamp;
 use model::curfew_tags::{CurfewTags, explain_unreadable, name_unreadable};

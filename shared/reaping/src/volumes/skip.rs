@@ -1,4 +1,4 @@
-//! Which volumes to skip, and what to notify their owners of.
+//! Skips of volumes, and the findings that their owners are notified of.
 
 use billing::price;
 use jiff::Timestamp;
@@ -20,8 +20,7 @@ const ON_STOPPED_INSTANCE: &str = "on-stopped-instance";
 const SNAPSHOT_FAILED: &str = "snapshot-failed";
 
 impl VolumeCase<'_> {
-    /// Protected, kept and unreadable ones; of those that are unattached, also those that are somebody else's, or
-    /// of whose use nothing can be said.
+    /// Skips protected, kept and unreadable volumes; if unattached, also those that belong to somebody else, or whose use cannot be known.
     pub(super) fn immediate_skip(self) -> Option<Skipped> {
         let tags = &self.volume.tags;
         if tags.contains_key(PROTECTED) {
@@ -49,7 +48,7 @@ impl VolumeCase<'_> {
         })
     }
 
-    /// Of one that is unattached: why it may not be an orphan.
+    /// The reason why an unattached volume may not be an orphan.
     pub(super) fn kept_by_others(self, curfew_tags: &CurfewTags) -> Option<SkipReason> {
         Some(match keeper(self.volume, &self.view.policy.config.managed) {
             _ if self.volume.state != VolumeState::Available => SkipReason::NotAvailable,
@@ -69,7 +68,7 @@ impl VolumeCase<'_> {
         Skipped { finding, ..Skipped::new(self.target(), SkipReason::Attached, resource_memory) }
     }
 
-    /// Why nothing is due for a volume that was judged.
+    /// The skip of a judged volume, with the reason why no action is due.
     pub(super) fn skip_after_judging(self, track: &RuleTrack, resource_memory: ResourceMemory) -> Skipped {
         let observed = track.mode == Mode::Observe;
         let is_young = self.view.now.duration_since(self.since) < self.view.policy.config.volumes.orphaned_after;
@@ -89,7 +88,7 @@ impl VolumeCase<'_> {
         Skipped { finding, ..Skipped::new(self.target(), reason, resource_memory) }
     }
 
-    /// Found orphaned when last asked about, which is asked once a day.
+    /// `true` if the last query, which comes once a day, found it orphaned.
     fn was_notified(self) -> bool {
         let told = self.notices.notification(&self.volume.id, &NotificationKey::rule(Rule::Orphaned));
         self.used.is_none() && told.is_some()
@@ -126,7 +125,7 @@ impl VolumeCase<'_> {
         Some(OwnerFinding { topic: NotificationKey::named(SNAPSHOT_FAILED), what: failed.id.to_string(), text })
     }
 
-    /// The findings that still stand, and need not be told again.
+    /// The findings that still hold, and are not notified again.
     pub(super) fn active_finding_keys(self) -> Vec<NotificationKey> {
         [(ON_STOPPED_INSTANCE, self.on_stopped_instance()), (SNAPSHOT_FAILED, self.failed_snapshot())]
             .into_iter()

@@ -200,8 +200,8 @@ impl OwnSnapshot<'_> {
     }
 }
 
-/// The mode of a snapshot before the ceiling, and what sets it. `curfew:mode=enforce` on it enforces nothing: whoever may tag a snapshot need
-/// not be its owner.
+/// The mode of a snapshot before the ceiling, and its source. `curfew:mode=enforce` on it enforces nothing, because people who may tag a snapshot
+/// need not own it.
 pub(super) fn snapshot_mode(curfew_tags: &CurfewTags, tags: &Tags, config: &Config) -> (Mode, ModeSource) {
     match (curfew_tags.mode, effective_mode_and_its_source(&CurfewTags::default(), tags, config)) {
         (Some(Mode::Observe), (Mode::Enforce, _)) => (Mode::Observe, ModeSource::Tag),

@@ -6,13 +6,13 @@ use super::RecordedEvidence;
 use crate::{Evidence, NotifyOnlyReason, Step};
 
 impl RecordedEvidence {
-    /// As the record of a step will have it.
+    /// The evidence as the record of a step will have it.
     #[must_use]
     pub fn from_step(step: &Step) -> Self {
         Self { deadline: step.deadline, ..Self::from_evidence(&step.evidence) }
     }
 
-    /// The same without a deadline.
+    /// The evidence of a record, without a deadline.
     #[must_use]
     pub fn from_evidence(evidence: &Evidence) -> Self {
         let rule = evidence.rule().to_string();
@@ -57,7 +57,7 @@ impl RecordedEvidence {
         Some(self.details.get(key)?.as_array()?.iter().filter_map(Value::as_str).collect())
     }
 
-    /// Why the step only notified; `None` if it did more, or if this version does not know the reason.
+    /// The reason why the step only notified; `None` if it did more, or if this version does not know the reason.
     #[must_use]
     pub fn notify_only(&self) -> Option<NotifyOnlyReason> {
         serde_json::from_value(self.details.get("notify_only")?.clone()).ok()
@@ -71,7 +71,7 @@ impl RecordedEvidence {
         Some(format!("attempt {:.0}: {}", self.number("attempt")?, self.text("why")?))
     }
 
-    /// For a rule, or for evidence, that this version does not know.
+    /// The facts of a rule, or of evidence, that this version does not know.
     fn describe_unknown_rule(&self) -> String {
         let pairs = self.details.iter().map(|(key, value)| match value {
             Value::String(text) => format!("{key} {text}"),

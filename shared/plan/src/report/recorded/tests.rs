@@ -75,7 +75,7 @@ fn a_price_is_exact_and_none_where_there_is_none() {
     check(json!(1e300), None);
 }
 
-/// Whether a step waits for a person.
+/// `true` if a step awaits approval.
 fn check_waits(run: &str, action: &str, rule: &str, outcome: &str, expect: bool) {
     let read = read(record(run, json!([step(action, rule, outcome)])));
     assert_eq!(read.waiting().count(), usize::from(expect), "{run} {action} {rule} {outcome}");

@@ -1,4 +1,4 @@
-//! What jobs reserve on a budget, and what becomes of it.
+//! Reservations of jobs on a budget.
 
 use super::*;
 

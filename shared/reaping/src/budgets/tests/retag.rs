@@ -1,4 +1,4 @@
-//! What a retag does to budgets.
+//! The effect of a retag on budgets.
 
 use billing::ledger::{
     BillingState, CalendarMonth, Ledger, LedgerBeat, PurchaseTerms, RunFacts, RunKind, Sighting, Tariff,

@@ -1,4 +1,4 @@
-//! What people read of a budget.
+//! The text about a budget for people.
 
 use super::*;
 

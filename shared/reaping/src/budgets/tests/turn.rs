@@ -11,7 +11,7 @@ fn moment(text: &str) -> Timestamp {
     text.parse().unwrap()
 }
 
-/// What a first beat of December says of November, of which so much was known to be spent ten minutes before its end.
+/// The first beat of December, where so much of November's budget was known to be spent ten minutes before its end.
 fn closed(known: f64, spent: f64, told: &NotificationLogs) -> (Budget, Plan) {
     let config = Config::read(HOLDS).unwrap();
     let nothing = BTreeMap::new();

@@ -362,7 +362,7 @@ fn what_was_stopped_for_the_night_is_started_again() {
     assert_eq!(when(instance()), "not before it runs");
 }
 
-/// When a rule that is kept can be broken: not a second before, and then.
+/// The earliest violation of a compliant rule: not a second before, and then.
 #[test]
 fn what_is_coming_comes_then() {
     let check = |of: InstanceBuilder, rule: Rule| {

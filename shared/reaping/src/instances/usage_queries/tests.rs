@@ -1,4 +1,4 @@
-//! Whom it costs money to ask about, and when. Runs are 5 minutes apart; it is noon.
+//! The instances that a run pays to query, and the time of the queries. Runs are 5 minutes apart; it is noon.
 
 use jiff::SignedDuration;
 use model::curfew_tags::MARKED;
@@ -32,7 +32,7 @@ fn clock(text: &str) -> Timestamp {
 }
 
 impl KnownUsage {
-    /// It was asked about at noon, and did this.
+    /// A query at noon had this answer.
     fn answered(self, usage: &Usage) -> Self {
         self.found(NOW, QueryResult::Answered(usage.clone(), None))
     }
@@ -42,7 +42,7 @@ impl KnownUsage {
         self
     }
 
-    /// What follows from an answer to everything.
+    /// The usage after a full query with this answer.
     fn learn(&self, at: &str, found: QueryResult) -> LearnedUsage {
         let window = UsageWindow::ending_before(time(at), self.policy.config.idle.window);
         let asks = [UsageQuery::in_full(&self.instance, window)];
@@ -79,7 +79,7 @@ impl KnownUsage {
         self.ask(at).is_some()
     }
 
-    /// What it is believed to do where no query asks.
+    /// The usage of the instance if no query asks.
     fn believed(&self, at: &str) -> Usage {
         let nothing = BTreeMap::new();
         let learnt = learn_usage(&[&self.instance], &[], nothing, &self.activity, &self.policy, clock(at));
@@ -87,7 +87,7 @@ impl KnownUsage {
     }
 }
 
-/// The first of the runs after noon in which it is asked about.
+/// Checks which run after noon is the first to query it.
 fn check(known: &KnownUsage, expect: Option<&str>) {
     let runs = (1..=36).map(|run| time(NOW) + SignedDuration::from_mins(5 * run));
     let runs = runs.map(|at| at.strftime("%H:%M").to_string());
@@ -238,7 +238,7 @@ fn silence_about_what_was_at_work_is_no_answer() {
     assert_eq!(after(&known(instance(), "")).usages["i-0abc"], silent);
 }
 
-/// How far it is asked about at 13:00, having been found so at noon and asked in full at that hour.
+/// Checks the depth of a query at 13:05, after this usage at noon and a last full query at `in_full_at`.
 fn check_depth(known: KnownUsage, usage: &Usage, in_full_at: &str, expect: QueryDepth) {
     let mut known = known.answered(usage);
     for asked in known.activity.instances.values_mut() {

@@ -7,7 +7,7 @@ use model::usage::PERIOD;
 use super::*;
 use crate::fixture::log_of_labels;
 
-/// What `CloudWatch` has of one signal: the same value in each of the last periods of the window, or in so many of them.
+/// Samples of one signal: the same value in each of the last periods of the window, or in so many of them.
 #[derive(Clone, Copy)]
 enum Series {
     Absent,

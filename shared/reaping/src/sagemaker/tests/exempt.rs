@@ -1,4 +1,4 @@
-//! What nothing ends, whatever else holds.
+//! Resources that nothing ends, whatever else holds.
 
 use super::*;
 
