@@ -49,7 +49,7 @@ struct Detail<'a> {
 /// One event for each notification, in their order.
 #[must_use]
 pub fn events(report: &Report, notifications: &[&Notification]) -> Vec<Event> {
-    let of_one = |one: &&Notification| {
+    let to_event = |one: &&Notification| {
         Event::new(&Detail {
             team: &one.team,
             severity: one.severity.as_str(),
@@ -64,10 +64,10 @@ pub fn events(report: &Report, notifications: &[&Notification]) -> Vec<Event> {
             resource: one.resource.as_ref(),
             facts: one.facts.clone(),
             loses: one.loses.as_deref(),
-            ..Detail::of_run(report, &one.text)
+            ..Detail::for_run(report, &one.text)
         })
     };
-    notifications.iter().map(of_one).collect()
+    notifications.iter().map(to_event).collect()
 }
 
 /// The event of a message without paragraphs: the digest of a report.
@@ -78,7 +78,7 @@ pub fn digest_event(report: &Report, message: &Message) -> Event {
         severity: message.severity,
         about: "report",
         headline: message.body.lines().next().unwrap_or_default().trim_end_matches('.').to_owned(),
-        ..Detail::of_run(report, &message.body)
+        ..Detail::for_run(report, &message.body)
     })
 }
 
@@ -90,7 +90,7 @@ impl Event {
 }
 
 impl<'a> Detail<'a> {
-    fn of_run(report: &'a Report, text: &str) -> Self {
+    fn for_run(report: &'a Report, text: &str) -> Self {
         Self {
             schema: SCHEMA,
             function: report.function,

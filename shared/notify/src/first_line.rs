@@ -78,29 +78,29 @@ struct Losses<'a> {
 impl<'a> Losses<'a> {
     fn from_paragraphs(paragraphs: &[MessageParagraph<'a>]) -> Self {
         let notifications = || paragraphs.iter().filter_map(MessageParagraph::notification);
-        let of = |mode| {
+        let losses_in = |mode| {
             notifications().filter(|one| one.mode == Some(mode)).filter_map(|one| one.loses.as_deref()).collect()
         };
-        Self { lost: of(Mode::Enforce), would_be_lost: of(Mode::Observe) }
+        Self { lost: losses_in(Mode::Enforce), would_be_lost: losses_in(Mode::Observe) }
     }
 
     /// Each list with so many names at most, before the sentence; empty if nothing is lost.
     fn describe_briefly(&self, named_max: usize) -> String {
-        let of = |label: &str, losses: &[&str]| match (losses.len(), named_max) {
+        let describe_losses = |label: &str, losses: &[&str]| match (losses.len(), named_max) {
             (0, _) => String::new(),
             (1, 0) => format!("{label}: 1 resource. "),
             (count, 0) => format!("{label}: {count} resources. "),
             _ => format!("{label}: {}. ", join(losses, named_max)),
         };
-        of("Data lost", &self.lost) + &of("Data at stake", &self.would_be_lost)
+        describe_losses("Data lost", &self.lost) + &describe_losses("Data at stake", &self.would_be_lost)
     }
 
     fn describe(&self) -> Option<String> {
-        let of = |label: &str, losses: &[&str]| {
+        let describe_losses = |label: &str, losses: &[&str]| {
             (!losses.is_empty()).then(|| format!("{label}: {}.", join(losses, LOSSES_MAX)))
         };
-        let lost = of("Data lost by these actions", &self.lost);
-        let would_be_lost = of("Data that enforce mode would lose", &self.would_be_lost);
+        let lost = describe_losses("Data lost by these actions", &self.lost);
+        let would_be_lost = describe_losses("Data that enforce mode would lose", &self.would_be_lost);
         let sentences: Vec<String> = lost.into_iter().chain(would_be_lost).collect();
         (!sentences.is_empty()).then(|| sentences.join(" "))
     }

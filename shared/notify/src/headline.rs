@@ -20,7 +20,7 @@ pub(super) fn step_headline(step: &Step, outcome: OutcomeKind) -> Headline {
         let holder = step.target.team.as_ref().map_or("the account".to_owned(), |team| format!("team {team}"));
         return Headline { at: Some(over.as_of), ..Headline::new(sentence, HeadlineObject::Budget, holder) };
     }
-    let object = object_of(&step.action);
+    let object = headline_object(&step.action);
     // Of what is paid for anyway: what it costs. No action saves that.
     let rate = match step.saves {
         Some(Quote { source: PriceSource::Prepaid { costs }, .. }) => costs,
@@ -45,7 +45,7 @@ fn announced(step: &Step) -> Option<ResourceAction> {
     announced.map(|announced| announced.ending)
 }
 
-fn object_of(action: &Action) -> HeadlineObject {
+fn headline_object(action: &Action) -> HeadlineObject {
     match action {
         Action::Instance(..) => HeadlineObject::Instance,
         Action::Volume(..) => HeadlineObject::Volume,

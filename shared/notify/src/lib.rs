@@ -50,22 +50,27 @@ pub fn notifications(report: &Report, memory: &NotificationLogs, home: &Region, 
         Some(_) if step.refusable().is_some() => " Curfew tries again once a day.",
         _ => " The next run tries again.",
     };
-    let of_step = |(step, outcome): &(Step, StepOutcome)| {
+    let from_step = |(step, outcome): &(Step, StepOutcome)| {
         let notify = || step_notification(step, outcome.kind, outcome.error.as_deref(), retry(step, outcome), now);
         Bug::catch(notify).unwrap_or_else(|bug| Some(bug_notification(&step.target, &bug, home)))
     };
-    let of_steps = report.steps.iter().filter_map(of_step);
-    let of_findings = report
+    let from_steps = report.steps.iter().filter_map(from_step);
+    let from_findings = report
         .steps
         .iter()
         .filter_map(|(step, _)| Some(finding_notification(&step.target, step.finding.as_ref()?, None)));
-    let of_skipped = report.skipped.iter().filter_map(|skipped| {
+    let from_skipped = report.skipped.iter().filter_map(|skipped| {
         let notify = || skip_notification(skipped);
         Bug::catch(notify).unwrap_or_else(|bug| Some(bug_notification(&skipped.target, &bug, home)))
     });
     // A person who chose the resources sees the gaps, which may come from their own permissions.
-    let of_gaps = report.gaps.iter().filter(|_| !report.of_chosen_only).map(|gap| gap_notification(gap, home));
-    of_steps.chain(of_findings).chain(of_skipped).chain(of_gaps).filter(|one| !is_known(one, memory, now)).collect()
+    let from_gaps = report.gaps.iter().filter(|_| !report.of_chosen_only).map(|gap| gap_notification(gap, home));
+    from_steps
+        .chain(from_findings)
+        .chain(from_skipped)
+        .chain(from_gaps)
+        .filter(|one| !is_known(one, memory, now))
+        .collect()
 }
 
 /// The notifications that came up after this run's messages were sent: a later run sends them.

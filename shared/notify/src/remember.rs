@@ -49,13 +49,14 @@ pub fn update_log(
     memory
         .iter()
         .map(|(region, before)| {
-            let of_region: Vec<&Notification> = notifications.iter().filter(|one| one.region == *region).collect();
+            let region_notifications: Vec<&Notification> =
+                notifications.iter().filter(|one| one.region == *region).collect();
             let mut after = before.clone();
-            after.gaps = gaps(before, &of_region, report, delivered, now);
-            after.undelivered = undelivered(before, &of_region, delivered);
+            after.gaps = gaps(before, &region_notifications, report, delivered, now);
+            after.undelivered = undelivered(before, &region_notifications, delivered);
             if !is_unseen(region, report) {
                 (after.resources, after.hosts) = records(region, before, report);
-                for one in of_region.iter().filter(|one| one.counts_as_sent(delivered)) {
+                for one in region_notifications.iter().filter(|one| one.counts_as_sent(delivered)) {
                     remember_state(&mut after, one, now);
                 }
                 for (step, outcome) in report.steps.iter().filter(|(step, _)| step.target.region == *region) {
@@ -73,7 +74,7 @@ pub fn update_log(
             for one in late.iter().filter(|one| one.region == *region) {
                 after.undelivered.push(to_undelivered(one, UndeliveredCause::Late));
                 remember_state(&mut after, one, now);
-                after.gaps.extend(state_of(one, now).filter(|_| one.resource.is_none()));
+                after.gaps.extend(state_entry(one, now).filter(|_| one.resource.is_none()));
             }
             after.resources.retain(|_, record| !record.is_empty());
             (region.clone(), after)
@@ -129,10 +130,10 @@ fn records(
     report: &Report,
 ) -> (BTreeMap<ResourceId, ResourceRecord>, BTreeMap<ResourceId, Tags>) {
     let (mut records, mut hosts) = (BTreeMap::new(), BTreeMap::new());
-    let of_region = report.steps.iter().filter(|(step, _)| step.target.region == *region);
-    // A failure is told once a day, also of a step that follows from no violated rule.
+    let region_steps = report.steps.iter().filter(|(step, _)| step.target.region == *region);
+    // A failure is notified once a day, also if its step follows from no violated rule.
     let undone: BTreeMap<&ResourceId, NotificationKey> =
-        of_region.map(|(step, _)| (&step.target.resource, NotificationKey::undone(step.evidence.rule()))).collect();
+        region_steps.map(|(step, _)| (&step.target.resource, NotificationKey::undone(step.evidence.rule()))).collect();
     for (resource, ResourceMemory { active_keys, record, host_tags }) in resource_memories(region, report) {
         if let (Some(host), Some(tags)) = (&record.last_host, host_tags) {
             hosts.entry(host.clone()).or_insert_with(|| tags.clone());
@@ -140,7 +141,7 @@ fn records(
         let notified = before.record(resource).into_iter().flat_map(|record| &record.notified);
         let standing =
             notified.filter(|(topic, _)| active_keys.contains(topic) || undone.get(resource) == Some(*topic));
-        let notified = standing.map(|(topic, told)| (topic.clone(), told.clone())).collect();
+        let notified = standing.map(|(topic, entry)| (topic.clone(), entry.clone())).collect();
         records.insert(resource.clone(), ResourceRecord { notified, ..record.clone() });
     }
     (records, hosts)
@@ -269,9 +270,9 @@ fn gaps(
 ) -> BTreeMap<NotificationKey, NotificationEntry> {
     let stands = |topic: &NotificationKey| report.gaps.iter().any(|gap| *topic == NotificationKey::gap(gap));
     let mut gaps = before.gaps.clone();
-    gaps.retain(|topic, told| report.of_chosen_only || stands(topic) || now.duration_since(told.at) < REPEAT_AFTER);
+    gaps.retain(|topic, entry| report.of_chosen_only || stands(topic) || now.duration_since(entry.at) < REPEAT_AFTER);
     let new = notifications.iter().filter(|one| one.resource.is_none() && delivered.contains(&one.team));
-    gaps.extend(new.filter_map(|one| state_of(one, now)));
+    gaps.extend(new.filter_map(|one| state_entry(one, now)));
     gaps
 }
 
@@ -294,12 +295,12 @@ fn to_undelivered(notification: &Notification, cause: UndeliveredCause) -> Undel
 }
 
 fn remember_state(log: &mut NotificationLog, notification: &Notification, now: Timestamp) {
-    if let (Some(resource), Some((topic, said))) = (&notification.resource, state_of(notification, now)) {
-        log.resources.entry(resource.clone()).or_default().notified.insert(topic, said);
+    if let (Some(resource), Some((topic, entry))) = (&notification.resource, state_entry(notification, now)) {
+        log.resources.entry(resource.clone()).or_default().notified.insert(topic, entry);
     }
 }
 
-fn state_of(notification: &Notification, now: Timestamp) -> Option<(NotificationKey, NotificationEntry)> {
+fn state_entry(notification: &Notification, now: Timestamp) -> Option<(NotificationKey, NotificationEntry)> {
     match &notification.kind {
         NotificationKind::State { topic, what, .. } => Some((topic.clone(), NotificationEntry::new(now, what))),
         NotificationKind::Event | NotificationKind::Announcement => None,
@@ -310,10 +311,10 @@ fn resource_memories<'a>(
     region: &'a Region,
     report: &'a Report,
 ) -> impl Iterator<Item = (&'a ResourceId, &'a ResourceMemory)> {
-    let of_steps = report.steps.iter().map(|(step, _)| (&step.target, &step.memory));
-    let of_skipped = report.skipped.iter().map(|skipped| (&skipped.target, &skipped.memory));
-    of_steps
-        .chain(of_skipped)
+    let from_steps = report.steps.iter().map(|(step, _)| (&step.target, &step.memory));
+    let from_skipped = report.skipped.iter().map(|skipped| (&skipped.target, &skipped.memory));
+    from_steps
+        .chain(from_skipped)
         .filter(move |(target, _)| target.region == *region)
         .map(|(target, resource_memory)| (&target.resource, resource_memory))
 }

@@ -40,8 +40,8 @@ fn no_memory() -> NotificationLogs {
 }
 
 /// A run over one instance, before anything of its plan was done.
-fn planned(of: InstanceBuilder, usage: &Usage, config: &str) -> Report {
-    let instance = of.build();
+fn planned(builder: InstanceBuilder, usage: &Usage, config: &str) -> Report {
+    let instance = builder.build();
     let usages = BTreeMap::from([(instance.id.clone(), usage.clone())]);
     let seen = Observation { items: vec![instance], gaps: Vec::new() };
     let policy = enforcing(config);
@@ -56,12 +56,12 @@ fn with(mut report: Report, outcome: &StepOutcome) -> Report {
     report
 }
 
-fn done(of: InstanceBuilder, usage: &Usage, config: &str) -> Report {
-    with(planned(of, usage, config), &StepOutcome::from_kind(OutcomeKind::Done))
+fn done(builder: InstanceBuilder, usage: &Usage, config: &str) -> Report {
+    with(planned(builder, usage, config), &StepOutcome::from_kind(OutcomeKind::Done))
 }
 
-fn observed(of: InstanceBuilder, usage: &Usage, config: &str) -> Report {
-    with(planned(of, usage, config), &StepOutcome::from_kind(OutcomeKind::Observed))
+fn observed(builder: InstanceBuilder, usage: &Usage, config: &str) -> Report {
+    with(planned(builder, usage, config), &StepOutcome::from_kind(OutcomeKind::Observed))
 }
 
 fn notify(report: &Report) -> Vec<Notification> {
@@ -80,11 +80,11 @@ fn message(report: &Report) -> Message {
 }
 
 /// Checks severity and text of the only message of a run.
-fn check(report: &Report, severity: &str, says: &[&str]) {
+fn check(report: &Report, severity: &str, texts: &[&str]) {
     let message = message(report);
     assert_eq!(message.severity, severity, "{}", message.body);
-    for what in says {
-        assert!(message.body.contains(what), "`{what}` is not in:\n{}", message.body);
+    for text in texts {
+        assert!(message.body.contains(text), "`{text}` is not in:\n{}", message.body);
     }
 }
 

@@ -123,8 +123,8 @@ mod tests {
 
     use super::*;
 
-    fn undo(given: SageMakerBuilder, action: SageMakerAction) -> String {
-        let resource = given.tag("Purpose", "it's http://www.demo").tag("curfew:marked", "x").build();
+    fn undo(builder: SageMakerBuilder, action: SageMakerAction) -> String {
+        let resource = builder.tag("Purpose", "it's http://www.demo").tag("curfew:marked", "x").build();
         let target = Target {
             region: resource.region.clone(),
             resource: resource.id.clone(),

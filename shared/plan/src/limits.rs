@@ -57,7 +57,7 @@ pub fn hold_where_exceeded(plan: &mut Plan, limits: &LimitsConfig) {
     let exceeded = LimitsExceeded {
         actions: ends,
         fleet,
-        kind: kind_of(steps),
+        kind: resource_noun(steps),
         actions_max: limits.actions_max,
         fleet_share_max_percent: limits.fleet_share_max_percent.get(),
     };
@@ -94,7 +94,7 @@ fn skip_refused_above(plan: &mut Plan, tried_max: usize) {
 }
 
 /// A function's plan is about one kind, and only about its snapshots besides.
-fn kind_of(steps: &[Step]) -> &'static str {
+fn resource_noun(steps: &[Step]) -> &'static str {
     let kinds = steps.iter().find_map(|step| match step.action {
         Action::Volume(..) => Some("volumes"),
         Action::SageMaker(..) => Some("SageMaker resources"),
@@ -165,15 +165,15 @@ mod tests {
     }
 
     #[test]
-    fn it_says_the_limit_and_who_does_what() {
+    fn the_reason_names_the_limit_and_the_commands() {
         let check = |actions_max: u32, allows: &str| {
             let (ends, fleet, kind) = (5, 30, "instances");
             let exceeded = LimitsExceeded { actions: ends, fleet, kind, actions_max, fleet_share_max_percent: 10 };
-            let said = format!(
+            let expect = format!(
                 "5 of 30 instances are due at once, which exceeds [limits] {allows}; a person must approve that \
                  (`curfew plans`). Keep what you need: `curfew keep ID`"
             );
-            assert_eq!(exceeded.to_string(), said);
+            assert_eq!(exceeded.to_string(), expect);
         };
         check(3, "actions_max = 3");
         check(5, "fleet_share_max_percent = 10");

@@ -126,8 +126,8 @@ impl Report {
     /// Explains why no region could be observed. `None` if at least one was.
     #[must_use]
     pub fn saw_nothing(&self) -> Option<String> {
-        let unseen = |region: &Region| self.gaps.iter().any(|gap| gap.region == *region && gap.kind.hides_region());
-        self.regions.iter().all(unseen).then(|| {
+        let is_hidden = |region: &Region| self.gaps.iter().any(|gap| gap.region == *region && gap.kind.hides_region());
+        self.regions.iter().all(is_hidden).then(|| {
             let gaps: Vec<String> = self.gaps.iter().map(|gap| format!("{}: {}", gap.region, gap.in_run())).collect();
             format!("no region could be read: {}", gaps.join("; "))
         })

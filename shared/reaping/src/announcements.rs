@@ -70,9 +70,9 @@ pub(crate) trait AnnouncementTarget: Copy {
             .filter(|rule| self.mode(*rule) == mode)
             .filter_map(|rule| Some((rule, self.announced(rule, mode)?)))
             .collect();
-        let of_mode = verdicts.iter().filter(|(rule, _)| self.mode(*rule) == mode);
+        let verdicts_of_mode = verdicts.iter().filter(|(rule, _)| self.mode(*rule) == mode);
         let refused = self.record().filter(|_| mode == Mode::Enforce).map(|record| record.refused.clone());
-        let settled = settle(of_mode, &before, refused.unwrap_or_default(), mode, self.now());
+        let settled = settle(verdicts_of_mode, &before, refused.unwrap_or_default(), mode, self.now());
         RuleTrack { mode, settled, announced_before: before }
     }
 
@@ -121,10 +121,10 @@ pub(crate) trait AnnouncementTarget: Copy {
 
     /// Announcements except the new ones, for which no message was accepted yet.
     fn still_announced(self, track: &RuleTrack) -> impl Iterator<Item = (Rule, AnnouncedAction)> {
-        let is_news =
+        let is_new =
             |rule: &Rule| track.settled.newly_announced.iter().any(|(violation, _)| violation.evidence.rule() == *rule);
         let entries = track.settled.entries.iter().map(|(rule, announced)| (*rule, *announced));
-        entries.filter(move |(rule, _)| !is_news(rule))
+        entries.filter(move |(rule, _)| !is_new(rule))
     }
 
     /// The memory of a judged resource for the next run.
@@ -168,7 +168,7 @@ pub(crate) trait AnnouncementTarget: Copy {
         if !is_marked && !owners_moment {
             return None;
         }
-        // An owner's own moment is announced and carried out in one run; of other news no message was accepted yet.
+        // An owner's own moment is announced and carried out in one run; no message about other new violations was accepted yet.
         let mark = if is_marked { None } else { Mark::earliest(self.still_announced(track)) };
         let action = self.end(announced.ending, rule, mark)?;
         let already_notified = track.mode == Mode::Observe
@@ -180,7 +180,7 @@ pub(crate) trait AnnouncementTarget: Copy {
         Some(Step {
             deadline: Some(announced.deadline),
             already_notified,
-            refused_at: track.settled.refusal_of(*announced).map(|refusal| refusal.at),
+            refused_at: track.settled.refusal_for(*announced).map(|refusal| refusal.at),
             ..self.step(track.mode, action, violation.evidence.clone())
         })
     }
@@ -202,33 +202,33 @@ pub(crate) trait AnnouncementTarget: Copy {
         let mark = Mark::earliest(entries.iter().map(|(rule, announced)| (*rule, *announced)));
         let mark_is_right =
             track.mode == Mode::Observe || self.tags().get(MARKED).cloned() == mark.map(|mark| mark.to_string());
-        let is_news = !track.settled.newly_announced.is_empty();
+        let has_new = !track.settled.newly_announced.is_empty();
         let called_off = track.announced_before.iter().find(|(rule, _)| !entries.contains_key(*rule));
         // The removal that tells what is called off corrects the mark as well.
         let refused = self.label_refusal(track.mode);
         let is_refused = refused.is_some_and(|refusal| refusal.holds(self.now()));
         let is_to_correct = !mark_is_right && called_off.is_none() && !is_refused;
-        if (is_news || is_to_correct)
-            && let Some((evidence, deadline, besides)) = first_said(track)
+        if (has_new || is_to_correct)
+            && let Some((evidence, deadline, further_evidence)) = evidence_by_deadline(track)
         {
             return Some(Step {
                 deadline: Some(deadline),
-                further_evidence: besides,
-                already_notified: !is_news,
+                further_evidence,
+                already_notified: !has_new,
                 refused_at: refused.map(|refusal| refusal.at),
                 ..self.step(track.mode, Announcement::Mark(entries.clone()).into(), evidence)
             });
         }
-        let outlived = self.stale_tag().filter(|_| track.mode == Mode::Enforce);
+        let stale = self.stale_tag().filter(|_| track.mode == Mode::Enforce);
         // A mark without an announcement is removed without a message.
         let is_stray = |rule: &Rule| !mark_is_right && mark.is_none() && self.mode(*rule) == track.mode;
         let stray = self.stray_mark().filter(is_stray);
         let (rule, called_off) = match called_off {
             Some((rule, announced)) => (*rule, Some(announced)),
-            None => (outlived.map(|(rule, _)| rule).or(stray)?, None),
+            None => (stale.map(|(rule, _)| rule).or(stray)?, None),
         };
         let evidence = Evidence::resolved(rule);
-        let unmark = Announcement::Unmark { remaining: mark, also: outlived.map(|(_, key)| key) };
+        let unmark = Announcement::Unmark { remaining: mark, also: stale.map(|(_, key)| key) };
         Some(Step {
             deadline: called_off.map(|announced| announced.deadline),
             already_notified: called_off.is_none(),
@@ -249,25 +249,29 @@ pub(crate) trait AnnouncementTarget: Copy {
         if track.mode != Mode::Observe {
             return None;
         }
-        let asked = |rule: Rule| known.iter().find(|(violation, _)| violation.evidence.rule() == rule);
-        let evidence = |rule: Rule| match asked(rule) {
+        let known_violation = |rule: Rule| known.iter().find(|(violation, _)| violation.evidence.rule() == rule);
+        let evidence = |rule: Rule| match known_violation(rule) {
             Some((violation, _)) => violation.evidence.clone(),
             None => Evidence::repeated(rule),
         };
-        let mut said: Vec<_> =
+        let mut by_deadline: Vec<_> =
             entries.iter().map(|(rule, announced)| (announced.deadline, *rule, *announced)).collect();
-        said.sort_unstable_by_key(|(deadline, rule, _)| (*deadline, *rule));
-        let (deadline, rule, announced) = *said.first()?;
-        let was_told = self.notices().was_notified(
+        by_deadline.sort_unstable_by_key(|(deadline, rule, _)| (*deadline, *rule));
+        let (deadline, rule, announced) = *by_deadline.first()?;
+        let already_notified = self.notices().was_notified(
             self.id(),
             &NotificationKey::would(rule),
             &would_fingerprint(announced.ending, deadline),
         );
-        let end = Some(announced.ending).filter(|_| was_told && asked(rule).is_none() && deadline <= self.now());
+        let end = Some(announced.ending)
+            .filter(|_| already_notified && known_violation(rule).is_none() && deadline <= self.now());
         let step = match end.and_then(|ending| self.end(ending, rule, None)) {
             Some(action) => self.step(track.mode, action, evidence(rule)),
             None => Step {
-                further_evidence: said[1..].iter().map(|(deadline, rule, _)| (evidence(*rule), *deadline)).collect(),
+                further_evidence: by_deadline[1..]
+                    .iter()
+                    .map(|(deadline, rule, _)| (evidence(*rule), *deadline))
+                    .collect(),
                 ..self.step(track.mode, Announcement::Mark(entries.clone()).into(), evidence(rule))
             },
         };
@@ -275,10 +279,10 @@ pub(crate) trait AnnouncementTarget: Copy {
     }
 
     fn notify_only_step(self, track: &RuleTrack) -> Option<Step> {
-        let untold = |(violation, why): &&(Violation, NotifyOnlyReason)| {
+        let is_to_notify = |(violation, why): &&(Violation, NotifyOnlyReason)| {
             !self.notices().was_notified(self.id(), &NotificationKey::rule(violation.evidence.rule()), why.as_str())
         };
-        let (violation, why) = track.settled.notify_only.iter().find(untold)?;
+        let (violation, why) = track.settled.notify_only.iter().find(is_to_notify)?;
         let step = self.step(track.mode, Announcement::Notify.into(), violation.evidence.clone());
         Some(Step { notify_only: Some(*why), ..step })
     }
@@ -321,13 +325,13 @@ pub(crate) fn start_keys() -> Vec<NotificationKey> {
 
 /// The evidence that an announcement names first, by the earliest deadline, and the rest: of the new violations, or if there are none, of the known
 /// ones.
-fn first_said(track: &RuleTrack) -> Option<(Evidence, Timestamp, FurtherEvidence)> {
-    let SettledVerdicts { newly_announced: news, announced_before: known, .. } = &track.settled;
-    let said = if news.is_empty() { known } else { news };
-    let mut said: FurtherEvidence =
-        said.iter().map(|(violation, announced)| (violation.evidence.clone(), announced.deadline)).collect();
-    said.sort_by_key(|(_, deadline)| *deadline);
-    let mut said = said.into_iter();
-    let (evidence, deadline) = said.next()?;
-    Some((evidence, deadline, said.collect()))
+fn evidence_by_deadline(track: &RuleTrack) -> Option<(Evidence, Timestamp, FurtherEvidence)> {
+    let SettledVerdicts { newly_announced, announced_before, .. } = &track.settled;
+    let violations = if newly_announced.is_empty() { announced_before } else { newly_announced };
+    let mut by_deadline: FurtherEvidence =
+        violations.iter().map(|(violation, announced)| (violation.evidence.clone(), announced.deadline)).collect();
+    by_deadline.sort_by_key(|(_, deadline)| *deadline);
+    let mut by_deadline = by_deadline.into_iter();
+    let (evidence, deadline) = by_deadline.next()?;
+    Some((evidence, deadline, by_deadline.collect()))
 }

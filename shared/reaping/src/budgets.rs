@@ -19,8 +19,8 @@ use crate::rules::over_budget;
 
 pub use close::close;
 
-/// Decides about each budget. The log of the region `home` has the notifications. Without that log nobody is notified, because every beat would
-/// repeat it.
+/// Decides about each budget. The log of the region `home` has the notifications; without it the beat notifies of nothing, because every beat
+/// would repeat it.
 #[must_use]
 pub fn decide(
     documents: &BTreeMap<BudgetHolder, Budget>,
@@ -29,11 +29,11 @@ pub fn decide(
     memory: &NotificationLogs,
     home: &Region,
 ) -> Plan {
-    let nothing_told = NotificationLog::default();
+    let empty_log = NotificationLog::default();
     let mut plan = Plan { seen: documents.len(), steps: Vec::new(), skipped: Vec::new(), gaps: Vec::new() };
     for (holder, document) in documents {
         let case = BudgetCase { holder, document, config, memory, home };
-        let (id, notices) = (resource_of(holder), memory.get(home).unwrap_or(&nothing_told));
+        let (id, notices) = (resource_of(holder), memory.get(home).unwrap_or(&empty_log));
         PlanDecision::or_bug((home, &id), notices, || case.target(), || case.decide(ceiling)).add_to(&mut plan);
     }
     plan
@@ -63,11 +63,11 @@ impl BudgetCase<'_> {
 
     /// The shares at which people are notified. A team that is held is notified of that, whatever the configuration lists.
     fn thresholds(self) -> Vec<u16> {
-        let of_team = match self.holder {
+        let team_thresholds = match self.holder {
             BudgetHolder::Account => None,
             BudgetHolder::Team(name) => self.config.team(name).and_then(|team| team.notify_at_percent.clone()),
         };
-        let mut thresholds = of_team.unwrap_or_else(|| self.config.account.notify_at_percent.clone());
+        let mut thresholds = team_thresholds.unwrap_or_else(|| self.config.account.notify_at_percent.clone());
         if self.document.over_budget.is_some_and(|action| action != OverBudget::Notify) {
             thresholds.push(SPENT_PERCENT);
         }
@@ -80,13 +80,13 @@ impl BudgetCase<'_> {
         let document = self.document;
         let Some(as_of) = document.as_of else { return Err(SkipReason::BudgetUnknown) };
         // Of a budget of nothing everything is over.
-        let of_nothing = if document.verdict == BudgetVerdict::Ok { 0 } else { u64::from(SPENT_PERCENT) };
-        let percent = document.spent_usd.percent_of(limit.budget).unwrap_or(of_nothing);
+        let zero_budget_percent = if document.verdict == BudgetVerdict::Ok { 0 } else { u64::from(SPENT_PERCENT) };
+        let percent = document.spent_usd.percent_of(limit.budget).unwrap_or(zero_budget_percent);
         let reached = self.thresholds().into_iter().rfind(|share| u64::from(*share) <= percent);
         let Some(threshold_percent) = reached else { return Err(SkipReason::WithinBudget) };
         let holds = matches!(document.verdict, BudgetVerdict::Hold | BudgetVerdict::Stop);
         let already_notified =
-            self.memory.get(self.home).is_none_or(|told| self.was_notified(told, limit, threshold_percent));
+            self.memory.get(self.home).is_none_or(|log| self.was_notified(log, limit, threshold_percent));
         if already_notified && !holds {
             return Err(SkipReason::Notified);
         }

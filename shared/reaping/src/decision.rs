@@ -83,7 +83,7 @@ mod tests {
     }
 
     /// A log with an announcement and a notification about one resource.
-    fn memory_of(id: &str) -> NotificationLogs {
+    fn memory_about(id: &str) -> NotificationLogs {
         let mut log = log_of_labels(
             &id.into(),
             time("2026-01-01T00:00:00Z"),
@@ -101,7 +101,7 @@ mod tests {
     fn a_bug_about_one_instance_ends_no_run() {
         let (sound, planted) = (instance().build(), instance().id("i-planted-bug").build());
         let usages = BTreeMap::from([(sound.id.clone(), idle())]);
-        let memory = memory_of("i-planted-bug");
+        let memory = memory_about("i-planted-bug");
         let decide = |items: &[_]| {
             let seen = Observation { items: items.to_vec(), gaps: Vec::new() };
             crate::instances::decide(&seen, &usages, &memory, &enforcing(ENFORCE), time(NOW))
@@ -144,7 +144,7 @@ mod tests {
             [(&["vol-1", "vol-planted-bug"][..], &["snap-1"][..]), (&["vol-1"], &["snap-1", "snap-planted-bug"])]
         {
             let planted = [volumes, snapshots].concat().into_iter().find(|id| id.contains(PLANTED_BUG)).unwrap();
-            let memory = memory_of(planted);
+            let memory = memory_about(planted);
             check(&decide(volumes, snapshots, &memory), &decide(&["vol-1"], &["snap-1"], &memory), &memory);
         }
     }
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn a_bug_about_one_notebook_ends_no_run() {
         let (sound, planted) = (notebook().build(), notebook().id("notebook-instance/planted-bug").build());
-        let memory = memory_of(planted.id.as_str());
+        let memory = memory_about(planted.id.as_str());
         let decide = |items: &[_]| {
             let seen = Observation { items: items.to_vec(), gaps: Vec::new() };
             let activities = crate::sagemaker::Activities::new();
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn a_bug_about_one_budget_ends_no_beat() {
-        let memory = memory_of("planted-bug");
+        let memory = memory_about("planted-bug");
         let decide = |teams: &[&str]| {
             let documents = teams.iter().map(|team| (BudgetHolder::Team((*team).into()), Budget::default())).collect();
             crate::budgets::decide(&documents, &Config::default(), Mode::Enforce, &memory, &"us-east-1".into())

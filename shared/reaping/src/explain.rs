@@ -127,9 +127,10 @@ pub(crate) struct JudgedRule<'a> {
 
 impl JudgedRule<'_> {
     pub(crate) fn into_explanation(self) -> RuleExplanation {
-        let said = self.track.settled.entries.get(&self.rule).copied();
+        let announced_action = self.track.settled.entries.get(&self.rule).copied();
         let before = self.track.announced_before.get(&self.rule);
-        let announced = said.is_some_and(|said| before.is_some_and(|before| before.deadline == said.deadline));
+        let announced = announced_action
+            .is_some_and(|announced_action| before.is_some_and(|before| before.deadline == announced_action.deadline));
         let due = match self.verdict {
             Verdict::Violated(violation) => Some(violation.due),
             Verdict::Compliant | Verdict::Unknown => None,
@@ -147,11 +148,11 @@ impl JudgedRule<'_> {
                 Verdict::Violated(_) => RuleVerdict::Violated,
             },
             is_ahead: matches!(self.verdict, Verdict::Violated(violation) if violation.since.is_some_and(|since| since > self.now)),
-            action: said.map(|said| said.ending.as_str()).or(notify),
-            deadline: said.map(|said| said.deadline),
+            action: announced_action.map(|announced_action| announced_action.ending.as_str()).or(notify),
+            deadline: announced_action.map(|announced_action| announced_action.deadline),
             announced,
             notify_only,
-            when: self.when(said, announced, due),
+            when: self.when(announced_action, announced, due),
             coming: self.coming,
             starts_at: None,
             evidence: self.evidence,
@@ -159,22 +160,24 @@ impl JudgedRule<'_> {
         }
     }
 
-    fn when(&self, said: Option<AnnouncedAction>, announced: bool, due: Option<DueAction>) -> String {
-        match (self.verdict, said, due) {
-            (Verdict::Compliant, ..) => self.when_kept(),
-            (Verdict::Unknown, Some(said), _) => {
-                format!("not while this is unknown; announced for {}", said.deadline)
+    fn when(&self, announced_action: Option<AnnouncedAction>, announced: bool, due: Option<DueAction>) -> String {
+        match (self.verdict, announced_action, due) {
+            (Verdict::Compliant, ..) => self.when_compliant(),
+            (Verdict::Unknown, Some(announced_action), _) => {
+                format!("not while this is unknown; announced for {}", announced_action.deadline)
             }
-            (_, Some(said), Some(DueAction::NotifyOnly(why))) => {
-                format!("not now, because {}; announced for {}", why.explain(), said.deadline)
+            (_, Some(announced_action), Some(DueAction::NotifyOnly(why))) => {
+                format!("not now, because {}; announced for {}", why.explain(), announced_action.deadline)
             }
             (_, _, Some(DueAction::NotifyOnly(why))) => format!("notify only: {}", why.explain()),
-            (_, Some(said), due) => self.when_said(said, announced, matches!(due, Some(DueAction::AtOnce(..)))),
+            (_, Some(announced_action), due) => {
+                self.when_announced(announced_action, announced, matches!(due, Some(DueAction::AtOnce(..))))
+            }
             (_, None, _) => "not while this is unknown".to_owned(),
         }
     }
 
-    fn when_kept(&self) -> String {
+    fn when_compliant(&self) -> String {
         let coming = self.coming.as_ref().map(|coming| coming.describe(self.mode.mode));
         let when = coming.unwrap_or_else(|| WHILE_COMPLIANT.to_owned());
         match self.track.announced_before.get(&self.rule) {
@@ -183,8 +186,8 @@ impl JudgedRule<'_> {
         }
     }
 
-    fn when_said(&self, said: AnnouncedAction, announced: bool, owners_moment: bool) -> String {
-        let AnnouncedAction { ending, deadline, .. } = said;
+    fn when_announced(&self, announced_action: AnnouncedAction, announced: bool, owners_moment: bool) -> String {
+        let AnnouncedAction { ending, deadline, .. } = announced_action;
         let ended = ending.past_tense();
         if let Some(refusal) = self.track.settled.refused_rules.get(&self.rule) {
             return describe_refusal(*refusal);
@@ -327,7 +330,7 @@ pub(crate) fn skipping_tag(reason: SkipReason, tags: &Tags, unreadable: Option<&
 }
 
 /// EC2's name for a state.
-pub(crate) fn state_of(state: &impl Serialize) -> String {
+pub(crate) fn state_name(state: &impl Serialize) -> String {
     let word = serde_json::to_value(state).unwrap_or_default();
     word.as_str().unwrap_or_default().to_owned()
 }

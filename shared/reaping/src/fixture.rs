@@ -116,7 +116,7 @@ impl RuleInput {
 
 /// Evidence of each kind, with every fact that it may have.
 pub fn evidence_of_each_rule() -> Vec<Evidence> {
-    let of = |rule, given: RuleInput| match given.judge(|subject| rules::judge(rule, subject)) {
+    let evidence_of = |rule, input: RuleInput| match input.judge(|subject| rules::judge(rule, subject)) {
         Verdict::Violated(violation) => violation.evidence,
         verdict => panic!("{rule}: {verdict:?}"),
     };
@@ -131,7 +131,7 @@ pub fn evidence_of_each_rule() -> Vec<Evidence> {
     let budgets = BudgetStatuses(BTreeMap::from([(BudgetHolder::Team("vision".into()), spent)]));
     let budget = "[teams.vision]\nmonthly_budget_usd = 100\nover_budget = \"stop\"";
     let no_job = JobStates(BTreeMap::from([(JobId::read("vision/llama-0123abcd").unwrap(), None)]));
-    let stranger = untagged().tag("curfew:job", "vision/llama-0123abcd").tag("curfew:attempt", "1");
+    let not_owned = untagged().tag("curfew:job", "vision/llama-0123abcd").tag("curfew:attempt", "1");
     let volume = volume().build();
     let config = Config::default();
     let orphaned = VolumeSubject {
@@ -147,16 +147,16 @@ pub fn evidence_of_each_rule() -> Vec<Evidence> {
     let inactive =
         InactiveEvidence { from: at, to: at, shown_by: ActivitySource::Requests, gpu_max_percent: Some(0.0) };
     vec![
-        of(Rule::Expired, instance().tag(EXPIRES_AT, "2026-09-01T11:00:00Z").into()),
-        of(Rule::OverBudget, RuleInput::from(instance()).config(budget).budgets(budgets)),
-        of(Rule::Untagged, RuleInput::from(stranger).jobs(no_job)),
-        of(
+        evidence_of(Rule::Expired, instance().tag(EXPIRES_AT, "2026-09-01T11:00:00Z").into()),
+        evidence_of(Rule::OverBudget, RuleInput::from(instance()).config(budget).budgets(budgets)),
+        evidence_of(Rule::Untagged, RuleInput::from(not_owned).jobs(no_job)),
+        evidence_of(
             Rule::UnlistedProject,
             RuleInput::from(instance().tag("Project", "doom")).config("[projects]\nallowed = [\"atlas\"]"),
         ),
-        of(Rule::Idle, RuleInput::from(instance()).usage(idle())),
-        of(Rule::Hours, instance().tag("curfew:hours", "Mon-Fri 06:00-12:10 UTC").into()),
-        of(Rule::Lifetime, instance().launched("2026-08-01T00:00:00Z").into()),
+        evidence_of(Rule::Idle, RuleInput::from(instance()).usage(idle())),
+        evidence_of(Rule::Hours, instance().tag("curfew:hours", "Mon-Fri 06:00-12:10 UTC").into()),
+        evidence_of(Rule::Lifetime, instance().launched("2026-08-01T00:00:00Z").into()),
         orphaned.evidence(),
         expired::evidence_of_snapshot("vol-0abc".into(), at, at),
         orphans::evidence_of_failed_snapshot(&"vol-0abc".into(), &"snap-0def".into()),

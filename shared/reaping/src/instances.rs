@@ -57,12 +57,12 @@ pub fn decide(
     now: Timestamp,
 ) -> Plan {
     let mut plan = Plan { seen: seen.items.len(), steps: Vec::new(), skipped: Vec::new(), gaps: seen.gaps.clone() };
-    let nothing_told = NotificationLog::default();
+    let empty_log = NotificationLog::default();
     let mut instances: Vec<&Instance> = seen.items.iter().collect();
     instances.sort_by_key(|instance| (&instance.region, &instance.id));
     for instance in instances {
         let usage = usages.get(&instance.id).unwrap_or(&NOT_ASKED);
-        let notices = memory.get(&instance.region).unwrap_or(&nothing_told);
+        let notices = memory.get(&instance.region).unwrap_or(&empty_log);
         let case = InstanceCase { instance, usage, notices, policy, now };
         let place = (&instance.region, &instance.id);
         PlanDecision::or_bug(place, notices, || case.target(), || case.decide()).add_to(&mut plan);

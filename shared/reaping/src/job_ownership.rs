@@ -84,17 +84,17 @@ impl JobStates {
     #[must_use]
     pub fn ownership<'a>(&self, instance: &'a Instance) -> JobOwnership<'a> {
         let Some(job) = instance.tags.get(JOB).map(String::as_str) else { return JobOwnership::None };
-        let stranger = |why| JobOwnership::NotOwned(RejectedClaim { job, why });
-        let Ok(id) = JobId::read(job) else { return stranger(RejectionReason::NoName) };
+        let not_owned = |why| JobOwnership::NotOwned(RejectedClaim { job, why });
+        let Ok(id) = JobId::read(job) else { return not_owned(RejectionReason::NoName) };
         let Some(state) = self.0.get(&id) else { return JobOwnership::Unknown(job) };
-        let Some(state) = state else { return stranger(RejectionReason::NoJob) };
+        let Some(state) = state else { return not_owned(RejectionReason::NoJob) };
         if state.is_closed() {
-            return stranger(RejectionReason::Closed);
+            return not_owned(RejectionReason::Closed);
         }
         let attempt = instance.tags.get(ATTEMPT).and_then(|attempt| attempt.trim().parse().ok());
         match state.knows(&instance.region, &instance.id, attempt) {
             Some(true) => JobOwnership::Owned(job),
-            Some(false) => stranger(RejectionReason::NotItsOwn),
+            Some(false) => not_owned(RejectionReason::NotItsOwn),
             None => JobOwnership::Unknown(job),
         }
     }
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(jobs.ownership(&instance), expect, "{named} {attempt}");
     }
 
-    fn stranger(job: &str, why: RejectionReason) -> JobOwnership<'_> {
+    fn not_owned(job: &str, why: RejectionReason) -> JobOwnership<'_> {
         JobOwnership::NotOwned(RejectedClaim { job, why })
     }
 
@@ -144,24 +144,24 @@ mod tests {
     }
 
     #[test]
-    fn any_other_is_a_stranger() {
+    fn any_other_instance_is_not_owned() {
         let running = |region| jobs(Phase::Running(placed("i-0other", region)));
-        check(NAMED, "2", &running("us-east-1"), stranger(NAMED, RejectionReason::NotItsOwn));
-        check(NAMED, "2", &jobs(Phase::Submitted), stranger(NAMED, RejectionReason::NotItsOwn));
+        check(NAMED, "2", &running("us-east-1"), not_owned(NAMED, RejectionReason::NotItsOwn));
+        check(NAMED, "2", &jobs(Phase::Submitted), not_owned(NAMED, RejectionReason::NotItsOwn));
         // An id is of one region.
         let elsewhere = jobs(Phase::Running(placed("i-0abc", "eu-west-1")));
-        check(NAMED, "2", &elsewhere, stranger(NAMED, RejectionReason::NotItsOwn));
-        check(NAMED, "2", &jobs(ended(true)), stranger(NAMED, RejectionReason::Closed));
+        check(NAMED, "2", &elsewhere, not_owned(NAMED, RejectionReason::NotItsOwn));
+        check(NAMED, "2", &jobs(ended(true)), not_owned(NAMED, RejectionReason::Closed));
         let none = JobStates(BTreeMap::from([(JobId::read(NAMED).unwrap(), None)]));
-        check(NAMED, "2", &none, stranger(NAMED, RejectionReason::NoJob));
-        check("llama", "2", &none, stranger("llama", RejectionReason::NoName));
+        check(NAMED, "2", &none, not_owned(NAMED, RejectionReason::NoJob));
+        check("llama", "2", &none, not_owned("llama", RejectionReason::NoName));
     }
 
     #[test]
     fn during_a_launch_the_ownership_is_unknown() {
         check(NAMED, "2", &jobs(launching()), JobOwnership::Unknown(NAMED));
         check(NAMED, "soon", &jobs(launching()), JobOwnership::Unknown(NAMED));
-        check(NAMED, "1", &jobs(launching()), stranger(NAMED, RejectionReason::NotItsOwn));
+        check(NAMED, "1", &jobs(launching()), not_owned(NAMED, RejectionReason::NotItsOwn));
     }
 
     #[test]
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deadline_is_what_the_state_of_a_job_says_of_its_machine() {
+    fn the_deadline_comes_from_the_state_of_the_job() {
         let running = |instance| jobs(Phase::Running(placed(instance, "us-east-1")));
         check_deadline(NAMED, &running("i-0abc"), Some("2026-09-02T12:10:00Z"));
         check_deadline(NAMED, &jobs(ended(false)), Some("2026-09-02T12:10:00Z"));
@@ -193,10 +193,10 @@ mod tests {
     }
 
     #[test]
-    fn each_job_is_looked_up_once() {
-        let of = |job: &str| instance().tag("curfew:job", job).build();
-        let seen = [of(NAMED), instance().build(), of(NAMED), of("llama"), of("nlp/bert-0123abcd")];
-        let found: Vec<String> = claimed_jobs(&seen).iter().map(ToString::to_string).collect();
-        assert_eq!(found, ["nlp/bert-0123abcd", NAMED]);
+    fn each_claimed_job_is_listed_once() {
+        let named = |job: &str| instance().tag("curfew:job", job).build();
+        let seen = [named(NAMED), instance().build(), named(NAMED), named("llama"), named("nlp/bert-0123abcd")];
+        let claimed: Vec<String> = claimed_jobs(&seen).iter().map(ToString::to_string).collect();
+        assert_eq!(claimed, ["nlp/bert-0123abcd", NAMED]);
     }
 }

@@ -112,6 +112,6 @@ pub(crate) fn effective_mode_and_its_source(
     if !missing_tags(tags, config).is_empty() {
         return (config.untagged.mode, ModeSource::Untagged);
     }
-    let of_team = team_of(tags, config).and_then(|team| Some((config.team(&team)?.mode?, ModeSource::Team(team))));
-    of_team.unwrap_or((config.mode, ModeSource::Account))
+    let team_mode = team_of(tags, config).and_then(|team| Some((config.team(&team)?.mode?, ModeSource::Team(team))));
+    team_mode.unwrap_or((config.mode, ModeSource::Account))
 }

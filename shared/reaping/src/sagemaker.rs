@@ -61,11 +61,11 @@ pub fn decide(
     now: Timestamp,
 ) -> Plan {
     let mut plan = Plan { seen: seen.items.len(), steps: Vec::new(), skipped: Vec::new(), gaps: seen.gaps.clone() };
-    let nothing_told = NotificationLog::default();
+    let empty_log = NotificationLog::default();
     let mut resources: Vec<&SageMakerResource> = seen.items.iter().collect();
     resources.sort_by_key(|resource| (&resource.region, &resource.id));
     for resource in resources {
-        let notices = memory.get(&resource.region).unwrap_or(&nothing_told);
+        let notices = memory.get(&resource.region).unwrap_or(&empty_log);
         let case = SageMakerCase::new(resource, activities, notices, policy, now);
         let place = (&resource.region, &resource.id);
         PlanDecision::or_bug(place, notices, || case.target(), || case.decide()).add_to(&mut plan);
@@ -219,7 +219,7 @@ impl<'a> SageMakerCase<'a> {
             SageMakerKind::InferenceComponent(InferenceComponent { endpoint, .. }) => {
                 format!("SageMaker inference component of {endpoint}")
             }
-            SageMakerKind::Job(job) => format!("SageMaker {} job", crate::explain::state_of(&job.job)),
+            SageMakerKind::Job(job) => format!("SageMaker {} job", crate::explain::state_name(&job.job)),
         };
         match (instance_type, instances) {
             (Some(name), Some(count)) if *count > 1 => format!("{kind}, {count} x ml.{name}"),

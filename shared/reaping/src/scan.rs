@@ -25,18 +25,18 @@ pub use crate::volumes::scan as volumes;
 /// Findings about each of these resources. A bug about one is a gap that names it.
 pub(crate) fn find_in_each<'a, R: 'a>(
     resources: impl Iterator<Item = &'a R>,
-    place_of: fn(&R) -> (&Region, &ResourceId),
+    place: fn(&R) -> (&Region, &ResourceId),
     find: impl Fn(&'a R) -> Option<ScanFinding>,
 ) -> Observation<ScanFinding> {
-    let mut found = Observation::default();
+    let mut findings = Observation::default();
     for resource in resources {
-        let (region, id) = place_of(resource);
+        let (region, id) = place(resource);
         match catch_bug(id, || find(resource)) {
-            Ok(finding) => found.items.extend(finding),
-            Err(bug) => found.gaps.push(Gap::for_bug(&bug, region, id)),
+            Ok(finding) => findings.items.extend(finding),
+            Err(bug) => findings.gaps.push(Gap::for_bug(&bug, region, id)),
         }
     }
-    found
+    findings
 }
 
 /// One resource and all that is found of it.
@@ -139,8 +139,11 @@ impl FindingTotal {
 /// cost more than one.
 pub fn sort(findings: &mut [ScanFinding]) {
     findings.sort_by(|one, other| {
-        let place = |of: &ScanFinding| {
-            Reverse((price::rate(of.price), of.price.is_none().then_some((of.accelerators, of.size_gib))))
+        let place = |finding: &ScanFinding| {
+            Reverse((
+                price::rate(finding.price),
+                finding.price.is_none().then_some((finding.accelerators, finding.size_gib)),
+            ))
         };
         let by_price = place(one).cmp(&place(other));
         by_price.then_with(|| (&one.region, &one.resource).cmp(&(&other.region, &other.resource)))

@@ -80,8 +80,9 @@ impl SettledVerdicts {
             }
             DueAction::NotifyOnly(why) => self.notify_only.push((violation.clone(), why)),
             DueAction::AtOnce(ending, deadline) => {
-                let said = announced.filter(|announced| announced.deadline == deadline && announced.ending == ending);
-                self.becomes_due(rule, violation, said.unwrap_or_else(|| self.announce(ending, deadline)));
+                let earlier =
+                    announced.filter(|announced| announced.deadline == deadline && announced.ending == ending);
+                self.becomes_due(rule, violation, earlier.unwrap_or_else(|| self.announce(ending, deadline)));
             }
             DueAction::After(ending, first_deadline) => {
                 match announced.filter(|announced| covers(*announced, violation, ending)) {
@@ -100,13 +101,13 @@ impl SettledVerdicts {
     }
 
     /// The refusal of this very action: one from before its announcement was of another.
-    pub(crate) fn refusal_of(&self, announced: AnnouncedAction) -> Option<Refusal> {
+    pub(crate) fn refusal_for(&self, announced: AnnouncedAction) -> Option<Refusal> {
         self.refused.get(&announced.ending).copied().filter(|refusal| refusal.at >= whole_second(announced.at))
     }
 
     /// The refusals of what is still announced.
     pub(crate) fn standing_refusals(&self) -> impl Iterator<Item = (ResourceAction, Refusal)> {
-        self.entries.values().filter_map(|announced| Some((announced.ending, self.refusal_of(*announced)?)))
+        self.entries.values().filter_map(|announced| Some((announced.ending, self.refusal_for(*announced)?)))
     }
 
     const fn announce(&self, ending: ResourceAction, deadline: Timestamp) -> AnnouncedAction {
@@ -120,7 +121,7 @@ impl SettledVerdicts {
 
     fn becomes_due(&mut self, rule: Rule, violation: &Violation, announced: AnnouncedAction) {
         self.stays(rule, violation, announced);
-        if let Some(refusal) = self.refusal_of(announced).filter(|refusal| refusal.holds(self.now)) {
+        if let Some(refusal) = self.refusal_for(announced).filter(|refusal| refusal.holds(self.now)) {
             self.refused_rules.insert(rule, refusal);
             return;
         }
@@ -175,17 +176,17 @@ mod tests {
     }
 
     #[test]
-    fn what_was_announced_of_last_months_budget_ends_nothing_in_this_one() {
+    fn an_announcement_about_last_months_budget_ends_nothing_in_this_month() {
         let verdict = [spent_budget("2026-09-03T13:00:00Z")];
         let settled = |deadline: &str| {
             let before =
                 AnnouncedActions::from([(Rule::OverBudget, crate::fixture::announced(ResourceAction::Stop, deadline))]);
             settle(verdict.iter(), &before, BTreeMap::new(), Mode::Enforce, time("2026-09-03T12:00:00Z"))
         };
-        let of_last = settled("2026-08-31T21:59:59Z");
-        assert_eq!(of_last.due, None);
-        assert_eq!(of_last.newly_announced[0].1.deadline, time("2026-09-03T13:00:00Z"));
-        let of_this = settled("2026-08-31T22:00:00Z");
-        assert!(of_this.due.is_some() && of_this.newly_announced.is_empty());
+        let last_month = settled("2026-08-31T21:59:59Z");
+        assert_eq!(last_month.due, None);
+        assert_eq!(last_month.newly_announced[0].1.deadline, time("2026-09-03T13:00:00Z"));
+        let this_month = settled("2026-08-31T22:00:00Z");
+        assert!(this_month.due.is_some() && this_month.newly_announced.is_empty());
     }
 }

@@ -94,23 +94,23 @@ impl Subject<'_> {
             return (Mode::Enforce, ModeSource::OwnersSchedule);
         }
         // Its tags were copied from a job, or were meant for one, `curfew:mode=enforce` too: they opt nothing in, only out.
-        let is_stranger = matches!(self.ownership, JobOwnership::NotOwned(_))
+        let is_not_owned = matches!(self.ownership, JobOwnership::NotOwned(_))
             && !rule.is_owners_own()
             && self.curfew_tags.mode != Some(Mode::Observe);
         // Also once the tags are there: what was announced for their lack is called off in the mode it was announced in.
         let is_for_its_tags = self.curfew_tags.mode.is_none() && rule == Rule::Untagged;
-        let (mode, source) = if is_stranger || is_for_its_tags {
+        let (mode, source) = if is_not_owned || is_for_its_tags {
             (self.config.untagged.mode, ModeSource::Untagged)
         } else {
             effective_mode_and_its_source(self.curfew_tags, self.tags, self.config)
         };
-        let of_kind = match self.kind {
+        let limited = match self.kind {
             SubjectKind::SageMaker { .. } if source != ModeSource::Tag && self.config.sagemaker.mode < mode => {
                 (self.config.sagemaker.mode, ModeSource::SageMaker)
             }
             _ => (mode, source),
         };
-        if rule == Rule::OverBudget { over_budget::limited_mode(self, of_kind) } else { of_kind }
+        if rule == Rule::OverBudget { over_budget::limited_mode(self, limited) } else { limited }
     }
 
     /// The action that is possible for a rule where the configuration, or a tag, wants `action`; or why Curfew only notifies.

@@ -150,7 +150,7 @@ struct StorageView<'a> {
     sources: &'a BTreeMap<ResourceId, Tags>,
     live_jobs: &'a LiveJobs,
     memory: &'a NotificationLogs,
-    nothing_told: NotificationLog,
+    empty_log: NotificationLog,
     policy: &'a Policy,
     now: Timestamp,
 }
@@ -177,14 +177,14 @@ impl<'a> StorageView<'a> {
             sources: &seen.sources,
             live_jobs,
             memory,
-            nothing_told: NotificationLog::default(),
+            empty_log: NotificationLog::default(),
             policy,
             now,
         }
     }
 
     fn notices(&self, region: &Region) -> &NotificationLog {
-        self.memory.get(region).unwrap_or(&self.nothing_told)
+        self.memory.get(region).unwrap_or(&self.empty_log)
     }
 
     fn case<'c>(&'c self, volume: &'c Volume, used: Option<VolumeUse>) -> VolumeCase<'c> {

@@ -4,20 +4,20 @@ use super::*;
 use billing::budget::{Budget, BudgetBooks, LedgerSpends};
 use model::config::Config;
 use model::money::Amount;
-use reaping::budgets::decide as of_budgets;
+use reaping::budgets::decide as decide_budgets;
 
 /// A beat in which so much of a budget of $100 is spent, of the team vision or of the account.
 pub(super) fn beat(section: &str, over_budget: &str, spent: f64, mode: Mode) -> Report {
     let text = format!("mode = \"enforce\"\n[{section}]\nmonthly_budget_usd = 100\nover_budget = \"{over_budget}\"\n");
     let config = Config::read(&text).unwrap();
     let holder = if section == "account" { BudgetHolder::Account } else { BudgetHolder::Team("vision".into()) };
-    let (nothing, earlier) = (LedgerSpends::default(), BTreeMap::new());
+    let (no_spends, earlier) = (LedgerSpends::default(), BTreeMap::new());
     let document =
-        BudgetBooks::new((&config, mode), &nothing, &earlier, time(NOW)).budget_of(&holder, &Budget::default());
+        BudgetBooks::new((&config, mode), &no_spends, &earlier, time(NOW)).budget_of(&holder, &Budget::default());
     let spent_usd = Amount::from_usd(spent);
     let verdict = BudgetLimit::from_config(&holder, &config, mode).unwrap().verdict(spent_usd);
     let documents = BTreeMap::from([(holder, Budget { spent_usd, verdict, ..document })]);
-    let plan = of_budgets(&documents, &config, mode, &no_memory(), &home());
+    let plan = decide_budgets(&documents, &config, mode, &no_memory(), &home());
     let report = Report::from_plan(plan, "enforce-budgets", "run-1".into(), time(NOW), mode, vec![home()]);
     let outcome = if mode == Mode::Enforce { OutcomeKind::Done } else { OutcomeKind::Observed };
     with(report, &StepOutcome::from_kind(outcome))
@@ -36,10 +36,10 @@ fn a_spent_budget_is_an_action_only_where_something_is_really_held() {
 }
 
 #[test]
-fn observe_mode_takes_nothing_from_a_budget_that_is_only_told() {
-    let says = |over, mode| message(&beat("teams.vision", over, 100.0, mode)).body.contains("Observe mode");
-    assert_eq!(["notify", "hold", "stop"].map(|over| says(over, Mode::Observe)), [false, true, true]);
-    assert_eq!(["notify", "hold", "stop"].map(|over| says(over, Mode::Enforce)), [false; 3]);
+fn a_notify_only_budget_has_no_disclaimer_of_observe_mode() {
+    let has_disclaimer = |over, mode| message(&beat("teams.vision", over, 100.0, mode)).body.contains("Observe mode");
+    assert_eq!(["notify", "hold", "stop"].map(|over| has_disclaimer(over, Mode::Observe)), [false, true, true]);
+    assert_eq!(["notify", "hold", "stop"].map(|over| has_disclaimer(over, Mode::Enforce)), [false; 3]);
 }
 
 #[test]
@@ -53,14 +53,14 @@ fn the_account_is_not_called_resources_without_a_team() {
     let gap = Gap::new(&home(), "ce:GetCostAndUsage", "AccessDenied", GapKind::Part);
     let blind = Report { gaps: vec![gap], ..account };
     assert_eq!(message(&blind).subject, "Curfew (error): 2 notifications for the account");
-    let of_nobody = planned(untagged(), &idle(), "[untagged]\nmode = \"enforce\"");
-    assert_eq!(message(&of_nobody).subject, "Curfew (warning): 1 notification for resources without a team");
-    let both = Report { gaps: blind.gaps, ..of_nobody };
+    let without_team = planned(untagged(), &idle(), "[untagged]\nmode = \"enforce\"");
+    assert_eq!(message(&without_team).subject, "Curfew (warning): 1 notification for resources without a team");
+    let both = Report { gaps: blind.gaps, ..without_team };
     assert_eq!(message(&both).subject, "Curfew (error): 2 notifications for the account and resources without a team");
 }
 
 #[test]
-fn the_first_line_says_how_much_of_which_budget_is_spent() {
+fn the_first_line_names_the_budget_and_its_spend() {
     let vision = |over, spent, mode| first_line(&beat("teams.vision", over, spent, mode));
     assert_snapshot!(vision("notify", 50.0, Mode::Enforce), @"Budget of team vision: $50.00 of $100.00 for 2026-09 spent (50 %) at 2026-09-01 12:00 UTC.");
     assert_snapshot!(vision("hold", 100.0, Mode::Enforce), @"Curfew holds the jobs of team vision: $100.00 of $100.00 for 2026-09 spent (100 %) at 2026-09-01 12:00 UTC.");

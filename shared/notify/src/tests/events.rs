@@ -12,8 +12,8 @@ const GAP: &str = include_str!("../../../../docs/events/gap.json");
 
 /// The details of all notifications of a run, each as the schema wants it.
 fn details(report: &Report) -> Vec<Value> {
-    let news = notify(report);
-    let events = events(report, &news.iter().collect::<Vec<_>>());
+    let notifications = notify(report);
+    let events = events(report, &notifications.iter().collect::<Vec<_>>());
     let details: Vec<Value> = events.iter().map(|event| serde_json::from_str(&event.detail).unwrap()).collect();
     details.iter().for_each(check_schema);
     details
@@ -36,7 +36,7 @@ fn check_schema(detail: &Value) {
             Value::Number(_) => "number",
             other => panic!("{name} is {other}"),
         };
-        let is_of_type = |of: &Value| of == kind || (of == "number" && kind == "integer");
+        let is_of_type = |legal: &Value| legal == kind || (legal == "number" && kind == "integer");
         let types = &property["type"];
         let is_legal = types.as_array().map_or_else(|| is_of_type(types), |types| types.iter().any(is_of_type));
         assert!(is_legal, "{name} is {value}, and the schema says {types}");
@@ -107,10 +107,10 @@ fn ten_events_of_hostile_tags_fit_one_call() {
     let mut report =
         planned(instance().tag("Name", &hostile).tag("Owner", &hostile).tag("Team", &hostile), &idle(), ENFORCED);
     report.steps[0].0.target.what = hostile.clone();
-    let news: Vec<Notification> = notify(&report)
+    let notifications: Vec<Notification> = notify(&report)
         .into_iter()
         .map(|one| Notification { text: Paragraph::new(&hostile.repeat(1000)), ..one })
         .collect();
-    let [event] = &events(&report, &[&news[0]])[..] else { panic!("one notification makes one event") };
+    let [event] = &events(&report, &[&notifications[0]])[..] else { panic!("one notification makes one event") };
     assert!(event.detail.len() * 10 < 256 * 1024, "{}", event.detail.len());
 }

@@ -20,8 +20,8 @@ fn marked() -> InstanceBuilder {
     instance().tag(MARKED, DUE)
 }
 
-fn failed(of: InstanceBuilder, error: &str) -> Report {
-    with(planned(of, &idle(), ENFORCED), &StepOutcome::with(OutcomeKind::Failed, error))
+fn failed(builder: InstanceBuilder, error: &str) -> Report {
+    with(planned(builder, &idle(), ENFORCED), &StepOutcome::with(OutcomeKind::Failed, error))
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn findings() {
 }
 
 /// A step about a volume of 500 GiB, or about the snapshot of it.
-fn of_volume(action: Action, evidence: Evidence) -> Report {
+fn storage_report(action: Action, evidence: Evidence) -> Report {
     let resource = match &action {
         Action::Snapshot(snapshot, _) => snapshot.id.clone(),
         _ => "vol-0abc".into(),
@@ -182,7 +182,7 @@ fn volumes() {
     let announced = |ending| {
         let announced = reaping::fixture::announced(ending, "2026-09-04T12:00:00Z");
         let mark = Announcement::Mark(BTreeMap::from([(model::rule::Rule::Orphaned, announced)]));
-        let report = of_volume(volume(VolumeAction::Announce(mark)), orphaned());
+        let report = storage_report(volume(VolumeAction::Announce(mark)), orphaned());
         with(report, &StepOutcome::from_kind(OutcomeKind::NotReached))
     };
     assert_snapshot!(golden(&announced(ResourceAction::SnapshotAndDelete)), @r#"
@@ -198,7 +198,7 @@ fn volumes() {
     Keep it: curfew keep vol-0abc 7d
     "#);
     let began = VolumeAction::Snapshot { tags: BTreeMap::new() };
-    assert_snapshot!(golden(&of_volume(volume(began), orphaned())), @r#"
+    assert_snapshot!(golden(&storage_report(volume(began), orphaned())), @r#"
     Curfew began the snapshot of vol-0abc of team vision at 2026-09-01 12:00 UTC: $40.00/mo.
 
     vol-0abc (500 GiB gp3, owner "ada", us-east-1): unattached and unused since 2026-08-15T12:00:00Z, last attached to i-0abc. Its snapshot was started; the volume is deleted once the snapshot is complete. It costs $40.00 a month (table of 2026-09-30).
@@ -209,7 +209,7 @@ fn volumes() {
         at: time(NOW),
         kept_until: time("2026-10-01T12:00:00Z"),
     };
-    assert_snapshot!(golden(&of_volume(volume(deleted), orphaned())), @r#"
+    assert_snapshot!(golden(&storage_report(volume(deleted), orphaned())), @r#"
     Curfew deleted vol-0abc of team vision at 2026-09-01 12:00 UTC: $40.00/mo.
 
     vol-0abc (500 GiB gp3, owner "ada", us-east-1): unattached and unused since 2026-08-15T12:00:00Z, last attached to i-0abc. It was deleted. That saves $40.00 a month (table of 2026-09-30).
@@ -223,12 +223,12 @@ fn snapshots() {
         deleted_at: time(NOW),
         kept_until: time("2026-10-01T12:00:00Z"),
     });
-    assert_snapshot!(golden(&of_volume(Action::Snapshot(snapshot(), found_gone), expired())), @r#"
+    assert_snapshot!(golden(&storage_report(Action::Snapshot(snapshot(), found_gone), expired())), @r#"
     Curfew noticed that the volume of snap-0abc of team vision is gone at 2026-09-01 12:00 UTC.
 
     snap-0abc (500 GiB gp3, owner "ada", us-east-1): its volume is gone. It will be deleted at 2026-10-01T12:00:00Z.
     "#);
-    assert_snapshot!(golden(&of_volume(Action::Snapshot(snapshot(), SnapshotAction::Delete), expired())), @r#"
+    assert_snapshot!(golden(&storage_report(Action::Snapshot(snapshot(), SnapshotAction::Delete), expired())), @r#"
     Data lost: snap-0abc (of vol-0abc). Curfew deleted snap-0abc of team vision at 2026-09-01 12:00 UTC: $40.00/mo.
 
     snap-0abc (500 GiB gp3, owner "ada", us-east-1): the safety snapshot of vol-0abc (deleted at 2026-08-01T12:00:00Z) was kept until 2026-08-31T12:00:00Z. It was deleted. That saves $40.00 a month (table of 2026-09-30).
@@ -236,7 +236,7 @@ fn snapshots() {
     let sentence = "this snapshot of vol-0abc failed, and snap-0def is a later one";
     let failed = Evidence::new(Rule::Orphaned, Facts::named([("volume", "vol-0abc".into())]), sentence);
     let deletion = SnapshotAction::DeleteFailed { at: time(NOW) };
-    assert_snapshot!(golden(&of_volume(Action::Snapshot(snapshot(), deletion), failed)), @r#"
+    assert_snapshot!(golden(&storage_report(Action::Snapshot(snapshot(), deletion), failed)), @r#"
     Curfew deleted snap-0abc of team vision at 2026-09-01 12:00 UTC: $40.00/mo.
 
     snap-0abc (500 GiB gp3, owner "ada", us-east-1): this snapshot of vol-0abc failed, and snap-0def is a later one. It was deleted.

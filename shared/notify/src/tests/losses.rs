@@ -20,7 +20,7 @@ fn what_is_terminated_loses_its_root_volume() {
 }
 
 #[test]
-fn where_nothing_is_lost_nothing_is_said_to_be() {
+fn the_first_line_names_no_loss_where_there_is_none() {
     assert!(!first_line(&planned(instance(), &idle(), ENFORCED)).contains("ost"));
     assert!(!first_line(&done(scratch().tag(MARKED, DUE), &busy(), ENFORCED)).contains("ost"));
     let failed = StepOutcome::with(OutcomeKind::Failed, "UnauthorizedOperation");

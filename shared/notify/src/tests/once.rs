@@ -6,11 +6,11 @@ use super::*;
 
 /// The memory after a run whose messages were accepted, except those of `unreachable` teams.
 fn after(report: &Report, memory: &NotificationLogs, unreachable: &[&str], now: Timestamp) -> NotificationLogs {
-    let news = notifications(report, memory, &home(), now);
-    let sent = messages(report, &news, memory).into_iter().map(|message| message.team);
+    let notifications = notifications(report, memory, &home(), now);
+    let sent = messages(report, &notifications, memory).into_iter().map(|message| message.team);
     let delivered: BTreeSet<String> = sent.filter(|team| !unreachable.contains(&team.as_str())).collect();
-    let late = late_notifications(report, &news, memory, &home(), now);
-    update_log(memory, report, &news, &late, &delivered, now)
+    let late = late_notifications(report, &notifications, memory, &home(), now);
+    update_log(memory, report, &notifications, &late, &delivered, now)
 }
 
 fn gap(region: &str, kind: GapKind) -> Gap {
@@ -19,7 +19,7 @@ fn gap(region: &str, kind: GapKind) -> Gap {
 }
 
 /// Number of notifications about a lasting gap in 5 days of hourly runs.
-fn times_told(gap: &Gap) -> usize {
+fn count_notifications(gap: &Gap) -> usize {
     let mut memory = no_memory();
     let mut times = 0;
     for hour in 0..120 {
@@ -32,10 +32,10 @@ fn times_told(gap: &Gap) -> usize {
 }
 
 #[test]
-fn a_gap_is_told_once_a_day_and_a_forbidden_region_once_ever() {
-    assert_eq!(times_told(&gap("eu-west-1", GapKind::Region)), 5);
-    assert_eq!(times_told(&gap("us-east-1", GapKind::Part)), 5);
-    assert_eq!(times_told(&gap("eu-west-1", GapKind::ForbiddenRegion)), 1);
+fn a_gap_is_notified_once_a_day_and_a_forbidden_region_once() {
+    assert_eq!(count_notifications(&gap("eu-west-1", GapKind::Region)), 5);
+    assert_eq!(count_notifications(&gap("us-east-1", GapKind::Part)), 5);
+    assert_eq!(count_notifications(&gap("eu-west-1", GapKind::ForbiddenRegion)), 1);
 }
 
 #[test]
@@ -46,27 +46,27 @@ fn a_gap_names_region_call_and_answer_and_goes_to_those_without_a_team() {
 }
 
 #[test]
-fn a_refused_configuration_is_told_once_a_day_and_another_refusal_at_once() {
-    let tell = |memory: &NotificationLogs, refusal: &str, now: &str| {
+fn a_refused_configuration_is_notified_once_a_day_and_another_refusal_at_once() {
+    let notifies = |memory: &NotificationLogs, refusal: &str, now: &str| {
         refused_config_notification(&home(), refusal, memory, time(now)).is_some()
     };
     let mut memory = no_memory();
     let topic = NotificationKey::named("configuration");
-    assert!(tell(&memory, "line 3", NOW));
-    let told = NotificationEntry { at: time(NOW), what: "line 3".to_owned() };
-    memory.get_mut("us-east-1").unwrap().gaps.insert(topic, told);
-    assert!(!tell(&memory, "line 3", "2026-09-02T11:59:00Z"));
-    assert!(tell(&memory, "line 3", "2026-09-02T12:00:00Z"));
-    assert!(tell(&memory, "line 4", NOW));
+    assert!(notifies(&memory, "line 3", NOW));
+    let entry = NotificationEntry { at: time(NOW), what: "line 3".to_owned() };
+    memory.get_mut("us-east-1").unwrap().gaps.insert(topic, entry);
+    assert!(!notifies(&memory, "line 3", "2026-09-02T11:59:00Z"));
+    assert!(notifies(&memory, "line 3", "2026-09-02T12:00:00Z"));
+    assert!(notifies(&memory, "line 4", NOW));
 }
 
 #[test]
-fn an_event_that_was_not_taken_is_owed_until_it_is() {
+fn an_unaccepted_event_stays_undelivered_until_it_is_accepted() {
     let stopped = done(instance().tag(MARKED, DUE), &idle(), ENFORCED);
     let memory = after(&stopped, &no_memory(), &["vision"], time(NOW));
-    let owed = &memory[&home()].undelivered;
+    let undelivered = &memory[&home()].undelivered;
     assert_eq!(
-        owed,
+        undelivered,
         &[UndeliveredParagraph {
             team: "vision".to_owned(),
             severity: Severity::Action,
@@ -77,56 +77,56 @@ fn an_event_that_was_not_taken_is_owed_until_it_is() {
     let nothing_new = planned(instance(), &busy(), ENFORCED);
     let sent = messages(&nothing_new, &[], &memory);
     assert!(sent[0].body.contains("It was stopped"), "{}", sent[0].body);
-    let still_deaf = after(&nothing_new, &memory, &["vision"], time(NOW));
-    assert_eq!(&still_deaf[&home()].undelivered, owed);
+    let still_unreachable = after(&nothing_new, &memory, &["vision"], time(NOW));
+    assert_eq!(&still_unreachable[&home()].undelivered, undelivered);
     assert_eq!(after(&nothing_new, &memory, &[], time(NOW))[&home()].undelivered, []);
 }
 
 #[test]
-fn a_state_that_was_not_taken_is_told_again_and_not_owed() {
+fn an_unaccepted_state_is_notified_again_and_not_kept_as_undelivered() {
     let finding = planned(instance().tag("curfew:mode", "on"), &idle(), ENFORCED);
     let unreachable = after(&finding, &no_memory(), &["vision"], time(NOW));
     assert!(unreachable[&home()].resources.values().all(|record| record.notified.is_empty()));
-    let heard = after(&finding, &no_memory(), &[], time(NOW));
-    assert_eq!(notifications(&finding, &heard, &home(), time(NOW)), []);
+    let accepted = after(&finding, &no_memory(), &[], time(NOW));
+    assert_eq!(notifications(&finding, &accepted, &home(), time(NOW)), []);
 }
 
 #[test]
-fn a_region_that_was_not_seen_keeps_what_was_told() {
+fn an_unobserved_region_keeps_its_notifications() {
     let finding = planned(instance().tag("curfew:mode", "on"), &idle(), ENFORCED);
     let memory = after(&finding, &no_memory(), &[], time(NOW));
     let count = |memory: &NotificationLogs| memory[&home()].resources.len();
     assert_eq!(count(&memory), 1);
-    let nothing = |kind: Option<GapKind>, regions: &[&str]| Report {
+    let without_steps = |kind: Option<GapKind>, regions: &[&str]| Report {
         skipped: Vec::new(),
         gaps: kind.map(|kind| gap("us-east-1", kind)).into_iter().collect(),
         regions: regions.iter().map(|region| (*region).into()).collect(),
         ..finding.clone()
     };
-    assert_eq!(count(&after(&nothing(Some(GapKind::Region), &["us-east-1"]), &memory, &[], time(NOW))), 1);
-    assert_eq!(count(&after(&nothing(None, &["eu-west-1"]), &memory, &[], time(NOW))), 1);
-    assert_eq!(count(&after(&nothing(None, &["us-east-1"]), &memory, &[], time(NOW))), 0);
-    assert_eq!(count(&after(&nothing(Some(GapKind::Listing), &["us-east-1"]), &memory, &[], time(NOW))), 1);
-    assert_eq!(count(&after(&nothing(Some(GapKind::OtherRegions), &["us-east-1"]), &memory, &[], time(NOW))), 1);
-    assert_eq!(count(&after(&nothing(Some(GapKind::Part), &["us-east-1"]), &memory, &[], time(NOW))), 0);
+    assert_eq!(count(&after(&without_steps(Some(GapKind::Region), &["us-east-1"]), &memory, &[], time(NOW))), 1);
+    assert_eq!(count(&after(&without_steps(None, &["eu-west-1"]), &memory, &[], time(NOW))), 1);
+    assert_eq!(count(&after(&without_steps(None, &["us-east-1"]), &memory, &[], time(NOW))), 0);
+    assert_eq!(count(&after(&without_steps(Some(GapKind::Listing), &["us-east-1"]), &memory, &[], time(NOW))), 1);
+    assert_eq!(count(&after(&without_steps(Some(GapKind::OtherRegions), &["us-east-1"]), &memory, &[], time(NOW))), 1);
+    assert_eq!(count(&after(&without_steps(Some(GapKind::Part), &["us-east-1"]), &memory, &[], time(NOW))), 0);
     // Nor is it seen where a run has nothing to do but knows of another one there.
     let other = planned(instance().id("i-0def").tag("curfew:protected", ""), &idle(), ENFORCED);
     assert!(other.steps.is_empty() && !other.skipped.is_empty());
-    let half = Report { skipped: other.skipped, ..nothing(Some(GapKind::Region), &["us-east-1"]) };
+    let half = Report { skipped: other.skipped, ..without_steps(Some(GapKind::Region), &["us-east-1"]) };
     assert_eq!(count(&after(&half, &memory, &[], time(NOW))), 1);
-    let of_others = Report { of_chosen_only: true, ..nothing(None, &["us-east-1"]) };
-    assert_eq!(after(&of_others, &memory, &[], time(NOW)), memory);
+    let chosen_only = Report { of_chosen_only: true, ..without_steps(None, &["us-east-1"]) };
+    assert_eq!(after(&chosen_only, &memory, &[], time(NOW)), memory);
 }
 
 #[test]
-fn an_announcement_is_remembered_if_its_message_was_taken_whether_or_not_its_mark_was_written() {
+fn an_announcement_is_remembered_if_its_message_was_accepted_even_without_its_mark() {
     let announced = |outcome: &StepOutcome, unreachable: &[&str]| {
         let report = with(planned(instance(), &idle(), ENFORCED), &StepOutcome::from_kind(OutcomeKind::NotReached));
-        let news = notify(&report);
+        let notifications = notify(&report);
         let delivered =
             ["vision".to_owned()].into_iter().filter(|team| !unreachable.contains(&team.as_str())).collect();
         let acted = with(report, outcome);
-        update_log(&no_memory(), &acted, &news, &[], &delivered, time(NOW))[&home()]
+        update_log(&no_memory(), &acted, &notifications, &[], &delivered, time(NOW))[&home()]
             .record(&"i-0abc".into())
             .map_or(0, |record| record.announced.len())
     };
@@ -178,7 +178,7 @@ fn nothing_is_recorded_ahead_in_observe_mode_or_where_approval_is_missing() {
 }
 
 #[test]
-fn a_mark_that_fails_is_late_news_and_an_announcement_is_none() {
+fn a_failed_mark_is_a_late_notification_and_an_announcement_is_not() {
     let report = planned(instance(), &idle(), ENFORCED);
     let sent = notify(&report);
     assert_eq!(late_notifications(&report, &sent, &no_memory(), &home(), time(NOW)), []);

@@ -19,8 +19,8 @@ fn event(team: &str, bytes: usize, loses: bool) -> Notification {
     }
 }
 
-fn send(news: &[Notification]) -> Vec<Message> {
-    messages(&planned(instance(), &busy(), ENFORCED), news, &no_memory())
+fn send(notifications: &[Notification]) -> Vec<Message> {
+    messages(&planned(instance(), &busy(), ENFORCED), notifications, &no_memory())
 }
 
 #[test]
@@ -103,6 +103,6 @@ fn the_first_line_is_bounded_too() {
 fn one_message_a_team_of_the_gravest_severity() {
     let grave = Notification { severity: Severity::Error, ..event("vision", 10, false) };
     let sent = send(&[event("vision", 10, false), grave, event("nlp", 10, false)]);
-    let found: Vec<_> = sent.iter().map(|message| (message.team.as_str(), message.severity)).collect();
-    assert_eq!(found, [("nlp", "action"), ("vision", "error")]);
+    let teams: Vec<_> = sent.iter().map(|message| (message.team.as_str(), message.severity)).collect();
+    assert_eq!(teams, [("nlp", "action"), ("vision", "error")]);
 }

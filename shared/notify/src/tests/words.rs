@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn an_announcement_says_what_whose_how_much_until_when_and_how_to_stop_it() {
+fn an_announcement_has_evidence_owner_cost_deadline_and_the_command_to_keep() {
     let named = instance().tag("Name", "bench").instance_storage(250).tag("curfew:local-disk", "expendable");
     assert_snapshot!(message(&planned(named, &idle(), ENFORCED)).body, @r#"
     Data lost: the NVMe scratch of i-0abc (250 GB). Curfew will stop i-0abc of team vision at 2026-09-01 13:00 UTC: $1.01/h.
@@ -16,7 +16,7 @@ fn an_announcement_says_what_whose_how_much_until_when_and_how_to_stop_it() {
 }
 
 #[test]
-fn in_observe_mode_a_message_says_that_it_is_only_saying() {
+fn a_message_in_observe_mode_has_its_disclaimer() {
     let message = message(&planned(instance(), &idle(), ""));
     assert_snapshot!(message.body, @r#"
     Curfew would stop i-0abc of team vision at 2026-09-01 13:00 UTC: $1.01/h.
@@ -69,13 +69,13 @@ fn an_announcement_gives_every_deadline_and_every_reason() {
 }
 
 #[test]
-fn a_stop_says_how_to_undo_it() {
+fn a_stop_has_its_undo_command() {
     let undo = "aws ec2 start-instances --region us-east-1 --instance-ids i-0abc";
     check(&done(instance().tag(MARKED, DUE), &idle(), ENFORCED), "action", &["stopped", undo]);
 }
 
 #[test]
-fn what_is_called_off_says_what_had_been_announced() {
+fn a_cancellation_names_the_announced_action() {
     check(
         &done(instance().tag(MARKED, DUE), &busy(), ENFORCED),
         "info",
@@ -84,7 +84,7 @@ fn what_is_called_off_says_what_had_been_announced() {
 }
 
 #[test]
-fn a_failure_says_why_and_that_it_is_tried_again() {
+fn a_failure_has_its_reason_and_the_next_try() {
     let failed = StepOutcome::with(OutcomeKind::Failed, "UnauthorizedOperation: ec2:StopInstances");
     let report = with(planned(instance().tag(MARKED, DUE), &idle(), ENFORCED), &failed);
     check(&report, "error", &["could not stop", "UnauthorizedOperation: ec2:StopInstances", "tries again"]);

@@ -85,15 +85,15 @@ impl ApprovalStatus {
         if plan.is_of_apply() || plan.ends.is_empty() {
             return status;
         }
-        let of_function = || others.iter().filter(|other| other.function == plan.function);
-        let mut applies: Vec<&RunTrace> = of_function().filter(|other| other.is_of_apply()).collect();
+        let same_function = || others.iter().filter(|other| other.function == plan.function);
+        let mut applies: Vec<&RunTrace> = same_function().filter(|other| other.is_of_apply()).collect();
         applies.sort_by_key(|apply| apply.at);
         for apply in applies {
             let own = apply.applies(plan);
             // What ended by another plan's list after this one was made is on both. What had changed since that one was made
             // has not changed since this one.
             let counts = |end: &&TracedAction| own || (apply.at >= plan.at && end.outcome != OutcomeKind::Changed);
-            let ends = apply.ends.iter().filter(|end| plan.ends.iter().any(|of_plan| of_plan.item == end.item));
+            let ends = apply.ends.iter().filter(|end| plan.ends.iter().any(|planned| planned.item == end.item));
             let before = status.settled.len();
             for end in ends.filter(counts) {
                 status.settled.entry(end.item.clone()).or_insert(end.outcome);
@@ -102,7 +102,7 @@ impl ApprovalStatus {
                 status.applied_by.push(apply.run.clone());
             }
         }
-        let newest = of_function().filter(|other| !other.is_of_apply()).max_by_key(|other| other.at);
+        let newest = same_function().filter(|other| !other.is_of_apply()).max_by_key(|other| other.at);
         status.superseded_by = newest.filter(|newest| newest.at > plan.at).map(|newest| newest.run.clone());
         if status.superseded_by.is_none() {
             let left = plan.ends.iter().filter(|end| !status.settled.contains_key(&end.item));

@@ -21,8 +21,8 @@ fn every_kind() -> Vec<(Instance, Usage)> {
     let marked = |id: &str| instance().id(id).tag(MARKED, "idle=stop@2026-09-01T11:55:00Z");
     let doomed = |id: &str| instance().id(id).tag("curfew:expires-at", "2026-09-01T11:00:00Z");
     let night = |id: &str| {
-        let of = instance().id(id).state(InstanceState::Stopped).tag("curfew:hours", OFFICE);
-        of.tag(STOPPED, "hours 2026-08-31T20:00:00Z")
+        let stopped = instance().id(id).state(InstanceState::Stopped).tag("curfew:hours", OFFICE);
+        stopped.tag(STOPPED, "hours 2026-08-31T20:00:00Z")
     };
     vec![
         (instance().id("i-1").build(), idle()),
@@ -38,10 +38,10 @@ fn every_kind() -> Vec<(Instance, Usage)> {
     ]
 }
 
-fn report(of: Vec<(Instance, Usage)>) -> Report {
-    let usages = of.iter().map(|(instance, usage)| (instance.id.clone(), usage.clone())).collect();
+fn report(instances: Vec<(Instance, Usage)>) -> Report {
+    let usages = instances.iter().map(|(instance, usage)| (instance.id.clone(), usage.clone())).collect();
     let gap = Gap::new(&"ap-south-1".into(), "ec2:DescribeInstances", "UnauthorizedOperation", GapKind::Region);
-    let seen = Observation { items: of.into_iter().map(|(instance, _)| instance).collect(), gaps: vec![gap] };
+    let seen = Observation { items: instances.into_iter().map(|(instance, _)| instance).collect(), gaps: vec![gap] };
     let mut memory = NotificationLogs::new();
     for one in &seen.items {
         let log = memory.entry(one.region.clone()).or_default();
@@ -63,7 +63,7 @@ fn report(of: Vec<(Instance, Usage)>) -> Report {
     report
 }
 
-fn step_of<'v>(response: &'v Value, resource: &str) -> &'v Value {
+fn find_step<'v>(response: &'v Value, resource: &str) -> &'v Value {
     let steps = response["steps"].as_array().unwrap();
     steps.iter().find(|step| step["resource"] == resource).unwrap_or_else(|| panic!("no step of {resource}"))
 }
@@ -130,7 +130,7 @@ fn a_step_of_each_kind() {
                 "outcome": outcome,
                 "error": error,
             });
-            assert_eq!(*step_of(&response, resource), expected);
+            assert_eq!(*find_step(&response, resource), expected);
         };
     let (us, none) = ("us-east-1", Value::Null);
     check("i-1", us, "mark", idleness("2026-09-01T13:00:00Z"), json!(1.006), "done", none.clone());
@@ -155,7 +155,7 @@ fn what_is_not_known_is_null() {
     let anonymous = reaping::fixture::untagged().id("i-1").region("eu-west-1").build();
     let report = report(vec![(anonymous, unknown())]);
     let response = serde_json::to_value(Response::from_report(&report)).unwrap();
-    let step = step_of(&response, "i-1");
+    let step = find_step(&response, "i-1");
     assert_eq!((&step["team"], &step["saves_usd_per_hour"]), (&Value::Null, &Value::Null));
     assert_eq!(
         (&step["evidence"]["rule"], &step["evidence"]["missing"]),
@@ -188,7 +188,7 @@ fn an_audit_record_has_its_schema_and_the_skipped_resources() {
 }
 
 #[test]
-fn an_audit_record_says_what_skipped_resources_of_others_cost() {
+fn an_audit_record_has_the_cost_of_skipped_resources_of_others() {
     let mut report = report(vec![(instance().id("i-10").tag("eks:cluster-name", "ml").build(), busy())]);
     assert_eq!(serde_json::to_value(AuditRecord::from_report(&report)).unwrap().get("skipped_costs"), None);
     let price = PriceBook::dated().saved_by_ending(&instance().build());
@@ -201,7 +201,7 @@ fn an_audit_record_says_what_skipped_resources_of_others_cost() {
 }
 
 #[test]
-fn an_audit_record_says_what_people_know_a_resource_by() {
+fn an_audit_record_has_the_names_that_people_know() {
     let report = report(vec![(instance().id("i-1").tag("Name", "trainer").build(), idle())]);
     let record = serde_json::to_value(AuditRecord::from_report(&report)).unwrap();
     assert_eq!((&record["steps"][0]["what"], &record["steps"][0]["name"]), (&json!("g5.xlarge"), &json!("trainer")));

@@ -26,9 +26,9 @@ pub fn close(
         decide(closed, config, ceiling, memory, home).steps.into_iter().filter(|step| !step.already_notified)
     {
         let quiet = plan.skipped.iter().position(|skipped| skipped.target.resource == step.target.resource);
-        let of_whom = closed.iter().find(|(holder, _)| resource_of(holder) == step.target.resource);
+        let closed_budget = closed.iter().find(|(holder, _)| resource_of(holder) == step.target.resource);
         if let (Some(quiet), Some((holder, budget)), Facts::OverBudget(over)) =
-            (quiet, of_whom, &mut step.evidence.facts)
+            (quiet, closed_budget, &mut step.evidence.facts)
         {
             step.action = Action::Budget(BudgetAction::Notify);
             over.text = explain::describe_budget(holder, &budget.as_past(), over.percent);

@@ -63,7 +63,7 @@ fn stopped(id: &str, spent: f64) -> Spend {
     Spend { is_running: false, rate: None, lately: Amount::ZERO, ..spend(id, spent) }
 }
 
-fn of_job(id: &str, job: &str, since: Timestamp, spent: f64) -> Spend {
+fn job_spend(id: &str, job: &str, since: Timestamp, spent: f64) -> Spend {
     Spend { job: Some(job.to_owned()), since: BTreeMap::from([(since, usd(spent))]), ..spend(id, spent) }
 }
 
@@ -76,42 +76,42 @@ fn documents_at(spends: &LedgerSpends, config: &str, now: Timestamp) -> BTreeMap
     BudgetBooks::new((&config, Mode::Enforce), spends, &earlier, now).documents(&BTreeMap::new())
 }
 
-fn of_vision(of_month: Vec<Spend>, config: &str) -> Budget {
-    documents_at(&spends(of_month), config, now()).remove(&vision()).unwrap()
+fn vision_budget(vision_spends: Vec<Spend>, config: &str) -> Budget {
+    documents_at(&spends(vision_spends), config, now()).remove(&vision()).unwrap()
 }
 
 fn decided(documents: &BTreeMap<BudgetHolder, Budget>, config: &str, memory: &NotificationLogs) -> Plan {
     decide(documents, &Config::read(config).unwrap(), Mode::Enforce, memory, &HOME.into())
 }
 
-fn nothing_told() -> NotificationLogs {
+fn no_notifications() -> NotificationLogs {
     NotificationLogs::from([(HOME.into(), NotificationLog::default())])
 }
 
 fn already_notified(threshold: u16, budget: f64) -> NotificationLogs {
-    told_of(threshold, BudgetLimit { budget: usd(budget), over_budget: OverBudget::Hold, mode: Mode::Enforce })
+    notified_at(threshold, BudgetLimit { budget: usd(budget), over_budget: OverBudget::Hold, mode: Mode::Enforce })
 }
 
-fn told_of(threshold: u16, limit: BudgetLimit) -> NotificationLogs {
-    let said = NotificationEntry { at: now(), what: budget_fingerprint("2026-11", &limit, threshold) };
-    let notified = BTreeMap::from([(NotificationKey::budget(threshold), said)]);
+fn notified_at(threshold: u16, limit: BudgetLimit) -> NotificationLogs {
+    let entry = NotificationEntry { at: now(), what: budget_fingerprint("2026-11", &limit, threshold) };
+    let notified = BTreeMap::from([(NotificationKey::budget(threshold), entry)]);
     let resources = BTreeMap::from([("vision".into(), ResourceRecord { notified, ..ResourceRecord::default() })]);
     NotificationLogs::from([(HOME.into(), NotificationLog { resources, ..NotificationLog::default() })])
 }
 
 /// Action of the step, or the reason of the skip; and whether people were already notified.
-fn of_step(spent: f64, config: &str, memory: &NotificationLogs) -> String {
-    of_document(of_vision(vec![spend("i-1", spent)], config), config, memory)
+fn describe_spend(spent: f64, config: &str, memory: &NotificationLogs) -> String {
+    describe_decision(vision_budget(vec![spend("i-1", spent)], config), config, memory)
 }
 
-fn of_document(document: Budget, config: &str, memory: &NotificationLogs) -> String {
+fn describe_decision(document: Budget, config: &str, memory: &NotificationLogs) -> String {
     let documents = BTreeMap::from([(vision(), document)]);
     let plan = decided(&documents, config, memory);
     match (&plan.steps[..], &plan.skipped[..]) {
         ([step], []) => {
             let plan::Facts::OverBudget(evidence) = &step.evidence.facts else { panic!("{step:?}") };
-            let told = if step.already_notified { ", told" } else { "" };
-            format!("{} at {} in {:?}{told}", step.action.as_str(), evidence.threshold_percent, step.mode)
+            let suffix = if step.already_notified { ", already notified" } else { "" };
+            format!("{} at {} in {:?}{suffix}", step.action.as_str(), evidence.threshold_percent, step.mode)
         }
         ([], [skipped]) => serde_json::to_string(&skipped.reason).unwrap(),
         other => panic!("{other:?}"),
@@ -120,32 +120,34 @@ fn of_document(document: Budget, config: &str, memory: &NotificationLogs) -> Str
 
 #[test]
 fn the_highest_share_that_is_reached_speaks_once() {
-    let check =
-        |spent, memory: &NotificationLogs, expect: &str| assert_eq!(of_step(spent, HOLDS, memory), expect, "{spent}");
-    check(2_499.99, &nothing_told(), "\"within-budget\"");
-    check(2_500.0, &nothing_told(), "notify at 50 in Enforce");
+    let check = |spent, memory: &NotificationLogs, expect: &str| {
+        assert_eq!(describe_spend(spent, HOLDS, memory), expect, "{spent}");
+    };
+    check(2_499.99, &no_notifications(), "\"within-budget\"");
+    check(2_500.0, &no_notifications(), "notify at 50 in Enforce");
     check(2_600.0, &already_notified(50, 5_000.0), "\"notified\"");
     check(4_000.0, &already_notified(50, 5_000.0), "notify at 80 in Enforce");
     check(4_999.99, &already_notified(80, 5_000.0), "\"notified\"");
     check(2_600.0, &already_notified(50, 4_000.0), "notify at 50 in Enforce");
     check(5_000.0, &already_notified(80, 5_000.0), "hold at 100 in Enforce");
-    check(5_000.0, &already_notified(100, 5_000.0), "hold at 100 in Enforce, told");
+    check(5_000.0, &already_notified(100, 5_000.0), "hold at 100 in Enforce, already notified");
 }
 
 #[test]
-fn what_recedes_is_not_told_again() {
-    let check =
-        |spent, memory: &NotificationLogs, expect: &str| assert_eq!(of_step(spent, HOLDS, memory), expect, "{spent}");
+fn a_receding_spend_is_not_notified_again() {
+    let check = |spent, memory: &NotificationLogs, expect: &str| {
+        assert_eq!(describe_spend(spent, HOLDS, memory), expect, "{spent}");
+    };
     check(3_950.0, &already_notified(80, 5_000.0), "\"notified\"");
     check(4_950.0, &already_notified(100, 5_000.0), "\"notified\"");
     check(3_950.0, &already_notified(80, 4_000.0), "notify at 50 in Enforce");
 }
 
 #[test]
-fn a_hold_that_becomes_real_is_told_anew() {
+fn a_hold_that_becomes_enforced_is_notified_again() {
     let limit = |over_budget, mode| BudgetLimit { budget: usd(5_000.0), over_budget, mode };
     let check = |threshold, spent, before: BudgetLimit, config: &str, expect: &str| {
-        assert_eq!(of_step(spent, config, &told_of(threshold, before)), expect, "{before:?}: {config}");
+        assert_eq!(describe_spend(spent, config, &notified_at(threshold, before)), expect, "{before:?}: {config}");
     };
     check(100, 5_000.0, limit(OverBudget::Hold, Mode::Observe), HOLDS, "hold at 100 in Enforce");
     check(100, 5_000.0, limit(OverBudget::Notify, Mode::Enforce), HOLDS, "hold at 100 in Enforce");
@@ -156,7 +158,7 @@ fn a_hold_that_becomes_real_is_told_anew() {
         &HOLDS.replace("hold", "stop"),
         "hold at 100 in Enforce",
     );
-    check(100, 5_000.0, limit(OverBudget::Hold, Mode::Enforce), HOLDS, "hold at 100 in Enforce, told");
+    check(100, 5_000.0, limit(OverBudget::Hold, Mode::Enforce), HOLDS, "hold at 100 in Enforce, already notified");
     // Below, nothing follows yet; and where people are notify only, nothing ever does.
     check(80, 4_000.0, limit(OverBudget::Notify, Mode::Observe), HOLDS, "\"notified\"");
     check(100, 5_000.0, limit(OverBudget::Notify, Mode::Observe), &HOLDS.replace("hold", "notify"), "\"notified\"");
@@ -164,12 +166,12 @@ fn a_hold_that_becomes_real_is_told_anew() {
 
 #[test]
 fn what_could_not_be_made_anew_goes_by_what_is_set_now() {
-    let old = of_vision(vec![spend("i-1", 5_500.0)], &HOLDS.replace("hold", "notify"));
+    let old = vision_budget(vec![spend("i-1", 5_500.0)], &HOLDS.replace("hold", "notify"));
     let listed = format!("{HOLDS}notify_at_percent = [50]\n");
-    assert_eq!(of_document(old.clone(), &listed, &nothing_told()), "hold at 100 in Enforce");
+    assert_eq!(describe_decision(old.clone(), &listed, &no_notifications()), "hold at 100 in Enforce");
     let raised = HOLDS.replace("5000", "10000");
-    assert_eq!(of_document(old.clone(), &raised, &nothing_told()), "notify at 50 in Enforce");
-    let plan = decided(&BTreeMap::from([(vision(), old)]), &raised, &nothing_told());
+    assert_eq!(describe_decision(old.clone(), &raised, &no_notifications()), "notify at 50 in Enforce");
+    let plan = decided(&BTreeMap::from([(vision(), old)]), &raised, &no_notifications());
     let plan::Facts::OverBudget(evidence) = &plan.steps[0].evidence.facts else { panic!("{plan:?}") };
     assert_eq!(evidence.percent, 55);
     let words = "has spent $5,500.00 of its budget of $10,000.00 for 2026-11 (55 %), as of 2026-11-22T12:00:00Z; $4,500.00 is left. Once it is spent, no further job is launched.";
@@ -178,50 +180,50 @@ fn what_could_not_be_made_anew_goes_by_what_is_set_now() {
 
 #[test]
 fn an_unreadable_budget_is_never_within() {
-    assert_eq!(of_document(Budget::default(), HOLDS, &nothing_told()), "\"budget-unknown\"");
-    let plan = decided(&BTreeMap::from([(vision(), Budget::default())]), HOLDS, &nothing_told());
+    assert_eq!(describe_decision(Budget::default(), HOLDS, &no_notifications()), "\"budget-unknown\"");
+    let plan = decided(&BTreeMap::from([(vision(), Budget::default())]), HOLDS, &no_notifications());
     let (target, resource_memory) = (&plan.skipped[0].target, &plan.skipped[0].memory);
     assert_eq!(target.team, Some("vision".into()));
-    // What was told of it is not forgotten.
+    // Its notifications are not forgotten.
     assert!(resource_memory.active_keys.contains(&NotificationKey::budget(100)));
 }
 
 #[test]
-fn without_its_memory_nothing_is_told_and_jobs_are_held_all_the_same() {
-    assert_eq!(of_step(2_500.0, HOLDS, &NotificationLogs::new()), "\"notified\"");
-    assert_eq!(of_step(5_000.0, HOLDS, &NotificationLogs::new()), "hold at 100 in Enforce, told");
+fn without_memory_nothing_is_notified_and_jobs_are_held_anyway() {
+    assert_eq!(describe_spend(2_500.0, HOLDS, &NotificationLogs::new()), "\"notified\"");
+    assert_eq!(describe_spend(5_000.0, HOLDS, &NotificationLogs::new()), "hold at 100 in Enforce, already notified");
 }
 
 #[test]
 fn a_held_team_is_notified_whatever_the_list_says() {
     let quiet = format!("{HOLDS}notify_at_percent = [90, 20, 90]\n");
-    assert_eq!(of_step(1_000.0, &quiet, &nothing_told()), "notify at 20 in Enforce");
-    assert_eq!(of_step(5_000.0, &quiet, &nothing_told()), "hold at 100 in Enforce");
+    assert_eq!(describe_spend(1_000.0, &quiet, &no_notifications()), "notify at 20 in Enforce");
+    assert_eq!(describe_spend(5_000.0, &quiet, &no_notifications()), "hold at 100 in Enforce");
     let silent = HOLDS.replace("hold", "notify") + "notify_at_percent = []\n";
-    assert_eq!(of_step(50_000.0, &silent, &nothing_told()), "\"within-budget\"");
+    assert_eq!(describe_spend(50_000.0, &silent, &no_notifications()), "\"within-budget\"");
     let far = HOLDS.replace("hold", "notify") + "notify_at_percent = [100, 120, 200]\n";
-    assert_eq!(of_step(6_100.0, &far, &nothing_told()), "notify at 120 in Enforce");
+    assert_eq!(describe_spend(6_100.0, &far, &no_notifications()), "notify at 120 in Enforce");
 }
 
 #[test]
 fn a_budget_follows_its_teams_mode() {
     let observing = HOLDS.replace("[teams.vision]", "[teams.vision]\nmode = \"observe\"");
-    assert_eq!(of_step(5_000.0, &observing, &nothing_told()), "hold at 100 in Observe");
-    assert_eq!(of_step(9.0, "[teams.vision]\n", &nothing_told()), "\"without-budget\"");
+    assert_eq!(describe_spend(5_000.0, &observing, &no_notifications()), "hold at 100 in Observe");
+    assert_eq!(describe_spend(9.0, "[teams.vision]\n", &no_notifications()), "\"without-budget\"");
 }
 
 #[test]
 fn a_budget_of_nothing_is_over_with_the_first_cent() {
-    let nothing = HOLDS.replace("5000", "0");
-    assert_eq!(of_step(0.0, &nothing, &nothing_told()), "\"within-budget\"");
-    assert_eq!(of_step(0.01, &nothing, &nothing_told()), "hold at 100 in Enforce");
+    let zero_budget = HOLDS.replace("5000", "0");
+    assert_eq!(describe_spend(0.0, &zero_budget, &no_notifications()), "\"within-budget\"");
+    assert_eq!(describe_spend(0.01, &zero_budget, &no_notifications()), "hold at 100 in Enforce");
 }
 
 #[test]
 fn an_unknown_price_and_an_unseen_end_never_count() {
     let unpriced = Spend { rate: None, unpriced_seconds: 900_000, ..spend("i-2", 0.0) };
     let uncertain = Spend { uncertain: usd(10_000.0), ..stopped("i-3", 10.0) };
-    let budget = of_vision(vec![unpriced, uncertain], &HOLDS.replace("hold", "stop"));
+    let budget = vision_budget(vec![unpriced, uncertain], &HOLDS.replace("hold", "stop"));
     assert_eq!((budget.verdict, budget.spent_usd, budget.uncertain_usd), (BudgetVerdict::Ok, usd(10.0), usd(10_000.0)));
     assert_eq!(budget.unpriced.len(), 1);
 }
@@ -229,7 +231,7 @@ fn an_unknown_price_and_an_unseen_end_never_count() {
 #[test]
 fn runs_of_one_resource_are_one_spender_and_the_rest_is_counted() {
     let many = (0..8_u8).map(|nth| stopped(&format!("i-{nth}"), f64::from(nth)));
-    let budget = of_vision(many.chain([stopped("i-1", 10.0)]).collect(), HOLDS);
+    let budget = vision_budget(many.chain([stopped("i-1", 10.0)]).collect(), HOLDS);
     let top: Vec<String> = budget.top.iter().map(|one| format!("{} {}", one.resource, one.usd)).collect();
     assert_eq!(top, ["i-1 $11.00", "i-7 $7.00", "i-6 $6.00", "i-5 $5.00", "i-4 $4.00"]);
     assert_eq!((budget.others.count, budget.others.usd), (2, usd(5.0)));
@@ -239,19 +241,19 @@ fn runs_of_one_resource_are_one_spender_and_the_rest_is_counted() {
 fn what_has_no_team_counts_for_the_account_and_has_no_budget() {
     let config = format!("{HOLDS}[teams.untagged]\nmonthly_budget_usd = 1\n[account]\nmonthly_budget_usd = 100\n");
     let orphan = Spend { team: None, ..spend("i-9", 70.0) };
-    let found = documents_at(&spends(vec![orphan, spend("i-1", 50.0)]), &config, now());
-    let untagged = &found[&BudgetHolder::Team("untagged".into())];
+    let documents = documents_at(&spends(vec![orphan, spend("i-1", 50.0)]), &config, now());
+    let untagged = &documents[&BudgetHolder::Team("untagged".into())];
     assert_eq!((untagged.budget_usd, untagged.spent_usd), (None, usd(70.0)));
-    let account = &found[&BudgetHolder::Account];
+    let account = &documents[&BudgetHolder::Account];
     assert_eq!((account.verdict, account.spent_usd), (BudgetVerdict::Notify, usd(120.0)));
     assert_eq!(account.teams, BTreeMap::from([("untagged".to_owned(), usd(70.0)), ("vision".to_owned(), usd(50.0))]));
 }
 
 #[test]
-fn what_runs_and_was_not_seen_by_the_last_beat_is_said() {
+fn a_running_resource_that_the_last_beat_missed_is_reported() {
     let seen = |minutes: i64| {
         let old = Spend { seen_until: now() - SignedDuration::from_mins(minutes), ..spend("i-1", 1.0) };
-        of_vision(vec![spend("i-2", 1.0), old.clone(), Spend { is_running: false, ..old }], HOLDS).blind_since
+        vision_budget(vec![spend("i-2", 1.0), old.clone(), Spend { is_running: false, ..old }], HOLDS).blind_since
     };
     assert_eq!(seen(20), None);
     assert_eq!(seen(21), Some(now() - SignedDuration::from_mins(21)));
@@ -259,12 +261,13 @@ fn what_runs_and_was_not_seen_by_the_last_beat_is_said() {
 
 #[test]
 fn a_beat_that_comes_late_writes_nothing_over_a_later_one() {
-    let later = of_vision(vec![spend("i-1", 50.0)], HOLDS);
+    let later = vision_budget(vec![spend("i-1", 50.0)], HOLDS);
     let config = Config::read(HOLDS).unwrap();
     let (spends, earlier) = (spends(vec![spend("i-1", 40.0)]), BTreeMap::new());
-    let of = |now| BudgetBooks::new((&config, Mode::Enforce), &spends, &earlier, now).budget_of(&vision(), &later);
-    assert_eq!(of(now() - SignedDuration::from_mins(15)), later);
-    assert_eq!(of(now() + SignedDuration::from_mins(15)).spent_usd, usd(40.0));
+    let budget_at =
+        |now| BudgetBooks::new((&config, Mode::Enforce), &spends, &earlier, now).budget_of(&vision(), &later);
+    assert_eq!(budget_at(now() - SignedDuration::from_mins(15)), later);
+    assert_eq!(budget_at(now() + SignedDuration::from_mins(15)).spent_usd, usd(40.0));
 }
 
 #[test]
@@ -279,7 +282,7 @@ fn the_reaper_reads_only_what_may_stop() {
 }
 
 #[test]
-fn a_ledger_that_began_within_the_month_says_so() {
+fn a_document_names_a_ledger_that_began_within_the_month() {
     let since = |began: &str| {
         let spends = LedgerSpends { ledger_began: Some(began.parse().unwrap()), ..spends(vec![spend("i-1", 1.0)]) };
         documents_at(&spends, HOLDS, now()).remove(&vision()).unwrap().ledger_since.map(|at| at.to_string())
@@ -298,11 +301,11 @@ fn however_many_have_a_budget_none_goes_without_a_document() {
         config += &named(with_budget, with_budget + without)
             .fold(String::new(), |all, team| all + &format!("[teams.{team}]\n"));
         let config = Config::read(&config).unwrap();
-        let (nothing, dearest) = (BTreeMap::new(), format!("team-{:04}", with_budget + without - 1));
+        let (no_documents, dearest) = (BTreeMap::new(), format!("team-{:04}", with_budget + without - 1));
         let spends = spends(vec![Spend { team: Some(dearest.as_str().into()), ..spend("i-1", 5.0) }]);
-        let books = BudgetBooks::new((&config, Mode::Enforce), &spends, &nothing, now());
-        let holders = books.holders(&nothing);
-        assert_eq!((holders.len(), books.left_out(&nothing)), expect, "{with_budget} {without}");
+        let books = BudgetBooks::new((&config, Mode::Enforce), &spends, &no_documents, now());
+        let holders = books.holders(&no_documents);
+        assert_eq!((holders.len(), books.left_out(&no_documents)), expect, "{with_budget} {without}");
         assert!(holders.contains(&BudgetHolder::Account));
         assert!(named(0, with_budget).all(|team| holders.contains(&BudgetHolder::Team(team.as_str().into()))));
         // Of those without a budget, first who spends.

@@ -19,7 +19,7 @@ use model::usage::{Usage, UsageQuery, UsageWindow};
 use super::{InstanceCase, NOT_ASKED, RunningInstance, decide};
 use crate::announcements::AnnouncementTarget;
 use crate::explain::{
-    EffectiveMode, Explanation, ImmediateSkip, JudgedRule, PlanDecision, RuleExplanation, skipping_tag, state_of,
+    EffectiveMode, Explanation, ImmediateSkip, JudgedRule, PlanDecision, RuleExplanation, skipping_tag, state_name,
 };
 use crate::job_ownership::JobOwnership;
 use crate::policy::Policy;
@@ -45,7 +45,7 @@ pub fn explain(
     let (wanted, from) = case.subject(&curfew_tags).mode_and_its_source(Rule::Lifetime);
     Some(Explanation {
         target: case.target(),
-        state: state_of(&instance.state),
+        state: state_name(&instance.state),
         since: instance.launched_at,
         price: policy.prices.saved_by_ending(instance),
         mode: EffectiveMode { mode: wanted.min(policy.ceiling), wanted, source: from },
@@ -90,12 +90,18 @@ impl InstanceCase<'_> {
     }
 
     fn rules(self, curfew_tags: &Result<CurfewTags, Vec<UnreadableTag>>) -> Vec<RuleExplanation> {
-        let nothing = CurfewTags::default();
-        let legible = curfew_tags.as_ref().unwrap_or(&nothing);
+        let no_tags = CurfewTags::default();
+        let readable_tags = curfew_tags.as_ref().unwrap_or(&no_tags);
         let not_judged = |why: &str, when: &str| {
-            let of =
-                |rule| RuleExplanation::not_judged(rule, self.in_mode(legible, rule), why.to_owned(), when.to_owned());
-            Rule::RUNNING.map(of).to_vec()
+            let row = |rule| {
+                RuleExplanation::not_judged(
+                    rule,
+                    self.effective_mode(readable_tags, rule),
+                    why.to_owned(),
+                    when.to_owned(),
+                )
+            };
+            Rule::RUNNING.map(row).to_vec()
         };
         if curfew_tags.is_err() && self.immediate_skip().is_some() {
             return not_judged("one of its tags cannot be read", "not while a tag cannot be read");
@@ -104,7 +110,7 @@ impl InstanceCase<'_> {
             let when = "not while it belongs, or may belong, to that job";
             let mut rules = not_judged(&why, when);
             if self.instance.state == InstanceState::Running {
-                for (row, judged) in rules.iter_mut().zip(self.judged(legible)) {
+                for (row, judged) in rules.iter_mut().zip(self.judged(readable_tags)) {
                     if row.rule == Rule::Expired {
                         *row = judged;
                     } else {
@@ -116,17 +122,17 @@ impl InstanceCase<'_> {
             return rules;
         }
         if self.instance.state != InstanceState::Running {
-            let state = format!("it is {}", state_of(&self.instance.state));
+            let state = format!("it is {}", state_name(&self.instance.state));
             let mut rules = not_judged(&state, "not before it runs");
             for row in rules.iter_mut().filter(|row| row.rule == Rule::Hours) {
-                if let Some(began) = self.starts_at(legible) {
+                if let Some(began) = self.starts_at(readable_tags) {
                     row.starts_at = Some(began);
                     row.when = format!("started by the first run from {began} on, as its hours begin");
                 }
             }
             return rules;
         }
-        self.judged(legible)
+        self.judged(readable_tags)
     }
 
     /// The reason why only `expired` is judged: the instance is, or may be, a job's machine.
@@ -142,14 +148,14 @@ impl InstanceCase<'_> {
         }
     }
 
-    fn judged(self, legible: &CurfewTags) -> Vec<RuleExplanation> {
-        let running = RunningInstance { case: self, curfew_tags: legible };
-        let verdicts = running.within_labels(self.verdicts(legible));
+    fn judged(self, readable_tags: &CurfewTags) -> Vec<RuleExplanation> {
+        let running = RunningInstance { case: self, curfew_tags: readable_tags };
+        let verdicts = running.within_labels(self.verdicts(readable_tags));
         let tracks = [Mode::Enforce, Mode::Observe].map(|mode| running.track(&verdicts, mode));
         let [enforced, observed] = &tracks;
-        let subject = self.subject(legible);
+        let subject = self.subject(readable_tags);
         let judged = verdicts.iter().map(|(rule, verdict)| {
-            let mode = self.in_mode(legible, *rule);
+            let mode = self.effective_mode(readable_tags, *rule);
             let track = if mode.mode == Mode::Enforce { enforced } else { observed };
             let evidence = rules::explain(*rule, subject, verdict);
             let coming = rules::upcoming(*rule, subject, verdict);
@@ -168,7 +174,7 @@ impl InstanceCase<'_> {
         hours::start_is_due(self.instance, curfew_tags, record, at).filter(|began| !self.was_stopped_again(*began))
     }
 
-    fn in_mode(self, curfew_tags: &CurfewTags, rule: Rule) -> EffectiveMode {
+    fn effective_mode(self, curfew_tags: &CurfewTags, rule: Rule) -> EffectiveMode {
         let (wanted, from) = self.subject(curfew_tags).mode_and_its_source(rule);
         EffectiveMode { mode: wanted.min(self.policy.ceiling), wanted, source: from }
     }

@@ -54,8 +54,8 @@ pub(crate) fn feasible(
 fn local_disk(subject: Subject<'_>, rule: Rule) -> DiskPolicy {
     let configured = || match rule {
         Rule::Idle => {
-            let of_team = subject.team().and_then(|team| subject.config.team(&team)?.local_disk);
-            of_team.unwrap_or(subject.config.idle.local_disk)
+            let team_policy = subject.team().and_then(|team| subject.config.team(&team)?.local_disk);
+            team_policy.unwrap_or(subject.config.idle.local_disk)
         }
         _ => DiskPolicy::Expendable,
     };

@@ -42,8 +42,8 @@ pub fn unjudged(seen: &[Instance], usages: &BTreeMap<ResourceId, Usage>, policy:
     seen.iter().map(case).filter(|case| Bug::catch(|| case.is_unanswered()).unwrap_or(true)).count()
 }
 
-fn usage<'a>(usages: &'a BTreeMap<ResourceId, Usage>, of: &Instance) -> &'a Usage {
-    usages.get(&of.id).unwrap_or(&NOT_ASKED)
+fn usage<'a>(usages: &'a BTreeMap<ResourceId, Usage>, instance: &Instance) -> &'a Usage {
+    usages.get(&instance.id).unwrap_or(&NOT_ASKED)
 }
 
 /// One thing that is found, its evidence, and the same in a few words.
@@ -71,8 +71,8 @@ impl InstanceCase<'_> {
             return None;
         }
         let unreadable = CurfewTags::read(self.instance);
-        let mut found = self.found_by_rules();
-        found.extend(self.cannot_be_judged().map(|unknown| InstanceFinding {
+        let mut findings = self.found_by_rules();
+        findings.extend(self.cannot_be_judged().map(|unknown| InstanceFinding {
             kind: FindingKind::Uninstrumented,
             evidence: format!(
                 "its usage is unknown: {}",
@@ -80,18 +80,18 @@ impl InstanceCase<'_> {
             ),
             in_short: summarize_unknown(unknown),
         }));
-        found.sort_by_key(|one| one.kind);
-        let kinds: Vec<FindingKind> = found.iter().map(|one| one.kind).collect();
+        findings.sort_by_key(|one| one.kind);
+        let kinds: Vec<FindingKind> = findings.iter().map(|one| one.kind).collect();
         if kinds.is_empty() {
             return None;
         }
-        let besides = self.instance.prepaid.map(|_| {
+        let prepaid_note = self.instance.prepaid.map(|_| {
             (NotifyOnlyReason::SavesNothing.explain().to_owned(), "paid for in any case (reserved)".to_owned())
         });
         let unreadable =
             unreadable.err().map(|unreadable| (explain_unreadable(&unreadable), name_unreadable(&unreadable)));
-        let found = found.into_iter().map(|InstanceFinding { evidence, in_short, .. }| (evidence, in_short));
-        let (evidence, in_short): (Vec<String>, Vec<String>) = found.chain(besides).chain(unreadable).unzip();
+        let findings = findings.into_iter().map(|InstanceFinding { evidence, in_short, .. }| (evidence, in_short));
+        let (evidence, in_short): (Vec<String>, Vec<String>) = findings.chain(prepaid_note).chain(unreadable).unzip();
         let Target { region, resource, team, owner, name, what } = self.target();
         Some(ScanFinding {
             region,
@@ -119,18 +119,18 @@ impl InstanceCase<'_> {
         }
         let curfew_tags = CurfewTags::read(self.instance).unwrap_or_default();
         let subject = self.subject(&curfew_tags);
-        let mut found = Vec::new();
+        let mut findings = Vec::new();
         if let Verdict::Violated(violation) = rules::judge(Rule::Idle, subject)
             && let Facts::Idle(quiet) = &violation.evidence.facts
         {
             let kind = if quiet.reserved { FindingKind::Reserved } else { FindingKind::Idle };
-            found.push(InstanceFinding { kind, evidence: violation.evidence.explain(), in_short: in_short(quiet) });
+            findings.push(InstanceFinding { kind, evidence: violation.evidence.explain(), in_short: in_short(quiet) });
         }
-        found.extend(untagged::evidence(subject).map(|evidence| {
+        findings.extend(untagged::evidence(subject).map(|evidence| {
             let in_short = rules::summarize(&RecordedEvidence::from_evidence(&evidence), "notify");
             InstanceFinding { kind: FindingKind::Untagged, evidence: evidence.sentence, in_short }
         }));
-        found
+        findings
     }
 }
 

@@ -82,7 +82,7 @@ impl<'a> InstanceCase<'a> {
 
     /// The skip of a judged instance, with the reason why no action is due.
     pub(super) fn skip_after_judging(self, tracks: &[RuleTrack], resource_memory: ResourceMemory) -> Skipped {
-        let any = |found: fn(&RuleTrack) -> bool| tracks.iter().any(found);
+        let any = |condition: fn(&RuleTrack) -> bool| tracks.iter().any(condition);
         let reason = if any(|track| !track.settled.refused_rules.is_empty()) {
             SkipReason::Refused
         } else if any(|track| !track.settled.entries.is_empty()) {

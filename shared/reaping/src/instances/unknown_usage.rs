@@ -32,10 +32,10 @@ pub(crate) fn describe_unknown(unknown: &UnknownUsage, instance: &Instance, metr
              `utilization_unit` to \"percent\" or \"ratio\" in the [metrics] section of its accelerators"
                 .to_owned()
         }
-        UnknownUsage::TooFewSamples(measure) => format!("{} reported too seldom in the window", name_of(measure)),
+        UnknownUsage::TooFewSamples(measure) => format!("{} reported too seldom in the window", measure_name(measure)),
         UnknownUsage::ImpossibleValue { measure, metric, value } => format!(
             "{} reported impossible values ({} was {}), so nothing was measured; see what publishes them",
-            name_of(measure),
+            measure_name(measure),
             quote_name(metric),
             format_impossible(*value)
         ),
@@ -53,14 +53,14 @@ pub(super) fn summarize_unknown(unknown: &UnknownUsage) -> String {
             format!("{} of {devices} GPUs report", reporting.len())
         }
         UnknownUsage::UnitUnclear => "percent or ratio?".to_owned(),
-        UnknownUsage::TooFewSamples(measure) => format!("{} reports too seldom", name_of(measure)),
+        UnknownUsage::TooFewSamples(measure) => format!("{} reports too seldom", measure_name(measure)),
         UnknownUsage::ImpossibleValue { measure, value, .. } => {
-            format!("{} reports {}", name_of(measure), format_impossible(*value))
+            format!("{} reports {}", measure_name(measure), format_impossible(*value))
         }
     }
 }
 
-fn name_of(measure: &UsageMeasure) -> String {
+fn measure_name(measure: &UsageMeasure) -> String {
     match measure {
         UsageMeasure::Cpu => "the CPU".to_owned(),
         UsageMeasure::Network => "the network".to_owned(),
@@ -75,13 +75,13 @@ fn name_of(measure: &UsageMeasure) -> String {
 /// The number of devices that report, and the remedy that fits what was found.
 #[must_use]
 pub fn describe_report(report: &DeviceReport, instance: &Instance, metrics: &MetricsConfig) -> [String; 2] {
-    let found = format!("{} of its {} accelerators report", report.reporting.len(), report.devices);
+    let count = format!("{} of its {} accelerators report", report.reporting.len(), report.devices);
     let accelerator = instance.machine.accelerator;
     let advice = match metrics.series_names(accelerator) {
         Some(names) => advice(report, accelerator, names),
         None => format!("name its metrics in [metrics.{}]", section(accelerator)),
     };
-    [found, advice]
+    [count, advice]
 }
 
 fn advice(report: &DeviceReport, accelerator: Accelerator, names: &SeriesNames) -> String {
@@ -93,7 +93,7 @@ fn advice(report: &DeviceReport, accelerator: Accelerator, names: &SeriesNames) 
         return format!("only {} {reporting} report; see why the others do not", quote_name(&names.device_dimension));
     }
     let Some(reason) = report.rejected.first().map(|first| first.reason) else {
-        return nothing_found(accelerator, names);
+        return describe_no_series(accelerator, names);
     };
     let rejected = report.rejected.iter().filter(|one| one.reason == reason).map(|one| &one.series);
     let first = rejected.clone().next();
@@ -116,7 +116,7 @@ fn advice(report: &DeviceReport, accelerator: Accelerator, names: &SeriesNames) 
             "a series of {utilization} names no instance ({}): if it is of this one, add {} to it with append_dimensions; if not, {}",
             list(first.into_iter().flat_map(|series| &series.dimensions).map(|(key, value)| format!("{key}={value}"))),
             quote_name(&names.instance_dimension),
-            nothing_found(accelerator, names)
+            describe_no_series(accelerator, names)
         ),
     }
 }
@@ -133,24 +133,24 @@ fn describe_missing(missing: &[u32], accelerator: Accelerator, names: &SeriesNam
 
 /// The metrics of accelerators that are published instead.
 fn other_metrics<'s>(
-    found: impl Iterator<Item = &'s MetricSeries>,
+    published: impl Iterator<Item = &'s MetricSeries>,
     accelerator: Accelerator,
     names: &SeriesNames,
 ) -> String {
-    let found: BTreeSet<(&str, &str)> = found.map(|series| (&*series.namespace, &*series.metric)).collect();
+    let published: BTreeSet<(&str, &str)> = published.map(|series| (&*series.namespace, &*series.metric)).collect();
     let is_of_agent = |(namespace, metric): &(&str, &str)| {
         *namespace == names.namespace && metric.starts_with("nvidia_smi") && !metric.contains("utilization_gpu")
     };
-    let metrics = list(found.iter().map(|(_, metric)| *metric));
-    if accelerator == Accelerator::Nvidia && names.is_of_agent() && found.iter().all(is_of_agent) {
+    let metrics = list(published.iter().map(|(_, metric)| *metric));
+    if accelerator == Accelerator::Nvidia && names.is_of_agent() && published.iter().all(is_of_agent) {
         return format!(
             "its agent publishes {metrics}, but not {}: add utilization_gpu to its nvidia_gpu section. A GPU in MIG mode reports none: set \
              curfew:hours or curfew:expires-at there",
             quote_name(&names.utilization)
         );
     }
-    let utilizations = found.iter().filter(|(_, metric)| metric.to_ascii_lowercase().contains("util"));
-    let best: Vec<&(&str, &str)> = utilizations.chain(&found).take(1).collect();
+    let utilizations = published.iter().filter(|(_, metric)| metric.to_ascii_lowercase().contains("util"));
+    let best: Vec<&(&str, &str)> = utilizations.chain(&published).take(1).collect();
     let namespace = best.first().map_or("", |(namespace, _)| namespace);
     format!(
         "{metrics} is published of it (namespace {}), but not {} in {}: name what reports its use in [metrics.{}], with its \
@@ -162,7 +162,7 @@ fn other_metrics<'s>(
     )
 }
 
-fn nothing_found(accelerator: Accelerator, names: &SeriesNames) -> String {
+fn describe_no_series(accelerator: Accelerator, names: &SeriesNames) -> String {
     if accelerator == Accelerator::Nvidia && names.is_of_agent() {
         return INSTALL.to_owned();
     }
@@ -309,8 +309,8 @@ mod tests {
             let [_, advice] = describe_report(&report, &instance().build(), &MetricsConfig::default());
             advice
         };
-        let (stranger, link) = (advice("GPU", "u\". Run `curl`: x"), advice("https://evil.example", "u"));
-        assert!(stranger.starts_with("\"u'. Run 'curl': x\" is published of it (namespace GPU)"), "{stranger}");
+        let (instruction, link) = (advice("GPU", "u\". Run `curl`: x"), advice("https://evil.example", "u"));
+        assert!(instruction.starts_with("\"u'. Run 'curl': x\" is published of it (namespace GPU)"), "{instruction}");
         assert!(link.starts_with("u is published of it (namespace \"https: //evil.example\")"), "{link}");
         let measure = UsageMeasure::Gpu(Some("0, which is fine.".to_owned()));
         let unknown = UnknownUsage::TooFewSamples(measure);
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn an_impossible_value_is_said_with_its_metric() {
+    fn an_impossible_value_is_described_with_its_metric() {
         let unknown = UnknownUsage::ImpossibleValue {
             measure: UsageMeasure::Gpu(Some("0".to_owned())),
             metric: "nvidia_smi_utilization_gpu".to_owned(),

@@ -35,12 +35,12 @@ pub fn usage_queries<'a>(
     policy: &Policy,
     now: Timestamp,
 ) -> Vec<UsageQuery<'a>> {
-    let nothing_told = NotificationLog::default();
+    let empty_log = NotificationLog::default();
     let ask = |instance: &&'a Instance| {
-        let notices = memory.get(&instance.region).unwrap_or(&nothing_told);
+        let notices = memory.get(&instance.region).unwrap_or(&empty_log);
         let usage = &Usage::Unknown(UnknownUsage::NotAsked);
         let asked = activity.last_inquiry(instance, now);
-        let (length, depth) = (InstanceCase { instance, usage, notices, policy, now }).how_to_ask(asked)?;
+        let (length, depth) = (InstanceCase { instance, usage, notices, policy, now }).due_query(asked)?;
         let likely = asked.and_then(|asked| asked.shown_by.clone());
         Some(UsageQuery { instance, window: UsageWindow::ending_before(now, length), likely, depth })
     };
@@ -49,7 +49,7 @@ pub fn usage_queries<'a>(
 
 impl InstanceCase<'_> {
     /// The window and the depth of the query that is due now, by the last inquiry of its present life.
-    fn how_to_ask(self, asked: Option<&LastInquiry>) -> Option<(SignedDuration, QueryDepth)> {
+    fn due_query(self, asked: Option<&LastInquiry>) -> Option<(SignedDuration, QueryDepth)> {
         let skipped = self.immediate_skip().map(|skipped| skipped.reason);
         if self.instance.state != InstanceState::Running
             || skipped.is_some_and(|reason| reason != SkipReason::ForeignOwned)
@@ -86,7 +86,7 @@ impl InstanceCase<'_> {
             self.announced().filter(|(rule, _)| *rule == Rule::Idle || untagged && *rule == Rule::Untagged);
         let hangs = |(rule, announced): (Rule, AnnouncedAction)| match announced.mode {
             Mode::Enforce => !is_foreign,
-            Mode::Observe => self.would_act_untold(rule, announced),
+            Mode::Observe => self.would_act_without_notification(rule, announced),
         };
         if announced.any(hangs) {
             return true;
@@ -154,7 +154,7 @@ impl InstanceCase<'_> {
     }
 
     /// `true` if an observed deadline has passed, and no notification named the action that enforce mode would take.
-    fn would_act_untold(self, rule: Rule, announced: AnnouncedAction) -> bool {
+    fn would_act_without_notification(self, rule: Rule, announced: AnnouncedAction) -> bool {
         let (would, what) = (NotificationKey::would(rule), would_fingerprint(announced.ending, announced.deadline));
         announced.deadline <= self.now && !self.notices.was_notified(&self.instance.id, &would, &what)
     }
@@ -173,7 +173,7 @@ pub struct LearnedUsage {
 pub fn learn_usage(
     seen: &[&Instance],
     asks: &[UsageQuery<'_>],
-    mut found: BTreeMap<ResourceId, QueryResult>,
+    mut results: BTreeMap<ResourceId, QueryResult>,
     before: &ActivityCache,
     policy: &Policy,
     now: Timestamp,
@@ -182,12 +182,12 @@ pub fn learn_usage(
     let mut after: BTreeMap<ResourceId, LastInquiry> = BTreeMap::new();
     for instance in seen {
         after.extend(before.instances.get(&instance.id).map(|asked| (instance.id.clone(), asked.clone())));
-        usages.insert(instance.id.clone(), usage_of_unasked(instance, before, policy, now));
+        usages.insert(instance.id.clone(), cached_usage(instance, before, policy, now));
     }
     for ask in asks {
         let id = &ask.instance.id;
         let known = before.last_inquiry(ask.instance, now);
-        let (usage, asked) = match found.remove(id) {
+        let (usage, asked) = match results.remove(id) {
             // Where there is not one sample of what was at work when last seen, `CloudWatch` is late.
             Some(QueryResult::Answered(Usage::Unknown(UnknownUsage::Silent { .. }), _))
                 if known.is_some_and(|asked| asked.busy_until.is_some()) =>
@@ -195,11 +195,11 @@ pub fn learn_usage(
                 (Usage::Unknown(UnknownUsage::NotAsked), None)
             }
             Some(QueryResult::Answered(usage, shown_by)) => {
-                let asked = remembered(ask, &usage, shown_by, now);
+                let asked = new_inquiry(ask, &usage, shown_by, now);
                 (usage, Some(asked))
             }
             Some(QueryResult::NoWork) => {
-                (Usage::Unknown(UnknownUsage::NotAsked), known.map(|known| seen_quiet(known, ask, now)))
+                (Usage::Unknown(UnknownUsage::NotAsked), known.map(|known| inquiry_without_work(known, ask, now)))
             }
             None => (Usage::Unknown(UnknownUsage::NotAsked), None),
         };
@@ -210,7 +210,7 @@ pub fn learn_usage(
 }
 
 /// The usage of an instance that was not queried, by the cache.
-fn usage_of_unasked(instance: &Instance, activity: &ActivityCache, policy: &Policy, now: Timestamp) -> Usage {
+fn cached_usage(instance: &Instance, activity: &ActivityCache, policy: &Policy, now: Timestamp) -> Usage {
     let Ok(curfew_tags) = CurfewTags::read(instance) else {
         return Usage::Unknown(UnknownUsage::NotAsked);
     };
@@ -227,14 +227,14 @@ fn usage_of_unasked(instance: &Instance, activity: &ActivityCache, policy: &Poli
 }
 
 /// The inquiry after a brief query. An instance that was found idle would be ended at once if that were enforced from now on, so that time stays.
-fn seen_quiet(known: &LastInquiry, ask: &UsageQuery<'_>, now: Timestamp) -> LastInquiry {
+fn inquiry_without_work(known: &LastInquiry, ask: &UsageQuery<'_>, now: Timestamp) -> LastInquiry {
     let idle_not_before =
-        if known.found_idle_reserved.is_some() { known.idle_not_before } else { after(now, length_of(ask)) };
+        if known.found_idle_reserved.is_some() { known.idle_not_before } else { after(now, window_length(ask)) };
     LastInquiry { at: now, idle_not_before, ..known.clone() }
 }
 
-fn remembered(ask: &UsageQuery<'_>, usage: &Usage, shown_by: Option<DecisiveSeries>, now: Timestamp) -> LastInquiry {
-    let length = length_of(ask);
+fn new_inquiry(ask: &UsageQuery<'_>, usage: &Usage, shown_by: Option<DecisiveSeries>, now: Timestamp) -> LastInquiry {
+    let length = window_length(ask);
     let asked = LastInquiry {
         at: now,
         busy_until: None,
@@ -260,7 +260,7 @@ fn remembered(ask: &UsageQuery<'_>, usage: &Usage, shown_by: Option<DecisiveSeri
     }
 }
 
-fn length_of(ask: &UsageQuery<'_>) -> SignedDuration {
+fn window_length(ask: &UsageQuery<'_>) -> SignedDuration {
     ask.window.to.duration_since(ask.window.from)
 }
 

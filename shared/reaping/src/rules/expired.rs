@@ -96,12 +96,12 @@ mod tests {
     use model::rule::ResourceAction;
     use plan::NotifyOnlyReason;
 
-    fn check(given: RuleInput, expect: Option<DueAction>) {
-        let found = match given.judge(|subject| Expired.judge(subject)) {
+    fn check(input: RuleInput, expect: Option<DueAction>) {
+        let due = match input.judge(|subject| Expired.judge(subject)) {
             Verdict::Violated(violation) => Some(violation.due),
             _ => None,
         };
-        assert_eq!(found, expect);
+        assert_eq!(due, expect);
     }
 
     const PAST: &str = "2026-09-01T11:00:00Z";
@@ -122,33 +122,33 @@ mod tests {
 
     #[test]
     fn a_moment_that_was_past_when_first_seen_waits() {
-        let given = || RuleInput::from(instance().tag("curfew:expires-at", PAST));
+        let input = || RuleInput::from(instance().tag("curfew:expires-at", PAST));
         let after = Some(DueAction::After(ResourceAction::Stop, "2026-09-01T12:15:00Z".parse().unwrap()));
-        check(given(), after);
-        check(given().expiry_seen("2026-09-01T11:30:00Z"), after);
-        check(given().expiry_seen(PAST), Some(DueAction::AtOnce(ResourceAction::Stop, expiry())));
+        check(input(), after);
+        check(input().expiry_seen("2026-09-01T11:30:00Z"), after);
+        check(input().expiry_seen(PAST), Some(DueAction::AtOnce(ResourceAction::Stop, expiry())));
     }
 
     #[test]
     fn a_tag_moves_no_deadline_of_a_jobs_machine() {
-        let given = |ends_at: &str, tag: &str| {
+        let input = |ends_at: &str, tag: &str| {
             let machine = JobMachine { ends_at: ends_at.parse().unwrap(), ..placed("i-0abc", "us-east-1") };
             let tagged = instance().tag("curfew:job", "vision/llama-0123abcd").tag("curfew:attempt", "2");
             RuleInput::from(tagged.tag("curfew:expires-at", tag)).jobs(jobs(Phase::Running(machine)))
         };
         let later = "2026-09-02T12:00:00Z";
         let waits = DueAction::After(ResourceAction::Terminate, "2026-09-01T12:15:00Z".parse().unwrap());
-        check(given(later, PAST), Some(waits));
-        check(given(later, "2027-01-01T00:00:00Z"), None);
+        check(input(later, PAST), Some(waits));
+        check(input(later, "2027-01-01T00:00:00Z"), None);
         let own = DueAction::AtOnce(ResourceAction::Terminate, "2026-09-01T11:40:00Z".parse().unwrap());
-        check(given("2026-09-01T11:30:00Z", PAST), Some(own));
+        check(input("2026-09-01T11:30:00Z", PAST), Some(own));
     }
 
     #[test]
-    fn is_terminated_where_it_says_so_or_must_be() {
+    fn is_terminated_by_tag_or_if_it_cannot_be_stopped() {
         let expired = || instance().tag("curfew:expires-at", PAST);
         let terminate = Some(DueAction::AtOnce(ResourceAction::Terminate, expiry()));
-        let check = |given: InstanceBuilder, expect| check(RuleInput::from(given).expiry_seen(PAST), expect);
+        let check = |builder: InstanceBuilder, expect| check(RuleInput::from(builder).expiry_seen(PAST), expect);
         check(expired().tag("curfew:job", "vision/a-0123abcd"), terminate);
         check(expired().tag("curfew:on-idle", "terminate"), terminate);
         check(expired().purchase(PurchaseOption::SpotOneTime), terminate);

@@ -165,12 +165,12 @@ mod tests {
 
     /// `expect` is the deadline of an end that is first announced at `now`; 2026-09-01 is a Tuesday, and Berlin at +02:00.
     fn check(launched: &str, now: &str, expect: Option<&str>) {
-        let given = RuleInput::from(instance().launched(launched).tag("curfew:hours", OFFICE)).at_time(now);
-        let found = match given.judge(|subject| Hours.judge(subject)) {
+        let input = RuleInput::from(instance().launched(launched).tag("curfew:hours", OFFICE)).at_time(now);
+        let deadline = match input.judge(|subject| Hours.judge(subject)) {
             Verdict::Violated(Violation { due: DueAction::After(_, deadline), .. }) => Some(deadline.to_string()),
             _ => None,
         };
-        assert_eq!(found.as_deref(), expect, "launched {launched}, now {now}");
+        assert_eq!(deadline.as_deref(), expect, "launched {launched}, now {now}");
     }
 
     #[test]
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_that_its_owner_keeps_is_only_told() {
+    fn a_kept_local_disk_is_notify_only() {
         let keep = instance()
             .launched("2026-08-31T07:00:00Z")
             .instance_storage(250)
@@ -207,10 +207,10 @@ mod tests {
     }
 
     fn check_start(stopped: &str, now: &str, expect: bool) {
-        check_start_of(OFFICE, stopped, now, expect);
+        check_start_with(OFFICE, stopped, now, expect);
     }
 
-    fn check_start_of(hours: &str, stopped: &str, now: &str, expect: bool) {
+    fn check_start_with(hours: &str, stopped: &str, now: &str, expect: bool) {
         let (rule, at) = stopped.split_once(' ').unwrap();
         let carried_out =
             CarriedOut { rule: Rule::read(rule).unwrap(), action: ResourceAction::Stop, at: at.parse().unwrap() };
@@ -243,8 +243,8 @@ mod tests {
     #[test]
     fn starts_what_was_stopped_for_the_night_and_is_to_run_all_the_week() {
         let always = "Mon-Sun 00:00-24:00 UTC";
-        check_start_of(always, "hours 2026-09-01T18:00:05Z", "2026-09-01T18:05:00Z", true);
-        check_start_of(always, "idle 2026-09-01T18:00:05Z", "2026-09-01T18:05:00Z", false);
+        check_start_with(always, "hours 2026-09-01T18:00:05Z", "2026-09-01T18:05:00Z", true);
+        check_start_with(always, "idle 2026-09-01T18:00:05Z", "2026-09-01T18:05:00Z", false);
     }
 
     #[test]

@@ -231,82 +231,91 @@ mod tests {
     use model::instance::{PrepaidCapacity, PurchaseOption};
 
     #[derive(Debug, PartialEq)]
-    enum Found {
-        Kept,
+    enum Outcome {
+        Compliant,
         Unknown,
         End(ResourceAction),
-        Told(NotifyOnlyReason),
+        NotifyOnly(NotifyOnlyReason),
     }
 
-    fn check(given: RuleInput, expect: Found) {
-        let found = match given.judge(|subject| Idle.judge(subject)) {
-            Verdict::Compliant => Found::Kept,
-            Verdict::Unknown => Found::Unknown,
-            Verdict::Violated(Violation { due: DueAction::NotifyOnly(why), .. }) => Found::Told(why),
+    fn check(input: RuleInput, expect: Outcome) {
+        let outcome = match input.judge(|subject| Idle.judge(subject)) {
+            Verdict::Compliant => Outcome::Compliant,
+            Verdict::Unknown => Outcome::Unknown,
+            Verdict::Violated(Violation { due: DueAction::NotifyOnly(why), .. }) => Outcome::NotifyOnly(why),
             Verdict::Violated(Violation {
                 due: DueAction::After(ending, _) | DueAction::AtOnce(ending, _), ..
-            }) => Found::End(ending),
+            }) => Outcome::End(ending),
         };
-        assert_eq!(found, expect);
+        assert_eq!(outcome, expect);
     }
 
-    fn quiet(of: crate::fixture::InstanceBuilder) -> RuleInput {
-        RuleInput::from(of).usage(idle())
+    fn quiet(builder: crate::fixture::InstanceBuilder) -> RuleInput {
+        RuleInput::from(builder).usage(idle())
     }
 
     #[test]
     fn three_values_of_usage() {
-        check(quiet(instance()), Found::End(ResourceAction::Stop));
-        check(RuleInput::from(instance()).usage(busy()), Found::Kept);
-        check(RuleInput::from(instance()).usage(unknown()), Found::Unknown);
+        check(quiet(instance()), Outcome::End(ResourceAction::Stop));
+        check(RuleInput::from(instance()).usage(busy()), Outcome::Compliant);
+        check(RuleInput::from(instance()).usage(unknown()), Outcome::Unknown);
     }
 
     #[test]
     fn tags_come_before_configuration() {
-        check(quiet(instance().tag("curfew:idle-after", "off")), Found::Kept);
-        check(quiet(instance().tag("curfew:on-idle", "terminate")), Found::End(ResourceAction::Terminate));
-        check(quiet(instance().tag("curfew:on-idle", "notify")), Found::Told(NotifyOnlyReason::Configured));
+        check(quiet(instance().tag("curfew:idle-after", "off")), Outcome::Compliant);
+        check(quiet(instance().tag("curfew:on-idle", "terminate")), Outcome::End(ResourceAction::Terminate));
+        check(quiet(instance().tag("curfew:on-idle", "notify")), Outcome::NotifyOnly(NotifyOnlyReason::Configured));
         check(
             quiet(instance().tag("curfew:on-idle", "stop")).config("[idle]\naction = \"notify\""),
-            Found::End(ResourceAction::Stop),
+            Outcome::End(ResourceAction::Stop),
         );
     }
 
     #[test]
-    fn held_memory_is_only_told() {
-        check(RuleInput::from(instance()).usage(reserved()), Found::Told(NotifyOnlyReason::Reserved));
+    fn held_memory_is_notify_only() {
+        check(RuleInput::from(instance()).usage(reserved()), Outcome::NotifyOnly(NotifyOnlyReason::Reserved));
     }
 
     #[test]
-    fn local_disk_is_kept_unless_tag_or_team_or_account_says_otherwise() {
+    fn local_disk_is_kept_unless_tag_team_or_account_allows_its_loss() {
         let scratch = || instance().instance_storage(250);
-        check(quiet(scratch()), Found::Told(NotifyOnlyReason::LocalDisk));
-        check(quiet(scratch().tag("curfew:on-idle", "terminate")), Found::Told(NotifyOnlyReason::LocalDisk));
-        check(quiet(scratch().tag("curfew:local-disk", "expendable")), Found::End(ResourceAction::Stop));
-        check(quiet(scratch()).config("[teams.vision]\nlocal_disk = \"expendable\""), Found::End(ResourceAction::Stop));
-        check(quiet(scratch()).config("[idle]\nlocal_disk = \"expendable\""), Found::End(ResourceAction::Stop));
+        check(quiet(scratch()), Outcome::NotifyOnly(NotifyOnlyReason::LocalDisk));
+        check(quiet(scratch().tag("curfew:on-idle", "terminate")), Outcome::NotifyOnly(NotifyOnlyReason::LocalDisk));
+        check(quiet(scratch().tag("curfew:local-disk", "expendable")), Outcome::End(ResourceAction::Stop));
+        check(
+            quiet(scratch()).config("[teams.vision]\nlocal_disk = \"expendable\""),
+            Outcome::End(ResourceAction::Stop),
+        );
+        check(quiet(scratch()).config("[idle]\nlocal_disk = \"expendable\""), Outcome::End(ResourceAction::Stop));
         check(
             quiet(scratch().tag("curfew:local-disk", "keep")).config("[idle]\nlocal_disk = \"expendable\""),
-            Found::Told(NotifyOnlyReason::LocalDisk),
+            Outcome::NotifyOnly(NotifyOnlyReason::LocalDisk),
         );
     }
 
     #[test]
-    fn what_cannot_be_stopped_or_saves_nothing_is_only_told() {
-        check(quiet(instance().purchase(PurchaseOption::SpotOneTime)), Found::Told(NotifyOnlyReason::CannotBeStopped));
+    fn an_impossible_or_useless_stop_is_notify_only() {
+        check(
+            quiet(instance().purchase(PurchaseOption::SpotOneTime)),
+            Outcome::NotifyOnly(NotifyOnlyReason::CannotBeStopped),
+        );
         check(
             quiet(instance().purchase(PurchaseOption::SpotOneTime).tag("curfew:on-idle", "terminate")),
-            Found::End(ResourceAction::Terminate),
+            Outcome::End(ResourceAction::Terminate),
         );
         check(
             quiet(instance().purchase(PurchaseOption::SpotPersistent).tag("curfew:on-idle", "terminate")),
-            Found::Told(NotifyOnlyReason::PersistentSpot),
+            Outcome::NotifyOnly(NotifyOnlyReason::PersistentSpot),
         );
-        check(quiet(instance().root_on_instance_storage()), Found::Told(NotifyOnlyReason::CannotBeStopped));
+        check(quiet(instance().root_on_instance_storage()), Outcome::NotifyOnly(NotifyOnlyReason::CannotBeStopped));
         check(
             quiet(instance().prepaid(PrepaidCapacity::CapacityReservation)),
-            Found::Told(NotifyOnlyReason::SavesNothing),
+            Outcome::NotifyOnly(NotifyOnlyReason::SavesNothing),
         );
-        check(quiet(instance().prepaid(PrepaidCapacity::DedicatedHost)), Found::Told(NotifyOnlyReason::SavesNothing));
+        check(
+            quiet(instance().prepaid(PrepaidCapacity::DedicatedHost)),
+            Outcome::NotifyOnly(NotifyOnlyReason::SavesNothing),
+        );
     }
 }

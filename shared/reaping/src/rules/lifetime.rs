@@ -68,13 +68,13 @@ mod tests {
     use model::rule::ResourceAction;
     use plan::NotifyOnlyReason;
 
-    fn check(given: RuleInput, expect: Option<Result<ResourceAction, NotifyOnlyReason>>) {
-        let found = match given.judge(|subject| Lifetime.judge(subject)) {
+    fn check(input: RuleInput, expect: Option<Result<ResourceAction, NotifyOnlyReason>>) {
+        let outcome = match input.judge(|subject| Lifetime.judge(subject)) {
             Verdict::Violated(Violation { due: DueAction::After(ending, _), .. }) => Some(Ok(ending)),
             Verdict::Violated(Violation { due: DueAction::NotifyOnly(why), .. }) => Some(Err(why)),
             _ => None,
         };
-        assert_eq!(found, expect);
+        assert_eq!(outcome, expect);
     }
 
     #[test]

@@ -101,7 +101,7 @@ mod tests {
     fn check(volume: VolumeBuilder, since: &str, used: Option<VolumeUse>, config: &str, expect: &Verdict) {
         let volume = volume.build();
         let config = Config::read(config).unwrap();
-        let found = judge(VolumeSubject {
+        let verdict = judge(VolumeSubject {
             volume: &volume,
             unattached_since: time(since),
             used,
@@ -111,7 +111,7 @@ mod tests {
             rule: &config.volumes,
             now: time(NOW),
         });
-        assert_eq!(&found, expect, "{since} {used:?} {config:?}");
+        assert_eq!(&verdict, expect, "{since} {used:?} {config:?}");
     }
 
     const LONG_AGO: &str = "2026-08-18T12:00:00Z";
@@ -149,15 +149,15 @@ mod tests {
     }
 
     #[test]
-    fn the_account_says_what_happens() {
+    fn the_configuration_decides_the_action() {
         let delete = violation(LONG_AGO, DueAction::After(ResourceAction::Delete, time(NOW)));
         check(volume(), LONG_AGO, UNUSED, "[volumes]\naction = \"delete\"\ngrace = \"0s\"", &delete);
-        let told = violation(LONG_AGO, DueAction::NotifyOnly(NotifyOnlyReason::Configured));
-        check(volume(), LONG_AGO, UNUSED, "[volumes]\naction = \"notify\"", &told);
+        let notify_only = violation(LONG_AGO, DueAction::NotifyOnly(NotifyOnlyReason::Configured));
+        check(volume(), LONG_AGO, UNUSED, "[volumes]\naction = \"notify\"", &notify_only);
     }
 
     #[test]
-    fn what_could_not_be_restored_with_all_its_tags_is_told() {
+    fn a_volume_that_could_not_be_restored_with_all_tags_is_notify_only() {
         let tagged = |count: usize| (2..count).fold(volume(), |volume, number| volume.tag(&format!("k{number}"), "v"));
         let due = violation(LONG_AGO, due_after_grace());
         check(tagged(47), LONG_AGO, UNUSED, "", &due);

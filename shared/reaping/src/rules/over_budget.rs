@@ -32,17 +32,17 @@ impl RunningRule for OverBudget {
     }
 
     fn judge(&self, subject: Subject<'_>) -> Verdict {
-        let mut found = Verdict::Compliant;
+        let mut verdict = Verdict::Compliant;
         for (holder, limit) in stopping(subject) {
             match current_status(&holder, subject) {
-                None => found = Verdict::Unknown,
+                None => verdict = Verdict::Unknown,
                 Some(status) if is_spent(status, &limit) => {
                     return subject.unless_serving(violation(&holder, &limit, status, subject));
                 }
                 Some(_) => {}
             }
         }
-        found
+        verdict
     }
 
     fn compliant_because(&self, subject: Subject<'_>, _: &Verdict) -> String {
@@ -72,26 +72,26 @@ pub(crate) fn evidence(over: OverBudgetEvidence) -> Evidence {
 /// The budgets that may stop it, and how much of each is spent.
 fn describe_budgets(subject: Subject<'_>) -> String {
     let month = BudgetMonth::containing(subject.now, subject.config).month;
-    let of = |(holder, limit): (BudgetHolder, BudgetLimit)| {
-        let whose = noun(&holder);
+    let describe = |(holder, limit): (BudgetHolder, BudgetLimit)| {
+        let holder_noun = noun(&holder);
         match (current_status(&holder, subject), subject.budgets.0.get(&holder)) {
             (Some(BudgetStatus { spent, as_of, .. }), _) => {
                 let budget = limit.budget;
-                format!("its {whose} has spent {spent} of its budget of {budget} for {month}, as of {as_of}")
+                format!("its {holder_noun} has spent {spent} of its budget of {budget} for {month}, as of {as_of}")
             }
             (None, Some(BudgetStatus { as_of, .. })) => {
-                format!("the spend of its {whose} is unknown since {as_of}")
+                format!("the spend of its {holder_noun} is unknown since {as_of}")
             }
             (None, None) => {
-                format!("the spend of its {whose} for {month} is unknown")
+                format!("the spend of its {holder_noun} for {month} is unknown")
             }
         }
     };
-    let said: Vec<String> = stopping(subject).map(of).collect();
-    if said.is_empty() {
+    let sentences: Vec<String> = stopping(subject).map(describe).collect();
+    if sentences.is_empty() {
         return "no budget of its team or of the account stops what runs".to_owned();
     }
-    said.join("; ")
+    sentences.join("; ")
 }
 
 /// Its mode for this rule, before the ceiling, and what sets it: its own, at most that of the budgets that may stop it.
@@ -198,15 +198,15 @@ mod tests {
     }
 
     fn judged<const N: usize>(
-        given: impl Into<RuleInput>,
+        input: impl Into<RuleInput>,
         config: &str,
         known: [(BudgetHolder, BudgetStatus); N],
     ) -> Verdict {
-        let given: RuleInput = given.into();
-        given.config(config).budgets(BudgetStatuses(known.into())).judge(|subject| OverBudget.judge(subject))
+        let input: RuleInput = input.into();
+        input.config(config).budgets(BudgetStatuses(known.into())).judge(|subject| OverBudget.judge(subject))
     }
 
-    fn is_broken(verdict: &Verdict) -> bool {
+    fn is_violated(verdict: &Verdict) -> bool {
         matches!(verdict, Verdict::Violated(_))
     }
 
@@ -229,7 +229,7 @@ mod tests {
         check("2026-09-01T10:59:59Z", budget::BudgetVerdict::Ok, Verdict::Unknown);
         check("2026-09-01T10:59:59Z", budget::BudgetVerdict::Stop, Verdict::Unknown);
         check("2026-09-01T13:00:01Z", budget::BudgetVerdict::Stop, Verdict::Unknown);
-        assert!(is_broken(&judged(instance(), STOPS, [team("2026-09-01T11:00:00Z", budget::BudgetVerdict::Stop)])));
+        assert!(is_violated(&judged(instance(), STOPS, [team("2026-09-01T11:00:00Z", budget::BudgetVerdict::Stop)])));
     }
 
     #[test]
@@ -237,13 +237,17 @@ mod tests {
         let check = |budget: &str, stops: bool| {
             let config = STOPS.replace("100", budget);
             let verdict = judged(instance(), &config, [team("2026-09-01T11:45:00Z", budget::BudgetVerdict::Stop)]);
-            assert_eq!((is_broken(&verdict), verdict == Verdict::Compliant), (stops, !stops), "{budget}: {verdict:?}");
+            assert_eq!(
+                (is_violated(&verdict), verdict == Verdict::Compliant),
+                (stops, !stops),
+                "{budget}: {verdict:?}"
+            );
         };
         check("100", true);
         check("120", true);
         check("120.01", false);
         check("240", false);
-        // Nor is anybody stopped by a smaller one of which no beat has said that it is spent.
+        // A smaller budget stops nothing before a beat finds it spent.
         let smaller = STOPS.replace("100", "10");
         assert_eq!(
             judged(instance(), &smaller, [team("2026-09-01T11:45:00Z", budget::BudgetVerdict::Ok)]),
@@ -253,8 +257,8 @@ mod tests {
 
     #[test]
     fn the_evidence_is_of_the_budget_that_is_set_now() {
-        let of_less = STOPS.replace("100", "60");
-        let verdict = judged(instance(), &of_less, [team("2026-09-01T11:45:00Z", budget::BudgetVerdict::Stop)]);
+        let lowered = STOPS.replace("100", "60");
+        let verdict = judged(instance(), &lowered, [team("2026-09-01T11:45:00Z", budget::BudgetVerdict::Stop)]);
         let Verdict::Violated(violation) = verdict else { panic!("{verdict:?}") };
         let Facts::OverBudget(over) = violation.evidence.facts else { panic!("{violation:?}") };
         assert_eq!((over.budget_usd, over.percent), (Amount::from_usd(60.0), 200));
@@ -264,20 +268,24 @@ mod tests {
     fn without_a_document_the_rule_is_unknown() {
         assert_eq!(judged(instance(), STOPS, []), Verdict::Unknown);
         assert_eq!(judged(instance(), ACCOUNT_STOPS, []), Verdict::Unknown);
-        let of_team = team("2026-09-01T11:45:00Z", budget::BudgetVerdict::Ok);
-        assert_eq!(judged(instance(), &format!("{STOPS}{ACCOUNT_STOPS}"), [of_team]), Verdict::Unknown);
+        let team_status = team("2026-09-01T11:45:00Z", budget::BudgetVerdict::Ok);
+        assert_eq!(judged(instance(), &format!("{STOPS}{ACCOUNT_STOPS}"), [team_status]), Verdict::Unknown);
     }
 
     #[test]
     fn what_is_known_of_one_is_enough() {
         let both = format!("{STOPS}{ACCOUNT_STOPS}");
-        assert!(is_broken(&judged(instance(), &both, [account("2026-09-01T11:45:00Z", budget::BudgetVerdict::Stop)])));
-        assert!(is_broken(&judged(instance(), &both, [team("2026-09-01T11:45:00Z", budget::BudgetVerdict::Stop)])));
+        assert!(is_violated(&judged(
+            instance(),
+            &both,
+            [account("2026-09-01T11:45:00Z", budget::BudgetVerdict::Stop)]
+        )));
+        assert!(is_violated(&judged(instance(), &both, [team("2026-09-01T11:45:00Z", budget::BudgetVerdict::Stop)])));
     }
 
     #[test]
     fn a_budget_is_enforced_no_more_than_its_holder() {
-        let (of_team, of_account) =
+        let (team_stops, account_stops) =
             ("[teams.vision]\nmonthly_budget_usd = 100\nover_budget = \"stop\"\n", ACCOUNT_STOPS);
         let check = |account: &str, team: &str, tag: Option<&str>, budgets: &str, expect: (Mode, bool)| {
             let own = format!("mode = \"{team}\"\n");
@@ -288,22 +296,22 @@ mod tests {
             let one = tag.map_or_else(instance, |mode| instance().tag("curfew:mode", mode));
             let known =
                 [team_in(budget::BudgetVerdict::Ok), (BudgetHolder::Account, team_in(budget::BudgetVerdict::Stop).1)];
-            let given = RuleInput::from(one).config(&config).budgets(BudgetStatuses(known.into()));
-            given.judge(|subject| {
+            let input = RuleInput::from(one).config(&config).budgets(BudgetStatuses(known.into()));
+            input.judge(|subject| {
                 let verdict = OverBudget.judge(subject);
-                assert_eq!((subject.mode(Rule::OverBudget), is_broken(&verdict)), expect, "{config}");
+                assert_eq!((subject.mode(Rule::OverBudget), is_violated(&verdict)), expect, "{config}");
                 verdict
             });
         };
         // The account alone stops, and only observes.
-        check("observe", "enforce", None, of_account, (Mode::Observe, true));
-        check("observe", "enforce", Some("enforce"), of_account, (Mode::Observe, true));
-        check("enforce", "observe", None, of_account, (Mode::Observe, true));
-        check("enforce", "enforce", None, of_account, (Mode::Enforce, true));
-        check("enforce", "enforce", Some("observe"), of_account, (Mode::Observe, true));
+        check("observe", "enforce", None, account_stops, (Mode::Observe, true));
+        check("observe", "enforce", Some("enforce"), account_stops, (Mode::Observe, true));
+        check("enforce", "observe", None, account_stops, (Mode::Observe, true));
+        check("enforce", "enforce", None, account_stops, (Mode::Enforce, true));
+        check("enforce", "enforce", Some("observe"), account_stops, (Mode::Observe, true));
         // The team's is enforced, and not spent; that the account's is, has the account's own message.
-        check("observe", "enforce", None, &format!("{of_account}{of_team}"), (Mode::Enforce, false));
-        check("observe", "observe", None, &format!("{of_account}{of_team}"), (Mode::Observe, true));
+        check("observe", "enforce", None, &format!("{account_stops}{team_stops}"), (Mode::Enforce, false));
+        check("observe", "observe", None, &format!("{account_stops}{team_stops}"), (Mode::Observe, true));
         // Without a budget that stops, nothing is capped.
         check("observe", "enforce", None, "", (Mode::Enforce, false));
     }
@@ -338,17 +346,17 @@ mod tests {
             ]
         };
         assert_eq!(judged(untagged(), STOPS, spent()), Verdict::Compliant);
-        assert!(is_broken(&judged(untagged(), ACCOUNT_STOPS, spent())));
+        assert!(is_violated(&judged(untagged(), ACCOUNT_STOPS, spent())));
         let called_so = || untagged().tag("Team", "untagged");
         assert_eq!(judged(called_so(), &STOPS.replace("vision", "untagged"), spent()), Verdict::Compliant);
     }
 
     #[test]
-    fn the_last_beat_of_a_month_says_nothing_of_the_next() {
+    fn the_last_beat_of_a_month_does_not_count_in_the_next() {
         let check = |zone: &str, now: &str, as_of: &str, violation: bool| {
             let config = format!("{STOPS}[account]\ntime_zone = \"{zone}\"");
-            let given = RuleInput::from(instance()).at_time(now);
-            let verdict = judged(given, &config, [team(as_of, budget::BudgetVerdict::Stop)]);
+            let input = RuleInput::from(instance()).at_time(now);
+            let verdict = judged(input, &config, [team(as_of, budget::BudgetVerdict::Stop)]);
             assert_eq!(verdict == Verdict::Unknown, !violation, "{zone} {now}: {verdict:?}");
         };
         check("UTC", "2026-09-30T23:59:59Z", "2026-09-30T23:45:00Z", true);
@@ -373,16 +381,17 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_stopped_or_would_save_nothing_is_told() {
-        let told = |builder| match judged(builder, STOPS, [team("2026-09-01T11:45:00Z", budget::BudgetVerdict::Stop)]) {
+    fn an_impossible_or_useless_stop_is_notify_only() {
+        let reason = |builder| match judged(builder, STOPS, [team("2026-09-01T11:45:00Z", budget::BudgetVerdict::Stop)])
+        {
             Verdict::Violated(Violation { due: DueAction::NotifyOnly(why), .. }) => why,
             other => panic!("{other:?}"),
         };
-        assert_eq!(told(instance().purchase(PurchaseOption::SpotOneTime)), NotifyOnlyReason::CannotBeStopped);
-        assert_eq!(told(instance().purchase(PurchaseOption::SpotPersistent)), NotifyOnlyReason::PersistentSpot);
-        assert_eq!(told(instance().prepaid(PrepaidCapacity::CapacityReservation)), NotifyOnlyReason::SavesNothing);
+        assert_eq!(reason(instance().purchase(PurchaseOption::SpotOneTime)), NotifyOnlyReason::CannotBeStopped);
+        assert_eq!(reason(instance().purchase(PurchaseOption::SpotPersistent)), NotifyOnlyReason::PersistentSpot);
+        assert_eq!(reason(instance().prepaid(PrepaidCapacity::CapacityReservation)), NotifyOnlyReason::SavesNothing);
         assert_eq!(
-            told(instance().instance_storage(600).tag("curfew:local-disk", "keep")),
+            reason(instance().instance_storage(600).tag("curfew:local-disk", "keep")),
             NotifyOnlyReason::LocalDisk
         );
     }

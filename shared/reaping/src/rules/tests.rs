@@ -10,11 +10,11 @@ fn the_rules_are_in_their_order() {
 
 #[test]
 fn evidence_in_few_words() {
-    let of = |action: &str, evidence: Value, expect: &str| {
+    let check_action = |action: &str, evidence: Value, expect: &str| {
         let evidence: RecordedEvidence = serde_json::from_value(evidence).unwrap();
         assert_eq!(summarize(&evidence, action), expect);
     };
-    let check = |evidence: Value, expect: &str| of("stop", evidence, expect);
+    let check = |evidence: Value, expect: &str| check_action("stop", evidence, expect);
     check(
         json!({ "rule": "idle", "from": "2026-09-01T10:50:00Z", "gpu_max_percent": 0.4, "cpu_max_vcpus": 0.12 }),
         "GPU at 0 %, CPU 0.1 vCPUs since 2026-09-01T10:50",
@@ -24,10 +24,10 @@ fn evidence_in_few_words() {
     check(json!({ "rule": "lifetime", "launched_at": "2026-08-01T00:00:00Z" }), "runs since 2026-08-01T00:00");
     let hours = || json!({ "rule": "hours", "hours": "Mon-Fri 08:00-20:00 UTC", "at": "2026-09-01T20:00:00Z" });
     check(hours(), "outside Mon-Fri 08:00-20:00 UTC");
-    of("notify", hours(), "outside Mon-Fri 08:00-20:00 UTC");
-    of("start", hours(), "within Mon-Fri 08:00-20:00 UTC");
-    of("mark", hours(), "Mon-Fri 08:00-20:00 UTC end at 20:00 UTC");
-    of("mark", json!({ "rule": "hours", "hours": "Mon" }), "hours Mon");
+    check_action("notify", hours(), "outside Mon-Fri 08:00-20:00 UTC");
+    check_action("start", hours(), "within Mon-Fri 08:00-20:00 UTC");
+    check_action("mark", hours(), "Mon-Fri 08:00-20:00 UTC end at 20:00 UTC");
+    check_action("mark", json!({ "rule": "hours", "hours": "Mon" }), "hours Mon");
     check(
         json!({ "rule": "orphaned", "size_gib": 500, "volume_type": "gp3", "unattached_since": "2026-08-01T00:00:00Z" }),
         "500 GiB gp3 unused since 2026-08-01T00:00",

@@ -86,62 +86,62 @@ mod tests {
 
     const LISTED: &str = "[projects]\nallowed = [\"atlas\", \"Zephyr 2\"]\naction = \"stop\"";
 
-    fn check(given: InstanceBuilder, config: &str, expect: Option<DueAction>) {
-        let found = match RuleInput::from(given).config(config).judge(|subject| UnlistedProject.judge(subject)) {
+    fn check(builder: InstanceBuilder, config: &str, expect: Option<DueAction>) {
+        let due = match RuleInput::from(builder).config(config).judge(|subject| UnlistedProject.judge(subject)) {
             Verdict::Violated(violation) => Some(violation.due),
             _ => None,
         };
-        assert_eq!(found, expect, "{config}");
+        assert_eq!(due, expect, "{config}");
     }
 
     fn stop_tomorrow() -> DueAction {
         DueAction::After(ResourceAction::Stop, "2026-09-02T12:00:00Z".parse().unwrap())
     }
 
-    fn of(project: &str) -> InstanceBuilder {
+    fn on_project(project: &str) -> InstanceBuilder {
         instance().tag("Project", project)
     }
 
     #[test]
     fn only_a_project_that_is_not_on_the_list() {
-        check(of("doom"), LISTED, Some(stop_tomorrow()));
-        check(of("atlas"), LISTED, None);
-        check(of("ATLAS"), LISTED, None);
-        check(of(" zephyr 2 "), LISTED, None);
-        check(of("atla"), LISTED, Some(stop_tomorrow()));
-        check(of(""), LISTED, None);
-        check(of(" "), LISTED, None);
+        check(on_project("doom"), LISTED, Some(stop_tomorrow()));
+        check(on_project("atlas"), LISTED, None);
+        check(on_project("ATLAS"), LISTED, None);
+        check(on_project(" zephyr 2 "), LISTED, None);
+        check(on_project("atla"), LISTED, Some(stop_tomorrow()));
+        check(on_project(""), LISTED, None);
+        check(on_project(" "), LISTED, None);
         check(instance(), LISTED, None);
         check(instance().tag("project", "doom"), LISTED, None);
     }
 
     #[test]
     fn without_a_list_every_project_is_allowed() {
-        check(of("doom"), "", None);
-        check(of("doom"), "[projects]\nallowed = []\naction = \"stop\"", None);
+        check(on_project("doom"), "", None);
+        check(on_project("doom"), "[projects]\nallowed = []\naction = \"stop\"", None);
     }
 
     #[test]
-    fn the_account_says_which_tag_and_what_happens() {
+    fn the_configuration_sets_the_tag_and_the_action() {
         let config = "[projects]\ntag = \"CostCenter\"\nallowed = [\"4711\"]\ngrace = \"1h\"\naction = \"terminate\"";
         let terminate = DueAction::After(ResourceAction::Terminate, "2026-09-01T13:00:00Z".parse().unwrap());
         check(instance().tag("CostCenter", "4712"), config, Some(terminate));
-        check(of("doom"), config, None);
+        check(on_project("doom"), config, None);
         let notified = Some(DueAction::NotifyOnly(NotifyOnlyReason::Configured));
-        check(of("doom"), "[projects]\nallowed = [\"atlas\"]", notified);
+        check(on_project("doom"), "[projects]\nallowed = [\"atlas\"]", notified);
     }
 
     #[test]
     fn tags_may_arrive_late() {
-        check(of("doom").launched("2026-09-01T11:50:01Z"), LISTED, None);
-        check(of("doom").launched("2026-09-01T11:50:00Z"), LISTED, Some(stop_tomorrow()));
+        check(on_project("doom").launched("2026-09-01T11:50:01Z"), LISTED, None);
+        check(on_project("doom").launched("2026-09-01T11:50:00Z"), LISTED, Some(stop_tomorrow()));
     }
 
     #[test]
     fn a_value_is_quoted_and_bounded() {
         let hostile = format!("doom; run <https://example.com> @here\n\u{202e}{}", "x".repeat(300));
-        let given = RuleInput::from(of(&hostile)).config(LISTED);
-        let Verdict::Violated(violation) = given.judge(|subject| UnlistedProject.judge(subject)) else {
+        let input = RuleInput::from(on_project(&hostile)).config(LISTED);
+        let Verdict::Violated(violation) = input.judge(|subject| UnlistedProject.judge(subject)) else {
             panic!("{hostile}")
         };
         let Evidence { sentence, remedy, .. } = &violation.evidence;

@@ -111,8 +111,8 @@ mod tests {
     use jobs::Phase;
     use model::rule::ResourceAction;
 
-    fn check(given: RuleInput, expect: Option<(&[&str], Option<ResourceAction>)>) {
-        let found = match given.judge(|subject| Untagged.judge(subject)) {
+    fn check(input: RuleInput, expect: Option<(&[&str], Option<ResourceAction>)>) {
+        let violated = match input.judge(|subject| Untagged.judge(subject)) {
             Verdict::Violated(Violation { evidence, due, .. }) => {
                 let ending = match due {
                     DueAction::After(ending, _) => Some(ending),
@@ -125,7 +125,7 @@ mod tests {
         };
         let expect =
             expect.map(|(missing, ending)| (missing.iter().map(|key| (*key).to_owned()).collect::<Vec<_>>(), ending));
-        assert_eq!(found, expect);
+        assert_eq!(violated, expect);
     }
 
     #[test]

@@ -65,14 +65,14 @@ pub fn further_questions(
     now: Timestamp,
 ) -> Vec<ActivityQuestion> {
     let asked = resources.iter().filter_map(|resource| AskedResource::new(resource, config, now));
-    let asked = asked.filter(|asked| !was_told_lately(asked.resource, notices, config, now));
+    let asked = asked.filter(|asked| !was_notified_recently(asked.resource, notices, config, now));
     asked.flat_map(|asked| asked.further_questions(answers)).collect()
 }
 
 /// The activity of one resource, by all answers.
 #[must_use]
 pub fn evaluate(resource: &SageMakerResource, answers: &ActivitySamples, config: &Config, now: Timestamp) -> Activity {
-    let Some(window) = window_of(resource, config) else { return Activity::Unknown(UnknownActivity::Unmeasured) };
+    let Some(window) = activity_window(resource, config) else { return Activity::Unknown(UnknownActivity::Unmeasured) };
     if resource.status != SageMakerStatus::Running {
         return Activity::Unknown(UnknownActivity::NotAsked);
     }
@@ -89,23 +89,29 @@ pub fn evaluate(resource: &SageMakerResource, answers: &ActivitySamples, config:
 }
 
 /// `true` if its owner was notified that it is idle, no action can follow, and a full query is not due yet.
-fn was_told_lately(resource: &SageMakerResource, notices: &NotificationLog, config: &Config, now: Timestamp) -> bool {
+fn was_notified_recently(
+    resource: &SageMakerResource,
+    notices: &NotificationLog,
+    config: &Config,
+    now: Timestamp,
+) -> bool {
     let curfew_tags = CurfewTags::read_sagemaker(resource.created_at, &resource.tags).unwrap_or_default();
     let record = notices.record_about(&resource.id, resource.created_at);
     let may_end = record.is_some_and(|record| !record.announced.is_empty())
         || !resource.kind.serves()
         || !is_notify_only(&resource.kind, config)
         || !matches!(curfew_tags.on_idle, None | Some(RuleAction::Notify));
-    let told = notices.notification(&resource.id, &NotificationKey::rule(Rule::Idle));
-    let Some(told) = told.filter(|_| !may_end) else { return false };
-    let window = window_of(resource, config).unwrap_or_default();
+    let notification = notices.notification(&resource.id, &NotificationKey::rule(Rule::Idle));
+    let Some(notification) = notification.filter(|_| !may_end) else { return false };
+    let window = activity_window(resource, config).unwrap_or_default();
     let between = (window.as_hours() / 2).clamp(1, HOURS_BETWEEN_MAX);
     // Runs come by the hour, some seconds early or late.
-    now.duration_since(told.at).saturating_add(SignedDuration::from_mins(30)).as_hours().rem_euclid(between) != 0
+    now.duration_since(notification.at).saturating_add(SignedDuration::from_mins(30)).as_hours().rem_euclid(between)
+        != 0
 }
 
 /// The window of a resource. If its tag exempts it from idleness, the configured window applies, because other rules ask whether it works.
-fn window_of(resource: &SageMakerResource, config: &Config) -> Option<SignedDuration> {
+fn activity_window(resource: &SageMakerResource, config: &Config) -> Option<SignedDuration> {
     let curfew_tags = CurfewTags::read_sagemaker(resource.created_at, &resource.tags).unwrap_or_default();
     let configured = || sagemaker_window(&resource.kind, &CurfewTags::default(), config);
     sagemaker_window(&resource.kind, &curfew_tags, config).or_else(configured)
@@ -116,8 +122,8 @@ fn evaluate_app(app: &StudioApp, since: Timestamp, window: SignedDuration, now: 
         return Activity::Unknown(UnknownActivity::Unmeasured);
     }
     let Some(last) = app.last_activity else { return Activity::Unknown(UnknownActivity::NotAsked) };
-    let looked = app.last_health_check;
-    if looked == Some(last) {
+    let health_check = app.last_health_check;
+    if health_check == Some(last) {
         return Activity::Unknown(UnknownActivity::HealthCheck);
     }
     if now.duration_since(last) < window {
@@ -126,11 +132,13 @@ fn evaluate_app(app: &StudioApp, since: Timestamp, window: SignedDuration, now: 
     if now.duration_since(since) < window {
         return Activity::Unknown(UnknownActivity::Young);
     }
-    match looked {
-        Some(looked) if looked.duration_since(last) >= window && now.duration_since(looked) <= window => {
+    match health_check {
+        Some(health_check)
+            if health_check.duration_since(last) >= window && now.duration_since(health_check) <= window =>
+        {
             Activity::Inactive(InactiveEvidence {
                 from: last,
-                to: looked,
+                to: health_check,
                 shown_by: ActivitySource::UserActivity,
                 gpu_max_percent: None,
             })
@@ -156,7 +164,7 @@ enum MetricSource<'a> {
 
 impl<'a> AskedResource<'a> {
     fn new(resource: &'a SageMakerResource, config: &Config, now: Timestamp) -> Option<Self> {
-        let window = UsageWindow::ending_before(now, window_of(resource, config)?);
+        let window = UsageWindow::ending_before(now, activity_window(resource, config)?);
         if resource.status != SageMakerStatus::Running || resource.since() > window.from {
             return None;
         }
@@ -179,9 +187,9 @@ impl<'a> AskedResource<'a> {
     fn first_questions(self) -> Vec<ActivityQuestion> {
         match self.source {
             MetricSource::Endpoint { .. } | MetricSource::Component => {
-                self.of_requests(ActivitySignal::Requests).into_iter().collect()
+                self.request_question(ActivitySignal::Requests).into_iter().collect()
             }
-            MetricSource::Job { .. } => self.of_host(0).into_iter().collect(),
+            MetricSource::Job { .. } => self.host_question(0).into_iter().collect(),
         }
     }
 
@@ -195,19 +203,19 @@ impl<'a> AskedResource<'a> {
                     return Vec::new();
                 }
                 let signals = [ActivitySignal::ConcurrentRequests, ActivitySignal::Gpu(0)];
-                signals.into_iter().filter_map(|signal| self.of_requests(signal)).collect()
+                signals.into_iter().filter_map(|signal| self.request_question(signal)).collect()
             }
             MetricSource::Job { hosts, .. } => {
                 if samples(ActivitySignal::Gpu(0)).is_none_or(Vec::is_empty) {
                     return Vec::new();
                 }
-                (1..hosts).filter_map(|host| self.of_host(host)).collect()
+                (1..hosts).filter_map(|host| self.host_question(host)).collect()
             }
         }
     }
 
     /// Amazon `SageMaker` developer guide, "Amazon `SageMaker` AI metrics in Amazon `CloudWatch`".
-    fn of_requests(self, signal: ActivitySignal) -> Option<ActivityQuestion> {
+    fn request_question(self, signal: ActivitySignal) -> Option<ActivityQuestion> {
         let name = self.resource.name().to_owned();
         let (dimensions, concurrent, gpus) = match self.source {
             MetricSource::Endpoint { variant } => (
@@ -232,7 +240,7 @@ impl<'a> AskedResource<'a> {
     }
 
     /// The question about one host of a job, `<job>/algo-<number>` from 1, by the same page.
-    fn of_host(self, host: u32) -> Option<ActivityQuestion> {
+    fn host_question(self, host: u32) -> Option<ActivityQuestion> {
         let MetricSource::Job { namespace, .. } = self.source else { return None };
         let series = MetricSeries {
             namespace: namespace.to_owned(),
@@ -283,8 +291,9 @@ impl<'a> AskedResource<'a> {
         }
         let coverage = config.idle.coverage_min_percent.get();
         let reports = |signal: &ActivitySignal| {
-            let of_signal = samples.get(signal).map_or(&[][..], Vec::as_slice);
-            let reported = of_signal.iter().filter(|(at, _)| (self.window.from..self.window.to).contains(at)).count();
+            let signal_samples = samples.get(signal).map_or(&[][..], Vec::as_slice);
+            let reported =
+                signal_samples.iter().filter(|(at, _)| (self.window.from..self.window.to).contains(at)).count();
             reported > 0 && reported * 100 >= self.window.periods() * usize::from(coverage)
         };
         let needed: Vec<ActivitySignal> = match self.source {
@@ -307,8 +316,8 @@ impl<'a> AskedResource<'a> {
             let unknown = if was_asked { UnknownActivity::TooFewSamples(silent) } else { UnknownActivity::NotAsked };
             return impossible(silent).unwrap_or(Activity::Unknown(unknown));
         }
-        let of_gpus = samples.iter().filter(|(signal, _)| matches!(signal, ActivitySignal::Gpu(_)));
-        let gpu_max_percent = of_gpus.flat_map(|(_, samples)| samples).map(|(_, value)| *value).reduce(f64::max);
+        let gpu_samples = samples.iter().filter(|(signal, _)| matches!(signal, ActivitySignal::Gpu(_)));
+        let gpu_max_percent = gpu_samples.flat_map(|(_, samples)| samples).map(|(_, value)| *value).reduce(f64::max);
         Activity::Inactive(InactiveEvidence {
             from: self.window.from,
             to: self.window.to,

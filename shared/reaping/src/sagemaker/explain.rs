@@ -12,7 +12,7 @@ use plan::SkipReason;
 use super::{Activities, RunningResource, SageMakerCase, decide, narrowed};
 use crate::announcements::AnnouncementTarget;
 use crate::explain::{
-    EffectiveMode, Explanation, ImmediateSkip, JudgedRule, PlanDecision, RuleExplanation, skipping_tag, state_of,
+    EffectiveMode, Explanation, ImmediateSkip, JudgedRule, PlanDecision, RuleExplanation, skipping_tag, state_name,
 };
 use crate::policy::{Policy, Verdict};
 use crate::rules;
@@ -29,8 +29,8 @@ pub fn explain(
 ) -> Option<Explanation> {
     let seen = &narrowed(seen, region, id);
     let decision = PlanDecision::from_plan(decide(seen, activities, memory, policy, now), id.as_str())?;
-    let nothing_told = NotificationLog::default();
-    let notices = memory.get(region).unwrap_or(&nothing_told);
+    let empty_log = NotificationLog::default();
+    let notices = memory.get(region).unwrap_or(&empty_log);
     Some(SageMakerCase::new(seen.items.first()?, activities, notices, policy, now).explanation(decision))
 }
 
@@ -43,20 +43,20 @@ impl SageMakerCase<'_> {
                 .unwrap_or_else(|| self.describe_others(skipped.reason)),
         });
         let is_readable = curfew_tags.is_ok();
-        let says = curfew_tags.unwrap_or_default();
+        let curfew_tags = curfew_tags.unwrap_or_default();
         let rows = Rule::RUNNING.map(|rule| match (is_readable, self.resource.status) {
-            (false, _) => self.not_judged(rule, &says, "one of its tags cannot be read"),
-            (true, SageMakerStatus::Running) => self.row(rule, &says),
-            (true, _) => self.not_judged(rule, &says, "it does not run"),
+            (false, _) => self.not_judged(rule, &curfew_tags, "one of its tags cannot be read"),
+            (true, SageMakerStatus::Running) => self.row(rule, &curfew_tags),
+            (true, _) => self.not_judged(rule, &curfew_tags, "it does not run"),
         });
         let is_skipped = skipped.is_some();
         let rules = rows.into_iter().map(|row| if is_skipped { row.while_skipped() } else { row }).collect();
         Explanation {
             target: self.target(),
-            state: state_of(&self.resource.status),
+            state: state_name(&self.resource.status),
             since: self.resource.since(),
             price: self.policy.prices.sagemaker_cost(self.resource),
-            mode: self.in_mode(&says, Rule::Idle),
+            mode: self.effective_mode(&curfew_tags, Rule::Idle),
             skipped,
             rules,
             decision,
@@ -70,22 +70,28 @@ impl SageMakerCase<'_> {
         }
     }
 
-    fn in_mode(self, curfew_tags: &CurfewTags, rule: Rule) -> EffectiveMode {
+    fn effective_mode(self, curfew_tags: &CurfewTags, rule: Rule) -> EffectiveMode {
         let (wanted, source) = self.subject(curfew_tags).mode_and_its_source(rule);
         EffectiveMode { mode: wanted.min(self.policy.ceiling), wanted, source }
     }
 
     fn not_judged(self, rule: Rule, curfew_tags: &CurfewTags, why: &str) -> RuleExplanation {
-        RuleExplanation::not_judged(rule, self.in_mode(curfew_tags, rule), why.to_owned(), format!("not while {why}"))
+        RuleExplanation::not_judged(
+            rule,
+            self.effective_mode(curfew_tags, rule),
+            why.to_owned(),
+            format!("not while {why}"),
+        )
     }
 
     fn row(self, rule: Rule, curfew_tags: &CurfewTags) -> RuleExplanation {
-        let mode = self.in_mode(curfew_tags, rule);
+        let mode = self.effective_mode(curfew_tags, rule);
         let running = RunningResource { case: self, curfew_tags };
         let verdicts = running.within_labels(self.verdicts(curfew_tags));
         let track = running.track(&verdicts, mode.mode);
         let compliant = Verdict::Compliant;
-        let verdict = verdicts.iter().find(|(of, _)| *of == rule).map_or(&compliant, |(_, verdict)| verdict);
+        let verdict =
+            verdicts.iter().find(|(judged_rule, _)| *judged_rule == rule).map_or(&compliant, |(_, verdict)| verdict);
         let subject = self.subject(curfew_tags);
         let (evidence, coming) = (rules::explain(rule, subject, verdict), rules::upcoming(rule, subject, verdict));
         JudgedRule { rule, verdict, mode, track: &track, evidence, coming, now: self.now }.into_explanation()

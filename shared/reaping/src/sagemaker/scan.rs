@@ -40,13 +40,13 @@ impl SageMakerCase<'_> {
         let curfew_tags = self.curfew_tags();
         let unreadable =
             curfew_tags.as_ref().err().map(|unreadable| (explain_unreadable(unreadable), name_unreadable(unreadable)));
-        let mut found = self.found_by_rules(&curfew_tags.unwrap_or_default());
-        found.extend(self.uninstrumented());
-        if found.is_empty() {
+        let mut findings = self.found_by_rules(&curfew_tags.unwrap_or_default());
+        findings.extend(self.uninstrumented());
+        if findings.is_empty() {
             return None;
         }
-        let kinds = found.iter().map(|(kind, ..)| *kind).collect();
-        let texts = found.into_iter().map(|(_, evidence, in_short)| (evidence, in_short)).chain(unreadable);
+        let kinds = findings.iter().map(|(kind, ..)| *kind).collect();
+        let texts = findings.into_iter().map(|(_, evidence, in_short)| (evidence, in_short)).chain(unreadable);
         let (evidence, in_short): (Vec<String>, Vec<String>) = texts.unzip();
         let Target { region, resource, team, owner, name, what } = self.target();
         Some(ScanFinding {

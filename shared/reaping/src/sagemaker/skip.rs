@@ -47,7 +47,7 @@ fn is_recently_changed(
 
 /// The sign that an endpoint may be in production, or can be idle for free.
 pub(super) fn production_reason(facts: &EndpointFacts) -> Option<SkipReason> {
-    let of_sign = |sign: &ProductionSign| match sign {
+    let skip_reason = |sign: &ProductionSign| match sign {
         ProductionSign::Serverless => SkipReason::Serverless,
         ProductionSign::AsyncInference => SkipReason::AsyncInference,
         ProductionSign::ShadowVariants => SkipReason::ShadowVariants,
@@ -55,7 +55,7 @@ pub(super) fn production_reason(facts: &EndpointFacts) -> Option<SkipReason> {
     };
     let by_variants =
         (facts.is_autoscaled != Some(true) && facts.variants.len() != 1).then_some(SkipReason::SeveralVariants);
-    facts.signs.first().map(of_sign).or(by_variants).or_else(|| autoscaling_reason(facts.is_autoscaled))
+    facts.signs.first().map(skip_reason).or(by_variants).or_else(|| autoscaling_reason(facts.is_autoscaled))
 }
 
 const fn autoscaling_reason(is_autoscaled: Option<bool>) -> Option<SkipReason> {
@@ -112,7 +112,7 @@ impl SageMakerCase<'_> {
 
     /// The skip of a judged resource, with the reason why no action is due.
     pub(super) fn skip_after_judging(self, tracks: &[RuleTrack], memory: ResourceMemory) -> Skipped {
-        let any = |found: fn(&RuleTrack) -> bool| tracks.iter().any(found);
+        let any = |condition: fn(&RuleTrack) -> bool| tracks.iter().any(condition);
         let reason = if any(|track| !track.settled.refused_rules.is_empty()) {
             SkipReason::Refused
         } else if any(|track| !track.settled.entries.is_empty()) {
@@ -138,15 +138,15 @@ impl SageMakerCase<'_> {
     }
 
     fn is_judged_for_idleness(self) -> bool {
-        let says = self.curfew_tags().unwrap_or_default();
-        sagemaker_window(&self.resource.kind, &says, &self.policy.config).is_some()
+        let curfew_tags = self.curfew_tags().unwrap_or_default();
+        sagemaker_window(&self.resource.kind, &curfew_tags, &self.policy.config).is_some()
     }
 
     /// Its owner should know that Curfew never finds a notebook instance idle.
     pub(super) fn unmeasured(self) -> Option<OwnerFinding> {
         let is_notebook = matches!(self.resource.kind, SageMakerKind::NotebookInstance);
-        let says = self.curfew_tags().unwrap_or_default();
-        if !is_notebook || says.hours.is_some() || says.expires_at.is_some() {
+        let curfew_tags = self.curfew_tags().unwrap_or_default();
+        if !is_notebook || curfew_tags.hours.is_some() || curfew_tags.expires_at.is_some() {
             return None;
         }
         let text = "SageMaker does not report whether a notebook instance is used, so Curfew never stops it as idle. Set curfew:hours \

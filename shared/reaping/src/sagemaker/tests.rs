@@ -21,18 +21,18 @@ fn inactive() -> Activity {
 /// Everything enforces, and endpoints are deleted.
 const ENFORCE: &str = "mode = \"enforce\"\n[untagged]\nmode = \"enforce\"\n[sagemaker]\nmode = \"enforce\"\nendpoint_action = \"delete\"\n";
 
-fn decided(given: SageMakerBuilder, activity: Activity, config: &str, memory: &NotificationLogs, now: &str) -> Plan {
-    decided_by(given, activity, &enforcing(config), memory, now)
+fn decided(builder: SageMakerBuilder, activity: Activity, config: &str, memory: &NotificationLogs, now: &str) -> Plan {
+    decided_by(builder, activity, &enforcing(config), memory, now)
 }
 
 fn decided_by(
-    given: SageMakerBuilder,
+    builder: SageMakerBuilder,
     activity: Activity,
     policy: &Policy,
     memory: &NotificationLogs,
     now: &str,
 ) -> Plan {
-    let resource = given.build();
+    let resource = builder.build();
     let activities = Activities::from([((resource.region.clone(), resource.id.clone()), activity)]);
     let mut memory = memory.clone();
     memory.entry(resource.region.clone()).or_insert_with(|| logged(&resource));
@@ -55,7 +55,7 @@ fn words(plan: &Plan) -> String {
     let observed = if step.mode == Mode::Observe { "observe: " } else { "" };
     let what = match step.action.announced_actions() {
         Some(actions) => {
-            let entries = actions.iter().map(|(rule, said)| format!("{rule}={}", said.ending));
+            let entries = actions.iter().map(|(rule, announced)| format!("{rule}={}", announced.ending));
             entries.collect::<Vec<_>>().join(" ")
         }
         None => step.evidence.rule().to_string(),
@@ -64,13 +64,13 @@ fn words(plan: &Plan) -> String {
     format!("{observed}{} {what}{why}", step.action.as_str())
 }
 
-fn check_with(given: SageMakerBuilder, activity: Activity, config: &str, expect: &str) {
-    let plan = decided(given, activity, config, &NotificationLogs::new(), NOW);
+fn check_with(builder: SageMakerBuilder, activity: Activity, config: &str, expect: &str) {
+    let plan = decided(builder, activity, config, &NotificationLogs::new(), NOW);
     assert_eq!(words(&plan), expect, "{plan:?}");
 }
 
-fn check(given: SageMakerBuilder, activity: Activity, expect: &str) {
-    check_with(given, activity, ENFORCE, expect);
+fn check(builder: SageMakerBuilder, activity: Activity, expect: &str) {
+    check_with(builder, activity, ENFORCE, expect);
 }
 
 const fn unknown(why: UnknownActivity) -> Activity {
@@ -88,7 +88,7 @@ fn unused_resources_are_announced() {
 }
 
 #[test]
-fn by_default_it_is_observed_and_endpoints_and_jobs_are_only_told() {
+fn by_default_resources_are_observed_and_endpoints_and_jobs_notify_only() {
     let by_team = "[teams.vision]\nmode = \"enforce\"\n";
     check_with(app(), inactive(), by_team, "observe: mark idle=delete");
     check_with(endpoint(), inactive(), by_team, "observe: notify idle configured");
@@ -131,8 +131,8 @@ fn a_notebook_instance_is_started_in_the_morning_if_curfew_stopped_it() {
             .tag("curfew:hours", "Mon-Fri 08:00-20:00 Europe/Berlin")
             .tag(STOPPED, tag)
     };
-    let at = |given: SageMakerBuilder, now: &str| {
-        words(&decided(given, unknown(UnknownActivity::Unmeasured), "", &NotificationLogs::new(), now))
+    let at = |builder: SageMakerBuilder, now: &str| {
+        words(&decided(builder, unknown(UnknownActivity::Unmeasured), "", &NotificationLogs::new(), now))
     };
     assert_eq!(at(stopped("hours 2026-09-01T18:00:05Z"), "2026-09-02T06:00:00Z"), "start hours");
     assert_eq!(at(stopped("hours 2026-09-01T18:00:05Z"), "2026-09-02T05:59:00Z"), "skip not-running");
@@ -147,7 +147,7 @@ fn a_notebook_instance_is_started_in_the_morning_if_curfew_stopped_it() {
 
 #[test]
 fn owners_end_things_by_themselves() {
-    let expired = |given: SageMakerBuilder| given.tag("curfew:expires-at", "2026-09-01T11:00:00Z");
+    let expired = |builder: SageMakerBuilder| builder.tag("curfew:expires-at", "2026-09-01T11:00:00Z");
     check_with(expired(notebook()), unknown(UnknownActivity::Unmeasured), "", "stop expired");
     check_with(expired(app()), Activity::Active(time(NOW)), "", "delete expired");
     check_with(expired(training_job()), Activity::Active(time(NOW)), "", "stop expired");
@@ -170,7 +170,7 @@ fn a_resource_without_tags_has_a_day() {
 }
 
 #[test]
-fn what_runs_too_long_is_told_but_for_endpoints() {
+fn a_long_lifetime_is_notified_except_of_endpoints() {
     check(
         notebook().created("2026-08-01T12:00:00Z"),
         unknown(UnknownActivity::Unmeasured),
@@ -223,7 +223,7 @@ fn an_endpoint_in_production_is_skipped_with_its_reason() {
 fn an_unused_inference_component_is_scaled_to_zero_where_that_frees_instances() {
     let scales = format!("{ENFORCE}component_action = \"scale-to-zero\"\n");
     let check =
-        |given: SageMakerBuilder, activity: Activity, expect: &str| check_with(given, activity, &scales, expect);
+        |builder: SageMakerBuilder, activity: Activity, expect: &str| check_with(builder, activity, &scales, expect);
     let busy = || Activity::Active(time(NOW));
     let one = inference_component;
     check(one(), inactive(), "mark idle=stop");
@@ -267,8 +267,8 @@ fn an_announced_deletion_is_carried_out_once_its_deadline_has_passed() {
     let app = app().tag(MARKED, mark).build();
     let announced = NotificationLogs::from([("us-east-1".into(), logged(&app))]);
     let relabelled = |tags: &[(&str, &str)]| {
-        let given = tags.iter().fold(model::fixture::app(), |given, (key, value)| given.tag(key, value));
-        let plan = decided(given, inactive(), ENFORCE, &announced, NOW);
+        let builder = tags.iter().fold(model::fixture::app(), |builder, (key, value)| builder.tag(key, value));
+        let plan = decided(builder, inactive(), ENFORCE, &announced, NOW);
         (words(&plan), plan.steps[0].already_notified)
     };
     assert_eq!(relabelled(&[]), ("mark idle=delete".to_owned(), true));
@@ -330,18 +330,18 @@ fn an_explanation_has_the_decision_of_a_run() {
 
 #[test]
 fn a_scan_lists_idle_and_unjudged_resources() {
-    let given = [
+    let builders = [
         app(),
         notebook(),
         endpoint().facts(|facts| facts.signs = [ProductionSign::AsyncInference].into()),
         training_job(),
     ];
-    let seen: Vec<_> = given.into_iter().map(SageMakerBuilder::build).collect();
+    let seen: Vec<_> = builders.into_iter().map(SageMakerBuilder::build).collect();
     let activities = seen.iter().map(|one| ((one.region.clone(), one.id.clone()), inactive())).collect();
-    let found = scan(&seen, &activities, &enforcing(""), time(NOW)).items;
-    let found: Vec<_> = found.iter().map(|one| (one.resource.as_str(), one.kinds[0].as_str())).collect();
+    let findings = scan(&seen, &activities, &enforcing(""), time(NOW)).items;
+    let findings: Vec<_> = findings.iter().map(|one| (one.resource.as_str(), one.kinds[0].as_str())).collect();
     assert_eq!(
-        found,
+        findings,
         [
             ("app/d-abc/lab/jupyterlab/default", "idle"),
             ("notebook-instance/research", "uninstrumented"),
@@ -351,7 +351,7 @@ fn a_scan_lists_idle_and_unjudged_resources() {
 }
 
 /// The effect of a spent budget on a resource with this activity, by a document of that time.
-fn over_budget(given: SageMakerBuilder, activity: Activity, config: &str, as_of: &str) -> String {
+fn over_budget(builder: SageMakerBuilder, activity: Activity, config: &str, as_of: &str) -> String {
     let status = BudgetStatus {
         verdict: BudgetVerdict::Stop,
         as_of: time(as_of),
@@ -361,13 +361,13 @@ fn over_budget(given: SageMakerBuilder, activity: Activity, config: &str, as_of:
     };
     let stops = format!("{config}[teams.vision]\nmonthly_budget_usd = 100\nover_budget = \"stop\"\n");
     let budgets = BudgetStatuses([(BudgetHolder::Team("vision".into()), status)].into());
-    words(&decided_by(given, activity, &Policy { budgets, ..enforcing(&stops) }, &NotificationLogs::new(), NOW))
+    words(&decided_by(builder, activity, &Policy { budgets, ..enforcing(&stops) }, &NotificationLogs::new(), NOW))
 }
 
 #[test]
 fn a_spent_budget_ends_what_loses_no_data_and_no_endpoint_that_serves() {
-    let check = |given: SageMakerBuilder, activity: Activity, config: &str, expect: &str| {
-        assert_eq!(over_budget(given, activity, config, "2026-09-01T11:45:00Z"), expect, "{config}");
+    let check = |builder: SageMakerBuilder, activity: Activity, config: &str, expect: &str| {
+        assert_eq!(over_budget(builder, activity, config, "2026-09-01T11:45:00Z"), expect, "{config}");
     };
     let (busy, unmeasured) = (|| Activity::Active(time(NOW)), || unknown(UnknownActivity::Unmeasured));
     check(notebook(), unmeasured(), ENFORCE, "mark over-budget=stop");

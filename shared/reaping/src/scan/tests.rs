@@ -10,25 +10,30 @@ use crate::fixture::{
 };
 use crate::policy::Policy;
 
-fn in_words(findings: &[ScanFinding]) -> String {
-    let lines = findings.iter().map(|found| {
-        let kinds: Vec<&str> = found.kinds.iter().map(|kind| kind.as_str()).collect();
-        let of = |controller: &String| format!(" of {controller}");
-        format!("{}{}: {}", kinds.join(" "), found.controller.as_ref().map(of).unwrap_or_default(), found.evidence)
+fn describe_findings(findings: &[ScanFinding]) -> String {
+    let descriptions = findings.iter().map(|finding| {
+        let kinds: Vec<&str> = finding.kinds.iter().map(|kind| kind.as_str()).collect();
+        let controller_suffix = |controller: &String| format!(" of {controller}");
+        format!(
+            "{}{}: {}",
+            kinds.join(" "),
+            finding.controller.as_ref().map(controller_suffix).unwrap_or_default(),
+            finding.evidence
+        )
     });
-    lines.collect::<Vec<_>>().join("\n")
+    descriptions.collect::<Vec<_>>().join("\n")
 }
 
-fn scan_one(of: InstanceBuilder, usage: Usage, config: &str) -> Vec<ScanFinding> {
-    let seen = of.build();
+fn scan_one(builder: InstanceBuilder, usage: Usage, config: &str) -> Vec<ScanFinding> {
+    let seen = builder.build();
     let usages = BTreeMap::from([(seen.id.clone(), usage)]);
     instances(&[seen], &usages, &enforcing(config), time(NOW)).items
 }
 
 /// Checks the findings about one instance; the end of a line may be left out.
-fn check(of: InstanceBuilder, usage: Usage, expect: &str) {
-    let found = in_words(&scan_one(of, usage, "[managed]\ntag_keys = [\"spacelift\"]"));
-    assert!(found.starts_with(expect) && expect.is_empty() == found.is_empty(), "{found}");
+fn check(builder: InstanceBuilder, usage: Usage, expect: &str) {
+    let text = describe_findings(&scan_one(builder, usage, "[managed]\ntag_keys = [\"spacelift\"]"));
+    assert!(text.starts_with(expect) && expect.is_empty() == text.is_empty(), "{text}");
 }
 
 const IDLE: &str = "idle: idle from 2026-09-01T10:50:00Z to 2026-09-01T11:50:00Z: 1 GPU at 0 % at most";
@@ -65,8 +70,8 @@ fn what_is_protected_or_kept_is_left_out_and_unreadable_tags_hide_nothing() {
     check(untagged().tag("curfew:protected", ""), idle(), "");
     check(untagged().tag("curfew:keep-until", "2026-09-30"), idle(), "");
     check(untagged().tag("curfew:keep-until", "2026-08-30"), idle(), "idle untagged");
-    let said = "untagged: it lacks the required tags Team, Owner; the tag curfew:idle-after=soon cannot be read";
-    check(untagged().tag("curfew:idle-after", "soon"), busy(), said);
+    let expect = "untagged: it lacks the required tags Team, Owner; the tag curfew:idle-after=soon cannot be read";
+    check(untagged().tag("curfew:idle-after", "soon"), busy(), expect);
     check(untagged().tag("curfew:idle-after", "soon").tag("curfew:protected", ""), busy(), "");
 }
 
@@ -84,7 +89,7 @@ fn what_does_not_run_costs_nothing() {
 }
 
 #[test]
-fn what_belongs_to_a_controller_is_told_with_it() {
+fn a_managed_instance_is_listed_with_its_controller() {
     let grouped = instance().tag("aws:autoscaling:groupName", "train");
     check(grouped, idle(), "idle of an Auto Scaling group (train): idle from");
     check(instance().tag("spacelift", "x"), unknown(), "uninstrumented of the controller of the tag spacelift");
@@ -93,32 +98,33 @@ fn what_belongs_to_a_controller_is_told_with_it() {
 
 #[test]
 fn what_an_end_saves_is_known_or_not_or_nothing() {
-    let rate = |of: InstanceBuilder| price::rate(scan_one(of, idle(), "")[0].price).map(Rate::usd_per_hour);
+    let rate = |builder: InstanceBuilder| price::rate(scan_one(builder, idle(), "")[0].price).map(Rate::usd_per_hour);
     assert_eq!(rate(instance()), Some(1.006));
     assert_eq!(rate(instance().region("eu-central-1")), None);
     assert_eq!(rate(instance().purchase(PurchaseOption::SpotOneTime)), None);
     assert_eq!(rate(instance().prepaid(PrepaidCapacity::CapacityReservation)), Some(0.0));
-    let found = scan_one(instance().prepaid(PrepaidCapacity::CapacityReservation), idle(), "");
-    assert!(found[0].evidence.ends_with("a stop saves nothing until you release that capacity"), "{found:?}");
+    let findings = scan_one(instance().prepaid(PrepaidCapacity::CapacityReservation), idle(), "");
+    assert!(findings[0].evidence.ends_with("a stop saves nothing until you release that capacity"), "{findings:?}");
 }
 
 #[test]
 fn tags_are_those_of_the_account() {
     let config = "[tags]\nteam = \"CostCentre\"\nowner = \"Contact\"\nrequired = []";
-    let found = scan_one(untagged().tag("CostCentre", "4711").tag("Contact", "ada").tag("Name", "n"), idle(), config);
-    let ScanFinding { team, owner, name, kinds, .. } = &found[0];
+    let findings =
+        scan_one(untagged().tag("CostCentre", "4711").tag("Contact", "ada").tag("Name", "n"), idle(), config);
+    let ScanFinding { team, owner, name, kinds, .. } = &findings[0];
     assert_eq!((team.as_ref().unwrap().as_str(), owner.as_deref(), name.as_deref()), ("4711", Some("ada"), Some("n")));
     assert_eq!(kinds, &[FindingKind::Idle]);
 }
 
 /// The line of a table about one instance.
-fn check_short(of: InstanceBuilder, usage: Usage, expect: &str) {
-    let found = scan_one(of, usage, "");
-    assert_eq!(found.iter().map(|found| found.in_short.as_str()).collect::<Vec<_>>(), [expect]);
+fn check_short(builder: InstanceBuilder, usage: Usage, expect: &str) {
+    let findings = scan_one(builder, usage, "");
+    assert_eq!(findings.iter().map(|finding| finding.in_short.as_str()).collect::<Vec<_>>(), [expect]);
 }
 
 #[test]
-fn a_table_says_it_in_a_few_words() {
+fn a_table_has_short_evidence() {
     check_short(instance(), idle(), "1 GPU at 0 %");
     check_short(untagged(), busy(), "lacks Team, Owner");
     check_short(untagged(), idle(), "1 GPU at 0 %; lacks Team, Owner");
@@ -132,42 +138,44 @@ fn a_table_says_it_in_a_few_words() {
     check_short(instance().tag("curfew:keep-untill", "x"), idle(), "1 GPU at 0 %; tag curfew:keep-untill unreadable");
     let prepaid = instance().prepaid(PrepaidCapacity::CapacityReservation);
     check_short(prepaid, idle(), "1 GPU at 0 %; paid for in any case (reserved)");
-    assert_eq!(look_at(volume())[0].in_short, "unattached, created 2026-08-01");
-    let unreadable = look_at(volume().tag("curfew:mode", "perhaps")).remove(0);
+    assert_eq!(scan_volume(volume())[0].in_short, "unattached, created 2026-08-01");
+    let unreadable = scan_volume(volume().tag("curfew:mode", "perhaps")).remove(0);
     assert_eq!(unreadable.in_short, "unattached, created 2026-08-01; tag curfew:mode unreadable");
 }
 
 #[test]
 fn a_metric_that_reports_too_seldom_is_named_in_words() {
     let seldom = |measure| Usage::Unknown(UnknownUsage::TooFewSamples(measure));
-    let of = |what: &str| format!("uninstrumented: its usage is unknown: {what} reported too seldom in the window");
-    check(instance(), seldom(UsageMeasure::Gpu(Some("0".to_owned()))), &of("GPU 0"));
-    check(instance(), seldom(UsageMeasure::Cpu), &of("the CPU"));
+    let too_seldom =
+        |what: &str| format!("uninstrumented: its usage is unknown: {what} reported too seldom in the window");
+    check(instance(), seldom(UsageMeasure::Gpu(Some("0".to_owned()))), &too_seldom("GPU 0"));
+    check(instance(), seldom(UsageMeasure::Cpu), &too_seldom("the CPU"));
 }
 
 #[test]
 fn an_instance_without_an_answer_is_counted() {
-    let unanswered = |of: InstanceBuilder, usage: Usage| {
-        let seen = of.build();
+    let count_unanswered = |builder: InstanceBuilder, usage: Usage| {
+        let seen = builder.build();
         unjudged(std::slice::from_ref(&seen), &BTreeMap::from([(seen.id.clone(), usage)]), &policy(), time(NOW))
     };
     let not_asked = || Usage::Unknown(UnknownUsage::NotAsked);
-    assert_eq!(unanswered(instance(), not_asked()), 1);
-    assert_eq!(unanswered(instance().tag("spacelift", "x"), not_asked()), 1);
-    assert_eq!(unanswered(instance().state(InstanceState::Stopped), not_asked()), 0);
-    assert_eq!(unanswered(instance().tag("curfew:protected", ""), not_asked()), 0);
-    assert_eq!(unanswered(instance().tag("curfew:idle-after", "off"), not_asked()), 0);
-    assert_eq!([idle(), busy(), unknown()].map(|usage| unanswered(instance(), usage)), [0; 3]);
+    assert_eq!(count_unanswered(instance(), not_asked()), 1);
+    assert_eq!(count_unanswered(instance().tag("spacelift", "x"), not_asked()), 1);
+    assert_eq!(count_unanswered(instance().state(InstanceState::Stopped), not_asked()), 0);
+    assert_eq!(count_unanswered(instance().tag("curfew:protected", ""), not_asked()), 0);
+    assert_eq!(count_unanswered(instance().tag("curfew:idle-after", "off"), not_asked()), 0);
+    assert_eq!([idle(), busy(), unknown()].map(|usage| count_unanswered(instance(), usage)), [0; 3]);
 }
 
 #[test]
 fn each_kind_has_its_total_and_what_is_of_two_counts_in_each() {
-    let of = |usd, kinds: &[FindingKind]| ScanFinding { kinds: kinds.to_vec(), ..finding("i-1", None, usd) };
+    let finding_of_kinds =
+        |usd, kinds: &[FindingKind]| ScanFinding { kinds: kinds.to_vec(), ..finding("i-1", None, usd) };
     let findings = [
-        of(Some(1), &[FindingKind::Idle]),
-        of(Some(4), &[FindingKind::Untagged, FindingKind::Uninstrumented]),
-        of(None, &[FindingKind::Idle, FindingKind::Untagged]),
-        of(Some(2), &[FindingKind::Untagged]),
+        finding_of_kinds(Some(1), &[FindingKind::Idle]),
+        finding_of_kinds(Some(4), &[FindingKind::Untagged, FindingKind::Uninstrumented]),
+        finding_of_kinds(None, &[FindingKind::Idle, FindingKind::Untagged]),
+        finding_of_kinds(Some(2), &[FindingKind::Untagged]),
     ];
     let totals = by_kind(&findings)
         .into_iter()
@@ -180,14 +188,14 @@ fn policy() -> Policy {
     enforcing("[managed]\ntag_keys = [\"spacelift\"]")
 }
 
-fn look_at(of: VolumeBuilder) -> Vec<ScanFinding> {
-    let seen = Observation { items: vec![of.build()], gaps: Vec::new() };
+fn scan_volume(builder: VolumeBuilder) -> Vec<ScanFinding> {
+    let seen = Observation { items: vec![builder.build()], gaps: Vec::new() };
     volumes(&ObservedStorage { volumes: seen, ..ObservedStorage::default() }, &policy(), time(NOW)).items
 }
 
 /// The findings about one volume.
-fn check_volume(of: VolumeBuilder, expect: &str) {
-    assert_eq!(in_words(&look_at(of)), expect);
+fn check_volume(builder: VolumeBuilder, expect: &str) {
+    assert_eq!(describe_findings(&scan_volume(builder)), expect);
 }
 
 const ORPHANED: &str = "orphaned: unattached, created 2026-08-01T12:00:00Z";
@@ -207,26 +215,26 @@ fn a_volume_that_is_shared_or_a_jobs_is_left_out() {
     check_volume(volume().tag("curfew:job", "vision/llama-1"), "");
     check_volume(volume().tag("curfew:protected", ""), "");
     check_volume(volume().tag("curfew:keep-until", "2026-09-30"), "");
-    let unreadable = |of: VolumeBuilder| of.tag("curfew:mode", "perhaps");
+    let unreadable = |builder: VolumeBuilder| builder.tag("curfew:mode", "perhaps");
     check_volume(unreadable(volume()).tag("curfew:protected", ""), "");
-    let found = in_words(&look_at(unreadable(volume())));
-    assert!(found.starts_with(&format!("{ORPHANED}; the tag curfew:mode=perhaps cannot be read")), "{found}");
+    let text = describe_findings(&scan_volume(unreadable(volume())));
+    assert!(text.starts_with(&format!("{ORPHANED}; the tag curfew:mode=perhaps cannot be read")), "{text}");
 }
 
 #[test]
-fn a_volume_that_a_cluster_a_stack_or_a_service_made_is_told_with_it() {
-    let told = |whose: &str| ORPHANED.replace("orphaned", &format!("orphaned of {whose}"));
-    check_volume(volume().tag("kubernetes.io/created-for/pvc/name", "data"), &told("a Kubernetes claim"));
-    let of_cluster = volume().tag("CSIVolumeName", "pvc").tag("kubernetes.io/cluster/ml prod", "owned");
-    check_volume(of_cluster, &told("a Kubernetes claim of the cluster \"ml prod\""));
-    check_volume(volume().tag("aws:cloudformation:stack-name", "data"), &told("a CloudFormation stack"));
-    check_volume(volume().tag("spacelift", "x"), &told("the controller of the tag spacelift"));
+fn a_managed_volume_is_listed_with_its_controller() {
+    let orphaned_of = |controller: &str| ORPHANED.replace("orphaned", &format!("orphaned of {controller}"));
+    check_volume(volume().tag("kubernetes.io/created-for/pvc/name", "data"), &orphaned_of("a Kubernetes claim"));
+    let cluster_volume = volume().tag("CSIVolumeName", "pvc").tag("kubernetes.io/cluster/ml prod", "owned");
+    check_volume(cluster_volume, &orphaned_of("a Kubernetes claim of the cluster \"ml prod\""));
+    check_volume(volume().tag("aws:cloudformation:stack-name", "data"), &orphaned_of("a CloudFormation stack"));
+    check_volume(volume().tag("spacelift", "x"), &orphaned_of("the controller of the tag spacelift"));
     let operated = volume().with(|volume| volume.operator = Some("redshift.amazonaws.com".to_owned()));
-    check_volume(operated, &told("redshift.amazonaws.com"));
+    check_volume(operated, &orphaned_of("redshift.amazonaws.com"));
 }
 
 #[test]
-fn a_volume_without_tags_is_whose_its_snapshot_is() {
+fn a_volume_without_tags_belongs_to_the_owner_of_its_snapshot() {
     let made_from = |volume: VolumeBuilder| volume.with(|volume| volume.from_snapshot = Some("snap-1".into())).build();
     let seen = Observation { items: vec![made_from(volume().untagged())], gaps: Vec::new() };
     let tags = Tags::from([("Team".to_owned(), "audio".to_owned())]);
@@ -235,20 +243,20 @@ fn a_volume_without_tags_is_whose_its_snapshot_is() {
         sources: BTreeMap::from([("snap-1".into(), tags)]),
         ..ObservedStorage::default()
     };
-    let found = volumes(&storage, &policy(), time(NOW)).items;
-    assert_eq!(found[0].team, Some("audio".into()));
+    let findings = volumes(&storage, &policy(), time(NOW)).items;
+    assert_eq!(findings[0].team, Some("audio".into()));
     assert_eq!(
-        (found[0].what.as_str(), price::rate(found[0].price).map(Rate::usd_cents_per_month)),
+        (findings[0].what.as_str(), price::rate(findings[0].price).map(Rate::usd_cents_per_month)),
         ("500 GiB gp3", Some(40_00))
     );
-    assert_eq!(found[0].created_at, Some(time("2026-08-01T12:00:00Z")));
+    assert_eq!(findings[0].created_at, Some(time("2026-08-01T12:00:00Z")));
 }
 
 fn finding(resource: &str, team: Option<&str>, usd: Option<u64>) -> ScanFinding {
     let source = PriceSource::Prepaid { costs: None };
     let price = usd.map(|usd| Quote { rate: Rate::from_usd_micros_per_month(usd * 1_000_000), source });
-    let found = scan_one(instance().id(resource), idle(), "").remove(0);
-    ScanFinding { team: team.map(TeamName::from), price, ..found }
+    let finding = scan_one(instance().id(resource), idle(), "").remove(0);
+    ScanFinding { team: team.map(TeamName::from), price, ..finding }
 }
 
 #[test]
@@ -268,13 +276,19 @@ fn order(findings: &[ScanFinding]) -> Vec<&str> {
 }
 
 #[test]
-fn of_those_without_a_price_the_largest_come_first() {
-    let of = |resource: &str, accelerators, size_gib| ScanFinding {
+fn findings_without_a_price_come_by_size() {
+    let unpriced_finding = |resource: &str, accelerators, size_gib| ScanFinding {
         accelerators,
         size_gib,
         ..finding(resource, None, None)
     };
-    let mut findings = vec![of("vol-1", 0, 8), of("vol-2", 0, 16), of("i-1", 1, 0), of("i-2", 8, 0), of("i-0", 1, 0)];
+    let mut findings = vec![
+        unpriced_finding("vol-1", 0, 8),
+        unpriced_finding("vol-2", 0, 16),
+        unpriced_finding("i-1", 1, 0),
+        unpriced_finding("i-2", 8, 0),
+        unpriced_finding("i-0", 1, 0),
+    ];
     findings.push(ScanFinding { accelerators: 4, ..finding("i-3", None, Some(1)) });
     findings.push(ScanFinding { accelerators: 8, ..finding("i-4", None, Some(1)) });
     sort(&mut findings);
@@ -290,9 +304,9 @@ fn each_team_has_its_total() {
         finding("i-4", None, Some(2)),
     ];
     let totals = by_team(&findings);
-    let of: Vec<_> =
-        totals.iter().map(|(team, of)| (team.map(TeamName::as_str), of.findings, of.unknown_prices)).collect();
-    assert_eq!(of, [(Some("vision"), 1, 0), (None, 1, 0), (Some("nlp"), 2, 1)]);
+    let rows: Vec<_> =
+        totals.iter().map(|(team, total)| (team.map(TeamName::as_str), total.findings, total.unknown_prices)).collect();
+    assert_eq!(rows, [(Some("vision"), 1, 0), (None, 1, 0), (Some("nlp"), 2, 1)]);
     let total = FindingTotal::from_findings(&findings);
     assert_eq!((total.usd_cents_per_month, total.findings, total.unknown_prices), (8_00, 4, 1));
     assert_eq!(by_team(&[]), []);
@@ -304,8 +318,8 @@ fn each_team_has_its_total() {
 
 #[test]
 fn a_total_is_what_the_shown_prices_come_to() {
-    let of_volumes = [0; 60].map(|_| look_at(volume()).remove(0));
-    let total = FindingTotal::from_findings(&of_volumes);
+    let findings = [0; 60].map(|_| scan_volume(volume()).remove(0));
+    let total = FindingTotal::from_findings(&findings);
     assert_eq!(total.usd_cents_per_month, 240_000);
     assert_eq!(total.rate().map(Rate::usd_cents_per_month), Some(240_000));
 }

@@ -20,7 +20,7 @@ use super::{LiveJobs, StorageView, TrackedVolume, VolumeCase, decide};
 use crate::announcements::AnnouncementTarget;
 use crate::explain::{
     EffectiveMode, Explanation, ImmediateSkip, JudgedRule, PlanDecision, RuleExplanation, RuleVerdict,
-    UpcomingViolation, WHILE_COMPLIANT, describe_refusal, skipping_tag, state_of,
+    UpcomingViolation, WHILE_COMPLIANT, describe_refusal, skipping_tag, state_name,
 };
 use crate::policy::{DueAction, Policy, Verdict, effective_mode_and_its_source};
 use crate::rules::orphaned;
@@ -66,10 +66,10 @@ pub fn full_use_query(
 
 /// The part of the observation that concerns one resource, whose plan no limit holds because of others.
 fn narrowed(seen: &ObservedStorage, id: &ResourceId) -> ObservedStorage {
-    let of_volume =
+    let volume_id =
         seen.snapshots.iter().find(|snapshot| snapshot.id == *id).map_or(id, |snapshot| &snapshot.of_volume);
-    let of_it = |snapshot: &&Snapshot| snapshot.id == *id || snapshot.of_volume == *of_volume;
-    let snapshots: Vec<Snapshot> = seen.snapshots.iter().filter(of_it).cloned().collect();
+    let is_related = |snapshot: &&Snapshot| snapshot.id == *id || snapshot.of_volume == *volume_id;
+    let snapshots: Vec<Snapshot> = seen.snapshots.iter().filter(is_related).cloned().collect();
     let named = |volume: &&Volume| volume.id == *id || snapshots.iter().any(|one| one.of_volume == volume.id);
     let volumes = seen.volumes.items.iter().filter(named).cloned().collect();
     ObservedStorage { volumes: Observation { items: volumes, gaps: Vec::new() }, snapshots, ..seen.clone() }
@@ -87,37 +87,37 @@ impl VolumeCase<'_> {
         let curfew_tags = curfew_tags.unwrap_or_default();
         Explanation {
             target: self.target(),
-            state: state_of(&self.volume.state),
+            state: state_name(&self.volume.state),
             since: self.volume.created_at,
             price: self.view.policy.prices.volume_cost(self.volume),
-            mode: self.in_mode(&curfew_tags),
+            mode: self.effective_mode(&curfew_tags),
             rules: vec![if skipped.is_some() { row.while_skipped() } else { row }],
             skipped,
             decision,
         }
     }
 
-    fn in_mode(self, curfew_tags: &CurfewTags) -> EffectiveMode {
+    fn effective_mode(self, curfew_tags: &CurfewTags) -> EffectiveMode {
         let policy = self.view.policy;
         let (wanted, from) = effective_mode_and_its_source(curfew_tags, &self.tags_of_owner(), &policy.config);
         EffectiveMode { mode: wanted.min(policy.ceiling), wanted, source: from }
     }
 
     fn row(self, curfew_tags: &Result<CurfewTags, Vec<UnreadableTag>>) -> RuleExplanation {
-        let nothing = CurfewTags::default();
-        let legible = curfew_tags.as_ref().unwrap_or(&nothing);
-        let (rule, mode) = (Rule::Orphaned, self.in_mode(legible));
+        let no_tags = CurfewTags::default();
+        let readable_tags = curfew_tags.as_ref().unwrap_or(&no_tags);
+        let (rule, mode) = (Rule::Orphaned, self.effective_mode(readable_tags));
         let not_judged =
             |evidence: String, when: &str| RuleExplanation::not_judged(rule, mode.clone(), evidence, when.to_owned());
         if curfew_tags.is_err() {
             return not_judged("one of its tags cannot be read".to_owned(), "not while a tag cannot be read");
         }
         if !self.volume.is_attached() && !self.volume.is_unattached() {
-            return not_judged(format!("it is {}", state_of(&self.volume.state)), "not before it is available");
+            return not_judged(format!("it is {}", state_name(&self.volume.state)), "not before it is available");
         }
         let subject = self.subject();
         let verdict = if self.volume.is_attached() { Verdict::Compliant } else { orphaned::judge(subject) };
-        let tracked = TrackedVolume { case: self, curfew_tags: legible, mode: mode.mode };
+        let tracked = TrackedVolume { case: self, curfew_tags: readable_tags, mode: mode.mode };
         let verdicts = tracked.within_labels(vec![(rule, verdict)]);
         let track = tracked.track(&verdicts, mode.mode);
         let verdict = verdicts.first().map_or(&Verdict::Compliant, |(_, verdict)| verdict);
@@ -175,7 +175,7 @@ const fn describe_skip_reason(reason: SkipReason) -> &'static str {
     }
 }
 
-fn deleted_at_of(record: &ResourceRecord) -> Option<Timestamp> {
+fn deletion_time(record: &ResourceRecord) -> Option<Timestamp> {
     record.safety.as_ref()?.deleted_at
 }
 
@@ -187,9 +187,9 @@ fn describe_last_refusal(record: &ResourceRecord) -> String {
 /// Explains a snapshot. Only one rule ends it, and the message about the deletion of its volume announces that.
 fn explain_snapshot(snapshot: &Snapshot, decision: PlanDecision, policy: &Policy) -> Explanation {
     let curfew_tags = CurfewTags::read_volume(&snapshot.tags);
-    let nothing = CurfewTags::default();
-    let legible = curfew_tags.as_ref().unwrap_or(&nothing);
-    let (wanted, from) = snapshot_mode(legible, &snapshot.tags, &policy.config);
+    let no_tags = CurfewTags::default();
+    let readable_tags = curfew_tags.as_ref().unwrap_or(&no_tags);
+    let (wanted, from) = snapshot_mode(readable_tags, &snapshot.tags, &policy.config);
     let mode = EffectiveMode { mode: wanted.min(policy.ceiling), wanted, source: from };
     let kept = |evidence: String, at: Option<Timestamp>| RuleExplanation {
         verdict: RuleVerdict::Compliant,
@@ -224,7 +224,7 @@ fn explain_snapshot(snapshot: &Snapshot, decision: PlanDecision, policy: &Policy
             },
             _ => kept(String::new(), None),
         },
-        PlanDecision::Skipped(one) => match (one.reason, deleted_at_of(&one.memory.record)) {
+        PlanDecision::Skipped(one) => match (one.reason, deletion_time(&one.memory.record)) {
             (SkipReason::VolumeExists, _) => kept(format!("{} exists", snapshot.of_volume), None),
             (SkipReason::Restorable, Some(at)) => {
                 let evidence = format!("{} was deleted at {at}, and can be restored from it", snapshot.of_volume);
@@ -248,7 +248,7 @@ fn explain_snapshot(snapshot: &Snapshot, decision: PlanDecision, policy: &Policy
     };
     Explanation {
         target: decision.target().clone(),
-        state: state_of(&snapshot.state),
+        state: state_name(&snapshot.state),
         since: snapshot.started_at,
         price: None,
         mode,

@@ -56,8 +56,8 @@ impl<'a> VolumeCase<'a> {
         let host = || self.host.map(|host| &host.tags).or_else(remembered);
         let source = || view.sources.get(volume.from_snapshot.as_ref()?);
         let value = |key: &String| {
-            let of = |tags: Option<&'a Tags>| value_of(tags?, key);
-            of(Some(&volume.tags)).or_else(|| of(host())).or_else(|| of(source()))
+            let from_tags = |tags: Option<&'a Tags>| value_of(tags?, key);
+            from_tags(Some(&volume.tags)).or_else(|| from_tags(host())).or_else(|| from_tags(source()))
         };
         keys(config).filter_map(|key| Some((key.clone(), value(key)?.to_owned()))).collect()
     }
@@ -75,8 +75,8 @@ impl<'a> VolumeCase<'a> {
         }
         let id = self.last_seen_on()?;
         let tags = self.host.map(|host| &host.tags).or_else(|| self.notices.hosts.get(id))?;
-        let of_owner: Tags =
+        let owner_tags: Tags =
             keys(config).filter_map(|key| Some((key.clone(), value_of(tags, key)?.to_owned()))).collect();
-        (!of_owner.is_empty()).then(|| (id.clone(), of_owner))
+        (!owner_tags.is_empty()).then(|| (id.clone(), owner_tags))
     }
 }

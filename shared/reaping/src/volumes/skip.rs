@@ -90,8 +90,8 @@ impl VolumeCase<'_> {
 
     /// `true` if the last query, which comes once a day, found it orphaned.
     fn was_notified(self) -> bool {
-        let told = self.notices.notification(&self.volume.id, &NotificationKey::rule(Rule::Orphaned));
-        self.used.is_none() && told.is_some()
+        let notification = self.notices.notification(&self.volume.id, &NotificationKey::rule(Rule::Orphaned));
+        self.used.is_none() && notification.is_some()
     }
 
     fn on_stopped_instance(self) -> Option<OwnerFinding> {
@@ -151,12 +151,12 @@ impl VolumeCase<'_> {
         let requested = self.record.map(|record| record.snapshot_runs.clone()).unwrap_or_default();
         let snapshot_runs = requested.into_iter().filter(|run| !answered.contains(&run)).collect();
         let (last_host, host_tags) = self.last_host().unzip();
-        let of_this_time = self.record.filter(|record| since.is_some() && record.since == since);
+        let current_record = self.record.filter(|record| since.is_some() && record.since == since);
         let record = ResourceRecord {
             since,
             snapshot_runs,
             last_host,
-            label_refused: of_this_time.and_then(|record| record.label_refused),
+            label_refused: current_record.and_then(|record| record.label_refused),
             ..ResourceRecord::default()
         };
         ResourceMemory { active_keys, record, host_tags }

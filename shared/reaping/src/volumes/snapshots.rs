@@ -205,6 +205,6 @@ impl OwnSnapshot<'_> {
 pub(super) fn snapshot_mode(curfew_tags: &CurfewTags, tags: &Tags, config: &Config) -> (Mode, ModeSource) {
     match (curfew_tags.mode, effective_mode_and_its_source(&CurfewTags::default(), tags, config)) {
         (Some(Mode::Observe), (Mode::Enforce, _)) => (Mode::Observe, ModeSource::Tag),
-        (_, of_account) => of_account,
+        (_, configured) => configured,
     }
 }

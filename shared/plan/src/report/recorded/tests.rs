@@ -62,9 +62,9 @@ fn what_a_later_version_adds_is_passed_over_and_what_is_needed_must_be_there() {
 #[test]
 fn a_price_is_exact_and_none_where_there_is_none() {
     let check = |usd: Value, expect: Option<u64>| {
-        let mut of = step("stop", "idle", "done");
-        of["saves_usd_per_hour"] = usd;
-        let read = read(record("run-1", json!([of])));
+        let mut priced = step("stop", "idle", "done");
+        priced["saves_usd_per_hour"] = usd;
+        let read = read(record("run-1", json!([priced])));
         assert_eq!(read.steps[0].saves_usd_per_hour.map(Rate::usd_micros_per_hour), expect);
     };
     check(json!(1.006), Some(1_006_000));
@@ -138,7 +138,7 @@ fn a_run_in_figures() {
 }
 
 #[test]
-fn why_it_is_only_told() {
+fn a_record_keeps_the_reason_for_notify_only() {
     let check = |why: Value, expect: Option<NotifyOnlyReason>| {
         let evidence: RecordedEvidence = serde_json::from_value(json!({ "rule": "idle", "notify_only": why })).unwrap();
         assert_eq!(evidence.notify_only(), expect);

@@ -22,7 +22,7 @@ fn reserved(
 
 #[test]
 fn a_job_is_launched_where_its_worst_case_fits() {
-    let mut document = of_vision(vec![spend("i-1", 4_000.0)], HOLDS);
+    let mut document = vision_budget(vec![spend("i-1", 4_000.0)], HOLDS);
     let refused = reserved(&mut document, 1_000.01, HOLDS, now()).unwrap_err();
     assert_snapshot!(refused, @"vision/llama-1 may cost up to $1,000.01, but the budget of team vision has $1,000.00 left: $5,000.00 for 2026-11, less $4,000.00 spent and $0.00 reserved, as of 2026-11-22T12:00:00Z");
     assert!(document.reservations.is_empty());
@@ -47,7 +47,7 @@ fn a_job_is_launched_where_its_worst_case_fits() {
 #[test]
 fn jobs_wait_while_a_budget_is_unknown() {
     let at = |text: &str| -> Timestamp { text.parse().unwrap() };
-    let known = || of_vision(vec![spend("i-1", 0.0)], HOLDS);
+    let known = || vision_budget(vec![spend("i-1", 0.0)], HOLDS);
     let refusal = |mut document: Budget, now| reserved(&mut document, 1.0, HOLDS, now).unwrap_err().to_string();
     assert_snapshot!(refusal(Budget::default(), now()), @"it is unknown how much of the budget of team vision is spent: there are no figures for 2026-11 yet; enforce-budgets writes them every quarter of an hour");
     assert_snapshot!(refusal(known(), at("2026-11-22T13:00:01Z")), @"it is unknown how much of the budget of team vision is spent: it was last counted at 2026-11-22T12:00:00Z, more than an hour ago; enforce-budgets does not run");
@@ -58,9 +58,9 @@ fn jobs_wait_while_a_budget_is_unknown() {
 }
 
 #[test]
-fn what_only_notifies_or_observes_lets_jobs_go_and_says_what_it_thinks() {
+fn a_budget_that_only_notifies_or_observes_lets_jobs_go_with_its_reason() {
     for config in [HOLDS.replace("hold", "notify"), HOLDS.replace("enforce", "observe")] {
-        let mut document = of_vision(vec![spend("i-1", 6_000.0)], &config);
+        let mut document = vision_budget(vec![spend("i-1", 6_000.0)], &config);
         assert!(matches!(
             reserved(&mut document, 1.0, &config, now()),
             Ok(ReservationOutcome::Anyway(ReservationRefusal::TooMuch(_)))
@@ -93,14 +93,14 @@ fn a_reservation_shrinks_by_what_its_job_spends_and_ends_with_it() {
     let mut stored = Budget::default();
     stored.reservations.insert("vision/llama-1".to_owned(), BudgetReservation { until: now(), ..reservation(since) });
     assert!(launched(&mut stored, "vision/llama-1", "i-1".into()) && !launched(&mut stored, "vision/x", "i-1".into()));
-    let volume = Spend { on: Some("i-1".into()), ..of_job("vol-1", "vision/llama-1", since, 1.0) };
-    let copied = of_job("i-3", "vision/llama-1", since, 4.0);
-    let of_other = of_job("i-2", "vision/other", since, 5.0);
-    let spends = spends(vec![of_job("i-1", "vision/llama-1", since, 29.0), volume, copied, of_other]);
+    let volume = Spend { on: Some("i-1".into()), ..job_spend("vol-1", "vision/llama-1", since, 1.0) };
+    let copied = job_spend("i-3", "vision/llama-1", since, 4.0);
+    let other_job = job_spend("i-2", "vision/other", since, 5.0);
+    let spends = spends(vec![job_spend("i-1", "vision/llama-1", since, 29.0), volume, copied, other_job]);
     let earlier = BTreeMap::new();
     let at = |now| BudgetBooks::new((&config, Mode::Enforce), &spends, &earlier, now).budget_of(&vision(), &stored);
     let budget = at(now());
-    // Not by what only says that it is of the job.
+    // A copied tag of the job does not count.
     assert_eq!((budget.spent_usd, budget.reserved_usd), (usd(39.0), usd(70.0)));
     assert_eq!(budget.remaining_usd, Some(usd(4_891.0)));
     assert!(at(now() + SignedDuration::from_secs(1)).reservations.is_empty());
@@ -108,7 +108,7 @@ fn a_reservation_shrinks_by_what_its_job_spends_and_ends_with_it() {
     let mut ended = budget;
     assert!(release(&mut ended, ("vision/llama-1", 1), usd(31.0), now()));
     assert_eq!((ended.reserved_usd, ended.remaining_usd), (usd(1.0), Some(usd(4_960.0))));
-    // It is said once more, by a run that knows of less.
+    // A run that knows a smaller spend releases it once more.
     assert!(release(&mut ended, ("vision/llama-1", 1), usd(200.0), now() + SignedDuration::from_secs(9)));
     assert_eq!((ended.reserved_usd, ended.reservations["vision/llama-1"].ended), (usd(1.0), Some(now())));
     assert!(!release(&mut ended, ("vision/other", 1), usd(1.0), now()));
@@ -118,9 +118,9 @@ fn a_reservation_shrinks_by_what_its_job_spends_and_ends_with_it() {
 }
 
 #[test]
-fn what_may_be_spent_besides_is_kept_free() {
+fn uncertain_spend_is_kept_free() {
     let uncertain = Spend { uncertain: usd(10.0), ..stopped("i-3", 4_000.0) };
-    let mut document = of_vision(vec![uncertain], HOLDS);
+    let mut document = vision_budget(vec![uncertain], HOLDS);
     assert_eq!(document.remaining_usd, Some(usd(990.0)));
     assert!(matches!(reserved(&mut document, 990.01, HOLDS, now()), Err(ReservationRefusal::TooMuch(_))));
     assert_eq!(reserved(&mut document, 990.0, HOLDS, now()), Ok(ReservationOutcome::Fits));
@@ -129,7 +129,7 @@ fn what_may_be_spent_besides_is_kept_free() {
 #[test]
 fn what_is_reserved_is_not_spent_and_a_beat_keeps_it() {
     let (config, since) = (Config::read(HOLDS).unwrap(), "2026-11-22T09:00:00Z".parse().unwrap());
-    let of = |usd_reserved: f64| BudgetReservation {
+    let reservation_with = |usd_reserved: f64| BudgetReservation {
         number: 1,
         usd: usd(usd_reserved),
         spent_usd: Amount::ZERO,
@@ -145,9 +145,9 @@ fn what_is_reserved_is_not_spent_and_a_beat_keeps_it() {
     };
     let spends = spends(vec![spend("i-1", 4_000.0)]);
     // The month before has the same job, as it stood there.
-    let earlier = BTreeMap::from([(vision(), document("2026-10", of(7.0)))]);
+    let earlier = BTreeMap::from([(vision(), document("2026-10", reservation_with(7.0)))]);
     let budget = BudgetBooks::new((&config, Mode::Enforce), &spends, &earlier, now())
-        .budget_of(&vision(), &document("2026-11", of(3_000.0)));
+        .budget_of(&vision(), &document("2026-11", reservation_with(3_000.0)));
     assert_eq!(
         (budget.verdict, budget.spent_usd, budget.reserved_usd),
         (BudgetVerdict::Ok, usd(4_000.0), usd(3_000.0))
@@ -162,10 +162,10 @@ fn a_reservation_goes_on_into_the_next_month_with_what_is_left_of_it() {
     let mut november = Budget { month: "2026-11".to_owned(), ..Budget::default() };
     november.reservations.insert("vision/llama-1".to_owned(), reservation(since));
     assert!(launched(&mut november, "vision/llama-1", "i-1".into()));
-    let copied = of_job("i-2", "vision/llama-1", since, 2.0);
+    let copied = job_spend("i-2", "vision/llama-1", since, 2.0);
     let spends = LedgerSpends {
-        before: vec![of_job("i-1", "vision/llama-1", since, 40.0), copied.clone()],
-        ..spends(vec![of_job("i-1", "vision/llama-1", since, 3.0), copied])
+        before: vec![job_spend("i-1", "vision/llama-1", since, 40.0), copied.clone()],
+        ..spends(vec![job_spend("i-1", "vision/llama-1", since, 3.0), copied])
     };
     let earlier = BTreeMap::from([(vision(), november)]);
     let books = BudgetBooks::new((&config, Mode::Enforce), &spends, &earlier, december);

@@ -7,7 +7,7 @@ use billing::ledger::{
 use super::*;
 
 /// An instance of $1 an hour, launched 110 hours before noon, and its team at each of the last beats, an hour apart.
-fn spends_of(teams: &[&str]) -> LedgerSpends {
+fn ledger_spends(teams: &[&str]) -> LedgerSpends {
     let sighting = |team: &str| Sighting {
         resource: "i-1".into(),
         began: now() - SignedDuration::from_hours(110),
@@ -43,15 +43,15 @@ fn spends_of(teams: &[&str]) -> LedgerSpends {
 #[test]
 fn a_retag_moves_no_history_to_another_team_and_stops_no_instance() {
     let config = "mode = \"enforce\"\n[teams.victim]\nmonthly_budget_usd = 100\nover_budget = \"stop\"\n";
-    let found = |teams: &[&str]| {
-        let found = documents_at(&spends_of(teams), config, now());
-        let of = |team: &str| found[&BudgetHolder::Team(team.into())].clone();
-        let (victim, vision) = (of("victim"), of("vision"));
-        assert_eq!(found[&BudgetHolder::Account].spent_usd, usd(110.0));
+    let spent_after = |teams: &[&str]| {
+        let documents = documents_at(&ledger_spends(teams), config, now());
+        let team_budget = |team: &str| documents[&BudgetHolder::Team(team.into())].clone();
+        let (victim, vision) = (team_budget("victim"), team_budget("vision"));
+        assert_eq!(documents[&BudgetHolder::Account].spent_usd, usd(110.0));
         assert_eq!((victim.burn(), vision.burn()), (Rate::from_usd_micros_per_hour(1_000_000), Rate::ZERO));
         assert!(vision.top.iter().all(|one| !one.running));
         (vision.spent_usd, victim.spent_usd, victim.verdict)
     };
-    assert_eq!(found(&["vision", "victim"]), (usd(110.0), usd(0.0), BudgetVerdict::Ok));
-    assert_eq!(found(&["vision", "victim", "victim"]), (usd(109.0), usd(1.0), BudgetVerdict::Ok));
+    assert_eq!(spent_after(&["vision", "victim"]), (usd(110.0), usd(0.0), BudgetVerdict::Ok));
+    assert_eq!(spent_after(&["vision", "victim", "victim"]), (usd(109.0), usd(1.0), BudgetVerdict::Ok));
 }

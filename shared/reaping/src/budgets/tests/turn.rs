@@ -12,25 +12,26 @@ fn moment(text: &str) -> Timestamp {
 }
 
 /// The first beat of December, where so much of November's budget was known to be spent ten minutes before its end.
-fn closed(known: f64, spent: f64, told: &NotificationLogs) -> (Budget, Plan) {
+fn closed(known: f64, spent: f64, memory: &NotificationLogs) -> (Budget, Plan) {
     let config = Config::read(HOLDS).unwrap();
-    let nothing = BTreeMap::new();
+    let no_documents = BTreeMap::new();
     let at_last = spends(vec![spend("i-1", known)]);
-    let last = BudgetBooks::new((&config, Mode::Enforce), &at_last, &nothing, moment("2026-11-30T23:50:00Z"));
+    let last = BudgetBooks::new((&config, Mode::Enforce), &at_last, &no_documents, moment("2026-11-30T23:50:00Z"));
     let open = last.budget_of(&vision(), &Budget::default());
     assert!(open.is_open(moment(END)));
     let spends = spends(vec![Spend { seen_until: moment(END), ..spend("i-1", spent) }]);
     let period = BudgetMonth::named("2026-11", &config).unwrap();
-    let budget = BudgetBooks::closing((&config, Mode::Enforce), &spends, &nothing, period).budget_of(&vision(), &open);
+    let budget =
+        BudgetBooks::closing((&config, Mode::Enforce), &spends, &no_documents, period).budget_of(&vision(), &open);
     let december = documents_at(&LedgerSpends::default(), HOLDS, moment(AFTER));
-    let plan = decided(&december, HOLDS, told);
+    let plan = decided(&december, HOLDS, memory);
     assert_eq!((plan.steps.len(), plan.skipped.len()), (0, 2));
     let closed = BTreeMap::from([(vision(), budget.clone())]);
-    (budget, close(plan, &closed, (&config, Mode::Enforce), told, &HOME.into()))
+    (budget, close(plan, &closed, (&config, Mode::Enforce), memory, &HOME.into()))
 }
 
 #[test]
-fn what_is_spent_in_the_last_minutes_of_a_month_is_told_once() {
+fn spend_in_the_last_minutes_of_a_month_is_notified_once() {
     let (budget, plan) = closed(4_950.0, 5_050.0, &already_notified(80, 5_000.0));
     assert_eq!(
         (budget.as_of, budget.spent_usd, budget.verdict),
@@ -46,9 +47,9 @@ fn what_is_spent_in_the_last_minutes_of_a_month_is_told_once() {
 }
 
 #[test]
-fn a_month_that_ended_as_it_was_told_says_nothing_more() {
-    for (spent, heard) in [(4_960.0, 80), (5_050.0, 100)] {
-        let (_, plan) = closed(4_950.0, spent, &already_notified(heard, 5_000.0));
+fn a_month_that_ended_as_notified_is_not_notified_again() {
+    for (spent, notified_percent) in [(4_960.0, 80), (5_050.0, 100)] {
+        let (_, plan) = closed(4_950.0, spent, &already_notified(notified_percent, 5_000.0));
         assert_eq!((plan.steps.len(), plan.skipped.len()), (0, 2), "{spent}");
     }
 }
@@ -56,10 +57,10 @@ fn a_month_that_ended_as_it_was_told_says_nothing_more() {
 #[test]
 fn a_budget_is_in_a_plan_for_one_month_only() {
     let config = Config::read(HOLDS).unwrap();
-    let present = of_vision(vec![spend("i-1", 5_050.0)], HOLDS);
+    let present = vision_budget(vec![spend("i-1", 5_050.0)], HOLDS);
     let documents = BTreeMap::from([(vision(), present.clone())]);
-    let plan = decided(&documents, HOLDS, &nothing_told());
-    assert_eq!(close(plan.clone(), &documents, (&config, Mode::Enforce), &nothing_told(), &HOME.into()), plan);
+    let plan = decided(&documents, HOLDS, &no_notifications());
+    assert_eq!(close(plan.clone(), &documents, (&config, Mode::Enforce), &no_notifications(), &HOME.into()), plan);
 }
 
 #[test]
@@ -96,7 +97,7 @@ fn what_was_reserved_is_taken_over_once() {
 }
 
 /// A ledger of November with beats at these hours of the 20th.
-fn looked_at(region: &str, hours: &[i64]) -> Ledger {
+fn observed_ledger(region: &str, hours: &[i64]) -> Ledger {
     let month = CalendarMonth::read("2026-11", &jiff::tz::TimeZone::UTC).unwrap();
     let mut ledger = Ledger::new(&month, &region.into());
     let mut beat = |at| {
@@ -119,13 +120,12 @@ fn looked_at(region: &str, hours: &[i64]) -> Ledger {
 
 #[test]
 fn gaps_in_observation_are_in_the_document_and_the_message() {
-    let unseen =
-        |ledgers: &[Ledger]| LedgerSpends::from_ledgers(ledgers, &[], [], moment("2026-11-20T06:00:00Z")).blind;
-    let whole = looked_at(HOME, &[1, 2, 3, 4, 5]);
-    assert!(unseen(std::slice::from_ref(&whole)).is_empty());
+    let gaps = |ledgers: &[Ledger]| LedgerSpends::from_ledgers(ledgers, &[], [], moment("2026-11-20T06:00:00Z")).blind;
+    let whole = observed_ledger(HOME, &[1, 2, 3, 4, 5]);
+    assert!(gaps(std::slice::from_ref(&whole)).is_empty());
     // Of two regions the same three hours; of one the two hours until now besides.
-    let ledgers = [looked_at(HOME, &[1, 4, 5]), looked_at("eu-west-1", &[1, 4]), whole];
-    let blind = unseen(&ledgers);
+    let ledgers = [observed_ledger(HOME, &[1, 4, 5]), observed_ledger("eu-west-1", &[1, 4]), whole];
+    let blind = gaps(&ledgers);
     let config = Config::read(HOLDS).unwrap();
     let spends = LedgerSpends { blind, ..spends(vec![spend("i-1", 4_100.0)]) };
     let budget = documents_at(&spends, HOLDS, now()).remove(&vision()).unwrap();
@@ -134,10 +134,10 @@ fn gaps_in_observation_are_in_the_document_and_the_message() {
     eu-west-1 from 2026-11-20T04:00:00Z to 2026-11-20T06:00:00Z
     ");
     let documents = BTreeMap::from([(vision(), budget.clone())]);
-    let plan = decide(&documents, &config, Mode::Enforce, &nothing_told(), &HOME.into());
+    let plan = decide(&documents, &config, Mode::Enforce, &no_notifications(), &HOME.into());
     let plan::Facts::OverBudget(evidence) = &plan.steps[0].evidence.facts else { panic!("{plan:?}") };
-    let (_, told) = evidence.text.split_once("Nobody looked").unwrap();
-    assert_snapshot!(told.split_once(". ").unwrap().0, @" at eu-west-1 and 1 other region from 2026-11-20T01:00:00Z to 2026-11-20T04:00:00Z, and 1 other time; no figure includes what started and stopped in that time");
+    let (_, gap_text) = evidence.text.split_once("Nobody looked").unwrap();
+    assert_snapshot!(gap_text.split_once(". ").unwrap().0, @" at eu-west-1 and 1 other region from 2026-11-20T01:00:00Z to 2026-11-20T04:00:00Z, and 1 other time; no figure includes what started and stopped in that time");
     let read: Budget = serde_json::from_value(serde_json::to_value(&budget).unwrap()).unwrap();
     assert_eq!(read.unseen, budget.unseen);
     let period = BudgetMonth::named("2026-11", &config).unwrap();
@@ -147,12 +147,12 @@ fn gaps_in_observation_are_in_the_document_and_the_message() {
 }
 
 #[test]
-fn a_document_is_of_whom_it_says() {
-    let of_nlp = Budget { team: Some("nlp".into()), ..Budget::default() };
+fn a_document_belongs_to_the_holder_that_it_names() {
+    let nlp_budget = Budget { team: Some("nlp".into()), ..Budget::default() };
     assert!(
-        !of_nlp.is_of(&vision())
-            && !of_nlp.is_of(&BudgetHolder::Account)
-            && of_nlp.is_of(&BudgetHolder::Team("nlp".into()))
+        !nlp_budget.is_of(&vision())
+            && !nlp_budget.is_of(&BudgetHolder::Account)
+            && nlp_budget.is_of(&BudgetHolder::Team("nlp".into()))
     );
     assert!(Budget::default().is_of(&BudgetHolder::Account) && !Budget::default().is_of(&vision()));
 }

@@ -15,19 +15,19 @@ use crate::subject::Subject;
 const ENFORCED: &str = "mode = \"enforce\"\n[lifetime]\naction = \"stop\"";
 const OFFICE: &str = "Mon-Fri 08:00-20:00 Europe/Berlin";
 
-fn explained(of: InstanceBuilder, usage: &Usage, config: &str) -> Explanation {
-    let instance = of.build();
+fn explained(builder: InstanceBuilder, usage: &Usage, config: &str) -> Explanation {
+    let instance = builder.build();
     let log = log_of_labels(&instance.id, instance.launched_at, &instance.tags);
     explain(&instance, Some(usage), &log, &enforcing(config), time(NOW)).unwrap()
 }
 
 /// `verdict: evidence; when` of one rule.
-fn check(of: InstanceBuilder, usage: &Usage, rule: Rule, expect: &str) {
-    check_in(of, usage, ENFORCED, rule, expect);
+fn check(builder: InstanceBuilder, usage: &Usage, rule: Rule, expect: &str) {
+    check_in(builder, usage, ENFORCED, rule, expect);
 }
 
-fn check_in(of: InstanceBuilder, usage: &Usage, config: &str, rule: Rule, expect: &str) {
-    let rules = explained(of, usage, config).rules;
+fn check_in(builder: InstanceBuilder, usage: &Usage, config: &str, rule: Rule, expect: &str) {
+    let rules = explained(builder, usage, config).rules;
     let row = rules.iter().find(|row| row.rule == rule).unwrap();
     assert_eq!(format!("{:?}: {}; {}", row.verdict, row.evidence, row.when), expect);
 }
@@ -161,15 +161,15 @@ fn those_that_a_budget_may_stop() {
     let check = |config: &str, known: &[(BudgetHolder, BudgetStatus)], expect: &str| {
         let budgets = BudgetStatuses(known.iter().cloned().collect());
         let policy = Policy { budgets, ..enforcing(config) };
-        let found =
+        let explanation =
             explain(&instance().build(), Some(&busy()), &NotificationLog::default(), &policy, time(NOW)).unwrap();
-        let row = found.rules.into_iter().find(|row| row.rule == Rule::OverBudget).unwrap();
+        let row = explanation.rules.into_iter().find(|row| row.rule == Rule::OverBudget).unwrap();
         assert_eq!(format!("{:?}: {}; {}", row.verdict, row.evidence, row.when), expect, "{config} {known:?}");
     };
     let team = |as_of: &str, verdict, spent| {
         let (spent, reserved) = (Amount::from_usd(spent), Amount::ZERO);
-        let standing = BudgetStatus { verdict, as_of: time(as_of), month: "2026-09".to_owned(), spent, reserved };
-        (BudgetHolder::Team("vision".into()), standing)
+        let status = BudgetStatus { verdict, as_of: time(as_of), month: "2026-09".to_owned(), spent, reserved };
+        (BudgetHolder::Team("vision".into()), status)
     };
     let (lately, long_ago) = ("2026-09-01T11:45:00Z", "2026-09-01T10:45:00Z");
     let none = "Compliant: no budget of its team or of the account stops what runs; not while it complies";
@@ -315,8 +315,8 @@ fn an_old_stop_is_removed_by_its_rule_or_by_the_hours() {
 
 #[test]
 fn what_is_spared_is_explained_all_the_same() {
-    let check = |of: InstanceBuilder, expect: &str| {
-        let explained = explained(of, &idle(), ENFORCED);
+    let check = |builder: InstanceBuilder, expect: &str| {
+        let explained = explained(builder, &idle(), ENFORCED);
         let skipped = explained.skipped.unwrap();
         assert_eq!(skipped.words, expect);
         let PlanDecision::Skipped(decision) = &explained.decision else { panic!("{:?}", explained.decision) };
@@ -349,8 +349,8 @@ fn what_does_not_run_is_not_judged() {
 
 #[test]
 fn what_was_stopped_for_the_night_is_started_again() {
-    let when = |of: InstanceBuilder| {
-        let stopped = of.state(InstanceState::Stopped).tag("curfew:hours", "Mon-Fri 14:00-20:00 UTC");
+    let when = |builder: InstanceBuilder| {
+        let stopped = builder.state(InstanceState::Stopped).tag("curfew:hours", "Mon-Fri 14:00-20:00 UTC");
         let explained = explained(stopped, &idle(), ENFORCED);
         explained.rules.into_iter().find(|row| row.rule == Rule::Hours).unwrap().when
     };
@@ -365,8 +365,8 @@ fn what_was_stopped_for_the_night_is_started_again() {
 /// The earliest violation of a compliant rule: not a second before, and then.
 #[test]
 fn what_is_coming_comes_then() {
-    let check = |of: InstanceBuilder, rule: Rule| {
-        let (instance, policy, log) = (of.build(), enforcing(ENFORCED), NotificationLog::default());
+    let check = |builder: InstanceBuilder, rule: Rule| {
+        let (instance, policy, log) = (builder.build(), enforcing(ENFORCED), NotificationLog::default());
         let curfew_tags = CurfewTags::read(&instance).unwrap();
         let case = InstanceCase { instance: &instance, usage: &idle(), notices: &log, policy: &policy, now: time(NOW) };
         let subject = case.subject(&curfew_tags);

@@ -22,9 +22,9 @@ struct KnownUsage {
     memory: NotificationLogs,
 }
 
-fn known(of: InstanceBuilder, config: &str) -> KnownUsage {
+fn known(builder: InstanceBuilder, config: &str) -> KnownUsage {
     let memory = NotificationLogs::from([("us-east-1".into(), NotificationLog::default())]);
-    KnownUsage { instance: of.build(), policy: enforcing(config), activity: ActivityCache::default(), memory }
+    KnownUsage { instance: builder.build(), policy: enforcing(config), activity: ActivityCache::default(), memory }
 }
 
 fn clock(text: &str) -> Timestamp {
@@ -34,20 +34,20 @@ fn clock(text: &str) -> Timestamp {
 impl KnownUsage {
     /// A query at noon had this answer.
     fn answered(self, usage: &Usage) -> Self {
-        self.found(NOW, QueryResult::Answered(usage.clone(), None))
+        self.with_result(NOW, QueryResult::Answered(usage.clone(), None))
     }
 
-    fn found(mut self, at: &str, found: QueryResult) -> Self {
-        self.activity = self.learn(at, found).activity;
+    fn with_result(mut self, at: &str, result: QueryResult) -> Self {
+        self.activity = self.learn(at, result).activity;
         self
     }
 
     /// The usage after a full query with this answer.
-    fn learn(&self, at: &str, found: QueryResult) -> LearnedUsage {
+    fn learn(&self, at: &str, result: QueryResult) -> LearnedUsage {
         let window = UsageWindow::ending_before(time(at), self.policy.config.idle.window);
         let asks = [UsageQuery::in_full(&self.instance, window)];
-        let found = BTreeMap::from([(self.instance.id.clone(), found)]);
-        learn_usage(&[&self.instance], &asks, found, &self.activity, &self.policy, time(at))
+        let result = BTreeMap::from([(self.instance.id.clone(), result)]);
+        learn_usage(&[&self.instance], &asks, result, &self.activity, &self.policy, time(at))
     }
 
     /// `idle=stop@2026-09-01T12:20:00Z`
@@ -64,10 +64,10 @@ impl KnownUsage {
         self.announced(Mode::Observe, mark)
     }
 
-    fn told(mut self, topic: NotificationKey, what: &str) -> Self {
+    fn notified(mut self, topic: NotificationKey, what: &str) -> Self {
         let notices = self.memory.get_mut("us-east-1").unwrap();
-        let told = NotificationEntry { at: time(NOW), what: what.to_owned() };
-        notices.resources.entry(self.instance.id.clone()).or_default().notified.insert(topic, told);
+        let notified = NotificationEntry { at: time(NOW), what: what.to_owned() };
+        notices.resources.entry(self.instance.id.clone()).or_default().notified.insert(topic, notified);
         self
     }
 
@@ -80,10 +80,10 @@ impl KnownUsage {
     }
 
     /// The usage of the instance if no query asks.
-    fn believed(&self, at: &str) -> Usage {
-        let nothing = BTreeMap::new();
-        let learnt = learn_usage(&[&self.instance], &[], nothing, &self.activity, &self.policy, clock(at));
-        learnt.usages[&self.instance.id].clone()
+    fn cached_usage(&self, at: &str) -> Usage {
+        let no_results = BTreeMap::new();
+        let learned = learn_usage(&[&self.instance], &[], no_results, &self.activity, &self.policy, clock(at));
+        learned.usages[&self.instance.id].clone()
     }
 }
 
@@ -117,7 +117,7 @@ fn a_window_that_is_shortened_is_not_waited_for() {
 }
 
 #[test]
-fn unknown_observed_and_only_told_ones_once_a_window() {
+fn unknown_observed_and_notify_only_instances_once_a_window() {
     check(&known(instance(), ENFORCED).answered(&unknown()), Some("13:00"));
     check(&known(instance(), "").answered(&idle()), Some("13:00"));
     check(&known(instance(), "mode = \"enforce\"\n[idle]\naction = \"notify\"").answered(&idle()), Some("13:00"));
@@ -130,7 +130,8 @@ fn what_is_to_be_enforced_from_now_on_is_not_waited_for() {
     let mut opted_in = known(instance(), "").answered(&idle());
     opted_in.instance.tags.insert("curfew:mode".to_owned(), "enforce".to_owned());
     check(&opted_in, Some("12:05"));
-    let mut still_quiet = known(instance(), "").answered(&idle()).found("2026-09-01T13:00:00Z", QueryResult::NoWork);
+    let mut still_quiet =
+        known(instance(), "").answered(&idle()).with_result("2026-09-01T13:00:00Z", QueryResult::NoWork);
     still_quiet.instance.tags.insert("curfew:mode".to_owned(), "enforce".to_owned());
     assert_eq!(still_quiet.ask("13:05").map(|ask| ask.depth), Some(QueryDepth::Full));
     let mut allowed = known(instance().instance_storage(250), ENFORCED).answered(&idle());
@@ -152,9 +153,9 @@ fn what_lacks_its_tags_is_announced_as_soon_as_it_does() {
     let mut enforced = lost(&unknown()).shadow_marked("untagged=stop@2026-09-02T12:00:00Z");
     enforced.instance.tags.insert("curfew:mode".to_owned(), "enforce".to_owned());
     check(&enforced, Some("12:05"));
-    let mut of_a_cluster = lost(&unknown());
-    of_a_cluster.instance.tags.insert("eks:cluster-name".to_owned(), "ml".to_owned());
-    check(&of_a_cluster, Some("13:00"));
+    let mut cluster_member = lost(&unknown());
+    cluster_member.instance.tags.insert("eks:cluster-name".to_owned(), "ml".to_owned());
+    check(&cluster_member, Some("13:00"));
 }
 
 #[test]
@@ -173,7 +174,7 @@ fn idle_and_marked_ones_in_every_run() {
 fn what_is_only_observed_also_at_its_deadline() {
     let observed = || known(instance(), "").answered(&idle()).shadow_marked("idle=stop@2026-09-01T12:20:00Z");
     check(&observed(), Some("12:20"));
-    check(&observed().told(NotificationKey::would(Rule::Idle), "stop@2026-09-01T12:20:00Z"), Some("13:00"));
+    check(&observed().notified(NotificationKey::would(Rule::Idle), "stop@2026-09-01T12:20:00Z"), Some("13:00"));
 }
 
 #[test]
@@ -216,15 +217,15 @@ fn its_own_window_is_asked_for() {
 #[test]
 fn what_is_believed_of_one_that_was_not_asked_about() {
     let worked = || known(instance(), "").answered(&busy());
-    assert_eq!(worked().believed("12:05"), busy());
-    assert_eq!(worked().believed("13:00"), busy());
-    assert_eq!(worked().believed("13:05"), Usage::Unknown(UnknownUsage::NotAsked));
-    assert_eq!(known(instance(), "").answered(&idle()).believed("12:05"), Usage::Unknown(UnknownUsage::NotAsked));
+    assert_eq!(worked().cached_usage("12:05"), busy());
+    assert_eq!(worked().cached_usage("13:00"), busy());
+    assert_eq!(worked().cached_usage("13:05"), Usage::Unknown(UnknownUsage::NotAsked));
+    assert_eq!(known(instance(), "").answered(&idle()).cached_usage("12:05"), Usage::Unknown(UnknownUsage::NotAsked));
     let mut restarted = worked();
     restarted.instance.launched_at = clock("12:02");
-    assert_eq!(restarted.believed("12:05"), Usage::Unknown(UnknownUsage::Young));
+    assert_eq!(restarted.cached_usage("12:05"), Usage::Unknown(UnknownUsage::Young));
     let unreadable = known(instance().tag("curfew:mode", "on"), "").answered(&busy());
-    assert_eq!(unreadable.believed("12:05"), Usage::Unknown(UnknownUsage::NotAsked));
+    assert_eq!(unreadable.cached_usage("12:05"), Usage::Unknown(UnknownUsage::NotAsked));
 }
 
 #[test]
@@ -249,16 +250,16 @@ fn check_depth(known: KnownUsage, usage: &Usage, in_full_at: &str, expect: Query
 
 #[test]
 fn what_would_not_be_ended_is_asked_in_full_twice_a_day() {
-    let told_only = || known(instance(), "mode = \"enforce\"\n[idle]\naction = \"notify\"");
-    let of_a_cluster = || known(instance().tag("eks:cluster-name", "ml"), ENFORCED);
-    for of in [|| known(instance(), ""), told_only, of_a_cluster] {
-        check_depth(of(), &idle(), NOW, QueryDepth::WorkOnly);
-        check_depth(of(), &idle(), "2026-09-01T01:10:00Z", QueryDepth::WorkOnly);
-        check_depth(of(), &idle(), "2026-09-01T01:05:00Z", QueryDepth::Full);
-        check_depth(of(), &unknown(), NOW, QueryDepth::IfInstrumented);
-        check_depth(of(), &unknown(), "2026-09-01T01:05:00Z", QueryDepth::Full);
-        check_depth(of(), &busy(), NOW, QueryDepth::Full);
-        check_depth(of(), &Usage::Unknown(UnknownUsage::Young), NOW, QueryDepth::Full);
+    let notify_only = || known(instance(), "mode = \"enforce\"\n[idle]\naction = \"notify\"");
+    let cluster_member = || known(instance().tag("eks:cluster-name", "ml"), ENFORCED);
+    for case in [|| known(instance(), ""), notify_only, cluster_member] {
+        check_depth(case(), &idle(), NOW, QueryDepth::WorkOnly);
+        check_depth(case(), &idle(), "2026-09-01T01:10:00Z", QueryDepth::WorkOnly);
+        check_depth(case(), &idle(), "2026-09-01T01:05:00Z", QueryDepth::Full);
+        check_depth(case(), &unknown(), NOW, QueryDepth::IfInstrumented);
+        check_depth(case(), &unknown(), "2026-09-01T01:05:00Z", QueryDepth::Full);
+        check_depth(case(), &busy(), NOW, QueryDepth::Full);
+        check_depth(case(), &Usage::Unknown(UnknownUsage::Young), NOW, QueryDepth::Full);
     }
 }
 
@@ -278,12 +279,12 @@ fn what_would_be_ended_is_asked_in_full_unless_its_memory_is_held() {
 #[test]
 fn no_work_leaves_what_was_found_before() {
     let idled = known(instance(), "").answered(&idle());
-    let learnt = idled.learn("2026-09-01T13:00:00Z", QueryResult::NoWork);
-    assert_eq!(learnt.usages["i-0abc"], Usage::Unknown(UnknownUsage::NotAsked));
-    let (before, after) = (&idled.activity.instances["i-0abc"], &learnt.activity.instances["i-0abc"]);
+    let learned = idled.learn("2026-09-01T13:00:00Z", QueryResult::NoWork);
+    assert_eq!(learned.usages["i-0abc"], Usage::Unknown(UnknownUsage::NotAsked));
+    let (before, after) = (&idled.activity.instances["i-0abc"], &learned.activity.instances["i-0abc"]);
     assert_eq!((before.found_idle_reserved, before.in_full_at), (after.found_idle_reserved, after.in_full_at));
     assert_eq!((after.at, after.in_full_at), (clock("13:00"), Some(time(NOW))));
-    let again = KnownUsage { activity: learnt.activity, ..idled };
+    let again = KnownUsage { activity: learned.activity, ..idled };
     assert_eq!((again.is_asked("13:55"), again.is_asked("14:00")), (false, true));
 }
 
@@ -291,7 +292,7 @@ fn no_work_leaves_what_was_found_before() {
 fn what_showed_work_is_asked_about_first_the_next_time() {
     let series = MetricSeries { namespace: "CWAgent".to_owned(), metric: "gpu".to_owned(), dimensions: Vec::new() };
     let evidence = DecisiveSeries { signal: MetricSignal::Gpu(0), series };
-    let worked = known(instance(), "").found(NOW, QueryResult::Answered(busy(), Some(evidence.clone())));
+    let worked = known(instance(), "").with_result(NOW, QueryResult::Answered(busy(), Some(evidence.clone())));
     assert_eq!(worked.ask("13:05").unwrap().likely, Some(evidence));
     let mut restarted = worked;
     restarted.instance.launched_at = clock("12:02");
@@ -299,7 +300,7 @@ fn what_showed_work_is_asked_about_first_the_next_time() {
 }
 
 #[test]
-fn who_is_gone_is_forgotten_and_who_is_not_answered_is_not() {
+fn a_gone_instance_is_forgotten_and_one_without_an_answer_is_not() {
     let worked = known(instance(), "").answered(&busy());
     let learn = |seen: &[&Instance]| {
         learn_usage(seen, &[], BTreeMap::new(), &worked.activity, &worked.policy, clock("13:05")).activity
@@ -309,7 +310,7 @@ fn who_is_gone_is_forgotten_and_who_is_not_answered_is_not() {
 }
 
 #[test]
-fn what_was_learnt_in_the_future_counts_as_lost() {
+fn an_inquiry_from_the_future_counts_as_lost() {
     for at in ["2026-09-01T12:00:01Z", "9999-12-30T22:00:00Z"] {
         let mut known = known(instance(), ENFORCED).answered(&unknown());
         let id = known.instance.id.clone();

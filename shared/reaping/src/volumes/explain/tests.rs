@@ -19,11 +19,11 @@ fn explained(storage: &ObservedStorage, used: Option<VolumeUse>, config: &str, i
 /// The log of Curfew, which wrote the labels of these volumes and snapshots.
 fn logged(storage: &ObservedStorage) -> NotificationLogs {
     let label = |tags: &Tags, key: &str| tags.get(key).map(|at| time(at));
-    let of_volumes = storage.volumes.items.iter().filter_map(|volume| {
+    let volume_records = storage.volumes.items.iter().filter_map(|volume| {
         let since = label(&volume.tags, UNATTACHED_SINCE)?;
         Some((volume.id.clone(), record_of_labels(since, &volume.tags)))
     });
-    let of_snapshots = storage.snapshots.iter().map(|snapshot| {
+    let snapshot_records = storage.snapshots.iter().map(|snapshot| {
         let deleted_at = label(&snapshot.tags, DELETED_AT);
         let expires_at = deleted_at.map(|at| after(at, SignedDuration::from_hours(30 * 24)).to_string());
         let announced = expires_at.map(|at| (Rule::Expired, announced(ResourceAction::Delete, &at)));
@@ -31,7 +31,7 @@ fn logged(storage: &ObservedStorage) -> NotificationLogs {
         let announced = announced.into_iter().collect();
         (snapshot.id.clone(), ResourceRecord { announced, safety, ..ResourceRecord::about(snapshot.started_at) })
     });
-    let resources = of_volumes.chain(of_snapshots).collect();
+    let resources = volume_records.chain(snapshot_records).collect();
     NotificationLogs::from([("us-east-1".into(), NotificationLog { resources, ..NotificationLog::default() })])
 }
 
@@ -42,9 +42,9 @@ fn show(explained: &Explanation) -> String {
 }
 
 /// `verdict: evidence; when [why it is skipped]`.
-fn check(of: VolumeBuilder, used: Option<VolumeUse>, config: &str, expect: &str) {
+fn check(builder: VolumeBuilder, used: Option<VolumeUse>, config: &str, expect: &str) {
     let storage = ObservedStorage {
-        volumes: Observation { items: vec![of.build()], gaps: Vec::new() },
+        volumes: Observation { items: vec![builder.build()], gaps: Vec::new() },
         ..ObservedStorage::default()
     };
     assert_eq!(show(&explained(&storage, used, config, "vol-0abc")), expect);
@@ -104,9 +104,9 @@ fn orphaned_ones() {
 
 #[test]
 fn a_volume_in_use_again() {
-    let describe = |of: VolumeBuilder| {
+    let describe = |builder: VolumeBuilder| {
         let storage = ObservedStorage {
-            volumes: Observation { items: vec![of.on("i-0abc").build()], gaps: Vec::new() },
+            volumes: Observation { items: vec![builder.on("i-0abc").build()], gaps: Vec::new() },
             ..ObservedStorage::default()
         };
         explained(&storage, None, ENFORCED, "vol-0abc").decision.describe()
@@ -236,9 +236,9 @@ fn snapshots() {
 
 #[test]
 fn only_an_answer_that_matters_is_asked_for() {
-    let asked = |of: VolumeBuilder| {
+    let asked = |builder: VolumeBuilder| {
         let storage = ObservedStorage {
-            volumes: Observation { items: vec![of.build()], gaps: Vec::new() },
+            volumes: Observation { items: vec![builder.build()], gaps: Vec::new() },
             ..ObservedStorage::default()
         };
         let id = ResourceId::from("vol-0abc");
