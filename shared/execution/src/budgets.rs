@@ -46,9 +46,9 @@ impl<D: CommonDocuments + BudgetDocuments + LedgerDocuments> BeatDocuments for D
 pub async fn enforce(run: &Run<'_, impl BudgetCloud, impl BeatDocuments>) -> Result<Report, ConfigLoadError> {
     let (policy, audience) = run.prepare_without_prices().await?;
     let seen = observe(run, &policy).await;
-    let (memory, terms, home) = (&seen.recalled.memory, (&policy.config, policy.ceiling), run.cloud.home());
+    let (memory, home) = (&seen.recalled.memory, run.cloud.home());
     let plan = decide(&seen.budgets, &policy.config, policy.ceiling, memory, home);
-    let plan = close(plan, &seen.closed, terms, memory, home);
+    let plan = close(plan, &seen.closed, &policy.config, policy.ceiling, memory, home);
     Ok(run.carry_out(Plan { gaps: seen.gaps, ..plan }, seen.regions, audience, seen.recalled).await)
 }
 

@@ -34,7 +34,7 @@ pub fn decide(
     for (holder, document) in documents {
         let case = BudgetCase { holder, document, config, memory, home };
         let (id, notices) = (resource_of(holder), memory.get(home).unwrap_or(&empty_log));
-        PlanDecision::or_bug((home, &id), notices, || case.target(), || case.decide(ceiling)).add_to(&mut plan);
+        PlanDecision::or_bug(home, &id, notices, || case.target(), || case.decide(ceiling)).add_to(&mut plan);
     }
     plan
 }

@@ -26,7 +26,8 @@ pub enum PlanDecision {
 impl PlanDecision {
     /// Decides about one resource. If that panics, the resource is skipped with a finding about the bug, and its entry in the log stays.
     pub(crate) fn or_bug(
-        (region, id): (&Region, &ResourceId),
+        region: &Region,
+        id: &ResourceId,
         log: &NotificationLog,
         target: impl FnOnce() -> Target,
         decide: impl FnOnce() -> Self,

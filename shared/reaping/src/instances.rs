@@ -64,8 +64,8 @@ pub fn decide(
         let usage = usages.get(&instance.id).unwrap_or(&NOT_ASKED);
         let notices = memory.get(&instance.region).unwrap_or(&empty_log);
         let case = InstanceCase { instance, usage, notices, policy, now };
-        let place = (&instance.region, &instance.id);
-        PlanDecision::or_bug(place, notices, || case.target(), || case.decide()).add_to(&mut plan);
+        PlanDecision::or_bug(&instance.region, &instance.id, notices, || case.target(), || case.decide())
+            .add_to(&mut plan);
     }
     limits::hold_where_exceeded(&mut plan, &policy.config.limits);
     plan

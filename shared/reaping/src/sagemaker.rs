@@ -67,8 +67,8 @@ pub fn decide(
     for resource in resources {
         let notices = memory.get(&resource.region).unwrap_or(&empty_log);
         let case = SageMakerCase::new(resource, activities, notices, policy, now);
-        let place = (&resource.region, &resource.id);
-        PlanDecision::or_bug(place, notices, || case.target(), || case.decide()).add_to(&mut plan);
+        PlanDecision::or_bug(&resource.region, &resource.id, notices, || case.target(), || case.decide())
+            .add_to(&mut plan);
     }
     limits::hold_where_exceeded(&mut plan, &policy.config.limits);
     plan

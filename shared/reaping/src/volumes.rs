@@ -67,13 +67,14 @@ pub fn decide(
     volumes.sort_by_key(|volume| (&volume.region, &volume.id));
     for volume in volumes {
         let case = || view.case(volume, uses.get(&volume.id).copied());
-        let (place, notices) = ((&volume.region, &volume.id), view.notices(&volume.region));
-        PlanDecision::or_bug(place, notices, || case().target(), || case().decide()).add_to(&mut plan);
+        let notices = view.notices(&volume.region);
+        PlanDecision::or_bug(&volume.region, &volume.id, notices, || case().target(), || case().decide())
+            .add_to(&mut plan);
     }
     for snapshot in &seen.snapshots {
-        let (place, notices) = ((&snapshot.region, &snapshot.id), view.notices(&snapshot.region));
-        let decision = || view.decide_snapshot(snapshot);
-        PlanDecision::or_bug(place, notices, || view.target(snapshot), decision).add_to(&mut plan);
+        let notices = view.notices(&snapshot.region);
+        let (target, decide) = (|| view.target(snapshot), || view.decide_snapshot(snapshot));
+        PlanDecision::or_bug(&snapshot.region, &snapshot.id, notices, target, decide).add_to(&mut plan);
     }
     limits::hold_where_exceeded(&mut plan, &policy.config.limits);
     plan

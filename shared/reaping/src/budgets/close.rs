@@ -17,7 +17,8 @@ use crate::budgets::decide;
 pub fn close(
     plan: Plan,
     closed: &BTreeMap<BudgetHolder, Budget>,
-    (config, ceiling): (&Config, Mode),
+    config: &Config,
+    ceiling: Mode,
     memory: &NotificationLogs,
     home: &Region,
 ) -> Plan {

@@ -62,7 +62,7 @@ impl RunningRule for Idle {
             }
             (_, None) => "its owner set curfew:idle-after=off".to_owned(),
             (SubjectKind::Instance { instance, usage }, Some(window)) => {
-                describe_usage((instance, usage), window, subject.config)
+                describe_usage(instance, usage, window, subject.config)
             }
             (SubjectKind::SageMaker { activity: Activity::Active(at), .. }, _) => format!("it was used at {at}"),
             (SubjectKind::SageMaker { activity: Activity::Unknown(unknown), .. }, _) => {
@@ -192,7 +192,7 @@ pub(crate) fn evidence_of_sagemaker(inactive: &InactiveEvidence) -> Evidence {
     Evidence::new(Rule::Idle, Facts::Inactive(inactive.clone()), sentence)
 }
 
-fn describe_usage((instance, usage): (&Instance, &Usage), window: SignedDuration, config: &Config) -> String {
+fn describe_usage(instance: &Instance, usage: &Usage, window: SignedDuration, config: &Config) -> String {
     match usage {
         Usage::Busy(BusyEvidence { shown: Some(reading), .. }) => describe_reading(reading),
         Usage::Busy(BusyEvidence { until, shown: None }) => format!("it was busy until {until}"),

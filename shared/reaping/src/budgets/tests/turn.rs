@@ -27,7 +27,7 @@ fn closed(known: f64, spent: f64, memory: &NotificationLogs) -> (Budget, Plan) {
     let plan = decided(&december, HOLDS, memory);
     assert_eq!((plan.steps.len(), plan.skipped.len()), (0, 2));
     let closed = BTreeMap::from([(vision(), budget.clone())]);
-    (budget, close(plan, &closed, (&config, Mode::Enforce), memory, &HOME.into()))
+    (budget, close(plan, &closed, &config, Mode::Enforce, memory, &HOME.into()))
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn a_budget_is_in_a_plan_for_one_month_only() {
     let present = vision_budget(vec![spend("i-1", 5_050.0)], HOLDS);
     let documents = BTreeMap::from([(vision(), present.clone())]);
     let plan = decided(&documents, HOLDS, &no_notifications());
-    assert_eq!(close(plan.clone(), &documents, (&config, Mode::Enforce), &no_notifications(), &HOME.into()), plan);
+    assert_eq!(close(plan.clone(), &documents, &config, Mode::Enforce, &no_notifications(), &HOME.into()), plan);
 }
 
 #[test]
