@@ -185,7 +185,7 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         plan.steps.retain(|step| is_about(&step.target));
         plan.skipped.retain(|skipped| is_about(&skipped.target));
         let report = Report::from_plan(plan, self.function, self.id.clone(), self.now, self.mode, regions);
-        let mut report = Report { of_chosen_only: self.chosen.is_some(), ..report };
+        let mut report = Report { has_only_chosen_resources: self.chosen.is_some(), ..report };
         let may_end = check_subscribers(&mut report, audience) && self.record_ahead(&mut report).await;
         let unrecorded = if may_end { self.log_ahead(&mut report, &mut recalled).await } else { BTreeSet::new() };
         // A label that was refused before is tried before anything is promised.
@@ -225,7 +225,7 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
             skipped: Vec::new(),
             gaps,
             usage: RunUsage::default(),
-            of_chosen_only: false,
+            has_only_chosen_resources: false,
         }
     }
 

@@ -46,7 +46,7 @@ pub use remember::{record_ahead, update_log};
 pub fn notifications(report: &Report, memory: &NotificationLogs, home: &Region, now: Timestamp) -> Vec<Notification> {
     // No later run repeats by itself what a person chose.
     let retry = |step: &Step, outcome: &StepOutcome| match outcome.refusal {
-        _ if report.of_chosen_only => "",
+        _ if report.has_only_chosen_resources => "",
         Some(_) if step.refusable().is_some() => " Curfew tries again once a day.",
         _ => " The next run tries again.",
     };
@@ -64,7 +64,8 @@ pub fn notifications(report: &Report, memory: &NotificationLogs, home: &Region, 
         Bug::catch(notify).unwrap_or_else(|bug| Some(bug_notification(&skipped.target, &bug, home)))
     });
     // A person who chose the resources sees the gaps, which may come from their own permissions.
-    let from_gaps = report.gaps.iter().filter(|_| !report.of_chosen_only).map(|gap| gap_notification(gap, home));
+    let from_gaps =
+        report.gaps.iter().filter(|_| !report.has_only_chosen_resources).map(|gap| gap_notification(gap, home));
     from_steps
         .chain(from_findings)
         .chain(from_skipped)

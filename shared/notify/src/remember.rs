@@ -199,7 +199,7 @@ fn remember_refusal(log: &mut NotificationLog, report: &Report, step: &Step, out
     let at = whole_second(report.at);
     let refusal = outcome.refusal.map(|reason| Refusal { reason, at });
     let is_answered = outcome.kind == OutcomeKind::Done || refusal.is_some();
-    let is_of_run = is_answered && step.is_due() && !report.of_chosen_only;
+    let is_of_run = is_answered && step.is_due() && !report.has_only_chosen_resources;
     let (Some(refusable), true) = (step.refusable(), is_of_run) else { return };
     let Some(record) = log.resources.get_mut(&step.target.resource) else { return };
     match (refusable, refusal) {
@@ -258,7 +258,8 @@ fn is_unseen(region: &Region, report: &Report) -> bool {
 
 /// Returns `true` if existing resources may be missing from the observation.
 fn is_half_seen(region: &Region, report: &Report) -> bool {
-    report.of_chosen_only || report.gaps.iter().any(|gap| gap.region == *region && gap.kind.hides_resources())
+    report.has_only_chosen_resources
+        || report.gaps.iter().any(|gap| gap.region == *region && gap.kind.hides_resources())
 }
 
 fn gaps(
@@ -270,7 +271,9 @@ fn gaps(
 ) -> BTreeMap<NotificationKey, NotificationEntry> {
     let stands = |topic: &NotificationKey| report.gaps.iter().any(|gap| *topic == NotificationKey::gap(gap));
     let mut gaps = before.gaps.clone();
-    gaps.retain(|topic, entry| report.of_chosen_only || stands(topic) || now.duration_since(entry.at) < REPEAT_AFTER);
+    gaps.retain(|topic, entry| {
+        report.has_only_chosen_resources || stands(topic) || now.duration_since(entry.at) < REPEAT_AFTER
+    });
     let new = notifications.iter().filter(|one| one.resource.is_none() && delivered.contains(&one.team));
     gaps.extend(new.filter_map(|one| state_entry(one, now)));
     gaps

@@ -93,7 +93,7 @@ pub struct Report {
     /// AWS usage of the run itself.
     pub usage: RunUsage,
     /// `true` if the run is about resources that a person chose: the log of notifications keeps everything about the others.
-    pub of_chosen_only: bool,
+    pub has_only_chosen_resources: bool,
 }
 
 impl Report {
@@ -119,7 +119,7 @@ impl Report {
             skipped: plan.skipped,
             gaps: plan.gaps,
             usage: RunUsage::default(),
-            of_chosen_only: false,
+            has_only_chosen_resources: false,
         }
     }
 

@@ -41,7 +41,7 @@ pub(crate) trait AnnouncementTarget: Copy {
     fn tags(&self) -> &Tags;
     fn curfew_tags(&self) -> &CurfewTags;
     /// The log of its region.
-    fn notices(&self) -> &NotificationLog;
+    fn log(&self) -> &NotificationLog;
     fn now(self) -> Timestamp;
     /// The effective mode for a rule, under the ceiling.
     fn mode(self, rule: Rule) -> Mode;
@@ -61,7 +61,7 @@ pub(crate) trait AnnouncementTarget: Copy {
 
     /// Its record, if that is about its present life.
     fn record(&self) -> Option<&ResourceRecord> {
-        self.notices().record_about(self.id(), self.record_since())
+        self.log().record_about(self.id(), self.record_since())
     }
 
     fn track(self, verdicts: &[(Rule, Verdict)], mode: Mode) -> RuleTrack {
@@ -172,7 +172,7 @@ pub(crate) trait AnnouncementTarget: Copy {
         let mark = if is_marked { None } else { Mark::earliest(self.still_announced(track)) };
         let action = self.end(announced.ending, rule, mark)?;
         let already_notified = track.mode == Mode::Observe
-            && self.notices().was_notified(
+            && self.log().was_notified(
                 self.id(),
                 &NotificationKey::would(rule),
                 &would_fingerprint(announced.ending, announced.deadline),
@@ -258,7 +258,7 @@ pub(crate) trait AnnouncementTarget: Copy {
             entries.iter().map(|(rule, announced)| (announced.deadline, *rule, *announced)).collect();
         by_deadline.sort_unstable_by_key(|(deadline, rule, _)| (*deadline, *rule));
         let (deadline, rule, announced) = *by_deadline.first()?;
-        let already_notified = self.notices().was_notified(
+        let already_notified = self.log().was_notified(
             self.id(),
             &NotificationKey::would(rule),
             &would_fingerprint(announced.ending, deadline),
@@ -280,7 +280,7 @@ pub(crate) trait AnnouncementTarget: Copy {
 
     fn notify_only_step(self, track: &RuleTrack) -> Option<Step> {
         let is_to_notify = |(violation, why): &&(Violation, NotifyOnlyReason)| {
-            !self.notices().was_notified(self.id(), &NotificationKey::rule(violation.evidence.rule()), why.as_str())
+            !self.log().was_notified(self.id(), &NotificationKey::rule(violation.evidence.rule()), why.as_str())
         };
         let (violation, why) = track.settled.notify_only.iter().find(is_to_notify)?;
         let step = self.step(track.mode, Announcement::Notify.into(), violation.evidence.clone());

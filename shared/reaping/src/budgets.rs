@@ -33,8 +33,8 @@ pub fn decide(
     let mut plan = Plan { seen: documents.len(), steps: Vec::new(), skipped: Vec::new(), gaps: Vec::new() };
     for (holder, document) in documents {
         let case = BudgetCase { holder, document, config, memory, home };
-        let (id, notices) = (resource_of(holder), memory.get(home).unwrap_or(&empty_log));
-        PlanDecision::or_bug(home, &id, notices, || case.target(), || case.decide(ceiling)).add_to(&mut plan);
+        let (id, log) = (resource_of(holder), memory.get(home).unwrap_or(&empty_log));
+        PlanDecision::or_bug(home, &id, log, || case.target(), || case.decide(ceiling)).add_to(&mut plan);
     }
     plan
 }
@@ -111,10 +111,10 @@ impl BudgetCase<'_> {
     }
 
     /// `true` if this threshold or a higher one was notified. A spend that recedes is not notified again.
-    fn was_notified(self, notices: &NotificationLog, limit: &BudgetLimit, threshold_percent: u16) -> bool {
+    fn was_notified(self, log: &NotificationLog, limit: &BudgetLimit, threshold_percent: u16) -> bool {
         let resource = resource_of(self.holder);
         self.thresholds().into_iter().filter(|share| *share >= threshold_percent).any(|share| {
-            notices.was_notified(
+            log.was_notified(
                 &resource,
                 &NotificationKey::budget(share),
                 &budget_fingerprint(&self.document.month, limit, share),

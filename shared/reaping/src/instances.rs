@@ -62,10 +62,9 @@ pub fn decide(
     instances.sort_by_key(|instance| (&instance.region, &instance.id));
     for instance in instances {
         let usage = usages.get(&instance.id).unwrap_or(&NOT_ASKED);
-        let notices = memory.get(&instance.region).unwrap_or(&empty_log);
-        let case = InstanceCase { instance, usage, notices, policy, now };
-        PlanDecision::or_bug(&instance.region, &instance.id, notices, || case.target(), || case.decide())
-            .add_to(&mut plan);
+        let log = memory.get(&instance.region).unwrap_or(&empty_log);
+        let case = InstanceCase { instance, usage, log, policy, now };
+        PlanDecision::or_bug(&instance.region, &instance.id, log, || case.target(), || case.decide()).add_to(&mut plan);
     }
     limits::hold_where_exceeded(&mut plan, &policy.config.limits);
     plan
@@ -76,7 +75,7 @@ pub fn decide(
 struct InstanceCase<'a> {
     instance: &'a Instance,
     usage: &'a Usage,
-    notices: &'a NotificationLog,
+    log: &'a NotificationLog,
     policy: &'a Policy,
     now: Timestamp,
 }
@@ -123,7 +122,7 @@ impl<'a> InstanceCase<'a> {
 
     /// Its record, if that is about its present launch.
     fn record(self) -> Option<&'a ResourceRecord> {
-        self.notices.record_about(&self.instance.id, self.instance.launched_at)
+        self.log.record_about(&self.instance.id, self.instance.launched_at)
     }
 
     fn mode(self, curfew_tags: &'a CurfewTags, rule: Rule) -> Mode {
@@ -155,7 +154,7 @@ impl<'a> InstanceCase<'a> {
         active_keys
             .extend(matches!(self.usage, Usage::Unknown(_)).then(|| NotificationKey::named(skip::USAGE_UNKNOWN)));
         active_keys.extend(self.rejected_claim_key());
-        if self.notices.record(&self.instance.id).is_some_and(|record| record.carried_out.is_some()) {
+        if self.log.record(&self.instance.id).is_some_and(|record| record.carried_out.is_some()) {
             active_keys.extend(start_keys());
         }
         let resource_memory = running.memory_of_tracks(&[&enforced, &observed], active_keys);
@@ -176,7 +175,7 @@ impl<'a> InstanceCase<'a> {
     }
 
     fn decide_stopped(self, curfew_tags: &CurfewTags) -> PlanDecision {
-        let began = hours::start_is_due(self.instance, curfew_tags, self.notices.record(&self.instance.id), self.now);
+        let began = hours::start_is_due(self.instance, curfew_tags, self.log.record(&self.instance.id), self.now);
         let began = began.filter(|began| !self.was_stopped_again(*began) && !self.ownership().knows_only_its_expiry());
         let Some(began) = began else {
             let resource_memory = self.unjudged(start_keys());
@@ -189,7 +188,7 @@ impl<'a> InstanceCase<'a> {
         let mode = self.mode(curfew_tags, Rule::Hours);
         let evidence = hours::evidence_of_start(curfew_tags, began);
         let already_notified = mode == Mode::Observe
-            && self.notices.was_notified(&self.instance.id, &NotificationKey::would(Rule::Hours), &began.to_string());
+            && self.log.was_notified(&self.instance.id, &NotificationKey::would(Rule::Hours), &began.to_string());
         let resource_memory = self.unjudged(start_keys());
         let step = self.step(mode, InstanceAction::Start, evidence);
         PlanDecision::Step(Box::new(Step {
@@ -204,7 +203,7 @@ impl<'a> InstanceCase<'a> {
     /// The start that Curfew requested for these hours within a day, and that fails again until a person lifts the reason.
     fn failed_start(self, began: Timestamp) -> Option<OwnerFinding> {
         let (code, remedy) = (self.instance.last_start_failed()?, self.instance.start_remedy()?);
-        let requested = self.notices.record(&self.instance.id)?.start_requested?;
+        let requested = self.log.record(&self.instance.id)?.start_requested?;
         if requested < began || self.now.duration_since(requested).abs() >= REPEAT_AFTER {
             return None;
         }
@@ -218,7 +217,7 @@ impl<'a> InstanceCase<'a> {
 
     /// Curfew has started it for these hours without a failure, and it is stopped: somebody stopped it.
     fn was_stopped_again(self, began: Timestamp) -> bool {
-        self.notices.was_notified(&self.instance.id, &NotificationKey::started(), &began.to_string())
+        self.log.was_notified(&self.instance.id, &NotificationKey::started(), &began.to_string())
             && self.instance.last_start_failed().is_none()
     }
 
@@ -269,8 +268,8 @@ impl AnnouncementTarget for RunningInstance<'_> {
         self.curfew_tags
     }
 
-    fn notices(&self) -> &NotificationLog {
-        self.case.notices
+    fn log(&self) -> &NotificationLog {
+        self.case.log
     }
 
     fn now(self) -> Timestamp {
@@ -303,12 +302,12 @@ impl InstanceCase<'_> {
         // A pending start has not yet shown whether it fails.
         let carried_out = match self.instance.state {
             InstanceState::Running => None,
-            InstanceState::Pending => self.notices.record(&self.instance.id).and_then(|record| record.carried_out),
-            InstanceState::Stopped => hours::standing_stop(self.instance, self.notices.record(&self.instance.id)),
+            InstanceState::Pending => self.log.record(&self.instance.id).and_then(|record| record.carried_out),
+            InstanceState::Stopped => hours::standing_stop(self.instance, self.log.record(&self.instance.id)),
             _ => self.record().and_then(|record| record.carried_out),
         };
         let is_down = matches!(self.instance.state, InstanceState::Pending | InstanceState::Stopped);
-        let requested = self.notices.record(&self.instance.id).and_then(|record| record.start_requested);
+        let requested = self.log.record(&self.instance.id).and_then(|record| record.start_requested);
         let record = ResourceRecord {
             expiry_seen: seen_expiry(&curfew_tags, self.record(), self.now),
             carried_out,

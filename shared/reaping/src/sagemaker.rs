@@ -65,10 +65,9 @@ pub fn decide(
     let mut resources: Vec<&SageMakerResource> = seen.items.iter().collect();
     resources.sort_by_key(|resource| (&resource.region, &resource.id));
     for resource in resources {
-        let notices = memory.get(&resource.region).unwrap_or(&empty_log);
-        let case = SageMakerCase::new(resource, activities, notices, policy, now);
-        PlanDecision::or_bug(&resource.region, &resource.id, notices, || case.target(), || case.decide())
-            .add_to(&mut plan);
+        let log = memory.get(&resource.region).unwrap_or(&empty_log);
+        let case = SageMakerCase::new(resource, activities, log, policy, now);
+        PlanDecision::or_bug(&resource.region, &resource.id, log, || case.target(), || case.decide()).add_to(&mut plan);
     }
     limits::hold_where_exceeded(&mut plan, &policy.config.limits);
     plan
@@ -79,7 +78,7 @@ pub fn decide(
 struct SageMakerCase<'a> {
     resource: &'a SageMakerResource,
     activity: &'a Activity,
-    notices: &'a NotificationLog,
+    log: &'a NotificationLog,
     policy: &'a Policy,
     now: Timestamp,
 }
@@ -88,12 +87,12 @@ impl<'a> SageMakerCase<'a> {
     fn new(
         resource: &'a SageMakerResource,
         activities: &'a Activities,
-        notices: &'a NotificationLog,
+        log: &'a NotificationLog,
         policy: &'a Policy,
         now: Timestamp,
     ) -> Self {
         let activity = activities.get(&(resource.region.clone(), resource.id.clone())).unwrap_or(&NOT_ASKED);
-        Self { resource, activity, notices, policy, now }
+        Self { resource, activity, log, policy, now }
     }
 
     fn decide(self) -> PlanDecision {
@@ -137,7 +136,7 @@ impl<'a> SageMakerCase<'a> {
         let mode = self.mode(curfew_tags, Rule::Hours);
         let evidence = evidence_of_start(curfew_tags, began);
         let already_notified = mode == Mode::Observe
-            && self.notices.was_notified(&self.resource.id, &NotificationKey::would(Rule::Hours), &began.to_string());
+            && self.log.was_notified(&self.resource.id, &NotificationKey::would(Rule::Hours), &began.to_string());
         let step = self.step(mode, SageMakerAction::Start, evidence);
         let memory = self.unjudged(start_keys());
         PlanDecision::Step(Box::new(Step { deadline: Some(began), already_notified, memory, ..step }))
@@ -145,7 +144,7 @@ impl<'a> SageMakerCase<'a> {
 
     /// Its record, if that is about the resource that now has its name.
     fn record(self) -> Option<&'a ResourceRecord> {
-        self.notices.record_about(&self.resource.id, self.resource.created_at)
+        self.log.record_about(&self.resource.id, self.resource.created_at)
     }
 
     /// The stop that Curfew carried out, and that no run has seen undone.
@@ -155,7 +154,7 @@ impl<'a> SageMakerCase<'a> {
 
     /// Curfew has started it for these hours, and it is stopped: somebody stopped it.
     fn was_started_for(self, began: Timestamp) -> bool {
-        self.notices.was_notified(&self.resource.id, &NotificationKey::started(), &began.to_string())
+        self.log.was_notified(&self.resource.id, &NotificationKey::started(), &began.to_string())
     }
 
     fn curfew_tags(self) -> Result<CurfewTags, Vec<model::curfew_tags::UnreadableTag>> {
@@ -294,8 +293,8 @@ impl AnnouncementTarget for RunningResource<'_> {
         self.curfew_tags
     }
 
-    fn notices(&self) -> &NotificationLog {
-        self.case.notices
+    fn log(&self) -> &NotificationLog {
+        self.case.log
     }
 
     fn now(self) -> Timestamp {

@@ -67,14 +67,13 @@ pub fn decide(
     volumes.sort_by_key(|volume| (&volume.region, &volume.id));
     for volume in volumes {
         let case = || view.case(volume, uses.get(&volume.id).copied());
-        let notices = view.notices(&volume.region);
-        PlanDecision::or_bug(&volume.region, &volume.id, notices, || case().target(), || case().decide())
-            .add_to(&mut plan);
+        let log = view.log(&volume.region);
+        PlanDecision::or_bug(&volume.region, &volume.id, log, || case().target(), || case().decide()).add_to(&mut plan);
     }
     for snapshot in &seen.snapshots {
-        let notices = view.notices(&snapshot.region);
+        let log = view.log(&snapshot.region);
         let (target, decide) = (|| view.target(snapshot), || view.decide_snapshot(snapshot));
-        PlanDecision::or_bug(&snapshot.region, &snapshot.id, notices, target, decide).add_to(&mut plan);
+        PlanDecision::or_bug(&snapshot.region, &snapshot.id, log, target, decide).add_to(&mut plan);
     }
     limits::hold_where_exceeded(&mut plan, &policy.config.limits);
     plan
@@ -184,18 +183,18 @@ impl<'a> StorageView<'a> {
         }
     }
 
-    fn notices(&self, region: &Region) -> &NotificationLog {
+    fn log(&self, region: &Region) -> &NotificationLog {
         self.memory.get(region).unwrap_or(&self.empty_log)
     }
 
     fn case<'c>(&'c self, volume: &'c Volume, used: Option<VolumeUse>) -> VolumeCase<'c> {
-        let notices = self.notices(&volume.region);
+        let log = self.log(&volume.region);
         let host = volume.attached_to.iter().find_map(|id| self.hosts.get(id).copied());
-        let record = notices.record(&volume.id);
+        let record = log.record(&volume.id);
         // Nobody saw a volume unattached before it existed, nor will in the future: such a record is damaged.
         let seen_since = record.and_then(|record| record.since).filter(|since| *since <= self.now);
         let since = seen_since.unwrap_or_else(|| whole_second(self.now));
-        VolumeCase { view: self, volume, used, notices, host, record, since }
+        VolumeCase { view: self, volume, used, log, host, record, since }
     }
 }
 
@@ -205,7 +204,7 @@ struct VolumeCase<'a> {
     view: &'a StorageView<'a>,
     volume: &'a Volume,
     used: Option<VolumeUse>,
-    notices: &'a NotificationLog,
+    log: &'a NotificationLog,
     /// The instance that it is attached to.
     host: Option<&'a VolumeHost>,
     record: Option<&'a ResourceRecord>,

@@ -114,7 +114,7 @@ fn an_unobserved_region_keeps_its_notifications() {
     assert!(other.steps.is_empty() && !other.skipped.is_empty());
     let half = Report { skipped: other.skipped, ..without_steps(Some(GapKind::Region), &["us-east-1"]) };
     assert_eq!(count(&after(&half, &memory, &[], time(NOW))), 1);
-    let chosen_only = Report { of_chosen_only: true, ..without_steps(None, &["us-east-1"]) };
+    let chosen_only = Report { has_only_chosen_resources: true, ..without_steps(None, &["us-east-1"]) };
     assert_eq!(after(&chosen_only, &memory, &[], time(NOW)), memory);
 }
 

@@ -88,7 +88,7 @@ fn a_failure_has_its_reason_and_the_next_try() {
     let failed = StepOutcome::with(OutcomeKind::Failed, "UnauthorizedOperation: ec2:StopInstances");
     let report = with(planned(instance().tag(MARKED, DUE), &idle(), ENFORCED), &failed);
     check(&report, "error", &["could not stop", "UnauthorizedOperation: ec2:StopInstances", "tries again"]);
-    let applied = Report { of_chosen_only: true, ..report };
+    let applied = Report { has_only_chosen_resources: true, ..report };
     check(&applied, "error", &["could not stop it: UnauthorizedOperation: ec2:StopInstances"]);
 }
 

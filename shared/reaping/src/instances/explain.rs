@@ -30,13 +30,13 @@ use crate::rules::{self, hours, idle};
 pub fn explain(
     instance: &Instance,
     usage: Option<&Usage>,
-    notices: &NotificationLog,
+    log: &NotificationLog,
     policy: &Policy,
     now: Timestamp,
 ) -> Option<Explanation> {
     let usage = usage.unwrap_or(&NOT_ASKED);
-    let decision = decision(instance, usage, notices, policy, now)?;
-    let case = InstanceCase { instance, usage, notices, policy, now };
+    let decision = decision(instance, usage, log, policy, now)?;
+    let case = InstanceCase { instance, usage, log, policy, now };
     let curfew_tags = CurfewTags::read(instance);
     let skipped = case.immediate_skip_explained();
     let rules = case.rules(&curfew_tags);
@@ -68,13 +68,13 @@ pub fn full_usage_query<'a>(instance: &'a Instance, config: &Config, now: Timest
 fn decision(
     instance: &Instance,
     usage: &Usage,
-    notices: &NotificationLog,
+    log: &NotificationLog,
     policy: &Policy,
     now: Timestamp,
 ) -> Option<PlanDecision> {
     let seen = Observation { items: vec![instance.clone()], gaps: Vec::new() };
     let usages: BTreeMap<ResourceId, Usage> = BTreeMap::from([(instance.id.clone(), usage.clone())]);
-    let memory = NotificationLogs::from([(instance.region.clone(), notices.clone())]);
+    let memory = NotificationLogs::from([(instance.region.clone(), log.clone())]);
     PlanDecision::from_plan(decide(&seen, &usages, &memory, policy, now), instance.id.as_str())
 }
 
@@ -170,7 +170,7 @@ impl InstanceCase<'_> {
             HoursPosition::Inside { .. } => self.now,
             HoursPosition::Outside { until, .. } => until?,
         };
-        let record = self.notices.record(&self.instance.id);
+        let record = self.log.record(&self.instance.id);
         hours::start_is_due(self.instance, curfew_tags, record, at).filter(|began| !self.was_stopped_again(*began))
     }
 

@@ -29,16 +29,16 @@ pub fn scan(
     policy: &Policy,
     now: Timestamp,
 ) -> Observation<ScanFinding> {
-    let notices = &NotificationLog::default();
-    let case = |instance| InstanceCase { instance, usage: usage(usages, instance), notices, policy, now };
+    let log = &NotificationLog::default();
+    let case = |instance| InstanceCase { instance, usage: usage(usages, instance), log, policy, now };
     find_in_each(seen.iter(), |one| (&one.region, &one.id), |one| case(one).scan_finding())
 }
 
 /// Number of these instances that are judged for idleness, but whose usage no query answered. They have no finding about idleness.
 #[must_use]
 pub fn unjudged(seen: &[Instance], usages: &BTreeMap<ResourceId, Usage>, policy: &Policy, now: Timestamp) -> usize {
-    let notices = &NotificationLog::default();
-    let case = |instance| InstanceCase { instance, usage: usage(usages, instance), notices, policy, now };
+    let log = &NotificationLog::default();
+    let case = |instance| InstanceCase { instance, usage: usage(usages, instance), log, policy, now };
     seen.iter().map(case).filter(|case| Bug::catch(|| case.is_unanswered()).unwrap_or(true)).count()
 }
 

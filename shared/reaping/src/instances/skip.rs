@@ -143,7 +143,7 @@ impl<'a> InstanceCase<'a> {
 
     /// `true` if it was idle at the last query, which comes once a window.
     fn was_notified_idle(self) -> bool {
-        self.notices.notification(&self.instance.id, &NotificationKey::rule(Rule::Idle)).is_some()
+        self.log.notification(&self.instance.id, &NotificationKey::rule(Rule::Idle)).is_some()
     }
 
     pub(super) fn is_judged_for_idleness(self) -> bool {

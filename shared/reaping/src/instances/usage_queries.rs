@@ -37,10 +37,10 @@ pub fn usage_queries<'a>(
 ) -> Vec<UsageQuery<'a>> {
     let empty_log = NotificationLog::default();
     let ask = |instance: &&'a Instance| {
-        let notices = memory.get(&instance.region).unwrap_or(&empty_log);
+        let log = memory.get(&instance.region).unwrap_or(&empty_log);
         let usage = &Usage::Unknown(UnknownUsage::NotAsked);
         let asked = activity.last_inquiry(instance, now);
-        let (length, depth) = (InstanceCase { instance, usage, notices, policy, now }).due_query(asked)?;
+        let (length, depth) = (InstanceCase { instance, usage, log, policy, now }).due_query(asked)?;
         let likely = asked.and_then(|asked| asked.shown_by.clone());
         Some(UsageQuery { instance, window: UsageWindow::ending_before(now, length), likely, depth })
     };
@@ -156,7 +156,7 @@ impl InstanceCase<'_> {
     /// `true` if an observed deadline has passed, and no notification named the action that enforce mode would take.
     fn would_act_without_notification(self, rule: Rule, announced: AnnouncedAction) -> bool {
         let (would, what) = (NotificationKey::would(rule), would_fingerprint(announced.ending, announced.deadline));
-        announced.deadline <= self.now && !self.notices.was_notified(&self.instance.id, &would, &what)
+        announced.deadline <= self.now && !self.log.was_notified(&self.instance.id, &would, &what)
     }
 }
 

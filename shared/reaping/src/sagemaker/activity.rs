@@ -55,17 +55,17 @@ pub fn first_questions(resources: &[SageMakerResource], config: &Config, now: Ti
     asked.flat_map(AskedResource::first_questions).collect()
 }
 
-/// The questions about resources that the first answers did not show in use. `notices` has the notifications of earlier runs.
+/// The questions about resources that the first answers did not show in use. `log` has the notifications of earlier runs.
 #[must_use]
 pub fn further_questions(
     resources: &[SageMakerResource],
     answers: &ActivitySamples,
-    notices: &NotificationLog,
+    log: &NotificationLog,
     config: &Config,
     now: Timestamp,
 ) -> Vec<ActivityQuestion> {
     let asked = resources.iter().filter_map(|resource| AskedResource::new(resource, config, now));
-    let asked = asked.filter(|asked| !was_notified_recently(asked.resource, notices, config, now));
+    let asked = asked.filter(|asked| !was_notified_recently(asked.resource, log, config, now));
     asked.flat_map(|asked| asked.further_questions(answers)).collect()
 }
 
@@ -89,19 +89,14 @@ pub fn evaluate(resource: &SageMakerResource, answers: &ActivitySamples, config:
 }
 
 /// `true` if its owner was notified that it is idle, no action can follow, and a full query is not due yet.
-fn was_notified_recently(
-    resource: &SageMakerResource,
-    notices: &NotificationLog,
-    config: &Config,
-    now: Timestamp,
-) -> bool {
+fn was_notified_recently(resource: &SageMakerResource, log: &NotificationLog, config: &Config, now: Timestamp) -> bool {
     let curfew_tags = CurfewTags::read_sagemaker(resource.created_at, &resource.tags).unwrap_or_default();
-    let record = notices.record_about(&resource.id, resource.created_at);
+    let record = log.record_about(&resource.id, resource.created_at);
     let may_end = record.is_some_and(|record| !record.announced.is_empty())
         || !resource.kind.serves()
         || !is_notify_only(&resource.kind, config)
         || !matches!(curfew_tags.on_idle, None | Some(RuleAction::Notify));
-    let notification = notices.notification(&resource.id, &NotificationKey::rule(Rule::Idle));
+    let notification = log.notification(&resource.id, &NotificationKey::rule(Rule::Idle));
     let Some(notification) = notification.filter(|_| !may_end) else { return false };
     let window = activity_window(resource, config).unwrap_or_default();
     let between = (window.as_hours() / 2).clamp(1, HOURS_BETWEEN_MAX);

@@ -30,8 +30,8 @@ pub fn explain(
     let seen = &narrowed(seen, region, id);
     let decision = PlanDecision::from_plan(decide(seen, activities, memory, policy, now), id.as_str())?;
     let empty_log = NotificationLog::default();
-    let notices = memory.get(region).unwrap_or(&empty_log);
-    Some(SageMakerCase::new(seen.items.first()?, activities, notices, policy, now).explanation(decision))
+    let log = memory.get(region).unwrap_or(&empty_log);
+    Some(SageMakerCase::new(seen.items.first()?, activities, log, policy, now).explanation(decision))
 }
 
 impl SageMakerCase<'_> {

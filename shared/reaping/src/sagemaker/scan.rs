@@ -24,8 +24,8 @@ pub fn scan(
     policy: &Policy,
     now: Timestamp,
 ) -> Observation<ScanFinding> {
-    let notices = &NotificationLog::default();
-    let case = |resource| SageMakerCase::new(resource, activities, notices, policy, now);
+    let log = &NotificationLog::default();
+    let case = |resource| SageMakerCase::new(resource, activities, log, policy, now);
     find_in_each(seen.iter(), |one| (&one.region, &one.id), |one| case(one).scan_finding())
 }
 

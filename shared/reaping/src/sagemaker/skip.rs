@@ -134,7 +134,7 @@ impl SageMakerCase<'_> {
 
     /// `true` if it was idle at the last full query.
     fn was_notified_idle(self) -> bool {
-        self.notices.notification(&self.resource.id, &NotificationKey::rule(Rule::Idle)).is_some()
+        self.log.notification(&self.resource.id, &NotificationKey::rule(Rule::Idle)).is_some()
     }
 
     fn is_judged_for_idleness(self) -> bool {

@@ -39,20 +39,20 @@ pub fn is_of_interest(
 ) -> bool {
     let host = || volume.attached_to.iter().find_map(|id| hosts.get(id));
     let tells_owner = |host: &VolumeHost| keys(config).any(|key| value_of(&host.tags, key).is_some());
-    let notices = memory.get(&volume.region);
+    let log = memory.get(&volume.region);
     // What is about to be attached must not lose what it is attached to.
     volume.state != VolumeState::InUse
         || volume.tags.keys().any(|key| begins_with_curfew(key))
         || host().is_some_and(|host| host.stopped || is_any_missing(&volume.tags, config) && tells_owner(host))
-        || notices.is_some_and(|notices| notices.record(&volume.id).is_some())
+        || log.is_some_and(|log| log.record(&volume.id).is_some())
 }
 
 impl<'a> VolumeCase<'a> {
     /// The known values of the account's keys.
     pub(super) fn tags_of_owner(self) -> Tags {
-        let Self { view, volume, notices, .. } = self;
+        let Self { view, volume, log, .. } = self;
         let config = &view.policy.config;
-        let remembered = || self.last_seen_on().and_then(|host| notices.hosts.get(host));
+        let remembered = || self.last_seen_on().and_then(|host| log.hosts.get(host));
         let host = || self.host.map(|host| &host.tags).or_else(remembered);
         let source = || view.sources.get(volume.from_snapshot.as_ref()?);
         let value = |key: &String| {
@@ -74,7 +74,7 @@ impl<'a> VolumeCase<'a> {
             return None;
         }
         let id = self.last_seen_on()?;
-        let tags = self.host.map(|host| &host.tags).or_else(|| self.notices.hosts.get(id))?;
+        let tags = self.host.map(|host| &host.tags).or_else(|| self.log.hosts.get(id))?;
         let owner_tags: Tags =
             keys(config).filter_map(|key| Some((key.clone(), value_of(tags, key)?.to_owned()))).collect();
         (!owner_tags.is_empty()).then(|| (id.clone(), owner_tags))

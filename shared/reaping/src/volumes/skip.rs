@@ -90,7 +90,7 @@ impl VolumeCase<'_> {
 
     /// `true` if the last query, which comes once a day, found it orphaned.
     fn was_notified(self) -> bool {
-        let notification = self.notices.notification(&self.volume.id, &NotificationKey::rule(Rule::Orphaned));
+        let notification = self.log.notification(&self.volume.id, &NotificationKey::rule(Rule::Orphaned));
         self.used.is_none() && notification.is_some()
     }
 
@@ -146,7 +146,7 @@ impl VolumeCase<'_> {
     /// The memory of a volume that was first seen unattached then.
     pub(super) fn memory(self, since: Option<Timestamp>, active_keys: Vec<NotificationKey>) -> ResourceMemory {
         // What came of these is recorded: no later copy of a description is taken for it.
-        let recorded = self.snapshots().iter().filter_map(|one| self.notices.record_about(&one.id, one.started_at));
+        let recorded = self.snapshots().iter().filter_map(|one| self.log.record_about(&one.id, one.started_at));
         let answered: Vec<&RunId> = recorded.filter_map(|record| Some(&record.safety.as_ref()?.run)).collect();
         let requested = self.record.map(|record| record.snapshot_runs.clone()).unwrap_or_default();
         let snapshot_runs = requested.into_iter().filter(|run| !answered.contains(&run)).collect();

@@ -33,7 +33,7 @@ impl StorageView<'_> {
             let (reason, memory) = (SkipReason::ForeignOwned, ResourceMemory::default());
             return PlanDecision::Skipped(Box::new(Skipped::new(target, reason, memory)));
         };
-        let record = self.notices(&snapshot.region).record(&snapshot.id);
+        let record = self.log(&snapshot.region).record(&snapshot.id);
         let announced = record.and_then(|record| record.announced.get(&Rule::Expired)).copied();
         let deletion_refused = record.and_then(|record| record.refused.get(&ResourceAction::Delete)).copied();
         let label_refused = record.and_then(|record| record.label_refused);
@@ -157,8 +157,8 @@ impl OwnSnapshot<'_> {
         }
         let would = NotificationKey::would(Rule::Expired);
         let what = would_fingerprint(ResourceAction::Delete, expires_at);
-        let notices = self.view.notices(&self.snapshot.region);
-        let already_notified = mode == Mode::Observe && notices.was_notified(&self.snapshot.id, &would, &what);
+        let log = self.view.log(&self.snapshot.region);
+        let already_notified = mode == Mode::Observe && log.was_notified(&self.snapshot.id, &would, &what);
         let step = self.step(SnapshotAction::Delete, deleted_at, expires_at, mode);
         let refused_at = refused.map(|refusal| refusal.at);
         PlanDecision::Step(Box::new(Step { deadline: Some(expires_at), already_notified, refused_at, ..step }))

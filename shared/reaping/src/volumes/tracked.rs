@@ -73,8 +73,8 @@ impl AnnouncementTarget for TrackedVolume<'_> {
         self.curfew_tags
     }
 
-    fn notices(&self) -> &NotificationLog {
-        self.case.notices
+    fn log(&self) -> &NotificationLog {
+        self.case.log
     }
 
     fn now(self) -> Timestamp {

@@ -65,9 +65,9 @@ impl KnownUsage {
     }
 
     fn notified(mut self, topic: NotificationKey, what: &str) -> Self {
-        let notices = self.memory.get_mut("us-east-1").unwrap();
+        let log = self.memory.get_mut("us-east-1").unwrap();
         let notified = NotificationEntry { at: time(NOW), what: what.to_owned() };
-        notices.resources.entry(self.instance.id.clone()).or_default().notified.insert(topic, notified);
+        log.resources.entry(self.instance.id.clone()).or_default().notified.insert(topic, notified);
         self
     }
 

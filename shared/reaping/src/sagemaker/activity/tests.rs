@@ -224,8 +224,8 @@ fn a_notified_notify_only_resource_is_queried_in_full_twice_a_day() {
     let full_queries = |builder: SageMakerBuilder, config: &str, is_notified: bool| {
         let (one, config) = (builder.build(), Config::read(config).unwrap());
         let entry = NotificationEntry { at: time(NOW), what: "configured".to_owned() };
-        let mut notices = log_of_labels(&one.id, one.created_at, &one.tags);
-        let notified = notices.resources.values_mut().map(|record| &mut record.notified);
+        let mut log = log_of_labels(&one.id, one.created_at, &one.tags);
+        let notified = log.resources.values_mut().map(|record| &mut record.notified);
         notified.filter(|_| is_notified).for_each(|notified| {
             notified.insert(NotificationKey::rule(Rule::Idle), entry.clone());
         });
@@ -235,7 +235,7 @@ fn a_notified_notify_only_resource_is_queried_in_full_twice_a_day() {
             let now = time(NOW)
                 + SignedDuration::from_hours(hour)
                 + SignedDuration::from_secs(if hour % 2 == 0 { -9 } else { 9 });
-            !further_questions(std::slice::from_ref(&one), &answers, &notices, &config, now).is_empty()
+            !further_questions(std::slice::from_ref(&one), &answers, &log, &config, now).is_empty()
         };
         (1..=24).filter(|hour| is_full(*hour)).count()
     };
