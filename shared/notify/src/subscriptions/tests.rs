@@ -1,0 +1,161 @@
+use super::*;
+
+const FUNCTION: &str = "reap-instances";
+
+fn subscription(name: &str, arn: &str, policy: Option<&str>) -> Subscription {
+    Subscription {
+        protocol: "email".to_owned(),
+        endpoint: name.to_owned(),
+        state: SubscriptionState::from_arn(arn),
+        filter: SubscriptionFilter::from_attributes(policy, None),
+    }
+}
+
+fn confirmed(name: &str, policy: Option<&str>) -> Subscription {
+    subscription(name, "arn:aws:sns:us-east-1:123456789012:curfew:1", policy)
+}
+
+fn topic(subscriptions: &[Subscription]) -> TopicSubscriptions {
+    TopicSubscriptions::new(subscriptions.to_vec(), true)
+}
+
+/// The endpoints of the readers, or the reason.
+fn announcement_readers(topic: &TopicSubscriptions, team: &str) -> Result<Vec<String>, String> {
+    match topic.announcement_readers(team, FUNCTION) {
+        Readership::Readers(readers) => Ok(readers.iter().map(|one| one.endpoint.clone()).collect()),
+        Readership::NoReader(reason) => Err(format!("no reader: {reason}")),
+        Readership::Unknown(reason) => Err(format!("unknown: {reason}")),
+    }
+}
+
+#[track_caller]
+fn check(subscriptions: &[Subscription], team: &str, expect: Result<&[&str], &str>) {
+    let expect = expect.map(|names| names.iter().map(|name| (*name).to_owned()).collect()).map_err(str::to_owned);
+    assert_eq!(announcement_readers(&topic(subscriptions), team), expect);
+}
+
+#[test]
+fn one_subscription_of_another_team_is_no_reader() {
+    let ada = confirmed("ada", Some(r#"{"team": ["vision"]}"#));
+    check(std::slice::from_ref(&ada), "vision", Ok(&["ada"]));
+    let reason = "no reader: the only confirmed subscription filters out messages of severity warning about team nlp";
+    check(std::slice::from_ref(&ada), "nlp", Err(reason));
+    let grace = confirmed("grace", Some(r#"{"team": ["nlp"], "severity": ["error"]}"#));
+    let reason =
+        "no reader: each of the 2 confirmed subscriptions filters out messages of severity warning about team nlp";
+    check(&[ada.clone(), grace], "nlp", Err(reason));
+    check(&[ada, confirmed("platform", None)], "nlp", Ok(&["platform"]));
+}
+
+#[test]
+fn an_announcement_needs_a_reader_with_each_severity_of_its_message() {
+    let only_warnings = confirmed("ada", Some(r#"{"severity": ["warning"]}"#));
+    let reason = "no reader: the only confirmed subscription filters out messages of severity action about team nlp";
+    check(std::slice::from_ref(&only_warnings), "nlp", Err(reason));
+    let others = confirmed("grace", Some(r#"{"severity": [{"anything-but": ["warning", "info"]}]}"#));
+    check(&[only_warnings, others], "nlp", Ok(&["ada"]));
+    check(&[confirmed("ada", Some(r#"{"severity": ["warning", "action", "error"]}"#))], "nlp", Ok(&["ada"]));
+}
+
+#[test]
+fn the_reason_says_what_is_missing() {
+    let pending = subscription("ada", "PendingConfirmation", None);
+    let deleted = subscription("grace", "Deleted", None);
+    check(&[], "nlp", Err("no reader: the topic has no subscription"));
+    check(std::slice::from_ref(&deleted), "nlp", Err("no reader: the topic has no subscription"));
+    check(&[pending.clone(), deleted], "nlp", Err("no reader: the only subscription of the topic is not confirmed"));
+    let reason = "no reader: none of the 2 subscriptions of the topic is confirmed";
+    check(&[pending.clone(), pending], "nlp", Err(reason));
+}
+
+#[test]
+fn resources_without_a_team_have_an_attribute_as_well() {
+    check(&[confirmed("platform", Some(r#"{"team": ["untagged"]}"#))], NO_TEAM, Ok(&["platform"]));
+    let absent = confirmed("platform", Some(r#"{"team": [{"exists": false}]}"#));
+    check(std::slice::from_ref(&absent), "", Ok(&["platform"]));
+    let reason = "no reader: the only confirmed subscription filters out messages of severity warning about resources without a team";
+    check(&[absent], NO_TEAM, Err(reason));
+}
+
+#[test]
+fn what_cannot_be_evaluated_is_no_reader() {
+    let open = confirmed("ada", Some(r#"{"team": [{"future": "nlp"}]}"#));
+    let reason = "unknown: Curfew cannot tell whether email ada receives messages of severity warning about team nlp: its filter \
+                  policy is not one that Curfew can evaluate";
+    check(std::slice::from_ref(&open), "nlp", Err(reason));
+    let mut unreadable = confirmed("grace", Some("{"));
+    let reason = "unknown: Curfew cannot tell whether email grace and 1 more receive messages of severity warning about team nlp: \
+                  the filter policy is not a JSON object with distinct keys";
+    check(&[unreadable.clone(), open.clone()], "nlp", Err(reason));
+    check(&[unreadable.clone(), open, confirmed("emmy", None)], "nlp", Ok(&["emmy"]));
+    unreadable.state = SubscriptionState::Pending;
+    check(&[unreadable], "nlp", Err("no reader: the only subscription of the topic is not confirmed"));
+}
+
+#[test]
+fn an_incomplete_list_proves_no_absence() {
+    let partial = |subscriptions: &[Subscription]| TopicSubscriptions::new(subscriptions.to_vec(), false);
+    let vision = confirmed("ada", Some(r#"{"team": ["vision"]}"#));
+    assert_eq!(announcement_readers(&partial(std::slice::from_ref(&vision)), "vision"), Ok(vec!["ada".to_owned()]));
+    let reason = "unknown: no subscription that Curfew could list receives messages of severity warning about team nlp, but the list is \
+                  incomplete";
+    assert_eq!(announcement_readers(&partial(&[vision]), "nlp"), Err(reason.to_owned()));
+}
+
+#[test]
+fn plain_text_passes_no_policy_for_the_body() {
+    let mut body = confirmed("ada", None);
+    body.filter = SubscriptionFilter::from_attributes(Some(r#"{"team": [{"exists": false}]}"#), Some("MessageBody"));
+    let reason = "no reader: the only confirmed subscription filters out messages of severity warning about team nlp";
+    check(&[body], "nlp", Err(reason));
+}
+
+#[test]
+fn the_recipient_follows_from_protocol_and_endpoint() {
+    let cases = [
+        ("email", "ada@example.com", RecipientKind::Person),
+        ("email-json", "ada@example.com", RecipientKind::Person),
+        ("sms", "+15555550100", RecipientKind::Person),
+        ("application", "arn:aws:sns:us-east-1:123456789012:endpoint/APNS/app/1", RecipientKind::Person),
+        ("https", CHAT_ENDPOINT, RecipientKind::Chat),
+        ("https", "https://global.sns-api.chatbot.amazonaws.com.example.com", RecipientKind::Program),
+        ("https", "https://example.com", RecipientKind::Program),
+        ("sqs", "arn:aws:sqs:us-east-1:123456789012:tickets", RecipientKind::Program),
+        ("lambda", "arn:aws:lambda:us-east-1:123456789012:function:page", RecipientKind::Program),
+        ("firehose", "arn:aws:firehose:us-east-1:123456789012:deliverystream/log", RecipientKind::Program),
+    ];
+    for (protocol, endpoint, expect) in cases {
+        let one = Subscription { protocol: protocol.to_owned(), ..confirmed(endpoint, None) };
+        assert_eq!(one.recipient(), expect, "{protocol} {endpoint}");
+    }
+}
+
+#[test]
+fn a_confirmed_endpoint_can_be_lost() {
+    let before =
+        topic(&["ada", "emmy", "grace", "joan", "lise"].map(|name| confirmed(name, None))).confirmed_endpoints();
+    let present = [
+        subscription("ada", "PendingConfirmation", None),
+        subscription("emmy", "Deleted", None),
+        // Subscribed again, and confirmed.
+        subscription("grace", "Deleted", None),
+        confirmed("grace", None),
+        // Subscribed again, and not yet confirmed.
+        subscription("joan", "Deleted", None),
+        subscription("joan", "PendingConfirmation", None),
+        // Never confirmed.
+        subscription("rosa", "PendingConfirmation", None),
+    ];
+    let lost = |is_complete| {
+        let lost = TopicSubscriptions::new(present.to_vec(), is_complete).lost_endpoints(&before);
+        lost.into_iter().map(|(endpoint, state)| (endpoint.endpoint, state)).collect::<Vec<_>>()
+    };
+    let expect = |name: &str, state| (name.to_owned(), state);
+    let seen = [
+        expect("ada", SubscriptionState::Pending),
+        expect("emmy", SubscriptionState::Deleted),
+        expect("joan", SubscriptionState::Pending),
+    ];
+    assert_eq!(lost(false), seen);
+    assert_eq!(lost(true), [&seen[..], &[expect("lise", SubscriptionState::Deleted)]].concat());
+}
