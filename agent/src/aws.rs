@@ -19,7 +19,9 @@ pub(crate) async fn config(region: String) -> SdkConfig {
 
 /// Returns the loader of the environment's configuration, for further settings.
 pub(crate) fn loader(region: String) -> ConfigLoader {
-    let loader = aws_config::defaults(BehaviorVersion::latest()).region(Region::new(region));
+    let loader = aws_config::defaults(BehaviorVersion::latest())
+        .http_client(signed_call::direct_http_client())
+        .region(Region::new(region));
     match AppName::new(APP_NAME) {
         Ok(name) => loader.app_name(name),
         Err(_) => loader,

@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use aws_config::imds::Client;
 use aws_config::imds::client::error::ImdsError;
+use aws_config::provider_config::ProviderConfig;
 use jiff::{SignedDuration, Timestamp};
 use jobs::{ExitReason, warning};
 use model::fault::{error_sentence, shortened};
 use serde::Deserialize;
+use signed_call::direct_http_client;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::agent::{Agent, EndCause};
@@ -78,9 +80,13 @@ pub(crate) async fn watch(agent: Arc<Agent>) {
 
 pub(crate) fn client() -> Client {
     let few = Duration::from_secs(2);
-    let client =
-        Client::builder().max_attempts(1).connect_timeout(few).read_timeout(few).token_ttl(Duration::from_hours(6));
-    client.build()
+    Client::builder()
+        .configure(&ProviderConfig::without_region().with_http_client(direct_http_client()))
+        .max_attempts(1)
+        .connect_timeout(few)
+        .read_timeout(few)
+        .token_ttl(Duration::from_hours(6))
+        .build()
 }
 
 /// The page at `path`; `None` if there is none.

@@ -12,11 +12,7 @@ use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{AppName, BehaviorVersion, ConfigLoader, SdkConfig};
 use aws_credential_types::provider::{ProvideCredentials, future};
-use aws_sdk_ec2::config::{RuntimeComponents, SharedHttpClient};
-use aws_smithy_http_client::proxy::ProxyConfig;
-use aws_smithy_http_client::tls::Provider;
-use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
-use aws_smithy_http_client::{Builder, ConnectorBuilder};
+use aws_sdk_ec2::config::SharedHttpClient;
 use model::id::Region;
 use plan::report::RunUsage;
 use signed_call::APP_NAME;
@@ -142,14 +138,7 @@ pub(crate) fn loader() -> (ConfigLoader, SharedHttpClient) {
         .operation_timeout(OPERATION_TIMEOUT)
         .build();
     // One for all clients: each of its own would read the trusted certificates and open its own connections.
-    let http_client = Builder::new().build_with_connector_fn(|settings, components| {
-        let mut connector = ConnectorBuilder::default()
-            .tls_provider(Provider::Rustls(CryptoMode::AwsLc))
-            .proxy_config(ProxyConfig::from_env());
-        connector.set_connector_settings(settings.cloned());
-        connector.set_sleep_impl(components.and_then(RuntimeComponents::sleep_impl));
-        connector.build()
-    });
+    let http_client = signed_call::http_client();
     let mut loader = aws_config::defaults(BehaviorVersion::latest())
         .retry_config(RetryConfig::standard().with_max_attempts(ATTEMPTS_MAX))
         .timeout_config(timeouts)

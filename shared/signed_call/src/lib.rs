@@ -3,6 +3,7 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 mod endpoint;
+mod http_client;
 
 use std::error::Error;
 
@@ -32,6 +33,7 @@ use model::partition::Partition;
 use serde_json::Value;
 
 pub use endpoint::AwsService;
+pub use http_client::{direct_http_client, http_client};
 
 /// One call that sends a JSON document, and gets one or nothing.
 #[derive(Debug, Clone, Copy)]

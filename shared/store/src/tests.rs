@@ -55,6 +55,7 @@ fn serve(count: usize, mut answer: impl FnMut(&str) -> Headed + Send + 'static) 
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
     let config = SdkConfig::builder()
         .behavior_version(BehaviorVersion::latest())
+        .http_client(signed_call::http_client())
         .region(AwsRegion::new("eu-central-1"))
         .endpoint_url(endpoint)
         .retry_config(RetryConfig::disabled())
