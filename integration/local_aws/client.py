@@ -17,6 +17,7 @@ import boto3
 from botocore.config import Config
 
 from .admin_api import REGION, BackDoor
+from .in_process import sender
 
 ACCOUNT = "123456789012"  # moto's
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_SESSION_TOKEN": "testing"}
@@ -30,10 +31,11 @@ class LocalAwsError(Exception):
 
 
 class LocalAws:
-    """Besides these, it has every method of `BackDoor`."""
+    """Besides these, it has every method of `BackDoor`. With the proxy of the same process its own calls need no HTTP."""
 
-    def __init__(self, endpoint: str) -> None:
+    def __init__(self, endpoint: str, proxy: Any = None) -> None:
         self.endpoint = endpoint
+        self._proxy = proxy
         self.client = lru_cache(maxsize=None)(self._client)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
@@ -44,10 +46,13 @@ class LocalAws:
 
     def _asked(self, name: str, method: Callable[..., Any], *given: Any, **named: Any) -> Any:
         _, *positional = inspect.signature(method).parameters
-        body = dict(zip(positional, given), **named)
-        request = urllib.request.Request(
-            f"{self.endpoint}/_local/{name}", method="POST", data=json.dumps(body, default=datetime.isoformat).encode()
-        )
+        body = json.dumps(dict(zip(positional, given), **named), default=datetime.isoformat).encode()
+        if self._proxy is not None:
+            answer = self._proxy.control(name, body)
+            if answer.status >= 300:
+                raise LocalAwsError(json.loads(answer.body)["error"])
+            return json.loads(answer.body)
+        request = urllib.request.Request(f"{self.endpoint}/_local/{name}", method="POST", data=body)
         try:
             with urllib.request.urlopen(request, timeout=60) as answer:
                 return json.load(answer)
@@ -65,7 +70,7 @@ class LocalAws:
         }
 
     def _client(self, service: str, region: str = REGION) -> Any:
-        return boto3.client(
+        client = boto3.client(
             service,
             region_name=region,
             endpoint_url=self.endpoint,
@@ -74,6 +79,9 @@ class LocalAws:
             # A test that injects one fault wants to see it, not the retry after it.
             config=Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"}),
         )
+        if self._proxy is not None:
+            client.meta.events.register("before-send", sender(self._proxy))
+        return client
 
     # Recorded calls
 

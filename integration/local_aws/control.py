@@ -6,19 +6,18 @@ import json
 from typing import Any
 
 from .admin_api import BackDoor
-from .http_message import Request, Response
+from .http_message import Response
 
 PREFIX = "/_local/"
-RELEASE = f"{PREFIX}release"
+RELEASE = "release"
 
 
-def answer(back_door: BackDoor, request: Request) -> Response:
-    name = request.path.removeprefix(PREFIX)
+def answer(back_door: BackDoor, name: str, body: bytes) -> Response:
     method = getattr(back_door, name, None)
     if method is None or name.startswith("_"):
-        return _json(404, {"error": f"no {request.path}"})
+        return _json(404, {"error": f"no {PREFIX}{name}"})
     try:
-        return _json(200, method(**json.loads(request.body or b"{}")))
+        return _json(200, method(**json.loads(body or b"{}")))
     except (ValueError, KeyError, TypeError) as error:
         return _json(400, {"error": f"{type(error).__name__}: {error}"})
 

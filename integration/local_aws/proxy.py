@@ -94,14 +94,18 @@ class Proxy:
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
         request = Request.from_environ(environ)
-        if request.path == control.RELEASE:  # It waits for calls that need the lock.
-            return control.answer(self.back_door, request).send(start_response)
         if request.path.startswith(control.PREFIX):
-            with self._one_at_a_time:
-                return control.answer(self.back_door, request).send(start_response)
+            return self.control(request.path.removeprefix(control.PREFIX), request.body).send(start_response)
         if request.path.startswith("/moto-api"):
             return self._forward(request).send(start_response)
         return self._aws(request).send(start_response)
+
+    def control(self, name: str, body: bytes) -> Response:
+        """The answer of the back door's method of that name, with a JSON object of its arguments."""
+        if name == control.RELEASE:  # It waits for calls that need the lock.
+            return control.answer(self.back_door, name, body)
+        with self._one_at_a_time:
+            return control.answer(self.back_door, name, body)
 
     def reset(self) -> None:
         """An empty account, without rules and without recorded calls."""

@@ -60,7 +60,7 @@ def serving(proxy: Proxy, port: int = 0) -> Iterator[LocalAws]:
     server.block_on_close = False  # a call held up by a `slow` rule must not hold up the end
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
-    aws = LocalAws(f"http://127.0.0.1:{server.server_port}")
+    aws = LocalAws(f"http://127.0.0.1:{server.server_port}", proxy)
     try:
         yield aws
     finally:
