@@ -39,7 +39,7 @@ AXE := target/axe
 AXE_SCRIPT := $(AXE)/node_modules/axe-core/axe.min.js
 
 # The crates that need neither AWS nor a network.
-PURE := $(addprefix --package ,model sizing billing jobs plan reaping notify operator recommend report)
+PURE := $(addprefix --package ,model sizing billing capacity jobs plan reaping notify operator recommend report)
 
 # With the feature that tests need, so that the libraries of `cargo test --workspace` are not compiled again without it.
 BUILD := cargo build --workspace --locked --features reaping/fixture

@@ -65,13 +65,13 @@ pub use agent_warning::{AgentWarning, AgentWarningKind, AgentWarnings, STANDS_AF
 pub use attempt_end::{describe_attempt_end, describe_exit};
 pub use backlog::{BacklogQueue, QueueItem, QueueShares, ShareLimits, interleave, take_shares};
 pub use candidate::{Candidate, Lifecycle, MachineImage, QuotaCode, Ranking};
+pub use capacity::{
+    Capacity, CapacityDecision, CapacityReason, DeadlineSituation, ExpectedCost, SpotHistory, choose_by_launch,
+};
 pub use command_job::{CommandJob, option_of_key};
 pub use completion::JobCompletion;
 pub use container::{ContainerImage, EcrRegistry, ImageReference, find_unpinned};
-pub use deadline::{
-    Capacity, CapacityDecision, CapacityReason, DeadlineSituation, ExpectedCost, JobDeadline, SpotHistory,
-    choose_by_launch, expected_costs,
-};
+pub use deadline::{JobDeadline, expected_costs};
 pub use dependency::{DependencyState, outputs_variable};
 pub use document_keys::{rerun_document, with_first_key};
 pub use documents::{

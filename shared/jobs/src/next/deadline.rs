@@ -3,11 +3,12 @@
 //! Work counts as done once a complete checkpoint holds it, or as the steps of checkpoints show where the job says how many there are. Both
 //! are bounded by what Curfew itself has seen: a machine that writes wrong steps cannot make its job look further than its machines ran.
 
+use capacity::choose_capacity;
 use jiff::{SignedDuration, Timestamp};
 use model::duration::format_duration;
 
 use super::limits::{TimeLeft, after, use_up};
-use crate::deadline::{CHECKPOINT_SEEN_AFTER, choose_capacity};
+use crate::deadline::CHECKPOINT_SEEN_AFTER;
 use crate::{
     AGENT_ENDS_BEFORE, ATTEMPT_MIN, Candidate, Capacity, CapacityReason, DeadlineSituation, Job, JobDeadline, JobFacts,
     JobId, JobMachine, JobTerms, Lifecycle, Phase, Ranking,

@@ -1,18 +1,17 @@
 //! The return to Spot: a machine on demand runs on until EC2 has accepted the launch of one on Spot. Only such a launch shows that Spot is back, and
 //! right after a checkpoint the move loses nothing but the restart.
 
+use capacity::choose_capacity;
 use jiff::{SignedDuration, Timestamp};
 
 use super::launch::{ask, choose, first};
 use super::limits::{after, use_up};
 use super::place::covers;
 use super::{JobDecision, deadline};
-use crate::deadline::choose_capacity;
 use crate::{
     Capacity, CapacityDecision, CapacityReason, DeadlineSituation, Job, JobDeadline, JobFacts, JobMachine,
     LaunchInProgress, LaunchResult, Lifecycle, LossReason, Phase,
 };
-
 /// Longest time for which a machine may still run after the one that replaces it was launched.
 const OVERLAP: SignedDuration = SignedDuration::from_mins(6);
 

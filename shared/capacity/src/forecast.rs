@@ -8,14 +8,12 @@ use model::moment::after;
 use model::money::{Amount, Rate};
 use serde::Serialize;
 
-use super::history::LengthDistribution;
-use super::lookahead::Lookahead;
-use super::market::SpotSight;
-use super::{
+use crate::history::LengthDistribution;
+use crate::lookahead::Lookahead;
+use crate::market::SpotSight;
+use crate::{
     Capacity, CapacityDecision, CapacityReason, DeadlineSituation, SpotHistory, choose_and_launch, keep_promise,
 };
-use crate::next::{SOONEST_BEYOND_WORK, START};
-use crate::{Candidate, JobTerms, Lifecycle};
 
 /// The mean of this number of simulations is within a tenth of that of 5,000, for the job of `a_looser_deadline_is_expected_to_cost_less`.
 const LIVES: u64 = 100;
@@ -44,34 +42,20 @@ pub struct ExpectedCost {
     pub usd_high: Amount,
 }
 
-/// Returns the expected costs with the soonest deadline that can be met, with the job's own, with one half as far again, and with none.
-/// Empty where its deadline decides nothing, or a price is missing.
-#[must_use]
-pub fn expected_costs(terms: &JobTerms, candidates: &[Candidate], now: Timestamp) -> Vec<ExpectedCost> {
-    let cheapest = |lifecycle| candidates.iter().find(|one| one.lifecycle == lifecycle).map(|one| one.rate);
-    let rates = cheapest(Lifecycle::Spot).zip(cheapest(Lifecycle::OnDemand));
-    let (Some(work), Some(finish_by), Some((spot, on_demand))) =
-        (terms.estimated_runtime_seconds, terms.finish_by, rates)
-    else {
-        return Vec::new();
-    };
-    let every = terms.checkpoint.as_ref().map_or(work, |checkpoint| checkpoint.every_seconds.min(work));
-    // In the mean, an interruption comes halfway between two checkpoints.
-    let lost = if terms.checkpoint.is_some() { every / 2 } else { work };
-    let job = SimulatedJob { work, every, lost, spot, on_demand };
-    let soonest = work.saturating_add(SOONEST_BEYOND_WORK.as_secs());
-    let asked = finish_by.duration_since(now).as_secs().max(soonest);
-    let deadlines = [Some(soonest), Some(asked), Some(asked.saturating_add(asked / 2)), None];
-    deadlines.into_iter().map(|within| job.expected_cost(within)).collect()
-}
-
-struct SimulatedJob {
-    work: i64,
-    every: i64,
+/// A job whose cost is forecast. Times are in seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ForecastJob {
+    /// The time that it takes on a machine that is never lost.
+    pub work: i64,
+    /// The time between two checkpoints.
+    pub every: i64,
     /// The work that an interruption loses.
-    lost: i64,
-    spot: Rate,
-    on_demand: Rate,
+    pub lost: i64,
+    /// The time that a start takes.
+    pub start: i64,
+    /// Prices of the cheapest candidates.
+    pub spot: Rate,
+    pub on_demand: Rate,
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "a cast of floats saturates")]
@@ -79,10 +63,12 @@ fn draw_seconds(lengths: &LengthDistribution, chance: &mut Rng) -> i64 {
     (lengths.length_at(chance.f64()) * 3600.0) as i64
 }
 
-impl SimulatedJob {
-    fn expected_cost(&self, within_seconds: Option<i64>) -> ExpectedCost {
+impl ForecastJob {
+    /// Returns the expected cost with a deadline after so many seconds, or without one. `LIVES` lives of the job are made up, the same for each
+    /// deadline and each time.
+    #[must_use]
+    pub fn expected_cost(&self, within_seconds: Option<i64>) -> ExpectedCost {
         let within = within_seconds.unwrap_or_else(|| self.work.saturating_mul(WITHOUT_DEADLINE));
-        // The same lives for each deadline, and each time.
         let mut seeds = Rng::with_seed(0);
         let begin = Timestamp::UNIX_EPOCH;
         // What a life would learn of a market that is the believed one is chance.
@@ -101,7 +87,7 @@ impl SimulatedJob {
         DeadlineSituation {
             work_left_seconds: self.work,
             time_left_seconds: within,
-            restart_seconds: START.as_secs(),
+            restart_seconds: self.start,
             interval_seconds: STEP.as_secs().saturating_add(self.every),
             on_demand: self.on_demand,
             spot: self.spot,
@@ -139,7 +125,7 @@ impl SimulatedJob {
             };
             let next = choose_and_launch(&situation, &mut history, is_available, now, choose).capacity;
             if next != running {
-                restart_left = START.as_secs();
+                restart_left = self.start;
             }
             running = next;
             let used = if running == Capacity::None {

@@ -2,31 +2,31 @@
 
 use jiff::Timestamp;
 
-use super::SpotHistory;
-use super::history::LengthDistribution;
+use crate::SpotHistory;
+use crate::history::LengthDistribution;
 
 /// Parts of a pause in which Spot may have come back.
 const PARTS: u32 = 8;
 
 /// An absence of Spot: its age when Spot was last asked for, and the time since then, in hours.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Away {
-    pub(super) age: f64,
-    pub(super) unasked: f64,
+pub(crate) struct Away {
+    pub(crate) age: f64,
+    pub(crate) unasked: f64,
 }
 
 /// The state of Spot at the last look.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct SpotSight {
+pub(crate) struct SpotSight {
     /// `None`: it was there.
-    pub(super) away: Option<Away>,
+    pub(crate) away: Option<Away>,
     /// Age of the present stay, in hours.
     stay_age: f64,
 }
 
 /// Stays and absences as they are believed to be. All times are in hours.
 #[derive(Clone)]
-pub(super) struct MarketModel {
+pub(crate) struct MarketModel {
     stays: LengthDistribution,
     absences: LengthDistribution,
     restart: f64,
@@ -35,25 +35,25 @@ pub(super) struct MarketModel {
 }
 
 /// A stay or an absence within a layer.
-pub(super) struct Timing {
+pub(crate) struct Timing {
     /// Its age at the beginning.
-    pub(super) age: f64,
+    pub(crate) age: f64,
     /// The chance to last for the layer.
-    pub(super) lasts: f64,
+    pub(crate) lasts: f64,
     /// Mean time of its end within the layer, where it does not last for the layer.
-    pub(super) ends: f64,
+    pub(crate) ends: f64,
 }
 
 /// The expected result of a launch on Spot.
-pub(super) struct AskResult {
+pub(crate) struct AskResult {
     /// The chance that it is accepted.
-    pub(super) chance: f64,
+    pub(crate) chance: f64,
     /// The age of the stay that it meets, in the mean.
-    pub(super) stay_age: f64,
+    pub(crate) stay_age: f64,
     /// The slack that the restart takes then: less than all of it, where Spot may be lost before.
-    pub(super) lost_by_restart: f64,
+    pub(crate) lost_by_restart: f64,
     /// The age of the absence, where it is refused.
-    pub(super) absence_age: f64,
+    pub(crate) absence_age: f64,
 }
 
 fn timing(lengths: &LengthDistribution, age: f64, step: f64) -> Timing {
@@ -65,40 +65,40 @@ fn timing(lengths: &LengthDistribution, age: f64, step: f64) -> Timing {
 }
 
 impl SpotSight {
-    pub(super) fn new(history: &SpotHistory, now: Timestamp) -> Self {
+    pub(crate) fn new(history: &SpotHistory, now: Timestamp) -> Self {
         let away = history.hours_unasked(now).map(|(unasked, age)| Away { age, unasked });
         Self { away, stay_age: history.hours_since_change(now) }
     }
 }
 
 impl MarketModel {
-    pub(super) fn new(history: &SpotHistory, restart: f64, horizon: f64, now: Timestamp) -> Self {
+    pub(crate) fn new(history: &SpotHistory, restart: f64, horizon: f64, now: Timestamp) -> Self {
         let (stays, absences) = (history.stay_lengths(now), history.absence_lengths(now));
         let (stay, absence) = (stays.mean_within(horizon), absences.mean_within(horizon));
         Self { stays, absences, restart, available: stay / (stay + absence) }
     }
 
-    pub(super) fn stay(&self, age: f64, step: f64) -> Timing {
+    pub(crate) fn stay(&self, age: f64, step: f64) -> Timing {
         timing(&self.stays, age, step)
     }
 
-    pub(super) fn absence(&self, age: f64, step: f64) -> Timing {
+    pub(crate) fn absence(&self, age: f64, step: f64) -> Timing {
         timing(&self.absences, age, step)
     }
 
     /// The chance that a new stay lasts so long.
-    pub(super) fn chance_of_stay(&self, hours: f64) -> f64 {
+    pub(crate) fn chance_of_stay(&self, hours: f64) -> f64 {
         self.stays.chance_to_last(hours)
     }
 
     /// The mean time that a restart takes within a stay of that age, which may end before the restart does.
-    pub(super) fn lost_by_restart(&self, stay_age: f64) -> f64 {
+    pub(crate) fn lost_by_restart(&self, stay_age: f64) -> f64 {
         let survived = self.stays.chance_to_last(stay_age).max(f64::MIN_POSITIVE);
         (self.stays.mean_within(stay_age + self.restart) - self.stays.mean_within(stay_age)) / survived
     }
 
     /// Asks so many hours after a refusal at that age of the absence.
-    pub(super) fn ask(&self, age: f64, pause: f64) -> AskResult {
+    pub(crate) fn ask(&self, age: f64, pause: f64) -> AskResult {
         let survived = self.absences.chance_to_last(age).max(f64::MIN_POSITIVE);
         let part = pause / f64::from(PARTS);
         let (mut chance, mut ages, mut away) = (0.0, 0.0, 1.0);
@@ -118,7 +118,7 @@ impl MarketModel {
     }
 
     /// Asks in so many hours, after what was seen.
-    pub(super) fn ask_anew(&self, sight: &SpotSight, pause: f64) -> AskResult {
+    pub(crate) fn ask_anew(&self, sight: &SpotSight, pause: f64) -> AskResult {
         if let Some(away) = sight.away {
             return self.ask(away.age, away.unasked + pause);
         }

@@ -7,8 +7,8 @@
 
 use jiff::Timestamp;
 
-use super::market::{AskResult, MarketModel, SpotSight, Timing};
-use super::{DeadlineSituation, SpotHistory};
+use crate::market::{AskResult, MarketModel, SpotSight, Timing};
+use crate::{DeadlineSituation, SpotHistory};
 
 const LAYERS_MAX: usize = 256;
 
@@ -56,7 +56,7 @@ struct Transitions {
 }
 
 #[derive(Clone)]
-pub(super) struct Lookahead {
+pub(crate) struct Lookahead {
     market: MarketModel,
     on_demand_usd: f64,
     spot_usd: f64,
@@ -96,7 +96,7 @@ fn at(costs: &Costs, place: f64) -> f64 {
 }
 
 impl Lookahead {
-    pub(super) fn new(situation: &DeadlineSituation, history: &SpotHistory, now: Timestamp) -> Self {
+    pub(crate) fn new(situation: &DeadlineSituation, history: &SpotHistory, now: Timestamp) -> Self {
         let (work, time) = (hours(situation.work_left_seconds), hours(situation.time_left_seconds));
         let restart = hours(situation.restart_seconds);
         let slack_min = restart + hours(situation.interval_seconds);
@@ -118,7 +118,7 @@ impl Lookahead {
     }
 
     /// Returns `true` if waiting for Spot, which was just refused, is expected to cost less than taking on-demand.
-    pub(super) fn waits(&self, situation: &DeadlineSituation, sight: &SpotSight) -> bool {
+    pub(crate) fn waits(&self, situation: &DeadlineSituation, sight: &SpotSight) -> bool {
         let (layer, place) = self.moment(situation);
         let age = sight.away.map_or(0.0, |away| away.age + away.unasked);
         let waiting = at(&self.wait(layer, &self.market.absence(age, self.step)), place);
@@ -131,7 +131,7 @@ impl Lookahead {
     }
 
     /// Returns `true` if asking for Spot now is expected to cost less than asking later, for a job on on-demand.
-    pub(super) fn asks(&self, situation: &DeadlineSituation, sight: &SpotSight) -> bool {
+    pub(crate) fn asks(&self, situation: &DeadlineSituation, sight: &SpotSight) -> bool {
         let (layer, place) = self.moment(situation);
         let now = at(&self.ask(layer, &self.market.ask_anew(sight, 0.0)), place);
         let asks: Vec<AskResult> = self.pauses().map(|pause| self.market.ask_anew(sight, pause)).collect();

@@ -51,7 +51,7 @@ struct LengthSummary {
 
 /// The lengths of stays that are yet to come.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct LengthDistribution {
+pub(crate) struct LengthDistribution {
     shapes: [f64; SCALES],
     weights: [f64; SCALES],
 }
@@ -84,24 +84,24 @@ impl SpotHistory {
     }
 
     /// Returns the time since Spot came or went, in hours.
-    pub(super) fn hours_since_change(&self, now: Timestamp) -> f64 {
+    pub(crate) fn hours_since_change(&self, now: Timestamp) -> f64 {
         self.current.map_or(0.0, |(_, since)| now.duration_since(since).as_secs_f64().max(0.0) / 3600.0)
     }
 
     /// Returns the time since Spot was last asked for, and the time that it had been away then, both in hours.
-    pub(super) fn hours_unasked(&self, now: Timestamp) -> Option<(f64, f64)> {
+    pub(crate) fn hours_unasked(&self, now: Timestamp) -> Option<(f64, f64)> {
         let (_, since) = self.current.filter(|(is_available, _)| !*is_available)?;
         let asked = self.refused.unwrap_or(since);
         let hours = |from: Timestamp, to: Timestamp| to.duration_since(from).as_secs_f64().max(0.0) / 3600.0;
         Some((hours(asked, now), hours(since, asked)))
     }
 
-    pub(super) fn stay_lengths(&self, now: Timestamp) -> LengthDistribution {
+    pub(crate) fn stay_lengths(&self, now: Timestamp) -> LengthDistribution {
         self.stay_lengths
             .distribution(self.current.filter(|(is_available, _)| *is_available).map(|_| self.hours_since_change(now)))
     }
 
-    pub(super) fn absence_lengths(&self, now: Timestamp) -> LengthDistribution {
+    pub(crate) fn absence_lengths(&self, now: Timestamp) -> LengthDistribution {
         let asked = self.hours_unasked(now).map(|(_, age)| age);
         self.absence_lengths.distribution(asked)
     }
@@ -155,12 +155,12 @@ impl LengthDistribution {
         (0..SCALES).map(|n| (self.weights[n], self.shapes[n], SCALES_HOURS[n]))
     }
 
-    pub(super) fn chance_to_last(&self, hours: f64) -> f64 {
+    pub(crate) fn chance_to_last(&self, hours: f64) -> f64 {
         self.parts().map(|(weight, shape, scale)| weight * (-shape * log_length(hours, scale)).exp()).sum()
     }
 
     /// The mean length if everything is cut off after `hours`.
-    pub(super) fn mean_within(&self, hours: f64) -> f64 {
+    pub(crate) fn mean_within(&self, hours: f64) -> f64 {
         let mean = |(weight, shape, scale): (f64, f64, f64)| {
             let exponent = 1.0 - shape;
             let log = log_length(hours, scale);
@@ -171,7 +171,7 @@ impl LengthDistribution {
     }
 
     /// Such a share of them is shorter.
-    pub(super) fn length_at(&self, share: f64) -> f64 {
+    pub(crate) fn length_at(&self, share: f64) -> f64 {
         let (mut low, mut high) = (0.0, 24.0 * 365.0);
         for _ in 0..40 {
             let middle = f64::midpoint(low, high);

@@ -1,12 +1,8 @@
-use insta::assert_snapshot;
 use jiff::SignedDuration;
-use model::config::Config;
 use model::fixture::{NOW, time};
 use proptest::prelude::*;
 
 use super::*;
-use crate::JobSpec;
-use crate::next::tests::fixture::ranking;
 
 const HOUR: i64 = 3600;
 
@@ -137,30 +133,6 @@ fn equal_lengths_are_learned() {
     let lengths = history(&(0..40).map(hours).collect::<Vec<_>>()).stay_lengths(time(NOW));
     let another_hour = |age: f64| lengths.chance_to_last(age + 1.0) / lengths.chance_to_last(age);
     assert!(another_hour(4.0) < 0.6 && another_hour(0.0) > 0.3, "{} {}", another_hour(0.0), another_hour(4.0));
-}
-
-#[test]
-fn a_looser_deadline_is_expected_to_cost_less() {
-    let terms = |limits: &str| {
-        let text = format!("owner = \"ada\"\ncommand = \"x\"\n[checkpoint]\n[limits]\n{limits}");
-        JobSpec::read(&text, "x", None, &Config::default(), &"us-east-1".into(), time(NOW)).unwrap().terms
-    };
-    let asked = terms("within = \"60h\"\nestimated_runtime = \"48h\"");
-    let candidates = ranking(time(NOW)).candidates;
-    let costs = expected_costs(&asked, &candidates, time(NOW));
-    let rows: Vec<String> = costs
-        .iter()
-        .map(|one| format!("{:?}: {} ({} to {})", one.within_seconds, one.usd, one.usd_low, one.usd_high))
-        .collect();
-    assert_snapshot!(rows.join("\n"), @r"
-    Some(173700): $192.67 ($192.67 to $192.67)
-    Some(216000): $130.54 ($73.38 to $177.83)
-    Some(324000): $83.51 ($21.72 to $148.60)
-    None: $24.49 ($21.37 to $27.45)
-    ");
-    assert_eq!(expected_costs(&asked, &candidates, time(NOW)), costs);
-    assert!(expected_costs(&terms("within = \"60h\""), &candidates, time(NOW)).is_empty());
-    assert!(expected_costs(&asked, &candidates[..1], time(NOW)).is_empty());
 }
 
 /// What an adversary does in an interval.
