@@ -13,7 +13,7 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -305,7 +305,19 @@ def reader(aws: LocalAws, tmp_path: Path) -> Iterator[Reader]:
 
 
 def _is_run(line: Line) -> bool:
-    return line.text.split()[0] not in _NOT_RUN and _deployed(line) is None
+    return line.text.split()[0] not in _NOT_RUN and not _asks_for_help(line) and _deployed(line) is None
+
+
+def _asks_for_help(line: Line) -> bool:
+    return line.text.startswith("curfew ") and line.text.endswith(" --help")
+
+
+def _by_text(every: Iterable[Line]) -> list[Line]:
+    """The first line of each text."""
+    return list({line.text: line for line in reversed(list(every))}.values())
+
+
+_LINES = [line for page in PAGES for line in lines(page)]
 
 
 def _deployed(line: Line) -> str | None:
@@ -317,13 +329,13 @@ def _deployed(line: Line) -> str | None:
 def _command(text: str) -> str | None:
     """Which command of `curfew` it is, where docs/command.md says what that needs."""
     words = text.split()
-    if words[0] != "curfew" or "--help" in words:
+    if words[0] != "curfew":
         return None
     name = " ".join(words[1:3]) if words[1] in ("config", "team") else words[1]
     return None if name in ("apply", "completions", "protect") else name
 
 
-@pytest.mark.parametrize("section", [one for page in PAGES for one in sections(page)], ids=str)
+@pytest.mark.parametrize("section", [one for page in PAGES for one in sections(page) if any(map(_is_run, one.commands))], ids=str)
 def test_a_section(section: Section, reader: Reader) -> None:
     for name in ("curfew.toml", "train.toml"):
         (reader.folder / name).write_text(section.config)
@@ -345,7 +357,13 @@ def test_a_section(section: Section, reader: Reader) -> None:
                 assert refused(command, calls) == [], f"{line} needs more than a policy of deploy/policies allows"
 
 
-@pytest.mark.parametrize("line", [one for page in PAGES for one in lines(page) if one.text.startswith("make ")], ids=str)
+@pytest.mark.parametrize("line", _by_text(filter(_asks_for_help, _LINES)), ids=str)
+def test_a_command_that_a_sentence_names_is_there(line: Line) -> None:
+    told = subprocess.run([COMMAND, *line.text.split()[1:]], capture_output=True, text=True, timeout=60)
+    assert told.returncode == 0, f"{line}\n{told.stderr}"
+
+
+@pytest.mark.parametrize("line", _by_text(one for one in _LINES if one.text.startswith("make ")), ids=str)
 def test_a_make_target_is_there(line: Line) -> None:
     command = line.text.split("  ")[0].removeprefix("make ")
     told = subprocess.run(
@@ -354,7 +372,7 @@ def test_a_make_target_is_there(line: Line) -> None:
     assert told.returncode == 0, f"{line}\n{told.stderr}"
 
 
-@pytest.mark.parametrize("line", [one for page in PAGES for one in lines(page) if _deployed(one)], ids=str)
+@pytest.mark.parametrize("line", list(filter(_deployed, _LINES)), ids=str)
 def test_a_template_that_is_deployed_is_there_and_has_these_parameters(line: Line) -> None:
     parameters = template(REPOSITORY / str(_deployed(line)))["Parameters"]
     given = set(re.findall(r"(\w+)=", line.text.partition("--parameter-overrides")[2]))
@@ -364,8 +382,8 @@ def test_a_template_that_is_deployed_is_there_and_has_these_parameters(line: Lin
 
 def test_every_page_and_every_command_is_found() -> None:
     """What is not found is not run."""
-    found = {line.text for page in PAGES for line in lines(page)}
+    found = {line.text for line in _LINES}
     for known in ("curfew scan", "curfew doctor", "curfew apply RUN", "make demo"):
         assert known in found
     assert {path.name for path in REPOSITORY.glob("*.md")} - {"ARCHITECTURE.md"} <= set(PAGES)
-    assert {line.text.split()[0] for page in PAGES for line in lines(page)} <= {*_PROGRAMS}
+    assert {line.text.split()[0] for line in _LINES} <= {*_PROGRAMS}
