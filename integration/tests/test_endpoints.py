@@ -10,9 +10,11 @@ from botocore.loaders import Loader
 HOSTS = Path(__file__).parents[2] / "shared/signed_call/src/endpoint/hosts.txt"
 SERVICES = (
     "application-autoscaling",
+    "cloudformation",
     "ce",
     "ecr",
     "events",
+    "iam",
     "lambda",
     "pricing",
     "resourcegroupstaggingapi",
@@ -33,9 +35,10 @@ def hosts() -> str:
         name = loader.load_service_model(service, "service-2")["metadata"]["serviceId"]
         for region in REGIONS:
             for fips, dual in ((False, False), (True, False), (False, True), (True, True)):
-                url = provider.resolve_endpoint(Region=region, UseFIPS=fips, UseDualStack=dual).url
+                endpoint = provider.resolve_endpoint(Region=region, UseFIPS=fips, UseDualStack=dual)
+                signed = endpoint.properties.get("authSchemes", [{}])[0].get("signingRegion", region)
                 variant = f"{'fips' if fips else '-'} | {'dual' if dual else '-'}"
-                lines.append(f"{name} | {region} | {variant} | {url.removeprefix('https://')}\n")
+                lines.append(f"{name} | {region} | {variant} | {endpoint.url.removeprefix('https://')} | {signed}\n")
     return "".join(lines)
 
 

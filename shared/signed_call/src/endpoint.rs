@@ -10,9 +10,11 @@ use model::partition::Partition;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AwsService {
     ApplicationAutoScaling,
+    CloudFormation,
     CostExplorer,
     Ecr,
     EventBridge,
+    Iam,
     Lambda,
     Pricing,
     ResourceGroupsTagging,
@@ -36,9 +38,11 @@ impl AwsService {
     pub(crate) const fn id(self) -> &'static str {
         match self {
             Self::ApplicationAutoScaling => "Application Auto Scaling",
+            Self::CloudFormation => "CloudFormation",
             Self::CostExplorer => "Cost Explorer",
             Self::Ecr => "ECR",
             Self::EventBridge => "EventBridge",
+            Self::Iam => "IAM",
             Self::Lambda => "Lambda",
             Self::Pricing => "Pricing",
             Self::ResourceGroupsTagging => "Resource Groups Tagging API",
@@ -53,9 +57,11 @@ impl AwsService {
     pub(crate) const fn signing_name(self) -> &'static str {
         match self {
             Self::ApplicationAutoScaling => "application-autoscaling",
+            Self::CloudFormation => "cloudformation",
             Self::CostExplorer => "ce",
             Self::Ecr => "ecr",
             Self::EventBridge => "events",
+            Self::Iam => "iam",
             Self::Lambda => "lambda",
             Self::Pricing => "pricing",
             Self::ResourceGroupsTagging => "tagging",
@@ -71,6 +77,7 @@ impl AwsService {
     pub(crate) fn host(self, partition: &Partition, region: &str, variant: EndpointVariant) -> String {
         let EndpointVariant { is_fips, is_dual_stack } = variant;
         let is_gov = partition.name == "aws-us-gov";
+        let is_china = partition.name == "aws-cn";
         let is_american = is_gov || partition.name == "aws";
         let fips = if is_fips { "-fips" } else { "" };
         let service = match self {
@@ -79,23 +86,36 @@ impl AwsService {
             Self::SageMaker if is_fips && is_american && !is_dual_stack => "api-fips.sagemaker".to_owned(),
             Self::SageMaker => format!("api.sagemaker{fips}"),
             // The usual hosts in GovCloud are those with FIPS.
-            Self::ApplicationAutoScaling | Self::ServiceQuotas | Self::Ssm if is_gov && !is_dual_stack => {
+            Self::ApplicationAutoScaling | Self::CloudFormation | Self::ServiceQuotas | Self::Ssm
+                if is_gov && !is_dual_stack =>
+            {
                 self.signing_name().to_owned()
             }
-            Self::EventBridge if is_gov => self.signing_name().to_owned(),
+            Self::EventBridge | Self::Iam if is_gov => self.signing_name().to_owned(),
             Self::Pricing => format!("api.pricing{fips}"),
             Self::Ses => format!("email{fips}"),
             _ => format!("{}{fips}", self.signing_name()),
         };
         // Its usual hosts are dual stack, but for FIPS in China.
-        let is_always_dual = self == Self::SecretsManager && (is_american || partition.name == "aws-cn" && !is_fips);
+        let is_always_dual = self == Self::SecretsManager && (is_american || is_china && !is_fips);
         let suffix = if is_dual_stack && !is_always_dual { partition.dual_stack_suffix } else { partition.dns_suffix };
-        format!("{service}.{}.{suffix}", self.region(partition, region))
+        let place = match self {
+            Self::Iam if is_gov => "us-gov.",
+            Self::Iam if is_china && is_fips => "",
+            Self::Iam if is_dual_stack => "global.",
+            Self::Iam if !is_china => "",
+            _ => &format!("{}.", self.region(partition, region)),
+        };
+        format!("{service}.{place}{suffix}")
     }
 
-    /// The region whose host answers, and which a signature names: of Cost Explorer each partition has one.
+    /// The region that a signature names. Each partition has one for Cost Explorer, and one for IAM.
     pub(crate) fn region<'a>(self, partition: &'a Partition, region: &'a str) -> &'a str {
-        if self == Self::CostExplorer { partition.global_region } else { region }
+        match self {
+            Self::Iam if partition.name == "aws-cn" => "cn-north-1",
+            Self::CostExplorer | Self::Iam => partition.global_region,
+            _ => region,
+        }
     }
 
     /// The URL for a call in that region.
@@ -141,11 +161,13 @@ mod tests {
     /// The hosts that botocore has; `integration/tests/test_endpoints.py` compares it with the installed one.
     const HOSTS: &str = include_str!("endpoint/hosts.txt");
 
-    const SERVICES: [AwsService; 12] = [
+    const SERVICES: [AwsService; 14] = [
         AwsService::ApplicationAutoScaling,
+        AwsService::CloudFormation,
         AwsService::CostExplorer,
         AwsService::Ecr,
         AwsService::EventBridge,
+        AwsService::Iam,
         AwsService::Lambda,
         AwsService::Pricing,
         AwsService::ResourceGroupsTagging,
@@ -163,10 +185,12 @@ mod tests {
             for region in ["us-east-1", "ap-southeast-9", "us-gov-west-1", "cn-north-1"] {
                 for (is_fips, is_dual_stack) in [(false, false), (true, false), (false, true), (true, true)] {
                     let variant = EndpointVariant { is_fips, is_dual_stack };
-                    let host = service.host(Partition::find(region).unwrap(), region, variant);
+                    let partition = Partition::find(region).unwrap();
+                    let host = service.host(partition, region, variant);
+                    let signed = service.region(partition, region);
                     let fips = if is_fips { "fips" } else { "-" };
                     let stack = if is_dual_stack { "dual" } else { "-" };
-                    writeln!(expect, "{} | {region} | {fips} | {stack} | {host}", service.id()).unwrap();
+                    writeln!(expect, "{} | {region} | {fips} | {stack} | {host} | {signed}", service.id()).unwrap();
                 }
             }
         }

@@ -4,8 +4,10 @@
 
 mod endpoint;
 mod http_client;
+mod query;
 
 use std::error::Error;
+use std::fmt::Debug;
 
 use aws_config::retry::RetryConfig;
 use aws_config::{AppName, BehaviorVersion, SdkConfig};
@@ -34,15 +36,16 @@ use serde_json::Value;
 
 pub use endpoint::AwsService;
 pub use http_client::{direct_http_client, http_client};
+pub use query::{QueryProtocol, QueryValueWriter, QueryWriter};
 
-/// One call that sends a JSON document, and gets one or nothing.
+/// One call. With a [`JsonProtocol`] it sends a JSON document, and gets one or nothing; with a [`QueryProtocol`] it sends a form, and gets XML.
 #[derive(Debug, Clone, Copy)]
-pub struct SignedCall<'a> {
+pub struct SignedCall<'a, P = JsonProtocol<'a>> {
     /// IAM action of the call.
     pub call: &'static str,
     pub region: &'a str,
     pub service: AwsService,
-    pub protocol: JsonProtocol<'a>,
+    pub protocol: P,
     pub repeats: Repeats,
 }
 
@@ -129,6 +132,23 @@ impl SignedCall<'_> {
     /// # Errors
     /// If the service refused, or did not answer.
     pub async fn send(&self, config: &SdkConfig, body: &Value) -> Result<Value, SignedCallError> {
+        self.invoke(config, RequestHead::from_protocol(self.protocol), body.to_string(), read_response).await
+    }
+}
+
+impl<P> SignedCall<'_, P> {
+    /// The service by its prefix in IAM, and the operation.
+    fn names(&self) -> (&'static str, &'static str) {
+        self.call.split_once(':').unwrap_or(("", self.call))
+    }
+
+    async fn invoke<T: Debug + Send + Sync + 'static>(
+        &self,
+        config: &SdkConfig,
+        head: RequestHead,
+        body: String,
+        read: impl Fn(&HttpResponse) -> Result<T, OrchestratorError<ErrorMetadata>> + Send + Sync + 'static,
+    ) -> Result<T, SignedCallError> {
         let credentials = config.credentials_provider();
         let credentials = credentials.ok_or_else(|| SdkError::construction_failure("there are no credentials"))?;
         let endpoint = self.service.endpoint(self.region, config).map_err(SdkError::construction_failure)?;
@@ -140,8 +160,7 @@ impl SignedCall<'_> {
         )));
         let retries = config.retry_config().cloned();
         let retries = retries.unwrap_or_else(|| RetryConfig::standard().with_max_attempts(ATTEMPTS_MAX));
-        let (service, operation) = self.call.split_once(':').unwrap_or(("", self.call));
-        let head = RequestHead::from_protocol(self.protocol);
+        let (service, operation) = self.names();
         let mut call = Operation::builder()
             .service_name(service)
             .operation_name(operation)
@@ -154,7 +173,7 @@ impl SignedCall<'_> {
                 StaticRuntimePlugin::new().with_config(self.layer(config)).with_runtime_components(components),
             )
             .serializer(move |body| head.to_request(body))
-            .deserializer(read_response);
+            .deserializer(read);
         call = match self.repeats {
             Repeats::OnlyAt(statuses) => call.retry_classifier(HttpStatusCodeClassifier::new_from_codes(statuses)),
             Repeats::LikeTheSdk => call
@@ -174,7 +193,7 @@ impl SignedCall<'_> {
         if let Some(clock) = config.time_source() {
             call = call.time_source(clock);
         }
-        call.build().invoke(body.to_string()).await
+        call.build().invoke(body).await
     }
 
     /// The settings of the signature and of the `User-Agent`.
