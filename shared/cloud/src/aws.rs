@@ -105,19 +105,6 @@ impl Aws {
     }
 
     #[cfg(feature = "operator")]
-    pub(crate) fn cloudformation(&self, region: &Region) -> aws_sdk_cloudformation::Client {
-        let region = aws_config::Region::new(region.as_str().to_owned());
-        let config = aws_sdk_cloudformation::config::Builder::from(&self.config).region(region).build();
-        aws_sdk_cloudformation::Client::from_conf(config)
-    }
-
-    /// IAM is global; the SDK finds its one region by the home's partition.
-    #[cfg(feature = "operator")]
-    pub(crate) fn iam(&self) -> aws_sdk_iam::Client {
-        aws_sdk_iam::Client::new(&self.config)
-    }
-
-    #[cfg(feature = "operator")]
     pub(crate) fn sts(&self) -> aws_sdk_sts::Client {
         aws_sdk_sts::Client::new(&self.config)
     }

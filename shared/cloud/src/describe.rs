@@ -14,6 +14,8 @@ mod volumes;
 
 use std::borrow::Cow;
 
+#[cfg(feature = "operator")]
+pub(crate) use document::XmlElement;
 pub(crate) use instances::{DESCRIBE_INSTANCES, page};
 pub(crate) use snapshots::snapshot;
 pub(crate) use snapshots::{DESCRIBE_SNAPSHOTS, snapshots_page};

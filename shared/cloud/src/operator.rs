@@ -9,6 +9,7 @@ mod invoke;
 mod leftovers;
 mod locate;
 mod permissions;
+mod query_call;
 mod quotas;
 mod registry;
 mod restore;

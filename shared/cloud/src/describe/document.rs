@@ -1,6 +1,9 @@
-//! EC2's XML, element by element.
+//! XML of AWS, element by element.
 //!
 //! The reader skips unknown elements, at any depth. An answer that is not well-formed to its end is an error, never a shorter list.
+
+#[cfg(feature = "operator")]
+mod tree;
 
 use std::borrow::Cow;
 use std::str::{FromStr, Utf8Error};
@@ -11,17 +14,23 @@ use quick_xml::Reader;
 use quick_xml::escape::resolve_xml_entity;
 use quick_xml::events::{BytesRef, BytesStart, Event};
 
+#[cfg(feature = "operator")]
+pub(crate) use tree::XmlElement;
+
 /// Reason for an unreadable answer.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum XmlError {
+pub(crate) enum XmlError {
     #[error("the answer is not UTF-8")]
     NotUtf8(#[from] Utf8Error),
     #[error("the answer is not well-formed XML")]
     IllFormed(#[from] quick_xml::Error),
     #[error("the answer ends within an element")]
     CutOff,
+    #[cfg(feature = "operator")]
+    #[error("the answer is nested too deeply")]
+    TooDeep,
     #[error("the answer is not a {root}: {found}")]
-    SomethingElse { root: &'static str, found: String },
+    SomethingElse { root: String, found: String },
     #[error("the answer has a {element} of {value:?}")]
     Value { element: &'static str, value: String },
     #[error("the answer has one without {0}")]
@@ -47,25 +56,36 @@ impl XmlAnswer {
         body: &'a [u8],
         mut each: impl FnMut(&mut XmlReader<'a>) -> Result<(), XmlError>,
     ) -> Result<Option<String>, XmlError> {
-        let Self { root, set } = self;
-        let mut document = XmlReader::new(str::from_utf8(body)?, root);
-        match document.outermost()? {
-            Some(found) if is(&found, root) => {}
-            Some(found) => return Err(XmlError::SomethingElse { root, found: format!("<{}>", name(&found)) }),
-            None => return Err(XmlError::CutOff),
-        }
-        let mut next_token = None;
-        while let Some(child) = document.child()? {
-            match name(&child) {
-                "nextToken" => next_token = Some(document.text()?.into_owned()),
-                found if found == set => document.items(&mut each)?,
-                _ => document.skip(&child)?,
+        read_root(body, self.root, |document| {
+            let mut next_token = None;
+            while let Some(child) = document.child()? {
+                match name(&child) {
+                    "nextToken" => next_token = Some(document.text()?.into_owned()),
+                    found if found == self.set => document.items(&mut each)?,
+                    _ => document.skip(&child)?,
+                }
             }
-        }
-        match document.outermost()? {
-            None => Ok(next_token),
-            Some(more) => Err(XmlError::SomethingElse { root, found: format!("it is followed by <{}>", name(&more)) }),
-        }
+            Ok(next_token)
+        })
+    }
+}
+
+/// Calls `read` with the outermost element open. Fails if that has another name, or if anything is around it.
+fn read_root<'a, T>(
+    body: &'a [u8],
+    root: &'a str,
+    read: impl FnOnce(&mut XmlReader<'a>) -> Result<T, XmlError>,
+) -> Result<T, XmlError> {
+    let mut document = XmlReader::new(str::from_utf8(body)?, root);
+    match document.outermost()? {
+        Some(found) if is(&found, root) => {}
+        Some(found) => return Err(document.something_else(format!("<{}>", name(&found)))),
+        None => return Err(XmlError::CutOff),
+    }
+    let answer = read(&mut document)?;
+    match document.outermost()? {
+        None => Ok(answer),
+        Some(more) => Err(document.something_else(format!("it is followed by <{}>", name(&more)))),
     }
 }
 
@@ -99,14 +119,18 @@ pub(super) fn tag(document: &mut XmlReader<'_>, tags: &mut Tags) -> Result<(), X
 /// A position in the answer. Every call that opens an element is followed by one that reads it to its end.
 pub(super) struct XmlReader<'a> {
     reader: Reader<&'a [u8]>,
-    root: &'static str,
+    root: &'a str,
 }
 
 impl<'a> XmlReader<'a> {
-    fn new(text: &'a str, root: &'static str) -> Self {
+    fn new(text: &'a str, root: &'a str) -> Self {
         let mut reader = Reader::from_str(text);
         reader.config_mut().expand_empty_elements = true;
         Self { reader, root }
+    }
+
+    fn something_else(&self, found: String) -> XmlError {
+        XmlError::SomethingElse { root: self.root.to_owned(), found }
     }
 
     /// Opens the next outermost element.
@@ -116,8 +140,7 @@ impl<'a> XmlReader<'a> {
                 Event::Start(element) => return Ok(Some(element)),
                 Event::Eof => return Ok(None),
                 Event::Text(text) if !text.trim_ascii().is_empty() => {
-                    let found = "it has text around it".to_owned();
-                    return Err(XmlError::SomethingElse { root: self.root, found });
+                    return Err(self.something_else("it has text around it".to_owned()));
                 }
                 _ => {}
             }

@@ -1,14 +1,15 @@
 //! Permissions of a role, by IAM's policy simulator, which evaluates policies without doing anything.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
-use aws_sdk_iam::Client;
-use aws_sdk_iam::error::ProvideErrorMetadata;
-use aws_sdk_iam::types::{ContextEntry, ContextKeyTypeEnum, PolicyEvaluationDecisionType};
 use futures::{StreamExt as _, stream};
 use operator::doctor::permissions::{ContextKey, EVERYTHING, PermissionCase};
+use signed_call::{QueryValueWriter, QueryWriter};
 
+use super::query_call::{NO_SUCH_ENTITY, QueryCall, write_list};
 use crate::aws::Aws;
+use crate::describe::XmlElement;
 use crate::error::{CallError, call_error};
 
 const CALL: &str = "iam:SimulatePrincipalPolicy";
@@ -41,14 +42,13 @@ pub async fn simulate<'a>(
     }
     let request = |((resource, context, even_so), cases)| SimulationRequest { resource, context, even_so, cases };
     let mut requests: Vec<SimulationRequest<'_>> = grouped.into_iter().map(request).collect();
-    let client = aws.iam();
     // One alone at first: if it is denied, so are all others.
     let Some(first) = requests.pop() else { return (Vec::new(), None) };
-    let mut answers = match ask(aws, &client, role_arn, first).await {
+    let mut answers = match ask(aws, role_arn, first).await {
         Ok(answers) => answers,
         Err(error) => return (Vec::new(), Some(error)),
     };
-    let asks = requests.into_iter().map(|request| ask(aws, &client, role_arn, request));
+    let asks = requests.into_iter().map(|request| ask(aws, role_arn, request));
     let mut error = None;
     for answered in stream::iter(asks).buffer_unordered(AT_ONCE).collect::<Vec<_>>().await {
         match answered {
@@ -64,10 +64,10 @@ pub async fn simulate<'a>(
 /// # Errors
 /// If IAM does not answer.
 pub async fn has_role(aws: &Aws, name: &str) -> Result<bool, CallError> {
-    match aws.iam().get_role().role_name(name).send().await {
+    match get_role(aws, name).await {
         Ok(_) => Ok(true),
-        Err(error) if error.code() == Some("NoSuchEntity") => Ok(false),
-        Err(error) => Err(call_error(GET_ROLE, aws.home(), &error)),
+        Err(error) if error.code.as_deref() == Some(NO_SUCH_ENTITY) => Ok(false),
+        Err(error) => Err(error),
     }
 }
 
@@ -86,44 +86,48 @@ pub async fn caller_arn(aws: &Aws) -> Result<String, CallError> {
 /// # Errors
 /// If IAM does not answer, or there is no such role.
 pub async fn role_arn(aws: &Aws, name: &str) -> Result<String, CallError> {
-    let answer = aws.iam().get_role().role_name(name).send().await;
-    let answer = answer.map_err(|error| call_error(GET_ROLE, aws.home(), &error))?;
-    Ok(answer.role.map(|role| role.arn).unwrap_or_default())
+    let answer = get_role(aws, name).await?;
+    Ok(answer.child("Role").and_then(|role| role.text("Arn")).unwrap_or_default().to_owned())
+}
+
+async fn get_role(aws: &Aws, name: &str) -> Result<XmlElement, CallError> {
+    QueryCall::iam(GET_ROLE, aws.home()).read(aws, |form| form.prefix("RoleName").string(name)).await
 }
 
 async fn ask<'a>(
     aws: &Aws,
-    client: &Client,
     role_arn: &str,
     SimulationRequest { resource, context, even_so, cases }: SimulationRequest<'a>,
 ) -> Result<Vec<(&'a PermissionCase, bool)>, CallError> {
-    let call = client
-        .simulate_principal_policy()
-        .policy_source_arn(role_arn)
-        .resource_arns(resource)
-        .set_policy_input_list(even_so.then(|| vec![EVERYTHING.to_owned()]))
-        .set_context_entries(Some(context.iter().map(entry).collect()))
-        .set_action_names(Some(cases.iter().map(|case| case.action.to_owned()).collect()));
-    let mut pages = call.into_paginator().send();
+    let write = |form: &mut QueryWriter<'_>| {
+        form.prefix("PolicySourceArn").string(role_arn);
+        write_list(form.prefix("ResourceArns"), [resource]);
+        if even_so {
+            write_list(form.prefix("PolicyInputList"), [EVERYTHING]);
+        }
+        let mut entries = form.prefix("ContextEntries").start_list(false, None);
+        for key in context {
+            write_entry(entries.entry(), key);
+        }
+        entries.finish();
+        write_list(form.prefix("ActionNames"), cases.iter().map(|case| case.action));
+    };
     let mut allowed: BTreeMap<String, bool> = BTreeMap::new();
-    for _ in 0..PAGES_MAX {
-        let Some(page) = pages.next().await else { break };
-        let page = page.map_err(|error| call_error(CALL, aws.home(), &error))?;
-        // One result for each action, which with one resource is the decision for that resource (IAM API reference, `EvaluationResult`).
-        allowed.extend(page.evaluation_results().iter().map(|result| {
-            (result.eval_action_name().to_owned(), *result.eval_decision() == PolicyEvaluationDecisionType::Allowed)
+    // One result for each action, which with one resource is the decision for that resource (IAM API reference, `EvaluationResult`).
+    let read_page = |page: &XmlElement| {
+        allowed.extend(page.members("EvaluationResults").filter_map(|result| {
+            Some((result.text("EvalActionName")?.to_owned(), result.text("EvalDecision")? == "allowed"))
         }));
-    }
+        ControlFlow::Continue(())
+    };
+    QueryCall::iam(CALL, aws.home()).read_pages(aws, PAGES_MAX, write, read_page).await?;
     Ok(cases.into_iter().filter_map(|case| Some((case, *allowed.get(case.action)?))).collect())
 }
 
-fn entry(ContextKey { key, values, is_list }: &ContextKey) -> ContextEntry {
-    let kind = if *is_list { ContextKeyTypeEnum::StringList } else { ContextKeyTypeEnum::String };
-    ContextEntry::builder()
-        .context_key_name(key)
-        .set_context_key_values(Some(values.clone()))
-        .context_key_type(kind)
-        .build()
+fn write_entry(mut entry: QueryValueWriter<'_>, ContextKey { key, values, is_list }: &ContextKey) {
+    entry.prefix("ContextKeyName").string(key);
+    write_list(entry.prefix("ContextKeyValues"), values.iter().map(String::as_str));
+    entry.prefix("ContextKeyType").string(if *is_list { "stringList" } else { "string" });
 }
 
 #[cfg(test)]

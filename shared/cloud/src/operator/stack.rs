@@ -1,13 +1,16 @@
 //! Stacks of `CloudFormation`: the only module that calls it.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
-use aws_sdk_cloudformation::types::{self, Capability, Parameter, StackEvent, Tag};
 use model::id::Region;
 use ports::aws_words::{NO_SUCH_STACK, NO_UPDATES};
+use signed_call::QueryWriter;
 
+use super::query_call::{QueryCall, write_list};
 use crate::aws::Aws;
-use crate::error::{CallError, call_error};
+use crate::describe::XmlElement;
+use crate::error::CallError;
 
 const CREATE: &str = "cloudformation:CreateStack";
 const UPDATE: &str = "cloudformation:UpdateStack";
@@ -24,6 +27,11 @@ const EVENT_PAGES_MAX: usize = 10;
 
 /// The reason of a resource that stopped because of another one (`CloudFormation` user guide, "Troubleshooting CloudFormation").
 const CANCELLED: &str = "cancelled";
+
+/// The template makes roles with names of their own (`CloudFormation` API reference, `CreateStack`).
+const CAPABILITY_NAMED_IAM: &str = "CAPABILITY_NAMED_IAM";
+/// Serverless functions in a template are a macro.
+const CAPABILITY_AUTO_EXPAND: &str = "CAPABILITY_AUTO_EXPAND";
 
 /// A stack of a template that comes with the command.
 #[derive(Debug, Clone)]
@@ -68,9 +76,10 @@ pub struct FailedResource {
 /// # Errors
 /// If `CloudFormation` refused.
 pub async fn read_stack(aws: &Aws, name: &str) -> Result<Option<Stack>, CallError> {
-    match aws.cloudformation(aws.home()).describe_stacks().stack_name(name).send().await {
-        Ok(answer) => Ok(answer.stacks().first().map(stack)),
-        Err(error) => unless_absent(call_error(DESCRIBE, aws.home(), &error)),
+    let call = QueryCall::cloudformation(DESCRIBE, aws.home());
+    match call.read(aws, |form| form.prefix("StackName").string(name)).await {
+        Ok(answer) => Ok(answer.members("Stacks").next().map(stack)),
+        Err(error) => unless_absent(error),
     }
 }
 
@@ -79,13 +88,12 @@ pub async fn read_stack(aws: &Aws, name: &str) -> Result<Option<Stack>, CallErro
 /// # Errors
 /// If a page could not be read.
 pub async fn stacks_named(aws: &Aws, region: &Region, begins: &str) -> Result<Vec<Stack>, CallError> {
-    let mut pages = aws.cloudformation(region).describe_stacks().into_paginator().send();
     let mut found = Vec::new();
-    for _ in 0..STACK_PAGES_MAX {
-        let Some(page) = pages.next().await else { break };
-        let page = page.map_err(|error| call_error(DESCRIBE, region, &error))?;
-        found.extend(page.stacks().iter().map(stack).filter(|stack| stack.name.starts_with(begins)));
-    }
+    let read_page = |page: &XmlElement| {
+        found.extend(page.members("Stacks").map(stack).filter(|stack| stack.name.starts_with(begins)));
+        ControlFlow::Continue(())
+    };
+    QueryCall::cloudformation(DESCRIBE, region).read_pages(aws, STACK_PAGES_MAX, |_| {}, read_page).await?;
     Ok(found)
 }
 
@@ -94,12 +102,11 @@ pub async fn stacks_named(aws: &Aws, region: &Region, begins: &str) -> Result<Ve
 /// # Errors
 /// If `CloudFormation` refused.
 pub(super) async fn resources(aws: &Aws, name: &str) -> Result<Option<BTreeMap<String, String>>, CallError> {
-    let made = match aws.cloudformation(aws.home()).describe_stack_resources().stack_name(name).send().await {
-        Ok(answer) => answer.stack_resources.unwrap_or_default(),
-        Err(error) => return unless_absent(call_error(RESOURCES, aws.home(), &error)),
-    };
-    let ids = made.into_iter().filter_map(|one| Some((one.logical_resource_id?, one.physical_resource_id?)));
-    Ok(Some(ids.collect()))
+    let call = QueryCall::cloudformation(RESOURCES, aws.home());
+    match call.read(aws, |form| form.prefix("StackName").string(name)).await {
+        Ok(answer) => Ok(Some(pairs(&answer, "StackResources", ["LogicalResourceId", "PhysicalResourceId"]))),
+        Err(error) => unless_absent(error),
+    }
 }
 
 /// Begins to make a stack in the home region.
@@ -107,16 +114,8 @@ pub(super) async fn resources(aws: &Aws, name: &str) -> Result<Option<BTreeMap<S
 /// # Errors
 /// If `CloudFormation` refused.
 pub async fn create_stack(aws: &Aws, request: &StackRequest<'_>) -> Result<(), CallError> {
-    let given = request.parameters.iter().filter_map(|(key, value)| Some(parameter(key, Some(value.as_ref()?))));
-    let call = aws
-        .cloudformation(aws.home())
-        .create_stack()
-        .stack_name(request.stack)
-        .template_body(request.template)
-        .capabilities(Capability::CapabilityNamedIam)
-        .set_parameters(Some(given.collect()))
-        .set_tags(tags(request));
-    call.send().await.map(drop).map_err(|error| call_error(CREATE, aws.home(), &error))
+    let given = request.parameters.iter().filter_map(|(key, value)| Some((*key, Some(value.as_deref()?))));
+    QueryCall::cloudformation(CREATE, aws.home()).request(aws, |form| write_request(form, request, given)).await
 }
 
 /// Begins to update a stack of the home region; returns whether there is anything to update.
@@ -124,28 +123,49 @@ pub async fn create_stack(aws: &Aws, request: &StackRequest<'_>) -> Result<(), C
 /// # Errors
 /// If `CloudFormation` refused.
 pub async fn update_stack(aws: &Aws, request: &StackRequest<'_>) -> Result<bool, CallError> {
-    let all = request.parameters.iter().map(|(key, value)| parameter(key, value.as_deref()));
-    let call = aws
-        .cloudformation(aws.home())
-        .update_stack()
-        .stack_name(request.stack)
-        .template_body(request.template)
-        .capabilities(Capability::CapabilityNamedIam)
-        .set_parameters(Some(all.collect()))
-        .set_tags(tags(request));
-    is_accepted(call.send().await.map_err(|error| call_error(UPDATE, aws.home(), &error)))
+    let all = request.parameters.iter().map(|(key, value)| (*key, value.as_deref()));
+    let call = QueryCall::cloudformation(UPDATE, aws.home());
+    is_accepted(call.request(aws, |form| write_request(form, request, all)).await)
 }
 
-/// An update without tags keeps those of the stack (`CloudFormation` API reference, `UpdateStack`).
-fn tags(request: &StackRequest<'_>) -> Option<Vec<Tag>> {
-    let given = request.tags.as_ref()?;
-    Some(given.iter().map(|(key, value)| Tag::builder().key(key).value(value).build()).collect())
+fn write_request<'a>(
+    form: &mut QueryWriter<'_>,
+    request: &StackRequest<'_>,
+    parameters: impl Iterator<Item = (&'a str, Option<&'a str>)>,
+) {
+    form.prefix("StackName").string(request.stack);
+    form.prefix("TemplateBody").string(request.template);
+    write_list(form.prefix("Capabilities"), [CAPABILITY_NAMED_IAM]);
+    write_parameters(form, parameters);
+    // An update without tags keeps those of the stack (`CloudFormation` API reference, `UpdateStack`).
+    let Some(tags) = &request.tags else { return };
+    let mut list = form.prefix("Tags").start_list(false, None);
+    for (key, value) in tags {
+        let mut tag = list.entry();
+        tag.prefix("Key").string(key);
+        tag.prefix("Value").string(value);
+    }
+    list.finish();
+}
+
+/// Writes parameters by name; `None` keeps the stack's value.
+fn write_parameters<'a>(form: &mut QueryWriter<'_>, parameters: impl Iterator<Item = (&'a str, Option<&'a str>)>) {
+    let mut list = form.prefix("Parameters").start_list(false, None);
+    for (key, value) in parameters {
+        let mut parameter = list.entry();
+        parameter.prefix("ParameterKey").string(key);
+        match value {
+            Some(value) => parameter.prefix("ParameterValue").string(value),
+            None => parameter.prefix("UsePreviousValue").boolean(true),
+        }
+    }
+    list.finish();
 }
 
 /// Begins to change one parameter of a stack of the home region; returns whether that changes anything. Its template and its other parameters
 /// stay, and so do its tags and its role, because the request names none (`CloudFormation` API reference, `UpdateStack`). A parameter that the
-/// request left out would get the template's default. Serverless functions in a template are a macro, which has a capability of its own. By the
-/// same `token` a repeated request is the same one, and the events of this update are found.
+/// request left out would get the template's default. By the same `token` a repeated request is the same one, and the events of this update
+/// are found.
 ///
 /// # Errors
 /// If `CloudFormation` refused.
@@ -156,17 +176,16 @@ pub async fn change_parameter(
     value: &str,
     token: &str,
 ) -> Result<bool, CallError> {
-    let all = stack.parameters.keys().map(|other| parameter(other, (other == key).then_some(value)));
-    let call = aws
-        .cloudformation(aws.home())
-        .update_stack()
-        .stack_name(&stack.name)
-        .use_previous_template(true)
-        .capabilities(Capability::CapabilityNamedIam)
-        .capabilities(Capability::CapabilityAutoExpand)
-        .client_request_token(token)
-        .set_parameters(Some(all.collect()));
-    is_accepted(call.send().await.map_err(|error| call_error(UPDATE, aws.home(), &error)))
+    let all = stack.parameters.keys().map(|other| (other.as_str(), (other == key).then_some(value)));
+    let call = QueryCall::cloudformation(UPDATE, aws.home());
+    let answer = call.request(aws, |form| {
+        form.prefix("StackName").string(&stack.name);
+        form.prefix("UsePreviousTemplate").boolean(true);
+        write_list(form.prefix("Capabilities"), [CAPABILITY_NAMED_IAM, CAPABILITY_AUTO_EXPAND]);
+        form.prefix("ClientRequestToken").string(token);
+        write_parameters(form, all);
+    });
+    is_accepted(answer.await)
 }
 
 /// Begins to delete a stack. An absent one is no error.
@@ -174,8 +193,11 @@ pub async fn change_parameter(
 /// # Errors
 /// If `CloudFormation` refused.
 pub async fn delete_stack(aws: &Aws, region: &Region, name: &str, token: &str) -> Result<(), CallError> {
-    let call = aws.cloudformation(region).delete_stack().stack_name(name).client_request_token(token);
-    call.send().await.map(drop).map_err(|error| call_error(DELETE, region, &error))
+    let write = |form: &mut QueryWriter<'_>| {
+        form.prefix("StackName").string(name);
+        form.prefix("ClientRequestToken").string(token);
+    };
+    QueryCall::cloudformation(DELETE, region).request(aws, write).await
 }
 
 /// The first resource that failed in the operation of that token; `None` if its events name none.
@@ -183,56 +205,47 @@ pub async fn delete_stack(aws: &Aws, region: &Region, name: &str, token: &str) -
 /// # Errors
 /// If `CloudFormation` refused.
 pub async fn first_failure(aws: &Aws, stack: &str, token: &str) -> Result<Option<FailedResource>, CallError> {
-    let mut pages = aws.cloudformation(aws.home()).describe_stack_events().stack_name(stack).into_paginator().send();
     let mut first = None;
-    for _ in 0..EVENT_PAGES_MAX {
-        let Some(page) = pages.next().await else { break };
-        let page = page.map_err(|error| call_error(EVENTS, aws.home(), &error))?;
-        let of_operation = |event: &&StackEvent| event.client_request_token() == Some(token);
+    let read_page = |page: &XmlElement| {
+        let is_in_operation = |event: &&XmlElement| event.text("ClientRequestToken") == Some(token);
+        let events = page.members("StackEvents").filter(is_in_operation);
+        first = events.filter_map(failed_resource).next_back().or(first.take());
         // The newest event comes first, and another operation came before this one.
-        let is_over = page.stack_events().iter().any(|event| !of_operation(&event));
-        first = page.stack_events().iter().filter(of_operation).filter_map(failed_resource).next_back().or(first);
-        if is_over {
-            break;
-        }
-    }
+        let is_over = page.members("StackEvents").any(|event| !is_in_operation(&event));
+        if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let call = QueryCall::cloudformation(EVENTS, aws.home());
+    call.read_pages(aws, EVENT_PAGES_MAX, |form| form.prefix("StackName").string(stack), read_page).await?;
     Ok(first)
 }
 
-fn failed_resource(event: &StackEvent) -> Option<FailedResource> {
-    let status = event.resource_status()?.as_str();
-    let reason = event.resource_status_reason()?;
+fn failed_resource(event: &XmlElement) -> Option<FailedResource> {
+    let status = event.text("ResourceStatus")?;
+    let reason = event.text("ResourceStatusReason")?;
     let is_cause = status.ends_with("_FAILED") && !reason.contains(CANCELLED);
     is_cause.then(|| FailedResource {
-        logical_id: event.logical_resource_id().unwrap_or_default().to_owned(),
-        kind: event.resource_type().unwrap_or_default().to_owned(),
+        logical_id: event.text("LogicalResourceId").unwrap_or_default().to_owned(),
+        kind: event.text("ResourceType").unwrap_or_default().to_owned(),
         status: status.to_owned(),
         reason: reason.to_owned(),
     })
 }
 
-fn stack(stack: &types::Stack) -> Stack {
-    let parameters = stack.parameters().iter();
-    let outputs = stack.outputs().iter();
+fn stack(stack: &XmlElement) -> Stack {
     Stack {
-        name: stack.stack_name().unwrap_or_default().to_owned(),
-        status: stack.stack_status().map_or_else(String::new, |status| status.as_str().to_owned()),
-        reason: stack.stack_status_reason().map(str::to_owned),
-        parameters: parameters
-            .filter_map(|one| Some((one.parameter_key()?.to_owned(), one.parameter_value()?.to_owned())))
-            .collect(),
-        outputs: outputs
-            .filter_map(|one| Some((one.output_key()?.to_owned(), one.output_value()?.to_owned())))
-            .collect(),
-        tags: stack.tags().iter().filter_map(|tag| Some((tag.key()?.to_owned(), tag.value()?.to_owned()))).collect(),
+        name: stack.text("StackName").unwrap_or_default().to_owned(),
+        status: stack.text("StackStatus").unwrap_or_default().to_owned(),
+        reason: stack.text("StackStatusReason").map(str::to_owned),
+        parameters: pairs(stack, "Parameters", ["ParameterKey", "ParameterValue"]),
+        outputs: pairs(stack, "Outputs", ["OutputKey", "OutputValue"]),
+        tags: pairs(stack, "Tags", ["Key", "Value"]),
     }
 }
 
-fn parameter(key: &str, value: Option<&str>) -> Parameter {
-    match value {
-        Some(value) => Parameter::builder().parameter_key(key).parameter_value(value).build(),
-        None => Parameter::builder().parameter_key(key).use_previous_value(true).build(),
-    }
+/// The members of a list that have both of these elements: the text of the second by that of the first.
+fn pairs(answer: &XmlElement, list: &str, [key, value]: [&str; 2]) -> BTreeMap<String, String> {
+    let members = answer.members(list);
+    members.filter_map(|member| Some((member.text(key)?.to_owned(), member.text(value)?.to_owned()))).collect()
 }
 
 fn is_accepted<T>(answer: Result<T, CallError>) -> Result<bool, CallError> {
@@ -246,3 +259,6 @@ fn is_accepted<T>(answer: Result<T, CallError>) -> Result<bool, CallError> {
 fn unless_absent<T>(error: CallError) -> Result<Option<T>, CallError> {
     if error.message.contains(NO_SUCH_STACK) { Ok(None) } else { Err(error) }
 }
+
+#[cfg(test)]
+mod tests;
