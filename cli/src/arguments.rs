@@ -1,12 +1,13 @@
 //! The command line.
 
 use clap::error::ErrorKind;
-use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::commands::{
     apply, budget, cancel, completions, config, doctor, explain, jobs, keep, logs, mode, plans, recommend, report,
     rerun, run, run_now, scan, ssh, submit, team, undo, uninstall, version, watch,
 };
+use crate::global_options::GlobalOptions;
 
 /// Controls GPU spend on EC2: find waste before you deploy anything, review before Curfew acts, undo after.
 #[derive(Debug, Parser)]
@@ -15,40 +16,9 @@ use crate::commands::{
                         incomplete result.\n\nExample:\n  curfew scan --profile research")]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    pub(crate) global: Global,
+    pub(crate) global: GlobalOptions,
     #[command(subcommand)]
     pub(crate) command: Command,
-}
-
-/// Options of every command.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Global options")]
-pub(crate) struct Global {
-    /// Use this profile of the AWS configuration files [default: as the AWS CLI]
-    #[arg(long, global = true, value_name = "NAME")]
-    pub(crate) profile: Option<String>,
-    /// Use the deployment in this region [default: as the AWS CLI]
-    #[arg(long, global = true, value_name = "REGION")]
-    pub(crate) region: Option<String>,
-    /// Use this CloudFormation stack of Curfew
-    #[arg(
-        long,
-        global = true,
-        value_name = "NAME",
-        env = "CURFEW_STACK",
-        default_value = "curfew",
-        hide_env_values = true
-    )]
-    pub(crate) stack: String,
-    /// Use this state bucket [default: the stack's]
-    #[arg(long, global = true, value_name = "NAME", env = "CURFEW_BUCKET", hide_env_values = true)]
-    pub(crate) bucket: Option<String>,
-    /// Use this topic for messages [default: the stack's]
-    #[arg(long, global = true, value_name = "ARN", env = "CURFEW_TOPIC_ARN", hide_env_values = true)]
-    pub(crate) topic_arn: Option<String>,
-    /// Print the result as JSON
-    #[arg(long, global = true)]
-    pub(crate) json: bool,
 }
 
 #[derive(Debug, Subcommand)]

@@ -14,15 +14,15 @@ use model::mode::Mode;
 use plan::report::RunRecord;
 use store::Store;
 
-use crate::arguments::Global;
 use crate::command_error::CommandError;
+use crate::global_options::GlobalOptions;
 use crate::world;
 
 /// The context of every command that calls AWS.
 pub(crate) struct CommandContext {
     pub(crate) aws: Aws,
     pub(crate) now: Timestamp,
-    pub(crate) global: Global,
+    pub(crate) global: GlobalOptions,
     /// The credentials, for people.
     who: String,
 }
@@ -62,7 +62,7 @@ impl CommandContext {
     ///
     /// # Errors
     /// If there is no region, a profile is missing, or there are no credentials.
-    pub(crate) async fn connect(global: Global) -> Result<Self, CommandError> {
+    pub(crate) async fn connect(global: GlobalOptions) -> Result<Self, CommandError> {
         Self::connect_if_possible(global).await?
     }
 
@@ -71,7 +71,7 @@ impl CommandContext {
     ///
     /// # Errors
     /// All others.
-    pub(crate) async fn connect_if_possible(global: Global) -> Result<Result<Self, CommandError>, CommandError> {
+    pub(crate) async fn connect_if_possible(global: GlobalOptions) -> Result<Result<Self, CommandError>, CommandError> {
         let named = named_profile(&global);
         let profile = named.as_deref().unwrap_or("default");
         let has_it = has_profile(profile).await.map_err(CommandError::new)?;
@@ -127,7 +127,7 @@ impl CommandContext {
     /// # Errors
     /// If it is unknown.
     pub(crate) async fn deployed(&self) -> Result<Option<DeployedResources>, CommandError> {
-        let Global { bucket, topic_arn, .. } = &self.global;
+        let GlobalOptions { bucket, topic_arn, .. } = &self.global;
         if let Some(bucket) = bucket {
             return Ok(Some(self.deployed_resources(bucket.clone(), topic_arn.clone(), None)));
         }
@@ -198,7 +198,7 @@ impl CommandContext {
 }
 
 /// The profile of the option or of the environment.
-fn named_profile(global: &Global) -> Option<String> {
+fn named_profile(global: &GlobalOptions) -> Option<String> {
     global.profile.clone().or_else(|| world::variable("AWS_PROFILE"))
 }
 

@@ -10,6 +10,7 @@ mod command_error;
 mod command_status;
 mod commands;
 mod context;
+mod global_options;
 mod named_resource;
 mod resolve_job;
 mod screen;

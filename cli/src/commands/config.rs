@@ -11,9 +11,9 @@ use std::path::Path;
 
 use clap::Subcommand;
 
-use crate::arguments::Global;
 use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;
+use crate::global_options::GlobalOptions;
 
 /// Check a configuration, put it in place or take it back, or show the deployed one
 #[derive(Debug, Subcommand)]
@@ -26,7 +26,7 @@ pub(crate) enum Config {
 
 impl Config {
     /// A file needs neither region nor credentials, so it connects only when a call is needed.
-    pub(crate) async fn run(self, global: Global) -> Result<CommandStatus, CommandError> {
+    pub(crate) async fn run(self, global: GlobalOptions) -> Result<CommandStatus, CommandError> {
         match self {
             Self::Check(check) => Box::pin(check.run(global)).await,
             Self::Apply(apply) => apply.run(global).await,

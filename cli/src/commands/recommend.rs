@@ -19,9 +19,9 @@ use sizing::{MemoryEstimate, Remedy, Workload};
 use self::account::Account;
 use self::place::{PlaceArguments, Ranking};
 use self::workload::{GpuFit, ModelArguments, Sized, Spread};
-use crate::arguments::Global;
 use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;
+use crate::global_options::GlobalOptions;
 use crate::screen;
 
 /// Recommend GPU types, regions and ways to pay for a model
@@ -143,7 +143,7 @@ struct TooSmall {
 }
 
 impl Recommend {
-    pub(crate) async fn run(self, global: Global) -> Result<CommandStatus, CommandError> {
+    pub(crate) async fn run(self, global: GlobalOptions) -> Result<CommandStatus, CommandError> {
         match self.payment {
             Some(Payment::Commitment(commitment)) => {
                 let account = Account::connect(global, false).await?;

@@ -8,10 +8,10 @@ use serde::Serialize;
 use store::Store;
 
 use super::doctor::section::{unanswered, unread};
-use crate::arguments::Global;
 use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
+use crate::global_options::GlobalOptions;
 use crate::screen;
 
 pub(super) const COMMAND_VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -61,7 +61,7 @@ struct DeployedVersions {
 }
 
 impl Version {
-    pub(crate) async fn run(self, global: Global) -> Result<CommandStatus, CommandError> {
+    pub(crate) async fn run(self, global: GlobalOptions) -> Result<CommandStatus, CommandError> {
         let as_json = global.json;
         let mut versions = DeployedVersions::default();
         match CommandContext::connect_if_possible(global).await? {

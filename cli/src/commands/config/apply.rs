@@ -6,10 +6,10 @@ use clap::Args;
 
 use super::document;
 use super::replace::{Replacement, ReplacementReason};
-use crate::arguments::Global;
 use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
+use crate::global_options::GlobalOptions;
 
 /// Check a configuration, show what it changes and for whom, and put it in place
 ///
@@ -31,7 +31,7 @@ pub(crate) struct Apply {
 }
 
 impl Apply {
-    pub(super) async fn run(self, global: Global) -> Result<CommandStatus, CommandError> {
+    pub(super) async fn run(self, global: GlobalOptions) -> Result<CommandStatus, CommandError> {
         let bytes = document::read(&self.file)?;
         let context = CommandContext::connect(global).await?;
         let replacement = Replacement {

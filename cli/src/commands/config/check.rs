@@ -13,10 +13,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::document;
-use crate::arguments::Global;
 use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
+use crate::global_options::GlobalOptions;
 use crate::screen;
 
 /// The timeout of AWS, because a file can be checked without it.
@@ -91,7 +91,7 @@ impl From<ConfigChange> for ChangeOutput {
 }
 
 impl Check {
-    pub(super) async fn run(self, global: Global) -> Result<CommandStatus, CommandError> {
+    pub(super) async fn run(self, global: GlobalOptions) -> Result<CommandStatus, CommandError> {
         let as_json = global.json;
         let bytes = document::read(&self.file)?;
         let mut found = CheckOutput::from_bytes(self.file.display().to_string(), &bytes);

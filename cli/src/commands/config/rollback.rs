@@ -5,10 +5,10 @@ use model::config;
 use store::{PREVIOUS_CONFIGS, Store};
 
 use super::replace::{Replacement, ReplacementReason};
-use crate::arguments::Global;
 use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
+use crate::global_options::GlobalOptions;
 
 /// The most names that an error lists.
 const LISTED_MAX: usize = 5;
@@ -30,7 +30,7 @@ pub(crate) struct Rollback {
 }
 
 impl Rollback {
-    pub(super) async fn run(self, global: Global) -> Result<CommandStatus, CommandError> {
+    pub(super) async fn run(self, global: GlobalOptions) -> Result<CommandStatus, CommandError> {
         let context = CommandContext::connect(global).await?;
         let done = async {
             let deployed = context.needs_deployed().await?;

@@ -7,10 +7,10 @@ use model::config::Setting;
 use serde::Serialize;
 
 use super::document::{self, ConfigDocument};
-use crate::arguments::Global;
 use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;
 use crate::context::CommandContext;
+use crate::global_options::GlobalOptions;
 use crate::screen;
 
 /// Show every value in force, and its source
@@ -31,7 +31,7 @@ struct ConfigOutput {
 }
 
 impl Show {
-    pub(super) async fn run(self, global: Global) -> Result<CommandStatus, CommandError> {
+    pub(super) async fn run(self, global: GlobalOptions) -> Result<CommandStatus, CommandError> {
         let as_json = global.json;
         let ConfigDocument { settings, from, .. } = if let Some(file) = self.file {
             document::read_document_file(&file)?

@@ -15,9 +15,9 @@ use model::region;
 use recommend::{GpuOffer, tabled_offers};
 use store::Store;
 
-use crate::arguments::Global;
 use crate::command_error::{CommandError, describe_call_error, describe_gap, describe_store_error};
 use crate::context::CommandContext;
+use crate::global_options::GlobalOptions;
 use crate::{screen, world};
 
 /// The timeout of the Price List; a price without an answer is that of the table, or unknown.
@@ -54,7 +54,7 @@ pub(super) struct Deployed {
 
 impl Account {
     /// Looks for credentials, except with `offline`. If a profile is named, its absence is an error.
-    pub(super) async fn connect(global: Global, offline: bool) -> Result<Self, CommandError> {
+    pub(super) async fn connect(global: GlobalOptions, offline: bool) -> Result<Self, CommandError> {
         let (now, json) = (world::clock(), global.json);
         let options =
             ConnectionOptions { profile: global.profile.clone(), region: global.region.as_deref().map(Region::from) };
