@@ -26,7 +26,7 @@ type Tag = (&'static str, String);
 
 /// Carries one step of a run out. Whether it is held, or too late, is for the caller to say.
 pub async fn carry_out(cloud: &impl Cloud, step: &Step, run: &RunId) -> StepOutcome {
-    // What is only observed, and was told, is said of every run anew: nothing hangs on a second look.
+    // Observe mode lists an already notified step in every run. It changes nothing, so the resource is not read again.
     let repeats_itself = step.mode == Mode::Observe && step.already_notified;
     if step.action.announcement() != Some(&Announcement::Notify)
         && !repeats_itself
@@ -255,7 +255,7 @@ impl<C: Cloud, R: ReadAgain> StepResource<'_, C, R> {
         }
     }
 
-    /// Counts an unanswered call as done if the resource shows its effect: no later run would tell of it.
+    /// Counts an unanswered call as done if the resource shows its effect: no later run would report it.
     async fn accept_if_already_applied(
         &self,
         answer: Result<(), CallError>,
@@ -277,7 +277,7 @@ impl<C: Cloud, R: ReadAgain> StepResource<'_, C, R> {
     }
 
     /// Counts a failed deletion as done if the resource is gone. A resource that EC2 does not find at first may still be there (EC2 API
-    /// reference, "Eventual consistency"), and people would be told that it was deleted.
+    /// reference, "Eventual consistency"), and a message would say that it was deleted.
     async fn accept_if_already_gone(&self, answer: Result<(), CallError>) -> Result<(), CallError> {
         use CallErrorKind::{NotFound, Throttled, WrongState};
         match answer {
@@ -306,24 +306,23 @@ fn outcome_of(error: &CallError, step: &Step) -> StepOutcome {
     match error.kind {
         _ if is_gone(error, step) => StepOutcome::from_kind(OutcomeKind::AlreadyGone),
         CallErrorKind::WrongState => StepOutcome::with(OutcomeKind::Changed, error.to_string()),
-        // Somebody has attached it since the look.
+        // Somebody has attached it since it was observed.
         CallErrorKind::InUse if matches!(step.action, Action::Volume(..)) => {
             StepOutcome::with(OutcomeKind::Changed, error.to_string())
         }
         CallErrorKind::Capacity if matches!(step.action, Action::Instance(_, InstanceAction::Start)) => {
-            let said = error.message.trim_end_matches('.');
-            let said =
-                format!("{} failed in {}: {said}; every run within its hours tries again", error.call, error.region);
-            StepOutcome::with(OutcomeKind::Failed, said)
+            let (call, region, message) = (error.call, &error.region, error.message.trim_end_matches('.'));
+            let error = format!("{call} failed in {region}: {message}; every run within its hours tries again");
+            StepOutcome::with(OutcomeKind::Failed, error)
         }
         _ => StepOutcome { refusal: error.refusal(), ..StepOutcome::with(OutcomeKind::Failed, error.to_string()) },
     }
 }
 
 /// The reason why an action failed: IAM denies it without its label, which could not be written.
-fn root_cause(unlabelled: Option<CallError>, error: CallError) -> CallError {
-    match unlabelled {
-        Some(of_label) if matches!(error.kind, CallErrorKind::Denied { .. }) => of_label,
+fn root_cause(label_error: Option<CallError>, error: CallError) -> CallError {
+    match label_error {
+        Some(label_error) if matches!(error.kind, CallErrorKind::Denied { .. }) => label_error,
         _ => error,
     }
 }

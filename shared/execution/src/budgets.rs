@@ -44,12 +44,14 @@ impl<D: CommonDocuments + BudgetDocuments + LedgerDocuments> BeatDocuments for D
 /// # Errors
 /// If the configuration was refused, or could not be read.
 pub async fn enforce(run: &Run<'_, impl BudgetCloud, impl BeatDocuments>) -> Result<Report, ConfigLoadError> {
-    let (policy, audience) = run.prepare_without_prices().await?;
-    let seen = observe(run, &policy).await;
-    let (memory, home) = (&seen.recalled.memory, run.cloud.home());
-    let plan = decide(&seen.budgets, &policy.config, policy.ceiling, memory, home);
-    let plan = close(plan, &seen.closed, &policy.config, policy.ceiling, memory, home);
-    Ok(run.carry_out(Plan { gaps: seen.gaps, ..plan }, seen.regions, audience, seen.recalled).await)
+    let (policy, subscribers) = run.prepare_without_prices().await?;
+    let observation = observe(run, &policy).await;
+    let (memory, home) = (&observation.recalled.memory, run.cloud.home());
+    let plan = decide(&observation.budgets, &policy.config, policy.ceiling, memory, home);
+    let plan = close(plan, &observation.closed, &policy.config, policy.ceiling, memory, home);
+    Ok(run
+        .carry_out(Plan { gaps: observation.gaps, ..plan }, observation.regions, subscribers, observation.recalled)
+        .await)
 }
 
 /// The facts about the account that a beat has read.
@@ -84,15 +86,15 @@ pub async fn observe(run: &Run<'_, impl BudgetCloud, impl BeatDocuments>, policy
     let recalled = recall(run, &regions).await;
     // Without the log no notification is sent, but nothing else depends on it: the region is observed all the same.
     gaps.extend(recalled.gaps.iter().map(|gap| Gap { kind: GapKind::Part, ..gap.clone() }));
-    let (beats, unseen) = observe_regions(run, policy, &regions).await;
-    gaps.extend(unseen);
+    let (beats, region_gaps) = observe_regions(run, policy, &regions).await;
+    gaps.extend(region_gaps);
     let months = BudgetMonths::from_run(run, policy);
     let documents = LoadedBudgets::read_named(run, policy, &months).await;
-    let (ledgers, unkept) = ledgers::kept(run, &months, &regions, &beats, &documents.moments()).await;
-    gaps.extend(unkept);
-    let (UpdatedBudgets { budgets, closed }, unwritten) =
+    let (ledgers, ledger_gaps) = ledgers::kept(run, &months, &regions, &beats, &documents.moments()).await;
+    gaps.extend(ledger_gaps);
+    let (UpdatedBudgets { budgets, closed }, document_gaps) =
         documents::renewed(run, policy, &months, &ledgers, documents).await;
-    gaps.extend(unwritten);
+    gaps.extend(document_gaps);
     BudgetsObservation { regions, budgets, closed, gaps, recalled }
 }
 
@@ -125,10 +127,10 @@ async fn observe_regions(
         looks.iter().flat_map(|look| &look.instances).map(|one| one.instance.clone()).collect();
     let with_volumes: Vec<Region> =
         looks.iter().filter(|look| !look.volumes.is_empty()).map(|look| look.region.clone()).collect();
-    let of_sagemaker = sagemaker_types(bills.iter().flat_map(|look| &look.resources));
-    let (prices, unasked) = prices::refresh(run, &policy.config, &instances, &with_volumes, &of_sagemaker).await;
-    gaps.extend(unasked);
-    let of_look = |look: &RegionObservation| {
+    let sagemaker_types = sagemaker_types(bills.iter().flat_map(|look| &look.resources));
+    let (prices, price_gaps) = prices::refresh(run, &policy.config, &instances, &with_volumes, &sagemaker_types).await;
+    gaps.extend(price_gaps);
+    let to_beat = |look: &RegionObservation| {
         look.to_beat(
             run.now,
             &policy.config,
@@ -136,10 +138,10 @@ async fn observe_regions(
             |volume| prices.known_rates_of_volume(volume),
         )
     };
-    let of_bill =
+    let bill_to_beat =
         |look: &SageMakerObservation| look.to_beat(run.now, &policy.config, |one| prices.known_rates_of_sagemaker(one));
-    let ec2 = looks.into_iter().map(|look| beats::from_look(look, of_look, &mut gaps)).collect();
-    let sagemaker = bills.into_iter().map(|look| beats::from_bill(look, of_bill, &mut gaps)).collect();
+    let ec2 = looks.into_iter().map(|look| beats::from_look(look, to_beat, &mut gaps)).collect();
+    let sagemaker = bills.into_iter().map(|look| beats::from_bill(look, bill_to_beat, &mut gaps)).collect();
     (RegionBeats { ec2, sagemaker }, gaps)
 }
 

@@ -59,7 +59,7 @@ pub fn learn_usage(
     policy: &Policy,
     now: Timestamp,
 ) -> (LearnedUsage, Vec<Gap>) {
-    let mut learnt = LearnedUsage { usages: BTreeMap::new(), activity: ActivityCache::default() };
+    let mut learned = LearnedUsage { usages: BTreeMap::new(), activity: ActivityCache::default() };
     let mut gaps = Vec::new();
     let asked: BTreeMap<&ResourceId, &UsageQuery<'_>> = asked.iter().map(|ask| (&ask.instance.id, ask)).collect();
     for instance in seen {
@@ -67,9 +67,9 @@ pub fn learn_usage(
         let answer = found.remove_entry(&instance.id).into_iter().collect();
         let work = || reaping::instances::learn_usage(&[instance], ask, answer, before, policy, now);
         if let Some(one) = or_gap((&instance.region, &instance.id), &mut gaps, work) {
-            learnt.usages.extend(one.usages);
-            learnt.activity.instances.extend(one.activity.instances);
+            learned.usages.extend(one.usages);
+            learned.activity.instances.extend(one.activity.instances);
         }
     }
-    (learnt, gaps)
+    (learned, gaps)
 }

@@ -22,7 +22,7 @@ use crate::{AT_ONCE, Run};
 const CHANNEL_TIMEOUT: Duration = Duration::from_secs(4);
 
 impl<C: Cloud, D: Documents> Run<'_, C, D> {
-    /// Sends each team its messages; the teams that were told everything.
+    /// Sends each team its messages; returns the teams whose messages SNS accepted in full.
     pub(crate) async fn notify_teams(
         &self,
         report: &mut Report,
@@ -39,8 +39,8 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
             let Err(error) = taken else { continue };
             delivered.remove(team);
             let unmarked = |(step, outcome): &&mut (Step, StepOutcome)| {
-                let of_team = notify::team_attribute(&step.target) == *team && !step.already_notified;
-                of_team && step.action.announced_actions().is_some() && outcome.kind == OutcomeKind::NotReached
+                let is_of_team = notify::team_attribute(&step.target) == *team && !step.already_notified;
+                is_of_team && step.action.announced_actions().is_some() && outcome.kind == OutcomeKind::NotReached
             };
             for (_, outcome) in report.steps.iter_mut().filter(unmarked) {
                 outcome.error = Some(format!("not marked, because its owner could not be notified: {error}"));

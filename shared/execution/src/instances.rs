@@ -1,4 +1,4 @@
-//! Everything that is looked at of instances: themselves, what they have been doing, and what earlier runs told.
+//! A run about instances: it observes them, their usage, and the notifications of earlier runs.
 
 use std::collections::BTreeMap;
 
@@ -7,45 +7,32 @@ use model::id::{Region, ResourceId};
 use model::instance::Instance;
 use model::observation::{Gap, Observation};
 use model::usage::{ActivityCache, Usage};
-use plan::Plan;
-use plan::report::Report;
 use ports::{ActivityDocuments, BudgetDocuments, ConfigLoadError, Documents, InstanceCloud, JobDocuments};
 use reaping::instances::decide;
 use reaping::policy::Policy;
 
 use crate::budgets::load_budget_statuses;
-use crate::{IdleThresholds, RecalledLogs, Run, Subscribers, due_queries, learn_usage, load_job_states, usages};
+use crate::{
+    IdleThresholds, Planned, RecalledLogs, Run, RunObservation, due_queries, learn_usage, load_job_states, usages,
+};
 
 /// The documents in the bucket that a run about instances reads and writes.
 pub trait InstanceDocuments: Documents + ActivityDocuments + BudgetDocuments + JobDocuments {}
 
 impl<D: Documents + ActivityDocuments + BudgetDocuments + JobDocuments> InstanceDocuments for D {}
 
-/// A run that has looked and decided, and has done nothing yet.
-pub struct Planned {
-    /// The steps that the run will carry out.
-    pub plan: Plan,
-    /// The observation that the plan is based on.
-    pub seen: InstancesObservation,
-    audience: Subscribers,
-}
-
-impl Planned {
-    /// Carries the plan out, and reports what became of it.
-    pub async fn carry_out(self, run: &Run<'_, impl InstanceCloud, impl InstanceDocuments>) -> Report {
-        run.carry_out(self.plan, self.seen.regions, self.audience, self.seen.recalled).await
-    }
-}
-
-/// Looks at everything, and decides.
+/// Observes the account, and decides.
 ///
 /// # Errors
-/// Where the configuration was refused, or could not be read.
-pub async fn plan(run: &Run<'_, impl InstanceCloud, impl InstanceDocuments>) -> Result<Planned, ConfigLoadError> {
-    let (policy, audience) = run.prepare().await?;
-    let seen = observe(run, &policy).await;
-    let plan = decide(&seen.instances, &seen.usages, &seen.recalled.memory, &seen.policy, run.now);
-    Ok(Planned { plan, seen, audience })
+/// If the configuration was refused, or could not be read.
+pub async fn plan(
+    run: &Run<'_, impl InstanceCloud, impl InstanceDocuments>,
+) -> Result<Planned<InstancesObservation>, ConfigLoadError> {
+    let (policy, subscribers) = run.prepare().await?;
+    let observation = observe(run, &policy).await;
+    let plan =
+        decide(&observation.instances, &observation.usages, &observation.recalled.memory, &observation.policy, run.now);
+    Ok(Planned { plan, observation, subscribers })
 }
 
 /// The observation of the account by one run.
@@ -61,7 +48,13 @@ pub struct InstancesObservation {
     pub recalled: RecalledLogs,
 }
 
-/// Looks at every region at once. Of a run about chosen ones, these alone are seen, and nothing is learnt for other runs.
+impl RunObservation for InstancesObservation {
+    fn into_regions_and_logs(self) -> (Vec<Region>, RecalledLogs) {
+        (self.regions, self.recalled)
+    }
+}
+
+/// Observes every region at once. A run about chosen instances sees only these, and stores nothing for other runs.
 pub async fn observe(
     run: &Run<'_, impl InstanceCloud, impl InstanceDocuments>,
     policy: &Policy,
@@ -73,18 +66,18 @@ pub async fn observe(
     instances.gaps.extend(gaps);
     instances.gaps.extend(recalled.gaps.iter().cloned());
     let (home, timeout) = (run.cloud.home(), run.timeout());
-    let ((budgets, unread), (jobs, unsaid)) = join(
+    let ((budgets, budget_gaps), (jobs, job_gaps)) = join(
         load_budget_statuses(run.store, &policy.config, home, run.now, timeout),
         load_job_states(run.store, &instances.items, home, timeout),
     )
     .await;
-    instances.gaps.extend(unread);
-    instances.gaps.extend(unsaid);
+    instances.gaps.extend(budget_gaps);
+    instances.gaps.extend(job_gaps);
     let policy = Policy { budgets, jobs, ..policy.clone() };
     let by_region = join_all(regions.iter().map(|region| usages_of(run, region, &instances, &recalled, &policy))).await;
     let mut usages = BTreeMap::new();
-    for (of_region, gaps) in by_region {
-        usages.extend(of_region);
+    for (region_usages, gaps) in by_region {
+        usages.extend(region_usages);
         instances.gaps.extend(gaps);
     }
     InstancesObservation { regions, policy, instances, usages, recalled }
@@ -98,8 +91,8 @@ async fn usages_of(
     recalled: &RecalledLogs,
     policy: &Policy,
 ) -> (BTreeMap<ResourceId, Usage>, Vec<Gap>) {
-    let of_region: Vec<&Instance> = instances.items.iter().filter(|instance| instance.region == *region).collect();
-    if of_region.is_empty() {
+    let observed: Vec<&Instance> = instances.items.iter().filter(|instance| instance.region == *region).collect();
+    if observed.is_empty() {
         return (BTreeMap::new(), Vec::new());
     }
     let known = run.store.read_activity(region).await;
@@ -107,19 +100,19 @@ async fn usages_of(
         Ok(versioned) => (versioned.value.clone(), Vec::new()),
         Err(error) => (ActivityCache::default(), vec![error.gap(region)]),
     };
-    let (due, bugs) = due_queries(&of_region, &activity, &recalled.memory, policy, run.now);
+    let (due, bugs) = due_queries(&observed, &activity, &recalled.memory, policy, run.now);
     gaps.extend(bugs);
-    let lines = IdleThresholds { metrics: &policy.config.metrics, idle: &policy.config.idle };
-    let (found, unanswered) = usages(run.cloud, region, &due, lines, run.now, run.timeout()).await;
-    gaps.extend(unanswered);
-    let (learnt, bugs) = learn_usage(&of_region, &due, found, &activity, policy, run.now);
+    let thresholds = IdleThresholds { metrics: &policy.config.metrics, idle: &policy.config.idle };
+    let (found, query_gaps) = usages(run.cloud, region, &due, thresholds, run.now, run.timeout()).await;
+    gaps.extend(query_gaps);
+    let (learned, bugs) = learn_usage(&observed, &due, found, &activity, policy, run.now);
     gaps.extend(bugs);
     if run.chosen.is_none()
         && let Ok(before) = known
-        && before.value != learnt.activity
-        && let Err(error) = run.store.write_activity(region, &learnt.activity, before.etag.as_deref()).await
+        && before.value != learned.activity
+        && let Err(error) = run.store.write_activity(region, &learned.activity, before.etag.as_deref()).await
     {
         gaps.push(error.gap(region));
     }
-    (learnt.usages, gaps)
+    (learned.usages, gaps)
 }

@@ -123,7 +123,7 @@ struct RunFindings {
     steps: Vec<JobStep>,
     gaps: Vec<Gap>,
     notifications: Vec<Notification>,
-    /// Sweeps of which all members are over, with what is said of that.
+    /// Sweeps whose members are all over, each with the notification of that.
     ended_sweeps: Vec<(JobId, Notification)>,
     /// The answers to documents of sweeps, which are written after the messages.
     accepted_sweeps: Vec<inbox::Acceptance>,
@@ -206,10 +206,10 @@ pub async fn reconcile(
         hint = EventHint::All;
     }
     // Between an interruption and the next launch every second counts.
-    let (config, audience, looked) =
+    let (config, subscribers, machines) =
         Box::pin(join3(run.config(), run.subscribers(), find::observe_hinted_machine(run, &hint))).await;
     let config = config?;
-    let (may_act, may_judge) = match &audience {
+    let (may_act, may_judge) = match &subscribers {
         Subscribers::Confirmed => (run.mode == Mode::Enforce, true),
         Subscribers::NoneConfirmed(_) => (false, true),
         Subscribers::Unknown(_) => (false, false),
@@ -237,13 +237,13 @@ pub async fn reconcile(
         budgets: tokio::sync::Mutex::default(),
         findings: Mutex::default(),
     };
-    if let Subscribers::NoneConfirmed(gap) | Subscribers::Unknown(gap) = audience {
+    if let Subscribers::NoneConfirmed(gap) | Subscribers::Unknown(gap) = subscribers {
         jobs.gap(gap);
     }
     Box::pin(jobs.judge_written(&triggers)).await;
     // Before the inbox is read: what they put there is accepted in this run.
     let recorded = if hint == EventHint::All { Box::pin(jobs.run_triggers(&arrivals)).await } else { Ok(()) };
-    let named = Box::pin(jobs.named_by(&hint, looked)).await;
+    let named = Box::pin(jobs.named_by(&hint, machines)).await;
     let seen = named.len();
     // While the subscriptions are unknown, the run begins and ends nothing; the next run asks again.
     let worked: Vec<(Job, Option<String>)> = if may_judge { jobs.reconcile_all(named).await } else { Vec::new() };

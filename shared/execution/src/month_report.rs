@@ -48,12 +48,12 @@ pub async fn read(
     let mut facts = store.read_month_facts(month, config.account.zone(), prices, now).await;
     let (usage, unseen) = usage::read(aws, config, &facts, timeout).await;
     facts.usage = usage;
-    let mut of_month = MonthReport::from_facts(&facts);
-    let unread = of_month.gaps.iter().map(|gap| Gap::new(aws.home(), "s3:GetObject", gap.clone(), GapKind::Part));
+    let mut month_report = MonthReport::from_facts(&facts);
+    let unread = month_report.gaps.iter().map(|gap| Gap::new(aws.home(), "s3:GetObject", gap.clone(), GapKind::Part));
     let gaps = unread.chain(unseen.iter().cloned()).collect();
     let unknown = |gap: &Gap| format!("how hard instances in {} worked: {}: {}", gap.region, gap.call, gap.in_run());
-    of_month.gaps.extend(unseen.iter().map(unknown));
-    (of_month, gaps)
+    month_report.gaps.extend(unseen.iter().map(unknown));
+    (month_report, gaps)
 }
 
 /// Sends the digest unless the day has a page already, and writes the page of the day. Only the run that wrote the day's first page sends mails:
@@ -67,21 +67,21 @@ pub async fn send(run: &Run<'_>) -> Result<Report, MonthReportError> {
     let prices = prices::load(run.store, &config, run.now).await;
     let month = CalendarMonth::containing(before(run.now, DAY), &zone);
     let day = run.now.to_zoned(zone).date();
-    let (of_month, unread) = read((run.cloud, run.store), &config, month, prices, (run.now, run.timeout())).await;
+    let (month_report, unread) = read((run.cloud, run.store), &config, month, prices, (run.now, run.timeout())).await;
     let home = run.cloud.home();
-    let seen = of_month.teams.len();
+    let seen = month_report.teams.len();
     let mut report = Report { regions: vec![home.clone()], ..run.report_without_steps(seen, unread) };
     let has_page = run.store.has_report_page(day).await;
     if !matches!(has_page, Ok(true)) {
         let address = run.store.report_page_address(day);
-        let message = digest_message(run, &of_month, &address);
+        let message = digest_message(run, &month_report, &address);
         run.cloud.publish(&run.channels.topic_arn, &message).await.map_err(MonthReportError::Digest)?;
         let event = notify::digest_event(&report, &message);
         report.gaps.extend(run.copy_to_channels(&[&message], &[event]).await);
     }
-    let written = run.store.write_report_page(day, render_html(&of_month)).await;
+    let written = run.store.write_report_page(day, render_html(&month_report)).await;
     if matches!(has_page, Ok(false)) && written.is_ok() {
-        report.gaps.extend(send_mails(run, &config, &of_month).await);
+        report.gaps.extend(send_mails(run, &config, &month_report).await);
     }
     report.gaps.extend(has_page.err().into_iter().chain(written.err()).map(|error| error.gap(home)));
     let unrecorded = run.record(&mut report).await;
@@ -93,9 +93,9 @@ pub async fn send(run: &Run<'_>) -> Result<Report, MonthReportError> {
 }
 
 /// Sends every mail, and returns which were refused.
-async fn send_mails(run: &Run<'_>, config: &Config, of_month: &MonthReport) -> Vec<Gap> {
+async fn send_mails(run: &Run<'_>, config: &Config, month_report: &MonthReport) -> Vec<Gap> {
     let Some(sender) = &config.report.sender else { return Vec::new() };
-    let mails = of_month.recipients(config).into_iter().map(|(address, part)| async move {
+    let mails = month_report.recipients(config).into_iter().map(|(address, part)| async move {
         let sent = ses::send(run.cloud, sender, &address, &mail(&part)).await;
         sent.err().map(|error| (address, error))
     });
@@ -109,10 +109,10 @@ async fn send_mails(run: &Run<'_>, config: &Config, of_month: &MonthReport) -> V
             team: NO_TEAM.to_owned(),
             function: run.function,
             severity: Severity::Warning.as_str(),
-            subject: format!("Curfew: the report of {} could not be mailed", of_month.month),
+            subject: format!("Curfew: the report of {} could not be mailed", month_report.month),
             body: format!(
                 "SES did not accept the report of {} for {} addresses.\nIt is not mailed again; the page is in the bucket.\n{}",
-                of_month.month,
+                month_report.month,
                 refused.len(),
                 lines.collect::<String>()
             ),
@@ -123,15 +123,15 @@ async fn send_mails(run: &Run<'_>, config: &Config, of_month: &MonthReport) -> V
     gaps
 }
 
-fn digest_message(run: &Run<'_>, of_month: &MonthReport, address: &str) -> Message {
+fn digest_message(run: &Run<'_>, month_report: &MonthReport, address: &str) -> Message {
     Message {
         team: NO_TEAM.to_owned(),
         function: run.function,
         severity: Severity::Info.as_str(),
-        subject: format!("Curfew: {} spent on GPUs in {}", of_month.headline.spent, of_month.month),
+        subject: format!("Curfew: {} spent on GPUs in {}", month_report.headline.spent, month_report.month),
         body: format!(
             "{}\nThe whole report, as a page: {address}\n`curfew report --team <team>` writes the part of one team.\n",
-            digest(of_month)
+            digest(month_report)
         ),
         resources: Vec::new(),
     }

@@ -30,8 +30,8 @@ impl RecalledLogs {
     /// not be limited to one notification a day.
     #[must_use]
     pub fn home(&self) -> &Region {
-        let remembered = self.memory.contains_key(&self.home);
-        self.memory.keys().next().filter(|_| !remembered).unwrap_or(&self.home)
+        let has_home = self.memory.contains_key(&self.home);
+        self.memory.keys().next().filter(|_| !has_home).unwrap_or(&self.home)
     }
 
     /// The regions that may be judged.

@@ -19,14 +19,14 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The prices of the last refresh; if they are missing or unreadable, those of Curfew's tables, marked as such wherever one is shown.
 pub async fn load(store: &impl Documents, config: &Config, now: Timestamp) -> PriceBook {
-    let unread = |why: &dyn std::fmt::Display| {
+    let fall_back = |why: &dyn std::fmt::Display| {
         tracing::warn!("live prices could not be read, so the dated tables apply: {why}");
         PriceDocument::default()
     };
     let live = match timeout(TIMEOUT, store.read_prices()).await {
         Ok(Ok(versioned)) => versioned.value,
-        Ok(Err(error)) => unread(&error),
-        Err(late) => unread(&late),
+        Ok(Err(error)) => fall_back(&error),
+        Err(late) => fall_back(&late),
     };
     PriceBook::from_document(live, &config.prices, now)
 }

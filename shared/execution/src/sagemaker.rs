@@ -1,4 +1,4 @@
-//! Everything that is looked at of `SageMaker`: what runs, whether it is used, and what earlier runs told.
+//! A run about `SageMaker`: it observes what runs, whether somebody uses it, and the notifications of earlier runs.
 
 use std::time::Duration;
 
@@ -10,46 +10,36 @@ use model::id::Region;
 use model::notification_log::NotificationLog;
 use model::observation::{Gap, Observation};
 use model::sagemaker::{ActivityQuestion, ActivitySamples, ObservedSageMaker, SageMakerResource};
-use plan::Plan;
-use plan::report::Report;
 use ports::{BudgetDocuments, ConfigLoadError, Documents, SageMakerCloud};
 use reaping::policy::Policy;
 use reaping::sagemaker::{Activities, decide, evaluate, first_questions, further_questions, wants_facts};
 
 use crate::budgets::load_budget_statuses;
 use crate::bugs::or_gap;
-use crate::{RecalledLogs, Run, Subscribers};
+use crate::{Planned, RecalledLogs, Run, RunObservation};
 
 /// The documents in the bucket that a run about `SageMaker` reads and writes.
 pub trait SageMakerDocuments: Documents + BudgetDocuments {}
 
 impl<D: Documents + BudgetDocuments> SageMakerDocuments for D {}
 
-/// A run that has looked and decided, and has done nothing yet.
-pub struct Planned {
-    /// The steps that the run will carry out.
-    pub plan: Plan,
-    /// The observation that the plan is based on.
-    pub seen: SageMakerObservation,
-    audience: Subscribers,
-}
-
-impl Planned {
-    /// Carries the plan out, and reports what became of it.
-    pub async fn carry_out(self, run: &Run<'_, impl SageMakerCloud, impl SageMakerDocuments>) -> Report {
-        run.carry_out(self.plan, self.seen.regions, self.audience, self.seen.recalled).await
-    }
-}
-
-/// Looks at everything, and decides.
+/// Observes the account, and decides.
 ///
 /// # Errors
-/// Where the configuration was refused, or could not be read.
-pub async fn plan(run: &Run<'_, impl SageMakerCloud, impl SageMakerDocuments>) -> Result<Planned, ConfigLoadError> {
-    let (policy, audience) = run.prepare().await?;
-    let seen = observe(run, &policy).await;
-    let plan = decide(&seen.resources, &seen.activities, &seen.recalled.memory, &seen.policy, run.now);
-    Ok(Planned { plan, seen, audience })
+/// If the configuration was refused, or could not be read.
+pub async fn plan(
+    run: &Run<'_, impl SageMakerCloud, impl SageMakerDocuments>,
+) -> Result<Planned<SageMakerObservation>, ConfigLoadError> {
+    let (policy, subscribers) = run.prepare().await?;
+    let observation = observe(run, &policy).await;
+    let plan = decide(
+        &observation.resources,
+        &observation.activities,
+        &observation.recalled.memory,
+        &observation.policy,
+        run.now,
+    );
+    Ok(Planned { plan, observation, subscribers })
 }
 
 /// The observation of the account by one run.
@@ -65,7 +55,13 @@ pub struct SageMakerObservation {
     pub recalled: RecalledLogs,
 }
 
-/// Looks at every region at once. Of a run about chosen ones, these alone are seen.
+impl RunObservation for SageMakerObservation {
+    fn into_regions_and_logs(self) -> (Vec<Region>, RecalledLogs) {
+        (self.regions, self.recalled)
+    }
+}
+
+/// Observes every region at once. A run about chosen resources sees only these.
 pub async fn observe(
     run: &Run<'_, impl SageMakerCloud, impl SageMakerDocuments>,
     policy: &Policy,
@@ -76,26 +72,25 @@ pub async fn observe(
         let wants = || wants_facts(resource, &policy.config, run.now);
         run.is_about(&resource.region, &resource.id) && Bug::catch(wants).unwrap_or(true)
     };
-    let (mut resources, (budgets, unread)) = join(
+    let (mut resources, (budgets, budget_gaps)) = join(
         run.cloud.sagemaker(&recalled.regions(), run.timeout(), wants),
         load_budget_statuses(run.store, &policy.config, run.cloud.home(), run.now, run.timeout()),
     )
     .await;
     resources.items.retain(|resource| run.is_about(&resource.region, &resource.id));
     resources.gaps.extend(gaps);
-    resources.gaps.extend(unread);
+    resources.gaps.extend(budget_gaps);
     resources.gaps.extend(recalled.gaps.iter().cloned());
     let mut activities = Activities::new();
-    let nothing_told = NotificationLog::default();
+    let empty_log = NotificationLog::default();
     let by_region = regions.iter().map(|region| async {
-        let of_region: Vec<SageMakerResource> =
+        let observed: Vec<SageMakerResource> =
             resources.items.iter().filter(|one| one.region == *region).cloned().collect();
-        let notices = recalled.memory.get(region).unwrap_or(&nothing_told);
-        self::activities(run.cloud, (region, notices), &of_region, &policy.config, run.now, run.timeout()).await
+        let notices = recalled.memory.get(region).unwrap_or(&empty_log);
+        self::activities(run.cloud, (region, notices), &observed, &policy.config, run.now, run.timeout()).await
     });
-    let asked = join_all(by_region).await;
-    for (of_region, gaps) in asked {
-        activities.extend(of_region);
+    for (region_activities, gaps) in join_all(by_region).await {
+        activities.extend(region_activities);
         resources.gaps.extend(gaps);
     }
     let policy = Policy { budgets, ..policy.clone() };
@@ -124,8 +119,8 @@ pub async fn activities(
         (answers, gaps) = cloud.activity(region, &first, timeout / 2).await;
         let further = each(&|resource| further_questions(resource, &answers, notices, config, now));
         if !further.is_empty() {
-            let (more, unanswered) = cloud.activity(region, &further, timeout / 2).await;
-            gaps.extend(unanswered);
+            let (more, further_gaps) = cloud.activity(region, &further, timeout / 2).await;
+            gaps.extend(further_gaps);
             for (resource, signals) in more {
                 answers.entry(resource).or_default().extend(signals);
             }

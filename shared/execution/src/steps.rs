@@ -1,4 +1,4 @@
-//! Acting: which steps are reached, and what became of each.
+//! Acting on the steps that a run reaches, with the outcome of each.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -41,7 +41,7 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         if left <= RESERVE {
             return StepOutcome::with(OutcomeKind::NotReached, "the run's time was over; the next run takes it up");
         }
-        // What was begun in time may still hang: telling and recording must not wait for it.
+        // A call that began in time may still hang: notifying and recording must not wait for it.
         let timeout = answer_timeout(left);
         tokio::time::timeout(timeout, carry_out(self.cloud, step, &self.id)).await.unwrap_or_else(|_| {
             StepOutcome::with(
@@ -56,7 +56,7 @@ fn is_set(flag: &AtomicBool) -> bool {
     flag.load(Ordering::Relaxed)
 }
 
-/// Writes down what became of a step, as every function does.
+/// Logs the outcome of a step, as every function does.
 pub fn log(step: &Step, outcome: &StepOutcome) {
     tracing::info!(
         region = step.target.region.as_str(),

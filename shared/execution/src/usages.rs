@@ -42,14 +42,14 @@ pub async fn usages(
     cloud: &impl InstanceCloud,
     region: &Region,
     asks: &[UsageQuery<'_>],
-    lines: IdleThresholds<'_>,
+    thresholds: IdleThresholds<'_>,
     now: Timestamp,
     timeout: Duration,
 ) -> (BTreeMap<ResourceId, QueryResult>, Vec<Gap>) {
     let mut inquiry = RegionInquiry {
         cloud,
         region,
-        lines,
+        thresholds,
         until: end_of_period(now),
         found: BTreeMap::new(),
         unowned: BTreeMap::new(),
@@ -92,7 +92,7 @@ fn parts<T>(all: Vec<T>, samples_of: impl Fn(&T) -> usize) -> Vec<Vec<T>> {
 struct RegionInquiry<'a, C> {
     cloud: &'a C,
     region: &'a Region,
-    lines: IdleThresholds<'a>,
+    thresholds: IdleThresholds<'a>,
     until: Timestamp,
     found: BTreeMap<ResourceId, QueryResult>,
     /// Listed series that name no instance.
@@ -147,9 +147,9 @@ impl<C: InstanceCloud> RegionInquiry<'_, C> {
         for ask in asks {
             let id = &ask.instance.id;
             let Some(answers) = answered.answers.remove(id) else { continue };
-            let names = self.lines.metrics.series_names(ask.instance.machine.accelerator);
+            let names = self.thresholds.metrics.series_names(ask.instance.machine.accelerator);
             let is_whole = !answered.missed.contains(id);
-            let work = || ask.after_first(answers, is_whole, names, self.lines.idle);
+            let work = || ask.after_first(answers, is_whole, names, self.thresholds.idle);
             match or_gap((self.region, id), &mut self.bugs, work).flatten() {
                 Some(FirstRound::Found(found)) => drop(self.found.insert(id.clone(), found)),
                 Some(FirstRound::Open(one)) => open.push(one),
@@ -167,7 +167,7 @@ impl<C: InstanceCloud> RegionInquiry<'_, C> {
         }
         let mut further = Vec::new();
         for (accelerator, open) in by_kind {
-            let names = self.lines.metrics.series_names(accelerator);
+            let names = self.thresholds.metrics.series_names(accelerator);
             let mut by_instance = match names {
                 Some(names) => match self.devices(accelerator, names, &open).await {
                     Ok(devices) => devices,
@@ -208,7 +208,7 @@ impl<C: InstanceCloud> RegionInquiry<'_, C> {
     }
 
     async fn second_round(&mut self, part: &[FurtherQuery<'_>]) {
-        let metrics = self.lines.metrics;
+        let metrics = self.thresholds.metrics;
         let names_of = |open: &OpenQuery<'_>| metrics.series_names(open.ask.instance.machine.accelerator);
         // Built anew for each call: all at once they would take more room than all answers.
         let questions = part
@@ -220,7 +220,7 @@ impl<C: InstanceCloud> RegionInquiry<'_, C> {
             let UsageQuery { instance, .. } = open.ask;
             let complete = !answered.missed.contains(&instance.id);
             let answers = answered.answers.remove(&instance.id).unwrap_or_default();
-            let work = || open.conclude(answers, complete, devices, names_of(open), self.lines.idle);
+            let work = || open.conclude(answers, complete, devices, names_of(open), self.thresholds.idle);
             let found = or_gap((self.region, &instance.id), &mut self.bugs, work).flatten();
             self.found.extend(found.map(|found| (instance.id.clone(), found)));
         }
@@ -237,7 +237,7 @@ impl<C: InstanceCloud> RegionInquiry<'_, C> {
                 return None;
             };
             let instance = instances.get(id)?;
-            let names = self.lines.metrics.series_names(instance.machine.accelerator)?;
+            let names = self.thresholds.metrics.series_names(instance.machine.accelerator)?;
             Some(OpenReport { instance, names, report })
         });
         let errors = explain_reports(self.cloud, self.region, open, &self.unowned).await;

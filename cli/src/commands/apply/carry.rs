@@ -20,8 +20,8 @@ impl ApplyTask<'_> {
         again: ReviewedPlan,
         items: &[plan::report::RecordedStep],
     ) -> (Option<RunId>, ItemOutcomes) {
-        let untold = self.unsent_notifications(&again.left).await;
-        if again.is_empty() && untold.is_empty() {
+        let pending = self.unsent_notifications(&again.left).await;
+        if again.is_empty() && pending.is_empty() {
             return (None, again.left);
         }
         let chosen: ChosenResources =
@@ -33,7 +33,7 @@ impl ApplyTask<'_> {
         };
         let approved = again.approved(items);
         let run = self.run(again.began, &chosen, &progress, Some(&halted));
-        let work = run.carry_out_and_notify(again.plan, again.regions, Subscribers::Confirmed, again.recalled, untold);
+        let work = run.carry_out_and_notify(again.plan, again.regions, Subscribers::Confirmed, again.recalled, pending);
         let report = unless_halted(Box::pin(work), &halted).await;
         for gap in &report.gaps {
             screen::warn(format!("{}, {}: {}", gap.region, gap.call, gap.in_command()));

@@ -34,9 +34,9 @@ pub(super) struct LoadedBudgets {
     holders: BTreeSet<BudgetHolder>,
     stored: StoredBudgets,
     /// The requested holders of the previous month.
-    of_earlier: BTreeSet<BudgetHolder>,
+    holders_before: BTreeSet<BudgetHolder>,
     /// The documents of the previous month.
-    of_before: StoredBudgets,
+    stored_before: StoredBudgets,
     gaps: Vec<Gap>,
 }
 
@@ -60,15 +60,15 @@ impl LoadedBudgets {
         let (stored, mut gaps) = read(run, &holders, &months.this).await;
         let is_young = run.now.duration_since(months.this.span().from) < CARRY_OVER_TIME;
         let is_new = |holder: &BudgetHolder| stored.get(holder).is_some_and(|one| one.value.as_of.is_none());
-        let of_earlier: BTreeSet<BudgetHolder> =
+        let holders_before: BTreeSet<BudgetHolder> =
             holders.iter().filter(|one| is_young || is_new(one)).cloned().collect();
-        let (of_before, unread) = read(run, &of_earlier, &months.previous).await;
-        gaps.extend(unread);
-        Self { holders, stored, of_earlier, of_before, gaps }
+        let (stored_before, read_gaps) = read(run, &holders_before, &months.previous).await;
+        gaps.extend(read_gaps);
+        Self { holders, stored, holders_before, stored_before, gaps }
     }
 
     pub(super) fn moments(&self) -> ReservationTimes<'_> {
-        ReservationTimes::from_documents(self.stored.values().chain(self.of_before.values()).map(|one| &one.value))
+        ReservationTimes::from_documents(self.stored.values().chain(self.stored_before.values()).map(|one| &one.value))
     }
 
     /// Only the documents of these holders.
@@ -81,9 +81,9 @@ impl LoadedBudgets {
         let others = Self::read(run, holders.difference(&self.holders).cloned().collect(), months).await;
         self.stored.extend(others.stored);
         self.stored.retain(|holder, _| holders.contains(holder));
-        self.of_earlier.extend(others.of_earlier);
-        self.of_before.extend(others.of_before);
-        self.of_before.retain(|holder, _| holders.contains(holder));
+        self.holders_before.extend(others.holders_before);
+        self.stored_before.extend(others.stored_before);
+        self.stored_before.retain(|holder, _| holders.contains(holder));
         self.gaps.extend(others.gaps);
         self
     }
@@ -105,13 +105,13 @@ pub(super) async fn renewed(
         (books.holders(&nothing), books.left_out(&nothing))
     };
     let documents = documents.for_holders(run, &holders, months).await;
-    let LoadedBudgets { mut stored, of_earlier, of_before, mut gaps, .. } = documents;
+    let LoadedBudgets { mut stored, holders_before, stored_before, mut gaps, .. } = documents;
     gaps.extend(without_document(run, left_out));
     let since_midnight = run.now.duration_since(months.this.span().from);
 
     let values = |all: &StoredBudgets| all.iter().map(|(holder, one)| (holder.clone(), one.value.clone())).collect();
     let (known, earlier): (BTreeMap<BudgetHolder, Budget>, BTreeMap<BudgetHolder, Budget>) =
-        (values(&stored), values(&of_before));
+        (values(&stored), values(&stored_before));
     let books = BudgetBooks::new(terms, spends, &earlier, run.now);
     // A document that cannot be renewed stays; an unreadable one is unknown.
     let mut budgets: BTreeMap<BudgetHolder, Budget> =
@@ -123,7 +123,7 @@ pub(super) async fn renewed(
         // So late that the previous month is not read any more, every reservation is carried over: too much is safer than too little.
         let is_known = *is_before_whole || since_midnight >= LOOKS_BACK;
         let is_complete = |holder: &BudgetHolder, one: &Budget| {
-            !of_earlier.contains(holder)
+            !holders_before.contains(holder)
                 || (earlier.contains_key(holder) && (is_known || !books.takes_over(holder, one)))
         };
         let renewable = stored.into_iter().filter(|(holder, one)| is_complete(holder, &one.value));
@@ -135,8 +135,8 @@ pub(super) async fn renewed(
             }
         }
     }
-    let (closed, unclosed) = closing::closed(run, policy, months, ledgers, of_before).await;
-    gaps.extend(unclosed);
+    let (closed, closing_gaps) = closing::closed(run, policy, months, ledgers, stored_before).await;
+    gaps.extend(closing_gaps);
     (UpdatedBudgets { budgets, closed }, gaps)
 }
 

@@ -71,17 +71,18 @@ pub(super) async fn kept(
         // The first beat after a month closes it; each later one repeats that with the same result.
         let mut before = None;
         if looks_back {
-            let unclosed;
-            (before, unclosed) = update_ledger_in_time(run, &months.previous, region, beats, None, &mut timeout).await;
+            let closing_gaps;
+            (before, closing_gaps) =
+                update_ledger_in_time(run, &months.previous, region, beats, None, &mut timeout).await;
             ledgers.is_before_whole &= before.is_some();
-            gaps.extend(unclosed);
+            gaps.extend(closing_gaps);
         }
-        let (of_month, unkept) =
+        let (ledger, ledger_gaps) =
             update_ledger_in_time(run, &months.this, region, beats, before.as_ref(), &mut timeout).await;
-        gaps.extend(unkept);
-        ledgers.is_whole &= of_month.is_some();
-        ledgers.spends.add_region(of_month.as_ref(), before.as_ref(), moments, run.now);
-        ledgers.regions.extend(of_month.map(|_| region.clone()));
+        gaps.extend(ledger_gaps);
+        ledgers.is_whole &= ledger.is_some();
+        ledgers.spends.add_region(ledger.as_ref(), before.as_ref(), moments, run.now);
+        ledgers.regions.extend(ledger.map(|_| region.clone()));
         if let Some(before) = before {
             ledgers.knows_end_of_before &= before.as_of().is_some_and(|as_of| as_of >= end_of_before);
             let closing = ledgers.closing.get_or_insert_default();

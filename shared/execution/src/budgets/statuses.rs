@@ -27,8 +27,8 @@ pub async fn load_budget_statuses(
         let read = tokio::time::timeout(timeout, store.read_budget(&holder, month)).await;
         let read = match read {
             Ok(read) => {
-                let of_holder = |budget: Budget| budget.is_of(&holder).then(|| budget.to_status()).flatten();
-                read.map(|one| of_holder(one.value)).map_err(|error| error.gap(home))
+                let to_status = |budget: Budget| budget.is_of(&holder).then(|| budget.to_status()).flatten();
+                read.map(|one| to_status(one.value)).map_err(|error| error.gap(home))
             }
             Err(_) => Err(timed_out(timeout, home, "s3:GetObject", &format!("a budget of {month}"))),
         };

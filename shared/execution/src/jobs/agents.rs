@@ -40,10 +40,10 @@ impl AgentBinaries {
     pub(super) async fn hashes(&self) -> Result<BTreeMap<&'static str, String>, LaunchObstacle> {
         let read = self.read.get_or_try_init(|| async { read(&self.files) }).await?;
         if read.is_empty() {
-            let looked: Vec<String> = self.files.iter().map(|(_, path)| path.display().to_string()).collect();
+            let paths: Vec<String> = self.files.iter().map(|(_, path)| path.display().to_string()).collect();
             return Err(LaunchObstacle::new(format!(
                 "this deployment has no agent to run the job with ({} is missing); deploy Curfew as it was built",
-                looked.join(", ")
+                paths.join(", ")
             )));
         }
         Ok(read.iter().map(|(architecture, agent)| (*architecture, agent.sha256.clone())).collect())

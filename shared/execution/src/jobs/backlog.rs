@@ -81,12 +81,12 @@ impl JobsRun<'_> {
         read: impl Fn(&str, Vec<ListedObject>, bool) -> Vec<T>,
     ) -> Result<Queues<T>, StoreError> {
         let (store, top) = (self.run.store, backlog.as_str());
-        let of_teams = top.trim_end_matches('/').to_owned();
-        let teams = store.list_team_folders(backlog, bookmarks.after.get(&of_teams).map(String::as_str)).await?;
+        let teams_bookmark = top.trim_end_matches('/').to_owned();
+        let teams = store.list_team_folders(backlog, bookmarks.after.get(&teams_bookmark).map(String::as_str)).await?;
         let before = bookmarks.clone();
         match teams.stopped_at {
-            Some(folder) => drop(bookmarks.after.insert(of_teams, folder)),
-            None => drop(bookmarks.after.remove(&of_teams)),
+            Some(folder) => drop(bookmarks.after.insert(teams_bookmark, folder)),
+            None => drop(bookmarks.after.remove(&teams_bookmark)),
         }
         // Objects outside of all team folders get an answer too.
         let rest = (backlog == Backlog::Inbox).then(|| top.to_owned());

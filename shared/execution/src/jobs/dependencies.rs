@@ -19,10 +19,10 @@ impl JobsRun<'_> {
         for (id, job) in named.iter().filter_map(|(id, read)| Some((id, read.value.as_ref()?))) {
             known.insert(id.clone(), Ok(DependencyState::from_job(Some(job))));
             let Some((sweep, member)) = job.sweep_id().zip(job.sweep.as_ref()) else { continue };
-            let of_sweep = known.entry(sweep).or_insert(Ok(DependencyState::Unfinished));
+            let dependency = known.entry(sweep).or_insert(Ok(DependencyState::Unfinished));
             let state = DependencyState::from_member(member.number, Some(job));
             if state.obstacle().is_some() {
-                *of_sweep = Ok(state);
+                *dependency = Ok(state);
             }
         }
         self.sweeps.add_busy(named.iter().filter_map(|(_, read)| read.value.as_ref()));

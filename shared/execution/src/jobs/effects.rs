@@ -161,9 +161,9 @@ impl JobsRun<'_> {
         let outcome = match &ended {
             Ok(()) => StepOutcome::from_kind(OutcomeKind::Done),
             Err(error) => {
-                let said =
+                let error_text =
                     format!("{instance} of the job {} was not terminated, and keeps costing money: {error}", job.job);
-                self.gap(Gap { error: said, ..error.gap() });
+                self.gap(Gap { error: error_text, ..error.gap() });
                 // A condition that resolves within a minute needs no notification.
                 if !(error.kind == CallErrorKind::Throttled || error.kind.is_unanswered()) {
                     let notification = job.notify_not_terminated(placed, &error.to_string(), self.run.cloud.home());

@@ -27,8 +27,8 @@ pub(super) struct MachineSightings(BTreeMap<(Region, ResourceId), MachineSightin
 type MachineSighting = (MachineSight, Option<MachineHold>);
 
 impl MachineSightings {
-    pub(super) fn insert(&mut self, region: Region, looked: MachineObservation) {
-        self.0.insert((region, looked.instance), (looked.sight, looked.hold));
+    pub(super) fn insert(&mut self, region: Region, machine: MachineObservation) {
+        self.0.insert((region, machine.instance), (machine.sight, machine.hold));
     }
 
     fn find(&self, placed: &JobMachine) -> Option<MachineSighting> {
@@ -73,12 +73,12 @@ impl JobsRun<'_> {
         }
         let aws = self.run.cloud;
         let looks = by_region.into_iter().map(|(region, ids)| async move {
-            let looked = cloud::jobs::observe_machines(aws, &region, &ids, now).await;
-            (region, ids, looked)
+            let observed = cloud::jobs::observe_machines(aws, &region, &ids, now).await;
+            (region, ids, observed)
         });
-        for (region, ids, looked) in join_all(looks).await {
-            match looked {
-                Ok(looked) => looked.into_iter().for_each(|one| self.sights.insert(region.clone(), one)),
+        for (region, ids, observed) in join_all(looks).await {
+            match observed {
+                Ok(machines) => machines.into_iter().for_each(|one| self.sights.insert(region.clone(), one)),
                 Err(error) => {
                     self.gap(error.gap());
                     // A query without an answer is not repeated in this run.
@@ -109,7 +109,7 @@ impl JobsRun<'_> {
         let dependencies =
             if wants.dependencies { Box::pin(self.observe_dependencies(job)).await } else { BTreeMap::new() };
         let earlier_members = if wants.earlier_members { self.count_earlier_members(job).await } else { None };
-        let of_attempt = |attempt: &u32| *attempt == job.machine_attempt();
+        let is_current = |attempt: &u32| *attempt == job.machine_attempt();
         JobFacts {
             may_act: self.may_act,
             no_progress_attempts_max: self.config.jobs.no_progress_attempts_max,
@@ -118,9 +118,9 @@ impl JobsRun<'_> {
             reaped,
             previous_attempt,
             head: known.head.clone().filter(|_| wants.head),
-            heartbeat: known.heartbeat.filter(|(attempt, _)| wants.heartbeat && of_attempt(attempt)).map(|(_, at)| at),
+            heartbeat: known.heartbeat.filter(|(attempt, _)| wants.heartbeat && is_current(attempt)).map(|(_, at)| at),
             command_runs: wants.heartbeat && known.command_runs == Some(job.machine_attempt()),
-            exit: known.exit.clone().filter(|(attempt, _)| wants.exit && of_attempt(attempt)).map(|(_, exit)| exit),
+            exit: known.exit.clone().filter(|(attempt, _)| wants.exit && is_current(attempt)).map(|(_, exit)| exit),
             cancel: known.cancel.clone().filter(|_| wants.cancel),
             dependencies,
             earlier_members,
@@ -135,7 +135,7 @@ impl JobsRun<'_> {
         }
         let id = std::slice::from_ref(&placed.instance);
         match cloud::jobs::observe_machines(self.run.cloud, &placed.region, id, self.now()).await {
-            Ok(looked) => looked.into_iter().next().map(|one| (one.sight, one.hold)).unwrap_or_default(),
+            Ok(machines) => machines.into_iter().next().map(|one| (one.sight, one.hold)).unwrap_or_default(),
             Err(error) => {
                 self.gap(error.gap());
                 MachineSighting::default()

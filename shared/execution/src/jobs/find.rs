@@ -37,9 +37,9 @@ impl JobsRun<'_> {
     pub(super) async fn named_by(
         &mut self,
         hint: &EventHint,
-        looked: Option<Result<Vec<MachineObservation>, CallError>>,
+        machines: Option<Result<Vec<MachineObservation>, CallError>>,
     ) -> Vec<NamedJob> {
-        match (hint, looked) {
+        match (hint, machines) {
             (EventHint::Object { key, decoded, .. }, _) => {
                 let named = match self.job_of_object(key).await {
                     None => match decoded {
@@ -51,8 +51,8 @@ impl JobsRun<'_> {
                 // A member of a sweep can be cancelled before it has begun.
                 self.read(named.into_iter().flatten().collect(), false).await
             }
-            (EventHint::Instance { region, instance, .. }, Some(Ok(looked))) => {
-                self.jobs_of_instance(region, instance, looked).await
+            (EventHint::Instance { region, instance, .. }, Some(Ok(machines))) => {
+                self.jobs_of_instance(region, instance, machines).await
             }
             // A warning leaves two minutes, so the states of the jobs are searched for its instance. Other events can wait for the next sweep.
             (EventHint::Instance { warned: false, .. }, Some(Err(error))) => {
@@ -114,9 +114,9 @@ impl JobsRun<'_> {
         &mut self,
         region: &Region,
         instance: &ResourceId,
-        looked: Vec<MachineObservation>,
+        machines: Vec<MachineObservation>,
     ) -> Vec<NamedJob> {
-        let Some(found) = looked.into_iter().find(|one| one.instance == *instance) else { return Vec::new() };
+        let Some(found) = machines.into_iter().find(|one| one.instance == *instance) else { return Vec::new() };
         let Some(job) = found.job.as_deref().and_then(|job| JobId::read(job).ok()) else { return Vec::new() };
         let attempt = found.attempt;
         self.sights.insert(region.clone(), found);

@@ -143,7 +143,7 @@ impl JobsRun<'_> {
         let answer = InboxAnswer { job: Some(id.clone()), members, ..answer };
         let acceptance = Acceptance { key: submission.key.clone(), answer, before };
         if members.is_some() {
-            // Only this answer says that its team was told: it comes after the message. The members are in the next run's turn, each team's
+            // Only this answer shows that its team was notified: it comes after the message. The members are in the next run's turn, each team's
             // beside those of the others.
             self.with_findings(|found| found.accepted_sweeps.push(acceptance));
             return Ok(None);

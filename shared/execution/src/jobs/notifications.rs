@@ -22,27 +22,27 @@ use crate::AT_ONCE;
 struct UnsentNotification {
     job: Job,
     etag: Option<String>,
-    said: JobNotification,
+    pending: JobNotification,
 }
 
 /// The jobs and sweeps that are recorded as notified after their team got the message.
 struct UnsentNotifications {
-    of_jobs: Vec<UnsentNotification>,
-    /// Sweeps of which all members are over.
-    of_sweeps: Vec<(JobId, Notification)>,
+    jobs: Vec<UnsentNotification>,
+    /// Sweeps whose members are all over.
+    ended_sweeps: Vec<(JobId, Notification)>,
     accepted_sweeps: Vec<Acceptance>,
 }
 
 impl UnsentNotification {
     /// `None` if it was sent.
     fn from_job((job, etag): (Job, Option<String>), may_act: bool) -> Option<Self> {
-        let said = pending_notification(&job, may_act)?;
-        Some(Self { job, etag, said })
+        let pending = pending_notification(&job, may_act)?;
+        Some(Self { job, etag, pending })
     }
 }
 
 fn pending_notification(job: &Job, may_act: bool) -> Option<JobNotification> {
-    job.notification_in(may_act).filter(|said| job.notified.as_ref() != Some(&said.fingerprint))
+    job.notification_in(may_act).filter(|one| job.notified.as_ref() != Some(&one.fingerprint))
 }
 
 /// Returns `true` if all notifications of a job were sent.
@@ -68,15 +68,15 @@ impl JobsRun<'_> {
         worked: Vec<(Job, Option<String>)>,
         is_of_all: bool,
     ) -> JobsReport {
-        let untold: Vec<UnsentNotification> =
+        let jobs: Vec<UnsentNotification> =
             worked.into_iter().filter_map(|one| UnsentNotification::from_job(one, self.may_act)).collect();
         let RunFindings { gaps, notifications, ended_sweeps, accepted_sweeps, .. } = self.with_findings(std::mem::take);
         let notifications: Vec<Notification> =
             notifications.into_iter().map(|one| address_folder(one, self.config)).collect();
-        let untold = UnsentNotifications { of_jobs: untold, of_sweeps: ended_sweeps, accepted_sweeps };
-        if is_of_all || !untold.of_jobs.is_empty() || !gaps.is_empty() || !notifications.is_empty() {
+        let unsent = UnsentNotifications { jobs, ended_sweeps, accepted_sweeps };
+        if is_of_all || !unsent.jobs.is_empty() || !gaps.is_empty() || !notifications.is_empty() {
             let base = self.run.report_without_steps(report.seen, gaps);
-            report.gaps = self.tell(base, untold, notifications, (&report, is_of_all)).await;
+            report.gaps = self.send_and_record(base, unsent, notifications, (&report, is_of_all)).await;
         } else {
             let unrecorded = self.record(&mut report, is_of_all).await;
             report.gaps.extend(unrecorded);
@@ -98,10 +98,10 @@ impl JobsRun<'_> {
     }
 
     /// Sends the notifications and records what was done, with the gaps of both. A gap that comes too late for this run's messages is owed.
-    async fn tell(
+    async fn send_and_record(
         &self,
         mut base: Report,
-        untold: UnsentNotifications,
+        unsent: UnsentNotifications,
         besides: Vec<Notification>,
         (report, is_of_all): (&JobsReport, bool),
     ) -> Vec<Gap> {
@@ -117,13 +117,13 @@ impl JobsRun<'_> {
                 .chain(besides)
                 .collect()
         };
-        let UnsentNotifications { of_jobs: untold, of_sweeps, accepted_sweeps } = untold;
-        let of_jobs = untold.iter().map(|one| &one.said.notification);
-        let of_ended = of_sweeps.iter().map(|(_, notification)| notification);
-        let all: Vec<Notification> = remembered.iter().chain(of_jobs).chain(of_ended).cloned().collect();
+        let UnsentNotifications { jobs, ended_sweeps, accepted_sweeps } = unsent;
+        let about_jobs = jobs.iter().map(|one| &one.pending.notification);
+        let about_sweeps = ended_sweeps.iter().map(|(_, notification)| notification);
+        let all: Vec<Notification> = remembered.iter().chain(about_jobs).chain(about_sweeps).cloned().collect();
         let delivered = run.notify_teams(&mut base, &all, &recalled.memory).await;
-        self.write_down(&mut base, untold, &delivered).await;
-        for (sweep, _) in of_sweeps.iter().filter(|(_, notification)| delivered.contains(&notification.team)) {
+        self.record_sent(&mut base, jobs, &delivered).await;
+        for (sweep, _) in ended_sweeps.iter().filter(|(_, notification)| delivered.contains(&notification.team)) {
             let forgotten = run.store.forget_sweep(sweep).await;
             base.gaps.extend(forgotten.err().map(|error| error.gap(run.cloud.home())));
         }
@@ -144,15 +144,15 @@ impl JobsRun<'_> {
     /// While the log cannot be read, actions are notified all the same, and conditions once an hour: each minute would be too often, and silence
     /// would hide the fault.
     fn notify_without_log(&self, base: &Report, besides: Vec<Notification>, is_its_turn: bool) -> Vec<Notification> {
-        let of_gaps = base.gaps.iter().map(|gap| notify::gap_notification(gap, self.run.cloud.home()));
-        of_gaps.chain(besides).filter(|one| is_its_turn || one.kind == NotificationKind::Event).collect()
+        let about_gaps = base.gaps.iter().map(|gap| notify::gap_notification(gap, self.run.cloud.home()));
+        about_gaps.chain(besides).filter(|one| is_its_turn || one.kind == NotificationKind::Event).collect()
     }
 
     /// A run that has written the job since notifies again: no notification is lost, but a message may come twice.
-    async fn write_down(&self, base: &mut Report, untold: Vec<UnsentNotification>, delivered: &BTreeSet<String>) {
-        let heard = untold.into_iter().filter(|one| delivered.contains(&one.said.notification.team));
-        let writes = stream::iter(heard).map(|UnsentNotification { job, etag, said }| async move {
-            let job = Job { notified: Some(said.fingerprint), ..job };
+    async fn record_sent(&self, base: &mut Report, unsent: Vec<UnsentNotification>, delivered: &BTreeSet<String>) {
+        let sent = unsent.into_iter().filter(|one| delivered.contains(&one.pending.notification.team));
+        let writes = stream::iter(sent).map(|UnsentNotification { job, etag, pending }| async move {
+            let job = Job { notified: Some(pending.fingerprint), ..job };
             match self.run.store.write_job(&job, etag.as_deref()).await {
                 Ok(_) if job.is_closed() => self.run.store.forget_active(&job.job).await,
                 Ok(_) | Err(StoreError::Lost { .. }) => Ok(()),

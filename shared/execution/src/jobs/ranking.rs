@@ -89,9 +89,9 @@ impl JobsRun<'_> {
         let regions = if regions.is_empty() { &home[..] } else { regions };
         let looks = regions.iter().map(|region| self.asked.pools(self.run.cloud, region, &job.terms));
         let (mut pools, mut unasked) = (Vec::new(), Vec::new());
-        for looked in join_all(looks).await {
-            match looked {
-                Ok(of_region) => pools.extend(of_region),
+        for answer in join_all(looks).await {
+            match answer {
+                Ok(found) => pools.extend(found),
                 Err(error) => {
                     let passes = error.kind == CallErrorKind::Throttled || error.kind.is_unanswered();
                     unasked.push((error.to_string(), passes));
@@ -121,8 +121,8 @@ impl JobsRun<'_> {
             })
         });
         let (mut images, mut unfit) = (Vec::new(), Vec::new());
-        for looked in join_all(looks).await {
-            match looked {
+        for found in join_all(looks).await {
+            match found {
                 Ok(image) => images.push(image),
                 Err(why) => unfit.push(why),
             }

@@ -151,7 +151,7 @@ impl JobsRun<'_> {
         listed.map_err(|error| self.gap(error.gap(self.run.cloud.home()))).ok()
     }
 
-    /// Finds the sweeps of which all members are over, and what is said of them. They stay on the index until that was sent.
+    /// Finds the sweeps whose members are all over, each with its notification. They stay on the index until that was sent.
     pub(super) async fn find_ended_sweeps(&self) {
         let listed = std::mem::take(&mut *self.sweeps.listed.lock().unwrap_or_else(PoisonError::into_inner));
         let quiet = listed.into_iter().filter(|sweep| !self.sweeps.busy.contains(sweep));
@@ -171,10 +171,10 @@ impl JobsRun<'_> {
                 Some(results.map(|found| found.map(notify)))
             };
             match self.or_gap(&sweep, Box::pin(ended)).await {
-                Some(Ok(Some(said))) => {
+                Some(Ok(Some(notification))) => {
                     // One that cannot be read keeps no other from its turn.
                     read += 1;
-                    self.with_findings(|found| found.ended_sweeps.push((sweep, said)));
+                    self.with_findings(|found| found.ended_sweeps.push((sweep, notification)));
                 }
                 Some(Ok(None)) | None => {}
                 Some(Err(error)) => self.gap(error.gap(self.run.cloud.home())),

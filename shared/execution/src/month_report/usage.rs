@@ -46,12 +46,12 @@ pub(super) async fn read(
     let names = config.metrics.nvidia.clone().unwrap_or_default();
     let mut series_left = SERIES_MAX;
     for region in &regions {
-        let of_region: Vec<&Instance> = queried.iter().copied().filter(|one| one.region == *region).collect();
+        let in_region: Vec<&Instance> = queried.iter().copied().filter(|one| one.region == *region).collect();
         let (mut samples, mut offers) = (Samples::new(), Vec::new());
-        if !of_region.is_empty() {
+        if !in_region.is_empty() {
             let history = async {
                 let Some(names) = &config.metrics.nvidia else { return Ok((Samples::new(), 0)) };
-                usage_history(aws, region, &of_region, names, (facts.now, series_left)).await
+                usage_history(aws, region, &in_region, names, (facts.now, series_left)).await
             };
             let history = timeout_at(until, history).await;
             let history = history.unwrap_or_else(|_| Err(late("cloudwatch:GetMetricData", region, timeout)));
@@ -64,9 +64,9 @@ pub(super) async fn read(
         }
         series_left = series_left.saturating_sub(samples.values().map(Vec::len).sum());
         for instance in all.iter().filter(|one| one.region == *region) {
-            let of_instance = samples.get(&instance.id).map(Vec::as_slice).unwrap_or_default();
+            let its_samples = samples.get(&instance.id).map(Vec::as_slice).unwrap_or_default();
             let work = || {
-                let used = InstanceUsage::from_samples(instance, of_instance, &names, (&facts.prices, config));
+                let used = InstanceUsage::from_samples(instance, its_samples, &names, (&facts.prices, config));
                 usage.add(&used, used.findings(&offers, &facts.prices, config));
             };
             or_gap((region, &instance.id), &mut gaps, work);

@@ -1,4 +1,4 @@
-//! Reports about devices, and a look at what is published instead of them. Only the names of metrics are listed.
+//! Reports about devices, and the metrics that are published instead of them. Only the names of metrics are listed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,14 +34,14 @@ pub async fn device_reports(
     let mut reports = BTreeMap::new();
     let mut unowned = BTreeMap::new();
     for accelerator in [Accelerator::Nvidia, Accelerator::Amd, Accelerator::Neuron] {
-        let of_kind: Vec<&Instance> =
+        let instances_of_kind: Vec<&Instance> =
             instances.iter().copied().filter(|one| one.machine.accelerator == accelerator).collect();
-        let Some(names) = metrics.series_names(accelerator).filter(|_| !of_kind.is_empty()) else { continue };
-        let owners = SeriesOwners::among(of_kind.iter().copied(), names);
+        let Some(names) = metrics.series_names(accelerator).filter(|_| !instances_of_kind.is_empty()) else { continue };
+        let owners = SeriesOwners::among(instances_of_kind.iter().copied(), names);
         let listed = cloud.series(region, names, true, &owners).await?;
         unowned.insert(accelerator, unowned_of(&listed, &owners));
         let by_instance = devices(listed, &owners);
-        for instance in of_kind {
+        for instance in instances_of_kind {
             let listed = by_instance.get(&instance.id).map(Vec::as_slice).unwrap_or_default();
             reports.insert(instance.id.clone(), DeviceReport::from_listed(instance, listed, names));
         }
@@ -81,7 +81,7 @@ pub(super) async fn explain_reports<'a, 'r>(
         report.add_other_metrics(&published, names);
         Ok(())
     });
-    let looked: Vec<Result<(), CallError>> =
+    let results: Vec<Result<(), CallError>> =
         stream::iter(lookups).buffer_unordered(LOOKUPS_AT_ONCE_MAX).collect().await;
-    looked.into_iter().filter_map(Result::err).collect()
+    results.into_iter().filter_map(Result::err).collect()
 }

@@ -20,12 +20,12 @@ pub(crate) async fn live(session: &Rc<Session>, run: &Run<'_, Session, Session>)
     let id = session.facts().id;
     session.account().read_budgets(id, run.now.as_second());
     let Ok(planned) = sagemaker::plan(run).await else { return };
-    session.decided(&planned.plan, planned.seen.resources.items.len());
+    session.decided(&planned.plan, planned.observation.resources.items.len());
     let done = planned.plan.steps.iter().filter(|step| step.action.ending().is_some());
     *session.interfered.borrow_mut() = done.map(|step| step.target.resource.clone()).collect();
     {
         let mut account = session.account();
-        account.planned(&planned.plan, &planned.seen.resources, &session.facts());
+        account.planned(&planned.plan, &planned.observation.resources, &session.facts());
         account.log_skipped(&planned.plan);
     }
     session.may_act().await;

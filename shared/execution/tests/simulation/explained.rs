@@ -1,6 +1,7 @@
 //! The explanation of an instance equals the run's step, and the order in which EC2 lists instances changes nothing.
 
-use execution::instances::Planned;
+use execution::Planned;
+use execution::instances::InstancesObservation;
 use jiff::Timestamp;
 use model::instance::InstanceState;
 use model::mode::Mode;
@@ -14,20 +15,20 @@ use reaping::instances::{decide, explain};
 const SHUFFLED_RUN: usize = 16;
 
 /// A difference between the plan and the explanation of one instance, another one in each run.
-pub(crate) fn find_contradiction(planned: &Planned, run: u64, now: Timestamp) -> Option<String> {
-    let Planned { plan, seen, .. } = planned;
+pub(crate) fn find_contradiction(planned: &Planned<InstancesObservation>, run: u64, now: Timestamp) -> Option<String> {
+    let Planned { plan, observation, .. } = planned;
     let run = usize::try_from(run).unwrap_or(0);
-    let instances = &seen.instances.items;
+    let instances = &observation.instances.items;
     if run.is_multiple_of(SHUFFLED_RUN) {
         let items = instances.iter().rev().cloned().collect();
-        let shuffled = Observation { items, gaps: seen.instances.gaps.clone() };
-        if decide(&shuffled, &seen.usages, &seen.recalled.memory, &seen.policy, now) != *plan {
+        let shuffled = Observation { items, gaps: observation.instances.gaps.clone() };
+        if decide(&shuffled, &observation.usages, &observation.recalled.memory, &observation.policy, now) != *plan {
             return Some("the plan depends on the order of the instances".to_owned());
         }
     }
     let instance = instances.get(run.checked_rem(instances.len())?)?;
-    let log = seen.recalled.memory.get(&instance.region)?;
-    let explained = explain(instance, seen.usages.get(&instance.id), log, &seen.policy, now)?;
+    let log = observation.recalled.memory.get(&instance.region)?;
+    let explained = explain(instance, observation.usages.get(&instance.id), log, &observation.policy, now)?;
     let step = plan.steps.iter().find(|step| step.target.resource == instance.id);
     let skipped = plan.skipped.iter().find(|skipped| skipped.target.resource == instance.id);
     let agrees = match (&explained.decision, step, skipped) {

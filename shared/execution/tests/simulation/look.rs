@@ -35,7 +35,7 @@ pub(crate) async fn live(session: &Rc<Session>, run: &Run<'_, Session, Session>)
     if let Some(contradiction) = find_contradiction(&planned, session.facts().id, run.now) {
         session.account().oracle.violated(run.now.as_second(), contradiction);
     }
-    let seen = std::mem::take(&mut planned.seen.instances.items);
+    let seen = std::mem::take(&mut planned.observation.instances.items);
     session.decided(&planned.plan, seen.len());
     let ends = planned.plan.steps.iter().filter(|step| step.action.stops_or_deletes());
     *session.interfered.borrow_mut() = ends.map(|step| step.target.resource.clone()).collect();

@@ -26,14 +26,14 @@ pub(crate) const FUNCTION: &str = "reap-volumes";
 /// Carries out one run. Between its decision and its action a colleague may intervene, or time may pass.
 pub(crate) async fn live(session: &Rc<Session>, run: &Run<'_, Session, Session>) {
     let Ok(planned) = volumes::plan(run).await else { return };
-    session.decided(&planned.plan, planned.seen.storage.volumes.items.len());
+    session.decided(&planned.plan, planned.observation.storage.volumes.items.len());
     let is_of_volume = |step: &&Step| matches!(step.action, Action::Volume(..));
     let done = planned.plan.steps.iter().filter(is_of_volume).filter(|step| step.action.ending().is_some());
     *session.interfered.borrow_mut() = done.map(|step| step.target.resource.clone()).collect();
     {
         let mut account = session.account();
         let SimulatedAccount { oracle, world, .. } = &mut *account;
-        oracle.planned(&planned.plan, &planned.seen.storage, world, &session.facts());
+        oracle.planned(&planned.plan, &planned.observation.storage, world, &session.facts());
         account.log_skipped(&planned.plan);
     }
     session.may_act().await;

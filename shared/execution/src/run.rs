@@ -1,0 +1,365 @@
+//! One run, in this order, for every function and every mode:
+//!
+//! 1. Observe: read the configuration, the topic's subscriptions and the prices (`Run::prepare`), then the logs of earlier notifications and
+//!    the account (`observe` of each kind).
+//! 2. Decide: make the plan from that alone (`plan` of each kind). It names each resource once.
+//! 3. Record ahead: write the plan to the audit trail, and the coming stops, terminations and snapshots to the logs. If a record cannot be
+//!    written, the run carries out none of the actions that need it.
+//! 4. Act on all steps but announcements. Stops and deletions run first, so that the message can report their outcome.
+//! 5. Notify: one message a team, or several if one cannot hold all.
+//! 6. Write the labels of accepted announcements. A resource is labelled only after SNS accepted its notification.
+//! 7. Record the plan with all outcomes in the audit trail.
+//! 8. Remember announcements, actions and notifications in the logs.
+//!
+//! One failure never stops the other steps.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use billing::budget::BudgetStatuses;
+use billing::price::PriceBook;
+use futures::future::join;
+use jiff::Timestamp;
+use model::channels::NotificationChannels;
+use model::config::Config;
+use model::id::{Region, ResourceId, RunId};
+use model::mode::Mode;
+use model::notification_log::{Notification, NotificationLogs};
+use model::observation::{Gap, GapKind, Observation};
+use notify::AcceptedNotifications;
+use plan::report::{AuditRecord, Report, RunUsage, StepOutcome};
+use plan::{Plan, Step, Target};
+use ports::{Cloud, ConfigLoadError, Documents, StoreError};
+use reaping::job_ownership::JobStates;
+use reaping::policy::Policy;
+
+use crate::{OBSERVATION_TIMEOUT_MIN, RESERVE, RecalledLogs, prices};
+
+/// One run of one function, on AWS or on what stands for it.
+pub struct Run<'a, C, D> {
+    /// AWS, except for the bucket.
+    pub cloud: &'a C,
+    /// The bucket.
+    pub store: &'a D,
+    /// The channels that notify people of the run.
+    pub channels: &'a NotificationChannels,
+    /// The function's name.
+    pub function: &'static str,
+    /// The run's id.
+    pub id: RunId,
+    /// `CURFEW_MODE`.
+    pub mode: Mode,
+    /// Time when the run began.
+    pub now: Timestamp,
+    /// Time when the run is cut off.
+    pub deadline: Timestamp,
+    /// The clock by which the run measures the time until `deadline`.
+    pub clock: &'a dyn Fn() -> Timestamp,
+    /// For `curfew apply`: the resources that the person chose. The run ignores all others.
+    pub chosen: Option<&'a ChosenResources>,
+    /// Observer of each step, called as soon as its outcome is known; functions use [`log`](crate::log).
+    pub progress: &'a dyn Fn(&Step, &StepOutcome),
+    /// A flag that halts the run: while it is `true`, no further step begins.
+    pub halted: Option<&'a AtomicBool>,
+}
+
+/// Resources, each with its region.
+pub type ChosenResources = BTreeSet<(Region, ResourceId)>;
+
+/// The subscriptions of the topic, as far as they decide whether Curfew may enforce.
+pub enum Subscribers {
+    /// At least one subscription is confirmed.
+    Confirmed,
+    /// No subscription is confirmed: enforcing is refused.
+    NoneConfirmed(Gap),
+    /// Unknown: this run stops and deletes nothing.
+    Unknown(Gap),
+}
+
+/// An observation that a plan is based on, with what the run needs to carry that plan out.
+pub trait RunObservation {
+    /// The observed regions, and the notifications of earlier runs.
+    fn into_regions_and_logs(self) -> (Vec<Region>, RecalledLogs);
+}
+
+/// A run after step 2: it has observed and decided, and has not acted yet.
+pub struct Planned<O> {
+    /// The steps that the run will carry out.
+    pub plan: Plan,
+    /// The observation that the plan is based on.
+    pub observation: O,
+    pub(crate) subscribers: Subscribers,
+}
+
+impl<O: RunObservation> Planned<O> {
+    /// Carries the plan out, and reports the outcomes.
+    pub async fn carry_out(self, run: &Run<'_, impl Cloud, impl Documents>) -> Report {
+        let (regions, recalled) = self.observation.into_regions_and_logs();
+        run.carry_out(self.plan, regions, self.subscribers, recalled).await
+    }
+}
+
+impl<C: Cloud, D: Documents> Run<'_, C, D> {
+    /// Reads the configuration, the subscriptions and the prices. People are notified of a configuration that is refused or cannot be read.
+    ///
+    /// # Errors
+    /// If the configuration was refused, or could not be read.
+    pub async fn prepare(&self) -> Result<(Policy, Subscribers), ConfigLoadError> {
+        let config = self.config().await?;
+        let (subscribers, prices) = join(self.subscribers(), prices::load(self.store, &config, self.now)).await;
+        Ok((self.policy(config, &subscribers, prices), subscribers))
+    }
+
+    /// Prepares a run that requests prices itself with [`prices::refresh`], after it knows which ones.
+    ///
+    /// # Errors
+    /// If the configuration was refused, or could not be read.
+    pub async fn prepare_without_prices(&self) -> Result<(Policy, Subscribers), ConfigLoadError> {
+        let config = self.config().await?;
+        let subscribers = self.subscribers().await;
+        Ok((self.policy(config, &subscribers, PriceBook::dated()), subscribers))
+    }
+
+    pub(crate) async fn config(&self) -> Result<Config, ConfigLoadError> {
+        let read = self.store.read_config().await;
+        if let Err(fault) = &read {
+            self.notify_refused_config(&fault.to_string()).await;
+        }
+        read
+    }
+
+    fn policy(&self, config: Config, subscribers: &Subscribers, prices: PriceBook) -> Policy {
+        let ceiling = if matches!(subscribers, Subscribers::NoneConfirmed(_)) { Mode::Observe } else { self.mode };
+        Policy { config, ceiling, prices, budgets: BudgetStatuses::default(), jobs: JobStates::default() }
+    }
+
+    /// Returns `true` if the run is about this resource.
+    #[must_use]
+    pub fn is_about(&self, region: &Region, resource: &ResourceId) -> bool {
+        self.chosen.is_none_or(|chosen| chosen.contains(&(region.clone(), resource.clone())))
+    }
+
+    /// Returns the regions to observe.
+    pub(crate) async fn regions(&self, config: &Config) -> Observation<Region> {
+        let mut regions = self.cloud.regions(config).await;
+        if let Some(chosen) = self.chosen {
+            regions.items.retain(|region| chosen.iter().any(|(chosen_region, _)| chosen_region == region));
+        }
+        regions
+    }
+
+    /// Carries a plan out, and reports the outcomes. A run about chosen resources ignores the rest of the plan.
+    pub async fn carry_out(
+        &self,
+        plan: Plan,
+        regions: Vec<Region>,
+        subscribers: Subscribers,
+        recalled: RecalledLogs,
+    ) -> Report {
+        self.carry_out_and_notify(plan, regions, subscribers, recalled, Vec::new()).await
+    }
+
+    /// Carries a plan out, reports the outcomes, and also sends the `pending` notifications of an earlier run: steps 3 to 8 of a run.
+    pub async fn carry_out_and_notify(
+        &self,
+        mut plan: Plan,
+        regions: Vec<Region>,
+        subscribers: Subscribers,
+        mut recalled: RecalledLogs,
+        pending: Vec<Notification>,
+    ) -> Report {
+        let is_about = |target: &Target| self.is_about(&target.region, &target.resource);
+        plan.steps.retain(|step| is_about(&step.target));
+        plan.skipped.retain(|skipped| is_about(&skipped.target));
+        let report = Report::from_plan(plan, self.function, self.id.clone(), self.now, self.mode, regions);
+        let mut report = Report { has_only_chosen_resources: self.chosen.is_some(), ..report };
+        let may_stop = check_subscribers(&mut report, subscribers) && self.record_ahead(&mut report).await;
+        let unrecorded = if may_stop { self.log_ahead(&mut report, &mut recalled).await } else { BTreeSet::new() };
+        // If AWS refused the label before, this run tries it before the message promises an action.
+        let is_marked_first = |step: &Step| {
+            step.action.announced_actions().is_some() && step.refused_at.is_some() && !step.already_notified
+        };
+        self.act(&mut report, |step| {
+            (step.action.announced_actions().is_none() || is_marked_first(step))
+                && (may_stop || !step.action.stops_or_deletes())
+                && !(changes_more_than_labels(step) && unrecorded.contains(&step.target.region))
+        })
+        .await;
+        let mut notifications = notify::notifications(&report, &recalled.memory, recalled.home(), self.now);
+        notifications.extend(pending);
+        let delivered = self.notify_teams(&mut report, &notifications, &recalled.memory).await;
+        let accepted = AcceptedNotifications::new(&notifications, &delivered);
+        self.act(&mut report, |step| {
+            step.action.announced_actions().is_some() && !is_marked_first(step) && accepted.has_announcement(step)
+        })
+        .await;
+        let gap = self.record(&mut report).await;
+        report.gaps.extend(gap);
+        self.record_notifications(&mut report, &notifications, &delivered, &recalled).await;
+        report
+    }
+
+    /// The report of a run that changes no resource by itself.
+    pub(crate) fn report_without_steps(&self, seen: usize, gaps: Vec<Gap>) -> Report {
+        Report {
+            function: self.function,
+            run: self.id.clone(),
+            at: self.now,
+            mode: self.mode,
+            regions: Vec::new(),
+            seen,
+            steps: Vec::new(),
+            skipped: Vec::new(),
+            gaps,
+            usage: RunUsage::default(),
+            has_only_chosen_resources: false,
+        }
+    }
+
+    /// Notifies people of a refused configuration, once a day.
+    pub(crate) async fn notify_refused_config(&self, refusal: &str) {
+        let home = self.cloud.home();
+        let recalled = self.recall(std::slice::from_ref(home)).await;
+        let mut report = self.report_without_steps(0, Vec::new());
+        let notification = notify::refused_config_notification(home, refusal, &recalled.memory, self.now);
+        let notifications: Vec<Notification> = notification.into_iter().collect();
+        let delivered = self.notify_teams(&mut report, &notifications, &recalled.memory).await;
+        self.record_notifications(&mut report, &notifications, &delivered, &recalled).await;
+    }
+
+    /// Reads whether a subscription is confirmed. Calls SNS only if something could be enforced.
+    pub(crate) async fn subscribers(&self) -> Subscribers {
+        if self.mode == Mode::Observe {
+            return Subscribers::Confirmed;
+        }
+        let topic_arn = &self.channels.topic_arn;
+        match self.cloud.has_confirmed_subscription(topic_arn).await {
+            Ok(true) => Subscribers::Confirmed,
+            Ok(false) => {
+                let error = format!(
+                    "the topic {topic_arn} has no confirmed subscription, so Curfew only observes; \
+                     subscribe somebody and confirm the e-mail"
+                );
+                let call = "sns:ListSubscriptionsByTopic";
+                Subscribers::NoneConfirmed(Gap::new(self.cloud.home(), call, error, GapKind::Part))
+            }
+            Err(error) => Subscribers::Unknown(error.gap()),
+        }
+    }
+
+    /// Time limit of each kind of reading: a third of the run's time. If observing, querying and reading jobs all hang, no time is left to
+    /// act, and the next run does it.
+    #[must_use]
+    pub fn timeout(&self) -> Duration {
+        let left = self.deadline.duration_since(self.now).saturating_sub(RESERVE);
+        (Duration::try_from(left).unwrap_or_default() / 3).max(OBSERVATION_TIMEOUT_MIN)
+    }
+
+    /// Writes the plan to the audit trail before the first stop or deletion, so that a run that is cut off leaves a trace. `false` if that
+    /// failed: then the run stops and deletes nothing.
+    async fn record_ahead(&self, report: &mut Report) -> bool {
+        if !report.steps.iter().any(|(step, _)| stops_or_deletes_now(step)) {
+            return true;
+        }
+        let Some(gap) = self.record(report).await else { return true };
+        set_reason_not_done(
+            report,
+            &format!("not done, because the audit record could not be written: {}", gap.in_run()),
+        );
+        report.gaps.push(gap);
+        false
+    }
+
+    /// Writes to the logs what this run is about to carry out. Returns the regions whose log could not be written, because another run is
+    /// active there, or the bucket fails: there the run may carry out nothing that only the log would know.
+    async fn log_ahead(&self, report: &mut Report, recalled: &mut RecalledLogs) -> BTreeSet<Region> {
+        let ahead = notify::record_ahead(&recalled.memory, report);
+        let mut unrecorded = BTreeSet::new();
+        for (region, log) in ahead {
+            let Err(error) = self.write_log(recalled, &region, log).await else { continue };
+            let why = format!("not done, because the log of notifications could not be written: {error}");
+            let is_lost = |step: &Step| step.target.region == region && changes_more_than_labels(step);
+            for (_, outcome) in report.steps.iter_mut().filter(|(step, _)| is_lost(step)) {
+                outcome.error = Some(why.clone());
+            }
+            // Another run is active there, and carries out the same.
+            if !matches!(error, StoreError::Lost { .. }) {
+                report.gaps.push(error.gap(&region));
+            }
+            unrecorded.insert(region);
+        }
+        unrecorded
+    }
+
+    pub(crate) async fn record(&self, report: &mut Report) -> Option<Gap> {
+        report.usage += self.cloud.take_usage();
+        (report.usage.runs, report.usage.milliseconds) = (1, self.elapsed_milliseconds());
+        let report = &*report;
+        let written = self.store.write_audit(&AuditRecord::key(report), &AuditRecord::from_report(report)).await;
+        written.err().map(|error| error.gap(self.cloud.home()))
+    }
+
+    pub(crate) fn elapsed_milliseconds(&self) -> u64 {
+        u64::try_from((self.clock)().duration_since(self.now).as_millis()).unwrap_or_default()
+    }
+
+    /// Writes the logs of notifications. If that fails the next run repeats its messages, so this run notifies people of the reason.
+    pub(crate) async fn record_notifications(
+        &self,
+        report: &mut Report,
+        notifications: &[Notification],
+        delivered: &BTreeSet<String>,
+        recalled: &RecalledLogs,
+    ) {
+        let late = notify::late_notifications(report, notifications, &recalled.memory, recalled.home(), self.now);
+        let after = notify::update_log(&recalled.memory, report, notifications, &late, delivered, self.now);
+        let events = notify::events(report, &late.iter().collect::<Vec<_>>());
+        report.gaps.extend(self.copy_to_channels(&[], &events).await);
+        let gaps = self.write_notices(recalled, &after).await;
+        // A person who applies a plan sees the gap, and may lack the permission themselves.
+        if !gaps.is_empty() && self.chosen.is_some() {
+            report.gaps.extend(gaps);
+        } else if !gaps.is_empty() {
+            let notifications: Vec<Notification> =
+                gaps.iter().map(|gap| notify::gap_notification(gap, recalled.home())).collect();
+            self.notify_teams(report, &notifications, &NotificationLogs::new()).await;
+            report.gaps.extend(gaps);
+        }
+        for gap in &report.gaps {
+            tracing::warn!(region = gap.region.as_str(), call = gap.call, "{}", gap.in_run());
+        }
+    }
+}
+
+/// Returns `true` if the topic's subscriptions allow the run to stop and delete.
+fn check_subscribers(report: &mut Report, subscribers: Subscribers) -> bool {
+    let (gap, may_stop) = match subscribers {
+        Subscribers::Confirmed => return true,
+        // The plan only observes.
+        Subscribers::NoneConfirmed(gap) => (gap, true),
+        Subscribers::Unknown(gap) => (gap, false),
+    };
+    if !may_stop {
+        set_reason_not_done(
+            report,
+            &format!("not done, because the topic's subscriptions could not be read: {}", gap.in_run()),
+        );
+    }
+    report.gaps.push(gap);
+    may_stop
+}
+
+fn changes_more_than_labels(step: &Step) -> bool {
+    step.action.announcement().is_none() && step.is_due()
+}
+
+fn stops_or_deletes_now(step: &Step) -> bool {
+    step.action.stops_or_deletes() && step.is_due()
+}
+
+fn set_reason_not_done(report: &mut Report, why: &str) {
+    for (_, outcome) in report.steps.iter_mut().filter(|(step, _)| stops_or_deletes_now(step)) {
+        outcome.error = Some(why.to_owned());
+    }
+}
