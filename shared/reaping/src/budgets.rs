@@ -14,7 +14,7 @@ use model::mode::Mode;
 use model::notification_log::{NotificationKey, NotificationLog, NotificationLogs};
 use plan::{Action, BudgetAction, Plan, ResourceMemory, SkipReason, Skipped, Step, Target};
 
-use crate::decision::PlanDecision;
+use crate::engine::PlanDecision;
 use crate::rules::over_budget;
 
 pub use close::close;
@@ -56,8 +56,8 @@ impl BudgetCase<'_> {
         let case = BudgetCase { document, ..self };
         let step = limit.ok_or(SkipReason::WithoutBudget).and_then(|limit| case.step(&limit));
         match step {
-            Ok(step) => PlanDecision::Step(Box::new(step)),
-            Err(reason) => PlanDecision::Skipped(Box::new(case.skip(reason))),
+            Ok(step) => step.into(),
+            Err(reason) => case.skip(reason).into(),
         }
     }
 

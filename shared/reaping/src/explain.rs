@@ -10,7 +10,7 @@ use std::fmt;
 use jiff::Timestamp;
 use serde::Serialize;
 
-pub use crate::decision::PlanDecision;
+pub use crate::engine::PlanDecision;
 pub use held::ActionAwaitingApproval;
 pub(crate) use words::describe_skip;
 

@@ -22,7 +22,9 @@ pub use unknown_usage::describe_report;
 pub(crate) use unknown_usage::{describe_unknown as describe_unknown_usage, quote_name};
 pub use usage_queries::{LearnedUsage, learn_usage, usage_queries};
 
-use model::curfew_tags::CurfewTags;
+use jobs::is_protected;
+use model::curfew_tags::{CurfewTags, UnreadableTag};
+use model::foreign::controller;
 use model::foreign_text::quoted_unless_word;
 use model::id::ResourceId;
 use model::instance::{Accelerator, Instance, InstanceState, Tags};
@@ -30,7 +32,6 @@ use model::mark::{Mark, whole_second};
 use model::mode::Mode;
 use model::notification_log::{NotificationKey, NotificationLog, NotificationLogs, REPEAT_AFTER, ResourceRecord};
 use model::observation::Observation;
-use model::ownership::{owner_of, team_of, value_of};
 use model::rule::{ResourceAction, Rule};
 use model::usage::{UnknownUsage, Usage};
 use plan::{
@@ -39,7 +40,7 @@ use plan::{
 };
 
 use crate::announcements::{AnnouncementTarget, START_FAILED, seen_expiry, start_keys, unsettled_rule_keys};
-use crate::decision::PlanDecision;
+use crate::engine::{PlanDecision, ResourceCase, ResourceFacts, decide_each};
 use crate::job_ownership::JobOwnership;
 use crate::policy::{Policy, Verdict};
 use crate::rules::{self, hours};
@@ -56,16 +57,13 @@ pub fn decide(
     policy: &Policy,
     now: Timestamp,
 ) -> Plan {
-    let mut plan = Plan { seen: seen.items.len(), steps: Vec::new(), skipped: Vec::new(), gaps: seen.gaps.clone() };
     let empty_log = NotificationLog::default();
-    let mut instances: Vec<&Instance> = seen.items.iter().collect();
-    instances.sort_by_key(|instance| (&instance.region, &instance.id));
-    for instance in instances {
+    let cases = seen.items.iter().map(|instance| {
         let usage = usages.get(&instance.id).unwrap_or(&NOT_ASKED);
         let log = memory.get(&instance.region).unwrap_or(&empty_log);
-        let case = InstanceCase { instance, usage, log, policy, now };
-        PlanDecision::or_bug(&instance.region, &instance.id, log, || case.target(), || case.decide()).add_to(&mut plan);
-    }
+        InstanceCase { instance, usage, log, policy, now }
+    });
+    let mut plan = decide_each(cases, &seen.gaps);
     limits::hold_where_exceeded(&mut plan, &policy.config.limits);
     plan
 }
@@ -80,29 +78,68 @@ struct InstanceCase<'a> {
     now: Timestamp,
 }
 
-impl<'a> InstanceCase<'a> {
-    fn decide(self) -> PlanDecision {
-        if let Some(skipped) = self.immediate_skip() {
-            return PlanDecision::Skipped(Box::new(skipped));
-        }
-        // `immediate_skip` has skipped unreadable tags.
-        let curfew_tags = CurfewTags::read(self.instance).unwrap_or_default();
+impl<'a> ResourceCase<'a> for InstanceCase<'a> {
+    fn facts(self) -> ResourceFacts<'a> {
+        let Self { instance: Instance { region, id, tags, launched_at, .. }, log, policy, now, .. } = self;
+        ResourceFacts { region, id, tags, began: *launched_at, log, policy, now }
+    }
+
+    fn target(self) -> Target {
+        self.facts().target(&self.instance.tags, self.instance.instance_type.to_string())
+    }
+
+    fn curfew_tags(self) -> Result<CurfewTags, Vec<UnreadableTag>> {
+        CurfewTags::read(self.instance)
+    }
+
+    fn unjudged(self, active_keys: Vec<NotificationKey>) -> ResourceMemory {
+        let curfew_tags = self.curfew_tags().unwrap_or_default();
+        // A pending start has not yet shown whether it fails.
+        let carried_out = match self.instance.state {
+            InstanceState::Running => None,
+            InstanceState::Pending => self.log.record(&self.instance.id).and_then(|record| record.carried_out),
+            InstanceState::Stopped => hours::standing_stop(self.instance, self.log.record(&self.instance.id)),
+            _ => self.facts().record().and_then(|record| record.carried_out),
+        };
+        let is_down = matches!(self.instance.state, InstanceState::Pending | InstanceState::Stopped);
+        let requested = self.log.record(&self.instance.id).and_then(|record| record.start_requested);
+        let record = ResourceRecord {
+            expiry_seen: seen_expiry(&curfew_tags, self.facts().record(), self.now),
+            carried_out,
+            start_requested: requested.filter(|_| is_down),
+            ..ResourceRecord::about(self.instance.launched_at)
+        };
+        ResourceMemory { active_keys, record, host_tags: None }
+    }
+
+    /// The deadline bounds the cost of the job, whatever the tags of its machine say.
+    fn is_overdue_machine(self) -> bool {
+        let deadline = self.policy.jobs.deadline(self.instance);
+        self.instance.state == InstanceState::Running
+            && deadline.is_some_and(|at| at <= self.now)
+            && !is_protected(&self.instance.tags)
+    }
+
+    fn skip_of_kind(self, curfew_tags: &CurfewTags) -> Option<Skipped> {
+        let owner = controller(self.instance, &self.policy.config.managed)?;
+        Some(self.foreign_owned(curfew_tags, &owner))
+    }
+
+    fn decide_by_rules(self, curfew_tags: &CurfewTags) -> PlanDecision {
         match self.instance.state {
-            InstanceState::Running => self.decide_running(&curfew_tags),
-            InstanceState::Stopped => self.decide_stopped(&curfew_tags),
+            InstanceState::Running => self.decide_running(curfew_tags),
+            InstanceState::Stopped => self.decide_stopped(curfew_tags),
             // A failed start passes through this state; the keys keep it from being announced again.
-            InstanceState::Pending => {
-                PlanDecision::Skipped(Box::new(self.skip(SkipReason::Young, self.unjudged(start_keys()))))
-            }
+            InstanceState::Pending => self.skip(SkipReason::Young, start_keys()).into(),
             InstanceState::Stopping
             | InstanceState::ShuttingDown
             | InstanceState::Terminated
-            | InstanceState::Unknown => {
-                PlanDecision::Skipped(Box::new(self.skip(SkipReason::NotRunning, self.unjudged(Vec::new()))))
-            }
+            | InstanceState::Unknown => self.skip(SkipReason::NotRunning, Vec::new()).into(),
         }
     }
+}
 
+impl<'a> InstanceCase<'a> {
     fn subject(self, curfew_tags: &'a CurfewTags) -> Subject<'a> {
         let Self { instance, usage, policy, now, .. } = self;
         Subject {
@@ -113,16 +150,11 @@ impl<'a> InstanceCase<'a> {
             budgets: &policy.budgets,
             ownership: policy.jobs.ownership(instance),
             job_deadline: policy.jobs.deadline(instance),
-            expiry_seen: self.record().and_then(|record| record.expiry_seen),
+            expiry_seen: self.facts().record().and_then(|record| record.expiry_seen),
             created_at: instance.launched_at,
             running_since: instance.launched_at,
             now,
         }
-    }
-
-    /// Its record, if that is about its present launch.
-    fn record(self) -> Option<&'a ResourceRecord> {
-        self.log.record_about(&self.instance.id, self.instance.launched_at)
     }
 
     fn mode(self, curfew_tags: &'a CurfewTags, rule: Rule) -> Mode {
@@ -168,9 +200,9 @@ impl<'a> InstanceCase<'a> {
                     .rejected_claim_finding()
                     .or_else(|| self.uninstrumented())
                     .filter(|_| !step.action.stops_or_deletes());
-                PlanDecision::Step(Box::new(Step { finding, memory: resource_memory, ..step }))
+                Step { finding, memory: resource_memory, ..step }.into()
             }
-            None => PlanDecision::Skipped(Box::new(self.skip_after_judging(&[enforced, observed], resource_memory))),
+            None => self.skip_after_judging(&[enforced, observed], resource_memory).into(),
         }
     }
 
@@ -178,12 +210,10 @@ impl<'a> InstanceCase<'a> {
         let began = hours::start_is_due(self.instance, curfew_tags, self.log.record(&self.instance.id), self.now);
         let began = began.filter(|began| !self.was_stopped_again(*began) && !self.ownership().knows_only_its_expiry());
         let Some(began) = began else {
-            let resource_memory = self.unjudged(start_keys());
-            return PlanDecision::Skipped(Box::new(self.skip(SkipReason::NotRunning, resource_memory)));
+            return self.skip(SkipReason::NotRunning, start_keys()).into();
         };
         if let Some(finding) = self.failed_start(began) {
-            let skipped = self.skip(SkipReason::Refused, self.unjudged(start_keys()));
-            return PlanDecision::Skipped(Box::new(Skipped { finding: Some(finding), ..skipped }));
+            return Skipped { finding: Some(finding), ..self.skip(SkipReason::Refused, start_keys()) }.into();
         }
         let mode = self.mode(curfew_tags, Rule::Hours);
         let evidence = hours::evidence_of_start(curfew_tags, began);
@@ -191,13 +221,7 @@ impl<'a> InstanceCase<'a> {
             && self.log.was_notified(&self.instance.id, &NotificationKey::would(Rule::Hours), &began.to_string());
         let resource_memory = self.unjudged(start_keys());
         let step = self.step(mode, InstanceAction::Start, evidence);
-        PlanDecision::Step(Box::new(Step {
-            deadline: Some(began),
-            already_notified,
-            saves: None,
-            memory: resource_memory,
-            ..step
-        }))
+        Step { deadline: Some(began), already_notified, memory: resource_memory, ..step }.into()
     }
 
     /// The start that Curfew requested for these hours within a day, and that fails again until a person lifts the reason.
@@ -228,17 +252,6 @@ impl<'a> InstanceCase<'a> {
         };
         let action = Action::Instance(self.instance.clone(), action);
         Step { saves, ..Step::bare(self.target(), action, evidence, mode) }
-    }
-
-    fn target(self) -> Target {
-        Target {
-            region: self.instance.region.clone(),
-            resource: self.instance.id.clone(),
-            team: team_of(&self.instance.tags, &self.policy.config),
-            owner: owner_of(&self.instance.tags, &self.policy.config),
-            name: value_of(&self.instance.tags, "Name").map(str::to_owned),
-            what: self.instance.instance_type.to_string(),
-        }
     }
 }
 
@@ -292,32 +305,5 @@ impl AnnouncementTarget for RunningInstance<'_> {
             ResourceAction::Terminate => Some(InstanceAction::Terminate { mark }),
             ResourceAction::SnapshotAndDelete | ResourceAction::Delete => None,
         }
-    }
-}
-
-impl InstanceCase<'_> {
-    /// The memory of an instance whose rules are not judged now. Its announcements are over: if it is judged again, they begin anew.
-    fn unjudged(self, active_keys: Vec<NotificationKey>) -> ResourceMemory {
-        let curfew_tags = CurfewTags::read(self.instance).unwrap_or_default();
-        // A pending start has not yet shown whether it fails.
-        let carried_out = match self.instance.state {
-            InstanceState::Running => None,
-            InstanceState::Pending => self.log.record(&self.instance.id).and_then(|record| record.carried_out),
-            InstanceState::Stopped => hours::standing_stop(self.instance, self.log.record(&self.instance.id)),
-            _ => self.record().and_then(|record| record.carried_out),
-        };
-        let is_down = matches!(self.instance.state, InstanceState::Pending | InstanceState::Stopped);
-        let requested = self.log.record(&self.instance.id).and_then(|record| record.start_requested);
-        let record = ResourceRecord {
-            expiry_seen: seen_expiry(&curfew_tags, self.record(), self.now),
-            carried_out,
-            start_requested: requested.filter(|_| is_down),
-            ..ResourceRecord::about(self.instance.launched_at)
-        };
-        ResourceMemory { active_keys, record, host_tags: None }
-    }
-
-    fn skip(self, reason: SkipReason, resource_memory: ResourceMemory) -> Skipped {
-        Skipped::new(self.target(), reason, resource_memory)
     }
 }

@@ -5,7 +5,7 @@
 
 mod announcements;
 pub mod budgets;
-mod decision;
+mod engine;
 pub mod explain;
 pub mod instances;
 pub mod job_ownership;

@@ -12,14 +12,13 @@ mod skip;
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
-use model::curfew_tags::CurfewTags;
+use model::curfew_tags::{CurfewTags, UnreadableTag};
 use model::id::{Region, ResourceId};
 use model::instance::Tags;
 use model::mark::{Mark, whole_second};
 use model::mode::Mode;
 use model::notification_log::{CarriedOut, NotificationKey, NotificationLog, NotificationLogs, ResourceRecord};
 use model::observation::Observation;
-use model::ownership::{owner_of, team_of, value_of};
 use model::rule::{ResourceAction, Rule};
 use model::sagemaker::{
     Activity, InferenceComponent, ObservedSageMaker, SageMakerKind, SageMakerResource, SageMakerStatus, UnknownActivity,
@@ -29,7 +28,7 @@ use plan::{
 };
 
 use crate::announcements::{AnnouncementTarget, seen_expiry, start_keys, unsettled_rule_keys};
-use crate::decision::PlanDecision;
+use crate::engine::{PlanDecision, ResourceCase, ResourceFacts, decide_each};
 use crate::job_ownership::JobOwnership;
 use crate::policy::{Policy, Verdict};
 use crate::rules;
@@ -60,20 +59,17 @@ pub fn decide(
     policy: &Policy,
     now: Timestamp,
 ) -> Plan {
-    let mut plan = Plan { seen: seen.items.len(), steps: Vec::new(), skipped: Vec::new(), gaps: seen.gaps.clone() };
     let empty_log = NotificationLog::default();
-    let mut resources: Vec<&SageMakerResource> = seen.items.iter().collect();
-    resources.sort_by_key(|resource| (&resource.region, &resource.id));
-    for resource in resources {
+    let cases = seen.items.iter().map(|resource| {
         let log = memory.get(&resource.region).unwrap_or(&empty_log);
-        let case = SageMakerCase::new(resource, activities, log, policy, now);
-        PlanDecision::or_bug(&resource.region, &resource.id, log, || case.target(), || case.decide()).add_to(&mut plan);
-    }
+        SageMakerCase::new(resource, activities, log, policy, now)
+    });
+    let mut plan = decide_each(cases, &seen.gaps);
     limits::hold_where_exceeded(&mut plan, &policy.config.limits);
     plan
 }
 
-/// One resource with everything that is known about it.
+/// One resource of `SageMaker` with everything that is known about it.
 #[derive(Clone, Copy)]
 struct SageMakerCase<'a> {
     resource: &'a SageMakerResource,
@@ -81,6 +77,43 @@ struct SageMakerCase<'a> {
     log: &'a NotificationLog,
     policy: &'a Policy,
     now: Timestamp,
+}
+
+impl<'a> ResourceCase<'a> for SageMakerCase<'a> {
+    fn facts(self) -> ResourceFacts<'a> {
+        let Self { resource: SageMakerResource { region, id, tags, created_at, .. }, log, policy, now, .. } = self;
+        ResourceFacts { region, id, tags, began: *created_at, log, policy, now }
+    }
+
+    fn target(self) -> Target {
+        self.facts().target(&self.resource.tags, self.what())
+    }
+
+    fn curfew_tags(self) -> Result<CurfewTags, Vec<UnreadableTag>> {
+        CurfewTags::read_sagemaker(self.resource.created_at, &self.resource.tags)
+    }
+
+    fn unjudged(self, active_keys: Vec<NotificationKey>) -> ResourceMemory {
+        let curfew_tags = self.curfew_tags().unwrap_or_default();
+        let record = ResourceRecord {
+            expiry_seen: seen_expiry(&curfew_tags, self.facts().record(), self.now),
+            carried_out: self.carried_out().filter(|_| self.resource.status != SageMakerStatus::Running),
+            ..ResourceRecord::about(self.resource.created_at)
+        };
+        ResourceMemory { active_keys, record, host_tags: None }
+    }
+
+    fn skip_of_kind(self, curfew_tags: &CurfewTags) -> Option<Skipped> {
+        Some(self.skip(self.reason_of_others(curfew_tags)?, Vec::new()))
+    }
+
+    fn decide_by_rules(self, curfew_tags: &CurfewTags) -> PlanDecision {
+        match (self.resource.status, &self.resource.kind) {
+            (SageMakerStatus::Running, _) => self.decide_running(curfew_tags),
+            (SageMakerStatus::Stopped, SageMakerKind::NotebookInstance) => self.decide_stopped(curfew_tags),
+            _ => self.skip(SkipReason::NotRunning, start_keys()).into(),
+        }
+    }
 }
 
 impl<'a> SageMakerCase<'a> {
@@ -93,19 +126,6 @@ impl<'a> SageMakerCase<'a> {
     ) -> Self {
         let activity = activities.get(&(resource.region.clone(), resource.id.clone())).unwrap_or(&NOT_ASKED);
         Self { resource, activity, log, policy, now }
-    }
-
-    fn decide(self) -> PlanDecision {
-        if let Some(skipped) = self.immediate_skip() {
-            return PlanDecision::Skipped(Box::new(skipped));
-        }
-        // `immediate_skip` has skipped unreadable tags.
-        let curfew_tags = self.curfew_tags().unwrap_or_default();
-        match (self.resource.status, &self.resource.kind) {
-            (SageMakerStatus::Running, _) => self.decide_running(&curfew_tags),
-            (SageMakerStatus::Stopped, SageMakerKind::NotebookInstance) => self.decide_stopped(&curfew_tags),
-            _ => PlanDecision::Skipped(Box::new(self.skip(SkipReason::NotRunning, self.unjudged(start_keys())))),
-        }
     }
 
     fn decide_running(self, curfew_tags: &'a CurfewTags) -> PlanDecision {
@@ -121,8 +141,8 @@ impl<'a> SageMakerCase<'a> {
         let memory = running.memory_of_tracks(&[&enforced, &observed], active_keys);
         let action = running.step_by_priority(&enforced, &observed).or_else(|| running.observed_before(&observed));
         match action {
-            Some(step) => PlanDecision::Step(Box::new(Step { memory, ..step })),
-            None => PlanDecision::Skipped(Box::new(self.skip_after_judging(&[enforced, observed], memory))),
+            Some(step) => Step { memory, ..step }.into(),
+            None => self.skip_after_judging(&[enforced, observed], memory).into(),
         }
     }
 
@@ -130,8 +150,7 @@ impl<'a> SageMakerCase<'a> {
         let stopped = standing_stop(self.resource, self.carried_out());
         let began = stopped.and_then(|stopped| start_of_stopped(self.resource.since(), curfew_tags, stopped, self.now));
         let Some(began) = began.filter(|began| !self.was_started_for(*began)) else {
-            let memory = self.unjudged(start_keys());
-            return PlanDecision::Skipped(Box::new(self.skip(SkipReason::NotRunning, memory)));
+            return self.skip(SkipReason::NotRunning, start_keys()).into();
         };
         let mode = self.mode(curfew_tags, Rule::Hours);
         let evidence = evidence_of_start(curfew_tags, began);
@@ -139,26 +158,17 @@ impl<'a> SageMakerCase<'a> {
             && self.log.was_notified(&self.resource.id, &NotificationKey::would(Rule::Hours), &began.to_string());
         let step = self.step(mode, SageMakerAction::Start, evidence);
         let memory = self.unjudged(start_keys());
-        PlanDecision::Step(Box::new(Step { deadline: Some(began), already_notified, memory, ..step }))
-    }
-
-    /// Its record, if that is about the resource that now has its name.
-    fn record(self) -> Option<&'a ResourceRecord> {
-        self.log.record_about(&self.resource.id, self.resource.created_at)
+        Step { deadline: Some(began), already_notified, memory, ..step }.into()
     }
 
     /// The stop that Curfew carried out, and that no run has seen undone.
     fn carried_out(self) -> Option<CarriedOut> {
-        self.record()?.carried_out.filter(|done| done.action == ResourceAction::Stop)
+        self.facts().record()?.carried_out.filter(|done| done.action == ResourceAction::Stop)
     }
 
     /// Curfew has started it for these hours, and it is stopped: somebody stopped it.
     fn was_started_for(self, began: Timestamp) -> bool {
         self.log.was_notified(&self.resource.id, &NotificationKey::started(), &began.to_string())
-    }
-
-    fn curfew_tags(self) -> Result<CurfewTags, Vec<model::curfew_tags::UnreadableTag>> {
-        CurfewTags::read_sagemaker(self.resource.created_at, &self.resource.tags)
     }
 
     fn verdicts(self, curfew_tags: &'a CurfewTags) -> Vec<(Rule, Verdict)> {
@@ -176,7 +186,7 @@ impl<'a> SageMakerCase<'a> {
             budgets: &policy.budgets,
             ownership: JobOwnership::None,
             job_deadline: None,
-            expiry_seen: self.record().and_then(|record| record.expiry_seen),
+            expiry_seen: self.facts().record().and_then(|record| record.expiry_seen),
             created_at: resource.created_at,
             running_since: resource.since(),
             now,
@@ -196,18 +206,6 @@ impl<'a> SageMakerCase<'a> {
         Step { saves, ..Step::bare(self.target(), Action::SageMaker(self.resource.clone(), action), evidence, mode) }
     }
 
-    fn target(self) -> Target {
-        let SageMakerResource { region, id, tags, .. } = self.resource;
-        Target {
-            region: region.clone(),
-            resource: id.clone(),
-            team: team_of(tags, &self.policy.config),
-            owner: owner_of(tags, &self.policy.config),
-            name: value_of(tags, "Name").map(str::to_owned),
-            what: self.what(),
-        }
-    }
-
     /// `SageMaker endpoint, 2 x ml.g5.xlarge`.
     fn what(self) -> String {
         let SageMakerResource { kind, instance_type, instances, .. } = self.resource;
@@ -225,21 +223,6 @@ impl<'a> SageMakerCase<'a> {
             (Some(name), _) => format!("{kind}, ml.{name}"),
             (None, _) => kind,
         }
-    }
-
-    /// The memory of one whose rules are not judged now. Its announcements are over: if it is judged again, they begin anew.
-    fn unjudged(self, active_keys: Vec<NotificationKey>) -> ResourceMemory {
-        let curfew_tags = self.curfew_tags().unwrap_or_default();
-        let record = ResourceRecord {
-            expiry_seen: seen_expiry(&curfew_tags, self.record(), self.now),
-            carried_out: self.carried_out().filter(|_| self.resource.status != SageMakerStatus::Running),
-            ..ResourceRecord::about(self.resource.created_at)
-        };
-        ResourceMemory { active_keys, record, host_tags: None }
-    }
-
-    fn skip(self, reason: SkipReason, memory: ResourceMemory) -> Skipped {
-        Skipped::new(self.target(), reason, memory)
     }
 }
 

@@ -15,7 +15,7 @@ use model::money::{Rate, USD_MICROS_PER_CENT};
 use model::observation::{Gap, Observation};
 use serde::Serialize;
 
-use crate::decision::catch_bug;
+use crate::engine::catch_bug;
 
 pub use crate::instances::scan as instances;
 pub use crate::instances::unjudged;

@@ -16,20 +16,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use billing::price;
 use jiff::{SignedDuration, Timestamp};
-use model::curfew_tags::{CurfewTags, RESTORE, SNAPSHOT_OF};
+use model::curfew_tags::{CurfewTags, RESTORE, SNAPSHOT_OF, UnreadableTag};
 use model::fault::Bug;
 use model::id::{Region, ResourceId, RunId};
 use model::instance::Tags;
 use model::mark::whole_second;
 use model::mode::Mode;
-use model::notification_log::{NotificationLog, NotificationLogs, ResourceRecord, SafetyRecord};
-use model::ownership::value_of;
+use model::notification_log::{NotificationKey, NotificationLog, NotificationLogs, ResourceRecord, SafetyRecord};
 use model::rule::Rule;
 use model::volume::{ObservedStorage, Snapshot, Volume, VolumeHost, VolumeOrigin, VolumeUse, VolumeUseQuery, own_tags};
-use plan::{Plan, SkipReason, Step, Target, limits};
+use plan::{LeftCost, Plan, ResourceMemory, SkipReason, Skipped, Step, Target, limits};
 
 use crate::announcements::AnnouncementTarget;
-use crate::decision::PlanDecision;
+use crate::engine::{PlanDecision, ResourceCase, ResourceFacts, decide_each};
 use crate::policy::{Policy, Verdict, effective_mode};
 use crate::rules::orphaned::{self, VolumeSubject};
 
@@ -57,19 +56,8 @@ pub fn decide(
     now: Timestamp,
 ) -> Plan {
     let view = StorageView::new(seen, live_jobs, memory, policy, now);
-    let mut plan = Plan {
-        seen: seen.volumes.items.len(),
-        steps: Vec::new(),
-        skipped: Vec::new(),
-        gaps: seen.volumes.gaps.clone(),
-    };
-    let mut volumes: Vec<&Volume> = seen.volumes.items.iter().collect();
-    volumes.sort_by_key(|volume| (&volume.region, &volume.id));
-    for volume in volumes {
-        let case = || view.case(volume, uses.get(&volume.id).copied());
-        let log = view.log(&volume.region);
-        PlanDecision::or_bug(&volume.region, &volume.id, log, || case().target(), || case().decide()).add_to(&mut plan);
-    }
+    let cases = seen.volumes.items.iter().map(|volume| view.case(volume, uses.get(&volume.id).copied()));
+    let mut plan = decide_each(cases, &seen.volumes.gaps);
     for snapshot in &seen.snapshots {
         let log = view.log(&snapshot.region);
         let (target, decide) = (|| view.target(snapshot), || view.decide_snapshot(snapshot));
@@ -212,20 +200,47 @@ struct VolumeCase<'a> {
     since: Timestamp,
 }
 
-impl<'a> VolumeCase<'a> {
-    fn decide(self) -> PlanDecision {
-        if let Some(skipped) = self.immediate_skip() {
-            return PlanDecision::Skipped(Box::new(skipped));
-        }
-        // `immediate_skip` has skipped unreadable tags.
-        let curfew_tags = CurfewTags::read_volume(&self.volume.tags).unwrap_or_default();
-        if self.volume.is_unattached() {
-            self.decide_unattached(&curfew_tags)
-        } else {
-            self.decide_attached(&curfew_tags)
-        }
+impl<'a> ResourceCase<'a> for VolumeCase<'a> {
+    fn facts(self) -> ResourceFacts<'a> {
+        let Self { volume: Volume { region, id, tags, .. }, log, view, since, .. } = self;
+        ResourceFacts { region, id, tags, began: since, log, policy: view.policy, now: view.now }
     }
 
+    fn target(self) -> Target {
+        let what = format!("{} GiB {}", self.volume.size_gib, self.volume.volume_type);
+        self.facts().target(&self.tags_of_owner(), what)
+    }
+
+    fn curfew_tags(self) -> Result<CurfewTags, Vec<UnreadableTag>> {
+        CurfewTags::read_volume(&self.volume.tags)
+    }
+
+    fn unjudged(self, active_keys: Vec<NotificationKey>) -> ResourceMemory {
+        let remembered = self.record.and_then(|record| record.since).filter(|_| !self.volume.is_attached());
+        self.memory(remembered, active_keys)
+    }
+
+    /// Skips unattached volumes that belong to somebody else, or whose use cannot be known.
+    fn skip_of_kind(self, curfew_tags: &CurfewTags) -> Option<Skipped> {
+        if self.volume.is_attached() {
+            return None;
+        }
+        let reason = self.kept_by_others(curfew_tags)?;
+        let is_of_others = matches!(reason, SkipReason::Kubernetes | SkipReason::ForeignOwned);
+        let cost = LeftCost { price: self.view.policy.prices.volume_cost(self.volume) };
+        Some(Skipped { left_cost: is_of_others.then_some(cost), ..self.skip(reason, Vec::new()) })
+    }
+
+    fn decide_by_rules(self, curfew_tags: &CurfewTags) -> PlanDecision {
+        if self.volume.is_unattached() {
+            self.decide_unattached(curfew_tags)
+        } else {
+            self.decide_attached(curfew_tags)
+        }
+    }
+}
+
+impl<'a> VolumeCase<'a> {
     fn subject(self) -> VolumeSubject<'a> {
         VolumeSubject {
             volume: self.volume,
@@ -255,8 +270,8 @@ impl<'a> VolumeCase<'a> {
         };
         let resource_memory = tracked.resource_memory(&track, &verdicts);
         match action {
-            Some(step) => PlanDecision::Step(Box::new(Step { memory: resource_memory, ..step })),
-            None => PlanDecision::Skipped(Box::new(self.skip_after_judging(&track, resource_memory))),
+            Some(step) => Step { memory: resource_memory, ..step }.into(),
+            None => self.skip_after_judging(&track, resource_memory).into(),
         }
     }
 
@@ -267,8 +282,8 @@ impl<'a> VolumeCase<'a> {
         let track = tracked.track(&verdicts, tracked.mode);
         let resource_memory = tracked.resource_memory(&track, &verdicts);
         match tracked.rewrite(&track) {
-            Some(step) => PlanDecision::Step(Box::new(Step { memory: resource_memory, ..step })),
-            None => PlanDecision::Skipped(Box::new(self.skip_attached(resource_memory))),
+            Some(step) => Step { memory: resource_memory, ..step }.into(),
+            None => self.skip_attached(resource_memory).into(),
         }
     }
 
@@ -312,18 +327,5 @@ impl<'a> VolumeCase<'a> {
         tags.insert(SNAPSHOT_OF.to_owned(), volume.id.to_string());
         tags.insert(RESTORE.to_owned(), VolumeOrigin::from_volume(volume).to_string());
         tags
-    }
-
-    fn target(self) -> Target {
-        let owner = self.tags_of_owner();
-        let config = &self.view.policy.config;
-        Target {
-            region: self.volume.region.clone(),
-            resource: self.volume.id.clone(),
-            team: model::ownership::team_of(&owner, config),
-            owner: model::ownership::owner_of(&owner, config),
-            name: value_of(&self.volume.tags, "Name").map(str::to_owned),
-            what: format!("{} GiB {}", self.volume.size_gib, self.volume.volume_type),
-        }
     }
 }

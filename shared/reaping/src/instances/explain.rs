@@ -18,6 +18,7 @@ use model::usage::{Usage, UsageQuery, UsageWindow};
 
 use super::{InstanceCase, NOT_ASKED, RunningInstance, decide};
 use crate::announcements::AnnouncementTarget;
+use crate::engine::ResourceCase;
 use crate::explain::{
     EffectiveMode, Explanation, ImmediateSkip, JudgedRule, PlanDecision, RuleExplanation, skipping_tag, state_name,
 };

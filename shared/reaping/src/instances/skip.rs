@@ -1,9 +1,7 @@
 //! Skips of instances, and the findings that their owners are notified of.
 
 use billing::price;
-use jobs::is_protected;
-use model::curfew_tags::{CurfewTags, PROTECTED, UnreadableTag, explain_unreadable, kept_until};
-use model::foreign::controller;
+use model::curfew_tags::CurfewTags;
 use model::foreign_text::quoted_unless_word;
 use model::instance::{Accelerator, InstanceState};
 use model::moment::after;
@@ -15,53 +13,19 @@ use plan::{OwnerFinding, ResourceMemory, SkipReason, Skipped};
 use super::InstanceCase;
 use super::unknown_usage::describe_unknown;
 use crate::announcements::RuleTrack;
+use crate::engine::ResourceCase;
 use crate::job_ownership::{JobOwnership, RejectedClaim};
-use crate::policy::{UNREADABLE, Verdict};
+use crate::policy::Verdict;
 
 pub(super) const USAGE_UNKNOWN: &str = "usage-unknown";
 const FOREIGN_OWNED: &str = "foreign-owned";
 const DISOWNED: &str = "disowned";
 
 impl<'a> InstanceCase<'a> {
-    /// Skips protected, kept, unreadable and foreign-owned instances, in this order; a job's machine past its deadline only if it is
-    /// protected, because the deadline bounds the cost of the job, whatever its tags say.
-    pub(super) fn immediate_skip(self) -> Option<Skipped> {
-        if self.instance.tags.contains_key(PROTECTED) {
-            return Some(self.skip(SkipReason::Protected, self.unjudged(Vec::new())));
-        }
-        if self.is_overdue_machine() {
-            return None;
-        }
-        let curfew_tags = CurfewTags::read(self.instance);
-        let unreadable = curfew_tags.as_ref().err().map(|unreadable| self.unreadable(unreadable));
-        if kept_until(&self.instance.tags).is_some_and(|until| self.now < until) {
-            return Some(Skipped {
-                reason: SkipReason::Kept,
-                ..unreadable.unwrap_or_else(|| self.skip(SkipReason::Kept, self.unjudged(Vec::new())))
-            });
-        }
-        let Ok(curfew_tags) = curfew_tags else { return unreadable };
-        let owner = controller(self.instance, &self.policy.config.managed)?;
-        Some(self.foreign_owned(&curfew_tags, &owner))
-    }
-
-    /// `true` for an unprotected machine of a job that runs past its deadline.
-    fn is_overdue_machine(self) -> bool {
-        let deadline = self.policy.jobs.deadline(self.instance);
-        self.instance.state == InstanceState::Running
-            && deadline.is_some_and(|at| at <= self.now)
-            && !is_protected(&self.instance.tags)
-    }
-
-    fn unreadable(self, unreadable: &[UnreadableTag]) -> Skipped {
-        let text = explain_unreadable(unreadable);
-        self.finding(SkipReason::Unreadable, UNREADABLE, text.clone(), text)
-    }
-
     /// The owner is notified if a rule is violated; a controller would replace the instance.
-    fn foreign_owned(self, curfew_tags: &CurfewTags, controller: &str) -> Skipped {
+    pub(super) fn foreign_owned(self, curfew_tags: &CurfewTags, controller: &str) -> Skipped {
         if self.instance.state != InstanceState::Running {
-            return self.skip(SkipReason::ForeignOwned, self.unjudged(Vec::new()));
+            return self.skip(SkipReason::ForeignOwned, Vec::new());
         }
         let verdicts = self.verdicts(curfew_tags);
         let violated: Vec<&str> = verdicts
@@ -72,12 +36,12 @@ impl<'a> InstanceCase<'a> {
         let unknown = verdicts.iter().any(|(_, verdict)| *verdict == Verdict::Unknown);
         if violated.is_empty() {
             let active_keys = if unknown { vec![NotificationKey::named(FOREIGN_OWNED)] } else { Vec::new() };
-            return self.skip(SkipReason::ForeignOwned, self.unjudged(active_keys));
+            return self.skip(SkipReason::ForeignOwned, active_keys);
         }
         let text =
             format!("{}, but managed by {controller}, so Curfew skips it; change it there", violated.join(" and "));
         // Once for each controller: the known violations change with the queries.
-        self.finding(SkipReason::ForeignOwned, FOREIGN_OWNED, controller.to_owned(), text)
+        self.skip_with_finding(SkipReason::ForeignOwned, FOREIGN_OWNED, controller.to_owned(), text)
     }
 
     /// The skip of a judged instance, with the reason why no action is due.
@@ -105,7 +69,7 @@ impl<'a> InstanceCase<'a> {
         };
         Skipped {
             finding: self.rejected_claim_finding().or_else(|| self.uninstrumented()),
-            ..self.skip(reason, resource_memory)
+            ..Skipped::new(self.target(), reason, resource_memory)
         }
     }
 
@@ -170,11 +134,5 @@ impl<'a> InstanceCase<'a> {
             return None;
         }
         (!matches!(unknown, UnknownUsage::NotAsked | UnknownUsage::Young)).then_some(unknown)
-    }
-
-    fn finding(self, reason: SkipReason, topic: &str, what: String, text: String) -> Skipped {
-        let topic = NotificationKey::named(topic);
-        let resource_memory = self.unjudged(vec![topic.clone()]);
-        Skipped { finding: Some(OwnerFinding { topic, what, text }), ..self.skip(reason, resource_memory) }
     }
 }

@@ -19,6 +19,7 @@ use model::usage::{
 use plan::SkipReason;
 
 use super::InstanceCase;
+use crate::engine::ResourceCase;
 use crate::policy::{Policy, Verdict};
 use crate::rules::{self, idle};
 
@@ -140,7 +141,11 @@ impl InstanceCase<'_> {
 
     /// The announcements of its present life.
     fn announced(self) -> impl Iterator<Item = (Rule, AnnouncedAction)> {
-        self.record().into_iter().flat_map(|record| &record.announced).map(|(rule, announced)| (*rule, *announced))
+        self.facts()
+            .record()
+            .into_iter()
+            .flat_map(|record| &record.announced)
+            .map(|(rule, announced)| (*rule, *announced))
     }
 
     /// `true` if Curfew would announce and end it as idle, by its present tags and configuration.

@@ -11,6 +11,7 @@ use plan::SkipReason;
 
 use super::{Activities, RunningResource, SageMakerCase, decide, narrowed};
 use crate::announcements::AnnouncementTarget;
+use crate::engine::ResourceCase;
 use crate::explain::{
     EffectiveMode, Explanation, ImmediateSkip, JudgedRule, PlanDecision, RuleExplanation, skipping_tag, state_name,
 };

@@ -12,6 +12,7 @@ use plan::{Evidence, SkipReason, Target};
 
 use super::skip::describe_unknown;
 use super::{Activities, SageMakerCase};
+use crate::engine::ResourceCase;
 use crate::policy::{Policy, Verdict};
 use crate::rules;
 use crate::scan::{FindingKind, ScanFinding, find_in_each};

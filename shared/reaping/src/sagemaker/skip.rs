@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use model::config::Config;
-use model::curfew_tags::{CurfewTags, PROTECTED, explain_unreadable, kept_until};
+use model::curfew_tags::{CurfewTags, PROTECTED, kept_until};
 use model::foreign::sagemaker_controller;
 use model::notification_log::NotificationKey;
 use model::rule::Rule;
@@ -15,7 +15,7 @@ use plan::{OwnerFinding, ResourceMemory, SkipReason, Skipped};
 
 use super::SageMakerCase;
 use crate::announcements::RuleTrack;
-use crate::policy::UNREADABLE;
+use crate::engine::ResourceCase;
 use crate::rules::idle::sagemaker_window;
 
 const USAGE_UNKNOWN: &str = "usage-unknown";
@@ -67,28 +67,6 @@ const fn autoscaling_reason(is_autoscaled: Option<bool>) -> Option<SkipReason> {
 }
 
 impl SageMakerCase<'_> {
-    /// Skips protected, kept and unreadable resources, those that a stack or a pipeline made, and what may be in production, in this order.
-    pub(super) fn immediate_skip(self) -> Option<Skipped> {
-        let tags = &self.resource.tags;
-        if tags.contains_key(PROTECTED) {
-            return Some(self.skip(SkipReason::Protected, self.unjudged(Vec::new())));
-        }
-        let curfew_tags = self.curfew_tags();
-        let unreadable = curfew_tags.as_ref().err().map(|unreadable| {
-            let (topic, text) = (NotificationKey::named(UNREADABLE), explain_unreadable(unreadable));
-            let memory = self.unjudged(vec![topic.clone()]);
-            let finding = Some(OwnerFinding { topic, what: text.clone(), text });
-            Skipped { finding, ..self.skip(SkipReason::Unreadable, memory) }
-        });
-        if kept_until(tags).is_some_and(|until| self.now < until) {
-            let kept = || self.skip(SkipReason::Kept, self.unjudged(Vec::new()));
-            return Some(Skipped { reason: SkipReason::Kept, ..unreadable.unwrap_or_else(kept) });
-        }
-        let Ok(curfew_tags) = curfew_tags else { return unreadable };
-        let reason = self.reason_of_others(&curfew_tags)?;
-        Some(self.skip(reason, self.unjudged(Vec::new())))
-    }
-
     /// The reason why Curfew must not act on it, whatever its own tags say.
     pub(super) fn reason_of_others(self, curfew_tags: &CurfewTags) -> Option<SkipReason> {
         let Self { resource, policy, now, .. } = self;
@@ -129,7 +107,7 @@ impl SageMakerCase<'_> {
                 Activity::Unknown(_) => SkipReason::UsageUnknown,
             }
         };
-        Skipped { finding: self.unmeasured(), ..self.skip(reason, memory) }
+        Skipped { finding: self.unmeasured(), ..Skipped::new(self.target(), reason, memory) }
     }
 
     /// `true` if it was idle at the last full query.

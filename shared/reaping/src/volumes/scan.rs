@@ -9,6 +9,7 @@ use model::volume::ObservedStorage;
 use plan::{SkipReason, Target};
 
 use super::{StorageView, VolumeCase, jobs};
+use crate::engine::ResourceCase;
 use crate::policy::Policy;
 use crate::scan::{FindingKind, ScanFinding, find_in_each};
 

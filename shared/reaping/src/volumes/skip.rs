@@ -2,7 +2,7 @@
 
 use billing::price;
 use jiff::Timestamp;
-use model::curfew_tags::{CurfewTags, PROTECTED, explain_unreadable, kept_until};
+use model::curfew_tags::CurfewTags;
 use model::duration;
 use model::foreign::{VolumeController, keeper};
 use model::id::RunId;
@@ -10,44 +10,16 @@ use model::mode::Mode;
 use model::notification_log::{NotificationKey, ResourceRecord};
 use model::rule::Rule;
 use model::volume::{SnapshotState, VolumeState, VolumeUse};
-use plan::{LeftCost, OwnerFinding, ResourceMemory, SkipReason, Skipped, may_become_safe};
+use plan::{OwnerFinding, ResourceMemory, SkipReason, Skipped, may_become_safe};
 
 use super::{TRY_AGAIN_AFTER, VolumeCase};
 use crate::announcements::RuleTrack;
-use crate::policy::UNREADABLE;
+use crate::engine::ResourceCase;
 
 const ON_STOPPED_INSTANCE: &str = "on-stopped-instance";
 const SNAPSHOT_FAILED: &str = "snapshot-failed";
 
 impl VolumeCase<'_> {
-    /// Skips protected, kept and unreadable volumes; if unattached, also those that belong to somebody else, or whose use cannot be known.
-    pub(super) fn immediate_skip(self) -> Option<Skipped> {
-        let tags = &self.volume.tags;
-        if tags.contains_key(PROTECTED) {
-            return Some(self.skip(SkipReason::Protected));
-        }
-        let curfew_tags = CurfewTags::read_volume(tags);
-        let unreadable = curfew_tags.as_ref().err().map(|unreadable| {
-            let text = explain_unreadable(unreadable);
-            self.finding(SkipReason::Unreadable, UNREADABLE, text.clone(), text)
-        });
-        if kept_until(tags).is_some_and(|until| self.view.now < until) {
-            return Some(Skipped {
-                reason: SkipReason::Kept,
-                ..unreadable.unwrap_or_else(|| self.skip(SkipReason::Kept))
-            });
-        }
-        let Ok(curfew_tags) = curfew_tags else { return unreadable };
-        if self.volume.is_attached() {
-            return None;
-        }
-        self.kept_by_others(&curfew_tags).map(|reason| {
-            let is_of_others = matches!(reason, SkipReason::Kubernetes | SkipReason::ForeignOwned);
-            let cost = LeftCost { price: self.view.policy.prices.volume_cost(self.volume) };
-            Skipped { left_cost: is_of_others.then_some(cost), ..self.skip(reason) }
-        })
-    }
-
     /// The reason why an unattached volume may not be an orphan.
     pub(super) fn kept_by_others(self, curfew_tags: &CurfewTags) -> Option<SkipReason> {
         Some(match keeper(self.volume, &self.view.policy.config.managed) {
@@ -133,16 +105,6 @@ impl VolumeCase<'_> {
             .collect()
     }
 
-    fn skip(self, reason: SkipReason) -> Skipped {
-        Skipped::new(self.target(), reason, self.unjudged())
-    }
-
-    /// The memory of one that is not judged now. Its announcement is over: if it is judged again, that begins anew.
-    fn unjudged(self) -> ResourceMemory {
-        let remembered = self.record.and_then(|record| record.since).filter(|_| !self.volume.is_attached());
-        self.memory(remembered, Vec::new())
-    }
-
     /// The memory of a volume that was first seen unattached then.
     pub(super) fn memory(self, since: Option<Timestamp>, active_keys: Vec<NotificationKey>) -> ResourceMemory {
         // What came of these is recorded: no later copy of a description is taken for it.
@@ -160,12 +122,5 @@ impl VolumeCase<'_> {
             ..ResourceRecord::default()
         };
         ResourceMemory { active_keys, record, host_tags }
-    }
-
-    fn finding(self, reason: SkipReason, topic: &str, what: String, text: String) -> Skipped {
-        let topic = NotificationKey::named(topic);
-        let skipped = self.skip(reason);
-        let resource_memory = ResourceMemory { active_keys: vec![topic.clone()], ..skipped.memory };
-        Skipped { finding: Some(OwnerFinding { topic, what, text }), memory: resource_memory, ..skipped }
     }
 }

@@ -11,7 +11,6 @@ use model::mark::{AnnouncedAction, whole_second};
 use model::mode::Mode;
 use model::moment::after;
 use model::notification_log::{NotificationKey, ResourceRecord, SafetyRecord, would_fingerprint};
-use model::ownership::{owner_of, team_of, value_of};
 use model::refusal::Refusal;
 use model::rule::{ResourceAction, Rule};
 use model::volume::{Snapshot, SnapshotState};
@@ -20,7 +19,7 @@ use plan::{
 };
 
 use super::{StorageView, safety_record};
-use crate::decision::PlanDecision;
+use crate::engine::{PlanDecision, target};
 use crate::policy::{ModeSource, UNREADABLE, effective_mode_and_its_source};
 use crate::rules::expired::evidence_of_snapshot;
 use crate::rules::orphaned::evidence_of_failed_snapshot;
@@ -31,7 +30,7 @@ impl StorageView<'_> {
         let target = self.target(snapshot);
         let Some(safety) = safety_record(snapshot, &self.first_snapshots, self.memory) else {
             let (reason, memory) = (SkipReason::ForeignOwned, ResourceMemory::default());
-            return PlanDecision::Skipped(Box::new(Skipped::new(target, reason, memory)));
+            return Skipped::new(target, reason, memory).into();
         };
         let record = self.log(&snapshot.region).record(&snapshot.id);
         let announced = record.and_then(|record| record.announced.get(&Rule::Expired)).copied();
@@ -55,15 +54,8 @@ impl StorageView<'_> {
     }
 
     pub(super) fn target(&self, snapshot: &Snapshot) -> Target {
-        let (tags, config) = (&snapshot.tags, &self.policy.config);
-        Target {
-            region: snapshot.region.clone(),
-            resource: snapshot.id.clone(),
-            team: team_of(tags, config),
-            owner: owner_of(tags, config),
-            name: value_of(tags, "Name").map(str::to_owned),
-            what: format!("snapshot of {}, {} GiB", snapshot.of_volume, snapshot.size_gib),
-        }
+        let Snapshot { region, id, tags, of_volume, size_gib, .. } = snapshot;
+        target(region, id, tags, tags, format!("snapshot of {of_volume}, {size_gib} GiB"), &self.policy.config)
     }
 }
 
@@ -125,7 +117,7 @@ impl OwnSnapshot<'_> {
         let evidence = evidence_of_failed_snapshot(&snapshot.of_volume, &superseded_by);
         let action = Action::Snapshot((*snapshot).clone(), SnapshotAction::DeleteFailed { at: whole_second(view.now) });
         let step = Step::bare(view.target(snapshot), action, evidence, Mode::Enforce);
-        Some(PlanDecision::Step(Box::new(Step { memory: self.memory(Vec::new()), ..step })))
+        Some(Step { memory: self.memory(Vec::new()), ..step }.into())
     }
 
     /// IAM asks for both labels before a deletion.
@@ -147,7 +139,7 @@ impl OwnSnapshot<'_> {
         }
         let action = SnapshotAction::AnnounceExpiry(ExpiryAnnouncement { deleted_at, kept_until: expires_at });
         let step = self.step(action, deleted_at, expires_at, Mode::Enforce);
-        PlanDecision::Step(Box::new(Step { already_notified, ..step }))
+        Step { already_notified, ..step }.into()
     }
 
     fn delete(self, deleted_at: Timestamp, expires_at: Timestamp, mode: Mode) -> PlanDecision {
@@ -161,7 +153,7 @@ impl OwnSnapshot<'_> {
         let already_notified = mode == Mode::Observe && log.was_notified(&self.snapshot.id, &would, &what);
         let step = self.step(SnapshotAction::Delete, deleted_at, expires_at, mode);
         let refused_at = refused.map(|refusal| refusal.at);
-        PlanDecision::Step(Box::new(Step { deadline: Some(expires_at), already_notified, refused_at, ..step }))
+        Step { deadline: Some(expires_at), already_notified, refused_at, ..step }.into()
     }
 
     fn step(&self, action: SnapshotAction, deleted_at: Timestamp, expires_at: Timestamp, mode: Mode) -> Step {
@@ -178,14 +170,14 @@ impl OwnSnapshot<'_> {
 
     fn skipped_with(&self, reason: SkipReason, active_keys: Vec<NotificationKey>) -> PlanDecision {
         let (target, memory) = (self.view.target(self.snapshot), self.memory(active_keys));
-        PlanDecision::Skipped(Box::new(Skipped::new(target, reason, memory)))
+        Skipped::new(target, reason, memory).into()
     }
 
     fn unreadable(&self, text: String) -> PlanDecision {
         let topic = NotificationKey::named(UNREADABLE);
         let (target, memory) = (self.view.target(self.snapshot), self.memory(vec![topic.clone()]));
         let finding = Some(OwnerFinding { topic, what: text.clone(), text });
-        PlanDecision::Skipped(Box::new(Skipped { finding, ..Skipped::new(target, SkipReason::Unreadable, memory) }))
+        Skipped { finding, ..Skipped::new(target, SkipReason::Unreadable, memory) }.into()
     }
 
     fn memory(&self, active_keys: Vec<NotificationKey>) -> ResourceMemory {

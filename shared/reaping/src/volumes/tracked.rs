@@ -13,6 +13,7 @@ use plan::{Action, Announcement, Evidence, ResourceMemory, Step, VolumeAction, i
 
 use super::{TRY_AGAIN_AFTER, VolumeCase};
 use crate::announcements::{AnnouncementTarget, RuleTrack, unsettled_rule_keys};
+use crate::engine::ResourceCase;
 use crate::policy::Verdict;
 
 /// A volume whose tags can be read.

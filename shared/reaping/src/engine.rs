@@ -1,9 +1,129 @@
-//! The decision about one resource, which a bug in it must not take from all others.
+//! The parts of a decision that all kinds of resources share: the skips by tags, and the loop in which a bug about one resource keeps no
+//! other from being decided.
 
+use jiff::Timestamp;
+use model::config::Config;
+use model::curfew_tags::{CurfewTags, PROTECTED, UnreadableTag, explain_unreadable, kept_until};
 use model::fault::Bug;
 use model::id::{Region, ResourceId};
-use model::notification_log::NotificationLog;
-use plan::{Plan, Skipped, Step, Target};
+use model::instance::Tags;
+use model::notification_log::{NotificationKey, NotificationLog, ResourceRecord};
+use model::observation::Gap;
+use model::ownership::{owner_of, team_of, value_of};
+use plan::{OwnerFinding, Plan, ResourceMemory, SkipReason, Skipped, Step, Target};
+
+use crate::policy::{Policy, UNREADABLE};
+
+/// The facts that the engine reads about a resource of any kind.
+#[derive(Clone, Copy)]
+pub(crate) struct ResourceFacts<'a> {
+    pub(crate) region: &'a Region,
+    pub(crate) id: &'a ResourceId,
+    pub(crate) tags: &'a Tags,
+    /// Beginning of the life that its record in the log is about.
+    pub(crate) began: Timestamp,
+    /// The log of its region.
+    pub(crate) log: &'a NotificationLog,
+    pub(crate) policy: &'a Policy,
+    pub(crate) now: Timestamp,
+}
+
+impl<'a> ResourceFacts<'a> {
+    /// Its record, if that is about its present life.
+    pub(crate) fn record(self) -> Option<&'a ResourceRecord> {
+        self.log.record_about(self.id, self.began)
+    }
+
+    /// The target of its steps. `owner_tags` name its team and its owner.
+    pub(crate) fn target(self, owner_tags: &Tags, what: String) -> Target {
+        target(self.region, self.id, self.tags, owner_tags, what, &self.policy.config)
+    }
+}
+
+pub(crate) fn target(
+    region: &Region,
+    id: &ResourceId,
+    tags: &Tags,
+    owner_tags: &Tags,
+    what: String,
+    config: &Config,
+) -> Target {
+    Target {
+        region: region.clone(),
+        resource: id.clone(),
+        team: team_of(owner_tags, config),
+        owner: owner_of(owner_tags, config),
+        name: value_of(tags, "Name").map(str::to_owned),
+        what,
+    }
+}
+
+/// One resource with everything that is known about it. Each kind implements its own skips, and the judgement by its rules.
+pub(crate) trait ResourceCase<'a>: Copy {
+    fn facts(self) -> ResourceFacts<'a>;
+    fn target(self) -> Target;
+    fn curfew_tags(self) -> Result<CurfewTags, Vec<UnreadableTag>>;
+    /// The memory of a resource whose rules are not judged now. Its announcements are over: if it is judged again, they begin anew.
+    fn unjudged(self, active_keys: Vec<NotificationKey>) -> ResourceMemory;
+    /// `true` if no tag but its protection skips it.
+    fn is_overdue_machine(self) -> bool {
+        false
+    }
+    /// The skip of a resource that its tags do not skip.
+    fn skip_of_kind(self, curfew_tags: &CurfewTags) -> Option<Skipped>;
+    /// The decision about a resource that is not skipped at once. Unreadable tags are none.
+    fn decide_by_rules(self, curfew_tags: &CurfewTags) -> PlanDecision;
+
+    fn decide(self) -> PlanDecision {
+        match self.immediate_skip() {
+            Some(skipped) => skipped.into(),
+            None => self.decide_by_rules(&self.curfew_tags().unwrap_or_default()),
+        }
+    }
+
+    /// Skips protected, kept and unreadable resources, in this order, and then those that the kind skips.
+    fn immediate_skip(self) -> Option<Skipped> {
+        if self.is_overdue_machine() {
+            return None;
+        }
+        let ResourceFacts { tags, now, .. } = self.facts();
+        if tags.contains_key(PROTECTED) {
+            return Some(self.skip(SkipReason::Protected, Vec::new()));
+        }
+        let is_kept = kept_until(tags).is_some_and(|until| now < until);
+        match self.curfew_tags() {
+            Err(unreadable) => {
+                let reason = if is_kept { SkipReason::Kept } else { SkipReason::Unreadable };
+                let text = explain_unreadable(&unreadable);
+                Some(self.skip_with_finding(reason, UNREADABLE, text.clone(), text))
+            }
+            Ok(_) if is_kept => Some(self.skip(SkipReason::Kept, Vec::new())),
+            Ok(curfew_tags) => self.skip_of_kind(&curfew_tags),
+        }
+    }
+
+    fn skip(self, reason: SkipReason, active_keys: Vec<NotificationKey>) -> Skipped {
+        Skipped::new(self.target(), reason, self.unjudged(active_keys))
+    }
+
+    fn skip_with_finding(self, reason: SkipReason, topic: &str, what: String, text: String) -> Skipped {
+        let topic = NotificationKey::named(topic);
+        let skipped = self.skip(reason, vec![topic.clone()]);
+        Skipped { finding: Some(OwnerFinding { topic, what, text }), ..skipped }
+    }
+}
+
+/// The plan for these resources, in the order of regions and ids. No limit holds its steps yet.
+pub(crate) fn decide_each<'a, C: ResourceCase<'a>>(cases: impl Iterator<Item = C>, gaps: &[Gap]) -> Plan {
+    let mut cases: Vec<C> = cases.collect();
+    cases.sort_by_key(|case| (case.facts().region, case.facts().id));
+    let mut plan = Plan { seen: cases.len(), steps: Vec::new(), skipped: Vec::new(), gaps: gaps.to_vec() };
+    for case in cases {
+        let ResourceFacts { region, id, log, .. } = case.facts();
+        PlanDecision::or_bug(region, id, log, || case.target(), || case.decide()).add_to(&mut plan);
+    }
+    plan
+}
 
 /// Work about one resource, in which a test may plant a panic.
 pub(crate) fn catch_bug<T>(id: &ResourceId, work: impl FnOnce() -> T) -> Result<T, Bug> {
@@ -21,6 +141,18 @@ pub(crate) fn catch_bug<T>(id: &ResourceId, work: impl FnOnce() -> T) -> Result<
 pub enum PlanDecision {
     Step(Box<Step>),
     Skipped(Box<Skipped>),
+}
+
+impl From<Step> for PlanDecision {
+    fn from(step: Step) -> Self {
+        Self::Step(Box::new(step))
+    }
+}
+
+impl From<Skipped> for PlanDecision {
+    fn from(skipped: Skipped) -> Self {
+        Self::Skipped(Box::new(skipped))
+    }
 }
 
 impl PlanDecision {
