@@ -7,15 +7,14 @@ use std::iter;
 
 use jiff::Timestamp;
 use model::curfew_tags::{CurfewTags, MARKED, STOPPED, has_room};
-use model::id::ResourceId;
-use model::instance::Tags;
 use model::mark::{AnnouncedAction, Mark};
 use model::mode::Mode;
-use model::notification_log::{NotificationKey, NotificationLog, ResourceRecord, would_fingerprint};
+use model::notification_log::{NotificationKey, ResourceRecord, would_fingerprint};
 use model::refusal::{Refusal, RefusalReason};
 use model::rule::{ResourceAction, Rule};
 use plan::{AnnouncedActions, Announcement, Evidence, NotifyOnlyReason, ResourceMemory, Step};
 
+use crate::engine::ResourceFacts;
 use crate::policy::{DueAction, Verdict, Violation};
 use crate::settle::{SettledVerdicts, settle};
 
@@ -28,21 +27,15 @@ pub(crate) struct RuleTrack {
 }
 
 /// A resource, as far as announcements go.
-pub(crate) trait AnnouncementTarget: Copy {
+pub(crate) trait AnnouncementTarget<'a>: Copy {
     /// The actions that are possible for it.
     type Action: From<Announcement>;
-    fn id(&self) -> &ResourceId;
-    /// The life that its record in the log is about.
-    fn record_since(self) -> Timestamp;
+    fn facts(self) -> ResourceFacts<'a>;
     /// Beginning of its present life. An announcement with an earlier deadline is void.
     fn since(self) -> Timestamp {
-        self.record_since()
+        self.facts().began
     }
-    fn tags(&self) -> &Tags;
     fn curfew_tags(&self) -> &CurfewTags;
-    /// The log of its region.
-    fn log(&self) -> &NotificationLog;
-    fn now(self) -> Timestamp;
     /// The effective mode for a rule, under the ceiling.
     fn mode(self, rule: Rule) -> Mode;
     /// A step with these values alone.
@@ -52,16 +45,11 @@ pub(crate) trait AnnouncementTarget: Copy {
     /// A label that is no longer true, and the rule for which Curfew wrote it. `curfew:stopped` is no longer true once the resource runs: somebody
     /// started it again.
     fn stale_tag(self) -> Option<(Rule, &'static str)> {
-        let label = self.tags().get(STOPPED)?;
+        let label = self.facts().tags.get(STOPPED)?;
         let written_for = label.split_whitespace().next().and_then(Rule::read).unwrap_or(Rule::Lifetime);
         let starts_by_hours = self.curfew_tags().hours.is_some().then_some(Rule::Hours);
         let mut rules = iter::once(written_for).chain(starts_by_hours);
         Some((rules.find(|rule| self.mode(*rule) == Mode::Enforce)?, STOPPED))
-    }
-
-    /// Its record, if that is about its present life.
-    fn record(&self) -> Option<&ResourceRecord> {
-        self.log().record_about(self.id(), self.record_since())
     }
 
     fn track(self, verdicts: &[(Rule, Verdict)], mode: Mode) -> RuleTrack {
@@ -71,8 +59,8 @@ pub(crate) trait AnnouncementTarget: Copy {
             .filter_map(|rule| Some((rule, self.announced(rule, mode)?)))
             .collect();
         let verdicts_of_mode = verdicts.iter().filter(|(rule, _)| self.mode(*rule) == mode);
-        let refused = self.record().filter(|_| mode == Mode::Enforce).map(|record| record.refused.clone());
-        let settled = settle(verdicts_of_mode, &before, refused.unwrap_or_default(), mode, self.now());
+        let refused = self.facts().record().filter(|_| mode == Mode::Enforce).map(|record| record.refused.clone());
+        let settled = settle(verdicts_of_mode, &before, refused.unwrap_or_default(), mode, self.facts().now);
         RuleTrack { mode, settled, announced_before: before }
     }
 
@@ -89,18 +77,18 @@ pub(crate) trait AnnouncementTarget: Copy {
 
     /// The last refusal of a label, where labels are written.
     fn label_refusal(self, mode: Mode) -> Option<Refusal> {
-        self.record().filter(|_| mode == Mode::Enforce)?.label_refused
+        self.facts().record().filter(|_| mode == Mode::Enforce)?.label_refused
     }
 
     /// The reason why no mark can be written. One that is there already is only changed.
     fn mark_refusal(self, mode: Mode) -> Option<NotifyOnlyReason> {
-        if self.tags().contains_key(MARKED) {
+        if self.facts().tags.contains_key(MARKED) {
             return None;
         }
-        if !has_room(self.tags(), &[MARKED]) {
+        if !has_room(self.facts().tags, &[MARKED]) {
             return Some(NotifyOnlyReason::TooManyTags);
         }
-        match self.label_refusal(mode).filter(|refusal| refusal.holds(self.now()))?.reason {
+        match self.label_refusal(mode).filter(|refusal| refusal.holds(self.facts().now))?.reason {
             RefusalReason::TagPolicy => Some(NotifyOnlyReason::TagPolicy),
             RefusalReason::OrganisationPolicy => Some(NotifyOnlyReason::OrganisationPolicy),
             RefusalReason::ExplicitDeny => Some(NotifyOnlyReason::ExplicitDeny),
@@ -112,10 +100,10 @@ pub(crate) trait AnnouncementTarget: Copy {
     /// The announcement for a rule, if it still binds. Observe mode turns an enforced announcement into an observed one, so that enforcing the rule
     /// again announces it anew, with the whole grace.
     fn announced(self, rule: Rule, mode: Mode) -> Option<AnnouncedAction> {
-        let announced = self.record()?.announced.get(&rule).copied()?;
+        let announced = self.facts().record()?.announced.get(&rule).copied()?;
         let was_kept_since =
-            self.curfew_tags().keep_until.is_some_and(|kept| kept <= self.now() && kept > announced.at);
-        let binds = announced.mode >= mode && announced.is_fresh(self.since(), self.now()) && !was_kept_since;
+            self.curfew_tags().keep_until.is_some_and(|kept| kept <= self.facts().now && kept > announced.at);
+        let binds = announced.mode >= mode && announced.is_fresh(self.since(), self.facts().now) && !was_kept_since;
         binds.then_some(AnnouncedAction { mode, ..announced })
     }
 
@@ -137,11 +125,11 @@ pub(crate) trait AnnouncementTarget: Copy {
 
     /// The record without announcements.
     fn lasting_record(self) -> ResourceRecord {
-        let record = self.record();
+        let record = self.facts().record();
         ResourceRecord {
-            expiry_seen: seen_expiry(self.curfew_tags(), record, self.now()),
+            expiry_seen: seen_expiry(self.curfew_tags(), record, self.facts().now),
             label_refused: record.and_then(|record| record.label_refused),
-            ..ResourceRecord::about(self.record_since())
+            ..ResourceRecord::about(self.facts().began)
         }
     }
 
@@ -163,7 +151,7 @@ pub(crate) trait AnnouncementTarget: Copy {
     fn due(self, track: &RuleTrack) -> Option<Step> {
         let (violation, announced) = track.settled.due.as_ref()?;
         let rule = violation.evidence.rule();
-        let is_marked = track.mode == Mode::Observe || self.tags().contains_key(MARKED);
+        let is_marked = track.mode == Mode::Observe || self.facts().tags.contains_key(MARKED);
         let owners_moment = matches!(violation.due, DueAction::AtOnce(..));
         if !is_marked && !owners_moment {
             return None;
@@ -172,8 +160,8 @@ pub(crate) trait AnnouncementTarget: Copy {
         let mark = if is_marked { None } else { Mark::earliest(self.still_announced(track)) };
         let action = self.end(announced.ending, rule, mark)?;
         let already_notified = track.mode == Mode::Observe
-            && self.log().was_notified(
-                self.id(),
+            && self.facts().log.was_notified(
+                self.facts().id,
                 &NotificationKey::would(rule),
                 &would_fingerprint(announced.ending, announced.deadline),
             );
@@ -201,12 +189,12 @@ pub(crate) trait AnnouncementTarget: Copy {
         let entries = &track.settled.entries;
         let mark = Mark::earliest(entries.iter().map(|(rule, announced)| (*rule, *announced)));
         let mark_is_right =
-            track.mode == Mode::Observe || self.tags().get(MARKED).cloned() == mark.map(|mark| mark.to_string());
+            track.mode == Mode::Observe || self.facts().tags.get(MARKED).cloned() == mark.map(|mark| mark.to_string());
         let has_new = !track.settled.newly_announced.is_empty();
         let called_off = track.announced_before.iter().find(|(rule, _)| !entries.contains_key(*rule));
         // The removal that tells what is called off corrects the mark as well.
         let refused = self.label_refusal(track.mode);
-        let is_refused = refused.is_some_and(|refusal| refusal.holds(self.now()));
+        let is_refused = refused.is_some_and(|refusal| refusal.holds(self.facts().now));
         let is_to_correct = !mark_is_right && called_off.is_none() && !is_refused;
         if (has_new || is_to_correct)
             && let Some((evidence, deadline, further_evidence)) = evidence_by_deadline(track)
@@ -238,7 +226,7 @@ pub(crate) trait AnnouncementTarget: Copy {
 
     /// The rule that the mark on the resource names, for the report of its removal; for an unreadable mark any rule.
     fn stray_mark(self) -> Option<Rule> {
-        let mark = self.tags().get(MARKED)?;
+        let mark = self.facts().tags.get(MARKED)?;
         Some(mark.split([' ', '=']).find_map(Rule::read).unwrap_or(Rule::Lifetime))
     }
 
@@ -258,13 +246,13 @@ pub(crate) trait AnnouncementTarget: Copy {
             entries.iter().map(|(rule, announced)| (announced.deadline, *rule, *announced)).collect();
         by_deadline.sort_unstable_by_key(|(deadline, rule, _)| (*deadline, *rule));
         let (deadline, rule, announced) = *by_deadline.first()?;
-        let already_notified = self.log().was_notified(
-            self.id(),
+        let already_notified = self.facts().log.was_notified(
+            self.facts().id,
             &NotificationKey::would(rule),
             &would_fingerprint(announced.ending, deadline),
         );
         let end = Some(announced.ending)
-            .filter(|_| already_notified && known_violation(rule).is_none() && deadline <= self.now());
+            .filter(|_| already_notified && known_violation(rule).is_none() && deadline <= self.facts().now);
         let step = match end.and_then(|ending| self.end(ending, rule, None)) {
             Some(action) => self.step(track.mode, action, evidence(rule)),
             None => Step {
@@ -280,7 +268,11 @@ pub(crate) trait AnnouncementTarget: Copy {
 
     fn notify_only_step(self, track: &RuleTrack) -> Option<Step> {
         let is_to_notify = |(violation, why): &&(Violation, NotifyOnlyReason)| {
-            !self.log().was_notified(self.id(), &NotificationKey::rule(violation.evidence.rule()), why.as_str())
+            !self.facts().log.was_notified(
+                self.facts().id,
+                &NotificationKey::rule(violation.evidence.rule()),
+                why.as_str(),
+            )
         };
         let (violation, why) = track.settled.notify_only.iter().find(is_to_notify)?;
         let step = self.step(track.mode, Announcement::Notify.into(), violation.evidence.clone());

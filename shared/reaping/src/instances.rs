@@ -27,7 +27,7 @@ use model::curfew_tags::{CurfewTags, UnreadableTag};
 use model::foreign::controller;
 use model::foreign_text::quoted_unless_word;
 use model::id::ResourceId;
-use model::instance::{Accelerator, Instance, InstanceState, Tags};
+use model::instance::{Accelerator, Instance, InstanceState};
 use model::mark::{Mark, whole_second};
 use model::mode::Mode;
 use model::notification_log::{NotificationKey, NotificationLog, NotificationLogs, REPEAT_AFTER, ResourceRecord};
@@ -262,31 +262,15 @@ struct RunningInstance<'a> {
     curfew_tags: &'a CurfewTags,
 }
 
-impl AnnouncementTarget for RunningInstance<'_> {
+impl<'a> AnnouncementTarget<'a> for RunningInstance<'a> {
     type Action = InstanceAction;
 
-    fn id(&self) -> &ResourceId {
-        &self.case.instance.id
-    }
-
-    fn record_since(self) -> Timestamp {
-        self.case.instance.launched_at
-    }
-
-    fn tags(&self) -> &Tags {
-        &self.case.instance.tags
+    fn facts(self) -> ResourceFacts<'a> {
+        self.case.facts()
     }
 
     fn curfew_tags(&self) -> &CurfewTags {
         self.curfew_tags
-    }
-
-    fn log(&self) -> &NotificationLog {
-        self.case.log
-    }
-
-    fn now(self) -> Timestamp {
-        self.case.now
     }
 
     fn mode(self, rule: Rule) -> Mode {

@@ -14,7 +14,6 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use model::curfew_tags::{CurfewTags, UnreadableTag};
 use model::id::{Region, ResourceId};
-use model::instance::Tags;
 use model::mark::{Mark, whole_second};
 use model::mode::Mode;
 use model::notification_log::{CarriedOut, NotificationKey, NotificationLog, NotificationLogs, ResourceRecord};
@@ -252,15 +251,11 @@ struct RunningResource<'a> {
     curfew_tags: &'a CurfewTags,
 }
 
-impl AnnouncementTarget for RunningResource<'_> {
+impl<'a> AnnouncementTarget<'a> for RunningResource<'a> {
     type Action = SageMakerAction;
 
-    fn id(&self) -> &ResourceId {
-        &self.case.resource.id
-    }
-
-    fn record_since(self) -> Timestamp {
-        self.case.resource.created_at
+    fn facts(self) -> ResourceFacts<'a> {
+        self.case.facts()
     }
 
     /// Not known exactly: a tag may change the time of the last change, too.
@@ -268,20 +263,8 @@ impl AnnouncementTarget for RunningResource<'_> {
         self.case.resource.since()
     }
 
-    fn tags(&self) -> &Tags {
-        &self.case.resource.tags
-    }
-
     fn curfew_tags(&self) -> &CurfewTags {
         self.curfew_tags
-    }
-
-    fn log(&self) -> &NotificationLog {
-        self.case.log
-    }
-
-    fn now(self) -> Timestamp {
-        self.case.now
     }
 
     fn mode(self, rule: Rule) -> Mode {

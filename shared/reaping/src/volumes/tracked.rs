@@ -1,19 +1,16 @@
 //! A volume as a target of announcements: what is written and remembered about it, and how it is deleted.
 
-use jiff::Timestamp;
 use model::curfew_tags::{CurfewTags, MARKED, PROTECTED, UNATTACHED_SINCE, has_room};
-use model::id::ResourceId;
-use model::instance::Tags;
 use model::mark::{Mark, whole_second};
 use model::mode::Mode;
-use model::notification_log::{NotificationLog, ResourceRecord};
+use model::notification_log::ResourceRecord;
 use model::rule::{ResourceAction, Rule};
 use model::volume::SnapshotState;
 use plan::{Action, Announcement, Evidence, ResourceMemory, Step, VolumeAction, is_safe, may_become_safe};
 
 use super::{TRY_AGAIN_AFTER, VolumeCase};
 use crate::announcements::{AnnouncementTarget, RuleTrack, unsettled_rule_keys};
-use crate::engine::ResourceCase;
+use crate::engine::{ResourceCase, ResourceFacts};
 use crate::policy::Verdict;
 
 /// A volume whose tags can be read.
@@ -27,11 +24,11 @@ pub(super) struct TrackedVolume<'a> {
 impl TrackedVolume<'_> {
     /// Shows at once that it is unattached, without a notification.
     pub(super) fn first_sight(self) -> Option<Step> {
-        let VolumeCase { since, .. } = self.case;
-        let is_shown = self.tags().get(UNATTACHED_SINCE).is_some_and(|label| *label == since.to_string());
+        let (VolumeCase { since, .. }, ResourceFacts { tags, now, .. }) = (self.case, self.facts());
+        let is_shown = tags.get(UNATTACHED_SINCE).is_some_and(|label| *label == since.to_string());
         // The mark needs room as well, and without that label a volume ages all the same.
-        let is_refused = !has_room(self.tags(), &[UNATTACHED_SINCE, MARKED])
-            || self.label_refusal(self.mode).is_some_and(|refusal| refusal.holds(self.now()));
+        let is_refused = !has_room(tags, &[UNATTACHED_SINCE, MARKED])
+            || self.label_refusal(self.mode).is_some_and(|refusal| refusal.holds(now));
         if self.mode == Mode::Observe || self.case.is_in_use() || is_shown || is_refused {
             return None;
         }
@@ -55,31 +52,15 @@ impl TrackedVolume<'_> {
     }
 }
 
-impl AnnouncementTarget for TrackedVolume<'_> {
+impl<'a> AnnouncementTarget<'a> for TrackedVolume<'a> {
     type Action = VolumeAction;
 
-    fn id(&self) -> &ResourceId {
-        &self.case.volume.id
-    }
-
-    fn record_since(self) -> Timestamp {
-        self.case.since
-    }
-
-    fn tags(&self) -> &Tags {
-        &self.case.volume.tags
+    fn facts(self) -> ResourceFacts<'a> {
+        self.case.facts()
     }
 
     fn curfew_tags(&self) -> &CurfewTags {
         self.curfew_tags
-    }
-
-    fn log(&self) -> &NotificationLog {
-        self.case.log
-    }
-
-    fn now(self) -> Timestamp {
-        self.case.view.now
     }
 
     fn mode(self, _: Rule) -> Mode {
