@@ -235,13 +235,13 @@ mod tests {
             .map(|number| AgentWarning { kind: AgentWarningKind::Disk, words: "x".repeat(number) })
             .chain([AgentWarning { kind: AgentWarningKind::Damaged, words: "step 15".to_owned() }])
             .collect();
-        let heard = AgentWarning::sanitize(&all);
+        let warnings = AgentWarning::sanitize(&all);
         assert_eq!(
-            heard.iter().map(|one| one.kind).collect::<Vec<_>>(),
+            warnings.iter().map(|one| one.kind).collect::<Vec<_>>(),
             [AgentWarningKind::Damaged, AgentWarningKind::Disk]
         );
         assert_eq!(
-            heard.last().map(|one| one.words.chars().count()),
+            warnings.last().map(|one| one.words.chars().count()),
             Some(WORDS_MAX + 1),
             "and a sign that there was more"
         );

@@ -118,10 +118,10 @@ pub(crate) mod tests {
     #[test]
     fn a_job_shows_how_far_it_is_and_what_it_will_cost() {
         let job = job(running(), 100_000, 40_000);
-        let told = heartbeat(Some(52_000), Some(12_000.0));
+        let beat = heartbeat(Some(52_000), Some(12_000.0));
         check(
             &job,
-            Some(&told),
+            Some(&beat),
             "[##########----------] 52 %, step 52000 of 100000, 12000 steps an hour, 4h left, $5.00 at most by then",
         );
         check(&job, Some(&heartbeat(Some(52_000), None)), "[##########----------] 52 %, step 52000 of 100000");
@@ -130,8 +130,8 @@ pub(crate) mod tests {
 
     #[test]
     fn without_a_machine_the_newest_checkpoint_counts() {
-        let told = heartbeat(Some(52_000), Some(12_000.0));
-        check(&job(waiting(), 100_000, 40_000), Some(&told), "[########------------] 40 %, step 40000 of 100000");
+        let beat = heartbeat(Some(52_000), Some(12_000.0));
+        check(&job(waiting(), 100_000, 40_000), Some(&beat), "[########------------] 40 %, step 40000 of 100000");
     }
 
     #[test]

@@ -205,7 +205,7 @@ impl Heartbeat {
     /// # Errors
     /// What cannot be.
     pub fn check(&self, attempt: u32) -> Result<(), InvalidValue> {
-        is_of(attempt, self.attempt)?;
+        check_attempt(attempt, self.attempt)?;
         if self.gpu_percent.is_some_and(|percent| !(0.0..=100.0).contains(&percent)) {
             return Err(InvalidValue::new("it says a use of GPUs that is not between 0 and 100 percent"));
         }
@@ -256,7 +256,7 @@ impl ExitRecord {
     /// # Errors
     /// What cannot be.
     pub fn check(&self, attempt: u32) -> Result<(), InvalidValue> {
-        is_of(attempt, self.attempt)
+        check_attempt(attempt, self.attempt)
     }
 
     /// Makes the texts fit to be shown.
@@ -266,11 +266,11 @@ impl ExitRecord {
     }
 }
 
-fn is_of(attempt: u32, says: u32) -> Result<(), InvalidValue> {
-    if says == attempt {
+fn check_attempt(attempt: u32, found: u32) -> Result<(), InvalidValue> {
+    if found == attempt {
         Ok(())
     } else {
-        Err(InvalidValue::new(format!("it says that it is of attempt {says}, and lies at that of attempt {attempt}")))
+        Err(InvalidValue::new(format!("it says that it is of attempt {found}, and lies at that of attempt {attempt}")))
     }
 }
 
@@ -330,7 +330,7 @@ pub struct SpecMistake {
 
 impl SpecMistake {
     /// Makes a mistake of the document as a whole.
-    pub fn of_document(problem: impl Into<String>) -> Self {
+    pub fn for_document(problem: impl Into<String>) -> Self {
         Self { line: 0, key: String::new(), problem: problem.into() }
     }
 }

@@ -80,12 +80,12 @@ pub fn job_footprint(job: &Job, load: AcceleratorLoad, now: Timestamp) -> Footpr
     let earlier = RunningTime::exactly(u64::try_from(job.used.seconds).unwrap_or(0));
     let present = RunningTime::exactly(u64::try_from(seconds.saturating_sub(job.used.seconds)).unwrap_or(0));
     let machine = job.machine().filter(|_| present.most_seconds > 0);
-    let of_machine = machine.map(|machine| {
+    let machine_footprint = machine.map(|machine| {
         let (instance_type, region) = (&machine.instance_type, Some(&machine.region));
         Footprint::from_use(&MachineUse { instance_type, region, time: present, load })
     });
     if earlier.most_seconds == 0 {
-        return of_machine.unwrap_or_default();
+        return machine_footprint.unwrap_or_default();
     }
     let candidates = job.ranking.iter().flat_map(|ranking| &ranking.candidates);
     let mut places: BTreeSet<(&TypeName, Option<&Region>)> =
@@ -93,8 +93,9 @@ pub fn job_footprint(job: &Job, load: AcceleratorLoad, now: Timestamp) -> Footpr
     if places.is_empty() {
         places = job.terms.gpu.types.iter().map(|instance_type| (instance_type, None)).collect();
     }
-    let of_earlier = places.into_iter().map(|(instance_type, region)| on_machine(instance_type, region, earlier));
-    of_earlier.reduce(Footprint::spanning).unwrap_or_default() + of_machine.unwrap_or_default()
+    let earlier_footprints =
+        places.into_iter().map(|(instance_type, region)| on_machine(instance_type, region, earlier));
+    earlier_footprints.reduce(Footprint::spanning).unwrap_or_default() + machine_footprint.unwrap_or_default()
 }
 
 /// Describes a footprint in words: `1.2-1.9 kWh and 0.4-0.7 kg CO2e, and 21-40 g CO2e for making the machine`.
@@ -142,10 +143,10 @@ mod tests {
         let candidates = ranking(time(NOW)).candidates;
         let described =
             |terms: &JobTerms| ExpectedFootprint::from_candidates(terms, &candidates, time(NOW)).unwrap().describe();
-        let said = described(&terms());
-        assert!(said[0].starts_with("An hour on a g6.xlarge in us-east-1 takes "), "{said:?}");
-        assert!(said[1].starts_with("Its run of 8h at most takes 0-"), "{said:?}");
-        assert_eq!(said[2], "the grid factor of us-east-1 is of 2023, older than 2 years");
+        let sentences = described(&terms());
+        assert!(sentences[0].starts_with("An hour on a g6.xlarge in us-east-1 takes "), "{sentences:?}");
+        assert!(sentences[1].starts_with("Its run of 8h at most takes 0-"), "{sentences:?}");
+        assert_eq!(sentences[2], "the grid factor of us-east-1 is of 2023, older than 2 years");
         let estimated = JobTerms { estimated_runtime_seconds: Some(7_200), ..terms() };
         assert!(described(&estimated)[1].starts_with("Its run of 2h takes "));
         assert_eq!(ExpectedFootprint::from_candidates(&terms(), &[], time(NOW)), None);

@@ -140,8 +140,8 @@ mod tests {
         for known in ["g5.xlarge", "p6-b200.48xlarge", "g4dn.metal", "g6f.large"] {
             check(known, Ok(true));
         }
-        for of_tomorrow in ["g99.xlarge", "p2.xlarge", "p9-x300.48xlarge", "q1.large"] {
-            check(of_tomorrow, Ok(false));
+        for future_type in ["g99.xlarge", "p2.xlarge", "p9-x300.48xlarge", "q1.large"] {
+            check(future_type, Ok(false));
         }
         check("p5.xlarg", Err("p5 has no size \"xlarg\"; it has 4xlarge, 48xlarge"));
     }
@@ -157,16 +157,16 @@ mod tests {
     #[test]
     fn a_family_or_a_gpu_is_no_type() {
         check("p5", Err("\"p5\" is a family, and no instance type; it has `p5.4xlarge`, `p5.48xlarge`"));
-        let of_gpu = |name: &str, example: &str, families: &str| {
+        let gpu_message = |name: &str, example: &str, families: &str| {
             format!(
                 "{name:?} is a GPU, and no instance type; write types that have it, such as `{example}`, of the families {families} \
                  (`curfew run --gpu {}` does)",
                 normalize_gpu_name(name)
             )
         };
-        check("a10g", Err(&of_gpu("a10g", "g5.xlarge", "g5")));
-        check("L4", Err(&of_gpu("L4", "g6.xlarge", "g6, gr6, g6f, gr6f")));
-        check("rtx-pro-6000", Err(&of_gpu("rtx-pro-6000", "g7e.2xlarge", "g7e")));
+        check("a10g", Err(&gpu_message("a10g", "g5.xlarge", "g5")));
+        check("L4", Err(&gpu_message("L4", "g6.xlarge", "g6, gr6, g6f, gr6f")));
+        check("rtx-pro-6000", Err(&gpu_message("rtx-pro-6000", "g7e.2xlarge", "g7e")));
         check("gpu", Err("\"gpu\" is no instance type; write one as `g6.xlarge`"));
     }
 }

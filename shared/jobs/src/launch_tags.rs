@@ -22,7 +22,7 @@ const NAME: &str = "Name";
 #[must_use]
 pub fn launch_tags(job: &Job, launch: &LaunchRequest, config: &Config) -> Tags {
     let keys = &config.tags;
-    let of_spec = || job.terms.tags.iter().filter(|(key, _)| !curfew_tags::begins_with_curfew(key));
+    let spec_tags = || job.terms.tags.iter().filter(|(key, _)| !curfew_tags::begins_with_curfew(key));
     let mut tags = Tags::from([
         (keys.team.clone(), job.job.team.as_str().to_owned()),
         (MODE.to_owned(), ENFORCE.to_owned()),
@@ -34,7 +34,7 @@ pub fn launch_tags(job: &Job, launch: &LaunchRequest, config: &Config) -> Tags {
         tags.entry(keys.owner.clone()).or_insert_with(|| owner.clone());
     }
     let (required, others): (Vec<_>, Vec<_>) =
-        of_spec().partition(|(key, _)| keys.required.contains(key) || **key == keys.owner || *key == NAME);
+        spec_tags().partition(|(key, _)| keys.required.contains(key) || **key == keys.owner || *key == NAME);
     let name = (NAME.to_owned(), job.job.job.clone());
     let wanted = required.into_iter().chain(others).map(|(key, value)| (key.clone(), value.clone()));
     let named = job.terms.tags.contains_key(NAME);

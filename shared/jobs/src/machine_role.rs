@@ -165,7 +165,10 @@ mod tests {
 
     #[test]
     fn a_missing_role_is_notified_with_the_remedy() {
-        let said = missing_role(&team("vision"), MachineRole::Team, "curfew-job-vision");
-        assert!(said.contains("Make it: curfew team create vision.") && said.contains("shared_role"), "{said}");
+        let message = missing_role(&team("vision"), MachineRole::Team, "curfew-job-vision");
+        assert!(
+            message.contains("Make it: curfew team create vision.") && message.contains("shared_role"),
+            "{message}"
+        );
     }
 }

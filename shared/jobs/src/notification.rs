@@ -146,10 +146,10 @@ impl Job {
     /// notified kinds are part of the fingerprint. There are few, so it stays short.
     fn in_spell(&self, kind: &str) -> String {
         let spell = format!("unplaced {}: ", self.machines.saturating_sub(self.launches_without_heartbeat));
-        match self.notified.as_deref().and_then(|told| told.strip_prefix(&spell)) {
+        match self.notified.as_deref().and_then(|notified| notified.strip_prefix(&spell)) {
             None => format!("{spell}{kind}"),
-            Some(told) if told.split(", ").any(|one| one == kind) => format!("{spell}{told}"),
-            Some(told) => format!("{spell}{told}, {kind}"),
+            Some(notified) if notified.split(", ").any(|one| one == kind) => format!("{spell}{notified}"),
+            Some(notified) => format!("{spell}{notified}, {kind}"),
         }
     }
 
@@ -249,11 +249,11 @@ impl Job {
 
     fn draft_waiting(&self, waiting: &CapacityWait) -> NotificationDraft {
         let since = self.unplaced_since.unwrap_or(self.submitted_at);
-        let lost = self.in_place_of(&waiting.said);
+        let lost = self.in_place_of(&waiting.message);
         let text = format!(
             "{}: {lost}nothing can be launched for it since {since}: {}. Curfew retries{}{}.",
             self.named(),
-            waiting.said.trim_end_matches('.'),
+            waiting.message.trim_end_matches('.'),
             self.costs_nothing(),
             self.falls_back(since)
         );
@@ -347,8 +347,8 @@ impl Job {
     }
 
     /// Explains why there is no machine, where there was one, unless the text says so itself.
-    fn in_place_of(&self, said: &str) -> String {
-        let lost = self.lost.map(LossReason::describe).filter(|lost| !said.contains(lost));
+    fn in_place_of(&self, text: &str) -> String {
+        let lost = self.lost.map(LossReason::describe).filter(|lost| !text.contains(lost));
         lost.map(|lost| format!("its machine {lost}; ")).unwrap_or_default()
     }
 

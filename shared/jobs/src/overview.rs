@@ -221,7 +221,7 @@ fn why_in_phase(job: &Job) -> String {
         Phase::Interrupted(replacing) => {
             format!("{} {}; it is replaced once it is gone", replacing.machine.instance, replacing.lost.describe())
         }
-        Phase::Waiting(waiting) => waiting.said.clone(),
+        Phase::Waiting(waiting) => waiting.message.clone(),
         Phase::Retrying(waiting) => waiting.why.clone(),
         Phase::Held(held) => held.why.clone(),
         Phase::Ended(ended) => ended.why.clone(),
@@ -305,7 +305,7 @@ mod tests {
             Some("2026-11-22T11:00:00Z"),
         );
         let until = time("2026-11-22T05:04:00Z");
-        let waiting = CapacityWait { until, passes: 2, said: "no capacity".to_owned() };
+        let waiting = CapacityWait { until, passes: 2, message: "no capacity".to_owned() };
         check(Phase::Waiting(waiting), "waiting", "no capacity", Some("2026-11-22T05:04:00Z"));
         let held = LaunchHold { by: HoldReason::Budget, why: "the budget is spent".to_owned(), until, passes: 0 };
         check(Phase::Held(held), "held", "the budget is spent", Some("2026-11-22T05:04:00Z"));

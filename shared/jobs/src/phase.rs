@@ -171,7 +171,8 @@ pub struct CapacityWait {
     /// Passes through the ranking that came to nothing.
     pub passes: u32,
     /// Last answer of EC2.
-    pub said: String,
+    #[serde(rename = "said")]
+    pub message: String,
 }
 
 /// The wait of a job after a failed attempt, until the next one.

@@ -28,7 +28,7 @@ use model::config::Config;
 use model::id::{Region, ResourceId, TeamName, TypeName};
 use model::money::Rate;
 
-use self::left_out::{PoolsByGpus, UnboughtPool};
+use self::left_out::{PoolsByGpus, RejectedPool};
 use self::price_limits::{PriceLimits, PriceObjection};
 use super::governing_quota::tabled_quota;
 use super::gpu_type::has_gpu;
@@ -119,21 +119,21 @@ pub fn rank(
 ) -> Result<Ranking, LaunchObstacle> {
     let PoolsByGpus { kept, larger } = PoolsByGpus::new(terms, fitting(terms, pools, policy)?);
     let limits = PriceLimits::new(terms, policy, left_out::default_rate_max(terms, &kept, prices));
-    let mut unbought = Vec::new();
+    let mut rejected = Vec::new();
     let found = {
         let has_image = |pool: &CapacityPool| images.iter().any(|(region, image)| is_for(region, image, pool));
         let bootable = narrowed(kept, has_image, words::no_image);
         let on_demand = may_be_on_demand(terms, unplaced_since, now);
         let buyable = bootable.and_then(|pools| narrowed(pools, |pool| on_demand || pool.spot, words::not_on_spot));
-        buyable.and_then(|pools| priced(terms, pools, on_demand, (&limits, prices), &mut unbought))
+        buyable.and_then(|pools| priced(terms, pools, on_demand, (&limits, prices), &mut rejected))
     };
     let mut found = found.map_err(|why| {
         // That obstacle names the others.
-        unbought.retain(|(.., why)| matches!(why, PriceObjection::Dearer { .. }));
-        let left_out = left_out::describe(terms, &larger, &unbought, prices);
+        rejected.retain(|(.., why)| matches!(why, PriceObjection::Dearer { .. }));
+        let left_out = left_out::describe(terms, &larger, &rejected, prices);
         left_out.map_or(why.clone(), |left_out| LaunchObstacle::new(format!("{why}; {left_out}")))
     })?;
-    let left_out = left_out::describe(terms, &larger, &unbought, prices);
+    let left_out = left_out::describe(terms, &larger, &rejected, prices);
     found.sort_by(|one, other| one.order().cmp(&other.order()));
     found.dedup_by(|one, other| one.order() == other.order());
     let kept = if terms.deadline_decides() {
@@ -155,7 +155,7 @@ fn priced<'a>(
     pools: Vec<&'a CapacityPool>,
     on_demand: bool,
     (limits, prices): (&PriceLimits, &PriceBook),
-    unbought: &mut Vec<UnboughtPool<'a>>,
+    rejected: &mut Vec<RejectedPool<'a>>,
 ) -> Result<Vec<PricedPool<'a>>, LaunchObstacle> {
     let mut found = Vec::new();
     for pool in pools {
@@ -168,11 +168,11 @@ fn priced<'a>(
                     let transfer = terms.transfer_cost(&pool.region);
                     found.push(PricedPool { pool, lifecycle, rate, rate_max, transfer });
                 }
-                Err(why) => unbought.push((pool, lifecycle, why)),
+                Err(why) => rejected.push((pool, lifecycle, why)),
             }
         }
     }
-    if found.is_empty() { Err(LaunchObstacle::new(words::not_bought(unbought))) } else { Ok(found) }
+    if found.is_empty() { Err(LaunchObstacle::new(words::not_bought(rejected))) } else { Ok(found) }
 }
 
 /// Returns the queries after which [`rank`] knows the prices of today of every pool that fits: of each type the on-demand price, which
@@ -216,7 +216,7 @@ fn fitting<'a>(
         return Err(LaunchObstacle::new(words::no_pool(terms)));
     }
     let is_watched = |pool: &CapacityPool| config.regions.is_empty() || config.regions.contains(&pool.region);
-    let watched = narrowed(pools.iter().collect(), is_watched, words::unwatched)?;
+    let watched = narrowed(pools.iter().collect(), is_watched, words::regions_not_covered)?;
     let (types, _) = terms.types();
     let is_asked_for = |pool: &CapacityPool| types.is_empty() || types.contains(&pool.instance_type);
     let asked_for = narrowed(watched, is_asked_for, |pools| words::other_types(types, pools))?;

@@ -27,14 +27,14 @@ impl LaunchRefusals {
         if !matches!(answer, LaunchResult::NoCapacity(_) | LaunchResult::Quota(_, Some(_))) {
             return;
         }
-        self.0.retain(|one| one.counts(now) && !one.is_of(candidate));
+        self.0.retain(|one| one.counts(now) && !one.covers(candidate));
         self.0.push(LaunchRefusal { candidate: candidate.clone(), answer: answer.clone(), at: now });
     }
 
     /// Predicts the answer of EC2 to a launch that it was not asked for yet; `None` if it has to be asked.
     #[must_use]
     pub fn predict(&self, candidate: &Candidate, now: Timestamp) -> Option<LaunchResult> {
-        self.0.iter().find(|one| one.counts(now) && one.is_of(candidate)).map(|one| one.answer.clone())
+        self.0.iter().find(|one| one.counts(now) && one.covers(candidate)).map(|one| one.answer.clone())
     }
 }
 
@@ -44,14 +44,14 @@ impl LaunchRefusal {
     }
 
     /// A quota counts a type in all zones of its region; of a smaller one there may be enough.
-    fn is_of(&self, other: &Candidate) -> bool {
+    fn covers(&self, other: &Candidate) -> bool {
         let own = &self.candidate;
-        let of_type = |one: &Candidate| (one.region.clone(), one.instance_type.clone(), one.lifecycle);
-        let of_pool = |one: &Candidate| (one.zone.clone(), one.subnet.clone(), one.rate_max);
-        let is_of_type = of_type(own) == of_type(other);
+        let type_key = |one: &Candidate| (one.region.clone(), one.instance_type.clone(), one.lifecycle);
+        let pool_key = |one: &Candidate| (one.zone.clone(), one.subnet.clone(), one.rate_max);
+        let is_of_type = type_key(own) == type_key(other);
         match self.answer {
             LaunchResult::Quota(..) => is_of_type && own.quota == other.quota,
-            _ => is_of_type && of_pool(own) == of_pool(other),
+            _ => is_of_type && pool_key(own) == pool_key(other),
         }
     }
 }

@@ -271,15 +271,15 @@ mod tests {
 
     #[test]
     fn no_name_gets_all_of_it_refused() {
-        let told = data(&[vec![gpu(0, 5)]], "i-1", &JobId::read("Größe/llama-1a2b3c4d").unwrap());
-        let of_job = told.iter().find(|datum| datum.series.dimensions[0].0 == JOB_DIMENSION).unwrap();
-        assert_eq!(of_job.series.dimensions[0].1, "Gr__e/llama-1a2b3c4d");
+        let metrics = data(&[vec![gpu(0, 5)]], "i-1", &JobId::read("Größe/llama-1a2b3c4d").unwrap());
+        let job_metric = metrics.iter().find(|datum| datum.series.dimensions[0].0 == JOB_DIMENSION).unwrap();
+        assert_eq!(job_metric.series.dimensions[0].1, "Gr__e/llama-1a2b3c4d");
     }
 
     #[test]
     fn no_configuration_accepts_metrics_of_jobs_as_evidence() {
-        let told = data(&[vec![gpu(0, 0), gpu(1, 0)]], "i-1", &job());
-        assert!(told.iter().all(|datum| datum.series.namespace == JOB_METRICS_NAMESPACE));
+        let metrics = data(&[vec![gpu(0, 0), gpu(1, 0)]], "i-1", &job());
+        assert!(metrics.iter().all(|datum| datum.series.namespace == JOB_METRICS_NAMESPACE));
         assert_ne!(SeriesNames::default().namespace, JOB_METRICS_NAMESPACE);
         let kinds = ["nvidia", "amd", "neuron"];
         for refused in kinds

@@ -73,8 +73,8 @@ impl PendingUpload {
     }
 }
 
-fn part(of: SignedDuration, parts: i32) -> SignedDuration {
-    of.checked_div(parts).unwrap_or(of)
+fn part(time: SignedDuration, parts: i32) -> SignedDuration {
+    time.checked_div(parts).unwrap_or(time)
 }
 
 /// Returns the time to wait for a command after its signal: until the upload needs the rest of the time. A command that has written nothing
@@ -95,9 +95,9 @@ pub fn time_after_uploads(left: SignedDuration) -> SignedDuration {
 /// Returns the time in which something can be done after a warning: until the moment that AWS said, two minutes at most, and not the last
 /// seconds. A moment that was over already cannot be kept: one of the clocks is wrong.
 #[must_use]
-pub fn time_to_flush(warned: Timestamp, said: Option<Timestamp>) -> SignedDuration {
-    let said = said.map(|said| said.duration_since(warned)).filter(SignedDuration::is_positive);
-    said.unwrap_or(WARNING).min(WARNING).saturating_sub(LAST_SECONDS)
+pub fn time_to_flush(warned: Timestamp, announced: Option<Timestamp>) -> SignedDuration {
+    let notice = announced.map(|at| at.duration_since(warned)).filter(SignedDuration::is_positive);
+    notice.unwrap_or(WARNING).min(WARNING).saturating_sub(LAST_SECONDS)
 }
 
 #[cfg(test)]
@@ -154,9 +154,9 @@ mod tests {
     #[test]
     fn a_warning_leaves_up_to_two_minutes() {
         let warned = time(NOW);
-        let left = |said: Option<i64>| {
-            let said = said.map(|seconds| warned + SignedDuration::from_secs(seconds));
-            time_to_flush(warned, said).as_secs()
+        let left = |notice: Option<i64>| {
+            let announced = notice.map(|seconds| warned + SignedDuration::from_secs(seconds));
+            time_to_flush(warned, announced).as_secs()
         };
         assert_eq!([left(None), left(Some(60)), left(Some(600))], [115, 55, 115]);
         assert_eq!([left(Some(0)), left(Some(-60))], [115, 115]);

@@ -27,8 +27,8 @@ impl WorstCase {
     /// attempt.
     #[must_use]
     pub fn from_ranking(terms: &JobTerms, ranking: &Ranking, now: Timestamp) -> Option<Self> {
-        let unnamed = JobId { team: "".into(), job: String::new() };
-        let job = Job::submitted(unnamed, None, terms.clone(), now);
+        let placeholder = JobId { team: "".into(), job: String::new() };
+        let job = Job::submitted(placeholder, None, terms.clone(), now);
         let worst = |candidate: &Candidate| {
             let cost_max = candidate.cost_max();
             let left = TimeLeft::on_machine(&job, cost_max, now);

@@ -54,8 +54,8 @@ fn quoted(text: &str) -> impl Iterator<Item = &str> {
 fn accepted() -> BTreeSet<String> {
     let keys_of = |heading: &str| -> Vec<String> {
         let mistakes = read(&format!("{LEAST}{heading}\"?\" = 0\n")).unwrap_err();
-        let said = mistakes.iter().find_map(|one| one.problem.strip_prefix("there is no key `?`; there are "));
-        quoted(said.unwrap_or_else(|| panic!("{mistakes:?}"))).map(str::to_owned).collect()
+        let legal_keys = mistakes.iter().find_map(|one| one.problem.strip_prefix("there is no key `?`; there are "));
+        quoted(legal_keys.unwrap_or_else(|| panic!("{mistakes:?}"))).map(str::to_owned).collect()
     };
     let is_section = |key: &String| {
         let refused = read(&format!("{LEAST}[{key}]\n\"?\" = 0\n")).err().into_iter().flatten();
@@ -72,13 +72,13 @@ fn accepted() -> BTreeSet<String> {
 fn keys_of(document: &str) -> BTreeSet<String> {
     let tree: toml::Table = document.parse().unwrap();
     let own = ["tags", "env", "secrets", "sweep"];
-    let of = |(key, value): (&String, &toml::Value)| match value {
+    let keys_in = |(key, value): (&String, &toml::Value)| match value {
         toml::Value::Table(table) if !own.contains(&key.as_str()) => {
             table.keys().map(|inner| format!("{key}.{inner}")).collect()
         }
         _ => vec![key.clone()],
     };
-    tree.iter().flat_map(of).collect()
+    tree.iter().flat_map(keys_in).collect()
 }
 
 #[test]
@@ -96,8 +96,8 @@ fn every_key_of_a_model_has_a_row_with_what_is_legal() {
     let model = |rest: &str| read(&format!("{LEAST}[gpu.model]\n{rest}"));
     let rows = rows("A model instead of a size");
     let mistakes = model("\"?\" = 0\n").unwrap_err();
-    let said = mistakes.iter().find_map(|one| one.problem.strip_prefix("there is no key `?`; there are "));
-    let accepted: BTreeSet<&str> = quoted(said.unwrap()).collect();
+    let legal_keys = mistakes.iter().find_map(|one| one.problem.strip_prefix("there is no key `?`; there are "));
+    let accepted: BTreeSet<&str> = quoted(legal_keys.unwrap()).collect();
     assert_eq!(rows.keys().copied().collect::<BTreeSet<_>>(), accepted, "documented on the left");
     for key in ["task", "precision", "optimizer"] {
         let legal: BTreeSet<&str> = quoted(rows[key][2].split(';').next().unwrap()).collect();
@@ -259,7 +259,7 @@ fn after(phase: &Phase) -> Option<Phase> {
         Phase::Running(_) => {
             Phase::Interrupted(MachineReplacement { machine: placed(), lost: LossReason::Gone, since: at })
         }
-        Phase::Interrupted(_) => Phase::Waiting(CapacityWait { until, passes: 1, said: String::new() }),
+        Phase::Interrupted(_) => Phase::Waiting(CapacityWait { until, passes: 1, message: String::new() }),
         Phase::Waiting(_) => Phase::Retrying(RetryWait { machine: None, why: String::new(), since: at, until }),
         Phase::Retrying(_) => Phase::Held(LaunchHold { by: HoldReason::Budget, why: String::new(), until, passes: 0 }),
         Phase::Held(_) => ended(JobResult::Succeeded),

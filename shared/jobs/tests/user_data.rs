@@ -18,7 +18,7 @@ use tempfile::TempDir;
 const TOOLS: [&str; 10] = ["base64", "cat", "chmod", "cut", "mkdir", "mv", "rm", "sha256sum", "sed", "touch"];
 
 /// Says what it was called with, an argument a line of hex.
-const RECORDER: &str = "#!/bin/sh\n{ echo \"${0##*/}\"; for of in \"$@\"; do printf %s \"$of\" | base64 -w 0; echo; done; } >>\"$CURFEW_ROOT/calls\"\n";
+const RECORDER: &str = "#!/bin/sh\n{ echo \"${0##*/}\"; for argument in \"$@\"; do printf %s \"$argument\" | base64 -w 0; echo; done; } >>\"$CURFEW_ROOT/calls\"\n";
 
 /// A directory of its own, removed in the end.
 struct Sandbox(TempDir);

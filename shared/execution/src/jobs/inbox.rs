@@ -300,7 +300,7 @@ fn read(submission: &Submission, jobs: &JobsRun<'_>) -> Result<AcceptedDocument,
             None => "it is in no team's folder; put it at inbox/<team>/<name>.toml, a team without blanks at its ends"
                 .to_owned(),
         };
-        mistakes.push(SpecMistake::of_document(problem));
+        mistakes.push(SpecMistake::for_document(problem));
     }
     let spec = match bytes {
         Ok(bytes) => JobSpec::read_bytes(bytes, name, team.as_ref(), jobs.config, jobs.run.cloud.home(), jobs.now()),
@@ -329,11 +329,11 @@ fn read(submission: &Submission, jobs: &JobsRun<'_>) -> Result<AcceptedDocument,
 /// Refuses a team whose jobs would have no legal keys.
 pub(super) fn check_keys(id: &JobId) -> Result<(), Vec<SpecMistake>> {
     let problem = "the name of the team is too long for the keys of S3; shorten the folder's name";
-    if has_legal_keys(id) { Ok(()) } else { Err(vec![SpecMistake::of_document(problem)]) }
+    if has_legal_keys(id) { Ok(()) } else { Err(vec![SpecMistake::for_document(problem)]) }
 }
 
 pub(super) fn too_large(bytes: usize) -> SpecMistake {
-    SpecMistake::of_document(format!("the document has {bytes} bytes; {} are the most", JobSpec::BYTES_MAX))
+    SpecMistake::for_document(format!("the document has {bytes} bytes; {} are the most", JobSpec::BYTES_MAX))
 }
 
 pub(super) fn describe_mistakes(mistakes: &[SpecMistake]) -> String {

@@ -125,14 +125,14 @@ impl JobsRun<'_> {
         let Some(team) = &one.team else {
             let problem =
                 "it is in no team's folder; put it at triggers/<team>/<name>.toml, the team spelt as in the inbox";
-            return Err(vec![SpecMistake::of_document(problem)]);
+            return Err(vec![SpecMistake::for_document(problem)]);
         };
         let bucket = (self.run.store.bucket_name(), self.run.cloud.home());
         let (trigger, _) = Trigger::read(&bytes, &one.name, Some(team), self.config, bucket, self.now())?;
         // The keys of its state and of its documents are shorter than those of its jobs.
         check_keys(&JobId { team: team.clone(), job: one.name.clone() })?;
         if !self.trigger_buckets.iter().any(|name| name == trigger.bucket()) {
-            return Err(vec![SpecMistake::of_document(format!(
+            return Err(vec![SpecMistake::for_document(format!(
                 "no event comes from s3://{}: an administrator adds it to the parameter TriggerBuckets of the stack",
                 trigger.bucket()
             ))]);

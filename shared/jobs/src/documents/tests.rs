@@ -64,7 +64,7 @@ fn the_holder_of_the_fence_keeps_its_result() {
 #[test]
 fn the_largest_head_of_an_agent_is_read() {
     let all: Vec<Checkpoint> = (0..=CHECKPOINTS_KEPT_MAX)
-        .map(|of| Checkpoint { step: u64::from(of) + 10_000_000, ..checkpoint(1_000) })
+        .map(|index| Checkpoint { step: u64::from(index) + 10_000_000, ..checkpoint(1_000) })
         .collect();
     let largest = Head { unverified: all.clone(), ..head(1_000, Some(checkpoint(1_000)), all) };
     check(&largest, None);
@@ -109,6 +109,6 @@ fn a_heartbeat_and_an_exit_record_are_of_their_attempt() {
 
 #[test]
 fn words_of_a_machine_are_one_short_line() {
-    let said = said_by_machine(&format!("full\n\u{1b}[2J{}", "x".repeat(16 * 1024 * 1024)));
-    assert!(said.starts_with("full  [2Jxxx") && said.chars().count() == SAID_CHARACTERS_MAX + 1);
+    let line = said_by_machine(&format!("full\n\u{1b}[2J{}", "x".repeat(16 * 1024 * 1024)));
+    assert!(line.starts_with("full  [2Jxxx") && line.chars().count() == SAID_CHARACTERS_MAX + 1);
 }

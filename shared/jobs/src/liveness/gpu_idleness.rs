@@ -96,10 +96,10 @@ impl GpuIdleness {
             return Some(SignedDuration::ZERO);
         }
         let (mut unknown, mut idle) = (0_usize, None);
-        for (length, of_minute) in (1_usize..).zip(self.minutes.iter().rev()) {
-            unknown = unknown.saturating_add(usize::from(*of_minute == GpuUse::Unknown));
+        for (length, gpu_use) in (1_usize..).zip(self.minutes.iter().rev()) {
+            unknown = unknown.saturating_add(usize::from(*gpu_use == GpuUse::Unknown));
             let tolerated = length / UNKNOWN_SHARE;
-            match of_minute {
+            match gpu_use {
                 GpuUse::Busy => {
                     idle = idle.or((unknown == 0).then_some(0));
                     break;
@@ -125,11 +125,10 @@ impl GpuIdleness {
         self.minute = minute;
         let is_loading = !self.has_worked && at.saturating_sub(self.begun) < LOADING_MAX;
         let first = std::mem::take(&mut self.present).to_use();
-        for of_minute in std::iter::once(first).chain(std::iter::repeat_n(GpuUse::Unknown, passed.min(MINUTES_MAX) - 1))
-        {
-            self.latest = of_minute;
+        for gpu_use in std::iter::once(first).chain(std::iter::repeat_n(GpuUse::Unknown, passed.min(MINUTES_MAX) - 1)) {
+            self.latest = gpu_use;
             if !is_loading {
-                self.minutes.push_back(of_minute);
+                self.minutes.push_back(gpu_use);
             }
         }
         self.minutes.drain(..self.minutes.len().saturating_sub(MINUTES_MAX));

@@ -181,19 +181,19 @@ fn any_sign_of_work_ends_a_silence() {
 
 #[test]
 fn each_activity_has_its_own_signs() {
-    let of = |activity: &'static str| {
+    let monitor_during = |activity: &'static str| {
         let mut monitor = running();
         monitor.begin_activity(activity, minute(100));
         monitor
     };
-    let mut setup = of(Heartbeat::SETUP);
+    let mut setup = monitor_during(Heartbeat::SETUP);
     check(setup.clone(), 120, "`setup` has written no output for 20m; GPU use is not known");
     setup.observe_output(minute(119));
     check(setup, 139, "`setup` has written no output for 20m; GPU use is not known");
-    let mut fetch = of(Heartbeat::FETCHING);
+    let mut fetch = monitor_during(Heartbeat::FETCHING);
     fetch.observe_data(minute(130));
     check(fetch, 150, "no data of the inputs has arrived for 20m");
-    check(of("restoring"), 160, "the agent has been restoring for 1h");
+    check(monitor_during("restoring"), 160, "the agent has been restoring for 1h");
     check_none(WorkMonitor::default(), 10_000);
 }
 

@@ -173,8 +173,8 @@ pub(super) fn cannot_be_met(job: &Job, now: Timestamp) -> Option<String> {
 /// Explains why a job that is submitted now could not meet its deadline.
 #[must_use]
 pub fn deadline_obstacle(terms: &JobTerms, ranking: &Ranking, now: Timestamp) -> Option<String> {
-    let unnamed = JobId { team: "".into(), job: String::new() };
-    let job = Job { ranking: Some(ranking.clone()), ..Job::submitted(unnamed, None, terms.clone(), now) };
+    let placeholder = JobId { team: "".into(), job: String::new() };
+    let job = Job { ranking: Some(ranking.clone()), ..Job::submitted(placeholder, None, terms.clone(), now) };
     cannot_be_met(&job, now)
 }
 

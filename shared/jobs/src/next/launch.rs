@@ -87,7 +87,7 @@ pub(super) fn go_on(job: Job, launching: LaunchInProgress, facts: &JobFacts, now
     };
     let is_young = now.duration_since(launching.at) < ABSENT_AFTER;
     match answer {
-        LaunchResult::Unknown(_) => (unanswered(job, launching, now), Vec::new()),
+        LaunchResult::Unknown(_) => (await_answer(job, launching, now), Vec::new()),
         // EC2 may not show yet what was launched a moment ago.
         LaunchResult::Mismatch(_) if is_young => (job, Vec::new()),
         LaunchResult::NoCapacity(_) if is_young && launch.only_find => (job, Vec::new()),
@@ -111,39 +111,41 @@ pub(super) fn go_on(job: Job, launching: LaunchInProgress, facts: &JobFacts, now
         refusal if let Some(machine) = launching.replaces.clone() => {
             spot_return::try_next(job, launching, refusal, *machine, (facts, now))
         }
-        LaunchResult::Refused(said) => refused(job, launching, said, facts, now),
-        LaunchResult::RefusedRequest(said) => {
-            let refused = |job| over::end(job, JobResult::Failed, said.clone(), facts, now);
+        LaunchResult::Refused(message) => refused(job, launching, message, facts, now),
+        LaunchResult::RefusedRequest(message) => {
+            let refused = |job| over::end(job, JobResult::Failed, message.clone(), facts, now);
             over::conclude(&job, facts, now).unwrap_or_else(|| refused(job))
         }
         // It may be made any moment, or EC2 not know of it yet.
-        LaunchResult::NoProfile(said) => {
-            hold_unless_over(job, (HoldReason::Role, TEAM_ROLE_HELD_FOR), said, facts, now)
+        LaunchResult::NoProfile(message) => {
+            hold_unless_over(job, (HoldReason::Role, TEAM_ROLE_HELD_FOR), message, facts, now)
         }
-        LaunchResult::NotAllowed(said) => hold_unless_over(job, (HoldReason::NotAllowed, HELD_FOR), said, facts, now),
-        LaunchResult::Denied(said) => denied(job, &launching, said, facts, now),
-        LaunchResult::SpotRoleMissing(said) => {
-            hold_unless_over(job, (HoldReason::SpotRole, ROLE_HELD_FOR), said, facts, now)
+        LaunchResult::NotAllowed(message) => {
+            hold_unless_over(job, (HoldReason::NotAllowed, HELD_FOR), message, facts, now)
         }
-        LaunchResult::ProfileUnknown(said) => profile_unknown(job, &launching, said, facts, now),
-        LaunchResult::NoCapacity(said) | LaunchResult::Mismatch(said) => {
-            next_candidate(job, launching, said, facts, now)
+        LaunchResult::Denied(message) => denied(job, &launching, message, facts, now),
+        LaunchResult::SpotRoleMissing(message) => {
+            hold_unless_over(job, (HoldReason::SpotRole, ROLE_HELD_FOR), message, facts, now)
         }
-        LaunchResult::Quota(said, quota) => {
+        LaunchResult::ProfileUnknown(message) => profile_unknown(job, &launching, message, facts, now),
+        LaunchResult::NoCapacity(message) | LaunchResult::Mismatch(message) => {
+            next_candidate(job, launching, message, facts, now)
+        }
+        LaunchResult::Quota(message, quota) => {
             let (mut job, mut launching, candidate) = (job, launching, launch.candidate);
             if let (Some(ranking), Some(quota)) = (&mut job.ranking, quota) {
                 ranking.correct_quota(&candidate, quota);
             }
             let used_up = quota.clone().or(candidate.quota).map(|code| UsedUpQuota { region: candidate.region, code });
             launching.quotas.extend(used_up.filter(|quota| !launching.quotas.contains(quota)));
-            next_candidate(job, launching, said, facts, now)
+            next_candidate(job, launching, message, facts, now)
         }
     }
 }
 
 /// EC2 refuses this candidate for good: the next one is asked for. An old ranking may name what is not there any more, an image or a
 /// subnet; a new one is believed.
-fn refused(job: Job, mut launching: LaunchInProgress, said: &str, facts: &JobFacts, now: Timestamp) -> JobDecision {
+fn refused(job: Job, mut launching: LaunchInProgress, message: &str, facts: &JobFacts, now: Timestamp) -> JobDecision {
     if let Some(concluded) = over::conclude(&job, facts, now) {
         return concluded;
     }
@@ -151,8 +153,8 @@ fn refused(job: Job, mut launching: LaunchInProgress, said: &str, facts: &JobFac
     if is_old {
         return again(job, facts, now);
     }
-    launching.refused.add(launching.candidate, said);
-    next_candidate(job, launching, said, facts, now)
+    launching.refused.add(launching.candidate, message);
+    next_candidate(job, launching, message, facts, now)
 }
 
 /// Returns the reason for the job's end, if EC2 has refused for good every candidate for which there is time and money.
@@ -173,7 +175,7 @@ fn all_refused(job: &Job, refused: &RefusedCandidates, now: Timestamp) -> Option
 fn profile_unknown(
     job: Job,
     launching: &LaunchInProgress,
-    said: &str,
+    message: &str,
     facts: &JobFacts,
     now: Timestamp,
 ) -> JobDecision {
@@ -181,35 +183,35 @@ fn profile_unknown(
     if may_appear && over::conclude(&job, facts, now).is_none() {
         return (job, Vec::new());
     }
-    hold_unless_over(job, (HoldReason::InstanceProfile, ROLE_HELD_FOR), said, facts, now)
+    hold_unless_over(job, (HoldReason::InstanceProfile, ROLE_HELD_FOR), message, facts, now)
 }
 
 /// No other pool would be launched either: a person has to create what is missing, or to allow it, and then the job is launched.
 fn hold_unless_over(
     job: Job,
     (by, held_for): (HoldReason, SignedDuration),
-    said: &str,
+    message: &str,
     facts: &JobFacts,
     now: Timestamp,
 ) -> JobDecision {
     if let Some(concluded) = over::conclude(&job, facts, now) {
         return concluded;
     }
-    hold(job, by, said.to_owned(), after(now, held_for))
+    hold(job, by, message.to_owned(), after(now, held_for))
 }
 
 /// A permission is missing. If it was there before, a person removed it, for good or to stop everything; after a change of the mode it may arrive
 /// later than the mode. Neither may fail all jobs. A job that never had a machine fails at once.
-fn denied(job: Job, launching: &LaunchInProgress, said: &str, facts: &JobFacts, now: Timestamp) -> JobDecision {
+fn denied(job: Job, launching: &LaunchInProgress, message: &str, facts: &JobFacts, now: Timestamp) -> JobDecision {
     if let Some(concluded) = over::conclude(&job, facts, now) {
         return concluded;
     }
     // Another candidate was asked for before, and was not refused by permission.
     let was_answered = launching.pass > 1 || launching.candidate > 0;
     if job.machines > 0 || job.was_observed || was_answered {
-        return hold(job, HoldReason::Permission, said.to_owned(), after(now, PERMISSION_HELD_FOR));
+        return hold(job, HoldReason::Permission, message.to_owned(), after(now, PERMISSION_HELD_FOR));
     }
-    over::end(job, JobResult::Failed, said.to_owned(), facts, now)
+    over::end(job, JobResult::Failed, message.to_owned(), facts, now)
 }
 
 /// EC2 accepted the launch, and ended the machine before its first heartbeat: that counts like a refused launch in
@@ -229,8 +231,8 @@ pub(super) fn ended(job: Job, machine: &JobMachine, lost: LossReason, is_at_hand
             match choose(&job, Some(machine.candidate), &[], None, now) {
                 Ok((candidate, ends_at)) if is_at_hand => first(job, candidate, ends_at, None, now),
                 _ => {
-                    let said = describe_launches_without_heartbeat(&job).unwrap_or(why);
-                    wait(job, &[], &said, now)
+                    let why = describe_launches_without_heartbeat(&job).unwrap_or(why);
+                    wait(job, &[], &why, now)
                 }
             }
         }
@@ -247,7 +249,7 @@ pub(super) fn describe_launches_without_heartbeat(job: &Job) -> Option<String> {
 }
 
 /// Leaves the launch to the next run, which asks for it again. If it has no answer for long, its owner is notified.
-fn unanswered(mut job: Job, launching: LaunchInProgress, now: Timestamp) -> Job {
+fn await_answer(mut job: Job, launching: LaunchInProgress, now: Timestamp) -> Job {
     let unanswered = launching.unanswered || now.duration_since(launching.at) >= NOTIFY_UNANSWERED_LAUNCH_AFTER;
     job.phase = Phase::Launching(LaunchInProgress { unanswered, ..launching });
     job
@@ -305,7 +307,7 @@ fn launched(
 fn next_candidate(
     mut job: Job,
     launching: LaunchInProgress,
-    said: &str,
+    message: &str,
     facts: &JobFacts,
     now: Timestamp,
 ) -> JobDecision {
@@ -325,8 +327,10 @@ fn next_candidate(
         Ok(_) => ask_for_money(job, now),
         Err(_) => match all_refused(&job, &launching.refused, now) {
             Some(why) => over::end(job, JobResult::Failed, why, facts, now),
-            None if deadline::decided(&job) == Some(Capacity::Spot) => without_spot(job, launching, said, facts, now),
-            None => wait(job, &launching.quotas, said, now),
+            None if deadline::decided(&job) == Some(Capacity::Spot) => {
+                without_spot(job, launching, message, facts, now)
+            }
+            None => wait(job, &launching.quotas, message, now),
         },
     }
 }
@@ -335,7 +339,7 @@ fn next_candidate(
 fn without_spot(
     mut job: Job,
     launching: LaunchInProgress,
-    said: &str,
+    message: &str,
     facts: &JobFacts,
     now: Timestamp,
 ) -> JobDecision {
@@ -344,7 +348,7 @@ fn without_spot(
     }
     let job = deadline::decide(job, false, now);
     if deadline::decided(&job) != Some(Capacity::OnDemand) {
-        return wait(job, &launching.quotas, said, now);
+        return wait(job, &launching.quotas, message, now);
     }
     match choose(&job, None, &launching.quotas, None, now) {
         Ok(_) if !facts.may_act => again(job, facts, now),
@@ -355,7 +359,7 @@ fn without_spot(
             ask(job, begun)
         }
         Ok(_) => ask_for_money(job, now),
-        Err(_) => wait(job, &launching.quotas, said, now),
+        Err(_) => wait(job, &launching.quotas, message, now),
     }
 }
 

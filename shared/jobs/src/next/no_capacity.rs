@@ -31,24 +31,25 @@ pub(super) fn waiting(job: Job, waiting: &CapacityWait, facts: &JobFacts, now: T
     stay(job, facts, now)
 }
 
-pub(super) fn wait(mut job: Job, quotas: &[UsedUpQuota], said: &str, now: Timestamp) -> JobDecision {
+pub(super) fn wait(mut job: Job, quotas: &[UsedUpQuota], message: &str, now: Timestamp) -> JobDecision {
     job.unplaced_since = job.unplaced_since.or(Some(now));
     let mut candidates = job.ranking.iter().flat_map(|ranking| &ranking.candidates);
     let is_quota = !quotas.is_empty() && candidates.all(|one| quotas.iter().any(|quota| quota.counts(one)));
     let named: Vec<String> = quotas.iter().map(|quota| format!("{} in {}", quota.code.0, quota.region)).collect();
     let named = named.join(", ");
     if is_quota && job.previous_attempt.is_none() {
-        let why = format!("the quota {named} is used up: {said}. Ask Service Quotas to raise it");
+        let why = format!("the quota {named} is used up: {message}. Ask Service Quotas to raise it");
         let why = with_left_out(&job, why);
         return hold(job, HoldReason::Quota, why, after(now, QUOTA_HELD_FOR));
     }
     let (long, why) = if is_quota {
-        let why = format!("the quota {named} is used up, and the previous machine may still count against it: {said}");
+        let why =
+            format!("the quota {named} is used up, and the previous machine may still count against it: {message}");
         (PREVIOUS_MACHINE_GONE_IN, why)
     } else if quotas.is_empty() {
-        (back_off(&job), said.to_owned())
+        (back_off(&job), message.to_owned())
     } else {
-        (back_off(&job), format!("{said} (of other pools the quota {named} is used up)"))
+        (back_off(&job), format!("{message} (of other pools the quota {named} is used up)"))
     };
     let (long, why) = match job.deadline.as_ref().and_then(|deadline| deadline.decision) {
         Some(CapacityDecision { capacity: Capacity::None, reason }) => (long, format!("{why}; {reason}")),
@@ -70,7 +71,7 @@ pub(super) fn with_left_out(job: &Job, why: String) -> String {
 /// Pauses the job: no launch is asked for until then.
 pub(super) fn pause(mut job: Job, pause: SignedDuration, why: String, now: Timestamp) -> JobDecision {
     let noted = note(&job, TransitionKind::Waits, why.as_str());
-    job.phase = Phase::Waiting(CapacityWait { until: after(now, pause), passes: job.passes, said: why });
+    job.phase = Phase::Waiting(CapacityWait { until: after(now, pause), passes: job.passes, message: why });
     let release = release(&mut job);
     (job, std::iter::once(noted).chain(release).collect())
 }

@@ -60,7 +60,7 @@ impl Job {
     }
 
     fn left_over(&self, ended: &JobEnd, may_act: bool) -> String {
-        let of_machine = ended.machine.as_ref().map(|machine| {
+        let about_machine = ended.machine.as_ref().map(|machine| {
             let id = &machine.instance;
             if let Some(hold) = &self.machine_hold {
                 let (hold, ends_at) = (hold.describe(), machine.ends_at);
@@ -78,10 +78,10 @@ impl Job {
                 }
             }
         });
-        let of_previous = self.previous_attempt.as_ref().map(|lost| {
+        let about_previous = self.previous_attempt.as_ref().map(|lost| {
             format!("{}, which it ran on before, is going, and is terminated if it does not.", lost.instance)
         });
-        let left: Vec<String> = of_machine.into_iter().chain(of_previous).collect();
+        let left: Vec<String> = about_machine.into_iter().chain(about_previous).collect();
         if left.is_empty() { "It has no machine any more.".to_owned() } else { left.join(" ") }
     }
 

@@ -50,12 +50,12 @@ impl Job {
         home: &Region,
     ) -> Option<Notification> {
         let AgentWarning { kind, words } = trouble;
-        let said = match &self.phase {
+        let why = match &self.phase {
             Phase::Ended(ended) => ended.why.as_str(),
             Phase::Retrying(waiting) => waiting.why.as_str(),
             _ => "",
         };
-        if said.contains(words.trim_end_matches('…')) {
+        if why.contains(words.trim_end_matches('…')) {
             return None;
         }
         let (job, words) = (&self.job, words.trim_end_matches('.'));

@@ -74,19 +74,19 @@ mod tests {
     fn check(given: JobInput, expect: Option<&str>) {
         let job = member(given);
         assert_eq!(job.notification(), None, "{:?}", job.phase);
-        let said = job.notify_of_members(&"us-east-1".into());
-        let topic = said.as_ref().map(|said| match &said.kind {
+        let notification = job.notify_of_members(&"us-east-1".into());
+        let topic = notification.as_ref().map(|notification| match &notification.kind {
             NotificationKind::State { topic, .. } => topic.clone(),
-            _ => panic!("{said:?}"),
+            _ => panic!("{notification:?}"),
         });
         assert_eq!(topic, expect.map(NotificationKey::named));
-        assert!(
-            said.is_none_or(|said| said.text.ends_with("other jobs of its sweep: curfew jobs vision/tune-1a2b3c4d"))
-        );
+        assert!(notification.is_none_or(|notification| {
+            notification.text.ends_with("other jobs of its sweep: curfew jobs vision/tune-1a2b3c4d")
+        }));
     }
 
     #[test]
-    fn the_beginning_and_the_end_of_a_member_are_said_by_its_sweep() {
+    fn the_sweep_notifies_of_the_beginning_and_the_end_of_a_member() {
         check(running(), None);
         for result in [JobResult::Succeeded, JobResult::Failed, JobResult::Expired, JobResult::Cancelled] {
             check(ended(result), None);
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn of_its_machine_the_same_is_said_as_of_any_job() {
+    fn its_machine_is_notified_about_like_that_of_any_job() {
         let again = running().job(|job| job.machines = 2);
         let left = ended(JobResult::Cancelled).job(|job| job.machine_hold = Some(MachineHold::Protected));
         for given in [interrupted(), again, left] {

@@ -16,15 +16,15 @@ use crate::*;
 /// Of a paragraph that begins with the job and ends with how to stop it, what is between.
 #[track_caller]
 fn check(given: JobInput, fingerprint: &str, severity: Severity, expect: &str) {
-    let said = given.job.notification().unwrap();
-    assert_eq!((said.fingerprint.as_str(), said.notification.severity), (fingerprint, severity));
-    let text = said.notification.text.strip_prefix("vision/llama-1a2b3c4d (owner \"ada\"): ").unwrap();
+    let notification = given.job.notification().unwrap();
+    assert_eq!((notification.fingerprint.as_str(), notification.notification.severity), (fingerprint, severity));
+    let text = notification.notification.text.strip_prefix("vision/llama-1a2b3c4d (owner \"ada\"): ").unwrap();
     let is_over = matches!(given.job.phase, Phase::Ended(_));
     let stop = "\nTo stop it: curfew cancel vision/llama-1a2b3c4d";
     assert_eq!(if is_over { text } else { text.strip_suffix(stop).unwrap() }, expect);
-    assert_eq!(said.notification.team, "vision");
+    assert_eq!(notification.notification.team, "vision");
     let named = given.job.machine().map_or("llama-1a2b3c4d", |placed| placed.instance.as_str());
-    assert_eq!(said.notification.resource.unwrap().as_str(), named);
+    assert_eq!(notification.notification.resource.unwrap().as_str(), named);
 }
 
 /// The first line of a message about it alone; all together are short enough for one that also says what is lost.
@@ -37,15 +37,15 @@ fn headline(notification: &Notification) -> String {
 
 #[test]
 fn a_headline_has_the_job_its_outcome_time_and_cost() {
-    let of = |given: JobInput| headline(&given.job.notification().unwrap().notification);
-    assert_snapshot!(of(running()), @"Curfew launched job llama-1a2b3c4d of team vision at 2026-09-01 12:00 UTC: $0.40/h");
-    assert_snapshot!(of(again(running())), @"Curfew launched job llama-1a2b3c4d of team vision again at 2026-09-01 13:00 UTC: $0.50/h");
-    assert_snapshot!(of(running().warned("i-1").next()), @"The machine of job llama-1a2b3c4d of team vision was lost at 2026-09-01 13:00 UTC");
-    assert_snapshot!(of(interrupted()), @"Curfew terminates the lost machine of job llama-1a2b3c4d of team vision at 2026-09-01 13:00 UTC");
-    assert_snapshot!(of(waiting()), @"Curfew cannot launch job llama-1a2b3c4d of team vision yet at 2026-09-01 13:00 UTC");
-    assert_snapshot!(of(held(HoldReason::Quota)), @"Curfew does not launch job llama-1a2b3c4d of team vision (quota) at 2026-09-01 13:00 UTC");
-    assert_snapshot!(of(ended(JobResult::Succeeded)), @"Curfew closed job llama-1a2b3c4d of team vision as succeeded at 2026-09-01 13:00 UTC: $1.17 at most");
-    assert_snapshot!(of(ended(JobResult::Cancelled)), @"Curfew closed job llama-1a2b3c4d of team vision as cancelled at 2026-09-01 13:00 UTC: $1.17 at most");
+    let shown = |given: JobInput| headline(&given.job.notification().unwrap().notification);
+    assert_snapshot!(shown(running()), @"Curfew launched job llama-1a2b3c4d of team vision at 2026-09-01 12:00 UTC: $0.40/h");
+    assert_snapshot!(shown(again(running())), @"Curfew launched job llama-1a2b3c4d of team vision again at 2026-09-01 13:00 UTC: $0.50/h");
+    assert_snapshot!(shown(running().warned("i-1").next()), @"The machine of job llama-1a2b3c4d of team vision was lost at 2026-09-01 13:00 UTC");
+    assert_snapshot!(shown(interrupted()), @"Curfew terminates the lost machine of job llama-1a2b3c4d of team vision at 2026-09-01 13:00 UTC");
+    assert_snapshot!(shown(waiting()), @"Curfew cannot launch job llama-1a2b3c4d of team vision yet at 2026-09-01 13:00 UTC");
+    assert_snapshot!(shown(held(HoldReason::Quota)), @"Curfew does not launch job llama-1a2b3c4d of team vision (quota) at 2026-09-01 13:00 UTC");
+    assert_snapshot!(shown(ended(JobResult::Succeeded)), @"Curfew closed job llama-1a2b3c4d of team vision as succeeded at 2026-09-01 13:00 UTC: $1.17 at most");
+    assert_snapshot!(shown(ended(JobResult::Cancelled)), @"Curfew closed job llama-1a2b3c4d of team vision as cancelled at 2026-09-01 13:00 UTC: $1.17 at most");
     let job = running().job;
     let machine = job.machine().unwrap();
     let home = Region::new("us-east-1");
@@ -53,7 +53,7 @@ fn a_headline_has_the_job_its_outcome_time_and_cost() {
     assert_snapshot!(headline(&job.notify_refused_document("it is too large", &home)), @"Curfew ignores a document of the machine of job llama-1a2b3c4d of team vision at 2026-09-01 13:00 UTC");
     assert_snapshot!(headline(&trouble(&running(), 1, AgentWarningKind::Disk, "the disk is nearly full").unwrap()), @"The agent of job llama-1a2b3c4d of team vision reports a warning at 2026-09-01 13:00 UTC");
     let kept = interrupted().job(|job| job.machine_hold = Some(MachineHold::Protected));
-    assert_snapshot!(of(kept), @"Curfew may not end the lost machine of job llama-1a2b3c4d of team vision at 2026-09-01 13:00 UTC: $1.00/h");
+    assert_snapshot!(shown(kept), @"Curfew may not end the lost machine of job llama-1a2b3c4d of team vision at 2026-09-01 13:00 UTC: $1.00/h");
 }
 
 fn again(given: JobInput) -> JobInput {
@@ -224,8 +224,8 @@ fn an_end_after_several_attempts_counts_all_of_them() {
     let expect = "2 attempts took at most 3h12m and cost at most $5.37. i-2 shuts itself down now, and is terminated in five \
                   minutes if it does not. i-1, which it ran on before, is going, and is terminated if it does not.";
     let given = again(running()).at_time(3 * HOUR).facts(|facts| facts.warned = None).result(2, true).next();
-    let said = given.job.notification().unwrap().notification.text;
-    assert!(said.contains(expect), "{said}");
+    let text = given.job.notification().unwrap().notification.text;
+    assert!(text.contains(expect), "{text}");
 }
 
 #[test]
@@ -245,7 +245,7 @@ fn retries_and_figures_cause_no_new_notification() {
     let later = waiting().job(|job| {
         job.passes = 40;
         job.phase =
-            Phase::Waiting(CapacityWait { until: noon_plus(9 * HOUR), passes: 40, said: "still none".to_owned() });
+            Phase::Waiting(CapacityWait { until: noon_plus(9 * HOUR), passes: 40, message: "still none".to_owned() });
     });
     assert_eq!(fingerprint(later), fingerprint(waiting()));
     let held_later = held(HoldReason::Budget).job(|job| {
@@ -262,34 +262,36 @@ fn retries_and_figures_cause_no_new_notification() {
 
 /// It was sent.
 fn notify(given: JobInput) -> JobInput {
-    given.job(|job| job.notified = job.notification().map(|said| said.fingerprint).or(job.notified.take()))
+    given.job(|job| {
+        job.notified = job.notification().map(|notification| notification.fingerprint).or(job.notified.take());
+    })
 }
 
-fn is_news(given: &JobInput) -> bool {
-    given.job.notification().is_some_and(|said| given.job.notified != Some(said.fingerprint))
+fn is_new(given: &JobInput) -> bool {
+    given.job.notification().is_some_and(|notification| given.job.notified != Some(notification.fingerprint))
 }
 
 #[test]
 fn until_it_has_a_machine_each_kind_is_notified_once() {
     let mut given = notify(running().warned("i-1").next());
-    let mut heard = Vec::new();
+    let mut fingerprints = Vec::new();
     let held = |by: HoldReason| held(by).job.phase;
     for _ in 0..20 {
         let phases = [waiting().job.phase, held(HoldReason::Budget), Phase::Submitted, held(HoldReason::Unplaceable)];
         for phase in phases {
             given = given.job(|job| (job.phase, job.passes) = (phase, 5));
-            if is_news(&given) {
-                heard.push(given.job.notification().unwrap().fingerprint);
+            if is_new(&given) {
+                fingerprints.push(given.job.notification().unwrap().fingerprint);
             }
             given = notify(given);
         }
     }
     let first = "unplaced 1: lost, waits";
     let third = "unplaced 1: lost, waits, held budget, held unplaceable";
-    assert_eq!(heard, [first, "unplaced 1: lost, waits, held budget", third]);
+    assert_eq!(fingerprints, [first, "unplaced 1: lost, waits, held budget", third]);
     // With the next machine all that is new again.
     let again = given.job(|job| (job.machines, job.phase) = (2, waiting().job.phase));
-    assert!(is_news(&again));
+    assert!(is_new(&again));
     assert_eq!(again.job.notification().unwrap().fingerprint, "unplaced 2: waits");
 }
 
@@ -309,7 +311,7 @@ fn an_unanswered_launch_is_notified_once_after_a_while() {
         "EC2 has not answered the launch request of 2026-09-01T12:00:00Z. Curfew repeats the same request \
          each minute, so nothing is launched twice; a machine that it may have launched shuts itself down at 2026-09-01T20:00:00Z.",
     );
-    assert!(!is_news(&notify(unknown(15 * MINUTE)).at_time(2 * HOUR).next()));
+    assert!(!is_new(&notify(unknown(15 * MINUTE)).at_time(2 * HOUR).next()));
     assert_eq!(unknown(15 * MINUTE).job.awaited(), launching().job.awaited(), "by the same token");
     // The next candidate is another launch.
     assert_eq!(unknown(15 * MINUTE).no_capacity().next().job.notification(), None);
@@ -378,14 +380,15 @@ fn check_delay(first: &Notification, second: &Notification, seconds: i64, expect
 
 #[test]
 fn a_warning_is_sent_once_a_day_with_any_figures_and_damage_once_an_attempt() {
-    let of = |attempt, kind, words| trouble(&running(), attempt, kind, words).unwrap();
+    let warning = |attempt, kind, words| trouble(&running(), attempt, kind, words).unwrap();
     let (some, less) =
-        (of(1, AgentWarningKind::Disk, "90 MiB are left"), of(2, AgentWarningKind::Disk, "80 MiB are left"));
+        (warning(1, AgentWarningKind::Disk, "90 MiB are left"), warning(2, AgentWarningKind::Disk, "80 MiB are left"));
     check_delay(&some, &some, 60, false);
     check_delay(&some, &less, 60, false);
     check_delay(&some, &less, 24 * HOUR, true);
-    check_delay(&some, &of(1, AgentWarningKind::TooLarge, "90 MiB are left"), 60, true);
-    let (first, next) = (of(1, AgentWarningKind::Damaged, "step 15"), of(2, AgentWarningKind::Damaged, "step 10"));
+    check_delay(&some, &warning(1, AgentWarningKind::TooLarge, "90 MiB are left"), 60, true);
+    let (first, next) =
+        (warning(1, AgentWarningKind::Damaged, "step 15"), warning(2, AgentWarningKind::Damaged, "step 10"));
     check_delay(&first, &first, 60, false);
     check_delay(&first, &next, 60, true);
     let other = running().job(|job| job.job = JobId::read("vision/bert-5e6f7a8b").unwrap());

@@ -27,7 +27,7 @@ pub struct SweepSummary {
     pub cost_usd_max: Amount,
     /// Number of members of the sweep, if that is known and these are not all.
     #[serde(skip)]
-    pub of: Option<usize>,
+    pub sweep_size: Option<usize>,
 }
 
 /// A row of the list of jobs.
@@ -52,8 +52,8 @@ pub fn list_rows<'a>(jobs: &'a [JobOverview], sizes: &BTreeMap<JobId, u32>) -> V
         Some(sweep) => {
             let members = sweeps.remove(&sweep)?;
             let size = sizes.get(&sweep).and_then(|size| usize::try_from(*size).ok());
-            let of = size.filter(|size| *size > members.len());
-            Some(JobListRow::Sweep(sweep, SweepSummary { of, ..SweepSummary::from_members(members) }))
+            let sweep_size = size.filter(|size| *size > members.len());
+            Some(JobListRow::Sweep(sweep, SweepSummary { sweep_size, ..SweepSummary::from_members(members) }))
         }
     };
     jobs.iter().filter_map(row).collect()
@@ -62,7 +62,7 @@ pub fn list_rows<'a>(jobs: &'a [JobOverview], sizes: &BTreeMap<JobId, u32>) -> V
 impl SweepSummary {
     #[must_use]
     pub fn from_members<'a>(members: impl IntoIterator<Item = &'a JobOverview>) -> Self {
-        let mut summary = Self { states: BTreeMap::new(), seconds: 0, cost_usd_max: Amount::ZERO, of: None };
+        let mut summary = Self { states: BTreeMap::new(), seconds: 0, cost_usd_max: Amount::ZERO, sweep_size: None };
         for member in members {
             *summary.states.entry(member.state).or_default() += 1;
             summary.seconds = summary.seconds.saturating_add(member.seconds);
@@ -74,10 +74,10 @@ impl SweepSummary {
     /// `8 succeeded, 2 failed`, or `1 waiting, 1 running of 10` if these are not all members.
     #[must_use]
     pub fn describe(&self) -> String {
-        let of = self.of.map(|members| format!(" of {members}")).unwrap_or_default();
+        let suffix = self.sweep_size.map(|members| format!(" of {members}")).unwrap_or_default();
         let states =
             self.states.iter().rev().map(|(state, count)| format!("{count} {state}")).collect::<Vec<_>>().join(", ");
-        states + &of
+        states + &suffix
     }
 
     /// Returns the severity of the result, once all members are over.
@@ -180,8 +180,8 @@ impl Sweep {
 
 /// `member 3 (lr=1e-4, seed=3)`.
 fn describe(member: &JobOverview) -> String {
-    let Some(of_sweep) = &member.sweep else { return member.job.job.clone() };
-    format!("member {} ({})", of_sweep.number, describe_parameters(&of_sweep.parameters))
+    let Some(sweep) = &member.sweep else { return member.job.job.clone() };
+    format!("member {} ({})", sweep.number, describe_parameters(&sweep.parameters))
 }
 
 #[cfg(test)]

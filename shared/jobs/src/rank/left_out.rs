@@ -56,18 +56,18 @@ pub(super) fn default_rate_max(terms: &JobTerms, kept: &[&CapacityPool], prices:
 }
 
 /// A pool, how it is not bought, and why not.
-pub(super) type UnboughtPool<'a> = (&'a CapacityPool, Lifecycle, PriceObjection);
+pub(super) type RejectedPool<'a> = (&'a CapacityPool, Lifecycle, PriceObjection);
 
 /// The types that were left out, and how to allow them; `None` if none was.
 pub(super) fn describe(
     terms: &JobTerms,
     larger: &[&CapacityPool],
-    unbought: &[UnboughtPool<'_>],
+    rejected: &[RejectedPool<'_>],
     prices: &PriceBook,
 ) -> Option<String> {
     let (mut dearer, mut unknown, mut rate_max) = (Vec::new(), Vec::new(), Rate::ZERO);
     let mut limited: BTreeMap<(&str, Rate), Vec<&CapacityPool>> = BTreeMap::new();
-    for (pool, _, why) in unbought {
+    for (pool, _, why) in rejected {
         match why {
             PriceObjection::Unknown => unknown.push(*pool),
             PriceObjection::Dearer { rate_max: most } => {

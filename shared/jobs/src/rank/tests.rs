@@ -25,7 +25,7 @@ const TYPES: [(&str, &str, u32, u32); 7] = [
 ];
 
 fn pool(zone: &str, name: &str) -> CapacityPool {
-    let (_, architecture, gpus, gpu_memory_mib) = TYPES.iter().find(|(of, ..)| *of == name).unwrap();
+    let (_, architecture, gpus, gpu_memory_mib) = TYPES.iter().find(|(type_name, ..)| *type_name == name).unwrap();
     CapacityPool {
         region: zone[..zone.len() - 1].into(),
         zone: zone.to_owned(),
@@ -378,13 +378,14 @@ fn a_gpu_has_the_memory_that_it_is_sold_with() {
 #[test]
 fn more_than_are_kept_are_cut_to_the_cheapest_and_one_of_each_zone() {
     let subnets = |zone: &str, name: &str, count: usize| -> Vec<CapacityPool> {
-        let of = |number| CapacityPool { subnet: format!("subnet-{number:03}").as_str().into(), ..pool(zone, name) };
-        (0..count).map(of).collect()
+        let numbered =
+            |number| CapacityPool { subnet: format!("subnet-{number:03}").as_str().into(), ..pool(zone, name) };
+        (0..count).map(numbered).collect()
     };
     let pools = [subnets("us-east-1a", "g6.xlarge", 100), subnets("us-east-1b", "g5.xlarge", 100)].concat();
     let ranking = ranked(&terms(), &pools, live(&[]), None).unwrap();
-    let of = |zone: &str| ranking.candidates.iter().filter(|one| one.zone == zone).count();
-    assert_eq!((of("us-east-1a"), of("us-east-1b")), (59, 1));
+    let count_in = |zone: &str| ranking.candidates.iter().filter(|one| one.zone == zone).count();
+    assert_eq!((count_in("us-east-1a"), count_in("us-east-1b")), (59, 1));
     assert_eq!(ranking.candidates.last().unwrap().zone, "us-east-1b");
 }
 

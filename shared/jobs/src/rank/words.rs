@@ -7,7 +7,7 @@ use model::id::{Region, TypeName};
 use model::money::Rate;
 
 use super::hardware::USUAL_ARCHITECTURE;
-use super::left_out::UnboughtPool;
+use super::left_out::RejectedPool;
 use super::{CapacityPool, MIB_PER_GIB, PriceObjection};
 use crate::{GpuSpec, JobTerms, Lifecycle, MachineSpec};
 
@@ -22,7 +22,7 @@ pub(super) fn no_pool(terms: &JobTerms) -> String {
     format!("no zone of {place} has both a subnet that may be used and {types}")
 }
 
-pub(super) fn unwatched(pools: &[&CapacityPool]) -> String {
+pub(super) fn regions_not_covered(pools: &[&CapacityPool]) -> String {
     format!(
         "Curfew does not cover {}: `regions` of its configuration does not name it, so nothing would terminate a machine there, or count its cost",
         listed(regions(pools).into_iter())
@@ -108,8 +108,8 @@ pub(super) fn not_on_spot(pools: &[&CapacityPool]) -> String {
 }
 
 /// Explains why pools cannot be bought; there is one at least.
-pub(super) fn not_bought(unbought: &[UnboughtPool<'_>]) -> String {
-    let unknown: BTreeSet<String> = unbought
+pub(super) fn not_bought(rejected: &[RejectedPool<'_>]) -> String {
+    let unknown: BTreeSet<String> = rejected
         .iter()
         .filter(|(_, _, why)| matches!(why, PriceObjection::Unknown))
         .map(|(pool, ..)| format!("{} in {}", pool.instance_type, pool.region))
@@ -117,7 +117,7 @@ pub(super) fn not_bought(unbought: &[UnboughtPool<'_>]) -> String {
     let unknown = (!unknown.is_empty()).then(|| {
         format!("no price is known of {}, and none is guessed: it is asked for again", listed(unknown.iter()))
     });
-    let above = unbought.iter().filter_map(|(pool, lifecycle, why)| match why {
+    let above = rejected.iter().filter_map(|(pool, lifecycle, why)| match why {
         PriceObjection::Above { rate, limit } => Some((*rate, &pool.instance_type, &pool.zone, *lifecycle, limit)),
         PriceObjection::Unknown | PriceObjection::Dearer { .. } => None,
     });
@@ -184,9 +184,9 @@ fn types_words(types: &[TypeName]) -> Option<String> {
 
 fn listed(names: impl ExactSizeIterator<Item = impl Display>) -> String {
     let count = names.len();
-    let mut said: Vec<String> = names.take(NAMES_MAX).map(|name| name.to_string()).collect();
+    let mut shown: Vec<String> = names.take(NAMES_MAX).map(|name| name.to_string()).collect();
     if count > NAMES_MAX {
-        said.push(format!("{} more", count - NAMES_MAX));
+        shown.push(format!("{} more", count - NAMES_MAX));
     }
-    said.join(", ")
+    shown.join(", ")
 }

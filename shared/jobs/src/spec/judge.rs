@@ -135,11 +135,11 @@ impl<'t> SpecValidator<'t> {
     pub(super) fn some<T: PartialOrd + std::fmt::Display>(
         &mut self,
         path: &[&str],
-        said: Option<T>,
+        value: Option<T>,
         default: T,
         legal: [T; 2],
     ) -> T {
-        let Some(number) = said else { return default };
+        let Some(number) = value else { return default };
         let [least, most] = legal;
         if number < least || number > most {
             self.refuse(path, &format!("{number} is out of range; write a whole number from {least} to {most}"));
@@ -151,18 +151,18 @@ impl<'t> SpecValidator<'t> {
     pub(super) fn length(
         &mut self,
         path: &[&str],
-        said: Option<SignedDuration>,
+        value: Option<SignedDuration>,
         instead: &str,
     ) -> Option<SignedDuration> {
-        if said.is_some_and(|length| length.is_zero()) {
+        if value.is_some_and(|length| length.is_zero()) {
             self.refuse(path, &format!("0s is too short; {instead}"));
         }
-        said
+        value
     }
 
-    pub(super) fn usd(&mut self, path: &[&str], said: Option<f64>) -> Option<f64> {
-        self.check(path, said.map_or(Ok(()), checks::usd));
-        said
+    pub(super) fn usd(&mut self, path: &[&str], value: Option<f64>) -> Option<f64> {
+        self.check(path, value.map_or(Ok(()), checks::usd));
+        value
     }
 
     pub(super) fn rate(&mut self, path: &[&str], usd_per_hour: Option<f64>) -> Option<Rate> {

@@ -141,8 +141,8 @@ fn default_name(file_name: &str) -> &str {
 }
 
 impl SpecValidator<'_> {
-    fn name(&mut self, said: Option<&str>, file_name: &str) -> Option<JobName> {
-        if let Some(name) = said {
+    fn name(&mut self, written: Option<&str>, file_name: &str) -> Option<JobName> {
+        if let Some(name) = written {
             let read = JobName::read(name);
             return read.map_err(|problem| self.refuse(&["name"], &format!("{name:?}: {problem}"))).ok();
         }
@@ -286,8 +286,8 @@ impl SpecValidator<'_> {
             self.refuse(&["gpu", "name"], "`gpu.types` says which machines; leave one of them out");
         }
         let types = gpu.types.iter().map(|name| TypeName::from(name.as_str())).collect();
-        let of_model = sizing.as_ref().map(|sizing| (sizing.estimate.parallelism.gpus, sizing.gpu_gb_min));
-        let (count, memory_gib_min) = of_model.unwrap_or((count.unwrap_or(1), memory_gib_min));
+        let by_model = sizing.as_ref().map(|sizing| (sizing.estimate.parallelism.gpus, sizing.gpu_gb_min));
+        let (count, memory_gib_min) = by_model.unwrap_or((count.unwrap_or(1), memory_gib_min));
         (GpuSpec { count, name: gpu.name.clone(), memory_gib_min, types }, sizing)
     }
 

@@ -220,7 +220,8 @@ fn every_key_is_read() {
 
 #[test]
 fn a_section_of_checkpoints_has_defaults_of_its_own() {
-    let of = |config: &str| read_by(config, &format!("{LEAST}[checkpoint]\n")).unwrap().terms.checkpoint.unwrap();
+    let checkpoint_spec =
+        |config: &str| read_by(config, &format!("{LEAST}[checkpoint]\n")).unwrap().terms.checkpoint.unwrap();
     let dir = "/var/curfew/checkpoints".to_owned();
     let (include, exclude, signal) = (Vec::new(), Vec::new(), "SIGTERM".to_owned());
     let expect = CheckpointSpec {
@@ -234,9 +235,9 @@ fn a_section_of_checkpoints_has_defaults_of_its_own() {
         signal,
         resume_from: None,
     };
-    assert_eq!(of(""), expect);
-    assert_eq!(of("[jobs]\ncheckpoint_keep = 7").keep, 7);
-    assert_eq!(of("[jobs]\ncheckpoint_keep = 0").keep, 1);
+    assert_eq!(checkpoint_spec(""), expect);
+    assert_eq!(checkpoint_spec("[jobs]\ncheckpoint_keep = 7").keep, 7);
+    assert_eq!(checkpoint_spec("[jobs]\ncheckpoint_keep = 0").keep, 1);
 }
 
 #[test]

@@ -48,10 +48,10 @@ fn no_size_and_no_interval_leaves_the_range_of_an_amount() {
 
 #[test]
 fn each_other_region_says_what_one_checkpoint_and_a_day_cost() {
-    let says = |size_gb, regions| job(size_gb, regions).transfer_prices().iter().map(ToString::to_string).collect();
-    let said: Vec<String> = says(Some(10), &["us-east-1", "us-west-2", "sa-east-1"]);
+    let describe = |size_gb, regions| job(size_gb, regions).transfer_prices().iter().map(ToString::to_string).collect();
+    let described: Vec<String> = describe(Some(10), &["us-east-1", "us-west-2", "sa-east-1"]);
     assert_eq!(
-        said,
+        described,
         [
             "A checkpoint of 10 GB from us-west-2 to the bucket in us-east-1 costs $0.20 ($0.02 per GB), all of a day $19.20; to resume \
              from one there costs $0.20",
@@ -59,9 +59,9 @@ fn each_other_region_says_what_one_checkpoint_and_a_day_cost() {
              from one there costs $0.20",
         ]
     );
-    let said: Vec<String> = says(None, &["us-west-2"]);
+    let described: Vec<String> = describe(None, &["us-west-2"]);
     assert_eq!(
-        said,
+        described,
         [
             "Checkpoints from us-west-2 to the bucket in us-east-1 cost $0.02 per GB, and $0.02 per GB when a machine there resumes. No \
              estimate counts that; state their size as `checkpoint.size_gb`",

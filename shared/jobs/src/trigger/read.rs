@@ -195,7 +195,7 @@ impl Section<'_> {
                 "the file is called {shown:?}; call it by 1 to {NAME_CHARACTERS_MAX} letters, digits, `-`, `_` and `.`, with a \
                  letter or a digit first"
             );
-            self.found.push(SpecMistake::of_document(problem));
+            self.found.push(SpecMistake::for_document(problem));
         }
     }
 

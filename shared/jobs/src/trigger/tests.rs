@@ -40,9 +40,10 @@ fn arrival(key: &str, version: &str, moment: &str) -> Arrival {
 
 fn check_refused(text: &str, expect: &[&str]) {
     let mistakes = read(text).map_or_else(|mistakes| mistakes, |(trigger, _)| panic!("{text}\naccepted: {trigger:#?}"));
-    let said: Vec<String> =
+    let problems: Vec<String> =
         mistakes.into_iter().map(|SpecMistake { line, key, problem }| format!("{line} {key}: {problem}")).collect();
-    assert!(said.len() == expect.len() && said.iter().zip(expect).all(|(said, part)| said.contains(part)), "{said:#?}");
+    let has_part = |(problem, part): (&String, &&str)| problem.contains(part);
+    assert!(problems.len() == expect.len() && problems.iter().zip(expect).all(has_part), "{problems:#?}");
 }
 
 #[test]
@@ -105,8 +106,8 @@ fn a_trigger_is_no_job() {
 
 #[test]
 fn a_trigger_says_what_it_watches() {
-    let of_day = "at most 2 jobs a day (UTC)";
-    let expect = format!("ingest watches s3://data/uploads/: a job for each object that arrives, {of_day}");
+    let limit = "at most 2 jobs a day (UTC)";
+    let expect = format!("ingest watches s3://data/uploads/: a job for each object that arrives, {limit}");
     assert_eq!(trigger(&format!("{JOB}{EACH}")).describe(), expect);
     let expect = "ingest watches s3://data/: a job once nothing has arrived for 10m, at most 1 job a day (UTC)";
     assert_eq!(trigger(&format!("{JOB}{QUIET}")).describe(), expect);
@@ -148,7 +149,7 @@ fn the_made_document_is_the_triggers_own_with_variables() {
 }
 
 #[test]
-fn an_object_is_one_job_however_often_it_is_told_of() {
+fn an_object_is_one_job_however_often_its_event_arrives() {
     let each = trigger(&format!("{JOB}{EACH}"));
     let (one, other) = (arrival("uploads/a", "v1", "22T05:00:00"), arrival("uploads/a", "v2", "22T05:00:00"));
     let (state, first) =
@@ -226,8 +227,8 @@ proptest! {
                 names.entry(one.name).or_insert(day);
             }
         }
-        for of in 0..=day {
-            prop_assert!(names.values().filter(|day| **day == of).count() <= 2);
+        for date in 0..=day {
+            prop_assert!(names.values().filter(|day| **day == date).count() <= 2);
         }
     }
 

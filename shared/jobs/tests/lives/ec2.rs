@@ -33,13 +33,13 @@ impl JobModel {
         order: &SharedValue<LaunchOrder>,
         outcome: EffectOutcome,
     ) -> LaunchResult {
-        let said = || "as the world has it".to_owned();
+        let message = || "as the world has it".to_owned();
         let launched = |machine: &ModelMachine| LaunchResult::Launched {
             instance: machine.id(),
             launched_at: machine.launched_at,
         };
         if outcome == EffectOutcome::Lost {
-            return LaunchResult::Unknown(said());
+            return LaunchResult::Unknown(message());
         }
         let same = world.machines.iter().find(|machine| machine.order.token == order.token);
         if let Some(machine) = same
@@ -50,7 +50,7 @@ impl JobModel {
                 return LaunchResult::Mismatch("IdempotentParameterMismatch".to_owned());
             }
             return if outcome == EffectOutcome::AnswerLost {
-                LaunchResult::Unknown(said())
+                LaunchResult::Unknown(message())
             } else {
                 launched(machine)
             };
@@ -61,9 +61,9 @@ impl JobModel {
             world.refused.sort();
         }
         match outcome {
-            EffectOutcome::Refused => LaunchResult::NoCapacity(said()),
-            EffectOutcome::Quota => LaunchResult::Quota(said(), Some(QuotaCode("L-3819A6DF".to_owned()))),
-            EffectOutcome::Denied => LaunchResult::Denied(said()),
+            EffectOutcome::Refused => LaunchResult::NoCapacity(message()),
+            EffectOutcome::Quota => LaunchResult::Quota(message(), Some(QuotaCode("L-3819A6DF".to_owned()))),
+            EffectOutcome::Denied => LaunchResult::Denied(message()),
             _ => {
                 check_launch(world, order);
                 let machine = ModelMachine {
@@ -80,7 +80,7 @@ impl JobModel {
                 };
                 let answer = launched(&machine);
                 world.machines.push(machine);
-                if outcome == EffectOutcome::AnswerLost { LaunchResult::Unknown(said()) } else { answer }
+                if outcome == EffectOutcome::AnswerLost { LaunchResult::Unknown(message()) } else { answer }
             }
         }
     }

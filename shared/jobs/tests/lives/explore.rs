@@ -99,7 +99,7 @@ impl JobModel {
         Self { bounds, planted, settled: Mutex::default() }
     }
 
-    fn of_runs(&self, world: &ModelWorld, actions: &mut Vec<ModelAction>) {
+    fn add_reconciler_actions(&self, world: &ModelWorld, actions: &mut Vec<ModelAction>) {
         for (run, at) in world.runs.iter().enumerate() {
             match at {
                 ReconcilerState::Idle
@@ -126,7 +126,7 @@ impl JobModel {
         }
     }
 
-    fn of_machine(world: &ModelWorld, index: usize, machine: &ModelMachine, actions: &mut Vec<ModelAction>) {
+    fn add_machine_actions(world: &ModelWorld, index: usize, machine: &ModelMachine, actions: &mut Vec<ModelAction>) {
         actions.extend(deeds(world, machine).into_iter().map(|deed| ModelAction::Agent(index, deed)));
         if matches!(machine.life, MachineLife::Ending(..)) {
             actions.push(ModelAction::Down(index));
@@ -206,9 +206,9 @@ impl Model for JobModel {
         if world.broken.is_some() {
             return;
         }
-        self.of_runs(world, actions);
+        self.add_reconciler_actions(world, actions);
         for (index, machine) in world.machines.iter().enumerate() {
-            Self::of_machine(world, index, machine, actions);
+            Self::add_machine_actions(world, index, machine, actions);
         }
         if self.bounds.waits && world.dependency == DependencyState::Unfinished {
             actions.extend([JobResult::Succeeded, JobResult::Failed].map(ModelAction::EndDependency));

@@ -100,9 +100,9 @@ fn explore_within(bounds: ModelBounds) {
             panic!("not so: {}\n{}", property.name, describe_path(path));
         }
     }
-    let unseen: Vec<_> =
+    let missing: Vec<_> =
         sometimes.iter().map(|property| property.name).filter(|name| !found.contains_key(name)).collect();
-    assert!(unseen.is_empty(), "never seen: {unseen:?}");
+    assert!(missing.is_empty(), "never seen: {missing:?}");
 }
 
 /// Explores a world with a fault in it, and expects that what is broken first is that property.

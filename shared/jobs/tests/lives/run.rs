@@ -229,7 +229,7 @@ impl JobModel {
     }
 
     fn effect(&self, world: &mut ModelWorld, effect: &Effect, outcome: EffectOutcome) -> Option<EffectResult> {
-        let said = || "as the world has it".to_owned();
+        let message = || "as the world has it".to_owned();
         match (effect, outcome) {
             (Effect::Rank, EffectOutcome::Done) => Some(EffectResult::Ranked(Ok(job::ranking(world.now)))),
             (Effect::Rank, _) => Some(EffectResult::Ranked(Err(LaunchObstacle::new("so")))),
@@ -242,8 +242,8 @@ impl JobModel {
                 }
                 Some(EffectResult::Reserved(match outcome {
                     EffectOutcome::Done => ReserveResult::Granted,
-                    EffectOutcome::AnswerLost | EffectOutcome::Lost => ReserveResult::Unknown(said()),
-                    _ => ReserveResult::Refused(said()),
+                    EffectOutcome::AnswerLost | EffectOutcome::Lost => ReserveResult::Unknown(message()),
+                    _ => ReserveResult::Refused(message()),
                 }))
             }
             (Effect::Launch(launch), outcome) => {
@@ -320,10 +320,10 @@ fn facts(world: &ModelWorld, decision: &PendingDecision<SharedValue<Job>>, eyes:
         Some(placed) if wanted => sight(world, &placed.instance, eyes == ObservationQuality::Late),
         _ => MachineSight::Unknown,
     };
-    let of_attempt = || world.machines.iter().filter(|machine| machine.order.attempt == job.machine_attempt());
-    let beat_at = || of_attempt().filter_map(|machine| machine.last_heartbeat(world.now)).max();
+    let attempt_machines = || world.machines.iter().filter(|machine| machine.order.attempt == job.machine_attempt());
+    let beat_at = || attempt_machines().filter_map(|machine| machine.last_heartbeat(world.now)).max();
     let exit = || {
-        let exits = of_attempt().filter_map(|machine| Some((machine.over_at()?, machine.exit?)));
+        let exits = attempt_machines().filter_map(|machine| Some((machine.over_at()?, machine.exit?)));
         let last = exits.max_by_key(|(at, _)| *at);
         last.map(|(at, reason)| ExitRecord {
             attempt: job.machine_attempt(),

@@ -36,12 +36,12 @@ pub(crate) fn next_moment(world: &ModelWorld) -> Option<Timestamp> {
         moments.push(leaves_spot_at());
     }
     for machine in &world.machines {
-        moments.extend(of_machine(machine));
+        moments.extend(machine_moments(machine));
     }
     moments.into_iter().filter(|moment| *moment + LATE > world.now).min().map(|moment| moment + LATE)
 }
 
-fn of_machine(machine: &ModelMachine) -> Vec<Timestamp> {
+fn machine_moments(machine: &ModelMachine) -> Vec<Timestamp> {
     if machine.over_at().is_some() {
         return Vec::new();
     }

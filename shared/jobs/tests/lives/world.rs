@@ -327,7 +327,7 @@ impl ModelWorld {
     /// Compute time, until now, of all that the job ever launched except for strays. A machine whose timer failed counts until it should have
     /// fired.
     pub(crate) fn computed(&self) -> SignedDuration {
-        let of = |machine: &ModelMachine| {
+        let running_time = |machine: &ModelMachine| {
             let end = match machine.life {
                 MachineLife::Ending(_, at) | MachineLife::Over(_, at) => at,
                 MachineLife::Running | MachineLife::Stopped => self.now,
@@ -336,6 +336,6 @@ impl ModelWorld {
             end.duration_since(machine.launched_at)
         };
         let ours = self.machines.iter().filter(|machine| !self.refused.contains(&machine.order.token));
-        ours.map(of).sum()
+        ours.map(running_time).sum()
     }
 }

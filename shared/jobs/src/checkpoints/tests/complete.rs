@@ -126,8 +126,8 @@ fn an_incomplete_step_has_a_reason_once_unchanged_or_without_writers() {
     check_problem(&[entry("step-1")], WriterState::Running, 60, None);
     check_problem(&[entry("step-1")], WriterState::Killed, 0, None);
     let marked = DirectoryEntry { marked_at: Some(Timestamp::MAX), ..entry("step-1") };
-    let unmarked = Some("`step-2`: it carries no marker, as another step does");
-    check_problem(&[marked, entry("step-2")], WriterState::Killed, 0, unmarked);
+    let problem = Some("`step-2`: it carries no marker, as another step does");
+    check_problem(&[marked, entry("step-2")], WriterState::Killed, 0, problem);
 }
 
 #[test]

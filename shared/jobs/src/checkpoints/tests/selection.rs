@@ -99,7 +99,7 @@ fn an_overwritten_checkpoint_is_complete_by_a_marker_as_new_as_the_rest() {
 }
 
 #[test]
-fn of_ambiguous_names_the_last_to_be_written_is_the_newest() {
+fn the_last_written_of_ambiguous_names_is_the_newest() {
     let later = Timestamp::MAX;
     let all =
         vec![file("run3_90.pt", 9), DirectoryEntry { changed_at: later, ..file("run3_7.pt", 9) }, file("run3_5.pt", 9)];

@@ -255,15 +255,15 @@ fn an_impossible_deadline_is_held_with_the_missing_time() {
     assert!(held.why.contains("needs 6h, 10m to start and 5m to end in order"), "{}", held.why);
     assert!(held.why.contains("until its finish_by, 2026-09-01T17:00:00Z, 4h58m"), "{}", held.why);
     assert!(held.why.contains("which is 1h16m"), "{}", held.why);
-    let told = world.job.notification().unwrap();
+    let notification = world.job.notification().unwrap();
     assert!(
-        told.notification.text.contains("Cancel it, and submit it with a later deadline."),
+        notification.notification.text.contains("Cancel it, and submit it with a later deadline."),
         "{}",
-        told.notification.text
+        notification.notification.text
     );
     world.now = 4 * HOUR;
     world.live();
-    assert_eq!(world.job.notification().unwrap().fingerprint, told.fingerprint);
+    assert_eq!(world.job.notification().unwrap().fingerprint, notification.fingerprint);
     world.now = 5 * HOUR - 10 * MINUTE;
     world.live();
     assert!(

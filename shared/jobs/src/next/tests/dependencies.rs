@@ -35,8 +35,8 @@ fn it_is_ranked_once_all_have_succeeded() {
 #[test]
 fn it_ends_without_a_launch_if_one_ends_otherwise() {
     let states = [JobResult::Failed, JobResult::Expired, JobResult::Cancelled].map(DependencyState::Ended);
-    let of_sweep = DependencyState::MemberEnded(3, JobResult::Failed);
-    for state in states.into_iter().chain([of_sweep, DependencyState::Absent]) {
+    let member_failed = DependencyState::MemberEnded(3, JobResult::Failed);
+    for state in states.into_iter().chain([member_failed, DependencyState::Absent]) {
         check(
             knowing(after_two(), &[(A, DependencyState::Unfinished), (B, state)]),
             "failed, closed: note over, forget",

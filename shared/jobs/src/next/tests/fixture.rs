@@ -186,8 +186,11 @@ pub(crate) fn interrupted() -> JobInput {
 pub(crate) fn waiting() -> JobInput {
     let given = ranked().job(|job| {
         (job.attempt, job.passes, job.unplaced_since) = (1, 2, Some(noon_plus(0)));
-        job.phase =
-            Phase::Waiting(CapacityWait { until: noon_plus(10 * MINUTE), passes: 2, said: "no capacity".to_owned() });
+        job.phase = Phase::Waiting(CapacityWait {
+            until: noon_plus(10 * MINUTE),
+            passes: 2,
+            message: "no capacity".to_owned(),
+        });
     });
     given.at_time(5 * MINUTE).released()
 }

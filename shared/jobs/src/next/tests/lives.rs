@@ -45,7 +45,7 @@ proptest! {
 #[test]
 fn these_lives_cover_every_expected_event() {
     let mut endings = BTreeSet::new();
-    let mut said = String::new();
+    let mut log = String::new();
     let mut attempts_most = 0;
     for seed in 0..150 {
         let world = live(seed);
@@ -58,7 +58,7 @@ fn these_lives_cover_every_expected_event() {
                 JobResult::Cancelled => "cancelled",
             });
         }
-        said += &world.log().join("\n");
+        log += &world.log().join("\n");
     }
     assert_eq!(endings, BTreeSet::from(["cancelled", "expired", "failed"]));
     assert!(attempts_most >= 5, "{attempts_most}");
@@ -80,6 +80,6 @@ fn these_lives_cover_every_expected_event() {
         "terminate i-",
     ];
     for met in met {
-        assert!(said.contains(met), "never {met}");
+        assert!(log.contains(met), "never {met}");
     }
 }

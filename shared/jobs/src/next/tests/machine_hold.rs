@@ -48,23 +48,23 @@ fn a_job_that_is_over_does_not_terminate_a_held_machine() {
 #[test]
 fn the_job_continues_once_the_tag_or_the_machine_is_gone_or_the_machine_is_healthy() {
     let held = kept(silent()).next();
-    let untagged = held.clone().facts(|facts| facts.machine_hold = None);
-    check(untagged, "interrupted i-1 HeartbeatStopped: note ended i-1, terminate i-1");
+    let without_hold = held.clone().facts(|facts| facts.machine_hold = None);
+    check(without_hold, "interrupted i-1 HeartbeatStopped: note ended i-1, terminate i-1");
     assert_eq!(held.clone().heartbeat_at(HOUR).next().job.machine_hold, None);
     check(
         held.clone().with_machine(InstanceState::Terminated, Some("Server.SpotInstanceTermination")),
         "submitted: note lost i-1 Reclaimed, rank",
     );
     // Without a read heartbeat its state is unknown.
-    let unread = held.facts(|facts| facts.heartbeat = None).next();
-    assert!(unread.job.machine_hold.is_some());
+    let without_heartbeat = held.facts(|facts| facts.heartbeat = None).next();
+    assert!(without_heartbeat.job.machine_hold.is_some());
 }
 
 #[test]
 fn its_owner_hears_once_by_which_tag_it_is_held() {
-    let said = kept(silent()).next().job.notification().unwrap();
-    assert_eq!(said.fingerprint, "machine-held 1 kept");
-    insta::assert_snapshot!(said.notification.text, @r#"vision/llama-1a2b3c4d (owner "ada"): i-1, the machine of attempt 1, is lost, and Curfew neither terminates nor replaces it: it carries the tag curfew:keep-until, in force until 2026-09-03T12:00:00Z. It costs $1.00/h at most, and its own timer ends it at 2026-09-01T20:00:00Z. Remove or correct the tag, and the job continues.
+    let notification = kept(silent()).next().job.notification().unwrap();
+    assert_eq!(notification.fingerprint, "machine-held 1 kept");
+    insta::assert_snapshot!(notification.notification.text, @r#"vision/llama-1a2b3c4d (owner "ada"): i-1, the machine of attempt 1, is lost, and Curfew neither terminates nor replaces it: it carries the tag curfew:keep-until, in force until 2026-09-03T12:00:00Z. It costs $1.00/h at most, and its own timer ends it at 2026-09-01T20:00:00Z. Remove or correct the tag, and the job continues.
 To stop it: curfew cancel vision/llama-1a2b3c4d"#);
     let over = kept(running().cancelled()).next().job.notification().unwrap();
     assert!(

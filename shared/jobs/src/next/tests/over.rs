@@ -37,10 +37,10 @@ fn an_end_is_notified_once_in_the_words_of_its_source() {
         Phase::Ended(ended) => ended.why,
         other => panic!("{other:?}"),
     };
-    let in_head = |said: &str| {
+    let in_head = |message: &str| {
         why(running().result(1, false).facts(|facts| {
             let result = facts.head.iter_mut().flatten().find_map(|head| head.result.as_mut());
-            said.clone_into(&mut result.unwrap().why);
+            message.clone_into(&mut result.unwrap().why);
         }))
     };
     assert_eq!(in_head("`setup` has failed with exit code 3"), "`setup` has failed with exit code 3");
@@ -182,7 +182,7 @@ fn held_until(seconds: i64) -> Phase {
 }
 
 fn waiting_until(seconds: i64) -> Phase {
-    Phase::Waiting(CapacityWait { until: noon_plus(seconds), passes: 9, said: String::new() })
+    Phase::Waiting(CapacityWait { until: noon_plus(seconds), passes: 9, message: String::new() })
 }
 
 #[test]

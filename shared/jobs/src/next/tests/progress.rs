@@ -116,15 +116,15 @@ fn a_job_without_progress_names_the_loss_of_its_last_machine() {
 #[test]
 fn a_job_without_progress_says_why_its_last_machine_could_not_run_it() {
     let broken = third().with_machine(InstanceState::Terminated, ITSELF).exit(Some(ExitReason::Broken));
-    let why = |said: &str| {
+    let why = |message: &str| {
         let given = broken.clone().facts(|facts| {
-            facts.exit.iter_mut().flatten().for_each(|exit| said.clone_into(&mut exit.why));
+            facts.exit.iter_mut().flatten().for_each(|exit| message.clone_into(&mut exit.why));
         });
         let Phase::Ended(ended) = given.next().job.phase else { unreachable!() };
         ended.why
     };
-    let said = why("there is no user \u{1b}nobody2");
-    assert!(said.ends_with(". Its last machine could not run it: there is no user  nobody2"), "{said}");
+    let explained = why("there is no user \u{1b}nobody2");
+    assert!(explained.ends_with(". Its last machine could not run it: there is no user  nobody2"), "{explained}");
     let silent = why("");
     assert!(silent.ends_with(". Its last machine shut itself down and left no result"), "{silent}");
 }

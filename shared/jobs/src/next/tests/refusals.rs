@@ -4,7 +4,7 @@ use super::fixture::{JobInput, check, launching, noon_plus};
 use crate::{EffectResult, Job, LaunchInProgress, LaunchResult, Phase, QuotaCode};
 
 /// The first two candidates are of one family, in two zones; the third is of another one.
-fn of_one_family() -> JobInput {
+fn launching_in_one_family() -> JobInput {
     launching().job(|job| candidates(job)[1].instance_type = "g6.2xlarge".into())
 }
 
@@ -16,7 +16,7 @@ fn candidates(job: &mut Job) -> &mut Vec<crate::Candidate> {
 fn the_quota_that_service_quotas_names_counts_the_whole_family() {
     // The table names another one, or none.
     for by_table in [Some("L-OLD"), None] {
-        let given = of_one_family().job(|job| {
+        let given = launching_in_one_family().job(|job| {
             for one in &mut candidates(job)[..2] {
                 one.quota = by_table.map(|code| QuotaCode(code.to_owned()));
             }
@@ -37,7 +37,7 @@ fn a_quota_says_nothing_of_another_family_that_the_table_counts_otherwise() {
 
 #[test]
 fn each_region_has_a_quota_of_its_own() {
-    let given = of_one_family().job(|job| candidates(job)[1].region = "eu-west-1".into());
+    let given = launching_in_one_family().job(|job| candidates(job)[1].region = "eu-west-1".into());
     let second = given.over_quota(None);
     check(second.clone(), "launching 1.1.1: launch g6.2xlarge until 20:00:00");
     let Phase::Launching(LaunchInProgress { quotas, .. }) = second.next().job.phase else { unreachable!() };

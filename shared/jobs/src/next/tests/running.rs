@@ -146,7 +146,7 @@ fn a_previous_machine_that_stays_is_terminated() {
     check_nothing(since(running(), 5 * MINUTE).answered(EffectResult::Terminated));
     let waits = || {
         waiting().job(|job| {
-            job.phase = Phase::Waiting(CapacityWait { until: noon_plus(9 * HOUR), passes: 9, said: String::new() });
+            job.phase = Phase::Waiting(CapacityWait { until: noon_plus(9 * HOUR), passes: 9, message: String::new() });
         })
     };
     check(since(waits(), 5 * MINUTE), "waiting after 9: terminate i-0");

@@ -7,7 +7,7 @@ use crate::*;
 #[track_caller]
 fn check(given: JobInput, warned: bool, expect: &str) {
     let wants = wants(&given.job, warned, given.now);
-    let of = [
+    let fields = [
         (wants.machine, "machine"),
         (wants.previous_attempt, "previous_attempt"),
         (wants.head, "head"),
@@ -17,8 +17,8 @@ fn check(given: JobInput, warned: bool, expect: &str) {
         (wants.dependencies, "dependencies"),
         (wants.earlier_members, "earlier members"),
     ];
-    let asked: Vec<&str> = of.into_iter().filter_map(|(wanted, name)| wanted.then_some(name)).collect();
-    assert_eq!(asked.join(" "), expect);
+    let names: Vec<&str> = fields.into_iter().filter_map(|(wanted, name)| wanted.then_some(name)).collect();
+    assert_eq!(names.join(" "), expect);
 }
 
 #[test]

@@ -55,14 +55,14 @@ fn it_is_no_attempt_without_progress() {
 
 #[test]
 fn a_machine_with_a_heartbeat_counts() {
-    let heard: [fn(JobInput) -> JobInput; 3] = [
+    let signs: [fn(JobInput) -> JobInput; 3] = [
         |given| given.heartbeat_at(MINUTE),
         |given| given.facts(|facts| facts.head = Some(Some(Head { attempt: 1, ..Head::default() }))),
         |given| given.exit(Some(ExitReason::Interrupted)),
     ];
-    for heard in heard {
+    for give_sign in signs {
         for code in OF_LAUNCHES {
-            let job = ended(heard(after_others(booting(), 3)), code).next().job;
+            let job = ended(give_sign(after_others(booting(), 3)), code).next().job;
             assert_eq!(
                 (job.progress.attempts_without, job.launches_without_heartbeat, job.unplaced_since),
                 (1, 0, None),
@@ -234,31 +234,31 @@ fn without_a_deadline_the_time_of_each_machine_counts() {
 
 #[test]
 fn its_team_hears_of_it_once_and_when_it_is_over() {
-    let (mut given, mut heard) = (submitted(), Vec::new());
+    let (mut given, mut fingerprints) = (submitted(), Vec::new());
     for now in 0..300 {
         (given, _) = minute(given, NO_CAPACITY, now);
-        let said = given
+        let fingerprint = given
             .job
             .notification()
-            .map(|said| said.fingerprint)
-            .filter(|said| given.job.notified.as_ref() != Some(said));
-        if let Some(said) = said {
-            given.job.notified = Some(said.clone());
-            heard.push(said);
+            .map(|notification| notification.fingerprint)
+            .filter(|fingerprint| given.job.notified.as_ref() != Some(fingerprint));
+        if let Some(fingerprint) = fingerprint {
+            given.job.notified = Some(fingerprint.clone());
+            fingerprints.push(fingerprint);
         }
     }
-    assert_eq!(heard, ["runs 1", "runs 2", "unplaced 0: waits"]);
+    assert_eq!(fingerprints, ["runs 1", "runs 2", "unplaced 0: waits"]);
     let last = JobMachine { attempt: 99, ..placed("i-99", 99) };
     let given = given
         .job(|job| job.phase = Phase::Running(last))
         .with_machine(InstanceState::Running, None)
         .heartbeat_at(300 * MINUTE)
         .next();
-    let said = given.job.notification().unwrap();
-    assert_eq!(said.fingerprint, "runs 99");
+    let notification = given.job.notification().unwrap();
+    assert_eq!(notification.fingerprint, "runs 99");
     assert!(
-        said.notification.text.contains("its previous machine was terminated by EC2 at its launch"),
+        notification.notification.text.contains("its previous machine was terminated by EC2 at its launch"),
         "{}",
-        said.notification.text
+        notification.notification.text
     );
 }

@@ -21,17 +21,17 @@ fn stalled(heartbeat: HeartbeatSigns, kind: AgentWarningKind) -> String {
 
 #[test]
 fn a_stall_says_what_it_costs() {
-    let said = "vision/llama-1a2b3c4d (owner \"ada\"): attempt 1 says: no new checkpoint for 30m.";
+    let prefix = "vision/llama-1a2b3c4d (owner \"ada\"): attempt 1 says: no new checkpoint for 30m.";
     let lasts = |seconds| heartbeat(WorkSigns { stalled_seconds: Some(seconds), ..WorkSigns::default() });
     let cost = |cost| {
-        format!("{said} Its machine costs $0.40/h, which is {cost} for that time; the job has cost $1.00 at most.")
+        format!("{prefix} Its machine costs $0.40/h, which is {cost} for that time; the job has cost $1.00 at most.")
     };
     assert_eq!(stalled(lasts(1_800), AgentWarningKind::Stalled), cost("$0.20"));
     // No longer than the machine ran.
     assert_eq!(stalled(lasts(u64::MAX), AgentWarningKind::Stalled), cost("$0.40"));
-    assert_eq!(stalled(lasts(1_800), AgentWarningKind::Disk), said);
-    assert_eq!(stalled(HeartbeatSigns { attempt: 2, ..lasts(1_800) }, AgentWarningKind::Stalled), said);
-    assert_eq!(stalled(heartbeat(WorkSigns::default()), AgentWarningKind::Stalled), said);
+    assert_eq!(stalled(lasts(1_800), AgentWarningKind::Disk), prefix);
+    assert_eq!(stalled(HeartbeatSigns { attempt: 2, ..lasts(1_800) }, AgentWarningKind::Stalled), prefix);
+    assert_eq!(stalled(heartbeat(WorkSigns::default()), AgentWarningKind::Stalled), prefix);
 }
 
 #[test]

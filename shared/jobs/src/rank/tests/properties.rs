@@ -44,8 +44,8 @@ fn any_document() -> impl Strategy<Value = PriceDocument> {
     })
 }
 
-fn zones<'a>(of: impl Iterator<Item = (&'a Region, &'a String)>) -> BTreeSet<(&'a Region, &'a String)> {
-    of.collect()
+fn zones<'a>(places: impl Iterator<Item = (&'a Region, &'a String)>) -> BTreeSet<(&'a Region, &'a String)> {
+    places.collect()
 }
 
 proptest! {
@@ -71,9 +71,9 @@ proptest! {
         let listed = |pool: &CapacityPool| prices.on_demand(&pool.region, &pool.instance_type).map(|quote| quote.rate).filter(|rate| *rate > Rate::ZERO);
         let cheapest = pools.iter().filter(fits).filter(|pool| Some(pool.gpus) == fewest).filter_map(|pool| listed(pool).or(prices.lowest_on_demand(&pool.instance_type))).min();
         for one in &candidates {
-            let is_of = |pool: &&CapacityPool| (&pool.zone, &pool.subnet, &pool.instance_type) == (&one.zone, &one.subnet, &one.instance_type);
-            let of: Vec<&CapacityPool> = pools.iter().filter(is_of).collect();
-            let pool = of[0];
+            let is_candidate = |pool: &&CapacityPool| (&pool.zone, &pool.subnet, &pool.instance_type) == (&one.zone, &one.subnet, &one.instance_type);
+            let matching: Vec<&CapacityPool> = pools.iter().filter(is_candidate).collect();
+            let pool = matching[0];
             prop_assert!(pool.gpus >= terms.gpu.count && (u64::from(pool.gpu_memory_mib) + 1) << 20 > u64::from(terms.gpu.memory_gib_min) * 1_000_000_000);
             prop_assert!(terms.gpu.types.is_empty() || terms.gpu.types.contains(&one.instance_type));
             prop_assert!(!terms.gpu.types.is_empty() || pool.architecture == "x86_64");
@@ -90,7 +90,7 @@ proptest! {
             let listed = prices.on_demand(&one.region, &one.instance_type).map(|quote| quote.rate);
             if one.lifecycle == Lifecycle::Spot {
                 let spot = terms.spot.as_ref().unwrap();
-                prop_assert!(of.iter().any(|pool| pool.spot));
+                prop_assert!(matching.iter().any(|pool| pool.spot));
                 prop_assert!(spot.max_rate.is_none_or(|max| one.rate_max <= max));
                 prop_assert!(listed.is_none_or(|listed| listed == Rate::ZERO || one.rate_max <= listed));
             } else {

@@ -53,8 +53,8 @@ impl SpecValidator<'_> {
             self.refuse(&path, "`finish_by` says the same in another way; leave one of them out");
         }
         if within < ATTEMPT_MIN {
-            let (said, least) = (duration::format_exact_duration(within), duration::format_duration(ATTEMPT_MIN));
-            self.refuse(&path, &format!("{said} is too short; a machine has to boot first: write {least} or more"));
+            let (written, least) = (duration::format_exact_duration(within), duration::format_duration(ATTEMPT_MIN));
+            self.refuse(&path, &format!("{written} is too short; a machine has to boot first: write {least} or more"));
         }
         Timestamp::from_second(now.as_second().saturating_add(within.as_secs())).ok()
     }
@@ -88,8 +88,8 @@ impl SpecValidator<'_> {
     pub(super) fn idle_max(&mut self, limits: &written::RawLimits) -> Option<SignedDuration> {
         let idle = limits.idle?;
         if !(JOB_IDLE_MIN..=JOB_IDLE_MAX).contains(&idle) {
-            let [said, least, most] = [idle, JOB_IDLE_MIN, JOB_IDLE_MAX].map(duration::format_exact_duration);
-            let problem = format!("{said} is not possible; write {least} to {most}, or leave it out");
+            let [written, least, most] = [idle, JOB_IDLE_MIN, JOB_IDLE_MAX].map(duration::format_exact_duration);
+            let problem = format!("{written} is not possible; write {least} to {most}, or leave it out");
             self.refuse(&["limits", "idle"], &problem);
         }
         Some(idle)

@@ -35,12 +35,12 @@ impl SpecValidator<'_> {
             AllowList::SecurityGroups.check(id, team, config)
         });
         if machine.regions.len() > 1 {
-            let of_one = [
+            let regional_keys = [
                 ("ami", machine.ami.is_some()),
                 ("subnets", !machine.subnets.is_empty()),
                 ("security_groups", !machine.security_groups.is_empty()),
             ];
-            for (key, _) in of_one.into_iter().filter(|(_, is_said)| *is_said) {
+            for (key, _) in regional_keys.into_iter().filter(|(_, is_written)| *is_written) {
                 self.refuse(
                     &["machine", key],
                     "it belongs to one region, and `regions` names several; leave it out, or name one region",

@@ -106,8 +106,8 @@ impl SpecValidator<'_> {
     }
 
     /// Reads a number from 1 to `most`.
-    fn number(&mut self, key: &str, said: Option<u32>, default: u32, most: u32) -> Option<u32> {
-        let number = self.some(&["gpu", "model", key], said, default, [1, most]);
+    fn number(&mut self, key: &str, value: Option<u32>, default: u32, most: u32) -> Option<u32> {
+        let number = self.some(&["gpu", "model", key], value, default, [1, most]);
         (1..=most).contains(&number).then_some(number)
     }
 

@@ -85,14 +85,14 @@ fn a_job_resumes_from_a_job_by_its_full_name_and_into_a_directory() {
 
 #[test]
 fn a_file_without_a_good_name_needs_one() {
-    let of = |file: &str| {
+    let name_from = |file: &str| {
         JobSpec::read(LEAST, file, None, &Config::default(), &"us-east-1".into(), now())
             .map(|spec| spec.name.as_str().to_owned())
     };
-    assert_eq!(of("inbox/vision/a.b.toml").as_deref(), Ok("a.b"));
-    assert_eq!(of("./train.toml").as_deref(), Ok("train"));
+    assert_eq!(name_from("inbox/vision/a.b.toml").as_deref(), Ok("a.b"));
+    assert_eq!(name_from("./train.toml").as_deref(), Ok("train"));
     for file in ["", ".toml", "my job.toml", "größe.toml"] {
-        let refused = of(file).unwrap_err();
+        let refused = name_from(file).unwrap_err();
         assert!(refused[0].key == "name" && refused[0].line == 0, "{refused:?}");
         assert!(refused[0].problem.ends_with("write `name`"), "{refused:?}");
     }
@@ -290,11 +290,10 @@ fn a_directory_is_absolute() {
         check_key("checkpoint.dir", &format!("\"{dir}\""), words);
         check_key("machine.outputs", &format!("[\"{dir}\"]"), words);
     }
-    let of_the_system =
-        ["/tmp", "/var/", "/etc/curfew", "/usr//./", "/lib64/a", "/usr/bin", "/usr/lib/a", "/usr/local/"];
+    let system_dirs = ["/tmp", "/var/", "/etc/curfew", "/usr//./", "/lib64/a", "/usr/bin", "/usr/lib/a", "/usr/local/"];
     let below =
         ["/var/lib", "/var/./log/", "/var/cache", "/var/run", "/run/systemd/a", "/home/ubuntu", "/home/ubuntu/"];
-    for dir in of_the_system.iter().chain(&below) {
+    for dir in system_dirs.iter().chain(&below) {
         check_key("checkpoint.dir", &format!("\"{dir}\""), "belongs to the system");
     }
     let accepted = |dir: &str| {

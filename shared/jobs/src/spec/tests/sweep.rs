@@ -6,7 +6,7 @@ use crate::{Sweep, describe_parameters, member_document};
 const SWEEP: &str =
     "[limits]\nmax_usd = 10\n[sweep]\nlr = [1e-4, 3.0E-4, 0x10, true, \"a b\"]\nseed = \"1..3\"\nmax_parallel = 0x4\n";
 
-fn of_member(text: &str, number: u32) -> JobSpec {
+fn read_member(text: &str, number: u32) -> JobSpec {
     read(&String::from_utf8(member_document(text.as_bytes(), number)).unwrap())
 }
 
@@ -22,7 +22,7 @@ fn values_stay_as_they_are_written_and_each_member_finds_its_own() {
         ["lr=1e-4, seed=1", "lr=3.0E-4, seed=2", "lr=0x10, seed=1", "lr=true, seed=3", "lr=a b, seed=3"]
     );
     assert!(spec.work.env.is_empty());
-    let member = of_member(&text, 5);
+    let member = read_member(&text, 5);
     assert_eq!((member.name.as_str(), &member.sweep), ("llama-ft-0005", &None));
     assert_eq!((member.work.env["SWEEP_LR"].as_str(), member.work.env["SWEEP_SEED"].as_str()), ("3.0E-4", "2"));
     assert_eq!(member.terms, spec.terms, "each member has the terms of the sweep");
@@ -105,9 +105,10 @@ fn each_mistake_of_a_sweep_has_its_line() {
 #[test]
 fn the_document_of_each_member_fits() {
     let padding = JobSpec::BYTES_MAX - LEAST.len() - "[sweep]\na = [1, 2]\n#\n".len();
-    let of = |less: usize| refusals_of(&format!("{LEAST}[sweep]\na = [1, 2]\n#{}\n", "x".repeat(padding - less)));
-    assert!(of(32).is_empty(), "{:?}", of(32));
-    assert!(of(0)[0].contains("bytes"), "{:?}", of(0));
+    let refusals_with =
+        |less: usize| refusals_of(&format!("{LEAST}[sweep]\na = [1, 2]\n#{}\n", "x".repeat(padding - less)));
+    assert!(refusals_with(32).is_empty(), "{:?}", refusals_with(32));
+    assert!(refusals_with(0)[0].contains("bytes"), "{:?}", refusals_with(0));
 }
 
 fn refusals_of(text: &str) -> Vec<String> {
