@@ -14,14 +14,14 @@ const LINES_MAX: usize = 30;
 #[must_use]
 pub fn describe_by_team(from: &Config, to: &Config, changes: &[ConfigChange]) -> Vec<String> {
     let mut keys_of_teams: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-    let (mut of_untagged, mut of_all) = (Vec::new(), Vec::new());
+    let (mut keys_of_untagged, mut keys_of_all) = (Vec::new(), Vec::new());
     for ConfigChange { key, .. } in changes {
         match (key.strip_prefix("teams.").and_then(|rest| rest.rsplit_once('.')), key.strip_prefix("untagged.")) {
             (Some((_, "mode")), _) | (_, Some("mode")) => {}
             (Some((team, field)), _) => keys_of_teams.entry(team.to_owned()).or_default().push(field),
-            (_, Some(field)) => of_untagged.push(field),
+            (_, Some(field)) => keys_of_untagged.push(field),
             _ if key == "mode" => {}
-            _ => of_all.push(key.as_str()),
+            _ => keys_of_all.push(key.as_str()),
         }
     }
     let mut lines = Vec::new();
@@ -33,11 +33,11 @@ pub fn describe_by_team(from: &Config, to: &Config, changes: &[ConfigChange]) ->
         lines.extend(line(&format!("team {name}"), modes, &keys));
     }
     lines.extend(line("every other team", (from.mode, to.mode), &[]));
-    lines.extend(line("resources without a required tag", (from.untagged.mode, to.untagged.mode), &of_untagged));
+    lines.extend(line("resources without a required tag", (from.untagged.mode, to.untagged.mode), &keys_of_untagged));
     // A name that TOML quotes in another way.
     let others = keys_of_teams.into_iter().filter_map(|(team, keys)| line(&format!("team {team}"), UNCHANGED, &keys));
     lines.extend(others);
-    lines.extend(line("everybody", UNCHANGED, &of_all));
+    lines.extend(line("everybody", UNCHANGED, &keys_of_all));
     lines.sort_by_key(|(rank, _)| *rank);
     let more = lines.len().saturating_sub(LINES_MAX);
     let mut lines: Vec<String> = lines.into_iter().take(LINES_MAX).map(|(_, line)| line).collect();

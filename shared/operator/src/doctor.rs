@@ -116,7 +116,7 @@ pub fn verdict(checks: &[CheckResult]) -> CheckState {
 }
 
 /// The first `max` findings, and how many more there are.
-fn at_most(max: usize, mut findings: Vec<DoctorFinding>, of_what: &str) -> Vec<DoctorFinding> {
+fn at_most(max: usize, mut findings: Vec<DoctorFinding>, objects: &str) -> Vec<DoctorFinding> {
     findings.sort_by_key(|finding| finding.severity);
     let more = findings.len().saturating_sub(max);
     if more == 0 {
@@ -124,7 +124,7 @@ fn at_most(max: usize, mut findings: Vec<DoctorFinding>, of_what: &str) -> Vec<D
     }
     let rest = findings.split_off(max);
     let worst = rest.first().map_or(FindingSeverity::Note, |finding| finding.severity);
-    let found = format!("and {more} more {of_what}");
+    let found = format!("and {more} more {objects}");
     findings.push(DoctorFinding::new(worst, "", found, "fix these first, then run the check again"));
     findings
 }

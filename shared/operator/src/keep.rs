@@ -241,8 +241,8 @@ fn mistyped(seen: &ObservedResource) -> Option<String> {
     };
     let is_other = |tag: &UnreadableTag| tag.key != KEEP_UNTIL;
     let unreadable: Vec<UnreadableTag> = read.err()?.into_iter().filter(is_other).collect();
-    let said = explain_unreadable(&unreadable);
-    (!unreadable.is_empty()).then(|| format!("{said}; Curfew skips it until that is corrected"))
+    let explanation = explain_unreadable(&unreadable);
+    (!unreadable.is_empty()).then(|| format!("{explanation}; Curfew skips it until that is corrected"))
 }
 
 /// The exemption that remains after a release of only one tag.

@@ -40,7 +40,7 @@ pub struct SnapshotLeftovers {
     /// Curfew's own that people protect or keep.
     pub kept: Vec<ResourceId>,
     /// Snapshots that are described as Curfew's, and of which no record proves it.
-    pub unproven: Vec<ResourceId>,
+    pub without_record: Vec<ResourceId>,
 }
 
 /// Sorts the snapshots of a region; `log` is that of `reap-volumes`, or `None` if it is unknown.
@@ -50,7 +50,7 @@ pub fn sort_snapshots(snapshots: &[Snapshot], log: Option<&NotificationLog>, now
     for snapshot in snapshots {
         let id = snapshot.id.clone();
         if !log.is_some_and(|log| is_own(snapshot, log)) {
-            sorted.unproven.push(id);
+            sorted.without_record.push(id);
         } else if is_kept(snapshot, now) {
             sorted.kept.push(id);
         } else {
@@ -100,9 +100,9 @@ mod tests {
         }
     }
 
-    fn log(of: &[(&str, &str)]) -> NotificationLog {
+    fn log(snapshots: &[(&str, &str)]) -> NotificationLog {
         let mut log = NotificationLog::default();
-        for (id, run) in of {
+        for (id, run) in snapshots {
             let safety = Some(SafetyRecord { volume: "vol-1".into(), run: (*run).into(), deleted_at: None });
             log.resources.insert((*id).into(), ResourceRecord { safety, ..ResourceRecord::about(time(NOW)) });
         }
@@ -142,13 +142,13 @@ mod tests {
         let ids = |ids: &[ResourceId]| ids.iter().map(ToString::to_string).collect::<Vec<_>>();
         assert_eq!((ids(&sorted.own), sorted.own_gib), (vec!["snap-own".to_owned(), "snap-lapsed".to_owned()], 200));
         assert_eq!(ids(&sorted.kept), ["snap-kept", "snap-typo", "snap-protected"]);
-        assert_eq!(ids(&sorted.unproven), ["snap-forged", "snap-other-run"]);
+        assert_eq!(ids(&sorted.without_record), ["snap-forged", "snap-other-run"]);
     }
 
     #[test]
     fn without_the_record_no_snapshot_is_ours() {
         let sorted = sort_snapshots(&[snapshot("snap-own", "run-1", &[])], None, time(NOW));
-        assert_eq!((sorted.own.len(), sorted.unproven.len()), (0, 1));
+        assert_eq!((sorted.own.len(), sorted.without_record.len()), (0, 1));
     }
 
     #[test]

@@ -34,11 +34,11 @@ pub fn describe_enforced(config: &Config) -> String {
         (Mode::Observe, Some(enforced), _) => enforced,
         (Mode::Observe, None, _) => "no team".to_owned(),
     };
-    let untagged = match config.untagged.mode {
+    let untagged_too = match config.untagged.mode {
         Mode::Enforce => "; resources without a required tag",
         Mode::Observe => "",
     };
-    format!("By the configuration they act on: {teams}{untagged}; and on what owners opted in by tags")
+    format!("By the configuration they act on: {teams}{untagged_too}; and on what owners opted in by tags")
 }
 
 fn names_of(names: &BTreeSet<&str>) -> Option<String> {
@@ -53,8 +53,11 @@ mod tests {
     use super::*;
 
     fn check(config: &str, expect: &str) {
-        let said = describe_enforced(&Config::read(config).unwrap());
-        assert_eq!(said, format!("By the configuration they act on: {expect}; and on what owners opted in by tags"));
+        let described = describe_enforced(&Config::read(config).unwrap());
+        assert_eq!(
+            described,
+            format!("By the configuration they act on: {expect}; and on what owners opted in by tags")
+        );
     }
 
     #[test]

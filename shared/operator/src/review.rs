@@ -56,37 +56,37 @@ fn judge<'a>(
     seen: &[ObservedResource],
     plan: &'a Plan,
 ) -> Result<&'a Step, StepOutcome> {
-    let looked = regions.contains(&item.region);
-    let of_region = || plan.gaps.iter().filter(|gap| gap.region == item.region);
-    let unseen = of_region().find(|gap| gap.kind.hides_region());
-    let regions_unknown = plan.gaps.iter().find(|gap| !looked && gap.kind == GapKind::OtherRegions);
-    if let Some(gap) = unseen.or(regions_unknown) {
-        return Err(unchecked(gap));
+    let is_observed = regions.contains(&item.region);
+    let gaps_in_region = || plan.gaps.iter().filter(|gap| gap.region == item.region);
+    let region_gap = gaps_in_region().find(|gap| gap.kind.hides_region());
+    let unknown_regions_gap = plan.gaps.iter().find(|gap| !is_observed && gap.kind == GapKind::OtherRegions);
+    if let Some(gap) = region_gap.or(unknown_regions_gap) {
+        return Err(not_checked(gap));
     }
-    if !looked {
+    if !is_observed {
         return Err(changed(format!("{} is no longer enabled, or no longer in `regions`", item.region)));
     }
-    let is_of = |target: &Target| target.region == item.region && target.resource == item.resource;
+    let is_target = |target: &Target| target.region == item.region && target.resource == item.resource;
     let found = seen.iter().find(|one| is_same_resource(item, one));
     if found.is_some_and(|found| has_ended(item, found)) {
         return Err(StepOutcome::with(OutcomeKind::AlreadyGone, "it was already stopped or deleted"));
     }
-    if let Some(step) = plan.steps.iter().find(|step| is_of(&step.target)) {
+    if let Some(step) = plan.steps.iter().find(|step| is_target(&step.target)) {
         return if is_as_reviewed(item, step) { Ok(step) } else { Err(changed(describe_current_step(step))) };
     }
-    if let Some(skipped) = plan.skipped.iter().find(|one| is_of(&one.target)) {
+    if let Some(skipped) = plan.skipped.iter().find(|one| is_target(&one.target)) {
         return Err(changed(reason(skipped)));
     }
     if found.is_some() {
         return Err(changed("nothing is due for it now".to_owned()));
     }
-    match of_region().find(|gap| gap.kind.hides_resources()) {
-        Some(half_seen) => Err(unchecked(half_seen)),
+    match gaps_in_region().find(|gap| gap.kind.hides_resources()) {
+        Some(half_seen) => Err(not_checked(half_seen)),
         None => Err(StepOutcome::with(OutcomeKind::AlreadyGone, "it is gone")),
     }
 }
 
-fn unchecked(gap: &Gap) -> StepOutcome {
+fn not_checked(gap: &Gap) -> StepOutcome {
     let error = format!("it could not be checked again, because {} failed: {}", gap.call, gap.error);
     StepOutcome::with(OutcomeKind::NotReached, error)
 }

@@ -145,11 +145,11 @@ pub fn restoration_of_deleted(
     volume: &ResourceId,
     snapshots: &[Snapshot],
 ) -> Result<(Restoration, Option<Timestamp>), NothingToUndo> {
-    let of_it =
+    let safety_snapshots =
         || snapshots.iter().filter(|snapshot| snapshot.described_run().is_some() && snapshot.of_volume == *volume);
-    let whole = of_it().filter(|snapshot| snapshot.state == SnapshotState::Completed);
+    let whole = safety_snapshots().filter(|snapshot| snapshot.state == SnapshotState::Completed);
     let Some(newest) = whole.max_by_key(|snapshot| snapshot.started_at) else {
-        return Err(match of_it().find(|snapshot| snapshot.state == SnapshotState::Pending) {
+        return Err(match safety_snapshots().find(|snapshot| snapshot.state == SnapshotState::Pending) {
             Some(pending) => {
                 NothingToUndo::NeverChanged(format!("its snapshot {} is not complete yet: try again later", pending.id))
             }

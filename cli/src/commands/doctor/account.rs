@@ -116,6 +116,6 @@ fn quotas_of(
     findings.extend(unseen_there.map(unseen));
     let quotas = quotas::quotas(&values, &instances.items);
     findings.extend(quotas::check(&quotas));
-    let summary = if quotas::of_interest(&quotas).is_empty() { "" } else { "vCPUs that run, of those granted:" };
+    let summary = if quotas::usable_families(&quotas).is_empty() { "" } else { "vCPUs that run, of those granted:" };
     DoctorSection { quotas: Some(quotas), ..DoctorSection::new(quotas::CHECK, findings, summary) }
 }

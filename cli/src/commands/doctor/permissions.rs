@@ -159,7 +159,7 @@ async fn check_principal(
 
 /// The location of the stack, and its resources.
 fn place(stack: &Deployment) -> Option<DeploymentArns> {
-    let place = DeploymentArns::of_topic(&stack.topic_arn, &stack.bucket)?;
+    let place = DeploymentArns::from_topic_arn(&stack.topic_arn, &stack.bucket)?;
     let DeploymentArns { partition, region, account, .. } = &place;
     let made = |logical_id: &str| stack.made.get(logical_id);
     // The physical id of a queue is its URL, and its last part the name (CloudFormation user guide, `AWS::SQS::Queue`).

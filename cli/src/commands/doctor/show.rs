@@ -2,7 +2,7 @@
 
 use anstyle::{AnsiColor, Style};
 use model::quota::PurchaseMarket;
-use operator::doctor::quotas::{RegionQuota, of_interest};
+use operator::doctor::quotas::{RegionQuota, usable_families};
 use operator::doctor::{CheckResult, CheckState, DoctorFinding, FindingSeverity};
 
 use super::section::DoctorSection;
@@ -61,7 +61,7 @@ fn table(quotas: &[RegionQuota]) -> Table<4> {
         ("on-demand", ColumnAlignment::Right),
         ("Spot", ColumnAlignment::Right),
     ]);
-    for (region, family) in of_interest(quotas) {
+    for (region, family) in usable_families(quotas) {
         let cell = |market| {
             let one = quotas.iter().find(|one| (&one.region, one.family, one.market) == (region, family, market));
             one.map_or_else(String::new, |one| {

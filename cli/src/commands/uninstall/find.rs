@@ -167,7 +167,7 @@ impl Leftovers {
         let of_snapshots = |list: fn(&SnapshotLeftovers) -> &Vec<ResourceId>| {
             self.regions.iter().flat_map(move |region| list(&region.snapshots)).collect::<Vec<_>>()
         };
-        let (kept, unproven) = (of_snapshots(|all| &all.kept), of_snapshots(|all| &all.unproven));
+        let (kept, unproven) = (of_snapshots(|all| &all.kept), of_snapshots(|all| &all.without_record));
         let item = |kind, count: usize, found: String, remedy: &str| {
             (count > 0).then(|| LeftoverItem { kind, count, found, remedy: remedy.to_owned() })
         };

@@ -28,7 +28,7 @@ pub fn refused(error: &ConfigError) -> DoctorFinding {
 pub fn check(config: &Config, ceiling: Option<Mode>) -> Vec<DoctorFinding> {
     let teams = config.teams.values().filter_map(|team| team.mode);
     let enforces = [config.mode, config.untagged.mode].into_iter().chain(teams).any(|mode| mode == Mode::Enforce);
-    let of_mode = match ceiling {
+    let mode_finding = match ceiling {
         Some(Mode::Observe) if enforces => Some(DoctorFinding::note(
             KEY,
             "it sets enforce mode, but the deployment only observes: Curfew stops and deletes nothing",
@@ -41,7 +41,7 @@ pub fn check(config: &Config, ceiling: Option<Mode>) -> Vec<DoctorFinding> {
         )),
         Some(_) | None => None,
     };
-    of_mode.into_iter().chain(config.metrics.without_unit().map(undeclared_unit)).collect()
+    mode_finding.into_iter().chain(config.metrics.without_unit().map(undeclared_unit)).collect()
 }
 
 fn undeclared_unit(kind: &str) -> DoctorFinding {

@@ -59,7 +59,7 @@ pub struct DeploymentArns {
 impl DeploymentArns {
     /// Read off a topic's ARN, `arn:<partition>:sns:<region>:<account>:<name>`.
     #[must_use]
-    pub fn of_topic(topic_arn: &str, bucket: &str) -> Option<Self> {
+    pub fn from_topic_arn(topic_arn: &str, bucket: &str) -> Option<Self> {
         let mut parts = topic_arn.split(':').skip(1);
         let (partition, _, region, account) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
         Some(Self {
@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn a_topic_says_where_the_deployment_is() {
-        let place = DeploymentArns::of_topic("arn:aws-cn:sns:cn-north-1:123456789012:curfew", "state").unwrap();
+        let place = DeploymentArns::from_topic_arn("arn:aws-cn:sns:cn-north-1:123456789012:curfew", "state").unwrap();
         assert_eq!(place.role_arn("x"), "arn:aws-cn:iam::123456789012:role/x");
         let mut under = place.clone();
         under.set_role_path("arn:aws-cn:iam::123456789012:role/platform/ml/x-1", "x-1");
@@ -265,6 +265,6 @@ mod tests {
             same.set_role_path(other, "x-1");
             assert_eq!(same, place);
         }
-        assert_eq!(DeploymentArns::of_topic("curfew", "state"), None);
+        assert_eq!(DeploymentArns::from_topic_arn("curfew", "state"), None);
     }
 }

@@ -32,7 +32,7 @@ pub struct RegionQuota {
 /// The quotas of regions, with what runs there: each region's values by their code.
 #[must_use]
 pub fn quotas(values: &BTreeMap<Region, BTreeMap<String, f64>>, instances: &[Instance]) -> Vec<RegionQuota> {
-    let of_region = |(region, values): (&Region, &BTreeMap<String, f64>)| {
+    let region_quotas = |(region, values): (&Region, &BTreeMap<String, f64>)| {
         let quota = |(family, market, quota_code): (InstanceFamily, PurchaseMarket, &'static str)| RegionQuota {
             region: region.clone(),
             family,
@@ -43,7 +43,7 @@ pub fn quotas(values: &BTreeMap<Region, BTreeMap<String, f64>>, instances: &[Ins
         };
         QUOTAS.map(quota)
     };
-    values.iter().flat_map(of_region).collect()
+    values.iter().flat_map(region_quotas).collect()
 }
 
 /// Sums the used vCPUs. A stopped instance counts nowhere, and one that was paid for in advance has no quota of vCPUs.
@@ -126,7 +126,7 @@ fn nearly_used_up(
 
 /// The families by region that are of interest to people: something may run there, or does.
 #[must_use]
-pub fn of_interest(quotas: &[RegionQuota]) -> Vec<(&Region, InstanceFamily)> {
+pub fn usable_families(quotas: &[RegionQuota]) -> Vec<(&Region, InstanceFamily)> {
     let mut found: Vec<(&Region, InstanceFamily)> = quotas
         .iter()
         .filter(|quota| quota.used_vcpus > 0 || quota.vcpus.is_some_and(|vcpus| vcpus > 0.0))
@@ -142,13 +142,13 @@ mod tests {
     use crate::doctor::FindingSeverity;
     use reaping::fixture::instance;
 
-    fn of_region(region: &str, values: &[(&str, f64)], instances: &[Instance]) -> Vec<RegionQuota> {
+    fn quotas_in(region: &str, values: &[(&str, f64)], instances: &[Instance]) -> Vec<RegionQuota> {
         let values = values.iter().map(|(code, vcpus)| ((*code).to_owned(), *vcpus)).collect();
         quotas(&BTreeMap::from([(region.into(), values)]), instances)
     }
 
     fn check(values: &[(&str, f64)], instances: &[Instance], expect: &[FindingSeverity]) {
-        let findings = super::check(&of_region("us-east-1", values, instances));
+        let findings = super::check(&quotas_in("us-east-1", values, instances));
         let severities: Vec<FindingSeverity> = findings.iter().map(|finding| finding.severity).collect();
         assert_eq!(severities, expect, "{values:?}: {findings:?}");
     }
@@ -164,18 +164,18 @@ mod tests {
 
     #[test]
     fn the_regions_of_one_quota_are_one_finding() {
-        let of = |region: &str, code: &str| {
+        let with_quota = |region: &str, code: &str| {
             let one = Instance { region: region.into(), ..instance().build() };
-            of_region(region, &[(code, 4.0)], &[one])
+            quotas_in(region, &[(code, 4.0)], &[one])
         };
-        let all = ["us-east-1", "eu-west-1", "eu-west-2"].map(|region| of(region, "L-DB2E81BA")).concat();
+        let all = ["us-east-1", "eu-west-1", "eu-west-2"].map(|region| with_quota(region, "L-DB2E81BA")).concat();
         let [finding] = super::check(&all).try_into().unwrap();
         assert_eq!(finding.at, "3 regions");
         let expect = "vCPUs of G and VT (on-demand) run: 4 of 4 in us-east-1, 4 of 4 in eu-west-1, 4 of 4 in eu-west-2: EC2 \
                       may refuse a launch";
         assert_eq!(finding.found, expect);
         assert!(finding.remedy.contains("--region REGION --service-code ec2 --quota-code L-DB2E81BA"), "{finding:?}");
-        let [finding] = super::check(&of("eu-west-1", "L-DB2E81BA")).try_into().unwrap();
+        let [finding] = super::check(&with_quota("eu-west-1", "L-DB2E81BA")).try_into().unwrap();
         assert_eq!((finding.at.as_str(), finding.remedy.contains("--region eu-west-1")), ("eu-west-1", true));
     }
 
@@ -196,7 +196,7 @@ mod tests {
         let prepaid = Instance { purchase: PurchaseOption::CapacityBlock, ..one() };
         let elsewhere = Instance { region: "eu-west-1".into(), ..one() };
         let all = [one(), stopped, spot, prepaid, elsewhere];
-        let used: Vec<u32> = of_region("us-east-1", &[], &all).iter().map(|quota| quota.used_vcpus).collect();
+        let used: Vec<u32> = quotas_in("us-east-1", &[], &all).iter().map(|quota| quota.used_vcpus).collect();
         assert_eq!(used, [4, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
     }
 
@@ -230,8 +230,8 @@ mod tests {
 
     #[test]
     fn regions_without_any_are_not_shown() {
-        assert_eq!(of_interest(&of_region("us-east-1", &[("L-DB2E81BA", 0.0)], &[])), []);
-        assert_eq!(of_interest(&of_region("us-east-1", &[("L-DB2E81BA", 8.0), ("L-3819A6DF", 8.0)], &[])).len(), 1);
-        assert_eq!(of_interest(&of_region("us-east-1", &[], &[instance().build()])).len(), 1);
+        assert_eq!(usable_families(&quotas_in("us-east-1", &[("L-DB2E81BA", 0.0)], &[])), []);
+        assert_eq!(usable_families(&quotas_in("us-east-1", &[("L-DB2E81BA", 8.0), ("L-3819A6DF", 8.0)], &[])).len(), 1);
+        assert_eq!(usable_families(&quotas_in("us-east-1", &[], &[instance().build()])).len(), 1);
     }
 }

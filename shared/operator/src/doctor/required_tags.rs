@@ -27,13 +27,13 @@ pub fn check(instances: &[Instance], config: &Config) -> Vec<DoctorFinding> {
     carriers.iter().map(|((required, key), ids)| finding((required, key), ids, instances.len(), &config.tags)).collect()
 }
 
-fn finding((required, key): (&str, &str), ids: &[&ResourceId], of: usize, tags: &TagKeys) -> DoctorFinding {
+fn finding((required, key): (&str, &str), ids: &[&ResourceId], instance_count: usize, tags: &TagKeys) -> DoctorFinding {
     let named: Vec<&str> = ids.iter().take(NAMED_MAX).map(|id| id.as_str()).collect();
     let more = ids.len().saturating_sub(NAMED_MAX);
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
     let shown = quoted(key);
     let found = format!(
-        "{} of {of} GPU instances carry {shown}, which is not the required tag {required}: {}{more}",
+        "{} of {instance_count} GPU instances carry {shown}, which is not the required tag {required}: {}{more}",
         ids.len(),
         named.join(", ")
     );
@@ -44,7 +44,7 @@ fn finding((required, key): (&str, &str), ids: &[&ResourceId], of: usize, tags: 
     };
     let setting = if setting.is_empty() { setting } else { format!("{setting} and ") };
     let change = format!("set [tags] {setting}required with {shown}");
-    let remedy = if ids.len() == of {
+    let remedy = if ids.len() == instance_count {
         format!("{change}, or write {required} on them")
     } else {
         format!("write {required} on them; if the account means the other key, {change}")

@@ -46,7 +46,7 @@ pub fn team_roles(config: &Config, with_jobs: &[TeamName], profiles: &BTreeSet<S
     let teams: BTreeSet<&TeamName> =
         config.named_teams().chain(with_jobs.iter().filter(|team| config.has_jobs_of(team))).collect();
     let has_other_teams = teams.len() > 1;
-    let of_team = |team: &TeamName| {
+    let to_team_role = |team: &TeamName| {
         let (role, problem) = match team_role(team) {
             Ok(role) => (Some(role), None),
             Err(problem) => (None, Some(problem.to_string())),
@@ -59,15 +59,15 @@ pub fn team_roles(config: &Config, with_jobs: &[TeamName], profiles: &BTreeSet<S
             problem,
         }
     };
-    teams.into_iter().map(of_team).collect()
+    teams.into_iter().map(to_team_role).collect()
 }
 
 /// Instance profiles that are called as a team's, and belong to none of these.
 #[must_use]
 pub fn unowned_profiles<'a>(roles: &[TeamRole], profiles: &'a BTreeSet<String>) -> Vec<&'a str> {
     let owned: BTreeSet<&str> = roles.iter().filter_map(|one| one.role.as_deref()).collect();
-    let of_teams = profiles.iter().map(String::as_str).filter(|name| name.starts_with(TEAM_ROLE_PREFIX));
-    of_teams.filter(|name| !owned.contains(name)).collect()
+    let team_profiles = profiles.iter().map(String::as_str).filter(|name| name.starts_with(TEAM_ROLE_PREFIX));
+    team_profiles.filter(|name| !owned.contains(name)).collect()
 }
 
 /// Judges the roles of all teams.

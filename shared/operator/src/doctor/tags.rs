@@ -92,8 +92,8 @@ pub fn tagged_volumes(tagged: &[TaggedResource]) -> BTreeSet<ResourceId> {
 /// The jobs that instances and volumes name.
 #[must_use]
 pub fn jobs_named(tagged: &[TaggedResource]) -> BTreeSet<String> {
-    let of_job = tagged.iter().filter(|one| matches!(one.kind.as_str(), "instance" | "volume"));
-    of_job.filter_map(|one| one.tags.get(JOB)).cloned().collect()
+    let machines = tagged.iter().filter(|one| matches!(one.kind.as_str(), "instance" | "volume"));
+    machines.filter_map(|one| one.tags.get(JOB)).cloned().collect()
 }
 
 /// Judges all tags of `curfew`.
@@ -199,8 +199,8 @@ impl TagCheck<'_> {
             let found = format!("{KEEP_UNTIL} kept it until {until}, {} ago", ago(self.now, until));
             self.add_finding(FindingSeverity::Note, KEEP_UNTIL, found);
         }
-        let of_job = matches!(self.one.kind.as_str(), "instance" | "volume");
-        let job = says.job.as_ref().filter(|job| of_job && self.known.inactive_jobs.contains(*job));
+        let can_have_job = matches!(self.one.kind.as_str(), "instance" | "volume");
+        let job = says.job.as_ref().filter(|job| can_have_job && self.known.inactive_jobs.contains(*job));
         if let Some(job) = job {
             self.add_finding(FindingSeverity::Warning, JOB, format!("{JOB} names {job}, which is not an active job"));
         }

@@ -88,12 +88,12 @@ pub fn summary(all: &[InstanceTelemetry<'_>]) -> String {
     let mut regions: Vec<&Region> = all.iter().map(|one| &one.instance.region).collect();
     regions.sort();
     regions.dedup();
-    let of_region = |region: &Region| {
+    let count_region = |region: &Region| {
         let here = || all.iter().filter(|one| one.instance.region == *region);
         format!("{region} {} of {}", here().filter(|one| one.is_full()).count(), here().count())
     };
-    let told: Vec<String> = regions.into_iter().map(of_region).collect();
-    format!("instances of which all GPUs report: {}", told.join(", "))
+    let counts: Vec<String> = regions.into_iter().map(count_region).collect();
+    format!("instances of which all GPUs report: {}", counts.join(", "))
 }
 
 #[cfg(test)]

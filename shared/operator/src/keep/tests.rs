@@ -40,13 +40,13 @@ fn until(text: &str) -> KeepUntil {
     KeepUntil::read(text, time(NOW)).unwrap()
 }
 
-fn said(seen: ObservedResource, word: KeepRequest<'_>) -> TagChange {
+fn changed(seen: ObservedResource, word: KeepRequest<'_>) -> TagChange {
     change(&seen, word, time(NOW)).unwrap()
 }
 
 /// What is written or removed, and words that one note has; without words, that there is none.
 fn check(given: InstanceBuilder, word: KeepRequest<'_>, expect: &str, note: &str) {
-    let change = said(ObservedResource::Instance(given.build()), word);
+    let change = changed(ObservedResource::Instance(given.build()), word);
     let written = change.written.iter().map(|(key, value)| format!("{key}={value}"));
     let done: Vec<String> = written.chain(change.removed.iter().map(|key| format!("-{key}"))).collect();
     assert_eq!(done.join(" "), expect);
@@ -125,7 +125,7 @@ fn nothing_can_be_said_of_what_is_gone_or_full() {
 }
 
 #[test]
-fn of_snapshots_only_curfews_own() {
+fn only_curfews_own_snapshots_can_be_kept() {
     let snapshot = |description: &str| {
         ObservedResource::Snapshot(Snapshot {
             id: "snap-1".into(),
@@ -140,15 +140,15 @@ fn of_snapshots_only_curfews_own() {
     };
     assert!(refused(snapshot("weekly backup")).starts_with("Curfew did not make this snapshot"));
     let own = snapshot("Curfew: vol-0abc before its deletion, by run-1");
-    assert!(!said(own, KeepRequest::Protect).is_nothing());
+    assert!(!changed(own, KeepRequest::Protect).is_nothing());
 }
 
 #[test]
 fn whether_it_is_made_is_read_off_the_tags() {
-    let change = said(ObservedResource::Instance(instance().tag(KEEP_UNTIL, "2026-09-30").build()), ALL);
+    let change = changed(ObservedResource::Instance(instance().tag(KEEP_UNTIL, "2026-09-30").build()), ALL);
     assert!(!change.is_made_in(&instance().tag(KEEP_UNTIL, "2026-09-30").build().tags));
     assert!(change.is_made_in(&instance().build().tags));
-    let change = said(ObservedResource::Instance(instance().build()), KeepRequest::Protect);
+    let change = changed(ObservedResource::Instance(instance().build()), KeepRequest::Protect);
     assert!(change.is_made_in(&instance().tag(PROTECTED, "").build().tags));
     assert!(!change.is_made_in(&instance().build().tags));
 }

@@ -33,10 +33,10 @@ fn due() -> InstanceBuilder {
 }
 
 /// What would be done now about these instances, which are all that there are.
-fn fresh(of: Vec<Instance>, usage: &Usage, config: &str) -> CurrentState {
-    let usages = of.iter().map(|one| (one.id.clone(), usage.clone())).collect();
-    let seen = of.iter().cloned().map(ObservedResource::Instance).collect();
-    let items = Observation { items: of, gaps: Vec::new() };
+fn fresh(instances: Vec<Instance>, usage: &Usage, config: &str) -> CurrentState {
+    let usages = instances.iter().map(|one| (one.id.clone(), usage.clone())).collect();
+    let seen = instances.iter().cloned().map(ObservedResource::Instance).collect();
+    let items = Observation { items: instances, gaps: Vec::new() };
     let memory = NotificationLogs::from([(HOME.into(), log_of_instances(&items.items))]);
     let plan = instances::decide(&items, &usages, &memory, &enforcing(config), time(NOW));
     CurrentState { regions: vec![HOME.into()], seen, plan }
@@ -86,8 +86,8 @@ fn what_is_not_on_the_list_is_not() {
 
 #[test]
 fn what_has_changed_since_is_left_alone() {
-    let check = |of: InstanceBuilder, usage: &Usage, config: &str, why: &str| {
-        check_left(&stop(), fresh(vec![of.build()], usage, config), OutcomeKind::Changed, why);
+    let check = |given: InstanceBuilder, usage: &Usage, config: &str, why: &str| {
+        check_left(&stop(), fresh(vec![given.build()], usage, config), OutcomeKind::Changed, why);
     };
     check(due(), &busy(), ENFORCED, "(idle) is called off");
     check(due(), &unknown(), ENFORCED, "is not due yet");
@@ -96,8 +96,8 @@ fn what_has_changed_since_is_left_alone() {
     check(due().tag("curfew:idle-after", "soon"), &idle(), ENFORCED, "skipped now: unreadable");
     check(due().tag("curfew:mode", "observe"), &idle(), ENFORCED, "observe mode now");
     check(due().tag("curfew:on-idle", "notify"), &idle(), ENFORCED, "(idle) is called off");
-    let told = instance().tag("curfew:on-idle", "notify");
-    check(told, &idle(), ENFORCED, "notify only now: the configured action is notify");
+    let notified = instance().tag("curfew:on-idle", "notify");
+    check(notified, &idle(), ENFORCED, "notify only now: the configured action is notify");
     check(due().tag("curfew:on-idle", "terminate"), &idle(), ENFORCED, "would mark it (idle)");
     check(due().launched("2026-09-01T11:58:00Z"), &idle(), ENFORCED, "would mark it (idle)");
     check(instance(), &idle(), ENFORCED, "would mark it (idle)");
@@ -140,10 +140,10 @@ fn gap(region: &str, call: &str, kind: GapKind) -> Gap {
 
 #[test]
 fn unobserved_resources_are_not_reached() {
-    let check = |regions: &[&str], of: Gap| {
+    let check = |regions: &[&str], gap: Gap| {
         let mut fresh = fresh(Vec::new(), &idle(), ENFORCED);
         fresh.regions = regions.iter().map(|region| (*region).into()).collect();
-        fresh.plan.gaps.push(of);
+        fresh.plan.gaps.push(gap);
         check_left(&stop(), fresh, OutcomeKind::NotReached, "denied");
     };
     check(&[HOME], gap(HOME, "ec2:DescribeInstances", GapKind::Region));
@@ -155,9 +155,9 @@ fn unobserved_resources_are_not_reached() {
 
 #[test]
 fn a_gap_elsewhere_or_of_something_else_is_no_reason() {
-    for of in [gap("eu-west-1", "ec2:DescribeInstances", GapKind::Region), gap(HOME, "s3:PutObject", GapKind::Part)] {
+    for gap in [gap("eu-west-1", "ec2:DescribeInstances", GapKind::Region), gap(HOME, "s3:PutObject", GapKind::Part)] {
         let mut fresh = fresh(vec![due().build()], &idle(), ENFORCED);
-        fresh.plan.gaps.push(of);
+        fresh.plan.gaps.push(gap);
         check_carried_out(&stop(), fresh);
     }
 }
@@ -174,8 +174,8 @@ fn orphan() -> VolumeBuilder {
         .tag("curfew:marked", "orphaned=delete@2026-09-01T11:55:00Z")
 }
 
-fn fresh_volumes(of: VolumeBuilder, action: &str) -> CurrentState {
-    let volume = of.build();
+fn fresh_volumes(given: VolumeBuilder, action: &str) -> CurrentState {
+    let volume = given.build();
     let config = Config::read(&format!("{ENFORCED}\n[volumes]\naction = \"{action}\"")).unwrap();
     let policy = Policy { config, ..enforcing("") };
     let log = log_of_labels(&volume.id, time("2026-08-01T12:00:00Z"), &volume.tags);
@@ -192,11 +192,11 @@ fn fresh_volumes(of: VolumeBuilder, action: &str) -> CurrentState {
 fn a_volume_goes_only_as_it_was_reviewed() {
     let items = [item("vol-0abc", "delete", "orphaned")];
     check_carried_out(&items, fresh_volumes(orphan(), "delete"));
-    let check = |of: VolumeBuilder, action: &str, kind, why: &str| {
-        check_left(&items, fresh_volumes(of, action), kind, why);
+    let check = |given: VolumeBuilder, action: &str, kind, why: &str| {
+        check_left(&items, fresh_volumes(given, action), kind, why);
     };
-    let unmarked = volume().tag("curfew:unattached-since", "2026-08-01T12:00:00Z");
-    check(unmarked, "delete", OutcomeKind::Changed, "would mark it (orphaned)");
+    let without_mark = volume().tag("curfew:unattached-since", "2026-08-01T12:00:00Z");
+    check(without_mark, "delete", OutcomeKind::Changed, "would mark it (orphaned)");
     let safely = orphan().tag("curfew:marked", "orphaned=snapshot-and-delete@2026-09-01T11:55:00Z");
     check(safely, "snapshot-and-delete", OutcomeKind::Changed, "no complete snapshot");
     check(orphan().on("i-0abc"), "delete", OutcomeKind::Changed, "(orphaned) is called off");
@@ -223,11 +223,11 @@ fn any_instance(number: usize) -> impl Strategy<Value = Instance> {
     (tag, state, marked).prop_map(move |(tag, state, marked)| {
         let id = format!("i-{number}");
         let mark = format!("{marked}@2026-09-01T11:55:00Z");
-        let of = instance().id(&id).state(state);
-        let of = if marked.is_empty() { of } else { of.tag("curfew:marked", &mark) };
+        let builder = instance().id(&id).state(state);
+        let builder = if marked.is_empty() { builder } else { builder.tag("curfew:marked", &mark) };
         match tag {
-            Some((key, value)) => of.tag(key, value).build(),
-            None => of.build(),
+            Some((key, value)) => builder.tag(key, value).build(),
+            None => builder.build(),
         }
     })
 }

@@ -118,11 +118,11 @@ fn check_deleted(snapshots: &[Snapshot], expect: Result<&str, &str>) {
 fn a_volume_is_made_again_from_the_newest_whole_snapshot_of_curfews() {
     let (old, new) = (whole("snap-1", "2026-08-20T12:00:00Z"), whole("snap-2", "2026-08-30T12:00:00Z"));
     let pending = snapshot("snap-3", "2026-08-31T12:00:00Z", SnapshotState::Pending, &[]);
-    let of_another = Snapshot { of_volume: "vol-0def".into(), ..whole("snap-4", "2026-08-31T12:00:00Z") };
+    let other_volume = Snapshot { of_volume: "vol-0def".into(), ..whole("snap-4", "2026-08-31T12:00:00Z") };
     let failed = snapshot("snap-5", "2026-08-31T12:00:00Z", SnapshotState::Error, &[]);
-    check_deleted(&[old.clone(), new, pending.clone(), of_another.clone()], Ok("snap-2"));
+    check_deleted(&[old.clone(), new, pending.clone(), other_volume.clone()], Ok("snap-2"));
     check_deleted(&[pending, failed.clone()], Err("its snapshot snap-3 is not complete yet"));
-    check_deleted(&[failed, of_another], Err(""));
+    check_deleted(&[failed, other_volume], Err(""));
     check_deleted(&[], Err(""));
     for restore in ["large", "us-east-1a,gp3,16000,6000,250", "us-east-1a,gp3,0,,"] {
         let meddled = snapshot("snap-6", "2026-08-31T12:00:00Z", SnapshotState::Completed, &[(RESTORE, restore)]);

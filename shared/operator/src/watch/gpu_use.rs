@@ -46,7 +46,7 @@ impl GpuUse {
         Self { state: GpuState::Measured, percent: Some(percent), at: Some(at) }
     }
 
-    pub(super) fn of_instance(
+    pub(super) fn for_instance(
         instance: &Instance,
         asked: Option<&LastInquiry>,
         newest: Option<&RunRecord>,
@@ -56,11 +56,11 @@ impl GpuUse {
             return Self::OFF;
         }
         let evidence = newest.and_then(|run| evidence_of(run, instance));
-        let known = [asked.and_then(learnt), evidence, measured];
-        let of_this_life =
+        let known = [asked.and_then(from_activity), evidence, measured];
+        let since_launch =
             known.into_iter().flatten().filter(|one| one.at.is_some_and(|at| at >= instance.launched_at));
         // Of two of one moment the later one in the list: it has a figure.
-        of_this_life.max_by_key(|one| one.at).unwrap_or(Self::UNKNOWN)
+        since_launch.max_by_key(|one| one.at).unwrap_or(Self::UNKNOWN)
     }
 
     /// `97 % 12:03`, `busy 11:50`, `unknown`.
@@ -79,7 +79,7 @@ impl GpuUse {
 }
 
 /// Reads the use from `activity/`: no figure, but whether the GPUs worked.
-fn learnt(asked: &LastInquiry) -> Option<GpuUse> {
+fn from_activity(asked: &LastInquiry) -> Option<GpuUse> {
     let idle = asked.found_idle_reserved.map(|reserved| {
         let state = if reserved { GpuState::Reserved } else { GpuState::Idle };
         GpuUse { state, percent: None, at: Some(asked.at) }
@@ -89,8 +89,8 @@ fn learnt(asked: &LastInquiry) -> Option<GpuUse> {
 
 /// Reads the use from the newest run's evidence that the instance was idle.
 fn evidence_of(run: &RunRecord, instance: &Instance) -> Option<GpuUse> {
-    let is_of = |step: &&RecordedStep| step.resource == instance.id && step.region == instance.region;
-    run.steps.iter().filter(is_of).find_map(|step| {
+    let is_instance = |step: &&RecordedStep| step.resource == instance.id && step.region == instance.region;
+    run.steps.iter().filter(is_instance).find_map(|step| {
         let details = Some(&step.evidence.details).filter(|_| step.evidence.rule == "idle")?;
         let percent = details.get("gpu_max_percent")?.as_f64().filter(|percent| (0.0..=100.0).contains(percent))?;
         details.get("to")?.as_str()?.parse::<Timestamp>().ok()?;

@@ -87,11 +87,11 @@ pub(super) struct Context<'a> {
 impl Context<'_> {
     /// `None` for what no plan names.
     pub(super) fn row(&self, instance: &Instance) -> Option<InstanceRow> {
-        let (nothing_learnt, nothing_told) = (ActivityCache::default(), NotificationLog::default());
-        let activity = self.activity.get(&instance.region).unwrap_or(&nothing_learnt);
-        let notices = self.notices.get(&instance.region).unwrap_or(&nothing_told);
-        let learnt = learn_usage(&[instance], &[], BTreeMap::new(), activity, self.policy, self.now);
-        let usage = learnt.usages.get(&instance.id);
+        let (no_activity, empty_log) = (ActivityCache::default(), NotificationLog::default());
+        let activity = self.activity.get(&instance.region).unwrap_or(&no_activity);
+        let notices = self.notices.get(&instance.region).unwrap_or(&empty_log);
+        let learned = learn_usage(&[instance], &[], BTreeMap::new(), activity, self.policy, self.now);
+        let usage = learned.usages.get(&instance.id);
         let explanation = explain(instance, usage, notices, self.policy, self.now)?;
         let is_its_job =
             |job: &&JobRow| job.instance.as_ref() == Some(&instance.id) && job.region == Some(instance.region.clone());
@@ -100,7 +100,7 @@ impl Context<'_> {
         let runs = instance.state == InstanceState::Running;
         let costs = if runs { price::rate(self.policy.prices.running_cost(instance)) } else { Some(Rate::ZERO) };
         Some(InstanceRow {
-            gpu: GpuUse::of_instance(instance, asked, self.newest, measured),
+            gpu: GpuUse::for_instance(instance, asked, self.newest, measured),
             outlook: Outlook::from_explanation(instance, &explanation, self.newest, self.now),
             region: explanation.target.region,
             instance: explanation.target.resource,

@@ -59,10 +59,10 @@ impl JobRow {
             usd_per_hour: machine.as_ref().map(|machine| machine.rate).unwrap_or_default(),
             cost_usd_max: overview.cost_usd_max,
             max_usd: job.terms.max_usd,
-            step: beat.and_then(|(_, said)| said.step).max(overview.step),
+            step: beat.and_then(|(_, heartbeat)| heartbeat.step).max(overview.step),
             total_steps: job.terms.checkpoint.as_ref().and_then(|checkpoint| checkpoint.total_steps),
             gpu: gpu_of(machine.is_some(), beat),
-            doing: beat.map(|(_, said)| said.doing.clone()).filter(|doing| !doing.is_empty()),
+            doing: beat.map(|(_, heartbeat)| heartbeat.doing.clone()).filter(|doing| !doing.is_empty()),
             heartbeat_at: beat.map(|(at, _)| *at),
             until: overview.until,
             finish_by: job.terms.finish_by,
@@ -95,6 +95,6 @@ impl JobRow {
 }
 
 fn gpu_of(has_machine: bool, beat: Option<&(Timestamp, Heartbeat)>) -> GpuUse {
-    let measured = beat.and_then(|(at, said)| Some(GpuUse::measured(said.gpu_percent?, *at)));
+    let measured = beat.and_then(|(at, heartbeat)| Some(GpuUse::measured(heartbeat.gpu_percent?, *at)));
     measured.unwrap_or(if has_machine { GpuUse::UNKNOWN } else { GpuUse::OFF })
 }

@@ -128,7 +128,7 @@ impl OutlookKind {
         }
     }
 
-    const fn of_action(action: ResourceAction, mode: Mode) -> Self {
+    const fn from_action(action: ResourceAction, mode: Mode) -> Self {
         match (action, mode) {
             (ResourceAction::Terminate, Mode::Enforce) => Self::Terminate,
             (ResourceAction::Terminate, Mode::Observe) => Self::WouldTerminate,
@@ -149,17 +149,17 @@ fn held(instance: &Instance, newest: Option<&RunRecord>) -> Option<Outlook> {
 
 /// The earliest action among the rules of that mode: what is announced or due, and what time alone will bring.
 fn earliest(rules: &[RuleExplanation], mode: Mode) -> Option<Outlook> {
-    let of_mode = rules.iter().filter(|rule| rule.mode.mode == mode && rule.notify_only.is_none());
-    let actions = of_mode.filter_map(|rule| {
+    let in_mode = rules.iter().filter(|rule| rule.mode.mode == mode && rule.notify_only.is_none());
+    let actions = in_mode.filter_map(|rule| {
         let (action, at) = action_of(rule)?;
-        Some(Outlook::new(OutlookKind::of_action(action, mode), Some(at), reason_word(rule.rule)))
+        Some(Outlook::new(OutlookKind::from_action(action, mode), Some(at), reason_word(rule.rule)))
     });
     actions.min_by_key(|outlook| outlook.at)
 }
 
 fn action_of(rule: &RuleExplanation) -> Option<(ResourceAction, Timestamp)> {
-    if let Some(said) = rule.action.and_then(ResourceAction::read).zip(rule.deadline) {
-        return Some(said);
+    if let Some(action) = rule.action.and_then(ResourceAction::read).zip(rule.deadline) {
+        return Some(action);
     }
     // When it can be idle at the earliest, or its tags count as missing, is no appointment: it may never come.
     let is_scheduled = matches!(rule.rule, Rule::Expired | Rule::Hours | Rule::Lifetime);
@@ -183,11 +183,11 @@ fn why_nothing(instance: &Instance, explanation: &Explanation, newest: Option<&R
     if instance.state != InstanceState::Running {
         return explanation.state.clone();
     }
-    let of_run = newest.filter(|run| run.at >= instance.launched_at && run.at <= now).and_then(|run| {
+    let run_reason = newest.filter(|run| run.at >= instance.launched_at && run.at <= now).and_then(|run| {
         let mut reasons = run.skipped.iter();
         reasons.find(|(_, ids)| ids.contains(&instance.id)).map(|(reason, _)| reason.replace('-', " "))
     });
-    of_run.unwrap_or_else(|| match &explanation.decision {
+    run_reason.unwrap_or_else(|| match &explanation.decision {
         PlanDecision::Skipped(skipped) => serde_json::to_value(skipped.reason)
             .ok()
             .and_then(|reason| reason.as_str().map(|reason| reason.replace('-', " ")))

@@ -53,8 +53,8 @@ fn only_row(facts: WatchFacts) -> InstanceRow {
 }
 
 /// What is next for one instance.
-fn check(of: InstanceBuilder, config: &str, expect: &str) {
-    let outlook = only_row(facts(config, vec![of.build()])).outlook;
+fn check(given: InstanceBuilder, config: &str, expect: &str) {
+    let outlook = only_row(facts(config, vec![given.build()])).outlook;
     assert_eq!(outlook.describe(time(NOW)), expect, "{outlook:?}");
 }
 
@@ -72,7 +72,7 @@ fn an_announced_action_says_what_when_and_why() {
 }
 
 #[test]
-fn of_several_actions_the_earliest_that_is_enforced_is_next() {
+fn the_earliest_enforced_action_of_several_is_next() {
     let both = "idle=stop@2026-09-01T18:00:00Z lifetime=terminate@2026-09-01T15:00:00Z";
     check(instance().tag("curfew:marked", both), ENFORCE, "stop 18:00 (idle)");
     let expiring = instance().tag("curfew:marked", both).tag("curfew:expires-at", "2026-09-01T16:30:00Z");
@@ -313,8 +313,8 @@ proptest! {
     /// Whatever tags say, each instance has one row, and what is next is in order.
     #[test]
     fn every_instance_has_one_row(tags in proptest::collection::vec(("curfew:(expires-at|hours|keep-until|marked|protected|idle-after|job|stopped)|Team|Name", "\\PC{0,20}|2026-09-0[1-9]T12:00:00Z|i-0abc idle=stop@2026-09-02T12:00:00Z"), 0..5)) {
-        let of = tags.iter().fold(instance(), |of, (key, value)| of.tag(key, value));
-        let shown = dashboard(facts(ENFORCE, vec![of.build(), instance().id("i-0def").build()]));
+        let given = tags.iter().fold(instance(), |given, (key, value)| given.tag(key, value));
+        let shown = dashboard(facts(ENFORCE, vec![given.build(), instance().id("i-0def").build()]));
         prop_assert_eq!(shown.instances.len(), 2);
         prop_assert!(shown.next.is_sorted_by_key(|event| event.at));
         prop_assert!(shown.instances.iter().all(|row| row.gpu == GpuUse::UNKNOWN));

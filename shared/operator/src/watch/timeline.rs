@@ -39,9 +39,9 @@ pub(super) fn events(
     month: &BudgetMonth,
     now: Timestamp,
 ) -> Vec<UpcomingEvent> {
-    let of_instances = instances.iter().filter_map(of_instance);
-    let of_jobs = jobs.iter().flat_map(of_job);
-    let of_budgets = budgets.iter().filter_map(of_budget);
+    let instance_events = instances.iter().filter_map(instance_event);
+    let job_events = jobs.iter().flat_map(events_of_job);
+    let budget_events = budgets.iter().filter_map(budget_event);
     let is_limited = budgets.iter().any(|budget| budget.budget_usd.is_some());
     let new_month = is_limited.then(|| UpcomingEvent {
         at: month.to,
@@ -51,8 +51,12 @@ pub(super) fn events(
         detail: "they begin anew".to_owned(),
         usd_per_hour: None,
     });
-    let mut events: Vec<UpcomingEvent> =
-        of_instances.chain(of_jobs).chain(of_budgets).chain(new_month).filter(|event| is_ahead(event, now)).collect();
+    let mut events: Vec<UpcomingEvent> = instance_events
+        .chain(job_events)
+        .chain(budget_events)
+        .chain(new_month)
+        .filter(|event| is_ahead(event, now))
+        .collect();
     events.sort_by(|one, other| {
         (one.at, std::cmp::Reverse(one.usd_per_hour)).cmp(&(other.at, std::cmp::Reverse(other.usd_per_hour)))
     });
@@ -64,7 +68,7 @@ fn is_ahead(event: &UpcomingEvent, now: Timestamp) -> bool {
     event.at > now || event.kind == EventKind::Instance
 }
 
-fn of_instance(row: &InstanceRow) -> Option<UpcomingEvent> {
+fn instance_event(row: &InstanceRow) -> Option<UpcomingEvent> {
     let outlook = &row.outlook;
     // Its job says when.
     let is_own = outlook.kind != OutlookKind::Job;
@@ -80,7 +84,7 @@ fn of_instance(row: &InstanceRow) -> Option<UpcomingEvent> {
     })
 }
 
-fn of_job(row: &JobRow) -> impl Iterator<Item = UpcomingEvent> {
+fn events_of_job(row: &JobRow) -> impl Iterator<Item = UpcomingEvent> {
     let event = |at: Timestamp, what, detail: String| UpcomingEvent {
         at,
         kind: EventKind::Job,
@@ -101,7 +105,7 @@ fn of_job(row: &JobRow) -> impl Iterator<Item = UpcomingEvent> {
     [until, finish_by].into_iter().flatten()
 }
 
-fn of_budget(line: &BudgetLine) -> Option<UpcomingEvent> {
+fn budget_event(line: &BudgetLine) -> Option<UpcomingEvent> {
     let rate = line.usd_per_hour?;
     Some(UpcomingEvent {
         at: line.spent_at?,

@@ -203,8 +203,8 @@ proptest! {
     ) {
         let home = "us-east-1".into();
         let memory = NotificationLogs::from([("us-east-1".into(), serde_json::from_value::<NotificationLog>(notices).unwrap())]);
-        let of_region = |kind| Gap::new(&"us-east-1".into(), "ec2:DescribeInstances", "no", kind);
-        let seen = Observation { items: fleet.clone(), gaps: gap.map(of_region).into_iter().collect() };
+        let region_gap = |kind| Gap::new(&"us-east-1".into(), "ec2:DescribeInstances", "no", kind);
+        let seen = Observation { items: fleet.clone(), gaps: gap.map(region_gap).into_iter().collect() };
         let plan = decide(&seen, &all_idle(&fleet), &memory, &merciless(), now());
         let regions = vec!["us-east-1".into()];
         let mut report =
@@ -212,12 +212,12 @@ proptest! {
         for ((_, outcome), kind) in report.steps.iter_mut().zip(outcomes) {
             *outcome = StepOutcome::from_kind(kind);
         }
-        let told = notifications(&report, &memory, &home, now());
-        let messages = messages(&report, &told, &memory);
+        let notified = notifications(&report, &memory, &home, now());
+        let messages = messages(&report, &notified, &memory);
         prop_assert!(messages.iter().all(|message| message.body.len() < MESSAGE_BYTES_MAX));
         let teams: BTreeSet<String> = messages.into_iter().map(|message| message.team).filter(|_| is_heard).collect();
-        let late = late_notifications(&report, &told, &memory, &home, now());
-        let after = update_log(&memory, &report, &told, &late, &teams, now());
+        let late = late_notifications(&report, &notified, &memory, &home, now());
+        let after = update_log(&memory, &report, &notified, &late, &teams, now());
         let written = serde_json::to_value(&after[&home]).unwrap();
         prop_assert_eq!(&serde_json::from_value::<NotificationLog>(written).unwrap(), &after[&home]);
     }
@@ -225,9 +225,9 @@ proptest! {
     /// A fault that lasts is told at least once a day, whatever date the memory names.
     #[test]
     fn no_memory_keeps_a_fault_quiet_for_longer_than_a_day(at in moment()) {
-        let told = json!({ "gaps": { "configuration": { "at": at, "what": "wrong" } } });
+        let stored = json!({ "gaps": { "configuration": { "at": at, "what": "wrong" } } });
         let at = at.parse::<Timestamp>().unwrap();
-        let memory = NotificationLogs::from([("us-east-1".into(), serde_json::from_value(told).unwrap())]);
+        let memory = NotificationLogs::from([("us-east-1".into(), serde_json::from_value(stored).unwrap())]);
         let is_quiet = refused_config_notification(&"us-east-1".into(), "wrong", &memory, now()).is_none();
         prop_assert_eq!(is_quiet, now().duration_since(at).abs() < SignedDuration::from_hours(24));
     }
@@ -242,29 +242,29 @@ proptest! {
         let memory = NotificationLogs::from([("us-east-1".into(), serde_json::from_value(notices).unwrap())]);
         let instances: Vec<&Instance> = fleet.iter().collect();
         let asks = usage_queries(&instances, &activity, &memory, &merciless(), now());
-        let of_asks = asks.iter().zip(answers).filter_map(|(ask, found)| Some((ask.instance.id.clone(), found?)));
-        let found: BTreeMap<ResourceId, QueryResult> = of_asks.collect();
-        let learnt = learn_usage(&instances, &asks, found.clone(), &activity, &merciless(), now());
+        let answered = asks.iter().zip(answers).filter_map(|(ask, found)| Some((ask.instance.id.clone(), found?)));
+        let found: BTreeMap<ResourceId, QueryResult> = answered.collect();
+        let learned = learn_usage(&instances, &asks, found.clone(), &activity, &merciless(), now());
         for instance in instances {
-            let is_idle = matches!(learnt.usages[&instance.id], Usage::Idle(_));
+            let is_idle = matches!(learned.usages[&instance.id], Usage::Idle(_));
             let was_found_idle = matches!(found.get(&instance.id), Some(QueryResult::Answered(Usage::Idle(_), _)));
-            prop_assert!(!is_idle || was_found_idle, "{:?}", learnt.usages);
+            prop_assert!(!is_idle || was_found_idle, "{:?}", learned.usages);
             // An answer that says something replaces whatever was known.
             if let Some(QueryResult::Answered(usage, _)) = found.get(&instance.id)
                 && !matches!(usage, Usage::Unknown(UnknownUsage::Silent { .. }))
             {
-                prop_assert_eq!(learnt.activity.instances[&instance.id].at, now());
+                prop_assert_eq!(learned.activity.instances[&instance.id].at, now());
             }
         }
     }
 }
 
 fn found() -> impl Strategy<Value = QueryResult> {
-    let told = vec![
+    let usages = vec![
         idle(),
         Usage::Busy(BusyEvidence { until: now() - SignedDuration::from_mins(5), shown: None }),
         Usage::Unknown(UnknownUsage::Silent { devices: 1 }),
         Usage::Unknown(UnknownUsage::NoMetric),
     ];
-    prop_oneof![4 => select(told).prop_map(|usage| QueryResult::Answered(usage, None)), 1 => Just(QueryResult::NoWork)]
+    prop_oneof![4 => select(usages).prop_map(|usage| QueryResult::Answered(usage, None)), 1 => Just(QueryResult::NoWork)]
 }

@@ -52,7 +52,7 @@ fn document() -> impl Strategy<Value = Value> {
     })
 }
 
-fn of_team(team: &str) -> Tags {
+fn team_tags(team: &str) -> Tags {
     BTreeMap::from([("Team".to_owned(), team.to_owned())])
 }
 
@@ -60,7 +60,7 @@ proptest! {
     #![proptest_config(cases(4))]
 
     #[test]
-    fn of_a_stranger_changes_no_other_budget(
+    fn a_stranger_changes_no_other_budget(
         of_stranger in tags(), launched_at in moment(), ended_at in prop::option::of(moment()), price_from in moment(),
         micros in select(vec![0, 1, 1_000_000, u64::MAX]),
         state in select(vec![InstanceState::Running, InstanceState::Stopped, InstanceState::Terminated]),
@@ -70,7 +70,7 @@ proptest! {
         // Of another type: the price of a type is that of all who run it.
         let instance_type = "p4d.24xlarge".into();
         let stranger = Instance { launched_at, state, instance_type, ..instance("i-1", of_stranger) };
-        let sound = instance("i-9", of_team("sound"));
+        let sound = instance("i-9", team_tags("sound"));
         let is_strangers = |holder: &BudgetHolder| *holder != BudgetHolder::Team("sound".into());
         let stored = serde_json::from_value::<Budget>(stored).ok().map(|budget| (BudgetHolder::Team("vision".into()), budget));
         let stored: BTreeMap<BudgetHolder, Budget> = stored.into_iter().collect();
@@ -101,8 +101,8 @@ proptest! {
             BudgetBooks::new((&config, Mode::Enforce), &spends, &nothing, now).documents(&stored)
         };
         let (with, without) = (budgets(&[&stranger, &sound]), budgets(&[&sound]));
-        let of_sound = BudgetHolder::Team("sound".into());
-        prop_assert_eq!(with.get(&of_sound), without.get(&of_sound));
+        let sound_budget = BudgetHolder::Team("sound".into());
+        prop_assert_eq!(with.get(&sound_budget), without.get(&sound_budget));
 
         let memory = NotificationLogs::from([(home(), NotificationLog::default())]);
         for documents in [&with, &stored] {

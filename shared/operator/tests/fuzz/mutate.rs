@@ -160,12 +160,12 @@ fn passage(at: Index, length: usize, bytes: &[u8]) -> std::ops::Range<usize> {
 
 /// One word of those bytes; where they have none, the place before them all.
 fn word_of(at: Index, bytes: &[u8]) -> std::ops::Range<usize> {
-    let of_word = |byte: u8| !byte.is_ascii() || byte.is_ascii_alphanumeric() || b"+-.:_/".contains(&byte);
-    let starts = (0..bytes.len()).filter(|at| of_word(bytes[*at]) && (*at == 0 || !of_word(bytes[*at - 1])));
+    let is_word_byte = |byte: u8| !byte.is_ascii() || byte.is_ascii_alphanumeric() || b"+-.:_/".contains(&byte);
+    let starts = (0..bytes.len()).filter(|at| is_word_byte(bytes[*at]) && (*at == 0 || !is_word_byte(bytes[*at - 1])));
     let starts: Vec<usize> = starts.collect();
     if starts.is_empty() {
         return 0..0;
     }
     let start = *at.get(&starts);
-    start..start + bytes[start..].iter().take_while(|byte| of_word(**byte)).count()
+    start..start + bytes[start..].iter().take_while(|byte| is_word_byte(**byte)).count()
 }

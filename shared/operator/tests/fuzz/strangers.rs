@@ -122,12 +122,12 @@ fn check(plan: &Plan, alone: &Plan, sound: &str) -> Result<(), TestCaseError> {
     for skipped in &plan.skipped {
         prop_assert!(skipped.reason != SkipReason::Bug, "{skipped:?}");
     }
-    let of_sound = |plan: &Plan| {
+    let about_sound = |plan: &Plan| {
         let steps = plan.steps.iter().filter(|step| step.target.resource.as_str() == sound).cloned();
         let skipped = plan.skipped.iter().filter(|skipped| skipped.target.resource.as_str() == sound).cloned();
         (steps.collect::<Vec<_>>(), skipped.collect::<Vec<_>>())
     };
-    prop_assert_eq!(of_sound(plan), of_sound(alone));
+    prop_assert_eq!(about_sound(plan), about_sound(alone));
     Ok(())
 }
 
@@ -211,14 +211,14 @@ proptest! {
         }
         let seen: Vec<&Instance> = vec![&sound, &stranger];
         let due = instances::usage_queries(&seen, &ActivityCache::default(), &memory, &policy, now());
-        let learnt = instances::learn_usage(&seen, &due, answered.clone(), &ActivityCache::default(), &policy, now());
-        let learnt_again = instances::learn_usage(&seen, &due, BTreeMap::new(), &learnt.activity, &policy, now());
-        let of_answers = answered.into_values().find_map(|found| match found {
+        let learned = instances::learn_usage(&seen, &due, answered.clone(), &ActivityCache::default(), &policy, now());
+        let learned_again = instances::learn_usage(&seen, &due, BTreeMap::new(), &learned.activity, &policy, now());
+        let answered_usage = answered.into_values().find_map(|found| match found {
             QueryResult::Answered(usage, _) => Some(usage),
             QueryResult::NoWork => None,
         });
-        let usage = if is_busy { Usage::Busy(BusyEvidence { until, shown: None }) } else { of_answers.unwrap_or_else(idle) };
-        let mut usages = learnt_again.usages;
+        let usage = if is_busy { Usage::Busy(BusyEvidence { until, shown: None }) } else { answered_usage.unwrap_or_else(idle) };
+        let mut usages = learned_again.usages;
         usages.extend([(stranger.id.clone(), usage), (sound.id.clone(), idle())]);
 
         let decide = |items: &[Instance]| {

@@ -126,10 +126,10 @@ fn plan_by(instance: &Instance, memory: &NotificationLogs) -> Plan {
 
 /// Begins with `curfew` to the eye: in any case, after invisible blanks, with letters that look alike.
 fn looks_like_ours(key: &str) -> bool {
-    let unseen = |c: char| {
+    let is_invisible = |c: char| {
         c.is_whitespace() || c.is_control() || "\u{ad}\u{200b}\u{200c}\u{200d}\u{200e}\u{200f}\u{202a}\u{202b}\u{202c}\u{202d}\u{202e}\u{2060}\u{2061}\u{2062}\u{2063}\u{2064}\u{feff}".contains(c)
     };
-    let latin = key.trim_start_matches(unseen).replace(['с', 'С'], "c").replace(['е', 'Е'], "e");
+    let latin = key.trim_start_matches(is_invisible).replace(['с', 'С'], "c").replace(['е', 'Е'], "e");
     latin.to_ascii_lowercase().starts_with("curfew")
 }
 
@@ -205,10 +205,10 @@ proptest! {
         prop_assert!(plan.steps.is_empty(), "{:?}", plan.steps);
         prop_assert_eq!(plan.skipped[0].reason, reason);
         if reason != SkipReason::Protected {
-            let said = plan.skipped[0].finding.as_ref().map_or("", |finding| finding.text.as_str());
+            let text = plan.skipped[0].finding.as_ref().map_or("", |finding| finding.text.as_str());
             for (key, value) in unreadable {
                 let named = format!("{}={}", quoted_unless_word(key), quoted_unless_word(value));
-                prop_assert!(said.contains(&named), "{said}");
+                prop_assert!(text.contains(&named), "{text}");
             }
         }
     }

@@ -177,7 +177,7 @@ mod tests {
          "Condition": {"ArnNotEquals": {"aws:PrincipalArn": "arn:aws:iam::123456789012:role/curfew-ReportRole-1"}}}"#;
 
     fn findings(policy: Option<&str>) -> Vec<String> {
-        let place = DeploymentArns::of_topic("arn:aws:sns:us-east-1:123456789012:curfew", "state").unwrap();
+        let place = DeploymentArns::from_topic_arn("arn:aws:sns:us-east-1:123456789012:curfew", "state").unwrap();
         let role = |function: &str, role: &str| (function.to_owned(), format!("curfew-{role}Role-1"));
         let roles = [role("run-jobs", "RunJobs"), role("enforce-budgets", "Budgets"), role("send-report", "Report")];
         let found = check_bucket_policy(policy, &place, &BTreeMap::from(roles));

@@ -181,11 +181,11 @@ impl CaseBuilder<'_> {
 
     /// Builds the cases of the state bucket: the objects that the function reads, and those that it may write.
     fn bucket_cases(&self, actions: &FunctionActions<'_>) -> Vec<PermissionCase> {
-        let of_other = format!("notices/{}/us-east-1.json", actions.other);
+        let other_notices = format!("notices/{}/us-east-1.json", actions.other);
         let mut cases = vec![
             self.object(PUT, "config/curfew.toml", Never, OWN),
-            self.object(GET, &of_other, Never, OWN),
-            self.object(PUT, &of_other, Never, OWN),
+            self.object(GET, &other_notices, Never, OWN),
+            self.object(PUT, &other_notices, Never, OWN),
             self.object("s3:DeleteObject", "plans/2026-09-01/run.json", Never, OWN),
         ];
         cases.extend((!actions.is_reader).then(|| self.listing("plans/", Never)));

@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn only_what_is_allowed_is_told() {
-        let place = DeploymentArns::of_topic("arn:aws:sns:us-east-1:123456789012:curfew", "state").unwrap();
+        let place = DeploymentArns::from_topic_arn("arn:aws:sns:us-east-1:123456789012:curfew", "state").unwrap();
         let cases = writer_cases(&place);
         assert_eq!(check_writer("ada", cases.iter().map(|case| (case, false))), None);
         let answers = cases

@@ -55,13 +55,13 @@ pub(super) const ACTIONS: FunctionActions<'static> = FunctionActions {
         (tagging(DELETE_TAGS, Instance, &[MARKED], &[PROTECTED, MARKED]), PEOPLE),
     ],
     own: &[("notices/reap-instances/", true), ("activity/", true), ("budgets/", false), ("prices/", false)],
-    further: of_jobs,
+    further: job_cases,
     is_reader: false,
     other: "reap-volumes",
 };
 
 /// The function reads the states of jobs, and nothing else about them.
-fn of_jobs(table: &CaseBuilder<'_>) -> Vec<PermissionCase> {
+fn job_cases(table: &CaseBuilder<'_>) -> Vec<PermissionCase> {
     vec![
         table.object(GET, "jobs/vision/llama/state.json", Always, "curfew:job alone proves nothing"),
         table.listing("jobs/", Always),

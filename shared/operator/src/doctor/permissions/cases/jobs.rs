@@ -161,7 +161,7 @@ fn images(table: &CaseBuilder<'_>) -> Vec<PermissionCase> {
 
 /// Builds the cases of a job's documents: those that the function writes, and those that only the job's machine writes.
 fn documents(table: &CaseBuilder<'_>) -> Vec<PermissionCase> {
-    let of_machine = "only its machine writes this";
+    let reason = "only its machine writes this";
     vec![
         table.object(PUT, "inbox/vision/llama.accepted.json", Always, "it answers the submission"),
         table.object(PUT, "inbox/vision/llama.rejected.json", Always, "it answers the submission"),
@@ -170,8 +170,8 @@ fn documents(table: &CaseBuilder<'_>) -> Vec<PermissionCase> {
         table.object(PUT, "jobs/vision/llama/state.json", Always, "it writes the state of a job"),
         table.object(PUT, "jobs/vision/llama/sweep.json", Always, "it keeps what the members of a sweep follow from"),
         table.object(PUT, "jobs/vision/llama/cancel.json", Never, "people cancel jobs"),
-        table.object(PUT, "attempts/vision/llama/head.json", Never, of_machine),
-        table.object(PUT, "attempts/vision/llama/1/exit.json", Never, of_machine),
+        table.object(PUT, "attempts/vision/llama/head.json", Never, reason),
+        table.object(PUT, "attempts/vision/llama/1/exit.json", Never, reason),
         table.object(GET, "attempts/vision/llama/head.json", Always, "it reads the progress of a job"),
         table.object(GET, "checkpoints/vision/llama/1/100/manifest.json", Never, OTHERS),
         table.object("s3:DeleteObject", "active/vision/llama", Always, "it removes finished jobs from the index"),

@@ -4,7 +4,7 @@ use super::*;
 use crate::doctor::runs::FUNCTIONS;
 
 fn permission_cases(function: &str) -> Vec<PermissionCase> {
-    let place = DeploymentArns::of_topic("arn:aws:sns:us-east-1:123456789012:curfew", "state").unwrap();
+    let place = DeploymentArns::from_topic_arn("arn:aws:sns:us-east-1:123456789012:curfew", "state").unwrap();
     let place = DeploymentArns {
         key_arn: Some("arn:aws:kms:us-east-1:123456789012:key/1".to_owned()),
         queue_arn: Some("arn:aws:sqs:us-east-1:123456789012:failed".to_owned()),
@@ -38,11 +38,11 @@ fn no_question_is_asked_twice() {
 }
 
 #[test]
-fn nothing_is_told_twice_in_the_same_words() {
+fn no_two_cases_have_the_same_words() {
     for scheduled in FUNCTIONS {
-        let mut told = BTreeSet::new();
+        let mut covered = BTreeSet::new();
         for case in permission_cases(scheduled.function) {
-            assert!(told.insert((case.action, case.about.clone(), case.even_so)), "{} {}", case.action, case.about);
+            assert!(covered.insert((case.action, case.about.clone(), case.even_so)), "{} {}", case.action, case.about);
         }
     }
 }
