@@ -88,7 +88,7 @@ impl Report {
     fn part(&self, report: MonthReport) -> Result<MonthReport, CommandError> {
         let Some(team) = &self.team else { return Ok(report) };
         if report.teams.iter().any(|row| row.team == *team) {
-            return Ok(report.of_team(team));
+            return Ok(report.for_team(team));
         }
         let known: Vec<&str> = report.teams.iter().map(|row| row.team.as_str()).collect();
         let problem = format!("{} knows no team {team}", report.month);

@@ -70,21 +70,21 @@ fn records(machines: &[Sighting]) -> Vec<RunRecord> {
         BillingState::Ended { at: Some(at), .. } => Some((at, machine)),
         _ => None,
     });
-    let of = |machine: &Sighting, action: &str| {
+    let machine_step = |machine: &Sighting, action: &str| {
         let team = machine.facts.team.as_ref().map_or("", |team| team.as_str());
         let rate = machine.prices[0].1.usd_micros_per_hour();
         let usd = f64::from(u32::try_from(rate).unwrap()) / 1e6;
         let named = json!({ "what": machine.facts.what, "saves_usd_per_hour": usd });
         merged(step(machine.resource.as_str(), team, action, "done"), &named)
     };
-    let of_stop = |(at, machine): (jiff::Timestamp, &Sighting)| {
+    let records_of_stop = |(at, machine): (jiff::Timestamp, &Sighting)| {
         let announced = (at - SignedDuration::from_hours(2)).to_string();
         [
-            record(&announced, &[of(machine, "mark")], &json!({})),
-            record(&at.to_string(), &[of(machine, "stop")], &json!({})),
+            record(&announced, &[machine_step(machine, "mark")], &json!({})),
+            record(&at.to_string(), &[machine_step(machine, "stop")], &json!({})),
         ]
     };
-    stops.flat_map(of_stop).collect()
+    stops.flat_map(records_of_stop).collect()
 }
 
 /// Returns the findings of the newest run: one of each kind of waste.
@@ -113,9 +113,9 @@ fn main() {
     let records = records(&items);
     let usd = |usd: f64| Some(Amount::from_usd(usd));
     let account = Budget { budget_usd: usd(30_000.0), forecast_usd: usd(28_400.0), ..Budget::default() };
-    let team = |of: usize, budget: f64, forecast: f64| {
+    let team = |index: usize, budget: f64, forecast: f64| {
         let budget = Budget { budget_usd: usd(budget), forecast_usd: usd(forecast), ..Budget::default() };
-        (BudgetHolder::Team(TEAMS[of].into()), budget)
+        (BudgetHolder::Team(TEAMS[index].into()), budget)
     };
     let budgets =
         BTreeMap::from([(BudgetHolder::Account, account), team(0, 9_000.0, 8_100.0), team(1, 12_000.0, 13_400.0)]);

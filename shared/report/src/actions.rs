@@ -74,7 +74,8 @@ impl DayCondenser {
             let done_at = is_done.then_some(record.at);
             // Most steps repeat those of the run before: nothing is allocated for these.
             let known = self.0.get_mut(step.resource.as_ref());
-            let same = known.into_iter().flatten().find(|one| one.done_at == done_at && one.action.is_of(step));
+            let same =
+                known.into_iter().flatten().find(|one| one.done_at == done_at && one.action.is_same_action(step));
             if let Some(CondensedAction { action, .. }) = same {
                 action.repeat(step, record);
             } else {
@@ -126,7 +127,7 @@ impl RecordedAction {
         }
     }
 
-    fn is_of(&self, step: &StepOutline<'_>) -> bool {
+    fn is_same_action(&self, step: &StepOutline<'_>) -> bool {
         self.action == step.action && self.rule == step.evidence.rule
     }
 

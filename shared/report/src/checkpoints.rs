@@ -81,9 +81,13 @@ mod tests {
 
     #[test]
     fn teams_are_summed_and_the_jobs_that_are_over_told_apart() {
-        let of = |team: &str, job: &str, gib: u64| ((TeamName::from(team), job.to_owned()), gib << 30);
+        let stored_bytes = |team: &str, job: &str, gib: u64| ((TeamName::from(team), job.to_owned()), gib << 30);
         let stored = StoredCheckpoints {
-            bytes: BTreeMap::from([of("nlp", "a", 10), of("vision", "b", 100), of("vision", "c", 400)]),
+            bytes: BTreeMap::from([
+                stored_bytes("nlp", "a", 10),
+                stored_bytes("vision", "b", 100),
+                stored_bytes("vision", "c", 400),
+            ]),
             incomplete: vec!["nlp".into()],
         };
         let rows = checkpoint_rows(&stored, |job| job == "vision/b");

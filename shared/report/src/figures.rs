@@ -155,10 +155,10 @@ impl MonthReport {
             facts.jobs.iter().filter(|job| !job.over).map(|job| job.job.to_string()).collect();
         let is_over = facts.now >= month.to;
         let teams = team_rows(facts, &spend, (&savings, &waste), by_team, is_over);
-        let of_account = facts.budgets.get(&BudgetHolder::Account);
+        let account_budget = facts.budgets.get(&BudgetHolder::Account);
         let headline = Headline {
-            budget: of_account.and_then(|budget| budget.budget_usd),
-            forecast: of_account.and_then(|budget| budget.forecast_usd).filter(|_| !is_over),
+            budget: account_budget.and_then(|budget| budget.budget_usd),
+            forecast: account_budget.and_then(|budget| budget.forecast_usd).filter(|_| !is_over),
             ..Headline::sum(&teams, &jobs)
         };
         let omitted = facts.days.iter().map(|day| day.omitted).sum::<usize>();
@@ -188,17 +188,17 @@ impl MonthReport {
 
     /// The part of one team, by its label: [`NO_TEAM`] is what belongs to none.
     #[must_use]
-    pub fn of_team(&self, team: &str) -> Self {
-        let is_of = |other: Option<&TeamName>| team_label(other) == team;
+    pub fn for_team(&self, team: &str) -> Self {
+        let is_of_team = |other: Option<&TeamName>| team_label(other) == team;
         let teams: Vec<TeamRow> = self.teams.iter().filter(|row| row.team == team).cloned().collect();
-        let jobs: Vec<JobRow> = self.jobs.iter().filter(|row| is_of(row.team.as_ref())).cloned().collect();
+        let jobs: Vec<JobRow> = self.jobs.iter().filter(|row| is_of_team(row.team.as_ref())).cloned().collect();
         let row = teams.first();
         let headline = Headline {
             budget: row.and_then(|row| row.budget),
             forecast: row.and_then(|row| row.forecast),
             ..Headline::sum(&teams, &jobs)
         };
-        let of_day = |day: &DaySpend| DaySpend {
+        let team_day = |day: &DaySpend| DaySpend {
             day: day.day,
             by_team: day
                 .by_team
@@ -215,11 +215,11 @@ impl MonthReport {
             mode: self.mode,
             footprint_caveats: headline.footprint.caveats(self.at),
             headline,
-            days: self.days.iter().map(of_day).collect(),
+            days: self.days.iter().map(team_day).collect(),
             teams,
-            savings: self.savings.iter().filter(|row| is_of(row.team.as_ref())).cloned().collect(),
-            waste: self.waste.iter().filter(|row| is_of(row.team.as_ref())).cloned().collect(),
-            next_month: self.next_month.as_ref().map(|next| next.of_team(team)),
+            savings: self.savings.iter().filter(|row| is_of_team(row.team.as_ref())).cloned().collect(),
+            waste: self.waste.iter().filter(|row| is_of_team(row.team.as_ref())).cloned().collect(),
+            next_month: self.next_month.as_ref().map(|next| next.for_team(team)),
             jobs,
             checkpoints: self.checkpoints.iter().filter(|row| row.team == team).cloned().collect(),
             own: None,
@@ -272,12 +272,12 @@ fn team_rows(
         (row.spent, row.uncertain, row.unpriced_seconds) = (cost.amount, cost.uncertain, cost.unpriced_seconds);
     }
     for row in savings {
-        let of_team = rows.entry(team_label(row.team.as_ref())).or_default();
-        of_team.saved = of_team.saved + row.saved.unwrap_or_default();
+        let team_row = rows.entry(team_label(row.team.as_ref())).or_default();
+        team_row.saved = team_row.saved + row.saved.unwrap_or_default();
     }
     for row in waste.iter().filter(|row| row.kind.is_waste()) {
-        let of_team = rows.entry(team_label(row.team.as_ref())).or_default();
-        of_team.waste = of_team.waste + row.usd_per_hour.unwrap_or_default();
+        let team_row = rows.entry(team_label(row.team.as_ref())).or_default();
+        team_row.waste = team_row.waste + row.usd_per_hour.unwrap_or_default();
     }
     for (team, idle) in idle_times(&facts.days, &facts.ledgers, span) {
         let row = rows.entry(team).or_default();

@@ -25,12 +25,12 @@ pub(crate) fn idle_times(days: &[DayActions], ledgers: &[Ledger], span: TimeSpan
     let spans = announced_spans(days, span.to);
     let mut all: BTreeMap<String, IdleTime> = BTreeMap::new();
     for run in ledgers.iter().flat_map(Ledger::runs) {
-        let of_run = run.region.and_then(|region| spans.get(&(region, run.resource)));
-        for idle in of_run.into_iter().flatten() {
+        let idle_spans = run.region.and_then(|region| spans.get(&(region, run.resource)));
+        for idle in idle_spans.into_iter().flatten() {
             for share in run.shares(idle.within(span)) {
-                let of_team = all.entry(team_label(share.team)).or_default();
-                of_team.seconds = of_team.seconds.saturating_add(run.running_time(share.span).least_seconds);
-                of_team.cost = of_team.cost + run.spent(share.span).amount;
+                let team_idle = all.entry(team_label(share.team)).or_default();
+                team_idle.seconds = team_idle.seconds.saturating_add(run.running_time(share.span).least_seconds);
+                team_idle.cost = team_idle.cost + run.spent(share.span).amount;
             }
         }
     }
@@ -44,12 +44,12 @@ fn announced_spans(days: &[DayActions], now: Timestamp) -> BTreeMap<(&Region, &R
     actions.sort_by_key(|action| action.first_at);
     let mut spans: BTreeMap<(&Region, &ResourceId), Vec<TimeSpan>> = BTreeMap::new();
     for action in actions {
-        let of_resource = spans.entry((&action.region, &action.resource)).or_default();
-        let open = of_resource.last_mut().filter(|span| span.to == now);
+        let resource_spans = spans.entry((&action.region, &action.resource)).or_default();
+        let open = resource_spans.last_mut().filter(|span| span.to == now);
         let has_ended = action.outcome == OutcomeKind::Done && EndingAction::read(&action.action).is_some();
         match (open, has_ended || action.action == "unmark") {
             (Some(span), true) => span.to = action.first_at,
-            (None, false) if action.rule == "idle" => of_resource.push(TimeSpan { from: action.first_at, to: now }),
+            (None, false) if action.rule == "idle" => resource_spans.push(TimeSpan { from: action.first_at, to: now }),
             _ => {}
         }
     }

@@ -24,8 +24,8 @@ pub struct AttemptRecord {
 impl AttemptRecord {
     /// Reads the attempt's last heartbeat. An agent of an earlier version does not report its unsaved time.
     #[must_use]
-    pub fn new(said: Heartbeat, is_latest: bool) -> Self {
-        let Heartbeat { unsaved_seconds, steps_per_hour, gpus, .. } = said;
+    pub fn new(heartbeat: Heartbeat, is_latest: bool) -> Self {
+        let Heartbeat { unsaved_seconds, steps_per_hour, gpus, .. } = heartbeat;
         Self { is_latest, unsaved_seconds: unsaved_seconds.unwrap_or_default(), steps_per_hour, gpus }
     }
 }
@@ -157,10 +157,10 @@ mod tests {
             milliwatts: Some(milliwatts),
             utilization_percent: None,
         };
-        let said = |work| AttemptRecord { gpus: Some(work), ..attempt(0, None) };
+        let attempt_with = |work| AttemptRecord { gpus: Some(work), ..attempt(0, None) };
         let attempts = BTreeMap::from([
-            ("vision/a".to_owned(), vec![said(work("i-1", 5)), said(work("i-2", 7))]),
-            ("nlp/b".to_owned(), vec![said(work("i-1", 9))]),
+            ("vision/a".to_owned(), vec![attempt_with(work("i-1", 5)), attempt_with(work("i-2", 7))]),
+            ("nlp/b".to_owned(), vec![attempt_with(work("i-1", 9))]),
         ]);
         let load = |job: &str, machine: &str| load_of(&attempts, job, &machine.into());
         assert_eq!(load("vision/a", "i-1"), AcceleratorLoad::Measured { milliwatts: 5 });

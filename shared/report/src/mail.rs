@@ -44,7 +44,7 @@ impl MonthReport {
         let label = |team: &TeamName| if team.as_str() == UNTAGGED { NO_TEAM.to_owned() } else { team.to_string() };
         let parts = config.teams.iter().filter_map(|(team, settings)| {
             let (address, label) = (settings.email.clone()?, label(team));
-            self.teams.iter().any(|row| row.team == label).then(|| (address, self.of_team(&label)))
+            self.teams.iter().any(|row| row.team == label).then(|| (address, self.for_team(&label)))
         });
         whole.chain(parts).collect()
     }

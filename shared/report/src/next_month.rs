@@ -37,9 +37,9 @@ pub struct UsageCoverage {
 impl UsageFacts {
     /// Takes one instance in, with what was found about it.
     pub fn add(&mut self, usage: &InstanceUsage, findings: impl IntoIterator<Item = UsageFinding>) {
-        let of_team = self.coverage.entry(team_label(usage.team.as_ref())).or_default();
-        of_team.instances += 1;
-        of_team.measured += usize::from(!usage.hours.is_empty());
+        let coverage = self.coverage.entry(team_label(usage.team.as_ref())).or_default();
+        coverage.instances += 1;
+        coverage.measured += usize::from(!usage.hours.is_empty());
         self.findings.extend(findings);
     }
 }
@@ -71,10 +71,10 @@ impl NextMonth {
         Some(Self { findings, coverage, is_incomplete })
     }
 
-    pub(crate) fn of_team(&self, team: &str) -> Self {
-        let is_of = |finding: &&UsageFinding| team_label(finding.team.as_ref()) == team;
+    pub(crate) fn for_team(&self, team: &str) -> Self {
+        let is_of_team = |finding: &&UsageFinding| team_label(finding.team.as_ref()) == team;
         Self {
-            findings: self.findings.iter().filter(is_of).cloned().collect(),
+            findings: self.findings.iter().filter(is_of_team).cloned().collect(),
             coverage: self.coverage.iter().filter(|(name, _)| *name == team).map(|(n, c)| (n.clone(), *c)).collect(),
             is_incomplete: self.is_incomplete,
         }

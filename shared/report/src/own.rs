@@ -103,13 +103,13 @@ impl OwnCost {
         let mut cost = Self { stack: Amount::from_rate(stack, span.seconds()), ..Self::default() };
         let mut nanos = BilledNanos::default();
         let mut record_bytes = 0_u64;
-        for (function, of_function) in runs {
+        for (function, function_runs) in runs {
             let memory = FUNCTIONS.iter().find(|(name, _)| name == function).map_or(0, |(_, memory)| *memory);
-            nanos.add(of_function, memory);
-            cost.runs = cost.runs.saturating_add(of_function.runs());
-            cost.unmeasured_runs = cost.unmeasured_runs.saturating_add(of_function.unmeasured);
-            cost.metrics = cost.metrics.saturating_add(of_function.usage.metrics);
-            record_bytes = record_bytes.saturating_add(of_function.record_bytes);
+            nanos.add(function_runs, memory);
+            cost.runs = cost.runs.saturating_add(function_runs.runs());
+            cost.unmeasured_runs = cost.unmeasured_runs.saturating_add(function_runs.unmeasured);
+            cost.metrics = cost.metrics.saturating_add(function_runs.usage.metrics);
+            record_bytes = record_bytes.saturating_add(function_runs.record_bytes);
         }
         (cost.lambda, cost.metrics_cost, cost.calls) =
             (from_nanos(nanos.lambda), from_nanos(nanos.metrics), from_nanos(nanos.calls));

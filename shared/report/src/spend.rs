@@ -117,17 +117,17 @@ impl MonthSpend {
         *total = *total + spent;
         let first = self.days.partition_point(|(_, window)| window.to <= span.from);
         for (day, window) in self.days.iter_mut().skip(first).take_while(|(_, window)| window.from < span.to) {
-            let of_day = run.spent(span.within(*window)).amount;
-            if of_day != Amount::ZERO {
+            let spent_that_day = run.spent(span.within(*window)).amount;
+            if spent_that_day != Amount::ZERO {
                 let sum = day.by_team.entry(team.clone()).or_default();
-                *sum = *sum + of_day;
+                *sum = *sum + spent_that_day;
             }
         }
         if let Some(job) = job {
-            let of_job = self.by_job.entry(job.to_owned()).or_default();
-            of_job.spent = of_job.spent + spent.amount;
+            let job_spend = self.by_job.entry(job.to_owned()).or_default();
+            job_spend.spent = job_spend.spent + spent.amount;
             if run.kind() == RunKind::Instance && run.terms() == PurchaseTerms::Spot {
-                of_job.add_spot(run, span, spent.amount, prices);
+                job_spend.add_spot(run, span, spent.amount, prices);
             }
         }
     }

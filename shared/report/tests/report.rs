@@ -79,7 +79,7 @@ fn what_could_cost_less_next_month_is_named_with_its_evidence() {
     for page in [&mail.page, &mail.html] {
         assert!(page.contains("$3,406.18") && page.contains("it used 1 of its 4 GPUs"), "{page}");
     }
-    let part = digest(&report.of_team("nlp"));
+    let part = digest(&report.for_team("nlp"));
     assert!(
         part.contains("\nNext month: CloudWatch has no GPU metrics of the 1 instances on demand")
             && !part.contains("i-7"),
@@ -103,16 +103,16 @@ fn without_metrics_nothing_is_found_and_one_sentence_says_so() {
         Some(unmeasured.clone()),
         Some("CloudWatch has no GPU metrics of the 2 instances on demand: whether they could cost less is unknown."),
     );
-    let unread = |mut usage: UsageFacts| {
+    let incomplete = |mut usage: UsageFacts| {
         usage.is_incomplete = true;
         Some(usage)
     };
-    check_basis(unread(unmeasured), Some("The GPU metrics of 2 instances on demand could not be read."));
-    check_basis(unread(UsageFacts::default()), Some("Which instances run on demand could not be read."));
+    check_basis(incomplete(unmeasured), Some("The GPU metrics of 2 instances on demand could not be read."));
+    check_basis(incomplete(UsageFacts::default()), Some("Which instances run on demand could not be read."));
 }
 
 #[test]
-fn of_many_findings_the_largest_five_are_shown() {
+fn only_the_largest_five_findings_are_shown() {
     let many: Vec<_> = (0..7).map(|one| used(&format!("i-{one}"), "vision", true)).collect();
     let report = MonthReport::from_facts(&MonthFacts { usage: Some(usage_facts(&many)), ..two_teams("vision", "nlp") });
     let count = |text: &str| text.matches("it used 1 of its 4 GPUs").count();
@@ -173,8 +173,8 @@ fn work_that_a_lost_machine_had_not_saved_was_done_twice() {
 fn a_measured_power_counts_for_the_machine_that_measured_it() {
     let energy = |facts: &MonthFacts| {
         let report = MonthReport::from_facts(facts);
-        let of = |team: &str| report.teams.iter().find(|row| row.team == team).unwrap().footprint.energy;
-        (of("vision").high() - of("vision").low(), of("nlp").high() - of("nlp").low())
+        let energy_of = |team: &str| report.teams.iter().find(|row| row.team == team).unwrap().footprint.energy;
+        (energy_of("vision").high() - energy_of("vision").low(), energy_of("nlp").high() - energy_of("nlp").low())
     };
     let (unknown, measured) = (energy(&two_teams("vision", "nlp")), energy(&with_jobs("vision")));
     assert!(measured.0 < unknown.0 / 2 && measured.1 == unknown.1, "{unknown:?} {measured:?}");
@@ -199,7 +199,7 @@ fn checkpoints_and_curfew_itself_have_a_price() {
         ),
         "{text}"
     );
-    let part = report.of_team("nlp");
+    let part = report.for_team("nlp");
     assert!(part.own.is_none() && part.checkpoints.len() == 1 && !digest(&part).contains("Curfew itself"));
 }
 
@@ -212,7 +212,7 @@ fn each_team_is_mailed_its_own_part() {
         |text: &str| report.recipients(&config(text)).into_iter().map(|(to, part)| (to, part.team)).collect::<Vec<_>>();
     assert_eq!(addresses(teams), [("v@example.com".to_owned(), Some("vision".to_owned()))]);
     assert_eq!(addresses("[report]\nemail = \"all@example.com\""), [("all@example.com".to_owned(), None)]);
-    let mail = mail(&report.of_team("vision"));
+    let mail = mail(&report.for_team("vision"));
     assert_eq!(mail.subject, "Curfew: $12.00 spent by vision on GPUs in 2026-11");
     assert!(mail.html.contains("$12.00") && mail.html.contains("i-3") && !mail.html.contains("nlp"), "{}", mail.html);
     assert!(
@@ -293,7 +293,7 @@ fn a_month_that_is_over_says_nothing_of_what_runs_now() {
 
 #[test]
 fn a_team_gets_its_own_part_and_nothing_of_others() {
-    let part = MonthReport::from_facts(&two_teams("vision", "nlp")).of_team("vision");
+    let part = MonthReport::from_facts(&two_teams("vision", "nlp")).for_team("vision");
     assert_eq!(
         (part.headline.spent.to_string(), part.headline.saved.to_string()),
         ("$12.00".to_owned(), "$12.00".to_owned())
@@ -321,8 +321,8 @@ fn what_changes_something_counts_each_time_and_a_notification_once() {
 /// The elements of a page with their attributes, without its texts.
 fn elements(page: &str) -> Vec<String> {
     let document = parse_document(RcDom::default(), ParseOpts::default()).one(page);
-    let (mut elements, mut unread) = (Vec::new(), vec![document.document]);
-    while let Some(node) = unread.pop() {
+    let (mut elements, mut pending) = (Vec::new(), vec![document.document]);
+    while let Some(node) = pending.pop() {
         match &node.data {
             NodeData::Element { name, attrs, .. } => {
                 let attributes: Vec<String> = attrs.borrow().iter().map(|one| one.name.local.to_string()).collect();
@@ -331,7 +331,7 @@ fn elements(page: &str) -> Vec<String> {
             NodeData::Comment { .. } | NodeData::ProcessingInstruction { .. } => elements.push("comment".to_owned()),
             NodeData::Document | NodeData::Doctype { .. } | NodeData::Text { .. } => {}
         }
-        unread.extend(node.children.borrow().iter().cloned());
+        pending.extend(node.children.borrow().iter().cloned());
     }
     elements
 }

@@ -64,7 +64,7 @@ fn largest_teams(days: &[DaySpend]) -> Vec<String> {
         *sum = *sum + *usd;
     }
     let mut sums: Vec<(&String, Amount)> = sums.into_iter().collect();
-    sums.sort_by(|(one, spent), (other, of_other)| (of_other, one).cmp(&(spent, other)));
+    sums.sort_by(|(one, spent), (other, other_spent)| (other_spent, one).cmp(&(spent, other)));
     sums.into_iter().take(SERIES_MAX).map(|(team, _)| team.clone()).collect()
 }
 
@@ -95,8 +95,8 @@ fn draw(svg: &mut String, days: &[DaySpend], teams: &[String], highest: f64) -> 
         .draw()?;
     for (place, day) in (0_i32..).zip(days) {
         let mut base = 0.0;
-        let of_team = |team: &String| day.by_team.get(team).map_or(0.0, |usd| usd.usd());
-        let named = teams.iter().map(of_team);
+        let team_usd = |team: &String| day.by_team.get(team).map_or(0.0, |usd| usd.usd());
+        let named = teams.iter().map(team_usd);
         let others =
             day.by_team.iter().filter(|(team, _)| !teams.contains(team)).map(|(_, usd)| usd.usd()).sum::<f64>();
         let missing = std::iter::repeat_n(0.0, SERIES_MAX - teams.len());

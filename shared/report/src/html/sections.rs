@@ -84,10 +84,10 @@ pub(super) fn teams(report: &MonthReport) -> Markup {
 fn team_row(row: &TeamRow) -> Markup {
     let idle =
         if row.idle_seconds > 0 { format!("{} ({})", length(row.idle_seconds), row.idle_cost) } else { "-".to_owned() };
-    let unpriced = row.unpriced_seconds > 0;
+    let has_unknown_price = row.unpriced_seconds > 0;
     html! { tr {
         th scope="row" { (plain(&row.team)) }
-        td.n { (row.spent) @if unpriced { " and " (length(row.unpriced_seconds)) " at an unknown price" } }
+        td.n { (row.spent) @if has_unknown_price { " and " (length(row.unpriced_seconds)) " at an unknown price" } }
         td.n { (optional(row.budget)) } td.n { (optional(row.forecast)) } td.n { (row.saved) }
         td.n { (monthly(row.waste)) } td.n { (idle) }
     } }

@@ -95,8 +95,8 @@ fn ten_thousand_audit_records() {
     let (mut taken, mut bytes) = (0, 0);
     let (mut days, mut runs) = (Vec::new(), FunctionRuns::default());
     let places: Vec<i64> = (0..RUNS).collect();
-    for of_day in places.chunks(360) {
-        let documents: Vec<Vec<u8>> = of_day.iter().map(|place| audit_record(*place)).collect();
+    for day_places in places.chunks(360) {
+        let documents: Vec<Vec<u8>> = day_places.iter().map(|place| audit_record(*place)).collect();
         let before = cpu_nanoseconds();
         let mut day = DayCondenser::default();
         for document in &documents {
