@@ -80,8 +80,8 @@ pub struct Budget {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blind_since: Option<Timestamp>,
     /// The times without a beat for longer than an hour, the longest first; 20 at most. For the whole account.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub unseen: Vec<ObservationGap>,
+    #[serde(rename = "unseen", default, skip_serializing_if = "Vec::is_empty")]
+    pub observation_gaps: Vec<ObservationGap>,
     /// Start of the ledger, if it lies within the month: earlier stops and their cost are in no figure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ledger_since: Option<Timestamp>,
@@ -134,8 +134,8 @@ pub struct Budget {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub billed: Option<CostExplorerFigures>,
     /// Last query to Cost Explorer, with its error. Absent if Cost Explorer answered.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unanswered: Option<CostExplorerFailure>,
+    #[serde(rename = "unanswered", default, skip_serializing_if = "Option::is_none")]
+    pub cost_explorer_failure: Option<CostExplorerFailure>,
     /// Reservations, by job `<team>/<job>`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub reservations: BTreeMap<String, BudgetReservation>,
@@ -252,7 +252,8 @@ pub struct BudgetStatus {
 pub struct OverBudgetEvidence {
     pub month: String,
     /// Holder of the budget: `team` or `account`.
-    pub of: &'static str,
+    #[serde(rename = "of")]
+    pub holder_kind: &'static str,
     /// Budget of the month.
     pub budget_usd: Amount,
     pub spent_usd: Amount,
@@ -280,7 +281,7 @@ impl Budget {
 
     /// Returns `true` if the document names that holder.
     #[must_use]
-    pub fn is_of(&self, holder: &BudgetHolder) -> bool {
+    pub fn belongs_to(&self, holder: &BudgetHolder) -> bool {
         match holder {
             BudgetHolder::Account => self.team.is_none(),
             BudgetHolder::Team(team) => self.team.as_ref() == Some(team),

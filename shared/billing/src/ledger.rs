@@ -122,12 +122,12 @@ impl Ledger {
 
     /// The first whole beat after that moment that would have seen a run of the resource.
     fn first_look_after(&self, after: Timestamp, kind: RunKind, resource: &ResourceId) -> Option<Timestamp> {
-        let unread = self.unread_of(kind, resource);
+        let unread_at = self.beats_without(kind, resource);
         let mut beats = self.beats_of(kind).range((Bound::Excluded(after), Bound::Unbounded));
-        beats.find(|at| unread.is_none_or(|unread| !unread.contains(at))).copied()
+        beats.find(|at| unread_at.is_none_or(|unread_at| !unread_at.contains(at))).copied()
     }
 
-    fn unread_of(&self, kind: RunKind, resource: &ResourceId) -> Option<&BTreeSet<Timestamp>> {
+    fn beats_without(&self, kind: RunKind, resource: &ResourceId) -> Option<&BTreeSet<Timestamp>> {
         let may_be = kind == RunKind::SageMaker && !self.sagemaker_unread.is_empty();
         may_be.then(|| self.sagemaker_unread.get(resource.as_str().to_ascii_lowercase().as_str())).flatten()
     }

@@ -43,8 +43,8 @@ fn every_region_is_on_the_page() {
     check(
         GRID.iter()
             .zip(REGIONAL_PUE)
-            .map(|((region, factor), (of_pue, pue))| {
-                assert_eq!(*region, of_pue);
+            .map(|((region, factor), (pue_region, pue))| {
+                assert_eq!(*region, pue_region);
                 let mean = if pue.is_mean { " (mean)" } else { "" };
                 format!(
                     "| {region} | {} | {} | {} | {} | {}.{:02}{mean} |",

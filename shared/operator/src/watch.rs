@@ -97,7 +97,7 @@ pub fn dashboard(facts: WatchFacts) -> Dashboard {
     let now = facts.now;
     let mode = runs::ceiling(&facts.runs);
     let month = BudgetMonth::containing(now, &facts.config);
-    let statuses = facts.budgets.iter().filter(|(holder, budget)| budget.is_of(holder));
+    let statuses = facts.budgets.iter().filter(|(holder, budget)| budget.belongs_to(holder));
     let statuses = statuses.filter_map(|(holder, budget)| Some((holder.clone(), budget.to_status()?)));
     let policy = Policy {
         ceiling: mode.unwrap_or(Mode::Observe),

@@ -92,7 +92,7 @@ impl BudgetCase<'_> {
         }
         let evidence = OverBudgetEvidence {
             month: document.month.clone(),
-            of: match self.holder {
+            holder_kind: match self.holder {
                 BudgetHolder::Account => "account",
                 BudgetHolder::Team(_) => "team",
             },

@@ -155,7 +155,7 @@ mod tests {
     fn spent_budget(first_deadline: &str) -> (Rule, Verdict) {
         let evidence = over_budget::evidence(OverBudgetEvidence {
             month: "2026-09".to_owned(),
-            of: "team",
+            holder_kind: "team",
             budget_usd: Amount::from_usd(100.0),
             spent_usd: Amount::from_usd(120.0),
             reserved_usd: Amount::ZERO,

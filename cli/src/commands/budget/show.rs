@@ -149,7 +149,7 @@ fn teams(budget: &Budget) {
 }
 
 fn unpriced(row: &BudgetRow) {
-    let lines = row.unpriced();
+    let lines = row.describe_unpriced();
     if !lines.is_empty() {
         screen::print_line("\nOf unknown price, not counted:");
         for one in &lines {

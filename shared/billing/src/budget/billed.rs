@@ -76,7 +76,7 @@ pub fn due(account: &Budget, period: &BudgetMonth, since: Timestamp, now: Timest
 /// Returns the time of the last query.
 fn asked_at(account: &Budget) -> Option<Timestamp> {
     let answered = account.billed.as_ref().map(|billed| billed.asked_at);
-    answered.max(account.unanswered.as_ref().map(|unanswered| unanswered.asked_at))
+    answered.max(account.cost_explorer_failure.as_ref().map(|failure| failure.asked_at))
 }
 
 impl Budget {
@@ -84,7 +84,7 @@ impl Budget {
     pub fn learn_billed(&mut self, from: &Self) {
         if asked_at(from) > asked_at(self) {
             self.billed.clone_from(&from.billed);
-            self.unanswered.clone_from(&from.unanswered);
+            self.cost_explorer_failure.clone_from(&from.cost_explorer_failure);
         }
     }
 }
@@ -217,9 +217,9 @@ mod tests {
     #[test]
     fn it_is_asked_once_a_day() {
         let billed = |at: &str| Some(CostExplorerFigures { asked_at: time(at), ..CostExplorerFigures::default() });
-        let unanswered = |at: &str| Some(CostExplorerFailure { asked_at: time(at), error: "no".to_owned() });
+        let failure = |at: &str| Some(CostExplorerFailure { asked_at: time(at), error: "no".to_owned() });
         let answered = |at: &str| Budget { billed: billed(at), ..Budget::default() };
-        let failed = |at: &str| Budget { unanswered: unanswered(at), ..answered("2026-11-19T12:00:00Z") };
+        let failed = |at: &str| Budget { cost_explorer_failure: failure(at), ..answered("2026-11-19T12:00:00Z") };
         let now = time("2026-11-21T12:00:00Z");
         let is_due = |account: &Budget| due(account, &period("UTC"), Timestamp::MIN, now).is_some();
         assert!(is_due(&Budget::default()));
@@ -232,17 +232,17 @@ mod tests {
     #[test]
     fn an_answer_is_merged_into_the_document_of_another_run() {
         let billed = |at: &str| Some(CostExplorerFigures { asked_at: time(at), ..CostExplorerFigures::default() });
-        let unanswered = Some(CostExplorerFailure { asked_at: time("2026-11-21T12:00:00Z"), error: "no".to_owned() });
+        let failure = Some(CostExplorerFailure { asked_at: time("2026-11-21T12:00:00Z"), error: "no".to_owned() });
         let old = Budget { billed: billed("2026-11-19T12:00:00Z"), ..Budget::default() };
-        let failed = Budget { unanswered, ..old.clone() };
+        let failed = Budget { cost_explorer_failure: failure, ..old.clone() };
         let new = Budget { billed: billed("2026-11-21T12:15:00Z"), ..Budget::default() };
-        let learnt = |mut there: Budget, from: &Budget| {
+        let learn = |mut there: Budget, from: &Budget| {
             there.learn_billed(from);
             there
         };
-        assert_eq!(learnt(old.clone(), &failed), failed);
-        assert_eq!(learnt(failed.clone(), &new), new);
-        assert_eq!(learnt(new.clone(), &failed), new, "of an earlier question");
+        assert_eq!(learn(old.clone(), &failed), failed);
+        assert_eq!(learn(failed.clone(), &new), new);
+        assert_eq!(learn(new.clone(), &failed), new, "of an earlier question");
     }
 
     #[test]
@@ -315,15 +315,15 @@ mod tests {
         let by_type = [("g5.xlarge", 100_500_000), ("m5.large", 70_000_000), ("NoInstanceType", 9_000_000)];
         let by_type = by_type.into_iter().map(|(name, usd)| (TypeName::from(name), usd)).collect();
         let bill = CostExplorerBill { days, by_type };
-        let of = |amounts: &[(&str, f64)]| {
+        let compared = |amounts: &[(&str, f64)]| {
             let ledger = amounts.iter().map(|(name, usd)| (TypeName::from(*name), Amount::from_usd(*usd))).collect();
             compare(&bill, &ledger, time("2026-11-21T12:00:00Z"))
         };
-        let more = of(&[("g5.xlarge", 101.0), ("p5.48xlarge", 0.25)]);
+        let more = compared(&[("g5.xlarge", 101.0), ("p5.48xlarge", 0.25)]);
         assert_eq!((more.usd.usd(), more.all_usd.usd(), more.ledger_says_more_usd), (100.5, 179.5, 0.75));
         insta::assert_snapshot!(more.describe(), @"by Cost Explorer for the GPU instances, 2026-11-01 to before 2026-11-20 (UTC); the ledger says $0.75 more. All of EC2 and EBS: $179.50");
-        insta::assert_snapshot!(of(&[("g5.xlarge", 100.0)]).describe(), @"by Cost Explorer for the GPU instances, 2026-11-01 to before 2026-11-20 (UTC); the ledger says $0.50 less. All of EC2 and EBS: $179.50");
-        insta::assert_snapshot!(of(&[("g5.xlarge", 100.5)]).describe(), @"by Cost Explorer for the GPU instances, 2026-11-01 to before 2026-11-20 (UTC); the ledger says the same. All of EC2 and EBS: $179.50");
-        assert_eq!(of(&[]).usd, Amount::ZERO);
+        insta::assert_snapshot!(compared(&[("g5.xlarge", 100.0)]).describe(), @"by Cost Explorer for the GPU instances, 2026-11-01 to before 2026-11-20 (UTC); the ledger says $0.50 less. All of EC2 and EBS: $179.50");
+        insta::assert_snapshot!(compared(&[("g5.xlarge", 100.5)]).describe(), @"by Cost Explorer for the GPU instances, 2026-11-01 to before 2026-11-20 (UTC); the ledger says the same. All of EC2 and EBS: $179.50");
+        assert_eq!(compared(&[]).usd, Amount::ZERO);
     }
 }

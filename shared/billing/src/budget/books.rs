@@ -88,8 +88,8 @@ pub struct BudgetBooks<'a> {
     period: BudgetMonth,
     now: Timestamp,
     ledger_began: Timestamp,
-    unseen: Vec<ObservationGap>,
-    of_month: BTreeMap<BudgetHolder, Vec<&'a Spend>>,
+    observation_gaps: Vec<ObservationGap>,
+    current: BTreeMap<BudgetHolder, Vec<&'a Spend>>,
     before: BTreeMap<BudgetHolder, Vec<&'a Spend>>,
     earlier: &'a BTreeMap<BudgetHolder, Budget>,
 }
@@ -125,10 +125,10 @@ impl<'a> BudgetBooks<'a> {
         period: BudgetMonth,
         now: Timestamp,
     ) -> Self {
-        let (of_month, before) = (by_holder(&spends.of_month), by_holder(&spends.before));
+        let (current, before) = (by_holder(&spends.current), by_holder(&spends.before));
         let ledger_began = spends.ledger_began.unwrap_or(now);
-        let unseen = ObservationGap::from_blind_spans(&spends.blind, ledger_began);
-        Self { config, ceiling, period, now, ledger_began, unseen, of_month, before, earlier }
+        let observation_gaps = ObservationGap::from_blind_spans(&spends.blind, ledger_began);
+        Self { config, ceiling, period, now, ledger_began, observation_gaps, current, before, earlier }
     }
 
     /// The holders of documents: the account, and every team that has a section, spend, or a reservation; of those without a budget as many as fit
@@ -148,14 +148,14 @@ impl<'a> BudgetBooks<'a> {
 
     /// Returns all holders in order: the account, holders of budgets, holders of reservations, the highest spend.
     fn ranked(&self, stored: &BTreeMap<BudgetHolder, Budget>) -> Vec<BudgetHolder> {
-        let of_config = self.config.teams.keys().cloned().map(BudgetHolder::Team);
+        let configured = self.config.teams.keys().cloned().map(BudgetHolder::Team);
         let reserving = self
             .earlier
             .iter()
             .filter(|(_, budget)| !self.continuing_reservations(budget).is_empty())
             .map(|(who, _)| who);
-        let known = stored.keys().chain(self.of_month.keys()).chain(reserving).cloned();
-        let all: BTreeSet<BudgetHolder> = of_config.chain(known).chain([BudgetHolder::Account]).collect();
+        let known = stored.keys().chain(self.current.keys()).chain(reserving).cloned();
+        let all: BTreeSet<BudgetHolder> = configured.chain(known).chain([BudgetHolder::Account]).collect();
         let mut ranked: Vec<BudgetHolder> = all.into_iter().collect();
         ranked.sort_by_cached_key(|holder| {
             let has_budget = BudgetLimit::from_config(holder, self.config, self.ceiling).is_some();
@@ -169,11 +169,11 @@ impl<'a> BudgetBooks<'a> {
     #[must_use]
     pub fn documents(&self, stored: &BTreeMap<BudgetHolder, Budget>) -> BTreeMap<BudgetHolder, Budget> {
         let nothing = Budget::default();
-        let of = |holder: BudgetHolder| {
+        let document = |holder: BudgetHolder| {
             let budget = self.budget_of(&holder, stored.get(&holder).unwrap_or(&nothing));
             (holder, budget)
         };
-        self.holders(stored).into_iter().map(of).collect()
+        self.holders(stored).into_iter().map(document).collect()
     }
 
     /// One document as it is to be written over the `stored` one, whose reservations it keeps. What a later beat has
@@ -187,7 +187,7 @@ impl<'a> BudgetBooks<'a> {
         let spends = self.spends(holder);
         let limit = BudgetLimit::from_config(holder, self.config, self.ceiling);
         let spent_usd = spent(spends);
-        let lately = spends.iter().chain(self.of_before(holder)).map(|one| one.lately).sum();
+        let lately = spends.iter().chain(self.previous_spends(holder)).map(|one| one.lately).sum();
         let (forecast_usd, forecast_method) =
             forecast::forecast(spent_usd, lately, self.ledger_began, &self.period, self.now);
         let (top, others) = spenders(spends);
@@ -201,7 +201,7 @@ impl<'a> BudgetBooks<'a> {
             budget_usd: limit.map(|limit| limit.budget),
             over_budget: limit.map(|limit| limit.over_budget),
             blind_since: self.blind_since(spends),
-            unseen: self.unseen.clone(),
+            observation_gaps: self.observation_gaps.clone(),
             ledger_since: Some(self.ledger_began).filter(|began| *began > self.period.from),
             spent_usd,
             uncertain_usd: spends.iter().map(|one| one.uncertain).sum(),
@@ -216,7 +216,7 @@ impl<'a> BudgetBooks<'a> {
             tables: spends.iter().filter_map(|one| one.table).map(PriceSource::describe).collect(),
             teams: if *holder == BudgetHolder::Account { self.teams() } else { BTreeMap::new() },
             billed: stored.billed.clone(),
-            unanswered: stored.unanswered.clone(),
+            cost_explorer_failure: stored.cost_explorer_failure.clone(),
             reservations: self.reservations(holder, stored),
             ..Budget::default()
         };
@@ -234,10 +234,10 @@ impl<'a> BudgetBooks<'a> {
     }
 
     fn spends(&self, holder: &BudgetHolder) -> &[&'a Spend] {
-        self.of_month.get(holder).map(Vec::as_slice).unwrap_or_default()
+        self.current.get(holder).map(Vec::as_slice).unwrap_or_default()
     }
 
-    fn of_before(&self, holder: &BudgetHolder) -> &[&'a Spend] {
+    fn previous_spends(&self, holder: &BudgetHolder) -> &[&'a Spend] {
         self.before.get(holder).map(Vec::as_slice).unwrap_or_default()
     }
 
@@ -254,7 +254,7 @@ impl<'a> BudgetBooks<'a> {
         for (job, one) in
             self.earlier.get(holder).map(|budget| self.continuing_reservations(budget)).unwrap_or_default()
         {
-            let before = settled(self.of_before(holder), job, one);
+            let before = settled(self.previous_spends(holder), job, one);
             kept.entry(job.clone()).or_insert_with(|| BudgetReservation {
                 usd: one.usd.saturating_sub(before),
                 since: one.since.max(self.period.from),
@@ -265,7 +265,7 @@ impl<'a> BudgetBooks<'a> {
         for (job, one) in &mut kept {
             // What counts since the month began, counts in full: its ledger holds nothing of before.
             one.spent_usd = if one.since <= self.period.from {
-                of_job(self.spends(holder), job, one).map(|spend| spend.spent).sum()
+                job_spends(self.spends(holder), job, one).map(|spend| spend.spent).sum()
             } else {
                 settled(self.spends(holder), job, one)
             };
@@ -281,7 +281,7 @@ impl<'a> BudgetBooks<'a> {
     /// Returns the spend of each team, and of resources without a team.
     fn teams(&self) -> BTreeMap<String, Amount> {
         let mut teams: Vec<(String, Amount)> = self
-            .of_month
+            .current
             .iter()
             .filter_map(|(holder, spends)| match holder {
                 BudgetHolder::Team(name) => Some((name.to_string(), spent(spends))),
@@ -309,11 +309,15 @@ fn spent(spends: &[&Spend]) -> Amount {
 
 /// Returns the spend on a job since its reservation.
 fn settled(spends: &[&Spend], job: &str, reserved: &BudgetReservation) -> Amount {
-    of_job(spends, job, reserved).filter_map(|one| one.since.get(&reserved.since)).copied().sum()
+    job_spends(spends, job, reserved).filter_map(|one| one.since.get(&reserved.since)).copied().sum()
 }
 
 /// Returns the instances of a job, and the volumes beside them. A tag alone proves nothing, because anyone can copy it.
-fn of_job<'s>(spends: &'s [&Spend], job: &'s str, reserved: &'s BudgetReservation) -> impl Iterator<Item = &'s Spend> {
+fn job_spends<'s>(
+    spends: &'s [&Spend],
+    job: &'s str,
+    reserved: &'s BudgetReservation,
+) -> impl Iterator<Item = &'s Spend> {
     let is_of_job = |one: &&Spend| {
         one.job.as_deref() == Some(job) && reserved.instances.contains(one.on.as_ref().unwrap_or(&one.resource))
     };
@@ -360,13 +364,13 @@ fn spenders(spends: &[&Spend]) -> (Vec<Spender>, OtherSpenders) {
 fn unpriced(spends: &[&Spend]) -> Vec<UnpricedResource> {
     let mut found: BTreeMap<(&Region, &ResourceId), UnpricedResource> = BTreeMap::new();
     for one in spends.iter().filter(|one| one.unpriced_seconds > 0) {
-        let of_resource = found.entry((&one.region, &one.resource)).or_insert_with(|| UnpricedResource {
+        let unpriced = found.entry((&one.region, &one.resource)).or_insert_with(|| UnpricedResource {
             resource: one.resource.clone(),
             region: one.region.clone(),
             what: one.what.clone(),
             seconds: 0,
         });
-        of_resource.seconds = of_resource.seconds.saturating_add(one.unpriced_seconds);
+        unpriced.seconds = unpriced.seconds.saturating_add(one.unpriced_seconds);
     }
     let mut all: Vec<UnpricedResource> = found.into_values().collect();
     all.sort_by_key(|one| std::cmp::Reverse(one.seconds));

@@ -26,14 +26,14 @@ pub(super) fn condense(spends: impl Iterator<Item = Spend>) -> Vec<Spend> {
     let (mut kept, mut over) = (Vec::new(), BTreeMap::<Option<TeamName>, FinishedSpends>::new());
     let mut spends = spends.peekable();
     while let Some(first) = spends.next() {
-        let mut of_resource = vec![first];
-        while let Some(next) = spends.next_if(|next| next.resource == of_resource[0].resource) {
-            of_resource.push(next);
+        let mut resource_spends = vec![first];
+        while let Some(next) = spends.next_if(|next| next.resource == resource_spends[0].resource) {
+            resource_spends.push(next);
         }
-        if of_resource.iter().any(is_kept) {
-            kept.append(&mut of_resource);
+        if resource_spends.iter().any(is_kept) {
+            kept.append(&mut resource_spends);
         }
-        for one in merged(of_resource) {
+        for one in merged(resource_spends) {
             over.entry(one.team.clone()).or_default().add(one);
         }
     }
@@ -47,9 +47,9 @@ fn is_kept(one: &Spend) -> bool {
 }
 
 /// Merges the finished spends of one resource that have the same team and the same price table.
-fn merged(of_resource: Vec<Spend>) -> Vec<Spend> {
+fn merged(resource_spends: Vec<Spend>) -> Vec<Spend> {
     let mut found: Vec<Spend> = Vec::new();
-    for one in of_resource {
+    for one in resource_spends {
         match found.iter_mut().find(|other| other.team == one.team && other.table == one.table) {
             Some(other) => *other = sum(other, &one),
             None => found.push(one),

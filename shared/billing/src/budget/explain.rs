@@ -24,10 +24,10 @@ pub fn describe_budget(holder: &BudgetHolder, budget: &Budget, percent: u64) -> 
         BudgetHolder::Account => "The account".to_owned(),
         BudgetHolder::Team(team) => format!("Team {}", quoted_unless_word(team.as_str())),
     };
-    let of = budget.budget_usd.unwrap_or_default();
+    let limit = budget.budget_usd.unwrap_or_default();
     let as_of = budget.as_of.map(|at| at.to_string()).unwrap_or_default();
     let mut text = format!(
-        "{whose} has spent {} of its budget of {of} for {} ({percent} %), as of {as_of}",
+        "{whose} has spent {} of its budget of {limit} for {} ({percent} %), as of {as_of}",
         budget.spent_usd, budget.month
     );
     if budget.reserved_usd.is_a_cent() {
@@ -118,7 +118,8 @@ fn unknown(budget: &Budget) -> Vec<String> {
     if let Some(blind) = budget.blind_since {
         found.push(format!("Something that runs was last seen at {blind}: what it cost since is not counted."));
     }
-    found.extend(observation_gap::describe_gaps(&budget.unseen).map(|unseen| format!("Nobody looked at {unseen}.")));
+    found
+        .extend(observation_gap::describe_gaps(&budget.observation_gaps).map(|gap| format!("Nobody looked at {gap}.")));
     found
 }
 
@@ -189,15 +190,15 @@ fn ending(to: &str, running: &[(&Spend, Rate)]) -> Vec<String> {
         let rate: Rate = rest.iter().map(|(_, rate)| *rate).sum();
         words.push(format!("{} ({rate})", others(rest.len())));
     }
-    let mut said = vec![format!("{to} stop {}.", words.join(", "))];
+    let mut sentences = vec![format!("{to} stop {}.", words.join(", "))];
     if named.iter().any(|(one, _)| one.ends == SavingAction::Terminating) {
-        said.push(
+        sentences.push(
             "A Spot instance of a one-time request can only be terminated; of a persistent one, cancel the request first."
                 .to_owned(),
         );
     }
     if named.iter().any(|(one, _)| one.ends == SavingAction::EndingSageMaker) {
-        said.push("Endpoints and apps of SageMaker can only be deleted.".to_owned());
+        sentences.push("Endpoints and apps of SageMaker can only be deleted.".to_owned());
     }
     let mut by_region: BTreeMap<&Region, Vec<&ResourceId>> = BTreeMap::new();
     for (one, _) in named.iter().filter(|(one, _)| one.ends == SavingAction::Stopping) {
@@ -208,8 +209,8 @@ fn ending(to: &str, running: &[(&Spend, Rate)]) -> Vec<String> {
         format!("aws ec2 stop-instances --region {region} --instance-ids {ids}")
     };
     let commands: Vec<String> = by_region.into_iter().map(command).collect();
-    said.extend((!commands.is_empty()).then(|| format!("The command: {}", commands.join("; "))));
-    said
+    sentences.extend((!commands.is_empty()).then(|| format!("The command: {}", commands.join("; "))));
+    sentences
 }
 
 /// `i-0abc (g5.xlarge on Spot, us-east-1, $0.40/h)`.

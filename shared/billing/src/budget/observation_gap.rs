@@ -28,12 +28,12 @@ impl ObservationGap {
     /// one time of all regions.
     pub(super) fn from_blind_spans(blind: &BTreeMap<TimeSpan, BTreeSet<Region>>, ledger_began: Timestamp) -> Vec<Self> {
         let found = blind.iter().filter(|(span, _)| span.to > ledger_began);
-        let of = |(span, regions): (&TimeSpan, &BTreeSet<Region>)| Self {
+        let to_gap = |(span, regions): (&TimeSpan, &BTreeSet<Region>)| Self {
             from: span.from,
             to: span.to,
             regions: regions.iter().cloned().collect(),
         };
-        let mut all: Vec<Self> = found.map(of).collect();
+        let mut all: Vec<Self> = found.map(to_gap).collect();
         all.sort_by_key(|one| std::cmp::Reverse(one.to.duration_since(one.from)));
         all.truncate(TIMES_MAX);
         all

@@ -36,7 +36,8 @@ pub enum BudgetDataState {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct BudgetRow {
     /// `account` or `team`.
-    pub of: &'static str,
+    #[serde(rename = "of")]
+    pub holder_kind: &'static str,
     /// The team; null for the account, `untagged` for what has no team.
     pub team: Option<TeamName>,
     /// Validity of the figures.
@@ -59,7 +60,7 @@ impl BudgetRow {
         let share = |amount: Amount| amount.percent_of(figures?.budget_usd?);
         let percent = figures.and_then(|budget| share(budget.spent_usd));
         Self {
-            of: match holder {
+            holder_kind: match holder {
                 BudgetHolder::Account => "account",
                 BudgetHolder::Team(_) => "team",
             },

@@ -65,7 +65,7 @@ pub enum SavingAction {
 /// Spends that one beat reads from the ledgers.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct LedgerSpends {
-    pub of_month: Vec<Spend>,
+    pub current: Vec<Spend>,
     /// Spends of the previous month.
     pub before: Vec<Spend>,
     /// Start of the ledger, as far as these months tell.
@@ -94,18 +94,18 @@ impl LedgerSpends {
     /// months: the spend of their jobs settles their reservations.
     #[must_use]
     pub fn from_ledgers<'a>(
-        of_month: &[Ledger],
+        current: &[Ledger],
         before: &[Ledger],
         documents: impl IntoIterator<Item = (&'a BudgetHolder, &'a Budget)>,
         now: Timestamp,
     ) -> Self {
         let moments = ReservationTimes::from_documents(documents.into_iter().map(|(_, budget)| budget));
         let mut spends = Self::default();
-        for ledger in of_month {
+        for ledger in current {
             let before = before.iter().find(|before| before.region() == ledger.region());
             spends.add_region(Some(ledger), before, &moments, now);
         }
-        let has_month = |before: &&Ledger| of_month.iter().any(|ledger| ledger.region() == before.region());
+        let has_month = |before: &&Ledger| current.iter().any(|ledger| ledger.region() == before.region());
         for ledger in before.iter().filter(|before| !has_month(before)) {
             spends.add_region(None, Some(ledger), &moments, now);
         }
@@ -116,15 +116,15 @@ impl LedgerSpends {
     /// keeps the running ones, those with reservations, and the most expensive.
     pub fn add_region(
         &mut self,
-        of_month: Option<&Ledger>,
+        current: Option<&Ledger>,
         before: Option<&Ledger>,
         moments: &ReservationTimes<'_>,
         now: Timestamp,
     ) {
-        let began = of_month.into_iter().chain(before).filter_map(Ledger::since).min();
+        let began = current.into_iter().chain(before).filter_map(Ledger::since).min();
         self.ledger_began = self.ledger_began.into_iter().chain(began).min();
         let counts_from = forecast::counts_from(began.unwrap_or(now), now);
-        let of = |ledger: &Ledger| {
+        let condensed = |ledger: &Ledger| {
             let within = ledger.span().within(TimeSpan { from: Timestamp::MIN, to: now });
             let spends = ledger.runs().flat_map(|run| {
                 let shares = run.shares(within).into_iter();
@@ -133,9 +133,9 @@ impl LedgerSpends {
             let sums = ledger.folded().map(|(key, sum)| Spend::from_fold(ledger, key, sum, counts_from));
             condense(spends).into_iter().chain(sums).collect::<Vec<Spend>>()
         };
-        self.of_month.extend(of_month.map(of).unwrap_or_default());
-        self.before.extend(before.map(of).unwrap_or_default());
-        if let Some(ledger) = of_month {
+        self.current.extend(current.map(condensed).unwrap_or_default());
+        self.before.extend(before.map(condensed).unwrap_or_default());
+        if let Some(ledger) = current {
             for span in ledger.blind(now) {
                 self.blind.entry(span).or_default().extend(ledger.region().cloned());
             }

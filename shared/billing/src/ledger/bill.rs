@@ -344,8 +344,8 @@ impl<'a> LedgerRun<'a> {
         let all: Vec<(Timestamp, &Pricing)> = self.entry.pricings().collect();
         let ends = all.iter().skip(1).map(|(from, _)| *from).chain([Timestamp::MAX]);
         for ((from, pricing), to) in all.iter().zip(ends) {
-            let (amount, unpriced) = self.cost_at(pricing, TimeSpan { from: *from, to }.within(span));
-            sum = (sum.0 + amount, sum.1.saturating_add(unpriced));
+            let (amount, unpriced_seconds) = self.cost_at(pricing, TimeSpan { from: *from, to }.within(span));
+            sum = (sum.0 + amount, sum.1.saturating_add(unpriced_seconds));
         }
         sum
     }
@@ -358,16 +358,16 @@ impl<'a> LedgerRun<'a> {
         let Some(rates) = self.rates.get(&pricing.tariff) else { return (Amount::ZERO, span.seconds()) };
         let changes = rates.range((Bound::Excluded(span.from), Bound::Excluded(span.to)));
         let changes = changes.map(|(from, _)| *from);
-        let (mut amount, mut unpriced, mut from) = (Amount::ZERO, 0_u64, span.from);
+        let (mut amount, mut unpriced_seconds, mut from) = (Amount::ZERO, 0_u64, span.from);
         for to in changes.chain([span.to]) {
             let part = TimeSpan { from, to };
             match in_force(rates, pricing.terms, from) {
                 Some((_, rate)) => amount = amount + Amount::from_rate(rate, part.seconds()),
-                None => unpriced = unpriced.saturating_add(part.seconds()),
+                None => unpriced_seconds = unpriced_seconds.saturating_add(part.seconds()),
             }
             from = to;
         }
-        (amount, unpriced)
+        (amount, unpriced_seconds)
     }
 
     /// The dated table of its price at the beginning of that span, or of its own; none if the Price List, or the history of Spot prices, had a

@@ -170,22 +170,22 @@ fn read(stored: StoredLedger) -> Option<Ledger> {
 
 /// Every moment with which anything is computed; those of the month may be the ends of all time.
 fn moments(ledger: &Ledger) -> impl Iterator<Item = Timestamp> {
-    let of_runs = ledger.runs.iter().flat_map(|((_, began), entry)| {
+    let run_moments = ledger.runs.iter().flat_map(|((_, began), entry)| {
         let RunEntry { facts_at, first_at, seen, stopped, terminated, ended_by, attribution, pricing, .. } = entry;
-        let unfollowed = [attribution.untracked_since, pricing.untracked_since];
+        let untracked = [attribution.untracked_since, pricing.untracked_since];
         let carried_at = entry.carried.as_ref().map(|carried| carried.at);
         let single =
             [Some(*began), Some(*facts_at), Some(*first_at), *seen, *stopped, *terminated, *ended_by, carried_at];
         let changes = attribution.changes.iter().map(|(at, _)| *at);
         let changes = changes.chain(pricing.changes.iter().map(|(at, _)| *at)).chain(entry.missed.iter().copied());
-        single.into_iter().chain(unfollowed).flatten().chain(changes)
+        single.into_iter().chain(untracked).flatten().chain(changes)
     });
-    let of_rates = ledger.rates.values().flat_map(BTreeMap::keys).copied();
+    let rate_moments = ledger.rates.values().flat_map(BTreeMap::keys).copied();
     let FoldedRuns { until, sagemaker_until, sums } = &ledger.folded;
-    let of_fold = until.iter().chain(sagemaker_until).copied().chain(sums.keys().map(|key| key.day));
-    let unread = ledger.sagemaker_unread.values().flatten();
-    let beats = ledger.beats.iter().chain(&ledger.sagemaker_beats).chain(unread);
-    beats.chain(&ledger.looks).copied().chain(of_rates).chain(of_runs).chain(of_fold)
+    let fold_moments = until.iter().chain(sagemaker_until).copied().chain(sums.keys().map(|key| key.day));
+    let unread_beats = ledger.sagemaker_unread.values().flatten();
+    let beats = ledger.beats.iter().chain(&ledger.sagemaker_beats).chain(unread_beats);
+    beats.chain(&ledger.looks).copied().chain(rate_moments).chain(run_moments).chain(fold_moments)
 }
 
 impl FoldedRows {

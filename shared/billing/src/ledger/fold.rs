@@ -96,8 +96,8 @@ impl Ledger {
         if bytes <= limits.bytes_max {
             return false;
         }
-        let of_kinds = [RunKind::Instance, RunKind::SageMaker].map(|kind| self.settled_until(kind, limits));
-        let settled_until = |run: &LedgerRun<'_>| of_kinds[usize::from(run.kind() == RunKind::SageMaker)];
+        let settled_by_kind = [RunKind::Instance, RunKind::SageMaker].map(|kind| self.settled_until(kind, limits));
+        let settled_until = |run: &LedgerRun<'_>| settled_by_kind[usize::from(run.kind() == RunKind::SageMaker)];
         let is_settled = |run: &LedgerRun<'_>, end: Timestamp| settled_until(run).is_some_and(|until| end <= until);
         let settled =
             self.all_runs().filter_map(|run| Some((run.over_since().filter(|end| is_settled(&run, *end))?, run)));
@@ -207,12 +207,12 @@ fn rounded(spent: RunCost) -> RunCost {
 
 /// Estimates the bytes of a run in the document.
 fn bytes(resource: &ResourceId, entry: &RunEntry) -> usize {
-    let of = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+    let text_bytes = |text: &Option<String>| text.as_ref().map_or(0, String::len);
     let team = |team: &Option<TeamName>| team.as_ref().map_or(0, |team| team.as_str().len());
     let attributions = entry.attributions();
     let attributions = attributions.iter().filter_map(|(_, who)| *who);
-    let paying: usize = attributions.map(|who| team(&who.team) + of(&who.job) + CHANGE_BYTES).sum();
+    let paying: usize = attributions.map(|who| team(&who.team) + text_bytes(&who.job) + CHANGE_BYTES).sum();
     let pricings = entry.pricings().map(|(_, one)| one.what.len() + one.tariff.as_str().len() + CHANGE_BYTES);
-    let label = of(&entry.label.owner) + of(&entry.label.name) + resource.as_str().len();
+    let label = text_bytes(&entry.label.owner) + text_bytes(&entry.label.name) + resource.as_str().len();
     ROW_BYTES + label + paying + pricings.sum::<usize>() + 4 * entry.missed.len()
 }

@@ -116,9 +116,9 @@ impl Ledger {
         if self.is_folded(&sighting.resource, began, &entry) {
             return false;
         }
-        let learnt = self.learn(&sighting.facts.tariff, sighting.prices.iter().copied());
+        let has_new_prices = self.learn(&sighting.facts.tariff, sighting.prices.iter().copied());
         let is_of_month = began < self.span.to;
-        is_of_month && self.keep(&sighting.resource, began, entry) || learnt
+        is_of_month && self.keep(&sighting.resource, began, entry) || has_new_prices
     }
 
     fn keep(&mut self, resource: &ResourceId, began: Timestamp, entry: RunEntry) -> bool {
@@ -198,12 +198,12 @@ fn entry(sighting: &Sighting, began: Timestamp, at: Timestamp, month: TimeSpan) 
             entry.seen = Some(at.max(began).min(close(month)));
             entry.source = if at < month.to { FactSource::Within } else { FactSource::After };
         }
-        BillingState::Ended { at: said, terminated, reclaimed } => {
+        BillingState::Ended { at: ended_at, terminated, reclaimed } => {
             entry.reclaimed = Some(reclaimed);
             // A time before the launch belongs to an earlier start.
-            match said.map(whole_second).filter(|said| *said >= began) {
-                Some(said) if terminated => entry.terminated = Some(said),
-                Some(said) => entry.stopped = Some(said),
+            match ended_at.map(whole_second).filter(|ended_at| *ended_at >= began) {
+                Some(ended_at) if terminated => entry.terminated = Some(ended_at),
+                Some(ended_at) => entry.stopped = Some(ended_at),
                 None => entry.ended_by = Some(at),
             }
         }

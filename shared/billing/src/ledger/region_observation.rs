@@ -58,13 +58,13 @@ impl RegionObservation {
         &self,
         at: Timestamp,
         config: &Config,
-        of_instance: impl Fn(&InspectedInstance) -> KnownPrices,
-        of_volume: impl Fn(&Volume) -> KnownPrices,
+        instance_prices: impl Fn(&InspectedInstance) -> KnownPrices,
+        volume_prices: impl Fn(&Volume) -> KnownPrices,
     ) -> LedgerBeat {
         let hosts: BTreeMap<&ResourceId, &Tags> =
             self.instances.iter().map(|one| (&one.instance.id, &one.instance.tags)).collect();
-        let instances = self.instances.iter().filter_map(|one| one.sighting(config, of_instance(one)));
-        let volumes = self.volumes.iter().map(|one| one.sighting(&hosts, config, of_volume(&one.volume)));
+        let instances = self.instances.iter().filter_map(|one| one.sighting(config, instance_prices(one)));
+        let volumes = self.volumes.iter().map(|one| one.sighting(&hosts, config, volume_prices(&one.volume)));
         LedgerBeat {
             at,
             region: self.region.clone(),

@@ -262,9 +262,9 @@ impl RunEntry {
         carried: Option<&'a T>,
     ) -> Vec<(Timestamp, Option<&'a T>)> {
         let Some(carried) = carried else { return timeline_from(Timestamp::MIN, timeline) };
-        let of_month =
+        let month_timeline =
             if self.source == FactSource::Within { timeline_from(self.first_at, timeline) } else { Vec::new() };
-        [(Timestamp::MIN, Some(carried))].into_iter().chain(of_month).collect()
+        [(Timestamp::MIN, Some(carried))].into_iter().chain(month_timeline).collect()
     }
 }
 

@@ -68,7 +68,7 @@ fn a_volume_is_spent_on_the_instance_that_it_is_attached_to() {
     let facts = RunFacts { kind: RunKind::Volume, attached_to: Some("i-1".into()), ..facts() };
     let volume = Sighting { resource: "vol-1".into(), facts, ..sighting(BillingState::Live) };
     let ledger = ledger(&[beat("10:15", vec![sighting(BillingState::Live), volume])]);
-    let spends = LedgerSpends::from_ledgers(&[ledger], &[], [], moment("10:15")).of_month;
+    let spends = LedgerSpends::from_ledgers(&[ledger], &[], [], moment("10:15")).current;
     let on = spends.iter().map(|spend| (spend.resource.as_str(), spend.on.as_ref().map(ResourceId::as_str)));
     assert_eq!(on.collect::<Vec<_>>(), [("i-1", None), ("vol-1", Some("i-1"))]);
 }
@@ -148,8 +148,8 @@ fn a_spot_run_interrupted_within_its_first_hour_is_free() {
     check(vec![seen.clone(), beat("11:15", vec![spot(stopped("10:59"))])], (3_540, 0));
     // The reason and the time are unknown.
     check(vec![seen.clone(), beat("11:15", vec![])], (0, 4_560));
-    let unsaid = BillingState::Ended { at: None, terminated: true, reclaimed: true };
-    check(vec![seen, beat("11:15", vec![spot(unsaid)])], (0, 4_560));
+    let without_time = BillingState::Ended { at: None, terminated: true, reclaimed: true };
+    check(vec![seen, beat("11:15", vec![spot(without_time)])], (0, 4_560));
 }
 
 #[test]
@@ -166,14 +166,17 @@ fn a_termination_is_the_end_only_of_a_run_that_was_seen_running() {
 
 #[test]
 fn a_price_that_is_learnt_later_held_before_unless_it_is_spot() {
-    let unpriced = |sighting: Sighting| Sighting { prices: vec![], ..sighting };
+    let without_price = |sighting: Sighting| Sighting { prices: vec![], ..sighting };
     let later = |sighting: Sighting| {
         let prices = vec![(moment("11:00"), sighting.prices[0].1)];
         Sighting { prices, ..sighting }
     };
-    check(vec![beat("12:00", vec![unpriced(sighting(BillingState::Live))])], (0, 0));
-    let beats = |of: fn(BillingState) -> Sighting| {
-        vec![beat("11:00", vec![unpriced(of(BillingState::Live))]), beat("12:00", vec![later(of(BillingState::Live))])]
+    check(vec![beat("12:00", vec![without_price(sighting(BillingState::Live))])], (0, 0));
+    let beats = |make: fn(BillingState) -> Sighting| {
+        vec![
+            beat("11:00", vec![without_price(make(BillingState::Live))]),
+            beat("12:00", vec![later(make(BillingState::Live))]),
+        ]
     };
     check(beats(sighting), (7_200, 0));
     check(beats(spot), (3_600, 0));
@@ -258,8 +261,8 @@ fn the_document_says_from_when_until_when_at_which_rate() {
     row(&[live(), beat("10:30", vec![])], "2026-11-10T10:00:00Z 2026-11-10T10:15:00Z true 3.6 0.9");
     let ended = beat("10:30", vec![sighting(stopped("10:20"))]);
     row(&[live(), ended], "2026-11-10T10:00:00Z 2026-11-10T10:20:00Z true 3.6 1.2");
-    let unpriced = Sighting { prices: vec![], ..sighting(BillingState::Live) };
-    row(&[beat("10:15", vec![unpriced])], "2026-11-10T10:00:00Z 2026-11-10T10:15:00Z false null 0.0");
+    let without_price = Sighting { prices: vec![], ..sighting(BillingState::Live) };
+    row(&[beat("10:15", vec![without_price])], "2026-11-10T10:00:00Z 2026-11-10T10:15:00Z false null 0.0");
     // It cost nothing, and the last rate is known.
     let taken_back = beat("10:30", vec![spot(reclaimed("10:30"))]);
     row(&[taken_back], "2026-11-10T10:00:00Z 2026-11-10T10:30:00Z true 3.6 0.0");
@@ -271,15 +274,15 @@ fn a_run_over_the_end_of_a_month_is_in_both_documents_with_its_part() {
     let run = Sighting { began: launched, ..sighting(BillingState::Live) };
     let beats = ["2026-11-30T23:30:00Z", "2026-12-01T00:30:00Z"]
         .map(|at| LedgerBeat { at: time(at), ..beat("10:00", vec![run.clone()]) });
-    let of = |month: &CalendarMonth| {
+    let month_ledger = |month: &CalendarMonth| {
         let mut ledger = Ledger::new(month, &"us-east-1".into());
         for beat in &beats {
             ledger.observe(beat);
         }
         ledger
     };
-    check_row(&of(&november()), "2026-11-30T23:00:00Z 2026-12-01T00:00:00Z false 3.6 3.6");
-    check_row(&of(&november().next()), "2026-12-01T00:00:00Z 2026-12-01T00:30:00Z false 3.6 1.8");
+    check_row(&month_ledger(&november()), "2026-11-30T23:00:00Z 2026-12-01T00:00:00Z false 3.6 3.6");
+    check_row(&month_ledger(&november().next()), "2026-12-01T00:00:00Z 2026-12-01T00:30:00Z false 3.6 1.8");
 }
 
 #[test]

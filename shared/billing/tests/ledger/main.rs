@@ -94,12 +94,15 @@ fn check(story: &LedgerStory, arrived: &[LedgerBeat]) -> Result<(), TestCaseErro
             let by_team = costs(story, life, arrived, window);
             let truth: u128 = by_team.values().sum();
             let run = find(ledger, &life.id, life.began);
-            let told = is_told(life, arrived, window);
-            if told.type_unseen {
+            let evidence = is_told(life, arrived, window);
+            if evidence.type_unseen {
                 continue;
             }
             let Some(run) = run else {
-                prop_assert!(truth == 0 || !told.seen_live && !told.end, "{life:?} is missing in {month}: {truth}");
+                prop_assert!(
+                    truth == 0 || !evidence.seen_live && !evidence.end,
+                    "{life:?} is missing in {month}: {truth}"
+                );
                 continue;
             };
             let spent = run.spent(window);
@@ -107,15 +110,15 @@ fn check(story: &LedgerStory, arrived: &[LedgerBeat]) -> Result<(), TestCaseErro
             let exact = oracle::amount(truth);
             prop_assert!(least <= exact, "{life:?} in {month}: {least:?} of {exact:?}, {run:?}");
             prop_assert!(exact <= most, "{life:?} in {month}: at most {most:?} of {exact:?}, {run:?}");
-            if told.end {
+            if evidence.end {
                 prop_assert_eq!((least, most), (exact, exact), "{:?} in {}: {:?}", life, month, run);
             }
             check_teams(&run, window, by_team)?;
         }
-        let of_no_life = ledger
+        let without_life = ledger
             .runs()
             .find(|run| !story.lives().any(|life| life.id == run.resource.as_str() && second(life.began) == run.began));
-        prop_assert!(of_no_life.is_none(), "{of_no_life:?}");
+        prop_assert!(without_life.is_none(), "{without_life:?}");
     }
     Ok(())
 }
@@ -215,8 +218,8 @@ proptest! {
         check(&story, &story.beats)?;
         for (ledger, month) in books.ledgers.iter().zip(&books.months) {
             let window = TimeSpan { to: second(story.until), ..month.span() }.within(month.span());
-            let of_life = |life| costs(&story, life, &story.beats, window).into_values().sum::<u128>();
-            let truth: u128 = story.lives().map(of_life).sum();
+            let cost_of_life = |life| costs(&story, life, &story.beats, window).into_values().sum::<u128>();
+            let truth: u128 = story.lives().map(cost_of_life).sum();
             let spent: RunCost = ledger.runs().map(|run| run.spent(window)).sum();
             prop_assert_eq!(spent.amount, oracle::amount(truth), "{}", month);
             prop_assert_eq!(spent.uncertain, model::money::Amount::ZERO);

@@ -13,9 +13,9 @@ pub(crate) type Costs = BTreeMap<Option<String>, u128>;
 
 /// What the beats that arrived say of a life, by their moments: whether they saw it running, its team and its tariff.
 fn sightings<'a>(life: &'a ResourceLife, arrived: &'a [LedgerBeat]) -> impl Iterator<Item = (i64, &'a Sighting)> {
-    let of_it = |item: &&Sighting| item.resource.as_str() == life.id && item.began.as_second() == life.began;
+    let is_life = |item: &&Sighting| item.resource.as_str() == life.id && item.began.as_second() == life.began;
     let beats = arrived.iter().map(|beat| (beat.at.as_second(), &beat.items));
-    beats.flat_map(move |(at, items)| items.iter().filter(of_it).map(move |item| (at, item)))
+    beats.flat_map(move |(at, items)| items.iter().filter(is_life).map(move |item| (at, item)))
 }
 
 /// Micro-USD per hour, summed over seconds, by those beats: the first observation counts from the beginning, and a change from the beat that saw
@@ -27,19 +27,21 @@ pub(crate) fn costs(story: &LedgerStory, life: &ResourceLife, arrived: &[LedgerB
     if took_back && life.end.is_some() && end - life.began < 3600 {
         return costs;
     }
-    let of = |(at, item): (i64, &Sighting)| {
+    let to_figure = |(at, item): (i64, &Sighting)| {
         let team = item.facts.team.as_ref().map(ToString::to_string);
         (at, team, item.facts.tariff.as_str()["type ".len()..].parse::<usize>().unwrap())
     };
-    let mut said: Vec<_> = sightings(life, arrived).filter(|(_, item)| item.life == Seen::Live).map(of).collect();
-    said.sort();
-    if said.is_empty() {
-        said = sightings(life, arrived).min_by_key(|(at, _)| *at).map(of).into_iter().collect();
+    let mut figures: Vec<_> =
+        sightings(life, arrived).filter(|(_, item)| item.life == Seen::Live).map(to_figure).collect();
+    figures.sort();
+    if figures.is_empty() {
+        figures = sightings(life, arrived).min_by_key(|(at, _)| *at).map(to_figure).into_iter().collect();
     }
-    let unseen = (life.began, None, life.tariff);
+    let unobserved = (life.began, None, life.tariff);
     let until = if life.volume { end } else { end.max(life.began + 60) };
     for second in life.began.max(window.from.as_second())..until.min(window.to.as_second()) {
-        let (_, team, tariff) = said.iter().rev().find(|(at, ..)| *at <= second).or(said.first()).unwrap_or(&unseen);
+        let (_, team, tariff) =
+            figures.iter().rev().find(|(at, ..)| *at <= second).or(figures.first()).unwrap_or(&unobserved);
         let (_, rate) = story.prices[*tariff].iter().rev().find(|(from, _)| *from <= second).unwrap();
         *costs.entry(team.clone()).or_default() += u128::from(*rate);
     }
@@ -79,7 +81,7 @@ pub(crate) fn is_told(life: &ResourceLife, arrived: &[LedgerBeat], window: TimeS
     let spans = lives.clone().any(|at| at >= to);
     let first = all.iter().min_by_key(|(at, ..)| *at);
     let type_unseen =
-        lives.clone().next().is_none() && first.is_some_and(|(.., of)| *of != format!("type {}", life.tariff));
+        lives.clone().next().is_none() && first.is_some_and(|(.., tariff)| *tariff != format!("type {}", life.tariff));
     LifeEvidence { type_unseen, seen_live: lives.clone().any(|at| at >= from), end: end || spans }
 }
 

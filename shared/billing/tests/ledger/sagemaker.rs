@@ -100,8 +100,8 @@ impl Account {
                     beat.whole = false;
                     beat.items.retain(|_| chance.bool());
                 } else if is_sagemaker {
-                    let unread = beat.items.extract_if(.., |_| chance.f64() < partial).map(|item| item.resource);
-                    beat.unread.extend(unread);
+                    let not_read = beat.items.extract_if(.., |_| chance.f64() < partial).map(|item| item.resource);
+                    beat.unread.extend(not_read);
                 }
                 arrived.extend(vec![Arrival { is_sagemaker, beat }; chance.usize(1..3)]);
             }
@@ -116,9 +116,9 @@ impl Account {
 }
 
 fn beat(lives: &[Life], is_sagemaker: bool, at: i64) -> LedgerBeat {
-    let of_service = lives.iter().filter(|life| (life.kind == Kind::Instance) != is_sagemaker && life.began <= at);
+    let service_lives = lives.iter().filter(|life| (life.kind == Kind::Instance) != is_sagemaker && life.began <= at);
     if !is_sagemaker {
-        let items = of_service.map(|life| instance(life, at)).collect();
+        let items = service_lives.map(|life| instance(life, at)).collect();
         return LedgerBeat {
             at: second(at),
             region: region(),
@@ -127,7 +127,7 @@ fn beat(lives: &[Life], is_sagemaker: bool, at: i64) -> LedgerBeat {
             unread: std::collections::BTreeSet::new(),
         };
     }
-    let resources = of_service.filter_map(|life| resource(life, at)).collect();
+    let resources = service_lives.filter_map(|life| resource(life, at)).collect();
     let rate = |resource: &SageMakerResource| {
         let count: u32 = resource.machines().unwrap_or_default().values().sum();
         vec![(second(0), Rate::from_usd_micros_per_hour(RATE * u64::from(count)))]
@@ -140,7 +140,7 @@ fn beat(lives: &[Life], is_sagemaker: bool, at: i64) -> LedgerBeat {
 /// What `SageMaker` lists then.
 fn resource(life: &Life, at: i64) -> Option<SageMakerResource> {
     let ended = at >= life.end;
-    let of = match life.kind {
+    let builder = match life.kind {
         Kind::Notebook => notebook(),
         Kind::App => app(),
         Kind::Endpoint => endpoint(),
@@ -151,10 +151,12 @@ fn resource(life: &Life, at: i64) -> Option<SageMakerResource> {
     if ended && (!is_job || at > life.end + LISTED) {
         return None;
     }
-    let of = of.id(&life.id).with(|resource| resource.region = region()).created(&second(life.began).to_string());
-    let of = of.status(if ended { SageMakerStatus::Stopped } else { SageMakerStatus::Running });
-    let of = of.facts(|facts| facts.machines = Some(BTreeMap::from([("g5.xlarge".into(), life.count_at(at))])));
-    let of = of.billing(|billing| {
+    let builder =
+        builder.id(&life.id).with(|resource| resource.region = region()).created(&second(life.began).to_string());
+    let builder = builder.status(if ended { SageMakerStatus::Stopped } else { SageMakerStatus::Running });
+    let builder =
+        builder.facts(|facts| facts.machines = Some(BTreeMap::from([("g5.xlarge".into(), life.count_at(at))])));
+    let builder = builder.billing(|billing| {
         billing.started_at = Some(second(life.began));
         billing.ended_at = ended.then(|| second(life.end));
         if let Kind::ManagedSpot(seconds) = life.kind {
@@ -162,7 +164,7 @@ fn resource(life: &Life, at: i64) -> Option<SageMakerResource> {
             billing.billable_seconds = u64::try_from(seconds).ok().filter(|_| ended);
         }
     });
-    Some(of.build())
+    Some(builder.build())
 }
 
 fn instance(life: &Life, at: i64) -> Sighting {

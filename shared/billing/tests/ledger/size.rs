@@ -118,9 +118,9 @@ fn a_month_of_more_runs_than_are_kept_is_folded_and_stays_readable() {
     // Each ran an hour, and every beat of a day shows all that ended on it.
     for day in 1..=31_usize {
         let at = (span.from + SignedDuration::from_hours(24) * i32::try_from(day).unwrap()).min(span.to);
-        let of_day =
+        let day_runs =
             (0..runs).filter(|number| launch(*number) < at && launch(*number) >= at - SignedDuration::from_hours(26));
-        let items = of_day.map(|number| {
+        let items = day_runs.map(|number| {
             let end = launch(number) + SignedDuration::from_hours(1);
             let ended = BillingState::Ended { at: Some(end), terminated: false, reclaimed: false };
             sighting(number, launch(number), if end <= at { ended } else { BillingState::Live }, span.from)
@@ -148,11 +148,11 @@ fn a_month_of_more_runs_than_are_kept_is_folded_and_stays_readable() {
     println!("{runs} runs, {kept} kept: {} bytes; write {written:?}, read {read_in:?}, sum {summed:?}", text.len());
     assert_eq!(read, ledger);
     assert!(kept < runs && text.len() < 2 * limits.bytes_max, "{kept} of {} bytes", text.len());
-    let hours: model::money::Amount = spends.of_month.iter().map(|one| one.spent).sum();
+    let hours: model::money::Amount = spends.current.iter().map(|one| one.spent).sum();
     let at_most = model::money::Amount::from_rate(
         Rate::from_usd_micros_per_hour(1_006_000),
         u64::try_from(runs).unwrap() * 3_600,
     );
     assert!(hours <= at_most && hours.scaled(101, 100) > at_most, "{hours} of {at_most}");
-    assert!(spends.of_month.len() < 5_000, "{}", spends.of_month.len());
+    assert!(spends.current.len() < 5_000, "{}", spends.current.len());
 }

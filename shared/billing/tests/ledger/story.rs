@@ -189,8 +189,8 @@ impl LedgerStory {
 
     /// Every price that its tariff ever has.
     pub(crate) fn prices_of(&self, item: &Sighting) -> Vec<(Timestamp, Rate)> {
-        let of_type = (0..TARIFFS).find(|tariff| item.facts.what == format!("type {tariff}")).unwrap();
-        let changes = self.prices[of_type].iter();
+        let tariff = (0..TARIFFS).find(|tariff| item.facts.what == format!("type {tariff}")).unwrap();
+        let changes = self.prices[tariff].iter();
         changes.map(|(from, rate)| (second(*from), Rate::from_usd_micros_per_hour(*rate))).collect()
     }
 
@@ -236,7 +236,7 @@ fn witness(id: String, tariff: usize, began: i64) -> ResourceLife {
 }
 
 fn ended(end: i64, ending: LifeEnd, at: i64) -> Option<Seen> {
-    let (gone, said, terminated, reclaimed) = match ending {
+    let (gone, ended_at, terminated, reclaimed) = match ending {
         LifeEnd::Stopped => (i64::MAX, Some(end), false, false),
         LifeEnd::StoppedUnsaid => (i64::MAX, None, false, false),
         LifeEnd::Terminated => (end + HOUR, Some(end), true, false),
@@ -247,7 +247,7 @@ fn ended(end: i64, ending: LifeEnd, at: i64) -> Option<Seen> {
         LifeEnd::StoppedThenTerminated(at_last) => (at_last + HOUR, Some(at_last), true, false),
         LifeEnd::Detached => return None,
     };
-    (at < gone).then(|| Seen::Ended { at: said.map(second), terminated, reclaimed })
+    (at < gone).then(|| Seen::Ended { at: ended_at.map(second), terminated, reclaimed })
 }
 
 /// What holds at that moment of a list of changes.
@@ -312,8 +312,8 @@ fn lives(chance: &mut Rng, number: usize, from: i64, until: i64, well_told: bool
         let mut moments: Vec<i64> = (0..changes).map(|_| chance.i64(at - HOUR..until)).collect();
         moments.sort_unstable();
         let retags = moments.iter().map(|from| (*from, TEAMS[chance.usize(..TEAMS.len())])).collect();
-        let of_volume = moments.iter().filter(|from| volume && **from > at);
-        let resizes = of_volume.map(|from| (*from, chance.usize(..TARIFFS))).collect();
+        let later = moments.iter().filter(|from| volume && **from > at);
+        let resizes = later.map(|from| (*from, chance.usize(..TARIFFS))).collect();
         lives.push(ResourceLife {
             id,
             volume,

@@ -49,12 +49,12 @@ pub(super) async fn renew(
     let gap = match tokio::time::timeout(run.timeout(), run.cloud.billed(days)).await {
         Ok(Ok(bill)) => {
             account.billed = Some(billed::compare(&bill, &by_type, run.now));
-            account.unanswered = None;
+            account.cost_explorer_failure = None;
             return None;
         }
         Ok(Err(error)) => error.gap(),
         Err(_) => timed_out(run.timeout(), home, CALL, "what AWS billed"),
     };
-    account.unanswered = Some(CostExplorerFailure { asked_at: run.now, error: gap.in_run() });
+    account.cost_explorer_failure = Some(CostExplorerFailure { asked_at: run.now, error: gap.in_run() });
     Some(gap)
 }

@@ -27,7 +27,7 @@ pub async fn load_budget_statuses(
         let read = tokio::time::timeout(timeout, store.read_budget(&holder, month)).await;
         let read = match read {
             Ok(read) => {
-                let to_status = |budget: Budget| budget.is_of(&holder).then(|| budget.to_status()).flatten();
+                let to_status = |budget: Budget| budget.belongs_to(&holder).then(|| budget.to_status()).flatten();
                 read.map(|one| to_status(one.value)).map_err(|error| error.gap(home))
             }
             Err(_) => Err(timed_out(timeout, home, "s3:GetObject", &format!("a budget of {month}"))),

@@ -67,8 +67,8 @@ fn job_spend(id: &str, job: &str, since: Timestamp, spent: f64) -> Spend {
     Spend { job: Some(job.to_owned()), since: BTreeMap::from([(since, usd(spent))]), ..spend(id, spent) }
 }
 
-fn spends(of_month: Vec<Spend>) -> LedgerSpends {
-    LedgerSpends { of_month, ledger_began: Some("2026-10-01T00:00:00Z".parse().unwrap()), ..LedgerSpends::default() }
+fn spends(current: Vec<Spend>) -> LedgerSpends {
+    LedgerSpends { current, ledger_began: Some("2026-10-01T00:00:00Z".parse().unwrap()), ..LedgerSpends::default() }
 }
 
 fn documents_at(spends: &LedgerSpends, config: &str, now: Timestamp) -> BTreeMap<BudgetHolder, Budget> {

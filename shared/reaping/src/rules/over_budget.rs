@@ -64,7 +64,7 @@ impl RunningRule for OverBudget {
 pub(crate) fn evidence(over: OverBudgetEvidence) -> Evidence {
     let sentence = format!(
         "its {} has spent {} of its budget of {} for {}, as of {}",
-        over.of, over.spent_usd, over.budget_usd, over.month, over.as_of
+        over.holder_kind, over.spent_usd, over.budget_usd, over.month, over.as_of
     );
     Evidence::new(Rule::OverBudget, Facts::OverBudget(over), sentence).with_remedy("Ask for a larger budget.")
 }
@@ -150,7 +150,7 @@ fn violation(holder: &BudgetHolder, limit: &BudgetLimit, status: &BudgetStatus, 
     let month_began = BudgetMonth::containing(subject.now, subject.config).from;
     let over = OverBudgetEvidence {
         month: status.month.clone(),
-        of: noun(holder),
+        holder_kind: noun(holder),
         budget_usd: limit.budget,
         spent_usd: status.spent,
         reserved_usd: status.reserved,

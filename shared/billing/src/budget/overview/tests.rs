@@ -116,8 +116,8 @@ fn stale_and_absent_say_what_to_do() {
     let ages: Vec<String> = overview.rows.iter().map(|row| overview.how_old(row)).collect();
     assert_eq!(ages, ["4h ago: stale", "4h ago: stale", "never"]);
     let october = BudgetMonth::named("2026-10", &Config::default()).unwrap();
-    let unclosed = Budget { as_of: Some(time("2026-10-30T00:00:00Z")), ..within_budget() };
-    insta::assert_snapshot!(overview_of(&[("account", unclosed)], "", october).problems().join("\n"), @"(account): the last figures are of more than 1h before 2026-10 ended, and what was spent after them is not in them; the ledger of that month may have it: s3://<state bucket>/ledger/2026-10/");
+    let not_final = Budget { as_of: Some(time("2026-10-30T00:00:00Z")), ..within_budget() };
+    insta::assert_snapshot!(overview_of(&[("account", not_final)], "", october).problems().join("\n"), @"(account): the last figures are of more than 1h before 2026-10 ended, and what was spent after them is not in them; the ledger of that month may have it: s3://<state bucket>/ledger/2026-10/");
 }
 
 #[test]
@@ -195,13 +195,13 @@ fn every_figure_is_said_with_what_it_is_based_on() {
 #[test]
 fn unpriced_types_are_named_up_to_a_limit() {
     let unpriced_rows = |count: usize| {
-        let unpriced = UnpricedResource {
+        let resource = UnpricedResource {
             resource: "i-0abc".into(),
             region: "us-east-1".into(),
             what: "g9".to_owned(),
             seconds: 7_200,
         };
-        row(Budget { unpriced: vec![unpriced; count], ..within_budget() }).unpriced()
+        row(Budget { unpriced: vec![resource; count], ..within_budget() }).describe_unpriced()
     };
     assert_eq!(unpriced_rows(0), [""; 0]);
     assert_eq!(unpriced_rows(1), ["i-0abc (g9, us-east-1) for 2h"]);
@@ -291,16 +291,17 @@ fn an_incomplete_figure_has_a_plus() {
         what: "g9".to_owned(),
         seconds: 7_200,
     };
-    let unpriced = Budget { unpriced: vec![g9], ..within_budget() };
+    let without_price = Budget { unpriced: vec![g9], ..within_budget() };
     let uncertain = Budget { uncertain_usd: usd(0.01), ..within_budget() };
     let blind = Budget { blind_since: Some(time("2026-11-22T00:10:00Z")), ..within_budget() };
-    for budget in [&unpriced, &uncertain, &blind] {
+    for budget in [&without_price, &uncertain, &blind] {
         assert_eq!(row(budget.clone()).spent().unwrap(), "$4,210.13+");
     }
     let exact = Budget { uncertain_usd: usd(0.009), ..within_budget() };
     assert_eq!((row(exact.clone()).spent().unwrap().as_str(), row(exact.clone()).at_least), ("$4,210.13", false));
-    assert_eq!(row(Budget { as_of: None, ..unpriced.clone() }).spent(), None);
-    let documents = [("account", unpriced.clone()), ("nlp", uncertain), ("blind", blind), ("vision", unpriced)];
+    assert_eq!(row(Budget { as_of: None, ..without_price.clone() }).spent(), None);
+    let documents =
+        [("account", without_price.clone()), ("nlp", uncertain), ("blind", blind), ("vision", without_price)];
     insta::assert_snapshot!(overview_of(&documents, "", november()).footnote().unwrap(), @"+ at least so much: something has no known price, and is in no figure ((account), vision); a stop was not observed (nlp); something that runs was not seen lately (blind)");
     assert_eq!(overview_of(&[("account", exact)], "", november()).footnote(), None);
 }
@@ -331,7 +332,7 @@ fn the_text_of_an_exceeded_budget_has_the_excess_and_of_others_the_rest() {
 #[test]
 fn a_first_month_says_since_when_the_ledger_is_kept() {
     let first = Budget { ledger_since: Some(time("2026-11-20T10:00:00Z")), ..within_budget() };
-    let said = "the ledger starts at 2026-11-20 10:00 UTC: what stopped before is not in it";
-    assert!(lines(&row(first)).contains(said));
+    let sentence = "the ledger starts at 2026-11-20 10:00 UTC: what stopped before is not in it";
+    assert!(lines(&row(first)).contains(sentence));
     assert!(!lines(&row(within_budget())).contains("ledger"));
 }

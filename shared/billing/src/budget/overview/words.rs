@@ -83,7 +83,7 @@ impl BudgetRow {
             );
             facts.push(BudgetFigure { label: "since", figure: String::new(), words });
         }
-        if let Some(words) = observation_gap::describe_gaps(&budget.unseen) {
+        if let Some(words) = observation_gap::describe_gaps(&budget.observation_gaps) {
             facts.push(BudgetFigure { label: "unseen", figure: String::new(), words });
         }
         facts.push(fact("reserved", Some(budget.reserved_usd), reserved(budget)));
@@ -174,7 +174,7 @@ const UNPRICED_NAMED_MAX: usize = 5;
 impl BudgetRow {
     /// Returns the resources that are in no figure because their price is unknown; one line each, and one for the rest.
     #[must_use]
-    pub fn unpriced(&self) -> Vec<String> {
+    pub fn describe_unpriced(&self) -> Vec<String> {
         let Some(budget) = &self.budget else { return Vec::new() };
         let named = budget.unpriced.iter().take(UNPRICED_NAMED_MAX).map(|one| {
             let ran =
@@ -203,10 +203,10 @@ fn spent(budget: &Budget, percent: Option<u64>) -> String {
         Amount::ZERO => String::new(),
         uncertain => format!("up to {uncertain} more, because some stops were not observed"),
     };
-    let unseen = budget
+    let blind = budget
         .blind_since
         .map(|since| format!("and what ran after {} is not in it", since.strftime("%Y-%m-%d %H:%M UTC")));
-    joined([percent_of_budget(percent), uncertain, unseen.unwrap_or_default()])
+    joined([percent_of_budget(percent), uncertain, blind.unwrap_or_default()])
 }
 
 fn reserved(budget: &Budget) -> String {
@@ -237,15 +237,15 @@ impl BudgetOverview {
     /// Explains the plus after a spend; `None` if no spend has one.
     #[must_use]
     pub fn footnote(&self) -> Option<String> {
-        let of = |is: &dyn Fn(&Budget) -> bool, why: &str| {
+        let name_rows = |is: &dyn Fn(&Budget) -> bool, why: &str| {
             let has = |row: &&BudgetRow| row.at_least && row.budget.as_ref().is_some_and(is);
             let names: Vec<String> = self.rows.iter().filter(has).map(BudgetRow::name).collect();
             (!names.is_empty()).then(|| format!("{why} ({})", names.join(", ")))
         };
         let reasons = [
-            of(&has_unpriced, "something has no known price, and is in no figure"),
-            of(&has_uncertain, "a stop was not observed"),
-            of(&|budget| budget.blind_since.is_some(), "something that runs was not seen lately"),
+            name_rows(&has_unpriced, "something has no known price, and is in no figure"),
+            name_rows(&has_uncertain, "a stop was not observed"),
+            name_rows(&|budget| budget.blind_since.is_some(), "something that runs was not seen lately"),
         ];
         let reasons: Vec<String> = reasons.into_iter().flatten().collect();
         (!reasons.is_empty()).then(|| format!("+ at least so much: {}", reasons.join("; ")))
@@ -256,12 +256,12 @@ impl BudgetOverview {
     pub fn problems(&self) -> Vec<String> {
         let is_over = self.period.to <= self.now;
         let month = &self.period.month;
-        let of = |state: BudgetDataState| {
+        let names_in_state = |state: BudgetDataState| {
             let names: Vec<String> = self.rows.iter().filter(|row| row.state == state).map(BudgetRow::name).collect();
             (!names.is_empty()).then(|| names.join(", "))
         };
         let mut troubles = Vec::new();
-        if let Some(names) = of(BudgetDataState::Stale) {
+        if let Some(names) = names_in_state(BudgetDataState::Stale) {
             troubles.push(if is_over {
                 format!(
                     "{names}: the last figures are of more than {} before {month} ended, and what was spent after them is \
@@ -276,7 +276,7 @@ impl BudgetOverview {
                 )
             });
         }
-        if let Some(names) = of(BudgetDataState::Absent) {
+        if let Some(names) = names_in_state(BudgetDataState::Absent) {
             troubles.push(if is_over {
                 format!("{names}: nothing is known of {month}; no ledger was kept then, or its documents are gone")
             } else {

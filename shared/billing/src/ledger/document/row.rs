@@ -51,8 +51,8 @@ pub(super) struct LedgerRow {
     job: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     attached_to: Option<ResourceId>,
-    #[serde(default, skip_serializing_if = "is_usual")]
-    told: FactSource,
+    #[serde(rename = "told", default, skip_serializing_if = "is_usual")]
+    source: FactSource,
     /// Time of the report; absent if it equals `seen`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     at: Option<Timestamp>,
@@ -142,12 +142,12 @@ impl LedgerRow {
         };
         let (known_until, month) = (run.known_until(), ledger.span);
         let TimeSpan { from, to: until } = TimeSpan { from: run.began, to: known_until }.within(month);
-        let of_kind = |wanted| (kind == wanted).then(|| run.resource.clone());
+        let if_kind = |wanted| (kind == wanted).then(|| run.resource.clone());
         let usual = RunEntry::first_possible(run.began, facts_at, &ledger.looks);
         Self {
-            instance: of_kind(RunKind::Instance),
-            volume: of_kind(RunKind::Volume),
-            sagemaker: of_kind(RunKind::SageMaker),
+            instance: if_kind(RunKind::Instance),
+            volume: if_kind(RunKind::Volume),
+            sagemaker: if_kind(RunKind::SageMaker),
             launched_at: run.began,
             team,
             what,
@@ -162,7 +162,7 @@ impl LedgerRow {
             name,
             job,
             attached_to,
-            told: source,
+            source,
             at: Some(facts_at).filter(|at| Some(*at) != seen),
             first: Some(first_at).filter(|at| source == FactSource::Within && *at != usual),
             missed: to_steps(&missed),
@@ -188,7 +188,7 @@ impl LedgerRow {
         };
         let Self { team, owner, name, what, lifecycle: terms, job, attached_to, tariff, .. } = self;
         let facts_at = self.at.or(self.seen)?;
-        let usual = match self.told {
+        let usual = match self.source {
             FactSource::Within => RunEntry::first_possible(self.launched_at, facts_at, looks),
             FactSource::After | FactSource::Outside => facts_at,
         };
@@ -206,7 +206,7 @@ impl LedgerRow {
                 ..timeline(priced.collect(), Pricing { what, terms, tariff }, None)
             },
             carried: self.carried.map(|before| Box::new(before.carried())),
-            source: self.told,
+            source: self.source,
             facts_at,
             first_at: self.first.unwrap_or(usual),
             missed: from_steps(self.missed)?,
@@ -237,13 +237,13 @@ fn charged(run: &LedgerRun<'_>, month: TimeSpan) -> Vec<ChargedSpan> {
 fn priced(run: &LedgerRun<'_>) -> Vec<PricedSpan> {
     let Timeline { first, changes, .. } = &run.entry.pricing;
     let values = std::iter::once(first).chain(changes.iter().map(|(_, value)| value));
-    let of = |(Pricing { what, terms, tariff }, (until, _)): (&Pricing, &(Timestamp, Pricing))| PricedSpan {
+    let to_span = |(Pricing { what, terms, tariff }, (until, _)): (&Pricing, &(Timestamp, Pricing))| PricedSpan {
         until: *until,
         what: what.clone(),
         lifecycle: *terms,
         tariff: tariff.clone(),
     };
-    values.zip(changes).map(of).collect()
+    values.zip(changes).map(to_span).collect()
 }
 
 /// Builds a timeline from each earlier value with its end, and the last value, which counts only if it is tracked.

@@ -7,8 +7,8 @@ use super::*;
 use crate::ledger::{CalendarMonth, Ledger, RunCost, TimeSpan};
 use crate::price::{PriceBook, PriceDocument};
 
-fn inspected(of: InstanceBuilder) -> InspectedInstance {
-    InspectedInstance { instance: of.build(), ended_at: Some(time(NOW)) }
+fn inspected(given: InstanceBuilder) -> InspectedInstance {
+    InspectedInstance { instance: given.build(), ended_at: Some(time(NOW)) }
 }
 
 fn beat(instances: Vec<InspectedInstance>, volumes: Vec<AttachedVolume>) -> LedgerBeat {
@@ -17,8 +17,8 @@ fn beat(instances: Vec<InspectedInstance>, volumes: Vec<AttachedVolume>) -> Ledg
     look.to_beat(time(NOW), &Config::default(), |_| known.clone(), |_| known.clone())
 }
 
-fn sighting(of: InstanceBuilder) -> Sighting {
-    beat(vec![inspected(of)], vec![]).items.remove(0)
+fn sighting(given: InstanceBuilder) -> Sighting {
+    beat(vec![inspected(given)], vec![]).items.remove(0)
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn ec2_takes_spot_instances_back_by_two_codes() {
 
 #[test]
 fn the_tariff_has_everything_that_sets_a_price() {
-    let check = |of: InstanceBuilder, expect: &str| assert_eq!(sighting(of).facts.tariff.as_str(), expect);
+    let check = |given: InstanceBuilder, expect: &str| assert_eq!(sighting(given).facts.tariff.as_str(), expect);
     check(instance(), "g5.xlarge on demand");
     check(instance().purchase(PurchaseOption::SpotOneTime).in_zone("us-east-1a"), "g5.xlarge on Spot in us-east-1a");
     check(instance().prepaid(PrepaidCapacity::CapacityReservation), "g5.xlarge on demand");
@@ -65,7 +65,7 @@ fn the_tariff_has_everything_that_sets_a_price() {
 
 #[test]
 fn a_price_counts_from_the_second_since_when_it_is_known() {
-    let from = |of: InstanceBuilder| sighting(of).prices[0].0;
+    let from = |given: InstanceBuilder| sighting(given).prices[0].0;
     assert_eq!(from(instance()), time("2026-09-24T17:45:00Z"));
     assert_eq!(from(instance().purchase(PurchaseOption::SpotPersistent)), time("2026-09-24T17:45:00Z"));
 }

@@ -24,7 +24,7 @@ fn whole_look(resources: Vec<SageMakerResource>) -> SageMakerObservation {
 fn check(resource: SageMakerBuilder, expect: &str) {
     let look = whole_look(vec![resource.build()]);
     let beat = look.to_beat(time("2026-09-01T12:00:00Z"), &Config::default(), |_| Vec::new());
-    let said = |item: &Sighting| {
+    let describe = |item: &Sighting| {
         let until = match item.life {
             BillingState::Live => "now".to_owned(),
             BillingState::Ended { at, .. } => at.map_or_else(|| "?".to_owned(), |at| at.to_string()),
@@ -32,7 +32,7 @@ fn check(resource: SageMakerBuilder, expect: &str) {
         let RunFacts { tariff, terms, .. } = &item.facts;
         format!("{} {until}: {}, {terms:?}", item.began, tariff.as_str())
     };
-    let found: Vec<String> = beat.items.iter().map(said).collect();
+    let found: Vec<String> = beat.items.iter().map(describe).collect();
     let unread = beat.unread.iter().map(|id| format!("unread {id}"));
     assert_eq!(found.into_iter().chain(unread).collect::<Vec<_>>().join("; "), expect);
     assert!(beat.whole);
@@ -203,7 +203,8 @@ fn managed_spot_may_have_cost_nothing_until_its_billable_seconds_are_known() {
 
 #[test]
 fn an_endpoint_that_scales_costs_what_each_beat_saw() {
-    let of = |count| endpoint().facts(|facts| facts.machines = Some(BTreeMap::from([("g5.xlarge".into(), count)])));
-    let seen = [(0, of(1)), (6, of(3)), (12, of(0)), (18, of(2)), (24, of(2))];
+    let machines =
+        |count| endpoint().facts(|facts| facts.machines = Some(BTreeMap::from([("g5.xlarge".into(), count)])));
+    let seen = [(0, machines(1)), (6, machines(3)), (12, machines(0)), (18, machines(2)), (24, machines(2))];
     assert_eq!(usd(day(&seen)), (100 * (6 + 18 + 12), 0));
 }

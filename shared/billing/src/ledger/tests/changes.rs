@@ -4,7 +4,7 @@ use model::id::TeamName;
 
 use super::*;
 
-fn of_team(team: &str) -> Sighting {
+fn sighting_of_team(team: &str) -> Sighting {
     let plain = sighting(BillingState::Live);
     Sighting { facts: RunFacts { team: Some(team.into()), ..plain.facts.clone() }, ..plain }
 }
@@ -42,7 +42,7 @@ fn check_shares(beats: &[LedgerBeat], expect: &str) {
 
 #[test]
 fn a_retag_counts_from_the_beat_that_saw_it() {
-    let seen = |clock, team| beat(clock, vec![of_team(team)]);
+    let seen = |clock, team| beat(clock, vec![sighting_of_team(team)]);
     // What the first beat saw counts from launch.
     check_shares(&[seen("11:00", "vision")], "vision g5.xlarge 3600+3600");
     check_shares(&[seen("11:00", "vision"), seen("12:00", "nlp")], "vision g5.xlarge 7200+0, nlp g5.xlarge 0+0");
@@ -63,10 +63,10 @@ fn a_retag_counts_from_the_beat_that_saw_it() {
 fn a_beat_that_did_not_see_a_run_says_nothing_of_its_tags() {
     let partial = |clock| LedgerBeat { whole: false, ..beat(clock, vec![]) };
     let beats = [
-        beat("10:15", vec![of_team("vision")]),
-        beat("10:30", vec![of_team("nlp")]),
+        beat("10:15", vec![sighting_of_team("vision")]),
+        beat("10:30", vec![sighting_of_team("nlp")]),
         partial("10:45"),
-        beat("11:00", vec![of_team("vision")]),
+        beat("11:00", vec![sighting_of_team("vision")]),
     ];
     check_shares(&beats, "vision g5.xlarge 1800+0, nlp g5.xlarge 1800+0, vision g5.xlarge 0+3600");
 }
@@ -94,7 +94,7 @@ fn a_retag_in_every_beat_does_not_grow_the_document() {
     let beats: Vec<LedgerBeat> = (0..500_i32)
         .map(|nth| LedgerBeat {
             at: minutes(nth.into()),
-            ..beat("10:00", vec![of_team(if nth % 2 == 0 { "vision" } else { "nlp" })])
+            ..beat("10:00", vec![sighting_of_team(if nth % 2 == 0 { "vision" } else { "nlp" })])
         })
         .collect();
     let ledger = ledger(&beats);
@@ -106,7 +106,7 @@ fn a_retag_in_every_beat_does_not_grow_the_document() {
     // That lasts until the next month.
     let mut december = Ledger::new(&november().next(), &"us-east-1".into());
     december.carry(&ledger);
-    let first = LedgerBeat { at: time("2026-12-01T00:15:00Z"), ..beat("10:00", vec![of_team("nlp")]) };
+    let first = LedgerBeat { at: time("2026-12-01T00:15:00Z"), ..beat("10:00", vec![sighting_of_team("nlp")]) };
     december.observe(&first);
     let teams = |ledger: &Ledger| {
         let run = ledger.runs().next().unwrap();
@@ -120,7 +120,7 @@ fn a_retag_over_the_end_of_a_month_counts_from_the_first_beat_of_the_next() {
     let turn = time("2026-12-01T00:00:00Z");
     let minutes = |minutes, team| LedgerBeat {
         at: turn + SignedDuration::from_mins(minutes),
-        ..beat("10:15", vec![of_team(team)])
+        ..beat("10:15", vec![sighting_of_team(team)])
     };
     let mut november = ledger(&[minutes(-30, "nlp"), minutes(-10, "vision")]);
     let mut december = Ledger::new(&CalendarMonth::read("2026-12", &TimeZone::UTC).unwrap(), &"us-east-1".into());

@@ -129,7 +129,7 @@ fn gaps_in_observation_are_in_the_document_and_the_message() {
     let config = Config::read(HOLDS).unwrap();
     let spends = LedgerSpends { blind, ..spends(vec![spend("i-1", 4_100.0)]) };
     let budget = documents_at(&spends, HOLDS, now()).remove(&vision()).unwrap();
-    assert_snapshot!(budget.unseen.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"), @r"
+    assert_snapshot!(budget.observation_gaps.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"), @r"
     eu-west-1 and 1 other region from 2026-11-20T01:00:00Z to 2026-11-20T04:00:00Z
     eu-west-1 from 2026-11-20T04:00:00Z to 2026-11-20T06:00:00Z
     ");
@@ -139,7 +139,7 @@ fn gaps_in_observation_are_in_the_document_and_the_message() {
     let (_, gap_text) = evidence.text.split_once("Nobody looked").unwrap();
     assert_snapshot!(gap_text.split_once(". ").unwrap().0, @" at eu-west-1 and 1 other region from 2026-11-20T01:00:00Z to 2026-11-20T04:00:00Z, and 1 other time; no figure includes what started and stopped in that time");
     let read: Budget = serde_json::from_value(serde_json::to_value(&budget).unwrap()).unwrap();
-    assert_eq!(read.unseen, budget.unseen);
+    assert_eq!(read.observation_gaps, budget.observation_gaps);
     let period = BudgetMonth::named("2026-11", &config).unwrap();
     let overview = overview::BudgetOverview::from_documents(documents, None, &config, period, now());
     let facts = overview.rows.iter().flat_map(overview::BudgetRow::facts).filter(|fact| fact.label == "unseen");
@@ -150,9 +150,9 @@ fn gaps_in_observation_are_in_the_document_and_the_message() {
 fn a_document_belongs_to_the_holder_that_it_names() {
     let nlp_budget = Budget { team: Some("nlp".into()), ..Budget::default() };
     assert!(
-        !nlp_budget.is_of(&vision())
-            && !nlp_budget.is_of(&BudgetHolder::Account)
-            && nlp_budget.is_of(&BudgetHolder::Team("nlp".into()))
+        !nlp_budget.belongs_to(&vision())
+            && !nlp_budget.belongs_to(&BudgetHolder::Account)
+            && nlp_budget.belongs_to(&BudgetHolder::Team("nlp".into()))
     );
-    assert!(Budget::default().is_of(&BudgetHolder::Account) && !Budget::default().is_of(&vision()));
+    assert!(Budget::default().belongs_to(&BudgetHolder::Account) && !Budget::default().belongs_to(&vision()));
 }
