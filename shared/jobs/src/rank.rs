@@ -125,7 +125,7 @@ pub fn rank(
         let bootable = narrowed(kept, has_image, words::no_image);
         let on_demand = may_be_on_demand(terms, unplaced_since, now);
         let buyable = bootable.and_then(|pools| narrowed(pools, |pool| on_demand || pool.spot, words::not_on_spot));
-        buyable.and_then(|pools| priced(terms, pools, on_demand, (&limits, prices), &mut rejected))
+        buyable.and_then(|pools| priced(terms, pools, on_demand, &limits, prices, &mut rejected))
     };
     let mut found = found.map_err(|why| {
         // That obstacle names the others.
@@ -154,7 +154,8 @@ fn priced<'a>(
     terms: &JobTerms,
     pools: Vec<&'a CapacityPool>,
     on_demand: bool,
-    (limits, prices): (&PriceLimits, &PriceBook),
+    limits: &PriceLimits,
+    prices: &PriceBook,
     rejected: &mut Vec<RejectedPool<'a>>,
 ) -> Result<Vec<PricedPool<'a>>, LaunchObstacle> {
     let mut found = Vec::new();

@@ -29,7 +29,7 @@ fn a_head_names_nothing_that_cannot_be() {
     check(&nobodys, Some("it names a result, and no attempt that came to it"));
 }
 
-fn check_admits(result: Option<bool>, head_attempt: u32, (attempt, retry_of): (u32, u32), expect: bool) {
+fn check_admits(result: Option<bool>, head_attempt: u32, attempt: u32, retry_of: u32, expect: bool) {
     let at = Timestamp::UNIX_EPOCH;
     let result = result.map(|succeeded| HeadResult { succeeded, code: None, why: String::new(), at, is_final: false });
     let mut head = Head { launch: "0a".to_owned(), result, ..head(head_attempt, None, Vec::new()) };
@@ -42,13 +42,13 @@ fn check_admits(result: Option<bool>, head_attempt: u32, (attempt, retry_of): (u
 
 #[test]
 fn only_a_retry_takes_the_fence_from_a_failure_and_nothing_from_a_success() {
-    check_admits(None, 1, (2, 0), true);
-    check_admits(Some(false), 1, (2, 0), false);
-    check_admits(Some(false), 1, (2, 1), true);
-    check_admits(Some(false), 1, (4, 3), true);
-    check_admits(Some(false), 2, (3, 1), false);
-    check_admits(Some(false), 3, (3, 2), false);
-    check_admits(Some(true), 1, (2, 1), false);
+    check_admits(None, 1, 2, 0, true);
+    check_admits(Some(false), 1, 2, 0, false);
+    check_admits(Some(false), 1, 2, 1, true);
+    check_admits(Some(false), 1, 4, 3, true);
+    check_admits(Some(false), 2, 3, 1, false);
+    check_admits(Some(false), 3, 3, 2, false);
+    check_admits(Some(true), 1, 2, 1, false);
 }
 
 #[test]

@@ -109,7 +109,7 @@ pub(super) fn go_on(job: Job, launching: LaunchInProgress, facts: &JobFacts, now
             launched(job, placed, launching.replaces.map(|machine| *machine), facts, now)
         }
         refusal if let Some(machine) = launching.replaces.clone() => {
-            spot_return::try_next(job, launching, refusal, *machine, (facts, now))
+            spot_return::try_next(job, launching, refusal, *machine, facts, now)
         }
         LaunchResult::Refused(message) => refused(job, launching, message, facts, now),
         LaunchResult::RefusedRequest(message) => {
@@ -118,14 +118,14 @@ pub(super) fn go_on(job: Job, launching: LaunchInProgress, facts: &JobFacts, now
         }
         // It may be made any moment, or EC2 not know of it yet.
         LaunchResult::NoProfile(message) => {
-            hold_unless_over(job, (HoldReason::Role, TEAM_ROLE_HELD_FOR), message, facts, now)
+            hold_unless_over(job, HoldReason::Role, TEAM_ROLE_HELD_FOR, message, facts, now)
         }
         LaunchResult::NotAllowed(message) => {
-            hold_unless_over(job, (HoldReason::NotAllowed, HELD_FOR), message, facts, now)
+            hold_unless_over(job, HoldReason::NotAllowed, HELD_FOR, message, facts, now)
         }
         LaunchResult::Denied(message) => denied(job, &launching, message, facts, now),
         LaunchResult::SpotRoleMissing(message) => {
-            hold_unless_over(job, (HoldReason::SpotRole, ROLE_HELD_FOR), message, facts, now)
+            hold_unless_over(job, HoldReason::SpotRole, ROLE_HELD_FOR, message, facts, now)
         }
         LaunchResult::ProfileUnknown(message) => profile_unknown(job, &launching, message, facts, now),
         LaunchResult::NoCapacity(message) | LaunchResult::Mismatch(message) => {
@@ -183,13 +183,14 @@ fn profile_unknown(
     if may_appear && over::conclude(&job, facts, now).is_none() {
         return (job, Vec::new());
     }
-    hold_unless_over(job, (HoldReason::InstanceProfile, ROLE_HELD_FOR), message, facts, now)
+    hold_unless_over(job, HoldReason::InstanceProfile, ROLE_HELD_FOR, message, facts, now)
 }
 
 /// No other pool would be launched either: a person has to create what is missing, or to allow it, and then the job is launched.
 fn hold_unless_over(
     job: Job,
-    (by, held_for): (HoldReason, SignedDuration),
+    by: HoldReason,
+    held_for: SignedDuration,
     message: &str,
     facts: &JobFacts,
     now: Timestamp,

@@ -36,7 +36,7 @@ pub(super) fn retry_or_fail(
         0 => Some(String::new()),
         _ if failed.is_final => Some("; it is not retried".to_owned()),
         retries if used >= retries => Some(format!("; its retries are used up ({used} of {retries})")),
-        _ => find_obstacle(&job, failed.code, facts, (until, now)).map(|why| format!("; it is not retried: {why}")),
+        _ => find_obstacle(&job, failed.code, facts, until, now).map(|why| format!("; it is not retried: {why}")),
     };
     match obstacle {
         Some(obstacle) => over::end(job, JobResult::Failed, format!("{why}{obstacle}"), facts, now),
@@ -45,12 +45,7 @@ pub(super) fn retry_or_fail(
 }
 
 /// Explains why there is no retry although one is left.
-fn find_obstacle(
-    job: &Job,
-    code: Option<i32>,
-    facts: &JobFacts,
-    (until, now): (Timestamp, Timestamp),
-) -> Option<String> {
+fn find_obstacle(job: &Job, code: Option<i32>, facts: &JobFacts, until: Timestamp, now: Timestamp) -> Option<String> {
     if facts.cancel.iter().flatten().next().is_some() {
         return Some("a person has cancelled the job".to_owned());
     }

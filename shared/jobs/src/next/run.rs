@@ -75,7 +75,7 @@ pub(super) fn running(job: Job, placed: &JobMachine, facts: &JobFacts, now: Time
             alive(job, placed, facts, now)
         }
         MachineSight::Seen { state: InstanceState::Unknown, .. } | MachineSight::Unknown => stay(job, facts, now),
-        MachineSight::Seen { state, reason } => going(job, placed, (*state, reason.as_deref()), facts, now),
+        MachineSight::Seen { state, reason } => going(job, placed, *state, reason.as_deref(), facts, now),
         MachineSight::Absent => {
             let is_old = now.duration_since(placed.launched_at) >= ABSENT_AFTER;
             if is_old && facts.head.is_some() && heartbeat_loss(placed, facts, now).is_some() {
@@ -170,7 +170,8 @@ pub(super) fn lowest_cost(job: &Job) -> CostMax {
 fn going(
     job: Job,
     placed: &JobMachine,
-    (state, reason): (InstanceState, Option<&str>),
+    state: InstanceState,
+    reason: Option<&str>,
     facts: &JobFacts,
     now: Timestamp,
 ) -> JobDecision {

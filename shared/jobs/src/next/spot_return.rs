@@ -52,7 +52,8 @@ pub(super) fn try_next(
     launching: LaunchInProgress,
     answer: &LaunchResult,
     machine: JobMachine,
-    (facts, now): (&JobFacts, Timestamp),
+    facts: &JobFacts,
+    now: Timestamp,
 ) -> JobDecision {
     let without = without_machine(&job, &machine, now);
     let is_tried = facts.may_act && matches!(answer, LaunchResult::NoCapacity(_)) && covers(&without, now);

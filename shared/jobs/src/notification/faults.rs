@@ -36,7 +36,7 @@ impl Job {
         let text = Paragraph::new(&text).with_command("To terminate it by hand", &command);
         let cost = HeadlineCost::Hourly(Some(*rate_max));
         let headline = Headline { cost, ..self.headline("Curfew could not terminate the machine of {}") };
-        self.daily(Severity::Error, (format!("not-ended {instance}"), "not-ended".to_owned()), (headline, text), home)
+        self.daily(Severity::Error, format!("not-ended {instance}"), "not-ended".to_owned(), headline, text, home)
     }
 
     /// The notification of an agent's warning, once a day while it lasts; `None` if the end of the job, or of the attempt, says it. It is remembered like
@@ -68,7 +68,7 @@ impl Job {
         let text = if is_stall { self.with_stop(text) } else { text };
         let what = if kind.is_of_attempt() { attempt.to_string() } else { "lasts".to_owned() };
         let headline = self.headline("The agent of {} reports a warning");
-        Some(self.daily(Severity::Warning, (format!("trouble {job} {}", kind.as_str()), what), (headline, text), home))
+        Some(self.daily(Severity::Warning, format!("trouble {job} {}", kind.as_str()), what, headline, text, home))
     }
 
     /// The notification that every GPU of the job's machine has been idle for `after`, once a day while it lasts; `None` if a GPU works, or if that is
@@ -94,8 +94,8 @@ impl Job {
         );
         let text = Paragraph::new(&text).with_command("Its log", &self.log_command(heartbeat.attempt));
         let headline = Headline { cost: HeadlineCost::Hourly(Some(*rate)), ..self.headline("The GPUs of {} are idle") };
-        let topic = (format!("idle {}", self.job), "lasts".to_owned());
-        Some(self.daily(Severity::Warning, topic, (headline, self.with_stop(text)), home))
+        let topic = format!("idle {}", self.job);
+        Some(self.daily(Severity::Warning, topic, "lasts".to_owned(), headline, self.with_stop(text), home))
     }
 
     /// The cost of a stall; `None` if the heartbeat says none, or if the machine is not that of the heartbeat.
@@ -127,15 +127,17 @@ impl Job {
         );
         let text = Paragraph::new(&text);
         let headline = self.headline("Curfew ignores a document of the machine of {}");
-        self.daily(Severity::Warning, (format!("refused {}", self.job), "lasts".to_owned()), (headline, text), home)
+        self.daily(Severity::Warning, format!("refused {}", self.job), "lasts".to_owned(), headline, text, home)
     }
 
     /// A lasting condition, sent once a day; by its topic, with its words.
     fn daily(
         &self,
         severity: Severity,
-        (topic, what): (String, String),
-        (headline, text): (Headline, Paragraph),
+        topic: String,
+        what: String,
+        headline: Headline,
+        text: Paragraph,
         home: &Region,
     ) -> Notification {
         Notification {

@@ -112,7 +112,7 @@ impl Sweep {
         let text = Paragraph::new(&text)
             .with_command("Where they stand", &format!("curfew jobs {sweep}"))
             .with_command("To stop all", &format!("curfew cancel {sweep}"));
-        self.notification("Curfew accepted {}", text, (Severity::Info, HeadlineCost::Unsaid), home)
+        self.notification("Curfew accepted {}", text, Severity::Info, HeadlineCost::Unsaid, home)
     }
 
     /// The notification that all members are over.
@@ -142,14 +142,15 @@ impl Sweep {
         let text =
             Paragraph::new(&text).with_command("All of them", &format!("curfew jobs {}", self.sweep.to_shell_word()));
         let cost = HeadlineCost::Total(format!("{} at most", summary.cost_usd_max));
-        self.notification("All jobs of {} are over", text, (summary.severity(), cost), home)
+        self.notification("All jobs of {} are over", text, summary.severity(), cost, home)
     }
 
     fn notification(
         &self,
         sentence: &'static str,
         text: Paragraph,
-        (severity, cost): (Severity, HeadlineCost),
+        severity: Severity,
+        cost: HeadlineCost,
         home: &Region,
     ) -> Notification {
         let headline = Headline::new(sentence, HeadlineObject::Job, format!("sweep {}", self.sweep.job));

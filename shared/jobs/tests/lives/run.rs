@@ -238,7 +238,7 @@ impl JobModel {
                     return Some(EffectResult::Reserved(ReserveResult::Overtaken));
                 }
                 if matches!(outcome, EffectOutcome::Done | EffectOutcome::AnswerLost) {
-                    reserve(world, *number, (*usd, *until));
+                    reserve(world, *number, *usd, *until);
                 }
                 Some(EffectResult::Reserved(match outcome {
                     EffectOutcome::Done => ReserveResult::Granted,
@@ -349,7 +349,7 @@ fn facts(world: &ModelWorld, decision: &PendingDecision<SharedValue<Job>>, eyes:
     }
 }
 
-fn reserve(world: &mut ModelWorld, number: u32, (usd, until): (Amount, Timestamp)) {
+fn reserve(world: &mut ModelWorld, number: u32, usd: Amount, until: Timestamp) {
     let wanted = world.state.reserved.filter(|_| world.state.phase == Phase::Reserving);
     let is_stray = wanted.is_none_or(|wanted| wanted.number != number);
     world.reserved = Some(ModelReservation { number, usd, until, is_stray });

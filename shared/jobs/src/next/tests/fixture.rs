@@ -43,7 +43,7 @@ pub(crate) fn terms() -> JobTerms {
     }
 }
 
-fn candidate(zone: &str, name: &str, lifecycle: Lifecycle, (rate, rate_max): (u64, u64), quota: &str) -> Candidate {
+fn candidate(zone: &str, name: &str, lifecycle: Lifecycle, rate: u64, rate_max: u64, quota: &str) -> Candidate {
     Candidate {
         region: "us-east-1".into(),
         zone: zone.to_owned(),
@@ -63,9 +63,9 @@ pub(crate) fn ranking(made_at: Timestamp) -> Ranking {
     Ranking {
         at: made_at,
         candidates: vec![
-            candidate("us-east-1a", "g6.xlarge", Lifecycle::Spot, (400_000, 1_000_000), "L-SPOT"),
-            candidate("us-east-1b", "g5.xlarge", Lifecycle::Spot, (500_000, 2_000_000), "L-SPOT"),
-            candidate("us-east-1a", "g6e.xlarge", Lifecycle::OnDemand, (4_000_000, 4_000_000), "L-DEMAND"),
+            candidate("us-east-1a", "g6.xlarge", Lifecycle::Spot, 400_000, 1_000_000, "L-SPOT"),
+            candidate("us-east-1b", "g5.xlarge", Lifecycle::Spot, 500_000, 2_000_000, "L-SPOT"),
+            candidate("us-east-1a", "g6e.xlarge", Lifecycle::OnDemand, 4_000_000, 4_000_000, "L-DEMAND"),
         ],
         images: vec![MachineImage {
             ami: "ami-0abc".into(),
