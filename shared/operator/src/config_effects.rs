@@ -29,11 +29,13 @@ pub fn describe_by_team(from: &Config, to: &Config, changes: &[ConfigChange]) ->
     for team in teams {
         let name = quoted_unless_word(team.as_str());
         let keys = keys_of_teams.remove(&name).unwrap_or_default();
-        let modes = (mode_of(from, team), mode_of(to, team));
+        let modes = ModeChange { from: mode_of(from, team), to: mode_of(to, team) };
         lines.extend(line(&format!("team {name}"), modes, &keys));
     }
-    lines.extend(line("every other team", (from.mode, to.mode), &[]));
-    lines.extend(line("resources without a required tag", (from.untagged.mode, to.untagged.mode), &keys_of_untagged));
+    let others = ModeChange { from: from.mode, to: to.mode };
+    lines.extend(line("every other team", others, &[]));
+    let untagged = ModeChange { from: from.untagged.mode, to: to.untagged.mode };
+    lines.extend(line("resources without a required tag", untagged, &keys_of_untagged));
     // A name that TOML quotes in another way.
     let others = keys_of_teams.into_iter().filter_map(|(team, keys)| line(&format!("team {team}"), UNCHANGED, &keys));
     lines.extend(others);
@@ -47,15 +49,21 @@ pub fn describe_by_team(from: &Config, to: &Config, changes: &[ConfigChange]) ->
     lines
 }
 
-const UNCHANGED: (Mode, Mode) = (Mode::Observe, Mode::Observe);
+#[derive(Clone, Copy)]
+struct ModeChange {
+    from: Mode,
+    to: Mode,
+}
+
+const UNCHANGED: ModeChange = ModeChange { from: Mode::Observe, to: Mode::Observe };
 
 fn mode_of(config: &Config, team: &TeamName) -> Mode {
     config.teams.get(team).and_then(|team| team.mode).unwrap_or(config.mode)
 }
 
 /// A line and its rank.
-fn line(whom: &str, (from, to): (Mode, Mode), keys: &[&str]) -> Option<(u8, String)> {
-    let (rank, effect) = match (from, to) {
+fn line(whom: &str, modes: ModeChange, keys: &[&str]) -> Option<(u8, String)> {
+    let (rank, effect) = match (modes.from, modes.to) {
         (Mode::Observe, Mode::Enforce) => (0, "observe -> enforce: Curfew acts on what it only observed"),
         (Mode::Enforce, Mode::Observe) => {
             (1, "enforce -> observe: Curfew no longer acts, but for scheduled actions of owners")

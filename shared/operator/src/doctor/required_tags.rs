@@ -24,10 +24,10 @@ pub fn check(instances: &[Instance], config: &Config) -> Vec<DoctorFinding> {
             }
         }
     }
-    carriers.iter().map(|((required, key), ids)| finding((required, key), ids, instances.len(), &config.tags)).collect()
+    carriers.iter().map(|((required, key), ids)| finding(required, key, ids, instances.len(), &config.tags)).collect()
 }
 
-fn finding((required, key): (&str, &str), ids: &[&ResourceId], instance_count: usize, tags: &TagKeys) -> DoctorFinding {
+fn finding(required: &str, key: &str, ids: &[&ResourceId], instance_count: usize, tags: &TagKeys) -> DoctorFinding {
     let named: Vec<&str> = ids.iter().take(NAMED_MAX).map(|id| id.as_str()).collect();
     let more = ids.len().saturating_sub(NAMED_MAX);
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
