@@ -154,7 +154,7 @@ impl MonthReport {
         let unfinished: BTreeSet<String> =
             facts.jobs.iter().filter(|job| !job.over).map(|job| job.job.to_string()).collect();
         let is_over = facts.now >= month.to;
-        let teams = team_rows(facts, &spend, (&savings, &waste), by_team, is_over);
+        let teams = team_rows(facts, &spend, &savings, &waste, by_team, is_over);
         let account_budget = facts.budgets.get(&BudgetHolder::Account);
         let headline = Headline {
             budget: account_budget.and_then(|budget| budget.budget_usd),
@@ -260,7 +260,8 @@ fn split_footprints(facts: &MonthFacts, span: TimeSpan) -> (BTreeMap<String, Foo
 fn team_rows(
     facts: &MonthFacts,
     spend: &MonthSpend,
-    (savings, waste): (&[SavingRow], &[WasteRow]),
+    savings: &[SavingRow],
+    waste: &[WasteRow],
     footprints: BTreeMap<String, Footprint>,
     is_over: bool,
 ) -> Vec<TeamRow> {
