@@ -22,7 +22,7 @@ use model::mode::Mode;
 use model::money::{Amount, Rate};
 use serde::{Deserialize, Serialize};
 
-pub use books::{BudgetBooks, BudgetLimit, HOLDERS_MAX, needed_by_the_reaper};
+pub use books::{BudgetBooks, BudgetLimit, BudgetTerms, HOLDERS_MAX, needed_by_the_reaper};
 pub use fingerprint::{SPENT_PERCENT, budget_fingerprint, resource_of};
 pub use forecast::LOOKS_BACK;
 pub use observation_gap::ObservationGap;

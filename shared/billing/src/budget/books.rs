@@ -80,11 +80,25 @@ pub fn needed_by_the_reaper(config: &Config) -> BTreeSet<BudgetHolder> {
     config.teams.keys().cloned().map(BudgetHolder::Team).chain([BudgetHolder::Account]).filter(stops).collect()
 }
 
+/// The configuration of the budgets, and the ceiling of the deployment, which limits what an exceeded budget causes.
+#[derive(Debug, Clone, Copy)]
+pub struct BudgetTerms<'a> {
+    pub config: &'a Config,
+    pub ceiling: Mode,
+}
+
+impl BudgetTerms<'_> {
+    /// Returns the limit of a holder; `None` without a budget.
+    #[must_use]
+    pub fn limit(self, holder: &BudgetHolder) -> Option<BudgetLimit> {
+        BudgetLimit::from_config(holder, self.config, self.ceiling)
+    }
+}
+
 /// Facts of one beat from which all budget documents are computed.
 #[derive(Debug)]
 pub struct BudgetBooks<'a> {
-    config: &'a Config,
-    ceiling: Mode,
+    terms: BudgetTerms<'a>,
     period: BudgetMonth,
     now: Timestamp,
     ledger_began: Timestamp,
@@ -98,18 +112,18 @@ impl<'a> BudgetBooks<'a> {
     /// The books of the month of `now`; `earlier` are the documents of the previous month, whose reservations may continue.
     #[must_use]
     pub fn new(
-        (config, ceiling): (&'a Config, Mode),
+        terms: BudgetTerms<'a>,
         spends: &'a LedgerSpends,
         earlier: &'a BTreeMap<BudgetHolder, Budget>,
         now: Timestamp,
     ) -> Self {
-        Self::for_month((config, ceiling), spends, earlier, BudgetMonth::containing(now, config), now)
+        Self::for_month(terms, spends, earlier, BudgetMonth::containing(now, terms.config), now)
     }
 
     /// The books of a month that is over, as they stood at its end; `spends` are of that month.
     #[must_use]
     pub fn closing(
-        terms: (&'a Config, Mode),
+        terms: BudgetTerms<'a>,
         spends: &'a LedgerSpends,
         nothing: &'a BTreeMap<BudgetHolder, Budget>,
         period: BudgetMonth,
@@ -119,7 +133,7 @@ impl<'a> BudgetBooks<'a> {
     }
 
     fn for_month(
-        (config, ceiling): (&'a Config, Mode),
+        terms: BudgetTerms<'a>,
         spends: &'a LedgerSpends,
         earlier: &'a BTreeMap<BudgetHolder, Budget>,
         period: BudgetMonth,
@@ -128,14 +142,14 @@ impl<'a> BudgetBooks<'a> {
         let (current, before) = (by_holder(&spends.current), by_holder(&spends.before));
         let ledger_began = spends.ledger_began.unwrap_or(now);
         let observation_gaps = ObservationGap::from_blind_spans(&spends.blind, ledger_began);
-        Self { config, ceiling, period, now, ledger_began, observation_gaps, current, before, earlier }
+        Self { terms, period, now, ledger_began, observation_gaps, current, before, earlier }
     }
 
     /// The holders of documents: the account, and every team that has a section, spend, or a reservation; of those without a budget as many as fit
     /// beside the others, [`HOLDERS_MAX`] in all.
     #[must_use]
     pub fn holders(&self, stored: &BTreeMap<BudgetHolder, Budget>) -> BTreeSet<BudgetHolder> {
-        let has_budget = |holder: &BudgetHolder| BudgetLimit::from_config(holder, self.config, self.ceiling).is_some();
+        let has_budget = |holder: &BudgetHolder| self.terms.limit(holder).is_some();
         let ranked = self.ranked(stored).into_iter().enumerate();
         ranked.filter(|(place, holder)| *place < HOLDERS_MAX || has_budget(holder)).map(|(_, holder)| holder).collect()
     }
@@ -148,7 +162,7 @@ impl<'a> BudgetBooks<'a> {
 
     /// Returns all holders in order: the account, holders of budgets, holders of reservations, the highest spend.
     fn ranked(&self, stored: &BTreeMap<BudgetHolder, Budget>) -> Vec<BudgetHolder> {
-        let configured = self.config.teams.keys().cloned().map(BudgetHolder::Team);
+        let configured = self.terms.config.teams.keys().cloned().map(BudgetHolder::Team);
         let reserving = self
             .earlier
             .iter()
@@ -158,7 +172,7 @@ impl<'a> BudgetBooks<'a> {
         let all: BTreeSet<BudgetHolder> = configured.chain(known).chain([BudgetHolder::Account]).collect();
         let mut ranked: Vec<BudgetHolder> = all.into_iter().collect();
         ranked.sort_by_cached_key(|holder| {
-            let has_budget = BudgetLimit::from_config(holder, self.config, self.ceiling).is_some();
+            let has_budget = self.terms.limit(holder).is_some();
             let reserves = stored.get(holder).is_some_and(|budget| !budget.reservations.is_empty());
             std::cmp::Reverse((*holder == BudgetHolder::Account, has_budget, reserves, spent(self.spends(holder))))
         });
@@ -185,7 +199,7 @@ impl<'a> BudgetBooks<'a> {
             return stored.clone();
         }
         let spends = self.spends(holder);
-        let limit = BudgetLimit::from_config(holder, self.config, self.ceiling);
+        let limit = self.terms.limit(holder);
         let spent_usd = spent(spends);
         let lately = spends.iter().chain(self.previous_spends(holder)).map(|one| one.lately).sum();
         let (forecast_usd, forecast_method) =

@@ -11,12 +11,10 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use model::config::Config;
 use model::id::ResourceId;
-use model::mode::Mode;
 use model::money::Amount;
 
-use super::{Budget, BudgetHolder, BudgetLimit, BudgetMonth, BudgetReservation, STALE_AFTER};
+use super::{Budget, BudgetHolder, BudgetLimit, BudgetMonth, BudgetReservation, BudgetTerms, STALE_AFTER};
 
 /// Reservation that a job requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,14 +65,14 @@ pub fn reserve(
     document: &mut Budget,
     holder: &BudgetHolder,
     wanted: &ReservationRequest,
-    (config, ceiling): (&Config, Mode),
+    terms: BudgetTerms<'_>,
     now: Timestamp,
 ) -> Result<ReservationOutcome, ReservationRefusal> {
     if document.reservations.get(&wanted.job).is_some_and(|there| there.number > wanted.number) {
         return Err(ReservationRefusal::Overtaken);
     }
-    let month = BudgetMonth::containing(now, config).month;
-    let limit = BudgetLimit::from_config(holder, config, ceiling);
+    let month = BudgetMonth::containing(now, terms.config).month;
+    let limit = terms.limit(holder);
     let objection = limit.and_then(|limit| objection(document, holder, wanted, &limit, &month, now).err());
     if let (Some(limit), Some(objection)) = (limit, &objection)
         && limit.holds_launches()
@@ -108,7 +106,7 @@ pub fn launched(document: &mut Budget, job: &str, instance: ResourceId) -> bool 
 /// Gives back what a job has reserved, up to the reservation of this number; whether there was anything. Where an instance was launched by
 /// it, the most that the job can have `cost` stays until the first beat after this: until then its last spend is unknown. It is released in
 /// the month before first, then in this one: in the other order a beat in between would carry it over again.
-pub fn release(document: &mut Budget, (job, number): (&str, u32), cost: Amount, now: Timestamp) -> bool {
+pub fn release(document: &mut Budget, job: &str, number: u32, cost: Amount, now: Timestamp) -> bool {
     let reservation = document.reservations.get_mut(job).filter(|reservation| reservation.number <= number);
     let Some(reservation) = reservation else { return false };
     if reservation.instances.is_empty() {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use billing::budget::{Budget, BudgetBooks, BudgetHolder, BudgetMonth, STALE_AFTER};
+use billing::budget::{Budget, BudgetBooks, BudgetHolder, BudgetMonth, BudgetTerms, STALE_AFTER};
 use futures::{StreamExt, stream};
 use model::observation::Gap;
 use ports::BudgetCloud;
@@ -31,7 +31,8 @@ pub(super) async fn closed(
         return (BTreeMap::new(), Vec::new());
     };
     let nothing = BTreeMap::new();
-    let books = BudgetBooks::closing((&policy.config, policy.ceiling), spends, &nothing, period.clone());
+    let terms = BudgetTerms { config: &policy.config, ceiling: policy.ceiling };
+    let books = BudgetBooks::closing(terms, spends, &nothing, period.clone());
     let open = stored.into_iter().filter(|(_, one)| one.value.is_open(period.to));
     let writes = stream::iter(open).map(|(holder, one)| renew(run, &books, &months.previous, holder, one));
     let (mut closed, mut gaps) = (BTreeMap::new(), Vec::new());

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 
-use billing::budget::{Budget, BudgetBooks, BudgetHolder, HOLDERS_MAX, LOOKS_BACK, LedgerSpends, ReservationTimes};
+use billing::budget::{
+    Budget, BudgetBooks, BudgetHolder, BudgetTerms, HOLDERS_MAX, LOOKS_BACK, LedgerSpends, ReservationTimes,
+};
 use billing::ledger::CalendarMonth;
 use futures::{StreamExt, stream};
 use jiff::SignedDuration;
@@ -48,7 +50,8 @@ impl LoadedBudgets {
         months: &BudgetMonths,
     ) -> Self {
         let (spends, nothing) = (LedgerSpends::default(), BTreeMap::new());
-        let books = BudgetBooks::new((&policy.config, policy.ceiling), &spends, &nothing, run.now);
+        let terms = BudgetTerms { config: &policy.config, ceiling: policy.ceiling };
+        let books = BudgetBooks::new(terms, &spends, &nothing, run.now);
         Self::read(run, books.holders(&nothing), months).await
     }
 
@@ -98,7 +101,7 @@ pub(super) async fn renewed(
     documents: LoadedBudgets,
 ) -> (UpdatedBudgets, Vec<Gap>) {
     let LedgerSummary { spends, is_whole, is_before_whole, .. } = ledgers;
-    let terms = (&policy.config, policy.ceiling);
+    let terms = BudgetTerms { config: &policy.config, ceiling: policy.ceiling };
     let (holders, left_out) = {
         let nothing = BTreeMap::new();
         let books = BudgetBooks::new(terms, spends, &nothing, run.now);

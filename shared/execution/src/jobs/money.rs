@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use billing::budget::{
-    Budget, BudgetHolder, BudgetMonth, ReservationOutcome, ReservationRefusal, ReservationRequest, launched, release,
-    reserve,
+    Budget, BudgetHolder, BudgetMonth, BudgetTerms, ReservationOutcome, ReservationRefusal, ReservationRequest,
+    launched, release, reserve,
 };
 use jiff::{SignedDuration, Timestamp};
 use jobs::{Job, JobId, ReserveResult, is_sweep};
@@ -76,7 +76,7 @@ impl JobsRun<'_> {
         let _exclusive = self.budgets.lock().await;
         let now = self.now();
         let month = BudgetMonth::containing(now, self.config).month;
-        let terms = (self.config, self.run.mode);
+        let terms = BudgetTerms { config: self.config, ceiling: self.run.mode };
         for holder in holders(&job.job.team) {
             let change = |document: &mut Budget| reserve(document, &holder, wanted, terms, now);
             let refused = match self.run.store.update_budget(&holder, &month, change).await {
@@ -91,7 +91,7 @@ impl JobsRun<'_> {
             // That of the previous month first: a beat would carry it over again. What is not given back now, its state still owes.
             if holder == BudgetHolder::Account {
                 let team = [BudgetHolder::Team(job.job.team.clone())];
-                let back = |document: &mut Budget| release(document, (&wanted.job, wanted.number), cost_max(job), now);
+                let back = |document: &mut Budget| release(document, &wanted.job, wanted.number, cost_max(job), now);
                 if let Err(error) = self.change(&team, &months(job.submitted_at, self.config, now), back).await {
                     self.gap(error.gap(self.run.cloud.home()));
                 }
@@ -112,7 +112,7 @@ impl JobsRun<'_> {
     pub(super) async fn release(&self, job: &Job, number: u32) -> Result<(), StoreError> {
         let _exclusive = self.budgets.lock().await;
         let (name, cost, now) = (job.job.to_string(), cost_max(job), self.now());
-        let back = |document: &mut Budget| release(document, (&name, number), cost, now);
+        let back = |document: &mut Budget| release(document, &name, number, cost, now);
         self.change(&holders(&job.job.team), &months(job.submitted_at, self.config, now), back).await
     }
 
@@ -150,7 +150,7 @@ impl JobsRun<'_> {
                 tracing::warn!(job = %job, "money was reserved for it, and its state has none; it was given back");
                 let _exclusive = self.budgets.lock().await;
                 let (name, now) = (job.to_string(), self.now());
-                let back = |document: &mut Budget| release(document, (&name, number), Amount::ZERO, now);
+                let back = |document: &mut Budget| release(document, &name, number, Amount::ZERO, now);
                 self.change(&holders(&job.team), &months(Timestamp::MIN, self.config, now), back).await
             };
             if let Err(error) = Box::pin(released).await {

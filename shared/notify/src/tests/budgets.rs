@@ -1,7 +1,7 @@
 //! Messages about budgets.
 
 use super::*;
-use billing::budget::{Budget, BudgetBooks, LedgerSpends};
+use billing::budget::{Budget, BudgetBooks, BudgetTerms, LedgerSpends};
 use model::config::Config;
 use model::money::Amount;
 use reaping::budgets::decide as decide_budgets;
@@ -12,8 +12,8 @@ pub(super) fn beat(section: &str, over_budget: &str, spent: f64, mode: Mode) -> 
     let config = Config::read(&text).unwrap();
     let holder = if section == "account" { BudgetHolder::Account } else { BudgetHolder::Team("vision".into()) };
     let (no_spends, earlier) = (LedgerSpends::default(), BTreeMap::new());
-    let document =
-        BudgetBooks::new((&config, mode), &no_spends, &earlier, time(NOW)).budget_of(&holder, &Budget::default());
+    let document = BudgetBooks::new(BudgetTerms { config: &config, ceiling: mode }, &no_spends, &earlier, time(NOW))
+        .budget_of(&holder, &Budget::default());
     let spent_usd = Amount::from_usd(spent);
     let verdict = BudgetLimit::from_config(&holder, &config, mode).unwrap().verdict(spent_usd);
     let documents = BTreeMap::from([(holder, Budget { spent_usd, verdict, ..document })]);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use billing::budget::overview::BudgetOverview;
 use billing::budget::{
-    Budget, BudgetBooks, BudgetHolder, BudgetMonth, LedgerSpends, ReservationRequest, explain, reserve,
+    Budget, BudgetBooks, BudgetHolder, BudgetMonth, BudgetTerms, LedgerSpends, ReservationRequest, explain, reserve,
 };
 use billing::ledger::{CalendarMonth, FoldLimits, InspectedInstance, Ledger, RegionObservation};
 use jiff::{SignedDuration, Timestamp};
@@ -98,7 +98,7 @@ proptest! {
             let ledger: Ledger = serde_json::from_value(written).unwrap();
             let spends = LedgerSpends::from_ledgers(&[ledger], &[], &stored, now);
             let nothing = BTreeMap::new();
-            BudgetBooks::new((&config, Mode::Enforce), &spends, &nothing, now).documents(&stored)
+            BudgetBooks::new(BudgetTerms { config: &config, ceiling: Mode::Enforce }, &spends, &nothing, now).documents(&stored)
         };
         let (with, without) = (budgets(&[&stranger, &sound]), budgets(&[&sound]));
         let sound_budget = BudgetHolder::Team("sound".into());
@@ -114,7 +114,7 @@ proptest! {
             for (holder, budget) in documents.iter().filter(|(holder, _)| is_strangers(holder)) {
                 let _ = explain::describe_budget(holder, budget, 100);
                 let wanted = ReservationRequest { job: "vision/y".to_owned(), usd: Amount::from_usd(1e300), until: launched_at, number: 1 };
-                let _ = reserve(&mut budget.clone(), holder, &wanted, (&config, Mode::Enforce), now);
+                let _ = reserve(&mut budget.clone(), holder, &wanted, BudgetTerms { config: &config, ceiling: Mode::Enforce }, now);
             }
         }
     }

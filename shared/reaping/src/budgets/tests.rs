@@ -71,9 +71,13 @@ fn spends(current: Vec<Spend>) -> LedgerSpends {
     LedgerSpends { current, ledger_began: Some("2026-10-01T00:00:00Z".parse().unwrap()), ..LedgerSpends::default() }
 }
 
+fn enforced(config: &Config) -> BudgetTerms<'_> {
+    BudgetTerms { config, ceiling: Mode::Enforce }
+}
+
 fn documents_at(spends: &LedgerSpends, config: &str, now: Timestamp) -> BTreeMap<BudgetHolder, Budget> {
     let (config, earlier) = (Config::read(config).unwrap(), BTreeMap::new());
-    BudgetBooks::new((&config, Mode::Enforce), spends, &earlier, now).documents(&BTreeMap::new())
+    BudgetBooks::new(enforced(&config), spends, &earlier, now).documents(&BTreeMap::new())
 }
 
 fn vision_budget(vision_spends: Vec<Spend>, config: &str) -> Budget {
@@ -264,8 +268,7 @@ fn a_beat_that_comes_late_writes_nothing_over_a_later_one() {
     let later = vision_budget(vec![spend("i-1", 50.0)], HOLDS);
     let config = Config::read(HOLDS).unwrap();
     let (spends, earlier) = (spends(vec![spend("i-1", 40.0)]), BTreeMap::new());
-    let budget_at =
-        |now| BudgetBooks::new((&config, Mode::Enforce), &spends, &earlier, now).budget_of(&vision(), &later);
+    let budget_at = |now| BudgetBooks::new(enforced(&config), &spends, &earlier, now).budget_of(&vision(), &later);
     assert_eq!(budget_at(now() - SignedDuration::from_mins(15)), later);
     assert_eq!(budget_at(now() + SignedDuration::from_mins(15)).spent_usd, usd(40.0));
 }
@@ -303,7 +306,7 @@ fn however_many_have_a_budget_none_goes_without_a_document() {
         let config = Config::read(&config).unwrap();
         let (no_documents, dearest) = (BTreeMap::new(), format!("team-{:04}", with_budget + without - 1));
         let spends = spends(vec![Spend { team: Some(dearest.as_str().into()), ..spend("i-1", 5.0) }]);
-        let books = BudgetBooks::new((&config, Mode::Enforce), &spends, &no_documents, now());
+        let books = BudgetBooks::new(enforced(&config), &spends, &no_documents, now());
         let holders = books.holders(&no_documents);
         assert_eq!((holders.len(), books.left_out(&no_documents)), expect, "{with_budget} {without}");
         assert!(holders.contains(&BudgetHolder::Account));

@@ -1,6 +1,8 @@
 //! Jobs reserve, are launched, end, and are released.
 
-use billing::budget::{BudgetHolder, BudgetLimit, ReservationRefusal, ReservationRequest, launched, release, reserve};
+use billing::budget::{
+    BudgetHolder, BudgetLimit, BudgetTerms, ReservationRefusal, ReservationRequest, launched, release, reserve,
+};
 use model::mode::Mode;
 use model::money::{Amount, Rate};
 
@@ -43,7 +45,13 @@ impl QuarterWorld {
         for (nth, holder) in holders.iter().enumerate() {
             let reserved = loop {
                 let (version, mut document) = self.read(&month, holder);
-                let reserved = reserve(&mut document, holder, &wanted, (&self.config, Mode::Enforce), stamp(now));
+                let reserved = reserve(
+                    &mut document,
+                    holder,
+                    &wanted,
+                    BudgetTerms { config: &self.config, ceiling: Mode::Enforce },
+                    stamp(now),
+                );
                 if reserved.is_err() || self.write(&month, holder, version, &document) {
                     break reserved;
                 }
@@ -57,7 +65,7 @@ impl QuarterWorld {
                 }
                 for holder in &holders[..nth] {
                     let (version, mut document) = self.read(&month, holder);
-                    assert!(release(&mut document, (&job.name, 1), usd, stamp(now)));
+                    assert!(release(&mut document, &job.name, 1, usd, stamp(now)));
                     assert!(self.write(&month, holder, version, &document));
                 }
                 return;
@@ -106,7 +114,7 @@ impl QuarterWorld {
             for month in [self.month(now).previous(), self.month(now)] {
                 for holder in [BudgetHolder::Team(TEAMS[job.team].into()), BudgetHolder::Account] {
                     let (version, mut document) = self.read(&month, &holder);
-                    if release(&mut document, (&job.name, 1), cost, stamp(now)) {
+                    if release(&mut document, &job.name, 1, cost, stamp(now)) {
                         assert!(self.write(&month, &holder, version, &document));
                     }
                 }

@@ -17,7 +17,7 @@ fn reserved(
     config: &str,
     at: Timestamp,
 ) -> Result<ReservationOutcome, ReservationRefusal> {
-    reserve(document, &vision(), &wanted(want), (&Config::read(config).unwrap(), Mode::Enforce), at)
+    reserve(document, &vision(), &wanted(want), enforced(&Config::read(config).unwrap()), at)
 }
 
 #[test]
@@ -32,16 +32,16 @@ fn a_job_is_launched_where_its_worst_case_fits() {
     assert_eq!(reserved(&mut document, 900.0, HOLDS, now()), Ok(ReservationOutcome::Fits));
     let other = ReservationRequest { job: "vision/other-2".to_owned(), ..wanted(100.01) };
     let config = Config::read(HOLDS).unwrap();
-    assert!(reserve(&mut document, &vision(), &other, (&config, Mode::Enforce), now()).is_err());
+    assert!(reserve(&mut document, &vision(), &other, enforced(&config), now()).is_err());
     // One of before comes late, and so does its end.
     let late = ReservationRequest { number: 0, ..wanted(1.0) };
-    let overtaken = reserve(&mut document, &vision(), &late, (&config, Mode::Enforce), now());
+    let overtaken = reserve(&mut document, &vision(), &late, enforced(&config), now());
     assert_eq!(overtaken, Err(ReservationRefusal::Overtaken));
-    let mut releases = |number: u32| release(&mut document, ("vision/llama-1", number), usd(100.0), now());
+    let mut releases = |number: u32| release(&mut document, "vision/llama-1", number, usd(100.0), now());
     // Nothing was launched by it, so nothing of it stays.
     assert!(!releases(0) && releases(1) && !releases(1));
     assert_eq!((document.reserved_usd, document.remaining_usd), (Amount::ZERO, Some(usd(1_000.0))));
-    assert!(reserve(&mut document, &vision(), &other, (&config, Mode::Enforce), now()).is_ok());
+    assert!(reserve(&mut document, &vision(), &other, enforced(&config), now()).is_ok());
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn a_reservation_shrinks_by_what_its_job_spends_and_ends_with_it() {
     let other_job = job_spend("i-2", "vision/other", since, 5.0);
     let spends = spends(vec![job_spend("i-1", "vision/llama-1", since, 29.0), volume, copied, other_job]);
     let earlier = BTreeMap::new();
-    let at = |now| BudgetBooks::new((&config, Mode::Enforce), &spends, &earlier, now).budget_of(&vision(), &stored);
+    let at = |now| BudgetBooks::new(enforced(&config), &spends, &earlier, now).budget_of(&vision(), &stored);
     let budget = at(now());
     // A copied tag of the job does not count.
     assert_eq!((budget.spent_usd, budget.reserved_usd), (usd(39.0), usd(70.0)));
@@ -106,13 +106,13 @@ fn a_reservation_shrinks_by_what_its_job_spends_and_ends_with_it() {
     assert!(at(now() + SignedDuration::from_secs(1)).reservations.is_empty());
     // Its end is known to the beat after it alone.
     let mut ended = budget;
-    assert!(release(&mut ended, ("vision/llama-1", 1), usd(31.0), now()));
+    assert!(release(&mut ended, "vision/llama-1", 1, usd(31.0), now()));
     assert_eq!((ended.reserved_usd, ended.remaining_usd), (usd(1.0), Some(usd(4_960.0))));
     // A run that knows a smaller spend releases it once more.
-    assert!(release(&mut ended, ("vision/llama-1", 1), usd(200.0), now() + SignedDuration::from_secs(9)));
+    assert!(release(&mut ended, "vision/llama-1", 1, usd(200.0), now() + SignedDuration::from_secs(9)));
     assert_eq!((ended.reserved_usd, ended.reservations["vision/llama-1"].ended), (usd(1.0), Some(now())));
-    assert!(!release(&mut ended, ("vision/other", 1), usd(1.0), now()));
-    let books = |now| BudgetBooks::new((&config, Mode::Enforce), &spends, &earlier, now);
+    assert!(!release(&mut ended, "vision/other", 1, usd(1.0), now()));
+    let books = |now| BudgetBooks::new(enforced(&config), &spends, &earlier, now);
     assert_eq!(books(now()).budget_of(&vision(), &ended).reservations.len(), 1);
     assert!(books(now() + SignedDuration::from_secs(1)).budget_of(&vision(), &ended).reservations.is_empty());
 }
@@ -146,7 +146,7 @@ fn what_is_reserved_is_not_spent_and_a_beat_keeps_it() {
     let spends = spends(vec![spend("i-1", 4_000.0)]);
     // The month before has the same job, as it stood there.
     let earlier = BTreeMap::from([(vision(), document("2026-10", reservation_with(7.0)))]);
-    let budget = BudgetBooks::new((&config, Mode::Enforce), &spends, &earlier, now())
+    let budget = BudgetBooks::new(enforced(&config), &spends, &earlier, now())
         .budget_of(&vision(), &document("2026-11", reservation_with(3_000.0)));
     assert_eq!(
         (budget.verdict, budget.spent_usd, budget.reserved_usd),
@@ -168,7 +168,7 @@ fn a_reservation_goes_on_into_the_next_month_with_what_is_left_of_it() {
         ..spends(vec![job_spend("i-1", "vision/llama-1", since, 3.0), copied])
     };
     let earlier = BTreeMap::from([(vision(), november)]);
-    let books = BudgetBooks::new((&config, Mode::Enforce), &spends, &earlier, december);
+    let books = BudgetBooks::new(enforced(&config), &spends, &earlier, december);
     let document = books.documents(&BTreeMap::new()).remove(&vision()).unwrap();
     assert_eq!((document.spent_usd, document.reserved_usd), (usd(5.0), usd(57.0)));
     // Once more, and nothing changes.

@@ -16,13 +16,12 @@ fn closed(known: f64, spent: f64, memory: &NotificationLogs) -> (Budget, Plan) {
     let config = Config::read(HOLDS).unwrap();
     let no_documents = BTreeMap::new();
     let at_last = spends(vec![spend("i-1", known)]);
-    let last = BudgetBooks::new((&config, Mode::Enforce), &at_last, &no_documents, moment("2026-11-30T23:50:00Z"));
+    let last = BudgetBooks::new(enforced(&config), &at_last, &no_documents, moment("2026-11-30T23:50:00Z"));
     let open = last.budget_of(&vision(), &Budget::default());
     assert!(open.is_open(moment(END)));
     let spends = spends(vec![Spend { seen_until: moment(END), ..spend("i-1", spent) }]);
     let period = BudgetMonth::named("2026-11", &config).unwrap();
-    let budget =
-        BudgetBooks::closing((&config, Mode::Enforce), &spends, &no_documents, period).budget_of(&vision(), &open);
+    let budget = BudgetBooks::closing(enforced(&config), &spends, &no_documents, period).budget_of(&vision(), &open);
     let december = documents_at(&LedgerSpends::default(), HOLDS, moment(AFTER));
     let plan = decided(&december, HOLDS, memory);
     assert_eq!((plan.steps.len(), plan.skipped.len()), (0, 2));
@@ -85,14 +84,14 @@ fn what_was_reserved_is_taken_over_once() {
     let earlier = BTreeMap::from([(vision(), Budget { reservations, ..Budget::default() })]);
     let spends = spends(vec![]);
     let takes_over = |now: &str, stored: &Budget| {
-        BudgetBooks::new((&config, Mode::Enforce), &spends, &earlier, moment(now)).takes_over(&vision(), stored)
+        BudgetBooks::new(enforced(&config), &spends, &earlier, moment(now)).takes_over(&vision(), stored)
     };
     assert!(takes_over(AFTER, &Budget::default()));
-    let taken = BudgetBooks::new((&config, Mode::Enforce), &spends, &earlier, moment(AFTER))
-        .budget_of(&vision(), &Budget::default());
+    let taken =
+        BudgetBooks::new(enforced(&config), &spends, &earlier, moment(AFTER)).budget_of(&vision(), &Budget::default());
     assert!(!takes_over(AFTER, &taken), "it has it by now");
     assert!(!takes_over("2026-12-02T00:00:01Z", &Budget::default()), "it is over");
-    let december = BudgetBooks::new((&config, Mode::Enforce), &spends, &earlier, moment(AFTER));
+    let december = BudgetBooks::new(enforced(&config), &spends, &earlier, moment(AFTER));
     assert!(!december.takes_over(&BudgetHolder::Account, &Budget::default()), "it is another's");
 }
 
