@@ -12,7 +12,7 @@ use model::mode::Mode;
 use model::notification_log::{NotificationKey, ResourceRecord, would_fingerprint};
 use model::refusal::{Refusal, RefusalReason};
 use model::rule::{ResourceAction, Rule};
-use plan::{AnnouncedActions, Announcement, Evidence, NotifyOnlyReason, ResourceMemory, Step};
+use plan::{AnnouncedActions, Announcement, Evidence, NotifyOnlyReason, ResourceMemory, SkipReason, Step};
 
 use crate::engine::ResourceFacts;
 use crate::policy::{DueAction, Verdict, Violation};
@@ -24,6 +24,20 @@ pub(crate) struct RuleTrack {
     /// Earlier announcements of these rules that still bind.
     pub(crate) announced_before: AnnouncedActions,
     pub(crate) settled: SettledVerdicts,
+}
+
+impl RuleTrack {
+    /// The reason why no action is due for a rule of these tracks; `None` where no rule is violated and nothing is announced.
+    pub(crate) fn skip_reason(tracks: &[Self]) -> Option<SkipReason> {
+        let any = |condition: fn(&SettledVerdicts) -> bool| tracks.iter().any(|track| condition(&track.settled));
+        if any(|settled| !settled.refused_rules.is_empty()) {
+            Some(SkipReason::Refused)
+        } else if any(|settled| !settled.entries.is_empty()) {
+            Some(SkipReason::Marked)
+        } else {
+            any(|settled| !settled.notify_only.is_empty()).then_some(SkipReason::Notified)
+        }
+    }
 }
 
 /// A resource, as far as announcements go.

@@ -7,11 +7,14 @@ use model::curfew_tags::{CurfewTags, PROTECTED, UnreadableTag, explain_unreadabl
 use model::fault::Bug;
 use model::id::{Region, ResourceId};
 use model::instance::Tags;
+use model::mode::Mode;
 use model::notification_log::{NotificationKey, NotificationLog, ResourceRecord};
 use model::observation::Gap;
 use model::ownership::{owner_of, team_of, value_of};
+use model::rule::Rule;
 use plan::{OwnerFinding, Plan, ResourceMemory, SkipReason, Skipped, Step, Target};
 
+use crate::announcements::start_keys;
 use crate::policy::{Policy, UNREADABLE};
 
 /// The facts that the engine reads about a resource of any kind.
@@ -110,6 +113,26 @@ pub(crate) trait ResourceCase<'a>: Copy {
         let topic = NotificationKey::named(topic);
         let skipped = self.skip(reason, vec![topic.clone()]);
         Skipped { finding: Some(OwnerFinding { topic, what, text }), ..skipped }
+    }
+
+    /// The start of a stopped resource, whose hours began then.
+    fn start(self, step: Step, began: Timestamp) -> PlanDecision {
+        let ResourceFacts { id, log, .. } = self.facts();
+        let already_notified = step.mode == Mode::Observe
+            && log.was_notified(id, &NotificationKey::would(Rule::Hours), &began.to_string());
+        Step { deadline: Some(began), already_notified, memory: self.unjudged(start_keys()), ..step }.into()
+    }
+
+    /// `true` if Curfew has started it for the hours that began then.
+    fn was_started_for(self, began: Timestamp) -> bool {
+        let ResourceFacts { id, log, .. } = self.facts();
+        log.was_notified(id, &NotificationKey::started(), &began.to_string())
+    }
+
+    /// `true` if its owner was notified of a violation that may still hold.
+    fn was_notified_of(self, rule: Rule) -> bool {
+        let ResourceFacts { id, log, .. } = self.facts();
+        log.notification(id, &NotificationKey::rule(rule)).is_some()
     }
 }
 

@@ -215,13 +215,8 @@ impl<'a> InstanceCase<'a> {
         if let Some(finding) = self.failed_start(began) {
             return Skipped { finding: Some(finding), ..self.skip(SkipReason::Refused, start_keys()) }.into();
         }
-        let mode = self.mode(curfew_tags, Rule::Hours);
-        let evidence = hours::evidence_of_start(curfew_tags, began);
-        let already_notified = mode == Mode::Observe
-            && self.log.was_notified(&self.instance.id, &NotificationKey::would(Rule::Hours), &began.to_string());
-        let resource_memory = self.unjudged(start_keys());
-        let step = self.step(mode, InstanceAction::Start, evidence);
-        Step { deadline: Some(began), already_notified, memory: resource_memory, ..step }.into()
+        let (mode, evidence) = (self.mode(curfew_tags, Rule::Hours), hours::evidence_of_start(curfew_tags, began));
+        self.start(self.step(mode, InstanceAction::Start, evidence), began)
     }
 
     /// The start that Curfew requested for these hours within a day, and that fails again until a person lifts the reason.
@@ -239,10 +234,9 @@ impl<'a> InstanceCase<'a> {
         Some(OwnerFinding { topic: NotificationKey::named(START_FAILED), what: requested.to_string(), text })
     }
 
-    /// Curfew has started it for these hours without a failure, and it is stopped: somebody stopped it.
+    /// `true` if a stopped instance was started for these hours without a failure: somebody stopped it.
     fn was_stopped_again(self, began: Timestamp) -> bool {
-        self.log.was_notified(&self.instance.id, &NotificationKey::started(), &began.to_string())
-            && self.instance.last_start_failed().is_none()
+        self.was_started_for(began) && self.instance.last_start_failed().is_none()
     }
 
     fn step(self, mode: Mode, action: InstanceAction, evidence: Evidence) -> Step {

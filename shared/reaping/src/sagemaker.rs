@@ -148,26 +148,17 @@ impl<'a> SageMakerCase<'a> {
     fn decide_stopped(self, curfew_tags: &CurfewTags) -> PlanDecision {
         let stopped = standing_stop(self.resource, self.carried_out());
         let began = stopped.and_then(|stopped| start_of_stopped(self.resource.since(), curfew_tags, stopped, self.now));
+        // Somebody has stopped it since that start.
         let Some(began) = began.filter(|began| !self.was_started_for(*began)) else {
             return self.skip(SkipReason::NotRunning, start_keys()).into();
         };
-        let mode = self.mode(curfew_tags, Rule::Hours);
-        let evidence = evidence_of_start(curfew_tags, began);
-        let already_notified = mode == Mode::Observe
-            && self.log.was_notified(&self.resource.id, &NotificationKey::would(Rule::Hours), &began.to_string());
-        let step = self.step(mode, SageMakerAction::Start, evidence);
-        let memory = self.unjudged(start_keys());
-        Step { deadline: Some(began), already_notified, memory, ..step }.into()
+        let (mode, evidence) = (self.mode(curfew_tags, Rule::Hours), evidence_of_start(curfew_tags, began));
+        self.start(self.step(mode, SageMakerAction::Start, evidence), began)
     }
 
     /// The stop that Curfew carried out, and that no run has seen undone.
     fn carried_out(self) -> Option<CarriedOut> {
         self.facts().record()?.carried_out.filter(|done| done.action == ResourceAction::Stop)
-    }
-
-    /// Curfew has started it for these hours, and it is stopped: somebody stopped it.
-    fn was_started_for(self, began: Timestamp) -> bool {
-        self.log.was_notified(&self.resource.id, &NotificationKey::started(), &began.to_string())
     }
 
     fn verdicts(self, curfew_tags: &'a CurfewTags) -> Vec<(Rule, Verdict)> {

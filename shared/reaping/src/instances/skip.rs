@@ -46,27 +46,17 @@ impl<'a> InstanceCase<'a> {
 
     /// The skip of a judged instance, with the reason why no action is due.
     pub(super) fn skip_after_judging(self, tracks: &[RuleTrack], resource_memory: ResourceMemory) -> Skipped {
-        let any = |condition: fn(&RuleTrack) -> bool| tracks.iter().any(condition);
-        let reason = if any(|track| !track.settled.refused_rules.is_empty()) {
-            SkipReason::Refused
-        } else if any(|track| !track.settled.entries.is_empty()) {
-            SkipReason::Marked
-        } else if any(|track| !track.settled.notify_only.is_empty()) {
-            SkipReason::Notified
-        } else if matches!(self.ownership(), JobOwnership::Owned(_)) {
-            SkipReason::LiveJob
-        } else if matches!(self.ownership(), JobOwnership::Unknown(_)) {
-            SkipReason::JobUnknown
-        } else {
-            match self.usage {
-                Usage::Busy(_) => SkipReason::Busy,
-                Usage::Idle(_) => SkipReason::Compliant,
-                Usage::Unknown(UnknownUsage::Young) => SkipReason::Young,
-                Usage::Unknown(_) if !self.is_judged_for_idleness() => SkipReason::Compliant,
-                Usage::Unknown(UnknownUsage::NotAsked) if self.was_notified_idle() => SkipReason::Notified,
-                Usage::Unknown(_) => SkipReason::UsageUnknown,
-            }
-        };
+        let reason = RuleTrack::skip_reason(tracks).unwrap_or_else(|| match (self.ownership(), self.usage) {
+            (JobOwnership::Owned(_), _) => SkipReason::LiveJob,
+            (JobOwnership::Unknown(_), _) => SkipReason::JobUnknown,
+            (_, Usage::Busy(_)) => SkipReason::Busy,
+            (_, Usage::Idle(_)) => SkipReason::Compliant,
+            (_, Usage::Unknown(UnknownUsage::Young)) => SkipReason::Young,
+            (_, Usage::Unknown(_)) if !self.is_judged_for_idleness() => SkipReason::Compliant,
+            // The last query comes once a window.
+            (_, Usage::Unknown(UnknownUsage::NotAsked)) if self.was_notified_of(Rule::Idle) => SkipReason::Notified,
+            (_, Usage::Unknown(_)) => SkipReason::UsageUnknown,
+        });
         Skipped {
             finding: self.rejected_claim_finding().or_else(|| self.uninstrumented()),
             ..Skipped::new(self.target(), reason, resource_memory)
@@ -103,11 +93,6 @@ impl<'a> InstanceCase<'a> {
     pub(super) fn rejected_claim_key(self) -> Option<NotificationKey> {
         matches!(self.ownership(), JobOwnership::NotOwned(_) | JobOwnership::Unknown(_))
             .then(|| NotificationKey::named(DISOWNED))
-    }
-
-    /// `true` if it was idle at the last query, which comes once a window.
-    fn was_notified_idle(self) -> bool {
-        self.log.notification(&self.instance.id, &NotificationKey::rule(Rule::Idle)).is_some()
     }
 
     pub(super) fn is_judged_for_idleness(self) -> bool {

@@ -90,29 +90,15 @@ impl SageMakerCase<'_> {
 
     /// The skip of a judged resource, with the reason why no action is due.
     pub(super) fn skip_after_judging(self, tracks: &[RuleTrack], memory: ResourceMemory) -> Skipped {
-        let any = |condition: fn(&RuleTrack) -> bool| tracks.iter().any(condition);
-        let reason = if any(|track| !track.settled.refused_rules.is_empty()) {
-            SkipReason::Refused
-        } else if any(|track| !track.settled.entries.is_empty()) {
-            SkipReason::Marked
-        } else if any(|track| !track.settled.notify_only.is_empty()) {
-            SkipReason::Notified
-        } else {
-            match self.activity {
-                Activity::Active(_) => SkipReason::Busy,
-                Activity::Inactive(_) => SkipReason::Compliant,
-                Activity::Unknown(UnknownActivity::Young) => SkipReason::Young,
-                Activity::Unknown(_) if !self.is_judged_for_idleness() => SkipReason::Compliant,
-                Activity::Unknown(UnknownActivity::NotAsked) if self.was_notified_idle() => SkipReason::Notified,
-                Activity::Unknown(_) => SkipReason::UsageUnknown,
-            }
-        };
+        let reason = RuleTrack::skip_reason(tracks).unwrap_or_else(|| match self.activity {
+            Activity::Active(_) => SkipReason::Busy,
+            Activity::Inactive(_) => SkipReason::Compliant,
+            Activity::Unknown(UnknownActivity::Young) => SkipReason::Young,
+            Activity::Unknown(_) if !self.is_judged_for_idleness() => SkipReason::Compliant,
+            Activity::Unknown(UnknownActivity::NotAsked) if self.was_notified_of(Rule::Idle) => SkipReason::Notified,
+            Activity::Unknown(_) => SkipReason::UsageUnknown,
+        });
         Skipped { finding: self.unmeasured(), ..Skipped::new(self.target(), reason, memory) }
-    }
-
-    /// `true` if it was idle at the last full query.
-    fn was_notified_idle(self) -> bool {
-        self.log.notification(&self.resource.id, &NotificationKey::rule(Rule::Idle)).is_some()
     }
 
     fn is_judged_for_idleness(self) -> bool {

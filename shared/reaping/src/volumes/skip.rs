@@ -1,5 +1,7 @@
 //! Skips of volumes, and the findings that their owners are notified of.
 
+use std::slice;
+
 use billing::price;
 use jiff::Timestamp;
 use model::curfew_tags::CurfewTags;
@@ -42,28 +44,24 @@ impl VolumeCase<'_> {
 
     /// The skip of a judged volume, with the reason why no action is due.
     pub(super) fn skip_after_judging(self, track: &RuleTrack, resource_memory: ResourceMemory) -> Skipped {
-        let observed = track.mode == Mode::Observe;
         let is_young = self.view.now.duration_since(self.since) < self.view.policy.config.volumes.orphaned_after;
         let waits = track.settled.due.is_some();
-        let reason = match self.used {
-            _ if !track.settled.refused_rules.is_empty() => SkipReason::Refused,
-            _ if waits && !observed && self.failed_snapshot().is_some() => SkipReason::SnapshotFailed,
-            _ if waits && !observed => SkipReason::SnapshotPending,
-            _ if !track.settled.entries.is_empty() => SkipReason::Marked,
-            _ if !track.settled.notify_only.is_empty() || self.was_notified() => SkipReason::Notified,
+        let waits_for_snapshot = waits && track.mode == Mode::Enforce;
+        let reason = match (RuleTrack::skip_reason(slice::from_ref(track)), self.used) {
+            (Some(SkipReason::Marked), _) if waits_for_snapshot && self.failed_snapshot().is_some() => {
+                SkipReason::SnapshotFailed
+            }
+            (Some(SkipReason::Marked), _) if waits_for_snapshot => SkipReason::SnapshotPending,
+            (Some(reason), _) => reason,
+            // The last query, which comes once a day, found it orphaned.
+            (None, None) if self.was_notified_of(Rule::Orphaned) => SkipReason::Notified,
             _ if is_young => SkipReason::Young,
-            Some(VolumeUse::UsedAt(_)) => SkipReason::Busy,
-            Some(VolumeUse::None) => SkipReason::Compliant,
-            None => SkipReason::UsageUnknown,
+            (None, Some(VolumeUse::UsedAt(_))) => SkipReason::Busy,
+            (None, Some(VolumeUse::None)) => SkipReason::Compliant,
+            (None, None) => SkipReason::UsageUnknown,
         };
         let finding = self.failed_snapshot().filter(|_| waits);
         Skipped { finding, ..Skipped::new(self.target(), reason, resource_memory) }
-    }
-
-    /// `true` if the last query, which comes once a day, found it orphaned.
-    fn was_notified(self) -> bool {
-        let notification = self.log.notification(&self.volume.id, &NotificationKey::rule(Rule::Orphaned));
-        self.used.is_none() && notification.is_some()
     }
 
     fn on_stopped_instance(self) -> Option<OwnerFinding> {
