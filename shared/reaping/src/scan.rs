@@ -10,12 +10,14 @@ use std::collections::BTreeMap;
 use billing::price;
 use billing::price::Quote;
 use jiff::Timestamp;
+use model::curfew_tags::{CurfewTags, UnreadableTag, explain_unreadable, name_unreadable};
 use model::id::{Region, ResourceId, TeamName};
 use model::money::{Rate, USD_MICROS_PER_CENT};
 use model::observation::{Gap, Observation};
+use plan::Target;
 use serde::Serialize;
 
-use crate::engine::catch_bug;
+use crate::engine::{ResourceCase, ResourceFacts, catch_bug};
 
 pub use crate::instances::scan as instances;
 pub use crate::instances::unjudged;
@@ -23,15 +25,14 @@ pub use crate::sagemaker::scan as sagemaker;
 pub use crate::volumes::scan as volumes;
 
 /// Findings about each of these resources. A bug about one is a gap that names it.
-pub(crate) fn find_in_each<'a, R: 'a>(
-    resources: impl Iterator<Item = &'a R>,
-    place: fn(&R) -> (&Region, &ResourceId),
-    find: impl Fn(&'a R) -> Option<ScanFinding>,
+pub(crate) fn find_in_each<'a, C: ResourceCase<'a>>(
+    cases: impl Iterator<Item = C>,
+    find: fn(C) -> Option<ScanFinding>,
 ) -> Observation<ScanFinding> {
     let mut findings = Observation::default();
-    for resource in resources {
-        let (region, id) = place(resource);
-        match catch_bug(id, || find(resource)) {
+    for case in cases {
+        let ResourceFacts { region, id, .. } = case.facts();
+        match catch_bug(id, || find(case)) {
             Ok(finding) => findings.items.extend(finding),
             Err(bug) => findings.gaps.push(Gap::for_bug(&bug, region, id)),
         }
@@ -69,6 +70,51 @@ pub struct ScanFinding {
     pub created_at: Option<Timestamp>,
     /// The controller that manages it, if there is one.
     pub controller: Option<String>,
+}
+
+/// One thing that is found, its evidence, and the same in a few words.
+pub(crate) struct FoundKind {
+    pub(crate) kind: FindingKind,
+    pub(crate) evidence: String,
+    pub(crate) in_short: String,
+}
+
+impl ScanFinding {
+    /// A finding without price, size, creation and controller; `None` if nothing is found. The note follows the evidence, and
+    /// then unreadable tags: they hide nothing, because a scan changes nothing.
+    pub(crate) fn from_kinds(
+        target: Target,
+        mut found: Vec<FoundKind>,
+        note: Option<(String, String)>,
+        curfew_tags: &Result<CurfewTags, Vec<UnreadableTag>>,
+    ) -> Option<Self> {
+        found.sort_by_key(|one| one.kind);
+        let kinds: Vec<FindingKind> = found.iter().map(|one| one.kind).collect();
+        if kinds.is_empty() {
+            return None;
+        }
+        let unreadable = curfew_tags.as_ref().err();
+        let unreadable = unreadable.map(|unreadable| (explain_unreadable(unreadable), name_unreadable(unreadable)));
+        let found = found.into_iter().map(|FoundKind { evidence, in_short, .. }| (evidence, in_short));
+        let (evidence, in_short): (Vec<String>, Vec<String>) = found.chain(note).chain(unreadable).unzip();
+        let Target { region, resource, team, owner, name, what } = target;
+        Some(Self {
+            region,
+            resource,
+            kinds,
+            team,
+            owner,
+            name,
+            what,
+            price: None,
+            accelerators: 0,
+            size_gib: 0,
+            evidence: evidence.join("; "),
+            in_short: in_short.join("; "),
+            created_at: None,
+            controller: None,
+        })
+    }
 }
 
 /// The kind of a finding.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use model::curfew_tags::{CurfewTags, explain_unreadable, name_unreadable};
+use model::curfew_tags::CurfewTags;
 use model::fault::Bug;
 use model::foreign::controller;
 use model::id::ResourceId;
@@ -13,14 +13,14 @@ use model::observation::Observation;
 use model::rule::Rule;
 use model::usage::{IdleEvidence, UnknownUsage, Usage};
 use plan::report::RecordedEvidence;
-use plan::{Facts, NotifyOnlyReason, SkipReason, Target};
+use plan::{Facts, NotifyOnlyReason, SkipReason};
 
 use super::unknown_usage::{describe_unknown, summarize_unknown};
 use super::{InstanceCase, NOT_ASKED};
 use crate::engine::ResourceCase;
 use crate::policy::{Policy, Verdict};
 use crate::rules::{self, untagged};
-use crate::scan::{FindingKind, ScanFinding, find_in_each};
+use crate::scan::{FindingKind, FoundKind, ScanFinding, find_in_each};
 
 /// Findings about these instances, at most one per instance.
 #[must_use]
@@ -32,7 +32,7 @@ pub fn scan(
 ) -> Observation<ScanFinding> {
     let log = &NotificationLog::default();
     let case = |instance| InstanceCase { instance, usage: usage(usages, instance), log, policy, now };
-    find_in_each(seen.iter(), |one| (&one.region, &one.id), |one| case(one).scan_finding())
+    find_in_each(seen.iter().map(case), InstanceCase::scan_finding)
 }
 
 /// Number of these instances that are judged for idleness, but whose usage no query answered. They have no finding about idleness.
@@ -47,13 +47,6 @@ fn usage<'a>(usages: &'a BTreeMap<ResourceId, Usage>, instance: &Instance) -> &'
     usages.get(&instance.id).unwrap_or(&NOT_ASKED)
 }
 
-/// One thing that is found, its evidence, and the same in a few words.
-struct InstanceFinding {
-    kind: FindingKind,
-    evidence: String,
-    in_short: String,
-}
-
 impl InstanceCase<'_> {
     fn is_unanswered(self) -> bool {
         let skipped = self.immediate_skip().map(|skipped| skipped.reason);
@@ -63,7 +56,7 @@ impl InstanceCase<'_> {
             && self.is_judged_for_idleness()
     }
 
-    /// The finding about a running instance that is neither protected nor kept. Unreadable tags hide nothing here, because a scan changes nothing.
+    /// The finding about a running instance that is neither protected nor kept.
     fn scan_finding(self) -> Option<ScanFinding> {
         let skipped = self.immediate_skip().map(|skipped| skipped.reason);
         if self.instance.state != InstanceState::Running
@@ -71,9 +64,8 @@ impl InstanceCase<'_> {
         {
             return None;
         }
-        let unreadable = CurfewTags::read(self.instance);
         let mut findings = self.found_by_rules();
-        findings.extend(self.cannot_be_judged().map(|unknown| InstanceFinding {
+        findings.extend(self.cannot_be_judged().map(|unknown| FoundKind {
             kind: FindingKind::Uninstrumented,
             evidence: format!(
                 "its usage is unknown: {}",
@@ -81,39 +73,20 @@ impl InstanceCase<'_> {
             ),
             in_short: summarize_unknown(unknown),
         }));
-        findings.sort_by_key(|one| one.kind);
-        let kinds: Vec<FindingKind> = findings.iter().map(|one| one.kind).collect();
-        if kinds.is_empty() {
-            return None;
-        }
         let prepaid_note = self.instance.prepaid.map(|_| {
             (NotifyOnlyReason::SavesNothing.explain().to_owned(), "paid for in any case (reserved)".to_owned())
         });
-        let unreadable =
-            unreadable.err().map(|unreadable| (explain_unreadable(&unreadable), name_unreadable(&unreadable)));
-        let findings = findings.into_iter().map(|InstanceFinding { evidence, in_short, .. }| (evidence, in_short));
-        let (evidence, in_short): (Vec<String>, Vec<String>) = findings.chain(prepaid_note).chain(unreadable).unzip();
-        let Target { region, resource, team, owner, name, what } = self.target();
+        let finding = ScanFinding::from_kinds(self.target(), findings, prepaid_note, &self.curfew_tags())?;
         Some(ScanFinding {
-            region,
-            resource,
-            kinds,
-            team,
-            owner,
-            name,
-            what,
             price: self.policy.prices.saved_by_ending(self.instance),
             accelerators: self.instance.machine.accelerators,
-            size_gib: 0,
-            evidence: evidence.join("; "),
-            in_short: in_short.join("; "),
-            created_at: None,
             controller: controller(self.instance, &self.policy.config.managed),
+            ..finding
         })
     }
 
     /// Findings of idleness and of missing tags. Missing tags are found even if the usage is unknown, because a scan announces nothing.
-    fn found_by_rules(self) -> Vec<InstanceFinding> {
+    fn found_by_rules(self) -> Vec<FoundKind> {
         // Of a job's machine, and of what may be one, only its expiry counts, which its launch wrote down.
         if self.ownership().knows_only_its_expiry() {
             return Vec::new();
@@ -125,11 +98,11 @@ impl InstanceCase<'_> {
             && let Facts::Idle(quiet) = &violation.evidence.facts
         {
             let kind = if quiet.reserved { FindingKind::Reserved } else { FindingKind::Idle };
-            findings.push(InstanceFinding { kind, evidence: violation.evidence.explain(), in_short: in_short(quiet) });
+            findings.push(FoundKind { kind, evidence: violation.evidence.explain(), in_short: in_short(quiet) });
         }
         findings.extend(untagged::evidence(subject).map(|evidence| {
             let in_short = rules::summarize(&RecordedEvidence::from_evidence(&evidence), "notify");
-            InstanceFinding { kind: FindingKind::Untagged, evidence: evidence.sentence, in_short }
+            FoundKind { kind: FindingKind::Untagged, evidence: evidence.sentence, in_short }
         }));
         findings
     }
