@@ -13,7 +13,7 @@ use jobs::telemetry::GpuTrend;
 use jobs::warning::{PendingUpload, grace, time_after_uploads};
 use jobs::{
     AGENT_ENDS_BEFORE, AgentWarning, AgentWarningKind, AgentWarnings, ExitReason, GPU_BUSY_PERCENT, GpuWork, Heartbeat,
-    MachineIdentity, STANDS_AFTER, WorkMonitor, WorkSigns,
+    MachineIdentity, WorkMonitor, WorkSigns, agent_warning,
 };
 use model::duration::format_duration;
 use model::moment::before;
@@ -235,7 +235,7 @@ impl Agent {
 
     /// Reports a condition to the owner if it outlasts anything that passes by itself.
     pub(crate) fn warn_owner_if_lasting(&self, kind: AgentWarningKind, words: &str) {
-        self.warn_owner_after(STANDS_AFTER, kind, words);
+        self.warn_owner_after(agent_warning::STANDS_AFTER, kind, words);
     }
 
     /// Reports a condition if it lasts so long.

@@ -41,7 +41,7 @@ use std::time::Duration;
 
 use aws_config::timeout::TimeoutConfig;
 use jiff::SignedDuration;
-use jobs::{ExitReason, ExitRecord, MachineIdentity, SCHEMA, said_by_machine};
+use jobs::{ExitReason, ExitRecord, MachineIdentity, clean_machine_text, documents};
 use store::{MachineDocument, Store, StoreError};
 use tokio::signal::unix::Signal;
 use tokio::task::LocalSet;
@@ -94,8 +94,9 @@ fn read_identity(arguments: &Arguments) -> Result<MachineIdentity, AgentError> {
     })?;
     let identity: MachineIdentity =
         serde_json::from_str(&text).map_err(|error| AgentError::new(format!("{path} is no identity: {error}")))?;
-    if identity.schema != SCHEMA {
-        let why = format!("{path} has schema {}, and this agent knows schema {SCHEMA}", identity.schema);
+    if identity.schema != documents::SCHEMA {
+        let (found, known) = (identity.schema, documents::SCHEMA);
+        let why = format!("{path} has schema {found}, and this agent knows schema {known}");
         return Err(AgentError::new(why));
     }
     Ok(identity)
@@ -144,7 +145,7 @@ async fn write_exit(agent: &Agent, end: &AttemptEnd) {
         at: now(),
         reason: end.reason,
         code: end.code,
-        why: said_by_machine(&end.why),
+        why: clean_machine_text(&end.why),
         is_final: end.is_final,
     };
     agent.log.write_line(&format!("attempt {attempt} ends ({}): {}", name_of(end.reason), end.why));

@@ -1,7 +1,7 @@
 //! Resolves the name of a job.
 
 use futures::{StreamExt as _, stream};
-use jobs::{Job, JobId, Sweep, find};
+use jobs::{Job, JobId, Sweep, resolve_job_name};
 use store::{Store, StoreError};
 
 use crate::command_error::CommandError;
@@ -44,7 +44,7 @@ pub(crate) async fn resolve(store: &Store, named: &str, name_use: NameUse) -> Re
         return Ok(found);
     }
     let (active, jobs) = futures::try_join!(store.active_and_sweeps(), store.jobs(None))?;
-    let id = find(named, &jobs, &active, name_use == NameUse::Show)
+    let id = resolve_job_name(named, &jobs, &active, name_use == NameUse::Show)
         .map_err(|why| CommandError::with(why, "curfew jobs --all lists every job; a part of a name is enough"))?;
     let found = read_named(store, &id).await?;
     found.ok_or_else(|| CommandError::new(format!("of {id} nothing is written but its name; look at curfew doctor")))

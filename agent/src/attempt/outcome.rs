@@ -2,7 +2,7 @@
 
 use std::process::ExitStatus;
 
-use jobs::{ExitReason, HeadResult, Workload, said_by_machine};
+use jobs::{ExitReason, HeadResult, Workload, clean_machine_text};
 use store::MachineDocument;
 
 use super::AssignedJob;
@@ -47,7 +47,7 @@ pub(super) async fn outcome(
     let mut why = std::iter::once(why).chain(fault).chain(notes).collect::<Vec<_>>().join("; ");
     if is_fault_of_machine && !Box::pin(had_gpu_fault_before(agent)).await {
         agent.log.write_line(&format!("{why}: another machine tries"));
-        return AttemptEnd { code: status.code(), ..AttemptEnd::broken(said_by_machine(&why)) };
+        return AttemptEnd { code: status.code(), ..AttemptEnd::broken(clean_machine_text(&why)) };
     }
     let succeeded = status.success();
     let Workload { outputs: wanted, .. } = &asked.work;
@@ -63,7 +63,7 @@ pub(super) async fn outcome(
         }
     }
     agent.log.write_line(&why);
-    let why = said_by_machine(&why);
+    let why = clean_machine_text(&why);
     let result = HeadResult { succeeded, code: status.code(), why, at: now(), is_final: false };
     settle(agent, result).await
 }
@@ -86,7 +86,7 @@ pub(super) async fn not_started(agent: &Agent, error: StartError) -> AttemptEnd 
                 HeadResult {
                     succeeded: false,
                     code: Some(code),
-                    why: said_by_machine(&why),
+                    why: clean_machine_text(&why),
                     at: now(),
                     is_final: false,
                 },
@@ -113,7 +113,7 @@ async fn settle(agent: &Agent, result: HeadResult) -> AttemptEnd {
 /// Ends the job, after a limit of it has ended the attempt. Without the result another attempt would begin, so it is not bound to the time that the
 /// command and its uploads had.
 pub(super) async fn end_job(agent: &Agent, end: AttemptEnd) -> AttemptEnd {
-    let why = said_by_machine(&end.why);
+    let why = clean_machine_text(&end.why);
     let result = HeadResult { succeeded: false, code: None, why, at: now(), is_final: true };
     match write_result(agent, &result).await {
         Ok(()) => AttemptEnd { code: None, why: result.why, ..end },

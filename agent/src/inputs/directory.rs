@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use jobs::OWN_NAMES;
+use jobs::input;
 use model::digest::sha256_hex;
 use rustix::fs::{AtFlags, Mode, OFlags, fchmod, mkdirat, open, openat, renameat, unlinkat};
 use rustix::io::Errno;
@@ -100,7 +100,7 @@ impl InputDirectory {
     pub(super) fn delete_parts(path: &Path) -> io::Result<()> {
         for entry in fs::read_dir(path)? {
             let entry = entry?;
-            if entry.file_name().to_string_lossy().starts_with(OWN_NAMES) && entry.file_type()?.is_file() {
+            if entry.file_name().to_string_lossy().starts_with(input::OWN_NAMES) && entry.file_type()?.is_file() {
                 fs::remove_file(entry.path())?;
             }
         }
@@ -140,7 +140,7 @@ fn make_folder(within: &OwnedFd, name: &str) -> Result<OwnedFd, Errno> {
 /// One for each path, of any length.
 fn part_name(path: &str) -> String {
     let digest = sha256_hex(path.as_bytes());
-    format!("{OWN_NAMES}part-{}", digest.get(..32).unwrap_or(&digest))
+    format!("{}part-{}", input::OWN_NAMES, digest.get(..32).unwrap_or(&digest))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::io;
 use std::sync::PoisonError;
 
 use jobs::checkpoints::{CheckpointStep, DirectoryEntry, DirectorySummary, StepNumber, WriterState, is_text};
-use jobs::{AgentWarningKind, STANDS_AFTER};
+use jobs::{AgentWarningKind, agent_warning};
 
 use super::KeeperTask;
 use crate::directory::{self, DirectoryScan, DiskRoom};
@@ -128,7 +128,7 @@ impl KeeperTask {
         let words =
             format!("{what}, and an interruption loses all work: the command must write to CURFEW_CHECKPOINT_DIR");
         self.agent.warn_owner_after(
-            self.every.saturating_mul(2).max(STANDS_AFTER),
+            self.every.saturating_mul(2).max(agent_warning::STANDS_AFTER),
             AgentWarningKind::NoCheckpoint,
             &words,
         );

@@ -32,7 +32,7 @@ const STEPS_PER_HOUR_MAX: f64 = 1e9;
 
 /// A text that a machine wrote, as it may go into a state, a step, a message or a log.
 #[must_use]
-pub fn said_by_machine(text: &str) -> String {
+pub fn clean_machine_text(text: &str) -> String {
     one_line(text, SAID_CHARACTERS_MAX)
 }
 
@@ -106,9 +106,9 @@ impl Head {
     /// Makes the texts fit to be shown.
     #[must_use]
     pub fn shown(mut self) -> Self {
-        self.launch = said_by_machine(&self.launch);
+        self.launch = clean_machine_text(&self.launch);
         if let Some(result) = &mut self.result {
-            result.why = said_by_machine(&result.why);
+            result.why = clean_machine_text(&result.why);
         }
         self
     }
@@ -225,7 +225,7 @@ impl Heartbeat {
             warnings: AgentWarning::sanitize(&self.warnings),
             gpus: self
                 .gpus
-                .map(|work| GpuWork { instance: said_by_machine(work.instance.as_str()).as_str().into(), ..work }),
+                .map(|work| GpuWork { instance: clean_machine_text(work.instance.as_str()).as_str().into(), ..work }),
             trend: self.trend.shown(),
             work: self.work.shown(),
             ..self
@@ -262,7 +262,7 @@ impl ExitRecord {
     /// Makes the texts fit to be shown.
     #[must_use]
     pub fn shown(self) -> Self {
-        Self { why: said_by_machine(&self.why), ..self }
+        Self { why: clean_machine_text(&self.why), ..self }
     }
 }
 

@@ -27,7 +27,7 @@ enum NameMatch {
 ///
 /// # Errors
 /// Which ones it could be, where it is not one, and what to write.
-pub fn find(
+pub fn resolve_job_name(
     named: &str,
     jobs: &[JobId],
     unfinished: &[JobId],
@@ -124,7 +124,8 @@ mod tests {
             "vision/tune-55555555",
         ];
         let unfinished = ["nlp/llama-99999999", "nlp/aftertrain-0e0f0a0b", "vision/tune-0002-1a2b3c4d"];
-        let found = find(named, &ids(&finished), &ids(&unfinished), prefers_unfinished).map(|job| job.to_string());
+        let found =
+            resolve_job_name(named, &ids(&finished), &ids(&unfinished), prefers_unfinished).map(|job| job.to_string());
         assert_eq!(found, expect.map(str::to_owned).map_err(InvalidValue::new), "{named}");
     }
 
@@ -160,7 +161,7 @@ mod tests {
         let jobs = ids(&["nlp/bert-00112233", "nlp/llama-99999999", "vision/llama-1a2b3c4d"]);
         let expect =
             "there is no job \"llame\"; there are nlp/llama-99999999, vision/llama-1a2b3c4d, nlp/bert-00112233";
-        assert_eq!(find("llame", &jobs, &[], true), Err(InvalidValue::new(expect)));
-        assert_eq!(find("x", &[], &[], true), Err(InvalidValue::new("there is no job \"x\"")));
+        assert_eq!(resolve_job_name("llame", &jobs, &[], true), Err(InvalidValue::new(expect)));
+        assert_eq!(resolve_job_name("x", &[], &[], true), Err(InvalidValue::new("there is no job \"x\"")));
     }
 }

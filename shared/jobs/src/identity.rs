@@ -10,7 +10,7 @@ use super::spec::is_zero;
 /// `/etc/curfew/identity.json` on the machine. No secret, and nothing that a spec says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MachineIdentity {
-    /// Always [`SCHEMA`](super::SCHEMA).
+    /// Always [`SCHEMA`](super::documents::SCHEMA).
     pub schema: u32,
     /// The state bucket.
     pub bucket: String,

@@ -6,37 +6,37 @@
 //! reordered event, or two reconcilers at once never run a job twice and never forget one. `tests/model` explores this very function.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
-mod agent_warning;
+pub mod agent_warning;
 mod attempt_end;
-mod backlog;
+pub mod backlog;
 mod candidate;
 pub mod checkpoints;
-mod command_job;
+pub mod command_job;
 mod completion;
 mod container;
 mod deadline;
 mod dependency;
-mod document_keys;
-mod documents;
+pub mod document_keys;
+pub mod documents;
 mod effect;
 mod facts;
 mod find;
-mod footprint;
+pub mod footprint;
 mod governing_quota;
 mod gpu_type;
 mod id;
 mod identity;
 mod image;
-mod input;
+pub mod input;
 mod launch_tags;
 mod liveness;
 mod machine_ceiling;
-mod machine_hold;
+pub mod machine_hold;
 pub mod machine_role;
 mod next;
 mod notification;
 mod overview;
-mod parameter_sweep;
+pub mod parameter_sweep;
 mod phase;
 mod priority;
 mod rank;
@@ -61,47 +61,41 @@ use model::id::{Region, ResourceId};
 use model::money::{Amount, Rate};
 use serde::{Deserialize, Serialize};
 
-pub use agent_warning::{AgentWarning, AgentWarningKind, AgentWarnings, STANDS_AFTER};
+pub use agent_warning::{AgentWarning, AgentWarningKind, AgentWarnings};
 pub use attempt_end::{describe_attempt_end, describe_exit};
-pub use backlog::{BacklogQueue, QueueItem, QueueShares, ShareLimits, interleave, take_shares};
+pub use backlog::{BacklogQueue, QueueItem, QueueShares, ShareLimits};
 pub use candidate::{Candidate, Lifecycle, MachineImage, QuotaCode, Ranking};
 pub use capacity::{
     Capacity, CapacityDecision, CapacityReason, DeadlineSituation, ExpectedCost, SpotHistory, choose_by_launch,
 };
-pub use command_job::{CommandJob, option_of_key};
+pub use command_job::CommandJob;
 pub use completion::JobCompletion;
 pub use container::{ContainerImage, EcrRegistry, ImageReference, find_unpinned};
 pub use deadline::{JobDeadline, expected_costs};
 pub use dependency::{DependencyState, outputs_variable};
-pub use document_keys::{rerun_document, with_first_key};
+pub use document_keys::rerun_document;
 pub use documents::{
     CHECKPOINTS_KEPT_MAX, CancelRequest, Checkpoint, ExitReason, ExitRecord, Head, HeadResult, Heartbeat, InboxAnswer,
-    MACHINE_DOCUMENT_BYTES_MAX, SCHEMA, SpecMistake, said_by_machine,
+    MACHINE_DOCUMENT_BYTES_MAX, SpecMistake, clean_machine_text,
 };
 pub use effect::{Effect, JobTransition, LaunchRequest, TransitionKind};
 pub use facts::{EffectResult, JobFacts, LaunchResult, MachineSight, NeededFacts, ReserveResult};
-pub use find::find;
-pub use footprint::{ExpectedFootprint, figures, job_footprint};
+pub use find::resolve_job_name;
+pub use footprint::{ExpectedFootprint, job_footprint};
 pub use governing_quota::{ListedQuota, governing_quota};
 pub use gpu_type::{check_gpu_name, check_gpu_type, check_size, normalize_gpu_name};
 pub use id::{JobId, JobName, UnreadableJob};
 pub use identity::MachineIdentity;
 pub use image::image_source;
-pub use input::{
-    INPUT_BYTES_MAX, INPUT_OBJECTS_MAX, INPUTS_MAX, InputFile, InputMode, InputObject, InputSpec, OWN_NAMES, plan_file,
-    plan_files,
-};
+pub use input::{INPUT_BYTES_MAX, INPUT_OBJECTS_MAX, INPUTS_MAX, InputFile, InputMode, InputObject, InputSpec};
 pub use launch_tags::launch_tags;
 pub use liveness::{GPU_BUSY_PERCENT, Stall, WorkMonitor, WorkSigns};
-pub use machine_hold::{MachineHold, is_protected};
+pub use machine_hold::MachineHold;
 pub use model::input_source::InputSource;
-pub use next::{deadline_obstacle, next, wants};
+pub use next::{deadline_obstacle, needed_facts, next};
 pub use notification::{HeartbeatSigns, JobNotification};
 pub use overview::{JobOverview, still_reserved};
-pub use parameter_sweep::{
-    Combination, JobListRow, ParameterSweep, Sweep, SweepMember, SweepParameter, SweepSummary, describe_parameters,
-    list_rows, member_document,
-};
+pub use parameter_sweep::{Combination, JobListRow, ParameterSweep, Sweep, SweepMember, SweepParameter, SweepSummary};
 pub use phase::{
     CapacityWait, HoldReason, JobEnd, JobMachine, JobResult, LaunchHold, LaunchInProgress, LossReason,
     MachineReplacement, Phase, RefusedCandidates, RetryWait, UsedUpQuota,
@@ -115,9 +109,9 @@ pub use signal_recipients::{ProcessEntry, ProgramKind, SignalRecipients, choose_
 pub use spec::{
     CheckpointSpec, GpuSpec, JobSpec, JobTerms, MachineSpec, ModelSizing, SpotSpec, TYPE_GPUS_MAX, Workload,
 };
-pub use sweep::{is_sweep, is_swept};
+pub use sweep::{is_index_search_due, is_searched};
 pub use telemetry::GpuWork;
-pub use token::{launch_id, token};
+pub use token::{launch_id, launch_token};
 pub use transfer::{TransferCost, TransferPrice, transfer_usd_per_gb};
 pub use trigger::{Arrival, Trigger, TriggerState, TriggeredDocument};
 pub use user_data::{USER_DATA_BYTES_MAX, user_data};
@@ -360,7 +354,7 @@ impl Job {
     #[must_use]
     pub fn awaited(&self) -> Option<String> {
         let Phase::Launching(launching) = &self.phase else { return None };
-        Some(token(&self.job, self.attempt, launching.pass, launching.candidate))
+        Some(launch_token(&self.job, self.attempt, launching.pass, launching.candidate))
     }
 
     /// Returns the time since which its launch has had no answer, where a run should report that.

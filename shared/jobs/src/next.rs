@@ -51,7 +51,7 @@ type JobDecision = (Job, Vec<Effect>);
 /// No fact is read of a running job that was warned, nor while a launch is asked for: between an interruption and the next launch there is
 /// no time to look at more.
 #[must_use]
-pub fn wants(job: &Job, warned: bool, now: Timestamp) -> NeededFacts {
+pub fn needed_facts(job: &Job, warned: bool, now: Timestamp) -> NeededFacts {
     let ran = job.attempt > 0;
     let previous_attempt = job.previous_attempt.is_some();
     match &job.phase {

@@ -7,7 +7,8 @@ use model::fault::InvalidValue;
 use model::money::Amount;
 use serde::{Deserialize, Serialize};
 
-use super::{Job, JobId, JobName, JobTerms, with_first_key};
+use super::document_keys::with_first_key;
+use super::{Job, JobId, JobName, JobTerms};
 
 pub use summary::{JobListRow, SweepSummary, list_rows};
 

@@ -7,7 +7,7 @@ use std::ops::Deref;
 use jiff::Timestamp;
 use model::id::ResourceId;
 
-use crate::{Effect, EffectResult, Job, JobFacts, JobId, JobMachine, LaunchResult, NeededFacts, next, wants};
+use crate::{Effect, EffectResult, Job, JobFacts, JobId, JobMachine, LaunchResult, NeededFacts, needed_facts, next};
 
 /// The next step for a job. A crash loses nothing at any of these: the next run follows the state.
 ///
@@ -104,8 +104,8 @@ impl<J: Deref<Target = Job> + From<Job>> PendingDecision<J> {
     }
 
     /// Returns the facts that have to be observed.
-    pub fn wants(&self, now: Timestamp) -> NeededFacts {
-        wants(self.job(), self.warned().is_some(), now)
+    pub fn needed_facts(&self, now: Timestamp) -> NeededFacts {
+        needed_facts(self.job(), self.warned().is_some(), now)
     }
 
     /// Decides. Of the facts, the warning and the answer are those that are known here.

@@ -14,7 +14,7 @@ const HOURS: u8 = 24;
 /// Returns `true` if this run, one of a minute, searches for jobs that are missing from the index. Only the time decides: a lost run costs
 /// a day, and nothing has to be remembered.
 #[must_use]
-pub fn is_sweep(now: Timestamp) -> bool {
+pub fn is_index_search_due(now: Timestamp) -> bool {
     now.to_zoned(TimeZone::UTC).minute() == MINUTE
 }
 
@@ -22,7 +22,7 @@ pub fn is_sweep(now: Timestamp) -> bool {
 /// `jobs/` for long, and has to be read to know that it is finished: so no run reads more than a part of them. To list ten thousand jobs
 /// takes ten calls, which is once an hour some cents in a month (Amazon S3 pricing, "Requests & data retrievals").
 #[must_use]
-pub fn is_swept(job: &JobId, now: Timestamp) -> bool {
+pub fn is_searched(job: &JobId, now: Timestamp) -> bool {
     let hash = Sha256::digest(job.to_string().as_bytes());
     let hour = i8::try_from(hash.first().copied().unwrap_or_default() % HOURS);
     hour == Ok(now.to_zoned(TimeZone::UTC).hour())
@@ -40,12 +40,12 @@ mod tests {
     #[test]
     fn every_job_is_looked_at_once_a_day() {
         let minutes = || (0..24 * 60).map(|minute| time(NOW) + SignedDuration::from_mins(minute));
-        let sweeps: Vec<Timestamp> = minutes().filter(|now| is_sweep(*now)).collect();
+        let sweeps: Vec<Timestamp> = minutes().filter(|now| is_index_search_due(*now)).collect();
         assert_eq!(sweeps.len(), 24);
         let mut hours = BTreeSet::new();
         for number in 0..500 {
             let job = JobId::read(&format!("vision/llama-{number:08x}")).unwrap();
-            let looks: Vec<Timestamp> = sweeps.iter().copied().filter(|now| is_swept(&job, *now)).collect();
+            let looks: Vec<Timestamp> = sweeps.iter().copied().filter(|now| is_searched(&job, *now)).collect();
             assert_eq!(looks.len(), 1, "{job}");
             hours.extend(looks);
         }

@@ -22,7 +22,7 @@ pub use unknown_usage::describe_report;
 pub(crate) use unknown_usage::{describe_unknown as describe_unknown_usage, quote_name};
 pub use usage_queries::{LearnedUsage, learn_usage, usage_queries};
 
-use jobs::is_protected;
+use jobs::machine_hold;
 use model::curfew_tags::{CurfewTags, UnreadableTag};
 use model::foreign::controller;
 use model::foreign_text::quoted_unless_word;
@@ -117,7 +117,7 @@ impl<'a> ResourceCase<'a> for InstanceCase<'a> {
         let deadline = self.policy.jobs.deadline(self.instance);
         self.instance.state == InstanceState::Running
             && deadline.is_some_and(|at| at <= self.now)
-            && !is_protected(&self.instance.tags)
+            && !machine_hold::is_protected(&self.instance.tags)
     }
 
     fn skip_of_kind(self, curfew_tags: &CurfewTags) -> Option<Skipped> {

@@ -195,7 +195,7 @@ impl Store {
         let files =
             send::send_files(&self.bucket, &format!("{folder}files/"), files, owner, &UploadMemory::new()).await?;
         let manifest = Manifest {
-            schema: jobs::SCHEMA,
+            schema: jobs::documents::SCHEMA,
             attempt: checkpoint.attempt,
             step: checkpoint.step,
             number,

@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 
-use jobs::{OWN_NAMES, WORKDIR_ENTRIES_MAX, WORKDIR_UNPACKED_BYTES_MAX, WorkdirDigest};
+use jobs::{WORKDIR_ENTRIES_MAX, WORKDIR_UNPACKED_BYTES_MAX, WorkdirDigest, input};
 use model::fault::error_sentence;
 use ruzstd::decoding::StreamingDecoder;
 use tar::{Archive, Entry, EntryType};
@@ -165,7 +165,7 @@ impl Unpacking<'_> {
             return Ok(());
         }
         for number in 1_u32.. {
-            let to = from.with_file_name(format!("{OWN_NAMES}before-unpacking-{number}"));
+            let to = from.with_file_name(format!("{}before-unpacking-{number}", input::OWN_NAMES));
             // A rename would replace a file.
             if fs::symlink_metadata(self.into.join(&to)).is_err() {
                 fs::rename(place, self.into.join(&to))?;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use jobs::{
     AgentWarning, AgentWarningKind, Heartbeat, HeartbeatSigns, Job, JobCompletion, JobId, JobListRow, JobMachine,
-    JobOverview, JobTerms, Lifecycle, SweepSummary, describe_parameters, figures, list_rows, still_reserved,
+    JobOverview, JobTerms, Lifecycle, SweepSummary, footprint, parameter_sweep, still_reserved,
 };
 use model::config::JOB_IDLE_MIN;
 use model::duration;
@@ -45,7 +45,7 @@ pub(super) fn print_jobs(jobs: &[JobOverview], sizes: &BTreeMap<JobId, u32>, all
     .sparing(1)
     .sparing_first(&SPARED_FIRST);
     let (mut first, mut first_sweep) = (None, None);
-    for row in list_rows(jobs, sizes) {
+    for row in parameter_sweep::list_rows(jobs, sizes) {
         let row = match row {
             JobListRow::Job(job) => {
                 first.get_or_insert_with(|| job.job.to_shell_word());
@@ -136,7 +136,7 @@ pub(super) fn print_job(
     facts.push(("ran", format!("{} at most", length(overview.seconds))));
     facts.push(("cost", format!("{} at most", overview.cost_usd_max)));
     if overview.footprint.is_known() {
-        facts.push(("energy", figures(&overview.footprint)));
+        facts.push(("energy", footprint::figures(&overview.footprint)));
     }
     facts.extend(overview.footprint.caveats(now).into_iter().map(|caveat| ("", caveat)));
     if let Some(reserved) = still_reserved(job) {
@@ -175,7 +175,7 @@ fn origin(job: &Job, details: &JobDetails) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     if let Some((member, sweep)) = job.sweep.as_ref().zip(job.sweep_id()) {
         facts.push(("sweep", format!("{sweep}, job {}", member.number)));
-        facts.push(("parameters", describe_parameters(&member.parameters)));
+        facts.push(("parameters", parameter_sweep::describe_parameters(&member.parameters)));
     }
     facts.extend(details.trigger.iter().map(|(variable, value)| ("trigger", format!("{variable}={value}"))));
     let earlier = job.terms.resume_from(&job.job.team);

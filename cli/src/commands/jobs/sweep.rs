@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures::{StreamExt as _, stream};
 use jiff::Timestamp;
-use jobs::{JobId, JobOverview, Sweep, SweepSummary, describe_parameters};
+use jobs::{JobId, JobOverview, Sweep, SweepSummary, parameter_sweep};
 use serde::Serialize;
 use store::Store;
 
@@ -114,7 +114,7 @@ fn print(sweep: &Sweep, jobs: &[JobOverview], summary: &SweepSummary, now: Times
     for (job, member) in jobs.iter().filter_map(|job| Some((job, job.sweep.as_ref()?))) {
         table.row([
             member.number.to_string(),
-            describe_parameters(&member.parameters),
+            parameter_sweep::describe_parameters(&member.parameters),
             job.state.to_owned(),
             job.attempts.to_string(),
             describe_step(job, now),

@@ -1,7 +1,7 @@
 //! The result of a submission, for people.
 
 use jiff::SignedDuration;
-use jobs::{ExpectedCost, JobSpec, Lifecycle, ModelSizing, SpecMistake, describe_parameters, option_of_key};
+use jobs::{ExpectedCost, JobSpec, Lifecycle, ModelSizing, SpecMistake, command_job, parameter_sweep};
 use model::duration;
 
 use super::estimate::JobEstimate;
@@ -117,7 +117,7 @@ fn capitalized(text: &str) -> String {
 pub(super) fn sweep(sweep: &SweepEstimate) {
     let SweepEstimate { members, max_parallel, first, last, worst_case_usd } = sweep;
     let at_once = max_parallel.map(|most| format!(", at most {most} unfinished at once")).unwrap_or_default();
-    let (first, last) = (describe_parameters(first), describe_parameters(last));
+    let (first, last) = (parameter_sweep::describe_parameters(first), parameter_sweep::describe_parameters(last));
     screen::print_line(format!("A sweep of {members} jobs{at_once}: from {first} to {last}"));
     if let Some(usd) = worst_case_usd {
         screen::print_line(format!("Together they can cost {usd} at most"));
@@ -175,7 +175,7 @@ pub(super) fn rejection(file: &str, found: &[SpecMistake]) {
 
 fn mistakes(file: &str, mistakes: &[SpecMistake]) {
     for SpecMistake { line, key, problem } in mistakes {
-        let option = option_of_key(key).filter(|_| file == COMMAND_LINE);
+        let option = command_job::option_of_key(key).filter(|_| file == COMMAND_LINE);
         // A missing key has no line.
         let place = if *line == 0 { file.to_owned() } else { format!("{file}:{line}") };
         let place = match option {

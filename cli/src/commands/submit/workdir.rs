@@ -4,7 +4,7 @@ use std::path::Path;
 
 use ::workdir::{LeftOut, LeftOutReason, PackedWorkdir, StrayLink, pack};
 use jiff::Timestamp;
-use jobs::{JobSpec, SpecMistake, WorkdirDigest, with_first_key};
+use jobs::{JobSpec, SpecMistake, WorkdirDigest, document_keys};
 use model::bytes::format_bytes;
 use model::id::TeamName;
 use serde::Serialize;
@@ -78,7 +78,7 @@ pub(super) fn add_digest(document: &[u8], spec: &JobSpec, packed: &PackedWorkdir
             problem: "the document names an archive already; leave out the key, or --workdir".to_owned(),
         }]);
     }
-    Ok(with_first_key(document, &format!("workdir = \"{}\"", packed.digest)))
+    Ok(document_keys::with_first_key(document, &format!("workdir = \"{}\"", packed.digest)))
 }
 
 /// Uploads the archive unless the bucket has it. Returns whether it did.

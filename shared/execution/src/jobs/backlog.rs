@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use futures::{StreamExt, stream};
-use jobs::{BacklogQueue, QueueItem, QueueShares, ShareLimits, take_shares};
+use jobs::{BacklogQueue, QueueItem, QueueShares, ShareLimits, backlog};
 use model::id::TeamName;
 use model::notification_log::{
     Headline, HeadlineObject, NO_TEAM, Notification, NotificationFacts, NotificationKey, NotificationKind, Paragraph,
@@ -49,7 +49,7 @@ impl JobsRun<'_> {
         let whole = if backlog == Backlog::Jobs { None } else { store.list_backlog(backlog).await? };
         let whole = whole.map(|listed| split(backlog, listed, &read));
         if whole.as_ref().is_some_and(|queues| limits.admit(queues)) {
-            return Ok(take_shares(whole.unwrap_or_default(), limits, self.now()));
+            return Ok(backlog::take_shares(whole.unwrap_or_default(), limits, self.now()));
         }
         let mut bookmarks = store.read_bookmarks(function).await?;
         let before = bookmarks.value.clone();
@@ -65,7 +65,7 @@ impl JobsRun<'_> {
             None => self.list_teams(backlog, &mut bookmarks.value, &read).await?,
         };
         bookmarks.value.after.retain(|folder, _| !queues.contains_key(folder));
-        let shares = take_shares(queues, limits, self.now());
+        let shares = backlog::take_shares(queues, limits, self.now());
         bookmarks.value.after.extend(shares.bookmarks.clone());
         if bookmarks.value != before {
             store.write_bookmarks(function, &bookmarks).await?;

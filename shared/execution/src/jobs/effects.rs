@@ -7,7 +7,7 @@ use cloud::jobs::LaunchOrder;
 use jobs::machine_role::{MachineRole, missing_role};
 use jobs::{
     Effect, EffectResult, HoldReason, Job, JobMachine, JobTransition, LaunchRefusals, LaunchRequest, LaunchResult,
-    MachineIdentity, Phase, SCHEMA, TransitionKind, launch_id, launch_tags, user_data,
+    MachineIdentity, Phase, TransitionKind, documents, launch_id, launch_tags, user_data,
 };
 use model::observation::{Gap, GapKind};
 use model::team_role::team_role;
@@ -105,7 +105,7 @@ impl JobsRun<'_> {
 
     async fn request_machine(&self, job: &Job, launch: &LaunchRequest) -> LaunchResult {
         let identity = MachineIdentity {
-            schema: SCHEMA,
+            schema: documents::SCHEMA,
             bucket: self.run.store.bucket_name().to_owned(),
             region: self.run.cloud.home().clone(),
             job: job.job.clone(),

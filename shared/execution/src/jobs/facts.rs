@@ -7,7 +7,7 @@ use futures::future::{join_all, join4};
 use jiff::Timestamp;
 use jobs::{
     AgentWarning, AgentWarningKind, CancelRequest, ExitReason, ExitRecord, Head, Heartbeat, HeartbeatSigns, Job,
-    JobFacts, JobMachine, MachineHold, MachineSight, NeededFacts, PendingDecision, wants,
+    JobFacts, JobMachine, MachineHold, MachineSight, NeededFacts, PendingDecision, needed_facts,
 };
 use model::id::{Region, ResourceId};
 use model::rule::Rule;
@@ -64,7 +64,7 @@ impl JobsRun<'_> {
         let now = self.now();
         let mut by_region: BTreeMap<Region, Vec<ResourceId>> = BTreeMap::new();
         for job in named.iter().filter_map(|(_, read)| read.value.as_ref()) {
-            let wants = wants(job, false, now);
+            let wants = needed_facts(job, false, now);
             let machine = job.machine().filter(|_| wants.machine);
             let previous_attempt = job.previous_attempt.as_ref().filter(|_| wants.previous_attempt);
             for JobMachine { region, instance, .. } in machine.into_iter().chain(previous_attempt) {
@@ -96,7 +96,7 @@ impl JobsRun<'_> {
         known: &mut JobDocuments,
         now: Timestamp,
     ) -> JobFacts {
-        let (job, wants) = (decision.job(), decision.wants(now));
+        let (job, wants) = (decision.job(), decision.needed_facts(now));
         let (machine, previous_attempt) =
             (job.machine().filter(|_| wants.machine), job.previous_attempt.as_ref().filter(|_| wants.previous_attempt));
         // After a warning its instance was already described to find the job.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use cloud::CallError;
 use cloud::jobs::MachineObservation;
 use futures::{StreamExt, stream};
-use jobs::{JobId, ShareLimits, by_priority, is_sweep, is_swept};
+use jobs::{JobId, ShareLimits, by_priority, is_index_search_due, is_searched};
 use model::id::{Region, ResourceId};
 use model::observation::{Gap, GapKind};
 use store::{Backlog, JobEntry, ListedObject, StoreError, is_answerable, job_of_key, sweep_of_active_key};
@@ -141,13 +141,13 @@ impl JobsRun<'_> {
     /// than one sweep reads, the search continues where the last sweep stopped, whatever their hour.
     async fn missing(&self, indexed: &[JobId]) -> Vec<JobId> {
         let (now, home) = (self.run.now, self.run.cloud.home());
-        if !is_sweep(now) {
+        if !is_index_search_due(now) {
             return Vec::new();
         }
         let indexed: BTreeSet<&JobId> = indexed.iter().collect();
         let read = |_: &str, listed: Vec<ListedObject>, is_resumed: bool| {
             let all = entries(Backlog::Jobs, listed);
-            let is_due = |job: &JobId| (is_resumed || is_swept(job, now)) && !indexed.contains(job);
+            let is_due = |job: &JobId| (is_resumed || is_searched(job, now)) && !indexed.contains(job);
             all.filter(|entry| is_due(&entry.job)).collect::<Vec<_>>()
         };
         let due = self.take_backlog(Backlog::Jobs, JOBS_MAX, read).await.into_iter().map(|entry| entry.job);

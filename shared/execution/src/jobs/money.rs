@@ -8,7 +8,7 @@ use billing::budget::{
     launched, release, reserve,
 };
 use jiff::{SignedDuration, Timestamp};
-use jobs::{Job, JobId, ReserveResult, is_sweep};
+use jobs::{Job, JobId, ReserveResult, is_index_search_due};
 use model::config::Config;
 use model::id::{ResourceId, TeamName};
 use model::moment::before;
@@ -135,7 +135,7 @@ impl JobsRun<'_> {
     /// Gives back, once an hour, what is reserved for jobs whose states do not have the reservation. An overtaken run reserves too late,
     /// and a state can be gone.
     pub(super) async fn release_strays(&self) {
-        if !is_sweep(self.run.now) {
+        if !is_index_search_due(self.run.now) {
             return;
         }
         for (job, number) in self.old_reservations().await.into_iter().take(STRAYS_MAX) {

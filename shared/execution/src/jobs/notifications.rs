@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use futures::{StreamExt, stream};
-use jobs::{Job, JobId, JobNotification, is_sweep};
+use jobs::{Job, JobId, JobNotification, is_index_search_due};
 use model::config::Config;
 use model::id::TeamName;
 use model::notification_log::{HeadlineObject, NO_TEAM, Notification, NotificationKind};
@@ -89,7 +89,7 @@ impl JobsRun<'_> {
         let (cloud, milliseconds) = (self.run.cloud, self.run.elapsed_milliseconds());
         report.usage = cloud.take_usage();
         report.usage += RunUsage { runs: 1, milliseconds, ..RunUsage::default() };
-        if report.is_quiet() && !(is_of_all && is_sweep(self.run.now)) {
+        if report.is_quiet() && !(is_of_all && is_index_search_due(self.run.now)) {
             cloud.add_usage(std::mem::take(&mut report.usage));
             return None;
         }
@@ -109,7 +109,7 @@ impl JobsRun<'_> {
         let recalled = run.recall(&[]).await;
         base.gaps.extend(recalled.gaps.iter().cloned());
         let remembered: Vec<Notification> = if recalled.memory.is_empty() {
-            self.notify_without_log(&base, besides, is_of_all && is_sweep(run.now))
+            self.notify_without_log(&base, besides, is_of_all && is_index_search_due(run.now))
         } else {
             let besides = model::notification_log::without_known(besides, &recalled.memory, run.now);
             notify::notifications(&base, &recalled.memory, recalled.home(), run.now)

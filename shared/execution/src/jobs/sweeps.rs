@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use futures::{StreamExt, TryStreamExt, stream};
-use jobs::{Job, JobId, JobOverview, ParameterSweep, Sweep, is_sweep, member_document};
+use jobs::{Job, JobId, JobOverview, ParameterSweep, Sweep, is_index_search_due, parameter_sweep};
 use model::notification_log::{NotificationKey, NotificationKind, RepeatPolicy};
 use store::StoreError;
 
@@ -59,7 +59,7 @@ impl JobsRun<'_> {
                 if self.time_left().is_none() || self.sweeps.begun.fetch_add(1, Ordering::Relaxed) >= BEGUN_MAX {
                     return Ok(false);
                 }
-                Box::pin(self.begin(&member, &member_document(text, number))).await.map(|_| true)
+                Box::pin(self.begin(&member, &parameter_sweep::member_document(text, number))).await.map(|_| true)
             }
         });
         let mut all = true;
@@ -91,7 +91,7 @@ impl JobsRun<'_> {
 
     /// Puts sweeps with unfinished members that are missing on the index there again, once an hour.
     pub(super) async fn restore_sweeps(&self) {
-        if !is_sweep(self.run.now) {
+        if !is_index_search_due(self.run.now) {
             return;
         }
         for sweep in self.sweeps.busy.iter().filter(|sweep| !self.sweeps.is_listed(sweep)) {

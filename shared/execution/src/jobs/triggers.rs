@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use futures::{StreamExt, stream};
 use jiff::SignedDuration;
-use jobs::{Arrival, JobId, SpecMistake, Trigger, interleave, is_sweep};
+use jobs::{Arrival, JobId, SpecMistake, Trigger, backlog, is_index_search_due};
 use model::digest::sha256_hex;
 use model::id::TeamName;
 use store::{StoreError, TriggerListing, TriggerObject};
@@ -33,7 +33,7 @@ impl JobsRun<'_> {
         if self.trigger_buckets.is_empty() {
             return Ok(());
         }
-        let is_of_all = !arrivals.is_empty() || is_sweep(self.run.now);
+        let is_of_all = !arrivals.is_empty() || is_index_search_due(self.run.now);
         let TriggerListing { triggers: mut listed, cut_off } = match self.run.store.list_triggers().await {
             Ok(listing) => listing,
             Err(error) => {
@@ -50,7 +50,7 @@ impl JobsRun<'_> {
         for one in listed {
             by_team.entry(one.team.clone()).or_default().push(one);
         }
-        let listed = interleave(by_team.into_values().collect());
+        let listed = backlog::interleave(by_team.into_values().collect());
         let runs = stream::iter(&listed).map(|one| {
             let run = async { self.run_trigger(one, arrivals, is_of_all).await.err() };
             self.or_gap(&one.key, Box::pin(run))

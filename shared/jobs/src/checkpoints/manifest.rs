@@ -30,7 +30,7 @@ const PATH_BYTES_MAX: usize = 700;
 /// A whole checkpoint.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// Always [`SCHEMA`](crate::SCHEMA).
+    /// Always [`SCHEMA`](crate::documents::SCHEMA).
     pub schema: u32,
     /// The attempt that wrote the checkpoint.
     pub attempt: u32,

@@ -9,7 +9,7 @@ use super::{ABSENT_AFTER, JobDecision, deadline, note, over, run, spot_return};
 use crate::{
     ATTEMPT_MIN, Candidate, Capacity, Effect, EffectResult, HoldReason, Job, JobFacts, JobMachine, JobResult,
     LaunchInProgress, LaunchRequest, LaunchResult, Lifecycle, LossReason, Phase, RefusedCandidates, TransitionKind,
-    UsedUpQuota, token,
+    UsedUpQuota, launch_token,
 };
 
 /// Longest time for which the previous machine may hold the quota's vCPUs.
@@ -70,7 +70,7 @@ fn launch(job: &Job, launching: &LaunchInProgress, now: Timestamp) -> Option<Lau
     Some(LaunchRequest {
         attempt: job.attempt,
         retry_of: job.retries.attempt,
-        token: token(&job.job, job.attempt, launching.pass, launching.candidate),
+        token: launch_token(&job.job, job.attempt, launching.pass, launching.candidate),
         candidate,
         image,
         ends_at: launching.ends_at,

@@ -7,7 +7,8 @@ use super::limits::{TimeLeft, after};
 use super::place::{again, hold, release};
 use super::{JobDecision, deadline, note, stay};
 use crate::{
-    Capacity, CapacityDecision, CapacityWait, HoldReason, Job, JobFacts, Phase, TransitionKind, UsedUpQuota, token,
+    Capacity, CapacityDecision, CapacityWait, HoldReason, Job, JobFacts, Phase, TransitionKind, UsedUpQuota,
+    launch_token,
 };
 
 /// Minutes between passes: capacity comes back in minutes, or in hours.
@@ -83,7 +84,7 @@ fn back_off(job: &Job) -> SignedDuration {
     let launches = job.launches_without_heartbeat.div_ceil(u32::try_from(candidates).unwrap_or(u32::MAX));
     let minutes = back_off_minutes(job.passes.max(launches));
     // No candidate has this number, so no launch has this hash.
-    let hash = token(&job.job, job.attempt, job.passes, u8::MAX);
+    let hash = launch_token(&job.job, job.attempt, job.passes, u8::MAX);
     let chance = hash.bytes().take(8).fold(0_u32, |sum, digit| sum.wrapping_mul(16).wrapping_add(u32::from(digit)));
     let per_mille = i64::from(750 + chance % 501);
     SignedDuration::from_secs(i64::from(minutes).saturating_mul(60).saturating_mul(per_mille) / 1_000)

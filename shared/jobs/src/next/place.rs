@@ -8,7 +8,7 @@ use super::limits::{TimeLeft, after};
 use super::{JobDecision, deadline, no_capacity, note, over, stay};
 use crate::{
     Capacity, Effect, EffectResult, ExitReason, HoldReason, Job, JobFacts, JobReservation, JobResult, LaunchHold,
-    Phase, Ranking, ReserveResult, TransitionKind, said_by_machine,
+    Phase, Ranking, ReserveResult, TransitionKind, clean_machine_text,
 };
 
 /// A ranking whose prices are older is made anew, where there is time to.
@@ -252,7 +252,7 @@ fn without_progress(job: &Job, facts: &JobFacts) -> String {
     let mut exits = facts.exit.iter().flatten();
     let broken = exits.find(|exit| exit.reason == ExitReason::Broken && !exit.why.is_empty());
     let last = match (broken, job.lost) {
-        (Some(exit), _) => format!(". Its last machine could not run it: {}", said_by_machine(&exit.why)),
+        (Some(exit), _) => format!(". Its last machine could not run it: {}", clean_machine_text(&exit.why)),
         (None, Some(lost)) => format!(". Its last machine {}", lost.describe()),
         (None, None) => String::new(),
     };

@@ -315,7 +315,7 @@ fn blind(world: &ModelWorld) -> JobFacts {
 }
 
 fn facts(world: &ModelWorld, decision: &PendingDecision<SharedValue<Job>>, eyes: ObservationQuality) -> JobFacts {
-    let (job, wants) = (decision.job(), decision.wants(world.now));
+    let (job, needed) = (decision.job(), decision.needed_facts(world.now));
     let sight = |wanted: bool, placed: Option<&JobMachine>| match placed {
         Some(placed) if wanted => sight(world, &placed.instance, eyes == ObservationQuality::Late),
         _ => MachineSight::Unknown,
@@ -337,14 +337,14 @@ fn facts(world: &ModelWorld, decision: &PendingDecision<SharedValue<Job>>, eyes:
         })
     };
     JobFacts {
-        machine: sight(wants.machine, job.machine()),
-        previous_attempt: sight(wants.previous_attempt, job.previous_attempt.as_ref()),
-        head: wants.head.then(|| world.head.clone()),
-        heartbeat: wants.heartbeat.then(beat_at),
-        exit: wants.exit.then(exit),
+        machine: sight(needed.machine, job.machine()),
+        previous_attempt: sight(needed.previous_attempt, job.previous_attempt.as_ref()),
+        head: needed.head.then(|| world.head.clone()),
+        heartbeat: needed.heartbeat.then(beat_at),
+        exit: needed.exit.then(exit),
         dependencies: job.waits_for.iter().map(|name| (name.clone(), world.dependency)).collect(),
-        earlier_members: wants.earlier_members.then_some(world.earlier_members),
-        cancel: wants.cancel.then(|| world.cancelled.then(|| CancelRequest { at: job::begin(), by: None })),
+        earlier_members: needed.earlier_members.then_some(world.earlier_members),
+        cancel: needed.cancel.then(|| world.cancelled.then(|| CancelRequest { at: job::begin(), by: None })),
         ..blind(world)
     }
 }

@@ -321,7 +321,7 @@ impl ModelWorld {
     /// The token of the launch that is under way.
     pub(crate) fn launching(&self) -> Option<String> {
         let Phase::Launching(launching) = &self.state.phase else { return None };
-        Some(jobs::token(&self.state.job, self.state.attempt, launching.pass, launching.candidate))
+        Some(jobs::launch_token(&self.state.job, self.state.attempt, launching.pass, launching.candidate))
     }
 
     /// Compute time, until now, of all that the job ever launched except for strays. A machine whose timer failed counts until it should have

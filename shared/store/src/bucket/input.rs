@@ -15,7 +15,7 @@ use aws_sdk_s3::types::ChecksumMode;
 use aws_smithy_checksums::ChecksumAlgorithm;
 use aws_smithy_types::base64;
 use bytes::Bytes;
-use jobs::{INPUT_BYTES_MAX, INPUT_OBJECTS_MAX, InputFile, InputObject, InputSource, plan_file, plan_files};
+use jobs::{INPUT_BYTES_MAX, INPUT_OBJECTS_MAX, InputFile, InputObject, InputSource, input};
 use model::fault::error_sentence;
 use tokio::sync::mpsc;
 
@@ -91,11 +91,11 @@ impl InputBucket {
         if let Some(key) = source.object()
             && let Some(object) = self.find_object(key).await?
         {
-            return Ok(vec![plan_file(object).map_err(|why| InputError::Unfit(why.to_string()))?]);
+            return Ok(vec![input::plan_file(object).map_err(|why| InputError::Unfit(why.to_string()))?]);
         }
         let folder = source.folder();
         let objects = self.list_folder(&folder).await?;
-        let files = plan_files(&folder, objects).map_err(|why| InputError::Unfit(why.to_string()))?;
+        let files = input::plan_files(&folder, objects).map_err(|why| InputError::Unfit(why.to_string()))?;
         let bytes = files.iter().fold(0_u64, |sum, file| sum.saturating_add(file.bytes));
         if files.is_empty() {
             let or_object = source.object().map(|key| format!(", nor an object {key:?} that the role may read"));

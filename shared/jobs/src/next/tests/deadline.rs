@@ -126,7 +126,7 @@ impl AdversaryWorld {
         for _ in 0..50 {
             next = match next {
                 Reconciliation::Observe(decision) => {
-                    let facts = self.observe(decision.wants(now));
+                    let facts = self.observe(decision.needed_facts(now));
                     decision.decide(facts, now)
                 }
                 Reconciliation::Write(decided) => {
@@ -145,7 +145,7 @@ impl AdversaryWorld {
         panic!("no end of rounds: {:#?}", self.log)
     }
 
-    fn observe(&self, wants: NeededFacts) -> JobFacts {
+    fn observe(&self, needed: NeededFacts) -> JobFacts {
         let sight = |placed: Option<&JobMachine>| {
             let machine = placed.and_then(|placed| self.machines.iter().find(|one| placed.instance.as_str() == one.id));
             machine.map_or(MachineSight::Unknown, |machine| MachineSight::Seen {
@@ -161,11 +161,11 @@ impl AdversaryWorld {
             no_progress_attempts_max: 0,
             machine: sight(self.job.machine()),
             previous_attempt: sight(self.job.previous_attempt.as_ref()),
-            head: wants.head.then(|| self.head.clone()),
-            heartbeat: wants.heartbeat.then(|| begun.then(|| noon_plus(self.now))),
+            head: needed.head.then(|| self.head.clone()),
+            heartbeat: needed.heartbeat.then(|| begun.then(|| noon_plus(self.now))),
             command_runs: begun,
-            exit: wants.exit.then_some(None),
-            cancel: wants.cancel.then_some(None),
+            exit: needed.exit.then_some(None),
+            cancel: needed.cancel.then_some(None),
             ..JobFacts::default()
         }
     }

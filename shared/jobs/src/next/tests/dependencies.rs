@@ -57,8 +57,8 @@ fn it_can_be_cancelled_and_its_deadline_holds() {
 
 #[test]
 fn it_waits_at_the_end_of_the_queue_and_says_for_what() {
-    assert!(wants(&after_two().job, false, noon_plus(0)).dependencies);
-    assert!(!wants(&submitted().job, false, noon_plus(0)).dependencies);
+    assert!(needed_facts(&after_two().job, false, noon_plus(0)).dependencies);
+    assert!(!needed_facts(&submitted().job, false, noon_plus(0)).dependencies);
     let overview = JobOverview::from_job(&after_two().job, noon_plus(0));
     assert_eq!(
         (overview.state, overview.why.as_str()),
@@ -80,13 +80,13 @@ fn fifth_member(earlier: Option<u32>) -> JobInput {
 
 #[test]
 fn a_member_waits_for_its_turn_and_keeps_it() {
-    assert!(wants(&fifth_member(None).job, false, noon_plus(0)).earlier_members);
+    assert!(needed_facts(&fifth_member(None).job, false, noon_plus(0)).earlier_members);
     for earlier in [None, Some(4), Some(2)] {
         check_nothing(fifth_member(earlier));
     }
     check(fifth_member(Some(1)), "submitted: rank");
     let begun = fifth_member(Some(1)).next();
-    assert!(!wants(&begun.job, false, noon_plus(0)).earlier_members);
+    assert!(!needed_facts(&begun.job, false, noon_plus(0)).earlier_members);
     check(begun.facts(|facts| facts.earlier_members = None), "submitted: rank");
     let both = knowing(
         fifth_member(Some(0)).job(|job| job.waits_for = vec![A.to_owned()]),

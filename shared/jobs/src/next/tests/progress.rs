@@ -86,7 +86,7 @@ fn whether_an_attempt_made_progress_is_read_before_the_job_ends_and_after_its_la
     let warned = third().warned("i-1");
     check(warned.clone(), "submitted: note lost i-1 Reclaimed");
     let then = warned.next().released().facts(|facts| (facts.warned, facts.cancel) = (None, Some(None)));
-    let wanted = wants(&then.job, false, then.now);
+    let wanted = needed_facts(&then.job, false, then.now);
     assert!(wanted.head && wanted.previous_attempt);
     // Once it is gone, it writes nothing more.
     let gone = then.clone().facts(|facts| {

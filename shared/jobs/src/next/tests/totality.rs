@@ -166,7 +166,7 @@ proptest! {
         prop_assert!(after.used.usd >= job.used.usd && after.used.seconds >= job.used.seconds);
         let acts = |effect: &Effect| answered(effect) && !matches!(effect, Effect::Release(_));
         prop_assert!(facts.may_act || !effects.iter().any(acts), "{:?}", effects);
-        let _ = (wants(&after, false, now), wants(&after, true, now), after.notification());
+        let _ = (needed_facts(&after, false, now), needed_facts(&after, true, now), after.notification());
     }
 
     /// What an ended job was, it stays.

@@ -6,16 +6,16 @@ use crate::*;
 
 #[track_caller]
 fn check(given: JobInput, warned: bool, expect: &str) {
-    let wants = wants(&given.job, warned, given.now);
+    let needed = needed_facts(&given.job, warned, given.now);
     let fields = [
-        (wants.machine, "machine"),
-        (wants.previous_attempt, "previous_attempt"),
-        (wants.head, "head"),
-        (wants.heartbeat, "heartbeat"),
-        (wants.exit, "exit"),
-        (wants.cancel, "cancel"),
-        (wants.dependencies, "dependencies"),
-        (wants.earlier_members, "earlier members"),
+        (needed.machine, "machine"),
+        (needed.previous_attempt, "previous_attempt"),
+        (needed.head, "head"),
+        (needed.heartbeat, "heartbeat"),
+        (needed.exit, "exit"),
+        (needed.cancel, "cancel"),
+        (needed.dependencies, "dependencies"),
+        (needed.earlier_members, "earlier members"),
     ];
     let names: Vec<&str> = fields.into_iter().filter_map(|(wanted, name)| wanted.then_some(name)).collect();
     assert_eq!(names.join(" "), expect);

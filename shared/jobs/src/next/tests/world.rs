@@ -194,7 +194,7 @@ impl JobWorld {
         for _ in 0..200 {
             next = match next {
                 Reconciliation::Observe(decision) => {
-                    let facts = self.observe(decision.wants(now));
+                    let facts = self.observe(decision.needed_facts(now));
                     decision.decide(facts, now)
                 }
                 Reconciliation::Write(decided) => {
@@ -220,7 +220,7 @@ impl JobWorld {
     }
 
     /// What is asked for; of that, anything may be unknown.
-    fn observe(&mut self, wants: NeededFacts) -> JobFacts {
+    fn observe(&mut self, needed: NeededFacts) -> JobFacts {
         let machine = self.job.machine().map(|placed| placed.instance.to_string());
         let previous_attempt = self.job.previous_attempt.as_ref().map(|placed| placed.instance.to_string());
         let beat = machine.as_ref().and_then(|id| self.machines.iter().find(|one| one.id == *id)).map(|machine| {
@@ -233,16 +233,16 @@ impl JobWorld {
         JobFacts {
             may_act: !self.observing,
             no_progress_attempts_max: 3,
-            machine: if wants.machine { self.sight(machine.as_deref()) } else { MachineSight::Unknown },
-            previous_attempt: if wants.previous_attempt {
+            machine: if needed.machine { self.sight(machine.as_deref()) } else { MachineSight::Unknown },
+            previous_attempt: if needed.previous_attempt {
                 self.sight(previous_attempt.as_deref())
             } else {
                 MachineSight::Unknown
             },
-            head: (wants.head && !self.happens(5)).then_some(head),
-            heartbeat: beat.filter(|_| wants.heartbeat && !self.happens(5)),
-            exit: (wants.exit && !self.happens(5)).then_some(None),
-            cancel: (wants.cancel && !self.happens(5)).then_some(cancel),
+            head: (needed.head && !self.happens(5)).then_some(head),
+            heartbeat: beat.filter(|_| needed.heartbeat && !self.happens(5)),
+            exit: (needed.exit && !self.happens(5)).then_some(None),
+            cancel: (needed.cancel && !self.happens(5)).then_some(cancel),
             ..JobFacts::default()
         }
     }

@@ -1,7 +1,8 @@
 //! `[sweep]`: its members, and each mistake in its place.
 
 use super::*;
-use crate::{Sweep, describe_parameters, member_document};
+use crate::Sweep;
+use crate::parameter_sweep::{describe_parameters, member_document};
 
 const SWEEP: &str =
     "[limits]\nmax_usd = 10\n[sweep]\nlr = [1e-4, 3.0E-4, 0x10, true, \"a b\"]\nseed = \"1..3\"\nmax_parallel = 0x4\n";
