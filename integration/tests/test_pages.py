@@ -11,7 +11,7 @@ import pytest
 from reaping import REPOSITORY
 
 DOCS = sorted(REPOSITORY.glob("docs/*.md"))
-PAGES = [*sorted(REPOSITORY.glob("*.md")), *DOCS, *(REPOSITORY / f"{name}/README.md" for name in ("agent", "deploy/terraform", "events", "integration"))]
+PAGES = [*sorted(REPOSITORY.glob("*.md")), *DOCS, *(REPOSITORY / f"{name}/README.md" for name in ("agent", "data", "deploy/terraform", "events", "integration"))]
 README_LINES_MAX = 180
 
 _FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)

@@ -31,6 +31,7 @@ pub mod refusal;
 pub mod region;
 pub mod rule;
 pub mod sagemaker;
+pub mod table;
 pub mod team_role;
 pub mod time_zone;
 pub mod usage;

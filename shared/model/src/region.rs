@@ -1,61 +1,16 @@
 //! Names of AWS's regions.
 
+use std::sync::LazyLock;
+
 use crate::document::{SLIPS_MAX, slips};
 use crate::fault::InvalidValue;
 use crate::id::Region;
+use crate::table::embedded_table;
 
-/// Every region of every partition (`partitions.json` of botocore 1.44, which the SDKs share, 2026-11-24). AWS opens a few in a year, so a
-/// command that can ask AWS asks before it refuses one.
-const KNOWN_REGIONS: [&str; 48] = [
-    "af-south-1",
-    "ap-east-1",
-    "ap-east-2",
-    "ap-northeast-1",
-    "ap-northeast-2",
-    "ap-northeast-3",
-    "ap-south-1",
-    "ap-south-2",
-    "ap-southeast-1",
-    "ap-southeast-2",
-    "ap-southeast-3",
-    "ap-southeast-4",
-    "ap-southeast-5",
-    "ap-southeast-6",
-    "ap-southeast-7",
-    "ca-central-1",
-    "ca-west-1",
-    "cn-north-1",
-    "cn-northwest-1",
-    "eu-central-1",
-    "eu-central-2",
-    "eu-isoe-west-1",
-    "eu-north-1",
-    "eu-south-1",
-    "eu-south-2",
-    "eu-west-1",
-    "eu-west-2",
-    "eu-west-3",
-    "eusc-de-east-1",
-    "il-central-1",
-    "me-central-1",
-    "me-south-1",
-    "me-west-1",
-    "mx-central-1",
-    "sa-east-1",
-    "sa-west-1",
-    "us-east-1",
-    "us-east-2",
-    "us-gov-east-1",
-    "us-gov-west-1",
-    "us-iso-east-1",
-    "us-iso-west-1",
-    "us-isob-east-1",
-    "us-isob-west-1",
-    "us-isof-east-1",
-    "us-isof-south-1",
-    "us-west-1",
-    "us-west-2",
-];
+/// Every region of every partition. AWS opens a few in a year, so a command that can ask AWS asks before it refuses one.
+static KNOWN_REGIONS: LazyLock<Vec<&str>> = LazyLock::new(|| {
+    embedded_table("regions.csv", include_str!("../../../data/regions.csv"), |row| row.text("region"))
+});
 
 /// `us-east-1`, `us-gov-west-1`.
 #[must_use]
@@ -89,7 +44,7 @@ pub fn check_exists(region: &Region, enabled: &[Region]) -> Result<(), InvalidVa
     }
     let distance = |known: &&str| slips(region.as_str(), known);
     let least = KNOWN_REGIONS.iter().map(distance).min().filter(|least| *least <= SLIPS_MAX);
-    let near: Vec<&str> = KNOWN_REGIONS.into_iter().filter(|known| Some(distance(known)) == least).collect();
+    let near: Vec<&str> = KNOWN_REGIONS.iter().copied().filter(|known| Some(distance(known)) == least).collect();
     Err(InvalidValue::new(match near.as_slice() {
         [] => format!("there is no region {region}; there are {}", KNOWN_REGIONS.join(", ")),
         near => format!("there is no region {region}; did you mean {}?", near.join(" or ")),
@@ -109,12 +64,16 @@ mod tests {
 
     #[test]
     fn a_region_exists_by_the_list_or_by_the_account() {
-        for region in KNOWN_REGIONS {
-            check(region, &[], None);
-        }
         check("us-central-9", &["us-central-9"], None);
-        assert!(KNOWN_REGIONS.is_sorted() && KNOWN_REGIONS.into_iter().all(has_shape));
-        assert!(KNOWN_REGIONS.into_iter().all(|region| Partition::find(region).is_some()));
+    }
+
+    #[test]
+    fn the_list_is_sorted_and_each_region_has_a_partition() {
+        assert!(KNOWN_REGIONS.is_sorted_by(|one, next| one < next));
+        for region in KNOWN_REGIONS.iter() {
+            check(region, &[], None);
+            assert!(has_shape(region) && Partition::find(region).is_some(), "{region}");
+        }
     }
 
     #[test]

@@ -2,6 +2,8 @@
 //!
 //! A key that repeats its default gets no note: `curfew config show` writes them all.
 
+use std::sync::LazyLock;
+
 use toml::de::DeTable;
 
 use super::{Config, OverBudget, SharedRole, TeamConfig};
@@ -11,6 +13,7 @@ use crate::id::TeamName;
 use crate::image_source::ImageSource;
 use crate::mode::Mode;
 use crate::notification_log::NO_TEAM;
+use crate::table::embedded_table;
 use crate::team_role::{TEAM_ROLE_PREFIX, team_role};
 
 /// Something that has no effect, or less than it seems.
@@ -46,48 +49,11 @@ const UNDECLARED_UNIT: &str = "its unit is not declared: an instance is never id
 const SHARED_PROFILE: &str = "curfew-job";
 const TEAM_OBSERVES: &str = "this team only observes: nothing is stopped but what enforces by itself";
 
-/// Families with accelerators, as of 2026-11 (EC2 instance types, "Accelerated computing").
-const FAMILIES: [&str; 39] = [
-    "dl1",
-    "dl2q",
-    "f1",
-    "f2",
-    "g2",
-    "g3",
-    "g3s",
-    "g4ad",
-    "g4dn",
-    "g5",
-    "g5g",
-    "g6",
-    "g6e",
-    "g6f",
-    "g7",
-    "g7e",
-    "gr6",
-    "gr6f",
-    "inf1",
-    "inf2",
-    "p2",
-    "p3",
-    "p3dn",
-    "p4d",
-    "p4de",
-    "p5",
-    "p5e",
-    "p5en",
-    "p6-b200",
-    "p6-b300",
-    "p6e-gb200",
-    "p6e-gb300",
-    "trn1",
-    "trn1n",
-    "trn2",
-    "trn2u",
-    "trn3",
-    "trn3u",
-    "vt1",
-];
+/// Families with accelerators.
+static FAMILIES: LazyLock<Vec<&str>> = LazyLock::new(|| {
+    let text = include_str!("../../../../data/accelerated_families.csv");
+    embedded_table("accelerated_families.csv", text, |row| row.text("family"))
+});
 
 /// Everything in this document, from which `config` was read, that has no effect, or less than it seems; in its order.
 #[must_use]
@@ -216,6 +182,13 @@ mod tests {
             .map(|ConfigNote { line, column, key, note }| format!("{line}:{column} {key}: {note}"))
             .collect();
         assert_eq!(shown, expect, "{document}");
+    }
+
+    #[test]
+    fn families_are_sorted_and_written_as_ec2_writes_them() {
+        assert!(FAMILIES.is_sorted_by(|one, next| one < next));
+        let is_legal = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
+        assert!(FAMILIES.iter().all(|family| family.chars().all(is_legal)), "{FAMILIES:?}");
     }
 
     #[test]
