@@ -12,7 +12,7 @@ mod workload;
 use clap::{ArgGroup, Args, Subcommand};
 use model::foreign_text::shell_word;
 use model::id::{Region, TeamName};
-use recommend::{DataPlace, RankedPlace, TABLE_DATE, suit_remedies};
+use recommend::{DataPlace, RankedPlace, suit_remedies, table_date};
 use serde::Serialize;
 use sizing::{MemoryEstimate, Remedy, Workload};
 
@@ -216,7 +216,7 @@ impl Recommend {
 fn source(account: &Account) -> String {
     match account.context {
         Some(_) => "AWS".to_owned(),
-        None => format!("table of {TABLE_DATE}; {}", account.why_offline),
+        None => format!("table of {}; {}", table_date(), account.why_offline),
     }
 }
 

@@ -20,10 +20,10 @@ use jiff::tz::TimeZone;
 use model::id::{Region, TypeName};
 use serde::Serialize;
 
-pub use accelerator::{ACCELERATORS, AcceleratorModel, AcceleratorName};
+pub use accelerator::{ACCELERATORS, AcceleratorModel};
 pub use figures::{Carbon, Energy};
-pub use grid::{GRID, GridFactor, GridSource, Pue, REGIONAL_PUE, grid_factor, pue};
-pub use hardware::{MACHINES, MachineFamily, MachineHardware, hardware};
+pub use grid::{GRID, GridFactor, Pue, REGIONAL_PUE, grid_factor, pue};
+pub use hardware::{MACHINES, MachineHardware, hardware, machine_families};
 pub use ledger::{FootprintKey, footprints};
 
 use figures::Bounds;
@@ -270,7 +270,7 @@ fn power(hardware: &MachineHardware, load: AcceleratorLoad) -> Bounds {
 }
 
 fn accelerator_power(hardware: &MachineHardware, load: AcceleratorLoad) -> Bounds {
-    let model = hardware.accelerator.model();
+    let model = hardware.accelerator;
     let eighths = u64::from(hardware.accelerator_eighths);
     let all = |milliwatts: u64| milliwatts.saturating_mul(eighths) / 8;
     let (idle_low, idle_high) = (all(model.idle_milliwatts.0), all(model.idle_milliwatts.1));
@@ -299,7 +299,7 @@ fn accelerator_power(hardware: &MachineHardware, load: AcceleratorLoad) -> Bound
 
 /// Returns the emissions from making the machine, in grams: its accelerators, its memory, and its share of a server by vCPUs.
 fn embodied_grams(hardware: &MachineHardware) -> Option<Bounds> {
-    let (low_kg, high_kg) = hardware.accelerator.model().embodied_kg?;
+    let (low_kg, high_kg) = hardware.accelerator.embodied_kg?;
     let eighths = u64::from(hardware.accelerator_eighths);
     let accelerators =
         Bounds { low: low_kg.into(), high: high_kg.into() }.times((125, 125), 1).times((eighths, eighths), 1);

@@ -1,6 +1,6 @@
-//! The tables of `docs/carbon.md`, compared with those of the code.
+//! The tables of `docs/carbon.md`, compared with `data/`.
 
-use billing::energy::{ACCELERATORS, GRID, MACHINES, REGIONAL_PUE};
+use billing::energy::{ACCELERATORS, GRID, MACHINES, REGIONAL_PUE, machine_families};
 
 const PAGE: &str = include_str!("../../../docs/carbon.md");
 
@@ -21,17 +21,17 @@ fn every_accelerator_is_on_the_page() {
             .iter()
             .map(|model| {
                 let (low, high) = model.idle_milliwatts;
-                let families = MACHINES.iter().filter(|(_, accelerator, ..)| *accelerator == model.name);
-                let families: Vec<&str> = families.map(|(family, ..)| *family).collect();
+                let families = machine_families(MACHINES.iter().filter(|machine| machine.accelerator == model));
                 let embodied =
                     model.embodied_kg.map_or("unknown".to_owned(), |(low, high)| range(low.into(), high.into()));
                 format!(
-                    "| {} | {} | {} | {} | {embodied} | {} |",
-                    model.text,
+                    "| {} | {} | {} | {} | {embodied} | {}, {} |",
+                    model.name,
                     families.join(", "),
                     range(low / 1_000, high / 1_000),
                     model.full_milliwatts / 1_000,
-                    model.source
+                    model.source,
+                    model.year
                 )
             })
             .collect(),
@@ -42,16 +42,17 @@ fn every_accelerator_is_on_the_page() {
 fn every_region_is_on_the_page() {
     check(
         GRID.iter()
-            .zip(REGIONAL_PUE)
-            .map(|((region, factor), (pue_region, pue))| {
-                assert_eq!(*region, pue_region);
+            .zip(REGIONAL_PUE.iter())
+            .map(|(factor, pue)| {
+                assert_eq!(factor.region, pue.region);
                 let mean = if pue.is_mean { " (mean)" } else { "" };
                 format!(
-                    "| {region} | {} | {} | {} | {} | {}.{:02}{mean} |",
+                    "| {} | {} | {} | {} | {} | {}.{:02}{mean} |",
+                    factor.region,
                     factor.grams_per_kwh,
                     factor.year,
                     factor.grid,
-                    factor.source.describe(),
+                    factor.source,
                     pue.percent / 100,
                     pue.percent % 100
                 )

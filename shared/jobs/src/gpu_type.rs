@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use billing::energy::{ACCELERATORS, MACHINES, MachineFamily, hardware};
+use billing::energy::{ACCELERATORS, AcceleratorModel, MACHINES, MachineHardware, hardware, machine_families};
 use model::fault::{InvalidValue, one_line};
 use model::id::TypeName;
 
@@ -64,7 +64,7 @@ pub fn check_size(family: &str, size: &str) -> Option<Result<(), InvalidValue>> 
 
 /// The GPUs of NVIDIA in the table, by the names that a document may use.
 fn gpu_names() -> impl Iterator<Item = &'static str> {
-    ACCELERATORS.into_iter().filter_map(|model| model.text.strip_prefix("NVIDIA "))
+    ACCELERATORS.iter().filter_map(AcceleratorModel::nvidia_name)
 }
 
 /// Refuses what is no name of a GPU.
@@ -86,14 +86,15 @@ pub fn check_gpu_name(name: &str) -> Result<(), InvalidValue> {
 
 /// True if a type has GPUs of that name: by the table, else by what EC2 calls them.
 pub(crate) fn has_gpu(instance_type: &TypeName, named_by_ec2: &str, name: &str) -> bool {
-    let tabled = hardware(instance_type).and_then(|machine| machine.accelerator.model().text.strip_prefix("NVIDIA "));
+    let tabled = hardware(instance_type).and_then(|machine| machine.accelerator.nvidia_name());
     normalize_gpu_name(tabled.unwrap_or(named_by_ec2)) == normalize_gpu_name(name)
 }
 
 /// The sizes of a family of the table.
 fn find_sizes(family: &str) -> Option<Vec<&'static str>> {
-    let (.., sizes) = MACHINES.into_iter().find(|(known, ..)| *known == family)?;
-    Some(sizes.iter().map(|(size, ..)| *size).collect())
+    let types = MACHINES.iter().filter(|machine| machine.family == family);
+    let sizes: Vec<&str> = types.map(|machine| machine.size).collect();
+    Some(sizes).filter(|sizes| !sizes.is_empty())
 }
 
 /// A word that is no type may be a family, or the name of a GPU.
@@ -102,20 +103,17 @@ fn refuse_word(word: &str) -> InvalidValue {
         let types: Vec<String> = sizes.iter().map(|size| format!("`{word}.{size}`")).collect();
         return InvalidValue::new(format!("{word:?} is a family, and no instance type; it has {}", types.join(", ")));
     }
-    let has_gpu = |machine: &MachineFamily| {
-        let model = ACCELERATORS.into_iter().find(|model| model.name == machine.1);
-        let name = model.and_then(|model| model.text.strip_prefix("NVIDIA "));
+    let has_gpu = |machine: &&MachineHardware| {
+        let name = machine.accelerator.nvidia_name();
         name.is_some_and(|name| normalize_gpu_name(name) == normalize_gpu_name(word))
     };
-    let families: Vec<MachineFamily> = MACHINES.into_iter().filter(has_gpu).collect();
-    let example = families.first().and_then(|(family, _, _, sizes)| Some(format!("{family}.{}", sizes.first()?.0)));
-    let Some(example) = example else {
+    let types = || MACHINES.iter().filter(has_gpu);
+    let Some(MachineHardware { family, size, .. }) = types().next() else {
         return InvalidValue::new(format!("{word:?} is no instance type; write one as `g6.xlarge`"));
     };
-    let families: Vec<&str> = families.into_iter().map(|(family, ..)| family).collect();
     InvalidValue::new(format!(
-        "{word:?} is a GPU, and no instance type; write types that have it, such as `{example}`, of the families {} (`curfew run --gpu {}` does)",
-        families.join(", "),
+        "{word:?} is a GPU, and no instance type; write types that have it, such as `{family}.{size}`, of the families {} (`curfew run --gpu {}` does)",
+        machine_families(types()).join(", "),
         normalize_gpu_name(word)
     ))
 }

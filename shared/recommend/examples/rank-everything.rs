@@ -21,7 +21,7 @@ const REGIONS: usize = 20;
 const REPEATS: u32 = 50;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let regions: Vec<Region> = GRID.into_iter().take(REGIONS).map(|(name, _)| Region::from(name)).collect();
+    let regions: Vec<Region> = GRID.iter().take(REGIONS).map(|factor| Region::from(factor.region)).collect();
     let offers = tabled_offers(&regions);
     let now: Timestamp = "2026-11-24T12:00:00Z".parse()?;
     let mut document = PriceDocument::default();

@@ -1,19 +1,17 @@
 //! Instance types with GPUs, by region: as EC2 describes them, or by the table that comes with Curfew.
 //!
-//! The table has the types with whole NVIDIA GPUs that are sold by the second. It knows neither which region offers one, nor whether it is
-//! sold on Spot: only EC2 does.
+//! The table, `data/gpu_types.csv`, has the types with whole NVIDIA GPUs that are sold by the second, and whose image has a GPU driver: none of
+//! Neuron, with a part of a GPU, of bare metal, retired (P3), or sold only in Capacity Blocks (P6e-GB200). It knows neither which region offers
+//! one, nor whether it is sold on Spot: only EC2 does.
 
-use billing::energy::{AcceleratorName, MACHINES};
+use std::sync::LazyLock;
+
+use billing::energy::{MACHINES, MachineHardware, hardware, machine_families};
 use jobs::check_size;
 use model::fault::{InvalidValue, one_line};
 use model::id::{Region, TypeName};
+use model::table::{TableError, TableRow, embedded_table};
 use serde::Serialize;
-
-/// The day of this file's tables.
-pub const TABLE_DATE: &str = "2026-11-24";
-
-/// Source of the tables.
-pub const TABLE_SOURCE: &str = "AWS, \"Amazon EC2 accelerated computing instances\"";
 
 const BYTES_PER_MIB: u64 = 1 << 20;
 
@@ -60,112 +58,64 @@ impl GpuOffer {
     }
 }
 
-/// Families that are no choice for CUDA by the second: of Neuron, with a part of a GPU, retired (P3), or sold only in Capacity
-/// Blocks (P6e-GB200).
-const LEFT_OUT: [&str; 10] = ["p3", "p3dn", "p6e-gb200", "g6f", "gr6f", "trn1", "trn1n", "trn2", "trn2u", "inf2"];
+/// A type that a job may have.
+struct GpuType {
+    name: &'static str,
+    /// Its parts, by another table.
+    hardware: MachineHardware,
+    architecture: &'static str,
+    gpu_memory_mib: u32,
+    /// The most that it reaches.
+    network_gbps: u32,
+    /// The day of the row, `yyyy-mm-dd`.
+    as_of: &'static str,
+}
 
-/// Types without a GPU driver of their own image, or that boot too long for a job.
-const BARE_METAL: &str = "metal";
+static GPU_TYPES: LazyLock<Vec<GpuType>> =
+    LazyLock::new(|| embedded_table("gpu_types.csv", include_str!("../../../data/gpu_types.csv"), GpuType::from_row));
 
-/// MiB of memory of each GPU by family. Each is what `DescribeInstanceTypes` said under `GpuInfo`, as moto 5.2.5 recorded it
-/// (`moto/ec2/resources/instance_types.json.gz`, 2026-11-24).
-const MEMORY_MIB: [(&str, u32); 14] = [
-    ("g4dn", 16_384),
-    ("g5", 22_888),
-    ("g5g", 16_384),
-    ("g6", 22_888),
-    ("gr6", 22_888),
-    ("g6e", 45_776),
-    ("g7e", 98_304),
-    ("p4d", 40_960),
-    ("p4de", 81_920),
-    ("p5", 81_920),
-    ("p5e", 144_384),
-    ("p5en", 144_384),
-    ("p6-b200", 183_359),
-    ("p6-b300", 275_040),
-];
+impl GpuType {
+    fn from_row(row: &TableRow<'_>) -> Result<Self, TableError> {
+        Ok(Self {
+            name: row.text("type")?,
+            hardware: row.value_by("type", |name| hardware(&name.into()))?,
+            architecture: row.text("architecture")?,
+            gpu_memory_mib: row.value("gpu_memory_mib")?,
+            network_gbps: row.value("network_gbps")?,
+            as_of: row.text("as_of")?,
+        })
+    }
 
-/// The network of each type in Gbit/s, the most that it reaches. Each is what `DescribeInstanceTypes` said under `NetworkPerformance`,
-/// as moto 5.2.5 recorded it (`moto/ec2/resources/instance_types.json.gz`); all were compared on 2026-11-24.
-const NETWORK_GBPS: [(&str, &[(&str, u32)]); 14] = [
-    ("g4dn", &[("xlarge", 25), ("2xlarge", 25), ("4xlarge", 25), ("8xlarge", 50), ("12xlarge", 50), ("16xlarge", 50)]),
-    ("g5", G5_GBPS),
-    ("g5g", &[("xlarge", 10), ("2xlarge", 10), ("4xlarge", 10), ("8xlarge", 12), ("16xlarge", 25)]),
-    ("g6", G5_GBPS),
-    ("gr6", &[("4xlarge", 25), ("8xlarge", 25)]),
-    (
-        "g6e",
-        &[
-            ("xlarge", 20),
-            ("2xlarge", 20),
-            ("4xlarge", 20),
-            ("8xlarge", 25),
-            ("12xlarge", 100),
-            ("16xlarge", 35),
-            ("24xlarge", 200),
-            ("48xlarge", 400),
-        ],
-    ),
-    (
-        "g7e",
-        &[
-            ("2xlarge", 50),
-            ("4xlarge", 50),
-            ("8xlarge", 100),
-            ("12xlarge", 400),
-            ("24xlarge", 800),
-            ("48xlarge", 1_600),
-        ],
-    ),
-    ("p4d", &[("24xlarge", 400)]),
-    ("p4de", &[("24xlarge", 400)]),
-    ("p5", &[("4xlarge", 100), ("48xlarge", 3_200)]),
-    ("p5e", &[("48xlarge", 3_200)]),
-    ("p5en", &[("48xlarge", 3_200)]),
-    ("p6-b200", &[("48xlarge", 3_200)]),
-    ("p6-b300", &[("48xlarge", 6_400)]),
-];
+    fn to_offer(&self) -> GpuOffer {
+        let accelerator = self.hardware.accelerator;
+        GpuOffer {
+            region: Region::new(""),
+            instance_type: self.name.into(),
+            architecture: self.architecture.to_owned(),
+            gpus: u32::from(self.hardware.accelerator_eighths) / 8,
+            gpu_name: accelerator.nvidia_name().unwrap_or(accelerator.name).to_owned(),
+            gpu_memory_mib: self.gpu_memory_mib,
+            vcpus: Some(u32::from(self.hardware.vcpus)),
+            spot: None,
+        }
+    }
+}
 
-const G5_GBPS: &[(&str, u32)] = &[
-    ("xlarge", 10),
-    ("2xlarge", 10),
-    ("4xlarge", 25),
-    ("8xlarge", 25),
-    ("12xlarge", 40),
-    ("16xlarge", 25),
-    ("24xlarge", 50),
-    ("48xlarge", 100),
-];
+/// The newest day of the table of types.
+#[must_use]
+pub fn table_date() -> &'static str {
+    GPU_TYPES.iter().map(|gpu_type| gpu_type.as_of).max().unwrap_or_default()
+}
 
 /// Every type of the table in each of these regions.
 #[must_use]
 pub fn tabled_offers(regions: &[Region]) -> Vec<GpuOffer> {
-    let types: Vec<GpuOffer> = tabled_types().collect();
+    let types: Vec<GpuOffer> = GPU_TYPES.iter().map(GpuType::to_offer).collect();
     let in_region = |region: &Region| {
         let region = region.clone();
         types.iter().map(move |offer| GpuOffer { region: region.clone(), ..offer.clone() }).collect::<Vec<_>>()
     };
     regions.iter().flat_map(in_region).collect()
-}
-
-fn tabled_types() -> impl Iterator<Item = GpuOffer> {
-    MACHINES.into_iter().filter(|(family, ..)| !LEFT_OUT.contains(family)).flat_map(
-        |(family, accelerator, _, sizes)| {
-            sizes.iter().filter(|(size, ..)| *size != BARE_METAL).filter_map(move |(size, eighths, vcpus, _)| {
-                Some(GpuOffer {
-                    region: Region::new(""),
-                    instance_type: TypeName::new(format!("{family}.{size}")),
-                    architecture: if accelerator == AcceleratorName::T4g { "arm64" } else { "x86_64" }.to_owned(),
-                    gpus: u32::from(*eighths) / 8,
-                    gpu_name: accelerator.model().text.trim_start_matches("NVIDIA ").to_owned(),
-                    gpu_memory_mib: memory_mib(family)?,
-                    vcpus: Some(u32::from(*vcpus)),
-                    spot: None,
-                })
-            })
-        },
-    )
 }
 
 /// Refuses a type that neither the tables nor `offers`, what EC2 has, know.
@@ -179,25 +129,18 @@ pub fn check_type(instance_type: &TypeName, offers: &[GpuOffer]) -> Result<(), I
     }
     let (family, size) = name.split_once('.').unwrap_or((name, ""));
     check_size(family, size).unwrap_or_else(|| {
-        let families: Vec<&str> = MACHINES.into_iter().map(|(family, ..)| family).collect();
         Err(InvalidValue::new(format!(
             "{:?} is of no family with GPUs; write one such as g6.xlarge, of the families {}",
             one_line(name, 40),
-            families.join(", ")
+            machine_families(MACHINES.iter()).join(", ")
         )))
     })
-}
-
-fn memory_mib(family: &str) -> Option<u32> {
-    MEMORY_MIB.into_iter().find(|(name, _)| *name == family).map(|(_, mib)| mib)
 }
 
 /// The network of a type in Gbit/s, the most that it reaches; `None` if the table does not have it.
 #[must_use]
 pub fn network_gbps(instance_type: &TypeName) -> Option<u32> {
-    let (family, size) = instance_type.as_str().split_once('.')?;
-    let (_, sizes) = NETWORK_GBPS.into_iter().find(|(name, _)| *name == family)?;
-    sizes.iter().find(|(name, _)| *name == size).map(|(_, gbps)| *gbps)
+    GPU_TYPES.iter().find(|gpu_type| gpu_type.name == instance_type.as_str()).map(|gpu_type| gpu_type.network_gbps)
 }
 
 #[cfg(test)]
@@ -235,10 +178,16 @@ mod tests {
     }
 
     #[test]
-    fn every_type_of_the_table_has_a_network() {
-        for offer in tabled_types() {
-            assert!(network_gbps(&offer.instance_type).is_some(), "{}", offer.instance_type);
+    fn the_types_of_the_table_are_in_the_order_of_their_parts_and_have_usual_figures() {
+        let place = |gpu_type: &GpuType| MACHINES.iter().position(|machine| *machine == gpu_type.hardware).unwrap();
+        assert!(GPU_TYPES.is_sorted_by(|one, next| place(one) < place(next)));
+        for GpuType { name, hardware, architecture, gpu_memory_mib, network_gbps, as_of } in GPU_TYPES.iter() {
+            assert!(hardware.accelerator_eighths % 8 == 0 && hardware.accelerator.nvidia_name().is_some(), "{name}");
+            assert!(["x86_64", "arm64"].contains(architecture), "{name}");
+            assert!((8_192..524_288).contains(gpu_memory_mib) && (10..=6_400).contains(network_gbps), "{name}");
+            assert!(as_of.parse::<jiff::civil::Date>().is_ok(), "{name}");
         }
+        assert_eq!(table_date(), "2026-11-24");
         assert_eq!(network_gbps(&"x1.large".into()), None);
     }
 }

@@ -19,7 +19,7 @@ mod throughput;
 pub mod usage;
 
 pub use capability::{CAPABILITY_SOURCE, GpuFeature, suit_remedies};
-pub use catalog::{GpuOffer, TABLE_DATE, TABLE_SOURCE, check_type, network_gbps, tabled_offers};
+pub use catalog::{GpuOffer, check_type, network_gbps, table_date, tabled_offers};
 pub use gpu_request::GpuRequest;
 pub use interruptions::{InterruptionHistory, Interruptions, interruption_history};
 pub use job::JobDraft;

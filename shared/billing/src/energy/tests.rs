@@ -82,16 +82,43 @@ fn ranges_are_shown_with_two_significant_digits_and_never_narrower_than_they_are
 }
 
 #[test]
-fn every_accelerator_stands_at_its_place_and_every_region_has_both_values() {
-    for (place, model) in ACCELERATORS.iter().enumerate() {
-        assert_eq!(model.name as usize, place, "{}", model.text);
-        assert!(model.idle_milliwatts.1 < model.full_milliwatts, "{}", model.text);
+fn accelerators_draw_less_when_idle_than_at_most_and_each_has_a_type() {
+    for model in ACCELERATORS.iter() {
+        let (idle_low, idle_high) = model.idle_milliwatts;
+        assert!(0 < idle_low && idle_low <= idle_high && idle_high < model.full_milliwatts, "{}", model.name);
+        assert!((50_000..=2_000_000).contains(&model.full_milliwatts), "{}", model.name);
+        assert!(model.embodied_kg.is_none_or(|(low, high)| 0 < low && low <= high && high < 1_000), "{}", model.name);
+        assert!((2015..).contains(&model.year), "{}", model.name);
+        assert!(MACHINES.iter().any(|machine| machine.accelerator == model), "{}", model.name);
     }
-    let (grid, pue) = (GRID.map(|(region, _)| region), REGIONAL_PUE.map(|(region, _)| region));
-    assert_eq!(grid, pue);
-    assert!(grid.into_iter().all(|region| model::region::is_known(&region.into())));
-    for (family, _, server_vcpus, sizes) in MACHINES {
-        assert!(sizes.iter().all(|(_, eighths, vcpus, _)| *eighths > 0 && *vcpus <= server_vcpus), "{family}");
+    let names: BTreeSet<&str> = ACCELERATORS.iter().map(|model| model.name).collect();
+    assert_eq!(names.len(), ACCELERATORS.len());
+}
+
+#[test]
+fn every_known_region_with_a_grid_factor_has_a_pue() {
+    let regions: Vec<&str> = GRID.iter().map(|factor| factor.region).collect();
+    assert_eq!(regions, REGIONAL_PUE.iter().map(|pue| pue.region).collect::<Vec<_>>());
+    assert_eq!(regions.iter().collect::<BTreeSet<_>>().len(), regions.len());
+    assert!(regions.into_iter().all(|region| model::region::is_known(&region.into())));
+    for GridFactor { region, grams_per_kwh, year, .. } in GRID.iter() {
+        assert!((10..=1_200).contains(grams_per_kwh) && (2020..).contains(year), "{region}");
+    }
+    assert!(REGIONAL_PUE.iter().all(|pue| (100..200).contains(&pue.percent)));
+}
+
+#[test]
+fn the_types_of_a_family_follow_one_another_and_are_no_larger_than_its_server() {
+    let families = machine_families(MACHINES.iter());
+    assert_eq!(families.iter().collect::<BTreeSet<_>>().len(), families.len(), "{families:?}");
+    for family in families {
+        let types: Vec<_> = MACHINES.iter().filter(|machine| machine.family == family).collect();
+        assert_eq!(types.iter().map(|machine| machine.size).collect::<BTreeSet<_>>().len(), types.len(), "{family}");
+        for MachineHardware { size, accelerator, accelerator_eighths, vcpus, memory_gib, server_vcpus, .. } in &types {
+            assert!((1..=128).contains(accelerator_eighths) && (1..=4_096).contains(memory_gib), "{family}.{size}");
+            assert!((1..=*server_vcpus).contains(vcpus), "{family}.{size}");
+            assert_eq!((*accelerator, *server_vcpus), (types[0].accelerator, types[0].server_vcpus), "{family}.{size}");
+        }
     }
 }
 
