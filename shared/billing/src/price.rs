@@ -90,8 +90,7 @@ impl PriceSource {
     /// The table whose prices hold from that moment on, as the ledger keeps them; none of anything younger.
     #[must_use]
     pub fn table_holding_from(from: Timestamp) -> Option<Self> {
-        let tables = [dated::OF_INSTANCES, dated::OF_VOLUMES];
-        tables.into_iter().find(|of| dated::midnight(of) == Some(from)).map(|of| Self::Table { of })
+        dated::source_from(from)
     }
 
     /// Returns the moment from which the price holds. `listed` is the time since which the list gives the same price.
@@ -256,7 +255,7 @@ impl PriceBook {
         let (rate, source) = if let Some((ListedPrice { usd_micros_per_hour, .. }, source)) = live {
             (Rate::from_usd_micros_per_hour((*usd_micros_per_hour)?), source)
         } else {
-            (dated::on_demand(region, instance_type)?, PriceSource::Table { of: dated::OF_INSTANCES })
+            dated::on_demand(region, instance_type)?
         };
         Some(Quote { rate: self.discounted(instance_type, rate), source })
     }
@@ -343,10 +342,8 @@ impl PriceBook {
         in_a_zone_of_the_region(region, zone).then_some(())?;
         let listed = self.live.storage.get(region);
         let live = listed.and_then(|listed| Some((listed.prices.volume_rate(made)?, self.source_of(listed.as_of)?)));
-        let (rate, source) = match live {
-            Some(live) => live,
-            None => (dated::storage(region)?.volume_rate(made)?, PriceSource::Table { of: dated::OF_VOLUMES }),
-        };
+        let tabled = || dated::storage(region).and_then(|(prices, source)| Some((prices.volume_rate(made)?, source)));
+        let (rate, source) = live.or_else(tabled)?;
         Some(Quote { rate, source })
     }
 

@@ -1,90 +1,173 @@
-//! The tables that come with Curfew: a fallback, of the day that they name, where no live price is known.
+//! The tables that come with Curfew: a fallback, of the day that each row names, where no live price is known. They are
+//! `data/on_demand_prices.csv` and `data/ebs_prices.csv`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use model::id::{Region, TypeName};
 use model::money::Rate;
+use model::table::{TableError, TableRow, embedded_table};
 
+use super::PriceSource;
+use super::list::{is_believable, usd_micros};
 use super::storage::StoragePrices;
 
-/// The day of the table of instances.
-pub(super) const OF_INSTANCES: &str = "2026-09-24";
+/// The day of a price.
+#[derive(Debug, Clone, Copy)]
+struct PriceDay {
+    /// The day as it is written, `yyyy-mm-dd`.
+    text: &'static str,
+    /// Its beginning, UTC.
+    midnight: Timestamp,
+}
 
-/// The day of the table of volumes.
-pub(super) const OF_VOLUMES: &str = "2026-09-30";
+/// On-demand price of a type: Linux, shared hardware.
+struct OnDemandPrice {
+    region: &'static str,
+    instance_type: &'static str,
+    usd_micros_per_hour: u64,
+    day: PriceDay,
+}
 
-/// AWS Price List, on-demand, Linux, shared hardware, as of 2026-09-24: region, type, micro-USD per hour.
-const ON_DEMAND: [(&str, &str, u64); 19] = [
-    ("us-east-1", "g4dn.xlarge", 526_000),
-    ("us-east-1", "g4dn.12xlarge", 3_912_000),
-    ("us-east-1", "g5.xlarge", 1_006_000),
-    ("us-east-1", "g5.12xlarge", 5_672_000),
-    ("us-east-1", "g5.48xlarge", 16_288_000),
-    ("us-east-1", "g6.xlarge", 804_800),
-    ("us-east-1", "g6.12xlarge", 4_601_600),
-    ("us-east-1", "g6.48xlarge", 13_350_400),
-    ("us-east-1", "g6e.xlarge", 1_861_000),
-    ("us-east-1", "g6e.12xlarge", 10_492_640),
-    ("us-east-1", "g6e.48xlarge", 30_131_180),
-    ("us-east-1", "p4d.24xlarge", 21_957_642),
-    ("us-east-1", "p4de.24xlarge", 27_447_050),
-    ("us-east-1", "p5.48xlarge", 55_040_000),
-    ("us-east-1", "p5en.48xlarge", 63_296_000),
-    ("us-east-1", "inf2.xlarge", 758_200),
-    ("us-east-1", "trn1.32xlarge", 21_500_000),
-    ("us-east-2", "p6-b200.48xlarge", 113_932_800),
-    ("us-east-2", "g7e.24xlarge", 16_572_160),
-];
+/// Price of a unit of storage for a month. What magnetic volumes (`standard`) cost by the request is not in the table: one that nothing runs
+/// on makes none.
+struct StoragePrice {
+    region: &'static str,
+    unit: StorageUnit,
+    /// The key in the map of [`StoragePrices`].
+    name: &'static str,
+    usd_micros_per_month: u64,
+    day: PriceDay,
+}
 
-/// AWS Price List (`EBS:VolumeUsage*`) of us-east-1, as of 2026-09-30: type, micro-USD per GiB and month. What magnetic
-/// volumes (`standard`) cost by the request is not in it: one that nothing runs on makes none.
-const EBS_GIB_MONTH: [(&str, u64); 7] = [
-    ("gp3", 80_000),
-    ("gp2", 100_000),
-    ("io1", 125_000),
-    ("io2", 125_000),
-    ("st1", 45_000),
-    ("sc1", 15_000),
-    ("standard", 50_000),
-];
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum StorageUnit {
+    Gib,
+    Iops,
+    /// 1,024 MiB/s.
+    Gibps,
+}
 
-/// AWS Price List (`EBS:VolumeP-IOPS.*`) of us-east-1, of the same day, for provisioned performance: micro-USD per IOPS and month.
-const EBS_IOPS_MONTH: [(&str, u64); 5] =
-    [("gp3", 5_000), ("piops", 65_000), ("io2", 65_000), ("io2.tier2", 45_500), ("io2.tier3", 31_850)];
+static ON_DEMAND: LazyLock<Vec<OnDemandPrice>> = LazyLock::new(|| {
+    embedded_table("on_demand_prices.csv", include_str!("../../../../data/on_demand_prices.csv"), |row| {
+        Ok(OnDemandPrice {
+            region: row.text("region")?,
+            instance_type: row.text("type")?,
+            usd_micros_per_hour: price(row, "usd_per_hour")?,
+            day: PriceDay::from_row(row)?,
+        })
+    })
+});
 
-/// AWS Price List (`EBS:VolumeP-Throughput.gp3`) of us-east-1, of the same day: micro-USD per GiB/s and month, which is $0.04 per MiB/s.
-const EBS_GIBPS_MONTH: u64 = 40_960_000;
+static EBS: LazyLock<Vec<StoragePrice>> = LazyLock::new(|| {
+    embedded_table("ebs_prices.csv", include_str!("../../../../data/ebs_prices.csv"), |row| {
+        Ok(StoragePrice {
+            region: row.text("region")?,
+            unit: row.value_by("unit", |unit| match unit {
+                "gib" => Some(StorageUnit::Gib),
+                "iops" => Some(StorageUnit::Iops),
+                "gibps" => Some(StorageUnit::Gibps),
+                _ => None,
+            })?,
+            name: row.text("name")?,
+            usd_micros_per_month: price(row, "usd_per_month")?,
+            day: PriceDay::from_row(row)?,
+        })
+    })
+});
 
-/// The region of the tables of volumes.
-const EBS_REGION: &str = "us-east-1";
+fn price(row: &TableRow<'_>, column: &str) -> Result<u64, TableError> {
+    row.value_by(column, |usd| usd_micros(usd).filter(|usd_micros| is_believable(*usd_micros)))
+}
 
-/// The beginning of a table's day, UTC.
+impl PriceDay {
+    fn from_row(row: &TableRow<'_>) -> Result<Self, TableError> {
+        row.value_by("as_of", |text| {
+            let midnight = text.parse::<Date>().ok()?.to_zoned(TimeZone::UTC).ok()?.timestamp();
+            Some(Self { text, midnight })
+        })
+    }
+
+    const fn source(self) -> PriceSource {
+        PriceSource::Table { of: self.text }
+    }
+}
+
+fn days() -> impl Iterator<Item = PriceDay> {
+    ON_DEMAND.iter().map(|price| price.day).chain(EBS.iter().map(|price| price.day))
+}
+
+/// Returns the beginning of a day of the tables, UTC.
 pub(super) fn midnight(of: &str) -> Option<Timestamp> {
-    of.parse::<Date>().ok()?.to_zoned(TimeZone::UTC).ok().map(|at| at.timestamp())
+    days().find(|day| day.text == of).map(|day| day.midnight)
+}
+
+/// Returns the table whose day began at that moment.
+pub(super) fn source_from(midnight: Timestamp) -> Option<PriceSource> {
+    days().find(|day| day.midnight == midnight).map(PriceDay::source)
 }
 
 /// Returns the on-demand price of an instance in the table.
-pub(super) fn on_demand(region: &Region, instance_type: &TypeName) -> Option<Rate> {
-    let is_it = |(of, name, _): &&(&str, &str, u64)| *of == region.as_str() && *name == instance_type.as_str();
-    ON_DEMAND.iter().find(is_it).map(|(_, _, usd_micros)| Rate::from_usd_micros_per_hour(*usd_micros))
+pub(super) fn on_demand(region: &Region, instance_type: &TypeName) -> Option<(Rate, PriceSource)> {
+    let is_it =
+        |price: &&OnDemandPrice| price.region == region.as_str() && price.instance_type == instance_type.as_str();
+    let price = ON_DEMAND.iter().find(is_it)?;
+    Some((Rate::from_usd_micros_per_hour(price.usd_micros_per_hour), price.day.source()))
 }
 
 /// The regions whose instances the table has.
 pub(super) fn regions() -> BTreeSet<Region> {
-    ON_DEMAND.iter().map(|(region, ..)| Region::from(*region)).collect()
+    ON_DEMAND.iter().map(|price| Region::from(price.region)).collect()
 }
 
-/// Returns the storage prices of a region in the table.
-pub(super) fn storage(region: &Region) -> Option<StoragePrices> {
-    let named = |prices: &[(&str, u64)]| -> BTreeMap<String, u64> {
-        prices.iter().map(|(name, usd_micros)| ((*name).to_owned(), *usd_micros)).collect()
+/// Returns the storage prices of a region in the table, with the oldest of their days.
+pub(super) fn storage(region: &Region) -> Option<(StoragePrices, PriceSource)> {
+    let prices = || EBS.iter().filter(|price| price.region == region.as_str());
+    let by_name = |unit: StorageUnit| -> BTreeMap<String, u64> {
+        let of_unit = prices().filter(|price| price.unit == unit);
+        of_unit.map(|price| (price.name.to_owned(), price.usd_micros_per_month)).collect()
     };
-    (region.as_str() == EBS_REGION).then(|| StoragePrices {
-        gib_month: named(&EBS_GIB_MONTH),
-        iops_month: named(&EBS_IOPS_MONTH),
-        gibps_month: Some(EBS_GIBPS_MONTH),
-    })
+    let oldest = prices().map(|price| price.day).min_by_key(|day| day.midnight)?;
+    let prices = StoragePrices {
+        gib_month: by_name(StorageUnit::Gib),
+        iops_month: by_name(StorageUnit::Iops),
+        gibps_month: prices().find(|price| price.unit == StorageUnit::Gibps).map(|price| price.usd_micros_per_month),
+    };
+    Some((prices, oldest.source()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_type_has_one_price_in_a_region() {
+        let keys: BTreeSet<_> = ON_DEMAND.iter().map(|price| (price.region, price.instance_type)).collect();
+        assert_eq!(keys.len(), ON_DEMAND.len());
+        for OnDemandPrice { region, instance_type, usd_micros_per_hour, .. } in ON_DEMAND.iter() {
+            assert!(model::region::is_known(&(*region).into()), "{region}");
+            assert!(crate::energy::hardware(&(*instance_type).into()).is_some(), "{instance_type}");
+            assert!((100_000..200_000_000).contains(usd_micros_per_hour), "{instance_type}");
+        }
+    }
+
+    #[test]
+    fn each_unit_of_storage_has_one_price_in_a_region() {
+        let keys: BTreeSet<_> = EBS.iter().map(|price| (price.region, price.unit, price.name)).collect();
+        assert_eq!(keys.len(), EBS.len());
+        for StoragePrice { region, unit, name, usd_micros_per_month, .. } in EBS.iter() {
+            assert!(model::region::is_known(&(*region).into()), "{region}");
+            let (usual, names): (_, &[&str]) = match unit {
+                StorageUnit::Gib => (10_000..300_000, &["gp3", "gp2", "io1", "io2", "st1", "sc1", "standard"]),
+                StorageUnit::Iops => (1_000..200_000, &["gp3", "piops", "io2", "io2.tier2", "io2.tier3"]),
+                StorageUnit::Gibps => (20_000_000..100_000_000, &["gp3"]),
+            };
+            assert!(usual.contains(usd_micros_per_month) && names.contains(name), "{unit:?} {name}");
+        }
+        let (prices, _) = storage(&"us-east-1".into()).unwrap();
+        assert!(prices.gib_month.len() == 7 && prices.iops_month.len() == 5 && prices.gibps_month.is_some());
+    }
 }

@@ -249,7 +249,7 @@ fn expired_reservations_are_dropped() {
 fn a_document_survives_writing_and_reading() {
     let mut document = spot();
     document.learn_listed("us-east-1".into(), "g5.xlarge".into(), None, time(NOW));
-    document.learn_storage("us-east-1".into(), dated::storage(&"us-east-1".into()).unwrap(), time(NOW));
+    document.learn_storage("us-east-1".into(), dated::storage(&"us-east-1".into()).unwrap().0, time(NOW));
     let json = serde_json::to_string(&document).unwrap();
     assert_eq!(serde_json::from_str::<PriceDocument>(&json).unwrap(), document);
     assert_eq!(serde_json::from_str::<PriceDocument>("{}").unwrap(), PriceDocument::default());
