@@ -3,6 +3,9 @@
 //! The workload runs nevertheless: slower, or in another precision. So a lacking feature is shown with a place, and changes neither whether
 //! the workload fits nor the rank.
 
+use std::sync::LazyLock;
+
+use model::table::embedded_table;
 use serde::Serialize;
 use sizing::{Change, Precision, Remedy, Workload};
 
@@ -19,26 +22,12 @@ pub enum GpuFeature {
 /// Major and minor version.
 type ComputeCapability = (u8, u8);
 
-/// NVIDIA, "CUDA GPU Compute Capability" and "Legacy CUDA GPU Compute Capability", 2026, by the names of EC2. The T4G and the A10G are on
-/// neither page: they are the T4 and the A10 of EC2.
-const CAPABILITIES: [(&str, ComputeCapability); 16] = [
-    ("K80", (3, 7)),
-    ("M60", (5, 2)),
-    ("V100", (7, 0)),
-    ("T4", (7, 5)),
-    ("T4G", (7, 5)),
-    ("A100", (8, 0)),
-    ("A10G", (8, 6)),
-    ("L4", (8, 9)),
-    ("L40S", (8, 9)),
-    ("H100", (9, 0)),
-    ("H200", (9, 0)),
-    ("B200", (10, 0)),
-    ("B300", (10, 3)),
-    ("RTX PRO 4500", (12, 0)),
-    ("RTX PRO 6000", (12, 0)),
-    ("RTX PRO Server 6000", (12, 0)),
-];
+/// Compute capabilities by the names of EC2: `data/gpu_capabilities.csv`.
+static CAPABILITIES: LazyLock<Vec<(&str, ComputeCapability)>> = LazyLock::new(|| {
+    embedded_table("gpu_capabilities.csv", include_str!("../../../data/gpu_capabilities.csv"), |row| {
+        Ok((row.text("gpu")?, (row.value("major")?, row.value("minor")?)))
+    })
+});
 
 /// The sources of what a GPU lacks, for people.
 pub const CAPABILITY_SOURCE: &str =
@@ -60,8 +49,8 @@ impl GpuFeature {
     /// Returns those of `needed` that this GPU lacks; none for a GPU without a known compute capability.
     #[must_use]
     pub fn lacking(needed: &[Self], gpu_name: &str) -> Vec<Self> {
-        let capability = CAPABILITIES.into_iter().find(|(name, _)| name.eq_ignore_ascii_case(gpu_name));
-        let lacks = |feature: &Self| capability.is_some_and(|(_, capability)| capability < feature.capability_min());
+        let capability = CAPABILITIES.iter().find(|(name, _)| name.eq_ignore_ascii_case(gpu_name));
+        let lacks = |feature: &Self| capability.is_some_and(|(_, capability)| *capability < feature.capability_min());
         needed.iter().copied().filter(lacks).collect()
     }
 
@@ -124,6 +113,13 @@ mod tests {
         for (gpu_name, lacking) in expect {
             assert_eq!(GpuFeature::lacking(&needed, gpu_name), *lacking, "{precision} {gpu_name}");
         }
+    }
+
+    #[test]
+    fn no_gpu_has_two_compute_capabilities() {
+        let names: std::collections::BTreeSet<&str> = CAPABILITIES.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names.len(), CAPABILITIES.len());
+        assert!(CAPABILITIES.iter().all(|(_, capability)| ((3, 0)..(20, 0)).contains(capability)));
     }
 
     #[test]

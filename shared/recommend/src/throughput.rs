@@ -4,9 +4,11 @@
 //! range, and its words name the sources. A GPU that is not in [`PEAKS`] has no answer.
 
 use std::fmt;
+use std::sync::LazyLock;
 
 use jiff::SignedDuration;
 use model::duration::format_duration;
+use model::table::embedded_table;
 use serde::{Serialize, Serializer};
 
 /// Peak performance of a GPU.
@@ -20,39 +22,29 @@ pub struct GpuPeak {
     pub teraflops: u32,
     /// The bandwidth of its memory.
     pub memory_gb_per_second: u32,
-    pub source: &'static str,
-}
-
-const fn peak(gpu_name: &'static str, teraflops: u32, memory_gb_per_second: u32, source: &'static str) -> GpuPeak {
-    GpuPeak { gpu_name, memory_mib_min: 0, teraflops, memory_gb_per_second, source }
 }
 
 impl GpuPeak {
     /// `None` for a GPU that is not in [`PEAKS`].
     #[must_use]
     pub fn find(gpu_name: &str, memory_mib: u32) -> Option<Self> {
-        PEAKS.into_iter().find(|peak| peak.gpu_name.eq_ignore_ascii_case(gpu_name) && memory_mib >= peak.memory_mib_min)
+        let is_it = |peak: &&Self| peak.gpu_name.eq_ignore_ascii_case(gpu_name) && memory_mib >= peak.memory_mib_min;
+        PEAKS.iter().find(is_it).copied()
     }
 }
 
-/// Compared on 2026-11-24 with what others quote from these data sheets, because the data sheets themselves could not be read:
-/// <https://sysrqmts.com/en/gpus/nvidia/tesla/t4> (T4), <https://www.baseten.co/blog/nvidia-a10-vs-a10g-for-ml-model-inference/> (A10G),
-/// <https://grokipedia.com/page/NVIDIA_L4_vs_L40S> (L4), <https://www.mullet.se/product.html?product_id=355414> (L40S), and
-/// <https://glennklockwood.com/garden/processors/> (A100, h100 with the H200, B200). No source was found for the 70 teraflops of an A10G,
-/// and none at all for the T4G, which NVIDIA has no data sheet of.
-pub const PEAKS: [GpuPeak; 10] = [
-    peak("T4", 65, 320, "NVIDIA T4 data sheet, 2019"),
-    peak("T4G", 65, 320, "as the T4, without a data sheet"),
-    peak("A10G", 70, 600, "NVIDIA A10G data sheet, 2021"),
-    peak("L4", 121, 300, "NVIDIA L4 data sheet, 2023"),
-    peak("L40S", 362, 864, "NVIDIA L40S data sheet, 2023"),
-    GpuPeak { memory_mib_min: 60_000, ..peak("A100", 312, 2_039, "NVIDIA A100 data sheet, 80 GB SXM, 2021") },
-    peak("A100", 312, 1_555, "NVIDIA A100 data sheet, 40 GB SXM, 2020"),
-    peak("H100", 989, 3_350, "NVIDIA H100 data sheet, SXM, 2023"),
-    peak("H200", 989, 4_800, "NVIDIA H200 data sheet, SXM, 2024"),
-    // 7,700 GB/s by other quotations.
-    peak("B200", 2_250, 8_000, "NVIDIA Blackwell data sheet, HGX B200, 2025"),
-];
+/// Peaks of GPUs, those of one name by falling memory: `data/gpu_peaks.csv`. They are of data sheets that could not be read themselves, and
+/// were compared with what others quote from them.
+pub static PEAKS: LazyLock<Vec<GpuPeak>> = LazyLock::new(|| {
+    embedded_table("gpu_peaks.csv", include_str!("../../../data/gpu_peaks.csv"), |row| {
+        Ok(GpuPeak {
+            gpu_name: row.text("gpu")?,
+            memory_mib_min: row.value("memory_mib_min")?,
+            teraflops: row.value("teraflops")?,
+            memory_gb_per_second: row.value("memory_gb_per_second")?,
+        })
+    })
+});
 
 /// Share of the peak that published training runs reached, in percent. The low end is Llama 3 8B: 15 trillion tokens in 1.3 million hours
 /// of an H100 (its model card, 2024). The high end is Llama 3 405B on 8,192 H100 ("The Llama 3 Herd of Models", table 4, 2024).
@@ -190,6 +182,17 @@ mod tests {
         assert_eq!(on("A10G", 22_888, 4), Some(365));
         assert_eq!((on("A100", 40_960, 1), on("A100", 81_920, 1)), (Some(563), Some(430)));
         assert_eq!(on("K80", 11_441, 1), None);
+    }
+
+    #[test]
+    fn the_peaks_of_one_name_fall_with_their_memory_and_end_with_that_of_any() {
+        for GpuPeak { gpu_name, memory_mib_min, teraflops, memory_gb_per_second } in PEAKS.iter() {
+            assert!((50..5_000).contains(teraflops) && (200..20_000).contains(memory_gb_per_second), "{gpu_name}");
+            let same: Vec<_> = PEAKS.iter().filter(|peak| peak.gpu_name == *gpu_name).collect();
+            assert!(same.is_sorted_by(|one, next| one.memory_mib_min > next.memory_mib_min), "{gpu_name}");
+            assert_eq!(GpuPeak::find(gpu_name, *memory_mib_min).unwrap().teraflops, *teraflops, "{gpu_name}");
+            assert_eq!(same.last().unwrap().memory_mib_min, 0, "{gpu_name}");
+        }
     }
 
     #[test]
