@@ -2,38 +2,40 @@
 //!
 //! AWS bills the region that sends, and not the one that receives (Cost and Usage Report user guide, "Understanding data transfer
 //! charges"): the machine's region for an upload, the bucket's for a download. The size of a checkpoint is unknown beforehand, so the job
-//! states it as `checkpoint.size_gb`, and nothing is counted without it.
+//! states it as `checkpoint.size_gb`, and nothing is counted without it. The prices are `data/transfer_prices.csv`.
 
 use std::fmt;
+use std::sync::LazyLock;
 
+use billing::price::list::usd_micros;
 use model::id::Region;
 use model::money::{Amount, Rate};
+use model::table::embedded_table;
 use serde::{Deserialize, Serialize};
 
 use crate::{Candidate, CheckpointSpec, JobMachine, JobTerms};
 
-/// Micro-USD per GB to another region, and the regions that send at this price ("Amazon EC2 On-Demand Pricing", section "Data Transfer",
-/// as of November 2026).
-const USUAL_USD_MICROS: u64 = 20_000;
-const USUAL_REGIONS: [&str; 10] = [
-    "ca-central-1",
-    "eu-central-1",
-    "eu-north-1",
-    "eu-west-1",
-    "eu-west-2",
-    "eu-west-3",
-    "us-east-1",
-    "us-east-2",
-    "us-west-1",
-    "us-west-2",
-];
+/// Price of what one region sends to another.
+struct TransferPriceRow {
+    /// A region, or [`EVERY_OTHER_REGION`].
+    from: &'static str,
+    /// A region, or [`EVERY_OTHER_REGION`].
+    to: &'static str,
+    usd_micros_per_gb: u64,
+}
 
-/// Micro-USD per GB between these two regions (the same section).
-const NEIGHBOUR_USD_MICROS: u64 = 10_000;
-const NEIGHBOUR_REGIONS: [&str; 2] = ["us-east-1", "us-east-2"];
+const EVERY_OTHER_REGION: &str = "*";
 
-/// Micro-USD per GB from every other region: the highest price of that section, from af-south-1, so that no estimate is too low.
-const HIGHEST_USD_MICROS: u64 = 147_000;
+/// The first row that matches counts. The last one matches all, with the highest price of AWS, so that no estimate is too low.
+static TRANSFER_PRICES: LazyLock<Vec<TransferPriceRow>> = LazyLock::new(|| {
+    embedded_table("transfer_prices.csv", include_str!("../../../data/transfer_prices.csv"), |row| {
+        Ok(TransferPriceRow {
+            from: row.text("from")?,
+            to: row.text("to")?,
+            usd_micros_per_gb: row.value_by("usd_per_gb", usd_micros)?,
+        })
+    })
+});
 
 const SECONDS_PER_HOUR: u64 = 3_600;
 const SECONDS_PER_DAY: u64 = 24 * SECONDS_PER_HOUR;
@@ -176,14 +178,9 @@ impl JobTerms {
 /// Returns the amount that AWS bills for each GB that one region sends to another.
 #[must_use]
 pub fn transfer_usd_per_gb(from: &Region, to: &Region) -> Amount {
-    let are_all_in = |regions: &[&str]| [from, to].iter().all(|region| regions.contains(&region.as_str()));
-    Amount::from_usd_micros(if are_all_in(&NEIGHBOUR_REGIONS) {
-        NEIGHBOUR_USD_MICROS
-    } else if USUAL_REGIONS.contains(&from.as_str()) {
-        USUAL_USD_MICROS
-    } else {
-        HIGHEST_USD_MICROS
-    })
+    let is_any_or = |named: &str, region: &Region| named == EVERY_OTHER_REGION || named == region.as_str();
+    let price = TRANSFER_PRICES.iter().find(|price| is_any_or(price.from, from) && is_any_or(price.to, to));
+    Amount::from_usd_micros(price.map_or(0, |price| price.usd_micros_per_gb))
 }
 
 fn usd_of(size_gb: u32, usd_per_gb: Amount) -> Amount {

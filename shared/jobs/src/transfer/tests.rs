@@ -69,3 +69,16 @@ fn each_other_region_says_what_one_checkpoint_and_a_day_cost() {
     );
     assert_eq!(job(Some(10), &[]).transfer_prices(), []);
 }
+
+#[test]
+fn the_last_row_has_the_highest_price_and_matches_all_and_no_row_is_hidden() {
+    let (last, others) = TRANSFER_PRICES.split_last().unwrap();
+    assert_eq!((last.from, last.to), (EVERY_OTHER_REGION, EVERY_OTHER_REGION));
+    for (place, row) in others.iter().enumerate() {
+        assert!(model::region::is_known(&row.from.into()), "{}", row.from);
+        assert!(row.to == EVERY_OTHER_REGION || model::region::is_known(&row.to.into()), "{}", row.to);
+        assert!((5_000..=last.usd_micros_per_gb).contains(&row.usd_micros_per_gb), "{} to {}", row.from, row.to);
+        let hides = |earlier: &TransferPriceRow| earlier.from == row.from && [row.to, "*"].contains(&earlier.to);
+        assert!(!others[..place].iter().any(hides), "{} to {}", row.from, row.to);
+    }
+}
