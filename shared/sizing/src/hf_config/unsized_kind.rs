@@ -1,67 +1,33 @@
 //! Kinds of models that no formula of this crate covers. Their keys look like those of a decoder, so they are refused by name, and a kind
 //! that nobody knew yet by the keys that only such models have.
 
+use std::sync::LazyLock;
+
 use model::fault::InvalidValue;
+use model::table::embedded_table;
 
 use super::keys::ConfigKeys;
 
-/// `model_type` of models that have both an encoder and a decoder (Transformers, "Models", as of November 2026).
-const ENCODER_DECODERS: [&str; 29] = [
-    "bart",
-    "bigbird_pegasus",
-    "blenderbot",
-    "blenderbot-small",
-    "encoder-decoder",
-    "fsmt",
-    "led",
-    "longt5",
-    "m2m_100",
-    "marian",
-    "mbart",
-    "moonshine",
-    "mt5",
-    "musicgen",
-    "mvp",
-    "nllb-moe",
-    "pegasus",
-    "pegasus_x",
-    "plbart",
-    "prophetnet",
-    "seamless_m4t",
-    "seamless_m4t_v2",
-    "speech_to_text",
-    "switch_transformers",
-    "t5",
-    "t5gemma",
-    "umt5",
-    "whisper",
-    "xlm-prophetnet",
-];
+/// Kind of a model that is not sized.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum UnsizedKind {
+    /// The model has both an encoder and a decoder.
+    EncoderDecoder,
+    /// Recurrent, state-space or convolutional layers, in all blocks or in some.
+    Recurrent,
+}
 
-/// `model_type` of models that have recurrent, state-space or convolutional layers, in all blocks or in some (Transformers, "Models", as of
-/// November 2026).
-const RECURRENT: [&str; 20] = [
-    "bamba",
-    "falcon_h1",
-    "falcon_mamba",
-    "granitemoehybrid",
-    "jamba",
-    "kimi_linear",
-    "lfm2",
-    "lfm2_moe",
-    "mamba",
-    "mamba2",
-    "minimax",
-    "nemotron_h",
-    "qwen3_next",
-    "recurrent_gemma",
-    "rwkv",
-    "rwkv6",
-    "rwkv7",
-    "xlstm",
-    "zamba",
-    "zamba2",
-];
+/// Kinds by `model_type`: `data/unsized_models.csv`.
+static UNSIZED_MODELS: LazyLock<Vec<(&str, UnsizedKind)>> = LazyLock::new(|| {
+    embedded_table("unsized_models.csv", include_str!("../../../../data/unsized_models.csv"), |row| {
+        let kind = row.value_by("kind", |kind| match kind {
+            "encoder-decoder" => Some(UnsizedKind::EncoderDecoder),
+            "recurrent" => Some(UnsizedKind::Recurrent),
+            _ => None,
+        })?;
+        Ok((row.text("model_type")?, kind))
+    })
+});
 
 const ENCODER_DECODER_KEYS: [&str; 3] = ["num_decoder_layers", "decoder_layers", "encoder_layers"];
 
@@ -74,13 +40,15 @@ const RECURRENT_LAYERS: [&str; 4] = ["linear_attention", "mamba", "conv", "recur
 /// # Errors
 /// Models with an encoder and a decoder, and models with recurrent layers.
 pub(super) fn refuse_unsized_kind(keys: &ConfigKeys<'_>, model_type: &str) -> Result<(), InvalidValue> {
+    let kind = UNSIZED_MODELS.iter().find(|(name, _)| *name == model_type).map(|(_, kind)| *kind);
     let is_any_there = |names: &[&str]| names.iter().any(|name| keys.has(name));
     let has_both = keys.is_true("is_encoder_decoder")
-        || ENCODER_DECODERS.contains(&model_type)
+        || kind == Some(UnsizedKind::EncoderDecoder)
         || is_any_there(&ENCODER_DECODER_KEYS);
     let has_recurrent_layers =
         || RECURRENT_LAYERS.iter().any(|layer| keys.count_in_list("layer_types", layer).is_some_and(|count| count > 0));
-    let is_recurrent = || RECURRENT.contains(&model_type) || is_any_there(&RECURRENT_KEYS) || has_recurrent_layers();
+    let is_recurrent =
+        || kind == Some(UnsizedKind::Recurrent) || is_any_there(&RECURRENT_KEYS) || has_recurrent_layers();
     let what = if has_both {
         "an encoder and a decoder"
     } else if is_recurrent() {
@@ -92,4 +60,19 @@ pub(super) fn refuse_unsized_kind(keys: &ConfigKeys<'_>, model_type: &str) -> Re
         "the model type {model_type:?} has {what}, which are not sized; the number of parameters instead gives its weights, and nothing else \
          of it"
     )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_models_of_a_kind_are_sorted_and_no_model_has_two() {
+        for kind in [UnsizedKind::EncoderDecoder, UnsizedKind::Recurrent] {
+            let names: Vec<&str> = UNSIZED_MODELS.iter().filter(|(_, of)| *of == kind).map(|(name, _)| *name).collect();
+            assert!(names.len() >= 20 && names.is_sorted_by(|one, next| one < next), "{kind:?}: {names:?}");
+        }
+        let names: std::collections::BTreeSet<&str> = UNSIZED_MODELS.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names.len(), UNSIZED_MODELS.len());
+    }
 }
