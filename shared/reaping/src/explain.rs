@@ -23,8 +23,11 @@ use model::refusal::Refusal;
 use model::rule::{ResourceAction, Rule};
 use plan::{NotifyOnlyReason, Plan, SkipReason, Target};
 
-use crate::announcements::RuleTrack;
+use crate::announcements::{AnnouncementTarget, RuleTrack};
+use crate::engine::{ResourceCase, ResourceFacts};
 use crate::policy::{DueAction, ModeSource, Verdict};
+use crate::rules;
+use crate::subject::Subject;
 
 /// The verdicts of the rules on one resource, and the decision of a run.
 #[derive(Debug, Clone, PartialEq)]
@@ -112,6 +115,25 @@ pub struct UpcomingViolation {
     pub at: Timestamp,
     /// `None` if that depends on more than time.
     pub due: Option<DueAction>,
+}
+
+/// Every rule's verdict on a running resource.
+pub(crate) fn explain_rules<'a>(
+    running: impl AnnouncementTarget<'a>,
+    subject: Subject<'_>,
+    verdicts: Vec<(Rule, Verdict)>,
+) -> Vec<RuleExplanation> {
+    let ResourceFacts { policy, now, .. } = running.facts();
+    let verdicts = running.within_labels(verdicts);
+    let [enforced, observed] = [Mode::Enforce, Mode::Observe].map(|mode| running.track(&verdicts, mode));
+    let judged = verdicts.iter().map(|(rule, verdict)| {
+        let mode = EffectiveMode::under(policy.ceiling, subject.mode_and_its_source(*rule));
+        let track = if mode.mode == Mode::Enforce { &enforced } else { &observed };
+        let evidence = rules::explain(*rule, subject, verdict);
+        let coming = rules::upcoming(*rule, subject, verdict);
+        JudgedRule { rule: *rule, verdict, mode, track, evidence, coming, now }
+    });
+    judged.map(JudgedRule::into_explanation).collect()
 }
 
 /// One rule's verdict with everything that its explanation needs.
@@ -284,6 +306,25 @@ impl PlanDecision {
             Self::Step(step) => &step.target,
             Self::Skipped(skipped) => &skipped.target,
         }
+    }
+}
+
+impl EffectiveMode {
+    /// The mode that tags and configuration want, limited by the ceiling.
+    pub(crate) fn under(ceiling: Mode, (wanted, source): (Mode, ModeSource)) -> Self {
+        Self { mode: wanted.min(ceiling), wanted, source }
+    }
+}
+
+impl ImmediateSkip {
+    /// The skip of a resource, if there is one; `describe` has the words for reasons other than a tag.
+    pub(crate) fn explain<'a>(
+        case: impl ResourceCase<'a>,
+        describe: impl FnOnce(SkipReason) -> String,
+    ) -> Option<Self> {
+        let reason = case.immediate_skip()?.reason;
+        let by_tag = skipping_tag(reason, case.facts().tags, case.curfew_tags().as_ref().err());
+        Some(Self { reason, words: by_tag.unwrap_or_else(|| describe(reason)) })
     }
 }
 

@@ -10,21 +10,19 @@ use model::foreign_text::quoted_unless_word;
 use model::hours::HoursPosition;
 use model::id::ResourceId;
 use model::instance::{Instance, InstanceState};
-use model::mode::Mode;
 use model::notification_log::{NotificationLog, NotificationLogs};
 use model::observation::Observation;
 use model::rule::Rule;
 use model::usage::{Usage, UsageQuery, UsageWindow};
 
 use super::{InstanceCase, NOT_ASKED, RunningInstance, decide};
-use crate::announcements::AnnouncementTarget;
 use crate::engine::ResourceCase;
 use crate::explain::{
-    EffectiveMode, Explanation, ImmediateSkip, JudgedRule, PlanDecision, RuleExplanation, skipping_tag, state_name,
+    EffectiveMode, Explanation, ImmediateSkip, PlanDecision, RuleExplanation, explain_rules, state_name,
 };
 use crate::job_ownership::JobOwnership;
 use crate::policy::Policy;
-use crate::rules::{self, hours, idle};
+use crate::rules::{hours, idle};
 
 /// Explains one instance by the input of a run.
 #[must_use]
@@ -39,17 +37,19 @@ pub fn explain(
     let decision = decision(instance, usage, log, policy, now)?;
     let case = InstanceCase { instance, usage, log, policy, now };
     let curfew_tags = CurfewTags::read(instance);
-    let skipped = case.immediate_skip_explained();
+    let skipped = ImmediateSkip::explain(case, |_| {
+        let owner = controller(instance, &policy.config.managed).unwrap_or_default();
+        format!("managed by {owner}; change it there")
+    });
     let rules = case.rules(&curfew_tags);
     let curfew_tags = curfew_tags.unwrap_or_default();
-    // As of any end that Curfew infers.
-    let (wanted, from) = case.subject(&curfew_tags).mode_and_its_source(Rule::Lifetime);
     Some(Explanation {
         target: case.target(),
         state: state_name(&instance.state),
         since: instance.launched_at,
         price: policy.prices.saved_by_ending(instance),
-        mode: EffectiveMode { mode: wanted.min(policy.ceiling), wanted, source: from },
+        // That of any policy action.
+        mode: case.effective_mode(&curfew_tags, Rule::Lifetime),
         rules: if skipped.is_some() { rules.into_iter().map(RuleExplanation::while_skipped).collect() } else { rules },
         skipped,
         decision,
@@ -80,16 +80,6 @@ fn decision(
 }
 
 impl InstanceCase<'_> {
-    fn immediate_skip_explained(self) -> Option<ImmediateSkip> {
-        let reason = self.immediate_skip()?.reason;
-        let unreadable = CurfewTags::read(self.instance).err();
-        let words = skipping_tag(reason, &self.instance.tags, unreadable.as_ref()).unwrap_or_else(|| {
-            let owner = controller(self.instance, &self.policy.config.managed).unwrap_or_default();
-            format!("managed by {owner}; change it there")
-        });
-        Some(ImmediateSkip { reason, words })
-    }
-
     fn rules(self, curfew_tags: &Result<CurfewTags, Vec<UnreadableTag>>) -> Vec<RuleExplanation> {
         let no_tags = CurfewTags::default();
         let readable_tags = curfew_tags.as_ref().unwrap_or(&no_tags);
@@ -151,18 +141,7 @@ impl InstanceCase<'_> {
 
     fn judged(self, readable_tags: &CurfewTags) -> Vec<RuleExplanation> {
         let running = RunningInstance { case: self, curfew_tags: readable_tags };
-        let verdicts = running.within_labels(self.verdicts(readable_tags));
-        let tracks = [Mode::Enforce, Mode::Observe].map(|mode| running.track(&verdicts, mode));
-        let [enforced, observed] = &tracks;
-        let subject = self.subject(readable_tags);
-        let judged = verdicts.iter().map(|(rule, verdict)| {
-            let mode = self.effective_mode(readable_tags, *rule);
-            let track = if mode.mode == Mode::Enforce { enforced } else { observed };
-            let evidence = rules::explain(*rule, subject, verdict);
-            let coming = rules::upcoming(*rule, subject, verdict);
-            JudgedRule { rule: *rule, verdict, mode, track, evidence, coming, now: self.now }
-        });
-        judged.map(JudgedRule::into_explanation).collect()
+        explain_rules(running, self.subject(readable_tags), self.verdicts(readable_tags))
     }
 
     /// Time at which Curfew starts an instance again that it stopped for the night.
@@ -176,8 +155,7 @@ impl InstanceCase<'_> {
     }
 
     fn effective_mode(self, curfew_tags: &CurfewTags, rule: Rule) -> EffectiveMode {
-        let (wanted, from) = self.subject(curfew_tags).mode_and_its_source(rule);
-        EffectiveMode { mode: wanted.min(self.policy.ceiling), wanted, source: from }
+        EffectiveMode::under(self.policy.ceiling, self.subject(curfew_tags).mode_and_its_source(rule))
     }
 }
 

@@ -10,13 +10,11 @@ use model::sagemaker::{ObservedSageMaker, SageMakerStatus};
 use plan::SkipReason;
 
 use super::{Activities, RunningResource, SageMakerCase, decide, narrowed};
-use crate::announcements::AnnouncementTarget;
 use crate::engine::ResourceCase;
 use crate::explain::{
-    EffectiveMode, Explanation, ImmediateSkip, JudgedRule, PlanDecision, RuleExplanation, skipping_tag, state_name,
+    EffectiveMode, Explanation, ImmediateSkip, PlanDecision, RuleExplanation, explain_rules, state_name,
 };
-use crate::policy::{Policy, Verdict};
-use crate::rules;
+use crate::policy::Policy;
 
 /// Explains one resource by the input of a run; `None` if it was not observed.
 #[must_use]
@@ -38,26 +36,26 @@ pub fn explain(
 impl SageMakerCase<'_> {
     fn explanation(self, decision: PlanDecision) -> Explanation {
         let curfew_tags = self.curfew_tags();
-        let skipped = self.immediate_skip().map(|skipped| ImmediateSkip {
-            reason: skipped.reason,
-            words: skipping_tag(skipped.reason, &self.resource.tags, curfew_tags.as_ref().err())
-                .unwrap_or_else(|| self.describe_others(skipped.reason)),
-        });
+        let skipped = ImmediateSkip::explain(self, |reason| self.describe_others(reason));
         let is_readable = curfew_tags.is_ok();
-        let curfew_tags = curfew_tags.unwrap_or_default();
-        let rows = Rule::RUNNING.map(|rule| match (is_readable, self.resource.status) {
-            (false, _) => self.not_judged(rule, &curfew_tags, "one of its tags cannot be read"),
-            (true, SageMakerStatus::Running) => self.row(rule, &curfew_tags),
-            (true, _) => self.not_judged(rule, &curfew_tags, "it does not run"),
-        });
+        let curfew_tags = &curfew_tags.unwrap_or_default();
+        let not_judged = |why: &str| Rule::RUNNING.map(|rule| self.not_judged(rule, curfew_tags, why)).to_vec();
+        let rules = match (is_readable, self.resource.status) {
+            (false, _) => not_judged("one of its tags cannot be read"),
+            (true, SageMakerStatus::Running) => {
+                let running = RunningResource { case: self, curfew_tags };
+                explain_rules(running, self.subject(curfew_tags), self.verdicts(curfew_tags))
+            }
+            (true, _) => not_judged("it does not run"),
+        };
         let is_skipped = skipped.is_some();
-        let rules = rows.into_iter().map(|row| if is_skipped { row.while_skipped() } else { row }).collect();
+        let rules = rules.into_iter().map(|row| if is_skipped { row.while_skipped() } else { row }).collect();
         Explanation {
             target: self.target(),
             state: state_name(&self.resource.status),
             since: self.resource.since(),
             price: self.policy.prices.sagemaker_cost(self.resource),
-            mode: self.effective_mode(&curfew_tags, Rule::Idle),
+            mode: self.effective_mode(curfew_tags, Rule::Idle),
             skipped,
             rules,
             decision,
@@ -72,8 +70,7 @@ impl SageMakerCase<'_> {
     }
 
     fn effective_mode(self, curfew_tags: &CurfewTags, rule: Rule) -> EffectiveMode {
-        let (wanted, source) = self.subject(curfew_tags).mode_and_its_source(rule);
-        EffectiveMode { mode: wanted.min(self.policy.ceiling), wanted, source }
+        EffectiveMode::under(self.policy.ceiling, self.subject(curfew_tags).mode_and_its_source(rule))
     }
 
     fn not_judged(self, rule: Rule, curfew_tags: &CurfewTags, why: &str) -> RuleExplanation {
@@ -83,18 +80,5 @@ impl SageMakerCase<'_> {
             why.to_owned(),
             format!("not while {why}"),
         )
-    }
-
-    fn row(self, rule: Rule, curfew_tags: &CurfewTags) -> RuleExplanation {
-        let mode = self.effective_mode(curfew_tags, rule);
-        let running = RunningResource { case: self, curfew_tags };
-        let verdicts = running.within_labels(self.verdicts(curfew_tags));
-        let track = running.track(&verdicts, mode.mode);
-        let compliant = Verdict::Compliant;
-        let verdict =
-            verdicts.iter().find(|(judged_rule, _)| *judged_rule == rule).map_or(&compliant, |(_, verdict)| verdict);
-        let subject = self.subject(curfew_tags);
-        let (evidence, coming) = (rules::explain(rule, subject, verdict), rules::upcoming(rule, subject, verdict));
-        JudgedRule { rule, verdict, mode, track: &track, evidence, coming, now: self.now }.into_explanation()
     }
 }

@@ -78,12 +78,8 @@ fn narrowed(seen: &ObservedStorage, id: &ResourceId) -> ObservedStorage {
 
 impl VolumeCase<'_> {
     fn explanation(self, decision: PlanDecision) -> Explanation {
-        let curfew_tags = CurfewTags::read_volume(&self.volume.tags);
-        let skipped = self.immediate_skip().map(|skipped| ImmediateSkip {
-            reason: skipped.reason,
-            words: skipping_tag(skipped.reason, &self.volume.tags, curfew_tags.as_ref().err())
-                .unwrap_or_else(|| describe_skip_reason(skipped.reason).to_owned()),
-        });
+        let curfew_tags = self.curfew_tags();
+        let skipped = ImmediateSkip::explain(self, |reason| describe_skip_reason(reason).to_owned());
         let row = self.row(&curfew_tags);
         let curfew_tags = curfew_tags.unwrap_or_default();
         Explanation {
@@ -100,8 +96,8 @@ impl VolumeCase<'_> {
 
     fn effective_mode(self, curfew_tags: &CurfewTags) -> EffectiveMode {
         let policy = self.view.policy;
-        let (wanted, from) = effective_mode_and_its_source(curfew_tags, &self.tags_of_owner(), &policy.config);
-        EffectiveMode { mode: wanted.min(policy.ceiling), wanted, source: from }
+        let wanted = effective_mode_and_its_source(curfew_tags, &self.tags_of_owner(), &policy.config);
+        EffectiveMode::under(policy.ceiling, wanted)
     }
 
     fn row(self, curfew_tags: &Result<CurfewTags, Vec<UnreadableTag>>) -> RuleExplanation {
@@ -190,8 +186,7 @@ fn explain_snapshot(snapshot: &Snapshot, decision: PlanDecision, policy: &Policy
     let curfew_tags = CurfewTags::read_volume(&snapshot.tags);
     let no_tags = CurfewTags::default();
     let readable_tags = curfew_tags.as_ref().unwrap_or(&no_tags);
-    let (wanted, from) = snapshot_mode(readable_tags, &snapshot.tags, &policy.config);
-    let mode = EffectiveMode { mode: wanted.min(policy.ceiling), wanted, source: from };
+    let mode = EffectiveMode::under(policy.ceiling, snapshot_mode(readable_tags, &snapshot.tags, &policy.config));
     let kept = |evidence: String, at: Option<Timestamp>| RuleExplanation {
         verdict: RuleVerdict::Compliant,
         when: at.map_or(WHILE_COMPLIANT.to_owned(), |at| {

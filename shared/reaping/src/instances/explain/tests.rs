@@ -10,6 +10,7 @@ use crate::fixture::{
     InstanceBuilder, NOW, busy, enforcing, idle, instance, log_of_labels, reserved, time, unknown, untagged,
 };
 use crate::policy::Verdict;
+use crate::rules;
 use crate::subject::Subject;
 
 const ENFORCED: &str = "mode = \"enforce\"\n[lifetime]\naction = \"stop\"";
