@@ -45,10 +45,6 @@ pub(crate) trait AnnouncementTarget<'a>: Copy {
     /// The actions that are possible for it.
     type Action: From<Announcement>;
     fn facts(self) -> ResourceFacts<'a>;
-    /// Beginning of its present life. An announcement with an earlier deadline is void.
-    fn since(self) -> Timestamp {
-        self.facts().began
-    }
     fn curfew_tags(&self) -> &CurfewTags;
     /// The effective mode for a rule, under the ceiling.
     fn mode(self, rule: Rule) -> Mode;
@@ -117,7 +113,8 @@ pub(crate) trait AnnouncementTarget<'a>: Copy {
         let announced = self.facts().record()?.announced.get(&rule).copied()?;
         let was_kept_since =
             self.curfew_tags().keep_until.is_some_and(|kept| kept <= self.facts().now && kept > announced.at);
-        let binds = announced.mode >= mode && announced.is_fresh(self.since(), self.facts().now) && !was_kept_since;
+        let binds =
+            announced.mode >= mode && announced.is_fresh(self.facts().since, self.facts().now) && !was_kept_since;
         binds.then_some(AnnouncedAction { mode, ..announced })
     }
 

@@ -1,21 +1,23 @@
 //! The parts of a decision that all kinds of resources share: the skips by tags, and the loop in which a bug about one resource keeps no
 //! other from being decided.
 
+mod running;
+
 use jiff::Timestamp;
 use model::config::Config;
 use model::curfew_tags::{CurfewTags, PROTECTED, UnreadableTag, explain_unreadable, kept_until};
 use model::fault::Bug;
 use model::id::{Region, ResourceId};
 use model::instance::Tags;
-use model::mode::Mode;
 use model::notification_log::{NotificationKey, NotificationLog, ResourceRecord};
 use model::observation::Gap;
 use model::ownership::{owner_of, team_of, value_of};
 use model::rule::Rule;
 use plan::{OwnerFinding, Plan, ResourceMemory, SkipReason, Skipped, Step, Target};
 
-use crate::announcements::start_keys;
 use crate::policy::{Policy, UNREADABLE};
+
+pub(crate) use running::{Running, RunningCase};
 
 /// The facts that the engine reads about a resource of any kind.
 #[derive(Clone, Copy)]
@@ -25,6 +27,8 @@ pub(crate) struct ResourceFacts<'a> {
     pub(crate) tags: &'a Tags,
     /// Beginning of the life that its record in the log is about.
     pub(crate) began: Timestamp,
+    /// Beginning of its present life. An announcement with an earlier deadline is void.
+    pub(crate) since: Timestamp,
     /// The log of its region.
     pub(crate) log: &'a NotificationLog,
     pub(crate) policy: &'a Policy,
@@ -113,20 +117,6 @@ pub(crate) trait ResourceCase<'a>: Copy {
         let topic = NotificationKey::named(topic);
         let skipped = self.skip(reason, vec![topic.clone()]);
         Skipped { finding: Some(OwnerFinding { topic, what, text }), ..skipped }
-    }
-
-    /// The start of a stopped resource, whose hours began then.
-    fn start(self, step: Step, began: Timestamp) -> PlanDecision {
-        let ResourceFacts { id, log, .. } = self.facts();
-        let already_notified = step.mode == Mode::Observe
-            && log.was_notified(id, &NotificationKey::would(Rule::Hours), &began.to_string());
-        Step { deadline: Some(began), already_notified, memory: self.unjudged(start_keys()), ..step }.into()
-    }
-
-    /// `true` if Curfew has started it for the hours that began then.
-    fn was_started_for(self, began: Timestamp) -> bool {
-        let ResourceFacts { id, log, .. } = self.facts();
-        log.was_notified(id, &NotificationKey::started(), &began.to_string())
     }
 
     /// `true` if its owner was notified of a violation that may still hold.

@@ -15,7 +15,7 @@ pub use held::ActionAwaitingApproval;
 pub(crate) use words::describe_skip;
 
 use billing::price::Quote;
-use model::curfew_tags::{UnreadableTag, explain_unreadable, kept_until};
+use model::curfew_tags::{CurfewTags, UnreadableTag, explain_unreadable, kept_until};
 use model::instance::Tags;
 use model::mark::AnnouncedAction;
 use model::mode::Mode;
@@ -24,10 +24,9 @@ use model::rule::{ResourceAction, Rule};
 use plan::{NotifyOnlyReason, Plan, SkipReason, Target};
 
 use crate::announcements::{AnnouncementTarget, RuleTrack};
-use crate::engine::{ResourceCase, ResourceFacts};
+use crate::engine::{ResourceCase, Running, RunningCase};
 use crate::policy::{DueAction, ModeSource, Verdict};
 use crate::rules;
-use crate::subject::Subject;
 
 /// The verdicts of the rules on one resource, and the decision of a run.
 #[derive(Debug, Clone, PartialEq)]
@@ -118,20 +117,16 @@ pub struct UpcomingViolation {
 }
 
 /// Every rule's verdict on a running resource.
-pub(crate) fn explain_rules<'a>(
-    running: impl AnnouncementTarget<'a>,
-    subject: Subject<'_>,
-    verdicts: Vec<(Rule, Verdict)>,
-) -> Vec<RuleExplanation> {
-    let ResourceFacts { policy, now, .. } = running.facts();
-    let verdicts = running.within_labels(verdicts);
+pub(crate) fn explain_rules<'a>(case: impl RunningCase<'a>, curfew_tags: &CurfewTags) -> Vec<RuleExplanation> {
+    let (running, subject) = (Running { case, curfew_tags }, case.subject(curfew_tags));
+    let verdicts = running.within_labels(case.verdicts(curfew_tags));
     let [enforced, observed] = [Mode::Enforce, Mode::Observe].map(|mode| running.track(&verdicts, mode));
     let judged = verdicts.iter().map(|(rule, verdict)| {
-        let mode = EffectiveMode::under(policy.ceiling, subject.mode_and_its_source(*rule));
+        let mode = case.effective_mode(curfew_tags, *rule);
         let track = if mode.mode == Mode::Enforce { &enforced } else { &observed };
         let evidence = rules::explain(*rule, subject, verdict);
         let coming = rules::upcoming(*rule, subject, verdict);
-        JudgedRule { rule: *rule, verdict, mode, track, evidence, coming, now }
+        JudgedRule { rule: *rule, verdict, mode, track, evidence, coming, now: subject.now }
     });
     judged.map(JudgedRule::into_explanation).collect()
 }

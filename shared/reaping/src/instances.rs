@@ -40,7 +40,7 @@ use plan::{
 };
 
 use crate::announcements::{AnnouncementTarget, START_FAILED, seen_expiry, start_keys, unsettled_rule_keys};
-use crate::engine::{PlanDecision, ResourceCase, ResourceFacts, decide_each};
+use crate::engine::{PlanDecision, ResourceCase, ResourceFacts, Running, RunningCase, decide_each};
 use crate::job_ownership::JobOwnership;
 use crate::policy::{Policy, Verdict};
 use crate::rules::{self, hours};
@@ -81,7 +81,7 @@ struct InstanceCase<'a> {
 impl<'a> ResourceCase<'a> for InstanceCase<'a> {
     fn facts(self) -> ResourceFacts<'a> {
         let Self { instance: Instance { region, id, tags, launched_at, .. }, log, policy, now, .. } = self;
-        ResourceFacts { region, id, tags, began: *launched_at, log, policy, now }
+        ResourceFacts { region, id, tags, began: *launched_at, since: *launched_at, log, policy, now }
     }
 
     fn target(self) -> Target {
@@ -139,8 +139,13 @@ impl<'a> ResourceCase<'a> for InstanceCase<'a> {
     }
 }
 
-impl<'a> InstanceCase<'a> {
-    fn subject(self, curfew_tags: &'a CurfewTags) -> Subject<'a> {
+impl<'a> RunningCase<'a> for InstanceCase<'a> {
+    type Action = InstanceAction;
+
+    fn subject<'s>(self, curfew_tags: &'s CurfewTags) -> Subject<'s>
+    where
+        'a: 's,
+    {
         let Self { instance, usage, policy, now, .. } = self;
         Subject {
             kind: SubjectKind::Instance { instance, usage },
@@ -157,11 +162,7 @@ impl<'a> InstanceCase<'a> {
         }
     }
 
-    fn mode(self, curfew_tags: &'a CurfewTags, rule: Rule) -> Mode {
-        self.subject(curfew_tags).mode(rule).min(self.policy.ceiling)
-    }
-
-    fn verdicts(self, curfew_tags: &'a CurfewTags) -> Vec<(Rule, Verdict)> {
+    fn verdicts(self, curfew_tags: &CurfewTags) -> Vec<(Rule, Verdict)> {
         let subject = self.subject(curfew_tags);
         let judged = Rule::RUNNING.into_iter().map(|rule| {
             let verdict = match subject.ownership {
@@ -177,8 +178,29 @@ impl<'a> InstanceCase<'a> {
         judged.collect()
     }
 
-    fn decide_running(self, curfew_tags: &'a CurfewTags) -> PlanDecision {
-        let running = RunningInstance { case: self, curfew_tags };
+    fn step(self, mode: Mode, action: InstanceAction, evidence: Evidence) -> Step {
+        let saves = match action {
+            InstanceAction::Announce(Announcement::Unmark { .. }) | InstanceAction::Start => None,
+            _ => self.policy.prices.saved_by_ending(self.instance),
+        };
+        let action = Action::Instance(self.instance.clone(), action);
+        Step { saves, ..Step::bare(self.target(), action, evidence, mode) }
+    }
+
+    fn end(self, ending: ResourceAction, rule: Rule, mark: Option<Mark>) -> Option<InstanceAction> {
+        match ending {
+            ResourceAction::Stop => {
+                Some(InstanceAction::Stop { mark, stopped: format!("{rule} {}", whole_second(self.now)) })
+            }
+            ResourceAction::Terminate => Some(InstanceAction::Terminate { mark }),
+            ResourceAction::SnapshotAndDelete | ResourceAction::Delete => None,
+        }
+    }
+}
+
+impl InstanceCase<'_> {
+    fn decide_running(self, curfew_tags: &CurfewTags) -> PlanDecision {
+        let running = Running { case: self, curfew_tags };
         let verdicts = running.within_labels(self.verdicts(curfew_tags));
         let enforced = running.track(&verdicts, Mode::Enforce);
         let observed = running.track(&verdicts, Mode::Observe);
@@ -215,8 +237,7 @@ impl<'a> InstanceCase<'a> {
         if let Some(finding) = self.failed_start(began) {
             return Skipped { finding: Some(finding), ..self.skip(SkipReason::Refused, start_keys()) }.into();
         }
-        let (mode, evidence) = (self.mode(curfew_tags, Rule::Hours), hours::evidence_of_start(curfew_tags, began));
-        self.start(self.step(mode, InstanceAction::Start, evidence), began)
+        self.start(curfew_tags, InstanceAction::Start, began)
     }
 
     /// The start that Curfew requested for these hours within a day, and that fails again until a person lifts the reason.
@@ -237,51 +258,5 @@ impl<'a> InstanceCase<'a> {
     /// `true` if a stopped instance was started for these hours without a failure: somebody stopped it.
     fn was_stopped_again(self, began: Timestamp) -> bool {
         self.was_started_for(began) && self.instance.last_start_failed().is_none()
-    }
-
-    fn step(self, mode: Mode, action: InstanceAction, evidence: Evidence) -> Step {
-        let saves = match action {
-            InstanceAction::Announce(Announcement::Unmark { .. }) | InstanceAction::Start => None,
-            _ => self.policy.prices.saved_by_ending(self.instance),
-        };
-        let action = Action::Instance(self.instance.clone(), action);
-        Step { saves, ..Step::bare(self.target(), action, evidence, mode) }
-    }
-}
-
-/// A running instance whose tags can be read.
-#[derive(Clone, Copy)]
-struct RunningInstance<'a> {
-    case: InstanceCase<'a>,
-    curfew_tags: &'a CurfewTags,
-}
-
-impl<'a> AnnouncementTarget<'a> for RunningInstance<'a> {
-    type Action = InstanceAction;
-
-    fn facts(self) -> ResourceFacts<'a> {
-        self.case.facts()
-    }
-
-    fn curfew_tags(&self) -> &CurfewTags {
-        self.curfew_tags
-    }
-
-    fn mode(self, rule: Rule) -> Mode {
-        self.case.mode(self.curfew_tags, rule)
-    }
-
-    fn step(self, mode: Mode, action: InstanceAction, evidence: Evidence) -> Step {
-        self.case.step(mode, action, evidence)
-    }
-
-    fn end(self, ending: ResourceAction, rule: Rule, mark: Option<Mark>) -> Option<InstanceAction> {
-        match ending {
-            ResourceAction::Stop => {
-                Some(InstanceAction::Stop { mark, stopped: format!("{rule} {}", whole_second(self.case.now)) })
-            }
-            ResourceAction::Terminate => Some(InstanceAction::Terminate { mark }),
-            ResourceAction::SnapshotAndDelete | ResourceAction::Delete => None,
-        }
     }
 }

@@ -27,11 +27,10 @@ use plan::{
 };
 
 use crate::announcements::{AnnouncementTarget, seen_expiry, start_keys, unsettled_rule_keys};
-use crate::engine::{PlanDecision, ResourceCase, ResourceFacts, decide_each};
+use crate::engine::{PlanDecision, ResourceCase, ResourceFacts, Running, RunningCase, decide_each};
 use crate::job_ownership::JobOwnership;
-use crate::policy::{Policy, Verdict};
-use crate::rules;
-use crate::rules::hours::{evidence_of_start, start_of_stopped};
+use crate::policy::Policy;
+use crate::rules::hours::start_of_stopped;
 use crate::subject::{Subject, SubjectKind};
 
 pub use activity::{evaluate, first_questions, further_questions};
@@ -81,7 +80,9 @@ struct SageMakerCase<'a> {
 impl<'a> ResourceCase<'a> for SageMakerCase<'a> {
     fn facts(self) -> ResourceFacts<'a> {
         let Self { resource: SageMakerResource { region, id, tags, created_at, .. }, log, policy, now, .. } = self;
-        ResourceFacts { region, id, tags, began: *created_at, log, policy, now }
+        // Not known exactly: a tag may change the time of the last change, too.
+        let since = self.resource.since();
+        ResourceFacts { region, id, tags, began: *created_at, since, log, policy, now }
     }
 
     fn target(self) -> Target {
@@ -115,6 +116,48 @@ impl<'a> ResourceCase<'a> for SageMakerCase<'a> {
     }
 }
 
+impl<'a> RunningCase<'a> for SageMakerCase<'a> {
+    type Action = SageMakerAction;
+
+    fn subject<'s>(self, curfew_tags: &'s CurfewTags) -> Subject<'s>
+    where
+        'a: 's,
+    {
+        let Self { resource, activity, policy, now, .. } = self;
+        Subject {
+            kind: SubjectKind::SageMaker { resource, activity },
+            tags: &resource.tags,
+            curfew_tags,
+            config: &policy.config,
+            budgets: &policy.budgets,
+            ownership: JobOwnership::None,
+            job_deadline: None,
+            expiry_seen: self.facts().record().and_then(|record| record.expiry_seen),
+            created_at: resource.created_at,
+            running_since: resource.since(),
+            now,
+        }
+    }
+
+    fn step(self, mode: Mode, action: SageMakerAction, evidence: Evidence) -> Step {
+        let saves = match action {
+            SageMakerAction::Announce(Announcement::Unmark { .. }) | SageMakerAction::Start => None,
+            _ => self.policy.prices.sagemaker_cost(self.resource),
+        };
+        Step { saves, ..Step::bare(self.target(), Action::SageMaker(self.resource.clone(), action), evidence, mode) }
+    }
+
+    fn end(self, ending: ResourceAction, rule: Rule, mark: Option<Mark>) -> Option<SageMakerAction> {
+        match ending {
+            ResourceAction::Stop => {
+                Some(SageMakerAction::Stop { mark, stopped: format!("{rule} {}", whole_second(self.now)) })
+            }
+            ResourceAction::Delete => Some(SageMakerAction::Delete { mark }),
+            ResourceAction::Terminate | ResourceAction::SnapshotAndDelete => None,
+        }
+    }
+}
+
 impl<'a> SageMakerCase<'a> {
     fn new(
         resource: &'a SageMakerResource,
@@ -127,8 +170,8 @@ impl<'a> SageMakerCase<'a> {
         Self { resource, activity, log, policy, now }
     }
 
-    fn decide_running(self, curfew_tags: &'a CurfewTags) -> PlanDecision {
-        let running = RunningResource { case: self, curfew_tags };
+    fn decide_running(self, curfew_tags: &CurfewTags) -> PlanDecision {
+        let running = Running { case: self, curfew_tags };
         let verdicts = running.within_labels(self.verdicts(curfew_tags));
         let enforced = running.track(&verdicts, Mode::Enforce);
         let observed = running.track(&verdicts, Mode::Observe);
@@ -152,48 +195,12 @@ impl<'a> SageMakerCase<'a> {
         let Some(began) = began.filter(|began| !self.was_started_for(*began)) else {
             return self.skip(SkipReason::NotRunning, start_keys()).into();
         };
-        let (mode, evidence) = (self.mode(curfew_tags, Rule::Hours), evidence_of_start(curfew_tags, began));
-        self.start(self.step(mode, SageMakerAction::Start, evidence), began)
+        self.start(curfew_tags, SageMakerAction::Start, began)
     }
 
     /// The stop that Curfew carried out, and that no run has seen undone.
     fn carried_out(self) -> Option<CarriedOut> {
         self.facts().record()?.carried_out.filter(|done| done.action == ResourceAction::Stop)
-    }
-
-    fn verdicts(self, curfew_tags: &'a CurfewTags) -> Vec<(Rule, Verdict)> {
-        let subject = self.subject(curfew_tags);
-        Rule::RUNNING.into_iter().map(|rule| (rule, rules::judge(rule, subject))).collect()
-    }
-
-    fn subject(self, curfew_tags: &'a CurfewTags) -> Subject<'a> {
-        let Self { resource, activity, policy, now, .. } = self;
-        Subject {
-            kind: SubjectKind::SageMaker { resource, activity },
-            tags: &resource.tags,
-            curfew_tags,
-            config: &policy.config,
-            budgets: &policy.budgets,
-            ownership: JobOwnership::None,
-            job_deadline: None,
-            expiry_seen: self.facts().record().and_then(|record| record.expiry_seen),
-            created_at: resource.created_at,
-            running_since: resource.since(),
-            now,
-        }
-    }
-
-    /// The effective mode for a rule under the ceiling.
-    fn mode(self, curfew_tags: &'a CurfewTags, rule: Rule) -> Mode {
-        self.subject(curfew_tags).mode(rule).min(self.policy.ceiling)
-    }
-
-    fn step(self, mode: Mode, action: SageMakerAction, evidence: Evidence) -> Step {
-        let saves = match action {
-            SageMakerAction::Announce(Announcement::Unmark { .. }) | SageMakerAction::Start => None,
-            _ => self.policy.prices.sagemaker_cost(self.resource),
-        };
-        Step { saves, ..Step::bare(self.target(), Action::SageMaker(self.resource.clone(), action), evidence, mode) }
     }
 
     /// `SageMaker endpoint, 2 x ml.g5.xlarge`.
@@ -233,48 +240,6 @@ pub fn standing_stop(notebook: &SageMakerResource, recorded: Option<CarriedOut>)
 fn narrowed(seen: &ObservedSageMaker, region: &Region, id: &ResourceId) -> ObservedSageMaker {
     let is_it = |resource: &&SageMakerResource| resource.id == *id && resource.region == *region;
     Observation { items: seen.items.iter().filter(is_it).cloned().collect(), gaps: Vec::new() }
-}
-
-/// A running resource whose tags can be read.
-#[derive(Clone, Copy)]
-struct RunningResource<'a> {
-    case: SageMakerCase<'a>,
-    curfew_tags: &'a CurfewTags,
-}
-
-impl<'a> AnnouncementTarget<'a> for RunningResource<'a> {
-    type Action = SageMakerAction;
-
-    fn facts(self) -> ResourceFacts<'a> {
-        self.case.facts()
-    }
-
-    /// Not known exactly: a tag may change the time of the last change, too.
-    fn since(self) -> Timestamp {
-        self.case.resource.since()
-    }
-
-    fn curfew_tags(&self) -> &CurfewTags {
-        self.curfew_tags
-    }
-
-    fn mode(self, rule: Rule) -> Mode {
-        self.case.mode(self.curfew_tags, rule)
-    }
-
-    fn step(self, mode: Mode, action: SageMakerAction, evidence: Evidence) -> Step {
-        self.case.step(mode, action, evidence)
-    }
-
-    fn end(self, ending: ResourceAction, rule: Rule, mark: Option<Mark>) -> Option<SageMakerAction> {
-        match ending {
-            ResourceAction::Stop => {
-                Some(SageMakerAction::Stop { mark, stopped: format!("{rule} {}", whole_second(self.case.now)) })
-            }
-            ResourceAction::Delete => Some(SageMakerAction::Delete { mark }),
-            ResourceAction::Terminate | ResourceAction::SnapshotAndDelete => None,
-        }
-    }
 }
 
 #[cfg(test)]

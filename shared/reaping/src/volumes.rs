@@ -203,7 +203,7 @@ struct VolumeCase<'a> {
 impl<'a> ResourceCase<'a> for VolumeCase<'a> {
     fn facts(self) -> ResourceFacts<'a> {
         let Self { volume: Volume { region, id, tags, .. }, log, view, since, .. } = self;
-        ResourceFacts { region, id, tags, began: since, log, policy: view.policy, now: view.now }
+        ResourceFacts { region, id, tags, began: since, since, log, policy: view.policy, now: view.now }
     }
 
     fn target(self) -> Target {

@@ -15,11 +15,9 @@ use model::observation::Observation;
 use model::rule::Rule;
 use model::usage::{Usage, UsageQuery, UsageWindow};
 
-use super::{InstanceCase, NOT_ASKED, RunningInstance, decide};
-use crate::engine::ResourceCase;
-use crate::explain::{
-    EffectiveMode, Explanation, ImmediateSkip, PlanDecision, RuleExplanation, explain_rules, state_name,
-};
+use super::{InstanceCase, NOT_ASKED, decide};
+use crate::engine::{ResourceCase, RunningCase};
+use crate::explain::{Explanation, ImmediateSkip, PlanDecision, RuleExplanation, explain_rules, state_name};
 use crate::job_ownership::JobOwnership;
 use crate::policy::Policy;
 use crate::rules::{hours, idle};
@@ -101,7 +99,7 @@ impl InstanceCase<'_> {
             let when = "not while it belongs, or may belong, to that job";
             let mut rules = not_judged(&why, when);
             if self.instance.state == InstanceState::Running {
-                for (row, judged) in rules.iter_mut().zip(self.judged(readable_tags)) {
+                for (row, judged) in rules.iter_mut().zip(explain_rules(self, readable_tags)) {
                     if row.rule == Rule::Expired {
                         *row = judged;
                     } else {
@@ -123,7 +121,7 @@ impl InstanceCase<'_> {
             }
             return rules;
         }
-        self.judged(readable_tags)
+        explain_rules(self, readable_tags)
     }
 
     /// The reason why only `expired` is judged: the instance is, or may be, a job's machine.
@@ -139,11 +137,6 @@ impl InstanceCase<'_> {
         }
     }
 
-    fn judged(self, readable_tags: &CurfewTags) -> Vec<RuleExplanation> {
-        let running = RunningInstance { case: self, curfew_tags: readable_tags };
-        explain_rules(running, self.subject(readable_tags), self.verdicts(readable_tags))
-    }
-
     /// Time at which Curfew starts an instance again that it stopped for the night.
     fn starts_at(self, curfew_tags: &CurfewTags) -> Option<Timestamp> {
         let at = match curfew_tags.hours.as_ref()?.position(self.now) {
@@ -152,10 +145,6 @@ impl InstanceCase<'_> {
         };
         let record = self.log.record(&self.instance.id);
         hours::start_is_due(self.instance, curfew_tags, record, at).filter(|began| !self.was_stopped_again(*began))
-    }
-
-    fn effective_mode(self, curfew_tags: &CurfewTags, rule: Rule) -> EffectiveMode {
-        EffectiveMode::under(self.policy.ceiling, self.subject(curfew_tags).mode_and_its_source(rule))
     }
 }
 

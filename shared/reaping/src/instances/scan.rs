@@ -17,7 +17,7 @@ use plan::{Facts, NotifyOnlyReason, SkipReason};
 
 use super::unknown_usage::{describe_unknown, summarize_unknown};
 use super::{InstanceCase, NOT_ASKED};
-use crate::engine::ResourceCase;
+use crate::engine::{ResourceCase, RunningCase};
 use crate::policy::{Policy, Verdict};
 use crate::rules::{self, untagged};
 use crate::scan::{FindingKind, FoundKind, ScanFinding, find_in_each};

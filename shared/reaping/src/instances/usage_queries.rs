@@ -19,7 +19,7 @@ use model::usage::{
 use plan::SkipReason;
 
 use super::InstanceCase;
-use crate::engine::ResourceCase;
+use crate::engine::{ResourceCase, RunningCase};
 use crate::policy::{Policy, Verdict};
 use crate::rules::{self, idle};
 

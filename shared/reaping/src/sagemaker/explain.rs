@@ -9,11 +9,9 @@ use model::rule::Rule;
 use model::sagemaker::{ObservedSageMaker, SageMakerStatus};
 use plan::SkipReason;
 
-use super::{Activities, RunningResource, SageMakerCase, decide, narrowed};
-use crate::engine::ResourceCase;
-use crate::explain::{
-    EffectiveMode, Explanation, ImmediateSkip, PlanDecision, RuleExplanation, explain_rules, state_name,
-};
+use super::{Activities, SageMakerCase, decide, narrowed};
+use crate::engine::{ResourceCase, RunningCase};
+use crate::explain::{Explanation, ImmediateSkip, PlanDecision, RuleExplanation, explain_rules, state_name};
 use crate::policy::Policy;
 
 /// Explains one resource by the input of a run; `None` if it was not observed.
@@ -42,10 +40,7 @@ impl SageMakerCase<'_> {
         let not_judged = |why: &str| Rule::RUNNING.map(|rule| self.not_judged(rule, curfew_tags, why)).to_vec();
         let rules = match (is_readable, self.resource.status) {
             (false, _) => not_judged("one of its tags cannot be read"),
-            (true, SageMakerStatus::Running) => {
-                let running = RunningResource { case: self, curfew_tags };
-                explain_rules(running, self.subject(curfew_tags), self.verdicts(curfew_tags))
-            }
+            (true, SageMakerStatus::Running) => explain_rules(self, curfew_tags),
             (true, _) => not_judged("it does not run"),
         };
         let is_skipped = skipped.is_some();
@@ -67,10 +62,6 @@ impl SageMakerCase<'_> {
             Some(controller) => format!("managed by {controller}; change it there"),
             None => crate::explain::describe_skip(reason).to_owned(),
         }
-    }
-
-    fn effective_mode(self, curfew_tags: &CurfewTags, rule: Rule) -> EffectiveMode {
-        EffectiveMode::under(self.policy.ceiling, self.subject(curfew_tags).mode_and_its_source(rule))
     }
 
     fn not_judged(self, rule: Rule, curfew_tags: &CurfewTags, why: &str) -> RuleExplanation {

@@ -12,7 +12,7 @@ use plan::report::RecordedEvidence;
 
 use super::skip::describe_unknown;
 use super::{Activities, SageMakerCase};
-use crate::engine::ResourceCase;
+use crate::engine::{ResourceCase, RunningCase};
 use crate::policy::{Policy, Verdict};
 use crate::rules;
 use crate::scan::{FindingKind, FoundKind, ScanFinding, find_in_each};
