@@ -1,7 +1,9 @@
 //! The parts of a decision that all kinds of resources share: the skips by tags, and the loop in which a bug about one resource keeps no
 //! other from being decided.
 
+pub(crate) mod announcements;
 mod running;
+pub(crate) mod settle;
 
 use jiff::Timestamp;
 use model::config::Config;

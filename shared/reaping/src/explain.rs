@@ -23,7 +23,7 @@ use model::refusal::Refusal;
 use model::rule::{ResourceAction, Rule};
 use plan::{NotifyOnlyReason, Plan, SkipReason, Target};
 
-use crate::announcements::{AnnouncementTarget, RuleTrack};
+use crate::engine::announcements::{AnnouncementTarget, RuleTrack};
 use crate::engine::{ResourceCase, Running, RunningCase};
 use crate::policy::{DueAction, ModeSource, Verdict};
 use crate::rules;

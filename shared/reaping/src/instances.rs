@@ -39,7 +39,7 @@ use plan::{
     Target, limits,
 };
 
-use crate::announcements::{AnnouncementTarget, START_FAILED, seen_expiry, start_keys, unsettled_rule_keys};
+use crate::engine::announcements::{AnnouncementTarget, START_FAILED, seen_expiry, start_keys, unsettled_rule_keys};
 use crate::engine::{PlanDecision, ResourceCase, ResourceFacts, Running, RunningCase, decide_each};
 use crate::job_ownership::JobOwnership;
 use crate::policy::{Policy, Verdict};

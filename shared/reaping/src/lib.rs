@@ -3,7 +3,6 @@
 //! Pure: no I/O, no async, no clock, no environment. Time is an argument, and the same arguments give the same answer.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
-mod announcements;
 pub mod budgets;
 mod engine;
 pub mod explain;
@@ -13,7 +12,6 @@ pub mod policy;
 pub mod rules;
 pub mod sagemaker;
 pub mod scan;
-mod settle;
 pub mod subject;
 pub mod volumes;
 

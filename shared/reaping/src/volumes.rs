@@ -27,7 +27,7 @@ use model::rule::Rule;
 use model::volume::{ObservedStorage, Snapshot, Volume, VolumeHost, VolumeOrigin, VolumeUse, VolumeUseQuery, own_tags};
 use plan::{LeftCost, Plan, ResourceMemory, SkipReason, Skipped, Step, Target, limits};
 
-use crate::announcements::AnnouncementTarget;
+use crate::engine::announcements::AnnouncementTarget;
 use crate::engine::{PlanDecision, ResourceCase, ResourceFacts, decide_each};
 use crate::policy::{Policy, Verdict, effective_mode};
 use crate::rules::orphaned::{self, VolumeSubject};

@@ -9,7 +9,7 @@ use model::rule::{ResourceAction, Rule};
 use plan::{Announcement, Evidence, Step};
 
 use super::{PlanDecision, ResourceCase, ResourceFacts};
-use crate::announcements::{AnnouncementTarget, start_keys};
+use crate::engine::announcements::{AnnouncementTarget, start_keys};
 use crate::explain::EffectiveMode;
 use crate::policy::Verdict;
 use crate::rules;

@@ -12,7 +12,7 @@ use plan::{OwnerFinding, ResourceMemory, SkipReason, Skipped};
 
 use super::InstanceCase;
 use super::unknown_usage::describe_unknown;
-use crate::announcements::RuleTrack;
+use crate::engine::announcements::RuleTrack;
 use crate::engine::{ResourceCase, RunningCase};
 use crate::job_ownership::{JobOwnership, RejectedClaim};
 use crate::policy::Verdict;

@@ -14,8 +14,8 @@ use model::usage::format_impossible;
 use plan::{OwnerFinding, ResourceMemory, SkipReason, Skipped};
 
 use super::SageMakerCase;
-use crate::announcements::RuleTrack;
 use crate::engine::ResourceCase;
+use crate::engine::announcements::RuleTrack;
 use crate::rules::idle::sagemaker_window;
 
 const USAGE_UNKNOWN: &str = "usage-unknown";

@@ -17,8 +17,8 @@ use plan::{Facts, SkipReason};
 
 use super::snapshots::snapshot_mode;
 use super::{LiveJobs, StorageView, TrackedVolume, VolumeCase, decide};
-use crate::announcements::AnnouncementTarget;
 use crate::engine::ResourceCase;
+use crate::engine::announcements::AnnouncementTarget;
 use crate::explain::{
     EffectiveMode, Explanation, ImmediateSkip, JudgedRule, PlanDecision, RuleExplanation, RuleVerdict,
     UpcomingViolation, WHILE_COMPLIANT, describe_refusal, skipping_tag, state_name,

@@ -15,8 +15,8 @@ use model::volume::{SnapshotState, VolumeState, VolumeUse};
 use plan::{OwnerFinding, ResourceMemory, SkipReason, Skipped, may_become_safe};
 
 use super::{TRY_AGAIN_AFTER, VolumeCase};
-use crate::announcements::RuleTrack;
 use crate::engine::ResourceCase;
+use crate::engine::announcements::RuleTrack;
 
 const ON_STOPPED_INSTANCE: &str = "on-stopped-instance";
 const SNAPSHOT_FAILED: &str = "snapshot-failed";

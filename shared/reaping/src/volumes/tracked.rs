@@ -9,7 +9,7 @@ use model::volume::SnapshotState;
 use plan::{Action, Announcement, Evidence, ResourceMemory, Step, VolumeAction, is_safe, may_become_safe};
 
 use super::{TRY_AGAIN_AFTER, VolumeCase};
-use crate::announcements::{AnnouncementTarget, RuleTrack, unsettled_rule_keys};
+use crate::engine::announcements::{AnnouncementTarget, RuleTrack, unsettled_rule_keys};
 use crate::engine::{ResourceCase, ResourceFacts};
 use crate::policy::Verdict;
 

@@ -15,8 +15,8 @@ use model::rule::{ResourceAction, Rule};
 use plan::{AnnouncedActions, Announcement, Evidence, NotifyOnlyReason, ResourceMemory, SkipReason, Step};
 
 use crate::engine::ResourceFacts;
+use crate::engine::settle::{SettledVerdicts, settle};
 use crate::policy::{DueAction, Verdict, Violation};
-use crate::settle::{SettledVerdicts, settle};
 
 /// The rules of one mode, and what follows from them.
 pub(crate) struct RuleTrack {
