@@ -11,7 +11,8 @@ use model::curfew_tags::{CurfewTags, PROTECTED, UnreadableTag, explain_unreadabl
 use model::fault::Bug;
 use model::id::{Region, ResourceId};
 use model::instance::Tags;
-use model::notification_log::{NotificationKey, NotificationLog, ResourceRecord};
+use model::mark::AnnouncedAction;
+use model::notification_log::{NotificationKey, NotificationLog, ResourceRecord, would_fingerprint};
 use model::observation::Gap;
 use model::ownership::{owner_of, team_of, value_of};
 use model::rule::Rule;
@@ -41,6 +42,23 @@ impl<'a> ResourceFacts<'a> {
     /// Its record, if that is about its present life.
     pub(crate) fn record(self) -> Option<&'a ResourceRecord> {
         self.log.record_about(self.id, self.began)
+    }
+
+    /// The value of `curfew:expires-at` that Curfew has seen before its time, now or in an earlier run.
+    pub(crate) fn seen_expiry(self, curfew_tags: &CurfewTags) -> Option<Timestamp> {
+        let expires_at = curfew_tags.expires_at?;
+        let seen_before = self.record().is_some_and(|record| record.expiry_seen == Some(expires_at));
+        (seen_before || self.now < expires_at).then_some(expires_at)
+    }
+
+    pub(crate) fn was_notified(self, topic: &NotificationKey, what: &str) -> bool {
+        self.log.was_notified(self.id, topic, what)
+    }
+
+    /// `true` if its owner was notified of this action in observe mode.
+    pub(crate) fn was_notified_of_observed(self, rule: Rule, announced: AnnouncedAction) -> bool {
+        let what = would_fingerprint(announced.ending, announced.deadline);
+        self.was_notified(&NotificationKey::would(rule), &what)
     }
 
     /// The target of its steps. `owner_tags` name its team and its owner.

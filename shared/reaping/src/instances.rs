@@ -39,7 +39,7 @@ use plan::{
     Target, limits,
 };
 
-use crate::engine::announcements::{AnnouncementTarget, START_FAILED, seen_expiry, start_keys, unsettled_rule_keys};
+use crate::engine::announcements::{AnnouncementTarget, START_FAILED, start_keys, unsettled_rule_keys};
 use crate::engine::{PlanDecision, ResourceCase, ResourceFacts, Running, RunningCase, decide_each};
 use crate::job_ownership::JobOwnership;
 use crate::policy::{Policy, Verdict};
@@ -104,7 +104,7 @@ impl<'a> ResourceCase<'a> for InstanceCase<'a> {
         let is_down = matches!(self.instance.state, InstanceState::Pending | InstanceState::Stopped);
         let requested = self.log.record(&self.instance.id).and_then(|record| record.start_requested);
         let record = ResourceRecord {
-            expiry_seen: seen_expiry(&curfew_tags, self.facts().record(), self.now),
+            expiry_seen: self.facts().seen_expiry(&curfew_tags),
             carried_out,
             start_requested: requested.filter(|_| is_down),
             ..ResourceRecord::about(self.instance.launched_at)

@@ -26,7 +26,7 @@ use plan::{
     Action, Announcement, Evidence, Plan, ResourceMemory, SageMakerAction, SkipReason, Skipped, Step, Target, limits,
 };
 
-use crate::engine::announcements::{AnnouncementTarget, seen_expiry, start_keys, unsettled_rule_keys};
+use crate::engine::announcements::{AnnouncementTarget, start_keys, unsettled_rule_keys};
 use crate::engine::{PlanDecision, ResourceCase, ResourceFacts, Running, RunningCase, decide_each};
 use crate::job_ownership::JobOwnership;
 use crate::policy::Policy;
@@ -96,7 +96,7 @@ impl<'a> ResourceCase<'a> for SageMakerCase<'a> {
     fn unjudged(self, active_keys: Vec<NotificationKey>) -> ResourceMemory {
         let curfew_tags = self.curfew_tags().unwrap_or_default();
         let record = ResourceRecord {
-            expiry_seen: seen_expiry(&curfew_tags, self.facts().record(), self.now),
+            expiry_seen: self.facts().seen_expiry(&curfew_tags),
             carried_out: self.carried_out().filter(|_| self.resource.status != SageMakerStatus::Running),
             ..ResourceRecord::about(self.resource.created_at)
         };

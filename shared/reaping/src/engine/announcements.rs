@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use model::curfew_tags::{CurfewTags, MARKED, STOPPED, has_room};
 use model::mark::{AnnouncedAction, Mark};
 use model::mode::Mode;
-use model::notification_log::{NotificationKey, ResourceRecord, would_fingerprint};
+use model::notification_log::{NotificationKey, ResourceRecord};
 use model::refusal::{Refusal, RefusalReason};
 use model::rule::{ResourceAction, Rule};
 use plan::{AnnouncedActions, Announcement, Evidence, NotifyOnlyReason, ResourceMemory, SkipReason, Step};
@@ -138,7 +138,7 @@ pub(crate) trait AnnouncementTarget<'a>: Copy {
     fn lasting_record(self) -> ResourceRecord {
         let record = self.facts().record();
         ResourceRecord {
-            expiry_seen: seen_expiry(self.curfew_tags(), record, self.facts().now),
+            expiry_seen: self.facts().seen_expiry(self.curfew_tags()),
             label_refused: record.and_then(|record| record.label_refused),
             ..ResourceRecord::about(self.facts().began)
         }
@@ -170,12 +170,7 @@ pub(crate) trait AnnouncementTarget<'a>: Copy {
         // An owner's own moment is announced and carried out in one run; no message about other new violations was accepted yet.
         let mark = if is_marked { None } else { Mark::earliest(self.still_announced(track)) };
         let action = self.end(announced.ending, rule, mark)?;
-        let already_notified = track.mode == Mode::Observe
-            && self.facts().log.was_notified(
-                self.facts().id,
-                &NotificationKey::would(rule),
-                &would_fingerprint(announced.ending, announced.deadline),
-            );
+        let already_notified = track.mode == Mode::Observe && self.facts().was_notified_of_observed(rule, *announced);
         Some(Step {
             deadline: Some(announced.deadline),
             already_notified,
@@ -257,11 +252,7 @@ pub(crate) trait AnnouncementTarget<'a>: Copy {
             entries.iter().map(|(rule, announced)| (announced.deadline, *rule, *announced)).collect();
         by_deadline.sort_unstable_by_key(|(deadline, rule, _)| (*deadline, *rule));
         let (deadline, rule, announced) = *by_deadline.first()?;
-        let already_notified = self.facts().log.was_notified(
-            self.facts().id,
-            &NotificationKey::would(rule),
-            &would_fingerprint(announced.ending, deadline),
-        );
+        let already_notified = self.facts().was_notified_of_observed(rule, announced);
         let end = Some(announced.ending)
             .filter(|_| already_notified && known_violation(rule).is_none() && deadline <= self.facts().now);
         let step = match end.and_then(|ending| self.end(ending, rule, None)) {
@@ -279,27 +270,12 @@ pub(crate) trait AnnouncementTarget<'a>: Copy {
 
     fn notify_only_step(self, track: &RuleTrack) -> Option<Step> {
         let is_to_notify = |(violation, why): &&(Violation, NotifyOnlyReason)| {
-            !self.facts().log.was_notified(
-                self.facts().id,
-                &NotificationKey::rule(violation.evidence.rule()),
-                why.as_str(),
-            )
+            !self.facts().was_notified(&NotificationKey::rule(violation.evidence.rule()), why.as_str())
         };
         let (violation, why) = track.settled.notify_only.iter().find(is_to_notify)?;
         let step = self.step(track.mode, Announcement::Notify.into(), violation.evidence.clone());
         Some(Step { notify_only: Some(*why), ..step })
     }
-}
-
-/// The value of `curfew:expires-at` that Curfew has seen before its time, now or in an earlier run.
-pub(crate) fn seen_expiry(
-    curfew_tags: &CurfewTags,
-    record: Option<&ResourceRecord>,
-    now: Timestamp,
-) -> Option<Timestamp> {
-    let expires_at = curfew_tags.expires_at?;
-    let seen_before = record.is_some_and(|record| record.expiry_seen == Some(expires_at));
-    (seen_before || now < expires_at).then_some(expires_at)
 }
 
 /// Evidence with its deadlines.

@@ -42,18 +42,16 @@ pub(crate) trait RunningCase<'a>: ResourceCase<'a> {
 
     /// The start of a stopped resource, whose hours began then.
     fn start(self, curfew_tags: &CurfewTags, action: Self::Action, began: Timestamp) -> PlanDecision {
-        let ResourceFacts { id, log, .. } = self.facts();
         let mode = self.mode(curfew_tags, Rule::Hours);
-        let already_notified =
-            mode == Mode::Observe && log.was_notified(id, &NotificationKey::would(Rule::Hours), &began.to_string());
+        let would = NotificationKey::would(Rule::Hours);
+        let already_notified = mode == Mode::Observe && self.facts().was_notified(&would, &began.to_string());
         let step = self.step(mode, action, evidence_of_start(curfew_tags, began));
         Step { deadline: Some(began), already_notified, memory: self.unjudged(start_keys()), ..step }.into()
     }
 
     /// `true` if Curfew has started it for the hours that began then.
     fn was_started_for(self, began: Timestamp) -> bool {
-        let ResourceFacts { id, log, .. } = self.facts();
-        log.was_notified(id, &NotificationKey::started(), &began.to_string())
+        self.facts().was_notified(&NotificationKey::started(), &began.to_string())
     }
 }
 

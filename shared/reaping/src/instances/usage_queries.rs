@@ -10,7 +10,7 @@ use model::instance::{Instance, InstanceState};
 use model::mark::AnnouncedAction;
 use model::mode::Mode;
 use model::moment::after;
-use model::notification_log::{NotificationKey, NotificationLog, NotificationLogs, would_fingerprint};
+use model::notification_log::{NotificationLog, NotificationLogs};
 use model::rule::Rule;
 use model::usage::{
     ActivityCache, BusyEvidence, DecisiveSeries, LAG, LastInquiry, PERIOD, QueryDepth, QueryResult, UnknownUsage,
@@ -160,8 +160,7 @@ impl InstanceCase<'_> {
 
     /// `true` if an observed deadline has passed, and no notification named the action that enforce mode would take.
     fn would_act_without_notification(self, rule: Rule, announced: AnnouncedAction) -> bool {
-        let (would, what) = (NotificationKey::would(rule), would_fingerprint(announced.ending, announced.deadline));
-        announced.deadline <= self.now && !self.log.was_notified(&self.instance.id, &would, &what)
+        announced.deadline <= self.now && !self.facts().was_notified_of_observed(rule, announced)
     }
 }
 

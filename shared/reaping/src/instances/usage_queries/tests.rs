@@ -3,7 +3,7 @@
 use jiff::SignedDuration;
 use model::curfew_tags::MARKED;
 use model::instance::Tags;
-use model::notification_log::NotificationEntry;
+use model::notification_log::{NotificationEntry, NotificationKey};
 use model::usage::{MetricSeries, MetricSignal};
 
 use super::*;
