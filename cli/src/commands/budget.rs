@@ -8,6 +8,7 @@ use billing::budget::{BudgetHolder, BudgetMonth, overview};
 use clap::Args;
 use model::id::TeamName;
 use serde::Serialize;
+use store::Documents as _;
 
 use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;

@@ -28,6 +28,7 @@ use crate::command_status::CommandStatus;
 use crate::context::{CommandContext, own_ceiling};
 use crate::screen;
 use section::DoctorSection;
+use store::Documents as _;
 
 /// Check that the deployment is alive and safe
 ///

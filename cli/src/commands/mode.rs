@@ -8,6 +8,7 @@ use model::mode::Mode;
 use operator::mode_change::{describe, describe_enforced};
 use operator::stack_state::{check_updatable, is_complete};
 use serde::Serialize;
+use store::Documents as _;
 
 use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;

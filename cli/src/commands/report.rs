@@ -8,6 +8,7 @@ use clap::Args;
 use execution::month_report;
 use report::{MonthReport, digest, render_html};
 use serde::Serialize;
+use store::Documents as _;
 
 use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;

@@ -23,7 +23,7 @@ use reaping::job_ownership::JobStates;
 use reaping::policy::Policy;
 use reaping::scan;
 use reaping::scan::ScanFinding;
-use store::Store;
+use store::{Documents as _, Store};
 
 use super::config::read_config_file;
 use crate::command_error::CommandError;

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use clap::Args;
 use model::team_role::create_team_command;
+use store::Documents as _;
 
 use crate::command_error::CommandError;
 use crate::command_status::CommandStatus;

@@ -30,16 +30,22 @@ pub struct Versioned<T> {
 
 /// Documents that every run reads and writes.
 pub trait Documents {
-    /// The configuration; of an absent document the default.
+    /// The configuration; the default if the document is absent.
+    ///
+    /// # Errors
+    /// If the document was refused, or could not be read.
     async fn read_config(&self) -> Result<Config, ConfigLoadError>;
 
     /// Log of a function's notifications about a region.
-    async fn read_notices(&self, function: &str, region: &Region) -> Result<Versioned<NotificationLog>, StoreError>;
-
-    /// Writes the log of a function about a region over the version `last`; `None`: over nothing. The new version.
     ///
     /// # Errors
-    /// [`StoreError::Lost`] where something else is there by now.
+    /// If the document could not be read, or is not Curfew's.
+    async fn read_notices(&self, function: &str, region: &Region) -> Result<Versioned<NotificationLog>, StoreError>;
+
+    /// Writes the log of a function about a region over the version `last`; `None` if there was none. Returns the new version.
+    ///
+    /// # Errors
+    /// [`StoreError::Lost`] if another run has written it since; otherwise if S3 refused.
     async fn write_notices(
         &self,
         function: &str,
@@ -48,16 +54,21 @@ pub trait Documents {
         last: Option<&str>,
     ) -> Result<Option<String>, StoreError>;
 
-    /// Writes empty notices over what is too large, or no document. Gives whether it did.
+    /// Replaces a log that is too large, or no document at all, by an empty one. `false` if the document can be read, or is of another
+    /// version of Curfew: then it stays.
+    ///
+    /// # Errors
+    /// [`StoreError::Lost`] if another run has written it since; otherwise if S3 refused.
     async fn restart_notices(&self, function: &str, region: &Region) -> Result<bool, StoreError>;
 
-    /// Writes the audit record of a run.
+    /// Writes the audit record of a run to its key: an [`AuditRecord`](plan::report::AuditRecord), or that of jobs. A run that Lambda
+    /// delivered twice writes it twice; the bucket keeps both versions.
     async fn write_audit(&self, key: &str, record: &impl Serialize) -> Result<(), StoreError>;
 
-    /// Live prices, as they were last asked for. They are a cache: what cannot be understood counts as lost.
+    /// Live prices, as last queried. An unreadable document counts as lost: it is a cache, and the next write replaces it.
     async fn read_prices(&self) -> Result<Versioned<price::PriceDocument>, StoreError>;
 
-    /// Writes live prices over the version `last`. The new version; `None` if another run was faster.
+    /// Writes live prices over the version `last`. Returns the new version; `None` if another run was faster, because its result is as good.
     async fn write_prices(
         &self,
         prices: &price::PriceDocument,
@@ -65,12 +76,12 @@ pub trait Documents {
     ) -> Result<Option<String>, StoreError>;
 }
 
-/// Cache of what earlier runs learnt about instances.
+/// Cache of the results of earlier runs about instances.
 pub trait ActivityDocuments {
-    /// Cache of the instances of a region.
+    /// Cache of the instances of a region. An unreadable document counts as lost, and the next write replaces it.
     async fn read_activity(&self, region: &Region) -> Result<Versioned<ActivityCache>, StoreError>;
 
-    /// Writes it over the version `last`. Where another run was faster, what that one learnt is as good.
+    /// Writes the cache over the version `last`. If another run was faster, its result is as good.
     async fn write_activity(
         &self,
         region: &Region,
@@ -82,12 +93,15 @@ pub trait ActivityDocuments {
 /// Budgets: one document a holder and month.
 pub trait BudgetDocuments {
     /// Status of a budget in that month, `yyyy-mm`. If the document is absent, nothing is known about the budget.
-    async fn read_budget(&self, holder: &BudgetHolder, month: &str) -> Result<Versioned<Budget>, StoreError>;
-
-    /// Writes where a budget stands over the version `last`.
     ///
     /// # Errors
-    /// [`StoreError::Lost`] where something else is there by now.
+    /// If the document could not be read, or is not Curfew's.
+    async fn read_budget(&self, holder: &BudgetHolder, month: &str) -> Result<Versioned<Budget>, StoreError>;
+
+    /// Writes the budget over the version `last`.
+    ///
+    /// # Errors
+    /// [`StoreError::Lost`] if another run has written it since; otherwise if S3 refused.
     async fn write_budget(
         &self,
         holder: &BudgetHolder,
@@ -125,16 +139,22 @@ pub trait BudgetDocuments {
 
 /// The ledger: one document a region and month.
 pub trait LedgerDocuments {
-    /// The regions of which there is a ledger of that month.
+    /// The regions with a ledger of that month.
+    ///
+    /// # Errors
+    /// If S3 refused, or there are more than AWS has regions.
     async fn list_ledgers(&self, month: &CalendarMonth) -> Result<Vec<Region>, StoreError>;
 
     /// Ledger of a region in a month. It is empty if there is no document yet.
-    async fn read_ledger(&self, month: &CalendarMonth, region: &Region) -> Result<Versioned<Ledger>, StoreError>;
-
-    /// Writes what ran over the version `last`.
     ///
     /// # Errors
-    /// [`StoreError::Lost`] where something else is there by now.
+    /// If the document could not be read, or is not Curfew's.
+    async fn read_ledger(&self, month: &CalendarMonth, region: &Region) -> Result<Versioned<Ledger>, StoreError>;
+
+    /// Writes the ledger over the version `last`.
+    ///
+    /// # Errors
+    /// [`StoreError::Lost`] if another run has written it since; otherwise if S3 refused.
     async fn write_ledger(
         &self,
         month: &CalendarMonth,
@@ -172,8 +192,11 @@ pub trait LedgerDocuments {
 /// Documents about jobs that the reapers read.
 pub trait JobDocuments {
     /// State of a job. `None` if there is no such job.
+    ///
+    /// # Errors
+    /// If S3 refused, or the document is not Curfew's.
     async fn read_job(&self, job: &JobId) -> Result<Versioned<Option<Job>>, StoreError>;
 
-    /// Returns `true` if a job, `<team>/<job>`, is unfinished.
+    /// Returns `true` if a job, `<team>/<job>`, is unfinished; `false` if the text names no job.
     async fn is_active(&self, job: &str) -> Result<bool, StoreError>;
 }

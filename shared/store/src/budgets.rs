@@ -11,14 +11,10 @@ use billing::budget::{Budget, BudgetHolder};
 use model::id::TeamName;
 
 use crate::document::{StoredDocument, is_at_home};
-use crate::{Store, StoreError, Versioned};
+use crate::{BudgetDocuments, Store, StoreError, Versioned};
 
-impl Store {
-    /// The budget of that month, `yyyy-mm`; an absent document means that nothing is known.
-    ///
-    /// # Errors
-    /// If the document could not be read, or is not Curfew's.
-    pub async fn read_budget(&self, holder: &BudgetHolder, month: &str) -> Result<Versioned<Budget>, StoreError> {
+impl BudgetDocuments for Store {
+    async fn read_budget(&self, holder: &BudgetHolder, month: &str) -> Result<Versioned<Budget>, StoreError> {
         let key = budget_key(holder, month);
         let read = self.read::<Budget>(&key).await?;
         let Budget { team, month: says, as_of, .. } = &read.value;
@@ -33,11 +29,7 @@ impl Store {
         Ok(read)
     }
 
-    /// Writes the budget over the object with the `ETag` `last`; `None` if there was none.
-    ///
-    /// # Errors
-    /// [`StoreError::Lost`] if another run has written it since; otherwise if S3 refused.
-    pub async fn write_budget(
+    async fn write_budget(
         &self,
         holder: &BudgetHolder,
         month: &str,

@@ -25,7 +25,7 @@ use serde::de::DeserializeOwned;
 
 use crate::bucket::{FoundObject, Payload, StoredObject, WriteCondition};
 use crate::document::{is_at_home, read, stamped};
-use crate::{BYTES_MAX, Store, StoreError, Versioned};
+use crate::{BYTES_MAX, JobDocuments, Store, StoreError, Versioned};
 
 pub use backlog::{Backlog, Bookmarks, JobEntry, has_legal_keys, is_answerable};
 pub use inbox::{InboxAnswers, InboxObject, Submission, SubmittedSpec, match_answers, submission_key};
@@ -79,12 +79,8 @@ impl<T> MachineDocument<T> {
     }
 }
 
-impl Store {
-    /// The state of a job; `None` if there is no such job.
-    ///
-    /// # Errors
-    /// If S3 refused, or the document is not Curfew's.
-    pub async fn read_job(&self, job: &JobId) -> Result<Versioned<Option<Job>>, StoreError> {
+impl JobDocuments for Store {
+    async fn read_job(&self, job: &JobId) -> Result<Versioned<Option<Job>>, StoreError> {
         let key = key(job, JobDocument::State);
         let Some(object) = self.bucket.get(&key, BYTES_MAX).await? else {
             return Ok(Versioned { value: None, etag: None });
@@ -95,6 +91,17 @@ impl Store {
         Ok(Versioned { value: Some(value), etag: object.etag })
     }
 
+    async fn is_active(&self, job: &str) -> Result<bool, StoreError> {
+        let Ok(job) = JobId::read(job) else { return Ok(false) };
+        match self.bucket.get(&active_key(&job), BYTES_MAX).await {
+            Ok(object) => Ok(object.is_some()),
+            Err(StoreError::TooLarge { .. }) => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Store {
     /// The mistakes of a legal document in the jobs and sweeps that it names: `after`, of which `look` says how far each is, and `resume_from`.
     ///
     /// # Errors
@@ -270,19 +277,6 @@ impl Store {
     /// If S3 refused.
     pub async fn forget_active(&self, job: &JobId) -> Result<(), StoreError> {
         self.bucket.delete(&active_key(job)).await
-    }
-
-    /// Returns `true` if a job, `<team>/<job>`, is unfinished; `false` if the text names no job.
-    ///
-    /// # Errors
-    /// If S3 refused.
-    pub async fn is_active(&self, job: &str) -> Result<bool, StoreError> {
-        let Ok(job) = JobId::read(job) else { return Ok(false) };
-        match self.bucket.get(&active_key(&job), BYTES_MAX).await {
-            Ok(object) => Ok(object.is_some()),
-            Err(StoreError::TooLarge { .. }) => Ok(true),
-            Err(error) => Err(error),
-        }
     }
 
     /// Every job, finished or not, of one team or of all, in order.

@@ -4,7 +4,7 @@ use billing::ledger::{CalendarMonth, Ledger};
 use model::id::Region;
 
 use crate::document::{StoredDocument, is_at_home};
-use crate::{Store, StoreError, Versioned};
+use crate::{LedgerDocuments, Store, StoreError, Versioned};
 
 /// The most ledgers of a month that are listed: AWS has some forty regions.
 const KEYS_MAX: usize = 1_000;
@@ -17,24 +17,8 @@ impl StoredDocument for Ledger {
     const BYTES_MAX: usize = 64 * 1024 * 1024;
 }
 
-impl Store {
-    /// Reads the ledger of a region in a month; empty without a document.
-    ///
-    /// # Errors
-    /// If the document could not be read, or is not Curfew's.
-    pub async fn read_ledger(&self, month: &CalendarMonth, region: &Region) -> Result<Versioned<Ledger>, StoreError> {
-        let key = ledger_key(month, region);
-        let Versioned { value, etag } = self.read::<Ledger>(&key).await?;
-        let other = value.other_than(month, region);
-        is_at_home(other.is_none(), other.unwrap_or_default(), &self.bucket.address(&key), Ledger::IF_LOST)?;
-        Ok(Versioned { value: value.with_identity(month, region), etag })
-    }
-
-    /// The regions with a ledger of that month.
-    ///
-    /// # Errors
-    /// If S3 refused, or there are more than AWS has regions.
-    pub async fn list_ledgers(&self, month: &CalendarMonth) -> Result<Vec<Region>, StoreError> {
+impl LedgerDocuments for Store {
+    async fn list_ledgers(&self, month: &CalendarMonth) -> Result<Vec<Region>, StoreError> {
         let folder = format!("ledger/{month}/");
         let listed = self.bucket.list(&folder, KEYS_MAX).await?;
         let region = |key: &str| {
@@ -44,11 +28,15 @@ impl Store {
         Ok(listed.iter().filter_map(|listed| region(&listed.key)).collect())
     }
 
-    /// Writes what ran over the object with the `ETag` `last`; `None` if there was none.
-    ///
-    /// # Errors
-    /// [`StoreError::Lost`] if another run has written it since; otherwise if S3 refused.
-    pub async fn write_ledger(
+    async fn read_ledger(&self, month: &CalendarMonth, region: &Region) -> Result<Versioned<Ledger>, StoreError> {
+        let key = ledger_key(month, region);
+        let Versioned { value, etag } = self.read::<Ledger>(&key).await?;
+        let other = value.other_than(month, region);
+        is_at_home(other.is_none(), other.unwrap_or_default(), &self.bucket.address(&key), Ledger::IF_LOST)?;
+        Ok(Versioned { value: value.with_identity(month, region), etag })
+    }
+
+    async fn write_ledger(
         &self,
         month: &CalendarMonth,
         region: &Region,

@@ -14,12 +14,11 @@ mod jobs;
 mod ledger;
 mod month_facts;
 mod plans;
-mod ports_impl;
-mod prices;
 mod report_pages;
 mod schemas;
 
 use aws_config::SdkConfig;
+use billing::price::PriceDocument;
 use model::config::Config;
 use model::id::Region;
 use model::notification_log::NotificationLog;
@@ -39,7 +38,10 @@ pub use jobs::{
     job_of_key, match_answers, submission_key, sweep_of_active_key,
 };
 pub use plans::PlanKey;
-pub use ports::{CallAdvice, ConfigLoadError, StoreError, Versioned};
+pub use ports::{
+    ActivityDocuments, BudgetDocuments, CallAdvice, ConfigLoadError, Documents, JobDocuments, LedgerDocuments,
+    StoreError, Versioned,
+};
 pub use schemas::DocumentSchema;
 
 /// The largest document that is read, in bytes.
@@ -82,18 +84,10 @@ impl Store {
         self.bucket.policy().await
     }
 
-    /// The configuration; the default if the document is absent.
-    ///
-    /// # Errors
-    /// If the document was refused, or could not be read.
-    pub async fn read_config(&self) -> Result<Config, ConfigLoadError> {
-        Ok(self.read_config_document().await?.map_or_else(Config::default, |(config, _)| config))
-    }
-
     /// The configuration and its document; `None` if it is absent.
     ///
     /// # Errors
-    /// As [`Store::read_config`].
+    /// As [`Documents::read_config`].
     pub async fn read_config_document(&self) -> Result<Option<(Config, String)>, ConfigLoadError> {
         match self.bucket.get(model::config::KEY, model::config::BYTES_MAX).await {
             Ok(None) => Ok(None),
@@ -104,79 +98,6 @@ impl Store {
             Err(StoreError::TooLarge { bytes, .. }) => Err(ConfigLoadError::Refused(config::too_large(bytes))),
             Err(error) => Err(ConfigLoadError::Unreachable(error)),
         }
-    }
-
-    /// The notifications of a function about a region.
-    ///
-    /// # Errors
-    /// If the document could not be read, or is not Curfew's.
-    pub async fn read_notices(
-        &self,
-        function: &str,
-        region: &Region,
-    ) -> Result<Versioned<NotificationLog>, StoreError> {
-        self.read(&notices_key(function, region)).await
-    }
-
-    /// Replaces notices that are too large, or no document at all, by empty ones. Returns whether it did; a document that can be read, or
-    /// of another version of Curfew, stays.
-    ///
-    /// # Errors
-    /// [`StoreError::Lost`] if another run has written it since; otherwise if S3 refused.
-    pub async fn restart_notices(&self, function: &str, region: &Region) -> Result<bool, StoreError> {
-        let key = notices_key(function, region);
-        let (read, etag) = self.read_as_it_is::<NotificationLog>(&key).await?;
-        if !matches!(read, Err(StoreError::TooLarge { .. } | StoreError::Unreadable { .. })) {
-            return Ok(false);
-        }
-        self.write(&key, &NotificationLog::default(), etag.as_deref()).await.map(|_| true)
-    }
-
-    /// Writes the log of a function about a region over the object with the `ETag` `last`; `None` if there was none. The new `ETag`.
-    ///
-    /// # Errors
-    /// [`StoreError::Lost`] if another run has written it since; otherwise if S3 refused.
-    pub async fn write_notices(
-        &self,
-        function: &str,
-        region: &Region,
-        notices: &NotificationLog,
-        last: Option<&str>,
-    ) -> Result<Option<String>, StoreError> {
-        self.write(&notices_key(function, region), notices, last).await
-    }
-
-    /// Reads the cache of what earlier runs learnt about a region's instances. An unreadable document counts as lost, and the next write
-    /// replaces it.
-    ///
-    /// # Errors
-    /// If S3 refused.
-    pub async fn read_activity(&self, region: &Region) -> Result<Versioned<ActivityCache>, StoreError> {
-        self.read_cache(&activity_key(region)).await
-    }
-
-    /// Writes what runs learnt about a region's instances over the object with the `ETag` `last`; `None` if there was none. If another run
-    /// was faster, its result is as good.
-    ///
-    /// # Errors
-    /// If S3 refused.
-    pub async fn write_activity(
-        &self,
-        region: &Region,
-        activity: &ActivityCache,
-        last: Option<&str>,
-    ) -> Result<(), StoreError> {
-        self.write_cache(&activity_key(region), activity, last).await.map(drop)
-    }
-
-    /// Writes the audit record of a run to its key: an [`AuditRecord`](plan::report::AuditRecord), or that of jobs. A run that
-    /// Lambda delivered twice writes it twice; the bucket keeps both versions.
-    ///
-    /// # Errors
-    /// If S3 refused.
-    pub async fn write_audit(&self, key: &str, record: &impl Serialize) -> Result<(), StoreError> {
-        let bytes = document::bytes_of(record, &self.bucket.address(key))?;
-        self.bucket.put(key, bytes, WriteCondition::None).await.map(drop)
     }
 
     /// A document; the default if it is absent.
@@ -231,6 +152,66 @@ impl Store {
         Ok(self.bucket.put(key, bytes, WriteCondition::StillAt(last)).await?.etag)
     }
 }
+
+impl Documents for Store {
+    async fn read_config(&self) -> Result<Config, ConfigLoadError> {
+        Ok(self.read_config_document().await?.map_or_else(Config::default, |(config, _)| config))
+    }
+
+    async fn read_notices(&self, function: &str, region: &Region) -> Result<Versioned<NotificationLog>, StoreError> {
+        self.read(&notices_key(function, region)).await
+    }
+
+    async fn write_notices(
+        &self,
+        function: &str,
+        region: &Region,
+        notices: &NotificationLog,
+        last: Option<&str>,
+    ) -> Result<Option<String>, StoreError> {
+        self.write(&notices_key(function, region), notices, last).await
+    }
+
+    async fn restart_notices(&self, function: &str, region: &Region) -> Result<bool, StoreError> {
+        let key = notices_key(function, region);
+        let (read, etag) = self.read_as_it_is::<NotificationLog>(&key).await?;
+        if !matches!(read, Err(StoreError::TooLarge { .. } | StoreError::Unreadable { .. })) {
+            return Ok(false);
+        }
+        self.write(&key, &NotificationLog::default(), etag.as_deref()).await.map(|_| true)
+    }
+
+    async fn write_audit(&self, key: &str, record: &impl Serialize) -> Result<(), StoreError> {
+        let bytes = document::bytes_of(record, &self.bucket.address(key))?;
+        self.bucket.put(key, bytes, WriteCondition::None).await.map(drop)
+    }
+
+    async fn read_prices(&self) -> Result<Versioned<PriceDocument>, StoreError> {
+        self.read_cache(PRICES_KEY).await
+    }
+
+    async fn write_prices(&self, prices: &PriceDocument, last: Option<&str>) -> Result<Option<String>, StoreError> {
+        self.write_cache(PRICES_KEY, prices, last).await
+    }
+}
+
+impl ActivityDocuments for Store {
+    async fn read_activity(&self, region: &Region) -> Result<Versioned<ActivityCache>, StoreError> {
+        self.read_cache(&activity_key(region)).await
+    }
+
+    async fn write_activity(
+        &self,
+        region: &Region,
+        activity: &ActivityCache,
+        last: Option<&str>,
+    ) -> Result<(), StoreError> {
+        self.write_cache(&activity_key(region), activity, last).await.map(drop)
+    }
+}
+
+/// Key of the live prices, as last queried.
+const PRICES_KEY: &str = "prices/current.json";
 
 fn notices_key(function: &str, region: &Region) -> String {
     format!("notices/{function}/{region}.json")

@@ -14,7 +14,7 @@ use jiff::tz::TimeZone;
 use plan::report::RunRecord;
 use report::{MonthFacts, StoredCheckpoints};
 
-use crate::{Store, StoreError};
+use crate::{BudgetDocuments as _, LedgerDocuments as _, Store, StoreError};
 
 use self::jobs::MonthJobs;
 use self::records::MonthRecords;

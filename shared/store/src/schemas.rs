@@ -6,8 +6,7 @@ use model::notification_log::NotificationLog;
 use model::usage::ActivityCache;
 
 use crate::document::{StoredDocument, read_stamp};
-use crate::prices::PRICES_KEY;
-use crate::{Store, StoreError, activity_key, notices_key};
+use crate::{PRICES_KEY, Store, StoreError, activity_key, notices_key};
 
 /// The schema of a document, and the one that this version reads.
 #[derive(Debug, Clone, PartialEq, Eq)]

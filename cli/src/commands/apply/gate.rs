@@ -8,6 +8,7 @@ use model::mode::Mode;
 use model::moment::CLOCK_SKEW_MAX;
 use operator::doctor::runs::FUNCTIONS;
 use plan::report::RunRecord;
+use store::Documents as _;
 
 use crate::command_error::CommandError;
 use crate::context::{CommandContext, DeployedResources, FunctionCeiling, own_ceiling};

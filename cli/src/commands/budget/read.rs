@@ -6,7 +6,7 @@ use billing::budget::overview::needs_account;
 use billing::budget::{Budget, BudgetHolder, BudgetMonth};
 use futures::{StreamExt, stream};
 use jiff::Timestamp;
-use store::{Store, StoreError};
+use store::{BudgetDocuments as _, Store, StoreError};
 
 use crate::command_error::{CommandError, describe_store_error};
 

@@ -11,6 +11,7 @@ use model::instance::Instance;
 use model::observation::Observation;
 use operator::doctor::tags::{KnownResources, TaggedResource};
 use operator::doctor::{DoctorFinding, required_tags, tags};
+use store::JobDocuments as _;
 
 use super::section::{DoctorSection, unanswered, unread, unseen};
 use crate::context::{CommandContext, DeployedResources};

@@ -23,6 +23,7 @@ use reaping::policy::Policy;
 use reaping::rules::hours::standing_stop;
 use reaping::volumes::LiveJobs;
 use reaping::{instances, sagemaker, volumes};
+use store::{ActivityDocuments as _, Documents as _, JobDocuments as _};
 
 use super::outcome::{ExplainedResource, OutOfScope, Unexplained};
 use crate::command_error::{CommandError, describe_gap};

@@ -13,7 +13,7 @@ use model::config::Config;
 use model::id::{Region, TypeName};
 use model::region;
 use recommend::{GpuOffer, tabled_offers};
-use store::Store;
+use store::{Documents as _, LedgerDocuments as _, Store};
 
 use crate::command_error::{CommandError, describe_call_error, describe_gap, describe_store_error};
 use crate::context::CommandContext;

@@ -12,6 +12,7 @@ use model::moment::before;
 use recommend::GpuOffer;
 use recommend::usage::{InstanceUsage, JOBS_SEEN, UsageFinding, find_spot, is_looked_at, on_demand_jobs, top_findings};
 use serde::Serialize;
+use store::JobDocuments as _;
 
 use super::account::{Account, Deployed};
 use crate::command_error::{CommandError, describe_call_error, describe_gap, describe_store_error};

@@ -14,7 +14,7 @@ use model::config::Config;
 use model::id::{Region, TeamName};
 use model::image_source::ImageSource;
 use serde::Serialize;
-use store::Store;
+use store::{Documents as _, Store};
 
 use crate::command_error::{describe_call_error, describe_gap, describe_store_error};
 use crate::context::CommandContext;

@@ -9,7 +9,7 @@ use model::team_role::team_stack_name;
 use operator::input_access::ReadGrants;
 use operator::team_role_rules::{BOUNDARY, PATH, RoleOptions, StackSettings, TeamRoleRules, read_tag};
 use serde::Serialize;
-use store::team_folder;
+use store::{Documents as _, team_folder};
 
 use super::role_of;
 use crate::command_error::CommandError;

@@ -18,7 +18,7 @@ use model::sagemaker::EndpointOrigin;
 use plan::report::{OutcomeKind, RecordedStep, RunRecord};
 use serde::Serialize;
 use serde_json::Value;
-use store::{Store, StoreError};
+use store::{Documents as _, Store, StoreError};
 
 use crate::command_error::describe_store_error;
 use crate::context::CommandContext;

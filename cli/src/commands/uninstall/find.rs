@@ -10,7 +10,7 @@ use jobs::JobId;
 use model::config::Config;
 use model::id::{Region, ResourceId};
 use operator::leftovers::{SnapshotLeftovers, has_tags_of_people, removable_labels, sort_snapshots, stopped_instances};
-use store::Store;
+use store::{Documents as _, Store};
 
 use super::{LeftoverItem, Removal};
 use crate::command_error::{describe_call_error, describe_gap, describe_store_error};

@@ -11,6 +11,7 @@ use jobs::{
 };
 use model::id::{Region, ResourceId};
 use model::rule::Rule;
+use ports::Documents as _;
 use store::{MachineDocument, StoreError};
 
 use super::JobsRun;

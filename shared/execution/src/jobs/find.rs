@@ -8,6 +8,7 @@ use futures::{StreamExt, stream};
 use jobs::{JobId, ShareLimits, by_priority, is_index_search_due, is_searched};
 use model::id::{Region, ResourceId};
 use model::observation::{Gap, GapKind};
+use ports::JobDocuments as _;
 use store::{Backlog, JobEntry, ListedObject, StoreError, is_answerable, job_of_key, sweep_of_active_key};
 
 use super::work::RANKINGS_MAX;

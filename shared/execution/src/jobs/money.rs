@@ -14,6 +14,7 @@ use model::id::{ResourceId, TeamName};
 use model::moment::before;
 use model::money::Amount;
 use ports::BudgetDocuments as _;
+use ports::JobDocuments as _;
 use store::StoreError;
 
 use super::JobsRun;

@@ -12,6 +12,7 @@ use model::notification_log::{HeadlineObject, NO_TEAM, Notification, Notificatio
 use model::observation::Gap;
 use plan::report::{JobsReport, Report, RunUsage};
 use ports::Cloud as _;
+use ports::Documents as _;
 use store::StoreError;
 
 use super::inbox::Acceptance;

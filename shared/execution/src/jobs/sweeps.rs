@@ -11,6 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use futures::{StreamExt, TryStreamExt, stream};
 use jobs::{Job, JobId, JobOverview, ParameterSweep, Sweep, is_index_search_due, parameter_sweep};
 use model::notification_log::{NotificationKey, NotificationKind, RepeatPolicy};
+use ports::JobDocuments as _;
 use store::StoreError;
 
 use super::JobsRun;

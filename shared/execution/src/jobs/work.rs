@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures::{StreamExt, stream};
 use jobs::{Effect, Job, JobId, Reconciliation};
 use model::observation::{Gap, GapKind};
+use ports::JobDocuments as _;
 use store::StoreError;
 
 use super::facts::JobDocuments;

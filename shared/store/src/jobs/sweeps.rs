@@ -10,7 +10,7 @@ use model::id::RunId;
 use super::keys::{JobDocument, active_members_prefix, active_sweep_key, key, sweep_of_active_key, team_and_job};
 use crate::bucket::WriteCondition;
 use crate::document::{is_at_home, read, stamped};
-use crate::{BYTES_MAX, Store, StoreError};
+use crate::{BYTES_MAX, JobDocuments as _, Store, StoreError};
 
 /// Members that are read at once.
 const AT_ONCE: usize = 8;

@@ -11,7 +11,7 @@ use report::{AttemptRecord, StoredCheckpoints};
 
 use super::{AT_ONCE, Gaps};
 use crate::budgets::list::team_of;
-use crate::{Store, StoreError};
+use crate::{JobDocuments as _, Store, StoreError};
 
 /// Jobs whose states are read: each is a call.
 const JOBS_MAX: usize = 5_000;
