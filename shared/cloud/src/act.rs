@@ -1,70 +1,129 @@
-//! Calls that change one resource of EC2, and some of the looks at it before. In which order a step makes them, `execution` says.
+//! AWS calls of every run: notifying, reading one resource, and changing it. `execution` decides their order.
 
-use aws_sdk_ec2::config::Config;
+use aws_sdk_ec2::config;
 use aws_sdk_ec2::config::retry::RetryConfig;
 use aws_sdk_ec2::types::{ResourceType, Tag, TagSpecification};
+use model::config::Config;
 use model::id::{Region, ResourceId};
 use model::instance::{Instance, Tags};
-use model::volume::Snapshot;
-use ports::Ec2Write;
+use model::observation::Observation;
+use model::sagemaker::SageMakerResource;
+use model::volume::{Snapshot, Volume};
+use notify::{Event, Message};
+use plan::report::RunUsage;
+use ports::{Cloud, Ec2Write, SageMakerWrite};
 
 use crate::aws::Aws;
 use crate::describe::{self, DESCRIBE_INSTANCES};
 use crate::error::{CallError, CallErrorKind, call_error};
-use crate::observe::{described_as_curfews, filter};
+use crate::observe::{self, described_as_curfews, filter};
+use crate::{events, sagemaker, sns};
 
-pub(crate) async fn instance(aws: &Aws, region: &Region, id: &ResourceId) -> Result<Instance, CallError> {
-    let page = describe::page(aws.ec2(region).describe_instances().instance_ids(id.as_str()), region).await?;
-    page.described.into_iter().next().map(|one| one.instance).ok_or_else(|| {
-        CallError::new(DESCRIBE_INSTANCES, region, CallErrorKind::NotFound, format!("EC2 answered without {id}"))
-    })
-}
+impl Cloud for Aws {
+    fn home(&self) -> &Region {
+        self.home()
+    }
 
-/// The snapshots of a volume that are described as Curfew's.
-pub(crate) async fn snapshots_of(aws: &Aws, region: &Region, volume: &ResourceId) -> Result<Vec<Snapshot>, CallError> {
-    let call = aws.ec2(region).describe_snapshots().owner_ids("self").filters(filter("volume-id", [volume.as_str()]));
-    let page = describe::snapshots_page(call.filters(described_as_curfews()), region).await?;
-    Ok(page.snapshots)
-}
+    async fn regions(&self, config: &Config) -> Observation<Region> {
+        observe::regions(self, config).await
+    }
 
-/// The only place that changes a resource.
-pub(crate) async fn write(aws: &Aws, region: &Region, write: Ec2Write<'_>) -> Result<(), CallError> {
-    let ec2 = aws.ec2(region);
-    match write {
-        Ec2Write::CreateTags { resources, tags } => {
-            let resources = resources.iter().map(|id| id.as_str().to_owned()).collect();
-            let tags = tags.iter().map(|(key, value)| tag(key, value)).collect();
-            let call = ec2.create_tags().set_resources(Some(resources)).set_tags(Some(tags));
-            call.send().await.map(drop).map_err(|error| call_error("ec2:CreateTags", region, &error))
+    async fn has_confirmed_subscription(&self, topic_arn: &str) -> Result<bool, CallError> {
+        sns::has_confirmed_subscription(self, topic_arn).await
+    }
+
+    async fn publish(&self, topic_arn: &str, message: &Message) -> Result<(), CallError> {
+        let _slot = self.message_pace.slot().await;
+        sns::publish(self, topic_arn, message).await
+    }
+
+    async fn publish_to_chat(&self, topic_arn: &str, message: &Message) -> Result<(), CallError> {
+        sns::publish(self, topic_arn, message).await
+    }
+
+    async fn put_events(&self, bus: &str, events: &[Event]) -> Result<(), CallError> {
+        events::put(self, bus, events).await
+    }
+
+    fn take_usage(&self) -> RunUsage {
+        self.meter.take()
+    }
+
+    async fn describe_instance(&self, region: &Region, instance: &ResourceId) -> Result<Instance, CallError> {
+        let page =
+            describe::page(self.ec2(region).describe_instances().instance_ids(instance.as_str()), region).await?;
+        page.described.into_iter().next().map(|one| one.instance).ok_or_else(|| {
+            CallError::new(
+                DESCRIBE_INSTANCES,
+                region,
+                CallErrorKind::NotFound,
+                format!("EC2 answered without {instance}"),
+            )
+        })
+    }
+
+    async fn describe_volume(&self, region: &Region, volume: &ResourceId) -> Result<Volume, CallError> {
+        describe::volume(&self.ec2(region), region, volume).await
+    }
+
+    async fn describe_snapshot(&self, region: &Region, snapshot: &ResourceId) -> Result<Snapshot, CallError> {
+        describe::snapshot(&self.ec2(region), region, snapshot).await
+    }
+
+    async fn describe_snapshots_of(&self, region: &Region, volume: &ResourceId) -> Result<Vec<Snapshot>, CallError> {
+        let call =
+            self.ec2(region).describe_snapshots().owner_ids("self").filters(filter("volume-id", [volume.as_str()]));
+        let page = describe::snapshots_page(call.filters(described_as_curfews()), region).await?;
+        Ok(page.snapshots)
+    }
+
+    async fn write(&self, region: &Region, write: Ec2Write<'_>) -> Result<(), CallError> {
+        let ec2 = self.ec2(region);
+        match write {
+            Ec2Write::CreateTags { resources, tags } => {
+                let resources = resources.iter().map(|id| id.as_str().to_owned()).collect();
+                let tags = tags.iter().map(|(key, value)| tag(key, value)).collect();
+                let call = ec2.create_tags().set_resources(Some(resources)).set_tags(Some(tags));
+                call.send().await.map(drop).map_err(|error| call_error("ec2:CreateTags", region, &error))
+            }
+            Ec2Write::DeleteTags { resource, keys } => {
+                let keys = keys.iter().map(|key| Tag::builder().key(*key).build()).collect();
+                let call = ec2.delete_tags().resources(resource.as_str()).set_tags(Some(keys));
+                call.send().await.map(drop).map_err(|error| call_error("ec2:DeleteTags", region, &error))
+            }
+            Ec2Write::StopInstance(id) => {
+                let answer = ec2.stop_instances().instance_ids(id.as_str()).send().await;
+                answer.map(drop).map_err(|error| call_error("ec2:StopInstances", region, &error))
+            }
+            Ec2Write::TerminateInstance(id) => {
+                let answer = ec2.terminate_instances().instance_ids(id.as_str()).send().await;
+                answer.map(drop).map_err(|error| call_error("ec2:TerminateInstances", region, &error))
+            }
+            Ec2Write::StartInstance(id) => {
+                let answer = ec2.start_instances().instance_ids(id.as_str()).send().await;
+                answer.map(drop).map_err(|error| call_error("ec2:StartInstances", region, &error))
+            }
+            Ec2Write::CreateSnapshot { volume, description, tags } => {
+                create_snapshot(self, region, volume, description, tags).await
+            }
+            Ec2Write::DeleteVolume(id) => {
+                let answer = ec2.delete_volume().volume_id(id.as_str()).send().await;
+                answer.map(drop).map_err(|error| call_error("ec2:DeleteVolume", region, &error))
+            }
+            Ec2Write::DeleteSnapshot(id) => {
+                let answer = ec2.delete_snapshot().snapshot_id(id.as_str()).send().await;
+                answer.map(drop).map_err(|error| call_error("ec2:DeleteSnapshot", region, &error))
+            }
         }
-        Ec2Write::DeleteTags { resource, keys } => {
-            let keys = keys.iter().map(|key| Tag::builder().key(*key).build()).collect();
-            let call = ec2.delete_tags().resources(resource.as_str()).set_tags(Some(keys));
-            call.send().await.map(drop).map_err(|error| call_error("ec2:DeleteTags", region, &error))
-        }
-        Ec2Write::StopInstance(id) => {
-            let answer = ec2.stop_instances().instance_ids(id.as_str()).send().await;
-            answer.map(drop).map_err(|error| call_error("ec2:StopInstances", region, &error))
-        }
-        Ec2Write::TerminateInstance(id) => {
-            let answer = ec2.terminate_instances().instance_ids(id.as_str()).send().await;
-            answer.map(drop).map_err(|error| call_error("ec2:TerminateInstances", region, &error))
-        }
-        Ec2Write::StartInstance(id) => {
-            let answer = ec2.start_instances().instance_ids(id.as_str()).send().await;
-            answer.map(drop).map_err(|error| call_error("ec2:StartInstances", region, &error))
-        }
-        Ec2Write::CreateSnapshot { volume, description, tags } => {
-            create_snapshot(aws, region, volume, description, tags).await
-        }
-        Ec2Write::DeleteVolume(id) => {
-            let answer = ec2.delete_volume().volume_id(id.as_str()).send().await;
-            answer.map(drop).map_err(|error| call_error("ec2:DeleteVolume", region, &error))
-        }
-        Ec2Write::DeleteSnapshot(id) => {
-            let answer = ec2.delete_snapshot().snapshot_id(id.as_str()).send().await;
-            answer.map(drop).map_err(|error| call_error("ec2:DeleteSnapshot", region, &error))
-        }
+    }
+
+    async fn describe_sagemaker(&self, seen: &SageMakerResource) -> Result<SageMakerResource, CallError> {
+        // Boxed: its future is larger than those of all other steps.
+        Box::pin(sagemaker::describe(self, seen)).await
+    }
+
+    async fn write_sagemaker(&self, resource: &SageMakerResource, write: SageMakerWrite<'_>) -> Result<(), CallError> {
+        Box::pin(sagemaker::write(self, resource, write)).await
     }
 }
 
@@ -85,7 +144,7 @@ async fn create_snapshot(
         .description(description)
         .tag_specifications(specification)
         .customize()
-        .config_override(Config::builder().retry_config(RetryConfig::disabled()));
+        .config_override(config::Config::builder().retry_config(RetryConfig::disabled()));
     call.send().await.map(drop).map_err(|error| call_error("ec2:CreateSnapshot", region, &error))
 }
 

@@ -39,7 +39,7 @@ pub struct Aws {
     cloudwatch: RegionalClients<aws_sdk_cloudwatch::Client>,
     sns: RegionalClients<aws_sdk_sns::Client>,
     pub(crate) message_pace: MessagePace,
-    meter: UsageMeter,
+    pub(crate) meter: UsageMeter,
 }
 
 impl Aws {
@@ -60,10 +60,6 @@ impl Aws {
     /// Counts what the calls do not show by themselves, or what a run left in no record.
     pub fn add_usage(&self, more: RunUsage) {
         self.meter.add(more);
-    }
-
-    pub(crate) fn take_usage(&self) -> RunUsage {
-        self.meter.take()
     }
 
     /// Connection with a configuration as it is.

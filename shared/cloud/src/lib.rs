@@ -19,7 +19,6 @@ mod meter;
 mod observe;
 #[cfg(feature = "operator")]
 pub mod operator;
-mod ports_impl;
 mod prices;
 mod sagemaker;
 pub mod ses;
@@ -30,6 +29,6 @@ mod replay;
 
 pub use aws::Aws;
 pub use error::{CallError, CallErrorKind};
-pub use observe::{beats, gpu_offers, instances, regions, storage, usage_history, volume_uses};
+pub use observe::{gpu_offers, instances, regions, storage, usage_history, volume_uses};
 pub use prices::prices;
-pub use sagemaker::{activity, observe as sagemaker};
+pub use sagemaker::observe as sagemaker;

@@ -16,7 +16,6 @@ mod volume_use;
 use aws_sdk_ec2::types::Filter;
 use model::volume::SNAPSHOT_DESCRIPTION_BEGINS;
 
-pub use beats::beats;
 pub use gpu_offers::gpu_offers;
 pub(crate) use instances::DESCRIBE_TYPES;
 pub use instances::instances;

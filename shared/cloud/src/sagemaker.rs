@@ -14,7 +14,6 @@ mod read;
 mod tests;
 
 pub(crate) use act::write;
-pub use activity::activity;
 pub(crate) use bill::bills;
 pub(crate) use describe::describe;
 pub use observe::observe;

@@ -4,13 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use aws_sdk_ec2::Client;
-use billing::ledger::{AttachedVolume, InspectedInstance, RegionObservation};
+use billing::budget::billed::{BilledDays, CostExplorerBill};
+use billing::ledger::{AttachedVolume, InspectedInstance, RegionObservation, SageMakerObservation};
+use billing::price::{PriceDocument, PriceQueries};
 use futures::future::join_all;
 use jiff::Timestamp;
 use model::id::{Region, ResourceId, TypeName};
 use model::instance;
 use model::instance::{DescribedInstance, Instance, InstanceState};
 use model::observation::{Gap, GapKind, Observation};
+use ports::BudgetCloud;
 
 use super::instances::machines;
 use super::pages::{PAGE_SIZE, all_pages};
@@ -18,26 +21,52 @@ use super::{FILTER_VALUES_MAX, filter};
 use crate::aws::Aws;
 use crate::describe::{self, DESCRIBE_INSTANCES, DESCRIBE_VOLUMES};
 use crate::error::CallError;
+use crate::{cost_explorer, sagemaker};
 
-/// One observation of each of these regions, all at once. It includes terminated instances while EC2 shows them: "terminated instances
-/// remain visible for a while" (EC2 user guide, "Terminate Amazon EC2 instances"), about an hour.
-///
-/// If a page of a region cannot be read, the region is a gap without an observation. If something lacks what the ledger needs, or a type
-/// has no description, its observation is incomplete, with a gap.
-///
-/// A region that has not answered in full within `timeout` is a gap as well: the others must not wait for it.
-pub async fn beats(aws: &Aws, regions: &[Region], timeout: Duration) -> Observation<RegionObservation> {
-    let looks = regions.iter().map(|region| async move {
-        let ec2 = aws.ec2(region);
-        let look = tokio::time::timeout(timeout, of_region(&ec2, region)).await;
-        let look = look.unwrap_or_else(|_| Err(CallError::timed_out(DESCRIBE_INSTANCES, region, timeout)));
-        look.unwrap_or_else(|error| Observation::nothing_but(error.gap_of_region()))
-    });
-    let mut seen = Observation::default();
-    for of_region in join_all(looks).await {
-        seen.extend(of_region);
+impl BudgetCloud for Aws {
+    /// One observation of each of these regions, all at once. It includes terminated instances while EC2 shows them: "terminated instances
+    /// remain visible for a while" (EC2 user guide, "Terminate Amazon EC2 instances"), about an hour.
+    ///
+    /// If a page of a region cannot be read, the region is a gap without an observation. If something lacks what the ledger needs, or a type
+    /// has no description, its observation is incomplete, with a gap.
+    ///
+    /// A region that has not answered in full within `timeout` is a gap as well: the others must not wait for it.
+    async fn looks(&self, regions: &[Region], timeout: Duration) -> Observation<RegionObservation> {
+        let looks = regions.iter().map(|region| async move {
+            let ec2 = self.ec2(region);
+            let look = tokio::time::timeout(timeout, of_region(&ec2, region)).await;
+            let look = look.unwrap_or_else(|_| Err(CallError::timed_out(DESCRIBE_INSTANCES, region, timeout)));
+            look.unwrap_or_else(|error| Observation::nothing_but(error.gap_of_region()))
+        });
+        let mut seen = Observation::default();
+        for of_region in join_all(looks).await {
+            seen.extend(of_region);
+        }
+        seen
     }
-    seen
+
+    async fn sagemaker_bills(
+        &self,
+        regions: &[Region],
+        now: Timestamp,
+        timeout: Duration,
+    ) -> Observation<SageMakerObservation> {
+        sagemaker::bills(self, regions, now, timeout).await
+    }
+
+    async fn prices(
+        &self,
+        known: &mut PriceDocument,
+        wanted: &PriceQueries,
+        now: Timestamp,
+        timeout: Duration,
+    ) -> Vec<Gap> {
+        crate::prices(self, known, wanted, now, timeout).await
+    }
+
+    async fn billed(&self, days: BilledDays) -> Result<CostExplorerBill, CallError> {
+        cost_explorer::billed(self, days).await
+    }
 }
 
 async fn of_region(ec2: &Client, region: &Region) -> Result<Observation<RegionObservation>, CallError> {

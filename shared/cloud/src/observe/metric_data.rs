@@ -1,6 +1,7 @@
 //! Querying `CloudWatch`: the list of series, and their samples.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use aws_sdk_cloudwatch::Client;
 use aws_sdk_cloudwatch::types::{
@@ -10,10 +11,14 @@ use futures::{StreamExt, stream};
 use jiff::{SignedDuration, Timestamp};
 use model::config::SeriesNames;
 use model::id::Region;
+use model::instance::Instance;
+use model::observation::Observation;
 use model::usage::{MetricQuestion, MetricSeries, PERIOD, REJECTED_SERIES_MAX, Sample, SeriesOwners, Statistic};
-use ports::Answered;
+use plan::report::RunUsage;
+use ports::{Answered, InstanceCloud};
 
 use super::batch::{QuestionBatch, batches};
+use crate::aws::Aws;
 use crate::convert::{date_time, timestamp};
 use crate::error::{CallError, CallErrorKind, call_error};
 
@@ -26,29 +31,54 @@ const LIST_PAGES_MAX: usize = 1000;
 pub(crate) const GET_METRIC_DATA: &str = "cloudwatch:GetMetricData";
 const LIST_METRICS: &str = "cloudwatch:ListMetrics";
 
-/// Sends all queries, some calls at a time.
-pub(crate) async fn ask(
-    client: &Client,
-    region: &Region,
-    questions: impl Iterator<Item = MetricQuestion>,
-    until: Timestamp,
-) -> Answered {
-    let calls = batches(questions, until).map(|batch| async move {
-        let samples = ask_batch(client, region, &batch).await;
-        (batch, samples)
-    });
-    let mut calls = stream::iter(calls).buffer_unordered(CALLS_AT_ONCE_MAX);
-    let mut answered = Answered::default();
-    while let Some((batch, samples)) = calls.next().await {
-        match samples {
-            Ok(samples) => take_answer(&mut answered, region, batch, samples),
-            Err(error) => {
-                answered.missed.extend(batch.questions.into_iter().map(|question| question.instance));
-                answered.errors.push(error);
+impl InstanceCloud for Aws {
+    async fn instances(&self, regions: &[Region], timeout: Duration) -> Observation<Instance> {
+        super::instances(self, regions, timeout).await
+    }
+
+    async fn metric_data(
+        &self,
+        region: &Region,
+        questions: impl Iterator<Item = MetricQuestion>,
+        until: Timestamp,
+    ) -> Answered {
+        let questions = questions.inspect(|_| self.add_usage(RunUsage { metrics: 1, ..RunUsage::default() }));
+        let client = &self.cloudwatch(region);
+        let calls = batches(questions, until).map(|batch| async move {
+            let samples = ask_batch(client, region, &batch).await;
+            (batch, samples)
+        });
+        let mut calls = stream::iter(calls).buffer_unordered(CALLS_AT_ONCE_MAX);
+        let mut answered = Answered::default();
+        while let Some((batch, samples)) = calls.next().await {
+            match samples {
+                Ok(samples) => take_answer(&mut answered, region, batch, samples),
+                Err(error) => {
+                    answered.missed.extend(batch.questions.into_iter().map(|question| question.instance));
+                    answered.errors.push(error);
+                }
             }
         }
+        answered
     }
-    answered
+
+    async fn series(
+        &self,
+        region: &Region,
+        names: &SeriesNames,
+        of_late: bool,
+        owners: &SeriesOwners<'_>,
+    ) -> Result<BTreeSet<MetricSeries>, CallError> {
+        series(&self.cloudwatch(region), region, names, of_late, owners).await
+    }
+
+    async fn published(&self, region: &Region, dimension: &str, value: &str) -> Result<Vec<MetricSeries>, CallError> {
+        // The first page has 500 series, and an instance has fewer.
+        let filter = DimensionFilter::builder().name(dimension).value(value).build();
+        let call = self.cloudwatch(region).list_metrics().dimensions(filter).recently_active(RecentlyActive::Pt3H);
+        let page = call.send().await.map_err(|error| call_error(LIST_METRICS, region, &error))?;
+        Ok(page.metrics().iter().filter_map(series_of).collect())
+    }
 }
 
 fn take_answer(
@@ -205,19 +235,6 @@ pub(crate) async fn series(
         }
     }
     Err(too_many_pages(LIST_METRICS, region, LIST_PAGES_MAX))
-}
-
-/// The first page of what has this dimension, of late: 500 series, and an instance has fewer.
-pub(crate) async fn published(
-    client: &Client,
-    region: &Region,
-    dimension: &str,
-    value: &str,
-) -> Result<Vec<MetricSeries>, CallError> {
-    let filter = DimensionFilter::builder().name(dimension).value(value).build();
-    let call = client.list_metrics().dimensions(filter).recently_active(RecentlyActive::Pt3H);
-    let page = call.send().await.map_err(|error| call_error(LIST_METRICS, region, &error))?;
-    Ok(page.metrics().iter().filter_map(series_of).collect())
 }
 
 fn series_of(metric: &Metric) -> Option<MetricSeries> {

@@ -9,14 +9,15 @@ use std::time::Duration;
 
 use aws_sdk_ec2::Client;
 use futures::future::join_all;
+use jiff::Timestamp;
 use model::id::{Region, ResourceId};
 use model::instance::{InstanceState, Tags};
 use model::observation::{Gap, GapKind, Observation};
-use model::volume::{ObservedStorage, Snapshot, Volume, VolumeHost};
-use ports::Hosts;
+use model::volume::{ObservedStorage, Snapshot, Volume, VolumeHost, VolumeUse, VolumeUseQuery};
+use ports::{Hosts, VolumeCloud};
 
 use super::pages::{PAGE_SIZE, all_pages};
-use super::{FILTER_VALUES_MAX, described_as_curfews, filter};
+use super::{FILTER_VALUES_MAX, described_as_curfews, filter, volume_uses};
 use crate::aws::Aws;
 use crate::describe::{self, DESCRIBE_INSTANCES, DESCRIBE_SNAPSHOTS, DESCRIBE_VOLUMES};
 use crate::error::CallError;
@@ -28,6 +29,28 @@ pub use unattached::unattached;
 struct VolumeReads<T, S> {
     tags: T,
     source: S,
+}
+
+impl VolumeCloud for Aws {
+    async fn storage(
+        &self,
+        regions: &[Region],
+        timeout: Duration,
+        tags: impl Fn(&Volume, &Hosts) -> bool,
+        source: impl Fn(&Volume) -> bool,
+    ) -> ObservedStorage {
+        storage(self, regions, timeout, tags, source).await
+    }
+
+    async fn volume_uses(
+        &self,
+        region: &Region,
+        asks: &[VolumeUseQuery],
+        now: Timestamp,
+        timeout: Duration,
+    ) -> (BTreeMap<ResourceId, VolumeUse>, Vec<Gap>) {
+        volume_uses(self, region, asks, now, timeout).await
+    }
 }
 
 /// Every volume of all these regions at once, with the facts that decisions need.

@@ -2,9 +2,8 @@
 
 use model::id::{Region, ResourceId};
 use model::volume::Snapshot;
-use ports::Ec2Write;
+use ports::{Cloud as _, Ec2Write};
 
-use crate::act;
 use crate::aws::Aws;
 use crate::error::CallError;
 use crate::observe;
@@ -22,7 +21,7 @@ pub async fn snapshots(aws: &Aws, region: &Region) -> Result<Vec<Snapshot>, Call
 /// # Errors
 /// If EC2 refused, or did not answer.
 pub async fn delete_snapshot(aws: &Aws, region: &Region, snapshot: &ResourceId) -> Result<(), CallError> {
-    act::write(aws, region, Ec2Write::DeleteSnapshot(snapshot)).await
+    aws.write(region, Ec2Write::DeleteSnapshot(snapshot)).await
 }
 
 /// Removes these labels of a resource.
@@ -30,5 +29,5 @@ pub async fn delete_snapshot(aws: &Aws, region: &Region, snapshot: &ResourceId) 
 /// # Errors
 /// If EC2 refused, or did not answer.
 pub async fn remove_labels(aws: &Aws, region: &Region, resource: &ResourceId, keys: &[&str]) -> Result<(), CallError> {
-    act::write(aws, region, Ec2Write::DeleteTags { resource, keys }).await
+    aws.write(region, Ec2Write::DeleteTags { resource, keys }).await
 }

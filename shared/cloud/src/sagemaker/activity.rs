@@ -7,10 +7,12 @@ use futures::{StreamExt, stream};
 use jiff::Timestamp;
 use model::id::Region;
 use model::observation::Gap;
-use model::sagemaker::{ActivityQuestion, ActivitySamples};
+use model::sagemaker::{ActivityQuestion, ActivitySamples, ObservedSageMaker, SageMakerResource};
 use model::usage::{PERIOD, Sample};
 use plan::report::RunUsage;
+use ports::SageMakerCloud;
 
+use super::observe;
 use crate::aws::Aws;
 use crate::error::{CallError, gaps};
 use crate::observe::batch::queries_max;
@@ -19,42 +21,53 @@ use crate::observe::metric_data::{CALLS_AT_ONCE_MAX, GET_METRIC_DATA, PeriodSpan
 /// Pages of one call, which mostly answers in one.
 const PAGES_MAX: usize = 50;
 
-/// The answers to these questions about one region. A question without a full answer within `timeout` is left out, with a gap.
-pub async fn activity(
-    aws: &Aws,
-    region: &Region,
-    questions: &[ActivityQuestion],
-    timeout: Duration,
-) -> (ActivitySamples, Vec<Gap>) {
-    let client = aws.cloudwatch(region);
-    let (mut found, mut errors) = (ActivitySamples::new(), Vec::new());
-    let all = async {
-        let client = &client;
-        let calls = batches(questions).into_iter().map(|batch| async move {
-            let asked = batch.len();
-            aws.add_usage(RunUsage { metrics: u64::try_from(asked).unwrap_or(u64::MAX), ..RunUsage::default() });
-            let answered = ask(client, region, &batch).await;
-            (batch, answered)
-        });
-        let mut calls = stream::iter(calls).buffer_unordered(CALLS_AT_ONCE_MAX);
-        while let Some((batch, answered)) = calls.next().await {
-            match answered {
-                Ok(answered) => {
-                    errors.extend(not_in_full(region, batch.len() - answered.len(), batch.len()));
-                    for (place, samples) in answered {
-                        if let Some(question) = batch.get(place) {
-                            found.entry(question.resource.clone()).or_default().insert(question.signal, samples);
+impl SageMakerCloud for Aws {
+    async fn sagemaker(
+        &self,
+        regions: &[Region],
+        timeout: Duration,
+        wants_facts: impl Fn(&SageMakerResource) -> bool,
+    ) -> ObservedSageMaker {
+        observe(self, regions, timeout, wants_facts).await
+    }
+
+    /// The answers to these questions about one region. A question without a full answer within `timeout` is left out, with a gap.
+    async fn activity(
+        &self,
+        region: &Region,
+        questions: &[ActivityQuestion],
+        timeout: Duration,
+    ) -> (ActivitySamples, Vec<Gap>) {
+        let client = self.cloudwatch(region);
+        let (mut found, mut errors) = (ActivitySamples::new(), Vec::new());
+        let all = async {
+            let client = &client;
+            let calls = batches(questions).into_iter().map(|batch| async move {
+                let asked = batch.len();
+                self.add_usage(RunUsage { metrics: u64::try_from(asked).unwrap_or(u64::MAX), ..RunUsage::default() });
+                let answered = ask(client, region, &batch).await;
+                (batch, answered)
+            });
+            let mut calls = stream::iter(calls).buffer_unordered(CALLS_AT_ONCE_MAX);
+            while let Some((batch, answered)) = calls.next().await {
+                match answered {
+                    Ok(answered) => {
+                        errors.extend(not_in_full(region, batch.len() - answered.len(), batch.len()));
+                        for (place, samples) in answered {
+                            if let Some(question) = batch.get(place) {
+                                found.entry(question.resource.clone()).or_default().insert(question.signal, samples);
+                            }
                         }
                     }
+                    Err(error) => errors.push(error),
                 }
-                Err(error) => errors.push(error),
             }
+        };
+        if tokio::time::timeout(timeout, all).await.is_err() {
+            errors.push(CallError::timed_out(GET_METRIC_DATA, region, timeout));
         }
-    };
-    if tokio::time::timeout(timeout, all).await.is_err() {
-        errors.push(CallError::timed_out(GET_METRIC_DATA, region, timeout));
+        (found, gaps(errors))
     }
-    (found, gaps(errors))
 }
 
 /// Only questions about the same time share a call, so that none spans more than it needs.

@@ -7,10 +7,10 @@ use model::sagemaker::{
     ActivityQuestion, ActivitySignal, ProductionSign, SageMakerKind, SageMakerResource, SageMakerStatus, StudioApp,
 };
 use model::usage::{MetricSeries, Statistic};
-use ports::SageMakerWrite;
+use ports::{SageMakerCloud as _, SageMakerWrite};
 use serde_json::{Value, json};
 
-use super::{activity, describe, observe, write};
+use super::{describe, observe, write};
 use crate::aws::Aws;
 use crate::error::CallErrorKind;
 use crate::replay::{ReplayAnswer, ReplayedCall, ReplayedCalls, aws};
@@ -321,7 +321,7 @@ async fn a_question_without_an_answer_is_left_out() {
     let questions =
         [question("endpoint/a", ActivitySignal::Requests), question("endpoint/b", ActivitySignal::Requests)];
     let (aws, calls) = aws(|_| error("AccessDenied", "no"));
-    let (found, gaps) = activity(&aws, &Region::from("us-east-1"), &questions, Duration::from_secs(5)).await;
+    let (found, gaps) = aws.activity(&Region::from("us-east-1"), &questions, Duration::from_secs(5)).await;
     assert!(found.is_empty() && gaps.len() == 1, "{gaps:?}");
     assert_eq!(calls.names().len(), 1);
 }

@@ -29,7 +29,7 @@ async fn seen(
         "DescribeVolumes" => volumes(call),
         _ => types(),
     });
-    (beats(&aws, &["us-east-1".into()], Duration::from_mins(1)).await, calls)
+    (aws.looks(&["us-east-1".into()], Duration::from_mins(1)).await, calls)
 }
 
 fn no_volumes(_: &ReplayedCall) -> ReplayAnswer {
@@ -129,7 +129,7 @@ async fn a_region_that_fails_half_way_has_no_look() {
 #[tokio::test]
 async fn a_region_that_hangs_is_a_gap() {
     let (aws, _) = aws(|_| ReplayAnswer::Silence);
-    let seen = beats(&aws, &["us-east-1".into()], Duration::from_millis(1)).await;
+    let seen = aws.looks(&["us-east-1".into()], Duration::from_millis(1)).await;
     assert_eq!((seen.items.len(), seen.gaps[0].kind), (0, GapKind::Region));
 }
 
