@@ -2,7 +2,7 @@
 
 use aws_sdk_sns::types::{MessageAttributeValue, Subscription};
 use model::id::Region;
-use notify::Message;
+use notify::{Message, SubscriptionState};
 
 use crate::aws::Aws;
 use crate::error::{CallError, call_error};
@@ -21,16 +21,15 @@ pub async fn has_confirmed_subscription(aws: &Aws, topic_arn: &str) -> Result<bo
     for _ in 0..PAGES_MAX {
         let Some(page) = pages.next().await else { break };
         let page = page.map_err(|error| call_error("sns:ListSubscriptionsByTopic", &region, &error))?;
-        if page.subscriptions().iter().any(is_confirmed) {
+        if page.subscriptions().iter().any(|one| state(one) == SubscriptionState::Confirmed) {
             return Ok(true);
         }
     }
     Ok(false)
 }
 
-/// The confirmation sets an ARN. Before it, and after an unsubscription, there is a word instead (SNS API reference, "Subscribe").
-pub(crate) fn is_confirmed(subscription: &Subscription) -> bool {
-    subscription.subscription_arn().is_some_and(|arn| arn.starts_with("arn:"))
+pub(crate) fn state(subscription: &Subscription) -> SubscriptionState {
+    SubscriptionState::from_arn(subscription.subscription_arn().unwrap_or_default())
 }
 
 /// Sends one message.

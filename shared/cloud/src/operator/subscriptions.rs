@@ -1,10 +1,10 @@
 //! The subscriptions of the topic.
 
-use operator::doctor::subscriptions::{Subscription, SubscriptionState};
+use operator::doctor::subscriptions::Subscription;
 
 use crate::aws::Aws;
 use crate::error::{CallError, call_error};
-use crate::sns::{PAGES_MAX, is_confirmed, region_of};
+use crate::sns::{PAGES_MAX, region_of, state};
 
 /// Every subscription of a topic; needs `sns:ListSubscriptionsByTopic`.
 ///
@@ -21,11 +21,7 @@ pub async fn subscriptions(aws: &Aws, topic_arn: &str) -> Result<Vec<Subscriptio
         all.extend(page.subscriptions().iter().map(|one| Subscription {
             protocol: one.protocol().unwrap_or_default().to_owned(),
             endpoint: one.endpoint().unwrap_or_default().to_owned(),
-            state: match one.subscription_arn() {
-                _ if is_confirmed(one) => SubscriptionState::Confirmed,
-                Some("Deleted") => SubscriptionState::Deleted,
-                _ => SubscriptionState::Pending,
-            },
+            state: state(one),
         }));
     }
     Ok(all)

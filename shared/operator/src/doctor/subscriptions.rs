@@ -1,6 +1,8 @@
 //! The subscriptions of the topic. **OK** if and only if one is confirmed: otherwise Curfew enforces nothing, and its messages reach no
 //! one.
 
+use notify::SubscriptionState;
+
 use super::{DoctorFinding, at_most};
 
 /// The check's name.
@@ -16,13 +18,6 @@ pub struct Subscription {
     /// Such as an address.
     pub endpoint: String,
     pub state: SubscriptionState,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SubscriptionState {
-    Confirmed,
-    Pending,
-    Deleted,
 }
 
 /// Judges the subscriptions of a topic.
