@@ -6,6 +6,7 @@ mod find;
 mod remove;
 
 use clap::{Args, ValueEnum};
+use cloud::operator::Stack;
 use serde::Serialize;
 
 use crate::command_error::CommandError;
@@ -112,8 +113,8 @@ impl Uninstall {
                 "see the warning above: grant cloudformation:DescribeStacks, or name another --stack",
             ));
         }
-        let of_stack = found.stack.as_ref().and_then(|stack| stack.outputs.get("StateBucketName"));
-        if self.delete_stack && of_stack.is_some() && of_stack != found.bucket.as_ref() {
+        let stack_bucket = found.stack.as_ref().and_then(Stack::state_bucket);
+        if self.delete_stack && stack_bucket.is_some() && stack_bucket != found.bucket.as_ref() {
             return Err(CommandError::with(
                 "--bucket (or CURFEW_BUCKET) is not the state bucket of the stack; nothing was removed",
                 "leave it out, or name the stack of that bucket by --stack",

@@ -95,7 +95,7 @@ impl DeployedVersions {
                 let version = stack.outputs.get(version::OUTPUT).cloned();
                 self.findings.extend(version::check_stack(COMMAND_VERSION, version.as_deref()));
                 let mode = stack.parameters.get("Mode").cloned();
-                bucket = bucket.or_else(|| stack.outputs.get("StateBucketName").cloned());
+                bucket = bucket.or_else(|| stack.state_bucket().cloned());
                 self.stack = Some(StackVersion { name: stack.name, version, mode });
             }
             Ok(None) => screen::progress(format!("There is no stack {name} in {}", context.aws.home())),

@@ -84,8 +84,7 @@ impl Leftovers {
             }
             Some(stack) => (stack, true),
         };
-        let of_stack = stack.as_ref().and_then(|stack| stack.outputs.get("StateBucketName").cloned());
-        let bucket = bucket.or(of_stack);
+        let bucket = bucket.or_else(|| stack.as_ref().and_then(Stack::state_bucket).cloned());
         let store = bucket.as_ref().map(|bucket| Store::new(context.aws.sdk_config(), bucket.clone()));
         if store.is_none() {
             gaps.push(
@@ -164,10 +163,10 @@ impl Leftovers {
     fn resource_items(&self) -> Vec<LeftoverItem> {
         let stopped: Vec<&ResourceId> = self.regions.iter().flat_map(|region| &region.stopped).collect();
         let people: usize = self.regions.iter().map(|region| region.tagged_by_people).sum();
-        let of_snapshots = |list: fn(&SnapshotLeftovers) -> &Vec<ResourceId>| {
+        let snapshots = |list: fn(&SnapshotLeftovers) -> &Vec<ResourceId>| {
             self.regions.iter().flat_map(move |region| list(&region.snapshots)).collect::<Vec<_>>()
         };
-        let (kept, unproven) = (of_snapshots(|all| &all.kept), of_snapshots(|all| &all.without_record));
+        let (kept, unproven) = (snapshots(|all| &all.kept), snapshots(|all| &all.without_record));
         let item = |kind, count: usize, found: String, remedy: &str| {
             (count > 0).then(|| LeftoverItem { kind, count, found, remedy: remedy.to_owned() })
         };

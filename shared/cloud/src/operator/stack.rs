@@ -60,6 +60,14 @@ pub struct Stack {
     pub tags: BTreeMap<String, String>,
 }
 
+impl Stack {
+    /// The state bucket, if it is a stack of Curfew.
+    #[must_use]
+    pub fn state_bucket(&self) -> Option<&String> {
+        self.outputs.get("StateBucketName")
+    }
+}
+
 /// A resource that failed, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FailedResource {
