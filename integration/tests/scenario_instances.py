@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from every_fault import EVERY, EXEMPTIONS, FAILS, Exemption, Plot, Story
+from every_fault import EVERY, EXEMPTIONS, FAILS, ONLY_LOG_UNREAD, Exemption, Plot, Story
 from local_aws import LocalAws
 from local_aws.client import REGION
 from reaping import BUCKET, Account, ago, now, rfc3339
@@ -110,13 +110,7 @@ PLOT = Plot(
     of_a_look=1,
     exemptions=(
         *EXEMPTIONS,
-        Exemption(
-            "s3:GetObject",
-            NOTICES,
-            tuple(fault for fault in EVERY if fault != "not_found"),
-            "silence",
-            "without the memory of its only region a run cannot tell a fault just once a day; it fails, which raises the alarm",
-        ),
+        ONLY_LOG_UNREAD,
         Exemption(
             "ec2:DescribeSpotInstanceRequests",
             "",

@@ -13,11 +13,11 @@ import base64
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from every_fault import EVERY, EXEMPTIONS, Call, Exemption, Plot
+from every_fault import EXEMPTIONS, ONLY_LOG_UNREAD, Call, Plot
 from job_invariants import CANCELLED, ENDS, JOBS, STOPS_BEATING, WRONG, lives, never
 from jobs import LISTS_AT_MINUTE, SPEC, JobAccount, sample
 from local_aws import LocalAws
@@ -25,7 +25,7 @@ from local_aws.client import ACCOUNT, REGION
 from moto.s3.models import FakeKey, s3_backends
 from reaping import BUCKET, Run, ago, moment, now, rfc3339
 from reaping_budgets import budget_key, month
-from scenario_account import NOTICES, OneOfEach
+from scenario_account import OneOfEach
 
 # By run, minutes since the story began. A launch that is denied to a job which had a machine is held for a quarter of an hour: it comes at
 # minute 30, and its job ends at 45. The last run finds nothing left to do.
@@ -346,12 +346,9 @@ PLOT = Plot(
     ends=(),
     exemptions=(
         *EXEMPTIONS,
-        Exemption(
-            "s3:GetObject",
-            NOTICES,
-            tuple(fault for fault in EVERY if fault != "not_found"),
-            "silence",
-            "without the memory of the home region a run cannot tell a fault just once a day; the response has it",
+        replace(
+            ONLY_LOG_UNREAD,
+            why="without the memory of the home region a run cannot tell a fault just once a day; the response has it",
             untold=(("", f"{REGION}, s3:GetObject"),),
         ),
     ),

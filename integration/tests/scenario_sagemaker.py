@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from every_fault import EVERY, EXEMPTIONS, FAILS, Call, Exemption, Plot, Story
+from every_fault import EXEMPTIONS, FAILS, ONLY_LOG_UNREAD, Call, Plot, Story
 from local_aws import LocalAws
 from local_aws.client import REGION
 from local_aws.sagemaker import SERVICES
@@ -130,13 +130,7 @@ PLOT = Plot(
     alike=alike,
     exemptions=(
         *EXEMPTIONS,
-        Exemption(
-            "s3:GetObject",
-            NOTICES,
-            tuple(fault for fault in EVERY if fault != "not_found"),
-            "silence",
-            "without the memory of its only region a run cannot tell a fault just once a day; it fails, which raises the alarm",
-        ),
+        ONLY_LOG_UNREAD,
     ),
     # In an account with one region.
     fails={
