@@ -17,7 +17,7 @@ use crate::aws::{CallRefusal, call_with_retries, config};
 /// Variables by name, from ARNs by name.
 ///
 /// # Errors
-/// Which one could not be read, why, and what to do.
+/// The secret that could not be read, why, and what to do.
 pub(crate) async fn read(
     agent: &Agent,
     arns: &BTreeMap<String, String>,

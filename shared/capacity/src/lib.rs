@@ -4,7 +4,7 @@
 //! left, one restart and one decision interval fit into the time left, a job that follows it finishes on time, provided that on-demand
 //! capacity can be had. So it takes on-demand at the last moment at which an interval that yields nothing would still be made up for.
 //!
-//! Before that moment it spends the spare time where that saves most: on waiting for Spot, and on restarts. `lookahead.rs` compares what is
+//! The time to spare before that moment is spent where that saves most: on waiting for Spot, and on restarts. `lookahead.rs` compares what is
 //! expected to be paid until the deadline, and `market.rs` says what is expected of Spot. Only a launch shows that Spot is back. One that
 //! is refused costs nothing, and one that is accepted is the move, which costs a restart. `run-jobs` and the examples ask in this one way.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]

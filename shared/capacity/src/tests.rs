@@ -32,7 +32,7 @@ fn history(changes: &[(bool, i64)]) -> SpotHistory {
     history
 }
 
-/// Whether Spot can be had is asked only where `is_available` says so.
+/// `is_available` is what a launch on Spot would meet; it counts only where the policy asks.
 fn check(
     situation: DeadlineSituation,
     changes: &[(bool, i64)],
@@ -126,7 +126,7 @@ fn what_has_lasted_long_is_expected_to_last() {
     assert!((lengths.chance_to_last(lengths.length_at(0.5)) - 0.5).abs() < 1e-6);
 }
 
-/// Whether what was seen is believed to have no memory: then the age says little.
+/// Lengths that were learned have no memory: the age of a stay says little.
 #[test]
 fn equal_lengths_are_learned() {
     let hours = |n: i64| (n % 2 == 0, n * HOUR);
@@ -135,13 +135,13 @@ fn equal_lengths_are_learned() {
     assert!(another_hour(4.0) < 0.6 && another_hour(0.0) > 0.3, "{} {}", another_hour(0.0), another_hour(4.0));
 }
 
-/// What an adversary does in an interval.
+/// A move of the adversary in one interval.
 #[derive(Debug, Clone, Copy)]
 struct Blow {
     spot_is_available: bool,
-    /// How much of an interval on Spot is lost, in percent.
+    /// The part of an interval on Spot that is lost, in percent.
     lost_percent: i64,
-    /// How early the next decision comes, in percent of the interval.
+    /// The time until the next decision, in percent of the interval.
     interval_percent: i64,
 }
 

@@ -56,7 +56,7 @@ pub struct Run<'a, C, D> {
     pub deadline: Timestamp,
     /// The clock by which the run measures the time until `deadline`.
     pub clock: &'a dyn Fn() -> Timestamp,
-    /// For `curfew apply`: the resources that the person chose. The run ignores all others.
+    /// The resources that a person chose with `curfew apply`. The run ignores all others.
     pub chosen: Option<&'a ChosenResources>,
     /// Observer of each step, called as soon as its outcome is known; functions use [`log`](crate::log).
     pub progress: &'a dyn Fn(&Step, &StepOutcome),
@@ -69,7 +69,7 @@ pub type ChosenResources = BTreeSet<(Region, ResourceId)>;
 
 /// The subscriptions of the topic, as far as they decide whether Curfew may enforce.
 pub enum Subscribers {
-    /// At least one subscription is confirmed.
+    /// Some subscription is confirmed.
     Confirmed,
     /// No subscription is confirmed: enforcing is refused.
     NoneConfirmed(Gap),

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Why something may end. The order is the one in which reasons of the same deadline are named.
+/// The reason why something may end. The order is the one in which reasons of the same deadline are named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rule {
@@ -18,9 +18,9 @@ pub enum Rule {
     UnlistedProject,
     /// Its GPUs do nothing.
     Idle,
-    /// It runs outside its own `curfew:hours`.
+    /// The resource runs outside its own `curfew:hours`.
     Hours,
-    /// It has run for too long.
+    /// The resource has run for too long.
     Lifetime,
     /// A volume that was unused for too long.
     Orphaned,
@@ -83,7 +83,7 @@ impl fmt::Display for Rule {
     }
 }
 
-/// How something ends. Ordered: the milder first, among the ends of instances as among those of volumes.
+/// The way in which something ends. Ordered: the milder first, among the ends of instances as among those of volumes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ResourceAction {
@@ -112,7 +112,7 @@ impl ResourceAction {
         }
     }
 
-    /// What the resource is afterwards, for people.
+    /// The state of the resource afterwards, for people.
     #[must_use]
     pub const fn past_tense(self) -> &'static str {
         match self {

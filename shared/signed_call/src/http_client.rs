@@ -13,7 +13,7 @@ pub fn http_client() -> SharedHttpClient {
     client_through(ProxyConfig::from_env)
 }
 
-/// The same without a proxy, for a machine whose credentials come from its own metadata: those answer no proxy.
+/// A client without a proxy, for a machine whose credentials come from its own metadata: those answer no proxy.
 #[must_use]
 pub fn direct_http_client() -> SharedHttpClient {
     client_through(ProxyConfig::disabled)

@@ -24,7 +24,7 @@ struct PriceDay {
     midnight: Timestamp,
 }
 
-/// On-demand price of a type: Linux, shared hardware.
+/// The on-demand price of a type: Linux, shared hardware.
 struct OnDemandPrice {
     region: &'static str,
     instance_type: &'static str,
@@ -127,8 +127,8 @@ pub(super) fn regions() -> BTreeSet<Region> {
 pub(super) fn storage(region: &Region) -> Option<(StoragePrices, PriceSource)> {
     let prices = || EBS.iter().filter(|price| price.region == region.as_str());
     let by_name = |unit: StorageUnit| -> BTreeMap<String, u64> {
-        let of_unit = prices().filter(|price| price.unit == unit);
-        of_unit.map(|price| (price.name.to_owned(), price.usd_micros_per_month)).collect()
+        let in_unit = prices().filter(|price| price.unit == unit);
+        in_unit.map(|price| (price.name.to_owned(), price.usd_micros_per_month)).collect()
     };
     let oldest = prices().map(|price| price.day).min_by_key(|day| day.midnight)?;
     let prices = StoragePrices {

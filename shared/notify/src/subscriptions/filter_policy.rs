@@ -121,15 +121,15 @@ impl FilterPolicy {
     fn evaluate_rules(&self, rules: &Map<String, Value>, properties: &Map<String, Value>) -> Delivery {
         let evaluate = |(key, rule): (&String, &Value)| match rule {
             Value::Array(alternatives) if key == "$or" && is_or(alternatives) => {
-                let of_objects = alternatives.iter().filter_map(Value::as_object);
-                of_objects.map(|rules| self.evaluate_rules(rules, properties)).max().unwrap_or(Delivery::Unknown)
+                let policies = alternatives.iter().filter_map(Value::as_object);
+                policies.map(|rules| self.evaluate_rules(rules, properties)).max().unwrap_or(Delivery::Unknown)
             }
             // LocalStack's filter.py reports that SNS also matches nested keys by `a.b`; the pages do not mention it.
             _ if self.scope == FilterPolicyScope::MessageBody && key.contains('.') => Delivery::Unknown,
             Value::Array(conditions) => {
                 let property = properties.get(key);
-                let of_conditions = conditions.iter().map(|condition| evaluate_condition(condition, property));
-                of_conditions.max().unwrap_or(Delivery::Unknown)
+                let deliveries = conditions.iter().map(|condition| evaluate_condition(condition, property));
+                deliveries.max().unwrap_or(Delivery::Unknown)
             }
             Value::Object(nested) if self.scope == FilterPolicyScope::MessageBody => match properties.get(key) {
                 Some(Value::Object(inner)) => self.evaluate_rules(nested, inner),
