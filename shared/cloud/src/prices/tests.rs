@@ -4,7 +4,7 @@ use super::*;
 use crate::replay::{ReplayAnswer, ReplayedCall, ReplayedCalls, aws};
 
 const NOW: &str = "2026-09-01T12:00:00Z";
-const TIMEOUT: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 fn now() -> Timestamp {
     NOW.parse().unwrap()

@@ -116,7 +116,7 @@ fn types(names: &[&str]) -> ReplayAnswer {
 }
 
 async fn seen(aws: &Aws) -> model::sagemaker::ObservedSageMaker {
-    observe(aws, &["us-east-1".into()], Duration::from_secs(5), |_| true).await
+    observe(aws, &["us-east-1".into()], Duration::from_mins(1), |_| true).await
 }
 
 #[tokio::test]
@@ -321,7 +321,7 @@ async fn a_question_without_an_answer_is_left_out() {
     let questions =
         [question("endpoint/a", ActivitySignal::Requests), question("endpoint/b", ActivitySignal::Requests)];
     let (aws, calls) = aws(|_| error("AccessDenied", "no"));
-    let (found, gaps) = aws.activity(&Region::from("us-east-1"), &questions, Duration::from_secs(5)).await;
+    let (found, gaps) = aws.activity(&Region::from("us-east-1"), &questions, Duration::from_mins(1)).await;
     assert!(found.is_empty() && gaps.len() == 1, "{gaps:?}");
     assert_eq!(calls.names().len(), 1);
 }

@@ -7,7 +7,7 @@ use crate::replay::{ReplayAnswer, ReplayedCall};
 use crate::sagemaker::tests::{ARN, CREATED, account, answer, error};
 
 async fn seen(aws: &Aws) -> Observation<SageMakerObservation> {
-    bills(aws, &["us-east-1".into()], time("2026-09-01T12:00:00Z"), Duration::from_secs(5)).await
+    bills(aws, &["us-east-1".into()], time("2026-09-01T12:00:00Z"), Duration::from_mins(1)).await
 }
 
 /// A job that ended an hour after it began.
