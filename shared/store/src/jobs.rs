@@ -222,7 +222,7 @@ impl Store {
         self.left_behind(&key(job, JobDocument::Cancel), IF_CANCEL_IS_LOST).await
     }
 
-    /// Notes that somebody follows the log of a job, for [`FOLLOWED_FOR`].
+    /// Notes that somebody follows the log of a job, for `FOLLOWED_FOR`.
     ///
     /// # Errors
     /// If S3 refused.
