@@ -124,6 +124,14 @@ _SUBSCRIPTIONS = f"""\
   <ResponseMetadata><RequestId>384ac68d-3775-11df-8963-01868b7c937a</RequestId></ResponseMetadata>
 </ListSubscriptionsByTopicResponse>
 """
+_SUBSCRIPTION = f"""\
+<GetSubscriptionAttributesResponse xmlns="http://sns.amazonaws.com/doc/2010-03-31/">
+  <GetSubscriptionAttributesResult><Attributes>
+    <entry><key>SubscriptionArn</key><value>{TOPIC_ARN}:80289ba6-0fd4-4079-afb4-ce8c8260f0ca</value></entry>
+  </Attributes></GetSubscriptionAttributesResult>
+  <ResponseMetadata><RequestId>057f074c-33a7-11df-9540-99d0768312d3</RequestId></ResponseMetadata>
+</GetSubscriptionAttributesResponse>
+"""
 _PUBLISHED = """\
 <PublishResponse xmlns="http://sns.amazonaws.com/doc/2010-03-31/">
   <PublishResult><MessageId>94f20ce6-13c5-43a0-9a9e-ca52d816e90b</MessageId></PublishResult>
@@ -140,6 +148,7 @@ _IDENTITY = """\
 """
 _ANSWERS = {
     "sns:ListSubscriptionsByTopic": _SUBSCRIPTIONS,
+    "sns:GetSubscriptionAttributes": _SUBSCRIPTION,
     "sns:Publish": _PUBLISHED,
     "sts:GetCallerIdentity": _IDENTITY,
 }

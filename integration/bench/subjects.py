@@ -92,6 +92,7 @@ def _volumes_fewest(count: int, is_first: bool, metrics_asked: int, published: d
         "s3:GetObject": 3,  # the configuration, prices, and the notification log
         "s3:PutObject": 2 if is_first else 1,  # the audit record, and the notification log
         "sns:ListSubscriptionsByTopic": 1,
+        "sns:GetSubscriptionAttributes": 1,
         "sns:Publish": sum(ceil(told / _MESSAGE_BYTES) for told in published.values()),
     }
     return Counter({call: number for call, number in calls.items() if number})
@@ -128,6 +129,7 @@ def _endpoints_fewest(count: int, is_first: bool, metrics_asked: int, published:
         "s3:GetObject": 3,  # the configuration, prices, and the notification log
         "s3:PutObject": 2 if is_first else 1,  # the audit record, and the notification log
         "sns:ListSubscriptionsByTopic": 1,
+        "sns:GetSubscriptionAttributes": 1,
         "sns:Publish": sum(ceil(told / _MESSAGE_BYTES) for told in published.values()),
     }
     return Counter(calls)

@@ -50,6 +50,7 @@ READS = {
     "ec2:DescribeRegions",
     "ec2:DescribeSpotInstanceRequests",
     "s3:GetObject",
+    "sns:GetSubscriptionAttributes",
     "sns:ListSubscriptionsByTopic",
 }
 EC2_WRITES = {"ec2:CreateTags", "ec2:DeleteTags", "ec2:StopInstances", "ec2:TerminateInstances", "ec2:StartInstances"}

@@ -25,6 +25,7 @@ READS = {
     "pricing:GetProducts",
     "s3:GetObject",
     "s3:ListBucket",
+    "sns:GetSubscriptionAttributes",
     "sns:ListSubscriptionsByTopic",
 }
 

@@ -22,7 +22,7 @@ READS = {
     *(f"sagemaker:Describe{kind}" for kind in ("NotebookInstance", "App", "Endpoint", "EndpointConfig", "InferenceComponent", "TrainingJob")),
     *("sagemaker:ListTags", "tag:GetResources", "application-autoscaling:DescribeScalableTargets"),
     *("cloudwatch:GetMetricData", "ec2:DescribeInstanceTypes", "ec2:DescribeRegions"),
-    *("s3:GetObject", "sns:ListSubscriptionsByTopic"),
+    *("s3:GetObject", "sns:GetSubscriptionAttributes", "sns:ListSubscriptionsByTopic"),
 }
 # What changes SageMaker, by IAM action.
 WRITES = {

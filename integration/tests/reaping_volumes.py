@@ -24,6 +24,7 @@ READS = {
     "ec2:DescribeSnapshots",
     "ec2:DescribeVolumes",
     "s3:GetObject",
+    "sns:GetSubscriptionAttributes",
     "sns:ListSubscriptionsByTopic",
 }
 EC2_WRITES = {"ec2:CreateSnapshot", "ec2:CreateTags", "ec2:DeleteSnapshot", "ec2:DeleteTags", "ec2:DeleteVolume"}

@@ -123,7 +123,7 @@ def test_the_role_of_enforce_budgets(studio_money: StudioBudgets) -> None:
 
 # How often
 
-ALWAYS = {"sns:ListSubscriptionsByTopic": 1, "ec2:DescribeRegions": 1}
+ALWAYS = {"sns:ListSubscriptionsByTopic": 1, "sns:GetSubscriptionAttributes": 1, "ec2:DescribeRegions": 1}
 
 
 def test_a_run_that_has_everything_to_do(account: Account) -> None:

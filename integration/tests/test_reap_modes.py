@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from typing import Any
 
 import pytest
 
+from command import curfew
 from local_aws import LocalAws
 from local_aws.client import REGION
 from pending_plans import due
@@ -89,6 +92,70 @@ def test_without_a_confirmed_subscription_nothing_is_ended(aws: LocalAws, subscr
         after = account.tick()
         assert after.gaps == []
         assert after.said(house["expired"]) == ("stop", "expired", "done")
+
+
+# The readers
+
+
+def filter_by(account: Account, policy: dict[str, Any] | None, scope: str = "MessageAttributes") -> None:
+    """The filter policy of the account's only subscription."""
+    sns = account.aws.client("sns")
+    [subscription] = sns.list_subscriptions_by_topic(TopicArn=account.topic_arn)["Subscriptions"]
+    attributes = {"FilterPolicy": json.dumps(policy or {}), "FilterPolicyScope": scope}
+    for name, value in attributes.items():
+        sns.set_subscription_attributes(SubscriptionArn=subscription["SubscriptionArn"], AttributeName=name, AttributeValue=value)
+
+
+def test_a_team_is_only_observed_where_nobody_receives_its_warnings(account: Account) -> None:
+    of_nlp, of_vision = (account.idle(account.gpu(tags={"Team": team, "Owner": "ada"})) for team in ("nlp", "vision"))
+    filter_by(account, {"team": ["vision"], "severity": ["warning"]})
+    first, second = account.tick(), account.tick()
+    assert (first.said(of_nlp), first.said(of_vision)) == (("mark", "idle", "observed"), ("mark", "idle", "done"))
+    assert second.said(of_vision) == ("stop", "idle", "done") and account.state(of_nlp) == "running"
+    [gap] = first.gaps
+    assert gap["call"] == "sns:GetSubscriptionAttributes" and "team nlp, so Curfew only observes" in gap["error"]
+    [explained] = curfew(account.environment(), "explain", of_nlp, "--json").json()["explained"]
+    assert (explained["ceiling"], explained["mode"]) == ("enforce", "observe")
+    assert any("filters out messages of severity warning about team nlp" in note for note in explained["notes"]), explained["notes"]
+
+    filter_by(account, {"team": ["vision", "nlp"]})
+    assert account.tick().said(of_nlp) == ("mark", "idle", "done"), "it is announced, now that somebody reads it"
+    assert account.tick().said(of_nlp) == ("stop", "idle", "done")
+
+
+def test_a_policy_for_the_body_lets_no_announcement_through(account: Account) -> None:
+    gpu = account.idle(account.gpu())
+    filter_by(account, {"team": [{"exists": False}]}, scope="MessageBody")
+    assert account.tick().said(gpu) == ("mark", "idle", "observed")
+    account.tick()
+    assert account.state(gpu) == "running" and "curfew:marked" not in account.aws.tags(gpu)
+
+
+def test_a_suspended_subscription_takes_back_nothing_that_it_got(account: Account) -> None:
+    announced = account.idle(account.gpu())
+    account.tick()
+    client = account.aws.client("sns")
+    for number in range(12):
+        client.publish(TopicArn=account.topic_arn, Message=f"flood {number}")
+    [subscription] = client.list_subscriptions_by_topic(TopicArn=account.topic_arn)["Subscriptions"]
+    assert subscription["SubscriptionArn"] == "PendingConfirmation"
+    late = account.idle(account.gpu())
+    run = account.tick()
+    assert (run.said(announced), run.said(late)) == (("stop", "idle", "done"), ("mark", "idle", "observed"))
+    assert "carries out what it announced" in run.gaps[0]["error"]
+    account.tick()
+    assert account.state(late) == "running"
+
+
+def test_filters_that_cannot_be_read_stop_nothing(account: Account) -> None:
+    gpu = account.idle(account.gpu())
+    account.tick()
+    account.aws.fault("sns:GetSubscriptionAttributes", "access_denied", times=None)
+    run = account.tick()
+    assert run.said(gpu) == ("stop", "idle", "not-reached") and account.state(gpu) == "running"
+    assert "grant sns:GetSubscriptionAttributes" in run.gaps[0]["error"]
+    account.aws.clear_faults()
+    assert account.tick().said(gpu) == ("stop", "idle", "done")
 
 
 # The limits

@@ -14,6 +14,7 @@ use billing::budget::BudgetStatuses;
 use clap::Args;
 use futures::future::{Either, select};
 use futures::{StreamExt as _, stream};
+use model::ceiling::Ceiling;
 use model::config::Config;
 use model::fault::InvalidValue;
 use model::id::Region;
@@ -99,7 +100,7 @@ impl Scan {
         let prices = context.prices(store.as_ref(), &config).await;
         let policy = Policy {
             config,
-            ceiling: Mode::Observe,
+            ceiling: Ceiling::fixed(Mode::Observe),
             prices,
             budgets: BudgetStatuses::default(),
             jobs: JobStates::default(),

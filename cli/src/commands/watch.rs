@@ -73,8 +73,8 @@ struct WatchOutput<'a> {
 
 impl Watch {
     pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandStatus, CommandError> {
-        let store = context.needs_deployed().await?.store;
-        let mut reader = FactsReader::new(context, store);
+        let deployed = context.needs_deployed().await?;
+        let mut reader = FactsReader::new(context, deployed.store, deployed.topic_arn);
         if !self.once && !context.global.json && has_terminal() {
             return Box::pin(live::run(reader, self.every)).await;
         }

@@ -42,6 +42,17 @@ pub enum BudgetHolder {
     Team(TeamName),
 }
 
+impl BudgetHolder {
+    /// The team; `None` for the account.
+    #[must_use]
+    pub const fn team(&self) -> Option<&TeamName> {
+        match self {
+            Self::Account => None,
+            Self::Team(name) => Some(name),
+        }
+    }
+}
+
 /// Consequence of the spend for the holder of a budget. Ordered: the milder first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -8,6 +8,7 @@ use model::id::{Region, ResourceId};
 use model::instance::{Instance, Tags};
 use model::observation::Observation;
 use model::sagemaker::SageMakerResource;
+use model::subscriptions::TopicSubscriptions;
 use model::volume::{Snapshot, Volume};
 use notify::{Event, Message};
 use plan::report::RunUsage;
@@ -28,8 +29,8 @@ impl Cloud for Aws {
         observe::regions(self, config).await
     }
 
-    async fn has_confirmed_subscription(&self, topic_arn: &str) -> Result<bool, CallError> {
-        sns::has_confirmed_subscription(self, topic_arn).await
+    async fn subscriptions(&self, topic_arn: &str) -> Result<TopicSubscriptions, CallError> {
+        sns::subscriptions(self, topic_arn).await
     }
 
     async fn publish(&self, topic_arn: &str, message: &Message) -> Result<(), CallError> {

@@ -14,7 +14,6 @@ mod quotas;
 mod registry;
 mod restore;
 mod stack;
-mod subscriptions;
 mod tags;
 
 pub use alarms::alarms;
@@ -33,7 +32,6 @@ pub use stack::{
     FailedResource, Stack, StackRequest, change_parameter, create_stack, delete_stack, first_failure, read_stack,
     stacks_named, update_stack,
 };
-pub use subscriptions::subscriptions;
 pub use tags::{remove_tags, write_tag};
 
 pub use crate::observe::unattached;

@@ -1,35 +1,125 @@
 //! Notifying people by SNS.
 
-use aws_sdk_sns::types::{MessageAttributeValue, Subscription};
+use aws_sdk_sns::Client;
+use aws_sdk_sns::types::MessageAttributeValue;
 use model::id::Region;
-use notify::{Message, SubscriptionState};
+use model::subscriptions::{Subscription, SubscriptionFilter, SubscriptionState, TopicSubscriptions};
+use notify::Message;
 
 use crate::aws::Aws;
-use crate::error::{CallError, call_error};
+use crate::error::{CallError, CallErrorKind, call_error};
 
-/// Pages of 100 subscriptions: more unconfirmed ones are of no use.
-pub(crate) const PAGES_MAX: usize = 20;
+/// Pages of 100 subscriptions.
+const PAGES_MAX: usize = 20;
+
+/// Filter policies that are read at most, one after another. With a subscription that has none, no further one is read.
+const FILTERS_MAX: usize = 200;
+
+const LIST: &str = "sns:ListSubscriptionsByTopic";
+const READ_ATTRIBUTES: &str = "sns:GetSubscriptionAttributes";
 
 /// Returns `true` if the topic has a confirmed subscription.
 ///
 /// # Errors
 /// If the subscriptions cannot be listed.
 pub async fn has_confirmed_subscription(aws: &Aws, topic_arn: &str) -> Result<bool, CallError> {
+    let (listed, _) = list(aws, topic_arn, ListedSubscription::is_readable).await?;
+    Ok(listed.iter().any(ListedSubscription::is_readable))
+}
+
+/// Reads the subscriptions of a topic with their filter policies, up to the first reader of all messages. A policy that cannot be read is
+/// unreadable, as one of another account is ("Not authorized to access this subscription").
+///
+/// # Errors
+/// If the subscriptions cannot be listed.
+pub async fn subscriptions(aws: &Aws, topic_arn: &str) -> Result<TopicSubscriptions, CallError> {
+    let (listed, is_complete) = list(aws, topic_arn, |_| false).await?;
+    let region = region_of(topic_arn, aws.home());
+    let client = aws.sns(&region);
+    let mut subscriptions = Vec::new();
+    let (mut filters, mut unread) = (0, None);
+    for ListedSubscription { arn, mut subscription } in listed {
+        if subscription.is_readable() {
+            if unread.is_none() && filters == FILTERS_MAX {
+                unread = Some(format!("it reads no more than {FILTERS_MAX} filter policies"));
+            }
+            subscription.filter = match &unread {
+                Some(reason) => SubscriptionFilter::Unreadable(reason.clone()),
+                None => match filter(&client, &region, &arn).await {
+                    Ok(filter) => filter,
+                    // It was deleted since it was listed.
+                    Err(error) if error.kind == CallErrorKind::NotFound => continue,
+                    Err(error) => {
+                        // The others would keep a run waiting as long.
+                        unread = error.kind.is_unanswered().then(|| error.to_string());
+                        SubscriptionFilter::Unreadable(error.to_string())
+                    }
+                },
+            };
+            filters += 1;
+            if subscription.filter == SubscriptionFilter::None {
+                unread = Some("one without a filter policy was found before".to_owned());
+            }
+        }
+        subscriptions.push(subscription);
+    }
+    Ok(TopicSubscriptions::new(subscriptions, is_complete))
+}
+
+struct ListedSubscription {
+    arn: String,
+    /// Without its filter policy, which the list does not have.
+    subscription: Subscription,
+}
+
+impl ListedSubscription {
+    fn is_readable(&self) -> bool {
+        self.subscription.is_readable()
+    }
+}
+
+/// Lists the subscriptions, up to the first that is `enough`. The second value is `true` if the list has all of them.
+async fn list(
+    aws: &Aws,
+    topic_arn: &str,
+    enough: impl Fn(&ListedSubscription) -> bool,
+) -> Result<(Vec<ListedSubscription>, bool), CallError> {
     let region = region_of(topic_arn, aws.home());
     let client = aws.sns(&region);
     let mut pages = client.list_subscriptions_by_topic().topic_arn(topic_arn).into_paginator().send();
+    let mut all: Vec<ListedSubscription> = Vec::new();
     for _ in 0..PAGES_MAX {
-        let Some(page) = pages.next().await else { break };
-        let page = page.map_err(|error| call_error("sns:ListSubscriptionsByTopic", &region, &error))?;
-        if page.subscriptions().iter().any(|one| state(one) == SubscriptionState::Confirmed) {
-            return Ok(true);
+        let Some(page) = pages.next().await else { return Ok((all, true)) };
+        let page = page.map_err(|error| call_error(LIST, &region, &error))?;
+        all.extend(page.subscriptions().iter().map(|one| {
+            let arn = one.subscription_arn().unwrap_or_default();
+            ListedSubscription {
+                arn: arn.to_owned(),
+                subscription: Subscription {
+                    protocol: one.protocol().unwrap_or_default().to_owned(),
+                    endpoint: one.endpoint().unwrap_or_default().to_owned(),
+                    state: SubscriptionState::from_arn(arn),
+                    filter: SubscriptionFilter::None,
+                },
+            }
+        }));
+        if all.iter().any(&enough) {
+            break;
         }
     }
-    Ok(false)
+    Ok((all, false))
 }
 
-pub(crate) fn state(subscription: &Subscription) -> SubscriptionState {
-    SubscriptionState::from_arn(subscription.subscription_arn().unwrap_or_default())
+async fn filter(client: &Client, region: &Region, arn: &str) -> Result<SubscriptionFilter, CallError> {
+    let answer = client.get_subscription_attributes().subscription_arn(arn).send().await;
+    let answer = answer.map_err(|error| call_error(READ_ATTRIBUTES, region, &error))?;
+    let attribute = |name: &str| answer.attributes().and_then(|all| all.get(name)).map(String::as_str);
+    // Without a filter policy the attribute is missing, as is everything in half an answer.
+    if attribute("SubscriptionArn") != Some(arn) {
+        let message = "the answer does not name the subscription";
+        return Err(CallError::new(READ_ATTRIBUTES, region, CallErrorKind::Incomplete, message));
+    }
+    Ok(SubscriptionFilter::from_attributes(attribute("FilterPolicy"), attribute("FilterPolicyScope")))
 }
 
 /// Sends one message.

@@ -47,8 +47,8 @@ pub async fn enforce(run: &Run<'_, impl BudgetCloud, impl BeatDocuments>) -> Res
     let (policy, subscribers) = run.prepare_without_prices().await?;
     let observation = observe(run, &policy).await;
     let (memory, home) = (&observation.recalled.memory, run.cloud.home());
-    let plan = decide(&observation.budgets, &policy.config, policy.ceiling, memory, home);
-    let plan = close(plan, &observation.closed, &policy.config, policy.ceiling, memory, home);
+    let plan = decide(&observation.budgets, &policy.config, &policy.ceiling, memory, home);
+    let plan = close(plan, &observation.closed, &policy.config, &policy.ceiling, memory, home);
     Ok(run
         .carry_out(Plan { gaps: observation.gaps, ..plan }, observation.regions, subscribers, observation.recalled)
         .await)

@@ -11,6 +11,7 @@ use futures::future::join;
 use futures::{StreamExt, stream};
 use model::notification_log::{Notification, NotificationLogs};
 use model::observation::Gap;
+use model::subscriptions::TopicSubscriptions;
 use notify::{Event, Message};
 use plan::Step;
 use plan::report::{OutcomeKind, Report, StepOutcome};
@@ -28,8 +29,9 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         report: &mut Report,
         notifications: &[Notification],
         memory: &NotificationLogs,
+        subscriptions: Option<&TopicSubscriptions>,
     ) -> BTreeSet<String> {
-        let messages = notify::messages(report, notifications, memory);
+        let messages = notify::messages(report, notifications, memory, subscriptions);
         let mut delivered: BTreeSet<String> = messages.iter().map(|message| message.team.clone()).collect();
         let sent = stream::iter(&messages).map(|message| async move {
             let taken = self.cloud.publish(&self.channels.topic_arn, message).await;

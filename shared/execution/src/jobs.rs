@@ -31,12 +31,12 @@ use model::config::Config;
 use model::id::{Region, ResourceId, TeamName};
 use model::mode::Mode;
 use model::notification_log::{Notification, NotificationKind};
-use model::observation::Gap;
+use model::observation::{Gap, GapKind};
 use plan::report::{JobStep, JobsReport, RunUsage};
 use store::{ConfigLoadError, StoreError, TriggerObject, Versioned};
 
 use crate::clients::Run;
-use crate::{RESERVE, Subscribers, answer_timeout, catch_bug, prices};
+use crate::{RESERVE, answer_timeout, catch_bug, prices};
 
 pub use agents::AgentBinaries;
 use facts::MachineSightings;
@@ -97,7 +97,9 @@ struct JobsRun<'a> {
     /// The instance profile for jobs that name none.
     profile: Option<&'a str>,
     /// `true` if this run may launch and terminate machines.
-    may_act: bool,
+    /// `true` in enforce mode.
+    enforces: bool,
+    subscription: ConfirmedSubscription,
     /// The buckets whose events make jobs.
     trigger_buckets: &'a [String],
     /// The instance of the interruption warning.
@@ -130,6 +132,11 @@ struct RunFindings {
 }
 
 impl JobsRun<'_> {
+    /// Returns `true` if the run may begin or end something of this job.
+    fn may_act(&self, job: &Job) -> bool {
+        self.enforces && (self.subscription == ConfirmedSubscription::Found || was_launched(job))
+    }
+
     fn with_findings<T>(&self, add: impl FnOnce(&mut RunFindings) -> T) -> T {
         add(&mut self.findings.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -206,14 +213,10 @@ pub async fn reconcile(
         hint = EventHint::All;
     }
     // Between an interruption and the next launch every second counts.
-    let (config, subscribers, machines) =
-        Box::pin(join3(run.config(), run.subscribers(), find::observe_hinted_machine(run, &hint))).await;
+    let (config, (subscription, subscription_gap), machines) =
+        Box::pin(join3(run.config(), find_subscription(run), find::observe_hinted_machine(run, &hint))).await;
     let config = config?;
-    let (may_act, may_judge) = match &subscribers {
-        Subscribers::Confirmed => (run.mode == Mode::Enforce, true),
-        Subscribers::NoneConfirmed(_) => (false, true),
-        Subscribers::Unknown(_) => (false, false),
-    };
+    let is_subscription_known = subscription != ConfirmedSubscription::Unknown;
     let warned = match &hint {
         EventHint::Instance { instance, warned: true, .. } => Some(instance.clone()),
         _ => None,
@@ -224,7 +227,8 @@ pub async fn reconcile(
         config: &config,
         agents,
         profile,
-        may_act,
+        enforces: run.mode == Mode::Enforce,
+        subscription,
         trigger_buckets: &setup.trigger_buckets,
         warned,
         sights: MachineSightings::default(),
@@ -237,17 +241,18 @@ pub async fn reconcile(
         budgets: tokio::sync::Mutex::default(),
         findings: Mutex::default(),
     };
-    if let Subscribers::NoneConfirmed(gap) | Subscribers::Unknown(gap) = subscribers {
+    if let Some(gap) = subscription_gap {
         jobs.gap(gap);
     }
     Box::pin(jobs.judge_written(&triggers)).await;
     // Before the inbox is read: what they put there is accepted in this run.
     let recorded = if hint == EventHint::All { Box::pin(jobs.run_triggers(&arrivals)).await } else { Ok(()) };
-    let named = Box::pin(jobs.named_by(&hint, machines)).await;
+    let mut named = Box::pin(jobs.named_by(&hint, machines)).await;
     let seen = named.len();
-    // While the subscriptions are unknown, the run begins and ends nothing; the next run asks again.
-    let worked: Vec<(Job, Option<String>)> = if may_judge { jobs.reconcile_all(named).await } else { Vec::new() };
-    if may_judge && hint == EventHint::All {
+    // While the subscriptions are unknown, the run begins no job; the next run asks again.
+    named.retain(|(_, read)| is_subscription_known || read.value.as_ref().is_some_and(was_launched));
+    let worked: Vec<(Job, Option<String>)> = jobs.reconcile_all(named).await;
+    if is_subscription_known && hint == EventHint::All {
         Box::pin(jobs.find_ended_sweeps()).await;
         Box::pin(jobs.release_strays()).await;
     }
@@ -264,6 +269,39 @@ pub async fn reconcile(
     };
     let report = Box::pin(jobs.notify_and_record(report, worked, hint == EventHint::All)).await;
     recorded.map(|()| report).map_err(ReconcileError::Arrivals)
+}
+
+/// Result of looking for a confirmed subscription of the topic. No job is launched for the first time without one; a job that was launched
+/// goes on, also while SNS has suspended the only subscription.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ConfirmedSubscription {
+    /// One was found, or the run only observes.
+    Found,
+    NotFound,
+    Unknown,
+}
+
+async fn find_subscription(run: &Run<'_>) -> (ConfirmedSubscription, Option<Gap>) {
+    if run.mode == Mode::Observe {
+        return (ConfirmedSubscription::Found, None);
+    }
+    let topic_arn = &run.channels.topic_arn;
+    match cloud::sns::has_confirmed_subscription(run.cloud, topic_arn).await {
+        Ok(true) => (ConfirmedSubscription::Found, None),
+        Ok(false) => {
+            let error = format!(
+                "the topic {topic_arn} has no confirmed subscription, so Curfew launches no new job; subscribe somebody and confirm the \
+                 e-mail"
+            );
+            let gap = Gap::new(run.cloud.home(), "sns:ListSubscriptionsByTopic", error, GapKind::Part);
+            (ConfirmedSubscription::NotFound, Some(gap))
+        }
+        Err(error) => (ConfirmedSubscription::Unknown, Some(error.gap())),
+    }
+}
+
+const fn was_launched(job: &Job) -> bool {
+    job.attempt > 0
 }
 
 type ReadJob = Versioned<Option<Job>>;

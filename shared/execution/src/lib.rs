@@ -18,6 +18,7 @@ pub mod prices;
 mod run;
 pub mod sagemaker;
 mod steps;
+mod subscribers;
 mod usages;
 pub mod volumes;
 
@@ -31,8 +32,9 @@ pub use bugs::{catch_bug, due_queries, learn_usage};
 pub use clients::Clients;
 pub use job_states::load_job_states;
 pub use notification_logs::RecalledLogs;
-pub use run::{ChosenResources, Planned, Run, RunObservation, Subscribers};
+pub use run::{ChosenResources, Planned, Run, RunObservation};
 pub use steps::log;
+pub use subscribers::Subscribers;
 pub use usages::{IdleThresholds, device_reports, usages};
 
 /// Time before the run's deadline in which no further step begins: notifying and recording come after it.

@@ -26,7 +26,8 @@ use model::config::Config;
 use model::id::{Region, ResourceId, RunId};
 use model::mode::Mode;
 use model::notification_log::{Notification, NotificationLogs};
-use model::observation::{Gap, GapKind, Observation};
+use model::observation::{Gap, Observation};
+use model::subscriptions::TopicSubscriptions;
 use notify::AcceptedNotifications;
 use plan::report::{AuditRecord, Report, RunUsage, StepOutcome};
 use plan::{Plan, Step, Target};
@@ -34,6 +35,7 @@ use ports::{Cloud, ConfigLoadError, Documents, StoreError};
 use reaping::job_ownership::JobStates;
 use reaping::policy::Policy;
 
+use crate::subscribers::{Subscribers, stops_or_deletes_now};
 use crate::{OBSERVATION_TIMEOUT_MIN, RESERVE, RecalledLogs, prices};
 
 /// One run of one function, on AWS or on what stands for it.
@@ -67,16 +69,6 @@ pub struct Run<'a, C, D> {
 /// Resources, each with its region.
 pub type ChosenResources = BTreeSet<(Region, ResourceId)>;
 
-/// The subscriptions of the topic, as far as they decide whether Curfew may enforce.
-pub enum Subscribers {
-    /// Some subscription is confirmed.
-    Confirmed,
-    /// No subscription is confirmed: enforcing is refused.
-    NoneConfirmed(Gap),
-    /// Unknown: this run stops and deletes nothing.
-    Unknown(Gap),
-}
-
 /// An observation that a plan is based on, with what the run needs to carry that plan out.
 pub trait RunObservation {
     /// The observed regions, and the notifications of earlier runs.
@@ -107,8 +99,9 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
     /// If the configuration was refused, or could not be read.
     pub async fn prepare(&self) -> Result<(Policy, Subscribers), ConfigLoadError> {
         let config = self.config().await?;
-        let (subscribers, prices) = join(self.subscribers(), prices::load(self.store, &config, self.now)).await;
-        Ok((self.policy(config, &subscribers, prices), subscribers))
+        let read = Subscribers::read(self, &config);
+        let (subscribers, prices) = join(read, prices::load(self.store, &config, self.now)).await;
+        Ok((Self::policy(config, &subscribers, prices), subscribers))
     }
 
     /// Prepares a run that requests prices itself with [`prices::refresh`], after it knows which ones.
@@ -117,8 +110,8 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
     /// If the configuration was refused, or could not be read.
     pub async fn prepare_without_prices(&self) -> Result<(Policy, Subscribers), ConfigLoadError> {
         let config = self.config().await?;
-        let subscribers = self.subscribers().await;
-        Ok((self.policy(config, &subscribers, PriceBook::dated()), subscribers))
+        let subscribers = Subscribers::read(self, &config).await;
+        Ok((Self::policy(config, &subscribers, PriceBook::dated()), subscribers))
     }
 
     pub(crate) async fn config(&self) -> Result<Config, ConfigLoadError> {
@@ -129,8 +122,8 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         read
     }
 
-    fn policy(&self, config: Config, subscribers: &Subscribers, prices: PriceBook) -> Policy {
-        let ceiling = if matches!(subscribers, Subscribers::NoneConfirmed(_)) { Mode::Observe } else { self.mode };
+    fn policy(config: Config, subscribers: &Subscribers, prices: PriceBook) -> Policy {
+        let ceiling = subscribers.ceiling().clone();
         Policy { config, ceiling, prices, budgets: BudgetStatuses::default(), jobs: JobStates::default() }
     }
 
@@ -174,7 +167,9 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         plan.skipped.retain(|skipped| is_about(&skipped.target));
         let report = Report::from_plan(plan, self.function, self.id.clone(), self.now, self.mode, regions);
         let mut report = Report { has_only_chosen_resources: self.chosen.is_some(), ..report };
-        let may_stop = check_subscribers(&mut report, subscribers) && self.record_ahead(&mut report).await;
+        let subscriptions = subscribers.ceiling().subscriptions().cloned();
+        let unknown_teams = subscribers.check(&mut report, &recalled.memory, self.channels, self.cloud.home());
+        let may_stop = self.record_ahead(&mut report).await;
         let unrecorded = if may_stop { self.log_ahead(&mut report, &mut recalled).await } else { BTreeSet::new() };
         // If AWS refused the label before, this run tries it before the message promises an action.
         let is_marked_first = |step: &Step| {
@@ -182,13 +177,13 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         };
         self.act(&mut report, |step| {
             (step.action.announced_actions().is_none() || is_marked_first(step))
-                && (may_stop || !step.action.stops_or_deletes())
+                && !(step.action.stops_or_deletes() && (!may_stop || unknown_teams.contains(&step.target.team)))
                 && !(changes_more_than_labels(step) && unrecorded.contains(&step.target.region))
         })
         .await;
         let mut notifications = notify::notifications(&report, &recalled.memory, recalled.home(), self.now);
         notifications.extend(pending);
-        let delivered = self.notify_teams(&mut report, &notifications, &recalled.memory).await;
+        let delivered = self.notify_teams(&mut report, &notifications, &recalled.memory, subscriptions.as_ref()).await;
         let accepted = AcceptedNotifications::new(&notifications, &delivered);
         self.act(&mut report, |step| {
             step.action.announced_actions().is_some() && !is_marked_first(step) && accepted.has_announcement(step)
@@ -196,7 +191,7 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         .await;
         let gap = self.record(&mut report).await;
         report.gaps.extend(gap);
-        self.record_notifications(&mut report, &notifications, &delivered, &recalled).await;
+        self.record_notifications(&mut report, &notifications, &delivered, &recalled, subscriptions.as_ref()).await;
         report
     }
 
@@ -224,28 +219,8 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         let mut report = self.report_without_steps(0, Vec::new());
         let notification = notify::refused_config_notification(home, refusal, &recalled.memory, self.now);
         let notifications: Vec<Notification> = notification.into_iter().collect();
-        let delivered = self.notify_teams(&mut report, &notifications, &recalled.memory).await;
-        self.record_notifications(&mut report, &notifications, &delivered, &recalled).await;
-    }
-
-    /// Reads whether a subscription is confirmed. Calls SNS only if something could be enforced.
-    pub(crate) async fn subscribers(&self) -> Subscribers {
-        if self.mode == Mode::Observe {
-            return Subscribers::Confirmed;
-        }
-        let topic_arn = &self.channels.topic_arn;
-        match self.cloud.has_confirmed_subscription(topic_arn).await {
-            Ok(true) => Subscribers::Confirmed,
-            Ok(false) => {
-                let error = format!(
-                    "the topic {topic_arn} has no confirmed subscription, so Curfew only observes; \
-                     subscribe somebody and confirm the e-mail"
-                );
-                let call = "sns:ListSubscriptionsByTopic";
-                Subscribers::NoneConfirmed(Gap::new(self.cloud.home(), call, error, GapKind::Part))
-            }
-            Err(error) => Subscribers::Unknown(error.gap()),
-        }
+        let delivered = self.notify_teams(&mut report, &notifications, &recalled.memory, None).await;
+        self.record_notifications(&mut report, &notifications, &delivered, &recalled, None).await;
     }
 
     /// Time limit of each kind of reading: a third of the run's time. If observing, querying and reading jobs all hang, no time is left to
@@ -259,7 +234,7 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
     /// Writes the plan to the audit trail before the first stop or deletion, so that a run that is cut off leaves a trace. `false` if that
     /// failed: then the run stops and deletes nothing.
     async fn record_ahead(&self, report: &mut Report) -> bool {
-        if !report.steps.iter().any(|(step, _)| stops_or_deletes_now(step)) {
+        if !report.steps.iter().any(|(step, outcome)| stops_or_deletes_now(step) && outcome.error.is_none()) {
             return true;
         }
         let Some(gap) = self.record(report).await else { return true };
@@ -311,9 +286,11 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         notifications: &[Notification],
         delivered: &BTreeSet<String>,
         recalled: &RecalledLogs,
+        subscriptions: Option<&TopicSubscriptions>,
     ) {
         let late = notify::late_notifications(report, notifications, &recalled.memory, recalled.home(), self.now);
-        let after = notify::update_log(&recalled.memory, report, notifications, &late, delivered, self.now);
+        let after =
+            notify::update_log(&recalled.memory, report, notifications, &late, delivered, subscriptions, self.now);
         let events = notify::events(report, &late.iter().collect::<Vec<_>>());
         report.gaps.extend(self.copy_to_channels(&[], &events).await);
         let gaps = self.write_notices(recalled, &after).await;
@@ -323,7 +300,7 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         } else if !gaps.is_empty() {
             let notifications: Vec<Notification> =
                 gaps.iter().map(|gap| notify::gap_notification(gap, recalled.home())).collect();
-            self.notify_teams(report, &notifications, &NotificationLogs::new()).await;
+            self.notify_teams(report, &notifications, &NotificationLogs::new(), None).await;
             report.gaps.extend(gaps);
         }
         for gap in &report.gaps {
@@ -332,30 +309,8 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
     }
 }
 
-/// Returns `true` if the topic's subscriptions allow the run to stop and delete.
-fn check_subscribers(report: &mut Report, subscribers: Subscribers) -> bool {
-    let (gap, may_stop) = match subscribers {
-        Subscribers::Confirmed => return true,
-        // The plan only observes.
-        Subscribers::NoneConfirmed(gap) => (gap, true),
-        Subscribers::Unknown(gap) => (gap, false),
-    };
-    if !may_stop {
-        set_reason_not_done(
-            report,
-            &format!("not done, because the topic's subscriptions could not be read: {}", gap.in_run()),
-        );
-    }
-    report.gaps.push(gap);
-    may_stop
-}
-
 fn changes_more_than_labels(step: &Step) -> bool {
     step.action.announcement().is_none() && step.is_due()
-}
-
-fn stops_or_deletes_now(step: &Step) -> bool {
-    step.action.stops_or_deletes() && step.is_due()
 }
 
 fn set_reason_not_done(report: &mut Report, why: &str) {

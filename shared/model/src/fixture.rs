@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use crate::instance::{Accelerator, Instance, InstanceState, InstanceTypeFacts, PrepaidCapacity, PurchaseOption};
+use crate::subscriptions::{Subscription, SubscriptionFilter, SubscriptionState, TopicSubscriptions};
 use crate::usage::{BusyEvidence, DeviceReport, IdleEvidence, PERIOD, UnknownUsage, Usage, UsageWindow};
 use crate::volume::{Volume, VolumeState};
 
@@ -24,6 +25,17 @@ pub const NOW: &str = "2026-09-01T12:00:00Z";
 
 pub fn time(text: &str) -> Timestamp {
     text.parse().unwrap()
+}
+
+/// A topic with one confirmed subscription for each of these filter policies; one without a policy receives everything.
+pub fn subscriptions(policies: &[Option<&str>]) -> TopicSubscriptions {
+    let subscription = |policy: Option<&str>| Subscription {
+        protocol: "email".to_owned(),
+        endpoint: "ada@example.com".to_owned(),
+        state: SubscriptionState::Confirmed,
+        filter: SubscriptionFilter::from_attributes(policy, None),
+    };
+    TopicSubscriptions::new(policies.iter().copied().map(subscription).collect(), true)
 }
 
 /// A running, tagged, on-demand g5.xlarge of team vision, launched a day ago, without instance storage.

@@ -4,6 +4,7 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 pub mod bytes;
+pub mod ceiling;
 pub mod channels;
 pub mod config;
 pub mod curfew_tags;
@@ -31,6 +32,7 @@ pub mod refusal;
 pub mod region;
 pub mod rule;
 pub mod sagemaker;
+pub mod subscriptions;
 pub mod table;
 pub mod team_role;
 pub mod time_zone;

@@ -129,6 +129,9 @@ pub struct NotificationLog {
     /// Notifications that could not be sent yet.
     #[serde(default)]
     pub undelivered: Vec<UndeliveredParagraph>,
+    /// The keys of the subscriptions that were confirmed while something was announced that is not carried out yet.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub readers: BTreeSet<String>,
 }
 
 /// A paragraph that no message of its run had.

@@ -13,7 +13,6 @@ mod headline;
 mod message;
 mod paragraph;
 mod remember;
-mod subscriptions;
 mod undo;
 
 use std::collections::BTreeSet;
@@ -40,10 +39,6 @@ pub use chat::to_chat;
 pub use event::{DETAIL_TYPE, Event, SOURCE, digest_event, events};
 pub use message::{Message, messages};
 pub use remember::{record_ahead, update_log};
-pub use subscriptions::{
-    Delivery, FilterPolicy, FilterPolicyError, MessageAttributes, Readership, RecipientKind, SubscribedEndpoint,
-    Subscription, SubscriptionFilter, SubscriptionState, TopicSubscriptions,
-};
 
 /// The notifications that earlier runs have not sent. Call this before marks are written, and write only those whose message SNS has
 /// accepted.

@@ -6,7 +6,10 @@ use std::fmt::Write as _;
 use model::foreign_text::quoted_unless_word;
 use model::id::ResourceId;
 use model::mode::Mode;
-use model::notification_log::{NO_TEAM, Notification, NotificationLogs, Paragraph, Severity, UndeliveredCause};
+use model::notification_log::{
+    NO_TEAM, Notification, NotificationKind, NotificationLogs, Paragraph, Severity, UndeliveredCause,
+};
+use model::subscriptions::TopicSubscriptions;
 use plan::report::{AuditRecord, Report};
 
 use crate::first_line::first_line;
@@ -32,9 +35,15 @@ pub struct Message {
 }
 
 /// The messages with a run's notifications and with those that earlier runs could not deliver, ordered by team. No paragraph is
-/// left out, because Curfew carries out what it announces.
+/// left out, because Curfew carries out what it announces. Announcements are a message of their own where a subscription that receives
+/// warnings would not receive the rest.
 #[must_use]
-pub fn messages(report: &Report, notifications: &[Notification], logs: &NotificationLogs) -> Vec<Message> {
+pub fn messages(
+    report: &Report,
+    notifications: &[Notification],
+    logs: &NotificationLogs,
+    subscriptions: Option<&TopicSubscriptions>,
+) -> Vec<Message> {
     let mut by_team: BTreeMap<&str, Vec<MessageParagraph<'_>>> = BTreeMap::new();
     for undelivered in logs.values().flat_map(|log| &log.undelivered) {
         by_team.entry(&undelivered.team).or_default().push(MessageParagraph {
@@ -51,7 +60,10 @@ pub fn messages(report: &Report, notifications: &[Notification], logs: &Notifica
         });
     }
     let team_messages = |(team, paragraphs): (&str, Vec<MessageParagraph<'_>>)| -> Vec<Message> {
-        split_by_size(paragraphs).iter().map(|part| message(report, team, part)).collect()
+        let is_read_with =
+            |severity| subscriptions.is_none_or(|all| all.is_read_with_severity(severity, team, report.function));
+        let parts = split_by_readers(paragraphs, is_read_with).into_iter().flat_map(split_by_size);
+        parts.map(|part| message(report, team, &part)).collect()
     };
     by_team.into_iter().flat_map(team_messages).collect()
 }
@@ -84,6 +96,23 @@ fn fitting(text: &Paragraph) -> String {
     let end = text.floor_char_boundary(PARAGRAPHS_BYTES_MAX);
     let cut = if end < text.len() { "…" } else { "" };
     format!("{}{cut}", &text[..end])
+}
+
+/// Separates warnings from what is more severe, if they announce something and their readers would not receive the greatest severity.
+fn split_by_readers(
+    paragraphs: Vec<MessageParagraph<'_>>,
+    is_read_with: impl Fn(Severity) -> bool,
+) -> Vec<Vec<MessageParagraph<'_>>> {
+    let is_announcement = |paragraph: &MessageParagraph<'_>| {
+        paragraph.notification().is_some_and(|one| one.kind == NotificationKind::Announcement)
+    };
+    let greatest = paragraphs.iter().map(|paragraph| paragraph.severity).max().unwrap_or(Severity::Info);
+    if greatest <= Severity::Warning || !paragraphs.iter().any(is_announcement) || is_read_with(greatest) {
+        return vec![paragraphs];
+    }
+    let (warnings, others) =
+        paragraphs.into_iter().partition(|paragraph: &MessageParagraph<'_>| paragraph.severity <= Severity::Warning);
+    vec![warnings, others]
 }
 
 fn split_by_size(paragraphs: Vec<MessageParagraph<'_>>) -> Vec<Vec<MessageParagraph<'_>>> {

@@ -13,6 +13,7 @@ use model::notification_log::{
 };
 use model::refusal::Refusal;
 use model::rule::{ResourceAction, Rule};
+use model::subscriptions::TopicSubscriptions;
 use plan::report::{OutcomeKind, Report, StepOutcome};
 use plan::{
     Action, Announcement, InstanceAction, Refusable, ResourceMemory, SageMakerAction, SnapshotAction, Step,
@@ -43,6 +44,7 @@ pub fn update_log(
     notifications: &[Notification],
     late: &[Notification],
     delivered: &BTreeSet<String>,
+    subscriptions: Option<&TopicSubscriptions>,
     now: Timestamp,
 ) -> NotificationLogs {
     let accepted = AcceptedNotifications::new(notifications, delivered);
@@ -77,6 +79,7 @@ pub fn update_log(
                 after.gaps.extend(state_entry(one, now).filter(|_| one.resource.is_none()));
             }
             after.resources.retain(|_, record| !record.is_empty());
+            after.readers = readers(before, &after, subscriptions);
             (region.clone(), after)
         })
         .collect()
@@ -87,7 +90,8 @@ pub fn update_log(
 #[must_use]
 pub fn record_ahead(memory: &NotificationLogs, report: &Report) -> NotificationLogs {
     let mut ahead = NotificationLogs::new();
-    for (step, _) in &report.steps {
+    // A step with an error before it was tried is not carried out.
+    for (step, _) in report.steps.iter().filter(|(_, outcome)| outcome.error.is_none()) {
         let Some(before) = memory.get(&step.target.region).filter(|_| step.is_due()) else { continue };
         if carried_out(step, report.at).is_none() && !requests_snapshot(step) {
             continue;
@@ -121,6 +125,19 @@ fn note_action(record: &mut ResourceRecord, step: &Step, report: &Report) {
         record.add_snapshot_run(report.run.clone());
     }
     record.carried_out = carried_out(step, report.at).or(record.carried_out);
+}
+
+/// The readers to remember: none where nothing is announced in enforce mode.
+fn readers(
+    before: &NotificationLog,
+    after: &NotificationLog,
+    subscriptions: Option<&TopicSubscriptions>,
+) -> BTreeSet<String> {
+    let mut announced = after.resources.values().flat_map(|record| record.announced.values());
+    if !announced.any(|announced| announced.mode == Mode::Enforce) {
+        return BTreeSet::new();
+    }
+    subscriptions.map_or_else(|| before.readers.clone(), |all| all.readers_to_remember(&before.readers))
 }
 
 /// The records of the observed resources, without this run's announcements and actions.

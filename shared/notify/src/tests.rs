@@ -48,7 +48,7 @@ fn planned(builder: InstanceBuilder, usage: &Usage, config: &str) -> Report {
     let log = |one: &Instance| log_of_labels(&one.id, one.launched_at, &one.tags);
     let memory = NotificationLogs::from([(home(), log(&seen.items[0]))]);
     let plan = decide(&seen, &usages, &memory, &policy, time(NOW));
-    Report::from_plan(plan, "reap-instances", "run-1".into(), time(NOW), policy.ceiling, vec![home()])
+    Report::from_plan(plan, "reap-instances", "run-1".into(), time(NOW), policy.ceiling.of_deployment(), vec![home()])
 }
 
 fn with(mut report: Report, outcome: &StepOutcome) -> Report {
@@ -71,7 +71,7 @@ fn notify(report: &Report) -> Vec<Notification> {
 /// The only message of a run. Its first line is short.
 #[track_caller]
 fn message(report: &Report) -> Message {
-    let mut messages = messages(report, &notify(report), &no_memory());
+    let mut messages = messages(report, &notify(report), &no_memory(), None);
     assert_eq!(messages.len(), 1, "{messages:?}");
     let message = messages.remove(0);
     let first_line = message.body.lines().next().unwrap();

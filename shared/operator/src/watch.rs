@@ -19,12 +19,14 @@ use billing::budget::overview::BudgetOverview;
 use billing::budget::{Budget, BudgetHolder, BudgetMonth, BudgetStatuses};
 use billing::price::PriceBook;
 use jiff::Timestamp;
+use model::ceiling::Ceiling;
 use model::config::Config;
 use model::fault::Bug;
 use model::id::Region;
 use model::instance::Instance;
 use model::mode::Mode;
 use model::notification_log::NotificationLogs;
+use model::subscriptions::TopicSubscriptions;
 use model::usage::ActivityCache;
 use plan::report::RunRecord;
 use reaping::job_ownership::JobStates;
@@ -61,6 +63,8 @@ pub struct WatchFacts {
     pub job_states: JobStates,
     /// The newest record of each function of [`functions_to_read`] that has one.
     pub runs: Vec<RunRecord>,
+    /// The subscriptions of the topic; `None` if nothing is enforced, or they are unknown.
+    pub subscriptions: Option<TopicSubscriptions>,
     /// Everything that could not be read, in words for people.
     pub problems: Vec<String>,
 }
@@ -100,7 +104,12 @@ pub fn dashboard(facts: WatchFacts) -> Dashboard {
     let statuses = facts.budgets.iter().filter(|(holder, budget)| budget.belongs_to(holder));
     let statuses = statuses.filter_map(|(holder, budget)| Some((holder.clone(), budget.to_status()?)));
     let policy = Policy {
-        ceiling: mode.unwrap_or(Mode::Observe),
+        ceiling: match facts.subscriptions {
+            Some(subscriptions) if mode == Some(Mode::Enforce) => {
+                Ceiling::with_readers(Mode::Enforce, runs::OF_INSTANCES, subscriptions)
+            }
+            _ => Ceiling::fixed(mode.unwrap_or(Mode::Observe)),
+        },
         prices: facts.prices,
         budgets: BudgetStatuses(statuses.collect()),
         jobs: facts.job_states,

@@ -12,6 +12,7 @@ use model::id::{Region, ResourceId};
 use model::instance::{Instance, Tags};
 use model::observation::{Gap, Observation};
 use model::sagemaker::{ActivityQuestion, ActivitySamples, ObservedSageMaker, SageMakerResource};
+use model::subscriptions::TopicSubscriptions;
 use model::usage::{MetricQuestion, MetricSamples, MetricSeries, SeriesOwners};
 use model::volume::{ObservedStorage, Snapshot, Volume, VolumeHost, VolumeUse, VolumeUseQuery};
 use notify::{Event, Message};
@@ -83,8 +84,8 @@ pub trait Cloud {
     /// The configured regions; without any, all that the account has enabled.
     async fn regions(&self, config: &Config) -> Observation<Region>;
 
-    /// Returns `true` if the topic has a confirmed subscription.
-    async fn has_confirmed_subscription(&self, topic_arn: &str) -> Result<bool, CallError>;
+    /// The subscriptions of the topic with their filter policies, as far as the readers of a message depend on them.
+    async fn subscriptions(&self, topic_arn: &str) -> Result<TopicSubscriptions, CallError>;
 
     /// Sends one message to the topic that people subscribe to, by e-mail too, at a pace that SNS accepts.
     async fn publish(&self, topic_arn: &str, message: &Message) -> Result<(), CallError>;

@@ -8,9 +8,9 @@ use billing::budget::{
     Budget, BudgetHolder, BudgetLimit, BudgetVerdict, OverBudgetEvidence, SPENT_PERCENT, budget_fingerprint, explain,
     resource_of,
 };
+use model::ceiling::Ceiling;
 use model::config::{Config, OverBudget};
 use model::id::Region;
-use model::mode::Mode;
 use model::notification_log::{NotificationKey, NotificationLog, NotificationLogs};
 use plan::{Action, BudgetAction, Plan, ResourceMemory, SkipReason, Skipped, Step, Target};
 
@@ -25,7 +25,7 @@ pub use close::close;
 pub fn decide(
     documents: &BTreeMap<BudgetHolder, Budget>,
     config: &Config,
-    ceiling: Mode,
+    ceiling: &Ceiling,
     memory: &NotificationLogs,
     home: &Region,
 ) -> Plan {
@@ -49,7 +49,7 @@ struct BudgetCase<'a> {
 }
 
 impl BudgetCase<'_> {
-    fn decide(self, ceiling: Mode) -> PlanDecision {
+    fn decide(self, ceiling: &Ceiling) -> PlanDecision {
         let limit = BudgetLimit::from_config(self.holder, self.config, ceiling);
         // One that could not be made anew is of what was set before.
         let document = &limit.map_or_else(|| self.document.clone(), |limit| self.document.under(&limit));
@@ -138,10 +138,7 @@ impl BudgetCase<'_> {
         Target {
             region: self.home.clone(),
             resource: resource_of(self.holder),
-            team: match self.holder {
-                BudgetHolder::Account => None,
-                BudgetHolder::Team(name) => Some(name.clone()),
-            },
+            team: self.holder.team().cloned(),
             owner: None,
             name: None,
             what: "budget".to_owned(),

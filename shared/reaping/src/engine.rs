@@ -12,6 +12,7 @@ use model::fault::Bug;
 use model::id::{Region, ResourceId};
 use model::instance::Tags;
 use model::mark::AnnouncedAction;
+use model::mode::Mode;
 use model::notification_log::{NotificationKey, NotificationLog, ResourceRecord, would_fingerprint};
 use model::observation::Gap;
 use model::ownership::{owner_of, team_of, value_of};
@@ -59,6 +60,12 @@ impl<'a> ResourceFacts<'a> {
     pub(crate) fn was_notified_of_observed(self, rule: Rule, announced: AnnouncedAction) -> bool {
         let what = would_fingerprint(announced.ending, announced.deadline);
         self.was_notified(&NotificationKey::would(rule), &what)
+    }
+
+    /// The maximum mode of a rule. `owner_tags` name its team.
+    pub(crate) fn ceiling(self, owner_tags: &Tags, rule: Rule) -> Mode {
+        let announced = self.record().and_then(|record| record.announced.get(&rule));
+        self.policy.ceiling_of(owner_tags, announced, &self.log.readers)
     }
 
     /// The target of its steps. `owner_tags` name its team and its owner.
@@ -332,7 +339,13 @@ mod tests {
         let memory = memory_about("planted-bug");
         let decide = |teams: &[&str]| {
             let documents = teams.iter().map(|team| (BudgetHolder::Team((*team).into()), Budget::default())).collect();
-            crate::budgets::decide(&documents, &Config::default(), Mode::Enforce, &memory, &"us-east-1".into())
+            crate::budgets::decide(
+                &documents,
+                &Config::default(),
+                &model::ceiling::Ceiling::fixed(Mode::Enforce),
+                &memory,
+                &"us-east-1".into(),
+            )
         };
         check(&decide(&["planted-bug", "vision"]), &decide(&["vision"]), &memory);
     }

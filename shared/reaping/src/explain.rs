@@ -21,7 +21,7 @@ use model::mark::AnnouncedAction;
 use model::mode::Mode;
 use model::refusal::Refusal;
 use model::rule::{ResourceAction, Rule};
-use plan::{NotifyOnlyReason, Plan, SkipReason, Target};
+use plan::{NotifyOnlyReason, Plan, ResourceMemory, SkipReason, Target};
 
 use crate::engine::announcements::{AnnouncementTarget, RuleTrack};
 use crate::engine::{ResourceCase, Running, RunningCase};
@@ -300,6 +300,13 @@ impl PlanDecision {
         match self {
             Self::Step(step) => &step.target,
             Self::Skipped(skipped) => &skipped.target,
+        }
+    }
+
+    pub(crate) const fn memory(&self) -> &ResourceMemory {
+        match self {
+            Self::Step(step) => &step.memory,
+            Self::Skipped(skipped) => &skipped.memory,
         }
     }
 }

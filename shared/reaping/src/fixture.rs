@@ -17,6 +17,7 @@ use jiff::{SignedDuration, Timestamp};
 use jobs::{
     GpuSpec, Job, JobId, JobMachine, JobTerms, LaunchInProgress, Lifecycle, MachineSpec, Phase, RefusedCandidates,
 };
+use model::ceiling::Ceiling;
 use model::config::Config;
 use model::curfew_tags::{CurfewTags, EXPIRES_AT, MARKED, STOPPED};
 pub use model::fixture::*;
@@ -208,7 +209,7 @@ pub fn log_of_instances<'a>(instances: impl IntoIterator<Item = &'a Instance>) -
 pub fn enforcing(config: &str) -> Policy {
     Policy {
         config: Config::read(config).unwrap(),
-        ceiling: Mode::Enforce,
+        ceiling: Ceiling::fixed(Mode::Enforce),
         prices: PriceBook::dated(),
         budgets: BudgetStatuses::default(),
         jobs: JobStates::default(),

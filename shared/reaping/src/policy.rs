@@ -1,12 +1,16 @@
 //! The policy of an account, the verdict of a rule, and the effective mode of a resource.
 
+use std::collections::BTreeSet;
+
 use billing::budget::BudgetStatuses;
 use billing::price::PriceBook;
 use jiff::Timestamp;
+use model::ceiling::Ceiling;
 use model::config::Config;
 use model::curfew_tags::CurfewTags;
 use model::id::TeamName;
 use model::instance::Tags;
+use model::mark::AnnouncedAction;
 use model::mode::Mode;
 use model::moment::after;
 use model::ownership::{missing_tags, team_of};
@@ -22,8 +26,7 @@ pub(crate) const UNREADABLE: &str = "unreadable";
 #[derive(Debug, Clone)]
 pub struct Policy {
     pub config: Config,
-    /// The maximum for every resource: `CURFEW_MODE`; observe without a confirmed subscription.
-    pub ceiling: Mode,
+    pub ceiling: Ceiling,
     pub prices: PriceBook,
     /// The status of the budgets that may stop what runs.
     pub budgets: BudgetStatuses,
@@ -89,6 +92,21 @@ impl Violation {
 }
 
 impl Policy {
+    /// The maximum mode of a resource for what was announced about it to these readers, or was not yet. `owner_tags` name its team.
+    pub(crate) fn ceiling_of(
+        &self,
+        owner_tags: &Tags,
+        announced: Option<&AnnouncedAction>,
+        readers: &BTreeSet<String>,
+    ) -> Mode {
+        let team = team_of(owner_tags, &self.config);
+        if announced.is_some_and(|announced| announced.mode == Mode::Enforce) {
+            self.ceiling.of_announced(team.as_ref(), readers)
+        } else {
+            self.ceiling.of(team.as_ref())
+        }
+    }
+
     /// Time until which Curfew keeps the snapshots of a volume, by the time of the volume's deletion.
     pub(crate) fn snapshots_kept_until(&self, deleted_at: Timestamp) -> Timestamp {
         after(deleted_at, self.config.volumes.keep_snapshots)

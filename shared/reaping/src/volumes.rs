@@ -306,8 +306,9 @@ impl<'a> VolumeCase<'a> {
     }
 
     fn mode(self, curfew_tags: &CurfewTags) -> Mode {
-        let policy = self.view.policy;
-        effective_mode(curfew_tags, &self.tags_of_owner(), &policy.config).min(policy.ceiling)
+        let owner_tags = self.tags_of_owner();
+        let ceiling = self.facts().ceiling(&owner_tags, Rule::Orphaned);
+        effective_mode(curfew_tags, &owner_tags, &self.view.policy.config).min(ceiling)
     }
 
     /// `true` if it is in use, or was since it was first seen unattached.

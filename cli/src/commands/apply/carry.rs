@@ -33,7 +33,8 @@ impl ApplyTask<'_> {
         };
         let approved = again.approved(items);
         let run = self.run(again.began, &chosen, &progress, Some(&halted));
-        let work = run.carry_out_and_notify(again.plan, again.regions, Subscribers::Confirmed, again.recalled, pending);
+        let subscribers = Subscribers::checked(self.gate.ceiling.clone());
+        let work = run.carry_out_and_notify(again.plan, again.regions, subscribers, again.recalled, pending);
         let report = unless_halted(Box::pin(work), &halted).await;
         for gap in &report.gaps {
             screen::warn(format!("{}, {}: {}", gap.region, gap.call, gap.in_command()));

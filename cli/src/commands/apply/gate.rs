@@ -1,6 +1,7 @@
 //! The conditions under which nothing may be stopped or deleted, whatever the plan says.
 
 use jiff::{SignedDuration, Timestamp};
+use model::ceiling::Ceiling;
 use model::channels::NotificationChannels;
 use model::config::Config;
 use model::duration;
@@ -52,6 +53,7 @@ pub(super) struct ApplyGate {
     pub(super) function: ReapFunction,
     pub(super) config: Config,
     pub(super) channels: NotificationChannels,
+    pub(super) ceiling: Ceiling,
 }
 
 impl ApplyGate {
@@ -72,7 +74,8 @@ impl ApplyGate {
             let advice = "pass --topic-arn, or set CURFEW_TOPIC_ARN to the stack's output";
             CommandError::with("nobody would be notified: no topic is named", advice)
         })?;
-        if !cloud::sns::has_confirmed_subscription(&context.aws, &topic_arn).await? {
+        let subscriptions = cloud::sns::subscriptions(&context.aws, &topic_arn).await?;
+        if !subscriptions.has_confirmed() {
             let problem = format!("the topic {topic_arn} has no confirmed subscription");
             return Err(CommandError::with(
                 problem,
@@ -82,7 +85,8 @@ impl ApplyGate {
         let chat_topic_arn = deployed.chat_topic_arn.clone();
         let channels =
             NotificationChannels { topic_arn, chat_topic_arn, event_bus: world::variable("CURFEW_EVENT_BUS") };
-        Ok(Self { function, config, channels })
+        let ceiling = Ceiling::with_readers(Mode::Enforce, function.as_str(), subscriptions);
+        Ok(Self { function, config, channels, ceiling })
     }
 }
 

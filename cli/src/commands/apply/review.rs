@@ -107,7 +107,7 @@ impl ApplyTask<'_> {
         let prices = execution::prices::load(&self.deployed.store, &config, began).await;
         let policy = &Policy {
             config,
-            ceiling: Mode::Enforce,
+            ceiling: self.gate.ceiling.clone(),
             prices,
             budgets: BudgetStatuses::default(),
             jobs: JobStates::default(),

@@ -72,17 +72,21 @@ pub(super) async fn alarms(context: &CommandContext, stack: &Result<Deployment, 
     }
 }
 
-pub(super) async fn subscriptions(context: &CommandContext, deployed: &DeployedResources) -> DoctorSection {
+pub(super) async fn subscriptions(
+    context: &CommandContext,
+    deployed: &DeployedResources,
+    config: Option<&Config>,
+) -> DoctorSection {
     let Some(topic_arn) = &deployed.topic_arn else {
         let found = "the topic is not named, so its subscriptions are unknown";
         let unknown =
             DoctorFinding::unknown("topic", found, "name it by --topic-arn, or name the --stack instead of the bucket");
         return DoctorSection::new(subscriptions::CHECK, vec![unknown], "");
     };
-    match cloud::operator::subscriptions(&context.aws, topic_arn).await {
+    match cloud::sns::subscriptions(&context.aws, topic_arn).await {
         Ok(all) => {
             let summary = subscriptions::summary(&all);
-            let mut findings = subscriptions::check(topic_arn, &all);
+            let mut findings = subscriptions::check(topic_arn, &all, config);
             findings.extend(chat_subscriptions(context, deployed).await);
             DoctorSection::new(subscriptions::CHECK, findings, summary)
         }
@@ -92,7 +96,7 @@ pub(super) async fn subscriptions(context: &CommandContext, deployed: &DeployedR
 
 async fn chat_subscriptions(context: &CommandContext, deployed: &DeployedResources) -> Option<DoctorFinding> {
     let topic_arn = deployed.chat_topic_arn.as_ref()?;
-    match cloud::operator::subscriptions(&context.aws, topic_arn).await {
+    match cloud::sns::subscriptions(&context.aws, topic_arn).await {
         Ok(all) => subscriptions::check_chat(topic_arn, &all),
         Err(error) => Some(unanswered(&error)),
     }

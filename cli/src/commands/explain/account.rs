@@ -1,19 +1,22 @@
 //! The facts about one resource that a run would get: observed, queried and remembered as the functions do.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use billing::budget::BudgetStatuses;
 use billing::price::PriceBook;
 use cloud::operator::ResourceKind;
 use execution::IdleThresholds;
+use model::ceiling::{Announceability, Ceiling};
 use model::config::Config;
-use model::id::{Region, ResourceId};
+use model::id::{Region, ResourceId, TeamName};
 use model::instance::{Instance, InstanceState};
 use model::mode::Mode;
 use model::notification_log::{CarriedOut, NotificationLog, NotificationLogs};
 use model::observation::{Gap, Observation, ObservedResource};
+use model::ownership::team_of;
 use model::sagemaker::SageMakerResource;
+use model::subscriptions::TopicSubscriptions;
 use model::usage::{ActivityCache, Usage};
 use model::volume::ObservedStorage;
 use operator::undo;
@@ -59,6 +62,29 @@ pub(super) struct ExplanationContext {
     pub(super) stopped: Option<CarriedOut>,
     pub(super) notes: Vec<String>,
     pub(super) gaps: Vec<Gap>,
+    /// The subscriptions of the topic, if the function enforces and one of them is confirmed.
+    pub(super) subscriptions: Option<TopicSubscriptions>,
+}
+
+impl ExplanationContext {
+    fn ceiling_by_team(&self, function: &'static str) -> Ceiling {
+        let mode = self.ceiling.unwrap_or(Mode::Observe);
+        self.subscriptions
+            .clone()
+            .map_or_else(|| Ceiling::fixed(mode), |all| Ceiling::with_readers(mode, function, all))
+    }
+
+    fn note_unread_team(&mut self, ceiling: &Ceiling, team: Option<&TeamName>, readers: &BTreeSet<String>) {
+        let note = match ceiling.announceability(team) {
+            Announceability::Announceable => return,
+            Announceability::Unread(reason) if ceiling.has_suspended(readers) => {
+                format!("{reason}, so Curfew carries out what it announced, and announces nothing more")
+            }
+            Announceability::Unread(reason) => format!("{reason}, so Curfew only observes it"),
+            Announceability::Unknown(reason) => format!("{reason}, so Curfew does not end it"),
+        };
+        self.notes.push(note);
+    }
 }
 
 impl<'a> ExplainAccount<'a> {
@@ -93,11 +119,13 @@ impl<'a> ExplainAccount<'a> {
         let notices = self.notices(function, region, &mut besides).await;
         let policy = Policy {
             config: self.config.clone(),
-            ceiling: besides.ceiling.unwrap_or(Mode::Observe),
+            ceiling: besides.ceiling_by_team(function),
             prices: self.prices.clone(),
             budgets: self.budget_statuses(&seen, &mut besides).await,
             jobs: self.jobs(&seen, &mut besides).await,
         };
+        let team = team_of(seen.tags(), &self.config);
+        besides.note_unread_team(&policy.ceiling, team.as_ref(), &notices.readers);
         match &seen {
             ObservedResource::Instance(instance) => self.instance(instance, &notices, &policy, besides).await,
             ObservedResource::Volume(_) | ObservedResource::Snapshot(_) => {
@@ -137,7 +165,7 @@ impl<'a> ExplainAccount<'a> {
     }
 
     /// `CURFEW_MODE` of the function's newest run, under that of this command's environment; and observe without a confirmed subscription.
-    async fn look_for_the_ceiling(&self, function: &str, besides: &mut ExplanationContext) {
+    async fn look_for_the_ceiling(&self, function: &'static str, besides: &mut ExplanationContext) {
         let Some(deployed) = &self.deployed else {
             besides
                 .notes
@@ -163,10 +191,10 @@ impl<'a> ExplainAccount<'a> {
                  CURFEW_MODE=enforce to explain it as if it were to enforce"
             ));
         }
-        self.look_for_listeners(deployed, besides).await;
+        self.read_subscriptions(deployed, besides).await;
     }
 
-    async fn look_for_listeners(&self, deployed: &DeployedResources, besides: &mut ExplanationContext) {
+    async fn read_subscriptions(&self, deployed: &DeployedResources, besides: &mut ExplanationContext) {
         if besides.ceiling != Some(Mode::Enforce) {
             return;
         }
@@ -176,9 +204,9 @@ impl<'a> ExplainAccount<'a> {
             );
             return;
         };
-        match cloud::sns::has_confirmed_subscription(&self.context.aws, topic_arn).await {
-            Ok(true) => {}
-            Ok(false) => {
+        match cloud::sns::subscriptions(&self.context.aws, topic_arn).await {
+            Ok(subscriptions) if subscriptions.has_confirmed() => besides.subscriptions = Some(subscriptions),
+            Ok(_) => {
                 besides.ceiling = Some(Mode::Observe);
                 besides.notes.push(format!("{topic_arn} has no confirmed subscription, so Curfew enforces nothing"));
             }

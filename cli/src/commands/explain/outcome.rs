@@ -110,7 +110,7 @@ pub(super) enum OutOfScope {
 
 impl ExplainedResource {
     pub(super) fn from_explanation(explanation: Explanation, besides: ExplanationContext) -> Self {
-        let ExplanationContext { ceiling, newest, stopped, notes, gaps } = besides;
+        let ExplanationContext { ceiling, newest, stopped, notes, gaps, .. } = besides;
         let held = newest.and_then(|newest| explanation.held_by(&newest));
         let Explanation { target, state, since, price: quote, mode, skipped, rules, decision } = explanation;
         let (mut rules, mut decided) = (

@@ -14,9 +14,11 @@ use model::config::Config;
 use model::curfew_tags::JOB;
 use model::id::Region;
 use model::instance::Instance;
+use model::mode::Mode;
 use model::moment::after;
 use model::notification_log::NotificationLogs;
 use model::observation::Observation;
+use model::subscriptions::TopicSubscriptions;
 use model::usage::ActivityCache;
 use operator::doctor::runs::ScheduledFunction;
 use operator::watch::{WatchFacts, WatchedJob, functions_to_read, holders_to_read};
@@ -42,7 +44,10 @@ const REAPER: &str = "reap-instances";
 pub(super) struct FactsReader<'a> {
     context: &'a CommandContext,
     store: Store,
+    topic_arn: Option<String>,
     runs: BTreeMap<&'static str, KnownRun>,
+    /// The subscriptions of the topic, and when to read them again.
+    subscriptions: Option<(TopicSubscriptions, Timestamp)>,
 }
 
 /// The newest record of a function, and when to look for another one.
@@ -52,8 +57,8 @@ struct KnownRun {
 }
 
 impl<'a> FactsReader<'a> {
-    pub(super) const fn new(context: &'a CommandContext, store: Store) -> Self {
-        Self { context, store, runs: BTreeMap::new() }
+    pub(super) const fn new(context: &'a CommandContext, store: Store, topic_arn: Option<String>) -> Self {
+        Self { context, store, topic_arn, runs: BTreeMap::new(), subscriptions: None }
     }
 
     /// Reads the facts as of `now`; `anew` also lists records that are not due.
@@ -65,6 +70,7 @@ impl<'a> FactsReader<'a> {
         let mut problems = Problems::default();
         let unread = self.refresh_runs(now, anew).await;
         problems.0.extend(unread);
+        problems.0.extend(self.refresh_subscriptions(now).await);
         let store = &self.store;
         let (seen, (prices, (budgets, jobs))) = join(
             self.observe(&config),
@@ -94,6 +100,7 @@ impl<'a> FactsReader<'a> {
             jobs,
             job_states,
             runs,
+            subscriptions: self.subscriptions.as_ref().map(|(subscriptions, _)| subscriptions.clone()),
             problems: problems.0,
         })
     }
@@ -103,6 +110,21 @@ impl<'a> FactsReader<'a> {
         let mut seen = cloud::instances(&self.context.aws, &regions, TIMEOUT).await;
         seen.gaps.extend(gaps);
         (regions, seen)
+    }
+
+    /// Reads the subscriptions of the topic, if they are due and reap-instances enforces. Returns the problem, if there is one.
+    async fn refresh_subscriptions(&mut self, now: Timestamp) -> Option<String> {
+        let newest = self.runs.get(REAPER).and_then(|known| known.record.as_ref());
+        let enforces = newest.is_some_and(|record| record.mode == Mode::Enforce);
+        let is_due = self.subscriptions.as_ref().is_none_or(|(_, read_again_at)| *read_again_at <= now);
+        let topic_arn = self.topic_arn.as_ref().filter(|_| enforces && is_due)?;
+        match cloud::sns::subscriptions(&self.context.aws, topic_arn).await {
+            Ok(subscriptions) => {
+                self.subscriptions = Some((subscriptions, after(now, LOOK_AGAIN)));
+                None
+            }
+            Err(error) => Some(describe_gap(&error.gap())),
+        }
     }
 
     /// Reads the records that are due. If one cannot be read, the previous one counts.

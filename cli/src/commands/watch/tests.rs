@@ -69,6 +69,7 @@ fn shown() -> Dashboard {
             run("enforce-budgets", json!({}), json!([])),
             run("reap-sagemaker", json!({}), json!([])),
         ],
+        subscriptions: None,
         problems: vec!["ec2:DescribeInstances failed in eu-west-1: access denied".to_owned()],
     })
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
+use model::ceiling::Ceiling;
 use model::config::{Config, OverBudget};
 use model::id::{Region, ResourceId};
 use model::mode::Mode;
@@ -39,7 +40,7 @@ pub struct BudgetLimit {
 impl BudgetLimit {
     /// `None` without a budget. Resources without a team have none, even if a team has that name.
     #[must_use]
-    pub fn from_config(holder: &BudgetHolder, config: &Config, ceiling: Mode) -> Option<Self> {
+    pub fn from_config(holder: &BudgetHolder, config: &Config, ceiling: &Ceiling) -> Option<Self> {
         let (usd, over_budget, mode) = match holder {
             BudgetHolder::Account => (config.account.monthly_budget_usd?, config.account.over_budget, config.mode),
             BudgetHolder::Team(name) if name.as_str() == NO_TEAM => return None,
@@ -49,7 +50,7 @@ impl BudgetLimit {
                 (team.monthly_budget_usd?, over_budget, team.mode.unwrap_or(config.mode))
             }
         };
-        Some(Self { budget: Amount::from_usd(usd), over_budget, mode: mode.min(ceiling) })
+        Some(Self { budget: Amount::from_usd(usd), over_budget, mode: mode.min(ceiling.of(holder.team())) })
     }
 
     /// Returns `true` if launches wait for the budget.
@@ -74,7 +75,7 @@ impl BudgetLimit {
 #[must_use]
 pub fn needed_by_the_reaper(config: &Config) -> BTreeSet<BudgetHolder> {
     let stops = |holder: &BudgetHolder| {
-        BudgetLimit::from_config(holder, config, Mode::Enforce)
+        BudgetLimit::from_config(holder, config, &Ceiling::fixed(Mode::Enforce))
             .is_some_and(|limit| limit.over_budget == OverBudget::Stop)
     };
     config.teams.keys().cloned().map(BudgetHolder::Team).chain([BudgetHolder::Account]).filter(stops).collect()
@@ -84,7 +85,7 @@ pub fn needed_by_the_reaper(config: &Config) -> BTreeSet<BudgetHolder> {
 #[derive(Debug, Clone, Copy)]
 pub struct BudgetTerms<'a> {
     pub config: &'a Config,
-    pub ceiling: Mode,
+    pub ceiling: &'a Ceiling,
 }
 
 impl BudgetTerms<'_> {

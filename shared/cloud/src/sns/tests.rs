@@ -16,14 +16,27 @@ fn message() -> Message {
 
 /// A page of subscriptions, by their ARNs, and the next page's token.
 fn page(arns: &[&str], next: &str) -> String {
-    let members: Vec<String> =
-        arns.iter().map(|arn| format!("<member><SubscriptionArn>{arn}</SubscriptionArn></member>")).collect();
+    let member = |arn: &&str| {
+        format!(
+            "<member><Protocol>email</Protocol><Endpoint>ada@example.com</Endpoint><SubscriptionArn>{arn}</SubscriptionArn></member>"
+        )
+    };
+    let members: Vec<String> = arns.iter().map(member).collect();
     let next = if next.is_empty() { String::new() } else { format!("<NextToken>{next}</NextToken>") };
     let result = format!("<Subscriptions>{}</Subscriptions>{next}", members.concat());
     format!("<ListSubscriptionsByTopicResult>{result}</ListSubscriptionsByTopicResult>")
 }
 
+/// The attributes of a subscription, with its filter policy.
+fn attributes(arn: &str, policy: Option<&str>) -> String {
+    let entry = |key: &str, value: &str| format!("<entry><key>{key}</key><value>{value}</value></entry>");
+    let policy = policy.map(|policy| entry("FilterPolicy", policy)).unwrap_or_default();
+    let attributes = entry("SubscriptionArn", arn) + &policy;
+    format!("<GetSubscriptionAttributesResult><Attributes>{attributes}</Attributes></GetSubscriptionAttributesResult>")
+}
+
 const CONFIRMED: &str = "arn:aws:sns:eu-central-1:123456789012:curfew:6b0e71bd";
+const SECOND: &str = "arn:aws:sns:eu-central-1:123456789012:curfew:80289ba6";
 
 #[tokio::test]
 async fn a_confirmed_subscription_counts() {
@@ -41,7 +54,7 @@ async fn a_confirmed_subscription_counts() {
 }
 
 #[tokio::test]
-async fn a_listener_may_stand_on_a_later_page() {
+async fn a_confirmed_subscription_may_be_on_a_later_page() {
     let (aws, calls) = aws(|call| {
         let is_second = call.parameters.iter().any(|parameter| parameter == "NextToken=two");
         ReplayAnswer::ok(if is_second { page(&[CONFIRMED], "") } else { page(&["PendingConfirmation"], "two") })
@@ -53,8 +66,55 @@ async fn a_listener_may_stand_on_a_later_page() {
 #[tokio::test]
 async fn without_permission_the_subscriptions_are_unknown() {
     let (aws, _) = aws(|_| ReplayAnswer::query_error("AuthorizationError", "Not you"));
-    let error = has_confirmed_subscription(&aws, TOPIC).await.unwrap_err();
-    assert!(error.to_string().ends_with("grant sns:ListSubscriptionsByTopic to the role that asked"), "{error}");
+    for error in
+        [has_confirmed_subscription(&aws, TOPIC).await.unwrap_err(), subscriptions(&aws, TOPIC).await.unwrap_err()]
+    {
+        assert!(error.to_string().ends_with("grant sns:ListSubscriptionsByTopic to the role that asked"), "{error}");
+    }
+}
+
+/// Each filter by the answers about two confirmed subscriptions, and the number of calls.
+async fn filters(answer: impl Fn(&str) -> ReplayAnswer + Send + Sync + 'static) -> (Vec<SubscriptionFilter>, usize) {
+    let (aws, calls) = aws(move |call| {
+        let asked = call.parameters.iter().find_map(|parameter| parameter.strip_prefix("SubscriptionArn="));
+        asked.map_or_else(|| ReplayAnswer::ok(page(&["PendingConfirmation", CONFIRMED, SECOND], "")), &answer)
+    });
+    let found = subscriptions(&aws, TOPIC).await.unwrap();
+    let confirmed = found.all().iter().filter(|one| one.state == SubscriptionState::Confirmed);
+    (confirmed.map(|one| one.filter.clone()).collect(), calls.names().len())
+}
+
+#[tokio::test]
+async fn filter_policies_are_read_up_to_the_first_subscription_without_one() {
+    let policy = r#"{"team": ["vision"]}"#;
+    let filtered = SubscriptionFilter::from_attributes(Some(policy), None);
+    let (found, calls) = filters(move |arn| ReplayAnswer::ok(attributes(arn, Some(policy)))).await;
+    assert_eq!((found, calls), (vec![filtered.clone(), filtered.clone()], 3));
+    let (found, calls) = filters(|arn| ReplayAnswer::ok(attributes(arn, None))).await;
+    assert_eq!((&found[0], calls), (&SubscriptionFilter::None, 2));
+}
+
+#[tokio::test]
+async fn what_is_not_known_of_a_filter_is_unreadable() {
+    let unreadable = |filter: &SubscriptionFilter, words: &str| {
+        assert!(matches!(filter, SubscriptionFilter::Unreadable(reason) if reason.contains(words)), "{filter:?}");
+    };
+    let (found, _) =
+        filters(|_| ReplayAnswer::query_error("AuthorizationError", "Not authorized to access this subscription"))
+            .await;
+    unreadable(&found[0], "Not authorized to access this subscription");
+    // An answer without attributes is none without a filter policy.
+    let half = "<GetSubscriptionAttributesResult><Attributes></Attributes></GetSubscriptionAttributesResult>";
+    let (found, _) = filters(move |_| ReplayAnswer::ok(half)).await;
+    unreadable(&found[1], "the answer does not name the subscription");
+    let (found, _) = filters(|_| ReplayAnswer::ok(attributes(CONFIRMED, None))).await;
+    assert_eq!(found[0], SubscriptionFilter::None);
+    let (found, _) = filters(|arn| match arn {
+        CONFIRMED => ReplayAnswer::query_error("NotFound", "Subscription does not exist"),
+        _ => ReplayAnswer::ok(attributes(arn, None)),
+    })
+    .await;
+    assert_eq!(found, [SubscriptionFilter::None], "it was deleted meanwhile");
 }
 
 #[tokio::test]

@@ -31,7 +31,7 @@ pub(super) async fn closed(
         return (BTreeMap::new(), Vec::new());
     };
     let nothing = BTreeMap::new();
-    let terms = BudgetTerms { config: &policy.config, ceiling: policy.ceiling };
+    let terms = BudgetTerms { config: &policy.config, ceiling: &policy.ceiling };
     let books = BudgetBooks::closing(terms, spends, &nothing, period.clone());
     let open = stored.into_iter().filter(|(_, one)| one.value.is_open(period.to));
     let writes = stream::iter(open).map(|(holder, one)| renew(run, &books, &months.previous, holder, one));

@@ -50,7 +50,7 @@ impl LoadedBudgets {
         months: &BudgetMonths,
     ) -> Self {
         let (spends, nothing) = (LedgerSpends::default(), BTreeMap::new());
-        let terms = BudgetTerms { config: &policy.config, ceiling: policy.ceiling };
+        let terms = BudgetTerms { config: &policy.config, ceiling: &policy.ceiling };
         let books = BudgetBooks::new(terms, &spends, &nothing, run.now);
         Self::read(run, books.holders(&nothing), months).await
     }
@@ -101,7 +101,7 @@ pub(super) async fn renewed(
     documents: LoadedBudgets,
 ) -> (UpdatedBudgets, Vec<Gap>) {
     let LedgerSummary { spends, is_whole, is_before_whole, .. } = ledgers;
-    let terms = BudgetTerms { config: &policy.config, ceiling: policy.ceiling };
+    let terms = BudgetTerms { config: &policy.config, ceiling: &policy.ceiling };
     let (holders, left_out) = {
         let nothing = BTreeMap::new();
         let books = BudgetBooks::new(terms, spends, &nothing, run.now);

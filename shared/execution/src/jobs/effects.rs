@@ -48,7 +48,7 @@ impl JobsRun<'_> {
                 return Some(EffectResult::Released(released.is_ok()));
             }
             // A job that left the index is not notified: see `notifications`.
-            Effect::Forget if !is_notified(job, self.may_act) => {}
+            Effect::Forget if !is_notified(job, self.may_act(job)) => {}
             Effect::Forget => {
                 if let Err(error) = self.run.store.forget_active(&job.job).await {
                     self.gap(error.gap(home));

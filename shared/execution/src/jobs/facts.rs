@@ -112,7 +112,7 @@ impl JobsRun<'_> {
         let earlier_members = if wants.earlier_members { self.count_earlier_members(job).await } else { None };
         let is_current = |attempt: &u32| *attempt == job.machine_attempt();
         JobFacts {
-            may_act: self.may_act,
+            may_act: self.may_act(job),
             no_progress_attempts_max: self.config.jobs.no_progress_attempts_max,
             machine,
             machine_hold: machine_hold.or(held_at_warning),

@@ -9,6 +9,7 @@ use billing::budget::{
 };
 use jiff::{SignedDuration, Timestamp};
 use jobs::{Job, JobId, ReserveResult, is_index_search_due};
+use model::ceiling::Ceiling;
 use model::config::Config;
 use model::id::{ResourceId, TeamName};
 use model::moment::before;
@@ -77,7 +78,8 @@ impl JobsRun<'_> {
         let _exclusive = self.budgets.lock().await;
         let now = self.now();
         let month = BudgetMonth::containing(now, self.config).month;
-        let terms = BudgetTerms { config: self.config, ceiling: self.run.mode };
+        let ceiling = Ceiling::fixed(self.run.mode);
+        let terms = BudgetTerms { config: self.config, ceiling: &ceiling };
         for holder in holders(&job.job.team) {
             let change = |document: &mut Budget| reserve(document, &holder, wanted, terms, now);
             let refused = match self.run.store.update_budget(&holder, &month, change).await {

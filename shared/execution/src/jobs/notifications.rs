@@ -34,14 +34,6 @@ struct UnsentNotifications {
     accepted_sweeps: Vec<Acceptance>,
 }
 
-impl UnsentNotification {
-    /// `None` if it was sent.
-    fn from_job((job, etag): (Job, Option<String>), may_act: bool) -> Option<Self> {
-        let pending = pending_notification(&job, may_act)?;
-        Some(Self { job, etag, pending })
-    }
-}
-
 fn pending_notification(job: &Job, may_act: bool) -> Option<JobNotification> {
     job.notification_in(may_act).filter(|one| job.notified.as_ref() != Some(&one.fingerprint))
 }
@@ -62,6 +54,12 @@ fn address_folder(notification: Notification, config: &Config) -> Notification {
 }
 
 impl JobsRun<'_> {
+    /// The notification about a job; `None` if it was sent.
+    fn unsent(&self, (job, etag): (Job, Option<String>)) -> Option<UnsentNotification> {
+        let pending = pending_notification(&job, self.may_act(&job))?;
+        Some(UnsentNotification { job, etag, pending })
+    }
+
     /// Sends the notifications, and records what was done. `is_of_all`: the run of the minute, which also sends what earlier runs owe.
     pub(super) async fn notify_and_record(
         &self,
@@ -69,8 +67,7 @@ impl JobsRun<'_> {
         worked: Vec<(Job, Option<String>)>,
         is_of_all: bool,
     ) -> JobsReport {
-        let jobs: Vec<UnsentNotification> =
-            worked.into_iter().filter_map(|one| UnsentNotification::from_job(one, self.may_act)).collect();
+        let jobs: Vec<UnsentNotification> = worked.into_iter().filter_map(|one| self.unsent(one)).collect();
         let RunFindings { gaps, notifications, ended_sweeps, accepted_sweeps, .. } = self.with_findings(std::mem::take);
         let notifications: Vec<Notification> =
             notifications.into_iter().map(|one| address_folder(one, self.config)).collect();
@@ -122,7 +119,7 @@ impl JobsRun<'_> {
         let about_jobs = jobs.iter().map(|one| &one.pending.notification);
         let about_sweeps = ended_sweeps.iter().map(|(_, notification)| notification);
         let all: Vec<Notification> = remembered.iter().chain(about_jobs).chain(about_sweeps).cloned().collect();
-        let delivered = run.notify_teams(&mut base, &all, &recalled.memory).await;
+        let delivered = run.notify_teams(&mut base, &all, &recalled.memory, None).await;
         self.record_sent(&mut base, jobs, &delivered).await;
         for (sweep, _) in ended_sweeps.iter().filter(|(_, notification)| delivered.contains(&notification.team)) {
             let forgotten = run.store.forget_sweep(sweep).await;
@@ -131,7 +128,7 @@ impl JobsRun<'_> {
         let mut report = JobsReport { gaps: base.gaps.clone(), ..report.clone() };
         base.gaps.extend(self.record(&mut report, is_of_all).await);
         // The state of a job has its notifications.
-        run.record_notifications(&mut base, &remembered, &delivered, &recalled).await;
+        run.record_notifications(&mut base, &remembered, &delivered, &recalled, None).await;
         // Where SNS refused, a later run sends the message, by the log of notifications.
         let is_logged = !recalled.memory.is_empty();
         for acceptance in accepted_sweeps.into_iter().filter(|one| is_logged || one.is_told(&delivered)) {

@@ -8,10 +8,12 @@ use execution::{Run, Subscribers};
 use jiff::{SignedDuration, Timestamp};
 use model::channels::NotificationChannels;
 use model::config::Config;
+use model::fixture;
 use model::id::{Region, ResourceId, RunId};
 use model::instance::{Instance, InstanceState, Tags};
 use model::notification_log::{NotificationLog, NotificationLogs};
 use model::observation::Observation;
+use model::subscriptions::TopicSubscriptions;
 use model::volume::{ObservedStorage, Snapshot, SnapshotState, Volume};
 use notify::{Event, Message};
 use plan::Plan;
@@ -21,7 +23,7 @@ use reaping::policy::Policy;
 use serde::Serialize;
 
 const HOME: &str = "us-east-1";
-const FUNCTION: &str = "reap";
+pub(crate) const FUNCTION: &str = "reap";
 const TOPIC_ARN: &str = "arn:aws:sns:us-east-1:123456789012:curfew";
 
 /// The contents of EC2, SNS and the bucket.
@@ -90,7 +92,7 @@ impl AwsInMemory {
             channels: &channels,
             function: FUNCTION,
             id: RunId::new(format!("run-{}", now.as_second())),
-            mode: policy.ceiling,
+            mode: policy.ceiling.of_deployment(),
             now,
             deadline: now + SignedDuration::from_mins(5),
             clock: &|| now,
@@ -102,7 +104,7 @@ impl AwsInMemory {
         runtime.block_on(async {
             let regions = vec![seam.home.clone()];
             let recalled = run.recall(&regions).await;
-            run.carry_out(plan, regions, Subscribers::Confirmed, recalled).await
+            run.carry_out(plan, regions, Subscribers::checked(policy.ceiling.clone()), recalled).await
         })
     }
 
@@ -206,8 +208,8 @@ impl Cloud for Seam<'_> {
         Observation { items: vec![self.home.clone()], gaps: Vec::new() }
     }
 
-    async fn has_confirmed_subscription(&self, _topic_arn: &str) -> Result<bool, CallError> {
-        Ok(true)
+    async fn subscriptions(&self, _topic_arn: &str) -> Result<TopicSubscriptions, CallError> {
+        Ok(fixture::subscriptions(&[None]))
     }
 
     async fn publish(&self, topic_arn: &str, message: &Message) -> Result<(), CallError> {

@@ -7,6 +7,7 @@ mod limits_hold;
 mod mark_wait_act;
 mod modes;
 mod of_jobs;
+mod readers;
 mod refused_for_good;
 mod several_rules;
 mod skipped_ones;
@@ -17,6 +18,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use insta::assert_snapshot;
+use model::ceiling::Ceiling;
 use model::config::Config;
 use model::curfew_tags::{MARKED, STOPPED};
 use model::id::ResourceId;

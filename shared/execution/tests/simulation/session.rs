@@ -24,6 +24,7 @@ use model::notification_log::NotificationLog;
 use model::observation::{Gap, GapKind, Observation};
 use model::rule::Rule;
 use model::sagemaker::SageMakerResource;
+use model::subscriptions::TopicSubscriptions;
 use model::volume::{Snapshot, Volume};
 use notify::{Event, Message};
 use plan::report::StepOutcome;
@@ -244,15 +245,15 @@ impl Cloud for Session {
         Observation { items: (0..self.account().regions).map(region).collect(), gaps: Vec::new() }
     }
 
-    async fn has_confirmed_subscription(&self, _topic_arn: &str) -> Result<bool, CallError> {
+    async fn subscriptions(&self, _topic_arn: &str) -> Result<TopicSubscriptions, CallError> {
         if self.occurs(Fault::NoConfirmedSubscription) {
             self.facts.borrow_mut().ceiling = Mode::Observe;
-            return Ok(false);
+            return Ok(TopicSubscriptions::new(Vec::new(), true));
         }
         if self.occurs(Fault::SubscriptionsUnknown) {
             return Err(self.failed("sns:ListSubscriptionsByTopic", CallErrorKind::Other, "the simulation refuses it"));
         }
-        Ok(true)
+        Ok(model::fixture::subscriptions(&[None]))
     }
 
     async fn publish(&self, _topic_arn: &str, message: &Message) -> Result<(), CallError> {

@@ -2,6 +2,7 @@
 
 use super::*;
 use billing::budget::{Budget, BudgetBooks, BudgetTerms, LedgerSpends};
+use model::ceiling::Ceiling;
 use model::config::Config;
 use model::money::Amount;
 use reaping::budgets::decide as decide_budgets;
@@ -12,12 +13,17 @@ pub(super) fn beat(section: &str, over_budget: &str, spent: f64, mode: Mode) -> 
     let config = Config::read(&text).unwrap();
     let holder = if section == "account" { BudgetHolder::Account } else { BudgetHolder::Team("vision".into()) };
     let (no_spends, earlier) = (LedgerSpends::default(), BTreeMap::new());
-    let document = BudgetBooks::new(BudgetTerms { config: &config, ceiling: mode }, &no_spends, &earlier, time(NOW))
-        .budget_of(&holder, &Budget::default());
+    let document = BudgetBooks::new(
+        BudgetTerms { config: &config, ceiling: &Ceiling::fixed(mode) },
+        &no_spends,
+        &earlier,
+        time(NOW),
+    )
+    .budget_of(&holder, &Budget::default());
     let spent_usd = Amount::from_usd(spent);
-    let verdict = BudgetLimit::from_config(&holder, &config, mode).unwrap().verdict(spent_usd);
+    let verdict = BudgetLimit::from_config(&holder, &config, &Ceiling::fixed(mode)).unwrap().verdict(spent_usd);
     let documents = BTreeMap::from([(holder, Budget { spent_usd, verdict, ..document })]);
-    let plan = decide_budgets(&documents, &config, mode, &no_memory(), &home());
+    let plan = decide_budgets(&documents, &config, &Ceiling::fixed(mode), &no_memory(), &home());
     let report = Report::from_plan(plan, "enforce-budgets", "run-1".into(), time(NOW), mode, vec![home()]);
     let outcome = if mode == Mode::Enforce { OutcomeKind::Done } else { OutcomeKind::Observed };
     with(report, &StepOutcome::from_kind(outcome))

@@ -253,7 +253,7 @@ fn faults_of_the_account() {
     eu-west-1, ec2:DescribeInstances: UnauthorizedOperation
     ");
     let refused = refused_config_notification(&home(), "line 3: `ide` is unknown", &no_memory(), time(NOW));
-    let sent = messages(&blind, &[refused.unwrap()], &no_memory());
+    let sent = messages(&blind, &[refused.unwrap()], &no_memory(), None);
     assert_snapshot!(sent[0].body, @"
     Curfew changes nothing, because it refused the configuration at 2026-09-01 12:00 UTC.
 
@@ -275,7 +275,7 @@ fn what_sns_refused_before_comes_with_what_is_new() {
         ..NotificationLog::default()
     };
     let memory = NotificationLogs::from([(home(), log)]);
-    let late = messages(&planned(instance(), &busy(), ENFORCED), &[], &memory);
+    let late = messages(&planned(instance(), &busy(), ENFORCED), &[], &memory, None);
     assert_snapshot!(late[0].body, @"
     Curfew sends what SNS refused before: 1 notification of team vision at 2026-09-01 12:00 UTC.
 
@@ -284,7 +284,7 @@ fn what_sns_refused_before_comes_with_what_is_new() {
     Run run-1 of reap-instances at 2026-09-01T12:00:00Z; its audit record is plans/2026-09-01/reap-instances/run-1.json.
     ");
     let report = planned(instance(), &idle(), ENFORCED);
-    let both = messages(&report, &notify(&report), &memory);
+    let both = messages(&report, &notify(&report), &memory, None);
     assert_snapshot!(both[0].body.lines().next().unwrap(), @"Curfew sends what SNS refused before: 1 notification of team vision at 2026-09-01 12:00 UTC; 1 further notification.");
 }
 
@@ -308,7 +308,7 @@ fn what_came_up_after_its_message_has_a_headline_of_its_own() {
     };
     let log = NotificationLog { undelivered: vec![late], ..NotificationLog::default() };
     let memory = NotificationLogs::from([(home(), log)]);
-    let sent = messages(&planned(instance(), &busy(), ENFORCED), &[], &memory);
+    let sent = messages(&planned(instance(), &busy(), ENFORCED), &[], &memory, None);
     assert_snapshot!(sent[0].body.lines().next().unwrap(), @"Curfew sends what happened after the message of its run: 1 notification of team vision at 2026-09-01 12:00 UTC.");
 }
 
@@ -333,7 +333,7 @@ fn the_first_line_says_what_happens_first() {
     let report = planned(instance(), &busy(), ENFORCED);
     let report = Report { steps: vec![stop("i-0aaa"), stop("i-0ccc"), terminate], ..report };
     let lossless = notify(&report).into_iter().map(|one| Notification { loses: None, ..one });
-    let sent = messages(&report, &lossless.collect::<Vec<_>>(), &no_memory());
+    let sent = messages(&report, &lossless.collect::<Vec<_>>(), &no_memory(), None);
     assert_snapshot!(sent[0].body.lines().next().unwrap(), @"Curfew will terminate i-0bbb of team vision at 2026-09-01 12:30 UTC: $1.01/h; 2 further notifications.");
 }
 

@@ -7,10 +7,10 @@ use super::*;
 /// The memory after a run whose messages were accepted, except those of `unreachable` teams.
 fn after(report: &Report, memory: &NotificationLogs, unreachable: &[&str], now: Timestamp) -> NotificationLogs {
     let notifications = notifications(report, memory, &home(), now);
-    let sent = messages(report, &notifications, memory).into_iter().map(|message| message.team);
+    let sent = messages(report, &notifications, memory, None).into_iter().map(|message| message.team);
     let delivered: BTreeSet<String> = sent.filter(|team| !unreachable.contains(&team.as_str())).collect();
     let late = late_notifications(report, &notifications, memory, &home(), now);
-    update_log(memory, report, &notifications, &late, &delivered, now)
+    update_log(memory, report, &notifications, &late, &delivered, None, now)
 }
 
 fn gap(region: &str, kind: GapKind) -> Gap {
@@ -75,7 +75,7 @@ fn an_unaccepted_event_stays_undelivered_until_it_is_accepted() {
         }]
     );
     let nothing_new = planned(instance(), &busy(), ENFORCED);
-    let sent = messages(&nothing_new, &[], &memory);
+    let sent = messages(&nothing_new, &[], &memory, None);
     assert!(sent[0].body.contains("It was stopped"), "{}", sent[0].body);
     let still_unreachable = after(&nothing_new, &memory, &["vision"], time(NOW));
     assert_eq!(&still_unreachable[&home()].undelivered, undelivered);
@@ -126,7 +126,7 @@ fn an_announcement_is_remembered_if_its_message_was_accepted_even_without_its_ma
         let delivered =
             ["vision".to_owned()].into_iter().filter(|team| !unreachable.contains(&team.as_str())).collect();
         let acted = with(report, outcome);
-        update_log(&no_memory(), &acted, &notifications, &[], &delivered, time(NOW))[&home()]
+        update_log(&no_memory(), &acted, &notifications, &[], &delivered, None, time(NOW))[&home()]
             .record(&"i-0abc".into())
             .map_or(0, |record| record.announced.len())
     };
@@ -143,7 +143,7 @@ fn a_message_about_another_resource_of_the_team_announces_nothing() {
     let about_another: Vec<_> =
         notify(&report).into_iter().map(|one| Notification { resource: Some("i-0def".into()), ..one }).collect();
     let delivered = BTreeSet::from(["vision".to_owned()]);
-    let after = update_log(&no_memory(), &report, &about_another, &[], &delivered, time(NOW));
+    let after = update_log(&no_memory(), &report, &about_another, &[], &delivered, None, time(NOW));
     assert!(after[&home()].record(&"i-0abc".into()).is_none_or(|record| record.announced.is_empty()));
     let accepted = AcceptedNotifications::new(&about_another, &delivered);
     assert!(!accepted.has_announcement(&report.steps[0].0));

@@ -1,7 +1,15 @@
-//! The subscriptions of the topic. **OK** if and only if one is confirmed: otherwise Curfew enforces nothing, and its messages reach no
-//! one.
+//! The subscriptions of the topic. **OK** if and only if somebody reads what Curfew announces to each team: for the others it enforces
+//! nothing.
 
-use notify::SubscriptionState;
+use std::collections::BTreeMap;
+
+use model::ceiling::{Announceability, Ceiling};
+use model::config::Config;
+use model::foreign_text::quoted_unless_word;
+use model::id::TeamName;
+use model::mode::Mode;
+use model::notification_log::NO_TEAM;
+use model::subscriptions::{Subscription, SubscriptionState, TopicSubscriptions};
 
 use super::{DoctorFinding, at_most};
 
@@ -10,22 +18,17 @@ pub const CHECK: &str = "subscriptions";
 
 const SHOWN_MAX: usize = 20;
 
-/// One subscription of the topic.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Subscription {
-    /// Such as `email`.
-    pub protocol: String,
-    /// Such as an address.
-    pub endpoint: String,
-    pub state: SubscriptionState,
-}
+/// The functions that announce what they do. A filter policy may choose among them.
+const ANNOUNCING_FUNCTIONS: [&str; 4] = ["reap-instances", "reap-volumes", "reap-sagemaker", "enforce-budgets"];
 
-/// Judges the subscriptions of a topic.
+/// Judges the subscriptions of a topic for the teams of a configuration.
 #[must_use]
-pub fn check(topic_arn: &str, subscriptions: &[Subscription]) -> Vec<DoctorFinding> {
-    let is = |state: SubscriptionState| subscriptions.iter().filter(move |one| one.state == state);
+pub fn check(topic_arn: &str, subscriptions: &TopicSubscriptions, config: Option<&Config>) -> Vec<DoctorFinding> {
     let mut findings = Vec::new();
-    if is(SubscriptionState::Confirmed).next().is_none() {
+    if subscriptions.has_confirmed() {
+        let teams = config.map(|config| unread_teams(topic_arn, subscriptions, config)).unwrap_or_default();
+        findings.extend(at_most(SHOWN_MAX, teams, "teams"));
+    } else {
         let remedy = format!(
             "aws sns subscribe --topic-arn {topic_arn} --protocol email --notification-endpoint ADDRESS, and ask its owner \
              to confirm AWS's mail"
@@ -33,21 +36,71 @@ pub fn check(topic_arn: &str, subscriptions: &[Subscription]) -> Vec<DoctorFindi
         let found = "the topic has no confirmed subscription: messages reach no one, and Curfew does not enforce";
         findings.push(DoctorFinding::problem(topic_arn, found, remedy));
     }
-    let pending = is(SubscriptionState::Pending).map(|Subscription { protocol, endpoint, .. }| {
+    let pending = subscriptions.all().iter().filter(|one| one.state == SubscriptionState::Pending);
+    let pending = pending.map(|Subscription { protocol, endpoint, .. }| {
         DoctorFinding::warning(
             endpoint,
             format!("its subscription ({protocol}) is not confirmed, so it receives nothing"),
-            "ask its owner to confirm AWS's message, or subscribe it again; AWS deletes it after a few days",
+            "ask its owner to confirm AWS's message, or subscribe it again; AWS deletes it after a few days. One that was confirmed before was \
+             suspended by SNS, because it got more than 10 messages a second",
         )
     });
     findings.extend(at_most(SHOWN_MAX, pending.collect(), "subscriptions"));
     findings
 }
 
+/// The teams whose announcements no one is known to read: problems where Curfew would enforce for them.
+fn unread_teams(topic_arn: &str, subscriptions: &TopicSubscriptions, config: &Config) -> Vec<DoctorFinding> {
+    let named = config.named_teams().map(|team| (Some(team), config.team(team).and_then(|team| team.mode)));
+    let no_team = (None, Some(config.mode.max(config.untagged.mode)));
+    let finding = |(team, mode): (Option<&TeamName>, Option<Mode>)| {
+        let mode = mode.unwrap_or(config.mode);
+        let (reason, functions) = unread_functions(subscriptions, team)?;
+        let name = team.map_or(NO_TEAM, |team| team.as_str());
+        let consequence = match mode {
+            Mode::Enforce => "so Curfew does not enforce for it",
+            Mode::Observe => "so nobody learns what Curfew would do",
+        };
+        let found = match functions.as_slice() {
+            all if all.len() == ANNOUNCING_FUNCTIONS.len() => format!("{reason}, {consequence}"),
+            some => format!("{reason} from {}, {consequence}", some.join(", ")),
+        };
+        let remedy = format!(
+            "subscribe somebody to {topic_arn}, or let a filter policy through: \
+             {{\"team\": [\"{name}\"], \"severity\": [\"warning\", \"action\", \"error\"]}}"
+        );
+        let subject = team.map_or("resources without a team".to_owned(), |team| {
+            format!("team {}", quoted_unless_word(team.as_str()))
+        });
+        Some(match mode {
+            Mode::Enforce => DoctorFinding::problem(subject, found, remedy),
+            Mode::Observe => DoctorFinding::warning(subject, found, remedy),
+        })
+    };
+    named.chain([no_team]).filter_map(finding).collect()
+}
+
+/// The functions whose announcements to a team no one is known to read, with the reason that holds for most of them.
+fn unread_functions(
+    subscriptions: &TopicSubscriptions,
+    team: Option<&TeamName>,
+) -> Option<(String, Vec<&'static str>)> {
+    let mut by_reason: BTreeMap<String, Vec<&'static str>> = BTreeMap::new();
+    for function in ANNOUNCING_FUNCTIONS {
+        match Ceiling::with_readers(Mode::Enforce, function, subscriptions.clone()).announceability(team) {
+            Announceability::Announceable => {}
+            Announceability::Unread(reason) | Announceability::Unknown(reason) => {
+                by_reason.entry(reason).or_default().push(function);
+            }
+        }
+    }
+    by_reason.into_iter().max_by_key(|(_, functions)| functions.len())
+}
+
 /// Judges the subscriptions of the topic for chats: a channel that Amazon Q Developer shows is one of them.
 #[must_use]
-pub fn check_chat(topic_arn: &str, subscriptions: &[Subscription]) -> Option<DoctorFinding> {
-    let is_connected = subscriptions.iter().any(|one| one.state == SubscriptionState::Confirmed);
+pub fn check_chat(topic_arn: &str, subscriptions: &TopicSubscriptions) -> Option<DoctorFinding> {
+    let is_connected = subscriptions.all().iter().any(|one| one.state == SubscriptionState::Confirmed);
     (!is_connected).then(|| {
         DoctorFinding::warning(
             topic_arn,
@@ -59,30 +112,33 @@ pub fn check_chat(topic_arn: &str, subscriptions: &[Subscription]) -> Option<Doc
 
 /// Summarises the subscriptions for people, if all is well.
 #[must_use]
-pub fn summary(subscriptions: &[Subscription]) -> String {
-    let confirmed = subscriptions.iter().filter(|one| one.state == SubscriptionState::Confirmed).count();
-    format!("{confirmed} confirmed")
+pub fn summary(subscriptions: &TopicSubscriptions) -> String {
+    format!("{} confirmed", subscriptions.count(SubscriptionState::Confirmed))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::SubscriptionState::{Confirmed, Deleted, Pending};
+    use model::fixture;
+    use model::subscriptions::SubscriptionFilter;
+    use model::subscriptions::SubscriptionState::{Confirmed, Deleted, Pending};
+
     use super::*;
     use crate::doctor::FindingSeverity;
 
     const TOPIC_ARN: &str = "arn:aws:sns:us-east-1:123456789012:curfew";
 
-    fn subscriptions(states: &[SubscriptionState]) -> Vec<Subscription> {
+    fn subscriptions(states: &[SubscriptionState]) -> TopicSubscriptions {
         let one = |state: &SubscriptionState| Subscription {
             protocol: "email".to_owned(),
             endpoint: "ada@example.com".to_owned(),
             state: *state,
+            filter: SubscriptionFilter::None,
         };
-        states.iter().map(one).collect()
+        TopicSubscriptions::new(states.iter().map(one).collect(), true)
     }
 
     fn check(states: &[SubscriptionState], expect: &[FindingSeverity]) {
-        let findings = super::check(TOPIC_ARN, &subscriptions(states));
+        let findings = super::check(TOPIC_ARN, &subscriptions(states), None);
         let severities: Vec<FindingSeverity> = findings.iter().map(|finding| finding.severity).collect();
         assert_eq!(severities, expect, "{states:?}");
     }
@@ -97,12 +153,48 @@ mod tests {
     }
 
     #[test]
-    fn somebody_has_to_listen() {
+    fn a_subscription_must_be_confirmed() {
         check(&[Confirmed], &[]);
         check(&[Confirmed, Deleted], &[]);
         check(&[Confirmed, Pending], &[FindingSeverity::Warning]);
         check(&[], &[FindingSeverity::Problem]);
         check(&[Deleted], &[FindingSeverity::Problem]);
         check(&[Pending], &[FindingSeverity::Problem, FindingSeverity::Warning]);
+    }
+
+    #[test]
+    fn each_team_needs_a_reader() {
+        let check = |policies: &[Option<&str>], config: &str, expect: &[&str]| {
+            let config = Config::read(config).unwrap();
+            let findings = super::check(TOPIC_ARN, &fixture::subscriptions(policies), Some(&config));
+            let found: Vec<String> =
+                findings.iter().map(|one| format!("{:?} {}: {}", one.severity, one.at, one.found)).collect();
+            assert_eq!(found, expect, "{policies:?} {config:?}");
+        };
+        let teams = "[teams.vision]\nmode = \"enforce\"\n[teams.nlp]";
+        check(&[None], teams, &[]);
+        check(
+            &[Some(r#"{"team": ["nlp", "untagged"]}"#)],
+            teams,
+            &[
+                "Problem team vision: the only confirmed subscription filters out messages of severity warning about team vision, so Curfew does \
+               not enforce for it",
+            ],
+        );
+        check(
+            &[
+                Some(r#"{"team": ["vision", "untagged"], "function": [{"anything-but": ["reap-volumes"]}]}"#),
+                Some(r#"{"team": ["nlp"], "severity": ["error"]}"#),
+            ],
+            teams,
+            &[
+                "Problem team vision: each of the 2 confirmed subscriptions filters out messages of severity warning about team vision from \
+                 reap-volumes, so Curfew does not enforce for it",
+                "Warning team nlp: each of the 2 confirmed subscriptions filters out messages of severity warning about team nlp, so nobody \
+                 learns what Curfew would do",
+                "Warning resources without a team: each of the 2 confirmed subscriptions filters out messages of severity warning about \
+                 resources without a team from reap-volumes, so nobody learns what Curfew would do",
+            ],
+        );
     }
 }

@@ -43,6 +43,7 @@ fn facts(config: &str, instances: Vec<Instance>) -> WatchFacts {
         jobs: Vec::new(),
         job_states: JobStates::default(),
         runs: runs(),
+        subscriptions: None,
         problems: Vec::new(),
     }
 }

@@ -213,11 +213,11 @@ proptest! {
             *outcome = StepOutcome::from_kind(kind);
         }
         let notified = notifications(&report, &memory, &home, now());
-        let messages = messages(&report, &notified, &memory);
+        let messages = messages(&report, &notified, &memory, None);
         prop_assert!(messages.iter().all(|message| message.body.len() < MESSAGE_BYTES_MAX));
         let teams: BTreeSet<String> = messages.into_iter().map(|message| message.team).filter(|_| is_heard).collect();
         let late = late_notifications(&report, &notified, &memory, &home, now());
-        let after = update_log(&memory, &report, &notified, &late, &teams, now());
+        let after = update_log(&memory, &report, &notified, &late, &teams, None, now());
         let written = serde_json::to_value(&after[&home]).unwrap();
         prop_assert_eq!(&serde_json::from_value::<NotificationLog>(written).unwrap(), &after[&home]);
     }

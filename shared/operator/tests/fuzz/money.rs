@@ -9,6 +9,7 @@ use billing::budget::{
 };
 use billing::ledger::{CalendarMonth, FoldLimits, InspectedInstance, Ledger, RegionObservation};
 use jiff::{SignedDuration, Timestamp};
+use model::ceiling::Ceiling;
 use model::config::Config;
 use model::instance::{Instance, InstanceState, Tags};
 use model::mode::Mode;
@@ -98,7 +99,7 @@ proptest! {
             let ledger: Ledger = serde_json::from_value(written).unwrap();
             let spends = LedgerSpends::from_ledgers(&[ledger], &[], &stored, now);
             let nothing = BTreeMap::new();
-            BudgetBooks::new(BudgetTerms { config: &config, ceiling: Mode::Enforce }, &spends, &nothing, now).documents(&stored)
+            BudgetBooks::new(BudgetTerms { config: &config, ceiling: &Ceiling::fixed(Mode::Enforce) }, &spends, &nothing, now).documents(&stored)
         };
         let (with, without) = (budgets(&[&stranger, &sound]), budgets(&[&sound]));
         let sound_budget = BudgetHolder::Team("sound".into());
@@ -106,7 +107,7 @@ proptest! {
 
         let memory = NotificationLogs::from([(home(), NotificationLog::default())]);
         for documents in [&with, &stored] {
-            let plan = reaping::budgets::decide(documents, &config, Mode::Enforce, &memory, &home());
+            let plan = reaping::budgets::decide(documents, &config, &Ceiling::fixed(Mode::Enforce), &memory, &home());
             prop_assert!(plan.skipped.iter().all(|one| one.reason != plan::SkipReason::Bug), "{plan:?}");
             let period = BudgetMonth::containing(now, &config);
             let overview = BudgetOverview::from_documents(documents.clone(), None, &config, period, now);
@@ -114,7 +115,7 @@ proptest! {
             for (holder, budget) in documents.iter().filter(|(holder, _)| is_strangers(holder)) {
                 let _ = explain::describe_budget(holder, budget, 100);
                 let wanted = ReservationRequest { job: "vision/y".to_owned(), usd: Amount::from_usd(1e300), until: launched_at, number: 1 };
-                let _ = reserve(&mut budget.clone(), holder, &wanted, BudgetTerms { config: &config, ceiling: Mode::Enforce }, now);
+                let _ = reserve(&mut budget.clone(), holder, &wanted, BudgetTerms { config: &config, ceiling: &Ceiling::fixed(Mode::Enforce) }, now);
             }
         }
     }

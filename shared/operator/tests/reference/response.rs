@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use billing::budget::BudgetStatuses;
 use billing::price::PriceBook;
+use model::ceiling::Ceiling;
 use model::config::Config;
 use model::curfew_tags::PROTECTED;
 use model::instance::Instance;
@@ -73,7 +74,7 @@ fn real_report() -> Report {
     let config = Config::read("[untagged]\nmode = \"enforce\"").unwrap();
     let policy = Policy {
         config,
-        ceiling: Mode::Enforce,
+        ceiling: Ceiling::fixed(Mode::Enforce),
         prices: PriceBook::dated(),
         budgets: BudgetStatuses::default(),
         jobs: JobStates::default(),

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use billing::budget::{Budget, BudgetHolder, explain, resource_of};
+use model::ceiling::Ceiling;
 use model::config::Config;
 use model::id::Region;
-use model::mode::Mode;
 use model::notification_log::NotificationLogs;
 use plan::{Action, BudgetAction, Facts, Plan};
 
@@ -18,7 +18,7 @@ pub fn close(
     plan: Plan,
     closed: &BTreeMap<BudgetHolder, Budget>,
     config: &Config,
-    ceiling: Mode,
+    ceiling: &Ceiling,
     memory: &NotificationLogs,
     home: &Region,
 ) -> Plan {

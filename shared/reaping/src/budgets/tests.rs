@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use billing::budget::*;
 use insta::assert_snapshot;
 use jiff::{SignedDuration, Timestamp};
+use model::ceiling::Ceiling;
 use model::config::{Config, OverBudget};
 use model::mode::Mode;
 use model::money::{Amount, Rate};
@@ -19,6 +20,7 @@ use super::{close, decide};
 /// A Sunday, eight days and a half before the month's end.
 const NOW: &str = "2026-11-22T12:00:00Z";
 const HOME: &str = "us-east-1";
+static ENFORCING: Ceiling = Ceiling::fixed(Mode::Enforce);
 const HOLDS: &str = "mode = \"enforce\"\n[teams.vision]\nmonthly_budget_usd = 5000\nover_budget = \"hold\"\n";
 
 fn now() -> Timestamp {
@@ -72,7 +74,7 @@ fn spends(current: Vec<Spend>) -> LedgerSpends {
 }
 
 fn enforced(config: &Config) -> BudgetTerms<'_> {
-    BudgetTerms { config, ceiling: Mode::Enforce }
+    BudgetTerms { config, ceiling: &ENFORCING }
 }
 
 fn documents_at(spends: &LedgerSpends, config: &str, now: Timestamp) -> BTreeMap<BudgetHolder, Budget> {
@@ -85,7 +87,7 @@ fn vision_budget(vision_spends: Vec<Spend>, config: &str) -> Budget {
 }
 
 fn decided(documents: &BTreeMap<BudgetHolder, Budget>, config: &str, memory: &NotificationLogs) -> Plan {
-    decide(documents, &Config::read(config).unwrap(), Mode::Enforce, memory, &HOME.into())
+    decide(documents, &Config::read(config).unwrap(), &ENFORCING, memory, &HOME.into())
 }
 
 fn no_notifications() -> NotificationLogs {

@@ -33,7 +33,8 @@ pub(crate) trait RunningCase<'a>: ResourceCase<'a> {
     }
 
     fn effective_mode(self, curfew_tags: &CurfewTags, rule: Rule) -> EffectiveMode {
-        EffectiveMode::under(self.facts().policy.ceiling, self.subject(curfew_tags).mode_and_its_source(rule))
+        let ceiling = self.facts().ceiling(self.facts().tags, rule);
+        EffectiveMode::under(ceiling, self.subject(curfew_tags).mode_and_its_source(rule))
     }
 
     fn mode(self, curfew_tags: &CurfewTags, rule: Rule) -> Mode {

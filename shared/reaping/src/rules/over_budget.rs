@@ -13,6 +13,7 @@
 use billing::budget;
 use billing::budget::{BudgetHolder, BudgetLimit, BudgetMonth, BudgetStatus, OverBudgetEvidence, STALE_AFTER};
 use jiff::Timestamp;
+use model::ceiling::Ceiling;
 use model::config::{OverBudget as OverBudgetAction, RuleAction};
 use model::mode::Mode;
 use model::ownership::team_of;
@@ -109,7 +110,7 @@ pub(crate) fn limited_mode(subject: Subject<'_>, (own, source): (Mode, ModeSourc
 /// The budgets of its team and of the account that may stop it: those in enforce mode, or, if there are none, those in observe mode.
 fn stopping(subject: Subject<'_>) -> impl Iterator<Item = (BudgetHolder, BudgetLimit)> {
     let stops = |holder: BudgetHolder| {
-        let limit = BudgetLimit::from_config(&holder, subject.config, Mode::Enforce)?;
+        let limit = BudgetLimit::from_config(&holder, subject.config, &Ceiling::fixed(Mode::Enforce))?;
         (limit.over_budget == OverBudgetAction::Stop).then_some((holder, limit))
     };
     let team = team_of(subject.tags, subject.config);

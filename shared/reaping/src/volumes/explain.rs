@@ -42,7 +42,8 @@ pub fn explain(
     let decision = PlanDecision::from_plan(decide(seen, uses, live_jobs, memory, policy, now), id.as_str())?;
     let view = StorageView::new(seen, live_jobs, memory, policy, now);
     if let Some(snapshot) = seen.snapshots.iter().find(|snapshot| snapshot.id == *id) {
-        return Some(explain_snapshot(snapshot, decision, policy));
+        let ceiling = view.ceiling_of(snapshot, decision.memory().record.announced.get(&Rule::Expired));
+        return Some(explain_snapshot(snapshot, decision, policy, ceiling));
     }
     let volume = seen.volumes.items.iter().find(|volume| volume.id == *id)?;
     Some(view.case(volume, uses.get(id).copied()).explanation(decision))
@@ -95,9 +96,9 @@ impl VolumeCase<'_> {
     }
 
     fn effective_mode(self, curfew_tags: &CurfewTags) -> EffectiveMode {
-        let policy = self.view.policy;
-        let wanted = effective_mode_and_its_source(curfew_tags, &self.tags_of_owner(), &policy.config);
-        EffectiveMode::under(policy.ceiling, wanted)
+        let owner_tags = self.tags_of_owner();
+        let wanted = effective_mode_and_its_source(curfew_tags, &owner_tags, &self.view.policy.config);
+        EffectiveMode::under(self.facts().ceiling(&owner_tags, Rule::Orphaned), wanted)
     }
 
     fn row(self, curfew_tags: &Result<CurfewTags, Vec<UnreadableTag>>) -> RuleExplanation {
@@ -182,11 +183,11 @@ fn describe_last_refusal(record: &ResourceRecord) -> String {
 }
 
 /// Explains a snapshot. Only one rule ends it, and the message about the deletion of its volume announces that.
-fn explain_snapshot(snapshot: &Snapshot, decision: PlanDecision, policy: &Policy) -> Explanation {
+fn explain_snapshot(snapshot: &Snapshot, decision: PlanDecision, policy: &Policy, ceiling: Mode) -> Explanation {
     let curfew_tags = CurfewTags::read_volume(&snapshot.tags);
     let no_tags = CurfewTags::default();
     let readable_tags = curfew_tags.as_ref().unwrap_or(&no_tags);
-    let mode = EffectiveMode::under(policy.ceiling, snapshot_mode(readable_tags, &snapshot.tags, &policy.config));
+    let mode = EffectiveMode::under(ceiling, snapshot_mode(readable_tags, &snapshot.tags, &policy.config));
     let kept = |evidence: String, at: Option<Timestamp>| RuleExplanation {
         verdict: RuleVerdict::Compliant,
         when: at.map_or(WHILE_COMPLIANT.to_owned(), |at| {

@@ -46,11 +46,18 @@ impl StorageView<'_> {
             || !snapshot.tags.contains_key(SNAPSHOT_OF);
         let curfew_tags = CurfewTags::read_volume(&snapshot.tags).ok()?;
         let (mode, _) = snapshot_mode(&curfew_tags, &snapshot.tags, &self.policy.config);
-        if snapshot.state != SnapshotState::Error || is_exempt || mode.min(self.policy.ceiling) == Mode::Observe {
+        if snapshot.state != SnapshotState::Error
+            || is_exempt
+            || mode.min(self.ceiling_of(snapshot, None)) == Mode::Observe
+        {
             return None;
         }
         let own = self.snapshots.get(&snapshot.of_volume)?;
         own.iter().copied().find(|other| other.started_at > snapshot.started_at)
+    }
+
+    pub(super) fn ceiling_of(&self, snapshot: &Snapshot, announced: Option<&AnnouncedAction>) -> Mode {
+        self.policy.ceiling_of(&snapshot.tags, announced, &self.log(&snapshot.region).readers)
     }
 
     pub(super) fn target(&self, snapshot: &Snapshot) -> Target {
@@ -91,7 +98,8 @@ impl OwnSnapshot<'_> {
             Err(unreadable) => return self.unreadable(explain_unreadable(&unreadable)),
         };
         let config = &view.policy.config;
-        let mode = snapshot_mode(&curfew_tags, &snapshot.tags, config).0.min(view.policy.ceiling);
+        let ceiling = view.ceiling_of(snapshot, announced.as_ref());
+        let mode = snapshot_mode(&curfew_tags, &snapshot.tags, config).0.min(ceiling);
         let binds = |announced: &AnnouncedAction| {
             announced.mode >= mode && kept_until.is_none_or(|until| until <= announced.at)
         };

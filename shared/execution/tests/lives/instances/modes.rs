@@ -39,9 +39,9 @@ fn every_run_lists_notify_only_findings_without_another_query() {
 #[test]
 fn a_withdrawal_without_writes_stays_in_force() {
     let mut account = enforcing_account(instance(), ENFORCED);
-    account.run("01 12:00").policy.ceiling = Mode::Observe;
+    account.run("01 12:00").policy.ceiling = Ceiling::fixed(Mode::Observe);
     account.all_are(&busy()).run("01 12:05");
-    account.all_are(&idle()).run("01 13:30").policy.ceiling = Mode::Enforce;
+    account.all_are(&idle()).run("01 13:30").policy.ceiling = Ceiling::fixed(Mode::Enforce);
     account.run("01 13:35").run("01 14:35");
     assert_snapshot!(account.log, @"
     01 12:00 mark idle=stop@01T13:00 | notified vision (warning)
@@ -55,7 +55,7 @@ fn a_withdrawal_without_writes_stays_in_force() {
 #[test]
 fn observe_mode_of_the_function_stops_everything() {
     let mut account = enforcing_account(instance().tag("curfew:mode", "enforce").tag("curfew:hours", OFFICE), ENFORCED);
-    account.policy.ceiling = Mode::Observe;
+    account.policy.ceiling = Ceiling::fixed(Mode::Observe);
     account.run("01 12:00").run("01 13:00").run("01 13:05").run("01 19:30").run("01 20:00").run("01 20:05");
     let seen = account.aws.instances[0].tags.keys().filter(|key| *key == MARKED || *key == STOPPED).count();
     assert_eq!(seen, 0);

@@ -177,7 +177,7 @@ fn an_instance_that_people_started_and_stopped_is_not_started() {
 fn starts_in_observe_mode_are_notified_once_a_morning() {
     let mut account = enforcing_account(instance().tag("curfew:hours", OFFICE).state(InstanceState::Stopped), "");
     account.stopped_for_hours("2026-08-31T20:00:00Z");
-    account.policy.ceiling = Mode::Observe;
+    account.policy.ceiling = Ceiling::fixed(Mode::Observe);
     account.run("01 08:00").run("01 08:05").run("02 08:00");
     assert_snapshot!(account.log, @"
     01 08:00 start (observed) | notified vision (info)

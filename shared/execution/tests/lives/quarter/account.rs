@@ -14,11 +14,13 @@ use futures::future::join;
 use jiff::{SignedDuration, Timestamp};
 use model::channels::NotificationChannels;
 use model::config::Config;
+use model::fixture;
 use model::id::{Region, ResourceId};
 use model::instance::Instance;
 use model::mode::Mode;
 use model::notification_log::NotificationLog;
 use model::observation::{Gap, Observation};
+use model::subscriptions::TopicSubscriptions;
 use model::volume::{Snapshot, Volume};
 use notify::{Event, Message};
 use ports::{
@@ -97,8 +99,8 @@ impl Cloud for Account<'_> {
         Observation { items: vec![self.home.clone()], gaps: Vec::new() }
     }
 
-    async fn has_confirmed_subscription(&self, _topic_arn: &str) -> Result<bool, CallError> {
-        Ok(true)
+    async fn subscriptions(&self, _topic_arn: &str) -> Result<TopicSubscriptions, CallError> {
+        Ok(fixture::subscriptions(&[None]))
     }
 
     async fn publish(&self, _topic_arn: &str, _message: &Message) -> Result<(), CallError> {

@@ -3,6 +3,7 @@
 use billing::budget::{
     BudgetHolder, BudgetLimit, BudgetTerms, ReservationRefusal, ReservationRequest, launched, release, reserve,
 };
+use model::ceiling::Ceiling;
 use model::mode::Mode;
 use model::money::{Amount, Rate};
 
@@ -33,7 +34,7 @@ impl QuarterWorld {
         let holders = [BudgetHolder::Team(TEAMS[job.team].into()), BudgetHolder::Account];
         let rate = Rate::from_usd_micros_per_hour(RATES[job.kind].1);
         let binds = |holder: &&BudgetHolder| {
-            BudgetLimit::from_config(holder, &self.config, Mode::Enforce).unwrap().holds_launches()
+            BudgetLimit::from_config(holder, &self.config, &Ceiling::fixed(Mode::Enforce)).unwrap().holds_launches()
         };
         let left = holders.iter().filter(binds).filter_map(|holder| self.read(&month, holder).1.remaining_usd).min();
         let most = Amount::from_usd_micros(job.most * 1_000_000);
@@ -49,7 +50,7 @@ impl QuarterWorld {
                     &mut document,
                     holder,
                     &wanted,
-                    BudgetTerms { config: &self.config, ceiling: Mode::Enforce },
+                    BudgetTerms { config: &self.config, ceiling: &Ceiling::fixed(Mode::Enforce) },
                     stamp(now),
                 );
                 if reserved.is_err() || self.write(&month, holder, version, &document) {
@@ -91,10 +92,9 @@ impl QuarterWorld {
         self.jobs[place].runs = Some((usd, now, self.machines.len() - 1));
         self.tally.admitted += 1;
         self.tally.into_next_month += u64::from(self.month(ended) != month);
-        for holder in holders
-            .iter()
-            .filter(|holder| BudgetLimit::from_config(holder, &self.config, Mode::Enforce).unwrap().holds_launches())
-        {
+        for holder in holders.iter().filter(|holder| {
+            BudgetLimit::from_config(holder, &self.config, &Ceiling::fixed(Mode::Enforce)).unwrap().holds_launches()
+        }) {
             self.check_launch(holder, &month, now);
         }
     }

@@ -215,9 +215,14 @@ impl CaseBuilder<'_> {
             self.case("sns:Publish", topic_arn, "the topic", Always, REPORTS),
             self.case("sns:Publish", &format!("{topic_arn}-other"), "another topic", Never, OTHERS),
         ];
-        cases.extend(
-            (!is_reader).then(|| self.case("sns:ListSubscriptionsByTopic", topic_arn, "the topic", Always, listens)),
-        );
+        if !is_reader {
+            cases.push(self.case("sns:ListSubscriptionsByTopic", topic_arn, "the topic", Always, listens));
+        }
+        // `run-jobs` announces nothing.
+        if !is_reader && self.function != "run-jobs" {
+            let reads = "it enforces for a team only where somebody reads what it announces";
+            cases.push(self.case("sns:GetSubscriptionAttributes", "*", "any subscription", Always, reads));
+        }
         if let Some(key) = key_arn {
             let through_sns = |mut case: PermissionCase| {
                 case.context.push(single("kms:ViaService", &format!("sns.{region}.{}", self.place.dns_suffix())));

@@ -26,7 +26,7 @@ fn closed(known: f64, spent: f64, memory: &NotificationLogs) -> (Budget, Plan) {
     let plan = decided(&december, HOLDS, memory);
     assert_eq!((plan.steps.len(), plan.skipped.len()), (0, 2));
     let closed = BTreeMap::from([(vision(), budget.clone())]);
-    (budget, close(plan, &closed, &config, Mode::Enforce, memory, &HOME.into()))
+    (budget, close(plan, &closed, &config, &ENFORCING, memory, &HOME.into()))
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn a_budget_is_in_a_plan_for_one_month_only() {
     let present = vision_budget(vec![spend("i-1", 5_050.0)], HOLDS);
     let documents = BTreeMap::from([(vision(), present.clone())]);
     let plan = decided(&documents, HOLDS, &no_notifications());
-    assert_eq!(close(plan.clone(), &documents, &config, Mode::Enforce, &no_notifications(), &HOME.into()), plan);
+    assert_eq!(close(plan.clone(), &documents, &config, &ENFORCING, &no_notifications(), &HOME.into()), plan);
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn gaps_in_observation_are_in_the_document_and_the_message() {
     eu-west-1 from 2026-11-20T04:00:00Z to 2026-11-20T06:00:00Z
     ");
     let documents = BTreeMap::from([(vision(), budget.clone())]);
-    let plan = decide(&documents, &config, Mode::Enforce, &no_notifications(), &HOME.into());
+    let plan = decide(&documents, &config, &ENFORCING, &no_notifications(), &HOME.into());
     let plan::Facts::OverBudget(evidence) = &plan.steps[0].evidence.facts else { panic!("{plan:?}") };
     let (_, gap_text) = evidence.text.split_once("Nobody looked").unwrap();
     assert_snapshot!(gap_text.split_once(". ").unwrap().0, @" at eu-west-1 and 1 other region from 2026-11-20T01:00:00Z to 2026-11-20T04:00:00Z, and 1 other time; no figure includes what started and stopped in that time");

@@ -2,22 +2,24 @@
 //!
 //! A confirmed subscription is a reader of a message only if SNS delivers the message to it. So a stop has to be announced to a
 //! subscription whose filter policy lets the announcement through; one that Curfew cannot evaluate counts as none.
+//!
+//! An announcement is a message of severity `warning`: where its readers do not get the greater severity of other paragraphs, it is a message
+//! of its own.
 
 mod filter_policy;
 
 use std::collections::BTreeSet;
 
-use model::foreign_text::quoted_unless_word;
-use model::notification_log::{NO_TEAM, Severity};
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+
+use crate::digest::sha256_hex;
+use crate::foreign_text::quoted_unless_word;
+use crate::notification_log::{NO_TEAM, Severity};
 
 pub use filter_policy::{Delivery, FilterPolicy, FilterPolicyError};
 
-/// Severities of the messages that announce a stop. The announcement is a warning, and a message has the greatest severity of its
-/// paragraphs.
-const ANNOUNCING_SEVERITIES: [Severity; 3] = [Severity::Warning, Severity::Action, Severity::Error];
-/// Endpoint of each channel that Amazon Q Developer in chat applications shows (its administrator guide).
+/// Endpoint of each channel of Amazon Q Developer in chat applications, which shows no plain text ("Custom notifications using Amazon Q
+/// Developer in chat applications", its administrator guide).
 const CHAT_ENDPOINT: &str = "https://global.sns-api.chatbot.amazonaws.com";
 
 /// One subscription of the topic.
@@ -34,8 +36,8 @@ pub struct Subscription {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SubscriptionState {
     Confirmed,
-    /// The owner has not confirmed it, or SNS has suspended an address that got more than 10 messages a second (SNS developer guide, "Email
-    /// subscription setup and management").
+    /// The owner has not confirmed it, or SNS has suspended an address that got more than 10 messages a second, so that it is pending again (SNS
+    /// developer guide, "Email subscription setup and management").
     Pending,
     Deleted,
 }
@@ -73,44 +75,40 @@ impl SubscriptionFilter {
     }
 }
 
-/// Recipient behind an endpoint.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RecipientKind {
-    Person,
-    /// A channel of Slack or Teams.
-    Chat,
-    /// A program, such as a ticket system behind a queue. No person may read what it receives.
-    Program,
-}
-
 impl Subscription {
+    /// Returns `true` for a channel of Slack or Teams, where no one reads what is not written for it.
     #[must_use]
-    pub fn recipient(&self) -> RecipientKind {
-        match self.protocol.as_str() {
-            "email" | "email-json" | "sms" | "application" => RecipientKind::Person,
-            "https" if self.endpoint.trim_end_matches('/') == CHAT_ENDPOINT => RecipientKind::Chat,
-            _ => RecipientKind::Program,
-        }
+    pub fn is_chat(&self) -> bool {
+        self.protocol == "https" && self.endpoint.trim_end_matches('/') == CHAT_ENDPOINT
     }
 
-    /// Predicts whether SNS delivers a message of plain text.
+    /// Returns `true` if somebody reads what its filter lets through.
+    #[must_use]
+    pub fn is_readable(&self) -> bool {
+        self.state == SubscriptionState::Confirmed && !self.is_chat()
+    }
+
+    /// A fingerprint of protocol and endpoint, which names nobody.
+    #[must_use]
+    pub fn key(&self) -> String {
+        let hash = sha256_hex(format!("{} {}", self.protocol, self.endpoint).as_bytes());
+        format!("{hash:.16}")
+    }
+
+    /// Predicts whether somebody can read a message of plain text that is sent to the topic.
     #[must_use]
     pub fn evaluate(&self, attributes: &MessageAttributes<'_>) -> Delivery {
         match &self.filter {
-            _ if self.state != SubscriptionState::Confirmed => Delivery::FilteredOut,
+            _ if !self.is_readable() => Delivery::FilteredOut,
             SubscriptionFilter::None => Delivery::Delivered,
             // No plain text of Curfew is JSON.
             SubscriptionFilter::Policy(policy) => policy.evaluate(&attributes.to_map(), ""),
             SubscriptionFilter::Unreadable(_) => Delivery::Unknown,
         }
     }
-
-    fn endpoint_key(&self) -> SubscribedEndpoint {
-        SubscribedEndpoint { protocol: self.protocol.clone(), endpoint: self.endpoint.clone() }
-    }
 }
 
-/// The attributes of a [`Message`](crate::Message), by which SNS filters it.
+/// The attributes of a message, by which SNS filters it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MessageAttributes<'a> {
     pub team: &'a str,
@@ -163,18 +161,20 @@ impl TopicSubscriptions {
         Self { subscriptions, is_complete }
     }
 
-    /// Finds the readers of the messages of a function that announce a stop to a team. An announcement has readers only if it has some with
-    /// each severity that its message can have; these are then the readers of the warning.
+    /// Finds the readers of the messages by which a function announces a stop to a team.
     #[must_use]
     pub fn announcement_readers(&self, team: &str, function: &str) -> Readership<'_> {
-        let readers = |severity| self.message_readers(&MessageAttributes { team, function, severity });
-        let rank = |readership: &Readership<'_>| match readership {
-            Readership::NoReader(_) => 0,
-            Readership::Unknown(_) => 1,
-            Readership::Readers(_) => 2,
+        self.message_readers(&MessageAttributes { team, function, severity: Severity::Warning })
+    }
+
+    /// Returns `true` if each reader of the announcement also receives a message of this severity.
+    #[must_use]
+    pub fn is_read_with_severity(&self, severity: Severity, team: &str, function: &str) -> bool {
+        let receives = |one: &Subscription, severity| {
+            one.evaluate(&MessageAttributes { team, function, severity }) == Delivery::Delivered
         };
-        let [warning, others @ ..] = ANNOUNCING_SEVERITIES.map(readers);
-        others.into_iter().fold(warning, |worst, next| if rank(&next) < rank(&worst) { next } else { worst })
+        let mut readers = self.subscriptions.iter().filter(|one| receives(one, Severity::Warning));
+        readers.all(|one| receives(one, severity))
     }
 
     /// Finds the readers of a message of plain text.
@@ -182,7 +182,7 @@ impl TopicSubscriptions {
     pub fn message_readers(&self, attributes: &MessageAttributes<'_>) -> Readership<'_> {
         let with = |delivery| {
             let all = self.subscriptions.iter();
-            all.filter(move |one| one.state == SubscriptionState::Confirmed && one.evaluate(attributes) == delivery)
+            all.filter(move |one| one.evaluate(attributes) == delivery)
         };
         let readers: Vec<_> = with(Delivery::Delivered).collect();
         if !readers.is_empty() {
@@ -213,9 +213,47 @@ impl TopicSubscriptions {
         Readership::NoReader(self.explain_no_reader(attributes))
     }
 
+    /// The keys of the subscriptions to remember with what is announced: those that are confirmed, and those of `before` that are pending again.
+    #[must_use]
+    pub fn readers_to_remember(&self, before: &BTreeSet<String>) -> BTreeSet<String> {
+        let is_reader = |one: &&Subscription| {
+            one.is_readable() || (one.state == SubscriptionState::Pending && before.contains(&one.key()))
+        };
+        self.subscriptions.iter().filter(is_reader).map(Subscription::key).collect()
+    }
+
+    /// Returns `true` if one of the remembered subscriptions is pending again: it was suspended.
+    #[must_use]
+    pub fn has_suspended(&self, remembered: &BTreeSet<String>) -> bool {
+        let mut pending = self.subscriptions.iter().filter(|one| one.state == SubscriptionState::Pending);
+        pending.any(|one| remembered.contains(&one.key()))
+    }
+
+    /// Returns `true` if somebody reads something: a subscription is confirmed.
+    #[must_use]
+    pub fn has_confirmed(&self) -> bool {
+        self.count(SubscriptionState::Confirmed) > 0
+    }
+
+    /// Counts those of one state.
+    #[must_use]
+    pub fn count(&self, state: SubscriptionState) -> usize {
+        self.subscriptions.iter().filter(|one| one.state == state && !one.is_chat()).count()
+    }
+
+    /// The subscriptions, in the order in which SNS lists them.
+    #[must_use]
+    pub fn all(&self) -> &[Subscription] {
+        &self.subscriptions
+    }
+
     fn explain_no_reader(&self, attributes: &MessageAttributes<'_>) -> String {
-        let count = |state| self.subscriptions.iter().filter(|one| one.state == state).count();
-        match (count(SubscriptionState::Confirmed), count(SubscriptionState::Pending)) {
+        match (self.count(SubscriptionState::Confirmed), self.count(SubscriptionState::Pending)) {
+            (0, 0) if self.subscriptions.iter().any(Subscription::is_chat) => {
+                "only a chat is subscribed to the topic, and it shows no plain text: connect it to the topic for chats, and subscribe \
+                 somebody by e-mail"
+                    .to_owned()
+            }
             (0, 0) => "the topic has no subscription".to_owned(),
             (0, 1) => "the only subscription of the topic is not confirmed".to_owned(),
             (0, pending) => format!("none of the {pending} subscriptions of the topic is confirmed"),
@@ -225,41 +263,6 @@ impl TopicSubscriptions {
             }
         }
     }
-
-    /// The endpoints to remember for [`Self::lost_endpoints`] of a later run.
-    #[must_use]
-    pub fn confirmed_endpoints(&self) -> BTreeSet<SubscribedEndpoint> {
-        let confirmed = self.subscriptions.iter().filter(|one| one.state == SubscriptionState::Confirmed);
-        confirmed.map(Subscription::endpoint_key).collect()
-    }
-
-    /// The endpoints that were confirmed in an earlier run and are not now, with their state. A flooded address is pending again; one that
-    /// a complete list lacks is deleted.
-    #[must_use]
-    pub fn lost_endpoints(
-        &self,
-        confirmed_before: &BTreeSet<SubscribedEndpoint>,
-    ) -> Vec<(SubscribedEndpoint, SubscriptionState)> {
-        let confirmed = self.confirmed_endpoints();
-        let state = |endpoint: &SubscribedEndpoint| {
-            let same = self.subscriptions.iter().filter(|one| one.endpoint_key() == *endpoint);
-            let states: Vec<_> = same.map(|one| one.state).collect();
-            match states.contains(&SubscriptionState::Pending) {
-                _ if states.is_empty() && !self.is_complete => None,
-                true => Some(SubscriptionState::Pending),
-                false => Some(SubscriptionState::Deleted),
-            }
-        };
-        let lost = confirmed_before.difference(&confirmed);
-        lost.filter_map(|endpoint| Some((endpoint.clone(), state(endpoint)?))).collect()
-    }
-}
-
-/// Protocol and endpoint of a subscription.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct SubscribedEndpoint {
-    pub protocol: String,
-    pub endpoint: String,
 }
 
 #[cfg(test)]

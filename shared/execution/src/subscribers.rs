@@ -1,0 +1,156 @@
+//! The subscriptions of the topic, as far as they decide what a run may enforce.
+
+use std::collections::BTreeSet;
+
+use model::ceiling::{Announceability, Ceiling};
+use model::channels::NotificationChannels;
+use model::config::Config;
+use model::id::{Region, TeamName};
+use model::mode::Mode;
+use model::notification_log::NotificationLogs;
+use model::observation::{Gap, GapKind};
+use plan::Step;
+use plan::report::Report;
+use ports::{CallError, Cloud};
+
+use crate::Run;
+
+/// Teams whose announcements no one reads, as far as one gap names them.
+const NAMED_MAX: usize = 5;
+
+/// What the subscriptions allow the run to enforce.
+pub struct Subscribers {
+    ceiling: Ceiling,
+    /// The reason why the subscriptions are unknown.
+    gap: Option<Gap>,
+    /// The teams for which the configuration enforces; `None` is what belongs to no team.
+    enforced: BTreeSet<Option<TeamName>>,
+    /// `true` if it enforces for every team that it does not name.
+    enforces_by_default: bool,
+}
+
+impl Subscribers {
+    /// Subscriptions that were checked before, or need not be.
+    #[must_use]
+    pub const fn checked(ceiling: Ceiling) -> Self {
+        Self { ceiling, gap: None, enforced: BTreeSet::new(), enforces_by_default: false }
+    }
+
+    pub(crate) const fn ceiling(&self) -> &Ceiling {
+        &self.ceiling
+    }
+
+    /// Reads the subscriptions. Calls SNS only if something could be enforced.
+    pub(crate) async fn read<C: Cloud, D>(run: &Run<'_, C, D>, config: &Config) -> Self {
+        if run.mode == Mode::Observe {
+            return Self::checked(Ceiling::fixed(Mode::Observe));
+        }
+        let (ceiling, gap) = match run.cloud.subscriptions(&run.channels.topic_arn).await {
+            Ok(subscriptions) => (Ceiling::with_readers(run.mode, run.function, subscriptions), None),
+            Err(error) => unknown(run.mode, &error),
+        };
+        let team_mode = |team: &TeamName| config.team(team).and_then(|team| team.mode).unwrap_or(config.mode);
+        let is_enforcing = |mode: Mode| mode == Mode::Enforce;
+        let teams = config.named_teams().filter(|team| is_enforcing(team_mode(team))).cloned().map(Some);
+        let no_team = (is_enforcing(config.mode) || is_enforcing(config.untagged.mode)).then_some(None);
+        let enforced = teams.chain(no_team).collect();
+        Self { ceiling, gap, enforced, enforces_by_default: is_enforcing(config.mode) }
+    }
+
+    /// Adds the gaps, and the reason to each step that ends something of a team whose readers are unknown. Returns these teams: the run ends
+    /// nothing of theirs.
+    pub(crate) fn check(
+        self,
+        report: &mut Report,
+        memory: &NotificationLogs,
+        channels: &NotificationChannels,
+        home: &Region,
+    ) -> BTreeSet<Option<TeamName>> {
+        let mut unread = Vec::new();
+        let (mut unknown, mut unknown_teams) = (Vec::new(), BTreeSet::new());
+        for team in self.teams(report) {
+            match self.ceiling.announceability(team.as_ref()) {
+                Announceability::Announceable => {}
+                Announceability::Unread(reason) => unread.push(reason),
+                Announceability::Unknown(reason) => {
+                    unknown.push(reason);
+                    unknown_teams.insert(team);
+                }
+            }
+        }
+        for (step, outcome) in report.steps.iter_mut().filter(|(step, _)| stops_or_deletes_now(step)) {
+            if let Announceability::Unknown(reason) = self.ceiling.announceability(step.target.team.as_ref()) {
+                outcome.error = Some(format!("not done, because its announcement may have no reader: {reason}"));
+            }
+        }
+        let gaps = match self.gap {
+            Some(gap) => vec![gap],
+            None => gaps(&self.ceiling, unread, unknown, memory, &channels.topic_arn, home),
+        };
+        report.gaps.extend(gaps);
+        unknown_teams
+    }
+
+    /// The teams for which the run would enforce, as far as the configuration or its steps name them.
+    fn teams(&self, report: &Report) -> BTreeSet<Option<TeamName>> {
+        let is_enforced = |step: &Step| {
+            self.enforces_by_default || self.enforced.contains(&step.target.team) || stops_or_deletes_now(step)
+        };
+        let of_steps = report.steps.iter().filter(|(step, _)| is_enforced(step)).map(|(step, _)| &step.target.team);
+        self.enforced.iter().chain(of_steps).cloned().collect()
+    }
+}
+
+/// The gaps of the teams whose announcements no one reads, or may not read, with these reasons.
+fn gaps(
+    ceiling: &Ceiling,
+    unread: Vec<String>,
+    unknown: Vec<String>,
+    memory: &NotificationLogs,
+    topic_arn: &str,
+    home: &Region,
+) -> Vec<Gap> {
+    let is_suspended = memory.values().any(|log| ceiling.has_suspended(&log.readers));
+    let observes = if is_suspended {
+        "so Curfew carries out what it announced, and announces nothing more: SNS suspends an e-mail subscription that gets more than 10 \
+         messages a second"
+    } else {
+        "so Curfew only observes"
+    };
+    if ceiling.subscriptions().is_some_and(|subscriptions| !subscriptions.has_confirmed()) {
+        let error = format!(
+            "the topic {topic_arn} has no confirmed subscription, {observes}; subscribe somebody and confirm the e-mail"
+        );
+        return vec![Gap::new(home, "sns:ListSubscriptionsByTopic", error, GapKind::Part)];
+    }
+    let by_consequence = [(unread, observes), (unknown, "so it ends nothing there")];
+    let with_reasons = by_consequence.into_iter().filter(|(reasons, _)| !reasons.is_empty());
+    let to_gap = |(reasons, consequence): (Vec<String>, &str)| {
+        let error = format!(
+            "{}, {consequence}; subscribe somebody to {topic_arn} whose filter policy, if any, lets these warnings through",
+            in_short(reasons)
+        );
+        Gap::new(home, "sns:GetSubscriptionAttributes", error, GapKind::Part)
+    };
+    with_reasons.map(to_gap).collect()
+}
+
+fn unknown(mode: Mode, error: &CallError) -> (Ceiling, Option<Gap>) {
+    let gap = error.gap();
+    let reason = format!("the topic's subscriptions could not be read: {}", gap.in_run());
+    (Ceiling::with_unknown_readers(mode, reason), Some(gap))
+}
+
+/// The distinct reasons, in one sentence.
+fn in_short(reasons: Vec<String>) -> String {
+    let reasons: BTreeSet<String> = reasons.into_iter().collect();
+    let named: Vec<&str> = reasons.iter().take(NAMED_MAX).map(String::as_str).collect();
+    match reasons.len().saturating_sub(NAMED_MAX) {
+        0 => named.join("; "),
+        more => format!("{}; and {more} more teams", named.join("; ")),
+    }
+}
+
+pub(crate) fn stops_or_deletes_now(step: &Step) -> bool {
+    step.action.stops_or_deletes() && step.is_due()
+}
