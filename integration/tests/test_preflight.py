@@ -319,6 +319,7 @@ MADE = {
         "iam:CreateRole iam:PutRolePolicy iam:AttachRolePolicy iam:TagRole iam:PutRolePermissionsBoundary iam:UpdateAssumeRolePolicy iam:DeleteRolePolicy iam:DetachRolePolicy iam:DeleteRole",
     ),
     "AWS::KMS::Key": ("kms:us-east-1:{account}:key/1", "kms:CreateKey kms:PutKeyPolicy kms:EnableKeyRotation kms:ScheduleKeyDeletion"),
+    "AWS::Logs::MetricFilter": ("logs:us-east-1:{account}:log-group:/aws/lambda/curfew-reap-instances", "logs:PutMetricFilter logs:DeleteMetricFilter"),
     "AWS::Logs::LogGroup": ("logs:us-east-1:{account}:log-group:/aws/lambda/curfew-run-jobs", "logs:CreateLogGroup logs:PutRetentionPolicy logs:DeleteLogGroup"),
     "AWS::S3::Bucket": (
         "s3:::curfew-statebucket-1",

@@ -308,11 +308,41 @@ def test_two_runs_of_a_function_do_not_overlap(function: str) -> None:
         assert schedule == "cron(0 6 * * ? *)"
         return
     minutes = MINUTES_BETWEEN_RUNS[function]
-    assert schedule == {1: "rate(1 minute)", 60: "rate(1 hour)"}.get(minutes, f"rate({minutes} minutes)")
+    assert schedule == "rate(1 minute)" if minutes == 1 else len(begins(schedule)) == 60 // minutes
     if function in OVERLAPPING:  # as long as a warning is worth something
         assert properties["EventInvokeConfig"]["MaximumEventAgeInSeconds"] == 120
     else:
         assert max(properties["EventInvokeConfig"]["MaximumEventAgeInSeconds"], properties["Timeout"]) < minutes * 60
+
+
+def begins(schedule: str) -> set[int]:
+    """The minutes of an hour at which a cron expression begins a run."""
+    [minute] = re.findall(r"^cron\((\S+) \* \* \* \? \*\)$", schedule)
+    first, _, every = minute.partition("/")
+    return set(range(int(first), 60, int(every or 60)))
+
+
+def test_no_two_schedules_begin_in_the_same_minute() -> None:
+    """Each function has its share of the messages of a second, and only that of run-jobs is added to another's."""
+    schedules = [
+        event["Properties"]["Schedule"]
+        for function in FUNCTIONS
+        if function not in (DAILY, "run-jobs")
+        for event in functions()[function]["Properties"]["Events"].values()
+        if event["Type"] == "Schedule"
+    ]
+    minutes = [minute for schedule in schedules for minute in begins(schedule)]
+    assert len(schedules) == 4 and len(minutes) == len(set(minutes))
+
+
+def test_a_team_without_a_reader_raises_an_alarm_on_another_topic() -> None:
+    [metric] = resources("AWS::Logs::MetricFilter")["UnreadAnnouncements"]["Properties"]["MetricTransformations"]
+    unread = resources("AWS::CloudWatch::Alarm")["UnreadAnnouncementsAlarm"]["Properties"]
+    assert (unread["Namespace"], unread["MetricName"]) == (metric["MetricNamespace"], metric["MetricName"])
+    assert unread["AlarmActions"] == [{"Ref": "AlarmTopic"}] and unread["EvaluationPeriods"] > 1
+    named = set(re.findall(r"sns:\w+", resources("AWS::Logs::MetricFilter")["UnreadAnnouncements"]["Properties"]["FilterPattern"]))
+    written = re.findall(r'"(sns:\w+)"', (REPOSITORY / "shared/execution/src/subscribers.rs").read_text(encoding="utf-8"))
+    assert named == set(written)
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -425,11 +455,12 @@ def test_alarms_and_budgets_of_this_account_only_can_publish() -> None:
     policies = resources("AWS::SNS::TopicPolicy")
     key = resources("AWS::KMS::Key")["TopicKey"]["Properties"]["KeyPolicy"]["Statement"]
     topic = policies["TopicPolicy"]["Properties"]["PolicyDocument"]["Statement"]
+    alarms = policies["AlarmTopicPolicy"]["Properties"]["PolicyDocument"]["Statement"]
     notifications = policies["BudgetNotificationsPolicy"]["Properties"]["PolicyDocument"]["Statement"]
     this_account = {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
     its_budgets = {"ArnLike": {"aws:SourceArn": {"Fn::Sub": "arn:${AWS::Partition}:budgets::${AWS::AccountId}:*"}}}
     assert services(key) == {"cloudwatch.amazonaws.com": this_account, "budgets.amazonaws.com": this_account}
-    assert services(topic) == {"cloudwatch.amazonaws.com": this_account}
+    assert (services(topic), services(alarms)) == ({}, {"cloudwatch.amazonaws.com": this_account})
     assert services(notifications) == {"budgets.amazonaws.com": this_account | its_budgets}
 
 
@@ -660,7 +691,7 @@ def alarm(function: str, metric: str) -> dict[str, Any]:
 def test_errors_of_every_function_raise_an_alarm(function: str) -> None:
     errors = alarm(function, "Errors")
     assert errors["Namespace"] == "AWS/Lambda"
-    assert errors["AlarmActions"] == [{"Ref": "Topic"}]
+    assert errors["AlarmActions"] == [{"Ref": "AlarmTopic"}]
     # Two of the last three runs: a period holds one run.
     assert errors["Period"] == MINUTES_BETWEEN_RUNS[function] * 60
     assert (errors["DatapointsToAlarm"], errors["EvaluationPeriods"]) == (2, 3)
@@ -674,7 +705,7 @@ def test_the_silence_of_a_function_raises_an_alarm(function: str) -> None:
     assert silence["TreatMissingData"] == "breaching"
     assert silence["ComparisonOperator"] == "LessThanThreshold" and silence["Threshold"] == 1
     assert silence["Period"] * silence["EvaluationPeriods"] == MINUTES_OF_SILENCE[function] * 60
-    assert silence["AlarmActions"] == [{"Ref": "Topic"}]
+    assert silence["AlarmActions"] == [{"Ref": "AlarmTopic"}]
 
 
 FAILED_EVENTS_ALARM = "FailedEventsAlarm"
@@ -683,7 +714,7 @@ FAILED_EVENTS_ALARM = "FailedEventsAlarm"
 def test_every_kind_of_failure_raises_an_alarm() -> None:
     failed = resources("AWS::CloudWatch::Alarm")[FAILED_EVENTS_ALARM]["Properties"]
     assert failed["TreatMissingData"] == "notBreaching"
-    assert failed["AlarmActions"] == [{"Ref": "Topic"}]
+    assert failed["AlarmActions"] == [{"Ref": "AlarmTopic"}]
     total, *counted = failed["Metrics"]
     assert (total["Expression"], total["ReturnData"]) == ("SUM(FILL(METRICS(), 0))", True)
     assert {(one["MetricStat"]["Stat"], one["ReturnData"]) for one in counted} == {("Sum", False)}

@@ -17,7 +17,7 @@ use plan::Step;
 use plan::report::{OutcomeKind, Report, StepOutcome};
 use ports::{CallError, Cloud, Documents};
 
-use crate::{AT_ONCE, Run};
+use crate::{AT_ONCE, Run, answer_timeout};
 
 /// A channel that hangs must not take the time in which a run marks and records what it has announced: ten seconds.
 const CHANNEL_TIMEOUT: Duration = Duration::from_secs(4);
@@ -33,10 +33,7 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
     ) -> BTreeSet<String> {
         let messages = notify::messages(report, notifications, memory, subscriptions);
         let mut delivered: BTreeSet<String> = messages.iter().map(|message| message.team.clone()).collect();
-        let sent = stream::iter(&messages).map(|message| async move {
-            let taken = self.cloud.publish(&self.channels.topic_arn, message).await;
-            (&message.team, taken)
-        });
+        let sent = stream::iter(&messages).map(|message| async move { (&message.team, self.publish(message).await) });
         for (team, taken) in sent.buffer_unordered(AT_ONCE).collect::<Vec<_>>().await {
             let Err(error) = taken else { continue };
             delivered.remove(team);
@@ -54,6 +51,13 @@ impl<C: Cloud, D: Documents> Run<'_, C, D> {
         let gaps = self.copy_to_channels(&accepted, &notify::events(report, &counted)).await;
         report.gaps.extend(gaps);
         delivered
+    }
+
+    /// Sends one message while the run has time, because a pace holds messages up. The next run sends the others.
+    async fn publish(&self, message: &Message) -> Result<(), CallError> {
+        let left = answer_timeout(self.deadline.duration_since((self.clock)()));
+        let sent = tokio::time::timeout(left, self.cloud.publish(&self.channels.topic_arn, message)).await;
+        sent.unwrap_or_else(|_| Err(CallError::timed_out("sns:Publish", self.cloud.home(), left)))
     }
 
     /// Copies messages to the chat topic and sends events to the bus, where the deployment has them.
