@@ -17,6 +17,14 @@ use crate::command_status::CommandStatus;
 use crate::context::{CommandContext, DeployedResources};
 use crate::screen::{self, ColumnAlignment, Table};
 
+/// ```json
+/// {"schema": 1, "since": "…", "until": "…",
+///  "rows": [{"region": "us-east-1", "resource": "i-…", "what": "g5.xlarge", "name": null, "team": "vision", "action": "stop", "rule": "idle",
+///            "due_since": "…", "due_seconds": 7200, "would_have_saved_usd": 2.01, "state": "still-due", "state_at": "…", "used_again_at": null}],
+///  "would_have_saved_usd": 2.01, "unknown_prices": 0, "used_again": 0, "not_due_yet": 1,
+///  "scratch": {"machines": 0, "usd_per_hour": 0, "unknown_prices": 0}, "is_truncated": false, "text": "…", "unread": 0, "warnings": []}
+/// ```
+/// An unknown price is null. `state` is `still-due`, `used-again`, `complies`, `kept`, `stopped`, `gone` or `carried-out`.
 #[derive(Serialize)]
 struct ByResourceOutput<'a> {
     schema: u32,
